@@ -1,0 +1,137 @@
+package v1alpha1
+
+// Labels of the operator on the pods and claims of a StatefulCluster. They
+// select what the operator caches; membership itself is the controller owner
+// reference of the pod, never a label.
+const (
+	// LabelCluster holds the name of the StatefulCluster.
+	LabelCluster = "enge.me/cluster"
+	// LabelClusterUID holds the UID of the StatefulCluster, so that an object
+	// recreated under the same name does not take over what its namesake left.
+	LabelClusterUID = "enge.me/cluster-uid"
+	// LabelMember holds the id of the member: 10 characters of lower-case base32.
+	LabelMember = "enge.me/member"
+	// LabelRetained says on a claim why it was set aside: Deleted, Scaled or
+	// Lost. A claim with it is never attached again.
+	LabelRetained = "enge.me/retained"
+)
+
+// Annotations of the operator on pods.
+const (
+	// AnnotationDeleteFirst set to "true" on a pod makes it the first to go
+	// when the set is scaled down.
+	AnnotationDeleteFirst = "enge.me/delete-first"
+	// AnnotationReplaces names the lost member whose slot this member fills.
+	AnnotationReplaces = "enge.me/replaces"
+	// AnnotationReplacements counts the successive replacements in this slot;
+	// the next one waits the longer, up to an hour.
+	AnnotationReplacements = "enge.me/replacements"
+	// AnnotationUpdated marks a pod that was recreated under its name by an
+	// update; until it is Ready, unreadiness does not count against it.
+	AnnotationUpdated = "enge.me/updated"
+	// AnnotationInPlace holds, while an in-place update runs, what it waits for.
+	AnnotationInPlace = "enge.me/in-place"
+)
+
+// AnnotationRevisionReady marks a ControllerRevision of which a member was
+// Ready; unreadiness counts only against members of such a revision.
+const AnnotationRevisionReady = "enge.me/revision-ready"
+
+// Values of LabelRetained.
+const (
+	// RetainedDeleted marks a claim whose StatefulCluster was deleted.
+	RetainedDeleted = "Deleted"
+	// RetainedScaled marks a claim whose member was retired by a scale-down.
+	RetainedScaled = "Scaled"
+	// RetainedLost marks a claim whose member was lost.
+	RetainedLost = "Lost"
+)
+
+// Condition types of a StatefulCluster.
+const (
+	// ConditionAvailable is True when all wanted members are available.
+	ConditionAvailable = "Available"
+	// ConditionProgressing is True while members are created, replaced,
+	// updated or retired.
+	ConditionProgressing = "Progressing"
+	// ConditionDegraded is True when something needs a person, or is held back.
+	ConditionDegraded = "Degraded"
+)
+
+// Reasons of the conditions.
+const (
+	// ReasonAllAvailable: every wanted member is available.
+	ReasonAllAvailable = "AllMembersAvailable"
+	// ReasonMembersUnavailable: fewer members than wanted are available.
+	ReasonMembersUnavailable = "MembersUnavailable"
+
+	// ReasonComplete: nothing is left to do.
+	ReasonComplete = "Complete"
+	// ReasonScaling: members are being created or retired.
+	ReasonScaling = "Scaling"
+	// ReasonReplacing: lost members are being replaced.
+	ReasonReplacing = "Replacing"
+	// ReasonUpdating: members are being brought to the update revision.
+	ReasonUpdating = "Updating"
+	// ReasonWaiting: members are not Ready yet, and nothing else is to be done.
+	ReasonWaiting = "WaitingForMembers"
+
+	// ReasonHealthy: nothing needs a person.
+	ReasonHealthy = "Healthy"
+	// ReasonInvalidSpec: the spec slipped past admission and cannot be served.
+	ReasonInvalidSpec = "InvalidSpec"
+	// ReasonCreateFailing: the API server refuses a pod or a claim.
+	ReasonCreateFailing = "WriteRefused"
+	// ReasonReplacementHeld: more members are lost than may be replaced at once.
+	ReasonReplacementHeld = "ReplacementHeld"
+	// ReasonRevisionFailing: members of a revision do not become Ready; they
+	// are not replaced, because new ones would fail the same way.
+	ReasonRevisionFailing = "RevisionFailing"
+	// ReasonForeignPods: pods that are not members carry the selector's labels.
+	ReasonForeignPods = "ForeignPods"
+	// ReasonClaimResize: a claim cannot be expanded.
+	ReasonClaimResize = "ClaimResizeRefused"
+)
+
+// Reasons of events, and of the entries of status.lost.
+const (
+	// EventMemberCreated: members were created.
+	EventMemberCreated = "MemberCreated"
+	// EventMemberLost: members were lost; the note says why.
+	EventMemberLost = "MemberLost"
+	// EventMemberRetired: members were retired by a scale-down or a surge update.
+	EventMemberRetired = "MemberRetired"
+	// EventMemberUpdated: members were brought to a new revision.
+	EventMemberUpdated = "MemberUpdated"
+	// EventReplacementHeld: replacements wait for replacement.maxConcurrent.
+	EventReplacementHeld = "ReplacementHeld"
+	// EventWriteRefused: the API server refused a write; it is tried again.
+	EventWriteRefused = "WriteRefused"
+)
+
+// LossReason says why a member counts as lost.
+type LossReason string
+
+// The reasons why a member counts as lost.
+const (
+	// LossDeleted: somebody else deleted the pod.
+	LossDeleted LossReason = "PodDeleted"
+	// LossEvicted: the pod was evicted through the API, as a drain does.
+	LossEvicted LossReason = "PodEvicted"
+	// LossFailed: the pod ended.
+	LossFailed LossReason = "PodFailed"
+	// LossNodeGone: the Node object of the pod is gone.
+	LossNodeGone LossReason = "NodeGone"
+	// LossNodeOutOfService: the Node is tainted node.kubernetes.io/out-of-service.
+	LossNodeOutOfService LossReason = "NodeOutOfService"
+	// LossNodeNotReady: the Node was not Ready for replacement.nodeLostSeconds.
+	LossNodeNotReady LossReason = "NodeNotReady"
+	// LossUnready: the pod was Ready once and is not for replacement.unreadySeconds.
+	LossUnready LossReason = "Unready"
+	// LossStartup: the pod was not Ready within replacement.startupSeconds.
+	LossStartup LossReason = "StartupDeadline"
+	// LossPending: the pod was unschedulable for replacement.pendingSeconds.
+	LossPending LossReason = "Unschedulable"
+	// LossClaimGone: a claim of a member that has run is gone.
+	LossClaimGone LossReason = "ClaimGone"
+)

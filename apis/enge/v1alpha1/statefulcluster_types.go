@@ -1,0 +1,408 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// PodManagementPolicy says how many missing members are created at a time.
+// +kubebuilder:validation:Enum=Parallel;OrderedReady
+type PodManagementPolicy string
+
+const (
+	// ParallelPodManagement creates all missing members in one pass.
+	ParallelPodManagement PodManagementPolicy = "Parallel"
+	// OrderedReadyPodManagement creates one member at a time, each Ready before the next.
+	OrderedReadyPodManagement PodManagementPolicy = "OrderedReady"
+)
+
+// UpdateStrategyType says who starts the update of a member.
+// +kubebuilder:validation:Enum=RollingUpdate;OnDelete
+type UpdateStrategyType string
+
+const (
+	// RollingUpdateStrategy updates members by itself, within its budget.
+	RollingUpdateStrategy UpdateStrategyType = "RollingUpdate"
+	// OnDeleteStrategy gives the new template only to members created from now on.
+	OnDeleteStrategy UpdateStrategyType = "OnDelete"
+)
+
+// InPlacePolicy says whether an update may change a running pod.
+// +kubebuilder:validation:Enum=IfPossible;Never
+type InPlacePolicy string
+
+const (
+	// InPlaceIfPossible changes images, labels, annotations and resources of
+	// the running pod and recreates it only for other changes.
+	InPlaceIfPossible InPlacePolicy = "IfPossible"
+	// InPlaceNever recreates the pod, under its name and on its claims, for every change.
+	InPlaceNever InPlacePolicy = "Never"
+)
+
+// RetentionPolicy says what becomes of the claims of a member that is no more.
+// +kubebuilder:validation:Enum=Retain;Delete
+type RetentionPolicy string
+
+const (
+	// RetainClaims keeps the claims, labelled with the reason; they are never attached again.
+	RetainClaims RetentionPolicy = "Retain"
+	// DeleteClaims deletes the claims and with them, by the usual reclaim policy, the data.
+	DeleteClaims RetentionPolicy = "Delete"
+)
+
+// EvictionPolicy says what an eviction through the API means for a member.
+// +kubebuilder:validation:Enum=Replace;Keep
+type EvictionPolicy string
+
+const (
+	// EvictionReplaces treats an evicted member as lost.
+	EvictionReplaces EvictionPolicy = "Replace"
+	// EvictionKeeps brings the evicted member back under its name on its claims.
+	EvictionKeeps EvictionPolicy = "Keep"
+)
+
+// StatefulClusterSpec is what the user wants.
+// +kubebuilder:validation:XValidation:rule="has(self.selector) == has(oldSelf.selector) && self.selector == oldSelf.selector",message="selector is immutable; delete the StatefulCluster (its claims stay under the Retain policy) and create another"
+type StatefulClusterSpec struct {
+	// Replicas is the number of members wanted. Defaults to 1.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=20000
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Replicas",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:podCount"},order=1
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// Selector must match the labels of the template, and is immutable. It is
+	// what /scale and your Services select by; membership is decided by the
+	// owner of a pod, never by its labels.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Selector",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:selector:core:v1:Pod"},order=2
+	Selector *metav1.LabelSelector `json:"selector"`
+
+	// Template is the pod of every member. Without labels it gets the
+	// matchLabels of the selector.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Pod template",order=3
+	Template corev1.PodTemplateSpec `json:"template"`
+
+	// VolumeClaimTemplates are the claims of every member. Each is mounted as
+	// the volume of its name. Growing the requested storage expands the live
+	// claims; nothing else may change. Defaults to none.
+	// +optional
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=atomic
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Volume claim templates",order=4
+	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
+
+	// ServiceName is the headless Service that you make for the set. With it
+	// every pod has a hostname and a subdomain, so that <pod>.<service>
+	// resolves. Defaults to none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$`
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Service name",xDescriptors={"urn:alm:descriptor:io.kubernetes:Service"},order=5
+	ServiceName string `json:"serviceName,omitempty"`
+
+	// PodManagementPolicy is Parallel (all missing members at once) or
+	// OrderedReady (one at a time, each Ready before the next). Defaults to Parallel.
+	// +optional
+	// +kubebuilder:default=Parallel
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Pod management policy",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Parallel","urn:alm:descriptor:com.tectonic.ui:select:OrderedReady"},order=6
+	PodManagementPolicy PodManagementPolicy `json:"podManagementPolicy,omitempty"`
+
+	// UpdateStrategy says how a changed template reaches the members.
+	// +optional
+	// +kubebuilder:default={}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Update strategy",order=7
+	UpdateStrategy UpdateStrategy `json:"updateStrategy,omitempty"`
+
+	// MinReadySeconds is for how many seconds a member must be Ready to count
+	// as available. Defaults to 0.
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=86400
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Minimum ready seconds",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:advanced"},order=8
+	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
+
+	// RevisionHistoryLimit is how many old revisions are kept. Defaults to 10.
+	// +optional
+	// +kubebuilder:default=10
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Revision history limit",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:advanced"},order=9
+	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
+
+	// PersistentVolumeClaimRetentionPolicy says what becomes of claims whose
+	// member is no more.
+	// +optional
+	// +kubebuilder:default={}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Claim retention policy",order=10
+	PersistentVolumeClaimRetentionPolicy ClaimRetentionPolicy `json:"persistentVolumeClaimRetentionPolicy,omitempty"`
+
+	// Replacement says when a member counts as lost, and how many may be
+	// replaced at one time.
+	// +optional
+	// +kubebuilder:default={}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Replacement",order=11
+	Replacement Replacement `json:"replacement,omitempty"`
+}
+
+// UpdateStrategy says how a changed template reaches the members.
+type UpdateStrategy struct {
+	// Type is RollingUpdate or OnDelete. Defaults to RollingUpdate.
+	// +optional
+	// +kubebuilder:default=RollingUpdate
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Type",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:RollingUpdate","urn:alm:descriptor:com.tectonic.ui:select:OnDelete"}
+	Type UpdateStrategyType `json:"type,omitempty"`
+
+	// RollingUpdate holds the budget of type RollingUpdate.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Rolling update"
+	RollingUpdate *RollingUpdate `json:"rollingUpdate,omitempty"`
+
+	// InPlace is IfPossible or Never. In place, images, labels and annotations
+	// are patched on the running pod and resources through its resize
+	// subresource; name, UID, node and claims stay. Any other change recreates
+	// the pod under the same name on the same claims. Defaults to IfPossible.
+	// +optional
+	// +kubebuilder:default=IfPossible
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="In place",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:IfPossible","urn:alm:descriptor:com.tectonic.ui:select:Never"}
+	InPlace InPlacePolicy `json:"inPlace,omitempty"`
+}
+
+// RollingUpdate is the budget of a rolling update.
+type RollingUpdate struct {
+	// MaxUnavailable is how many members, or what part of them (rounded up),
+	// may be unavailable during the update. Defaults to 1; may be 0 only with
+	// a maxSurge.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="maxUnavailable must be a number of 0 or more, or a percentage from 0% to 100%"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Max unavailable"
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+
+	// MaxSurge is how many members, or what part of them (rounded up), may be
+	// added in the new revision, with new names and new claims, while as many
+	// old ones are retired. Defaults to 0: names are kept.
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="maxSurge must be a number of 0 or more, or a percentage from 0% to 100%"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Max surge"
+	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
+
+	// Partition is how many members stay at the current revision. Defaults to 0.
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Partition"
+	Partition int32 `json:"partition,omitempty"`
+}
+
+// ClaimRetentionPolicy says what becomes of claims whose member is no more.
+type ClaimRetentionPolicy struct {
+	// WhenDeleted applies when the StatefulCluster is deleted. Defaults to Retain.
+	// +optional
+	// +kubebuilder:default=Retain
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="When deleted",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Retain","urn:alm:descriptor:com.tectonic.ui:select:Delete"}
+	WhenDeleted RetentionPolicy `json:"whenDeleted,omitempty"`
+
+	// WhenScaled applies when a member is retired by a scale-down or by a
+	// surge update. Defaults to Retain.
+	// +optional
+	// +kubebuilder:default=Retain
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="When scaled",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Retain","urn:alm:descriptor:com.tectonic.ui:select:Delete"}
+	WhenScaled RetentionPolicy `json:"whenScaled,omitempty"`
+
+	// WhenLost applies when a member is lost. Defaults to Retain.
+	// +optional
+	// +kubebuilder:default=Retain
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="When lost",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Retain","urn:alm:descriptor:com.tectonic.ui:select:Delete"}
+	WhenLost RetentionPolicy `json:"whenLost,omitempty"`
+}
+
+// Replacement says when a member counts as lost, and how many may be replaced
+// at one time.
+type Replacement struct {
+	// NodeLostSeconds is for how many seconds the Ready condition of a
+	// member's Node must be False or Unknown. A Node that is gone or tainted
+	// node.kubernetes.io/out-of-service counts at once. Defaults to 30.
+	// +optional
+	// +kubebuilder:default=30
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=86400
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Node lost seconds",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
+	NodeLostSeconds *int32 `json:"nodeLostSeconds,omitempty"`
+
+	// UnreadySeconds is for how many seconds a member that was Ready once must
+	// be not Ready; 0 is never. Defaults to 300.
+	// +optional
+	// +kubebuilder:default=300
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=604800
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Unready seconds",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
+	UnreadySeconds *int32 `json:"unreadySeconds,omitempty"`
+
+	// StartupSeconds is for how many seconds after it was scheduled a member
+	// may be not yet Ready; 0 is for ever. Defaults to 600.
+	// +optional
+	// +kubebuilder:default=600
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=604800
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Startup seconds",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
+	StartupSeconds *int32 `json:"startupSeconds,omitempty"`
+
+	// PendingSeconds is for how many seconds a member may be unschedulable; 0
+	// is for ever. Defaults to 300.
+	// +optional
+	// +kubebuilder:default=300
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=604800
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Pending seconds",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
+	PendingSeconds *int32 `json:"pendingSeconds,omitempty"`
+
+	// OnEviction is what an eviction through the API (a drain) means. Replace:
+	// the member is lost. Keep: the same member comes back under its name on
+	// its claims, for sets whose volumes can move. Defaults to Replace.
+	// +optional
+	// +kubebuilder:default=Replace
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="On eviction",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Replace","urn:alm:descriptor:com.tectonic.ui:select:Keep"}
+	OnEviction EvictionPolicy `json:"onEviction,omitempty"`
+
+	// MaxConcurrent is how many members, or what part of them (rounded down,
+	// at least 1), may be in replacement at one time. It is also the
+	// maxUnavailable of the set's PodDisruptionBudget. Defaults to 25%.
+	// +optional
+	// +kubebuilder:default="25%"
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^(100|[1-9][0-9]?)%$')",message="maxConcurrent must be a number of 1 or more, or a percentage from 1% to 100%"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Max concurrent"
+	MaxConcurrent *intstr.IntOrString `json:"maxConcurrent,omitempty"`
+}
+
+// StatefulClusterStatus is what the operator sees.
+type StatefulClusterStatus struct {
+	// ObservedGeneration is the generation of the spec that this status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Replicas is the number of members: pods owned by this object that are
+	// neither lost nor being deleted.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Replicas",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:podCount"}
+	Replicas int32 `json:"replicas"`
+	// ReadyReplicas is the number of members that are Ready.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Ready replicas"
+	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
+	// AvailableReplicas is the number of members Ready for minReadySeconds.
+	// +optional
+	AvailableReplicas int32 `json:"availableReplicas,omitempty"`
+	// CurrentReplicas is the number of members at the current revision.
+	// +optional
+	CurrentReplicas int32 `json:"currentReplicas,omitempty"`
+	// UpdatedReplicas is the number of members at the update revision.
+	// +optional
+	UpdatedReplicas int32 `json:"updatedReplicas,omitempty"`
+	// CurrentRevision is the revision that all members had last.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	CurrentRevision string `json:"currentRevision,omitempty"`
+	// UpdateRevision is the revision of the present spec.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	UpdateRevision string `json:"updateRevision,omitempty"`
+	// CollisionCount makes revision names differ where two hash alike.
+	// +optional
+	CollisionCount *int32 `json:"collisionCount,omitempty"`
+	// Selector is the selector in the form that /scale wants.
+	// +optional
+	Selector string `json:"selector,omitempty"`
+	// LostReplicas is the number of members that are lost and have no Ready
+	// replacement yet.
+	// +optional
+	LostReplicas int32 `json:"lostReplicas,omitempty"`
+	// Lost names the last 10 members that were lost, newest first.
+	// +optional
+	// +kubebuilder:validation:MaxItems=10
+	// +listType=atomic
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Lost members"
+	Lost []LostMember `json:"lost,omitempty"`
+	// Updating names the members whose pod is deleted by an update, or by an
+	// eviction that keeps the member, and comes back under the same name.
+	// +optional
+	// +kubebuilder:validation:MaxItems=20000
+	// +listType=map
+	// +listMapKey=name
+	Updating []UpdatingMember `json:"updating,omitempty"`
+	// Conditions are Available, Progressing and Degraded.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Conditions",xDescriptors={"urn:alm:descriptor:io.kubernetes.conditions"}
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// LostMember is a member that was lost.
+type LostMember struct {
+	// Name of the pod; no other pod of the set will ever have it.
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// Reason why the member counts as lost.
+	Reason LossReason `json:"reason"`
+	// Time at which the loss was recorded.
+	Time metav1.Time `json:"time"`
+	// Claims of the member that were retained.
+	// +optional
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=atomic
+	Claims []string `json:"claims,omitempty"`
+}
+
+// UpdatingMember is a member whose pod comes back under the same name.
+type UpdatingMember struct {
+	// Name of the pod.
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// UID of the pod that goes.
+	UID types.UID `json:"uid"`
+	// Revision of the pod that comes.
+	// +kubebuilder:validation:MaxLength=253
+	Revision string `json:"revision"`
+}
+
+// StatefulCluster is a set of stateful pods with no order, in which a name is
+// used once. A member is a pod and its claims, one unit. When a member is
+// lost, a new member with a new name and new claims takes its place at once,
+// and the lost one never comes back. Same name means same data, always.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:shortName=stc,categories=all
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.replicas`,description="Members wanted"
+// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`,description="Members that are Ready"
+// +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updatedReplicas`,description="Members at the revision of the spec"
+// +kubebuilder:printcolumn:name="Lost",type=integer,JSONPath=`.status.lostReplicas`,description="Members lost and not yet replaced"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +operator-sdk:csv:customresourcedefinitions:displayName="Stateful Cluster",resources={{Pod,v1,""},{PersistentVolumeClaim,v1,""},{ControllerRevision,v1,""},{PodDisruptionBudget,v1,""}}
+type StatefulCluster struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what the user wants.
+	Spec StatefulClusterSpec `json:"spec"`
+	// Status is what the operator sees.
+	// +optional
+	Status StatefulClusterStatus `json:"status,omitempty"`
+}
+
+// StatefulClusterList is a list of StatefulClusters.
+//
+// +kubebuilder:object:root=true
+type StatefulClusterList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []StatefulCluster `json:"items"`
+}

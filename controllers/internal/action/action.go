@@ -1,0 +1,98 @@
+// Package action holds writes as data, and the Runner, which is the only
+// writer of a controller's children.
+//
+// A controller decides on actions without touching the cluster; the Runner
+// carries them out. The String of an action is its log line, its event and its
+// line in a golden file.
+package action
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Verb says what an action does with its object.
+type Verb string
+
+// The verbs. Every Patch, Resize and Delete is bound to the UID of the object
+// that was read: the API server refuses it for an object of the same name.
+const (
+	// Create creates Object. An object of that name with the same controller
+	// owner and the same labels is taken for the answer of an earlier, lost
+	// create.
+	Create Verb = "create"
+	// Patch sends the difference from From to Object.
+	Patch Verb = "patch"
+	// Resize sends the difference to the resize subresource of a pod.
+	Resize Verb = "resize"
+	// PatchStatus sends the difference to the status subresource, bound to the
+	// resourceVersion that was read.
+	PatchStatus Verb = "patch status of"
+	// Delete deletes Object, by its UID.
+	Delete Verb = "delete"
+)
+
+// Action is one write.
+type Action struct {
+	Verb Verb
+	// Object is what to create, what to patch to, or what to delete.
+	Object client.Object
+	// From is the object as it was read; only patches have it.
+	From client.Object
+	// Unchanged binds a Delete to the resourceVersion of Object too: it fails
+	// with a conflict if anybody touched the object since it was read.
+	Unchanged bool
+	// Reason is one CamelCase word for the event and the metric.
+	Reason string
+	// Detail completes the line for people. Optional.
+	Detail string
+}
+
+// String is one line: verb, kind, name, reason, detail.
+func (a Action) String() string {
+	s := fmt.Sprintf("%s %s %s: %s", a.Verb, kindOf(a.Object), a.Object.GetName(), a.Reason)
+	if a.Detail != "" {
+		s += ", " + a.Detail
+	}
+	return s
+}
+
+// Chain is a list of actions run in order; the first that fails ends it.
+type Chain []Action
+
+// Step is a set of chains without order among them.
+type Step []Chain
+
+// Steps are run one after another; a failed chain ends them after its step.
+type Steps []Step
+
+// Strings lists the lines of all actions, a chain a line, in the order given.
+func (s Steps) Strings() []string {
+	var lines []string
+	for _, step := range s {
+		for _, chain := range step {
+			parts := make([]string, len(chain))
+			for i, a := range chain {
+				parts[i] = a.String()
+			}
+			lines = append(lines, strings.Join(parts, " > "))
+		}
+	}
+	return lines
+}
+
+// Outcome is an action and what the API server answered.
+type Outcome struct {
+	Action
+	// Answer is the object as the API server returned it; nil after an error.
+	Answer client.Object
+	// Err is nil when the action took effect.
+	Err error
+}
+
+func kindOf(obj client.Object) string {
+	return strings.ToLower(reflect.TypeOf(obj).Elem().Name())
+}

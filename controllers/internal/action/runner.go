@@ -1,0 +1,193 @@
+package action
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// Parallel is how many chains of a step run at one time.
+const Parallel = 32
+
+// Recorder is told of every write that took effect; the consistency tracker
+// is one.
+type Recorder interface {
+	// Wrote is told the object as the API server answered it.
+	Wrote(key types.NamespacedName, obj client.Object)
+	// Deleted is told the object that was deleted.
+	Deleted(key types.NamespacedName, obj client.Object)
+}
+
+// Runner carries out actions.
+type Runner struct {
+	Client client.Client
+	// Live reads past the cache.
+	Live client.Reader
+	// Wrote records writes by the key of the object that is reconciled.
+	Recorder Recorder
+}
+
+// Run carries out the steps for the object of that key. It returns an outcome
+// for each action that was tried. After a failed chain the other chains of the
+// step still run, but no further chain with a Create is begun when a Create
+// failed: what refuses one (a quota, a webhook) would refuse them all.
+func (r *Runner) Run(ctx context.Context, key types.NamespacedName, steps Steps) []Outcome {
+	var all []Outcome
+	for _, step := range steps {
+		outcomes, failed := r.runStep(ctx, key, step)
+		all = append(all, outcomes...)
+		if failed {
+			break
+		}
+	}
+	return all
+}
+
+func (r *Runner) runStep(ctx context.Context, key types.NamespacedName, step Step) ([]Outcome, bool) {
+	results := make([][]Outcome, len(step))
+	var refused, failed atomic.Bool
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(Parallel, len(step)) {
+		workers.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(step) || ctx.Err() != nil {
+					return
+				}
+				if refused.Load() && creates(step[i]) {
+					continue
+				}
+				results[i] = r.runChain(ctx, key, step[i])
+				if n := len(results[i]); n > 0 && results[i][n-1].Err != nil {
+					failed.Store(true)
+					if results[i][n-1].Verb == Create {
+						refused.Store(true)
+					}
+				}
+			}
+		})
+	}
+	workers.Wait()
+	var all []Outcome
+	for _, outcomes := range results {
+		all = append(all, outcomes...)
+	}
+	return all, failed.Load() || ctx.Err() != nil
+}
+
+func creates(chain Chain) bool {
+	for _, a := range chain {
+		if a.Verb == Create {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *Runner) runChain(ctx context.Context, key types.NamespacedName, chain Chain) []Outcome {
+	var outcomes []Outcome
+	for _, a := range chain {
+		answer, err := r.do(ctx, key, a)
+		outcomes = append(outcomes, Outcome{Action: a, Answer: answer, Err: err})
+		if err != nil {
+			return outcomes
+		}
+		log.FromContext(ctx).Info("acted", "action", a.String())
+	}
+	return outcomes
+}
+
+func (r *Runner) do(ctx context.Context, key types.NamespacedName, a Action) (client.Object, error) {
+	// The answer is decoded into the object: the plan keeps its own copy.
+	obj := a.Object.DeepCopyObject().(client.Object)
+	var err error
+	switch a.Verb {
+	case Create:
+		if err = r.Client.Create(ctx, obj); apierrors.IsAlreadyExists(err) {
+			err = r.adopt(ctx, a.Object, err)
+			if err == nil {
+				return obj, nil // the cache will show it; there is no write to wait for
+			}
+		}
+	case Patch:
+		err = r.Client.Patch(ctx, obj, boundPatch{client.StrategicMergeFrom(a.From), a.From.GetUID()})
+	case Resize:
+		err = r.Client.SubResource("resize").Patch(ctx, obj, boundPatch{client.StrategicMergeFrom(a.From), a.From.GetUID()})
+	case PatchStatus:
+		from := client.MergeFromWithOptions(a.From, client.MergeFromWithOptimisticLock{})
+		err = r.Client.Status().Patch(ctx, obj, from)
+	case Delete:
+		uid, rv := obj.GetUID(), obj.GetResourceVersion()
+		pre := client.Preconditions{UID: &uid}
+		if a.Unchanged {
+			pre.ResourceVersion = &rv
+		}
+		err = r.Client.Delete(ctx, obj, pre)
+	default:
+		err = fmt.Errorf("no such verb %q", a.Verb)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", a, err)
+	}
+	if a.Verb == Delete {
+		r.Recorder.Deleted(key, a.Object)
+	} else {
+		r.Recorder.Wrote(key, obj)
+	}
+	return obj, nil
+}
+
+// adopt finds out whether the object that exists is the one that was to be
+// created, made by a create whose answer was lost.
+func (r *Runner) adopt(ctx context.Context, want client.Object, taken error) error {
+	have := want.DeepCopyObject().(client.Object)
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(want), have); err != nil {
+		return errors.Join(taken, err)
+	}
+	a, b := metav1.GetControllerOf(want), metav1.GetControllerOf(have)
+	if (a == nil) != (b == nil) || a != nil && a.UID != b.UID {
+		return taken
+	}
+	labels := have.GetLabels()
+	for k, v := range want.GetLabels() {
+		if labels[k] != v {
+			return taken
+		}
+	}
+	return nil
+}
+
+// boundPatch adds the UID to a patch. The API server answers a conflict when
+// the object of that name has another.
+type boundPatch struct {
+	client.Patch
+	uid types.UID
+}
+
+func (p boundPatch) Data(obj client.Object) ([]byte, error) {
+	data, err := p.Patch.Data(obj)
+	if err != nil {
+		return nil, err
+	}
+	var patch map[string]any
+	if err := json.Unmarshal(data, &patch); err != nil {
+		return nil, err
+	}
+	meta, _ := patch["metadata"].(map[string]any)
+	if meta == nil {
+		meta = map[string]any{}
+		patch["metadata"] = meta
+	}
+	meta["uid"] = string(p.uid)
+	return json.Marshal(patch)
+}

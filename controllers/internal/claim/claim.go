@@ -1,0 +1,60 @@
+// Package claim knows what a member's PersistentVolumeClaims are called, which
+// of their changes Kubernetes can carry out, and how they hang in a pod.
+package claim
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Name of the claim of a template for the member with that id.
+func Name(set, template, id string) string { return set + "-" + template + "-" + id }
+
+// Mount adds the claims to a pod's volumes, each under the name of its
+// template. A volume of that name in the pod gives way, as in a StatefulSet.
+func Mount(spec *corev1.PodSpec, templates []corev1.PersistentVolumeClaim, nameOf func(template string) string) {
+	mounted := make(map[string]bool, len(templates))
+	volumes := make([]corev1.Volume, 0, len(templates)+len(spec.Volumes))
+	for _, t := range templates {
+		mounted[t.Name] = true
+		volumes = append(volumes, corev1.Volume{Name: t.Name, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: nameOf(t.Name)},
+		}})
+	}
+	for _, v := range spec.Volumes {
+		if !mounted[v.Name] {
+			volumes = append(volumes, v)
+		}
+	}
+	spec.Volumes = volumes
+}
+
+// Storage is the size that a claim asks for; zero if it asks for none.
+func Storage(c *corev1.PersistentVolumeClaim) resource.Quantity {
+	return c.Spec.Resources.Requests[corev1.ResourceStorage]
+}
+
+// Grow returns a copy of live that asks for as much as the template, and
+// whether that is more than it asks for now. Claims never shrink.
+func Grow(live, template *corev1.PersistentVolumeClaim) (*corev1.PersistentVolumeClaim, bool) {
+	want, have := Storage(template), Storage(live)
+	if want.Cmp(have) <= 0 {
+		return live, false
+	}
+	grown := live.DeepCopy()
+	if grown.Spec.Resources.Requests == nil {
+		grown.Spec.Resources.Requests = corev1.ResourceList{}
+	}
+	grown.Spec.Resources.Requests[corev1.ResourceStorage] = want
+	return grown, true
+}
+
+// SameButSize tells whether two templates differ in nothing but the size.
+func SameButSize(a, b *corev1.PersistentVolumeClaim) bool {
+	a, b = a.DeepCopy(), b.DeepCopy()
+	delete(a.Spec.Resources.Requests, corev1.ResourceStorage)
+	delete(b.Spec.Resources.Requests, corev1.ResourceStorage)
+	a.Status, b.Status = corev1.PersistentVolumeClaimStatus{}, corev1.PersistentVolumeClaimStatus{}
+	return apiequality.Semantic.DeepEqual(a, b)
+}

@@ -1,0 +1,120 @@
+// Package consistency makes a controller wait until its cache has seen the
+// controller's own writes, as Kubernetes' own controllers do since 1.36
+// (KEP-5647). Deciding on an older cache would repeat what was done.
+package consistency
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Patience is how long a key waits for its cache. A write that the cache never
+// shows (created and deleted between two looks) must not hold the key for
+// ever; whoever acts after that must read live first.
+const Patience = 5 * time.Second
+
+// Tracker remembers, for each reconciled key, the writes that the cache has
+// not shown yet. The zero value is ready for use, by many goroutines.
+type Tracker struct {
+	mu     sync.Mutex
+	writes map[types.NamespacedName]map[types.UID]write
+}
+
+type write struct {
+	object  client.Object // identity only: type, name, UID
+	version string
+	deleted bool
+	at      time.Time
+}
+
+// Wrote records an object as the API server answered it to a create or patch.
+func (t *Tracker) Wrote(key types.NamespacedName, obj client.Object) {
+	t.record(key, write{object: obj, version: obj.GetResourceVersion(), at: time.Now()})
+}
+
+// Deleted records that an object was deleted, or began to terminate.
+func (t *Tracker) Deleted(key types.NamespacedName, obj client.Object) {
+	t.record(key, write{object: obj, deleted: true, at: time.Now()})
+}
+
+func (t *Tracker) record(key types.NamespacedName, w write) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.writes == nil {
+		t.writes = map[types.NamespacedName]map[types.UID]write{}
+	}
+	if t.writes[key] == nil {
+		t.writes[key] = map[types.UID]write{}
+	}
+	t.writes[key][w.object.GetUID()] = w
+}
+
+// Forget drops what is known of a key whose object is gone.
+func (t *Tracker) Forget(key types.NamespacedName) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.writes, key)
+}
+
+// Behind tells whether the cache still lacks a write of this key, and forgets
+// the writes that it has. After Patience a write is forgotten too. newObject
+// turns a written object into the empty one to read from the cache with, for
+// kinds that are cached as metadata only.
+func (t *Tracker) Behind(ctx context.Context, key types.NamespacedName, cache client.Reader,
+	newObject func(client.Object) client.Object) (bool, error) {
+	t.mu.Lock()
+	pending := make([]write, 0, len(t.writes[key]))
+	for _, w := range t.writes[key] {
+		pending = append(pending, w)
+	}
+	t.mu.Unlock()
+	for _, w := range pending {
+		if time.Since(w.at) < Patience {
+			seen, err := w.seen(ctx, cache, newObject(w.object))
+			if err != nil {
+				return false, err
+			}
+			if !seen {
+				return true, nil
+			}
+		}
+		t.drop(key, w)
+	}
+	return false, nil
+}
+
+func (t *Tracker) drop(key types.NamespacedName, w write) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if uid := w.object.GetUID(); t.writes[key][uid].at.Equal(w.at) {
+		delete(t.writes[key], uid)
+	}
+	if len(t.writes[key]) == 0 {
+		delete(t.writes, key)
+	}
+}
+
+func (w write) seen(ctx context.Context, cache client.Reader, have client.Object) (bool, error) {
+	err := cache.Get(ctx, client.ObjectKeyFromObject(w.object), have)
+	if apierrors.IsNotFound(err) {
+		return w.deleted, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if have.GetUID() != w.object.GetUID() {
+		// Another object of that name: ours came and went, or was replaced.
+		return w.deleted, nil
+	}
+	if w.deleted {
+		return have.GetDeletionTimestamp() != nil, nil
+	}
+	order, err := resourceversion.CompareResourceVersion(have.GetResourceVersion(), w.version)
+	return err != nil || order >= 0, nil
+}

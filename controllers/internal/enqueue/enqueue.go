@@ -1,0 +1,68 @@
+// Package enqueue wakes the keys that an event concerns.
+package enqueue
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Settle is how long the events of children are gathered before their key is
+// woken, so that a thousand pods becoming Ready are not a thousand passes.
+const Settle = 50 * time.Millisecond
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// Children returns a handler that finds the key of a child with find ("" for
+// none). What is gone, or begins to go, wakes the key at once; all else after
+// Settle.
+func Children(find func(client.Object) string) handler.EventHandler {
+	add := func(q queue, obj client.Object, after time.Duration) {
+		name := find(obj)
+		if name == "" {
+			return
+		}
+		req := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: name}}
+		if after == 0 {
+			q.Add(req)
+			return
+		}
+		q.AddAfter(req, after)
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { add(q, e.Object, Settle) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			if e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion() {
+				return // a resync brings nothing new
+			}
+			after := Settle
+			if e.ObjectOld.GetDeletionTimestamp() == nil && e.ObjectNew.GetDeletionTimestamp() != nil {
+				after = 0
+			}
+			add(q, e.ObjectNew, after)
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { add(q, e.Object, 0) },
+	}
+}
+
+// Controller finds the name of the controller owner of that kind.
+func Controller(kind string) func(client.Object) string {
+	return func(obj client.Object) string {
+		if owner := metav1.GetControllerOf(obj); owner != nil && owner.Kind == kind {
+			return owner.Name
+		}
+		return ""
+	}
+}
+
+// Label finds the name in a label.
+func Label(key string) func(client.Object) string {
+	return func(obj client.Object) string { return obj.GetLabels()[key] }
+}

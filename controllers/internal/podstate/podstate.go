@@ -1,0 +1,102 @@
+// Package podstate asks pods questions. Nothing here has an effect, and time
+// is always given.
+package podstate
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Ready tells whether the pod's Ready condition is True.
+func Ready(pod *corev1.Pod) bool {
+	c := condition(pod, corev1.PodReady)
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
+// Since is when the condition of that type last changed its status; false when
+// the pod has no such condition.
+func Since(pod *corev1.Pod, kind corev1.PodConditionType) (time.Time, bool) {
+	c := condition(pod, kind)
+	if c == nil {
+		return time.Time{}, false
+	}
+	return c.LastTransitionTime.Time, true
+}
+
+// Available tells whether the pod has been Ready for that long, as apps/v1
+// counts minReadySeconds; if it is Ready but not long enough, wait is what is
+// missing.
+func Available(pod *corev1.Pod, minReady time.Duration, now time.Time) (ok bool, wait time.Duration) {
+	if !Ready(pod) {
+		return false, 0
+	}
+	since, _ := Since(pod, corev1.PodReady)
+	if missing := since.Add(minReady).Sub(now); minReady > 0 && missing > 0 {
+		return false, missing
+	}
+	return true, 0
+}
+
+// WasReady tells whether the pod is or was Ready. The kubelet sets the Ready
+// condition of a pod together with its start time; a Ready condition that
+// turned False more than a second later must have been True in between (times
+// in the API have a resolution of one second).
+func WasReady(pod *corev1.Pod) bool {
+	c := condition(pod, corev1.PodReady)
+	switch {
+	case c == nil:
+		return false
+	case c.Status == corev1.ConditionTrue:
+		return true
+	case pod.Status.StartTime == nil:
+		return false
+	}
+	return c.LastTransitionTime.Sub(pod.Status.StartTime.Time) > time.Second
+}
+
+// Ended tells whether the pod will never run again.
+func Ended(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+}
+
+// Terminating tells whether somebody deleted the pod.
+func Terminating(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil }
+
+// Scheduled tells whether the pod has a node.
+func Scheduled(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" }
+
+// UnschedulableSince is when the scheduler first found no node for the pod;
+// false when it has one, or was not looked at yet.
+func UnschedulableSince(pod *corev1.Pod) (time.Time, bool) {
+	c := condition(pod, corev1.PodScheduled)
+	if c == nil || c.Status != corev1.ConditionFalse || c.Reason != corev1.PodReasonUnschedulable {
+		return time.Time{}, false
+	}
+	return c.LastTransitionTime.Time, true
+}
+
+// Evicted tells whether the pod goes because of an eviction through the API.
+func Evicted(pod *corev1.Pod) bool { return disrupted(pod, "EvictionByEvictionAPI") }
+
+// TaintEvicted tells whether the pod goes because of a NoExecute taint, as the
+// control plane evicts pods from a Node that is not Ready.
+func TaintEvicted(pod *corev1.Pod) bool {
+	return disrupted(pod, "DeletionByTaintManager")
+}
+
+// disrupted compares with the reasons that the eviction API and the taint
+// eviction controller write; the API package has no constants for them.
+func disrupted(pod *corev1.Pod, reason string) bool {
+	c := condition(pod, corev1.DisruptionTarget)
+	return c != nil && c.Status == corev1.ConditionTrue && c.Reason == reason
+}
+
+func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == kind {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,37 @@
+// Package report turns the outcome of a reconcile into what controller-runtime
+// wants. Outcomes are four: done, wait, retry, stop.
+package report
+
+import (
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Outcome is how a reconcile ended.
+type Outcome struct {
+	after time.Duration
+	err   error
+}
+
+// Done: nothing is left to do until something changes.
+func Done() Outcome { return Outcome{} }
+
+// Wait: look again after that time at the latest, for no event will come. A
+// time of 0 or less is Done.
+func Wait(after time.Duration) Outcome { return Outcome{after: max(after, 0)} }
+
+// Retry: the API failed; look again with growing delays.
+func Retry(err error) Outcome { return Outcome{err: err} }
+
+// Stop: a person must act; the conditions say what, and an edit wakes the key.
+func Stop() Outcome { return Outcome{} }
+
+// Result is the outcome in controller-runtime's words.
+func (o Outcome) Result() (ctrl.Result, error) {
+	if o.err != nil {
+		return reconcile.Result{}, o.err
+	}
+	return reconcile.Result{RequeueAfter: o.after}, nil
+}

@@ -1,0 +1,103 @@
+// Package revision keeps the history of a template in ControllerRevisions, as
+// StatefulSet and DaemonSet do: a template that comes back finds its old
+// revision.
+package revision
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/rand"
+)
+
+// New builds the revision of that data. Its name is the prefix and a hash of
+// the data and of collisions, which the caller counts up when another
+// revision has the name already. The revision number is one above the highest
+// of history.
+func New(prefix string, data any, collisions int32, history []*appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
+	raw, err := json.Marshal(data)
+	if err != nil {
+		return nil, fmt.Errorf("encode the revision: %w", err)
+	}
+	sum := fnv.New32a()
+	_, _ = sum.Write(raw)
+	_, _ = sum.Write([]byte(strconv.FormatInt(int64(collisions), 10)))
+	return &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Name: prefix + "-" + rand.SafeEncodeString(strconv.FormatUint(uint64(sum.Sum32()), 10))},
+		Data:       runtime.RawExtension{Raw: raw},
+		Revision:   highest(history) + 1,
+	}, nil
+}
+
+// Same finds the revision with the same data; nil if there is none.
+func Same(history []*appsv1.ControllerRevision, want *appsv1.ControllerRevision) *appsv1.ControllerRevision {
+	for _, r := range history {
+		if bytes.Equal(canonical(r.Data.Raw), canonical(want.Data.Raw)) {
+			return r
+		}
+	}
+	return nil
+}
+
+// Latest tells whether r has the highest number of history.
+func Latest(history []*appsv1.ControllerRevision, r *appsv1.ControllerRevision) bool {
+	return r.Revision == highest(history)
+}
+
+// Promote returns a copy of r with a number above all of history, as a
+// rollback does.
+func Promote(history []*appsv1.ControllerRevision, r *appsv1.ControllerRevision) *appsv1.ControllerRevision {
+	r = r.DeepCopy()
+	r.Revision = highest(history) + 1
+	return r
+}
+
+// Surplus lists the oldest revisions above the limit that nobody uses.
+func Surplus(history []*appsv1.ControllerRevision, limit int, inUse func(name string) bool) []*appsv1.ControllerRevision {
+	var idle []*appsv1.ControllerRevision
+	for _, r := range history {
+		if !inUse(r.Name) {
+			idle = append(idle, r)
+		}
+	}
+	slices.SortFunc(idle, func(a, b *appsv1.ControllerRevision) int { return int(a.Revision - b.Revision) })
+	return idle[:max(0, len(idle)-limit)]
+}
+
+// ByName finds a revision; nil if there is none.
+func ByName(history []*appsv1.ControllerRevision, name string) *appsv1.ControllerRevision {
+	for _, r := range history {
+		if r.Name == name {
+			return r
+		}
+	}
+	return nil
+}
+
+func highest(history []*appsv1.ControllerRevision) int64 {
+	var top int64
+	for _, r := range history {
+		top = max(top, r.Revision)
+	}
+	return top
+}
+
+// canonical orders the keys: the API server may return them in another order.
+func canonical(raw []byte) []byte {
+	var v any
+	if json.Unmarshal(raw, &v) != nil {
+		return raw
+	}
+	out, err := json.Marshal(v)
+	if err != nil {
+		return raw
+	}
+	return out
+}

@@ -1,0 +1,117 @@
+// Package servingcert provides the TLS certificate that the webhook and
+// metrics servers of this process serve with.
+//
+// A mounted certificate (OLM, cert-manager, or by hand) is used and reloaded.
+// Where none is mounted, cert-controller makes one, renews it, keeps it in a
+// Secret and writes its CA into the ValidatingWebhookConfiguration. Each
+// replica then serves what that Secret holds, read by a watch and kept in
+// memory: a Secret volume would follow a minute later, and the key would lie
+// on a disk.
+package servingcert
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// Files of a mounted certificate, and keys of the Secret.
+const (
+	certFile = "tls.crt"
+	keyFile  = "tls.key"
+)
+
+// Source hands out the certificate. It has none until its manager runs.
+type Source struct {
+	certificate atomic.Pointer[tls.Certificate]
+	// injected is closed once the API server was given our CA.
+	injected chan struct{}
+}
+
+// New gives a source with no certificate yet.
+func New() *Source {
+	return &Source{injected: make(chan struct{})}
+}
+
+// Configure makes a TLS server ask this source at each handshake.
+func (s *Source) Configure(config *tls.Config) {
+	config.MinVersion = tls.VersionTLS12
+	config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		if certificate := s.certificate.Load(); certificate != nil {
+			return certificate, nil
+		}
+		return nil, errors.New("there is no serving certificate yet")
+	}
+}
+
+// Check is the readiness of this source: it has a certificate, and the API
+// server was told to trust it.
+func (s *Source) Check(*http.Request) error {
+	if s.certificate.Load() == nil {
+		return errors.New("there is no serving certificate yet")
+	}
+	select {
+	case <-s.injected:
+		return nil
+	default:
+		return errors.New("the CA is not yet in the ValidatingWebhookConfiguration")
+	}
+}
+
+// Setup makes the manager keep this source supplied: from the folder if a
+// certificate is mounted there, else from the Secret.
+func (s *Source) Setup(mgr manager.Manager, folder string, names Names) error {
+	mounted, err := isMounted(folder)
+	if err != nil {
+		return err
+	}
+	if mounted {
+		return s.followFolder(mgr, folder)
+	}
+	return s.followSecret(mgr, names)
+}
+
+func isMounted(folder string) (bool, error) {
+	found := make([]string, 0, 2)
+	for _, name := range []string{certFile, keyFile} {
+		_, err := os.Stat(filepath.Join(folder, name))
+		switch {
+		case err == nil:
+			found = append(found, name)
+		case !errors.Is(err, fs.ErrNotExist):
+			return false, fmt.Errorf("looking for a mounted certificate: %w", err)
+		}
+	}
+	if len(found) == 1 {
+		return false, fmt.Errorf("%s holds %s only, and a certificate needs %s and %s", folder, found[0], certFile, keyFile)
+	}
+	return len(found) == 2, nil
+}
+
+// followFolder leaves the CA to whoever mounted the certificate.
+func (s *Source) followFolder(mgr manager.Manager, folder string) error {
+	watcher, err := certwatcher.New(filepath.Join(folder, certFile), filepath.Join(folder, keyFile))
+	if err != nil {
+		return fmt.Errorf("reading the mounted certificate: %w", err)
+	}
+	watcher.RegisterCallback(func(certificate tls.Certificate) { s.certificate.Store(&certificate) })
+	close(s.injected)
+	return mgr.Add(everywhere(watcher.Start))
+}
+
+// everywhere runs on each replica: not only the one that holds the lease
+// serves webhooks.
+type everywhere func(context.Context) error
+
+func (run everywhere) Start(ctx context.Context) error { return run(ctx) }
+
+func (everywhere) NeedLeaderElection() bool { return false }

@@ -1,0 +1,96 @@
+package controllers
+
+import (
+	"crypto/tls"
+	"fmt"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/servingcert"
+)
+
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=system,roleName=own-namespace-role,resources=leases,verbs=create
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=system,roleName=own-namespace-role,resources=leases,resourceNames=stateful-operator,verbs=get;update
+// +kubebuilder:rbac:groups="",namespace=system,roleName=own-namespace-role,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=authentication.k8s.io,roleName=metrics-auth-role,resources=tokenreviews,verbs=create
+// +kubebuilder:rbac:groups=authorization.k8s.io,roleName=metrics-auth-role,resources=subjectaccessreviews,verbs=create
+
+// shutdownTimeout is for what runs when the process is told to stop. It is
+// shorter than the pod's termination grace period, so that the lease is given
+// back before the kubelet kills.
+const shutdownTimeout = 10 * time.Second
+
+// Manager is what the manager needs to know of the options.
+func (o Options) Manager() (ctrl.Options, error) {
+	scheme, err := Scheme()
+	if err != nil {
+		return ctrl.Options{}, err
+	}
+	timeout := shutdownTimeout
+	options := ctrl.Options{
+		Scheme:                  scheme,
+		Cache:                   o.cache(),
+		HealthProbeBindAddress:  o.HealthAddress,
+		Metrics:                 o.metrics(),
+		LeaderElection:          o.LeaderElect,
+		LeaderElectionID:        o.Name,
+		LeaderElectionNamespace: o.Namespace,
+		// Safe because main ends the process as soon as the manager has ended.
+		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       &timeout,
+	}
+	if o.Webhooks {
+		options.WebhookServer = webhook.NewServer(webhook.Options{
+			Port:    o.WebhookPort,
+			TLSOpts: []func(*tls.Config){o.certificate.Configure},
+		})
+	}
+	return options, nil
+}
+
+// metrics are for those who may read them. The certificate is the webhook's
+// where there is one; otherwise controller-runtime makes one nobody can check.
+func (o Options) metrics() metricsserver.Options {
+	options := metricsserver.Options{
+		BindAddress:    o.MetricsAddress,
+		SecureServing:  true,
+		FilterProvider: filters.WithAuthenticationAndAuthorization,
+	}
+	if o.Webhooks {
+		options.TLSOpts = []func(*tls.Config){o.certificate.Configure}
+	}
+	return options
+}
+
+// setupServers supplies the certificate, and answers the probes: alive while
+// the process answers, ready while a webhook call would be answered.
+func (o Options) setupServers(mgr ctrl.Manager) error {
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return fmt.Errorf("adding the health check: %w", err)
+	}
+	if !o.Webhooks {
+		return mgr.AddReadyzCheck("ping", healthz.Ping)
+	}
+	if err := o.certificate.Setup(mgr, o.WebhookCertDir, o.certificateNames()); err != nil {
+		return err
+	}
+	if err := mgr.AddReadyzCheck("certificate", o.certificate.Check); err != nil {
+		return fmt.Errorf("adding the readiness check: %w", err)
+	}
+	return mgr.AddReadyzCheck("webhook", mgr.GetWebhookServer().StartedChecker())
+}
+
+// certificateNames follow config/: what kustomize names there is found here.
+func (o Options) certificateNames() servingcert.Names {
+	return servingcert.Names{
+		Namespace:     o.Namespace,
+		Secret:        o.Name + "-webhook-certs",
+		Services:      []string{o.Name + "-webhook-service", o.Name + "-metrics-service"},
+		Configuration: o.Name + "-validating-webhook-configuration",
+	}
+}

@@ -1,0 +1,187 @@
+package controllers
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/servingcert"
+)
+
+// namespaceFile is where every pod finds the namespace it runs in.
+const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// Options is what the command line says.
+type Options struct {
+	// Name is the prefix of the names in config/ and the name of the Lease.
+	Name string
+	// Namespace the operator runs in.
+	Namespace string
+	// Kinds whose controllers run.
+	Kinds []string
+	// WatchNamespaces are the only ones acted in; none means all.
+	WatchNamespaces []string
+
+	LeaderElect    bool
+	HealthAddress  string
+	MetricsAddress string
+
+	Webhooks       bool
+	WebhookPort    int
+	WebhookCertDir string
+
+	LogLevel  slog.Level
+	LogFormat string
+
+	certificate *servingcert.Source
+}
+
+// ParseOptions reads the command line and the environment. Its errors are one
+// line for the user; flag.ErrHelp means that help was asked for and printed.
+func ParseOptions(args []string, getenv func(string) string, help io.Writer) (Options, error) {
+	options := Options{certificate: servingcert.New()}
+	var kindNames, namespaces string
+	flags := flag.NewFlagSet("stateful-operator", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.StringVar(&options.Name, "name", "stateful-operator", "`prefix` of the names of this installation's Lease, webhook Service, Secret and configuration")
+	flags.StringVar(&options.Namespace, "namespace", "", "`namespace` this operator runs in (default $POD_NAMESPACE, then the service account's)")
+	flags.StringVar(&kindNames, "kinds", strings.Join(Kinds(), ","), "comma-separated `kinds` whose controllers run")
+	flags.StringVar(&namespaces, "watch-namespaces", "", "comma-separated `namespaces` to act in; empty is all (default $WATCH_NAMESPACE)")
+	flags.BoolVar(&options.LeaderElect, "leader-elect", true, "act only while holding the Lease; needed with more than one replica")
+	flags.StringVar(&options.HealthAddress, "health-probe-bind-address", ":8081", "`address` of /healthz and /readyz; 0 is none")
+	flags.StringVar(&options.MetricsAddress, "metrics-bind-address", ":8443", "`address` of /metrics, over TLS; 0 is none")
+	flags.BoolVar(&options.Webhooks, "webhooks", true, "serve the admission webhooks")
+	flags.IntVar(&options.WebhookPort, "webhook-port", 9443, "`port` of the webhook server")
+	flags.StringVar(&options.WebhookCertDir, "webhook-cert-dir", filepath.Join(os.TempDir(), "k8s-webhook-server", "serving-certs"),
+		"`folder` of a mounted tls.crt and tls.key; if it holds none, the operator makes and renews a certificate itself")
+	flags.TextVar(&options.LogLevel, "log-level", slog.LevelInfo, "`level`: debug, info, warn or error")
+	flags.StringVar(&options.LogFormat, "log-format", "json", "`format`: json or console")
+
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			flags.SetOutput(help)
+			flags.PrintDefaults()
+		}
+		return Options{}, err
+	}
+	given := map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	if !given["watch-namespaces"] {
+		namespaces = getenv("WATCH_NAMESPACE")
+	}
+	options.Namespace = ownNamespace(options.Namespace, getenv)
+	options.Kinds = list(kindNames)
+	options.WatchNamespaces = list(namespaces)
+	if extra := flags.Args(); len(extra) > 0 {
+		return Options{}, fmt.Errorf("unexpected argument %q: everything is set by flags", extra[0])
+	}
+	return options, options.check(given)
+}
+
+func ownNamespace(given string, getenv func(string) string) string {
+	if given != "" {
+		return given
+	}
+	if fromPod := getenv("POD_NAMESPACE"); fromPod != "" {
+		return fromPod
+	}
+	// Outside a pod there is no such file, and check says what to do.
+	content, err := os.ReadFile(namespaceFile)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(content))
+}
+
+// list splits at commas, and drops blanks and repetitions.
+func list(text string) []string {
+	var entries []string
+	for entry := range strings.SplitSeq(text, ",") {
+		entry = strings.TrimSpace(entry)
+		if entry != "" && !slices.Contains(entries, entry) {
+			entries = append(entries, entry)
+		}
+	}
+	return entries
+}
+
+// check refuses what cannot work, and gives kinds their exact names.
+func (o *Options) check(given map[string]bool) error {
+	if o.LogFormat != "json" && o.LogFormat != "console" {
+		return fmt.Errorf("unknown --log-format %q: it is json or console", o.LogFormat)
+	}
+	if err := o.checkKinds(); err != nil {
+		return err
+	}
+	for _, namespace := range append([]string{o.Namespace}, o.WatchNamespaces...) {
+		if namespace == "" {
+			continue
+		}
+		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
+			return fmt.Errorf("%q cannot be a namespace: %s", namespace, problems[0])
+		}
+	}
+	if !o.Webhooks {
+		for _, name := range []string{"webhook-port", "webhook-cert-dir"} {
+			if given[name] {
+				return fmt.Errorf("--%s needs --webhooks=true", name)
+			}
+		}
+	}
+	if o.Namespace == "" && (o.LeaderElect || o.Webhooks) {
+		return errors.New("--leader-elect and --webhooks need to know the operator's own namespace: set --namespace or POD_NAMESPACE")
+	}
+	return o.checkPorts()
+}
+
+func (o *Options) checkKinds() error {
+	known := Kinds()
+	if len(o.Kinds) == 0 {
+		return fmt.Errorf("--kinds names no kind: choose from %s", strings.Join(known, ", "))
+	}
+	for i, name := range o.Kinds {
+		at := slices.IndexFunc(known, func(k string) bool { return strings.EqualFold(k, name) })
+		if at < 0 {
+			return fmt.Errorf("unknown kind %q in --kinds: choose from %s", name, strings.Join(known, ", "))
+		}
+		o.Kinds[i] = known[at]
+	}
+	return nil
+}
+
+// checkPorts finds addresses that are none, and two servers on one port.
+func (o *Options) checkPorts() error {
+	users := map[string]string{}
+	if o.Webhooks {
+		if o.WebhookPort < 1 || o.WebhookPort > 65535 {
+			return fmt.Errorf("--webhook-port %d is not a port: it is a number from 1 to 65535", o.WebhookPort)
+		}
+		users[fmt.Sprint(o.WebhookPort)] = "--webhook-port"
+	}
+	for _, server := range []struct{ flag, address string }{
+		{"--health-probe-bind-address", o.HealthAddress},
+		{"--metrics-bind-address", o.MetricsAddress},
+	} {
+		if server.address == "0" {
+			continue
+		}
+		_, port, err := net.SplitHostPort(server.address)
+		if err != nil || port == "" {
+			return fmt.Errorf("%s %q is not an address: write [host]:port, or 0 for none", server.flag, server.address)
+		}
+		if user, taken := users[port]; taken && port != "0" {
+			return fmt.Errorf("%s and %s both want port %s", user, server.flag, port)
+		}
+		users[port] = server.flag
+	}
+	return nil
+}

@@ -1,0 +1,219 @@
+package statefulcluster
+
+import (
+	"encoding/json"
+	"maps"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/revision"
+)
+
+// labelRevision holds the name of the ControllerRevision of a pod, as in a
+// StatefulSet.
+const labelRevision = appsv1.ControllerRevisionHashLabelKey
+
+// revisionData is what a revision records: template and claims in one.
+type revisionData struct {
+	Template             corev1.PodTemplateSpec         `json:"template"`
+	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
+}
+
+// dataOf reads a revision; false if there is none or it cannot be read.
+func dataOf(rev *appsv1.ControllerRevision) (revisionData, bool) {
+	var data revisionData
+	if rev == nil || json.Unmarshal(rev.Data.Raw, &data) != nil {
+		return revisionData{}, false
+	}
+	return data, true
+}
+
+func revisionOf(pod *corev1.Pod) string { return pod.Labels[labelRevision] }
+
+// named finds a revision that exists; nil if there is none of that name.
+func (w *world) named(name string) *appsv1.ControllerRevision {
+	return revision.ByName(w.revisions, name)
+}
+
+// revisionFor is the revision of that name, or the target if it is gone or the
+// members follow the target anyway.
+func (w *world) revisionFor(name string) *appsv1.ControllerRevision {
+	if rev := w.named(name); rev != nil {
+		return rev
+	}
+	return w.target()
+}
+
+// revisionForNew is what a new member gets: the target, but the current
+// revision while a partition keeps members there and too few have it.
+func (w *world) revisionForNew() *appsv1.ControllerRevision {
+	current := w.named(w.set.Status.CurrentRevision)
+	if current == nil || !w.rolling() || current.Name == w.target().Name {
+		return w.target()
+	}
+	old := w.created
+	for _, m := range w.members {
+		if revisionOf(m.pod) == current.Name && !podstate.Terminating(m.pod) {
+			old++
+		}
+	}
+	if old < int(w.rollingUpdate().Partition) {
+		w.created++
+		return current
+	}
+	return w.target()
+}
+
+func buildRevision(w *world) *appsv1.ControllerRevision {
+	rev, err := revision.New(w.set.Name, revisionData{w.set.Spec.Template, w.set.Spec.VolumeClaimTemplates},
+		ptr.Deref(w.set.Status.CollisionCount, 0), w.revisions)
+	if err != nil { // a spec that was read from JSON can be written as JSON
+		panic(err)
+	}
+	rev.Namespace = w.set.Namespace
+	rev.Labels = clusterLabels(w)
+	rev.OwnerReferences = []metav1.OwnerReference{owner(w)}
+	return rev
+}
+
+// buildPod builds the pod of the member with that id.
+func buildPod(w *world, rev *appsv1.ControllerRevision, id string) *corev1.Pod {
+	data, ok := dataOf(rev)
+	if !ok {
+		data = revisionData{w.set.Spec.Template, w.set.Spec.VolumeClaimTemplates}
+	}
+	pod := &corev1.Pod{ObjectMeta: *data.Template.ObjectMeta.DeepCopy(), Spec: *data.Template.Spec.DeepCopy()}
+	pod.Name, pod.GenerateName, pod.Namespace = w.set.Name+"-"+id, "", w.set.Namespace
+	pod.Labels = templateLabels(w, data)
+	maps.Copy(pod.Labels, memberLabels(w, id))
+	pod.Labels[labelRevision] = rev.Name
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	pod.OwnerReferences = []metav1.OwnerReference{owner(w)}
+	if w.set.Spec.ServiceName != "" {
+		pod.Spec.Hostname, pod.Spec.Subdomain = pod.Name, w.set.Spec.ServiceName
+	}
+	claim.Mount(&pod.Spec, w.set.Spec.VolumeClaimTemplates, func(template string) string {
+		return claim.Name(w.set.Name, template, id)
+	})
+	return pod
+}
+
+// succession says whose slot a new member fills.
+type succession struct {
+	replaces     string
+	replacements int
+}
+
+// successorOf counts on while the slot's members never become Ready.
+func successorOf(m *member) succession {
+	n := 1
+	if !podstate.WasReady(m.pod) {
+		n += replacements(m)
+	}
+	return succession{m.name(), n}
+}
+
+// newMember builds the chain that creates a member: the pod first, then its
+// claims, so that a crash in between leaves a pod whose claims can be created.
+func newMember(w *world, id string, s succession) action.Chain {
+	pod := buildPod(w, w.revisionForNew(), id)
+	reason, detail := reasonMissing, ""
+	if s.replaces != "" {
+		reason, detail = reasonReplaced, "in place of "+s.replaces
+		pod.Annotations[v1alpha1.AnnotationReplaces] = s.replaces
+		pod.Annotations[v1alpha1.AnnotationReplacements] = strconv.Itoa(s.replacements)
+	}
+	chain := action.Chain{{Verb: action.Create, Object: pod, Reason: reason, Detail: detail}}
+	for i := range w.set.Spec.VolumeClaimTemplates {
+		chain = append(chain, action.Action{Verb: action.Create, Reason: reasonClaim,
+			Object: buildClaim(w, &w.set.Spec.VolumeClaimTemplates[i], id)})
+	}
+	return chain
+}
+
+func buildClaim(w *world, t *corev1.PersistentVolumeClaim, id string) *corev1.PersistentVolumeClaim {
+	c := t.DeepCopy()
+	c.Name, c.GenerateName, c.Namespace = claim.Name(w.set.Name, t.Name, id), "", w.set.Namespace
+	c.Status = corev1.PersistentVolumeClaimStatus{}
+	if c.Labels == nil {
+		c.Labels = map[string]string{}
+	}
+	if w.set.Spec.Selector != nil {
+		maps.Copy(c.Labels, w.set.Spec.Selector.MatchLabels)
+	}
+	maps.Copy(c.Labels, memberLabels(w, id))
+	c.OwnerReferences = nil
+	if w.deletesClaims() {
+		c.OwnerReferences = []metav1.OwnerReference{claimOwner(w)}
+	}
+	return c
+}
+
+// buildBudget selects by our own label, so that a pod of somebody else cannot
+// use it up.
+func buildBudget(w *world) *policyv1.PodDisruptionBudget {
+	return &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: w.set.Name, Namespace: w.set.Namespace,
+			Labels: clusterLabels(w), OwnerReferences: []metav1.OwnerReference{owner(w)}},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MaxUnavailable: ptr.To(w.disruptions()),
+			Selector:       &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelClusterUID: string(w.set.UID)}},
+		},
+	}
+}
+
+// templateLabels are the template's, or the selector's where it has none.
+func templateLabels(w *world, data revisionData) map[string]string {
+	labels := maps.Clone(data.Template.Labels)
+	if len(labels) == 0 && w.set.Spec.Selector != nil {
+		labels = maps.Clone(w.set.Spec.Selector.MatchLabels)
+	}
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	return labels
+}
+
+func clusterLabels(w *world) map[string]string {
+	return map[string]string{v1alpha1.LabelCluster: w.set.Name, v1alpha1.LabelClusterUID: string(w.set.UID)}
+}
+
+func memberLabels(w *world, id string) map[string]string {
+	labels := clusterLabels(w)
+	labels[v1alpha1.LabelMember] = id
+	return labels
+}
+
+func owner(w *world) metav1.OwnerReference {
+	return *metav1.NewControllerRef(w.set, v1alpha1.GroupVersion.WithKind("StatefulCluster"))
+}
+
+// claimOwner makes the garbage collector delete the claim with the set. It is
+// not the controller, and does not hold up the deletion of the set.
+func claimOwner(w *world) metav1.OwnerReference {
+	ref := owner(w)
+	ref.Controller, ref.BlockOwnerDeletion = nil, nil
+	return ref
+}
+
+func (w *world) deletesClaims() bool {
+	return w.set.Spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted == v1alpha1.DeleteClaims
+}
+
+// nextID takes an id that nobody has; the world has one for every slot.
+func (w *world) nextID() string {
+	id := w.fresh[0]
+	w.fresh = w.fresh[1:]
+	return id
+}

@@ -1,0 +1,359 @@
+package statefulcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/consistency"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/enqueue"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
+)
+
+// Reconciler brings StatefulClusters to what their specs want.
+type Reconciler struct {
+	// Cache reads what the watches brought; Live reads the API server.
+	Cache, Live client.Reader
+	// Runner is the only writer.
+	Runner *action.Runner
+	// Tracker knows which writes the cache has not shown yet.
+	Tracker *consistency.Tracker
+	Events  events.EventRecorder
+	// Now is the clock.
+	Now func() time.Time
+
+	memory memory
+}
+
+// +kubebuilder:rbac:groups=enge.me,resources=statefulclusters,verbs=get;list;watch
+// +kubebuilder:rbac:groups=enge.me,resources=statefulclusters/status,verbs=patch
+// +kubebuilder:rbac:groups=enge.me,resources=statefulclusters/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=pods/resize,verbs=patch
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Reconcile looks at one StatefulCluster and does the next thing.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var set v1alpha1.StatefulCluster
+	if err := r.Cache.Get(ctx, req.NamespacedName, &set); err != nil {
+		if apierrors.IsNotFound(err) {
+			return r.afterDeletion(ctx, req.NamespacedName).Result()
+		}
+		return report.Retry(fmt.Errorf("get the StatefulCluster: %w", err)).Result()
+	}
+	behind, err := r.Tracker.Behind(ctx, req.NamespacedName, r.Cache, asCached)
+	if err != nil || behind {
+		return waitForCache(err).Result()
+	}
+	return r.pass(ctx, &set).Result()
+}
+
+// waitForCache ends a pass that may not decide yet; the event that brings the
+// write wakes the key.
+func waitForCache(err error) report.Outcome {
+	if err != nil {
+		return report.Retry(fmt.Errorf("look for own writes in the cache: %w", err))
+	}
+	return report.Wait(consistency.Patience)
+}
+
+// pass decides on the cache, and when there is something to do again on the
+// live world, which is then acted on.
+func (r *Reconciler) pass(ctx context.Context, set *v1alpha1.StatefulCluster) report.Outcome {
+	w, err := r.observe(ctx, set, source{r.Cache, false})
+	if err != nil {
+		return report.Retry(err)
+	}
+	p := decide(w)
+	if len(p.steps) > 0 || r.memory.wantsLive(set, w.now) {
+		if set, err = r.reread(ctx, set); err != nil || set == nil {
+			return retryOrDone(err)
+		}
+		if w, err = r.observe(ctx, set, source{r.Live, true}); err != nil {
+			return report.Retry(err)
+		}
+		p = decide(w)
+	}
+	outcomes := r.Runner.Run(ctx, client.ObjectKeyFromObject(set), p.steps)
+	return r.report(ctx, w, &p, outcomes)
+}
+
+// reread gets the object live; nil when it is gone or another has its name.
+func (r *Reconciler) reread(ctx context.Context, set *v1alpha1.StatefulCluster) (*v1alpha1.StatefulCluster, error) {
+	var live v1alpha1.StatefulCluster
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(set), &live); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	if live.UID != set.UID {
+		return nil, nil
+	}
+	return &live, nil
+}
+
+func retryOrDone(err error) report.Outcome {
+	if err != nil {
+		return report.Retry(err)
+	}
+	return report.Done()
+}
+
+// afterDeletion labels the claims that outlive their StatefulCluster, so that
+// a person sees why they are there. The pods are the garbage collector's.
+func (r *Reconciler) afterDeletion(ctx context.Context, key types.NamespacedName) report.Outcome {
+	r.Tracker.Forget(key)
+	var set v1alpha1.StatefulCluster
+	if err := r.Live.Get(ctx, key, &set); !apierrors.IsNotFound(err) {
+		return retryOrDone(err) // it exists; its event is on the way
+	}
+	r.memory.forget(key)
+	forgetMetrics(key)
+	left, err := r.readAbandoned(ctx, key)
+	if err != nil {
+		return report.Retry(fmt.Errorf("list the claims of a deleted StatefulCluster: %w", err))
+	}
+	for _, o := range r.Runner.Run(ctx, key, labelAbandoned(left)) {
+		if client.IgnoreNotFound(o.Err) != nil {
+			return report.Retry(o.Err)
+		}
+	}
+	return report.Done()
+}
+
+// Cache says what the manager's cache holds for this kind: the objects with
+// our label, pods and Nodes stripped to what decisions need, claims as
+// metadata only. A pod that is not a member costs nothing.
+func Cache() map[client.Object]cache.ByObject {
+	exists, err := labels.NewRequirement(v1alpha1.LabelCluster, selection.Exists, nil)
+	if err != nil {
+		panic(err) // the label is a constant
+	}
+	ours := labels.NewSelector().Add(*exists)
+	return map[client.Object]cache.ByObject{
+		&corev1.Pod{}: {Label: ours, Transform: slim.Pod(
+			[]string{v1alpha1.LabelCluster, v1alpha1.LabelClusterUID, v1alpha1.LabelMember, labelRevision},
+			[]string{v1alpha1.AnnotationDeleteFirst, v1alpha1.AnnotationReplaces, v1alpha1.AnnotationReplacements,
+				v1alpha1.AnnotationUpdated, v1alpha1.AnnotationInPlace})},
+		claimMetadata():                 {Label: ours, Transform: cache.TransformStripManagedFields()},
+		&appsv1.ControllerRevision{}:    {Label: ours, Transform: cache.TransformStripManagedFields()},
+		&policyv1.PodDisruptionBudget{}: {Label: ours, Transform: cache.TransformStripManagedFields()},
+		&corev1.Node{}:                  {Transform: slim.Node},
+	}
+}
+
+// Setup adds the controller to the manager.
+func Setup(mgr ctrl.Manager) error {
+	if err := indexFields(mgr.GetFieldIndexer()); err != nil {
+		return fmt.Errorf("index the cache: %w", err)
+	}
+	tracker := &consistency.Tracker{}
+	r := &Reconciler{
+		Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Tracker: tracker, Now: time.Now,
+		Runner: &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: tracker},
+		Events: mgr.GetEventRecorder("statefulcluster"),
+	}
+	owned := enqueue.Children(enqueue.Controller("StatefulCluster"))
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("statefulcluster").
+		For(&v1alpha1.StatefulCluster{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Watches(&corev1.Pod{}, owned).
+		Watches(&appsv1.ControllerRevision{}, owned).
+		Watches(&policyv1.PodDisruptionBudget{}, owned).
+		WatchesMetadata(&corev1.PersistentVolumeClaim{}, enqueue.Children(enqueue.Label(v1alpha1.LabelCluster))).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.onNode), builder.WithPredicates(nodeTurned)).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: 16,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, time.Minute),
+		}).
+		Complete(r)
+}
+
+// onNode finds the sets that have pods on a Node.
+func (r *Reconciler) onNode(ctx context.Context, n client.Object) []reconcile.Request {
+	var pods corev1.PodList
+	if err := r.Cache.List(ctx, &pods, client.MatchingFields{indexNode: n.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list the pods of a node", "node", n.GetName())
+		return nil
+	}
+	seen := map[reconcile.Request]bool{}
+	var requests []reconcile.Request
+	for i := range pods.Items {
+		req := reconcile.Request{NamespacedName: types.NamespacedName{
+			Namespace: pods.Items[i].Namespace, Name: pods.Items[i].Labels[v1alpha1.LabelCluster]}}
+		if !seen[req] {
+			seen[req] = true
+			requests = append(requests, req)
+		}
+	}
+	return requests
+}
+
+// nodeTurned passes the Node events that can make a member lost, or found.
+var nodeTurned = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, wasNode := e.ObjectOld.(*corev1.Node)
+		now, isNode := e.ObjectNew.(*corev1.Node)
+		return wasNode && isNode && (was.UID != now.UID || !apiequality.Semantic.DeepEqual(was.Spec.Taints, now.Spec.Taints) ||
+			nodeReadiness(was) != nodeReadiness(now))
+	},
+}
+
+func nodeReadiness(n *corev1.Node) corev1.ConditionStatus {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status
+		}
+	}
+	return corev1.ConditionUnknown
+}
+
+func indexFields(indexer client.FieldIndexer) error {
+	byCluster := func(obj client.Object) []string {
+		if uid := obj.GetLabels()[v1alpha1.LabelClusterUID]; uid != "" {
+			return []string{uid}
+		}
+		return nil
+	}
+	ctx := context.Background()
+	for _, obj := range []client.Object{&corev1.Pod{}, claimMetadata(), &appsv1.ControllerRevision{}} {
+		if err := indexer.IndexField(ctx, obj, indexOwner, byCluster); err != nil {
+			return err
+		}
+	}
+	return indexer.IndexField(ctx, &corev1.Pod{}, indexNode, func(obj client.Object) []string {
+		if pod, ok := obj.(*corev1.Pod); ok && pod.Spec.NodeName != "" {
+			return []string{pod.Spec.NodeName}
+		}
+		return nil
+	})
+}
+
+// memory holds what no object says: the ids of creates whose answer was an
+// error, what was refused and when to try again, whom a scale-down deleted.
+// All of it may be lost: a restart costs one more try.
+type memory struct {
+	mu   sync.Mutex
+	sets map[types.NamespacedName]*remembered
+}
+
+type remembered struct {
+	uid     types.UID
+	seen    int64 // generation of the last live pass
+	ids     []string
+	refused map[string]refusal
+	retired map[types.UID]bool
+	foreign []string
+	looked  time.Time // when foreign was read
+	written time.Time // when the status was written last
+}
+
+// of returns what is remembered of a set, anew for a new UID. The caller
+// holds mu. One key is reconciled by one worker at a time, so only the map
+// needs the lock; what it returns belongs to that worker.
+func (m *memory) of(set *v1alpha1.StatefulCluster) *remembered {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := client.ObjectKeyFromObject(set)
+	if m.sets == nil {
+		m.sets = map[types.NamespacedName]*remembered{}
+	}
+	if m.sets[key] == nil || m.sets[key].uid != set.UID {
+		m.sets[key] = &remembered{uid: set.UID, refused: map[string]refusal{}, retired: map[types.UID]bool{}}
+	}
+	return m.sets[key]
+}
+
+func (m *memory) forget(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.sets, key)
+}
+
+// foreignInterval is how often foreign pods are looked for again while there
+// are some; no watch tells of them.
+const foreignInterval = time.Minute
+
+// wantsLive tells whether this process has not read this generation of the set
+// live, or should look for foreign pods again.
+func (m *memory) wantsLive(set *v1alpha1.StatefulCluster, now time.Time) bool {
+	known := m.of(set)
+	return known.seen != set.Generation || len(known.foreign) > 0 && now.Sub(known.looked) >= foreignInterval
+}
+
+// recall puts what is remembered into a world. Ids that came to life meanwhile
+// are dropped.
+func (m *memory) recall(w *world, taken map[string]bool) {
+	known := m.of(w.set)
+	if w.live {
+		known.seen, known.foreign, known.looked = w.set.Generation, w.foreign, w.now
+		known.ids = slices.DeleteFunc(known.ids, func(id string) bool { return taken[id] })
+	}
+	w.foreign = known.foreign
+	w.fresh = slices.Clone(known.ids)
+	w.refused = maps.Clone(known.refused)
+	w.retired = known.retired
+}
+
+// learn remembers what the API server answered, and returns the errors that
+// are worth an immediate retry.
+func (m *memory) learn(w *world, outcomes []action.Outcome) error {
+	known := m.of(w.set)
+	var retry error
+	for _, o := range outcomes {
+		if o.Verb == action.Delete && o.Reason == reasonRetired {
+			known.retired[o.Object.GetUID()] = true
+		}
+		switch {
+		case o.Err == nil:
+			delete(known.refused, o.Reason)
+		case apierrors.IsNotFound(o.Err) && o.Verb == action.Delete, apierrors.IsConflict(o.Err):
+			// The world is another than we read; the next pass reads it anew.
+		case refusedForGood(o.Err):
+			times := known.refused[o.Reason].times + 1
+			known.refused[o.Reason] = refusal{o.Err.Error(), w.now.Add(min(firstRefusal<<min(times-1, 10), maxRefusal)), times}
+		default:
+			retry = errors.Join(retry, o.Err)
+		}
+		if _, isPod := o.Object.(*corev1.Pod); isPod && o.Verb == action.Create && o.Err != nil && o.Reason != reasonReturned {
+			id := o.Object.GetLabels()[v1alpha1.LabelMember]
+			if !slices.Contains(known.ids, id) {
+				known.ids = append(known.ids, id)
+			}
+		}
+	}
+	maps.DeleteFunc(known.retired, func(uid types.UID, _ bool) bool {
+		return !slices.ContainsFunc(w.members, func(m *member) bool { return m.pod.UID == uid })
+	})
+	w.refused = maps.Clone(known.refused)
+	return retry
+}

@@ -1,0 +1,42 @@
+// Package statefulcluster runs the StatefulCluster kind (enge.me/v1alpha1).
+//
+// # The promise
+//
+// A set of stateful pods with no order, in which a name is used once. A member
+// is a pod and its claims, one unit. A lost member is replaced at once by one
+// with a new name and new claims, and never comes back. Same name means same
+// data, always.
+//
+// # The states of a member
+//
+//	          create pod, then its claims
+//	                    |
+//	                    v       image, labels, resources: patched in place
+//	   +----------->  alive  <-----------------------------+
+//	   |              |  |  |                              |
+//	   |  update, or  |  |  +--- evidence of a loss ---> lost (may wait for its turn;
+//	   |  an eviction |  |       (node, deadlines)         |  the evidence may go away)
+//	   |  with Keep   |  |                                 |
+//	returning <-------+  |  scale-down                     |  delete pod
+//	(written in          v                                 v
+//	status.updating) retired                            departed ---> a new member
+//	                     |                                 |
+//	                     +------> claims set aside <-------+
+//	                              (retained, or deleted by the policy)
+//
+// # The invariant
+//
+// No two pods ever carry one name, except an updated member's old and new pod,
+// and only while status.updating names the old one's UID. No claim is ever
+// mounted by a pod of another id.
+//
+// # What survives a crash
+//
+// The pod is the record: it is created before its claims, so that whoever
+// comes next finds a pod without claims and creates them. The loss of a member
+// is the deletion of its pod, which comes before its replacement. A pod that is
+// to come back under its name stands in status.updating before it is deleted.
+// A claim gets its label Scaled before its pod is deleted by a scale-down; a
+// claim that loses its pod without a label was Lost. Nothing is decided on the
+// cache alone: before anything is written the world is read again, live.
+package statefulcluster

@@ -1,0 +1,218 @@
+package statefulcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
+)
+
+var (
+	actionsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "statefulcluster_actions_total",
+		Help: "Writes to children of StatefulClusters that took effect, by verb and reason.",
+	}, []string{"verb", "reason"})
+	membersGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "statefulcluster_members",
+		Help: "Members of a StatefulCluster by state: ready, unready, lost, returning.",
+	}, []string{"namespace", "name", "state"})
+	replacementSeconds = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name:    "statefulcluster_replacement_seconds",
+		Help:    "Seconds from the evidence of a loss (its deadline passed) to the create of the replacement.",
+		Buckets: prometheus.ExponentialBuckets(0.05, 2, 12),
+	})
+)
+
+func init() {
+	metrics.Registry.MustRegister(actionsTotal, membersGauge, replacementSeconds)
+}
+
+func forgetMetrics(key types.NamespacedName) {
+	membersGauge.DeletePartialMatch(prometheus.Labels{"namespace": key.Namespace, "name": key.Name})
+}
+
+// A status that changes only in its counts is written at most this often.
+const statusInterval = 500 * time.Millisecond
+
+// Refused writes are tried again after this, doubling.
+const (
+	firstRefusal = time.Second
+	maxRefusal   = 5 * time.Minute
+)
+
+// report tells users what happened and what is: events, metrics, one status
+// patch. It turns the pass into an outcome.
+func (r *Reconciler) report(ctx context.Context, w *world, p *plan, outcomes []action.Outcome) report.Outcome {
+	err := r.memory.learn(w, outcomes)
+	r.emit(w, p, outcomes)
+	status := summarize(w, p, outcomes)
+	r.measure(w, p, outcomes, &status)
+	wait := p.wait
+	if len(w.foreign) > 0 {
+		wait = sooner(wait, foreignInterval)
+	}
+	for _, refused := range w.refused {
+		wait = sooner(wait, refused.until.Sub(w.now))
+	}
+	later, statusErr := r.writeStatus(ctx, w, status, outcomes)
+	if err = errors.Join(err, statusErr); err != nil {
+		return report.Retry(err)
+	}
+	return report.Wait(sooner(wait, later))
+}
+
+func sooner(a, b time.Duration) time.Duration {
+	if a <= 0 || b > 0 && b < a {
+		return max(b, 0)
+	}
+	return a
+}
+
+// writeStatus patches the status if it differs. A pass that acted leaves what
+// the next pass will see anyway to that pass; counts alone wait a moment.
+func (r *Reconciler) writeStatus(ctx context.Context, w *world, status v1alpha1.StatefulClusterStatus, outcomes []action.Outcome) (time.Duration, error) {
+	base := w.set
+	for _, o := range outcomes {
+		if o.Verb == action.PatchStatus && o.Err == nil {
+			base = o.Answer.(*v1alpha1.StatefulCluster)
+		}
+	}
+	old := &base.Status
+	if apiequality.Semantic.DeepEqual(*old, status) {
+		return 0, nil
+	}
+	facts := !apiequality.Semantic.DeepEqual(old.Lost, status.Lost) || !apiequality.Semantic.DeepEqual(old.Updating, status.Updating)
+	if !facts && len(outcomes) > 0 && old.ObservedGeneration != 0 && len(w.refused) == 0 {
+		return statusInterval, nil
+	}
+	known := r.memory.of(w.set)
+	if since := w.now.Sub(known.written); !facts && old.ObservedGeneration == status.ObservedGeneration && since < statusInterval {
+		return statusInterval - since, nil
+	}
+	known.written = w.now
+	set := base.DeepCopy()
+	set.Status = status
+	for _, o := range r.Runner.Run(ctx, client.ObjectKeyFromObject(set), action.Steps{{{
+		{Verb: action.PatchStatus, Object: set, From: base, Reason: "Observed"}}}}) {
+		if o.Err != nil && !apierrors.IsNotFound(o.Err) {
+			return 0, o.Err
+		}
+	}
+	return 0, nil
+}
+
+// measure feeds the metrics.
+func (r *Reconciler) measure(w *world, p *plan, outcomes []action.Outcome, s *v1alpha1.StatefulClusterStatus) {
+	for _, o := range outcomes {
+		if o.Err == nil {
+			actionsTotal.WithLabelValues(string(o.Verb), o.Reason).Inc()
+		}
+	}
+	for state, n := range map[string]int32{"ready": s.ReadyReplicas, "unready": s.Replicas - s.ReadyReplicas,
+		"lost": s.LostReplicas, "returning": int32(len(p.updating))} {
+		membersGauge.WithLabelValues(w.set.Namespace, w.set.Name, state).Set(float64(n))
+	}
+	for _, l := range p.losses {
+		if slices.ContainsFunc(outcomes, func(o action.Outcome) bool {
+			return o.Verb == action.Create && o.Err == nil && o.Object.GetAnnotations()[v1alpha1.AnnotationReplaces] == l.name()
+		}) {
+			replacementSeconds.Observe(r.Now().Sub(l.due).Seconds())
+		}
+	}
+}
+
+// emit writes one event for each kind of act of the pass, naming up to 10
+// members.
+func (r *Reconciler) emit(w *world, p *plan, outcomes []action.Outcome) {
+	if w.invalid == "" {
+		before := w.set.Status.Lost
+		for _, m := range departures(w, muster(w, &plan{})) {
+			if !slices.ContainsFunc(before, func(l v1alpha1.LostMember) bool { return l.Name == m.name() }) {
+				r.Events.Eventf(w.set, nil, corev1.EventTypeWarning, v1alpha1.EventMemberLost, "Replace",
+					"%s was deleted by somebody else, %s; a new member takes its place", m.name(), claimsFate(w, m))
+			}
+		}
+	}
+	names := map[string][]string{}
+	detail := map[string]string{}
+	for _, o := range outcomes {
+		event := eventOf(o)
+		if event == "" || o.Err != nil {
+			continue
+		}
+		key := event + "/" + o.Reason
+		names[key] = append(names[key], o.Object.GetName())
+		detail[key] = o.Detail
+	}
+	for key, members := range names {
+		event, reason, _ := strings.Cut(key, "/")
+		kind := corev1.EventTypeNormal
+		if event == v1alpha1.EventMemberLost {
+			kind = corev1.EventTypeWarning
+		}
+		note := fmt.Sprintf("%s: %s", reason, someOf(members))
+		if len(members) == 1 && detail[key] != "" {
+			note += "; " + detail[key]
+		}
+		r.Events.Eventf(w.set, nil, kind, event, "Reconcile", "%s", note)
+	}
+	if len(p.held) > 0 && !heldBefore(w) {
+		r.Events.Eventf(w.set, nil, corev1.EventTypeWarning, v1alpha1.EventReplacementHeld, "Hold",
+			"%d lost members wait for others to be replaced: %s", len(p.held), someOf(p.held))
+	}
+	for _, o := range outcomes {
+		if o.Err != nil && refusedForGood(o.Err) && w.refused[o.Reason].times <= 1 {
+			r.Events.Eventf(w.set, o.Object, corev1.EventTypeWarning, v1alpha1.EventWriteRefused, "Write", "%s", short(o.Err.Error()))
+			break
+		}
+	}
+}
+
+// eventOf is the event that an action is worth; "" for none.
+func eventOf(o action.Outcome) string {
+	_, isPod := o.Object.(*corev1.Pod)
+	switch {
+	case !isPod:
+		return ""
+	case o.Verb == action.Create && o.Reason == reasonReturned, o.Verb == action.Patch && o.Reason == reasonUpdated && o.Detail != "complete":
+		return v1alpha1.EventMemberUpdated
+	case o.Verb == action.Create:
+		return v1alpha1.EventMemberCreated
+	case o.Verb == action.Delete && o.Reason == reasonRetired:
+		return v1alpha1.EventMemberRetired
+	case o.Verb == action.Delete && o.Reason != reasonUpdate:
+		return v1alpha1.EventMemberLost
+	}
+	return ""
+}
+
+func heldBefore(w *world) bool {
+	return slices.ContainsFunc(w.set.Status.Conditions, func(c metav1.Condition) bool {
+		return c.Type == v1alpha1.ConditionDegraded && c.Reason == v1alpha1.ReasonReplacementHeld
+	})
+}
+
+// short fits a message into an event.
+func short(s string) string { return s[:min(len(s), 1000)] }
+
+// refusedForGood tells whether the API server understood the write and said
+// no: the same write a moment later is refused again.
+func refusedForGood(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
+		apierrors.IsMethodNotSupported(err) || apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsAlreadyExists(err)
+}

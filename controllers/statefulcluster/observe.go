@@ -1,0 +1,394 @@
+package statefulcluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/identity"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+)
+
+// world is all that a decision may know.
+type world struct {
+	now  time.Time
+	live bool // read past the cache; nothing is written otherwise
+	set  *v1alpha1.StatefulCluster
+	// invalid says why the spec cannot be served; "" if it can.
+	invalid string
+
+	members   []*member // pods owned by the set, in the order of their names
+	loose     []*corev1.PersistentVolumeClaim
+	budget    *policyv1.PodDisruptionBudget
+	revisions []*appsv1.ControllerRevision
+	// foreign are pods that carry the selector's labels and are not members.
+	// Known only in a live world.
+	foreign []string
+	// fresh are ids that nobody has; ids of creates that failed come first.
+	fresh []string
+	// refused is what the API server refused; it is not tried again before.
+	refused map[string]refusal // by the reason of the action
+	// retired are pods that this process deleted to scale down.
+	retired map[types.UID]bool
+
+	targetRevision *appsv1.ControllerRevision // see target
+	created        int                        // new members given the current revision by this plan
+}
+
+// refusedNow tells whether a write for that reason was refused just now; the
+// plan looks again when it may be tried.
+func (w *world) refusedNow(reason string, p *plan) bool {
+	r, refused := w.refused[reason]
+	if !refused || !r.until.After(w.now) {
+		return false
+	}
+	p.lookAgain(w, r.until)
+	return true
+}
+
+// refusal is what the API server said to a write, and when to try again.
+type refusal struct {
+	message string
+	until   time.Time
+	times   int
+}
+
+// member is a pod and its claims.
+type member struct {
+	id     string
+	pod    *corev1.Pod
+	node   node
+	claims map[string]*corev1.PersistentVolumeClaim // by name
+}
+
+// node is what matters of a member's Node. The zero value is a member that was
+// never scheduled.
+type node struct {
+	gone          bool // none of that name, or another machine has the name now
+	outOfService  bool
+	notReadySince time.Time // zero while Ready
+}
+
+func (m *member) name() string { return m.pod.Name }
+
+// source is where observe reads: the cache, or the API server.
+type source struct {
+	client.Reader
+	live bool
+}
+
+// indexOwner is the cache index of pods by the UID of their controller, and of
+// claims, budgets and revisions by their cluster label.
+const indexOwner = "stateful-operator.cluster"
+
+// indexNode is the cache index of pods by their Node.
+const indexNode = "spec.nodeName"
+
+// observe reads the world of a set. Claims come before pods: a claim is created
+// after its pod, so the pod of every claim that was seen is seen too.
+func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.StatefulCluster, from source) (*world, error) {
+	w := &world{now: r.Now(), live: from.live, set: withDefaults(set)}
+	w.invalid = problem(w.set)
+	claims, err := r.readClaims(ctx, set, from)
+	if err != nil {
+		return nil, fmt.Errorf("list claims: %w", err)
+	}
+	pods, err := r.readPods(ctx, w, from)
+	if err != nil {
+		return nil, fmt.Errorf("list pods: %w", err)
+	}
+	if err := r.assemble(ctx, w, pods, claims, from); err != nil {
+		return nil, err
+	}
+	if err := r.readRevisions(ctx, w, from); err != nil {
+		return nil, err
+	}
+	ids := w.ids()
+	r.memory.recall(w, ids)
+	for _, e := range w.set.Status.Updating {
+		ids[strings.TrimPrefix(e.Name, w.set.Name+"-")] = true
+	}
+	w.fresh = append(w.fresh, identity.Fresh(freshIDs(w), func(id string) bool { return ids[id] })...)
+	return w, nil
+}
+
+// readPods lists the pods that the set controls. A pod stays a member when our
+// labels are taken away: the cache forgets it then, and the live read finds it
+// by the selector's labels.
+func (r *Reconciler) readPods(ctx context.Context, w *world, from source) ([]*corev1.Pod, error) {
+	var list corev1.PodList
+	if err := from.List(ctx, &list, r.belonging(w.set, from)...); err != nil {
+		return nil, err
+	}
+	pods := make([]*corev1.Pod, 0, len(list.Items))
+	for i := range list.Items {
+		if metav1.IsControlledBy(&list.Items[i], w.set) {
+			pods = append(pods, &list.Items[i])
+		}
+	}
+	if from.live {
+		strays, err := r.readUnlabelled(ctx, w, from)
+		if err != nil {
+			return nil, err
+		}
+		pods = append(pods, strays...)
+	}
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	return pods, nil
+}
+
+func (r *Reconciler) readClaims(ctx context.Context, set *v1alpha1.StatefulCluster, from source) ([]*corev1.PersistentVolumeClaim, error) {
+	var found []*corev1.PersistentVolumeClaim
+	if from.live {
+		var list corev1.PersistentVolumeClaimList
+		if err := from.List(ctx, &list, r.belonging(set, from)...); err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			found = append(found, &list.Items[i])
+		}
+		return found, nil
+	}
+	list := claimMetadataList()
+	if err := from.List(ctx, list, r.belonging(set, from)...); err != nil {
+		return nil, err
+	}
+	for i := range list.Items {
+		found = append(found, &corev1.PersistentVolumeClaim{ObjectMeta: list.Items[i].ObjectMeta})
+	}
+	return found, nil
+}
+
+// belonging selects the objects of the set: in the cache by the index, live by
+// the label.
+func (r *Reconciler) belonging(set *v1alpha1.StatefulCluster, from source) []client.ListOption {
+	if from.live {
+		return []client.ListOption{client.InNamespace(set.Namespace),
+			client.MatchingLabels{v1alpha1.LabelClusterUID: string(set.UID)}}
+	}
+	return []client.ListOption{client.InNamespace(set.Namespace),
+		client.MatchingFields{indexOwner: string(set.UID)}, client.UnsafeDisableDeepCopy}
+}
+
+// assemble puts pods, claims and nodes together.
+func (r *Reconciler) assemble(ctx context.Context, w *world, pods []*corev1.Pod, claims []*corev1.PersistentVolumeClaim, from source) error {
+	byID := make(map[string]*member, len(pods))
+	nodes := map[string]*corev1.Node{}
+	for _, pod := range pods {
+		m := &member{id: strings.TrimPrefix(pod.Name, w.set.Name+"-"), pod: pod}
+		var err error
+		if m.node, err = r.readNode(ctx, pod, nodes, from); err != nil {
+			return fmt.Errorf("get node %s: %w", pod.Spec.NodeName, err)
+		}
+		byID[m.id] = m
+		w.members = append(w.members, m)
+	}
+	for _, c := range claims {
+		m := byID[c.Labels[v1alpha1.LabelMember]]
+		if m == nil {
+			w.loose = append(w.loose, c)
+			continue
+		}
+		if m.claims == nil {
+			m.claims = map[string]*corev1.PersistentVolumeClaim{}
+		}
+		m.claims[c.Name] = c
+	}
+	slices.SortFunc(w.loose, func(a, b *corev1.PersistentVolumeClaim) int { return strings.Compare(a.Name, b.Name) })
+	return nil
+}
+
+// readNode reads a pod's Node from the cache; a live world reads a Node that
+// looks lost again, from the API server.
+func (r *Reconciler) readNode(ctx context.Context, pod *corev1.Pod, seen map[string]*corev1.Node, from source) (node, error) {
+	name := pod.Spec.NodeName
+	if name == "" {
+		return node{}, nil
+	}
+	n, known := seen[name]
+	if !known {
+		var err error
+		n, err = getNode(ctx, r.Cache, name)
+		if err == nil && from.live && nodeOf(pod, n).lostNow() {
+			n, err = getNode(ctx, from.Reader, name)
+		}
+		if err != nil {
+			return node{}, err
+		}
+		seen[name] = n
+	}
+	return nodeOf(pod, n), nil
+}
+
+// lostNow tells whether anything is wrong with the node, however short.
+func (n node) lostNow() bool { return n.gone || n.outOfService || !n.notReadySince.IsZero() }
+
+func getNode(ctx context.Context, reader client.Reader, name string) (*corev1.Node, error) {
+	var n corev1.Node
+	if err := reader.Get(ctx, types.NamespacedName{Name: name}, &n); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return &n, nil
+}
+
+// nodeOf reads a Node for a pod that was bound to that name. A Node younger
+// than the binding is another one: the machine that ran the pod is gone, even
+// if the name is back.
+func nodeOf(pod *corev1.Pod, n *corev1.Node) node {
+	if n == nil {
+		return node{gone: true}
+	}
+	bound, scheduled := podstate.Since(pod, corev1.PodScheduled)
+	out := node{gone: scheduled && n.CreationTimestamp.After(bound) && pod.CreationTimestamp.Before(&n.CreationTimestamp)}
+	for _, t := range n.Spec.Taints {
+		out.outOfService = out.outOfService || t.Key == corev1.TaintNodeOutOfService
+	}
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+			out.notReadySince = c.LastTransitionTime.Time
+		}
+	}
+	return out
+}
+
+func (r *Reconciler) readRevisions(ctx context.Context, w *world, from source) error {
+	var revisions appsv1.ControllerRevisionList
+	if err := from.List(ctx, &revisions, r.belonging(w.set, from)...); err != nil {
+		return fmt.Errorf("list revisions: %w", err)
+	}
+	for i := range revisions.Items {
+		if metav1.IsControlledBy(&revisions.Items[i], w.set) {
+			w.revisions = append(w.revisions, &revisions.Items[i])
+		}
+	}
+	slices.SortFunc(w.revisions, func(a, b *appsv1.ControllerRevision) int { return int(a.Revision - b.Revision) })
+	var budget policyv1.PodDisruptionBudget
+	err := from.Get(ctx, client.ObjectKeyFromObject(w.set), &budget)
+	if err == nil {
+		w.budget = &budget
+		return nil
+	}
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return fmt.Errorf("get budget: %w", err)
+}
+
+// readUnlabelled finds pods with the selector's labels and without ours. Those
+// that the set controls are members; the others are foreign.
+func (r *Reconciler) readUnlabelled(ctx context.Context, w *world, from source) ([]*corev1.Pod, error) {
+	selector, err := metav1.LabelSelectorAsSelector(w.set.Spec.Selector)
+	if err != nil || selector.Empty() {
+		return nil, nil // the spec is invalid, which the world says already
+	}
+	other, err := labels.NewRequirement(v1alpha1.LabelClusterUID, selection.NotIn, []string{string(w.set.UID)})
+	if err != nil {
+		return nil, err
+	}
+	list := podMetadataList()
+	if err := from.List(ctx, list, client.InNamespace(w.set.Namespace), client.Limit(unlabelledLimit),
+		client.MatchingLabelsSelector{Selector: selector.Add(*other)}); err != nil {
+		return nil, err
+	}
+	var members []*corev1.Pod
+	for i := range list.Items {
+		if !metav1.IsControlledBy(&list.Items[i], w.set) {
+			w.foreign = append(w.foreign, list.Items[i].Name)
+			continue
+		}
+		var pod corev1.Pod
+		if err := from.Get(ctx, client.ObjectKeyFromObject(&list.Items[i]), &pod); client.IgnoreNotFound(err) != nil {
+			return nil, err
+		} else if err == nil {
+			members = append(members, &pod)
+		}
+	}
+	return members, nil
+}
+
+// unlabelledLimit bounds how many such pods are read; a condition names 10.
+const unlabelledLimit = 50
+
+// freshIDs is how many ids a plan may need.
+func freshIDs(w *world) int {
+	if !w.live || w.invalid != "" {
+		return 0
+	}
+	need := int(*w.set.Spec.Replicas) + w.maxSurge()
+	for _, m := range w.members {
+		if podstate.Ready(m.pod) && !podstate.Terminating(m.pod) && !m.node.lostNow() {
+			need--
+		}
+	}
+	return max(0, need-len(w.fresh))
+}
+
+// ids are those that a live pod or claim of the set has.
+func (w *world) ids() map[string]bool {
+	ids := make(map[string]bool, len(w.members)+len(w.loose))
+	for _, m := range w.members {
+		ids[m.id] = true
+	}
+	for _, c := range w.loose {
+		ids[c.Labels[v1alpha1.LabelMember]] = true
+	}
+	return ids
+}
+
+func claimMetadata() *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"))
+	return m
+}
+
+func claimMetadataList() *metav1.PartialObjectMetadataList {
+	l := &metav1.PartialObjectMetadataList{}
+	l.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaimList"))
+	return l
+}
+
+func podMetadataList() *metav1.PartialObjectMetadataList {
+	l := &metav1.PartialObjectMetadataList{}
+	l.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	return l
+}
+
+// asCached is the empty object to read a written one from the cache with.
+func asCached(obj client.Object) client.Object {
+	switch obj.(type) {
+	case *corev1.PersistentVolumeClaim:
+		return claimMetadata()
+	case *corev1.Pod:
+		return &corev1.Pod{}
+	case *appsv1.ControllerRevision:
+		return &appsv1.ControllerRevision{}
+	case *policyv1.PodDisruptionBudget:
+		return &policyv1.PodDisruptionBudget{}
+	}
+	return &v1alpha1.StatefulCluster{}
+}
+
+// readAbandoned lists the claims of a StatefulCluster that is gone: those that
+// nothing else will delete and that do not say yet why they are there.
+func (r *Reconciler) readAbandoned(ctx context.Context, key types.NamespacedName) ([]metav1.PartialObjectMetadata, error) {
+	list := claimMetadataList()
+	if err := r.Cache.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: key.Name}); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(list.Items, func(c metav1.PartialObjectMetadata) bool {
+		return c.Labels[v1alpha1.LabelRetained] != "" || c.DeletionTimestamp != nil || len(c.OwnerReferences) > 0
+	}), nil
+}

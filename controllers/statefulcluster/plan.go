@@ -1,0 +1,186 @@
+package statefulcluster
+
+import (
+	"slices"
+	"time"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+)
+
+// plan is what decide wants done, and what it knows about why.
+type plan struct {
+	// rule is the name of the rule that acts; "" when there is nothing to do.
+	rule  string
+	steps action.Steps
+	// wait is when to look again although no event will come; 0 is never.
+	wait time.Duration
+	// updating is what status.updating must say after the steps.
+	updating []v1alpha1.UpdatingMember
+	// held are lost members that wait for others to be replaced.
+	held []string
+	// failing are members whose deadline passed and that are not replaced,
+	// because their template is to blame.
+	failing []string
+	// losses are the members that replaceLost replaces.
+	losses []loss
+	// crowd is how many members are unready, when they are too many to
+	// replace any for it; 0 otherwise.
+	crowd int
+}
+
+// Reasons of actions beside the loss reasons.
+const (
+	reasonRevision   = "Revision"
+	reasonBudget     = "Budget"
+	reasonMissing    = "Missing"
+	reasonReplaced   = "Replacement"
+	reasonReturned   = "Returned"
+	reasonClaim      = "Claim"
+	reasonRetention  = "Retention"
+	reasonRetired    = "Retired"
+	reasonUpdate     = "Update"
+	reasonUpdated    = "Updated"
+	reasonExpand     = "Expand"
+	reasonRelabel    = "Relabel"
+	reasonRevisionOK = "RevisionReady"
+	reasonHistory    = "History"
+)
+
+// rule looks for one thing to do. It writes steps into the plan, or nothing.
+type rule struct {
+	name string
+	act  func(*world, *roster, *plan)
+}
+
+// rules in order of importance: the first with something to do wins.
+var rules = []rule{
+	{"record the revision", recordRevision},
+	{"keep the disruption budget", keepBudget},
+	{"put our labels back", relabel},
+	{"keep evicted members", keepEvicted},
+	{"give members their claims", createClaims},
+	{"bring updated members back", bringBack},
+	{"retire surplus members", scaleDown},
+	{"replace lost members", replaceLost},
+	{"create missing members", createMissing},
+	{"set claims aside", setAside},
+	{"mark the revision as good", markReady},
+	{"finish in-place updates", finishInPlace},
+	{"update members", rollOut},
+	{"trim the history", trimHistory},
+}
+
+// decide says what to do about a world. It is pure: the same world gives the
+// same plan.
+func decide(w *world) plan {
+	p := plan{updating: w.set.Status.Updating}
+	if w.invalid != "" || w.set.DeletionTimestamp != nil {
+		return p // nothing is touched: what runs, runs on
+	}
+	r := muster(w, &p)
+	for _, rule := range rules {
+		rule.act(w, r, &p)
+		if len(p.steps) > 0 {
+			p.rule = rule.name
+			break
+		}
+	}
+	return p
+}
+
+// lookAgain makes the plan wake the key at that time.
+func (p *plan) lookAgain(w *world, at time.Time) {
+	if after := at.Sub(w.now); after > 0 && (p.wait == 0 || after < p.wait) {
+		p.wait = after
+	}
+}
+
+// do adds chains as one step.
+func (p *plan) do(chains ...action.Chain) {
+	if len(chains) > 0 {
+		p.steps = append(p.steps, chains)
+	}
+}
+
+// roster sorts the members. Every member is in one list.
+type roster struct {
+	alive []*member
+	// lost members are to be replaced now or when it is their turn.
+	lost []loss
+	// returning members have a pod that goes, or has gone, and comes back.
+	returning []v1alpha1.UpdatingMember
+	// departed members are being deleted and never come back.
+	departed []*member
+	// succeeded holds the names of members that have a successor.
+	succeeded map[string]bool
+	target    string // the update revision's name
+}
+
+// loss is a member and why it counts as lost.
+type loss struct {
+	*member
+	reason v1alpha1.LossReason
+	due    time.Time
+}
+
+// muster sorts the members, and drops what status.updating names no more.
+func muster(w *world, p *plan) *roster {
+	r := &roster{succeeded: map[string]bool{}, target: w.target().Name}
+	for _, m := range w.members {
+		if old := m.pod.Annotations[v1alpha1.AnnotationReplaces]; old != "" {
+			r.succeeded[old] = true
+		}
+	}
+	r.returning = stillReturning(w)
+	p.updating = slices.Clone(r.returning)
+	back := map[string]bool{}
+	for _, e := range r.returning {
+		back[string(e.UID)] = true
+	}
+	for _, m := range w.members {
+		switch {
+		case back[string(m.pod.UID)] && podstate.Terminating(m.pod):
+			// counted as returning
+		case takenByTaint(m) && !r.succeeded[m.name()]:
+			r.lost = append(r.lost, loss{m, v1alpha1.LossNodeNotReady, w.now})
+		case podstate.Terminating(m.pod):
+			r.departed = append(r.departed, m)
+		default:
+			r.alive = append(r.alive, m)
+		}
+	}
+	r.alive, r.lost = findLost(w, r, p)
+	return r
+}
+
+// stillReturning are the entries of status.updating that still wait: their old
+// pod is going or gone and no new one is there. An entry whose old pod lives
+// on was written by a pass that did not get to the delete; the rules write it
+// again if it is still wanted.
+func stillReturning(w *world) []v1alpha1.UpdatingMember {
+	byName := map[string]*member{}
+	for _, m := range w.members {
+		byName[m.name()] = m
+	}
+	var waiting []v1alpha1.UpdatingMember
+	for _, e := range w.set.Status.Updating {
+		m := byName[e.Name]
+		if m == nil || m.pod.UID == e.UID && podstate.Terminating(m.pod) {
+			waiting = append(waiting, e)
+		}
+	}
+	return waiting
+}
+
+// takenByTaint tells whether the control plane evicts the pod from a Node that
+// is lost. Its pod hangs until the Node returns; it waits for its turn like
+// any member of that Node.
+func takenByTaint(m *member) bool {
+	return podstate.Terminating(m.pod) && podstate.TaintEvicted(m.pod) && m.node.lostNow()
+}
+
+// occupied is how many slots of the set have a member, or will have one again
+// without a create of a new name.
+func (r *roster) occupied() int { return len(r.alive) + len(r.lost) + len(r.returning) }

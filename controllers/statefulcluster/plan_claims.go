@@ -1,0 +1,175 @@
+package statefulcluster
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+)
+
+// missingClaims are the claims that a member should have and has not.
+func missingClaims(w *world, m *member) []corev1.PersistentVolumeClaim {
+	var missing []corev1.PersistentVolumeClaim
+	for _, t := range w.set.Spec.VolumeClaimTemplates {
+		if m.claims[claim.Name(w.set.Name, t.Name, m.id)] == nil {
+			missing = append(missing, t)
+		}
+	}
+	return missing
+}
+
+// createClaims creates what a pod still lacks: its creator died, or was
+// refused, between the pod and its claims. A member that has run is not given
+// an empty claim in place of its data; it is lost.
+func createClaims(w *world, r *roster, p *plan) {
+	var chains []action.Chain
+	for _, m := range r.alive {
+		if hasRun(m) {
+			continue
+		}
+		var chain action.Chain
+		for _, t := range missingClaims(w, m) {
+			chain = append(chain, action.Action{Verb: action.Create, Object: buildClaim(w, &t, m.id), Reason: reasonClaim})
+		}
+		if len(chain) > 0 {
+			chains = append(chains, chain)
+		}
+	}
+	if len(chains) > 0 && !w.refusedNow(reasonClaim, p) {
+		p.do(chains...)
+	}
+}
+
+// setAside labels the claims that lost their pod, takes the label off members
+// that live on, deletes what the policy deletes, and keeps owner references as
+// whenDeleted wants them.
+func setAside(w *world, r *roster, p *plan) {
+	returning := map[string]bool{}
+	for _, e := range r.returning {
+		returning[strings.TrimPrefix(e.Name, w.set.Name+"-")] = true
+	}
+	var chains []action.Chain
+	for _, c := range w.loose {
+		if a, ok := looseClaim(w, c, returning[c.Labels[v1alpha1.LabelMember]]); ok {
+			chains = append(chains, action.Chain{a})
+		}
+	}
+	for _, m := range w.members {
+		for _, c := range m.sortedClaims() {
+			if a, ok := memberClaim(w, m, c); ok {
+				chains = append(chains, action.Chain{a})
+			}
+		}
+	}
+	p.do(chains...)
+}
+
+// looseClaim is what to do about a claim without a pod. Only a claim that was
+// labelled by an earlier pass is deleted: its pod was found gone twice.
+func looseClaim(w *world, c *corev1.PersistentVolumeClaim, returning bool) (action.Action, bool) {
+	why := c.Labels[v1alpha1.LabelRetained]
+	policy := w.set.Spec.PersistentVolumeClaimRetentionPolicy
+	switch {
+	case returning || c.DeletionTimestamp != nil:
+		return action.Action{}, false
+	case why == "":
+		return retain(c, v1alpha1.RetainedLost), true
+	case why == v1alpha1.RetainedLost && policy.WhenLost == v1alpha1.DeleteClaims,
+		why == v1alpha1.RetainedScaled && policy.WhenScaled == v1alpha1.DeleteClaims:
+		return action.Action{Verb: action.Delete, Object: c, Reason: why, Detail: "as persistentVolumeClaimRetentionPolicy says"}, true
+	}
+	return ownAsPolicySays(w, c)
+}
+
+func memberClaim(w *world, m *member, c *corev1.PersistentVolumeClaim) (action.Action, bool) {
+	if !podstate.Terminating(m.pod) && c.Labels[v1alpha1.LabelRetained] != "" {
+		kept := c.DeepCopy()
+		delete(kept.Labels, v1alpha1.LabelRetained)
+		return action.Action{Verb: action.Patch, Object: kept, From: c, Reason: reasonRetention, Detail: "its member stays"}, true
+	}
+	return ownAsPolicySays(w, c)
+}
+
+// ownAsPolicySays keeps the owner reference that makes the garbage collector
+// delete the claim with the set, or keeps it away.
+func ownAsPolicySays(w *world, c *corev1.PersistentVolumeClaim) (action.Action, bool) {
+	owned := slices.ContainsFunc(c.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == w.set.UID })
+	if owned == w.deletesClaims() || c.DeletionTimestamp != nil {
+		return action.Action{}, false
+	}
+	changed := c.DeepCopy()
+	if owned {
+		changed.OwnerReferences = slices.DeleteFunc(changed.OwnerReferences,
+			func(o metav1.OwnerReference) bool { return o.UID == w.set.UID })
+		return action.Action{Verb: action.Patch, Object: changed, From: c, Reason: reasonRetention, Detail: "the claim outlives the set"}, true
+	}
+	changed.OwnerReferences = append(changed.OwnerReferences, claimOwner(w))
+	return action.Action{Verb: action.Patch, Object: changed, From: c, Reason: reasonRetention, Detail: "the claim goes with the set"}, true
+}
+
+func retain(c *corev1.PersistentVolumeClaim, why string) action.Action {
+	labelled := c.DeepCopy()
+	if labelled.Labels == nil {
+		labelled.Labels = map[string]string{}
+	}
+	labelled.Labels[v1alpha1.LabelRetained] = why
+	return action.Action{Verb: action.Patch, Object: labelled, From: c, Reason: reasonRetention, Detail: "its member is " + strings.ToLower(why)}
+}
+
+// relabel puts the operator's labels back on pods that lost them: the cache
+// finds members by them.
+func relabel(w *world, _ *roster, p *plan) {
+	var chains []action.Chain
+	for _, m := range w.members {
+		missing := false
+		labels := maps.Clone(m.pod.Labels)
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		for k, v := range memberLabels(w, m.id) {
+			missing = missing || labels[k] != v
+			labels[k] = v
+		}
+		if missing {
+			pod := m.pod.DeepCopy()
+			pod.Labels = labels
+			chains = append(chains, action.Chain{{Verb: action.Patch, Object: pod, From: m.pod, Reason: reasonRelabel,
+				Detail: "membership is decided by the owner, not by labels"}})
+		}
+	}
+	p.do(chains...)
+}
+
+// claimsFate tells a user what becomes of the claims of a member that goes.
+func claimsFate(w *world, m *member) string {
+	if len(m.claims) == 0 {
+		return "it has no claims"
+	}
+	return fmt.Sprintf("claims %s", strings.Join(slices.Sorted(maps.Keys(m.claims)), ", "))
+}
+
+func (m *member) sortedClaims() []*corev1.PersistentVolumeClaim {
+	sorted := make([]*corev1.PersistentVolumeClaim, 0, len(m.claims))
+	for _, name := range slices.Sorted(maps.Keys(m.claims)) {
+		sorted = append(sorted, m.claims[name])
+	}
+	return sorted
+}
+
+// labelAbandoned says on claims that their StatefulCluster was deleted.
+func labelAbandoned(claims []metav1.PartialObjectMetadata) action.Steps {
+	var step action.Step
+	for i := range claims {
+		c := &corev1.PersistentVolumeClaim{ObjectMeta: claims[i].ObjectMeta}
+		step = append(step, action.Chain{retain(c, v1alpha1.RetainedDeleted)})
+	}
+	return action.Steps{step}
+}

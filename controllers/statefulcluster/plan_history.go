@@ -1,0 +1,104 @@
+package statefulcluster
+
+import (
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/revision"
+)
+
+// target is the revision of the present spec: the recorded one, or the one
+// that recordRevision will create.
+func (w *world) target() *appsv1.ControllerRevision {
+	if w.targetRevision == nil {
+		w.targetRevision = buildRevision(w)
+		if have := revision.Same(w.revisions, w.targetRevision); have != nil {
+			w.targetRevision = have
+		}
+	}
+	return w.targetRevision
+}
+
+// recordRevision makes the revision of the spec exist, with the highest number.
+func recordRevision(w *world, _ *roster, p *plan) {
+	target := w.target()
+	if target.UID == "" {
+		p.do(action.Chain{{Verb: action.Create, Object: target, Reason: reasonRevision}})
+		return
+	}
+	if !revision.Latest(w.revisions, target) {
+		p.do(action.Chain{{Verb: action.Patch, Object: revision.Promote(w.revisions, target), From: target,
+			Reason: reasonRevision, Detail: "the template is an old one again"}})
+	}
+}
+
+// keepBudget keeps the PodDisruptionBudget as replacement.maxConcurrent says.
+// A budget of that name that is not ours is left alone.
+func keepBudget(w *world, _ *roster, p *plan) {
+	want := buildBudget(w)
+	if w.budget == nil {
+		if !w.refusedNow(reasonBudget, p) {
+			p.do(action.Chain{{Verb: action.Create, Object: want, Reason: reasonBudget}})
+		}
+		return
+	}
+	if !metav1.IsControlledBy(w.budget, w.set) || w.budget.DeletionTimestamp != nil ||
+		apiequality.Semantic.DeepEqual(w.budget.Spec, want.Spec) {
+		return
+	}
+	changed := w.budget.DeepCopy()
+	changed.Spec = want.Spec
+	p.do(action.Chain{{Verb: action.Patch, Object: changed, From: w.budget, Reason: reasonBudget}})
+}
+
+// everReady tells whether a member of that revision was ever Ready.
+func (w *world) everReady(name string) bool {
+	rev := revision.ByName(w.revisions, name)
+	return rev != nil && rev.Annotations[v1alpha1.AnnotationRevisionReady] == "true"
+}
+
+// markReady remembers that a revision works.
+func markReady(w *world, r *roster, p *plan) {
+	good := map[string]bool{}
+	for _, m := range r.alive {
+		if podstate.Ready(m.pod) && m.pod.Annotations[v1alpha1.AnnotationInPlace] == "" {
+			good[revisionOf(m.pod)] = true
+		}
+	}
+	var chains []action.Chain
+	for _, rev := range w.revisions {
+		if !good[rev.Name] || w.everReady(rev.Name) {
+			continue
+		}
+		marked := rev.DeepCopy()
+		if marked.Annotations == nil {
+			marked.Annotations = map[string]string{}
+		}
+		marked.Annotations[v1alpha1.AnnotationRevisionReady] = "true"
+		chains = append(chains, action.Chain{{Verb: action.Patch, Object: marked, From: rev, Reason: reasonRevisionOK}})
+	}
+	p.do(chains...)
+}
+
+// trimHistory deletes the oldest revisions that nobody uses.
+func trimHistory(w *world, r *roster, p *plan) {
+	used := []string{r.target, w.set.Status.CurrentRevision}
+	for _, m := range w.members {
+		used = append(used, revisionOf(m.pod))
+	}
+	for _, e := range r.returning {
+		used = append(used, e.Revision)
+	}
+	inUse := func(name string) bool { return slices.Contains(used, name) }
+	var chains []action.Chain
+	for _, rev := range revision.Surplus(w.revisions, int(*w.set.Spec.RevisionHistoryLimit), inUse) {
+		chains = append(chains, action.Chain{{Verb: action.Delete, Object: rev, Reason: reasonHistory}})
+	}
+	p.do(chains...)
+}

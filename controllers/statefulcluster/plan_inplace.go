@@ -1,0 +1,234 @@
+package statefulcluster
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+)
+
+// progress is what an in-place update waits for. It stands in an annotation of
+// the pod while the update runs.
+type progress struct {
+	// Containers whose image changed, as they were before.
+	Containers map[string]before `json:"containers,omitempty"`
+	// Resize is true when resources changed.
+	Resize bool `json:"resize,omitempty"`
+}
+
+type before struct {
+	Restarts int32  `json:"restarts"`
+	ImageID  string `json:"imageID,omitempty"`
+}
+
+// inPlace builds the chain that updates a member without recreating its pod:
+// expand the claims, patch the pod, resize it. It is false when only a new pod
+// will do.
+func inPlace(w *world, m *member) (action.Chain, bool) {
+	want := w.target()
+	from, ok := dataOf(w.named(revisionOf(m.pod)))
+	to, _ := dataOf(want)
+	if !ok || w.set.Spec.UpdateStrategy.InPlace == v1alpha1.InPlaceNever && needsPodChange(from, to) || !onlyInPlaceFields(from, to) {
+		return nil, false
+	}
+	chain := expandClaims(w, m, to)
+	pod := m.pod.DeepCopy()
+	todo := changeImages(pod, from, to)
+	todo.Resize = changesResources(from, to)
+	setMetadata(w, pod, from, to, want.Name, m.id)
+	if len(todo.Containers) > 0 || todo.Resize {
+		note, err := json.Marshal(todo)
+		if err != nil {
+			return nil, false
+		}
+		pod.Annotations[v1alpha1.AnnotationInPlace] = string(note)
+	}
+	chain = append(chain, action.Action{Verb: action.Patch, Object: pod, From: m.pod, Reason: reasonUpdated, Detail: "in place"})
+	if todo.Resize {
+		chain = append(chain, resize(pod, to))
+	}
+	return chain, true
+}
+
+// needsPodChange tells whether the pod itself changes, not only its claims.
+func needsPodChange(from, to revisionData) bool {
+	return !apiequality.Semantic.DeepEqual(from.Template, to.Template)
+}
+
+// onlyInPlaceFields tells whether two templates differ in nothing but what a
+// running pod can take: images and resources of its containers, labels and
+// annotations.
+func onlyInPlaceFields(from, to revisionData) bool {
+	return apiequality.Semantic.DeepEqual(withoutInPlaceFields(from.Template), withoutInPlaceFields(to.Template))
+}
+
+func withoutInPlaceFields(t corev1.PodTemplateSpec) corev1.PodSpec {
+	spec := *t.Spec.DeepCopy()
+	for i := range spec.Containers {
+		spec.Containers[i].Image = ""
+		spec.Containers[i].Resources = corev1.ResourceRequirements{}
+	}
+	return spec
+}
+
+// changeImages sets the images of the pod and notes what its containers were.
+// It compares with the pod, not with its revision: a pod that was patched by a
+// pass that died has its images already.
+func changeImages(pod *corev1.Pod, from, to revisionData) progress {
+	todo := progress{Containers: map[string]before{}}
+	for i := range to.Template.Spec.Containers {
+		name, image := to.Template.Spec.Containers[i].Name, to.Template.Spec.Containers[i].Image
+		if from.Template.Spec.Containers[i].Image == image {
+			continue
+		}
+		for j := range pod.Spec.Containers {
+			if pod.Spec.Containers[j].Name == name && pod.Spec.Containers[j].Image != image {
+				pod.Spec.Containers[j].Image = image
+				todo.Containers[name] = statusBefore(pod, name)
+			}
+		}
+	}
+	return todo
+}
+
+func statusBefore(pod *corev1.Pod, name string) before {
+	for _, s := range pod.Status.ContainerStatuses {
+		if s.Name == name {
+			return before{Restarts: s.RestartCount, ImageID: s.ImageID}
+		}
+	}
+	return before{}
+}
+
+func changesResources(from, to revisionData) bool {
+	for i := range to.Template.Spec.Containers {
+		if !apiequality.Semantic.DeepEqual(from.Template.Spec.Containers[i].Resources, to.Template.Spec.Containers[i].Resources) {
+			return true
+		}
+	}
+	return false
+}
+
+// resize sets the resources of the pod's containers through its subresource
+// (KEP-1287).
+func resize(pod *corev1.Pod, to revisionData) action.Action {
+	sized := pod.DeepCopy()
+	for i := range to.Template.Spec.Containers {
+		for j := range sized.Spec.Containers {
+			if sized.Spec.Containers[j].Name == to.Template.Spec.Containers[i].Name {
+				sized.Spec.Containers[j].Resources = *to.Template.Spec.Containers[i].Resources.DeepCopy()
+			}
+		}
+	}
+	return action.Action{Verb: action.Resize, Object: sized, From: pod, Reason: reasonUpdated, Detail: "in place"}
+}
+
+// setMetadata brings labels and annotations from one template to another;
+// those that others set stay.
+func setMetadata(w *world, pod *corev1.Pod, from, to revisionData, revision, id string) {
+	replace := func(have, old, now map[string]string) map[string]string {
+		out := maps.Clone(have)
+		if out == nil {
+			out = map[string]string{}
+		}
+		for k := range old {
+			delete(out, k)
+		}
+		maps.Copy(out, now)
+		return out
+	}
+	pod.Labels = replace(pod.Labels, templateLabels(w, from), templateLabels(w, to))
+	maps.Copy(pod.Labels, memberLabels(w, id))
+	pod.Labels[labelRevision] = revision
+	pod.Annotations = replace(pod.Annotations, from.Template.Annotations, to.Template.Annotations)
+}
+
+func expandClaims(w *world, m *member, to revisionData) action.Chain {
+	var chain action.Chain
+	for i := range to.VolumeClaimTemplates {
+		t := &to.VolumeClaimTemplates[i]
+		if c := m.claims[claim.Name(w.set.Name, t.Name, m.id)]; c != nil {
+			if grown, grows := claim.Grow(c, t); grows {
+				chain = append(chain, action.Action{Verb: action.Patch, Object: grown, From: c, Reason: reasonExpand})
+			}
+		}
+	}
+	return chain
+}
+
+func expands(chain action.Chain) bool {
+	return slices.ContainsFunc(chain, func(a action.Action) bool { return a.Reason == reasonExpand })
+}
+
+// finishInPlace ends in-place updates that are done, sends a resize again that
+// a pass that died did not send, and recreates pods whose resize cannot be.
+func finishInPlace(w *world, r *roster, p *plan) {
+	var chains []action.Chain
+	var again []*member
+	for _, m := range r.alive {
+		note := m.pod.Annotations[v1alpha1.AnnotationInPlace]
+		if note == "" || revisionOf(m.pod) != r.target {
+			continue
+		}
+		var todo progress
+		to, _ := dataOf(w.target())
+		unreadable := json.Unmarshal([]byte(note), &todo) != nil
+		unsent := todo.Resize && w.live && !sized(m.pod, to)
+		switch {
+		case resizeInfeasible(m.pod) || unsent && w.refusedNow(reasonUpdated, p):
+			again = append(again, m)
+		case unsent:
+			chains = append(chains, action.Chain{resize(m.pod, to)})
+		case unreadable || todo.done(m.pod):
+			done := m.pod.DeepCopy()
+			delete(done.Annotations, v1alpha1.AnnotationInPlace)
+			chains = append(chains, action.Chain{{Verb: action.Patch, Object: done, From: m.pod, Reason: reasonUpdated, Detail: "complete"}})
+		}
+	}
+	p.do(chains...)
+	if len(chains) == 0 {
+		recreate(w, p, again, r.target)
+	}
+}
+
+func sized(pod *corev1.Pod, to revisionData) bool {
+	return apiequality.Semantic.DeepEqual(resize(pod, to).Object.(*corev1.Pod).Spec, pod.Spec)
+}
+
+func resizeInfeasible(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodResizePending && c.Reason == corev1.PodReasonInfeasible
+	})
+}
+
+// done tells whether the kubelet has carried out the update: it has seen the
+// patch, each changed container runs again and not from before, no resize is
+// under way, and the pod is Ready. Ready alone stays True over the swap.
+func (t progress) done(pod *corev1.Pod) bool {
+	if seen := pod.Status.ObservedGeneration; seen > 0 && seen < pod.Generation || !podstate.Ready(pod) {
+		return false
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodResizePending || c.Type == corev1.PodResizeInProgress {
+			return false
+		}
+	}
+	for name, was := range t.Containers {
+		i := slices.IndexFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == name })
+		if i < 0 {
+			return false
+		}
+		s := pod.Status.ContainerStatuses[i]
+		if s.State.Running == nil || s.RestartCount <= was.Restarts && s.ImageID == was.ImageID {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,195 @@
+package statefulcluster
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+)
+
+// Successive replacements in one slot that never become Ready wait longer and
+// longer.
+const (
+	firstBackoff = 30 * time.Second
+	maxBackoff   = time.Hour
+)
+
+// findLost parts the alive from the lost, and names the members that would be
+// lost but for the rules that protect data from a bad template.
+func findLost(w *world, r *roster, p *plan) (alive []*member, lost []loss) {
+	unready := 0
+	for _, m := range r.alive {
+		if !podstate.Ready(m.pod) && !m.node.lostNow() {
+			unready++
+		}
+	}
+	crowded := unready > w.maxConcurrent()
+	lost = r.lost
+	for _, m := range r.alive {
+		found, ok := nodeLoss(w, m)
+		if late, has := unreadyLoss(w, m); has && (!ok || late.due.Before(found.due)) {
+			switch {
+			case blameTemplate(w, m):
+				if !late.due.After(w.now) {
+					p.failing = append(p.failing, m.name())
+				} else {
+					p.lookAgain(w, late.due)
+				}
+			case crowded:
+				p.crowd = unready
+			default:
+				found, ok = late, true
+			}
+		}
+		if ok && !found.due.After(w.now) {
+			lost = append(lost, found)
+			continue
+		}
+		if ok {
+			p.lookAgain(w, found.due)
+		}
+		alive = append(alive, m)
+	}
+	slices.SortStableFunc(lost, func(a, b loss) int {
+		return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.name(), b.name()))
+	})
+	return alive, lost
+}
+
+// nodeLoss is evidence that does not depend on the template: the Node, the end
+// of the pod, a claim that is gone.
+func nodeLoss(w *world, m *member) (loss, bool) {
+	late := backoff(m)
+	switch {
+	case m.node.gone:
+		return loss{m, v1alpha1.LossNodeGone, m.since(corev1.PodScheduled).Add(late)}, true
+	case m.node.outOfService:
+		return loss{m, v1alpha1.LossNodeOutOfService, m.since(corev1.PodScheduled).Add(late)}, true
+	case podstate.Ended(m.pod):
+		return loss{m, v1alpha1.LossFailed, m.pod.CreationTimestamp.Add(late)}, true
+	case hasRun(m) && len(missingClaims(w, m)) > 0:
+		return loss{m, v1alpha1.LossClaimGone, m.pod.CreationTimestamp.Add(late)}, true
+	case !m.node.notReadySince.IsZero():
+		after := time.Duration(*w.set.Spec.Replacement.NodeLostSeconds) * time.Second
+		return loss{m, v1alpha1.LossNodeNotReady, m.node.notReadySince.Add(after + late)}, true
+	}
+	return loss{}, false
+}
+
+// unreadyLoss is evidence that a bad template gives too.
+func unreadyLoss(w *world, m *member) (loss, bool) {
+	if podstate.Ready(m.pod) || m.node.lostNow() || podstate.Ended(m.pod) {
+		return loss{}, false
+	}
+	at := func(reason v1alpha1.LossReason, since time.Time, seconds *int32) (loss, bool) {
+		return loss{m, reason, since.Add(time.Duration(*seconds)*time.Second + backoff(m))}, *seconds > 0
+	}
+	spec := w.set.Spec.Replacement
+	if since, yes := podstate.UnschedulableSince(m.pod); yes {
+		return at(v1alpha1.LossPending, since, spec.PendingSeconds)
+	}
+	if podstate.WasReady(m.pod) {
+		return at(v1alpha1.LossUnready, m.since(corev1.PodReady), spec.UnreadySeconds)
+	}
+	if podstate.Scheduled(m.pod) {
+		return at(v1alpha1.LossStartup, m.since(corev1.PodScheduled), spec.StartupSeconds)
+	}
+	return loss{}, false
+}
+
+// blameTemplate tells whether unreadiness says nothing against the member: its
+// revision was never Ready anywhere, or it was updated and not Ready since. A
+// new member would fail the same way, and cost the data of this one.
+func blameTemplate(w *world, m *member) bool {
+	if m.pod.Annotations[v1alpha1.AnnotationInPlace] != "" {
+		return true
+	}
+	if m.pod.Annotations[v1alpha1.AnnotationUpdated] != "" && !podstate.WasReady(m.pod) {
+		return true
+	}
+	return !w.everReady(revisionOf(m.pod))
+}
+
+// backoff is how much longer than at first the member is waited for: nothing
+// for one that was Ready or fills its slot for the first time.
+func backoff(m *member) time.Duration {
+	n := replacements(m)
+	if n < 2 || podstate.WasReady(m.pod) {
+		return 0
+	}
+	return min(firstBackoff<<min(n-2, 10), maxBackoff)
+}
+
+// replacements is how many successive replacements the member's slot has seen.
+func replacements(m *member) int {
+	n, err := strconv.Atoi(m.pod.Annotations[v1alpha1.AnnotationReplacements])
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
+}
+
+// replaceLost deletes the pods of lost members, the mark that they never come
+// back, and creates a new member for each, as many at a time as
+// replacement.maxConcurrent allows.
+func replaceLost(w *world, r *roster, p *plan) {
+	slots := w.maxConcurrent()
+	for _, m := range r.alive {
+		if r.replacing(m) {
+			slots--
+		}
+	}
+	var chains []action.Chain
+	for _, l := range r.lost {
+		if slots <= 0 {
+			p.held = append(p.held, l.name())
+			continue
+		}
+		slots--
+		var chain action.Chain
+		if !podstate.Terminating(l.pod) {
+			chain = append(chain, action.Action{Verb: action.Delete, Object: l.pod, Reason: string(l.reason),
+				Detail: fmt.Sprintf("the member is lost and will not come back, %s", claimsFate(w, l.member))})
+		}
+		if w.set.Spec.PodManagementPolicy == v1alpha1.ParallelPodManagement && !w.refusedNow(reasonReplaced, p) {
+			chain = append(chain, newMember(w, w.nextID(), successorOf(l.member))...)
+		}
+		if len(chain) > 0 {
+			p.losses = append(p.losses, l)
+			chains = append(chains, chain)
+		}
+	}
+	p.do(chains...)
+}
+
+// replacing tells whether the member fills the slot of a lost one and was not
+// Ready yet: its slot is taken.
+func (r *roster) replacing(m *member) bool {
+	return m.pod.Annotations[v1alpha1.AnnotationReplaces] != "" && !podstate.WasReady(m.pod)
+}
+
+func (m *member) since(kind corev1.PodConditionType) time.Time {
+	t, _ := podstate.Since(m.pod, kind)
+	return t
+}
+
+// hasRun tells whether the member's data may exist: a container was started,
+// or the pod was recreated for a member that has been there before.
+func hasRun(m *member) bool {
+	if m.pod.Annotations[v1alpha1.AnnotationUpdated] != "" {
+		return true
+	}
+	for _, c := range m.pod.Status.ContainerStatuses {
+		if c.ContainerID != "" {
+			return true
+		}
+	}
+	return false
+}

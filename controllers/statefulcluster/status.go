@@ -1,0 +1,239 @@
+package statefulcluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+)
+
+// maxLost is how many entries status.lost keeps.
+const maxLost = 10
+
+// summarize says what a user sees of a world, a plan and what became of it.
+func summarize(w *world, p *plan, outcomes []action.Outcome) v1alpha1.StatefulClusterStatus {
+	s := *w.set.Status.DeepCopy()
+	s.ObservedGeneration = w.set.Generation
+	if w.invalid == "" && w.set.DeletionTimestamp == nil {
+		r := muster(w, &plan{})
+		count(w, r, &s)
+		s.Updating = stillUpdating(p.updating, outcomes)
+		s.Lost = lostNow(w, r, outcomes)
+	}
+	for _, c := range []metav1.Condition{availableCondition(w, &s), progressingCondition(w, p, &s), degradedCondition(w, p)} {
+		c.ObservedGeneration = w.set.Generation
+		c.LastTransitionTime = metav1.NewTime(w.now)
+		meta.SetStatusCondition(&s.Conditions, c)
+	}
+	return s
+}
+
+func count(w *world, r *roster, s *v1alpha1.StatefulClusterStatus) {
+	s.Replicas, s.ReadyReplicas, s.UpdatedReplicas, s.CurrentReplicas = int32(len(r.alive)), 0, 0, 0
+	s.AvailableReplicas = int32(countAvailable(w, r.alive, &plan{}))
+	s.UpdateRevision = r.target
+	if s.CurrentRevision == "" {
+		s.CurrentRevision = r.target
+	}
+	s.LostReplicas = int32(len(r.lost))
+	current := int32(0)
+	for _, m := range r.alive {
+		if podstate.Ready(m.pod) {
+			s.ReadyReplicas++
+		}
+		if r.replacing(m) {
+			s.LostReplicas++
+		}
+		if revisionOf(m.pod) == r.target && m.pod.Annotations[v1alpha1.AnnotationInPlace] == "" {
+			s.UpdatedReplicas++
+		}
+		if revisionOf(m.pod) == s.CurrentRevision {
+			current++
+		}
+	}
+	s.CurrentReplicas = current
+	// As in apps/v1: once all members have the update revision it is the current one.
+	if s.UpdatedReplicas == int32(len(r.alive)) && len(r.alive) == int(*w.set.Spec.Replicas) && len(r.returning)+len(r.lost) == 0 {
+		s.CurrentRevision, s.CurrentReplicas = r.target, s.UpdatedReplicas
+	}
+	if selector, err := metav1.LabelSelectorAsSelector(w.set.Spec.Selector); err == nil {
+		s.Selector = selector.String()
+	}
+}
+
+// stillUpdating drops the entries whose delete the API server refused: somebody
+// touched or deleted the pod first, so its end is not ours to undo.
+func stillUpdating(entries []v1alpha1.UpdatingMember, outcomes []action.Outcome) []v1alpha1.UpdatingMember {
+	return slices.DeleteFunc(slices.Clone(entries), func(e v1alpha1.UpdatingMember) bool {
+		return slices.ContainsFunc(outcomes, func(o action.Outcome) bool {
+			return o.Verb == action.Delete && o.Unchanged && o.Object.GetUID() == e.UID &&
+				(apierrors.IsNotFound(o.Err) || apierrors.IsConflict(o.Err))
+		})
+	})
+}
+
+// lostNow adds to status.lost what this pass deleted as lost, and the members
+// that somebody else deleted.
+func lostNow(w *world, r *roster, outcomes []action.Outcome) []v1alpha1.LostMember {
+	lost := slices.Clone(w.set.Status.Lost)
+	add := func(name string, reason v1alpha1.LossReason, claims []string) {
+		if !slices.ContainsFunc(lost, func(l v1alpha1.LostMember) bool { return l.Name == name }) {
+			lost = slices.Insert(lost, 0, v1alpha1.LostMember{Name: name, Reason: reason, Time: metav1.NewTime(w.now), Claims: claims})
+		}
+	}
+	for _, m := range departures(w, r) {
+		reason := v1alpha1.LossDeleted
+		if podstate.Evicted(m.pod) {
+			reason = v1alpha1.LossEvicted
+		}
+		add(m.name(), reason, keptClaims(w, m))
+	}
+	for _, name := range vanished(w, r) {
+		add(name, v1alpha1.LossDeleted, nil)
+	}
+	for _, l := range r.lost {
+		if lossDeleted(l, outcomes) {
+			add(l.name(), l.reason, keptClaims(w, l.member))
+		}
+	}
+	return lost[:min(len(lost), maxLost)]
+}
+
+// departures are members whose pod goes by somebody else's hand.
+func departures(w *world, r *roster) []*member {
+	var found []*member
+	for _, m := range r.departed {
+		if !w.wasRetired(m) {
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+// vanished are the members whose claims lost their pod unseen.
+func vanished(w *world, r *roster) []string {
+	var names []string
+	for _, c := range w.loose {
+		name := w.set.Name + "-" + c.Labels[v1alpha1.LabelMember]
+		returning := slices.ContainsFunc(r.returning, func(e v1alpha1.UpdatingMember) bool { return e.Name == name })
+		if c.Labels[v1alpha1.LabelRetained] == "" && !returning && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func lossDeleted(l loss, outcomes []action.Outcome) bool {
+	return slices.ContainsFunc(outcomes, func(o action.Outcome) bool {
+		return o.Verb == action.Delete && o.Object.GetUID() == l.pod.UID && o.Err == nil
+	})
+}
+
+func keptClaims(w *world, m *member) []string {
+	if w.set.Spec.PersistentVolumeClaimRetentionPolicy.WhenLost == v1alpha1.DeleteClaims {
+		return nil
+	}
+	var names []string
+	for _, c := range m.sortedClaims() {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+func availableCondition(w *world, s *v1alpha1.StatefulClusterStatus) metav1.Condition {
+	want := *w.set.Spec.Replicas
+	message := fmt.Sprintf("%d of %d members are available", s.AvailableReplicas, want)
+	if w.invalid != "" {
+		return metav1.Condition{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse,
+			Reason: v1alpha1.ReasonInvalidSpec, Message: "the spec cannot be served; see condition Degraded"}
+	}
+	if s.AvailableReplicas >= want {
+		return metav1.Condition{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionTrue,
+			Reason: v1alpha1.ReasonAllAvailable, Message: message}
+	}
+	return metav1.Condition{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse,
+		Reason: v1alpha1.ReasonMembersUnavailable, Message: message}
+}
+
+func progressingCondition(w *world, p *plan, s *v1alpha1.StatefulClusterStatus) metav1.Condition {
+	c := metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue}
+	want := *w.set.Spec.Replicas
+	toUpdate := want - s.UpdatedReplicas
+	if !w.rolling() {
+		toUpdate = 0
+	}
+	toUpdate -= w.rollingUpdate().Partition
+	switch {
+	case w.invalid != "":
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonInvalidSpec, "nothing is done until the spec is corrected"
+	case s.LostReplicas > 0 || len(p.held) > 0:
+		c.Reason, c.Message = v1alpha1.ReasonReplacing, fmt.Sprintf("%d members are being replaced", s.LostReplicas)
+	case s.Replicas+int32(len(s.Updating)) != want:
+		c.Reason, c.Message = v1alpha1.ReasonScaling, fmt.Sprintf("%d members exist and %d are wanted", s.Replicas, want)
+	case toUpdate > 0 || len(s.Updating) > 0:
+		c.Reason, c.Message = v1alpha1.ReasonUpdating, fmt.Sprintf("%d of %d members have revision %s", s.UpdatedReplicas, want, s.UpdateRevision)
+	case s.AvailableReplicas < want:
+		c.Reason, c.Message = v1alpha1.ReasonWaiting, fmt.Sprintf("waiting for %d members to become available", want-s.AvailableReplicas)
+	default:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonComplete, fmt.Sprintf("all %d members are as the spec wants them", want)
+	}
+	return c
+}
+
+// degradedCondition names the gravest thing that needs a person or is held back.
+func degradedCondition(w *world, p *plan) metav1.Condition {
+	c := metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue}
+	expand, expandRefused := w.refused[reasonExpand]
+	var refused []string
+	for reason, r := range w.refused {
+		if reason != reasonExpand {
+			refused = append(refused, r.message)
+		}
+	}
+	slices.Sort(refused)
+	switch {
+	case w.invalid != "":
+		c.Reason, c.Message = v1alpha1.ReasonInvalidSpec, w.invalid
+	case len(p.held) > 0:
+		c.Reason = v1alpha1.ReasonReplacementHeld
+		c.Message = fmt.Sprintf("%d lost members wait because replacement.maxConcurrent lets %d be replaced at a time: %s; raise it if they should all be replaced at once",
+			len(p.held), w.maxConcurrent(), someOf(p.held))
+	case len(p.failing) > 0:
+		c.Reason = v1alpha1.ReasonRevisionFailing
+		c.Message = fmt.Sprintf("members do not become Ready since their template changed, and are not replaced because new ones would fail the same way: %s; correct the template", someOf(p.failing))
+	case len(refused) > 0:
+		c.Reason, c.Message = v1alpha1.ReasonCreateFailing, refused[0]
+	case expandRefused:
+		c.Reason, c.Message = v1alpha1.ReasonClaimResize, expand.message
+	case p.crowd > 0:
+		c.Reason = v1alpha1.ReasonReplacementHeld
+		c.Message = fmt.Sprintf("%d members are unready at once, more than replacement.maxConcurrent (%d), so none is replaced for unreadiness; look for a common cause", p.crowd, w.maxConcurrent())
+	case len(w.foreign) > 0:
+		c.Reason = v1alpha1.ReasonForeignPods
+		c.Message = fmt.Sprintf("pods that are not members carry the selector's labels and are left alone: %s; Services that select them send them traffic", someOf(w.foreign))
+	case w.budget != nil && !metav1.IsControlledBy(w.budget, w.set):
+		c.Reason = v1alpha1.ReasonCreateFailing
+		c.Message = fmt.Sprintf("a PodDisruptionBudget named %s exists and is not ours; it is left alone and none is made; rename it if the members should have one", w.budget.Name)
+	default:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonHealthy, "nothing needs a person"
+	}
+	if len(c.Message) > 1024 {
+		c.Message = c.Message[:1024]
+	}
+	return c
+}
+
+// someOf names up to 10.
+func someOf(names []string) string {
+	if len(names) <= 10 {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:10], ", "), len(names)-10)
+}

@@ -1,0 +1,245 @@
+package statefulcluster
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/identity"
+)
+
+// MaxNameLength is how long the name of a StatefulCluster may be: its pods add
+// a hyphen and an id, and a pod's hostname has at most 63 characters.
+const MaxNameLength = validation.DNS1123LabelMaxLength - 1 - identity.Length
+
+// withDefaults fills in what the schema's defaults would, for objects that did
+// not go through the API server's, and the labels of a template without any.
+func withDefaults(set *v1alpha1.StatefulCluster) *v1alpha1.StatefulCluster {
+	set = set.DeepCopy()
+	spec := &set.Spec
+	fill(&spec.Replicas, 1)
+	fill(&spec.RevisionHistoryLimit, 10)
+	orElse(&spec.PodManagementPolicy, v1alpha1.ParallelPodManagement)
+	orElse(&spec.UpdateStrategy.Type, v1alpha1.RollingUpdateStrategy)
+	orElse(&spec.UpdateStrategy.InPlace, v1alpha1.InPlaceIfPossible)
+	retention := &spec.PersistentVolumeClaimRetentionPolicy
+	orElse(&retention.WhenDeleted, v1alpha1.RetainClaims)
+	orElse(&retention.WhenScaled, v1alpha1.RetainClaims)
+	orElse(&retention.WhenLost, v1alpha1.RetainClaims)
+	fill(&spec.Replacement.NodeLostSeconds, 30)
+	fill(&spec.Replacement.UnreadySeconds, 300)
+	fill(&spec.Replacement.StartupSeconds, 600)
+	fill(&spec.Replacement.PendingSeconds, 300)
+	orElse(&spec.Replacement.OnEviction, v1alpha1.EvictionReplaces)
+	fill(&spec.Replacement.MaxConcurrent, intstr.FromString("25%"))
+	return set
+}
+
+func fill[T any](field **T, value T) {
+	if *field == nil {
+		*field = &value
+	}
+}
+
+func orElse[T ~string](field *T, value T) {
+	if *field == "" {
+		*field = value
+	}
+}
+
+// problem says why a spec cannot be served, in the words of admission; "" if
+// it can.
+func problem(set *v1alpha1.StatefulCluster) string {
+	if errs := validate(set); len(errs) > 0 {
+		return errs.ToAggregate().Error()
+	}
+	return ""
+}
+
+// validate checks what can be said about an object by itself, after defaults.
+func validate(set *v1alpha1.StatefulCluster) field.ErrorList {
+	spec, path := &set.Spec, field.NewPath("spec")
+	var errs field.ErrorList
+	if len(set.Name) > MaxNameLength {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), set.Name, fmt.Sprintf(
+			"must be no more than %d characters: pods add %d for their id, and a hostname has at most %d; choose a shorter name",
+			MaxNameLength, 1+identity.Length, validation.DNS1123LabelMaxLength)))
+	}
+	for _, m := range validation.IsDNS1123Label(set.Name) {
+		if len(set.Name) <= MaxNameLength {
+			errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), set.Name, m))
+		}
+	}
+	if *spec.Replicas < 0 {
+		errs = append(errs, field.Invalid(path.Child("replicas"), *spec.Replicas, "must be 0 or more"))
+	}
+	errs = append(errs, validateSelector(spec, path)...)
+	errs = append(errs, validateClaims(set, path.Child("volumeClaimTemplates"))...)
+	errs = append(errs, validateBudgets(spec, path)...)
+	return errs
+}
+
+func validateSelector(spec *v1alpha1.StatefulClusterSpec, path *field.Path) field.ErrorList {
+	at := path.Child("selector")
+	if spec.Selector == nil || len(spec.Selector.MatchLabels)+len(spec.Selector.MatchExpressions) == 0 {
+		return field.ErrorList{field.Required(at, "say which labels the pods have, for example matchLabels: {app: my-app}; an empty selector would match every pod")}
+	}
+	if errs := metavalidation.ValidateLabelSelector(spec.Selector, metavalidation.LabelSelectorValidationOptions{}, at); len(errs) > 0 {
+		return errs
+	}
+	selector, err := metav1.LabelSelectorAsSelector(spec.Selector)
+	if err != nil {
+		return field.ErrorList{field.Invalid(at, spec.Selector, err.Error())}
+	}
+	have := spec.Template.Labels
+	if len(have) == 0 {
+		have = spec.Selector.MatchLabels
+	}
+	templateLabels := path.Child("template", "metadata", "labels")
+	if !selector.Matches(labels.Set(have)) {
+		return field.ErrorList{field.Invalid(templateLabels, have,
+			"must match spec.selector; add the selector's labels, or leave the labels out to get the selector's matchLabels")}
+	}
+	for _, reserved := range []string{v1alpha1.LabelCluster, v1alpha1.LabelClusterUID, v1alpha1.LabelMember, v1alpha1.LabelRetained, labelRevision} {
+		if _, taken := spec.Template.Labels[reserved]; taken {
+			return field.ErrorList{field.Forbidden(templateLabels.Key(reserved), "the operator sets this label; remove it")}
+		}
+	}
+	return nil
+}
+
+func validateClaims(set *v1alpha1.StatefulCluster, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	seen := map[string]bool{}
+	for i, t := range set.Spec.VolumeClaimTemplates {
+		at := path.Index(i).Child("metadata", "name")
+		switch full := claim.Name(set.Name, t.Name, strings.Repeat("x", identity.Length)); {
+		case t.Name == "":
+			errs = append(errs, field.Required(at, "the claim is mounted under this name"))
+		case seen[t.Name]:
+			errs = append(errs, field.Duplicate(at, t.Name))
+		case len(validation.IsDNS1123Label(t.Name)) > 0:
+			errs = append(errs, field.Invalid(at, t.Name, strings.Join(validation.IsDNS1123Label(t.Name), "; ")))
+		case len(full) > validation.DNS1123SubdomainMaxLength:
+			errs = append(errs, field.Invalid(at, t.Name, "is too long: the claim's name would have more than 253 characters"))
+		}
+		seen[t.Name] = true
+		size := claim.Storage(&t)
+		if size.Sign() <= 0 {
+			errs = append(errs, field.Invalid(path.Index(i).Child("spec", "resources", "requests", "storage"), size.String(),
+				"must be more than 0, for example 1Gi"))
+		}
+	}
+	for i, v := range set.Spec.Template.Spec.Volumes {
+		if seen[v.Name] {
+			errs = append(errs, field.Invalid(field.NewPath("spec", "template", "spec", "volumes").Index(i).Child("name"), v.Name,
+				"a volume claim template has this name too; rename one of them"))
+		}
+	}
+	return errs
+}
+
+func validateBudgets(spec *v1alpha1.StatefulClusterSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	update := path.Child("updateStrategy", "rollingUpdate")
+	if u := spec.UpdateStrategy.RollingUpdate; u != nil {
+		if spec.UpdateStrategy.Type == v1alpha1.OnDeleteStrategy {
+			errs = append(errs, field.Forbidden(update, "only type RollingUpdate has a budget; remove it or change the type"))
+		}
+		unavailable := share(ptr.Deref(u.MaxUnavailable, intstr.FromInt32(1)), 100, true)
+		surge := share(ptr.Deref(u.MaxSurge, intstr.FromInt32(0)), 100, true)
+		if unavailable == 0 && surge == 0 {
+			errs = append(errs, field.Invalid(update.Child("maxUnavailable"), u.MaxUnavailable.String(),
+				"may be 0 only with a maxSurge of 1 or more: with both 0 no member could ever be updated"))
+		}
+	}
+	return errs
+}
+
+// validateChange checks what may not change. Identity hangs on it, so the API
+// server's rules refuse a changed selector as well.
+func validateChange(old, set *v1alpha1.StatefulCluster) field.ErrorList {
+	path := field.NewPath("spec")
+	var errs field.ErrorList
+	if !apiequality.Semantic.DeepEqual(old.Spec.Selector, set.Spec.Selector) {
+		errs = append(errs, field.Forbidden(path.Child("selector"), "is immutable; delete the StatefulCluster (its claims stay under the Retain policy) and create another"))
+	}
+	was := map[string]*corev1.PersistentVolumeClaim{}
+	for i := range old.Spec.VolumeClaimTemplates {
+		was[old.Spec.VolumeClaimTemplates[i].Name] = &old.Spec.VolumeClaimTemplates[i]
+	}
+	claims := path.Child("volumeClaimTemplates")
+	for i := range set.Spec.VolumeClaimTemplates {
+		now := &set.Spec.VolumeClaimTemplates[i]
+		before := was[now.Name]
+		delete(was, now.Name)
+		switch {
+		case before == nil:
+			errs = append(errs, field.Forbidden(claims.Index(i), fmt.Sprintf(
+				"claim template %q is new; claim templates cannot be added or renamed after creation", now.Name)))
+		case !claim.SameButSize(before, now):
+			errs = append(errs, field.Forbidden(claims.Index(i), fmt.Sprintf(
+				"only the requested storage of claim template %q may change, and only grow", now.Name)))
+		default:
+			if have, want := claim.Storage(before), claim.Storage(now); want.Cmp(have) < 0 {
+				errs = append(errs, field.Forbidden(claims.Index(i).Child("spec", "resources", "requests", "storage"), fmt.Sprintf(
+					"%s is less than the present %s; volumes cannot shrink", want.String(), have.String())))
+			}
+		}
+	}
+	for i := range old.Spec.VolumeClaimTemplates {
+		if name := old.Spec.VolumeClaimTemplates[i].Name; was[name] != nil {
+			errs = append(errs, field.Forbidden(claims, fmt.Sprintf(
+				"claim template %q is missing; claim templates cannot be removed or renamed after creation", name)))
+		}
+	}
+	return errs
+}
+
+// share is a number, or that part of a whole.
+func share(v intstr.IntOrString, whole int, roundUp bool) int {
+	n, err := intstr.GetScaledValueFromIntOrPercent(&v, whole, roundUp)
+	if err != nil {
+		return 0
+	}
+	return max(0, n)
+}
+
+// maxConcurrent is how many members may be in replacement at one time.
+func (w *world) maxConcurrent() int {
+	return max(1, share(*w.set.Spec.Replacement.MaxConcurrent, int(*w.set.Spec.Replicas), false))
+}
+
+// disruptions is maxConcurrent for the budget: a number, since a budget rounds
+// a percentage up.
+func (w *world) disruptions() intstr.IntOrString { return intstr.FromInt32(int32(w.maxConcurrent())) }
+
+func (w *world) rollingUpdate() v1alpha1.RollingUpdate {
+	return ptr.Deref(w.set.Spec.UpdateStrategy.RollingUpdate, v1alpha1.RollingUpdate{})
+}
+
+func (w *world) maxUnavailable() int {
+	n := share(ptr.Deref(w.rollingUpdate().MaxUnavailable, intstr.FromInt32(1)), int(*w.set.Spec.Replicas), true)
+	if n == 0 && w.maxSurge() == 0 {
+		return 1
+	}
+	return n
+}
+
+func (w *world) maxSurge() int {
+	if !w.rolling() {
+		return 0
+	}
+	return share(ptr.Deref(w.rollingUpdate().MaxSurge, intstr.FromInt32(0)), int(*w.set.Spec.Replicas), true)
+}

@@ -1,0 +1,138 @@
+package statefulcluster
+
+import (
+	"context"
+	"fmt"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/identity"
+)
+
+// validator answers admission. It fails open (failurePolicy Ignore): what must
+// never slip past is a rule of the schema, and what does is a condition.
+//
+// +kubebuilder:webhook:path=/validate-enge-me-v1alpha1-statefulcluster,mutating=false,failurePolicy=ignore,sideEffects=None,groups=enge.me,resources=statefulclusters,verbs=create;update,versions=v1alpha1,name=statefulclusters.enge.me,admissionReviewVersions=v1,timeoutSeconds=5
+type validator struct {
+	cache client.Reader
+	// dryRun creates objects with the API server's dry run.
+	dryRun client.Client
+}
+
+var _ admission.Validator[*v1alpha1.StatefulCluster] = &validator{}
+
+// SetupWebhook registers the admission of StatefulClusters.
+func SetupWebhook(mgr ctrl.Manager) error {
+	return ctrl.NewWebhookManagedBy(mgr, &v1alpha1.StatefulCluster{}).
+		WithValidator(&validator{cache: mgr.GetCache(), dryRun: client.NewDryRunClient(mgr.GetClient())}).
+		Complete()
+}
+
+func (v *validator) ValidateCreate(ctx context.Context, set *v1alpha1.StatefulCluster) (admission.Warnings, error) {
+	set = withDefaults(set)
+	errs := validate(set)
+	if len(errs) == 0 {
+		errs = v.selectorInUse(ctx, set)
+	}
+	return v.answer(ctx, set, errs, true)
+}
+
+func (v *validator) ValidateUpdate(ctx context.Context, old, set *v1alpha1.StatefulCluster) (admission.Warnings, error) {
+	if set.DeletionTimestamp != nil || apiequality.Semantic.DeepEqual(old.Spec, set.Spec) {
+		return nil, nil // finalizers and labels must pass whatever the spec says
+	}
+	old, set = withDefaults(old), withDefaults(set)
+	errs := append(validate(set), validateChange(old, set)...)
+	changed := !apiequality.Semantic.DeepEqual(old.Spec.Template, set.Spec.Template) ||
+		!apiequality.Semantic.DeepEqual(old.Spec.VolumeClaimTemplates, set.Spec.VolumeClaimTemplates)
+	return v.answer(ctx, set, errs, changed)
+}
+
+func (v *validator) ValidateDelete(context.Context, *v1alpha1.StatefulCluster) (admission.Warnings, error) {
+	return nil, nil
+}
+
+func (v *validator) answer(ctx context.Context, set *v1alpha1.StatefulCluster, errs field.ErrorList, tryOut bool) (admission.Warnings, error) {
+	var warnings admission.Warnings
+	if len(errs) == 0 && tryOut {
+		warnings, errs = v.tryTemplates(ctx, set)
+	}
+	if len(errs) > 0 {
+		return warnings, apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("StatefulCluster").GroupKind(), set.Name, errs)
+	}
+	return warnings, nil
+}
+
+// selectorInUse refuses a second set with the same selector: a Service or a
+// /scale of one would speak of the pods of both.
+func (v *validator) selectorInUse(ctx context.Context, set *v1alpha1.StatefulCluster) field.ErrorList {
+	var others v1alpha1.StatefulClusterList
+	if err := v.cache.List(ctx, &others, client.InNamespace(set.Namespace)); err != nil {
+		return nil // a full cache is a convenience here; members are known by their owner
+	}
+	for i := range others.Items {
+		if o := &others.Items[i]; o.Name != set.Name && apiequality.Semantic.DeepEqual(o.Spec.Selector, set.Spec.Selector) {
+			return field.ErrorList{field.Invalid(field.NewPath("spec", "selector"), metav1.FormatLabelSelector(set.Spec.Selector), fmt.Sprintf(
+				"StatefulCluster %q in this namespace has the same selector; give each its own label, for example app: %s", o.Name, set.Name))}
+		}
+	}
+	return nil
+}
+
+// tryTemplates asks the API server, by dry run, whether it would take a pod and
+// the claims of this set. Invalid (422) refuses. Forbidden may be a quota or a
+// policy of the moment, and any other answer says nothing about the template:
+// both are warnings.
+func (v *validator) tryTemplates(ctx context.Context, set *v1alpha1.StatefulCluster) (admission.Warnings, field.ErrorList) {
+	if set.UID == "" {
+		set.UID = types.UID("00000000-0000-0000-0000-000000000000")
+	}
+	w := &world{set: set}
+	id := identity.Fresh(1, func(string) bool { return false })[0]
+	pod := buildPod(w, buildRevision(w), id)
+	pod.OwnerReferences = nil // the owner may not exist yet
+	trials := []trial{{pod, field.NewPath("spec", "template")}}
+	for i := range set.Spec.VolumeClaimTemplates {
+		c := buildClaim(w, &set.Spec.VolumeClaimTemplates[i], id)
+		c.OwnerReferences = nil
+		trials = append(trials, trial{c, field.NewPath("spec", "volumeClaimTemplates").Index(i)})
+	}
+	var warnings admission.Warnings
+	for _, t := range trials {
+		switch err := v.dryRun.Create(ctx, t.object); {
+		case err == nil:
+		case apierrors.IsInvalid(err):
+			return nil, t.explain(err)
+		default:
+			warnings = append(warnings, fmt.Sprintf("%s could not be tried out; members cannot be created while this lasts: %v", t.path, err))
+		}
+	}
+	return warnings, nil
+}
+
+type trial struct {
+	object client.Object
+	path   *field.Path
+}
+
+// explain puts the API server's causes under the path of the template.
+func (t trial) explain(err error) field.ErrorList {
+	status, ok := err.(apierrors.APIStatus)
+	if !ok || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {
+		return field.ErrorList{field.Invalid(t.path, field.OmitValueType{}, err.Error())}
+	}
+	var errs field.ErrorList
+	for _, cause := range status.Status().Details.Causes {
+		errs = append(errs, field.Invalid(t.path.Child(cause.Field), field.OmitValueType{}, cause.Message))
+	}
+	return errs
+}
+

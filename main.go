@@ -1,0 +1,75 @@
+// Command stateful-operator runs the controllers of this project's kinds.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/stateful-operator/stateful-operator/controllers"
+)
+
+// Exit codes: a command line that can never work is told from a failure that
+// a restart may mend.
+const (
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+func main() {
+	options, err := controllers.ParseOptions(os.Args[1:], os.Getenv, os.Stdout)
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "stateful-operator:", err)
+		os.Exit(exitUsage)
+	}
+	logTo(os.Stderr, options)
+	if err := run(options); err != nil {
+		ctrl.Log.Error(err, "The operator ends")
+		os.Exit(exitFailed)
+	}
+}
+
+// run returns when a signal came and all work has stopped, or at once when the
+// lease is lost: then another replica may already write, so main must exit.
+func run(options controllers.Options) error {
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("finding a cluster: %w", err)
+	}
+	managerOptions, err := options.Manager()
+	if err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(config, managerOptions)
+	if err != nil {
+		return fmt.Errorf("making the manager: %w", err)
+	}
+	if err := controllers.Setup(mgr, options); err != nil {
+		return err
+	}
+	return mgr.Start(ctrl.SetupSignalHandler())
+}
+
+// logTo sends the logs of the operator and of the libraries to one place.
+func logTo(out io.Writer, options controllers.Options) {
+	settings := &slog.HandlerOptions{Level: options.LogLevel}
+	var handler slog.Handler = slog.NewJSONHandler(out, settings)
+	if options.LogFormat == "console" {
+		handler = slog.NewTextHandler(out, settings)
+	}
+	// net/http writes its complaints to the standard logger.
+	slog.SetDefault(slog.New(handler))
+	logger := logr.FromSlogHandler(handler)
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger)
+}

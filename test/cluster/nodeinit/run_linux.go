@@ -1,0 +1,184 @@
+package nodeinit
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Run is the whole life of a node's first process; dir is the node's folder.
+func Run(dir string) error {
+	if os.Getpid() != 1 {
+		return fmt.Errorf("node-init must be the first process of a new pid namespace; cluster up starts it")
+	}
+	var setup Setup
+	if err := ReadJSON(SetupFile(dir), &setup); err != nil {
+		return err
+	}
+	if err := prepare(setup); err != nil {
+		return err
+	}
+	s := supervisor{dir: dir, pids: map[string]int{}, ended: map[string]time.Time{}}
+	signals := make(chan os.Signal, 64)
+	signal.Notify(signals, syscall.SIGHUP, syscall.SIGCHLD)
+	// The tick brings back a program that waits for its pause to be over, and
+	// makes up for a signal that came too early.
+	tick := time.NewTicker(500 * time.Millisecond)
+	for {
+		s.reap()
+		s.reconcile()
+		select {
+		case <-signals:
+		case <-tick.C:
+		}
+	}
+}
+
+func prepare(setup Setup) error {
+	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("making mounts private: %w", err)
+	}
+	if err := syscall.Mount("proc", "/proc", "proc", syscall.MS_NOSUID|syscall.MS_NODEV|syscall.MS_NOEXEC, ""); err != nil {
+		return fmt.Errorf("mounting /proc: %w", err)
+	}
+	for target, source := range setup.Binds {
+		if err := syscall.Mount(source, target, "", syscall.MS_BIND|syscall.MS_REC, ""); err != nil {
+			return fmt.Errorf("mounting %s at %s: %w", source, target, err)
+		}
+	}
+	// Last, because a bind's source may be below /run on some machines.
+	if err := syscall.Mount("tmpfs", "/run", "tmpfs", syscall.MS_NOSUID|syscall.MS_NODEV, "mode=755"); err != nil {
+		return fmt.Errorf("mounting /run: %w", err)
+	}
+	// Pods ask for mounts that propagate (mountPropagation), which need a
+	// shared tree; it is shared within this node only.
+	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_SHARED, ""); err != nil {
+		return fmt.Errorf("sharing mounts within the node: %w", err)
+	}
+	if err := syscall.Sethostname([]byte(setup.Hostname)); err != nil {
+		return fmt.Errorf("setting the host name: %w", err)
+	}
+	if out, err := exec.Command("ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
+		return fmt.Errorf("ip link set lo up: %w: %s", err, out)
+	}
+	for key, value := range setup.Sysctls {
+		path := filepath.Join("/proc/sys", strings.ReplaceAll(key, ".", "/"))
+		if err := os.WriteFile(path, []byte(value), 0o644); err != nil {
+			return fmt.Errorf("setting %s: %w", key, err)
+		}
+	}
+	return nil
+}
+
+// supervisor is used by one goroutine only.
+type supervisor struct {
+	dir   string
+	pids  map[string]int
+	ended map[string]time.Time // when a program ended by itself
+	told  Running              // the last answer written
+}
+
+// reap takes leave of every ended child: daemons, and orphans of the whole
+// node such as containers whose shim was killed.
+func (s *supervisor) reap() {
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		if err == syscall.EINTR {
+			continue
+		}
+		if pid <= 0 || err != nil {
+			return
+		}
+		for name, known := range s.pids {
+			if known == pid {
+				delete(s.pids, name)
+				s.ended[name] = time.Now()
+				fmt.Printf("%s ended: status %d signal %d\n", name, status.ExitStatus(), status.Signal())
+			}
+		}
+	}
+}
+
+func (s *supervisor) reconcile() {
+	var wanted Wanted
+	if err := ReadJSON(WantedFile(s.dir), &wanted); err != nil {
+		return // not written yet
+	}
+	keep := map[string]bool{}
+	settled := true
+	for _, program := range wanted.Programs {
+		keep[program.Name] = true
+		if s.pids[program.Name] != 0 {
+			continue
+		}
+		settled = false
+		if time.Since(s.ended[program.Name]) < time.Second {
+			continue // a failing program must not take the machine's time
+		}
+		pid, err := start(program)
+		if err != nil {
+			fmt.Printf("starting %s: %v\n", program.Name, err)
+			s.ended[program.Name] = time.Now()
+			continue
+		}
+		s.pids[program.Name] = pid
+		settled = true
+	}
+	for name, pid := range s.pids {
+		if !keep[name] {
+			settled = false
+			// Not SIGTERM: what a test wants of a stopped kubelet is that it
+			// does nothing more.
+			syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+	if settled {
+		s.tell(wanted.Generation)
+	}
+}
+
+// tell writes what runs, but only what is news.
+func (s *supervisor) tell(generation int64) {
+	same := s.told.Generation == generation && len(s.told.PIDs) == len(s.pids)
+	for name, pid := range s.pids {
+		same = same && s.told.PIDs[name] == pid
+	}
+	if same {
+		return
+	}
+	now := Running{Generation: generation, PIDs: map[string]int{}}
+	for name, pid := range s.pids {
+		now.PIDs[name] = pid
+	}
+	if err := WriteJSON(RunningFile(s.dir), now); err == nil {
+		s.told = now
+	}
+}
+
+func start(program Program) (int, error) {
+	path, err := exec.LookPath(program.Args[0])
+	if err != nil {
+		return 0, err
+	}
+	log, err := os.OpenFile(program.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return 0, err
+	}
+	defer log.Close()
+	process, err := os.StartProcess(path, program.Args, &os.ProcAttr{
+		Env:   os.Environ(),
+		Files: []*os.File{nil, log, log},
+		Sys:   &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return 0, err
+	}
+	pid := process.Pid
+	return pid, process.Release()
+}
