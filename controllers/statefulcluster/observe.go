@@ -324,7 +324,7 @@ const unlabelledLimit = 50
 
 // freshIDs is how many ids a plan may need.
 func freshIDs(w *world) int {
-	if !w.live || w.invalid != "" {
+	if w.invalid != "" {
 		return 0
 	}
 	need := int(*w.set.Spec.Replicas) + w.maxSurge()

@@ -17,10 +17,10 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/identity"
 )
 
+// +kubebuilder:webhook:path=/validate-enge-me-v1alpha1-statefulcluster,mutating=false,failurePolicy=ignore,sideEffects=None,groups=enge.me,resources=statefulclusters,verbs=create;update,versions=v1alpha1,name=statefulclusters.enge.me,admissionReviewVersions=v1,timeoutSeconds=5
+
 // validator answers admission. It fails open (failurePolicy Ignore): what must
 // never slip past is a rule of the schema, and what does is a condition.
-//
-// +kubebuilder:webhook:path=/validate-enge-me-v1alpha1-statefulcluster,mutating=false,failurePolicy=ignore,sideEffects=None,groups=enge.me,resources=statefulclusters,verbs=create;update,versions=v1alpha1,name=statefulclusters.enge.me,admissionReviewVersions=v1,timeoutSeconds=5
 type validator struct {
 	cache client.Reader
 	// dryRun creates objects with the API server's dry run.

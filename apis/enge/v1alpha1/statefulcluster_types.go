@@ -289,6 +289,7 @@ type StatefulClusterStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Replicas is the number of members: pods owned by this object that are
 	// neither lost nor being deleted.
+	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Replicas",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:podCount"}
 	Replicas int32 `json:"replicas"`
 	// ReadyReplicas is the number of members that are Ready.

@@ -26,6 +26,9 @@ func New(prefix string, data any, collisions int32, history []*appsv1.Controller
 	if err != nil {
 		return nil, fmt.Errorf("encode the revision: %w", err)
 	}
+	// The API server sorts the keys when it applies a patch, and refuses a
+	// revision whose data differ by that.
+	raw = normal(raw, false)
 	sum := fnv.New32a()
 	_, _ = sum.Write(raw)
 	_, _ = sum.Write([]byte(strconv.FormatInt(int64(collisions), 10)))
@@ -39,7 +42,7 @@ func New(prefix string, data any, collisions int32, history []*appsv1.Controller
 // Same finds the revision with the same data; nil if there is none.
 func Same(history []*appsv1.ControllerRevision, want *appsv1.ControllerRevision) *appsv1.ControllerRevision {
 	for _, r := range history {
-		if bytes.Equal(canonical(r.Data.Raw), canonical(want.Data.Raw)) {
+		if bytes.Equal(normal(r.Data.Raw, true), normal(want.Data.Raw, true)) {
 			return r
 		}
 	}
@@ -89,15 +92,39 @@ func highest(history []*appsv1.ControllerRevision) int64 {
 	return top
 }
 
-// canonical orders the keys: the API server may return them in another order.
-func canonical(raw []byte) []byte {
+// normal orders the keys. With dropEmpty it leaves out nulls and empty
+// objects: what a later version of Kubernetes' types no longer writes must not
+// make a new revision of an unchanged template.
+func normal(raw []byte, dropEmpty bool) []byte {
 	var v any
 	if json.Unmarshal(raw, &v) != nil {
 		return raw
+	}
+	if dropEmpty {
+		v = withoutEmpty(v)
 	}
 	out, err := json.Marshal(v)
 	if err != nil {
 		return raw
 	}
 	return out
+}
+
+func withoutEmpty(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, e := range v {
+			e = withoutEmpty(e)
+			if m, isMap := e.(map[string]any); e == nil || isMap && len(m) == 0 {
+				delete(v, k)
+				continue
+			}
+			v[k] = e
+		}
+	case []any:
+		for i := range v {
+			v[i] = withoutEmpty(v[i])
+		}
+	}
+	return v
 }

@@ -117,18 +117,18 @@ func (s *supervisor) reconcile() {
 		if s.pids[program.Name] != 0 {
 			continue
 		}
-		settled = false
 		if time.Since(s.ended[program.Name]) < time.Second {
-			continue // a failing program must not take the machine's time
+			settled = false // a failing program must not take the machine's time
+			continue
 		}
 		pid, err := start(program)
 		if err != nil {
 			fmt.Printf("starting %s: %v\n", program.Name, err)
 			s.ended[program.Name] = time.Now()
+			settled = false
 			continue
 		}
 		s.pids[program.Name] = pid
-		settled = true
 	}
 	for name, pid := range s.pids {
 		if !keep[name] {

@@ -1,0 +1,145 @@
+# `make help` is the index of this file.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+export CGO_ENABLED := 0
+
+VERSION ?= 0.1.0
+IMAGE ?= localhost/stateful-operator:$(VERSION)
+NODES ?= 3
+
+# Pinned tools, each set a module of its own. What is slow to build is kept in
+# the user's cache folder under its version and that of the Go it was built by.
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/stateful-operator
+GENERATE_TOOL := go tool -modfile=tools/generate/go.mod
+CONTROLLER_GEN := $(GENERATE_TOOL) controller-gen
+KUSTOMIZE := $(GENERATE_TOOL) sigs.k8s.io/kustomize/kustomize/v5
+LINT_VERSION := $(shell sed -n 's|.*github.com/golangci/golangci-lint/v2 \(v[^ ]*\).*|\1|p' tools/lint/go.mod)
+LINT := $(CACHE)/golangci-lint-$(LINT_VERSION)-$(shell go env GOVERSION)/golangci-lint
+CLUSTER := go run ./test/cluster/cmd/cluster
+
+# Everything that controller-gen writes.
+GENERATED := apis config/crd/bases config/rbac/role.yaml config/webhook/manifests.yaml
+
+say = @printf '\n\033[1m==> %s\033[0m\n' "$(1)"
+
+##@ Start here
+
+.PHONY: help
+help: ## Show this list.
+	@awk 'BEGIN {FS = ":.*## "} \
+		/^##@/ {printf "\n%s\n", substr($$0, 5)} \
+		/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
+
+.PHONY: run
+run: ## Boot a local cluster (or use KUBECONFIG), deploy the operator and a sample, and show what to try.
+	$(call say,Running the operator and its sample)
+	@go run ./test/run
+
+.PHONY: test
+test: test-unit test-api test-nodes ## Run every test, the cheap ones first.
+
+##@ Change the code
+
+.PHONY: generate
+generate: ## Write the deepcopy functions of the types in apis/.
+	$(call say,Generating deepcopy functions)
+	@$(CONTROLLER_GEN) object paths=./apis/...
+
+.PHONY: manifests
+manifests: ## Write CRDs, roles and webhook configuration from the markers in the code.
+	$(call say,Generating CRDs and roles and the webhook configuration)
+	@$(CONTROLLER_GEN) crd:generateEmbeddedObjectMeta=true rbac:roleName=manager-role webhook \
+		paths=./apis/... paths=./controllers/... \
+		output:crd:dir=config/crd/bases output:rbac:dir=config/rbac output:webhook:dir=config/webhook
+	@go run ./config/crd/trim config/crd/bases
+
+.PHONY: check-generated
+check-generated: ## Fail if generated files differ from what the code says.
+	@rm -rf build/generated && mkdir -p build/generated
+	@tar cf - $(GENERATED) | tar xf - -C build/generated
+	@$(MAKE) --no-print-directory generate manifests
+	@for path in $(GENERATED); do \
+		diff -r build/generated/$$path $$path || { echo "Generated files were not up to date; they are now: commit them." >&2; exit 1; }; \
+	done
+
+.PHONY: fmt
+fmt: $(LINT) ## Format the code.
+	@$(LINT) fmt
+
+.PHONY: lint
+lint: $(LINT) ## Look for faults without running anything.
+	$(call say,Linting)
+	@$(LINT) run --timeout=20m ./...
+
+$(LINT): tools/lint/go.mod
+	$(call say,Building golangci-lint $(LINT_VERSION) once: this takes some minutes)
+	@cd tools/lint && go build -trimpath -ldflags='-s -w' -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@touch $@
+
+##@ Test and measure
+
+.PHONY: test-unit
+test-unit: ## Tests that need nothing: tables, stories, layout.
+	$(call say,Unit tests)
+	@go test -skip '^TestAPI' $$(go list ./... | grep -v '/scorecard')
+
+.PHONY: test-api
+test-api: ## Tests against a real API server (their names start with TestAPI).
+	$(call say,API-server tests)
+	@assets=$$($(CLUSTER) build kubernetes); \
+	KUBEBUILDER_ASSETS=$$assets go test -run '^TestAPI' -timeout 20m ./controllers/...
+
+.PHONY: test-nodes
+test-nodes: ## The promises of each kind on real nodes: KUBECONFIG's, or a local cluster's.
+	$(call say,Promises on real nodes)
+	@go test -timeout 60m -v ./scorecard/...
+
+.PHONY: bench
+bench: ## Measure against the built-in StatefulSet; prints each figure with its goal.
+	$(call say,Benchmarks)
+	@go run ./test/bench
+
+##@ Local cluster
+
+.PHONY: cluster-up
+cluster-up: ## Boot a real Kubernetes on this machine [NODES=3].
+	@$(CLUSTER) up --nodes=$(NODES)
+
+.PHONY: cluster-down
+cluster-down: ## End it, and leave nothing behind.
+	@$(CLUSTER) down
+
+.PHONY: kubeconfig
+kubeconfig: ## Print where its kubeconfig is, for export KUBECONFIG=
+	@$(CLUSTER) kubeconfig
+
+##@ Image and deployment
+
+.PHONY: image
+image: ## Write the operator's image as a tar to build/, without a container engine [IMAGE=name:tag].
+	$(call say,Building $(IMAGE))
+	@go run ./test/run/image --package=. --ref=$(IMAGE) --out=build/stateful-operator.tar
+
+# In the cluster of KUBECONFIG, or in the local one.
+in_cluster = export KUBECONFIG=$${KUBECONFIG:-$$($(CLUSTER) kubeconfig)}; \
+	kubectl=$$(command -v kubectl || echo $$($(CLUSTER) build kubernetes)/kubectl)
+
+.PHONY: install
+install: ## Install the CRDs only (KUBECONFIG's cluster, or the local one).
+	@$(in_cluster); $(KUSTOMIZE) build config/crd | $$kubectl apply -f -
+
+.PHONY: deploy
+deploy: ## Install the operator [IMAGE=name:tag].
+	@mkdir -p build/deploy
+	@image='$(IMAGE)'; printf '%s\n' 'resources: [../../config/default]' \
+		"images: [{name: localhost/stateful-operator, newName: $${image%:*}, newTag: \"$${image##*:}\"}]" > build/deploy/kustomization.yaml
+	@$(in_cluster); $(KUSTOMIZE) build build/deploy | $$kubectl apply -f -
+
+.PHONY: undeploy
+undeploy: ## Remove the operator and its CRDs, and with them every object of its kinds.
+	@$(in_cluster); $(KUSTOMIZE) build config/default | $$kubectl delete --ignore-not-found -f -
+
+.PHONY: clean
+clean: ## Remove what was built here; the cache folder stays.
+	@rm -rf build

@@ -1,0 +1,277 @@
+package controllers_test
+
+import (
+	"cmp"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// This file keeps the layout of the tree: a reader who knows one kind finds
+// the same thing in the same place in the next one.
+
+const (
+	module        = "github.com/stateful-operator/stateful-operator/"
+	mostFileLines = 400
+	mostFuncLines = 70
+)
+
+var (
+	// neededFiles are in the folder of every kind, mayFiles where needed.
+	neededFiles = []string{"doc.go", "controller.go", "observe.go", "plan.go", "build.go", "status.go"}
+	mayFiles    = []string{"inject.go", "validate.go", "webhook.go", "metrics.go"}
+	ruleFile    = regexp.MustCompile(`^plan_[a-z0-9]+\.go$`)
+
+	// pureFiles compute, and reach for nothing.
+	pureFiles   = []string{"plan.go", "build.go", "status.go", "inject.go", "validate.go"}
+	impure      = []string{"context", "os", "math/rand", "k8s.io/client-go", "sigs.k8s.io/controller-runtime/pkg/client"}
+	clockReads  = []string{"Now", "Since", "Until"}
+	vagueNames  = []string{"util", "utils", "common", "helper", "helpers", "misc", "types", "constants"}
+	skippedDirs = []string{".git", "build", "testdata", "node_modules"}
+)
+
+// source is one Go file, by its path from the root of the module.
+type source struct {
+	path  string
+	text  string
+	file  *ast.File
+	files *token.FileSet
+}
+
+func parse(name, text string) (source, error) {
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, name, text, parser.ParseComments|parser.SkipObjectResolution)
+	return source{path: name, text: text, file: file, files: files}, err
+}
+
+// kind is the folder of the kind that a path is in, and the rest of the path.
+func (s source) kind() (folder, rest string, ok bool) {
+	parts := strings.SplitN(s.path, "/", 3)
+	if len(parts) < 3 || parts[0] != "controllers" || parts[1] == "internal" {
+		return "", "", false
+	}
+	return parts[1], parts[2], true
+}
+
+func (s source) imports() []string {
+	paths := make([]string, 0, len(s.file.Imports))
+	for _, spec := range s.file.Imports {
+		paths = append(paths, strings.Trim(spec.Path.Value, `"`))
+	}
+	return paths
+}
+
+func (s source) isGenerated() bool { return ast.IsGenerated(s.file) }
+
+// checks is what the tree promises. Each looks at one file and returns what is
+// wrong with it.
+var checks = []struct {
+	name  string
+	check func(source) []string
+}{
+	{"each kind has the same file names", checkFileName},
+	{"pure files stay pure", checkPure},
+	{"kinds do not import each other", checkKindImports},
+	{"controllers/internal knows no kind", checkInternalImports},
+	{"names say what is inside", checkVagueNames},
+	{"files and functions fit a reader's head", checkLengths},
+}
+
+func checkFileName(s source) []string {
+	kind, file, ok := s.kind()
+	if !ok || strings.HasSuffix(file, "_test.go") && !strings.Contains(file, "/") {
+		return nil
+	}
+	if slices.Contains(neededFiles, file) || slices.Contains(mayFiles, file) || ruleFile.MatchString(file) {
+		return nil
+	}
+	return []string{fmt.Sprintf("the folder of %s has no place for %s: it holds %s, plan_<rule>.go, %s, tests and testdata",
+		kind, file, strings.Join(neededFiles, ", "), strings.Join(mayFiles, ", "))}
+}
+
+func checkPure(s source) []string {
+	_, file, ok := s.kind()
+	if !ok || !slices.Contains(pureFiles, file) && !(ruleFile.MatchString(file) && !strings.HasSuffix(file, "_test.go")) {
+		return nil
+	}
+	var faults []string
+	for _, path := range s.imports() {
+		for _, banned := range impure {
+			if path == banned || strings.HasPrefix(path, banned+"/") {
+				faults = append(faults, fmt.Sprintf("imports %s: what it needs to know comes in through world", path))
+			}
+		}
+	}
+	ast.Inspect(s.file, func(node ast.Node) bool {
+		selector, ok := node.(*ast.SelectorExpr)
+		if !ok || !slices.Contains(clockReads, selector.Sel.Name) {
+			return true
+		}
+		if name, ok := selector.X.(*ast.Ident); ok && name.Name == s.nameOf("time") {
+			faults = append(faults, fmt.Sprintf("line %d calls time.%s: the time comes in through world",
+				s.files.Position(node.Pos()).Line, selector.Sel.Name))
+		}
+		return true
+	})
+	return faults
+}
+
+// nameOf is the name under which a file imports a package; "" if it does not.
+func (s source) nameOf(imported string) string {
+	for _, spec := range s.file.Imports {
+		if strings.Trim(spec.Path.Value, `"`) != imported {
+			continue
+		}
+		if spec.Name != nil {
+			return spec.Name.Name
+		}
+		return path.Base(imported)
+	}
+	return ""
+}
+
+func checkKindImports(s source) []string {
+	kind, _, ok := s.kind()
+	if !ok {
+		return nil
+	}
+	var faults []string
+	for _, imported := range s.imports() {
+		rest, ours := strings.CutPrefix(imported, module+"controllers/")
+		other, _, _ := strings.Cut(rest, "/")
+		if ours && other != "internal" && other != kind {
+			faults = append(faults, fmt.Sprintf("imports the kind %s: what two kinds share is in controllers/internal", other))
+		}
+	}
+	return faults
+}
+
+func checkInternalImports(s source) []string {
+	if !strings.HasPrefix(s.path, "controllers/internal/") {
+		return nil
+	}
+	var faults []string
+	for _, imported := range s.imports() {
+		if strings.HasPrefix(imported, module+"apis/") {
+			faults = append(faults, fmt.Sprintf("imports %s: controllers/internal knows no kind", imported))
+		}
+	}
+	return faults
+}
+
+func checkVagueNames(s source) []string {
+	if strings.HasPrefix(s.path, "apis/") {
+		return nil
+	}
+	var faults []string
+	if name := s.file.Name.Name; slices.Contains(vagueNames, strings.TrimSuffix(name, "_test")) {
+		faults = append(faults, fmt.Sprintf("package %s says nothing: name it by the noun or verb it provides", name))
+	}
+	stem := strings.TrimSuffix(path.Base(s.path), ".go")
+	for word := range strings.SplitSeq(stem, "_") {
+		if slices.Contains(vagueNames, word) {
+			faults = append(faults, fmt.Sprintf("the file name says %q, which says nothing: name it by what is inside", word))
+		}
+	}
+	return faults
+}
+
+func checkLengths(s source) []string {
+	if s.isGenerated() {
+		return nil
+	}
+	var faults []string
+	if lines := strings.Count(s.text, "\n"); lines > mostFileLines {
+		faults = append(faults, fmt.Sprintf("has %d lines, and %d is the most", lines, mostFileLines))
+	}
+	for _, declaration := range s.file.Decls {
+		function, ok := declaration.(*ast.FuncDecl)
+		if !ok {
+			continue
+		}
+		start, end := s.files.Position(function.Pos()), s.files.Position(function.End())
+		if lines := end.Line - start.Line + 1; lines > mostFuncLines {
+			faults = append(faults, fmt.Sprintf("line %d: %s has %d lines, and %d is the most", start.Line, function.Name.Name, lines, mostFuncLines))
+		}
+	}
+	return faults
+}
+
+// missingFiles are those that a kind needs and does not have.
+func missingFiles(sources []source) []string {
+	have := map[string][]string{}
+	for _, s := range sources {
+		if kind, file, ok := s.kind(); ok {
+			have[kind] = append(have[kind], file)
+		}
+	}
+	var faults []string
+	for kind, files := range have {
+		for _, needed := range neededFiles {
+			if !slices.Contains(files, needed) {
+				faults = append(faults, fmt.Sprintf("controllers/%s has no %s", kind, needed))
+			}
+		}
+	}
+	slices.Sort(faults)
+	return faults
+}
+
+func readTree(t *testing.T) []source {
+	t.Helper()
+	var sources []source
+	err := fs.WalkDir(os.DirFS(".."), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			if slices.Contains(skippedDirs, entry.Name()) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if filepath.Ext(name) != ".go" {
+			return nil
+		}
+		text, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(name)))
+		if err != nil {
+			return err
+		}
+		parsed, err := parse(name, string(text))
+		sources = append(sources, parsed)
+		return err
+	})
+	if err != nil {
+		t.Fatalf("reading the tree: %v", err)
+	}
+	slices.SortFunc(sources, func(a, b source) int { return cmp.Compare(a.path, b.path) })
+	return sources
+}
+
+func TestLayout(t *testing.T) {
+	sources := readTree(t)
+	if len(sources) == 0 {
+		t.Fatal("found no Go file at all")
+	}
+	for _, fault := range missingFiles(sources) {
+		t.Error(fault)
+	}
+	for _, row := range checks {
+		t.Run(row.name, func(t *testing.T) {
+			for _, s := range sources {
+				for _, fault := range row.check(s) {
+					t.Errorf("%s: %s", s.path, fault)
+				}
+			}
+		})
+	}
+}

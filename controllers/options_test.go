@@ -1,0 +1,145 @@
+package controllers_test
+
+import (
+	"errors"
+	"flag"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stateful-operator/stateful-operator/controllers"
+)
+
+func inPod(extra map[string]string) func(string) string {
+	return func(name string) string {
+		if name == "POD_NAMESPACE" {
+			return "operators"
+		}
+		return extra[name]
+	}
+}
+
+func parseOptions(t *testing.T, getenv func(string) string, args ...string) controllers.Options {
+	t.Helper()
+	options, err := controllers.ParseOptions(args, getenv, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return options
+}
+
+func TestDefaultsServeEverything(t *testing.T) {
+	options := parseOptions(t, inPod(nil))
+	if !slices.Equal(options.Kinds, controllers.Kinds()) {
+		t.Errorf("kinds are %q, want all of %q", options.Kinds, controllers.Kinds())
+	}
+	if len(options.WatchNamespaces) != 0 {
+		t.Errorf("watches %q, want all namespaces", options.WatchNamespaces)
+	}
+	if !options.LeaderElect || !options.Webhooks {
+		t.Errorf("leader election %v and webhooks %v, want both", options.LeaderElect, options.Webhooks)
+	}
+	if options.Namespace != "operators" {
+		t.Errorf("namespace is %q, want the pod's", options.Namespace)
+	}
+}
+
+func TestWatchedNamespaces(t *testing.T) {
+	for _, row := range []struct {
+		sentence string
+		env      string
+		args     []string
+		want     []string
+	}{
+		{"nothing said is all", "", nil, nil},
+		{"the environment names one", "a", nil, []string{"a"}},
+		{"the environment names several", "a, b,,a", nil, []string{"a", "b"}},
+		{"the flag wins", "a", []string{"--watch-namespaces=c,d"}, []string{"c", "d"}},
+		{"an empty flag wins too, and means all", "a", []string{"--watch-namespaces="}, nil},
+	} {
+		t.Run(row.sentence, func(t *testing.T) {
+			options := parseOptions(t, inPod(map[string]string{"WATCH_NAMESPACE": row.env}), row.args...)
+			if !slices.Equal(options.WatchNamespaces, row.want) {
+				t.Errorf("watches %q, want %q", options.WatchNamespaces, row.want)
+			}
+			manager, err := options.Manager()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := len(manager.Cache.DefaultNamespaces); got != len(row.want) {
+				t.Errorf("the cache is bound to %d namespaces, want %d", got, len(row.want))
+			}
+		})
+	}
+}
+
+func TestKindsAreFoundWithoutRegardToCase(t *testing.T) {
+	options := parseOptions(t, inPod(nil), "--kinds=statefulcluster")
+	if want := []string{"StatefulCluster"}; !slices.Equal(options.Kinds, want) {
+		t.Errorf("kinds are %q, want %q", options.Kinds, want)
+	}
+}
+
+func TestLogLevelIsRead(t *testing.T) {
+	if options := parseOptions(t, inPod(nil), "--log-level=debug"); options.LogLevel != slog.LevelDebug {
+		t.Errorf("level is %v, want debug", options.LogLevel)
+	}
+}
+
+func TestTheLeaseIsGivenBack(t *testing.T) {
+	manager, err := parseOptions(t, inPod(nil)).Manager()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !manager.LeaderElection || !manager.LeaderElectionReleaseOnCancel || manager.LeaderElectionID != "stateful-operator" {
+		t.Errorf("leader election is %v, release %v, lease %q", manager.LeaderElection, manager.LeaderElectionReleaseOnCancel, manager.LeaderElectionID)
+	}
+}
+
+func TestHelpIsPrintedWhenAskedFor(t *testing.T) {
+	var out strings.Builder
+	_, err := controllers.ParseOptions([]string{"--help"}, inPod(nil), &out)
+	if !errors.Is(err, flag.ErrHelp) || !strings.Contains(out.String(), "-watch-namespaces") {
+		t.Errorf("got error %v and help:\n%s", err, &out)
+	}
+}
+
+func TestWhatCannotWorkIsRefusedInOneLine(t *testing.T) {
+	for _, row := range []struct {
+		sentence string
+		args     []string
+		want     string
+	}{
+		{"an unknown flag", []string{"--fast"}, `flag provided but not defined: -fast`},
+		{"an argument that is no flag", []string{"run"}, `unexpected argument "run": everything is set by flags`},
+		{"an unknown kind", []string{"--kinds=DaemonSet"}, `unknown kind "DaemonSet" in --kinds: choose from StatefulCluster`},
+		{"no kind", []string{"--kinds="}, `--kinds names no kind: choose from StatefulCluster`},
+		{"an unknown log format", []string{"--log-format=xml"}, `unknown --log-format "xml": it is json or console`},
+		{"an unknown log level", []string{"--log-level=loud"}, `invalid value "loud" for flag -log-level: slog: level string "loud": unknown name`},
+		{"a port that is none", []string{"--webhook-port=0"}, `--webhook-port 0 is not a port: it is a number from 1 to 65535`},
+		{"an address that is none", []string{"--metrics-bind-address=8443"}, `--metrics-bind-address "8443" is not an address: write [host]:port, or 0 for none`},
+		{"two servers on one port", []string{"--health-probe-bind-address=:8443"}, `--health-probe-bind-address and --metrics-bind-address both want port 8443`},
+		{"the webhook on the metrics' port", []string{"--webhook-port=8443"}, `--webhook-port and --metrics-bind-address both want port 8443`},
+		{"a certificate for no webhook", []string{"--webhooks=false", "--webhook-cert-dir=/certs"}, `--webhook-cert-dir needs --webhooks=true`},
+		{"a port for no webhook", []string{"--webhooks=false", "--webhook-port=9443"}, `--webhook-port needs --webhooks=true`},
+		{"a namespace that cannot be", []string{"--watch-namespaces=A_b"}, `"A_b" cannot be a namespace: `},
+	} {
+		t.Run(row.sentence, func(t *testing.T) {
+			_, err := controllers.ParseOptions(row.args, inPod(nil), io.Discard)
+			if err == nil || !strings.HasPrefix(err.Error(), row.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("got %v, want one line %q", err, row.want)
+			}
+		})
+	}
+}
+
+func TestTheOwnNamespaceIsAskedForOnlyWhereItIsNeeded(t *testing.T) {
+	nowhere := func(string) string { return "" }
+	if _, err := controllers.ParseOptions(nil, nowhere, io.Discard); err == nil || !strings.Contains(err.Error(), "set --namespace or POD_NAMESPACE") {
+		t.Errorf("got %v, want to be told to set the namespace", err)
+	}
+	parseOptions(t, nowhere, "--leader-elect=false", "--webhooks=false")
+	parseOptions(t, nowhere, "--namespace=operators")
+}

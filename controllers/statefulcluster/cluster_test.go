@@ -1,0 +1,182 @@
+package statefulcluster_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+)
+
+// newSet builds a StatefulCluster with one claim; change is applied to it.
+func newSet(namespace string, replicas int32, change ...func(*v1alpha1.StatefulCluster)) *v1alpha1.StatefulCluster {
+	set := &v1alpha1.StatefulCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: namespace},
+		Spec: v1alpha1.StatefulClusterSpec{
+			Replicas: &replicas,
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "db"}, Annotations: map[string]string{}},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "one"}}, TerminationGracePeriodSeconds: ptr.To(int64(5))},
+			},
+			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{claimTemplate("data", "1Gi")},
+		},
+	}
+	for _, c := range change {
+		c(set)
+	}
+	return set
+}
+
+func claimTemplate(name, size string) corev1.PersistentVolumeClaim {
+	return corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}},
+		},
+	}
+}
+
+// edit changes the live object, again if somebody else changed it meanwhile.
+func edit[T client.Object](ctx context.Context, obj T, change func(T)) {
+	GinkgoHelper()
+	Eventually(func() error {
+		if err := user.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
+			return err
+		}
+		change(obj)
+		return user.Update(ctx, obj)
+	}).Should(Succeed())
+}
+
+func scaleTo(ctx context.Context, set *v1alpha1.StatefulCluster, n int32) {
+	GinkgoHelper()
+	edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.Replicas = &n })
+}
+
+// pods lists the pods of a set that are not being deleted, by name.
+func pods(ctx context.Context, set *v1alpha1.StatefulCluster) map[string]corev1.Pod {
+	GinkgoHelper()
+	var list corev1.PodList
+	Expect(user.List(ctx, &list, client.InNamespace(set.Namespace))).To(Succeed())
+	found := map[string]corev1.Pod{}
+	for _, p := range list.Items {
+		if metav1.IsControlledBy(&p, set) && p.DeletionTimestamp == nil {
+			found[p.Name] = p
+		}
+	}
+	return found
+}
+
+func claims(ctx context.Context, set *v1alpha1.StatefulCluster) map[string]corev1.PersistentVolumeClaim {
+	GinkgoHelper()
+	var list corev1.PersistentVolumeClaimList
+	Expect(user.List(ctx, &list, client.InNamespace(set.Namespace))).To(Succeed())
+	found := map[string]corev1.PersistentVolumeClaim{}
+	for _, c := range list.Items {
+		found[c.Name] = c
+	}
+	return found
+}
+
+// settled waits until n members are available, nothing progresses and the
+// status speaks of the present spec; it returns the pods.
+func settled(ctx context.Context, set *v1alpha1.StatefulCluster, n int32) map[string]corev1.Pod {
+	GinkgoHelper()
+	Eventually(func() error {
+		if err := user.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
+			return err
+		}
+		s := set.Status
+		if s.ObservedGeneration != set.Generation || s.AvailableReplicas != n || s.Replicas != n ||
+			!meta.IsStatusConditionFalse(s.Conditions, v1alpha1.ConditionProgressing) || s.LostReplicas != 0 {
+			return fmt.Errorf("not settled at %d: %+v", n, s)
+		}
+		if live := pods(ctx, set); len(live) != int(n) {
+			return fmt.Errorf("%d pods, want %d", len(live), n)
+		}
+		return nil
+	}).Should(Succeed())
+	return pods(ctx, set)
+}
+
+func names[T any](m map[string]T) []string {
+	var out []string
+	for name := range m {
+		out = append(out, name)
+	}
+	return out
+}
+
+// anyOf returns one of the pods.
+func anyOf(m map[string]corev1.Pod) *corev1.Pod {
+	for _, p := range m {
+		return &p
+	}
+	return nil
+}
+
+// whole checks that each pod has exactly its own claims, and that no claim
+// without a pod is free to be attached again.
+func whole(ctx context.Context, set *v1alpha1.StatefulCluster) {
+	GinkgoHelper()
+	Eventually(func() error {
+		live, all := pods(ctx, set), claims(ctx, set)
+		used := map[string]bool{}
+		for name, p := range live {
+			id := strings.TrimPrefix(name, set.Name+"-")
+			for _, t := range set.Spec.VolumeClaimTemplates {
+				want := set.Name + "-" + t.Name + "-" + id
+				if all[want].Labels[v1alpha1.LabelMember] != id || all[want].Labels[v1alpha1.LabelRetained] != "" {
+					return fmt.Errorf("pod %s: claim %s is missing or set aside", name, want)
+				}
+				if !mounts(&p, t.Name, want) {
+					return fmt.Errorf("pod %s does not mount %s", name, want)
+				}
+				used[want] = true
+			}
+		}
+		for name, c := range all {
+			if !used[name] && c.Labels[v1alpha1.LabelRetained] == "" && c.DeletionTimestamp == nil {
+				return fmt.Errorf("claim %s has no pod and no reason", name)
+			}
+		}
+		return nil
+	}).Should(Succeed())
+}
+
+func mounts(p *corev1.Pod, volume, claim string) bool {
+	for _, v := range p.Spec.Volumes {
+		if v.Name == volume && v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim {
+			return true
+		}
+	}
+	return false
+}
+
+// degraded waits for the Degraded condition with that reason and returns its
+// message.
+func degraded(ctx context.Context, set *v1alpha1.StatefulCluster, reason string) string {
+	GinkgoHelper()
+	var message string
+	Eventually(func() string {
+		Expect(user.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed())
+		c := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionDegraded)
+		if c == nil {
+			return ""
+		}
+		message = c.Message
+		return c.Reason
+	}).Should(Equal(reason))
+	return message
+}

@@ -1,0 +1,134 @@
+package statefulcluster_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+)
+
+var _ = Describe("members", func() {
+	var ns string
+	BeforeEach(func(ctx SpecContext) {
+		ns = newNamespace(ctx)
+		startOperator(operatorOptions{namespaces: []string{ns}})
+	})
+
+	It("SC-2 SC-3 SC-20 have a name of ten characters, their own claim, labels and an owner", func(ctx SpecContext) {
+		set := newSet(ns, 3)
+		Expect(user.Create(ctx, set)).To(Succeed())
+		live := settled(ctx, set, 3)
+		whole(ctx, set)
+		for name, p := range live {
+			Expect(name).To(MatchRegexp(`^db-[a-z2-7]{10}$`))
+			Expect(p.Labels).To(HaveKeyWithValue("app", "db"))
+		}
+		Expect(claims(ctx, set)).To(HaveLen(3))
+		Expect(set.Status.ReadyReplicas).To(BeEquivalentTo(3))
+		Expect(set.Status.UpdatedReplicas).To(BeEquivalentTo(3))
+		Expect(set.Status.CurrentReplicas).To(BeEquivalentTo(3))
+		Expect(set.Status.CurrentRevision).To(Equal(set.Status.UpdateRevision))
+		Expect(set.Generation).To(BeEquivalentTo(1))
+	})
+
+	It("SC-6 SC-7 SC-8 come and go with replicas, and a name never returns", func(ctx SpecContext) {
+		set := newSet(ns, 3)
+		Expect(user.Create(ctx, set)).To(Succeed())
+		first := settled(ctx, set, 3)
+		scaleTo(ctx, set, 5)
+		second := settled(ctx, set, 5)
+		for name, p := range first {
+			Expect(second[name].UID).To(Equal(p.UID))
+		}
+		scaleTo(ctx, set, 3)
+		third := settled(ctx, set, 3)
+		whole(ctx, set)
+		Expect(claims(ctx, set)).To(HaveLen(5), "the claims of the retired are kept")
+		scaleTo(ctx, set, 5)
+		for name, p := range settled(ctx, set, 5) {
+			if _, old := third[name]; !old {
+				Expect(second).NotTo(HaveKey(name))
+			} else {
+				Expect(third[name].UID).To(Equal(p.UID))
+			}
+		}
+		Expect(claims(ctx, set)).To(HaveLen(7))
+	})
+
+	It("SC-11 SC-27 a deleted pod is replaced under another name, its claim is retained and says why", func(ctx SpecContext) {
+		set := newSet(ns, 2)
+		Expect(user.Create(ctx, set)).To(Succeed())
+		before := settled(ctx, set, 2)
+		victim := anyOf(before)
+		Expect(user.Delete(ctx, victim)).To(Succeed())
+		Eventually(func() map[string]corev1.Pod { return pods(ctx, set) }).ShouldNot(HaveKey(victim.Name))
+		after := settled(ctx, set, 2)
+		whole(ctx, set)
+		Expect(after).NotTo(HaveKey(victim.Name))
+		Expect(claims(ctx, set)).To(HaveLen(3))
+		Eventually(func() []v1alpha1.LostMember {
+			Expect(user.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed())
+			return set.Status.Lost
+		}).Should(ContainElement(And(HaveField("Name", victim.Name), HaveField("Reason", v1alpha1.LossDeleted))))
+	})
+
+	It("SC-22 an image changes in place, one after another; anything else recreates the pod under its name", func(ctx SpecContext) {
+		set := newSet(ns, 3)
+		Expect(user.Create(ctx, set)).To(Succeed())
+		before := settled(ctx, set, 3)
+		edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Spec.Containers[0].Image = "two" })
+		updated := settled(ctx, set, 3)
+		for name, p := range before {
+			Expect(updated).To(HaveKey(name))
+			Expect(updated[name].UID).To(Equal(p.UID))
+			Expect(updated[name].Spec.Containers[0].Image).To(Equal("two"))
+		}
+		edit(ctx, set, func(s *v1alpha1.StatefulCluster) {
+			s.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "b"}}
+		})
+		recreated := settled(ctx, set, 3)
+		whole(ctx, set)
+		for name, p := range before {
+			Expect(recreated).To(HaveKey(name))
+			Expect(recreated[name].UID).NotTo(Equal(p.UID))
+		}
+		Expect(claims(ctx, set)).To(HaveLen(3))
+		Expect(set.Status.Updating).To(BeEmpty())
+	})
+
+	It("SC-12 a pod that hangs on a lost node does not hold up its replacement", func(ctx SpecContext) {
+		node := "lost-" + ns
+		addNode(ctx, node)
+		set := newSet(ns, 1, func(s *v1alpha1.StatefulCluster) {
+			s.Spec.Template.Annotations[playNode] = node
+			s.Spec.Template.Annotations[playHang] = "yes"
+			s.Spec.Replacement.NodeLostSeconds = new(int32(1))
+		})
+		Expect(user.Create(ctx, set)).To(Succeed())
+		old := anyOf(settled(ctx, set, 1))
+		setNodeReady(ctx, node, corev1.ConditionUnknown)
+		Eventually(func() map[string]corev1.Pod { return pods(ctx, set) }).Should(And(HaveLen(1), Not(HaveKey(old.Name))))
+		var hanging corev1.Pod
+		Expect(user.Get(ctx, client.ObjectKeyFromObject(old), &hanging)).To(Succeed())
+		Expect(hanging.DeletionTimestamp).NotTo(BeNil())
+		setNodeReady(ctx, node, corev1.ConditionTrue)
+	})
+
+	It("SC-34 nothing is written at rest", func(ctx SpecContext) {
+		set := newSet(ns, 3)
+		Expect(user.Create(ctx, set)).To(Succeed())
+		settled(ctx, set, 3)
+		var before, after v1alpha1.StatefulCluster
+		Eventually(func(g Gomega) {
+			g.Expect(user.Get(ctx, client.ObjectKeyFromObject(set), &before)).To(Succeed())
+			g.Consistently(func() string {
+				g.Expect(user.Get(ctx, client.ObjectKeyFromObject(set), &after)).To(Succeed())
+				return after.ResourceVersion
+			}, time.Second).Should(Equal(before.ResourceVersion))
+		}).Should(Succeed())
+	})
+})

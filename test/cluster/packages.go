@@ -1,0 +1,57 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// debianPackages is what nodes need from the machine: a file that tells
+// whether it is there, and the package that brings it.
+var debianPackages = []struct{ file, name string }{
+	{"/usr/sbin/runc", "runc"},
+	{"/usr/lib/cni/bridge", "containernetworking-plugins"},
+	{"/usr/sbin/ip", "iproute2"},
+	{"/usr/sbin/iptables", "iptables"},
+	{"/usr/sbin/conntrack", "conntrack"},
+	{"/usr/bin/nsenter", "util-linux"},
+	{"/bin/busybox", "busybox-static"},
+	{"/usr/sbin/modprobe", "kmod"},
+}
+
+// installPackages brings what is missing.
+func installPackages(ctx context.Context, log io.Writer) error {
+	var missing []string
+	for _, p := range debianPackages {
+		if _, err := os.Stat(p.file); err != nil {
+			missing = append(missing, p.name)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	if _, err := exec.LookPath("apt-get"); err != nil {
+		return fmt.Errorf("nodes need %s (names of Debian packages), and there is no apt-get to install them", strings.Join(missing, ", "))
+	}
+	fmt.Fprintf(log, "installing %s from Debian …\n", strings.Join(missing, ", "))
+	if err := aptGet(ctx, append([]string{"install"}, missing...)); err == nil {
+		return nil
+	}
+	// A fresh machine has no package lists, or stale ones.
+	if err := aptGet(ctx, []string{"update"}); err != nil {
+		return err
+	}
+	return aptGet(ctx, append([]string{"install"}, missing...))
+}
+
+func aptGet(ctx context.Context, args []string) error {
+	cmd := exec.CommandContext(ctx, "apt-get", append([]string{"-qq", "-y", "--no-install-recommends"}, args...)...)
+	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("apt-get %s: %w: %s", strings.Join(args, " "), err, out)
+	}
+	return nil
+}

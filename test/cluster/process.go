@@ -1,0 +1,159 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// process names a running program beyond doubt: ids are used again, but not
+// with the same start time.
+type process struct {
+	PID   int    `json:"pid"`
+	Start string `json:"start"`
+}
+
+// markerVariable is in the environment of everything a cluster starts on this
+// machine, so that down finds also what an up that was killed did not record.
+const markerVariable = "STATEFUL_OPERATOR_CLUSTER"
+
+// startProcess runs args apart from this program: own session, own log, and
+// the marker of the cluster whose folder is dir.
+func startProcess(dir, name string, args []string, sys *syscall.SysProcAttr, env ...string) (process, error) {
+	logFile := filepath.Join(dir, "logs", name+".log")
+	if err := os.MkdirAll(filepath.Dir(logFile), 0o755); err != nil {
+		return process{}, err
+	}
+	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return process{}, err
+	}
+	defer log.Close()
+	if sys == nil {
+		sys = &syscall.SysProcAttr{}
+	}
+	sys.Setsid = true
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env = append(append(os.Environ(), markerVariable+"="+dir), env...)
+	cmd.Dir = "/"
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = sys
+	if err := cmd.Start(); err != nil {
+		return process{}, fmt.Errorf("starting %s: %w", name, err)
+	}
+	// While this program lives it is the parent and must take leave of the child.
+	go cmd.Wait() //nolint:errcheck // how a daemon ended is in its log
+	return identify(cmd.Process.Pid), nil
+}
+
+// identify is the process that has the id now; Start is empty if there is none.
+func identify(pid int) process {
+	start, _ := startTime(pid)
+	return process{PID: pid, Start: start}
+}
+
+// alive tells whether exactly this process still runs.
+func (p process) alive() bool {
+	if p.PID <= 0 || p.Start == "" {
+		return false
+	}
+	start, running := startTime(p.PID)
+	return running && start == p.Start
+}
+
+// startTime is when the process with this id began; one that ended and was
+// not taken leave of does not count as running.
+func startTime(pid int) (start string, running bool) {
+	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil {
+		return parseStat(stat)
+	}
+	if _, err := os.Stat("/proc/self/stat"); err == nil {
+		return "", false
+	}
+	out, err := exec.Command("ps", "-o", "stat=,lstart=", "-p", strconv.Itoa(pid)).Output()
+	state, start, found := strings.Cut(strings.TrimSpace(string(out)), " ")
+	if err != nil || !found || strings.HasPrefix(state, "Z") {
+		return "", false
+	}
+	return strings.TrimSpace(start), true
+}
+
+// parseStat reads state and start time from /proc/PID/stat. The program's
+// name, in brackets, may itself hold brackets and blanks.
+func parseStat(stat []byte) (start string, running bool) {
+	end := bytes.LastIndexByte(stat, ')')
+	if end < 0 {
+		return "", false
+	}
+	fields := strings.Fields(string(stat[end+1:]))
+	if len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
+		return "", false
+	}
+	return fields[19], true
+}
+
+// stop ends the process and waits until it is gone: SIGTERM, then SIGKILL
+// after the grace. An API server with open watches takes a minute by itself.
+func (p process) stop(ctx context.Context, grace time.Duration) error {
+	if !p.alive() {
+		return nil
+	}
+	if grace > 0 {
+		if err := syscall.Kill(p.PID, syscall.SIGTERM); err != nil && err != syscall.ESRCH {
+			return fmt.Errorf("ending process %d: %w", p.PID, err)
+		}
+		if p.waitGone(ctx, grace) {
+			return nil
+		}
+	}
+	if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil && err != syscall.ESRCH {
+		return fmt.Errorf("killing process %d: %w", p.PID, err)
+	}
+	if !p.waitGone(ctx, 30*time.Second) {
+		return fmt.Errorf("process %d does not end", p.PID)
+	}
+	return nil
+}
+
+func (p process) waitGone(ctx context.Context, timeout time.Duration) bool {
+	return poll(ctx, timeout, func() bool { return !p.alive() }) == nil
+}
+
+// poll asks often, because a boot is made of many short waits.
+func poll(ctx context.Context, timeout time.Duration, done func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for !done() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(30 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// marked is every process on this machine that carries the cluster's marker.
+func marked(dir string) []process {
+	var found []process
+	environs, _ := filepath.Glob("/proc/[0-9]*/environ")
+	want := []byte(markerVariable + "=" + dir + "\x00")
+	for _, environ := range environs {
+		content, err := os.ReadFile(environ)
+		if err != nil || !bytes.Contains(append(content, 0), want) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(environ)))
+		if p := identify(pid); err == nil && p.alive() {
+			found = append(found, p)
+		}
+	}
+	return found
+}

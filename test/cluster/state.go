@@ -1,0 +1,88 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"syscall"
+	"time"
+
+	"github.com/stateful-operator/stateful-operator/test/cluster/nodeinit"
+)
+
+// state is what a cluster's folder records about it.
+type state struct {
+	Name             string            `json:"name"`
+	Slot             int               `json:"slot"`
+	Nodes            int               `json:"nodes"`
+	AdmissionPlugins []string          `json:"admissionPlugins,omitempty"`
+	FeatureGates     map[string]bool   `json:"featureGates,omitempty"`
+	Address          string            `json:"address"` // of API server and DNS
+	Ports            map[string]int    `json:"ports"`
+	Sets             map[Set]string    `json:"sets"`
+	Processes        map[string]process `json:"processes"`
+	// Ready is set last: a cluster without it was never whole.
+	Ready bool `json:"ready"`
+	// Simulated is the number of nodes that kwok plays.
+	Simulated int `json:"simulated,omitempty"`
+}
+
+const stateFile = "state.json"
+
+var validName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,28}[a-z0-9])?$`)
+
+// clusterDir is the folder of a cluster, made or not.
+func clusterDir(name string) (string, error) {
+	if !validName.MatchString(name) {
+		return "", fmt.Errorf("cluster name %q: want at most 30 of a-z, 0-9 and -", name)
+	}
+	cache, err := cacheDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(cache, "clusters", name), nil
+}
+
+func readState(dir string) (state, error) {
+	var s state
+	err := nodeinit.ReadJSON(filepath.Join(dir, stateFile), &s)
+	return s, err
+}
+
+func (c *Cluster) save() error {
+	if err := nodeinit.WriteJSON(filepath.Join(c.dir, stateFile), c.state); err != nil {
+		return fmt.Errorf("recording the cluster's state: %w", err)
+	}
+	return nil
+}
+
+// lock waits for the file's lock. The kernel drops it when its owner ends, so
+// a killed up never blocks the next one.
+func lock(ctx context.Context, path string) (unlock func(), err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_CLOEXEC, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return func() { file.Close() }, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			file.Close()
+			return nil, fmt.Errorf("locking %s: %w", path, err)
+		}
+		select {
+		case <-ctx.Done():
+			file.Close()
+			return nil, fmt.Errorf("waiting for %s, which another program holds: %w", path, ctx.Err())
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,33 @@
+// Command image writes a Go program of this module as a container image in a
+// tar file, without a container engine.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+
+	"github.com/stateful-operator/stateful-operator/test/run/program"
+)
+
+func main() {
+	var p program.Program
+	flag.StringVar(&p.Package, "package", ".", "`package` of the program")
+	flag.StringVar(&p.Ref, "ref", "", "`name:tag` of the image")
+	flag.StringVar(&p.Tar, "out", "", "tar `file` to write")
+	flag.Parse()
+	if p.Ref == "" || p.Tar == "" {
+		fmt.Fprintln(os.Stderr, "image: --ref and --out are needed")
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := p.Write(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "image:", err)
+		stop()
+		os.Exit(1)
+	}
+	fmt.Printf("Wrote %s to %s\n", p.Ref, p.Tar)
+}
