@@ -98,9 +98,16 @@ func checkFileName(s source) []string {
 		kind, file, strings.Join(neededFiles, ", "), strings.Join(mayFiles, ", "))}
 }
 
-func checkPure(s source) []string {
+func (s source) mustBePure() bool {
 	_, file, ok := s.kind()
-	if !ok || !slices.Contains(pureFiles, file) && !(ruleFile.MatchString(file) && !strings.HasSuffix(file, "_test.go")) {
+	if !ok || strings.HasSuffix(file, "_test.go") {
+		return false
+	}
+	return slices.Contains(pureFiles, file) || ruleFile.MatchString(file)
+}
+
+func checkPure(s source) []string {
+	if !s.mustBePure() {
 		return nil
 	}
 	var faults []string

@@ -7,10 +7,13 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -78,13 +81,16 @@ func pods(ctx context.Context, set *v1alpha1.StatefulCluster) map[string]corev1.
 	return found
 }
 
+// claims lists the claims of the namespace that are not being deleted.
 func claims(ctx context.Context, set *v1alpha1.StatefulCluster) map[string]corev1.PersistentVolumeClaim {
 	GinkgoHelper()
 	var list corev1.PersistentVolumeClaimList
 	Expect(user.List(ctx, &list, client.InNamespace(set.Namespace))).To(Succeed())
 	found := map[string]corev1.PersistentVolumeClaim{}
 	for _, c := range list.Items {
-		found[c.Name] = c
+		if c.DeletionTimestamp == nil { // nobody takes off the protection finalizer here
+			found[c.Name] = c
+		}
 	}
 	return found
 }
@@ -179,4 +185,81 @@ func degraded(ctx context.Context, set *v1alpha1.StatefulCluster, reason string)
 		return c.Reason
 	}).Should(Equal(reason))
 	return message
+}
+
+func named(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
+
+// notes are the texts of the set's events of one reason.
+func notes(ctx context.Context, set *v1alpha1.StatefulCluster, reason string) []string {
+	GinkgoHelper()
+	var list corev1.EventList
+	Expect(user.List(ctx, &list, client.InNamespace(set.Namespace))).To(Succeed())
+	var out []string
+	for _, e := range list.Items {
+		if e.Reason == reason && e.InvolvedObject.UID == set.UID {
+			out = append(out, e.Message)
+		}
+	}
+	return out
+}
+
+// unschedule makes a pod look as if the scheduler never found a node for it.
+func unschedule(ctx context.Context, p *corev1.Pod) {
+	GinkgoHelper()
+	Eventually(func() error {
+		if err := user.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil {
+			return err
+		}
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+			Reason: corev1.PodReasonUnschedulable, LastTransitionTime: metav1.Now()}}
+		return user.Status().Update(ctx, p)
+	}).Should(Succeed())
+}
+
+// warnings collects what the API server warns of.
+type warnings struct{ texts []string }
+
+func (w *warnings) HandleWarningHeader(_ int, _ string, text string) { w.texts = append(w.texts, text) }
+
+func (w *warnings) client() client.Client {
+	GinkgoHelper()
+	conf := rest.CopyConfig(server.Config)
+	conf.WarningHandler = w
+	c, err := client.New(conf, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	return c
+}
+
+// clean is an error's text without the prefix that names the webhook.
+func clean(err error) string {
+	if err == nil {
+		return ""
+	}
+	return strings.TrimPrefix(err.Error(), `admission webhook "statefulclusters.enge.me" denied the request: `)
+}
+
+// revisions are the names of the set's ControllerRevisions.
+func revisions(ctx context.Context, set *v1alpha1.StatefulCluster) []string {
+	GinkgoHelper()
+	var list appsv1.ControllerRevisionList
+	Expect(user.List(ctx, &list, client.InNamespace(set.Namespace))).To(Succeed())
+	var out []string
+	for _, r := range list.Items {
+		out = append(out, r.Name)
+	}
+	return out
+}
+
+// bindClaims makes the claims expandable: bound, of a class that expands.
+func bindClaims(ctx context.Context, set *v1alpha1.StatefulCluster) {
+	GinkgoHelper()
+	class := &storagev1.StorageClass{ObjectMeta: named("grows"), Provisioner: "puppet", AllowVolumeExpansion: new(true)}
+	Expect(client.IgnoreAlreadyExists(user.Create(ctx, class))).To(Succeed())
+	for _, c := range claims(ctx, set) {
+		edit(ctx, &c, func(c *corev1.PersistentVolumeClaim) {
+			c.Spec.VolumeName, c.Spec.StorageClassName = "v-"+c.Name, &class.Name
+		})
+		c.Status.Phase = corev1.ClaimBound
+		Expect(user.Status().Update(ctx, &c)).To(Succeed())
+	}
 }

@@ -109,7 +109,10 @@ func (r *Reconciler) writeStatus(ctx context.Context, w *world, status v1alpha1.
 	set.Status = status
 	for _, o := range r.Runner.Run(ctx, client.ObjectKeyFromObject(set), action.Steps{{{
 		{Verb: action.PatchStatus, Object: set, From: base, Reason: "Observed"}}}}) {
-		if o.Err != nil && !apierrors.IsNotFound(o.Err) {
+		if apierrors.IsConflict(o.Err) {
+			return statusInterval, nil // somebody wrote meanwhile; its event is on the way
+		}
+		if client.IgnoreNotFound(o.Err) != nil {
 			return 0, o.Err
 		}
 	}

@@ -150,4 +150,3 @@ func newNamespace(ctx context.Context) string {
 	startPuppet(ns.Name)
 	return ns.Name
 }
-

@@ -135,4 +135,3 @@ func (t trial) explain(err error) field.ErrorList {
 	}
 	return errs
 }
-

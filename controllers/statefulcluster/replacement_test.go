@@ -1,0 +1,195 @@
+package statefulcluster_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+)
+
+var _ = Describe("replacement", func() {
+	var ns string
+	BeforeEach(func(ctx SpecContext) {
+		ns = newNamespace(ctx)
+		startOperator(operatorOptions{namespaces: []string{ns}})
+	})
+
+	It("SC-9 replaces a member that was Ready and is not, and leaves the others alone", func(ctx SpecContext) {
+		set := newSet(ns, 3, func(s *v1alpha1.StatefulCluster) { s.Spec.Replacement.UnreadySeconds = new(int32(60)) })
+		Expect(user.Create(ctx, set)).To(Succeed())
+		before := settled(ctx, set, 3)
+		sick := anyOf(before)
+		setReady(ctx, sick, corev1.ConditionFalse, time.Minute)
+		Eventually(func() []string { return names(pods(ctx, set)) }).ShouldNot(ContainElement(sick.Name))
+		after := settled(ctx, set, 3)
+		whole(ctx, set)
+		for name, p := range before {
+			if name != sick.Name {
+				Expect(after[name].UID).To(Equal(p.UID))
+			}
+		}
+		Expect(claims(ctx, set)["db-data-"+sick.Labels[v1alpha1.LabelMember]].Labels).To(HaveKeyWithValue(v1alpha1.LabelRetained, "Lost"))
+	})
+
+	It("SC-10 replaces all at once when maxConcurrent says so", func(ctx SpecContext) {
+		all := intstr.FromString("100%")
+		set := newSet(ns, 3, func(s *v1alpha1.StatefulCluster) {
+			s.Spec.Replacement.UnreadySeconds = new(int32(60))
+			s.Spec.Replacement.MaxConcurrent = &all
+		})
+		Expect(user.Create(ctx, set)).To(Succeed())
+		before := settled(ctx, set, 3)
+		for _, p := range before {
+			setReady(ctx, &p, corev1.ConditionFalse, time.Minute)
+		}
+		Eventually(func() []string { return names(pods(ctx, set)) }).ShouldNot(ContainElements(names(before)))
+		after := settled(ctx, set, 3)
+		for name := range before {
+			Expect(after).NotTo(HaveKey(name))
+		}
+	})
+
+	It("SC-13 does not touch a member that is not Ready yet before its deadline", func(ctx SpecContext) {
+		set := newSet(ns, 1, func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Annotations[playUnready] = "yes" })
+		Expect(user.Create(ctx, set)).To(Succeed())
+		Eventually(func() int { return len(pods(ctx, set)) }).Should(Equal(1))
+		first := anyOf(pods(ctx, set))
+		Consistently(func() []string { return names(pods(ctx, set)) }, 2*time.Second).Should(ConsistOf(first.Name))
+	})
+
+	It("SC-14 replaces a member that finds no node, and says why", func(ctx SpecContext) {
+		set := newSet(ns, 2, func(s *v1alpha1.StatefulCluster) { s.Spec.Replacement.PendingSeconds = new(int32(1)) })
+		Expect(user.Create(ctx, set)).To(Succeed())
+		settled(ctx, set, 2)
+		edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.UpdateStrategy.Type = v1alpha1.OnDeleteStrategy })
+		// The next member of the good revision finds no node: its claim's volume died.
+		stuck := &corev1.Pod{}
+		scaleTo(ctx, set, 3)
+		settled(ctx, set, 3)
+		for _, p := range pods(ctx, set) {
+			stuck = &p
+		}
+		unschedule(ctx, stuck)
+		Eventually(func() []string { return names(pods(ctx, set)) }).ShouldNot(ContainElement(stuck.Name))
+		settled(ctx, set, 3)
+		Eventually(func() []string { return notes(ctx, set, v1alpha1.EventMemberLost) }).Should(ContainElement(ContainSubstring("Unschedulable: " + stuck.Name)))
+	})
+
+	It("SC-37 replaces at once what ran on a node that is out of service", func(ctx SpecContext) {
+		node := "oos-" + ns
+		addNode(ctx, node)
+		set := newSet(ns, 1, func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Annotations[playNode] = node })
+		Expect(user.Create(ctx, set)).To(Succeed())
+		old := anyOf(settled(ctx, set, 1))
+		edit(ctx, &corev1.Node{ObjectMeta: named(node)}, func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute}}
+		})
+		Eventually(func() []string { return names(pods(ctx, set)) }).Should(And(HaveLen(1), Not(ContainElement(old.Name))))
+		edit(ctx, &corev1.Node{ObjectMeta: named(node)}, func(n *corev1.Node) { n.Spec.Taints = nil })
+	})
+
+	It("replaces at once what ran on a Node that is gone", func(ctx SpecContext) {
+		node := "gone-" + ns
+		addNode(ctx, node)
+		set := newSet(ns, 1, func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Annotations[playNode] = node })
+		Expect(user.Create(ctx, set)).To(Succeed())
+		old := anyOf(settled(ctx, set, 1))
+		Expect(user.Delete(ctx, &corev1.Node{ObjectMeta: named(node)})).To(Succeed())
+		Eventually(func() []string { return names(pods(ctx, set)) }).Should(And(HaveLen(1), Not(ContainElement(old.Name))))
+		addNode(ctx, node)
+		settled(ctx, set, 1)
+	})
+
+	It("SC-38 holds back when half of the nodes are lost at once", func(ctx SpecContext) {
+		node := "half-" + ns
+		addNode(ctx, node)
+		set := newSet(ns, 4, func(s *v1alpha1.StatefulCluster) { s.Spec.Replacement.NodeLostSeconds = new(int32(1)) })
+		Expect(user.Create(ctx, set)).To(Succeed())
+		settled(ctx, set, 4)
+		edit(ctx, set, func(s *v1alpha1.StatefulCluster) {
+			s.Spec.UpdateStrategy.Type = v1alpha1.OnDeleteStrategy
+			s.Spec.Template.Annotations = map[string]string{playNode: node, playHang: "yes"}
+		})
+		for _, p := range slices.Collect(maps.Values(pods(ctx, set)))[:2] {
+			Expect(user.Delete(ctx, &p)).To(Succeed())
+			Eventually(func() error { return user.Get(ctx, client.ObjectKeyFromObject(&p), &p) }).ShouldNot(Succeed())
+		}
+		before := settled(ctx, set, 4)
+		// New members must not become Ready, so that the slot stays taken.
+		edit(ctx, set, func(s *v1alpha1.StatefulCluster) {
+			s.Spec.Template.Annotations = map[string]string{playUnready: "yes"}
+		})
+		setNodeReady(ctx, node, corev1.ConditionUnknown)
+		message := degraded(ctx, set, v1alpha1.ReasonReplacementHeld)
+		Expect(message).To(MatchRegexp(`^1 lost members wait because replacement.maxConcurrent lets 1 be replaced at a time: db-[a-z2-7]{10}; raise it`))
+		Consistently(func() int {
+			kept := 0
+			for name := range pods(ctx, set) {
+				if _, old := before[name]; old {
+					kept++
+				}
+			}
+			return kept
+		}, 2*time.Second).Should(Equal(3))
+		setNodeReady(ctx, node, corev1.ConditionTrue)
+		Eventually(func() int32 {
+			Expect(user.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed())
+			return set.Status.LostReplicas
+		}).Should(BeEquivalentTo(1), "the held member is a member again")
+	})
+
+	It("SC-39 gives a new name to what a user force-deleted, and follows whenLost", func(ctx SpecContext) {
+		set := newSet(ns, 2, func(s *v1alpha1.StatefulCluster) {
+			s.Spec.PersistentVolumeClaimRetentionPolicy.WhenLost = v1alpha1.DeleteClaims
+		})
+		Expect(user.Create(ctx, set)).To(Succeed())
+		victim := anyOf(settled(ctx, set, 2))
+		Expect(user.Delete(ctx, victim, client.GracePeriodSeconds(0))).To(Succeed())
+		Eventually(func() []string { return names(pods(ctx, set)) }).Should(And(HaveLen(2), Not(ContainElement(victim.Name))))
+		Eventually(func() int { return len(claims(ctx, set)) }).Should(Equal(2))
+		whole(ctx, set)
+	})
+
+	It("SC-41 sets nothing aside for a bad image, and the corrected one heals all", func(ctx SpecContext) {
+		set := newSet(ns, 4, func(s *v1alpha1.StatefulCluster) {
+			s.Spec.Replacement.UnreadySeconds = new(int32(1))
+			s.Spec.Replacement.StartupSeconds = new(int32(1))
+		})
+		Expect(user.Create(ctx, set)).To(Succeed())
+		before := settled(ctx, set, 4)
+		edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Spec.Containers[0].Image = "bad" })
+		message := degraded(ctx, set, v1alpha1.ReasonRevisionFailing)
+		Expect(message).To(ContainSubstring("correct the template"))
+		Consistently(func() []string { return names(pods(ctx, set)) }, 2*time.Second).Should(ConsistOf(names(before)))
+		edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Spec.Containers[0].Image = "three" })
+		for name, p := range settled(ctx, set, 4) {
+			Expect(before).To(HaveKey(name))
+			Expect(p.Spec.Containers[0].Image).To(Equal("three"))
+		}
+		Expect(claims(ctx, set)).To(HaveLen(4))
+	})
+
+	It("SC-35 never gives a name twice", func(ctx SpecContext) {
+		set := newSet(ns, 3)
+		Expect(user.Create(ctx, set)).To(Succeed())
+		seen := map[string]bool{}
+		for round := range 8 {
+			live := settled(ctx, set, 3)
+			for name := range live {
+				seen[name] = true
+			}
+			victim := anyOf(live)
+			Expect(user.Delete(ctx, victim, client.GracePeriodSeconds(0))).To(Succeed())
+			Eventually(func() []string { return names(pods(ctx, set)) }).Should(And(HaveLen(3), Not(ContainElement(victim.Name))))
+			Expect(len(seen)).To(Equal(3+round), fmt.Sprint(seen))
+		}
+	})
+})
