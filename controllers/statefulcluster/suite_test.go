@@ -99,6 +99,7 @@ type operatorOptions struct {
 	namespaces []string
 	wrap       func(client.Client) client.Client // sees every write
 	rest       func(*rest.Config)
+	lease      string // the namespace of the lease to hold; none is needed if ""
 }
 
 // startOperator starts an operator for these namespaces and ends it with the
@@ -125,7 +126,12 @@ func startOperator(o operatorOptions) *operator {
 			}
 			return c, err
 		},
-		GracefulShutdownTimeout: ptr.To(5 * time.Second),
+		LeaderElection:                o.lease != "",
+		LeaderElectionNamespace:       o.lease,
+		LeaderElectionID:              "operator",
+		LeaderElectionReleaseOnCancel: true,
+		RetryPeriod:                   ptr.To(200 * time.Millisecond),
+		GracefulShutdownTimeout:       ptr.To(5 * time.Second),
 	})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(statefulcluster.Setup(mgr)).To(Succeed())

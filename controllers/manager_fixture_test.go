@@ -1,0 +1,120 @@
+package controllers_test
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/stateful-operator/stateful-operator/controllers"
+)
+
+// install makes what config/ has under these names.
+func install(t *testing.T, user client.Client) {
+	t.Helper()
+	for _, object := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operatorNamespace}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "stateful-operator-webhook-certs"}},
+		&admissionv1.ValidatingWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: "stateful-operator-validating-webhook-configuration"},
+			Webhooks: []admissionv1.ValidatingWebhook{{
+				Name:                    "statefulclusters.enge.me",
+				AdmissionReviewVersions: []string{"v1"},
+				SideEffects:             ptr.To(admissionv1.SideEffectClassNone),
+				ClientConfig: admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{
+					Namespace: operatorNamespace, Name: "stateful-operator-webhook-service",
+				}},
+			}},
+		},
+	} {
+		if err := user.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// start runs the manager, and gives a function that ends it as a signal would.
+func start(t *testing.T, options controllers.Options, server *envtest.Environment) (stop func()) {
+	t.Helper()
+	managerOptions, err := options.Manager()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mgr, err := ctrl.NewManager(server.Config, managerOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := controllers.Setup(mgr, options); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	t.Cleanup(cancel)
+	return func() {
+		cancel()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Errorf("the manager ended with %v", err)
+			}
+		case <-time.After(15 * time.Second):
+			t.Error("the manager does not end")
+		}
+	}
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true,
+		func(context.Context) (bool, error) { return holds(), nil })
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// status is that of the answer; 0 is none.
+func status(t *testing.T, url string) int {
+	t.Helper()
+	stranger := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
+		DisableKeepAlives: true,
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // it is the status that is asked for
+	}}
+	response, err := stranger.Get(url)
+	if err != nil {
+		return 0
+	}
+	defer response.Body.Close()
+	return response.StatusCode
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
+func leaseHolder(t *testing.T, user client.Client) string {
+	t.Helper()
+	var lease coordinationv1.Lease
+	if err := user.Get(t.Context(), client.ObjectKey{Namespace: operatorNamespace, Name: "stateful-operator"}, &lease); err != nil {
+		t.Fatal(err)
+	}
+	return ptr.Deref(lease.Spec.HolderIdentity, "")
+}

@@ -1,0 +1,77 @@
+package controllers_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/stateful-operator/stateful-operator/controllers"
+)
+
+const (
+	operatorNamespace = "operators"
+	webhookHost       = "stateful-operator-webhook-service." + operatorNamespace + ".svc"
+)
+
+// TestAPIManager starts the operator as it is deployed: with an empty Secret
+// and a webhook configuration that nobody has given a CA.
+func TestAPIManager(t *testing.T) {
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		t.Skip("no API server: `make test-api` builds one and sets KUBEBUILDER_ASSETS")
+	}
+	server := &envtest.Environment{CRDDirectoryPaths: []string{filepath.Join("..", "config", "crd", "bases")}, ErrorIfCRDPathMissing: true}
+	config, err := server.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	user, err := client.New(config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	install(t, user)
+
+	health, metrics, webhook := freePort(t), freePort(t), freePort(t)
+	options, err := controllers.ParseOptions([]string{
+		"--namespace=" + operatorNamespace, "--webhook-cert-dir=" + t.TempDir(), fmt.Sprintf("--webhook-port=%d", webhook),
+		fmt.Sprintf("--health-probe-bind-address=127.0.0.1:%d", health), fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", metrics),
+	}, os.Getenv, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopped := start(t, options, server)
+
+	eventually(t, "readyz", func() bool { return status(t, fmt.Sprintf("http://127.0.0.1:%d/readyz", health)) == http.StatusOK })
+	configuration := &admissionv1.ValidatingWebhookConfiguration{}
+	if err := user.Get(t.Context(), client.ObjectKey{Name: "stateful-operator-validating-webhook-configuration"}, configuration); err != nil {
+		t.Fatal(err)
+	}
+	trust := x509.NewCertPool()
+	trust.AppendCertsFromPEM(configuration.Webhooks[0].ClientConfig.CABundle)
+	connection, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", webhook), &tls.Config{RootCAs: trust, ServerName: webhookHost})
+	if err != nil {
+		t.Fatalf("the API server would not trust the webhook: %v", err)
+	}
+	connection.Close()
+	if got := status(t, fmt.Sprintf("https://127.0.0.1:%d/metrics", metrics)); got != http.StatusUnauthorized {
+		t.Errorf("metrics answered a stranger with %d, want %d", got, http.StatusUnauthorized)
+	}
+	stopped()
+	lease := leaseHolder(t, user)
+	if lease != "" {
+		t.Errorf("the lease is still held by %q after the end, want it given back", lease)
+	}
+}

@@ -1,0 +1,185 @@
+package statefulcluster
+
+import (
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/revision"
+)
+
+// podFixture is a member that is an hour old, on no node, with its claims.
+type podFixture struct {
+	id       string
+	revision string
+	node     node
+	bare     bool
+	claims   []func(*corev1.PersistentVolumeClaim)
+	pod      corev1.Pod
+}
+
+func pod(id string) *podFixture {
+	return &podFixture{id: id, revision: "now", pod: corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{CreationTimestamp: ago(time.Hour), Annotations: map[string]string{}},
+		Status:     corev1.PodStatus{Phase: corev1.PodPending},
+	}}
+}
+
+func (p *podFixture) into(w *world) {
+	built := buildPod(w, revision.ByName(w.revisions, p.revision), p.id)
+	built.UID, built.CreationTimestamp, built.DeletionTimestamp = types.UID("uid-of-"+p.id), p.pod.CreationTimestamp, p.pod.DeletionTimestamp
+	built.DeletionGracePeriodSeconds = p.pod.DeletionGracePeriodSeconds
+	built.Spec.NodeName, built.Status = p.pod.Spec.NodeName, *p.pod.Status.DeepCopy()
+	built.Generation = p.pod.Generation
+	built.Labels[labelRevision] = p.revision
+	for k, v := range p.pod.Annotations {
+		built.Annotations[k] = v
+	}
+	for k, v := range p.pod.Labels {
+		built.Labels[k] = v
+	}
+	for i := range p.pod.Spec.Containers {
+		built.Spec.Containers[i] = p.pod.Spec.Containers[i]
+	}
+	m := &member{id: p.id, pod: built, node: p.node}
+	if !p.bare {
+		m.claims = claimsOf(w, p.id)
+		for _, c := range m.claims {
+			for _, f := range p.claims {
+				f(c)
+			}
+		}
+	}
+	w.members = append(w.members, m)
+}
+
+func (p *podFixture) condition(kind corev1.PodConditionType, status corev1.ConditionStatus, reason string, since metav1.Time) *podFixture {
+	for i, c := range p.pod.Status.Conditions {
+		if c.Type == kind {
+			p.pod.Status.Conditions = append(p.pod.Status.Conditions[:i], p.pod.Status.Conditions[i+1:]...)
+			break
+		}
+	}
+	p.pod.Status.Conditions = append(p.pod.Status.Conditions,
+		corev1.PodCondition{Type: kind, Status: status, Reason: reason, LastTransitionTime: since})
+	return p
+}
+
+// on says where the pod was scheduled, when it was made.
+func (p *podFixture) on(node string) *podFixture {
+	p.pod.Spec.NodeName = node
+	return p.condition(corev1.PodScheduled, corev1.ConditionTrue, "", p.pod.CreationTimestamp)
+}
+
+func (p *podFixture) started(restarts int32) *podFixture {
+	p.pod.Status.Phase = corev1.PodRunning
+	start := p.pod.CreationTimestamp
+	p.pod.Status.StartTime = &start
+	p.pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", ContainerID: "id-" + p.id, ImageID: "id-of-one", RestartCount: restarts,
+		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: start}}}}
+	return p
+}
+
+// ready: Ready since shortly after it started.
+func (p *podFixture) ready() *podFixture { return p.readyFor(30 * time.Minute) }
+
+func (p *podFixture) readyFor(d time.Duration) *podFixture {
+	return p.started(0).condition(corev1.PodReady, corev1.ConditionTrue, "", ago(d))
+}
+
+// starting: it runs and was never Ready.
+func (p *podFixture) starting() *podFixture {
+	return p.started(0).condition(corev1.PodReady, corev1.ConditionFalse, "", p.pod.CreationTimestamp)
+}
+
+// unreadyFor: it was Ready, and is not for so long.
+func (p *podFixture) unreadyFor(d time.Duration) *podFixture {
+	return p.started(0).condition(corev1.PodReady, corev1.ConditionFalse, "", ago(d))
+}
+
+func (p *podFixture) unschedulableFor(d time.Duration) *podFixture {
+	return p.condition(corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable, ago(d))
+}
+
+// aged sets when the pod was made; say it before on.
+func (p *podFixture) aged(d time.Duration) *podFixture {
+	p.pod.CreationTimestamp = ago(d)
+	return p
+}
+
+func (p *podFixture) failed() *podFixture { p.pod.Status.Phase = corev1.PodFailed; return p }
+
+func (p *podFixture) nodeNotReadyFor(d time.Duration) *podFixture {
+	p.node.notReadySince = noon.Add(-d)
+	return p
+}
+
+func (p *podFixture) nodeGone() *podFixture         { p.node.gone = true; return p }
+func (p *podFixture) nodeOutOfService() *podFixture { p.node.outOfService = true; return p }
+
+// going: somebody deleted it, and it is still there.
+func (p *podFixture) going() *podFixture { return p.goingFor(10 * time.Second) }
+
+func (p *podFixture) goingFor(d time.Duration) *podFixture {
+	at, grace := ago(d-30*time.Second), int64(30)
+	p.pod.DeletionTimestamp, p.pod.DeletionGracePeriodSeconds = &at, &grace
+	return p
+}
+
+func (p *podFixture) evicted() *podFixture {
+	return p.going().condition(corev1.DisruptionTarget, corev1.ConditionTrue, "EvictionByEvictionAPI", ago(10*time.Second))
+}
+
+// takenByTaint: the control plane evicts it from its node, which is not Ready.
+func (p *podFixture) takenByTaint() *podFixture {
+	return p.going().nodeNotReadyFor(time.Minute).condition(corev1.DisruptionTarget, corev1.ConditionTrue, "DeletionByTaintManager", ago(10*time.Second))
+}
+
+func (p *podFixture) of(revision string) *podFixture { p.revision = revision; return p }
+
+func (p *podFixture) annotated(key, value string) *podFixture {
+	p.pod.Annotations[key] = value
+	return p
+}
+
+func (p *podFixture) labelled(key, value string) *podFixture {
+	if p.pod.Labels == nil {
+		p.pod.Labels = map[string]string{}
+	}
+	p.pod.Labels[key] = value
+	return p
+}
+
+func (p *podFixture) deleteFirst() *podFixture {
+	return p.annotated(v1alpha1.AnnotationDeleteFirst, "true")
+}
+
+// inPlaceOf: it fills the slot of a lost member, as the nth in a row.
+func (p *podFixture) inPlaceOf(id string, nth int) *podFixture {
+	return p.annotated(v1alpha1.AnnotationReplaces, "db-"+id).annotated(v1alpha1.AnnotationReplacements, strconv.Itoa(nth))
+}
+
+func (p *podFixture) recreated() *podFixture {
+	return p.annotated(v1alpha1.AnnotationUpdated, "true")
+}
+
+// patching: an in-place update is under way; this is what it waits for.
+func (p *podFixture) patching(note string) *podFixture {
+	return p.annotated(v1alpha1.AnnotationInPlace, note)
+}
+
+func (p *podFixture) withoutClaims() *podFixture { p.bare = true; return p }
+
+func (p *podFixture) claimsAre(change func(*corev1.PersistentVolumeClaim)) *podFixture {
+	p.claims = append(p.claims, change)
+	return p
+}
+
+// claimsRetained: a pass that died labelled them before it deleted the pod.
+func (p *podFixture) claimsRetained(why string) *podFixture {
+	return p.claimsAre(func(c *corev1.PersistentVolumeClaim) { c.Labels[v1alpha1.LabelRetained] = why })
+}

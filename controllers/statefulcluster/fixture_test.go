@@ -1,0 +1,335 @@
+package statefulcluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+)
+
+// The worlds of the tables are said in these words:
+//
+//	seen(set("db").replicas(3), pod("a").on("n1").ready(), looseClaimOf("x").retained("Lost"))
+//
+// It is noon in all of them. Members are whole (they have their claims), their
+// nodes are well, their revision is "now", was Ready before, and is the one of
+// the spec; the set has its disruption budget. Fresh ids are f1, f2, ...
+
+var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+
+func ago(d time.Duration) metav1.Time { return metav1.NewTime(noon.Add(-d)) }
+
+// thing is what a world is made of. Revisions and pods need the set.
+type thing interface{ into(w *world) }
+
+// seen is a live world.
+func seen(set *setFixture, things ...thing) *world {
+	w := &world{now: noon, live: true, set: withDefaults(&set.StatefulCluster), refused: map[string]refusal{}, retired: map[types.UID]bool{}}
+	w.invalid = problem(w.set)
+	for i := range 20 {
+		w.fresh = append(w.fresh, fmt.Sprintf("f%d", i+1))
+	}
+	w.budget = buildBudget(w)
+	target := buildRevision(w)
+	target.Name, target.UID, target.Revision = "now", "uid-of-now", 100
+	target.Annotations = map[string]string{v1alpha1.AnnotationRevisionReady: "true"}
+	w.revisions = []*appsv1.ControllerRevision{target}
+	if w.set.Status.CurrentRevision == "" {
+		w.set.Status.CurrentRevision = "now"
+	}
+	for _, t := range things {
+		t.into(w)
+	}
+	slices.SortFunc(w.members, func(a, b *member) int { return strings.Compare(a.name(), b.name()) })
+	slices.SortFunc(w.revisions, func(a, b *appsv1.ControllerRevision) int { return int(a.Revision - b.Revision) })
+	return w
+}
+
+// with changes a finished world in a way that has no word of its own.
+type with func(*world)
+
+func (f with) into(w *world) { f(w) }
+
+// cached is a world that was read from the cache.
+var cached = with(func(w *world) { w.live = false })
+
+// fresh ids are these and no others.
+func freshIDsAre(ids ...string) thing { return with(func(w *world) { w.fresh = ids }) }
+
+func refused(reason, message string, wait time.Duration) thing {
+	return with(func(w *world) { w.refused[reason] = refusal{message: message, until: noon.Add(wait), times: 1} })
+}
+
+// updating puts a pod of that id and UID into status.updating.
+func updating(id string, uid types.UID, revision string) thing {
+	return with(func(w *world) {
+		w.set.Status.Updating = append(w.set.Status.Updating, v1alpha1.UpdatingMember{Name: "db-" + id, UID: uid, Revision: revision})
+	})
+}
+
+type setFixture struct{ v1alpha1.StatefulCluster }
+
+func set(name string) *setFixture {
+	return &setFixture{v1alpha1.StatefulCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: "uid-of-set", Generation: 7},
+		Spec: v1alpha1.StatefulClusterSpec{
+			Replicas:             ptr.To(int32(3)),
+			Selector:             &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}},
+			Template:             podTemplate("one"),
+			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{volumeClaimTemplate("data", "1Gi")},
+		},
+	}}
+}
+
+func podTemplate(image string) corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "db"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: image}}},
+	}
+}
+
+func volumeClaimTemplate(name, size string) corev1.PersistentVolumeClaim {
+	return corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, Resources: storage(size)}}
+}
+
+func storage(size string) corev1.VolumeResourceRequirements {
+	return corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}}
+}
+
+func cpu(amount string) corev1.ResourceRequirements {
+	return corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(amount)}}
+}
+
+func (s *setFixture) replicas(n int32) *setFixture { s.Spec.Replicas = &n; return s }
+
+func (s *setFixture) orderedReady() *setFixture {
+	s.Spec.PodManagementPolicy = v1alpha1.OrderedReadyPodManagement
+	return s
+}
+
+func (s *setFixture) onDelete() *setFixture {
+	s.Spec.UpdateStrategy.Type = v1alpha1.OnDeleteStrategy
+	return s
+}
+
+func (s *setFixture) rolling(u v1alpha1.RollingUpdate) *setFixture {
+	s.Spec.UpdateStrategy.RollingUpdate = &u
+	return s
+}
+
+func (s *setFixture) maxUnavailable(n int) *setFixture {
+	return s.rolling(v1alpha1.RollingUpdate{MaxUnavailable: ptr.To(intstr.FromInt(n))})
+}
+
+// surge adds before it retires: nothing may be unavailable.
+func (s *setFixture) surge(n int) *setFixture {
+	return s.rolling(v1alpha1.RollingUpdate{MaxUnavailable: ptr.To(intstr.FromInt(0)), MaxSurge: ptr.To(intstr.FromInt(n))})
+}
+
+func (s *setFixture) maxConcurrent(v string) *setFixture {
+	s.Spec.Replacement.MaxConcurrent = ptr.To(intstr.Parse(v))
+	return s
+}
+
+func (s *setFixture) keepsEvicted() *setFixture {
+	s.Spec.Replacement.OnEviction = v1alpha1.EvictionKeeps
+	return s
+}
+
+func (s *setFixture) image(image string) *setFixture {
+	s.Spec.Template.Spec.Containers[0].Image = image
+	return s
+}
+
+func (s *setFixture) change(f func(*v1alpha1.StatefulClusterSpec)) *setFixture {
+	f(&s.Spec)
+	return s
+}
+
+func (s *setFixture) retention(deleted, scaled, lost v1alpha1.RetentionPolicy) *setFixture {
+	s.Spec.PersistentVolumeClaimRetentionPolicy = v1alpha1.ClaimRetentionPolicy{WhenDeleted: deleted, WhenScaled: scaled, WhenLost: lost}
+	return s
+}
+
+// revision is one of the set's history: the spec of today with that change.
+type revisionFixture struct {
+	name    string
+	number  int64
+	unready bool
+	change  func(*revisionData)
+}
+
+func revisionOfImage(name, image string) *revisionFixture {
+	return revisionWith(name, func(d *revisionData) { d.Template.Spec.Containers[0].Image = image })
+}
+
+func revisionWith(name string, change func(*revisionData)) *revisionFixture {
+	return &revisionFixture{name: name, number: 1, change: change}
+}
+
+func (r *revisionFixture) numbered(n int64) *revisionFixture { r.number = n; return r }
+func (r *revisionFixture) neverReady() *revisionFixture      { r.unready = true; return r }
+
+func (r *revisionFixture) into(w *world) {
+	spec := w.set.Spec.DeepCopy()
+	data := revisionData{spec.Template, spec.VolumeClaimTemplates}
+	r.change(&data)
+	raw, err := json.Marshal(data)
+	if err != nil {
+		panic(err)
+	}
+	rev := &appsv1.ControllerRevision{Revision: r.number, Data: runtime.RawExtension{Raw: raw},
+		ObjectMeta: metav1.ObjectMeta{Name: r.name, UID: types.UID("uid-of-" + r.name)}}
+	if !r.unready {
+		rev.Annotations = map[string]string{v1alpha1.AnnotationRevisionReady: "true"}
+	}
+	w.revisions = append(w.revisions, rev)
+}
+
+// nowNeverReady takes back that a member of the spec's revision was Ready.
+var nowNeverReady = with(func(w *world) {
+	for _, rev := range w.revisions {
+		if rev.Name == "now" {
+			rev.Annotations = nil
+		}
+	}
+})
+
+// claimFixture is a claim whose pod is gone.
+type claimFixture struct {
+	id, why string
+	change  []func(*corev1.PersistentVolumeClaim)
+}
+
+func looseClaimOf(id string) *claimFixture { return &claimFixture{id: id} }
+
+func (c *claimFixture) retained(why string) *claimFixture { c.why = why; return c }
+
+func (c *claimFixture) but(change func(*corev1.PersistentVolumeClaim)) *claimFixture {
+	c.change = append(c.change, change)
+	return c
+}
+
+func (c *claimFixture) into(w *world) {
+	for _, built := range claimsOf(w, c.id) {
+		if c.why != "" {
+			built.Labels[v1alpha1.LabelRetained] = c.why
+		}
+		for _, f := range c.change {
+			f(built)
+		}
+		w.loose = append(w.loose, built)
+	}
+}
+
+func claimsOf(w *world, id string) map[string]*corev1.PersistentVolumeClaim {
+	claims := map[string]*corev1.PersistentVolumeClaim{}
+	for i := range w.set.Spec.VolumeClaimTemplates {
+		c := buildClaim(w, &w.set.Spec.VolumeClaimTemplates[i], id)
+		c.UID = types.UID("uid-of-" + c.Name)
+		claims[c.Name] = c
+	}
+	return claims
+}
+
+// row is one line of a table: a sentence, a world, and what is to be done.
+type row struct {
+	name  string
+	world *world
+	want  []string
+	// Why nothing, or not more, is done, and when to look again.
+	held, failing []string
+	crowd         int
+	wait          time.Duration
+}
+
+func check(t *testing.T, rows []row) {
+	t.Helper()
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			p := decide(r.world)
+			if got := p.steps.Strings(); !slices.Equal(got, r.want) {
+				t.Errorf("rule %q does\n  %s\nwant\n  %s", p.rule, strings.Join(got, "\n  "), strings.Join(r.want, "\n  "))
+			}
+			if !slices.Equal(p.held, r.held) || !slices.Equal(p.failing, r.failing) || p.crowd != r.crowd {
+				t.Errorf("held %q, failing %q, crowd %d; want %q, %q, %d", p.held, p.failing, p.crowd, r.held, r.failing, r.crowd)
+			}
+			if p.wait != r.wait {
+				t.Errorf("looks again after %v, want %v", p.wait, r.wait)
+			}
+			if again := decide(r.world); !slices.Equal(again.steps.Strings(), p.steps.Strings()) {
+				t.Errorf("the same world gives another plan the second time:\n  %s", strings.Join(again.steps.Strings(), "\n  "))
+			}
+			for _, m := range r.world.members {
+				if podstate.Ready(m.pod) && !podstate.Scheduled(m.pod) {
+					t.Fatalf("no such world: %s is Ready on no node", m.name())
+				}
+			}
+		})
+	}
+}
+
+// The lines of what is done most.
+func creates(ids ...string) (lines []string) {
+	for _, id := range ids {
+		lines = append(lines, fmt.Sprintf("create pod db-%s: Missing > create persistentvolumeclaim db-data-%s: Claim", id, id))
+	}
+	return lines
+}
+
+func createsInPlaceOf(old, id string) string {
+	return fmt.Sprintf("create pod db-%s: Replacement, in place of db-%s > create persistentvolumeclaim db-data-%s: Claim", id, old, id)
+}
+
+func deletesLost(id string, why v1alpha1.LossReason) string {
+	return fmt.Sprintf("delete pod db-%s: %s, the member is lost and will not come back, claims db-data-%s", id, why, id)
+}
+
+func replaces(old, id string, why v1alpha1.LossReason) string {
+	return deletesLost(old, why) + " > " + createsInPlaceOf(old, id)
+}
+
+func retires(ids ...string) (lines []string) {
+	for _, id := range ids {
+		lines = append(lines, fmt.Sprintf("patch persistentvolumeclaim db-data-%s: Retention, its member is scaled > "+
+			"delete pod db-%s: Retired, claims db-data-%s", id, id, id))
+	}
+	return lines
+}
+
+func recreates(ids ...string) []string {
+	lines := []string{"patch status of statefulcluster db: Update"}
+	for _, id := range ids {
+		lines = append(lines, fmt.Sprintf("delete pod db-%s: Update, the pod comes back under its name on its claims", id))
+	}
+	return lines
+}
+
+func updatesInPlace(ids ...string) (lines []string) {
+	for _, id := range ids {
+		lines = append(lines, fmt.Sprintf("patch pod db-%s: Updated, in place", id))
+	}
+	return lines
+}
+
+func brings(ids ...string) (lines []string) {
+	for _, id := range ids {
+		lines = append(lines, fmt.Sprintf("create pod db-%s: Returned, the same member on the same claims", id))
+	}
+	return lines
+}
