@@ -291,8 +291,8 @@ func (r *Reconciler) readRevisions(ctx context.Context, w *world, from source) e
 // that the set controls are members; the others are foreign.
 func (r *Reconciler) readUnlabelled(ctx context.Context, w *world, from source) ([]*corev1.Pod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(w.set.Spec.Selector)
-	if err != nil || selector.Empty() {
-		return nil, nil // the spec is invalid, which the world says already
+	if err != nil || w.invalid != "" {
+		return nil, nil //nolint:nilerr // the spec is invalid, which the world says already
 	}
 	other, err := labels.NewRequirement(v1alpha1.LabelClusterUID, selection.NotIn, []string{string(w.set.UID)})
 	if err != nil {

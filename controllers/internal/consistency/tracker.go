@@ -5,6 +5,7 @@ package consistency
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -116,5 +117,8 @@ func (w write) seen(ctx context.Context, cache client.Reader, have client.Object
 		return have.GetDeletionTimestamp() != nil, nil
 	}
 	order, err := resourceversion.CompareResourceVersion(have.GetResourceVersion(), w.version)
-	return err != nil || order >= 0, nil
+	if err != nil {
+		return false, fmt.Errorf("compare versions of %s: %w", w.object.GetName(), err)
+	}
+	return order >= 0, nil
 }

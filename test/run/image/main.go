@@ -15,7 +15,8 @@ import (
 func main() {
 	var p program.Program
 	flag.StringVar(&p.Package, "package", ".", "`package` of the program")
-	flag.StringVar(&p.Ref, "ref", "", "`name:tag` of the image")
+	flag.StringVar(&p.Ref, "ref", "", "`name[:tag]` of the image")
+	flag.StringVar(&p.User, "user", "65532:65532", "`uid:gid` that it runs as")
 	flag.StringVar(&p.Tar, "out", "", "tar `file` to write")
 	flag.Parse()
 	if p.Ref == "" || p.Tar == "" {
@@ -23,11 +24,11 @@ func main() {
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := p.Write(ctx); err != nil {
+	ref, err := p.Write(ctx)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "image:", err)
-		stop()
 		os.Exit(1)
 	}
-	fmt.Printf("Wrote %s to %s\n", p.Ref, p.Tar)
+	fmt.Printf("Wrote %s to %s\n", ref, p.Tar)
 }

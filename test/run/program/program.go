@@ -4,9 +4,11 @@ package program
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -19,19 +21,22 @@ import (
 type Program struct {
 	// Package as `go build` takes it.
 	Package string
-	// Ref is the name and tag of the image.
+	// Ref is the name of the image. Without a tag it gets one that says what
+	// is in it, so that a changed program is another image.
 	Ref string
+	// User that it runs as.
+	User string
 	// Tar is where the image is written.
 	Tar string
 }
 
-// Write builds the program as the Dockerfile does and writes its image. The
-// same sources give the same bytes: neither paths, nor times, nor the state of
-// the checkout go in.
-func (p Program) Write(ctx context.Context) error {
+// Write builds the program as the Dockerfile does, writes its image, and gives
+// the image's name and tag. The same sources give the same bytes: neither
+// paths, nor times, nor the state of the checkout go in.
+func (p Program) Write(ctx context.Context) (ref string, err error) {
 	folder, err := os.MkdirTemp("", "program-")
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer os.RemoveAll(folder)
 
@@ -40,19 +45,29 @@ func (p Program) Write(ctx context.Context) error {
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr
 	if err := build.Run(); err != nil {
-		return fmt.Errorf("building %s: %w", p.Package, err)
+		return "", fmt.Errorf("building %s: %w", p.Package, err)
 	}
-	entry := "/" + p.name()
-	config := v1.Config{User: "65532:65532", Entrypoint: []string{entry}, WorkingDir: "/"}
-	if err := image.Write(p.Tar, p.Ref, config, image.File{Path: entry, Source: binary}); err != nil {
-		return fmt.Errorf("writing the image of %s: %w", p.Package, err)
+	ref = p.Ref
+	name, _, tagged := strings.Cut(path.Base(p.Ref), ":")
+	if !tagged {
+		tag, err := digest(binary)
+		if err != nil {
+			return "", err
+		}
+		ref += ":" + tag
 	}
-	return nil
+	entry := "/" + name
+	config := v1.Config{User: p.User, Entrypoint: []string{entry}, WorkingDir: "/"}
+	if err := image.Write(p.Tar, ref, config, image.File{Path: entry, Source: binary}); err != nil {
+		return "", fmt.Errorf("writing the image of %s: %w", p.Package, err)
+	}
+	return ref, nil
 }
 
-// name is the last part of the image's name, without its tag.
-func (p Program) name() string {
-	name := p.Ref[strings.LastIndex(p.Ref, "/")+1:]
-	name, _, _ = strings.Cut(name, ":")
-	return name
+func digest(file string) (string, error) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(content))[:12], nil
 }

@@ -1,0 +1,96 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// StatefulClusterStatus is what the operator sees.
+type StatefulClusterStatus struct {
+	// ObservedGeneration is the generation of the spec that this status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Replicas is the number of members: pods owned by this object that are
+	// neither lost nor being deleted.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Replicas",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:podCount"}
+	Replicas int32 `json:"replicas"`
+	// ReadyReplicas is the number of members that are Ready.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Ready replicas"
+	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
+	// AvailableReplicas is the number of members Ready for minReadySeconds.
+	// +optional
+	AvailableReplicas int32 `json:"availableReplicas,omitempty"`
+	// CurrentReplicas is the number of members at the current revision.
+	// +optional
+	CurrentReplicas int32 `json:"currentReplicas,omitempty"`
+	// UpdatedReplicas is the number of members at the update revision.
+	// +optional
+	UpdatedReplicas int32 `json:"updatedReplicas,omitempty"`
+	// CurrentRevision is the revision that all members had last.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	CurrentRevision string `json:"currentRevision,omitempty"`
+	// UpdateRevision is the revision of the present spec.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	UpdateRevision string `json:"updateRevision,omitempty"`
+	// CollisionCount makes revision names differ where two hash alike.
+	// +optional
+	CollisionCount *int32 `json:"collisionCount,omitempty"`
+	// Selector is the selector in the form that /scale wants.
+	// +optional
+	Selector string `json:"selector,omitempty"`
+	// LostReplicas is the number of members that are lost and have no Ready
+	// replacement yet.
+	// +optional
+	LostReplicas int32 `json:"lostReplicas,omitempty"`
+	// Lost names the last 10 members that were lost, newest first.
+	// +optional
+	// +kubebuilder:validation:MaxItems=10
+	// +listType=atomic
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Lost members"
+	Lost []LostMember `json:"lost,omitempty"`
+	// Updating names the members whose pod is deleted by an update, or by an
+	// eviction that keeps the member, and comes back under the same name.
+	// +optional
+	// +kubebuilder:validation:MaxItems=20000
+	// +listType=map
+	// +listMapKey=name
+	Updating []UpdatingMember `json:"updating,omitempty"`
+	// Conditions are Available, Progressing and Degraded.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Conditions",xDescriptors={"urn:alm:descriptor:io.kubernetes.conditions"}
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// LostMember is a member that was lost.
+type LostMember struct {
+	// Name of the pod; no other pod of the set will ever have it.
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// Reason why the member counts as lost.
+	Reason LossReason `json:"reason"`
+	// Time at which the loss was recorded.
+	Time metav1.Time `json:"time"`
+	// Claims of the member that were retained.
+	// +optional
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=atomic
+	Claims []string `json:"claims,omitempty"`
+}
+
+// UpdatingMember is a member whose pod comes back under the same name.
+type UpdatingMember struct {
+	// Name of the pod.
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// UID of the pod that goes.
+	UID types.UID `json:"uid"`
+	// Revision of the pod that comes.
+	// +kubebuilder:validation:MaxLength=253
+	Revision string `json:"revision"`
+}
