@@ -165,6 +165,17 @@ func setVersion(goMod, module string) (version, key string, err error) {
 	}
 	for _, require := range file.Require {
 		if require.Mod.Path == module {
+			sources, err := filepath.Glob(filepath.Join(filepath.Dir(goMod), "*.go"))
+			if err != nil {
+				return "", "", err
+			}
+			for _, source := range sources { // of a program that the set itself has
+				code, err := os.ReadFile(source)
+				if err != nil {
+					return "", "", err
+				}
+				content = append(content, code...)
+			}
 			sum := sha256.Sum256(content)
 			return require.Mod.Version, fmt.Sprintf("%x", sum[:4]), nil
 		}

@@ -9,24 +9,25 @@ import (
 	"strings"
 )
 
-// debianPackages is what nodes need from the machine: a file that tells
-// whether it is there, and the package that brings it.
-var debianPackages = []struct{ file, name string }{
-	{"/usr/sbin/runc", "runc"},
+// debianPackages is what nodes need from the machine: a program, or a file,
+// that tells whether it is there, and the package that brings it.
+var debianPackages = []struct{ sign, name string }{
+	{"runc", "runc"},
 	{"/usr/lib/cni/bridge", "containernetworking-plugins"},
-	{"/usr/sbin/ip", "iproute2"},
-	{"/usr/sbin/iptables", "iptables"},
-	{"/usr/sbin/conntrack", "conntrack"},
-	{"/usr/bin/nsenter", "util-linux"},
+	{"ip", "iproute2"},
+	{"iptables", "iptables"},
+	{"conntrack", "conntrack"},
+	{"nsenter", "util-linux"},
 	{"/bin/busybox", "busybox-static"},
-	{"/usr/sbin/modprobe", "kmod"},
+	{"modprobe", "kmod"},
 }
 
 // installPackages brings what is missing.
 func installPackages(ctx context.Context, log io.Writer) error {
 	var missing []string
 	for _, p := range debianPackages {
-		if _, err := os.Stat(p.file); err != nil {
+		// LookPath takes a path with a slash as it is.
+		if _, err := exec.LookPath(p.sign); err != nil {
 			missing = append(missing, p.name)
 		}
 	}

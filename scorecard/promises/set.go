@@ -1,0 +1,187 @@
+package promises
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+)
+
+// diary is a program that writes its pod's name into its volume once a start,
+// and refuses to start on a volume where another name stands.
+const diary = `
+owner=/data/owner
+if [ -e $owner ] && [ "$(cat $owner)" != "$POD" ]; then echo "volume of $(cat $owner), not of $POD"; exit 1; fi
+echo $POD > $owner
+date >> /data/starts
+trap 'exit 0' TERM
+while true; do sleep 1; done`
+
+// newSet builds a StatefulCluster whose members keep a diary on a claim.
+func (c *Cluster) newSet(replicas int32, change ...func(*v1alpha1.StatefulCluster)) *v1alpha1.StatefulCluster {
+	labels := map[string]string{"app": "diary"}
+	set := &v1alpha1.StatefulCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "diary", Namespace: c.Namespace},
+		Spec: v1alpha1.StatefulClusterSpec{
+			Replicas: &replicas,
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{
+					TerminationGracePeriodSeconds: new(int64(2)),
+					Containers: []corev1.Container{{
+						Name: "diary", Image: c.Image, Command: []string{"/bin/sh", "-c", diary},
+						Env: []corev1.EnvVar{{Name: "POD", ValueFrom: &corev1.EnvVarSource{
+							FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}}},
+						VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}},
+						Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+							corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("16Mi")}},
+					}},
+				},
+			},
+			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{
+				ObjectMeta: metav1.ObjectMeta{Name: "data"},
+				Spec: corev1.PersistentVolumeClaimSpec{
+					AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+					Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("16Mi")}},
+				},
+			}},
+		},
+	}
+	for _, f := range change {
+		f(set)
+	}
+	return set
+}
+
+// members lists the set's pods that nobody has deleted, by name.
+func (c *Cluster) members(ctx context.Context, set *v1alpha1.StatefulCluster) (map[string]corev1.Pod, error) {
+	all, err := c.allPods(ctx, set)
+	for name, p := range all {
+		if p.DeletionTimestamp != nil {
+			delete(all, name)
+		}
+	}
+	return all, err
+}
+
+func (c *Cluster) allPods(ctx context.Context, set *v1alpha1.StatefulCluster) (map[string]corev1.Pod, error) {
+	var list corev1.PodList
+	if err := c.Client.List(ctx, &list, client.InNamespace(set.Namespace)); err != nil {
+		return nil, err
+	}
+	found := map[string]corev1.Pod{}
+	for _, p := range list.Items {
+		if metav1.IsControlledBy(&p, set) {
+			found[p.Name] = p
+		}
+	}
+	return found, nil
+}
+
+func (c *Cluster) claims(ctx context.Context) (map[string]corev1.PersistentVolumeClaim, error) {
+	var list corev1.PersistentVolumeClaimList
+	if err := c.Client.List(ctx, &list, client.InNamespace(c.Namespace)); err != nil {
+		return nil, err
+	}
+	found := map[string]corev1.PersistentVolumeClaim{}
+	for _, p := range list.Items {
+		found[p.Name] = p
+	}
+	return found, nil
+}
+
+// settle waits until the set says that nothing is left to do and its members
+// are Ready, and returns them.
+func (c *Cluster) settle(ctx context.Context, set *v1alpha1.StatefulCluster) (map[string]corev1.Pod, error) {
+	err := until(ctx, "the set to settle", func(ctx context.Context) error {
+		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
+			return err
+		}
+		s, want := set.Status, *set.Spec.Replicas
+		if s.ObservedGeneration != set.Generation || s.AvailableReplicas != want || s.LostReplicas != 0 ||
+			!meta.IsStatusConditionFalse(s.Conditions, v1alpha1.ConditionProgressing) {
+			return fmt.Errorf("generation %d, status %s", set.Generation, brief(s))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	live, err := c.members(ctx, set)
+	if err == nil && len(live) != int(*set.Spec.Replicas) {
+		err = fmt.Errorf("the set has %d pods and wants %d", len(live), *set.Spec.Replicas)
+	}
+	return live, err
+}
+
+func brief(s v1alpha1.StatefulClusterStatus) string {
+	var conditions []string
+	for _, c := range s.Conditions {
+		conditions = append(conditions, fmt.Sprintf("%s=%s (%s: %s)", c.Type, c.Status, c.Reason, c.Message))
+	}
+	return fmt.Sprintf("of generation %d: %d replicas, %d ready, %d lost; %s",
+		s.ObservedGeneration, s.Replicas, s.ReadyReplicas, s.LostReplicas, strings.Join(conditions, "; "))
+}
+
+// create creates a set and waits until it has settled.
+func (c *Cluster) create(ctx context.Context, set *v1alpha1.StatefulCluster) (map[string]corev1.Pod, error) {
+	if err := c.Client.Create(ctx, set); err != nil {
+		return nil, err
+	}
+	return c.settle(ctx, set)
+}
+
+// edit changes the live set, again if somebody else wrote meanwhile.
+func (c *Cluster) edit(ctx context.Context, set *v1alpha1.StatefulCluster, change func(*v1alpha1.StatefulCluster)) error {
+	return until(ctx, "the edit to be taken", func(ctx context.Context) error {
+		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
+			return err
+		}
+		change(set)
+		return c.Client.Update(ctx, set)
+	})
+}
+
+// whole checks that every member has its own claim, and that every other claim
+// says why it is there.
+func (c *Cluster) whole(ctx context.Context, set *v1alpha1.StatefulCluster) error {
+	return until(ctx, "pods and claims to fit", func(ctx context.Context) error {
+		live, err := c.members(ctx, set)
+		if err != nil {
+			return err
+		}
+		all, err := c.claims(ctx)
+		if err != nil {
+			return err
+		}
+		for name := range live {
+			want := set.Name + "-data-" + strings.TrimPrefix(name, set.Name+"-")
+			if claim, ok := all[want]; !ok || claim.Labels[v1alpha1.LabelRetained] != "" {
+				return fmt.Errorf("%s lacks its claim %s", name, want)
+			}
+			delete(all, want)
+		}
+		for name, claim := range all {
+			if claim.Labels[v1alpha1.LabelRetained] == "" && claim.DeletionTimestamp == nil {
+				return fmt.Errorf("claim %s has no member and no reason", name)
+			}
+		}
+		return nil
+	})
+}
+
+// one is any member.
+func one(live map[string]corev1.Pod) *corev1.Pod {
+	for _, p := range live {
+		return &p
+	}
+	return nil
+}

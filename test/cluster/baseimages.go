@@ -1,0 +1,52 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/stateful-operator/stateful-operator/test/cluster/image"
+)
+
+func writePause(ctx context.Context, log io.Writer, tar, source string) error {
+	temp, err := os.MkdirTemp("", "pause-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temp)
+	program := filepath.Join(temp, "pause")
+	if err := goBuild(ctx, log, source, ".", program); err != nil {
+		return err
+	}
+	return image.Write(tar, PauseImage, v1.Config{Entrypoint: []string{"/pause"}, User: "65535"},
+		image.File{Path: "/pause", Source: program})
+}
+
+// writeBusybox makes an image with every applet of the static busybox as a
+// command, the few files that programs look for, and a /tmp for everyone.
+func writeBusybox(ctx context.Context, tar string) error {
+	list, err := exec.CommandContext(ctx, "/bin/busybox", "--list").Output()
+	if err != nil {
+		return fmt.Errorf("asking busybox for its applets: %w", err)
+	}
+	files := []image.File{
+		{Path: "/bin/busybox", Source: "/bin/busybox"},
+		{Path: "/tmp", Dir: true, Mode: 0o777 | os.ModeSticky},
+		{Path: "/root", Dir: true, Mode: 0o700},
+		{Path: "/etc/passwd", Mode: 0o644, Body: []byte("root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n")},
+		{Path: "/etc/group", Mode: 0o644, Body: []byte("root:x:0:\nnobody:x:65534:\n")},
+	}
+	for _, applet := range strings.Fields(string(list)) {
+		if applet != "busybox" {
+			files = append(files, image.File{Path: "/bin/" + applet, Link: "busybox"})
+		}
+	}
+	cfg := v1.Config{Cmd: []string{"sh"}, Env: []string{"PATH=/bin:/usr/bin:/sbin:/usr/sbin"}}
+	return image.Write(tar, BusyboxImage, cfg, files...)
+}

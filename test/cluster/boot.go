@@ -1,0 +1,190 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// boot starts everything, the slow parts at the same time.
+func (c *Cluster) boot(ctx context.Context) error {
+	if err := os.MkdirAll(c.path("logs"), 0o755); err != nil {
+		return err
+	}
+	if err := c.chooseAddress(ctx); err != nil {
+		return err
+	}
+	if err := c.choosePorts(); err != nil {
+		return err
+	}
+	if c.state.Nodes > 0 {
+		c.state.Sysctls = readSysctls()
+	}
+	if err := c.save(); err != nil {
+		return err
+	}
+	if err := c.copyProgram(ctx); err != nil {
+		return err
+	}
+	if err := c.makeCerts(); err != nil {
+		return err
+	}
+	if err := os.WriteFile(c.path("audit-policy.yaml"), []byte(auditPolicy), 0o644); err != nil {
+		return err
+	}
+	if c.state.Nodes > 0 {
+		if err := c.makeBridge(ctx); err != nil {
+			return err
+		}
+	}
+	steps := []func() error{func() error { return c.bootControlPlane(ctx) }}
+	if c.state.Nodes > 0 {
+		steps = append(steps, func() error { return c.bootNodes(ctx) })
+	}
+	if err := parallel(steps...); err != nil {
+		return err
+	}
+	return c.finish(ctx)
+}
+
+func (c *Cluster) bootControlPlane(ctx context.Context) error {
+	c.say("starting etcd and the API server …")
+	if err := c.startEtcd(); err != nil {
+		return err
+	}
+	if err := c.startAPIServer(ctx); err != nil {
+		return err
+	}
+	c.say("starting controller manager and scheduler …")
+	if err := c.startControllers(); err != nil {
+		return err
+	}
+	return c.start("volumes", c.path("cluster"), "volumes", c.dir)
+}
+
+// bootNodes brings every node to where its kubelet can start.
+func (c *Cluster) bootNodes(ctx context.Context) error {
+	tars, err := c.baseImages(ctx)
+	if err != nil {
+		return err
+	}
+	c.say("starting %d nodes with containerd …", c.state.Nodes)
+	var steps []func() error
+	for _, n := range c.nodes() {
+		steps = append(steps, func() error {
+			if err := c.startNode(ctx, n); err != nil {
+				return err
+			}
+			for _, tar := range tars {
+				if err := c.importImage(ctx, n, tar); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return parallel(steps...)
+}
+
+// finish needs API server and nodes: what the cluster itself has as objects,
+// kubelets, and the wait until it is of use.
+func (c *Cluster) finish(ctx context.Context) error {
+	if err := c.makeObjects(ctx); err != nil {
+		return err
+	}
+	if c.state.Nodes > 0 {
+		if err := c.startDNS(); err != nil {
+			return err
+		}
+		c.say("starting kubelet and kube-proxy on %d nodes …", c.state.Nodes)
+		for _, n := range c.nodes() {
+			if err := c.want(ctx, n, "containerd", "kubelet", "kube-proxy"); err != nil {
+				return err
+			}
+		}
+	}
+	return c.waitReady(ctx)
+}
+
+// waitReady waits for what a pod needs: Ready nodes, a service account, names.
+func (c *Cluster) waitReady(ctx context.Context) error {
+	client, err := c.client()
+	if err != nil {
+		return err
+	}
+	missing := errors.New("nothing was asked yet")
+	err = poll(ctx, 2*time.Minute, func() bool {
+		missing = nil
+		if _, err := client.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{}); err != nil {
+			missing = fmt.Errorf("service account default: %w", err)
+			return false
+		}
+		list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			missing = err
+			return false
+		}
+		ready := 0
+		for _, n := range list.Items {
+			if nodeReady(n) {
+				ready++
+			}
+		}
+		if ready < c.state.Nodes {
+			missing = fmt.Errorf("%d of %d nodes are Ready", ready, c.state.Nodes)
+			return false
+		}
+		if c.state.Nodes > 0 && !c.dnsAnswers() {
+			missing = errors.New("CoreDNS is not ready")
+			return false
+		}
+		return true
+	})
+	if err != nil {
+		return fmt.Errorf("the cluster does not get ready: %w", missing)
+	}
+	return nil
+}
+
+func nodeReady(n corev1.Node) bool {
+	for _, condition := range n.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// copyProgram puts the program of cmd/cluster into the cluster's folder: it is
+// the first process of each node and the one that makes volumes, and it must
+// outlive the temporary file that go run or go test made.
+func (c *Cluster) copyProgram(ctx context.Context) error {
+	const program = modulePath + "/test/cluster/cmd/cluster"
+	out := c.path("cluster")
+	if info, ok := debug.ReadBuildInfo(); ok && info.Path == program {
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		return run(ctx, "cp", self, out)
+	}
+	root, err := projectRoot()
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", out, program)
+	cmd.Dir = filepath.Clean(root)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("building %s: %w: %s", program, err, text)
+	}
+	return nil
+}

@@ -1,0 +1,209 @@
+package cluster
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"time"
+)
+
+const (
+	serviceRange   = "10.96.0.0/16"
+	serviceAddress = "10.96.0.1" // of the Service kubernetes
+	dnsAddress     = "10.96.0.10"
+	// unlimited stands for the request rates that tests must not be held by.
+	unlimited = "5000"
+)
+
+// controlPlane is the names of the programs without which there is no cluster.
+func (c *Cluster) controlPlane() []string {
+	names := []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "volumes"}
+	if c.state.Nodes > 0 {
+		names = append(names, "coredns")
+	}
+	return names
+}
+
+func (c *Cluster) endpoint() string {
+	return fmt.Sprintf("https://%s", net.JoinHostPort(c.state.Address, fmt.Sprint(c.state.Ports["apiserver"])))
+}
+
+// choosePorts takes free ports on the loopback address. A cluster with nodes
+// has an address of its own, and there the usual port for the API server.
+func (c *Cluster) choosePorts() error {
+	wanted := []string{"etcd", "etcd-peer"}
+	if c.state.Nodes == 0 {
+		wanted = append(wanted, "apiserver")
+		c.state.Address = "127.0.0.1"
+	} else {
+		c.state.Ports["apiserver"] = 6443
+	}
+	for _, name := range wanted {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		defer listener.Close() // all are held until all are chosen, so they differ
+		c.state.Ports[name] = listener.Addr().(*net.TCPAddr).Port
+	}
+	return nil
+}
+
+func (c *Cluster) startEtcd() error {
+	client := fmt.Sprintf("http://127.0.0.1:%d", c.state.Ports["etcd"])
+	peer := fmt.Sprintf("http://127.0.0.1:%d", c.state.Ports["etcd-peer"])
+	return c.start("etcd", filepath.Join(c.Programs(), "etcd"),
+		"--name=default",
+		"--data-dir="+c.path("etcd"),
+		"--listen-client-urls="+client, "--advertise-client-urls="+client,
+		"--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer,
+		"--initial-cluster=default="+peer,
+		"--unsafe-no-fsync", // the data live as long as the cluster
+		"--quota-backend-bytes=8589934592",
+		"--log-level=warn",
+	)
+}
+
+// StartAPIServer starts the API server and waits until it is ready.
+func (c *Cluster) StartAPIServer() error {
+	return c.startAPIServer(context.Background())
+}
+
+func (c *Cluster) startAPIServer(ctx context.Context) error {
+	if c.process("kube-apiserver").alive() {
+		return nil
+	}
+	args := append([]string{filepath.Join(c.Programs(), "kube-apiserver")}, c.apiServerFlags()...)
+	if err := c.start("kube-apiserver", args...); err != nil {
+		return err
+	}
+	if err := poll(ctx, 2*time.Minute, func() bool { return c.answers(ctx) || !c.process("kube-apiserver").alive() }); err != nil {
+		return fmt.Errorf("the API server does not get ready: %w", err)
+	}
+	if !c.process("kube-apiserver").alive() {
+		return fmt.Errorf("the API server ended; see %s", c.path("logs", "kube-apiserver.log"))
+	}
+	return nil
+}
+
+// StopAPIServer ends the API server; the rest of the cluster goes on without.
+func (c *Cluster) StopAPIServer() error {
+	return c.process("kube-apiserver").stop(context.Background(), 3*time.Second)
+}
+
+func (c *Cluster) apiServerFlags() []string {
+	cert := func(name string) string { return c.path("certs", name) }
+	flags := []string{
+		fmt.Sprintf("--etcd-servers=http://127.0.0.1:%d", c.state.Ports["etcd"]),
+		"--bind-address=" + c.state.Address,
+		"--advertise-address=" + c.state.Address,
+		fmt.Sprintf("--secure-port=%d", c.state.Ports["apiserver"]),
+		"--tls-cert-file=" + cert("apiserver.crt"), "--tls-private-key-file=" + cert("apiserver.key"),
+		"--client-ca-file=" + cert("ca.crt"),
+		"--kubelet-client-certificate=" + cert("apiserver-kubelet.crt"),
+		"--kubelet-client-key=" + cert("apiserver-kubelet.key"),
+		"--kubelet-certificate-authority=" + cert("ca.crt"),
+		"--kubelet-preferred-address-types=InternalIP",
+		"--requestheader-client-ca-file=" + cert("front-proxy-ca.crt"),
+		"--requestheader-allowed-names=front-proxy",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-username-headers=X-Remote-User",
+		"--proxy-client-cert-file=" + cert("front-proxy.crt"), "--proxy-client-key-file=" + cert("front-proxy.key"),
+		// The API server runs where no kube-proxy does, so it must dial the
+		// pods behind a webhook's Service itself.
+		"--enable-aggregator-routing=true",
+		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+		"--service-account-key-file=" + cert("service-account.crt"),
+		"--service-account-signing-key-file=" + cert("service-account.key"),
+		"--service-cluster-ip-range=" + serviceRange,
+		"--authorization-mode=Node,RBAC",
+		"--allow-privileged=true",
+		"--enable-admission-plugins=" + strings.Join(append([]string{"NodeRestriction"}, c.state.AdmissionPlugins...), ","),
+		"--audit-policy-file=" + c.path("audit-policy.yaml"),
+		"--audit-log-path=" + c.AuditLog(), "--audit-log-maxsize=4096",
+	}
+	if c.state.Nodes == 0 {
+		// An endpoint may not have a loopback address.
+		flags = append(flags, "--endpoint-reconciler-type=none")
+	}
+	return append(flags, c.featureGates()...)
+}
+
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules: [{level: Metadata}]
+`
+
+func (c *Cluster) startControllers() error {
+	rate := []string{"--kube-api-qps=" + unlimited, "--kube-api-burst=" + unlimited, "--leader-elect=false", "--secure-port=0"}
+	rate = append(rate, c.featureGates()...)
+	manager := append([]string{
+		filepath.Join(c.Programs(), "kube-controller-manager"),
+		"--kubeconfig=" + c.path("kcm.kubeconfig"),
+		"--use-service-account-credentials=true",
+		"--service-account-private-key-file=" + c.path("certs", "service-account.key"),
+		"--root-ca-file=" + c.path("certs", "ca.crt"),
+		"--cluster-signing-cert-file=" + c.path("certs", "ca.crt"),
+		"--cluster-signing-key-file=" + c.path("certs", "ca.key"),
+	}, rate...)
+	scheduler := append([]string{
+		filepath.Join(c.Programs(), "kube-scheduler"),
+		"--kubeconfig=" + c.path("scheduler.kubeconfig"),
+	}, rate...)
+	if err := c.start("kube-controller-manager", manager...); err != nil {
+		return err
+	}
+	return c.start("kube-scheduler", scheduler...)
+}
+
+func (c *Cluster) featureGates() []string {
+	var gates []string
+	for name, on := range c.state.FeatureGates {
+		gates = append(gates, fmt.Sprintf("%s=%t", name, on))
+	}
+	if len(gates) == 0 {
+		return nil
+	}
+	sort.Strings(gates)
+	return []string{"--feature-gates=" + strings.Join(gates, ",")}
+}
+
+// answers tells whether the API server is ready.
+func (c *Cluster) answers(ctx context.Context) bool {
+	client, err := c.client()
+	if err != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	_, err = client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
+	return err == nil
+}
+
+// writeKubeconfig makes <name>.kubeconfig from the certificate of that name.
+// The certificates are in it, so that the file may be copied elsewhere.
+func (c *Cluster) writeKubeconfig(name string) error {
+	var data [3]string
+	for i, file := range []string{"ca.crt", name + ".crt", name + ".key"} {
+		content, err := os.ReadFile(c.path("certs", file))
+		if err != nil {
+			return err
+		}
+		data[i] = base64.StdEncoding.EncodeToString(content)
+	}
+	content := fmt.Sprintf(`apiVersion: v1
+kind: Config
+current-context: %[1]s
+contexts: [{name: %[1]s, context: {cluster: %[1]s, user: %[2]s}}]
+clusters: [{name: %[1]s, cluster: {server: "%[3]s", certificate-authority-data: %[4]s}}]
+users: [{name: %[2]s, user: {client-certificate-data: %[5]s, client-key-data: %[6]s}}]
+`, c.state.Name, name, c.endpoint(), data[0], data[1], data[2])
+	return os.WriteFile(c.path(name+".kubeconfig"), []byte(content), 0o600)
+}

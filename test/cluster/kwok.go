@@ -1,0 +1,129 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// kwokStages are kwok's own descriptions of how nodes and pods live: a pod is
+// Running and Ready at once.
+var kwokStages = []string{
+	"node/fast/node-initialize.yaml",
+	"node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
+	"pod/fast/pod-ready.yaml",
+	"pod/fast/pod-complete.yaml",
+	"pod/fast/pod-delete.yaml",
+}
+
+// StartKwok adds simulated nodes kwok-1 … kwok-<nodes> and waits until they
+// are Ready. Each takes 500 pods. For benchmarks with thousands of pods.
+func (c *Cluster) StartKwok(ctx context.Context, nodes int) error {
+	folders, err := Build(ctx, c.log, Kwok)
+	if err != nil {
+		return err
+	}
+	stages, err := writeStages(ctx, c.path("kwok.yaml"))
+	if err != nil {
+		return err
+	}
+	if !c.process("kwok").alive() {
+		err := c.start("kwok", filepath.Join(folders[Kwok], "kwok"),
+			"--kubeconfig="+c.Kubeconfig(),
+			"--config="+stages,
+			"--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
+			"--node-lease-duration-seconds=40",
+			"--cidr=10.128.0.0/12",
+			"--node-ip=127.0.0.1",
+			"--pod-play-stage-parallelism=32",
+			"--node-play-stage-parallelism=8",
+			"--server-address=",
+		)
+		if err != nil {
+			return err
+		}
+	}
+	client, err := c.client()
+	if err != nil {
+		return err
+	}
+	for i := 1; i <= nodes; i++ {
+		if _, err := client.CoreV1().Nodes().Create(ctx, simulatedNode(i), metav1.CreateOptions{}); ignoreExisting(err) != nil {
+			return fmt.Errorf("making simulated node %d: %w", i, err)
+		}
+	}
+	err = poll(ctx, time.Minute, func() bool {
+		list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: "type=kwok"})
+		ready := 0
+		for i := 0; err == nil && i < len(list.Items); i++ {
+			if nodeReady(list.Items[i]) {
+				ready++
+			}
+		}
+		return ready >= nodes
+	})
+	if err != nil {
+		return fmt.Errorf("simulated nodes do not get Ready; see %s: %w", c.path("logs", "kwok.log"), err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state.Simulated = nodes
+	return c.save()
+}
+
+func simulatedNode(number int) *corev1.Node {
+	name := fmt.Sprintf("kwok-%d", number)
+	room := corev1.ResourceList{
+		corev1.ResourceCPU:    resource.MustParse("1000"),
+		corev1.ResourceMemory: resource.MustParse("1000Gi"),
+		corev1.ResourcePods:   resource.MustParse("500"),
+	}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        name,
+			Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"},
+			Labels: map[string]string{
+				"type":                   "kwok",
+				corev1.LabelHostname:     name,
+				corev1.LabelOSStable:     "linux",
+				corev1.LabelTopologyZone: "zone-" + string(rune('a'+(number-1)%3)),
+			},
+		},
+		Status: corev1.NodeStatus{Capacity: room, Allocatable: room},
+	}
+}
+
+// writeStages joins the stages that the pinned version of kwok ships.
+func writeStages(ctx context.Context, out string) (string, error) {
+	root, err := projectRoot()
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", recipes[Kwok].module)
+	cmd.Dir = filepath.Join(root, "tools", string(Kwok))
+	answer, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("finding kwok's stages: %w", err)
+	}
+	var module struct{ Dir string }
+	if err := json.Unmarshal(answer, &module); err != nil {
+		return "", fmt.Errorf("finding kwok's stages: %w", err)
+	}
+	var all []byte
+	for _, stage := range kwokStages {
+		content, err := os.ReadFile(filepath.Join(module.Dir, "kustomize", "stage", stage))
+		if err != nil {
+			return "", err
+		}
+		all = append(append(all, "---\n"...), content...)
+	}
+	return out, os.WriteFile(out, all, 0o644)
+}

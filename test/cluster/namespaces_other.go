@@ -1,0 +1,10 @@
+//go:build !linux
+
+package cluster
+
+import "syscall"
+
+// newNamespaces is never reached: nodesPossible refuses before.
+func newNamespaces() *syscall.SysProcAttr { return &syscall.SysProcAttr{} }
+
+func onOverlay(string) bool { return false }

@@ -1,0 +1,206 @@
+package cluster
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Addresses are of 198.18.0.0/15, which is set aside for tests of networks
+// (RFC 2544), so they meet neither a LAN nor a container engine:
+//
+//	198.18.<slot>.1        this machine: API server and CoreDNS
+//	198.18.<slot>.<10+i>   node i
+//	198.19.<32*slot+i>.0   its pods
+const (
+	maxSlots = 8
+	maxNodes = 31
+)
+
+// node is what follows from a node's number alone.
+type node struct {
+	number   int
+	name     string
+	address  string
+	podRange string
+	zone     string
+	link     string // this machine's end of its cable
+	dir      string
+	cgroup   string
+}
+
+func (c *Cluster) nodes() []node {
+	var nodes []node
+	for i := 1; i <= c.state.Nodes; i++ {
+		name := fmt.Sprintf("node-%d", i)
+		nodes = append(nodes, node{
+			number:   i,
+			name:     name,
+			address:  fmt.Sprintf("198.18.%d.%d", c.state.Slot, 10+i),
+			podRange: fmt.Sprintf("198.19.%d.0/24", 32*c.state.Slot+i),
+			zone:     "zone-" + string(rune('a'+(i-1)%3)),
+			link:     fmt.Sprintf("%sn%d", linkPrefix(c.state.Name), i),
+			dir:      c.path("nodes", name),
+			cgroup:   filepath.Join(cgroupOf(c.state.Name), name),
+		})
+	}
+	return nodes
+}
+
+func (c *Cluster) node(name string) (node, error) {
+	for _, n := range c.nodes() {
+		if n.name == name {
+			return n, nil
+		}
+	}
+	return node{}, fmt.Errorf("cluster %s has no node %q, but %s", c.state.Name, name, strings.Join(c.Nodes(), ", "))
+}
+
+// Nodes is the names of the nodes.
+func (c *Cluster) Nodes() []string {
+	var names []string
+	for _, n := range c.nodes() {
+		names = append(names, n.name)
+	}
+	return names
+}
+
+func (c *Cluster) podRange() string { return fmt.Sprintf("198.19.%d.0/19", 32*c.state.Slot) }
+func (c *Cluster) bridge() string   { return linkPrefix(c.state.Name) + "br" }
+
+// linkPrefix begins the name of every link of a cluster; a link's name has at
+// most 15 characters, a cluster's may have more.
+func linkPrefix(cluster string) string {
+	sum := sha256.Sum256([]byte(cluster))
+	return fmt.Sprintf("so%x", sum[:3])
+}
+
+// links is the cluster's links on this machine, recorded or not.
+func links(cluster string) []string {
+	var found []string
+	interfaces, _ := net.Interfaces()
+	for _, i := range interfaces {
+		if strings.HasPrefix(i.Name, linkPrefix(cluster)) {
+			found = append(found, i.Name)
+		}
+	}
+	return found
+}
+
+// chooseAddress takes the first range that nobody on this machine has.
+func (c *Cluster) chooseAddress(ctx context.Context) error {
+	if c.state.Nodes == 0 {
+		return nil
+	}
+	// Two clusters that boot at once must not choose the same.
+	unlock, err := lock(ctx, filepath.Join(filepath.Dir(c.dir), "slots.lock"))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	taken := map[string]bool{}
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return err
+	}
+	for _, a := range addresses {
+		if ip, ok := a.(*net.IPNet); ok {
+			taken[ip.IP.String()] = true
+		}
+	}
+	others, _ := filepath.Glob(filepath.Join(filepath.Dir(c.dir), "*", stateFile))
+	for _, other := range others {
+		if s, err := readState(filepath.Dir(other)); err == nil {
+			taken[s.Address] = true
+		}
+	}
+	for slot := range maxSlots {
+		address := fmt.Sprintf("198.18.%d.1", slot)
+		if !taken[address] {
+			c.state.Slot, c.state.Address = slot, address
+			return c.save()
+		}
+	}
+	return fmt.Errorf("all %d address ranges are taken by other clusters; see %s", maxSlots, filepath.Dir(c.dir))
+}
+
+// makeBridge makes the switch that nodes and this machine are plugged into.
+func (c *Cluster) makeBridge(ctx context.Context) error {
+	if _, err := os.Stat("/proc/sys/net/bridge/bridge-nf-call-iptables"); err != nil {
+		// Built into some kernels, a module of most.
+		if err := run(ctx, "modprobe", "br_netfilter"); err != nil {
+			return err
+		}
+	}
+	bridge := c.bridge()
+	if err := run(ctx, "ip", "link", "add", bridge, "type", "bridge"); err != nil {
+		return err
+	}
+	if err := run(ctx, "ip", "address", "add", c.state.Address+"/24", "dev", bridge); err != nil {
+		return err
+	}
+	if err := run(ctx, "ip", "link", "set", bridge, "up"); err != nil {
+		return err
+	}
+	for _, n := range c.nodes() {
+		// For webhooks: the API server dials pods from this machine.
+		if err := run(ctx, "ip", "route", "add", n.podRange, "via", n.address, "dev", bridge); err != nil {
+			return err
+		}
+	}
+	// Where a container engine filters bridged traffic, it drops what it does
+	// not know.
+	return run(ctx, append([]string{"iptables", "-w", "-I"}, forwardRule(bridge)...)...)
+}
+
+func forwardRule(bridge string) []string {
+	return []string{"FORWARD", "-i", bridge, "-o", bridge, "-j", "ACCEPT"}
+}
+
+// plug connects a node whose first process has the given id.
+func (c *Cluster) plug(ctx context.Context, n node, pid int) error {
+	// A cable that outlived its node would keep the name.
+	_ = run(ctx, "ip", "link", "delete", n.link)
+	err := run(ctx, "ip", "link", "add", n.link, "type", "veth", "peer", "name", "eth0", "netns", fmt.Sprint(pid))
+	if err != nil {
+		return err
+	}
+	if err := run(ctx, "ip", "link", "set", n.link, "master", c.bridge(), "up"); err != nil {
+		return err
+	}
+	lines := []string{
+		fmt.Sprintf("address add %s/24 dev eth0", n.address),
+		"link set eth0 up",
+		fmt.Sprintf("route add default via %s", c.state.Address),
+	}
+	for _, other := range c.nodes() {
+		if other.number != n.number {
+			lines = append(lines, fmt.Sprintf("route add %s via %s", other.podRange, other.address))
+		}
+	}
+	cmd := exec.CommandContext(ctx, "nsenter", "-t", fmt.Sprint(pid), "-n", "ip", "-batch", "-")
+	cmd.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("addresses and routes of %s: %w: %s", n.name, err, out)
+	}
+	return nil
+}
+
+// Cut takes a node off the network. Everything on it goes on running.
+func (c *Cluster) Cut(name string) error { return c.setLink(name, "down") }
+
+// Heal undoes Cut.
+func (c *Cluster) Heal(name string) error { return c.setLink(name, "up") }
+
+func (c *Cluster) setLink(name, state string) error {
+	n, err := c.node(name)
+	if err != nil {
+		return err
+	}
+	return run(context.Background(), "ip", "link", "set", n.link, state)
+}

@@ -1,0 +1,209 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/stateful-operator/stateful-operator/test/cluster/nodeinit"
+)
+
+// nodesPossible says why this machine cannot have nodes, if so.
+func nodesPossible() error {
+	if _, err := os.Stat("/proc/self/ns/net"); err != nil {
+		return errors.New("nodes need Linux; without it there is the control plane with simulated nodes (cluster up --control-plane), or set KUBECONFIG to a cluster you have")
+	}
+	if os.Geteuid() != 0 {
+		return errors.New("nodes need root; without it there is the control plane with simulated nodes (cluster up --control-plane), or set KUBECONFIG to a cluster you have")
+	}
+	cache, err := cacheDir()
+	if err != nil {
+		return err
+	}
+	for _, hidden := range nodeBinds {
+		if strings.HasPrefix(cache, hidden.target+"/") {
+			return fmt.Errorf("the cache folder %s is below %s, which nodes replace by their own; set XDG_CACHE_HOME to another", cache, hidden.target)
+		}
+	}
+	return nil
+}
+
+// nodeBinds are the folders that each node has for itself, so that programs
+// with fixed paths can run more than once and leave nothing on this machine.
+var nodeBinds = []struct{ target, folder string }{
+	{"/var/lib", "lib"},
+	{"/var/log", "log"},
+	{"/run", ""}, // in memory, as after a boot
+}
+
+// startNode makes the node's namespaces, plugs it in, and starts containerd.
+func (c *Cluster) startNode(ctx context.Context, n node) error {
+	if err := makeCgroup(n.cgroup); err != nil {
+		return err
+	}
+	if err := c.writeNodeFiles(n); err != nil {
+		return err
+	}
+	p, err := startProcess(c.dir, n.name, []string{c.path("cluster"), "node-init", n.dir}, newNamespaces(), c.nodePath())
+	if err != nil {
+		return err
+	}
+	if err := c.record(n.name, p); err != nil {
+		return err
+	}
+	if err := c.plug(ctx, n, p.PID); err != nil {
+		return err
+	}
+	if err := c.want(ctx, n, "containerd"); err != nil {
+		return err
+	}
+	return c.waitContainerd(ctx, n)
+}
+
+// nodePath lets containerd find its shim and runc.
+func (c *Cluster) nodePath() string {
+	return "PATH=" + c.state.Sets[Containerd] + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+}
+
+// waitContainerd waits until its socket takes connections: a kubelet that
+// finds none ends.
+func (c *Cluster) waitContainerd(ctx context.Context, n node) error {
+	socket := c.containerdSocket(n)
+	err := poll(ctx, time.Minute, func() bool {
+		conn, err := net.Dial("unix", socket)
+		if err != nil {
+			return !c.process(n.name).alive()
+		}
+		conn.Close()
+		return true
+	})
+	if err != nil || !c.process(n.name).alive() {
+		return fmt.Errorf("containerd of %s does not answer; see %s and %s", n.name, c.path("logs", n.name+".log"), c.nodeLog(n, "containerd"))
+	}
+	return nil
+}
+
+// containerdSocket is reached through the node's own mounts.
+func (c *Cluster) containerdSocket(n node) string {
+	return fmt.Sprintf("/proc/%d/root/run/containerd/containerd.sock", c.process(n.name).PID)
+}
+
+func (c *Cluster) nodeLog(n node, program string) string {
+	return c.path("logs", n.name+"-"+program+".log")
+}
+
+func (c *Cluster) writeNodeFiles(n node) error {
+	setup := nodeinit.Setup{
+		Hostname: n.name,
+		Binds:    map[string]string{},
+		Sysctls: map[string]string{
+			"net.ipv4.ip_forward":                "1",
+			"net.ipv4.conf.all.rp_filter":        "0",
+			"net.bridge.bridge-nf-call-iptables": "1", // a pod that calls itself through a Service
+		},
+	}
+	for _, bind := range nodeBinds {
+		if bind.folder == "" {
+			continue
+		}
+		setup.Binds[bind.target] = filepath.Join(n.dir, bind.folder)
+		if err := os.MkdirAll(setup.Binds[bind.target], 0o755); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(n.dir, "volumes"), 0o755); err != nil {
+		return err
+	}
+	for path, content := range c.nodeConfigs(n) {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			return err
+		}
+	}
+	return nodeinit.WriteJSON(nodeinit.SetupFile(n.dir), setup)
+}
+
+// want makes the node run exactly these programs, and waits until it does.
+func (c *Cluster) want(ctx context.Context, n node, names ...string) error {
+	init := c.process(n.name)
+	if !init.alive() {
+		return fmt.Errorf("%s does not run", n.name)
+	}
+	var wanted nodeinit.Wanted
+	_ = nodeinit.ReadJSON(nodeinit.WantedFile(n.dir), &wanted) // none yet at the first start
+	wanted.Generation++
+	wanted.Programs = nil
+	for _, name := range names {
+		wanted.Programs = append(wanted.Programs, nodeinit.Program{Name: name, Args: c.nodeProgram(n, name), Log: c.nodeLog(n, name)})
+	}
+	if err := nodeinit.WriteJSON(nodeinit.WantedFile(n.dir), wanted); err != nil {
+		return err
+	}
+	// The signal only makes it quick: the node looks at the file anyhow. Before
+	// it has its handler, the kernel ignores signals to a first process.
+	_ = syscall.Kill(init.PID, syscall.SIGHUP)
+	err := poll(ctx, 30*time.Second, func() bool {
+		var running nodeinit.Running
+		_ = nodeinit.ReadJSON(nodeinit.RunningFile(n.dir), &running)
+		return running.Generation == wanted.Generation || !init.alive()
+	})
+	if err != nil || !init.alive() {
+		return fmt.Errorf("%s does not run %s; see %s", n.name, strings.Join(names, ", "), c.path("logs", n.name+".log"))
+	}
+	return nil
+}
+
+// StopKubelet ends a node's kubelet. Its containers go on running.
+func (c *Cluster) StopKubelet(name string) error { return c.wantKubelet(name, false) }
+
+// StartKubelet undoes StopKubelet.
+func (c *Cluster) StartKubelet(name string) error { return c.wantKubelet(name, true) }
+
+func (c *Cluster) wantKubelet(name string, on bool) error {
+	n, err := c.node(name)
+	if err != nil {
+		return err
+	}
+	programs := []string{"containerd", "kubelet", "kube-proxy"}
+	if !on {
+		programs = slices.DeleteFunc(programs, func(p string) bool { return p == "kubelet" })
+	}
+	return c.want(context.Background(), n, programs...)
+}
+
+// StopNode is the node's power going off: every process on it is killed.
+func (c *Cluster) StopNode(name string) error {
+	n, err := c.node(name)
+	if err != nil {
+		return err
+	}
+	if err := c.process(n.name).stop(context.Background(), 0); err != nil {
+		return err
+	}
+	return removeCgroups(n.cgroup)
+}
+
+// StartNode boots a node that StopNode stopped. Its disk is as it was.
+func (c *Cluster) StartNode(name string) error {
+	n, err := c.node(name)
+	if err != nil {
+		return err
+	}
+	if c.process(n.name).alive() {
+		return nil
+	}
+	ctx := context.Background()
+	if err := c.startNode(ctx, n); err != nil {
+		return err
+	}
+	return c.want(ctx, n, "containerd", "kubelet", "kube-proxy")
+}

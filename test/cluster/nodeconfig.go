@@ -1,0 +1,186 @@
+package cluster
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"text/template"
+)
+
+// nodeConfigs is the files of a node's programs, by path.
+func (c *Cluster) nodeConfigs(n node) map[string]string {
+	values := map[string]any{
+		"Name": n.name, "Address": n.address, "PodRange": n.podRange, "ClusterRange": c.podRange(),
+		"Cgroup": n.cgroup, "Dir": n.dir, "DNS": dnsAddress,
+		"CA":   c.path("certs", "ca.crt"),
+		"Cert": c.path("certs", n.name+"-serving.crt"), "Key": c.path("certs", n.name+"-serving.key"),
+		"ProxyKubeconfig": c.path("kube-proxy.kubeconfig"),
+		"Pause":           PauseImage,
+		"Snapshotter":     snapshotter(c.dir),
+		"KeepOOMScore":    !canLowerOOMScore(),
+		"FeatureGates":    c.state.FeatureGates,
+	}
+	files := map[string]string{}
+	for file, text := range map[string]string{
+		"containerd.toml":   containerdConfig,
+		"kubelet.yaml":      kubeletConfig,
+		"kube-proxy.yaml":   kubeProxyConfig,
+		"cni/pods.conflist": cniConfig,
+		// Pods that do not take the cluster's DNS get CoreDNS all the same: it
+		// forwards what it does not know.
+		"resolv.conf": "nameserver " + c.state.Address + "\n",
+	} {
+		var out bytes.Buffer
+		template.Must(template.New(file).Parse(text)).Execute(&out, values) //nolint:errcheck // a buffer takes all
+		files[filepath.Join(n.dir, file)] = out.String()
+	}
+	return files
+}
+
+// nodeProgram is the command line of one of a node's programs.
+func (c *Cluster) nodeProgram(n node, name string) []string {
+	switch name {
+	case "containerd":
+		return []string{filepath.Join(c.state.Sets[Containerd], "containerd"), "--config", filepath.Join(n.dir, "containerd.toml")}
+	case "kubelet":
+		return []string{
+			filepath.Join(c.Programs(), "kubelet"),
+			"--config=" + filepath.Join(n.dir, "kubelet.yaml"),
+			"--kubeconfig=" + c.path(n.name+".kubeconfig"),
+			"--hostname-override=" + n.name,
+			"--node-ip=" + n.address,
+			"--node-labels=topology.kubernetes.io/zone=" + n.zone,
+		}
+	default:
+		return []string{filepath.Join(c.Programs(), "kube-proxy"), "--config=" + filepath.Join(n.dir, "kube-proxy.yaml")}
+	}
+}
+
+// snapshotter is overlayfs, except where the folder is itself an overlay, as
+// in a container: overlays do not stack there.
+func snapshotter(dir string) string {
+	if onOverlay(dir) {
+		return "native"
+	}
+	return "overlayfs"
+}
+
+// canLowerOOMScore tells whether this root has CAP_SYS_RESOURCE (bit 24);
+// without it runc fails on every pod unless containerd is told.
+func canLowerOOMScore() bool {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(status), "\nCapEff:")
+	line, _, _ := strings.Cut(rest, "\n")
+	caps, err := strconv.ParseUint(strings.TrimSpace(line), 16, 64)
+	return err == nil && caps&(1<<24) != 0
+}
+
+// registryDir is where containerd looks up how to reach a registry.
+func registryDir(n node) string { return filepath.Join(n.dir, "registries") }
+
+const containerdConfig = `version = 3
+root = "/var/lib/containerd"
+state = "/run/containerd"
+
+[grpc]
+address = "/run/containerd/containerd.sock"
+
+[plugins.'io.containerd.cri.v1.images']
+snapshotter = "{{.Snapshotter}}"
+
+[plugins.'io.containerd.cri.v1.images'.pinned_images]
+sandbox = "{{.Pause}}"
+
+[plugins.'io.containerd.cri.v1.images'.registry]
+config_path = "{{.Dir}}/registries"
+
+[plugins.'io.containerd.cri.v1.runtime']
+restrict_oom_score_adj = {{.KeepOOMScore}}
+
+[plugins.'io.containerd.cri.v1.runtime'.cni]
+bin_dirs = ["/usr/lib/cni", "/opt/cni/bin"]
+conf_dir = "{{.Dir}}/cni"
+
+[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+
+[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
+SystemdCgroup = false
+`
+
+const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+authentication: {anonymous: {enabled: false}, webhook: {enabled: true}, x509: {clientCAFile: {{.CA}}}}
+authorization: {mode: Webhook}
+tlsCertFile: {{.Cert}}
+tlsPrivateKeyFile: {{.Key}}
+containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
+cgroupDriver: cgroupfs
+cgroupRoot: {{.Cgroup}}
+failCgroupV1: false
+failSwapOn: false
+clusterDNS: [{{.DNS}}]
+clusterDomain: cluster.local
+resolvConf: {{.Dir}}/resolv.conf
+maxPods: 250
+serializeImagePulls: false
+# The disk is this machine's: its being full is not the node's matter, and an
+# image that was loaded cannot be pulled again.
+evictionHard: {memory.available: 50Mi, nodefs.available: 1%, nodefs.inodesFree: 1%, imagefs.available: 1%}
+imageGCHighThresholdPercent: 100
+imageGCLowThresholdPercent: 99
+{{- if .FeatureGates}}
+featureGates:
+{{- range $gate, $on := .FeatureGates}}
+  {{$gate}}: {{$on}}
+{{- end}}
+{{- end}}
+`
+
+const kubeProxyConfig = `apiVersion: kubeproxy.config.k8s.io/v1alpha1
+kind: KubeProxyConfiguration
+mode: iptables
+clientConnection: {kubeconfig: {{.ProxyKubeconfig}}, qps: 1000, burst: 1000}
+clusterCIDR: {{.ClusterRange}}
+hostnameOverride: {{.Name}}
+# These limits are of the whole machine, not of a node.
+conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}
+{{- if .FeatureGates}}
+featureGates:
+{{- range $gate, $on := .FeatureGates}}
+  {{$gate}}: {{$on}}
+{{- end}}
+{{- end}}
+`
+
+const cniConfig = `{
+  "cniVersion": "1.0.0",
+  "name": "pods",
+  "plugins": [
+    {
+      "type": "bridge",
+      "bridge": "cni0",
+      "isDefaultGateway": true,
+      "hairpinMode": true,
+      "ipam": {
+        "type": "host-local",
+        "dataDir": "/var/lib/cni/networks",
+        "ranges": [[{"subnet": "{{.PodRange}}"}]]
+      }
+    },
+    {"type": "portmap", "capabilities": {"portMappings": true}}
+  ]
+}
+`
+
+// registryHosts makes a plain HTTP registry at address, such as one a test
+// runs on this machine, usable by its name.
+func registryHosts(address string) string {
+	return fmt.Sprintf("server = \"http://%[1]s\"\n\n[host.\"http://%[1]s\"]\ncapabilities = [\"pull\", \"resolve\"]\n", address)
+}
