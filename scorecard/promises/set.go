@@ -101,6 +101,7 @@ func (c *Cluster) claims(ctx context.Context) (map[string]corev1.PersistentVolum
 // settle waits until the set says that nothing is left to do and its members
 // are Ready, and returns them.
 func (c *Cluster) settle(ctx context.Context, set *v1alpha1.StatefulCluster) (map[string]corev1.Pod, error) {
+	var live map[string]corev1.Pod
 	err := until(ctx, "the set to settle", func(ctx context.Context) error {
 		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
 			return err
@@ -110,15 +111,12 @@ func (c *Cluster) settle(ctx context.Context, set *v1alpha1.StatefulCluster) (ma
 			!meta.IsStatusConditionFalse(s.Conditions, v1alpha1.ConditionProgressing) {
 			return fmt.Errorf("generation %d, status %s", set.Generation, brief(s))
 		}
-		return nil
+		var err error
+		if live, err = c.members(ctx, set); err == nil && len(live) != int(want) {
+			err = fmt.Errorf("the set has %d pods and wants %d", len(live), want)
+		}
+		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	live, err := c.members(ctx, set)
-	if err == nil && len(live) != int(*set.Spec.Replicas) {
-		err = fmt.Errorf("the set has %d pods and wants %d", len(live), *set.Spec.Replicas)
-	}
 	return live, err
 }
 

@@ -152,7 +152,8 @@ func operatorDies(ctx context.Context, c *Cluster) error {
 	for round := range 3 {
 		err := until(ctx, "the next member to be recreated", func(ctx context.Context) error {
 			err := c.Client.Get(ctx, client.ObjectKeyFromObject(set), set)
-			if err == nil && len(set.Status.Updating) == 0 && set.Status.UpdatedReplicas < 4 {
+			ended := set.Status.ObservedGeneration == set.Generation && set.Status.UpdatedReplicas == 4
+			if err == nil && len(set.Status.Updating) == 0 && !ended {
 				err = errors.New(brief(set.Status))
 			}
 			return err
