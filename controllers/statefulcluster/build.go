@@ -73,9 +73,13 @@ func (w *world) revisionForNew() *appsv1.ControllerRevision {
 	return w.target()
 }
 
-func buildRevision(w *world) *appsv1.ControllerRevision {
+func buildRevision(w *world) *appsv1.ControllerRevision { return hashedAgain(w, 0) }
+
+// hashedAgain builds the revision with another hash in its name, for the nth
+// other template that has the same one.
+func hashedAgain(w *world, n int32) *appsv1.ControllerRevision {
 	rev, err := revision.New(w.set.Name, revisionData{w.set.Spec.Template, w.set.Spec.VolumeClaimTemplates},
-		ptr.Deref(w.set.Status.CollisionCount, 0), w.revisions)
+		ptr.Deref(w.set.Status.CollisionCount, 0)+n, w.revisions)
 	if err != nil { // a spec that was read from JSON can be written as JSON
 		panic(err)
 	}

@@ -52,7 +52,14 @@ func seen(set *setFixture, things ...thing) *world {
 		w.set.Status.CurrentRevision = "now"
 	}
 	for _, t := range things {
-		t.into(w)
+		if _, isRevision := t.(*revisionFixture); isRevision {
+			t.into(w)
+		}
+	}
+	for _, t := range things {
+		if _, isRevision := t.(*revisionFixture); !isRevision {
+			t.into(w)
+		}
 	}
 	slices.SortFunc(w.members, func(a, b *member) int { return strings.Compare(a.name(), b.name()) })
 	slices.SortFunc(w.revisions, func(a, b *appsv1.ControllerRevision) int { return int(a.Revision - b.Revision) })

@@ -143,12 +143,9 @@ func (r *Reconciler) measure(w *world, p *plan, outcomes []action.Outcome, s *v1
 // members.
 func (r *Reconciler) emit(w *world, p *plan, outcomes []action.Outcome) {
 	if w.invalid == "" {
-		before := w.set.Status.Lost
-		for _, m := range departures(w, muster(w, &plan{})) {
-			if !slices.ContainsFunc(before, func(l v1alpha1.LostMember) bool { return l.Name == m.name() }) {
-				r.Events.Eventf(w.set, nil, corev1.EventTypeWarning, v1alpha1.EventMemberLost, "Replace",
-					"%s was deleted by somebody else, %s; a new member takes its place", m.name(), claimsFate(w, m))
-			}
+		for _, m := range unrecorded(w, muster(w, &plan{})) {
+			r.Events.Eventf(w.set, nil, corev1.EventTypeWarning, v1alpha1.EventMemberLost, "Replace",
+				"%s: %s was deleted by somebody else, %s; a new member takes its place", departureReason(m), m.name(), claimsFate(m))
 		}
 	}
 	names := map[string][]string{}

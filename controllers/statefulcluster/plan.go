@@ -79,6 +79,9 @@ func decide(w *world) plan {
 	if w.invalid != "" || w.set.DeletionTimestamp != nil {
 		return p // nothing is touched: what runs, runs on
 	}
+	w.target() // found here once, and known to summarize too
+	own := *w
+	w = &own // the rules use up its fresh ids
 	r := muster(w, &p)
 	for _, rule := range rules {
 		rule.act(w, r, &p)
@@ -139,12 +142,13 @@ func muster(w *world, p *plan) *roster {
 	for _, e := range r.returning {
 		back[string(e.UID)] = true
 	}
+	var taken []*member
 	for _, m := range w.members {
 		switch {
 		case back[string(m.pod.UID)] && podstate.Terminating(m.pod):
 			// counted as returning
-		case takenByTaint(m) && !r.succeeded[m.name()]:
-			r.lost = append(r.lost, loss{m, v1alpha1.LossNodeNotReady, w.now})
+		case takenByTaint(m) && !r.succeeded[m.name()] && !w.wasRetired(m):
+			taken = append(taken, m)
 		case podstate.Terminating(m.pod):
 			r.departed = append(r.departed, m)
 		default:
@@ -152,7 +156,21 @@ func muster(w *world, p *plan) *roster {
 		}
 	}
 	r.alive, r.lost = findLost(w, r, p)
+	r.takeIn(w, taken)
 	return r
+}
+
+// takeIn sorts members that the control plane takes from a lost Node: they are
+// lost as far as slots are empty without them. The others were succeeded long
+// ago, by members that are no more or came back without saying so.
+func (r *roster) takeIn(w *world, taken []*member) {
+	for _, m := range taken {
+		if r.occupied() < wanted(w, r) {
+			r.lost = append(r.lost, loss{m, v1alpha1.LossNodeNotReady, w.now})
+		} else {
+			r.departed = append(r.departed, m)
+		}
+	}
 }
 
 // stillReturning are the entries of status.updating that still wait: their old
@@ -179,6 +197,18 @@ func stillReturning(w *world) []v1alpha1.UpdatingMember {
 // any member of that Node.
 func takenByTaint(m *member) bool {
 	return podstate.Terminating(m.pod) && podstate.TaintEvicted(m.pod) && m.node.lostNow()
+}
+
+// unsucceeded are the departed members whose slot is still empty. One that a
+// scale-down retired has no slot.
+func (r *roster) unsucceeded(w *world) []*member {
+	var waiting []*member
+	for _, m := range r.departed {
+		if !r.succeeded[m.name()] && !w.wasRetired(m) {
+			waiting = append(waiting, m)
+		}
+	}
+	return waiting[:min(len(waiting), max(0, wanted(w, r)-r.occupied()))]
 }
 
 // occupied is how many slots of the set have a member, or will have one again

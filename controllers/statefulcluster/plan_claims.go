@@ -149,7 +149,7 @@ func relabel(w *world, _ *roster, p *plan) {
 }
 
 // claimsFate tells a user what becomes of the claims of a member that goes.
-func claimsFate(w *world, m *member) string {
+func claimsFate(m *member) string {
 	if len(m.claims) == 0 {
 		return "it has no claims"
 	}

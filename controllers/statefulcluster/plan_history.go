@@ -20,6 +20,10 @@ func (w *world) target() *appsv1.ControllerRevision {
 		w.targetRevision = buildRevision(w)
 		if have := revision.Same(w.revisions, w.targetRevision); have != nil {
 			w.targetRevision = have
+			return have
+		}
+		for n := int32(1); w.named(w.targetRevision.Name) != nil; n++ {
+			w.targetRevision = hashedAgain(w, n) // another template has this hash
 		}
 	}
 	return w.targetRevision

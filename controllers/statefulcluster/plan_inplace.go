@@ -26,6 +26,7 @@ type progress struct {
 type before struct {
 	Restarts int32  `json:"restarts"`
 	ImageID  string `json:"imageID,omitempty"`
+	Image    string `json:"image,omitempty"` // as the template said it
 }
 
 // inPlace builds the chain that updates a member without recreating its pod:
@@ -41,9 +42,10 @@ func inPlace(w *world, m *member) (action.Chain, bool) {
 	chain := expandClaims(w, m, to)
 	pod := m.pod.DeepCopy()
 	todo := changeImages(pod, from, to)
-	todo.Resize = changesResources(from, to)
+	pending := pod.Annotations[v1alpha1.AnnotationInPlace] != ""
+	todo.Resize = todo.Resize || changesResources(from, to)
 	setMetadata(w, pod, from, to, want.Name, m.id)
-	if len(todo.Containers) > 0 || todo.Resize {
+	if len(todo.Containers) > 0 || todo.Resize || pending {
 		note, err := json.Marshal(todo)
 		if err != nil {
 			return nil, false
@@ -78,33 +80,51 @@ func withoutInPlaceFields(t corev1.PodTemplateSpec) corev1.PodSpec {
 	return spec
 }
 
-// changeImages sets the images of the pod and notes what its containers were.
-// It compares with the pod, not with its revision: a pod that was patched by a
-// pass that died has its images already.
+// changeImages sets the images of the pod and notes what its containers were;
+// what an earlier update still waits for is waited for on. It compares with
+// the pod, not with its revision: a pod that was patched by a pass that died
+// has its images already.
 func changeImages(pod *corev1.Pod, from, to revisionData) progress {
-	todo := progress{Containers: map[string]before{}}
+	todo := progress{}
+	_ = json.Unmarshal([]byte(pod.Annotations[v1alpha1.AnnotationInPlace]), &todo) // no note, nothing pending
 	for i := range to.Template.Spec.Containers {
 		name, image := to.Template.Spec.Containers[i].Name, to.Template.Spec.Containers[i].Image
-		if from.Template.Spec.Containers[i].Image == image {
-			continue
-		}
 		for j := range pod.Spec.Containers {
-			if pod.Spec.Containers[j].Name == name && pod.Spec.Containers[j].Image != image {
-				pod.Spec.Containers[j].Image = image
-				todo.Containers[name] = statusBefore(pod, name)
+			c := &pod.Spec.Containers[j]
+			if c.Name != name || c.Image == image || from.Template.Spec.Containers[i].Image == image {
+				continue
 			}
+			todo.swap(pod, name, c.Image, image)
+			c.Image = image
 		}
 	}
 	return todo
 }
 
-func statusBefore(pod *corev1.Pod, name string) before {
+// swap notes that a container gets another image.
+func (t *progress) swap(pod *corev1.Pod, container, from, to string) {
+	was, runs := statusBefore(pod, container)
+	was.Image = from
+	if p, pending := t.Containers[container]; pending && p.Restarts == was.Restarts && p.ImageID == was.ImageID {
+		was = p // the kubelet has not acted on the patch before this one
+	}
+	if was.Image == to && runs { // the image that runs is wanted again: no restart will come
+		delete(t.Containers, container)
+		return
+	}
+	if t.Containers == nil {
+		t.Containers = map[string]before{}
+	}
+	t.Containers[container] = was
+}
+
+func statusBefore(pod *corev1.Pod, name string) (was before, runs bool) {
 	for _, s := range pod.Status.ContainerStatuses {
 		if s.Name == name {
-			return before{Restarts: s.RestartCount, ImageID: s.ImageID}
+			return before{Restarts: s.RestartCount, ImageID: s.ImageID}, s.State.Running != nil
 		}
 	}
-	return before{}
+	return before{}, false
 }
 
 func changesResources(from, to revisionData) bool {
@@ -171,14 +191,17 @@ func expands(chain action.Chain) bool {
 // a pass that died did not send, and recreates pods whose resize cannot be.
 func finishInPlace(w *world, r *roster, p *plan) {
 	var chains []action.Chain
-	var again []*member
+	var again, next []*member
+	if w.rolling() {
+		next = outdated(w, r) // these are patched again
+	}
 	for _, m := range r.alive {
 		note := m.pod.Annotations[v1alpha1.AnnotationInPlace]
-		if note == "" || revisionOf(m.pod) != r.target {
+		to, known := dataOf(w.named(revisionOf(m.pod)))
+		if note == "" || !known || slices.Contains(next, m) {
 			continue
 		}
 		var todo progress
-		to, _ := dataOf(w.target())
 		unreadable := json.Unmarshal([]byte(note), &todo) != nil
 		unsent := todo.Resize && w.live && !sized(m.pod, to)
 		switch {
@@ -194,7 +217,7 @@ func finishInPlace(w *world, r *roster, p *plan) {
 	}
 	p.do(chains...)
 	if len(chains) == 0 {
-		recreate(w, p, again, r.target)
+		recreate(w, p, again, "")
 	}
 }
 

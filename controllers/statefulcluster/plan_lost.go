@@ -35,14 +35,10 @@ func findLost(w *world, r *roster, p *plan) (alive []*member, lost []loss) {
 	for _, m := range r.alive {
 		found, ok := nodeLoss(w, m)
 		if late, has := unreadyLoss(w, m); has && (!ok || late.due.Before(found.due)) {
-			switch {
-			case blameTemplate(w, m):
-				if !late.due.After(w.now) {
-					p.failing = append(p.failing, m.name())
-				} else {
-					p.lookAgain(w, late.due)
-				}
-			case crowded:
+			switch passed := !late.due.After(w.now); {
+			case passed && blameTemplate(w, m):
+				p.failing = append(p.failing, m.name())
+			case passed && crowded:
 				p.crowd = unready
 			default:
 				found, ok = late, true
@@ -140,25 +136,28 @@ func replacements(m *member) int {
 // back, and creates a new member for each, as many at a time as
 // replacement.maxConcurrent allows.
 func replaceLost(w *world, r *roster, p *plan) {
-	slots := w.maxConcurrent()
-	for _, m := range r.alive {
-		if r.replacing(m) {
+	slots := w.maxConcurrent() - len(r.unsucceeded(w))
+	for _, m := range w.members {
+		if !podstate.Terminating(m.pod) && r.replacing(m) {
 			slots--
 		}
 	}
+	parallel := w.set.Spec.PodManagementPolicy == v1alpha1.ParallelPodManagement && len(r.lost) > 0 && !w.createsRefused(p)
 	var chains []action.Chain
 	for _, l := range r.lost {
-		if slots <= 0 {
-			p.held = append(p.held, l.name())
-			continue
+		if podstate.Terminating(l.pod) || !r.replacing(l.member) { // else it has a slot already
+			if slots <= 0 {
+				p.held = append(p.held, l.name())
+				continue
+			}
+			slots--
 		}
-		slots--
 		var chain action.Chain
 		if !podstate.Terminating(l.pod) {
 			chain = append(chain, action.Action{Verb: action.Delete, Object: l.pod, Reason: string(l.reason),
-				Detail: fmt.Sprintf("the member is lost and will not come back, %s", claimsFate(w, l.member))})
+				Detail: fmt.Sprintf("the member is lost and will not come back, %s", claimsFate(l.member))})
 		}
-		if w.set.Spec.PodManagementPolicy == v1alpha1.ParallelPodManagement && !w.refusedNow(reasonReplaced, p) {
+		if parallel && len(w.fresh) > 0 {
 			chain = append(chain, newMember(w, w.nextID(), successorOf(l.member))...)
 		}
 		if len(chain) > 0 {

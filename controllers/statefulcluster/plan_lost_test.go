@@ -99,7 +99,7 @@ func TestDeadlinesThatNeverCome(t *testing.T) {
 			world: seen(never, a().nodeNotReadyFor(time.Minute), b(), c()),
 			want:  []string{replaces("a", "f1", v1alpha1.LossNodeNotReady)}},
 		{name: "an unready member on a Node that blinks waits for the Node's deadline, not its own",
-			world: seen(set("db"), pod("a").on("n1").unreadyFor(time.Hour).nodeNotReadyFor(10*time.Second), b(), c()),
+			world: seen(set("db"), pod("a").on("n1").unreadyFor(50*time.Minute).nodeNotReadyFor(10*time.Second), b(), c()),
 			wait:  20 * time.Second},
 	})
 }
@@ -142,10 +142,9 @@ func TestReplacementsAreCounted(t *testing.T) {
 		{"after one that was Ready", a().inPlaceOf("x", 4).nodeGone(), "1"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			p := decide(seen(set("db"), r.old, b(), c()))
-			made := p.steps[0][0][len(p.steps[0][0])-2].Object
-			if got := made.GetAnnotations()[v1alpha1.AnnotationReplacements]; p.rule != "replace lost members" && got != r.want {
-				t.Errorf("%q says %q, want %q", p.rule, got, r.want)
+			chain := decide(seen(set("db"), r.old, b(), c())).steps[0][0]
+			if got := chain[1].Object.GetAnnotations()[v1alpha1.AnnotationReplacements]; got != r.want {
+				t.Errorf("%s: counted as %q, want %q", chain[1], got, r.want)
 			}
 		})
 	}
@@ -172,8 +171,11 @@ func TestMaxConcurrent(t *testing.T) {
 		{name: "but one is always replaced", world: eight("1%", gone("a"), gone("b")),
 			want: []string{replaces("a", "f1", v1alpha1.LossNodeGone)}, held: []string{"db-b"}},
 		{name: "a slot is taken until the replacement is Ready",
-			world: eight("25%", pod("x").inPlaceOf("y", 1).on("n2").starting(), gone("a"), gone("b")),
-			want:  []string{replaces("a", "f1", v1alpha1.LossNodeGone)}, held: []string{"db-b"}, wait: -1},
+			world: eight("25%", pod("x").aged(time.Minute).inPlaceOf("y", 1).on("n2").starting(), gone("a"), gone("b")),
+			want:  []string{replaces("a", "f1", v1alpha1.LossNodeGone)}, held: []string{"db-b"}, wait: 9 * time.Minute},
+		{name: "a replacement that is lost before it was Ready keeps its slot for the next one",
+			world: eight("25%", pod("x").inPlaceOf("y", 1).on("n2").starting().nodeGone(), gone("a"), gone("b")),
+			want:  []string{replaces("a", "f1", v1alpha1.LossNodeGone), replaces("x", "f2", v1alpha1.LossNodeGone)}, held: []string{"db-b"}},
 		{name: "a replacement that was Ready has given its slot back",
 			world: eight("25%", pod("x").inPlaceOf("y", 1).on("n2").ready(), gone("a"), gone("b")),
 			want:  []string{replaces("a", "f1", v1alpha1.LossNodeGone), replaces("b", "f2", v1alpha1.LossNodeGone)}},
@@ -205,16 +207,16 @@ func TestMaxConcurrent(t *testing.T) {
 func TestUnreadinessOfMany(t *testing.T) {
 	check(t, []row{
 		{name: "more unready at once than maxConcurrent: none is replaced for it",
-			world: seen(set("db"), pod("a").on("n1").unreadyFor(time.Hour), pod("b").on("n2").unreadyFor(time.Hour), c()),
+			world: seen(set("db"), pod("a").on("n1").unreadyFor(50*time.Minute), pod("b").on("n2").unreadyFor(50*time.Minute), c()),
 			crowd: 2},
 		{name: "as many as maxConcurrent are replaced",
-			world: seen(set("db").maxConcurrent("2"), pod("a").on("n1").unreadyFor(time.Hour), pod("b").on("n2").unreadyFor(time.Hour), c()),
+			world: seen(set("db").maxConcurrent("2"), pod("a").on("n1").unreadyFor(50*time.Minute), pod("b").on("n2").unreadyFor(50*time.Minute), c()),
 			want:  []string{replaces("a", "f1", v1alpha1.LossUnready), replaces("b", "f2", v1alpha1.LossUnready)}},
 		{name: "a crowd does not hide a lost node",
-			world: seen(set("db"), pod("a").on("n1").unreadyFor(time.Hour), pod("b").on("n2").unreadyFor(time.Hour), c().nodeGone()),
+			world: seen(set("db"), pod("a").on("n1").unreadyFor(50*time.Minute), pod("b").on("n2").unreadyFor(50*time.Minute), c().nodeGone()),
 			want:  []string{replaces("c", "f1", v1alpha1.LossNodeGone)}, crowd: 2},
 		{name: "members on lost nodes are not part of the crowd",
-			world: seen(set("db").maxConcurrent("2"), pod("a").on("n1").unreadyFor(time.Hour), b().nodeGone(), pod("c").on("n3").unreadyFor(time.Hour)),
+			world: seen(set("db").maxConcurrent("2"), pod("a").on("n1").unreadyFor(50*time.Minute), b().nodeGone(), pod("c").on("n3").unreadyFor(50*time.Minute)),
 			want:  []string{replaces("b", "f1", v1alpha1.LossNodeGone), replaces("a", "f2", v1alpha1.LossUnready)},
 			held:  []string{"db-c"}},
 		{name: "new members that start together are no crowd, and nobody's deadline is forgotten",
@@ -224,7 +226,7 @@ func TestUnreadinessOfMany(t *testing.T) {
 }
 
 func TestATemplateIsToBlame(t *testing.T) {
-	hour := time.Hour
+	hour := 50 * time.Minute
 	check(t, []row{
 		{name: "SC-41 a member of a revision of which none was ever Ready is not replaced for unreadiness",
 			world:   seen(set("db"), nowNeverReady, pod("a").on("n1").starting(), b().of("old"), c().of("old"), revisionOfImage("old", "zero")).kept(),

@@ -41,21 +41,29 @@ func rollOut(w *world, r *roster, p *plan) {
 	}
 	old := outdated(w, r)
 	spare := countAvailable(w, r.alive, p) - (int(*w.set.Spec.Replicas) - w.maxUnavailable())
-	var now []*member
-	for _, m := range old {
-		if ok, _ := available(w, m); !ok {
-			now = append(now, m) // it is not serving: nothing is lost by an update
-		} else if spare > 0 {
-			spare--
-			now = append(now, m)
-		}
-	}
 	if w.maxSurge() > 0 {
 		surplus := r.occupied() - int(*w.set.Spec.Replicas)
-		retire(w, p, now[:max(0, min(surplus, len(now)))])
+		old = slices.DeleteFunc(old, func(m *member) bool { return spare <= 0 && serves(w, m) })
+		retire(p, affordable(w, firstToGo(r, old, surplus), spare))
 		return
 	}
-	update(w, r, p, now)
+	update(w, r, p, affordable(w, old, spare))
+}
+
+// affordable are the members that can go while that many may be missing. One
+// that is not serving costs nothing.
+func affordable(w *world, members []*member, spare int) []*member {
+	var now []*member
+	for _, m := range members {
+		if serves(w, m) {
+			if spare <= 0 {
+				continue
+			}
+			spare--
+		}
+		now = append(now, m)
+	}
+	return now
 }
 
 // update changes members in place where it can, and recreates the others under
@@ -63,10 +71,18 @@ func rollOut(w *world, r *roster, p *plan) {
 func update(w *world, r *roster, p *plan, members []*member) {
 	var chains []action.Chain
 	var again []*member
+	to, _ := dataOf(w.target())
 	for _, m := range members {
-		if chain, ok := inPlace(w, m); !ok {
+		chain, ok := inPlace(w, m)
+		if !ok {
+			chain = expandClaims(w, m, to) // its pod is recreated when they have grown
+		}
+		switch {
+		case len(chain) == 0:
 			again = append(again, m)
-		} else if !w.refusedNow(reasonExpand, p) || !expands(chain) {
+		case expands(chain) && w.refusedNow(reasonExpand, p), ok && w.refusedNow(reasonUpdated, p):
+			// It waits as it is.
+		default:
 			chains = append(chains, chain)
 		}
 	}
@@ -76,13 +92,15 @@ func update(w *world, r *roster, p *plan, members []*member) {
 	}
 }
 
+// recreate deletes pods that come back with that revision, or with their own
+// if it is "".
 func recreate(w *world, p *plan, members []*member, revision string) {
 	if len(members) == 0 {
 		return
 	}
 	var deletes []action.Chain
 	for _, m := range members {
-		p.updating = append(p.updating, v1alpha1.UpdatingMember{Name: m.name(), UID: m.pod.UID, Revision: revision})
+		p.updating = append(p.updating, v1alpha1.UpdatingMember{Name: m.name(), UID: m.pod.UID, Revision: cmp.Or(revision, revisionOf(m.pod))})
 		deletes = append(deletes, action.Chain{{Verb: action.Delete, Object: m.pod, Unchanged: true, Reason: reasonUpdate,
 			Detail: "the pod comes back under its name on its claims"}})
 	}
@@ -100,12 +118,9 @@ func recordUpdating(w *world, entries []v1alpha1.UpdatingMember) action.Action {
 // keepEvicted writes evicted members into status.updating while their pods
 // terminate, so that they come back as themselves.
 func keepEvicted(w *world, r *roster, p *plan) {
-	if w.set.Spec.Replacement.OnEviction != v1alpha1.EvictionKeeps {
-		return
-	}
 	entries := slices.Clone(p.updating)
 	for _, m := range r.departed {
-		if podstate.Evicted(m.pod) && !w.wasRetired(m) && !r.succeeded[m.name()] {
+		if w.keepsEvicted(r, m) {
 			entries = append(entries, v1alpha1.UpdatingMember{Name: m.name(), UID: m.pod.UID, Revision: revisionOf(m.pod)})
 		}
 	}
@@ -113,6 +128,14 @@ func keepEvicted(w *world, r *roster, p *plan) {
 		p.do(action.Chain{recordUpdating(w, entries)})
 		p.updating = entries
 	}
+}
+
+// keepsEvicted tells whether a departed member was evicted and comes back as
+// itself. One that was recorded as lost before does not.
+func (w *world) keepsEvicted(r *roster, m *member) bool {
+	return w.set.Spec.Replacement.OnEviction == v1alpha1.EvictionKeeps && podstate.Evicted(m.pod) &&
+		!w.wasRetired(m) && !r.succeeded[m.name()] &&
+		!slices.ContainsFunc(w.set.Status.Lost, func(l v1alpha1.LostMember) bool { return l.Name == m.name() })
 }
 
 // bringBack recreates the pods that status.updating names and that are gone. A

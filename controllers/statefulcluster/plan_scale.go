@@ -23,22 +23,17 @@ func wanted(w *world, r *roster) int {
 // createMissing creates members for the slots that have none.
 func createMissing(w *world, r *roster, p *plan) {
 	missing := wanted(w, r) - r.occupied()
-	if missing <= 0 || w.refusedNow(reasonMissing, p) {
+	if missing <= 0 || w.createsRefused(p) {
 		return
 	}
+	// A member that was deleted, by a user or by a pass that died, is
+	// succeeded by the first of the new ones.
+	predecessors := r.unsucceeded(w)
 	if w.set.Spec.PodManagementPolicy == v1alpha1.OrderedReadyPodManagement {
 		if slices.ContainsFunc(r.alive, func(m *member) bool { return !podstate.Ready(m.pod) }) || len(r.returning) > 0 {
 			return // one at a time; the event that makes it Ready wakes the key
 		}
 		missing = 1
-	}
-	// A member that was deleted, by a user or by a pass that died, is
-	// succeeded by the first of the new ones.
-	var predecessors []*member
-	for _, m := range r.departed {
-		if !r.succeeded[m.name()] && !w.wasRetired(m) {
-			predecessors = append(predecessors, m)
-		}
 	}
 	chains := make([]action.Chain, 0, missing)
 	for i := range min(missing, len(w.fresh)) {
@@ -51,6 +46,13 @@ func createMissing(w *world, r *roster, p *plan) {
 	p.do(chains...)
 }
 
+// createsRefused tells whether new members were refused just now, whatever
+// they were for: what refuses one refuses them all.
+func (w *world) createsRefused(p *plan) bool {
+	missing, replaced := w.refusedNow(reasonMissing, p), w.refusedNow(reasonReplaced, p)
+	return missing || replaced
+}
+
 // scaleDown retires members until no more are there than wanted.
 func scaleDown(w *world, r *roster, p *plan) {
 	surplus := r.occupied() - wanted(w, r)
@@ -60,34 +62,45 @@ func scaleDown(w *world, r *roster, p *plan) {
 	if w.set.Spec.PodManagementPolicy == v1alpha1.OrderedReadyPodManagement {
 		surplus = 1
 	}
-	retire(w, p, victims(w, r, surplus))
-	// A member that is just being recreated is given up last: its pod is gone
-	// already, so its entry goes, and its claims are set aside.
-	for i := len(p.steps); i == 0 && surplus > 0 && len(p.updating) > 0; surplus-- {
-		giveUp(w, p)
+	retire(p, victims(r, surplus))
+	if len(p.steps) == 0 {
+		giveUp(w, p, min(surplus, len(p.updating)))
 	}
 }
 
-// giveUp drops the last entry of status.updating; its claims are labelled first.
-func giveUp(w *world, p *plan) {
-	last := p.updating[len(p.updating)-1]
-	var labels action.Chain
+// giveUp drops the last n entries of status.updating: members that are just
+// being recreated go last, their pods are deleted already. Their claims are
+// labelled first, whether the old pod is still there or not.
+func giveUp(w *world, p *plan, n int) {
+	if n == 0 {
+		return
+	}
+	left := slices.Clone(p.updating[:len(p.updating)-n])
+	gone := map[string]bool{}
+	for _, e := range p.updating[len(left):] {
+		gone[e.Name] = true
+	}
+	var labels []action.Chain
 	for _, c := range w.loose {
-		if w.set.Name+"-"+c.Labels[v1alpha1.LabelMember] == last.Name {
-			labels = append(labels, retain(c, v1alpha1.RetainedScaled))
+		if gone[w.set.Name+"-"+c.Labels[v1alpha1.LabelMember]] {
+			labels = append(labels, action.Chain{retain(c, v1alpha1.RetainedScaled)})
 		}
 	}
-	if len(labels) > 0 {
-		p.do(labels)
+	for _, m := range w.members {
+		if gone[m.name()] {
+			for _, c := range m.sortedClaims() {
+				labels = append(labels, action.Chain{retain(c, v1alpha1.RetainedScaled)})
+			}
+		}
 	}
-	left := slices.Clone(p.updating[:len(p.updating)-1])
+	p.do(labels...)
 	p.do(action.Chain{recordUpdating(w, left)})
 	p.updating = left
 }
 
 // retire labels the claims of each member, so that their reason outlives the
 // pod, and deletes the pod.
-func retire(w *world, p *plan, members []*member) {
+func retire(p *plan, members []*member) {
 	var chains []action.Chain
 	for _, m := range members {
 		var chain action.Chain
@@ -97,24 +110,33 @@ func retire(w *world, p *plan, members []*member) {
 			}
 		}
 		chains = append(chains, append(chain, action.Action{Verb: action.Delete, Object: m.pod,
-			Reason: reasonRetired, Detail: claimsFate(w, m)}))
+			Reason: reasonRetired, Detail: claimsFate(m)}))
 	}
 	p.do(chains...)
 }
 
 // victims picks n members to retire: marked by the user, lost, unscheduled,
 // not Ready, of an older revision, on the most crowded node, youngest.
-func victims(w *world, r *roster, n int) []*member {
+func victims(r *roster, n int) []*member {
 	left := slices.Clone(r.alive)
-	lost := map[*member]bool{}
 	for _, l := range r.lost {
 		if !podstate.Terminating(l.pod) {
-			left, lost[l.member] = append(left, l.member), true
+			left = append(left, l.member)
 		}
 	}
-	crowd := map[string]int{}
-	for _, m := range left {
+	return firstToGo(r, left, n)
+}
+
+// firstToGo picks n of the members that are left, in the order of a scale-down.
+func firstToGo(r *roster, left []*member, n int) []*member {
+	left = slices.Clone(left)
+	crowd, lost := map[string]int{}, map[*member]bool{}
+	for _, m := range r.alive {
 		crowd[m.pod.Spec.NodeName]++
+	}
+	for _, l := range r.lost {
+		crowd[l.pod.Spec.NodeName]++
+		lost[l.member] = true
 	}
 	var picked []*member
 	for len(picked) < n && len(left) > 0 {
@@ -157,6 +179,12 @@ func available(w *world, m *member) (bool, time.Duration) {
 		return false, 0
 	}
 	return podstate.Available(m.pod, time.Duration(w.set.Spec.MinReadySeconds)*time.Second, w.now)
+}
+
+// serves tells whether the member is available now.
+func serves(w *world, m *member) bool {
+	ok, _ := available(w, m)
+	return ok
 }
 
 // countAvailable counts, and wakes the key when the next member will be.

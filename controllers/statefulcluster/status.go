@@ -42,7 +42,7 @@ func count(w *world, r *roster, s *v1alpha1.StatefulClusterStatus) {
 	if s.CurrentRevision == "" {
 		s.CurrentRevision = r.target
 	}
-	s.LostReplicas = int32(len(r.lost))
+	s.LostReplicas = int32(len(r.lost) + len(r.unsucceeded(w)))
 	current := int32(0)
 	for _, m := range r.alive {
 		if podstate.Ready(m.pod) {
@@ -88,12 +88,8 @@ func lostNow(w *world, r *roster, outcomes []action.Outcome) []v1alpha1.LostMemb
 			lost = slices.Insert(lost, 0, v1alpha1.LostMember{Name: name, Reason: reason, Time: metav1.NewTime(w.now), Claims: claims})
 		}
 	}
-	for _, m := range departures(w, r) {
-		reason := v1alpha1.LossDeleted
-		if podstate.Evicted(m.pod) {
-			reason = v1alpha1.LossEvicted
-		}
-		add(m.name(), reason, keptClaims(w, m))
+	for _, m := range unrecorded(w, r) {
+		add(m.name(), departureReason(m), keptClaims(w, m))
 	}
 	for _, name := range vanished(w, r) {
 		add(name, v1alpha1.LossDeleted, nil)
@@ -106,11 +102,32 @@ func lostNow(w *world, r *roster, outcomes []action.Outcome) []v1alpha1.LostMemb
 	return lost[:min(len(lost), maxLost)]
 }
 
+// unrecorded are the departures that status.lost should have and has not. A
+// pod may hang for days on a lost node: once the list is full of later losses
+// its own is old news.
+func unrecorded(w *world, r *roster) []*member {
+	known := w.set.Status.Lost
+	return slices.DeleteFunc(departures(w, r), func(m *member) bool {
+		return slices.ContainsFunc(known, func(l v1alpha1.LostMember) bool { return l.Name == m.name() }) ||
+			len(known) >= maxLost && !podstate.DeletedAt(m.pod).After(known[len(known)-1].Time.Time)
+	})
+}
+
+func departureReason(m *member) v1alpha1.LossReason {
+	switch {
+	case podstate.Evicted(m.pod):
+		return v1alpha1.LossEvicted
+	case takenByTaint(m):
+		return v1alpha1.LossNodeNotReady
+	}
+	return v1alpha1.LossDeleted
+}
+
 // departures are members whose pod goes by somebody else's hand.
 func departures(w *world, r *roster) []*member {
 	var found []*member
 	for _, m := range r.departed {
-		if !w.wasRetired(m) {
+		if !w.wasRetired(m) && !w.keepsEvicted(r, m) {
 			found = append(found, m)
 		}
 	}

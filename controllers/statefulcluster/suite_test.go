@@ -49,7 +49,7 @@ func TestAPI(t *testing.T) {
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	logf.SetLogger(zap.New(zap.WriteTo(GinkgoWriter), zap.UseDevMode(true)))
-	SetDefaultEventuallyTimeout(20 * time.Second)
+	SetDefaultEventuallyTimeout(time.Minute) // a busy machine is slow, not wrong
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
 	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
 	Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
@@ -145,7 +145,7 @@ func startOperator(o operatorOptions) *operator {
 // stop ends the operator as a kill does: what was not written is lost.
 func (o *operator) stop() {
 	o.cancel()
-	<-o.done
+	_ = <-o.done // a killed operator ends with whatever error it likes
 }
 
 // newNamespace makes a namespace with a puppet kubelet in it.

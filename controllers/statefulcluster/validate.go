@@ -112,7 +112,7 @@ func validateSelector(spec *v1alpha1.StatefulClusterSpec, path *field.Path) fiel
 			"must match spec.selector; add the selector's labels, or leave the labels out to get the selector's matchLabels")}
 	}
 	for _, reserved := range []string{v1alpha1.LabelCluster, v1alpha1.LabelClusterUID, v1alpha1.LabelMember, v1alpha1.LabelRetained, labelRevision} {
-		if _, taken := spec.Template.Labels[reserved]; taken {
+		if _, taken := have[reserved]; taken {
 			return field.ErrorList{field.Forbidden(templateLabels.Key(reserved), "the operator sets this label; remove it")}
 		}
 	}

@@ -63,6 +63,19 @@ func Ended(pod *corev1.Pod) bool {
 // Terminating tells whether somebody deleted the pod.
 func Terminating(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil }
 
+// DeletedAt is when somebody deleted the pod; zero for one that is not
+// terminating.
+func DeletedAt(pod *corev1.Pod) time.Time {
+	if pod.DeletionTimestamp == nil {
+		return time.Time{}
+	}
+	var grace time.Duration // the API counts it into the deletionTimestamp
+	if s := pod.DeletionGracePeriodSeconds; s != nil {
+		grace = time.Duration(*s) * time.Second
+	}
+	return pod.DeletionTimestamp.Add(-grace)
+}
+
 // Scheduled tells whether the pod has a node.
 func Scheduled(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" }
 

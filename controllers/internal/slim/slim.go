@@ -25,7 +25,7 @@ func cutPod(pod *corev1.Pod, labels, annotations []string) *corev1.Pod {
 	meta := metav1.ObjectMeta{
 		Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
 		Generation: pod.Generation, CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
-		OwnerReferences: pod.OwnerReferences,
+		DeletionGracePeriodSeconds: pod.DeletionGracePeriodSeconds, OwnerReferences: pod.OwnerReferences,
 	}
 	meta.Labels, meta.Annotations = keep(pod.Labels, labels), keep(pod.Annotations, annotations)
 	slim := &corev1.Pod{ObjectMeta: meta}

@@ -1,0 +1,136 @@
+package statefulcluster
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+)
+
+// law is what must hold at every step of every story.
+type law struct {
+	s      *stage
+	seen   *world            // on which the operator acts now
+	names  map[string]string // the last UID of each name
+	slots  map[string]string // members by the lost one whose slot they fill
+	open   map[string]bool   // slots of lost members without a Ready replacement
+	broken []string
+	// lenient while others act between the operator's look and its writes: a
+	// budget cannot be kept against them.
+	lenient bool
+}
+
+func newLaw(s *stage) *law {
+	return &law{s: s, names: map[string]string{}, slots: map[string]string{}, open: map[string]bool{}}
+}
+
+func (l *law) breaks(format string, args ...any) {
+	l.broken = append(l.broken, fmt.Sprintf(format, args...))
+}
+
+// changed hears of everything that happens.
+func (l *law) changed(act *action.Action, was, is client.Object) {
+	switch o := first(is, was).(type) {
+	case *corev1.PersistentVolumeClaim:
+		if act != nil && act.Verb == action.Delete {
+			l.breaks("claim %s is deleted, and the policy is Retain", o.Name)
+		}
+	case *corev1.Pod:
+		switch {
+		case was == nil:
+			l.born(act, o)
+		case act != nil && act.Verb == action.Delete:
+			l.deleted(act, was.(*corev1.Pod))
+		case act != nil && act.Verb == action.Patch && o.Annotations[v1alpha1.AnnotationInPlace] != "":
+			l.disrupted(was.(*corev1.Pod))
+		case podstate.WasReady(o):
+			delete(l.open, l.slots[o.Name])
+		}
+	}
+}
+
+func first(is, was client.Object) client.Object {
+	if is != nil {
+		return is
+	}
+	return was
+}
+
+func (l *law) born(act *action.Action, p *corev1.Pod) {
+	l.s.used[strings.TrimPrefix(p.Name, "db-")] = true
+	if old, used := l.names[p.Name]; used && !l.updating(p.Name, old) {
+		l.breaks("the name %s is given again, to another pod than the one that status.updating names", p.Name)
+	}
+	l.names[p.Name] = string(p.UID)
+	id := p.Labels[v1alpha1.LabelMember]
+	for _, v := range p.Spec.Volumes {
+		if c := v.PersistentVolumeClaim; c != nil && c.ClaimName != "db-"+v.Name+"-"+id {
+			l.breaks("%s mounts %s, a claim of another member", p.Name, c.ClaimName)
+		}
+	}
+	for _, c := range l.s.Claims(p) {
+		if c.Labels[v1alpha1.LabelRetained] != "" {
+			l.breaks("%s attaches %s, which was set aside as %s", p.Name, c.Name, c.Labels[v1alpha1.LabelRetained])
+		}
+	}
+	if old := p.Annotations[v1alpha1.AnnotationReplaces]; l.slots[old] != "" {
+		l.slots[p.Name] = l.slots[old]
+	}
+	if n, most := len(l.s.members()), int(*l.seen.set.Spec.Replicas)+l.seen.maxSurge(); n > most && act.Reason != reasonReturned {
+		l.breaks("%d pods exist beside those that go, and %d is the most", n, most)
+	}
+}
+
+func (l *law) updating(name, uid string) bool {
+	for _, e := range l.s.set().Status.Updating {
+		if e.Name == name && string(e.UID) == uid {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *law) deleted(act *action.Action, p *corev1.Pod) {
+	switch act.Reason {
+	case reasonUpdate:
+		if !l.updating(p.Name, string(p.UID)) {
+			l.breaks("%s is deleted to come back, and status.updating does not say so", p.Name)
+		}
+		l.disrupted(p)
+	case reasonRetired:
+		delete(l.open, l.slots[p.Name])
+		if n := len(l.s.members()) + len(l.s.set().Status.Updating); n < int(*l.seen.set.Spec.Replicas) && !l.lenient {
+			l.breaks("%s is retired, and %d are left of %d", p.Name, n, *l.seen.set.Spec.Replicas)
+		}
+	default:
+		if l.slots[p.Name] == "" {
+			l.slots[p.Name] = p.Name
+		}
+		l.open[l.slots[p.Name]] = true
+		if most := l.seen.maxConcurrent(); len(l.open) > most && !l.lenient {
+			l.breaks("%s is given up, and %d slots are open where %d may be", p.Name, len(l.open), most)
+		}
+	}
+}
+
+// disrupted: an update took a member away that was serving.
+func (l *law) disrupted(p *corev1.Pod) {
+	ok, _ := available(l.seen, &member{pod: p})
+	if !ok || l.lenient {
+		return
+	}
+	left := 0
+	for _, other := range l.s.members() {
+		if ok, _ := available(l.seen, &member{pod: other}); ok && other.Name != p.Name {
+			left++
+		}
+	}
+	if least := int(*l.seen.set.Spec.Replicas) - l.seen.maxUnavailable(); left < least {
+		l.breaks("the update of %s leaves %d available, and %d is the least", p.Name, left, least)
+	}
+}

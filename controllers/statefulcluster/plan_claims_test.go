@@ -1,0 +1,87 @@
+package statefulcluster
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+)
+
+const (
+	keep   = v1alpha1.RetainClaims
+	remove = v1alpha1.DeleteClaims
+	scaled = v1alpha1.RetainedScaled
+	lost   = v1alpha1.RetainedLost
+)
+
+func TestClaimsOfAPod(t *testing.T) {
+	check(t, []row{
+		{name: "SC-30 a pod without its claims gets them: its creator died in between",
+			world: seen(set("db"), pod("a").withoutClaims(), b(), c()), want: []string{"create persistentvolumeclaim db-data-a: Claim"}},
+		{name: "SC-18 claims that were refused wait", world: seen(set("db"), pod("a").withoutClaims(), b(), c(), refused(reasonClaim, "quota", time.Minute)),
+			wait: time.Minute},
+		{name: "a pod that is being deleted gets none", world: seen(set("db"), pod("a").withoutClaims().going(), b(), c()),
+			want: []string{"create pod db-f1: Replacement, in place of db-a > create persistentvolumeclaim db-data-f1: Claim"}},
+		{name: "a retained label that a pass left on the claims of a member that stays is taken off",
+			world: seen(set("db"), pod("a").on("n1").ready().claimsRetained(scaled), b(), c()),
+			want:  []string{"patch persistentvolumeclaim db-data-a: Retention, its member stays"}},
+	})
+}
+
+func TestClaimsThatLostTheirPod(t *testing.T) {
+	loose := func(claim *claimFixture, s *setFixture) *world { return seen(s, a(), b(), c(), claim) }
+	labels := []string{"patch persistentvolumeclaim db-data-x: Retention, its member is lost"}
+	deletes := func(why string) []string {
+		return []string{"delete persistentvolumeclaim db-data-x: " + why + ", as persistentVolumeClaimRetentionPolicy says"}
+	}
+	check(t, []row{
+		{name: "SC-39 a claim that lost its pod is set aside as evidence", world: loose(looseClaimOf("x"), set("db")), want: labels},
+		{name: "SC-27 and labelled first even where the policy is to delete it", world: loose(looseClaimOf("x"), set("db").retention(keep, keep, remove)), want: labels},
+		{name: "SC-27 whenLost Retain keeps it", world: loose(looseClaimOf("x").retained(lost), set("db"))},
+		{name: "SC-27 whenLost Delete deletes it", world: loose(looseClaimOf("x").retained(lost), set("db").retention(keep, keep, remove)), want: deletes("Lost")},
+		{name: "SC-27 whenScaled Retain keeps it", world: loose(looseClaimOf("x").retained(scaled), set("db").retention(keep, keep, remove))},
+		{name: "SC-27 whenScaled Delete deletes it", world: loose(looseClaimOf("x").retained(scaled), set("db").retention(keep, remove, keep)), want: deletes("Scaled")},
+		{name: "SC-27 whenScaled Delete does not speak of the lost", world: loose(looseClaimOf("x").retained(lost), set("db").retention(keep, remove, keep))},
+		{name: "a label that somebody else invented keeps the claim", world: loose(looseClaimOf("x").retained("Mine"), set("db").retention(keep, remove, remove))},
+		{name: "the claim of a member that comes back is left alone",
+			world: seen(set("db").replicas(4), a(), b(), c(), looseClaimOf("x"), updating("x", "uid-of-x", "now"), refused(reasonReturned, "quota", time.Minute)), wait: time.Minute},
+		{name: "a claim that is being deleted is left alone",
+			world: loose(looseClaimOf("x").but(func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = ptr.To(ago(0)) }), set("db"))},
+		{name: "the claims of a pod that still ends are left alone", world: seen(set("db").retention(keep, remove, remove), a(), b(), c(), pod("x").on("n9").ready().going())},
+	})
+}
+
+func TestClaimsFollowWhenDeleted(t *testing.T) {
+	unowned := func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences = nil }
+	owned := func(c *corev1.PersistentVolumeClaim) {
+		c.OwnerReferences = []metav1.OwnerReference{{UID: "else"}, {UID: "uid-of-set"}}
+	}
+	goes := set("db").retention(remove, keep, keep)
+	check(t, []row{
+		{name: "SC-19 SC-27 whenDeleted turned to Delete: claims get an owner",
+			world: seen(goes, pod("a").on("n1").ready().claimsAre(unowned), b(), c()), want: []string{"patch persistentvolumeclaim db-data-a: Retention, the claim goes with the set"}},
+		{name: "SC-19 SC-27 whenDeleted turned to Retain: they lose it",
+			world: seen(set("db"), pod("a").on("n1").ready().claimsAre(owned), b(), c()), want: []string{"patch persistentvolumeclaim db-data-a: Retention, the claim outlives the set"}},
+		{name: "those set aside too", world: seen(goes, a(), b(), c(), looseClaimOf("x").retained(lost).but(unowned)),
+			want: []string{"patch persistentvolumeclaim db-data-x: Retention, the claim goes with the set"}},
+		{name: "not those that are being deleted", world: seen(set("db"), pod("a").on("n1").ready().claimsAre(owned).claimsAre(func(c *corev1.PersistentVolumeClaim) {
+			c.DeletionTimestamp = ptr.To(ago(0))
+		}), b(), c())},
+	})
+	changed := decide(seen(set("db"), pod("a").on("n1").ready().claimsAre(owned), b(), c())).steps[0][0][0].Object
+	if refs := changed.GetOwnerReferences(); len(refs) != 1 || refs[0].UID != "else" {
+		t.Errorf("owners that are not ours become %v", refs)
+	}
+}
+
+func TestAbandonedClaims(t *testing.T) {
+	steps := labelAbandoned([]metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Name: "db-data-a", UID: "u"}}})
+	if got := steps[0][0][0]; got.String() != "patch persistentvolumeclaim db-data-a: Retention, its member is deleted" ||
+		got.Object.GetLabels()[v1alpha1.LabelRetained] != v1alpha1.RetainedDeleted || got.Object.GetUID() != "u" {
+		t.Errorf("SC-19 claims that outlive their set: %s, labels %v", got, got.Object.GetLabels())
+	}
+}

@@ -1,0 +1,193 @@
+package statefulcluster
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+)
+
+func TestNothingIsDone(t *testing.T) {
+	deleted := set("db")
+	deleted.DeletionTimestamp = ptr.To(ago(time.Second))
+	check(t, []row{
+		{name: "SC-34 to a set that is as its spec wants it", world: seen(set("db"), a(), b(), c())},
+		{name: "to a set that is being deleted, whatever it lacks", world: seen(deleted, a().nodeGone())},
+		{name: "SC-28 to a set whose spec is invalid: what runs, runs on", world: seen(set("d.b"), a().nodeGone(), b(), c())},
+		{name: "to a foreign pod", world: seen(set("db"), a(), b(), c(), with(func(w *world) { w.foreign = []string{"stranger"} }))},
+		{name: "SC-4 to a set of none", world: seen(set("db").replicas(0))},
+	})
+}
+
+func TestRevisionAndBudget(t *testing.T) {
+	unrecorded := with(func(w *world) { w.revisions = nil })
+	name := func(w *world) string { return buildRevision(w).Name }
+	hash := name(seen(set("db"), unrecorded))
+	taken := seen(set("db"), unrecorded)
+	taken.revisions = []*appsv1.ControllerRevision{{ObjectMeta: metav1.ObjectMeta{Name: hash, UID: "other"}, Revision: 1}}
+	check(t, []row{
+		{name: "the revision of the spec is recorded before anything else",
+			world: seen(set("db"), unrecorded), want: []string{"create controllerrevision " + hash + ": Revision"}},
+		{name: "a revision whose name another one has gets another name",
+			world: taken, want: []string{"create controllerrevision " + otherName(t, taken, hash) + ": Revision"}},
+		{name: "SC-24 an old template finds its old revision, which becomes the newest",
+			world: seen(set("db"), a(), b(), c(), revisionOfImage("later", "two").numbered(101)),
+			want:  []string{"patch controllerrevision now: Revision, the template is an old one again"}},
+		{name: "a set gets its disruption budget next",
+			world: seen(set("db"), with(func(w *world) { w.budget = nil })), want: []string{"create poddisruptionbudget db: Budget"}},
+		{name: "a budget that says something else is corrected",
+			world: seen(set("db").maxConcurrent("2"), a(), b(), c(), with(func(w *world) { w.budget.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(1)) })),
+			want:  []string{"patch poddisruptionbudget db: Budget"}},
+		{name: "a budget of somebody else is left alone",
+			world: seen(set("db"), a(), b(), c(), with(func(w *world) { w.budget.OwnerReferences, w.budget.Spec = nil, policyv1.PodDisruptionBudgetSpec{} }))},
+		{name: "a budget that is being deleted is left alone until it is gone",
+			world: seen(set("db"), a(), b(), c(), with(func(w *world) {
+				w.budget.Spec, w.budget.DeletionTimestamp = policyv1.PodDisruptionBudgetSpec{}, ptr.To(ago(0))
+			}))},
+		{name: "a budget that was refused holds nothing else up, and is tried again",
+			world: seen(set("db"), a(), b(), with(func(w *world) { w.budget = nil }), refused(reasonBudget, "no", time.Minute)),
+			want:  creates("f1"), wait: time.Minute},
+		{name: "what was refused is tried again when its time has come",
+			world: seen(set("db"), with(func(w *world) { w.budget = nil }), refused(reasonBudget, "no", 0)),
+			want:  []string{"create poddisruptionbudget db: Budget"}},
+		{name: "a revision is remembered as good when a member of it is Ready",
+			world: seen(set("db"), nowNeverReady, a(), b(), c()), want: []string{"patch controllerrevision now: RevisionReady"}},
+		{name: "not while the member is being patched: it may be Ready with its old image",
+			world: seen(set("db").replicas(1), nowNeverReady, a().patching(`{"containers":{"main":{"restarts":0,"imageID":"id-of-one"}}}`))},
+	})
+}
+
+// otherName is the name that the plan gives a new revision; not that one.
+func otherName(t *testing.T, w *world, taken string) string {
+	t.Helper()
+	got := decide(w).steps[0][0][0].Object.GetName()
+	if got == taken {
+		t.Errorf("the new revision is called %s, like another one", got)
+	}
+	return got
+}
+
+func TestHistory(t *testing.T) {
+	none := func(s *v1alpha1.StatefulClusterSpec) { s.RevisionHistoryLimit = ptr.To(int32(0)) }
+	one := func(s *v1alpha1.StatefulClusterSpec) { s.RevisionHistoryLimit = ptr.To(int32(1)) }
+	v1, v2 := revisionOfImage("v1", "1").numbered(1), revisionOfImage("v2", "2").numbered(2)
+	gone := func(name string) string { return "delete controllerrevision " + name + ": History" }
+	inUse := set("db").change(none)
+	inUse.Status.CurrentRevision = "v1"
+	check(t, []row{
+		{name: "SC-24 as many old revisions as the limit are kept", world: seen(set("db").change(one), a(), b(), c(), v1)},
+		{name: "SC-24 the oldest goes", world: seen(set("db").change(one), a(), b(), c(), v1, v2), want: []string{gone("v1")}},
+		{name: "all go with a limit of 0, but not the spec's", world: seen(set("db").change(none), a(), b(), c(), v1, v2),
+			want: []string{gone("v1"), gone("v2")}},
+		{name: "a revision that a member has is kept",
+			world: seen(set("db").onDelete().change(none), a().of("v1"), b(), c(), v1, v2), want: []string{gone("v2")}},
+		{name: "a revision that a member comes back with is kept",
+			world: seen(set("db").change(none), pod("a").on("n1").going(), updating("a", "uid-of-a", "v1"), b(), c(), v1, v2), want: []string{gone("v2")}},
+		{name: "the current revision is kept", world: seen(inUse, a(), b(), c(), v1, v2), want: []string{gone("v2")}},
+	})
+}
+
+func TestLabelsComeBack(t *testing.T) {
+	world := seen(set("db"), a().labelled(v1alpha1.LabelMember, ""), b(), c())
+	check(t, []row{{name: "a member whose labels were taken away stays a member and gets them back",
+		world: world, want: []string{"patch pod db-a: Relabel, membership is decided by the owner, not by labels"}}})
+	patched := decide(world).steps[0][0][0].Object.GetLabels()
+	if patched[v1alpha1.LabelMember] != "a" || patched["app"] != "db" || patched[labelRevision] != "now" {
+		t.Errorf("the labels become %v", patched)
+	}
+}
+
+// The first rule that has something to do acts alone.
+func TestRulesComeInOrder(t *testing.T) {
+	everything := func() *world {
+		return seen(set("db").keepsEvicted().image("two").maxConcurrent("3"),
+			with(func(w *world) { w.budget = nil }),
+			pod("a").aged(time.Minute).labelled(v1alpha1.LabelMember, "").on("n1").starting().of("v1"),
+			pod("b").on("n1").ready().of("v1").evicted(),
+			pod("c").withoutClaims().of("v1"),
+			pod("d").on("n4").ready().nodeGone().of("v1"),
+			updating("e", "uid-of-e", "v1"), looseClaimOf("e"), looseClaimOf("x"),
+			revisionOfImage("v1", "one"))
+	}
+	// Each remedy takes away what the rule before acted on.
+	remedies := []struct {
+		rule   string
+		remedy func(*world)
+	}{
+		{"keep the disruption budget", func(w *world) { w.budget = buildBudget(w) }},
+		{"put our labels back", func(w *world) { w.members[0].pod.Labels[v1alpha1.LabelMember] = "a" }},
+		{"keep evicted members", func(w *world) { updating("b", "uid-of-b", "v1").into(w) }},
+		{"give members their claims", func(w *world) { w.members[2].claims = claimsOf(w, "c") }},
+		{"bring updated members back", func(w *world) {
+			w.set.Status.Updating, w.loose = w.set.Status.Updating[1:], w.loose[1:]
+		}},
+		{"retire surplus members", func(w *world) { w.set.Spec.Replicas = ptr.To(int32(5)); w.budget = buildBudget(w) }},
+		{"replace lost members", func(w *world) { w.members[3].node = node{} }},
+		{"create missing members", func(w *world) { w.set.Spec.Replicas = ptr.To(int32(4)); w.budget = buildBudget(w) }},
+		{"set claims aside", func(w *world) { w.loose = nil }},
+		{"update members", func(w *world) {
+			for _, m := range w.members {
+				m.pod.Labels[labelRevision] = "now"
+			}
+		}},
+		{"", func(*world) {}},
+	}
+	w := everything()
+	for _, r := range remedies {
+		if got := decide(w).rule; got != r.rule {
+			t.Fatalf("%q acts where %q should", got, r.rule)
+		}
+		r.remedy(w)
+	}
+}
+
+func TestWhatANewMemberIs(t *testing.T) {
+	s := set("db").change(func(s *v1alpha1.StatefulClusterSpec) {
+		s.ServiceName = "peers"
+		s.Template.Annotations = map[string]string{"note": "kept"}
+		s.Template.Labels["tier"] = "gold"
+		s.Template.Spec.Volumes = []corev1.Volume{{Name: "scratch"}}
+		s.VolumeClaimTemplates[0].Labels = map[string]string{"backup": "daily"}
+		s.VolumeClaimTemplates[0].Annotations = map[string]string{"why": "kept"}
+	}).retention(v1alpha1.DeleteClaims, v1alpha1.RetainClaims, v1alpha1.RetainClaims).replicas(1)
+	chain := decide(seen(s)).steps[0][0]
+	p, claim := chain[0].Object.(*corev1.Pod), chain[1].Object.(*corev1.PersistentVolumeClaim)
+	volumes := make([]string, 0, 2)
+	for _, v := range p.Spec.Volumes {
+		volumes = append(volumes, v.Name)
+	}
+	for what, ok := range map[string]bool{
+		"SC-2 pod and claim share an id":            p.Name == "db-f1" && claim.Name == "db-data-f1" && p.Namespace == "ns" && claim.Namespace == "ns",
+		"SC-2 the pod mounts the claim":             p.Spec.Volumes[0].PersistentVolumeClaim.ClaimName == claim.Name,
+		"SC-3 both carry the selector's labels":     p.Labels["app"] == "db" && claim.Labels["app"] == "db",
+		"SC-3 the pod is controlled by the set":     metav1.IsControlledBy(p, s),
+		"SC-15 labels and annotations are kept":     p.Labels["tier"] == "gold" && p.Annotations["note"] == "kept",
+		"SC-15 volumes are kept":                    slices.Equal(volumes, []string{"data", "scratch"}),
+		"claims keep their labels and annotations":  claim.Labels["backup"] == "daily" && claim.Annotations["why"] == "kept",
+		"SC-26 hostname and subdomain are set":      p.Spec.Hostname == "db-f1" && p.Spec.Subdomain == "peers",
+		"the pod has its revision":                  revisionOf(p) == "now",
+		"the cache finds both":                      p.Labels[v1alpha1.LabelClusterUID] == "uid-of-set" && claim.Labels[v1alpha1.LabelMember] == "f1",
+		"SC-27 whenDeleted Delete: claims go along": len(claim.OwnerReferences) == 1 && claim.OwnerReferences[0].UID == s.UID && claim.OwnerReferences[0].Controller == nil,
+		"it fills nobody's slot":                    p.Annotations[v1alpha1.AnnotationReplaces] == "",
+	} {
+		if !ok {
+			t.Errorf("not so: %s", what)
+		}
+	}
+	bare := set("db").change(func(s *v1alpha1.StatefulClusterSpec) { s.Template.Labels = nil }).replicas(1)
+	chain = decide(seen(bare)).steps[0][0]
+	if got := chain[0].Object.GetLabels()["app"]; got != "db" {
+		t.Errorf("SC-1 a template without labels gives the label app=%q, want the selector's", got)
+	}
+	if refs := chain[1].Object.GetOwnerReferences(); len(refs) > 0 {
+		t.Errorf("SC-27 whenDeleted Retain, and the claim is owned: %v", refs)
+	}
+}

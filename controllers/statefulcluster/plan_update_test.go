@@ -1,0 +1,190 @@
+package statefulcluster
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+)
+
+// old are the members before their template changed: only the image did, or
+// something that no running pod can take.
+func oldA() *podFixture { return a().of("old") }
+func oldB() *podFixture { return b().of("old") }
+func oldC() *podFixture { return c().of("old") }
+
+func oldImage() thing { return revisionOfImage("old", "zero") }
+
+func oldCommand() thing {
+	return revisionWith("old", func(d *revisionData) { d.Template.Spec.Containers[0].Command = []string{"old"} })
+}
+
+func TestRollOutRecreates(t *testing.T) {
+	check(t, []row{
+		{name: "SC-22 one member is recreated at a time, its name written down first",
+			world: seen(set("db"), oldA(), oldB(), oldC(), oldCommand()), want: recreates("a")},
+		{name: "SC-22 the next one waits until it is back",
+			world: seen(set("db"), pod("a").on("n1").going(), oldB(), oldC(), oldCommand(), updating("a", "uid-of-a", "now"))},
+		{name: "SC-22 the pod comes back when the old one is gone",
+			world: seen(set("db"), looseClaimOf("a"), oldB(), oldC(), oldCommand(), updating("a", "uid-of-a", "now")), want: brings("a")},
+		{name: "SC-22 the next one waits until it is Ready",
+			world: seen(set("db"), pod("a").aged(time.Minute).recreated().on("n1").starting(), oldB(), oldC(), oldCommand()), wait: 9 * time.Minute},
+		{name: "and for minReadySeconds longer",
+			world: seen(set("db").change(func(s *v1alpha1.StatefulClusterSpec) { s.MinReadySeconds = 60 }),
+				pod("a").recreated().on("n1").readyFor(time.Minute-1), oldB(), oldC(), oldCommand()), wait: 1},
+		{name: "and no longer",
+			world: seen(set("db").change(func(s *v1alpha1.StatefulClusterSpec) { s.MinReadySeconds = 60 }),
+				pod("a").recreated().on("n1").readyFor(time.Minute), oldB(), oldC(), oldCommand()), want: recreates("b")},
+		{name: "maxUnavailable 2 recreates two", world: seen(set("db").maxUnavailable(2), oldA(), oldB(), oldC(), oldCommand()), want: recreates("a", "b")},
+		{name: "maxUnavailable as a percentage is rounded up",
+			world: seen(set("db").rolling(v1alpha1.RollingUpdate{MaxUnavailable: ptr.To(intstr.FromString("34%"))}), oldA(), oldB(), oldC(), oldCommand()),
+			want:  recreates("a", "b")},
+		{name: "a member that is not Ready is updated first: it costs nothing",
+			world: seen(set("db"), oldA(), pod("b").aged(time.Minute).on("n2").starting().of("old"), oldC(), oldCommand()), want: recreates("b"), wait: 9 * time.Minute},
+		{name: "SC-41 all that are not Ready are updated at once, whatever the budget",
+			world: seen(set("db").maxConcurrent("3"), pod("a").aged(time.Minute).on("n1").starting().of("old"), pod("b").aged(time.Minute).on("n2").starting().of("old"), oldC(), oldCommand()),
+			want:  recreates("a", "b"), wait: 9 * time.Minute},
+		{name: "a member that the user marked is updated first", world: seen(set("db"), oldA(), oldB(), oldC().deleteFirst(), oldCommand()), want: recreates("c")},
+		{name: "the younger comes before the older", world: seen(set("db"), oldA(), oldB(), pod("c").aged(time.Minute).on("n3").readyFor(time.Second).of("old"), oldCommand()), want: recreates("c")},
+		{name: "a partition keeps as many at the old revision",
+			world: seen(set("db").rolling(v1alpha1.RollingUpdate{Partition: 2}), oldA(), oldB(), oldC(), oldCommand()), want: recreates("a")},
+		{name: "and no more are updated then",
+			world: seen(set("db").rolling(v1alpha1.RollingUpdate{Partition: 2}), a(), oldB(), oldC(), oldCommand())},
+		{name: "SC-23 OnDelete updates nobody", world: seen(set("db").onDelete(), oldA(), oldB(), oldC(), oldCommand())},
+		{name: "SC-23 a member deleted under OnDelete is lost: the newcomer has a new name",
+			world: seen(set("db").onDelete(), oldA().going(), oldB(), oldC(), oldCommand()), want: []string{createsInPlaceOf("a", "f1")}},
+		{name: "a revision that nobody can read any more is left by recreating",
+			world: seen(set("db"), a().labelled(labelRevision, "forgotten"), b(), c()), want: recreates("a")},
+		{name: "inPlace Never recreates for an image",
+			world: seen(set("db").change(func(s *v1alpha1.StatefulClusterSpec) { s.UpdateStrategy.InPlace = v1alpha1.InPlaceNever }), oldA(), oldB(), oldC(), oldImage()),
+			want:  recreates("a")},
+		{name: "members on a lost node do not count as available",
+			world: seen(set("db"), a().nodeGone().inPlaceOf("x", 9).aged(0), oldB(), oldC(), oldCommand()),
+			want:  []string{replaces("a", "f1", v1alpha1.LossNodeGone)}},
+	})
+}
+
+func TestSurge(t *testing.T) {
+	d := func() *podFixture { return pod("d").on("n4").ready() }
+	check(t, []row{
+		{name: "a surge adds a member of the new revision with a new name", world: seen(set("db").surge(1), oldA(), oldB(), oldC(), oldImage()), want: creates("f1")},
+		{name: "no old one goes before it is Ready",
+			world: seen(set("db").surge(1), oldA(), oldB(), oldC(), pod("d").aged(time.Minute).on("n4").starting(), oldImage()), wait: 9 * time.Minute},
+		{name: "then one old one is retired", world: seen(set("db").surge(1), oldA(), oldB(), oldC(), d(), oldImage()), want: retires("a")},
+		{name: "the next one is added while it goes", world: seen(set("db").surge(1), oldA().claimsRetained(scaled).going(), oldB(), oldC(), d(), oldImage()), want: creates("f1")},
+		{name: "no more are added than are old", world: seen(set("db").surge(3), a(), b(), oldC(), oldImage()), want: creates("f1")},
+		{name: "the retired is the first of the scale-down order: the one on the most crowded node",
+			world: seen(set("db").surge(1), oldA(), oldB(), pod("c").on("n2").ready().of("old"), d(), oldImage()), want: retires("b")},
+		{name: "at the end there are as many as the spec says", world: seen(set("db").surge(1), a(), b(), c(), d()), want: retires("a")},
+		{name: "a surge as a percentage is rounded up",
+			world: seen(set("db").rolling(v1alpha1.RollingUpdate{MaxUnavailable: ptr.To(intstr.FromInt32(0)), MaxSurge: ptr.To(intstr.FromString("34%"))}),
+				oldA(), oldB(), oldC(), oldImage()), want: creates("f1", "f2")},
+	})
+}
+
+func TestEvictions(t *testing.T) {
+	check(t, []row{
+		{name: "Replace: an evicted member is lost", world: seen(set("db"), a().evicted(), b(), c()), want: []string{createsInPlaceOf("a", "f1")}},
+		{name: "Keep: its name is written down while its pod ends",
+			world: seen(set("db").keepsEvicted(), a().evicted(), b(), c()), want: []string{"patch status of statefulcluster db: Update"}},
+		{name: "Keep: nothing happens until the pod is gone",
+			world: seen(set("db").keepsEvicted(), a().evicted(), b(), c(), updating("a", "uid-of-a", "now"))},
+		{name: "Keep: then the same member comes back",
+			world: seen(set("db").keepsEvicted(), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", "now")), want: brings("a")},
+		{name: "Keep: a pod that a user deleted is lost all the same", world: seen(set("db").keepsEvicted(), a().going(), b(), c()), want: []string{createsInPlaceOf("a", "f1")}},
+		{name: "Keep: one that a scale-down took stays retired",
+			world: seen(set("db").keepsEvicted().replicas(2), a().claimsRetained(scaled).evicted(), b(), c())},
+		{name: "Keep: one that has a successor does not come back",
+			world: seen(set("db").keepsEvicted(), a().evicted(), b().inPlaceOf("a", 1), c(), pod("d").on("n4").ready())},
+		{name: "Keep: one that was recorded as lost does not come back, though its pod is evicted later",
+			world: seen(set("db").keepsEvicted(), a().evicted(), b(), c(), with(func(w *world) {
+				w.set.Status.Lost = []v1alpha1.LostMember{{Name: "db-a", Reason: v1alpha1.LossNodeGone}}
+			})), want: []string{createsInPlaceOf("a", "f1")}},
+	})
+	p := decide(seen(set("db").keepsEvicted(), a().of("old").evicted(), b(), c(), oldImage()))
+	if len(p.updating) != 1 || p.updating[0] != (v1alpha1.UpdatingMember{Name: "db-a", UID: "uid-of-a", Revision: "old"}) {
+		t.Errorf("status.updating says %v, want db-a with the revision that it had", p.updating)
+	}
+}
+
+// The life of an entry of status.updating.
+func TestUpdatingEntries(t *testing.T) {
+	check(t, []row{
+		{name: "SC-42 the old pod is gone, its claims are there: the same name returns",
+			world: seen(set("db"), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", "now")), want: brings("a")},
+		{name: "SC-42 a user deleted the pod before the operator did: the entry names a living pod no more, the member is lost",
+			world: seen(set("db"), a().going(), b(), c()), want: []string{createsInPlaceOf("a", "f1")}},
+		{name: "an entry whose old pod was not deleted is void, and the update is begun again",
+			world: seen(set("db"), oldA(), b(), c(), oldCommand(), updating("a", "uid-of-a", "now")), want: recreates("a")},
+		{name: "an entry whose new pod is there is done with", world: seen(set("db"), a(), b(), c(), updating("a", "uid-of-old-a", "now"))},
+		{name: "a new pod that is deleted in its turn is lost, whatever the entry says",
+			world: seen(set("db"), a().going(), b(), c(), updating("a", "uid-of-old-a", "now")), want: []string{createsInPlaceOf("a", "f1")}},
+		{name: "a member whose claims went meanwhile cannot come back: the entry goes",
+			world: seen(set("db"), b(), c(), updating("a", "uid-of-a", "now")), want: []string{"patch status of statefulcluster db: Update"}},
+		{name: "nor on claims that were set aside",
+			world: seen(set("db"), looseClaimOf("a").retained(lost), b(), c(), updating("a", "uid-of-a", "now")), want: []string{"patch status of statefulcluster db: Update"}},
+		{name: "nor on claims that are being deleted",
+			world: seen(set("db"), looseClaimOf("a").but(func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = ptr.To(ago(0)) }), b(), c(), updating("a", "uid-of-a", "now")),
+			want:  []string{"patch status of statefulcluster db: Update"}},
+		{name: "a return that was refused waits, and keeps its slot",
+			world: seen(set("db"), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", "now"), refused(reasonReturned, "quota", time.Minute)), wait: time.Minute},
+	})
+	for name, w := range map[string]*world{
+		"void": seen(set("db"), a(), b(), c(), updating("a", "uid-of-a", "now")),
+		"done": seen(set("db"), a(), b(), c(), updating("a", "uid-of-old-a", "now")),
+	} {
+		if p := decide(w); len(p.updating) != 0 {
+			t.Errorf("an entry that is %s stays: %v", name, p.updating)
+		}
+	}
+}
+
+func TestWhatComesBack(t *testing.T) {
+	w := seen(set("db"), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", "old"), oldImage())
+	made := decide(w).steps[0][0][0].Object.(*corev1.Pod)
+	switch {
+	case made.Name != "db-a" || made.Spec.Volumes[0].PersistentVolumeClaim.ClaimName != "db-data-a":
+		t.Errorf("%s comes back on %v", made.Name, made.Spec.Volumes)
+	case revisionOf(made) != "old" || made.Spec.Containers[0].Image != "zero":
+		t.Errorf("it comes back as %s with image %s, not as its entry says", revisionOf(made), made.Spec.Containers[0].Image)
+	case made.Annotations[v1alpha1.AnnotationUpdated] != "true":
+		t.Error("nothing says that it was recreated, and unreadiness would count against it")
+	}
+	w = seen(set("db"), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", "forgotten"))
+	if made := decide(w).steps[0][0][0].Object.(*corev1.Pod); revisionOf(made) != "now" {
+		t.Errorf("a revision that is gone is followed by %s, not by the spec's", revisionOf(made))
+	}
+}
+
+// A partition keeps members at the current revision; a new member takes the
+// place of one that was lost there.
+func TestNewMembersUnderAPartition(t *testing.T) {
+	under := func(partition int32, things ...thing) string {
+		s := set("db").rolling(v1alpha1.RollingUpdate{Partition: partition})
+		s.Status.CurrentRevision = "old"
+		return revisionOf(decide(seen(s, append(things, oldImage())...)).steps[0][0][0].Object.(*corev1.Pod))
+	}
+	for _, r := range []struct{ name, got, want string }{
+		{"too few at the current revision", under(2, a(), oldB()), "old"},
+		{"enough at the current revision", under(1, a(), oldB()), "now"},
+		{"no partition", under(0, a(), oldB()), "now"},
+		{"those that go do not count", under(1, a(), b(), oldC().going()), "old"},
+	} {
+		if r.got != r.want {
+			t.Errorf("%s: the new member has revision %s, want %s", r.name, r.got, r.want)
+		}
+	}
+	s := set("db").rolling(v1alpha1.RollingUpdate{Partition: 1})
+	s.Status.CurrentRevision = "old"
+	var made []string
+	for _, chain := range decide(seen(s, oldImage())).steps[0] {
+		made = append(made, revisionOf(chain[0].Object.(*corev1.Pod)))
+	}
+	if len(made) != 3 || made[0] != "old" || made[1] != "now" || made[2] != "now" {
+		t.Errorf("three new members under a partition of one have %v", made)
+	}
+}

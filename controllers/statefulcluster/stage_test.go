@@ -1,0 +1,304 @@
+package statefulcluster
+
+import (
+	"context"
+	"fmt"
+	"math/rand"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
+)
+
+// stage is a toy cluster with an operator in it, whose passes are made one by
+// one. Ids are a, b, c, ..., so that a story can be read.
+type stage struct {
+	t *testing.T
+	*simtest.Cluster
+	law  *law
+	r    *Reconciler
+	used map[string]bool // ids that a pod had
+
+	shown *objects.Objects // what the operator's cache shows
+	since int              // the version of the API server that it must show before the next pass
+	at    int              // the version that it shows
+	// race, if set, happens between a live read and the writes that follow it.
+	race func()
+}
+
+func newStage(t *testing.T, set *setFixture) *stage {
+	s := &stage{t: t, Cluster: simtest.New(noon), used: map[string]bool{}}
+	s.Indexes = map[string]func(client.Object) string{
+		indexOwner: func(o client.Object) string { return o.GetLabels()[v1alpha1.LabelClusterUID] },
+	}
+	s.law = newLaw(s)
+	s.Changed = s.law.changed
+	s.restart()
+	for _, n := range []string{"n1", "n2", "n3", "n4"} {
+		kubelet.Turn(s.Cluster, n, true)
+	}
+	set.UID = ""
+	s.Put(&set.StatefulCluster)
+	s.look()
+	return s
+}
+
+// restart is a new process of the operator: what the old one knew is lost.
+func (s *stage) restart() {
+	s.r = &Reconciler{Live: s.Cluster, Now: func() time.Time { return s.Now }}
+}
+
+// look shows the operator's cache what there is now, cut as the cache cuts.
+func (s *stage) look() {
+	s.shown, s.at = s.Snapshot(cutAsCached), s.Writes()
+	s.r.Cache = s.shown
+}
+
+func cutAsCached(obj client.Object) client.Object {
+	for kind, by := range Cache() {
+		if objects.KindOf(kind) != objects.KindOf(obj) || by.Transform == nil {
+			continue
+		}
+		cut, err := by.Transform(obj)
+		if err != nil {
+			panic(err)
+		}
+		return cut.(client.Object)
+	}
+	return obj
+}
+
+func (s *stage) set() *v1alpha1.StatefulCluster {
+	var set v1alpha1.StatefulCluster
+	if err := s.Get(context.Background(), client.ObjectKey{Namespace: "ns", Name: "db"}, &set); err != nil {
+		s.t.Fatal(err)
+	}
+	return &set
+}
+
+// edit is what a user does to the set.
+func (s *stage) edit(change func(*v1alpha1.StatefulClusterSpec)) {
+	set := s.set()
+	change(&set.Spec)
+	set.Generation++
+	s.Put(set)
+}
+
+// members are the pods that nobody deleted.
+func (s *stage) members() (pods []*corev1.Pod) {
+	for _, p := range kubelet.Pods(s.Cluster) {
+		if !podstate.Terminating(p) {
+			pods = append(pods, p)
+		}
+	}
+	return pods
+}
+
+// pass is Reconciler.pass with the toy's writes. It tells whether anything was
+// written, and when to look again.
+func (s *stage) pass() (acted bool, wait time.Duration) {
+	if s.at < s.since {
+		return false, 0 // its own writes are not in its cache yet
+	}
+	var cached v1alpha1.StatefulCluster
+	if s.shown.Get(context.Background(), client.ObjectKey{Namespace: "ns", Name: "db"}, &cached) != nil {
+		return false, 0
+	}
+	w := s.observe(&cached, source{s.shown, false})
+	p := decide(w)
+	if len(p.steps) > 0 || s.r.memory.wantsLive(&cached, s.Now) {
+		w = s.observe(s.set(), source{s.Cluster, true})
+		p = decide(w)
+		if s.race != nil {
+			s.race()
+		}
+	}
+	s.law.seen = w
+	before := s.Writes()
+	outcomes, alive := s.Apply(p.steps)
+	if alive {
+		alive = s.report(w, &p, outcomes)
+	}
+	if !alive {
+		s.restart()
+		s.look()
+	}
+	s.since = s.Writes()
+	for _, r := range w.refused {
+		p.lookAgain(w, r.until)
+	}
+	return s.Writes() > before, p.wait
+}
+
+func (s *stage) observe(set *v1alpha1.StatefulCluster, from source) *world {
+	w, err := s.r.observe(context.Background(), set, from)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	old := len(s.r.memory.of(set).ids) // creates that failed keep their ids
+	for n := 0; old < len(w.fresh); n++ {
+		if id := idNumber(n); !s.used[id] && !slices.Contains(w.fresh[:old], id) {
+			w.fresh[old] = id
+			old++
+		}
+	}
+	return w
+}
+
+func idNumber(n int) string {
+	const letters = "abcdefghijklmnopqrstuvwxyz"
+	if n < len(letters) {
+		return letters[n : n+1]
+	}
+	return idNumber(n/len(letters)-1) + idNumber(n%len(letters))
+}
+
+func (s *stage) report(w *world, p *plan, outcomes []action.Outcome) (alive bool) {
+	_ = s.r.memory.learn(w, outcomes) // an error is a retry, and passes are made anyway
+	base := w.set
+	for _, o := range outcomes {
+		if o.Verb == action.PatchStatus && o.Err == nil {
+			base = o.Answer.(*v1alpha1.StatefulCluster)
+		}
+	}
+	status := summarize(w, p, outcomes)
+	if apiequality.Semantic.DeepEqual(base.Status, status) {
+		return true
+	}
+	set := base.DeepCopy()
+	set.Status = status
+	lines := len(s.Story)
+	_, alive = s.Apply(action.Steps{{{{Verb: action.PatchStatus, Object: set, From: base, Reason: "Observed"}}}})
+	if alive {
+		s.Story = s.Story[:lines] // the status is told where it comes to rest
+	}
+	return alive
+}
+
+// settle lets operator and kubelets act in turn until nothing moves. Refused
+// writes are tried again within patience.
+func (s *stage) settle(patience time.Duration) {
+	for range 400 {
+		s.look()
+		acted, wait := s.pass()
+		moves := kubelet.Moves(s.Cluster)
+		for _, move := range moves {
+			move()
+		}
+		if acted || len(moves) > 0 {
+			s.Now = s.Now.Add(time.Second)
+			continue
+		}
+		if wait == 0 || wait > patience {
+			return
+		}
+		s.Now = s.Now.Add(wait)
+	}
+	s.fatal("it does not come to rest")
+}
+
+// tell adds to the story what a user sees at rest.
+func (s *stage) tell() {
+	st := s.set().Status
+	s.Say("= %d members, %d ready, %d updated, %d lost", st.Replicas, st.ReadyReplicas, st.UpdatedReplicas, st.LostReplicas)
+	for _, c := range st.Conditions {
+		s.Say("= %s", says(v1alpha1.StatefulClusterStatus{Conditions: []metav1.Condition{c}}, c.Type)+" ("+c.Type+")")
+	}
+}
+
+// ends checks the end of every story: all that is wanted is there and well,
+// nothing else, and the operator rests.
+func (s *stage) ends() {
+	set := s.set()
+	w := s.observe(set, source{s.Cluster, true})
+	good := 0
+	for _, m := range w.members {
+		if podstate.Terminating(m.pod) {
+			continue
+		}
+		if podstate.Ready(m.pod) && m.pod.Spec.Containers[0].Image == set.Spec.Template.Spec.Containers[0].Image &&
+			revisionOf(m.pod) == w.target().Name && m.pod.Annotations[v1alpha1.AnnotationInPlace] == "" && len(missingClaims(w, m)) == 0 {
+			good++
+			continue
+		}
+		s.errorf("%s is not as the spec wants it", m.name())
+	}
+	if good != int(*set.Spec.Replicas) {
+		s.errorf("%d good members, want %d", good, *set.Spec.Replicas)
+	}
+	for _, c := range w.loose {
+		if c.Labels[v1alpha1.LabelRetained] == "" {
+			s.errorf("claim %s has no pod and does not say why", c.Name)
+		}
+	}
+	if available, progressing := says(set.Status, v1alpha1.ConditionAvailable), says(set.Status, v1alpha1.ConditionProgressing); !strings.HasPrefix(available, "True") ||
+		!strings.HasPrefix(progressing, "False Complete") || len(set.Status.Updating) > 0 {
+		s.errorf("the status says %s, %s, updating %v", available, progressing, set.Status.Updating)
+	}
+	before := s.Writes()
+	s.restart() // even one that knows nothing has nothing to do
+	s.look()
+	s.pass()
+	if s.Writes() != before {
+		s.errorf("SC-34 the operator does not rest")
+	}
+	var budget policyv1.PodDisruptionBudget
+	if s.Get(context.Background(), client.ObjectKeyFromObject(set), &budget) != nil {
+		s.errorf("there is no disruption budget")
+	}
+}
+
+func (s *stage) errorf(format string, args ...any) {
+	s.law.broken = append(s.law.broken, fmt.Sprintf(format, args...))
+}
+
+// fatal ends a test with the story that led there.
+func (s *stage) fatal(why string) {
+	s.t.Helper()
+	const most = 150
+	s.t.Fatalf("%s\nthe last of the story:\n%s", why, strings.Join(s.Story[max(0, len(s.Story)-most):], "\n"))
+}
+
+// check ends the test if a law was broken.
+func (s *stage) check() {
+	s.t.Helper()
+	if len(s.law.broken) > 0 {
+		s.fatal(strings.Join(s.law.broken, "\n"))
+	}
+}
+
+// scramble lets anything happen in any order for a while.
+func (s *stage) scramble(chance *rand.Rand, steps int) {
+	for range steps {
+		switch n := chance.Intn(100); {
+		case n < 40:
+			if moves := kubelet.Moves(s.Cluster); len(moves) > 0 {
+				moves[chance.Intn(len(moves))]()
+			}
+		case n < 70:
+			s.pass()
+		case n < 90:
+			s.look()
+		case n < 99:
+			s.Now = s.Now.Add(time.Duration(chance.Intn(2000)) * time.Millisecond)
+		default:
+			s.Say("! the operator restarts")
+			s.restart()
+			s.look()
+		}
+		s.check()
+	}
+}

@@ -1,0 +1,276 @@
+package statefulcluster
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+)
+
+// told is the status of a world after a pass in which nothing was refused.
+func told(w *world) v1alpha1.StatefulClusterStatus {
+	p := decide(w)
+	return summarize(w, &p, nil)
+}
+
+// says is one condition in a line: status, reason, message.
+func says(s v1alpha1.StatefulClusterStatus, kind string) string {
+	c := meta.FindStatusCondition(s.Conditions, kind)
+	if c == nil {
+		return "nothing"
+	}
+	return fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message)
+}
+
+func starting(id string) *podFixture { return pod(id).aged(time.Minute).on("n1").starting() }
+
+func TestAvailableCondition(t *testing.T) {
+	slow := set("db").change(func(s *v1alpha1.StatefulClusterSpec) { s.MinReadySeconds = 60 })
+	for _, r := range []struct {
+		name  string
+		world *world
+		want  string
+	}{
+		{"all are", seen(set("db"), a(), b(), c()), "True AllMembersAvailable: 3 of 3 members are available"},
+		{"none of none is", seen(set("db").replicas(0)), "True AllMembersAvailable: 0 of 0 members are available"},
+		{"one is not Ready", seen(set("db"), a(), b(), starting("c")), "False MembersUnavailable: 2 of 3 members are available"},
+		{"one is Ready too short", seen(slow, a(), b(), pod("c").on("n1").readyFor(time.Second)), "False MembersUnavailable: 2 of 3 members are available"},
+		{"one's Node is gone", seen(set("db"), a(), b(), c().nodeGone()), "False MembersUnavailable: 2 of 3 members are available"},
+		{"one is being patched", seen(set("db"), a(), b(), c().patching(`{"resize":true}`)), "False MembersUnavailable: 2 of 3 members are available"},
+		{"the spec is invalid", seen(set("d.b"), a(), b(), c()), "False InvalidSpec: the spec cannot be served; see condition Degraded"},
+	} {
+		if got := says(told(r.world), v1alpha1.ConditionAvailable); got != r.want {
+			t.Errorf("%s: %s, want %s", r.name, got, r.want)
+		}
+	}
+}
+
+func TestProgressingCondition(t *testing.T) {
+	partition := set("db").rolling(v1alpha1.RollingUpdate{Partition: 2})
+	for _, r := range []struct {
+		name  string
+		world *world
+		want  string
+	}{
+		{"nothing is to be done", seen(set("db"), a(), b(), c()), "False Complete: all 3 members are as the spec wants them"},
+		{"too few", seen(set("db"), a()), "True Scaling: 1 members exist and 3 are wanted"},
+		{"too many", seen(set("db").replicas(1), a(), b()), "True Scaling: 2 members exist and 1 are wanted"},
+		{"a lost one", seen(set("db"), a(), b(), c().nodeGone()), "True Replacing: 1 members are being replaced"},
+		{"one that a user deleted", seen(set("db"), a(), b(), c().going()), "True Replacing: 1 members are being replaced"},
+		{"a replacement that is not Ready", seen(set("db"), a(), b(), starting("c").inPlaceOf("x", 1)), "True Replacing: 1 members are being replaced"},
+		{"an old one", seen(set("db"), a(), b(), oldC(), oldImage()), "True Updating: 2 of 3 members have revision now"},
+		{"one being patched", seen(set("db"), a(), b(), c().patching(`{"resize":true}`)), "True Updating: 2 of 3 members have revision now"},
+		{"one that comes back", seen(set("db"), a(), b(), pod("c").on("n1").going(), updating("c", "uid-of-c", "now")), "True Updating: 2 of 3 members have revision now"},
+		{"old ones under a partition", seen(partition, a(), oldB(), oldC(), oldImage()), "False Complete: all 3 members are as the spec wants them"},
+		{"old ones under OnDelete", seen(set("db").onDelete(), a(), oldB(), oldC(), oldImage()), "False Complete: all 3 members are as the spec wants them"},
+		{"one that starts", seen(set("db"), a(), b(), starting("c")), "True WaitingForMembers: waiting for 1 members to become available"},
+		{"the spec is invalid", seen(set("d.b"), a()), "False InvalidSpec: nothing is done until the spec is corrected"},
+	} {
+		if got := says(told(r.world), v1alpha1.ConditionProgressing); got != r.want {
+			t.Errorf("%s: %s, want %s", r.name, got, r.want)
+		}
+	}
+}
+
+func TestDegradedCondition(t *testing.T) {
+	gone := func(id string) *podFixture { return pod(id).on("n9").ready().nodeGone() }
+	theirs := with(func(w *world) { w.budget.OwnerReferences = nil })
+	foreign := with(func(w *world) { w.foreign = []string{"p1", "p2"} })
+	many := with(func(w *world) {
+		for i := range 12 {
+			w.foreign = append(w.foreign, fmt.Sprintf("p%d", i))
+		}
+	})
+	failing := pod("c").recreated().on("n3").starting()
+	for _, r := range []struct {
+		name  string
+		world *world
+		want  string
+	}{
+		{"nothing is wrong", seen(set("db"), a(), b(), c()), "False Healthy: nothing needs a person"},
+		{"SC-28 the spec is invalid", seen(set("d.b")), `True InvalidSpec: metadata.name: Invalid value: "d.b": must not contain dots`},
+		{"SC-38 lost members are held", seen(set("db"), gone("a"), gone("b"), c()),
+			"True ReplacementHeld: 1 lost members wait because replacement.maxConcurrent lets 1 be replaced at a time: db-b; raise it if they should all be replaced at once"},
+		{"SC-41 a template is to blame", seen(set("db"), a(), b(), failing),
+			"True RevisionFailing: members do not become Ready since their template changed, and are not replaced because new ones would fail the same way: db-c; correct the template"},
+		{"SC-18 a write was refused", seen(set("db"), a(), b(), refused(reasonMissing, "exceeded quota", time.Minute)), "True WriteRefused: exceeded quota"},
+		{"a claim cannot grow", seen(set("db"), a(), b(), c(), refused(reasonExpand, "no expansion", time.Minute)), "True ClaimResizeRefused: no expansion"},
+		{"a crowd is unready", seen(set("db"), pod("a").on("n1").unreadyFor(50*time.Minute), pod("b").on("n2").unreadyFor(0), c()),
+			"True ReplacementHeld: 2 members are unready at once, more than replacement.maxConcurrent (1), so none is replaced for unreadiness; look for a common cause"},
+		{"SC-16 foreign pods", seen(set("db"), a(), b(), c(), foreign),
+			"True ForeignPods: pods that are not members carry the selector's labels and are left alone: p1, p2; Services that select them send them traffic"},
+		{"many foreign pods", seen(set("db"), a(), b(), c(), many),
+			"True ForeignPods: pods that are not members carry the selector's labels and are left alone: p0, p1, p2, p3, p4, p5, p6, p7, p8, p9 and 2 more; Services that select them send them traffic"},
+		{"a budget of somebody else", seen(set("db"), a(), b(), c(), theirs),
+			"True WriteRefused: a PodDisruptionBudget named db exists and is not ours; it is left alone and none is made; rename it if the members should have one"},
+		{"the gravest comes first: held before refused before foreign", seen(set("db"), gone("a"), gone("b"), c(), foreign, refused(reasonExpand, "no", time.Minute)),
+			"True ReplacementHeld: 1 lost members wait because replacement.maxConcurrent lets 1 be replaced at a time: db-b; raise it if they should all be replaced at once"},
+		{"a refused write comes before a refused expansion", seen(set("db"), a(), b(), c(), refused(reasonExpand, "no", time.Minute), refused(reasonClaim, "quota", time.Minute)), "True WriteRefused: quota"},
+		{"a message longer than a screen is cut", seen(set("db"), a(), b(), c(), refused(reasonClaim, strings.Repeat("x", 2000), time.Minute)), "True WriteRefused: " + strings.Repeat("x", 1024)},
+	} {
+		if got := says(told(r.world), v1alpha1.ConditionDegraded); got != r.want {
+			t.Errorf("%s:\n  %s\nwant\n  %s", r.name, got, r.want)
+		}
+	}
+}
+
+func TestConditionsAreDated(t *testing.T) {
+	w := seen(set("db"), a(), b(), c())
+	w.set.Status = told(w)
+	w.now = noon.Add(time.Hour)
+	for _, c := range told(w).Conditions {
+		if !c.LastTransitionTime.Time.Equal(noon) || c.ObservedGeneration != 7 {
+			t.Errorf("%s did not change and says it did at %v, of generation %d", c.Type, c.LastTransitionTime, c.ObservedGeneration)
+		}
+	}
+	w.members[0].pod.Status.Conditions = nil
+	if c := meta.FindStatusCondition(told(w).Conditions, v1alpha1.ConditionAvailable); !c.LastTransitionTime.Time.Equal(w.now) {
+		t.Errorf("Available turned now and says it did at %v", c.LastTransitionTime)
+	}
+}
+
+func TestCounts(t *testing.T) {
+	at := func(current string, s *setFixture) *setFixture { s.Status.CurrentRevision = current; return s }
+	for _, r := range []struct {
+		name  string
+		world *world
+		// replicas ready available current updated lost, current revision
+		want string
+	}{
+		{"SC-20 all well", seen(set("db"), a(), b(), c()), "3 3 3 3 3 0 now"},
+		{"a set's first look", seen(at("", set("db")), with(func(w *world) { w.set.Status.CurrentRevision = "" })), "0 0 0 0 0 0 now"},
+		{"one starts", seen(set("db"), a(), b(), starting("c")), "3 2 2 3 3 0 now"},
+		{"one is lost", seen(set("db"), a(), b(), c().nodeGone()), "2 2 2 2 2 1 now"},
+		{"one is replaced and not Ready", seen(set("db"), a(), b(), starting("c").inPlaceOf("x", 1)), "3 2 2 3 3 1 now"},
+		{"one was deleted", seen(set("db"), a(), b(), c().going()), "2 2 2 2 2 1 now"},
+		{"one hangs, succeeded long ago", seen(set("db"), a(), b(), c(), pod("x").on("n9").going()), "3 3 3 3 3 0 now"},
+		{"one of two was updated", seen(at("old", set("db").replicas(2)), a(), oldB(), oldImage()), "2 2 2 1 1 0 old"},
+		{"one is being patched", seen(at("old", set("db").replicas(2)), a().patching(`{}`), oldB(), oldImage()), "2 2 1 1 0 0 old"},
+		{"the last was updated", seen(at("old", set("db").replicas(2)), a(), b(), oldImage()), "2 2 2 2 2 0 now"},
+		{"the last is on its way back", seen(at("old", set("db").replicas(2)), a(), pod("b").on("n2").going(), updating("b", "uid-of-b", "now"), oldImage()), "1 1 1 0 1 0 old"},
+	} {
+		s := told(r.world)
+		got := fmt.Sprint(s.Replicas, s.ReadyReplicas, s.AvailableReplicas, s.CurrentReplicas, s.UpdatedReplicas, s.LostReplicas, " ", s.CurrentRevision)
+		if got = strings.Join(strings.Fields(got), " "); got != r.want {
+			t.Errorf("%s: %s, want %s", r.name, got, r.want)
+		}
+		if s.UpdateRevision != "now" || s.ObservedGeneration != 7 || s.Selector != "app=db" {
+			t.Errorf("%s: update revision %q, generation %d, selector %q", r.name, s.UpdateRevision, s.ObservedGeneration, s.Selector)
+		}
+	}
+}
+
+// An invalid spec is not counted by; what was known stays.
+func TestAnInvalidSpecKeepsWhatWasKnown(t *testing.T) {
+	s := set("d.b")
+	s.Status.ReadyReplicas, s.Status.CurrentRevision = 5, "then"
+	if got := told(seen(s, a())); got.ReadyReplicas != 5 || got.CurrentRevision != "then" || got.ObservedGeneration != 7 {
+		t.Errorf("the status becomes %+v", got)
+	}
+}
+
+func lines(lost []v1alpha1.LostMember) (out []string) {
+	for _, l := range lost {
+		out = append(out, fmt.Sprintf("%s %s %s", l.Name, l.Reason, strings.Join(l.Claims, ",")))
+	}
+	return out
+}
+
+func TestLostMembersAreListed(t *testing.T) {
+	deleted := func(w *world, err error) v1alpha1.StatefulClusterStatus {
+		p := decide(w)
+		var outcomes []action.Outcome
+		for _, a := range p.steps[0][0] {
+			outcomes = append(outcomes, action.Outcome{Action: a, Err: err})
+		}
+		return summarize(w, &p, outcomes)
+	}
+	before := set("db")
+	before.Status.Lost = []v1alpha1.LostMember{{Name: "db-x", Reason: v1alpha1.LossNodeGone}}
+	for _, r := range []struct {
+		name string
+		got  v1alpha1.StatefulClusterStatus
+		want []string
+	}{
+		{"nobody", told(seen(set("db"), a(), b(), c())), nil},
+		{"whom this pass deleted, and why", deleted(seen(set("db"), a().nodeGone(), b(), c()), nil), []string{"db-a NodeGone db-data-a"}},
+		{"not whom it could not delete", deleted(seen(set("db"), a().nodeGone(), b(), c()), errors.New("no")), nil},
+		{"SC-39 whom a user deleted", told(seen(set("db"), a().going(), b(), c())), []string{"db-a PodDeleted db-data-a"}},
+		{"whom a drain evicted", told(seen(set("db"), a().evicted(), b(), c())), []string{"db-a PodEvicted db-data-a"}},
+		{"whom the control plane took, once it is succeeded", told(seen(set("db"), a().takenByTaint(), b(), c(), starting("d").inPlaceOf("a", 1))),
+			[]string{"db-a NodeNotReady db-data-a"}},
+		{"not whom a drain evicted and Keep brings back", told(seen(set("db").keepsEvicted(), a().evicted(), b(), c())), nil},
+		{"not whom a scale-down took", told(seen(set("db").replicas(2), a().claimsRetained(scaled).going(), b(), c())), nil},
+		{"not whom an update took", told(seen(set("db"), pod("a").on("n1").going(), updating("a", "uid-of-a", "now"), b(), c())), nil},
+		{"whose pod vanished unseen", told(seen(set("db"), b(), c(), looseClaimOf("a"))), []string{"db-a PodDeleted "}},
+		{"claims that are not kept are not named", told(seen(set("db").retention(keep, keep, remove), a().going(), b(), c())), []string{"db-a PodDeleted "}},
+		{"nobody twice, the newest first", told(seen(before, pod("x").on("n1").going(), a().going(), b(), c())), []string{"db-a PodDeleted db-data-a", "db-x NodeGone "}},
+	} {
+		if got := lines(r.got.Lost); !slices.Equal(got, r.want) {
+			t.Errorf("%s: %q, want %q", r.name, got, r.want)
+		}
+	}
+}
+
+// Pods may hang on a dead node for days: their list comes to rest, though
+// there are more of them than it holds.
+func TestTheListOfTheLostComesToRest(t *testing.T) {
+	var things []thing
+	for i := range 15 {
+		things = append(things, pod(fmt.Sprintf("h%02d", i)).on("n1").ready().goingFor(time.Minute))
+	}
+	w := seen(set("db"), append(things, a(), b(), c())...)
+	first := told(w)
+	if len(first.Lost) != 10 {
+		t.Fatalf("%d are listed, want the last 10", len(first.Lost))
+	}
+	w.set.Status, w.now = first, noon.Add(time.Minute)
+	if second := told(w); !slices.Equal(lines(second.Lost), lines(first.Lost)) {
+		t.Errorf("the list changes though nothing does:\n%q\n%q", lines(first.Lost), lines(second.Lost))
+	}
+	w.members = append(w.members, seen(set("db"), pod("new").on("n2").ready().goingFor(-30*time.Second)).members...)
+	if third := told(w); third.Lost[0].Name != "db-new" {
+		t.Errorf("a new loss is not listed first: %q", lines(third.Lost))
+	}
+}
+
+// The entry of a member whose delete was refused goes: somebody was faster.
+func TestUpdatingFollowsTheDeletes(t *testing.T) {
+	w := seen(set("db"), oldA(), b(), c(), oldCommand())
+	p := decide(w)
+	what := schema.GroupResource{Resource: "pods"}
+	for _, r := range []struct {
+		name string
+		err  error
+		want int
+	}{
+		{"deleted", nil, 1},
+		{"somebody touched it", apierrors.NewConflict(what, "db-a", nil), 0},
+		{"somebody deleted it", apierrors.NewNotFound(what, "db-a"), 0},
+		{"the API server did not answer: it may be deleted", errors.New("timeout"), 1},
+	} {
+		s := summarize(w, &p, []action.Outcome{{Action: p.steps[1][0][0], Err: r.err}})
+		if len(s.Updating) != r.want {
+			t.Errorf("%s: status.updating says %v", r.name, s.Updating)
+		}
+	}
+}
+
+func TestDeletionIsNotCounted(t *testing.T) {
+	s := set("db")
+	s.DeletionTimestamp = &metav1.Time{Time: noon}
+	s.Status.Replicas = 3
+	if got := told(seen(s)); got.Replicas != 3 {
+		t.Errorf("a set that goes is counted anew: %d", got.Replicas)
+	}
+}

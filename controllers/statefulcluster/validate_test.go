@@ -1,0 +1,186 @@
+package statefulcluster
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+)
+
+func texts(errs field.ErrorList) (out []string) {
+	for _, e := range errs {
+		out = append(out, e.Error())
+	}
+	return out
+}
+
+func TestValidate(t *testing.T) {
+	long := strings.Repeat("a", 53)
+	update := func(unavailable, surge string) func(*v1alpha1.StatefulCluster) {
+		return func(s *v1alpha1.StatefulCluster) {
+			s.Spec.UpdateStrategy.RollingUpdate = &v1alpha1.RollingUpdate{MaxUnavailable: ptr.To(intstr.Parse(unavailable)), MaxSurge: ptr.To(intstr.Parse(surge))}
+		}
+	}
+	claims := func(change func(*v1alpha1.StatefulClusterSpec)) func(*v1alpha1.StatefulCluster) {
+		return func(s *v1alpha1.StatefulCluster) { change(&s.Spec) }
+	}
+	for _, r := range []struct {
+		name   string
+		change func(*v1alpha1.StatefulCluster)
+		want   string // "" if it is accepted
+	}{
+		{"nothing wrong", func(*v1alpha1.StatefulCluster) {}, ""},
+		{"SC-1 a template without labels", func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Labels = nil }, ""},
+		{"SC-28 a selector that is missing", func(s *v1alpha1.StatefulCluster) { s.Spec.Selector = nil },
+			`spec.selector: Required value: say which labels the pods have, for example matchLabels: {app: my-app}; an empty selector would match every pod`},
+		{"SC-28 a selector that is empty", func(s *v1alpha1.StatefulCluster) { s.Spec.Selector = &metav1.LabelSelector{} },
+			`spec.selector: Required value: say which labels the pods have, for example matchLabels: {app: my-app}; an empty selector would match every pod`},
+		{"a selector of expressions", func(s *v1alpha1.StatefulCluster) {
+			s.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: []string{"db"}}}}
+		}, ""},
+		{"a selector with an unknown operator", func(s *v1alpha1.StatefulCluster) {
+			s.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Near"}}
+		}, `spec.selector.matchExpressions[0].operator: Invalid value: "Near": not a valid selector operator`},
+		{"SC-28 a selector that the template does not match", func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Labels["app"] = "x" },
+			`spec.template.metadata.labels: Invalid value: {"app":"x"}: must match spec.selector; add the selector's labels, or leave the labels out to get the selector's matchLabels`},
+		{"SC-28 negative replicas", func(s *v1alpha1.StatefulCluster) { s.Spec.Replicas = ptr.To(int32(-1)) }, `spec.replicas: Invalid value: -1: must be 0 or more`},
+		{"a name just short enough", func(s *v1alpha1.StatefulCluster) { s.Name = long[:52] }, ""},
+		{"SC-28 a name too long for its pods", func(s *v1alpha1.StatefulCluster) { s.Name = long },
+			`metadata.name: Invalid value: "` + long + `": must be no more than 52 characters: pods add 11 for their id, and a hostname has at most 63; choose a shorter name`},
+		{"a name with a dot", func(s *v1alpha1.StatefulCluster) { s.Name = "d.b" }, `metadata.name: Invalid value: "d.b": must not contain dots`},
+		{"a label of the operator in the template", func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Labels[v1alpha1.LabelMember] = "x" },
+			`spec.template.metadata.labels[enge.me/member]: Forbidden: the operator sets this label; remove it`},
+		{"a label of the operator in the selector, for a template without labels", func(s *v1alpha1.StatefulCluster) {
+			s.Spec.Template.Labels, s.Spec.Selector.MatchLabels[v1alpha1.LabelCluster] = nil, "x"
+		}, `spec.template.metadata.labels[enge.me/cluster]: Forbidden: the operator sets this label; remove it`},
+		{"SC-28 two claims of one name", claims(func(s *v1alpha1.StatefulClusterSpec) {
+			s.VolumeClaimTemplates = append(s.VolumeClaimTemplates, volumeClaimTemplate("data", "1Gi"))
+		}), `spec.volumeClaimTemplates[1].metadata.name: Duplicate value: "data"`},
+		{"a claim without a name", claims(func(s *v1alpha1.StatefulClusterSpec) { s.VolumeClaimTemplates[0].Name = "" }),
+			`spec.volumeClaimTemplates[0].metadata.name: Required value: the claim is mounted under this name`},
+		{"a claim whose name is no volume's", claims(func(s *v1alpha1.StatefulClusterSpec) { s.VolumeClaimTemplates[0].Name = "Data" }),
+			`spec.volumeClaimTemplates[0].metadata.name: Invalid value: "Data": ` + notALabel},
+		{"a claim of nothing", claims(func(s *v1alpha1.StatefulClusterSpec) { s.VolumeClaimTemplates[0].Spec.Resources = storage("0") }),
+			`spec.volumeClaimTemplates[0].spec.resources.requests.storage: Invalid value: "0": must be more than 0, for example 1Gi`},
+		{"SC-15 a claim and a volume of one name", claims(func(s *v1alpha1.StatefulClusterSpec) { s.Template.Spec.Volumes = []corev1.Volume{{Name: "data"}} }),
+			`spec.template.spec.volumes[0].name: Invalid value: "data": a volume claim template has this name too; rename one of them`},
+		{"an update that can never move", update("0", "0"),
+			`spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: "0": may be 0 only with a maxSurge of 1 or more: with both 0 no member could ever be updated`},
+		{"an update of none of the hundred", update("0%", "0%"),
+			`spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: "0%": may be 0 only with a maxSurge of 1 or more: with both 0 no member could ever be updated`},
+		{"an update that only adds", update("0", "1"), ""},
+		{"a budget for OnDelete", func(s *v1alpha1.StatefulCluster) {
+			s.Spec.UpdateStrategy = v1alpha1.UpdateStrategy{Type: v1alpha1.OnDeleteStrategy, RollingUpdate: &v1alpha1.RollingUpdate{}}
+		}, `spec.updateStrategy.rollingUpdate: Forbidden: only type RollingUpdate has a budget; remove it or change the type`},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			s := set("db")
+			r.change(&s.StatefulCluster)
+			if got := strings.Join(texts(validate(withDefaults(&s.StatefulCluster))), "\n"); got != r.want {
+				t.Errorf("it says\n  %s\nwant\n  %s", got, r.want)
+			}
+		})
+	}
+}
+
+const notALabel = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character " +
+	"(e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+
+func TestAllFaultsAreNamedAtOnce(t *testing.T) {
+	s := set("d.b").replicas(-1)
+	s.Spec.VolumeClaimTemplates[0].Name = ""
+	want := `[metadata.name: Invalid value: "d.b": must not contain dots, spec.replicas: Invalid value: -1: must be 0 or more, ` +
+		`spec.volumeClaimTemplates[0].metadata.name: Required value: the claim is mounted under this name]`
+	if got := problem(withDefaults(&s.StatefulCluster)); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}
+
+func TestValidateChange(t *testing.T) {
+	for _, r := range []struct {
+		name   string
+		change func(*v1alpha1.StatefulClusterSpec)
+		want   []string
+	}{
+		{"nothing", func(*v1alpha1.StatefulClusterSpec) {}, nil},
+		{"a template", func(s *v1alpha1.StatefulClusterSpec) { s.Template.Spec.Containers[0].Image = "two" }, nil},
+		{"SC-29 a claim that grows", func(s *v1alpha1.StatefulClusterSpec) { s.VolumeClaimTemplates[0].Spec.Resources = storage("2Gi") }, nil},
+		{"SC-29 the selector", func(s *v1alpha1.StatefulClusterSpec) { s.Selector.MatchLabels["app"] = "x" },
+			[]string{`spec.selector: Forbidden: is immutable; delete the StatefulCluster (its claims stay under the Retain policy) and create another`}},
+		{"SC-29 a claim that shrinks", func(s *v1alpha1.StatefulClusterSpec) { s.VolumeClaimTemplates[0].Spec.Resources = storage("512Mi") },
+			[]string{`spec.volumeClaimTemplates[0].spec.resources.requests.storage: Forbidden: 512Mi is less than the present 1Gi; volumes cannot shrink`}},
+		{"SC-29 a claim that is renamed", func(s *v1alpha1.StatefulClusterSpec) { s.VolumeClaimTemplates[0].Name = "logs" },
+			[]string{`spec.volumeClaimTemplates[0]: Forbidden: claim template "logs" is new; claim templates cannot be added or renamed after creation`,
+				`spec.volumeClaimTemplates: Forbidden: claim template "data" is missing; claim templates cannot be removed or renamed after creation`}},
+		{"SC-29 a claim that is added", func(s *v1alpha1.StatefulClusterSpec) {
+			s.VolumeClaimTemplates = append(s.VolumeClaimTemplates, volumeClaimTemplate("logs", "1Gi"))
+		}, []string{`spec.volumeClaimTemplates[1]: Forbidden: claim template "logs" is new; claim templates cannot be added or renamed after creation`}},
+		{"SC-29 a claim that is taken away", func(s *v1alpha1.StatefulClusterSpec) { s.VolumeClaimTemplates = nil },
+			[]string{`spec.volumeClaimTemplates: Forbidden: claim template "data" is missing; claim templates cannot be removed or renamed after creation`}},
+		{"SC-29 a claim's class", func(s *v1alpha1.StatefulClusterSpec) {
+			s.VolumeClaimTemplates[0].Spec.StorageClassName = ptr.To("fast")
+		},
+			[]string{`spec.volumeClaimTemplates[0]: Forbidden: only the requested storage of claim template "data" may change, and only grow`}},
+	} {
+		now := set("db")
+		r.change(&now.Spec)
+		if got := texts(validateChange(&set("db").StatefulCluster, &now.StatefulCluster)); !slices.Equal(got, r.want) {
+			t.Errorf("%s:\n  %q\nwant\n  %q", r.name, got, r.want)
+		}
+	}
+}
+
+// An object that was made while the schema's defaults were not there is served
+// like any other.
+func TestDefaults(t *testing.T) {
+	bare := &v1alpha1.StatefulCluster{}
+	spec := withDefaults(bare).Spec
+	r := spec.Replacement
+	for what, ok := range map[string]bool{
+		"SC-4 one replica": *spec.Replicas == 1, "ten revisions": *spec.RevisionHistoryLimit == 10,
+		"SC-25 Parallel": spec.PodManagementPolicy == v1alpha1.ParallelPodManagement,
+		"RollingUpdate":  spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy, "in place": spec.UpdateStrategy.InPlace == v1alpha1.InPlaceIfPossible,
+		"SC-19 claims are retained": spec.PersistentVolumeClaimRetentionPolicy == v1alpha1.ClaimRetentionPolicy{WhenDeleted: keep, WhenScaled: keep, WhenLost: keep},
+		"the deadlines":             *r.NodeLostSeconds == 30 && *r.UnreadySeconds == 300 && *r.StartupSeconds == 600 && *r.PendingSeconds == 300,
+		"an eviction is a loss":     r.OnEviction == v1alpha1.EvictionReplaces, "a quarter at a time": r.MaxConcurrent.String() == "25%",
+	} {
+		if !ok {
+			t.Errorf("not so: %s", what)
+		}
+	}
+	if bare.Spec.Replicas != nil {
+		t.Error("the object that was read was changed")
+	}
+}
+
+func TestShares(t *testing.T) {
+	w := func(replicas int32, unavailable, surge, concurrent string) *world {
+		s := set("db").replicas(replicas).maxConcurrent(concurrent)
+		s.rolling(v1alpha1.RollingUpdate{MaxUnavailable: ptr.To(intstr.Parse(unavailable)), MaxSurge: ptr.To(intstr.Parse(surge))})
+		return &world{set: withDefaults(&s.StatefulCluster)}
+	}
+	for _, r := range []struct {
+		name      string
+		got, want int
+	}{
+		{"maxUnavailable is rounded up", w(10, "25%", "0", "1").maxUnavailable(), 3},
+		{"maxSurge is rounded up", w(10, "1", "25%", "1").maxSurge(), 3},
+		{"maxConcurrent is rounded down", w(10, "1", "0", "25%").maxConcurrent(), 2},
+		{"maxConcurrent is at least 1", w(3, "1", "0", "25%").maxConcurrent(), 1},
+		{"the disruption budget is a number", int(w(10, "1", "0", "25%").disruptions().IntVal), 2},
+		{"maxUnavailable 0 without a surge is 1: an update must move", w(0, "25%", "0", "1").maxUnavailable(), 1},
+		{"maxUnavailable 0 with a surge is 0", w(10, "0", "1", "1").maxUnavailable(), 0},
+		{"what is no number is 0", w(10, "many", "0", "many").maxConcurrent(), 1},
+	} {
+		if r.got != r.want {
+			t.Errorf("%s: %d, want %d", r.name, r.got, r.want)
+		}
+	}
+}
