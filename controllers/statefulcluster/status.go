@@ -68,11 +68,16 @@ func count(w *world, r *roster, s *v1alpha1.StatefulClusterStatus) {
 	}
 }
 
-// stillUpdating drops the entries whose delete the API server refused: somebody
-// touched or deleted the pod first, so its end is not ours to undo.
+// stillUpdating drops the entries whose new pod was created, at once: should a
+// user delete that one, it is lost. And those whose delete the API server
+// refused: somebody touched or deleted the pod first, so its end is not ours to
+// undo.
 func stillUpdating(entries []v1alpha1.UpdatingMember, outcomes []action.Outcome) []v1alpha1.UpdatingMember {
 	return slices.DeleteFunc(slices.Clone(entries), func(e v1alpha1.UpdatingMember) bool {
 		return slices.ContainsFunc(outcomes, func(o action.Outcome) bool {
+			if o.Verb == action.Create && o.Reason == reasonReturned && o.Object.GetName() == e.Name {
+				return o.Err == nil
+			}
 			return o.Verb == action.Delete && o.Unchanged && o.Object.GetUID() == e.UID &&
 				(apierrors.IsNotFound(o.Err) || apierrors.IsConflict(o.Err))
 		})
@@ -208,9 +213,10 @@ func progressingCondition(w *world, p *plan, s *v1alpha1.StatefulClusterStatus) 
 func degradedCondition(w *world, p *plan) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue}
 	expand, expandRefused := w.refused[reasonExpand]
+	expandRefused = expandRefused && stands(expand, w, p)
 	var refused []string
 	for reason, r := range w.refused {
-		if reason != reasonExpand {
+		if reason != reasonExpand && stands(r, w, p) {
 			refused = append(refused, r.message)
 		}
 	}
@@ -246,6 +252,10 @@ func degradedCondition(w *world, p *plan) metav1.Condition {
 	}
 	return c
 }
+
+// stands tells whether a refusal still speaks of something that is wanted: once
+// its time is over the plan would try again, and one that rests wants nothing.
+func stands(r refusal, w *world, p *plan) bool { return r.until.After(w.now) || len(p.steps) > 0 }
 
 // someOf names up to 10.
 func someOf(names []string) string {

@@ -274,3 +274,22 @@ func TestDeletionIsNotCounted(t *testing.T) {
 		t.Errorf("a set that goes is counted anew: %d", got.Replicas)
 	}
 }
+
+func TestARefusalThatIsOver(t *testing.T) {
+	w := seen(set("db"), a(), b(), c(), refused(reasonUpdate, "policy", 0), refused(reasonExpand, "no", 0))
+	if got := says(told(w), v1alpha1.ConditionDegraded); got != "False Healthy: nothing needs a person" {
+		t.Errorf("what was refused is not wanted any more, and the status says %s", got)
+	}
+}
+
+// The pod that came back is a member like any: should a user delete it before
+// the next pass, it is lost.
+func TestAnEntryGoesWithTheCreate(t *testing.T) {
+	w := seen(set("db"), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", "now"))
+	p := decide(w)
+	for err, want := range map[error]int{nil: 0, errors.New("timeout"): 1} {
+		if s := summarize(w, &p, []action.Outcome{{Action: p.steps[0][0][0], Err: err}}); len(s.Updating) != want {
+			t.Errorf("after a create that said %v status.updating has %v", err, s.Updating)
+		}
+	}
+}

@@ -32,6 +32,9 @@ type recipe struct {
 	programs map[string]string // program to the package it is built from
 	order    []string          // the longest build first
 	takes    string            // told to the one who waits
+	// stamp is variables that hold the version: clients and operators ask the
+	// API server for it, and a Kubernetes built from modules says v0.0.0.
+	stamp []string
 }
 
 var recipes = map[Set]recipe{
@@ -48,6 +51,7 @@ var recipes = map[Set]recipe{
 		},
 		order: []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl", "etcd"},
 		takes: "about 7 minutes on 2 cores, once",
+		stamp: []string{"k8s.io/component-base/version.gitVersion", "k8s.io/client-go/pkg/version.gitVersion"},
 	},
 	Containerd: {
 		module: "github.com/containerd/containerd/v2",
@@ -97,7 +101,7 @@ func buildSet(ctx context.Context, log io.Writer, set Set) (string, error) {
 		return "", err
 	}
 	module := filepath.Join(root, "tools", string(set))
-	version, key, err := setVersion(filepath.Join(module, "go.mod"), recipe.module)
+	version, key, err := recipe.version(filepath.Join(module, "go.mod"))
 	if err != nil {
 		return "", err
 	}
@@ -129,7 +133,7 @@ func buildSet(ctx context.Context, log io.Writer, set Set) (string, error) {
 			about = fmt.Sprintf(" (all %d programs: %s)", len(recipe.order), recipe.takes)
 		}
 		fmt.Fprintf(log, "building %s %s%s …\n", program, version, about)
-		if err := goBuild(ctx, log, module, recipe.programs[program], filepath.Join(part, program)); err != nil {
+		if err := goBuild(ctx, log, module, recipe.programs[program], filepath.Join(part, program), recipe.stamps(version)); err != nil {
 			return "", err
 		}
 	}
@@ -140,9 +144,10 @@ func buildSet(ctx context.Context, log io.Writer, set Set) (string, error) {
 	return folder, os.Rename(part, folder)
 }
 
-// goBuild links one static program of the module in dir.
-func goBuild(ctx context.Context, log io.Writer, dir, pkg, out string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", out, pkg)
+// goBuild links one static program of the module in dir; stamps are further
+// flags of the linker.
+func goBuild(ctx context.Context, log io.Writer, dir, pkg, out, stamps string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w"+stamps, "-o", out, pkg)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	cmd.Stdout, cmd.Stderr = log, log
@@ -152,9 +157,17 @@ func goBuild(ctx context.Context, log io.Writer, dir, pkg, out string) error {
 	return nil
 }
 
-// setVersion is the version of a set's main module and a key that changes with
-// every other version that the set's go.mod pins.
-func setVersion(goMod, module string) (version, key string, err error) {
+func (r recipe) stamps(version string) string {
+	var flags strings.Builder
+	for _, variable := range r.stamp {
+		fmt.Fprintf(&flags, " -X %s=%s", variable, version)
+	}
+	return flags.String()
+}
+
+// version is that of a set's main module, with a key that changes with
+// everything else that decides what is built.
+func (r recipe) version(goMod string) (version, key string, err error) {
 	content, err := os.ReadFile(goMod)
 	if err != nil {
 		return "", "", err
@@ -164,23 +177,13 @@ func setVersion(goMod, module string) (version, key string, err error) {
 		return "", "", err
 	}
 	for _, require := range file.Require {
-		if require.Mod.Path == module {
-			sources, err := filepath.Glob(filepath.Join(filepath.Dir(goMod), "*.go"))
-			if err != nil {
-				return "", "", err
-			}
-			for _, source := range sources { // of a program that the set itself has
-				code, err := os.ReadFile(source)
-				if err != nil {
-					return "", "", err
-				}
-				content = append(content, code...)
-			}
-			sum := sha256.Sum256(content)
-			return require.Mod.Version, fmt.Sprintf("%x", sum[:4]), nil
+		if require.Mod.Path == r.module {
+			version = require.Mod.Version
+			sum := sha256.Sum256(append(content, r.stamps(version)...))
+			return version, fmt.Sprintf("%x", sum[:4]), nil
 		}
 	}
-	return "", "", fmt.Errorf("%s does not require %s", goMod, module)
+	return "", "", fmt.Errorf("%s does not require %s", goMod, r.module)
 }
 
 // modulePath is this project's.

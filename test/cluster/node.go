@@ -51,6 +51,10 @@ func (c *Cluster) startNode(ctx context.Context, n node) error {
 	if err := c.writeNodeFiles(n); err != nil {
 		return err
 	}
+	// What the node ran before its power went off is no answer any more.
+	if err := os.Remove(nodeinit.RunningFile(n.dir)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
 	p, err := startProcess(c.dir, n.name, []string{c.path("cluster"), "node-init", n.dir}, newNamespaces(), c.nodePath())
 	if err != nil {
 		return err
@@ -149,8 +153,10 @@ func (c *Cluster) want(ctx context.Context, n node, names ...string) error {
 		return err
 	}
 	// The signal only makes it quick: the node looks at the file anyhow. Before
-	// it has its handler, the kernel ignores signals to a first process.
-	_ = syscall.Kill(init.PID, syscall.SIGHUP)
+	// its first answer it may have no handler yet, and would end.
+	if _, err := os.Stat(nodeinit.RunningFile(n.dir)); err == nil {
+		_ = syscall.Kill(init.PID, syscall.SIGHUP)
+	}
 	err := poll(ctx, 30*time.Second, func() bool {
 		var running nodeinit.Running
 		_ = nodeinit.ReadJSON(nodeinit.RunningFile(n.dir), &running)

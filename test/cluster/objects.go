@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-
 	"github.com/stateful-operator/stateful-operator/test/cluster/volumes"
 )
 

@@ -15,16 +15,16 @@ import (
 
 // state is what a cluster's folder records about it.
 type state struct {
-	Name             string            `json:"name"`
-	Slot             int               `json:"slot"`
-	Nodes            int               `json:"nodes"`
-	AdmissionPlugins []string          `json:"admissionPlugins,omitempty"`
-	FeatureGates     map[string]bool   `json:"featureGates,omitempty"`
-	Address          string            `json:"address"` // of API server and DNS
-	Ports            map[string]int    `json:"ports"`
-	Sets             map[Set]string    `json:"sets"`
+	Name             string             `json:"name"`
+	Slot             int                `json:"slot"`
+	Nodes            int                `json:"nodes"`
+	AdmissionPlugins []string           `json:"admissionPlugins,omitempty"`
+	FeatureGates     map[string]bool    `json:"featureGates,omitempty"`
+	Address          string             `json:"address"` // of API server and DNS
+	Ports            map[string]int     `json:"ports"`
+	Sets             map[Set]string     `json:"sets"`
 	Processes        map[string]process `json:"processes"`
-	Sysctls          sysctls           `json:"sysctls,omitempty"` // as they were before
+	Sysctls          sysctls            `json:"sysctls,omitempty"` // as they were before
 	// Ready is set last: a cluster without it was never whole.
 	Ready bool `json:"ready"`
 	// Simulated is the number of nodes that kwok plays.

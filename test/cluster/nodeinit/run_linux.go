@@ -27,8 +27,8 @@ func Run(dir string) error {
 	signals := make(chan os.Signal, 64)
 	signal.Notify(signals, syscall.SIGHUP, syscall.SIGCHLD)
 	// The tick brings back a program that waits for its pause to be over, and
-	// makes up for a signal that came too early.
-	tick := time.NewTicker(500 * time.Millisecond)
+	// finds the first list, which comes without a signal.
+	tick := time.NewTicker(200 * time.Millisecond)
 	for {
 		s.reap()
 		s.reconcile()

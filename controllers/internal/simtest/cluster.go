@@ -1,0 +1,299 @@
+// Package simtest is a toy cluster for tests that tell stories: it holds
+// objects as an API server does, carries out actions, moves pods as scheduler
+// and kubelets do, and writes down what happens, a line each. Nothing in it
+// runs by itself, and its clock stands until it is moved.
+package simtest
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand"
+	"reflect"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
+)
+
+// Killed is returned by Interfere when the process that acts dies.
+var Killed = errors.New("killed")
+
+// Cluster is the toy.
+type Cluster struct {
+	objects.Objects
+	Now   time.Time
+	Story []string
+	// Shuffle is the order of the chains of a step; nil is as given.
+	Shuffle *rand.Rand
+	// Interfere is asked about the nth write, from 1. With an error before, it
+	// does not happen; with one after, it does, and its answer is lost.
+	Interfere func(n int, a action.Action) (before, after error)
+	// Changed is told what became of an object; was is nil for a new one, is
+	// nil for one that is gone. act is nil when nobody's action did it.
+	Changed func(act *action.Action, was, is client.Object)
+
+	writes, versions, uids int
+	act                    *action.Action
+}
+
+// New is an empty cluster, at that time.
+func New(now time.Time) *Cluster {
+	return &Cluster{Objects: objects.Objects{All: map[objects.Key]client.Object{}}, Now: now}
+}
+
+// Say adds a line to the story.
+func (c *Cluster) Say(format string, args ...any) {
+	c.Story = append(c.Story, fmt.Sprintf(format, args...))
+}
+
+// Put stores an object as it is, as its author would.
+func (c *Cluster) Put(obj client.Object) {
+	obj = objects.Clone(obj)
+	was := c.All[objects.KeyOf(obj)]
+	c.versions++
+	obj.SetResourceVersion(strconv.Itoa(c.versions))
+	if obj.GetUID() == "" {
+		c.uids++
+		obj.SetUID(types.UID(fmt.Sprintf("uid-%d", c.uids)))
+		obj.SetCreationTimestamp(metav1.NewTime(c.Now))
+		obj.SetGeneration(1)
+	}
+	c.All[objects.KeyOf(obj)] = obj
+	c.told(was, obj)
+}
+
+// Remove takes an object away; a claim that was deleted goes with the last pod
+// that mounts it.
+func (c *Cluster) Remove(obj client.Object) {
+	obj = c.All[objects.KeyOf(obj)]
+	delete(c.All, objects.KeyOf(obj))
+	c.told(obj, nil)
+	for _, claim := range c.Claims(obj) {
+		if claim.DeletionTimestamp != nil && !c.mounted(claim) {
+			c.Remove(claim)
+		}
+	}
+}
+
+// Delete is what the API server does with a delete: a pod ends, a claim waits
+// for its pods, all else is gone.
+func (c *Cluster) Delete(obj client.Object) {
+	obj = objects.Clone(c.All[objects.KeyOf(obj)])
+	at := metav1.NewTime(c.Now)
+	switch o := obj.(type) {
+	case *corev1.Pod:
+		if !podstate.Scheduled(o) || podstate.Ended(o) {
+			c.Remove(o)
+			return
+		}
+		seconds := int64(30)
+		o.DeletionGracePeriodSeconds, at = &seconds, metav1.NewTime(c.Now.Add(30*time.Second))
+	case *corev1.PersistentVolumeClaim:
+		if !c.mounted(c.All[objects.KeyOf(o)].(*corev1.PersistentVolumeClaim)) {
+			c.Remove(o)
+			return
+		}
+	default:
+		c.Remove(obj)
+		return
+	}
+	if obj.GetDeletionTimestamp() == nil {
+		obj.SetDeletionTimestamp(&at)
+		c.Put(obj)
+	}
+}
+
+// Claims are those that a pod mounts and that exist.
+func (c *Cluster) Claims(obj client.Object) (claims []*corev1.PersistentVolumeClaim) {
+	pod, isPod := obj.(*corev1.Pod)
+	for i := 0; isPod && i < len(pod.Spec.Volumes); i++ {
+		if v := pod.Spec.Volumes[i].PersistentVolumeClaim; v != nil {
+			if claim, exists := c.All[objects.Key{Kind: "PersistentVolumeClaim", Namespace: pod.Namespace, Name: v.ClaimName}].(*corev1.PersistentVolumeClaim); exists {
+				claims = append(claims, claim)
+			}
+		}
+	}
+	return claims
+}
+
+func (c *Cluster) mounted(claim *corev1.PersistentVolumeClaim) bool {
+	for _, obj := range c.All {
+		if slices.Contains(c.Claims(obj), claim) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *Cluster) told(was, is client.Object) {
+	if c.Changed != nil {
+		c.Changed(c.act, was, is)
+	}
+}
+
+// Apply carries out the steps as a Runner does, one action at a time. It is
+// false when the acting process was killed.
+func (c *Cluster) Apply(steps action.Steps) (outcomes []action.Outcome, alive bool) {
+	for _, step := range steps {
+		step = slices.Clone(step)
+		if c.Shuffle != nil {
+			c.Shuffle.Shuffle(len(step), func(i, j int) { step[i], step[j] = step[j], step[i] })
+		}
+		failed, refused := false, false
+		for _, chain := range step {
+			for _, a := range chain {
+				if refused && slices.ContainsFunc(chain, func(a action.Action) bool { return a.Verb == action.Create }) {
+					break
+				}
+				answer, err := c.try(a)
+				if errors.Is(err, Killed) {
+					return nil, false
+				}
+				outcomes = append(outcomes, action.Outcome{Action: a, Answer: answer, Err: err})
+				if err != nil {
+					failed, refused = true, refused || a.Verb == action.Create
+					break
+				}
+			}
+		}
+		if failed {
+			break
+		}
+	}
+	return outcomes, true
+}
+
+// Writes is how many writes were tried.
+func (c *Cluster) Writes() int { return c.writes }
+
+func (c *Cluster) try(a action.Action) (answer client.Object, err error) {
+	c.writes++
+	var after error
+	if c.Interfere != nil {
+		if err, after = c.Interfere(c.writes, a); err != nil {
+			c.Say("! %v: %s", err, a)
+			return nil, err
+		}
+	}
+	c.act = &a
+	answer, err = c.do(a)
+	c.act = nil
+	if err != nil {
+		c.Say("! %v: %s", apierrors.ReasonForError(err), a)
+		return nil, err
+	}
+	c.Say("  %s", a)
+	if after != nil {
+		c.Say("! %v after it", after)
+		return nil, after
+	}
+	return answer, nil
+}
+
+func (c *Cluster) do(a action.Action) (client.Object, error) {
+	have, what := c.All[objects.KeyOf(a.Object)], schema.GroupResource{Resource: objects.KindOf(a.Object)}
+	if a.Verb == action.Create {
+		if have == nil {
+			c.Put(a.Object)
+			return objects.Clone(c.All[objects.KeyOf(a.Object)]), nil
+		}
+		if adopts(a.Object, have) {
+			return a.Object, nil
+		}
+		return nil, apierrors.NewAlreadyExists(what, a.Object.GetName())
+	}
+	switch base := cmp.Or(a.From, a.Object); {
+	case have == nil:
+		return nil, apierrors.NewNotFound(what, a.Object.GetName())
+	case have.GetUID() != base.GetUID(),
+		(a.Unchanged || a.Verb == action.PatchStatus) && have.GetResourceVersion() != base.GetResourceVersion():
+		return nil, apierrors.NewConflict(what, a.Object.GetName(), errors.New("the object is another one"))
+	}
+	if a.Verb == action.Delete {
+		c.Delete(have)
+		return have, nil
+	}
+	next, err := patched(a, have)
+	if err != nil {
+		return nil, err
+	}
+	if !apiequality.Semantic.DeepEqual(have, next) {
+		c.Put(next)
+	}
+	return objects.Clone(c.All[objects.KeyOf(a.Object)]), nil
+}
+
+// adopts tells whether have is what an earlier create of want made.
+func adopts(want, have client.Object) bool {
+	a, b := metav1.GetControllerOf(want), metav1.GetControllerOf(have)
+	if (a == nil) != (b == nil) || a != nil && a.UID != b.UID {
+		return false
+	}
+	for k, v := range want.GetLabels() {
+		if have.GetLabels()[k] != v {
+			return false
+		}
+	}
+	return true
+}
+
+// patched is what the API server makes of a patch: each may change its part.
+func patched(a action.Action, have client.Object) (client.Object, error) {
+	next := objects.Clone(have)
+	if a.Verb == action.PatchStatus {
+		from, err := runtime.DefaultUnstructuredConverter.ToUnstructured(a.Object)
+		to, err2 := runtime.DefaultUnstructuredConverter.ToUnstructured(next)
+		to["status"] = from["status"]
+		return next, errors.Join(err, err2, runtime.DefaultUnstructuredConverter.FromUnstructured(to, next))
+	}
+	patch, err := client.StrategicMergeFrom(a.From).Data(a.Object)
+	if err != nil {
+		return nil, err
+	}
+	live, err := json.Marshal(have)
+	if err != nil {
+		return nil, err
+	}
+	merged, err := strategicpatch.StrategicMergePatch(live, patch, have)
+	if err != nil {
+		return nil, err
+	}
+	next = reflect.New(reflect.TypeOf(have).Elem()).Interface().(client.Object)
+	err = json.Unmarshal(merged, next)
+	pod, isPod := next.(*corev1.Pod)
+	if err != nil || !isPod {
+		return next, err
+	}
+	was := have.(*corev1.Pod)
+	pod.Status = was.Status
+	allowed := was.Spec.DeepCopy()
+	for i := range allowed.Containers {
+		if a.Verb == action.Resize {
+			allowed.Containers[i].Resources = pod.Spec.Containers[i].Resources
+		} else {
+			allowed.Containers[i].Image = pod.Spec.Containers[i].Image
+		}
+	}
+	if !apiequality.Semantic.DeepEqual(*allowed, pod.Spec) {
+		return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, pod.Name, nil)
+	}
+	if !apiequality.Semantic.DeepEqual(was.Spec, pod.Spec) {
+		pod.Generation++
+	}
+	return pod, nil
+}

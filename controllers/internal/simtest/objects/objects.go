@@ -1,0 +1,112 @@
+// Package objects holds the objects of the toy cluster of simtest, and reads
+// them as a client.Reader does.
+package objects
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Objects are those of one moment.
+type Objects struct {
+	// Indexes answer field selectors.
+	Indexes map[string]func(client.Object) string
+	// All are never changed, only replaced.
+	All map[Key]client.Object
+
+	cuts map[client.Object]client.Object
+}
+
+// Key is what makes an object one.
+type Key struct{ Kind, Namespace, Name string }
+
+// KeyOf is an object's key.
+func KeyOf(obj client.Object) Key { return Key{KindOf(obj), obj.GetNamespace(), obj.GetName()} }
+
+// KindOf is the kind of an object or of the items of a list.
+func KindOf(obj runtime.Object) string {
+	switch obj.(type) {
+	case *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
+		return strings.TrimSuffix(obj.GetObjectKind().GroupVersionKind().Kind, "List")
+	}
+	return strings.TrimSuffix(reflect.TypeOf(obj).Elem().Name(), "List")
+}
+
+// Snapshot is what a reader sees that stays behind from now on. cut is what
+// its cache makes of an object.
+func (v *Objects) Snapshot(cut func(client.Object) client.Object) *Objects {
+	old := &Objects{Indexes: v.Indexes, All: maps.Clone(v.All)}
+	for k, obj := range old.All {
+		if v.cuts[obj] == nil {
+			if v.cuts == nil {
+				v.cuts = map[client.Object]client.Object{}
+			}
+			v.cuts[obj] = cut(Clone(obj))
+		}
+		old.All[k] = v.cuts[obj]
+	}
+	return old
+}
+
+// Get reads one object.
+func (v *Objects) Get(_ context.Context, name client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	have := v.All[Key{KindOf(into), name.Namespace, name.Name}]
+	if have == nil {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: KindOf(into)}, name.Name)
+	}
+	copyInto(into, have)
+	return nil
+}
+
+// List reads the objects of a kind, in the order of their names.
+func (v *Objects) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	options := (&client.ListOptions{}).ApplyOptions(opts)
+	var found []runtime.Object
+	for _, k := range slices.SortedFunc(maps.Keys(v.All), func(a, b Key) int { return strings.Compare(a.Name, b.Name) }) {
+		obj := v.All[k]
+		if k.Kind != KindOf(into) || options.Namespace != "" && k.Namespace != options.Namespace || !v.selects(options, obj) {
+			continue
+		}
+		var item client.Object = &metav1.PartialObjectMetadata{}
+		if _, metadata := into.(*metav1.PartialObjectMetadataList); !metadata {
+			item = reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
+		}
+		copyInto(item, obj)
+		found = append(found, item)
+	}
+	return meta.SetList(into, found)
+}
+
+func (v *Objects) selects(o *client.ListOptions, obj client.Object) bool {
+	if o.FieldSelector != nil {
+		for _, r := range o.FieldSelector.Requirements() {
+			if index := v.Indexes[r.Field]; index == nil || index(obj) != r.Value {
+				return false
+			}
+		}
+	}
+	return o.LabelSelector == nil || o.LabelSelector.Matches(labels.Set(obj.GetLabels()))
+}
+
+func copyInto(into, have client.Object) {
+	have = Clone(have)
+	if m, metadata := into.(*metav1.PartialObjectMetadata); metadata {
+		m.ObjectMeta = reflect.ValueOf(have).Elem().FieldByName("ObjectMeta").Interface().(metav1.ObjectMeta)
+		return
+	}
+	reflect.ValueOf(into).Elem().Set(reflect.ValueOf(have).Elem())
+}
+
+// Clone is a deep copy.
+func Clone[T client.Object](obj T) T { return obj.DeepCopyObject().(T) }

@@ -1,0 +1,298 @@
+package statefulcluster
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
+)
+
+var (
+	rewrite = flag.Bool("update", false, "write the golden stories anew")
+	seeds   = flag.Int("seeds", 30, "random orders of each story")
+)
+
+// story is what happens to a set, act by act.
+type story struct {
+	name string
+	set  func() *setFixture
+	acts []act
+}
+
+type act struct {
+	what string
+	do   func(*stage)
+}
+
+func three() *setFixture { return set("db") }
+
+func scaleTo(n int32) act {
+	return act{fmt.Sprintf("the user wants %d members", n), func(s *stage) { s.edit(func(spec *v1alpha1.StatefulClusterSpec) { spec.Replicas = &n }) }}
+}
+
+func roll(image string) act {
+	return act{"the user wants image " + image, func(s *stage) {
+		s.edit(func(spec *v1alpha1.StatefulClusterSpec) { spec.Template.Spec.Containers[0].Image = image })
+	}}
+}
+
+func command(word string) act {
+	return act{"the user wants command " + word, func(s *stage) {
+		s.edit(func(spec *v1alpha1.StatefulClusterSpec) { spec.Template.Spec.Containers[0].Command = []string{word} })
+	}}
+}
+
+func lose(node string) act {
+	return act{node + " is not Ready for 35 seconds", func(s *stage) { kubelet.Turn(s.Cluster, node, false); s.Now = s.Now.Add(35 * time.Second) }}
+}
+
+func returns(node string) act {
+	return act{node + " returns", func(s *stage) { kubelet.Turn(s.Cluster, node, true) }}
+}
+
+// onOne does something to the member whose name comes first.
+func onOne(what string, do func(*stage, *corev1.Pod)) act {
+	return act{what, func(s *stage) {
+		if members := s.members(); len(members) > 0 {
+			do(s, members[0])
+		}
+	}}
+}
+
+func deleteOne() act {
+	return onOne("a user deletes the first pod", func(s *stage, p *corev1.Pod) { s.Delete(p) })
+}
+
+func evictOne() act {
+	return onOne("a drain evicts the first pod", func(s *stage, p *corev1.Pod) { kubelet.Disrupt(s.Cluster, p, "EvictionByEvictionAPI") })
+}
+
+// takeByTaint is what the control plane does to the pods of a lost node after
+// a while.
+func takeByTaint(node string) act {
+	return act{"the control plane evicts the pods of " + node, func(s *stage) {
+		for _, p := range kubelet.Pods(s.Cluster) {
+			if p.Spec.NodeName == node {
+				kubelet.Disrupt(s.Cluster, p, "DeletionByTaintManager")
+			}
+		}
+	}}
+}
+
+var stories = []story{
+	{"create", three, nil},
+	{"scale", three, []act{scaleTo(5), scaleTo(3)}},
+	{"rollout-in-place", three, []act{roll("two")}},
+	{"rollout-by-recreating", three, []act{command("serve")}},
+	{"rollout-by-surge", func() *setFixture { return three().surge(1) }, []act{roll("two")}},
+	{"node-lost-and-back", three, []act{lose("n1"), returns("n1")}},
+	{"bad-image-then-good", three, []act{roll(kubelet.BadImage), roll("two")}},
+	{"eviction-kept", func() *setFixture { return three().keepsEvicted() }, []act{evictOne()}},
+	{"eviction-replaced", three, []act{evictOne()}},
+	{"ordered-ready", func() *setFixture { return three().orderedReady() }, []act{scaleTo(4), deleteOne(), scaleTo(2)}},
+	{"two-of-four-nodes-lost", func() *setFixture { return three().replicas(8).maxConcurrent("25%") }, []act{
+		{"n1 and n2 are not Ready for 35 seconds", func(s *stage) {
+			kubelet.Turn(s.Cluster, "n1", false)
+			lose("n2").do(s)
+		}}, returns("n1"), returns("n2")}},
+	{"long-dead-node-and-a-rollout", three, []act{lose("n1"), takeByTaint("n1"), command("serve"), deleteOne(), returns("n1")}},
+	{"image-there-and-back", three, []act{roll("two"), roll("one"), roll("three"), roll("one")}},
+	{"everything-at-once", func() *setFixture { return three().replicas(4).keepsEvicted() }, []act{
+		roll("two"), evictOne(), scaleTo(6), deleteOne(), command("serve"), lose("n2"), scaleTo(3), takeByTaint("n2"), roll("three"), returns("n2"), evictOne()}},
+}
+
+// goldenStories are few enough to be read.
+const goldenStories = 9
+
+func TestStories(t *testing.T) {
+	for _, story := range stories[:goldenStories] {
+		t.Run(story.name, func(t *testing.T) {
+			s := newStage(t, story.set())
+			s.play(story, func() { s.settle(2 * time.Second) })
+			s.settle(15 * time.Minute)
+			s.ends()
+			s.check()
+			golden(t, filepath.Join("testdata", story.name+".story"), s.readable())
+		})
+	}
+}
+
+// play does act after act; in between, whatever between does.
+func (s *stage) play(story story, between func()) {
+	s.Say("# the user creates a set of %d", *s.set().Spec.Replicas)
+	between()
+	s.tell()
+	for _, a := range story.acts {
+		s.Say("# %s", a.what)
+		a.do(s)
+		between()
+		s.tell()
+	}
+}
+
+// readable calls revisions by their numbers: their names are hashes.
+func (s *stage) readable() string {
+	var revisions appsv1.ControllerRevisionList
+	if err := s.List(context.Background(), &revisions); err != nil {
+		s.t.Fatal(err)
+	}
+	text := strings.Join(s.Story, "\n") + "\n"
+	for _, r := range revisions.Items {
+		text = strings.ReplaceAll(text, r.Name, fmt.Sprintf("revision-%d", r.Revision))
+	}
+	return text
+}
+
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *rewrite {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("%v; write it with -update and read what it says", err)
+	}
+	if got == string(want) {
+		return
+	}
+	old, now := strings.Split(string(want), "\n"), strings.Split(got, "\n")
+	for i := range min(len(old), len(now)) {
+		if old[i] != now[i] {
+			t.Fatalf("%s tells another story from line %d (-update writes it anew):\nwas: %s\nis:  %s", file, i+1, old[i], now[i])
+		}
+	}
+	t.Fatalf("%s has %d lines, and the story %d (-update writes it anew)", file, len(old), len(now))
+}
+
+// SC-30 SC-31 The same stories with everything in any order: a cache that lags,
+// operators that restart, chains shuffled, users who do not wait.
+func TestStoriesInRandomOrder(t *testing.T) {
+	for _, story := range stories {
+		t.Run(story.name, func(t *testing.T) {
+			for seed := range *seeds {
+				chance := rand.New(rand.NewSource(int64(seed)))
+				s := newStage(t, story.set())
+				s.Say("# seed %d", seed)
+				s.Shuffle = chance
+				s.play(story, func() { s.scramble(chance, chance.Intn(60)) })
+				s.settle(15 * time.Minute)
+				s.ends()
+				s.check()
+			}
+		})
+	}
+}
+
+// SC-35 Others act between the operator's look at the world and its writes.
+func TestStoriesWithRaces(t *testing.T) {
+	for _, story := range stories {
+		t.Run(story.name, func(t *testing.T) {
+			for seed := range *seeds {
+				chance := rand.New(rand.NewSource(int64(seed)))
+				s := newStage(t, story.set())
+				s.Say("# seed %d, with races", seed)
+				s.law.lenient = true
+				s.race = func() {
+					if moves := kubelet.Moves(s.Cluster); len(moves) > 0 && chance.Intn(2) == 0 {
+						moves[chance.Intn(len(moves))]()
+					}
+					if members := s.members(); len(members) > 0 && chance.Intn(20) == 0 {
+						victim := members[chance.Intn(len(members))]
+						s.Say("! a user deletes %s", victim.Name)
+						s.Delete(victim)
+					}
+				}
+				s.play(story, func() { s.scramble(chance, chance.Intn(60)) })
+				s.race = nil
+				s.settle(15 * time.Minute)
+				s.ends()
+				s.check()
+			}
+		})
+	}
+}
+
+// failures are the ways in which one write can go wrong.
+var failures = []struct {
+	name          string
+	before, after error
+}{
+	{name: "is refused", before: apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "", errors.New("quota"))},
+	{name: "fails", before: apierrors.NewInternalError(errors.New("etcd"))},
+	{name: "has no answer", after: apierrors.NewTimeoutError("too slow", 1)},
+	{name: "is the last before the operator dies", before: simtest.Killed},
+	{name: "is done, and then the operator dies", after: simtest.Killed},
+}
+
+// SC-18 SC-30 SC-42 Every single write of every story goes wrong in every way:
+// the end is the same.
+func TestStoriesWithEachWriteFailing(t *testing.T) {
+	for _, story := range stories {
+		t.Run(story.name, func(t *testing.T) {
+			for _, failure := range failures {
+				for n, written := 1, 1; n <= written; n++ {
+					s := newStage(t, story.set())
+					s.Say("# write %d %s", n, failure.name)
+					s.Interfere = func(i int, _ action.Action) (before, after error) {
+						if i == n {
+							return failure.before, failure.after
+						}
+						return nil, nil
+					}
+					s.play(story, func() { s.settle(2 * time.Second) })
+					s.settle(15 * time.Minute)
+					s.ends()
+					s.check()
+					written = s.Writes()
+				}
+			}
+		})
+	}
+}
+
+// A plan that is carried out twice does no more than one that is carried out
+// once: its process died after the writes and before it knew.
+func TestPlansCarriedOutTwice(t *testing.T) {
+	for _, story := range stories {
+		t.Run(story.name, func(t *testing.T) {
+			s := newStage(t, story.set())
+			again := false
+			s.Interfere = func(int, action.Action) (before, after error) { again = true; return nil, nil }
+			s.play(story, func() {
+				s.settle(2 * time.Second)
+				if w := s.observe(s.set(), source{s.Cluster, true}); again {
+					p := decide(w)
+					s.law.seen = w
+					s.Apply(p.steps)
+					pods := len(kubelet.Pods(s.Cluster))
+					s.Apply(p.steps)
+					if now := len(kubelet.Pods(s.Cluster)); now > pods {
+						s.errorf("the second time there are %d pods, after the first %d", now, pods)
+					}
+				}
+			})
+			s.settle(15 * time.Minute)
+			s.ends()
+			s.check()
+		})
+	}
+}

@@ -1,0 +1,35 @@
+# the user creates a set of 3
+  create controllerrevision revision-1: Revision
+  create poddisruptionbudget db: Budget
+  create pod db-a: Missing
+  create persistentvolumeclaim db-data-a: Claim
+  create pod db-b: Missing
+  create persistentvolumeclaim db-data-b: Claim
+  create pod db-c: Missing
+  create persistentvolumeclaim db-data-c: Claim
+    db-a is bound to n1
+    db-b is bound to n2
+    db-c is bound to n3
+    db-a runs one
+    db-b runs one
+    db-c runs one
+    db-a is Ready
+    db-b is Ready
+    db-c is Ready
+  patch controllerrevision revision-1: RevisionReady
+= 3 members, 3 ready, 3 updated, 0 lost
+= True AllMembersAvailable: 3 of 3 members are available (Available)
+= False Complete: all 3 members are as the spec wants them (Progressing)
+= False Healthy: nothing needs a person (Degraded)
+# a drain evicts the first pod
+  create pod db-d: Replacement, in place of db-a
+  create persistentvolumeclaim db-data-d: Claim
+    db-a is gone
+    db-d is bound to n1
+  patch persistentvolumeclaim db-data-a: Retention, its member is lost
+    db-d runs one
+    db-d is Ready
+= 3 members, 3 ready, 3 updated, 0 lost
+= True AllMembersAvailable: 3 of 3 members are available (Available)
+= False Complete: all 3 members are as the spec wants them (Progressing)
+= False Healthy: nothing needs a person (Degraded)

@@ -1,0 +1,51 @@
+# the user creates a set of 3
+  create controllerrevision revision-1: Revision
+  create poddisruptionbudget db: Budget
+  create pod db-a: Missing
+  create persistentvolumeclaim db-data-a: Claim
+  create pod db-b: Missing
+  create persistentvolumeclaim db-data-b: Claim
+  create pod db-c: Missing
+  create persistentvolumeclaim db-data-c: Claim
+    db-a is bound to n1
+    db-b is bound to n2
+    db-c is bound to n3
+    db-a runs one
+    db-b runs one
+    db-c runs one
+    db-a is Ready
+    db-b is Ready
+    db-c is Ready
+  patch controllerrevision revision-1: RevisionReady
+= 3 members, 3 ready, 3 updated, 0 lost
+= True AllMembersAvailable: 3 of 3 members are available (Available)
+= False Complete: all 3 members are as the spec wants them (Progressing)
+= False Healthy: nothing needs a person (Degraded)
+# the user wants command serve
+  create controllerrevision revision-2: Revision
+  patch status of statefulcluster db: Update
+  delete pod db-a: Update, the pod comes back under its name on its claims
+    db-a is gone
+  create pod db-a: Returned, the same member on the same claims
+    db-a is bound to n1
+    db-a runs one
+    db-a is Ready
+  patch controllerrevision revision-2: RevisionReady
+  patch status of statefulcluster db: Update
+  delete pod db-b: Update, the pod comes back under its name on its claims
+    db-b is gone
+  create pod db-b: Returned, the same member on the same claims
+    db-b is bound to n2
+    db-b runs one
+    db-b is Ready
+  patch status of statefulcluster db: Update
+  delete pod db-c: Update, the pod comes back under its name on its claims
+    db-c is gone
+  create pod db-c: Returned, the same member on the same claims
+    db-c is bound to n3
+    db-c runs one
+    db-c is Ready
+= 3 members, 3 ready, 3 updated, 0 lost
+= True AllMembersAvailable: 3 of 3 members are available (Available)
+= False Complete: all 3 members are as the spec wants them (Progressing)
+= False Healthy: nothing needs a person (Degraded)

@@ -1,0 +1,39 @@
+# the user creates a set of 3
+  create controllerrevision revision-1: Revision
+  create poddisruptionbudget db: Budget
+  create pod db-a: Missing
+  create persistentvolumeclaim db-data-a: Claim
+  create pod db-b: Missing
+  create persistentvolumeclaim db-data-b: Claim
+  create pod db-c: Missing
+  create persistentvolumeclaim db-data-c: Claim
+    db-a is bound to n1
+    db-b is bound to n2
+    db-c is bound to n3
+    db-a runs one
+    db-b runs one
+    db-c runs one
+    db-a is Ready
+    db-b is Ready
+    db-c is Ready
+  patch controllerrevision revision-1: RevisionReady
+= 3 members, 3 ready, 3 updated, 0 lost
+= True AllMembersAvailable: 3 of 3 members are available (Available)
+= False Complete: all 3 members are as the spec wants them (Progressing)
+= False Healthy: nothing needs a person (Degraded)
+# the user wants image two
+  create controllerrevision revision-2: Revision
+  patch pod db-a: Updated, in place
+    db-a runs two
+  patch pod db-a: Updated, complete
+  patch controllerrevision revision-2: RevisionReady
+  patch pod db-b: Updated, in place
+    db-b runs two
+  patch pod db-b: Updated, complete
+  patch pod db-c: Updated, in place
+    db-c runs two
+  patch pod db-c: Updated, complete
+= 3 members, 3 ready, 3 updated, 0 lost
+= True AllMembersAvailable: 3 of 3 members are available (Available)
+= False Complete: all 3 members are as the spec wants them (Progressing)
+= False Healthy: nothing needs a person (Degraded)

@@ -1,0 +1,171 @@
+// Command bench measures the operator against the StatefulSet controller of
+// the same Kubernetes release and against a bare client-go loop: one run, one
+// API server, simulated nodes, no client-side rate limits. It prints each
+// figure with its goal and ends with the tables of docs/benchmarks.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/stateful-operator/stateful-operator/test/cluster"
+)
+
+// benchmark is one thing to measure.
+type benchmark struct {
+	name    string // for -only
+	about   string
+	measure func(context.Context, *site, sizes) ([]figure, error)
+}
+
+var benchmarks = []benchmark{
+	{"one", "create one set with many members", measureOneSet},
+	{"many", "create many sets with 5 members", measureManySets},
+	{"rollout", "replace every member, maxUnavailable 25 %", measureRollout},
+	{"memory", "the operator's live heap", measureMemory},
+	{"latency", "from a spec change to the first write", measureLatency},
+	{"rest", "writes while nothing changes", measureRest},
+}
+
+// sizes is how much is measured.
+type sizes struct {
+	members, sets, rollout int
+	pods                   [2]int // managed pods at which memory is measured
+	unmanaged              int
+	objects, changes       int // of the latency benchmark
+	rounds                 int
+	rest                   time.Duration
+}
+
+var (
+	fullSizes = sizes{members: 2000, sets: 200, rollout: 200, pods: [2]int{1000, 5000}, unmanaged: 5000,
+		objects: 1000, changes: 300, rounds: 3, rest: 10 * time.Minute}
+	quickSizes = sizes{members: 200, sets: 20, rollout: 40, pods: [2]int{100, 300}, unmanaged: 300,
+		objects: 100, changes: 50, rounds: 1, rest: 20 * time.Second}
+)
+
+// setMembers is the size of each of many sets.
+const setMembers = 5
+
+type settings struct {
+	size   sizes
+	chosen []benchmark
+	quick  bool
+	out    string
+	keep   bool
+}
+
+func main() {
+	chosen, err := parse(os.Args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err = run(ctx, chosen)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func parse(args []string) (settings, error) {
+	s := settings{}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.BoolVar(&s.quick, "quick", false, "measure a tenth, once: for work on the benchmarks, not for their figures")
+	flags.BoolVar(&s.keep, "keep-logs", false, "keep the operator's log and the audit log, and say where")
+	flags.StringVar(&s.out, "out", "", "`file` that gets the tables too")
+	only := flags.String("only", "", "comma-separated `names` of the benchmarks to run: "+names())
+	rest := flags.Duration("rest", 0, "`time` without changes that must bring no write (default 10m, quick 20s)")
+	rounds := flags.Int("rounds", 0, "`times` that each comparison is made, in turning order (default 3, quick 1)")
+	if err := flags.Parse(args); err != nil {
+		return s, err
+	}
+	if s.size = fullSizes; s.quick {
+		s.size = quickSizes
+	}
+	if *rest > 0 {
+		s.size.rest = *rest
+	}
+	if *rounds > 0 {
+		s.size.rounds = *rounds
+	}
+	s.chosen = benchmarks
+	if *only == "" {
+		return s, nil
+	}
+	wanted := strings.Split(*only, ",")
+	for _, name := range wanted {
+		if !slices.ContainsFunc(benchmarks, func(b benchmark) bool { return b.name == name }) {
+			return s, fmt.Errorf("no benchmark %q: there are %s", name, names())
+		}
+	}
+	s.chosen = slices.DeleteFunc(slices.Clone(benchmarks), func(b benchmark) bool { return !slices.Contains(wanted, b.name) })
+	return s, nil
+}
+
+func names() string {
+	var all []string
+	for _, b := range benchmarks {
+		all = append(all, b.name)
+	}
+	return strings.Join(all, ", ")
+}
+
+// clusterName keeps the benchmarks away from every other cluster of the machine.
+const clusterName = "bench"
+
+func run(ctx context.Context, s settings) (err error) {
+	before := machineLoad()
+	// Also after an interrupt, and after a crash of an earlier run.
+	defer func() {
+		down, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		err = errors.Join(err, cluster.Down(down, clusterName, os.Stdout))
+	}()
+	if err := cluster.Down(ctx, clusterName, os.Stdout); err != nil {
+		return err
+	}
+	where, err := openSite(ctx, s.keep)
+	if err != nil {
+		return err
+	}
+	defer where.close()
+	var figures []figure
+	for _, b := range s.chosen {
+		say("%s: %s", b.name, b.about)
+		began := time.Now()
+		found, err := b.measure(ctx, where, s.size)
+		if err != nil {
+			return fmt.Errorf("benchmark %s: %w", b.name, err)
+		}
+		for _, f := range found {
+			fmt.Println("  " + f.String())
+		}
+		fmt.Printf("  (took %s)\n", time.Since(began).Round(time.Second))
+		figures = append(figures, found...)
+	}
+	text := tables(figures, describe(ctx, where, s, before))
+	fmt.Print("\n" + text)
+	if s.out == "" {
+		return nil
+	}
+	return os.WriteFile(s.out, []byte(text), 0o644)
+}
+
+func say(format string, args ...any) { fmt.Printf("\n==> "+format+"\n", args...) }
+
+// step tells the one who waits what goes on.
+func step(format string, args ...any) { fmt.Printf("  "+format+" …\n", args...) }

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+)
+
+// figure is one measured number.
+type figure struct {
+	title, what string
+	value       float64
+	unit        string
+	digits      int // after the point; 2 when 0, none when negative
+	goal        goal
+	detail      string
+}
+
+// goal is a bound; the zero value is none.
+type goal struct {
+	bound   float64
+	atLeast bool
+	set     bool
+}
+
+func atLeast(bound float64) goal { return goal{bound, true, true} }
+func atMost(bound float64) goal  { return goal{bound, false, true} }
+
+func (f figure) met() bool {
+	if f.goal.atLeast {
+		return f.value >= f.goal.bound
+	}
+	return f.value <= f.goal.bound
+}
+
+func (f figure) verdict() string {
+	switch {
+	case !f.goal.set:
+		return ""
+	case f.met():
+		return "met"
+	}
+	return "NOT met"
+}
+
+func (f figure) measured() string {
+	digits := max(cmp.Or(f.digits, 2), 0)
+	return fmt.Sprintf("%.*f%s", digits, f.value, f.unit)
+}
+
+func (f figure) wanted() string {
+	if !f.goal.set {
+		return ""
+	}
+	sign := "≤"
+	if f.goal.atLeast {
+		sign = "≥"
+	}
+	return fmt.Sprintf("%s %g%s", sign, f.goal.bound, f.unit)
+}
+
+// String is the line of the figure while the benchmarks run.
+func (f figure) String() string {
+	line := fmt.Sprintf("%s: %s: %s", f.title, f.what, f.measured())
+	if f.goal.set {
+		line += fmt.Sprintf(" (goal %s): %s", f.wanted(), f.verdict())
+	}
+	if f.detail != "" {
+		line += " [" + f.detail + "]"
+	}
+	return line
+}
+
+// tables is the text of docs/benchmarks.md.
+func tables(figures []figure, conditions []string) string {
+	var text strings.Builder
+	text.WriteString("| Benchmark | Figure | Measured | Goal | |\n|---|---|---|---|---|\n")
+	for _, f := range figures {
+		fmt.Fprintf(&text, "| %s | %s | %s | %s | %s |\n", f.title, f.what, f.measured(), f.wanted(), f.verdict())
+	}
+	text.WriteString("\nWhat the figures come from:\n\n")
+	for _, f := range figures {
+		if f.detail != "" {
+			fmt.Fprintf(&text, "- %s, %s: %s\n", f.title, f.what, f.detail)
+		}
+	}
+	text.WriteString("\nWhere they were measured:\n\n")
+	for _, line := range conditions {
+		fmt.Fprintf(&text, "- %s\n", line)
+	}
+	return text.String()
+}
+
+// describe says what the figures depend on.
+func describe(ctx context.Context, s *site, chosen settings, loadBefore string) []string {
+	lines := []string{"date: " + time.Now().UTC().Format("2006-01-02 15:04 MST")}
+	if chosen.quick {
+		lines = append(lines, "a QUICK run: a tenth of the size, once; not for comparison")
+	} else {
+		lines = append(lines, fmt.Sprintf("medians of %d rounds; in each the contestants come in another order", chosen.size.rounds))
+	}
+	lines = append(lines, fmt.Sprintf("machine: %s, %d cores, %s; contestants, API server, etcd and kwok share it", processor(), runtime.NumCPU(), memory()))
+	lines = append(lines, "load average (1, 5, 15 minutes) before the run: "+loadBefore)
+	versions := "versions: " + runtime.Version()
+	// The programs do not know their version; their folder does.
+	if _, version, ok := strings.Cut(filepath.Base(s.cluster.Programs()), "-"); ok {
+		version, _, _ = strings.Cut(version, "-")
+		versions += ", Kubernetes " + version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, module := range info.Deps {
+			if module.Path == "sigs.k8s.io/controller-runtime" {
+				versions += ", controller-runtime " + module.Version
+			}
+		}
+	}
+	if commit, err := output(ctx, "git", "describe", "--always", "--dirty"); err == nil {
+		versions += ", this project at " + commit
+	}
+	return append(lines, versions)
+}
+
+func processor() string { return cmp.Or(procField("/proc/cpuinfo", "model name"), runtime.GOARCH) }
+
+func memory() string {
+	var kib int64
+	if _, err := fmt.Sscan(procField("/proc/meminfo", "MemTotal"), &kib); err != nil {
+		return "memory unknown"
+	}
+	return fmt.Sprintf("%.0f GiB", math.Round(float64(kib)/(1<<20)))
+}
+
+// procField is the first value of that name in a file of /proc; "" elsewhere
+// than on Linux.
+func procField(path, name string) string {
+	file, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		if key, value, found := strings.Cut(lines.Text(), ":"); found && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+func machineLoad() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	fields := strings.Fields(string(text))
+	return strings.Join(fields[:min(3, len(fields))], ", ")
+}
+
+// medianOf is the median over the rounds.
+func medianOf(laps []lap, of func(lap) float64) float64 {
+	if len(laps) == 0 {
+		return 0
+	}
+	values := make([]float64, 0, len(laps))
+	for _, l := range laps {
+		values = append(values, of(l))
+	}
+	slices.Sort(values)
+	return quantile(values, 0.5)
+}
+
+// quantile is the smallest value that at least that part is not above.
+func quantile(sorted []float64, part float64) float64 {
+	return sorted[max(0, int(math.Ceil(part*float64(len(sorted))))-1)]
+}
+
+func thousands(n int) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%d,%03d", n/1000, n%1000)
+}
+
+func commaList(counts map[string]int) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%d %s", counts[name], name))
+	}
+	return strings.Join(parts, ", ")
+}
