@@ -78,7 +78,7 @@ func buildRevision(w *world) *appsv1.ControllerRevision { return hashedAgain(w, 
 // hashedAgain builds the revision with another hash in its name, for the nth
 // other template that has the same one.
 func hashedAgain(w *world, n int32) *appsv1.ControllerRevision {
-	rev, err := revision.New(w.set.Name, revisionData{w.set.Spec.Template, w.set.Spec.VolumeClaimTemplates},
+	rev, err := revision.New(w.set.Name, string(w.set.UID), revisionData{w.set.Spec.Template, w.set.Spec.VolumeClaimTemplates},
 		ptr.Deref(w.set.Status.CollisionCount, 0)+n, w.revisions)
 	if err != nil { // a spec that was read from JSON can be written as JSON
 		panic(err)
@@ -119,10 +119,10 @@ type succession struct {
 	replacements int
 }
 
-// successorOf counts on while the slot's members never become Ready.
-func successorOf(m *member) succession {
+// successorOf counts on while the slot's members do not settle down.
+func successorOf(w *world, m *member) succession {
 	n := 1
-	if !podstate.WasReady(m.pod) {
+	if !settledDown(w, m) {
 		n += replacements(m)
 	}
 	return succession{m.name(), n}

@@ -96,7 +96,7 @@ func (r *Reconciler) pass(ctx context.Context, set *v1alpha1.StatefulCluster) re
 		return report.Retry(err)
 	}
 	p := decide(w)
-	if len(p.steps) > 0 || r.memory.wantsLive(set, w.now) {
+	if len(p.steps) > 0 || p.look || r.memory.wantsLive(set, w.now) {
 		if set, err = r.reread(ctx, set); err != nil || set == nil {
 			return retryOrDone(err)
 		}
@@ -329,8 +329,11 @@ func (m *memory) recall(w *world, taken map[string]bool) {
 func (m *memory) learn(w *world, outcomes []action.Outcome) error {
 	known := m.of(w.set)
 	var retry error
+	if len(outcomes) == 0 { // what was refused is not wanted any more
+		maps.DeleteFunc(known.refused, func(_ string, r refusal) bool { return !r.until.After(w.now) })
+	}
 	for _, o := range outcomes {
-		if o.Verb == action.Delete && o.Reason == reasonRetired {
+		if o.Verb == action.Delete && o.Reason == reasonRetired && (o.Err == nil || apierrors.IsNotFound(o.Err)) {
 			known.retired[o.Object.GetUID()] = true
 		}
 		switch {
@@ -338,7 +341,7 @@ func (m *memory) learn(w *world, outcomes []action.Outcome) error {
 			delete(known.refused, o.Reason)
 		case apierrors.IsNotFound(o.Err) && o.Verb == action.Delete, apierrors.IsConflict(o.Err):
 			// The world is another than we read; the next pass reads it anew.
-		case refusedForGood(o.Err):
+		case refusedForGood(o.Err), o.Verb == action.Resize && apierrors.IsNotFound(o.Err): // no such subresource before Kubernetes 1.33
 			times := known.refused[o.Reason].times + 1
 			known.refused[o.Reason] = refusal{o.Err.Error(), w.now.Add(min(firstRefusal<<min(times-1, 10), maxRefusal)), times}
 		default:

@@ -164,7 +164,7 @@ func (p *podFixture) inPlaceOf(id string, nth int) *podFixture {
 }
 
 func (p *podFixture) recreated() *podFixture {
-	return p.annotated(v1alpha1.AnnotationUpdated, "true")
+	return p.annotated(v1alpha1.AnnotationUpdated, string(v1alpha1.UpdatingUpdate))
 }
 
 // patching: an in-place update is under way; this is what it waits for.

@@ -225,6 +225,13 @@ type claimFixture struct {
 
 func looseClaimOf(id string) *claimFixture { return &claimFixture{id: id} }
 
+// setAsideUnder: what the policy said when the claim was set aside.
+func (c *claimFixture) setAsideUnder(p v1alpha1.RetentionPolicy) *claimFixture {
+	return c.but(func(c *corev1.PersistentVolumeClaim) {
+		c.Annotations = map[string]string{v1alpha1.AnnotationRetention: string(p)}
+	})
+}
+
 func (c *claimFixture) retained(why string) *claimFixture { c.why = why; return c }
 
 func (c *claimFixture) but(change func(*corev1.PersistentVolumeClaim)) *claimFixture {

@@ -119,6 +119,11 @@ func (r *Reconciler) writeStatus(ctx context.Context, w *world, status v1alpha1.
 	return 0, nil
 }
 
+// timed are the reasons whose evidence has a time; the others are seen when
+// they are seen.
+var timed = map[v1alpha1.LossReason]bool{v1alpha1.LossNodeNotReady: true, v1alpha1.LossUnready: true,
+	v1alpha1.LossStartup: true, v1alpha1.LossPending: true}
+
 // measure feeds the metrics.
 func (r *Reconciler) measure(w *world, p *plan, outcomes []action.Outcome, s *v1alpha1.StatefulClusterStatus) {
 	for _, o := range outcomes {
@@ -131,6 +136,9 @@ func (r *Reconciler) measure(w *world, p *plan, outcomes []action.Outcome, s *v1
 		membersGauge.WithLabelValues(w.set.Namespace, w.set.Name, state).Set(float64(n))
 	}
 	for _, l := range p.losses {
+		if !timed[l.reason] {
+			continue
+		}
 		if slices.ContainsFunc(outcomes, func(o action.Outcome) bool {
 			return o.Verb == action.Create && o.Err == nil && o.Object.GetAnnotations()[v1alpha1.AnnotationReplaces] == l.name()
 		}) {
@@ -142,11 +150,15 @@ func (r *Reconciler) measure(w *world, p *plan, outcomes []action.Outcome, s *v1
 // emit writes one event for each kind of act of the pass, naming up to 10
 // members.
 func (r *Reconciler) emit(w *world, p *plan, outcomes []action.Outcome) {
-	if w.invalid == "" {
+	gone := map[v1alpha1.LossReason][]string{}
+	if w.invalid == "" && w.set.DeletionTimestamp == nil {
 		for _, m := range unrecorded(w, muster(w, &plan{})) {
-			r.Events.Eventf(w.set, nil, corev1.EventTypeWarning, v1alpha1.EventMemberLost, "Replace",
-				"%s: %s was deleted by somebody else, %s; a new member takes its place", departureReason(m), m.name(), claimsFate(m))
+			gone[departureReason(m)] = append(gone[departureReason(m)], m.name())
 		}
+	}
+	for reason, members := range gone {
+		r.Events.Eventf(w.set, nil, corev1.EventTypeWarning, v1alpha1.EventMemberLost, string(reason), "%s: %s; new members take their place",
+			reason, someOf(members))
 	}
 	names := map[string][]string{}
 	detail := map[string]string{}
@@ -169,7 +181,8 @@ func (r *Reconciler) emit(w *world, p *plan, outcomes []action.Outcome) {
 		if len(members) == 1 && detail[key] != "" {
 			note += "; " + detail[key]
 		}
-		r.Events.Eventf(w.set, nil, kind, event, "Reconcile", "%s", note)
+		// Events of one action and reason fold into one; the note does not tell them apart.
+		r.Events.Eventf(w.set, nil, kind, event, reason, "%s", short(note))
 	}
 	if len(p.held) > 0 && !heldBefore(w) {
 		r.Events.Eventf(w.set, nil, corev1.EventTypeWarning, v1alpha1.EventReplacementHeld, "Hold",
@@ -208,7 +221,7 @@ func heldBefore(w *world) bool {
 }
 
 // short fits a message into an event.
-func short(s string) string { return s[:min(len(s), 1000)] }
+func short(s string) string { return strings.ToValidUTF8(s[:min(len(s), 1000)], "") }
 
 // refusedForGood tells whether the API server understood the write and said
 // no: the same write a moment later is refused again.

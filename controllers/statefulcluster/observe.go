@@ -48,6 +48,9 @@ type world struct {
 	created        int                        // new members given the current revision by this plan
 }
 
+// refusedQuietly is refusedNow for who will look again anyway.
+func (w *world) refusedQuietly(reason string) bool { return w.refusedNow(reason, &plan{}) }
+
 // refusedNow tells whether a write for that reason was refused just now; the
 // plan looks again when it may be tried.
 func (w *world) refusedNow(reason string, p *plan) bool {
@@ -115,6 +118,9 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.StatefulCluster,
 	}
 	if err := r.readRevisions(ctx, w, from); err != nil {
 		return nil, err
+	}
+	if w.invalid == "" {
+		w.invalid = changedClaims(w)
 	}
 	ids := w.ids()
 	r.memory.recall(w, ids)
@@ -197,7 +203,7 @@ func (r *Reconciler) assemble(ctx context.Context, w *world, pods []*corev1.Pod,
 		w.members = append(w.members, m)
 	}
 	for _, c := range claims {
-		m := byID[c.Labels[v1alpha1.LabelMember]]
+		m := byID[memberOf(c)]
 		if m == nil {
 			w.loose = append(w.loose, c)
 			continue
@@ -209,6 +215,15 @@ func (r *Reconciler) assemble(ctx context.Context, w *world, pods []*corev1.Pod,
 	}
 	slices.SortFunc(w.loose, func(a, b *corev1.PersistentVolumeClaim) int { return strings.Compare(a.Name, b.Name) })
 	return nil
+}
+
+// memberOf is the id of the member that a claim belongs to: its label, or the
+// end of its name if somebody took the label away.
+func memberOf(c *corev1.PersistentVolumeClaim) string {
+	if id := c.Labels[v1alpha1.LabelMember]; identity.Valid(id) {
+		return id
+	}
+	return c.Name[strings.LastIndex(c.Name, "-")+1:]
 }
 
 // readNode reads a pod's Node from the cache; a live world reads a Node that
@@ -343,7 +358,7 @@ func (w *world) ids() map[string]bool {
 		ids[m.id] = true
 	}
 	for _, c := range w.loose {
-		ids[c.Labels[v1alpha1.LabelMember]] = true
+		ids[memberOf(c)] = true
 	}
 	return ids
 }

@@ -23,6 +23,8 @@ type plan struct {
 	// failing are members whose deadline passed and that are not replaced,
 	// because their template is to blame.
 	failing []string
+	// look asks for a live world even if the cache shows nothing to do.
+	look bool
 	// losses are the members that replaceLost replaces.
 	losses []loss
 	// crowd is how many members are unready, when they are too many to
@@ -42,6 +44,7 @@ const (
 	reasonRetired    = "Retired"
 	reasonUpdate     = "Update"
 	reasonUpdated    = "Updated"
+	reasonResize     = "Resize"
 	reasonExpand     = "Expand"
 	reasonRelabel    = "Relabel"
 	reasonRevisionOK = "RevisionReady"
@@ -57,7 +60,6 @@ type rule struct {
 // rules in order of importance: the first with something to do wins.
 var rules = []rule{
 	{"record the revision", recordRevision},
-	{"keep the disruption budget", keepBudget},
 	{"put our labels back", relabel},
 	{"keep evicted members", keepEvicted},
 	{"give members their claims", createClaims},
@@ -65,10 +67,13 @@ var rules = []rule{
 	{"retire surplus members", scaleDown},
 	{"replace lost members", replaceLost},
 	{"create missing members", createMissing},
+	{"keep the disruption budget", keepBudget},
 	{"set claims aside", setAside},
 	{"mark the revision as good", markReady},
 	{"finish in-place updates", finishInPlace},
 	{"update members", rollOut},
+	{"restart ended members", restartEnded},
+	{"grow claims", growClaims},
 	{"trim the history", trimHistory},
 }
 
@@ -100,6 +105,14 @@ func (p *plan) lookAgain(w *world, at time.Time) {
 	}
 }
 
+// make adds chains that create members. What was given up is recorded first.
+func (p *plan) make(w *world, r *roster, chains ...action.Chain) {
+	if r.abandoned && len(chains) > 0 {
+		p.do(action.Chain{recordUpdating(w, p.updating)})
+	}
+	p.do(chains...)
+}
+
 // do adds chains as one step.
 func (p *plan) do(chains ...action.Chain) {
 	if len(chains) > 0 {
@@ -118,6 +131,9 @@ type roster struct {
 	departed []*member
 	// succeeded holds the names of members that have a successor.
 	succeeded map[string]bool
+	// abandoned is true when a returning member was given up for lost: that
+	// must be on record before its successor is made.
+	abandoned bool
 	target    string // the update revision's name
 }
 
@@ -145,9 +161,12 @@ func muster(w *world, p *plan) *roster {
 	var taken []*member
 	for _, m := range w.members {
 		switch {
-		case back[string(m.pod.UID)] && podstate.Terminating(m.pod):
+		case back[string(m.pod.UID)] && podstate.Terminating(m.pod) && !diedReturning(w, m, p):
 			// counted as returning
-		case takenByTaint(m) && !r.succeeded[m.name()] && !w.wasRetired(m):
+		case back[string(m.pod.UID)] && podstate.Terminating(m.pod):
+			r.abandon(m, p)
+			taken = append(taken, m)
+		case w.parallel() && takenByTaint(m) && !r.succeeded[m.name()] && !w.wasRetired(m):
 			taken = append(taken, m)
 		case podstate.Terminating(m.pod):
 			r.departed = append(r.departed, m)
@@ -158,6 +177,29 @@ func muster(w *world, p *plan) *roster {
 	r.alive, r.lost = findLost(w, r, p)
 	r.takeIn(w, taken)
 	return r
+}
+
+// diedReturning tells whether the Node of a member that is to come back was
+// lost before its kubelet ended the old pod: it may never end it.
+func diedReturning(w *world, m *member, p *plan) bool {
+	if m.node.notReadySince.IsZero() {
+		return false
+	}
+	due := m.node.notReadySince.Add(time.Duration(*w.set.Spec.Replacement.NodeLostSeconds) * time.Second)
+	p.lookAgain(w, due)
+	return !due.After(w.now)
+}
+
+// abandon gives up a returning member.
+func (r *roster) abandon(m *member, p *plan) {
+	is := func(e v1alpha1.UpdatingMember) bool { return e.Name == m.name() }
+	r.returning, p.updating = slices.DeleteFunc(r.returning, is), slices.DeleteFunc(p.updating, is)
+	r.abandoned = true
+}
+
+// parallel tells whether members are made without waiting for each other.
+func (w *world) parallel() bool {
+	return w.set.Spec.PodManagementPolicy == v1alpha1.ParallelPodManagement
 }
 
 // takeIn sorts members that the control plane takes from a lost Node: they are

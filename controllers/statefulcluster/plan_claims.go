@@ -52,6 +52,9 @@ func createClaims(w *world, r *roster, p *plan) {
 // that live on, deletes what the policy deletes, and keeps owner references as
 // whenDeleted wants them.
 func setAside(w *world, r *roster, p *plan) {
+	if w.refusedNow(reasonRetention, p) {
+		return
+	}
 	returning := map[string]bool{}
 	for _, e := range r.returning {
 		returning[strings.TrimPrefix(e.Name, w.set.Name+"-")] = true
@@ -81,7 +84,9 @@ func looseClaim(w *world, c *corev1.PersistentVolumeClaim, returning bool) (acti
 	case returning || c.DeletionTimestamp != nil:
 		return action.Action{}, false
 	case why == "":
-		return retain(c, v1alpha1.RetainedLost), true
+		return retain(c, v1alpha1.RetainedLost, policy.WhenLost), true
+	case c.Annotations[v1alpha1.AnnotationRetention] != string(v1alpha1.DeleteClaims):
+		// It was set aside to be kept, whatever the policy says now.
 	case why == v1alpha1.RetainedLost && policy.WhenLost == v1alpha1.DeleteClaims,
 		why == v1alpha1.RetainedScaled && policy.WhenScaled == v1alpha1.DeleteClaims:
 		return action.Action{Verb: action.Delete, Object: c, Reason: why, Detail: "as persistentVolumeClaimRetentionPolicy says"}, true
@@ -93,6 +98,7 @@ func memberClaim(w *world, m *member, c *corev1.PersistentVolumeClaim) (action.A
 	if !podstate.Terminating(m.pod) && c.Labels[v1alpha1.LabelRetained] != "" {
 		kept := c.DeepCopy()
 		delete(kept.Labels, v1alpha1.LabelRetained)
+		delete(kept.Annotations, v1alpha1.AnnotationRetention)
 		return action.Action{Verb: action.Patch, Object: kept, From: c, Reason: reasonRetention, Detail: "its member stays"}, true
 	}
 	return ownAsPolicySays(w, c)
@@ -115,8 +121,15 @@ func ownAsPolicySays(w *world, c *corev1.PersistentVolumeClaim) (action.Action, 
 	return action.Action{Verb: action.Patch, Object: changed, From: c, Reason: reasonRetention, Detail: "the claim goes with the set"}, true
 }
 
-func retain(c *corev1.PersistentVolumeClaim, why string) action.Action {
+// retain labels a claim with why it is set aside, and with what the policy of
+// this moment says is to become of it: a later change of the policy is about
+// later members.
+func retain(c *corev1.PersistentVolumeClaim, why string, policy v1alpha1.RetentionPolicy) action.Action {
 	labelled := c.DeepCopy()
+	if labelled.Annotations == nil {
+		labelled.Annotations = map[string]string{}
+	}
+	labelled.Annotations[v1alpha1.AnnotationRetention] = string(policy)
 	if labelled.Labels == nil {
 		labelled.Labels = map[string]string{}
 	}
@@ -127,6 +140,9 @@ func retain(c *corev1.PersistentVolumeClaim, why string) action.Action {
 // relabel puts the operator's labels back on pods that lost them: the cache
 // finds members by them.
 func relabel(w *world, _ *roster, p *plan) {
+	if w.refusedNow(reasonRelabel, p) {
+		return
+	}
 	var chains []action.Chain
 	for _, m := range w.members {
 		missing := false
@@ -169,7 +185,7 @@ func labelAbandoned(claims []metav1.PartialObjectMetadata) action.Steps {
 	var step action.Step
 	for i := range claims {
 		c := &corev1.PersistentVolumeClaim{ObjectMeta: claims[i].ObjectMeta}
-		step = append(step, action.Chain{retain(c, v1alpha1.RetainedDeleted)})
+		step = append(step, action.Chain{retain(c, v1alpha1.RetainedDeleted, v1alpha1.RetainClaims)})
 	}
 	return action.Steps{step}
 }

@@ -53,7 +53,7 @@ func keepBudget(w *world, _ *roster, p *plan) {
 		return
 	}
 	if !metav1.IsControlledBy(w.budget, w.set) || w.budget.DeletionTimestamp != nil ||
-		apiequality.Semantic.DeepEqual(w.budget.Spec, want.Spec) {
+		apiequality.Semantic.DeepEqual(w.budget.Spec, want.Spec) || w.refusedNow(reasonBudget, p) {
 		return
 	}
 	changed := w.budget.DeepCopy()
@@ -69,6 +69,9 @@ func (w *world) everReady(name string) bool {
 
 // markReady remembers that a revision works.
 func markReady(w *world, r *roster, p *plan) {
+	if w.refusedNow(reasonRevisionOK, p) {
+		return
+	}
 	good := map[string]bool{}
 	for _, m := range r.alive {
 		if podstate.Ready(m.pod) && m.pod.Annotations[v1alpha1.AnnotationInPlace] == "" {
@@ -92,6 +95,9 @@ func markReady(w *world, r *roster, p *plan) {
 
 // trimHistory deletes the oldest revisions that nobody uses.
 func trimHistory(w *world, r *roster, p *plan) {
+	if w.refusedNow(reasonHistory, p) {
+		return
+	}
 	used := []string{r.target, w.set.Status.CurrentRevision}
 	for _, m := range w.members {
 		used = append(used, revisionOf(m.pod))

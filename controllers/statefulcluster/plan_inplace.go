@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
@@ -39,7 +40,10 @@ func inPlace(w *world, m *member) (action.Chain, bool) {
 	if !ok || w.set.Spec.UpdateStrategy.InPlace == v1alpha1.InPlaceNever && needsPodChange(from, to) || !onlyInPlaceFields(from, to) {
 		return nil, false
 	}
-	chain := expandClaims(w, m, to)
+	var chain action.Chain
+	if !w.refusedQuietly(reasonExpand) {
+		chain = expandClaims(w, m, to)
+	}
 	pod := m.pod.DeepCopy()
 	todo := changeImages(pod, from, to)
 	pending := pod.Annotations[v1alpha1.AnnotationInPlace] != ""
@@ -68,7 +72,27 @@ func needsPodChange(from, to revisionData) bool {
 // running pod can take: images and resources of its containers, labels and
 // annotations.
 func onlyInPlaceFields(from, to revisionData) bool {
-	return apiequality.Semantic.DeepEqual(withoutInPlaceFields(from.Template), withoutInPlaceFields(to.Template))
+	return apiequality.Semantic.DeepEqual(withoutInPlaceFields(from.Template), withoutInPlaceFields(to.Template)) &&
+		keepsResources(from, to)
+}
+
+// keepsResources tells whether no request and no limit goes: a resize can
+// change them, but not take them away.
+func keepsResources(from, to revisionData) bool {
+	for i, c := range from.Template.Spec.Containers {
+		now := to.Template.Spec.Containers[i].Resources
+		for k := range c.Resources.Requests {
+			if _, stays := now.Requests[k]; !stays {
+				return false
+			}
+		}
+		for k := range c.Resources.Limits {
+			if _, stays := now.Limits[k]; !stays {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func withoutInPlaceFields(t corev1.PodTemplateSpec) corev1.PodSpec {
@@ -143,11 +167,34 @@ func resize(pod *corev1.Pod, to revisionData) action.Action {
 	for i := range to.Template.Spec.Containers {
 		for j := range sized.Spec.Containers {
 			if sized.Spec.Containers[j].Name == to.Template.Spec.Containers[i].Name {
-				sized.Spec.Containers[j].Resources = *to.Template.Spec.Containers[i].Resources.DeepCopy()
+				setResources(&sized.Spec.Containers[j].Resources, to.Template.Spec.Containers[i].Resources)
 			}
 		}
 	}
-	return action.Action{Verb: action.Resize, Object: sized, From: pod, Reason: reasonUpdated, Detail: "in place"}
+	return action.Action{Verb: action.Resize, Object: sized, From: pod, Reason: reasonResize, Detail: "in place"}
+}
+
+// setResources sets what the template says, and what the API server makes of
+// it: a limit without a request is the request too. Other values in the pod are
+// somebody else's defaults and stay.
+func setResources(have *corev1.ResourceRequirements, want corev1.ResourceRequirements) {
+	set := func(in *corev1.ResourceList, k corev1.ResourceName, v resource.Quantity) {
+		if *in == nil {
+			*in = corev1.ResourceList{}
+		}
+		if now, there := (*in)[k]; !there || now.Cmp(v) != 0 {
+			(*in)[k] = v
+		}
+	}
+	for k, v := range want.Limits {
+		set(&have.Limits, k, v)
+		if _, said := want.Requests[k]; !said {
+			set(&have.Requests, k, v)
+		}
+	}
+	for k, v := range want.Requests {
+		set(&have.Requests, k, v)
+	}
 }
 
 // setMetadata brings labels and annotations from one template to another;
@@ -183,6 +230,25 @@ func expandClaims(w *world, m *member, to revisionData) action.Chain {
 	return chain
 }
 
+// growClaims expands what an update could not, because the API server refused
+// it then. Only a live world has the sizes.
+func growClaims(w *world, r *roster, p *plan) {
+	if _, refused := w.refused[reasonExpand]; !w.live {
+		p.look = p.look || refused && !w.refusedNow(reasonExpand, p)
+		return
+	}
+	var chains []action.Chain
+	to, _ := dataOf(w.target())
+	for _, m := range r.alive {
+		if chain := expandClaims(w, m, to); len(chain) > 0 && revisionOf(m.pod) == r.target {
+			chains = append(chains, chain)
+		}
+	}
+	if len(chains) > 0 && !w.refusedNow(reasonExpand, p) {
+		p.do(chains...)
+	}
+}
+
 func expands(chain action.Chain) bool {
 	return slices.ContainsFunc(chain, func(a action.Action) bool { return a.Reason == reasonExpand })
 }
@@ -203,9 +269,10 @@ func finishInPlace(w *world, r *roster, p *plan) {
 		}
 		var todo progress
 		unreadable := json.Unmarshal([]byte(note), &todo) != nil
-		unsent := todo.Resize && w.live && !sized(m.pod, to)
+		// The cache does not hold resources; a live look tells whether they are there.
+		unsent := todo.Resize && !resizing(m.pod) && (w.live && !sized(m.pod, to) || !w.live && !todo.done(m.pod))
 		switch {
-		case resizeInfeasible(m.pod) || unsent && w.refusedNow(reasonUpdated, p):
+		case resizeInfeasible(m.pod) || unsent && w.refusedNow(reasonResize, p):
 			again = append(again, m)
 		case unsent:
 			chains = append(chains, action.Chain{resize(m.pod, to)})
@@ -225,6 +292,12 @@ func sized(pod *corev1.Pod, to revisionData) bool {
 	return apiequality.Semantic.DeepEqual(resize(pod, to).Object.(*corev1.Pod).Spec, pod.Spec)
 }
 
+func resizing(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodResizePending || c.Type == corev1.PodResizeInProgress
+	})
+}
+
 func resizeInfeasible(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodResizePending && c.Reason == corev1.PodReasonInfeasible
@@ -238,10 +311,8 @@ func (t progress) done(pod *corev1.Pod) bool {
 	if seen := pod.Status.ObservedGeneration; seen > 0 && seen < pod.Generation || !podstate.Ready(pod) {
 		return false
 	}
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodResizePending || c.Type == corev1.PodResizeInProgress {
-			return false
-		}
+	if resizing(pod) {
+		return false
 	}
 	for name, was := range t.Containers {
 		i := slices.IndexFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == name })

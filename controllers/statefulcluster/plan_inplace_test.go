@@ -15,7 +15,7 @@ func changedOld(change func(*corev1.PodTemplateSpec)) thing {
 }
 
 func TestWhatARunningPodCanTake(t *testing.T) {
-	patches, resizes := updatesInPlace("a"), []string{"patch pod db-a: Updated, in place > resize pod db-a: Updated, in place"}
+	patches := updatesInPlace("a")
 	for _, r := range []struct {
 		name string
 		old  func(*corev1.PodTemplateSpec)
@@ -24,10 +24,10 @@ func TestWhatARunningPodCanTake(t *testing.T) {
 		{"SC-22 SC-40 an image", func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Image = "zero" }, patches},
 		{"a label", func(p *corev1.PodTemplateSpec) { p.Labels["tier"] = "old" }, patches},
 		{"an annotation", func(p *corev1.PodTemplateSpec) { p.Annotations = map[string]string{"note": "old"} }, patches},
-		{"resources, by the resize subresource", func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Resources = cpu("1") }, resizes},
-		{"image and resources", func(p *corev1.PodTemplateSpec) {
+		{"not a request taken away", func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Resources = cpu("1") }, recreates("a")},
+		{"not an image and a request taken away", func(p *corev1.PodTemplateSpec) {
 			p.Spec.Containers[0].Image, p.Spec.Containers[0].Resources = "zero", cpu("1")
-		}, resizes},
+		}, recreates("a")},
 		{"not a command", func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Command = []string{"x"} }, recreates("a")},
 		{"not an environment, though the image changes too", func(p *corev1.PodTemplateSpec) {
 			p.Spec.Containers[0].Image, p.Spec.Containers[0].Env = "zero", []corev1.EnvVar{{Name: "x"}}
@@ -160,11 +160,11 @@ func TestResize(t *testing.T) {
 	}
 	infeasible := patched().condition(corev1.PodResizePending, corev1.ConditionTrue, corev1.PodReasonInfeasible, ago(0))
 	check(t, []row{
-		{name: "a resize that was not sent is sent", world: seen(bigger, unsent(), b(), c()), want: []string{"resize pod db-a: Updated, in place"}},
+		{name: "a resize that was not sent is sent", world: seen(bigger, unsent(), b(), c()), want: []string{"resize pod db-a: Resize, in place"}},
 		{name: "the cache does not know sizes", world: seen(bigger, unsent(), b(), c(), cached), want: []string{"patch pod db-a: Updated, complete"}},
 		{name: "a resize that is done is finished", world: seen(bigger, patched(), b(), c()), want: []string{"patch pod db-a: Updated, complete"}},
 		{name: "a resize that no node can do is done by recreating", world: seen(bigger, infeasible, b(), c()), want: recreates("a")},
-		{name: "a resize that was refused too", world: seen(bigger, unsent(), b(), c(), refused(reasonUpdated, "no", time.Minute)), want: recreates("a"), wait: time.Minute},
+		{name: "a resize that was refused too", world: seen(bigger, unsent(), b(), c(), refused(reasonResize, "no", time.Minute)), want: recreates("a"), wait: time.Minute},
 	})
 }
 
@@ -192,14 +192,16 @@ func TestClaimsGrow(t *testing.T) {
 				s.UpdateStrategy.InPlace = v1alpha1.InPlaceNever
 			}), oldA().claimsAre(small), b(), c(), smallOld()), want: []string{grows + " > patch pod db-a: Updated, in place"}},
 		{name: "a claim that has grown already is left alone", world: seen(big, oldA(), b(), c(), smallOld()), want: updatesInPlace("a")},
-		{name: "a claim that cannot grow waits", world: seen(big, oldA().claimsAre(small), b(), c(), smallOld(), refused(reasonExpand, "no", time.Minute)), wait: time.Minute},
+		{name: "a claim that cannot grow does not hold up the update", world: seen(big, oldA().claimsAre(small), b(), c(), smallOld(), refused(reasonExpand, "no", time.Minute)), want: updatesInPlace("a")},
+		{name: "it is grown when that can be tried again", world: seen(big, a().claimsAre(small), b(), c(), refused(reasonExpand, "no", 0)), want: []string{grows}},
+		{name: "and not before", world: seen(big, a().claimsAre(small), b(), c(), refused(reasonExpand, "no", time.Minute)), wait: time.Minute},
 		{name: "a claim never shrinks", world: seen(set("db"), oldA(), b(), c(), revisionWith("old", func(d *revisionData) {
 			d.VolumeClaimTemplates[0].Spec.Resources = storage("2Gi")
 		})), want: updatesInPlace("a")},
 		{name: "a claim of a pod that is recreated grows first", world: seen(big, oldA().claimsAre(small), b(), c(), both), want: []string{grows}},
 		{name: "then the pod is recreated", world: seen(big, oldA(), b(), c(), both), want: recreates("a")},
-		{name: "a pod whose claim cannot grow is not recreated in vain",
-			world: seen(big, oldA().claimsAre(small), b(), c(), both, refused(reasonExpand, "no", time.Minute)), wait: time.Minute},
+		{name: "a pod whose claim cannot grow is recreated all the same",
+			world: seen(big, oldA().claimsAre(small), b(), c(), both, refused(reasonExpand, "no", time.Minute)), want: recreates("a")},
 	})
 }
 

@@ -19,6 +19,8 @@ import (
 const (
 	firstBackoff = 30 * time.Second
 	maxBackoff   = time.Hour
+	settlingTime = 10 * time.Minute
+	endedBackoff = 30 * time.Second
 )
 
 // findLost parts the alive from the lost, and names the members that would be
@@ -62,19 +64,23 @@ func findLost(w *world, r *roster, p *plan) (alive []*member, lost []loss) {
 // nodeLoss is evidence that does not depend on the template: the Node, the end
 // of the pod, a claim that is gone.
 func nodeLoss(w *world, m *member) (loss, bool) {
-	late := backoff(m)
+	late := backoff(w, m)
 	switch {
 	case m.node.gone:
 		return loss{m, v1alpha1.LossNodeGone, m.since(corev1.PodScheduled).Add(late)}, true
 	case m.node.outOfService:
 		return loss{m, v1alpha1.LossNodeOutOfService, m.since(corev1.PodScheduled).Add(late)}, true
+	case podstate.Ended(m.pod) && blameTemplate(w, m):
+		return loss{}, false // restartEnded sees to it
 	case podstate.Ended(m.pod):
 		return loss{m, v1alpha1.LossFailed, m.pod.CreationTimestamp.Add(late)}, true
 	case hasRun(m) && len(missingClaims(w, m)) > 0:
 		return loss{m, v1alpha1.LossClaimGone, m.pod.CreationTimestamp.Add(late)}, true
 	case !m.node.notReadySince.IsZero():
 		after := time.Duration(*w.set.Spec.Replacement.NodeLostSeconds) * time.Second
-		return loss{m, v1alpha1.LossNodeNotReady, m.node.notReadySince.Add(after + late)}, true
+		// A replacement bound to a Node that is lost already waits its turn too.
+		due := latest(m.node.notReadySince.Add(after), m.since(corev1.PodScheduled).Add(late))
+		return loss{m, v1alpha1.LossNodeNotReady, due}, true
 	}
 	return loss{}, false
 }
@@ -85,7 +91,7 @@ func unreadyLoss(w *world, m *member) (loss, bool) {
 		return loss{}, false
 	}
 	at := func(reason v1alpha1.LossReason, since time.Time, seconds *int32) (loss, bool) {
-		return loss{m, reason, since.Add(time.Duration(*seconds)*time.Second + backoff(m))}, *seconds > 0
+		return loss{m, reason, since.Add(time.Duration(*seconds)*time.Second + backoff(w, m))}, *seconds > 0
 	}
 	spec := w.set.Spec.Replacement
 	if since, yes := podstate.UnschedulableSince(m.pod); yes {
@@ -107,20 +113,34 @@ func blameTemplate(w *world, m *member) bool {
 	if m.pod.Annotations[v1alpha1.AnnotationInPlace] != "" {
 		return true
 	}
-	if m.pod.Annotations[v1alpha1.AnnotationUpdated] != "" && !podstate.WasReady(m.pod) {
+	if m.pod.Annotations[v1alpha1.AnnotationUpdated] == string(v1alpha1.UpdatingUpdate) && !podstate.WasReady(m.pod) {
 		return true
 	}
 	return !w.everReady(revisionOf(m.pod))
 }
 
 // backoff is how much longer than at first the member is waited for: nothing
-// for one that was Ready or fills its slot for the first time.
-func backoff(m *member) time.Duration {
+// for one that settled down or fills its slot for the first time.
+func backoff(w *world, m *member) time.Duration {
 	n := replacements(m)
-	if n < 2 || podstate.WasReady(m.pod) {
+	if n < 2 || settledDown(w, m) {
 		return 0
 	}
 	return min(firstBackoff<<min(n-2, 10), maxBackoff)
+}
+
+// settledDown tells whether the member was Ready and is some minutes old: what
+// happens to it now is no repetition of what happened to its predecessor.
+func settledDown(w *world, m *member) bool {
+	start := m.pod.Status.StartTime
+	return podstate.WasReady(m.pod) && start != nil && w.now.Sub(start.Time) >= settlingTime
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // replacements is how many successive replacements the member's slot has seen.
@@ -136,13 +156,13 @@ func replacements(m *member) int {
 // back, and creates a new member for each, as many at a time as
 // replacement.maxConcurrent allows.
 func replaceLost(w *world, r *roster, p *plan) {
-	slots := w.maxConcurrent() - len(r.unsucceeded(w))
+	slots := w.maxConcurrent() - max(len(r.unsucceeded(w)), wanted(w, r)-r.occupied())
 	for _, m := range w.members {
 		if !podstate.Terminating(m.pod) && r.replacing(m) {
 			slots--
 		}
 	}
-	parallel := w.set.Spec.PodManagementPolicy == v1alpha1.ParallelPodManagement && len(r.lost) > 0 && !w.createsRefused(p)
+	refused := len(r.lost) > 0 && w.createsRefused(p)
 	var chains []action.Chain
 	for _, l := range r.lost {
 		if podstate.Terminating(l.pod) || !r.replacing(l.member) { // else it has a slot already
@@ -157,15 +177,37 @@ func replaceLost(w *world, r *roster, p *plan) {
 			chain = append(chain, action.Action{Verb: action.Delete, Object: l.pod, Reason: string(l.reason),
 				Detail: fmt.Sprintf("the member is lost and will not come back, %s", claimsFate(l.member))})
 		}
-		if parallel && len(w.fresh) > 0 {
-			chain = append(chain, newMember(w, w.nextID(), successorOf(l.member))...)
+		if refused && w.parallel() {
+			p.held = append(p.held, l.name()) // its successor could not be made
+			continue
+		}
+		if w.parallel() && len(w.fresh) > 0 {
+			chain = append(chain, newMember(w, w.nextID(), successorOf(w, l.member))...)
 		}
 		if len(chain) > 0 {
 			p.losses = append(p.losses, l)
 			chains = append(chains, chain)
 		}
 	}
-	p.do(chains...)
+	p.make(w, r, chains...)
+}
+
+// restartEnded recreates, under their names and on their data, members that
+// ended and whose template is to blame: a new member would end the same way.
+func restartEnded(w *world, r *roster, p *plan) {
+	var again []*member
+	for _, m := range r.alive {
+		if !podstate.Ended(m.pod) || m.node.lostNow() {
+			continue
+		}
+		p.failing = append(p.failing, m.name())
+		if due := m.pod.CreationTimestamp.Add(endedBackoff); due.After(w.now) {
+			p.lookAgain(w, due)
+			continue
+		}
+		again = append(again, m)
+	}
+	recreate(w, p, again, "")
 }
 
 // replacing tells whether the member fills the slot of a lost one and was not
@@ -185,7 +227,7 @@ func hasRun(m *member) bool {
 	if m.pod.Annotations[v1alpha1.AnnotationUpdated] != "" {
 		return true
 	}
-	for _, c := range m.pod.Status.ContainerStatuses {
+	for _, c := range slices.Concat(m.pod.Status.InitContainerStatuses, m.pod.Status.ContainerStatuses) {
 		if c.ContainerID != "" {
 			return true
 		}

@@ -44,7 +44,7 @@ func rollOut(w *world, r *roster, p *plan) {
 	if w.maxSurge() > 0 {
 		surplus := r.occupied() - int(*w.set.Spec.Replicas)
 		old = slices.DeleteFunc(old, func(m *member) bool { return spare <= 0 && serves(w, m) })
-		retire(p, affordable(w, firstToGo(r, old, surplus), spare))
+		retire(w, p, affordable(w, firstToGo(r, old, surplus), spare))
 		return
 	}
 	update(w, r, p, affordable(w, old, spare))
@@ -74,7 +74,7 @@ func update(w *world, r *roster, p *plan, members []*member) {
 	to, _ := dataOf(w.target())
 	for _, m := range members {
 		chain, ok := inPlace(w, m)
-		if !ok {
+		if !ok && !w.refusedQuietly(reasonExpand) {
 			chain = expandClaims(w, m, to) // its pod is recreated when they have grown
 		}
 		switch {
@@ -92,14 +92,21 @@ func update(w *world, r *roster, p *plan, members []*member) {
 	}
 }
 
+// recreateBatch bounds what one pass adds to status.updating, so that the
+// object stays far below what etcd takes (1.5 MiB).
+const recreateBatch = 500
+
 // recreate deletes pods that come back with that revision, or with their own
 // if it is "".
 func recreate(w *world, p *plan, members []*member, revision string) {
 	if len(members) == 0 {
 		return
 	}
+	if w.refusedNow(reasonUpdate, p) {
+		return
+	}
 	var deletes []action.Chain
-	for _, m := range members {
+	for _, m := range members[:min(len(members), recreateBatch)] {
 		p.updating = append(p.updating, v1alpha1.UpdatingMember{Name: m.name(), UID: m.pod.UID, Revision: cmp.Or(revision, revisionOf(m.pod))})
 		deletes = append(deletes, action.Chain{{Verb: action.Delete, Object: m.pod, Unchanged: true, Reason: reasonUpdate,
 			Detail: "the pod comes back under its name on its claims"}})
@@ -121,7 +128,8 @@ func keepEvicted(w *world, r *roster, p *plan) {
 	entries := slices.Clone(p.updating)
 	for _, m := range r.departed {
 		if w.keepsEvicted(r, m) {
-			entries = append(entries, v1alpha1.UpdatingMember{Name: m.name(), UID: m.pod.UID, Revision: revisionOf(m.pod)})
+			entries = append(entries, v1alpha1.UpdatingMember{Name: m.name(), UID: m.pod.UID, Revision: revisionOf(m.pod),
+				Reason: v1alpha1.UpdatingEviction})
 		}
 	}
 	if len(entries) > len(p.updating) {
@@ -134,6 +142,7 @@ func keepEvicted(w *world, r *roster, p *plan) {
 // itself. One that was recorded as lost before does not.
 func (w *world) keepsEvicted(r *roster, m *member) bool {
 	return w.set.Spec.Replacement.OnEviction == v1alpha1.EvictionKeeps && podstate.Evicted(m.pod) &&
+		!diedReturning(w, m, &plan{}) &&
 		!w.wasRetired(m) && !r.succeeded[m.name()] &&
 		!slices.ContainsFunc(w.set.Status.Lost, func(l v1alpha1.LostMember) bool { return l.Name == m.name() })
 }
@@ -153,7 +162,7 @@ func bringBack(w *world, r *roster, p *plan) {
 			continue
 		}
 		pod := buildPod(w, w.revisionFor(e.Revision), id)
-		pod.Annotations[v1alpha1.AnnotationUpdated] = "true"
+		pod.Annotations[v1alpha1.AnnotationUpdated] = string(cmp.Or(e.Reason, v1alpha1.UpdatingUpdate))
 		chains = append(chains, action.Chain{{Verb: action.Create, Object: pod, Reason: reasonReturned,
 			Detail: "the same member on the same claims"}})
 	}

@@ -30,7 +30,7 @@ func createMissing(w *world, r *roster, p *plan) {
 	// succeeded by the first of the new ones.
 	predecessors := r.unsucceeded(w)
 	if w.set.Spec.PodManagementPolicy == v1alpha1.OrderedReadyPodManagement {
-		if slices.ContainsFunc(r.alive, func(m *member) bool { return !podstate.Ready(m.pod) }) || len(r.returning) > 0 {
+		if slices.ContainsFunc(r.alive, func(m *member) bool { return !podstate.Ready(m.pod) && !w.outlived(r, m) }) || len(r.returning) > 0 {
 			return // one at a time; the event that makes it Ready wakes the key
 		}
 		missing = 1
@@ -39,11 +39,11 @@ func createMissing(w *world, r *roster, p *plan) {
 	for i := range min(missing, len(w.fresh)) {
 		s := succession{}
 		if i < len(predecessors) {
-			s = successorOf(predecessors[i])
+			s = successorOf(w, predecessors[i])
 		}
 		chains = append(chains, newMember(w, w.nextID(), s))
 	}
-	p.do(chains...)
+	p.make(w, r, chains...)
 }
 
 // createsRefused tells whether new members were refused just now, whatever
@@ -62,15 +62,20 @@ func scaleDown(w *world, r *roster, p *plan) {
 	if w.set.Spec.PodManagementPolicy == v1alpha1.OrderedReadyPodManagement {
 		surplus = 1
 	}
-	retire(p, victims(r, surplus))
-	if len(p.steps) == 0 {
-		giveUp(w, p, min(surplus, len(p.updating)))
+	// A member that is just being recreated serves nobody.
+	if giveUp(w, p, min(surplus, len(p.updating))); len(p.steps) == 0 {
+		retire(w, p, victims(r, surplus))
 	}
 }
 
-// giveUp drops the last n entries of status.updating: members that are just
-// being recreated go last, their pods are deleted already. Their claims are
-// labelled first, whether the old pod is still there or not.
+// outlived tells whether the member is one that a surge update replaces: the
+// next one does not wait for it.
+func (w *world) outlived(r *roster, m *member) bool {
+	return w.maxSurge() > 0 && slices.Contains(outdated(w, r), m)
+}
+
+// giveUp drops the last n entries of status.updating. The claims of the
+// members are labelled first, whether the old pod is still there or not.
 func giveUp(w *world, p *plan, n int) {
 	if n == 0 {
 		return
@@ -83,13 +88,13 @@ func giveUp(w *world, p *plan, n int) {
 	var labels []action.Chain
 	for _, c := range w.loose {
 		if gone[w.set.Name+"-"+c.Labels[v1alpha1.LabelMember]] {
-			labels = append(labels, action.Chain{retain(c, v1alpha1.RetainedScaled)})
+			labels = append(labels, action.Chain{retain(c, v1alpha1.RetainedScaled, w.set.Spec.PersistentVolumeClaimRetentionPolicy.WhenScaled)})
 		}
 	}
 	for _, m := range w.members {
 		if gone[m.name()] {
 			for _, c := range m.sortedClaims() {
-				labels = append(labels, action.Chain{retain(c, v1alpha1.RetainedScaled)})
+				labels = append(labels, action.Chain{retain(c, v1alpha1.RetainedScaled, w.set.Spec.PersistentVolumeClaimRetentionPolicy.WhenScaled)})
 			}
 		}
 	}
@@ -100,13 +105,13 @@ func giveUp(w *world, p *plan, n int) {
 
 // retire labels the claims of each member, so that their reason outlives the
 // pod, and deletes the pod.
-func retire(p *plan, members []*member) {
+func retire(w *world, p *plan, members []*member) {
 	var chains []action.Chain
 	for _, m := range members {
 		var chain action.Chain
 		for _, c := range m.sortedClaims() {
 			if c.Labels[v1alpha1.LabelRetained] != v1alpha1.RetainedScaled {
-				chain = append(chain, retain(c, v1alpha1.RetainedScaled))
+				chain = append(chain, retain(c, v1alpha1.RetainedScaled, w.set.Spec.PersistentVolumeClaimRetentionPolicy.WhenScaled))
 			}
 		}
 		chains = append(chains, append(chain, action.Action{Verb: action.Delete, Object: m.pod,

@@ -41,8 +41,8 @@ func TestRevisionAndBudget(t *testing.T) {
 		{name: "SC-24 an old template finds its old revision, which becomes the newest",
 			world: seen(set("db"), a(), b(), c(), revisionOfImage("later", "two").numbered(101)),
 			want:  []string{"patch controllerrevision now: Revision, the template is an old one again"}},
-		{name: "a set gets its disruption budget next",
-			world: seen(set("db"), with(func(w *world) { w.budget = nil })), want: []string{"create poddisruptionbudget db: Budget"}},
+		{name: "a set gets its disruption budget when it has its members",
+			world: seen(set("db"), a(), b(), c(), with(func(w *world) { w.budget = nil })), want: []string{"create poddisruptionbudget db: Budget"}},
 		{name: "a budget that says something else is corrected",
 			world: seen(set("db").maxConcurrent("2"), a(), b(), c(), with(func(w *world) { w.budget.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(1)) })),
 			want:  []string{"patch poddisruptionbudget db: Budget"}},
@@ -54,9 +54,11 @@ func TestRevisionAndBudget(t *testing.T) {
 			}))},
 		{name: "a budget that was refused holds nothing else up, and is tried again",
 			world: seen(set("db"), a(), b(), with(func(w *world) { w.budget = nil }), refused(reasonBudget, "no", time.Minute)),
-			want:  creates("f1"), wait: time.Minute},
+			want: creates("f1")},
+		{name: "and waits",
+			world: seen(set("db"), a(), b(), c(), with(func(w *world) { w.budget = nil }), refused(reasonBudget, "no", time.Minute)), wait: time.Minute},
 		{name: "what was refused is tried again when its time has come",
-			world: seen(set("db"), with(func(w *world) { w.budget = nil }), refused(reasonBudget, "no", 0)),
+			world: seen(set("db"), a(), b(), c(), with(func(w *world) { w.budget = nil }), refused(reasonBudget, "no", 0)),
 			want:  []string{"create poddisruptionbudget db: Budget"}},
 		{name: "a revision is remembered as good when a member of it is Ready",
 			world: seen(set("db"), nowNeverReady, a(), b(), c()), want: []string{"patch controllerrevision now: RevisionReady"}},
@@ -122,16 +124,16 @@ func TestRulesComeInOrder(t *testing.T) {
 		rule   string
 		remedy func(*world)
 	}{
-		{"keep the disruption budget", func(w *world) { w.budget = buildBudget(w) }},
 		{"put our labels back", func(w *world) { w.members[0].pod.Labels[v1alpha1.LabelMember] = "a" }},
 		{"keep evicted members", func(w *world) { updating("b", "uid-of-b", "v1").into(w) }},
 		{"give members their claims", func(w *world) { w.members[2].claims = claimsOf(w, "c") }},
 		{"bring updated members back", func(w *world) {
 			w.set.Status.Updating, w.loose = w.set.Status.Updating[1:], w.loose[1:]
 		}},
-		{"retire surplus members", func(w *world) { w.set.Spec.Replicas = ptr.To(int32(5)); w.budget = buildBudget(w) }},
+		{"retire surplus members", func(w *world) { w.set.Spec.Replicas = ptr.To(int32(5)) }},
 		{"replace lost members", func(w *world) { w.members[3].node = node{} }},
-		{"create missing members", func(w *world) { w.set.Spec.Replicas = ptr.To(int32(4)); w.budget = buildBudget(w) }},
+		{"create missing members", func(w *world) { w.set.Spec.Replicas = ptr.To(int32(4)) }},
+		{"keep the disruption budget", func(w *world) { w.budget = buildBudget(w) }},
 		{"set claims aside", func(w *world) { w.loose = nil }},
 		{"update members", func(w *world) {
 			for _, m := range w.members {

@@ -106,7 +106,7 @@ func TestEvictions(t *testing.T) {
 			})), want: []string{createsInPlaceOf("a", "f1")}},
 	})
 	p := decide(seen(set("db").keepsEvicted(), a().of("old").evicted(), b(), c(), oldImage()))
-	if len(p.updating) != 1 || p.updating[0] != (v1alpha1.UpdatingMember{Name: "db-a", UID: "uid-of-a", Revision: "old"}) {
+	if len(p.updating) != 1 || p.updating[0] != (v1alpha1.UpdatingMember{Name: "db-a", UID: "uid-of-a", Revision: "old", Reason: v1alpha1.UpdatingEviction}) {
 		t.Errorf("status.updating says %v, want db-a with the revision that it had", p.updating)
 	}
 }
@@ -151,7 +151,7 @@ func TestWhatComesBack(t *testing.T) {
 		t.Errorf("%s comes back on %v", made.Name, made.Spec.Volumes)
 	case revisionOf(made) != "old" || made.Spec.Containers[0].Image != "zero":
 		t.Errorf("it comes back as %s with image %s, not as its entry says", revisionOf(made), made.Spec.Containers[0].Image)
-	case made.Annotations[v1alpha1.AnnotationUpdated] != "true":
+	case made.Annotations[v1alpha1.AnnotationUpdated] != string(v1alpha1.UpdatingUpdate):
 		t.Error("nothing says that it was recreated, and unreadiness would count against it")
 	}
 	w = seen(set("db"), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", "forgotten"))

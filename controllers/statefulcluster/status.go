@@ -248,7 +248,7 @@ func degradedCondition(w *world, p *plan) metav1.Condition {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonHealthy, "nothing needs a person"
 	}
 	if len(c.Message) > 1024 {
-		c.Message = c.Message[:1024]
+		c.Message = strings.ToValidUTF8(c.Message[:1024], "")
 	}
 	return c
 }

@@ -175,13 +175,34 @@ func validateChange(old, set *v1alpha1.StatefulCluster) field.ErrorList {
 	if !apiequality.Semantic.DeepEqual(old.Spec.Selector, set.Spec.Selector) {
 		errs = append(errs, field.Forbidden(path.Child("selector"), "is immutable; delete the StatefulCluster (its claims stay under the Retain policy) and create another"))
 	}
-	was := map[string]*corev1.PersistentVolumeClaim{}
-	for i := range old.Spec.VolumeClaimTemplates {
-		was[old.Spec.VolumeClaimTemplates[i].Name] = &old.Spec.VolumeClaimTemplates[i]
+	return append(errs, validateClaimChange(old.Spec.VolumeClaimTemplates, set.Spec.VolumeClaimTemplates, path.Child("volumeClaimTemplates"))...)
+}
+
+// changedClaims says what is wrong with claim templates that were changed past
+// admission. Members that lack a new claim would count as lost.
+func changedClaims(w *world) string {
+	if len(w.revisions) == 0 {
+		return ""
 	}
-	claims := path.Child("volumeClaimTemplates")
-	for i := range set.Spec.VolumeClaimTemplates {
-		now := &set.Spec.VolumeClaimTemplates[i]
+	last, ok := dataOf(w.revisions[len(w.revisions)-1])
+	if !ok {
+		return ""
+	}
+	errs := validateClaimChange(last.VolumeClaimTemplates, w.set.Spec.VolumeClaimTemplates, field.NewPath("spec", "volumeClaimTemplates"))
+	if len(errs) == 0 {
+		return ""
+	}
+	return errs.ToAggregate().Error()
+}
+
+func validateClaimChange(old, set []corev1.PersistentVolumeClaim, claims *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	was := map[string]*corev1.PersistentVolumeClaim{}
+	for i := range old {
+		was[old[i].Name] = &old[i]
+	}
+	for i := range set {
+		now := &set[i]
 		before := was[now.Name]
 		delete(was, now.Name)
 		switch {
@@ -198,8 +219,8 @@ func validateChange(old, set *v1alpha1.StatefulCluster) field.ErrorList {
 			}
 		}
 	}
-	for i := range old.Spec.VolumeClaimTemplates {
-		if name := old.Spec.VolumeClaimTemplates[i].Name; was[name] != nil {
+	for i := range old {
+		if name := old[i].Name; was[name] != nil {
 			errs = append(errs, field.Forbidden(claims, fmt.Sprintf(
 				"claim template %q is missing; claim templates cannot be removed or renamed after creation", name)))
 		}

@@ -89,8 +89,8 @@ func (s *site) timeCreate(ctx context.Context, c contestant, namespace string, w
 	if err != nil {
 		return lap{}, err
 	}
-	created := watch.when(func(t tally) bool { return t.pods == want.pods() && t.claims == want.pods() })
-	allReady := watch.when(func(t tally) bool { return t.good == want.pods() && t.claims == want.pods() })
+	created := watch.when(func(t tally) bool { return t.pods == want.pods() && t.claims >= want.pods() })
+	allReady := watch.when(func(t tally) bool { return t.good == want.pods() && t.claims >= want.pods() })
 	asked := make(chan error, 1)
 	began := time.Now()
 	go func() {
@@ -112,6 +112,9 @@ func (s *site) timeCreate(ctx context.Context, c contestant, namespace string, w
 	}
 	if err := pause(ctx, settle); err != nil {
 		return lap{}, err
+	}
+	if have := watch.now(); have.claims != want.pods() {
+		return lap{}, fmt.Errorf("%d claims were created for %d members: some were replaced; see -keep-logs", have.claims, want.pods())
 	}
 	writes, err := s.writesSince(mark)
 	changes, _ := byOperator(writes)

@@ -127,6 +127,12 @@ func (w *spectator) look() {
 
 func (w *spectator) tally() tally { return tally{len(w.pods), w.good, len(w.claims)} }
 
+func (w *spectator) now() tally {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.tally()
+}
+
 // when is to be asked before the clock starts.
 func (w *spectator) when(reached func(tally) bool) *milestone {
 	m := &milestone{reached: reached, done: make(chan time.Time, 1)}
@@ -150,9 +156,7 @@ func (w *spectator) await(ctx context.Context, m *milestone, what string) (time.
 		case <-ctx.Done():
 			return time.Time{}, fmt.Errorf("waiting for %s: interrupted", what)
 		case <-ticker.C:
-			w.mu.Lock()
-			now := w.tally()
-			w.mu.Unlock()
+			now := w.now()
 			if time.Since(began) > 15*time.Minute {
 				return time.Time{}, fmt.Errorf("%s does not come within 15 minutes: %+v", what, now)
 			}

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 )
 
 // boot starts everything, the slow parts at the same time.
@@ -26,7 +27,9 @@ func (c *Cluster) boot(ctx context.Context) error {
 		return err
 	}
 	if c.state.Nodes > 0 {
-		c.state.Sysctls = readSysctls()
+		if err := keepSysctls(c.dir); err != nil {
+			return err
+		}
 	}
 	if err := c.save(); err != nil {
 		return err
@@ -122,34 +125,48 @@ func (c *Cluster) waitReady(ctx context.Context) error {
 	}
 	missing := errors.New("nothing was asked yet")
 	err = poll(ctx, 2*time.Minute, func() bool {
-		missing = nil
-		if _, err := client.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{}); err != nil {
-			missing = fmt.Errorf("service account default: %w", err)
-			return false
-		}
-		list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-		if err != nil {
-			missing = err
-			return false
-		}
-		ready := 0
-		for _, n := range list.Items {
-			if nodeReady(n) {
-				ready++
-			}
-		}
-		if ready < c.state.Nodes {
-			missing = fmt.Errorf("%d of %d nodes are Ready", ready, c.state.Nodes)
-			return false
-		}
-		if c.state.Nodes > 0 && !c.dnsAnswers() {
-			missing = errors.New("CoreDNS is not ready")
-			return false
-		}
-		return true
+		missing = c.missing(ctx, client)
+		return missing == nil || c.ended() != nil
 	})
+	if ended := c.ended(); ended != nil {
+		return ended
+	}
 	if err != nil {
 		return fmt.Errorf("the cluster does not get ready: %w", missing)
+	}
+	return nil
+}
+
+// ended names a program that should run and does not.
+func (c *Cluster) ended() error {
+	for _, name := range append(c.controlPlane(), c.Nodes()...) {
+		if !c.process(name).alive() {
+			return fmt.Errorf("%s ended; see %s", name, c.path("logs", name+".log"))
+		}
+	}
+	return nil
+}
+
+// missing is what a pod would still miss.
+func (c *Cluster) missing(ctx context.Context, client kubernetes.Interface) error {
+	if _, err := client.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{}); err != nil {
+		return fmt.Errorf("service account default: %w", err)
+	}
+	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	ready := 0
+	for _, n := range list.Items {
+		if nodeReady(n) {
+			ready++
+		}
+	}
+	if ready < c.state.Nodes {
+		return fmt.Errorf("%d of %d nodes are Ready", ready, c.state.Nodes)
+	}
+	if c.state.Nodes > 0 && !c.dnsAnswers() {
+		return errors.New("CoreDNS is not ready")
 	}
 	return nil
 }

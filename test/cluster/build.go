@@ -177,11 +177,23 @@ func (r recipe) version(goMod string) (version, key string, err error) {
 		return "", "", err
 	}
 	for _, require := range file.Require {
-		if require.Mod.Path == r.module {
-			version = require.Mod.Version
-			sum := sha256.Sum256(append(content, r.stamps(version)...))
-			return version, fmt.Sprintf("%x", sum[:4]), nil
+		if require.Mod.Path != r.module {
+			continue
 		}
+		sources, err := filepath.Glob(filepath.Join(filepath.Dir(goMod), "*.go"))
+		if err != nil {
+			return "", "", err
+		}
+		for _, source := range sources { // of a program that the set itself has
+			code, err := os.ReadFile(source)
+			if err != nil {
+				return "", "", err
+			}
+			content = append(content, code...)
+		}
+		version = require.Mod.Version
+		sum := sha256.Sum256(append(content, r.stamps(version)...))
+		return version, fmt.Sprintf("%x", sum[:4]), nil
 	}
 	return "", "", fmt.Errorf("%s does not require %s", goMod, r.module)
 }

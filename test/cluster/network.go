@@ -73,6 +73,15 @@ func (c *Cluster) Nodes() []string {
 func (c *Cluster) podRange() string { return fmt.Sprintf("198.19.%d.0/19", 32*c.state.Slot) }
 func (c *Cluster) bridge() string   { return linkPrefix(c.state.Name) + "br" }
 
+// mac is the hardware address of a node, or of the bridge as number 0. With
+// one that changes at every start, neighbours would go on sending to the old;
+// and a bridge without its own takes that of one of its nodes, also of one that
+// is then powered off.
+func (c *Cluster) mac(number int) string {
+	sum := sha256.Sum256([]byte(c.state.Name))
+	return fmt.Sprintf("02:%02x:%02x:%02x:00:%02x", sum[0], sum[1], sum[2], number)
+}
+
 // linkPrefix begins the name of every link of a cluster; a link's name has at
 // most 15 characters, a cluster's may have more.
 func linkPrefix(cluster string) string {
@@ -138,7 +147,7 @@ func (c *Cluster) makeBridge(ctx context.Context) error {
 		}
 	}
 	bridge := c.bridge()
-	if err := run(ctx, "ip", "link", "add", bridge, "type", "bridge"); err != nil {
+	if err := run(ctx, "ip", "link", "add", bridge, "address", c.mac(0), "type", "bridge"); err != nil {
 		return err
 	}
 	if err := run(ctx, "ip", "address", "add", c.state.Address+"/24", "dev", bridge); err != nil {
@@ -166,7 +175,8 @@ func forwardRule(bridge string) []string {
 func (c *Cluster) plug(ctx context.Context, n node, pid int) error {
 	// A cable that outlived its node would keep the name.
 	_ = run(ctx, "ip", "link", "delete", n.link)
-	err := run(ctx, "ip", "link", "add", n.link, "type", "veth", "peer", "name", "eth0", "netns", fmt.Sprint(pid))
+	err := run(ctx, "ip", "link", "add", n.link, "type", "veth",
+		"peer", "name", "eth0", "address", c.mac(n.number), "netns", fmt.Sprint(pid))
 	if err != nil {
 		return err
 	}

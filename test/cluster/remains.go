@@ -56,7 +56,7 @@ func clear(ctx context.Context, name, dir string) error {
 	}
 	if os.Geteuid() == 0 {
 		removeForwardRule(ctx, name)
-		errs = append(errs, removeCgroups(cgroupOf(name)), removeMounts(dir), s.Sysctls.restore())
+		errs = append(errs, removeCgroups(cgroupOf(name)), removeMounts(dir), restoreSysctls(dir))
 		removeIfEmpty(cgroupParent)
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -24,7 +24,6 @@ type state struct {
 	Ports            map[string]int     `json:"ports"`
 	Sets             map[Set]string     `json:"sets"`
 	Processes        map[string]process `json:"processes"`
-	Sysctls          sysctls            `json:"sysctls,omitempty"` // as they were before
 	// Ready is set last: a cluster without it was never whole.
 	Ready bool `json:"ready"`
 	// Simulated is the number of nodes that kwok plays.

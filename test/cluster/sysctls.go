@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/stateful-operator/stateful-operator/test/cluster/nodeinit"
 )
 
 // sysctls are settings of the whole machine by name.
@@ -18,18 +20,36 @@ var kubeletSets = []string{
 	"kernel.keys.root_maxkeys", "kernel.keys.root_maxbytes",
 }
 
-func readSysctls() sysctls {
-	now := sysctls{}
+// keepSysctls records the settings as they were before the first cluster.
+func keepSysctls(dir string) error {
+	file := filepath.Join(filepath.Dir(dir), "sysctls.json")
+	if _, err := os.Stat(file); err == nil {
+		return nil
+	}
+	before := sysctls{}
 	for _, name := range kubeletSets {
 		if content, err := os.ReadFile(sysctlFile(name)); err == nil {
-			now[name] = strings.TrimSpace(string(content))
+			before[name] = strings.TrimSpace(string(content))
 		}
 	}
-	return now
+	return nodeinit.WriteJSON(file, before)
 }
 
-func (s sysctls) restore() error {
-	for name, value := range s {
+// restoreSysctls puts them back when the last cluster with nodes is gone.
+func restoreSysctls(dir string) error {
+	others, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), "*", stateFile))
+	for _, other := range others {
+		s, err := readState(filepath.Dir(other))
+		if filepath.Dir(other) != dir && err == nil && s.Nodes > 0 {
+			return nil
+		}
+	}
+	file := filepath.Join(filepath.Dir(dir), "sysctls.json")
+	var before sysctls
+	if err := nodeinit.ReadJSON(file, &before); err != nil {
+		return nil // no cluster had nodes
+	}
+	for name, value := range before {
 		if now, err := os.ReadFile(sysctlFile(name)); err == nil && strings.TrimSpace(string(now)) == value {
 			continue
 		}
@@ -37,7 +57,7 @@ func (s sysctls) restore() error {
 			return fmt.Errorf("putting %s back to %s: %w", name, value, err)
 		}
 	}
-	return nil
+	return os.Remove(file)
 }
 
 func sysctlFile(name string) string {

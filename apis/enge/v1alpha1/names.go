@@ -26,12 +26,17 @@ const (
 	// AnnotationReplacements counts the successive replacements in this slot;
 	// the next one waits the longer, up to an hour.
 	AnnotationReplacements = "enge.me/replacements"
-	// AnnotationUpdated marks a pod that was recreated under its name by an
-	// update; until it is Ready, unreadiness does not count against it.
+	// AnnotationUpdated marks a pod that was recreated under its name, and says
+	// why: Update or Eviction. After an update, unreadiness does not count
+	// against it until it was Ready.
 	AnnotationUpdated = "enge.me/updated"
 	// AnnotationInPlace holds, while an in-place update runs, what it waits for.
 	AnnotationInPlace = "enge.me/in-place"
 )
+
+// AnnotationRetention holds, on a claim that was set aside, what the retention
+// policy said at that moment: Retain or Delete.
+const AnnotationRetention = "enge.me/retention"
 
 // AnnotationRevisionReady marks a ControllerRevision of which a member was
 // Ready; unreadiness counts only against members of such a revision.

@@ -93,4 +93,19 @@ type UpdatingMember struct {
 	// Revision of the pod that comes.
 	// +kubebuilder:validation:MaxLength=253
 	Revision string `json:"revision"`
+	// Reason is Update, or Eviction for a member that replacement.onEviction
+	// keeps. Defaults to Update.
+	// +optional
+	Reason UpdatingReason `json:"reason,omitempty"`
 }
+
+// UpdatingReason says why a pod comes back under its name.
+// +kubebuilder:validation:Enum=Update;Eviction
+type UpdatingReason string
+
+const (
+	// UpdatingUpdate: an update recreates the pod.
+	UpdatingUpdate UpdatingReason = "Update"
+	// UpdatingEviction: the pod was evicted and its member is kept.
+	UpdatingEviction UpdatingReason = "Eviction"
+)

@@ -18,10 +18,11 @@ import (
 )
 
 // New builds the revision of that data. Its name is the prefix and a hash of
-// the data and of collisions, which the caller counts up when another
+// the data, the salt (the owner's UID, so that what a namesake left behind is
+// not in the way) and of collisions, which the caller counts up when another
 // revision has the name already. The revision number is one above the highest
 // of history.
-func New(prefix string, data any, collisions int32, history []*appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
+func New(prefix, salt string, data any, collisions int32, history []*appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
 	raw, err := json.Marshal(data)
 	if err != nil {
 		return nil, fmt.Errorf("encode the revision: %w", err)
@@ -31,6 +32,7 @@ func New(prefix string, data any, collisions int32, history []*appsv1.Controller
 	raw = normal(raw, false)
 	sum := fnv.New32a()
 	_, _ = sum.Write(raw)
+	_, _ = sum.Write([]byte(salt))
 	_, _ = sum.Write([]byte(strconv.FormatInt(int64(collisions), 10)))
 	return &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{Name: prefix + "-" + rand.SafeEncodeString(strconv.FormatUint(uint64(sum.Sum32()), 10))},

@@ -39,6 +39,9 @@ func cutPod(pod *corev1.Pod, labels, annotations []string) *corev1.Pod {
 				corev1.PodCondition{Type: c.Type, Status: c.Status, Reason: c.Reason, LastTransitionTime: c.LastTransitionTime})
 		}
 	}
+	for _, s := range pod.Status.InitContainerStatuses {
+		slim.Status.InitContainerStatuses = append(slim.Status.InitContainerStatuses, corev1.ContainerStatus{ContainerID: s.ContainerID})
+	}
 	for _, s := range pod.Status.ContainerStatuses {
 		slim.Status.ContainerStatuses = append(slim.Status.ContainerStatuses, corev1.ContainerStatus{
 			Name: s.Name, ImageID: s.ImageID, ContainerID: s.ContainerID, RestartCount: s.RestartCount,

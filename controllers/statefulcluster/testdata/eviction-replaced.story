@@ -1,6 +1,5 @@
 # the user creates a set of 3
   create controllerrevision revision-1: Revision
-  create poddisruptionbudget db: Budget
   create pod db-a: Missing
   create persistentvolumeclaim db-data-a: Claim
   create pod db-b: Missing
@@ -10,6 +9,7 @@
     db-a is bound to n1
     db-b is bound to n2
     db-c is bound to n3
+  create poddisruptionbudget db: Budget
     db-a runs one
     db-b runs one
     db-c runs one
