@@ -42,9 +42,7 @@ func (p *podFixture) into(w *world) {
 	for k, v := range p.pod.Labels {
 		built.Labels[k] = v
 	}
-	for i := range p.pod.Spec.Containers {
-		built.Spec.Containers[i] = p.pod.Spec.Containers[i]
-	}
+	copy(built.Spec.Containers, p.pod.Spec.Containers)
 	m := &member{id: p.id, pod: built, node: p.node}
 	if !p.bare {
 		m.claims = claimsOf(w, p.id)
@@ -180,6 +178,6 @@ func (p *podFixture) claimsAre(change func(*corev1.PersistentVolumeClaim)) *podF
 }
 
 // claimsRetained: a pass that died labelled them before it deleted the pod.
-func (p *podFixture) claimsRetained(why string) *podFixture {
-	return p.claimsAre(func(c *corev1.PersistentVolumeClaim) { c.Labels[v1alpha1.LabelRetained] = why })
+func (p *podFixture) claimsRetained() *podFixture {
+	return p.claimsAre(func(c *corev1.PersistentVolumeClaim) { c.Labels[v1alpha1.LabelRetained] = scaled })
 }

@@ -190,7 +190,6 @@ func revisionWith(name string, change func(*revisionData)) *revisionFixture {
 }
 
 func (r *revisionFixture) numbered(n int64) *revisionFixture { r.number = n; return r }
-func (r *revisionFixture) neverReady() *revisionFixture      { r.unready = true; return r }
 
 func (r *revisionFixture) into(w *world) {
 	spec := w.set.Spec.DeepCopy()

@@ -256,3 +256,24 @@ func (r *roster) unsucceeded(w *world) []*member {
 // occupied is how many slots of the set have a member, or will have one again
 // without a create of a new name.
 func (r *roster) occupied() int { return len(r.alive) + len(r.lost) + len(r.returning) }
+
+// refusedQuietly is refusedNow for who will look again anyway.
+func (w *world) refusedQuietly(reason string) bool { return w.refusedNow(reason, &plan{}) }
+
+// refusedNow tells whether a write for that reason was refused just now; the
+// plan looks again when it may be tried.
+func (w *world) refusedNow(reason string, p *plan) bool {
+	r, refused := w.refused[reason]
+	if !refused || !r.until.After(w.now) {
+		return false
+	}
+	p.lookAgain(w, r.until)
+	return true
+}
+
+// refusal is what the API server said to a write, and when to try again.
+type refusal struct {
+	message string
+	until   time.Time
+	times   int
+}

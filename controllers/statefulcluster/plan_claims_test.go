@@ -27,7 +27,7 @@ func TestClaimsOfAPod(t *testing.T) {
 		{name: "a pod that is being deleted gets none", world: seen(set("db"), pod("a").withoutClaims().going(), b(), c()),
 			want: []string{"create pod db-f1: Replacement, in place of db-a > create persistentvolumeclaim db-data-f1: Claim"}},
 		{name: "a retained label that a pass left on the claims of a member that stays is taken off",
-			world: seen(set("db"), pod("a").on("n1").ready().claimsRetained(scaled), b(), c()),
+			world: seen(set("db"), pod("a").on("n1").ready().claimsRetained(), b(), c()),
 			want:  []string{"patch persistentvolumeclaim db-data-a: Retention, its member stays"}},
 	})
 }

@@ -200,7 +200,7 @@ func TestMaxConcurrent(t *testing.T) {
 			want:  []string{replaces("a", "f1", v1alpha1.LossNodeGone)}},
 		{name: "while creates of replacements are refused no member is given up",
 			world: seen(set("db"), refused(reasonReplaced, "quota", time.Minute), a().nodeGone(), b().nodeGone(), c()),
-			held: []string{"db-a", "db-b"}, wait: time.Minute},
+			held:  []string{"db-a", "db-b"}, wait: time.Minute},
 	})
 }
 

@@ -241,8 +241,8 @@ var failures = []struct {
 	{name: "is refused", before: apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "", errors.New("quota"))},
 	{name: "fails", before: apierrors.NewInternalError(errors.New("etcd"))},
 	{name: "has no answer", after: apierrors.NewTimeoutError("too slow", 1)},
-	{name: "is the last before the operator dies", before: simtest.Killed},
-	{name: "is done, and then the operator dies", after: simtest.Killed},
+	{name: "is the last before the operator dies", before: simtest.ErrKilled},
+	{name: "is done, and then the operator dies", after: simtest.ErrKilled},
 }
 
 // SC-18 SC-30 SC-42 Every single write of every story goes wrong: the end is

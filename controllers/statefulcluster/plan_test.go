@@ -54,7 +54,7 @@ func TestRevisionAndBudget(t *testing.T) {
 			}))},
 		{name: "a budget that was refused holds nothing else up, and is tried again",
 			world: seen(set("db"), a(), b(), with(func(w *world) { w.budget = nil }), refused(reasonBudget, "no", time.Minute)),
-			want: creates("f1")},
+			want:  creates("f1")},
 		{name: "and waits",
 			world: seen(set("db"), a(), b(), c(), with(func(w *world) { w.budget = nil }), refused(reasonBudget, "no", time.Minute)), wait: time.Minute},
 		{name: "what was refused is tried again when its time has come",

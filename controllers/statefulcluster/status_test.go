@@ -210,7 +210,7 @@ func TestLostMembersAreListed(t *testing.T) {
 		{"whom the control plane took, once it is succeeded", told(seen(set("db"), a().takenByTaint(), b(), c(), starting("d").inPlaceOf("a", 1))),
 			[]string{"db-a NodeNotReady db-data-a"}},
 		{"not whom a drain evicted and Keep brings back", told(seen(set("db").keepsEvicted(), a().evicted(), b(), c())), nil},
-		{"not whom a scale-down took", told(seen(set("db").replicas(2), a().claimsRetained(scaled).going(), b(), c())), nil},
+		{"not whom a scale-down took", told(seen(set("db").replicas(2), a().claimsRetained().going(), b(), c())), nil},
 		{"not whom an update took", told(seen(set("db"), pod("a").on("n1").going(), updating("a", "uid-of-a", "now"), b(), c())), nil},
 		{"whose pod vanished unseen", told(seen(set("db"), b(), c(), looseClaimOf("a"))), []string{"db-a PodDeleted "}},
 		{"claims that are not kept are not named", told(seen(set("db").retention(keep, keep, remove), a().going(), b(), c())), []string{"db-a PodDeleted "}},

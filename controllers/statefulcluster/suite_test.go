@@ -145,7 +145,7 @@ func startOperator(o operatorOptions) *operator {
 // stop ends the operator as a kill does: what was not written is lost.
 func (o *operator) stop() {
 	o.cancel()
-	_ = <-o.done // a killed operator ends with whatever error it likes
+	<-o.done // a killed operator ends with whatever error it likes
 }
 
 // newNamespace makes a namespace with a puppet kubelet in it.

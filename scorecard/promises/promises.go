@@ -74,18 +74,3 @@ func until(ctx context.Context, what string, check func(context.Context) error) 
 	}
 	return nil
 }
-
-// steps runs one after another and names the one that fails.
-func steps(ctx context.Context, list ...step) error {
-	for _, s := range list {
-		if err := s.do(ctx); err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
-		}
-	}
-	return nil
-}
-
-type step struct {
-	name string
-	do   func(context.Context) error
-}

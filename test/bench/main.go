@@ -16,6 +16,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/stateful-operator/stateful-operator/test/cluster"
 )
 
@@ -72,6 +75,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(2)
 	}
+	log.SetLogger(logr.Discard()) // what the benchmarks do themselves, they say
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err = run(ctx, chosen)
 	stop()
@@ -128,6 +132,11 @@ func names() string {
 const clusterName = "bench"
 
 func run(ctx context.Context, s settings) (err error) {
+	unlock, err := lockRun()
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	before := machineLoad()
 	// Also after an interrupt, and after a crash of an earlier run.
 	defer func() {

@@ -43,7 +43,10 @@ func (s *site) startOperator(ctx context.Context, env ...string) (*operator, err
 	defer log.Close()
 	command := exec.Command(s.operator.path, "--leader-elect=false", "--webhooks=false",
 		"--metrics-bind-address="+metrics, "--health-probe-bind-address="+health)
-	command.Env = append(append(os.Environ(), "KUBECONFIG="+s.operator.kubeconfig, "WATCH_NAMESPACE="), env...)
+	// The mark of the cluster's own programs lets its Down find this one too,
+	// when we were killed.
+	command.Env = append(append(os.Environ(), "KUBECONFIG="+s.operator.kubeconfig, "WATCH_NAMESPACE=",
+		"STATEFUL_OPERATOR_CLUSTER="+s.cluster.Dir()), env...)
 	command.Stdout, command.Stderr = log, log
 	// An interrupt at the terminal is for us, who stop it.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -13,5 +13,5 @@ func newNamespaces() *syscall.SysProcAttr {
 func onOverlay(dir string) bool {
 	const overlayMagic = 0x794c7630
 	var fs syscall.Statfs_t
-	return syscall.Statfs(dir, &fs) == nil && int64(fs.Type) == overlayMagic
+	return syscall.Statfs(dir, &fs) == nil && fs.Type == overlayMagic
 }

@@ -47,7 +47,7 @@ func restoreSysctls(dir string) error {
 	file := filepath.Join(filepath.Dir(dir), "sysctls.json")
 	var before sysctls
 	if err := nodeinit.ReadJSON(file, &before); err != nil {
-		return nil // no cluster had nodes
+		return nil //nolint:nilerr // no cluster had nodes
 	}
 	for name, value := range before {
 		if now, err := os.ReadFile(sysctlFile(name)); err == nil && strings.TrimSpace(string(now)) == value {

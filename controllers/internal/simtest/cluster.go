@@ -30,8 +30,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
 )
 
-// Killed is returned by Interfere when the process that acts dies.
-var Killed = errors.New("killed")
+// ErrKilled is returned by Interfere when the process that acts dies.
+var ErrKilled = errors.New("killed")
 
 // Cluster is the toy.
 type Cluster struct {
@@ -161,7 +161,7 @@ func (c *Cluster) Apply(steps action.Steps) (outcomes []action.Outcome, alive bo
 					break
 				}
 				answer, err := c.try(a)
-				if errors.Is(err, Killed) {
+				if errors.Is(err, ErrKilled) {
 					return nil, false
 				}
 				outcomes = append(outcomes, action.Outcome{Action: a, Answer: answer, Err: err})

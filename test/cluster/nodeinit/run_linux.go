@@ -135,7 +135,7 @@ func (s *supervisor) reconcile() {
 			settled = false
 			// Not SIGTERM: what a test wants of a stopped kubelet is that it
 			// does nothing more.
-			syscall.Kill(pid, syscall.SIGKILL)
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by itself
 		}
 	}
 	if settled {

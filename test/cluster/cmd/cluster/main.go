@@ -43,13 +43,14 @@ type invocation struct {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	if len(os.Args) < 2 {
 		fmt.Fprint(os.Stderr, usage)
 		os.Exit(2)
 	}
-	if err := dispatch(ctx, os.Args[1], os.Args[2:]); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := dispatch(ctx, os.Args[1], os.Args[2:])
+	stop()
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "cluster %s: %v\n", os.Args[1], err)
 		os.Exit(1)
 	}

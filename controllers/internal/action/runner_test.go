@@ -1,0 +1,214 @@
+package action
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// desk is a Runner, an API server to write to, and what both noted.
+type desk struct {
+	Runner
+	mu    sync.Mutex
+	noted []string
+}
+
+func (d *desk) note(format string, args ...any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.noted = append(d.noted, fmt.Sprintf(format, args...))
+}
+
+func (d *desk) Wrote(_ types.NamespacedName, obj client.Object) { d.note("wrote %s", obj.GetName()) }
+func (d *desk) Deleted(_ types.NamespacedName, obj client.Object) {
+	d.note("deleted %s", obj.GetName())
+}
+
+func newDesk(funcs interceptor.Funcs, have ...client.Object) *desk {
+	d := &desk{}
+	c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(have...).WithStatusSubresource(&corev1.Pod{}).WithInterceptorFuncs(funcs).Build()
+	d.Client, d.Live, d.Recorder = c, c, d
+	return d
+}
+
+func (d *desk) run(steps ...Step) []string {
+	var told []string
+	for _, o := range d.Run(context.Background(), types.NamespacedName{Namespace: "ns", Name: "key"}, steps) {
+		ending := "done"
+		if o.Err != nil {
+			ending = string(apierrors.ReasonForError(o.Err))
+		}
+		told = append(told, o.Object.GetName()+" "+ending)
+	}
+	slices.Sort(told)
+	return told
+}
+
+func making(names ...string) (chain Chain) {
+	for _, n := range names {
+		chain = append(chain, Action{Verb: Create, Object: pod(n), Reason: "Missing"})
+	}
+	return chain
+}
+
+func expect(t *testing.T, what string, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: %q, want %q", what, got, want)
+	}
+}
+
+// refuses makes creates of that name fail.
+func refuses(name string) interceptor.Funcs {
+	return interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+		if obj.GetName() == name {
+			return apierrors.NewForbidden(corev1.Resource("pods"), name, errors.New("quota"))
+		}
+		return c.Create(ctx, obj, opts...)
+	}}
+}
+
+func TestRunInOrder(t *testing.T) {
+	d := newDesk(interceptor.Funcs{})
+	expect(t, "all is done", d.run(Step{making("a", "b")}, Step{making("c")}), "a done", "b done", "c done")
+	expect(t, "and recorded, a chain and the steps in order", d.noted, "wrote a", "wrote b", "wrote c")
+}
+
+func TestAFailureEnds(t *testing.T) {
+	d := newDesk(refuses("b"))
+	expect(t, "its chain and the steps after it", d.run(Step{making("a", "b", "c")}, Step{making("d")}), "a done", "b Forbidden")
+
+	d = newDesk(refuses("a"), pod("x"))
+	deletes := Chain{{Verb: Delete, Object: pod("x"), Reason: "Retired"}}
+	expect(t, "but not the other chains of its step", d.run(Step{making("a"), deletes}), "a Forbidden", "x done")
+
+	step := Step{}
+	for i := range 200 {
+		step = append(step, making(fmt.Sprintf("p%d", i)))
+	}
+	d = newDesk(interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+		return apierrors.NewForbidden(corev1.Resource("pods"), "", errors.New("quota"))
+	}})
+	if n := len(d.run(step)); n < 1 || n > 2*Parallel {
+		t.Errorf("%d of 200 creates were tried although the first was refused", n)
+	}
+}
+
+func TestACancelledContextEnds(t *testing.T) {
+	d := newDesk(interceptor.Funcs{})
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if got := d.Run(ctx, types.NamespacedName{}, Steps{{making("a")}}); len(got) > 0 {
+		t.Errorf("%v was done", got)
+	}
+}
+
+func TestACreateWhoseAnswerWasLost(t *testing.T) {
+	owned := func(uid types.UID, label string) *corev1.Pod {
+		p := pod("a")
+		p.Labels = map[string]string{"member": label}
+		p.OwnerReferences = []metav1.OwnerReference{{UID: uid, Controller: ptr.To(true)}}
+		return p
+	}
+	create := func(p *corev1.Pod) Step { return Step{{{Verb: Create, Object: p, Reason: "Missing"}}} }
+	more := owned("me", "a")
+	more.Labels["users"] = "own"
+	for _, r := range []struct {
+		name       string
+		have, want *corev1.Pod
+		ending     string
+	}{
+		{"the same owner and labels", owned("me", "a"), owned("me", "a"), "a done"},
+		{"more labels than were asked for", more, owned("me", "a"), "a done"},
+		{"another owner", owned("you", "a"), owned("me", "a"), "a AlreadyExists"},
+		{"no owner", pod("a"), owned("me", "a"), "a AlreadyExists"},
+		{"an owner where none is wanted", owned("you", "a"), pod("a"), "a AlreadyExists"},
+		{"another label", owned("me", "b"), owned("me", "a"), "a AlreadyExists"},
+	} {
+		d := newDesk(interceptor.Funcs{}, r.have)
+		expect(t, r.name, d.run(create(r.want)), r.ending)
+		expect(t, r.name+": there is no write to wait for", d.noted)
+	}
+}
+
+// Every patch and delete is for the object that was read, not for its namesake.
+func TestWritesAreBound(t *testing.T) {
+	var sent []string
+	note := func(obj client.Object, patch client.Patch) {
+		data, err := patch.Data(obj)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent = append(sent, string(data))
+	}
+	have := pod("a")
+	have.UID, have.ResourceVersion = "uid-a", "7"
+	d := newDesk(interceptor.Funcs{
+		Patch: func(_ context.Context, _ client.WithWatch, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
+			note(obj, patch)
+			return nil
+		},
+		SubResourcePatch: func(_ context.Context, _ client.Client, sub string, obj client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+			sent = append(sent, sub)
+			note(obj, patch)
+			return nil
+		},
+		Delete: func(_ context.Context, _ client.WithWatch, _ client.Object, opts ...client.DeleteOption) error {
+			p, _ := json.Marshal((&client.DeleteOptions{}).ApplyOptions(opts).Preconditions)
+			sent = append(sent, string(p))
+			return nil
+		},
+	})
+	labelled, running := have.DeepCopy(), have.DeepCopy()
+	labelled.Labels = map[string]string{"x": "y"}
+	running.Status.Phase = corev1.PodRunning
+	d.run(Step{{
+		{Verb: Patch, Object: labelled, From: have},
+		{Verb: Patch, Object: have, From: have},
+		{Verb: Resize, Object: labelled, From: have},
+		{Verb: PatchStatus, Object: running, From: have},
+		{Verb: Delete, Object: have},
+		{Verb: Delete, Object: have, Unchanged: true},
+	}})
+	expect(t, "the writes", sent,
+		`{"metadata":{"labels":{"x":"y"},"uid":"uid-a"}}`,
+		`{"metadata":{"uid":"uid-a"}}`,
+		"resize", `{"metadata":{"labels":{"x":"y"},"uid":"uid-a"}}`,
+		"status", `{"metadata":{"resourceVersion":"7"},"status":{"phase":"Running"}}`,
+		`{"uid":"uid-a"}`, `{"uid":"uid-a","resourceVersion":"7"}`)
+	expect(t, "what was recorded", d.noted, "wrote a", "wrote a", "wrote a", "wrote a", "deleted a", "deleted a")
+}
+
+func TestErrorsSayWhatWasTried(t *testing.T) {
+	d := newDesk(refuses("a"))
+	o := d.Run(context.Background(), types.NamespacedName{}, Steps{{making("a")}})[0]
+	if !strings.HasPrefix(o.Err.Error(), "create pod a: Missing: ") || o.Answer != nil {
+		t.Errorf("it says %v and answers %v", o.Err, o.Answer)
+	}
+	if o := d.Run(context.Background(), types.NamespacedName{}, Steps{{{{Verb: "paint", Object: pod("a"), Reason: "Whim"}}}})[0]; o.Err == nil {
+		t.Error("an unknown verb is carried out")
+	}
+}
+
+func TestThePlanIsNotChanged(t *testing.T) {
+	d, mine := newDesk(interceptor.Funcs{}), pod("a")
+	d.Run(context.Background(), types.NamespacedName{}, Steps{{{{Verb: Create, Object: mine, Reason: "Missing"}}}})
+	if mine.ResourceVersion != "" {
+		t.Error("the answer was decoded into the plan's object")
+	}
+}

@@ -1,0 +1,124 @@
+package consistency
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+var key = types.NamespacedName{Namespace: "ns", Name: "set"}
+
+// shows is a cache that shows one pod, or nothing, or fails.
+type shows struct {
+	client.Reader
+	pod *corev1.Pod
+	err error
+}
+
+func (s shows) Get(_ context.Context, name client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	switch {
+	case s.err != nil:
+		return s.err
+	case s.pod == nil || s.pod.Name != name.Name:
+		return apierrors.NewNotFound(corev1.Resource("pods"), name.Name)
+	}
+	s.pod.DeepCopyInto(into.(*corev1.Pod))
+	return nil
+}
+
+func pod(uid types.UID, version string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "ns", UID: uid, ResourceVersion: version}}
+}
+
+func going(uid types.UID, version string) *corev1.Pod {
+	p, now := pod(uid, version), metav1.Now()
+	p.DeletionTimestamp = &now
+	return p
+}
+
+func behind(t *testing.T, tracker *Tracker, cache shows) bool {
+	t.Helper()
+	is, err := tracker.Behind(context.Background(), key, cache, func(client.Object) client.Object { return &corev1.Pod{} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return is
+}
+
+func TestBehind(t *testing.T) {
+	wrote := func(tr *Tracker) { tr.Wrote(key, pod("u", "10")) }
+	deleted := func(tr *Tracker) { tr.Deleted(key, pod("u", "10")) }
+	for _, r := range []struct {
+		name string
+		did  func(*Tracker)
+		pod  *corev1.Pod
+		want bool
+	}{
+		{"nothing was written", func(*Tracker) {}, nil, false},
+		{"a write that is not shown", wrote, nil, true},
+		{"an older version is shown", wrote, pod("u", "1"), true},
+		{"nine is less than ten, whatever the letters say", wrote, pod("u", "9"), true},
+		{"that version is shown", wrote, pod("u", "10"), false},
+		{"a later version is shown", wrote, pod("u", "100"), false},
+		{"another object of that name is shown", wrote, pod("v", "100"), true},
+		{"a deleted object is shown alive", deleted, pod("u", "10"), true},
+		{"a deleted object is shown going", deleted, going("u", "11"), false},
+		{"a deleted object is gone", deleted, nil, false},
+		{"a deleted object has a namesake", deleted, pod("v", "12"), false},
+		{"only the last write of an object counts", func(tr *Tracker) { wrote(tr); deleted(tr) }, nil, false},
+		{"the write of another key", func(tr *Tracker) { tr.Wrote(types.NamespacedName{Name: "other"}, pod("u", "10")) }, nil, false},
+		{"the key was forgotten", func(tr *Tracker) { wrote(tr); tr.Forget(key) }, nil, false},
+	} {
+		tracker := &Tracker{}
+		r.did(tracker)
+		if got := behind(t, tracker, shows{pod: r.pod}); got != r.want {
+			t.Errorf("%s: behind is %t", r.name, got)
+		}
+	}
+}
+
+func TestWhatWasSeenIsForgotten(t *testing.T) {
+	tracker := &Tracker{}
+	tracker.Wrote(key, pod("u", "10"))
+	if behind(t, tracker, shows{pod: pod("u", "10")}) || behind(t, tracker, shows{}) {
+		t.Error("a write that the cache showed once is waited for again")
+	}
+	if len(tracker.writes) != 0 {
+		t.Errorf("memory is kept: %v", tracker.writes)
+	}
+}
+
+func TestPatienceEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracker := &Tracker{}
+		tracker.Wrote(key, pod("u", "10"))
+		<-time.After(Patience - 1)
+		if !behind(t, tracker, shows{}) {
+			t.Error("a nanosecond before, the write is waited for no more")
+		}
+		<-time.After(1)
+		if behind(t, tracker, shows{}) {
+			t.Error("a write that the cache never shows holds the key for ever")
+		}
+	})
+}
+
+func TestACacheThatFails(t *testing.T) {
+	tracker, broken := &Tracker{}, errors.New("broken")
+	tracker.Wrote(key, pod("u", "10"))
+	_, err := tracker.Behind(context.Background(), key, shows{err: broken}, func(client.Object) client.Object { return &corev1.Pod{} })
+	if !errors.Is(err, broken) {
+		t.Errorf("it says %v", err)
+	}
+	if !behind(t, tracker, shows{}) {
+		t.Error("the write was forgotten")
+	}
+}

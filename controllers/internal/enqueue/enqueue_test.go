@@ -1,0 +1,88 @@
+package enqueue
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// heard is a queue that notes what it is told.
+type heard struct {
+	queue
+	noted []string
+}
+
+func (h *heard) Add(r reconcile.Request) { h.noted = append(h.noted, r.String()+" now") }
+func (h *heard) AddAfter(r reconcile.Request, after time.Duration) {
+	h.noted = append(h.noted, r.String()+" after "+after.String())
+}
+
+func child(version string, going bool) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "ns", ResourceVersion: version, Labels: map[string]string{"of": "set"}}}
+	if going {
+		p.DeletionTimestamp = ptr.To(metav1.Now())
+	}
+	return p
+}
+
+func TestChildren(t *testing.T) {
+	ctx, children := context.Background(), Children(Label("of"))
+	stranger := &corev1.Pod{}
+	for _, r := range []struct {
+		name   string
+		events func(*heard)
+		want   []string
+	}{
+		{"a new child waits for others", func(q *heard) { children.Create(ctx, event.CreateEvent{Object: child("1", false)}, q) }, []string{"ns/set after 50ms"}},
+		{"a changed child waits for others", func(q *heard) {
+			children.Update(ctx, event.UpdateEvent{ObjectOld: child("1", false), ObjectNew: child("2", false)}, q)
+		}, []string{"ns/set after 50ms"}},
+		{"a child that begins to go wakes its key at once", func(q *heard) {
+			children.Update(ctx, event.UpdateEvent{ObjectOld: child("1", false), ObjectNew: child("2", true)}, q)
+		}, []string{"ns/set now"}},
+		{"a child that goes on going does not", func(q *heard) {
+			children.Update(ctx, event.UpdateEvent{ObjectOld: child("1", true), ObjectNew: child("2", true)}, q)
+		}, []string{"ns/set after 50ms"}},
+		{"a child that is gone wakes its key at once", func(q *heard) { children.Delete(ctx, event.DeleteEvent{Object: child("1", true)}, q) }, []string{"ns/set now"}},
+		{"a resync wakes nobody", func(q *heard) {
+			children.Update(ctx, event.UpdateEvent{ObjectOld: child("1", false), ObjectNew: child("1", false)}, q)
+		}, nil},
+		{"a stranger wakes nobody", func(q *heard) {
+			children.Create(ctx, event.CreateEvent{Object: stranger}, q)
+			children.Delete(ctx, event.DeleteEvent{Object: stranger}, q)
+		}, nil},
+	} {
+		q := &heard{}
+		r.events(q)
+		if !slices.Equal(q.noted, r.want) {
+			t.Errorf("%s: %q, want %q", r.name, q.noted, r.want)
+		}
+	}
+}
+
+func TestController(t *testing.T) {
+	owned := func(kind string, controls bool) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: kind, Name: "set", Controller: &controls}}}}
+	}
+	for _, r := range []struct {
+		name string
+		pod  *corev1.Pod
+		want string
+	}{
+		{"its controller", owned("StatefulCluster", true), "set"},
+		{"an owner that does not control it", owned("StatefulCluster", false), ""},
+		{"a controller of another kind", owned("ReplicaSet", true), ""},
+		{"nobody's", &corev1.Pod{}, ""},
+	} {
+		if got := Controller("StatefulCluster")(r.pod); got != r.want {
+			t.Errorf("%s: %q, want %q", r.name, got, r.want)
+		}
+	}
+}

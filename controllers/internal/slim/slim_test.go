@@ -1,0 +1,87 @@
+package slim
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+func TestPod(t *testing.T) {
+	now := metav1.Now()
+	full := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "ns", UID: "u", ResourceVersion: "7", Generation: 3, CreationTimestamp: now,
+			DeletionTimestamp: &now, DeletionGracePeriodSeconds: ptr.To(int64(30)),
+			Labels: map[string]string{"kept": "1", "dropped": "1"}, Annotations: map[string]string{"kept": "2", "dropped": "2"},
+			OwnerReferences: []metav1.OwnerReference{{UID: "owner"}}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "dropped"}}},
+		Spec: corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Name: "dropped", Image: "dropped"}}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &now, ObservedGeneration: 2, HostIP: "dropped",
+			Conditions: []corev1.PodCondition{
+				{Type: corev1.PodReady, Status: corev1.ConditionTrue, Message: "dropped", LastTransitionTime: now},
+				{Type: corev1.PodScheduled}, {Type: corev1.DisruptionTarget, Reason: "why"}, {Type: corev1.PodResizePending}, {Type: corev1.PodResizeInProgress},
+				{Type: corev1.PodInitialized, Reason: "dropped"}},
+			ContainerStatuses: []corev1.ContainerStatus{{Name: "main", Image: "dropped", ImageID: "i", ContainerID: "c", RestartCount: 4,
+				State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}},
+	}
+	got, err := Pod([]string{"kept", "absent"}, []string{"kept"})(full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := got.(*corev1.Pod)
+	text, err := json.Marshal(cut)
+	if err != nil || strings.Contains(string(text), "dropped") {
+		t.Errorf("something is kept that no decision needs: %s", text)
+	}
+	for what, ok := range map[string]bool{
+		"identity":         cut.Name == "a" && cut.Namespace == "ns" && cut.UID == "u" && cut.ResourceVersion == "7" && cut.Generation == 3,
+		"times":            cut.CreationTimestamp == now && cut.DeletionTimestamp == &now && *cut.DeletionGracePeriodSeconds == 30 && cut.Status.StartTime == &now,
+		"labels":           len(cut.Labels) == 1 && cut.Labels["kept"] == "1" && len(cut.Annotations) == 1 && cut.Annotations["kept"] == "2",
+		"owner":            cut.OwnerReferences[0].UID == "owner",
+		"node":             cut.Spec.NodeName == "n1",
+		"phase":            cut.Status.Phase == corev1.PodRunning && cut.Status.ObservedGeneration == 2,
+		"five conditions":  len(cut.Status.Conditions) == 5 && cut.Status.Conditions[0].LastTransitionTime == now && cut.Status.Conditions[2].Reason == "why",
+		"container states": cut.Status.ContainerStatuses[0].ImageID == "i" && cut.Status.ContainerStatuses[0].ContainerID == "c" && cut.Status.ContainerStatuses[0].RestartCount == 4 && cut.Status.ContainerStatuses[0].State.Running != nil,
+	} {
+		if !ok {
+			t.Errorf("lost: %s", what)
+		}
+	}
+	if bare, _ := Pod([]string{"kept"}, nil)(&corev1.Pod{}); bare.(*corev1.Pod).Labels != nil {
+		t.Error("a pod without labels costs a map")
+	}
+}
+
+func TestNode(t *testing.T) {
+	full := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u", ResourceVersion: "7", CreationTimestamp: metav1.Now(), Labels: map[string]string{"dropped": ""}},
+		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "t"}}, ProviderID: "dropped"},
+		Status: corev1.NodeStatus{Images: []corev1.ContainerImage{{Names: []string{"dropped"}}},
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeDiskPressure, Reason: "dropped"}, {Type: corev1.NodeReady, Status: corev1.ConditionTrue, Message: "dropped"}}},
+	}
+	got, err := Node(full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := got.(*corev1.Node)
+	text, err := json.Marshal(cut)
+	if err != nil || strings.Contains(string(text), "dropped") {
+		t.Errorf("something is kept that no decision needs: %s", text)
+	}
+	if cut.Name != "n" || cut.UID != "u" || cut.CreationTimestamp != full.CreationTimestamp || len(cut.Spec.Taints) != 1 ||
+		len(cut.Status.Conditions) != 1 || cut.Status.Conditions[0].Status != corev1.ConditionTrue {
+		t.Errorf("something is lost: %s", text)
+	}
+}
+
+// What is no pod (a tombstone) passes as it is.
+func TestOthersPass(t *testing.T) {
+	if got, err := Pod(nil, nil)("tombstone"); got != "tombstone" || err != nil {
+		t.Errorf("Pod: %v, %v", got, err)
+	}
+	if got, err := Node("tombstone"); got != "tombstone" || err != nil {
+		t.Errorf("Node: %v, %v", got, err)
+	}
+}

@@ -1,0 +1,77 @@
+package cluster
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+func TestStartTimeOfAProgram(t *testing.T) {
+	const tail = " 1 2 3 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 11 12"
+	for name, row := range map[string]struct {
+		stat    string
+		start   string
+		running bool
+	}{
+		"a running program":                            {"42 (etcd) S" + tail, "98765", true},
+		"a name with brackets and blanks":              {"42 (a) R (b c) S" + tail, "98765", true},
+		"one that ended but nobody took leave of":      {"42 (etcd) Z" + tail, "", false},
+		"a file that was read while the program ended": {"", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			start, running := parseStat([]byte(row.stat))
+			if start != row.start || running != row.running {
+				t.Errorf("got %q, %t; want %q, %t", start, running, row.start, row.running)
+			}
+		})
+	}
+}
+
+func TestARecycledIDIsNotTheProcess(t *testing.T) {
+	self := identify(os.Getpid())
+	if !self.alive() {
+		t.Fatalf("this very process %+v is not alive", self)
+	}
+	other := process{PID: self.PID, Start: self.Start + "0"}
+	if other.alive() {
+		t.Error("a process with this id and another start time counts as the same")
+	}
+	if (process{}).alive() {
+		t.Error("no process counts as alive")
+	}
+}
+
+func TestAStartedProcessIsMarkedStoppedAndLogged(t *testing.T) {
+	dir := t.TempDir()
+	p, err := startProcess(dir, "sleeper", []string{"sh", "-c", "echo here; sleep 60; true"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat("/proc/self/environ"); err == nil {
+		// The environment is the new one only once the program is loaded.
+		if err := poll(context.Background(), 10*time.Second, func() bool { return len(marked(dir)) > 0 }); err != nil {
+			t.Error("the process does not carry the mark of its cluster")
+		}
+	}
+	log := filepath.Join(dir, "logs", "sleeper.log")
+	if err := poll(context.Background(), 10*time.Second, func() bool {
+		content, _ := os.ReadFile(log)
+		return string(content) == "here\n"
+	}); err != nil {
+		t.Error("its output is not in its log")
+	}
+	if err := p.stop(context.Background(), time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if p.alive() {
+		t.Error("it runs after stop")
+	}
+	if err := killAll(context.Background(), state{}, dir); err != nil {
+		t.Errorf("its child, known by its mark only: %v", err)
+	}
+	if left := marked(dir); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
