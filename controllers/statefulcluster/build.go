@@ -62,7 +62,7 @@ func (w *world) revisionForNew() *appsv1.ControllerRevision {
 	}
 	old := w.created
 	for _, m := range w.members {
-		if revisionOf(m.pod) == current.Name && !podstate.Terminating(m.pod) {
+		if revisionOf(m.pod) == current.Name && !podstate.Terminating(m.pod) && !w.replaced[m.name()] {
 			old++
 		}
 	}
@@ -131,6 +131,10 @@ func successorOf(w *world, m *member) succession {
 // newMember builds the chain that creates a member: the pod first, then its
 // claims, so that a crash in between leaves a pod whose claims can be created.
 func newMember(w *world, id string, s succession) action.Chain {
+	if w.replaced == nil {
+		w.replaced = map[string]bool{}
+	}
+	w.replaced[s.replaces] = true
 	pod := buildPod(w, w.revisionForNew(), id)
 	reason, detail := reasonMissing, ""
 	if s.replaces != "" {

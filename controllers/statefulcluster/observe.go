@@ -45,6 +45,7 @@ type world struct {
 	retired map[types.UID]bool
 
 	targetRevision *appsv1.ControllerRevision // see target
+	replaced       map[string]bool            // members that this plan replaces
 	created        int                        // new members given the current revision by this plan
 }
 

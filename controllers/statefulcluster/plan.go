@@ -208,7 +208,7 @@ func (w *world) parallel() bool {
 func (r *roster) takeIn(w *world, taken []*member) {
 	for _, m := range taken {
 		if r.occupied() < wanted(w, r) {
-			r.lost = append(r.lost, loss{m, v1alpha1.LossNodeNotReady, w.now})
+			r.lost = append(r.lost, loss{m, takenBecause(m), w.now})
 		} else {
 			r.departed = append(r.departed, m)
 		}
@@ -239,6 +239,18 @@ func stillReturning(w *world) []v1alpha1.UpdatingMember {
 // any member of that Node.
 func takenByTaint(m *member) bool {
 	return podstate.Terminating(m.pod) && podstate.TaintEvicted(m.pod) && m.node.lostNow()
+}
+
+// takenBecause is what is wrong with the Node that the control plane takes a
+// member from.
+func takenBecause(m *member) v1alpha1.LossReason {
+	switch {
+	case m.node.gone:
+		return v1alpha1.LossNodeGone
+	case m.node.outOfService:
+		return v1alpha1.LossNodeOutOfService
+	}
+	return v1alpha1.LossNodeNotReady
 }
 
 // unsucceeded are the departed members whose slot is still empty. One that a

@@ -197,7 +197,7 @@ func replaceLost(w *world, r *roster, p *plan) {
 func restartEnded(w *world, r *roster, p *plan) {
 	var again []*member
 	for _, m := range r.alive {
-		if !podstate.Ended(m.pod) || m.node.lostNow() {
+		if !podstate.Ended(m.pod) || m.node.lostNow() || !blameTemplate(w, m) {
 			continue
 		}
 		p.failing = append(p.failing, m.name())

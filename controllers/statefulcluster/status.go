@@ -123,7 +123,7 @@ func departureReason(m *member) v1alpha1.LossReason {
 	case podstate.Evicted(m.pod):
 		return v1alpha1.LossEvicted
 	case takenByTaint(m):
-		return v1alpha1.LossNodeNotReady
+		return takenBecause(m)
 	}
 	return v1alpha1.LossDeleted
 }

@@ -145,7 +145,9 @@ func startOperator(o operatorOptions) *operator {
 // stop ends the operator as a kill does: what was not written is lost.
 func (o *operator) stop() {
 	o.cancel()
-	<-o.done // a killed operator ends with whatever error it likes
+	if err := <-o.done; err != nil {
+		GinkgoLogr.Info("the operator ended", "error", err) // killed, it may end with what it likes
+	}
 }
 
 // newNamespace makes a namespace with a puppet kubelet in it.

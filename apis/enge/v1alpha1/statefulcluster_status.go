@@ -18,16 +18,16 @@ type StatefulClusterStatus struct {
 	// ReadyReplicas is the number of members that are Ready.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Ready replicas"
-	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
+	ReadyReplicas int32 `json:"readyReplicas"`
 	// AvailableReplicas is the number of members Ready for minReadySeconds.
 	// +optional
-	AvailableReplicas int32 `json:"availableReplicas,omitempty"`
+	AvailableReplicas int32 `json:"availableReplicas"`
 	// CurrentReplicas is the number of members at the current revision.
 	// +optional
-	CurrentReplicas int32 `json:"currentReplicas,omitempty"`
+	CurrentReplicas int32 `json:"currentReplicas"`
 	// UpdatedReplicas is the number of members at the update revision.
 	// +optional
-	UpdatedReplicas int32 `json:"updatedReplicas,omitempty"`
+	UpdatedReplicas int32 `json:"updatedReplicas"`
 	// CurrentRevision is the revision that all members had last.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
@@ -45,7 +45,7 @@ type StatefulClusterStatus struct {
 	// LostReplicas is the number of members that are lost and have no Ready
 	// replacement yet.
 	// +optional
-	LostReplicas int32 `json:"lostReplicas,omitempty"`
+	LostReplicas int32 `json:"lostReplicas"`
 	// Lost names the last 10 members that were lost, newest first.
 	// +optional
 	// +kubebuilder:validation:MaxItems=10

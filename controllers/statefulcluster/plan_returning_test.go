@@ -1,0 +1,129 @@
+package statefulcluster
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+)
+
+func TestANodeThatDiesUnderAReturningMember(t *testing.T) {
+	going := func(d time.Duration) *podFixture { return pod("a").on("n1").ready().going().nodeNotReadyFor(d) }
+	entry := updating("a", "uid-of-a", "now")
+	check(t, []row{
+		{name: "its pod may still end: it is waited for", world: seen(set("db"), going(30*time.Second-1), b(), c(), entry), wait: 1},
+		{name: "it may never end: the member is given up, on record before its successor is made",
+			world: seen(set("db"), going(30*time.Second), b(), c(), entry),
+			want:  []string{"patch status of statefulcluster db: Update", createsInPlaceOf("a", "f1")}},
+		{name: "it waits for its turn like any lost member",
+			world: seen(set("db").replicas(4), going(time.Minute), b(), c(), pod("d").aged(time.Minute).inPlaceOf("x", 1).on("n4").starting(), entry),
+			held:  []string{"db-a"}, wait: 9 * time.Minute},
+		{name: "an evicted member whose node is lost is not kept: its volume may never come",
+			world: seen(set("db").keepsEvicted(), pod("a").on("n1").ready().evicted().nodeNotReadyFor(time.Minute), b(), c()),
+			want:  []string{createsInPlaceOf("a", "f1")}},
+	})
+	if p := decide(seen(set("db"), going(time.Minute), b(), c(), entry)); len(p.updating) != 0 {
+		t.Errorf("it is given up, and status.updating will still name it: %v", p.updating)
+	}
+}
+
+// After an eviction the template is not to blame.
+func TestWhyAMemberCameBack(t *testing.T) {
+	evicted := with(func(w *world) {
+		w.set.Status.Updating = []v1alpha1.UpdatingMember{{Name: "db-a", UID: "uid-of-a", Revision: "now", Reason: v1alpha1.UpdatingEviction}}
+	})
+	made := decide(seen(set("db"), looseClaimOf("a"), b(), c(), evicted)).steps[0][0][0].Object
+	if got := made.GetAnnotations()[v1alpha1.AnnotationUpdated]; got != string(v1alpha1.UpdatingEviction) {
+		t.Errorf("it says that it came back because of %q", got)
+	}
+	check(t, []row{{name: "a member that came back from an eviction and is not Ready is lost in its time",
+		world: seen(set("db"), pod("a").annotated(v1alpha1.AnnotationUpdated, string(v1alpha1.UpdatingEviction)).on("n1").starting(), b(), c()),
+		want:  []string{replaces("a", "f1", v1alpha1.LossStartup)}}})
+}
+
+func TestManyAreRecreatedInBatches(t *testing.T) {
+	var things []thing
+	for i := range recreateBatch + 5 {
+		things = append(things, pod(fmt.Sprintf("m%04d", i)).on("n1").ready().of("old"))
+	}
+	all := int32(recreateBatch + 5)
+	p := decide(seen(set("db").replicas(all).maxUnavailable(int(all)), append(things, oldCommand())...))
+	if len(p.updating) != recreateBatch || len(p.steps[1]) != recreateBatch {
+		t.Errorf("%d entries and %d deletes in one pass, want %d", len(p.updating), len(p.steps[1]), recreateBatch)
+	}
+	check(t, []row{{name: "recreating that was refused waits",
+		world: seen(set("db"), oldA(), oldB(), oldC(), oldCommand(), refused(reasonUpdate, "policy", time.Minute)), wait: time.Minute}})
+}
+
+func TestASurgeInOrder(t *testing.T) {
+	ordered := func() *setFixture { return set("db").surge(1).orderedReady() }
+	check(t, []row{
+		{name: "OrderedReady: a surge does not wait for the bad members that it replaces",
+			world: seen(ordered(), oldA(), oldB(), pod("c").aged(time.Minute).on("n3").starting().of("old"), oldImage()), want: creates("f1"), wait: 9 * time.Minute},
+		{name: "but for the new one", world: seen(ordered().replicas(4), oldA(), oldB(), oldC(), pod("d").aged(time.Minute).on("n4").starting(), oldImage()), wait: 9 * time.Minute},
+	})
+}
+
+func TestResourcesInPlace(t *testing.T) {
+	with := func(have, want corev1.ResourceRequirements) corev1.ResourceRequirements {
+		setResources(&have, want)
+		return have
+	}
+	limit := func(amount string) corev1.ResourceRequirements {
+		return corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(amount)}}
+	}
+	defaulted := with(cpu("1"), limit("2"))
+	if r, l := defaulted.Requests[corev1.ResourceCPU], defaulted.Limits[corev1.ResourceCPU]; r.String() != "2" || l.String() != "2" {
+		t.Errorf("a limit without a request gives request %s and limit %s, want both", r.String(), l.String())
+	}
+	kept := with(limit("4"), cpu("1"))
+	if r, l := kept.Requests[corev1.ResourceCPU], kept.Limits[corev1.ResourceCPU]; r.String() != "1" || l.String() != "4" {
+		t.Errorf("request %s and limit %s, want the limit that somebody else set", r.String(), l.String())
+	}
+	same := with(cpu("1000m"), cpu("1"))
+	if r := same.Requests[corev1.ResourceCPU]; r.String() != "1" && r.String() != "1000m" {
+		t.Errorf("the same in other words becomes %s", r.String())
+	}
+	check(t, []row{
+		{name: "a request cannot be taken away from a running pod",
+			world: seen(set("db"), oldA(), oldB(), oldC(), changedOld(func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Resources = cpu("1") })), want: recreates("a")},
+		{name: "nor a limit",
+			world: seen(set("db"), oldA(), oldB(), oldC(), changedOld(func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Resources = limit("1") })), want: recreates("a")},
+	})
+}
+
+func TestGrowingIsLookedForLive(t *testing.T) {
+	for _, r := range []struct {
+		name  string
+		world *world
+		want  bool
+	}{
+		{"nothing was refused", seen(set("db"), a(), b(), c(), cached), false},
+		{"it was refused just now", seen(set("db"), a(), b(), c(), cached, refused(reasonExpand, "no", time.Minute)), false},
+		{"it was refused and can be tried again", seen(set("db"), a(), b(), c(), cached, refused(reasonExpand, "no", 0)), true},
+	} {
+		if got := decide(r.world).look; got != r.want {
+			t.Errorf("%s: looks live is %t", r.name, got)
+		}
+	}
+}
+
+func TestClaimTemplatesChangedPastAdmission(t *testing.T) {
+	w := seen(set("db"), a(), b(), c(), revisionWith("later", func(d *revisionData) {
+		d.VolumeClaimTemplates = append(d.VolumeClaimTemplates, volumeClaimTemplate("logs", "1Gi"))
+	}).numbered(200))
+	want := `spec.volumeClaimTemplates: Forbidden: claim template "logs" is missing; claim templates cannot be removed or renamed after creation`
+	if got := changedClaims(w); got != want {
+		t.Errorf("it says %q, want %q", got, want)
+	}
+	if got := changedClaims(seen(set("db"))); got != "" {
+		t.Errorf("nothing was changed, and it says %q", got)
+	}
+	if got := changedClaims(seen(set("db"), with(func(w *world) { w.revisions = nil }))); got != "" {
+		t.Errorf("there is no history, and it says %q", got)
+	}
+}
