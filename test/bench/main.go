@@ -152,26 +152,32 @@ func run(ctx context.Context, s settings) (err error) {
 		return err
 	}
 	defer where.close()
+	// What was measured before something failed was measured.
+	figures, failed := measureAll(ctx, where, s)
+	text := tables(figures, describe(ctx, where, s, before))
+	fmt.Print("\n" + text)
+	if failed != nil || s.out == "" {
+		return failed
+	}
+	return os.WriteFile(s.out, []byte(text), 0o644)
+}
+
+func measureAll(ctx context.Context, where *site, s settings) ([]figure, error) {
 	var figures []figure
 	for _, b := range s.chosen {
 		say("%s: %s", b.name, b.about)
 		began := time.Now()
 		found, err := b.measure(ctx, where, s.size)
-		if err != nil {
-			return fmt.Errorf("benchmark %s: %w", b.name, err)
-		}
+		figures = append(figures, found...)
 		for _, f := range found {
 			fmt.Println("  " + f.String())
 		}
+		if err != nil {
+			return figures, fmt.Errorf("benchmark %s: %w", b.name, err)
+		}
 		fmt.Printf("  (took %s)\n", time.Since(began).Round(time.Second))
-		figures = append(figures, found...)
 	}
-	text := tables(figures, describe(ctx, where, s, before))
-	fmt.Print("\n" + text)
-	if s.out == "" {
-		return nil
-	}
-	return os.WriteFile(s.out, []byte(text), 0o644)
+	return figures, nil
 }
 
 func say(format string, args ...any) { fmt.Printf("\n==> "+format+"\n", args...) }

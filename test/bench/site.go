@@ -249,24 +249,38 @@ func (s *site) empty(ctx context.Context, name string) error {
 	if err := s.admin.AppsV1().StatefulSets(name).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		return err
 	}
-	core := s.admin.CoreV1()
-	if err := core.Pods(name).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}, metav1.ListOptions{}); err != nil {
+	// One by one, because a collection is deleted by one worker of the API
+	// server, and thousands take longer than a request may.
+	if err := s.deletePods(ctx, name); err != nil {
 		return err
 	}
-	claims, err := core.PersistentVolumeClaims(name).List(ctx, metav1.ListOptions{})
+	return s.deleteClaims(ctx, name)
+}
+
+func (s *site) deletePods(ctx context.Context, namespace string) error {
+	pods := s.admin.CoreV1().Pods(namespace)
+	list, err := pods.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		return err
 	}
-	if err := core.PersistentVolumeClaims(name).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+	return spread(ctx, len(list.Items), func(i int) error {
+		return client.IgnoreNotFound(pods.Delete(ctx, list.Items[i].Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}))
+	})
+}
+
+func (s *site) deleteClaims(ctx context.Context, namespace string) error {
+	claims := s.admin.CoreV1().PersistentVolumeClaims(namespace)
+	list, err := claims.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
 		return err
 	}
 	unguard := []byte(`{"metadata":{"finalizers":null}}`)
-	return spread(ctx, len(claims.Items), func(i int) error {
-		_, err := core.PersistentVolumeClaims(name).Patch(ctx, claims.Items[i].Name, types.MergePatchType, unguard, metav1.PatchOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil
+	return spread(ctx, len(list.Items), func(i int) error {
+		name := list.Items[i].Name
+		if _, err := claims.Patch(ctx, name, types.MergePatchType, unguard, metav1.PatchOptions{}); err != nil {
+			return client.IgnoreNotFound(err)
 		}
-		return err
+		return client.IgnoreNotFound(claims.Delete(ctx, name, metav1.DeleteOptions{}))
 	})
 }
 
