@@ -43,8 +43,6 @@ func (c *Cluster) StartKwok(ctx context.Context, nodes int) error {
 			"--node-lease-duration-seconds=40",
 			"--cidr=10.128.0.0/12",
 			"--node-ip=127.0.0.1",
-			"--pod-play-stage-parallelism=32",
-			"--node-play-stage-parallelism=8",
 			"--server-address=",
 		)
 		if err != nil {

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -81,9 +80,6 @@ func canLowerOOMScore() bool {
 	return err == nil && caps&(1<<24) != 0
 }
 
-// registryDir is where containerd looks up how to reach a registry.
-func registryDir(n node) string { return filepath.Join(n.dir, "registries") }
-
 const containerdConfig = `version = 3
 root = "/var/lib/containerd"
 state = "/run/containerd"
@@ -96,9 +92,6 @@ snapshotter = "{{.Snapshotter}}"
 
 [plugins.'io.containerd.cri.v1.images'.pinned_images]
 sandbox = "{{.Pause}}"
-
-[plugins.'io.containerd.cri.v1.images'.registry]
-config_path = "{{.Dir}}/registries"
 
 [plugins.'io.containerd.cri.v1.runtime']
 restrict_oom_score_adj = {{.KeepOOMScore}}
@@ -178,9 +171,3 @@ const cniConfig = `{
   ]
 }
 `
-
-// registryHosts makes a plain HTTP registry at address, such as one a test
-// runs on this machine, usable by its name.
-func registryHosts(address string) string {
-	return fmt.Sprintf("server = \"http://%[1]s\"\n\n[host.\"http://%[1]s\"]\ncapabilities = [\"pull\", \"resolve\"]\n", address)
-}

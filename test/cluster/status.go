@@ -62,21 +62,3 @@ func (c *Cluster) nodeStatus(n node, ready string) string {
 	}
 	return strings.Join(words, ", ")
 }
-
-// AllowRegistry lets every node pull from the plain HTTP registry at address
-// (host:port), such as one that a test runs on this machine.
-func (c *Cluster) AllowRegistry(address string) error {
-	for _, n := range c.nodes() {
-		dir := filepath.Join(registryDir(n), address)
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(dir, "hosts.toml"), []byte(registryHosts(address)), 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// HostAddress is where pods and nodes reach this machine.
-func (c *Cluster) HostAddress() string { return c.state.Address }

@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -26,7 +27,6 @@ const usage = `usage: cluster COMMAND [--name NAME] [ARGUMENT]
   kubeconfig                         print the path of its kubeconfig
   build [SET...]                     build programs only (kubernetes containerd coredns kwok)
   load TAR...                        load images into every node
-  registry ADDRESS                   let every node pull from a plain HTTP registry
   kwok COUNT                         simulated nodes, with up --control-plane
   cut NODE, heal NODE                take a node off the network, and back
   stop-kubelet NODE, start-kubelet NODE
@@ -87,14 +87,13 @@ var commands = map[string]func(context.Context, invocation) error{
 	"kubeconfig":      with(func(_ context.Context, c *cluster.Cluster, _ []string) error { return say(c.Kubeconfig()) }),
 	"status":          with(func(ctx context.Context, c *cluster.Cluster, _ []string) error { return c.Status(ctx, os.Stdout) }),
 	"load":            with(load),
-	"registry":        eachArgument("ADDRESS", (*cluster.Cluster).AllowRegistry),
 	"kwok":            with(kwok),
-	"cut":             eachArgument("NODE", (*cluster.Cluster).Cut),
-	"heal":            eachArgument("NODE", (*cluster.Cluster).Heal),
-	"stop-kubelet":    eachArgument("NODE", (*cluster.Cluster).StopKubelet),
-	"start-kubelet":   eachArgument("NODE", (*cluster.Cluster).StartKubelet),
-	"stop-node":       eachArgument("NODE", (*cluster.Cluster).StopNode),
-	"start-node":      eachArgument("NODE", (*cluster.Cluster).StartNode),
+	"cut":             eachNode((*cluster.Cluster).Cut),
+	"heal":            eachNode((*cluster.Cluster).Heal),
+	"stop-kubelet":    eachNode((*cluster.Cluster).StopKubelet),
+	"start-kubelet":   eachNode((*cluster.Cluster).StartKubelet),
+	"stop-node":       eachNode((*cluster.Cluster).StopNode),
+	"start-node":      eachNode((*cluster.Cluster).StartNode),
 	"stop-apiserver":  with(func(_ context.Context, c *cluster.Cluster, _ []string) error { return c.StopAPIServer() }),
 	"start-apiserver": with(func(_ context.Context, c *cluster.Cluster, _ []string) error { return c.StartAPIServer() }),
 
@@ -170,11 +169,11 @@ func with(do func(context.Context, *cluster.Cluster, []string) error) func(conte
 	}
 }
 
-// eachArgument is a command that does the same to each thing it is given.
-func eachArgument(what string, do func(*cluster.Cluster, string) error) func(context.Context, invocation) error {
+// eachNode is a command that does the same to each node it is given.
+func eachNode(do func(*cluster.Cluster, string) error) func(context.Context, invocation) error {
 	return with(func(_ context.Context, c *cluster.Cluster, args []string) error {
 		if len(args) == 0 {
-			return fmt.Errorf("want %s", what)
+			return errors.New("want NODE")
 		}
 		for _, arg := range args {
 			if err := do(c, arg); err != nil {
