@@ -13,7 +13,7 @@ const auditLines = `{"stage":"ResponseComplete","verb":"patch","user":{"username
 {"stage":"ResponseComplete","verb":"create","user":{"username":"` + operatorUser + `"},"objectRef":{"resource":"events","namespace":"n"},"requestReceivedTimestamp":"2026-01-01T00:00:00.010000Z","responseStatus":{"code":201}}
 {"stage":"ResponseComplete","verb":"create","user":{"username":"` + operatorUser + `"},"objectRef":{"resource":"tokenreviews"},"requestReceivedTimestamp":"2026-01-01T00:00:00.012000Z","responseStatus":{"code":201}}
 {"stage":"ResponseComplete","verb":"list","user":{"username":"` + operatorUser + `"},"objectRef":{"resource":"pods","namespace":"n"},"requestReceivedTimestamp":"2026-01-01T00:00:00.013000Z","responseStatus":{"code":200}}
-{"stage":"ResponseComplete","verb":"create","user":{"username":"` + operatorUser + `"},"objectRef":{"resource":"pods","namespace":"n"},"requestReceivedTimestamp":"2026-01-01T00:00:00.025500Z","responseStatus":{"code":201}}
+{"stage":"ResponseComplete","verb":"create","user":{"username":"` + operatorUser + `"},"objectRef":{"resource":"pods","namespace":"n","name":"a-0123456789"},"requestReceivedTimestamp":"2026-01-01T00:00:00.025500Z","responseStatus":{"code":201}}
 {"stage":"ResponseComplete","verb":"patch","user":{"username":"` + operatorUser + `"},"objectRef":{"resource":"statefulclusters","subresource":"status","namespace":"n"},"requestReceivedTimestamp":"2026-01-01T00:00:00.030000Z","responseStatus":{"code":409}}
 {"stage":"ResponseComplete","verb":"cre`
 

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -229,27 +229,29 @@ func (s *site) quiet(ctx context.Context) error {
 	})
 }
 
-// delays pairs each change of a spec with the operator's first write after it,
-// and gives the milliseconds between them, sorted. Changes are made one after
-// another, so the first write after one belongs to it.
+// delays pairs each change of a spec with the first pod that the operator asks
+// for after it, and gives the milliseconds between them, sorted.
 func delays(writes []request, namespace string, want int) ([]float64, error) {
 	slices.SortStableFunc(writes, func(a, b request) int { return a.Received.Compare(b.Received) })
 	var found []float64
-	var changed time.Time
+	changed := map[string]time.Time{} // by the name of the set
 	for _, w := range writes {
-		switch {
-		case w.Object.Namespace != namespace || w.isEvent():
-		case w.User.Username != operatorUser:
-			if w.String() == "patch statefulclusters" {
-				changed = w.Received
+		if w.Object.Namespace != namespace {
+			continue
+		}
+		switch w.String() {
+		case "patch statefulclusters":
+			changed[w.Object.Name] = w.Received
+		case "create pods":
+			set := w.Object.Name[:max(0, strings.LastIndexByte(w.Object.Name, '-'))]
+			if at, waiting := changed[set]; waiting {
+				found = append(found, float64(w.Received.Sub(at).Microseconds())/1000)
+				delete(changed, set)
 			}
-		case !changed.IsZero() && w.String() == "create "+string(corev1.ResourcePods):
-			found = append(found, float64(w.Received.Sub(changed).Microseconds())/1000)
-			changed = time.Time{}
 		}
 	}
 	if len(found) != want {
-		return nil, fmt.Errorf("%d of %d changes were followed by a write before the next change", len(found), want)
+		return nil, fmt.Errorf("%d of %d changes were followed by a write", len(found), want)
 	}
 	slices.Sort(found)
 	return found, nil
