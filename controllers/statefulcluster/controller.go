@@ -88,15 +88,15 @@ func waitForCache(err error) report.Outcome {
 	return report.Wait(consistency.Patience)
 }
 
-// pass decides on the cache, and when there is something to do again on the
-// live world, which is then acted on.
+// pass decides on the cache, and before anything is done that an old world
+// could make wrong, again on the live world.
 func (r *Reconciler) pass(ctx context.Context, set *v1alpha1.StatefulCluster) report.Outcome {
 	w, err := r.observe(ctx, set, source{r.Cache, false})
 	if err != nil {
 		return report.Retry(err)
 	}
 	p := decide(w)
-	if len(p.steps) > 0 || p.look || r.memory.wantsLive(set, w.now) {
+	if p.wantsLive() || r.memory.wantsLive(set, w.now) {
 		if set, err = r.reread(ctx, set); err != nil || set == nil {
 			return retryOrDone(err)
 		}
@@ -171,6 +171,21 @@ func Cache() map[client.Object]cache.ByObject {
 	}
 }
 
+// asCached is the empty object to read a written one from the cache with.
+func asCached(obj client.Object) client.Object {
+	switch obj.(type) {
+	case *corev1.PersistentVolumeClaim:
+		return claimMetadata()
+	case *corev1.Pod:
+		return &corev1.Pod{}
+	case *appsv1.ControllerRevision:
+		return &appsv1.ControllerRevision{}
+	case *policyv1.PodDisruptionBudget:
+		return &policyv1.PodDisruptionBudget{}
+	}
+	return &v1alpha1.StatefulCluster{}
+}
+
 // Setup adds the controller to the manager.
 func Setup(mgr ctrl.Manager) error {
 	if err := indexFields(mgr.GetFieldIndexer()); err != nil {
@@ -192,7 +207,7 @@ func Setup(mgr ctrl.Manager) error {
 		WatchesMetadata(&corev1.PersistentVolumeClaim{}, enqueue.Children(enqueue.Label(v1alpha1.LabelCluster))).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.onNode), builder.WithPredicates(nodeTurned)).
 		WithOptions(controller.Options{
-			MaxConcurrentReconciles: 16,
+			MaxConcurrentReconciles: 32,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, time.Minute),
 		}).
 		Complete(r)

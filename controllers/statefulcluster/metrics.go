@@ -97,7 +97,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, w *world, status v1alpha1.
 		return 0, nil
 	}
 	facts := !apiequality.Semantic.DeepEqual(old.Lost, status.Lost) || !apiequality.Semantic.DeepEqual(old.Updating, status.Updating)
-	if !facts && len(outcomes) > 0 && old.ObservedGeneration != 0 && len(w.refused) == 0 {
+	if !facts && len(outcomes) > 0 && len(w.refused) == 0 {
 		return statusInterval, nil
 	}
 	known := r.memory.of(w.set)

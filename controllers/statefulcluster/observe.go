@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -80,23 +81,21 @@ const indexOwner = "stateful-operator.cluster"
 // indexNode is the cache index of pods by their Node.
 const indexNode = "spec.nodeName"
 
-// observe reads the world of a set. Claims come before pods: a claim is created
-// after its pod, so the pod of every claim that was seen is seen too.
+// observe reads the world of a set: members and claims from the source,
+// revisions and budget from the cache. An old view of these two cannot do harm:
+// they are made under names that follow from what is in them, and that one is
+// missing only delays.
 func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.StatefulCluster, from source) (*world, error) {
 	w := &world{now: r.Now(), live: from.live, set: withDefaults(set)}
 	w.invalid = problem(w.set)
-	claims, err := r.readClaims(ctx, set, from)
+	pods, claims, err := r.readMembers(ctx, w, from)
 	if err != nil {
-		return nil, fmt.Errorf("list claims: %w", err)
-	}
-	pods, err := r.readPods(ctx, w, from)
-	if err != nil {
-		return nil, fmt.Errorf("list pods: %w", err)
+		return nil, err
 	}
 	if err := r.assemble(ctx, w, pods, claims, from); err != nil {
 		return nil, err
 	}
-	if err := r.readRevisions(ctx, w, from); err != nil {
+	if err := r.readRevisions(ctx, w); err != nil {
 		return nil, err
 	}
 	if w.invalid == "" {
@@ -105,34 +104,66 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.StatefulCluster,
 	ids := w.ids()
 	r.memory.recall(w, ids)
 	for _, e := range w.set.Status.Updating {
-		ids[strings.TrimPrefix(e.Name, w.set.Name+"-")] = true
+		ids[w.idOf(e.Name)] = true
 	}
 	w.fresh = append(w.fresh, identity.Fresh(freshIDs(w), func(id string) bool { return ids[id] })...)
 	return w, nil
 }
 
-// readPods lists the pods that the set controls. A pod stays a member when our
-// labels are taken away: the cache forgets it then, and the live read finds it
-// by the selector's labels.
-func (r *Reconciler) readPods(ctx context.Context, w *world, from source) ([]*corev1.Pod, error) {
+// readMembers reads pods and claims at one time. A claim is created after its
+// pod, but the pods may be read a moment before the claims: a claim whose pod
+// is missing for no known reason has them read again.
+func (r *Reconciler) readMembers(ctx context.Context, w *world, from source) ([]*corev1.Pod, []*corev1.PersistentVolumeClaim, error) {
+	var pods, strays []*corev1.Pod
+	var claims []*corev1.PersistentVolumeClaim
+	reads, within := errgroup.WithContext(ctx)
+	reads.Go(func() (err error) { pods, err = r.readPods(within, w.set, from); return err })
+	reads.Go(func() (err error) { claims, err = r.readClaims(within, w.set, from); return err })
+	if from.live {
+		reads.Go(func() (err error) { strays, err = r.readUnlabelled(within, w, from); return err })
+	}
+	err := reads.Wait()
+	if err == nil && from.live && unexplained(w, pods, claims) {
+		pods, err = r.readPods(ctx, w.set, from)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	pods = append(pods, strays...)
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	return slices.CompactFunc(pods, func(a, b *corev1.Pod) bool { return a.UID == b.UID }), claims, nil
+}
+
+// unexplained tells whether there is a claim without a pod that was not set
+// aside and whose member is not being updated.
+func unexplained(w *world, pods []*corev1.Pod, claims []*corev1.PersistentVolumeClaim) bool {
+	known := make(map[string]bool, len(pods))
+	for _, p := range pods {
+		known[w.idOf(p.Name)] = true
+	}
+	for _, e := range w.set.Status.Updating {
+		known[w.idOf(e.Name)] = true
+	}
+	return slices.ContainsFunc(claims, func(c *corev1.PersistentVolumeClaim) bool {
+		return !known[memberOf(c)] && c.Labels[v1alpha1.LabelRetained] == ""
+	})
+}
+
+// idOf is the id in the name of a member.
+func (w *world) idOf(name string) string { return strings.TrimPrefix(name, w.set.Name+"-") }
+
+// readPods lists the pods that the set controls and that have our labels.
+func (r *Reconciler) readPods(ctx context.Context, set *v1alpha1.StatefulCluster, from source) ([]*corev1.Pod, error) {
 	var list corev1.PodList
-	if err := from.List(ctx, &list, r.belonging(w.set, from)...); err != nil {
-		return nil, err
+	if err := from.List(ctx, &list, r.belonging(set, from)...); err != nil {
+		return nil, fmt.Errorf("list pods: %w", err)
 	}
 	pods := make([]*corev1.Pod, 0, len(list.Items))
 	for i := range list.Items {
-		if metav1.IsControlledBy(&list.Items[i], w.set) {
+		if metav1.IsControlledBy(&list.Items[i], set) {
 			pods = append(pods, &list.Items[i])
 		}
 	}
-	if from.live {
-		strays, err := r.readUnlabelled(ctx, w, from)
-		if err != nil {
-			return nil, err
-		}
-		pods = append(pods, strays...)
-	}
-	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	return pods, nil
 }
 
@@ -141,16 +172,16 @@ func (r *Reconciler) readClaims(ctx context.Context, set *v1alpha1.StatefulClust
 	if from.live {
 		var list corev1.PersistentVolumeClaimList
 		if err := from.List(ctx, &list, r.belonging(set, from)...); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("list claims: %w", err)
 		}
 		for i := range list.Items {
 			found = append(found, &list.Items[i])
 		}
 		return found, nil
 	}
-	list := claimMetadataList()
+	list := metadataList("PersistentVolumeClaim")
 	if err := from.List(ctx, list, r.belonging(set, from)...); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("list claims: %w", err)
 	}
 	for i := range list.Items {
 		found = append(found, &corev1.PersistentVolumeClaim{ObjectMeta: list.Items[i].ObjectMeta})
@@ -174,7 +205,7 @@ func (r *Reconciler) assemble(ctx context.Context, w *world, pods []*corev1.Pod,
 	byID := make(map[string]*member, len(pods))
 	nodes := map[string]*corev1.Node{}
 	for _, pod := range pods {
-		m := &member{id: strings.TrimPrefix(pod.Name, w.set.Name+"-"), pod: pod}
+		m := &member{id: w.idOf(pod.Name), pod: pod}
 		var err error
 		if m.node, err = r.readNode(ctx, pod, nodes, from); err != nil {
 			return fmt.Errorf("get node %s: %w", pod.Spec.NodeName, err)
@@ -259,9 +290,9 @@ func nodeOf(pod *corev1.Pod, n *corev1.Node) node {
 	return out
 }
 
-func (r *Reconciler) readRevisions(ctx context.Context, w *world, from source) error {
+func (r *Reconciler) readRevisions(ctx context.Context, w *world) error {
 	var revisions appsv1.ControllerRevisionList
-	if err := from.List(ctx, &revisions, r.belonging(w.set, from)...); err != nil {
+	if err := r.Cache.List(ctx, &revisions, r.belonging(w.set, source{})...); err != nil {
 		return fmt.Errorf("list revisions: %w", err)
 	}
 	for i := range revisions.Items {
@@ -271,19 +302,18 @@ func (r *Reconciler) readRevisions(ctx context.Context, w *world, from source) e
 	}
 	slices.SortFunc(w.revisions, func(a, b *appsv1.ControllerRevision) int { return int(a.Revision - b.Revision) })
 	var budget policyv1.PodDisruptionBudget
-	err := from.Get(ctx, client.ObjectKeyFromObject(w.set), &budget)
+	err := r.Cache.Get(ctx, client.ObjectKeyFromObject(w.set), &budget)
 	if err == nil {
 		w.budget = &budget
-		return nil
+	} else if !apierrors.IsNotFound(err) {
+		return fmt.Errorf("get budget: %w", err)
 	}
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return fmt.Errorf("get budget: %w", err)
+	return nil
 }
 
 // readUnlabelled finds pods with the selector's labels and without ours. Those
-// that the set controls are members; the others are foreign.
+// that the set controls are members still, though the cache has forgotten them;
+// the others are foreign.
 func (r *Reconciler) readUnlabelled(ctx context.Context, w *world, from source) ([]*corev1.Pod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(w.set.Spec.Selector)
 	if err != nil || w.invalid != "" {
@@ -293,10 +323,10 @@ func (r *Reconciler) readUnlabelled(ctx context.Context, w *world, from source) 
 	if err != nil {
 		return nil, err
 	}
-	list := podMetadataList()
+	list := metadataList("Pod")
 	if err := from.List(ctx, list, client.InNamespace(w.set.Namespace), client.Limit(unlabelledLimit),
 		client.MatchingLabelsSelector{Selector: selector.Add(*other)}); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("list pods by the selector: %w", err)
 	}
 	var members []*corev1.Pod
 	for i := range list.Items {
@@ -306,7 +336,7 @@ func (r *Reconciler) readUnlabelled(ctx context.Context, w *world, from source) 
 		}
 		var pod corev1.Pod
 		if err := from.Get(ctx, client.ObjectKeyFromObject(&list.Items[i]), &pod); client.IgnoreNotFound(err) != nil {
-			return nil, err
+			return nil, fmt.Errorf("get pod: %w", err)
 		} else if err == nil {
 			members = append(members, &pod)
 		}
@@ -349,37 +379,17 @@ func claimMetadata() *metav1.PartialObjectMetadata {
 	return m
 }
 
-func claimMetadataList() *metav1.PartialObjectMetadataList {
+// metadataList is an empty list of the metadata of that core kind.
+func metadataList(kind string) *metav1.PartialObjectMetadataList {
 	l := &metav1.PartialObjectMetadataList{}
-	l.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaimList"))
+	l.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
 	return l
-}
-
-func podMetadataList() *metav1.PartialObjectMetadataList {
-	l := &metav1.PartialObjectMetadataList{}
-	l.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-	return l
-}
-
-// asCached is the empty object to read a written one from the cache with.
-func asCached(obj client.Object) client.Object {
-	switch obj.(type) {
-	case *corev1.PersistentVolumeClaim:
-		return claimMetadata()
-	case *corev1.Pod:
-		return &corev1.Pod{}
-	case *appsv1.ControllerRevision:
-		return &appsv1.ControllerRevision{}
-	case *policyv1.PodDisruptionBudget:
-		return &policyv1.PodDisruptionBudget{}
-	}
-	return &v1alpha1.StatefulCluster{}
 }
 
 // readAbandoned lists the claims of a StatefulCluster that is gone: those that
 // nothing else will delete and that do not say yet why they are there.
 func (r *Reconciler) readAbandoned(ctx context.Context, key types.NamespacedName) ([]metav1.PartialObjectMetadata, error) {
-	list := claimMetadataList()
+	list := metadataList("PersistentVolumeClaim")
 	if err := r.Cache.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: key.Name}); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package statefulcluster
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 
 // plan is what decide wants done, and what it knows about why.
 type plan struct {
-	// rule is the name of the rule that acts; "" when there is nothing to do.
+	// rule is the name of the first rule that acts; "" when there is nothing to do.
 	rule  string
 	steps action.Steps
 	// wait is when to look again although no event will come; 0 is never.
@@ -25,6 +26,8 @@ type plan struct {
 	failing []string
 	// look asks for a live world even if the cache shows nothing to do.
 	look bool
+	// timeless is true when all that acts is timeless.
+	timeless bool
 	// losses are the members that replaceLost replaces.
 	losses []loss
 	// crowd is how many members are unready, when they are too many to
@@ -55,32 +58,48 @@ const (
 type rule struct {
 	name string
 	act  func(*world, *roster, *plan)
+	manner
 }
 
-// rules in order of importance: the first with something to do wins.
+// manner is how a rule goes together with others, and with an old world.
+type manner struct {
+	// leads is true for a rule that lets the others act in the same pass.
+	leads bool
+	// joins is true for a rule that acts beside any other: nothing that it
+	// looks at is changed by them.
+	joins bool
+	// timeless is true for a rule whose writes are right even if the world has
+	// changed since it was seen: they may be decided on the cache.
+	timeless bool
+}
+
+// rules in order of importance: the first with something to do wins, but for
+// those that lead and those that join.
 var rules = []rule{
-	{"record the revision", recordRevision},
-	{"put our labels back", relabel},
-	{"keep evicted members", keepEvicted},
-	{"give members their claims", createClaims},
-	{"bring updated members back", bringBack},
-	{"retire surplus members", scaleDown},
-	{"replace lost members", replaceLost},
-	{"create missing members", createMissing},
-	{"keep the disruption budget", keepBudget},
-	{"set claims aside", setAside},
-	{"mark the revision as good", markReady},
-	{"finish in-place updates", finishInPlace},
-	{"update members", rollOut},
-	{"restart ended members", restartEnded},
-	{"grow claims", growClaims},
-	{"trim the history", trimHistory},
+	{"record the revision", recordRevision, manner{leads: true}},
+	{"put our labels back", relabel, manner{}},
+	{"keep evicted members", keepEvicted, manner{}},
+	{"give members their claims", createClaims, manner{}},
+	{"bring updated members back", bringBack, manner{}},
+	{"retire surplus members", scaleDown, manner{}},
+	{"replace lost members", replaceLost, manner{}},
+	{"create missing members", createMissing, manner{}},
+	// What disruptions the spec allows; the budget is the set's alone.
+	{"keep the disruption budget", keepBudget, manner{joins: true, timeless: true}},
+	{"set claims aside", setAside, manner{}},
+	// That a member was Ready once stays true.
+	{"mark the revision as good", markReady, manner{joins: true, timeless: true}},
+	{"finish in-place updates", finishInPlace, manner{}},
+	{"update members", rollOut, manner{}},
+	{"restart ended members", restartEnded, manner{}},
+	{"grow claims", growClaims, manner{}},
+	{"trim the history", trimHistory, manner{}},
 }
 
 // decide says what to do about a world. It is pure: the same world gives the
 // same plan.
 func decide(w *world) plan {
-	p := plan{updating: w.set.Status.Updating}
+	p := plan{updating: w.set.Status.Updating, timeless: true}
 	if w.invalid != "" || w.set.DeletionTimestamp != nil {
 		return p // nothing is touched: what runs, runs on
 	}
@@ -88,15 +107,25 @@ func decide(w *world) plan {
 	own := *w
 	w = &own // the rules use up its fresh ids
 	r := muster(w, &p)
+	decided := false
 	for _, rule := range rules {
-		rule.act(w, r, &p)
-		if len(p.steps) > 0 {
-			p.rule = rule.name
-			break
+		if decided && !rule.joins {
+			continue
 		}
+		before := len(p.steps)
+		if rule.act(w, r, &p); len(p.steps) == before {
+			continue
+		}
+		p.rule = cmp.Or(p.rule, rule.name)
+		p.timeless = p.timeless && rule.timeless
+		decided = decided || !rule.leads
 	}
 	return p
 }
+
+// wantsLive tells whether the plan must be made again on the live world before
+// anything is done.
+func (p *plan) wantsLive() bool { return p.look || len(p.steps) > 0 && !p.timeless }
 
 // lookAgain makes the plan wake the key at that time.
 func (p *plan) lookAgain(w *world, at time.Time) {

@@ -2,6 +2,7 @@ package statefulcluster
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,9 +36,15 @@ func TestRevisionAndBudget(t *testing.T) {
 	taken.revisions = []*appsv1.ControllerRevision{{ObjectMeta: metav1.ObjectMeta{Name: hash, UID: "other"}, Revision: 1}}
 	check(t, []row{
 		{name: "the revision of the spec is recorded before anything else",
-			world: seen(set("db"), unrecorded), want: []string{"create controllerrevision " + hash + ": Revision"}},
+			world: seen(set("db"), unrecorded),
+			want:  slices.Concat([]string{"create controllerrevision " + hash + ": Revision"}, creates("f1", "f2", "f3"))},
+		{name: "a new set gets all it needs in one pass",
+			world: seen(set("db").replicas(1), unrecorded, with(func(w *world) { w.budget = nil })),
+			want: slices.Concat([]string{"create controllerrevision " + hash + ": Revision"}, creates("f1"),
+				[]string{"create poddisruptionbudget db: Budget"})},
 		{name: "a revision whose name another one has gets another name",
-			world: taken, want: []string{"create controllerrevision " + otherName(t, taken, hash) + ": Revision"}},
+			world: taken,
+			want:  slices.Concat([]string{"create controllerrevision " + otherName(t, taken, hash) + ": Revision"}, creates("f1", "f2", "f3"))},
 		{name: "SC-24 an old template finds its old revision, which becomes the newest",
 			world: seen(set("db"), a(), b(), c(), revisionOfImage("later", "two").numbered(101)),
 			want:  []string{"patch controllerrevision now: Revision, the template is an old one again"}},
@@ -54,7 +61,7 @@ func TestRevisionAndBudget(t *testing.T) {
 			}))},
 		{name: "a budget that was refused holds nothing else up, and is tried again",
 			world: seen(set("db"), a(), b(), with(func(w *world) { w.budget = nil }), refused(reasonBudget, "no", time.Minute)),
-			want:  creates("f1")},
+			want:  creates("f1"), wait: time.Minute},
 		{name: "and waits",
 			world: seen(set("db"), a(), b(), c(), with(func(w *world) { w.budget = nil }), refused(reasonBudget, "no", time.Minute)), wait: time.Minute},
 		{name: "what was refused is tried again when its time has come",
@@ -191,5 +198,26 @@ func TestWhatANewMemberIs(t *testing.T) {
 	}
 	if refs := chain[1].Object.GetOwnerReferences(); len(refs) > 0 {
 		t.Errorf("SC-27 whenDeleted Retain, and the claim is owned: %v", refs)
+	}
+}
+
+func TestWhatMayBeDecidedOnTheCache(t *testing.T) {
+	noBudget := with(func(w *world) { w.budget = nil })
+	neverReady := with(func(w *world) { w.revisions[0].Annotations = nil })
+	for name, c := range map[string]struct {
+		world *world
+		live  bool
+	}{
+		"nothing":                           {seen(set("db"), a(), b(), c()), false},
+		"what the spec says of disruptions": {seen(set("db"), a(), b(), c(), noBudget), false},
+		"that a member was Ready":           {seen(set("db"), a(), b(), c(), neverReady), false},
+		"both":                              {seen(set("db"), a(), b(), c(), noBudget, neverReady), false},
+		"not that a member is missing":      {seen(set("db"), a(), b()), true},
+		"not that a member is missing, and the budget": {seen(set("db"), a(), b(), noBudget), true},
+		"not that there is a member too many":          {seen(set("db").replicas(2), a(), b(), c(), neverReady), true},
+	} {
+		if p := decide(c.world); p.wantsLive() != c.live {
+			t.Errorf("%s: a live world is wanted: %v, want %v; it does\n  %s", name, p.wantsLive(), c.live, strings.Join(p.steps.Strings(), "\n  "))
+		}
 	}
 }

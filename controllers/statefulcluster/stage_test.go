@@ -119,7 +119,7 @@ func (s *stage) pass() (acted bool, wait time.Duration) {
 	}
 	w := s.observe(&cached, source{s.shown, false})
 	p := decide(w)
-	if len(p.steps) > 0 || s.r.memory.wantsLive(&cached, s.Now) {
+	if p.wantsLive() || s.r.memory.wantsLive(&cached, s.Now) {
 		w = s.observe(s.set(), source{s.Cluster, true})
 		p = decide(w)
 		if s.race != nil {

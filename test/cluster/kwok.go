@@ -31,14 +31,14 @@ func (c *Cluster) StartKwok(ctx context.Context, nodes int) error {
 	if err != nil {
 		return err
 	}
-	stages, err := writeStages(ctx, c.path("kwok.yaml"))
+	config, err := writeKwokConfig(ctx, c.path("kwok.yaml"))
 	if err != nil {
 		return err
 	}
 	if !c.process("kwok").alive() {
 		err := c.start("kwok", filepath.Join(folders[Kwok], "kwok"),
 			"--kubeconfig="+c.Kubeconfig(),
-			"--config="+stages,
+			"--config="+config,
 			"--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
 			"--node-lease-duration-seconds=40",
 			"--cidr=10.128.0.0/12",
@@ -99,8 +99,18 @@ func simulatedNode(number int) *corev1.Node {
 	}
 }
 
-// writeStages joins the stages that the pinned version of kwok ships.
-func writeStages(ctx context.Context, out string) (string, error) {
+// kwokOptions let kwok play many pods at a time. By default it plays four,
+// which a benchmark would measure.
+const kwokOptions = `apiVersion: config.kwok.x-k8s.io/v1alpha1
+kind: KwokConfiguration
+options:
+  podPlayStageParallelism: 32
+  nodePlayStageParallelism: 8
+`
+
+// writeKwokConfig joins the options and the stages that the pinned version of
+// kwok ships.
+func writeKwokConfig(ctx context.Context, out string) (string, error) {
 	root, err := projectRoot()
 	if err != nil {
 		return "", err
@@ -115,7 +125,7 @@ func writeStages(ctx context.Context, out string) (string, error) {
 	if err := json.Unmarshal(answer, &module); err != nil {
 		return "", fmt.Errorf("finding kwok's stages: %w", err)
 	}
-	var all []byte
+	all := []byte(kwokOptions)
 	for _, stage := range kwokStages {
 		content, err := os.ReadFile(filepath.Join(module.Dir, "kustomize", "stage", stage))
 		if err != nil {
