@@ -10,11 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/stateful-operator/stateful-operator/controllers"
 	"github.com/stateful-operator/stateful-operator/scorecard/promises"
@@ -31,6 +33,7 @@ const root = "../.."
 func TestPromises(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Minute)
 	defer cancel()
+	log.SetLogger(logr.Discard()) // the tests say what they do
 	c := findCluster(ctx, t)
 	for _, p := range promises.StatefulCluster {
 		t.Run(p.Name, func(t *testing.T) {
