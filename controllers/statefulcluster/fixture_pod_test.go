@@ -73,6 +73,12 @@ func (p *podFixture) on(node string) *podFixture {
 	return p.condition(corev1.PodScheduled, corev1.ConditionTrue, "", p.pod.CreationTimestamp)
 }
 
+// neverBound is a pod whose template named the node: no scheduler saw it.
+func (p *podFixture) neverBound() *podFixture {
+	p.pod.Status.Conditions = nil
+	return p
+}
+
 func (p *podFixture) started(restarts int32) *podFixture {
 	p.pod.Status.Phase = corev1.PodRunning
 	start := p.pod.CreationTimestamp

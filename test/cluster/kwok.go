@@ -105,7 +105,8 @@ const kwokOptions = `apiVersion: config.kwok.x-k8s.io/v1alpha1
 kind: KwokConfiguration
 options:
   podPlayStageParallelism: 32
-  nodePlayStageParallelism: 8
+  nodePlayStageParallelism: 4
+  nodeLeaseParallelism: 4
 `
 
 // writeKwokConfig joins the options and the stages that the pinned version of

@@ -14,12 +14,15 @@ func Ready(pod *corev1.Pod) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// Since is when the condition of that type last changed its status; false when
-// the pod has no such condition.
+// Since is when the condition of that type last changed its status, and never
+// earlier than the pod was created: whoever wrote the condition may have left
+// the time out. It is false, with the time of creation, when the pod has no such
+// condition, as PodScheduled of a pod that was created with the name of its node.
 func Since(pod *corev1.Pod, kind corev1.PodConditionType) (time.Time, bool) {
+	created := pod.CreationTimestamp.Time
 	c := condition(pod, kind)
-	if c == nil {
-		return time.Time{}, false
+	if c == nil || c.LastTransitionTime.Time.Before(created) {
+		return created, c != nil
 	}
 	return c.LastTransitionTime.Time, true
 }
@@ -86,7 +89,7 @@ func UnschedulableSince(pod *corev1.Pod) (time.Time, bool) {
 	if c == nil || c.Status != corev1.ConditionFalse || c.Reason != corev1.PodReasonUnschedulable {
 		return time.Time{}, false
 	}
-	return c.LastTransitionTime.Time, true
+	return Since(pod, corev1.PodScheduled)
 }
 
 // Evicted tells whether the pod goes because of an eviction through the API.

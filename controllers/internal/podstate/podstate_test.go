@@ -21,6 +21,17 @@ func pod(kind corev1.PodConditionType, status corev1.ConditionStatus, reason str
 	}}}
 }
 
+func TestSinceIsNeverBeforeTheCreation(t *testing.T) {
+	created := pod(corev1.PodScheduled, corev1.ConditionTrue, "", 0)
+	created.CreationTimestamp = at(time.Minute)
+	for kind, want := range map[corev1.PodConditionType]bool{corev1.PodScheduled: true, corev1.PodReady: false} {
+		since, has := Since(created, kind)
+		if has != want || !since.Equal(noon.Add(time.Minute)) {
+			t.Errorf("%s since %v, %t", kind, since, has)
+		}
+	}
+}
+
 func TestQuestions(t *testing.T) {
 	yes, no, bare := corev1.ConditionTrue, corev1.ConditionFalse, &corev1.Pod{}
 	unstarted := pod(corev1.PodReady, no, "", time.Hour)
