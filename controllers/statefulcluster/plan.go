@@ -85,7 +85,7 @@ var rules = []rule{
 	{"replace lost members", replaceLost, manner{}},
 	{"create missing members", createMissing, manner{}},
 	// What disruptions the spec allows; the budget is the set's alone.
-	{"keep the disruption budget", keepBudget, manner{joins: true, timeless: true}},
+	{"keep the disruption budget", keepBudget, manner{timeless: true}},
 	{"set claims aside", setAside, manner{}},
 	// That a member was Ready once stays true.
 	{"mark the revision as good", markReady, manner{joins: true, timeless: true}},

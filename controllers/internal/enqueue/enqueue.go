@@ -8,7 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -18,11 +20,15 @@ import (
 // woken, so that a thousand pods becoming Ready are not a thousand passes.
 const Settle = 50 * time.Millisecond
 
+// later is the priority of keys whose children only changed: what users asked
+// for and what is lost (0) goes first.
+const later = -1
+
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // Children returns a handler that finds the key of a child with find ("" for
 // none). What is gone, or begins to go, wakes the key at once; all else after
-// Settle.
+// Settle, and behind keys that are woken for more.
 func Children(find func(client.Object) string) handler.EventHandler {
 	add := func(q queue, obj client.Object, after time.Duration) {
 		name := find(obj)
@@ -32,6 +38,10 @@ func Children(find func(client.Object) string) handler.EventHandler {
 		req := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: name}}
 		if after == 0 {
 			q.Add(req)
+			return
+		}
+		if byPriority, ok := q.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
+			byPriority.AddWithOpts(priorityqueue.AddOpts{After: after, Priority: ptr.To(later)}, req)
 			return
 		}
 		q.AddAfter(req, after)

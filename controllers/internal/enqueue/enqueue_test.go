@@ -2,26 +2,33 @@ package enqueue
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // heard is a queue that notes what it is told.
 type heard struct {
-	queue
+	priorityqueue.PriorityQueue[reconcile.Request]
 	noted []string
 }
 
-func (h *heard) Add(r reconcile.Request) { h.noted = append(h.noted, r.String()+" now") }
-func (h *heard) AddAfter(r reconcile.Request, after time.Duration) {
-	h.noted = append(h.noted, r.String()+" after "+after.String())
+func (h *heard) AddWithOpts(o priorityqueue.AddOpts, r ...reconcile.Request) {
+	line := r[0].String() + " now"
+	if o.After > 0 {
+		line = fmt.Sprintf("%s after %s", r[0], o.After)
+	}
+	if o.Priority != nil {
+		line += fmt.Sprintf(", priority %d", *o.Priority)
+	}
+	h.noted = append(h.noted, line)
 }
 
 func child(version string, going bool) *corev1.Pod {
@@ -40,16 +47,16 @@ func TestChildren(t *testing.T) {
 		events func(*heard)
 		want   []string
 	}{
-		{"a new child waits for others", func(q *heard) { children.Create(ctx, event.CreateEvent{Object: child("1", false)}, q) }, []string{"ns/set after 50ms"}},
+		{"a new child waits for others", func(q *heard) { children.Create(ctx, event.CreateEvent{Object: child("1", false)}, q) }, []string{"ns/set after 50ms, priority -1"}},
 		{"a changed child waits for others", func(q *heard) {
 			children.Update(ctx, event.UpdateEvent{ObjectOld: child("1", false), ObjectNew: child("2", false)}, q)
-		}, []string{"ns/set after 50ms"}},
+		}, []string{"ns/set after 50ms, priority -1"}},
 		{"a child that begins to go wakes its key at once", func(q *heard) {
 			children.Update(ctx, event.UpdateEvent{ObjectOld: child("1", false), ObjectNew: child("2", true)}, q)
 		}, []string{"ns/set now"}},
 		{"a child that goes on going does not", func(q *heard) {
 			children.Update(ctx, event.UpdateEvent{ObjectOld: child("1", true), ObjectNew: child("2", true)}, q)
-		}, []string{"ns/set after 50ms"}},
+		}, []string{"ns/set after 50ms, priority -1"}},
 		{"a child that is gone wakes its key at once", func(q *heard) { children.Delete(ctx, event.DeleteEvent{Object: child("1", true)}, q) }, []string{"ns/set now"}},
 		{"a resync wakes nobody", func(q *heard) {
 			children.Update(ctx, event.UpdateEvent{ObjectOld: child("1", false), ObjectNew: child("1", false)}, q)

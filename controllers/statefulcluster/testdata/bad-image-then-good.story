@@ -6,10 +6,10 @@
   create persistentvolumeclaim db-data-b: Claim
   create pod db-c: Missing
   create persistentvolumeclaim db-data-c: Claim
-  create poddisruptionbudget db: Budget
     db-a is bound to n1
     db-b is bound to n2
     db-c is bound to n3
+  create poddisruptionbudget db: Budget
     db-a runs one
     db-b runs one
     db-c runs one
