@@ -257,6 +257,14 @@ func degradedCondition(w *world, p *plan) metav1.Condition {
 // its time is over the plan would try again, and one that rests wants nothing.
 func stands(r refusal, w *world, p *plan) bool { return r.until.After(w.now) || len(p.steps) > 0 }
 
+func namesOf(members []*member) []string {
+	names := make([]string, 0, len(members))
+	for _, m := range members {
+		names = append(names, m.name())
+	}
+	return names
+}
+
 // someOf names up to 10.
 func someOf(names []string) string {
 	if len(names) <= 10 {
