@@ -160,7 +160,7 @@ type deed struct {
 func (r *Reconciler) emit(w *world, p *plan, outcomes []action.Outcome) {
 	for reason, members := range goneNow(w) {
 		r.Events.Eventf(w.set, members[0].pod, corev1.EventTypeWarning, v1alpha1.EventMemberLost, string(reason),
-			"%s: %s; new members take their place", reason, someOf(namesOf(members)))
+			"%s: %s; will not come back, and will be replaced under another name", reason, someOf(namesOf(members)))
 	}
 	for _, d := range deedsOf(outcomes) {
 		kind := corev1.EventTypeNormal
@@ -176,7 +176,7 @@ func (r *Reconciler) emit(w *world, p *plan, outcomes []action.Outcome) {
 	if len(p.held) > 0 && !heldBefore(w) {
 		first := slices.IndexFunc(w.members, func(m *member) bool { return m.name() == p.held[0] })
 		r.Events.Eventf(w.set, w.members[first].pod, corev1.EventTypeWarning, v1alpha1.EventReplacementHeld, "Hold",
-			"%d lost members wait for others to be replaced: %s", len(p.held), someOf(p.held))
+			"waiting until others are replaced, as replacement.maxConcurrent says: %s", someOf(p.held))
 	}
 	for _, o := range outcomes {
 		if o.Err != nil && refusedForGood(o.Err) && w.refused[o.Reason].times <= 1 {

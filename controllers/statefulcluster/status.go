@@ -196,15 +196,15 @@ func progressingCondition(w *world, p *plan, s *v1alpha1.StatefulClusterStatus) 
 	case w.invalid != "":
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonInvalidSpec, "nothing is done until the spec is corrected"
 	case s.LostReplicas > 0 || len(p.held) > 0:
-		c.Reason, c.Message = v1alpha1.ReasonReplacing, fmt.Sprintf("%d members are being replaced", s.LostReplicas)
+		c.Reason, c.Message = v1alpha1.ReasonReplacing, "replacing "+members(s.LostReplicas)
 	case s.Replicas+int32(len(s.Updating)) != want:
-		c.Reason, c.Message = v1alpha1.ReasonScaling, fmt.Sprintf("%d members exist and %d are wanted", s.Replicas, want)
+		c.Reason, c.Message = v1alpha1.ReasonScaling, fmt.Sprintf("the set has %s and should have %d", members(s.Replicas), want)
 	case toUpdate > 0 || len(s.Updating) > 0:
 		c.Reason, c.Message = v1alpha1.ReasonUpdating, fmt.Sprintf("%d of %d members have revision %s", s.UpdatedReplicas, want, s.UpdateRevision)
 	case s.AvailableReplicas < want:
-		c.Reason, c.Message = v1alpha1.ReasonWaiting, fmt.Sprintf("waiting for %d members to become available", want-s.AvailableReplicas)
+		c.Reason, c.Message = v1alpha1.ReasonWaiting, fmt.Sprintf("waiting for %s to become available", members(want-s.AvailableReplicas))
 	default:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonComplete, fmt.Sprintf("all %d members are as the spec wants them", want)
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonComplete, "all is as the spec wants it, with "+members(want)
 	}
 	return c
 }
@@ -226,8 +226,8 @@ func degradedCondition(w *world, p *plan) metav1.Condition {
 		c.Reason, c.Message = v1alpha1.ReasonInvalidSpec, w.invalid
 	case len(p.held) > 0:
 		c.Reason = v1alpha1.ReasonReplacementHeld
-		c.Message = fmt.Sprintf("%d lost members wait because replacement.maxConcurrent lets %d be replaced at a time: %s; raise it if they should all be replaced at once",
-			len(p.held), w.maxConcurrent(), someOf(p.held))
+		c.Message = fmt.Sprintf("replacement.maxConcurrent lets %s be replaced at a time; lost and waiting for their turn: %s; raise it if all should be replaced at once",
+			members(int32(w.maxConcurrent())), someOf(p.held))
 	case len(p.failing) > 0:
 		c.Reason = v1alpha1.ReasonRevisionFailing
 		c.Message = fmt.Sprintf("members do not become Ready since their template changed, and are not replaced because new ones would fail the same way: %s; correct the template", someOf(p.failing))
@@ -263,6 +263,14 @@ func namesOf(members []*member) []string {
 		names = append(names, m.name())
 	}
 	return names
+}
+
+// members is that number of them, in words for users.
+func members(n int32) string {
+	if n == 1 {
+		return "1 member"
+	}
+	return fmt.Sprintf("%d members", n)
 }
 
 // someOf names up to 10.
