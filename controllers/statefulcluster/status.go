@@ -21,13 +21,14 @@ const maxLost = 10
 func summarize(w *world, p *plan, outcomes []action.Outcome) v1alpha1.StatefulClusterStatus {
 	s := *w.set.Status.DeepCopy()
 	s.ObservedGeneration = w.set.Generation
+	r := &roster{}
 	if w.invalid == "" && w.set.DeletionTimestamp == nil {
-		r := muster(w, &plan{})
+		r = muster(w, &plan{})
 		count(w, r, &s)
 		s.Updating = stillUpdating(p.updating, outcomes)
 		s.Lost = lostNow(w, r, outcomes)
 	}
-	for _, c := range []metav1.Condition{availableCondition(w, &s), progressingCondition(w, p, &s), degradedCondition(w, p)} {
+	for _, c := range []metav1.Condition{availableCondition(w, &s), progressingCondition(w, r, p, &s), degradedCondition(w, p)} {
 		c.ObservedGeneration = w.set.Generation
 		c.LastTransitionTime = metav1.NewTime(w.now)
 		meta.SetStatusCondition(&s.Conditions, c)
@@ -184,7 +185,7 @@ func availableCondition(w *world, s *v1alpha1.StatefulClusterStatus) metav1.Cond
 		Reason: v1alpha1.ReasonMembersUnavailable, Message: message}
 }
 
-func progressingCondition(w *world, p *plan, s *v1alpha1.StatefulClusterStatus) metav1.Condition {
+func progressingCondition(w *world, r *roster, p *plan, s *v1alpha1.StatefulClusterStatus) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue}
 	want := *w.set.Spec.Replicas
 	toUpdate := want - s.UpdatedReplicas
@@ -204,9 +205,32 @@ func progressingCondition(w *world, p *plan, s *v1alpha1.StatefulClusterStatus) 
 	case s.AvailableReplicas < want:
 		c.Reason, c.Message = v1alpha1.ReasonWaiting, fmt.Sprintf("waiting for %s to become available", members(want-s.AvailableReplicas))
 	default:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonComplete, "all is as the spec wants it, with "+members(want)
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonComplete, completeness(w, r, s)
 	}
 	return c
+}
+
+// completeness says what nothing is left to do means: members of another
+// revision may stay.
+func completeness(w *world, r *roster, s *v1alpha1.StatefulClusterStatus) string {
+	want, old := *w.set.Spec.Replicas, int32(0)
+	var revisions []string
+	for _, m := range r.alive {
+		if revisionOf(m.pod) != r.target {
+			old++
+			revisions = append(revisions, revisionOf(m.pod))
+		}
+	}
+	slices.Sort(revisions)
+	switch {
+	case old == 0:
+		return "all is as the spec wants it, with " + members(want)
+	case !w.rolling():
+		return fmt.Sprintf("%d of %d members have the new template; a member keeps its template until it is deleted (updateStrategy OnDelete)",
+			s.UpdatedReplicas, want)
+	}
+	return fmt.Sprintf("%d of %d members have revision %s; rollingUpdate.partition keeps %s at revision %s",
+		s.UpdatedReplicas, want, s.UpdateRevision, members(old), someOf(slices.Compact(revisions)))
 }
 
 // degradedCondition names the gravest thing that needs a person or is held back.

@@ -56,7 +56,7 @@ func TestAvailableCondition(t *testing.T) {
 }
 
 func TestProgressingCondition(t *testing.T) {
-	partition := set("db").rolling(v1alpha1.RollingUpdate{Partition: 2})
+	partition := func() *setFixture { return set("db").rolling(v1alpha1.RollingUpdate{Partition: 2}) }
 	for _, r := range []struct {
 		name  string
 		world *world
@@ -74,8 +74,16 @@ func TestProgressingCondition(t *testing.T) {
 		{"an old one", seen(set("db"), a(), b(), oldC(), oldImage()), "True Updating: 2 of 3 members have revision now"},
 		{"one being patched", seen(set("db"), a(), b(), c().patching(`{"resize":true}`)), "True Updating: 2 of 3 members have revision now"},
 		{"one that comes back", seen(set("db"), a(), b(), pod("c").on("n1").going(), updating("c", "uid-of-c", "now")), "True Updating: 2 of 3 members have revision now"},
-		{"old ones under a partition", seen(partition, a(), oldB(), oldC(), oldImage()), "False Complete: all is as the spec wants it, with 3 members"},
-		{"old ones under OnDelete", seen(set("db").onDelete(), a(), oldB(), oldC(), oldImage()), "False Complete: all is as the spec wants it, with 3 members"},
+		{"old ones under a partition", seen(partition(), a(), oldB(), oldC(), oldImage()),
+			"False Complete: 1 of 3 members have revision now; rollingUpdate.partition keeps 2 members at revision old"},
+		{"one under a partition that keeps more", seen(partition().replicas(1), oldB(), oldImage()),
+			"False Complete: 0 of 1 members have revision now; rollingUpdate.partition keeps 1 member at revision old"},
+		{"old ones of two revisions under a partition", seen(partition(), a(), oldB(), c().of("older"), oldImage(), revisionOfImage("older", "minus one")),
+			"False Complete: 1 of 3 members have revision now; rollingUpdate.partition keeps 2 members at revision old, older"},
+		{"none is old under a partition", seen(partition(), a(), b(), c()), "False Complete: all is as the spec wants it, with 3 members"},
+		{"old ones under OnDelete", seen(set("db").onDelete(), a(), oldB(), oldC(), oldImage()),
+			"False Complete: 1 of 3 members have the new template; a member keeps its template until it is deleted (updateStrategy OnDelete)"},
+		{"none is old under OnDelete", seen(set("db").onDelete(), a(), b(), c()), "False Complete: all is as the spec wants it, with 3 members"},
 		{"one that starts", seen(set("db"), a(), b(), starting("c")), "True WaitingForMembers: waiting for 1 member to become available"},
 		{"two that start", seen(set("db"), a(), starting("b"), starting("c")), "True WaitingForMembers: waiting for 2 members to become available"},
 		{"the spec is invalid", seen(set("d.b"), a()), "False InvalidSpec: nothing is done until the spec is corrected"},
