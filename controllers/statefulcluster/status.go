@@ -1,10 +1,12 @@
 package statefulcluster
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -199,15 +201,75 @@ func progressingCondition(w *world, r *roster, p *plan, s *v1alpha1.StatefulClus
 	case s.LostReplicas > 0 || len(p.held) > 0:
 		c.Reason, c.Message = v1alpha1.ReasonReplacing, "replacing "+members(s.LostReplicas)
 	case s.Replicas+int32(len(s.Updating)) != want:
-		c.Reason, c.Message = v1alpha1.ReasonScaling, fmt.Sprintf("the set has %s and should have %d", members(s.Replicas), want)
+		c.Reason, c.Message = v1alpha1.ReasonScaling, fmt.Sprintf("the set has %s and should have %d", members(s.Replicas), want)+unready(w, r)
 	case toUpdate > 0 || len(s.Updating) > 0:
-		c.Reason, c.Message = v1alpha1.ReasonUpdating, fmt.Sprintf("%d of %d members have revision %s", s.UpdatedReplicas, want, s.UpdateRevision)
+		c.Reason, c.Message = v1alpha1.ReasonUpdating, fmt.Sprintf("%d of %d members have revision %s", s.UpdatedReplicas, want, s.UpdateRevision)+unready(w, r)
 	case s.AvailableReplicas < want:
-		c.Reason, c.Message = v1alpha1.ReasonWaiting, fmt.Sprintf("waiting for %s to become available", members(want-s.AvailableReplicas))
+		c.Reason, c.Message = v1alpha1.ReasonWaiting, fmt.Sprintf("waiting for %s to become available", members(want-s.AvailableReplicas))+unready(w, r)
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonComplete, completeness(w, r, s)
 	}
 	return c
+}
+
+// unready names up to 3 members that are not Ready, first those that wait for a
+// person, and for what; "" if all are Ready.
+func unready(w *world, r *roster) string {
+	var stuck, others []string
+	said := meta.FindStatusCondition(w.set.Status.Conditions, v1alpha1.ConditionProgressing)
+	for _, m := range r.alive {
+		if podstate.Ready(m.pod) {
+			continue
+		}
+		why := hindrance(m.pod)
+		// What crashes runs in between. It is said to crash until its pod is Ready
+		// or the spec changes, or the message would come and go for ever.
+		crashes := fmt.Sprintf("%s (%s)", m.name(), crashLoop)
+		if why == "" && said != nil && said.ObservedGeneration == w.set.Generation && strings.Contains(said.Message, crashes) {
+			why = crashLoop
+		}
+		if why == "" {
+			others = append(others, m.name())
+		} else {
+			stuck = append(stuck, fmt.Sprintf("%s (%s)", m.name(), why))
+		}
+	}
+	if len(stuck)+len(others) == 0 {
+		return ""
+	}
+	return "; not Ready: " + atMost(3, append(stuck, others...))
+}
+
+const crashLoop = "CrashLoopBackOff"
+
+// hindrances are the reasons why a container waits that a person must act on,
+// those that last before the one that comes and goes.
+var hindrances = []string{"ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError", crashLoop}
+
+// inTurn are reasons that the kubelet reports in turn with one of hindrances,
+// which stands for them: what flips is written again and again.
+var inTurn = map[string]string{"ErrImagePull": "ImagePullBackOff", "RegistryUnavailable": "ImagePullBackOff",
+	"SignatureValidationFailed": "ImagePullBackOff", "RunContainerError": crashLoop}
+
+// hindrance is what keeps a pod from running until a person acts; "" if
+// nothing is known to.
+func hindrance(pod *corev1.Pod) string {
+	if _, yes := podstate.UnschedulableSince(pod); yes && !podstate.Scheduled(pod) {
+		return corev1.PodReasonUnschedulable
+	}
+	gravest := len(hindrances)
+	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if s.State.Waiting == nil {
+			continue
+		}
+		if i := slices.Index(hindrances, cmp.Or(inTurn[s.State.Waiting.Reason], s.State.Waiting.Reason)); i >= 0 {
+			gravest = min(gravest, i)
+		}
+	}
+	if gravest == len(hindrances) {
+		return ""
+	}
+	return hindrances[gravest]
 }
 
 // completeness says what nothing is left to do means: members of another
@@ -298,9 +360,12 @@ func members(n int32) string {
 }
 
 // someOf names up to 10.
-func someOf(names []string) string {
-	if len(names) <= 10 {
+func someOf(names []string) string { return atMost(10, names) }
+
+// atMost names the first n, and says how many more there are.
+func atMost(n int, names []string) string {
+	if len(names) <= n {
 		return strings.Join(names, ", ")
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:10], ", "), len(names)-10)
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:n], ", "), len(names)-n)
 }

@@ -84,14 +84,82 @@ func TestProgressingCondition(t *testing.T) {
 		{"old ones under OnDelete", seen(set("db").onDelete(), a(), oldB(), oldC(), oldImage()),
 			"False Complete: 1 of 3 members have the new template; a member keeps its template until it is deleted (updateStrategy OnDelete)"},
 		{"none is old under OnDelete", seen(set("db").onDelete(), a(), b(), c()), "False Complete: all is as the spec wants it, with 3 members"},
-		{"one that starts", seen(set("db"), a(), b(), starting("c")), "True WaitingForMembers: waiting for 1 member to become available"},
-		{"two that start", seen(set("db"), a(), starting("b"), starting("c")), "True WaitingForMembers: waiting for 2 members to become available"},
+		{"one that starts", seen(set("db"), a(), b(), starting("c")), "True WaitingForMembers: waiting for 1 member to become available; not Ready: db-c"},
+		{"two that start", seen(set("db"), a(), starting("b"), starting("c")), "True WaitingForMembers: waiting for 2 members to become available; not Ready: db-b, db-c"},
+		{"one that is Ready too short", seen(set("db").change(func(s *v1alpha1.StatefulClusterSpec) { s.MinReadySeconds = 60 }), a(), b(), pod("c").on("n1").readyFor(0)),
+			"True WaitingForMembers: waiting for 1 member to become available"},
+		{"an update that a bad image stops", seen(set("db"), oldA(), oldB(), starting("c").waiting("ImagePullBackOff"), oldImage()),
+			"True Updating: 1 of 3 members have revision now; not Ready: db-c (ImagePullBackOff)"},
+		{"a scale-up that one member holds up", seen(set("db").orderedReady(), a(), pod("b").unschedulableFor(time.Minute)),
+			"True Scaling: the set has 2 members and should have 3; not Ready: db-b (Unschedulable)"},
 		{"the spec is invalid", seen(set("d.b"), a()), "False InvalidSpec: nothing is done until the spec is corrected"},
 	} {
 		if got := says(told(r.world), v1alpha1.ConditionProgressing); got != r.want {
 			t.Errorf("%s: %s, want %s", r.name, got, r.want)
 		}
 	}
+}
+
+// A member that is not Ready is named with why, if a person must act on it.
+func TestWhyMembersAreNotReady(t *testing.T) {
+	waits := func(reasons ...string) []thing { return []thing{starting("c").waiting(reasons...)} }
+	init := starting("c").waiting("PodInitializing")
+	init.pod.Status.InitContainerStatuses = waiting("CrashLoopBackOff")
+	bound := starting("c").unschedulableFor(time.Minute)
+	for _, r := range []struct {
+		name    string
+		unready []thing
+		want    string
+	}{
+		{"nothing is known", waits(), "db-c"},
+		{"its container is on its way", waits("ContainerCreating"), "db-c"},
+		{"its image cannot be pulled", waits("ImagePullBackOff"), "db-c (ImagePullBackOff)"},
+		{"its image was just tried again", waits("ErrImagePull"), "db-c (ImagePullBackOff)"},
+		{"its registry did not answer", waits("RegistryUnavailable"), "db-c (ImagePullBackOff)"},
+		{"its image is not signed as it should be", waits("SignatureValidationFailed"), "db-c (ImagePullBackOff)"},
+		{"its image has no good name", waits("InvalidImageName"), "db-c (InvalidImageName)"},
+		{"its ConfigMap is missing", waits("CreateContainerConfigError"), "db-c (CreateContainerConfigError)"},
+		{"its container cannot be made", waits("CreateContainerError"), "db-c (CreateContainerError)"},
+		{"its container crashes", waits("CrashLoopBackOff"), "db-c (CrashLoopBackOff)"},
+		{"its command does not exist", waits("RunContainerError"), "db-c (CrashLoopBackOff)"},
+		{"its init container crashes", []thing{init}, "db-c (CrashLoopBackOff)"},
+		{"what lasts is said before what comes and goes", waits("CrashLoopBackOff", "ErrImagePull"), "db-c (ImagePullBackOff)"},
+		{"no node takes it", []thing{pod("c").unschedulableFor(time.Minute)}, "db-c (Unschedulable)"},
+		{"a node took it at last", []thing{bound}, "db-c"},
+		{"those that need a person come first, then by name", []thing{starting("c"), starting("b"), starting("d").waiting("InvalidImageName")},
+			"db-d (InvalidImageName), db-b, db-c"},
+		{"three are named", []thing{starting("f"), starting("e"), starting("b"), starting("d"), starting("c")}, "db-b, db-c, db-d and 2 more"},
+	} {
+		w := seen(set("db").replicas(int32(1+len(r.unready))), append(r.unready, a())...)
+		if _, got, _ := strings.Cut(says(told(w), v1alpha1.ConditionProgressing), "; not Ready: "); got != r.want {
+			t.Errorf("%s: %q, want %q", r.name, got, r.want)
+		}
+	}
+}
+
+// A container that crashes runs in between: a message that came and went with
+// it would be written for ever.
+func TestWhoCrashesIsSaidToUntilReady(t *testing.T) {
+	w := seen(set("db"), a(), b(), starting("c").waiting("CrashLoopBackOff"))
+	crashes := "True WaitingForMembers: waiting for 1 member to become available; not Ready: db-c (CrashLoopBackOff)"
+	look := func(why, want string) {
+		t.Helper()
+		status := told(w)
+		if got := says(status, v1alpha1.ConditionProgressing); got != want {
+			t.Errorf("%s: %s, want %s", why, got, want)
+		}
+		w.set.Status = status
+	}
+	look("its container waits", crashes)
+	w.members[2].pod = seen(set("db"), starting("c")).members[0].pod
+	look("its container runs again", crashes)
+	w.members[2].pod.Status.ContainerStatuses = waiting("ErrImagePull")
+	look("its image is gone", strings.ReplaceAll(crashes, "CrashLoopBackOff", "ImagePullBackOff"))
+	w.members[2].pod.Status.ContainerStatuses = waiting("CrashLoopBackOff")
+	look("it crashes again", crashes)
+	w.members[2].pod.Status.ContainerStatuses = nil
+	w.set.Generation++
+	look("a user changed the spec", strings.TrimSuffix(crashes, " (CrashLoopBackOff)"))
 }
 
 func TestDegradedCondition(t *testing.T) {

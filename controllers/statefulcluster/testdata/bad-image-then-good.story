@@ -27,7 +27,7 @@
     db-a runs bad
 = 3 members, 2 ready, 0 updated, 0 lost
 = False MembersUnavailable: 2 of 3 members are available (Available)
-= True Updating: 0 of 3 members have revision revision-2 (Progressing)
+= True Updating: 0 of 3 members have revision revision-2; not Ready: db-a (ImagePullBackOff) (Progressing)
 = False Healthy: nothing needs a person (Degraded)
 # the user wants image two
   create controllerrevision revision-3: Revision
