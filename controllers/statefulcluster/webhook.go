@@ -52,8 +52,7 @@ func (v *validator) ValidateUpdate(ctx context.Context, old, set *v1alpha1.State
 	}
 	old, set = withDefaults(old), withDefaults(set)
 	errs := append(validate(set), validateChange(old, set)...)
-	changed := !apiequality.Semantic.DeepEqual(old.Spec.Template, set.Spec.Template) ||
-		!apiequality.Semantic.DeepEqual(old.Spec.VolumeClaimTemplates, set.Spec.VolumeClaimTemplates)
+	changed := !apiequality.Semantic.DeepEqual(recorded(&old.Spec), recorded(&set.Spec))
 	return v.answer(ctx, set, errs, changed)
 }
 
