@@ -59,9 +59,9 @@ func badCreates() []TableEntry {
 		Entry("a label of ours", refusal{func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Labels[v1alpha1.LabelMember] = "x" },
 			prefix + `spec.template.metadata.labels[enge.me/member]: Forbidden: the operator sets this label; remove it`}),
 		Entry("a template that the API server refuses", refusal{func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Spec.Containers[0].ImagePullPolicy = "Sometimes" },
-			prefix + `spec.template.spec.containers[0].imagePullPolicy: Invalid value: Unsupported value: "Sometimes": supported values: "Always", "IfNotPresent", "Never"`}),
+			prefix + `spec.template.spec.containers[0].imagePullPolicy: Unsupported value: "Sometimes": supported values: "Always", "IfNotPresent", "Never"`}),
 		Entry("a claim that the API server refuses", refusal{func(s *v1alpha1.StatefulCluster) { s.Spec.VolumeClaimTemplates[0].Spec.AccessModes = nil },
-			prefix + `spec.volumeClaimTemplates[0].spec.accessModes: Invalid value: Required value: at least 1 access mode is required`}),
+			prefix + `spec.volumeClaimTemplates[0].spec.accessModes: Required value: at least 1 access mode is required`}),
 	}
 }
 

@@ -22,10 +22,17 @@ import (
 // StatefulSet.
 const labelRevision = appsv1.ControllerRevisionHashLabelKey
 
-// revisionData is what a revision records: template and claims in one.
+// revisionData is what a revision records: all that pod and claims of a member
+// are made of.
 type revisionData struct {
 	Template             corev1.PodTemplateSpec         `json:"template"`
 	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
+	ServiceName          string                         `json:"serviceName,omitempty"`
+}
+
+// recorded is what a revision records of a spec.
+func recorded(spec *v1alpha1.StatefulClusterSpec) revisionData {
+	return revisionData{Template: spec.Template, VolumeClaimTemplates: spec.VolumeClaimTemplates, ServiceName: spec.ServiceName}
 }
 
 // dataOf reads a revision; false if there is none or it cannot be read.
@@ -78,7 +85,7 @@ func buildRevision(w *world) *appsv1.ControllerRevision { return hashedAgain(w, 
 // hashedAgain builds the revision with another hash in its name, for the nth
 // other template that has the same one.
 func hashedAgain(w *world, n int32) *appsv1.ControllerRevision {
-	rev, err := revision.New(w.set.Name, string(w.set.UID), revisionData{w.set.Spec.Template, w.set.Spec.VolumeClaimTemplates},
+	rev, err := revision.New(w.set.Name, string(w.set.UID), recorded(&w.set.Spec),
 		ptr.Deref(w.set.Status.CollisionCount, 0)+n, w.revisions)
 	if err != nil { // a spec that was read from JSON can be written as JSON
 		panic(err)
@@ -93,7 +100,7 @@ func hashedAgain(w *world, n int32) *appsv1.ControllerRevision {
 func buildPod(w *world, rev *appsv1.ControllerRevision, id string) *corev1.Pod {
 	data, ok := dataOf(rev)
 	if !ok {
-		data = revisionData{w.set.Spec.Template, w.set.Spec.VolumeClaimTemplates}
+		data = recorded(&w.set.Spec)
 	}
 	pod := &corev1.Pod{ObjectMeta: *data.Template.ObjectMeta.DeepCopy(), Spec: *data.Template.Spec.DeepCopy()}
 	pod.Name, pod.GenerateName, pod.Namespace = w.set.Name+"-"+id, "", w.set.Namespace
@@ -104,8 +111,8 @@ func buildPod(w *world, rev *appsv1.ControllerRevision, id string) *corev1.Pod {
 		pod.Annotations = map[string]string{}
 	}
 	pod.OwnerReferences = []metav1.OwnerReference{owner(w)}
-	if w.set.Spec.ServiceName != "" {
-		pod.Spec.Hostname, pod.Spec.Subdomain = pod.Name, w.set.Spec.ServiceName
+	if data.ServiceName != "" {
+		pod.Spec.Hostname, pod.Spec.Subdomain = pod.Name, data.ServiceName
 	}
 	claim.Mount(&pod.Spec, w.set.Spec.VolumeClaimTemplates, func(template string) string {
 		return claim.Name(w.set.Name, template, id)

@@ -37,6 +37,15 @@
 // is the deletion of its pod, which comes before its replacement. A pod that is
 // to come back under its name stands in status.updating before it is deleted.
 // A claim gets its label Scaled before its pod is deleted by a scale-down; a
-// claim that loses its pod without a label was Lost. Nothing is decided on the
-// cache alone: before anything is written the world is read again, live.
+// claim that loses its pod without a label was Lost.
+//
+// # What is decided on the cache
+//
+// Before a pod or a claim of a set is created, changed or deleted, the world is
+// read again, live, and decided on anew; only revisions, the budget and Nodes
+// that look well come from the cache then too. The cache alone decides on what
+// is right in an old world as well (the timeless rules: the disruption budget,
+// the mark that a revision works), on the status of a pass without other acts,
+// whose patch is refused if the object is not the one that was read, and on the
+// label Deleted of claims whose set is gone, after a live read has not found it.
 package statefulcluster

@@ -100,6 +100,21 @@ func (p *podFixture) starting() *podFixture {
 	return p.started(0).condition(corev1.PodReady, corev1.ConditionFalse, "", p.pod.CreationTimestamp)
 }
 
+// waiting: its containers do not run, for these reasons.
+func (p *podFixture) waiting(reasons ...string) *podFixture {
+	if len(reasons) > 0 {
+		p.pod.Status.ContainerStatuses = waiting(reasons...)
+	}
+	return p
+}
+
+func waiting(reasons ...string) (statuses []corev1.ContainerStatus) {
+	for _, r := range reasons {
+		statuses = append(statuses, corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: r}}})
+	}
+	return statuses
+}
+
 // unreadyFor: it was Ready, and is not for so long.
 func (p *podFixture) unreadyFor(d time.Duration) *podFixture {
 	return p.started(0).condition(corev1.PodReady, corev1.ConditionFalse, "", ago(d))

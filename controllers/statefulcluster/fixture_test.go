@@ -192,8 +192,7 @@ func revisionWith(name string, change func(*revisionData)) *revisionFixture {
 func (r *revisionFixture) numbered(n int64) *revisionFixture { r.number = n; return r }
 
 func (r *revisionFixture) into(w *world) {
-	spec := w.set.Spec.DeepCopy()
-	data := revisionData{spec.Template, spec.VolumeClaimTemplates}
+	data := recorded(w.set.Spec.DeepCopy())
 	r.change(&data)
 	raw, err := json.Marshal(data)
 	if err != nil {

@@ -114,7 +114,7 @@ var _ = Describe("the life of a set", func() {
 		quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}
 		Expect(user.Status().Update(ctx, quota)).To(Succeed())
 		Expect(user.Create(ctx, set)).To(Succeed())
-		Expect(degraded(ctx, set, v1alpha1.ReasonCreateFailing)).To(MatchRegexp(`pods "db-[a-z2-7]{10}" is forbidden: exceeded quota: none`))
+		Expect(degraded(ctx, set, v1alpha1.ReasonCreateFailing)).To(MatchRegexp(`^create pod db-[a-z2-7]{10}: pods "db-[a-z2-7]{10}" is forbidden: exceeded quota: none`))
 		message := degraded(ctx, set, v1alpha1.ReasonCreateFailing)
 		Consistently(func() int { return len(claims(ctx, set)) }, 2*time.Second).Should(BeZero())
 		Expect(degraded(ctx, set, v1alpha1.ReasonCreateFailing)).To(Equal(message), "the same name is tried again")

@@ -147,46 +147,36 @@ func (r *Reconciler) measure(w *world, p *plan, outcomes []action.Outcome, s *v1
 	}
 }
 
+// deed is what a pass did, of one kind and for one reason, to pods.
+type deed struct {
+	event, reason, detail string
+	first                 client.Object
+	names                 []string
+}
+
 // emit writes one event for each kind of act of the pass, naming up to 10
-// members.
+// members. Events that differ in nothing but their text are folded into one, so
+// each is related to the first pod that it names.
 func (r *Reconciler) emit(w *world, p *plan, outcomes []action.Outcome) {
-	gone := map[v1alpha1.LossReason][]string{}
-	if w.invalid == "" && w.set.DeletionTimestamp == nil {
-		for _, m := range unrecorded(w, muster(w, &plan{})) {
-			gone[departureReason(m)] = append(gone[departureReason(m)], m.name())
-		}
+	for reason, members := range goneNow(w) {
+		r.Events.Eventf(w.set, members[0].pod, corev1.EventTypeWarning, v1alpha1.EventMemberLost, string(reason),
+			"%s: %s; will not come back, and will be replaced under another name", reason, someOf(namesOf(members)))
 	}
-	for reason, members := range gone {
-		r.Events.Eventf(w.set, nil, corev1.EventTypeWarning, v1alpha1.EventMemberLost, string(reason), "%s: %s; new members take their place",
-			reason, someOf(members))
-	}
-	names := map[string][]string{}
-	detail := map[string]string{}
-	for _, o := range outcomes {
-		event := eventOf(o)
-		if event == "" || o.Err != nil {
-			continue
-		}
-		key := event + "/" + o.Reason
-		names[key] = append(names[key], o.Object.GetName())
-		detail[key] = o.Detail
-	}
-	for key, members := range names {
-		event, reason, _ := strings.Cut(key, "/")
+	for _, d := range deedsOf(outcomes) {
 		kind := corev1.EventTypeNormal
-		if event == v1alpha1.EventMemberLost {
+		if d.event == v1alpha1.EventMemberLost {
 			kind = corev1.EventTypeWarning
 		}
-		note := fmt.Sprintf("%s: %s", reason, someOf(members))
-		if len(members) == 1 && detail[key] != "" {
-			note += "; " + detail[key]
+		note := fmt.Sprintf("%s: %s", d.reason, someOf(d.names))
+		if len(d.names) == 1 && d.detail != "" {
+			note += "; " + d.detail
 		}
-		// Events of one action and reason fold into one; the note does not tell them apart.
-		r.Events.Eventf(w.set, nil, kind, event, reason, "%s", short(note))
+		r.Events.Eventf(w.set, d.first, kind, d.event, d.reason, "%s", short(note))
 	}
 	if len(p.held) > 0 && !heldBefore(w) {
-		r.Events.Eventf(w.set, nil, corev1.EventTypeWarning, v1alpha1.EventReplacementHeld, "Hold",
-			"%d lost members wait for others to be replaced: %s", len(p.held), someOf(p.held))
+		first := slices.IndexFunc(w.members, func(m *member) bool { return m.name() == p.held[0] })
+		r.Events.Eventf(w.set, w.members[first].pod, corev1.EventTypeWarning, v1alpha1.EventReplacementHeld, "Hold",
+			"waiting until others are replaced, as replacement.maxConcurrent says: %s", someOf(p.held))
 	}
 	for _, o := range outcomes {
 		if o.Err != nil && refusedForGood(o.Err) && w.refused[o.Reason].times <= 1 {
@@ -194,6 +184,38 @@ func (r *Reconciler) emit(w *world, p *plan, outcomes []action.Outcome) {
 			break
 		}
 	}
+}
+
+// goneNow are the members whose pod somebody else deleted, by the reason, as
+// long as the status does not list them.
+func goneNow(w *world) map[v1alpha1.LossReason][]*member {
+	if w.invalid != "" || w.set.DeletionTimestamp != nil {
+		return nil
+	}
+	gone := map[v1alpha1.LossReason][]*member{}
+	for _, m := range unrecorded(w, muster(w, &plan{})) {
+		gone[departureReason(m)] = append(gone[departureReason(m)], m)
+	}
+	return gone
+}
+
+// deedsOf are the deeds that are worth an event, in the order of their first
+// action.
+func deedsOf(outcomes []action.Outcome) []*deed {
+	var deeds []*deed
+	for _, o := range outcomes {
+		event := eventOf(o)
+		if event == "" || o.Err != nil {
+			continue
+		}
+		i := slices.IndexFunc(deeds, func(d *deed) bool { return d.event == event && d.reason == o.Reason })
+		if i < 0 {
+			i = len(deeds)
+			deeds = append(deeds, &deed{event: event, reason: o.Reason, detail: o.Detail, first: o.Answer})
+		}
+		deeds[i].names = append(deeds[i].names, o.Object.GetName())
+	}
+	return deeds
 }
 
 // eventOf is the event that an action is worth; "" for none.

@@ -26,7 +26,7 @@ import (
 // world is all that a decision may know.
 type world struct {
 	now  time.Time
-	live bool // read past the cache; nothing is written otherwise
+	live bool // read past the cache; only timeless rules act otherwise
 	set  *v1alpha1.StatefulCluster
 	// invalid says why the spec cannot be served; "" if it can.
 	invalid string

@@ -65,14 +65,14 @@ func inPlace(w *world, m *member) (action.Chain, bool) {
 
 // needsPodChange tells whether the pod itself changes, not only its claims.
 func needsPodChange(from, to revisionData) bool {
-	return !apiequality.Semantic.DeepEqual(from.Template, to.Template)
+	return from.ServiceName != to.ServiceName || !apiequality.Semantic.DeepEqual(from.Template, to.Template)
 }
 
-// onlyInPlaceFields tells whether two templates differ in nothing but what a
+// onlyInPlaceFields tells whether two revisions differ in nothing but what a
 // running pod can take: images and resources of its containers, labels and
-// annotations.
+// annotations. Its hostname and subdomain are for life.
 func onlyInPlaceFields(from, to revisionData) bool {
-	return apiequality.Semantic.DeepEqual(withoutInPlaceFields(from.Template), withoutInPlaceFields(to.Template)) &&
+	return from.ServiceName == to.ServiceName && apiequality.Semantic.DeepEqual(withoutInPlaceFields(from.Template), withoutInPlaceFields(to.Template)) &&
 		keepsResources(from, to)
 }
 

@@ -1,6 +1,7 @@
 package statefulcluster
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -157,6 +158,34 @@ func TestWhatComesBack(t *testing.T) {
 	w = seen(set("db"), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", "forgotten"))
 	if made := decide(w).steps[0][0][0].Object.(*corev1.Pod); revisionOf(made) != "now" {
 		t.Errorf("a revision that is gone is followed by %s, not by the spec's", revisionOf(made))
+	}
+}
+
+// A pod has the service that its revision records; no running pod can take
+// another.
+func TestAServiceRollsOut(t *testing.T) {
+	in := func(service string) *setFixture {
+		return set("db").change(func(s *v1alpha1.StatefulClusterSpec) { s.ServiceName = service })
+	}
+	old := func(service string) thing {
+		return revisionWith("old", func(d *revisionData) { d.ServiceName = service })
+	}
+	check(t, []row{
+		{name: "SC-26 a service is given by recreating", world: seen(in("peers"), oldA(), oldB(), oldC(), old("")), want: recreates("a")},
+		{name: "SC-26 another service too", world: seen(in("peers"), oldA(), oldB(), oldC(), old("friends")), want: recreates("a")},
+		{name: "SC-26 a service is taken away by recreating", world: seen(in(""), oldA(), oldB(), oldC(), old("friends")), want: recreates("a")},
+		{name: "not where OnDelete keeps the members", world: seen(in("peers").onDelete(), oldA(), oldB(), oldC(), old("friends"))},
+		{name: "a set in its service rests", world: seen(in("peers"), a(), b(), c())},
+	})
+	for revision, want := range map[string]string{"old": "friends", "now": "peers"} {
+		w := seen(in("peers"), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", revision), old("friends"))
+		made := decide(w).steps[0][0][0].Object.(*corev1.Pod)
+		if made.Spec.Hostname != "db-a" || made.Spec.Subdomain != want {
+			t.Errorf("SC-26 a member that comes back at revision %s is %s.%s, want db-a.%s", revision, made.Spec.Hostname, made.Spec.Subdomain, want)
+		}
+	}
+	if raw := string(buildRevision(seen(in(""))).Data.Raw); strings.Contains(raw, "serviceName") {
+		t.Errorf("a set without a service does not keep the revision that it had: %s", raw)
 	}
 }
 

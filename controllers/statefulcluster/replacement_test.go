@@ -129,7 +129,7 @@ var _ = Describe("replacement", func() {
 		})
 		setNodeReady(ctx, node, corev1.ConditionUnknown)
 		message := degraded(ctx, set, v1alpha1.ReasonReplacementHeld)
-		Expect(message).To(MatchRegexp(`^1 lost members wait because replacement.maxConcurrent lets 1 be replaced at a time: db-[a-z2-7]{10}; raise it`))
+		Expect(message).To(MatchRegexp(`^replacement.maxConcurrent lets 1 member be replaced at a time; lost and waiting for their turn: db-[a-z2-7]{10}; raise it`))
 		Consistently(func() int {
 			kept := 0
 			for name := range pods(ctx, set) {

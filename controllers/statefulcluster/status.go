@@ -1,10 +1,12 @@
 package statefulcluster
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,13 +23,14 @@ const maxLost = 10
 func summarize(w *world, p *plan, outcomes []action.Outcome) v1alpha1.StatefulClusterStatus {
 	s := *w.set.Status.DeepCopy()
 	s.ObservedGeneration = w.set.Generation
+	r := &roster{}
 	if w.invalid == "" && w.set.DeletionTimestamp == nil {
-		r := muster(w, &plan{})
+		r = muster(w, &plan{})
 		count(w, r, &s)
 		s.Updating = stillUpdating(p.updating, outcomes)
 		s.Lost = lostNow(w, r, outcomes)
 	}
-	for _, c := range []metav1.Condition{availableCondition(w, &s), progressingCondition(w, p, &s), degradedCondition(w, p)} {
+	for _, c := range []metav1.Condition{availableCondition(w, &s), progressingCondition(w, r, p, &s), degradedCondition(w, p)} {
 		c.ObservedGeneration = w.set.Generation
 		c.LastTransitionTime = metav1.NewTime(w.now)
 		meta.SetStatusCondition(&s.Conditions, c)
@@ -184,7 +187,7 @@ func availableCondition(w *world, s *v1alpha1.StatefulClusterStatus) metav1.Cond
 		Reason: v1alpha1.ReasonMembersUnavailable, Message: message}
 }
 
-func progressingCondition(w *world, p *plan, s *v1alpha1.StatefulClusterStatus) metav1.Condition {
+func progressingCondition(w *world, r *roster, p *plan, s *v1alpha1.StatefulClusterStatus) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue}
 	want := *w.set.Spec.Replicas
 	toUpdate := want - s.UpdatedReplicas
@@ -196,17 +199,100 @@ func progressingCondition(w *world, p *plan, s *v1alpha1.StatefulClusterStatus) 
 	case w.invalid != "":
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonInvalidSpec, "nothing is done until the spec is corrected"
 	case s.LostReplicas > 0 || len(p.held) > 0:
-		c.Reason, c.Message = v1alpha1.ReasonReplacing, fmt.Sprintf("%d members are being replaced", s.LostReplicas)
+		c.Reason, c.Message = v1alpha1.ReasonReplacing, "replacing "+members(s.LostReplicas)
 	case s.Replicas+int32(len(s.Updating)) != want:
-		c.Reason, c.Message = v1alpha1.ReasonScaling, fmt.Sprintf("%d members exist and %d are wanted", s.Replicas, want)
+		c.Reason, c.Message = v1alpha1.ReasonScaling, fmt.Sprintf("the set has %s and should have %d", members(s.Replicas), want)+unready(w, r)
 	case toUpdate > 0 || len(s.Updating) > 0:
-		c.Reason, c.Message = v1alpha1.ReasonUpdating, fmt.Sprintf("%d of %d members have revision %s", s.UpdatedReplicas, want, s.UpdateRevision)
+		c.Reason, c.Message = v1alpha1.ReasonUpdating, fmt.Sprintf("%d of %d members have revision %s", s.UpdatedReplicas, want, s.UpdateRevision)+unready(w, r)
 	case s.AvailableReplicas < want:
-		c.Reason, c.Message = v1alpha1.ReasonWaiting, fmt.Sprintf("waiting for %d members to become available", want-s.AvailableReplicas)
+		c.Reason, c.Message = v1alpha1.ReasonWaiting, fmt.Sprintf("waiting for %s to become available", members(want-s.AvailableReplicas))+unready(w, r)
 	default:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonComplete, fmt.Sprintf("all %d members are as the spec wants them", want)
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonComplete, completeness(w, r, s)
 	}
 	return c
+}
+
+// unready names up to 3 members that are not Ready, first those that wait for a
+// person, and for what; "" if all are Ready.
+func unready(w *world, r *roster) string {
+	var stuck, others []string
+	said := meta.FindStatusCondition(w.set.Status.Conditions, v1alpha1.ConditionProgressing)
+	for _, m := range r.alive {
+		if podstate.Ready(m.pod) {
+			continue
+		}
+		why := hindrance(m.pod)
+		// What crashes runs in between. It is said to crash until its pod is Ready
+		// or the spec changes, or the message would come and go for ever.
+		crashes := fmt.Sprintf("%s (%s)", m.name(), crashLoop)
+		if why == "" && said != nil && said.ObservedGeneration == w.set.Generation && strings.Contains(said.Message, crashes) {
+			why = crashLoop
+		}
+		if why == "" {
+			others = append(others, m.name())
+		} else {
+			stuck = append(stuck, fmt.Sprintf("%s (%s)", m.name(), why))
+		}
+	}
+	if len(stuck)+len(others) == 0 {
+		return ""
+	}
+	return "; not Ready: " + atMost(3, append(stuck, others...))
+}
+
+const crashLoop = "CrashLoopBackOff"
+
+// hindrances are the reasons why a container waits that a person must act on,
+// those that last before the one that comes and goes.
+var hindrances = []string{"ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError", crashLoop}
+
+// inTurn are reasons that the kubelet reports in turn with one of hindrances,
+// which stands for them: what flips is written again and again.
+var inTurn = map[string]string{"ErrImagePull": "ImagePullBackOff", "RegistryUnavailable": "ImagePullBackOff",
+	"SignatureValidationFailed": "ImagePullBackOff", "RunContainerError": crashLoop}
+
+// hindrance is what keeps a pod from running until a person acts; "" if
+// nothing is known to.
+func hindrance(pod *corev1.Pod) string {
+	if _, yes := podstate.UnschedulableSince(pod); yes && !podstate.Scheduled(pod) {
+		return corev1.PodReasonUnschedulable
+	}
+	gravest := len(hindrances)
+	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if s.State.Waiting == nil {
+			continue
+		}
+		if i := slices.Index(hindrances, cmp.Or(inTurn[s.State.Waiting.Reason], s.State.Waiting.Reason)); i >= 0 {
+			gravest = min(gravest, i)
+		}
+	}
+	if gravest == len(hindrances) {
+		return ""
+	}
+	return hindrances[gravest]
+}
+
+// completeness says what nothing is left to do means: members of another
+// revision may stay.
+func completeness(w *world, r *roster, s *v1alpha1.StatefulClusterStatus) string {
+	want, old := *w.set.Spec.Replicas, int32(0)
+	var revisions []string
+	for _, m := range r.alive {
+		if revisionOf(m.pod) != r.target {
+			old++
+			revisions = append(revisions, revisionOf(m.pod))
+		}
+	}
+	slices.Sort(revisions)
+	switch {
+	case old == 0:
+		return "all is as the spec wants it, with " + members(want)
+	case !w.rolling():
+		return fmt.Sprintf("%d of %d members have the new template; a member keeps its template until it is deleted (updateStrategy OnDelete)",
+			s.UpdatedReplicas, want)
+	}
+	return fmt.Sprintf("%d of %d members have revision %s; rollingUpdate.partition keeps %s at revision %s",
+		s.UpdatedReplicas, want, s.UpdateRevision, members(old), someOf(slices.Compact(revisions)))
 }
 
 // degradedCondition names the gravest thing that needs a person or is held back.
@@ -226,8 +312,8 @@ func degradedCondition(w *world, p *plan) metav1.Condition {
 		c.Reason, c.Message = v1alpha1.ReasonInvalidSpec, w.invalid
 	case len(p.held) > 0:
 		c.Reason = v1alpha1.ReasonReplacementHeld
-		c.Message = fmt.Sprintf("%d lost members wait because replacement.maxConcurrent lets %d be replaced at a time: %s; raise it if they should all be replaced at once",
-			len(p.held), w.maxConcurrent(), someOf(p.held))
+		c.Message = fmt.Sprintf("replacement.maxConcurrent lets %s be replaced at a time; lost and waiting for their turn: %s; raise it if all should be replaced at once",
+			members(int32(w.maxConcurrent())), someOf(p.held))
 	case len(p.failing) > 0:
 		c.Reason = v1alpha1.ReasonRevisionFailing
 		c.Message = fmt.Sprintf("members do not become Ready since their template changed, and are not replaced because new ones would fail the same way: %s; correct the template", someOf(p.failing))
@@ -257,10 +343,29 @@ func degradedCondition(w *world, p *plan) metav1.Condition {
 // its time is over the plan would try again, and one that rests wants nothing.
 func stands(r refusal, w *world, p *plan) bool { return r.until.After(w.now) || len(p.steps) > 0 }
 
+func namesOf(members []*member) []string {
+	names := make([]string, 0, len(members))
+	for _, m := range members {
+		names = append(names, m.name())
+	}
+	return names
+}
+
+// members is that number of them, in words for users.
+func members(n int32) string {
+	if n == 1 {
+		return "1 member"
+	}
+	return fmt.Sprintf("%d members", n)
+}
+
 // someOf names up to 10.
-func someOf(names []string) string {
-	if len(names) <= 10 {
+func someOf(names []string) string { return atMost(10, names) }
+
+// atMost names the first n, and says how many more there are.
+func atMost(n int, names []string) string {
+	if len(names) <= n {
 		return strings.Join(names, ", ")
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:10], ", "), len(names)-10)
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:n], ", "), len(names)-n)
 }

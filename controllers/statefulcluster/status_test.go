@@ -56,30 +56,110 @@ func TestAvailableCondition(t *testing.T) {
 }
 
 func TestProgressingCondition(t *testing.T) {
-	partition := set("db").rolling(v1alpha1.RollingUpdate{Partition: 2})
+	partition := func() *setFixture { return set("db").rolling(v1alpha1.RollingUpdate{Partition: 2}) }
 	for _, r := range []struct {
 		name  string
 		world *world
 		want  string
 	}{
-		{"nothing is to be done", seen(set("db"), a(), b(), c()), "False Complete: all 3 members are as the spec wants them"},
-		{"too few", seen(set("db"), a()), "True Scaling: 1 members exist and 3 are wanted"},
-		{"too many", seen(set("db").replicas(1), a(), b()), "True Scaling: 2 members exist and 1 are wanted"},
-		{"a lost one", seen(set("db"), a(), b(), c().nodeGone()), "True Replacing: 1 members are being replaced"},
-		{"one that a user deleted", seen(set("db"), a(), b(), c().going()), "True Replacing: 1 members are being replaced"},
-		{"a replacement that is not Ready", seen(set("db"), a(), b(), starting("c").inPlaceOf("x", 1)), "True Replacing: 1 members are being replaced"},
+		{"nothing is to be done", seen(set("db"), a(), b(), c()), "False Complete: all is as the spec wants it, with 3 members"},
+		{"nothing is to be done for one", seen(set("db").replicas(1), a()), "False Complete: all is as the spec wants it, with 1 member"},
+		{"nothing is to be done for none", seen(set("db").replicas(0)), "False Complete: all is as the spec wants it, with 0 members"},
+		{"too few", seen(set("db"), a()), "True Scaling: the set has 1 member and should have 3"},
+		{"too many", seen(set("db").replicas(1), a(), b()), "True Scaling: the set has 2 members and should have 1"},
+		{"a lost one", seen(set("db"), a(), b(), c().nodeGone()), "True Replacing: replacing 1 member"},
+		{"two lost ones", seen(set("db"), a(), b().nodeGone(), c().nodeGone()), "True Replacing: replacing 2 members"},
+		{"one that a user deleted", seen(set("db"), a(), b(), c().going()), "True Replacing: replacing 1 member"},
+		{"a replacement that is not Ready", seen(set("db"), a(), b(), starting("c").inPlaceOf("x", 1)), "True Replacing: replacing 1 member"},
 		{"an old one", seen(set("db"), a(), b(), oldC(), oldImage()), "True Updating: 2 of 3 members have revision now"},
 		{"one being patched", seen(set("db"), a(), b(), c().patching(`{"resize":true}`)), "True Updating: 2 of 3 members have revision now"},
 		{"one that comes back", seen(set("db"), a(), b(), pod("c").on("n1").going(), updating("c", "uid-of-c", "now")), "True Updating: 2 of 3 members have revision now"},
-		{"old ones under a partition", seen(partition, a(), oldB(), oldC(), oldImage()), "False Complete: all 3 members are as the spec wants them"},
-		{"old ones under OnDelete", seen(set("db").onDelete(), a(), oldB(), oldC(), oldImage()), "False Complete: all 3 members are as the spec wants them"},
-		{"one that starts", seen(set("db"), a(), b(), starting("c")), "True WaitingForMembers: waiting for 1 members to become available"},
+		{"old ones under a partition", seen(partition(), a(), oldB(), oldC(), oldImage()),
+			"False Complete: 1 of 3 members have revision now; rollingUpdate.partition keeps 2 members at revision old"},
+		{"one under a partition that keeps more", seen(partition().replicas(1), oldB(), oldImage()),
+			"False Complete: 0 of 1 members have revision now; rollingUpdate.partition keeps 1 member at revision old"},
+		{"old ones of two revisions under a partition", seen(partition(), a(), oldB(), c().of("older"), oldImage(), revisionOfImage("older", "minus one")),
+			"False Complete: 1 of 3 members have revision now; rollingUpdate.partition keeps 2 members at revision old, older"},
+		{"none is old under a partition", seen(partition(), a(), b(), c()), "False Complete: all is as the spec wants it, with 3 members"},
+		{"old ones under OnDelete", seen(set("db").onDelete(), a(), oldB(), oldC(), oldImage()),
+			"False Complete: 1 of 3 members have the new template; a member keeps its template until it is deleted (updateStrategy OnDelete)"},
+		{"none is old under OnDelete", seen(set("db").onDelete(), a(), b(), c()), "False Complete: all is as the spec wants it, with 3 members"},
+		{"one that starts", seen(set("db"), a(), b(), starting("c")), "True WaitingForMembers: waiting for 1 member to become available; not Ready: db-c"},
+		{"two that start", seen(set("db"), a(), starting("b"), starting("c")), "True WaitingForMembers: waiting for 2 members to become available; not Ready: db-b, db-c"},
+		{"one that is Ready too short", seen(set("db").change(func(s *v1alpha1.StatefulClusterSpec) { s.MinReadySeconds = 60 }), a(), b(), pod("c").on("n1").readyFor(0)),
+			"True WaitingForMembers: waiting for 1 member to become available"},
+		{"an update that a bad image stops", seen(set("db"), oldA(), oldB(), starting("c").waiting("ImagePullBackOff"), oldImage()),
+			"True Updating: 1 of 3 members have revision now; not Ready: db-c (ImagePullBackOff)"},
+		{"a scale-up that one member holds up", seen(set("db").orderedReady(), a(), pod("b").unschedulableFor(time.Minute)),
+			"True Scaling: the set has 2 members and should have 3; not Ready: db-b (Unschedulable)"},
 		{"the spec is invalid", seen(set("d.b"), a()), "False InvalidSpec: nothing is done until the spec is corrected"},
 	} {
 		if got := says(told(r.world), v1alpha1.ConditionProgressing); got != r.want {
 			t.Errorf("%s: %s, want %s", r.name, got, r.want)
 		}
 	}
+}
+
+// A member that is not Ready is named with why, if a person must act on it.
+func TestWhyMembersAreNotReady(t *testing.T) {
+	waits := func(reasons ...string) []thing { return []thing{starting("c").waiting(reasons...)} }
+	init := starting("c").waiting("PodInitializing")
+	init.pod.Status.InitContainerStatuses = waiting("CrashLoopBackOff")
+	bound := starting("c").unschedulableFor(time.Minute)
+	for _, r := range []struct {
+		name    string
+		unready []thing
+		want    string
+	}{
+		{"nothing is known", waits(), "db-c"},
+		{"its container is on its way", waits("ContainerCreating"), "db-c"},
+		{"its image cannot be pulled", waits("ImagePullBackOff"), "db-c (ImagePullBackOff)"},
+		{"its image was just tried again", waits("ErrImagePull"), "db-c (ImagePullBackOff)"},
+		{"its registry did not answer", waits("RegistryUnavailable"), "db-c (ImagePullBackOff)"},
+		{"its image is not signed as it should be", waits("SignatureValidationFailed"), "db-c (ImagePullBackOff)"},
+		{"its image has no good name", waits("InvalidImageName"), "db-c (InvalidImageName)"},
+		{"its ConfigMap is missing", waits("CreateContainerConfigError"), "db-c (CreateContainerConfigError)"},
+		{"its container cannot be made", waits("CreateContainerError"), "db-c (CreateContainerError)"},
+		{"its container crashes", waits("CrashLoopBackOff"), "db-c (CrashLoopBackOff)"},
+		{"its command does not exist", waits("RunContainerError"), "db-c (CrashLoopBackOff)"},
+		{"its init container crashes", []thing{init}, "db-c (CrashLoopBackOff)"},
+		{"what lasts is said before what comes and goes", waits("CrashLoopBackOff", "ErrImagePull"), "db-c (ImagePullBackOff)"},
+		{"no node takes it", []thing{pod("c").unschedulableFor(time.Minute)}, "db-c (Unschedulable)"},
+		{"a node took it at last", []thing{bound}, "db-c"},
+		{"those that need a person come first, then by name", []thing{starting("c"), starting("b"), starting("d").waiting("InvalidImageName")},
+			"db-d (InvalidImageName), db-b, db-c"},
+		{"three are named", []thing{starting("f"), starting("e"), starting("b"), starting("d"), starting("c")}, "db-b, db-c, db-d and 2 more"},
+	} {
+		w := seen(set("db").replicas(int32(1+len(r.unready))), append(r.unready, a())...)
+		if _, got, _ := strings.Cut(says(told(w), v1alpha1.ConditionProgressing), "; not Ready: "); got != r.want {
+			t.Errorf("%s: %q, want %q", r.name, got, r.want)
+		}
+	}
+}
+
+// A container that crashes runs in between: a message that came and went with
+// it would be written for ever.
+func TestWhoCrashesIsSaidToUntilReady(t *testing.T) {
+	w := seen(set("db"), a(), b(), starting("c").waiting("CrashLoopBackOff"))
+	crashes := "True WaitingForMembers: waiting for 1 member to become available; not Ready: db-c (CrashLoopBackOff)"
+	look := func(why, want string) {
+		t.Helper()
+		status := told(w)
+		if got := says(status, v1alpha1.ConditionProgressing); got != want {
+			t.Errorf("%s: %s, want %s", why, got, want)
+		}
+		w.set.Status = status
+	}
+	look("its container waits", crashes)
+	w.members[2].pod = seen(set("db"), starting("c")).members[0].pod
+	look("its container runs again", crashes)
+	w.members[2].pod.Status.ContainerStatuses = waiting("ErrImagePull")
+	look("its image is gone", strings.ReplaceAll(crashes, "CrashLoopBackOff", "ImagePullBackOff"))
+	w.members[2].pod.Status.ContainerStatuses = waiting("CrashLoopBackOff")
+	look("it crashes again", crashes)
+	w.members[2].pod.Status.ContainerStatuses = nil
+	w.set.Generation++
+	look("a user changed the spec", strings.TrimSuffix(crashes, " (CrashLoopBackOff)"))
 }
 
 func TestDegradedCondition(t *testing.T) {
@@ -100,7 +180,9 @@ func TestDegradedCondition(t *testing.T) {
 		{"nothing is wrong", seen(set("db"), a(), b(), c()), "False Healthy: nothing needs a person"},
 		{"SC-28 the spec is invalid", seen(set("d.b")), `True InvalidSpec: metadata.name: Invalid value: "d.b": must not contain dots`},
 		{"SC-38 lost members are held", seen(set("db"), gone("a"), gone("b"), c()),
-			"True ReplacementHeld: 1 lost members wait because replacement.maxConcurrent lets 1 be replaced at a time: db-b; raise it if they should all be replaced at once"},
+			"True ReplacementHeld: replacement.maxConcurrent lets 1 member be replaced at a time; lost and waiting for their turn: db-b; raise it if all should be replaced at once"},
+		{"SC-38 several are held", seen(set("db").replicas(4).maxConcurrent("2"), gone("a"), gone("b"), gone("c"), gone("d")),
+			"True ReplacementHeld: replacement.maxConcurrent lets 2 members be replaced at a time; lost and waiting for their turn: db-c, db-d; raise it if all should be replaced at once"},
 		{"SC-41 a template is to blame", seen(set("db"), a(), b(), failing),
 			"True RevisionFailing: members do not become Ready since their template changed, and are not replaced because new ones would fail the same way: db-c; correct the template"},
 		{"SC-18 a write was refused", seen(set("db"), a(), b(), refused(reasonMissing, "exceeded quota", time.Minute)), "True WriteRefused: exceeded quota"},
@@ -114,7 +196,7 @@ func TestDegradedCondition(t *testing.T) {
 		{"a budget of somebody else", seen(set("db"), a(), b(), c(), theirs),
 			"True WriteRefused: a PodDisruptionBudget named db exists and is not ours; it is left alone and none is made; rename it if the members should have one"},
 		{"the gravest comes first: held before refused before foreign", seen(set("db"), gone("a"), gone("b"), c(), foreign, refused(reasonExpand, "no", time.Minute)),
-			"True ReplacementHeld: 1 lost members wait because replacement.maxConcurrent lets 1 be replaced at a time: db-b; raise it if they should all be replaced at once"},
+			"True ReplacementHeld: replacement.maxConcurrent lets 1 member be replaced at a time; lost and waiting for their turn: db-b; raise it if all should be replaced at once"},
 		{"a refused write comes before a refused expansion", seen(set("db"), a(), b(), c(), refused(reasonExpand, "no", time.Minute), refused(reasonClaim, "quota", time.Minute)), "True WriteRefused: quota"},
 		{"a message longer than a screen is cut", seen(set("db"), a(), b(), c(), refused(reasonClaim, strings.Repeat("x", 2000), time.Minute)), "True WriteRefused: " + strings.Repeat("x", 1024)},
 	} {

@@ -3,6 +3,7 @@ package statefulcluster
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -51,8 +52,7 @@ func (v *validator) ValidateUpdate(ctx context.Context, old, set *v1alpha1.State
 	}
 	old, set = withDefaults(old), withDefaults(set)
 	errs := append(validate(set), validateChange(old, set)...)
-	changed := !apiequality.Semantic.DeepEqual(old.Spec.Template, set.Spec.Template) ||
-		!apiequality.Semantic.DeepEqual(old.Spec.VolumeClaimTemplates, set.Spec.VolumeClaimTemplates)
+	changed := !apiequality.Semantic.DeepEqual(recorded(&old.Spec), recorded(&set.Spec))
 	return v.answer(ctx, set, errs, changed)
 }
 
@@ -131,7 +131,30 @@ func (t trial) explain(err error) field.ErrorList {
 	}
 	var errs field.ErrorList
 	for _, cause := range status.Status().Details.Causes {
-		errs = append(errs, field.Invalid(t.path.Child(cause.Field), field.OmitValueType{}, cause.Message))
+		kind := errorType(cause.Type)
+		// The message of a cause begins with the words for its type.
+		detail := strings.TrimPrefix(strings.TrimPrefix(cause.Message, kind.String()), ": ")
+		errs = append(errs, &field.Error{Type: kind, Field: t.at(cause.Field), BadValue: field.OmitValueType{}, Detail: detail})
 	}
 	return errs
+}
+
+// at is the path of a field of the object in the set.
+func (t trial) at(name string) string {
+	if name == "" || name == (*field.Path)(nil).String() { // the cause speaks of the whole object
+		return t.path.String()
+	}
+	return t.path.Child(name).String()
+}
+
+// errorType is the type of a cause, or Invalid for one that this version does
+// not know: it would have no words for it.
+func errorType(cause metav1.CauseType) field.ErrorType {
+	switch kind := field.ErrorType(cause); kind {
+	case field.ErrorTypeNotFound, field.ErrorTypeRequired, field.ErrorTypeDuplicate, field.ErrorTypeNotSupported,
+		field.ErrorTypeForbidden, field.ErrorTypeTooLong, field.ErrorTypeTooShort, field.ErrorTypeTooMany,
+		field.ErrorTypeTooFew, field.ErrorTypeInternal, field.ErrorTypeTypeInvalid:
+		return kind
+	}
+	return field.ErrorTypeInvalid
 }

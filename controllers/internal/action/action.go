@@ -2,8 +2,8 @@
 // writer of a controller's children.
 //
 // A controller decides on actions without touching the cluster; the Runner
-// carries them out. The String of an action is its log line, its event and its
-// line in a golden file.
+// carries them out. The String of an action is its log line and its line in a
+// golden file.
 package action
 
 import (
@@ -53,11 +53,16 @@ type Action struct {
 
 // String is one line: verb, kind, name, reason, detail.
 func (a Action) String() string {
-	s := fmt.Sprintf("%s %s %s: %s", a.Verb, kindOf(a.Object), a.Object.GetName(), a.Reason)
+	s := fmt.Sprintf("%s: %s", a.what(), a.Reason)
 	if a.Detail != "" {
 		s += ", " + a.Detail
 	}
 	return s
+}
+
+// what is done to what: verb, kind, name.
+func (a Action) what() string {
+	return fmt.Sprintf("%s %s %s", a.Verb, kindOf(a.Object), a.Object.GetName())
 }
 
 // Chain is a list of actions run in order; the first that fails ends it.

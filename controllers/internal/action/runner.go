@@ -137,7 +137,7 @@ func (r *Runner) do(ctx context.Context, key types.NamespacedName, a Action) (cl
 		err = fmt.Errorf("no such verb %q", a.Verb)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", a, err)
+		return nil, fmt.Errorf("%s: %w", a.what(), err) // users read it: the reason is for the log
 	}
 	if a.Verb == Delete {
 		r.Recorder.Deleted(key, a.Object)

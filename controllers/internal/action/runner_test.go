@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
@@ -197,11 +196,15 @@ func TestWritesAreBound(t *testing.T) {
 func TestErrorsSayWhatWasTried(t *testing.T) {
 	d := newDesk(refuses("a"))
 	o := d.Run(context.Background(), types.NamespacedName{}, Steps{{making("a")}})[0]
-	if !strings.HasPrefix(o.Err.Error(), "create pod a: Missing: ") || o.Answer != nil {
-		t.Errorf("it says %v and answers %v", o.Err, o.Answer)
+	if want := `create pod a: pods "a" is forbidden: quota`; o.Err.Error() != want || o.Answer != nil {
+		t.Errorf("it says %v and answers %v, want %s", o.Err, o.Answer, want)
 	}
-	if o := d.Run(context.Background(), types.NamespacedName{}, Steps{{{{Verb: "paint", Object: pod("a"), Reason: "Whim"}}}})[0]; o.Err == nil {
-		t.Error("an unknown verb is carried out")
+	if !apierrors.IsForbidden(o.Err) {
+		t.Error("what the API server answered cannot be asked for any more")
+	}
+	o = d.Run(context.Background(), types.NamespacedName{}, Steps{{{{Verb: "paint", Object: pod("a"), Reason: "Whim"}}}})[0]
+	if want := `paint pod a: no such verb "paint"`; o.Err == nil || o.Err.Error() != want {
+		t.Errorf("an unknown verb ends with %v, want %s", o.Err, want)
 	}
 }
 

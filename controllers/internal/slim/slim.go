@@ -8,8 +8,8 @@ import (
 )
 
 // Pod returns a cache transform. It keeps of a pod its identity, its owner, its
-// node, the conditions and container states that podstate asks about, and the
-// labels and annotations of these keys. Patches must not be made from a pod
+// node, the conditions and container states that decisions and the status of its
+// owner ask about, and the labels and annotations of these keys. Patches must not be made from a pod
 // cut down like this: read it live first.
 func Pod(labels, annotations []string) func(any) (any, error) {
 	return func(obj any) (any, error) {
@@ -40,14 +40,23 @@ func cutPod(pod *corev1.Pod, labels, annotations []string) *corev1.Pod {
 		}
 	}
 	for _, s := range pod.Status.InitContainerStatuses {
-		slim.Status.InitContainerStatuses = append(slim.Status.InitContainerStatuses, corev1.ContainerStatus{ContainerID: s.ContainerID})
+		slim.Status.InitContainerStatuses = append(slim.Status.InitContainerStatuses, corev1.ContainerStatus{
+			ContainerID: s.ContainerID, State: corev1.ContainerState{Waiting: cutWaiting(s.State.Waiting)}})
 	}
 	for _, s := range pod.Status.ContainerStatuses {
 		slim.Status.ContainerStatuses = append(slim.Status.ContainerStatuses, corev1.ContainerStatus{
 			Name: s.Name, ImageID: s.ImageID, ContainerID: s.ContainerID, RestartCount: s.RestartCount,
-			State: corev1.ContainerState{Running: s.State.Running}})
+			State: corev1.ContainerState{Running: s.State.Running, Waiting: cutWaiting(s.State.Waiting)}})
 	}
 	return slim
+}
+
+// cutWaiting keeps why a container waits; nil if it does not.
+func cutWaiting(w *corev1.ContainerStateWaiting) *corev1.ContainerStateWaiting {
+	if w == nil {
+		return nil
+	}
+	return &corev1.ContainerStateWaiting{Reason: w.Reason}
 }
 
 // Node is a cache transform that keeps identity, taints and the Ready condition.

@@ -24,7 +24,11 @@ func TestPod(t *testing.T) {
 				{Type: corev1.PodScheduled}, {Type: corev1.DisruptionTarget, Reason: "why"}, {Type: corev1.PodResizePending}, {Type: corev1.PodResizeInProgress},
 				{Type: corev1.PodInitialized, Reason: "dropped"}},
 			ContainerStatuses: []corev1.ContainerStatus{{Name: "main", Image: "dropped", ImageID: "i", ContainerID: "c", RestartCount: 4,
-				State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}},
+				State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
+				{Name: "waits", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "w", Message: "dropped"}}},
+				{Name: "ended", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "dropped"}}}},
+			InitContainerStatuses: []corev1.ContainerStatus{{Name: "dropped", ContainerID: "ic",
+				State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "iw", Message: "dropped"}}}}},
 	}
 	got, err := Pod([]string{"kept", "absent"}, []string{"kept"})(full)
 	if err != nil {
@@ -44,6 +48,8 @@ func TestPod(t *testing.T) {
 		"phase":            cut.Status.Phase == corev1.PodRunning && cut.Status.ObservedGeneration == 2,
 		"five conditions":  len(cut.Status.Conditions) == 5 && cut.Status.Conditions[0].LastTransitionTime == now && cut.Status.Conditions[2].Reason == "why",
 		"container states": cut.Status.ContainerStatuses[0].ImageID == "i" && cut.Status.ContainerStatuses[0].ContainerID == "c" && cut.Status.ContainerStatuses[0].RestartCount == 4 && cut.Status.ContainerStatuses[0].State.Running != nil,
+		"why containers wait": waitingFor(cut.Status.ContainerStatuses) == ",w," && waitingFor(cut.Status.InitContainerStatuses) == "iw" &&
+			cut.Status.InitContainerStatuses[0].ContainerID == "ic",
 	} {
 		if !ok {
 			t.Errorf("lost: %s", what)
@@ -52,6 +58,17 @@ func TestPod(t *testing.T) {
 	if bare, _ := Pod([]string{"kept"}, nil)(&corev1.Pod{}); bare.(*corev1.Pod).Labels != nil {
 		t.Error("a pod without labels costs a map")
 	}
+}
+
+// waitingFor lists the reasons of the containers, "" for one that does not wait.
+func waitingFor(statuses []corev1.ContainerStatus) string {
+	reasons := make([]string, len(statuses))
+	for i, s := range statuses {
+		if s.State.Waiting != nil {
+			reasons[i] = s.State.Waiting.Reason
+		}
+	}
+	return strings.Join(reasons, ",")
 }
 
 func TestNode(t *testing.T) {

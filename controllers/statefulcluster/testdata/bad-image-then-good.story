@@ -19,7 +19,7 @@
   patch controllerrevision revision-1: RevisionReady
 = 3 members, 3 ready, 3 updated, 0 lost
 = True AllMembersAvailable: 3 of 3 members are available (Available)
-= False Complete: all 3 members are as the spec wants them (Progressing)
+= False Complete: all is as the spec wants it, with 3 members (Progressing)
 = False Healthy: nothing needs a person (Degraded)
 # the user wants image bad
   create controllerrevision revision-2: Revision
@@ -27,7 +27,7 @@
     db-a runs bad
 = 3 members, 2 ready, 0 updated, 0 lost
 = False MembersUnavailable: 2 of 3 members are available (Available)
-= True Updating: 0 of 3 members have revision revision-2 (Progressing)
+= True Updating: 0 of 3 members have revision revision-2; not Ready: db-a (ImagePullBackOff) (Progressing)
 = False Healthy: nothing needs a person (Degraded)
 # the user wants image two
   create controllerrevision revision-3: Revision
@@ -44,5 +44,5 @@
   patch pod db-c: Updated, complete
 = 3 members, 3 ready, 3 updated, 0 lost
 = True AllMembersAvailable: 3 of 3 members are available (Available)
-= False Complete: all 3 members are as the spec wants them (Progressing)
+= False Complete: all is as the spec wants it, with 3 members (Progressing)
 = False Healthy: nothing needs a person (Degraded)

@@ -19,7 +19,7 @@
   patch controllerrevision revision-1: RevisionReady
 = 3 members, 3 ready, 3 updated, 0 lost
 = True AllMembersAvailable: 3 of 3 members are available (Available)
-= False Complete: all 3 members are as the spec wants them (Progressing)
+= False Complete: all is as the spec wants it, with 3 members (Progressing)
 = False Healthy: nothing needs a person (Degraded)
 # a drain evicts the first pod
   create pod db-d: Replacement, in place of db-a
@@ -31,5 +31,5 @@
     db-d is Ready
 = 3 members, 3 ready, 3 updated, 0 lost
 = True AllMembersAvailable: 3 of 3 members are available (Available)
-= False Complete: all 3 members are as the spec wants them (Progressing)
+= False Complete: all is as the spec wants it, with 3 members (Progressing)
 = False Healthy: nothing needs a person (Degraded)

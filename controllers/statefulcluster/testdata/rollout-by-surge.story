@@ -19,7 +19,7 @@
   patch controllerrevision revision-1: RevisionReady
 = 3 members, 3 ready, 3 updated, 0 lost
 = True AllMembersAvailable: 3 of 3 members are available (Available)
-= False Complete: all 3 members are as the spec wants them (Progressing)
+= False Complete: all is as the spec wants it, with 3 members (Progressing)
 = False Healthy: nothing needs a person (Degraded)
 # the user wants image two
   create controllerrevision revision-2: Revision
@@ -50,5 +50,5 @@
     db-c is gone
 = 3 members, 3 ready, 3 updated, 0 lost
 = True AllMembersAvailable: 3 of 3 members are available (Available)
-= False Complete: all 3 members are as the spec wants them (Progressing)
+= False Complete: all is as the spec wants it, with 3 members (Progressing)
 = False Healthy: nothing needs a person (Degraded)

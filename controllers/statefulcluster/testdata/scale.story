@@ -19,7 +19,7 @@
   patch controllerrevision revision-1: RevisionReady
 = 3 members, 3 ready, 3 updated, 0 lost
 = True AllMembersAvailable: 3 of 3 members are available (Available)
-= False Complete: all 3 members are as the spec wants them (Progressing)
+= False Complete: all is as the spec wants it, with 3 members (Progressing)
 = False Healthy: nothing needs a person (Degraded)
 # the user wants 5 members
   create pod db-d: Missing
@@ -34,7 +34,7 @@
     db-e is Ready
 = 5 members, 5 ready, 5 updated, 0 lost
 = True AllMembersAvailable: 5 of 5 members are available (Available)
-= False Complete: all 5 members are as the spec wants them (Progressing)
+= False Complete: all is as the spec wants it, with 5 members (Progressing)
 = False Healthy: nothing needs a person (Degraded)
 # the user wants 3 members
   patch persistentvolumeclaim db-data-e: Retention, its member is scaled
@@ -45,5 +45,5 @@
     db-e is gone
 = 3 members, 3 ready, 3 updated, 0 lost
 = True AllMembersAvailable: 3 of 3 members are available (Available)
-= False Complete: all 3 members are as the spec wants them (Progressing)
+= False Complete: all is as the spec wants it, with 3 members (Progressing)
 = False Healthy: nothing needs a person (Degraded)

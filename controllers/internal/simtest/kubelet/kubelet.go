@@ -103,6 +103,7 @@ func run(c *simtest.Cluster, p *corev1.Pod, image string) {
 	}
 	if image == BadImage {
 		setCondition(c, p, corev1.PodReady, corev1.ConditionFalse, "")
+		status.State.Waiting = &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}
 	} else {
 		status.ImageID, status.ContainerID = "id-of-"+image, fmt.Sprintf("%s-%d", p.UID, status.RestartCount)
 		status.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(c.Now)}

@@ -1,0 +1,87 @@
+package statefulcluster
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+)
+
+// herald notes what is recorded: the pod that an event is related to, type,
+// reason, action and text. Events that differ in nothing but the text are
+// shown as one.
+type herald []string
+
+func (h *herald) Eventf(_, related runtime.Object, kind, reason, act, note string, args ...any) {
+	pod := "nobody"
+	if related != nil {
+		obj := related.(client.Object)
+		pod = fmt.Sprintf("%s %s", obj.GetName(), obj.GetUID())
+	}
+	*h = append(*h, fmt.Sprintf("(%s) %s %s %s: %s", pod, kind, reason, act, fmt.Sprintf(note, args...)))
+}
+
+// emitted are the events of a pass over that world in which every action ended
+// with that error.
+func emitted(w *world, err error) []string {
+	var told herald
+	p := decide(w)
+	var outcomes []action.Outcome
+	for _, step := range p.steps {
+		for _, chain := range step {
+			for _, a := range chain {
+				o := action.Outcome{Action: a, Err: err}
+				if err == nil {
+					o.Answer = a.Object.DeepCopyObject().(client.Object)
+					if a.Verb == action.Create {
+						o.Answer.SetUID("fresh-uid")
+					}
+				}
+				outcomes = append(outcomes, o)
+			}
+		}
+	}
+	(&Reconciler{Events: &told}).emit(w, &p, outcomes)
+	slices.Sort(told)
+	return told
+}
+
+func TestEvents(t *testing.T) {
+	gone := func(id string) *podFixture { return pod(id).on("n9").ready().nodeGone() }
+	for _, r := range []struct {
+		name  string
+		world *world
+		err   error
+		want  []string
+	}{
+		{"nothing happens", seen(set("db"), a(), b(), c()), nil, nil},
+		{"members are created: the first stands for all", seen(set("db"), a()), nil,
+			[]string{"(db-f1 fresh-uid) Normal MemberCreated Missing: Missing: db-f1, db-f2"}},
+		{"a member is lost and replaced", seen(set("db"), gone("a"), b(), c()), nil, []string{
+			"(db-a uid-of-a) Warning MemberLost NodeGone: NodeGone: db-a; the member is lost and will not come back, claims db-data-a",
+			"(db-f1 fresh-uid) Normal MemberCreated Replacement: Replacement: db-f1; in place of db-a"}},
+		{"SC-38 a lost member is held", seen(set("db"), gone("a"), gone("b"), c()), errors.New("timeout"),
+			[]string{"(db-b uid-of-b) Warning ReplacementHeld Hold: waiting until others are replaced, as replacement.maxConcurrent says: db-b"}},
+		{"SC-39 members that somebody else deleted", seen(set("db"), a().going(), b().going(), c()), errors.New("timeout"),
+			[]string{"(db-a uid-of-a) Warning MemberLost PodDeleted: PodDeleted: db-a, db-b; will not come back, and will be replaced under another name"}},
+		{"a member is retired", seen(set("db").replicas(2), a(), b(), c()), nil,
+			[]string{"(db-a uid-of-a) Normal MemberRetired Retired: Retired: db-a; claims db-data-a"}},
+		{"a member is updated in place", seen(set("db"), oldA(), b(), c(), oldImage()), nil,
+			[]string{"(db-a uid-of-a) Normal MemberUpdated Updated: Updated: db-a; in place"}},
+		{"a member comes back", seen(set("db"), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", "now")), nil,
+			[]string{"(db-a fresh-uid) Normal MemberUpdated Returned: Returned: db-a; the same member on the same claims"}},
+		{"SC-18 a write is refused", seen(set("db"), a(), b()), apierrors.NewForbidden(corev1.Resource("pods"), "db-f1", errors.New("quota")),
+			[]string{`(db-f1 ) Warning WriteRefused Write: pods "db-f1" is forbidden: quota`}},
+	} {
+		if got := emitted(r.world, r.err); !slices.Equal(got, r.want) {
+			t.Errorf("%s:\n  %q\nwant\n  %q", r.name, got, r.want)
+		}
+	}
+}

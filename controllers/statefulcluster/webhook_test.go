@@ -1,0 +1,50 @@
+package statefulcluster
+
+import (
+	"errors"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// What the API server says of a trial pod reads as it does for a pod, under the
+// path of the template.
+func TestARefusedTrialIsExplained(t *testing.T) {
+	policy := field.NewPath("spec", "containers").Index(0).Child("imagePullPolicy")
+	cause := func(kind, text string) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Details: &metav1.StatusDetails{
+			Causes: []metav1.StatusCause{{Type: metav1.CauseType(kind), Message: text, Field: "spec.nodeName"}}}}}
+	}
+	invalid := func(errs ...*field.Error) error {
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "db-a", errs)
+	}
+	for _, r := range []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"a value that is not supported", invalid(field.NotSupported(policy, "Sometimes", []string{"Always", "Never"})),
+			`spec.template.spec.containers[0].imagePullPolicy: Unsupported value: "Sometimes": supported values: "Always", "Never"`},
+		{"a value that is missing", invalid(field.Required(policy, "say one")), `spec.template.spec.containers[0].imagePullPolicy: Required value: say one`},
+		{"and nothing more is said", invalid(field.Required(policy, "")), `spec.template.spec.containers[0].imagePullPolicy: Required value`},
+		{"a value that is invalid", invalid(field.Invalid(policy, 5, "no number")), `spec.template.spec.containers[0].imagePullPolicy: Invalid value: 5: no number`},
+		{"a value that is there twice", invalid(field.Duplicate(policy, "x")), `spec.template.spec.containers[0].imagePullPolicy: Duplicate value: "x"`},
+		{"a value that may not be", invalid(field.Forbidden(policy, "not here")), `spec.template.spec.containers[0].imagePullPolicy: Forbidden: not here`},
+		{"a value that is too long", invalid(field.TooLong(policy, "", 3)), `spec.template.spec.containers[0].imagePullPolicy: Too long: may not be more than 3 bytes`},
+		{"too many of them", invalid(field.TooMany(policy, 5, 3)), `spec.template.spec.containers[0].imagePullPolicy: Too many: 5: must have at most 3 items`},
+		{"two faults", invalid(field.Required(policy, ""), field.Forbidden(field.NewPath("metadata", "name"), "no")),
+			`[spec.template.spec.containers[0].imagePullPolicy: Required value, spec.template.metadata.name: Forbidden: no]`},
+		{"a type that this version does not know", cause("FieldValueTooOdd", "Too odd: 3"), `spec.template.spec.nodeName: Invalid value: Too odd: 3`},
+		{"a cause without a type", cause("", "it is wrong"), `spec.template.spec.nodeName: Invalid value: it is wrong`},
+		{"a cause that names no field", invalid(field.Forbidden(nil, "not in this namespace")), `spec.template: Forbidden: not in this namespace`},
+		{"no causes", apierrors.NewBadRequest("what is this?"), `spec.template: Invalid value: what is this?`},
+		{"no answer of an API server", errors.New("what is this?"), `spec.template: Invalid value: what is this?`},
+	} {
+		if got := (trial{path: field.NewPath("spec", "template")}).explain(r.err).ToAggregate().Error(); got != r.want {
+			t.Errorf("%s:\n  %s\nwant\n  %s", r.name, got, r.want)
+		}
+	}
+}
