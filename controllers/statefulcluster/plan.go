@@ -107,6 +107,8 @@ func decide(w *world) plan {
 	own := *w
 	w = &own // the rules use up its fresh ids
 	r := muster(w, &p)
+	// An old world may show alive what is going to come back.
+	p.look = !w.live && len(p.updating) < len(w.set.Status.Updating)
 	decided := false
 	for _, rule := range rules {
 		if decided && !rule.joins {

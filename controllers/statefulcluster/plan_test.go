@@ -209,8 +209,9 @@ func TestWhatMayBeDecidedOnTheCache(t *testing.T) {
 		"that a member was Ready":           {seen(set("db"), a(), b(), c(), neverReady), false},
 		"both":                              {seen(set("db"), a(), b(), c(), noBudget, neverReady), false},
 		"not that a member is missing":      {seen(set("db"), a(), b()), true},
-		"not that a member is missing, and the budget": {seen(set("db"), a(), b(), noBudget), true},
-		"not that there is a member too many":          {seen(set("db").replicas(2), a(), b(), c(), neverReady), true},
+		"not that a member is missing, and the budget":  {seen(set("db"), a(), b(), noBudget), true},
+		"not that a member lives that was to come back": {seen(set("db"), oldA(), starting("b"), oldC(), oldCommand(), cached, updating("a", "uid-of-a", "now")), true},
+		"not that there is a member too many":           {seen(set("db").replicas(2), a(), b(), c(), neverReady), true},
 	} {
 		if p := decide(c.world); p.wantsLive() != c.live {
 			t.Errorf("%s: a live world is wanted: %v, want %v; it does\n  %s", name, p.wantsLive(), c.live, strings.Join(p.steps.Strings(), "\n  "))

@@ -310,6 +310,8 @@ func degradedCondition(w *world, p *plan) metav1.Condition {
 	switch {
 	case w.invalid != "":
 		c.Reason, c.Message = v1alpha1.ReasonInvalidSpec, w.invalid
+	case len(p.held) > 0 && w.createsRefused(&plan{}) && len(refused) > 0:
+		c.Reason, c.Message = v1alpha1.ReasonCreateFailing, fmt.Sprintf("%s; lost and waiting until it can be created: %s", refused[0], someOf(p.held))
 	case len(p.held) > 0:
 		c.Reason = v1alpha1.ReasonReplacementHeld
 		c.Message = fmt.Sprintf("replacement.maxConcurrent lets %s be replaced at a time; lost and waiting for their turn: %s; raise it if all should be replaced at once",

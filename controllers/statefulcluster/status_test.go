@@ -197,6 +197,8 @@ func TestDegradedCondition(t *testing.T) {
 			"True WriteRefused: a PodDisruptionBudget named db exists and is not ours; it is left alone and none is made; rename it if the members should have one"},
 		{"the gravest comes first: held before refused before foreign", seen(set("db"), gone("a"), gone("b"), c(), foreign, refused(reasonExpand, "no", time.Minute)),
 			"True ReplacementHeld: replacement.maxConcurrent lets 1 member be replaced at a time; lost and waiting for their turn: db-b; raise it if all should be replaced at once"},
+		{"members that wait for a refused create do not wait for maxConcurrent", seen(set("db"), a().nodeGone(), b(), c(), refused(reasonReplaced, "create pod db-x: exceeded quota", time.Minute)),
+			"True WriteRefused: create pod db-x: exceeded quota; lost and waiting until it can be created: db-a"},
 		{"a refused write comes before a refused expansion", seen(set("db"), a(), b(), c(), refused(reasonExpand, "no", time.Minute), refused(reasonClaim, "quota", time.Minute)), "True WriteRefused: quota"},
 		{"a message longer than a screen is cut", seen(set("db"), a(), b(), c(), refused(reasonClaim, strings.Repeat("x", 2000), time.Minute)), "True WriteRefused: " + strings.Repeat("x", 1024)},
 	} {

@@ -20,15 +20,13 @@ type heard struct {
 	noted []string
 }
 
+func (h *heard) Add(r reconcile.Request) { h.noted = append(h.noted, r.String()+" now") }
 func (h *heard) AddWithOpts(o priorityqueue.AddOpts, r ...reconcile.Request) {
-	line := r[0].String() + " now"
-	if o.After > 0 {
-		line = fmt.Sprintf("%s after %s", r[0], o.After)
+	if o.After == 0 {
+		h.Add(r[0])
+		return
 	}
-	if o.Priority != nil {
-		line += fmt.Sprintf(", priority %d", *o.Priority)
-	}
-	h.noted = append(h.noted, line)
+	h.noted = append(h.noted, fmt.Sprintf("%s after %s, priority %d", r[0], o.After, *o.Priority))
 }
 
 func child(version string, going bool) *corev1.Pod {
