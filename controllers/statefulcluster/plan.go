@@ -28,6 +28,9 @@ type plan struct {
 	look bool
 	// timeless is true when all that acts is timeless.
 	timeless bool
+	// recorded is true when the steps write status.updating, which can be done
+	// once on one version of the set.
+	recorded bool
 	// losses are the members that replaceLost replaces.
 	losses []loss
 	// crowd is how many members are unready, when they are too many to
@@ -80,8 +83,9 @@ var rules = []rule{
 	{"put our labels back", relabel, manner{}},
 	{"keep evicted members", keepEvicted, manner{}},
 	{"give members their claims", createClaims, manner{}},
-	{"bring updated members back", bringBack, manner{}},
 	{"retire surplus members", scaleDown, manner{}},
+	// After scaleDown, which gives up members that are not back yet.
+	{"bring updated members back", bringBack, manner{leads: true}},
 	{"replace lost members", replaceLost, manner{}},
 	{"create missing members", createMissing, manner{}},
 	// What disruptions the spec allows; the budget is the set's alone.
@@ -120,7 +124,7 @@ func decide(w *world) plan {
 		}
 		p.rule = cmp.Or(p.rule, rule.name)
 		p.timeless = p.timeless && rule.timeless
-		decided = decided || !rule.leads
+		decided = decided || !rule.leads || p.recorded
 	}
 	return p
 }
@@ -139,7 +143,7 @@ func (p *plan) lookAgain(w *world, at time.Time) {
 // make adds chains that create members. What was given up is recorded first.
 func (p *plan) make(w *world, r *roster, chains ...action.Chain) {
 	if r.abandoned && len(chains) > 0 {
-		p.do(action.Chain{recordUpdating(w, p.updating)})
+		p.record(w, p.updating)
 	}
 	p.do(chains...)
 }

@@ -111,15 +111,17 @@ func recreate(w *world, p *plan, members []*member, revision string) {
 		deletes = append(deletes, action.Chain{{Verb: action.Delete, Object: m.pod, Unchanged: true, Reason: reasonUpdate,
 			Detail: "the pod comes back under its name on its claims"}})
 	}
-	p.do(action.Chain{recordUpdating(w, p.updating)})
+	p.record(w, p.updating)
 	p.do(deletes...)
 }
 
-// recordUpdating writes status.updating, before what it names is deleted.
-func recordUpdating(w *world, entries []v1alpha1.UpdatingMember) action.Action {
+// record adds the step that writes status.updating, before what it names is
+// deleted.
+func (p *plan) record(w *world, entries []v1alpha1.UpdatingMember) {
 	set := w.set.DeepCopy()
 	set.Status.Updating = entries
-	return action.Action{Verb: action.PatchStatus, Object: set, From: w.set, Reason: reasonUpdate}
+	p.do(action.Chain{{Verb: action.PatchStatus, Object: set, From: w.set, Reason: reasonUpdate}})
+	p.recorded = true
 }
 
 // keepEvicted writes evicted members into status.updating while their pods
@@ -133,7 +135,7 @@ func keepEvicted(w *world, r *roster, p *plan) {
 		}
 	}
 	if len(entries) > len(p.updating) {
-		p.do(action.Chain{recordUpdating(w, entries)})
+		p.record(w, entries)
 		p.updating = entries
 	}
 }
@@ -167,7 +169,7 @@ func bringBack(w *world, r *roster, p *plan) {
 			Detail: "the same member on the same claims"}})
 	}
 	if len(p.updating) < len(r.returning) {
-		p.do(action.Chain{recordUpdating(w, p.updating)})
+		p.record(w, p.updating)
 	} else if !w.refusedNow(reasonReturned, p) {
 		p.do(chains...)
 	}

@@ -99,7 +99,7 @@ func giveUp(w *world, p *plan, n int) {
 		}
 	}
 	p.do(labels...)
-	p.do(action.Chain{recordUpdating(w, left)})
+	p.record(w, left)
 	p.updating = left
 }
 

@@ -130,10 +130,10 @@ func TestRulesComeInOrder(t *testing.T) {
 		{"put our labels back", func(w *world) { w.members[0].pod.Labels[v1alpha1.LabelMember] = "a" }},
 		{"keep evicted members", func(w *world) { updating("b", "uid-of-b", "v1").into(w) }},
 		{"give members their claims", func(w *world) { w.members[2].claims = claimsOf(w, "c") }},
+		{"retire surplus members", func(w *world) { w.set.Spec.Replicas = ptr.To(int32(5)) }},
 		{"bring updated members back", func(w *world) {
 			w.set.Status.Updating, w.loose = w.set.Status.Updating[1:], w.loose[1:]
 		}},
-		{"retire surplus members", func(w *world) { w.set.Spec.Replicas = ptr.To(int32(5)) }},
 		{"replace lost members", func(w *world) { w.members[3].node = node{} }},
 		{"create missing members", func(w *world) { w.set.Spec.Replicas = ptr.To(int32(4)) }},
 		{"keep the disruption budget", func(w *world) { w.budget = buildBudget(w) }},

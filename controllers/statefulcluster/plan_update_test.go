@@ -1,6 +1,7 @@
 package statefulcluster
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -130,6 +131,14 @@ func TestUpdatingEntries(t *testing.T) {
 			world: seen(set("db"), looseClaimOf("a").retained(lost), b(), c(), updating("a", "uid-of-a", "now")), want: []string{"patch status of statefulcluster db: Update"}},
 		{name: "nor on claims that are being deleted",
 			world: seen(set("db"), looseClaimOf("a").but(func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = ptr.To(ago(0)) }), b(), c(), updating("a", "uid-of-a", "now")),
+			want:  []string{"patch status of statefulcluster db: Update"}},
+		{name: "SC-22 others are updated in the pass that brings one back, as far as maxUnavailable allows",
+			world: seen(set("db").maxUnavailable(2), looseClaimOf("a"), b(), oldC(), oldCommand(), updating("a", "uid-of-a", "now")),
+			want:  slices.Concat(brings("a"), recreates("c"))},
+		{name: "SC-22 and not when it does not",
+			world: seen(set("db").maxUnavailable(1), looseClaimOf("a"), b(), oldC(), oldCommand(), updating("a", "uid-of-a", "now")), want: brings("a")},
+		{name: "not when the status is to be written first",
+			world: seen(set("db").replicas(4).maxUnavailable(4), b(), oldC(), oldCommand(), updating("a", "uid-of-a", "now"), updating("d", "uid-of-d", "now"), looseClaimOf("d")),
 			want:  []string{"patch status of statefulcluster db: Update"}},
 		{name: "a return that was refused waits, and keeps its slot",
 			world: seen(set("db"), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", "now"), refused(reasonReturned, "quota", time.Minute)), wait: time.Minute},

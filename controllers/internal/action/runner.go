@@ -16,7 +16,7 @@ import (
 )
 
 // Parallel is how many chains of a step run at one time.
-const Parallel = 96
+const Parallel = 32
 
 // Recorder is told of every write that took effect; the consistency tracker
 // is one.

@@ -14,15 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 )
 
 // Settle is how long the events of children are gathered before their key is
 // woken, so that a thousand pods becoming Ready are not a thousand passes.
 const Settle = 50 * time.Millisecond
-
-// later is the priority of keys whose children only changed: what users asked
-// for and what is lost (0) goes first.
-const later = -1
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
@@ -41,7 +39,7 @@ func Children(find func(client.Object) string) handler.EventHandler {
 			return
 		}
 		if byPriority, ok := q.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
-			byPriority.AddWithOpts(priorityqueue.AddOpts{After: after, Priority: ptr.To(later)}, req)
+			byPriority.AddWithOpts(priorityqueue.AddOpts{After: after, Priority: ptr.To(report.Later)}, req)
 			return
 		}
 		q.AddAfter(req, after)

@@ -5,6 +5,7 @@ package report
 import (
 	"time"
 
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -28,10 +29,14 @@ func Retry(err error) Outcome { return Outcome{err: err} }
 // Stop: a person must act; the conditions say what, and an edit wakes the key.
 func Stop() Outcome { return Outcome{} }
 
+// Later is the priority of keys that are woken by time or by a change of a
+// child. What users ask for, and what is gone, has 0 and goes first.
+const Later = -1
+
 // Result is the outcome in controller-runtime's words.
 func (o Outcome) Result() (ctrl.Result, error) {
-	if o.err != nil {
+	if o.err != nil || o.after == 0 {
 		return reconcile.Result{}, o.err
 	}
-	return reconcile.Result{RequeueAfter: o.after}, nil
+	return reconcile.Result{RequeueAfter: o.after, Priority: ptr.To(Later)}, nil
 }

@@ -2,9 +2,11 @@ package report
 
 import (
 	"errors"
+	"reflect"
 	"testing"
 	"time"
 
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -16,13 +18,13 @@ func TestResult(t *testing.T) {
 		err     error
 	}{
 		"done":                      {Done(), reconcile.Result{}, nil},
-		"wait":                      {Wait(time.Minute), reconcile.Result{RequeueAfter: time.Minute}, nil},
+		"wait":                      {Wait(time.Minute), reconcile.Result{RequeueAfter: time.Minute, Priority: ptr.To(Later)}, nil},
 		"wait for nothing":          {Wait(0), reconcile.Result{}, nil},
 		"wait for what is over":     {Wait(-time.Second), reconcile.Result{}, nil},
 		"retry":                     {Retry(failed), reconcile.Result{}, failed},
 		"stop until a person edits": {Stop(), reconcile.Result{}, nil},
 	} {
-		if result, err := r.outcome.Result(); result != r.result || !errors.Is(err, r.err) {
+		if result, err := r.outcome.Result(); !reflect.DeepEqual(result, r.result) || !errors.Is(err, r.err) {
 			t.Errorf("%s: %v, %v", name, result, err)
 		}
 	}
