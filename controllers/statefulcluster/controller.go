@@ -197,14 +197,14 @@ func Setup(mgr ctrl.Manager) error {
 		Runner: &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: tracker},
 		Events: mgr.GetEventRecorder("statefulcluster"),
 	}
-	owned := enqueue.Children(enqueue.Controller("StatefulCluster"))
+	owned := enqueue.Children(enqueue.Controller("StatefulCluster"), tracker.Gone)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("statefulcluster").
 		For(&v1alpha1.StatefulCluster{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		Watches(&corev1.Pod{}, owned).
 		Watches(&appsv1.ControllerRevision{}, owned).
 		Watches(&policyv1.PodDisruptionBudget{}, owned).
-		WatchesMetadata(&corev1.PersistentVolumeClaim{}, enqueue.Children(enqueue.Label(v1alpha1.LabelCluster))).
+		WatchesMetadata(&corev1.PersistentVolumeClaim{}, enqueue.Children(enqueue.Label(v1alpha1.LabelCluster), tracker.Gone)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.onNode), builder.WithPredicates(nodeTurned)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: 32,

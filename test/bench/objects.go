@@ -41,6 +41,9 @@ func podTemplate(i int, value string) corev1.PodTemplateSpec {
 		Spec: corev1.PodSpec{
 			NodeName:                     fmt.Sprintf("kwok-%d", 1+i%simulatedNodes),
 			AutomountServiceAccountToken: ptr.To(false),
+			// kwok ends pods by their names, and may end the next of that name
+			// too; without grace the API server does it.
+			TerminationGracePeriodSeconds: ptr.To(int64(0)),
 			Containers: []corev1.Container{{
 				Name: "main", Image: "example.com/main:1",
 				Env:          []corev1.EnvVar{{Name: generation, Value: value}},

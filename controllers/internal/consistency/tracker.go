@@ -16,8 +16,8 @@ import (
 )
 
 // Patience is how long a key waits for its cache. A write that the cache never
-// shows (created and deleted between two looks) must not hold the key for
-// ever; whoever acts after that must read live first.
+// shows (a watch that was broken misses what was created and deleted meanwhile)
+// must not hold the key for ever; whoever acts after that must read live first.
 const Patience = 5 * time.Second
 
 // Tracker remembers, for each reconciled key, the writes that the cache has
@@ -63,6 +63,22 @@ func (t *Tracker) Forget(key types.NamespacedName) {
 	delete(t.writes, key)
 }
 
+// Gone is told of an object that the cache had and has no more: all that was
+// written to it has been shown, though nobody looked in between.
+func (t *Tracker) Gone(key types.NamespacedName, obj client.Object) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.remove(key, obj.GetUID())
+}
+
+// remove forgets the write to one object. The caller holds mu.
+func (t *Tracker) remove(key types.NamespacedName, uid types.UID) {
+	delete(t.writes[key], uid)
+	if len(t.writes[key]) == 0 {
+		delete(t.writes, key)
+	}
+}
+
 // Behind tells whether the cache still lacks a write of this key, and forgets
 // the writes that it has. After Patience a write is forgotten too. newObject
 // turns a written object into the empty one to read from the cache with, for
@@ -94,10 +110,7 @@ func (t *Tracker) drop(key types.NamespacedName, w write) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if uid := w.object.GetUID(); t.writes[key][uid].at.Equal(w.at) {
-		delete(t.writes[key], uid)
-	}
-	if len(t.writes[key]) == 0 {
-		delete(t.writes, key)
+		t.remove(key, uid)
 	}
 }
 

@@ -75,6 +75,8 @@ func TestBehind(t *testing.T) {
 		{"a deleted object has a namesake", deleted, pod("v", "12"), false},
 		{"only the last write of an object counts", func(tr *Tracker) { wrote(tr); deleted(tr) }, nil, false},
 		{"the write of another key", func(tr *Tracker) { tr.Wrote(types.NamespacedName{Name: "other"}, pod("u", "10")) }, nil, false},
+		{"what was created came and went between two looks", func(tr *Tracker) { wrote(tr); tr.Gone(key, pod("u", "12")) }, nil, false},
+		{"its namesake went", func(tr *Tracker) { wrote(tr); tr.Gone(key, pod("v", "9")) }, nil, true},
 		{"the key was forgotten", func(tr *Tracker) { wrote(tr); tr.Forget(key) }, nil, false},
 	} {
 		tracker := &Tracker{}

@@ -26,14 +26,18 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // Children returns a handler that finds the key of a child with find ("" for
 // none). What is gone, or begins to go, wakes the key at once; all else after
-// Settle, and behind keys that are woken for more.
-func Children(find func(client.Object) string) handler.EventHandler {
-	add := func(q queue, obj client.Object, after time.Duration) {
+// Settle, and behind keys that are woken for more. Of what is gone the function
+// gone is told first.
+func Children(find func(client.Object) string, gone func(types.NamespacedName, client.Object)) handler.EventHandler {
+	keyOf := func(obj client.Object) (reconcile.Request, bool) {
 		name := find(obj)
-		if name == "" {
+		return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: name}}, name != ""
+	}
+	add := func(q queue, obj client.Object, after time.Duration) {
+		req, ok := keyOf(obj)
+		if !ok {
 			return
 		}
-		req := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: name}}
 		if after == 0 {
 			q.Add(req)
 			return
@@ -56,7 +60,12 @@ func Children(find func(client.Object) string) handler.EventHandler {
 			}
 			add(q, e.ObjectNew, after)
 		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { add(q, e.Object, 0) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
+			if req, ok := keyOf(e.Object); ok {
+				gone(req.NamespacedName, e.Object)
+			}
+			add(q, e.Object, 0)
+		},
 	}
 }
 

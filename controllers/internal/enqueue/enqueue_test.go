@@ -8,7 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -38,7 +40,10 @@ func child(version string, going bool) *corev1.Pod {
 }
 
 func TestChildren(t *testing.T) {
-	ctx, children := context.Background(), Children(Label("of"))
+	var gone []string
+	ctx, children := context.Background(), Children(Label("of"), func(key types.NamespacedName, obj client.Object) {
+		gone = append(gone, key.String()+" lacks "+obj.GetName())
+	})
 	stranger := &corev1.Pod{}
 	for _, r := range []struct {
 		name   string
@@ -69,6 +74,9 @@ func TestChildren(t *testing.T) {
 		if !slices.Equal(q.noted, r.want) {
 			t.Errorf("%s: %q, want %q", r.name, q.noted, r.want)
 		}
+	}
+	if !slices.Equal(gone, []string{"ns/set lacks a"}) {
+		t.Errorf("gone are %q", gone)
 	}
 }
 
