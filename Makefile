@@ -56,11 +56,11 @@ manifests: ## Write CRDs, roles and webhook configuration from the markers in th
 
 .PHONY: check-generated
 check-generated: ## Fail if generated files differ from what the code says.
-	@rm -rf build/generated && mkdir -p build/generated
-	@tar cf - $(GENERATED) | tar xf - -C build/generated
+	@rm -rf build/_generated && mkdir -p build/_generated
+	@tar cf - $(GENERATED) | tar xf - -C build/_generated
 	@$(MAKE) --no-print-directory generate manifests
 	@for path in $(GENERATED); do \
-		diff -r build/generated/$$path $$path || { echo "Generated files were not up to date; they are now: commit them." >&2; exit 1; }; \
+		diff -r build/_generated/$$path $$path || { echo "Generated files were not up to date; they are now: commit them." >&2; exit 1; }; \
 	done
 
 .PHONY: fmt

@@ -128,15 +128,26 @@ func recreates(ctx context.Context, c *Cluster) error {
 }
 
 func resizes(ctx context.Context, c *Cluster) error {
+	asks := func(cpu string) corev1.ResourceRequirements {
+		return corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}
+	}
+	// The API server makes a request of a limit that has none.
+	limited := func(cpu string) corev1.ResourceRequirements {
+		return corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}
+	}
+	return errors.Join(c.resize(ctx, asks("10m"), asks("20m")), c.resize(ctx, limited("100m"), limited("120m")))
+}
+
+func (c *Cluster) resize(ctx context.Context, from, to corev1.ResourceRequirements) error {
 	set := c.newSet(1)
+	set.Name = fmt.Sprintf("%s-%d", set.Name, len(from.Limits))
+	set.Spec.Selector.MatchLabels["app"] = set.Name // the template's labels too
+	set.Spec.Template.Spec.Containers[0].Resources = from
 	before, err := c.create(ctx, set)
 	if err != nil {
 		return err
 	}
-	cpu := resource.MustParse("20m")
-	err = c.edit(ctx, set, func(s *v1alpha1.StatefulCluster) {
-		s.Spec.Template.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = cpu
-	})
+	err = c.edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Spec.Containers[0].Resources = to })
 	if err != nil {
 		return err
 	}
@@ -148,8 +159,16 @@ func resizes(ctx context.Context, c *Cluster) error {
 	if now.UID != old.UID || now.Status.ContainerStatuses[0].RestartCount != 0 {
 		return fmt.Errorf("the pod %s was restarted or recreated", old.Name)
 	}
-	if have := now.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU]; have.Cmp(cpu) != 0 {
-		return fmt.Errorf("the pod asks for %s of CPU, not for %s", have.String(), cpu.String())
+	have := now.Spec.Containers[0].Resources
+	for k, want := range to.Limits {
+		if limit, request := have.Limits[k], have.Requests[k]; limit.Cmp(want) != 0 || request.Cmp(want) != 0 {
+			return fmt.Errorf("the pod asks for %s of %s and is limited to %s, not to %s", request.String(), k, limit.String(), want.String())
+		}
+	}
+	for k, want := range to.Requests {
+		if request := have.Requests[k]; request.Cmp(want) != 0 {
+			return fmt.Errorf("the pod asks for %s of %s, not for %s", request.String(), k, want.String())
+		}
 	}
 	return nil
 }
