@@ -88,7 +88,10 @@ test-unit: ## Tests that need nothing: tables, stories, layout.
 test-api: ## Tests against a real API server (their names start with TestAPI).
 	$(call say,API-server tests)
 	@assets=$$($(CLUSTER) build kubernetes); \
-	KUBEBUILDER_ASSETS=$$assets go test -run '^TestAPI' -timeout 20m ./controllers/...
+	for package in $$(grep -rl --include='*_test.go' 'func TestAPI' controllers | xargs -n1 dirname | sort -u); do \
+		echo "$$package: a dot for each test that passed; some minutes"; \
+		KUBEBUILDER_ASSETS=$$assets go test -v -run '^TestAPI' -timeout 20m ./$$package; \
+	done
 
 .PHONY: test-nodes
 test-nodes: ## The promises of each kind on real nodes: KUBECONFIG's, or a local cluster's.
