@@ -88,10 +88,8 @@ test-unit: ## Tests that need nothing: tables, stories, layout.
 test-api: ## Tests against a real API server (their names start with TestAPI).
 	$(call say,API-server tests)
 	@assets=$$($(CLUSTER) build kubernetes); \
-	for package in $$(grep -rl --include='*_test.go' 'func TestAPI' controllers | xargs -n1 dirname | sort -u); do \
-		echo "$$package: a dot for each test that passed; some minutes"; \
-		KUBEBUILDER_ASSETS=$$assets go test -v -run '^TestAPI' -timeout 20m ./$$package; \
-	done
+	packages=$$(grep -rl --include='*_test.go' 'func TestAPI' controllers | xargs -n1 dirname | sort -u); \
+	KUBEBUILDER_ASSETS=$$assets go tool ginkgo run --procs=3 --timeout=30m $$packages -- -test.run='^TestAPI$$'
 
 .PHONY: test-nodes
 test-nodes: ## The promises of each kind on real nodes: KUBECONFIG's, or a local cluster's.

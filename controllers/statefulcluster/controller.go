@@ -1,8 +1,8 @@
 package statefulcluster
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,6 +14,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
@@ -85,7 +86,7 @@ func waitForCache(err error) report.Outcome {
 	if err != nil {
 		return report.Retry(fmt.Errorf("look for own writes in the cache: %w", err))
 	}
-	return report.Wait(consistency.Patience)
+	return report.Wait(consistency.Patience).Later()
 }
 
 // pass decides on the cache, and before anything is done that an old world
@@ -288,8 +289,13 @@ type remembered struct {
 	refused map[string]refusal
 	retired map[types.UID]bool
 	foreign []string
-	looked  time.Time // when foreign was read
+	looked  time.Time // when the last live pass was
 	written time.Time // when the status was written last
+	// hidden is true while a revision or budget of our name exists that the
+	// cache does not show, for it lacks our label; budget is it, when it is the
+	// budget of somebody else.
+	hidden bool
+	budget *policyv1.PodDisruptionBudget
 }
 
 // of returns what is remembered of a set, anew for a new UID. The caller
@@ -314,15 +320,16 @@ func (m *memory) forget(key types.NamespacedName) {
 	delete(m.sets, key)
 }
 
-// foreignInterval is how often foreign pods are looked for again while there
-// are some; no watch tells of them.
+// foreignInterval is how often what is not ours and in our way is looked for
+// again while it is there; no watch tells of it.
 const foreignInterval = time.Minute
 
 // wantsLive tells whether this process has not read this generation of the set
-// live, or should look for foreign pods again.
+// live, or should look again for what the cache does not show.
 func (m *memory) wantsLive(set *v1alpha1.StatefulCluster, now time.Time) bool {
 	known := m.of(set)
-	return known.seen != set.Generation || len(known.foreign) > 0 && now.Sub(known.looked) >= foreignInterval
+	return known.seen != set.Generation || known.hidden && known.budget == nil ||
+		(len(known.foreign) > 0 || known.hidden) && now.Sub(known.looked) >= foreignInterval
 }
 
 // recall puts what is remembered into a world. Ids that came to life meanwhile
@@ -332,46 +339,15 @@ func (m *memory) recall(w *world, taken map[string]bool) {
 	if w.live {
 		known.seen, known.foreign, known.looked = w.set.Generation, w.foreign, w.now
 		known.ids = slices.DeleteFunc(known.ids, func(id string) bool { return taken[id] })
+		known.budget = nil
+		if w.budget != nil && !metav1.IsControlledBy(w.budget, w.set) {
+			known.budget = w.budget
+		}
+		known.hidden = known.budget != nil
 	}
+	w.budget = cmp.Or(w.budget, known.budget)
 	w.foreign = known.foreign
 	w.fresh = slices.Clone(known.ids)
 	w.refused = maps.Clone(known.refused)
 	w.retired = known.retired
-}
-
-// learn remembers what the API server answered, and returns the errors that
-// are worth an immediate retry.
-func (m *memory) learn(w *world, outcomes []action.Outcome) error {
-	known := m.of(w.set)
-	var retry error
-	if len(outcomes) == 0 { // what was refused is not wanted any more
-		maps.DeleteFunc(known.refused, func(_ string, r refusal) bool { return !r.until.After(w.now) })
-	}
-	for _, o := range outcomes {
-		if o.Verb == action.Delete && o.Reason == reasonRetired && (o.Err == nil || apierrors.IsNotFound(o.Err)) {
-			known.retired[o.Object.GetUID()] = true
-		}
-		switch {
-		case o.Err == nil:
-			delete(known.refused, o.Reason)
-		case apierrors.IsNotFound(o.Err) && o.Verb == action.Delete, apierrors.IsConflict(o.Err):
-			// The world is another than we read; the next pass reads it anew.
-		case refusedForGood(o.Err), o.Verb == action.Resize && apierrors.IsNotFound(o.Err): // no such subresource before Kubernetes 1.33
-			times := known.refused[o.Reason].times + 1
-			known.refused[o.Reason] = refusal{o.Err.Error(), w.now.Add(min(firstRefusal<<min(times-1, 10), maxRefusal)), times}
-		default:
-			retry = errors.Join(retry, o.Err)
-		}
-		if _, isPod := o.Object.(*corev1.Pod); isPod && o.Verb == action.Create && o.Err != nil && o.Reason != reasonReturned {
-			id := o.Object.GetLabels()[v1alpha1.LabelMember]
-			if !slices.Contains(known.ids, id) {
-				known.ids = append(known.ids, id)
-			}
-		}
-	}
-	maps.DeleteFunc(known.retired, func(uid types.UID, _ bool) bool {
-		return !slices.ContainsFunc(w.members, func(m *member) bool { return m.pod.UID == uid })
-	})
-	w.refused = maps.Clone(known.refused)
-	return retry
 }

@@ -93,9 +93,9 @@ var stories = []story{
 		},
 		end: endReplaced},
 	{name: "replace what was lost",
-		set: func(s *v1alpha1.StatefulCluster) { s.Spec.Replacement.UnreadySeconds = new(int32(60)) },
+		set: func(s *v1alpha1.StatefulCluster) { s.Spec.Replacement.UnreadySeconds = new(int32(1)) },
 		act: func(ctx context.Context, _ *v1alpha1.StatefulCluster, before map[string]corev1.Pod) {
-			setReady(ctx, anyOf(before), corev1.ConditionFalse, time.Minute)
+			setReady(ctx, anyOf(before), corev1.ConditionFalse, time.Second)
 		},
 		end: endReplaced},
 	{name: "SC-42 update by recreating",
@@ -187,6 +187,9 @@ func tell(ctx context.Context, s story, n int, after bool) bool {
 	}})
 	s.act(ctx, set, before)
 	killed := blade.fallsOrRests()
+	if !killed { // then it must have told the whole story
+		s.end(ctx, set, before)
+	}
 	doomed.stop()
 	By(fmt.Sprintf("killed at write %d (after it: %t): %s", n, after, blade.what))
 	startOperator(operatorOptions{namespaces: []string{ns}})

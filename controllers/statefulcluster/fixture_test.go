@@ -199,7 +199,7 @@ func (r *revisionFixture) into(w *world) {
 		panic(err)
 	}
 	rev := &appsv1.ControllerRevision{Revision: r.number, Data: runtime.RawExtension{Raw: raw},
-		ObjectMeta: metav1.ObjectMeta{Name: r.name, UID: types.UID("uid-of-" + r.name)}}
+		ObjectMeta: metav1.ObjectMeta{Name: r.name, UID: types.UID("uid-of-" + r.name), Labels: clusterLabels(w)}}
 	if !r.unready {
 		rev.Annotations = map[string]string{v1alpha1.AnnotationRevisionReady: "true"}
 	}

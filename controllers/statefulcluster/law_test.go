@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
@@ -42,6 +43,8 @@ func (l *law) changed(act *action.Action, was, is client.Object) {
 		}
 	case *corev1.Pod:
 		switch {
+		case act == nil && metav1.GetControllerOf(o) == nil:
+			// A foreign pod.
 		case was == nil:
 			l.born(act, o)
 		case act != nil && act.Verb == action.Delete:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -58,22 +59,25 @@ const (
 // report tells users what happened and what is: events, metrics, one status
 // patch. It turns the pass into an outcome.
 func (r *Reconciler) report(ctx context.Context, w *world, p *plan, outcomes []action.Outcome) report.Outcome {
-	err := r.memory.learn(w, outcomes)
+	err := r.memory.learn(w, p, outcomes)
 	r.emit(w, p, outcomes)
 	status := summarize(w, p, outcomes)
 	r.measure(w, p, outcomes, &status)
-	wait := p.wait
-	if len(w.foreign) > 0 {
-		wait = sooner(wait, foreignInterval)
-	}
+	due := p.wait
 	for _, refused := range w.refused {
-		wait = sooner(wait, refused.until.Sub(w.now))
+		due = sooner(due, refused.until.Sub(w.now))
 	}
 	later, statusErr := r.writeStatus(ctx, w, status, outcomes)
 	if err = errors.Join(err, statusErr); err != nil {
 		return report.Retry(err)
 	}
-	return report.Wait(sooner(wait, later))
+	if known := r.memory.of(w.set); len(w.foreign) > 0 || known.hidden {
+		later = sooner(later, foreignInterval)
+	}
+	if sooner(due, later) == due {
+		return report.Wait(due)
+	}
+	return report.Wait(later).Later()
 }
 
 func sooner(a, b time.Duration) time.Duration {
@@ -179,22 +183,25 @@ func (r *Reconciler) emit(w *world, p *plan, outcomes []action.Outcome) {
 			"waiting until others are replaced, as replacement.maxConcurrent says: %s", someOf(p.held))
 	}
 	for _, o := range outcomes {
-		if o.Err != nil && refusedForGood(o.Err) && w.refused[o.Reason].times <= 1 {
+		if o.Err != nil && refusedForGood(o.Err) && !hides(o) && w.refused[o.Reason].times <= 1 {
 			r.Events.Eventf(w.set, o.Object, corev1.EventTypeWarning, v1alpha1.EventWriteRefused, "Write", "%s", short(o.Err.Error()))
 			break
 		}
 	}
 }
 
-// goneNow are the members whose pod somebody else deleted, by the reason, as
-// long as the status does not list them.
+// goneNow are the members whose pod somebody else deleted and that have no
+// successor yet, by the reason, as long as the status does not list them.
 func goneNow(w *world) map[v1alpha1.LossReason][]*member {
 	if w.invalid != "" || w.set.DeletionTimestamp != nil {
 		return nil
 	}
 	gone := map[v1alpha1.LossReason][]*member{}
-	for _, m := range unrecorded(w, muster(w, &plan{})) {
-		gone[departureReason(m)] = append(gone[departureReason(m)], m)
+	r := muster(w, &plan{})
+	for _, m := range unrecorded(w, r) {
+		if !r.succeeded[m.name()] {
+			gone[departureReason(m, false)] = append(gone[departureReason(m, false)], m)
+		}
 	}
 	return gone
 }
@@ -250,4 +257,53 @@ func short(s string) string { return strings.ToValidUTF8(s[:min(len(s), 1000)], 
 func refusedForGood(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
 		apierrors.IsMethodNotSupported(err) || apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsAlreadyExists(err)
+}
+
+// hides tells whether a create met an object that the cache does not show.
+func hides(o action.Outcome) bool {
+	return apierrors.IsAlreadyExists(o.Err) && (o.Reason == reasonRevision || o.Reason == reasonBudget)
+}
+
+// learn remembers what the API server answered, and returns the errors that
+// are worth an immediate retry.
+func (m *memory) learn(w *world, p *plan, outcomes []action.Outcome) error {
+	known := m.of(w.set)
+	var retry error
+	if slices.ContainsFunc(outcomes, func(o action.Outcome) bool { return o.Verb == action.PatchStatus && o.Err == nil }) {
+		for _, uid := range p.givenUp {
+			known.retired[uid] = true
+		}
+	}
+	if len(outcomes) == 0 { // what was refused is not wanted any more
+		maps.DeleteFunc(known.refused, func(_ string, r refusal) bool { return !r.until.After(w.now) })
+	}
+	for _, o := range outcomes {
+		if o.Verb == action.Delete && o.Reason == reasonRetired && (o.Err == nil || apierrors.IsNotFound(o.Err)) {
+			known.retired[o.Object.GetUID()] = true
+		}
+		switch {
+		case o.Err == nil:
+			delete(known.refused, o.Reason)
+		case apierrors.IsNotFound(o.Err) && o.Verb == action.Delete, apierrors.IsConflict(o.Err):
+			// The world is another than we read; the next pass reads it anew.
+		case hides(o):
+			known.hidden = true
+		case refusedForGood(o.Err), o.Verb == action.Resize && apierrors.IsNotFound(o.Err): // no such subresource before Kubernetes 1.33
+			times := known.refused[o.Reason].times + 1
+			known.refused[o.Reason] = refusal{o.Err.Error(), w.now.Add(min(firstRefusal<<min(times-1, 10), maxRefusal)), times}
+		default:
+			retry = errors.Join(retry, o.Err)
+		}
+		if _, isPod := o.Object.(*corev1.Pod); isPod && o.Verb == action.Create && o.Err != nil && o.Reason != reasonReturned {
+			id := o.Object.GetLabels()[v1alpha1.LabelMember]
+			if !slices.Contains(known.ids, id) {
+				known.ids = append(known.ids, id)
+			}
+		}
+	}
+	maps.DeleteFunc(known.retired, func(uid types.UID, _ bool) bool {
+		return !slices.ContainsFunc(w.members, func(m *member) bool { return m.pod.UID == uid })
+	})
+	w.refused = maps.Clone(known.refused)
+	return retry
 }

@@ -95,7 +95,7 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.StatefulCluster,
 	if err := r.assemble(ctx, w, pods, claims, from); err != nil {
 		return nil, err
 	}
-	if err := r.readRevisions(ctx, w); err != nil {
+	if err := r.readRevisions(ctx, w, from); err != nil {
 		return nil, err
 	}
 	if w.invalid == "" {
@@ -124,7 +124,10 @@ func (r *Reconciler) readMembers(ctx context.Context, w *world, from source) ([]
 	}
 	err := reads.Wait()
 	if err == nil && from.live && unexplained(w, pods, claims) {
-		pods, err = r.readPods(ctx, w.set, from)
+		// One after the other: a pod that loses our label in between is in the second.
+		if pods, err = r.readPods(ctx, w.set, from); err == nil {
+			strays, err = r.readUnlabelled(ctx, w, from)
+		}
 	}
 	if err != nil {
 		return nil, nil, err
@@ -290,9 +293,15 @@ func nodeOf(pod *corev1.Pod, n *corev1.Node) node {
 	return out
 }
 
-func (r *Reconciler) readRevisions(ctx context.Context, w *world) error {
+// readRevisions reads revisions and budget, from the API server only when the
+// cache is known not to show one, because it lacks our label.
+func (r *Reconciler) readRevisions(ctx context.Context, w *world, from source) error {
+	reader, options := r.Cache, r.belonging(w.set, source{})
+	if from.live && r.memory.of(w.set).hidden {
+		reader, options = from.Reader, []client.ListOption{client.InNamespace(w.set.Namespace)}
+	}
 	var revisions appsv1.ControllerRevisionList
-	if err := r.Cache.List(ctx, &revisions, r.belonging(w.set, source{})...); err != nil {
+	if err := reader.List(ctx, &revisions, options...); err != nil {
 		return fmt.Errorf("list revisions: %w", err)
 	}
 	for i := range revisions.Items {
@@ -302,7 +311,7 @@ func (r *Reconciler) readRevisions(ctx context.Context, w *world) error {
 	}
 	slices.SortFunc(w.revisions, func(a, b *appsv1.ControllerRevision) int { return int(a.Revision - b.Revision) })
 	var budget policyv1.PodDisruptionBudget
-	err := r.Cache.Get(ctx, client.ObjectKeyFromObject(w.set), &budget)
+	err := reader.Get(ctx, client.ObjectKeyFromObject(w.set), &budget)
 	if err == nil {
 		w.budget = &budget
 	} else if !apierrors.IsNotFound(err) {
@@ -324,14 +333,17 @@ func (r *Reconciler) readUnlabelled(ctx context.Context, w *world, from source) 
 		return nil, err
 	}
 	list := metadataList("Pod")
-	if err := from.List(ctx, list, client.InNamespace(w.set.Namespace), client.Limit(unlabelledLimit),
+	if err := from.List(ctx, list, client.InNamespace(w.set.Namespace),
 		client.MatchingLabelsSelector{Selector: selector.Add(*other)}); err != nil {
 		return nil, fmt.Errorf("list pods by the selector: %w", err)
 	}
 	var members []*corev1.Pod
+	w.foreign = nil
 	for i := range list.Items {
 		if !metav1.IsControlledBy(&list.Items[i], w.set) {
-			w.foreign = append(w.foreign, list.Items[i].Name)
+			if len(w.foreign) < foreignKept {
+				w.foreign = append(w.foreign, list.Items[i].Name)
+			}
 			continue
 		}
 		var pod corev1.Pod
@@ -344,34 +356,8 @@ func (r *Reconciler) readUnlabelled(ctx context.Context, w *world, from source) 
 	return members, nil
 }
 
-// unlabelledLimit bounds how many such pods are read; a condition names 10.
-const unlabelledLimit = 50
-
-// freshIDs is how many ids a plan may need.
-func freshIDs(w *world) int {
-	if w.invalid != "" {
-		return 0
-	}
-	need := int(*w.set.Spec.Replicas) + w.maxSurge()
-	for _, m := range w.members {
-		if podstate.Ready(m.pod) && !podstate.Terminating(m.pod) && !m.node.lostNow() {
-			need--
-		}
-	}
-	return max(0, need-len(w.fresh))
-}
-
-// ids are those that a live pod or claim of the set has.
-func (w *world) ids() map[string]bool {
-	ids := make(map[string]bool, len(w.members)+len(w.loose))
-	for _, m := range w.members {
-		ids[m.id] = true
-	}
-	for _, c := range w.loose {
-		ids[memberOf(c)] = true
-	}
-	return ids
-}
+// foreignKept bounds how many such pods are remembered; a condition names 10.
+const foreignKept = 50
 
 func claimMetadata() *metav1.PartialObjectMetadata {
 	m := &metav1.PartialObjectMetadata{}

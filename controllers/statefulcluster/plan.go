@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
@@ -28,6 +30,11 @@ type plan struct {
 	look bool
 	// timeless is true when all that acts is timeless.
 	timeless bool
+	// givenUp are the old pods of members that the steps take out of
+	// status.updating because the set shrinks.
+	givenUp []types.UID
+	// stop keeps all rules from acting: nothing can be made at all.
+	stop bool
 	// recorded is true when the steps write status.updating, which can be done
 	// once on one version of the set.
 	recorded bool
@@ -115,7 +122,7 @@ func decide(w *world) plan {
 	p.look = !w.live && len(p.updating) < len(w.set.Status.Updating)
 	decided := false
 	for _, rule := range rules {
-		if decided && !rule.joins {
+		if p.stop || decided && !rule.joins {
 			continue
 		}
 		before := len(p.steps)
@@ -189,16 +196,16 @@ func muster(w *world, p *plan) *roster {
 	}
 	r.returning = stillReturning(w)
 	p.updating = slices.Clone(r.returning)
-	back := map[string]bool{}
+	back := map[types.UID]v1alpha1.UpdatingReason{}
 	for _, e := range r.returning {
-		back[string(e.UID)] = true
+		back[e.UID] = cmp.Or(e.Reason, v1alpha1.UpdatingUpdate)
 	}
 	var taken []*member
 	for _, m := range w.members {
 		switch {
-		case back[string(m.pod.UID)] && podstate.Terminating(m.pod) && !diedReturning(w, m, p):
+		case back[m.pod.UID] != "" && podstate.Terminating(m.pod) && !diedReturning(w, m, back[m.pod.UID], p):
 			// counted as returning
-		case back[string(m.pod.UID)] && podstate.Terminating(m.pod):
+		case back[m.pod.UID] != "" && podstate.Terminating(m.pod):
 			r.abandon(m, p)
 			taken = append(taken, m)
 		case w.parallel() && takenByTaint(m) && !r.succeeded[m.name()] && !w.wasRetired(m):
@@ -215,8 +222,13 @@ func muster(w *world, p *plan) *roster {
 }
 
 // diedReturning tells whether the Node of a member that is to come back was
-// lost before its kubelet ended the old pod: it may never end it.
-func diedReturning(w *world, m *member, p *plan) bool {
+// lost before its kubelet ended the old pod: it may never end it. Of a Node that
+// is gone or out of service the control plane removes the pod; after an eviction
+// its volumes can move, else onEviction would not be Keep.
+func diedReturning(w *world, m *member, why v1alpha1.UpdatingReason, p *plan) bool {
+	if m.node.gone || m.node.outOfService {
+		return why != v1alpha1.UpdatingEviction
+	}
 	if m.node.notReadySince.IsZero() {
 		return false
 	}

@@ -137,31 +137,42 @@ func retain(c *corev1.PersistentVolumeClaim, why string, policy v1alpha1.Retenti
 	return action.Action{Verb: action.Patch, Object: labelled, From: c, Reason: reasonRetention, Detail: "its member is " + strings.ToLower(why)}
 }
 
-// relabel puts the operator's labels back on pods that lost them: the cache
-// finds members by them.
+// relabel puts the operator's labels back on pods and revisions that lost them:
+// the cache finds them by these.
 func relabel(w *world, _ *roster, p *plan) {
 	if w.refusedNow(reasonRelabel, p) {
 		return
 	}
 	var chains []action.Chain
 	for _, m := range w.members {
-		missing := false
-		labels := maps.Clone(m.pod.Labels)
-		if labels == nil {
-			labels = map[string]string{}
-		}
-		for k, v := range memberLabels(w, m.id) {
-			missing = missing || labels[k] != v
-			labels[k] = v
-		}
-		if missing {
+		if labels, missing := withLabels(m.pod.Labels, memberLabels(w, m.id)); missing {
 			pod := m.pod.DeepCopy()
 			pod.Labels = labels
 			chains = append(chains, action.Chain{{Verb: action.Patch, Object: pod, From: m.pod, Reason: reasonRelabel,
 				Detail: "membership is decided by the owner, not by labels"}})
 		}
 	}
+	for _, rev := range w.revisions {
+		if labels, missing := withLabels(rev.Labels, clusterLabels(w)); missing {
+			found := rev.DeepCopy()
+			found.Labels = labels
+			chains = append(chains, action.Chain{{Verb: action.Patch, Object: found, From: rev, Reason: reasonRelabel}})
+		}
+	}
 	p.do(chains...)
+}
+
+// withLabels adds labels, and tells whether any was missing.
+func withLabels(have, want map[string]string) (map[string]string, bool) {
+	missing, labels := false, maps.Clone(have)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	for k, v := range want {
+		missing = missing || labels[k] != v
+		labels[k] = v
+	}
+	return labels, missing
 }
 
 // claimsFate tells a user what becomes of the claims of a member that goes.

@@ -30,8 +30,16 @@ func (w *world) target() *appsv1.ControllerRevision {
 }
 
 // recordRevision makes the revision of the spec exist, with the highest number.
-func recordRevision(w *world, _ *roster, p *plan) {
+func recordRevision(w *world, r *roster, p *plan) {
 	target := w.target()
+	if target.UID == "" && w.refusedNow(reasonRevision, p) {
+		// What is lost is replaced all the same, by the last that is on record.
+		if p.stop = len(w.revisions) == 0; !p.stop {
+			w.targetRevision = w.revisions[len(w.revisions)-1]
+			r.target = w.targetRevision.Name
+		}
+		return
+	}
 	if target.UID == "" {
 		p.do(action.Chain{{Verb: action.Create, Object: target, Reason: reasonRevision}})
 		return

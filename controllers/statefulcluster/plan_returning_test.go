@@ -1,14 +1,20 @@
 package statefulcluster
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
 func TestANodeThatDiesUnderAReturningMember(t *testing.T) {
@@ -22,6 +28,14 @@ func TestANodeThatDiesUnderAReturningMember(t *testing.T) {
 		{name: "it waits for its turn like any lost member",
 			world: seen(set("db").replicas(4), going(time.Minute), b(), c(), pod("d").aged(time.Minute).inPlaceOf("x", 1).on("n4").starting(), entry),
 			held:  []string{"db-a"}, wait: 9 * time.Minute},
+		{name: "a node that is gone ends nothing: the member is given up at once",
+			world: seen(set("db"), pod("a").on("n1").ready().going().nodeGone(), b(), c(), entry),
+			want:  []string{"patch status of statefulcluster db: Update", createsInPlaceOf("a", "f1")}},
+		{name: "SC-37 nor does one that is out of service",
+			world: seen(set("db"), pod("a").on("n1").ready().going().nodeOutOfService(), b(), c(), entry),
+			want:  []string{"patch status of statefulcluster db: Update", createsInPlaceOf("a", "f1")}},
+		{name: "an evicted member comes back all the same: its volumes can move, and the control plane removes the pod",
+			world: seen(set("db").keepsEvicted(), pod("a").on("n1").ready().evicted().nodeGone(), b(), c(), evictedEntry("a"))},
 		{name: "an evicted member whose node is lost is not kept: its volume may never come",
 			world: seen(set("db").keepsEvicted(), pod("a").on("n1").ready().evicted().nodeNotReadyFor(time.Minute), b(), c()),
 			want:  []string{createsInPlaceOf("a", "f1")}},
@@ -31,11 +45,15 @@ func TestANodeThatDiesUnderAReturningMember(t *testing.T) {
 	}
 }
 
+func evictedEntry(id string) thing {
+	return with(func(w *world) {
+		w.set.Status.Updating = []v1alpha1.UpdatingMember{{Name: "db-" + id, UID: types.UID("uid-of-" + id), Revision: "now", Reason: v1alpha1.UpdatingEviction}}
+	})
+}
+
 // After an eviction the template is not to blame.
 func TestWhyAMemberCameBack(t *testing.T) {
-	evicted := with(func(w *world) {
-		w.set.Status.Updating = []v1alpha1.UpdatingMember{{Name: "db-a", UID: "uid-of-a", Revision: "now", Reason: v1alpha1.UpdatingEviction}}
-	})
+	evicted := evictedEntry("a")
 	made := decide(seen(set("db"), looseClaimOf("a"), b(), c(), evicted)).steps[0][0][0].Object
 	if got := made.GetAnnotations()[v1alpha1.AnnotationUpdated]; got != string(v1alpha1.UpdatingEviction) {
 		t.Errorf("it says that it came back because of %q", got)
@@ -125,5 +143,27 @@ func TestClaimTemplatesChangedPastAdmission(t *testing.T) {
 	}
 	if got := changedClaims(seen(set("db"), with(func(w *world) { w.revisions = nil }))); got != "" {
 		t.Errorf("there is no history, and it says %q", got)
+	}
+}
+
+// Entries that were not written name pods that were not deleted; entries that
+// are still written name pods that are not to come back only when that is said.
+func TestUpdatingFollowsTheRecord(t *testing.T) {
+	refusal := apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "", errors.New("quota"))
+	entry := updating("a", "uid-of-a", "now")
+	for _, r := range []struct {
+		name  string
+		world *world
+		want  int
+	}{
+		{"the first of an update's steps failed", seen(set("db"), oldA(), b(), c(), oldCommand(), with(func(w *world) { w.revisions = w.revisions[1:] })), 0},
+		{"the label of a claim was not written before a scale-down gave its member up", seen(set("db").replicas(2), looseClaimOf("a"), b(), c(), entry), 1},
+		{"one could not come back, and the next were not begun", seen(set("db").maxUnavailable(2), looseClaimOf("a"), b(), oldC(), oldCommand(), entry), 1},
+	} {
+		p := decide(r.world)
+		s := summarize(r.world, &p, []action.Outcome{{Action: p.steps[0][0][0], Err: refusal}})
+		if len(s.Updating) != r.want {
+			t.Errorf("%s: status.updating says %v after\n  %s", r.name, s.Updating, strings.Join(p.steps.Strings(), "\n  "))
+		}
 	}
 }

@@ -144,7 +144,7 @@ func keepEvicted(w *world, r *roster, p *plan) {
 // itself. One that was recorded as lost before does not.
 func (w *world) keepsEvicted(r *roster, m *member) bool {
 	return w.set.Spec.Replacement.OnEviction == v1alpha1.EvictionKeeps && podstate.Evicted(m.pod) &&
-		!diedReturning(w, m, &plan{}) &&
+		!diedReturning(w, m, v1alpha1.UpdatingEviction, &plan{}) &&
 		!w.wasRetired(m) && !r.succeeded[m.name()] &&
 		!slices.ContainsFunc(w.set.Status.Lost, func(l v1alpha1.LostMember) bool { return l.Name == m.name() })
 }

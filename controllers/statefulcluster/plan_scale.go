@@ -20,6 +20,32 @@ func wanted(w *world, r *roster) int {
 	return n
 }
 
+// freshIDs is how many ids a plan may need.
+func freshIDs(w *world) int {
+	if w.invalid != "" {
+		return 0
+	}
+	need := int(*w.set.Spec.Replicas) + w.maxSurge()
+	for _, m := range w.members {
+		if podstate.Ready(m.pod) && !podstate.Terminating(m.pod) && !m.node.lostNow() {
+			need--
+		}
+	}
+	return max(0, need-len(w.fresh))
+}
+
+// ids are those that a live pod or claim of the set has.
+func (w *world) ids() map[string]bool {
+	ids := make(map[string]bool, len(w.members)+len(w.loose))
+	for _, m := range w.members {
+		ids[m.id] = true
+	}
+	for _, c := range w.loose {
+		ids[memberOf(c)] = true
+	}
+	return ids
+}
+
 // createMissing creates members for the slots that have none.
 func createMissing(w *world, r *roster, p *plan) {
 	missing := wanted(w, r) - r.occupied()
@@ -84,6 +110,7 @@ func giveUp(w *world, p *plan, n int) {
 	gone := map[string]bool{}
 	for _, e := range p.updating[len(left):] {
 		gone[e.Name] = true
+		p.givenUp = append(p.givenUp, e.UID)
 	}
 	var labels []action.Chain
 	for _, c := range w.loose {

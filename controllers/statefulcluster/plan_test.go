@@ -33,7 +33,7 @@ func TestRevisionAndBudget(t *testing.T) {
 	name := func(w *world) string { return buildRevision(w).Name }
 	hash := name(seen(set("db"), unrecorded))
 	taken := seen(set("db"), unrecorded)
-	taken.revisions = []*appsv1.ControllerRevision{{ObjectMeta: metav1.ObjectMeta{Name: hash, UID: "other"}, Revision: 1}}
+	taken.revisions = []*appsv1.ControllerRevision{{ObjectMeta: metav1.ObjectMeta{Name: hash, UID: "other", Labels: clusterLabels(taken)}, Revision: 1}}
 	check(t, []row{
 		{name: "the revision of the spec is recorded before anything else",
 			world: seen(set("db"), unrecorded),

@@ -23,11 +23,11 @@ var _ = Describe("replacement", func() {
 	})
 
 	It("SC-9 replaces a member that was Ready and is not, and leaves the others alone", func(ctx SpecContext) {
-		set := newSet(ns, 3, func(s *v1alpha1.StatefulCluster) { s.Spec.Replacement.UnreadySeconds = new(int32(60)) })
+		set := newSet(ns, 3, func(s *v1alpha1.StatefulCluster) { s.Spec.Replacement.UnreadySeconds = new(int32(1)) })
 		Expect(user.Create(ctx, set)).To(Succeed())
 		before := settled(ctx, set, 3)
 		sick := anyOf(before)
-		setReady(ctx, sick, corev1.ConditionFalse, time.Minute)
+		setReady(ctx, sick, corev1.ConditionFalse, time.Second)
 		Eventually(func() []string { return names(pods(ctx, set)) }).ShouldNot(ContainElement(sick.Name))
 		after := settled(ctx, set, 3)
 		whole(ctx, set)
@@ -42,13 +42,13 @@ var _ = Describe("replacement", func() {
 	It("SC-10 replaces all at once when maxConcurrent says so", func(ctx SpecContext) {
 		all := intstr.FromString("100%")
 		set := newSet(ns, 3, func(s *v1alpha1.StatefulCluster) {
-			s.Spec.Replacement.UnreadySeconds = new(int32(60))
+			s.Spec.Replacement.UnreadySeconds = new(int32(1))
 			s.Spec.Replacement.MaxConcurrent = &all
 		})
 		Expect(user.Create(ctx, set)).To(Succeed())
 		before := settled(ctx, set, 3)
 		for _, p := range before {
-			setReady(ctx, &p, corev1.ConditionFalse, time.Minute)
+			setReady(ctx, &p, corev1.ConditionFalse, time.Second)
 		}
 		Eventually(func() []string { return names(pods(ctx, set)) }).ShouldNot(ContainElements(names(before)))
 		after := settled(ctx, set, 3)

@@ -13,6 +13,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
@@ -69,8 +70,11 @@ func (s *stage) look() {
 
 func cutAsCached(obj client.Object) client.Object {
 	for kind, by := range Cache() {
-		if objects.KindOf(kind) != objects.KindOf(obj) || by.Transform == nil {
+		if objects.KindOf(kind) != objects.KindOf(obj) {
 			continue
+		}
+		if by.Label != nil && !by.Label.Matches(labels.Set(obj.GetLabels())) {
+			return nil
 		}
 		cut, err := by.Transform(obj)
 		if err != nil {
@@ -167,7 +171,7 @@ func idNumber(n int) string {
 }
 
 func (s *stage) report(w *world, p *plan, outcomes []action.Outcome) (alive bool) {
-	_ = s.r.memory.learn(w, outcomes) // an error is a retry, and passes are made anyway
+	_ = s.r.memory.learn(w, p, outcomes) // an error is a retry, and passes are made anyway
 	base := w.set
 	for _, o := range outcomes {
 		if o.Verb == action.PatchStatus && o.Err == nil {

@@ -27,7 +27,7 @@ func summarize(w *world, p *plan, outcomes []action.Outcome) v1alpha1.StatefulCl
 	if w.invalid == "" && w.set.DeletionTimestamp == nil {
 		r = muster(w, &plan{})
 		count(w, r, &s)
-		s.Updating = stillUpdating(p.updating, outcomes)
+		s.Updating = stillUpdating(onRecord(w, p, outcomes), outcomes)
 		s.Lost = lostNow(w, r, outcomes)
 	}
 	for _, c := range []metav1.Condition{availableCondition(w, &s), progressingCondition(w, r, p, &s), degradedCondition(w, p)} {
@@ -71,6 +71,16 @@ func count(w *world, r *roster, s *v1alpha1.StatefulClusterStatus) {
 	}
 }
 
+// onRecord are the entries that stand in status.updating after the pass: those
+// of the plan, unless its step that writes them did not come to pass.
+func onRecord(w *world, p *plan, outcomes []action.Outcome) []v1alpha1.UpdatingMember {
+	wrote := func(o action.Outcome) bool { return o.Verb == action.PatchStatus && o.Err == nil }
+	if p.recorded && !slices.ContainsFunc(outcomes, wrote) {
+		return stillReturning(w)
+	}
+	return p.updating
+}
+
 // stillUpdating drops the entries whose new pod was created, at once: should a
 // user delete that one, it is lost. And those whose delete the API server
 // refused: somebody touched or deleted the pod first, so its end is not ours to
@@ -97,7 +107,7 @@ func lostNow(w *world, r *roster, outcomes []action.Outcome) []v1alpha1.LostMemb
 		}
 	}
 	for _, m := range unrecorded(w, r) {
-		add(m.name(), departureReason(m), keptClaims(w, m))
+		add(m.name(), departureReason(m, r.succeeded[m.name()]), keptClaims(w, m))
 	}
 	for _, name := range vanished(w, r) {
 		add(name, v1alpha1.LossDeleted, nil)
@@ -121,12 +131,12 @@ func unrecorded(w *world, r *roster) []*member {
 	})
 }
 
-func departureReason(m *member) v1alpha1.LossReason {
+func departureReason(m *member, succeeded bool) v1alpha1.LossReason {
 	switch {
 	case podstate.Evicted(m.pod):
 		return v1alpha1.LossEvicted
-	case takenByTaint(m):
-		return takenBecause(m)
+	case takenByTaint(m), succeeded && m.node.lostNow():
+		return takenBecause(m) // by the control plane, or by a pass of ours that died
 	}
 	return v1alpha1.LossDeleted
 }
@@ -200,7 +210,7 @@ func progressingCondition(w *world, r *roster, p *plan, s *v1alpha1.StatefulClus
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonInvalidSpec, "nothing is done until the spec is corrected"
 	case s.LostReplicas > 0 || len(p.held) > 0:
 		c.Reason, c.Message = v1alpha1.ReasonReplacing, "replacing "+members(s.LostReplicas)
-	case s.Replicas+int32(len(s.Updating)) != want:
+	case int(s.Replicas)+len(s.Updating) != wanted(w, r):
 		c.Reason, c.Message = v1alpha1.ReasonScaling, fmt.Sprintf("the set has %s and should have %d", members(s.Replicas), want)+unready(w, r)
 	case toUpdate > 0 || len(s.Updating) > 0:
 		c.Reason, c.Message = v1alpha1.ReasonUpdating, fmt.Sprintf("%d of %d members have revision %s", s.UpdatedReplicas, want, s.UpdateRevision)+unready(w, r)

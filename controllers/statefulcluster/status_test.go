@@ -66,6 +66,7 @@ func TestProgressingCondition(t *testing.T) {
 		{"nothing is to be done for one", seen(set("db").replicas(1), a()), "False Complete: all is as the spec wants it, with 1 member"},
 		{"nothing is to be done for none", seen(set("db").replicas(0)), "False Complete: all is as the spec wants it, with 0 members"},
 		{"too few", seen(set("db"), a()), "True Scaling: the set has 1 member and should have 3"},
+		{"the one more of a surge", seen(set("db").surge(1), oldA(), oldB(), oldC(), starting("d"), oldImage()), "True Updating: 1 of 3 members have revision now; not Ready: db-d"},
 		{"too many", seen(set("db").replicas(1), a(), b()), "True Scaling: the set has 2 members and should have 1"},
 		{"a lost one", seen(set("db"), a(), b(), c().nodeGone()), "True Replacing: replacing 1 member"},
 		{"two lost ones", seen(set("db"), a(), b().nodeGone(), c().nodeGone()), "True Replacing: replacing 2 members"},
@@ -343,7 +344,7 @@ func TestUpdatingFollowsTheDeletes(t *testing.T) {
 		{"somebody deleted it", apierrors.NewNotFound(what, "db-a"), 0},
 		{"the API server did not answer: it may be deleted", errors.New("timeout"), 1},
 	} {
-		s := summarize(w, &p, []action.Outcome{{Action: p.steps[1][0][0], Err: r.err}})
+		s := summarize(w, &p, []action.Outcome{{Action: p.steps[0][0][0]}, {Action: p.steps[1][0][0], Err: r.err}})
 		if len(s.Updating) != r.want {
 			t.Errorf("%s: status.updating says %v", r.name, s.Updating)
 		}

@@ -12,8 +12,9 @@ import (
 
 // Outcome is how a reconcile ended.
 type Outcome struct {
-	after time.Duration
-	err   error
+	after    time.Duration
+	priority int
+	err      error
 }
 
 // Done: nothing is left to do until something changes.
@@ -29,14 +30,20 @@ func Retry(err error) Outcome { return Outcome{err: err} }
 // Stop: a person must act; the conditions say what, and an edit wakes the key.
 func Stop() Outcome { return Outcome{} }
 
-// Later is the priority of keys that are woken by time or by a change of a
-// child. What users ask for, and what is gone, has 0 and goes first.
+// Later is the priority of keys with nothing but bookkeeping to do. What users
+// ask for, what is gone and what is due has 0 and goes first.
 const Later = -1
+
+// Later is the same outcome, behind keys with more to do.
+func (o Outcome) Later() Outcome {
+	o.priority = Later
+	return o
+}
 
 // Result is the outcome in controller-runtime's words.
 func (o Outcome) Result() (ctrl.Result, error) {
 	if o.err != nil || o.after == 0 {
 		return reconcile.Result{}, o.err
 	}
-	return reconcile.Result{RequeueAfter: o.after, Priority: ptr.To(Later)}, nil
+	return reconcile.Result{RequeueAfter: o.after, Priority: ptr.To(o.priority)}, nil
 }

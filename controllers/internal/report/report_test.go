@@ -18,7 +18,8 @@ func TestResult(t *testing.T) {
 		err     error
 	}{
 		"done":                      {Done(), reconcile.Result{}, nil},
-		"wait":                      {Wait(time.Minute), reconcile.Result{RequeueAfter: time.Minute, Priority: ptr.To(Later)}, nil},
+		"wait":                      {Wait(time.Minute), reconcile.Result{RequeueAfter: time.Minute, Priority: ptr.To(0)}, nil},
+		"wait behind others":        {Wait(time.Minute).Later(), reconcile.Result{RequeueAfter: time.Minute, Priority: ptr.To(Later)}, nil},
 		"wait for nothing":          {Wait(0), reconcile.Result{}, nil},
 		"wait for what is over":     {Wait(-time.Second), reconcile.Result{}, nil},
 		"retry":                     {Retry(failed), reconcile.Result{}, failed},

@@ -44,17 +44,21 @@ func KindOf(obj runtime.Object) string {
 }
 
 // Snapshot is what a reader sees that stays behind from now on. cut is what
-// its cache makes of an object.
+// its cache makes of an object; nil for one that it does not hold.
 func (v *Objects) Snapshot(cut func(client.Object) client.Object) *Objects {
 	old := &Objects{Indexes: v.Indexes, All: maps.Clone(v.All)}
 	for k, obj := range old.All {
-		if v.cuts[obj] == nil {
+		held, known := v.cuts[obj]
+		if !known {
 			if v.cuts == nil {
 				v.cuts = map[client.Object]client.Object{}
 			}
-			v.cuts[obj] = cut(Clone(obj))
+			held = cut(Clone(obj))
+			v.cuts[obj] = held
 		}
-		old.All[k] = v.cuts[obj]
+		if old.All[k] = held; held == nil {
+			delete(old.All, k)
+		}
 	}
 	return old
 }
@@ -84,6 +88,9 @@ func (v *Objects) List(_ context.Context, into client.ObjectList, opts ...client
 		}
 		copyInto(item, obj)
 		found = append(found, item)
+	}
+	if options.Limit > 0 && len(found) > int(options.Limit) {
+		found = found[:options.Limit] // and nobody here asks for the rest
 	}
 	return meta.SetList(into, found)
 }

@@ -1,0 +1,158 @@
+package statefulcluster
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
+)
+
+// What the cache does not show, because it lacks our labels.
+
+func TestABudgetOfSomebodyElse(t *testing.T) {
+	s := newStage(t, set("db"))
+	theirs := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "db", UID: "theirs"}}
+	s.Put(theirs)
+	s.settle(15 * time.Minute)
+	degraded := func() string { return says(s.set().Status, v1alpha1.ConditionDegraded) }
+	if !strings.HasPrefix(degraded(), "True WriteRefused: a PodDisruptionBudget named db exists and is not ours") {
+		t.Errorf("the condition says %s", degraded())
+	}
+	for range 100 { // rest is rest, and nothing is tried again and again
+		tried := len(s.Story)
+		s.Now = s.Now.Add(foreignInterval)
+		s.look()
+		if s.pass(); len(s.Story) != tried {
+			t.Fatalf("at rest it tries %q", s.Story[tried:])
+		}
+	}
+	s.Remove(theirs)
+	s.Now = s.Now.Add(foreignInterval)
+	s.settle(15 * time.Minute)
+	s.ends()
+	s.check()
+	if !strings.HasPrefix(degraded(), "False") {
+		t.Errorf("it is gone, and the condition says %s", degraded())
+	}
+}
+
+func TestARevisionWithoutOurLabels(t *testing.T) {
+	s := newStage(t, set("db"))
+	s.settle(15 * time.Minute)
+	var revisions appsv1.ControllerRevisionList
+	if err := s.List(context.Background(), &revisions); err != nil || len(revisions.Items) != 1 {
+		t.Fatal(err, revisions.Items)
+	}
+	revisions.Items[0].Labels = nil
+	s.Put(&revisions.Items[0])
+	s.edit(func(spec *v1alpha1.StatefulClusterSpec) { *spec.Replicas = 5 })
+	s.settle(15 * time.Minute)
+	s.ends()
+	s.check()
+}
+
+// A member that lost our labels is one, however many foreign pods there are.
+func TestAMemberAmongForeignPods(t *testing.T) {
+	s := newStage(t, set("db").retention(v1alpha1.RetainClaims, v1alpha1.RetainClaims, v1alpha1.DeleteClaims))
+	s.settle(15 * time.Minute)
+	for i := range 2 * foreignKept {
+		s.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprintf("api-%03d", i), Labels: map[string]string{"app": "db"}},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "one"}}}})
+	}
+	s.strip("db-a")
+	before := kubelet.Pods(s.Cluster)
+	s.settle(15 * time.Minute)
+	s.check()
+	if now := kubelet.Pods(s.Cluster); len(now) != len(before) {
+		t.Errorf("there were %d pods and there are %d:\n%s", len(before), len(now), strings.Join(s.Story, "\n"))
+	}
+	if lines := strings.Join(s.Story, "\n"); strings.Contains(lines, "delete persistentvolumeclaim") {
+		t.Errorf("a claim was deleted:\n%s", lines)
+	}
+}
+
+// strip takes our labels off a pod.
+func (s *stage) strip(name string) {
+	var pod corev1.Pod
+	if err := s.Get(context.Background(), client.ObjectKey{Namespace: "ns", Name: name}, &pod); err != nil {
+		s.t.Fatal(err)
+	}
+	pod.Labels = map[string]string{"app": "db"}
+	s.Put(&pod)
+}
+
+// A pod may lose our label after the list of pods without it, and before the
+// list of pods with it: then neither has the pod.
+func TestALabelThatGoesBetweenTwoLists(t *testing.T) {
+	s := newStage(t, set("db"))
+	s.settle(15 * time.Minute)
+	var others sync.WaitGroup
+	others.Add(2)
+	first := true
+	live := reader(func(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
+		if _, pods := into.(*corev1.PodList); !pods {
+			err := s.List(ctx, into, opts...)
+			if first {
+				others.Done()
+			}
+			return err
+		}
+		if first {
+			others.Wait()
+			first = false
+			s.strip("db-a")
+		}
+		return s.List(ctx, into, opts...)
+	}, s.Cluster)
+	if w := s.observe(s.set(), source{live, true}); len(w.members) != 3 {
+		t.Errorf("%d of 3 members are seen", len(w.members))
+	}
+}
+
+func TestAMemberThatIsGivenUpIsNotLost(t *testing.T) {
+	s := newStage(t, set("db").change(func(spec *v1alpha1.StatefulClusterSpec) {
+		spec.VolumeClaimTemplates = nil
+		spec.UpdateStrategy.InPlace = v1alpha1.InPlaceNever
+	}))
+	s.settle(15 * time.Minute)
+	s.edit(func(spec *v1alpha1.StatefulClusterSpec) { spec.Template.Spec.Containers[0].Image = "two" })
+	for len(s.set().Status.Updating) == 0 {
+		s.look()
+		s.pass()
+	}
+	s.edit(func(spec *v1alpha1.StatefulClusterSpec) { *spec.Replicas = 2 })
+	for range 3 { // while the old pod still ends
+		s.look()
+		s.pass()
+	}
+	s.settle(15 * time.Minute)
+	s.check()
+	if lost := s.set().Status.Lost; len(lost) > 0 {
+		t.Errorf("the user scaled down, and %v is lost", lost)
+	}
+}
+
+// reader answers lists its own way.
+func reader(list func(context.Context, client.ObjectList, ...client.ListOption) error, all client.Reader) client.Reader {
+	return lister{all, list}
+}
+
+type lister struct {
+	client.Reader
+	list func(context.Context, client.ObjectList, ...client.ListOption) error
+}
+
+func (l lister) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	return l.list(ctx, into, opts...)
+}
