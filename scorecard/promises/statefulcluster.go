@@ -25,6 +25,7 @@ var StatefulCluster = []Promise{
 	{Name: "SC-39 a force-deleted pod gets a successor with a new name", Keep: forceDeleted},
 	{Name: "SC-41 a bad image costs no data, and the corrected one heals all", Keep: badImage},
 	{Name: "SC-30 SC-33 SC-42 an operator that dies in an update is succeeded, and finishes it", Keep: operatorDies},
+	{Name: "SC-32 the operator acts in the namespaces that it was told", Keep: namespacesAreKept},
 	{Name: "SC-37 an out-of-service node's members are replaced", Keep: outOfService},
 	{Name: "SC-12 SC-36 a node cut off for good does not hold up its members", Faults: true, Keep: nodeCut},
 	{Name: "SC-38 half of the nodes lost at once does not empty the set", Faults: true, Keep: halfLost},

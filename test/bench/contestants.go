@@ -78,12 +78,26 @@ func createBare(ctx context.Context, s *site, namespace string, want shape) erro
 	pods, claims := s.pool.CoreV1().Pods(namespace), s.pool.CoreV1().PersistentVolumeClaims(namespace)
 	return spread(ctx, want.pods(), func(n int) error {
 		i, m := n/want.members, n%want.members
+		if m == 0 {
+			if err := s.createBareRest(ctx, owner, namespace, i); err != nil {
+				return err
+			}
+		}
 		if _, err := pods.Create(ctx, barePod(owner, i, m), metav1.CreateOptions{}); err != nil {
 			return err
 		}
 		_, err := claims.Create(ctx, bareClaim(owner, i, m), metav1.CreateOptions{})
 		return err
 	})
+}
+
+// createBareRest creates what a StatefulCluster has beside its members.
+func (s *site) createBareRest(ctx context.Context, owner metav1.OwnerReference, namespace string, i int) error {
+	if _, err := s.pool.AppsV1().ControllerRevisions(namespace).Create(ctx, bareRevision(owner, i), metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	_, err := s.pool.PolicyV1().PodDisruptionBudgets(namespace).Create(ctx, bareBudget(owner, i), metav1.CreateOptions{})
+	return err
 }
 
 func (s *site) bareOwner(ctx context.Context, namespace string) (metav1.OwnerReference, error) {

@@ -1,19 +1,23 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 )
 
-// All contestants create these pods and claims.
+// All contestants create these pods and claims; the bare pool also creates a
+// revision and a disruption budget for each set, as the operator does.
 //
 // Every pod names its node and every claim a volume that does not exist. So
 // neither the scheduler nor the volume controllers take part: they would be
@@ -116,6 +120,25 @@ func bareClaim(owner metav1.OwnerReference, i, m int) *corev1.PersistentVolumeCl
 	claim.Name, claim.Labels = claimName+"-"+bareName(i, m), setLabels(i)
 	bareLabels(claim.Labels, owner, m)
 	return &claim
+}
+
+func bareRevision(owner metav1.OwnerReference, i int) *appsv1.ControllerRevision {
+	template, err := json.Marshal(podTemplate(i, "1"))
+	if err != nil { // a template can be written as JSON
+		panic(err)
+	}
+	return &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Name: bareName(i, 0), Labels: setLabels(i), OwnerReferences: []metav1.OwnerReference{owner}},
+		Data:       runtime.RawExtension{Raw: template}, Revision: 1,
+	}
+}
+
+func bareBudget(owner metav1.OwnerReference, i int) *policyv1.PodDisruptionBudget {
+	return &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: setName(i), Labels: setLabels(i), OwnerReferences: []metav1.OwnerReference{owner}},
+		Spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: ptr.To(intstr.FromString(quarter)),
+			Selector: &metav1.LabelSelector{MatchLabels: setLabels(i)}},
+	}
 }
 
 func bareLabels(labels map[string]string, owner metav1.OwnerReference, m int) {
