@@ -34,6 +34,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/consistency"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/enqueue"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
 )
@@ -161,11 +162,18 @@ func Cache() map[client.Object]cache.ByObject {
 	}
 	ours := labels.NewSelector().Add(*exists)
 	return map[client.Object]cache.ByObject{
-		&corev1.Pod{}: {Label: ours, Transform: slim.Pod(
-			[]string{v1alpha1.LabelCluster, v1alpha1.LabelClusterUID, v1alpha1.LabelMember, labelRevision},
-			[]string{v1alpha1.AnnotationDeleteFirst, v1alpha1.AnnotationReplaces, v1alpha1.AnnotationReplacements,
-				v1alpha1.AnnotationUpdated, v1alpha1.AnnotationInPlace})},
-		claimMetadata():                 {Label: ours, Transform: cache.TransformStripManagedFields()},
+		&corev1.Pod{}: {Label: ours, Transform: slim.Kept{
+			Labels: []string{v1alpha1.LabelCluster, v1alpha1.LabelClusterUID, v1alpha1.LabelMember, labelRevision},
+			Annotations: []string{v1alpha1.AnnotationDeleteFirst, v1alpha1.AnnotationReplaces, v1alpha1.AnnotationReplacements,
+				v1alpha1.AnnotationUpdated, v1alpha1.AnnotationInPlace},
+			Containers: func(pod *corev1.Pod) bool {
+				return !podstate.Ready(pod) || pod.Annotations[v1alpha1.AnnotationInPlace] != ""
+			},
+		}.Pod},
+		claimMetadata(): {Label: ours, Transform: slim.Kept{
+			Labels:      []string{v1alpha1.LabelCluster, v1alpha1.LabelClusterUID, v1alpha1.LabelMember, v1alpha1.LabelRetained},
+			Annotations: []string{v1alpha1.AnnotationRetention},
+		}.Metadata},
 		&appsv1.ControllerRevision{}:    {Label: ours, Transform: cache.TransformStripManagedFields()},
 		&policyv1.PodDisruptionBudget{}: {Label: ours, Transform: cache.TransformStripManagedFields()},
 		&corev1.Node{}:                  {Transform: slim.Node},

@@ -79,6 +79,12 @@ func (p *podFixture) neverBound() *podFixture {
 	return p
 }
 
+// withoutContainers is a pod as the cache holds it while it is Ready.
+func (p *podFixture) withoutContainers() *podFixture {
+	p.pod.Status.ContainerStatuses = nil
+	return p
+}
+
 func (p *podFixture) started(restarts int32) *podFixture {
 	p.pod.Status.Phase = corev1.PodRunning
 	start := p.pod.CreationTimestamp

@@ -221,10 +221,10 @@ func (m *member) since(kind corev1.PodConditionType) time.Time {
 	return t
 }
 
-// hasRun tells whether the member's data may exist: a container was started,
-// or the pod was recreated for a member that has been there before.
+// hasRun tells whether the member's data may exist: it was Ready, a container
+// was started, or the pod was recreated for a member that has been there before.
 func hasRun(m *member) bool {
-	if m.pod.Annotations[v1alpha1.AnnotationUpdated] != "" {
+	if podstate.WasReady(m.pod) || m.pod.Annotations[v1alpha1.AnnotationUpdated] != "" {
 		return true
 	}
 	for _, c := range slices.Concat(m.pod.Status.InitContainerStatuses, m.pod.Status.ContainerStatuses) {

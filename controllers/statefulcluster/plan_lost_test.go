@@ -58,6 +58,10 @@ func TestLostAtOnce(t *testing.T) {
 			world: lost(a().withoutClaims()),
 			want: []string{"delete pod db-a: ClaimGone, the member is lost and will not come back, it has no claims > " +
 				createsInPlaceOf("a", "f1")}},
+		{name: "a Ready member whose claim is gone is lost, though the cache does not hold its containers",
+			world: lost(pod("a").on("n1").ready().withoutContainers().withoutClaims()),
+			want: []string{"delete pod db-a: ClaimGone, the member is lost and will not come back, it has no claims > " +
+				createsInPlaceOf("a", "f1")}},
 		{name: "a recreated pod whose claim is gone is lost before it ever runs",
 			world: lost(pod("a").recreated().withoutClaims()),
 			want: []string{"delete pod db-a: ClaimGone, the member is lost and will not come back, it has no claims > " +

@@ -7,38 +7,75 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Pod returns a cache transform. It keeps of a pod its identity, its owner, its
-// node, the conditions and container states that decisions and the status of its
-// owner ask about, and the labels and annotations of these keys. Patches must not be made from a pod
-// cut down like this: read it live first.
-func Pod(labels, annotations []string) func(any) (any, error) {
-	return func(obj any) (any, error) {
-		pod, ok := obj.(*corev1.Pod)
-		if !ok {
-			return obj, nil
-		}
-		return cutPod(pod, labels, annotations), nil
-	}
+// Kept is what stays of an object's metadata beside its identity, its times and
+// its owners.
+type Kept struct {
+	Labels, Annotations []string // keys
+	// Containers tells whether the states of a pod's containers stay; nil is no.
+	Containers func(*corev1.Pod) bool
 }
 
-func cutPod(pod *corev1.Pod, labels, annotations []string) *corev1.Pod {
-	meta := metav1.ObjectMeta{
-		Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
-		Generation: pod.Generation, CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
-		DeletionGracePeriodSeconds: pod.DeletionGracePeriodSeconds, OwnerReferences: pod.OwnerReferences,
+// Pod is a cache transform. It keeps of a pod its metadata, its node and the
+// conditions and container states that decisions and the status of its owner
+// ask about. Patches must not be made from a pod cut down like this: read it
+// live first.
+func (k Kept) Pod(obj any) (any, error) {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return obj, nil
 	}
-	meta.Labels, meta.Annotations = keep(pod.Labels, labels), keep(pod.Annotations, annotations)
-	slim := &corev1.Pod{ObjectMeta: meta}
+	slim := &corev1.Pod{ObjectMeta: k.metadata(&pod.ObjectMeta)}
 	slim.Spec.NodeName = pod.Spec.NodeName
 	slim.Status.Phase, slim.Status.StartTime = pod.Status.Phase, pod.Status.StartTime
 	slim.Status.ObservedGeneration = pod.Status.ObservedGeneration
-	for _, c := range pod.Status.Conditions {
-		switch c.Type {
-		case corev1.PodReady, corev1.PodScheduled, corev1.DisruptionTarget, corev1.PodResizePending, corev1.PodResizeInProgress:
-			slim.Status.Conditions = append(slim.Status.Conditions,
-				corev1.PodCondition{Type: c.Type, Status: c.Status, Reason: c.Reason, LastTransitionTime: c.LastTransitionTime})
+	slim.Status.Conditions = cutConditions(pod.Status.Conditions)
+	if k.Containers != nil && k.Containers(pod) {
+		cutContainers(slim, pod)
+	}
+	return slim, nil
+}
+
+// Metadata is a cache transform of what is cached as metadata only.
+func (k Kept) Metadata(obj any) (any, error) {
+	m, ok := obj.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return obj, nil
+	}
+	return &metav1.PartialObjectMetadata{TypeMeta: m.TypeMeta, ObjectMeta: k.metadata(&m.ObjectMeta)}, nil
+}
+
+func (k Kept) metadata(m *metav1.ObjectMeta) metav1.ObjectMeta {
+	slim := metav1.ObjectMeta{
+		Name: m.Name, Namespace: m.Namespace, UID: m.UID, ResourceVersion: m.ResourceVersion,
+		Generation: m.Generation, CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp,
+		DeletionGracePeriodSeconds: m.DeletionGracePeriodSeconds, OwnerReferences: m.OwnerReferences,
+		Labels: keep(m.Labels, k.Labels), Annotations: keep(m.Annotations, k.Annotations),
+	}
+	for _, owner := range slim.OwnerReferences { // what is said twice is kept once
+		for key, value := range slim.Labels {
+			switch value {
+			case owner.Name:
+				slim.Labels[key] = owner.Name
+			case string(owner.UID):
+				slim.Labels[key] = string(owner.UID)
+			}
 		}
 	}
+	return slim
+}
+
+func cutConditions(all []corev1.PodCondition) []corev1.PodCondition {
+	kept := make([]corev1.PodCondition, 0, 2) // mostly PodScheduled and Ready
+	for _, c := range all {
+		switch c.Type {
+		case corev1.PodReady, corev1.PodScheduled, corev1.DisruptionTarget, corev1.PodResizePending, corev1.PodResizeInProgress:
+			kept = append(kept, corev1.PodCondition{Type: c.Type, Status: c.Status, Reason: c.Reason, LastTransitionTime: c.LastTransitionTime})
+		}
+	}
+	return kept
+}
+
+func cutContainers(slim, pod *corev1.Pod) {
 	for _, s := range pod.Status.InitContainerStatuses {
 		slim.Status.InitContainerStatuses = append(slim.Status.InitContainerStatuses, corev1.ContainerStatus{
 			ContainerID: s.ContainerID, State: corev1.ContainerState{Waiting: cutWaiting(s.State.Waiting)}})
@@ -48,7 +85,6 @@ func cutPod(pod *corev1.Pod, labels, annotations []string) *corev1.Pod {
 			Name: s.Name, ImageID: s.ImageID, ContainerID: s.ContainerID, RestartCount: s.RestartCount,
 			State: corev1.ContainerState{Running: s.State.Running, Waiting: cutWaiting(s.State.Waiting)}})
 	}
-	return slim
 }
 
 // cutWaiting keeps why a container waits; nil if it does not.

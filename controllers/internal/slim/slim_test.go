@@ -30,7 +30,8 @@ func TestPod(t *testing.T) {
 			InitContainerStatuses: []corev1.ContainerStatus{{Name: "dropped", ContainerID: "ic",
 				State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "iw", Message: "dropped"}}}}},
 	}
-	got, err := Pod([]string{"kept", "absent"}, []string{"kept"})(full)
+	kept := Kept{Labels: []string{"kept", "absent"}, Annotations: []string{"kept"}, Containers: func(*corev1.Pod) bool { return true }}
+	got, err := kept.Pod(full)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,8 +56,16 @@ func TestPod(t *testing.T) {
 			t.Errorf("lost: %s", what)
 		}
 	}
-	if bare, _ := Pod([]string{"kept"}, nil)(&corev1.Pod{}); bare.(*corev1.Pod).Labels != nil {
+	if bare, _ := kept.Pod(&corev1.Pod{}); bare.(*corev1.Pod).Labels != nil {
 		t.Error("a pod without labels costs a map")
+	}
+	kept.Containers = nil
+	if got, _ := kept.Pod(full); len(got.(*corev1.Pod).Status.ContainerStatuses) > 0 || len(got.(*corev1.Pod).Status.InitContainerStatuses) > 0 {
+		t.Error("container states stay that nobody asked for")
+	}
+	claim, _ := kept.Metadata(&metav1.PartialObjectMetadata{ObjectMeta: full.ObjectMeta})
+	if text, err := json.Marshal(claim); err != nil || strings.Contains(string(text), "dropped") || len(claim.(*metav1.PartialObjectMetadata).Labels) != 1 {
+		t.Errorf("of a claim %s is kept", text)
 	}
 }
 
@@ -95,7 +104,7 @@ func TestNode(t *testing.T) {
 
 // What is no pod (a tombstone) passes as it is.
 func TestOthersPass(t *testing.T) {
-	if got, err := Pod(nil, nil)("tombstone"); got != "tombstone" || err != nil {
+	if got, err := (Kept{}).Pod("tombstone"); got != "tombstone" || err != nil {
 		t.Errorf("Pod: %v, %v", got, err)
 	}
 	if got, err := Node("tombstone"); got != "tombstone" || err != nil {
