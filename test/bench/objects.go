@@ -39,7 +39,7 @@ func setName(i int) string { return fmt.Sprintf("set-%d", i) }
 
 func setLabels(i int) map[string]string { return map[string]string{"app": setName(i)} }
 
-func podTemplate(i int, value string) corev1.PodTemplateSpec {
+func podTemplate(i int) corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: setLabels(i)},
 		Spec: corev1.PodSpec{
@@ -50,7 +50,7 @@ func podTemplate(i int, value string) corev1.PodTemplateSpec {
 			TerminationGracePeriodSeconds: ptr.To(int64(0)),
 			Containers: []corev1.Container{{
 				Name: "main", Image: "example.com/main:1",
-				Env:          []corev1.EnvVar{{Name: generation, Value: value}},
+				Env:          []corev1.EnvVar{{Name: generation, Value: "1"}},
 				VolumeMounts: []corev1.VolumeMount{{Name: claimName, MountPath: "/data"}},
 			}},
 		},
@@ -77,7 +77,7 @@ func statefulCluster(namespace string, i, members int) *v1alpha1.StatefulCluster
 		Spec: v1alpha1.StatefulClusterSpec{
 			Replicas:             ptr.To(int32(members)),
 			Selector:             &metav1.LabelSelector{MatchLabels: setLabels(i)},
-			Template:             podTemplate(i, "1"),
+			Template:             podTemplate(i),
 			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{claimTemplate()},
 			PodManagementPolicy:  v1alpha1.ParallelPodManagement,
 			UpdateStrategy: v1alpha1.UpdateStrategy{Type: v1alpha1.RollingUpdateStrategy,
@@ -92,7 +92,7 @@ func statefulSet(namespace string, i, members int) *appsv1.StatefulSet {
 		Spec: appsv1.StatefulSetSpec{
 			Replicas:             ptr.To(int32(members)),
 			Selector:             &metav1.LabelSelector{MatchLabels: setLabels(i)},
-			Template:             podTemplate(i, "1"),
+			Template:             podTemplate(i),
 			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{claimTemplate()},
 			PodManagementPolicy:  appsv1.ParallelPodManagement,
 			UpdateStrategy: appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType,
@@ -104,7 +104,7 @@ func statefulSet(namespace string, i, members int) *appsv1.StatefulSet {
 // barePod and bareClaim are what the loop creates for member m of set i: the
 // labels, owner and names are as many and as long as a StatefulCluster's.
 func barePod(owner metav1.OwnerReference, i, m int) *corev1.Pod {
-	template := podTemplate(i, "1")
+	template := podTemplate(i)
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
 	pod.Name = bareName(i, m)
 	bareLabels(pod.Labels, owner, m)
@@ -123,7 +123,7 @@ func bareClaim(owner metav1.OwnerReference, i, m int) *corev1.PersistentVolumeCl
 }
 
 func bareRevision(owner metav1.OwnerReference, i int) *appsv1.ControllerRevision {
-	template, err := json.Marshal(podTemplate(i, "1"))
+	template, err := json.Marshal(podTemplate(i))
 	if err != nil { // a template can be written as JSON
 		panic(err)
 	}
