@@ -166,6 +166,10 @@ func (r *Reconciler) emit(w *world, p *plan, outcomes []action.Outcome) {
 		r.Events.Eventf(w.set, members[0].pod, corev1.EventTypeWarning, v1alpha1.EventMemberLost, string(reason),
 			"%s: %s; will not come back, and will be replaced under another name", reason, someOf(namesOf(members)))
 	}
+	if names := vanishedNow(w); len(names) > 0 {
+		r.Events.Eventf(w.set, nil, corev1.EventTypeWarning, v1alpha1.EventMemberLost, string(v1alpha1.LossDeleted),
+			"%s: %s; will not come back, and will be replaced under another name", v1alpha1.LossDeleted, someOf(names))
+	}
 	for _, d := range deedsOf(outcomes) {
 		kind := corev1.EventTypeNormal
 		if d.event == v1alpha1.EventMemberLost {
@@ -204,6 +208,17 @@ func goneNow(w *world) map[v1alpha1.LossReason][]*member {
 		}
 	}
 	return gone
+}
+
+// vanishedNow are the members whose pod is gone without a trace, as long as the
+// status does not list them.
+func vanishedNow(w *world) []string {
+	if w.invalid != "" || w.set.DeletionTimestamp != nil {
+		return nil
+	}
+	return slices.DeleteFunc(vanished(w, muster(w, &plan{})), func(name string) bool {
+		return slices.ContainsFunc(w.set.Status.Lost, func(l v1alpha1.LostMember) bool { return l.Name == name })
+	})
 }
 
 // deedsOf are the deeds that are worth an event, in the order of their first

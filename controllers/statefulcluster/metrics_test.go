@@ -71,6 +71,8 @@ func TestEvents(t *testing.T) {
 			[]string{"(db-b uid-of-b) Warning ReplacementHeld Hold: waiting until others are replaced, as replacement.maxConcurrent says: db-b"}},
 		{"SC-39 members that somebody else deleted", seen(set("db"), a().going(), b().going(), c()), errors.New("timeout"),
 			[]string{"(db-a uid-of-a) Warning MemberLost PodDeleted: PodDeleted: db-a, db-b; will not come back, and will be replaced under another name"}},
+		{"SC-39 a member whose pod vanished", seen(set("db"), b(), c(), looseClaimOf("a")), errors.New("timeout"),
+			[]string{"(nobody) Warning MemberLost PodDeleted: PodDeleted: db-a; will not come back, and will be replaced under another name"}},
 		{"a member is retired", seen(set("db").replicas(2), a(), b(), c()), nil,
 			[]string{"(db-a uid-of-a) Normal MemberRetired Retired: Retired: db-a; claims db-data-a"}},
 		{"a member is updated in place", seen(set("db"), oldA(), b(), c(), oldImage()), nil,

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/identity"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
 // world is all that a decision may know.
@@ -123,10 +123,14 @@ func (r *Reconciler) readMembers(ctx context.Context, w *world, from source) ([]
 		reads.Go(func() (err error) { strays, err = r.readUnlabelled(within, w, from); return err })
 	}
 	err := reads.Wait()
-	if err == nil && from.live && unexplained(w, pods, claims) {
+	if err == nil && from.live && len(unexplained(w, pods, claims)) > 0 {
 		// One after the other: a pod that loses our label in between is in the second.
 		if pods, err = r.readPods(ctx, w.set, from); err == nil {
 			strays, err = r.readUnlabelled(ctx, w, from)
+		}
+		if err == nil {
+			pods = append(pods, strays...)
+			strays, err = r.readByName(ctx, w, unexplained(w, pods, claims), from)
 		}
 	}
 	if err != nil {
@@ -137,19 +141,20 @@ func (r *Reconciler) readMembers(ctx context.Context, w *world, from source) ([]
 	return slices.CompactFunc(pods, func(a, b *corev1.Pod) bool { return a.UID == b.UID }), claims, nil
 }
 
-// unexplained tells whether there is a claim without a pod that was not set
-// aside and whose member is not being updated.
-func unexplained(w *world, pods []*corev1.Pod, claims []*corev1.PersistentVolumeClaim) bool {
-	known := make(map[string]bool, len(pods))
-	for _, p := range pods {
-		known[w.idOf(p.Name)] = true
+// readByName reads the pods that have no label left to find them by.
+func (r *Reconciler) readByName(ctx context.Context, w *world, ids []string, from source) ([]*corev1.Pod, error) {
+	var found []*corev1.Pod
+	for _, id := range ids {
+		var pod corev1.Pod
+		err := from.Get(ctx, types.NamespacedName{Namespace: w.set.Namespace, Name: w.set.Name + "-" + id}, &pod)
+		switch {
+		case client.IgnoreNotFound(err) != nil:
+			return nil, fmt.Errorf("get pod: %w", err)
+		case err == nil && metav1.IsControlledBy(&pod, w.set):
+			found = append(found, &pod)
+		}
 	}
-	for _, e := range w.set.Status.Updating {
-		known[w.idOf(e.Name)] = true
-	}
-	return slices.ContainsFunc(claims, func(c *corev1.PersistentVolumeClaim) bool {
-		return !known[memberOf(c)] && c.Labels[v1alpha1.LabelRetained] == ""
-	})
+	return found, nil
 }
 
 // idOf is the id in the name of a member.
@@ -227,17 +232,35 @@ func (r *Reconciler) assemble(ctx context.Context, w *world, pods []*corev1.Pod,
 		}
 		m.claims[c.Name] = c
 	}
+	if err := readLostClaims(ctx, w, from); err != nil {
+		return err
+	}
 	slices.SortFunc(w.loose, func(a, b *corev1.PersistentVolumeClaim) int { return strings.Compare(a.Name, b.Name) })
 	return nil
 }
 
-// memberOf is the id of the member that a claim belongs to: its label, or the
-// end of its name if somebody took the label away.
-func memberOf(c *corev1.PersistentVolumeClaim) string {
-	if id := c.Labels[v1alpha1.LabelMember]; identity.Valid(id) {
-		return id
+// readLostClaims reads the claims that members should have and that no label
+// finds: only one that is not there at all is gone.
+func readLostClaims(ctx context.Context, w *world, from source) error {
+	for _, m := range w.members {
+		if !from.live || w.invalid != "" || !hasRun(m) {
+			continue
+		}
+		for _, t := range missingClaims(w, m) {
+			var c corev1.PersistentVolumeClaim
+			err := from.Get(ctx, types.NamespacedName{Namespace: w.set.Namespace, Name: claim.Name(w.set.Name, t.Name, m.id)}, &c)
+			if client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("get claim: %w", err)
+			}
+			if err == nil && m.claims == nil {
+				m.claims = map[string]*corev1.PersistentVolumeClaim{}
+			}
+			if err == nil {
+				m.claims[c.Name] = &c
+			}
+		}
 	}
-	return c.Name[strings.LastIndex(c.Name, "-")+1:]
+	return nil
 }
 
 // readNode reads a pod's Node from the cache; a live world reads a Node that
@@ -271,26 +294,6 @@ func getNode(ctx context.Context, reader client.Reader, name string) (*corev1.No
 		return nil, client.IgnoreNotFound(err)
 	}
 	return &n, nil
-}
-
-// nodeOf reads a Node for a pod that was bound to that name. A Node younger
-// than the binding is another one: the machine that ran the pod is gone, even
-// if the name is back.
-func nodeOf(pod *corev1.Pod, n *corev1.Node) node {
-	if n == nil {
-		return node{gone: true}
-	}
-	bound, scheduled := podstate.Since(pod, corev1.PodScheduled)
-	out := node{gone: scheduled && n.CreationTimestamp.After(bound) && pod.CreationTimestamp.Before(&n.CreationTimestamp)}
-	for _, t := range n.Spec.Taints {
-		out.outOfService = out.outOfService || t.Key == corev1.TaintNodeOutOfService
-	}
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
-			out.notReadySince = c.LastTransitionTime.Time
-		}
-	}
-	return out
 }
 
 // readRevisions reads revisions and budget, from the API server only when the

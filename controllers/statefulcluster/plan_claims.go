@@ -12,6 +12,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/identity"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -137,8 +138,8 @@ func retain(c *corev1.PersistentVolumeClaim, why string, policy v1alpha1.Retenti
 	return action.Action{Verb: action.Patch, Object: labelled, From: c, Reason: reasonRetention, Detail: "its member is " + strings.ToLower(why)}
 }
 
-// relabel puts the operator's labels back on pods and revisions that lost them:
-// the cache finds them by these.
+// relabel puts the operator's labels back on pods, claims and revisions that
+// lost them: the cache finds them by these.
 func relabel(w *world, _ *roster, p *plan) {
 	if w.refusedNow(reasonRelabel, p) {
 		return
@@ -150,6 +151,15 @@ func relabel(w *world, _ *roster, p *plan) {
 			pod.Labels = labels
 			chains = append(chains, action.Chain{{Verb: action.Patch, Object: pod, From: m.pod, Reason: reasonRelabel,
 				Detail: "membership is decided by the owner, not by labels"}})
+		}
+	}
+	for _, m := range w.members {
+		for _, c := range m.sortedClaims() {
+			if labels, missing := withLabels(c.Labels, memberLabels(w, m.id)); missing {
+				found := c.DeepCopy()
+				found.Labels = labels
+				chains = append(chains, action.Chain{{Verb: action.Patch, Object: found, From: c, Reason: reasonRelabel}})
+			}
 		}
 	}
 	for _, rev := range w.revisions {
@@ -199,4 +209,56 @@ func labelAbandoned(claims []metav1.PartialObjectMetadata) action.Steps {
 		step = append(step, action.Chain{retain(c, v1alpha1.RetainedDeleted, v1alpha1.RetainClaims)})
 	}
 	return action.Steps{step}
+}
+
+// unexplained are the ids of claims without a pod that were not set aside and
+// whose member is not being updated.
+func unexplained(w *world, pods []*corev1.Pod, claims []*corev1.PersistentVolumeClaim) (ids []string) {
+	known := make(map[string]bool, len(pods))
+	for _, p := range pods {
+		known[w.idOf(p.Name)] = true
+	}
+	for _, e := range w.set.Status.Updating {
+		known[w.idOf(e.Name)] = true
+	}
+	for _, c := range claims {
+		if id := memberOf(c); !known[id] && c.Labels[v1alpha1.LabelRetained] == "" {
+			known[id] = true
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// memberOf is the id of the member that a claim belongs to: its label, or the
+// end of its name if somebody took the label away.
+func memberOf(c *corev1.PersistentVolumeClaim) string {
+	if id := c.Labels[v1alpha1.LabelMember]; identity.Valid(id) {
+		return id
+	}
+	return c.Name[strings.LastIndex(c.Name, "-")+1:]
+}
+
+// looseClaims are the claims that stay of a member whose pod is gone.
+func looseClaims(w *world, name string) (names []string) {
+	if w.set.Spec.PersistentVolumeClaimRetentionPolicy.WhenLost == v1alpha1.DeleteClaims {
+		return nil
+	}
+	for _, c := range w.loose {
+		if w.set.Name+"-"+memberOf(c) == name {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+func keptClaims(w *world, m *member) []string {
+	if w.set.Spec.PersistentVolumeClaimRetentionPolicy.WhenLost == v1alpha1.DeleteClaims {
+		return nil
+	}
+	var names []string
+	for _, c := range m.sortedClaims() {
+		names = append(names, c.Name)
+	}
+	return names
 }

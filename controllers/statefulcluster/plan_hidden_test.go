@@ -156,3 +156,62 @@ type lister struct {
 func (l lister) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	return l.list(ctx, into, opts...)
 }
+
+// A pod without any label is found by its name, while its claims name it.
+func TestAMemberWithoutAnyLabel(t *testing.T) {
+	s := newStage(t, set("db"))
+	s.settle(15 * time.Minute)
+	s.strip("db-a")
+	var bare corev1.Pod
+	if err := s.Get(context.Background(), client.ObjectKey{Namespace: "ns", Name: "db-a"}, &bare); err != nil {
+		t.Fatal(err)
+	}
+	bare.Labels = nil
+	s.Put(&bare)
+	s.settle(15 * time.Minute)
+	s.ends()
+	s.check()
+	if now := len(kubelet.Pods(s.Cluster)); now != 3 || len(s.set().Status.Lost) > 0 {
+		t.Errorf("%d pods, and lost are %v:\n%s", now, s.set().Status.Lost, strings.Join(s.Story, "\n"))
+	}
+}
+
+// A claim without any label is found by its name, and is not gone.
+func TestAClaimWithoutAnyLabel(t *testing.T) {
+	s := newStage(t, set("db"))
+	s.settle(15 * time.Minute)
+	var bare corev1.PersistentVolumeClaim
+	if err := s.Get(context.Background(), client.ObjectKey{Namespace: "ns", Name: "db-data-a"}, &bare); err != nil {
+		t.Fatal(err)
+	}
+	bare.Labels = map[string]string{"app": "db"}
+	s.Put(&bare)
+	s.settle(15 * time.Minute)
+	s.ends()
+	s.check()
+	if now := len(kubelet.Pods(s.Cluster)); now != 3 || len(s.set().Status.Lost) > 0 {
+		t.Errorf("%d pods, and lost are %v:\n%s", now, s.set().Status.Lost, strings.Join(s.Story, "\n"))
+	}
+	if err := s.Get(context.Background(), client.ObjectKeyFromObject(&bare), &bare); err != nil || bare.Labels[v1alpha1.LabelMember] != "a" {
+		t.Errorf("the claim has the labels %v (%v)", bare.Labels, err)
+	}
+}
+
+func TestCountsOfAnInvalidSpec(t *testing.T) {
+	bad := set("db").change(func(s *v1alpha1.StatefulClusterSpec) { s.Template.Spec.Containers = nil })
+	bad.Status.Replicas, bad.Status.ReadyReplicas = 9, 9
+	got := told(seen(bad, a(), b(), starting("c"), pod("d").on("n1").ready().going()))
+	if got.Replicas != 3 || got.ReadyReplicas != 2 || got.AvailableReplicas != 2 {
+		t.Errorf("%d members, %d Ready, %d available; there are 3 and 2 and 2", got.Replicas, got.ReadyReplicas, got.AvailableReplicas)
+	}
+	if says := says(got, v1alpha1.ConditionDegraded); says != "True InvalidSpec: spec.template.spec.containers: Required value: a pod has at least one container" {
+		t.Error(says)
+	}
+}
+
+func TestAForceDeletedMemberKeepsItsClaimsOnRecord(t *testing.T) {
+	got := told(seen(set("db"), b(), c(), looseClaimOf("a")))
+	if len(got.Lost) != 1 || got.Lost[0].Name != "db-a" || len(got.Lost[0].Claims) != 1 || got.Lost[0].Claims[0] != "db-data-a" {
+		t.Errorf("lost are %v", got.Lost)
+	}
+}

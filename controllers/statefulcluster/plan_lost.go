@@ -234,3 +234,23 @@ func hasRun(m *member) bool {
 	}
 	return false
 }
+
+// nodeOf reads a Node for a pod that was bound to that name. A Node younger
+// than the binding is another one: the machine that ran the pod is gone, even
+// if the name is back.
+func nodeOf(pod *corev1.Pod, n *corev1.Node) node {
+	if n == nil {
+		return node{gone: true}
+	}
+	bound, scheduled := podstate.Since(pod, corev1.PodScheduled)
+	out := node{gone: scheduled && n.CreationTimestamp.After(bound) && pod.CreationTimestamp.Before(&n.CreationTimestamp)}
+	for _, t := range n.Spec.Taints {
+		out.outOfService = out.outOfService || t.Key == corev1.TaintNodeOutOfService
+	}
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+			out.notReadySince = c.LastTransitionTime.Time
+		}
+	}
+	return out
+}

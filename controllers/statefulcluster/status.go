@@ -29,6 +29,8 @@ func summarize(w *world, p *plan, outcomes []action.Outcome) v1alpha1.StatefulCl
 		count(w, r, &s)
 		s.Updating = stillUpdating(onRecord(w, p, outcomes), outcomes)
 		s.Lost = lostNow(w, r, outcomes)
+	} else if w.set.DeletionTimestamp == nil {
+		countBlindly(w, &s)
 	}
 	for _, c := range []metav1.Condition{availableCondition(w, &s), progressingCondition(w, r, p, &s), degradedCondition(w, p)} {
 		c.ObservedGeneration = w.set.Generation
@@ -36,6 +38,21 @@ func summarize(w *world, p *plan, outcomes []action.Outcome) v1alpha1.StatefulCl
 		meta.SetStatusCondition(&s.Conditions, c)
 	}
 	return s
+}
+
+// countBlindly counts pods where the spec cannot say what they are to be.
+func countBlindly(w *world, s *v1alpha1.StatefulClusterStatus) {
+	s.Replicas, s.ReadyReplicas, s.AvailableReplicas = 0, 0, 0
+	for _, m := range w.members {
+		switch {
+		case podstate.Terminating(m.pod):
+			continue
+		case podstate.Ready(m.pod):
+			s.ReadyReplicas++
+			s.AvailableReplicas++
+		}
+		s.Replicas++
+	}
 }
 
 func count(w *world, r *roster, s *v1alpha1.StatefulClusterStatus) {
@@ -110,7 +127,7 @@ func lostNow(w *world, r *roster, outcomes []action.Outcome) []v1alpha1.LostMemb
 		add(m.name(), departureReason(m, r.succeeded[m.name()]), keptClaims(w, m))
 	}
 	for _, name := range vanished(w, r) {
-		add(name, v1alpha1.LossDeleted, nil)
+		add(name, v1alpha1.LossDeleted, looseClaims(w, name))
 	}
 	for _, l := range r.lost {
 		if lossDeleted(l, outcomes) {
@@ -169,17 +186,6 @@ func lossDeleted(l loss, outcomes []action.Outcome) bool {
 	return slices.ContainsFunc(outcomes, func(o action.Outcome) bool {
 		return o.Verb == action.Delete && o.Object.GetUID() == l.pod.UID && o.Err == nil
 	})
-}
-
-func keptClaims(w *world, m *member) []string {
-	if w.set.Spec.PersistentVolumeClaimRetentionPolicy.WhenLost == v1alpha1.DeleteClaims {
-		return nil
-	}
-	var names []string
-	for _, c := range m.sortedClaims() {
-		names = append(names, c.Name)
-	}
-	return names
 }
 
 func availableCondition(w *world, s *v1alpha1.StatefulClusterStatus) metav1.Condition {

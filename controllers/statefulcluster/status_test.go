@@ -255,11 +255,11 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// An invalid spec is not counted by; what was known stays.
+// An invalid spec says nothing of revisions; its pods are counted all the same.
 func TestAnInvalidSpecKeepsWhatWasKnown(t *testing.T) {
 	s := set("d.b")
 	s.Status.ReadyReplicas, s.Status.CurrentRevision = 5, "then"
-	if got := told(seen(s, a())); got.ReadyReplicas != 5 || got.CurrentRevision != "then" || got.ObservedGeneration != 7 {
+	if got := told(seen(s, a())); got.ReadyReplicas != 1 || got.CurrentRevision != "then" || got.ObservedGeneration != 7 {
 		t.Errorf("the status becomes %+v", got)
 	}
 }
@@ -297,7 +297,7 @@ func TestLostMembersAreListed(t *testing.T) {
 		{"not whom a drain evicted and Keep brings back", told(seen(set("db").keepsEvicted(), a().evicted(), b(), c())), nil},
 		{"not whom a scale-down took", told(seen(set("db").replicas(2), a().claimsRetained().going(), b(), c())), nil},
 		{"not whom an update took", told(seen(set("db"), pod("a").on("n1").going(), updating("a", "uid-of-a", "now"), b(), c())), nil},
-		{"whose pod vanished unseen", told(seen(set("db"), b(), c(), looseClaimOf("a"))), []string{"db-a PodDeleted "}},
+		{"whose pod vanished unseen", told(seen(set("db"), b(), c(), looseClaimOf("a"))), []string{"db-a PodDeleted db-data-a"}},
 		{"claims that are not kept are not named", told(seen(set("db").retention(keep, keep, remove), a().going(), b(), c())), []string{"db-a PodDeleted "}},
 		{"nobody twice, the newest first", told(seen(before, pod("x").on("n1").going(), a().going(), b(), c())), []string{"db-a PodDeleted db-data-a", "db-x NodeGone "}},
 	} {

@@ -84,6 +84,9 @@ func validate(set *v1alpha1.StatefulCluster) field.ErrorList {
 	if *spec.Replicas < 0 {
 		errs = append(errs, field.Invalid(path.Child("replicas"), *spec.Replicas, "must be 0 or more"))
 	}
+	if len(spec.Template.Spec.Containers) == 0 {
+		errs = append(errs, field.Required(path.Child("template", "spec", "containers"), "a pod has at least one container"))
+	}
 	errs = append(errs, validateSelector(spec, path)...)
 	errs = append(errs, validateClaims(set, path.Child("volumeClaimTemplates"))...)
 	errs = append(errs, validateBudgets(spec, path)...)
