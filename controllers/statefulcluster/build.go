@@ -103,7 +103,7 @@ func buildPod(w *world, rev *appsv1.ControllerRevision, id string) *corev1.Pod {
 		data = recorded(&w.set.Spec)
 	}
 	pod := &corev1.Pod{ObjectMeta: *data.Template.ObjectMeta.DeepCopy(), Spec: *data.Template.Spec.DeepCopy()}
-	pod.Name, pod.GenerateName, pod.Namespace = w.set.Name+"-"+id, "", w.set.Namespace
+	pod.Name, pod.GenerateName, pod.Namespace = w.nameOf(id), "", w.set.Namespace
 	pod.Labels = templateLabels(w, data)
 	maps.Copy(pod.Labels, memberLabels(w, id))
 	pod.Labels[labelRevision] = rev.Name

@@ -306,8 +306,7 @@ type remembered struct {
 	budget *policyv1.PodDisruptionBudget
 }
 
-// of returns what is remembered of a set, anew for a new UID. The caller
-// holds mu. One key is reconciled by one worker at a time, so only the map
+// of returns what is remembered of a set, anew for a new UID. One key is reconciled by one worker at a time, so only the map
 // needs the lock; what it returns belongs to that worker.
 func (m *memory) of(set *v1alpha1.StatefulCluster) *remembered {
 	m.mu.Lock()

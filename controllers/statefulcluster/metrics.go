@@ -14,6 +14,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -162,13 +163,8 @@ type deed struct {
 // members. Events that differ in nothing but their text are folded into one, so
 // each is related to the first pod that it names.
 func (r *Reconciler) emit(w *world, p *plan, outcomes []action.Outcome) {
-	for reason, members := range goneNow(w) {
-		r.Events.Eventf(w.set, members[0].pod, corev1.EventTypeWarning, v1alpha1.EventMemberLost, string(reason),
-			"%s: %s; will not come back, and will be replaced under another name", reason, someOf(namesOf(members)))
-	}
-	if names := vanishedNow(w); len(names) > 0 {
-		r.Events.Eventf(w.set, nil, corev1.EventTypeWarning, v1alpha1.EventMemberLost, string(v1alpha1.LossDeleted),
-			"%s: %s; will not come back, and will be replaced under another name", v1alpha1.LossDeleted, someOf(names))
+	if w.served() {
+		r.emitLosses(w)
 	}
 	for _, d := range deedsOf(outcomes) {
 		kind := corev1.EventTypeNormal
@@ -194,14 +190,25 @@ func (r *Reconciler) emit(w *world, p *plan, outcomes []action.Outcome) {
 	}
 }
 
+// emitLosses tells of the members that were lost by somebody else's hand.
+func (r *Reconciler) emitLosses(w *world) {
+	emit := func(reason v1alpha1.LossReason, first runtime.Object, names []string) {
+		r.Events.Eventf(w.set, first, corev1.EventTypeWarning, v1alpha1.EventMemberLost, string(reason),
+			"%s: %s; will not come back, and will be replaced under another name", reason, someOf(names))
+	}
+	sorted := muster(w, &plan{})
+	for reason, members := range goneNow(w, sorted) {
+		emit(reason, members[0].pod, namesOf(members))
+	}
+	if names := vanishedNow(w, sorted); len(names) > 0 {
+		emit(v1alpha1.LossDeleted, nil, names)
+	}
+}
+
 // goneNow are the members whose pod somebody else deleted and that have no
 // successor yet, by the reason, as long as the status does not list them.
-func goneNow(w *world) map[v1alpha1.LossReason][]*member {
-	if w.invalid != "" || w.set.DeletionTimestamp != nil {
-		return nil
-	}
+func goneNow(w *world, r *roster) map[v1alpha1.LossReason][]*member {
 	gone := map[v1alpha1.LossReason][]*member{}
-	r := muster(w, &plan{})
 	for _, m := range unrecorded(w, r) {
 		if !r.succeeded[m.name()] {
 			gone[departureReason(m, false)] = append(gone[departureReason(m, false)], m)
@@ -212,13 +219,8 @@ func goneNow(w *world) map[v1alpha1.LossReason][]*member {
 
 // vanishedNow are the members whose pod is gone without a trace, as long as the
 // status does not list them.
-func vanishedNow(w *world) []string {
-	if w.invalid != "" || w.set.DeletionTimestamp != nil {
-		return nil
-	}
-	return slices.DeleteFunc(vanished(w, muster(w, &plan{})), func(name string) bool {
-		return slices.ContainsFunc(w.set.Status.Lost, func(l v1alpha1.LostMember) bool { return l.Name == name })
-	})
+func vanishedNow(w *world, r *roster) []string {
+	return slices.DeleteFunc(vanished(w, r), func(name string) bool { return listed(w.set.Status.Lost, name) })
 }
 
 // deedsOf are the deeds that are worth an event, in the order of their first

@@ -74,8 +74,8 @@ type source struct {
 	live bool
 }
 
-// indexOwner is the cache index of pods by the UID of their controller, and of
-// claims, budgets and revisions by their cluster label.
+// indexOwner is the cache index of pods, claims and revisions by the UID of
+// their set, which is in a label.
 const indexOwner = "stateful-operator.cluster"
 
 // indexNode is the cache index of pods by their Node.
@@ -130,7 +130,7 @@ func (r *Reconciler) readMembers(ctx context.Context, w *world, from source) ([]
 		}
 		if err == nil {
 			pods = append(pods, strays...)
-			strays, err = r.readByName(ctx, w, unexplained(w, pods, claims), from)
+			strays, err = readByName(ctx, w, unexplained(w, pods, claims), from)
 		}
 	}
 	if err != nil {
@@ -141,12 +141,12 @@ func (r *Reconciler) readMembers(ctx context.Context, w *world, from source) ([]
 	return slices.CompactFunc(pods, func(a, b *corev1.Pod) bool { return a.UID == b.UID }), claims, nil
 }
 
-// readByName reads the pods that have no label left to find them by.
-func (r *Reconciler) readByName(ctx context.Context, w *world, ids []string, from source) ([]*corev1.Pod, error) {
+// readByName reads the pods of that name that the set controls.
+func readByName(ctx context.Context, w *world, names []string, from source) ([]*corev1.Pod, error) {
 	var found []*corev1.Pod
-	for _, id := range ids {
+	for _, name := range names {
 		var pod corev1.Pod
-		err := from.Get(ctx, types.NamespacedName{Namespace: w.set.Namespace, Name: w.set.Name + "-" + id}, &pod)
+		err := from.Get(ctx, types.NamespacedName{Namespace: w.set.Namespace, Name: name}, &pod)
 		switch {
 		case client.IgnoreNotFound(err) != nil:
 			return nil, fmt.Errorf("get pod: %w", err)
@@ -157,7 +157,8 @@ func (r *Reconciler) readByName(ctx context.Context, w *world, ids []string, fro
 	return found, nil
 }
 
-// idOf is the id in the name of a member.
+// nameOf is the name of the member with that id, and idOf the way back.
+func (w *world) nameOf(id string) string { return w.set.Name + "-" + id }
 func (w *world) idOf(name string) string { return strings.TrimPrefix(name, w.set.Name+"-") }
 
 // readPods lists the pods that the set controls and that have our labels.
@@ -340,23 +341,16 @@ func (r *Reconciler) readUnlabelled(ctx context.Context, w *world, from source) 
 		client.MatchingLabelsSelector{Selector: selector.Add(*other)}); err != nil {
 		return nil, fmt.Errorf("list pods by the selector: %w", err)
 	}
-	var members []*corev1.Pod
+	var names []string
 	w.foreign = nil
 	for i := range list.Items {
-		if !metav1.IsControlledBy(&list.Items[i], w.set) {
-			if len(w.foreign) < foreignKept {
-				w.foreign = append(w.foreign, list.Items[i].Name)
-			}
-			continue
-		}
-		var pod corev1.Pod
-		if err := from.Get(ctx, client.ObjectKeyFromObject(&list.Items[i]), &pod); client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("get pod: %w", err)
-		} else if err == nil {
-			members = append(members, &pod)
+		if p := &list.Items[i]; metav1.IsControlledBy(p, w.set) {
+			names = append(names, p.Name)
+		} else if len(w.foreign) < foreignKept {
+			w.foreign = append(w.foreign, p.Name)
 		}
 	}
-	return members, nil
+	return readByName(ctx, w, names, from)
 }
 
 // foreignKept bounds how many such pods are remembered; a condition names 10.

@@ -111,7 +111,7 @@ var rules = []rule{
 // same plan.
 func decide(w *world) plan {
 	p := plan{updating: w.set.Status.Updating, timeless: true}
-	if w.invalid != "" || w.set.DeletionTimestamp != nil {
+	if !w.served() {
 		return p // nothing is touched: what runs, runs on
 	}
 	w.target() // found here once, and known to summarize too
@@ -135,6 +135,9 @@ func decide(w *world) plan {
 	}
 	return p
 }
+
+// served tells whether the set is there to stay and its spec says how.
+func (w *world) served() bool { return w.invalid == "" && w.set.DeletionTimestamp == nil }
 
 // wantsLive tells whether the plan must be made again on the live world before
 // anything is done.

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
@@ -58,7 +59,7 @@ func setAside(w *world, r *roster, p *plan) {
 	}
 	returning := map[string]bool{}
 	for _, e := range r.returning {
-		returning[strings.TrimPrefix(e.Name, w.set.Name+"-")] = true
+		returning[w.idOf(e.Name)] = true
 	}
 	var chains []action.Chain
 	for _, c := range w.loose {
@@ -146,35 +147,27 @@ func relabel(w *world, _ *roster, p *plan) {
 	}
 	var chains []action.Chain
 	for _, m := range w.members {
-		if labels, missing := withLabels(m.pod.Labels, memberLabels(w, m.id)); missing {
-			pod := m.pod.DeepCopy()
-			pod.Labels = labels
-			chains = append(chains, action.Chain{{Verb: action.Patch, Object: pod, From: m.pod, Reason: reasonRelabel,
-				Detail: "membership is decided by the owner, not by labels"}})
-		}
-	}
-	for _, m := range w.members {
+		chains = append(chains, putBack(m.pod, memberLabels(w, m.id), "membership is decided by the owner, not by labels")...)
 		for _, c := range m.sortedClaims() {
-			if labels, missing := withLabels(c.Labels, memberLabels(w, m.id)); missing {
-				found := c.DeepCopy()
-				found.Labels = labels
-				chains = append(chains, action.Chain{{Verb: action.Patch, Object: found, From: c, Reason: reasonRelabel}})
-			}
+			chains = append(chains, putBack(c, memberLabels(w, m.id), "")...)
 		}
 	}
 	for _, rev := range w.revisions {
-		if labels, missing := withLabels(rev.Labels, clusterLabels(w)); missing {
-			found := rev.DeepCopy()
-			found.Labels = labels
-			chains = append(chains, action.Chain{{Verb: action.Patch, Object: found, From: rev, Reason: reasonRelabel}})
-		}
+		chains = append(chains, putBack(rev, clusterLabels(w), "")...)
 	}
 	p.do(chains...)
 }
 
-// withLabels adds labels, and tells whether any was missing.
-func withLabels(have, want map[string]string) (map[string]string, bool) {
-	missing, labels := false, maps.Clone(have)
+// object is anything that has labels and can be patched.
+type object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// putBack is the chain that gives an object labels that it lacks; none if it
+// has them all.
+func putBack(obj object, want map[string]string, detail string) []action.Chain {
+	missing, labels := false, maps.Clone(obj.GetLabels())
 	if labels == nil {
 		labels = map[string]string{}
 	}
@@ -182,7 +175,12 @@ func withLabels(have, want map[string]string) (map[string]string, bool) {
 		missing = missing || labels[k] != v
 		labels[k] = v
 	}
-	return labels, missing
+	if !missing {
+		return nil
+	}
+	found := obj.DeepCopyObject().(object)
+	found.SetLabels(labels)
+	return []action.Chain{{{Verb: action.Patch, Object: found, From: obj, Reason: reasonRelabel, Detail: detail}}}
 }
 
 // claimsFate tells a user what becomes of the claims of a member that goes.
@@ -211,23 +209,23 @@ func labelAbandoned(claims []metav1.PartialObjectMetadata) action.Steps {
 	return action.Steps{step}
 }
 
-// unexplained are the ids of claims without a pod that were not set aside and
-// whose member is not being updated.
-func unexplained(w *world, pods []*corev1.Pod, claims []*corev1.PersistentVolumeClaim) (ids []string) {
+// unexplained are the names of pods that are missing: they have a claim that was
+// not set aside, and are not being updated.
+func unexplained(w *world, pods []*corev1.Pod, claims []*corev1.PersistentVolumeClaim) (names []string) {
 	known := make(map[string]bool, len(pods))
 	for _, p := range pods {
-		known[w.idOf(p.Name)] = true
+		known[p.Name] = true
 	}
 	for _, e := range w.set.Status.Updating {
-		known[w.idOf(e.Name)] = true
+		known[e.Name] = true
 	}
 	for _, c := range claims {
-		if id := memberOf(c); !known[id] && c.Labels[v1alpha1.LabelRetained] == "" {
-			known[id] = true
-			ids = append(ids, id)
+		if name := w.nameOf(memberOf(c)); !known[name] && c.Labels[v1alpha1.LabelRetained] == "" {
+			known[name] = true
+			names = append(names, name)
 		}
 	}
-	return ids
+	return names
 }
 
 // memberOf is the id of the member that a claim belongs to: its label, or the
@@ -239,25 +237,17 @@ func memberOf(c *corev1.PersistentVolumeClaim) string {
 	return c.Name[strings.LastIndex(c.Name, "-")+1:]
 }
 
-// looseClaims are the claims that stay of a member whose pod is gone.
-func looseClaims(w *world, name string) (names []string) {
-	if w.set.Spec.PersistentVolumeClaimRetentionPolicy.WhenLost == v1alpha1.DeleteClaims {
-		return nil
-	}
-	for _, c := range w.loose {
-		if w.set.Name+"-"+memberOf(c) == name {
-			names = append(names, c.Name)
-		}
-	}
-	return names
+// looseClaims are the claims of a member whose pod is gone.
+func looseClaims(w *world, name string) []*corev1.PersistentVolumeClaim {
+	return slices.DeleteFunc(slices.Clone(w.loose), func(c *corev1.PersistentVolumeClaim) bool { return w.nameOf(memberOf(c)) != name })
 }
 
-func keptClaims(w *world, m *member) []string {
+// kept names those claims of a lost member that the policy keeps: all or none.
+func kept(w *world, claims []*corev1.PersistentVolumeClaim) (names []string) {
 	if w.set.Spec.PersistentVolumeClaimRetentionPolicy.WhenLost == v1alpha1.DeleteClaims {
 		return nil
 	}
-	var names []string
-	for _, c := range m.sortedClaims() {
+	for _, c := range claims {
 		names = append(names, c.Name)
 	}
 	return names

@@ -70,7 +70,7 @@ func TestAMemberAmongForeignPods(t *testing.T) {
 		s.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprintf("api-%03d", i), Labels: map[string]string{"app": "db"}},
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "one"}}}})
 	}
-	s.strip("db-a")
+	s.strip(&corev1.Pod{}, "db-a", map[string]string{"app": "db"})
 	before := kubelet.Pods(s.Cluster)
 	s.settle(15 * time.Minute)
 	s.check()
@@ -82,14 +82,24 @@ func TestAMemberAmongForeignPods(t *testing.T) {
 	}
 }
 
-// strip takes our labels off a pod.
-func (s *stage) strip(name string) {
-	var pod corev1.Pod
-	if err := s.Get(context.Background(), client.ObjectKey{Namespace: "ns", Name: name}, &pod); err != nil {
+// strip leaves an object no labels but these.
+func (s *stage) strip(obj client.Object, name string, left map[string]string) {
+	if err := s.Get(context.Background(), client.ObjectKey{Namespace: "ns", Name: name}, obj); err != nil {
 		s.t.Fatal(err)
 	}
-	pod.Labels = map[string]string{"app": "db"}
-	s.Put(&pod)
+	obj.SetLabels(left)
+	s.Put(obj)
+}
+
+// losesNobody comes to the end of a story with the three members that it began
+// with.
+func (s *stage) losesNobody() {
+	s.settle(15 * time.Minute)
+	s.ends()
+	s.check()
+	if now := len(kubelet.Pods(s.Cluster)); now != 3 || len(s.set().Status.Lost) > 0 {
+		s.t.Errorf("%d pods, and lost are %v:\n%s", now, s.set().Status.Lost, strings.Join(s.Story, "\n"))
+	}
 }
 
 // A pod may lose our label after the list of pods without it, and before the
@@ -111,7 +121,7 @@ func TestALabelThatGoesBetweenTwoLists(t *testing.T) {
 		if first {
 			others.Wait()
 			first = false
-			s.strip("db-a")
+			s.strip(&corev1.Pod{}, "db-a", map[string]string{"app": "db"})
 		}
 		return s.List(ctx, into, opts...)
 	}, s.Cluster)
@@ -161,19 +171,8 @@ func (l lister) List(ctx context.Context, into client.ObjectList, opts ...client
 func TestAMemberWithoutAnyLabel(t *testing.T) {
 	s := newStage(t, set("db"))
 	s.settle(15 * time.Minute)
-	s.strip("db-a")
-	var bare corev1.Pod
-	if err := s.Get(context.Background(), client.ObjectKey{Namespace: "ns", Name: "db-a"}, &bare); err != nil {
-		t.Fatal(err)
-	}
-	bare.Labels = nil
-	s.Put(&bare)
-	s.settle(15 * time.Minute)
-	s.ends()
-	s.check()
-	if now := len(kubelet.Pods(s.Cluster)); now != 3 || len(s.set().Status.Lost) > 0 {
-		t.Errorf("%d pods, and lost are %v:\n%s", now, s.set().Status.Lost, strings.Join(s.Story, "\n"))
-	}
+	s.strip(&corev1.Pod{}, "db-a", nil)
+	s.losesNobody()
 }
 
 // A claim without any label is found by its name, and is not gone.
@@ -181,17 +180,8 @@ func TestAClaimWithoutAnyLabel(t *testing.T) {
 	s := newStage(t, set("db"))
 	s.settle(15 * time.Minute)
 	var bare corev1.PersistentVolumeClaim
-	if err := s.Get(context.Background(), client.ObjectKey{Namespace: "ns", Name: "db-data-a"}, &bare); err != nil {
-		t.Fatal(err)
-	}
-	bare.Labels = map[string]string{"app": "db"}
-	s.Put(&bare)
-	s.settle(15 * time.Minute)
-	s.ends()
-	s.check()
-	if now := len(kubelet.Pods(s.Cluster)); now != 3 || len(s.set().Status.Lost) > 0 {
-		t.Errorf("%d pods, and lost are %v:\n%s", now, s.set().Status.Lost, strings.Join(s.Story, "\n"))
-	}
+	s.strip(&bare, "db-data-a", map[string]string{"app": "db"})
+	s.losesNobody()
 	if err := s.Get(context.Background(), client.ObjectKeyFromObject(&bare), &bare); err != nil || bare.Labels[v1alpha1.LabelMember] != "a" {
 		t.Errorf("the claim has the labels %v (%v)", bare.Labels, err)
 	}

@@ -3,7 +3,6 @@ package statefulcluster
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
@@ -146,7 +145,7 @@ func (w *world) keepsEvicted(r *roster, m *member) bool {
 	return w.set.Spec.Replacement.OnEviction == v1alpha1.EvictionKeeps && podstate.Evicted(m.pod) &&
 		!diedReturning(w, m, v1alpha1.UpdatingEviction, &plan{}) &&
 		!w.wasRetired(m) && !r.succeeded[m.name()] &&
-		!slices.ContainsFunc(w.set.Status.Lost, func(l v1alpha1.LostMember) bool { return l.Name == m.name() })
+		!listed(w.set.Status.Lost, m.name())
 }
 
 // bringBack recreates the pods that status.updating names and that are gone. A
@@ -155,7 +154,7 @@ func (w *world) keepsEvicted(r *roster, m *member) bool {
 func bringBack(w *world, r *roster, p *plan) {
 	var chains []action.Chain
 	for _, e := range r.returning {
-		id := strings.TrimPrefix(e.Name, w.set.Name+"-")
+		id := w.idOf(e.Name)
 		if slices.ContainsFunc(w.members, func(m *member) bool { return m.id == id }) {
 			continue // its old pod is still there
 		}

@@ -24,7 +24,7 @@ func summarize(w *world, p *plan, outcomes []action.Outcome) v1alpha1.StatefulCl
 	s := *w.set.Status.DeepCopy()
 	s.ObservedGeneration = w.set.Generation
 	r := &roster{}
-	if w.invalid == "" && w.set.DeletionTimestamp == nil {
+	if w.served() {
 		r = muster(w, &plan{})
 		count(w, r, &s)
 		s.Updating = stillUpdating(onRecord(w, p, outcomes), outcomes)
@@ -119,22 +119,27 @@ func stillUpdating(entries []v1alpha1.UpdatingMember, outcomes []action.Outcome)
 func lostNow(w *world, r *roster, outcomes []action.Outcome) []v1alpha1.LostMember {
 	lost := slices.Clone(w.set.Status.Lost)
 	add := func(name string, reason v1alpha1.LossReason, claims []string) {
-		if !slices.ContainsFunc(lost, func(l v1alpha1.LostMember) bool { return l.Name == name }) {
+		if !listed(lost, name) {
 			lost = slices.Insert(lost, 0, v1alpha1.LostMember{Name: name, Reason: reason, Time: metav1.NewTime(w.now), Claims: claims})
 		}
 	}
 	for _, m := range unrecorded(w, r) {
-		add(m.name(), departureReason(m, r.succeeded[m.name()]), keptClaims(w, m))
+		add(m.name(), departureReason(m, r.succeeded[m.name()]), kept(w, m.sortedClaims()))
 	}
 	for _, name := range vanished(w, r) {
-		add(name, v1alpha1.LossDeleted, looseClaims(w, name))
+		add(name, v1alpha1.LossDeleted, kept(w, looseClaims(w, name)))
 	}
 	for _, l := range r.lost {
 		if lossDeleted(l, outcomes) {
-			add(l.name(), l.reason, keptClaims(w, l.member))
+			add(l.name(), l.reason, kept(w, l.sortedClaims()))
 		}
 	}
 	return lost[:min(len(lost), maxLost)]
+}
+
+// listed tells whether a loss is on record.
+func listed(lost []v1alpha1.LostMember, name string) bool {
+	return slices.ContainsFunc(lost, func(l v1alpha1.LostMember) bool { return l.Name == name })
 }
 
 // unrecorded are the departures that status.lost should have and has not. A
@@ -143,7 +148,7 @@ func lostNow(w *world, r *roster, outcomes []action.Outcome) []v1alpha1.LostMemb
 func unrecorded(w *world, r *roster) []*member {
 	known := w.set.Status.Lost
 	return slices.DeleteFunc(departures(w, r), func(m *member) bool {
-		return slices.ContainsFunc(known, func(l v1alpha1.LostMember) bool { return l.Name == m.name() }) ||
+		return listed(known, m.name()) ||
 			len(known) >= maxLost && !podstate.DeletedAt(m.pod).After(known[len(known)-1].Time.Time)
 	})
 }
@@ -173,7 +178,7 @@ func departures(w *world, r *roster) []*member {
 func vanished(w *world, r *roster) []string {
 	var names []string
 	for _, c := range w.loose {
-		name := w.set.Name + "-" + c.Labels[v1alpha1.LabelMember]
+		name := w.nameOf(c.Labels[v1alpha1.LabelMember])
 		returning := slices.ContainsFunc(r.returning, func(e v1alpha1.UpdatingMember) bool { return e.Name == name })
 		if c.Labels[v1alpha1.LabelRetained] == "" && !returning && !slices.Contains(names, name) {
 			names = append(names, name)
