@@ -1,0 +1,143 @@
+package main
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// A grant is the text "<pod UID> <epoch>" and nothing else, not even a newline:
+// the UID of this pod, one space, a decimal number from 1 on. A file that a
+// volume kept from another pod, or that somebody touched, is none.
+//
+// wrapper.sh has the same rule; grant_test.go holds both to one table.
+
+const (
+	grantFile = "start-signal"
+	uidFile   = "pod-uid"
+
+	mostEpochDigits = 18   // fits an int64, here and in a shell
+	mostFileBytes   = 1024 // a grant has about 40
+)
+
+// standing is what the files say about this pod.
+type standing struct {
+	epoch string // of the grant; empty without one
+	fault string // what is wrong with a file that is no grant, for a user
+}
+
+func (s standing) granted() bool { return s.epoch != "" }
+
+func (s standing) String() string {
+	switch {
+	case s.granted():
+		return "granted, epoch " + s.epoch
+	case s.fault != "":
+		return "waiting: " + s.fault
+	}
+	return "waiting"
+}
+
+// look reads the files anew: the kubelet replaces them by swapping a symbolic
+// link, so an open file would stay the old one for ever.
+func look(dir string) standing {
+	grant, fault := readSmall(dir + "/" + grantFile)
+	if fault != "" || grant == "" {
+		return standing{fault: fault}
+	}
+	uid, fault := readSmall(dir + "/" + uidFile)
+	if fault != "" {
+		return standing{fault: fault}
+	}
+	return judge(grant, uid)
+}
+
+func judge(grant, uid string) standing {
+	forUID, epoch, spaced := strings.Cut(grant, " ")
+	switch {
+	case uid == "" || strings.Contains(uid, "\n"):
+		return standing{fault: "file " + uidFile + " says " + quote(uid) + ", so no grant can be for this pod"}
+	case !spaced || forUID == "" || !isEpoch(epoch):
+		return standing{fault: "file " + grantFile + " says " + quote(grant) +
+			", which is no grant: that is the pod's UID, a space and a number from 1 on"}
+	case forUID != uid:
+		return standing{fault: "the grant is for pod " + quote(forUID) + ", and this is pod " + quote(uid)}
+	}
+	return standing{epoch: epoch}
+}
+
+func isEpoch(text string) bool {
+	if text == "" || text[0] == '0' || len(text) > mostEpochDigits {
+		return false
+	}
+	for i := range len(text) {
+		if text[i] < '0' || text[i] > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// podName is how the log lines call this pod.
+func podName(dir string) string {
+	uid, fault := readSmall(dir + "/" + uidFile)
+	switch {
+	case fault != "":
+		return "unknown: " + fault
+	case uid == "":
+		return "unknown: file " + uidFile + " is empty"
+	}
+	return plain(uid)
+}
+
+// readSmall reads a whole file that has at most mostFileBytes. It does without
+// package os, whose files cost a poller and garbage a hundred times a second.
+func readSmall(path string) (text, fault string) {
+	var buffer [mostFileBytes + 1]byte
+	fd, err := open(path)
+	if err != nil {
+		return "", "cannot read file " + path + ": " + err.Error()
+	}
+	defer syscall.Close(fd)
+	for have := 0; ; {
+		n, err := syscall.Read(fd, buffer[have:])
+		switch {
+		case err == syscall.EINTR:
+		case err != nil:
+			return "", "cannot read file " + path + ": " + err.Error()
+		case n == 0:
+			return string(buffer[:have]), ""
+		default:
+			have += n
+		}
+		if have == len(buffer) {
+			return "", "file " + path + " is far too long for a grant or a UID"
+		}
+	}
+}
+
+func open(path string) (int, error) {
+	for {
+		fd, err := syscall.Open(path, os.O_RDONLY|syscall.O_CLOEXEC, 0)
+		if err != syscall.EINTR {
+			return fd, err
+		}
+	}
+}
+
+// plain is text as it is if it can stand in a line as it is, and quoted if not.
+func plain(text string) string {
+	if quoted := quote(text); quoted[1:len(quoted)-1] != text {
+		return quoted
+	}
+	return text
+}
+
+func quote(text string) string {
+	const most = 100
+	if len(text) > most {
+		return strconv.Quote(text[:most]) + "..."
+	}
+	return strconv.Quote(text)
+}

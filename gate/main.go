@@ -1,0 +1,135 @@
+// A Go program reads its cgroup's CPU limit again and again. One that sleeps
+// has no use for that.
+
+//go:debug containermaxprocs=0
+//go:debug updatemaxprocs=0
+
+// Gate holds a program back until its pod is granted the start, and then
+// becomes it.
+//
+//	gate install DIR   copies itself to DIR/gate, so that no shell is needed
+//	gate wait          ends with 0 when the grant is there
+//	gate run -- ARGV   waits, and then becomes ARGV
+//	gate status        says where the pod stands: 0 granted, 1 waiting
+//	gate idle          says so whenever it changes, until it is stopped
+//	gate touch         does nothing: whoever runs it wants its image pulled
+//
+// The grant is the pod's annotation, which the kubelet writes into a file of a
+// downwardAPI volume; see grant.go. GATE_SIGNAL_DIR names another folder than
+// /var/run/signal, for tests.
+//
+// It imports next to nothing, because it is copied into every pod that is held:
+// neither fmt nor net, at most 2 MiB.
+package main
+
+import (
+	"os"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+const (
+	defaultSignalDir = "/var/run/signal"
+
+	lookEvery   = 10 * time.Millisecond
+	idleEvery   = 250 * time.Millisecond
+	remindEvery = time.Minute
+
+	exitFailure       = 1
+	exitUsage         = 2
+	exitCannotExecute = 126
+	exitNotFound      = 127
+	exitSignal        = 128 // plus the signal's number, as shells say it
+
+	usage = `usage: gate install DIR      copy this program to DIR/gate
+       gate wait             wait for the start signal
+       gate run -- ARGV...   wait for the start signal, then become ARGV
+       gate status           say where this pod stands: exit 0 granted, 1 waiting
+       gate idle             say so whenever it changes, until stopped
+       gate touch            do nothing`
+)
+
+// The program must be started from the first thread of this process: a parent
+// death signal, for one, belongs to a thread and would not reach the program
+// from another.
+func init() { runtime.LockOSThread() }
+
+func main() { os.Exit(obey(os.Args)) }
+
+func obey(args []string) int {
+	command, count := "", len(args)
+	if count > 1 {
+		command = args[1]
+	}
+	switch {
+	case command == "run" && count > 3 && args[2] == "--":
+		return runProgram(signalDir(), args[3:])
+	case command == "wait" && count == 2:
+		return waitOnly(signalDir())
+	case command == "idle" && count == 2:
+		return idle(signalDir())
+	case command == "status" && count == 2:
+		return status(signalDir())
+	case command == "install" && count == 3:
+		return install(args[2])
+	case command == "touch" && count == 2:
+		return 0
+	}
+	tell(syscall.Stderr, usage)
+	return exitUsage
+}
+
+func signalDir() string {
+	if dir := os.Getenv("GATE_SIGNAL_DIR"); dir != "" {
+		return dir
+	}
+	return defaultSignalDir
+}
+
+// runProgram looks for the program before it waits, as the container runtime
+// would when it makes the container: an image without it should fail now, while
+// the old pod still runs, and not when the old pod is gone.
+func runProgram(dir string, argv []string) int {
+	caught := catchSignals()
+	env := environment()
+	if _, refused := find(argv[0], env); refused != nil {
+		return refused.report()
+	}
+	if code := await(newWaiter(dir, caught)); code != 0 {
+		return code
+	}
+	return become(argv, env, caught)
+}
+
+func waitOnly(dir string) int { return await(newWaiter(dir, catchSignals())) }
+
+func status(dir string) int {
+	now := look(dir)
+	tell(syscall.Stdout, now.String())
+	if !now.granted() {
+		return exitFailure
+	}
+	return 0
+}
+
+func idle(dir string) int {
+	return follow(dir, catchSignals(), time.NewTicker(idleEvery).C, func(line string) { tell(syscall.Stdout, line) })
+}
+
+// follow says where the pod stands whenever that changes, until it is stopped.
+func follow(dir string, c caught, tick <-chan time.Time, log func(string)) int {
+	for said := ""; ; {
+		if line := look(dir).String(); line != said {
+			log(line)
+			said = line
+		}
+		select {
+		case <-c.stop:
+			return 0
+		case <-c.child:
+			reap()
+		case <-tick:
+		}
+	}
+}
