@@ -1,0 +1,69 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestInstallCopiesTheGate(t *testing.T) {
+	dir := t.TempDir()
+	want, err := os.ReadFile(gateBinary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	installed := filepath.Join(dir, "gate")
+	check := func() {
+		t.Helper()
+		got, err := os.ReadFile(installed)
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("the copy has %d bytes (%v), want the gate's %d", len(got), err, len(want))
+		}
+		if info, err := os.Stat(installed); err != nil || info.Mode() != 0o755 {
+			t.Errorf("the copy is %v (%v), want mode 0755", info.Mode(), err)
+		}
+		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+			t.Errorf("the folder holds %v (%v), want the copy alone", entries, err)
+		}
+	}
+	umask := exec.Command("sh", "-c", `umask 077; exec "$@"`, "sh", gateBinary, "install", dir)
+	if got, want := run(t, umask), (result{status: "exit 0"}); got != want {
+		t.Fatalf("install: %+v, want %+v", got, want)
+	}
+	check()
+
+	// A copy that runs is replaced, by itself too.
+	p := newPod(t, "")
+	cmd := gate(p, "wait")
+	cmd.Path = installed
+	r := start(t, cmd)
+	r.waits()
+	if got, want := run(t, exec.Command(installed, "install", dir)), (result{status: "exit 0"}); got != want {
+		t.Fatalf("install: %+v, want %+v", got, want)
+	}
+	check()
+	p.grant(granted)
+	wantEqual(t, "the end", r.end().status, "exit 0")
+}
+
+func TestInstallSaysWhatIsWrong(t *testing.T) {
+	got := run(t, exec.Command(gateBinary, "install", "/no/where"))
+	if !strings.HasPrefix(got.stderr, "StatefulSingleton: cannot install the gate: ") ||
+		!strings.Contains(got.stderr, "no such file or directory") || got.status != "exit 1" {
+		t.Errorf("%+v, want exit 1 and one line that says why", got)
+	}
+
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "gate"), 0o755); err != nil { // where the copy should be
+		t.Fatal(err)
+	}
+	if got := run(t, exec.Command(gateBinary, "install", dir)); got.status != "exit 1" {
+		t.Errorf("%+v, want exit 1", got)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("it left %v (%v)", entries, err)
+	}
+}

@@ -1,0 +1,295 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+const mostBytes = 2 << 20
+
+// gateBinary is what every test runs: the program as it is shipped.
+var gateBinary string
+
+func TestMain(m *testing.M) {
+	if probe := os.Getenv(probeEnv); probe != "" {
+		os.Exit(runProbe(probe))
+	}
+	os.Exit(withGate(m.Run))
+}
+
+func withGate(run func() int) int {
+	dir, err := os.MkdirTemp("", "gate-test-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o755); err != nil { // other users run it too
+		panic(err)
+	}
+	gateBinary = filepath.Join(dir, "gate")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", gateBinary, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		panic("building the gate: " + err.Error() + "\n" + string(out))
+	}
+	return run()
+}
+
+// way is one of the ways in which a container's program is held.
+type way struct {
+	name string
+	argv []string // before the program's own
+}
+
+var theGate = way{name: "the gate"}
+
+// everyWay runs a test through the gate, and through the script with each shell
+// that there is.
+func everyWay(t *testing.T, test func(*testing.T, way)) {
+	script, err := filepath.Abs("wrapper.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("gate", func(t *testing.T) { test(t, theGate) })
+	for _, shell := range [][]string{{"dash"}, {"busybox", "sh"}, {"bash"}} {
+		t.Run(shell[0], func(t *testing.T) {
+			path, err := exec.LookPath(shell[0])
+			if err != nil {
+				t.Skip("this machine has no " + shell[0])
+			}
+			test(t, way{name: shell[0], argv: append(append([]string{path}, shell[1:]...), script)})
+		})
+	}
+}
+
+// command is argv held in one way by a pod.
+func (w way) command(p pod, argv ...string) *exec.Cmd {
+	held := w.argv
+	if held == nil {
+		held = []string{gateBinary, "run", "--"}
+	}
+	held = append(append([]string{}, held...), argv...)
+	cmd := exec.Command(held[0], held[1:]...)
+	cmd.Env = append(os.Environ(), "GATE_SIGNAL_DIR="+p.dir)
+	return cmd
+}
+
+func gate(p pod, args ...string) *exec.Cmd {
+	cmd := exec.Command(gateBinary, args...)
+	cmd.Env = append(os.Environ(), "GATE_SIGNAL_DIR="+p.dir)
+	return cmd
+}
+
+const (
+	podUID     = "0a1b2c3d-1111-2222-3333-444455556666"
+	strangeUID = "ffffffff-1111-2222-3333-444455556666"
+	granted    = podUID + " 7"
+)
+
+// pod is a downwardAPI volume as the kubelet makes it: the files are links into
+// ..data, which is a link to a folder with a new name for each content.
+type pod struct {
+	t   *testing.T
+	dir string
+}
+
+func newPod(t *testing.T, grant string) pod {
+	t.Helper()
+	p := pod{t: t, dir: t.TempDir()}
+	p.openTo(p.dir)
+	p.write(map[string]string{grantFile: grant, uidFile: podUID})
+	return p
+}
+
+// openTo lets any user into a folder and those above it.
+func (p pod) openTo(dir string) {
+	for ; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+func (p pod) grant(text string) { p.write(map[string]string{grantFile: text, uidFile: podUID}) }
+
+func (p pod) write(files map[string]string) {
+	p.t.Helper()
+	content, err := os.MkdirTemp(p.dir, "..content-")
+	p.check(err)
+	p.check(os.Chmod(content, 0o755))
+	for name, text := range files {
+		p.check(os.WriteFile(filepath.Join(content, name), []byte(text), 0o644))
+	}
+	next, data := filepath.Join(p.dir, "..data_tmp"), filepath.Join(p.dir, "..data")
+	old, _ := os.Readlink(data) // there is none the first time
+	p.check(os.Symlink(filepath.Base(content), next))
+	p.check(os.Rename(next, data))
+	for name := range files {
+		link := filepath.Join(p.dir, name)
+		if _, err := os.Lstat(link); errors.Is(err, os.ErrNotExist) {
+			p.check(os.Symlink(filepath.Join("..data", name), link))
+		}
+	}
+	if old != "" {
+		p.check(os.RemoveAll(filepath.Join(p.dir, old)))
+	}
+}
+
+func (p pod) check(err error) {
+	p.t.Helper()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// result is how a process ended.
+type result struct {
+	stdout, stderr string
+	status         string // "exit 3", "signal 15"
+}
+
+func endOf(state *os.ProcessState) string {
+	status := state.Sys().(syscall.WaitStatus)
+	if status.Signaled() {
+		return "signal " + strconv.Itoa(int(status.Signal()))
+	}
+	return "exit " + strconv.Itoa(status.ExitStatus())
+}
+
+func run(t *testing.T, cmd *exec.Cmd) result {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	var exit *exec.ExitError
+	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return result{stdout.String(), stderr.String(), endOf(cmd.ProcessState)}
+}
+
+// running is a process whose log is read line by line.
+type running struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	log    *bufio.Reader
+	stdout bytes.Buffer
+}
+
+func start(t *testing.T, cmd *exec.Cmd) *running {
+	t.Helper()
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &running{t: t, cmd: cmd, log: bufio.NewReader(stderr)}
+	if cmd.Stdout == nil {
+		cmd.Stdout = &r.stdout
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if cmd.ProcessState == nil {
+			_ = cmd.Process.Kill() // its test has failed already
+			_ = cmd.Wait()
+		}
+	})
+	return r
+}
+
+// line is the next line of the log, without the prefix that each must have.
+func (r *running) line() string {
+	r.t.Helper()
+	line, err := r.log.ReadString('\n')
+	text, prefixed := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "StatefulSingleton: ")
+	if err != nil || !prefixed {
+		r.t.Fatalf("the log says %q (%v), want a line that starts with StatefulSingleton:", line, err)
+	}
+	return text
+}
+
+// waits returns once the process says that it waits.
+func (r *running) waits() {
+	r.t.Helper()
+	if line, want := r.line(), "waiting for the start signal; pod "+podUID; line != want {
+		r.t.Fatalf("the log says %q, want %q", line, want)
+	}
+}
+
+func (r *running) signal(s os.Signal) {
+	r.t.Helper()
+	if err := r.cmd.Process.Signal(s); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *running) end() result {
+	r.t.Helper()
+	rest := new(strings.Builder)
+	if _, err := r.log.WriteTo(rest); err != nil {
+		r.t.Fatal(err)
+	}
+	var exit *exec.ExitError
+	if err := r.cmd.Wait(); err != nil && !errors.As(err, &exit) {
+		r.t.Fatal(err)
+	}
+	return result{r.stdout.String(), rest.String(), endOf(r.cmd.ProcessState)}
+}
+
+func wantEqual(t *testing.T, what, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s is\n%q, want\n%q", what, got, want)
+	}
+}
+
+func TestTheBinaryIsSmallAndStandsAlone(t *testing.T) {
+	info, err := os.Stat(gateBinary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("the gate has %d bytes", info.Size())
+	if info.Size() > mostBytes {
+		t.Errorf("the gate has %d bytes, at most %d are allowed", info.Size(), mostBytes)
+	}
+	list := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}other {{end}}{{.ImportPath}}", ".")
+	list.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := strings.Split(strings.TrimSpace(string(out)), "\n")
+	for _, name := range names[:len(names)-1] { // the last is the gate itself
+		switch {
+		case name == "fmt", name == "reflect", name == "net", strings.HasPrefix(name, "net/"), strings.HasPrefix(name, "encoding/"):
+			t.Errorf("the gate depends on %s, which makes it big or lets it talk", name)
+		case strings.HasPrefix(name, "other "):
+			t.Errorf("the gate depends on %s, and should on the standard library alone", strings.TrimPrefix(name, "other "))
+		}
+	}
+}
+
+func TestUnknownCommandsGetTheUsage(t *testing.T) {
+	p := newPod(t, granted)
+	for _, args := range [][]string{
+		{}, {"help"}, {"--help"}, {"install"}, {"install", "a", "b"}, {"wait", "x"}, {"status", "x"}, {"idle", "x"},
+		{"touch", "x"}, {"run"}, {"run", "--"}, {"run", "true"}, {"run", "true", "--"},
+	} {
+		got := run(t, gate(p, args...))
+		wantEqual(t, strings.Join(args, " "), got.status+" "+got.stdout+got.stderr, "exit 2 "+usage+"\n")
+	}
+}
+
+func TestTouchDoesNothing(t *testing.T) {
+	if got, want := run(t, gate(pod{dir: "/nonexistent"}, "touch")), (result{status: "exit 0"}); got != want {
+		t.Errorf("touch: %+v, want %+v", got, want)
+	}
+}
