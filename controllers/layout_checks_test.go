@@ -1,7 +1,7 @@
 package controllers_test
 
 import (
-	"slices"
+	"maps"
 	"strings"
 	"testing"
 )
@@ -68,15 +68,36 @@ func TestChecksFindWhatTheyLookFor(t *testing.T) {
 }
 
 func TestAKindThatLacksAFileIsFound(t *testing.T) {
-	var sources []source
-	for _, file := range neededFiles[1:] {
-		parsed, err := parse("controllers/one/"+file, "package one")
-		if err != nil {
-			t.Fatal(err)
-		}
-		sources = append(sources, parsed)
+	whole := map[string]string{"controllers/setup.go": `package controllers; import _ "` + module + `controllers/one"`}
+	for _, file := range neededFiles {
+		whole["controllers/one/"+file] = "package one"
 	}
-	if got, want := missingFiles(sources), []string{"controllers/one has no " + neededFiles[0]}; !slices.Equal(got, want) {
-		t.Errorf("found %q, want %q", got, want)
+	for _, row := range []struct {
+		sentence, path, text string // no text: the file is not there
+		want                 string
+	}{
+		{"a kind that has all", "controllers/one/webhook.go", "package one", ""},
+		{"a kind that lacks a file", "controllers/one/plan.go", "", "controllers/one has no plan.go"},
+		{"a kind that is being built", "controllers/two/doc.go", "package two", ""},
+		{"a tree in which no kind is served", "controllers/setup.go", "package controllers", "controllers/setup.go serves no kind"},
+	} {
+		t.Run(row.sentence, func(t *testing.T) {
+			texts := maps.Clone(whole)
+			texts[row.path] = row.text
+			var sources []source
+			for path, text := range texts {
+				if text == "" {
+					continue
+				}
+				parsed, err := parse(path, text)
+				if err != nil {
+					t.Fatal(err)
+				}
+				sources = append(sources, parsed)
+			}
+			if got := strings.Join(missingFiles(sources), ", "); got != row.want {
+				t.Errorf("found %q, want %q", got, row.want)
+			}
+		})
 	}
 }

@@ -70,6 +70,18 @@ func (s source) imports() []string {
 	return paths
 }
 
+// kinds are the folders of the kinds that a file imports.
+func (s source) kinds() []string {
+	var found []string
+	for _, imported := range s.imports() {
+		rest, ours := strings.CutPrefix(imported, module+"controllers/")
+		if kind, _, _ := strings.Cut(rest, "/"); ours && kind != "internal" {
+			found = append(found, kind)
+		}
+	}
+	return found
+}
+
 func (s source) isGenerated() bool { return ast.IsGenerated(s.file) }
 
 // checks is what the tree promises. Each looks at one file and returns what is
@@ -152,10 +164,8 @@ func checkKindImports(s source) []string {
 		return nil
 	}
 	var faults []string
-	for _, imported := range s.imports() {
-		rest, ours := strings.CutPrefix(imported, module+"controllers/")
-		other, _, _ := strings.Cut(rest, "/")
-		if ours && other != "internal" && other != kind {
+	for _, other := range s.kinds() {
+		if other != kind {
 			faults = append(faults, fmt.Sprintf("imports the kind %s: what two kinds share is in controllers/internal", other))
 		}
 	}
@@ -213,18 +223,26 @@ func checkLengths(s source) []string {
 	return faults
 }
 
-// missingFiles are those that a kind needs and does not have.
+// missingFiles are those that a kind needs and does not have. One that setup.go
+// does not serve yet is being built, and may lack some.
 func missingFiles(sources []source) []string {
 	have := map[string][]string{}
+	var served []string
 	for _, s := range sources {
 		if kind, file, ok := s.kind(); ok {
 			have[kind] = append(have[kind], file)
 		}
+		if s.path == "controllers/setup.go" {
+			served = s.kinds()
+		}
+	}
+	if len(served) == 0 {
+		return []string{"controllers/setup.go serves no kind"}
 	}
 	var faults []string
-	for kind, files := range have {
+	for _, kind := range served {
 		for _, needed := range neededFiles {
-			if !slices.Contains(files, needed) {
+			if !slices.Contains(have[kind], needed) {
 				faults = append(faults, fmt.Sprintf("controllers/%s has no %s", kind, needed))
 			}
 		}
