@@ -1,0 +1,191 @@
+package v1
+
+// Prefix begins the names of everything that the operator puts on pods. A
+// selector cannot use such labels.
+const Prefix = "apps.statefulsingleton.com/"
+
+// Names on pods.
+const (
+	// ReadinessGate is the pod condition that is True from the grant on. Until
+	// then the pod is not Ready, whatever its containers say.
+	ReadinessGate = Prefix + "singleton-ready"
+	// LabelManaged is "true" on every pod that has the gate.
+	LabelManaged = Prefix + "managed"
+	// LabelSingleton holds the name of the StatefulSingleton of the pod, so that
+	// its pods keep away from each other and from no others.
+	LabelSingleton = Prefix + "singleton"
+	// AnnotationManaged is "true" on every pod that has the gate.
+	AnnotationManaged = Prefix + "statefulsingleton-managed"
+	// AnnotationGrant lets a pod start its program: the pod's own UID, a space
+	// and the holder's epoch. Any other text is no grant. Only who may update
+	// the status of StatefulSingletons may change it.
+	AnnotationGrant = Prefix + "grant"
+	// FinalizerPod keeps a pod that may be running a program visible until its
+	// containers have been seen stopped. Whoever takes it off takes the word of
+	// the kubelet away from the operator.
+	FinalizerPod = Prefix + "until-stopped"
+)
+
+// Names on StatefulSingletons.
+const (
+	// FinalizerSingleton keeps a deleted StatefulSingleton until no pod waits.
+	FinalizerSingleton = Prefix + "until-released"
+	// AnnotationReleaseNow set to "true" on a StatefulSingleton that is being
+	// deleted starts all its waiting pods at once, together, and takes off all
+	// finalizers.
+	AnnotationReleaseNow = Prefix + "release-now"
+)
+
+// True is the value of labels and annotations that are set or absent.
+const True = "true"
+
+// What is added to a pod.
+const (
+	// VolumeSignal is the downwardAPI volume with the grant.
+	VolumeSignal = "signal-volume"
+	// VolumeGate is the emptyDir that the gate is copied into.
+	VolumeGate = "gate-volume"
+	// VolumeScripts holds ConfigMapWrapper.
+	VolumeScripts = "wrapper-scripts"
+
+	// PathSignal is where VolumeSignal is mounted.
+	PathSignal = "/var/run/signal"
+	// PathGate is where VolumeGate is mounted.
+	PathGate = "/var/run/gate"
+	// PathScripts is where VolumeScripts is mounted.
+	PathScripts = "/opt/wrapper"
+
+	// FileSignal in PathSignal holds the grant; it is empty without one.
+	FileSignal = "start-signal"
+	// FilePodUID in PathSignal holds the UID of the pod.
+	FilePodUID = "pod-uid"
+
+	// GateInImage is the gate in the operator's image.
+	GateInImage = "/gate"
+	// GateInPod is the gate in a pod, where the program's containers find it.
+	GateInPod = PathGate + "/gate"
+	// ScriptInPod is the script that holds a program back in Script mode.
+	ScriptInPod = PathScripts + "/" + FileScript
+
+	// ContainerInstall copies the gate into VolumeGate.
+	ContainerInstall = "gate-install"
+	// ContainerImagePrefix and a number name the containers that bring the
+	// pod's images to its node before it waits, in Init mode.
+	ContainerImagePrefix = "gate-image-"
+	// ContainerWait is the init container that waits, in Init mode.
+	ContainerWait = "gate-wait"
+	// ContainerSidecar says where the pod stands, on request and in Script mode.
+	ContainerSidecar = "status-sidecar"
+
+	// EnvOriginalEntrypoint tells a program that is held back in its container
+	// what its container was: {"command":...,"args":...,"image":...}.
+	EnvOriginalEntrypoint = "ORIGINAL_ENTRYPOINT"
+)
+
+// The ConfigMap of each namespace that has a StatefulSingleton.
+const (
+	// ConfigMapWrapper is its name.
+	ConfigMapWrapper = "statefulsingleton-wrapper"
+	// FileScript is its key.
+	FileScript = "entrypoint-wrapper.sh"
+
+	// LabelPartOf and LabelManagedBy are its labels.
+	LabelPartOf    = "app.kubernetes.io/part-of"
+	LabelManagedBy = "app.kubernetes.io/managed-by"
+	PartOf         = "statefulsingleton-operator"
+	ManagedBy      = "statefulsingleton-controller"
+)
+
+// Condition types of a StatefulSingleton. The first three are always there, the
+// others only while they are True.
+const (
+	// ConditionAvailable is True while the active pod is Ready.
+	ConditionAvailable = "Available"
+	// ConditionProgressing is True during a handover; it names the container
+	// that is waited for.
+	ConditionProgressing = "Progressing"
+	// ConditionDegraded is True when something needs a person.
+	ConditionDegraded = "Degraded"
+	// ConditionUnmanagedPod is True while a pod that matches may be running its
+	// program without the gate. No other pod starts until it is gone.
+	ConditionUnmanagedPod = "UnmanagedPod"
+	// ConditionSelectorConflict is True while a pod could match the selector of
+	// another StatefulSingleton too. The younger of the two starts no pod.
+	ConditionSelectorConflict = "SelectorConflict"
+	// ConditionRolloutHeld is True while a rollout cannot finish, because it
+	// waits for pods to be Ready that wait for their turn.
+	ConditionRolloutHeld = "RolloutHeld"
+	// ConditionGuardMissing is True while the API server does not refuse pods
+	// that came without the gate: it is older than 1.30, or the policy could not
+	// be installed.
+	ConditionGuardMissing = "GuardMissing"
+)
+
+// Reasons of the conditions.
+const (
+	// ReasonActive: the active pod is Ready.
+	ReasonActive = "ActivePodReady"
+	// ReasonNotReady: the active pod is not Ready.
+	ReasonNotReady = "ActivePodNotReady"
+	// ReasonNoPods: no pod matches.
+	ReasonNoPods = "NoPods"
+	// ReasonNoneActive: pods wait, and none may run yet.
+	ReasonNoneActive = "NoActivePod"
+
+	// ReasonSteady: nothing is on the way.
+	ReasonSteady = "Steady"
+	// ReasonWaitingForStop: a pod has not stopped yet, and others wait.
+	ReasonWaitingForStop = "WaitingForStop"
+	// ReasonWaitingForPod: no pod has come as far as its gate yet.
+	ReasonWaitingForPod = "WaitingForPod"
+	// ReasonReleasing: the object is deleted, and its pods are let go one after
+	// another.
+	ReasonReleasing = "ReleasingPods"
+
+	// ReasonHealthy: nothing needs a person.
+	ReasonHealthy = "Healthy"
+	// ReasonInvalidSpec: the spec slipped past admission and cannot be served.
+	ReasonInvalidSpec = "InvalidSpec"
+	// ReasonTooMany: the namespace has more than 100 of these objects.
+	ReasonTooMany = "TooManySingletons"
+	// ReasonTimeout: a handover takes longer than maxTransitionTime.
+	ReasonTimeout = "TransitionTimeout"
+	// ReasonNodeLost: the pod that is waited for is on a Node that cannot be
+	// reached, and only a person can say that its machine is off.
+	ReasonNodeLost = "NodeUnreachable"
+	// ReasonScriptFailing: the script of Script mode does not start in the pod's
+	// image.
+	ReasonScriptFailing = "ScriptFailing"
+	// ReasonWriteRefused: the API server refuses a write.
+	ReasonWriteRefused = "WriteRefused"
+
+	// ReasonPodWithoutGate: see ConditionUnmanagedPod.
+	ReasonPodWithoutGate = "PodWithoutGate"
+	// ReasonSelectorsOverlap: see ConditionSelectorConflict.
+	ReasonSelectorsOverlap = "SelectorsOverlap"
+	// ReasonStandbysNotReady: standbys are never Ready, and the rollout wants
+	// more Ready pods than one.
+	ReasonStandbysNotReady = "StandbysNotReady"
+	// ReasonNoPolicyAPI: the API server has no ValidatingAdmissionPolicy.
+	ReasonNoPolicyAPI = "NoPolicyAPI"
+	// ReasonPolicyNotInstalled: the operator may not install its policy.
+	ReasonPolicyNotInstalled = "PolicyNotInstalled"
+)
+
+// Reasons of events.
+const (
+	// EventPodStarted: a pod was granted the start, and none held it before.
+	EventPodStarted = "PodStarted"
+	// EventPodTransition: a pod was granted the start after another had stopped.
+	EventPodTransition = "PodTransition"
+	// EventTransitionTimeout: a handover takes longer than maxTransitionTime.
+	EventTransitionTimeout = "TransitionTimeout"
+	// EventPodDeleted: the operator deleted a pod to let a handover go on; the
+	// note says why.
+	EventPodDeleted = "PodDeleted"
+	// EventPodReleased: a pod was let go because its StatefulSingleton was
+	// deleted.
+	EventPodReleased = "PodReleased"
+	// EventWriteRefused: the API server refused a write; it is tried again.
+	EventWriteRefused = "WriteRefused"
+)

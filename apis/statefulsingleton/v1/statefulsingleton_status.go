@@ -1,0 +1,100 @@
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Phase is the state of the singleton in one word.
+// +kubebuilder:validation:Enum=Running;Transitioning;Failed
+type Phase string
+
+const (
+	// PhaseRunning: one pod has the grant and none is on the way, or there are
+	// no pods at all.
+	PhaseRunning Phase = "Running"
+	// PhaseTransitioning: a pod waits, and no pod holds the grant for good.
+	PhaseTransitioning Phase = "Transitioning"
+	// PhaseFailed: a handover takes longer than maxTransitionTime, or the spec
+	// cannot be served; the conditions say which and what to do.
+	PhaseFailed Phase = "Failed"
+)
+
+// StatefulSingletonStatus is what the operator sees, and in holder what it has
+// decided: who holds the grant is written here before anything else is done.
+type StatefulSingletonStatus struct {
+	// ObservedGeneration is the generation of the spec that this status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// ActivePod is the name of the pod that may run its program; empty if there
+	// is none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Active pod"
+	ActivePod string `json:"activePod,omitempty"`
+	// Phase is Running, Transitioning or Failed.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Phase",xDescriptors={"urn:alm:descriptor:io.kubernetes.phase"}
+	Phase Phase `json:"phase,omitempty"`
+	// TransitionTimestamp is when the present handover began; absent when there
+	// is none.
+	// +optional
+	TransitionTimestamp *metav1.Time `json:"transitionTimestamp,omitempty"`
+	// StatusTimestamp is when this status last changed.
+	// +optional
+	StatusTimestamp *metav1.Time `json:"statusTimestamp,omitempty"`
+	// Message says in a sentence what is going on.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32768
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Message"
+	Message string `json:"message,omitempty"`
+	// Holder is the pod that was granted the start last. It stays here when that
+	// pod is gone, until another takes its place, so that epoch never goes back.
+	// The operator needs it; do not edit it.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Holder"
+	Holder *Holder `json:"holder,omitempty"`
+	// Waiting names the first 32 pods that wait for their turn, the next one
+	// first.
+	// +optional
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=253
+	// +listType=atomic
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Waiting pods"
+	Waiting []string `json:"waiting,omitempty"`
+	// WaitingCount is how many pods wait for their turn.
+	// +optional
+	WaitingCount int32 `json:"waitingCount"`
+	// LastTransitionSeconds is how long the last handover took, in whole
+	// seconds: from transitionTimestamp to the grant. It counts the old
+	// program's own shutdown.
+	// +optional
+	LastTransitionSeconds *int64 `json:"lastTransitionSeconds,omitempty"`
+	// Conditions are Available, Progressing and Degraded, and while they are
+	// True UnmanagedPod, SelectorConflict, RolloutHeld and GuardMissing.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Conditions",xDescriptors={"urn:alm:descriptor:io.kubernetes.conditions"}
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Holder is the pod that was granted the start.
+type Holder struct {
+	// Name of the pod.
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// UID of the pod: another pod of that name is not the holder.
+	UID types.UID `json:"uid"`
+	// Node that the pod was on when it was granted.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Node string `json:"node,omitempty"`
+	// Since is when it was decided that this pod is next.
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+	// Epoch counts the grants of this object, from 1. It is also in the pod's
+	// grant, where programs may use it as a fencing token.
+	// +kubebuilder:validation:Minimum=1
+	Epoch int64 `json:"epoch"`
+}
