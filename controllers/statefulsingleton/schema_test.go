@@ -1,0 +1,185 @@
+package statefulsingleton
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apiextensions-apiserver/pkg/registry/customresource/tableconvertor"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+)
+
+// manifest is what a user writes: these lines below spec, beside a selector.
+func manifest(spec string) string {
+	if !strings.Contains(spec, "selector:") {
+		spec = "selector: {matchLabels: {app: db}}\n" + spec
+	}
+	return "metadata: {name: db, namespace: ns}\nspec:\n  " + strings.ReplaceAll(strings.TrimSpace(spec), "\n", "\n  ")
+}
+
+// S1: what the API server itself refuses, with no operator there.
+func TestS1TheSchemaRefuses(t *testing.T) {
+	crd := readCRD(t)
+	many := func(entry string) string {
+		var all []string
+		for i := range 33 {
+			all = append(all, fmt.Sprintf(entry, i))
+		}
+		return strings.Join(all, ", ")
+	}
+	for _, r := range []struct{ name, spec, want string }{ // "" if it is taken
+		{"nothing of an object that says only its selector", "", ""},
+		{"S26 an empty selector", "selector: {}", `spec.selector: Invalid value: say which labels the pods have, for example matchLabels: {app: my-app}; an empty selector would match every pod`},
+		{"S26 a selector that is empty inside", "selector: {matchLabels: {}, matchExpressions: []}", `spec.selector: Invalid value: say which labels the pods have, for example matchLabels: {app: my-app}; an empty selector would match every pod`},
+		{"S26 a selector that is null", "selector: null", `spec.selector: Required value`},
+		{"a selector by the operator's own label", "selector: {matchLabels: {apps.statefulsingleton.com/managed: 'true'}}",
+			`spec.selector: Invalid value: labels that begin with apps.statefulsingleton.com/ are put on pods by the operator; select by a label of the application`},
+		{"an expression on the operator's own label", "selector: {matchExpressions: [{key: apps.statefulsingleton.com/managed, operator: DoesNotExist}]}",
+			`spec.selector: Invalid value: labels that begin with apps.statefulsingleton.com/ are put on pods by the operator; select by a label of the application`},
+		{"expressions of all four kinds", "selector: {matchExpressions: [{key: a, operator: In, values: [x]}, {key: b, operator: NotIn, values: [x]}, {key: c, operator: Exists}, {key: d, operator: DoesNotExist}]}", ""},
+		{"an expression with an unknown operator", "selector: {matchExpressions: [{key: a, operator: Near, values: [x]}]}", `spec.selector: Invalid value: an expression is In or NotIn with values, or Exists or DoesNotExist without`},
+		{"an In without values", "selector: {matchExpressions: [{key: a, operator: In}]}", `spec.selector: Invalid value: an expression is In or NotIn with values, or Exists or DoesNotExist without`},
+		{"an Exists with values", "selector: {matchExpressions: [{key: a, operator: Exists, values: [x]}]}", `spec.selector: Invalid value: an expression is In or NotIn with values, or Exists or DoesNotExist without`},
+		{"33 labels", "selector: {matchLabels: {" + many("k%d: v") + "}}", `spec.selector: Invalid value: at most 32 labels and 32 expressions: every pod of the namespace is compared with them`},
+		{"33 expressions", "selector: {matchExpressions: [" + many("{key: k%d, operator: Exists}") + "]}", `spec.selector: Invalid value: at most 32 labels and 32 expressions: every pod of the namespace is compared with them`},
+		{"S1 a maxTransitionTime of 0", "maxTransitionTime: 0", `spec.maxTransitionTime: Invalid value: 0: spec.maxTransitionTime in body should be greater than or equal to 1`},
+		{"S1 a maxTransitionTime of 1", "maxTransitionTime: 1", ""},
+		{"S1 a maxTransitionTime of 3600", "maxTransitionTime: 3600", ""},
+		{"S1 a maxTransitionTime of 3601", "maxTransitionTime: 3601", `spec.maxTransitionTime: Invalid value: 3601: spec.maxTransitionTime in body should be less than or equal to 3600`},
+		{"a terminationGracePeriod below 0, which leaves pods alone", "terminationGracePeriod: -1", ""},
+		{"an unknown gate mode", "gateMode: Open", `spec.gateMode: Unsupported value: "Open": supported values: "Auto", "Binary", "Script", "Init"`},
+		{"an unknown onTimeout", "onTimeout: Kill", `spec.onTimeout: Unsupported value: "Kill": supported values: "Wait", "DeleteOld"`},
+		{"a container that cannot be", "containers: [My App]", `spec.containers[0]: Invalid value: "My App": spec.containers[0] in body should match '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'`},
+		{"a container twice", "containers: [app, app]", `spec.containers[1]: Duplicate value: "app"`},
+		{"the sidecar as the program", "containers: [status-sidecar]", `spec.containers: Invalid value: status-sidecar is the operator's own container and not the program`},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			_, errs := crd.take(t, manifest(r.spec), nil)
+			var got []string
+			for _, e := range errs {
+				if e.Type == "FieldValueInvalid" && e.Origin == "" && strings.HasPrefix(e.Field, "spec.selector") {
+					e.BadValue = nil
+				}
+				got = append(got, strings.Replace(e.Error(), "Invalid value: null: ", "Invalid value: ", 1))
+			}
+			if said := strings.Join(got, "\n"); said != r.want {
+				t.Errorf("it says\n  %s\nwant\n  %s", said, r.want)
+			}
+		})
+	}
+}
+
+func TestS1TheNameFitsALabel(t *testing.T) {
+	crd := readCRD(t)
+	for length, want := range map[int]string{63: "", 64: "the name may have at most 63 characters: pods carry it as the value of a label"} {
+		text := strings.Replace(manifest(""), "name: db", "name: "+strings.Repeat("x", length), 1)
+		_, errs := crd.take(t, text, nil)
+		if got := errs.ToAggregate(); want == "" && got != nil || want != "" && (got == nil || !strings.Contains(got.Error(), want)) {
+			t.Errorf("%d characters: %v, want %q", length, got, want)
+		}
+	}
+}
+
+// The selector decides who is counted, so it cannot change under a running pod.
+func TestTheSelectorIsImmutable(t *testing.T) {
+	crd := readCRD(t)
+	old, errs := crd.take(t, manifest("selector: {matchLabels: {app: db}}"), nil)
+	if len(errs) > 0 {
+		t.Fatal(errs.ToAggregate())
+	}
+	const immutable = "selector is immutable; delete the StatefulSingleton (the program that runs is not stopped) and create another"
+	for _, r := range []struct{ name, spec, want string }{
+		{"the same", "selector: {matchLabels: {app: db}}\nmaxTransitionTime: 5", ""},
+		{"another value", "selector: {matchLabels: {app: web}}", immutable},
+		{"one label more", "selector: {matchLabels: {app: db, tier: one}}", immutable},
+		{"the same in other words", "selector: {matchExpressions: [{key: app, operator: In, values: [db]}]}", immutable},
+	} {
+		_, errs := crd.take(t, manifest(r.spec), old)
+		if got := errs.ToAggregate(); r.want == "" && got != nil || r.want != "" && (got == nil || !strings.Contains(got.Error(), r.want)) {
+			t.Errorf("%s: %v, want %q", r.name, got, r.want)
+		}
+	}
+}
+
+func TestS1Defaults(t *testing.T) {
+	crd := readCRD(t)
+	stored, errs := crd.take(t, manifest(""), nil)
+	if len(errs) > 0 {
+		t.Fatal(errs.ToAggregate())
+	}
+	bare := &v1.StatefulSingleton{ObjectMeta: stored.ObjectMeta, Spec: v1.StatefulSingletonSpec{Selector: stored.Spec.Selector}}
+	for who, spec := range map[string]v1.StatefulSingletonSpec{"the schema": stored.Spec, "withDefaults": withDefaults(bare).Spec} {
+		for what, ok := range map[string]bool{
+			"300 seconds for a handover":  *spec.MaxTransitionTime == 300,
+			"30 seconds of grace":         *spec.TerminationGracePeriod == 30,
+			"the pod's own is kept":       *spec.RespectPodGracePeriod,
+			"the mode is Auto":            spec.GateMode == v1.GateAuto,
+			"all containers":              spec.Containers == nil,
+			"no sidecar":                  !*spec.StatusSidecar,
+			"a timeout deletes nobody":    spec.OnTimeout == v1.TimeoutWaits,
+			"the selector is not touched": spec.Selector.MatchLabels["app"] == "db",
+		} {
+			if !ok {
+				t.Errorf("%s: not so: %s", who, what)
+			}
+		}
+	}
+	if bare.Spec.MaxTransitionTime != nil {
+		t.Error("withDefaults changed the object that was read")
+	}
+}
+
+// What a Go program says is what is stored, and not a default in its place.
+func TestS1FalseAndZeroSurviveAGoClient(t *testing.T) {
+	crd := readCRD(t)
+	sent := singleton("db").StatefulSingleton
+	sent.Spec.RespectPodGracePeriod = ptr.To(false)
+	sent.Spec.TerminationGracePeriod = ptr.To(int64(0))
+	stored, errs := crd.take(t, asSent(t, &sent), nil)
+	if len(errs) > 0 {
+		t.Fatal(errs.ToAggregate())
+	}
+	if *stored.Spec.RespectPodGracePeriod || *stored.Spec.TerminationGracePeriod != 0 {
+		t.Errorf("stored as %v and %d", *stored.Spec.RespectPodGracePeriod, *stored.Spec.TerminationGracePeriod)
+	}
+	sent.Spec.MaxTransitionTime = ptr.To(int32(0))
+	if _, errs := crd.take(t, asSent(t, &sent), nil); len(errs) == 0 {
+		t.Error("a maxTransitionTime of 0 became the default")
+	}
+}
+
+// S1: the columns of kubectl get.
+func TestS1Columns(t *testing.T) {
+	table, err := tableconvertor.New(readCRD(t).definition.Spec.Versions[0].AdditionalPrinterColumns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := singleton("db").StatefulSingleton
+	s.CreationTimestamp = metav1.Now()
+	s.Status = v1.StatefulSingletonStatus{Phase: v1.PhaseTransitioning, ActivePod: "db-1", Waiting: []string{"db-2", "db-3"}, WaitingCount: 2}
+	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := table.ConvertToTable(context.Background(), &unstructured.Unstructured{Object: tree}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names, cells []string
+	for i, column := range rows.ColumnDefinitions {
+		names = append(names, column.Name)
+		cells = append(cells, fmt.Sprint(rows.Rows[0].Cells[i]))
+	}
+	if got := strings.Join(names, "|"); got != "Name|Status|Active Pod|Waiting|Age" {
+		t.Errorf("the columns are %s", got)
+	}
+	if got := strings.Join(cells[:4], "|"); got != "db|Transitioning|db-1|2" {
+		t.Errorf("they show %s", got)
+	}
+}

@@ -1,0 +1,244 @@
+package statefulsingleton
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+)
+
+func labelled(pairs ...string) metav1.LabelSelector {
+	s := metav1.LabelSelector{MatchLabels: map[string]string{}}
+	for i := 0; i < len(pairs); i += 2 {
+		s.MatchLabels[pairs[i]] = pairs[i+1]
+	}
+	return s
+}
+
+func asking(key string, operator metav1.LabelSelectorOperator, values ...string) metav1.LabelSelectorRequirement {
+	return metav1.LabelSelectorRequirement{Key: key, Operator: operator, Values: values}
+}
+
+func expressions(requirements ...metav1.LabelSelectorRequirement) metav1.LabelSelector {
+	return metav1.LabelSelector{MatchExpressions: requirements}
+}
+
+const (
+	in     = metav1.LabelSelectorOpIn
+	notIn  = metav1.LabelSelectorOpNotIn
+	exists = metav1.LabelSelectorOpExists
+	absent = metav1.LabelSelectorOpDoesNotExist
+)
+
+func TestValidate(t *testing.T) {
+	long := strings.Repeat("x", 64)
+	for _, r := range []struct {
+		name     string
+		singular *singletonFixture
+		want     string
+	}{
+		{"nothing wrong", singleton("db"), ""},
+		{"S26 no selector", singleton("db").selecting(metav1.LabelSelector{}),
+			`spec.selector: Required value: say which labels the pods have, for example matchLabels: {app: my-app}; an empty selector would match every pod`},
+		{"a selector with an unknown operator", singleton("db").selecting(expressions(asking("app", "Near", "x"))),
+			`spec.selector.matchExpressions[0].operator: Invalid value: "Near": not a valid selector operator`},
+		{"a selector that can be no label", singleton("db").selecting(labelled("app", "two words")),
+			`spec.selector.matchLabels: Invalid value: "two words": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')`},
+		{"a selector that no pod can match", singleton("db").selecting(expressions(asking("app", exists), asking("app", absent))),
+			`spec.selector: Invalid value: "app,!app": no pod can match: what is asked of label "app" contradicts itself`},
+		{"a selector by a label that the operator puts on pods", singleton("db").selecting(labelled("apps.statefulsingleton.com/managed", "true")),
+			`spec.selector: Forbidden: label "apps.statefulsingleton.com/managed" is put on pods by the operator; select by a label of the application`},
+		{"a name that fits no label", singleton(long), `metadata.name: Invalid value: "` + long + `": may have at most 63 characters: pods carry it as the value of a label`},
+		{"S1 a maxTransitionTime of 0", timed(0), `spec.maxTransitionTime: Invalid value: 0: must be from 1 to 3600 seconds`},
+		{"S1 a maxTransitionTime of 3601", timed(3601), `spec.maxTransitionTime: Invalid value: 3601: must be from 1 to 3600 seconds`},
+		{"a container twice", singleton("db").containers("app", "app"), `spec.containers[1]: Duplicate value: "app"`},
+		{"the sidecar as the program", singleton("db").containers("status-sidecar"), `spec.containers[0]: Forbidden: this is the operator's own container and not the program`},
+		{"a container that cannot be", singleton("db").containers("my.app"), `spec.containers[0]: Invalid value: "my.app": must not contain dots`},
+		{"two faults at once", timed(0).containers("status-sidecar"),
+			`[spec.maxTransitionTime: Invalid value: 0: must be from 1 to 3600 seconds, spec.containers[0]: Forbidden: this is the operator's own container and not the program]`},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			if got := problem(withDefaults(&r.singular.StatefulSingleton)); got != r.want {
+				t.Errorf("it says\n  %s\nwant\n  %s", got, r.want)
+			}
+		})
+	}
+	none := singleton("db")
+	none.Spec.Selector = nil
+	if problem(withDefaults(&none.StatefulSingleton)) == "" {
+		t.Error("a missing selector passed")
+	}
+}
+
+func timed(seconds int32) *singletonFixture {
+	s := singleton("db")
+	s.Spec.MaxTransitionTime = ptr.To(seconds)
+	return s
+}
+
+func TestOverlap(t *testing.T) {
+	for _, r := range []struct {
+		name string
+		a, b metav1.LabelSelector
+		want bool
+	}{
+		{"the same label with the same value", labelled("app", "db"), labelled("app", "db"), true},
+		{"the same label with two values", labelled("app", "db"), labelled("app", "web"), false},
+		{"two labels: a pod can have both", labelled("app", "db"), labelled("tier", "one"), true},
+		{"one asks for more", labelled("app", "db"), labelled("app", "db", "tier", "one"), true},
+		{"two lists with a value in common", expressions(asking("app", in, "a", "b")), expressions(asking("app", in, "b", "c")), true},
+		{"two lists with none in common", expressions(asking("app", in, "a", "b")), expressions(asking("app", in, "c")), false},
+		{"a value that the other rules out", labelled("app", "a"), expressions(asking("app", notIn, "a", "b")), false},
+		{"a list of which the other rules out a part", expressions(asking("app", in, "a", "b")), expressions(asking("app", notIn, "a")), true},
+		{"two that rule out: there are always more values", expressions(asking("app", notIn, "a")), expressions(asking("app", notIn, "b"), asking("app", exists)), true},
+		{"present and absent", expressions(asking("app", exists)), expressions(asking("app", absent)), false},
+		{"a value and absent", labelled("app", "a"), expressions(asking("app", absent)), false},
+		{"ruled out and absent: without the label a pod matches both", expressions(asking("app", notIn, "a")), expressions(asking("app", absent)), true},
+		{"a third list leaves nothing", expressions(asking("app", in, "a", "b"), asking("app", in, "b", "c")), expressions(asking("app", in, "a", "c")), false},
+		{"a selector that contradicts itself selects nothing", expressions(asking("app", in, "a"), asking("app", notIn, "a")), labelled("tier", "one"), false},
+		{"an empty selector selects nothing here", metav1.LabelSelector{}, labelled("app", "db"), false},
+		{"nor does a malformed one", expressions(asking("app", in)), labelled("tier", "one"), false},
+	} {
+		if got := overlap(&r.a, &r.b); got != r.want {
+			t.Errorf("%s: %v", r.name, got)
+		}
+		if got := overlap(&r.b, &r.a); got != r.want {
+			t.Errorf("%s, the other way round: %v", r.name, got)
+		}
+	}
+	if overlap(nil, ptr.To(labelled("app", "db"))) {
+		t.Error("a missing selector selects nothing")
+	}
+}
+
+// randomSelector asks something of two labels, in three values.
+func randomSelector(r *rand.Rand) metav1.LabelSelector {
+	var s metav1.LabelSelector
+	for _, key := range []string{"a", "b"} {
+		if maybe(r, 3) {
+			if s.MatchLabels == nil {
+				s.MatchLabels = map[string]string{}
+			}
+			s.MatchLabels[key] = one(r, "x", "y", "")
+		}
+	}
+	for range r.IntN(4) {
+		e := asking(one(r, "a", "b"), one(r, in, notIn, exists, absent))
+		if e.Operator == in || e.Operator == notIn {
+			e.Values = one(r, []string{"x"}, []string{"y"}, []string{"x", "y"}, []string{"", "x"})
+		}
+		s.MatchExpressions = append(s.MatchExpressions, e)
+	}
+	return s
+}
+
+// universe is every pod that can differ to such selectors: z stands for all
+// values that they do not name.
+func universe() []labels.Set {
+	var sets []labels.Set
+	values := []string{"-", "", "x", "y", "z"}
+	for _, a := range values {
+		for _, b := range values {
+			set := labels.Set{}
+			if a != "-" {
+				set["a"] = a
+			}
+			if b != "-" {
+				set["b"] = b
+			}
+			sets = append(sets, set)
+		}
+	}
+	return sets
+}
+
+// Overlap is exact: it says what looking at every pod says.
+func TestOverlapAgreesWithBruteForce(t *testing.T) {
+	pods := universe()
+	counts := map[bool]int{}
+	for seed := range uint64(20000) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		a, b := singleton("a").selecting(randomSelector(r)), singleton("b").selecting(randomSelector(r))
+		want := false
+		for _, have := range pods {
+			want = want || selectorOf(&a.StatefulSingleton).Matches(have) && selectorOf(&b.StatefulSingleton).Matches(have)
+		}
+		counts[want]++
+		if got := overlap(a.Spec.Selector, b.Spec.Selector); got != want {
+			t.Fatalf("seed %d: %s and %s: %v, and looking at all pods says %v", seed,
+				metav1.FormatLabelSelector(a.Spec.Selector), metav1.FormatLabelSelector(b.Spec.Selector), got, want)
+		}
+	}
+	if counts[true] < 1000 || counts[false] < 1000 {
+		t.Errorf("the selectors are too much alike: %v", counts)
+	}
+}
+
+// S26: for one pod there is one that decides.
+func TestS26ThereIsOneRuler(t *testing.T) {
+	older, younger := singleton("z").madeAt(1), singleton("a").madeAt(2)
+	for _, r := range []struct {
+		name string
+		all  []v1.StatefulSingleton
+		want string
+	}{
+		{"none for a stranger", all(singleton("db").selecting(labelled("app", "web"))), ""},
+		{"none where there is none", nil, ""},
+		{"the one that matches", all(singleton("web").selecting(labelled("app", "web")), older), "z"},
+		{"the older of two that should not both be there", all(younger, older), "z"},
+		{"of one age the first by name", all(singleton("b").madeAt(1), singleton("c").madeAt(1), singleton("a").madeAt(1)), "a"},
+		{"not one that is being deleted", all(younger, singleton("z").madeAt(1).deleted()), "a"},
+		{"not one with an empty selector, which would match every pod", all(singleton("z").selecting(metav1.LabelSelector{})), ""},
+		{"not one with a malformed selector", all(singleton("z").selecting(expressions(asking("app", "Near", "x")))), ""},
+	} {
+		got := ""
+		if ruler := rulerOf(labels.Set{"app": "db"}, r.all); ruler != nil {
+			got = ruler.Name
+		}
+		if got != r.want {
+			t.Errorf("%s: %q, want %q", r.name, got, r.want)
+		}
+	}
+	if rulerOf(nil, all(older)) != nil {
+		t.Error("a pod without labels has a ruler")
+	}
+}
+
+func TestS26Conflicts(t *testing.T) {
+	db := singleton("db")
+	others := all(singleton("z"), db, singleton("a").deleted(), singleton("web").selecting(labelled("app", "web")))
+	var got []string
+	for _, s := range conflicting(&db.StatefulSingleton, others) {
+		got = append(got, s.Name)
+	}
+	if strings.Join(got, " ") != "a z" {
+		t.Errorf("in conflict with %v, want a (being deleted, but with pods) and z", got)
+	}
+}
+
+func TestAtMostAHundred(t *testing.T) {
+	var hundred []v1.StatefulSingleton
+	for i := range MaxPerNamespace {
+		hundred = append(hundred, singleton(fmt.Sprintf("s%03d", i)).madeAt(i%60).StatefulSingleton)
+	}
+	for _, r := range []struct {
+		name string
+		s    *singletonFixture
+		all  []v1.StatefulSingleton
+		want bool
+	}{
+		{"the hundredth", singleton("s099").madeAt(39), hundred, false},
+		{"the hundred and first", singleton("zz").madeAt(59), append(hundred, singleton("zz").madeAt(59).StatefulSingleton), true},
+		{"one that is older than all of them", singleton("zz").madeAt(-9), append(hundred, singleton("zz").madeAt(-9).StatefulSingleton), false},
+	} {
+		if got := beyondLimit(&r.s.StatefulSingleton, r.all); got != r.want {
+			t.Errorf("%s: %v", r.name, got)
+		}
+	}
+}
