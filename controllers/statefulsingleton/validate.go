@@ -2,9 +2,11 @@ package statefulsingleton
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/labels"
@@ -229,4 +231,128 @@ func wishes(selectors ...*metav1.LabelSelector) map[string]*wish {
 		}
 	}
 	return wanted
+}
+
+// refusals say why a pod cannot get the gate, each with its remedy.
+func refusals(pod *corev1.Pod, s *v1.StatefulSingleton, mode v1.GateMode, volumes []corev1.Volume) field.ErrorList {
+	spec := field.NewPath("spec")
+	if os := pod.Spec.OS; os != nil && os.Name == corev1.Windows {
+		return field.ErrorList{field.NotSupported(spec.Child("os", "name"), os.Name, []corev1.OSName{corev1.Linux})}
+	}
+	errs := clashes(pod, volumes, spec)
+	if mode == v1.GateInit {
+		return errs
+	}
+	known := sets.New[string]()
+	for _, c := range program(pod, s) {
+		known.Insert(c.Name)
+		at := spec.Child("containers").Index(slices.IndexFunc(pod.Spec.Containers, func(o corev1.Container) bool { return o.Name == c.Name }))
+		errs = append(errs, obstacles(c, at, mode)...)
+		errs = append(errs, mountClashes(pod, c, mode, at)...)
+	}
+	for _, name := range s.Spec.Containers {
+		if !known.Has(name) {
+			errs = append(errs, field.NotFound(spec.Child("containers").Key(name), name))
+			errs[len(errs)-1].Detail = "spec.containers of the StatefulSingleton says that it is the program; give a container this name, or change it there"
+		}
+	}
+	return errs
+}
+
+// obstacles say why a program cannot wait in its container. Init mode is the
+// way round all of them.
+func obstacles(c *corev1.Container, at *field.Path, mode v1.GateMode) field.ErrorList {
+	if isHeld(c) {
+		return nil
+	}
+	const remedy = "set spec.gateMode of the StatefulSingleton to Auto or Init"
+	var errs field.ErrorList
+	if len(c.Command) == 0 {
+		errs = append(errs, field.Required(at.Child("command"), fmt.Sprintf(
+			"gate mode %s starts the program by its command, and what the image starts by itself is not known; say the command, or "+remedy+
+				", or name the containers that are the program in its spec.containers if this is none", mode)))
+	}
+	if c.StartupProbe != nil && !isOurProbe(c.StartupProbe) {
+		errs = append(errs, field.Forbidden(at.Child("startupProbe"), "it would fail and end the container while the program waits; "+remedy))
+	}
+	if c.Lifecycle != nil && c.Lifecycle.PostStart != nil {
+		errs = append(errs, field.Forbidden(at.Child("lifecycle", "postStart"), "it would run while the program waits, and end the container if it fails; "+remedy))
+	}
+	if c.LivenessProbe != nil && c.LivenessProbe.InitialDelaySeconds > 0 {
+		errs = append(errs, field.Forbidden(at.Child("livenessProbe", "initialDelaySeconds"), "it counts from the start of the container, and would be over when the program starts; "+remedy))
+	}
+	return errs
+}
+
+// clashes are names of ours that the pod uses for something else. Two things of
+// one name would be taken for each other: a volume that somebody else fills, for
+// the grant.
+func clashes(pod *corev1.Pod, volumes []corev1.Volume, spec *field.Path) field.ErrorList {
+	const remedy = "the operator puts its own into the pod; choose another name"
+	var errs field.ErrorList
+	for i := range pod.Spec.Volumes {
+		for j := range volumes {
+			if v := &pod.Spec.Volumes[i]; v.Name == volumes[j].Name && !same(v, &volumes[j]) {
+				errs = append(errs, field.Invalid(spec.Child("volumes").Index(i).Child("name"), v.Name, remedy))
+			}
+		}
+	}
+	errs = append(errs, nameClashes(pod.Spec.InitContainers, spec.Child("initContainers"), remedy)...)
+	return append(errs, nameClashes(pod.Spec.Containers, spec.Child("containers"), remedy)...)
+}
+
+func nameClashes(containers []corev1.Container, at *field.Path, remedy string) field.ErrorList {
+	var errs field.ErrorList
+	for i := range containers {
+		if c := &containers[i]; reserved(c.Name) && !isOurs(c) {
+			errs = append(errs, field.Invalid(at.Index(i).Child("name"), c.Name, remedy))
+		}
+	}
+	return errs
+}
+
+func reserved(name string) bool {
+	return name == v1.ContainerInstall || name == v1.ContainerWait || name == v1.ContainerSidecar || strings.HasPrefix(name, v1.ContainerImagePrefix)
+}
+
+// mountClashes are mounts of a program's container that would hide ours, or
+// below which ours cannot be made.
+func mountClashes(pod *corev1.Pod, c *corev1.Container, mode v1.GateMode, at *field.Path) field.ErrorList {
+	paths := []string{v1.PathSignal, v1.PathGate}
+	if mode == v1.GateScript {
+		paths = []string{v1.PathSignal, v1.PathScripts}
+	}
+	var errs field.ErrorList
+	for i, m := range c.VolumeMounts {
+		for _, ours := range paths {
+			theirs := realPath(m.MountPath)
+			switch {
+			case m.MountPath == ours && slices.ContainsFunc(volumesFor(mode), func(v corev1.Volume) bool { return v.Name == m.Name }):
+			case theirs == ours || strings.HasPrefix(theirs, ours+"/"):
+				errs = append(errs, field.Invalid(at.Child("volumeMounts").Index(i).Child("mountPath"), m.MountPath,
+					"the operator mounts its own volume at "+ours+"; mount yours elsewhere, or set spec.gateMode of the StatefulSingleton to Init"))
+			case strings.HasPrefix(ours, strings.TrimSuffix(theirs, "/")+"/") && readOnly(pod, m):
+				errs = append(errs, field.Invalid(at.Child("volumeMounts").Index(i).Child("mountPath"), m.MountPath,
+					"it is read-only, and the operator has to mount its own volume below it at "+ours+"; mount yours elsewhere, or set spec.gateMode of the StatefulSingleton to Init"))
+			}
+		}
+	}
+	return errs
+}
+
+// readOnly tells whether nothing can be made in what is mounted.
+func readOnly(pod *corev1.Pod, m corev1.VolumeMount) bool {
+	return m.ReadOnly || slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.Name == m.Name && (v.ConfigMap != nil || v.Secret != nil || v.Projected != nil || v.DownwardAPI != nil || v.Image != nil ||
+			v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly)
+	})
+}
+
+// realPath is a path in a container without the link that most images have.
+func realPath(p string) string {
+	p = path.Clean(p)
+	if p == "/run" || strings.HasPrefix(p, "/run/") {
+		return "/var" + p
+	}
+	return p
 }

@@ -1,0 +1,316 @@
+package statefulsingleton
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+)
+
+// surroundings are what an injection needs to know besides pod and object.
+type surroundings struct {
+	// image of the operator, which holds the gate.
+	image string
+	// oneNodeClaims are the pod's claims that one node at a time can mount.
+	oneNodeClaims sets.Set[string]
+}
+
+// inject puts the gate into a pod that is being created, or says why it cannot;
+// then the pod is as it was. It only adds, and adds nothing that is there: it
+// may be called again on its own work, after others have changed the pod too.
+func inject(pod *corev1.Pod, s *v1.StatefulSingleton, around surroundings) field.ErrorList {
+	s = withDefaults(s)
+	mode := modeFor(pod, s)
+	volumes := volumesFor(mode)
+	if errs := refusals(pod, s, mode, volumes); len(errs) > 0 {
+		return errs
+	}
+	if gate := (corev1.PodReadinessGate{ConditionType: v1.ReadinessGate}); !slices.Contains(pod.Spec.ReadinessGates, gate) {
+		pod.Spec.ReadinessGates = append(pod.Spec.ReadinessGates, gate)
+	}
+	pod.Spec.TerminationGracePeriodSeconds = gracePeriod(pod, &s.Spec)
+	for i := range volumes {
+		if !slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == volumes[i].Name }) {
+			pod.Spec.Volumes = append(pod.Spec.Volumes, volumes[i])
+		}
+	}
+	pod.Spec.InitContainers = gateFirst(pod, mode, around.image)
+	if mode != v1.GateInit {
+		for _, c := range program(pod, s) {
+			hold(c, mode)
+		}
+	}
+	if wantsSidecar(pod, s, mode) {
+		pod.Spec.Containers = append(pod.Spec.Containers, sidecarContainer(pod, around.image))
+	}
+	if !mountsAny(pod, around.oneNodeClaims) {
+		keepApart(pod, s)
+	}
+	metav1.SetMetaDataLabel(&pod.ObjectMeta, v1.LabelManaged, v1.True)
+	metav1.SetMetaDataLabel(&pod.ObjectMeta, v1.LabelSingleton, s.Name)
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1.AnnotationManaged, v1.True)
+	return nil
+}
+
+// modeFor settles Auto. A pod that was made to wait as a whole when it was
+// looked at first stays so.
+func modeFor(pod *corev1.Pod, s *v1.StatefulSingleton) v1.GateMode {
+	if s.Spec.GateMode != v1.GateAuto {
+		return s.Spec.GateMode
+	}
+	if slices.ContainsFunc(pod.Spec.InitContainers, isWait) {
+		return v1.GateInit
+	}
+	for _, c := range program(pod, s) {
+		if len(obstacles(c, nil, v1.GateBinary)) > 0 {
+			return v1.GateInit
+		}
+	}
+	return v1.GateBinary
+}
+
+// program are the containers that must not run beside another pod's.
+func program(pod *corev1.Pod, s *v1.StatefulSingleton) []*corev1.Container {
+	var found []*corev1.Container
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		if !isSidecar(*c) && (len(s.Spec.Containers) == 0 || slices.Contains(s.Spec.Containers, c.Name)) {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// hasGate tells whether a pod cannot start the program without a grant. The
+// guard asks the same. The mode does not matter: it may have been changed since
+// the pod was made.
+func hasGate(pod *corev1.Pod, s *v1.StatefulSingleton) bool {
+	if !slices.ContainsFunc(pod.Spec.Volumes, isSignal) {
+		return false
+	}
+	if slices.ContainsFunc(pod.Spec.InitContainers, isWait) {
+		return true
+	}
+	missing := sets.New(s.Spec.Containers...)
+	for _, c := range program(pod, s) {
+		if !isHeld(c) {
+			return false
+		}
+		missing.Delete(c.Name)
+	}
+	return missing.Len() == 0
+}
+
+// hold makes the gate the first word of a container's command. The command
+// follows it as separate arguments, and args stay where they are: Kubernetes
+// appends them, as it does without the gate, and nobody takes them apart.
+func hold(c *corev1.Container, mode v1.GateMode) {
+	addMount(c, mounted(v1.VolumeSignal, v1.PathSignal))
+	gate, probe := []string{v1.GateInPod, "run", "--"}, binaryProbe
+	if mode == v1.GateScript {
+		addMount(c, mounted(v1.VolumeScripts, v1.PathScripts))
+		gate, probe = []string{v1.ScriptInPod}, scriptProbe
+	} else {
+		addMount(c, mounted(v1.VolumeGate, v1.PathGate))
+	}
+	if isHeld(c) {
+		return
+	}
+	if text, ok := originalEntrypoint(c); ok && !slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == v1.EnvOriginalEntrypoint }) {
+		c.Env = append(c.Env, corev1.EnvVar{Name: v1.EnvOriginalEntrypoint, Value: text})
+	}
+	if c.LivenessProbe != nil && c.StartupProbe == nil {
+		c.StartupProbe = startupProbe(probe)
+	}
+	c.Command = append(gate, c.Command...)
+}
+
+// originalEntrypoint is what the container was, as JSON; false for one whose
+// text could be longer than Linux allows an environment variable to be, which
+// would keep the program from starting.
+func originalEntrypoint(c *corev1.Container) (string, bool) {
+	const most = 64 << 10 // of 128 KiB
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(struct {
+		Command []string `json:"command"`
+		Args    []string `json:"args"`
+		Image   string   `json:"image"`
+	}{c.Command, c.Args, c.Image})
+	// The kubelet expands $(NAME) in it, and $$ to $.
+	value := strings.ReplaceAll(strings.TrimSuffix(text.String(), "\n"), "$", "$$")
+	return value, err == nil && len(value) <= most
+}
+
+func addMount(c *corev1.Container, mount corev1.VolumeMount) {
+	if !slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == mount.Name && m.MountPath == mount.MountPath }) {
+		c.VolumeMounts = append(c.VolumeMounts, mount)
+	}
+}
+
+// gateFirst are the init containers of the pod with ours before them.
+func gateFirst(pod *corev1.Pod, mode v1.GateMode, image string) []corev1.Container {
+	var install, images, wait, others []corev1.Container
+	for _, c := range pod.Spec.InitContainers {
+		switch {
+		case is(&c, v1.ContainerInstall, installCommand):
+			install = append(install, c)
+		case isImage(&c):
+			images = append(images, c)
+		case isWait(c):
+			wait = append(wait, c)
+		default:
+			others = append(others, c)
+		}
+	}
+	if len(install) == 0 && mode != v1.GateScript {
+		install = append(install, installContainer(pod, image))
+	}
+	if mode == v1.GateInit {
+		images = withImagesOf(images, others, pod.Spec.Containers)
+		if len(wait) == 0 {
+			wait = append(wait, waitContainer(pod, image))
+		}
+	}
+	return slices.Concat(install, images, wait, others)
+}
+
+// withImagesOf adds a container for each image that none has yet.
+func withImagesOf(have []corev1.Container, lists ...[]corev1.Container) []corev1.Container {
+	for _, list := range lists {
+		for i := range list {
+			c := &list[i]
+			if isOurs(c) || slices.ContainsFunc(have, func(h corev1.Container) bool { return h.Image == c.Image }) {
+				continue
+			}
+			have = append(have, imageContainer(c, freeName(have)))
+		}
+	}
+	return have
+}
+
+func freeName(taken []corev1.Container) string {
+	for n := len(taken) + 1; ; n++ {
+		name := v1.ContainerImagePrefix + strconv.Itoa(n)
+		if !slices.ContainsFunc(taken, func(c corev1.Container) bool { return c.Name == name }) {
+			return name
+		}
+	}
+}
+
+// wantsSidecar spares pods that are to end by themselves: the sidecar would keep
+// them, and their Job, from ever ending.
+func wantsSidecar(pod *corev1.Pod, s *v1.StatefulSingleton, mode v1.GateMode) bool {
+	if !*s.Spec.StatusSidecar && mode != v1.GateScript {
+		return false
+	}
+	if p := pod.Spec.RestartPolicy; p == corev1.RestartPolicyNever || p == corev1.RestartPolicyOnFailure {
+		return false
+	}
+	return !slices.ContainsFunc(pod.Spec.Containers, isSidecar)
+}
+
+// gracePeriod is what the pod gets. The API server has put its default of 30
+// seconds into pods that do not say their own.
+func gracePeriod(pod *corev1.Pod, spec *v1.StatefulSingletonSpec) *int64 {
+	own, wanted := pod.Spec.TerminationGracePeriodSeconds, *spec.TerminationGracePeriod
+	switch {
+	case wanted <= 0:
+		return own
+	case *spec.RespectPodGracePeriod && ptr.Deref(own, corev1.DefaultTerminationGracePeriodSeconds) > wanted:
+		return own
+	}
+	return ptr.To(wanted)
+}
+
+func mountsAny(pod *corev1.Pod, claims sets.Set[string]) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.PersistentVolumeClaim != nil && claims.Has(v.PersistentVolumeClaim.ClaimName)
+	})
+}
+
+// keepApart asks for a node without another pod of this object, so that the
+// next one does not go down with the node of the present one.
+func keepApart(pod *corev1.Pod, s *v1.StatefulSingleton) {
+	term := corev1.WeightedPodAffinityTerm{Weight: 100, PodAffinityTerm: corev1.PodAffinityTerm{
+		TopologyKey:   corev1.LabelHostname,
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{v1.LabelSingleton: s.Name}},
+	}}
+	if pod.Spec.Affinity == nil {
+		pod.Spec.Affinity = &corev1.Affinity{}
+	}
+	if pod.Spec.Affinity.PodAntiAffinity == nil {
+		pod.Spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{}
+	}
+	terms := &pod.Spec.Affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution
+	if !slices.ContainsFunc(*terms, func(t corev1.WeightedPodAffinityTerm) bool { return apiequality.Semantic.DeepEqual(t, term) }) {
+		*terms = append(*terms, term)
+	}
+}
+
+// What is ours is known by name and command; others may have added to it.
+
+func is(c *corev1.Container, name string, command []string) bool {
+	return c.Name == name && slices.Equal(c.Command, command) && len(c.Args) == 0
+}
+
+func isWait(c corev1.Container) bool { return is(&c, v1.ContainerWait, waitCommand) }
+
+func isSidecar(c corev1.Container) bool { return is(&c, v1.ContainerSidecar, idleCommand) }
+
+func isImage(c *corev1.Container) bool {
+	return strings.HasPrefix(c.Name, v1.ContainerImagePrefix) && is(c, c.Name, touchCommand)
+}
+
+func isOurs(c *corev1.Container) bool {
+	return isImage(c) || isWait(*c) || isSidecar(*c) || is(c, v1.ContainerInstall, installCommand)
+}
+
+// isHeld tells whether the container starts with the gate.
+func isHeld(c *corev1.Container) bool {
+	return len(c.Command) > 3 && slices.Equal(c.Command[:3], []string{v1.GateInPod, "run", "--"}) ||
+		len(c.Command) > 1 && c.Command[0] == v1.ScriptInPod
+}
+
+func isOurProbe(p *corev1.Probe) bool {
+	return p.Exec != nil && (slices.Equal(p.Exec.Command, binaryProbe) || slices.Equal(p.Exec.Command, scriptProbe))
+}
+
+func isSignal(v corev1.Volume) bool { return same(&v, ptr.To(signalVolume())) }
+
+// same tells whether a volume is the one that we would add. What the API server
+// has filled in does not matter.
+func same(have, want *corev1.Volume) bool {
+	switch {
+	case have.Name != want.Name:
+		return false
+	case want.DownwardAPI != nil:
+		return have.DownwardAPI != nil && !slices.ContainsFunc(want.DownwardAPI.Items, func(w corev1.DownwardAPIVolumeFile) bool {
+			return !slices.ContainsFunc(have.DownwardAPI.Items, func(h corev1.DownwardAPIVolumeFile) bool {
+				return h.Path == w.Path && h.FieldRef != nil && h.FieldRef.FieldPath == w.FieldRef.FieldPath
+			})
+		})
+	case want.ConfigMap != nil:
+		return have.ConfigMap != nil && have.ConfigMap.Name == want.ConfigMap.Name &&
+			ptr.Deref(have.ConfigMap.DefaultMode, 0) == *want.ConfigMap.DefaultMode && len(have.ConfigMap.Items) == 0
+	}
+	return apiequality.Semantic.DeepEqual(have.EmptyDir, want.EmptyDir)
+}
+
+func volumesFor(mode v1.GateMode) []corev1.Volume {
+	if mode == v1.GateScript {
+		return []corev1.Volume{signalVolume(), scriptsVolume()}
+	}
+	return []corev1.Volume{signalVolume(), gateVolume()}
+}

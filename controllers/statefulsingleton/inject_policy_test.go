@@ -1,0 +1,236 @@
+package statefulsingleton
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+)
+
+var modes = []v1.GateMode{v1.GateAuto, v1.GateBinary, v1.GateScript, v1.GateInit}
+
+// podSecurity asks the API server's own checks of the standard "restricted".
+func podSecurity(t *testing.T) func(*corev1.Pod) string {
+	t.Helper()
+	checks, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(p *corev1.Pod) string {
+		answer := policy.AggregateCheckResults(checks.EvaluatePod(api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}, &p.ObjectMeta, &p.Spec))
+		return answer.ForbiddenDetail()
+	}
+}
+
+// S21: a pod that a restricted namespace takes, it takes with the gate too,
+// wherever the pod says that it is not root.
+func TestS21PodSecurityRestricted(t *testing.T) {
+	violations := podSecurity(t)
+	inPod := func(p *corev1.Pod) {
+		p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
+	}
+	in := func(change func(*corev1.SecurityContext)) *containerFixture {
+		return container("app").command("serve").with(func(c *corev1.Container) {
+			c.SecurityContext = &corev1.SecurityContext{AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
+			change(c.SecurityContext)
+		})
+	}
+	least := func(*corev1.SecurityContext) {}
+	own := func(sc *corev1.SecurityContext) {
+		sc.RunAsNonRoot = ptr.To(true)
+		sc.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
+	}
+	for _, r := range []struct {
+		name string
+		pod  *podFixture
+	}{
+		{"said by the pod", pod(in(least)).with(inPod)},
+		{"said by each container", pod(in(own))},
+		{"said by each container, with a user", pod(in(func(sc *corev1.SecurityContext) { own(sc); sc.RunAsUser = ptr.To(int64(1000)) }))},
+		{"said by the pod, with a user", pod(in(least)).with(func(p *corev1.Pod) { inPod(p); p.Spec.SecurityContext.RunAsUser = ptr.To(int64(1000)) })},
+		{"with an init container of its own", pod(in(own)).inits(in(own).image("other:1").with(func(c *corev1.Container) { c.Name = "init" }))},
+	} {
+		if v := violations(&r.pod.Pod); v != "" {
+			t.Fatalf("%s: the fixture itself is refused: %s", r.name, v)
+		}
+		for _, mode := range modes {
+			if v := violations(injected(t, &r.pod.Pod, singleton("db").mode(mode).sidecar())); v != "" {
+				t.Errorf("%s, %s: %s", r.name, mode, v)
+			}
+		}
+	}
+}
+
+// What OpenShift's restricted-v2 asks of a container, and that no user is set
+// but the one that a program's image runs as by the user's own word.
+func TestS21OpenShiftRestricted(t *testing.T) {
+	for _, mode := range modes {
+		before := pod(container("app").command("serve").with(func(c *corev1.Container) {
+			c.SecurityContext = &corev1.SecurityContext{RunAsUser: ptr.To(int64(1234)), RunAsGroup: ptr.To(int64(5)), SELinuxOptions: &corev1.SELinuxOptions{Level: "s0:c1"}}
+		}))
+		p := injected(t, &before.Pod, singleton("db").mode(mode).sidecar())
+		for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
+			for i := range list {
+				c := &list[i]
+				if !isOurs(c) {
+					continue
+				}
+				sc := c.SecurityContext
+				if *sc.AllowPrivilegeEscalation || sc.Privileged != nil || sc.Capabilities.Drop[0] != "ALL" || sc.Capabilities.Add != nil ||
+					sc.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault || !*sc.ReadOnlyRootFilesystem {
+					t.Errorf("%s: %s may too much: %v", mode, c.Name, sc)
+				}
+				if isImage(c) != (sc.RunAsUser != nil) {
+					t.Errorf("%s: %s has user %v", mode, c.Name, sc.RunAsUser)
+				}
+				if isImage(c) && (*sc.RunAsUser != 1234 || *sc.RunAsGroup != 5 || sc.SELinuxOptions.Level != "s0:c1") {
+					t.Errorf("%s: %s does not run as the container whose image it has", mode, c.Name)
+				}
+			}
+		}
+		for _, v := range p.Spec.Volumes {
+			if v.DownwardAPI == nil && v.EmptyDir == nil && v.ConfigMap == nil {
+				t.Errorf("%s: volume %s is of a kind that may not be allowed", mode, v.Name)
+			}
+		}
+	}
+}
+
+// Who runs as root by the word of the pod, or by default, can still do so: an
+// init container that says "not root" against it would never start.
+func TestRootIsNotContradicted(t *testing.T) {
+	nonRoot := func(p *corev1.Pod) string {
+		var said []string
+		for i := range p.Spec.InitContainers {
+			c := &p.Spec.InitContainers[i]
+			said = append(said, fmt.Sprintf("%s:%v", c.Name, ptr.Deref(c.SecurityContext.RunAsNonRoot, false)))
+		}
+		return strings.Join(said, " ")
+	}
+	s := singleton("db").mode(v1.GateInit)
+	for _, r := range []struct {
+		name string
+		pod  *podFixture
+		want string
+	}{
+		{"the image's user is not known, so nothing is said of it", pod(), "gate-install:true gate-image-1:false gate-wait:true"},
+		{"the pod runs as root", pod().with(func(p *corev1.Pod) { p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: ptr.To(int64(0))} }),
+			"gate-install:false gate-image-1:false gate-wait:false"},
+		{"the pod runs as somebody", pod().with(func(p *corev1.Pod) {
+			p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: ptr.To(int64(7))}
+		}),
+			"gate-install:true gate-image-1:false gate-wait:true"},
+		{"the container speaks of other things", pod(container("app").with(func(c *corev1.Container) { c.SecurityContext = &corev1.SecurityContext{Privileged: ptr.To(true)} })),
+			"gate-install:true gate-image-1:false gate-wait:true"},
+		{"the container says so", pod(container("app").with(func(c *corev1.Container) { c.SecurityContext = &corev1.SecurityContext{RunAsNonRoot: ptr.To(true)} })),
+			"gate-install:true gate-image-1:true gate-wait:true"},
+	} {
+		if got := nonRoot(injected(t, &r.pod.Pod, s)); got != r.want {
+			t.Errorf("%s: %s, want %s", r.name, got, r.want)
+		}
+	}
+}
+
+// classOf is the QoS class of a pod, as the API server computes it: from the CPU
+// and memory of all containers, init containers too.
+func classOf(p *corev1.Pod) corev1.PodQOSClass {
+	best, full := true, true
+	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
+		for i := range list {
+			for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+				limit, limited := list[i].Resources.Limits[name]
+				request, asked := list[i].Resources.Requests[name]
+				best = best && (!limited || limit.IsZero()) && (!asked || request.IsZero())
+				full = full && limited && (!asked || request.Cmp(limit) == 0)
+			}
+		}
+	}
+	switch {
+	case best:
+		return corev1.PodQOSBestEffort
+	case full:
+		return corev1.PodQOSGuaranteed
+	}
+	return corev1.PodQOSBurstable
+}
+
+// What is added leaves the pod in its class. Only a sidecar, whose resources are
+// fixed, lifts a pod without any out of BestEffort.
+func TestTheQoSClassStays(t *testing.T) {
+	seen := map[corev1.PodQOSClass]int{}
+	for seed := range uint64(3000) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		before := randomPod(r)
+		if maybe(r, 2) {
+			same := one(r, container("x").resources("1/1Gi", "1/1Gi"), container("x")).Resources
+			for i := range before.Spec.Containers {
+				before.Spec.Containers[i].Resources = same
+			}
+			for i := range before.Spec.InitContainers {
+				before.Spec.InitContainers[i].Resources = same
+			}
+		}
+		s := singleton("db").mode(one(r, v1.GateAuto, v1.GateInit))
+		if maybe(r, 2) {
+			s.sidecar()
+		}
+		after := injected(t, before, s)
+		was, is := classOf(before), classOf(after)
+		seen[was]++
+		lifted := was == corev1.PodQOSBestEffort && strings.Contains(names(after.Spec.Containers), v1.ContainerSidecar)
+		if was != is && (!lifted || is != corev1.PodQOSBurstable) {
+			t.Fatalf("seed %d: a %s pod became %s", seed, was, is)
+		}
+	}
+	if len(seen) != 3 {
+		t.Errorf("only these classes were tried: %v", seen)
+	}
+}
+
+// The scheduler counts the largest init container against the sum of the
+// containers: init containers that ask for no more than one of them cost nothing.
+func TestTheGateCostsTheSchedulerNothing(t *testing.T) {
+	before := pod(container("app").command("serve").resources("500m/1Gi", "/2Gi").with(func(c *corev1.Container) {
+		c.Resources.Limits["example.com/gpu"] = *c.Resources.Limits.Memory()
+	}), container("log").command("ship").resources("10m/16Mi", ""))
+	p := injected(t, &before.Pod, singleton("db").mode(v1.GateInit))
+	for i := range p.Spec.InitContainers {
+		c := &p.Spec.InitContainers[i]
+		if c.Resources.Requests.Cpu().Cmp(*before.Spec.Containers[0].Resources.Requests.Cpu()) > 0 {
+			t.Errorf("%s asks for more CPU than the program", c.Name)
+		}
+		if _, ok := c.Resources.Limits["example.com/gpu"]; ok {
+			t.Errorf("%s takes a device", c.Name)
+		}
+	}
+}
+
+// A pod that is to end by itself is not kept by a sidecar.
+func TestJobsEnd(t *testing.T) {
+	for policy, want := range map[corev1.RestartPolicy]string{
+		corev1.RestartPolicyAlways: "app status-sidecar", corev1.RestartPolicyOnFailure: "app", corev1.RestartPolicyNever: "app",
+	} {
+		p := injected(t, &pod().with(func(p *corev1.Pod) { p.Spec.RestartPolicy = policy }).Pod, singleton("db").mode(v1.GateScript))
+		if got := names(p.Spec.Containers); got != want {
+			t.Errorf("%s: %s, want %s", policy, got, want)
+		}
+	}
+}
+
+// What a pod shares with its node or among its containers is its own affair.
+func TestSharingIsLeftAlone(t *testing.T) {
+	before := pod().with(func(p *corev1.Pod) {
+		p.Spec.HostPID, p.Spec.HostIPC, p.Spec.HostNetwork = true, true, true
+	})
+	p := injected(t, &before.Pod, singleton("db"))
+	if !p.Spec.HostPID || !p.Spec.HostIPC || !p.Spec.HostNetwork || p.Spec.ShareProcessNamespace != nil || !hasGate(p, &singleton("db").StatefulSingleton) {
+		t.Errorf("%v", p.Spec)
+	}
+}

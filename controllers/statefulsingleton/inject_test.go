@@ -1,0 +1,341 @@
+package statefulsingleton
+
+import (
+	"encoding/json"
+	"flag"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+)
+
+var rewrite = flag.Bool("update", false, "write the files in testdata anew")
+
+// S3: the whole of what is added, to be read in testdata.
+func TestS3AMatchingPodGetsTheGate(t *testing.T) {
+	whole := pod(
+		container("app").image("app:1").command("serve", "--data", "/data").args("two words").resources("100m/64Mi", "100m/64Mi").mount("data", "/data"),
+		container("log").image("log:1").resources("10m/16Mi", "10m/16Mi"),
+	).inits(container("migrate").image("app:1").command("migrate").resources("100m/64Mi", "100m/64Mi")).
+		volume("data", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
+	for file, s := range map[string]*singletonFixture{
+		"injected-binary.yaml":  singleton("db").mode(v1.GateBinary).containers("app"),
+		"injected-sidecar.yaml": singleton("db").mode(v1.GateBinary).containers("app").sidecar(),
+		"injected-script.yaml":  singleton("db").mode(v1.GateScript).containers("app"),
+		"injected-init.yaml":    singleton("db").mode(v1.GateInit),
+	} {
+		t.Run(file, func(t *testing.T) {
+			text, err := yaml.Marshal(injected(t, &whole.Pod, s))
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, filepath.Join("testdata", file), string(text))
+		})
+	}
+}
+
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *rewrite {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("%v; write it with -update and read what it says", err)
+	}
+	if got != string(want) {
+		t.Errorf("%s is another pod now (-update writes it anew):\n%s", file, got)
+	}
+}
+
+// S3: which mode a pod gets when nobody says.
+func TestAuto(t *testing.T) {
+	hook := &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{}}
+	for _, r := range []struct {
+		name string
+		pod  *podFixture
+		want v1.GateMode
+	}{
+		{"a container that says its command waits in it", pod(), v1.GateBinary},
+		{"one that says only its arguments cannot: the entrypoint of the image is not known", pod(container("app").args("serve")), v1.GateInit},
+		{"one that says nothing cannot", pod(container("app")), v1.GateInit},
+		{"two that say their commands", pod(container("app").command("a"), container("log").command("b")), v1.GateBinary},
+		{"one of two that says nothing", pod(container("app").command("a"), container("log")), v1.GateInit},
+		{"S20 a startup probe would end a waiting container", pod(container("app").command("a").with(func(c *corev1.Container) { c.StartupProbe = &corev1.Probe{} })), v1.GateInit},
+		{"S20 a postStart hook would run beside the old program", pod(container("app").command("a").with(func(c *corev1.Container) { c.Lifecycle = hook })), v1.GateInit},
+		{"S20 a liveness probe that begins at once can wait for the grant", pod(container("app").command("a").with(func(c *corev1.Container) { c.LivenessProbe = &corev1.Probe{} })), v1.GateBinary},
+		{"S20 one with a delay cannot: the delay would be over", pod(container("app").command("a").with(func(c *corev1.Container) { c.LivenessProbe = &corev1.Probe{InitialDelaySeconds: 1} })), v1.GateInit},
+		{"a readiness probe does no harm", pod(container("app").command("a").with(func(c *corev1.Container) { c.ReadinessProbe = &corev1.Probe{InitialDelaySeconds: 9} })), v1.GateBinary},
+		{"init containers do not matter", pod().inits(container("one")), v1.GateBinary},
+	} {
+		p := injected(t, &r.pod.Pod, singleton("db"))
+		got := v1.GateBinary
+		if slices.ContainsFunc(p.Spec.InitContainers, isWait) {
+			got = v1.GateInit
+		}
+		if got != r.want {
+			t.Errorf("%s: %s, want %s", r.name, got, r.want)
+		}
+	}
+	mesh := pod(container("app").command("a"), container("mesh"))
+	if p := injected(t, &mesh.Pod, singleton("db").containers("app")); !isHeld(&p.Spec.Containers[0]) || isHeld(&p.Spec.Containers[1]) {
+		t.Error("a container that is not the program was asked for its command")
+	}
+}
+
+// S4: what is there is not added again, whoever put it there.
+func TestS4Idempotent(t *testing.T) {
+	for seed := range uint64(2000) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		before := randomPod(r)
+		s := singleton("db").mode(one(r, v1.GateAuto, v1.GateBinary, v1.GateScript, v1.GateInit))
+		if maybe(r, 3) {
+			s.sidecar()
+		}
+		if maybe(r, 3) {
+			s.containers("app")
+		}
+		once := before.DeepCopy()
+		if errs := inject(once, &s.StatefulSingleton, around()); len(errs) > 0 {
+			if !apiequality.Semantic.DeepEqual(once, before) {
+				t.Fatalf("seed %d: it was refused and changed", seed)
+			}
+			continue
+		}
+		twice := once.DeepCopy()
+		if errs := inject(twice, &s.StatefulSingleton, around()); len(errs) > 0 {
+			t.Fatalf("seed %d: its own work is refused: %v", seed, errs.ToAggregate())
+		}
+		if !apiequality.Semantic.DeepEqual(once, twice) {
+			t.Fatalf("seed %d: the second time it added:\n%v", seed, lost("", tree(t, twice), tree(t, once)))
+		}
+		if !hasGate(once, &s.StatefulSingleton) {
+			t.Fatalf("seed %d: the pod has no gate", seed)
+		}
+		old, now := tree(t, before), tree(t, once)
+		delete(old.(map[string]any)["spec"].(map[string]any), "terminationGracePeriodSeconds") // S5
+		if gone := lost("pod", old, now); len(gone) > 0 {
+			t.Fatalf("seed %d: of the user's pod these are gone or changed: %v", seed, gone)
+		}
+	}
+}
+
+func TestS4WhatIsThereIsKept(t *testing.T) {
+	gate := corev1.PodReadinessGate{ConditionType: v1.ReadinessGate}
+	own := pod(container("app").command("serve").mount(v1.VolumeSignal, v1.PathSignal).with(func(c *corev1.Container) {
+		c.Env = []corev1.EnvVar{{Name: v1.EnvOriginalEntrypoint, Value: "mine"}}
+	})).volume(v1.VolumeSignal, signalVolume().VolumeSource).with(func(p *corev1.Pod) {
+		p.Spec.ReadinessGates = []corev1.PodReadinessGate{gate}
+		keepApart(p, &singleton("db").StatefulSingleton)
+		p.Spec.Containers = append(p.Spec.Containers, sidecarContainer(p, "an/older:image"))
+	})
+	p := injected(t, &own.Pod, singleton("db").mode(v1.GateBinary).sidecar())
+	for what, count := range map[string]int{
+		"readiness gate":       len(p.Spec.ReadinessGates),
+		"anti-affinity":        len(p.Spec.Affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution),
+		"sidecar":              len(p.Spec.Containers) - 1,
+		"signal volume":        len(p.Spec.Volumes) - 1,                    // and the gate's
+		"mount of the signal":  len(p.Spec.Containers[0].VolumeMounts) - 1, // and the gate's
+		"ORIGINAL_ENTRYPOINT":  len(p.Spec.Containers[0].Env),
+		"container to install": len(p.Spec.InitContainers),
+	} {
+		if count != 1 {
+			t.Errorf("%d times %s", count, what)
+		}
+	}
+	if p.Spec.Containers[1].Image != "an/older:image" || p.Spec.Containers[0].Env[0].Value != "mine" {
+		t.Error("what was there was replaced")
+	}
+}
+
+// The webhooks of others come after ours, and then ours looks again.
+func TestReinvocation(t *testing.T) {
+	s := singleton("db")
+	t.Run("a mesh adds a container that cannot wait in itself: then the whole pod waits", func(t *testing.T) {
+		p := injected(t, &pod().Pod, s)
+		p.Spec.Containers = append(p.Spec.Containers, container("mesh").Container)
+		p.Spec.InitContainers = slices.Insert(p.Spec.InitContainers, 0, container("mesh-init").Container)
+		again := injected(t, p, s)
+		if got, want := names(again.Spec.InitContainers), "gate-install gate-image-1 gate-image-2 gate-image-3 gate-wait mesh-init"; got != want {
+			t.Errorf("init containers %s, want %s", got, want)
+		}
+		if !reflect.DeepEqual(p.Spec.Containers, again.Spec.Containers) {
+			t.Error("containers were touched")
+		}
+	})
+	t.Run("a mesh adds a container that is not the program", func(t *testing.T) {
+		p := injected(t, &pod().Pod, s.containers("app"))
+		p.Spec.Containers = append(p.Spec.Containers, container("mesh").Container)
+		if again := injected(t, p, s); !apiequality.Semantic.DeepEqual(p, again) {
+			t.Error("the pod was changed again")
+		}
+		s.containers()
+	})
+	t.Run("a pod that waits as a whole goes on so, also when its container could now wait in itself", func(t *testing.T) {
+		p := injected(t, &pod(container("app")).Pod, s)
+		p.Spec.Containers[0].Command = []string{"serve"}
+		if again := injected(t, p, s); !apiequality.Semantic.DeepEqual(p, again) {
+			t.Error("the pod was changed again")
+		}
+	})
+	t.Run("an argument that is added goes to the program", func(t *testing.T) {
+		p := injected(t, &pod(container("app").command("serve").args("one")).Pod, s)
+		p.Spec.Containers[0].Args = append(p.Spec.Containers[0].Args, "two")
+		again := injected(t, p, s).Spec.Containers[0]
+		if got := strings.Join(slices.Concat(again.Command, again.Args), " "); got != v1.GateInPod+" run -- serve one two" {
+			t.Errorf("it runs %s", got)
+		}
+	})
+	t.Run("a wrapper put before the gate waits too", func(t *testing.T) {
+		live := container("app").command("serve").with(func(c *corev1.Container) { c.LivenessProbe = &corev1.Probe{} })
+		p := injected(t, &pod(live).Pod, s)
+		p.Spec.Containers[0].Command = append([]string{"/vault-env"}, p.Spec.Containers[0].Command...)
+		if again := injected(t, p, s); !isHeld(&again.Spec.Containers[0]) || again.Spec.Containers[0].Command[3] != "/vault-env" {
+			t.Errorf("it runs %q", again.Spec.Containers[0].Command)
+		}
+	})
+	t.Run("a mirror of the registry and the API server's defaults do not make it another's", func(t *testing.T) {
+		p := injected(t, &pod(container("app")).Pod, s.sidecar())
+		for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
+			for i := range list {
+				list[i].Image = "mirror/" + list[i].Image
+				list[i].TerminationMessagePath, list[i].ImagePullPolicy = "/dev/termination-log", corev1.PullIfNotPresent
+				list[i].VolumeMounts = append(list[i].VolumeMounts, corev1.VolumeMount{Name: "token", MountPath: "/token"})
+			}
+		}
+		p.Spec.Volumes[0].DownwardAPI.DefaultMode = ptr.To(int32(0o644))
+		if again := injected(t, p, s); !apiequality.Semantic.DeepEqual(p, again) {
+			t.Errorf("the pod was changed again: %v", lost("", tree(t, again), tree(t, p)))
+		}
+	})
+}
+
+// S5: whose grace period holds.
+func TestS5GracePeriod(t *testing.T) {
+	for _, r := range []struct {
+		name     string
+		singular *singletonFixture
+		own      *int64
+		want     *int64
+	}{
+		{"120 over the pod's 60", singleton("db").grace(120, false), ptr.To(int64(60)), ptr.To(int64(120))},
+		{"60 under the pod's 180, which is respected", singleton("db").grace(60, true), ptr.To(int64(180)), ptr.To(int64(180))},
+		{"60 under the pod's 180, which is not", singleton("db").grace(60, false), ptr.To(int64(180)), ptr.To(int64(60))},
+		{"60 over the pod's 30, which is respected only where it is longer", singleton("db").grace(60, true), ptr.To(int64(30)), ptr.To(int64(60))},
+		{"0 leaves the pod's", singleton("db").grace(0, false), ptr.To(int64(7)), ptr.To(int64(7))},
+		{"less than 0 leaves the pod's", singleton("db").grace(-1, true), ptr.To(int64(7)), ptr.To(int64(7))},
+		{"0 leaves the pod's, also where it says none", singleton("db").grace(0, true), nil, nil},
+		{"20 under the 30 that a pod has that says none", singleton("db").grace(20, true), nil, nil},
+		{"the default of 30 over the pod's 10", singleton("db"), ptr.To(int64(10)), ptr.To(int64(30))},
+	} {
+		p := pod().with(func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = r.own })
+		if got := injected(t, &p.Pod, r.singular).Spec.TerminationGracePeriodSeconds; !reflect.DeepEqual(got, r.want) {
+			t.Errorf("%s: %v, want %v", r.name, ptr.Deref(got, -1), ptr.Deref(r.want, -1))
+		}
+	}
+}
+
+// S18: every word reaches the program as it was said.
+func TestS18ArgumentsAreCarriedVerbatim(t *testing.T) {
+	words := []string{"two words", `"quoted"`, "it's", ";", "a;b", "$(id -u)", "$(HOME)", "$$", "`id`", "a,b", "[", "]", "{}", "line\nbreak", "", "daemon off;", "&&", "<>&", "\\n", "--", "ü", "\u2028"}
+	for mode, prefix := range map[v1.GateMode][]string{v1.GateBinary: {v1.GateInPod, "run", "--"}, v1.GateScript: {v1.ScriptInPod}} {
+		before := pod(container("app").command(slices.Concat([]string{"nginx"}, words)...).args(words...))
+		c := injected(t, &before.Pod, singleton("db").mode(mode)).Spec.Containers[0]
+		if got, want := c.Command, slices.Concat(prefix, []string{"nginx"}, words); !slices.Equal(got, want) {
+			t.Errorf("%s: command %q, want %q", mode, got, want)
+		}
+		if !slices.Equal(c.Args, words) {
+			t.Errorf("%s: args %q", mode, c.Args)
+		}
+		// The kubelet makes $ of $$ in the value of a variable.
+		text := strings.ReplaceAll(c.Env[0].Value, "$$", "$")
+		var original struct {
+			Command, Args []string
+			Image         string
+		}
+		if err := json.Unmarshal([]byte(text), &original); err != nil {
+			t.Fatal(err)
+		}
+		if c.Env[0].Name != "ORIGINAL_ENTRYPOINT" || !slices.Equal(original.Command, before.Spec.Containers[0].Command) ||
+			!slices.Equal(original.Args, words) || original.Image != "app:1" {
+			t.Errorf("%s: %s says %s", mode, c.Env[0].Name, text)
+		}
+		if strings.Contains(text, `\u0026`) || strings.HasSuffix(text, "\n") {
+			t.Errorf("%s: the JSON is escaped for HTML: %s", mode, text)
+		}
+	}
+}
+
+func TestS18WhatIsUnsetIsNull(t *testing.T) {
+	c := injected(t, &pod().Pod, singleton("db")).Spec.Containers[0]
+	if got, want := c.Env[0].Value, `{"command":["serve"],"args":null,"image":"app:1"}`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if c.Args != nil {
+		t.Errorf("args %q", c.Args)
+	}
+}
+
+// A variable that is too long would keep the kernel from starting the program.
+func TestALongCommandHasNoVariable(t *testing.T) {
+	c := injected(t, &pod(container("app").command("sh", "-c", strings.Repeat("$", 33<<10))).Pod, singleton("db")).Spec.Containers[0]
+	if len(c.Env) > 0 || len(c.Command) != 6 {
+		t.Errorf("%d variables, %d words", len(c.Env), len(c.Command))
+	}
+}
+
+// S20: the kubelet does not look at a program that waits.
+func TestS20AWaitingProgramIsNotProbed(t *testing.T) {
+	probed := pod(container("app").command("serve").with(func(c *corev1.Container) { c.LivenessProbe = &corev1.Probe{} }),
+		container("other").command("serve"))
+	for mode, want := range map[v1.GateMode]string{v1.GateBinary: "/var/run/gate/gate status", v1.GateScript: "/bin/sh -c read"} {
+		p := injected(t, &probed.Pod, singleton("db").mode(mode))
+		probe := p.Spec.Containers[0].StartupProbe
+		if probe == nil || probe.FailureThreshold < 1<<30 || !strings.HasPrefix(strings.Join(probe.Exec.Command, " "), want) {
+			t.Errorf("%s: the startup probe is %v", mode, probe)
+		}
+		if p.Spec.Containers[1].StartupProbe != nil {
+			t.Errorf("%s: a container without a liveness probe got a startup probe", mode)
+		}
+	}
+	if p := injected(t, &probed.Pod, singleton("db").mode(v1.GateInit)); p.Spec.Containers[0].StartupProbe != nil {
+		t.Error("in Init mode containers are untouched")
+	}
+}
+
+// S22: the next pod goes elsewhere, where it can.
+func TestS22Placement(t *testing.T) {
+	want := `{"podAntiAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[{"weight":100,"podAffinityTerm":` +
+		`{"labelSelector":{"matchLabels":{"apps.statefulsingleton.com/singleton":"db"}},"topologyKey":"kubernetes.io/hostname"}}]}}`
+	p := injected(t, &pod().Pod, singleton("db"))
+	if got, _ := json.Marshal(p.Spec.Affinity); string(got) != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if p.Labels[v1.LabelSingleton] != "db" {
+		t.Error("the pod lacks the label that it is kept apart by")
+	}
+	node := &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{}}
+	p = injected(t, &pod().with(func(p *corev1.Pod) { p.Spec.Affinity = &corev1.Affinity{NodeAffinity: node} }).Pod, singleton("db"))
+	if !reflect.DeepEqual(p.Spec.Affinity.NodeAffinity, node) || p.Spec.Affinity.PodAntiAffinity == nil {
+		t.Error("the pod's own node affinity is gone, or ours is not there")
+	}
+	if p = injected(t, &pod().claim("data").Pod, singleton("db"), "data"); p.Spec.Affinity != nil {
+		t.Error("a pod whose volume is bound to one node was sent to another")
+	}
+	if p = injected(t, &pod().claim("data").Pod, singleton("db"), "other"); p.Spec.Affinity == nil {
+		t.Error("a claim of another pod was taken for this one's")
+	}
+}

@@ -1,0 +1,151 @@
+package statefulsingleton
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+)
+
+const anotherName = ": the operator puts its own into the pod; choose another name"
+
+// refusal is a pod and what it is told; "" if it is not refused.
+type refusal struct {
+	name     string
+	pod      *podFixture
+	singular *singletonFixture
+	want     string
+}
+
+func (r refusal) check(t *testing.T) {
+	p, got := r.pod.DeepCopy(), ""
+	if errs := inject(p, &r.singular.StatefulSingleton, around()); len(errs) > 0 {
+		got = errs.ToAggregate().Error()
+	}
+	if got != r.want {
+		t.Errorf("it says\n  %s\nwant\n  %s", got, r.want)
+	}
+	if r.want != "" && !apiequality.Semantic.DeepEqual(p, &r.pod.Pod) {
+		t.Error("the pod was refused, and changed")
+	}
+}
+
+var binary, script, whole = singleton("db").mode(v1.GateBinary), singleton("db").mode(v1.GateScript), singleton("db").mode(v1.GateInit)
+
+func app() *containerFixture { return container("app").command("serve") }
+
+// S4: what clashes with ours is refused, and told what to do.
+func TestS4Clashes(t *testing.T) {
+	hostPath := corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/tmp"}}
+	emptyDir := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
+	for _, r := range []refusal{
+		{"S4 H8 a signal-volume on the node, which another pod could have filled", pod().volume(v1.VolumeSignal, hostPath), binary,
+			`spec.volumes[0].name: Invalid value: "signal-volume"` + anotherName},
+		{"S4 a signal-volume that shows another annotation", pod().volume(v1.VolumeSignal, corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{
+			Items: []corev1.DownwardAPIVolumeFile{{Path: v1.FileSignal, FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}},
+				{Path: v1.FilePodUID, FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.uid"}}}}}), whole,
+			`spec.volumes[0].name: Invalid value: "signal-volume"` + anotherName},
+		{"a gate-volume of somebody else", pod().volume(v1.VolumeGate, emptyDir), binary, `spec.volumes[0].name: Invalid value: "gate-volume"` + anotherName},
+		{"a gate-volume does not matter where there is none of ours", pod().volume(v1.VolumeGate, emptyDir), script, ""},
+		{"wrapper-scripts of somebody else", pod().volume(v1.VolumeScripts, emptyDir), script, `spec.volumes[0].name: Invalid value: "wrapper-scripts"` + anotherName},
+		{"wrapper-scripts that cannot be executed", pod().volume(v1.VolumeScripts, corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: v1.ConfigMapWrapper}, DefaultMode: ptr.To(int32(0o644))}}), script,
+			`spec.volumes[0].name: Invalid value: "wrapper-scripts"` + anotherName},
+		{"wrapper-scripts do not matter where there are none of ours", pod().volume(v1.VolumeScripts, emptyDir), binary, ""},
+		{"a status-sidecar of the user's own", pod(app(), container("status-sidecar").command("sleep")), binary, `spec.containers[1].name: Invalid value: "status-sidecar"` + anotherName},
+		{"a status-sidecar of the user's own, where none of ours is wanted", pod(app(), container("status-sidecar")), whole, `spec.containers[1].name: Invalid value: "status-sidecar"` + anotherName},
+		{"init containers with our names", pod().inits(container("gate-wait"), container("gate-install"), container("gate-image-7")), whole,
+			`[spec.initContainers[0].name: Invalid value: "gate-wait"` + anotherName + `, spec.initContainers[1].name: Invalid value: "gate-install"` + anotherName +
+				`, spec.initContainers[2].name: Invalid value: "gate-image-7"` + anotherName + `]`},
+		{"a mount where ours goes", pod(app().mount("data", "/var/run/signal/")).volume("data", emptyDir), binary,
+			`spec.containers[0].volumeMounts[0].mountPath: Invalid value: "/var/run/signal/": the operator mounts its own volume at /var/run/signal; mount yours elsewhere, or set spec.gateMode of the StatefulSingleton to Init`},
+		{"a mount below ours", pod(app().mount("data", "/opt/wrapper/x")).volume("data", emptyDir), script,
+			`spec.containers[0].volumeMounts[0].mountPath: Invalid value: "/opt/wrapper/x": the operator mounts its own volume at /opt/wrapper; mount yours elsewhere, or set spec.gateMode of the StatefulSingleton to Init`},
+		{"a mount at ours by the way of a link that images have", pod(app().mount("data", "/run/gate")).volume("data", emptyDir), binary,
+			`spec.containers[0].volumeMounts[0].mountPath: Invalid value: "/run/gate": the operator mounts its own volume at /var/run/gate; mount yours elsewhere, or set spec.gateMode of the StatefulSingleton to Init`},
+		{"a mount at ours in a container that is not the program", pod(app(), container("log").command("ship").mount("data", "/var/run/signal")).volume("data", emptyDir),
+			singleton("db").mode(v1.GateBinary).containers("app"), ""},
+		{"a mount at ours where the whole pod waits", pod(app().mount("data", "/var/run/signal")).volume("data", emptyDir), whole, ""},
+		{"a mount above ours", pod(app().mount("data", "/run")).volume("data", emptyDir), binary, ""},
+		{"a mount whose path only begins like ours", pod(app().mount("data", "/var/run/signals")).volume("data", emptyDir), binary, ""},
+		{"a mount above ours in which nothing can be made", pod(app().mount("conf", "/opt")).volume("conf", corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{}}), script,
+			`spec.containers[0].volumeMounts[0].mountPath: Invalid value: "/opt": it is read-only, and the operator has to mount its own volume below it at /opt/wrapper; mount yours elsewhere, or set spec.gateMode of the StatefulSingleton to Init`},
+	} {
+		t.Run(r.name, r.check)
+	}
+}
+
+// Pods that cannot be held back in the mode that was chosen are refused.
+func TestWhatCannotBeHeld(t *testing.T) {
+	for _, r := range []refusal{
+		{"a program that is not there", pod(app()), singleton("db").mode(v1.GateBinary).containers("app", "postgres"),
+			`spec.containers[postgres]: Not found: "postgres": spec.containers of the StatefulSingleton says that it is the program; give a container this name, or change it there`},
+		{"a program that is not there, where the whole pod waits", pod(app()), singleton("db").mode(v1.GateInit).containers("postgres"), ""},
+		{"S18 no command, where the mode needs one", pod(app(), container("log").args("x")), binary,
+			`spec.containers[1].command: Required value: gate mode Binary starts the program by its command, and what the image starts by itself is not known; say the command, or set spec.gateMode of the StatefulSingleton to Auto or Init, or name the containers that are the program in its spec.containers if this is none`},
+		{"S20 a startup probe, where the mode cannot bear it", pod(app().with(func(c *corev1.Container) { c.StartupProbe = &corev1.Probe{} })), script,
+			`spec.containers[0].startupProbe: Forbidden: it would fail and end the container while the program waits; set spec.gateMode of the StatefulSingleton to Auto or Init`},
+		{"S20 a postStart hook, where the mode cannot bear it", pod(app().with(func(c *corev1.Container) { c.Lifecycle = &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{}} })), binary,
+			`spec.containers[0].lifecycle.postStart: Forbidden: it would run while the program waits, and end the container if it fails; set spec.gateMode of the StatefulSingleton to Auto or Init`},
+		{"S20 a liveness probe with a delay, where the mode cannot bear it", pod(app().with(func(c *corev1.Container) { c.LivenessProbe = &corev1.Probe{InitialDelaySeconds: 9} })), binary,
+			`spec.containers[0].livenessProbe.initialDelaySeconds: Forbidden: it counts from the start of the container, and would be over when the program starts; set spec.gateMode of the StatefulSingleton to Auto or Init`},
+		{"a pod for Windows", pod().with(func(p *corev1.Pod) { p.Spec.OS = &corev1.PodOS{Name: corev1.Windows} }), singleton("db"),
+			`spec.os.name: Unsupported value: "windows": supported values: "linux"`},
+	} {
+		t.Run(r.name, r.check)
+	}
+}
+
+// Our own gate-volume is told from another's by its size.
+func TestAVolumeIsOursByItsContent(t *testing.T) {
+	ours := gateVolume()
+	ours.EmptyDir.SizeLimit = ptr.To(resource.MustParse("16384Ki"))
+	if !same(&ours, ptr.To(gateVolume())) {
+		t.Error("16384Ki is 16Mi")
+	}
+	ours.EmptyDir.Medium = corev1.StorageMediumMemory
+	if same(&ours, ptr.To(gateVolume())) {
+		t.Error("a volume in memory is another's")
+	}
+}
+
+func TestWhoHasAGate(t *testing.T) {
+	s := singleton("db").mode(v1.GateBinary)
+	each := injected(t, &pod(container("app").command("serve"), container("log").command("ship")).Pod, s)
+	waiting := injected(t, &pod().Pod, singleton("db").mode(v1.GateInit))
+	for _, r := range []struct {
+		name     string
+		pod      *corev1.Pod
+		change   func(*corev1.Pod)
+		singular *singletonFixture
+		want     bool
+	}{
+		{"a pod as it was injected", each, nil, s, true},
+		{"a pod that waits as a whole", waiting, nil, s, true},
+		{"a pod that was never injected", &pod().Pod, nil, s, false},
+		{"a pod with the marks and no more", &pod().Pod, func(p *corev1.Pod) {
+			p.Labels[v1.LabelManaged], p.Annotations = v1.True, map[string]string{v1.AnnotationManaged: v1.True}
+			p.Spec.ReadinessGates = each.Spec.ReadinessGates
+		}, s, false},
+		{"a pod without the signal", each, func(p *corev1.Pod) { p.Spec.Volumes = nil }, s, false},
+		{"a pod with a container that does not wait", each, func(p *corev1.Pod) { p.Spec.Containers[1].Command = nil }, s, false},
+		{"a pod with a container that does not wait and is not the program", each, func(p *corev1.Pod) { p.Spec.Containers[1].Command = nil },
+			singleton("db").containers("app"), true},
+		{"a pod that lacks its program", each, nil, singleton("db").containers("app", "postgres"), false},
+		{"a gate with nothing behind it", each, func(p *corev1.Pod) { p.Spec.Containers[0].Command = p.Spec.Containers[0].Command[:3] }, s, false},
+		{"a container that only has the name of ours", waiting, func(p *corev1.Pod) { p.Spec.InitContainers[2].Command = []string{"true"} }, s, false},
+	} {
+		p := r.pod.DeepCopy()
+		if r.change != nil {
+			r.change(p)
+		}
+		if got := hasGate(p, &r.singular.StatefulSingleton); got != r.want {
+			t.Errorf("%s: %v (init containers %s)", r.name, got, strings.TrimSpace(names(p.Spec.InitContainers)))
+		}
+	}
+}
