@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -222,3 +223,118 @@ var (
 	scriptProbe = []string{"/bin/sh", "-c", `read -r uid epoch <` + v1.PathSignal + `/` + v1.FileSignal +
 		`; read -r pod <` + v1.PathSignal + `/` + v1.FilePodUID + `; [ -n "$uid" ] && [ "$uid" = "$pod" ]`}
 )
+
+// The guard: what the API server itself checks, whether the operator runs or
+// not. It is evaluated once for each StatefulSingleton of the pod's namespace.
+// Whatever may be absent is asked for with has(): an object that cannot be
+// evaluated would deny every pod of its namespace.
+
+// guardVariables are evaluated when they are first used.
+var guardVariables = []admissionv1.Variable{
+	{Name: "labels", Expression: `has(object.metadata.labels) ? object.metadata.labels : {}`},
+	{Name: "oldLabels", Expression: `oldObject != null && has(oldObject.metadata.labels) ? oldObject.metadata.labels : {}`},
+	{Name: "wanted", Expression: `has(params.spec) && has(params.spec.selector) && has(params.spec.selector.matchLabels) ? params.spec.selector.matchLabels : {}`},
+	{Name: "asked", Expression: `has(params.spec) && has(params.spec.selector) && has(params.spec.selector.matchExpressions) ? params.spec.selector.matchExpressions : []`},
+	{Name: "matches", Expression: matchesCEL("variables.labels")},
+	{Name: "matched", Expression: matchesCEL("variables.oldLabels")},
+	{Name: "grant", Expression: annotationCEL("object", v1.AnnotationGrant)},
+	{Name: "oldGrant", Expression: annotationCEL("oldObject", v1.AnnotationGrant)},
+	{Name: "mirror", Expression: annotationCEL("object", corev1.MirrorPodAnnotationKey) + ` != ""`},
+	{Name: "ended", Expression: `has(oldObject.status) && has(oldObject.status.phase) && oldObject.status.phase in ["Succeeded", "Failed"] && ` +
+		`!(has(oldObject.metadata.finalizers) && ` + quoted(v1.FinalizerPod) + ` in oldObject.metadata.finalizers)`},
+	{Name: "signal", Expression: `has(object.spec.volumes) && object.spec.volumes.exists(v, v.name == ` + quoted(v1.VolumeSignal) +
+		` && has(v.downwardAPI) && has(v.downwardAPI.items) && ` + fileCEL(v1.FileSignal, grantField) + ` && ` + fileCEL(v1.FilePodUID, uidField) + `)`},
+	{Name: "waits", Expression: `has(object.spec.initContainers) && object.spec.initContainers.exists(c, ` + isContainerCEL(v1.ContainerWait, waitCommand) + `)`},
+	{Name: "held", Expression: `object.spec.containers.filter(c, has(c.command) && (` +
+		`size(c.command) > 3 && c.command[0] == ` + quoted(v1.GateInPod) + ` && c.command[1] == "run" && c.command[2] == "--" || ` +
+		`size(c.command) > 1 && c.command[0] == ` + quoted(v1.ScriptInPod) + `)).map(c, c.name)`},
+	{Name: "program", Expression: `has(params.spec) && has(params.spec.containers) && size(params.spec.containers) > 0 ? params.spec.containers : ` +
+		`object.spec.containers.filter(c, !(` + isContainerCEL(v1.ContainerSidecar, idleCommand) + `)).map(c, c.name)`},
+	{Name: "hasGate", Expression: `variables.signal && (variables.waits || variables.program.all(n, n in variables.held))`},
+}
+
+// matchesCEL is labels.Selector in CEL.
+func matchesCEL(have string) string {
+	hasOne := `e.key in ` + have + ` && ` + have + `[e.key] in e.values`
+	return strings.NewReplacer("\n", " ", "\t", "", "HAVE", have, "ONE", hasOne).Replace(
+		`size(variables.wanted) + size(variables.asked) > 0 &&
+		variables.wanted.all(k, k in HAVE && HAVE[k] == variables.wanted[k]) &&
+		variables.asked.all(e, has(e.values) && size(e.values) > 0 ?
+			e.operator == "In" && ONE || e.operator == "NotIn" && !(ONE) :
+			e.operator == "Exists" && e.key in HAVE || e.operator == "DoesNotExist" && !(e.key in HAVE))`)
+}
+
+func annotationCEL(object, name string) string {
+	annotations := object + `.metadata.annotations`
+	return fmt.Sprintf(`(has(%[1]s) && %[2]q in %[1]s ? %[1]s[%[2]q] : "")`, annotations, name)
+}
+
+func fileCEL(path, fieldPath string) string {
+	return fmt.Sprintf(`v.downwardAPI.items.exists(i, i.path == %q && has(i.fieldRef) && i.fieldRef.fieldPath == %q)`, path, fieldPath)
+}
+
+func isContainerCEL(name string, command []string) string {
+	return fmt.Sprintf(`c.name == %q && has(c.command) && c.command == ["%s"] && !has(c.args)`, name, strings.Join(command, `", "`))
+}
+
+func quoted(s string) string { return fmt.Sprintf("%q", s) }
+
+// guardName has the operator's namespace in it, so that two operators of one
+// cluster do not fight over one policy.
+func guardName(namespace string) string { return "statefulsingleton-guard-" + namespace }
+
+// buildGuard builds the policy, and the binding that limits it to the watched
+// namespaces; none means all. Defaults are spelled out, so that what is stored
+// can be compared with what is wanted.
+func buildGuard(namespace string, watched []string) (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
+	meta := metav1.ObjectMeta{Name: guardName(namespace), Labels: ownLabels()}
+	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicySpec{
+		ParamKind:     &admissionv1.ParamKind{APIVersion: v1.GroupVersion.String(), Kind: "StatefulSingleton"},
+		FailurePolicy: ptr.To(admissionv1.Fail),
+		MatchConstraints: &admissionv1.MatchResources{
+			ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+				Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
+				Rule: admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"},
+					Scope: ptr.To(admissionv1.AllScopes)},
+			}}},
+			NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{}, MatchPolicy: ptr.To(admissionv1.Equivalent),
+		},
+		Variables:   guardVariables,
+		Validations: guardValidations(namespace),
+	}}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: *meta.DeepCopy(), Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+		PolicyName: policy.Name,
+		// All objects of the pod's own namespace; where there is none, nothing
+		// is checked.
+		ParamRef: &admissionv1.ParamRef{Selector: &metav1.LabelSelector{},
+			ParameterNotFoundAction: ptr.To(admissionv1.AllowAction)},
+		ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+	}}
+	if len(watched) > 0 {
+		binding.Spec.MatchResources = &admissionv1.MatchResources{
+			NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+				Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: slices.Sorted(slices.Values(watched))}}},
+			ObjectSelector: &metav1.LabelSelector{}, MatchPolicy: ptr.To(admissionv1.Equivalent),
+		}
+	}
+	return policy, binding
+}
+
+func guardValidations(namespace string) []admissionv1.Validation {
+	says := func(text string) string { return `"StatefulSingleton " + params.metadata.name + ` + quoted(" "+text) }
+	withoutGate := "holds the program of this pod back until its turn comes, and the pod was created without the gate that does so: " +
+		"the operator did not answer, or the StatefulSingleton is only just there. It is refused, because otherwise two programs could run. " +
+		"Its owner will try again; if that does not help, see whether the operator runs: kubectl -n " + namespace + " get pods"
+	relabelled := "selects by these labels, and with this change a pod that may be running would come under it or leave it, " +
+		"so that two programs could run. Delete the pod instead, or change the labels in the template that it is made from"
+	granted := "lets one pod start at a time, and only its operator may change annotation " + v1.AnnotationGrant + ", which starts a program"
+	return []admissionv1.Validation{
+		{Expression: `request.operation != "CREATE" || !variables.matches || has(params.metadata.deletionTimestamp) || variables.mirror || variables.hasGate`,
+			Message: "a StatefulSingleton " + withoutGate, MessageExpression: says(withoutGate), Reason: ptr.To(metav1.StatusReasonForbidden)},
+		{Expression: `request.operation != "UPDATE" || variables.matches == variables.matched || variables.ended`,
+			Message: "a StatefulSingleton " + relabelled, MessageExpression: says(relabelled), Reason: ptr.To(metav1.StatusReasonForbidden)},
+		{Expression: `request.operation != "UPDATE" || variables.grant == variables.oldGrant || authorizer.group(` + quoted(v1.GroupVersion.Group) +
+			`).resource("statefulsingletons").subresource("status").namespace(request.namespace).check("update").allowed()`,
+			Message: "a StatefulSingleton " + granted, MessageExpression: says(granted), Reason: ptr.To(metav1.StatusReasonForbidden)},
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
@@ -32,6 +33,26 @@ func TestS2TheScriptIsMounted(t *testing.T) {
 	source := scriptsVolume().ConfigMap
 	if source.Name != buildWrapper("ns", "", nil).Name || *source.DefaultMode != 0o755 || v1.ScriptInPod != "/opt/wrapper/entrypoint-wrapper.sh" {
 		t.Errorf("%v", source)
+	}
+}
+
+func TestTheGuardAsAnObject(t *testing.T) {
+	watched := []string{"b", "a"}
+	policy, binding := buildGuard("another", watched)
+	if policy.Name != "statefulsingleton-guard-another" || binding.Name != policy.Name || binding.Spec.PolicyName != policy.Name {
+		t.Errorf("named %s and %s, for %s", policy.Name, binding.Name, binding.Spec.PolicyName)
+	}
+	if *policy.Spec.FailurePolicy != admissionv1.Fail {
+		t.Error("the guard fails open")
+	}
+	if p := binding.Spec.ParamRef; p.Namespace != "" || p.Name != "" || p.Selector == nil || *p.ParameterNotFoundAction != admissionv1.AllowAction {
+		t.Errorf("the parameters are %v, want all of the pod's own namespace, and yes where there is none", p)
+	}
+	if got := binding.Spec.MatchResources.NamespaceSelector.MatchExpressions[0].Values; strings.Join(got, " ") != "a b" || watched[0] != "b" {
+		t.Errorf("bound to %v, and the caller's list is %v", got, watched)
+	}
+	if _, everywhere := buildGuard("operator-system", nil); everywhere.Spec.MatchResources != nil {
+		t.Error("without watched namespaces the guard is for all")
 	}
 }
 

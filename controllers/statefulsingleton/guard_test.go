@@ -1,0 +1,341 @@
+package statefulsingleton
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/version"
+	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/cel/environment"
+
+	celgo "github.com/google/cel-go/cel"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+)
+
+const (
+	denied     = `pods "db-1" is forbidden: ValidatingAdmissionPolicy 'statefulsingleton-guard-operator-system' with binding 'statefulsingleton-guard-operator-system' denied request: `
+	noGate     = `StatefulSingleton db holds the program of this pod back until its turn comes, and the pod was created without the gate that does so: the operator did not answer, or the StatefulSingleton is only just there. It is refused, because otherwise two programs could run. Its owner will try again; if that does not help, see whether the operator runs: kubectl -n operator-system get pods`
+	relabelled = `StatefulSingleton db selects by these labels, and with this change a pod that may be running would come under it or leave it, so that two programs could run. Delete the pod instead, or change the labels in the template that it is made from`
+	forged     = `StatefulSingleton db lets one pod start at a time, and only its operator may change annotation apps.statefulsingleton.com/grant, which starts a program`
+)
+
+func says(want string) string {
+	if want == "" {
+		return ""
+	}
+	return denied + want
+}
+
+// What the API server says to new pods when the webhook did not answer, and when
+// it did.
+func TestTheGuardOnCreate(t *testing.T) {
+	db := singleton("db")
+	gone := singleton("gone").selecting(labelled("app", "gone")).deleted()
+	g := newGuard(t, nil, &db.StatefulSingleton, &gone.StatefulSingleton)
+	for _, r := range []struct {
+		name string
+		pod  *corev1.Pod
+		want string
+	}{
+		{"S16 a matching pod without its gate", &pod().Pod, noGate},
+		{"a matching pod with its gate", injected(t, &pod().Pod, db), ""},
+		{"a stranger", &pod().with(func(p *corev1.Pod) { p.Labels["app"] = "web" }).Pod, ""},
+		{"a stranger without any labels", &pod().with(func(p *corev1.Pod) { p.Labels = nil }).Pod, ""},
+		{"a pod of a namespace without such objects", &pod().with(func(p *corev1.Pod) { p.Namespace = "elsewhere" }).Pod, ""},
+		{"a pod of an object that is being deleted", &pod().with(func(p *corev1.Pod) { p.Labels["app"] = "gone" }).Pod, ""},
+		{"a mirror of what a kubelet runs anyway", &pod().with(func(p *corev1.Pod) {
+			p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
+		}).Pod, ""},
+	} {
+		if got := g.create(r.pod); got != says(r.want) {
+			t.Errorf("%s:\n  %s\nwant\n  %s", r.name, got, says(r.want))
+		}
+	}
+}
+
+// What it says to changes of running pods.
+func TestTheGuardOnUpdate(t *testing.T) {
+	db := singleton("db")
+	g := newGuard(t, nil, &db.StatefulSingleton)
+	held := injected(t, &pod().Pod, db)
+	granted := held.DeepCopy()
+	granted.Annotations[v1.AnnotationGrant] = grantOf("uid", 1)
+	for _, r := range []struct {
+		name   string
+		old    *corev1.Pod
+		change func(*corev1.Pod)
+		who    string
+		want   string
+	}{
+		{"H11 a pod leaves its selector", held, func(p *corev1.Pod) { p.Labels["app"] = "debug" }, "somebody", relabelled},
+		{"H11 a pod loses all labels", held, func(p *corev1.Pod) { p.Labels = nil }, "somebody", relabelled},
+		{"a stranger comes into a selector", &pod().with(func(p *corev1.Pod) { p.Labels = nil }).Pod, func(p *corev1.Pod) { p.Labels = map[string]string{"app": "db"} }, "somebody", relabelled},
+		{"nor may the operator do it", held, func(p *corev1.Pod) { p.Labels["app"] = "debug" }, theOperator, relabelled},
+		{"a pod that is being deleted runs on", held, func(p *corev1.Pod) { p.DeletionTimestamp, p.Labels = &metav1.Time{}, nil }, "somebody", relabelled},
+		{"a pod that has ended", held, func(p *corev1.Pod) { p.Labels["app"] = "debug" }, "ended", ""},
+		{"a pod that is said to have ended, and was not seen so", held, func(p *corev1.Pod) { p.Labels["app"] = "debug" }, "garbage", relabelled},
+		{"S6 another label", held, func(p *corev1.Pod) { p.Labels["tier"] = "one" }, "somebody", ""},
+		{"S6 an annotation", held, func(p *corev1.Pod) { p.Annotations["note"] = "x" }, "somebody", ""},
+		{"S6 a finalizer that goes", held, func(p *corev1.Pod) { p.Finalizers = nil }, "somebody", ""},
+		{"S6 an owner that comes", held, func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{{Name: "rs"}} }, "somebody", ""},
+		{"a stranger's labels", &pod().with(func(p *corev1.Pod) { p.Labels["app"] = "web" }).Pod, func(p *corev1.Pod) { p.Labels = nil }, "somebody", ""},
+		{"H10 a grant by somebody else", held, func(p *corev1.Pod) { p.Annotations[v1.AnnotationGrant] = grantOf("uid", 1) }, "somebody", forged},
+		{"a grant by the operator", held, func(p *corev1.Pod) { p.Annotations[v1.AnnotationGrant] = grantOf("uid", 1) }, theOperator, ""},
+		{"a grant taken off by somebody else", granted, func(p *corev1.Pod) { p.Annotations = nil }, "somebody", forged},
+		{"a grant that stays as it is", granted, func(p *corev1.Pod) { p.Labels["tier"] = "one" }, "somebody", ""},
+	} {
+		old := r.old.DeepCopy()
+		switch r.who {
+		case "ended":
+			old.Status.Phase = corev1.PodSucceeded
+		case "garbage":
+			old.Status.Phase, old.Finalizers = corev1.PodFailed, []string{"example.com/other", v1.FinalizerPod}
+		}
+		now := old.DeepCopy()
+		r.change(now)
+		if got := g.update(old, now, r.who); got != says(r.want) {
+			t.Errorf("%s:\n  %s\nwant\n  %s", r.name, got, says(r.want))
+		}
+	}
+}
+
+// The policy is evaluated once for each object of the namespace, and one no is
+// a no.
+func TestTheGuardAsksEveryObject(t *testing.T) {
+	var objects []*v1.StatefulSingleton
+	for i := range 20 {
+		objects = append(objects, &singleton(fmt.Sprintf("other%d", i)).selecting(labelled("app", fmt.Sprintf("other%d", i))).StatefulSingleton)
+	}
+	g := newGuard(t, nil, append(objects, &singleton("db").StatefulSingleton)...)
+	if got := g.create(&pod().Pod); got != says(noGate) {
+		t.Errorf("one of 21 matches: %q", got)
+	}
+	if got := g.create(&pod().with(func(p *corev1.Pod) { p.Labels["app"] = "web" }).Pod); got != "" {
+		t.Errorf("none of 21 matches: %q", got)
+	}
+}
+
+func TestTheGuardKeepsToItsNamespaces(t *testing.T) {
+	elsewhere := singleton("db")
+	elsewhere.Namespace = "elsewhere"
+	g := newGuard(t, []string{"ns"}, &singleton("db").StatefulSingleton, &elsewhere.StatefulSingleton)
+	if got := g.create(&pod().Pod); got != says(noGate) {
+		t.Errorf("in a watched namespace: %q", got)
+	}
+	if got := g.create(&pod().with(func(p *corev1.Pod) { p.Namespace = "elsewhere" }).Pod); got != "" {
+		t.Errorf("in another: %q", got)
+	}
+}
+
+// An object that slipped past every check must not deny the pods of strangers.
+func TestTheGuardBearsAnyObject(t *testing.T) {
+	for name, s := range map[string]*singletonFixture{
+		"an empty selector":                  singleton("db").selecting(metav1.LabelSelector{}),
+		"no selector":                        {v1.StatefulSingleton{ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "ns"}}},
+		"an In without values":               singleton("db").selecting(expressions(asking("app", in))),
+		"an unknown operator":                singleton("db").selecting(expressions(asking("app", "Near", "db"))),
+		"a NotIn without values":             singleton("db").selecting(expressions(asking("app", notIn))),
+		"an Exists with values":              singleton("db").selecting(expressions(asking("app", exists, "x"))),
+		"a selector that contradicts itself": singleton("db").selecting(expressions(asking("app", exists), asking("app", absent))),
+	} {
+		g := newGuard(t, nil, &s.StatefulSingleton)
+		for _, p := range []*corev1.Pod{&pod().Pod, &pod().with(func(p *corev1.Pod) { p.Labels = nil }).Pod} {
+			if got := g.create(p); got != "" {
+				t.Errorf("%s: %s", name, got)
+			}
+		}
+	}
+}
+
+// The API server ends an evaluation that costs too much, and that is a no.
+func TestTheGuardBearsTheLargestObject(t *testing.T) {
+	s := singleton("db")
+	have := map[string]string{}
+	values := []string{}
+	for i := range 500 {
+		values = append(values, fmt.Sprintf("%s%d", strings.Repeat("v", 50), i))
+	}
+	for i := range 32 {
+		key := fmt.Sprintf("example.com/%s%d", strings.Repeat("k", 40), i)
+		s.Spec.Selector.MatchLabels[key], have[key] = values[499], values[499]
+		s.Spec.Selector.MatchExpressions = append(s.Spec.Selector.MatchExpressions, asking(key, in, values...), asking("other"+key, notIn, values...))
+	}
+	have["app"] = "db"
+	s.Spec.Selector.MatchExpressions = s.Spec.Selector.MatchExpressions[:32]
+	large := pod().with(func(p *corev1.Pod) {
+		p.Labels = have
+		for i := range 60 {
+			p.Spec.Containers = append(p.Spec.Containers, container(fmt.Sprintf("c%d", i)).command(values...).Container)
+			p.Spec.InitContainers = append(p.Spec.InitContainers, container(fmt.Sprintf("i%d", i)).command(values...).Container)
+			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: fmt.Sprintf("v%d", i)})
+		}
+	})
+	g := newGuard(t, nil, &s.StatefulSingleton)
+	if got := g.create(&large.Pod); got != says(noGate) {
+		t.Errorf("without its gate: %q", got)
+	}
+	if got := g.create(injected(t, &large.Pod, s.mode(v1.GateBinary))); got != "" {
+		t.Errorf("with its gate: %q", got)
+	}
+}
+
+// What the guard costs a pod in a namespace with that many objects.
+func BenchmarkGuard(b *testing.B) {
+	for _, count := range []int{1, 10, MaxPerNamespace} {
+		b.Run(fmt.Sprint(count), func(b *testing.B) {
+			var objects []*v1.StatefulSingleton
+			for i := range count {
+				objects = append(objects, &singleton(fmt.Sprintf("s%d", i)).selecting(labelled("app", fmt.Sprint(i))).StatefulSingleton)
+			}
+			g := newGuard(b, nil, objects...)
+			p := &pod().Pod
+			for b.Loop() {
+				g.create(p)
+			}
+		})
+	}
+}
+
+// The selector in CEL and labels.Selector are one: random selectors, each in a
+// namespace of its own, against every pod that can differ to them.
+func TestTheGuardSelectsAsLabelsDo(t *testing.T) {
+	var objects []*v1.StatefulSingleton
+	for seed := range uint64(300) {
+		s := singleton("db").selecting(randomSelector(rand.New(rand.NewPCG(seed, 4))))
+		s.Namespace = fmt.Sprintf("ns%d", seed)
+		objects = append(objects, &s.StatefulSingleton)
+	}
+	g := newGuard(t, nil, objects...)
+	matches := 0
+	for _, s := range objects {
+		for _, have := range universe() {
+			for _, set := range []labels.Set{have, nil} {
+				p := &pod().with(func(p *corev1.Pod) { p.Namespace, p.Labels = s.Namespace, set }).Pod
+				want := selectorOf(s).Matches(set)
+				if want {
+					matches++
+				}
+				answer := g.create(p)
+				if answer != "" && !strings.HasSuffix(answer, noGate) {
+					t.Fatal(answer)
+				}
+				if got := answer != ""; got != want {
+					t.Fatalf("%s and a pod with %v: the guard says %v, labels.Selector %v", metav1.FormatLabelSelector(s.Spec.Selector), set, got, want)
+				}
+			}
+		}
+	}
+	if matches < 500 {
+		t.Errorf("only %d pods matched", matches)
+	}
+}
+
+// hasGate in CEL and in Go are one: random pods, injected or not, and then
+// damaged.
+func TestTheGuardKnowsAGateAsWeDo(t *testing.T) {
+	program := singleton("db").containers("app")
+	whole := singleton("db")
+	whole.Namespace = "elsewhere"
+	g := newGuard(t, nil, &program.StatefulSingleton, &whole.StatefulSingleton)
+	counts := map[bool]int{}
+	for seed := range uint64(4000) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		s := one(r, program, whole)
+		p := randomPod(r)
+		p.Namespace = s.Namespace
+		if !maybe(r, 8) {
+			as := &singletonFixture{*s.DeepCopy()}
+			if inject(p, &as.mode(one(r, modes...)).StatefulSingleton, around()) != nil {
+				continue
+			}
+		}
+		damage(r, p)
+		want := hasGate(p, &s.StatefulSingleton)
+		counts[want]++
+		answer := g.create(p)
+		if answer != "" && !strings.HasSuffix(answer, noGate) {
+			t.Fatalf("seed %d: %s", seed, answer)
+		}
+		if got := answer == ""; got != want {
+			t.Fatalf("seed %d: the guard says %v, hasGate %v: %v", seed, got, want, p.Spec)
+		}
+	}
+	if counts[true] < 500 || counts[false] < 500 {
+		t.Errorf("the pods are too much alike: %v", counts)
+	}
+}
+
+// damage takes one thing away from a pod, or none.
+func damage(r *rand.Rand, p *corev1.Pod) {
+	c := &p.Spec.Containers[r.IntN(len(p.Spec.Containers))]
+	switch r.IntN(10) {
+	case 0:
+		p.Spec.Volumes = nil
+	case 1:
+		p.Spec.InitContainers = nil
+	case 2:
+		c.Command = nil
+	case 3:
+		if len(c.Command) > 0 {
+			c.Command = c.Command[:r.IntN(len(c.Command))]
+		}
+	case 4:
+		c.Name = "renamed"
+	case 5:
+		for i := range p.Spec.InitContainers {
+			p.Spec.InitContainers[i].Args = []string{"more"}
+		}
+	case 6:
+		for i := range p.Spec.Volumes {
+			if d := p.Spec.Volumes[i].DownwardAPI; d != nil {
+				d.Items = d.Items[r.IntN(3):]
+			}
+		}
+	case 7:
+		for i := range p.Spec.Volumes {
+			if d := p.Spec.Volumes[i].DownwardAPI; d != nil {
+				d.Items[0].FieldRef, d.Items[0].ResourceFieldRef = nil, &corev1.ResourceFieldSelector{Resource: "limits.cpu"}
+			}
+		}
+	}
+}
+
+// expression is one of the policy's, for the compiler.
+type expression struct{ name, text string }
+
+func (e expression) GetName() string          { return e.name }
+func (e expression) GetExpression() string    { return e.text }
+func (expression) ReturnTypes() []*celgo.Type { return []*celgo.Type{celgo.AnyType} }
+
+// The oldest API server that has such policies takes every expression.
+func TestTheGuardCompilesInKubernetes130(t *testing.T) {
+	compiler, err := plugincel.NewCompositedCompiler(environment.MustBaseEnvSet(version.MajorMinor(1, 30)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy, _ := buildGuard("operator-system", nil)
+	options := plugincel.OptionalVariableDeclarations{HasParams: true, HasAuthorizer: true}
+	for _, v := range policy.Spec.Variables {
+		if result := compiler.CompileAndStoreVariable(expression{v.Name, v.Expression}, options, environment.NewExpressions); result.Error != nil {
+			t.Errorf("variable %s: %v\n%s", v.Name, result.Error, v.Expression)
+		}
+	}
+	for i, v := range policy.Spec.Validations {
+		condition := &validating.ValidationCondition{Expression: v.Expression, Message: v.Message, Reason: v.Reason}
+		if result := compiler.CompileCELExpression(condition, options, environment.NewExpressions); result.Error != nil {
+			t.Errorf("validation %d: %v\n%s", i, result.Error, v.Expression)
+		}
+		options := plugincel.OptionalVariableDeclarations{HasParams: true}
+		message := &validating.MessageExpressionCondition{MessageExpression: v.MessageExpression}
+		if result := compiler.CompileCELExpression(message, options, environment.NewExpressions); result.Error != nil {
+			t.Errorf("message %d: %v\n%s", i, result.Error, v.MessageExpression)
+		}
+	}
+}
