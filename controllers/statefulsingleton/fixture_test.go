@@ -319,13 +319,3 @@ func lost(path string, from, to any) []string {
 	}
 	return nil
 }
-
-// alike entries of a list have one name, or are equal.
-func alike(a, b any) bool {
-	first, ok := a.(map[string]any)
-	second, alsoOK := b.(map[string]any)
-	if ok && alsoOK && first["name"] != nil {
-		return first["name"] == second["name"]
-	}
-	return reflect.DeepEqual(a, b)
-}

@@ -1,0 +1,293 @@
+package statefulsingleton
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+)
+
+// +kubebuilder:webhook:path=/mutate--v1-pod,mutating=true,failurePolicy=ignore,sideEffects=None,groups="",resources=pods,verbs=create,versions=v1,name=mpod.kb.io,admissionReviewVersions=v1,reinvocationPolicy=IfNeeded,timeoutSeconds=2
+// +kubebuilder:webhook:path=/validate-apps-openshift-statefulsingleton-com-v1-statefulsingleton,mutating=false,failurePolicy=ignore,sideEffects=None,groups=apps.openshift.statefulsingleton.com,resources=statefulsingletons,verbs=create;update,versions=v1,name=statefulsingletons.apps.openshift.statefulsingleton.com,admissionReviewVersions=v1,timeoutSeconds=5
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get
+
+// podPath is where the API server sends new pods.
+const podPath = "/mutate--v1-pod"
+
+// SetupWebhook registers the admission of pods and of StatefulSingletons. The
+// image is the operator's own, which holds the gate.
+func SetupWebhook(mgr ctrl.Manager, image string) error {
+	mgr.GetWebhookServer().Register(podPath, &admission.Webhook{Handler: &podHandler{
+		singletons: mgr.GetCache(), claims: mgr.GetAPIReader(), decoder: admission.NewDecoder(mgr.GetScheme()), image: image}})
+	return ctrl.NewWebhookManagedBy(mgr, &v1.StatefulSingleton{}).
+		WithValidator(&validator{singletons: mgr.GetCache()}).
+		Complete()
+}
+
+// lister lists the StatefulSingletons of a namespace, from a cache.
+type lister interface {
+	List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error
+}
+
+// getter gets a claim, live: few pods have a gate, and a cache of all claims of
+// the cluster would be for those alone.
+type getter interface {
+	Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error
+}
+
+// podHandler puts the gate into pods. What it cannot judge it lets pass as it
+// is: it may be a stranger's pod, and a pod that needed the gate is refused by
+// the guard.
+type podHandler struct {
+	singletons lister
+	claims     getter
+	decoder    admission.Decoder
+	image      string
+}
+
+// Handle answers for one new pod.
+func (h *podHandler) Handle(ctx context.Context, req admission.Request) admission.Response {
+	var all v1.StatefulSingletonList
+	if err := h.singletons.List(ctx, &all, client.InNamespace(req.Namespace)); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "A pod passes as it is: the StatefulSingletons of its namespace cannot be listed")
+		return admission.Allowed("")
+	}
+	if len(all.Items) == 0 {
+		return admission.Allowed("")
+	}
+	var before corev1.Pod
+	if err := h.decoder.Decode(req, &before); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "A pod passes as it is: it cannot be read")
+		return admission.Allowed("")
+	}
+	ruler := rulerOf(labels.Set(before.Labels), all.Items)
+	if ruler == nil || isMirror(&before) {
+		return admission.Allowed("")
+	}
+	after := before.DeepCopy()
+	if errs := inject(after, ruler, surroundings{h.image, h.oneNodeClaims(ctx, req.Namespace, after)}); len(errs) > 0 {
+		return admission.Denied(fmt.Sprintf("StatefulSingleton %s cannot hold this pod back: %v", ruler.Name, errs.ToAggregate()))
+	}
+	answer := admission.Allowed("")
+	patch, err := changes(&before, after)
+	if err == nil && len(patch) > 0 {
+		answer.Patch, err = json.Marshal(patch)
+		answer.PatchType = ptr.To(admissionv1.PatchTypeJSONPatch)
+	}
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "A pod passes as it is: its changes cannot be written")
+		return admission.Allowed("")
+	}
+	return answer
+}
+
+// isMirror tells whether the pod only shows what a kubelet runs by itself. The
+// guard lets it pass too: it must be seen, so that nothing starts beside it.
+func isMirror(pod *corev1.Pod) bool {
+	_, ok := pod.Annotations[corev1.MirrorPodAnnotationKey]
+	return ok
+}
+
+// oneNodeClaims are the claims of the pod that one node at a time can mount. A
+// claim that cannot be read counts: without anti-affinity nothing is lost.
+func (h *podHandler) oneNodeClaims(ctx context.Context, namespace string, pod *corev1.Pod) sets.Set[string] {
+	claims := sets.New[string]()
+	for i := range pod.Spec.Volumes {
+		source := pod.Spec.Volumes[i].PersistentVolumeClaim
+		if source == nil {
+			continue
+		}
+		var claim corev1.PersistentVolumeClaim
+		err := h.claims.Get(ctx, types.NamespacedName{Namespace: namespace, Name: source.ClaimName}, &claim)
+		if err != nil || onOneNode(&claim) {
+			claims.Insert(source.ClaimName)
+		}
+	}
+	return claims
+}
+
+func onOneNode(claim *corev1.PersistentVolumeClaim) bool {
+	for _, mode := range claim.Spec.AccessModes {
+		if mode == corev1.ReadWriteMany || mode == corev1.ReadOnlyMany {
+			return false
+		}
+	}
+	return true
+}
+
+// operation is one of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	From  string `json:"from,omitempty"`
+	Value any    `json:"value,omitempty"`
+}
+
+// changes is the JSON patch from one pod to the other. It touches only what
+// differs: a pod may have fields that this program does not know, and replacing
+// a whole container would take them away.
+func changes(before, after *corev1.Pod) ([]operation, error) {
+	var from, to any
+	for pod, tree := range map[*corev1.Pod]*any{before: &from, after: &to} {
+		text, err := json.Marshal(pod)
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(text, tree); err != nil {
+			return nil, err
+		}
+	}
+	return differ("", from, to), nil
+}
+
+func differ(path string, from, to any) []operation {
+	if reflect.DeepEqual(from, to) {
+		return nil
+	}
+	switch to := to.(type) {
+	case map[string]any:
+		if from, ok := from.(map[string]any); ok {
+			return differInMap(path, from, to)
+		}
+	case []any:
+		if from, ok := from.([]any); ok {
+			return differInList(path, from, to)
+		}
+	}
+	return []operation{{Op: "replace", Path: path, Value: to}}
+}
+
+// Neither of these two removes anything: an injection only adds, and changes
+// the order of init containers.
+
+func differInMap(path string, from, to map[string]any) []operation {
+	var patch []operation
+	for _, key := range sets.List(sets.KeySet(to)) {
+		at := path + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+		if old, ok := from[key]; ok {
+			patch = append(patch, differ(at, old, to[key])...)
+		} else {
+			patch = append(patch, operation{Op: "add", Path: at, Value: to[key]})
+		}
+	}
+	return patch
+}
+
+func differInList(path string, from, to []any) []operation {
+	var patch []operation
+	from = slices.Clone(from)
+	for i, entry := range to {
+		at := fmt.Sprintf("%s/%d", path, i)
+		found := slices.IndexFunc(from[i:], func(old any) bool { return alike(old, entry) }) + i
+		if found < i {
+			patch = append(patch, operation{Op: "add", Path: at, Value: entry})
+			from = slices.Insert(from, i, entry)
+			continue
+		}
+		if found > i {
+			patch = append(patch, operation{Op: "move", From: fmt.Sprintf("%s/%d", path, found), Path: at})
+			moved := from[found]
+			from = slices.Insert(slices.Delete(from, found, found+1), i, moved)
+		}
+		patch = append(patch, differ(at, from[i], entry)...)
+	}
+	return patch
+}
+
+// alike entries of a list have one name, or are equal.
+func alike(a, b any) bool {
+	first, ok := a.(map[string]any)
+	second, alsoOK := b.(map[string]any)
+	if ok && alsoOK && first["name"] != nil {
+		return first["name"] == second["name"]
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+// validator answers admission of StatefulSingletons. It fails open
+// (failurePolicy Ignore): what must never slip past is a rule of the schema, and
+// what does is a condition.
+type validator struct{ singletons lister }
+
+var _ admission.Validator[*v1.StatefulSingleton] = &validator{}
+
+func (v *validator) ValidateCreate(ctx context.Context, s *v1.StatefulSingleton) (admission.Warnings, error) {
+	s = withDefaults(s)
+	errs := validate(s)
+	if len(errs) == 0 {
+		errs = v.besides(ctx, s)
+	}
+	return warnings(s), refuse(s, errs)
+}
+
+func (v *validator) ValidateUpdate(_ context.Context, old, s *v1.StatefulSingleton) (admission.Warnings, error) {
+	if s.DeletionTimestamp != nil || apiequality.Semantic.DeepEqual(old.Spec, s.Spec) {
+		return nil, nil // finalizers and labels must pass whatever the spec says
+	}
+	s = withDefaults(s)
+	return warnings(s), refuse(s, validate(s))
+}
+
+func (v *validator) ValidateDelete(context.Context, *v1.StatefulSingleton) (admission.Warnings, error) {
+	return nil, nil
+}
+
+// besides checks an object against those that are there. A cache that lags lets
+// pass what a condition then says.
+func (v *validator) besides(ctx context.Context, s *v1.StatefulSingleton) field.ErrorList {
+	var all v1.StatefulSingletonList
+	if err := v.singletons.List(ctx, &all, client.InNamespace(s.Namespace)); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "A StatefulSingleton passes without a look at the others: they cannot be listed")
+		return nil
+	}
+	if len(all.Items) >= MaxPerNamespace {
+		return field.ErrorList{field.Forbidden(field.NewPath("metadata", "namespace"), fmt.Sprintf(
+			"a namespace may have %d StatefulSingletons, because the API server compares every new pod with all of them, and %s has as many; use another namespace",
+			MaxPerNamespace, s.Namespace))}
+	}
+	if others := conflicting(s, all.Items); len(others) > 0 {
+		return field.ErrorList{field.Invalid(field.NewPath("spec", "selector"), metav1.FormatLabelSelector(s.Spec.Selector), overlapText(others[0]))}
+	}
+	return nil
+}
+
+func overlapText(other *v1.StatefulSingleton) string {
+	text := fmt.Sprintf("a pod could match StatefulSingleton %s too, which selects %s, and may be under one only; ask both for a label of which the pods of each have another value, for example app",
+		other.Name, metav1.FormatLabelSelector(other.Spec.Selector))
+	if other.DeletionTimestamp != nil {
+		text += ", or wait until it is gone, since it is being deleted"
+	}
+	return text
+}
+
+func refuse(s *v1.StatefulSingleton, errs field.ErrorList) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(v1.GroupVersion.WithKind("StatefulSingleton").GroupKind(), s.Name, errs)
+}
+
+func warnings(s *v1.StatefulSingleton) admission.Warnings {
+	if s.Spec.GateMode == v1.GateInit && len(s.Spec.Containers) > 0 {
+		return admission.Warnings{"spec.containers is ignored in gate mode Init, which holds back the whole pod"}
+	}
+	return nil
+}
