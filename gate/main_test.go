@@ -54,7 +54,7 @@ var theGate = way{name: "the gate"}
 // everyWay runs a test through the gate, and through the script with each shell
 // that there is.
 func everyWay(t *testing.T, test func(*testing.T, way)) {
-	script, err := filepath.Abs("wrapper.sh")
+	script, err := filepath.Abs("../controllers/statefulsingleton/wrapper.sh")
 	if err != nil {
 		t.Fatal(err)
 	}

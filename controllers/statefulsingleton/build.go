@@ -1,6 +1,7 @@
 package statefulsingleton
 
 import (
+	_ "embed" // wrapper.sh
 	"fmt"
 	"slices"
 	"strings"
@@ -17,6 +18,12 @@ import (
 
 // grantOf is the text that lets the pod of that UID start its program.
 func grantOf(uid types.UID, epoch int64) string { return fmt.Sprintf("%s %d", uid, epoch) }
+
+// wrapperScript holds a program back in Script mode. gate/ tests it beside the
+// gate, since both must do the same.
+//
+//go:embed wrapper.sh
+var wrapperScript string
 
 // buildWrapper builds the ConfigMap that a namespace's StatefulSingletons share.
 // It belongs to all of them, so that the garbage collector deletes it with the

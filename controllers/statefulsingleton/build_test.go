@@ -36,6 +36,18 @@ func TestS2TheScriptIsMounted(t *testing.T) {
 	}
 }
 
+// S2: the script that is shipped starts by itself, and looks where the grant is.
+func TestS2TheScriptReadsTheSignal(t *testing.T) {
+	if !strings.HasPrefix(wrapperScript, "#!/bin/sh\n") {
+		t.Errorf("it begins with %.20q", wrapperScript)
+	}
+	for _, name := range []string{v1.PathSignal, v1.FileSignal, v1.FilePodUID, v1.FileScript} {
+		if !strings.Contains(wrapperScript, name) {
+			t.Errorf("it does not say %s", name)
+		}
+	}
+}
+
 func TestTheGuardAsAnObject(t *testing.T) {
 	watched := []string{"b", "a"}
 	policy, binding := buildGuard("another", watched)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # The gate for images with a shell (gateMode Script): the container's command is
 # this script, and the program's own command and arguments are its arguments. It
-# waits for the pod's grant, as the program in this folder does, and becomes the
+# waits for the pod's grant, as the program in gate/ does, and becomes the
 # program. It needs a shell and sleep, and nothing else of the image.
 #
 # The names of its variables start with _ssn_: a variable that the program's
