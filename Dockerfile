@@ -1,4 +1,5 @@
-# The same image as `make image` writes without an engine.
+# The same images as `make image` and `make gate-image` write without an engine;
+# the second one is --target=gate.
 ARG GO_VERSION=1.26.8
 FROM --platform=$BUILDPLATFORM golang:${GO_VERSION} AS build
 ARG TARGETARCH
@@ -8,10 +9,17 @@ RUN go mod download
 COPY main.go ./
 COPY apis/ apis/
 COPY controllers/ controllers/
+COPY gate/ gate/
 RUN CGO_ENABLED=0 GOOS=linux GOARCH=${TARGETARCH} \
-    go build -trimpath -buildvcs=false -ldflags='-s -w' -o /stateful-operator .
+    go build -trimpath -buildvcs=false -ldflags='-s -w' -o / . ./gate
+
+FROM scratch AS gate
+COPY --from=build /gate /gate
+USER 65532:65532
+ENTRYPOINT ["/gate"]
 
 FROM scratch
 COPY --from=build /stateful-operator /stateful-operator
+COPY --from=build /gate /gate
 USER 65532:65532
 ENTRYPOINT ["/stateful-operator"]

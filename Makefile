@@ -6,6 +6,7 @@ export CGO_ENABLED := 0
 
 VERSION ?= 0.1.0
 IMAGE ?= localhost/stateful-operator:$(VERSION)
+GATE_IMAGE ?= localhost/statefulsingleton-gate:$(VERSION)
 NODES ?= 3
 
 # Pinned tools, each set a module of its own. What is slow to build is kept in
@@ -120,7 +121,12 @@ kubeconfig: ## Print where its kubeconfig is, for export KUBECONFIG=
 .PHONY: image
 image: ## Write the operator's image as a tar to build/, without a container engine [IMAGE=name:tag].
 	$(call say,Building $(IMAGE))
-	@go run ./test/run/image --package=. --ref=$(IMAGE) --out=build/stateful-operator.tar
+	@go run ./test/run/image --package=. --with=./gate --ref=$(IMAGE) --out=build/stateful-operator.tar
+
+.PHONY: gate-image
+gate-image: ## Write the gate's own image to build/, for --gate-image [GATE_IMAGE=name:tag].
+	$(call say,Building $(GATE_IMAGE))
+	@go run ./test/run/image --package=./gate --ref=$(GATE_IMAGE) --out=build/gate.tar
 
 # In the cluster of KUBECONFIG, or in the local one.
 in_cluster = export KUBECONFIG=$${KUBECONFIG:-$$($(CLUSTER) kubeconfig)}; \

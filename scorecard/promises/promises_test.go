@@ -113,7 +113,7 @@ func boot(ctx context.Context, t *testing.T, c *promises.Cluster) string {
 		t.Fatal(err)
 	}
 	t.Chdir(root)
-	operator := program.Program{Package: ".", Ref: "localhost/stateful-operator", User: "65532:65532", Tar: filepath.Join(folder, "operator.tar")}
+	operator := program.Operator(filepath.Join(folder, "operator.tar"))
 	ref, err := operator.Write(ctx)
 	if err != nil {
 		t.Fatal(err)

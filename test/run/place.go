@@ -53,9 +53,7 @@ func findPlace(ctx context.Context) (place, error) {
 
 // images builds what runs in the cluster and brings it there.
 func (p place) images(ctx context.Context) (operator, coder string, err error) {
-	operator, err = p.image(ctx, program.Program{
-		Package: ".", Ref: "localhost/stateful-operator", User: "65532:65532", Tar: "build/run/stateful-operator.tar",
-	})
+	operator, err = p.image(ctx, program.Operator("build/run/stateful-operator.tar"))
 	if err != nil {
 		return "", "", err
 	}

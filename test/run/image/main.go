@@ -1,5 +1,5 @@
-// Command image writes a Go program of this module as a container image in a
-// tar file, without a container engine.
+// Command image writes Go programs of this module as a container image in a tar
+// file, without a container engine.
 package main
 
 import (
@@ -15,6 +15,10 @@ import (
 func main() {
 	var p program.Program
 	flag.StringVar(&p.Package, "package", ".", "`package` of the program")
+	flag.Func("with", "`package` of another program in the image; may be said again", func(source string) error {
+		p.With = append(p.With, source)
+		return nil
+	})
 	flag.StringVar(&p.Ref, "ref", "", "`name[:tag]` of the image")
 	flag.StringVar(&p.User, "user", "65532:65532", "`uid:gid` that it runs as")
 	flag.StringVar(&p.Tar, "out", "", "tar `file` to write")

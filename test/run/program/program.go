@@ -1,4 +1,4 @@
-// Package program turns a Go program of this module into a container image,
+// Package program turns Go programs of this module into a container image,
 // without a container engine.
 package program
 
@@ -19,8 +19,11 @@ import (
 
 // Program is a main package and the image it becomes.
 type Program struct {
-	// Package as `go build` takes it.
+	// Package as `go build` takes it. In the image the program is at /, under
+	// the name that `go build` gives it.
 	Package string
+	// With are the packages of programs that are in the image too.
+	With []string
 	// Ref is the name of the image. Without a tag it gets one that says what
 	// is in it, so that a changed program is another image.
 	Ref string
@@ -30,8 +33,14 @@ type Program struct {
 	Tar string
 }
 
-// Write builds the program as the Dockerfile does, writes its image, and gives
-// the image's name and tag. The same sources give the same bytes: neither
+// Operator is the operator's image as the Dockerfile makes it, with a tag that
+// says what is in it.
+func Operator(tar string) Program {
+	return Program{Package: ".", With: []string{"./gate"}, Ref: "localhost/stateful-operator", User: "65532:65532", Tar: tar}
+}
+
+// Write builds the programs as the Dockerfile does, writes their image, and
+// gives the image's name and tag. The same sources give the same bytes: neither
 // paths, nor times, nor the state of the checkout go in.
 func (p Program) Write(ctx context.Context) (ref string, err error) {
 	folder, err := os.MkdirTemp("", "program-")
@@ -40,34 +49,57 @@ func (p Program) Write(ctx context.Context) (ref string, err error) {
 	}
 	defer os.RemoveAll(folder)
 
-	binary := filepath.Join(folder, "program")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", binary, p.Package)
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
-	build.Stdout, build.Stderr = os.Stderr, os.Stderr
-	if err := build.Run(); err != nil {
-		return "", fmt.Errorf("building %s: %w", p.Package, err)
+	var files []image.File
+	for _, source := range append([]string{p.Package}, p.With...) {
+		name := nameOf(source)
+		file := image.File{Path: "/" + name, Source: filepath.Join(folder, name)}
+		if err := build(ctx, source, file.Source); err != nil {
+			return "", err
+		}
+		files = append(files, file)
 	}
 	ref = p.Ref
-	name, _, tagged := strings.Cut(path.Base(p.Ref), ":")
-	if !tagged {
-		tag, err := digest(binary)
+	if !strings.Contains(path.Base(ref), ":") {
+		tag, err := digest(files)
 		if err != nil {
 			return "", err
 		}
 		ref += ":" + tag
 	}
-	entry := "/" + name
-	config := v1.Config{User: p.User, Entrypoint: []string{entry}, WorkingDir: "/"}
-	if err := image.Write(p.Tar, ref, config, image.File{Path: entry, Source: binary}); err != nil {
+	config := v1.Config{User: p.User, Entrypoint: []string{files[0].Path}, WorkingDir: "/"}
+	if err := image.Write(p.Tar, ref, config, files...); err != nil {
 		return "", fmt.Errorf("writing the image of %s: %w", p.Package, err)
 	}
 	return ref, nil
 }
 
-func digest(file string) (string, error) {
-	content, err := os.ReadFile(file)
-	if err != nil {
-		return "", err
+// nameOf is the last word of the package's path; that of the package at the root
+// is the module's.
+func nameOf(source string) string {
+	if source == "." {
+		return "stateful-operator"
 	}
-	return fmt.Sprintf("%x", sha256.Sum256(content))[:12], nil
+	return path.Base(source)
+}
+
+func build(ctx context.Context, source, binary string) error {
+	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", binary, source)
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
+	command.Stdout, command.Stderr = os.Stderr, os.Stderr
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("building %s: %w", source, err)
+	}
+	return nil
+}
+
+func digest(files []image.File) (string, error) {
+	sum := sha256.New()
+	for _, file := range files {
+		content, err := os.ReadFile(file.Source)
+		if err != nil {
+			return "", err
+		}
+		sum.Write(content)
+	}
+	return fmt.Sprintf("%x", sum.Sum(nil))[:12], nil
 }
