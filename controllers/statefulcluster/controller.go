@@ -12,7 +12,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -25,7 +24,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -214,7 +212,7 @@ func Setup(mgr ctrl.Manager) error {
 		Watches(&appsv1.ControllerRevision{}, owned).
 		Watches(&policyv1.PodDisruptionBudget{}, owned).
 		WatchesMetadata(&corev1.PersistentVolumeClaim{}, enqueue.Children(enqueue.Label(v1alpha1.LabelCluster), tracker.Gone)).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.onNode), builder.WithPredicates(nodeTurned)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.onNode), builder.WithPredicates(enqueue.NodeTurned)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: 32,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, time.Minute),
@@ -240,25 +238,6 @@ func (r *Reconciler) onNode(ctx context.Context, n client.Object) []reconcile.Re
 		}
 	}
 	return requests
-}
-
-// nodeTurned passes the Node events that can make a member lost, or found.
-var nodeTurned = predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		was, wasNode := e.ObjectOld.(*corev1.Node)
-		now, isNode := e.ObjectNew.(*corev1.Node)
-		return wasNode && isNode && (was.UID != now.UID || !apiequality.Semantic.DeepEqual(was.Spec.Taints, now.Spec.Taints) ||
-			nodeReadiness(was) != nodeReadiness(now))
-	},
-}
-
-func nodeReadiness(n *corev1.Node) corev1.ConditionStatus {
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status
-		}
-	}
-	return corev1.ConditionUnknown
 }
 
 func indexFields(indexer client.FieldIndexer) error {

@@ -31,6 +31,9 @@ const (
 	// PatchStatus sends the difference to the status subresource, bound to the
 	// resourceVersion that was read.
 	PatchStatus Verb = "patch status of"
+	// SetCondition sends the difference to the status subresource of a built-in
+	// kind as a strategic merge, which leaves the conditions of others alone.
+	SetCondition Verb = "set a condition of"
 	// Delete deletes Object, by its UID.
 	Delete Verb = "delete"
 )
@@ -42,8 +45,9 @@ type Action struct {
 	Object client.Object
 	// From is the object as it was read; only patches have it.
 	From client.Object
-	// Unchanged binds a Delete to the resourceVersion of Object too: it fails
-	// with a conflict if anybody touched the object since it was read.
+	// Unchanged binds a Delete or Patch to the resourceVersion that was read
+	// too: it fails with a conflict if anybody touched the object since. Lists
+	// are then patched as a whole, as custom resources need it.
 	Unchanged bool
 	// Reason is one CamelCase word for the event and the metric.
 	Reason string

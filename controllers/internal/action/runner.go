@@ -32,7 +32,8 @@ type Runner struct {
 	Client client.Client
 	// Live reads past the cache.
 	Live client.Reader
-	// Wrote records writes by the key of the object that is reconciled.
+	// Recorder is told of writes by the key of the object that is reconciled;
+	// nil for controllers that decide on live reads only.
 	Recorder Recorder
 }
 
@@ -120,7 +121,13 @@ func (r *Runner) do(ctx context.Context, key types.NamespacedName, a Action) (cl
 			}
 		}
 	case Patch:
-		err = r.Client.Patch(ctx, obj, boundPatch{client.StrategicMergeFrom(a.From), a.From.GetUID()})
+		difference := client.StrategicMergeFrom(a.From)
+		if a.Unchanged {
+			difference = client.MergeFromWithOptions(a.From, client.MergeFromWithOptimisticLock{})
+		}
+		err = r.Client.Patch(ctx, obj, boundPatch{difference, a.From.GetUID()})
+	case SetCondition:
+		err = r.Client.Status().Patch(ctx, obj, boundPatch{client.StrategicMergeFrom(a.From), a.From.GetUID()})
 	case Resize:
 		err = r.Client.SubResource("resize").Patch(ctx, obj, boundPatch{client.StrategicMergeFrom(a.From), a.From.GetUID()})
 	case PatchStatus:
@@ -139,9 +146,11 @@ func (r *Runner) do(ctx context.Context, key types.NamespacedName, a Action) (cl
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", a.what(), err) // users read it: the reason is for the log
 	}
-	if a.Verb == Delete {
+	switch {
+	case r.Recorder == nil:
+	case a.Verb == Delete:
 		r.Recorder.Deleted(key, a.Object)
-	} else {
+	default:
 		r.Recorder.Wrote(key, obj)
 	}
 	return obj, nil

@@ -1,0 +1,363 @@
+package statefulsingleton
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/enqueue"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
+)
+
+// Options are what the controller needs to know of its process.
+type Options struct {
+	// Namespace is the operator's own.
+	Namespace string
+	// Watched are the namespaces that the operator acts in; none means all.
+	Watched []string
+}
+
+// Reconciler starts the pods of StatefulSingletons one after another.
+type Reconciler struct {
+	// Cache reads what the watches brought; Live reads the API server.
+	Cache, Live client.Reader
+	// Runner is the only writer.
+	Runner *action.Runner
+	// Guard is the policy in the API server.
+	Guard  *Guard
+	Events events.EventRecorder
+	// Now is the clock.
+	Now func() time.Time
+
+	pods   *podWatch
+	memory memory
+}
+
+// +kubebuilder:rbac:groups=apps.openshift.statefulsingleton.com,resources=statefulsingletons,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=apps.openshift.statefulsingleton.com,resources=statefulsingletons/status,verbs=patch;update
+// +kubebuilder:rbac:groups=apps.openshift.statefulsingleton.com,resources=statefulsingletons/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch,roleName=cluster-scoped-role
+// +kubebuilder:rbac:groups=apps,resources=replicasets;statefulsets,verbs=get;list;patch
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,verbs=get;create;patch,roleName=cluster-scoped-role
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Reconcile looks at one StatefulSingleton and does the next thing.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if err := r.pods.follow(ctx, req.Namespace); err != nil {
+		return report.Retry(err).Result()
+	}
+	w, err := r.observe(ctx, req.NamespacedName)
+	if err != nil {
+		return report.Retry(err).Result()
+	}
+	p := decide(w)
+	outcomes := r.Runner.Run(ctx, req.NamespacedName, p.steps)
+	return r.report(ctx, req.NamespacedName, w, &p, outcomes).Result()
+}
+
+// Cache says what the manager's cache holds for this kind. Pods are not in it:
+// they are watched only in namespaces that have a StatefulSingleton.
+func Cache() map[client.Object]cache.ByObject {
+	return map[client.Object]cache.ByObject{
+		metadataOf("ConfigMap"): {Label: labels.SelectorFromSet(ownLabels()), Transform: slim.Kept{
+			Labels: []string{v1.LabelPartOf, v1.LabelManagedBy}}.Metadata},
+		&corev1.Node{}:          {Transform: slim.Node},
+		&v1.StatefulSingleton{}: {Transform: cache.TransformStripManagedFields()},
+	}
+}
+
+func metadataOf(kind string) *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+	return m
+}
+
+// Setup adds the controller to the manager.
+func Setup(mgr ctrl.Manager, o Options) error {
+	runner := &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader()}
+	r := &Reconciler{
+		Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Now: time.Now, Runner: runner,
+		Guard:  &Guard{Live: mgr.GetAPIReader(), Runner: runner, Options: o},
+		Events: mgr.GetEventRecorder("statefulsingleton"),
+		pods:   newPodWatch(mgr),
+	}
+	r.pods.find = r.concerned
+	if err := mgr.Add(r.Guard); err != nil {
+		return fmt.Errorf("add the guard: %w", err)
+	}
+	if err := mgr.Add(r.pods); err != nil {
+		return fmt.Errorf("add the watch of pods: %w", err)
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("statefulsingleton").
+		For(&v1.StatefulSingleton{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Watches(&v1.StatefulSingleton{}, handler.EnqueueRequestsFromMapFunc(r.neighbours), builder.WithPredicates(comesOrGoes)).
+		WatchesMetadata(metadataOf("ConfigMap"), handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &v1.StatefulSingleton{})).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.onNode), builder.WithPredicates(enqueue.NodeTurned)).
+		WatchesRawSource(source.Channel(r.pods.woken, &handler.EnqueueRequestForObject{})).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: 16,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, time.Minute),
+		}).
+		Complete(r)
+}
+
+var comesOrGoes = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+
+// inNamespace lists the StatefulSingletons of a namespace, or of all, that a
+// filter lets pass.
+func (r *Reconciler) inNamespace(ctx context.Context, namespace string, filter func(*v1.StatefulSingleton) bool) []reconcile.Request {
+	var all v1.StatefulSingletonList
+	if err := r.Cache.List(ctx, &all, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list StatefulSingletons", "namespace", namespace)
+	}
+	var requests []reconcile.Request
+	for i := range all.Items {
+		if filter(&all.Items[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
+		}
+	}
+	return requests
+}
+
+// neighbours are those whose selectors may overlap, or overlapped.
+func (r *Reconciler) neighbours(ctx context.Context, s client.Object) []reconcile.Request {
+	return r.inNamespace(ctx, s.GetNamespace(), func(other *v1.StatefulSingleton) bool { return other.Name != s.GetName() })
+}
+
+// onNode finds the objects that a Node may concern: where a pod runs that is
+// waited for, or will be, and where pods wait.
+func (r *Reconciler) onNode(ctx context.Context, n client.Object) []reconcile.Request {
+	return r.inNamespace(ctx, "", func(s *v1.StatefulSingleton) bool {
+		h := s.Status.Holder
+		return h == nil || h.Node == n.GetName() || h.Name != s.Status.ActivePod || s.Status.WaitingCount > 0
+	})
+}
+
+// concerned finds the objects that a pod belongs to, and the one that it was
+// made for even if that is gone.
+func (r *Reconciler) concerned(ctx context.Context, pod metav1.Object) []reconcile.Request {
+	maker := pod.GetLabels()[v1.LabelSingleton]
+	requests := r.inNamespace(ctx, pod.GetNamespace(), func(s *v1.StatefulSingleton) bool {
+		return s.Name != maker && (s.Status.Holder != nil && s.Status.Holder.Name == pod.GetName() || selectorOf(s).Matches(labelsOf(pod)))
+	})
+	if maker != "" {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: maker}})
+	}
+	return requests
+}
+
+// podWatch watches the pods of the namespaces that have StatefulSingletons, as
+// metadata, to know when to look at them. The pods of other namespaces cost
+// nothing.
+type podWatch struct {
+	root  context.Context // ends with the manager
+	end   context.CancelFunc
+	mgr   ctrl.Manager
+	find  func(context.Context, metav1.Object) []reconcile.Request
+	woken chan event.GenericEvent
+
+	mu       sync.Mutex
+	followed map[string]context.CancelFunc
+}
+
+func newPodWatch(mgr ctrl.Manager) *podWatch {
+	p := &podWatch{mgr: mgr, woken: make(chan event.GenericEvent, 1024)}
+	p.root, p.end = context.WithCancel(context.Background())
+	return p
+}
+
+// Start waits for the end of the manager, and ends all watches.
+func (p *podWatch) Start(ctx context.Context) error {
+	<-ctx.Done()
+	p.end()
+	return nil
+}
+
+// follow begins to watch the pods of a namespace, once.
+func (p *podWatch) follow(ctx context.Context, namespace string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.followed[namespace] != nil {
+		return nil
+	}
+	pods, err := cache.New(p.mgr.GetConfig(), cache.Options{
+		Scheme: p.mgr.GetScheme(), Mapper: p.mgr.GetRESTMapper(),
+		DefaultNamespaces: map[string]cache.Config{namespace: {}},
+		DefaultTransform:  stripToLabels,
+	})
+	if err != nil {
+		return fmt.Errorf("make a cache of pods: %w", err)
+	}
+	informer, err := pods.GetInformer(ctx, metadataOf("Pod"), cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watch the pods of %s: %w", namespace, err)
+	}
+	if _, err := informer.AddEventHandler(p.handler()); err != nil {
+		return fmt.Errorf("watch the pods of %s: %w", namespace, err)
+	}
+	until, end := context.WithCancel(p.root)
+	if p.followed == nil {
+		p.followed = map[string]context.CancelFunc{}
+	}
+	p.followed[namespace] = end
+	go func() { _ = pods.Start(until) }() // it ends with its context only
+	return nil
+}
+
+// leave ends the watch of a namespace.
+func (p *podWatch) leave(namespace string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if end := p.followed[namespace]; end != nil {
+		end()
+		delete(p.followed, namespace)
+	}
+}
+
+func (p *podWatch) handler() toolscache.ResourceEventHandler {
+	wake := func(objects ...any) {
+		for _, o := range objects {
+			if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+				o = gone.Obj
+			}
+			pod, ok := o.(metav1.Object)
+			if !ok {
+				continue
+			}
+			for _, req := range p.find(p.root, pod) {
+				select {
+				case p.woken <- event.GenericEvent{Object: &v1.StatefulSingleton{ObjectMeta: metav1.ObjectMeta{Namespace: req.Namespace, Name: req.Name}}}:
+				case <-p.root.Done():
+				}
+			}
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(pod any) { wake(pod) },
+		DeleteFunc: func(pod any) { wake(pod) },
+		UpdateFunc: func(old, pod any) {
+			if labels.Equals(old.(metav1.Object).GetLabels(), pod.(metav1.Object).GetLabels()) {
+				wake(pod)
+				return
+			}
+			wake(old, pod) // it may have left a selector
+		},
+	}
+}
+
+// stripToLabels is a cache transform that keeps identity and labels.
+func stripToLabels(obj any) (any, error) {
+	if m, ok := obj.(*metav1.PartialObjectMetadata); ok {
+		m.ObjectMeta = metav1.ObjectMeta{Name: m.Name, Namespace: m.Namespace, UID: m.UID, ResourceVersion: m.ResourceVersion, Labels: m.Labels}
+	}
+	return obj, nil
+}
+
+// Guard keeps the policy that makes the API server itself refuse pods without
+// the gate.
+type Guard struct {
+	Live   client.Reader
+	Runner *action.Runner
+	Options
+
+	problem atomic.Pointer[string]
+}
+
+// guardInterval is how often the policy is looked at.
+const guardInterval = 15 * time.Second
+
+// Start applies the policy until the context ends.
+func (g *Guard) Start(ctx context.Context) error {
+	for {
+		problem := g.apply(ctx)
+		if was := g.missing(); problem != was && ctx.Err() == nil {
+			ctrl.LoggerFrom(ctx).Info("the guard policy", "problem", problem)
+		}
+		g.problem.Store(&problem)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(guardInterval):
+		}
+	}
+}
+
+// missing says why there is no guard; "" if there is one, or nobody has looked.
+func (g *Guard) missing() string {
+	if problem := g.problem.Load(); problem != nil {
+		return *problem
+	}
+	return ""
+}
+
+func (g *Guard) apply(ctx context.Context) string {
+	policy, binding := buildGuard(g.Namespace, g.Watched)
+	var havePolicy admissionv1.ValidatingAdmissionPolicy
+	var haveBinding admissionv1.ValidatingAdmissionPolicyBinding
+	err := g.keep(ctx, policy, &havePolicy, func() bool { return apiequality.Semantic.DeepEqual(havePolicy.Spec, policy.Spec) })
+	if err == nil {
+		err = g.keep(ctx, binding, &haveBinding, func() bool { return apiequality.Semantic.DeepEqual(haveBinding.Spec, binding.Spec) })
+	}
+	switch {
+	case meta.IsNoMatchError(err):
+		return noPolicyAPI
+	case err != nil:
+		return "the operator cannot install its policy: " + err.Error()
+	}
+	return ""
+}
+
+// keep creates an object, or makes it what it should be.
+func (g *Guard) keep(ctx context.Context, want, have client.Object, same func() bool) error {
+	key := client.ObjectKeyFromObject(want)
+	write := action.Action{Verb: action.Create, Object: want, Reason: "Guard"}
+	switch err := g.Live.Get(ctx, key, have); {
+	case err == nil && same():
+		return nil
+	case err == nil:
+		want.SetUID(have.GetUID())
+		want.SetResourceVersion(have.GetResourceVersion())
+		write = action.Action{Verb: action.Patch, Object: want, From: have, Unchanged: true, Reason: "Guard"}
+	case !apierrors.IsNotFound(err):
+		return err
+	}
+	for _, o := range g.Runner.Run(ctx, key, action.Steps{{{write}}}) {
+		if o.Err != nil {
+			return o.Err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,323 @@
+package statefulsingleton
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
+)
+
+var (
+	actionsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "statefulsingleton_actions_total",
+		Help: "Writes for StatefulSingletons that took effect, by verb and reason; reason Grant counts handovers.",
+	}, []string{"verb", "reason"})
+	waitingGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "statefulsingleton_waiting_pods",
+		Help: "Pods of a StatefulSingleton that wait for their turn.",
+	}, []string{"namespace", "name"})
+	availableGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "statefulsingleton_available",
+		Help: "1 while the active pod of a StatefulSingleton is Ready, else 0.",
+	}, []string{"namespace", "name"})
+	transitionSeconds = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name:    "statefulsingleton_transition_seconds",
+		Help:    "Seconds from the begin of a handover to the grant, the old program's own shutdown included.",
+		Buckets: prometheus.ExponentialBuckets(0.5, 2, 13),
+	})
+	timeoutsTotal = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "statefulsingleton_timeouts_total",
+		Help: "Handovers that took longer than maxTransitionTime.",
+	})
+)
+
+func init() {
+	metrics.Registry.MustRegister(actionsTotal, waitingGauge, availableGauge, transitionSeconds, timeoutsTotal)
+}
+
+func forgetMetrics(key types.NamespacedName) {
+	labels := prometheus.Labels{"namespace": key.Namespace, "name": key.Name}
+	waitingGauge.DeletePartialMatch(labels)
+	availableGauge.DeletePartialMatch(labels)
+}
+
+// again is when to look after a write that another one overtook, and after one
+// whose event gets lost.
+const (
+	again     = 100 * time.Millisecond
+	afterActs = 5 * time.Second
+)
+
+// report tells users what happened and what is: events, metrics, one status
+// patch. It turns the pass into an outcome.
+func (r *Reconciler) report(ctx context.Context, key types.NamespacedName, w *world, p *plan, outcomes []action.Outcome) report.Outcome {
+	var failed error
+	overtaken := false
+	for _, o := range outcomes {
+		switch {
+		case o.Err == nil:
+			actionsTotal.WithLabelValues(string(o.Verb), o.Reason).Inc()
+		case apierrors.IsConflict(o.Err), apierrors.IsNotFound(o.Err), refusedForDying(o):
+			overtaken = true // the world is another than we read
+		default:
+			failed = errors.Join(failed, o.Err)
+		}
+	}
+	w.refused = r.memory.learn(key, failed)
+	r.emit(w, outcomes)
+	if w.object == nil {
+		return r.afterDeletion(ctx, key, w, failed)
+	}
+	if failed == nil && len(outcomes) > 0 {
+		if overtaken {
+			return report.Wait(again)
+		}
+		return report.Wait(sooner(p.wait, afterActs)) // what was written wakes the key
+	}
+	if err := errors.Join(failed, r.writeStatus(ctx, key, w, p)); err != nil {
+		return report.Retry(err)
+	}
+	return report.Wait(p.wait)
+}
+
+// refusedForDying tells whether a grant met a pod that somebody deleted.
+func refusedForDying(o action.Outcome) bool {
+	return o.Verb == action.Patch && apierrors.IsInvalid(o.Err)
+}
+
+func sooner(a, b time.Duration) time.Duration {
+	if a <= 0 {
+		return b
+	}
+	return min(a, b)
+}
+
+// orphanLooks is how often the pods of an object that is gone are looked for
+// again: one may have been on its way when it went.
+const orphanLooks = 5
+
+func (r *Reconciler) afterDeletion(ctx context.Context, key types.NamespacedName, w *world, failed error) report.Outcome {
+	forgetMetrics(key)
+	switch {
+	case failed != nil:
+		return report.Retry(failed)
+	case len(w.pods) == 0 && r.memory.looked(key) >= orphanLooks:
+		r.memory.forget(key)
+		if len(r.inNamespace(ctx, key.Namespace, func(*v1.StatefulSingleton) bool { return true })) == 0 {
+			r.pods.leave(key.Namespace)
+		}
+		return report.Done()
+	}
+	return report.Wait(time.Second)
+}
+
+// writeStatus patches the status if it differs.
+func (r *Reconciler) writeStatus(ctx context.Context, key types.NamespacedName, w *world, p *plan) error {
+	status := summarize(w, p)
+	waitingGauge.WithLabelValues(key.Namespace, key.Name).Set(float64(status.WaitingCount))
+	available := 0.0
+	if meta.IsStatusConditionTrue(status.Conditions, v1.ConditionAvailable) {
+		available = 1
+	}
+	availableGauge.WithLabelValues(key.Namespace, key.Name).Set(available)
+	if apiequality.Semantic.DeepEqual(w.object.Status, status) {
+		return nil
+	}
+	now := metav1.NewTime(w.now)
+	status.StatusTimestamp = &now
+	object := w.object.DeepCopy()
+	object.Status = status
+	for _, o := range r.Runner.Run(ctx, key, action.Steps{{{
+		{Verb: action.PatchStatus, Object: object, From: w.object, Reason: "Observed"}}}}) {
+		if o.Err == nil {
+			r.announce(w, p, &status)
+		}
+		if !apierrors.IsConflict(o.Err) && !apierrors.IsNotFound(o.Err) {
+			return o.Err
+		}
+	}
+	return nil
+}
+
+// announce tells what a new status says for the first time.
+func (r *Reconciler) announce(w *world, p *plan, status *v1.StatefulSingletonStatus) {
+	before := meta.FindStatusCondition(w.object.Status.Conditions, v1.ConditionDegraded)
+	after := meta.FindStatusCondition(status.Conditions, v1.ConditionDegraded)
+	if timedOut(w, p) && w.object.Status.Phase != v1.PhaseFailed && (before == nil || before.Reason != v1.ReasonTimeout) {
+		timeoutsTotal.Inc()
+		active := activePod(w, p)
+		var first *corev1.Pod
+		if active != nil {
+			first = active.pod
+		}
+		r.Events.Eventf(w.object, orNil(first), corev1.EventTypeWarning, v1.EventTransitionTimeout, "Handover", "%s", short(fmt.Sprintf(
+			"the handover takes longer than maxTransitionTime (%d s): %s; waiting: %s", *w.object.Spec.MaxTransitionTime, whatHolds(w, p), someOf(p.waiting))))
+	}
+	if after.Reason == v1.ReasonWriteRefused && (before == nil || before.Reason != after.Reason) {
+		r.Events.Eventf(w.object, nil, corev1.EventTypeWarning, v1.EventWriteRefused, "Write", "%s", after.Message)
+	}
+	if status.TransitionTimestamp == nil && w.object.Status.TransitionTimestamp != nil && status.Holder != nil && status.Holder.Since != nil {
+		transitionSeconds.Observe(max(status.Holder.Since.Sub(w.object.Status.TransitionTimestamp.Time).Seconds(), 0))
+	}
+}
+
+func orNil(pod *corev1.Pod) client.Object {
+	if pod == nil {
+		return nil
+	}
+	return pod
+}
+
+// emit writes an event for each act that users should know of.
+func (r *Reconciler) emit(w *world, outcomes []action.Outcome) {
+	if w.object == nil {
+		return
+	}
+	for _, o := range outcomes {
+		if o.Err != nil {
+			continue
+		}
+		name := o.Object.GetName()
+		switch {
+		case o.Reason == reasonGrant && o.Detail == epochDetail(1):
+			r.Events.Eventf(w.object, o.Object, corev1.EventTypeNormal, v1.EventPodStarted, "Grant", "pod %s may run its program", name)
+		case o.Reason == reasonGrant:
+			r.Events.Eventf(w.object, o.Object, corev1.EventTypeNormal, v1.EventPodTransition, "Grant",
+				"pod %s may run its program; the one before it has stopped", name)
+		case o.Verb == action.Delete:
+			r.Events.Eventf(w.object, o.Object, corev1.EventTypeNormal, v1.EventPodDeleted, "Delete", "pod %s: %s", name, o.Detail)
+		case o.Reason == reasonLetGo && o.Verb == action.Patch:
+			r.Events.Eventf(w.object, o.Object, corev1.EventTypeNormal, v1.EventPodReleased, "Release",
+				"pod %s is let go, because the StatefulSingleton is being deleted", name)
+		}
+	}
+}
+
+// memory holds what no object says. All of it may be lost: a restart counts the
+// absence of Nodes anew, and looks for refused owners once more.
+type memory struct {
+	mu    sync.Mutex
+	nodes map[string]time.Time // since when a Node is not there
+	keys  map[types.NamespacedName]*remembered
+}
+
+type remembered struct {
+	refused string    // the last write that the API server refused
+	orphans int       // how often the pods of an object that is gone were looked for
+	looks   int       // how often refused owners were looked for
+	due     time.Time // when to look for them again
+	hadPods bool
+}
+
+func (m *memory) of(key types.NamespacedName) *remembered {
+	if m.keys == nil {
+		m.keys = map[types.NamespacedName]*remembered{}
+	}
+	if m.keys[key] == nil {
+		m.keys[key] = &remembered{}
+	}
+	return m.keys[key]
+}
+
+func (m *memory) forget(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.keys, key)
+}
+
+// missingSince is when the Node of that name was first found missing.
+func (m *memory) missingSince(name string, now time.Time) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.nodes == nil {
+		m.nodes = map[string]time.Time{}
+	}
+	if m.nodes[name].IsZero() {
+		m.nodes[name] = now
+	}
+	return m.nodes[name]
+}
+
+// found ends the absence of a Node.
+func (m *memory) found(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.nodes, name)
+}
+
+// Refused owners are looked for when an object is first seen by this process,
+// and then, while it has no pods, at growing intervals.
+const (
+	firstOwnerLook = 15 * time.Second
+	ownerLooks     = 8 // half an hour
+)
+
+// dueForOwners tells whether to look for refused owners now, and when next.
+func (m *memory) dueForOwners(key types.NamespacedName, w *world) (bool, time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.of(key)
+	if len(w.pods) == 0 && known.hadPods {
+		known.looks = 0
+	}
+	known.hadPods = len(w.pods) > 0
+	// An outage of the webhook is mostly one of this process: the first looks
+	// are for pods of a rollout, whose old pod is there still.
+	if known.looks >= ownerLooks || known.hadPods && known.looks >= 3 {
+		return false, time.Time{}
+	}
+	due := !known.due.After(w.now)
+	if due {
+		known.due = w.now.Add(min(firstOwnerLook<<known.looks, 8*time.Minute))
+		known.looks++
+	}
+	return due, known.due
+}
+
+// looked counts a look for orphans.
+func (m *memory) looked(key types.NamespacedName) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.of(key).orphans++
+	return m.of(key).orphans
+}
+
+// recall puts what is remembered into a world.
+func (m *memory) recall(w *world, key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	w.refused = m.of(key).refused
+	if w.object != nil {
+		m.of(key).orphans = 0
+	}
+}
+
+// learn remembers what the API server refused, until it lets something pass or
+// nothing is wanted any more.
+func (m *memory) learn(key types.NamespacedName, failed error) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.of(key)
+	switch {
+	case failed == nil:
+		known.refused = ""
+	case apierrors.IsForbidden(failed), apierrors.IsInvalid(failed), apierrors.IsBadRequest(failed), apierrors.IsInternalError(failed):
+		known.refused = failed.Error()
+	}
+	return known.refused
+}

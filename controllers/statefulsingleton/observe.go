@@ -1,0 +1,371 @@
+package statefulsingleton
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+)
+
+// world is all that a decision may know. But for Nodes that look well, all of it
+// is read from the API server: the caches only say when to look.
+type world struct {
+	now time.Time
+	// object is the StatefulSingleton; nil when it is gone.
+	object *v1.StatefulSingleton
+	// invalid says why the spec cannot be served; "" if it can.
+	invalid string
+	// crowded is true when the namespace has too many older objects.
+	crowded bool
+	// rivals are the objects of the namespace whose selectors overlap.
+	rivals []*v1.StatefulSingleton
+	// pods are those that match the selector, that carry the object's name, or
+	// that status.holder names, the oldest first. Ended ones are among them.
+	pods []*member
+	// namespaceGoes is true while the namespace is being deleted.
+	namespaceGoes bool
+	wrapper       *corev1.ConfigMap
+	// unguarded says why the API server does not refuse pods without the gate.
+	unguarded string
+	// refusedOwners have pods that the API server refused; ownersDue is when to
+	// look for such owners again.
+	refusedOwners []object
+	ownersDue     time.Time
+	// refused is the last write that the API server refused, in its words.
+	refused string
+}
+
+// member is a pod and what is known of it.
+type member struct {
+	pod *corev1.Pod
+	// gated tells whether the program cannot start without a grant, program
+	// which containers that are.
+	gated   bool
+	program []string
+	node    node
+	family  family
+}
+
+// node is what matters of a pod's Node.
+type node struct {
+	ready, outOfService bool
+	missing             bool // there is no Node of that name
+	missingSince        time.Time
+}
+
+// family is what matters of who made a pod. The zero value is a pod that nobody
+// controls.
+type family struct {
+	owner    types.UID // of the Deployment or StatefulSet
+	name     string    // kind and name, for people
+	outdated bool      // the owner wants a newer revision
+	rolls    bool      // a Deployment that replaces its pods by surge
+	// wanted is how many pods are to be Ready for a rollout to go on.
+	wanted int32
+}
+
+// observe reads the world of an object. The order is part of the proof of the
+// grant: the object first, its pods after it, the holder last.
+func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*world, error) {
+	w := &world{now: r.Now()}
+	var all v1.StatefulSingletonList
+	if err := r.Live.List(ctx, &all, client.InNamespace(key.Namespace)); err != nil {
+		return nil, fmt.Errorf("list StatefulSingletons: %w", err)
+	}
+	for i := range all.Items {
+		if all.Items[i].Name == key.Name {
+			w.object = withDefaults(&all.Items[i])
+			w.invalid = problem(w.object)
+			w.rivals = conflicting(w.object, all.Items)
+			w.crowded = beyondLimit(w.object, all.Items)
+		}
+	}
+	pods, err := r.readPods(ctx, w, key, all.Items)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.assemble(ctx, w, pods); err != nil {
+		return nil, err
+	}
+	if w.object != nil {
+		err = r.readSurroundings(ctx, w, key)
+	}
+	r.memory.recall(w, key)
+	return w, err
+}
+
+// readPods reads the pods of the object, or of the one that is gone: those that
+// no other object selects.
+func (r *Reconciler) readPods(ctx context.Context, w *world, key types.NamespacedName, all []v1.StatefulSingleton) ([]corev1.Pod, error) {
+	var selected, named corev1.PodList
+	reads, within := errgroup.WithContext(ctx)
+	in := client.InNamespace(key.Namespace)
+	if w.object != nil && w.invalid == "" {
+		reads.Go(func() error {
+			return r.Live.List(within, &selected, in, client.MatchingLabelsSelector{Selector: selectorOf(w.object)})
+		})
+	}
+	reads.Go(func() error {
+		return r.Live.List(within, &named, in, client.MatchingLabels{v1.LabelSingleton: key.Name})
+	})
+	if err := reads.Wait(); err != nil {
+		return nil, fmt.Errorf("list pods: %w", err)
+	}
+	pods := selected.Items
+	for i := range named.Items {
+		if w.object != nil || rulerOf(labelsOf(&named.Items[i]), all) == nil {
+			pods = append(pods, named.Items[i])
+		}
+	}
+	if w.object != nil && w.object.Status.Holder != nil {
+		var holder corev1.Pod
+		err := r.Live.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: w.object.Status.Holder.Name}, &holder)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("get the holder: %w", err)
+		}
+		if err == nil && holder.UID == w.object.Status.Holder.UID {
+			pods = append(pods, holder)
+		}
+	}
+	return latest(pods), nil
+}
+
+// latest keeps the newest view of each pod, and orders them by age.
+func latest(pods []corev1.Pod) []corev1.Pod {
+	slices.Reverse(pods) // what was read last comes first
+	seen := map[types.UID]bool{}
+	pods = slices.DeleteFunc(pods, func(p corev1.Pod) bool {
+		before := seen[p.UID]
+		seen[p.UID] = true
+		return before
+	})
+	slices.SortStableFunc(pods, func(a, b corev1.Pod) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return pods
+}
+
+// assemble finds out what there is to know about each pod.
+func (r *Reconciler) assemble(ctx context.Context, w *world, pods []corev1.Pod) error {
+	families := map[types.UID]*family{}
+	for i := range pods {
+		m := &member{pod: &pods[i]}
+		m.lookAt(w.object)
+		var err error
+		if m.node, err = r.readNode(ctx, m.pod.Spec.NodeName); err != nil {
+			return err
+		}
+		if len(pods) > 1 { // one pod by itself has nobody to be compared with
+			if m.family, err = r.readFamily(ctx, m.pod, families); err != nil {
+				return err
+			}
+		}
+		w.pods = append(w.pods, m)
+	}
+	return nil
+}
+
+// lookAt finds out how the program of the pod is held back. Where the object is
+// gone, one container that is held makes the pod one of its own.
+func (m *member) lookAt(object *v1.StatefulSingleton) {
+	if object == nil {
+		object = withDefaults(&v1.StatefulSingleton{})
+		for i := range m.pod.Spec.Containers {
+			if isHeld(&m.pod.Spec.Containers[i]) {
+				object.Spec.Containers = append(object.Spec.Containers, m.pod.Spec.Containers[i].Name)
+			}
+		}
+	}
+	m.gated = hasGate(m.pod, object)
+	for _, c := range program(m.pod, object) {
+		m.program = append(m.program, c.Name)
+	}
+}
+
+// readNode reads a Node from the cache, and from the API server if it seems to
+// be gone or out of service: that makes others start.
+func (r *Reconciler) readNode(ctx context.Context, name string) (node, error) {
+	if name == "" {
+		return node{}, nil
+	}
+	var n corev1.Node
+	err := r.Cache.Get(ctx, types.NamespacedName{Name: name}, &n)
+	if client.IgnoreNotFound(err) == nil && (err != nil || nodeOf(&n).outOfService) {
+		n = corev1.Node{}
+		err = r.Live.Get(ctx, types.NamespacedName{Name: name}, &n)
+	}
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return node{}, fmt.Errorf("get node %s: %w", name, err)
+	case err != nil:
+		return node{missing: true, missingSince: r.memory.missingSince(name, r.Now())}, nil
+	}
+	r.memory.found(name)
+	return nodeOf(&n), nil
+}
+
+func nodeOf(n *corev1.Node) node {
+	var known node
+	known.ready = slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+	known.outOfService = slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Key == corev1.TaintNodeOutOfService
+	})
+	return known
+}
+
+// readFamily reads who made a pod, each owner once.
+func (r *Reconciler) readFamily(ctx context.Context, pod *corev1.Pod, known map[types.UID]*family) (family, error) {
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil {
+		return family{}, nil
+	}
+	if f := known[owner.UID]; f != nil && owner.Kind == "ReplicaSet" {
+		return *f, nil
+	}
+	var f family
+	var err error
+	switch owner.Kind {
+	case "ReplicaSet":
+		f, err = r.readDeployment(ctx, pod.Namespace, owner)
+	case "StatefulSet":
+		f, err = r.readStatefulSet(ctx, pod, owner)
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return f, fmt.Errorf("get %s %s: %w", owner.Kind, owner.Name, err)
+	}
+	known[owner.UID] = &f
+	return f, nil
+}
+
+// revisionAnnotation is where the deployment controller counts revisions.
+const revisionAnnotation = "deployment.kubernetes.io/revision"
+
+func (r *Reconciler) readDeployment(ctx context.Context, namespace string, owner *metav1.OwnerReference) (family, error) {
+	var set appsv1.ReplicaSet
+	if err := r.Live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: owner.Name}, &set); err != nil {
+		return family{}, err
+	}
+	above := metav1.GetControllerOf(&set)
+	if set.UID != owner.UID || above == nil || above.Kind != "Deployment" {
+		return family{}, nil
+	}
+	var d appsv1.Deployment
+	if err := r.Live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: above.Name}, &d); err != nil || d.UID != above.UID {
+		return family{}, err
+	}
+	f := family{owner: d.UID, name: "Deployment " + d.Name, outdated: revisionOf(&set) < revisionOf(&d)}
+	if d.Spec.Strategy.Type == appsv1.RollingUpdateDeploymentStrategyType {
+		f.rolls = true
+		replicas := ptr.Deref(d.Spec.Replicas, 1)
+		f.wanted = replicas
+		if rolling := d.Spec.Strategy.RollingUpdate; rolling != nil && rolling.MaxUnavailable != nil {
+			missing, err := intstr.GetScaledValueFromIntOrPercent(rolling.MaxUnavailable, int(replicas), false)
+			if err == nil {
+				f.wanted -= int32(min(missing, int(replicas)))
+			}
+		}
+	}
+	return f, nil
+}
+
+func revisionOf(obj metav1.Object) int64 {
+	revision, err := strconv.ParseInt(obj.GetAnnotations()[revisionAnnotation], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return revision
+}
+
+func (r *Reconciler) readStatefulSet(ctx context.Context, pod *corev1.Pod, owner *metav1.OwnerReference) (family, error) {
+	var set appsv1.StatefulSet
+	if err := r.Live.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name}, &set); err != nil || set.UID != owner.UID {
+		return family{}, err
+	}
+	f := family{owner: set.UID, name: "StatefulSet " + set.Name,
+		outdated: set.Status.UpdateRevision != "" && pod.Labels[appsv1.ControllerRevisionHashLabelKey] != set.Status.UpdateRevision}
+	// An ordered set waits for each pod to be Ready before it goes on.
+	if set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement || set.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType {
+		f.wanted = ptr.Deref(set.Spec.Replicas, 1)
+	}
+	return f, nil
+}
+
+// readSurroundings reads what is not a pod.
+func (r *Reconciler) readSurroundings(ctx context.Context, w *world, key types.NamespacedName) error {
+	w.unguarded = r.Guard.missing()
+	var wrapper corev1.ConfigMap
+	err := r.Live.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: v1.ConfigMapWrapper}, &wrapper)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("get the script: %w", err)
+	}
+	if err == nil {
+		w.wrapper = &wrapper
+	}
+	if w.deleting() {
+		var namespace corev1.Namespace
+		if err := r.Live.Get(ctx, types.NamespacedName{Name: key.Namespace}, &namespace); err != nil {
+			return fmt.Errorf("get the namespace: %w", err)
+		}
+		w.namespaceGoes = namespace.DeletionTimestamp != nil
+		return nil
+	}
+	var due bool
+	if due, w.ownersDue = r.memory.dueForOwners(key, w); due {
+		return r.readRefusedOwners(ctx, w, key)
+	}
+	return nil
+}
+
+// ownerPatience is how old an owner is before it counts as hindered: a new one
+// lacks its pods for a moment.
+const ownerPatience = 10 * time.Second
+
+// readRefusedOwners reads the ReplicaSets and StatefulSets that lack pods which
+// this object selects.
+func (r *Reconciler) readRefusedOwners(ctx context.Context, w *world, key types.NamespacedName) error {
+	var sets appsv1.ReplicaSetList
+	if err := r.Live.List(ctx, &sets, client.InNamespace(key.Namespace)); err != nil {
+		return fmt.Errorf("list ReplicaSets: %w", err)
+	}
+	lacks := func(owner metav1.Object, template *corev1.PodTemplateSpec, have int32, want *int32) bool {
+		return have < ptr.Deref(want, 1) && w.now.Sub(owner.GetCreationTimestamp().Time) > ownerPatience &&
+			selectorOf(w.object).Matches(labelsOf(template))
+	}
+	for i := range sets.Items {
+		s := &sets.Items[i]
+		refused := slices.ContainsFunc(s.Status.Conditions, func(c appsv1.ReplicaSetCondition) bool {
+			return c.Type == appsv1.ReplicaSetReplicaFailure && c.Status == corev1.ConditionTrue
+		})
+		if refused && lacks(s, &s.Spec.Template, s.Status.Replicas, s.Spec.Replicas) {
+			w.refusedOwners = append(w.refusedOwners, s)
+		}
+	}
+	var stateful appsv1.StatefulSetList
+	if err := r.Live.List(ctx, &stateful, client.InNamespace(key.Namespace)); err != nil {
+		return fmt.Errorf("list StatefulSets: %w", err)
+	}
+	for i := range stateful.Items { // a StatefulSet does not say what was refused
+		if s := &stateful.Items[i]; lacks(s, &s.Spec.Template, s.Status.Replicas, s.Spec.Replicas) {
+			w.refusedOwners = append(w.refusedOwners, s)
+		}
+	}
+	return nil
+}
+
+func labelsOf(obj metav1.Object) labels.Set { return obj.GetLabels() }

@@ -1,0 +1,138 @@
+package statefulsingleton
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+)
+
+// keepObject holds the object back from being deleted while pods wait. It comes
+// before the first grant.
+func keepObject(w *world, p *plan) {
+	if w.object == nil || w.deleting() || controllerutil.ContainsFinalizer(w.object, v1.FinalizerSingleton) {
+		return
+	}
+	object := w.object.DeepCopy()
+	controllerutil.AddFinalizer(object, v1.FinalizerSingleton)
+	p.do(action.Chain{{Verb: action.Patch, Object: object, From: w.object, Unchanged: true, Reason: reasonKeep}})
+}
+
+// keepWrapper keeps the ConfigMap with the script of Script mode. What others
+// added to it stays.
+func keepWrapper(w *world, p *plan) {
+	if w.object == nil || w.deleting() {
+		return
+	}
+	want := buildWrapper(w.object.Namespace, wrapperScript, []v1.StatefulSingleton{*w.object})
+	if w.wrapper == nil {
+		p.do(action.Chain{{Verb: action.Create, Object: want, Reason: reasonWrapper}})
+		return
+	}
+	have := w.wrapper.DeepCopy()
+	have.Labels = merged(have.Labels, want.Labels)
+	have.Data = merged(have.Data, want.Data)
+	if !slices.ContainsFunc(have.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == w.object.UID }) {
+		have.OwnerReferences = append(have.OwnerReferences, want.OwnerReferences...)
+	}
+	if maps.Equal(have.Labels, w.wrapper.Labels) && maps.Equal(have.Data, w.wrapper.Data) &&
+		len(have.OwnerReferences) == len(w.wrapper.OwnerReferences) || w.wrapper.DeletionTimestamp != nil {
+		return
+	}
+	p.do(action.Chain{{Verb: action.Patch, Object: have, From: w.wrapper, Reason: reasonWrapper}})
+}
+
+func merged(have, want map[string]string) map[string]string {
+	all := maps.Clone(want)
+	for key, value := range have {
+		if _, ours := all[key]; !ours {
+			all[key] = value
+		}
+	}
+	return all
+}
+
+// letAllGo ends the promise at once for all pods: those that wait start
+// together, and no finalizer of ours is left.
+func letAllGo(w *world, p *plan) {
+	if !w.releasesAll() {
+		return
+	}
+	var chains []action.Chain
+	for _, m := range w.pods {
+		chains = append(chains, letGo(w, m)...)
+	}
+	p.do(chains...)
+	p.do(freeObject(w)...)
+}
+
+// letOrphansGo does the same for the pods of an object that is gone for good,
+// but one after another.
+func letOrphansGo(w *world, p *plan) {
+	if w.object != nil {
+		return
+	}
+	var chains []action.Chain
+	for _, m := range w.pods {
+		if m.protected() {
+			chains = append(chains, action.Chain{unprotect(m, reasonLetGo)})
+		}
+	}
+	if len(chains) == 0 && len(p.blockers) == 0 && len(p.waiting) > 0 {
+		chains = letGo(w, p.waiting[0])
+	}
+	p.do(chains...)
+}
+
+// letGo lets a pod run without our watching it.
+func letGo(w *world, m *member) []action.Chain {
+	pod := m.pod.DeepCopy()
+	controllerutil.RemoveFinalizer(pod, v1.FinalizerPod)
+	starts := m.gated && !m.granted() && !m.terminating() && !podstate.Ended(pod)
+	if starts {
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1.AnnotationGrant, grantOf(pod.UID, w.epoch()+1))
+	}
+	var chain action.Chain
+	if starts || m.protected() {
+		chain = append(chain, action.Action{Verb: action.Patch, Object: pod, From: m.pod, Unchanged: true, Reason: reasonLetGo})
+	}
+	if m.gated && !m.ready() && !m.terminating() && !podstate.Ended(pod) {
+		chain = append(chain, readiness(w, m, corev1.ConditionTrue))
+	}
+	if len(chain) == 0 {
+		return nil
+	}
+	return []action.Chain{chain}
+}
+
+// finishDeletion lets the object go when nobody waits any more. What runs, runs
+// on, and is not watched any longer.
+func finishDeletion(w *world, p *plan) {
+	if !w.deleting() || len(p.waiting) > 0 || len(p.steps) > 0 {
+		return
+	}
+	var chains []action.Chain
+	for _, m := range w.pods {
+		if m.protected() {
+			chains = append(chains, action.Chain{unprotect(m, reasonLetGo)})
+		}
+	}
+	p.do(chains...)
+	p.do(freeObject(w)...)
+}
+
+// freeObject takes our finalizer off the object; others may hold it still.
+func freeObject(w *world) []action.Chain {
+	if !controllerutil.ContainsFinalizer(w.object, v1.FinalizerSingleton) {
+		return nil
+	}
+	object := w.object.DeepCopy()
+	controllerutil.RemoveFinalizer(object, v1.FinalizerSingleton)
+	return []action.Chain{{{Verb: action.Patch, Object: object, From: w.object, Unchanged: true, Reason: reasonRelease}}}
+}
