@@ -87,10 +87,16 @@ func (o Options) setupServers(mgr ctrl.Manager) error {
 
 // certificateNames follow config/: what kustomize names there is found here.
 func (o Options) certificateNames() servingcert.Names {
-	return servingcert.Names{
-		Namespace:     o.Namespace,
-		Secret:        o.Name + "-webhook-certs",
-		Services:      []string{o.Name + "-webhook-service", o.Name + "-metrics-service"},
-		Configuration: o.Name + "-validating-webhook-configuration",
+	names := servingcert.Names{
+		Namespace:  o.Namespace,
+		Secret:     o.Name + "-webhook-certs",
+		Services:   []string{o.Name + "-webhook-service", o.Name + "-metrics-service"},
+		Validating: o.Name + "-validating-webhook-configuration",
 	}
+	// Where nothing is served there, it may have been taken away, and is not
+	// missed.
+	if o.serves(statefulSingleton) {
+		names.Mutating = o.Name + "-mutating-webhook-configuration"
+	}
+	return names
 }

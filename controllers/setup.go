@@ -30,6 +30,9 @@ type kind struct {
 	cache       func() map[client.Object]cache.ByObject
 }
 
+// statefulSingleton is the one kind that asks something of the options.
+const statefulSingleton = "StatefulSingleton"
+
 // Kinds names every kind that this program can serve.
 func Kinds() []string {
 	names := make([]string, 0, len(kinds))
@@ -75,6 +78,8 @@ func (o Options) kinds() []kind {
 		return !slices.Contains(o.Kinds, k.name)
 	})
 }
+
+func (o Options) serves(kind string) bool { return slices.Contains(o.Kinds, kind) }
 
 // cache is limited to the watched namespaces, and to what the chosen kinds need.
 func (o Options) cache() cache.Options {

@@ -26,8 +26,10 @@ type Names struct {
 	// Services whose names the certificate is valid for. The first is the
 	// webhook's.
 	Services []string
-	// Configuration is the ValidatingWebhookConfiguration that gets the CA.
-	Configuration string
+	// Validating is the ValidatingWebhookConfiguration that gets the CA.
+	Validating string
+	// Mutating is the MutatingWebhookConfiguration that gets it too; "" is none.
+	Mutating string
 }
 
 func (n Names) hosts() []string {
@@ -38,10 +40,19 @@ func (n Names) hosts() []string {
 	return hosts
 }
 
+func (n Names) webhooks() []rotator.WebhookInfo {
+	all := []rotator.WebhookInfo{{Name: n.Validating, Type: rotator.Validating}}
+	if n.Mutating != "" {
+		all = append(all, rotator.WebhookInfo{Name: n.Mutating, Type: rotator.Mutating})
+	}
+	return all
+}
+
 // +kubebuilder:rbac:groups="",namespace=system,roleName=own-namespace-role,resources=secrets,verbs=list;watch
 // +kubebuilder:rbac:groups="",namespace=system,roleName=own-namespace-role,resources=secrets,resourceNames=stateful-operator-webhook-certs,verbs=update
-// +kubebuilder:rbac:groups=admissionregistration.k8s.io,roleName=cluster-scoped-role,resources=validatingwebhookconfigurations,verbs=list;watch
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,roleName=cluster-scoped-role,resources=validatingwebhookconfigurations;mutatingwebhookconfigurations,verbs=list;watch
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,roleName=cluster-scoped-role,resources=validatingwebhookconfigurations,resourceNames=stateful-operator-validating-webhook-configuration,verbs=update
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,roleName=cluster-scoped-role,resources=mutatingwebhookconfigurations,resourceNames=stateful-operator-mutating-webhook-configuration,verbs=update
 
 // followSecret runs the rotator on every replica, leader or not: the writes
 // carry a resourceVersion, so of two replicas that make a certificate at the
@@ -62,7 +73,7 @@ func (s *Source) followSecret(mgr manager.Manager, names Names) error {
 		DNSName:        hosts[0],
 		ExtraDNSNames:  hosts[1:],
 		IsReady:        s.injected,
-		Webhooks:       []rotator.WebhookInfo{{Name: names.Configuration, Type: rotator.Validating}},
+		Webhooks:       names.webhooks(),
 		FieldOwner:     "stateful-operator",
 	})
 	if err != nil {

@@ -3,10 +3,9 @@
 //
 // A mounted certificate (OLM, cert-manager, or by hand) is used and reloaded.
 // Where none is mounted, cert-controller makes one, renews it, keeps it in a
-// Secret and writes its CA into the ValidatingWebhookConfiguration. Each
-// replica then serves what that Secret holds, read by a watch and kept in
-// memory: a Secret volume would follow a minute later, and the key would lie
-// on a disk.
+// Secret and writes its CA into the webhook configurations. Each replica then
+// serves what that Secret holds, read by a watch and kept in memory: a Secret
+// volume would follow a minute later, and the key would lie on a disk.
 package servingcert
 
 import (
@@ -63,7 +62,7 @@ func (s *Source) Check(*http.Request) error {
 	case <-s.injected:
 		return nil
 	default:
-		return errors.New("the CA is not yet in the ValidatingWebhookConfiguration")
+		return errors.New("the CA is not yet in the webhook configurations")
 	}
 }
 

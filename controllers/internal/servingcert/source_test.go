@@ -4,8 +4,11 @@ import (
 	"crypto/tls"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/open-policy-agent/cert-controller/pkg/rotator"
 )
 
 func TestAMountedCertificateIsAPair(t *testing.T) {
@@ -58,5 +61,23 @@ func TestReadyNeedsTheCertificateAndTheTrust(t *testing.T) {
 	}
 	if got, err := config.GetCertificate(nil); got != certificate || err != nil {
 		t.Errorf("a handshake got %v and %v, want the certificate", got, err)
+	}
+}
+
+func TestTheCAGoesWhereSomethingIsServed(t *testing.T) {
+	for _, row := range []struct {
+		sentence string
+		names    Names
+		want     []rotator.WebhookInfo
+	}{
+		{"nothing is mutated", Names{Validating: "v"}, []rotator.WebhookInfo{{Name: "v", Type: rotator.Validating}}},
+		{"something is", Names{Validating: "v", Mutating: "m"},
+			[]rotator.WebhookInfo{{Name: "v", Type: rotator.Validating}, {Name: "m", Type: rotator.Mutating}}},
+	} {
+		t.Run(row.sentence, func(t *testing.T) {
+			if got := row.names.webhooks(); !slices.Equal(got, row.want) {
+				t.Errorf("it goes into %v, want %v", got, row.want)
+			}
+		})
 	}
 }
