@@ -31,10 +31,14 @@ func (o Options) Manager() (ctrl.Options, error) {
 	if err != nil {
 		return ctrl.Options{}, err
 	}
+	cached, err := o.cache(scheme)
+	if err != nil {
+		return ctrl.Options{}, err
+	}
 	timeout := shutdownTimeout
 	options := ctrl.Options{
 		Scheme:                  scheme,
-		Cache:                   o.cache(),
+		Cache:                   cached,
 		HealthProbeBindAddress:  o.HealthAddress,
 		Metrics:                 o.metrics(),
 		LeaderElection:          o.LeaderElect,

@@ -3,11 +3,17 @@ package controllers_test
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"log/slog"
+	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/stateful-operator/stateful-operator/controllers"
 )
@@ -73,6 +79,41 @@ func TestWatchedNamespaces(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The manager takes any of two entries for one type, so there is one, and each
+// kind finds in it what it asks for when it is alone.
+func TestATypeIsCachedOnceAndForEveryKind(t *testing.T) {
+	together := cached(t, controllers.Kinds()...)
+	for _, kind := range controllers.Kinds() {
+		for gvk, want := range cached(t, kind) {
+			if got := together[gvk]; got != want {
+				t.Errorf("with all kinds %s is cached as %s, and %s needs %s", gvk, got, kind, want)
+			}
+		}
+	}
+}
+
+// cached says what the manager caches for these kinds, and how.
+func cached(t *testing.T, kinds ...string) map[schema.GroupVersionKind]string {
+	t.Helper()
+	manager, err := parseOptions(t, inPod(nil), "--kinds="+strings.Join(kinds, ",")).Manager()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[schema.GroupVersionKind]string{}
+	for object, how := range manager.Cache.ByObject {
+		gvk, err := apiutil.GVKForObject(object, manager.Scheme)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found[gvk] != "" {
+			t.Errorf("%s is cached twice", gvk)
+		}
+		transform := runtime.FuncForPC(reflect.ValueOf(how.Transform).Pointer())
+		found[gvk] = fmt.Sprintf("%T with labels %v and fields %v through %s", object, how.Label, how.Field, transform.Name())
+	}
+	return found
 }
 
 func TestKindsAreFoundWithoutRegardToCase(t *testing.T) {

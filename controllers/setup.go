@@ -3,14 +3,15 @@ package controllers
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	engev1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster"
@@ -82,10 +83,22 @@ func (o Options) kinds() []kind {
 func (o Options) serves(kind string) bool { return slices.Contains(o.Kinds, kind) }
 
 // cache is limited to the watched namespaces, and to what the chosen kinds need.
-func (o Options) cache() cache.Options {
+// The manager caches a type once, and of two entries for it takes any; so what
+// the kind that comes first in the table says of a type holds. Kinds that need
+// the same type must say the same of it, to which a test holds them.
+func (o Options) cache(scheme *runtime.Scheme) (cache.Options, error) {
 	options := cache.Options{ByObject: map[client.Object]cache.ByObject{}}
+	named := map[schema.GroupVersionKind]bool{}
 	for _, k := range o.kinds() {
-		maps.Copy(options.ByObject, k.cache())
+		for object, needed := range k.cache() {
+			gvk, err := apiutil.GVKForObject(object, scheme)
+			if err != nil {
+				return cache.Options{}, fmt.Errorf("finding what %s caches: %w", k.name, err)
+			}
+			if !named[gvk] {
+				options.ByObject[object], named[gvk] = needed, true
+			}
+		}
 	}
 	for _, namespace := range o.WatchNamespaces {
 		if options.DefaultNamespaces == nil {
@@ -93,5 +106,5 @@ func (o Options) cache() cache.Options {
 		}
 		options.DefaultNamespaces[namespace] = cache.Config{}
 	}
-	return options
+	return options, nil
 }
