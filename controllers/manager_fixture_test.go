@@ -26,6 +26,10 @@ func install(t *testing.T, user client.Client) {
 	t.Helper()
 	for _, object := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operatorNamespace}},
+		&corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: operatorPod},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "manager", Image: "operator"}}},
+		},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "stateful-operator-webhook-certs"}},
 		&admissionv1.ValidatingWebhookConfiguration{
 			ObjectMeta: metav1.ObjectMeta{Name: "stateful-operator-validating-webhook-configuration"},
@@ -38,10 +42,37 @@ func install(t *testing.T, user client.Client) {
 				}},
 			}},
 		},
+		&admissionv1.MutatingWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: "stateful-operator-mutating-webhook-configuration"},
+			Webhooks: []admissionv1.MutatingWebhook{{
+				Name:                    "mpod.kb.io",
+				AdmissionReviewVersions: []string{"v1"},
+				SideEffects:             ptr.To(admissionv1.SideEffectClassNone),
+				ClientConfig: admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{
+					Namespace: operatorNamespace, Name: "stateful-operator-webhook-service",
+				}},
+			}},
+		},
 	} {
 		if err := user.Create(t.Context(), object); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// authorities are the CAs of the webhooks, by the webhooks' names.
+func authorities(t *testing.T, user client.Client) map[string][]byte {
+	t.Helper()
+	var validating admissionv1.ValidatingWebhookConfiguration
+	var mutating admissionv1.MutatingWebhookConfiguration
+	for name, configuration := range map[string]client.Object{"validating": &validating, "mutating": &mutating} {
+		if err := user.Get(t.Context(), client.ObjectKey{Name: "stateful-operator-" + name + "-webhook-configuration"}, configuration); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return map[string][]byte{
+		validating.Webhooks[0].Name: validating.Webhooks[0].ClientConfig.CABundle,
+		mutating.Webhooks[0].Name:   mutating.Webhooks[0].ClientConfig.CABundle,
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
@@ -19,11 +18,12 @@ import (
 
 const (
 	operatorNamespace = "operators"
+	operatorPod       = "operator-0"
 	webhookHost       = "stateful-operator-webhook-service." + operatorNamespace + ".svc"
 )
 
 // TestAPIManager starts the operator as it is deployed: with an empty Secret
-// and a webhook configuration that nobody has given a CA.
+// and webhook configurations that nobody has given a CA.
 func TestAPIManager(t *testing.T) {
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
 		t.Skip("no API server: `make test-api` builds one and sets KUBEBUILDER_ASSETS")
@@ -46,26 +46,24 @@ func TestAPIManager(t *testing.T) {
 
 	health, metrics, webhook := freePort(t), freePort(t), freePort(t)
 	options, err := controllers.ParseOptions([]string{
-		"--namespace=" + operatorNamespace, "--webhook-cert-dir=" + t.TempDir(), fmt.Sprintf("--webhook-port=%d", webhook),
+		"--webhook-cert-dir=" + t.TempDir(), fmt.Sprintf("--webhook-port=%d", webhook),
 		fmt.Sprintf("--health-probe-bind-address=127.0.0.1:%d", health), fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", metrics),
-	}, os.Getenv, io.Discard)
+	}, inPod(map[string]string{"POD_NAME": operatorPod}), io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
 	stopped := start(t, options, server)
 
 	eventually(t, "readyz", func() bool { return status(t, fmt.Sprintf("http://127.0.0.1:%d/readyz", health)) == http.StatusOK })
-	configuration := &admissionv1.ValidatingWebhookConfiguration{}
-	if err := user.Get(t.Context(), client.ObjectKey{Name: "stateful-operator-validating-webhook-configuration"}, configuration); err != nil {
-		t.Fatal(err)
+	for name, authority := range authorities(t, user) {
+		trust := x509.NewCertPool()
+		trust.AppendCertsFromPEM(authority)
+		connection, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", webhook), &tls.Config{RootCAs: trust, ServerName: webhookHost})
+		if err != nil {
+			t.Fatalf("the API server would not trust webhook %s: %v", name, err)
+		}
+		connection.Close()
 	}
-	trust := x509.NewCertPool()
-	trust.AppendCertsFromPEM(configuration.Webhooks[0].ClientConfig.CABundle)
-	connection, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", webhook), &tls.Config{RootCAs: trust, ServerName: webhookHost})
-	if err != nil {
-		t.Fatalf("the API server would not trust the webhook: %v", err)
-	}
-	connection.Close()
 	if got := status(t, fmt.Sprintf("https://127.0.0.1:%d/metrics", metrics)); got != http.StatusUnauthorized {
 		t.Errorf("metrics answered a stranger with %d, want %d", got, http.StatusUnauthorized)
 	}

@@ -38,11 +38,15 @@ type Options struct {
 	Webhooks       bool
 	WebhookPort    int
 	WebhookCertDir string
+	// GateImage has the gate; empty is the image that this operator runs from.
+	GateImage string
 
 	LogLevel  slog.Level
 	LogFormat string
 
 	certificate *servingcert.Source
+	// pod is the operator's own.
+	pod string
 }
 
 // ParseOptions reads the command line and the environment. Its errors are one
@@ -63,6 +67,7 @@ func ParseOptions(args []string, getenv func(string) string, help io.Writer) (Op
 	flags.IntVar(&options.WebhookPort, "webhook-port", 9443, "`port` of the webhook server")
 	flags.StringVar(&options.WebhookCertDir, "webhook-cert-dir", filepath.Join(os.TempDir(), "k8s-webhook-server", "serving-certs"),
 		"`folder` of a mounted tls.crt and tls.key; if it holds none, the operator makes and renews a certificate itself")
+	flags.StringVar(&options.GateImage, "gate-image", "", "`image` with /gate, which is put into the pods of StatefulSingletons (default the image of the operator's own pod)")
 	flags.TextVar(&options.LogLevel, "log-level", slog.LevelInfo, "`level`: debug, info, warn or error")
 	flags.StringVar(&options.LogFormat, "log-format", "json", "`format`: json or console")
 
@@ -79,6 +84,7 @@ func ParseOptions(args []string, getenv func(string) string, help io.Writer) (Op
 		namespaces = getenv("WATCH_NAMESPACE")
 	}
 	options.Namespace = ownNamespace(options.Namespace, getenv)
+	options.pod = ownPod(getenv)
 	options.Kinds = list(kindNames)
 	options.WatchNamespaces = list(namespaces)
 	if extra := flags.Args(); len(extra) > 0 {
@@ -100,6 +106,16 @@ func ownNamespace(given string, getenv func(string) string) string {
 		return ""
 	}
 	return strings.TrimSpace(string(content))
+}
+
+func ownPod(getenv func(string) string) string {
+	if fromPod := getenv("POD_NAME"); fromPod != "" {
+		return fromPod
+	}
+	// A pod's hostname is its name, if nobody says otherwise. Without one the
+	// pod is not found, which gateImage answers.
+	name, _ := os.Hostname()
+	return name
 }
 
 // list splits at commas, and drops blanks and repetitions.
@@ -131,14 +147,15 @@ func (o *Options) check(given map[string]bool) error {
 		}
 	}
 	if !o.Webhooks {
-		for _, name := range []string{"webhook-port", "webhook-cert-dir"} {
+		for _, name := range []string{"webhook-port", "webhook-cert-dir", "gate-image"} {
 			if given[name] {
 				return fmt.Errorf("--%s needs --webhooks=true", name)
 			}
 		}
 	}
-	if o.Namespace == "" && (o.LeaderElect || o.Webhooks) {
-		return errors.New("--leader-elect and --webhooks need to know the operator's own namespace: set --namespace or POD_NAMESPACE")
+	if o.Namespace == "" && (o.LeaderElect || o.Webhooks || o.serves(statefulSingleton)) {
+		return errors.New("--leader-elect, --webhooks and " + statefulSingleton +
+			" in --kinds need to know the operator's own namespace: set --namespace or POD_NAMESPACE")
 	}
 	return o.checkPorts()
 }

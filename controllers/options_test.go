@@ -165,6 +165,7 @@ func TestWhatCannotWorkIsRefusedInOneLine(t *testing.T) {
 		{"the webhook on the metrics' port", []string{"--webhook-port=8443"}, `--webhook-port and --metrics-bind-address both want port 8443`},
 		{"a certificate for no webhook", []string{"--webhooks=false", "--webhook-cert-dir=/certs"}, `--webhook-cert-dir needs --webhooks=true`},
 		{"a port for no webhook", []string{"--webhooks=false", "--webhook-port=9443"}, `--webhook-port needs --webhooks=true`},
+		{"a gate for no webhook", []string{"--webhooks=false", "--gate-image=gate"}, `--gate-image needs --webhooks=true`},
 		{"a namespace that cannot be", []string{"--watch-namespaces=A_b"}, `"A_b" cannot be a namespace: `},
 	} {
 		t.Run(row.sentence, func(t *testing.T) {
@@ -181,6 +182,9 @@ func TestTheOwnNamespaceIsAskedForOnlyWhereItIsNeeded(t *testing.T) {
 	if _, err := controllers.ParseOptions(nil, nowhere, io.Discard); err == nil || !strings.Contains(err.Error(), "set --namespace or POD_NAMESPACE") {
 		t.Errorf("got %v, want to be told to set the namespace", err)
 	}
-	parseOptions(t, nowhere, "--leader-elect=false", "--webhooks=false")
+	if _, err := controllers.ParseOptions([]string{"--leader-elect=false", "--webhooks=false"}, nowhere, io.Discard); err == nil {
+		t.Error("StatefulSingleton is served and its guard has no name")
+	}
+	parseOptions(t, nowhere, "--leader-elect=false", "--webhooks=false", "--kinds=StatefulCluster")
 	parseOptions(t, nowhere, "--namespace=operators")
 }

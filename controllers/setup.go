@@ -14,25 +14,46 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	engev1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	statefulsingletonv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton"
 )
 
 // kinds is the table of contents.
 var kinds = []kind{
-	{"StatefulCluster", engev1alpha1.AddToScheme, statefulcluster.Setup, statefulcluster.SetupWebhook, statefulcluster.Cache},
+	{"StatefulCluster", engev1alpha1.AddToScheme, plain(statefulcluster.Setup), plain(statefulcluster.SetupWebhook), statefulcluster.Cache},
+	{statefulSingleton, statefulsingletonv1.AddToScheme, setupSingletons, setupSingletonWebhook, statefulsingleton.Cache},
 }
 
 // kind is one kind: its types, its controller, its webhook, and what it caches.
 type kind struct {
 	name        string
 	addToScheme func(*runtime.Scheme) error
-	controller  func(ctrl.Manager) error
-	webhook     func(ctrl.Manager) error
+	controller  func(ctrl.Manager, Options) error
+	webhook     func(ctrl.Manager, Options) error
 	cache       func() map[client.Object]cache.ByObject
 }
 
-// statefulSingleton is the one kind that asks something of the options.
+// plain is for a kind that asks nothing of the options.
+func plain(setup func(ctrl.Manager) error) func(ctrl.Manager, Options) error {
+	return func(mgr ctrl.Manager, _ Options) error { return setup(mgr) }
+}
+
+// statefulSingleton asks something of the options: its guard is named and
+// limited by namespaces, and its webhook puts an image into pods.
 const statefulSingleton = "StatefulSingleton"
+
+func setupSingletons(mgr ctrl.Manager, o Options) error {
+	return statefulsingleton.Setup(mgr, statefulsingleton.Options{Namespace: o.Namespace, Watched: o.WatchNamespaces})
+}
+
+func setupSingletonWebhook(mgr ctrl.Manager, o Options) error {
+	image, err := o.gateImage(mgr.GetAPIReader())
+	if err != nil {
+		return err
+	}
+	return statefulsingleton.SetupWebhook(mgr, image)
+}
 
 // Kinds names every kind that this program can serve.
 func Kinds() []string {
@@ -47,13 +68,13 @@ func Kinds() []string {
 // servers of this process need, to the manager.
 func Setup(mgr ctrl.Manager, options Options) error {
 	for _, k := range options.kinds() {
-		if err := k.controller(mgr); err != nil {
+		if err := k.controller(mgr, options); err != nil {
 			return fmt.Errorf("setting up the controller of %s: %w", k.name, err)
 		}
 		if !options.Webhooks {
 			continue
 		}
-		if err := k.webhook(mgr); err != nil {
+		if err := k.webhook(mgr, options); err != nil {
 			return fmt.Errorf("setting up the webhook of %s: %w", k.name, err)
 		}
 	}

@@ -1,0 +1,61 @@
+package controllers
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// onePod is an API server with one pod, operators/operator-0.
+type onePod struct {
+	client.Reader
+	containers []corev1.Container
+}
+
+func (p onePod) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+	if key.String() != "operators/operator-0" {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, key.Name)
+	}
+	object.(*corev1.Pod).Spec.Containers = p.containers
+	return nil
+}
+
+func TestTheGateComesFromTheOperatorsImage(t *testing.T) {
+	manager, mesh := corev1.Container{Name: "manager", Image: "registry/operator:1"}, corev1.Container{Name: "mesh", Image: "registry/mesh:1"}
+	other := corev1.Container{Name: "operator", Image: "registry/operator:2"}
+	for _, row := range []struct {
+		sentence   string
+		pod        string
+		args       []string
+		containers []corev1.Container
+		image      string
+		fault      string
+	}{
+		{"the container manager", "operator-0", nil, []corev1.Container{manager}, "registry/operator:1", ""},
+		{"the container manager beside another", "operator-0", nil, []corev1.Container{mesh, manager}, "registry/operator:1", ""},
+		{"the only container, whatever its name", "operator-0", nil, []corev1.Container{other}, "registry/operator:2", ""},
+		{"two containers, and none is the manager", "operator-0", nil, []corev1.Container{mesh, other}, "",
+			"pod operators/operator-0: it has 2 containers, and none is named manager; set --gate-image"},
+		{"no such pod", "laptop", nil, nil, "", "operators/laptop, which $POD_NAME or the hostname names: pods \"laptop\" not found; set --gate-image if"},
+		{"the flag, without a look at the pod", "laptop", []string{"--gate-image=registry/gate:1"}, nil, "registry/gate:1", ""},
+	} {
+		t.Run(row.sentence, func(t *testing.T) {
+			options, err := ParseOptions(append(row.args, "--namespace=operators"), func(name string) string {
+				return map[string]string{"POD_NAME": row.pod}[name]
+			}, io.Discard)
+			if err != nil {
+				t.Fatal(err)
+			}
+			image, err := options.gateImage(onePod{containers: row.containers})
+			if image != row.image || (err == nil) != (row.fault == "") || err != nil && !strings.Contains(err.Error(), row.fault) {
+				t.Errorf("got %q and %v, want %q and %q", image, err, row.image, row.fault)
+			}
+		})
+	}
+}
