@@ -1,0 +1,111 @@
+package testimony
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+const ms = int64(time.Millisecond)
+
+// run reads as speech: run("a", 0, 10) ran from 0 to 10 ms, with 0 still.
+func run(id string, start, end int64, met ...string) Run {
+	return Run{ID: id, Start: start * ms, End: end * ms, Met: met}
+}
+
+func TestOverlaps(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		runs []Run
+		want []string
+	}{
+		{"one run", []Run{run("a", 1, 0)}, nil},
+		{"one after the other", []Run{run("a", 1, 10), run("b", 10, 0)}, nil},
+		{"the second starts before the first has ended", []Run{run("a", 1, 10), run("b", 9, 20)}, []string{"a+b 1ms"}},
+		{"both run still", []Run{run("a", 1, 0), run("b", 90, 0)}, []string{"a+b 10ms"}},
+		{"one within the other", []Run{run("a", 1, 50), run("b", 10, 12)}, []string{"a+b 2ms"}},
+		{"a long one meets every later one", []Run{run("a", 1, 50), run("b", 10, 12), run("c", 13, 14)}, []string{"a+b 2ms", "a+c 1ms"}},
+		{"the lock says what the clock does not", []Run{run("a", 1, 10), run("b", 10, 20, "a")}, []string{"a+b 0s"}},
+		{"the lock of one that said later that it started", []Run{run("a", 1, 10, "b"), run("b", 10, 20)}, []string{"a+b 0s"}},
+		{"what was met and is unknown changes nothing", []Run{run("a", 1, 10), run("b", 10, 20, "x")}, nil},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var got []string
+			for _, o := range Overlaps(row.runs, 100*ms) {
+				got = append(got, o.First.ID+"+"+o.Second.ID+" "+o.Length.String())
+			}
+			if !slices.Equal(got, row.want) {
+				t.Errorf("got %v, want %v", got, row.want)
+			}
+		})
+	}
+}
+
+func TestGaps(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		runs []Run
+		want []string
+	}{
+		{"the first run has none", []Run{run("a", 5, 0)}, nil},
+		{"from the end to the next start", []Run{run("a", 1, 10), run("b", 25, 30), run("c", 31, 0)}, []string{"a>b 15ms", "b>c 1ms"}},
+		{"from the last of those that ran", []Run{run("a", 1, 20), run("b", 5, 10), run("c", 23, 0)}, []string{"a>b -15ms", "a>c 3ms"}},
+		{"none while one runs for ever", []Run{run("a", 1, 0), run("b", 5, 10)}, []string{"a>b 0s"}},
+		{"less than none where they overlap", []Run{run("a", 1, 20), run("b", 18, 0)}, []string{"a>b -2ms"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var got []string
+			for _, g := range Gaps(row.runs) {
+				got = append(got, g.Before.ID+">"+g.After.ID+" "+g.Length.String())
+			}
+			if !slices.Equal(got, row.want) {
+				t.Errorf("got %v, want %v", got, row.want)
+			}
+		})
+	}
+}
+
+func TestPercentile(t *testing.T) {
+	var hundred []time.Duration
+	for i := range 100 {
+		hundred = append(hundred, time.Duration(100-i))
+	}
+	for share, want := range map[float64]time.Duration{0: 1, 0.5: 50, 0.99: 99, 1: 100} {
+		if got := Percentile(hundred, share); got != want {
+			t.Errorf("%v of 1 to 100: got %d, want %d", share, got, want)
+		}
+	}
+	if Percentile(nil, 0.5) != 0 || Percentile([]time.Duration{7}, 0.5) != 7 {
+		t.Error("none has 0, and one has itself")
+	}
+}
+
+func TestRuns(t *testing.T) {
+	diary := strings.Join([]string{
+		`{"at":20,"what":"START","run":"b","pod":"two","uid":"u2","node":"n","pid":1,"args":["x y",""]}`,
+		`{"at":10,"what":"START","run":"a","pod":"one"}`,
+		`{"at":21,"what":"MEETS","run":"b","text":"a"}`,
+		`{"at":29,"what":"STOP","run":"a"}`,
+		`{"at":30,"what":"STOP","run":"nobody"}`,
+		`{"at":31,"what":"NOTE","text":"hello"}`,
+		`{"at":32,"what":"STA`,
+	}, "\n")
+	lines, size, err := Read([]byte(diary))
+	if err != nil || len(lines) != 6 || diary[size:] != `{"at":32,"what":"STA` {
+		t.Fatalf("read %d lines of %d bytes: %v", len(lines), size, err)
+	}
+	runs := Runs(lines, map[string]int64{"a": 30})
+	if len(runs) != 2 || runs[0].ID != "a" || runs[1].ID != "b" {
+		t.Fatalf("got %+v", runs)
+	}
+	if a := runs[0]; a.Alive() || a.End != 30 || !a.Stopped || a.Pod != "one" {
+		t.Errorf("the first run is %+v", a)
+	}
+	if b := runs[1]; !b.Alive() || b.Stopped || !slices.Equal(b.Met, []string{"a"}) || !slices.Equal(b.Args, []string{"x y", ""}) {
+		t.Errorf("the second run is %+v", b)
+	}
+	if _, _, err := Read([]byte("no JSON\n")); err == nil {
+		t.Error("a line that is none must be an error")
+	}
+}
