@@ -1,0 +1,175 @@
+package statefulsingleton
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+)
+
+// Worlds are said in these words:
+//
+//	worldOf(singleton("db").held("a", 1), granted("a", 1), waiting("b").old())
+//
+// A pod is on the Ready node n1, and runs its gate or program.
+
+var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+
+// held makes the object name a holder; its UID is "uid-of-" and the name.
+func (s *singletonFixture) held(name string, epoch int64) *singletonFixture {
+	s.Status.Holder = &v1.Holder{Name: name, UID: types.UID("uid-of-" + name), Epoch: epoch, Since: ptr.To(metav1.NewTime(noon.Add(-time.Minute)))}
+	return s
+}
+
+func (s *singletonFixture) with(change func(*v1.StatefulSingleton)) *singletonFixture {
+	change(&s.StatefulSingleton)
+	return s
+}
+
+// goes is an object that somebody deleted a minute ago.
+func (s *singletonFixture) goes() *singletonFixture {
+	s.DeletionTimestamp = ptr.To(metav1.NewTime(noon.Add(-time.Minute)))
+	return s
+}
+
+// worldOf is the world at noon of an object that is an hour old and that has
+// what it needs.
+func worldOf(s *singletonFixture, members ...*memberFixture) *world {
+	w := &world{now: noon}
+	if s != nil {
+		if s.CreationTimestamp.IsZero() {
+			s.CreationTimestamp = metav1.NewTime(noon.Add(-time.Hour))
+		}
+		s.Finalizers = []string{v1.FinalizerSingleton}
+		w.object = withDefaults(&s.StatefulSingleton)
+		w.invalid = problem(w.object)
+		w.wrapper = buildWrapper("ns", wrapperScript, []v1.StatefulSingleton{*w.object})
+	}
+	for _, m := range members {
+		w.pods = append(w.pods, &m.member)
+	}
+	return w
+}
+
+func (w *world) with(change func(*world)) *world {
+	change(w)
+	return w
+}
+
+type memberFixture struct{ member }
+
+func newMember(name string) *memberFixture {
+	p := pod(container("app").command("serve"))
+	p.Name, p.UID, p.Namespace = name, types.UID("uid-of-"+name), "ns"
+	p.CreationTimestamp = metav1.NewTime(noon.Add(-30 * time.Minute))
+	p.Spec.NodeName = "n1"
+	p.Status.Phase = corev1.PodRunning
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", ContainerID: "c1",
+		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	return &memberFixture{member{pod: &p.Pod, program: []string{"app"}, node: node{ready: true}}}
+}
+
+// waiting has the gate, which runs.
+func waiting(name string) *memberFixture {
+	m := newMember(name)
+	m.gated = true
+	return m
+}
+
+// ungated was made without the gate.
+func ungated(name string) *memberFixture { return newMember(name) }
+
+// granted runs its program, and is protected.
+func granted(name string, epoch int64) *memberFixture {
+	m := waiting(name)
+	m.pod.Annotations = map[string]string{v1.AnnotationGrant: grantOf(m.pod.UID, epoch)}
+	m.pod.Finalizers = []string{v1.FinalizerPod}
+	m.pod.Status.Conditions = []corev1.PodCondition{{Type: v1.ReadinessGate, Status: corev1.ConditionTrue}}
+	return m
+}
+
+func (m *memberFixture) with(change func(*corev1.Pod)) *memberFixture {
+	change(m.pod)
+	return m
+}
+
+func (m *memberFixture) unprotected() *memberFixture {
+	m.pod.Finalizers = nil
+	return m
+}
+
+func (m *memberFixture) protect() *memberFixture {
+	m.pod.Finalizers = []string{v1.FinalizerPod}
+	return m
+}
+
+func (m *memberFixture) deleted() *memberFixture {
+	m.pod.DeletionTimestamp = ptr.To(metav1.NewTime(noon))
+	return m
+}
+
+// phase sets the phase and leaves the containers as they are.
+func (m *memberFixture) phase(phase corev1.PodPhase) *memberFixture {
+	m.pod.Status.Phase = phase
+	return m
+}
+
+// exited makes the kubelet show the container as terminated.
+func (m *memberFixture) exited() *memberFixture {
+	m.pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
+	return m
+}
+
+// ended has stopped, as a kubelet shows it.
+func (m *memberFixture) ended() *memberFixture { return m.phase(corev1.PodSucceeded).exited() }
+
+func (m *memberFixture) silent() *memberFixture {
+	m.pod.Status.ContainerStatuses = nil
+	return m
+}
+
+// collected was ended by pod garbage collection.
+func (m *memberFixture) collected() *memberFixture {
+	m.pod.Status.Phase = corev1.PodFailed
+	m.pod.Status.Conditions = append(m.pod.Status.Conditions, corev1.PodCondition{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByPodGC"})
+	return m
+}
+
+// stuck makes the container wait for a reason.
+func (m *memberFixture) stuck(reason string) *memberFixture {
+	m.pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{
+		Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: "because"}}}}
+	return m
+}
+
+func (m *memberFixture) onNode(n node) *memberFixture {
+	m.node = n
+	return m
+}
+
+func (m *memberFixture) unscheduled() *memberFixture {
+	m.pod.Spec.NodeName, m.node = "", node{}
+	return m.silent().phase(corev1.PodPending)
+}
+
+func (m *memberFixture) age(minutes int) *memberFixture {
+	m.pod.CreationTimestamp = metav1.NewTime(noon.Add(-time.Duration(minutes) * time.Minute))
+	return m
+}
+
+// of says which Deployment made the pod, with a rolling update.
+func (m *memberFixture) of(deployment string) *memberFixture {
+	m.family = family{owner: types.UID(deployment), name: "Deployment " + deployment, rolls: true, wanted: 1}
+	return m
+}
+
+// old is of an older revision than its Deployment wants.
+func (m *memberFixture) old() *memberFixture {
+	m.family.outdated = true
+	return m
+}

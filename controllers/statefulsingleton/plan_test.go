@@ -1,0 +1,246 @@
+package statefulsingleton
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+)
+
+type row struct {
+	name string
+	w    *world
+	want []string // the plan, a chain a line; nil is nothing
+}
+
+const (
+	grantB   = "patch status of statefulsingleton db: Holder, b, epoch 2 > patch pod b: Grant, epoch 2"
+	grantA   = "patch status of statefulsingleton db: Holder, a, epoch 1 > patch pod a: Grant, epoch 1"
+	releaseA = "patch pod a: Release"
+)
+
+func held() *singletonFixture { return singleton("db").held("a", 1) }
+
+var (
+	ready     = node{ready: true}
+	silent    = node{}
+	outOfIt   = node{outOfService: true}
+	goneSince = func(d time.Duration) node { return node{missing: true, missingSince: noon.Add(-d)} }
+)
+
+// check runs the rows.
+func check(t *testing.T, rows []row) {
+	t.Helper()
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			p := decide(r.w)
+			if got := p.steps.Strings(); !slices.Equal(got, r.want) {
+				t.Errorf("the plan is\n%q, by rule %q; want\n%q", got, p.rule, r.want)
+			}
+		})
+	}
+}
+
+func TestWhoMayStart(t *testing.T) {
+	check(t, []row{
+		{"the first pod starts", worldOf(singleton("db"), waiting("a")), []string{grantA}},
+		{"nobody starts beside the holder", worldOf(held(), granted("a", 1), waiting("b")), nil},
+		{"nobody starts while the holder is terminating", worldOf(held(), granted("a", 1).deleted(), waiting("b")), nil},
+		{"the next starts when the holder is seen stopped", worldOf(held(), granted("a", 1).deleted().ended(), waiting("b")), []string{releaseA, grantB}},
+		{"a holder that ended by itself is replaced", worldOf(held(), granted("a", 1).ended(), waiting("b")), []string{releaseA, grantB}},
+		{"the next starts when the holder is gone", worldOf(held(), waiting("b")), []string{grantB}},
+		{"S14 a crashed container of a living pod proves nothing", worldOf(held(), granted("a", 1).exited(), waiting("b")), nil},
+		{"S14 nor does a crash loop", worldOf(held(), granted("a", 1).stuck("CrashLoopBackOff"), waiting("b")), nil},
+		{"a phase without terminated containers proves nothing", worldOf(held(), granted("a", 1).phase(corev1.PodFailed), waiting("b")), nil},
+		{"pod garbage collection proves nothing", worldOf(held(), granted("a", 1).collected(), waiting("b")), nil},
+		{"nor does it for a pod whose kubelet never spoke", worldOf(held(), granted("a", 1).silent().collected(), waiting("b")), nil},
+		{"a granted pod that ended without a word may run", worldOf(held(), granted("a", 1).silent().phase(corev1.PodFailed), waiting("b")), nil},
+		{"S17 a pod with a grant counts although another holds it now", worldOf(singleton("db").held("x", 5), granted("a", 1), waiting("b")),
+			[]string{"patch status of statefulsingleton db: Adopt, a, epoch 5"}},
+		{"a pod that lost its annotation counts by its finalizer", worldOf(singleton("db").held("x", 5), waiting("a").protect(), waiting("b")), nil},
+		{"epochs go on from the highest grant that is seen", worldOf(singleton("db"), granted("a", 7).ended(), waiting("b")),
+			[]string{releaseA, "patch status of statefulsingleton db: Holder, b, epoch 8 > patch pod b: Grant, epoch 8"}},
+		{"a grant of another pod's UID is none", worldOf(singleton("db"), waiting("a").with(func(p *corev1.Pod) {
+			p.Annotations = map[string]string{v1.AnnotationGrant: "uid-of-b 9"}
+		})), []string{grantA}},
+	})
+}
+
+func TestUnmanagedPods(t *testing.T) {
+	check(t, []row{
+		{"S16 a pod without the gate blocks, and is protected", worldOf(singleton("db"), ungated("a"), waiting("b")), []string{"patch pod a: Protect"}},
+		{"S16 also when it is protected already", worldOf(singleton("db"), ungated("a").protect(), waiting("b")), nil},
+		{"S16 one that has no Node yet blocks too", worldOf(singleton("db"), ungated("a").unscheduled().protect(), waiting("b")), nil},
+		{"one that is being deleted blocks, and gets no finalizer", worldOf(singleton("db"), ungated("a").deleted(), waiting("b")), nil},
+		{"one that no Node will get does not block", worldOf(singleton("db"), ungated("a").unscheduled().deleted().protect(), waiting("b")),
+			[]string{releaseA, "patch status of statefulsingleton db: Holder, b, epoch 1 > patch pod b: Grant, epoch 1"}},
+		{"H3 an ended leftover does not block", worldOf(singleton("db"), ungated("a").ended(), waiting("b")),
+			[]string{"patch status of statefulsingleton db: Holder, b, epoch 1 > patch pod b: Grant, epoch 1"}},
+		{"a leftover that its kubelet refused does not block", worldOf(singleton("db"), ungated("a").silent().phase(corev1.PodFailed), waiting("b")),
+			[]string{"patch status of statefulsingleton db: Holder, b, epoch 1 > patch pod b: Grant, epoch 1"}},
+		{"one that was seen alive, and then ended without a word, does", worldOf(singleton("db"), ungated("a").protect().silent().phase(corev1.PodFailed), waiting("b")), nil},
+		{"a static pod blocks, and is left to its kubelet", worldOf(singleton("db"), ungated("a").with(func(p *corev1.Pod) {
+			p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
+		}), waiting("b")), nil},
+	})
+}
+
+func TestFencing(t *testing.T) {
+	check(t, []row{
+		{"S23 a silent Node proves nothing", worldOf(held(), granted("a", 1).deleted().onNode(silent), waiting("b")), nil},
+		{"S23 a Node out of service does", worldOf(held(), granted("a", 1).deleted().onNode(outOfIt), waiting("b")), []string{releaseA, grantB}},
+		{"S23 a Node that is gone proves nothing at first", worldOf(held(), granted("a", 1).deleted().onNode(goneSince(59 * time.Second)), waiting("b")), nil},
+		{"S23 and does after a minute", worldOf(held(), granted("a", 1).deleted().onNode(goneSince(time.Minute)), waiting("b")), []string{releaseA, grantB}},
+		{"nobody starts on a Node that does not answer", worldOf(singleton("db"), waiting("a").onNode(silent)), nil},
+		{"nor on one that is out of service", worldOf(singleton("db"), waiting("a").onNode(node{ready: true, outOfService: true})), nil},
+	})
+	if p := decide(worldOf(held(), granted("a", 1).onNode(goneSince(40*time.Second)), waiting("b"))); p.wait != 20*time.Second {
+		t.Errorf("a missing Node is looked at again after %s, want 20s", p.wait)
+	}
+}
+
+func TestTwoWrites(t *testing.T) {
+	named := singleton("db").held("a", 3)
+	check(t, []row{
+		{"S24 the second write is repeated for the same holder", worldOf(named, waiting("a"), waiting("b").age(60)), []string{"patch pod a: Grant, epoch 3"}},
+		{"S24 also when its Node has gone silent meanwhile", worldOf(named, waiting("a").onNode(silent), waiting("b")), []string{"patch pod a: Grant, epoch 3"}},
+		{"S24 a named pod that is deleted before its grant is passed over", worldOf(named, waiting("a").deleted(), waiting("b")),
+			[]string{"patch status of statefulsingleton db: Holder, b, epoch 4 > patch pod b: Grant, epoch 4"}},
+		{"S24 the readiness condition is repaired", worldOf(held(), granted("a", 1).with(func(p *corev1.Pod) { p.Status.Conditions = nil })),
+			[]string{"set a condition of pod a: Ready, True"}},
+		{"a waiting pod is not Ready", worldOf(held(), granted("a", 1), waiting("b").with(func(p *corev1.Pod) {
+			p.Status.Conditions = []corev1.PodCondition{{Type: v1.ReadinessGate, Status: corev1.ConditionTrue}}
+		})), []string{"set a condition of pod b: Ready, False"}},
+		{"a finalizer that somebody took off comes back", worldOf(held(), granted("a", 1).unprotected()), []string{"patch pod a: Protect"}},
+		{"S25 a new object adopts the pod that runs", worldOf(singleton("db"), granted("a", 4), waiting("b")),
+			[]string{"patch status of statefulsingleton db: Adopt, a, epoch 4"}},
+	})
+	p := decide(worldOf(singleton("db"), waiting("a")))
+	for _, a := range p.steps[0][0] {
+		if a.Verb == "patch" && !a.Unchanged {
+			t.Errorf("%s is not bound to the version of the pod that was read", a)
+		}
+	}
+}
+
+func TestOrder(t *testing.T) {
+	check(t, []row{
+		{"the oldest is next", worldOf(held(), waiting("c").age(1), waiting("b").age(2)), []string{grantB}},
+		{"one of the newest revision before an older pod", worldOf(held(), waiting("c").of("d").old().age(9), waiting("b").of("d").age(1)), []string{grantB}},
+		{"an older revision when no other could start", worldOf(held(), waiting("c").of("d").stuck("ErrImagePull"), waiting("b").of("d").old()), []string{grantB}},
+		{"one whose gate runs before an older pod", worldOf(held(), waiting("c").silent().age(9), waiting("b").age(1)), []string{grantB}},
+		{"one without a Node waits", worldOf(singleton("db"), waiting("a").unscheduled()), nil},
+		{"one whose image cannot be had waits", worldOf(singleton("db"), waiting("a").stuck("ImagePullBackOff")), nil},
+		{"one that is starting need not wait for its gate", worldOf(singleton("db"), waiting("a").stuck("ContainerCreating")), []string{grantA}},
+	})
+}
+
+func TestSurge(t *testing.T) {
+	const deletesA = "delete pod a: Superseded, a pod of the newest revision waits for it"
+	ofDeployment := func(m *memberFixture) *memberFixture { return m.of("d") }
+	check(t, []row{
+		{"S8 the old pod is deleted once the new one is held", worldOf(held(), ofDeployment(granted("a", 1)).old(), ofDeployment(waiting("b"))), []string{deletesA}},
+		{"and not before", worldOf(held(), ofDeployment(granted("a", 1)).old(), ofDeployment(waiting("b")).silent()), nil},
+		{"nor for one whose image cannot be had", worldOf(held(), ofDeployment(granted("a", 1)).old(), ofDeployment(waiting("b")).stuck("ErrImagePull")), nil},
+		{"a standby of the same revision deletes nobody", worldOf(held(), ofDeployment(granted("a", 1)), ofDeployment(waiting("b"))), nil},
+		{"nor does one of an older revision", worldOf(held(), ofDeployment(granted("a", 1)), ofDeployment(waiting("b")).old()), nil},
+		{"nor does a pod of another owner", worldOf(held(), ofDeployment(granted("a", 1)).old(), waiting("b").of("other")), nil},
+		{"nor one of a StatefulSet or of Recreate, which delete by themselves", worldOf(held(), ofDeployment(granted("a", 1)).old().still(), ofDeployment(waiting("b")).still()), nil},
+		{"nobody is deleted twice", worldOf(held(), ofDeployment(granted("a", 1)).old().deleted(), ofDeployment(waiting("b"))), nil},
+		{"nobody is deleted while another would block anyway", worldOf(held(), ofDeployment(granted("a", 1)).old(), ungated("c").protect(), ofDeployment(waiting("b"))), nil},
+		{"a pod made before the object is superseded too", worldOf(singleton("db"), ofDeployment(ungated("a")).old().protect(), ofDeployment(waiting("b"))), []string{deletesA}},
+	})
+}
+
+// still is not replaced by surge.
+func (m *memberFixture) still() *memberFixture {
+	m.family.rolls = false
+	return m
+}
+
+func TestWhoDecides(t *testing.T) {
+	older := singleton("older").madeAt(1)
+	younger := singleton("younger").madeAt(2)
+	rivals := func(s *singletonFixture) func(*world) {
+		return func(w *world) {
+			w.now, w.rivals = noon.Add(time.Hour), []*v1.StatefulSingleton{&s.StatefulSingleton}
+		}
+	}
+	check(t, []row{
+		{"S26 the younger of two starts nobody", worldOf(singleton("younger").madeAt(2), waiting("a")).with(rivals(older)), nil},
+		{"S26 the older does", worldOf(singleton("older").madeAt(1), waiting("a")).with(rivals(younger)),
+			[]string{"patch status of statefulsingleton older: Holder, a, epoch 1 > patch pod a: Grant, epoch 1"}},
+		{"S26 the younger deletes nobody either", worldOf(singleton("younger").madeAt(2), granted("a", 1).of("d").old(), waiting("b").of("d")).with(rivals(older)), nil},
+		{"one too many starts nobody", worldOf(singleton("db"), waiting("a")).with(func(w *world) { w.crowded = true }), nil},
+		{"an invalid one starts nobody", worldOf(singleton("db").selecting(metav1.LabelSelector{}), waiting("a")), nil},
+	})
+	p := decide(worldOf(singleton("db").with(func(s *v1.StatefulSingleton) { s.CreationTimestamp = metav1.NewTime(noon.Add(-time.Second)) }), waiting("a")))
+	if len(p.steps) > 0 || p.wait != time.Second {
+		t.Errorf("a new object does %q and looks again after %s; want nothing, and 1s", p.steps.Strings(), p.wait)
+	}
+}
+
+func TestTimeout(t *testing.T) {
+	since := func(ago time.Duration, policy v1.TimeoutPolicy) *singletonFixture {
+		return singleton("db").held("x", 1).with(func(s *v1.StatefulSingleton) {
+			began := metav1.NewTime(noon.Add(-ago))
+			s.Status.TransitionTimestamp, s.Spec.OnTimeout = &began, policy
+		})
+	}
+	blocked := func() []*memberFixture { return []*memberFixture{ungated("a").protect(), waiting("b")} }
+	check(t, []row{
+		{"S13 Wait waits on", worldOf(since(301*time.Second, v1.TimeoutWaits), blocked()...), nil},
+		{"S13 DeleteOld deletes", worldOf(since(301*time.Second, v1.TimeoutDeletesOld), blocked()...),
+			[]string{"delete pod a: Timeout, the handover takes longer than maxTransitionTime"}},
+		{"S13 and not before", worldOf(since(299*time.Second, v1.TimeoutDeletesOld), blocked()...), nil},
+		{"S13 nobody is deleted twice", worldOf(since(301*time.Second, v1.TimeoutDeletesOld), ungated("a").deleted(), waiting("b")), nil},
+		{"a standby is no handover", worldOf(since(301*time.Second, v1.TimeoutDeletesOld).held("a", 1), granted("a", 1), waiting("b")), nil},
+	})
+}
+
+func TestDeletion(t *testing.T) {
+	freed := "patch statefulsingleton db: Release"
+	check(t, []row{
+		{"S25 the object goes when nobody waits, and what runs runs on", worldOf(held().goes(), granted("a", 1)), []string{"patch pod a: LetGo", freed}},
+		{"S25 it stays while a pod waits", worldOf(held().goes(), granted("a", 1), waiting("b")), nil},
+		{"S25 waiting pods are started one after another", worldOf(held().goes(), granted("a", 1).ended(), waiting("b"), waiting("c")), []string{releaseA, grantB}},
+		{"S25 a grant is completed before the object goes", worldOf(held().goes(), waiting("a")), []string{"patch pod a: Grant, epoch 1"}},
+		{"pods made after the deletion are strangers", worldOf(held().goes(), ungated("x").age(0), waiting("b")), []string{grantB}},
+		{"release-now starts all and takes off all finalizers", worldOf(held().goes().with(func(s *v1.StatefulSingleton) {
+			s.Annotations = map[string]string{v1.AnnotationReleaseNow: v1.True}
+		}), granted("a", 1), waiting("b")), []string{"patch pod a: LetGo", "patch pod b: LetGo > set a condition of pod b: Ready, True", freed}},
+		{"so does the end of the namespace", worldOf(held().goes(), granted("a", 1)).with(func(w *world) { w.namespaceGoes = true }), []string{"patch pod a: LetGo", freed}},
+		{"S25 pods of an object that is gone are let go one after another", worldOf(nil, waiting("a"), waiting("b")),
+			[]string{"patch pod a: LetGo > set a condition of pod a: Ready, True"}},
+		{"not beside one that runs", worldOf(nil, granted("a", 1).unprotected(), waiting("b")), nil},
+		{"and their finalizers are taken off", worldOf(nil, granted("a", 1), waiting("b")), []string{"patch pod a: LetGo"}},
+	})
+	unkept := worldOf(singleton("db"), waiting("a"))
+	unkept.object.Finalizers = nil
+	check(t, []row{{"the object is kept before anybody starts", unkept, []string{"patch statefulsingleton db: Keep"}}})
+}
+
+func TestSurroundings(t *testing.T) {
+	drifted := worldOf(singleton("db"))
+	drifted.wrapper.Data = map[string]string{v1.FileScript: "rm -rf /", "mine": "stays"}
+	missing := worldOf(singleton("db"))
+	missing.wrapper = nil
+	shared := worldOf(singleton("db"))
+	shared.wrapper.OwnerReferences = nil
+	check(t, []row{
+		{"S2 the script is made", missing, []string{"create configmap statefulsingleton-wrapper: Wrapper"}},
+		{"S2 drift is repaired", drifted, []string{"patch configmap statefulsingleton-wrapper: Wrapper"}},
+		{"S2 each object owns it too", shared, []string{"patch configmap statefulsingleton-wrapper: Wrapper"}},
+		{"rest is rest", worldOf(held(), granted("a", 1)), nil},
+		{"S27 no pods, nothing to do", worldOf(singleton("db")), nil},
+	})
+	for _, step := range decide(drifted).steps {
+		if data := step[0][0].Object.(*corev1.ConfigMap).Data; data["mine"] != "stays" || data[v1.FileScript] != wrapperScript {
+			t.Errorf("the repaired script has %v", data)
+		}
+	}
+}
