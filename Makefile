@@ -143,9 +143,24 @@ deploy: ## Install the operator [IMAGE=name:tag].
 		"images: [{name: localhost/stateful-operator, newName: $${image%:*}, newTag: \"$${image##*:}\"}]" > build/deploy/kustomization.yaml
 	@$(in_cluster); $(KUSTOMIZE) build build/deploy | $$kubectl apply -f -
 
+# The operator must be there to take off the finalizers of StatefulSingletons and
+# of their pods, and gone before its guard is deleted, or it would make it again.
+# Without the CRD that it takes its parameters from, the guard denies every pod.
+SINGLETONS := statefulsingletons.apps.openshift.statefulsingleton.com
+GUARD := statefulsingleton-guard-stateful-operator-system
+
 .PHONY: undeploy
 undeploy: ## Remove the operator and its CRDs, and with them every object of its kinds.
-	@$(in_cluster); $(KUSTOMIZE) build config/default | $$kubectl delete --ignore-not-found -f -
+	@$(in_cluster); \
+	if [ -n "$$($$kubectl get crd $(SINGLETONS) --ignore-not-found -o name)" ]; then \
+		$$kubectl delete $(SINGLETONS) --all-namespaces --all --wait=false; \
+		$$kubectl annotate $(SINGLETONS) --all-namespaces --all --overwrite apps.statefulsingleton.com/release-now=true || true; \
+		$$kubectl delete $(SINGLETONS) --all-namespaces --all --timeout=2m || { \
+			echo "StatefulSingletons are still there, and nothing else was removed: does the operator run? README.md, Uninstall, says what to do without it." >&2; exit 1; }; \
+	fi; \
+	$$kubectl delete deployment stateful-operator-controller-manager --namespace=stateful-operator-system --ignore-not-found --cascade=foreground; \
+	$$kubectl delete validatingadmissionpolicybindings,validatingadmissionpolicies $(GUARD) --ignore-not-found; \
+	$(KUSTOMIZE) build config/default | $$kubectl delete --ignore-not-found -f -
 
 .PHONY: clean
 clean: ## Remove what was built here; the cache folder stays.
