@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -208,11 +209,11 @@ func (r *Reconciler) readNode(ctx context.Context, name string) (node, error) {
 		n = corev1.Node{}
 		err = r.Live.Get(ctx, types.NamespacedName{Name: name}, &n)
 	}
-	switch {
-	case client.IgnoreNotFound(err) != nil:
-		return node{}, fmt.Errorf("get node %s: %w", name, err)
-	case err != nil:
+	if apierrors.IsNotFound(err) {
 		return node{missing: true, missingSince: r.memory.missingSince(name, r.Now())}, nil
+	}
+	if err != nil {
+		return node{}, fmt.Errorf("get node %s: %w", name, err)
 	}
 	r.memory.found(name)
 	return nodeOf(&n), nil

@@ -128,7 +128,7 @@ func (p *plan) lookAgainFor(w *world) {
 		return
 	}
 	p.lookAgain(w.settled())
-	if t := w.object.Status.TransitionTimestamp; t != nil && inTransition(w, p) {
+	if t := w.object.Status.TransitionTimestamp; t != nil && inTransition(p) {
 		p.lookAgain(max(t.Add(w.patience()).Sub(w.now), 0))
 	}
 	p.lookAgain(w.ownersDue.Sub(w.now))

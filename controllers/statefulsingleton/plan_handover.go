@@ -43,7 +43,7 @@ func supersededBy(m *member, waiting []*member, also func(*member) bool) bool {
 
 // inTransition tells whether a handover is on its way: a pod waits, and either
 // nobody runs, or who runs is to stop.
-func inTransition(w *world, p *plan) bool {
+func inTransition(p *plan) bool {
 	if len(p.waiting) == 0 {
 		return false
 	}
@@ -60,7 +60,7 @@ func inTransition(w *world, p *plan) bool {
 
 // timedOut tells whether the handover has taken longer than the spec allows.
 func timedOut(w *world, p *plan) bool {
-	if w.object == nil || w.invalid != "" || !inTransition(w, p) {
+	if w.object == nil || w.invalid != "" || !inTransition(p) {
 		return false
 	}
 	began := w.object.Status.TransitionTimestamp

@@ -26,7 +26,6 @@ const (
 func held() *singletonFixture { return singleton("db").held("a", 1) }
 
 var (
-	ready     = node{ready: true}
 	silent    = node{}
 	outOfIt   = node{outOfService: true}
 	goneSince = func(d time.Duration) node { return node{missing: true, missingSince: noon.Add(-d)} }
@@ -93,7 +92,7 @@ func TestFencing(t *testing.T) {
 	check(t, []row{
 		{"S23 a silent Node proves nothing", worldOf(held(), granted("a", 1).deleted().onNode(silent), waiting("b")), nil},
 		{"S23 a Node out of service does", worldOf(held(), granted("a", 1).deleted().onNode(outOfIt), waiting("b")), []string{releaseA, grantB}},
-		{"S23 a Node that is gone proves nothing at first", worldOf(held(), granted("a", 1).deleted().onNode(goneSince(59 * time.Second)), waiting("b")), nil},
+		{"S23 a Node that is gone proves nothing at first", worldOf(held(), granted("a", 1).deleted().onNode(goneSince(59*time.Second)), waiting("b")), nil},
 		{"S23 and does after a minute", worldOf(held(), granted("a", 1).deleted().onNode(goneSince(time.Minute)), waiting("b")), []string{releaseA, grantB}},
 		{"nobody starts on a Node that does not answer", worldOf(singleton("db"), waiting("a").onNode(silent)), nil},
 		{"nor on one that is out of service", worldOf(singleton("db"), waiting("a").onNode(node{ready: true, outOfService: true})), nil},

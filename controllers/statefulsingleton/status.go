@@ -31,7 +31,7 @@ func summarize(w *world, p *plan) v1.StatefulSingletonStatus {
 	for _, m := range p.waiting[:min(len(p.waiting), mostWaiting)] {
 		s.Waiting = append(s.Waiting, m.name())
 	}
-	switch in := inTransition(w, p); {
+	switch in := inTransition(p); {
 	case in && s.TransitionTimestamp == nil:
 		s.TransitionTimestamp = &now
 	case !in && s.TransitionTimestamp != nil:
@@ -52,7 +52,7 @@ func summarize(w *world, p *plan) v1.StatefulSingletonStatus {
 		c.Message = short(c.Message)
 		meta.SetStatusCondition(&s.Conditions, c)
 	}
-	s.Message = messageOf(w, p, s)
+	s.Message = messageOf(p, s)
 	return *s
 }
 
@@ -71,14 +71,14 @@ func phaseOf(w *world, p *plan) v1.Phase {
 	switch {
 	case w.invalid != "", w.crowded, w.elder() != nil, timedOut(w, p):
 		return v1.PhaseFailed
-	case inTransition(w, p):
+	case inTransition(p):
 		return v1.PhaseTransitioning
 	}
 	return v1.PhaseRunning
 }
 
 // messageOf is what is going on, in the words of the condition that says most.
-func messageOf(w *world, p *plan, s *v1.StatefulSingletonStatus) string {
+func messageOf(p *plan, s *v1.StatefulSingletonStatus) string {
 	for _, kind := range []string{v1.ConditionSelectorConflict, v1.ConditionDegraded, v1.ConditionUnmanagedPod, v1.ConditionProgressing} {
 		if c := meta.FindStatusCondition(s.Conditions, kind); c != nil && c.Status == metav1.ConditionTrue {
 			return c.Message
@@ -115,7 +115,7 @@ func progressing(w *world, p *plan) metav1.Condition {
 		c.Reason = v1.ReasonReleasing
 		c.Message = fmt.Sprintf("the StatefulSingleton is being deleted, and pods still wait for their turn: %s; %s. To start them all at once, together: "+
 			"kubectl -n %s annotate statefulsingleton %s %s=true", someOf(p.waiting), waitedFor(w, p), w.object.Namespace, w.object.Name, v1.AnnotationReleaseNow)
-	case !inTransition(w, p):
+	case !inTransition(p):
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1.ReasonSteady, "no handover is on its way"
 	case len(p.blockers) > 0:
 		c.Reason = v1.ReasonWaitingForStop
