@@ -39,7 +39,7 @@ func (s *singletonFixture) goes() *singletonFixture {
 // worldOf is the world at noon of an object that is an hour old and that has
 // what it needs.
 func worldOf(s *singletonFixture, members ...*memberFixture) *world {
-	w := &world{now: noon}
+	w := &world{now: noon, firstSeen: noon}
 	if s != nil {
 		if s.CreationTimestamp.IsZero() {
 			s.CreationTimestamp = metav1.NewTime(noon.Add(-time.Hour))

@@ -72,7 +72,7 @@ func (r *Reconciler) report(ctx context.Context, key types.NamespacedName, w *wo
 		switch {
 		case o.Err == nil:
 			actionsTotal.WithLabelValues(string(o.Verb), o.Reason).Inc()
-		case apierrors.IsConflict(o.Err), apierrors.IsNotFound(o.Err), refusedForDying(o):
+		case apierrors.IsConflict(o.Err), apierrors.IsNotFound(o.Err):
 			overtaken = true // the world is another than we read
 		default:
 			failed = errors.Join(failed, o.Err)
@@ -93,11 +93,6 @@ func (r *Reconciler) report(ctx context.Context, key types.NamespacedName, w *wo
 		return report.Retry(err)
 	}
 	return report.Wait(p.wait)
-}
-
-// refusedForDying tells whether a grant met a pod that somebody deleted.
-func refusedForDying(o action.Outcome) bool {
-	return o.Verb == action.Patch && apierrors.IsInvalid(o.Err)
 }
 
 func sooner(a, b time.Duration) time.Duration {
@@ -199,7 +194,7 @@ func (r *Reconciler) emit(w *world, outcomes []action.Outcome) {
 		case o.Reason == reasonGrant:
 			r.Events.Eventf(w.object, o.Object, corev1.EventTypeNormal, v1.EventPodTransition, "Grant",
 				"pod %s may run its program; the one before it has stopped", name)
-		case o.Verb == action.Delete:
+		case o.Verb == action.Delete, o.Reason == reasonFenced:
 			r.Events.Eventf(w.object, o.Object, corev1.EventTypeNormal, v1.EventPodDeleted, "Delete", "pod %s: %s", name, o.Detail)
 		case o.Reason == reasonLetGo && o.Verb == action.Patch:
 			r.Events.Eventf(w.object, o.Object, corev1.EventTypeNormal, v1.EventPodReleased, "Release",
@@ -217,7 +212,10 @@ type memory struct {
 }
 
 type remembered struct {
+	uid     types.UID
+	first   time.Time // when this object was first seen
 	refused string    // the last write that the API server refused
+	failed  int       // how often in a row
 	orphans int       // how often the pods of an object that is gone were looked for
 	looks   int       // how often refused owners were looked for
 	due     time.Time // when to look for them again
@@ -301,21 +299,30 @@ func (m *memory) looked(key types.NamespacedName) int {
 func (m *memory) recall(w *world, key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	w.refused = m.of(key).refused
-	if w.object != nil {
-		m.of(key).orphans = 0
+	known := m.of(key)
+	w.refused = known.refused
+	if w.object == nil {
+		return
 	}
+	known.orphans = 0
+	if known.uid != w.object.UID {
+		known.uid, known.first = w.object.UID, w.now
+	}
+	w.firstSeen = known.first
 }
 
-// learn remembers what the API server refused, until it lets something pass or
-// nothing is wanted any more.
+// learn remembers what the API server refused twice in a row, until it lets
+// something pass or nothing is wanted any more. Once may be a pod that somebody
+// deleted in this moment.
 func (m *memory) learn(key types.NamespacedName, failed error) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known := m.of(key)
+	known.failed++
 	switch {
 	case failed == nil:
-		known.refused = ""
+		known.refused, known.failed = "", 0
+	case known.failed < 2:
 	case apierrors.IsForbidden(failed), apierrors.IsInvalid(failed), apierrors.IsBadRequest(failed), apierrors.IsInternalError(failed):
 		known.refused = failed.Error()
 	}

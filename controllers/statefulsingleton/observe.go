@@ -26,6 +26,8 @@ import (
 // is read from the API server: the caches only say when to look.
 type world struct {
 	now time.Time
+	// firstSeen is when this process saw the object first.
+	firstSeen time.Time
 	// object is the StatefulSingleton; nil when it is gone.
 	object *v1.StatefulSingleton
 	// invalid says why the spec cannot be served; "" if it can.
@@ -109,13 +111,15 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*wo
 	return w, err
 }
 
-// readPods reads the pods of the object, or of the one that is gone: those that
-// no other object selects.
+// readPods reads the pods of the object.
 func (r *Reconciler) readPods(ctx context.Context, w *world, key types.NamespacedName, all []v1.StatefulSingleton) ([]corev1.Pod, error) {
+	if w.object == nil {
+		return r.readOrphans(ctx, key, all)
+	}
 	var selected, named corev1.PodList
 	reads, within := errgroup.WithContext(ctx)
 	in := client.InNamespace(key.Namespace)
-	if w.object != nil && w.invalid == "" {
+	if w.invalid == "" {
 		reads.Go(func() error {
 			return r.Live.List(within, &selected, in, client.MatchingLabelsSelector{Selector: selectorOf(w.object)})
 		})
@@ -126,13 +130,8 @@ func (r *Reconciler) readPods(ctx context.Context, w *world, key types.Namespace
 	if err := reads.Wait(); err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
-	pods := selected.Items
-	for i := range named.Items {
-		if w.object != nil || rulerOf(labelsOf(&named.Items[i]), all) == nil {
-			pods = append(pods, named.Items[i])
-		}
-	}
-	if w.object != nil && w.object.Status.Holder != nil {
+	pods := append(selected.Items, named.Items...)
+	if w.object.Status.Holder != nil {
 		var holder corev1.Pod
 		err := r.Live.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: w.object.Status.Holder.Name}, &holder)
 		if client.IgnoreNotFound(err) != nil {
@@ -143,6 +142,21 @@ func (r *Reconciler) readPods(ctx context.Context, w *world, key types.Namespace
 		}
 	}
 	return latest(pods), nil
+}
+
+// readOrphans reads the pods of an object that is gone: those that were made for
+// it, and those with our finalizer, as far as no other object sees to them.
+func (r *Reconciler) readOrphans(ctx context.Context, key types.NamespacedName, all []v1.StatefulSingleton) ([]corev1.Pod, error) {
+	var list corev1.PodList
+	if err := r.Live.List(ctx, &list, client.InNamespace(key.Namespace)); err != nil {
+		return nil, fmt.Errorf("list pods: %w", err)
+	}
+	return latest(slices.DeleteFunc(list.Items, func(p corev1.Pod) bool {
+		ours := p.Labels[v1.LabelSingleton] == key.Name || slices.Contains(p.Finalizers, v1.FinalizerPod)
+		return !ours || slices.ContainsFunc(all, func(s v1.StatefulSingleton) bool {
+			return p.Labels[v1.LabelSingleton] == s.Name || selectorOf(&s).Matches(labelsOf(&p))
+		})
+	})), nil
 }
 
 // latest keeps the newest view of each pod, and orders them by age.

@@ -35,6 +35,7 @@ const (
 	reasonWrapper    = "Wrapper"    // the ConfigMap
 	reasonProtect    = "Protect"    // our finalizer on a pod
 	reasonRelease    = "Release"    // and off it
+	reasonFenced     = "Fenced"     // a pod whose machine is off may not start again
 	reasonHolder     = "Holder"     // status.holder, the first write of a grant
 	reasonGrant      = "Grant"      // the second
 	reasonAdopt      = "Adopt"      // a pod granted earlier becomes the holder
@@ -65,6 +66,7 @@ var rules = []rule{
 	{"release pods that have stopped", release, true},
 	{"repair readiness conditions", repairReadiness, true},
 	{"wake owners whose pods were refused", touchOwners, true},
+	{"revoke the grants of fenced pods", revoke, false},
 	{"adopt a running pod", adopt, false},
 	{"complete the grant", completeGrant, false},
 	{"grant the next pod", grantNext, false},
@@ -128,6 +130,9 @@ func (p *plan) lookAgainFor(w *world) {
 		return
 	}
 	p.lookAgain(w.settled())
+	if w.unguarded != "" {
+		p.lookAgain(2 * guardInterval)
+	}
 	if t := w.object.Status.TransitionTimestamp; t != nil && inTransition(p) {
 		p.lookAgain(max(t.Add(w.patience()).Sub(w.now), 0))
 	}
@@ -154,9 +159,11 @@ func (w *world) grants() bool {
 // way that has no gate and was not seen. They were measured to need 15 ms.
 const settleAfter = 2 * time.Second
 
-// settled is how long the object needs to settle; 0 if it has.
+// settled is how long the object needs to settle; 0 if it has. The clock of the
+// API server may be ahead of ours; then what counts is when we saw it first.
 func (w *world) settled() time.Duration {
-	return max(settleAfter-w.now.Sub(w.object.CreationTimestamp.Time), 0)
+	age := max(w.now.Sub(w.object.CreationTimestamp.Time), w.now.Sub(w.firstSeen))
+	return max(settleAfter-age, 0)
 }
 
 // elder is an older object whose selector overlaps; it decides about the pods
@@ -213,15 +220,6 @@ func (m *member) epoch() int64 {
 }
 
 func (m *member) protected() bool { return controllerutil.ContainsFinalizer(m.pod, v1.FinalizerPod) }
-
-// fenced tells whether the machine of the pod is off, by an administrator's word.
-func (w *world) fenced(m *member) bool {
-	return m.node.outOfService || m.node.missing && w.now.Sub(m.node.missingSince) >= fenceAfter
-}
-
-// fenceAfter is for how long a Node must be gone before its machine counts as
-// off: one that is deleted by mistake comes back when its kubelet restarts.
-const fenceAfter = time.Minute
 
 // mayRun tells whether the pod may be running its program now, or start it
 // without asking anybody. The finalizer counts as a grant: it came with one.

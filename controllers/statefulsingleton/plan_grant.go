@@ -100,11 +100,12 @@ func protect(w *world, p *plan) {
 	p.do(chains...)
 }
 
-// release lets pods go that have stopped, or whose Node is fenced.
+// release lets pods go that have stopped, or whose Node is fenced and that
+// cannot start again.
 func release(w *world, p *plan) {
 	var chains []action.Chain
 	for _, m := range w.pods {
-		if m.protected() && !w.mayRun(m) {
+		if m.protected() && !w.mayRun(m) && (stopped(m.pod) || !m.granted()) {
 			chains = append(chains, action.Chain{unprotect(m, reasonRelease)})
 		}
 	}

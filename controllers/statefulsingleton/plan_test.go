@@ -89,11 +89,17 @@ func TestUnmanagedPods(t *testing.T) {
 }
 
 func TestFencing(t *testing.T) {
+	const fencesA = "patch pod a: Fenced, its Node n1 is out of service"
 	check(t, []row{
 		{"S23 a silent Node proves nothing", worldOf(held(), granted("a", 1).deleted().onNode(silent), waiting("b")), nil},
-		{"S23 a Node out of service does", worldOf(held(), granted("a", 1).deleted().onNode(outOfIt), waiting("b")), []string{releaseA, grantB}},
+		{"S23 a pod whose Node is out of service loses its grant", worldOf(held(), granted("a", 1).deleted().onNode(outOfIt), waiting("b")), []string{fencesA}},
+		{"S23 and then the next starts", worldOf(held(), waiting("a").deleted().onNode(outOfIt), waiting("b")), []string{grantB}},
+		{"S23 also if it is not deleted", worldOf(held(), waiting("a").onNode(outOfIt), waiting("b")), []string{grantB}},
+		{"S23 it gets its grant back if its Node returns before that", worldOf(held(), waiting("a"), waiting("b")), []string{"patch pod a: Grant, epoch 1"}},
+		{"S23 a pod without the gate is deleted, since it would start again", worldOf(held(), ungated("a").protect().onNode(outOfIt), waiting("b")),
+			[]string{releaseA, "delete pod a: Fenced, its Node n1 is out of service"}},
 		{"S23 a Node that is gone proves nothing at first", worldOf(held(), granted("a", 1).deleted().onNode(goneSince(59*time.Second)), waiting("b")), nil},
-		{"S23 and does after a minute", worldOf(held(), granted("a", 1).deleted().onNode(goneSince(time.Minute)), waiting("b")), []string{releaseA, grantB}},
+		{"S23 and does after a minute", worldOf(held(), granted("a", 1).deleted().onNode(goneSince(time.Minute)), waiting("b")), []string{fencesA}},
 		{"nobody starts on a Node that does not answer", worldOf(singleton("db"), waiting("a").onNode(silent)), nil},
 		{"nor on one that is out of service", worldOf(singleton("db"), waiting("a").onNode(node{ready: true, outOfService: true})), nil},
 	})

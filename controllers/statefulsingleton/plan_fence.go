@@ -1,0 +1,48 @@
+package statefulsingleton
+
+import (
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+)
+
+// fenced tells whether the machine of the pod is off, by an administrator's word.
+func (w *world) fenced(m *member) bool {
+	return m.node.outOfService || m.node.missing && w.now.Sub(m.node.missingSince) >= fenceAfter
+}
+
+// fenceAfter is for how long a Node must be gone before its machine counts as
+// off: one that is deleted by mistake comes back when its kubelet restarts.
+const fenceAfter = time.Minute
+
+// revoke sees to it that a pod whose machine is off does not start its program
+// when that machine is switched on again: one with the gate loses its grant, and
+// asks for another; one without is deleted. It comes before the next pod is
+// granted.
+func revoke(w *world, p *plan) {
+	if w.object == nil || w.releasesAll() {
+		return
+	}
+	var chains []action.Chain
+	for _, m := range w.pods {
+		if !w.fenced(m) || podstate.Ended(m.pod) {
+			continue
+		}
+		switch {
+		case m.gated && m.granted():
+			pod := m.pod.DeepCopy()
+			delete(pod.Annotations, v1.AnnotationGrant)
+			controllerutil.RemoveFinalizer(pod, v1.FinalizerPod)
+			chains = append(chains, action.Chain{{Verb: action.Patch, Object: pod, From: m.pod, Reason: reasonFenced,
+				Detail: "its Node " + pod.Spec.NodeName + " is out of service"}})
+		case !m.gated && !m.terminating() && !isMirror(m.pod) && !w.newcomer(m):
+			chains = append(chains, action.Chain{{Verb: action.Delete, Object: m.pod, Reason: reasonFenced,
+				Detail: "its Node " + m.pod.Spec.NodeName + " is out of service"}})
+		}
+	}
+	p.do(chains...)
+}
