@@ -130,7 +130,7 @@ func (r *Reconciler) readPods(ctx context.Context, w *world, key types.Namespace
 	if err := reads.Wait(); err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
-	pods := append(selected.Items, named.Items...)
+	pods := slices.Concat(selected.Items, named.Items)
 	if w.object.Status.Holder != nil {
 		var holder corev1.Pod
 		err := r.Live.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: w.object.Status.Holder.Name}, &holder)
