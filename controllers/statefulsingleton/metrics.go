@@ -74,6 +74,8 @@ func (r *Reconciler) report(ctx context.Context, key types.NamespacedName, w *wo
 			actionsTotal.WithLabelValues(string(o.Verb), o.Reason).Inc()
 		case apierrors.IsConflict(o.Err), apierrors.IsNotFound(o.Err):
 			overtaken = true // the world is another than we read
+		case apierrors.HasStatusCause(o.Err, corev1.NamespaceTerminatingCause):
+			// Nothing new can be made, and our own deletion is on its way.
 		default:
 			failed = errors.Join(failed, o.Err)
 		}
