@@ -173,3 +173,14 @@ func (m *memberFixture) old() *memberFixture {
 	m.family.outdated = true
 	return m
 }
+
+// mounts a claim that another pod mounts too.
+func (m *memberFixture) mounts(mode corev1.PersistentVolumeAccessMode) *memberFixture {
+	m.claims = map[string]corev1.PersistentVolumeAccessMode{"data": mode}
+	return m
+}
+
+func (m *memberFixture) on(name string) *memberFixture {
+	m.pod.Spec.NodeName = name
+	return m
+}

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
 // world is all that a decision may know. But for Nodes that look well, all of it
@@ -61,24 +62,9 @@ type member struct {
 	program []string
 	node    node
 	family  family
-}
-
-// node is what matters of a pod's Node.
-type node struct {
-	ready, outOfService bool
-	missing             bool // there is no Node of that name
-	missingSince        time.Time
-}
-
-// family is what matters of who made a pod. The zero value is a pod that nobody
-// controls.
-type family struct {
-	owner    types.UID // of the Deployment or StatefulSet
-	name     string    // kind and name, for people
-	outdated bool      // the owner wants a newer revision
-	rolls    bool      // a Deployment that replaces its pods by surge
-	// wanted is how many pods are to be Ready for a rollout to go on.
-	wanted int32
+	// claims are those of its volumes that other pods mount too, with how narrow
+	// the mode is: ReadWriteOnce, ReadWriteOncePod, or "" for any other.
+	claims map[string]corev1.PersistentVolumeAccessMode
 }
 
 // observe reads the world of an object. The order is part of the proof of the
@@ -102,6 +88,9 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*wo
 		return nil, err
 	}
 	if err := r.assemble(ctx, w, pods); err != nil {
+		return nil, err
+	}
+	if err := r.readClaims(ctx, w); err != nil {
 		return nil, err
 	}
 	if w.object != nil {
@@ -233,15 +222,34 @@ func (r *Reconciler) readNode(ctx context.Context, name string) (node, error) {
 	return nodeOf(&n), nil
 }
 
-func nodeOf(n *corev1.Node) node {
-	var known node
-	known.ready = slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
-	known.outOfService = slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
-		return t.Key == corev1.TaintNodeOutOfService
-	})
-	return known
+// readClaims reads the claims that several pods mount: a pod cannot come as far
+// as its gate while a pod on another node has its volume.
+func (r *Reconciler) readClaims(ctx context.Context, w *world) error {
+	users := map[string][]*member{}
+	for _, m := range w.pods {
+		for i := range m.pod.Spec.Volumes {
+			if c := m.pod.Spec.Volumes[i].PersistentVolumeClaim; c != nil && !podstate.Ended(m.pod) {
+				users[c.ClaimName] = append(users[c.ClaimName], m)
+			}
+		}
+	}
+	for name, members := range users {
+		if len(members) < 2 {
+			continue
+		}
+		var claim corev1.PersistentVolumeClaim
+		err := r.Live.Get(ctx, types.NamespacedName{Namespace: members[0].pod.Namespace, Name: name}, &claim)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("get claim %s: %w", name, err)
+		}
+		for _, m := range members {
+			if m.claims == nil {
+				m.claims = map[string]corev1.PersistentVolumeAccessMode{}
+			}
+			m.claims[name] = narrowest(&claim)
+		}
+	}
+	return nil
 }
 
 // readFamily reads who made a pod, each owner once.

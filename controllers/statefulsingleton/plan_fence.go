@@ -1,14 +1,34 @@
 package statefulsingleton
 
 import (
+	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
+
+// node is what matters of a pod's Node.
+type node struct {
+	ready, outOfService bool
+	missing             bool // there is no Node of that name
+	missingSince        time.Time
+}
+
+func nodeOf(n *corev1.Node) node {
+	var known node
+	known.ready = slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+	known.outOfService = slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Key == corev1.TaintNodeOutOfService
+	})
+	return known
+}
 
 // fenced tells whether the machine of the pod is off, by an administrator's word.
 func (w *world) fenced(m *member) bool {

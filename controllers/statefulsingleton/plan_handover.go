@@ -3,12 +3,26 @@ package statefulsingleton
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
+
+// family is what matters of who made a pod. The zero value is a pod that nobody
+// controls.
+type family struct {
+	owner    types.UID // of the Deployment or StatefulSet
+	name     string    // kind and name, for people
+	outdated bool      // the owner wants a newer revision
+	rolls    bool      // a Deployment that replaces its pods by surge
+	// wanted is how many pods are to be Ready for a rollout to go on.
+	wanted int32
+}
 
 // supersede deletes the running pod of an older revision once a pod of the
 // newest is held. A rolling update with surge waits for the new pod to be Ready,
@@ -24,7 +38,7 @@ func supersede(w *world, p *plan) {
 		if m.terminating() {
 			continue
 		}
-		if !supersededBy(m, p.waiting, func(next *member) bool { return next.eligible() && next.held() }) {
+		if !supersededBy(m, p.waiting, func(next *member) bool { return next.eligible() && next.held() || next.needsClaimOf(m) }) {
 			return
 		}
 		chains = append(chains, action.Chain{{Verb: action.Delete, Object: m.pod, Reason: reasonSuperseded,
@@ -41,6 +55,36 @@ func supersededBy(m *member, waiting []*member, also func(*member) bool) bool {
 	})
 }
 
+// needsClaimOf tells whether the pod cannot come as far as its gate because
+// another has its volume: it is on another node, or found none, as the scheduler
+// leaves a pod whose claim has mode ReadWriteOncePod.
+func (m *member) needsClaimOf(other *member) bool {
+	hindered := corev1.ReadWriteOncePod
+	if podstate.Scheduled(m.pod) {
+		if m.held() || !m.eligible() || m.pod.Spec.NodeName == other.pod.Spec.NodeName {
+			return false
+		}
+		hindered = corev1.ReadWriteOnce
+	}
+	for name, mode := range m.claims {
+		if _, shared := other.claims[name]; shared && mode == hindered {
+			return true
+		}
+	}
+	return false
+}
+
+// narrowest is the mode of a claim, if it lets few pods mount it.
+func narrowest(claim *corev1.PersistentVolumeClaim) corev1.PersistentVolumeAccessMode {
+	switch {
+	case slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod):
+		return corev1.ReadWriteOncePod
+	case len(claim.Spec.AccessModes) > 0 && onOneNode(claim):
+		return corev1.ReadWriteOnce
+	}
+	return ""
+}
+
 // inTransition tells whether a handover is on its way: a pod waits, and either
 // nobody runs, or who runs is to stop.
 func inTransition(p *plan) bool {
@@ -48,7 +92,7 @@ func inTransition(p *plan) bool {
 		return false
 	}
 	for _, m := range p.blockers {
-		leaving := m.terminating() || m.pod.Status.Phase == "Failed" || m.pod.Status.Phase == "Succeeded" ||
+		leaving := m.terminating() || podstate.Ended(m.pod) ||
 			!m.gated && !m.granted() || supersededBy(m, p.waiting, func(*member) bool { return true })
 		if leaving {
 			return true
