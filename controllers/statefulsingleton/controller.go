@@ -107,10 +107,12 @@ func metadataOf(kind string) *metav1.PartialObjectMetadata {
 }
 
 // Setup adds the controller to the manager.
-func Setup(mgr ctrl.Manager, o Options) error {
+func Setup(mgr ctrl.Manager, o Options) error { return setup(mgr, o, time.Now) }
+
+func setup(mgr ctrl.Manager, o Options, now func() time.Time) error {
 	runner := &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader()}
 	r := &Reconciler{
-		Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Now: time.Now, Runner: runner,
+		Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Now: now, Runner: runner,
 		Guard:  &Guard{Live: mgr.GetAPIReader(), Runner: runner, Options: o},
 		Events: mgr.GetEventRecorder("statefulsingleton"),
 		pods:   newPodWatch(mgr),
