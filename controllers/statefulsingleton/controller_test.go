@@ -1,0 +1,174 @@
+package statefulsingleton_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+)
+
+var _ = Describe("a singleton", func() {
+	var ns string
+	var op *operator
+	BeforeEach(func(ctx SpecContext) {
+		ns = newNamespace(ctx)
+		op = startOperator(operatorOptions{namespaces: []string{ns}})
+	})
+
+	It("S27 says that there are no pods", func(ctx SpecContext) {
+		s := declare(ctx, newSingleton(ns))
+		Expect(says(ctx, s, v1.ConditionAvailable, v1.ReasonNoPods)).To(Equal("no pod matches the selector"))
+		Expect(s.Status.Phase).To(Equal(v1.PhaseRunning))
+		Expect(s.Status.Message).To(Equal("No pods found"))
+		Expect(s.Status.ActivePod).To(BeEmpty())
+	})
+
+	for _, m := range []v1.GateMode{v1.GateBinary, v1.GateInit, v1.GateScript} {
+		It("S7 starts the first pod in mode "+string(m), func(ctx SpecContext) {
+			s := declare(ctx, newSingleton(ns, mode(m)))
+			p := add(ctx, newPod(ns, "a"))
+			activates(ctx, s, p)
+			Expect(s.Status.Holder.Epoch).To(BeEquivalentTo(1))
+			Expect(s.Status.Holder.Node).To(Equal("node-1"))
+			Expect(s.Status.Message).To(Equal("pod a runs"))
+			Eventually(func() []string { return notes(ctx, s, v1.EventPodStarted) }).Should(Equal([]string{"Normal: pod a may run its program"}))
+		})
+	}
+
+	It("S8 hands over when the pod before has stopped, and not earlier", func(ctx SpecContext) {
+		s := declare(ctx, newSingleton(ns))
+		a := add(ctx, newPod(ns, "a", playing(playHang, "yes")))
+		activates(ctx, s, a)
+		b := add(ctx, newPod(ns, "b"))
+		activates(ctx, s, a, "b")
+		Expect(readiness(live(ctx, b))).NotTo(Equal(corev1.ConditionTrue))
+		remove(ctx, a)
+		Expect(says(ctx, s, v1.ConditionProgressing, v1.ReasonWaitingForStop)).To(Equal("pod a is being deleted; still running: container app; waiting: b"))
+		status := look(ctx, s)
+		Expect(status.Phase).To(Equal(v1.PhaseTransitioning))
+		Expect(status.TransitionTimestamp).NotTo(BeNil())
+		Expect(granted(live(ctx, b))).To(BeFalse())
+		tell(ctx, a, playHang, "")
+		activates(ctx, s, b)
+		gone(ctx, a)
+		Expect(s.Status.Holder.Epoch).To(BeEquivalentTo(2))
+		Expect(s.Status.LastTransitionSeconds).NotTo(BeNil())
+		Eventually(func() []string { return notes(ctx, s, v1.EventPodTransition) }).Should(Equal([]string{"Normal: pod b may run its program; the one before it has stopped"}))
+	})
+
+	It("S15 has standbys: one runs, the others wait, and the oldest is next", func(ctx SpecContext) {
+		s := declare(ctx, newSingleton(ns))
+		a := add(ctx, newPod(ns, "a"))
+		activates(ctx, s, a)
+		b, c := add(ctx, newPod(ns, "b")), add(ctx, newPod(ns, "c"))
+		activates(ctx, s, a, "b", "c")
+		for _, p := range []*corev1.Pod{b, c} {
+			Expect(granted(live(ctx, p))).To(BeFalse())
+		}
+		remove(ctx, c) // one that waits makes no difference
+		gone(ctx, c)
+		activates(ctx, s, a, "b")
+		d := add(ctx, newPod(ns, "d"))
+		activates(ctx, s, a, "b", "d")
+		remove(ctx, a)
+		activates(ctx, s, b, "d")
+		remove(ctx, b)
+		activates(ctx, s, d)
+	})
+
+	It("S17 does not start an orphan while the active pod lives, nor one that was granted under another name", func(ctx SpecContext) {
+		s := declare(ctx, newSingleton(ns))
+		a := add(ctx, newPod(ns, "a"))
+		activates(ctx, s, a)
+		copied := live(ctx, a).Annotations[v1.AnnotationGrant]
+		orphan := add(ctx, newPod(ns, "orphan", playing(v1.AnnotationGrant, copied)))
+		status := look(ctx, s)
+		Expect(status.ActivePod).To(Equal("a"))
+		Expect(granted(live(ctx, orphan))).To(BeFalse())
+		activates(ctx, s, a, "orphan")
+		remove(ctx, a)
+		activates(ctx, s, orphan)
+	})
+
+	It("S13 says once that a handover takes too long, and completes it when it can", func(ctx SpecContext) {
+		s := declare(ctx, newSingleton(ns, func(s *v1.StatefulSingleton) { s.Spec.MaxTransitionTime = ptr.To[int32](60) }))
+		a := add(ctx, newPod(ns, "a", playing(playHang, "yes")))
+		activates(ctx, s, a)
+		b := add(ctx, newPod(ns, "b"))
+		remove(ctx, a)
+		says(ctx, s, v1.ConditionProgressing, v1.ReasonWaitingForStop)
+		op.forward(59 * time.Second)
+		Expect(look(ctx, s).Phase).To(Equal(v1.PhaseTransitioning))
+		op.forward(2 * time.Second)
+		for range 3 {
+			Expect(look(ctx, s).Phase).To(Equal(v1.PhaseFailed))
+		}
+		const text = "the handover takes longer than maxTransitionTime (60 s): pod a is being deleted; still running: container app; waiting: b"
+		Expect(says(ctx, s, v1.ConditionDegraded, v1.ReasonTimeout)).To(Equal(text + "; it goes on as soon as that changes"))
+		Eventually(func() []string { return notes(ctx, s, v1.EventTransitionTimeout) }).Should(Equal([]string{"Warning: " + text}))
+		Expect(granted(live(ctx, b))).To(BeFalse())
+		tell(ctx, a, playHang, "")
+		activates(ctx, s, b)
+		says(ctx, s, v1.ConditionDegraded, v1.ReasonHealthy)
+		Expect(notes(ctx, s, v1.EventTransitionTimeout)).To(HaveLen(1))
+	})
+
+	It("S13 deletes what it waits for after that time, if it shall, and never by force", func(ctx SpecContext) {
+		a := add(ctx, newPod(ns, "a", playing(playHang, "yes"))) // it was there before the object
+		s := declare(ctx, newSingleton(ns, func(s *v1.StatefulSingleton) {
+			s.Spec.OnTimeout, s.Spec.MaxTransitionTime = v1.TimeoutDeletesOld, ptr.To[int32](60)
+		}))
+		b := add(ctx, newPod(ns, "b"))
+		says(ctx, s, v1.ConditionProgressing, v1.ReasonWaitingForStop)
+		op.forward(59 * time.Second)
+		Expect(look(ctx, s).Phase).To(Equal(v1.PhaseTransitioning))
+		Expect(live(ctx, a).DeletionTimestamp).To(BeNil())
+		op.forward(2 * time.Second)
+		Expect(look(ctx, s).Phase).To(Equal(v1.PhaseFailed))
+		Expect(live(ctx, a).DeletionTimestamp).NotTo(BeNil())
+		Expect(*live(ctx, a).DeletionGracePeriodSeconds).To(BeEquivalentTo(30))
+		Expect(granted(live(ctx, b))).To(BeFalse())
+		Eventually(func() []string { return notes(ctx, s, v1.EventPodDeleted) }).Should(Equal([]string{"Normal: pod a: the handover takes longer than maxTransitionTime"}))
+		Eventually(func() []string { return notes(ctx, s, v1.EventTransitionTimeout) }).Should(HaveLen(1))
+		tell(ctx, a, playHang, "")
+		activates(ctx, s, b)
+	})
+
+	It("S24 repairs the readiness condition whenever it is wrong", func(ctx SpecContext) {
+		s := declare(ctx, newSingleton(ns))
+		a := add(ctx, newPod(ns, "a"))
+		activates(ctx, s, a)
+		b := add(ctx, newPod(ns, "b"))
+		activates(ctx, s, a, "b")
+		for p, is := range map[*corev1.Pod]corev1.ConditionStatus{a: corev1.ConditionFalse, b: corev1.ConditionTrue} {
+			p = live(ctx, p)
+			changed := p.DeepCopy()
+			changed.Status.Conditions = []corev1.PodCondition{{Type: v1.ReadinessGate, Status: is}}
+			Expect(user.Status().Patch(ctx, changed, client.StrategicMergeFrom(p))).To(Succeed())
+		}
+		Eventually(func() corev1.ConditionStatus { return readiness(live(ctx, a)) }).Should(Equal(corev1.ConditionTrue))
+		Eventually(func() corev1.ConditionStatus { return readiness(live(ctx, b)) }).Should(Equal(corev1.ConditionFalse))
+		activates(ctx, s, a, "b")
+	})
+
+	It("writes nothing at rest", func(ctx SpecContext) {
+		s := declare(ctx, newSingleton(ns))
+		a := add(ctx, newPod(ns, "a"))
+		activates(ctx, s, a)
+		add(ctx, newPod(ns, "b"))
+		activates(ctx, s, a, "b")
+		before := look(ctx, s).StatusTimestamp
+		version := s.ResourceVersion
+		tell(ctx, a, "wake", "up")
+		Consistently(func() string {
+			Expect(user.Get(ctx, client.ObjectKeyFromObject(s), s)).To(Succeed())
+			return s.ResourceVersion
+		}, 500*time.Millisecond).Should(Equal(version))
+		Expect(s.Status.StatusTimestamp).To(Equal(before))
+	})
+})

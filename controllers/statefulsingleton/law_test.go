@@ -1,0 +1,106 @@
+package statefulsingleton_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// law is the promise, checked at every change of every pod: no program starts
+// while another of the same label app runs. It believes the kubelets that the
+// puppet plays, and nobody else: a pod that vanishes before its containers were
+// shown as terminated runs on.
+type law struct {
+	mu       sync.Mutex
+	pods     map[types.UID]*subject
+	machines map[string]bool // that are off
+	excused  map[string]bool // namespaces where somebody has ended the promise
+	broken   map[string][]string
+	isBlind  bool
+}
+
+// subject is a pod as the law sees it.
+type subject struct {
+	*corev1.Pod
+	runs, granted bool
+}
+
+var theLaw = &law{pods: map[types.UID]*subject{}, machines: map[string]bool{}, excused: map[string]bool{}, broken: map[string][]string{}}
+
+func (l *law) see(change watch.EventType, p *corev1.Pod) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := l.pods[p.UID]
+	now := &subject{Pod: p, runs: runs(p), granted: granted(p)}
+	l.pods[p.UID] = now
+	if change == watch.Deleted && (before == nil || !before.runs || !now.runs) {
+		delete(l.pods, p.UID)
+		return
+	}
+	if l.excused[p.Namespace] || !now.granted || before != nil && before.granted {
+		return
+	}
+	for _, other := range l.pods {
+		if other.UID != p.UID && other.Namespace == p.Namespace && other.Labels["app"] == p.Labels["app"] && other.runs && !l.machines[other.Spec.NodeName] {
+			l.broken[p.Namespace] = append(l.broken[p.Namespace], fmt.Sprintf("pod %s is granted while pod %s runs", p.Name, other.Name))
+		}
+	}
+}
+
+// runs tells whether the program of the pod runs or may begin at any moment.
+func runs(p *corev1.Pod) bool {
+	if over(p) {
+		return false
+	}
+	started := slices.ContainsFunc(p.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.ContainerID != "" })
+	return granted(p) || !gated(p) && started
+}
+
+// off says that the machine of a Node has no power.
+func (l *law) off(node string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.machines[node] = true
+}
+
+// excuse says that from now on the namespace is without the promise.
+func (l *law) excuse(namespace string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.excused[namespace] = true
+}
+
+func (l *law) blind() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.isBlind = true
+}
+
+// judge waits until the law has seen the namespace as it is, and says what it
+// found.
+func (l *law) judge(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		var list corev1.PodList
+		g.Expect(user.List(ctx, &list, client.InNamespace(namespace))).To(Succeed())
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for i := range list.Items {
+			seen := l.pods[list.Items[i].UID]
+			g.Expect(seen != nil && seen.ResourceVersion == list.Items[i].ResourceVersion).To(BeTrue(), "the law lags")
+		}
+	}).Should(Succeed())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	Expect(l.isBlind).To(BeFalse(), "the watch of pods has ended")
+	Expect(strings.Join(l.broken[namespace], "; ")).To(BeEmpty(), "two programs ran")
+}

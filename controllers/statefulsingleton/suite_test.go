@@ -1,0 +1,237 @@
+package statefulsingleton_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton"
+)
+
+// These tests run against a real API server. The kubelets are played by
+// puppet_test.go, which law_test.go watches; what a kubelet really does is shown
+// on real nodes.
+
+var (
+	scheme = runtime.NewScheme()
+	server *envtest.Environment
+	user   client.WithWatch // a person with kubectl who may do anything
+)
+
+// The operator has the rights that config/rbac gives it and no others; somebody
+// may do with pods what the edit role allows.
+const (
+	operatorNamespace = "operator-system"
+	theOperator       = "system:serviceaccount:" + operatorNamespace + ":manager"
+	somebody          = "somebody"
+)
+
+func TestAPI(t *testing.T) {
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		t.Skip("no API server: `make test-api` builds one and sets KUBEBUILDER_ASSETS")
+	}
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "StatefulSingleton against an API server")
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	logf.SetLogger(zap.New(zap.WriteTo(GinkgoWriter), zap.UseDevMode(true)))
+	SetDefaultEventuallyTimeout(time.Minute) // a busy machine is slow, not wrong
+	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
+	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
+	Expect(v1.AddToScheme(scheme)).To(Succeed())
+	server = &envtest.Environment{
+		Scheme:                scheme,
+		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "config", "crd", "bases")},
+		ErrorIfCRDPathMissing: true,
+		WebhookInstallOptions: envtest.WebhookInstallOptions{Paths: []string{filepath.Join("..", "..", "config", "webhook", "manifests.yaml")}},
+	}
+	conf, err := server.Start()
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { Expect(server.Stop()).To(Succeed()) })
+	conf.QPS = -1 // the puppet binds many pods: no client-side limit
+	user, err = client.NewWithWatch(conf, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	giveRights(ctx)
+	for _, name := range []string{"node-1", "node-2"} {
+		addNode(ctx, name)
+	}
+	startPuppet()
+	startWebhooks()
+	installGuard(ctx)
+})
+
+// giveRights binds the operator to the roles that are shipped, and somebody to
+// what a developer of a namespace mostly has.
+func giveRights(ctx context.Context) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", "role.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	for documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096); ; {
+		var role rbacv1.ClusterRole
+		if err := documents.Decode(&role); errors.Is(err, io.EOF) {
+			break
+		}
+		if role.Kind == "ClusterRole" {
+			Expect(user.Create(ctx, &role)).To(Succeed())
+			bind(ctx, role.Name, theOperator)
+		}
+	}
+	edit := &rbacv1.ClusterRole{ObjectMeta: named("edits-pods"), Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "create", "update", "patch", "delete"}}}}
+	Expect(user.Create(ctx, edit)).To(Succeed())
+	bind(ctx, edit.Name, somebody)
+}
+
+func bind(ctx context.Context, role, who string) {
+	Expect(user.Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: named("test-" + role),
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: who}},
+	})).To(Succeed())
+}
+
+// as is a client of that user.
+func as(who string) client.Client {
+	GinkgoHelper()
+	conf := rest.CopyConfig(server.Config)
+	conf.Impersonate.UserName = who
+	c, err := client.New(conf, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	return c
+}
+
+// startWebhooks serves admission for all tests.
+func startWebhooks() {
+	opts := server.WebhookInstallOptions
+	mgr, err := ctrl.NewManager(server.Config, ctrl.Options{
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
+		WebhookServer: webhook.NewServer(webhook.Options{Host: opts.LocalServingHost, Port: opts.LocalServingPort, CertDir: opts.LocalServingCertDir}),
+	})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(statefulsingleton.SetupWebhook(mgr, "image")).To(Succeed())
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	DeferCleanup(func() { cancel(); Expect(<-done).To(Succeed()) })
+	Eventually(func() error { return mgr.GetWebhookServer().StartedChecker()(nil) }).Should(Succeed())
+}
+
+// installGuard lets an operator install the guard policy, and waits until the
+// API server has it.
+func installGuard(ctx context.Context) {
+	Expect(user.Create(ctx, &corev1.Namespace{ObjectMeta: named(probes)})).To(Succeed())
+	Expect(user.Create(ctx, newSingleton(probes))).To(Succeed())
+	op := startOperator(operatorOptions{namespaces: []string{probes}})
+	defer op.stop()
+	outage(ctx, func() {
+		Eventually(func() string { return refusal(ctx, newPod(probes, "probe")) }).Should(ContainSubstring("denied request"))
+	})
+}
+
+// clock is an operator's. It runs ahead of the API server's, so that objects
+// have settled when they are created.
+type clock struct{ ahead atomic.Int64 }
+
+const settled = 3 * time.Second
+
+func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
+
+func (c *clock) forward(by time.Duration) { c.ahead.Add(int64(by)) }
+
+// operator is one process of the operator, in this process.
+type operator struct {
+	clock
+	cancel context.CancelFunc
+	done   chan error
+}
+
+// operatorOptions disturb an operator.
+type operatorOptions struct {
+	namespaces []string
+	name       string // of its own namespace; operatorNamespace if ""
+	rest       func(*rest.Config)
+	onTime     bool // its clock is not ahead
+}
+
+// startOperator starts an operator for these namespaces and ends it with the
+// test.
+func startOperator(o operatorOptions) *operator {
+	GinkgoHelper()
+	conf := rest.CopyConfig(server.Config)
+	conf.Impersonate.UserName = theOperator
+	if o.rest != nil {
+		o.rest(conf)
+	}
+	namespaces := map[string]cache.Config{}
+	for _, ns := range o.namespaces {
+		namespaces[ns] = cache.Config{}
+	}
+	mgr, err := ctrl.NewManager(conf, ctrl.Options{
+		Scheme:                  scheme,
+		Metrics:                 metricsserver.Options{BindAddress: "0"},
+		Cache:                   cache.Options{DefaultNamespaces: namespaces, ByObject: statefulsingleton.Cache()},
+		Controller:              config.Controller{SkipNameValidation: ptr.To(true)},
+		GracefulShutdownTimeout: ptr.To(5 * time.Second),
+	})
+	Expect(err).NotTo(HaveOccurred())
+	op := &operator{done: make(chan error, 1)}
+	if !o.onTime {
+		op.forward(settled)
+	}
+	own := operatorNamespace
+	if o.name != "" {
+		own = o.name
+	}
+	Expect(statefulsingleton.SetupWithClock(mgr, statefulsingleton.Options{Namespace: own}, op.now)).To(Succeed())
+	var ctx context.Context
+	ctx, op.cancel = context.WithCancel(context.Background())
+	go func() { op.done <- mgr.Start(ctx); close(op.done) }()
+	DeferCleanup(op.stop)
+	return op
+}
+
+// stop ends the operator as a kill does: what was not written is lost.
+func (o *operator) stop() {
+	o.cancel()
+	if err := <-o.done; err != nil {
+		GinkgoLogr.Info("the operator ended", "error", err) // killed, it may end with what it likes
+	}
+}
+
+// newNamespace makes a namespace in which the law is watched.
+func newNamespace(ctx context.Context) string {
+	GinkgoHelper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
+	Expect(user.Create(ctx, ns)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) { theLaw.judge(ctx, ns.Name) })
+	return ns.Name
+}
+
+func named(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
