@@ -1,0 +1,232 @@
+package statefulsingleton_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+)
+
+// bad is an object and what its author reads.
+type bad struct {
+	change  func(*v1.StatefulSingleton)
+	message string
+}
+
+const (
+	invalid   = `StatefulSingleton.apps.openshift.statefulsingleton.com "db" is invalid: `
+	unchecked = `, <nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation]`
+)
+
+func badObjects() []TableEntry {
+	long := strings.Repeat("a", 64)
+	return []TableEntry{
+		Entry("S1 a maxTransitionTime of 0", bad{func(s *v1.StatefulSingleton) { s.Spec.MaxTransitionTime = ptr.To[int32](0) },
+			invalid + `spec.maxTransitionTime: Invalid value: 0: spec.maxTransitionTime in body should be greater than or equal to 1`}),
+		Entry("S1 a maxTransitionTime of 3601", bad{func(s *v1.StatefulSingleton) { s.Spec.MaxTransitionTime = ptr.To[int32](3601) },
+			invalid + `spec.maxTransitionTime: Invalid value: 3601: spec.maxTransitionTime in body should be less than or equal to 3600`}),
+		Entry("S26 no selector", bad{func(s *v1.StatefulSingleton) { s.Spec.Selector = nil },
+			invalid + `[spec.selector: Required value` + unchecked}),
+		Entry("S26 an empty selector", bad{func(s *v1.StatefulSingleton) { s.Spec.Selector = &metav1.LabelSelector{} },
+			invalid + `spec.selector: Invalid value: say which labels the pods have, for example matchLabels: {app: my-app}; an empty selector would match every pod`}),
+		Entry("S26 a selector that no pod can match", bad{func(s *v1.StatefulSingleton) {
+			s.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpDoesNotExist}}
+		}, invalid + `spec.selector: Invalid value: "app=db,!app": no pod can match: what is asked of label "app" contradicts itself`}),
+		Entry("a selector by a label of the operator", bad{func(s *v1.StatefulSingleton) {
+			s.Spec.Selector.MatchLabels = map[string]string{v1.LabelManaged: "true"}
+		}, invalid + `spec.selector: Invalid value: labels that begin with apps.statefulsingleton.com/ are put on pods by the operator; select by a label of the application`}),
+		Entry("a name that fits no label", bad{func(s *v1.StatefulSingleton) { s.Name = long },
+			`StatefulSingleton.apps.openshift.statefulsingleton.com "` + long + `" is invalid: <nil>: Invalid value: the name may have at most 63 characters: pods carry it as the value of a label`}),
+		Entry("an unknown mode", bad{func(s *v1.StatefulSingleton) { s.Spec.GateMode = "Magic" },
+			invalid + `[spec.gateMode: Unsupported value: "Magic": supported values: "Auto", "Binary", "Script", "Init"` + unchecked}),
+		Entry("an unknown policy", bad{func(s *v1.StatefulSingleton) { s.Spec.OnTimeout = "Kill" },
+			invalid + `[spec.onTimeout: Unsupported value: "Kill": supported values: "Wait", "DeleteOld"` + unchecked}),
+		Entry("the sidecar as the program", bad{func(s *v1.StatefulSingleton) { s.Spec.Containers = []string{"status-sidecar"} },
+			invalid + `spec.containers: Invalid value: status-sidecar is the operator's own container and not the program`}),
+		Entry("a container that cannot be", bad{func(s *v1.StatefulSingleton) { s.Spec.Containers = []string{"my.app"} },
+			invalid + `spec.containers[0]: Invalid value: "my.app": spec.containers[0] in body should match '^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'`}),
+	}
+}
+
+var _ = Describe("admission of objects", func() {
+	var ns string
+	BeforeEach(func(ctx SpecContext) { ns = newNamespace(ctx) })
+
+	DescribeTable("refuses", func(ctx SpecContext, b bad) {
+		Expect(refusal(ctx, newSingleton(ns, b.change))).To(Equal(b.message))
+	}, badObjects())
+
+	It("S1 fills in the defaults", func(ctx SpecContext) {
+		s := newSingleton(ns)
+		Expect(user.Create(ctx, s)).To(Succeed())
+		Expect(s.Spec).To(Equal(v1.StatefulSingletonSpec{
+			Selector: s.Spec.Selector, MaxTransitionTime: ptr.To[int32](300), TerminationGracePeriod: ptr.To[int64](30),
+			RespectPodGracePeriod: ptr.To(true), GateMode: v1.GateAuto, StatusSidecar: ptr.To(false), OnTimeout: v1.TimeoutWaits}))
+	})
+
+	It("S1 keeps false and 0 from a Go client", func(ctx SpecContext) {
+		s := newSingleton(ns, func(s *v1.StatefulSingleton) {
+			s.Spec.RespectPodGracePeriod, s.Spec.TerminationGracePeriod = ptr.To(false), ptr.To[int64](0)
+		})
+		Expect(user.Create(ctx, s)).To(Succeed())
+		Expect(user.Get(ctx, client.ObjectKeyFromObject(s), s)).To(Succeed())
+		Expect(s.Spec.RespectPodGracePeriod).To(HaveValue(BeFalse()))
+		Expect(s.Spec.TerminationGracePeriod).To(HaveValue(BeZero()))
+		edit(ctx, s, func(s *v1.StatefulSingleton) { s.Spec.MaxTransitionTime = ptr.To[int32](1) })
+		Expect(s.Spec.RespectPodGracePeriod).To(HaveValue(BeFalse()))
+	})
+
+	It("S1 shows the columns Status, Active Pod, Waiting and Age, under the short name", func(ctx SpecContext) {
+		s := declare(ctx, newSingleton(ns))
+		startOperator(operatorOptions{namespaces: []string{ns}})
+		a := add(ctx, newPod(ns, "a"))
+		activates(ctx, s, a)
+		add(ctx, newPod(ns, "b"))
+		activates(ctx, s, a, "b")
+		columns, cells := table(ctx, s)
+		Expect(columns).To(Equal([]string{"Name", "Status", "Active Pod", "Waiting", "Age"}))
+		Expect(cells[:4]).To(Equal([]any{"db", "Running", "a", float64(1)}))
+		Expect(server.CRDs).To(ContainElement(HaveField("Spec.Names.ShortNames", ConsistOf("ssn"))))
+	})
+
+	It("S26 refuses a change of the selector", func(ctx SpecContext) {
+		s := declare(ctx, newSingleton(ns))
+		s.Spec.Selector.MatchLabels["app"] = "web"
+		Expect(user.Update(ctx, s)).To(MatchError(invalid + `spec: Invalid value: selector is immutable; delete the StatefulSingleton (the program that runs is not stopped) and create another`))
+	})
+
+	It("S26 refuses an object whose selector overlaps another's", func(ctx SpecContext) {
+		declare(ctx, newSingleton(ns))
+		Expect(refusal(ctx, newSingleton(ns, func(s *v1.StatefulSingleton) {
+			s.Name, s.Spec.Selector.MatchLabels = "second", map[string]string{"tier": "one"}
+		}))).To(Equal(`StatefulSingleton.apps.openshift.statefulsingleton.com "second" is invalid: spec.selector: Invalid value: "tier=one": a pod could match StatefulSingleton db too, which selects app=db, and may be under one only; ask both for a label of which the pods of each have another value, for example app`))
+		Expect(refusal(ctx, newSingleton(ns, func(s *v1.StatefulSingleton) {
+			s.Name, s.Spec.Selector.MatchLabels = "second", map[string]string{"app": "web"}
+		}))).To(BeEmpty())
+	})
+
+	It("refuses more than 100 objects in a namespace", func(ctx SpecContext) {
+		numbered := func(i int) *v1.StatefulSingleton {
+			return newSingleton(ns, func(s *v1.StatefulSingleton) {
+				s.Name = fmt.Sprint("s", i)
+				s.Spec.Selector.MatchLabels["app"] = s.Name
+			})
+		}
+		for i := range 100 {
+			Expect(user.Create(ctx, numbered(i))).To(Succeed())
+		}
+		Eventually(func() string { return refusal(ctx, numbered(100)) }).Should(Equal(`StatefulSingleton.apps.openshift.statefulsingleton.com "s100" is invalid: metadata.namespace: Forbidden: a namespace may have 100 StatefulSingletons, because the API server compares every new pod with all of them, and ` + ns + ` has as many; use another namespace`))
+		Expect(refusal(ctx, newPod(ns, "stranger"))).To(BeEmpty())
+	})
+
+	It("warns of containers that Init mode ignores", func(ctx SpecContext) {
+		var heard []string
+		conf := rest.CopyConfig(server.Config)
+		conf.WarningHandler = warnings(func(text string) { heard = append(heard, text) })
+		c, err := client.New(conf, client.Options{Scheme: scheme})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(c.Create(ctx, newSingleton(ns, mode(v1.GateInit), func(s *v1.StatefulSingleton) { s.Spec.Containers = []string{"app"} }))).To(Succeed())
+		Expect(heard).To(Equal([]string{"spec.containers is ignored in gate mode Init, which holds back the whole pod"}))
+	})
+})
+
+type warnings func(string)
+
+func (w warnings) HandleWarningHeader(_ int, _ string, text string) { w(text) }
+
+// table is what kubectl get prints of one object.
+func table(ctx context.Context, s *v1.StatefulSingleton) (columns []string, cells []any) {
+	GinkgoHelper()
+	c, err := rest.HTTPClientFor(server.Config)
+	Expect(err).NotTo(HaveOccurred())
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/apis/%s/namespaces/%s/statefulsingletons/%s",
+		strings.TrimSuffix(hostOf(server.Config), "/"), v1.GroupVersion, s.Namespace, s.Name), nil)
+	Expect(err).NotTo(HaveOccurred())
+	request.Header.Set("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+	answer, err := c.Do(request)
+	Expect(err).NotTo(HaveOccurred())
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	Expect(err).NotTo(HaveOccurred())
+	var t metav1.Table
+	Expect(json.Unmarshal(text, &t)).To(Succeed())
+	Expect(t.Rows).To(HaveLen(1))
+	for _, column := range t.ColumnDefinitions {
+		columns = append(columns, column.Name)
+	}
+	return columns, t.Rows[0].Cells
+}
+
+func hostOf(conf *rest.Config) string {
+	if strings.Contains(conf.Host, "://") {
+		return conf.Host
+	}
+	return "https://" + conf.Host
+}
+
+var _ = Describe("S6 a managed pod", func() {
+	It("can be labelled, annotated, adopted, and freed of finalizers", func(ctx SpecContext) {
+		ns := newNamespace(ctx)
+		s := declare(ctx, newSingleton(ns))
+		startOperator(operatorOptions{namespaces: []string{ns}})
+		p := add(ctx, newPod(ns, "a"))
+		activates(ctx, s, p)
+		theLaw.excuse(ns)
+		for _, patch := range []string{
+			`{"metadata":{"labels":{"tier":"one"}}}`,
+			`{"metadata":{"annotations":{"note":"x"}}}`,
+			`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"x","uid":"1"}]}}`,
+			`{"metadata":{"finalizers":["example.com/other"]}}`,
+			`{"metadata":{"finalizers":null}}`,
+		} {
+			Expect(as(somebody).Patch(ctx, p, client.RawPatch("application/merge-patch+json", []byte(patch)))).To(Succeed(), patch)
+		}
+	})
+
+	It("cannot be relabelled out of a selector, nor a stranger into one", func(ctx SpecContext) {
+		ns := newNamespace(ctx)
+		s := declare(ctx, newSingleton(ns))
+		startOperator(operatorOptions{namespaces: []string{ns}})
+		p := add(ctx, newPod(ns, "a"))
+		activates(ctx, s, p)
+		stranger := add(ctx, newPod(ns, "stranger", func(p *corev1.Pod) { p.Labels["app"] = "web" }))
+		for pod, app := range map[*corev1.Pod]string{p: "debug", stranger: "db"} {
+			err := user.Patch(ctx, pod, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"labels":{"app":%q}}}`, app)))
+			Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
+			Expect(err).To(MatchError(guarded(pod.Name, `StatefulSingleton db selects by these labels, and with this change a pod that may be running would come under it or leave it, so that two programs could run. Delete the pod instead, or change the labels in the template that it is made from`)))
+		}
+	})
+
+	It("cannot be granted by somebody else, nor lose its grant", func(ctx SpecContext) {
+		ns := newNamespace(ctx)
+		s := declare(ctx, newSingleton(ns))
+		startOperator(operatorOptions{namespaces: []string{ns}})
+		a := add(ctx, newPod(ns, "a"))
+		activates(ctx, s, a)
+		b := add(ctx, newPod(ns, "b"))
+		activates(ctx, s, a, "b")
+		for pod, grant := range map[*corev1.Pod]string{b: fmt.Sprintf("%q", string(b.UID)+" 7"), a: "null"} {
+			err := as(somebody).Patch(ctx, pod, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, v1.AnnotationGrant, grant)))
+			Expect(err).To(MatchError(guarded(pod.Name, `StatefulSingleton db lets one pod start at a time, and only its operator may change annotation apps.statefulsingleton.com/grant, which starts a program`)))
+		}
+	})
+})
+
+// guarded is what the API server says in the words of the guard policy.
+func guarded(pod, text string) string {
+	const guard = "statefulsingleton-guard-" + operatorNamespace
+	return fmt.Sprintf(`pods %q is forbidden: ValidatingAdmissionPolicy '%s' with binding '%s' denied request: %s`, pod, guard, guard, text)
+}
