@@ -1,0 +1,174 @@
+package statefulsingleton_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/cel/openapi/resolver"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton"
+)
+
+const withoutGate = `StatefulSingleton db holds the program of this pod back until its turn comes, and the pod was created without the gate that does so: the operator did not answer, or the StatefulSingleton is only just there. It is refused, because otherwise two programs could run. Its owner will try again; if that does not help, see whether the operator runs: kubectl -n operator-system get pods`
+
+var _ = Describe("S16 a pod without its gate", func() {
+	var ns string
+	BeforeEach(func(ctx SpecContext) { ns = newNamespace(ctx) })
+
+	It("is refused while the webhook is away, and other pods are not", func(ctx SpecContext) {
+		declare(ctx, newSingleton(ns))
+		elsewhere := newNamespace(ctx)
+		outage(ctx, func() {
+			Expect(refusal(ctx, newPod(ns, "a"))).To(Equal(guarded("a", withoutGate)))
+			Expect(refusal(ctx, newPod(elsewhere, "a"))).To(BeEmpty())
+			for _, labels := range []map[string]string{nil, {"app": "web"}} {
+				Expect(refusal(ctx, newPod(ns, "a", func(p *corev1.Pod) { p.Labels = labels }))).To(BeEmpty())
+			}
+			Expect(refusal(ctx, newPod(ns, "a", func(p *corev1.Pod) { // what looks like our work and is not
+				p.Labels[v1.LabelManaged], p.Labels[v1.LabelSingleton], p.Annotations[v1.AnnotationManaged] = "true", "db", "true"
+			}))).To(Equal(guarded("a", withoutGate)))
+		})
+		Expect(refusal(ctx, newPod(ns, "a"))).To(BeEmpty())
+	})
+
+	It("that was there before the object holds up all others until it is gone", func(ctx SpecContext) {
+		old := add(ctx, newPod(ns, "old", playing(playHang, "yes")))
+		s := declare(ctx, newSingleton(ns))
+		startOperator(operatorOptions{namespaces: []string{ns}})
+		next := add(ctx, newPod(ns, "next"))
+		Expect(says(ctx, s, v1.ConditionUnmanagedPod, v1.ReasonPodWithoutGate)).To(Equal("these pods match and may be running the program without the gate, because they were made before the StatefulSingleton or without its webhook: old. No other pod starts until they have stopped. To go on: kubectl -n " + ns + " delete pod old"))
+		Expect(look(ctx, s).Phase).To(Equal(v1.PhaseTransitioning))
+		Expect(s.Status.ActivePod).To(Equal("old"))
+		Expect(controllerutil.ContainsFinalizer(live(ctx, old), v1.FinalizerPod)).To(BeTrue(), "it would vanish when it is force deleted")
+		Expect(granted(live(ctx, next))).To(BeFalse())
+		remove(ctx, old, client.GracePeriodSeconds(0))
+		look(ctx, s)
+		Expect(granted(live(ctx, next))).To(BeFalse())
+		tell(ctx, old, playHang, "")
+		activates(ctx, s, next)
+		look(ctx, s)
+		Expect(meta.FindStatusCondition(s.Status.Conditions, v1.ConditionUnmanagedPod)).To(BeNil())
+	})
+
+	It("that came while the webhook was away and the guard too holds up all others", func(ctx SpecContext) {
+		s := newSingleton(ns)
+		var slipped *corev1.Pod
+		outage(ctx, func() {
+			Expect(user.Create(ctx, s)).To(Succeed())
+			// A mirror pod is the one that the guard lets pass: the kubelet runs it anyway.
+			slipped = add(ctx, newPod(ns, "slipped", func(p *corev1.Pod) {
+				p.Spec.NodeName = "node-1"
+				p.Annotations[corev1.MirrorPodAnnotationKey] = "x"
+			}))
+		})
+		startOperator(operatorOptions{namespaces: []string{ns}})
+		next := add(ctx, newPod(ns, "next"))
+		Expect(says(ctx, s, v1.ConditionUnmanagedPod, v1.ReasonPodWithoutGate)).To(ContainSubstring("delete pod slipped"))
+		look(ctx, s)
+		Expect(granted(live(ctx, next))).To(BeFalse())
+		remove(ctx, slipped)
+		activates(ctx, s, next)
+	})
+})
+
+var _ = Describe("after an outage", func() {
+	It("S16 wakes the owners whose pods were refused, and no others", func(ctx SpecContext) {
+		ns := newNamespace(ctx)
+		d := newDeployment(ns, 1)
+		Expect(user.Create(ctx, d)).To(Succeed())
+		refused := revision(ctx, d, "1")
+		refused.Status.Conditions = []appsv1.ReplicaSetCondition{{Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate"}}
+		Expect(user.Status().Update(ctx, refused)).To(Succeed())
+		other := newDeployment(ns, 1, func(d *appsv1.Deployment) {
+			d.Name, d.Spec.Selector.MatchLabels["app"], d.Spec.Template.Labels["app"] = "web", "web", "web"
+		})
+		Expect(user.Create(ctx, other)).To(Succeed())
+		patient := revision(ctx, d, "2") // it has not failed: nothing holds it up
+		stateful := &appsv1.StatefulSet{ObjectMeta: newDeployment(ns, 1).ObjectMeta, Spec: appsv1.StatefulSetSpec{
+			Selector: d.Spec.Selector, Template: d.Spec.Template, ServiceName: "db"}}
+		Expect(user.Create(ctx, stateful)).To(Succeed())
+		declare(ctx, newSingleton(ns))
+		op := startOperator(operatorOptions{namespaces: []string{ns}})
+		op.forward(time.Minute) // the owners are not new any more
+		const touched = "apps.statefulsingleton.com/touched"
+		Eventually(func() map[string]string {
+			Expect(user.Get(ctx, client.ObjectKeyFromObject(refused), refused)).To(Succeed())
+			return refused.Annotations
+		}).Should(HaveKey(touched))
+		Eventually(func() map[string]string {
+			Expect(user.Get(ctx, client.ObjectKeyFromObject(stateful), stateful)).To(Succeed())
+			return stateful.Annotations
+		}).Should(HaveKey(touched))
+		Expect(user.Get(ctx, client.ObjectKeyFromObject(patient), patient)).To(Succeed())
+		Expect(patient.Annotations).NotTo(HaveKey(touched))
+	})
+})
+
+var _ = Describe("the guard policy", func() {
+	It("S16 is missed, and said to be, where it cannot be installed", func(ctx SpecContext) {
+		ns := newNamespace(ctx)
+		s := declare(ctx, newSingleton(ns))
+		startOperator(operatorOptions{namespaces: []string{ns}, name: "elsewhere", rest: func(c *rest.Config) {
+			c.Wrap(func(next http.RoundTripper) http.RoundTripper {
+				return tripper(func(r *http.Request) (*http.Response, error) {
+					if r.Method == http.MethodPost && strings.Contains(r.URL.Path, "/validatingadmissionpolicies") {
+						return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{"Content-Type": {"application/json"}}, Request: r, Body: io.NopCloser(strings.NewReader(
+							`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"policies are not for you","reason":"Forbidden","code":403}`))}, nil
+					}
+					return next.RoundTrip(r)
+				})
+			})
+		}})
+		a := add(ctx, newPod(ns, "a"))
+		activates(ctx, s, a)
+		look(ctx, s)
+		Expect(says(ctx, s, v1.ConditionGuardMissing, v1.ReasonPolicyNotInstalled)).To(Equal("the operator cannot install its policy: create validatingadmissionpolicy statefulsingleton-guard-elsewhere: policies are not for you; a pod that is created while the operator's webhook is away runs its program at once"))
+	})
+
+	It("S16 is made what it should be when the operator starts", func(ctx SpecContext) {
+		policy, binding := statefulsingleton.BuildGuard(operatorNamespace, nil)
+		edit(ctx, policy, func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.FailurePolicy = ptr.To(admissionv1.Ignore) })
+		Expect(user.Delete(ctx, binding)).To(Succeed())
+		startOperator(operatorOptions{namespaces: []string{newNamespace(ctx)}})
+		Eventually(func(g Gomega) {
+			g.Expect(user.Get(ctx, client.ObjectKeyFromObject(policy), policy)).To(Succeed())
+			g.Expect(policy.Spec.FailurePolicy).To(HaveValue(Equal(admissionv1.Fail)))
+			g.Expect(user.Get(ctx, client.ObjectKeyFromObject(binding), binding)).To(Succeed())
+		}).Should(Succeed())
+		outage(ctx, func() {
+			Eventually(func() string { return refusal(ctx, newPod(probes, "a")) }).Should(ContainSubstring("denied request"))
+		})
+	})
+
+	// The controller that writes status.typeChecking is not in an API server;
+	// this is what it calls, with the types that this API server publishes.
+	It("has no expression that the API server's types contradict", func(ctx SpecContext) {
+		d, err := discovery.NewDiscoveryClientForConfig(server.Config)
+		Expect(err).NotTo(HaveOccurred())
+		checker := &validating.TypeChecker{SchemaResolver: &resolver.ClientDiscoveryResolver{Discovery: d}, RestMapper: user.RESTMapper()}
+		policy, _ := statefulsingleton.BuildGuard(operatorNamespace, nil)
+		Expect(user.Get(ctx, client.ObjectKeyFromObject(policy), policy)).To(Succeed())
+		Expect(checker.Check(policy)).To(BeEmpty())
+		policy.Spec.Validations[0].Expression = `params.spec.noSuchField == 1 || object.spec.containers == "x"`
+		Expect(checker.Check(policy)).NotTo(BeEmpty(), "nothing is checked")
+	})
+})
+
+type tripper func(*http.Request) (*http.Response, error)
+
+func (t tripper) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
