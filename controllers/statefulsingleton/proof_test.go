@@ -1,0 +1,174 @@
+package statefulsingleton_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+)
+
+// A pod a runs and a pod b waits. What proves that a has stopped, and what does
+// not.
+var _ = Describe("the proof that a pod has stopped", func() {
+	var ns string
+	var op *operator
+	var s *v1.StatefulSingleton
+	var a, b *corev1.Pod
+	BeforeEach(func(ctx SpecContext) {
+		ns = newNamespace(ctx)
+		addNode(ctx, "of-"+ns)
+		op = startOperator(operatorOptions{namespaces: []string{ns}})
+		s = declare(ctx, newSingleton(ns))
+		a = add(ctx, newPod(ns, "a", playing(playNode, "of-"+ns), func(p *corev1.Pod) {
+			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "side", Image: "one", Command: []string{"help"}})
+		}))
+		activates(ctx, s, a)
+		b = add(ctx, newPod(ns, "b"))
+		activates(ctx, s, a, "b")
+	})
+	waits := func(ctx SpecContext) {
+		GinkgoHelper()
+		look(ctx, s)
+		Expect(granted(live(ctx, b))).To(BeFalse(), "the next pod starts without proof")
+		Expect(s.Status.Holder.Name).To(Equal("a"))
+		Expect(live(ctx, a).UID).To(Equal(a.UID))
+	}
+
+	It("is not that it was force deleted: it stays visible until the kubelet has ended it", func(ctx SpecContext) {
+		tell(ctx, a, playHang, "yes")
+		remove(ctx, a, client.GracePeriodSeconds(0))
+		waits(ctx)
+		Expect(*live(ctx, a).DeletionGracePeriodSeconds).To(BeZero())
+		tell(ctx, a, playHang, "")
+		activates(ctx, s, b)
+		gone(ctx, a)
+	})
+
+	It("is not that a container of it has crashed, however often", func(ctx SpecContext) {
+		for restarts := int32(1); restarts <= 5; restarts++ {
+			report(ctx, a, func(status *corev1.PodStatus) {
+				for i := range status.ContainerStatuses {
+					status.ContainerStatuses[i].State, status.ContainerStatuses[i].RestartCount = exited(a), restarts
+				}
+			})
+		}
+		waits(ctx)
+		report(ctx, a, func(status *corev1.PodStatus) {
+			status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+		})
+		waits(ctx)
+		Expect(s.Status.Phase).To(Equal(v1.PhaseRunning), "the pod is to run again")
+	})
+
+	It("is not that a broken container beside it cannot start", func(ctx SpecContext) {
+		report(ctx, a, func(status *corev1.PodStatus) {
+			status.ContainerStatuses[1].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}
+		})
+		waits(ctx)
+	})
+
+	It("is not that pod garbage collection calls it Failed", func(ctx SpecContext) {
+		report(ctx, a, func(status *corev1.PodStatus) {
+			status.Phase = corev1.PodFailed
+			status.Conditions = append(status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByPodGC"})
+		})
+		remove(ctx, a)
+		waits(ctx)
+		report(ctx, a, func(status *corev1.PodStatus) { status.ContainerStatuses = nil })
+		waits(ctx)
+		theLaw.off("of-" + ns) // no kubelet will ever end it
+		taint(ctx, "of-"+ns)
+		activates(ctx, s, b)
+	})
+
+	It("is not that the phase says it ended while a container runs", func(ctx SpecContext) {
+		for _, phase := range []corev1.PodPhase{corev1.PodFailed, corev1.PodSucceeded} {
+			report(ctx, a, func(status *corev1.PodStatus) {
+				status.Phase = phase
+				status.ContainerStatuses[0].State = exited(a)
+			})
+			waits(ctx)
+		}
+		Expect(says(ctx, s, v1.ConditionProgressing, v1.ReasonWaitingForStop)).To(Equal("pod a may be running its program and was not told to stop; waiting: b"))
+		report(ctx, a, func(status *corev1.PodStatus) { status.ContainerStatuses[1].State = exited(a) })
+		activates(ctx, s, b)
+	})
+
+	It("is not that it was deleted long ago, and the condition names the container that runs on", func(ctx SpecContext) {
+		tell(ctx, a, playHang, "yes")
+		remove(ctx, a)
+		op.forward(24 * time.Hour)
+		report(ctx, a, func(status *corev1.PodStatus) { status.ContainerStatuses[0].State = exited(a) })
+		waits(ctx)
+		Expect(says(ctx, s, v1.ConditionProgressing, v1.ReasonWaitingForStop)).To(Equal("pod a is being deleted; still running: container side; waiting: b"))
+		tell(ctx, a, playOff, "")
+		tell(ctx, a, playHang, "")
+		activates(ctx, s, b)
+	})
+
+	It("is not that its Node does not answer", func(ctx SpecContext) {
+		tell(ctx, a, playHang, "yes")
+		setNodeReady(ctx, "of-"+ns, corev1.ConditionUnknown)
+		remove(ctx, a)
+		op.forward(time.Hour)
+		Expect(says(ctx, s, v1.ConditionDegraded, v1.ReasonNodeLost)).To(Equal("pod a may be running its program on Node of-" + ns + ", which does not answer, and no other pod starts until it has stopped. If that machine is off, say so: kubectl taint nodes of-" + ns + " node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"))
+		waits(ctx)
+		theLaw.off("of-" + ns)
+		taint(ctx, "of-"+ns)
+		activates(ctx, s, b)
+		Expect(says(ctx, s, v1.ConditionDegraded, v1.ReasonHealthy)).To(Equal("nothing needs a person"))
+	})
+
+	It("is that its Node has been gone for a minute", func(ctx SpecContext) {
+		tell(ctx, a, playHang, "yes")
+		Expect(user.Delete(ctx, &corev1.Node{ObjectMeta: named("of-" + ns)})).To(Succeed())
+		remove(ctx, a)
+		waits(ctx)
+		op.forward(59 * time.Second)
+		waits(ctx)
+		addNode(ctx, "of-"+ns) // deleted by mistake: its kubelet is there again
+		waits(ctx)
+		op.forward(59 * time.Second)
+		Expect(user.Delete(ctx, &corev1.Node{ObjectMeta: named("of-" + ns)})).To(Succeed())
+		waits(ctx)
+		op.forward(55 * time.Second)
+		waits(ctx)
+		theLaw.off("of-" + ns)
+		op.forward(6 * time.Second)
+		edit(ctx, s, func(s *v1.StatefulSingleton) { metav1.SetMetaDataAnnotation(&s.ObjectMeta, "wake", "up") })
+		activates(ctx, s, b)
+		Expect(live(ctx, a).Finalizers).To(BeEmpty()) // pod garbage collection takes it away
+	})
+
+	It("is that its program has ended by itself, as all its containers have", func(ctx SpecContext) {
+		tell(ctx, a, playEnd, "yes")
+		activates(ctx, s, b)
+		Expect(live(ctx, a).Finalizers).To(BeEmpty())
+		Expect(meta.IsStatusConditionFalse(s.Status.Conditions, v1.ConditionProgressing)).To(BeTrue())
+	})
+
+	It("is asked for again of a pod of the same name", func(ctx SpecContext) {
+		tell(ctx, a, playHang, "yes")
+		remove(ctx, a)
+		waits(ctx)
+		tell(ctx, a, playHang, "")
+		gone(ctx, a)
+		again := add(ctx, newPod(ns, "a"))
+		activates(ctx, s, b, "a")
+		Expect(granted(live(ctx, again))).To(BeFalse())
+	})
+})
+
+func taint(ctx SpecContext, name string) {
+	GinkgoHelper()
+	n := &corev1.Node{ObjectMeta: named(name)}
+	edit(ctx, n, func(n *corev1.Node) {
+		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute})
+	})
+}
