@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
@@ -115,7 +116,7 @@ func setup(mgr ctrl.Manager, o Options, now func() time.Time) error {
 		Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Now: now, Runner: runner,
 		Guard:  &Guard{Live: mgr.GetAPIReader(), Runner: runner, Options: o},
 		Events: mgr.GetEventRecorder("statefulsingleton"),
-		pods:   newPodWatch(mgr),
+		pods:   newPodWatch(mgr, o.Watched),
 	}
 	r.pods.find = r.concerned
 	if err := mgr.Add(r.Guard); err != nil {
@@ -192,22 +193,55 @@ type podWatch struct {
 	mgr   ctrl.Manager
 	find  func(context.Context, metav1.Object) []reconcile.Request
 	woken chan event.GenericEvent
+	// namespaces are the watched ones; "" is all.
+	namespaces []string
 
 	mu       sync.Mutex
 	followed map[string]context.CancelFunc
 }
 
-func newPodWatch(mgr ctrl.Manager) *podWatch {
-	p := &podWatch{mgr: mgr, woken: make(chan event.GenericEvent, 1024)}
+func newPodWatch(mgr ctrl.Manager, watched []string) *podWatch {
+	p := &podWatch{mgr: mgr, woken: make(chan event.GenericEvent, 1024), namespaces: watched}
+	if len(watched) == 0 {
+		p.namespaces = []string{metav1.NamespaceAll}
+	}
 	p.root, p.end = context.WithCancel(context.Background())
 	return p
 }
 
-// Start waits for the end of the manager, and ends all watches.
+// Start wakes the objects that pods were made for, since one may have gone while
+// no operator ran: its pods wait, and nothing else tells. It ends all watches
+// with the manager.
 func (p *podWatch) Start(ctx context.Context) error {
+	defer p.end()
+	for _, namespace := range p.namespaces {
+		// It fails with the end of the manager only.
+		_ = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) { return p.wakeMakers(ctx, namespace), nil })
+	}
 	<-ctx.Done()
-	p.end()
 	return nil
+}
+
+// wakeMakers wakes the objects that the pods of a namespace, or of all, say they
+// were made for.
+func (p *podWatch) wakeMakers(ctx context.Context, namespace string) bool {
+	var pods metav1.PartialObjectMetadataList
+	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	if err := p.mgr.GetAPIReader().List(ctx, &pods, client.InNamespace(namespace), client.HasLabels{v1.LabelSingleton}); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list pods that may wait for an object that is gone", "namespace", namespace)
+		return false
+	}
+	for i := range pods.Items {
+		p.wake(types.NamespacedName{Namespace: pods.Items[i].Namespace, Name: pods.Items[i].Labels[v1.LabelSingleton]})
+	}
+	return true
+}
+
+func (p *podWatch) wake(key types.NamespacedName) {
+	select {
+	case p.woken <- event.GenericEvent{Object: &v1.StatefulSingleton{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}}:
+	case <-p.root.Done():
+	}
 }
 
 // follow begins to watch the pods of a namespace, once.
@@ -262,10 +296,7 @@ func (p *podWatch) handler() toolscache.ResourceEventHandler {
 				continue
 			}
 			for _, req := range p.find(p.root, pod) {
-				select {
-				case p.woken <- event.GenericEvent{Object: &v1.StatefulSingleton{ObjectMeta: metav1.ObjectMeta{Namespace: req.Namespace, Name: req.Name}}}:
-				case <-p.root.Done():
-				}
+				p.wake(req.NamespacedName)
 			}
 		}
 	}
