@@ -2,6 +2,7 @@ package statefulsingleton_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -149,25 +150,35 @@ func look(ctx context.Context, s *v1.StatefulSingleton) v1.StatefulSingletonStat
 	return s.Status
 }
 
-// activates waits until this pod has the grant and is Ready, and these wait in this
-// order.
+// activates waits until this pod has the grant and is Ready, and these wait in
+// this order.
 func activates(ctx context.Context, s *v1.StatefulSingleton, p *corev1.Pod, waiting ...string) {
 	GinkgoHelper()
-	Eventually(func() error {
-		if err := user.Get(ctx, client.ObjectKeyFromObject(s), s); err != nil {
-			return err
-		}
-		if h := s.Status.Holder; h == nil || h.UID != p.UID || h.Name != p.Name || s.Status.ActivePod != p.Name || s.Status.Phase != v1.PhaseRunning ||
-			!slices.Equal(s.Status.Waiting, waiting) || s.Status.WaitingCount != int32(len(waiting)) || !meta.IsStatusConditionTrue(s.Status.Conditions, v1.ConditionAvailable) {
-			return fmt.Errorf("pod %s is not active, or %q do not wait: %+v", p.Name, waiting, s.Status)
-		}
-		return nil
-	}).Should(Succeed())
-	have := live(ctx, p)
-	Expect(have.Annotations).To(HaveKeyWithValue(v1.AnnotationGrant, fmt.Sprintf("%s %d", p.UID, s.Status.Holder.Epoch)))
-	Expect(controllerutil.ContainsFinalizer(have, v1.FinalizerPod)).To(BeTrue(), "the active pod may vanish")
-	Expect(readiness(have)).To(Equal(corev1.ConditionTrue))
-	Expect(s.Status.TransitionTimestamp).To(BeNil())
+	Eventually(func() error { return isActive(ctx, s, p, waiting...) }).Should(Succeed())
+}
+
+// isActive says what is missing.
+func isActive(ctx context.Context, s *v1.StatefulSingleton, p *corev1.Pod, waiting ...string) error {
+	have := &corev1.Pod{}
+	if err := errors.Join(user.Get(ctx, client.ObjectKeyFromObject(s), s), user.Get(ctx, client.ObjectKeyFromObject(p), have)); err != nil {
+		return err
+	}
+	h := s.Status.Holder
+	switch {
+	case h == nil || h.UID != p.UID || h.Name != p.Name || s.Status.ActivePod != p.Name:
+		return fmt.Errorf("pod %s is not the holder: %+v", p.Name, s.Status)
+	case s.Status.Phase != v1.PhaseRunning || s.Status.TransitionTimestamp != nil || !meta.IsStatusConditionTrue(s.Status.Conditions, v1.ConditionAvailable):
+		return fmt.Errorf("the handover is not over: %+v", s.Status)
+	case !slices.Equal(s.Status.Waiting, waiting) || s.Status.WaitingCount != int32(len(waiting)):
+		return fmt.Errorf("%q wait, and %q should", s.Status.Waiting, waiting)
+	case have.Annotations[v1.AnnotationGrant] != fmt.Sprintf("%s %d", p.UID, h.Epoch):
+		return fmt.Errorf("the grant of pod %s is %q", p.Name, have.Annotations[v1.AnnotationGrant])
+	case !controllerutil.ContainsFinalizer(have, v1.FinalizerPod):
+		return fmt.Errorf("pod %s may vanish", p.Name)
+	case readiness(have) != corev1.ConditionTrue:
+		return fmt.Errorf("pod %s has readiness condition %q", p.Name, readiness(have))
+	}
+	return nil
 }
 
 // readiness is the pod's condition that is ours.

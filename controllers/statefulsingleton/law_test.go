@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -13,10 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
 // law is the promise, checked at every change of every pod: no program starts
-// while another of the same label app runs. It believes the kubelets that the
+// while another of the same label app runs, and each has a higher epoch than all
+// before. It believes the kubelets that the
 // puppet plays, and nobody else: a pod that vanishes before its containers were
 // shown as terminated runs on.
 type law struct {
@@ -24,6 +28,7 @@ type law struct {
 	pods     map[types.UID]*subject
 	machines map[string]bool // that are off
 	excused  map[string]bool // namespaces where somebody has ended the promise
+	restarts map[string]bool // namespaces where the object that counted epochs is gone
 	broken   map[string][]string
 	isBlind  bool
 }
@@ -34,7 +39,7 @@ type subject struct {
 	runs, granted bool
 }
 
-var theLaw = &law{pods: map[types.UID]*subject{}, machines: map[string]bool{}, excused: map[string]bool{}, broken: map[string][]string{}}
+var theLaw = &law{pods: map[types.UID]*subject{}, machines: map[string]bool{}, excused: map[string]bool{}, restarts: map[string]bool{}, broken: map[string][]string{}}
 
 func (l *law) see(change watch.EventType, p *corev1.Pod) {
 	l.mu.Lock()
@@ -42,7 +47,7 @@ func (l *law) see(change watch.EventType, p *corev1.Pod) {
 	before := l.pods[p.UID]
 	now := &subject{Pod: p, runs: runs(p), granted: granted(p)}
 	l.pods[p.UID] = now
-	if change == watch.Deleted && (before == nil || !before.runs || !now.runs) {
+	if change == watch.Deleted && !now.granted && !now.runs {
 		delete(l.pods, p.UID)
 		return
 	}
@@ -50,6 +55,9 @@ func (l *law) see(change watch.EventType, p *corev1.Pod) {
 		return
 	}
 	for _, other := range l.pods {
+		if other.Namespace == p.Namespace && other.Labels["app"] == p.Labels["app"] && other.granted && other.UID != p.UID && epoch(other.Pod) >= epoch(p) && !l.restarts[p.Namespace] {
+			l.broken[p.Namespace] = append(l.broken[p.Namespace], fmt.Sprintf("pod %s has epoch %d, and pod %s had %d", p.Name, epoch(p), other.Name, epoch(other.Pod)))
+		}
 		if other.UID != p.UID && other.Namespace == p.Namespace && other.Labels["app"] == p.Labels["app"] && other.runs && !l.machines[other.Spec.NodeName] {
 			l.broken[p.Namespace] = append(l.broken[p.Namespace], fmt.Sprintf("pod %s is granted while pod %s runs", p.Name, other.Name))
 		}
@@ -65,6 +73,16 @@ func runs(p *corev1.Pod) bool {
 	return granted(p) || !gated(p) && started
 }
 
+// epoch is the fencing token that the pod was given.
+func epoch(p *corev1.Pod) int {
+	_, text, _ := strings.Cut(p.Annotations[v1.AnnotationGrant], " ")
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
 // off says that the machine of a Node has no power.
 func (l *law) off(node string) {
 	l.mu.Lock()
@@ -77,6 +95,13 @@ func (l *law) excuse(namespace string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.excused[namespace] = true
+}
+
+// anew says that epochs are counted from 1 again.
+func (l *law) anew(namespace string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.restarts[namespace] = true
 }
 
 func (l *law) blind() {

@@ -17,6 +17,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -230,8 +231,23 @@ func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
 	Expect(user.Create(ctx, ns)).To(Succeed())
-	DeferCleanup(func(ctx SpecContext) { theLaw.judge(ctx, ns.Name) })
+	DeferCleanup(func(ctx SpecContext) {
+		theLaw.judge(ctx, ns.Name)
+		sweep(ctx, ns.Name)
+	})
 	return ns.Name
+}
+
+// sweep takes the pods of a namespace away.
+func sweep(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	in := client.InNamespace(namespace)
+	var left corev1.PodList
+	Expect(user.List(ctx, &left, in)).To(Succeed())
+	for i := range left.Items {
+		Expect(client.IgnoreNotFound(user.Patch(ctx, &left.Items[i], client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))).To(Succeed())
+	}
+	Expect(user.DeleteAllOf(ctx, &corev1.Pod{}, in, client.GracePeriodSeconds(0))).To(Succeed())
 }
 
 func named(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
