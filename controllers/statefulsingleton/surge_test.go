@@ -1,0 +1,172 @@
+package statefulsingleton_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+)
+
+var _ = Describe("a rollout", func() {
+	var ns string
+	BeforeEach(func(ctx SpecContext) {
+		ns = newNamespace(ctx)
+		startOperator(operatorOptions{namespaces: []string{ns}})
+	})
+
+	for _, m := range []v1.GateMode{v1.GateBinary, v1.GateInit} {
+		It("S8 with surge deletes the old pod when the new one is held, and not earlier, in mode "+string(m), func(ctx SpecContext) {
+			s := declare(ctx, newSingleton(ns, mode(m)))
+			d := newDeployment(ns, 1)
+			Expect(user.Create(ctx, d)).To(Succeed())
+			one := revision(ctx, d, "9")
+			a := add(ctx, newPod(ns, "a", madeBy(one), playing(playHang, "yes")))
+			activates(ctx, s, a)
+			two := revision(ctx, d, "10")
+			b := add(ctx, newPod(ns, "b", madeBy(two), playing(playPending, "yes")))
+			look(ctx, s)
+			Expect(live(ctx, a).DeletionTimestamp).To(BeNil(), "nothing could run in its place")
+			tell(ctx, b, playPending, "")
+			Eventually(func() *metav1.Time { return live(ctx, a).DeletionTimestamp }).ShouldNot(BeNil())
+			Eventually(func() []string { return notes(ctx, s, v1.EventPodDeleted) }).Should(Equal([]string{"Normal: pod a: a pod of the newest revision waits for it"}))
+			look(ctx, s)
+			Expect(granted(live(ctx, b))).To(BeFalse())
+			c := add(ctx, newPod(ns, "c", madeBy(one))) // the old ReplicaSet makes another
+			tell(ctx, a, playHang, "")
+			activates(ctx, s, b, "c")
+			Expect(granted(live(ctx, c))).To(BeFalse())
+			remove(ctx, c) // the Deployment scales down
+			activates(ctx, s, b)
+			Expect(live(ctx, b).DeletionTimestamp).To(BeNil())
+		})
+	}
+
+	It("S8 whose image cannot be pulled leaves the old pod alone", func(ctx SpecContext) {
+		s := declare(ctx, newSingleton(ns))
+		d := newDeployment(ns, 1)
+		Expect(user.Create(ctx, d)).To(Succeed())
+		a := add(ctx, newPod(ns, "a", madeBy(revision(ctx, d, "1"))))
+		activates(ctx, s, a)
+		add(ctx, newPod(ns, "b", madeBy(revision(ctx, d, "2")), func(p *corev1.Pod) { p.Spec.Containers[0].Image = "bad" }))
+		Eventually(func() []string { return look(ctx, s).Waiting }).Should(Equal([]string{"b"}))
+		Expect(live(ctx, a).DeletionTimestamp).To(BeNil())
+	})
+
+	It("S11 by Recreate is the Deployment's own affair", func(ctx SpecContext) {
+		s := declare(ctx, newSingleton(ns))
+		d := newDeployment(ns, 1, func(d *appsv1.Deployment) { d.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType })
+		Expect(user.Create(ctx, d)).To(Succeed())
+		a := add(ctx, newPod(ns, "a", madeBy(revision(ctx, d, "1"))))
+		activates(ctx, s, a)
+		b := add(ctx, newPod(ns, "b", madeBy(revision(ctx, d, "2"))))
+		activates(ctx, s, a, "b")
+		look(ctx, s)
+		Expect(live(ctx, a).DeletionTimestamp).To(BeNil())
+		remove(ctx, a)
+		activates(ctx, s, b)
+	})
+
+	It("S15 starts a pod of the newest revision first, and an older one when there is no other", func(ctx SpecContext) {
+		s := declare(ctx, newSingleton(ns))
+		d := newDeployment(ns, 3)
+		Expect(user.Create(ctx, d)).To(Succeed())
+		one, two := revision(ctx, d, "1"), revision(ctx, d, "2")
+		a := add(ctx, newPod(ns, "a", madeBy(two)))
+		activates(ctx, s, a)
+		old := add(ctx, newPod(ns, "b-old", madeBy(one)))
+		activates(ctx, s, a, "b-old")
+		recent := add(ctx, newPod(ns, "c-new", madeBy(two)))
+		activates(ctx, s, a, "c-new", "b-old")
+		remove(ctx, a)
+		activates(ctx, s, recent, "b-old")
+		remove(ctx, recent)
+		activates(ctx, s, old)
+	})
+
+	It("S15 passes over a pod that cannot start", func(ctx SpecContext) {
+		s := declare(ctx, newSingleton(ns))
+		stuck := add(ctx, newPod(ns, "a", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "bad" }))
+		Expect(says(ctx, s, v1.ConditionProgressing, v1.ReasonWaitingForPod)).NotTo(BeEmpty())
+		Eventually(func() string { return look(ctx, s).Message }).Should(Equal("pod a is next, and cannot start: ImagePullBackOff of container app; see: kubectl -n " + ns + " describe pod a"))
+		Expect(granted(live(ctx, stuck))).To(BeFalse())
+		nowhere := add(ctx, newPod(ns, "b", playing(playPending, "yes")))
+		look(ctx, s)
+		Expect(granted(live(ctx, nowhere))).To(BeFalse())
+		c := add(ctx, newPod(ns, "c"))
+		Eventually(func() bool { return granted(live(ctx, c)) }).Should(BeTrue())
+		activates(ctx, s, c, "a", "b")
+	})
+
+	It("S15 of several replicas is held where it wants more of them Ready than one, and says so", func(ctx SpecContext) {
+		s := declare(ctx, newSingleton(ns))
+		d := newDeployment(ns, 3)
+		Expect(user.Create(ctx, d)).To(Succeed())
+		set := revision(ctx, d, "1")
+		a := add(ctx, newPod(ns, "a", madeBy(set)))
+		activates(ctx, s, a)
+		add(ctx, newPod(ns, "b", madeBy(set)))
+		Expect(says(ctx, s, v1.ConditionRolloutHeld, v1.ReasonStandbysNotReady)).To(Equal("Deployment db wants 3 pods Ready before its rollout goes on, and one at most can be: the others wait for their turn. Set maxUnavailable of a Deployment to one less than its replicas; a StatefulSet with more than one replica needs podManagementPolicy Parallel and updateStrategy OnDelete"))
+		edit(ctx, d, func(d *appsv1.Deployment) { d.Spec.Strategy.RollingUpdate.MaxUnavailable = ptr.To(intstr.FromInt32(2)) })
+		look(ctx, s)
+		Expect(meta.FindStatusCondition(s.Status.Conditions, v1.ConditionRolloutHeld)).To(BeNil())
+	})
+
+	It("S11 of a StatefulSet starts a pod of its update revision first, and is held where the set is ordered", func(ctx SpecContext) {
+		s := declare(ctx, newSingleton(ns))
+		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: ns}, Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](2),
+			Selector: s.Spec.Selector, ServiceName: "db", Template: newDeployment(ns, 1).Spec.Template}}
+		Expect(user.Create(ctx, set)).To(Succeed())
+		set.Status.UpdateRevision = "new"
+		Expect(user.Status().Update(ctx, set)).To(Succeed())
+		member := func(name, revision string) *corev1.Pod {
+			return add(ctx, newPod(ns, name, func(p *corev1.Pod) {
+				p.Labels[appsv1.ControllerRevisionHashLabelKey] = revision
+				p.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
+			}))
+		}
+		a := member("db-0", "old")
+		activates(ctx, s, a)
+		member("db-1", "old")
+		activates(ctx, s, a, "db-1")
+		c := member("db-2", "new")
+		activates(ctx, s, a, "db-2", "db-1")
+		Expect(says(ctx, s, v1.ConditionRolloutHeld, v1.ReasonStandbysNotReady)).To(HavePrefix("StatefulSet db wants 2 pods Ready"))
+		Expect(live(ctx, a).DeletionTimestamp).To(BeNil(), "a set replaces its pods itself")
+		remove(ctx, a)
+		activates(ctx, s, c, "db-1")
+	})
+})
+
+var _ = Describe("S26 two objects whose selectors overlap and that slipped past admission", func() {
+	It("have one that decides, the older, and both say so", func(ctx SpecContext) {
+		ns := newNamespace(ctx)
+		elder := declare(ctx, newSingleton(ns))
+		younger := newSingleton(ns, func(s *v1.StatefulSingleton) {
+			s.Name, s.Spec.Selector.MatchLabels = "a-younger", map[string]string{"tier": "one"}
+		})
+		// Objects of one second are in the order of their names.
+		Eventually(func() bool { return metav1.Now().Unix() > elder.CreationTimestamp.Unix() }).Should(BeTrue())
+		outage(ctx, func() { Eventually(func() error { return user.Create(ctx, younger) }).Should(Succeed()) })
+		startOperator(operatorOptions{namespaces: []string{ns}})
+		Expect(says(ctx, younger, v1.ConditionSelectorConflict, v1.ReasonSelectorsOverlap)).To(Equal("a pod could match StatefulSingleton db too, which selects app=db, and may be under one only; ask both for a label of which the pods of each have another value, for example app; that one is the older, and this one starts no pod"))
+		Expect(says(ctx, elder, v1.ConditionSelectorConflict, v1.ReasonSelectorsOverlap)).To(Equal("a pod could match StatefulSingleton a-younger too, which selects tier=one, and may be under one only; ask both for a label of which the pods of each have another value, for example app; this one is the older and decides about the pods of both"))
+		Expect(younger.Status.Phase).To(Equal(v1.PhaseFailed))
+		both := func(p *corev1.Pod) { p.Labels["tier"] = "one" }
+		a := add(ctx, newPod(ns, "a", both))
+		activates(ctx, elder, a)
+		b := add(ctx, newPod(ns, "b", func(p *corev1.Pod) { p.Labels = map[string]string{"tier": "one"} })) // the younger's alone
+		look(ctx, younger)
+		Expect(granted(live(ctx, b))).To(BeFalse())
+		Expect(user.Delete(ctx, elder)).To(Succeed())
+		activates(ctx, younger, a, "b")
+		remove(ctx, a)
+		activates(ctx, younger, b)
+		Expect(meta.FindStatusCondition(younger.Status.Conditions, v1.ConditionSelectorConflict)).To(BeNil())
+	})
+})
