@@ -1,19 +1,21 @@
 // Command run shows the operator at work: it boots the local cluster (or uses
-// KUBECONFIG's), deploys the operator into it from its image, applies the
-// sample, waits until it is Ready, and says what to try next.
+// KUBECONFIG's), deploys the operator into it from its image, applies a sample
+// of each kind, waits until they are Ready, rolls the StatefulSingleton out, and
+// says what to try next.
 package main
 
 import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/stateful-operator/stateful-operator/test/run/place"
 )
 
 func main() {
@@ -30,42 +32,35 @@ func main() {
 func run(ctx context.Context) error {
 	began := time.Now()
 	say("Finding a cluster")
-	where, err := findPlace(ctx)
+	found, err := place.Find(ctx)
 	if err != nil {
 		return err
 	}
-	say("Building the images of the operator and of the sample")
-	operator, coder, err := where.images(ctx)
-	if err != nil {
-		return err
-	}
+	where := shown{found}
 	say("Deploying the operator")
-	if err := deploy(ctx, where.kubeconfig, operator); err != nil {
+	if err := where.Operator(ctx); err != nil {
 		return err
 	}
-	if err := where.operatorReady(ctx); err != nil {
+	say("Applying the sample " + coderFile)
+	if err := where.applyCoder(ctx); err != nil {
 		return err
 	}
-	say("Applying the sample " + sampleFile)
-	if err := where.applySample(ctx, coder); err != nil {
+	if err := where.coderReady(ctx); err != nil {
 		return err
 	}
-	if err := where.sampleReady(ctx); err != nil {
+	say("Applying the sample " + mailerFile)
+	if err := where.applyMailer(ctx); err != nil {
+		return err
+	}
+	say("A rollout of StatefulSingleton mailer")
+	if err := where.rollMailer(ctx); err != nil {
 		return err
 	}
 	say(fmt.Sprintf("Ready after %s", time.Since(began).Round(time.Second)))
 	return where.show(ctx)
 }
 
-// deploy is `make deploy`, so that there is one way to do it.
-func deploy(ctx context.Context, kubeconfig, image string) error {
-	command := exec.CommandContext(ctx, "make", "--no-print-directory", "deploy", "IMAGE="+image)
-	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
-	command.Stdout, command.Stderr = os.Stdout, os.Stderr
-	if err := command.Run(); err != nil {
-		return fmt.Errorf("deploying the operator: %w", err)
-	}
-	return nil
-}
+// shown is the cluster with what is shown in it.
+type shown struct{ place.Place }
 
 func say(step string) { fmt.Printf("\n==> %s\n", step) }

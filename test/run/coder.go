@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	engev1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/test/run/place"
+	"github.com/stateful-operator/stateful-operator/test/run/program"
+)
+
+const coderFile = "config/samples/statefulcluster/coder.yaml"
+
+var coderKey = types.NamespacedName{Namespace: place.Namespace, Name: "coder"}
+
+// applyCoder applies the sample of StatefulCluster as it is, but for its image.
+func (s shown) applyCoder(ctx context.Context) error {
+	image, err := s.Program(ctx, program.Program{
+		// Root, because the sample asks for no group on its volumes.
+		Package: "./test/run/coder", Ref: "localhost/coder", User: "0:0", Tar: "build/run/coder.tar",
+	})
+	if err != nil {
+		return err
+	}
+	return s.Apply(ctx, coderFile, func(sample *unstructured.Unstructured) error {
+		// A replica count that the user has changed since stays: trying that
+		// is one of the things that show suggests.
+		var before engev1alpha1.StatefulCluster
+		if err := s.Client.Get(ctx, coderKey, &before); err == nil {
+			unstructured.RemoveNestedField(sample.Object, "spec", "replicas")
+		}
+		return place.Template(sample, func(pod *corev1.PodSpec) { pod.Containers[0].Image = image })
+	})
+}
+
+func (s shown) coderReady(ctx context.Context) error {
+	return s.Until(ctx, func(ctx context.Context) (bool, string, error) {
+		var set engev1alpha1.StatefulCluster
+		err := s.Client.Get(ctx, coderKey, &set)
+		status, want := set.Status, int32(1)
+		if set.Spec.Replicas != nil {
+			want = *set.Spec.Replicas
+		}
+		done := status.ObservedGeneration >= set.Generation && status.Replicas == want &&
+			status.ReadyReplicas == want && status.UpdatedReplicas == want
+		return done, fmt.Sprintf("coder: %d of %d members ready, %d of the present revision", status.ReadyReplicas, want, status.UpdatedReplicas), err
+	})
+}
