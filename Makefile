@@ -37,6 +37,11 @@ run: ## Boot a local cluster (or use KUBECONFIG), deploy the operator and a samp
 	$(call say,Running the operator and its sample)
 	@go run ./test/run
 
+.PHONY: sample-postgres
+sample-postgres: ## The same with PostgreSQL as a StatefulSingleton: rows, rollouts, and what its servers say.
+	$(call say,Running the PostgreSQL sample)
+	@go run ./test/run/postgres
+
 .PHONY: test
 test: test-unit test-api test-nodes ## Run every test, the cheap ones first.
 

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// serverLogs are the logs of the servers, each followed until its end: a pod
+// that is gone has none.
+type serverLogs struct{ servers []*server }
+
+type server struct {
+	pod     string
+	process *exec.Cmd
+	log     lockedBuffer
+}
+
+// lockedBuffer is written by a process and read by us.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// follow begins to read the logs of the pods that are there.
+func (l *serverLogs) follow(ctx context.Context, d database) error {
+	var pods corev1.PodList
+	if err := d.Client.List(ctx, &pods, client.InNamespace(key.Namespace), client.MatchingLabels{"app": name}); err != nil {
+		return err
+	}
+	for i := range pods.Items {
+		pod := pods.Items[i].Name
+		if slices.ContainsFunc(l.servers, func(s *server) bool { return s.pod == pod }) {
+			continue
+		}
+		s := &server{pod: pod, process: d.kubectl(ctx, "logs", "--follow", pod, "-c", "postgres")}
+		s.process.Stdout = &s.log
+		if err := s.process.Start(); err != nil {
+			return fmt.Errorf("reading the log of %s: %w", pod, err)
+		}
+		l.servers = append(l.servers, s)
+	}
+	return nil
+}
+
+func (l *serverLogs) end() {
+	for _, s := range l.servers {
+		_ = s.process.Process.Kill() // it may have ended
+		_ = s.process.Wait()
+	}
+}
+
+// The lines of a server's log that matter. It says with the second in which
+// state it found its data: any other than this means that they were left open.
+const (
+	saysStart = "starting PostgreSQL"
+	saysState = "database system was shut down at"
+	saysStop  = "database system is shut down"
+)
+
+// tell prints when each server stopped and the next one started.
+func (l *serverLogs) tell() error {
+	var stopped time.Time
+	for i, s := range l.servers {
+		started, _ := s.first(saysStart)
+		if started.IsZero() {
+			return fmt.Errorf("the server in %s has not said when it started:\n%s", s.pod, s.log.String())
+		}
+		if i > 0 {
+			fmt.Printf("old server stopped at %s, new server started at %s: gap %d ms\n",
+				stopped.Format("15:04:05.000"), started.Format("15:04:05.000"), started.Sub(stopped).Milliseconds())
+			if !started.After(stopped) {
+				return fmt.Errorf("two servers ran at the same time")
+			}
+			_, state := s.first(saysState)
+			if state == "" {
+				return fmt.Errorf("the server in %s did not find its data as one leaves them that has stopped:\n%s", s.pod, s.log.String())
+			}
+			fmt.Printf("  and found: %s\n", state)
+		}
+		stopped = s.last(saysStop)
+		if stopped.IsZero() && i < len(l.servers)-1 {
+			return fmt.Errorf("the server in %s has not said when it stopped:\n%s", s.pod, s.log.String())
+		}
+	}
+	fmt.Printf("%d servers, one after another, and never two at a time\n", len(l.servers))
+	return nil
+}
+
+// first finds a line with that text: its time, and what it says.
+func (s *server) first(text string) (at time.Time, says string) {
+	for _, l := range s.lines() {
+		if strings.Contains(l, text) {
+			_, says, _ = strings.Cut(l, "LOG:  ")
+			return timeOf(l), says
+		}
+	}
+	return time.Time{}, ""
+}
+
+func (s *server) last(text string) time.Time {
+	var at time.Time
+	for _, l := range s.lines() {
+		if strings.Contains(l, text) {
+			at = timeOf(l)
+		}
+	}
+	return at
+}
+
+func (s *server) lines() []string {
+	var lines []string
+	scanner := bufio.NewScanner(strings.NewReader(s.log.String()))
+	for scanner.Scan() {
+		lines = append(lines, scanner.Text())
+	}
+	return lines
+}
+
+// timeOf reads the beginning of a line: "2026-01-02 03:04:05.678 GMT [1] LOG:".
+func timeOf(line string) time.Time {
+	const layout = "2006-01-02 15:04:05.000 MST"
+	at, err := time.Parse(layout, line[:min(len(line), len(layout))])
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}
