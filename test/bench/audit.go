@@ -23,6 +23,7 @@ type request struct {
 		Name        string `json:"name"`
 	} `json:"objectRef"`
 	Received time.Time `json:"requestReceivedTimestamp"`
+	Answered time.Time `json:"stageTimestamp"`
 	Stage    string    `json:"stage"`
 	Answer   struct {
 		Code int `json:"code"`
@@ -32,18 +33,24 @@ type request struct {
 // auditMark is a place in the audit log.
 type auditMark int64
 
-func (s *site) markAudit() (auditMark, error) {
-	info, err := os.Stat(s.cluster.AuditLog())
+func (s *site) markAudit() (auditMark, error) { return markLog(s.cluster.AuditLog()) }
+
+// writesSince is every write that the API server was asked for since the mark,
+// refused ones too.
+func (s *site) writesSince(mark auditMark) ([]request, error) {
+	return readSince(s.cluster.AuditLog(), mark, request.isWrite)
+}
+
+func markLog(path string) (auditMark, error) {
+	info, err := os.Stat(path)
 	if err != nil {
 		return 0, err
 	}
 	return auditMark(info.Size()), nil
 }
 
-// writesSince is every write that the API server was asked for since the mark,
-// refused ones too.
-func (s *site) writesSince(mark auditMark) ([]request, error) {
-	file, err := os.Open(s.cluster.AuditLog())
+func readSince(path string, mark auditMark, wanted func(request) bool) ([]request, error) {
+	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -51,16 +58,17 @@ func (s *site) writesSince(mark auditMark) ([]request, error) {
 	if _, err := file.Seek(int64(mark), io.SeekStart); err != nil {
 		return nil, err
 	}
-	return readWrites(file)
+	return readAudit(file, wanted)
 }
 
-func readWrites(log io.Reader) ([]request, error) {
-	var writes []request
+// readAudit reads the requests that were answered and are wanted.
+func readAudit(log io.Reader, wanted func(request) bool) ([]request, error) {
+	var found []request
 	lines := bufio.NewReaderSize(log, 1<<20)
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err == io.EOF {
-			return writes, nil // what is left is a line that is being written
+			return found, nil // what is left is a line that is being written
 		}
 		if err != nil {
 			return nil, err
@@ -69,8 +77,8 @@ func readWrites(log io.Reader) ([]request, error) {
 		if err := json.Unmarshal(line, &r); err != nil {
 			return nil, fmt.Errorf("reading the audit log: %w", err)
 		}
-		if r.Stage == "ResponseComplete" && r.isWrite() {
-			writes = append(writes, r)
+		if r.Stage == "ResponseComplete" && wanted(r) {
+			found = append(found, r)
 		}
 	}
 }

@@ -19,7 +19,7 @@ const auditLines = `{"stage":"ResponseComplete","verb":"patch","user":{"username
 
 func readLines(t *testing.T) []request {
 	t.Helper()
-	writes, err := readWrites(strings.NewReader(auditLines))
+	writes, err := readAudit(strings.NewReader(auditLines), request.isWrite)
 	if err != nil {
 		t.Fatal(err)
 	}

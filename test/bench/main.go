@@ -1,7 +1,9 @@
-// Command bench measures the operator against the StatefulSet controller of
-// the same Kubernetes release and against a bare client-go loop: one run, one
-// API server, simulated nodes, no client-side rate limits. It prints each
-// figure with its goal and ends with the tables of docs/benchmarks.md.
+// Command bench measures the operator against what Kubernetes has itself, and
+// prints each figure with its goal. StatefulClusters are compared with the
+// StatefulSet controller of the same release and with a bare client-go loop:
+// one run, one API server, simulated nodes, no client-side rate limits.
+// StatefulSingletons hand over on real nodes, beside a Recreate Deployment and
+// a StatefulSet of one. It ends with the tables of docs/benchmarks.md.
 package main
 
 import (
@@ -22,20 +24,23 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/cluster"
 )
 
-// benchmark is one thing to measure.
+// benchmark is one thing to measure: on a control plane with simulated nodes,
+// or on real ones.
 type benchmark struct {
 	name    string // for -only
 	about   string
 	measure func(context.Context, *site, sizes) ([]figure, error)
+	onNodes func(context.Context, *nodes, sizes) ([]figure, error)
 }
 
 var benchmarks = []benchmark{
-	{"one", "create one set with many members", measureOneSet},
-	{"many", "create many sets with 5 members", measureManySets},
-	{"rollout", "replace every member, maxUnavailable 25 %", measureRollout},
-	{"memory", "the operator's live heap", measureMemory},
-	{"latency", "from a spec change to the first write", measureLatency},
-	{"rest", "writes while nothing changes", measureRest},
+	{"one", "create one set with many members", measureOneSet, nil},
+	{"many", "create many sets with 5 members", measureManySets, nil},
+	{"rollout", "replace every member, maxUnavailable 25 %", measureRollout, nil},
+	{"memory", "the operator's live heap", measureMemory, nil},
+	{"latency", "from a spec change to the first write", measureLatency, nil},
+	{"rest", "writes while nothing changes", measureRest, nil},
+	{"singleton", "handovers between programs on real nodes", nil, measureSingleton},
 }
 
 // sizes is how much is measured.
@@ -46,13 +51,17 @@ type sizes struct {
 	objects, changes       int // of the latency benchmark
 	rounds                 int
 	rest                   time.Duration
+	handovers, lostNodes   int
+	admission, gate        time.Duration // for how long pods are created, and gates watched
 }
 
 var (
 	fullSizes = sizes{members: 2000, sets: 200, rollout: 200, pods: [2]int{1000, 5000}, unmanaged: 5000,
-		objects: 1000, changes: 300, rounds: 3, rest: 10 * time.Minute}
+		objects: 1000, changes: 300, rounds: 3, rest: 10 * time.Minute,
+		handovers: 100, lostNodes: 3, admission: time.Minute, gate: time.Minute}
 	quickSizes = sizes{members: 200, sets: 20, rollout: 40, pods: [2]int{100, 300}, unmanaged: 300,
-		objects: 100, changes: 50, rounds: 1, rest: 20 * time.Second}
+		objects: 100, changes: 50, rounds: 1, rest: 20 * time.Second,
+		handovers: 10, lostNodes: 1, admission: 10 * time.Second, gate: 20 * time.Second}
 )
 
 // setMembers is the size of each of many sets.
@@ -93,6 +102,7 @@ func parse(args []string) (settings, error) {
 	flags.StringVar(&s.out, "out", "", "`file` that gets the tables too")
 	only := flags.String("only", "", "comma-separated `names` of the benchmarks to run: "+names())
 	rest := flags.Duration("rest", 0, "`time` without changes that must bring no write (default 10m, quick 20s)")
+	handovers := flags.Int("handovers", 0, "`times` that a program hands over to the next one, of each kind (default 100, quick 10)")
 	rounds := flags.Int("rounds", 0, "`times` that each comparison is made, in turning order (default 3, quick 1)")
 	if err := flags.Parse(args); err != nil {
 		return s, err
@@ -106,8 +116,12 @@ func parse(args []string) (settings, error) {
 	if *rounds > 0 {
 		s.size.rounds = *rounds
 	}
+	if *handovers > 0 {
+		s.size.handovers = *handovers
+	}
 	s.chosen = benchmarks
 	if *only == "" {
+		s.chosen = possible(benchmarks)
 		return s, nil
 	}
 	wanted := strings.Split(*only, ",")
@@ -144,6 +158,41 @@ func run(ctx context.Context, s settings) (err error) {
 		defer cancel()
 		err = errors.Join(err, cluster.Down(down, clusterName, os.Stdout))
 	}()
+	// What was measured before something failed was measured.
+	found := results{}
+	failed := found.onControlPlane(ctx, s)
+	if failed == nil {
+		failed = found.onNodes(ctx, s)
+	}
+	text := tables(found.figures, describe(ctx, found.programs, s, before))
+	fmt.Print("\n" + text)
+	if failed != nil || s.out == "" {
+		return failed
+	}
+	return os.WriteFile(s.out, []byte(text), 0o644)
+}
+
+// possible leaves out what this machine cannot have; who names it is told why.
+func possible(all []benchmark) []benchmark {
+	if os.Geteuid() == 0 {
+		return all
+	}
+	fmt.Println("benchmarks on real nodes need root, and are left out")
+	return slices.DeleteFunc(slices.Clone(all), func(b benchmark) bool { return b.onNodes != nil })
+}
+
+// results are the figures so far, and the folder of the Kubernetes programs that
+// they were measured with.
+type results struct {
+	figures  []figure
+	programs string
+}
+
+func (r *results) onControlPlane(ctx context.Context, s settings) error {
+	chosen := slices.DeleteFunc(slices.Clone(s.chosen), func(b benchmark) bool { return b.measure == nil })
+	if len(chosen) == 0 {
+		return nil
+	}
 	if err := cluster.Down(ctx, clusterName, os.Stdout); err != nil {
 		return err
 	}
@@ -152,32 +201,42 @@ func run(ctx context.Context, s settings) (err error) {
 		return err
 	}
 	defer where.close()
-	// What was measured before something failed was measured.
-	figures, failed := measureAll(ctx, where, s)
-	text := tables(figures, describe(ctx, where, s, before))
-	fmt.Print("\n" + text)
-	if failed != nil || s.out == "" {
-		return failed
-	}
-	return os.WriteFile(s.out, []byte(text), 0o644)
+	r.programs = where.cluster.Programs()
+	return r.run(chosen, func(b benchmark) ([]figure, error) { return b.measure(ctx, where, s.size) })
 }
 
-func measureAll(ctx context.Context, where *site, s settings) ([]figure, error) {
-	var figures []figure
-	for _, b := range s.chosen {
+func (r *results) onNodes(ctx context.Context, s settings) error {
+	chosen := slices.DeleteFunc(slices.Clone(s.chosen), func(b benchmark) bool { return b.onNodes == nil })
+	if len(chosen) == 0 {
+		return nil
+	}
+	if err := cluster.Down(ctx, clusterName, os.Stdout); err != nil {
+		return err
+	}
+	where, err := openNodes(ctx, s.keep)
+	if err != nil {
+		return err
+	}
+	defer where.close()
+	r.programs = where.cluster.Programs()
+	return r.run(chosen, func(b benchmark) ([]figure, error) { return b.onNodes(ctx, where, s.size) })
+}
+
+func (r *results) run(chosen []benchmark, measure func(benchmark) ([]figure, error)) error {
+	for _, b := range chosen {
 		say("%s: %s", b.name, b.about)
 		began := time.Now()
-		found, err := b.measure(ctx, where, s.size)
-		figures = append(figures, found...)
+		found, err := measure(b)
+		r.figures = append(r.figures, found...)
 		for _, f := range found {
 			fmt.Println("  " + f.String())
 		}
 		if err != nil {
-			return figures, fmt.Errorf("benchmark %s: %w", b.name, err)
+			return fmt.Errorf("benchmark %s: %w", b.name, err)
 		}
 		fmt.Printf("  (took %s)\n", time.Since(began).Round(time.Second))
 	}
-	return figures, nil
+	return nil
 }
 
 func say(format string, args ...any) { fmt.Printf("\n==> "+format+"\n", args...) }

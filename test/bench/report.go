@@ -102,18 +102,18 @@ func tables(figures []figure, conditions []string) string {
 }
 
 // describe says what the figures depend on.
-func describe(ctx context.Context, s *site, chosen settings, loadBefore string) []string {
+func describe(ctx context.Context, programs string, chosen settings, loadBefore string) []string {
 	lines := []string{"date: " + time.Now().UTC().Format("2006-01-02 15:04 MST")}
 	if chosen.quick {
 		lines = append(lines, "a QUICK run: a tenth of the size, once; not for comparison")
 	} else {
 		lines = append(lines, fmt.Sprintf("medians of %d rounds; in each the contestants come in another order", chosen.size.rounds))
 	}
-	lines = append(lines, fmt.Sprintf("machine: %s, %d cores, %s; contestants, API server, etcd and kwok share it", processor(), runtime.NumCPU(), memory()))
+	lines = append(lines, fmt.Sprintf("machine: %s, %d cores, %s; contestants, control plane and nodes share it", processor(), runtime.NumCPU(), memory()))
 	lines = append(lines, "load average (1, 5, 15 minutes) before the run: "+loadBefore)
 	versions := "versions: " + runtime.Version()
 	// The programs do not know their version; their folder does.
-	if _, version, ok := strings.Cut(filepath.Base(s.cluster.Programs()), "-"); ok {
+	if _, version, ok := strings.Cut(filepath.Base(programs), "-"); ok {
 		version, _, _ = strings.Cut(version, "-")
 		versions += ", Kubernetes " + version
 	}

@@ -52,11 +52,11 @@ type site struct {
 	// pool is the bare loop's client.
 	pool *kubernetes.Clientset
 	// operator is what the operator's process needs.
-	operator program
+	operator operatorProgram
 }
 
-// program is the operator's real program and how it reaches the cluster.
-type program struct {
+// operatorProgram is the operator's real program and how it reaches the cluster.
+type operatorProgram struct {
 	path, kubeconfig, token string
 }
 
