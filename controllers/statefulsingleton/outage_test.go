@@ -1,8 +1,12 @@
 package statefulsingleton_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,6 +16,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	"k8s.io/apiserver/pkg/cel/openapi/resolver"
 	"k8s.io/client-go/discovery"
@@ -140,6 +145,30 @@ var _ = Describe("the guard policy", func() {
 		Expect(says(ctx, s, v1.ConditionGuardMissing, v1.ReasonPolicyNotInstalled)).To(Equal("the operator cannot install its policy: create validatingadmissionpolicy statefulsingleton-guard-elsewhere: policies are not for you; a pod that is created while the operator's webhook is away runs its program at once"))
 	})
 
+	It("S16 is missed, and said to be, where the API server does not know policies", func(ctx SpecContext) {
+		ns := newNamespace(ctx)
+		s := declare(ctx, newSingleton(ns))
+		startOperator(operatorOptions{namespaces: []string{ns}, rest: func(c *rest.Config) {
+			c.Wrap(func(next http.RoundTripper) http.RoundTripper {
+				return tripper(func(r *http.Request) (*http.Response, error) {
+					if r.URL.Path == "/apis" { // one list of groups, and one of each group's resources
+						r = r.Clone(r.Context())
+						r.Header.Set("Accept", "application/json")
+					}
+					resp, err := next.RoundTrip(r)
+					if err == nil && r.URL.Path == "/apis/admissionregistration.k8s.io/v1" {
+						err = withoutPolicies(resp)
+					}
+					return resp, err
+				})
+			})
+		}})
+		a := add(ctx, newPod(ns, "a"))
+		activates(ctx, s, a)
+		look(ctx, s)
+		Expect(says(ctx, s, v1.ConditionGuardMissing, v1.ReasonNoPolicyAPI)).To(Equal("the API server has no ValidatingAdmissionPolicy, which needs Kubernetes 1.30; a pod that is created while the operator's webhook is away runs its program at once"))
+	})
+
 	It("S16 is made what it should be when the operator starts", func(ctx SpecContext) {
 		policy, binding := statefulsingleton.BuildGuard(operatorNamespace, nil)
 		edit(ctx, policy, func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.FailurePolicy = ptr.To(admissionv1.Ignore) })
@@ -168,6 +197,19 @@ var _ = Describe("the guard policy", func() {
 		Expect(checker.Check(policy)).NotTo(BeEmpty(), "nothing is checked")
 	})
 })
+
+// withoutPolicies makes of a list of resources what Kubernetes 1.29 answers.
+func withoutPolicies(resp *http.Response) error {
+	var list metav1.APIResourceList
+	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil {
+		return err
+	}
+	list.APIResources = slices.DeleteFunc(list.APIResources, func(r metav1.APIResource) bool { return strings.HasPrefix(r.Name, "validatingadmissionpolic") })
+	text, err := json.Marshal(&list)
+	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+	resp.Header.Set("Content-Length", strconv.Itoa(len(text)))
+	return err
+}
 
 type tripper func(*http.Request) (*http.Response, error)
 
