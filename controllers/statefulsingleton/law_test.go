@@ -90,6 +90,13 @@ func (l *law) off(node string) {
 	l.machines[node] = true
 }
 
+// on says that it has power again, and starts what its kubelet finds.
+func (l *law) on(node string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.machines, node)
+}
+
 // excuse says that from now on the namespace is without the promise.
 func (l *law) excuse(namespace string) {
 	l.mu.Lock()

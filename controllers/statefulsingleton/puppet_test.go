@@ -20,6 +20,7 @@ import (
 const (
 	playNode    = "puppet/node"    // the node to bind to; default node-1
 	playPending = "puppet/pending" // never scheduled
+	playMount   = "puppet/mount"   // its volumes cannot be mounted
 	playHang    = "puppet/hang"    // its program does not stop when it is told to
 	playEnd     = "puppet/end"     // its program ends by itself
 	playOff     = "puppet/off"     // the puppet lets it be
@@ -124,11 +125,17 @@ func alive(p *corev1.Pod) *corev1.PodStatus {
 	status.Phase = corev1.PodRunning
 	status.StartTime = &p.CreationTimestamp
 	status.InitContainerStatuses, status.ContainerStatuses = nil, nil
-	waits := false
+	waits := p.Annotations[playMount] != ""
+	if waits {
+		status.Phase = corev1.PodPending
+	}
 	for i := range p.Spec.InitContainers {
 		c := &p.Spec.InitContainers[i]
 		state := exited(p)
-		if c.Name == v1.ContainerWait && !granted(p) {
+		switch {
+		case waits:
+			state = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}}
+		case c.Name == v1.ContainerWait && !granted(p):
 			state, waits = running(p), true
 			status.Phase = corev1.PodPending
 		}

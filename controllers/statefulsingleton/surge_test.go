@@ -6,6 +6,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -57,6 +58,38 @@ var _ = Describe("a rollout", func() {
 		Eventually(func() []string { return look(ctx, s).Waiting }).Should(Equal([]string{"b"}))
 		Expect(live(ctx, a).DeletionTimestamp).To(BeNil())
 	})
+
+	DescribeTable("S22 deletes the old pod when its volume holds back the new one", func(ctx SpecContext, access corev1.PersistentVolumeAccessMode, hindrance func(*corev1.Pod), deletes bool) {
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data", Namespace: ns}, Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{access},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}}}
+		Expect(user.Create(ctx, claim)).To(Succeed())
+		mounting := func(p *corev1.Pod) {
+			p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+		}
+		s := declare(ctx, newSingleton(ns))
+		d := newDeployment(ns, 1)
+		Expect(user.Create(ctx, d)).To(Succeed())
+		a := add(ctx, newPod(ns, "a", madeBy(revision(ctx, d, "1")), mounting))
+		activates(ctx, s, a)
+		b := add(ctx, newPod(ns, "b", madeBy(revision(ctx, d, "2")), mounting, hindrance))
+		if !deletes {
+			Eventually(func() []string { return look(ctx, s).Waiting }).Should(Equal([]string{"b"}))
+			look(ctx, s)
+			Expect(live(ctx, a).DeletionTimestamp).To(BeNil())
+			return
+		}
+		gone(ctx, a)
+		for _, what := range []string{playPending, playMount} {
+			tell(ctx, b, what, "")
+		}
+		activates(ctx, s, b)
+	},
+		Entry("which is on another node", corev1.ReadWriteOnce, func(p *corev1.Pod) { p.Annotations[playNode], p.Annotations[playMount] = "node-2", "yes" }, true),
+		Entry("which finds no node", corev1.ReadWriteOncePod, playing(playPending, "yes"), true),
+		Entry("and not if it is on the same node: something else holds it back", corev1.ReadWriteOnce, playing(playMount, "yes"), false),
+		Entry("and not if many can mount it", corev1.ReadWriteMany, playing(playPending, "yes"), false),
+	)
 
 	It("S11 by Recreate is the Deployment's own affair", func(ctx SpecContext) {
 		s := declare(ctx, newSingleton(ns))
