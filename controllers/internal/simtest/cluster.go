@@ -6,11 +6,9 @@ package simtest
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand"
-	"reflect"
 	"slices"
 	"strconv"
 	"time"
@@ -19,15 +17,15 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/patch"
 )
 
 // ErrKilled is returned by Interfere when the process that acts dies.
@@ -70,7 +68,7 @@ func (c *Cluster) Put(obj client.Object) {
 	if obj.GetUID() == "" {
 		c.uids++
 		obj.SetUID(types.UID(fmt.Sprintf("uid-%d", c.uids)))
-		obj.SetCreationTimestamp(metav1.NewTime(c.Now))
+		obj.SetCreationTimestamp(metav1.NewTime(c.Now.Truncate(time.Second)))
 		obj.SetGeneration(1)
 	}
 	c.All[objects.KeyOf(obj)] = obj
@@ -91,31 +89,47 @@ func (c *Cluster) Remove(obj client.Object) {
 }
 
 // Delete is what the API server does with a delete: a pod ends, a claim waits
-// for its pods, all else is gone.
+// for its pods, what has finalizers waits for whoever put them there, all else
+// is gone.
 func (c *Cluster) Delete(obj client.Object) {
-	obj = objects.Clone(c.All[objects.KeyOf(obj)])
-	at := metav1.NewTime(c.Now)
-	switch o := obj.(type) {
-	case *corev1.Pod:
-		if !podstate.Scheduled(o) || podstate.Ended(o) {
-			c.Remove(o)
-			return
-		}
-		seconds := int64(30)
-		o.DeletionGracePeriodSeconds, at = &seconds, metav1.NewTime(c.Now.Add(30*time.Second))
-	case *corev1.PersistentVolumeClaim:
-		if !c.mounted(c.All[objects.KeyOf(o)].(*corev1.PersistentVolumeClaim)) {
-			c.Remove(o)
-			return
-		}
-	default:
-		c.Remove(obj)
-		return
+	grace := int64(0)
+	pod, isPod := c.All[objects.KeyOf(obj)].(*corev1.Pod)
+	if isPod && podstate.Scheduled(pod) && !podstate.Ended(pod) {
+		grace = ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, 30)
 	}
-	if obj.GetDeletionTimestamp() == nil {
+	c.end(obj, grace)
+}
+
+// DeleteNow is a delete without a grace period: the last one of a kubelet, and
+// what is called a forced one.
+func (c *Cluster) DeleteNow(obj client.Object) { c.end(obj, 0) }
+
+func (c *Cluster) end(obj client.Object, grace int64) {
+	obj = objects.Clone(c.All[objects.KeyOf(obj)])
+	was, pod := obj.GetDeletionTimestamp(), &corev1.Pod{}
+	if p, isPod := obj.(*corev1.Pod); isPod {
+		pod = p
+	}
+	if was == nil || grace < ptr.Deref(pod.DeletionGracePeriodSeconds, 0) {
+		at := metav1.NewTime(cmp.Or(podstate.DeletedAt(pod), c.Now.Truncate(time.Second)).Add(time.Duration(grace) * time.Second))
+		pod.DeletionGracePeriodSeconds = &grace
 		obj.SetDeletionTimestamp(&at)
+	}
+	switch {
+	case c.mayGo(obj):
+		c.Remove(obj)
+	case !apiequality.Semantic.DeepEqual(obj, c.All[objects.KeyOf(obj)]):
 		c.Put(obj)
 	}
+}
+
+// mayGo tells whether nothing holds an object any more that was deleted.
+func (c *Cluster) mayGo(obj client.Object) bool {
+	if obj.GetDeletionTimestamp() == nil || len(obj.GetFinalizers()) > 0 {
+		return false
+	}
+	claim, isClaim := c.All[objects.KeyOf(obj)].(*corev1.PersistentVolumeClaim)
+	return ptr.Deref(obj.GetDeletionGracePeriodSeconds(), 0) == 0 && (!isClaim || !c.mounted(claim))
 }
 
 // Claims are those that a pod mounts and that exist.
@@ -228,13 +242,17 @@ func (c *Cluster) do(a action.Action) (client.Object, error) {
 		c.Delete(have)
 		return have, nil
 	}
-	next, err := patched(a, have)
-	if err != nil {
+	next, err := patch.Apply(a, have)
+	switch {
+	case err != nil:
 		return nil, err
+	case apiequality.Semantic.DeepEqual(have, next):
+		return objects.Clone(have), nil
+	case len(have.GetFinalizers()) > 0 && len(next.GetFinalizers()) == 0 && c.mayGo(next):
+		c.Remove(next)
+		return next, nil
 	}
-	if !apiequality.Semantic.DeepEqual(have, next) {
-		c.Put(next)
-	}
+	c.Put(next)
 	return objects.Clone(c.All[objects.KeyOf(a.Object)]), nil
 }
 
@@ -250,50 +268,4 @@ func adopts(want, have client.Object) bool {
 		}
 	}
 	return true
-}
-
-// patched is what the API server makes of a patch: each may change its part.
-func patched(a action.Action, have client.Object) (client.Object, error) {
-	next := objects.Clone(have)
-	if a.Verb == action.PatchStatus {
-		from, err := runtime.DefaultUnstructuredConverter.ToUnstructured(a.Object)
-		to, err2 := runtime.DefaultUnstructuredConverter.ToUnstructured(next)
-		to["status"] = from["status"]
-		return next, errors.Join(err, err2, runtime.DefaultUnstructuredConverter.FromUnstructured(to, next))
-	}
-	patch, err := client.StrategicMergeFrom(a.From).Data(a.Object)
-	if err != nil {
-		return nil, err
-	}
-	live, err := json.Marshal(have)
-	if err != nil {
-		return nil, err
-	}
-	merged, err := strategicpatch.StrategicMergePatch(live, patch, have)
-	if err != nil {
-		return nil, err
-	}
-	next = reflect.New(reflect.TypeOf(have).Elem()).Interface().(client.Object)
-	err = json.Unmarshal(merged, next)
-	pod, isPod := next.(*corev1.Pod)
-	if err != nil || !isPod {
-		return next, err
-	}
-	was := have.(*corev1.Pod)
-	pod.Status = was.Status
-	allowed := was.Spec.DeepCopy()
-	for i := range allowed.Containers {
-		if a.Verb == action.Resize {
-			allowed.Containers[i].Resources = pod.Spec.Containers[i].Resources
-		} else {
-			allowed.Containers[i].Image = pod.Spec.Containers[i].Image
-		}
-	}
-	if !apiequality.Semantic.DeepEqual(*allowed, pod.Spec) {
-		return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, pod.Name, nil)
-	}
-	if !apiequality.Semantic.DeepEqual(was.Spec, pod.Spec) {
-		pod.Generation++
-	}
-	return pod, nil
 }
