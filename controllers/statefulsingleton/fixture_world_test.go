@@ -127,6 +127,12 @@ func (m *memberFixture) exited() *memberFixture {
 // ended has stopped, as a kubelet shows it.
 func (m *memberFixture) ended() *memberFixture { return m.phase(corev1.PodSucceeded).exited() }
 
+// bare has no gate, as the object counts now.
+func (m *memberFixture) bare() *memberFixture {
+	m.gated = false
+	return m
+}
+
 func (m *memberFixture) silent() *memberFixture {
 	m.pod.Status.ContainerStatuses = nil
 	return m

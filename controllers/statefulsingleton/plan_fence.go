@@ -49,17 +49,17 @@ func revoke(w *world, p *plan) {
 	}
 	var chains []action.Chain
 	for _, m := range w.pods {
-		if !w.fenced(m) || podstate.Ended(m.pod) {
+		if !w.fenced(m) || stopped(m.pod) {
 			continue
 		}
 		switch {
-		case m.gated && m.granted():
+		case m.granted():
 			pod := m.pod.DeepCopy()
 			delete(pod.Annotations, v1.AnnotationGrant)
 			controllerutil.RemoveFinalizer(pod, v1.FinalizerPod)
 			chains = append(chains, action.Chain{{Verb: action.Patch, Object: pod, From: m.pod, Reason: reasonFenced,
 				Detail: "its Node " + pod.Spec.NodeName + " is out of service"}})
-		case !m.gated && !m.terminating() && !isMirror(m.pod) && !w.newcomer(m):
+		case !m.gated && !m.terminating() && !podstate.Ended(m.pod) && !isMirror(m.pod) && !w.newcomer(m):
 			chains = append(chains, action.Chain{{Verb: action.Delete, Object: m.pod, Reason: reasonFenced,
 				Detail: "its Node " + m.pod.Spec.NodeName + " is out of service"}})
 		}
