@@ -83,7 +83,7 @@ func (r *Reconciler) report(ctx context.Context, key types.NamespacedName, w *wo
 	w.refused = r.memory.learn(key, failed)
 	r.emit(w, outcomes)
 	if w.object == nil {
-		return r.afterDeletion(ctx, key, w, failed)
+		return r.afterDeletion(ctx, key, p, failed)
 	}
 	if failed == nil && len(outcomes) > 0 {
 		if overtaken {
@@ -108,12 +108,12 @@ func sooner(a, b time.Duration) time.Duration {
 // again: one may have been on its way when it went.
 const orphanLooks = 5
 
-func (r *Reconciler) afterDeletion(ctx context.Context, key types.NamespacedName, w *world, failed error) report.Outcome {
+func (r *Reconciler) afterDeletion(ctx context.Context, key types.NamespacedName, p *plan, failed error) report.Outcome {
 	forgetMetrics(key)
 	switch {
 	case failed != nil:
 		return report.Retry(failed)
-	case len(w.pods) == 0 && r.memory.looked(key) >= orphanLooks:
+	case p.rests() && r.memory.looked(key) >= orphanLooks:
 		r.memory.forget(key)
 		if len(r.inNamespace(ctx, key.Namespace, func(*v1.StatefulSingleton) bool { return true })) == 0 {
 			r.pods.leave(key.Namespace)

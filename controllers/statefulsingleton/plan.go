@@ -111,6 +111,9 @@ func (p *plan) do(chains ...action.Chain) {
 	}
 }
 
+// rests tells whether nothing is to be done, and no pod waits for it.
+func (p *plan) rests() bool { return len(p.steps) == 0 && len(p.waiting) == 0 }
+
 // lookAgain makes the plan wake the key after that time.
 func (p *plan) lookAgain(after time.Duration) {
 	if after > 0 && (p.wait == 0 || after < p.wait) {
