@@ -7,7 +7,7 @@
 // The arguments are not its own but part of its testimony. What it does comes
 // in the environment:
 //
-//	WITNESS_DIR           the folder; /witness if not said
+//	WITNESS_DIR           the folder; /witness.d if not said
 //	POD, POD_UID, NODE    who it is
 //	WITNESS_EXIT_AFTER    ends by itself after this long
 //	WITNESS_EXIT_CODE     with this

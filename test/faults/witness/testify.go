@@ -22,7 +22,7 @@ type witness struct {
 	lock *os.File       // held until the process, and its child, end
 }
 
-func folder() string { return cmp.Or(os.Getenv("WITNESS_DIR"), "/witness") }
+func folder() string { return cmp.Or(os.Getenv("WITNESS_DIR"), "/witness.d") }
 
 func self(began int64) testimony.Line {
 	return testimony.Line{
