@@ -100,7 +100,12 @@ test-api: ## Tests against a real API server (their names start with TestAPI).
 .PHONY: test-nodes
 test-nodes: ## The promises of each kind on real nodes: KUBECONFIG's, or a local cluster's.
 	$(call say,Promises on real nodes)
-	@go test -timeout 60m -v ./scorecard/...
+	@go test -timeout 60m -parallel 6 -v ./scorecard/...
+
+.PHONY: soak-singleton
+soak-singleton: ## Many mixed handovers of StatefulSingletons on a local cluster; none may overlap [HANDOVERS=500 SEED=0].
+	$(call say,Handovers of StatefulSingletons)
+	@go test -timeout 12h -v -run '^TestPromises$$/^S9_' ./scorecard/promises -handovers=$(or $(HANDOVERS),500) -seed=$(or $(SEED),0)
 
 .PHONY: bench
 bench: ## Measure against the built-in StatefulSet; prints each figure with its goal.

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -19,8 +20,12 @@ import (
 type Promise struct {
 	// Name begins with the number of the acceptance that it shows.
 	Name string
-	// Faults is true when nodes must be cut off or powered down for it.
+	// Faults is true when the nodes must be ours: to be cut off or powered down,
+	// or to be looked into from outside, as a witness's observer does.
 	Faults bool
+	// Together is true when it can be tried beside others: it disturbs neither
+	// nodes nor the operator.
+	Together bool
 	// Keep tries it. An error says what was found instead.
 	Keep func(context.Context, *Cluster) error
 }
@@ -34,10 +39,24 @@ type Cluster struct {
 	Namespace string
 	// Operator is the Deployment of the operator.
 	Operator client.ObjectKey
+	// Kube is for what Client cannot do, such as reading logs.
+	Kube kubernetes.Interface
 	// Nodes makes faults; nil where that is not possible.
 	Nodes Nodes
+	// Shared is a folder of this machine that is on each node under the same
+	// path; empty where Nodes is nil.
+	Shared string
+	// Witness and WitnessShell are images of test/faults/witness; the second
+	// has a shell too.
+	Witness, WitnessShell string
+	// Handovers is how many a soak makes, by chance that begins with Seed.
+	Handovers int
+	Seed      uint64
 	// Log takes progress, a line each.
 	Log func(format string, args ...any)
+
+	// applications are those of this promise, whose programs must not overlap.
+	applications []*application
 }
 
 // Nodes are the machines of a cluster that can be disturbed.
@@ -45,12 +64,20 @@ type Nodes interface {
 	// Cut takes a node off the network; its programs run on. Heal ends it.
 	Cut(node string) error
 	Heal(node string) error
+	// StopKubelet ends a node's kubelet; its programs run on. StartKubelet ends
+	// it.
+	StopKubelet(node string) error
+	StartKubelet(node string) error
+	// StopNode powers a node off, StartNode on.
+	StopNode(node string) error
+	StartNode(node string) error
 }
 
 // New is the same cluster with a namespace of its own for one promise, and a
 // function that removes it.
 func (c *Cluster) New(ctx context.Context) (*Cluster, func(), error) {
 	own := *c
+	own.applications = nil
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "promise-" + rand.String(6)}}
 	if err := c.Client.Create(ctx, ns); err != nil {
 		return nil, nil, fmt.Errorf("create a namespace: %w", err)
@@ -66,7 +93,9 @@ const patience = 4 * time.Minute
 func until(ctx context.Context, what string, check func(context.Context) error) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		last = check(ctx)
+		if err := check(ctx); err == nil || ctx.Err() == nil || last == nil {
+			last = err // one that only says that time is up hides the better one
+		}
 		return last == nil, nil
 	})
 	if err != nil {

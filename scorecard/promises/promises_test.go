@@ -3,17 +3,20 @@ package promises_test
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
-	v1 "github.com/google/go-containerregistry/pkg/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -21,24 +24,36 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers"
 	"github.com/stateful-operator/stateful-operator/scorecard/promises"
 	"github.com/stateful-operator/stateful-operator/test/cluster"
-	"github.com/stateful-operator/stateful-operator/test/cluster/image"
-	"github.com/stateful-operator/stateful-operator/test/run/program"
 )
 
-// root is the project's folder.
-const root = "../.."
+var (
+	handovers = flag.Int("handovers", 40, "how many `handovers` S9 makes")
+	seed      = flag.Uint64("seed", 0, "`seed` of S9's chances; 0 takes one by chance")
+	keep      = flag.String("keep", "", "`name` of a local cluster that is used again and not taken down")
+)
 
 // TestPromises tries every promise on real nodes: on KUBECONFIG's cluster, which
-// has the operator and whose nodes are not disturbed, or on a local one.
+// has the operator and whose nodes are not disturbed, or on a local one. Those
+// that can be tried together are, after the others.
 func TestPromises(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Minute)
-	defer cancel()
+	ctx, cancel := context.WithCancel(t.Context())
+	if deadline, limited := t.Deadline(); limited {
+		// What is still to do then is to say what was found, and to clean up.
+		ctx, cancel = context.WithDeadline(t.Context(), deadline.Add(-5*time.Minute))
+	}
+	t.Cleanup(cancel)
 	log.SetLogger(logr.Discard()) // the tests say what they do
 	c := findCluster(ctx, t)
-	for _, p := range promises.StatefulCluster {
+	if c.Handovers, c.Seed = *handovers, *seed; c.Seed == 0 {
+		c.Seed = rand.Uint64N(1_000_000)
+	}
+	for _, p := range slices.Concat(promises.StatefulCluster, promises.StatefulSingleton) {
 		t.Run(p.Name, func(t *testing.T) {
 			if p.Faults && c.Nodes == nil {
-				t.Skip("the nodes of this cluster are not ours to disturb")
+				t.Skip("the nodes of this cluster are not ours to disturb, or to look into")
+			}
+			if p.Together {
+				t.Parallel()
 			}
 			own, remove, err := c.New(ctx)
 			if err != nil {
@@ -79,63 +94,21 @@ func findCluster(ctx context.Context, t *testing.T) *promises.Cluster {
 	if c.Client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
+	if c.Kube, err = kubernetes.NewForConfig(config); err != nil {
+		t.Fatal(err)
+	}
 	if err := operatorReady(ctx, c); err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-// boot boots a local cluster of its own with four nodes, and deploys the
-// operator from its image.
-func boot(ctx context.Context, t *testing.T, c *promises.Cluster) string {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("a local cluster with nodes needs root; set KUBECONFIG to use another one")
-	}
-	local, err := cluster.Up(ctx, cluster.Options{Name: "promises", Nodes: 4, Log: os.Stdout})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cluster.Down(context.WithoutCancel(ctx), "promises", os.Stdout); err != nil {
-			t.Error(err)
-		}
-	})
-	c.Nodes, c.Image = local, cluster.BusyboxImage
-	folder := t.TempDir()
-	other := filepath.Join(folder, "other.tar")
-	c.OtherImage = "localhost/busybox-other:1"
-	files := []image.File{{Path: "/bin/busybox", Source: "/bin/busybox"}}
-	for _, applet := range []string{"sh", "cat", "date", "sleep"} {
-		files = append(files, image.File{Path: "/bin/" + applet, Link: "busybox"})
-	}
-	if err := image.Write(other, c.OtherImage, v1.Config{Env: []string{"PATH=/bin"}}, files...); err != nil {
-		t.Fatal(err)
-	}
-	t.Chdir(root)
-	operator := program.Operator(filepath.Join(folder, "operator.tar"))
-	ref, err := operator.Write(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, tar := range []string{other, operator.Tar} {
-		if err := local.LoadImage(ctx, tar); err != nil {
-			t.Fatal(err)
-		}
-	}
-	deploy := exec.CommandContext(ctx, "make", "--no-print-directory", "deploy", "IMAGE="+ref)
-	deploy.Env = append(os.Environ(), "KUBECONFIG="+local.Kubeconfig(), "PATH="+local.Programs()+":"+os.Getenv("PATH"))
-	if out, err := deploy.CombinedOutput(); err != nil {
-		t.Fatalf("make deploy: %v\n%s", err, out)
-	}
-	return local.Kubeconfig()
-}
-
 func operatorReady(ctx context.Context, c *promises.Cluster) error {
 	var d appsv1.Deployment
 	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
 		err := c.Client.Get(ctx, c.Operator, &d)
-		return err == nil && d.Status.ObservedGeneration == d.Generation && d.Status.AvailableReplicas >= *d.Spec.Replicas, nil
+		s, want := d.Status, *d.Spec.Replicas
+		return err == nil && s.ObservedGeneration == d.Generation && s.Replicas == want && s.UpdatedReplicas == want && s.AvailableReplicas == want, nil
 	})
 	if err != nil {
 		return fmt.Errorf("the operator is not available: %+v: %w", d.Status, err)
@@ -146,12 +119,12 @@ func operatorReady(ctx context.Context, c *promises.Cluster) error {
 // show prints what a person would look at after a broken promise.
 func show(ctx context.Context, t *testing.T, c *promises.Cluster) {
 	t.Helper()
-	local, err := cluster.Open("promises")
-	if err != nil {
+	local, ok := c.Nodes.(*cluster.Cluster)
+	if !ok {
 		return
 	}
 	for _, args := range [][]string{
-		{"get", "statefulclusters,pods,pvc", "-o", "wide"}, {"get", "events", "--sort-by=.lastTimestamp"},
+		{"get", "statefulclusters,statefulsingletons,deployments,pods,pvc", "-o", "wide"}, {"get", "events", "--sort-by=.lastTimestamp"},
 		{"logs", "-n", c.Operator.Namespace, "-l", "control-plane=controller-manager", "--tail=30", "--prefix"},
 	} {
 		var out bytes.Buffer

@@ -1,0 +1,110 @@
+package promises_test
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/stateful-operator/stateful-operator/scorecard/promises"
+	"github.com/stateful-operator/stateful-operator/test/cluster"
+	"github.com/stateful-operator/stateful-operator/test/cluster/image"
+	"github.com/stateful-operator/stateful-operator/test/run/program"
+)
+
+// root is the project's folder.
+const root = "../.."
+
+// boot boots a local cluster of its own with four nodes, and deploys the
+// operator from its image.
+func boot(ctx context.Context, t *testing.T, c *promises.Cluster) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("a local cluster with nodes needs root; set KUBECONFIG to use another one")
+	}
+	name := cmp.Or(*keep, "promises")
+	local, err := cluster.Up(ctx, cluster.Options{Name: name, Nodes: 4, Log: os.Stdout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if *keep != "" {
+			return
+		}
+		if err := cluster.Down(context.WithoutCancel(ctx), name, os.Stdout); err != nil {
+			t.Error(err)
+		}
+	})
+	c.Nodes, c.Image = local, cluster.BusyboxImage
+	// Of the folders of this machine the nodes have a few for themselves, and
+	// the cluster's is none of them.
+	c.Shared = filepath.Join(local.Dir(), "witness")
+	t.Chdir(root)
+	folder := t.TempDir()
+	operator := program.Operator(filepath.Join(folder, "operator.tar"))
+	ref, err := operator.Write(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tars := append(writeImages(ctx, t, c, folder), operator.Tar)
+	for _, tar := range tars {
+		if err := local.LoadImage(ctx, tar); err != nil {
+			t.Fatal(err)
+		}
+	}
+	deploy := exec.CommandContext(ctx, "make", "--no-print-directory", "deploy", "IMAGE="+ref)
+	deploy.Env = append(os.Environ(), "KUBECONFIG="+local.Kubeconfig(), "PATH="+local.Programs()+":"+os.Getenv("PATH"))
+	if out, err := deploy.CombinedOutput(); err != nil {
+		t.Fatalf("make deploy: %v\n%s", err, out)
+	}
+	return local.Kubeconfig()
+}
+
+// writeImages writes the images that the promises run: one with a shell that
+// differs from the cluster's own, and two with a witness. It returns their tars.
+func writeImages(ctx context.Context, t *testing.T, c *promises.Cluster, folder string) []string {
+	t.Helper()
+	shell := []image.File{{Path: "/bin/busybox", Source: "/bin/busybox"}}
+	for _, applet := range []string{"sh", "cat", "date", "sleep"} {
+		shell = append(shell, image.File{Path: "/bin/" + applet, Link: "busybox"})
+	}
+	witness := []image.File{{Path: "/witness", Source: filepath.Join(folder, "witness")}}
+	for _, name := range []string{"note", "alive"} {
+		witness = append(witness, image.File{Path: "/" + name, Link: "witness"})
+	}
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", witness[0].Source, "./test/faults/witness")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building the witness: %v\n%s", err, out)
+	}
+	content, err := os.ReadFile(witness[0].Source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tag := fmt.Sprintf(":%x", sha256.Sum256(content))[:12]
+	c.OtherImage, c.Witness, c.WitnessShell = "localhost/busybox-other:1", "localhost/witness"+tag, "localhost/witness-shell"+tag
+	config := v1.Config{Env: []string{"PATH=/bin"}, Entrypoint: []string{"/witness"}}
+	var tars []string
+	for _, i := range []struct {
+		ref    string
+		config v1.Config
+		files  []image.File
+	}{
+		{c.OtherImage, v1.Config{Env: []string{"PATH=/bin"}}, shell},
+		{c.Witness, config, witness},
+		{c.WitnessShell, config, append(shell, witness...)},
+	} {
+		tar := filepath.Join(folder, fmt.Sprint("image-", len(tars), ".tar"))
+		if err := image.Write(tar, i.ref, i.config, i.files...); err != nil {
+			t.Fatal(err)
+		}
+		tars = append(tars, tar)
+	}
+	return tars
+}
