@@ -39,7 +39,7 @@ func (s *singletonFixture) goes() *singletonFixture {
 // worldOf is the world at noon of an object that is an hour old and that has
 // what it needs.
 func worldOf(s *singletonFixture, members ...*memberFixture) *world {
-	w := &world{now: noon, firstSeen: noon}
+	w := &world{now: noon, firstSeen: noon.Add(-time.Hour)}
 	if s != nil {
 		if s.CreationTimestamp.IsZero() {
 			s.CreationTimestamp = metav1.NewTime(noon.Add(-time.Hour))
@@ -125,7 +125,11 @@ func (m *memberFixture) exited() *memberFixture {
 }
 
 // ended has stopped, as a kubelet shows it.
-func (m *memberFixture) ended() *memberFixture { return m.phase(corev1.PodSucceeded).exited() }
+func (m *memberFixture) ended() *memberFixture {
+	m.pod.Status.Conditions = append(m.pod.Status.Conditions, corev1.PodCondition{
+		Type: corev1.ContainersReady, Status: corev1.ConditionFalse, Reason: "PodCompleted"})
+	return m.phase(corev1.PodSucceeded).exited()
+}
 
 // bare has no gate, as the object counts now.
 func (m *memberFixture) bare() *memberFixture {

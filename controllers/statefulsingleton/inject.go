@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,8 +54,11 @@ func inject(pod *corev1.Pod, s *v1.StatefulSingleton, around surroundings) field
 	if wantsSidecar(pod, s, mode) {
 		pod.Spec.Containers = append(pod.Spec.Containers, sidecarContainer(pod, around.image))
 	}
-	if !mountsAny(pod, around.oneNodeClaims) {
+	switch {
+	case !mountsAny(pod, around.oneNodeClaims):
 		keepApart(pod, s)
+	case pod.Labels[appsv1.StatefulSetPodNameLabel] == "": // a StatefulSet's pods have claims of their own
+		keepTogether(pod, s)
 	}
 	metav1.SetMetaDataLabel(&pod.ObjectMeta, v1.LabelManaged, v1.True)
 	metav1.SetMetaDataLabel(&pod.ObjectMeta, v1.LabelSingleton, s.Name)
@@ -72,7 +76,7 @@ func modeFor(pod *corev1.Pod, s *v1.StatefulSingleton) v1.GateMode {
 		return v1.GateInit
 	}
 	for _, c := range program(pod, s) {
-		if len(obstacles(c, nil, v1.GateBinary)) > 0 {
+		if len(obstacles(c, nil, v1.GateBinary)) > 0 || len(mountClashes(pod, c, v1.GateBinary, nil)) > 0 {
 			return v1.GateInit
 		}
 	}
@@ -243,17 +247,36 @@ func mountsAny(pod *corev1.Pod, claims sets.Set[string]) bool {
 // keepApart asks for a node without another pod of this object, so that the
 // next one does not go down with the node of the present one.
 func keepApart(pod *corev1.Pod, s *v1.StatefulSingleton) {
+	affinity := affinityOf(pod)
+	if affinity.PodAntiAffinity == nil {
+		affinity.PodAntiAffinity = &corev1.PodAntiAffinity{}
+	}
+	prefer(&affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution, s)
+}
+
+// keepTogether asks for the node of the other pods of this object, where a
+// volume of one node can be mounted before the present pod has left it.
+func keepTogether(pod *corev1.Pod, s *v1.StatefulSingleton) {
+	affinity := affinityOf(pod)
+	if affinity.PodAffinity == nil {
+		affinity.PodAffinity = &corev1.PodAffinity{}
+	}
+	prefer(&affinity.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution, s)
+}
+
+func affinityOf(pod *corev1.Pod) *corev1.Affinity {
+	if pod.Spec.Affinity == nil {
+		pod.Spec.Affinity = &corev1.Affinity{}
+	}
+	return pod.Spec.Affinity
+}
+
+// prefer adds the pods of this object to what the scheduler minds on a node.
+func prefer(terms *[]corev1.WeightedPodAffinityTerm, s *v1.StatefulSingleton) {
 	term := corev1.WeightedPodAffinityTerm{Weight: 100, PodAffinityTerm: corev1.PodAffinityTerm{
 		TopologyKey:   corev1.LabelHostname,
 		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{v1.LabelSingleton: s.Name}},
 	}}
-	if pod.Spec.Affinity == nil {
-		pod.Spec.Affinity = &corev1.Affinity{}
-	}
-	if pod.Spec.Affinity.PodAntiAffinity == nil {
-		pod.Spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{}
-	}
-	terms := &pod.Spec.Affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution
 	if !slices.ContainsFunc(*terms, func(t corev1.WeightedPodAffinityTerm) bool { return apiequality.Semantic.DeepEqual(t, term) }) {
 		*terms = append(*terms, term)
 	}

@@ -332,10 +332,15 @@ func TestS22Placement(t *testing.T) {
 	if !reflect.DeepEqual(p.Spec.Affinity.NodeAffinity, node) || p.Spec.Affinity.PodAntiAffinity == nil {
 		t.Error("the pod's own node affinity is gone, or ours is not there")
 	}
-	if p = injected(t, &pod().claim("data").Pod, singleton("db"), "data"); p.Spec.Affinity != nil {
-		t.Error("a pod whose volume is bound to one node was sent to another")
+	together := strings.Replace(want, "podAntiAffinity", "podAffinity", 1)
+	if got, _ := json.Marshal(injected(t, &pod().claim("data").Pod, singleton("db"), "data").Spec.Affinity); string(got) != together {
+		t.Errorf("a pod whose volume is bound to one node has %s, want %s", got, together)
 	}
-	if p = injected(t, &pod().claim("data").Pod, singleton("db"), "other"); p.Spec.Affinity == nil {
+	own := pod().claim("data").with(func(p *corev1.Pod) { p.Labels["statefulset.kubernetes.io/pod-name"] = "db-0" })
+	if p = injected(t, &own.Pod, singleton("db"), "data"); p.Spec.Affinity != nil {
+		t.Error("a pod of a StatefulSet, which has claims of its own, was sent to the others")
+	}
+	if p = injected(t, &pod().claim("data").Pod, singleton("db"), "other"); p.Spec.Affinity.PodAntiAffinity == nil {
 		t.Error("a claim of another pod was taken for this one's")
 	}
 }

@@ -110,17 +110,21 @@ const orphanLooks = 5
 
 func (r *Reconciler) afterDeletion(ctx context.Context, key types.NamespacedName, p *plan, failed error) report.Outcome {
 	forgetMetrics(key)
+	looks := 0
+	if p.rests() {
+		looks = r.memory.looked(key)
+	}
 	switch {
 	case failed != nil:
 		return report.Retry(failed)
-	case p.rests() && r.memory.looked(key) >= orphanLooks:
+	case looks >= orphanLooks:
 		r.memory.forget(key)
 		if len(r.inNamespace(ctx, key.Namespace, func(*v1.StatefulSingleton) bool { return true })) == 0 {
 			r.pods.leave(key.Namespace)
 		}
 		return report.Done()
 	}
-	return report.Wait(time.Second)
+	return report.Wait(time.Second << looks)
 }
 
 // writeStatus patches the status if it differs.
@@ -195,8 +199,8 @@ func (r *Reconciler) emit(w *world, outcomes []action.Outcome) {
 			r.Events.Eventf(w.object, o.Object, corev1.EventTypeNormal, v1.EventPodStarted, "Grant", "pod %s may run its program", name)
 		case o.Reason == reasonGrant:
 			r.Events.Eventf(w.object, o.Object, corev1.EventTypeNormal, v1.EventPodTransition, "Grant",
-				"pod %s may run its program; the one before it has stopped", name)
-		case o.Verb == action.Delete, o.Reason == reasonFenced:
+				"pod %s may run its program, and no other does", name)
+		case o.Verb == action.Delete:
 			r.Events.Eventf(w.object, o.Object, corev1.EventTypeNormal, v1.EventPodDeleted, "Delete", "pod %s: %s", name, o.Detail)
 		case o.Reason == reasonLetGo && o.Verb == action.Patch:
 			r.Events.Eventf(w.object, o.Object, corev1.EventTypeNormal, v1.EventPodReleased, "Release",

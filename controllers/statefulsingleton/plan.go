@@ -35,7 +35,7 @@ const (
 	reasonWrapper    = "Wrapper"    // the ConfigMap
 	reasonProtect    = "Protect"    // our finalizer on a pod
 	reasonRelease    = "Release"    // and off it
-	reasonFenced     = "Fenced"     // a pod whose machine is off may not start again
+	reasonFenced     = "Fenced"     // a pod whose machine is off, deleted so that it does not start again
 	reasonHolder     = "Holder"     // status.holder, the first write of a grant
 	reasonGrant      = "Grant"      // the second
 	reasonAdopt      = "Adopt"      // a pod granted earlier becomes the holder
@@ -43,6 +43,7 @@ const (
 	reasonSuperseded = "Superseded" // a pod deleted for a newer revision
 	reasonTimeout    = "Timeout"    // a pod deleted because a handover takes too long
 	reasonLetGo      = "LetGo"      // a pod started because its object goes
+	reasonRejected   = "Rejected"   // a pod deleted so that its kubelet says what became of it
 	reasonTouch      = "Touch"      // an owner woken whose pods were refused
 )
 
@@ -66,8 +67,10 @@ var rules = []rule{
 	{"release pods that have stopped", release, true},
 	{"repair readiness conditions", repairReadiness, true},
 	{"wake owners whose pods were refused", touchOwners, true},
-	{"revoke the grants of fenced pods", revoke, false},
+	{"delete pods whose machine is off", deleteFenced, false},
 	{"adopt a running pod", adopt, false},
+	{"end pods that their kubelet refused", endRefused, false},
+	{"clear the way for the newest revision", clearWay, false},
 	{"complete the grant", completeGrant, false},
 	{"grant the next pod", grantNext, false},
 	{"delete a superseded pod", supersede, false},
@@ -93,8 +96,8 @@ func decide(w *world) plan {
 		if decided && !rule.joins {
 			continue
 		}
-		before := len(p.steps)
-		if rule.act(w, &p); len(p.steps) == before {
+		before := p.acts()
+		if rule.act(w, &p); p.acts() == before {
 			continue
 		}
 		p.rule = cmp.Or(p.rule, rule.name)
@@ -104,11 +107,31 @@ func decide(w *world) plan {
 	return p
 }
 
-// do adds chains as one step.
+// do adds chains beside those that are there: what is refused of one keeps no
+// other from being done.
 func (p *plan) do(chains ...action.Chain) {
+	switch {
+	case len(chains) == 0:
+	case len(p.steps) == 0:
+		p.steps = action.Steps{chains}
+	default:
+		p.steps[0] = append(p.steps[0], chains...)
+	}
+}
+
+// then adds a chain that is done when all others are.
+func (p *plan) then(chains ...action.Chain) {
 	if len(chains) > 0 {
 		p.steps = append(p.steps, chains)
 	}
+}
+
+// acts is how many chains the plan has.
+func (p *plan) acts() (n int) {
+	for _, step := range p.steps {
+		n += len(step)
+	}
+	return n
 }
 
 // rests tells whether nothing is to be done, and no pod waits for it.
@@ -152,21 +175,27 @@ func (w *world) releasesAll() bool {
 	return w.deleting() && (w.namespaceGoes || w.object.Annotations[v1.AnnotationReleaseNow] == v1.True)
 }
 
-// grants tells whether this object may start pods at all.
-func (w *world) grants() bool {
-	return w.object != nil && w.invalid == "" && !w.crowded && w.elder() == nil && w.settled() == 0
+// serves tells whether this object decides about pods; grants, whether it may
+// start any now.
+func (w *world) serves() bool {
+	return w.object != nil && w.invalid == "" && !w.crowded && w.elder() == nil
 }
+
+func (w *world) grants() bool { return w.serves() && w.settled() == 0 }
 
 // settleAfter is how old an object is before it starts a pod: only then do the
 // webhook and the guard of every API server know it, so that no pod is on its
 // way that has no gate and was not seen. They were measured to need 15 ms.
 const settleAfter = 2 * time.Second
 
-// settled is how long the object needs to settle; 0 if it has. The clock of the
-// API server may be ahead of ours; then what counts is when we saw it first.
+// settled is how long the object needs to settle; 0 if it has. What counts is
+// when this process saw it first: the clock of the API server may be another.
+// One that has started a pod is not new.
 func (w *world) settled() time.Duration {
-	age := max(w.now.Sub(w.object.CreationTimestamp.Time), w.now.Sub(w.firstSeen))
-	return max(settleAfter-age, 0)
+	if w.object.Status.Holder != nil {
+		return 0
+	}
+	return max(settleAfter-w.now.Sub(w.firstSeen), 0)
 }
 
 // elder is an older object whose selector overlaps; it decides about the pods
@@ -222,6 +251,10 @@ func (m *member) epoch() int64 {
 	return epoch
 }
 
+// copied tells whether the pod was made from the text of another, whose grant it
+// carries; the finalizer came with it and says nothing.
+func (m *member) copied() bool { return m.pod.Annotations[v1.AnnotationGrant] != "" && !m.granted() }
+
 func (m *member) protected() bool { return controllerutil.ContainsFinalizer(m.pod, v1.FinalizerPod) }
 
 // mayRun tells whether the pod may be running its program now, or start it
@@ -230,12 +263,13 @@ func (w *world) mayRun(m *member) bool {
 	switch {
 	case stopped(m.pod) || w.fenced(m):
 		return false
-	case m.granted() || m.protected():
+	case m.granted() || m.protected() && !(m.gated && m.copied()):
 		return true
 	case m.gated:
 		// Named, and its grant is still to come, or on its way. One that is being
-		// deleted cannot be granted any more: the API server refuses it.
-		return w.isHolder(m) && !m.terminating()
+		// deleted cannot be granted any more: the API server refuses it. One that has
+		// ended is another version than the grant is bound to, and gets none.
+		return w.isHolder(m) && !m.terminating() && !podstate.Ended(m.pod)
 	}
 	return !w.newcomer(m)
 }
@@ -249,103 +283,6 @@ func (w *world) newcomer(m *member) bool {
 // waits tells whether the pod could be granted, once it is its turn.
 func (w *world) waits(m *member) bool {
 	return m.gated && !m.terminating() && !podstate.Ended(m.pod) && !w.mayRun(m) && !w.fenced(m)
-}
-
-// stopped tells whether nothing of the pod runs, and nothing will. The phase is
-// not enough, since pod garbage collection sets it without asking the kubelet;
-// nor are the containers, since one that crashed in a living pod has terminated
-// for a moment, and starts again.
-func stopped(pod *corev1.Pod) bool {
-	if !podstate.Ended(pod) {
-		return podstate.Terminating(pod) && !podstate.Scheduled(pod) // no Node will get it
-	}
-	statuses := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses, pod.Status.EphemeralContainerStatuses)
-	if len(statuses) == 0 {
-		// The kubelet refused it before it ran, unless it ran once: then it had
-		// our finalizer.
-		return !collected(pod) && !controllerutil.ContainsFinalizer(pod, v1.FinalizerPod)
-	}
-	if len(statuses) < len(pod.Spec.InitContainers)+len(pod.Spec.Containers)+len(pod.Spec.EphemeralContainers) {
-		return false
-	}
-	return !slices.ContainsFunc(statuses, func(s corev1.ContainerStatus) bool { return !over(&s, pod) })
-}
-
-// over tells whether a container of an ended pod has ended, or never started.
-func over(s *corev1.ContainerStatus, pod *corev1.Pod) bool {
-	if s.State.Terminated != nil {
-		return true
-	}
-	return s.State.Waiting != nil && s.ContainerID == "" && s.RestartCount == 0 && s.LastTerminationState.Terminated == nil && !collected(pod)
-}
-
-// collected tells whether pod garbage collection ended the pod, which it does
-// when the kubelet does not answer.
-func collected(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == "DeletionByPodGC"
-	})
-}
-
-// held tells whether the gate of the pod runs, so that its program would start
-// at once.
-func (m *member) held() bool {
-	for i := range m.pod.Status.InitContainerStatuses {
-		if s := &m.pod.Status.InitContainerStatuses[i]; s.Name == v1.ContainerWait {
-			return s.State.Running != nil
-		}
-	}
-	running := 0
-	for i := range m.pod.Status.ContainerStatuses {
-		if s := &m.pod.Status.ContainerStatuses[i]; s.State.Running != nil && slices.Contains(m.program, s.Name) {
-			running++
-		}
-	}
-	return running > 0 && running == len(m.program)
-}
-
-// eligible tells whether a waiting pod could start its program now: it is on a
-// Node that answers, and no container of it fails to start.
-func (m *member) eligible() bool {
-	return podstate.Scheduled(m.pod) && m.node.ready && !m.node.outOfService && m.stuckOn() == ""
-}
-
-// stuckOn says why a waiting pod cannot come as far as its gate; "" if nothing
-// is in the way. Its program has not run yet, so that it is not to blame.
-func (m *member) stuckOn() string {
-	for _, s := range slices.Concat(m.pod.Status.InitContainerStatuses, m.pod.Status.ContainerStatuses) {
-		isInit := slices.ContainsFunc(m.pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == s.Name })
-		if s.State.Waiting == nil || !isInit && !slices.Contains(m.program, s.Name) {
-			continue
-		}
-		switch reason := s.State.Waiting.Reason; reason {
-		case "", "PodInitializing", "ContainerCreating":
-		default:
-			return reason + " of container " + s.Name
-		}
-	}
-	return ""
-}
-
-// byTurn orders waiting pods: those of the newest revision first, of these the
-// ones that could start, those whose gate runs, and the oldest.
-func (w *world) byTurn(a, b *member) int {
-	first := func(a, b bool) int {
-		if a == b {
-			return 0
-		}
-		if a {
-			return -1
-		}
-		return 1
-	}
-	return cmp.Or(
-		first(a.eligible(), b.eligible()),
-		first(!a.family.outdated, !b.family.outdated),
-		first(a.held(), b.held()),
-		a.pod.CreationTimestamp.Compare(b.pod.CreationTimestamp.Time),
-		cmp.Compare(a.name(), b.name()),
-	)
 }
 
 // ready tells whether the readiness condition of the pod says what it should.

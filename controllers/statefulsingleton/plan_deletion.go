@@ -35,6 +35,9 @@ func keepWrapper(w *world, p *plan) {
 		p.do(action.Chain{{Verb: action.Create, Object: want, Reason: reasonWrapper}})
 		return
 	}
+	if w.foreignWrapper() {
+		return
+	}
 	have := w.wrapper.DeepCopy()
 	have.Labels = merged(have.Labels, want.Labels)
 	have.Data = merged(have.Data, want.Data)
@@ -48,6 +51,12 @@ func keepWrapper(w *world, p *plan) {
 	p.do(action.Chain{{Verb: action.Patch, Object: have, From: w.wrapper, Reason: reasonWrapper}})
 }
 
+// foreignWrapper tells whether the ConfigMap of that name is somebody else's.
+func (w *world) foreignWrapper() bool {
+	return w.wrapper != nil && w.wrapper.Labels[v1.LabelManagedBy] != v1.ManagedBy &&
+		!slices.ContainsFunc(w.wrapper.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "StatefulSingleton" })
+}
+
 func merged(have, want map[string]string) map[string]string {
 	all := maps.Clone(want)
 	for key, value := range have {
@@ -59,7 +68,8 @@ func merged(have, want map[string]string) map[string]string {
 }
 
 // letAllGo ends the promise at once for all pods: those that wait start
-// together, and no finalizer of ours is left.
+// together, and no finalizer of ours is left. The pods of a namespace that is
+// being deleted are not started for that.
 func letAllGo(w *world, p *plan) {
 	if !w.releasesAll() {
 		return
@@ -69,7 +79,7 @@ func letAllGo(w *world, p *plan) {
 		chains = append(chains, letGo(w, m)...)
 	}
 	p.do(chains...)
-	p.do(freeObject(w)...)
+	p.then(freeObject(w)...)
 }
 
 // letOrphansGo does the same for the pods of an object that is gone for good,
@@ -94,7 +104,7 @@ func letOrphansGo(w *world, p *plan) {
 func letGo(w *world, m *member) []action.Chain {
 	pod := m.pod.DeepCopy()
 	controllerutil.RemoveFinalizer(pod, v1.FinalizerPod)
-	starts := m.gated && !m.granted() && !m.terminating() && !podstate.Ended(pod)
+	starts := m.gated && !m.granted() && !m.terminating() && !podstate.Ended(pod) && !w.namespaceGoes
 	if starts {
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1.AnnotationGrant, grantOf(pod.UID, w.epoch()+1))
 	}
@@ -102,7 +112,7 @@ func letGo(w *world, m *member) []action.Chain {
 	if starts || m.protected() {
 		chain = append(chain, action.Action{Verb: action.Patch, Object: pod, From: m.pod, Unchanged: true, Reason: reasonLetGo})
 	}
-	if m.gated && !m.ready() && !m.terminating() && !podstate.Ended(pod) {
+	if starts && !m.ready() {
 		chain = append(chain, readiness(w, m, corev1.ConditionTrue))
 	}
 	if len(chain) == 0 {
@@ -111,20 +121,22 @@ func letGo(w *world, m *member) []action.Chain {
 	return []action.Chain{chain}
 }
 
-// finishDeletion lets the object go when nobody waits any more. What runs, runs
-// on, and is not watched any longer.
+// finishDeletion lets the object go when nobody waits for it any more. What
+// runs, runs on, and is not watched any longer. One that may not start pods does
+// not keep them: an older object decides about its own, and the others are let
+// go when it is gone.
 func finishDeletion(w *world, p *plan) {
-	if !w.deleting() || len(p.waiting) > 0 || len(p.steps) > 0 {
+	if !w.deleting() || w.serves() && len(p.waiting) > 0 || len(p.steps) > 0 {
 		return
 	}
 	var chains []action.Chain
 	for _, m := range w.pods {
-		if m.protected() {
+		if m.protected() && !slices.ContainsFunc(w.rivals, func(s *v1.StatefulSingleton) bool { return selectorOf(s).Matches(labelsOf(m.pod)) }) {
 			chains = append(chains, action.Chain{unprotect(m, reasonLetGo)})
 		}
 	}
 	p.do(chains...)
-	p.do(freeObject(w)...)
+	p.then(freeObject(w)...)
 }
 
 // freeObject takes our finalizer off the object; others may hold it still.

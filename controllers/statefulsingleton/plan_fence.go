@@ -5,9 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
@@ -30,36 +28,34 @@ func nodeOf(n *corev1.Node) node {
 	return known
 }
 
-// fenced tells whether the machine of the pod is off, by an administrator's word.
+// fenced tells whether the pod cannot run any more, by an administrator's word:
+// its machine is off, and it will not start when that is switched on again,
+// because somebody has deleted the pod, or it has ended.
 func (w *world) fenced(m *member) bool {
-	return m.node.outOfService || m.node.missing && w.now.Sub(m.node.missingSince) >= fenceAfter
+	return w.powerless(m) && (m.terminating() || podstate.Ended(m.pod))
+}
+
+// powerless tells whether the machine of the pod is off. The taint is to be
+// taken off after the machine is on again, so that it says nothing about a Node
+// that is Ready.
+func (w *world) powerless(m *member) bool {
+	return m.node.outOfService && !m.node.ready || m.node.missing && w.now.Sub(m.node.missingSince) >= fenceAfter
 }
 
 // fenceAfter is for how long a Node must be gone before its machine counts as
 // off: one that is deleted by mistake comes back when its kubelet restarts.
 const fenceAfter = time.Minute
 
-// revoke sees to it that a pod whose machine is off does not start its program
-// when that machine is switched on again: one with the gate loses its grant, and
-// asks for another; one without is deleted. It comes before the next pod is
-// granted.
-func revoke(w *world, p *plan) {
-	if w.object == nil || w.releasesAll() {
+// deleteFenced deletes pods that may have been running where the power is off, as
+// the control plane does unless they tolerate the taint. It comes before anybody
+// is granted beside them: a kubelet does not start a pod that is being deleted.
+func deleteFenced(w *world, p *plan) {
+	if !w.serves() || w.releasesAll() {
 		return
 	}
 	var chains []action.Chain
-	for _, m := range w.pods {
-		if !w.fenced(m) || stopped(m.pod) {
-			continue
-		}
-		switch {
-		case m.granted():
-			pod := m.pod.DeepCopy()
-			delete(pod.Annotations, v1.AnnotationGrant)
-			controllerutil.RemoveFinalizer(pod, v1.FinalizerPod)
-			chains = append(chains, action.Chain{{Verb: action.Patch, Object: pod, From: m.pod, Reason: reasonFenced,
-				Detail: "its Node " + pod.Spec.NodeName + " is out of service"}})
-		case !m.gated && !m.terminating() && !podstate.Ended(m.pod) && !isMirror(m.pod) && !w.newcomer(m):
+	for _, m := range p.blockers {
+		if w.powerless(m) && !m.terminating() && !isMirror(m.pod) {
 			chains = append(chains, action.Chain{{Verb: action.Delete, Object: m.pod, Reason: reasonFenced,
 				Detail: "its Node " + m.pod.Spec.NodeName + " is out of service"}})
 		}

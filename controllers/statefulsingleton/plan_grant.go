@@ -9,6 +9,7 @@ import (
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
 // grantNext starts the next pod if none may be running. The world was read in
@@ -19,8 +20,9 @@ func grantNext(w *world, p *plan) {
 	if len(p.blockers) > 0 || len(p.waiting) == 0 || !w.grants() || w.releasesAll() {
 		return
 	}
-	next := p.waiting[0]
-	if !next.eligible() {
+	next, after := w.next(p.waiting)
+	p.lookAgain(after)
+	if next == nil {
 		return
 	}
 	p.do(action.Chain{
@@ -34,7 +36,7 @@ func grantNext(w *world, p *plan) {
 // to grant it still.
 func completeGrant(w *world, p *plan) {
 	for _, m := range p.blockers {
-		if w.isHolder(m) && !m.granted() && !m.terminating() {
+		if w.isHolder(m) && !m.granted() && !m.terminating() && !podstate.Ended(m.pod) {
 			p.do(action.Chain{grant(m, w.object.Status.Holder.Epoch)})
 		}
 	}
@@ -95,27 +97,29 @@ func protect(w *world, p *plan) {
 		}
 		pod := m.pod.DeepCopy()
 		controllerutil.AddFinalizer(pod, v1.FinalizerPod)
+		metav1.SetMetaDataLabel(&pod.ObjectMeta, v1.LabelSingleton, w.object.Name) // to find it when the object is gone
 		chains = append(chains, action.Chain{{Verb: action.Patch, Object: pod, From: m.pod, Reason: reasonProtect}})
 	}
 	p.do(chains...)
 }
 
-// release lets pods go that have stopped, or whose Node is fenced and that
-// cannot start again.
+// release lets pods go that have stopped, or are fenced.
 func release(w *world, p *plan) {
 	var chains []action.Chain
 	for _, m := range w.pods {
-		if m.protected() && !w.mayRun(m) && (stopped(m.pod) || !m.granted()) {
+		if m.protected() && !w.mayRun(m) && !w.waits(m) {
 			chains = append(chains, action.Chain{unprotect(m, reasonRelease)})
 		}
 	}
 	p.do(chains...)
 }
 
+// unprotect takes our finalizer off. A proof that a pod has stopped stays true;
+// that its object goes is true of the version that was read.
 func unprotect(m *member, reason string) action.Action {
 	pod := m.pod.DeepCopy()
 	controllerutil.RemoveFinalizer(pod, v1.FinalizerPod)
-	return action.Action{Verb: action.Patch, Object: pod, From: m.pod, Reason: reason}
+	return action.Action{Verb: action.Patch, Object: pod, From: m.pod, Unchanged: reason == reasonLetGo, Reason: reason}
 }
 
 // repairReadiness makes the holder's condition True and that of waiting pods

@@ -86,20 +86,26 @@ func narrowest(claim *corev1.PersistentVolumeClaim) corev1.PersistentVolumeAcces
 }
 
 // inTransition tells whether a handover is on its way: a pod waits, and either
-// nobody runs, or who runs is to stop.
+// nobody runs, or who runs is to go.
 func inTransition(p *plan) bool {
-	if len(p.waiting) == 0 {
-		return false
-	}
-	for _, m := range p.blockers {
-		leaving := m.terminating() || podstate.Ended(m.pod) ||
-			!m.gated && !m.granted() || supersededBy(m, p.waiting, func(*member) bool { return true })
-		if leaving {
-			return true
-		}
-	}
-	// A holder that is granted in this moment is no handover any more.
-	return len(p.blockers) == 0
+	return len(p.waiting) > 0 && (len(p.blockers) == 0 ||
+		slices.ContainsFunc(p.blockers, func(m *member) bool { return m.terminating() || p.isToGo(m) }))
+}
+
+// isToGo tells whether a pod that nobody has deleted stands in the way of those
+// that wait: it ended without proof, it has no gate, a newer revision takes its
+// place, or it cannot come as far as its program while another could.
+func (p *plan) isToGo(m *member) bool {
+	idle := m.granted() && !m.begun() && slices.ContainsFunc(p.waiting, (*member).held)
+	return podstate.Ended(m.pod) || !m.gated && !m.granted() || idle ||
+		supersededBy(m, p.waiting, func(*member) bool { return true })
+}
+
+// begun tells whether a container of the program has ever started.
+func (m *member) begun() bool {
+	return slices.ContainsFunc(m.pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
+		return slices.Contains(m.program, s.Name) && (s.ContainerID != "" || s.State.Running != nil || s.State.Terminated != nil)
+	})
 }
 
 // timedOut tells whether the handover has taken longer than the spec allows.
@@ -113,12 +119,12 @@ func timedOut(w *world, p *plan) bool {
 
 // endTimeout deletes the pods that are waited for, if the spec wants that.
 func endTimeout(w *world, p *plan) {
-	if !timedOut(w, p) || w.object.Spec.OnTimeout != v1.TimeoutDeletesOld || w.elder() != nil || w.deleting() {
+	if !timedOut(w, p) || w.object.Spec.OnTimeout != v1.TimeoutDeletesOld || !w.serves() || w.deleting() {
 		return
 	}
 	var chains []action.Chain
 	for _, m := range p.blockers {
-		if !m.terminating() {
+		if !m.terminating() && p.isToGo(m) {
 			chains = append(chains, action.Chain{{Verb: action.Delete, Object: m.pod, Reason: reasonTimeout,
 				Detail: "the handover takes longer than maxTransitionTime"}})
 		}

@@ -21,12 +21,13 @@ const (
 	grantB   = "patch status of statefulsingleton db: Holder, b, epoch 2 > patch pod b: Grant, epoch 2"
 	grantA   = "patch status of statefulsingleton db: Holder, a, epoch 1 > patch pod a: Grant, epoch 1"
 	releaseA = "patch pod a: Release"
+	askA     = "delete pod a: Rejected, its kubelet refused it and does not say whether it runs"
 )
 
 func held() *singletonFixture { return singleton("db").held("a", 1) }
 
 var (
-	silent    = node{}
+	mute      = node{}
 	outOfIt   = node{outOfService: true}
 	goneSince = func(d time.Duration) node { return node{missing: true, missingSince: noon.Add(-d)} }
 )
@@ -57,7 +58,13 @@ func TestWhoMayStart(t *testing.T) {
 		{"a phase without terminated containers proves nothing", worldOf(held(), granted("a", 1).phase(corev1.PodFailed), waiting("b")), nil},
 		{"pod garbage collection proves nothing", worldOf(held(), granted("a", 1).collected(), waiting("b")), nil},
 		{"nor does it for a pod whose kubelet never spoke", worldOf(held(), granted("a", 1).silent().collected(), waiting("b")), nil},
-		{"a granted pod that ended without a word may run", worldOf(held(), granted("a", 1).silent().phase(corev1.PodFailed), waiting("b")), nil},
+		{"a granted pod that ended without a word may run; its kubelet is asked", worldOf(held(), granted("a", 1).silent().phase(corev1.PodFailed), waiting("b")), []string{askA}},
+		{"and once more is enough", worldOf(held(), granted("a", 1).silent().phase(corev1.PodFailed).deleted(), waiting("b")), nil},
+		{"containers seen terminated before somebody else set the phase prove nothing", worldOf(held(), granted("a", 1).exited().phase(corev1.PodFailed).deleted(), waiting("b")), nil},
+		{"a named pod that its kubelet refused gets no grant", worldOf(held(), waiting("a").silent().phase(corev1.PodFailed), waiting("b")), []string{grantB}},
+		{"a pod made from another's text waits like any, whatever it carries", worldOf(singleton("db"), waiting("a").protect().with(func(p *corev1.Pod) {
+			p.Annotations = map[string]string{v1.AnnotationGrant: "uid-of-x 9"}
+		})), []string{grantA}},
 		{"S17 a pod with a grant counts although another holds it now", worldOf(singleton("db").held("x", 5), granted("a", 1), waiting("b")),
 			[]string{"patch status of statefulsingleton db: Adopt, a, epoch 5"}},
 		{"a pod that lost its annotation counts by its finalizer", worldOf(singleton("db").held("x", 5), waiting("a").protect(), waiting("b")), nil},
@@ -81,7 +88,7 @@ func TestUnmanagedPods(t *testing.T) {
 			[]string{"patch status of statefulsingleton db: Holder, b, epoch 1 > patch pod b: Grant, epoch 1"}},
 		{"a leftover that its kubelet refused does not block", worldOf(singleton("db"), ungated("a").silent().phase(corev1.PodFailed), waiting("b")),
 			[]string{"patch status of statefulsingleton db: Holder, b, epoch 1 > patch pod b: Grant, epoch 1"}},
-		{"one that was seen alive, and then ended without a word, does", worldOf(singleton("db"), ungated("a").protect().silent().phase(corev1.PodFailed), waiting("b")), nil},
+		{"one that was seen alive, and then ended without a word, does", worldOf(singleton("db"), ungated("a").protect().silent().phase(corev1.PodFailed), waiting("b")), []string{askA}},
 		{"a static pod blocks, and is left to its kubelet", worldOf(singleton("db"), ungated("a").with(func(p *corev1.Pod) {
 			p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
 		}), waiting("b")), nil},
@@ -89,22 +96,21 @@ func TestUnmanagedPods(t *testing.T) {
 }
 
 func TestFencing(t *testing.T) {
-	const fencesA = "patch pod a: Fenced, its Node n1 is out of service"
+	const deletesA = "delete pod a: Fenced, its Node n1 is out of service"
+	off := goneSince(time.Minute)
 	check(t, []row{
-		{"S23 a silent Node proves nothing", worldOf(held(), granted("a", 1).deleted().onNode(silent), waiting("b")), nil},
-		{"S23 a pod whose Node is out of service loses its grant", worldOf(held(), granted("a", 1).deleted().onNode(outOfIt), waiting("b")), []string{fencesA}},
-		{"S23 and then the next starts", worldOf(held(), waiting("a").deleted().onNode(outOfIt), waiting("b")), []string{grantB}},
-		{"S23 also if it is not deleted", worldOf(held(), waiting("a").onNode(outOfIt), waiting("b")), []string{grantB}},
-		{"S23 it gets its grant back if its Node returns before that", worldOf(held(), waiting("a"), waiting("b")), []string{"patch pod a: Grant, epoch 1"}},
-		{"S23 also one that pod garbage collection has ended, for nobody else takes its finalizer off", worldOf(held(), granted("a", 1).deleted().collected().onNode(outOfIt), waiting("b")),
-			[]string{fencesA}},
-		{"S23 and one that counts as without the gate by now", worldOf(held(), granted("a", 1).bare().deleted().onNode(outOfIt), waiting("b")),
-			[]string{fencesA}},
-		{"S23 a pod without the gate is deleted, since it would start again", worldOf(held(), ungated("a").protect().onNode(outOfIt), waiting("b")),
-			[]string{releaseA, "delete pod a: Fenced, its Node n1 is out of service"}},
+		{"S23 a silent Node proves nothing", worldOf(held(), granted("a", 1).deleted().onNode(mute), waiting("b")), nil},
+		{"S23 one out of service does, for a pod that is being deleted", worldOf(held(), granted("a", 1).deleted().onNode(outOfIt), waiting("b")), []string{releaseA, grantB}},
+		{"S23 one that is not deleted would start again with its machine, and is deleted first", worldOf(held(), granted("a", 1).onNode(outOfIt), waiting("b")), []string{deletesA}},
+		{"S23 so is one that is named and has no grant yet", worldOf(held(), waiting("a").onNode(outOfIt), waiting("b")), []string{deletesA}},
+		{"S23 and one without the gate", worldOf(held(), ungated("a").protect().onNode(outOfIt), waiting("b")), []string{deletesA}},
+		{"S23 the taint says nothing once the Node is Ready again", worldOf(held(), granted("a", 1).deleted().onNode(node{ready: true, outOfService: true}), waiting("b")), nil},
+		{"S23 one that pod garbage collection has ended does not start again", worldOf(held(), granted("a", 1).collected().onNode(outOfIt), waiting("b")), []string{releaseA, grantB}},
+		{"S23 whatever spec.containers says by now", worldOf(held(), granted("a", 1).bare().deleted().onNode(outOfIt), waiting("b")), []string{releaseA, grantB}},
 		{"S23 a Node that is gone proves nothing at first", worldOf(held(), granted("a", 1).deleted().onNode(goneSince(59*time.Second)), waiting("b")), nil},
-		{"S23 and does after a minute", worldOf(held(), granted("a", 1).deleted().onNode(goneSince(time.Minute)), waiting("b")), []string{fencesA}},
-		{"nobody starts on a Node that does not answer", worldOf(singleton("db"), waiting("a").onNode(silent)), nil},
+		{"S23 and does after a minute", worldOf(held(), granted("a", 1).deleted().onNode(off), waiting("b")), []string{releaseA, grantB}},
+		{"S23 also for a pod that pod garbage collection took", worldOf(held(), granted("a", 1).deleted().collected().onNode(off), waiting("b")), []string{releaseA, grantB}},
+		{"nobody starts on a Node that does not answer", worldOf(singleton("db"), waiting("a").onNode(mute)), nil},
 		{"nor on one that is out of service", worldOf(singleton("db"), waiting("a").onNode(node{ready: true, outOfService: true})), nil},
 	})
 	if p := decide(worldOf(held(), granted("a", 1).onNode(goneSince(40*time.Second)), waiting("b"))); p.wait != 20*time.Second {
@@ -116,7 +122,7 @@ func TestTwoWrites(t *testing.T) {
 	named := singleton("db").held("a", 3)
 	check(t, []row{
 		{"S24 the second write is repeated for the same holder", worldOf(named, waiting("a"), waiting("b").age(60)), []string{"patch pod a: Grant, epoch 3"}},
-		{"S24 also when its Node has gone silent meanwhile", worldOf(named, waiting("a").onNode(silent), waiting("b")), []string{"patch pod a: Grant, epoch 3"}},
+		{"S24 also when its Node has gone silent meanwhile", worldOf(named, waiting("a").onNode(mute), waiting("b")), []string{"patch pod a: Grant, epoch 3"}},
 		{"S24 a named pod that is deleted before its grant is passed over", worldOf(named, waiting("a").deleted(), waiting("b")),
 			[]string{"patch status of statefulsingleton db: Holder, b, epoch 4 > patch pod b: Grant, epoch 4"}},
 		{"S24 the readiness condition is repaired", worldOf(held(), granted("a", 1).with(func(p *corev1.Pod) { p.Status.Conditions = nil })),
@@ -148,6 +154,18 @@ func TestOrder(t *testing.T) {
 	})
 }
 
+func TestSeveralWait(t *testing.T) {
+	check(t, []row{
+		{"of several only one whose gate runs starts", worldOf(held(), waiting("c").stuck("ContainerCreating").age(9), waiting("b")), []string{grantB}},
+		{"none if no gate runs", worldOf(held(), waiting("c").stuck("ContainerCreating").age(9), waiting("b").stuck("ContainerCreating")), nil},
+		{"a new pod of the newest revision is waited for", worldOf(held(), waiting("c").of("d").stuck("ContainerCreating").age(0), waiting("b").of("d").old()), nil},
+		{"but not for long", worldOf(held(), waiting("c").of("d").stuck("ContainerCreating").age(1), waiting("b").of("d").old()), []string{grantB}},
+	})
+	if p := decide(worldOf(held(), waiting("c").of("d").stuck("ContainerCreating").age(0), waiting("b").of("d").old())); p.wait != newestPatience {
+		t.Errorf("it looks again after %s, want %s", p.wait, newestPatience)
+	}
+}
+
 func TestSurge(t *testing.T) {
 	const deletesA = "delete pod a: Superseded, a pod of the newest revision waits for it"
 	ofDeployment := func(m *memberFixture) *memberFixture { return m.of("d") }
@@ -157,7 +175,7 @@ func TestSurge(t *testing.T) {
 		{"nor for one whose image cannot be had", worldOf(held(), ofDeployment(granted("a", 1)).old(), ofDeployment(waiting("b")).stuck("ErrImagePull")), nil},
 		{"a standby of the same revision deletes nobody", worldOf(held(), ofDeployment(granted("a", 1)), ofDeployment(waiting("b"))), nil},
 		{"L11 the old pod goes if it has the volume that the new one needs on another node", worldOf(held(),
-			ofDeployment(granted("a", 1)).old().mounts(corev1.ReadWriteOnce), ofDeployment(waiting("b")).silent().on("n2").mounts(corev1.ReadWriteOnce)), []string{deletesA}},
+			ofDeployment(granted("a", 1)).old().mounts(corev1.ReadWriteOnce), ofDeployment(waiting("b")).stuck("ContainerCreating").on("n2").mounts(corev1.ReadWriteOnce)), []string{deletesA}},
 		{"on the same node it can have it too", worldOf(held(),
 			ofDeployment(granted("a", 1)).old().mounts(corev1.ReadWriteOnce), ofDeployment(waiting("b")).silent().mounts(corev1.ReadWriteOnce)), nil},
 		{"a shared volume holds nobody back", worldOf(held(),
@@ -166,6 +184,9 @@ func TestSurge(t *testing.T) {
 			ofDeployment(granted("a", 1)).old().mounts(corev1.ReadWriteOncePod), ofDeployment(waiting("b")).unscheduled().mounts(corev1.ReadWriteOncePod)), []string{deletesA}},
 		{"one without a node for another reason deletes nobody", worldOf(held(),
 			ofDeployment(granted("a", 1)).old().mounts(corev1.ReadWriteOnce), ofDeployment(waiting("b")).unscheduled().mounts(corev1.ReadWriteOnce)), nil},
+		{"a pod that the old ReplicaSet made anew gives the volume back", worldOf(held(),
+			ofDeployment(waiting("b")).stuck("ContainerCreating").on("n2").mounts(corev1.ReadWriteOnce), ofDeployment(waiting("c")).old().mounts(corev1.ReadWriteOnce)),
+			[]string{"delete pod c: Superseded, it has the volume that a pod of the newest revision needs"}},
 		{"nor does one of an older revision", worldOf(held(), ofDeployment(granted("a", 1)), ofDeployment(waiting("b")).old()), nil},
 		{"nor does a pod of another owner", worldOf(held(), ofDeployment(granted("a", 1)).old(), waiting("b").of("other")), nil},
 		{"nor one of a StatefulSet or of Recreate, which delete by themselves", worldOf(held(), ofDeployment(granted("a", 1)).old().still(), ofDeployment(waiting("b")).still()), nil},
@@ -197,7 +218,7 @@ func TestWhoDecides(t *testing.T) {
 		{"one too many starts nobody", worldOf(singleton("db"), waiting("a")).with(func(w *world) { w.crowded = true }), nil},
 		{"an invalid one starts nobody", worldOf(singleton("db").selecting(metav1.LabelSelector{}), waiting("a")), nil},
 	})
-	p := decide(worldOf(singleton("db").with(func(s *v1.StatefulSingleton) { s.CreationTimestamp = metav1.NewTime(noon.Add(-time.Second)) }), waiting("a")))
+	p := decide(worldOf(singleton("db"), waiting("a")).with(func(w *world) { w.firstSeen = noon.Add(-time.Second) }))
 	if len(p.steps) > 0 || p.wait != time.Second {
 		t.Errorf("a new object does %q and looks again after %s; want nothing, and 1s", p.steps.Strings(), p.wait)
 	}

@@ -179,6 +179,10 @@ func degraded(w *world, p *plan) metav1.Condition {
 	case w.crowded:
 		c.Reason = v1.ReasonTooMany
 		c.Message = fmt.Sprintf("the namespace has more than %d StatefulSingletons, and this one starts no pod; delete some, or use another namespace", MaxPerNamespace)
+	case lost >= 0 && p.blockers[lost].node.missing:
+		c.Reason = v1.ReasonNodeLost
+		c.Message = fmt.Sprintf("pod %s may be running its program on Node %s, which does not exist any more; another pod starts when it has been gone for %s",
+			p.blockers[lost].name(), p.blockers[lost].pod.Spec.NodeName, fenceAfter)
 	case lost >= 0:
 		m := p.blockers[lost]
 		c.Reason = v1.ReasonNodeLost
@@ -188,6 +192,9 @@ func degraded(w *world, p *plan) metav1.Condition {
 		c.Reason = v1.ReasonScriptFailing
 		c.Message = fmt.Sprintf("the script of gate mode Script does not start in pod %s: %s. It needs an image with a shell at /bin/sh; "+
 			"set spec.gateMode to Auto, Binary or Init and delete the pod", unscripted.name(), why)
+	case w.foreignWrapper():
+		c.Reason = v1.ReasonWriteRefused
+		c.Message = fmt.Sprintf("ConfigMap %s is not the operator's, which keeps the script of gate mode Script under that name, and it is left alone; rename it", v1.ConfigMapWrapper)
 	case w.refused != "":
 		c.Reason, c.Message = v1.ReasonWriteRefused, "the API server refuses what has to be written, and it is tried again: "+w.refused
 	case timedOut(w, p):
@@ -245,7 +252,7 @@ func unmanagedPod(w *world, p *plan) metav1.Condition {
 	found := slices.DeleteFunc(slices.Clone(p.blockers), func(m *member) bool { return m.gated || m.granted() })
 	if len(found) > 0 {
 		c.Status, c.Reason = metav1.ConditionTrue, v1.ReasonPodWithoutGate
-		c.Message = fmt.Sprintf("these pods match and may be running the program without the gate, because they were made before the StatefulSingleton or without its webhook: %s. "+
+		c.Message = fmt.Sprintf("these pods match and may be running the program without the gate, because they were made before the StatefulSingleton, without its webhook, or before spec.containers named their containers: %s. "+
 			"No other pod starts until they have stopped. To go on: kubectl -n %s delete pod %s", someOf(found), w.object.Namespace, found[0].name())
 	}
 	return c

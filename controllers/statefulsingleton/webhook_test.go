@@ -128,7 +128,7 @@ func TestS22ClaimsAreLookedAt(t *testing.T) {
 		if err := json.Unmarshal(patched(t, before, asked(h, before).Patch), &got); err != nil {
 			t.Fatal(err)
 		}
-		if (got.Spec.Affinity != nil) != apart {
+		if (got.Spec.Affinity.PodAntiAffinity != nil) != apart {
 			t.Errorf("claim %s: affinity %v", claim, got.Spec.Affinity)
 		}
 	}
