@@ -275,9 +275,10 @@ func (w *world) mayRun(m *member) bool {
 }
 
 // newcomer tells whether the pod was made after its object was deleted: the
-// promise does not cover it.
+// promise does not cover it. One that was made in the same second may have come
+// before.
 func (w *world) newcomer(m *member) bool {
-	return w.deleting() && !m.pod.CreationTimestamp.Before(w.object.DeletionTimestamp)
+	return w.deleting() && w.object.DeletionTimestamp.Before(&m.pod.CreationTimestamp)
 }
 
 // waits tells whether the pod could be granted, once it is its turn.

@@ -250,6 +250,7 @@ func TestDeletion(t *testing.T) {
 		{"S25 waiting pods are started one after another", worldOf(held().goes(), granted("a", 1).ended(), waiting("b"), waiting("c")), []string{releaseA, grantB}},
 		{"S25 a grant is completed before the object goes", worldOf(held().goes(), waiting("a")), []string{"patch pod a: Grant, epoch 1"}},
 		{"pods made after the deletion are strangers", worldOf(held().goes(), ungated("x").age(0), waiting("b")), []string{grantB}},
+		{"one made in the second of the deletion may have come before it", worldOf(held().goes(), ungated("x").age(1), waiting("b")), []string{"patch pod x: Protect"}},
 		{"release-now starts all and takes off all finalizers", worldOf(held().goes().with(func(s *v1.StatefulSingleton) {
 			s.Annotations = map[string]string{v1.AnnotationReleaseNow: v1.True}
 		}), granted("a", 1), waiting("b")), []string{"patch pod a: LetGo", "patch pod b: LetGo > set a condition of pod b: Ready, True", freed}},
