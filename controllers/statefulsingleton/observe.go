@@ -83,7 +83,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*wo
 			w.crowded = beyondLimit(w.object, all.Items)
 		}
 	}
-	pods, err := r.readPods(ctx, w, key, all.Items)
+	pods, err := r.readPods(ctx, w, key)
 	if err != nil {
 		return nil, err
 	}
@@ -101,9 +101,9 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*wo
 }
 
 // readPods reads the pods of the object.
-func (r *Reconciler) readPods(ctx context.Context, w *world, key types.NamespacedName, all []v1.StatefulSingleton) ([]corev1.Pod, error) {
+func (r *Reconciler) readPods(ctx context.Context, w *world, key types.NamespacedName) ([]corev1.Pod, error) {
 	if w.object == nil {
-		return r.readOrphans(ctx, key, all)
+		return r.readOrphans(ctx, key)
 	}
 	var selected, named corev1.PodList
 	reads, within := errgroup.WithContext(ctx)
@@ -134,15 +134,21 @@ func (r *Reconciler) readPods(ctx context.Context, w *world, key types.Namespace
 }
 
 // readOrphans reads the pods of an object that is gone: those that were made for
-// it, and those with our finalizer, as far as no other object sees to them.
-func (r *Reconciler) readOrphans(ctx context.Context, key types.NamespacedName, all []v1.StatefulSingleton) ([]corev1.Pod, error) {
+// it, and those with our finalizer, as far as no other object sees to them. The
+// objects are read after the pods: one that was made meanwhile may have put its
+// finalizer on them.
+func (r *Reconciler) readOrphans(ctx context.Context, key types.NamespacedName) ([]corev1.Pod, error) {
 	var list corev1.PodList
 	if err := r.Live.List(ctx, &list, client.InNamespace(key.Namespace)); err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
+	var all v1.StatefulSingletonList
+	if err := r.Live.List(ctx, &all, client.InNamespace(key.Namespace)); err != nil {
+		return nil, fmt.Errorf("list StatefulSingletons: %w", err)
+	}
 	return latest(slices.DeleteFunc(list.Items, func(p corev1.Pod) bool {
 		ours := p.Labels[v1.LabelSingleton] == key.Name || slices.Contains(p.Finalizers, v1.FinalizerPod)
-		return !ours || slices.ContainsFunc(all, func(s v1.StatefulSingleton) bool {
+		return !ours || slices.ContainsFunc(all.Items, func(s v1.StatefulSingleton) bool {
 			return p.Labels[v1.LabelSingleton] == s.Name || selectorOf(&s).Matches(labelsOf(&p))
 		})
 	})), nil
