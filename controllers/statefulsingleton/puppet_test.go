@@ -3,6 +3,8 @@ package statefulsingleton_test
 import (
 	"context"
 	"slices"
+	"sync"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -83,14 +85,38 @@ func play(ctx context.Context, p *corev1.Pod) {
 			err = schedule(ctx, p)
 		}
 	case over(p):
+	case (p.DeletionTimestamp != nil || p.Annotations[playEnd] != "") && runs(p):
+		shutDown(ctx, p)
 	case p.DeletionTimestamp != nil || p.Annotations[playEnd] != "":
-		err = show(ctx, p, stopped(p))
+		err = show(ctx, p, stopped(p)) // its gate ends at once
 	default:
 		err = show(ctx, p, alive(p))
 	}
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !apierrors.IsInvalid(err) && ctx.Err() == nil {
 		GinkgoLogr.Error(err, "the puppet", "pod", p.Name)
 	}
+}
+
+// shutdown is how long programs take to end: longer than an operator takes to
+// see that they were told to.
+const shutdown = 100 * time.Millisecond
+
+// ending are the pods that were told to.
+var ending sync.Map
+
+// shutDown shows a pod as stopped when its program has had time to end.
+func shutDown(ctx context.Context, p *corev1.Pod) {
+	if _, already := ending.LoadOrStore(p.UID, true); already {
+		return
+	}
+	time.AfterFunc(shutdown, func() {
+		ending.Delete(p.UID)
+		for user.Get(ctx, client.ObjectKeyFromObject(p), p) == nil && p.Annotations[playHang] == "" && p.Annotations[playOff] == "" {
+			if !apierrors.IsConflict(show(ctx, p, stopped(p))) {
+				return
+			}
+		}
+	})
 }
 
 func schedule(ctx context.Context, p *corev1.Pod) error {
