@@ -139,7 +139,7 @@ func relabels(ctx context.Context, s *subject, old testimony.Run) error {
 	pod.Labels["app"] = "nobody"
 	err = s.Client.Patch(ctx, pod, client.MergeFrom(from))
 	if err == nil || !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
-		return fmt.Errorf("a pod that runs was taken out of the selector, or for another reason not: %w", err)
+		return errors.Join(err, errors.New("the guard should refuse to take a pod that runs out of the selector"))
 	}
 	return s.delete(ctx, old)
 }

@@ -152,7 +152,7 @@ func surgeRollout(ctx context.Context, c *Cluster) error {
 		return err
 	}
 	if s, err := a.singleton(ctx); err != nil || s.Status.TransitionTimestamp != nil {
-		return fmt.Errorf("the handover is over, and the status says it began at %v: %w", s.Status.TransitionTimestamp, err)
+		return errors.Join(err, fmt.Errorf("the handover is over, and the status says it began at %v", s.Status.TransitionTimestamp))
 	}
 	_, err = a.event(ctx, v1.EventPodTransition)
 	return errors.Join(err, a.oldStopped(old))

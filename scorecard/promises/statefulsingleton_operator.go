@@ -130,7 +130,7 @@ func webhookDown(ctx context.Context, c *Cluster) (err error) {
 func (a *application) refusedInOutage(ctx context.Context) error {
 	_, err := a.tryPod(ctx, "ours")
 	if err == nil || !strings.Contains(err.Error(), "StatefulSingleton "+a.name) {
-		return fmt.Errorf("a pod that matches should be refused by the guard, which says why: %w", err)
+		return errors.Join(err, errors.New("a pod that matches should be refused by the guard, which says why"))
 	}
 	began := time.Now()
 	_, err = a.tryPod(ctx, "stranger", func(t *corev1.PodTemplateSpec) {
@@ -310,7 +310,7 @@ func releaseNow(ctx context.Context, c *Cluster) error {
 		return err
 	}
 	if live, err := b.living(); err != nil || len(live) > 0 {
-		return fmt.Errorf("%d programs run beside the first: %w", len(live), err)
+		return errors.Join(err, fmt.Errorf("%d programs run beside the first", len(live)))
 	}
 	s, err := a.singleton(ctx)
 	if err != nil {

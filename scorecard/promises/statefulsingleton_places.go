@@ -154,8 +154,11 @@ func restrictedNamespace(ctx context.Context, c *Cluster) error {
 			break
 		}
 		if err := a.Client.Delete(ctx, pod); err != nil || n == 50 {
-			return fmt.Errorf("the mode does not change: %w", err)
+			return errors.Join(err, errors.New("the mode does not change"))
 		}
+	}
+	if _, err := a.held(ctx, 1); err != nil {
+		return err
 	}
 	_, err = a.handover(ctx, "deletion in a restricted namespace", func(old testimony.Run) error { return a.delete(ctx, old) })
 	return err

@@ -104,7 +104,7 @@ func noCommand(ctx context.Context, c *Cluster) error {
 	}
 	return until(ctx, "a pod that cannot be held back to be refused for its command", func(ctx context.Context) error {
 		if _, err := b.tryPod(ctx, "refused"); err == nil || !strings.Contains(err.Error(), "containers[0].command") {
-			return fmt.Errorf("it was answered by %w", err)
+			return errors.Join(err, errors.New("it was not"))
 		}
 		return nil
 	})

@@ -87,7 +87,7 @@ func timeout(ctx context.Context, c *Cluster) error {
 		return err
 	}
 	if times, _, err := a.told(ctx, v1.EventTransitionTimeout); err != nil || times != 1 {
-		return fmt.Errorf("it was told %d times: %w", times, err)
+		return errors.Join(err, fmt.Errorf("it was told %d times", times))
 	}
 	return nil
 }
