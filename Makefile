@@ -33,7 +33,7 @@ help: ## Show this list.
 		/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
 
 .PHONY: run
-run: ## Boot a local cluster (or use KUBECONFIG), deploy the operator and a sample, and show what to try.
+run: ## Boot a local cluster (or use KUBECONFIG), deploy the operator and samples, and show what to try.
 	$(call say,Running the operator and its sample)
 	@go run ./test/run
 
