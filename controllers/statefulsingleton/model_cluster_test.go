@@ -1,0 +1,210 @@
+package statefulsingleton_test
+
+import "strings"
+
+// turn is who moves: a pod and its node, a node, an object, or an operator, which
+// has an object and may look at a pod.
+type turn struct{ op, i, nodeAt, objectAt int8 }
+
+// view is one state, seen by who moves.
+type view struct {
+	m *model
+	s *state
+	turn
+}
+
+func (v view) pod() *pod           { return &v.s.pods[v.i] }
+func (v view) node() *node         { return &v.s.nodes[v.nodeAt] }
+func (v view) object() *object     { return &v.s.objects[v.objectAt] }
+func (v view) operator() *operator { return &v.s.operators[v.op] }
+
+// of is the same view of another pod.
+func (v view) of(pod int) view {
+	v.i, v.nodeAt = int8(pod), int8(pod%v.m.nodes)
+	return v
+}
+
+// move is one thing that can happen.
+type move struct {
+	words string // with POD, NODE, OBJECT and OPERATOR for who
+	who   who
+	can   func(view) bool
+	do    func(view)
+	helps bool
+}
+
+// A move helps if a healthy cluster makes it sooner or later.
+const (
+	helps  = true
+	mishap = false
+)
+
+type who uint8
+
+const (
+	aPod who = iota
+	aNode
+	anObject
+	anOperator
+	anOperatorOnAPod
+)
+
+// turns is everybody who could make a move, by who it is for.
+func (m *model) turns() (all [anOperatorOnAPod + 1][]turn) {
+	for i := range m.pods {
+		all[aPod] = append(all[aPod], view{m: m}.of(i).turn)
+	}
+	for i := range m.nodes {
+		all[aNode] = append(all[aNode], turn{nodeAt: int8(i)})
+	}
+	for i := range m.objects {
+		all[anObject] = append(all[anObject], turn{objectAt: int8(i)})
+	}
+	for op := range m.operators {
+		by := turn{op: int8(op), objectAt: int8(op % m.objects)}
+		all[anOperator] = append(all[anOperator], by)
+		for i := range m.pods {
+			all[anOperatorOnAPod] = append(all[anOperatorOnAPod], view{m: m, turn: by}.of(i).turn)
+		}
+	}
+	return all
+}
+
+func (mv *move) say(by turn) string {
+	return strings.NewReplacer("POD", string(rune('a'+by.i)), "NODE", string(rune('1'+by.nodeAt)),
+		"OBJECT", string(rune('1'+by.objectAt)), "OPERATOR", string(rune('X'+by.op))).Replace(mv.words)
+}
+
+// What users and controllers do, and the API server to it.
+var users = []move{
+	{"pod POD is made, with the gate", aPod, view.canMakeGated, func(v view) { v.makeGated(noGrant) }, mishap},
+	{"pod POD is made, with the gate and the grant of an older pod", aPod, view.canCopy, func(v view) { v.makeGated(foreignGrant) }, mishap},
+	{"pod POD is made, without the gate", aPod, view.canMakeUngated, view.makeUngated, mishap},
+	{"pod POD is deleted", aPod, view.canDelete, view.delete, mishap},
+	{"pod POD is deleted for a newer one that waits", aPod, view.superseded, view.delete, helps},
+	{"pod POD, which the kubelet refused, is deleted", aPod, view.canDeleteRefused, view.delete, helps},
+	{"pod POD is force deleted", aPod, view.canForceDelete, view.forceDelete, mishap},
+	{"pod POD loses the labels of the selector", aPod, view.canRelabel, func(v view) { v.relabel(marked) }, mishap},
+	{"pod POD loses all its labels", aPod, view.canUnlabel, func(v view) { v.relabel(stranger) }, mishap},
+	{"object OBJECT is made", anObject, view.canMakeObject, view.makeObject, helps},
+	{"object OBJECT is made, and its creationTimestamp is too early", anObject, view.canSkew, view.makeObjectEarly, mishap},
+	{"object OBJECT is known to every guard", anObject, view.canSettle, func(v view) { v.object().settled = true }, helps},
+	{"object OBJECT is deleted", anObject, view.canDeleteObject, view.deleteObject, mishap},
+}
+
+func (v view) canMakeGated() bool {
+	return *v.pod() == pod{} && (v.s.objects[0].made || v.s.objects[1].made)
+}
+
+func (v view) canCopy() bool { return v.m.has(copies) && v.canMakeGated() }
+
+func (v view) makeGated(g grant) { *v.pod() = pod{made: true, gated: true, grant: g} }
+
+// guarded tells whether the guard knows an object.
+func (v view) guarded() bool { return v.s.objects[0].settled || v.s.objects[1].settled }
+
+// canMakeUngated says when nothing stands in the way: the webhook fails open,
+// so it is the guard alone that does, once it knows an object.
+func (v view) canMakeUngated() bool {
+	free := !v.guarded() || !v.m.obeys(guard)
+	return v.m.has(ungated) && *v.pod() == pod{} && free
+}
+
+func (v view) makeUngated() {
+	*v.pod() = pod{made: true, unwatched: true}
+	for k, other := range v.s.pods {
+		started := other.program == runs || other.program == crashed
+		if k != int(v.i) && (started || other.made && (!other.gated || other.grant == ownGrant)) {
+			v.pod().beside |= 1 << k
+		}
+	}
+}
+
+func (v view) canDelete() bool { return v.pod().made && !v.pod().dying }
+
+func (v view) delete() {
+	v.pod().dying = true
+	v.s.touch(v.i)
+}
+
+// superseded is where a user, or the operator by rule 7, deletes who runs.
+func (v view) superseded() bool {
+	return v.canDelete() && v.pod().program == runs && v.s.someWaits()
+}
+
+func (v view) canDeleteRefused() bool {
+	return v.m.obeys(refusedAreDeleted) && v.canDelete() && v.pod().refused()
+}
+
+func (v view) canForceDelete() bool {
+	changes := !v.pod().dying || !v.pod().kept
+	return v.m.has(forced) && v.pod().made && changes
+}
+
+func (v view) forceDelete() {
+	if v.pod().kept {
+		v.delete()
+		return
+	}
+	v.s.remove(v.m, v.i)
+}
+
+// canRelabel is what the guard lets pass. Only a pod with a grant counts then.
+func (v view) canRelabel() bool {
+	p := v.pod()
+	free := !v.guarded() || p.phase != living && !p.kept
+	return v.m.has(relabels) && p.made && p.grant == ownGrant && p.labels == matching && free
+}
+
+// canUnlabel is what nobody refuses where there is no guard.
+func (v view) canUnlabel() bool {
+	p := v.pod()
+	return v.m.has(unguarded) && p.made && p.grant == ownGrant && p.labels != stranger
+}
+
+func (v view) relabel(to labels) {
+	v.pod().labels = to
+	v.s.touch(v.i)
+}
+
+// rival is the other object, whose selector overlaps.
+func (v view) rival() *object { return &v.s.objects[1-v.objectAt] }
+
+func (v view) canMakeObject() bool { return !v.object().made }
+
+func (v view) canSkew() bool { return v.m.has(skew) && v.canMakeObject() && v.rival().made }
+
+func (v view) canSettle() bool { return v.object().made && !v.object().settled }
+
+func (v view) canDeleteObject() bool {
+	return v.m.has(deletions) && v.object().made && !v.object().dying
+}
+
+func (v view) makeObject() { *v.object() = object{made: true, younger: v.rival().made} }
+
+func (v view) makeObjectEarly() {
+	*v.object() = object{made: true}
+	v.rival().younger = true
+}
+
+func (v view) deleteObject() {
+	v.object().dying = true
+	v.s.touchObject(v.m, v.objectAt)
+}
+
+func (s *state) someWaits() bool {
+	for i := range s.pods {
+		if s.pods[i].waiting() {
+			return true
+		}
+	}
+	return false
+}
+
+// waiting is a pod that should start one day.
+func (p *pod) waiting() bool {
+	return p.made && p.gated && p.grant != ownGrant && !p.dying && p.phase == living && p.labels == matching
+}
+
+// refused is a pod that has ended without any container status.
+func (p *pod) refused() bool { return p.made && p.phase == ended && p.shown == nothing }

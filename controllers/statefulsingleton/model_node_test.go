@@ -1,0 +1,175 @@
+package statefulsingleton_test
+
+// What a kubelet does with a pod. Programs crash and end by themselves; whether
+// a kubelet hears of it, and the API server from the kubelet, is another matter.
+var kubelets = []move{
+	{"the kubelet starts pod POD", aPod, view.canStart, view.start, helps},
+	{"the kubelet shows pod POD its grant, and the program runs", aPod, view.canOpen, view.open, helps},
+	{"the program of pod POD crashes", aPod, view.canCrash, view.crash, mishap},
+	{"the kubelet starts the program of pod POD again", aPod, view.canRestart, view.open, helps},
+	{"the program of pod POD ends for good", aPod, func(v view) bool { return v.pod().program == runs }, view.end, mishap},
+	{"the kubelet has stopped pod POD", aPod, view.canStop, view.end, helps},
+	{"the kubelet reports on pod POD", aPod, view.canReport, view.report, helps},
+	{"the kubelet lets pod POD go", aPod, view.canFinish, func(v view) { v.s.remove(v.m, v.i) }, helps},
+	{"the kubelet refuses pod POD", aPod, view.canRefuseNew, func(v view) { v.refuse(); v.end() }, mishap},
+	{"the kubelet, started again, refuses pod POD, whose containers go on", aPod, view.canRefuse, view.refuse, mishap},
+	{"pod garbage collection fails pod POD", aPod, view.canCollect, view.collect, mishap},
+}
+
+func (v view) kubeletRuns() bool { return v.node().machine != off }
+func (v view) connected() bool   { return v.node().machine == works }
+
+// canStart: after a reboot too, of which the containers are gone.
+func (v view) canStart() bool {
+	p := v.pod()
+	return v.connected() && p.made && p.program == absent && !p.dying && p.phase == living
+}
+
+func (v view) start() {
+	v.pod().program = runs
+	if v.pod().gated {
+		v.pod().program = waits
+	}
+}
+
+// canOpen: the file lags behind the annotation by any time. Once the program has
+// run, the file is there, and a container that starts again asks it.
+func (v view) canOpen() bool {
+	p := v.pod()
+	opens := p.grant == ownGrant || p.grant == foreignGrant && !v.m.obeys(gateAsksForUID)
+	return v.connected() && p.program == waits && opens
+}
+
+func (v view) open() { v.pod().program = runs }
+
+func (v view) canCrash() bool { return v.m.has(crashes) && v.pod().program == runs }
+
+// crash: what the kubelet has given up, it does not start again.
+func (v view) crash() {
+	if v.pod().program = crashed; v.pod().phase == ended {
+		v.end()
+	}
+}
+
+// canRestart: in place, in a living pod, and whether or not the API server is
+// reached. Its gate asks again, and finds the same grant.
+func (v view) canRestart() bool { return v.pod().program == crashed && v.kubeletRuns() }
+
+func (v view) canStop() bool {
+	p := v.pod()
+	return v.connected() && p.program != over && *p != pod{} && (p.dying || p.phase != living || !p.made)
+}
+
+func (v view) end() {
+	if v.pod().program = over; !v.pod().made {
+		v.s.free(v.i)
+	}
+}
+
+// reported is what a report changes. One that tells of containers comes for a
+// pod that was refused only when it is deleted.
+func (v view) reported() (phase, shown) {
+	p := v.pod()
+	switch {
+	case p.program == absent, p.refused() && p.program == over && !p.dying:
+		return p.phase, p.shown
+	case p.program == over && p.phase == living:
+		return ended, terminated
+	case p.program == over && p.phase == collected:
+		return confirmed, terminated
+	case p.program == over, p.program == crashed:
+		return p.phase, terminated
+	}
+	return p.phase, up
+}
+
+func (v view) canReport() bool {
+	phase, shown := v.reported()
+	return v.connected() && v.pod().made && (phase != v.pod().phase || shown != v.pod().shown)
+}
+
+func (v view) report() {
+	v.pod().phase, v.pod().shown = v.reported()
+	v.s.touch(v.i)
+}
+
+func (v view) canFinish() bool {
+	p := v.pod()
+	return v.connected() && p.made && p.dying && !p.kept && p.program == over && p.phase != living
+}
+
+func (v view) canRefuseNew() bool { return v.m.has(refusals) && v.canStart() }
+
+func (v view) canRefuse() bool {
+	p := v.pod()
+	alive := p.program == waits || p.program == runs || p.program == crashed
+	return v.m.has(refusals) && v.connected() && p.made && p.phase == living && alive
+}
+
+// refuse leaves a pod without any container status.
+func (v view) refuse() {
+	v.pod().phase, v.pod().shown = ended, nothing
+	v.s.touch(v.i)
+	if v.pod().program == crashed {
+		v.end()
+	}
+}
+
+// canCollect: garbage collection acts where a Node is gone, or said to be out of
+// service, and asks no kubelet.
+func (v view) canCollect() bool {
+	return v.pod().made && v.pod().phase == living && v.node().word != registered
+}
+
+func (v view) collect() {
+	v.pod().phase = collected
+	v.s.touch(v.i)
+}
+
+// What happens to nodes, to one at a time. A kubelet that is stopped is one that
+// is cut off and happens to do nothing. The administrator gives his word only
+// for a machine that is off.
+var machines = []move{
+	{"node NODE is cut off", aNode, view.canCut, func(v view) { v.node().machine = cutOff }, mishap},
+	{"node NODE is reached again", aNode, func(v view) bool { return v.node().machine == cutOff }, func(v view) { v.node().machine = works }, helps},
+	{"the machine of node NODE is off", aNode, func(v view) bool { return v.canFail() && v.node().machine != off }, view.powerOff, mishap},
+	{"the machine of node NODE is on again", aNode, func(v view) bool { return v.node().machine == off }, view.powerOn, helps},
+	{"Node NODE is deleted", aNode, view.canUnregister, func(v view) { v.node().word = unregistered }, mishap},
+	{"Node NODE registers", aNode, view.canRegister, func(v view) { v.node().word = registered }, helps},
+	{"node NODE is said to be out of service", aNode, view.canFence, func(v view) { v.node().word = outOfService }, mishap},
+	{"node NODE is said to be in service", aNode, view.canUnfence, func(v view) { v.node().word = registered }, helps},
+}
+
+func (v view) canCut() bool {
+	return v.canFail() && v.connected() && v.node().word != outOfService
+}
+
+func (v view) canUnregister() bool { return v.canFail() && v.node().word == registered }
+func (v view) canRegister() bool   { return v.connected() && v.node().word == unregistered }
+func (v view) canFence() bool      { return v.node().machine == off && v.node().word != outOfService }
+func (v view) canUnfence() bool    { return v.connected() && v.node().word == outOfService }
+
+func (v view) canFail() bool {
+	return v.m.has(outages) && v.s.nodes[1-v.nodeAt] == node{}
+}
+
+func (v view) powerOff() {
+	v.node().machine = off
+	for i := range v.m.pods {
+		p := &v.s.pods[i]
+		switch on := v.of(i).nodeAt == v.nodeAt; {
+		case on && !p.made:
+			v.s.free(int8(i))
+		case on && p.program != over:
+			p.program = absent
+		}
+	}
+}
+
+// powerOn: an administrator takes his word back first, or just after.
+func (v view) powerOn() {
+	v.node().machine = works
+	if v.node().word == outOfService && !v.m.has(lateTaint) {
+		v.node().word = registered
+	}
+}

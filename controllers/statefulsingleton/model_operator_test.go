@@ -1,0 +1,198 @@
+package statefulsingleton_test
+
+// What an operator does. A pass reads the object, then the pods and their Nodes,
+// and decides; then it writes. Between two of these steps anything can happen,
+// and another operator can make whole passes. Which of several things a pass
+// does is left open, so that the order of its rules does not matter.
+
+var decisions = []struct {
+	words string
+	may   func(view) bool
+	write step
+}{
+	{"will name pod POD the holder", view.mayGrant, writeHolder},
+	{"will grant pod POD, the holder", view.mayComplete, writeGrant},
+	{"will adopt pod POD", view.mayAdopt, writeAdopted},
+	{"will put the finalizer on pod POD", view.mayProtect, writeFinalizer},
+	{"will take the finalizer off pod POD", view.mayRelease, writeRelease},
+	{"will take the grant of pod POD back", view.mayRevoke, writeRevoke},
+	{"will let pod POD loose, since the object ends", view.mayLoose, writeLoose},
+}
+
+var writes = []struct {
+	words string
+	at    step
+	do    func(view)
+	helps bool
+}{
+	{"names the holder", writeHolder, view.nameHolder, helps},
+	{"names the holder, and does not hear the answer", writeHolder, view.adoptTarget, mishap},
+	{"grants", writeGrant, view.grantTarget, helps},
+	{"adopts", writeAdopted, view.adoptTarget, helps},
+	{"puts the finalizer on", writeFinalizer, view.protectTarget, helps},
+	{"takes the finalizer off", writeRelease, view.releaseTarget, helps},
+	{"takes the grant back", writeRevoke, view.revokeTarget, helps},
+	{"lets the pod loose", writeLoose, view.looseTarget, helps},
+	{"lets the object end", writeFree, view.freeObject, helps},
+	{"lets the pod go", writeLetGo, view.letTargetGo, mishap},
+}
+
+// passes are all moves of an operator.
+func passes() []move {
+	all := []move{
+		{"OPERATOR reads the object", anOperator, view.canReadObject, view.readObject, helps},
+		{"OPERATOR reads the pods, and will let the object end", anOperator, view.mayFree, view.willFree, helps},
+		{"OPERATOR dies, or gives up", anOperator, func(v view) bool { return v.operator().at != idle }, view.die, helps},
+		// Without a rule:
+		{"OPERATOR reads that there is no object", anOperator, view.canReadNoObject, view.readNoObject, mishap},
+		{"OPERATOR reads the pods, and will let pod POD go", anOperatorOnAPod, view.mayLetGo, intends(writeLetGo), mishap},
+		{"OPERATOR reads the pods, and would start pod POD", anOperatorOnAPod, view.mayReadPodsFirst, intends(readPodsFirst), mishap},
+		{"OPERATOR reads the object and the pod of its holder", anOperator, view.canReadObjectLast, view.readObjectLast, mishap},
+	}
+	for _, d := range decisions {
+		may := func(v view) bool { return v.operator().at == readObject && d.may(v) }
+		all = append(all, move{"OPERATOR reads the pods, and " + d.words, anOperatorOnAPod, may, intends(d.write), helps})
+	}
+	for _, w := range writes {
+		at := func(v view) bool { return v.operator().at == w.at }
+		all = append(all, move{"OPERATOR " + w.words, anOperator, at, w.do, w.helps})
+	}
+	return all
+}
+
+func (v view) canReadObject() bool { return v.operator().at == idle && v.object().made }
+
+func (v view) readObject() {
+	*v.operator() = operator{at: readObject, holder: v.object().holder, newest: true}
+	if !v.m.obeys(nodesReadLast) {
+		for n := range v.m.nodes {
+			if v.s.nodes[n].word == outOfService {
+				v.operator().fenced |= 1 << n
+			}
+		}
+	}
+}
+
+// intends ends the reading: what is known from now on is the write to make.
+func intends(at step) func(view) {
+	return func(v view) {
+		*v.operator() = operator{at: at, target: slot(v.i + 1), newest: v.operator().newest, same: true}
+	}
+}
+
+func (v view) willFree() { *v.operator() = operator{at: writeFree, newest: true} }
+
+// Without rule orphansWait: pods are let go when there is no object.
+func (v view) canReadNoObject() bool {
+	return !v.m.obeys(orphansWait) && v.operator().at == idle && !v.object().made
+}
+
+func (v view) readNoObject() { *v.operator() = operator{at: readNoObject} }
+
+func (v view) mayLetGo() bool { return v.operator().at == readNoObject && v.isNext() }
+
+// Without rule objectReadFirst: the pods are read, then the object and its holder.
+func (v view) mayReadPodsFirst() bool {
+	return !v.m.obeys(objectReadFirst) && v.operator().at == idle && v.isNext()
+}
+
+func (v view) canReadObjectLast() bool {
+	if v.operator().at != readPodsFirst || !v.object().made || !v.starts() {
+		return false
+	}
+	h := v.holder()
+	return h == nobody || !v.of(int(h)-1).mayRun()
+}
+
+func (v view) readObjectLast() { v.operator().at, v.operator().newest = writeHolder, true }
+
+// holder is who is named in the object as it was read.
+func (v view) holder() slot {
+	if v.operator().at == readPodsFirst { // which reads it now
+		return v.object().holder
+	}
+	return v.operator().holder
+}
+
+// The writes. What the API server would refuse has been dropped: see dropRefused.
+
+func (v view) die() { *v.operator() = operator{} }
+
+func (v view) nameHolder() {
+	o := v.operator()
+	if v.object().made {
+		v.object().holder = o.target
+		if o.gone {
+			v.object().holder = nobody
+		}
+		v.s.touchObject(v.m, v.objectAt)
+	}
+	*o = operator{at: writeGrant, target: o.target, same: o.same, gone: o.gone}
+}
+
+// adoptTarget is the first write without the second.
+func (v view) adoptTarget() {
+	v.nameHolder()
+	v.die()
+}
+
+// target is the pod that is written to; the operator is done with it.
+func (v view) target() *pod {
+	i := int8(v.operator().target) - 1
+	v.s.touch(i)
+	v.die()
+	return &v.s.pods[i]
+}
+
+// grantTarget: annotation and finalizer in one patch.
+func (v view) grantTarget() {
+	gone := v.operator().gone
+	p := v.target()
+	if !p.made {
+		return
+	}
+	p.grant = ownGrant
+	if gone { // by name, and it is another pod's
+		p.grant = foreignGrant
+	}
+	if v.m.obeys(grantBringsFinalizer) {
+		p.kept, p.unwatched = true, false
+	}
+}
+
+func (v view) protectTarget() {
+	p := v.target()
+	p.kept, p.unwatched = v.m.obeys(protects), false
+}
+
+func (v view) releaseTarget() { v.target().kept = false }
+
+func (v view) revokeTarget() {
+	p := v.target()
+	p.grant = noGrant
+	p.kept = p.kept && v.m.revokes != grantAndFinalizer
+}
+
+func (v view) looseTarget() {
+	p := v.target()
+	p.kept = false
+	p.unwatched = p.unwatched || v.object().dying || !v.object().made
+}
+
+// freeObject: whom a later object finds, it watches from its own finalizer on.
+func (v view) freeObject() {
+	for i := range v.s.pods {
+		if p := &v.s.pods[i]; p.made && (p.kept || p.grant == ownGrant || !p.gated) {
+			p.unwatched = true
+		}
+	}
+	*v.object() = object{}
+	v.rival().younger = false
+	v.s.touchObject(v.m, v.objectAt)
+	v.die()
+}
+
+func (v view) letTargetGo() {
+	p := v.target()
+	p.grant, p.unwatched = ownGrant, true
+}

@@ -1,0 +1,45 @@
+package statefulsingleton_test
+
+import "testing"
+
+// The protocol of doc.go as a model, checked in full. docs/decisions/0006 says
+// what it covers. The state is in model_state_test.go; what happens to it in
+// model_cluster_test.go, model_node_test.go and model_operator_test.go, a list of
+// moves in each; the search in model_checker_test.go.
+
+// worlds differ in what can go wrong. All of it in one would be too much.
+var worlds = []model{
+	{name: "three pods, two operators", pods: 3, nodes: 1, objects: 1, operators: 2, faults: forced},
+	{name: "programs crash, kubelets refuse pods, grants are copied", pods: 2, nodes: 1, objects: 1, operators: 2,
+		faults: forced | crashes | refusals | copies},
+	{name: "pods without the gate, two operators", pods: 2, nodes: 1, objects: 1, operators: 2,
+		faults: forced | crashes | refusals | ungated},
+	{name: "pods without the gate, three of them", pods: 3, nodes: 1, objects: 1, operators: 1, faults: forced | ungated},
+	{name: "the object goes and comes back", pods: 2, nodes: 1, objects: 1, operators: 2, faults: forced | relabels | deletions},
+	{name: "the object goes and comes back, pods without the gate", pods: 2, nodes: 1, objects: 1, operators: 1,
+		faults: forced | crashes | ungated | relabels | deletions},
+	{name: "a node fails", pods: 2, nodes: 1, objects: 1, operators: 1, faults: forced | crashes | refusals | outages | lateTaint},
+	{name: "a node fails, another does not", pods: 2, nodes: 2, objects: 1, operators: 1, faults: forced | outages},
+	{name: "a node fails, two operators", pods: 2, nodes: 1, objects: 1, operators: 2, faults: outages},
+	{name: "a node fails, pods without the gate", pods: 2, nodes: 1, objects: 1, operators: 1, faults: outages | ungated},
+	{name: "no guard for labels", pods: 2, nodes: 1, objects: 1, operators: 2, faults: forced | crashes | unguarded},
+	{name: "overlapping selectors", pods: 2, nodes: 1, objects: 2, operators: 2, faults: forced | skew},
+}
+
+func TestModelHolds(t *testing.T) {
+	for _, m := range worlds {
+		t.Run(m.name, func(t *testing.T) {
+			x, at := m.explore(true)
+			if at >= 0 {
+				t.Fatalf("two programs run at once:\n%s", x.story(at))
+			}
+			t.Logf("%d states", len(x.states))
+			if m.objects == 2 {
+				return // no pod starts until one of the two is gone
+			}
+			if at = x.deadEnd(); at >= 0 {
+				t.Fatalf("a pod waits for ever:\n%s", x.story(at))
+			}
+		})
+	}
+}
