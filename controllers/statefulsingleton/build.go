@@ -304,7 +304,7 @@ func buildGuard(namespace string, watched []string) (*admissionv1.ValidatingAdmi
 				Rule: admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"},
 					Scope: ptr.To(admissionv1.AllScopes)},
 			}}},
-			NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{}, MatchPolicy: ptr.To(admissionv1.Equivalent),
+			NamespaceSelector: guarded(namespace, watched), ObjectSelector: &metav1.LabelSelector{}, MatchPolicy: ptr.To(admissionv1.Equivalent),
 		},
 		Variables:   guardVariables,
 		Validations: guardValidations(namespace),
@@ -319,12 +319,29 @@ func buildGuard(namespace string, watched []string) (*admissionv1.ValidatingAdmi
 	}}
 	if len(watched) > 0 {
 		binding.Spec.MatchResources = &admissionv1.MatchResources{
-			NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
-				Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: slices.Sorted(slices.Values(watched))}}},
-			ObjectSelector: &metav1.LabelSelector{}, MatchPolicy: ptr.To(admissionv1.Equivalent),
+			NamespaceSelector: guarded(namespace, watched),
+			ObjectSelector:    &metav1.LabelSelector{}, MatchPolicy: ptr.To(admissionv1.Equivalent),
 		}
 	}
 	return policy, binding
+}
+
+// unguarded are the namespaces that the guard leaves alone: an API server that
+// does not know the kind of its parameters (its discovery is up to 30 s old)
+// denies every pod that the policy matches, and these must be able to start.
+func unguarded(namespace string) []string { return []string{metav1.NamespaceSystem, namespace} }
+
+// guarded selects the namespaces that the guard looks at. The policy itself says
+// it too: what an API server cannot evaluate it denies before it looks at the
+// binding.
+func guarded(namespace string, watched []string) *metav1.LabelSelector {
+	selector := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+		Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: unguarded(namespace)}}}
+	if len(watched) > 0 {
+		selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{
+			Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: slices.Sorted(slices.Values(watched))})
+	}
+	return selector
 }
 
 func guardValidations(namespace string) []admissionv1.Validation {

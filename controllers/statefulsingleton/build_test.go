@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
@@ -60,8 +61,11 @@ func TestTheGuardAsAnObject(t *testing.T) {
 	if p := binding.Spec.ParamRef; p.Namespace != "" || p.Name != "" || p.Selector == nil || *p.ParameterNotFoundAction != admissionv1.AllowAction {
 		t.Errorf("the parameters are %v, want all of the pod's own namespace, and yes where there is none", p)
 	}
-	if got := binding.Spec.MatchResources.NamespaceSelector.MatchExpressions[0].Values; strings.Join(got, " ") != "a b" || watched[0] != "b" {
-		t.Errorf("bound to %v, and the caller's list is %v", got, watched)
+	for _, selector := range []*metav1.LabelSelector{binding.Spec.MatchResources.NamespaceSelector, policy.Spec.MatchConstraints.NamespaceSelector} {
+		const want = "kubernetes.io/metadata.name notin (another,kube-system),kubernetes.io/metadata.name in (a,b)"
+		if got := metav1.FormatLabelSelector(selector); got != want || watched[0] != "b" {
+			t.Errorf("limited to %s, want %s; the caller's list is %v", got, want, watched)
+		}
 	}
 	if _, everywhere := buildGuard("operator-system", nil); everywhere.Spec.MatchResources != nil {
 		t.Error("without watched namespaces the guard is for all")

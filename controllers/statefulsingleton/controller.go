@@ -4,14 +4,9 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -319,80 +314,4 @@ func stripToLabels(obj any) (any, error) {
 		m.ObjectMeta = metav1.ObjectMeta{Name: m.Name, Namespace: m.Namespace, UID: m.UID, ResourceVersion: m.ResourceVersion, Labels: m.Labels}
 	}
 	return obj, nil
-}
-
-// Guard keeps the policy that makes the API server itself refuse pods without
-// the gate.
-type Guard struct {
-	Live   client.Reader
-	Runner *action.Runner
-	Options
-
-	problem atomic.Pointer[string]
-}
-
-// guardInterval is how often the policy is looked at.
-const guardInterval = 15 * time.Second
-
-// Start applies the policy until the context ends.
-func (g *Guard) Start(ctx context.Context) error {
-	for {
-		problem := g.apply(ctx)
-		if was := g.missing(); problem != was && ctx.Err() == nil {
-			ctrl.LoggerFrom(ctx).Info("the guard policy", "problem", problem)
-		}
-		g.problem.Store(&problem)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(guardInterval):
-		}
-	}
-}
-
-// missing says why there is no guard; "" if there is one, or nobody has looked.
-func (g *Guard) missing() string {
-	if problem := g.problem.Load(); problem != nil {
-		return *problem
-	}
-	return ""
-}
-
-func (g *Guard) apply(ctx context.Context) string {
-	policy, binding := buildGuard(g.Namespace, g.Watched)
-	var havePolicy admissionv1.ValidatingAdmissionPolicy
-	var haveBinding admissionv1.ValidatingAdmissionPolicyBinding
-	err := g.keep(ctx, policy, &havePolicy, func() bool { return apiequality.Semantic.DeepEqual(havePolicy.Spec, policy.Spec) })
-	if err == nil {
-		err = g.keep(ctx, binding, &haveBinding, func() bool { return apiequality.Semantic.DeepEqual(haveBinding.Spec, binding.Spec) })
-	}
-	switch {
-	case meta.IsNoMatchError(err):
-		return noPolicyAPI
-	case err != nil:
-		return "the operator cannot install its policy: " + err.Error()
-	}
-	return ""
-}
-
-// keep creates an object, or makes it what it should be.
-func (g *Guard) keep(ctx context.Context, want, have client.Object, same func() bool) error {
-	key := client.ObjectKeyFromObject(want)
-	write := action.Action{Verb: action.Create, Object: want, Reason: "Guard"}
-	switch err := g.Live.Get(ctx, key, have); {
-	case err == nil && same():
-		return nil
-	case err == nil:
-		want.SetUID(have.GetUID())
-		want.SetResourceVersion(have.GetResourceVersion())
-		write = action.Action{Verb: action.Patch, Object: want, From: have, Unchanged: true, Reason: "Guard"}
-	case !apierrors.IsNotFound(err):
-		return err
-	}
-	for _, o := range g.Runner.Run(ctx, key, action.Steps{{{write}}}) {
-		if o.Err != nil {
-			return o.Err
-		}
-	}
-	return nil
 }

@@ -13,10 +13,10 @@ type view struct {
 	turn
 }
 
-func (v view) pod() *pod           { return &v.s.pods[v.i] }
-func (v view) node() *node         { return &v.s.nodes[v.nodeAt] }
-func (v view) object() *object     { return &v.s.objects[v.objectAt] }
-func (v view) operator() *operator { return &v.s.operators[v.op] }
+func (v view) pod() *pod         { return &v.s.pods[v.i] }
+func (v view) node() *node       { return &v.s.nodes[v.nodeAt] }
+func (v view) object() *object   { return &v.s.objects[v.objectAt] }
+func (v view) process() *process { return &v.s.operators[v.op] }
 
 // of is the same view of another pod.
 func (v view) of(pod int) view {
@@ -113,7 +113,7 @@ func (v view) canMakeUngated() bool {
 func (v view) makeUngated() {
 	*v.pod() = pod{made: true, unwatched: true}
 	for k, other := range v.s.pods {
-		started := other.program == runs || other.program == crashed
+		started := other.program == working || other.program == crashed
 		if k != int(v.i) && (started || other.made && (!other.gated || other.grant == ownGrant)) {
 			v.pod().beside |= 1 << k
 		}
@@ -129,7 +129,7 @@ func (v view) delete() {
 
 // superseded is where a user, or the operator by rule 7, deletes who runs.
 func (v view) superseded() bool {
-	return v.canDelete() && v.pod().program == runs && v.s.someWaits()
+	return v.canDelete() && v.pod().program == working && v.s.someWaits()
 }
 
 func (v view) canDeleteRefused() bool {

@@ -28,7 +28,7 @@ func (v view) onFencedNode() bool {
 	n := v.node()
 	switch {
 	case !v.m.obeys(nodesReadLast):
-		return v.operator().fenced&(1<<v.nodeAt) != 0
+		return v.process().fenced&(1<<v.nodeAt) != 0
 	case !v.m.obeys(fenceNeedsWord):
 		return n.machine != works
 	}
@@ -121,7 +121,7 @@ func (v view) mayRevoke() bool {
 
 // mayEnd: the object is deleted, nobody waits, and its holder needs it no more.
 func (v view) mayEnd() bool {
-	if !v.operator().newest || !v.object().dying {
+	if !v.process().newest || !v.object().dying {
 		return false
 	}
 	for i := range v.m.pods {
@@ -138,7 +138,7 @@ func (v view) mayLoose() bool { return v.mayEnd() && v.listed() && v.pod().kept 
 
 // mayFree: and all pods are loose.
 func (v view) mayFree() bool {
-	if v.operator().at != readObject {
+	if v.process().at != readObject {
 		return false
 	}
 	for i := range v.m.pods {

@@ -79,7 +79,7 @@ func (p *pod) bits(r *renaming) uint64 {
 	return b<<3 | r.sets[p.beside]
 }
 
-func (o *operator) bits(r *renaming) uint64 {
+func (o *process) bits(r *renaming) uint64 {
 	b := uint64(o.at)<<3 | is(o.newest)<<2 | is(o.same)<<1 | is(o.gone)
 	b = b<<2 | r.slots[o.target]
 	b = b<<2 | r.slots[o.holder]

@@ -7,7 +7,7 @@ var kubelets = []move{
 	{"the kubelet shows pod POD its grant, and the program runs", aPod, view.canOpen, view.open, helps},
 	{"the program of pod POD crashes", aPod, view.canCrash, view.crash, mishap},
 	{"the kubelet starts the program of pod POD again", aPod, view.canRestart, view.open, helps},
-	{"the program of pod POD ends for good", aPod, func(v view) bool { return v.pod().program == runs }, view.end, mishap},
+	{"the program of pod POD ends for good", aPod, func(v view) bool { return v.pod().program == working }, view.end, mishap},
 	{"the kubelet has stopped pod POD", aPod, view.canStop, view.end, helps},
 	{"the kubelet reports on pod POD", aPod, view.canReport, view.report, helps},
 	{"the kubelet lets pod POD go", aPod, view.canFinish, func(v view) { v.s.remove(v.m, v.i) }, helps},
@@ -26,7 +26,7 @@ func (v view) canStart() bool {
 }
 
 func (v view) start() {
-	v.pod().program = runs
+	v.pod().program = working
 	if v.pod().gated {
 		v.pod().program = waits
 	}
@@ -40,9 +40,9 @@ func (v view) canOpen() bool {
 	return v.connected() && p.program == waits && opens
 }
 
-func (v view) open() { v.pod().program = runs }
+func (v view) open() { v.pod().program = working }
 
-func (v view) canCrash() bool { return v.m.has(crashes) && v.pod().program == runs }
+func (v view) canCrash() bool { return v.m.has(crashes) && v.pod().program == working }
 
 // crash: what the kubelet has given up, it does not start again.
 func (v view) crash() {
@@ -57,11 +57,11 @@ func (v view) canRestart() bool { return v.pod().program == crashed && v.kubelet
 
 func (v view) canStop() bool {
 	p := v.pod()
-	return v.connected() && p.program != over && *p != pod{} && (p.dying || p.phase != living || !p.made)
+	return v.connected() && p.program != finished && *p != pod{} && (p.dying || p.phase != living || !p.made)
 }
 
 func (v view) end() {
-	if v.pod().program = over; !v.pod().made {
+	if v.pod().program = finished; !v.pod().made {
 		v.s.free(v.i)
 	}
 }
@@ -71,13 +71,13 @@ func (v view) end() {
 func (v view) reported() (phase, shown) {
 	p := v.pod()
 	switch {
-	case p.program == absent, p.refused() && p.program == over && !p.dying:
+	case p.program == absent, p.refused() && p.program == finished && !p.dying:
 		return p.phase, p.shown
-	case p.program == over && p.phase == living:
+	case p.program == finished && p.phase == living:
 		return ended, terminated
-	case p.program == over && p.phase == collected:
+	case p.program == finished && p.phase == collected:
 		return confirmed, terminated
-	case p.program == over, p.program == crashed:
+	case p.program == finished, p.program == crashed:
 		return p.phase, terminated
 	}
 	return p.phase, up
@@ -95,14 +95,14 @@ func (v view) report() {
 
 func (v view) canFinish() bool {
 	p := v.pod()
-	return v.connected() && p.made && p.dying && !p.kept && p.program == over && p.phase != living
+	return v.connected() && p.made && p.dying && !p.kept && p.program == finished && p.phase != living
 }
 
 func (v view) canRefuseNew() bool { return v.m.has(refusals) && v.canStart() }
 
 func (v view) canRefuse() bool {
 	p := v.pod()
-	alive := p.program == waits || p.program == runs || p.program == crashed
+	alive := p.program == waits || p.program == working || p.program == crashed
 	return v.m.has(refusals) && v.connected() && p.made && p.phase == living && alive
 }
 
@@ -160,7 +160,7 @@ func (v view) powerOff() {
 		switch on := v.of(i).nodeAt == v.nodeAt; {
 		case on && !p.made:
 			v.s.free(int8(i))
-		case on && p.program != over:
+		case on && p.program != finished:
 			p.program = absent
 		}
 	}

@@ -42,7 +42,7 @@ func passes() []move {
 	all := []move{
 		{"OPERATOR reads the object", anOperator, view.canReadObject, view.readObject, helps},
 		{"OPERATOR reads the pods, and will let the object end", anOperator, view.mayFree, view.willFree, helps},
-		{"OPERATOR dies, or gives up", anOperator, func(v view) bool { return v.operator().at != idle }, view.die, helps},
+		{"OPERATOR dies, or gives up", anOperator, func(v view) bool { return v.process().at != idle }, view.die, helps},
 		// Without a rule:
 		{"OPERATOR reads that there is no object", anOperator, view.canReadNoObject, view.readNoObject, mishap},
 		{"OPERATOR reads the pods, and will let pod POD go", anOperatorOnAPod, view.mayLetGo, intends(writeLetGo), mishap},
@@ -50,24 +50,24 @@ func passes() []move {
 		{"OPERATOR reads the object and the pod of its holder", anOperator, view.canReadObjectLast, view.readObjectLast, mishap},
 	}
 	for _, d := range decisions {
-		may := func(v view) bool { return v.operator().at == readObject && d.may(v) }
+		may := func(v view) bool { return v.process().at == readObject && d.may(v) }
 		all = append(all, move{"OPERATOR reads the pods, and " + d.words, anOperatorOnAPod, may, intends(d.write), helps})
 	}
 	for _, w := range writes {
-		at := func(v view) bool { return v.operator().at == w.at }
+		at := func(v view) bool { return v.process().at == w.at }
 		all = append(all, move{"OPERATOR " + w.words, anOperator, at, w.do, w.helps})
 	}
 	return all
 }
 
-func (v view) canReadObject() bool { return v.operator().at == idle && v.object().made }
+func (v view) canReadObject() bool { return v.process().at == idle && v.object().made }
 
 func (v view) readObject() {
-	*v.operator() = operator{at: readObject, holder: v.object().holder, newest: true}
+	*v.process() = process{at: readObject, holder: v.object().holder, newest: true}
 	if !v.m.obeys(nodesReadLast) {
 		for n := range v.m.nodes {
 			if v.s.nodes[n].word == outOfService {
-				v.operator().fenced |= 1 << n
+				v.process().fenced |= 1 << n
 			}
 		}
 	}
@@ -76,50 +76,50 @@ func (v view) readObject() {
 // intends ends the reading: what is known from now on is the write to make.
 func intends(at step) func(view) {
 	return func(v view) {
-		*v.operator() = operator{at: at, target: slot(v.i + 1), newest: v.operator().newest, same: true}
+		*v.process() = process{at: at, target: slot(v.i + 1), newest: v.process().newest, same: true}
 	}
 }
 
-func (v view) willFree() { *v.operator() = operator{at: writeFree, newest: true} }
+func (v view) willFree() { *v.process() = process{at: writeFree, newest: true} }
 
 // Without rule orphansWait: pods are let go when there is no object.
 func (v view) canReadNoObject() bool {
-	return !v.m.obeys(orphansWait) && v.operator().at == idle && !v.object().made
+	return !v.m.obeys(orphansWait) && v.process().at == idle && !v.object().made
 }
 
-func (v view) readNoObject() { *v.operator() = operator{at: readNoObject} }
+func (v view) readNoObject() { *v.process() = process{at: readNoObject} }
 
-func (v view) mayLetGo() bool { return v.operator().at == readNoObject && v.isNext() }
+func (v view) mayLetGo() bool { return v.process().at == readNoObject && v.isNext() }
 
 // Without rule objectReadFirst: the pods are read, then the object and its holder.
 func (v view) mayReadPodsFirst() bool {
-	return !v.m.obeys(objectReadFirst) && v.operator().at == idle && v.isNext()
+	return !v.m.obeys(objectReadFirst) && v.process().at == idle && v.isNext()
 }
 
 func (v view) canReadObjectLast() bool {
-	if v.operator().at != readPodsFirst || !v.object().made || !v.starts() {
+	if v.process().at != readPodsFirst || !v.object().made || !v.starts() {
 		return false
 	}
 	h := v.holder()
 	return h == nobody || !v.of(int(h)-1).mayRun()
 }
 
-func (v view) readObjectLast() { v.operator().at, v.operator().newest = writeHolder, true }
+func (v view) readObjectLast() { v.process().at, v.process().newest = writeHolder, true }
 
 // holder is who is named in the object as it was read.
 func (v view) holder() slot {
-	if v.operator().at == readPodsFirst { // which reads it now
+	if v.process().at == readPodsFirst { // which reads it now
 		return v.object().holder
 	}
-	return v.operator().holder
+	return v.process().holder
 }
 
 // The writes. What the API server would refuse has been dropped: see dropRefused.
 
-func (v view) die() { *v.operator() = operator{} }
+func (v view) die() { *v.process() = process{} }
 
 func (v view) nameHolder() {
-	o := v.operator()
+	o := v.process()
 	if v.object().made {
 		v.object().holder = o.target
 		if o.gone {
@@ -127,7 +127,7 @@ func (v view) nameHolder() {
 		}
 		v.s.touchObject(v.m, v.objectAt)
 	}
-	*o = operator{at: writeGrant, target: o.target, same: o.same, gone: o.gone}
+	*o = process{at: writeGrant, target: o.target, same: o.same, gone: o.gone}
 }
 
 // adoptTarget is the first write without the second.
@@ -138,7 +138,7 @@ func (v view) adoptTarget() {
 
 // target is the pod that is written to; the operator is done with it.
 func (v view) target() *pod {
-	i := int8(v.operator().target) - 1
+	i := int8(v.process().target) - 1
 	v.s.touch(i)
 	v.die()
 	return &v.s.pods[i]
@@ -146,7 +146,7 @@ func (v view) target() *pod {
 
 // grantTarget: annotation and finalizer in one patch.
 func (v view) grantTarget() {
-	gone := v.operator().gone
+	gone := v.process().gone
 	p := v.target()
 	if !p.made {
 		return

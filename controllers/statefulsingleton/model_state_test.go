@@ -11,7 +11,7 @@ type state struct {
 	pods      [3]pod
 	nodes     [2]node
 	objects   [2]object
-	operators [2]operator
+	operators [2]process
 }
 
 type pod struct {
@@ -71,9 +71,9 @@ const (
 const (
 	absent program = iota
 	waits          // the gate does
-	runs
-	crashed // and the kubelet will start it again
-	over    // for good
+	working
+	crashed  // and the kubelet will start it again
+	finished // for good
 )
 
 // node is a machine and what the API server has of it.
@@ -114,8 +114,8 @@ type slot uint8
 
 const nobody slot = 0
 
-// operator is a process: what it has read, and the write that it will make.
-type operator struct {
+// process is a process: what it has read, and the write that it will make.
+type process struct {
 	at     step
 	target slot
 	holder slot  // as it was read
@@ -225,7 +225,7 @@ func (m *model) obeys(r rule) bool { return m.without&r == 0 }
 func (s *state) broken() bool {
 	for a := range s.pods {
 		for b := range a {
-			if s.pods[a].program == runs && s.pods[b].program == runs &&
+			if s.pods[a].program == working && s.pods[b].program == working &&
 				s.pods[a].beside&(1<<b) == 0 && s.pods[b].beside&(1<<a) == 0 {
 				return true
 			}
@@ -270,7 +270,7 @@ func (s *state) remove(m *model, i int8) {
 		}
 	}
 	p := &s.pods[i]
-	running := p.program == runs || p.program == crashed
+	running := p.program == working || p.program == crashed
 	if !running || p.unwatched && m.obeys(lostUncounted) {
 		s.free(i)
 		return
@@ -292,12 +292,12 @@ func (s *state) dropRefused(m *model) {
 	for i := range s.operators {
 		o := &s.operators[i]
 		if o.at != idle && o.hopeless(m, s) {
-			*o = operator{}
+			*o = process{}
 		}
 	}
 }
 
-func (o *operator) hopeless(m *model, s *state) bool {
+func (o *process) hopeless(m *model, s *state) bool {
 	var target pod
 	if o.target != nobody {
 		target = s.pods[o.target-1]

@@ -337,7 +337,7 @@ func (r *Reconciler) readStatefulSet(ctx context.Context, pod *corev1.Pod, owner
 
 // readSurroundings reads what is not a pod.
 func (r *Reconciler) readSurroundings(ctx context.Context, w *world, key types.NamespacedName) error {
-	w.unguarded = r.Guard.missing()
+	w.unguarded = r.Guard.missingIn(key.Namespace)
 	var wrapper corev1.ConfigMap
 	err := r.Live.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: v1.ConfigMapWrapper}, &wrapper)
 	if client.IgnoreNotFound(err) != nil {

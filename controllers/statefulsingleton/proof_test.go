@@ -97,6 +97,8 @@ var _ = Describe("the proof that a pod has stopped", func() {
 		}
 		Expect(says(ctx, s, v1.ConditionProgressing, v1.ReasonWaitingForStop)).To(Equal("pod a may be running its program and was not told to stop; waiting: b"))
 		report(ctx, a, func(status *corev1.PodStatus) { status.ContainerStatuses[1].State = exited(a) })
+		waits(ctx)
+		report(ctx, a, spoken)
 		activates(ctx, s, b)
 	})
 

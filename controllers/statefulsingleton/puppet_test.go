@@ -199,7 +199,14 @@ func stopped(p *corev1.Pod) *corev1.PodStatus {
 		status.ContainerStatuses = append(status.ContainerStatuses, statusOf(p, &p.Spec.Containers[i], exited(p)))
 	}
 	setCondition(p, status, corev1.PodReady, corev1.ConditionFalse)
+	spoken(status)
 	return status
+}
+
+// spoken makes the last phase the kubelet's own word.
+func spoken(status *corev1.PodStatus) {
+	status.Conditions = append(slices.DeleteFunc(status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.ContainersReady }),
+		corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionFalse, Reason: "PodCompleted"})
 }
 
 // over tells whether the kubelet has said that nothing of the pod runs any more.

@@ -7,11 +7,15 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	policyv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
 // +kubebuilder:webhook:path=/mutate--v1-pod,mutating=true,failurePolicy=ignore,sideEffects=None,groups="",resources=pods,verbs=create,versions=v1,name=mpod.kb.io,admissionReviewVersions=v1,reinvocationPolicy=IfNeeded,timeoutSeconds=2
@@ -288,6 +293,100 @@ func refuse(s *v1.StatefulSingleton, errs field.ErrorList) error {
 func warnings(s *v1.StatefulSingleton) admission.Warnings {
 	if s.Spec.GateMode == v1.GateInit && len(s.Spec.Containers) > 0 {
 		return admission.Warnings{"spec.containers is ignored in gate mode Init, which holds back the whole pod"}
+	}
+	return nil
+}
+
+// Guard keeps the policy that makes the API server itself refuse pods without
+// the gate.
+type Guard struct {
+	Live   client.Reader
+	Runner *action.Runner
+	Options
+
+	problem atomic.Pointer[string]
+}
+
+// guardInterval is how often the policy is looked at.
+const guardInterval = 15 * time.Second
+
+// guardTrial is for how long a new policy lets pass what the API server cannot
+// evaluate. It may not know the kind of the parameters yet, which is as new as
+// the policy, and would deny every pod.
+const guardTrial = time.Minute
+
+// Start applies the policy until the context ends.
+func (g *Guard) Start(ctx context.Context) error {
+	for {
+		problem := g.apply(ctx)
+		if was := g.missing(); problem != was && ctx.Err() == nil {
+			ctrl.LoggerFrom(ctx).Info("the guard policy", "problem", problem)
+		}
+		g.problem.Store(&problem)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(guardInterval):
+		}
+	}
+}
+
+// missingIn says why there is no guard in a namespace; "" if there is one.
+func (g *Guard) missingIn(namespace string) string {
+	if slices.Contains(unguarded(g.Namespace), namespace) {
+		return "the operator does not guard namespace " + namespace
+	}
+	return g.missing()
+}
+
+// missing says why there is no guard; "" if there is one, or nobody has looked.
+func (g *Guard) missing() string {
+	if problem := g.problem.Load(); problem != nil {
+		return *problem
+	}
+	return ""
+}
+
+func (g *Guard) apply(ctx context.Context) string {
+	policy, binding := buildGuard(g.Namespace, g.Watched)
+	var havePolicy policyv1.ValidatingAdmissionPolicy
+	var haveBinding policyv1.ValidatingAdmissionPolicyBinding
+	err := g.keep(ctx, policy, &havePolicy, func() bool {
+		if time.Since(havePolicy.CreationTimestamp.Time) < guardTrial {
+			policy.Spec.FailurePolicy = ptr.To(policyv1.Ignore)
+		}
+		return apiequality.Semantic.DeepEqual(havePolicy.Spec, policy.Spec)
+	})
+	if err == nil {
+		err = g.keep(ctx, binding, &haveBinding, func() bool { return apiequality.Semantic.DeepEqual(haveBinding.Spec, binding.Spec) })
+	}
+	switch {
+	case meta.IsNoMatchError(err):
+		return noPolicyAPI
+	case err != nil:
+		return "the operator cannot install its policy: " + err.Error()
+	}
+	return ""
+}
+
+// keep creates an object, or makes it what it should be.
+func (g *Guard) keep(ctx context.Context, want, have client.Object, same func() bool) error {
+	key := client.ObjectKeyFromObject(want)
+	write := action.Action{Verb: action.Create, Object: want, Reason: "Guard"}
+	switch err := g.Live.Get(ctx, key, have); {
+	case client.IgnoreNotFound(err) == nil && same() && err == nil:
+		return nil
+	case err == nil:
+		want.SetUID(have.GetUID())
+		want.SetResourceVersion(have.GetResourceVersion())
+		write = action.Action{Verb: action.Patch, Object: want, From: have, Unchanged: true, Reason: "Guard"}
+	case !apierrors.IsNotFound(err):
+		return err
+	}
+	for _, o := range g.Runner.Run(ctx, key, action.Steps{{{write}}}) {
+		if o.Err != nil {
+			return o.Err
+		}
 	}
 	return nil
 }
