@@ -61,7 +61,7 @@ var _ = Describe("a singleton", func() {
 		gone(ctx, a)
 		Expect(s.Status.Holder.Epoch).To(BeEquivalentTo(2))
 		Expect(s.Status.LastTransitionSeconds).NotTo(BeNil())
-		Eventually(func() []string { return notes(ctx, s, v1.EventPodTransition) }).Should(Equal([]string{"Normal: pod b may run its program; the one before it has stopped"}))
+		Eventually(func() []string { return notes(ctx, s, v1.EventPodTransition) }).Should(Equal([]string{"Normal: pod b may run its program, and no other does"}))
 	})
 
 	It("S15 has standbys: one runs, the others wait, and the oldest is next", func(ctx SpecContext) {

@@ -267,8 +267,8 @@ func (m *memory) found(name string) {
 // Refused owners are looked for when an object is first seen by this process,
 // and then, while it has no pods, at growing intervals.
 const (
-	firstOwnerLook = 15 * time.Second
-	ownerLooks     = 8 // half an hour
+	firstOwnerLook = 5 * time.Second
+	ownerLooks     = 9 // half an hour
 )
 
 // dueForOwners tells whether to look for refused owners now, and when next.
@@ -276,8 +276,8 @@ func (m *memory) dueForOwners(key types.NamespacedName, w *world) (bool, time.Ti
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known := m.of(key)
-	if len(w.pods) == 0 && known.hadPods {
-		known.looks = 0
+	if len(w.pods) == 0 && known.hadPods { // mostly for a moment
+		known.looks, known.due = 0, w.now.Add(firstOwnerLook)
 	}
 	known.hadPods = len(w.pods) > 0
 	// An outage of the webhook is mostly one of this process: the first looks

@@ -361,8 +361,8 @@ func (r *Reconciler) readSurroundings(ctx context.Context, w *world, key types.N
 	return nil
 }
 
-// ownerPatience is how old an owner is before it counts as hindered: a new one
-// lacks its pods for a moment.
+// ownerPatience is how old a StatefulSet is before it counts as hindered: it
+// does not say what was refused, and a new one lacks its pods for a moment.
 const ownerPatience = 10 * time.Second
 
 // readRefusedOwners reads the ReplicaSets and StatefulSets that lack pods which
@@ -372,16 +372,15 @@ func (r *Reconciler) readRefusedOwners(ctx context.Context, w *world, key types.
 	if err := r.Live.List(ctx, &sets, client.InNamespace(key.Namespace)); err != nil {
 		return fmt.Errorf("list ReplicaSets: %w", err)
 	}
-	lacks := func(owner metav1.Object, template *corev1.PodTemplateSpec, have int32, want *int32) bool {
-		return have < ptr.Deref(want, 1) && w.now.Sub(owner.GetCreationTimestamp().Time) > ownerPatience &&
-			selectorOf(w.object).Matches(labelsOf(template))
+	lacks := func(template *corev1.PodTemplateSpec, have int32, want *int32) bool {
+		return have < ptr.Deref(want, 1) && selectorOf(w.object).Matches(labelsOf(template))
 	}
 	for i := range sets.Items {
 		s := &sets.Items[i]
 		refused := slices.ContainsFunc(s.Status.Conditions, func(c appsv1.ReplicaSetCondition) bool {
 			return c.Type == appsv1.ReplicaSetReplicaFailure && c.Status == corev1.ConditionTrue
 		})
-		if refused && lacks(s, &s.Spec.Template, s.Status.Replicas, s.Spec.Replicas) {
+		if refused && lacks(&s.Spec.Template, s.Status.Replicas, s.Spec.Replicas) {
 			w.refusedOwners = append(w.refusedOwners, s)
 		}
 	}
@@ -389,8 +388,8 @@ func (r *Reconciler) readRefusedOwners(ctx context.Context, w *world, key types.
 	if err := r.Live.List(ctx, &stateful, client.InNamespace(key.Namespace)); err != nil {
 		return fmt.Errorf("list StatefulSets: %w", err)
 	}
-	for i := range stateful.Items { // a StatefulSet does not say what was refused
-		if s := &stateful.Items[i]; lacks(s, &s.Spec.Template, s.Status.Replicas, s.Spec.Replicas) {
+	for i := range stateful.Items {
+		if s := &stateful.Items[i]; lacks(&s.Spec.Template, s.Status.Replicas, s.Spec.Replicas) && w.now.Sub(s.CreationTimestamp.Time) > ownerPatience {
 			w.refusedOwners = append(w.refusedOwners, s)
 		}
 	}

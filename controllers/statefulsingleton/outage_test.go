@@ -56,7 +56,7 @@ var _ = Describe("S16 a pod without its gate", func() {
 		s := declare(ctx, newSingleton(ns))
 		startOperator(operatorOptions{namespaces: []string{ns}})
 		next := add(ctx, newPod(ns, "next"))
-		Expect(says(ctx, s, v1.ConditionUnmanagedPod, v1.ReasonPodWithoutGate)).To(Equal("these pods match and may be running the program without the gate, because they were made before the StatefulSingleton or without its webhook: old. No other pod starts until they have stopped. To go on: kubectl -n " + ns + " delete pod old"))
+		Expect(says(ctx, s, v1.ConditionUnmanagedPod, v1.ReasonPodWithoutGate)).To(Equal("these pods match and may be running the program without the gate, because they were made before the StatefulSingleton, without its webhook, or before spec.containers named their containers: old. No other pod starts until they have stopped. To go on: kubectl -n " + ns + " delete pod old"))
 		Expect(look(ctx, s).Phase).To(Equal(v1.PhaseTransitioning))
 		Expect(s.Status.ActivePod).To(Equal("old"))
 		Expect(controllerutil.ContainsFinalizer(live(ctx, old), v1.FinalizerPod)).To(BeTrue(), "it would vanish when it is force deleted")

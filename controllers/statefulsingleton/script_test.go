@@ -73,10 +73,13 @@ var _ = Describe("S2 the ConfigMap with the script", func() {
 		Eventually(owners).Should(ConsistOf(string(one.UID), string(two.UID)))
 	})
 
-	It("is adopted where a user made one of that name", func(ctx SpecContext) {
-		Expect(user.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "statefulsingleton-wrapper", Namespace: ns}})).To(Succeed())
-		declare(ctx, newSingleton(ns))
-		Eventually(func() map[string]string { return wrapper(ctx).Data }).Should(HaveKey("entrypoint-wrapper.sh"))
-		Eventually(func() []metav1.OwnerReference { return wrapper(ctx).OwnerReferences }).Should(HaveLen(1))
+	It("is left alone where it is a user's own", func(ctx SpecContext) {
+		mine := map[string]string{"entrypoint-wrapper.sh": "mine"}
+		Expect(user.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "statefulsingleton-wrapper", Namespace: ns}, Data: mine})).To(Succeed())
+		s := declare(ctx, newSingleton(ns))
+		Expect(says(ctx, s, v1.ConditionDegraded, v1.ReasonWriteRefused)).To(Equal(
+			"ConfigMap statefulsingleton-wrapper is not the operator's, which keeps the script of gate mode Script under that name, and it is left alone; rename it"))
+		Expect(wrapper(ctx).Data).To(Equal(mine))
+		Expect(wrapper(ctx).OwnerReferences).To(BeEmpty())
 	})
 })
