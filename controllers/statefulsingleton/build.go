@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -362,3 +363,5 @@ func guardValidations(namespace string) []admissionv1.Validation {
 			Message: "a StatefulSingleton " + granted, MessageExpression: says(granted), Reason: ptr.To(metav1.StatusReasonForbidden)},
 	}
 }
+
+func labelsOf(obj metav1.Object) labels.Set { return obj.GetLabels() }

@@ -80,6 +80,12 @@ func waiting(name string) *memberFixture {
 	return m
 }
 
+// heldFor was first seen held so long ago; without it the gate rests.
+func (m *memberFixture) heldFor(d time.Duration) *memberFixture {
+	m.heldSince = noon.Add(-d)
+	return m
+}
+
 // ungated was made without the gate.
 func ungated(name string) *memberFixture { return newMember(name) }
 

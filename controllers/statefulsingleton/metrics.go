@@ -210,7 +210,8 @@ func (r *Reconciler) emit(w *world, outcomes []action.Outcome) {
 }
 
 // memory holds what no object says. All of it may be lost: a restart counts the
-// absence of Nodes anew, and looks for refused owners once more.
+// absence of Nodes and the rest of gates anew, and looks for refused owners once
+// more.
 type memory struct {
 	mu    sync.Mutex
 	nodes map[string]time.Time // since when a Node is not there
@@ -226,6 +227,7 @@ type remembered struct {
 	looks   int       // how often refused owners were looked for
 	due     time.Time // when to look for them again
 	hadPods bool
+	held    map[types.UID]time.Time // since when the gates of pods are known to run
 }
 
 func (m *memory) of(key types.NamespacedName) *remembered {
@@ -315,6 +317,17 @@ func (m *memory) recall(w *world, key types.NamespacedName) {
 		known.uid, known.first = w.object.UID, w.now
 	}
 	w.firstSeen = known.first
+	before := known.held
+	known.held = map[types.UID]time.Time{}
+	for _, m := range w.pods {
+		if !m.held() {
+			continue
+		}
+		if m.heldSince = w.now; !before[m.pod.UID].IsZero() {
+			m.heldSince = before[m.pod.UID]
+		}
+		known.held[m.pod.UID] = m.heldSince
+	}
 }
 
 // learn remembers what the API server refused twice in a row, until it lets

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -62,6 +61,8 @@ type member struct {
 	program []string
 	node    node
 	family  family
+	// heldSince is when this process first saw the gate run.
+	heldSince time.Time
 	// claims are those of its volumes that other pods mount too, with how narrow
 	// the mode is: ReadWriteOnce, ReadWriteOncePod, or "" for any other.
 	claims map[string]corev1.PersistentVolumeAccessMode
@@ -395,5 +396,3 @@ func (r *Reconciler) readRefusedOwners(ctx context.Context, w *world, key types.
 	}
 	return nil
 }
-
-func labelsOf(obj metav1.Object) labels.Set { return obj.GetLabels() }

@@ -145,7 +145,7 @@ func (p *plan) lookAgain(after time.Duration) {
 }
 
 // lookAgainFor wakes the key for what no event tells: a Node's absence, a new
-// object that settles, a handover's end of patience.
+// object that settles, a gate that comes to rest, a handover's end of patience.
 func (p *plan) lookAgainFor(w *world) {
 	for _, m := range p.blockers {
 		if m.node.missing {
@@ -161,6 +161,11 @@ func (p *plan) lookAgainFor(w *world) {
 	}
 	if t := w.object.Status.TransitionTimestamp; t != nil && inTransition(p) {
 		p.lookAgain(max(t.Add(w.patience()).Sub(w.now), 0))
+	}
+	for _, m := range p.waiting {
+		if m.held() {
+			p.lookAgain(restsAfter - w.now.Sub(m.heldSince))
+		}
 	}
 	p.lookAgain(w.ownersDue.Sub(w.now))
 }
@@ -263,7 +268,7 @@ func (w *world) mayRun(m *member) bool {
 	switch {
 	case stopped(m.pod) || w.fenced(m):
 		return false
-	case m.granted() || m.protected() && !(m.gated && m.copied()):
+	case m.granted() || m.protected() && (!m.gated || !m.copied()):
 		return true
 	case m.gated:
 		// Named, and its grant is still to come, or on its way. One that is being

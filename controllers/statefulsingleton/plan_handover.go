@@ -2,6 +2,7 @@ package statefulsingleton
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +26,7 @@ type family struct {
 }
 
 // supersede deletes the running pod of an older revision once a pod of the
-// newest is held. A rolling update with surge waits for the new pod to be Ready,
+// newest is held and at rest. A rolling update with surge waits for the new pod to be Ready,
 // which waits for the old one to stop: one of them must go, and it is the one
 // that the Deployment would delete. Nothing is deleted while a pod that is not
 // superseded would block the new one anyway.
@@ -38,13 +39,25 @@ func supersede(w *world, p *plan) {
 		if m.terminating() {
 			continue
 		}
-		if !supersededBy(m, p.waiting, func(next *member) bool { return next.eligible() && next.held() || next.needsClaimOf(m) }) {
+		if !supersededBy(m, p.waiting, func(next *member) bool { return next.eligible() && w.rests(next) || next.needsClaimOf(m) }) {
 			return
 		}
 		chains = append(chains, action.Chain{{Verb: action.Delete, Object: m.pod, Reason: reasonSuperseded,
 			Detail: "a pod of the newest revision waits for it"}})
 	}
 	p.do(chains...)
+}
+
+// restsAfter is how long a gate has been seen to run before another pod is
+// deleted for it. A kubelet that has just looked after a pod does so again only
+// when it has listed the containers of its node anew, which it does every second
+// (pod_workers.go: GetNewerThan). A grant that comes sooner waits for that, while
+// nobody runs.
+const restsAfter = 1500 * time.Millisecond
+
+// rests tells whether the kubelet would show the pod a grant at once.
+func (w *world) rests(m *member) bool {
+	return m.held() && w.now.Sub(m.heldSince) >= restsAfter
 }
 
 // supersededBy tells whether one of the waiting pods is what the Deployment of m

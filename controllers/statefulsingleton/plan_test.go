@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
@@ -172,6 +173,9 @@ func TestSurge(t *testing.T) {
 	check(t, []row{
 		{"S8 the old pod is deleted once the new one is held", worldOf(held(), ofDeployment(granted("a", 1)).old(), ofDeployment(waiting("b"))), []string{deletesA}},
 		{"and not before", worldOf(held(), ofDeployment(granted("a", 1)).old(), ofDeployment(waiting("b")).silent()), nil},
+		{"and not while its kubelet would be slow to show it a grant", worldOf(held(), ofDeployment(granted("a", 1)).old(), ofDeployment(waiting("b")).heldFor(time.Second)), nil},
+		{"that is over soon", worldOf(held(), ofDeployment(granted("a", 1)).old(), ofDeployment(waiting("b")).heldFor(restsAfter)), []string{deletesA}},
+		{"who has nobody to wait for starts at once", worldOf(held(), ofDeployment(waiting("b")).heldFor(0)), []string{grantB}},
 		{"nor for one whose image cannot be had", worldOf(held(), ofDeployment(granted("a", 1)).old(), ofDeployment(waiting("b")).stuck("ErrImagePull")), nil},
 		{"a standby of the same revision deletes nobody", worldOf(held(), ofDeployment(granted("a", 1)), ofDeployment(waiting("b"))), nil},
 		{"L11 the old pod goes if it has the volume that the new one needs on another node", worldOf(held(),
@@ -194,6 +198,40 @@ func TestSurge(t *testing.T) {
 		{"nobody is deleted while another would block anyway", worldOf(held(), ofDeployment(granted("a", 1)).old(), ungated("c").protect(), ofDeployment(waiting("b"))), nil},
 		{"a pod made before the object is superseded too", worldOf(singleton("db"), ofDeployment(ungated("a")).old().protect(), ofDeployment(waiting("b"))), []string{deletesA}},
 	})
+}
+
+func TestAGateThatComesToRestIsLookedAtAgain(t *testing.T) {
+	p := decide(worldOf(held(), granted("a", 1).of("d").old(), waiting("b").of("d").heldFor(time.Second)))
+	if want := restsAfter - time.Second; p.wait != want {
+		t.Errorf("it looks again after %s, want %s", p.wait, want)
+	}
+	p = decide(worldOf(held(), granted("a", 1).of("d"), waiting("b").of("d").heldFor(time.Minute)))
+	if p.wait != 0 {
+		t.Errorf("at rest it looks again after %s", p.wait)
+	}
+}
+
+func TestTheMemoryOfGatesIsOfThisObjectsPods(t *testing.T) {
+	var m memory
+	key := types.NamespacedName{Namespace: "ns", Name: "db"}
+	look := func(at time.Duration, members ...*memberFixture) time.Time {
+		w := worldOf(singleton("db"), members...)
+		w.now = noon.Add(at)
+		m.recall(w, key)
+		return members[0].heldSince
+	}
+	if got := look(0, waiting("a").silent()); !got.IsZero() {
+		t.Errorf("a gate that does not run has run since %s", got)
+	}
+	for _, at := range []time.Duration{time.Second, 2 * time.Second} {
+		if got := look(at, waiting("a")); !got.Equal(noon.Add(time.Second)) {
+			t.Errorf("after %s it has run since %s", at, got)
+		}
+	}
+	look(3*time.Second, waiting("b"))
+	if got := look(4*time.Second, waiting("a")); !got.Equal(noon.Add(4 * time.Second)) {
+		t.Errorf("one that was gone has run since %s", got)
+	}
 }
 
 // still is not replaced by surge.

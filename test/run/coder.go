@@ -30,8 +30,11 @@ func (s shown) applyCoder(ctx context.Context) error {
 		// A replica count that the user has changed since stays: trying that
 		// is one of the things that show suggests.
 		var before engev1alpha1.StatefulCluster
-		if err := s.Client.Get(ctx, coderKey, &before); err == nil {
-			unstructured.RemoveNestedField(sample.Object, "spec", "replicas")
+		if err := s.Client.Get(ctx, coderKey, &before); err == nil && before.Spec.Replicas != nil {
+			// Left out, it would be what nobody wants any more, and so 1.
+			if err := unstructured.SetNestedField(sample.Object, int64(*before.Spec.Replicas), "spec", "replicas"); err != nil {
+				return err
+			}
 		}
 		return place.Template(sample, func(pod *corev1.PodSpec) { pod.Containers[0].Image = image })
 	})

@@ -62,7 +62,9 @@ func (s shown) putWitness(pod *corev1.PodSpec, image string) {
 		field := &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: who.path}
 		c.Env = append(c.Env, corev1.EnvVar{Name: who.name, ValueFrom: &corev1.EnvVarSource{FieldRef: field}})
 	}
-	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "witness", MountPath: "/witness"})
+	const folder = "/diary" // /witness is the program
+	c.Env = append(c.Env, corev1.EnvVar{Name: "WITNESS_DIR", Value: folder})
+	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "witness", MountPath: folder})
 	pod.Volumes = append(pod.Volumes, corev1.Volume{Name: "witness",
 		VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: s.witnessFolder()}}})
 }
