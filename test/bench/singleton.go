@@ -86,11 +86,22 @@ func measureHandovers(ctx context.Context, n *nodes, size sizes) ([]figure, erro
 	if err != nil {
 		return nil, err
 	}
-	seen, said := make([][]handover, len(arrangements)), time.Now()
-	for round := range size.handovers {
+	seen := make([][]handover, len(arrangements))
+	failed := takeTurns(ctx, applications, size.handovers, seen)
+	var figures []figure // also of what was seen before something failed
+	for i, how := range arrangements {
+		figures = append(figures, how.figures(seen[i])...)
+	}
+	return append(figures, overlaps(applications)), failed
+}
+
+// takeTurns lets the applications hand over, one after another, so many times.
+func takeTurns(ctx context.Context, applications []*application, times int, seen [][]handover) error {
+	said := time.Now()
+	for round := range times {
 		if time.Since(said) > progressInterval {
 			said = time.Now()
-			step("round %d of %d", round+1, size.handovers)
+			step("round %d of %d", round+1, times)
 		}
 		for i, how := range arrangements {
 			if round%how.share != 0 {
@@ -98,16 +109,12 @@ func measureHandovers(ctx context.Context, n *nodes, size sizes) ([]figure, erro
 			}
 			h, err := applications[i].handOver(ctx, how)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", how.what, err)
+				return fmt.Errorf("%s: %w", how.what, err)
 			}
 			seen[i] = append(seen[i], h)
 		}
 	}
-	var figures []figure
-	for i, how := range arrangements {
-		figures = append(figures, how.figures(seen[i])...)
-	}
-	return append(figures, overlaps(applications)), nil
+	return nil
 }
 
 func (n *nodes) arrange(ctx context.Context) ([]*application, error) {
