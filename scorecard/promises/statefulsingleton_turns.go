@@ -17,10 +17,10 @@ import (
 
 // Whose turn it is, and until when.
 
-// slowShutdown has a hook that takes 3 seconds and then a program that takes 3.
+// slowShutdown has a hook that takes 10 seconds and then a program that takes 3.
 func slowShutdown(ctx context.Context, c *Cluster) error {
 	a, err := c.application("slow", grace(30), behave("WITNESS_STOP_AFTER", "3s"), program(func(p *corev1.Container) {
-		p.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"/note", "preStop", "3s"}}}}
+		p.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"/note", "preStop", "10s"}}}}
 	}))
 	if err != nil {
 		return err
