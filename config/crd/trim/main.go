@@ -17,8 +17,15 @@ import (
 // embedded are the fields that hold a Kubernetes type. They keep their own
 // description.
 var embedded = map[string]bool{
+	"affinity":             true,
+	"containers":           true,
+	"initContainers":       true,
+	"securityContext":      true,
+	"servicePorts":         true,
 	"template":             true,
+	"tolerations":          true,
 	"volumeClaimTemplates": true,
+	"volumes":              true,
 }
 
 func main() {

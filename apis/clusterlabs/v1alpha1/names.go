@@ -1,0 +1,205 @@
+package v1alpha1
+
+// Prefix begins the operator's own names on objects, but for those that the
+// original had.
+const Prefix = "clusterlabs.org/"
+
+// Names of the commands in spec.pod.commands.
+const (
+	// CommandSequence prints how new this member's data is.
+	CommandSequence = "sequence"
+	// CommandStatus says whether it runs, and as what.
+	CommandStatus = "status"
+	// CommandStop stops it; stopping what is stopped succeeds.
+	CommandStop = "stop"
+	// CommandPrimary starts it as a primary.
+	CommandPrimary = "primary"
+	// CommandSeed starts it as the first of all. Optional: CommandPrimary.
+	CommandSeed = "seed"
+	// CommandSecondary starts it as a secondary. Optional: idle.
+	CommandSecondary = "secondary"
+	// CommandPromote turns a secondary into a primary. Optional: CommandPrimary.
+	CommandPromote = "promote"
+	// CommandDemote turns a primary into a secondary. Optional: CommandStop, then
+	// CommandSecondary.
+	CommandDemote = "demote"
+	// CommandPreStop is run by the kubelet before it stops the container.
+	CommandPreStop = "preStop"
+)
+
+// Annotations on a ReplicatedStatefulSet, each the name of one of its pods. The
+// operator does what it says once, and then removes it.
+const (
+	// AnnotationSeedFrom seeds from this member whatever its sequence is and
+	// whatever is not known of the others. What only others have is lost.
+	AnnotationSeedFrom = Prefix + "seed-from"
+	// AnnotationSwitchoverTo makes this member a primary in place of another.
+	AnnotationSwitchoverTo = Prefix + "switchover-to"
+)
+
+// Annotations on pods.
+const (
+	// AnnotationTemplate is a hash of all that a pod must be made anew for. A pod
+	// with another one than the StatefulSet's template has is out of date.
+	AnnotationTemplate = Prefix + "template"
+	// AnnotationRules is a hash of the ConfigMaps of spec.ruleSelector.
+	AnnotationRules = Prefix + "rules"
+)
+
+// Labels.
+const (
+	// LabelApp holds the name of the ReplicatedStatefulSet, on all its objects.
+	LabelApp = "app"
+	// LabelManaged is "true" on all objects of the operator.
+	LabelManaged = "rss-operator-managed"
+	// LabelActive is "true" on pods in which the application runs, as primary or
+	// secondary, and "false" on others.
+	LabelActive = "rss-active-member"
+	// LabelRole is RolePrimary, RoleSecondary or RoleNone on pods.
+	LabelRole = Prefix + "role"
+)
+
+// Values of labels.
+const (
+	True          = "true"
+	False         = "false"
+	RolePrimary   = "primary"
+	RoleSecondary = "secondary"
+	RoleNone      = "none"
+)
+
+// Finalizers.
+const (
+	// FinalizerMember is on pods. It keeps a pod that may be running the
+	// application visible until its containers have been seen stopped, so that
+	// no second copy of the member starts beside it.
+	FinalizerMember = Prefix + "member"
+	// FinalizerStop is on ReplicatedStatefulSets. It keeps a deleted one until its
+	// members were stopped in order, or until a deadline.
+	FinalizerStop = Prefix + "stop-in-order"
+)
+
+// Condition types of a ReplicatedStatefulSet; all are always there.
+const (
+	// ConditionAvailable is True while as many primaries run as are wanted.
+	ConditionAvailable = "Available"
+	// ConditionProgressing is True while something is on the way; it names what
+	// is waited for.
+	ConditionProgressing = "Progressing"
+	// ConditionDegraded is True when something needs a person, or members are
+	// missing.
+	ConditionDegraded = "Degraded"
+	// ConditionSeeded is True while the newest copy is in service.
+	ConditionSeeded = "Seeded"
+	// ConditionDataLossRisk is True while the newest copy ever recorded is out of
+	// reach, or it is not known which is the newest; it names the members.
+	ConditionDataLossRisk = "DataLossRisk"
+	// ConditionPaused is True while the operator runs no command and changes no
+	// number of pods.
+	ConditionPaused = "Paused"
+)
+
+// Reasons of the conditions.
+const (
+	// ReasonOnTarget: as many members and primaries run as are wanted.
+	ReasonOnTarget = "OnTarget"
+	// ReasonBelowTarget: fewer run than are wanted.
+	ReasonBelowTarget = "BelowTarget"
+	// ReasonStopped: replicas is 0.
+	ReasonStopped = "Stopped"
+
+	// ReasonSteady: nothing is on the way.
+	ReasonSteady = "Steady"
+	// ReasonWaitingForPods: pods do not run yet.
+	ReasonWaitingForPods = "WaitingForPods"
+	// ReasonWaitingForCommand: a command has not ended, or its end was not seen.
+	ReasonWaitingForCommand = "WaitingForCommand"
+	// ReasonWaitingForStop: a member that may be a primary is not known to have
+	// stopped.
+	ReasonWaitingForStop = "WaitingForStop"
+	// ReasonSeeding: the newest copy is looked for or started.
+	ReasonSeeding = "Seeding"
+	// ReasonStarting: members are being started.
+	ReasonStarting = "Starting"
+	// ReasonStopping: members are being stopped.
+	ReasonStopping = "Stopping"
+	// ReasonHandingOver: one member takes the role of another.
+	ReasonHandingOver = "HandingOver"
+	// ReasonRecovering: failed members are being stopped or made anew.
+	ReasonRecovering = "Recovering"
+	// ReasonScaling: pods are being added or removed.
+	ReasonScaling = "Scaling"
+	// ReasonUpdating: members are being brought to the present template.
+	ReasonUpdating = "Updating"
+
+	// ReasonHealthy: nothing needs a person.
+	ReasonHealthy = "Healthy"
+	// ReasonInvalidSpec: the spec slipped past admission and cannot be served.
+	ReasonInvalidSpec = "InvalidSpec"
+	// ReasonMembersFailed: members failed and do not recover.
+	ReasonMembersFailed = "MembersFailed"
+	// ReasonNodeUnreachable: what is waited for is on a Node that cannot be
+	// reached, and only a person can say that its machine is off.
+	ReasonNodeUnreachable = "NodeUnreachable"
+	// ReasonSecretMissing: a Secret of spec.TLS does not exist.
+	ReasonSecretMissing = "SecretMissing"
+	// ReasonForeignObject: an object of a needed name belongs to somebody else.
+	ReasonForeignObject = "ForeignObject"
+	// ReasonWriteRefused: the API server refuses a write.
+	ReasonWriteRefused = "WriteRefused"
+
+	// ReasonSeeded: a member was seeded or found running.
+	ReasonSeeded = "Seeded"
+	// ReasonNotSeeded: no member has been started yet.
+	ReasonNotSeeded = "NotSeeded"
+	// ReasonSeedFailed: no member with the newest copy could be started.
+	ReasonSeedFailed = "SeedFailed"
+	// ReasonSequenceUnknown: members have not said how new their copies are.
+	ReasonSequenceUnknown = "SequenceUnknown"
+
+	// ReasonNewestMissing: the member with the newest copy is not there.
+	ReasonNewestMissing = "NewestCopyMissing"
+	// ReasonNewestPresent: the newest copy is at hand.
+	ReasonNewestPresent = "NewestCopyPresent"
+
+	// ReasonPausedByUser: spec.paused is true.
+	ReasonPausedByUser = "PausedByUser"
+	// ReasonReplicasTooLow: a stopped set is to come back with fewer members than
+	// it had.
+	ReasonReplicasTooLow = "ReplicasTooLow"
+	// ReasonNotPaused: the operator acts.
+	ReasonNotPaused = "NotPaused"
+)
+
+// Reasons of events.
+const (
+	// EventMemberAdded: a member came with a scale-up.
+	EventMemberAdded = "MemberAdded"
+	// EventMemberRemoved: a member went with a scale-down.
+	EventMemberRemoved = "MemberRemoved"
+	// EventMemberReplaced: a pod was deleted to be made anew; the note says why.
+	EventMemberReplaced = "MemberReplaced"
+	// EventMemberUpdated: a pod was made anew with the present template.
+	EventMemberUpdated = "MemberUpdated"
+	// EventMemberFailed: a member failed; the note says what it answered.
+	EventMemberFailed = "MemberFailed"
+	// EventMemberStarted: a member was started.
+	EventMemberStarted = "MemberStarted"
+	// EventMemberStopped: a member was stopped.
+	EventMemberStopped = "MemberStopped"
+	// EventSeeded: a member was seeded.
+	EventSeeded = "Seeded"
+	// EventPromoted: a member became primary.
+	EventPromoted = "Promoted"
+	// EventDemoted: a member is no longer primary.
+	EventDemoted = "Demoted"
+	// EventRoleChanged: a member changed its role by itself.
+	EventRoleChanged = "RoleChanged"
+	// EventOverrideUsed: an annotation was obeyed and removed.
+	EventOverrideUsed = "OverrideUsed"
+	// EventOverrideRefused: an annotation was removed and not obeyed; the note
+	// says why.
+	EventOverrideRefused = "OverrideRefused"
+	// EventWriteRefused: the API server refused a write; it is tried again.
+	EventWriteRefused = "WriteRefused"
+)

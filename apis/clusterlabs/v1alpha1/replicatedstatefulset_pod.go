@@ -1,0 +1,139 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+)
+
+// PodPolicy is what every member runs. A change of it reaches the members one at
+// a time, but for commands other than preStop, which hold from the next time on.
+// +kubebuilder:validation:XValidation:rule="!has(self.container) || size(self.container) == 0 || self.containers.exists(c, c.name == self.container)",fieldPath=".container",message="is the name of none of pod.containers; name one of them, or remove it to take the first"
+// +kubebuilder:validation:XValidation:rule="has(self.volumeClaimTemplates) == has(oldSelf.volumeClaimTemplates) && (!has(self.volumeClaimTemplates) || self.volumeClaimTemplates == oldSelf.volumeClaimTemplates)",fieldPath=".volumeClaimTemplates",message="is immutable; delete the ReplicatedStatefulSet (its claims stay) and create another"
+type PodPolicy struct {
+	// Containers of the pod; at least one, each with an image. Commands run in
+	// the one that pod.container names. It must come up idle: the application is
+	// started by a command.
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="a pod has at least one container; commands run in it"
+	// +kubebuilder:validation:XValidation:rule="self.all(c, has(c.image) && size(c.image) > 0)",message="each container needs an image"
+	// +listType=map
+	// +listMapKey=name
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Containers"
+	Containers []corev1.Container `json:"containers"`
+
+	// Container is the name of the container in which commands run. Defaults to
+	// the first.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Container of the commands"
+	Container string `json:"container,omitempty"`
+
+	// Commands by name. sequence prints how new this member's data is, one whole
+	// number that fits 64 bits. status ends with 0 (it runs, as a secondary if
+	// there is a command secondary), 7 (stopped) or 8 (it runs as primary). stop
+	// and primary stop and start it. These four are needed. seed starts the
+	// first member and defaults to primary. secondary starts it as a secondary;
+	// without it the members that are not primary are idle. promote and demote
+	// turn a running one round, and default to primary, and to stop and then
+	// secondary. preStop is run by the kubelet when the pod is deleted, unless
+	// the container says a preStop itself.
+	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:XValidation:rule="'sequence' in self",message="sequence is missing; add the command that prints how new the data of a member is"
+	// +kubebuilder:validation:XValidation:rule="'status' in self",message="status is missing; add the command that says by its exit code whether a member runs"
+	// +kubebuilder:validation:XValidation:rule="'stop' in self",message="stop is missing; add the command that stops a member"
+	// +kubebuilder:validation:XValidation:rule="'primary' in self",message="primary is missing; add the command that starts a member as primary"
+	// +kubebuilder:validation:XValidation:rule="self.all(c, c in ['sequence', 'status', 'stop', 'primary', 'seed', 'secondary', 'promote', 'demote', 'preStop'])",message="knows only sequence, status, stop, primary, seed, secondary, promote, demote and preStop; remove or rename the others"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Commands"
+	Commands map[string]Command `json:"commands"`
+
+	// InitContainers of the pod. Defaults to none.
+	// +optional
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=map
+	// +listMapKey=name
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Init containers"
+	InitContainers []corev1.Container `json:"initContainers,omitempty"`
+
+	// Volumes of the pod. The operator adds podinfo, tls-peer, tls-server and
+	// one secret-<name> for each of spec.secrets. Defaults to none.
+	// +optional
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:XValidation:rule="self.all(v, !(v.name in ['podinfo', 'tls-peer', 'tls-server']))",message="podinfo, tls-peer and tls-server are volumes of the operator; rename yours"
+	// +listType=map
+	// +listMapKey=name
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Volumes"
+	Volumes []corev1.Volume `json:"volumes,omitempty"`
+
+	// VolumeClaimTemplates are the claims of every member, <template>-<pod>,
+	// each to be mounted as the volume of its name. They are kept when the set
+	// shrinks or goes. Immutable. Defaults to none.
+	// +optional
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=atomic
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Volume claim templates"
+	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
+
+	// Labels of the pods. Key app and keys that begin with rss or
+	// clusterlabs.org/ are the operator's. Defaults to none.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k != 'app' && !k.startsWith('rss') && !k.startsWith('clusterlabs.org/'))",message="label app and those that begin with rss or clusterlabs.org/ are the operator's; remove or rename them"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Labels"
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// Annotations of the pods. Keys that begin with clusterlabs.org/ are the
+	// operator's. Defaults to none.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('clusterlabs.org/'))",message="annotations that begin with clusterlabs.org/ are the operator's; remove them"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Annotations"
+	Annotations map[string]string `json:"annotations,omitempty"`
+
+	// AntiAffinity keeps any two members from one Node
+	// (kubernetes.io/hostname), beside what spec.affinity says. Defaults to
+	// false.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Anti-affinity",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch"}
+	AntiAffinity bool `json:"antiAffinity,omitempty"`
+
+	// AutomountServiceAccountToken mounts the token of the ServiceAccount.
+	// Defaults to what the ServiceAccount says.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Automount service account token",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch"}
+	AutomountServiceAccountToken *bool `json:"automountServiceAccountToken,omitempty"`
+
+	// SecurityContext of the pod. Defaults to none.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Security context",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
+	SecurityContext *corev1.PodSecurityContext `json:"securityContext,omitempty"`
+
+	// NodeSelector is what the labels of the pods' Nodes must be, together with
+	// spec.nodeSelector, of which it wins. Defaults to none.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Node selector",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:selector:core:v1:Node"}
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+
+	// TerminationGracePeriodSeconds is for how many seconds a deleted pod may go
+	// on before its containers are killed. Defaults to 600.
+	// +optional
+	// +kubebuilder:default=600
+	// +kubebuilder:validation:Minimum=1
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Termination grace period",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:advanced"}
+	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
+}
+
+// Command is a program that runs in a container of a member.
+type Command struct {
+	// Command is the program and its arguments, taken as they are: no shell. The
+	// DNS names of the members that are primary are appended, but not to preStop.
+	// +kubebuilder:validation:MaxItems=1024
+	// +kubebuilder:validation:XValidation:rule="size(self) > 0 && size(self[0]) > 0",message="says no program; write it and its arguments, for example [\"/status.sh\"]"
+	// +listType=atomic
+	Command []string `json:"command"`
+
+	// Timeout is how long the command may take. Then its answer is unknown, and
+	// the operator goes on to find out. Not below 10s; preStop has the grace
+	// period of the pod instead. Defaults to 10m.
+	// +optional
+	// +kubebuilder:default="10m"
+	Timeout Duration `json:"timeout,omitempty"`
+}

@@ -1,0 +1,189 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Phase is the state of the set in one word.
+// +kubebuilder:validation:Enum="";Creating;Running;Paused;Failed
+type Phase string
+
+const (
+	// PhaseNone: the operator has not looked at the object yet.
+	PhaseNone Phase = ""
+	// PhaseCreating: no member has been started yet.
+	PhaseCreating Phase = "Creating"
+	// PhaseRunning: the operator keeps the members running.
+	PhaseRunning Phase = "Running"
+	// PhasePaused: the operator does nothing; reason says why.
+	PhasePaused Phase = "Paused"
+	// PhaseFailed: nothing can be done until a person acts; reason says what is
+	// the matter. The phase goes when its cause goes.
+	PhaseFailed Phase = "Failed"
+)
+
+// ReplicatedStatefulSetStatus is what the operator sees, and in epoch, sequences
+// and commands what it must not forget: these are written before what they speak
+// of is done.
+type ReplicatedStatefulSetStatus struct {
+	// ObservedGeneration is the generation of the spec that this status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Phase is Creating, Running, Paused or Failed.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Phase",xDescriptors={"urn:alm:descriptor:io.kubernetes.phase"}
+	Phase Phase `json:"phase,omitempty"`
+	// Reason says in a sentence why the phase is what it is.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32768
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Reason"
+	Reason string `json:"reason,omitempty"`
+	// ControlPaused is true while spec.paused is heeded.
+	// +optional
+	ControlPaused bool `json:"controlPaused,omitempty"`
+	// Replicas is the number of pods that run.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Replicas",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:podCount"}
+	Replicas int32 `json:"replicas"`
+	// ReadyReplicas is the number of members whose application runs, as primary
+	// or secondary, in a pod that is Ready.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Ready replicas"
+	ReadyReplicas int32 `json:"readyReplicas"`
+	// Primaries is the number of members that are primary.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Primaries"
+	Primaries int32 `json:"primaries"`
+	// PrimariesWanted is the number of members that shall be primary now: what
+	// spec.primaries comes to.
+	// +optional
+	PrimariesWanted int32 `json:"primariesWanted"`
+	// RestoreReplicas is the number of members that were last there all at once.
+	// It is kept while replicas is 0: a set comes back with that many or more,
+	// since the newest copy may be on any of them.
+	// +optional
+	RestoreReplicas int32 `json:"restoreReplicas,omitempty"`
+	// Selector selects the pods, in the form that /scale wants.
+	// +optional
+	Selector string `json:"selector,omitempty"`
+	// ServiceName is the headless Service of all members.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Service",xDescriptors={"urn:alm:descriptor:io.kubernetes:Service"}
+	ServiceName string `json:"serviceName,omitempty"`
+	// Members are the names of the pods by what they do.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Members"
+	Members Members `json:"members,omitempty"`
+	// Epoch counts how often the set was seeded, from 1. It is counted up before
+	// the seed is told to start, so that what members said before can be told
+	// from what they say after.
+	// +optional
+	Epoch int64 `json:"epoch,omitempty"`
+	// Sequences are how new the copies of the members are, as they said last.
+	// They stay when a pod goes, since its data does.
+	// +optional
+	// +kubebuilder:validation:MaxItems=1000
+	// +listType=map
+	// +listMapKey=pod
+	Sequences []Sequence `json:"sequences,omitempty"`
+	// Commands were begun, and their end has not been seen: each is written here
+	// before it is sent, so that an operator that starts anew knows of it.
+	// +optional
+	// +kubebuilder:validation:MaxItems=1000
+	// +listType=map
+	// +listMapKey=uid
+	Commands []RunningCommand `json:"commands,omitempty"`
+	// Failures are how often starts and stops of members failed lately.
+	// +optional
+	// +kubebuilder:validation:MaxItems=1000
+	// +listType=map
+	// +listMapKey=pod
+	Failures []Failure `json:"failures,omitempty"`
+	// Conditions are Available, Progressing, Degraded, Seeded, DataLossRisk and
+	// Paused.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Conditions",xDescriptors={"urn:alm:descriptor:io.kubernetes.conditions"}
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Members are the names of the pods by what they do, each list sorted by ordinal.
+type Members struct {
+	// Ready are pods that run, whatever the application in them does.
+	// +optional
+	// +listType=atomic
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Ready members",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:podStatuses"}
+	Ready []string `json:"ready,omitempty"`
+	// Unready are members whose pod does not run.
+	// +optional
+	// +listType=atomic
+	Unready []string `json:"unready,omitempty"`
+	// Primary are members that run as primary.
+	// +optional
+	// +listType=atomic
+	Primary []string `json:"primary,omitempty"`
+	// Secondary are members that run as secondary.
+	// +optional
+	// +listType=atomic
+	Secondary []string `json:"secondary,omitempty"`
+	// Failed are members that run a pod and failed in it: their status said so,
+	// or a start did not succeed.
+	// +optional
+	// +listType=atomic
+	Failed []string `json:"failed,omitempty"`
+}
+
+// Sequence is how new the copy of a member is.
+type Sequence struct {
+	// Pod is the name of the member.
+	// +kubebuilder:validation:MaxLength=63
+	Pod string `json:"pod"`
+	// Sequence is what the command sequence printed: an unsigned number of 64
+	// bits, in decimal.
+	// +kubebuilder:validation:MaxLength=20
+	// +kubebuilder:validation:Pattern=`^[0-9]+$`
+	Sequence string `json:"sequence"`
+	// Epoch is status.epoch when it was read.
+	// +optional
+	Epoch int64 `json:"epoch"`
+	// Time at which it was read.
+	Time metav1.Time `json:"time"`
+}
+
+// RunningCommand is a command that was begun and whose end has not been seen.
+type RunningCommand struct {
+	// Pod that it runs in.
+	// +kubebuilder:validation:MaxLength=63
+	Pod string `json:"pod"`
+	// UID of the pod: in another pod of that name it does not run.
+	UID types.UID `json:"uid"`
+	// ContainerID of the container: in another one it does not run.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	ContainerID string `json:"containerID,omitempty"`
+	// RestartCount of the container when the command was begun.
+	// +optional
+	RestartCount int32 `json:"restartCount"`
+	// Name of the command, as in spec.pod.commands.
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+	// StartedAt is when the operator sent it.
+	StartedAt metav1.MicroTime `json:"startedAt"`
+	// Timeout is how long it was given.
+	Timeout metav1.Duration `json:"timeout"`
+}
+
+// Failure counts the failed starts and stops of a member.
+type Failure struct {
+	// Pod is the name of the member.
+	// +kubebuilder:validation:MaxLength=63
+	Pod string `json:"pod"`
+	// Count of starts and stops that failed, each within failureWindow of the
+	// one before.
+	Count int32 `json:"count"`
+	// Last is when one failed last.
+	Last metav1.Time `json:"last"`
+}
