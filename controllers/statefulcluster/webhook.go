@@ -3,7 +3,6 @@ package statefulcluster
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +15,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/identity"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/rejection"
 )
 
 // +kubebuilder:webhook:path=/validate-enge-me-v1alpha1-statefulcluster,mutating=false,failurePolicy=ignore,sideEffects=None,groups=enge.me,resources=statefulclusters,verbs=create;update,versions=v1alpha1,name=statefulclusters.enge.me,admissionReviewVersions=v1,timeoutSeconds=5
@@ -110,7 +110,7 @@ func (v *validator) tryTemplates(ctx context.Context, set *v1alpha1.StatefulClus
 		switch err := v.dryRun.Create(ctx, t.object); {
 		case err == nil:
 		case apierrors.IsInvalid(err):
-			return nil, t.explain(err)
+			return nil, rejection.Explain(err, t.at)
 		default:
 			warnings = append(warnings, fmt.Sprintf("%s could not be tried out; members cannot be created while this lasts: %v", t.path, err))
 		}
@@ -123,38 +123,10 @@ type trial struct {
 	path   *field.Path
 }
 
-// explain puts the API server's causes under the path of the template.
-func (t trial) explain(err error) field.ErrorList {
-	status, ok := err.(apierrors.APIStatus)
-	if !ok || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {
-		return field.ErrorList{field.Invalid(t.path, field.OmitValueType{}, err.Error())}
-	}
-	var errs field.ErrorList
-	for _, cause := range status.Status().Details.Causes {
-		kind := errorType(cause.Type)
-		// The message of a cause begins with the words for its type.
-		detail := strings.TrimPrefix(strings.TrimPrefix(cause.Message, kind.String()), ": ")
-		errs = append(errs, &field.Error{Type: kind, Field: t.at(cause.Field), BadValue: field.OmitValueType{}, Detail: detail})
-	}
-	return errs
-}
-
-// at is the path of a field of the object in the set.
+// at is the path of a field of the object in the set; "" is the whole object.
 func (t trial) at(name string) string {
-	if name == "" || name == (*field.Path)(nil).String() { // the cause speaks of the whole object
+	if name == "" {
 		return t.path.String()
 	}
 	return t.path.Child(name).String()
-}
-
-// errorType is the type of a cause, or Invalid for one that this version does
-// not know: it would have no words for it.
-func errorType(cause metav1.CauseType) field.ErrorType {
-	switch kind := field.ErrorType(cause); kind {
-	case field.ErrorTypeNotFound, field.ErrorTypeRequired, field.ErrorTypeDuplicate, field.ErrorTypeNotSupported,
-		field.ErrorTypeForbidden, field.ErrorTypeTooLong, field.ErrorTypeTooShort, field.ErrorTypeTooMany,
-		field.ErrorTypeTooFew, field.ErrorTypeInternal, field.ErrorTypeTypeInvalid:
-		return kind
-	}
-	return field.ErrorTypeInvalid
 }

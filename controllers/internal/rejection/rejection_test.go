@@ -1,4 +1,4 @@
-package statefulcluster
+package rejection
 
 import (
 	"errors"
@@ -10,13 +10,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// What the API server says of a trial pod reads as it does for a pod, under the
-// path of the template.
-func TestARefusedTrialIsExplained(t *testing.T) {
+// What the API server says of a pod reads the same of the template that it was
+// made from.
+func TestExplain(t *testing.T) {
 	policy := field.NewPath("spec", "containers").Index(0).Child("imagePullPolicy")
 	cause := func(kind, text string) error {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Details: &metav1.StatusDetails{
 			Causes: []metav1.StatusCause{{Type: metav1.CauseType(kind), Message: text, Field: "spec.nodeName"}}}}}
+	}
+	under := func(path string) string {
+		if path == "" {
+			return "spec.template"
+		}
+		return "spec.template." + path
 	}
 	invalid := func(errs ...*field.Error) error {
 		return apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "db-a", errs)
@@ -43,7 +49,7 @@ func TestARefusedTrialIsExplained(t *testing.T) {
 		{"no causes", apierrors.NewBadRequest("what is this?"), `spec.template: Invalid value: what is this?`},
 		{"no answer of an API server", errors.New("what is this?"), `spec.template: Invalid value: what is this?`},
 	} {
-		if got := (trial{path: field.NewPath("spec", "template")}).explain(r.err).ToAggregate().Error(); got != r.want {
+		if got := Explain(r.err, under).ToAggregate().Error(); got != r.want {
 			t.Errorf("%s:\n  %s\nwant\n  %s", r.name, got, r.want)
 		}
 	}

@@ -1,0 +1,45 @@
+// Package rejection reads what the API server says of an object that it does not
+// take, so that it can be said of the object from which that one was made.
+package rejection
+
+import (
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Explain lists the causes in an answer of the API server, each at the path that
+// it has in another object. at is given the path of a cause, "" where it speaks
+// of the whole object.
+func Explain(err error, at func(path string) string) field.ErrorList {
+	status, ok := err.(apierrors.APIStatus)
+	if !ok || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {
+		return field.ErrorList{{Type: field.ErrorTypeInvalid, Field: at(""), BadValue: field.OmitValueType{}, Detail: err.Error()}}
+	}
+	var errs field.ErrorList
+	for _, cause := range status.Status().Details.Causes {
+		kind := errorType(cause.Type)
+		// The message of a cause begins with the words for its type.
+		detail := strings.TrimPrefix(strings.TrimPrefix(cause.Message, kind.String()), ": ")
+		path := cause.Field
+		if path == (*field.Path)(nil).String() {
+			path = ""
+		}
+		errs = append(errs, &field.Error{Type: kind, Field: at(path), BadValue: field.OmitValueType{}, Detail: detail})
+	}
+	return errs
+}
+
+// errorType is the type of a cause, or Invalid for one that this version does
+// not know: it would have no words for it.
+func errorType(cause metav1.CauseType) field.ErrorType {
+	switch kind := field.ErrorType(cause); kind {
+	case field.ErrorTypeNotFound, field.ErrorTypeRequired, field.ErrorTypeDuplicate, field.ErrorTypeNotSupported,
+		field.ErrorTypeForbidden, field.ErrorTypeTooLong, field.ErrorTypeTooShort, field.ErrorTypeTooMany,
+		field.ErrorTypeTooFew, field.ErrorTypeInternal, field.ErrorTypeTypeInvalid:
+		return kind
+	}
+	return field.ErrorTypeInvalid
+}
