@@ -48,6 +48,7 @@ type PodPolicy struct {
 	// InitContainers of the pod. Defaults to none.
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:XValidation:rule="self.all(c, has(c.image) && size(c.image) > 0)",message="each container needs an image"
 	// +listType=map
 	// +listMapKey=name
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Init containers"
