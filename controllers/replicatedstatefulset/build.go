@@ -1,0 +1,219 @@
+package replicatedstatefulset
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+)
+
+// Everything here is built from an object with its defaults (withDefaults) that
+// validate finds no fault with.
+
+// Names of the children.
+
+func statefulSetName(set *v1alpha1.ReplicatedStatefulSet) string { return "rss-" + set.Name }
+
+func serviceName(set *v1alpha1.ReplicatedStatefulSet) string { return set.Name + "-svc" }
+
+func primaryServiceName(set *v1alpha1.ReplicatedStatefulSet) string { return set.Name + "-primary" }
+
+func activeServiceName(set *v1alpha1.ReplicatedStatefulSet) string { return set.Name + "-active" }
+
+// memberName is the name of the pod of that ordinal.
+func memberName(set *v1alpha1.ReplicatedStatefulSet, ordinal int) string {
+	return statefulSetName(set) + "-" + strconv.Itoa(ordinal)
+}
+
+// ordinalOf is the ordinal in the name of a pod; false for a name that no pod of
+// the set can have.
+func ordinalOf(set *v1alpha1.ReplicatedStatefulSet, pod string) (int, bool) {
+	digits, ok := strings.CutPrefix(pod, statefulSetName(set)+"-")
+	ordinal, err := strconv.Atoi(digits)
+	if !ok || err != nil || ordinal < 0 || memberName(set, ordinal) != pod {
+		return 0, false
+	}
+	return ordinal, true
+}
+
+// primariesWanted is how many members shall be primary.
+func primariesWanted(set *v1alpha1.ReplicatedStatefulSet) int32 {
+	return min(ptr.Deref(set.Spec.Primaries, *set.Spec.Replicas), *set.Spec.Replicas)
+}
+
+// exclusive tells whether two running copies of one member could do harm: two
+// primaries, or two programs on one claim. Pods then have a finalizer, which the
+// StatefulSet's controller copies from the template, so that a pod is not gone,
+// and no other of its name is made, before the kubelet has seen its containers
+// stopped.
+func exclusive(set *v1alpha1.ReplicatedStatefulSet) bool {
+	return primariesWanted(set) < *set.Spec.Replicas || len(set.Spec.Pod.VolumeClaimTemplates) > 0
+}
+
+// buildStatefulSet builds the StatefulSet with that many replicas, which are
+// fewer or more than the spec's while members come or go in order. rules is a
+// hash of the ConfigMaps of spec.ruleSelector; "" without any.
+//
+// OnDelete: the operator says which pod is made anew, and when. Parallel: a
+// member that does not come up holds up nobody.
+func buildStatefulSet(set *v1alpha1.ReplicatedStatefulSet, replicas int32, rules string) *appsv1.StatefulSet {
+	return &appsv1.StatefulSet{
+		ObjectMeta: childMeta(set, statefulSetName(set)),
+		Spec: appsv1.StatefulSetSpec{
+			Replicas:             &replicas,
+			Selector:             &metav1.LabelSelector{MatchLabels: ownLabels(set)},
+			Template:             buildTemplate(set, rules),
+			VolumeClaimTemplates: buildClaimTemplates(set),
+			ServiceName:          serviceName(set),
+			PodManagementPolicy:  appsv1.ParallelPodManagement,
+			UpdateStrategy:       appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType},
+			RevisionHistoryLimit: ptr.To(int32(2)), // nobody rolls back by them
+			PersistentVolumeClaimRetentionPolicy: &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{
+				WhenDeleted: appsv1.RetainPersistentVolumeClaimRetentionPolicyType,
+				WhenScaled:  appsv1.RetainPersistentVolumeClaimRetentionPolicyType,
+			},
+		},
+	}
+}
+
+func buildClaimTemplates(set *v1alpha1.ReplicatedStatefulSet) []corev1.PersistentVolumeClaim {
+	var claims []corev1.PersistentVolumeClaim
+	for i := range set.Spec.Pod.VolumeClaimTemplates {
+		c := set.Spec.Pod.VolumeClaimTemplates[i].DeepCopy()
+		c.Status = corev1.PersistentVolumeClaimStatus{}
+		claims = append(claims, *c)
+	}
+	return claims
+}
+
+// buildTemplate builds the pod of every member: what the user says, and what
+// inject.go puts into it.
+func buildTemplate(set *v1alpha1.ReplicatedStatefulSet, rules string) corev1.PodTemplateSpec {
+	spec := set.Spec.DeepCopy()
+	template := corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: templateLabels(set), Annotations: templateAnnotations(set)},
+		Spec: corev1.PodSpec{
+			InitContainers:                spec.Pod.InitContainers,
+			Containers:                    spec.Pod.Containers,
+			Volumes:                       append(spec.Pod.Volumes, ownVolumes(spec)...),
+			TerminationGracePeriodSeconds: spec.Pod.TerminationGracePeriodSeconds,
+			SecurityContext:               spec.Pod.SecurityContext,
+			AutomountServiceAccountToken:  spec.Pod.AutomountServiceAccountToken,
+			ServiceAccountName:            spec.ServiceAccountName,
+			ImagePullSecrets:              spec.ImagePullSecrets,
+			NodeSelector:                  merged(spec.NodeSelector, spec.Pod.NodeSelector),
+			Tolerations:                   spec.Tolerations,
+			Affinity:                      affinity(set),
+		},
+	}
+	injectContainers(set, &template.Spec)
+	if rules != "" {
+		template.Annotations[v1alpha1.AnnotationRules] = rules
+	}
+	template.Annotations[v1alpha1.AnnotationTemplate] = templateHash(set, &template.Spec, rules)
+	if exclusive(set) {
+		template.Finalizers = []string{v1alpha1.FinalizerMember}
+	}
+	return template
+}
+
+// templateHash is over what a pod must be made anew for. What the tools of users
+// write on the object itself (a chart's version, who applied it) reaches pods
+// when they are made, and restarts none; nor does the finalizer, which can be put
+// on pods that run.
+func templateHash(set *v1alpha1.ReplicatedStatefulSet, spec *corev1.PodSpec, rules string) string {
+	text, err := json.Marshal(map[string]any{
+		"spec": spec, "labels": set.Spec.Pod.Labels, "annotations": set.Spec.Pod.Annotations, "rules": rules})
+	if err != nil { // a spec that was read from JSON can be written as JSON
+		panic(fmt.Sprintf("hashing the template of %s: %v", set.Name, err))
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}
+
+// templateLabels say that nothing runs in a new pod, until the operator has seen
+// otherwise.
+func templateLabels(set *v1alpha1.ReplicatedStatefulSet) map[string]string {
+	labels := merged(set.Labels, set.Spec.Pod.Labels, ownLabels(set))
+	labels[v1alpha1.LabelActive] = v1alpha1.False
+	labels[v1alpha1.LabelRole] = v1alpha1.RoleNone
+	return labels
+}
+
+// templateAnnotations leave out those that speak of the object: what kubectl
+// applied last, and what the operator is asked to do once.
+func templateAnnotations(set *v1alpha1.ReplicatedStatefulSet) map[string]string {
+	annotations := merged(set.Annotations)
+	maps.DeleteFunc(annotations, func(key, _ string) bool {
+		return strings.HasPrefix(key, "kubectl.kubernetes.io/") || strings.HasPrefix(key, v1alpha1.Prefix)
+	})
+	return merged(annotations, set.Spec.Pod.Annotations)
+}
+
+// merged puts maps together; of values for one key the last wins.
+func merged(all ...map[string]string) map[string]string {
+	result := map[string]string{}
+	for _, one := range all {
+		maps.Copy(result, one)
+	}
+	return result
+}
+
+// buildServices builds the Services of all members, of the primaries, and of
+// those that run. The first one's names are what commands are given, so it has
+// members that are not Ready too.
+func buildServices(set *v1alpha1.ReplicatedStatefulSet) []*corev1.Service {
+	all := buildService(set, serviceName(set), ownLabels(set))
+	all.Spec.ClusterIP = corev1.ClusterIPNone
+	all.Spec.PublishNotReadyAddresses = true
+	return []*corev1.Service{
+		all,
+		buildService(set, primaryServiceName(set), map[string]string{v1alpha1.LabelApp: set.Name, v1alpha1.LabelRole: v1alpha1.RolePrimary}),
+		buildService(set, activeServiceName(set), map[string]string{v1alpha1.LabelApp: set.Name, v1alpha1.LabelActive: v1alpha1.True}),
+	}
+}
+
+func buildService(set *v1alpha1.ReplicatedStatefulSet, name string, selector map[string]string) *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: childMeta(set, name),
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, Selector: selector, Ports: slices.Clone(set.Spec.ServicePorts)},
+	}
+}
+
+// buildBudget lets one member at a time be evicted.
+func buildBudget(set *v1alpha1.ReplicatedStatefulSet) *policyv1.PodDisruptionBudget {
+	return &policyv1.PodDisruptionBudget{
+		ObjectMeta: childMeta(set, statefulSetName(set)),
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MaxUnavailable: ptr.To(intstr.FromInt32(1)),
+			Selector:       &metav1.LabelSelector{MatchLabels: ownLabels(set)},
+		},
+	}
+}
+
+// childMeta is what all children have: labels to find them by, and an owner with
+// which they go.
+func childMeta(set *v1alpha1.ReplicatedStatefulSet, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name: name, Namespace: set.Namespace, Labels: ownLabels(set),
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, v1alpha1.GroupVersion.WithKind("ReplicatedStatefulSet"))},
+	}
+}
+
+// ownLabels are on all children, and select the pods.
+func ownLabels(set *v1alpha1.ReplicatedStatefulSet) map[string]string {
+	return map[string]string{v1alpha1.LabelApp: set.Name, v1alpha1.LabelManaged: v1alpha1.True}
+}

@@ -1,0 +1,273 @@
+package replicatedstatefulset
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	psa "k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/yaml"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+)
+
+var rewrite = flag.Bool("update", false, "write the files in testdata anew")
+
+// RS-2 to RS-9, RS-46: the whole of what is made of a set, to be read in testdata.
+func TestChildren(t *testing.T) {
+	for file, wanted := range map[string]string{"seed.yaml": "seed-children.yaml", "full.yaml": "full-children.yaml"} {
+		t.Run(file, func(t *testing.T) {
+			set := read(t, file)
+			objects := []client.Object{buildStatefulSet(set, *set.Spec.Replicas, "abc"), buildBudget(set)}
+			for _, service := range buildServices(set) {
+				objects = append(objects, service)
+			}
+			var documents []string
+			for _, object := range objects {
+				documents = append(documents, manifest(t, object))
+			}
+			golden(t, wanted, strings.Join(documents, "---\n"))
+		})
+	}
+}
+
+// read reads a set from testdata, and finds out that it may be as it is.
+func read(t *testing.T, file string) *v1alpha1.ReplicatedStatefulSet {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := &v1alpha1.ReplicatedStatefulSet{}
+	if err := yaml.UnmarshalStrict(text, set); err != nil {
+		t.Fatal(err)
+	}
+	set = withDefaults(set)
+	if errs := append(validate(set), validateOverrides(set)...); len(errs) > 0 {
+		t.Fatal(errs.ToAggregate())
+	}
+	return set
+}
+
+// manifest is what kubectl would show of an object.
+func manifest(t *testing.T, object client.Object) string {
+	t.Helper()
+	gvk, err := apiutil.GVKForObject(object, clientgoscheme.Scheme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	object.GetObjectKind().SetGroupVersionKind(gvk)
+	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(tree, "status")
+	text, err := yaml.Marshal(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *rewrite {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("%v; write it with -update and read what it says", err)
+	}
+	if string(want) != got {
+		t.Errorf("%s is different now (-update writes it anew):\n%s", file, got)
+	}
+}
+
+// template is the pod of a changed set.
+func template(t *testing.T, file string, change func(*v1alpha1.ReplicatedStatefulSet)) corev1.PodTemplateSpec {
+	t.Helper()
+	set := read(t, file)
+	change(set)
+	return buildTemplate(set, "")
+}
+
+// RS-57, RS-58: what a member is made anew for, and what it is not.
+func TestWhatRestartsAMember(t *testing.T) {
+	before := template(t, "full.yaml", func(*v1alpha1.ReplicatedStatefulSet) {}).Annotations[v1alpha1.AnnotationTemplate]
+	for _, r := range []struct {
+		name     string
+		restarts bool
+		change   func(*v1alpha1.ReplicatedStatefulSet)
+	}{
+		{"an image", true, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Pod.Containers[1].Image = "db:2" }},
+		{"an init container", true, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Pod.InitContainers = nil }},
+		{"a label of the pods", true, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Pod.Labels["tier"] = "front" }},
+		{"an annotation of the pods", true, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Pod.Annotations = nil }},
+		{"a node selector", true, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.NodeSelector["arch"] = "arm64" }},
+		{"a secret", true, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Secrets = nil }},
+		{"the chaos level", true, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.ChaosLevel = nil }},
+		{"the preStop command", true, func(s *v1alpha1.ReplicatedStatefulSet) { delete(s.Spec.Pod.Commands, "preStop") }},
+		{"another command", false, func(s *v1alpha1.ReplicatedStatefulSet) {
+			s.Spec.Pod.Commands["status"] = v1alpha1.Command{Command: []string{"/other"}, Timeout: "5m"}
+		}},
+		{"the number of members", false, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Replicas = ptr.To(int32(5)) }},
+		{"the number of primaries, and with it the finalizer", false, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Primaries = nil }},
+		{"a label of the object", false, func(s *v1alpha1.ReplicatedStatefulSet) { s.Labels["helm.sh/chart"] = "db-2" }},
+		{"an order", false, func(s *v1alpha1.ReplicatedStatefulSet) { delete(s.Annotations, v1alpha1.AnnotationSeedFrom) }},
+		{"ports", false, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.ServicePorts = nil }},
+	} {
+		after := template(t, "full.yaml", r.change).Annotations[v1alpha1.AnnotationTemplate]
+		if restarts := after != before; restarts != r.restarts {
+			t.Errorf("%s: a member is made anew: %v", r.name, restarts)
+		}
+	}
+	if rules := buildTemplate(read(t, "full.yaml"), "abc").Annotations[v1alpha1.AnnotationTemplate]; rules == before {
+		t.Error("changed rules make no member anew")
+	}
+}
+
+// The finalizer holds up the end of a pod, so only those have it whose second
+// copy could do harm.
+func TestWhoHasTheFinalizer(t *testing.T) {
+	for _, r := range []struct {
+		name   string
+		change func(*v1alpha1.ReplicatedStatefulSet)
+		want   bool
+	}{
+		{"all are primaries and have no claims", func(*v1alpha1.ReplicatedStatefulSet) {}, false},
+		{"fewer primaries than members", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Primaries = ptr.To(int32(2)) }, true},
+		{"as many primaries as members, in so many words", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Primaries = ptr.To(int32(3)) }, false},
+		{"claims", func(s *v1alpha1.ReplicatedStatefulSet) {
+			s.Spec.Pod.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
+		}, true},
+	} {
+		pod := template(t, "seed.yaml", r.change)
+		if got := reflect.DeepEqual(pod.Finalizers, []string{v1alpha1.FinalizerMember}); got != r.want {
+			t.Errorf("%s: finalizers %v", r.name, pod.Finalizers)
+		}
+	}
+}
+
+// RS-7: the term is there once, and selects the pods that are built.
+func TestAntiAffinityReallyKeepsApart(t *testing.T) {
+	set := read(t, "seed.yaml")
+	set.Spec.Affinity = affinity(set)
+	pod := buildTemplate(set, "")
+	terms := pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	if len(terms) != 1 || terms[0].TopologyKey != "kubernetes.io/hostname" {
+		t.Fatalf("terms %v", terms)
+	}
+	for _, has := range []map[string]string{pod.Labels, buildStatefulSet(set, 3, "").Spec.Template.Labels} {
+		for key, value := range terms[0].LabelSelector.MatchLabels {
+			if has[key] != value {
+				t.Errorf("the pods' %s is %q, and the term selects %q", key, has[key], value)
+			}
+		}
+	}
+	if pod := template(t, "seed.yaml", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Pod.AntiAffinity = false }); pod.Spec.Affinity != nil {
+		t.Errorf("nobody asked for %v", pod.Spec.Affinity)
+	}
+}
+
+func TestTheContainersOwnWordStands(t *testing.T) {
+	own := &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 1}}}
+	pod := template(t, "full.yaml", func(s *v1alpha1.ReplicatedStatefulSet) {
+		s.Spec.Pod.Containers[1].Lifecycle = own
+		s.Spec.Pod.Containers[1].Resources.Limits = corev1.ResourceList{}
+		s.Spec.Pod.Container = "log"
+	})
+	if got := pod.Spec.Containers[1].Lifecycle; !reflect.DeepEqual(got, own) {
+		t.Errorf("another container's hook is %v", got)
+	}
+	if got := pod.Spec.Containers[0]; got.Lifecycle == nil || got.Lifecycle.PreStop.Exec == nil || got.Resources.Requests != nil {
+		t.Errorf("the commands' container has %v, %v", got.Lifecycle, got.Resources)
+	}
+	pod = template(t, "full.yaml", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Pod.Containers[1].Lifecycle = own })
+	if got := pod.Spec.Containers[1].Lifecycle; !reflect.DeepEqual(got, own) {
+		t.Errorf("its hook is %v", got)
+	}
+}
+
+// RS-56.
+func TestChaos(t *testing.T) {
+	for level, want := range map[int32]string{-1: "", 0: "", 1: "CHAOS_LEVEL=1 CHAOS_MODULO=19", 20: "CHAOS_LEVEL=20 CHAOS_MODULO=0"} {
+		pod := template(t, "seed.yaml", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.ChaosLevel = &level })
+		var got []string
+		for _, e := range pod.Spec.Containers[0].Env[3:] {
+			got = append(got, e.Name+"="+e.Value)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("level %d: %v", level, got)
+		}
+	}
+}
+
+// A user's pod that a restricted namespace takes is taken with what is added.
+func TestNothingPrivilegedIsAdded(t *testing.T) {
+	restricted := &corev1.SecurityContext{AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
+	pod := template(t, "full.yaml", func(s *v1alpha1.ReplicatedStatefulSet) {
+		s.Spec.Pod.SecurityContext.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
+		s.Spec.Pod.InitContainers[0].SecurityContext = restricted
+		for i := range s.Spec.Pod.Containers {
+			s.Spec.Pod.Containers[i].SecurityContext = restricted
+		}
+	})
+	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fault := range evaluator.EvaluatePod(psa.LevelVersion{Level: psa.LevelRestricted, Version: psa.LatestVersion()}, &pod.ObjectMeta, &pod.Spec) {
+		if !fault.Allowed {
+			t.Errorf("%s: %s", fault.ForbiddenReason, fault.ForbiddenDetail)
+		}
+	}
+}
+
+func TestOrdinals(t *testing.T) {
+	set := read(t, "seed.yaml")
+	for pod, want := range map[string]int{"rss-example-0": 0, "rss-example-10": 10, "rss-example-01": -1, "rss-example--1": -1,
+		"rss-example-": -1, "rss-example": -1, "rss-example-1-1": -1, "example-1": -1, "rss-other-1": -1, "rss-example-99999999999999999999": -1} {
+		got, ok := ordinalOf(set, pod)
+		if !ok {
+			got = -1
+		}
+		if got != want {
+			t.Errorf("%s: %d, want %d", pod, got, want)
+		}
+	}
+}
+
+// The operator builds from what the API server stores, and gets the same again.
+func TestBuildingChangesNothing(t *testing.T) {
+	set := read(t, "full.yaml")
+	before := set.DeepCopy()
+	var first *appsv1.StatefulSet
+	for range 3 {
+		built := buildStatefulSet(set, 3, "abc")
+		buildServices(set)
+		if first == nil {
+			first = built
+		}
+		if !reflect.DeepEqual(built, first) {
+			t.Fatal("two builds differ")
+		}
+	}
+	if !reflect.DeepEqual(set, before) {
+		t.Error("building changed the set")
+	}
+}

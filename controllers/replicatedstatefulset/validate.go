@@ -1,0 +1,391 @@
+package replicatedstatefulset
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+)
+
+// maxNameLength is how long the name of a set may be: its pods carry
+// rss-<name>-<hash of 10> as the value of a label. Pods, Services and claims
+// have shorter names.
+const maxNameLength = validation.LabelValueMaxLength - len("rss-") - len("-") - 10
+
+// Durations, where the user says none, and the least that is heeded.
+const (
+	defaultInterval = time.Minute
+	leastInterval   = 100 * time.Millisecond
+	defaultTimeout  = 10 * time.Minute
+	leastTimeout    = 10 * time.Second
+	defaultWindow   = 10 * time.Minute
+)
+
+var (
+	neededCommands   = []string{v1alpha1.CommandSequence, v1alpha1.CommandStatus, v1alpha1.CommandStop, v1alpha1.CommandPrimary}
+	optionalCommands = []string{v1alpha1.CommandSeed, v1alpha1.CommandSecondary, v1alpha1.CommandPromote, v1alpha1.CommandDemote, v1alpha1.CommandPreStop}
+	commandPurposes  = map[string]string{
+		v1alpha1.CommandSequence: "prints how new the data of a member is",
+		v1alpha1.CommandStatus:   "says by its exit code whether a member runs",
+		v1alpha1.CommandStop:     "stops a member",
+		v1alpha1.CommandPrimary:  "starts a member as primary",
+	}
+)
+
+// withDefaults fills in what the schema's defaults would, for objects that did
+// not go through the API server's, and the port of Services without any.
+func withDefaults(set *v1alpha1.ReplicatedStatefulSet) *v1alpha1.ReplicatedStatefulSet {
+	set = set.DeepCopy()
+	spec := &set.Spec
+	spec.Replicas = ptr.To(ptr.Deref(spec.Replicas, 3))
+	spec.FailureThreshold = ptr.To(ptr.Deref(spec.FailureThreshold, 2))
+	spec.Pod.TerminationGracePeriodSeconds = ptr.To(ptr.Deref(spec.Pod.TerminationGracePeriodSeconds, 600))
+	if spec.Seeding == "" {
+		spec.Seeding = v1alpha1.SeedingAll
+	}
+	if len(spec.ServicePorts) == 0 {
+		spec.ServicePorts = []corev1.ServicePort{{Name: "dummy", Protocol: corev1.ProtocolTCP, Port: 12345, TargetPort: intstr.FromString("dummy")}}
+	}
+	return set
+}
+
+// Durations.
+
+// durationForm is the grammar of v1alpha1.Duration; the schema has it too.
+var durationForm = regexp.MustCompile(`^([0-9]+|([0-9]+Y)?([0-9]+M)?([0-9]+D)?(T?(([0-9]+[.]?[0-9]*|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))+)?)$`)
+
+var (
+	errNoDuration   = errors.New("is no duration; write it like 30s, 15m, 1h30m, 1D2h or 500ms, or as a number of seconds like 8")
+	errLongDuration = errors.New("is too long; the longest is 292 years")
+)
+
+// parseDuration reads a duration in the grammar of v1alpha1.Duration.
+func parseDuration(text string) (time.Duration, error) {
+	parts := durationForm.FindStringSubmatch(text)
+	if parts == nil || text == "" {
+		return 0, errNoDuration
+	}
+	if seconds := parts[1]; validSeconds(seconds) {
+		return times(seconds, time.Second)
+	}
+	const day = 24 * time.Hour
+	var sum time.Duration
+	for i, unit := range []time.Duration{365 * day, 30 * day, day} {
+		part, err := times(strings.TrimRight(parts[2+i], "YMD"), unit)
+		if sum += part; err != nil || sum < 0 {
+			return 0, errLongDuration
+		}
+	}
+	if rest := strings.TrimPrefix(parts[5], "T"); rest != "" {
+		part, err := time.ParseDuration(rest)
+		if sum += part; err != nil || sum < 0 {
+			return 0, errLongDuration // nothing else can be wrong with it
+		}
+	}
+	return sum, nil
+}
+
+// validSeconds tells a number without a unit from the other form.
+func validSeconds(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
+
+// times is that many of a unit; none for no digits.
+func times(digits string, unit time.Duration) (time.Duration, error) {
+	if digits == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n > math.MaxInt64/int64(unit) {
+		return 0, errLongDuration
+	}
+	return time.Duration(n) * unit, nil
+}
+
+// durationOr is a duration, no less than the least, or the other where it says
+// none: zero, nothing, or what cannot be read and slipped past admission.
+func durationOr(text v1alpha1.Duration, other, least time.Duration) time.Duration {
+	if d, err := parseDuration(string(text)); err == nil && d > 0 {
+		return max(d, least)
+	}
+	return other
+}
+
+func reconcileInterval(spec *v1alpha1.ReplicatedStatefulSetSpec) time.Duration {
+	return durationOr(spec.ReconcileInterval, defaultInterval, leastInterval)
+}
+
+func failureWindow(spec *v1alpha1.ReplicatedStatefulSetSpec) time.Duration {
+	return durationOr(spec.FailureWindow, defaultWindow, 0)
+}
+
+// timeoutOf is how long a command may take.
+func timeoutOf(command v1alpha1.Command) time.Duration {
+	return durationOr(command.Timeout, defaultTimeout, leastTimeout)
+}
+
+// validate checks what can be said about an object by itself, after defaults.
+// Most of it the schema refuses in the same words; what slipped past it, under an
+// older schema or without one, is found here, and nothing is done to the set.
+func validate(set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
+	spec, at := &set.Spec, field.NewPath("spec")
+	errs := validateName(set.Name, field.NewPath("metadata", "name"))
+	errs = append(errs, validateLabels(set.Labels, field.NewPath("metadata", "labels"))...)
+	errs = append(errs, validateCounts(spec, at)...)
+	errs = append(errs, validateDuration(spec.ReconcileInterval, at.Child("reconcileInterval"))...)
+	errs = append(errs, validateDuration(spec.FailureWindow, at.Child("failureWindow"))...)
+	errs = append(errs, validateServicePorts(spec.ServicePorts, at.Child("servicePorts"))...)
+	errs = append(errs, validateSecrets(spec.Secrets, at.Child("secrets"))...)
+	if spec.RuleSelector != nil {
+		errs = append(errs, metavalidation.ValidateLabelSelector(spec.RuleSelector, metavalidation.LabelSelectorValidationOptions{}, at.Child("ruleSelector"))...)
+	}
+	return append(errs, validatePod(set, at.Child("pod"))...)
+}
+
+func validateName(name string, at *field.Path) field.ErrorList {
+	if len(name) > maxNameLength {
+		return field.ErrorList{field.Invalid(at, name, fmt.Sprintf(
+			"may have at most %d characters: pods carry rss-<name>-<hash> as the value of a label, which has at most %d", maxNameLength, validation.LabelValueMaxLength))}
+	}
+	if len(validation.IsDNS1035Label(name)) > 0 {
+		return field.ErrorList{field.Invalid(at, name,
+			"must begin with a letter and go on with lower-case letters, digits and hyphens: Services are named after it")}
+	}
+	return nil
+}
+
+// validateLabels refuses the keys that the operator uses itself.
+func validateLabels(labels map[string]string, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, key := range sets.List(sets.KeySet(labels)) {
+		if key == v1alpha1.LabelApp || strings.HasPrefix(key, "rss") || strings.HasPrefix(key, v1alpha1.Prefix) {
+			errs = append(errs, field.Forbidden(at.Key(key),
+				"label app and those that begin with rss or clusterlabs.org/ are the operator's; remove or rename it"))
+		}
+	}
+	return errs
+}
+
+func validateCounts(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) field.ErrorList {
+	replicas := *spec.Replicas
+	var errs field.ErrorList
+	if replicas < 0 {
+		errs = append(errs, field.Invalid(at.Child("replicas"), replicas, "must be 0 or more; 0 stops the set"))
+	}
+	primaries := ptr.Deref(spec.Primaries, replicas)
+	switch p := at.Child("primaries"); {
+	case primaries < 0 && spec.Primaries != nil:
+		errs = append(errs, field.Invalid(p, primaries, "must be 1 or more"))
+	case primaries == 0 && replicas > 0:
+		errs = append(errs, field.Invalid(p, primaries, "may be 0 only with replicas 0; to stop the set, set replicas to 0 and leave primaries"))
+	case primaries > replicas && replicas > 0:
+		errs = append(errs, field.Invalid(p, primaries, fmt.Sprintf(
+			"may not be more than replicas, which is %d; lower it, or remove it so that it follows replicas", replicas)))
+	}
+	return errs
+}
+
+func validateDuration(text v1alpha1.Duration, at *field.Path) field.ErrorList {
+	if text == "" {
+		return nil // an object without it; the schema refuses an empty one
+	}
+	if _, err := parseDuration(string(text)); err != nil {
+		return field.ErrorList{field.Invalid(at, string(text), err.Error())}
+	}
+	return nil
+}
+
+func validateServicePorts(ports []corev1.ServicePort, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, port := range ports {
+		if port.NodePort != 0 {
+			errs = append(errs, field.Forbidden(at.Index(i).Child("nodePort"),
+				`these Services have no node ports; make a Service of your own that selects app: <name> and rss-active-member: "true"`))
+		}
+	}
+	return errs
+}
+
+func validateSecrets(secrets []string, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, name := range secrets {
+		switch {
+		case slices.Contains(secrets[:i], name):
+			errs = append(errs, field.Duplicate(at.Index(i), name))
+		case len(validation.IsDNS1123Label(secretVolumeName(name))) > 0 || name == "":
+			errs = append(errs, field.Invalid(at.Index(i), name,
+				"a volume secret-<name> is named after it: at most 56 lower-case letters, digits and hyphens, with no hyphen at either end"))
+		}
+	}
+	return errs
+}
+
+// validateOverrides checks the annotations that a person gives orders by. A wrong
+// one makes no spec wrong: it is refused when it is written, and else dropped.
+func validateOverrides(set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
+	at := field.NewPath("metadata", "annotations")
+	// A stopped set is told from where to come back before it is scaled up.
+	count := int(max(*set.Spec.Replicas, set.Status.RestoreReplicas))
+	var errs field.ErrorList
+	for _, key := range []string{v1alpha1.AnnotationSeedFrom, v1alpha1.AnnotationSwitchoverTo} {
+		pod, ok := set.Annotations[key]
+		if !ok {
+			continue
+		}
+		if n, known := ordinalOf(set, pod); !known || n >= count {
+			errs = append(errs, field.Invalid(at.Key(key), pod, fmt.Sprintf(
+				"is the name of no member; the members are %s to %s", memberName(set, 0), memberName(set, max(0, count-1)))))
+		}
+	}
+	return errs
+}
+
+// validateClaimChange refuses what no StatefulSet does: its claim templates
+// cannot change. was is what it has, and may have the API server's defaults.
+func validateClaimChange(was, now []corev1.PersistentVolumeClaim) field.ErrorList {
+	same := slices.EqualFunc(was, now, func(a, b corev1.PersistentVolumeClaim) bool {
+		return a.Name == b.Name && apiequality.Semantic.DeepDerivative(b.Spec, a.Spec)
+	})
+	if same {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath("spec", "pod", "volumeClaimTemplates"),
+		"is immutable; delete the ReplicatedStatefulSet (its claims stay) and create another")}
+}
+
+// The pod.
+
+func validatePod(set *v1alpha1.ReplicatedStatefulSet, at *field.Path) field.ErrorList {
+	pod := &set.Spec.Pod
+	errs := validateCommands(pod.Commands, at.Child("commands"))
+	errs = append(errs, validateContainers(&set.Spec, at)...)
+	errs = append(errs, validateVolumes(&set.Spec, at.Child("volumes"))...)
+	errs = append(errs, validateClaims(set, at.Child("volumeClaimTemplates"))...)
+	errs = append(errs, validateLabels(pod.Labels, at.Child("labels"))...)
+	for _, key := range sets.List(sets.KeySet(pod.Annotations)) {
+		if strings.HasPrefix(key, v1alpha1.Prefix) {
+			errs = append(errs, field.Forbidden(at.Child("annotations").Key(key), "annotations that begin with clusterlabs.org/ are the operator's; remove it"))
+		}
+	}
+	return errs
+}
+
+func validateCommands(commands map[string]v1alpha1.Command, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, name := range neededCommands {
+		if _, ok := commands[name]; !ok {
+			errs = append(errs, field.Required(at.Key(name), "add the command that "+commandPurposes[name]))
+		}
+	}
+	known := slices.Concat(neededCommands, optionalCommands)
+	for _, name := range sets.List(sets.KeySet(commands)) {
+		command := commands[name]
+		if !slices.Contains(known, name) {
+			errs = append(errs, field.NotSupported(at, name, known))
+		}
+		if len(command.Command) == 0 || command.Command[0] == "" {
+			errs = append(errs, field.Required(at.Key(name).Child("command"), `write the program and its arguments, for example ["/status.sh"]`))
+		}
+		errs = append(errs, validateDuration(command.Timeout, at.Key(name).Child("timeout"))...)
+	}
+	return errs
+}
+
+func validateContainers(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) field.ErrorList {
+	pod := &spec.Pod
+	var errs field.ErrorList
+	if len(pod.Containers) == 0 {
+		errs = append(errs, field.Required(at.Child("containers"), "a pod has at least one container; commands run in it"))
+	}
+	for _, list := range []struct {
+		containers []corev1.Container
+		at         *field.Path
+	}{{pod.InitContainers, at.Child("initContainers")}, {pod.Containers, at.Child("containers")}} {
+		for i := range list.containers {
+			c := &list.containers[i]
+			if c.Image == "" {
+				errs = append(errs, field.Required(list.at.Index(i).Child("image"), "each container needs an image"))
+			}
+			errs = append(errs, validateMounts(spec, c, list.at.Index(i).Child("volumeMounts"))...)
+		}
+	}
+	if name := pod.Container; name != "" && !slices.ContainsFunc(pod.Containers, func(c corev1.Container) bool { return c.Name == name }) {
+		errs = append(errs, field.Invalid(at.Child("container"), name,
+			"is the name of none of pod.containers; name one of them, or remove it to take the first"))
+	}
+	return errs
+}
+
+func validateMounts(spec *v1alpha1.ReplicatedStatefulSetSpec, c *corev1.Container, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, mount := range c.VolumeMounts {
+		if slices.ContainsFunc(ownMounts(spec), func(own corev1.VolumeMount) bool { return own.MountPath == mount.MountPath }) {
+			errs = append(errs, field.Invalid(at.Index(i).Child("mountPath"), mount.MountPath,
+				"the operator mounts a volume of its own there; mount yours elsewhere"))
+		}
+	}
+	return errs
+}
+
+// reservedVolumes are the names of the operator's volumes, in use or not, and of
+// the volumes of spec.secrets.
+func reservedVolumes(spec *v1alpha1.ReplicatedStatefulSetSpec) sets.Set[string] {
+	names := sets.New(volumePodInfo, volumePeerTLS, volumeServerTLS)
+	for _, secret := range spec.Secrets {
+		names.Insert(secretVolumeName(secret))
+	}
+	return names
+}
+
+func validateVolumes(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	seen, reserved := sets.New[string](), reservedVolumes(spec)
+	for i, v := range spec.Pod.Volumes {
+		switch name := at.Index(i).Child("name"); {
+		case reserved.Has(v.Name):
+			errs = append(errs, field.Invalid(name, v.Name, "the operator has a volume of this name; rename yours"))
+		case seen.Has(v.Name):
+			errs = append(errs, field.Duplicate(name, v.Name))
+		}
+		seen.Insert(v.Name)
+	}
+	return errs
+}
+
+// validateClaims checks the names of the claim templates: each is a volume too,
+// and begins the names of claims.
+func validateClaims(set *v1alpha1.ReplicatedStatefulSet, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	taken := reservedVolumes(&set.Spec)
+	for _, v := range set.Spec.Pod.Volumes {
+		taken.Insert(v.Name)
+	}
+	seen := sets.New[string]()
+	for i, t := range set.Spec.Pod.VolumeClaimTemplates {
+		switch name := at.Index(i).Child("metadata", "name"); {
+		case t.Name == "":
+			errs = append(errs, field.Required(name, "the claim is mounted under this name"))
+		case seen.Has(t.Name):
+			errs = append(errs, field.Duplicate(name, t.Name))
+		case taken.Has(t.Name):
+			errs = append(errs, field.Invalid(name, t.Name, "a volume has this name too; rename one of them"))
+		case len(validation.IsDNS1123Label(t.Name)) > 0:
+			errs = append(errs, field.Invalid(name, t.Name, strings.Join(validation.IsDNS1123Label(t.Name), "; ")))
+		}
+		seen.Insert(t.Name)
+	}
+	return errs
+}

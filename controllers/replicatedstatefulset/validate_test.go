@@ -1,0 +1,317 @@
+package replicatedstatefulset
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+)
+
+type change func(*v1alpha1.ReplicatedStatefulSet)
+
+func commanded(name string, argv ...string) change {
+	return func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Pod.Commands[name] = v1alpha1.Command{Command: argv} }
+}
+
+func without(name string) change {
+	return func(s *v1alpha1.ReplicatedStatefulSet) { delete(s.Spec.Pod.Commands, name) }
+}
+
+func sized(replicas, primaries int32) change {
+	return func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Replicas, s.Spec.Primaries = &replicas, &primaries }
+}
+
+func withVolumes(names ...string) change {
+	return func(s *v1alpha1.ReplicatedStatefulSet) {
+		for _, name := range names {
+			s.Spec.Pod.Volumes = append(s.Spec.Pod.Volumes, corev1.Volume{Name: name})
+		}
+	}
+}
+
+func withClaims(names ...string) change {
+	return func(s *v1alpha1.ReplicatedStatefulSet) {
+		for _, name := range names {
+			s.Spec.Pod.VolumeClaimTemplates = append(s.Spec.Pod.VolumeClaimTemplates, corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		}
+	}
+}
+
+func withSecrets(names ...string) change {
+	return func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Secrets = names }
+}
+
+func called(name string) change { return func(s *v1alpha1.ReplicatedStatefulSet) { s.Name = name } }
+
+// faulty is a set that is refused, by admission or, where it slipped past, by a
+// condition.
+type faulty struct {
+	name   string
+	change change
+	want   string // "" if it is taken
+}
+
+func (f faulty) check(t *testing.T) {
+	t.Helper()
+	set := read(t, "seed.yaml")
+	f.change(set)
+	if got := said(validate(set)); got != f.want {
+		t.Errorf("%s:\n  %s\nwant\n  %s", f.name, got, f.want)
+	}
+}
+
+const (
+	ofOurs   = `Forbidden: label app and those that begin with rss or clusterlabs.org/ are the operator's; remove or rename it`
+	duration = `is no duration; write it like 30s, 15m, 1h30m, 1D2h or 500ms, or as a number of seconds like 8`
+)
+
+// RS-5, RS-6, RS-31, RS-60.
+func TestValidate(t *testing.T) {
+	const secret = `a volume secret-<name> is named after it: at most 56 lower-case letters, digits and hyphens, with no hyphen at either end`
+	long := strings.Repeat("x", 49)
+	for _, r := range []faulty{
+		{"the seed's own manifest", func(*v1alpha1.ReplicatedStatefulSet) {}, ""},
+		{"RS-5 one member", sized(1, 1), ""},
+		{"RS-5 two members", sized(2, 1), ""},
+		{"RS-5 a negative number of members", sized(-1, 0), `spec.replicas: Invalid value: -1: must be 0 or more; 0 stops the set`},
+		{"RS-5 more primaries than members", sized(3, 4), `spec.primaries: Invalid value: 4: may not be more than replicas, which is 3; lower it, or remove it so that it follows replicas`},
+		{"RS-5 no primary", sized(3, 0), `spec.primaries: Invalid value: 0: may be 0 only with replicas 0; to stop the set, set replicas to 0 and leave primaries`},
+		{"RS-5 less than none", sized(3, -1), `spec.primaries: Invalid value: -1: must be 1 or more`},
+		{"RS-37 a stopped set", sized(0, 0), ""},
+		{"RS-37 a stopped set that knows how many primaries it had", sized(0, 2), ""},
+		{"RS-31 an interval that is none", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.ReconcileInterval = "abc" }, `spec.reconcileInterval: Invalid value: "abc": ` + duration},
+		{"RS-31 a window that never ends", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.FailureWindow = "293Y" }, `spec.failureWindow: Invalid value: "293Y": is too long; the longest is 292 years`},
+		{"RS-6 label app", func(s *v1alpha1.ReplicatedStatefulSet) { s.Labels = map[string]string{"app": "x", "apps": "y"} }, `metadata.labels[app]: ` + ofOurs},
+		{"RS-6 a label that begins with rss", func(s *v1alpha1.ReplicatedStatefulSet) { s.Labels = map[string]string{"rssfeed": "x"} }, `metadata.labels[rssfeed]: ` + ofOurs},
+		{"the role on the object", func(s *v1alpha1.ReplicatedStatefulSet) {
+			s.Labels = map[string]string{v1alpha1.LabelRole: "primary"}
+		}, `metadata.labels[clusterlabs.org/role]: ` + ofOurs},
+		{"a secret twice", withSecrets("a", "a"), `spec.secrets[1]: Duplicate value: "a"`},
+		{"a secret that makes no volume", withSecrets("a.b"), `spec.secrets[0]: Invalid value: "a.b": ` + secret},
+		{"a secret with 57 characters", withSecrets(strings.Repeat("a", 57)), `spec.secrets[0]: Invalid value: "` + strings.Repeat("a", 57) + `": ` + secret},
+		{"a node port", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.ServicePorts[0].NodePort = 30000 },
+			`spec.servicePorts[0].nodePort: Forbidden: these Services have no node ports; make a Service of your own that selects app: <name> and rss-active-member: "true"`},
+		{"a rule selector that is none", func(s *v1alpha1.ReplicatedStatefulSet) {
+			s.Spec.RuleSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "In"}}}
+		}, `spec.ruleSelector.matchExpressions[0].values: Required value: must be specified when ` + "`operator`" + ` is 'In' or 'NotIn'`},
+		{"RS-60 a name of 48 characters", called(long[1:]), ""},
+		{"RS-60 a name of 49 characters", called(long), `metadata.name: Invalid value: "` + long + `": may have at most 48 characters: pods carry rss-<name>-<hash> as the value of a label, which has at most 63`},
+		{"RS-60 a name with a dot", called("a.b"), `metadata.name: Invalid value: "a.b": must begin with a letter and go on with lower-case letters, digits and hyphens: Services are named after it`},
+		{"RS-60 a name that begins with a digit", called("1a"), `metadata.name: Invalid value: "1a": must begin with a letter and go on with lower-case letters, digits and hyphens: Services are named after it`},
+	} {
+		r.check(t)
+	}
+}
+
+// RS-6, RS-31, RS-61.
+func TestValidatePod(t *testing.T) {
+	const (
+		known  = `supported values: "sequence", "status", "stop", "primary", "seed", "secondary", "promote", "demote", "preStop"`
+		argv   = `Required value: write the program and its arguments, for example ["/status.sh"]`
+		volume = `the operator has a volume of this name; rename yours`
+	)
+	for _, r := range []faulty{
+		{"RS-6 without sequence", without("sequence"), `spec.pod.commands[sequence]: Required value: add the command that prints how new the data of a member is`},
+		{"RS-6 without status", without("status"), `spec.pod.commands[status]: Required value: add the command that says by its exit code whether a member runs`},
+		{"RS-6 without stop", without("stop"), `spec.pod.commands[stop]: Required value: add the command that stops a member`},
+		{"RS-6 without primary", without("primary"), `spec.pod.commands[primary]: Required value: add the command that starts a member as primary`},
+		{"without seed, which is optional", without("seed"), ""},
+		{"an unknown command", commanded("start", "/start"), `spec.pod.commands: Unsupported value: "start": ` + known},
+		{"a command of no words", commanded("stop"), `spec.pod.commands[stop].command: ` + argv},
+		{"a command of an empty word", commanded("stop", "", "x"), `spec.pod.commands[stop].command: ` + argv},
+		{"RS-31 a timeout that is none", func(s *v1alpha1.ReplicatedStatefulSet) {
+			s.Spec.Pod.Commands["stop"] = v1alpha1.Command{Command: []string{"/stop"}, Timeout: "soon"}
+		}, `spec.pod.commands[stop].timeout: Invalid value: "soon": ` + duration},
+		{"RS-6 no container", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Pod.Containers = nil }, `spec.pod.containers: Required value: a pod has at least one container; commands run in it`},
+		{"RS-6 no image", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Pod.Containers[0].Image = "" }, `spec.pod.containers[0].image: Required value: each container needs an image`},
+		{"RS-6 no image for an init container", func(s *v1alpha1.ReplicatedStatefulSet) {
+			s.Spec.Pod.InitContainers = []corev1.Container{{Name: "init"}}
+		}, `spec.pod.initContainers[0].image: Required value: each container needs an image`},
+		{"RS-61 a container that is not there", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Pod.Container = "db" },
+			`spec.pod.container: Invalid value: "db": is the name of none of pod.containers; name one of them, or remove it to take the first`},
+		{"a mount where ours is", func(s *v1alpha1.ReplicatedStatefulSet) {
+			s.Spec.Pod.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "x", MountPath: "/etc/podinfo"}}
+		}, `spec.pod.containers[0].volumeMounts[0].mountPath: Invalid value: "/etc/podinfo": the operator mounts a volume of its own there; mount yours elsewhere`},
+		{"RS-6 label app on the pods", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Pod.Labels = map[string]string{"app": "x"} }, `spec.pod.labels[app]: ` + ofOurs},
+		{"an annotation of ours on the pods", func(s *v1alpha1.ReplicatedStatefulSet) {
+			s.Spec.Pod.Annotations = map[string]string{v1alpha1.AnnotationRules: "x"}
+		}, `spec.pod.annotations[clusterlabs.org/rules]: Forbidden: annotations that begin with clusterlabs.org/ are the operator's; remove it`},
+		{"volume podinfo", withVolumes("podinfo"), `spec.pod.volumes[0].name: Invalid value: "podinfo": ` + volume},
+		{"a volume of a secret", both(withSecrets("a"), withVolumes("secret-b", "secret-a")), `spec.pod.volumes[1].name: Invalid value: "secret-a": ` + volume},
+		{"a volume twice", withVolumes("a", "b", "a"), `spec.pod.volumes[2].name: Duplicate value: "a"`},
+		{"a claim without a name", withClaims(""), `spec.pod.volumeClaimTemplates[0].metadata.name: Required value: the claim is mounted under this name`},
+		{"a claim twice", withClaims("a", "a"), `spec.pod.volumeClaimTemplates[1].metadata.name: Duplicate value: "a"`},
+		{"a claim that is a volume too", both(withVolumes("a"), withClaims("a")), `spec.pod.volumeClaimTemplates[0].metadata.name: Invalid value: "a": a volume has this name too; rename one of them`},
+		{"a claim podinfo", withClaims("podinfo"), `spec.pod.volumeClaimTemplates[0].metadata.name: Invalid value: "podinfo": a volume has this name too; rename one of them`},
+	} {
+		r.check(t)
+	}
+}
+
+func both(changes ...change) change {
+	return func(s *v1alpha1.ReplicatedStatefulSet) {
+		for _, c := range changes {
+			c(s)
+		}
+	}
+}
+
+func said(errs field.ErrorList) string {
+	if len(errs) == 0 {
+		return ""
+	}
+	return errs.ToAggregate().Error()
+}
+
+// RS-31.
+func TestDurations(t *testing.T) {
+	const day = 24 * time.Hour
+	for text, want := range map[string]time.Duration{ // -1 if it is none
+		"15m": 15 * time.Minute, "15m10s": 15*time.Minute + 10*time.Second, "10s": 10 * time.Second, "8": 8 * time.Second,
+		"1D2h": 26 * time.Hour, "1DT2h": 26 * time.Hour, "T5m": 5 * time.Minute, "500ms": 500 * time.Millisecond,
+		"1Y2M3D4h5m6s": (365+60+3)*day + 4*time.Hour + 5*time.Minute + 6*time.Second, "1M": 30 * day, "1m": time.Minute,
+		"1.5h": 90 * time.Minute, ".5s": 500 * time.Millisecond, "2us": 2 * time.Microsecond, "2µs": 2 * time.Microsecond, "7ns": 7,
+		"0": 0, "0s": 0, "0Y": 0, "008": 8 * time.Second, "292Y": 292 * 365 * day,
+		"": -1, "abc": -1, "T": -1, "1DT": -1, "-5s": -1, "+5s": -1, "5 s": -1, "1h2D": -1, "1.5": -1, "1.5D": -1, "1D5": -1, "s": -1, "1S": -1, "5s\n": -1,
+		"293Y": -1, "292Y200D": -1, "9223372037": -1, "9999999999999999999": -1, "99999999999999999999": -1, "99999999999h": -1, "292Y2562047h": -1,
+	} {
+		got, err := parseDuration(text)
+		if err != nil {
+			got = -1
+		}
+		if got != want {
+			t.Errorf("%q is %v (%v), want %v", text, got, err, want)
+		}
+	}
+}
+
+func TestDurationsThatAreHeeded(t *testing.T) {
+	for _, r := range []struct {
+		text                      v1alpha1.Duration
+		interval, timeout, window time.Duration
+	}{
+		{"", time.Minute, 10 * time.Minute, 10 * time.Minute},
+		{"0", time.Minute, 10 * time.Minute, 10 * time.Minute},
+		{"abc", time.Minute, 10 * time.Minute, 10 * time.Minute},
+		{"30s", 30 * time.Second, 30 * time.Second, 30 * time.Second},
+		{"8", 8 * time.Second, 10 * time.Second, 8 * time.Second},
+		{"500ms", 500 * time.Millisecond, 10 * time.Second, 500 * time.Millisecond},
+		{"1ns", 100 * time.Millisecond, 10 * time.Second, 1},
+	} {
+		spec := &v1alpha1.ReplicatedStatefulSetSpec{ReconcileInterval: r.text, FailureWindow: r.text}
+		if got := reconcileInterval(spec); got != r.interval {
+			t.Errorf("an interval of %q is %v", r.text, got)
+		}
+		if got := timeoutOf(v1alpha1.Command{Timeout: r.text}); got != r.timeout {
+			t.Errorf("a timeout of %q is %v", r.text, got)
+		}
+		if got := failureWindow(spec); got != r.window {
+			t.Errorf("a window of %q is %v", r.text, got)
+		}
+	}
+}
+
+// The schema and the parser know one grammar.
+func TestTheSchemaKnowsTheGrammar(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "config", "crd", "bases", "clusterlabs.org_replicatedstatefulsets.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var definition any
+	if err := yaml.Unmarshal(text, &definition); err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	var walk func(any)
+	walk = func(node any) {
+		switch node := node.(type) {
+		case []any:
+			for _, child := range node {
+				walk(child)
+			}
+		case map[string]any:
+			if node["rule"] == "self.matches('"+durationForm.String()+"') && size(self) > 0" {
+				found++
+			}
+			for _, child := range node {
+				walk(child)
+			}
+		}
+	}
+	walk(definition)
+	if found != 3 {
+		t.Errorf("%d of the 3 durations have the grammar of the parser", found)
+	}
+}
+
+func TestValidateOverrides(t *testing.T) {
+	ordered := func(seed, to string) change {
+		return func(s *v1alpha1.ReplicatedStatefulSet) {
+			s.Annotations = map[string]string{v1alpha1.AnnotationSeedFrom: seed, v1alpha1.AnnotationSwitchoverTo: to}
+		}
+	}
+	const zero = "rss-example-0"
+	const remedy = "is the name of no member; the members are rss-example-0 to rss-example-2"
+	for _, r := range []struct {
+		name   string
+		change change
+		want   string
+	}{
+		{"no order", func(*v1alpha1.ReplicatedStatefulSet) {}, ""},
+		{"the first and the last", ordered(zero, "rss-example-2"), ""},
+		{"one too many", ordered("rss-example-3", zero), `metadata.annotations[clusterlabs.org/seed-from]: Invalid value: "rss-example-3": ` + remedy},
+		{"none", ordered(zero, ""), `metadata.annotations[clusterlabs.org/switchover-to]: Invalid value: "": ` + remedy},
+		{"somebody else's", ordered(zero, "rss-other-0"), `metadata.annotations[clusterlabs.org/switchover-to]: Invalid value: "rss-other-0": ` + remedy},
+		{"a member of a stopped set, before it comes back", both(ordered("rss-example-4", zero), func(s *v1alpha1.ReplicatedStatefulSet) {
+			s.Spec.Replicas, s.Status.RestoreReplicas = ptr.To(int32(0)), 5
+		}), ""},
+	} {
+		set := read(t, "seed.yaml")
+		r.change(set)
+		if got := said(validateOverrides(set)); got != r.want {
+			t.Errorf("%s:\n  %s\nwant\n  %s", r.name, got, r.want)
+		}
+	}
+}
+
+func TestValidateClaimChange(t *testing.T) {
+	claim := func(name, size string) corev1.PersistentVolumeClaim {
+		return corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeClaimSpec{
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}}}}
+	}
+	defaulted := claim("data", "1Gi")
+	defaulted.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeFilesystem)
+	defaulted.Status.Phase = corev1.ClaimPending
+	type claims = []corev1.PersistentVolumeClaim
+	for _, r := range []struct {
+		name     string
+		was, now claims
+		refused  bool
+	}{
+		{"none", nil, claims{}, false},
+		{"the same", claims{claim("data", "1Gi")}, claims{claim("data", "1024Mi")}, false},
+		{"the same, with the API server's defaults", claims{defaulted}, claims{claim("data", "1Gi")}, false},
+		{"a larger one", claims{claim("data", "1Gi")}, claims{claim("data", "2Gi")}, true},
+		{"another name", claims{claim("data", "1Gi")}, claims{claim("logs", "1Gi")}, true},
+		{"one more", claims{claim("data", "1Gi")}, claims{claim("data", "1Gi"), claim("logs", "1Gi")}, true},
+		{"one less", claims{claim("data", "1Gi")}, nil, true},
+	} {
+		want := ""
+		if r.refused {
+			want = "spec.pod.volumeClaimTemplates: Forbidden: is immutable; delete the ReplicatedStatefulSet (its claims stay) and create another"
+		}
+		if got := said(validateClaimChange(r.was, r.now)); got != want {
+			t.Errorf("%s: %s", r.name, got)
+		}
+	}
+}
