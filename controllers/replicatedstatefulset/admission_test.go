@@ -1,0 +1,283 @@
+package replicatedstatefulset_test
+
+import (
+	"context"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+)
+
+// refusal is a patch of the seed's manifest and what its author reads.
+type refusal struct {
+	patch string // YAML, merged into the manifest
+	want  string
+}
+
+const prefix = `ReplicatedStatefulSet.clusterlabs.org "example" is invalid: `
+
+// patched is the seed's manifest with a patch, sent as it is written: nothing of
+// it is dropped on the way as a Go client would.
+func patched(namespace, patch string) *unstructured.Unstructured {
+	GinkgoHelper()
+	tree := map[string]any{}
+	text, err := yaml.Marshal(newSet(namespace))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(yaml.Unmarshal(text, &tree)).To(Succeed())
+	delete(tree, "status")
+	change := map[string]any{}
+	Expect(yaml.Unmarshal([]byte(patch), &change)).To(Succeed())
+	merge(tree, change)
+	return &unstructured.Unstructured{Object: tree}
+}
+
+// merge is a JSON merge patch.
+func merge(tree, change map[string]any) {
+	for key, value := range change {
+		below, isMap := value.(map[string]any)
+		child, hasMap := tree[key].(map[string]any)
+		switch {
+		case value == nil:
+			delete(tree, key)
+		case isMap && hasMap:
+			merge(child, below)
+		default:
+			tree[key] = value
+		}
+	}
+}
+
+func badCreates() []TableEntry {
+	const (
+		duration = ` is no duration; write it like 30s, 15m, 1h30m, 1D2h or 500ms, or as a number of seconds like 8`
+		argv     = `says no program; write it and its arguments, for example ["/status.sh"]`
+		volume   = `podinfo, tls-peer and tls-server are volumes of the operator; rename yours`
+	)
+	return []TableEntry{
+		Entry("RS-5 negative replicas", refusal{"spec: {replicas: -1}", `spec.replicas: Invalid value: -1: spec.replicas in body should be greater than or equal to 0`}),
+		Entry("RS-5 primaries above replicas", refusal{"spec: {primaries: 4}", `spec.primaries: Invalid value: may not be more than replicas; lower it, or remove it so that it follows replicas`}),
+		Entry("RS-5 primaries of 0", refusal{"spec: {primaries: 0}", `spec.primaries: Invalid value: may be 0 only with replicas 0; to stop the set, set replicas to 0 and leave primaries`}),
+		Entry("RS-5 negative primaries", refusal{"spec: {primaries: -1}", `spec.primaries: Invalid value: -1: spec.primaries in body should be greater than or equal to 0`}),
+		Entry("RS-6 sequence missing", refusal{"spec: {pod: {commands: {sequence: null}}}", `spec.pod.commands: Invalid value: sequence is missing; add the command that prints how new the data of a member is`}),
+		Entry("RS-6 status missing", refusal{"spec: {pod: {commands: {status: null}}}", `spec.pod.commands: Invalid value: status is missing; add the command that says by its exit code whether a member runs`}),
+		Entry("RS-6 stop missing", refusal{"spec: {pod: {commands: {stop: null}}}", `spec.pod.commands: Invalid value: stop is missing; add the command that stops a member`}),
+		Entry("RS-6 primary missing", refusal{"spec: {pod: {commands: {primary: null}}}", `spec.pod.commands: Invalid value: primary is missing; add the command that starts a member as primary`}),
+		Entry("RS-6 no commands at all", refusal{"spec: {pod: {commands: null}}", `spec.pod.commands: Required value`}),
+		Entry("RS-6 an unknown command", refusal{"spec: {pod: {commands: {start: {command: [/x]}}}}", `spec.pod.commands: Invalid value: knows only sequence, status, stop, primary, seed, secondary, promote, demote and preStop; remove or rename the others`}),
+		Entry("RS-6 a command of no words", refusal{"spec: {pod: {commands: {stop: {command: []}}}}", `spec.pod.commands[stop].command: Invalid value: ` + argv}),
+		Entry("RS-6 a command of an empty word", refusal{"spec: {pod: {commands: {stop: {command: ['']}}}}", `spec.pod.commands[stop].command: Invalid value: ` + argv}),
+		Entry("RS-6 no container", refusal{"spec: {pod: {containers: []}}", `spec.pod.containers: Invalid value: a pod has at least one container; commands run in it`}),
+		Entry("RS-6 no image", refusal{"spec: {pod: {containers: [{name: dummy}]}}", `spec.pod.containers: Invalid value: each container needs an image`}),
+		Entry("RS-6 no image for an init container", refusal{"spec: {pod: {initContainers: [{name: init}]}}", `spec.pod.initContainers: Invalid value: each container needs an image`}),
+		Entry("RS-6 label app", refusal{"metadata: {labels: {app: x}}", prefix + `metadata.labels[app]: Forbidden: label app and those that begin with rss or clusterlabs.org/ are the operator's; remove or rename it`}),
+		Entry("RS-6 a label that begins with rss", refusal{"metadata: {labels: {rss-x: x}}", prefix + `metadata.labels[rss-x]: Forbidden: label app and those that begin with rss or clusterlabs.org/ are the operator's; remove or rename it`}),
+		Entry("RS-6 a label of ours on the pods", refusal{"spec: {pod: {labels: {clusterlabs.org/role: primary}}}", `spec.pod.labels: Invalid value: label app and those that begin with rss or clusterlabs.org/ are the operator's; remove or rename them`}),
+		Entry("an annotation of ours on the pods", refusal{"spec: {pod: {annotations: {clusterlabs.org/rules: x}}}", `spec.pod.annotations: Invalid value: annotations that begin with clusterlabs.org/ are the operator's; remove them`}),
+		Entry("RS-31 a reconcileInterval of abc", refusal{"spec: {reconcileInterval: abc}", `spec.reconcileInterval: Invalid value: "abc":` + duration}),
+		Entry("RS-31 an empty reconcileInterval", refusal{"spec: {reconcileInterval: ''}", `spec.reconcileInterval: Invalid value: "":` + duration}),
+		Entry("RS-31 a failureWindow of abc", refusal{"spec: {failureWindow: abc}", `spec.failureWindow: Invalid value: "abc":` + duration}),
+		Entry("RS-31 a timeout of abc", refusal{"spec: {pod: {commands: {stop: {timeout: abc}}}}", `spec.pod.commands[stop].timeout: Invalid value: "abc":` + duration}),
+		Entry("RS-31 an empty timeout", refusal{"spec: {pod: {commands: {stop: {timeout: ''}}}}", `spec.pod.commands[stop].timeout: Invalid value: "":` + duration}),
+		Entry("RS-31 a duration that no program can hold", refusal{"spec: {reconcileInterval: 999Y}", prefix + `spec.reconcileInterval: Invalid value: "999Y": is too long; the longest is 292 years`}),
+		Entry("RS-61 an unknown container", refusal{"spec: {pod: {container: db}}", `spec.pod.container: Invalid value: is the name of none of pod.containers; name one of them, or remove it to take the first`}),
+		Entry("volume podinfo", refusal{"spec: {pod: {volumes: [{name: podinfo, emptyDir: {}}]}}", `spec.pod.volumes: Invalid value: ` + volume}),
+		Entry("a volume of a secret", refusal{"spec: {secrets: [a], pod: {volumes: [{name: secret-a, emptyDir: {}}]}}", `spec.pod.volumes: Invalid value: a volume has the name secret-<name> that the volume of one of spec.secrets gets; rename it`}),
+		Entry("a volume twice", refusal{"spec: {pod: {volumes: [{name: a, emptyDir: {}}, {name: a, emptyDir: {}}]}}", `spec.pod.volumes[1]: Duplicate value: {"name":"a"}`}),
+		Entry("a secret twice", refusal{"spec: {secrets: [a, a]}", `spec.secrets[1]: Duplicate value: "a"`}),
+		Entry("a secret that makes no volume", refusal{"spec: {secrets: [a.b]}", `spec.secrets: Invalid value: a volume secret-<name> is named after each: at most 56 lower-case letters, digits and hyphens, with no hyphen at either end`}),
+		Entry("a node port", refusal{"spec: {servicePorts: [{port: 1, nodePort: 30000}]}", `spec.servicePorts: Invalid value: these Services have no node ports; make a Service of your own that selects app: <name> and rss-active-member: "true"`}),
+		Entry("RS-60 a name of 49 characters", refusal{"metadata: {name: " + strings.Repeat("x", 49) + "}", `the name may have at most 48 characters: pods carry rss-<name>-<hash> as the value of a label, which has at most 63`}),
+		Entry("RS-60 a name that no Service can have", refusal{"metadata: {name: 1a.b}", `the name must begin with a letter and go on with lower-case letters, digits and hyphens: Services are named after it`}),
+		Entry("an order to nobody", refusal{"metadata: {annotations: {clusterlabs.org/seed-from: rss-example-3}}", prefix + `metadata.annotations[clusterlabs.org/seed-from]: Invalid value: "rss-example-3": is the name of no member; the members are rss-example-0 to rss-example-2`}),
+		Entry("RS-8 a pod that the API server refuses", refusal{"spec: {pod: {containers: [{name: dummy, image: x, imagePullPolicy: Sometimes}]}}", prefix + `spec.pod.containers[0].imagePullPolicy: Unsupported value: "Sometimes": supported values: "Always", "IfNotPresent", "Never"`}),
+		Entry("RS-8 a toleration that the API server refuses", refusal{"spec: {tolerations: [{key: a, operator: Near}]}", prefix + `spec.tolerations[0].operator: Unsupported value: "Near"`}),
+		Entry("two ports without names", refusal{"spec: {servicePorts: [{port: 1}, {port: 2}]}", prefix + `[spec.servicePorts[0].name: Required value, spec.servicePorts[1].name: Required value]`}),
+		Entry("a claim that the API server refuses", refusal{"spec: {pod: {volumeClaimTemplates: [{metadata: {name: data}, spec: {resources: {requests: {storage: 1Gi}}}}]}}", prefix + `spec.pod.volumeClaimTemplates[0].spec.accessModes: Required value: at least 1 access mode is required`}),
+	}
+}
+
+var _ = Describe("admission", func() {
+	var ns string
+	BeforeEach(func(ctx SpecContext) { ns = newNamespace(ctx) })
+
+	DescribeTable("refuses", func(ctx SpecContext, r refusal) {
+		err := user.Create(ctx, patched(ns, r.patch))
+		Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
+		Expect(clean(err)).To(ContainSubstring(r.want))
+	}, badCreates())
+
+	DescribeTable("takes", func(ctx SpecContext, patch string) {
+		Expect(user.Create(ctx, patched(ns, patch), client.FieldValidation(metav1.FieldValidationStrict))).To(Succeed())
+	},
+		Entry("RS-5 RS-37 a stopped set that has primaries", "spec: {replicas: 0, primaries: 2}"),
+		Entry("RS-5 0 of 0", "spec: {replicas: 0, primaries: 0}"),
+		Entry("RS-31 15m", "spec: {reconcileInterval: 15m}"),
+		Entry("RS-31 15m10s", "spec: {reconcileInterval: 15m10s}"),
+		Entry("RS-31 10s", "spec: {reconcileInterval: 10s}"),
+		Entry("RS-31 8", "spec: {reconcileInterval: '8'}"),
+		Entry("RS-31 1D2h", "spec: {reconcileInterval: 1D2h}"),
+		Entry("RS-31 500ms", "spec: {reconcileInterval: 500ms}"),
+		Entry("RS-60 a name of 48 characters", "metadata: {name: "+strings.Repeat("x", 48)+"}"),
+		Entry("every command", "spec: {pod: {commands: {secondary: {command: [/a]}, promote: {command: [/a]}, demote: {command: [/a]}, preStop: {command: [/a]}}}}"),
+		Entry("everything else that a set can say", `spec:
+  seeding: Quorum
+  failureThreshold: 5
+  failureWindow: 1h
+  paused: true
+  chaosLevel: 3
+  servicePorts: [{name: a, port: 1}, {name: a-udp, port: 1, protocol: UDP}]
+  serviceAccountName: x
+  secrets: [a, b]
+  imagePullSecrets: [{name: c}]
+  resources: {limits: {memory: 1Gi}}
+  nodeSelector: {a: b}
+  tolerations: [{operator: Exists}]
+  affinity: {nodeAffinity: {}}
+  TLS: {static: {member: {peerSecret: a, serverSecret: b}, operatorSecret: c}}
+  ruleSelector: {matchLabels: {a: b}}
+  pod:
+    container: dummy
+    labels: {a: b}
+    annotations: {a: b}
+    nodeSelector: {a: b}
+    automountServiceAccountToken: false
+    securityContext: {runAsUser: 1}
+    terminationGracePeriodSeconds: 5
+    initContainers: [{name: init, image: x}]
+    volumes: [{name: x, emptyDir: {}}]
+    volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]`),
+	)
+
+	DescribeTable("RS-5 warns of", func(ctx SpecContext, patch, want string) {
+		heard := &warned{}
+		Expect(heard.client().Create(ctx, patched(ns, patch))).To(Succeed())
+		Expect(heard.texts).To(ConsistOf(want))
+	},
+		Entry("one member", "spec: {replicas: 1}", "spec.replicas is 1: when this member is lost, there is nobody to take over"),
+		Entry("two members", "spec: {replicas: 2}", "spec.replicas is 2: when one member is lost, no majority is left; 3 is the least that survives a loss"),
+		Entry("a hook that is not used", "spec: {pod: {commands: {preStop: {command: [/a]}}, containers: [{name: dummy, image: x, lifecycle: {preStop: {sleep: {seconds: 1}}}}]}}",
+			"spec.pod.commands[preStop] is not used: the container has a preStop hook of its own"),
+	)
+
+	It("warns of what is refused for now only", func(ctx SpecContext) {
+		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none", Namespace: ns},
+			Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/statefulsets.apps": resource.MustParse("0")}}}
+		Expect(user.Create(ctx, quota)).To(Succeed())
+		quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: quota.Spec.Hard}
+		Expect(user.Status().Update(ctx, quota)).To(Succeed())
+		Eventually(func() []string {
+			heard := &warned{}
+			Expect(heard.client().Create(ctx, newSet(ns), client.DryRunAll)).To(Succeed())
+			return heard.texts
+		}).Should(ContainElement(HavePrefix(`StatefulSet rss-example could not be tried out; it cannot be created while this lasts: statefulsets.apps "rss-example" is forbidden: exceeded quota: none`)))
+	})
+})
+
+var _ = Describe("a change", func() {
+	var ns string
+	BeforeEach(func(ctx SpecContext) { ns = newNamespace(ctx) })
+
+	DescribeTable("is refused", func(ctx SpecContext, r refusal) {
+		set := newSet(ns, func(s *v1alpha1.ReplicatedStatefulSet) {
+			s.Spec.Pod.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{
+				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}}}}
+		})
+		Expect(user.Create(ctx, set)).To(Succeed())
+		Expect(clean(apply(ctx, set, r.patch))).To(ContainSubstring(r.want))
+	},
+		Entry("of a claim's size", refusal{"spec: {pod: {volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 2Gi}}}}]}}",
+			`spec.pod.volumeClaimTemplates: Invalid value: is immutable; delete the ReplicatedStatefulSet (its claims stay) and create another`}),
+		Entry("that drops the claims", refusal{"spec: {pod: {volumeClaimTemplates: null}}",
+			`spec.pod.volumeClaimTemplates: Invalid value: is immutable; delete the ReplicatedStatefulSet (its claims stay) and create another`}),
+		Entry("of the image to none", refusal{"spec: {pod: {containers: [{name: dummy, image: ''}]}}", `spec.pod.containers: Invalid value: each container needs an image`}),
+		Entry("to what the API server refuses", refusal{"spec: {pod: {containers: [{name: dummy, image: x, imagePullPolicy: Sometimes}]}}", `spec.pod.containers[0].imagePullPolicy: Unsupported value: "Sometimes"`}),
+		Entry("that orders somebody who is not there", refusal{"metadata: {annotations: {clusterlabs.org/switchover-to: rss-example-7}}",
+			`metadata.annotations[clusterlabs.org/switchover-to]: Invalid value: "rss-example-7": is the name of no member; the members are rss-example-0 to rss-example-2`}),
+		Entry("of a label to one of ours", refusal{"metadata: {labels: {rss: x}}", `metadata.labels[rss]: Forbidden: label app and those that begin with rss`}),
+	)
+
+	It("of other fields is taken, and a StatefulSet that is there is no obstacle", func(ctx SpecContext) {
+		set := newSet(ns)
+		Expect(user.Create(ctx, set)).To(Succeed())
+		Expect(user.Create(ctx, statefulSet(ns, set))).To(Succeed())
+		Expect(apply(ctx, set, "spec: {pod: {containers: [{name: dummy, image: other}]}, replicas: 5}")).To(Succeed())
+		Expect(apply(ctx, set, "metadata: {annotations: {clusterlabs.org/switchover-to: rss-example-4}}")).To(Succeed())
+		Expect(apply(ctx, set, "spec: {replicas: 3}")).To(Succeed(), "an order that has lapsed is no obstacle")
+		Expect(apply(ctx, set, "metadata: {finalizers: [example.com/x]}")).To(Succeed())
+		Expect(user.Delete(ctx, set)).To(Succeed())
+		Expect(apply(ctx, set, "metadata: {finalizers: null}")).To(Succeed())
+	})
+})
+
+// apply sends a merge patch, in YAML.
+func apply(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, patch string) error {
+	GinkgoHelper()
+	text, err := yaml.YAMLToJSON([]byte(patch))
+	Expect(err).NotTo(HaveOccurred())
+	return user.Patch(ctx, set, client.RawPatch(types.MergePatchType, text))
+}
+
+// statefulSet is one of the name that a set needs, which belongs to that owner,
+// or to nobody.
+func statefulSet(namespace string, owner *v1alpha1.ReplicatedStatefulSet) *appsv1.StatefulSet {
+	labels := map[string]string{"app": "x"}
+	s := &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "rss-example", Namespace: namespace},
+		Spec: appsv1.StatefulSetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "x", Image: "x"}}}}},
+	}
+	if owner != nil {
+		s.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, v1alpha1.GroupVersion.WithKind("ReplicatedStatefulSet"))}
+	}
+	return s
+}
+
+var _ = Describe("RS-60 a name", func() {
+	It("is refused while somebody else's objects have it", func(ctx SpecContext) {
+		ns := newNamespace(ctx)
+		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "example-primary", Namespace: ns}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}}}
+		budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "rss-example", Namespace: ns}}
+		for kind, taken := range map[string]client.Object{"Service example-primary": service, "StatefulSet rss-example": statefulSet(ns, nil), "PodDisruptionBudget rss-example": budget} {
+			Expect(user.Create(ctx, taken)).To(Succeed())
+			Expect(clean(user.Create(ctx, newSet(ns)))).To(Equal(prefix + `metadata.name: Invalid value: "example": ` + kind + ` is there already and belongs to somebody else; choose another name, or delete it`))
+			Expect(user.Delete(ctx, taken)).To(Succeed())
+		}
+		Expect(user.Create(ctx, newSet(ns))).To(Succeed())
+	})
+
+	It("RS-46 is taken again at once, while what its namesake left is still there", func(ctx SpecContext) {
+		ns := newNamespace(ctx)
+		set := newSet(ns)
+		Expect(user.Create(ctx, set)).To(Succeed())
+		Expect(user.Create(ctx, statefulSet(ns, set))).To(Succeed())
+		Expect(user.Delete(ctx, set)).To(Succeed())
+		Expect(user.Create(ctx, newSet(ns))).To(Succeed())
+	})
+})
+
+var _ = Describe("RS-5 defaults", func() {
+	It("are the API server's", func(ctx SpecContext) {
+		set := newSet(newNamespace(ctx), func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Replicas, s.Spec.ReconcileInterval = nil, "" })
+		Expect(user.Create(ctx, set)).To(Succeed())
+		Expect(set.Spec).To(And(
+			HaveField("Replicas", ptr.To(int32(3))), HaveField("Primaries", BeNil()), HaveField("ReconcileInterval", v1alpha1.Duration("1m")),
+			HaveField("Seeding", v1alpha1.SeedingAll), HaveField("FailureThreshold", ptr.To(int32(2))), HaveField("FailureWindow", v1alpha1.Duration("10m")),
+			HaveField("Paused", false), HaveField("Pod.TerminationGracePeriodSeconds", ptr.To(int64(600)))))
+		Expect(set.Spec.Pod.Commands["stop"].Timeout).To(Equal(v1alpha1.Duration("10m")))
+		Expect(set.Spec.Pod.Commands["status"].Timeout).To(Equal(v1alpha1.Duration("60s")))
+	})
+})

@@ -1,0 +1,201 @@
+package replicatedstatefulset
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/rejection"
+)
+
+// +kubebuilder:webhook:path=/validate-clusterlabs-org-v1alpha1-replicatedstatefulset,mutating=false,failurePolicy=ignore,sideEffects=None,groups=clusterlabs.org,resources=replicatedstatefulsets,verbs=create;update,versions=v1alpha1,name=replicatedstatefulsets.clusterlabs.org,admissionReviewVersions=v1,timeoutSeconds=5
+
+// validator answers admission. It fails open (failurePolicy Ignore): what must
+// never slip past is a rule of the schema, and what does is a condition.
+type validator struct {
+	// live reads from the API server: who has a name is not worth a cache.
+	live client.Reader
+	// dryRun creates objects with the API server's dry run.
+	dryRun client.Client
+}
+
+var _ admission.Validator[*v1alpha1.ReplicatedStatefulSet] = &validator{}
+
+// SetupWebhook registers the admission of ReplicatedStatefulSets.
+func SetupWebhook(mgr ctrl.Manager) error {
+	return ctrl.NewWebhookManagedBy(mgr, &v1alpha1.ReplicatedStatefulSet{}).
+		WithValidator(&validator{live: mgr.GetAPIReader(), dryRun: client.NewDryRunClient(mgr.GetClient())}).
+		Complete()
+}
+
+func (v *validator) ValidateCreate(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet) (admission.Warnings, error) {
+	set = withDefaults(set)
+	warned, errs := warnings(set), append(validate(set), validateOverrides(set)...)
+	if len(errs) == 0 {
+		tried, faults := v.tryChildren(ctx, set, v.foreign)
+		warned, errs = append(warned, tried...), faults
+	}
+	return warned, refuse(set, errs)
+}
+
+// ValidateUpdate looks at what was changed, so that a finalizer can be taken off
+// a set whose spec cannot be served, and an order that has lapsed is no obstacle.
+func (v *validator) ValidateUpdate(ctx context.Context, old, set *v1alpha1.ReplicatedStatefulSet) (admission.Warnings, error) {
+	if set.DeletionTimestamp != nil {
+		return nil, nil
+	}
+	same := apiequality.Semantic.DeepEqual
+	var errs field.ErrorList
+	old, set = withDefaults(old), withDefaults(set)
+	if overrides(old) != overrides(set) {
+		errs = validateOverrides(set)
+	}
+	if same(old.Spec, set.Spec) {
+		if !same(old.Labels, set.Labels) {
+			errs = append(errs, validateLabels(set.Labels, field.NewPath("metadata", "labels"))...)
+		}
+		return nil, refuse(set, errs)
+	}
+	errs = append(errs, validate(set)...)
+	errs = append(errs, validateClaimChange(old.Spec.Pod.VolumeClaimTemplates, set.Spec.Pod.VolumeClaimTemplates)...)
+	warned := warnings(set)
+	// An old spec that slipped past cannot be built; a new one that can is tried.
+	if len(errs) == 0 && (len(validate(old)) > 0 || !same(children(old), children(set))) {
+		tried, faults := v.tryChildren(ctx, set, ours)
+		warned, errs = append(warned, tried...), faults
+	}
+	return warned, refuse(set, errs)
+}
+
+func (v *validator) ValidateDelete(context.Context, *v1alpha1.ReplicatedStatefulSet) (admission.Warnings, error) {
+	return nil, nil
+}
+
+func refuse(set *v1alpha1.ReplicatedStatefulSet, errs field.ErrorList) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("ReplicatedStatefulSet").GroupKind(), set.Name, errs)
+}
+
+// overrides are the orders that a person gives by annotations.
+func overrides(set *v1alpha1.ReplicatedStatefulSet) [2]string {
+	return [2]string{set.Annotations[v1alpha1.AnnotationSeedFrom], set.Annotations[v1alpha1.AnnotationSwitchoverTo]}
+}
+
+// warnings are about what is taken as it is written, and may not be meant.
+func warnings(set *v1alpha1.ReplicatedStatefulSet) admission.Warnings {
+	var texts admission.Warnings
+	switch *set.Spec.Replicas {
+	case 1:
+		texts = append(texts, "spec.replicas is 1: when this member is lost, there is nobody to take over")
+	case 2:
+		texts = append(texts, "spec.replicas is 2: when one member is lost, no majority is left; 3 is the least that survives a loss")
+	}
+	pod := &set.Spec.Pod
+	if _, ok := pod.Commands[v1alpha1.CommandPreStop]; ok && len(pod.Containers) > 0 && hasPreStop(&pod.Containers[commandContainer(pod)]) {
+		texts = append(texts, "spec.pod.commands[preStop] is not used: the container has a preStop hook of its own")
+	}
+	return texts
+}
+
+// children are what the operator makes for a set, whatever its number of members.
+func children(set *v1alpha1.ReplicatedStatefulSet) []client.Object {
+	objects := []client.Object{buildStatefulSet(set, 1, ""), buildBudget(set)}
+	for _, service := range buildServices(set) {
+		objects = append(objects, service)
+	}
+	return objects
+}
+
+// places says where the fields of children are in the set; the first that begins
+// the path holds.
+var places = []struct{ child, set string }{
+	{"spec.template.spec.tolerations", "spec.tolerations"},
+	{"spec.template.spec.affinity", "spec.affinity"},
+	{"spec.template.spec.imagePullSecrets", "spec.imagePullSecrets"},
+	{"spec.template.spec.serviceAccountName", "spec.serviceAccountName"},
+	{"spec.template.spec", "spec.pod"},
+	{"spec.template.metadata", "spec.pod"},
+	{"spec.template", "spec.pod"},
+	{"spec.volumeClaimTemplates", "spec.pod.volumeClaimTemplates"},
+	{"spec.ports", "spec.servicePorts"},
+}
+
+// place is where a field of a child is in the set.
+func place(path string) string {
+	for _, p := range places {
+		if rest, ok := strings.CutPrefix(path, p.child); ok {
+			return p.set + rest
+		}
+	}
+	if path == "" {
+		return "spec"
+	}
+	return path
+}
+
+// tryChildren asks the API server, by dry run, whether it would take the
+// children. Invalid (422) refuses. Forbidden may be a quota or a policy of the
+// moment, and any other answer says nothing about the set: both are warnings.
+// taken looks at an object whose name is taken.
+func (v *validator) tryChildren(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet,
+	taken func(context.Context, *v1alpha1.ReplicatedStatefulSet, client.Object) field.ErrorList) (admission.Warnings, field.ErrorList) {
+	var warned admission.Warnings
+	for _, object := range children(set) {
+		object.SetOwnerReferences(nil) // the owner may not exist yet
+		switch err := v.dryRun.Create(ctx, object); {
+		case err == nil:
+		case apierrors.IsAlreadyExists(err):
+			if errs := taken(ctx, set, object); len(errs) > 0 {
+				return warned, errs
+			}
+		case apierrors.IsInvalid(err):
+			return warned, rejection.Explain(err, place)
+		default:
+			warned = append(warned, fmt.Sprintf("%s could not be tried out; it cannot be created while this lasts: %v", describe(v.dryRun, object), err))
+		}
+	}
+	return warned, nil
+}
+
+// ours takes an object of a name for the one that the operator made.
+func ours(context.Context, *v1alpha1.ReplicatedStatefulSet, client.Object) field.ErrorList {
+	return nil
+}
+
+// foreign refuses the name of a new set if an object of a name that it needs
+// belongs to somebody else. One of a set of the same name, which was deleted just
+// now, will be gone soon.
+func (v *validator) foreign(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, object client.Object) field.ErrorList {
+	found := object.DeepCopyObject().(client.Object)
+	if err := v.live.Get(ctx, client.ObjectKeyFromObject(object), found); err != nil {
+		return nil // gone meanwhile; if not, a condition will say
+	}
+	if owner := metav1.GetControllerOf(found); owner != nil && owner.Kind == "ReplicatedStatefulSet" && owner.Name == set.Name {
+		if gv, err := schema.ParseGroupVersion(owner.APIVersion); err == nil && gv.Group == v1alpha1.GroupVersion.Group {
+			return nil
+		}
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), set.Name, fmt.Sprintf(
+		"%s is there already and belongs to somebody else; choose another name, or delete it", describe(v.dryRun, found)))}
+}
+
+// describe is kind and name of an object.
+func describe(c client.Client, object client.Object) string {
+	gvk, err := c.GroupVersionKindFor(object)
+	if err != nil {
+		return object.GetName()
+	}
+	return gvk.Kind + " " + object.GetName()
+}
