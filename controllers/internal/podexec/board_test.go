@@ -1,0 +1,112 @@
+package podexec
+
+import (
+	"context"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+var owner = types.NamespacedName{Namespace: "ns", Name: "set"}
+
+// board runs commands that end when they are told to.
+func board(t *testing.T) (b *Board, end chan Outcome, woken chan types.NamespacedName) {
+	t.Helper()
+	end, woken = make(chan Outcome), make(chan types.NamespacedName)
+	b = &Board{
+		Run: func(ctx context.Context, c Command) Result {
+			select {
+			case o := <-end:
+				return Result{Command: c, Outcome: o, Sent: true}
+			case <-ctx.Done():
+				return Result{Command: c, Outcome: Unknown, Sent: true}
+			}
+		},
+		Woken: func(who types.NamespacedName) { woken <- who },
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { _ = b.Start(ctx); close(ended) }()
+	for !b.Send(types.NamespacedName{}, Command{UID: "warm-up"}) { // until it has started
+	}
+	end <- Succeeded
+	<-woken
+	t.Cleanup(func() {
+		cancel()
+		for {
+			select {
+			case <-woken:
+			case <-ended:
+				return
+			}
+		}
+	})
+	return b, end, woken
+}
+
+func TestOneCommandAtATimeInAPod(t *testing.T) {
+	b, end, woken := board(t)
+	if !b.Send(owner, Command{UID: "a", Name: "status"}) {
+		t.Fatal("the first was not taken")
+	}
+	if b.Send(owner, Command{UID: "a", Name: "stop"}) {
+		t.Error("a second ran in the same pod")
+	}
+	if !b.Send(owner, Command{UID: "b", Name: "status"}) {
+		t.Error("another pod waited for it")
+	}
+	if running, results := b.Of(owner, "a"); running == nil || running.Name != "status" || len(results) != 0 {
+		t.Errorf("running %v, results %v", running, results)
+	}
+	end <- Failed
+	if who := <-woken; who != owner {
+		t.Errorf("%s was woken", who)
+	}
+	end <- Failed
+	<-woken
+	if running, results := b.Of(owner, "a"); running != nil || len(results) != 1 || results[0].Outcome != Failed {
+		t.Errorf("running %v, results %v", running, results)
+	}
+	if !b.Send(owner, Command{UID: "a", Name: "stop"}) {
+		t.Error("the next was not taken")
+	}
+	end <- Succeeded
+	<-woken
+	if _, results := b.Of(owner, "a"); len(results) != 2 || results[0].Name != "status" || results[1].Name != "stop" {
+		t.Errorf("results %v", results)
+	}
+}
+
+func TestWhatIsGoneIsForgottenOnceItEnded(t *testing.T) {
+	b, end, woken := board(t)
+	b.Send(owner, Command{UID: "a", Name: "status"})
+	b.Keep(owner)
+	if running, _ := b.Of(owner, "a"); running == nil {
+		t.Error("what runs was forgotten")
+	}
+	end <- Succeeded
+	<-woken
+	b.Keep(owner, "a")
+	if _, results := b.Of(owner, "a"); len(results) != 1 {
+		t.Error("what is there was forgotten")
+	}
+	b.Keep(owner)
+	if _, results := b.Of(owner, "a"); len(results) != 0 || len(b.owners) != 1 {
+		t.Errorf("results %v, owners %v", results, b.owners)
+	}
+}
+
+func TestABoardThatEndsTakesNothing(t *testing.T) {
+	b := &Board{Run: func(context.Context, Command) Result { t.Error("it ran"); return Result{} }}
+	if b.Send(owner, Command{UID: "a"}) {
+		t.Error("taken before the start")
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := b.Start(ctx); err != nil {
+		t.Error(err)
+	}
+	if b.Send(owner, Command{UID: "a"}) {
+		t.Error("taken after the end")
+	}
+}

@@ -1,0 +1,123 @@
+// Package podexec runs commands in the containers of pods.
+//
+// What came of a command is one of three: it succeeded, it failed, or nobody
+// knows. A stream that breaks, an answer that does not come, a pod that was
+// replaced meanwhile: unknown, which is neither of the others.
+package podexec
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Outcome is what is known of a command's end.
+type Outcome string
+
+// The outcomes.
+const (
+	// Succeeded is exit code 0, told by the node.
+	Succeeded Outcome = "succeeded"
+	// Failed is any other exit code, told by the node.
+	Failed Outcome = "failed"
+	// Unknown is everything else.
+	Unknown Outcome = "unknown"
+)
+
+// MostOutput is how many bytes of each of stdout and stderr are kept.
+const MostOutput = 64 << 10
+
+// Command is one argv for one running container.
+type Command struct {
+	// Name says what the command is for; it is not sent.
+	Name string
+	Pod  types.NamespacedName
+	// UID is that of the pod. A pod of the same name is another.
+	UID types.UID
+	// Container is the name of the container, and ContainerID the one of its
+	// containers that is meant: after a restart it is another.
+	Container, ContainerID string
+	// Argv is run as it is, without a shell.
+	Argv []string
+	// Timeout is how long its end is waited for. The command itself goes on in
+	// the container: nothing in Kubernetes ends it.
+	Timeout time.Duration
+}
+
+// Result is what came of a command.
+type Result struct {
+	Command
+	Outcome Outcome
+	// Code is the exit code; it means nothing when the outcome is unknown.
+	Code int
+	// Stdout and Stderr are what the command printed, up to MostOutput bytes each.
+	Stdout, Stderr string
+	// Why says why the outcome is unknown.
+	Why string
+	// Sent is false when the command surely never began.
+	Sent bool
+	// Began and Ended are by this process's clock.
+	Began, Ended time.Time
+}
+
+// EndUnseen tells whether the command may still be running in its container.
+func (r Result) EndUnseen() bool { return r.Outcome == Unknown && r.Sent }
+
+// Executor runs commands through the API server.
+type Executor struct {
+	config *rest.Config
+	core   rest.Interface
+	live   client.Reader
+}
+
+// NewExecutor makes an Executor that reads pods with live, past any cache. It
+// fails when the configuration makes no client.
+func NewExecutor(config *rest.Config, live client.Reader) (*Executor, error) {
+	core, err := corev1client.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for exec: %w", err)
+	}
+	return &Executor{config: config, core: core.RESTClient(), live: live}, nil
+}
+
+// Run runs one command and waits for its end, its timeout, or the end of ctx.
+func (e *Executor) Run(ctx context.Context, c Command) Result {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	result := Result{Command: c, Outcome: Unknown, Began: time.Now()}
+	if result.Why = e.gone(ctx, c); result.Why == "" {
+		e.stream(ctx, &result)
+	}
+	if result.Outcome != Unknown {
+		// The answer may be that of a container that took this one's place.
+		if why := e.gone(ctx, c); why != "" {
+			result.Outcome, result.Why = Unknown, why
+		}
+	}
+	result.Ended = time.Now()
+	return result
+}
+
+// gone says why the container that is meant is not there; "" when it is.
+func (e *Executor) gone(ctx context.Context, c Command) string {
+	var pod corev1.Pod
+	if err := e.live.Get(ctx, c.Pod, &pod); err != nil {
+		return "the pod could not be read: " + err.Error()
+	}
+	if pod.UID != c.UID {
+		return "another pod has its name now"
+	}
+	for i := range pod.Status.ContainerStatuses {
+		s := &pod.Status.ContainerStatuses[i]
+		if s.Name == c.Container && s.ContainerID == c.ContainerID && s.State.Running != nil {
+			return ""
+		}
+	}
+	return "the container is not running any more"
+}

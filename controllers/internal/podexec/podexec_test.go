@@ -1,0 +1,187 @@
+package podexec
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+// node stands in for an API server and the kubelet behind it: say is what it
+// does with a connection that asked for a command.
+func node(t *testing.T, say func(*websocket.Conn)) (*Executor, client.Client, *[]string) {
+	t.Helper()
+	var asked []string
+	upgrader := websocket.Upgrader{Subprotocols: []string{"v5.channel.k8s.io"}}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r.URL.Query()["command"]
+		conn, err := upgrader.Upgrade(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		say(conn)
+	}))
+	t.Cleanup(server.Close)
+	c := fake.NewClientBuilder().WithObjects(running("uid", "containerd://1")).Build()
+	e, err := NewExecutor(&rest.Config{Host: server.URL}, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, c, &asked
+}
+
+func running(uid, container string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: types.UID(uid)},
+		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
+			Name: "db", ContainerID: container, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}},
+	}
+}
+
+func command(argv ...string) Command {
+	return Command{Name: "status", Pod: types.NamespacedName{Namespace: "ns", Name: "a"}, UID: "uid",
+		Container: "db", ContainerID: "containerd://1", Argv: argv, Timeout: time.Minute}
+}
+
+func say(t *testing.T, conn *websocket.Conn, channel byte, text string) {
+	if err := conn.WriteMessage(websocket.BinaryMessage, append([]byte{channel}, text...)); err != nil {
+		t.Log(err)
+	}
+}
+
+const (
+	success = `{"status":"Success"}`
+	code7   = `{"status":"Failure","reason":"NonZeroExitCode","message":"command terminated with non-zero exit code","details":{"causes":[{"reason":"ExitCode","message":"7"}]}}`
+	broken  = `{"status":"Failure","reason":"InternalError","message":"error sending request: dial tcp: no route to host"}`
+)
+
+func TestEveryEndOfACommand(t *testing.T) {
+	closed := func(conn *websocket.Conn) {
+		_ = conn.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""))
+	}
+	for _, r := range []struct {
+		name string
+		say  func(*websocket.Conn)
+		want string
+	}{
+		{"the node tells exit code 0", func(c *websocket.Conn) { say(t, c, 1, "5"); say(t, c, 3, success) }, `succeeded 0 out "5" err ""`},
+		{"and another", func(c *websocket.Conn) { say(t, c, 2, "idle"); say(t, c, 3, code7) }, `failed 7 out "" err "idle"`},
+		{"an error of the node is no exit code", func(c *websocket.Conn) { say(t, c, 3, broken) }, "unknown: the stream ended before the node told the exit code: error sending request: dial tcp: no route to host"},
+		{"a stream that is closed in good order before the exit code says nothing", func(c *websocket.Conn) { say(t, c, 1, "5"); closed(c) }, "unknown: the stream ended before the node told the exit code: websocket: close 1000 (normal)"},
+		{"nor does an error stream without a message", func(c *websocket.Conn) { say(t, c, 3, ""); closed(c) }, "unknown: the stream ended before the node told the exit code: websocket: close 1000 (normal)"},
+		{"nor one that is cut", func(c *websocket.Conn) { c.NetConn().Close() }, "unknown: the stream ended before the node told the exit code: "},
+		{"garbage is no exit code", func(c *websocket.Conn) { say(t, c, 3, "{") }, "unknown: the stream ended before the node told the exit code: reading how it ended: "},
+		{"one that prints without end is left", func(c *websocket.Conn) {
+			for range 1000 {
+				if c.WriteMessage(websocket.BinaryMessage, []byte("\x01"+strings.Repeat("y", 32<<10))) != nil {
+					return
+				}
+			}
+		}, "unknown: the stream ended before the node told the exit code: it printed more than 16 MiB"},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			e, _, _ := node(t, r.say)
+			got := e.Run(context.Background(), command("/check"))
+			if !got.Sent {
+				t.Error("it was not sent")
+			}
+			if len(got.Stdout) > MostOutput {
+				t.Errorf("%d bytes of output were kept", len(got.Stdout))
+			}
+			if line := tell(got); !strings.HasPrefix(line, r.want) {
+				t.Errorf("%s, want %s", line, r.want)
+			}
+		})
+	}
+}
+
+func tell(r Result) string {
+	if r.Outcome == Unknown {
+		return "unknown: " + r.Why
+	}
+	return fmt.Sprintf("%s %d out %q err %q", r.Outcome, r.Code, r.Stdout, r.Stderr)
+}
+
+func TestTheArgumentsArriveAsTheyAre(t *testing.T) {
+	e, _, asked := node(t, func(c *websocket.Conn) { say(t, c, 3, success) })
+	argv := []string{"/check", "", "$(id)", "a b;c", "--"}
+	e.Run(context.Background(), command(argv...))
+	if !slices.Equal(*asked, argv) {
+		t.Errorf("%q arrived", *asked)
+	}
+}
+
+func TestATimeoutLetsTheCommandGo(t *testing.T) {
+	left := make(chan struct{})
+	e, _, _ := node(t, func(c *websocket.Conn) {
+		defer close(left)
+		_, _, _ = c.ReadMessage()
+	})
+	c := command("/hang")
+	c.Timeout = 10 * time.Millisecond
+	if got := tell(e.Run(context.Background(), c)); got != "unknown: it did not end within 10ms" {
+		t.Error(got)
+	}
+	<-left
+}
+
+func TestAnotherContainerIsNotAsked(t *testing.T) {
+	for name, change := range map[string]func(*Command){
+		"another pod has its name now":              func(c *Command) { c.UID = "other" },
+		"the container is not running any more":     func(c *Command) { c.ContainerID = "containerd://0" },
+		`the pod could not be read: pods "b" not f`: func(c *Command) { c.Pod.Name = "b" },
+	} {
+		e, _, asked := node(t, func(c *websocket.Conn) { say(t, c, 3, success) })
+		c := command("/check")
+		change(&c)
+		got := e.Run(context.Background(), c)
+		if !strings.HasPrefix(got.Why, name) || got.Outcome != Unknown || got.Sent || *asked != nil {
+			t.Errorf("%s, sent %t, asked %q; want %s", tell(got), got.Sent, *asked, name)
+		}
+	}
+}
+
+func TestAnAnswerFromAReplacedPodIsNone(t *testing.T) {
+	var pods client.Client
+	e, pods, _ := node(t, func(c *websocket.Conn) {
+		ctx := context.Background()
+		if err := pods.Delete(ctx, running("uid", "")); err != nil {
+			t.Error(err)
+		}
+		if err := pods.Create(ctx, running("new", "containerd://2")); err != nil {
+			t.Error(err)
+		}
+		say(t, c, 3, success)
+	})
+	if got := tell(e.Run(context.Background(), command("/check"))); got != "unknown: another pod has its name now" {
+		t.Error(got)
+	}
+}
+
+func TestARefusalBeganNothing(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
+	c := fake.NewClientBuilder().WithObjects(running("uid", "containerd://1")).Build()
+	e, err := NewExecutor(&rest.Config{Host: server.URL}, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, state := range []string{"refused", "down"} {
+		if got := e.Run(context.Background(), command("/check")); got.Sent || got.Outcome != Unknown {
+			t.Errorf("%s: %s, sent %t", state, tell(got), got.Sent)
+		}
+		server.Close()
+	}
+}

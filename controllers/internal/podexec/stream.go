@@ -1,0 +1,159 @@
+package podexec
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/gorilla/websocket"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/remotecommand"
+	"k8s.io/client-go/kubernetes/scheme"
+	transport "k8s.io/client-go/transport/websocket"
+	"k8s.io/streaming/pkg/httpstream"
+)
+
+// client-go's remotecommand takes a stream that was closed before the node told
+// the exit code for success: an error stream without a message is no error
+// (tools/remotecommand/v2.go). Here that would be a status of 0 that nobody
+// gave, so the frames are read by ourselves.
+
+// The channels of exec over WebSocket; the first byte of each message
+// (k8s.io/kubelet/pkg/cri/streaming/remotecommand/websocket.go).
+const (
+	channelStdout = 1
+	channelStderr = 2
+	channelStatus = 3
+)
+
+const (
+	// mostRead ends the reading of a command that prints without end.
+	mostRead = 16 << 20
+	// silence is how long a connection may not answer a ping, and pings how often
+	// it is asked.
+	silence, pings = 30 * time.Second, 10 * time.Second
+)
+
+// stream sends the command and reads what it says, into result.
+func (e *Executor) stream(ctx context.Context, result *Result) {
+	conn, err := e.dial(ctx, result.Command)
+	if err != nil {
+		result.Sent = !httpstream.IsUpgradeFailure(err) && !notReached(err)
+		result.Why = "the API server did not take it: " + err.Error()
+		return
+	}
+	defer conn.Close()
+	result.Sent = true
+	ended := context.AfterFunc(ctx, func() { conn.Close() })
+	defer ended()
+	stop := keepAsking(conn)
+	defer stop()
+	if err := read(conn, result); err != nil {
+		result.Why = "the stream ended before the node told the exit code: " + err.Error()
+		if ctx.Err() != nil {
+			result.Why = fmt.Sprintf("it did not end within %s", result.Timeout)
+		}
+	}
+}
+
+// notReached tells whether there was never a connection. Where one was made and
+// no answer came, nobody knows what the other side did.
+func notReached(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
+}
+
+// read takes messages until the node has told how the command ended.
+func read(conn *websocket.Conn, result *Result) error {
+	var stdout, stderr []byte
+	defer func() { result.Stdout, result.Stderr = string(stdout), string(stderr) }()
+	for total := 0; total <= mostRead; {
+		_, message, err := conn.ReadMessage()
+		if err != nil {
+			return err
+		}
+		total += len(message)
+		if len(message) == 0 {
+			continue
+		}
+		switch text := message[1:]; message[0] {
+		case channelStdout:
+			stdout = keep(stdout, text)
+		case channelStderr:
+			stderr = keep(stderr, text)
+		case channelStatus:
+			if len(text) > 0 {
+				return result.conclude(text)
+			}
+		}
+	}
+	return fmt.Errorf("it printed more than %d MiB", mostRead>>20)
+}
+
+func keep(have, more []byte) []byte {
+	return append(have, more[:min(len(more), MostOutput-len(have))]...)
+}
+
+// conclude reads the metav1.Status that ends a stream.
+func (r *Result) conclude(text []byte) error {
+	var status metav1.Status
+	if err := json.Unmarshal(text, &status); err != nil {
+		return fmt.Errorf("reading how it ended: %w", err)
+	}
+	if status.Status == metav1.StatusSuccess {
+		r.Outcome, r.Code = Succeeded, 0
+		return nil
+	}
+	if status.Reason == remotecommand.NonZeroExitCodeReason && status.Details != nil {
+		for _, cause := range status.Details.Causes {
+			code, err := strconv.Atoi(cause.Message)
+			if cause.Type == remotecommand.ExitCodeCauseType && err == nil && code != 0 {
+				r.Outcome, r.Code = Failed, code
+				return nil
+			}
+		}
+	}
+	return errors.New(status.Message)
+}
+
+// dial opens the connection on which the command runs.
+func (e *Executor) dial(ctx context.Context, c Command) (*websocket.Conn, error) {
+	url := e.core.Get().Resource("pods").Namespace(c.Pod.Namespace).Name(c.Pod.Name).SubResource("exec").
+		VersionedParams(&corev1.PodExecOptions{Container: c.Container, Command: c.Argv, Stdout: true, Stderr: true}, scheme.ParameterCodec).URL()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	tripper, holder, err := transport.RoundTripperFor(e.config)
+	if err != nil {
+		return nil, err
+	}
+	return transport.Negotiate(tripper, holder, request, remotecommand.StreamProtocolV5Name, remotecommand.StreamProtocolV4Name)
+}
+
+// keepAsking pings the other side, and lets reads fail when it does not answer.
+func keepAsking(conn *websocket.Conn) (stop func()) {
+	alive := func(string) error { return conn.SetReadDeadline(time.Now().Add(silence)) }
+	conn.SetPongHandler(alive)
+	_ = alive("")
+	done := make(chan struct{})
+	go func() {
+		ticker := time.NewTicker(pings)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-ticker.C:
+				_ = conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(pings))
+			}
+		}
+	}()
+	return func() { close(done) }
+}
