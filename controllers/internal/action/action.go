@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
 // Verb says what an action does with its object.
@@ -36,6 +38,9 @@ const (
 	SetCondition Verb = "set a condition of"
 	// Delete deletes Object, by its UID.
 	Delete Verb = "delete"
+	// Exec begins Command in Object, which is its pod. It waits for nothing: what
+	// came of the command is seen in a later world.
+	Exec Verb = "exec in"
 )
 
 // Action is one write.
@@ -45,6 +50,8 @@ type Action struct {
 	Object client.Object
 	// From is the object as it was read; only patches have it.
 	From client.Object
+	// Command is what to run; only Exec has it.
+	Command *podexec.Command
 	// Unchanged binds a Delete or Patch to the resourceVersion that was read
 	// too: it fails with a conflict if anybody touched the object since. Lists
 	// are then patched as a whole, as custom resources need it.

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
 // Parallel is how many chains of a step run at one time.
@@ -35,7 +37,19 @@ type Runner struct {
 	// Recorder is told of writes by the key of the object that is reconciled;
 	// nil for controllers that decide on live reads only.
 	Recorder Recorder
+	// Commands begins commands in pods; nil for controllers that send none.
+	Commands Commands
 }
+
+// Commands begins commands in the pods of an object; podexec.Board is one.
+type Commands interface {
+	// Send is false when it begins nothing: another command runs in that pod, or
+	// this process ends.
+	Send(owner types.NamespacedName, c podexec.Command) bool
+}
+
+// ErrNotBegun is the error of a command that was not sent.
+var ErrNotBegun = errors.New("another command runs in the pod, or this process ends")
 
 // Run carries out the steps for the object of that key. It returns an outcome
 // for each action that was tried. After a failed chain the other chains of the
@@ -103,12 +117,22 @@ func (r *Runner) runChain(ctx context.Context, key types.NamespacedName, chain C
 		if err != nil {
 			return outcomes
 		}
-		log.FromContext(ctx).Info("acted", "action", a.String())
+		level := 0
+		if a.Verb == Exec {
+			level = 1 // they come by the minute, and those that change something have a record
+		}
+		log.FromContext(ctx).V(level).Info("acted", "action", a.String())
 	}
 	return outcomes
 }
 
 func (r *Runner) do(ctx context.Context, key types.NamespacedName, a Action) (client.Object, error) {
+	if a.Verb == Exec {
+		if !r.Commands.Send(key, *a.Command) {
+			return nil, fmt.Errorf("%s: %w", a.what(), ErrNotBegun)
+		}
+		return a.Object, nil
+	}
 	// The answer is decoded into the object: the plan keeps its own copy.
 	obj := a.Object.DeepCopyObject().(client.Object)
 	var err error

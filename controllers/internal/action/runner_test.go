@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
 // desk is a Runner, an API server to write to, and what both noted.
@@ -213,5 +215,50 @@ func TestThePlanIsNotChanged(t *testing.T) {
 	d.Run(context.Background(), types.NamespacedName{}, Steps{{{{Verb: Create, Object: mine, Reason: "Missing"}}}})
 	if mine.ResourceVersion != "" {
 		t.Error("the answer was decoded into the plan's object")
+	}
+}
+
+// sender is a Board that notes what is sent.
+type sender struct {
+	busy bool
+	sent []string
+}
+
+func (s *sender) Send(owner types.NamespacedName, c podexec.Command) bool {
+	if !s.busy {
+		s.sent = append(s.sent, owner.Name+": "+c.Name)
+	}
+	return !s.busy
+}
+
+func TestCommandsAreSentAfterTheirRecord(t *testing.T) {
+	begun := pod("a")
+	begun.Status.Message = "begun"
+	record := Action{Verb: PatchStatus, Object: begun, From: pod("a"), Reason: "Record"}
+	command := Action{Verb: Exec, Object: pod("a"), Command: &podexec.Command{Name: "seed"}, Reason: "Seed", Detail: "alone"}
+	if want := "exec in pod a: Seed, alone"; command.String() != want {
+		t.Errorf("its line is %q, want %q", command.String(), want)
+	}
+	refused := interceptor.Funcs{SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+		return apierrors.NewConflict(corev1.Resource("pods"), "a", errors.New("another was faster"))
+	}}
+	for _, r := range []struct {
+		name   string
+		funcs  interceptor.Funcs
+		board  *sender
+		ending []string
+		sent   []string
+	}{
+		{"the record is there", interceptor.Funcs{}, &sender{}, []string{"a done", "a done"}, []string{"key: seed"}},
+		{"without a record nothing is sent", refused, &sender{}, []string{"a Conflict"}, nil},
+		{"another command runs", interceptor.Funcs{}, &sender{busy: true}, []string{"a ", "a done"}, nil},
+	} {
+		d := newDesk(r.funcs, pod("a"))
+		d.Commands = r.board
+		if err := d.Live.Get(context.Background(), client.ObjectKeyFromObject(record.Object), record.From); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, r.name, d.run(Step{{record, command}}), r.ending...)
+		expect(t, r.name+": what was sent", r.board.sent, r.sent...)
 	}
 }

@@ -30,6 +30,9 @@ const (
 	Unknown Outcome = "unknown"
 )
 
+// Hurry is how long after its decision a command may begin.
+const Hurry = 5 * time.Second
+
 // MostOutput is how many bytes of each of stdout and stderr are kept.
 const MostOutput = 64 << 10
 
@@ -43,6 +46,10 @@ type Command struct {
 	// Container is the name of the container, and ContainerID the one of its
 	// containers that is meant: after a restart it is another.
 	Container, ContainerID string
+	// Decided, if set, is when it was decided on, by this process's clock; no
+	// other command has the same. It is not begun later than Hurry after that: a
+	// process that was held up may know an old world only.
+	Decided time.Time
 	// Argv is run as it is, without a shell.
 	Argv []string
 	// Timeout is how long its end is waited for. The command itself goes on in
@@ -91,7 +98,11 @@ func (e *Executor) Run(ctx context.Context, c Command) Result {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	result := Result{Command: c, Outcome: Unknown, Began: time.Now()}
-	if result.Why = e.gone(ctx, c); result.Why == "" {
+	result.Why = e.gone(ctx, c)
+	if c.late() {
+		result.Why = fmt.Sprintf("it could not be sent within %s", Hurry)
+	}
+	if result.Why == "" {
 		e.stream(ctx, &result)
 	}
 	if result.Outcome != Unknown {
@@ -103,6 +114,8 @@ func (e *Executor) Run(ctx context.Context, c Command) Result {
 	result.Ended = time.Now()
 	return result
 }
+
+func (c Command) late() bool { return !c.Decided.IsZero() && time.Since(c.Decided) > Hurry }
 
 // gone says why the container that is meant is not there; "" when it is.
 func (e *Executor) gone(ctx context.Context, c Command) string {

@@ -143,6 +143,7 @@ func TestAnotherContainerIsNotAsked(t *testing.T) {
 		"another pod has its name now":              func(c *Command) { c.UID = "other" },
 		"the container is not running any more":     func(c *Command) { c.ContainerID = "containerd://0" },
 		`the pod could not be read: pods "b" not f`: func(c *Command) { c.Pod.Name = "b" },
+		"it could not be sent within 5s":            func(c *Command) { c.Decided = time.Now().Add(-6 * time.Second) },
 	} {
 		e, _, asked := node(t, func(c *websocket.Conn) { say(t, c, 3, success) })
 		c := command("/check")

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/patch"
@@ -41,6 +42,8 @@ type Cluster struct {
 	// Interfere is asked about the nth write, from 1. With an error before, it
 	// does not happen; with one after, it does, and its answer is lost.
 	Interfere func(n int, a action.Action) (before, after error)
+	// Send takes the commands that are begun in pods; it is false when it does not.
+	Send func(podexec.Command) bool
 	// Changed is told what became of an object; was is nil for a new one, is
 	// nil for one that is gone. act is nil when nobody's action did it.
 	Changed func(act *action.Action, was, is client.Object)
@@ -220,6 +223,12 @@ func (c *Cluster) try(a action.Action) (answer client.Object, err error) {
 }
 
 func (c *Cluster) do(a action.Action) (client.Object, error) {
+	if a.Verb == action.Exec {
+		if !c.Send(*a.Command) {
+			return nil, action.ErrNotBegun
+		}
+		return a.Object, nil
+	}
 	have, what := c.All[objects.KeyOf(a.Object)], schema.GroupResource{Resource: objects.KindOf(a.Object)}
 	if a.Verb == action.Create {
 		if have == nil {
