@@ -23,9 +23,9 @@ const (
 	PhaseFailed Phase = "Failed"
 )
 
-// ReplicatedStatefulSetStatus is what the operator sees, and in epoch, sequences
-// and commands what it must not forget: these are written before what they speak
-// of is done.
+// ReplicatedStatefulSetStatus is what the operator sees, and in epoch, sequences,
+// grants and commands what it must not forget: these are written before what they
+// speak of is done.
 type ReplicatedStatefulSetStatus struct {
 	// ObservedGeneration is the generation of the spec that this status speaks of.
 	// +optional
@@ -76,9 +76,10 @@ type ReplicatedStatefulSetStatus struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Members"
 	Members Members `json:"members,omitempty"`
-	// Epoch counts how often the set was seeded, from 1. It is counted up before
-	// the seed is told to start, so that what members said before can be told
-	// from what they say after.
+	// Epoch counts how often a first primary was started, by a seed or when all
+	// others had stopped, from 1. It is counted up before that one is told to
+	// start, so that what members said before can be told from what they say
+	// after.
 	// +optional
 	Epoch int64 `json:"epoch,omitempty"`
 	// Sequences are how new the copies of the members are, as they said last.
@@ -88,6 +89,16 @@ type ReplicatedStatefulSetStatus struct {
 	// +listType=map
 	// +listMapKey=pod
 	Sequences []Sequence `json:"sequences,omitempty"`
+	// Grants are the containers in which the application may be primary: never
+	// fewer than those in which it is. Each is written here before a command that
+	// may make it one is sent, and goes only on proof that it is none any more.
+	// The operator needs them; do not edit them.
+	// +optional
+	// +kubebuilder:validation:MaxItems=2000
+	// +listType=map
+	// +listMapKey=uid
+	// +listMapKey=containerID
+	Grants []Grant `json:"grants,omitempty"`
 	// Commands were begun, and their end has not been seen: each is written here
 	// before it is sent, so that an operator that starts anew knows of it.
 	// +optional
@@ -153,6 +164,23 @@ type Sequence struct {
 	Time metav1.Time `json:"time"`
 }
 
+// Grant lets the application of one container be primary.
+type Grant struct {
+	// Pod is the name of the member.
+	// +kubebuilder:validation:MaxLength=63
+	Pod string `json:"pod"`
+	// UID of the pod.
+	UID types.UID `json:"uid"`
+	// ContainerID of the container: in another one it is not primary by this.
+	// +kubebuilder:validation:MaxLength=253
+	ContainerID string `json:"containerID"`
+	// Epoch is status.epoch when it was given.
+	// +optional
+	Epoch int64 `json:"epoch"`
+	// Since is when it was given.
+	Since metav1.MicroTime `json:"since"`
+}
+
 // RunningCommand is a command that was begun and whose end has not been seen.
 type RunningCommand struct {
 	// Pod that it runs in.
@@ -181,9 +209,31 @@ type Failure struct {
 	// Pod is the name of the member.
 	// +kubebuilder:validation:MaxLength=63
 	Pod string `json:"pod"`
+	// UID of the pod: another pod of that name has not failed.
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
+	// ContainerID of the container in which it failed last.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	ContainerID string `json:"containerID,omitempty"`
 	// Count of starts and stops that failed, each within failureWindow of the
 	// one before.
 	Count int32 `json:"count"`
 	// Last is when one failed last.
 	Last metav1.Time `json:"last"`
+	// Command is what failed last, as in spec.pod.commands.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Command string `json:"command,omitempty"`
+	// Code is the exit code of what failed last.
+	// +optional
+	Code int32 `json:"code,omitempty"`
+	// Generation of the spec when it failed last. With the exit codes 2 to 5 the
+	// member is not started again before the spec or its pod is another, with 6
+	// none of the set is before the spec is.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
+	// Unclean is true from a failed start until a stop succeeds.
+	// +optional
+	Unclean bool `json:"unclean,omitempty"`
 }
