@@ -266,7 +266,7 @@ func (m *member) protected() bool { return controllerutil.ContainsFinalizer(m.po
 // without asking anybody. The finalizer counts as a grant: it came with one.
 func (w *world) mayRun(m *member) bool {
 	switch {
-	case stopped(m.pod) || w.fenced(m):
+	case podstate.Stopped(m.pod, m.protected()) || w.fenced(m):
 		return false
 	case m.granted() || m.protected() && (!m.gated || !m.copied()):
 		return true

@@ -79,7 +79,7 @@ func (m *member) held() bool {
 // Node that answers, whose kubelet has taken it, and no container of it fails to
 // start.
 func (m *member) eligible() bool {
-	return podstate.Scheduled(m.pod) && m.node.ready && !m.node.outOfService && !silent(m.pod) && m.stuckOn() == ""
+	return podstate.Scheduled(m.pod) && m.node.ready && !m.node.outOfService && !podstate.Silent(m.pod) && m.stuckOn() == ""
 }
 
 // stuckOn says why a waiting pod cannot come as far as its gate; "" if nothing

@@ -1,0 +1,351 @@
+package replicatedstatefulset
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+)
+
+// books are what must not be forgotten. Who may be primary, and which commands
+// may still run, is in them before it is so, and leaves them on proof only: they
+// are a superset of the truth, always.
+type books struct {
+	epoch     int64
+	grants    []v1alpha1.Grant
+	commands  []v1alpha1.RunningCommand
+	failures  []v1alpha1.Failure
+	sequences []v1alpha1.Sequence
+	// news says what was learned, for people.
+	news []string
+}
+
+// strayWindow is how long after a command was sent it may reach a container that
+// took the place of the one that was meant: the API server finds the pod by its
+// name, and the kubelet the container by its. Commands are not begun later than
+// podexec.Hurry after their decision; the rest is for a request on its way, and
+// for a kubelet that has not told yet that it restarted the container.
+const strayWindow = 15 * time.Second
+
+// learn brings the books up to date with the world.
+func learn(w *world) books {
+	s := w.set.Status.DeepCopy()
+	b := books{epoch: s.Epoch, grants: s.Grants, commands: s.Commands, failures: s.Failures, sequences: s.Sequences}
+	w.books = b // states are asked for below, and need the commands
+	b.commands = slices.DeleteFunc(b.commands, func(c v1alpha1.RunningCommand) bool { return b.ended(w, &c) })
+	w.books = b
+	b.grants = slices.DeleteFunc(b.grants, func(g v1alpha1.Grant) bool {
+		why := w.revoked(&g)
+		if why != "" {
+			b.tell("%s is not primary: %s", g.Pod, why)
+		}
+		return why != ""
+	})
+	w.books = b
+	for _, m := range w.members {
+		if w.state(m) == primary && !w.grantedIn(m) {
+			b.grants = append(b.grants, w.grant(m, b.epoch))
+			b.tell("%s is found running as primary", m.name())
+			w.books = b
+		}
+	}
+	b.forgive(w)
+	b.note(w)
+	return b
+}
+
+func (b *books) tell(format string, args ...any) {
+	b.news = append(b.news, fmt.Sprintf(format, args...))
+}
+
+func (w *world) grant(m *member, epoch int64) v1alpha1.Grant {
+	return v1alpha1.Grant{Pod: m.name(), UID: m.pod.UID, ContainerID: m.running(), Epoch: epoch, Since: metav1.NewMicroTime(w.now)}
+}
+
+// containerGone tells whether a container has ended, by the kubelet's word, or
+// can be taken to have by an administrator's.
+func (w *world) containerGone(pod types.UID, id string) bool {
+	m := w.byUID(pod)
+	if m == nil || podstate.Stopped(m.pod, true) || w.fenced(m) {
+		return true
+	}
+	for i := range m.pod.Status.ContainerStatuses {
+		s := &m.pod.Status.ContainerStatuses[i]
+		if last := s.LastTerminationState.Terminated; s.State.Terminated != nil && s.ContainerID == id || last != nil && last.ContainerID == id {
+			return true
+		}
+		if s.ContainerID == id {
+			return false
+		}
+		// The kubelet names the newest container that it made: the one before is gone.
+		if s.Name == m.commandsIn && s.ContainerID != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// successor is the container that runs under the name of a member in place of
+// another; nil if none does.
+func (w *world) successor(name, id string) *member {
+	if m := w.named(name); m != nil && m.running() != "" && m.running() != id {
+		return m
+	}
+	return nil
+}
+
+// ended tells whether nothing of a command can happen any more, and notes what
+// came of it.
+func (b *books) ended(w *world, c *v1alpha1.RunningCommand) bool {
+	m := w.byUID(c.UID)
+	gone := w.containerGone(c.UID, c.ContainerID)
+	var r podexec.Result
+	seen := false
+	if m != nil {
+		if r = m.results[c.Name]; r.Decided.Equal(c.StartedAt.Time) && r.ContainerID == c.ContainerID {
+			seen = r.Outcome != podexec.Unknown || !r.Sent
+		}
+	}
+	switch {
+	case seen && r.Outcome == podexec.Unknown:
+		b.tell("%s of %s never began: %s", c.Name, c.Pod, r.Why)
+		return true
+	case seen:
+		b.conclude(w, c, r)
+		return true
+	case gone:
+		return !w.strayed(c)
+	}
+	answer, ok := m.answer(v1alpha1.CommandStatus)
+	if m.busy != nil && !asks(m.busy.Name) || !ok || m.lost() || !answer.Began.After(c.StartedAt.Time) || !settles(c.Name, w.stateOf(answer)) {
+		return false
+	}
+	b.tell("%s of %s took effect: status says %s", c.Name, c.Pod, w.stateOf(answer))
+	if c.Name == v1alpha1.CommandStop {
+		b.clean(m)
+	}
+	return true
+}
+
+// settles tells whether a state shows that a command whose end nobody saw has
+// done its work. After a start that may make a primary only a primary does:
+// before, it may be on its way still. The others make no primary, whenever they
+// take effect.
+func settles(command string, s state) bool {
+	switch command {
+	case v1alpha1.CommandStop:
+		return s == idle
+	case v1alpha1.CommandDemote:
+		return s == idle || s == secondary
+	case v1alpha1.CommandSecondary:
+		return s == secondary || s == primary
+	}
+	return s == primary
+}
+
+// strayed tells whether a command whose container is gone may have reached, or
+// reach, the one that took its place.
+func (w *world) strayed(c *v1alpha1.RunningCommand) bool {
+	if !startsPrimary(c.Name) {
+		return false
+	}
+	last := c.StartedAt.Add(strayWindow)
+	if next := w.successor(c.Pod, c.ContainerID); next != nil {
+		return !next.startedAt().After(last)
+	}
+	return !w.now.After(last)
+}
+
+// revoked says why a container that was granted is not primary any more; "" if
+// that is not proven.
+func (w *world) revoked(g *v1alpha1.Grant) string {
+	if slices.ContainsFunc(w.books.commands, func(c v1alpha1.RunningCommand) bool {
+		return c.Pod == g.Pod && c.ContainerID == g.ContainerID && startsPrimary(c.Name)
+	}) {
+		return "" // a start whose end was not seen may take effect
+	}
+	if w.containerGone(g.UID, g.ContainerID) {
+		// A start that was meant for it may have reached the next one.
+		if next := w.successor(g.Pod, g.ContainerID); next != nil {
+			s := w.state(next)
+			if s != idle && s != secondary && (s != primary || !w.grantedIn(next)) {
+				return ""
+			}
+		} else if !w.now.After(g.Since.Add(strayWindow)) {
+			return ""
+		}
+		return "its container has ended"
+	}
+	m := w.byUID(g.UID)
+	if m.running() != g.ContainerID {
+		return ""
+	}
+	switch w.state(m) {
+	case idle:
+		return "status says that it has stopped"
+	case secondary:
+		return "status says that it is secondary"
+	}
+	return ""
+}
+
+// conclude notes how a command ended.
+func (b *books) conclude(w *world, c *v1alpha1.RunningCommand, r podexec.Result) {
+	m := w.byUID(c.UID)
+	if r.Outcome == podexec.Succeeded {
+		b.tell("%s of %s succeeded", c.Name, c.Pod)
+		if c.Name == v1alpha1.CommandStop {
+			b.clean(m)
+		}
+		return
+	}
+	b.tell("%s of %s failed with exit code %d", c.Name, c.Pod, r.Code)
+	i := slices.IndexFunc(b.failures, func(f v1alpha1.Failure) bool { return f.Pod == c.Pod })
+	if i < 0 {
+		i = len(b.failures)
+		b.failures = append(b.failures, v1alpha1.Failure{Pod: c.Pod})
+	}
+	f := &b.failures[i]
+	if f.UID != c.UID || w.now.Sub(f.Last.Time) > failureWindow(&w.set.Spec) {
+		*f = v1alpha1.Failure{Pod: c.Pod, UID: c.UID}
+	}
+	f.Count++
+	f.ContainerID, f.Last, f.Command, f.Code, f.Generation = c.ContainerID, metav1.NewTime(w.now), c.Name, int32(r.Code), w.set.Generation
+	f.Unclean = f.Unclean || starts(c.Name)
+}
+
+// clean takes back that a member needs a stop before it is started again.
+func (b *books) clean(m *member) {
+	for i := range b.failures {
+		if m != nil && b.failures[i].UID == m.pod.UID {
+			b.failures[i].Unclean = false
+		}
+	}
+}
+
+// forgive drops the failures that say nothing any more.
+func (b *books) forgive(w *world) {
+	for _, m := range w.members {
+		if w.state(m) == primary {
+			b.clean(m)
+		}
+	}
+	b.failures = slices.DeleteFunc(b.failures, func(f v1alpha1.Failure) bool {
+		m := w.named(f.Pod)
+		if m != nil && m.pod.UID != f.UID {
+			return true
+		}
+		barred := f.Code >= ocfArgs && f.Code <= ocfNotConfigured && f.Generation == w.set.Generation
+		unclean := m != nil && f.Unclean && f.ContainerID == m.running()
+		return !barred && !unclean && w.now.Sub(f.Last.Time) > failureWindow(&w.set.Spec)
+	})
+	slices.SortFunc(b.failures, func(a, c v1alpha1.Failure) int { return strings.Compare(a.Pod, c.Pod) })
+}
+
+// note keeps what members said of their copies while it could be compared: with
+// no primary about. What an idle member says beside one is about to be
+// overwritten, and a lower number than before is a copy that lost something.
+func (b *books) note(w *world) {
+	for _, m := range w.members {
+		r, ok := m.answer(v1alpha1.CommandSequence)
+		n, known := sequenceOf(r)
+		if !ok || !known || len(b.grants) > 0 && w.state(m) == idle {
+			continue
+		}
+		i := slices.IndexFunc(b.sequences, func(s v1alpha1.Sequence) bool { return s.Pod == m.name() })
+		if i < 0 {
+			i = len(b.sequences)
+			b.sequences = append(b.sequences, v1alpha1.Sequence{Pod: m.name(), Sequence: "0", Time: metav1.NewTime(r.Began), Epoch: b.epoch})
+		} else if n <= recorded(b.sequences[i]) {
+			continue
+		}
+		b.sequences[i].Sequence, b.sequences[i].Epoch = strconv.FormatUint(n, 10), b.epoch
+		b.sequences[i].Time = metav1.NewTime(r.Began.Truncate(time.Second))
+	}
+	slices.SortFunc(b.sequences, func(x, y v1alpha1.Sequence) int {
+		return cmp.Or(len(x.Pod)-len(y.Pod), strings.Compare(x.Pod, y.Pod))
+	})
+}
+
+func recorded(s v1alpha1.Sequence) uint64 {
+	n, err := strconv.ParseUint(s.Sequence, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// newest is the highest sequence ever recorded, and whose it is.
+func (b *books) newest() (highest uint64, pod string) {
+	for _, s := range b.sequences {
+		if n := recorded(s); n > highest {
+			highest, pod = n, s.Pod
+		}
+	}
+	return highest, pod
+}
+
+// into puts the books into a status.
+func (b *books) into(s *v1alpha1.ReplicatedStatefulSetStatus) {
+	s.Epoch, s.Grants, s.Commands, s.Failures, s.Sequences = b.epoch, b.grants, b.commands, b.failures, b.sequences
+}
+
+// keepBooks writes what was learned of grants and commands, before anything else
+// is decided on it. The rest waits for the next write of the status.
+func keepBooks(w *world, p *plan) {
+	s := &w.set.Status
+	if apiequality.Semantic.DeepEqual(s.Grants, w.books.grants) && apiequality.Semantic.DeepEqual(s.Commands, w.books.commands) {
+		return
+	}
+	p.do(action.Chain{w.write(w.books, reasonLearned, strings.Join(w.books.news, "; "))})
+}
+
+// write is the patch that puts books into the status, bound to what was read.
+func (w *world) write(b books, reason, detail string) action.Action {
+	set := w.set.DeepCopy()
+	b.into(&set.Status)
+	return action.Action{Verb: action.PatchStatus, Object: set, From: w.set, Reason: reason, Detail: detail}
+}
+
+// fenced and powerless are what an administrator says of a machine: it is off,
+// and the pod will not start when it is on again, because it is deleted or ended.
+func (w *world) fenced(m *member) bool {
+	return w.powerless(m) && (m.terminating() || podstate.Ended(m.pod))
+}
+
+func (w *world) powerless(m *member) bool {
+	return m.node.outOfService && !m.node.ready || m.node.missing && w.now.Sub(m.node.missingSince) >= fenceAfter
+}
+
+// fenceAfter is for how long a Node must be gone before its machine counts as off.
+const fenceAfter = time.Minute
+
+// node is what matters of a member's Node.
+type node struct {
+	ready, outOfService bool
+	missing             bool // there is no Node of that name
+	missingSince        time.Time
+}
+
+func nodeOf(n *corev1.Node) node {
+	var known node
+	known.ready = slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+	known.outOfService = slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Key == corev1.TaintNodeOutOfService
+	})
+	return known
+}

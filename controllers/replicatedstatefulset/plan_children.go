@@ -1,0 +1,171 @@
+package replicatedstatefulset
+
+import (
+	"fmt"
+	"maps"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+)
+
+// keepChildren makes what is missing and repairs what others changed. The number
+// of pods is scale's.
+func keepChildren(w *world, p *plan) {
+	if w.invalid != "" || w.deleting() || w.namespaceGoes {
+		return
+	}
+	for _, want := range buildServices(w.set) {
+		if have := w.services[want.Name]; have == nil {
+			p.do(action.Chain{{Verb: action.Create, Object: want, Reason: reasonChild}})
+		} else if w.ours(have) {
+			keepService(p, have, want)
+		}
+	}
+	want := buildBudget(w.set)
+	switch have := w.budget; {
+	case have == nil:
+		p.do(action.Chain{{Verb: action.Create, Object: want, Reason: reasonChild}})
+	case w.ours(have):
+		next := have.DeepCopy()
+		next.Labels = merged(have.Labels, want.Labels)
+		next.Spec.MaxUnavailable, next.Spec.MinAvailable, next.Spec.Selector = want.Spec.MaxUnavailable, nil, want.Spec.Selector
+		if !apiequality.Semantic.DeepEqual(next, have) {
+			p.do(action.Chain{{Verb: action.Patch, Object: next, From: have, Unchanged: true, Reason: reasonChild}})
+		}
+	}
+	keepStatefulSet(w, p)
+}
+
+// ours tells whether a child is controlled by the object.
+func (w *world) ours(child metav1.Object) bool { return metav1.IsControlledBy(child, w.set) }
+
+func keepService(p *plan, have, want *corev1.Service) {
+	next := have.DeepCopy()
+	next.Labels = merged(have.Labels, want.Labels)
+	next.Spec.Selector, next.Spec.PublishNotReadyAddresses = want.Spec.Selector, want.Spec.PublishNotReadyAddresses
+	if !apiequality.Semantic.DeepDerivative(want.Spec.Ports, have.Spec.Ports) || len(want.Spec.Ports) != len(have.Spec.Ports) {
+		next.Spec.Ports = want.Spec.Ports
+	}
+	if !apiequality.Semantic.DeepEqual(next, have) {
+		p.do(action.Chain{{Verb: action.Patch, Object: next, From: have, Unchanged: true, Reason: reasonChild}})
+	}
+}
+
+// keepStatefulSet makes the StatefulSet, and gives it a new template when what
+// its pods must be made anew for has changed. It finds that by the hash, since the
+// API server adds defaults to what was sent.
+func keepStatefulSet(w *world, p *plan) {
+	have := w.stateful
+	if have == nil {
+		replicas := int32(w.wanted())
+		if w.set.Spec.Paused {
+			replicas = 0 // and the number is not changed before it goes on
+		}
+		p.do(action.Chain{{Verb: action.Create, Object: buildStatefulSet(w.set, replicas, w.rules), Reason: reasonChild,
+			Detail: fmt.Sprintf("%d pods", replicas)}})
+		return
+	}
+	if !w.ours(have) || have.DeletionTimestamp != nil {
+		return
+	}
+	want := buildStatefulSet(w.set, *have.Spec.Replicas, w.rules)
+	next, reason := have.DeepCopy(), reasonChild
+	next.Labels = merged(have.Labels, want.Labels)
+	next.Spec.UpdateStrategy, next.Spec.PersistentVolumeClaimRetentionPolicy = want.Spec.UpdateStrategy, want.Spec.PersistentVolumeClaimRetentionPolicy
+	is, shall := &have.Spec.Template, &want.Spec.Template
+	if is.Annotations[v1alpha1.AnnotationTemplate] != shall.Annotations[v1alpha1.AnnotationTemplate] ||
+		!maps.Equal(is.Labels, shall.Labels) || !maps.Equal(is.Annotations, shall.Annotations) ||
+		!apiequality.Semantic.DeepEqual(is.Finalizers, shall.Finalizers) {
+		next.Spec.Template, reason = *shall, reasonTemplate
+	}
+	if !sameStatefulSet(next, have) {
+		p.do(action.Chain{{Verb: action.Patch, Object: next, From: have, Unchanged: true, Reason: reason}})
+	}
+}
+
+func sameStatefulSet(a, b *appsv1.StatefulSet) bool { return apiequality.Semantic.DeepEqual(a, b) }
+
+// showRoles keeps the labels of the pods true. Of a member of whom nothing is
+// known they stay, unless it is not the container any more of which they speak.
+func showRoles(w *world, p *plan) {
+	if w.namespaceGoes {
+		return
+	}
+	for _, m := range w.members {
+		active, role := v1alpha1.False, v1alpha1.RoleNone
+		switch s := w.state(m); {
+		case s == primary:
+			active, role = v1alpha1.True, v1alpha1.RolePrimary
+		case s == secondary:
+			active, role = v1alpha1.True, v1alpha1.RoleSecondary
+		case s == unknown && (w.commandIn(m) != nil || m.lost()):
+			continue // they were set before a stop was sent, and are after a start
+		case s == unknown && m.pod.Labels[v1alpha1.LabelActive] != "" && (m.pod.Labels[v1alpha1.LabelRole] != v1alpha1.RolePrimary || w.grantedIn(m)):
+			continue
+		}
+		if patch := w.label(m, active, role); len(patch) > 0 {
+			p.do(patch)
+		}
+	}
+}
+
+// label is the patch of a pod's labels; none if they say that already.
+func (w *world) label(m *member, active, role string) action.Chain {
+	if m.pod.Labels[v1alpha1.LabelActive] == active && m.pod.Labels[v1alpha1.LabelRole] == role {
+		return nil
+	}
+	pod := m.pod.DeepCopy()
+	pod.Labels = merged(pod.Labels, map[string]string{v1alpha1.LabelActive: active, v1alpha1.LabelRole: role})
+	return action.Chain{{Verb: action.Patch, Object: pod, From: m.pod, Reason: reasonRole, Detail: role}}
+}
+
+// protect puts the finalizer on pods that lack it, before anything is started in
+// them: a pod that is deleted by force stays visible until it has stopped.
+func protect(w *world, p *plan) {
+	if w.invalid != "" || w.namespaceGoes || w.deleting() || !exclusive(w.set) {
+		return
+	}
+	for _, m := range w.members {
+		if m.protected() || m.terminating() {
+			continue
+		}
+		pod := m.pod.DeepCopy()
+		controllerutil.AddFinalizer(pod, v1alpha1.FinalizerMember)
+		p.do(action.Chain{{Verb: action.Patch, Object: pod, From: m.pod, Unchanged: true, Reason: reasonProtect}})
+	}
+}
+
+// release takes the finalizer off pods that go and have stopped, when the books
+// have nothing on them.
+func release(w *world, p *plan) {
+	for _, m := range w.members {
+		if !m.terminating() || !m.protected() || w.granted(m) || w.commandIn(m) != nil ||
+			!podstate.Stopped(m.pod, m.pod.Labels[v1alpha1.LabelActive] == v1alpha1.True) && !w.fenced(m) {
+			continue
+		}
+		p.do(action.Chain{unprotect(m)})
+	}
+}
+
+func unprotect(m *member) action.Action {
+	pod := m.pod.DeepCopy()
+	controllerutil.RemoveFinalizer(pod, v1alpha1.FinalizerMember)
+	return action.Action{Verb: action.Patch, Object: pod, From: m.pod, Unchanged: true, Reason: reasonRelease}
+}
+
+// deleteFenced deletes pods whose machine is off, as the control plane does unless
+// they tolerate the taint: their kubelet would start them again.
+func deleteFenced(w *world, p *plan) {
+	for _, m := range w.members {
+		if w.powerless(m) && !m.terminating() && w.invalid == "" {
+			p.do(remove(m, reasonFenced, "its Node "+m.pod.Spec.NodeName+" is out of service"))
+		}
+	}
+}

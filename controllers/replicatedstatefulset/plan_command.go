@@ -1,0 +1,202 @@
+package replicatedstatefulset
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+)
+
+// Reasons of actions.
+const (
+	reasonKeep     = "Keep"     // our finalizer on the object
+	reasonRelease  = "Release"  // and off it, and off pods
+	reasonProtect  = "Protect"  // our finalizer on a pod
+	reasonLearned  = "Learned"  // the books, brought up to date
+	reasonRole     = "Role"     // the labels of a pod
+	reasonChild    = "Child"    // a child made or repaired
+	reasonTemplate = "Template" // the StatefulSet's template
+	reasonScale    = "Scale"    // the StatefulSet's replicas
+	reasonOverride = "Override" // an annotation taken off
+	reasonAsk      = "Ask"      // status and sequence
+	reasonUnseen   = "Unseen"   // a pod deleted since nobody saw the end of a command in it
+	reasonStray    = "Stray"    // a pod deleted since a command for another may have reached it
+	reasonFailed   = "Failed"   // a pod deleted since starts or stops in it failed
+	reasonFenced   = "Fenced"   // a pod deleted since its machine is off
+	reasonRenew    = "Renew"    // a pod deleted to be made anew from the present template
+)
+
+// asks tells whether a command changes nothing.
+func asks(name string) bool {
+	return name == v1alpha1.CommandStatus || name == v1alpha1.CommandSequence
+}
+
+// startsPrimary tells whether a command may make a primary.
+func startsPrimary(name string) bool {
+	return name == v1alpha1.CommandSeed || name == v1alpha1.CommandPrimary || name == v1alpha1.CommandPromote
+}
+
+func starts(name string) bool { return startsPrimary(name) || name == v1alpha1.CommandSecondary }
+
+// reasonOf is the reason of the action that sends a command: Seed, Primary, ...
+func reasonOf(name string) string { return strings.ToUpper(name[:1]) + name[1:] }
+
+// command is one for a member. What is run may have another name than what it is
+// for: where there is no seed, a primary is seeded.
+func (w *world) command(m *member, name, instead string) *podexec.Command {
+	spec, ok := w.set.Spec.Pod.Commands[name]
+	if !ok {
+		spec = w.set.Spec.Pod.Commands[instead]
+	}
+	return &podexec.Command{
+		Name: name, Pod: client.ObjectKeyFromObject(m.pod), UID: m.pod.UID, Container: m.commandsIn, ContainerID: m.running(),
+		Argv: slices.Concat(spec.Command, w.peers()), Timeout: timeoutOf(spec),
+	}
+}
+
+// ask adds a command that changes nothing, once.
+func (p *plan) ask(w *world, m *member, name string) {
+	if p.asked[m.name()] || !m.free() || !m.reachable() || !w.serves() {
+		return
+	}
+	p.asked[m.name()] = true
+	p.do(action.Chain{{Verb: action.Exec, Object: m.pod, Command: w.command(m, name, name), Reason: reasonAsk, Detail: name}})
+}
+
+// again is how long an unanswered question waits before it is asked again.
+func again(tries int) time.Duration {
+	return min(time.Second<<max(0, min(tries-1, 10)), 30*time.Second)
+}
+
+// due is when a question is to be asked again that has no answer; now if it has
+// not been asked of this container.
+func (w *world) due(m *member, name string) time.Duration {
+	r, ok := m.result(name)
+	if !ok {
+		return 0
+	}
+	return max(r.Ended.Add(again(m.tries[name])).Sub(w.now), 0)
+}
+
+// askStatus asks the members how they are: at once after something happened to
+// them, else at the interval.
+func askStatus(w *world, p *plan) {
+	for _, m := range w.members {
+		if !m.reachable() || !m.free() || !w.serves() {
+			continue
+		}
+		wait := time.Duration(0)
+		r, ok := m.result(v1alpha1.CommandStatus)
+		_, current := m.answer(v1alpha1.CommandStatus)
+		switch {
+		case !ok || r.Began.Before(m.touched) || r.Outcome != podexec.Unknown && !current:
+		case r.Outcome == podexec.Unknown:
+			wait = w.due(m, v1alpha1.CommandStatus)
+		case w.commandIn(m) != nil || w.state(m) == failed:
+			wait = r.Ended.Add(again(1)).Sub(w.now)
+		default:
+			wait = r.Ended.Add(reconcileInterval(&w.set.Spec)).Sub(w.now)
+		}
+		if wait <= 0 {
+			p.ask(w, m, v1alpha1.CommandStatus)
+			continue
+		}
+		p.lookAgain(wait)
+	}
+}
+
+// freshFor is how long the sequence of a member that runs is taken for new.
+const freshFor = 30 * time.Second
+
+// sequence is how new the copy of a member is, asked when it is not known: since
+// the last primary went, and lately if the member runs. answered is false as long
+// as no answer came; known is false too for one that is no number.
+func (w *world) sequence(p *plan, m *member) (n uint64, answered, known bool) {
+	r, ok := m.answer(v1alpha1.CommandSequence)
+	n, known = sequenceOf(r)
+	if fresh := ok && r.Began.After(w.lossAt) && (w.state(m) == idle || w.now.Sub(r.Ended) < freshFor); fresh && known {
+		return n, true, true
+	} else if fresh {
+		w.askSequence(p, m) // again, and go on meanwhile
+		return 0, true, false
+	}
+	w.askSequence(p, m)
+	return 0, false, false
+}
+
+func (w *world) askSequence(p *plan, m *member) {
+	wait := w.due(m, v1alpha1.CommandSequence)
+	if r, ok := m.answer(v1alpha1.CommandSequence); ok {
+		if _, known := sequenceOf(r); known {
+			wait = 0 // it is old, and not wrong
+		}
+	}
+	if wait > 0 {
+		p.lookAgain(wait)
+		return
+	}
+	p.ask(w, m, v1alpha1.CommandSequence)
+}
+
+// send is the only way a command is sent that changes something: what comes
+// before, then the record, bound to the version of the object that was read, then
+// at once the command. If the record cannot be written, nothing is sent; if
+// this process dies after it, the next one knows that it may have been.
+func (w *world) send(p *plan, m *member, name, instead, detail string, before ...action.Action) {
+	if !m.free() || !m.reachable() || w.commandIn(m) != nil {
+		p.waitFor(v1alpha1.ReasonWaitingForCommand, "a command runs in "+m.name())
+		return
+	}
+	if startsPrimary(name) && len(w.books.grants) >= w.target() {
+		return // the callers know; this is the last door
+	}
+	at := w.now.Truncate(time.Microsecond)
+	c := w.command(m, name, instead)
+	c.Decided = at
+	b := w.books
+	b.commands = append(slices.Clone(b.commands), v1alpha1.RunningCommand{
+		Pod: m.name(), UID: m.pod.UID, ContainerID: m.running(), RestartCount: m.container().RestartCount,
+		Name: name, StartedAt: metav1.NewMicroTime(at), Timeout: metav1.Duration{Duration: c.Timeout}})
+	if startsPrimary(name) {
+		if len(b.grants) == 0 {
+			b.epoch++
+		}
+		b.grants = append(slices.Clone(b.grants), w.grant(m, b.epoch))
+	}
+	p.do(append(slices.Clone(action.Chain(before)), w.write(b, reasonOf(name), detail), action.Action{Verb: action.Exec, Object: m.pod, Command: c, Reason: reasonOf(name), Detail: withPeers(w.peers())}))
+}
+
+func withPeers(peers []string) string {
+	if len(peers) == 0 {
+		return "alone"
+	}
+	return "with " + strings.Join(peers, " ")
+}
+
+// stop tells a member to stop; its labels say so first.
+func (w *world) stop(p *plan, m *member, why string) {
+	w.send(p, m, v1alpha1.CommandStop, v1alpha1.CommandStop, fmt.Sprintf("%s: %s", m.name(), why), w.label(m, v1alpha1.False, v1alpha1.RoleNone)...)
+}
+
+// demote turns a primary into a secondary, or stops it where there is no command
+// for that.
+func (w *world) demote(p *plan, m *member, why string) {
+	f := w.failure(m)
+	if !w.configured(v1alpha1.CommandDemote) || !w.configured(v1alpha1.CommandSecondary) || f != nil && f.Command == v1alpha1.CommandDemote {
+		w.stop(p, m, why)
+		return
+	}
+	w.send(p, m, v1alpha1.CommandDemote, v1alpha1.CommandDemote, fmt.Sprintf("%s: %s", m.name(), why), w.label(m, v1alpha1.True, v1alpha1.RoleSecondary)...)
+}
+
+// remove deletes a pod, so that the StatefulSet makes it anew on the same data.
+func remove(m *member, reason, detail string) action.Chain {
+	return action.Chain{{Verb: action.Delete, Object: m.pod, Reason: reason, Detail: detail}}
+}

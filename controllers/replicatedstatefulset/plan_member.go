@@ -1,0 +1,258 @@
+package replicatedstatefulset
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+)
+
+// state is what is known of a member's application.
+type state string
+
+const (
+	pending   state = "pending"   // its container does not run, says the kubelet
+	unknown   state = "unknown"   // it may be anything
+	idle      state = "idle"      // it has stopped, says status
+	secondary state = "secondary" // it runs
+	primary   state = "primary"   // it runs as primary
+	failed    state = "failed"    // status says that it is in no good state
+)
+
+// Exit codes, as OCF has them.
+const (
+	ocfArgs, ocfInstalled = 2, 5 // from, to: not in this pod, whatever is tried
+	ocfNotConfigured      = 6
+	ocfNotRunning         = 7
+	ocfPrimary            = 8
+	ocfDegraded           = 190
+	ocfDegradedPrimary    = 191
+)
+
+func (m *member) name() string { return m.pod.Name }
+
+func (m *member) terminating() bool { return podstate.Terminating(m.pod) }
+
+// lost tells whether nobody can be reached where the member is.
+func (m *member) lost() bool { return podstate.Scheduled(m.pod) && !m.node.ready }
+
+func (m *member) protected() bool {
+	return controllerutil.ContainsFinalizer(m.pod, v1alpha1.FinalizerMember)
+}
+
+// container is that of the commands; nil if the kubelet has said nothing of it.
+func (m *member) container() *corev1.ContainerStatus {
+	for i := range m.pod.Status.ContainerStatuses {
+		if s := &m.pod.Status.ContainerStatuses[i]; s.Name == m.commandsIn {
+			return s
+		}
+	}
+	return nil
+}
+
+// running is the id of the container of the commands; "" while none runs.
+func (m *member) running() string {
+	if s := m.container(); s != nil && s.State.Running != nil {
+		return s.ContainerID
+	}
+	return ""
+}
+
+// startedAt is when the running container was started.
+func (m *member) startedAt() time.Time {
+	if s := m.container(); s != nil && s.State.Running != nil {
+		return s.State.Running.StartedAt.Time
+	}
+	return time.Time{}
+}
+
+// reachable tells whether commands can be run in the member now.
+func (m *member) reachable() bool { return m.running() != "" && !m.lost() && !podstate.Ended(m.pod) }
+
+// free tells whether no command runs in the pod, as far as this process knows.
+func (m *member) free() bool { return m.busy == nil }
+
+// result is the newest result of a command in the container that runs; false if
+// it has none there.
+func (m *member) result(name string) (podexec.Result, bool) {
+	r, ok := m.results[name]
+	return r, ok && r.ContainerID == m.running() && r.ContainerID != ""
+}
+
+// changedAt is when the last command that changes something ended in the
+// container that runs: what was answered before is of an older state.
+func (m *member) changedAt() (last time.Time) {
+	for name := range m.results {
+		if r, ok := m.result(name); ok && !asks(name) && r.Ended.After(last) {
+			last = r.Ended
+		}
+	}
+	return last
+}
+
+// answer is what the member answered last to a command that asks, after the last
+// change; false without an answer. One whose outcome is unknown is none.
+func (m *member) answer(name string) (podexec.Result, bool) {
+	r, ok := m.said[name]
+	return r, ok && r.ContainerID == m.running() && r.ContainerID != "" && r.Outcome != podexec.Unknown && r.Began.After(m.changedAt()) && (m.busy == nil || asks(m.busy.Name))
+}
+
+// down tells whether the kubelet says that no container of the commands runs.
+func (m *member) down() bool {
+	c := m.container()
+	if c == nil { // it may have another name, in a pod of an older template
+		return len(m.pod.Status.ContainerStatuses) == 0 && m.pod.Status.Phase != corev1.PodRunning
+	}
+	return c.State.Running == nil
+}
+
+// state is what the member's application is known to be.
+func (w *world) state(m *member) state {
+	if m.down() {
+		return pending
+	}
+	r, ok := m.answer(v1alpha1.CommandStatus)
+	if !ok || m.lost() || w.commandIn(m) != nil {
+		return unknown // after a start whose end was not seen, no answer proves anything
+	}
+	return w.stateOf(r)
+}
+
+// stateOf is what an answer to status says. Where there is no command that makes
+// secondaries, one that runs is a primary.
+func (w *world) stateOf(r podexec.Result) state {
+	if r.Outcome == podexec.Succeeded {
+		r.Code = 0
+	}
+	switch r.Code {
+	case ocfNotRunning:
+		return idle
+	case ocfPrimary, ocfDegradedPrimary:
+		return primary
+	case 0, ocfDegraded:
+		if w.configured(v1alpha1.CommandSecondary) {
+			return secondary
+		}
+		return primary
+	}
+	return failed
+}
+
+// leaver tells whether the member shall go.
+func (w *world) leaver(m *member) bool { return m.ordinal >= w.wanted() }
+
+// commandIn is the command of the books in a pod; nil if there is none.
+func (w *world) commandIn(m *member) *v1alpha1.RunningCommand {
+	return commandOf(w.books.commands, m.pod.UID)
+}
+
+func commandOf(commands []v1alpha1.RunningCommand, pod types.UID) *v1alpha1.RunningCommand {
+	for i := range commands {
+		if commands[i].UID == pod {
+			return &commands[i]
+		}
+	}
+	return nil
+}
+
+func (w *world) granted(m *member) bool {
+	return slices.ContainsFunc(w.books.grants, func(g v1alpha1.Grant) bool { return g.UID == m.pod.UID })
+}
+
+// grantedIn tells whether the container that runs is granted.
+func (w *world) grantedIn(m *member) bool {
+	return slices.ContainsFunc(w.books.grants, func(g v1alpha1.Grant) bool { return g.UID == m.pod.UID && g.ContainerID == m.running() })
+}
+
+// failure is what failed in the member's pod; nil if nothing did lately.
+func (w *world) failure(m *member) *v1alpha1.Failure {
+	for i := range w.books.failures {
+		if f := &w.books.failures[i]; f.UID == m.pod.UID {
+			return f
+		}
+	}
+	return nil
+}
+
+// unclean tells whether a start failed in the container that runs, and no stop
+// has succeeded since.
+func (w *world) unclean(m *member) bool {
+	f := w.failure(m)
+	return f != nil && f.Unclean && f.ContainerID == m.running()
+}
+
+// barred tells whether the member may not be started in this pod: its exit code
+// said that it cannot work there.
+func (w *world) barred(m *member) bool {
+	f := w.failure(m)
+	return f != nil && f.Code >= ocfArgs && f.Code <= ocfInstalled && f.Generation == w.set.Generation
+}
+
+// startable tells whether the member may be told to start, or to take a role.
+func (w *world) startable(m *member) bool {
+	s := w.state(m)
+	return (s == idle || s == secondary) && m.reachable() && !m.terminating() && !w.leaver(m) && !w.unclean(m) && !w.barred(m) &&
+		w.commandIn(m) == nil && (m.protected() || !exclusive(w.set))
+}
+
+// primaries are the members that run as primary and will go on to.
+func (w *world) primaries() (live []*member) {
+	for _, m := range w.members {
+		if w.state(m) == primary && !m.terminating() {
+			live = append(live, m)
+		}
+	}
+	return live
+}
+
+// peers are the names under which the primaries are found.
+func (w *world) peers() (names []string) {
+	for _, m := range w.primaries() {
+		names = append(names, m.name()+"."+serviceName(w.set))
+	}
+	return names
+}
+
+func (w *world) named(name string) *member {
+	for _, m := range w.members {
+		if m.name() == name {
+			return m
+		}
+	}
+	return nil
+}
+
+func (w *world) byUID(uid types.UID) *member {
+	for _, m := range w.members {
+		if m.pod.UID == uid {
+			return m
+		}
+	}
+	return nil
+}
+
+// sequenceOf reads an answer to sequence: one unsigned whole number.
+func sequenceOf(r podexec.Result) (uint64, bool) {
+	if r.Outcome != podexec.Succeeded {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(strings.TrimSpace(r.Stdout), 10, 64)
+	return n, err == nil
+}
+
+// namesOf lists members for people.
+func namesOf(members []*member) string {
+	names := make([]string, 0, len(members))
+	for _, m := range members {
+		names = append(names, m.name())
+	}
+	return strings.Join(names, ", ")
+}

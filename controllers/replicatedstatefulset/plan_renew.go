@@ -1,0 +1,72 @@
+package replicatedstatefulset
+
+import (
+	"fmt"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+)
+
+// fresher tells whether the member was made from the present template.
+func (w *world) fresher(m *member) bool {
+	return w.stateful == nil || m.pod.Annotations[v1alpha1.AnnotationTemplate] == w.stateful.Spec.Template.Annotations[v1alpha1.AnnotationTemplate]
+}
+
+// current tells whether the StatefulSet's controller has seen the template.
+func (w *world) current() bool {
+	return w.stateful != nil && w.stateful.Status.ObservedGeneration == w.stateful.Generation
+}
+
+// renewIdle makes pods anew, one at a time, in which nothing runs and that are out
+// of date: nobody misses them, and a template that cannot run is left like this.
+func renewIdle(w *world, p *plan) {
+	if !w.starts() || !w.current() || w.renewing() {
+		return
+	}
+	for i := len(w.members) - 1; i >= 0; i-- {
+		m := w.members[i]
+		s := w.state(m)
+		if w.fresher(m) || m.terminating() || m.lost() || w.granted(m) || w.commandIn(m) != nil || s != idle && s != pending && s != failed {
+			continue
+		}
+		p.do(remove(m, reasonRenew, "its template is out of date, and nothing runs in it"))
+		return
+	}
+}
+
+// renewing tells whether a member is on its way already: it goes, or it came with
+// the present template and has not started yet.
+func (w *world) renewing() bool {
+	for _, m := range w.members {
+		if m.terminating() || w.fresher(m) && w.state(m) == pending {
+			return true
+		}
+	}
+	return len(w.members) < w.wanted()
+}
+
+// renew stops members that are out of date, one at a time while nothing is
+// missing: secondaries first, then each primary when another has its place. What
+// is stopped is made anew by renewIdle.
+func renew(w *world, p *plan) {
+	if !w.starts() || !w.current() || len(w.among(func(m *member) bool { return !w.fresher(m) })) == 0 {
+		return
+	}
+	p.waitFor(v1alpha1.ReasonUpdating, "members are made anew from the present template, one at a time")
+	if !w.wellStaffed() || w.renewing() {
+		return
+	}
+	for _, s := range []state{secondary, primary} {
+		for i := len(w.members) - 1; i >= 0; i-- {
+			m := w.members[i]
+			if w.fresher(m) || w.state(m) != s {
+				continue
+			}
+			if s == primary {
+				w.relieve(p, m, "its template is out of date")
+			} else {
+				w.stop(p, m, fmt.Sprintf("its template is out of date, and nobody misses a %s", s))
+			}
+			return
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package replicatedstatefulset
+
+import (
+	"fmt"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+)
+
+// scale brings the number of pods to what is wanted. Up at once; down when the
+// members that go have stopped, and their roles are with others.
+func scale(w *world, p *plan) {
+	if !w.serves() || w.stateful == nil || w.stateful.DeletionTimestamp != nil {
+		return
+	}
+	have := int(*w.stateful.Spec.Replicas)
+	leavers := w.among(w.leaver)
+	if w.tooFew() {
+		return // status says so
+	}
+	if have > w.wanted() || len(leavers) > 0 {
+		p.waitFor(v1alpha1.ReasonScaling, fmt.Sprintf("of %d pods %d shall stay", max(have, len(w.members)), w.wanted()))
+	}
+	if !w.overdue() && len(leavers) > 0 && !w.stopLeavers(p, leavers) {
+		return
+	}
+	if have == w.wanted() {
+		return
+	}
+	set := w.stateful.DeepCopy()
+	replicas := int32(w.wanted())
+	set.Spec.Replicas = &replicas
+	p.do(action.Chain{{Verb: action.Patch, Object: set, From: w.stateful, Reason: reasonScale, Detail: fmt.Sprintf("from %d to %d", have, replicas)}})
+}
+
+// relieve takes its role from a primary when somebody is there to take it, whose
+// copy is as new as the primary's was a moment before.
+func (w *world) relieve(p *plan, m *member, why string) {
+	others := 0
+	for _, o := range w.primaries() {
+		if o != m && !w.leaver(o) {
+			others++
+		}
+	}
+	if others >= w.target() || others > 0 && w.target() >= w.wanted() || w.wanted() == 1 && !w.leaver(m) {
+		w.stop(p, m, why)
+		return
+	}
+	if heir := w.heir(p, m, ""); heir != nil {
+		w.demote(p, m, fmt.Sprintf("%s, and %s can take its place", why, heir.name()))
+	}
+}
+
+// heir is a member that can take the place of a primary, that one if it is named;
+// nil while there is none that has all that the primary had when it was asked.
+func (w *world) heir(p *plan, m *member, name string) *member {
+	mine, answered, known := w.sequence(p, m)
+	if !answered || !known {
+		p.waitFor(v1alpha1.ReasonHandingOver, "sequence has not answered yet in "+m.name())
+		return nil
+	}
+	asked, _ := m.answer(v1alpha1.CommandSequence)
+	var first *member
+	for _, o := range w.members {
+		s := w.state(o)
+		if name != "" && o.name() != name || !w.startable(o) || s != secondary && w.configured(v1alpha1.CommandSecondary) {
+			continue
+		}
+		r, said := o.answer(v1alpha1.CommandSequence)
+		n, known := sequenceOf(r)
+		if !said || !known || !r.Began.After(asked.Ended) || n < mine {
+			p.waitFor(v1alpha1.ReasonHandingOver, fmt.Sprintf("%s has not all of the data of %s yet", o.name(), m.name()))
+			w.askLater(p, o)
+			continue
+		}
+		if first == nil || w.fresher(o) && !w.fresher(first) {
+			first = o
+		}
+	}
+	if first == nil {
+		p.waitFor(v1alpha1.ReasonHandingOver, "no member can take the place of "+m.name())
+	}
+	return first
+}
+
+// askLater asks a sequence again, a second after the last time.
+func (w *world) askLater(p *plan, m *member) {
+	if r, ok := m.result(v1alpha1.CommandSequence); ok {
+		if wait := r.Ended.Add(again(1)).Sub(w.now); wait > 0 {
+			p.lookAgain(wait)
+			return
+		}
+	}
+	p.ask(w, m, v1alpha1.CommandSequence)
+}
+
+// switchOver gives the role of a primary to the member that a person named.
+func switchOver(w *world, p *plan) {
+	m := w.named(w.set.Annotations[v1alpha1.AnnotationSwitchoverTo])
+	if m == nil || !w.starts() || !w.wellStaffed() || w.state(m) == primary {
+		return
+	}
+	all, answered := w.copies(p, w.primaries())
+	if !answered || len(all) == 0 {
+		return
+	}
+	old := all[len(all)-1].member
+	if w.heir(p, old, m.name()) != nil {
+		w.demote(p, old, m.name()+" takes its place, as a person said")
+	}
+}
+
+// takeOverrides takes annotations off the object that were obeyed, or cannot be.
+func takeOverrides(w *world, p *plan) {
+	if !w.serves() || w.deleting() {
+		return
+	}
+	set, detail := w.set.DeepCopy(), ""
+	if name := set.Annotations[v1alpha1.AnnotationSeedFrom]; name != "" && len(w.books.grants) > 0 {
+		// The grant was written before the seed was sent: it is never used twice.
+		detail = name + " was not seeded: a primary runs, or may"
+		if w.grantedPod(name) {
+			detail = name + " is seeded, as a person said"
+		}
+		delete(set.Annotations, v1alpha1.AnnotationSeedFrom)
+	}
+	if name := set.Annotations[v1alpha1.AnnotationSwitchoverTo]; name != "" && detail == "" {
+		if detail = w.switchoverEnds(name); detail != "" {
+			delete(set.Annotations, v1alpha1.AnnotationSwitchoverTo)
+		}
+	}
+	if detail != "" {
+		p.do(action.Chain{{Verb: action.Patch, Object: set, From: w.set, Unchanged: true, Reason: reasonOverride, Detail: detail}})
+	}
+}
+
+// switchoverEnds says how a switchover ended; "" while it may go on.
+func (w *world) switchoverEnds(name string) string {
+	m := w.named(name)
+	switch {
+	case m == nil:
+		return name + " does not take over: there is no such member"
+	case w.grantedIn(m) && w.commandIn(m) == nil && w.state(m) == primary:
+		return name + " is primary, as a person said"
+	case len(w.books.grants) < w.target() || len(w.books.commands) > 0 || w.state(m) == unknown:
+		return ""
+	case w.state(m) != secondary:
+		return name + " does not take over: it does not run as secondary"
+	}
+	for _, o := range w.primaries() {
+		if f := w.failure(o); f != nil && f.Command == v1alpha1.CommandDemote {
+			return fmt.Sprintf("%s does not take over: demote of %s failed with exit code %d", name, o.name(), f.Code)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,241 @@
+package replicatedstatefulset
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+)
+
+// copyOf is a member with what it said of its copy.
+type copyOf struct {
+	*member
+	sequence uint64
+	known    bool
+}
+
+// copies are those members with what they say of their copies, the newest first,
+// of equals the one with the lowest ordinal. It is false while one has not
+// answered; all are asked at once.
+func (w *world) copies(p *plan, members []*member) (all []copyOf, answered bool) {
+	answered = true
+	for _, m := range members {
+		n, ok, known := w.sequence(p, m)
+		answered = answered && ok
+		all = append(all, copyOf{m, n, known})
+	}
+	slices.SortStableFunc(all, func(a, b copyOf) int {
+		if a.known != b.known {
+			return cmp.Compare(truth(b.known), truth(a.known))
+		}
+		return cmp.Or(cmp.Compare(b.sequence, a.sequence), a.ordinal-b.ordinal)
+	})
+	return all, answered
+}
+
+func truth(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (w *world) among(is func(*member) bool) (found []*member) {
+	for _, m := range w.members {
+		if is(m) {
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+// starting tells whether a start is on its way, or its end was not seen: the next
+// one waits. Where there is no primary, a start as secondary holds up nobody.
+func (w *world) starting(p *plan) bool {
+	for _, c := range w.books.commands {
+		if startsPrimary(c.Name) || c.Name == v1alpha1.CommandSecondary && len(w.books.grants) > 0 {
+			p.waitFor(v1alpha1.ReasonWaitingForCommand, fmt.Sprintf("%s of %s has not ended, as far as is known", c.Name, c.Pod))
+			return true
+		}
+	}
+	return false
+}
+
+// unsaid are members that run and have not said yet, in this container, what they
+// are: nobody becomes primary beside them.
+func (w *world) unsaid() []*member {
+	return w.among(func(m *member) bool {
+		if !m.reachable() || m.terminating() || w.commandIn(m) != nil {
+			return false
+		}
+		_, ok := m.answer(v1alpha1.CommandStatus)
+		return !ok && w.state(m) == unknown
+	})
+}
+
+// startFirst starts the first primary: the best of the secondaries that run, or
+// where nothing runs the newest copy of all. Nobody may be primary then.
+func startFirst(w *world, p *plan) {
+	if !w.starts() || w.target() == 0 || len(w.books.grants) > 0 || w.starting(p) {
+		return
+	}
+	if m := w.named(w.set.Annotations[v1alpha1.AnnotationSeedFrom]); m != nil && w.startable(m) {
+		w.startAs(p, m, v1alpha1.CommandSeed, "as a person said")
+		return
+	}
+	if unsaid := w.unsaid(); len(unsaid) > 0 {
+		p.waitFor(v1alpha1.ReasonSeeding, "status has not answered yet: "+namesOf(unsaid))
+		return
+	}
+	if running := w.among(func(m *member) bool { return w.state(m) == secondary && !m.terminating() }); len(running) > 0 {
+		succeed(w, p, running)
+		return
+	}
+	seed(w, p)
+}
+
+// startAs starts a first primary: a secondary is promoted, an idle member seeded.
+func (w *world) startAs(p *plan, m *member, name, why string) {
+	if w.state(m) == secondary {
+		name = v1alpha1.CommandPromote
+	}
+	w.send(p, m, name, v1alpha1.CommandPrimary, fmt.Sprintf("%s: %s", m.name(), why))
+}
+
+// succeed promotes the best of the secondaries that run. One that said nothing of
+// its copy holds this up; those that do not run do not.
+func succeed(w *world, p *plan, running []*member) {
+	all, answered := w.copies(p, running)
+	if !answered || slices.ContainsFunc(all, func(c copyOf) bool { return !c.known }) {
+		p.blind = namesOf(running)
+		p.waitFor(v1alpha1.ReasonSeeding, "sequence has not answered yet in all of "+namesOf(running))
+		return
+	}
+	if p.risk = w.outdone(all[0].sequence); p.risk != "" {
+		return
+	}
+	all = slices.DeleteFunc(all, func(c copyOf) bool { return c.sequence < all[0].sequence })
+	wish := w.set.Annotations[v1alpha1.AnnotationSwitchoverTo]
+	slices.SortStableFunc(all, func(a, b copyOf) int { return truth(b.name() == wish) - truth(a.name() == wish) })
+	for _, c := range all {
+		if w.startable(c.member) {
+			w.startAs(p, c.member, v1alpha1.CommandPromote, fmt.Sprintf("the newest of those that run, sequence %d", c.sequence))
+			return
+		}
+	}
+	p.waitFor(v1alpha1.ReasonRecovering, "the newest copy cannot be started yet: "+all[0].name())
+}
+
+// seed starts the newest copy of all. All wanted members have to say how new
+// theirs are, or a majority of them.
+func seed(w *world, p *plan) {
+	present := w.among(func(m *member) bool { return w.state(m) == idle && !m.terminating() && !w.leaver(m) })
+	all, answered := w.copies(p, present)
+	missing := w.wanted() - len(present)
+	if w.set.Spec.Seeding == v1alpha1.SeedingQuorum {
+		all = slices.DeleteFunc(all, func(c copyOf) bool { return !c.known })
+		answered, missing = true, w.wanted()/2+1-len(all)
+	} else if len(w.members) > w.wanted() {
+		missing = max(missing, 1) // they go, or their ordinals do not fit
+	}
+	if unknowns := slices.DeleteFunc(slices.Clone(all), func(c copyOf) bool { return c.known }); len(unknowns) > 0 {
+		names := make([]string, 0, len(unknowns))
+		for _, c := range unknowns {
+			names = append(names, c.name())
+		}
+		p.blind = strings.Join(names, ", ")
+	}
+	switch {
+	case missing > 0:
+		p.waitFor(v1alpha1.ReasonWaitingForPods, fmt.Sprintf("nothing is started before %d more members, of %d, have said how new their copies are", missing, w.wanted()))
+		return
+	case !answered || p.blind != "":
+		p.waitFor(v1alpha1.ReasonSeeding, "nobody knows how new the copies of these are: "+p.blind)
+		return
+	}
+	if p.risk = w.outdone(all[0].sequence); p.risk != "" {
+		return
+	}
+	for _, c := range all {
+		if c.sequence == all[0].sequence && w.startable(c.member) {
+			w.startAs(p, c.member, v1alpha1.CommandSeed, fmt.Sprintf("the newest copy, sequence %d", c.sequence))
+			return
+		}
+	}
+	p.waitFor(v1alpha1.ReasonRecovering, "the newest copy cannot be started yet: "+all[0].name())
+}
+
+// outdone says whose copy was newer than that sequence when it was last seen; ""
+// if none was.
+func (w *world) outdone(sequence uint64) string {
+	if newest, pod := w.books.newest(); newest > sequence {
+		return fmt.Sprintf("the newest copy at hand has sequence %d, and %s had %d", sequence, pod, newest)
+	}
+	return ""
+}
+
+// startPrimary starts another primary beside those that run: the best secondary,
+// else the best idle member.
+func startPrimary(w *world, p *plan) {
+	if !w.starts() || len(w.books.grants) == 0 || len(w.books.grants) >= w.target() || w.starting(p) {
+		return
+	}
+	if len(w.primaries()) == 0 {
+		p.waitFor(v1alpha1.ReasonWaitingForStop, w.whoMayRun())
+		return
+	}
+	if unsaid := w.unsaid(); len(unsaid) > 0 {
+		p.waitFor(v1alpha1.ReasonStarting, "status has not answered yet: "+namesOf(unsaid))
+		return
+	}
+	if m := w.best(p, secondary); m != nil {
+		w.send(p, m, v1alpha1.CommandPromote, v1alpha1.CommandPrimary, m.name()+": another primary is wanted")
+	} else if m := w.best(p, idle); m != nil {
+		w.send(p, m, v1alpha1.CommandPrimary, v1alpha1.CommandPrimary, m.name()+": another primary is wanted")
+	}
+}
+
+// startSecondary starts an idle member as secondary, once the primaries run.
+func startSecondary(w *world, p *plan) {
+	if !w.starts() || !w.configured(v1alpha1.CommandSecondary) || len(w.books.grants) < w.target() || len(w.primaries()) == 0 || w.starting(p) {
+		return
+	}
+	if m := w.best(p, idle); m != nil {
+		w.send(p, m, v1alpha1.CommandSecondary, v1alpha1.CommandSecondary, m.name()+": another secondary is wanted")
+	}
+}
+
+// best is the member of that state with the newest copy; nil while there is none,
+// or not all have said how new theirs are. Those that cannot say come last: what
+// they have, they get from a primary.
+func (w *world) best(p *plan, s state) *member {
+	candidates := w.among(func(m *member) bool { return w.state(m) == s && w.startable(m) })
+	if len(candidates) == 0 {
+		return nil
+	}
+	all, answered := w.copies(p, candidates)
+	if !answered {
+		p.waitFor(v1alpha1.ReasonStarting, "sequence has not answered yet in all of "+namesOf(candidates))
+		return nil
+	}
+	wish := w.set.Annotations[v1alpha1.AnnotationSwitchoverTo]
+	for _, c := range all {
+		if c.name() == wish {
+			return c.member
+		}
+	}
+	return all[0].member
+}
+
+// whoMayRun names those that may be primary and of whom nobody knows.
+func (w *world) whoMayRun() string {
+	var names []string
+	for _, g := range w.books.grants {
+		if m := w.byUID(g.UID); m == nil || w.state(m) != primary {
+			names = append(names, g.Pod)
+		}
+	}
+	return "these may still be primary, and nobody knows that they have stopped: " + strings.Join(names, ", ")
+}

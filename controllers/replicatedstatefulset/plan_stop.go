@@ -1,0 +1,151 @@
+package replicatedstatefulset
+
+import (
+	"fmt"
+	"slices"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+)
+
+// endUnseen deletes the pods of commands whose end nobody saw and whose time is
+// over, so that the kubelet says when they are: nothing else ends a command. One
+// that may have reached the next container of its name ends that one, at once.
+func endUnseen(w *world, p *plan) {
+	for i := range w.books.commands {
+		c := &w.books.commands[i]
+		m := w.byUID(c.UID)
+		if m != nil && m.busy != nil && m.busy.Name == c.Name {
+			continue // it runs, and its end will be seen
+		}
+		if next := w.successor(c.Pod, c.ContainerID); next != nil && (m == nil || m == next) {
+			if !next.terminating() {
+				p.do(remove(next, reasonStray, fmt.Sprintf("%s for the container before may have reached it", c.Name)))
+			}
+			continue
+		}
+		if m == nil || m.terminating() {
+			continue
+		}
+		if w.now.Before(c.StartedAt.Add(c.Timeout.Duration)) {
+			p.waitFor(v1alpha1.ReasonWaitingForCommand, fmt.Sprintf("nobody saw how %s of %s ended; status is asked until it says", c.Name, c.Pod))
+			continue
+		}
+		p.do(remove(m, reasonUnseen, fmt.Sprintf("nobody saw how %s ended, and status does not say", c.Name)))
+	}
+}
+
+// repair stops what failed, so that it can be started again, and deletes the pods
+// in which too much has failed.
+func repair(w *world, p *plan) {
+	if !w.serves() {
+		return
+	}
+	for _, m := range w.members {
+		if m.terminating() || !m.reachable() || w.commandIn(m) != nil {
+			continue
+		}
+		f, s := w.failure(m), w.state(m)
+		bad := s == failed || w.unclean(m) && s != unknown && s != primary
+		switch {
+		case f != nil && bad && f.ContainerID == m.running() && f.Command == v1alpha1.CommandStop:
+			p.do(remove(m, reasonFailed, fmt.Sprintf("stop failed with exit code %d", f.Code)))
+		case f != nil && f.Count >= *w.set.Spec.FailureThreshold && (bad || f.Command == v1alpha1.CommandStop && s != idle && f.ContainerID == m.running()):
+			p.do(remove(m, reasonFailed, fmt.Sprintf("%d starts or stops failed", f.Count)))
+		case bad:
+			w.stop(p, m, w.whyBad(m))
+		}
+	}
+}
+
+func (w *world) whyBad(m *member) string {
+	if f := w.failure(m); f != nil && w.unclean(m) {
+		return fmt.Sprintf("%s failed with exit code %d", f.Command, f.Code)
+	}
+	r, _ := m.answer(v1alpha1.CommandStatus)
+	return fmt.Sprintf("status failed with exit code %d", r.Code)
+}
+
+// stopTerminating stops primaries whose pods are being deleted, where another can
+// take over: the grace period may be long, and the program of the pod idle.
+func stopTerminating(w *world, p *plan) {
+	if !w.serves() || w.target() >= w.wanted() {
+		return
+	}
+	for _, m := range w.members {
+		if m.terminating() && w.state(m) == primary && w.failure(m) == nil {
+			w.stop(p, m, "its pod is being deleted")
+		}
+	}
+}
+
+// stopSurplus demotes a primary too many, or stops it where there is no command
+// for that: the oldest copy, of equals the highest ordinal. If that fails, no
+// other is touched.
+func stopSurplus(w *world, p *plan) {
+	live := w.primaries()
+	if !w.serves() || len(live) <= w.target() || w.deleting() {
+		return
+	}
+	for _, c := range w.books.commands {
+		if !asks(c.Name) && w.grantedPod(c.Pod) {
+			p.waitFor(v1alpha1.ReasonWaitingForCommand, fmt.Sprintf("%s of %s has not ended, as far as is known", c.Name, c.Pod))
+			return
+		}
+	}
+	if i := slices.IndexFunc(live, func(m *member) bool {
+		f := w.failure(m)
+		return f != nil && !starts(f.Command)
+	}); i >= 0 {
+		w.demote(p, live[i], "a primary too many")
+		return
+	}
+	all, answered := w.copies(p, live)
+	if !answered {
+		p.waitFor(v1alpha1.ReasonStopping, "sequence has not answered yet in all of "+namesOf(live))
+		return
+	}
+	w.demote(p, all[len(all)-1].member, "a primary too many")
+}
+
+func (w *world) grantedPod(name string) bool {
+	return slices.ContainsFunc(w.books.grants, func(g v1alpha1.Grant) bool { return g.Pod == name })
+}
+
+// stopLeavers stops those members one after another, and tells whether none runs
+// any more: secondaries first, then primaries, the highest ordinal first, or where
+// nobody stays the newest copy last. A primary goes when another has its place.
+func (w *world) stopLeavers(p *plan, leavers []*member) (done bool) {
+	done = true
+	var secondaries, primaries []*member
+	for _, m := range slices.Backward(leavers) {
+		s := w.state(m)
+		switch {
+		case s == pending, s == idle && w.commandIn(m) == nil, m.terminating(), podstate.Ended(m.pod), m.lost() && !w.granted(m):
+			continue
+		case s == secondary:
+			secondaries = append(secondaries, m)
+		case s == primary:
+			primaries = append(primaries, m)
+		case w.commandIn(m) != nil:
+			p.waitFor(v1alpha1.ReasonStopping, fmt.Sprintf("%s of %s has not ended, as far as is known", w.commandIn(m).Name, m.name()))
+			return false // one after another
+		default:
+			p.waitFor(v1alpha1.ReasonStopping, "nobody knows how this member is: "+m.name())
+		}
+		done = false
+	}
+	switch {
+	case len(secondaries) > 0:
+		w.stop(p, secondaries[0], "it goes")
+	case len(primaries) == 0:
+	case w.wanted() == 0:
+		all, answered := w.copies(p, primaries)
+		if answered {
+			w.stop(p, all[len(all)-1].member, "it goes")
+		}
+	default:
+		w.relieve(p, primaries[0], "it goes")
+	}
+	return done
+}
