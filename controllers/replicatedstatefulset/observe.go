@@ -1,12 +1,22 @@
 package replicatedstatefulset
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
@@ -15,7 +25,7 @@ import (
 // world is all that a decision may know.
 type world struct {
 	now  time.Time
-	live bool // read past the cache; otherwise a plan may only ask
+	live bool // read past the cache; of a plan for another world nothing is done but to ask
 	set  *v1alpha1.ReplicatedStatefulSet
 	// invalid says why the spec cannot be served; "" if it can.
 	invalid string
@@ -58,4 +68,219 @@ type member struct {
 	touched time.Time
 }
 
-var _ = types.UID("")
+// view is where observe reads: the cache, or the API server.
+type view struct {
+	client.Reader
+	live bool
+}
+
+// observe reads the world of a set. What the Board knows is read first: a command
+// that ends meanwhile is seen by the next look, beside pods that are newer.
+func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, from view) (*world, error) {
+	w := &world{now: r.Now(), live: from.live, set: withDefaults(set)}
+	if errs := validate(w.set); len(errs) > 0 {
+		w.invalid = errs.ToAggregate().Error()
+	}
+	if err := r.readMembers(ctx, w, from); err != nil {
+		return nil, err
+	}
+	if err := readChildren(ctx, w, from); err != nil {
+		return nil, err
+	}
+	if w.invalid == "" {
+		if err := r.readRules(ctx, w); err != nil {
+			return nil, err
+		}
+		if err := r.readSecrets(ctx, w); err != nil {
+			return nil, err
+		}
+	}
+	if w.deleting() && from.live {
+		var namespace corev1.Namespace
+		if err := from.Get(ctx, types.NamespacedName{Name: set.Namespace}, &namespace); err != nil {
+			return nil, fmt.Errorf("get the namespace: %w", err)
+		}
+		w.namespaceGoes = namespace.DeletionTimestamp != nil
+	}
+	r.memory.recall(w)
+	return w, nil
+}
+
+// readMembers reads the pods of the set, by the labels that all of them have and
+// by their names.
+func (r *Reconciler) readMembers(ctx context.Context, w *world, from view) error {
+	var pods corev1.PodList
+	options := []client.ListOption{client.InNamespace(w.set.Namespace), client.MatchingLabels(ownLabels(w.set))}
+	if !from.live {
+		options = append(options, client.UnsafeDisableDeepCopy)
+	}
+	if err := from.List(ctx, &pods, options...); err != nil {
+		return fmt.Errorf("list pods: %w", err)
+	}
+	key := client.ObjectKeyFromObject(w.set)
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		ordinal, ok := ordinalOf(w.set, pod.Name)
+		if owner := metav1.GetControllerOf(pod); !ok || owner != nil && (owner.Kind != "StatefulSet" || owner.Name != statefulSetName(w.set)) {
+			continue
+		}
+		m := &member{pod: pod, ordinal: ordinal, results: map[string]podexec.Result{}}
+		if len(w.set.Spec.Pod.Containers) > 0 {
+			m.commandsIn = w.set.Spec.Pod.Containers[commandContainer(&w.set.Spec.Pod)].Name
+		}
+		busy, results := r.Board.Of(key, pod.UID)
+		m.busy = busy
+		for _, result := range results {
+			m.results[result.Name] = result
+		}
+		var err error
+		if m.node, err = r.readNode(ctx, pod.Spec.NodeName); err != nil {
+			return err
+		}
+		w.members = append(w.members, m)
+	}
+	slices.SortFunc(w.members, func(a, b *member) int { return a.ordinal - b.ordinal })
+	return nil
+}
+
+// readNode reads a Node from the cache, and from the API server if it seems to be
+// gone or out of service: that makes others start.
+func (r *Reconciler) readNode(ctx context.Context, name string) (node, error) {
+	if name == "" {
+		return node{}, nil
+	}
+	var n corev1.Node
+	err := r.Nodes.Get(ctx, types.NamespacedName{Name: name}, &n)
+	if client.IgnoreNotFound(err) == nil && (err != nil || nodeOf(&n).outOfService) {
+		n = corev1.Node{}
+		err = r.Live.Get(ctx, types.NamespacedName{Name: name}, &n)
+	}
+	if apierrors.IsNotFound(err) {
+		return node{missing: true, missingSince: r.memory.missingSince(name, r.Now())}, nil
+	}
+	if err != nil {
+		return node{}, fmt.Errorf("get node %s: %w", name, err)
+	}
+	r.memory.found(name)
+	return nodeOf(&n), nil
+}
+
+// readChildren reads what the operator made for the set, whoever's it is.
+func readChildren(ctx context.Context, w *world, from view) error {
+	get := func(name string, into client.Object) (bool, error) {
+		err := from.Get(ctx, types.NamespacedName{Namespace: w.set.Namespace, Name: name}, into)
+		if client.IgnoreNotFound(err) != nil {
+			return false, fmt.Errorf("get %s: %w", name, err)
+		}
+		return err == nil, nil
+	}
+	var stateful appsv1.StatefulSet
+	if ok, err := get(statefulSetName(w.set), &stateful); err != nil {
+		return err
+	} else if ok {
+		w.stateful = &stateful
+	}
+	var budget policyv1.PodDisruptionBudget
+	if ok, err := get(statefulSetName(w.set), &budget); err != nil {
+		return err
+	} else if ok {
+		w.budget = &budget
+	}
+	w.services = map[string]*corev1.Service{}
+	for _, name := range []string{serviceName(w.set), primaryServiceName(w.set), activeServiceName(w.set)} {
+		var service corev1.Service
+		if ok, err := get(name, &service); err != nil {
+			return err
+		} else if ok {
+			w.services[name] = &service
+		}
+	}
+	return nil
+}
+
+// readRules hashes what is in the ConfigMaps of spec.ruleSelector. Only their
+// metadata is cached: they are read when one has another version.
+func (r *Reconciler) readRules(ctx context.Context, w *world) error {
+	if w.set.Spec.RuleSelector == nil {
+		return nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(w.set.Spec.RuleSelector)
+	if err != nil {
+		return nil //nolint:nilerr // validate has said so
+	}
+	in, matching := client.InNamespace(w.set.Namespace), client.MatchingLabelsSelector{Selector: selector}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
+	if err := r.Cache.List(ctx, list, in, matching); err != nil {
+		return fmt.Errorf("list ConfigMaps: %w", err)
+	}
+	versions := make([]string, 0, len(list.Items))
+	for i := range list.Items {
+		versions = append(versions, list.Items[i].Name+"/"+list.Items[i].ResourceVersion)
+	}
+	slices.Sort(versions)
+	known := r.memory.of(w.set)
+	if seen := strings.Join(versions, " "); known.rules == "" || known.versions != seen {
+		var maps corev1.ConfigMapList
+		if err := r.Live.List(ctx, &maps, in, matching); err != nil {
+			return fmt.Errorf("list ConfigMaps: %w", err)
+		}
+		if known.rules, err = hashOf(maps.Items); err != nil {
+			return err
+		}
+		known.versions = seen
+	}
+	w.rules = known.rules
+	return nil
+}
+
+// hashOf is over names and contents.
+func hashOf(maps []corev1.ConfigMap) (string, error) {
+	contents := map[string]any{}
+	for i := range maps {
+		contents[maps[i].Name] = []any{maps[i].Data, maps[i].BinaryData}
+	}
+	text, err := json.Marshal(contents)
+	if err != nil {
+		return "", fmt.Errorf("hash ConfigMaps: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8]), nil
+}
+
+// readSecrets finds out which of the Secrets of spec.TLS are missing.
+func (r *Reconciler) readSecrets(ctx context.Context, w *world) error {
+	for _, name := range secretsOfTLS(w.set) {
+		secret := metadataOf("Secret")
+		err := r.Cache.Get(ctx, types.NamespacedName{Namespace: w.set.Namespace, Name: name}, secret)
+		if apierrors.IsNotFound(err) {
+			w.missing = append(w.missing, name)
+		} else if err != nil {
+			return fmt.Errorf("get secret %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func secretsOfTLS(set *v1alpha1.ReplicatedStatefulSet) (names []string) {
+	tls := set.Spec.TLS
+	if tls == nil || tls.Static == nil {
+		return nil
+	}
+	all := []string{tls.Static.OperatorSecret}
+	if member := tls.Static.Member; member != nil {
+		all = append(all, member.PeerSecret, member.ServerSecret)
+	}
+	for _, name := range all {
+		if name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func metadataOf(kind string) *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+	return m
+}

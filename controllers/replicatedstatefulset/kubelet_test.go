@@ -1,0 +1,185 @@
+package replicatedstatefulset
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
+)
+
+// machines are the steps that StatefulSet controller, scheduler and kubelets
+// would take now, any of them.
+func (s *stage) machines() (moves []func()) {
+	if set := s.statefulSet(); set != nil {
+		moves = append(moves, s.controllerMoves(set)...)
+	}
+	for _, p := range s.pods() {
+		if move := s.kubeletMove(p); move != nil {
+			moves = append(moves, move)
+		}
+	}
+	for _, g := range s.toy.ghosts { // pods that were deleted by force
+		if s.up(g.node) {
+			moves = append(moves, func() {
+				s.Say("    %s of a pod that is gone ends", g.id)
+				s.toy.kill(g)
+			})
+		}
+	}
+	for _, name := range sortedKeys(s.toy.containers) {
+		c := s.toy.containers[name]
+		if s.up(c.node) && s.podOf(c.uid) == nil {
+			moves = append(moves, func() {
+				s.Say("    %s of a pod that is gone ends", c.id)
+				s.toy.kill(c)
+			})
+		}
+	}
+	return moves
+}
+
+func (s *stage) podOf(uid types.UID) *corev1.Pod {
+	for _, p := range s.pods() {
+		if p.UID == uid {
+			return p
+		}
+	}
+	return nil
+}
+
+func (s *stage) controllerMoves(set *appsv1.StatefulSet) (moves []func()) {
+	if set.Status.ObservedGeneration != set.Generation {
+		moves = append(moves, func() {
+			next := objects.Clone(s.statefulSet())
+			next.Status.ObservedGeneration = next.Generation
+			s.Put(next)
+		})
+	}
+	have := map[string]*corev1.Pod{}
+	for _, p := range s.pods() {
+		have[p.Name] = p
+		ordinal, _ := ordinalOf(s.set(), p.Name)
+		if !podstate.Terminating(p) && (ordinal >= int(*set.Spec.Replicas) || podstate.Ended(p)) {
+			moves = append(moves, func() {
+				if ordinal >= int(*s.statefulSet().Spec.Replicas) || podstate.Ended(p) {
+					s.Say("    %s is deleted by its StatefulSet", p.Name)
+					s.Delete(p)
+				}
+			})
+		}
+	}
+	for i := range int(*set.Spec.Replicas) {
+		name := memberName(s.set(), i)
+		if have[name] == nil && set.DeletionTimestamp == nil {
+			moves = append(moves, func() {
+				if now := s.statefulSet(); now == nil || i >= int(*now.Spec.Replicas) {
+					return
+				}
+				s.Say("    %s is created", name)
+				pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
+				pod.Name, pod.Namespace = name, set.Namespace
+				pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
+				pod.Status.Phase = corev1.PodPending
+				s.Put(pod)
+			})
+		}
+	}
+	return moves
+}
+
+func (s *stage) edit(p *corev1.Pod, change func(*corev1.Pod)) {
+	if now := s.podOf(p.UID); now != nil {
+		next := objects.Clone(now)
+		change(next)
+		s.Put(next)
+	}
+}
+
+// kubeletMove is the next step with a pod: what happens on its node, and then, as
+// another step, what the API is told of it.
+func (s *stage) kubeletMove(p *corev1.Pod) func() {
+	c := s.toy.of(p)
+	switch {
+	case !podstate.Scheduled(p):
+		if podstate.Terminating(p) {
+			return nil
+		}
+		ordinal, _ := ordinalOf(s.set(), p.Name)
+		node := fmt.Sprintf("n%d", ordinal%s.nodes+1)
+		if !s.up(node) {
+			return nil
+		}
+		return func() { s.edit(p, func(p *corev1.Pod) { p.Spec.NodeName = node }) }
+	case !s.up(p.Spec.NodeName):
+		return nil
+	case podstate.Terminating(p) && c != nil:
+		return func() {
+			s.Say("    %s ends", c.id)
+			s.toy.kill(c)
+		}
+	case podstate.Terminating(p) && !podstate.Ended(p):
+		return func() {
+			s.edit(p, func(p *corev1.Pod) { ended(s, p) })
+		}
+	case podstate.Terminating(p):
+		if *p.DeletionGracePeriodSeconds == 0 {
+			return nil // it waits for a finalizer
+		}
+		return func() {
+			s.Say("    %s is gone, says its kubelet", p.Name)
+			s.DeleteNow(p)
+		}
+	case podstate.Ended(p):
+		return nil
+	case c == nil && s.showsRunning(p): // it crashed
+		return func() { s.edit(p, func(p *corev1.Pod) { crashed(s, p) }) }
+	case c == nil:
+		return func() {
+			if s.podOf(p.UID) != nil && s.toy.of(p) == nil {
+				s.toy.start(p)
+			}
+		}
+	case !shows(p, c):
+		return func() { s.edit(p, func(p *corev1.Pod) { runs(s, p, c) }) }
+	}
+	return nil
+}
+
+func (s *stage) showsRunning(p *corev1.Pod) bool {
+	return len(p.Status.ContainerStatuses) > 0 && p.Status.ContainerStatuses[0].State.Running != nil
+}
+
+func shows(p *corev1.Pod, c *toyContainer) bool {
+	return len(p.Status.ContainerStatuses) > 0 && p.Status.ContainerStatuses[0].ContainerID == c.id && p.Status.ContainerStatuses[0].State.Running != nil
+}
+
+func runs(s *stage, p *corev1.Pod, c *toyContainer) {
+	s.Say("    %s runs", c.id)
+	p.Status.Phase = corev1.PodRunning
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}, {Type: corev1.ContainersReady, Status: corev1.ConditionTrue}}
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: p.Spec.Containers[0].Name, ContainerID: c.id, RestartCount: int32(c.number),
+		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(c.started)}}}}
+}
+
+func crashed(s *stage, p *corev1.Pod) {
+	for i := range p.Status.ContainerStatuses {
+		c := &p.Status.ContainerStatuses[i]
+		s.Say("    %s has ended, says its kubelet", c.ContainerID)
+		c.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ContainerID: c.ContainerID, ExitCode: 137}}
+	}
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
+}
+
+func ended(s *stage, p *corev1.Pod) {
+	crashed(s, p)
+	p.Status.Phase = corev1.PodFailed
+	if len(p.Status.ContainerStatuses) == 0 {
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: p.Spec.Containers[0].Name, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}}}
+	}
+	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionFalse, Reason: "PodFailed"})
+}

@@ -1,0 +1,293 @@
+package replicatedstatefulset
+
+import (
+	"context"
+	"fmt"
+	"math/rand"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
+)
+
+var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+
+// stage is a toy cluster with an operator in it, whose passes are made one by one.
+type stage struct {
+	t *testing.T
+	*simtest.Cluster
+	toy   *toy
+	law   *law
+	r     *Reconciler
+	nodes int
+	// shown is what the operator's cache shows, at which version; since is what it
+	// must show before the next pass.
+	shown     *objects.Objects
+	at, since int
+	// race, if set, happens between a live read and the writes that follow it.
+	race func()
+	// rule is what the last pass did.
+	rule string
+}
+
+// law is what must hold at every step of every story.
+type law struct {
+	s      *stage
+	target int // the highest number of primaries wanted since all others stopped
+	broken []string
+}
+
+func (l *law) breaks(format string, args ...any) {
+	l.broken = append(l.broken, fmt.Sprintf(format, args...))
+}
+
+// acting: never more primaries than are wanted.
+func (l *law) acting() {
+	if now := l.s.toy.acting(); len(now) > l.target {
+		var ids []string
+		for _, c := range now {
+			ids = append(ids, c.pod+" ("+c.id+")")
+		}
+		l.breaks("%d primaries act where %d may: %s", len(now), l.target, strings.Join(ids, ", "))
+	}
+}
+
+// first: whoever is first has every entry that was acknowledged.
+func (l *law) first(c *toyContainer, d *disk) {
+	for _, entry := range l.s.toy.acked {
+		if !slices.Contains(d.log, entry) {
+			l.breaks("%s becomes the first primary, and lacks entry %d, which was acknowledged", c.pod, entry)
+			return
+		}
+	}
+}
+
+// commands of the toy; without those that are named.
+func toyCommands(without ...string) map[string]v1alpha1.Command {
+	all := map[string]v1alpha1.Command{}
+	for _, name := range []string{"sequence", "status", "stop", "primary", "seed", "secondary", "promote", "demote"} {
+		if !slices.Contains(without, name) {
+			all[name] = v1alpha1.Command{Command: []string{"/" + name}, Timeout: "20s"}
+		}
+	}
+	return all
+}
+
+func toySet(replicas, primaries int32, without ...string) *v1alpha1.ReplicatedStatefulSet {
+	return &v1alpha1.ReplicatedStatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "ns"},
+		Spec: v1alpha1.ReplicatedStatefulSetSpec{
+			Replicas: &replicas, Primaries: &primaries, Seeding: v1alpha1.SeedingAll,
+			Pod: v1alpha1.PodPolicy{
+				Containers: []corev1.Container{{Name: "main", Image: "one"}}, Commands: toyCommands(without...),
+				VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}},
+			},
+		},
+	}
+}
+
+func newStage(t *testing.T, set *v1alpha1.ReplicatedStatefulSet) *stage {
+	s := &stage{t: t, Cluster: simtest.New(noon), nodes: 5}
+	s.toy = newToy(s)
+	s.law = &law{s: s, target: int(max(1, *set.Spec.Primaries))}
+	s.Send = s.toy.send
+	for i := range s.nodes {
+		kubelet.Turn(s.Cluster, fmt.Sprintf("n%d", i+1), true)
+	}
+	s.Put(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
+	s.Put(set)
+	s.restart()
+	s.look()
+	return s
+}
+
+// tick is the time, and moves it a little: no two things happen at once.
+func (s *stage) tick() time.Time {
+	s.Now = s.Now.Add(time.Millisecond)
+	return s.Now
+}
+
+// restart is a new process of the operator: what the old one knew is lost.
+func (s *stage) restart() {
+	s.toy.forget()
+	s.r = &Reconciler{Live: s.Cluster, Nodes: s.Cluster, Board: s.toy, Now: s.tick}
+	s.look()
+}
+
+// look shows the operator's cache what there is now.
+func (s *stage) look() {
+	s.shown, s.at = s.Snapshot(func(obj client.Object) client.Object { return obj }), s.Writes()
+	s.r.Cache = s.shown
+}
+
+func (s *stage) set() *v1alpha1.ReplicatedStatefulSet {
+	var set v1alpha1.ReplicatedStatefulSet
+	if s.Get(context.Background(), client.ObjectKey{Namespace: "ns", Name: "db"}, &set) != nil {
+		return nil
+	}
+	return &set
+}
+
+func (s *stage) statefulSet() *appsv1.StatefulSet {
+	var set appsv1.StatefulSet
+	if s.Get(context.Background(), client.ObjectKey{Namespace: "ns", Name: "rss-db"}, &set) != nil {
+		return nil
+	}
+	return &set
+}
+
+func (s *stage) pods() []*corev1.Pod { return kubelet.Pods(s.Cluster) }
+
+func (s *stage) pod(ordinal int) *corev1.Pod {
+	for _, p := range s.pods() {
+		if p.Name == fmt.Sprintf("rss-db-%d", ordinal) {
+			return p
+		}
+	}
+	return nil
+}
+
+func (s *stage) up(node string) bool {
+	var n corev1.Node
+	return s.Get(context.Background(), client.ObjectKey{Name: node}, &n) == nil && n.Status.Conditions[0].Status == corev1.ConditionTrue
+}
+
+// change is what a user does to the set.
+func (s *stage) change(f func(*v1alpha1.ReplicatedStatefulSet)) {
+	set := s.set()
+	was := set.DeepCopy()
+	f(set)
+	if !apiequality.Semantic.DeepEqual(was.Spec, set.Spec) {
+		set.Generation++
+	}
+	if n := int(ptr.Deref(set.Spec.Primaries, *set.Spec.Replicas)); n > s.law.target {
+		s.law.target = n
+	}
+	s.Put(set)
+}
+
+// pass is Reconciler.pass with the toy's writes. It tells whether anything but
+// asking was done, and when to look again.
+func (s *stage) pass() (acted bool, wait time.Duration) {
+	if s.at < s.since {
+		return false, 0 // its own writes are not in its cache yet
+	}
+	var cached v1alpha1.ReplicatedStatefulSet
+	if s.shown.Get(context.Background(), client.ObjectKey{Namespace: "ns", Name: "db"}, &cached) != nil {
+		return false, 0
+	}
+	w := s.observe(&cached, view{s.shown, false})
+	p := decide(w)
+	if !p.asksOnly() {
+		set := s.set()
+		if set == nil || set.UID != cached.UID {
+			return false, 0
+		}
+		w = s.observe(set, view{s.Cluster, true})
+		p = decide(w)
+		if s.race != nil {
+			s.race()
+		}
+	}
+	s.rule = p.rule
+	before := s.Writes()
+	lines := len(s.Story)
+	outcomes, alive := s.Apply(p.steps)
+	s.quiet(lines)
+	if alive && p.asksOnly() {
+		alive = s.report(w, &p, outcomes)
+	}
+	if !alive {
+		s.restart()
+	}
+	s.since = s.Writes()
+	return s.Writes() > before, p.wait
+}
+
+// quiet takes the questions out of the story.
+func (s *stage) quiet(from int) {
+	s.Story = append(s.Story[:from], slices.DeleteFunc(s.Story[from:], func(line string) bool { return strings.Contains(line, ": Ask, ") })...)
+}
+
+func (s *stage) observe(set *v1alpha1.ReplicatedStatefulSet, from view) *world {
+	w, err := s.r.observe(context.Background(), set, from)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return w
+}
+
+func (s *stage) report(w *world, p *plan, _ []action.Outcome) (alive bool) {
+	status := summarize(w, p)
+	if apiequality.Semantic.DeepEqual(w.set.Status, status) {
+		return true
+	}
+	set := w.set.DeepCopy()
+	set.Status = status
+	lines := len(s.Story)
+	_, alive = s.Apply(action.Steps{{{{Verb: action.PatchStatus, Object: set, From: w.set, Reason: "Observed"}}}})
+	if alive {
+		s.Story = s.Story[:lines] // the status is told where it comes to rest
+	}
+	return alive
+}
+
+// settle lets everybody act in turn until nothing moves, or for so long.
+func (s *stage) settle(patience time.Duration) {
+	s.t.Helper()
+	for range 3000 {
+		s.look()
+		acted, wait := s.pass()
+		s.check()
+		moves := append(s.machines(), s.toy.moves()...)
+		for _, move := range moves {
+			move()
+			s.check()
+		}
+		s.tick()
+		if acted || len(moves) > 0 {
+			continue
+		}
+		if wait == 0 || wait > patience {
+			return
+		}
+		s.Now = s.Now.Add(wait)
+	}
+	s.fatal("it does not come to rest")
+}
+
+// fatal ends a test with the story that led there.
+func (s *stage) fatal(why string) {
+	s.t.Helper()
+	const most = 100
+	s.t.Fatalf("%s\nthe last of the story:\n%s", why, strings.Join(s.Story[max(0, len(s.Story)-most):], "\n"))
+}
+
+func (s *stage) check() {
+	s.t.Helper()
+	s.law.acting()
+	if len(s.law.broken) > 0 {
+		s.fatal(strings.Join(s.law.broken, "\n"))
+	}
+}
+
+// tell adds to the story what a user sees at rest.
+func (s *stage) tell() {
+	st := s.set().Status
+	s.Say("= %s: ready %v primary %v secondary %v failed %v", st.Phase, st.Members.Ready, st.Members.Primary, st.Members.Secondary, st.Members.Failed)
+}
+
+var _ = rand.Int

@@ -1,0 +1,329 @@
+package replicatedstatefulset
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+)
+
+// The toy application keeps a log on the volume of each member. A primary
+// acknowledges an entry when every secondary that it reaches has it, and at least
+// one does. Whoever missed an entry says that it failed.
+
+// toyContainer is what really runs, whatever the API says.
+type toyContainer struct {
+	pod, id, node string
+	uid           types.UID
+	number        int
+	started       time.Time
+	role          state // idle, secondary or primary
+	behind        bool
+}
+
+// disk is a member's volume.
+type disk struct {
+	term int
+	log  []int
+}
+
+func (d *disk) sequence() int { return d.term*10000 + len(d.log) }
+
+type toy struct {
+	s          *stage
+	containers map[string]*toyContainer // by pod; those of pods that are gone too, until they end
+	ghosts     []*toyContainer          // of pods whose name another has
+	disks      map[string]*disk
+	acked      []int
+	entries    int
+	running    map[types.UID]*toyCommand
+	results    map[types.UID]map[string]podexec.Result
+	late       []func() // what commands will do whose answer is not awaited any more
+	fails      map[string]int
+	hangs      map[string]bool // commands by "pod name" that never end
+	ran        []string
+}
+
+type toyCommand struct {
+	podexec.Command
+	began time.Time
+}
+
+func newToy(s *stage) *toy {
+	return &toy{s: s, containers: map[string]*toyContainer{}, disks: map[string]*disk{}, running: map[types.UID]*toyCommand{},
+		results: map[types.UID]map[string]podexec.Result{}, fails: map[string]int{}, hangs: map[string]bool{}}
+}
+
+// forget is what a restart of the operator does to its Board. What was sent goes
+// on, or was never sent.
+func (t *toy) forget() {
+	for _, c := range t.running {
+		t.late = append(t.late, func() { t.act(t.containers[c.Pod.Name], c.Command) })
+	}
+	t.running, t.results = map[types.UID]*toyCommand{}, map[types.UID]map[string]podexec.Result{}
+}
+
+func (t *toy) Of(_ types.NamespacedName, pod types.UID) (*podexec.Command, []podexec.Result) {
+	var results []podexec.Result
+	for _, r := range t.results[pod] {
+		results = append(results, r)
+	}
+	if c := t.running[pod]; c != nil {
+		return &c.Command, results
+	}
+	return nil, results
+}
+
+func (t *toy) Keep(types.NamespacedName, ...types.UID) {}
+
+func (t *toy) send(c podexec.Command) bool {
+	if t.running[c.UID] != nil {
+		return false
+	}
+	t.running[c.UID] = &toyCommand{c, t.s.tick()}
+	return true
+}
+
+// shown tells whether the API shows the container that a command is for.
+func (t *toy) shown(c podexec.Command) bool {
+	for _, p := range t.s.pods() {
+		if p.UID == c.UID && len(p.Status.ContainerStatuses) > 0 {
+			s := p.Status.ContainerStatuses[0]
+			return s.ContainerID == c.ContainerID && s.State.Running != nil
+		}
+	}
+	return false
+}
+
+// end ends a command in the way of that name.
+func (t *toy) end(c *toyCommand, how string) {
+	if t.running[c.UID] != c {
+		return
+	}
+	r := podexec.Result{Command: c.Command, Outcome: podexec.Unknown, Began: c.began, Sent: true}
+	// The container that is reached is the one that has the pod's name now.
+	target := t.containers[c.Pod.Name]
+	switch {
+	case !t.shown(c.Command) || target == nil:
+		r.Sent, r.Why = false, "the container is not running any more"
+	case !t.s.up(target.node):
+		r.Sent, r.Why = false, "the node does not answer"
+	case how == "not sent":
+		r.Sent, r.Why = false, "the API server does not answer"
+	case how == "answer lost":
+		t.act(target, c.Command)
+		r.Why = "the stream broke"
+	case how == "late":
+		t.late = append(t.late, func() { t.act(target, c.Command) })
+		r.Why = "it did not end in time"
+	case how == "fails", t.fails[c.Pod.Name+" "+c.Name] > 0:
+		t.fails[c.Pod.Name+" "+c.Name]--
+		r.Outcome, r.Code = podexec.Failed, 1
+		t.note(c.Command, "fails")
+	default:
+		r.Code, r.Stdout = t.act(target, c.Command)
+		r.Outcome = podexec.Succeeded
+		if r.Code != 0 {
+			r.Outcome = podexec.Failed
+		}
+		if !t.shown(c.Command) {
+			r.Outcome, r.Why = podexec.Unknown, "the container is not running any more"
+		}
+	}
+	if r.Outcome == podexec.Unknown && !asks(c.Name) {
+		t.note(c.Command, "? "+r.Why)
+	}
+	r.Ended = t.s.tick()
+	delete(t.running, c.UID)
+	if t.results[c.UID] == nil {
+		t.results[c.UID] = map[string]podexec.Result{}
+	}
+	t.results[c.UID][c.Name] = r
+}
+
+func (t *toy) note(c podexec.Command, what string) {
+	if !asks(c.Name) {
+		t.s.Say("    %s: %s %s", c.Pod.Name, strings.Join(c.Argv, " "), what)
+	}
+}
+
+// act runs a command in a container, if that still lives.
+func (t *toy) act(c *toyContainer, command podexec.Command) (code int, out string) {
+	if c == nil || t.containers[c.pod] != c && !slices.Contains(t.ghosts, c) {
+		return 137, ""
+	}
+	d := t.disk(c.pod)
+	switch command.Name {
+	case v1alpha1.CommandStatus:
+		switch {
+		case c.behind:
+			return 1, ""
+		case c.role == primary:
+			return 8, ""
+		case c.role == secondary:
+			return 0, ""
+		}
+		return 7, ""
+	case v1alpha1.CommandSequence:
+		return 0, strconv.Itoa(d.sequence()) + "\n"
+	}
+	t.ran = append(t.ran, c.pod+" "+command.Name)
+	defer func() { t.note(command, fmt.Sprintf("= %d", code)) }()
+	switch command.Name {
+	case v1alpha1.CommandStop:
+		c.role, c.behind = idle, false
+	case v1alpha1.CommandDemote:
+		c.role = secondary
+	case v1alpha1.CommandSecondary:
+		from := t.peer(c, command.Argv)
+		if from == nil {
+			return 1, ""
+		}
+		t.copy(from, c)
+		c.role, c.behind = secondary, false
+	case v1alpha1.CommandSeed, v1alpha1.CommandPromote, v1alpha1.CommandPrimary:
+		if from := t.peer(c, command.Argv); from != nil {
+			t.copy(from, c)
+		} else if c.role != primary {
+			t.s.law.first(c, d)
+			d.term++
+		}
+		c.role, c.behind = primary, false
+		t.s.law.acting()
+	}
+	return 0, ""
+}
+
+func (t *toy) disk(pod string) *disk {
+	if t.disks[pod] == nil {
+		t.disks[pod] = &disk{}
+	}
+	return t.disks[pod]
+}
+
+func (t *toy) copy(from, to *toyContainer) {
+	d := t.disk(from.pod)
+	t.disks[to.pod] = &disk{d.term, slices.Clone(d.log)}
+}
+
+// peer finds a primary that a command was told of and that is reached.
+func (t *toy) peer(c *toyContainer, argv []string) *toyContainer {
+	for _, arg := range argv[1:] {
+		name, _, _ := strings.Cut(arg, ".")
+		if p := t.containers[name]; p != nil && p != c && p.role == primary && t.reach(p, c) {
+			return p
+		}
+	}
+	return nil
+}
+
+func (t *toy) reach(a, b *toyContainer) bool {
+	return a.node == b.node || t.s.up(a.node) && t.s.up(b.node)
+}
+
+// all are the containers that run, those that nobody sees any more too.
+func (t *toy) all() (all []*toyContainer) {
+	for _, name := range sortedKeys(t.containers) {
+		all = append(all, t.containers[name])
+	}
+	return append(all, t.ghosts...)
+}
+
+func (t *toy) acting() (primaries []*toyContainer) {
+	for _, c := range t.all() {
+		if c.role == primary {
+			primaries = append(primaries, c)
+		}
+	}
+	return primaries
+}
+
+// write is a client's write to one primary.
+func (t *toy) write(p *toyContainer) {
+	t.entries++
+	entry, copies, followers := t.entries, 0, 0
+	d := t.disk(p.pod)
+	d.log = append(d.log, entry)
+	for _, c := range t.all() {
+		if c == p || c.role == idle || c.behind {
+			continue
+		}
+		followers++
+		if other := t.disk(c.pod); t.reach(p, c) && other.term == d.term && len(other.log) == len(d.log)-1 {
+			other.log = append(other.log, entry)
+			copies++
+		} else {
+			c.behind = c.role == secondary
+		}
+	}
+	if copies > 0 || *t.s.set().Spec.Replicas == 1 {
+		t.acked = append(t.acked, entry)
+	}
+}
+
+// start is what a kubelet does; kill too. The API is told later.
+func (t *toy) start(p *corev1.Pod) {
+	old := t.containers[p.Name]
+	number := 0
+	if old != nil && old.uid == p.UID {
+		number = old.number + 1
+	} else if old != nil {
+		t.ghosts = append(t.ghosts, old)
+	}
+	if len(p.Status.ContainerStatuses) > 0 {
+		number = max(number, int(p.Status.ContainerStatuses[0].RestartCount)+1)
+	}
+	t.containers[p.Name] = &toyContainer{pod: p.Name, uid: p.UID, node: p.Spec.NodeName, number: number, started: t.s.Now,
+		id: fmt.Sprintf("c-%s-%d", p.UID, number), role: idle}
+}
+
+func (t *toy) kill(c *toyContainer) {
+	if t.containers[c.pod] == c {
+		delete(t.containers, c.pod)
+	}
+	t.ghosts = slices.DeleteFunc(t.ghosts, func(g *toyContainer) bool { return g == c })
+}
+
+// of is the container of that pod, and of no other of its name.
+func (t *toy) of(p *corev1.Pod) *toyContainer {
+	for _, c := range t.all() {
+		if c.uid == p.UID {
+			return c
+		}
+	}
+	return nil
+}
+
+// moves are what commands and clients may do now.
+func (t *toy) moves() (moves []func()) {
+	for _, uid := range sortedKeys(t.running) {
+		c := t.running[uid]
+		if t.hangs[c.Pod.Name+" "+c.Name] {
+			if t.s.Now.Sub(c.began) >= c.Timeout {
+				moves = append(moves, func() { t.end(c, "late"); t.late = nil })
+			}
+			continue
+		}
+		moves = append(moves, func() { t.end(c, "") })
+	}
+	return moves
+}
+
+func sortedKeys[K ~string, V any](m map[K]V) []K {
+	keys := make([]K, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+var _ = podstate.Ready
