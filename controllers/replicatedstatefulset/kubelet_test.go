@@ -111,6 +111,9 @@ func (s *stage) kubeletMove(p *corev1.Pod) func() {
 		}
 		ordinal, _ := ordinalOf(s.set(), p.Name)
 		node := fmt.Sprintf("n%d", ordinal%s.nodes+1)
+		if s.moved[node] != "" {
+			node = s.moved[node]
+		}
 		if !s.up(node) {
 			return nil
 		}

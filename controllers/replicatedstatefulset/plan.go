@@ -26,7 +26,8 @@ type plan struct {
 	// fatal says why no member may be started.
 	fatal string
 
-	asked map[string]bool // commands that this plan asks, by pod and name
+	asked map[string]bool // pods in which this plan asks something
+	sent  bool            // whether it sends a command that changes something
 }
 
 // notice is the reason of a condition, and its message.

@@ -157,6 +157,10 @@ func (w *world) send(p *plan, m *member, name, instead, detail string, before ..
 	if startsPrimary(name) && len(w.books.grants) >= w.target() {
 		return // the callers know; this is the last door
 	}
+	if p.sent {
+		return // one record at a time: a second would be bound to a version that is gone
+	}
+	p.sent = true
 	at := w.now.Truncate(time.Microsecond)
 	c := w.command(m, name, instead)
 	c.Decided = at

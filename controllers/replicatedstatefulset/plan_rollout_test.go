@@ -1,14 +1,282 @@
 package replicatedstatefulset
 
 import (
+	"math/rand"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
 )
 
-func TestCreate(t *testing.T) {
-	s := newStage(t, toySet(3, 1))
-	s.settle(10 * time.Second)
-	s.tell()
-	t.Log("\n" + strings.Join(s.Story, "\n"))
+// told is a story: a set, and what happens to it once it runs, a step after the
+// other. Between the steps all comes to rest, or in the random orders a while
+// passes.
+type told struct {
+	name  string
+	set   *v1alpha1.ReplicatedStatefulSet
+	steps []func(*stage)
+	// wait is how long the operator's own patience is waited for.
+	wait time.Duration
+	// gone is true where nothing is left in the end.
+	gone bool
 }
+
+var tales = []told{
+	{name: "create", set: toySet(3, 1)},
+	{name: "create as in the original", set: original(), steps: []func(*stage){deleted(0)}},
+	{name: "primary killed", set: toySet(3, 1), steps: []func(*stage){write, crash(0)}, wait: 30 * time.Second},
+	{name: "pod of the primary deleted", set: toySet(3, 1), steps: []func(*stage){write, deleted(0)}, wait: 30 * time.Second},
+	{name: "pod of the primary deleted by force", set: toySet(3, 1), steps: []func(*stage){write, forced(0)}, wait: 30 * time.Second},
+	{name: "node lost, then fenced", set: toySet(3, 1), steps: []func(*stage){write, partition("n1"), write, powerOff("n1"), outOfService("n1")}, wait: 30 * time.Second},
+	{name: "lights out", set: toySet(3, 1), steps: []func(*stage){write, crash(2), write, together(deleted(0), deleted(1), deleted(2))}, wait: 30 * time.Second},
+	{name: "operator restarts in the middle of a start", set: toySet(3, 1), steps: []func(*stage){write, together(crash(0), restartIn("promote"))}, wait: 30 * time.Second},
+	{name: "a stop that never ends", set: toySet(3, 2), steps: []func(*stage){write, hang("stop"), primariesTo(1)}, wait: 30 * time.Second},
+	{name: "a start that never ends", set: toySet(3, 1), steps: []func(*stage){write, hang("promote"), crash(0), unhang}, wait: 30 * time.Second},
+	{name: "scale 3 to 5 to 3 to 0 to 3", set: toySet(3, 1), steps: []func(*stage){write, scaleTo(5), write, scaleTo(3), write, scaleTo(0), scaleTo(3)}, wait: 10 * time.Second},
+	{name: "the primary is among those that go", set: toySet(3, 1), steps: []func(*stage){write, scaleTo(5), switchTo(4), write, scaleTo(3)}, wait: 40 * time.Second},
+	{name: "rolling template", set: toySet(3, 1), steps: []func(*stage){write, image("two")}, wait: 40 * time.Second},
+	{name: "rolling template of primaries", set: toySet(3, 3, "secondary"), steps: []func(*stage){write, image("two")}, wait: 40 * time.Second},
+	{name: "a template that cannot run is left", set: toySet(3, 1, "promote", "demote"), steps: []func(*stage){image("two"), together(image("bad"), deleted(1)), image("three")}, wait: 40 * time.Second},
+	{name: "switchover", set: toySet(3, 1), steps: []func(*stage){write, switchTo(2), write}, wait: 40 * time.Second},
+	{name: "switchover without demote", set: toySet(3, 1, "demote", "promote", "seed"), steps: []func(*stage){write, switchTo(2), write}, wait: 40 * time.Second},
+	{name: "primaries 1 to 3 to 1 of 4", set: toySet(4, 1), steps: []func(*stage){write, primariesTo(3), write, primariesTo(1)}, wait: 40 * time.Second},
+	{name: "delete", set: toySet(3, 1), steps: []func(*stage){write, deleteSet}, gone: true, wait: 40 * time.Second},
+}
+
+func original() *v1alpha1.ReplicatedStatefulSet {
+	set := toySet(3, 3, "seed", "secondary", "promote", "demote")
+	set.Spec.Primaries, set.Spec.Pod.VolumeClaimTemplates = nil, nil
+	set.Spec.Pod.Commands["seed"] = v1alpha1.Command{Command: []string{"/seed"}}
+	return set
+}
+
+// The steps.
+
+func write(s *stage) {
+	for _, p := range s.toy.acting() {
+		if s.up(p.node) {
+			s.toy.write(p)
+			return
+		}
+	}
+}
+
+func crash(ordinal int) func(*stage) {
+	return func(s *stage) {
+		if p := s.pod(ordinal); p != nil && s.toy.of(p) != nil {
+			s.Say("! %s crashes", s.toy.of(p).id)
+			s.toy.kill(s.toy.of(p))
+		}
+	}
+}
+
+func deleted(ordinal int) func(*stage) {
+	return func(s *stage) {
+		if p := s.pod(ordinal); p != nil {
+			s.Say("! %s is deleted", p.Name)
+			s.Delete(p)
+		}
+	}
+}
+
+func forced(ordinal int) func(*stage) {
+	return func(s *stage) {
+		if p := s.pod(ordinal); p != nil {
+			s.Say("! %s is deleted by force", p.Name)
+			s.DeleteNow(p)
+		}
+	}
+}
+
+func partition(node string) func(*stage) {
+	return func(s *stage) {
+		s.Say("! %s does not answer", node)
+		kubelet.Turn(s.Cluster, node, false)
+	}
+}
+
+func powerOff(node string) func(*stage) {
+	return func(s *stage) {
+		s.Say("! %s is switched off", node)
+		kubelet.Turn(s.Cluster, node, false)
+		for _, c := range s.toy.all() {
+			if c.node == node {
+				s.toy.kill(c)
+			}
+		}
+	}
+}
+
+// outOfService is what an administrator says, and what the control plane does then.
+func outOfService(name string) func(*stage) {
+	return func(s *stage) {
+		s.Say("! %s is out of service", name)
+		s.taint(name, corev1.Taint{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute})
+		s.moved[name] = "n5" // what was on it comes up elsewhere
+		for _, p := range s.pods() {
+			if p.Spec.NodeName == name {
+				s.DeleteNow(p)
+			}
+		}
+	}
+}
+
+func (s *stage) taint(name string, taints ...corev1.Taint) {
+	n := objects.Clone(s.All[objects.Key{Kind: "Node", Name: name}].(*corev1.Node))
+	n.Spec.Taints = taints
+	s.Put(n)
+}
+
+func together(steps ...func(*stage)) func(*stage) {
+	return func(s *stage) {
+		for _, step := range steps {
+			step(s)
+		}
+	}
+}
+
+// restartIn restarts the operator when it has sent that command.
+func restartIn(command string) func(*stage) {
+	return func(s *stage) {
+		for range 200 {
+			s.look()
+			s.pass()
+			for _, c := range s.toy.running {
+				if c.Name == command {
+					s.Say("! the operator restarts")
+					s.restart()
+					return
+				}
+			}
+			for _, move := range append(s.machines(), s.toy.moves()...) {
+				move()
+			}
+			s.Now = s.Now.Add(500 * time.Millisecond)
+		}
+	}
+}
+
+func hang(command string) func(*stage) {
+	return func(s *stage) {
+		for _, p := range s.pods() {
+			s.toy.hangs[p.Name+" "+command] = true
+		}
+	}
+}
+
+func unhang(s *stage) { s.toy.hangs = map[string]bool{} }
+
+func scaleTo(n int32) func(*stage) {
+	return func(s *stage) {
+		s.Say("! %d replicas are wanted", n)
+		s.change(func(set *v1alpha1.ReplicatedStatefulSet) { set.Spec.Replicas = &n })
+	}
+}
+
+func primariesTo(n int32) func(*stage) {
+	return func(s *stage) {
+		s.Say("! %d primaries are wanted", n)
+		s.change(func(set *v1alpha1.ReplicatedStatefulSet) { set.Spec.Primaries = &n })
+	}
+}
+
+func image(name string) func(*stage) {
+	return func(s *stage) {
+		s.Say("! image %s is wanted", name)
+		s.change(func(set *v1alpha1.ReplicatedStatefulSet) { set.Spec.Pod.Containers[0].Image = name })
+	}
+}
+
+func switchTo(ordinal int) func(*stage) {
+	return func(s *stage) {
+		name := memberName(s.set(), ordinal)
+		s.Say("! %s shall be primary", name)
+		s.change(func(set *v1alpha1.ReplicatedStatefulSet) {
+			metav1.SetMetaDataAnnotation(&set.ObjectMeta, v1alpha1.AnnotationSwitchoverTo, name)
+		})
+	}
+}
+
+func deleteSet(s *stage) {
+	s.Say("! it is deleted")
+	s.Delete(s.set())
+}
+
+// ends checks the end of a story: all that is wanted is there and well, and the
+// operator rests.
+func (s *stage) ends(story *told) {
+	s.t.Helper()
+	set := s.set()
+	if story.gone {
+		if set != nil || len(s.pods()) > 0 {
+			s.fatal("it is not gone")
+		}
+		return
+	}
+	w := s.observe(set, view{s.Cluster, true})
+	decide(w)
+	if !w.wellStaffed() || len(w.books.grants) != w.target() || len(set.Status.Members.Primary) != w.target() {
+		s.fatal("the members are not as they are wanted")
+	}
+	for _, m := range w.members {
+		if !w.fresher(m) {
+			s.fatal(m.name() + " is out of date")
+		}
+	}
+	for _, name := range set.Status.Members.Primary {
+		for _, entry := range s.toy.acked {
+			if !slices.Contains(s.toy.disk(name).log, entry) {
+				s.fatal("an acknowledged entry is lost")
+			}
+		}
+	}
+	version := set.ResourceVersion
+	before := s.Writes()
+	s.restart() // even one that knows nothing has nothing to do but ask
+	for range 10 {
+		s.look()
+		s.pass()
+		for _, move := range s.toy.moves() {
+			move()
+		}
+		s.tick()
+	}
+	if s.set().ResourceVersion != version {
+		s.fatal("the operator does not rest")
+	}
+	_ = before
+}
+
+func TestStories(t *testing.T) {
+	for _, story := range tales {
+		t.Run(story.name, func(t *testing.T) {
+			s := newStage(t, story.set.DeepCopy())
+			s.settle(story.wait)
+			for _, step := range story.steps {
+				s.Say("")
+				step(s)
+				s.settle(story.wait)
+				if s.set() != nil {
+					s.tell()
+				}
+			}
+			s.ends(&story)
+			golden(t, "stories/"+strings.ReplaceAll(story.name, " ", "-")+".txt", strings.Join(s.Story, "\n")+"\n")
+		})
+	}
+}
+
+var (
+	_ = rand.Int
+	_ action.Verb
+	_ simtest.Cluster
+)

@@ -47,7 +47,7 @@ func (w *world) relieve(p *plan, m *member, why string) {
 		return
 	}
 	if heir := w.heir(p, m, ""); heir != nil {
-		w.demote(p, m, fmt.Sprintf("%s, and %s can take its place", why, heir.name()))
+		w.stop(p, m, fmt.Sprintf("%s, and %s can take its place", why, heir.name()))
 	}
 }
 
@@ -115,23 +115,26 @@ func takeOverrides(w *world, p *plan) {
 	if !w.serves() || w.deleting() {
 		return
 	}
-	set, detail := w.set.DeepCopy(), ""
-	if name := set.Annotations[v1alpha1.AnnotationSeedFrom]; name != "" && len(w.books.grants) > 0 {
+	if name := w.set.Annotations[v1alpha1.AnnotationSeedFrom]; name != "" && len(w.books.grants) > 0 {
 		// The grant was written before the seed was sent: it is never used twice.
-		detail = name + " was not seeded: a primary runs, or may"
+		detail := name + " was not seeded: a primary runs, or may"
 		if w.grantedPod(name) {
 			detail = name + " is seeded, as a person said"
 		}
-		delete(set.Annotations, v1alpha1.AnnotationSeedFrom)
+		w.takeOverride(p, v1alpha1.AnnotationSeedFrom, detail)
+		return
 	}
-	if name := set.Annotations[v1alpha1.AnnotationSwitchoverTo]; name != "" && detail == "" {
-		if detail = w.switchoverEnds(name); detail != "" {
-			delete(set.Annotations, v1alpha1.AnnotationSwitchoverTo)
+	if name := w.set.Annotations[v1alpha1.AnnotationSwitchoverTo]; name != "" {
+		if detail := w.switchoverEnds(name); detail != "" {
+			w.takeOverride(p, v1alpha1.AnnotationSwitchoverTo, detail)
 		}
 	}
-	if detail != "" {
-		p.do(action.Chain{{Verb: action.Patch, Object: set, From: w.set, Unchanged: true, Reason: reasonOverride, Detail: detail}})
-	}
+}
+
+func (w *world) takeOverride(p *plan, annotation, detail string) {
+	set := w.set.DeepCopy()
+	delete(set.Annotations, annotation)
+	p.do(action.Chain{{Verb: action.Patch, Object: set, From: w.set, Unchanged: true, Reason: reasonOverride, Detail: detail}})
 }
 
 // switchoverEnds says how a switchover ended; "" while it may go on.

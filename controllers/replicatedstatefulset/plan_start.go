@@ -116,9 +116,16 @@ func succeed(w *world, p *plan, running []*member) {
 	if p.risk = w.outdone(all[0].sequence); p.risk != "" {
 		return
 	}
-	all = slices.DeleteFunc(all, func(c copyOf) bool { return c.sequence < all[0].sequence })
-	wish := w.set.Annotations[v1alpha1.AnnotationSwitchoverTo]
-	slices.SortStableFunc(all, func(a, b copyOf) int { return truth(b.name() == wish) - truth(a.name() == wish) })
+	newest, wish := all[0].sequence, w.set.Annotations[v1alpha1.AnnotationSwitchoverTo]
+	all = slices.DeleteFunc(all, func(c copyOf) bool { return c.sequence < newest })
+	if m := w.named(wish); m != nil && !slices.ContainsFunc(all, func(c copyOf) bool { return c.member == m }) {
+		// Now or never: else its turn would come again and again.
+		w.takeOverride(p, v1alpha1.AnnotationSwitchoverTo, fmt.Sprintf("%s does not take over: %s has newer data", wish, all[0].name()))
+		return
+	}
+	slices.SortStableFunc(all, func(a, b copyOf) int {
+		return cmp.Or(truth(b.name() == wish)-truth(a.name() == wish), truth(w.fresher(b.member))-truth(w.fresher(a.member)))
+	})
 	for _, c := range all {
 		if w.startable(c.member) {
 			w.startAs(p, c.member, v1alpha1.CommandPromote, fmt.Sprintf("the newest of those that run, sequence %d", c.sequence))

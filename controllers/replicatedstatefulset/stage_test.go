@@ -33,6 +33,7 @@ type stage struct {
 	law   *law
 	r     *Reconciler
 	nodes int
+	moved map[string]string // where the pods of a node go that is out of service
 	// shown is what the operator's cache shows, at which version; since is what it
 	// must show before the next pass.
 	shown     *objects.Objects
@@ -100,9 +101,9 @@ func toySet(replicas, primaries int32, without ...string) *v1alpha1.ReplicatedSt
 }
 
 func newStage(t *testing.T, set *v1alpha1.ReplicatedStatefulSet) *stage {
-	s := &stage{t: t, Cluster: simtest.New(noon), nodes: 5}
+	s := &stage{t: t, Cluster: simtest.New(noon), nodes: 5, moved: map[string]string{}}
 	s.toy = newToy(s)
-	s.law = &law{s: s, target: int(max(1, *set.Spec.Primaries))}
+	s.law = &law{s: s, target: int(max(1, ptr.Deref(set.Spec.Primaries, *set.Spec.Replicas)))}
 	s.Send = s.toy.send
 	for i := range s.nodes {
 		kubelet.Turn(s.Cluster, fmt.Sprintf("n%d", i+1), true)

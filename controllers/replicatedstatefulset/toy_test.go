@@ -197,6 +197,13 @@ func (t *toy) act(c *toyContainer, command podexec.Command) (code int, out strin
 			d.term++
 		}
 		c.role, c.behind = primary, false
+		for _, f := range t.all() { // those that follow hear of it
+			if other := t.disk(f.pod); f.role == secondary && t.reach(c, f) && len(other.log) == len(t.disk(c.pod).log) {
+				other.term = t.disk(c.pod).term
+			} else if f.role == secondary {
+				f.behind = true
+			}
+		}
 		t.s.law.acting()
 	}
 	return 0, ""
