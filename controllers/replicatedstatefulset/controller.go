@@ -162,15 +162,14 @@ func (s *seen) look(m *member, now time.Time) {
 		s.container, s.ready, s.touched = container, ready, now
 	}
 	for name, r := range m.results {
-		if !asks(name) || s.counted[name].Equal(r.Ended) {
-			continue
+		switch {
+		case s.counted[name].Equal(r.Ended):
+		case r.Outcome == podexec.Unknown:
+			s.tries[name]++
+		default:
+			s.said[name], s.tries[name] = r, 0
 		}
 		s.counted[name] = r.Ended
-		if r.Outcome != podexec.Unknown {
-			s.said[name], s.tries[name] = r, 0
-		} else {
-			s.tries[name]++
-		}
 	}
 	m.touched, m.said, m.tries = s.touched, maps.Clone(s.said), maps.Clone(s.tries)
 }

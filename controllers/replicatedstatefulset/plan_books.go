@@ -100,7 +100,7 @@ func (w *world) containerGone(pod types.UID, id string) bool {
 // successor is the container that runs under the name of a member in place of
 // another; nil if none does.
 func (w *world) successor(name, id string) *member {
-	if m := w.named(name); m != nil && m.running() != "" && m.running() != id {
+	if m := w.named(name); m != nil && m.running() != "" && m.running() != id && !w.containerGone(m.pod.UID, m.running()) {
 		return m
 	}
 	return nil

@@ -157,6 +157,11 @@ func (w *world) send(p *plan, m *member, name, instead, detail string, before ..
 	if startsPrimary(name) && len(w.books.grants) >= w.target() {
 		return // the callers know; this is the last door
 	}
+	if r, ok := m.result(name); ok && r.Outcome == podexec.Unknown && w.due(m, name) > 0 {
+		p.lookAgain(w.due(m, name))
+		p.waitFor(v1alpha1.ReasonWaitingForCommand, fmt.Sprintf("%s could not be sent to %s, and is tried again: %s", name, m.name(), r.Why))
+		return
+	}
 	if p.sent {
 		return // one record at a time: a second would be bound to a version that is gone
 	}

@@ -10,7 +10,7 @@ import (
 
 // endUnseen deletes the pods of commands whose end nobody saw and whose time is
 // over, so that the kubelet says when they are: nothing else ends a command. One
-// that may have reached the next container of its name ends that one, at once.
+// that may have reached the next container of its name ends that one too.
 func endUnseen(w *world, p *plan) {
 	for i := range w.books.commands {
 		c := &w.books.commands[i]
@@ -19,7 +19,7 @@ func endUnseen(w *world, p *plan) {
 			continue // it runs, and its end will be seen
 		}
 		if next := w.successor(c.Pod, c.ContainerID); next != nil && (m == nil || m == next) {
-			if !next.terminating() {
+			if !next.terminating() && w.now.After(c.StartedAt.Add(strayWindow)) { // before, the one after it could be reached too
 				p.do(remove(next, reasonStray, fmt.Sprintf("%s for the container before may have reached it", c.Name)))
 			}
 			continue

@@ -2,6 +2,7 @@ package replicatedstatefulset
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,6 +42,10 @@ type stage struct {
 	at, since int
 	// race, if set, happens between a live read and the writes that follow it.
 	race func()
+	// hasty is an operator that does not wait for its own writes in its cache.
+	hasty bool
+	// acted is when something was done last, beside asking.
+	acted time.Time
 	// rule is what the last pass did.
 	rule string
 }
@@ -183,7 +189,7 @@ func (s *stage) change(f func(*v1alpha1.ReplicatedStatefulSet)) {
 // pass is Reconciler.pass with the toy's writes. It tells whether anything but
 // asking was done, and when to look again.
 func (s *stage) pass() (acted bool, wait time.Duration) {
-	if s.at < s.since {
+	if s.at < s.since && !s.hasty {
 		return false, 0 // its own writes are not in its cache yet
 	}
 	var cached v1alpha1.ReplicatedStatefulSet
@@ -215,6 +221,9 @@ func (s *stage) pass() (acted bool, wait time.Duration) {
 		s.restart()
 	}
 	s.since = s.Writes()
+	if !p.asksOnly() || s.Writes() > before+len(outcomes) {
+		s.acted = s.Now
+	}
 	return s.Writes() > before, p.wait
 }
 
@@ -249,20 +258,29 @@ func (s *stage) report(w *world, p *plan, _ []action.Outcome) (alive bool) {
 // settle lets everybody act in turn until nothing moves, or for so long.
 func (s *stage) settle(patience time.Duration) {
 	s.t.Helper()
-	for range 3000 {
+	s.acted = s.Now
+	for range 5000 {
 		s.look()
 		acted, wait := s.pass()
 		s.check()
-		moves := append(s.machines(), s.toy.moves()...)
+		machines := s.machines()
+		if len(machines) > 0 {
+			s.acted = s.Now
+		}
+		moves := append(machines, s.toy.moves()...)
 		for _, move := range moves {
 			move()
 			s.check()
 		}
 		s.tick()
-		if acted || len(moves) > 0 {
+		rests := wait == 0 || s.Now.Add(wait).Sub(s.acted) > patience
+		if (acted || len(moves) > 0) && s.Now.Sub(s.acted) < patience+time.Minute {
 			continue
 		}
-		if wait == 0 || wait > patience {
+		if rests {
+			if set := s.set(); set != nil {
+				s.law.target = int(max(1, ptr.Deref(set.Spec.Primaries, *set.Spec.Replicas)))
+			}
 			return
 		}
 		s.Now = s.Now.Add(wait)
@@ -291,4 +309,96 @@ func (s *stage) tell() {
 	s.Say("= %s: ready %v primary %v secondary %v failed %v", st.Phase, st.Members.Ready, st.Members.Primary, st.Members.Secondary, st.Members.Failed)
 }
 
-var _ = rand.Int
+// scramble lets anything happen in any order for a while.
+func (s *stage) scramble(chance *rand.Rand, steps int) {
+	s.t.Helper()
+	for range steps {
+		s.tick()
+		switch n := chance.Intn(100); {
+		case n < 25:
+			s.any(chance, s.machines())
+		case n < 45:
+			s.anyCommand(chance)
+		case n < 70:
+			s.hasty = chance.Intn(10) == 0
+			if chance.Intn(4) == 0 {
+				s.race = func() { s.any(chance, s.machines()) }
+			}
+			s.pass()
+			s.hasty, s.race = false, nil
+		case n < 85:
+			s.look()
+		case n < 92:
+			s.Now = s.Now.Add(time.Duration(chance.Intn(3000)) * time.Millisecond)
+		case n < 96:
+			write(s)
+		case n < 98:
+			s.any(chance, s.toy.late)
+		case n < 99:
+			s.Say("! the operator restarts")
+			s.restart()
+		default:
+			crash(chance.Intn(3))(s)
+		}
+		s.check()
+	}
+}
+
+func (s *stage) any(chance *rand.Rand, moves []func()) {
+	if len(moves) > 0 {
+		moves[chance.Intn(len(moves))]()
+	}
+}
+
+// anyCommand lets one go on, or end in one of the ways that there are.
+func (s *stage) anyCommand(chance *rand.Rand) {
+	keys := sortedKeys(s.toy.running)
+	if len(keys) == 0 {
+		return
+	}
+	c := s.toy.running[keys[chance.Intn(len(keys))]]
+	switch n := chance.Intn(100); {
+	case !c.arrived && n < 50:
+		s.toy.arrive(c)
+	case s.toy.hangs[c.Pod.Name+" "+c.Name]:
+		s.any(chance, s.toy.moves())
+	case n < 80:
+		s.toy.end(c, "")
+	default:
+		s.toy.end(c, []string{"not sent", "answer lost", "late", "fails"}[n%4])
+	}
+}
+
+// meddle lets some writes fail, or their answers be lost, or the operator die.
+func (s *stage) meddle(chance *rand.Rand) {
+	s.Interfere = func(int, action.Action) (before, after error) {
+		err := apierrors.NewInternalError(errors.New("meddled with"))
+		switch chance.Intn(60) {
+		case 0, 1:
+			return err, nil
+		case 2, 3:
+			return nil, err
+		case 4:
+			return simtest.ErrKilled, nil
+		case 5:
+			return nil, simtest.ErrKilled
+		}
+		return nil, nil
+	}
+}
+
+// heal ends all that is wrong, and lets what is on its way arrive.
+func (s *stage) heal() {
+	s.Say("! all is well again")
+	s.Interfere, s.toy.hangs, s.toy.fails = nil, map[string]bool{}, map[string]int{}
+	for i := range s.nodes {
+		if name := fmt.Sprintf("n%d", i+1); !s.up(name) && s.moved[name] == "" {
+			kubelet.Turn(s.Cluster, name, true)
+		}
+	}
+	for _, late := range s.toy.late {
+		late()
+		s.check()
+	}
+	s.toy.late = nil
+}

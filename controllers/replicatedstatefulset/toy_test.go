@@ -12,7 +12,6 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
 // The toy application keeps a log on the volume of each member. A primary
@@ -55,6 +54,9 @@ type toy struct {
 type toyCommand struct {
 	podexec.Command
 	began time.Time
+	// target is the container that it has reached; arrived, whether it came so far.
+	target  *toyContainer
+	arrived bool
 }
 
 func newToy(s *stage) *toy {
@@ -65,8 +67,14 @@ func newToy(s *stage) *toy {
 // forget is what a restart of the operator does to its Board. What was sent goes
 // on, or was never sent.
 func (t *toy) forget() {
-	for _, c := range t.running {
-		t.late = append(t.late, func() { t.act(t.containers[c.Pod.Name], c.Command) })
+	for _, uid := range sortedKeys(t.running) {
+		c := t.running[uid]
+		t.late = append(t.late, func() {
+			if !c.arrived {
+				t.arrive(c)
+			}
+			t.act(c.target, c.Command)
+		})
 	}
 	t.running, t.results = map[types.UID]*toyCommand{}, map[types.UID]map[string]podexec.Result{}
 }
@@ -88,8 +96,19 @@ func (t *toy) send(c podexec.Command) bool {
 	if t.running[c.UID] != nil {
 		return false
 	}
-	t.running[c.UID] = &toyCommand{c, t.s.tick()}
+	t.running[c.UID] = &toyCommand{Command: c, began: t.s.tick()}
 	return true
+}
+
+// arrive lets a command reach the container that has the pod's name then. Nothing
+// is on its way for longer than some seconds.
+func (t *toy) arrive(c *toyCommand) {
+	c.arrived = true
+	if t.shown(c.Command) && t.s.Now.Sub(c.began) <= podexec.Hurry {
+		if target := t.containers[c.Pod.Name]; target != nil && t.s.up(target.node) {
+			c.target = target
+		}
+	}
 }
 
 // shown tells whether the API shows the container that a command is for.
@@ -109,15 +128,20 @@ func (t *toy) end(c *toyCommand, how string) {
 		return
 	}
 	r := podexec.Result{Command: c.Command, Outcome: podexec.Unknown, Began: c.began, Sent: true}
-	// The container that is reached is the one that has the pod's name now.
-	target := t.containers[c.Pod.Name]
+	if !c.arrived {
+		t.arrive(c)
+	}
+	target := c.target
 	switch {
-	case !t.shown(c.Command) || target == nil:
+	case target == nil:
 		r.Sent, r.Why = false, "the container is not running any more"
-	case !t.s.up(target.node):
-		r.Sent, r.Why = false, "the node does not answer"
 	case how == "not sent":
 		r.Sent, r.Why = false, "the API server does not answer"
+	case !t.s.up(target.node):
+		t.late = append(t.late, func() { t.act(target, c.Command) })
+		r.Why = "the node does not answer"
+	case t.containers[target.pod] != target && !slices.Contains(t.ghosts, target):
+		r.Why = "the container ended"
 	case how == "answer lost":
 		t.act(target, c.Command)
 		r.Why = "the stream broke"
@@ -314,6 +338,9 @@ func (t *toy) moves() (moves []func()) {
 	for _, uid := range sortedKeys(t.running) {
 		c := t.running[uid]
 		if t.hangs[c.Pod.Name+" "+c.Name] {
+			if !c.arrived {
+				t.arrive(c)
+			}
 			if t.s.Now.Sub(c.began) >= c.Timeout {
 				moves = append(moves, func() { t.end(c, "late"); t.late = nil })
 			}
@@ -332,5 +359,3 @@ func sortedKeys[K ~string, V any](m map[K]V) []K {
 	slices.Sort(keys)
 	return keys
 }
-
-var _ = podstate.Ready
