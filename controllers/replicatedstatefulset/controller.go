@@ -3,9 +3,6 @@ package replicatedstatefulset
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
-	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -22,9 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -34,12 +31,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/consistency"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/enqueue"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
 )
-
-var _ = fmt.Sprint
 
 // Board tells what runs in a pod and what came of commands; podexec.Board does.
 type Board interface {
@@ -64,135 +58,265 @@ type Reconciler struct {
 	memory memory
 }
 
-// memory holds what no object says. All of it may be lost: a restart counts the
-// absence of Nodes anew, and asks all members again.
-type memory struct {
-	mu    sync.Mutex
-	nodes map[string]time.Time // since when a Node is not there
-	sets  map[types.NamespacedName]*remembered
-}
+// +kubebuilder:rbac:groups=clusterlabs.org,resources=replicatedstatefulsets,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=clusterlabs.org,resources=replicatedstatefulsets/status,verbs=patch
+// +kubebuilder:rbac:groups=clusterlabs.org,resources=replicatedstatefulsets/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch;delete
+// A WebSocket begins with a GET, which API servers before 1.35 take for get, and later ones for create.
+// +kubebuilder:rbac:groups="",resources=pods/exec,verbs=get;create
+// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch,roleName=cluster-scoped-role
+// +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-type remembered struct {
-	uid             types.UID
-	rules, versions string // a hash of ConfigMaps, and of which
-	grants          []v1alpha1.Grant
-	lossAt          time.Time
-	pods            map[types.UID]*seen
-	refused         string // the last write that the API server refused
-	failed          int    // how often in a row
-}
-
-// seen is what this process remembers of a pod.
-type seen struct {
-	container string
-	ready     bool
-	touched   time.Time
-	said      map[string]podexec.Result
-	counted   map[string]time.Time // the end of the last result that was counted
-	tries     map[string]int
-}
-
-// of returns what is remembered of a set, anew for a new UID. One key is
-// reconciled by one worker at a time, so only the map needs the lock.
-func (m *memory) of(set *v1alpha1.ReplicatedStatefulSet) *remembered {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	key := client.ObjectKeyFromObject(set)
-	if m.sets == nil {
-		m.sets = map[types.NamespacedName]*remembered{}
+// Reconcile looks at one ReplicatedStatefulSet and does the next thing.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	began := r.Now()
+	defer func() { passSeconds.Observe(r.Now().Sub(began).Seconds()) }()
+	var set v1alpha1.ReplicatedStatefulSet
+	if err := r.Cache.Get(ctx, req.NamespacedName, &set); err != nil {
+		if apierrors.IsNotFound(err) {
+			return r.afterDeletion(ctx, req.NamespacedName).Result()
+		}
+		return report.Retry(fmt.Errorf("get the ReplicatedStatefulSet: %w", err)).Result()
 	}
-	if m.sets[key] == nil || m.sets[key].uid != set.UID {
-		m.sets[key] = &remembered{uid: set.UID, pods: map[types.UID]*seen{}}
+	behind, err := r.Tracker.Behind(ctx, req.NamespacedName, r.Cache, asCached)
+	if err != nil {
+		return report.Retry(fmt.Errorf("look for own writes in the cache: %w", err)).Result()
 	}
-	return m.sets[key]
-}
-
-func (m *memory) forget(key types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.sets, key)
-}
-
-// missingSince is when the Node of that name was first found missing.
-func (m *memory) missingSince(name string, now time.Time) time.Time {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.nodes == nil {
-		m.nodes = map[string]time.Time{}
+	if behind { // the event that brings the write wakes the key
+		return report.Wait(consistency.Patience).Result()
 	}
-	if m.nodes[name].IsZero() {
-		m.nodes[name] = now
+	return r.pass(ctx, &set).Result()
+}
+
+// pass decides on the cache, and before anything but questions is sent, again on
+// the live world.
+func (r *Reconciler) pass(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet) report.Outcome {
+	w, err := r.observe(ctx, set, view{r.Cache, false})
+	if err != nil {
+		return report.Retry(err)
 	}
-	return m.nodes[name]
+	p := decide(w)
+	if !p.asksOnly() {
+		var live v1alpha1.ReplicatedStatefulSet
+		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(set), &live); apierrors.IsNotFound(err) || err == nil && live.UID != set.UID {
+			return report.Done() // its event is on the way
+		} else if err != nil {
+			return report.Retry(fmt.Errorf("get the ReplicatedStatefulSet: %w", err))
+		}
+		if w, err = r.observe(ctx, &live, view{r.Live, true}); err != nil {
+			return report.Retry(err)
+		}
+		p = decide(w)
+	}
+	outcomes := r.Runner.Run(ctx, client.ObjectKeyFromObject(set), p.steps)
+	r.keepBoard(w)
+	return r.report(ctx, w, &p, outcomes)
 }
 
-// found ends the absence of a Node.
-func (m *memory) found(name string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.nodes, name)
+// keepBoard lets the Board forget pods that are gone.
+func (r *Reconciler) keepBoard(w *world) {
+	uids := make([]types.UID, 0, len(w.members))
+	for _, m := range w.members {
+		uids = append(uids, m.pod.UID)
+	}
+	r.Board.Keep(client.ObjectKeyFromObject(w.set), uids...)
 }
 
-// recall puts what is remembered into a world, and remembers what is new in it.
-func (m *memory) recall(w *world) {
-	known := m.of(w.set)
-	w.refused = known.refused
-	lost := slices.ContainsFunc(known.grants, func(g v1alpha1.Grant) bool {
-		return !slices.ContainsFunc(w.set.Status.Grants, func(o v1alpha1.Grant) bool { return o.UID == g.UID && o.ContainerID == g.ContainerID })
+// afterDeletion lets the pods go of an object that went past our finalizer: nobody
+// else would.
+func (r *Reconciler) afterDeletion(ctx context.Context, key types.NamespacedName) report.Outcome {
+	r.Tracker.Forget(key)
+	set := &v1alpha1.ReplicatedStatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	if err := r.Live.Get(ctx, key, &v1alpha1.ReplicatedStatefulSet{}); !apierrors.IsNotFound(err) {
+		if err != nil {
+			return report.Retry(err)
+		}
+		return report.Done() // it exists; its event is on the way
+	}
+	if r.memory.forget(key) {
+		deletedTotal.Inc()
+	}
+	forgetMetrics(key)
+	r.Board.Keep(key)
+	var pods corev1.PodList
+	if err := r.Live.List(ctx, &pods, client.InNamespace(key.Namespace), client.MatchingLabels(ownLabels(set))); err != nil {
+		return report.Retry(fmt.Errorf("list pods: %w", err))
+	}
+	var chains action.Step
+	for i := range pods.Items {
+		m := &member{pod: &pods.Items[i]}
+		if _, ours := ordinalOf(set, m.name()); ours && m.protected() {
+			chains = append(chains, action.Chain{unprotect(m)})
+		}
+	}
+	for _, o := range r.Runner.Run(ctx, key, action.Steps{chains}) {
+		if o.Err != nil && !apierrors.IsNotFound(o.Err) {
+			return report.Retry(o.Err)
+		}
+	}
+	return report.Done()
+}
+
+// Cache says what the manager's cache holds for this kind: Nodes. All else is in a
+// cache of its own, since the manager's holds one selection of pods only.
+func Cache() map[client.Object]cache.ByObject {
+	return map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: slim.Node}}
+}
+
+// ownCache is a cache that the manager starts before its controllers.
+type ownCache struct{ cache.Cache }
+
+// GetCache is by what the manager knows a cache.
+func (c ownCache) GetCache() cache.Cache { return c.Cache }
+
+func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
+	managed := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManaged: v1alpha1.True}), Transform: cache.TransformStripManagedFields()}
+	bare := cache.ByObject{Transform: slim.Kept{}.Metadata}
+	labelled := cache.ByObject{Transform: cache.TransformStripManagedFields()} // rules are selected by any label
+	options := cache.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
+		ByObject: map[client.Object]cache.ByObject{
+			&v1alpha1.ReplicatedStatefulSet{}: {Transform: cache.TransformStripManagedFields()},
+			&corev1.Pod{}:                     {Label: managed.Label, Transform: cutPod},
+			&corev1.Service{}:                 managed, &appsv1.StatefulSet{}: managed, &policyv1.PodDisruptionBudget{}: managed,
+			metadataOf("Secret"): bare, metadataOf("ConfigMap"): labelled,
+		}}
+	for _, namespace := range namespaces {
+		if options.DefaultNamespaces == nil {
+			options.DefaultNamespaces = map[string]cache.Config{}
+		}
+		options.DefaultNamespaces[namespace] = cache.Config{}
+	}
+	c, err := cache.New(mgr.GetConfig(), options)
+	return ownCache{c}, err
+}
+
+// cutPod is a cache transform that keeps of a pod what decisions ask about. What is
+// patched is read live first.
+func cutPod(obj any) (any, error) {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return obj, nil
+	}
+	cut := &corev1.Pod{ObjectMeta: pod.ObjectMeta, Status: pod.Status}
+	cut.ManagedFields = nil
+	cut.Spec.NodeName = pod.Spec.NodeName
+	for i := range pod.Spec.InitContainers {
+		cut.Spec.InitContainers = append(cut.Spec.InitContainers, corev1.Container{Name: pod.Spec.InitContainers[i].Name})
+	}
+	for i := range pod.Spec.Containers {
+		cut.Spec.Containers = append(cut.Spec.Containers, corev1.Container{Name: pod.Spec.Containers[i].Name})
+	}
+	return cut, nil
+}
+
+// asCached is the empty object to read a written one from the cache with.
+func asCached(obj client.Object) client.Object {
+	switch obj.(type) {
+	case *corev1.Pod:
+		return &corev1.Pod{}
+	case *corev1.Service:
+		return &corev1.Service{}
+	case *appsv1.StatefulSet:
+		return &appsv1.StatefulSet{}
+	case *policyv1.PodDisruptionBudget:
+		return &policyv1.PodDisruptionBudget{}
+	}
+	return &v1alpha1.ReplicatedStatefulSet{}
+}
+
+// Setup adds the controller to the manager. It acts in those namespaces; none
+// means all.
+func Setup(mgr ctrl.Manager, namespaces []string) error {
+	own, err := newCache(mgr, namespaces)
+	if err != nil {
+		return fmt.Errorf("make a cache: %w", err)
+	}
+	executor, err := podexec.NewExecutor(mgr.GetConfig(), mgr.GetAPIReader())
+	if err != nil {
+		return err
+	}
+	woken := make(chan event.GenericEvent, 1024)
+	ends := make(chan struct{}) // with the manager: then nobody takes what is woken
+	board := &podexec.Board{Run: executor.Run, Woken: func(owner types.NamespacedName) {
+		select {
+		case woken <- event.GenericEvent{Object: &v1alpha1.ReplicatedStatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: owner.Namespace, Name: owner.Name}}}:
+		case <-ends:
+		}
+	}}
+	waker := manager.RunnableFunc(func(ctx context.Context) error {
+		<-ctx.Done()
+		close(ends)
+		return nil
 	})
-	if known.lossAt.IsZero() || lost {
-		known.lossAt = w.now
+	tracker := &consistency.Tracker{}
+	r := &Reconciler{
+		Cache: own, Nodes: mgr.GetCache(), Live: mgr.GetAPIReader(), Tracker: tracker, Board: board, Now: time.Now,
+		Runner: &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: tracker, Commands: board},
+		Events: mgr.GetEventRecorder("replicatedstatefulset"),
 	}
-	known.grants, w.lossAt = w.set.Status.Grants, known.lossAt
-	before := known.pods
-	known.pods = map[types.UID]*seen{}
-	for _, member := range w.members {
-		s := before[member.pod.UID]
-		if s == nil {
-			s = &seen{touched: w.now, said: map[string]podexec.Result{}, counted: map[string]time.Time{}, tries: map[string]int{}}
+	for _, runnable := range []manager.Runnable{own, board, waker} {
+		if err := mgr.Add(runnable); err != nil {
+			return fmt.Errorf("add to the manager: %w", err)
 		}
-		known.pods[member.pod.UID] = s
-		s.look(member, w.now)
 	}
+	child := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request { return requestFor(o) })
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("replicatedstatefulset").
+		WatchesRawSource(source.Kind[client.Object](own, &v1alpha1.ReplicatedStatefulSet{}, &handler.EnqueueRequestForObject{}, predicate.ResourceVersionChangedPredicate{})).
+		WatchesRawSource(source.Kind[client.Object](own, &corev1.Pod{}, child)).
+		WatchesRawSource(source.Kind[client.Object](own, &corev1.Service{}, child)).
+		WatchesRawSource(source.Kind[client.Object](own, &appsv1.StatefulSet{}, child)).
+		WatchesRawSource(source.Kind[client.Object](own, &policyv1.PodDisruptionBudget{}, child)).
+		WatchesRawSource(source.Kind[client.Object](own, metadataOf("ConfigMap"), handler.EnqueueRequestsFromMapFunc(r.onConfigMap))).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.onNode), builder.WithPredicates(enqueue.NodeTurned)).
+		WatchesRawSource(source.Channel(woken, &handler.EnqueueRequestForObject{})).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: 32,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, time.Minute),
+		}).
+		Complete(r)
 }
 
-// look remembers what is new in a pod.
-func (s *seen) look(m *member, now time.Time) {
-	if container, ready := m.running(), podstate.Ready(m.pod); container != s.container || ready != s.ready {
-		s.container, s.ready, s.touched = container, ready, now
+// requestFor is for the set that a child belongs to: label app has its name.
+func requestFor(o client.Object) []reconcile.Request {
+	if name := o.GetLabels()[v1alpha1.LabelApp]; name != "" {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
 	}
-	for name, r := range m.results {
-		switch {
-		case s.counted[name].Equal(r.Ended):
-		case r.Outcome == podexec.Unknown:
-			s.tries[name]++
-		default:
-			s.said[name], s.tries[name] = r, 0
-		}
-		s.counted[name] = r.Ended
-	}
-	m.touched, m.said, m.tries = s.touched, maps.Clone(s.said), maps.Clone(s.tries)
+	return nil
 }
 
-var (
-	_ = appsv1.StatefulSet{}
-	_ = corev1.Pod{}
-	_ = policyv1.PodDisruptionBudget{}
-	_ = apierrors.IsNotFound
-	_ = metav1.Now
-	_ = labels.Everything
-	_ = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request]
-	_ = ctrl.Result{}
-	_ = builder.WithPredicates
-	_ cache.ByObject
-	_ controller.Options
-	_ = controllerutil.AddFinalizer
-	_ event.GenericEvent
-	_ handler.EventHandler
-	_ predicate.Funcs
-	_ source.Source
-	_ = enqueue.Settle
-	_ = report.Done
-	_ slim.Kept
-	_ context.Context
-)
+// onNode finds the sets that have pods on a Node.
+func (r *Reconciler) onNode(ctx context.Context, n client.Object) []reconcile.Request {
+	var pods corev1.PodList
+	if err := r.Cache.List(ctx, &pods, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list the pods of a node", "node", n.GetName())
+	}
+	var requests []reconcile.Request
+	for i := range pods.Items {
+		if pods.Items[i].Spec.NodeName == n.GetName() {
+			requests = append(requests, requestFor(&pods.Items[i])...)
+		}
+	}
+	return requests
+}
+
+// onConfigMap finds the sets whose rules a ConfigMap may be among. One that left
+// the selection is not told from others, so all that select any are looked at.
+func (r *Reconciler) onConfigMap(ctx context.Context, o client.Object) []reconcile.Request {
+	var sets v1alpha1.ReplicatedStatefulSetList
+	if err := r.Cache.List(ctx, &sets, client.InNamespace(o.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list ReplicatedStatefulSets", "namespace", o.GetNamespace())
+	}
+	var requests []reconcile.Request
+	for i := range sets.Items {
+		if sets.Items[i].Spec.RuleSelector != nil {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&sets.Items[i])})
+		}
+	}
+	return requests
+}

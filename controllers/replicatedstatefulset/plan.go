@@ -218,13 +218,16 @@ func (w *world) fatal() string {
 
 // wellStaffed tells whether nothing is missing: that many primaries, and all
 // other wanted members as secondaries, or idle where there is no such command.
-func (w *world) wellStaffed() bool {
+func (w *world) wellStaffed() bool { return w.staffed(w.state) }
+
+// staffed is the same by other words on the states of members.
+func (w *world) staffed(stateOf func(*member) state) bool {
 	if len(w.members) != w.wanted() || len(w.books.commands) > 0 || len(w.books.grants) != w.target() {
 		return false
 	}
 	primaries := 0
 	for _, m := range w.members {
-		switch s := w.state(m); {
+		switch s := stateOf(m); {
 		case s == primary:
 			primaries++
 		case s == secondary:

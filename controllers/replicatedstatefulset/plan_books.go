@@ -349,3 +349,20 @@ func nodeOf(n *corev1.Node) node {
 	})
 	return known
 }
+
+// newsReason is the reason of the event that tells a piece of news.
+func newsReason(news string) string {
+	switch {
+	case strings.HasPrefix(news, v1alpha1.CommandSeed+" ") && strings.HasSuffix(news, "succeeded"):
+		return v1alpha1.EventSeeded
+	case strings.HasSuffix(news, "is found running as primary"):
+		return v1alpha1.EventRoleChanged
+	case strings.Contains(news, " failed with exit code "):
+		return v1alpha1.EventMemberFailed
+	case strings.HasPrefix(news, v1alpha1.CommandStop+" "):
+		return v1alpha1.EventMemberStopped
+	case strings.Contains(news, " is not primary: "):
+		return v1alpha1.EventDemoted
+	}
+	return v1alpha1.EventMemberStarted
+}

@@ -1,19 +1,44 @@
 package replicatedstatefulset
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
+// summarize says what the operator sees. Times of conditions that did not change
+// stay as they are.
 func summarize(w *world, p *plan) v1alpha1.ReplicatedStatefulSetStatus {
 	s := w.set.Status.DeepCopy()
 	w.books.into(s)
 	s.ObservedGeneration = w.set.Generation
+	s.ControlPaused = w.set.Spec.Paused
+	s.Selector, s.ServiceName = labels.SelectorFromSet(ownLabels(w.set)).String(), serviceName(w.set)
 	s.Members = membersOf(w)
-	if int32(len(w.members)) == *w.set.Spec.Replicas && len(w.members) > 0 {
-		s.RestoreReplicas = int32(len(w.members))
+	s.Replicas, s.ReadyReplicas = int32(len(s.Members.Ready)), 0
+	for _, m := range w.members {
+		if role := w.shown(m); (role == primary || role == secondary) && podstate.Ready(m.pod) && slices.Contains(s.Members.Ready, m.name()) {
+			s.ReadyReplicas++
+		}
 	}
+	s.Primaries, s.PrimariesWanted = int32(len(s.Members.Primary)), int32(w.target())
+	if n := int32(w.wanted()); n > 0 && s.Replicas == n && len(w.members) == int(n) {
+		s.RestoreReplicas = n
+	}
+	for _, c := range []metav1.Condition{available(w, s), progressing(w, p), degraded(w), seeded(w, p), dataLossRisk(p), paused(w)} {
+		c.ObservedGeneration, c.LastTransitionTime, c.Message = w.set.Generation, metav1.NewTime(w.now), short(c.Message)
+		meta.SetStatusCondition(&s.Conditions, c)
+	}
+	s.Phase, s.Reason = phaseOf(w, s)
 	return *s
 }
 
@@ -29,7 +54,7 @@ func membersOf(w *world) v1alpha1.Members {
 		switch {
 		case s == primary:
 			all.Primary = append(all.Primary, m.name())
-		case s == failed || w.unclean(m):
+		case s == failed || w.unclean(m) || w.barred(m):
 			all.Failed = append(all.Failed, m.name())
 		case s == secondary:
 			all.Secondary = append(all.Secondary, m.name())
@@ -54,3 +79,146 @@ func (w *world) shown(m *member) state {
 	}
 	return unknown
 }
+
+func phaseOf(w *world, s *v1alpha1.ReplicatedStatefulSetStatus) (v1alpha1.Phase, string) {
+	says := func(kind string) *metav1.Condition { return meta.FindStatusCondition(s.Conditions, kind) }
+	bad := says(v1alpha1.ConditionDegraded)
+	switch {
+	case w.invalid != "" || bad.Reason == v1alpha1.ReasonForeignObject || w.fatal() != "":
+		return v1alpha1.PhaseFailed, bad.Message
+	case says(v1alpha1.ConditionPaused).Status == metav1.ConditionTrue:
+		return v1alpha1.PhasePaused, says(v1alpha1.ConditionPaused).Message
+	case s.Epoch == 0 && len(s.Members.Primary) == 0:
+		return v1alpha1.PhaseCreating, says(v1alpha1.ConditionProgressing).Message
+	}
+	for _, kind := range []string{v1alpha1.ConditionDataLossRisk, v1alpha1.ConditionDegraded, v1alpha1.ConditionProgressing} {
+		if c := says(kind); c.Status == metav1.ConditionTrue {
+			return v1alpha1.PhaseRunning, c.Message
+		}
+	}
+	return v1alpha1.PhaseRunning, says(v1alpha1.ConditionAvailable).Message
+}
+
+func available(w *world, s *v1alpha1.ReplicatedStatefulSetStatus) metav1.Condition {
+	c := metav1.Condition{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse}
+	switch {
+	case w.invalid != "":
+		c.Reason, c.Message = v1alpha1.ReasonInvalidSpec, "the spec cannot be served"
+	case w.target() == 0:
+		c.Reason, c.Message = v1alpha1.ReasonStopped, "no members are wanted"
+	case int(s.Primaries) < w.target():
+		c.Reason, c.Message = v1alpha1.ReasonBelowTarget, fmt.Sprintf("%d of %d primaries run", s.Primaries, w.target())
+	default:
+		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonOnTarget
+		c.Message = "primary: " + strings.Join(s.Members.Primary, ", ")
+	}
+	return c
+}
+
+func progressing(w *world, p *plan) metav1.Condition {
+	c := metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue, Reason: p.waits.reason, Message: p.waits.message}
+	if c.Reason == "" && w.target() > 0 && w.serves() && !w.staffed(w.shown) {
+		c.Reason, c.Message = v1alpha1.ReasonRecovering, "members are missing, or have not answered yet"
+		if missing := w.among(func(m *member) bool { return w.shown(m) == pending || w.shown(m) == unknown }); len(missing) > 0 {
+			c.Message = "not running, or without an answer: " + namesOf(missing)
+		}
+	}
+	if c.Reason == "" {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonSteady, "nothing is on the way"
+	}
+	return c
+}
+
+func degraded(w *world) metav1.Condition {
+	c := metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue}
+	broken := w.among(func(m *member) bool { return w.shown(m) == failed || w.unclean(m) || w.barred(m) })
+	lost := w.among(func(m *member) bool { return m.lost() && w.granted(m) })
+	switch foreign := w.foreign(); {
+	case w.invalid != "":
+		c.Reason, c.Message = v1alpha1.ReasonInvalidSpec, "the spec cannot be served, and nothing is done: "+w.invalid
+	case foreign != "":
+		c.Reason, c.Message = v1alpha1.ReasonForeignObject, foreign+" belongs to somebody else and is left alone; rename or delete it"
+	case w.fatal() != "":
+		c.Reason, c.Message = v1alpha1.ReasonMembersFailed, w.fatal()
+	case len(lost) > 0:
+		c.Reason = v1alpha1.ReasonNodeUnreachable
+		c.Message = fmt.Sprintf("%s may be primary on Node %s, which does not answer, and no other takes its place until it has stopped. "+
+			"If that machine is off, say so: kubectl taint nodes %s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
+			lost[0].name(), lost[0].pod.Spec.NodeName, lost[0].pod.Spec.NodeName)
+	case len(w.missing) > 0:
+		c.Reason, c.Message = v1alpha1.ReasonSecretMissing, "these Secrets of spec.TLS do not exist: "+strings.Join(w.missing, ", ")
+	case w.refused != "":
+		c.Reason, c.Message = v1alpha1.ReasonWriteRefused, "the API server refuses what has to be written, and it is tried again: "+w.refused
+	case len(broken) > 0:
+		c.Reason, c.Message = v1alpha1.ReasonMembersFailed, "failed: "+namesOf(broken)
+	case w.serves() && len(w.primaries()) > w.target():
+		c.Reason, c.Message = v1alpha1.ReasonRecovering, "more members are primary than shall be: "+namesOf(w.primaries())
+	default:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonHealthy, "nothing needs a person"
+	}
+	return c
+}
+
+// foreign names a child whose name somebody else has; "" if none has.
+func (w *world) foreign() string {
+	for _, name := range []string{serviceName(w.set), primaryServiceName(w.set), activeServiceName(w.set)} {
+		if s := w.services[name]; s != nil && !w.ours(s) {
+			return "Service " + name
+		}
+	}
+	switch {
+	case w.stateful != nil && !w.ours(w.stateful):
+		return "StatefulSet " + w.stateful.Name
+	case w.budget != nil && !w.ours(w.budget):
+		return "PodDisruptionBudget " + w.budget.Name
+	}
+	return ""
+}
+
+func seeded(w *world, p *plan) metav1.Condition {
+	c := metav1.Condition{Type: v1alpha1.ConditionSeeded, Status: metav1.ConditionFalse}
+	said := cmp.Or(p.waits.message, "no member has been started yet")
+	switch {
+	case len(w.primaries()) > 0 || len(w.books.grants) > 0 && meta.IsStatusConditionTrue(w.set.Status.Conditions, c.Type):
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.ReasonSeeded, fmt.Sprintf("epoch %d", w.books.epoch)
+	case p.blind != "":
+		c.Reason = v1alpha1.ReasonSequenceUnknown
+		c.Message = fmt.Sprintf("nobody knows how new the copies of these are: %s. To seed from one all the same, and lose what only others have: "+
+			"kubectl -n %s annotate rss %s %s=<pod>", p.blind, w.set.Namespace, w.set.Name, v1alpha1.AnnotationSeedFrom)
+	case slices.ContainsFunc(w.books.failures, func(f v1alpha1.Failure) bool { return f.Command == v1alpha1.CommandSeed }):
+		c.Reason, c.Message = v1alpha1.ReasonSeedFailed, "the newest copy could not be started; "+said
+	default:
+		c.Reason, c.Message = v1alpha1.ReasonNotSeeded, said
+	}
+	return c
+}
+
+func dataLossRisk(p *plan) metav1.Condition {
+	c := metav1.Condition{Type: v1alpha1.ConditionDataLossRisk, Status: metav1.ConditionTrue}
+	switch {
+	case p.risk != "":
+		c.Reason, c.Message = v1alpha1.ReasonNewestMissing, p.risk+"; nothing is started until that copy is back, or annotation "+v1alpha1.AnnotationSeedFrom+" names another"
+	case p.blind != "":
+		c.Reason, c.Message = v1alpha1.ReasonSequenceUnknown, "nobody knows how new the copies of these are: "+p.blind
+	default:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonNewestPresent, "no newer copy is missed"
+	}
+	return c
+}
+
+func paused(w *world) metav1.Condition {
+	c := metav1.Condition{Type: v1alpha1.ConditionPaused, Status: metav1.ConditionTrue}
+	switch {
+	case w.set.Spec.Paused:
+		c.Reason, c.Message = v1alpha1.ReasonPausedByUser, "spec.paused is true: no command is run, and the number of pods stays"
+	case w.tooFew():
+		c.Reason = v1alpha1.ReasonReplicasTooLow
+		c.Message = fmt.Sprintf("Replica count (%d) for %s is too low (should be %d or higher)", ptr.Deref(w.set.Spec.Replicas, 0), statefulSetName(w.set), w.set.Status.RestoreReplicas)
+	default:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonNotPaused, "the operator acts"
+	}
+	return c
+}
+
+// short fits a text into a condition or an event.
+func short(text string) string { return strings.ToValidUTF8(text[:min(len(text), 1000)], "") }

@@ -1,0 +1,324 @@
+package replicatedstatefulset
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
+)
+
+// The first six have the names of the original. Its label Reason was the whole
+// text of an error; here it is the reason of the write that failed.
+var (
+	clustersGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "rss_operator_controller_clusters",
+		Help: "ReplicatedStatefulSets, by phase.",
+	}, []string{"namespace", "name", "phase"})
+	createdTotal  = counter("rss_operator_controller_clusters_created", "ReplicatedStatefulSets that this process looked at for the first time.")
+	deletedTotal  = counter("rss_operator_controller_clusters_deleted", "ReplicatedStatefulSets that went.")
+	modifiedTotal = counter("rss_operator_controller_clusters_modified", "New generations of ReplicatedStatefulSets that were observed.")
+	failedTotal   = counter("rss_operator_controller_clusters_failed", "ReplicatedStatefulSets that came to phase Failed.")
+	passSeconds   = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name:    "rss_operator_cluster_reconcile_duration",
+		Help:    "Seconds of one look at a ReplicatedStatefulSet. Commands run beside it.",
+		Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
+	})
+	refusedTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "rss_operator_cluster_reconcile_failed",
+		Help: "Writes that failed, by the reason of the write.",
+	}, []string{"Reason"})
+	actionsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "replicatedstatefulset_actions_total",
+		Help: "Writes and commands for ReplicatedStatefulSets, by verb and reason.",
+	}, []string{"verb", "reason"})
+	membersGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "replicatedstatefulset_members",
+		Help: "Members of a ReplicatedStatefulSet by state: primary, secondary, failed, unready.",
+	}, []string{"namespace", "name", "state"})
+)
+
+func counter(name, help string) prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+}
+
+func init() {
+	metrics.Registry.MustRegister(clustersGauge, createdTotal, deletedTotal, modifiedTotal, failedTotal, passSeconds, refusedTotal, actionsTotal, membersGauge)
+}
+
+func forgetMetrics(key types.NamespacedName) {
+	labels := prometheus.Labels{"namespace": key.Namespace, "name": key.Name}
+	clustersGauge.DeletePartialMatch(labels)
+	membersGauge.DeletePartialMatch(labels)
+}
+
+// soon is when a pass is made again that another overtook, afterActs one that
+// wrote something, should the event of that get lost.
+const (
+	soon      = 50 * time.Millisecond
+	afterActs = 5 * time.Second
+)
+
+// report tells users what happened and what is: events, metrics, one status
+// patch. It turns the pass into an outcome.
+func (r *Reconciler) report(ctx context.Context, w *world, p *plan, outcomes []action.Outcome) report.Outcome {
+	key := client.ObjectKeyFromObject(w.set)
+	var failed error
+	overtaken := false
+	for _, o := range outcomes {
+		switch {
+		case o.Err == nil:
+			actionsTotal.WithLabelValues(string(o.Verb), o.Reason).Inc()
+			r.emit(w, &o)
+		case apierrors.IsConflict(o.Err), apierrors.IsNotFound(o.Err), errors.Is(o.Err, action.ErrNotBegun):
+			overtaken = true // the world is another than we read
+		case apierrors.HasStatusCause(o.Err, corev1.NamespaceTerminatingCause):
+			// Nothing new can be made, and our own deletion is on its way.
+		default:
+			failed = errors.Join(failed, o.Err)
+			refusedTotal.WithLabelValues(o.Reason).Inc()
+		}
+	}
+	w.refused = r.memory.learn(w.set, failed)
+	if failed == nil && !p.asksOnly() {
+		if overtaken {
+			return report.Wait(soon)
+		}
+		return report.Wait(sooner(p.wait, afterActs)) // what was written wakes the key
+	}
+	if err := errors.Join(failed, r.writeStatus(ctx, key, w, p)); err != nil {
+		return report.Retry(err)
+	}
+	return report.Wait(p.wait)
+}
+
+func sooner(a, b time.Duration) time.Duration {
+	if a <= 0 {
+		return b
+	}
+	return min(a, b)
+}
+
+// writeStatus patches the status if it differs.
+func (r *Reconciler) writeStatus(ctx context.Context, key types.NamespacedName, w *world, p *plan) error {
+	status := summarize(w, p)
+	gauge(key, &status)
+	if apiequality.Semantic.DeepEqual(w.set.Status, status) {
+		return nil
+	}
+	set := w.set.DeepCopy()
+	set.Status = status
+	for _, o := range r.Runner.Run(ctx, key, action.Steps{{{{Verb: action.PatchStatus, Object: set, From: w.set, Reason: "Observed"}}}}) {
+		if o.Err == nil {
+			r.announce(w, &status)
+		}
+		if !apierrors.IsConflict(o.Err) && !apierrors.IsNotFound(o.Err) {
+			return o.Err
+		}
+	}
+	return nil
+}
+
+func gauge(key types.NamespacedName, s *v1alpha1.ReplicatedStatefulSetStatus) {
+	clustersGauge.DeletePartialMatch(prometheus.Labels{"namespace": key.Namespace, "name": key.Name})
+	clustersGauge.WithLabelValues(key.Namespace, key.Name, string(s.Phase)).Set(1)
+	for state, names := range map[string][]string{"primary": s.Members.Primary, "secondary": s.Members.Secondary,
+		"failed": s.Members.Failed, "unready": s.Members.Unready} {
+		membersGauge.WithLabelValues(key.Namespace, key.Name, state).Set(float64(len(names)))
+	}
+}
+
+func (r *Reconciler) event(w *world, about client.Object, kind, reason, act, format string, args ...any) {
+	if r.Events != nil {
+		r.Events.Eventf(w.set, about, kind, reason, act, format, args...)
+	}
+}
+
+// emit writes an event for each act that users should know of.
+func (r *Reconciler) emit(w *world, o *action.Outcome) {
+	name := o.Object.GetName()
+	switch {
+	case o.Verb == action.Delete && o.Reason == reasonRenew:
+		r.event(w, o.Object, corev1.EventTypeNormal, v1alpha1.EventMemberUpdated, "Delete", "pod %s is made anew: %s", name, o.Detail)
+	case o.Verb == action.Delete:
+		r.event(w, o.Object, corev1.EventTypeWarning, v1alpha1.EventMemberReplaced, "Delete", "pod %s is made anew: %s", name, o.Detail)
+	case o.Reason == reasonOverride:
+		r.event(w, nil, corev1.EventTypeNormal, v1alpha1.EventOverrideUsed, "Override", "%s", o.Detail)
+	case o.Reason == reasonLearned:
+		for _, news := range w.books.news {
+			r.event(w, nil, corev1.EventTypeNormal, newsReason(news), "Learn", "%s", short(news))
+		}
+	}
+}
+
+// announce tells what a new status says for the first time.
+func (r *Reconciler) announce(w *world, now *v1alpha1.ReplicatedStatefulSetStatus) {
+	was := &w.set.Status
+	if was.ObservedGeneration != now.ObservedGeneration {
+		modifiedTotal.Inc()
+	}
+	if now.Phase == v1alpha1.PhaseFailed && was.Phase != now.Phase {
+		failedTotal.Inc()
+	}
+	tell := func(have, had []string, kind, reason, text string) {
+		for _, name := range have {
+			if !slices.Contains(had, name) {
+				r.event(w, nil, kind, reason, "Observe", text, name)
+			}
+		}
+	}
+	all := func(s *v1alpha1.ReplicatedStatefulSetStatus) []string {
+		return slices.Concat(s.Members.Ready, s.Members.Unready)
+	}
+	a, b := &now.Members, &was.Members
+	tell(all(now), all(was), corev1.EventTypeNormal, v1alpha1.EventMemberAdded, "%s is a member")
+	tell(all(was), all(now), corev1.EventTypeNormal, v1alpha1.EventMemberRemoved, "%s is no member any more")
+	tell(a.Failed, b.Failed, corev1.EventTypeWarning, v1alpha1.EventMemberFailed, "%s failed")
+	tell(a.Primary, b.Primary, corev1.EventTypeNormal, v1alpha1.EventPromoted, "%s is primary")
+	tell(b.Primary, a.Primary, corev1.EventTypeNormal, v1alpha1.EventDemoted, "%s is not primary any more")
+	tell(a.Secondary, b.Secondary, corev1.EventTypeNormal, v1alpha1.EventMemberStarted, "%s is secondary")
+}
+
+// memory holds what no object says. All of it may be lost: a restart counts the
+// absence of Nodes anew, and asks all members again.
+type memory struct {
+	mu    sync.Mutex
+	nodes map[string]time.Time // since when a Node is not there
+	sets  map[types.NamespacedName]*remembered
+}
+
+type remembered struct {
+	uid             types.UID
+	rules, versions string // a hash of ConfigMaps, and of which
+	grants          []v1alpha1.Grant
+	lossAt          time.Time
+	pods            map[types.UID]*seen
+	refused         string // the last write that the API server refused
+	failed          int    // how often in a row
+}
+
+// seen is what this process remembers of a pod.
+type seen struct {
+	container string
+	ready     bool
+	touched   time.Time
+	said      map[string]podexec.Result
+	counted   map[string]time.Time // the end of the last result that was counted
+	tries     map[string]int
+}
+
+// of returns what is remembered of a set, anew for a new UID. One key is
+// reconciled by one worker at a time, so only the map needs the lock.
+func (m *memory) of(set *v1alpha1.ReplicatedStatefulSet) *remembered {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := client.ObjectKeyFromObject(set)
+	if m.sets == nil {
+		m.sets = map[types.NamespacedName]*remembered{}
+	}
+	if m.sets[key] == nil || m.sets[key].uid != set.UID {
+		m.sets[key] = &remembered{uid: set.UID, pods: map[types.UID]*seen{}}
+		createdTotal.Inc()
+	}
+	return m.sets[key]
+}
+
+// forget drops what is known of a set that is gone, and tells whether any was.
+func (m *memory) forget(key types.NamespacedName) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.sets[key] != nil
+	delete(m.sets, key)
+	return known
+}
+
+// learn remembers what the API server refused twice in a row, until it lets
+// something pass.
+func (m *memory) learn(set *v1alpha1.ReplicatedStatefulSet, failed error) string {
+	known := m.of(set)
+	known.failed++
+	switch {
+	case failed == nil:
+		known.refused, known.failed = "", 0
+	case known.failed < 2:
+	case apierrors.IsForbidden(failed), apierrors.IsInvalid(failed), apierrors.IsBadRequest(failed), apierrors.IsInternalError(failed), apierrors.IsAlreadyExists(failed):
+		known.refused = failed.Error()
+	}
+	return known.refused
+}
+
+// missingSince is when the Node of that name was first found missing.
+func (m *memory) missingSince(name string, now time.Time) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.nodes == nil {
+		m.nodes = map[string]time.Time{}
+	}
+	if m.nodes[name].IsZero() {
+		m.nodes[name] = now
+	}
+	return m.nodes[name]
+}
+
+// found ends the absence of a Node.
+func (m *memory) found(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.nodes, name)
+}
+
+// recall puts what is remembered into a world, and remembers what is new in it.
+func (m *memory) recall(w *world) {
+	known := m.of(w.set)
+	w.refused = known.refused
+	lost := slices.ContainsFunc(known.grants, func(g v1alpha1.Grant) bool {
+		return !slices.ContainsFunc(w.set.Status.Grants, func(o v1alpha1.Grant) bool { return o.UID == g.UID && o.ContainerID == g.ContainerID })
+	})
+	if known.lossAt.IsZero() || lost {
+		known.lossAt = w.now
+	}
+	known.grants, w.lossAt = w.set.Status.Grants, known.lossAt
+	before := known.pods
+	known.pods = map[types.UID]*seen{}
+	for _, member := range w.members {
+		s := before[member.pod.UID]
+		if s == nil {
+			s = &seen{touched: w.now, said: map[string]podexec.Result{}, counted: map[string]time.Time{}, tries: map[string]int{}}
+		}
+		known.pods[member.pod.UID] = s
+		s.look(member, w.now)
+	}
+}
+
+// look remembers what is new in a pod.
+func (s *seen) look(m *member, now time.Time) {
+	if container, ready := m.running(), podstate.Ready(m.pod); container != s.container || ready != s.ready {
+		s.container, s.ready, s.touched = container, ready, now
+	}
+	for name, r := range m.results {
+		switch {
+		case s.counted[name].Equal(r.Ended):
+		case r.Outcome == podexec.Unknown:
+			s.tries[name]++
+		default:
+			s.said[name], s.tries[name] = r, 0
+		}
+		s.counted[name] = r.Ended
+	}
+	m.touched, m.said, m.tries = s.touched, maps.Clone(s.said), maps.Clone(s.tries)
+}
