@@ -125,8 +125,11 @@ func (b *books) ended(w *world, c *v1alpha1.RunningCommand) bool {
 	case seen:
 		b.conclude(w, c, r)
 		return true
+	case gone && !w.strayed(c):
+		b.tell("%s of %s has ended with its container", c.Name, c.Pod)
+		return true
 	case gone:
-		return !w.strayed(c)
+		return false
 	}
 	answer, ok := m.answer(v1alpha1.CommandStatus)
 	if m.busy != nil && !asks(m.busy.Name) || !ok || m.lost() || !answer.Began.After(c.StartedAt.Time) || !settles(c.Name, w.stateOf(answer)) {
@@ -254,14 +257,15 @@ func (b *books) forgive(w *world) {
 	slices.SortFunc(b.failures, func(a, c v1alpha1.Failure) int { return strings.Compare(a.Pod, c.Pod) })
 }
 
-// note keeps what members said of their copies while it could be compared: with
-// no primary about. What an idle member says beside one is about to be
-// overwritten, and a lower number than before is a copy that lost something.
+// note keeps what members said of their copies while it could be compared. What an
+// idle member says beside one that runs is about to be overwritten, and a lower
+// number than before is a copy that lost something.
 func (b *books) note(w *world) {
+	runs := len(b.grants) > 0 || slices.ContainsFunc(w.members, func(m *member) bool { return w.shown(m) == secondary || w.shown(m) == primary })
 	for _, m := range w.members {
 		r, ok := m.answer(v1alpha1.CommandSequence)
 		n, known := sequenceOf(r)
-		if !ok || !known || len(b.grants) > 0 && w.state(m) == idle {
+		if !ok || !known || runs && w.state(m) == idle {
 			continue
 		}
 		i := slices.IndexFunc(b.sequences, func(s v1alpha1.Sequence) bool { return s.Pod == m.name() })

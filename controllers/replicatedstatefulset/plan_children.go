@@ -3,6 +3,7 @@ package replicatedstatefulset
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -146,12 +147,18 @@ func protect(w *world, p *plan) {
 // have nothing on them.
 func release(w *world, p *plan) {
 	for _, m := range w.members {
-		if !m.terminating() || !m.protected() || w.granted(m) || w.commandIn(m) != nil ||
+		if !m.terminating() || !m.protected() || w.written(m) ||
 			!podstate.Stopped(m.pod, m.pod.Labels[v1alpha1.LabelActive] == v1alpha1.True) && !w.fenced(m) {
 			continue
 		}
 		p.do(action.Chain{unprotect(m)})
 	}
+}
+
+// written tells whether the books as they are stored speak of the pod.
+func (w *world) written(m *member) bool {
+	return commandOf(w.set.Status.Commands, m.pod.UID) != nil || w.granted(m) ||
+		slices.ContainsFunc(w.set.Status.Grants, func(g v1alpha1.Grant) bool { return g.UID == m.pod.UID })
 }
 
 func unprotect(m *member) action.Action {

@@ -150,7 +150,7 @@ func (w *world) askSequence(p *plan, m *member) {
 // at once the command. If the record cannot be written, nothing is sent; if
 // this process dies after it, the next one knows that it may have been.
 func (w *world) send(p *plan, m *member, name, instead, detail string, before ...action.Action) {
-	if !m.free() || !m.reachable() || w.commandIn(m) != nil {
+	if !m.free() || !m.reachable() || w.commandIn(m) != nil || p.asked[m.name()] { // one at a time in a pod
 		p.waitFor(v1alpha1.ReasonWaitingForCommand, "a command runs in "+m.name())
 		return
 	}

@@ -2,6 +2,7 @@ package replicatedstatefulset
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -211,6 +212,11 @@ func (s *stage) pass() (acted bool, wait time.Duration) {
 	lines := len(s.Story)
 	outcomes, alive := s.Apply(p.steps)
 	s.quiet(lines)
+	for _, o := range outcomes {
+		if errors.Is(o.Err, action.ErrNotBegun) {
+			s.law.breaks("%s is sent while another command runs there", o.Action)
+		}
+	}
 	if alive && p.asksOnly() {
 		alive = s.report(w, &p, outcomes)
 	}

@@ -1,0 +1,235 @@
+package replicatedstatefulset
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+)
+
+// The worlds of the tables are said in these words:
+//
+//	worldOf(toySet(3, 1), pod(0).primary(), pod(1).secondary().sequence("9"), pod(2).idle())
+//
+// It is noon in all of them, the world is live, and the children are there. A pod
+// runs, is protected and says nothing. Status was asked 10 s ago, and sequence 5 s
+// ago; the last primary went a minute ago.
+
+func ago(d time.Duration) time.Time { return noon.Add(-d) }
+
+type thing interface{ into(w *world) }
+
+type with func(*world)
+
+func (f with) into(w *world) { f(w) }
+
+func worldOf(set *v1alpha1.ReplicatedStatefulSet, things ...thing) *world {
+	set.UID, set.Generation = "uid-of-set", 3
+	set.Finalizers = append(set.Finalizers, v1alpha1.FinalizerStop)
+	w := &world{now: noon, live: true, set: withDefaults(set), lossAt: ago(time.Minute), services: map[string]*corev1.Service{}}
+	for _, s := range buildServices(w.set) {
+		w.services[s.Name] = s
+	}
+	w.budget = buildBudget(w.set)
+	w.stateful = buildStatefulSet(w.set, *w.set.Spec.Replicas, "")
+	for _, t := range things {
+		t.into(w)
+	}
+	for _, m := range w.members { // their labels are true
+		w.books = books{commands: w.set.Status.Commands, grants: w.set.Status.Grants}
+		active, role := v1alpha1.False, v1alpha1.RoleNone
+		switch w.state(m) {
+		case primary:
+			active, role = v1alpha1.True, v1alpha1.RolePrimary
+		case secondary:
+			active, role = v1alpha1.True, v1alpha1.RoleSecondary
+		}
+		m.pod.Labels[v1alpha1.LabelActive], m.pod.Labels[v1alpha1.LabelRole] = active, role
+	}
+	return w
+}
+
+type podFixture struct {
+	*member
+	then []func(*world)
+}
+
+func pod(ordinal int) *podFixture {
+	name, id := fmt.Sprintf("rss-db-%d", ordinal), fmt.Sprintf("c%d", ordinal)
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: types.UID(fmt.Sprintf("u%d", ordinal)),
+		Labels: map[string]string{}, Finalizers: []string{v1alpha1.FinalizerMember}}}
+	p.Spec.NodeName = "n1"
+	p.Spec.Containers = []corev1.Container{{Name: "main"}}
+	p.Status.Phase = corev1.PodRunning
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", ContainerID: id,
+		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(ago(time.Hour))}}}}
+	return &podFixture{member: &member{pod: p, ordinal: ordinal, commandsIn: "main", node: node{ready: true}, touched: ago(time.Hour),
+		results: map[string]podexec.Result{}, said: map[string]podexec.Result{}, tries: map[string]int{}}}
+}
+
+func (f *podFixture) into(w *world) {
+	f.pod.Annotations = map[string]string{v1alpha1.AnnotationTemplate: w.stateful.Spec.Template.Annotations[v1alpha1.AnnotationTemplate]}
+	w.members = append(w.members, f.member)
+	for _, change := range f.then {
+		change(w)
+	}
+}
+
+func (f *podFixture) but(change func(*world)) *podFixture {
+	f.then = append(f.then, change)
+	return f
+}
+
+// answered puts a result of a command of that age on the Board.
+func (f *podFixture) answered(name string, outcome podexec.Outcome, code int, out string, age time.Duration) *podFixture {
+	r := podexec.Result{Outcome: outcome, Code: code, Stdout: out, Sent: true, Began: ago(age), Ended: ago(age - time.Second), Why: "the stream broke",
+		Command: podexec.Command{Name: name, UID: f.pod.UID, ContainerID: f.running()}}
+	f.results[name] = r
+	if outcome != podexec.Unknown {
+		f.said[name] = r
+	}
+	return f
+}
+
+func (f *podFixture) status(code int) *podFixture {
+	if code == 0 {
+		return f.answered("status", podexec.Succeeded, 0, "", 10*time.Second)
+	}
+	age := 10 * time.Second
+	if code < 7 || code == 9 { // such a one is asked every second
+		age = 1500 * time.Millisecond
+	}
+	return f.answered("status", podexec.Failed, code, "", age)
+}
+
+func (f *podFixture) idle() *podFixture      { return f.status(7) }
+func (f *podFixture) secondary() *podFixture { return f.status(0) }
+func (f *podFixture) primary() *podFixture   { return f.status(8).granted() }
+
+func (f *podFixture) sequence(out string) *podFixture {
+	return f.answered("sequence", podexec.Succeeded, 0, out+"\n", 5*time.Second)
+}
+
+func (f *podFixture) granted() *podFixture {
+	name, uid, id := f.name(), f.pod.UID, f.running()
+	return f.but(func(w *world) {
+		w.set.Status.Grants = append(w.set.Status.Grants, v1alpha1.Grant{Pod: name, UID: uid, ContainerID: id, Since: metav1.NewMicroTime(ago(time.Hour))})
+	})
+}
+
+// began puts a command into the books that was sent that long ago.
+func (f *podFixture) began(name string, age time.Duration) *podFixture {
+	c := v1alpha1.RunningCommand{Pod: f.name(), UID: f.pod.UID, ContainerID: f.running(), Name: name,
+		StartedAt: metav1.NewMicroTime(ago(age)), Timeout: metav1.Duration{Duration: 20 * time.Second}}
+	return f.but(func(w *world) { w.set.Status.Commands = append(w.set.Status.Commands, c) })
+}
+
+// runs lets the Board run it still, ends lets it have ended.
+func (f *podFixture) runs(name string, age time.Duration) *podFixture {
+	f.busy = &podexec.Command{Name: name, Decided: ago(age)}
+	return f.began(name, age)
+}
+
+func (f *podFixture) ends(name string, outcome podexec.Outcome, code int) *podFixture {
+	f.began(name, 8*time.Second).answered(name, outcome, code, "", 8*time.Second)
+	r := f.results[name]
+	r.Decided = ago(8 * time.Second)
+	f.results[name] = r
+	return f
+}
+
+func (f *podFixture) failures(count int32, command string, code int32, unclean bool) *podFixture {
+	failure := v1alpha1.Failure{Pod: f.name(), UID: f.pod.UID, ContainerID: f.running(), Count: count, Last: metav1.NewTime(ago(time.Minute)),
+		Command: command, Code: code, Generation: 3, Unclean: unclean}
+	return f.but(func(w *world) { w.set.Status.Failures = append(w.set.Status.Failures, failure) })
+}
+
+func (f *podFixture) pending() *podFixture {
+	f.pod.Status.Phase, f.pod.Status.ContainerStatuses = corev1.PodPending, nil
+	return f
+}
+
+// crashed: its container has ended, by the kubelet's word; restarted: and another
+// runs since that long ago.
+func (f *podFixture) crashed() *podFixture {
+	c := &f.pod.Status.ContainerStatuses[0]
+	c.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ContainerID: c.ContainerID}}
+	return f
+}
+
+func (f *podFixture) restarted(age time.Duration) *podFixture {
+	c := &f.pod.Status.ContainerStatuses[0]
+	c.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ContainerID: c.ContainerID}
+	c.ContainerID += "+"
+	c.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(ago(age))}}
+	return f
+}
+
+func (f *podFixture) deleted() *podFixture {
+	at := metav1.NewTime(ago(time.Second))
+	f.pod.DeletionTimestamp = &at
+	return f
+}
+
+func (f *podFixture) onNode(n node) *podFixture { f.node = n; return f }
+
+func (f *podFixture) outdated() *podFixture {
+	return f.but(func(*world) { f.pod.Annotations[v1alpha1.AnnotationTemplate] = "old" })
+}
+
+func annotated(key, value string) thing {
+	return with(func(w *world) { metav1.SetMetaDataAnnotation(&w.set.ObjectMeta, key, value) })
+}
+
+func recordedSequence(pod, sequence string) thing {
+	return with(func(w *world) {
+		w.set.Status.Sequences = append(w.set.Status.Sequences, v1alpha1.Sequence{Pod: pod, Sequence: sequence})
+	})
+}
+
+// row is one line of a table: a sentence, a world, and what is to be done.
+type row struct {
+	name  string
+	world *world
+	want  []string
+}
+
+func check(t *testing.T, rows []row) {
+	t.Helper()
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			p := decide(r.world)
+			if got := gist(&p); !slices.Equal(got, r.want) {
+				t.Errorf("rule %q does\n  %s\nwant\n  %s\nit waits: %+v", p.rule, strings.Join(got, "\n  "), strings.Join(r.want, "\n  "), p.waits)
+			}
+			if again := decide(r.world); !slices.Equal(again.steps.Strings(), p.steps.Strings()) {
+				t.Errorf("the same world gives another plan the second time:\n  %s", strings.Join(again.steps.Strings(), "\n  "))
+			}
+		})
+	}
+}
+
+// gist leaves out of each chain what is always the same: a command is its pod, its
+// name and the pods that it is told of.
+func gist(p *plan) (lines []string) {
+	for _, line := range p.steps.Strings() {
+		parts := strings.Split(line, " > ")
+		line = parts[len(parts)-1]
+		if len(parts) > 1 && !strings.Contains(line, "exec in pod") {
+			line = strings.Join(parts, " > ")
+		}
+		line = strings.NewReplacer("exec in pod rss-db-", "", "rss-db-", "", ".db-svc", "", "patch status of replicatedstatefulset db: Learned, ", "learned: ",
+			": Ask, ", " asked ").Replace(line)
+		lines = append(lines, line)
+	}
+	slices.Sort(lines)
+	return lines
+}
