@@ -23,8 +23,6 @@ type plan struct {
 	// risk says why the newest copy is not at hand; blind, whose sequence is not
 	// known.
 	risk, blind string
-	// fatal says why no member may be started.
-	fatal string
 
 	asked map[string]bool // pods in which this plan asks something
 	sent  bool            // whether it sends a command that changes something
@@ -199,10 +197,6 @@ func (w *world) tooFew() bool {
 func (w *world) configured(name string) bool {
 	_, ok := w.set.Spec.Pod.Commands[name]
 	return ok
-}
-
-func (w *world) timeout(name string) time.Duration {
-	return timeoutOf(w.set.Spec.Pod.Commands[name])
 }
 
 // fatal says why no member may be started before the spec is another; "" if they

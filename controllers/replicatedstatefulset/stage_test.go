@@ -270,7 +270,7 @@ func (s *stage) settle(patience time.Duration) {
 		if len(machines) > 0 {
 			s.acted = s.Now
 		}
-		moves := append(machines, s.toy.moves()...)
+		moves := slices.Concat(machines, s.toy.moves())
 		for _, move := range moves {
 			move()
 			s.check()
