@@ -138,6 +138,15 @@ func (m *memberFixture) ended() *memberFixture {
 	return m.phase(corev1.PodSucceeded).exited()
 }
 
+// coming has a container that comes.
+func (m *memberFixture) coming() *memberFixture { return m.stuck("ContainerCreating") }
+
+// scripted has the script as its gate.
+func (m *memberFixture) scripted() *memberFixture {
+	m.pod.Spec.Containers[0].Command = []string{v1.ScriptInPod, "serve"}
+	return m
+}
+
 // unstarted was deleted before its program started, and its kubelet, which knew
 // of that deletion or of what came before, has ended it.
 func (m *memberFixture) unstarted(knew int64) *memberFixture {

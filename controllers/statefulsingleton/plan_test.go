@@ -49,6 +49,9 @@ func check(t *testing.T, rows []row) {
 func TestWhoMayStart(t *testing.T) {
 	check(t, []row{
 		{"the first pod starts", worldOf(singleton("db"), waiting("a")), []string{grantA}},
+		{"a lone pod starts before its gate runs", worldOf(singleton("db"), waiting("a").coming()), []string{grantA}},
+		{"unless its gate is the script, which could fail", worldOf(singleton("db"), waiting("a").coming().scripted()), nil},
+		{"and then as soon as that runs", worldOf(singleton("db"), waiting("a").scripted()), []string{grantA}},
 		{"nobody starts beside the holder", worldOf(held(), granted("a", 1), waiting("b")), nil},
 		{"nobody starts while the holder is terminating", worldOf(held(), granted("a", 1).deleted(), waiting("b")), nil},
 		{"the next starts when the holder is seen stopped", worldOf(held(), granted("a", 1).deleted().ended(), waiting("b")), []string{releaseA, grantB}},
@@ -346,6 +349,27 @@ func TestSurroundings(t *testing.T) {
 	for _, step := range decide(drifted).steps {
 		if data := step[0][0].Object.(*corev1.ConfigMap).Data; data["mine"] != "stays" || data[v1.FileScript] != wrapperScript {
 			t.Errorf("the repaired script has %v", data)
+		}
+	}
+}
+
+func TestAScriptWithoutAShellIsNamed(t *testing.T) {
+	crashed := func(m *memberFixture) *memberFixture {
+		m.pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error"}
+		return m
+	}
+	for name, r := range map[string]struct {
+		m    *memberFixture
+		want string
+	}{
+		"one that ended before its turn": {crashed(waiting("a").scripted()), v1.ReasonScriptFailing},
+		"a program that ended":           {crashed(granted("a", 1).scripted()), v1.ReasonHealthy},
+		"the gate of another mode":       {crashed(waiting("a")), v1.ReasonHealthy},
+	} {
+		w := worldOf(held(), r.m)
+		p := decide(w)
+		if got := degraded(w, &p).Reason; got != r.want {
+			t.Errorf("%s: %s, want %s", name, got, r.want)
 		}
 	}
 }

@@ -21,8 +21,8 @@ const newestPatience = 10 * time.Second
 // that have from starting. after is when to look again.
 func (w *world) next(waiting []*member) (next *member, after time.Duration) {
 	if len(waiting) == 1 {
-		if waiting[0].eligible() {
-			return waiting[0], 0
+		if m := waiting[0]; m.eligible() && (m.held() || !m.scripted()) {
+			return m, 0
 		}
 		return nil, 0
 	}
@@ -57,6 +57,15 @@ func clearWay(w *world, p *plan) {
 	}
 	p.do(chains...)
 }
+
+// scripted tells whether the gate is the script, which fails in an image without
+// a shell. A script that ends before its turn is known to be at fault; after it,
+// the program could be.
+func (m *member) scripted() bool {
+	return slices.ContainsFunc(m.pod.Spec.Containers, runsScript)
+}
+
+func runsScript(c corev1.Container) bool { return len(c.Command) > 0 && c.Command[0] == v1.ScriptInPod }
 
 // held tells whether the gate of the pod runs, so that its program would start
 // at once.

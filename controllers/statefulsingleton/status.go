@@ -225,9 +225,7 @@ func scriptFails(w *world) (*member, string) {
 		}
 		for i := range m.pod.Status.ContainerStatuses {
 			s := &m.pod.Status.ContainerStatuses[i]
-			scripted := slices.ContainsFunc(m.pod.Spec.Containers, func(c corev1.Container) bool {
-				return c.Name == s.Name && len(c.Command) > 0 && c.Command[0] == v1.ScriptInPod
-			})
+			scripted := slices.ContainsFunc(m.pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == s.Name && runsScript(c) })
 			why := startError(s)
 			if ended := s.LastTerminationState.Terminated; why == "" && ended != nil && !m.granted() {
 				why = fmt.Sprintf("it ended with code %d before its turn came", ended.ExitCode)
