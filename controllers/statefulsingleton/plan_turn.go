@@ -21,7 +21,7 @@ const newestPatience = 10 * time.Second
 // that have from starting. after is when to look again.
 func (w *world) next(waiting []*member) (next *member, after time.Duration) {
 	if len(waiting) == 1 {
-		if m := waiting[0]; m.eligible() && (m.held() || !m.scripted()) {
+		if m := waiting[0]; m.eligible() && w.lasts(m) {
 			return m, 0
 		}
 		return nil, 0
@@ -29,7 +29,7 @@ func (w *world) next(waiting []*member) (next *member, after time.Duration) {
 	for _, m := range waiting { // in the order of byTurn
 		switch {
 		case !m.eligible():
-		case m.held():
+		case m.held() && w.lasts(m):
 			return m, 0
 		case !m.family.outdated && slices.ContainsFunc(waiting, func(o *member) bool { return o.family.outdated && o.held() }):
 			if left := newestPatience - w.now.Sub(m.pod.CreationTimestamp.Time); left > 0 {
@@ -58,11 +58,12 @@ func clearWay(w *world, p *plan) {
 	p.do(chains...)
 }
 
-// scripted tells whether the gate is the script, which fails in an image without
-// a shell. A script that ends before its turn is known to be at fault; after it,
-// the program could be.
-func (m *member) scripted() bool {
-	return slices.ContainsFunc(m.pod.Spec.Containers, runsScript)
+// lasts tells whether the gate does not end by itself. The script does, in an
+// image without a shell, after a moment in which it is seen to run. Before the
+// pod's turn that is known to be the script's fault; after it, it could be the
+// program's.
+func (w *world) lasts(m *member) bool {
+	return !slices.ContainsFunc(m.pod.Spec.Containers, runsScript) || w.rests(m)
 }
 
 func runsScript(c corev1.Container) bool { return len(c.Command) > 0 && c.Command[0] == v1.ScriptInPod }
