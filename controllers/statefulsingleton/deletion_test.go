@@ -73,9 +73,11 @@ var _ = Describe("S25 a deleted object", func() {
 		activates(ctx, s, a, "b")
 		Expect(user.Delete(ctx, s.DeepCopy())).To(Succeed())
 		var late *corev1.Pod
-		Eventually(func() bool { // the webhook hears of the deletion
+		deleted := &v1.StatefulSingleton{}
+		Expect(user.Get(ctx, client.ObjectKeyFromObject(s), deleted)).To(Succeed())
+		Eventually(func() bool { // the webhook hears of the deletion, and its second is over
 			late = newPod(ns, "late")
-			return user.Create(ctx, late, client.DryRunAll) == nil && !gated(late)
+			return user.Create(ctx, late, client.DryRunAll) == nil && !gated(late) && deleted.DeletionTimestamp.Before(&late.CreationTimestamp)
 		}).Should(BeTrue())
 		look(ctx, s) // so does the operator: what it reads now is not older
 		late = add(ctx, newPod(ns, "late"))

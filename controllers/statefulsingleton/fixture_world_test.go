@@ -1,6 +1,7 @@
 package statefulsingleton
 
 import (
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -92,7 +93,7 @@ func ungated(name string) *memberFixture { return newMember(name) }
 // granted runs its program, and is protected.
 func granted(name string, epoch int64) *memberFixture {
 	m := waiting(name)
-	m.pod.Annotations = map[string]string{v1.AnnotationGrant: grantOf(m.pod.UID, epoch)}
+	m.pod.Annotations = map[string]string{v1.AnnotationGrant: grantOf(m.pod.UID, epoch), v1.AnnotationReminder: strconv.FormatInt(epoch, 10)}
 	m.pod.Finalizers = []string{v1.FinalizerPod}
 	m.pod.Status.Conditions = []corev1.PodCondition{{Type: v1.ReadinessGate, Status: corev1.ConditionTrue}}
 	return m
@@ -135,6 +136,25 @@ func (m *memberFixture) ended() *memberFixture {
 	m.pod.Status.Conditions = append(m.pod.Status.Conditions, corev1.PodCondition{
 		Type: corev1.ContainersReady, Status: corev1.ConditionFalse, Reason: "PodCompleted"})
 	return m.phase(corev1.PodSucceeded).exited()
+}
+
+// coming has a container that comes.
+func (m *memberFixture) coming() *memberFixture { return m.stuck("ContainerCreating") }
+
+// scripted has the script as its gate.
+func (m *memberFixture) scripted() *memberFixture {
+	m.pod.Spec.Containers[0].Command = []string{v1.ScriptInPod, "serve"}
+	return m
+}
+
+// unstarted was deleted before its program started, and its kubelet, which knew
+// of that deletion or of what came before, has ended it.
+func (m *memberFixture) unstarted(knew int64) *memberFixture {
+	m.deleted().exited().phase(corev1.PodFailed).pod.Generation = 2
+	m.pod.Status.Conditions = append(m.pod.Status.Conditions,
+		corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady", ObservedGeneration: knew},
+		corev1.PodCondition{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionFalse, ObservedGeneration: knew})
+	return m
 }
 
 // bare has no gate, as the object counts now.

@@ -39,6 +39,7 @@ const (
 	reasonHolder     = "Holder"     // status.holder, the first write of a grant
 	reasonGrant      = "Grant"      // the second
 	reasonAdopt      = "Adopt"      // a pod granted earlier becomes the holder
+	reasonRemind     = "Remind"     // the kubelet of a grant
 	reasonReady      = "Ready"      // the readiness condition
 	reasonSuperseded = "Superseded" // a pod deleted for a newer revision
 	reasonTimeout    = "Timeout"    // a pod deleted because a handover takes too long
@@ -66,6 +67,7 @@ var rules = []rule{
 	{"protect pods that may run", protect, true},
 	{"release pods that have stopped", release, true},
 	{"repair readiness conditions", repairReadiness, true},
+	{"remind the kubelet of the grant", remind, true},
 	{"wake owners whose pods were refused", touchOwners, true},
 	{"delete pods whose machine is off", deleteFenced, false},
 	{"adopt a running pod", adopt, false},

@@ -2,6 +2,8 @@ package statefulsingleton
 
 import (
 	"fmt"
+	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -142,4 +144,31 @@ func repairReadiness(w *world, p *plan) {
 func readiness(w *world, m *member, status corev1.ConditionStatus) action.Action {
 	return action.Action{Verb: action.SetCondition, Object: withReadiness(m.pod, status, w.now), From: m.pod, Reason: reasonReady,
 		Detail: string(status)}
+}
+
+// remindAfter is how long after its grant a pod is changed once more. It is
+// longer than a kubelet takes to show a grant that it has not missed.
+const remindAfter = 2 * time.Second
+
+// remind changes the holder once more, so that its kubelet renews its volumes.
+// One that was renewing them when the grant came marks them as new although they
+// are not (volumemanager/cache, AddPodToVolume resets remountRequired), and then
+// the program would wait for the next look, which comes a minute later.
+func remind(w *world, p *plan) {
+	for _, m := range p.blockers {
+		if !w.isHolder(m) || !m.granted() || !m.gated || m.terminating() || podstate.Ended(m.pod) {
+			continue
+		}
+		since, text := w.object.Status.Holder.Since, strconv.FormatInt(m.epoch(), 10)
+		if since == nil || m.pod.Annotations[v1.AnnotationReminder] == text {
+			continue
+		}
+		if wait := since.Add(remindAfter).Sub(w.now); wait > 0 {
+			p.lookAgain(wait)
+			continue
+		}
+		pod := m.pod.DeepCopy()
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1.AnnotationReminder, text)
+		p.do(action.Chain{{Verb: action.Patch, Object: pod, From: m.pod, Reason: reasonRemind, Detail: epochDetail(m.epoch())}})
+	}
 }

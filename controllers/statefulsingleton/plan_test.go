@@ -49,10 +49,22 @@ func check(t *testing.T, rows []row) {
 func TestWhoMayStart(t *testing.T) {
 	check(t, []row{
 		{"the first pod starts", worldOf(singleton("db"), waiting("a")), []string{grantA}},
+		{"a lone pod starts before its gate runs", worldOf(singleton("db"), waiting("a").coming()), []string{grantA}},
+		{"unless its gate is the script, which could fail", worldOf(singleton("db"), waiting("a").coming().scripted()), nil},
+		{"which is seen to run for a moment even then", worldOf(singleton("db"), waiting("a").scripted().heldFor(time.Second)), nil},
+		{"it starts as soon as that lasts", worldOf(singleton("db"), waiting("a").scripted().heldFor(restsAfter)), []string{grantA}},
+		{"so does the one of several", worldOf(singleton("db"), waiting("a").scripted().heldFor(time.Second), waiting("b").scripted().heldFor(restsAfter)),
+			[]string{"patch status of statefulsingleton db: Holder, b, epoch 1 > patch pod b: Grant, epoch 1"}},
 		{"nobody starts beside the holder", worldOf(held(), granted("a", 1), waiting("b")), nil},
 		{"nobody starts while the holder is terminating", worldOf(held(), granted("a", 1).deleted(), waiting("b")), nil},
 		{"the next starts when the holder is seen stopped", worldOf(held(), granted("a", 1).deleted().ended(), waiting("b")), []string{releaseA, grantB}},
 		{"a holder that ended by itself is replaced", worldOf(held(), granted("a", 1).ended(), waiting("b")), []string{releaseA, grantB}},
+		{"the next starts when the holder never ran, and its kubelet knew that it was deleted", worldOf(held(), granted("a", 1).unstarted(2), waiting("b")), []string{releaseA, grantB}},
+		{"and not when it said so before it was deleted", worldOf(held(), granted("a", 1).unstarted(1), waiting("b")), nil},
+		{"nor when Kubernetes does not say what it knew", worldOf(held(), granted("a", 1).unstarted(0), waiting("b")), nil},
+		{"nor when it has a sandbox", worldOf(held(), granted("a", 1).unstarted(2).with(func(p *corev1.Pod) {
+			p.Status.Conditions[len(p.Status.Conditions)-1].Status = corev1.ConditionTrue
+		}), waiting("b")), nil},
 		{"the next starts when the holder is gone", worldOf(held(), waiting("b")), []string{grantB}},
 		{"S14 a crashed container of a living pod proves nothing", worldOf(held(), granted("a", 1).exited(), waiting("b")), nil},
 		{"S14 nor does a crash loop", worldOf(held(), granted("a", 1).stuck("CrashLoopBackOff"), waiting("b")), nil},
@@ -164,6 +176,26 @@ func TestSeveralWait(t *testing.T) {
 	})
 	if p := decide(worldOf(held(), waiting("c").of("d").stuck("ContainerCreating").age(0), waiting("b").of("d").old())); p.wait != newestPatience {
 		t.Errorf("it looks again after %s, want %s", p.wait, newestPatience)
+	}
+}
+
+func TestAGrantIsSaidTwice(t *testing.T) {
+	const remindA = "patch pod a: Remind, epoch 1"
+	unreminded := func() *memberFixture {
+		return granted("a", 1).with(func(p *corev1.Pod) { delete(p.Annotations, v1.AnnotationReminder) })
+	}
+	since := func(d time.Duration) func(*v1.StatefulSingleton) {
+		return func(s *v1.StatefulSingleton) { s.Status.Holder.Since.Time = noon.Add(-d) }
+	}
+	check(t, []row{
+		{"a kubelet that may have missed the grant is reminded", worldOf(held(), unreminded()), []string{remindA}},
+		{"and of each grant", worldOf(held(), granted("a", 1).with(func(p *corev1.Pod) { p.Annotations[v1.AnnotationReminder] = "7" })), []string{remindA}},
+		{"but not at once", worldOf(held().with(since(remindAfter-1)), unreminded()), nil},
+		{"nor when its time has come to an end", worldOf(held(), unreminded().deleted()), nil},
+		{"nor is one that needs no grant", worldOf(held(), unreminded().bare()), nil},
+	})
+	if p := decide(worldOf(held().with(since(time.Second)), unreminded())); p.wait != remindAfter-time.Second {
+		t.Errorf("it looks again after %s", p.wait)
 	}
 }
 
@@ -320,6 +352,27 @@ func TestSurroundings(t *testing.T) {
 	for _, step := range decide(drifted).steps {
 		if data := step[0][0].Object.(*corev1.ConfigMap).Data; data["mine"] != "stays" || data[v1.FileScript] != wrapperScript {
 			t.Errorf("the repaired script has %v", data)
+		}
+	}
+}
+
+func TestAScriptWithoutAShellIsNamed(t *testing.T) {
+	crashed := func(m *memberFixture) *memberFixture {
+		m.pod.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error"}
+		return m
+	}
+	for name, r := range map[string]struct {
+		m    *memberFixture
+		want string
+	}{
+		"one that ended before its turn": {crashed(waiting("a").scripted()), v1.ReasonScriptFailing},
+		"a program that ended":           {crashed(granted("a", 1).scripted()), v1.ReasonHealthy},
+		"the gate of another mode":       {crashed(waiting("a")), v1.ReasonHealthy},
+	} {
+		w := worldOf(held(), r.m)
+		p := decide(w)
+		if got := degraded(w, &p).Reason; got != r.want {
+			t.Errorf("%s: %s, want %s", name, got, r.want)
 		}
 	}
 }

@@ -21,15 +21,15 @@ const newestPatience = 10 * time.Second
 // that have from starting. after is when to look again.
 func (w *world) next(waiting []*member) (next *member, after time.Duration) {
 	if len(waiting) == 1 {
-		if waiting[0].eligible() {
-			return waiting[0], 0
+		if m := waiting[0]; m.eligible() && w.lasts(m) {
+			return m, 0
 		}
 		return nil, 0
 	}
 	for _, m := range waiting { // in the order of byTurn
 		switch {
 		case !m.eligible():
-		case m.held():
+		case m.held() && w.lasts(m):
 			return m, 0
 		case !m.family.outdated && slices.ContainsFunc(waiting, func(o *member) bool { return o.family.outdated && o.held() }):
 			if left := newestPatience - w.now.Sub(m.pod.CreationTimestamp.Time); left > 0 {
@@ -57,6 +57,16 @@ func clearWay(w *world, p *plan) {
 	}
 	p.do(chains...)
 }
+
+// lasts tells whether the gate does not end by itself. The script does, in an
+// image without a shell, after a moment in which it is seen to run. Before the
+// pod's turn that is known to be the script's fault; after it, it could be the
+// program's.
+func (w *world) lasts(m *member) bool {
+	return !slices.ContainsFunc(m.pod.Spec.Containers, runsScript) || w.rests(m)
+}
+
+func runsScript(c corev1.Container) bool { return len(c.Command) > 0 && c.Command[0] == v1.ScriptInPod }
 
 // held tells whether the gate of the pod runs, so that its program would start
 // at once.

@@ -100,6 +100,9 @@ func available(w *world, p *plan) metav1.Condition {
 		c.Reason, c.Message = v1.ReasonNoneActive, "no pod may run its program yet"
 	case active.terminating():
 		c.Reason, c.Message = v1.ReasonNotReady, fmt.Sprintf("pod %s is being deleted", active.name())
+	case active.stuckOn() != "":
+		c.Reason, c.Message = v1.ReasonNotReady, fmt.Sprintf("pod %s may run its program, and cannot start: %s; see: kubectl -n %s describe pod %s",
+			active.name(), active.stuckOn(), active.pod.Namespace, active.name())
 	case !podstate.Ready(active.pod):
 		c.Reason, c.Message = v1.ReasonNotReady, fmt.Sprintf("pod %s may run its program and is not Ready yet", active.name())
 	default:
@@ -222,10 +225,12 @@ func scriptFails(w *world) (*member, string) {
 		}
 		for i := range m.pod.Status.ContainerStatuses {
 			s := &m.pod.Status.ContainerStatuses[i]
-			scripted := slices.ContainsFunc(m.pod.Spec.Containers, func(c corev1.Container) bool {
-				return c.Name == s.Name && len(c.Command) > 0 && c.Command[0] == v1.ScriptInPod
-			})
-			if why := startError(s); scripted && why != "" {
+			scripted := slices.ContainsFunc(m.pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == s.Name && runsScript(c) })
+			why := startError(s)
+			if ended := s.LastTerminationState.Terminated; why == "" && ended != nil && !m.granted() {
+				why = fmt.Sprintf("it ended with code %d before its turn came", ended.ExitCode)
+			}
+			if scripted && why != "" {
 				return m, why
 			}
 		}

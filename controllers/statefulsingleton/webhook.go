@@ -352,7 +352,7 @@ func (g *Guard) apply(ctx context.Context) string {
 	var havePolicy policyv1.ValidatingAdmissionPolicy
 	var haveBinding policyv1.ValidatingAdmissionPolicyBinding
 	err := g.keep(ctx, policy, &havePolicy, func() bool {
-		if time.Since(havePolicy.CreationTimestamp.Time) < guardTrial {
+		if havePolicy.UID == "" || time.Since(havePolicy.CreationTimestamp.Time) < guardTrial {
 			policy.Spec.FailurePolicy = ptr.To(policyv1.Ignore)
 		}
 		return apiequality.Semantic.DeepEqual(havePolicy.Spec, policy.Spec)

@@ -32,6 +32,8 @@ var StatefulSingleton = []Promise{
 	together("S13 a handover that takes too long is told of once, and ends", timeout),
 	together("S13 onTimeout DeleteOld deletes the pod that is waited for", timeoutDeletes),
 	together("S14 a broken side container ends nobody's turn", brokenSide),
+	together("S14 a pod whose program never started gives way", neverStarted),
+	together("S14 a script without a shell is told of", noShell),
 	together("S15 of three replicas one runs, and one other takes over", replicas),
 	together("S16 a pod from before the object blocks, and is told of", unmanaged),
 	together("S17 a pod of nobody waits as others do", orphan),

@@ -20,6 +20,10 @@ const (
 	// and the holder's epoch. Any other text is no grant. Only who may update
 	// the status of StatefulSingletons may change it.
 	AnnotationGrant = Prefix + "grant"
+	// AnnotationReminder is the epoch of the grant, written some seconds after it.
+	// A kubelet that is renewing the pod's volumes when the grant comes may miss
+	// it, and looks again within 60 to 90 seconds, or when the pod changes.
+	AnnotationReminder = Prefix + "grant-reminder"
 	// FinalizerPod keeps a pod that may be running a program visible until its
 	// containers have been seen stopped. Whoever takes it off takes the word of
 	// the kubelet away from the operator.

@@ -36,9 +36,20 @@ func Silent(pod *corev1.Pod) bool {
 // phase: it alone writes these reasons (kubelet/status, GenerateContainersReadyCondition),
 // which have no constants in the API. A container that was seen terminated before
 // somebody else set the phase may have been started again where nobody looked.
+//
+// A pod that is deleted before its program started ends without them (kubelet/status,
+// TerminatePod). Of that one the kubelet says that it has no sandbox any more, and
+// that it knew of the deletion when it said so; without a sandbox nothing runs.
+// Kubernetes before 1.34 does not say what it knew.
 func endedByKubelet(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.ContainersReady && (c.Reason == "PodCompleted" || c.Reason == "PodFailed")
+		switch c.Type {
+		case corev1.ContainersReady:
+			return c.Reason == "PodCompleted" || c.Reason == "PodFailed"
+		case corev1.PodReadyToStartContainers:
+			return Terminating(pod) && c.Status == corev1.ConditionFalse && c.ObservedGeneration > 0 && c.ObservedGeneration == pod.Generation
+		}
+		return false
 	})
 }
 
