@@ -13,8 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	clusterlabsv1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	engev1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	statefulsingletonv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton"
 )
@@ -22,6 +24,7 @@ import (
 // kinds is the table of contents.
 var kinds = []kind{
 	{"StatefulCluster", engev1alpha1.AddToScheme, plain(statefulcluster.Setup), plain(statefulcluster.SetupWebhook), statefulcluster.Cache},
+	{"ReplicatedStatefulSet", clusterlabsv1alpha1.AddToScheme, setupReplicated, plain(replicatedstatefulset.SetupWebhook), replicatedstatefulset.Cache},
 	{statefulSingleton, statefulsingletonv1.AddToScheme, setupSingletons, setupSingletonWebhook, statefulsingleton.Cache},
 }
 
@@ -37,6 +40,10 @@ type kind struct {
 // plain is for a kind that asks nothing of the options.
 func plain(setup func(ctrl.Manager) error) func(ctrl.Manager, Options) error {
 	return func(mgr ctrl.Manager, _ Options) error { return setup(mgr) }
+}
+
+func setupReplicated(mgr ctrl.Manager, o Options) error {
+	return replicatedstatefulset.Setup(mgr, o.WatchNamespaces)
 }
 
 // statefulSingleton asks something of the options: its guard is named and

@@ -63,7 +63,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=clusterlabs.org,resources=replicatedstatefulsets/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch;delete
 // A WebSocket begins with a GET, which API servers before 1.35 take for get, and later ones for create.
-// +kubebuilder:rbac:groups="",resources=pods/exec,verbs=get;create
+// +kubebuilder:rbac:groups="",resources=pods/exec,verbs=get;create,roleName=exec-role
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get

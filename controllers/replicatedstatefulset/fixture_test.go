@@ -71,7 +71,7 @@ func pod(ordinal int) *podFixture {
 	p.Status.Phase = corev1.PodRunning
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", ContainerID: id,
 		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(ago(time.Hour))}}}}
-	return &podFixture{member: &member{pod: p, ordinal: ordinal, commandsIn: "main", node: node{ready: true}, touched: ago(time.Hour),
+	return &podFixture{member: &member{pod: p, ordinal: ordinal, owned: true, commandsIn: "main", node: node{ready: true}, touched: ago(time.Hour),
 		results: map[string]podexec.Result{}, said: map[string]podexec.Result{}, tries: map[string]int{}}}
 }
 

@@ -54,6 +54,9 @@ type member struct {
 	pod     *corev1.Pod
 	ordinal int
 	node    node
+	// owned is true of a pod that its owners say is this object's: no command is
+	// run in any other.
+	owned bool
 	// commandsIn is the name of the container in which commands run.
 	commandsIn string
 	// busy is the command that runs in the pod now, sent by this process.
@@ -86,6 +89,9 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ReplicatedStatef
 	}
 	if err := readChildren(ctx, w, from); err != nil {
 		return nil, err
+	}
+	for _, m := range w.members {
+		m.owned = w.stateful != nil && w.ours(w.stateful) && metav1.IsControlledBy(m.pod, w.stateful)
 	}
 	if w.invalid == "" {
 		if err := r.readRules(ctx, w); err != nil {

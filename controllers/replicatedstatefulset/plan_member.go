@@ -75,7 +75,9 @@ func (m *member) startedAt() time.Time {
 }
 
 // reachable tells whether commands can be run in the member now.
-func (m *member) reachable() bool { return m.running() != "" && !m.lost() && !podstate.Ended(m.pod) }
+func (m *member) reachable() bool {
+	return m.owned && m.running() != "" && !m.lost() && !podstate.Ended(m.pod)
+}
 
 // free tells whether no command runs in the pod, as far as this process knows.
 func (m *member) free() bool { return m.busy == nil }
