@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+const floodBytes = 1 << 30
+
+// hook is a command of the operator: it gives an order to process 1, unless a
+// knob makes it fail. Its exit code is the answer.
+func hook(s settings, command string, peers []string) int {
+	k, err := s.knob(command)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "ledger:", err)
+		return exitUsage
+	}
+	if !k.use() {
+		k = knob{}
+	}
+	time.Sleep(k.lag)
+	if k.hang {
+		hang()
+	}
+	if k.insteadOfDoing {
+		return k.pretend()
+	}
+	if chaos(command) {
+		fmt.Fprintln(os.Stderr, "ledger: chaos")
+		return exitFailed
+	}
+	o := order{Command: command, Peers: peers, Late: k.late, Crash: k.crash}
+	if k.kill {
+		o.Late = max(o.Late, 1)
+	}
+	out, err := send(context.Background(), s.socket, o)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "ledger: asking process 1:", err)
+		return exitFailed
+	}
+	if k.kill {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		hang()
+	}
+	fmt.Print(out.Output)
+	if out.Error != "" {
+		fmt.Fprintln(os.Stderr, "ledger:", out.Error)
+	}
+	if k.thenHang {
+		hang()
+	}
+	if k.thenExit != nil {
+		return *k.thenExit
+	}
+	return out.Code
+}
+
+func hang() {
+	for {
+		time.Sleep(time.Hour)
+	}
+}
+
+// pretend prints and ends as the knob says.
+func (k knob) pretend() int {
+	switch {
+	case k.print != nil:
+		fmt.Println(*k.print)
+	case k.garbage:
+		_, _ = os.Stdout.WriteString("\xff\x00-1e9\nnot a number\x1b[31m\n")
+	case k.flood:
+		chunk := bytes.Repeat([]byte("9"), 1<<20)
+		for range floodBytes / len(chunk) {
+			if _, err := os.Stdout.Write(chunk); err != nil {
+				break // nobody reads on
+			}
+		}
+	}
+	if k.exit != nil {
+		return *k.exit
+	}
+	return 0
+}
+
+// chaos fails a command at random, where the operator's chaosLevel says so.
+func chaos(command string) bool {
+	modulo, err := strconv.Atoi(os.Getenv("CHAOS_MODULO"))
+	return err == nil && modulo > 2 && command != "sequence" && rand.IntN(modulo) == 0
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/stateful-operator/stateful-operator/test/faults/ledger/record"
+	"github.com/stateful-operator/stateful-operator/test/faults/testimony"
+)
+
+// journal is the file that a pod's processes append to. Its lock, in a second
+// file, is held while this process is primary: the kernel gives it away at the
+// instant that a killed process ends, so nobody can be primary unseen. Without
+// a folder nothing is written.
+type journal struct {
+	dir  string
+	self record.Line
+	file *os.File
+	lock *os.File // nil while it is not primary
+}
+
+func newRun() string { return strings.ToLower(rand.Text()[:12]) }
+
+func openJournal(s settings, run string) (*journal, error) {
+	j := &journal{dir: s.journal, self: record.Line{Run: run, Pod: s.name, UID: s.uid}}
+	if j.dir == "" {
+		return j, nil
+	}
+	syscall.Umask(0) // the next one may be another user
+	file, err := os.OpenFile(j.path(record.JournalSuffix), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
+	if err != nil {
+		return nil, fmt.Errorf("opening the journal: %w", err)
+	}
+	j.file = file
+	return j, nil
+}
+
+func (j *journal) path(suffix string) string {
+	name := j.self.Pod
+	if j.self.UID != "" {
+		name += "_" + j.self.UID
+	}
+	return filepath.Join(j.dir, name+suffix)
+}
+
+// say appends one line at once. Whoever cannot testify must not go on: what it
+// did would be missing, and that would look like a fault of others.
+func (j *journal) say(line record.Line) {
+	if j.file == nil {
+		return
+	}
+	line.At, line.Wall = testimony.Now(), time.Now().Format(time.RFC3339Nano)
+	line.Run, line.Pod, line.UID = j.self.Run, j.self.Pod, j.self.UID
+	if _, err := j.file.Write(record.Marshal(line)); err != nil {
+		fmt.Fprintln(os.Stderr, "ledger: writing the journal:", err)
+		os.Exit(1)
+	}
+}
+
+// lead takes the lock, looks who else has theirs, and then says that it is
+// primary. Two that do it together both have their locks before they look, so
+// that at least one of them finds the other.
+func (j *journal) lead(epoch uint64) error {
+	if j.file != nil && j.lock == nil {
+		lock, err := takeLock(j.path(record.LockSuffix), j.self.Run)
+		if err != nil {
+			return err
+		}
+		j.lock = lock
+		if err := j.lookAround(); err != nil {
+			return err
+		}
+	}
+	j.say(record.Line{What: record.Primary, Epoch: epoch})
+	return nil
+}
+
+// cease says that it is not primary any more, and then lets go of the lock.
+func (j *journal) cease(epoch uint64) {
+	j.say(record.Line{What: record.Ceased, Epoch: epoch})
+	if j.lock != nil {
+		_ = j.lock.Truncate(0) // one that ceased is not one that was killed
+		_ = j.lock.Close()
+		j.lock = nil
+	}
+}
+
+// takeLock writes into the file whose lock it is. It waits for those who look.
+func takeLock(path, run string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	if err := flock(file, syscall.LOCK_EX); err != nil {
+		return nil, fmt.Errorf("locking %s: %w", path, err)
+	}
+	_, err = file.WriteAt([]byte(run), 0)
+	return file, err
+}
+
+func flock(file *os.File, how int) error {
+	for {
+		if err := syscall.Flock(int(file.Fd()), how); !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
+}
+
+func (j *journal) lookAround() error {
+	files, err := filepath.Glob(filepath.Join(j.dir, "*"+record.LockSuffix))
+	if err != nil {
+		return err
+	}
+	for _, path := range files {
+		if path == j.path(record.LockSuffix) {
+			continue
+		}
+		run, held, err := holder(path)
+		if err != nil {
+			return err
+		}
+		switch {
+		case held:
+			j.say(record.Line{What: record.Meets, Other: run})
+		case run != "":
+			j.say(record.Line{What: record.Over, Other: run})
+		}
+	}
+	return nil
+}
+
+// holder is the run that took a lock last, and whether it holds it still. The
+// shared locks of those who look do not exclude each other.
+func holder(path string) (run string, held bool, err error) {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", false, nil
+	}
+	if err != nil {
+		return "", false, err
+	}
+	defer file.Close()
+	err = flock(file, syscall.LOCK_SH|syscall.LOCK_NB)
+	held = errors.Is(err, syscall.EWOULDBLOCK)
+	if err != nil && !held {
+		return "", false, fmt.Errorf("asking for the lock of %s: %w", path, err)
+	}
+	text, err := os.ReadFile(path)
+	return string(text), held, err
+}

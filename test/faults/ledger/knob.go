@@ -1,0 +1,123 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// knob is how a command fails. It is read anew for each one, from the first of
+//
+//	$LEDGER_KNOBS/<pod>/<command>, $LEDGER_KNOBS/<command>, $LEDGER_KNOB_<COMMAND>
+//
+// and has one word or more, a line each (or with ; between them):
+//
+//	once         is for one use: the file is removed
+//	lag 3s       waits before
+//	hang         never ends, and does nothing
+//	exit 1       ends with 1, and does nothing
+//	print TEXT   prints TEXT, and does nothing
+//	garbage      prints what is no number and no text, and does nothing
+//	flood        prints a gigabyte, and does nothing
+//	late 5s      ends at once, and takes effect 5 s later
+//	kill         is killed when it has given its order, which is carried out
+//	crash        the server is killed in the middle
+//	then hang    does it, and never ends
+//	then exit 1  does it, and ends with 1
+//
+// exit goes with the words that print, and "then" with late. Two names are no
+// hooks: replicate (hang, lag) is the follower's pulling, and term (hang, lag)
+// what process 1 does on SIGTERM.
+type knob struct {
+	once           bool
+	lag, late      time.Duration
+	hang           bool
+	exit           *int
+	print          *string
+	garbage, flood bool
+	kill, crash    bool
+	thenHang       bool
+	thenExit       *int
+	insteadOfDoing bool
+	path           string
+}
+
+// knob is the one for a command. None turned is an empty one.
+func (s settings) knob(command string) (knob, error) {
+	if s.knobs != "" {
+		for _, path := range []string{filepath.Join(s.knobs, s.name, command), filepath.Join(s.knobs, command)} {
+			text, err := os.ReadFile(path)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return knob{}, err
+			}
+			k, err := parseKnob(string(text))
+			k.path = path
+			return k, err
+		}
+	}
+	return parseKnob(os.Getenv("LEDGER_KNOB_" + strings.ToUpper(command)))
+}
+
+func parseKnob(text string) (knob, error) {
+	var k knob
+	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == ';' }) {
+		if err := k.turn(strings.TrimSpace(line)); err != nil {
+			return knob{}, fmt.Errorf("knob %q: %w", line, err)
+		}
+	}
+	return k, nil
+}
+
+func (k *knob) turn(line string) (err error) {
+	word, rest, _ := strings.Cut(line, " ")
+	number := func() *int {
+		var n int
+		n, err = strconv.Atoi(rest)
+		return &n
+	}
+	switch {
+	case word == "":
+	case word == "once":
+		k.once = true
+	case word == "lag":
+		k.lag, err = time.ParseDuration(rest)
+	case word == "late":
+		k.late, err = time.ParseDuration(rest)
+	case word == "hang":
+		k.hang = true
+	case word == "exit":
+		k.exit, k.insteadOfDoing = number(), true
+	case word == "print":
+		k.print, k.insteadOfDoing = &rest, true
+	case word == "garbage":
+		k.garbage, k.insteadOfDoing = true, true
+	case word == "flood":
+		k.flood, k.insteadOfDoing = true, true
+	case word == "kill":
+		k.kill = true
+	case word == "crash":
+		k.crash = true
+	case line == "then hang":
+		k.thenHang = true
+	case strings.HasPrefix(line, "then exit "):
+		rest = strings.TrimPrefix(line, "then exit ")
+		k.thenExit = number()
+	default:
+		return errors.New("no such word")
+	}
+	return err
+}
+
+// use removes the file of a knob that is for one use. Of two that read it at
+// once, one gets it.
+func (k knob) use() (mine bool) {
+	return !k.once || k.path == "" || os.Remove(k.path) == nil
+}

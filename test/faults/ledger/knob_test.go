@@ -1,0 +1,159 @@
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stateful-operator/stateful-operator/test/faults/ledger/record"
+)
+
+func TestKnobsThatPretend(t *testing.T) {
+	s := newSet(t, 1)
+	a := s.members[0]
+	for _, row := range []struct {
+		knob string
+		code int
+		out  string
+	}{
+		{"exit 5", 5, ""},
+		{"print 18446744073709551615", 0, "18446744073709551615\n"},
+		{"print 9\nexit 1", 1, "9\n"},
+		{"garbage", 0, "\xff\x00-1e9\nnot a number\x1b[31m\n"},
+		{"lag 1ms", 0, "0\n"},
+		{"then exit 4", 4, "0\n"},
+		{"no such word", exitUsage, ""},
+	} {
+		a.turn("sequence", row.knob)
+		if code, out := a.run("sequence"); code != row.code || out != row.out {
+			t.Errorf("%q: ended with %d and %q", row.knob, code, out)
+		}
+	}
+	a.turn("status", "exit 8\nonce")
+	a.ends(8, "status")
+	a.ends(exitStopped, "status")
+	a.turn("sequence", "flood")
+	cmd := a.command("sequence")
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := io.Copy(io.Discard, io.LimitReader(pipe, 8<<20)); n != 8<<20 {
+		t.Errorf("read %d bytes: %v", n, err)
+	}
+	pipe.Close()
+	_ = cmd.Wait()
+}
+
+func TestKnobsOfStarts(t *testing.T) {
+	s := newSet(t, 1)
+	a := s.members[0]
+
+	a.turn("seed", "crash")
+	a.ends(exitFailed, "seed")
+	a.ends(exitStopped, "status")
+
+	a.turn("seed", "kill") // the hook, not what it began
+	a.ends(-1, "seed")
+	s.until("it is primary though its hook is dead", func() bool { code, _ := a.run("status"); return code == exitPrimary })
+	a.does("stop")
+
+	a.turn("seed", "late 100ms\nthen exit 1")
+	a.ends(1, "seed")
+	s.until("it is primary after its hook failed", func() bool { code, _ := a.run("status"); return code == exitPrimary })
+
+	a.turn("stop", "then hang")
+	stop := a.command("stop")
+	if err := stop.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s.until("it is stopped", func() bool { code, _ := a.run("status"); return code == exitStopped })
+	if !alive(stop.Process.Pid) {
+		t.Error("the hook has ended")
+	}
+	_ = stop.Process.Kill()
+	_ = stop.Wait()
+	a.turn("stop", "")
+
+	a.turn("seed", "hang")
+	seed := a.command("seed")
+	if err := seed.Start(); err != nil {
+		t.Fatal(err)
+	}
+	a.ends(exitStopped, "status")
+	_ = seed.Process.Kill()
+	_ = seed.Wait()
+	a.ends(exitStopped, "status")
+	s.said(a, record.Primary)
+	s.check(a)
+}
+
+func TestHookIsKilledAndItsCommandGoesOn(t *testing.T) {
+	s := newSet(t, 2)
+	a, b := s.members[0], s.members[1]
+	b.turn("secondary", "kill")
+	b.ends(-1, "secondary", a.address) // which is no primary yet
+	a.does("seed")
+	s.appends(a, 1)
+	b.does("status")
+	s.check(a)
+}
+
+func TestWhichKnob(t *testing.T) {
+	dir := t.TempDir()
+	s := settings{name: "a", knobs: dir}
+	t.Setenv("LEDGER_KNOB_STOP", "exit 1; lag 1s")
+	want := func(exit int) {
+		t.Helper()
+		if k, err := s.knob("stop"); err != nil || k.exit == nil || *k.exit != exit {
+			t.Errorf("want exit %d, got %+v: %v", exit, k, err)
+		}
+	}
+	write := func(path, text string) {
+		t.Helper()
+		path = filepath.Join(dir, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want(1)
+	write("stop", "exit 2\n")
+	want(2)
+	write("a/stop", "exit 3\n")
+	write("b/stop", "exit 4\n")
+	want(3)
+}
+
+func TestChaos(t *testing.T) {
+	s := newSet(t, 1, "CHAOS_MODULO=3")
+	failed, answered := 0, 0
+	s.until("both outcomes", func() bool {
+		if code, _ := s.members[0].run("status"); code == exitFailed {
+			failed++
+		} else {
+			answered++
+		}
+		return failed > 0 && answered > 0
+	})
+	for range 20 {
+		if out := s.members[0].sequence(); out != 0 {
+			t.Error("sequence is spared")
+		}
+	}
+}
+
+func TestUnknownKnob(t *testing.T) {
+	for _, text := range []string{"exit", "exit x", "lag", "late 5", "then", "then exit", "bang"} {
+		if k, err := parseKnob(text); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%q: got %+v and %v", text, k, err)
+		}
+	}
+}

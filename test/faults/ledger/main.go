@@ -1,0 +1,91 @@
+// Command ledger is a replicated application for tests: a log that clients
+// append to, with one primary and followers. An append is acknowledged when it
+// is on the disks of a majority of the members, so that none is ever lost if
+// the operator does its part: starts the newest copy first, and never has two
+// primaries.
+//
+//	ledger supervise   process 1: idle until told
+//	ledger seed | primary | secondary | promote | demote | stop | status | sequence [PEER...]
+//	                   a hook: tells process 1, and ends when it is truly done
+//	ledger kill        ends the server by SIGKILL, and not process 1
+//	ledger log         prints the copy's entries, also of one that is stopped
+//	ledger client ADDR appends and reads, and writes what came of it
+//
+// What a hook's exit code says is what OCF says: 0 done, or a running
+// secondary; 7 stopped; 8 primary; 9 a primary that failed; 1 anything else.
+// sequence prints epoch<<40|index of the copy's last entry.
+//
+// The environment of supervise, which hooks share:
+//
+//	LEDGER_MEMBERS       how many members are configured; needed
+//	LEDGER_ACKS          followers that must have an append; LEDGER_MEMBERS/2
+//	LEDGER_DIR           the data directory; /data
+//	LEDGER_SOCKET        the hooks' socket; control.sock in the data directory
+//	LEDGER_LISTEN        where clients and members are served; :7070
+//	LEDGER_PEERS         all members, if SERVICE_NAME does not resolve to them
+//	LEDGER_SELF          its own address among them, if it is not its POD_NAME
+//	LEDGER_JOURNAL       a folder that all share: what each one did
+//	LEDGER_KNOBS         a folder with ways to fail, see the type knob
+//	LEDGER_ACK_TIMEOUT   how long an append waits for followers; 5s
+//	LEDGER_JOIN_TIMEOUT  how long secondary waits for a primary's log; 30s
+//	POD_NAME, POD_UID, SERVICE_NAME, CHAOS_MODULO
+//
+// Clients and members are served over HTTP: POST /append, GET /read, /role and
+// /log.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/stateful-operator/stateful-operator/test/faults/ledger/record"
+)
+
+const usage = "usage: ledger supervise | seed | primary | secondary | promote | demote | stop | status | sequence [PEER...] | kill | log | client ADDR"
+
+func main() {
+	if len(os.Args) < 2 {
+		fmt.Fprintln(os.Stderr, usage)
+		os.Exit(exitUsage)
+	}
+	os.Exit(run(os.Args[1], os.Args[2:]))
+}
+
+func run(command string, args []string) int {
+	s, err := readSettings()
+	if err == nil {
+		switch command {
+		case "seed", "primary", "secondary", "promote", "demote", "stop", "status", "sequence", "kill":
+			return hook(s, command, args)
+		case "supervise":
+			err = supervise(s)
+		case "serve":
+			err = serve(s, args[0])
+		case "log":
+			err = printLog(s)
+		case "client":
+			err = runClient(args)
+		default:
+			fmt.Fprintln(os.Stderr, usage)
+			return exitUsage
+		}
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "ledger %s: %v\n", command, err)
+		return exitFailed
+	}
+	return 0
+}
+
+func printLog(s settings) error {
+	entries, err := readLog(s.dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if _, err := os.Stdout.Write(record.Marshal(e)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,302 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stateful-operator/stateful-operator/test/faults/ledger/client"
+	"github.com/stateful-operator/stateful-operator/test/faults/ledger/record"
+	"github.com/stateful-operator/stateful-operator/test/faults/ledgercheck"
+)
+
+// ledgerBinary is what every test runs: the program as it is shipped.
+var ledgerBinary string
+
+func TestMain(m *testing.M) { os.Exit(withLedger(m.Run)) }
+
+func withLedger(run func() int) int {
+	dir, err := os.MkdirTemp("", "ledger-test-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	ledgerBinary = filepath.Join(dir, "ledger")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", ledgerBinary, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		panic("building the ledger: " + err.Error() + "\n" + string(out))
+	}
+	return run()
+}
+
+// set is some members on loopback, and what they write down.
+type set struct {
+	*testing.T
+	dir     string // short: it holds sockets
+	members []*member
+	clients int
+}
+
+type member struct {
+	*set
+	name, dir, address string
+	process            *exec.Cmd // its process 1
+}
+
+// newSet has members a, b, c and so on, idle.
+func newSet(t *testing.T, count int, env ...string) *set {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "ledger")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	s := &set{T: t, dir: dir}
+	for _, name := range []string{"journal", "knobs"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range count {
+		name := string(rune('a' + i))
+		s.members = append(s.members, &member{set: s, name: name, dir: filepath.Join(dir, name), address: freeAddress(t)})
+	}
+	for _, m := range s.members {
+		m.start(env...)
+	}
+	return s
+}
+
+// freeAddress is one that nobody else takes meanwhile: Linux has 16 million
+// loopback addresses.
+func freeAddress(t *testing.T) string {
+	host := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(250), rand.IntN(250), 1+rand.IntN(250))
+	listener, err := net.Listen("tcp", host+":0")
+	if err != nil {
+		t.Skip("this machine has one loopback address only:", err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+func (s *set) addresses(members ...*member) []string {
+	var all []string
+	for _, m := range members {
+		all = append(all, m.address)
+	}
+	return all
+}
+
+func (m *member) start(env ...string) {
+	m.Helper()
+	m.process = exec.Command(ledgerBinary, "supervise")
+	m.process.Env = append(append(os.Environ(),
+		"POD_NAME="+m.name, "LEDGER_DIR="+m.dir, "LEDGER_LISTEN="+m.address, "LEDGER_SELF="+m.address,
+		"LEDGER_MEMBERS="+strconv.Itoa(len(m.members)), "LEDGER_PEERS="+strings.Join(m.addresses(m.members...), ","),
+		"LEDGER_JOURNAL="+filepath.Join(m.set.dir, "journal"), "LEDGER_KNOBS="+filepath.Join(m.set.dir, "knobs"),
+	), env...)
+	m.process.Stdout, m.process.Stderr = os.Stdout, os.Stderr
+	if err := m.process.Start(); err != nil {
+		m.Fatal(err)
+	}
+	process := m.process
+	m.Cleanup(func() { _ = process.Process.Kill(); _ = process.Wait() })
+	m.until("its process 1 answers", func() bool { code, _ := m.run("status"); return code != exitFailed })
+}
+
+// kill ends all its processes, as when its node loses power.
+func (m *member) kill() {
+	m.Helper()
+	if err := m.process.Process.Kill(); err != nil {
+		m.Fatal(err)
+	}
+	_ = m.process.Wait()
+	m.until("its server is gone", func() bool { return !m.serves() })
+}
+
+func (m *member) serves() bool {
+	c, err := net.Dial("tcp", m.address)
+	if err != nil {
+		return false
+	}
+	c.Close()
+	return true
+}
+
+func (m *member) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(ledgerBinary, args...)
+	cmd.Env = m.process.Env
+	return cmd
+}
+
+func (m *member) run(args ...string) (code int, stdout string) {
+	m.Helper()
+	var out, errs bytes.Buffer
+	cmd := m.command(args...)
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		m.Fatal(err)
+	}
+	if errs.Len() > 0 {
+		m.Logf("%s %v: %s", m.name, args, strings.TrimSpace(errs.String()))
+	}
+	return cmd.ProcessState.ExitCode(), out.String()
+}
+
+func (m *member) does(args ...string) { m.Helper(); m.ends(0, args...) }
+
+func (m *member) ends(want int, args ...string) {
+	m.Helper()
+	if code, out := m.run(args...); code != want {
+		m.Fatalf("%s %v ended with %d and %q, want %d", m.name, args, code, out, want)
+	}
+}
+
+func (m *member) sequence() uint64 {
+	m.Helper()
+	code, out := m.run("sequence")
+	n, err := strconv.ParseUint(strings.TrimSpace(out), 10, 64)
+	if code != 0 || err != nil {
+		m.Fatalf("%s sequence ended with %d and %q", m.name, code, out)
+	}
+	return n
+}
+
+func (m *member) log() []record.Entry {
+	m.Helper()
+	entries, err := readLog(m.dir)
+	if err != nil {
+		m.Fatal(err)
+	}
+	return entries
+}
+
+// turn sets a knob of this member. Without text it is as if there were none.
+func (m *member) turn(command, text string) {
+	m.Helper()
+	path := filepath.Join(m.set.dir, "knobs", m.name, command)
+	err := os.MkdirAll(filepath.Dir(path), 0o755)
+	if text == "" {
+		err = os.Remove(path)
+	} else if err == nil {
+		err = errors.Join(os.WriteFile(path+".new", []byte(text), 0o644), os.Rename(path+".new", path))
+	}
+	if err != nil {
+		m.Fatal(err)
+	}
+}
+
+func (s *set) until(what string, holds func() bool) {
+	s.Helper()
+	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			s.Fatal("not seen: ", what)
+		}
+	}
+}
+
+// newest has the highest sequence.
+func newest(members ...*member) *member {
+	return slices.MaxFunc(members, func(a, b *member) int { return compare(a.sequence(), b.sequence()) })
+}
+
+func compare(a, b uint64) int {
+	if a > b {
+		return 1
+	}
+	return -1 // the first of two equal ones
+}
+
+// client writes its history where check finds it.
+func (s *set) client(m *member) *client.Client {
+	s.Helper()
+	s.clients++
+	id := "client" + strconv.Itoa(s.clients)
+	file, err := os.Create(filepath.Join(s.dir, id+".history"))
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { file.Close() })
+	return &client.Client{Address: m.address, ID: id, History: file}
+}
+
+// appends are to be acknowledged.
+func (s *set) appends(m *member, count int) {
+	s.Helper()
+	c := s.client(m)
+	ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
+	defer cancel()
+	for i := range count {
+		op, err := c.Append(ctx, fmt.Sprint(i))
+		if err != nil || op.Outcome != record.OK {
+			s.Fatalf("append %d: %+v: %v", i, op, err)
+		}
+	}
+	s.reads(m)
+}
+
+// reads is answered, and what it saw is in the history.
+func (s *set) reads(m *member) record.Op {
+	s.Helper()
+	op, err := s.client(m).Read(s.Context())
+	if err != nil || op.Outcome != record.OK {
+		s.Fatalf("read: %+v: %v", op, err)
+	}
+	return op
+}
+
+func (s *set) evidence(final *member) (ledgercheck.Journals, [][]record.Op) {
+	s.Helper()
+	journals, err := ledgercheck.ReadJournals(filepath.Join(s.dir, "journal"))
+	if err != nil {
+		s.Fatal(err)
+	}
+	journals.FinalPod, journals.Final = final.name, final.log()
+	files, _ := filepath.Glob(filepath.Join(s.dir, "*.history"))
+	var histories [][]record.Op
+	for _, path := range files {
+		history, err := record.ReadHistory(path)
+		if err != nil {
+			s.Fatal(err)
+		}
+		histories = append(histories, history)
+	}
+	return journals, histories
+}
+
+// check wants the ledgers to have kept their promises.
+func (s *set) check(final *member) ledgercheck.Report {
+	s.Helper()
+	report, err := ledgercheck.Check(s.evidence(final))
+	if err != nil {
+		s.Fatalf("%v\n%v", err, report)
+	}
+	s.Log(report)
+	return report
+}
+
+// breaks wants the checker to find a fault.
+func (s *set) breaks(final *member, want string) {
+	s.Helper()
+	if _, err := ledgercheck.Check(s.evidence(final)); err == nil || !strings.Contains(err.Error(), want) {
+		s.Errorf("want a fault with %q, got %v", want, err)
+	}
+}
+
+// alive tells whether a process is there.
+func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+
+	"github.com/stateful-operator/stateful-operator/test/faults/ledger/record"
+)
+
+// The roles of a server.
+const (
+	none      = "none" // it has started and was not told yet
+	secondary = "secondary"
+	primary   = "primary"
+)
+
+// node is one member's server: its copy, and what it is told to be.
+type node struct {
+	settings
+	journal *journal
+
+	commands sync.Mutex // one command at a time
+	stop     func()     // ends the following, and waits for its end; only for commands
+
+	mu      sync.Mutex // guards what follows
+	changed chan struct{}
+	log     *ledgerLog
+	joined  promise
+	role    string
+
+	// Of a primary:
+	term     uint64            // counts how often it became or ceased to be one
+	progress map[string]uint64 // how far each follower's copy goes
+	begun    uint64            // the index of the epoch's first entry, when enough followers joined
+	commit   uint64            // up to here enough copies have the log
+}
+
+func openNode(s settings, run string) (*node, error) {
+	log, err := openLog(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	joined, err := readPromise(s.dir)
+	if err != nil {
+		return nil, fmt.Errorf("reading the epoch joined last: %w", err)
+	}
+	journal, err := openJournal(s, run)
+	if err != nil {
+		return nil, err
+	}
+	journal.say(record.Line{What: record.Serve, Epoch: log.last().Epoch, Index: log.last().Index})
+	return &node{
+		settings: s, journal: journal, stop: func() {}, changed: make(chan struct{}),
+		log: log, joined: joined, role: none,
+	}, nil
+}
+
+// broadcast wakes all who wait for the node to change. mu is held.
+func (n *node) broadcast() {
+	close(n.changed)
+	n.changed = make(chan struct{})
+}
+
+// await returns when something holds. mu is held, except while it waits.
+func (n *node) await(ctx context.Context, holds func() bool) error {
+	for !holds() {
+		changed := n.changed
+		n.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		n.mu.Lock()
+		if ctx.Err() != nil && !holds() {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// die ends the server: nobody knows any more what is on its disk.
+func (n *node) die(err error) {
+	fmt.Fprintln(os.Stderr, "ledger: the disk failed:", err)
+	os.Exit(1)
+}
+
+// promise joins an epoch, on the disk. mu is held.
+func (n *node) promise(p promise) {
+	if err := p.keep(n.dir); err != nil {
+		n.die(err)
+	}
+	n.joined = p
+}
+
+// obey carries out a command, and returns when it is truly done.
+func (n *node) obey(ctx context.Context, command string, peers []string, crash bool) error {
+	n.commands.Lock()
+	defer n.commands.Unlock()
+	others := n.others(peers)
+	switch command {
+	case "seed", "promote":
+		return n.lead(crash)
+	case "primary":
+		if len(others) == 0 {
+			return n.lead(crash)
+		}
+		return n.join(ctx, others, crash)
+	case "secondary":
+		return n.join(ctx, others, crash)
+	case "demote":
+		n.startFollowing(others, nil)
+		crashIf(crash)
+		return nil
+	case "stop":
+		crashIf(crash)
+		return n.end()
+	}
+	return fmt.Errorf("no such command: %s", command)
+}
+
+// crashIf ends the server in the middle of a command, for a knob.
+func crashIf(crash bool) {
+	if crash {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {} // until the signal is there
+	}
+}
+
+// lead makes it primary in an epoch of its own. There are no entries of that
+// epoch before enough followers have joined it: a primary that nobody follows
+// leaves nothing behind that would make its copy look newer than it is.
+func (n *node) lead(crash bool) error {
+	n.mu.Lock()
+	leads := n.role == primary
+	n.mu.Unlock()
+	if leads {
+		return nil
+	}
+	n.stop()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.promise(n.nextEpoch())
+	crashIf(crash)
+	if err := n.journal.lead(n.joined.Epoch); err != nil {
+		return err
+	}
+	n.role, n.commit = primary, 0
+	n.term++
+	n.beginEpoch()
+	return nil
+}
+
+// nextEpoch is newer than all that this member knows of. mu is held.
+func (n *node) nextEpoch() promise {
+	return promise{Epoch: max(n.joined.Epoch, n.log.last().Epoch) + 1, Owner: n.name + "/" + newRun()}
+}
+
+// cease makes it a secondary that serves no writes. Nothing is acknowledged
+// after it, because acknowledging needs mu.
+func (n *node) cease() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.role == primary {
+		n.term++
+		n.journal.cease(n.joined.Epoch)
+	}
+	n.role = secondary
+	n.broadcast()
+}
+
+// startFollowing follows the first of the peers that is primary, or whoever else
+// is. It tells once when the copy has what the primary had.
+func (n *node) startFollowing(peers []string, whole chan<- struct{}) {
+	n.stop()
+	n.cease()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f := follower{node: n, told: peers, whole: whole}
+		f.run(ctx)
+	}()
+	n.stop = func() { cancel(); <-done }
+}
+
+// join follows, and returns when the copy is whole. Without anybody to follow
+// it only runs as a secondary: a primary may come later.
+func (n *node) join(ctx context.Context, peers []string, crash bool) error {
+	whole := make(chan struct{})
+	n.startFollowing(peers, whole)
+	crashIf(crash)
+	if len(peers) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, n.joinWithin, errors.New("no primary gave it all that it had in time"))
+	defer cancel()
+	select {
+	case <-whole:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// end flushes the copy. The process ends after it has answered.
+func (n *node) end() error {
+	n.stop()
+	n.cease()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.role = none
+	n.journal.say(record.Line{What: record.Served, Epoch: n.log.last().Epoch, Index: n.log.last().Index})
+	return n.log.close()
+}
+
+// view is what a member says of itself.
+type view struct {
+	Pod      string `json:"pod"`
+	Role     string `json:"role"`
+	Epoch    uint64 `json:"epoch"` // that it has joined
+	Owner    string `json:"owner"` // whose it is
+	Index    uint64 `json:"index"` // of its last entry
+	Sequence uint64 `json:"sequence"`
+	// Of a primary: whether enough followers have joined, and have what.
+	Established bool   `json:"established,omitempty"`
+	Commit      uint64 `json:"commit,omitempty"`
+}
+
+func (n *node) view() view {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	v := view{
+		Pod: n.name, Role: n.role, Epoch: n.joined.Epoch, Owner: n.joined.Owner,
+		Index: n.log.last().Index, Sequence: n.log.last().Sequence(),
+	}
+	if n.role == primary {
+		v.Established, v.Commit = n.begun > 0, n.commit
+	}
+	return v
+}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/stateful-operator/stateful-operator/test/faults/ledger/record"
+)
+
+var (
+	errNotPrimary = errors.New("not primary")
+	errNobody     = errors.New("not enough followers have joined")
+	errNotEnough  = errors.New("not enough followers have it yet")
+	errCeased     = errors.New("ceased to be primary before enough followers had it")
+)
+
+// beginEpoch waits for followers anew. mu is held.
+func (n *node) beginEpoch() {
+	n.progress, n.begun = map[string]uint64{}, 0
+	n.advance()
+}
+
+// advance writes the epoch's first entry when enough followers have joined, and
+// commits what enough of them have. Entries of older epochs are committed by
+// those of this one that follow them: only then is no copy without them newer.
+// mu is held.
+func (n *node) advance() {
+	if n.begun == 0 && len(n.progress) >= n.acks {
+		first := record.Entry{Epoch: n.joined.Epoch, Index: n.log.last().Index + 1}
+		n.write(first)
+		n.begun = first.Index
+		n.journal.say(record.Line{What: record.Established, Epoch: first.Epoch, Index: first.Index})
+	}
+	if n.begun == 0 {
+		return
+	}
+	if index := n.onEnough(); index >= n.begun && index > n.commit {
+		n.commit = index
+		n.broadcast()
+	}
+}
+
+// onEnough is the index up to which enough followers have the log. mu is held.
+func (n *node) onEnough() uint64 {
+	if n.acks == 0 {
+		return n.log.last().Index
+	}
+	if len(n.progress) < n.acks {
+		return 0
+	}
+	var have []uint64
+	for _, index := range n.progress {
+		have = append(have, index)
+	}
+	slices.Sort(have)
+	return have[len(have)-n.acks]
+}
+
+// write puts entries on the disk, and lets followers have them. mu is held.
+func (n *node) write(entries ...record.Entry) {
+	if err := n.log.add(entries...); err != nil {
+		n.die(err)
+	}
+	n.broadcast()
+}
+
+// request is what a client sends to append.
+type request struct {
+	Client  string `json:"client"`
+	Request string `json:"request"`
+	Value   string `json:"value"`
+}
+
+// answer is what it gets, and what a reader gets.
+type answer struct {
+	Epoch    uint64        `json:"epoch,omitempty"`
+	Index    uint64        `json:"index,omitempty"`
+	Position uint64        `json:"position"`
+	Digest   record.Digest `json:"digest,omitempty"`
+	Error    string        `json:"error,omitempty"`
+	Effect   string        `json:"effect,omitempty"` // with an error: none or unknown
+}
+
+// append acknowledges a client's append: enough followers have it on their
+// disks. The same request again is the same entry.
+func (n *node) append(ctx context.Context, r request) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, n.ackTimeout)
+	defer cancel()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	term := n.term
+	leads := func() bool { return n.role == primary && n.term == term }
+	if !leads() {
+		return answer{Effect: "none"}, errNotPrimary
+	}
+	if _, known := n.log.find(r.Client, r.Request); !known {
+		if err := n.await(ctx, func() bool { return n.begun > 0 || !leads() }); err != nil {
+			return answer{Effect: "none"}, errNobody
+		}
+		if !leads() {
+			return answer{Effect: "none"}, errNotPrimary
+		}
+	}
+	index, known := n.log.find(r.Client, r.Request) // it may have come twice
+	if !known {
+		index = n.log.last().Index + 1
+		n.write(record.Entry{Epoch: n.joined.Epoch, Index: index, Client: r.Client, Request: r.Request, Value: r.Value})
+		n.advance()
+	}
+	err := n.await(ctx, func() bool { return !leads() || n.commit >= index })
+	switch {
+	case !leads():
+		return answer{Effect: "unknown"}, errCeased
+	case err != nil:
+		return answer{Effect: "unknown"}, errNotEnough
+	}
+	e, position := n.log.entry(index), n.log.seen(index).count
+	n.journal.say(record.Line{
+		What: record.Ack, Epoch: e.Epoch, Index: e.Index, Position: position, Client: e.Client, Request: e.Request,
+	})
+	return answer{Epoch: e.Epoch, Index: e.Index, Position: position}, nil
+}
+
+// read gives what enough copies have. It trusts that no other primary is there,
+// as most databases do: with two primaries readers see old data, and that is
+// what a test wants to see.
+func (n *node) read(ctx context.Context) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, n.ackTimeout)
+	defer cancel()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.await(ctx, func() bool { return n.role != primary || (n.begun > 0 && n.commit >= n.begun) }); err != nil {
+		return answer{Effect: "none"}, errNobody
+	}
+	if n.role != primary {
+		return answer{Effect: "none"}, errNotPrimary
+	}
+	seen, e := n.log.seen(n.commit), n.log.entry(n.commit)
+	return answer{Epoch: e.Epoch, Index: n.commit, Position: seen.count, Digest: seen.digest}, nil
+}
+
+// welcome lets a follower join. One that has joined a newer epoch, or another's
+// of the same number, does not go back: this primary takes a still newer one.
+// Whoever is told to follow follows; that the right member was made primary is
+// the operator's to know, and a mistake must show as a lost entry.
+func (n *node) welcome(had promise) (answer promise, last uint64, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.role != primary {
+		return promise{}, 0, errNotPrimary
+	}
+	if !had.allows(n.joined) {
+		next := n.nextEpoch()
+		next.Epoch = max(next.Epoch, had.Epoch+1)
+		n.promise(next)
+		if err := n.journal.lead(next.Epoch); err != nil {
+			return promise{}, 0, err
+		}
+		n.beginEpoch()
+		n.broadcast()
+	}
+	return n.joined, n.log.last().Index, nil
+}
+
+// mostEntries are given to a follower at once.
+const mostEntries = 1000
+
+// give is one look of a follower into the log: that it asks for more tells that
+// it has all before on its disk. It waits a moment when there is nothing.
+func (n *node) give(ctx context.Context, p pull) (entries []record.Entry, err error) {
+	ctx, cancel := context.WithTimeout(ctx, pullFor)
+	defer cancel()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	leads := func() bool { return n.role == primary && n.joined == p.Joined }
+	if !leads() {
+		return nil, errNotPrimary
+	}
+	have := p.From - 1
+	if p.From == 0 || have > n.log.last().Index || n.log.sum(have) != p.Sum {
+		return nil, errors.New("the copies differ")
+	}
+	n.progress[p.Member] = have
+	n.advance()
+	_ = n.await(ctx, func() bool { return !leads() || n.log.last().Index >= p.From }) // or nothing new
+	if !leads() {
+		return nil, errNotPrimary
+	}
+	return slices.Clone(n.log.entries[have:min(have+mostEntries, n.log.last().Index)]), nil
+}
+
+// sumAt is the digest of the log up to an index, if it goes that far.
+func (n *node) sumAt(index uint64) (sum record.Digest, ok bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if index > n.log.last().Index {
+		return 0, false
+	}
+	return n.log.sum(index), true
+}

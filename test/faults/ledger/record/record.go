@@ -1,0 +1,98 @@
+// Package record is what ledgers and their clients write down: the entries of
+// a log, the lines of a journal, and the operations of a client.
+package record
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"strconv"
+)
+
+// The bits of a sequence number, which bound what a ledger can hold.
+const (
+	IndexBits = 40
+	EpochBits = 64 - IndexBits
+)
+
+// Entry is one entry of a log. The index counts from 1 without gaps, and the
+// epoch never falls from one entry to the next.
+type Entry struct {
+	Epoch   uint64 `json:"epoch"`
+	Index   uint64 `json:"index"`
+	Client  string `json:"client,omitempty"`
+	Request string `json:"request,omitempty"`
+	Value   string `json:"value,omitempty"`
+}
+
+// IsAppend tells whether a client appended it. Every epoch begins with an entry
+// that nobody did.
+func (e Entry) IsAppend() bool { return e.Client != "" }
+
+// Sequence orders copies by the newness of their last entry: the epoch first,
+// then the index. A copy without entries has 0.
+func (e Entry) Sequence() uint64 { return e.Epoch<<IndexBits | e.Index }
+
+// Digest stands for all that was added to it, in that order.
+type Digest uint64
+
+// AddEntry is the digest of a log with one more entry.
+func (d Digest) AddEntry(e Entry) Digest {
+	return d.add(strconv.FormatUint(e.Epoch, 10), strconv.FormatUint(e.Index, 10), e.Client, e.Request, e.Value)
+}
+
+// AddAppend is the digest of what clients appended with one more of them. It
+// does not depend on epochs.
+func (d Digest) AddAppend(client, request, value string) Digest {
+	return d.add(client, request, value)
+}
+
+func (d Digest) add(words ...string) Digest {
+	hash := fnv.New64a()
+	fmt.Fprintf(hash, "%d", d)
+	for _, word := range words {
+		fmt.Fprintf(hash, "\x00%d %s", len(word), word)
+	}
+	return Digest(hash.Sum64())
+}
+
+// Marshal is a value as one line.
+func Marshal(value any) []byte {
+	line, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // these are plain structs
+	}
+	return append(line, '\n')
+}
+
+// Lines reads the whole lines of a text, and tells how many bytes they are. A
+// last line that was not written to its end is left out.
+func Lines[T any](text []byte) (lines []T, size int, err error) {
+	scanner := bufio.NewScanner(bytes.NewReader(text[:bytes.LastIndexByte(text, '\n')+1]))
+	scanner.Buffer(nil, 1<<24)
+	for scanner.Scan() {
+		var line T
+		if err := json.Unmarshal(scanner.Bytes(), &line); err != nil {
+			return lines, size, fmt.Errorf("line %d: %w", len(lines)+1, err)
+		}
+		lines = append(lines, line)
+		size += len(scanner.Bytes()) + 1
+	}
+	return lines, size, scanner.Err()
+}
+
+// ReadLines reads a file of lines.
+func ReadLines[T any](path string) ([]T, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	lines, _, err := Lines[T](text)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	return lines, nil
+}

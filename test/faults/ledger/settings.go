@@ -1,0 +1,117 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// settings come from the environment, which the hooks of a container share with
+// its process 1.
+type settings struct {
+	dir        string
+	socket     string
+	listen     string
+	name, uid  string // of the pod
+	self       string // its address among peers, if it is not known by its name
+	service    string
+	peers      []string
+	members    int
+	acks       int // how many followers must have an entry
+	journal    string
+	knobs      string
+	ackTimeout time.Duration
+	joinWithin time.Duration
+}
+
+func readSettings() (settings, error) {
+	dir := cmp.Or(os.Getenv("LEDGER_DIR"), "/data")
+	host, _ := os.Hostname()
+	s := settings{
+		dir:     dir,
+		socket:  cmp.Or(os.Getenv("LEDGER_SOCKET"), filepath.Join(dir, "control.sock")),
+		listen:  cmp.Or(os.Getenv("LEDGER_LISTEN"), ":7070"),
+		name:    cmp.Or(os.Getenv("POD_NAME"), host),
+		uid:     os.Getenv("POD_UID"),
+		self:    os.Getenv("LEDGER_SELF"),
+		service: os.Getenv("SERVICE_NAME"),
+		peers:   strings.FieldsFunc(os.Getenv("LEDGER_PEERS"), func(r rune) bool { return r == ',' || r == ' ' }),
+		journal: os.Getenv("LEDGER_JOURNAL"),
+		knobs:   os.Getenv("LEDGER_KNOBS"),
+	}
+	var errs []error
+	number := func(name string, fallback int) int {
+		n, err := strconv.Atoi(cmp.Or(os.Getenv(name), strconv.Itoa(fallback)))
+		if err != nil || n < 0 {
+			errs = append(errs, fmt.Errorf("%s: %q is not a number", name, os.Getenv(name)))
+		}
+		return n
+	}
+	span := func(name, fallback string) time.Duration {
+		d, err := time.ParseDuration(cmp.Or(os.Getenv(name), fallback))
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+		}
+		return d
+	}
+	s.members = number("LEDGER_MEMBERS", 0)
+	s.acks = number("LEDGER_ACKS", s.members/2)
+	s.ackTimeout = span("LEDGER_ACK_TIMEOUT", "5s")
+	s.joinWithin = span("LEDGER_JOIN_TIMEOUT", "30s")
+	return s, errors.Join(errs...)
+}
+
+// path is a file in the data directory.
+func (s settings) path(name string) string { return filepath.Join(s.dir, name) }
+
+// serverSocket is where the server takes its commands from process 1.
+func (s settings) serverSocket() string { return s.socket + ".server" }
+
+// address is where a peer is reached: hooks are given names without a port.
+func (s settings) address(peer string) string {
+	if _, _, err := net.SplitHostPort(peer); err == nil {
+		return peer
+	}
+	_, port, _ := net.SplitHostPort(s.listen)
+	return net.JoinHostPort(peer, port)
+}
+
+// isSelf tells whether a peer's address is this member's own: the primaries that
+// a hook is told of include its own pod, if that is one.
+func (s settings) isSelf(peer string) bool {
+	host, _, err := net.SplitHostPort(peer)
+	if err != nil {
+		host = peer
+	}
+	return peer == s.self || host == s.name || strings.HasPrefix(host, s.name+".")
+}
+
+// others are the addresses of the peers but itself.
+func (s settings) others(peers []string) []string {
+	var addresses []string
+	for _, peer := range peers {
+		if !s.isSelf(peer) {
+			addresses = append(addresses, s.address(peer))
+		}
+	}
+	return addresses
+}
+
+// everybody is whom to ask who is primary: LEDGER_PEERS, or all pods behind the
+// headless service. Itself may be among them: it says that it is not.
+func (s settings) everybody() []string {
+	if len(s.peers) > 0 || s.service == "" {
+		return s.others(s.peers)
+	}
+	hosts, err := net.LookupHost(s.service)
+	if err != nil {
+		return nil // asked again in a moment
+	}
+	return s.others(hosts)
+}

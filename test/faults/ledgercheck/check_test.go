@@ -1,0 +1,303 @@
+package ledgercheck
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stateful-operator/stateful-operator/test/faults/ledger/record"
+)
+
+// evidence is a run in which all is well, for the rows to break: a is primary
+// and acknowledges x1 and x2, is killed, and b acknowledges x3. The outcome of
+// x4 is unknown and it is there, that of x5 is unknown too and it is not, and
+// x6 was refused.
+type evidence struct {
+	journals Journals
+	client   []record.Op
+	reader   []record.Op
+}
+
+func line(at int64, pod, what string, epoch uint64) record.Line {
+	return record.Line{At: at, What: what, Run: "run-" + pod, Pod: pod, Epoch: epoch}
+}
+
+func ack(at int64, pod string, epoch, index, position uint64, request string) record.Line {
+	l := line(at, pod, record.Ack, epoch)
+	l.Index, l.Position, l.Client, l.Request = index, position, "x", request
+	return l
+}
+
+func over(at int64, pod, other string) record.Line {
+	l := line(at, pod, record.Over, 0)
+	l.Other = "run-" + other
+	return l
+}
+
+func added(epoch, index uint64, request string) record.Entry {
+	return record.Entry{Epoch: epoch, Index: index, Client: "x", Request: request, Value: "value " + request}
+}
+
+func appended(request string, call, end int64, outcome string, position uint64) record.Op {
+	op := record.Op{
+		Client: "x", Request: request, Kind: record.Append, Value: "value " + request,
+		Call: call, Return: end, Outcome: outcome, Position: position,
+	}
+	if outcome == record.OK {
+		n, _ := strconv.ParseUint(request, 10, 64)
+		op.Epoch, op.Index = 1, n+1
+		if n == 3 {
+			op.Epoch, op.Index = 2, 6
+		}
+	}
+	return op
+}
+
+func readOp(request string, call, end int64, saw ...string) record.Op {
+	op := record.Op{Client: "y", Request: request, Kind: record.Read, Call: call, Return: end, Outcome: record.OK}
+	for _, r := range saw {
+		op.Position++
+		op.Digest = op.Digest.AddAppend("x", r, "value "+r)
+	}
+	return op
+}
+
+func well() *evidence {
+	return &evidence{
+		journals: Journals{
+			FinalPod: "b",
+			Final: []record.Entry{
+				{Epoch: 1, Index: 1}, added(1, 2, "1"), added(1, 3, "2"), added(1, 4, "4"), {Epoch: 2, Index: 5}, added(2, 6, "3"),
+			},
+			Lines: []record.Line{
+				line(10, "a", record.Primary, 1), line(11, "a", record.Established, 1),
+				ack(20, "a", 1, 2, 1, "1"), ack(30, "a", 1, 3, 2, "2"),
+				over(45, "a-supervisor", "a"),
+				line(50, "b", record.Primary, 2), line(52, "b", record.Established, 2),
+				ack(60, "b", 2, 6, 4, "3"), line(70, "b", record.Ceased, 2),
+			},
+		},
+		client: []record.Op{
+			appended("1", 15, 21, record.OK, 1), appended("2", 25, 31, record.OK, 2),
+			appended("4", 33, 40, record.Unknown, 0), appended("5", 41, 42, record.Unknown, 0),
+			appended("6", 43, 44, record.Refused, 0), appended("3", 45, 61, record.OK, 4),
+		},
+		reader: []record.Op{readOp("1", 22, 23, "1"), readOp("2", 26, 34, "1", "2"), readOp("3", 55, 59, "1", "2", "4")},
+	}
+}
+
+func (e *evidence) check() (Report, error) {
+	return Check(e.journals, [][]record.Op{e.client, e.reader})
+}
+
+func TestAllIsWell(t *testing.T) {
+	report, err := well().check()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Appends != 3 || report.Acked != 3 || report.Unknown != 2 || report.Refused != 1 || report.Reads != 3 || report.Entries != 6 {
+		t.Errorf("counts: %v", report)
+	}
+	if len(report.Failovers) != 1 || report.Failovers[0].Pause != 30 || report.LongestPause != 30 {
+		t.Errorf("pauses: %v", report)
+	}
+	a, b := report.Reigns[0], report.Reigns[1]
+	if a.Ceased || a.End != 30 || a.Gone != 45 || !b.Ceased || b.End != 70 {
+		t.Errorf("reigns: %v", report)
+	}
+	for _, want := range []string{"3 appends acknowledged", "killed between 20ns and 35ns", "failover: a to b, no write for 30ns"} {
+		if !strings.Contains(report.String(), want) {
+			t.Errorf("no %q in %v", want, report)
+		}
+	}
+}
+
+// planted are faults, and what finds each one.
+var planted = []struct {
+	name  string
+	plant func(*evidence)
+	want  string
+}{
+	{"an acknowledged append is not in the final log", func(e *evidence) {
+		e.journals.Final = e.journals.Final[:5]
+	}, "lost: request 3 of client x, acknowledged by b as entry 6 of epoch 2"},
+	{"it is lost and only the journal knows of it", func(e *evidence) {
+		e.journals.Final, e.client = e.journals.Final[:5], e.client[:5]
+	}, "lost: request 3"},
+	{"it is lost and only the client knows of it", func(e *evidence) {
+		e.journals.Final = e.journals.Final[:5]
+		e.journals.Lines = slices.Delete(e.journals.Lines, 7, 8)
+	}, "lost: request 3 of client x, acknowledged by nobody"},
+	{"it stands elsewhere", func(e *evidence) {
+		e.journals.Final[1], e.journals.Final[2] = added(1, 2, "2"), added(1, 3, "1")
+	}, "moved: request 1"},
+	{"a client was told what no ledger said", func(e *evidence) {
+		e.journals.Lines = slices.Delete(e.journals.Lines, 7, 8)
+	}, "no ledger acknowledged it"},
+	{"an append is there twice", func(e *evidence) {
+		e.journals.Final = append(e.journals.Final, added(2, 7, "1"))
+	}, "in the final log twice, as entries 2 and 7"},
+	{"an append is there with another value", func(e *evidence) {
+		e.journals.Final[1].Value = "other"
+	}, `entry 2 is "other"`},
+	{"what had no effect is there", func(e *evidence) {
+		e.journals.Final = append(e.journals.Final, added(2, 7, "6"))
+	}, "request 6 had no effect, and it is entry 7"},
+	{"the final log has a gap", func(e *evidence) {
+		e.journals.Final[5].Index = 7
+	}, "has entry 7 of epoch 2 behind entry 5"},
+	{"the final log is another's", func(e *evidence) {
+		e.journals.FinalPod = "a"
+	}, "the final log is of a, and the last primary was b"},
+	{"two primaries by their words", func(e *evidence) {
+		e.journals.Lines[5].At = 29
+	}, "two primaries for 1ns: a (run run-a, epoch 1)"},
+	{"two primaries by their locks", func(e *evidence) {
+		meets := line(50, "b", record.Meets, 0)
+		meets.Other = "run-a"
+		e.journals.Lines = append(e.journals.Lines, meets)
+	}, "when b (run run-b) became primary, run run-a held its lock"},
+	{"an epoch comes twice", func(e *evidence) {
+		e.journals.Lines[6].Epoch = 1
+	}, "epoch 1 of b came after epoch 1 of a"},
+	{"one that ceased acknowledges", func(e *evidence) {
+		e.journals.Lines = append(e.journals.Lines, ack(71, "b", 2, 6, 4, "3"))
+	}, "b (run run-b) acknowledged entry 6 and was not primary"},
+	{"a read of old data", func(e *evidence) {
+		e.reader[2] = readOp("3", 62, 63, "1", "2", "4")
+	}, "read 3 of client y saw 3 appends, and append 3 of client x had seen 4 before it began"},
+	{"a read that goes back behind another read", func(e *evidence) {
+		e.reader[2] = readOp("3", 62, 63, "1")
+	}, "no order of all operations"},
+	{"a read of what comes later", func(e *evidence) {
+		e.reader[0] = readOp("1", 22, 23, "1", "2")
+	}, "no order of all operations"},
+	{"a read of what is lost", func(e *evidence) {
+		e.reader[2] = readOp("3", 55, 59, "1", "2", "5")
+	}, "read 3 of client y saw 3 appends that are not the first 3 of the final log"},
+	{"two appends against the order of their calls", func(e *evidence) {
+		e.client[0].Position, e.client[1].Position = 2, 1
+	}, "no order of all operations"},
+}
+
+func TestFaultsAreFound(t *testing.T) {
+	for _, row := range planted {
+		t.Run(row.name, func(t *testing.T) {
+			e := well()
+			row.plant(e)
+			report, err := e.check()
+			if err == nil || !strings.Contains(err.Error(), row.want) {
+				t.Errorf("want %q, got %v", row.want, err)
+			}
+			if !strings.Contains(report.String(), "BROKEN: ") {
+				t.Errorf("the report does not say it: %v", report)
+			}
+		})
+	}
+}
+
+func TestNotAFault(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		plant func(*evidence)
+	}{
+		{"a client whose history is not there", func(e *evidence) {
+			e.client = nil
+		}},
+		{"the same append is acknowledged again, after its epoch", func(e *evidence) {
+			e.journals.Lines = slices.Insert(e.journals.Lines, 8, ack(62, "b", 1, 2, 1, "1"))
+		}},
+		{"a primary that nobody followed took the next one's number", func(e *evidence) {
+			lone := line(46, "c", record.Primary, 2)
+			e.journals.Lines = append(e.journals.Lines, lone, over(47, "c-supervisor", "c"))
+		}},
+		{"a read at the time of an append sees it or not", func(e *evidence) {
+			e.reader[2] = readOp("3", 55, 59, "1", "2", "4", "3")
+		}},
+		{"a primary takes a newer epoch", func(e *evidence) {
+			e.journals.Lines = slices.Insert(e.journals.Lines, 4,
+				line(31, "a", record.Primary, 2), line(32, "a", record.Established, 2))
+			e.journals.Lines[7].Epoch, e.journals.Lines[8].Epoch = 3, 3
+		}},
+		{"lines of files in any order", func(e *evidence) {
+			lines := e.journals.Lines
+			e.journals.Lines = slices.Concat(lines[5:], lines[:5])
+		}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			e := well()
+			row.plant(e)
+			if report, err := e.check(); err != nil {
+				t.Errorf("%v\n%v", err, report)
+			}
+		})
+	}
+}
+
+func TestReadJournals(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := ReadJournals(dir); err == nil {
+		t.Error("no journals are no evidence")
+	}
+	for name, text := range map[string]string{
+		"a" + record.JournalSuffix:     `{"at":1,"what":"start"}` + "\n" + `{"at":2,"wh`, // killed, or the machine was
+		"b_uid" + record.JournalSuffix: `{"at":3,"what":"start"}` + "\n",
+		"b_uid" + record.LockSuffix:    "run",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if j, err := ReadJournals(dir); err != nil || len(j.Lines) != 2 {
+		t.Errorf("read %+v: %v", j, err)
+	}
+}
+
+func TestHistories(t *testing.T) {
+	call := record.Op{Client: "x", Request: "1", Kind: record.Append, Call: 5}
+	done := call
+	done.Outcome, done.Return = record.OK, 9
+	if ops, err := record.Merge([]record.Op{call, done}); err != nil || len(ops) != 1 || ops[0] != done {
+		t.Errorf("got %+v: %v", ops, err)
+	}
+	if ops, err := record.Merge([]record.Op{call}); err != nil || ops[0].Outcome != record.Unknown {
+		t.Errorf("a client that was killed: got %+v: %v", ops, err)
+	}
+	for _, lines := range [][]record.Op{{call, done, call}, {done}} {
+		if _, err := record.Merge(lines); err == nil {
+			t.Errorf("%+v is no history", lines)
+		}
+	}
+}
+
+// TestManyOperations fails by taking for ever if the search is not led by the
+// places of the appends.
+func TestManyOperations(t *testing.T) {
+	e := &evidence{}
+	e.journals.Lines = append(e.journals.Lines, line(0, "a", record.Primary, 1))
+	const span = int64(10 * time.Millisecond)
+	for i := range int64(3000) {
+		request, at := strconv.FormatInt(i+1, 10), (i+1)*span
+		index := uint64(i + 1)
+		e.journals.Final = append(e.journals.Final, added(1, index, request))
+		op := appended(request, at-8*span, at, record.OK, index)
+		op.Epoch, op.Index = 1, index
+		e.journals.Lines = append(e.journals.Lines, ack(at, "a", 1, index, index, request))
+		if i%3 == 0 {
+			op.Outcome, op.Return = record.Unknown, 0
+		}
+		e.client = append(e.client, op)
+	}
+	if _, err := e.check(); err != nil {
+		t.Error(err)
+	}
+	e.client[100].Call = e.client[2000].Call
+	e.client[100].Return = e.client[100].Call + span
+	if _, err := e.check(); err == nil {
+		t.Error("an append that had its effect before its call fits nowhere")
+	}
+}

@@ -1,0 +1,106 @@
+// Package ledgercheck judges a run of ledgers by what they and their clients
+// wrote down themselves: whether an acknowledged append is lost, whether two
+// were primary at one instant, and whether clients saw one log. The status of
+// an object in the cluster has no part in it.
+package ledgercheck
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/stateful-operator/stateful-operator/test/faults/ledger/record"
+)
+
+// Journals is what the ledgers wrote.
+type Journals struct {
+	// Lines are those of all pods.
+	Lines []record.Line
+	// FinalPod and Final are the last primary's copy, read when all is over
+	// from its GET /log, `ledger log`, or its disk.
+	FinalPod string
+	Final    []record.Entry
+}
+
+// ReadJournals reads all journals in a folder. The final log is yet to be added.
+func ReadJournals(dir string) (Journals, error) {
+	var j Journals
+	files, err := filepath.Glob(filepath.Join(dir, "*"+record.JournalSuffix))
+	if err != nil {
+		return j, err
+	}
+	if len(files) == 0 {
+		return j, fmt.Errorf("there are no journals in %s", dir)
+	}
+	for _, path := range files {
+		lines, err := record.ReadLines[record.Line](path)
+		if err != nil {
+			return j, err
+		}
+		j.Lines = append(j.Lines, lines...)
+	}
+	return j, nil
+}
+
+// Reign is the time during which one run was primary, maybe in several epochs.
+type Reign struct {
+	Run, Pod, UID string
+	Epoch         uint64 // the last one
+	// Start is when it said so, before it served.
+	Start int64
+	// End is when it said that it ceased, after it served. One that was killed
+	// was primary until its last word at least.
+	End int64
+	// Gone is when somebody saw that the run of one that was killed is gone,
+	// and so the latest possible end. 0 if it ceased, or nobody looked.
+	Gone   int64
+	Ceased bool
+}
+
+func (r Reign) String() string {
+	end := "still"
+	switch {
+	case r.Ceased:
+		end = "until it ceased after " + time.Duration(r.End-r.Start).String()
+	case r.Gone > 0:
+		end = fmt.Sprintf("killed between %s and %s after", time.Duration(r.End-r.Start), time.Duration(r.Gone-r.Start))
+	}
+	return fmt.Sprintf("%s (run %s, epoch %d), %s", r.Pod, r.Run, r.Epoch, end)
+}
+
+// sorted gives lines in the order of their times. Lines of one run stay in
+// order.
+func sorted(lines []record.Line) []record.Line {
+	lines = slices.Clone(lines)
+	slices.SortStableFunc(lines, func(a, b record.Line) int { return cmp.Compare(a.At, b.At) })
+	return lines
+}
+
+// reigns gives those that sorted lines tell of, in the order of their starts.
+func reigns(lines []record.Line) []Reign {
+	var found []Reign
+	open := map[string]int{} // by run
+	for _, l := range lines {
+		i, leads := open[l.Run]
+		switch {
+		case l.What == record.Primary && !leads:
+			open[l.Run] = len(found)
+			found = append(found, Reign{Run: l.Run, Pod: l.Pod, UID: l.UID, Epoch: l.Epoch, Start: l.At, End: l.At})
+		case leads:
+			found[i].End = l.At
+			if l.What == record.Primary {
+				found[i].Epoch = l.Epoch
+			}
+			if l.What == record.Ceased {
+				found[i].Ceased = true
+				delete(open, l.Run)
+			}
+		}
+		if i, leads := open[l.Other]; leads && l.What == record.Over && found[i].Gone == 0 {
+			found[i].Gone = l.At
+		}
+	}
+	return found
+}
