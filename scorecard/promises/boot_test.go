@@ -67,7 +67,7 @@ func boot(ctx context.Context, t *testing.T, c *promises.Cluster) string {
 }
 
 // writeImages writes the images that the promises run: one with a shell that
-// differs from the cluster's own, and two with a witness. It returns their tars.
+// differs from the cluster's own, two with a witness, and one with a ledger. It returns their tars.
 func writeImages(ctx context.Context, t *testing.T, c *promises.Cluster, folder string) []string {
 	t.Helper()
 	shell := []image.File{{Path: "/bin/busybox", Source: "/bin/busybox"}}
@@ -78,17 +78,17 @@ func writeImages(ctx context.Context, t *testing.T, c *promises.Cluster, folder 
 	for _, name := range []string{"note", "alive"} {
 		witness = append(witness, image.File{Path: "/" + name, Link: "witness"})
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", witness[0].Source, "./test/faults/witness")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the witness: %v\n%s", err, out)
+	ledger := []image.File{{Path: "/ledger", Source: filepath.Join(folder, "ledger")}}
+	for _, name := range []string{"witness", "ledger"} {
+		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", filepath.Join(folder, name), "./test/faults/"+name)
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("building the %s: %v\n%s", name, err, out)
+		}
 	}
-	content, err := os.ReadFile(witness[0].Source)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tag := fmt.Sprintf(":%x", sha256.Sum256(content))[:12]
+	tag := tagOf(t, witness[0].Source)
 	c.OtherImage, c.Witness, c.WitnessShell = "localhost/busybox-other:1", "localhost/witness"+tag, "localhost/witness-shell"+tag
+	c.Ledger = "localhost/ledger" + tagOf(t, ledger[0].Source)
 	config := v1.Config{Env: []string{"PATH=/bin"}, Entrypoint: []string{"/witness"}}
 	var tars []string
 	for _, i := range []struct {
@@ -98,6 +98,7 @@ func writeImages(ctx context.Context, t *testing.T, c *promises.Cluster, folder 
 	}{
 		{c.OtherImage, v1.Config{Env: []string{"PATH=/bin"}}, shell},
 		{c.Witness, config, witness},
+		{c.Ledger, v1.Config{}, ledger},
 		{c.WitnessShell, config, append(shell, witness...)},
 	} {
 		tar := filepath.Join(folder, fmt.Sprint("image-", len(tars), ".tar"))
@@ -107,4 +108,14 @@ func writeImages(ctx context.Context, t *testing.T, c *promises.Cluster, folder 
 		tars = append(tars, tar)
 	}
 	return tars
+}
+
+// tagOf names a program by its content: nodes keep images.
+func tagOf(t *testing.T, program string) string {
+	t.Helper()
+	content, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf(":%x", sha256.Sum256(content))[:12]
 }

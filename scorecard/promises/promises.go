@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -39,8 +40,10 @@ type Cluster struct {
 	Namespace string
 	// Operator is the Deployment of the operator.
 	Operator client.ObjectKey
-	// Kube is for what Client cannot do, such as reading logs.
-	Kube kubernetes.Interface
+	// Kube and Config are for what Client cannot do, such as reading logs and
+	// running commands.
+	Kube   kubernetes.Interface
+	Config *rest.Config
 	// Nodes makes faults; nil where that is not possible.
 	Nodes Nodes
 	// Shared is a folder of this machine that is on each node under the same
@@ -49,9 +52,12 @@ type Cluster struct {
 	// Witness and WitnessShell are images of test/faults/witness; the second
 	// has a shell too.
 	Witness, WitnessShell string
-	// Handovers is how many a soak makes, by chance that begins with Seed.
-	Handovers int
-	Seed      uint64
+	// Ledger is the image of test/faults/ledger.
+	Ledger string
+	// Handovers is how many the soak of StatefulSingleton makes, and Faults how
+	// many runs that of ReplicatedStatefulSet, by chance that begins with Seed.
+	Handovers, Faults int
+	Seed              uint64
 	// Log takes progress, a line each.
 	Log func(format string, args ...any)
 
@@ -71,6 +77,10 @@ type Nodes interface {
 	// StopNode powers a node off, StartNode on.
 	StopNode(node string) error
 	StartNode(node string) error
+	// StopAPIServer ends the only API server; nodes run on. StartAPIServer ends
+	// it, when it answers.
+	StopAPIServer() error
+	StartAPIServer() error
 }
 
 // New is the same cluster with a namespace of its own for one promise, and a

@@ -44,6 +44,12 @@ func ReadJournals(dir string) (Journals, error) {
 	return j, nil
 }
 
+// ReadReigns reads who was primary so far, in the order of their starts.
+func ReadReigns(dir string) ([]Reign, error) {
+	j, err := ReadJournals(dir)
+	return reigns(sorted(j.Lines)), err
+}
+
 // Reign is the time during which one run was primary, maybe in several epochs.
 type Reign struct {
 	Run, Pod, UID string

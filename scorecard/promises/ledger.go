@@ -1,0 +1,318 @@
+package promises
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/remotecommand"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/test/faults/ledger/record"
+	"github.com/stateful-operator/stateful-operator/test/faults/ledgercheck"
+)
+
+// replica is an application that a ReplicatedStatefulSet drives. Its members are
+// ledgers, and what is said of them is what they and their client wrote down.
+type replica struct {
+	*Cluster
+	set    *v1alpha1.ReplicatedStatefulSet
+	folder string // of journals, knobs and histories
+}
+
+const (
+	ledgerPort     = 7070
+	ledgerEvidence = "/evidence"
+)
+
+// ledger makes a set of ledgers and a client that writes to its primary all the
+// time, and waits until both work.
+func (c *Cluster) ledger(ctx context.Context, name string, replicas int32, change ...func(*v1alpha1.ReplicatedStatefulSetSpec)) (*replica, error) {
+	r := &replica{Cluster: c, folder: filepath.Join(c.Shared, c.Namespace, name)}
+	for _, sub := range []string{"journals", "knobs"} {
+		if err := os.MkdirAll(filepath.Join(r.folder, sub), 0o777); err != nil {
+			return nil, err
+		}
+	}
+	r.set = &v1alpha1.ReplicatedStatefulSet{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: c.Namespace}, Spec: r.spec(replicas)}
+	for _, f := range change {
+		f(&r.set.Spec)
+	}
+	if err := c.Client.Create(ctx, r.set); err != nil {
+		return nil, err
+	}
+	if err := r.whole(ctx); err != nil {
+		return nil, err
+	}
+	return r, r.writes(ctx)
+}
+
+func (r *replica) journals() string { return filepath.Join(r.folder, "journals") }
+
+func (r *replica) spec(replicas int32) v1alpha1.ReplicatedStatefulSetSpec {
+	return v1alpha1.ReplicatedStatefulSetSpec{
+		Replicas: &replicas, Primaries: new(int32(1)),
+		ServicePorts: []corev1.ServicePort{{Name: "ledger", Port: ledgerPort}},
+		Pod: v1alpha1.PodPolicy{
+			Commands:                      ledgerCommands(),
+			TerminationGracePeriodSeconds: new(int64(5)),
+			AutomountServiceAccountToken:  new(false),
+			AntiAffinity:                  true,
+			Containers:                    []corev1.Container{r.member(replicas)},
+			Volumes:                       []corev1.Volume{r.evidence()},
+			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{
+				ObjectMeta: metav1.ObjectMeta{Name: "data"},
+				Spec: corev1.PersistentVolumeClaimSpec{
+					AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+					Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("16Mi")}},
+				},
+			}},
+		},
+	}
+}
+
+// ledgerCommands are all that there are, each the program's subcommand.
+func ledgerCommands() map[string]v1alpha1.Command {
+	commands := map[string]v1alpha1.Command{}
+	for _, name := range []string{"sequence", "status", "stop", "seed", "primary", "secondary", "promote", "demote"} {
+		commands[name] = v1alpha1.Command{Command: []string{"/ledger", name}, Timeout: "20s"}
+	}
+	return commands
+}
+
+func (r *replica) member(replicas int32) corev1.Container {
+	uid := &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.uid"}}
+	return corev1.Container{
+		Name: "ledger", Image: r.Ledger, Command: []string{"/ledger", "supervise"},
+		Env: []corev1.EnvVar{
+			{Name: "LEDGER_MEMBERS", Value: strconv.Itoa(int(replicas))}, {Name: "POD_UID", ValueFrom: uid},
+			{Name: "LEDGER_JOURNAL", Value: ledgerEvidence + "/journals"}, {Name: "LEDGER_KNOBS", Value: ledgerEvidence + "/knobs"},
+		},
+		Ports: []corev1.ContainerPort{{ContainerPort: ledgerPort}},
+		ReadinessProbe: &corev1.Probe{PeriodSeconds: 1, FailureThreshold: 1, ProbeHandler: corev1.ProbeHandler{
+			HTTPGet: &corev1.HTTPGetAction{Path: "/role", Port: intstr.FromInt32(ledgerPort)}}},
+		VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}, {Name: "evidence", MountPath: ledgerEvidence}},
+		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("5m"), corev1.ResourceMemory: resource.MustParse("8Mi")}},
+	}
+}
+
+func (r *replica) evidence() corev1.Volume {
+	return corev1.Volume{Name: "evidence", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: r.folder}}}
+}
+
+// The client.
+
+// clientPod is kept off the nodes of members, where that can be: what befalls
+// these shall not befall the client.
+func (r *replica) clientPod() *corev1.Pod {
+	apart := corev1.WeightedPodAffinityTerm{Weight: 100, PodAffinityTerm: corev1.PodAffinityTerm{
+		TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelApp: r.set.Name}}}}
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: r.set.Name + "-client", Namespace: r.Namespace},
+		Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: new(false), TerminationGracePeriodSeconds: new(int64(20)),
+			Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{apart}}},
+			Containers: []corev1.Container{{
+				Name: "client", Image: r.Ledger,
+				Command: []string{"/ledger", "client", fmt.Sprintf("%s-primary.%s:%d", r.set.Name, r.Namespace, ledgerPort),
+					"-history", r.history(ledgerEvidence), "-every", "50ms"},
+				Env:          []corev1.EnvVar{{Name: "LEDGER_MEMBERS", Value: "1"}},
+				VolumeMounts: []corev1.VolumeMount{{Name: "evidence", MountPath: ledgerEvidence}},
+			}},
+			Volumes: []corev1.Volume{r.evidence()},
+		},
+	}
+}
+
+func (r *replica) history(folder string) string { return filepath.Join(folder, "client.history") }
+
+// writes starts the client, and waits until it was answered.
+func (r *replica) writes(ctx context.Context) error {
+	if err := r.Client.Create(ctx, r.clientPod()); err != nil {
+		return err
+	}
+	_, err := r.acknowledged(ctx, 1)
+	return err
+}
+
+// acknowledged waits until the client has so many appends acknowledged, and
+// says how many it has.
+func (r *replica) acknowledged(ctx context.Context, least int) (have int, err error) {
+	return have, until(ctx, fmt.Sprintf("%d appends to be acknowledged", least), func(context.Context) error {
+		ops, err := record.ReadHistory(r.history(r.folder))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		have = len(slices.DeleteFunc(ops, func(o record.Op) bool { return o.Kind != record.Append || o.Outcome != record.OK }))
+		if have < least {
+			return fmt.Errorf("%d are", have)
+		}
+		return nil
+	})
+}
+
+// goesOnWriting waits until the client is answered again.
+func (r *replica) goesOnWriting(ctx context.Context) error {
+	have, err := r.acknowledged(ctx, 0)
+	if err == nil {
+		_, err = r.acknowledged(ctx, have+3)
+	}
+	return err
+}
+
+// The set.
+
+func (r *replica) get(ctx context.Context) error {
+	return r.Client.Get(ctx, client.ObjectKeyFromObject(r.set), r.set)
+}
+
+// whole waits until all members run in their roles, and the operator says that
+// nothing is left to do.
+func (r *replica) whole(ctx context.Context) error {
+	return until(ctx, r.set.Name+" to be whole", func(ctx context.Context) error {
+		if err := r.get(ctx); err != nil {
+			return err
+		}
+		s, want := r.set.Status, int(*r.set.Spec.Replicas)
+		if s.ObservedGeneration != r.set.Generation || len(s.Members.Primary) != int(s.PrimariesWanted) ||
+			len(s.Members.Primary)+len(s.Members.Secondary) != want || int(s.ReadyReplicas) != want ||
+			!meta.IsStatusConditionFalse(s.Conditions, v1alpha1.ConditionProgressing) {
+			return errors.New(tellSet(r.set))
+		}
+		return nil
+	})
+}
+
+// tellSet is a status in one line.
+func tellSet(set *v1alpha1.ReplicatedStatefulSet) string {
+	s := set.Status
+	words := []string{fmt.Sprintf("phase %q (%s), %d ready, members %+v, sequences %+v, grants %+v, commands %+v, failures %+v",
+		s.Phase, s.Reason, s.ReadyReplicas, s.Members, s.Sequences, s.Grants, s.Commands, s.Failures)}
+	for _, c := range s.Conditions {
+		words = append(words, fmt.Sprintf("%s=%s (%s: %s)", c.Type, c.Status, c.Reason, c.Message))
+	}
+	return strings.Join(words, "; ")
+}
+
+// primary is the pod that the status says is it.
+func (r *replica) primary(ctx context.Context) (*corev1.Pod, error) {
+	if err := r.whole(ctx); err != nil {
+		return nil, err
+	}
+	return r.pod(ctx, r.set.Status.Members.Primary[0])
+}
+
+func (r *replica) pod(ctx context.Context, name string) (*corev1.Pod, error) {
+	var pod corev1.Pod
+	return &pod, r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, &pod)
+}
+
+func (r *replica) edit(ctx context.Context, f func(*v1alpha1.ReplicatedStatefulSet)) error {
+	return change(ctx, r.Cluster, r.set, f)
+}
+
+// ask is an annotation by which a person says something once.
+func (r *replica) ask(ctx context.Context, annotation, pod string) error {
+	return r.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) { metav1.SetMetaDataAnnotation(&s.ObjectMeta, annotation, pod) })
+}
+
+// exec runs a command in the program's container, and gives what it printed.
+func (c *Cluster) exec(ctx context.Context, pod types.NamespacedName, container string, argv ...string) (string, error) {
+	request := c.Kube.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("exec").
+		VersionedParams(&corev1.PodExecOptions{Container: container, Command: argv, Stdout: true, Stderr: true}, clientgoscheme.ParameterCodec)
+	executor, err := remotecommand.NewWebSocketExecutor(c.Config, "GET", request.URL().String())
+	if err != nil {
+		return "", err
+	}
+	var out, errs bytes.Buffer
+	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: &out, Stderr: &errs})
+	if err != nil {
+		err = fmt.Errorf("%s in %s: %w: %s", strings.Join(argv, " "), pod.Name, err, errs.String())
+	}
+	return out.String(), err
+}
+
+// killServer kills a member's program, and not its container.
+func (r *replica) killServer(ctx context.Context, pod *corev1.Pod) error {
+	_, err := r.exec(ctx, client.ObjectKeyFromObject(pod), "ledger", "/ledger", "kill")
+	return err
+}
+
+// turn makes a command of all members, or of one (pod/command), fail in a way;
+// see test/faults/ledger for the words. No words end that.
+func (r *replica) turn(knob, words string) error {
+	path := filepath.Join(r.folder, "knobs", knob)
+	if words == "" {
+		err := os.Remove(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // it was for one use
+		}
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(words), 0o666)
+}
+
+// judge ends the client and says what was lost, or done twice.
+func (r *replica) judge(ctx context.Context) (ledgercheck.Report, error) {
+	var report ledgercheck.Report
+	last, err := r.primary(ctx)
+	if err != nil {
+		return report, err
+	}
+	if err := r.goesOnWriting(ctx); err != nil {
+		return report, err
+	}
+	if err := r.stopClient(ctx); err != nil {
+		return report, err
+	}
+	journals, err := ledgercheck.ReadJournals(r.journals())
+	if err != nil {
+		return report, err
+	}
+	text, err := r.exec(ctx, client.ObjectKeyFromObject(last), "ledger", "/ledger", "log")
+	if err != nil {
+		return report, err
+	}
+	journals.FinalPod = last.Name
+	if journals.Final, _, err = record.Lines[record.Entry]([]byte(text)); err != nil {
+		return report, err
+	}
+	history, err := record.ReadHistory(r.history(r.folder))
+	if err != nil {
+		return report, err
+	}
+	report, err = ledgercheck.Check(journals, [][]record.Op{history})
+	if err != nil {
+		err = fmt.Errorf("%s: %w\n%s", r.set.Name, err, report)
+	}
+	r.Log("%s: %d appends acknowledged, %d reigns, longest pause %s, %d faults", r.set.Name, report.Appends, len(report.Reigns), report.LongestPause, len(report.Faults))
+	return report, err
+}
+
+// stopClient ends the client and waits until it has written its last word.
+func (r *replica) stopClient(ctx context.Context) error {
+	pod := r.clientPod()
+	if err := r.Client.Delete(ctx, pod); err != nil {
+		return err
+	}
+	return r.gone(ctx, pod)
+}

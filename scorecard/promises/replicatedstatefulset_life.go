@@ -1,0 +1,319 @@
+package promises
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/test/faults/ledger/record"
+	"github.com/stateful-operator/stateful-operator/test/faults/ledgercheck"
+)
+
+// What people do to a set on purpose.
+
+func (r *replica) reigns() ([]ledgercheck.Reign, error) {
+	return ledgercheck.ReadReigns(r.journals())
+}
+
+// handOvers switches over, rolls a new template out, and scales down while the
+// primary is the member that goes.
+func handOvers(ctx context.Context, c *Cluster) error {
+	r, err := c.ledger(ctx, "handover", 4)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(r.ask(ctx, v1alpha1.AnnotationSwitchoverTo, "rss-handover-3"), r.isPrimary(ctx, "rss-handover-3"),
+		r.told(ctx, v1alpha1.EventOverrideUsed, "rss-handover-3")); err != nil {
+		return err
+	}
+	before, err := r.lives(ctx)
+	if err != nil {
+		return err
+	}
+	err = r.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) {
+		s.Spec.Pod.Containers[0].Env = append(s.Spec.Pod.Containers[0].Env, corev1.EnvVar{Name: "REVISION", Value: "2"})
+	})
+	if err != nil {
+		return err
+	}
+	if err := r.renewed(ctx, before); err != nil {
+		return err
+	}
+	// The one that goes is primary again.
+	if err := errors.Join(r.ask(ctx, v1alpha1.AnnotationSwitchoverTo, "rss-handover-3"), r.isPrimary(ctx, "rss-handover-3")); err != nil {
+		return err
+	}
+	if before, err = r.lives(ctx); err != nil {
+		return err
+	}
+	if err := errors.Join(r.resize(ctx, 3), r.untouched(ctx, before, "rss-handover-0", "rss-handover-1", "rss-handover-2")); err != nil {
+		return err
+	}
+	_, err = r.judge(ctx)
+	return err
+}
+
+// renewed waits until every member is another one than before.
+func (r *replica) renewed(ctx context.Context, before map[string]life) error {
+	err := until(ctx, "all members to be made anew", func(ctx context.Context) error {
+		now, err := r.lives(ctx)
+		for name, l := range before {
+			if now[name].uid == l.uid || now[name].uid == "" {
+				err = errors.Join(err, fmt.Errorf("%s is the old one, or missing: %s", name, tellSet(r.set)), r.get(ctx))
+			}
+		}
+		return err
+	})
+	return errors.Join(err, r.whole(ctx))
+}
+
+// toZeroAndBack stops the set, tries to come back with too few members, comes
+// back with all, and is deleted and made again on the same data.
+func toZeroAndBack(ctx context.Context, c *Cluster) error {
+	r, err := c.ledger(ctx, "zero", 3)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(r.ask(ctx, v1alpha1.AnnotationSwitchoverTo, "rss-zero-2"), r.isPrimary(ctx, "rss-zero-2"), r.resize(ctx, 0)); err != nil {
+		return err
+	}
+	if err := r.stoppedInOrder("rss-zero-2"); err != nil {
+		return err
+	}
+	if err := r.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Replicas = new(int32(2)) }); err != nil {
+		return err
+	}
+	if err := r.says(ctx, v1alpha1.ConditionPaused, v1alpha1.ReasonReplicasTooLow); err != nil {
+		return err
+	}
+	if lives, err := r.lives(ctx); err != nil || len(lives) > 0 {
+		return errors.Join(err, fmt.Errorf("pods came back: %v", lives))
+	}
+	if err := errors.Join(r.resize(ctx, 3), r.goesOnWriting(ctx)); err != nil {
+		return err
+	}
+	again := r.set.DeepCopy()
+	if err := r.removed(ctx); err != nil {
+		return err
+	}
+	r.set = &v1alpha1.ReplicatedStatefulSet{Spec: again.Spec}
+	r.set.Namespace, r.set.Name = again.Namespace, again.Name
+	if err := errors.Join(c.Client.Create(ctx, r.set), r.whole(ctx)); err != nil {
+		return err
+	}
+	_, err = r.judge(ctx)
+	return err
+}
+
+// stoppedInOrder asks the journals whether the primary was the last to be told to
+// stop.
+func (r *replica) stoppedInOrder(primary string) error {
+	journals, err := ledgercheck.ReadJournals(r.journals())
+	if err != nil {
+		return err
+	}
+	last := record.Line{}
+	for _, l := range journals.Lines {
+		if l.What == record.Command && l.Text == "stop" && l.At > last.At {
+			last = l
+		}
+	}
+	if last.Pod != primary {
+		return fmt.Errorf("%q was the last to be told to stop, and %s was primary", last.Pod, primary)
+	}
+	return nil
+}
+
+// says waits until a condition is true for that reason.
+func (r *replica) says(ctx context.Context, condition, reason string) error {
+	return until(ctx, condition+" to be true: "+reason, func(ctx context.Context) error {
+		if err := r.get(ctx); err != nil {
+			return err
+		}
+		found := meta.FindStatusCondition(r.set.Status.Conditions, condition)
+		if found == nil || found.Status != "True" || found.Reason != reason {
+			return errors.New(tellSet(r.set))
+		}
+		return nil
+	})
+}
+
+// pendingForEver has a member that finds no node, and a primary that dies.
+func pendingForEver(ctx context.Context, c *Cluster) error {
+	r, err := c.ledger(ctx, "pending", 3)
+	if err != nil {
+		return err
+	}
+	// There are four nodes, and each takes one member only.
+	if err := r.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Replicas = new(int32(5)) }); err != nil {
+		return err
+	}
+	if err := r.unready(ctx, "rss-pending-4"); err != nil {
+		return err
+	}
+	old, err := r.pod(ctx, r.set.Status.Members.Primary[0])
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(r.killServer(ctx, old), r.goesOnWriting(ctx), r.unready(ctx, "rss-pending-4"), r.resize(ctx, 3)); err != nil {
+		return err
+	}
+	_, err = r.judge(ctx)
+	return err
+}
+
+// unready waits until that member alone does not run, and there is a primary.
+func (r *replica) unready(ctx context.Context, name string) error {
+	return until(ctx, name+" alone to be unready", func(ctx context.Context) error {
+		err := r.get(ctx)
+		m := r.set.Status.Members
+		if err == nil && (!slices.Equal(m.Unready, []string{name}) || len(m.Primary) != 1 || len(m.Secondary) != len(m.Ready)-1) {
+			err = errors.New(tellSet(r.set))
+		}
+		return err
+	})
+}
+
+// pausedSet kills the primary's program while nothing may be done.
+func pausedSet(ctx context.Context, c *Cluster) error {
+	r, err := c.ledger(ctx, "paused", 3)
+	if err != nil {
+		return err
+	}
+	old, err := r.primary(ctx)
+	if err != nil {
+		return err
+	}
+	pause := func(paused bool) error {
+		return r.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Paused = paused })
+	}
+	if err := errors.Join(pause(true), r.says(ctx, v1alpha1.ConditionPaused, v1alpha1.ReasonPausedByUser)); err != nil {
+		return err
+	}
+	if err := r.killServer(ctx, old); err != nil {
+		return err
+	}
+	// What was sent before the pause may be on its way.
+	before := -1
+	err = until(ctx, "the last command to have arrived", func(context.Context) error {
+		was := before
+		if before, err = r.commands(); err == nil && was != before {
+			err = fmt.Errorf("%d were run", before)
+			time.Sleep(time.Second)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var told error
+	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 3*time.Second, true, func(context.Context) (bool, error) {
+		now, err := r.commands()
+		if told = err; err == nil && now != before {
+			told = fmt.Errorf("%d commands were run, and before the pause %d", now, before)
+		}
+		return told != nil, nil
+	})
+	if told != nil || !wait.Interrupted(err) {
+		return errors.Join(told, err)
+	}
+	if err := errors.Join(pause(false), r.goesOnWriting(ctx)); err != nil {
+		return err
+	}
+	_, err = r.judge(ctx)
+	return err
+}
+
+// commands counts those that the members were told.
+func (r *replica) commands() (n int, err error) {
+	journals, err := ledgercheck.ReadJournals(r.journals())
+	for _, l := range journals.Lines {
+		if l.What == record.Command {
+			n++
+		}
+	}
+	return n, err
+}
+
+// lostPrimary cuts the primary's node off: nobody takes its place before it is
+// back, or a person says that the machine is off.
+func lostPrimary(ctx context.Context, c *Cluster) (err error) {
+	r, err := c.ledger(ctx, "lost", 3)
+	if err != nil {
+		return err
+	}
+	old, err := r.primary(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.Nodes.Cut(old.Spec.NodeName); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Nodes.Heal(old.Spec.NodeName)) }()
+	if err := r.says(ctx, v1alpha1.ConditionDegraded, v1alpha1.ReasonNodeUnreachable); err != nil {
+		return err
+	}
+	if all, err := r.reigns(); err != nil || len(all) != 1 {
+		return errors.Join(err, fmt.Errorf("%d were primary, and the first one may be still", len(all)))
+	}
+	if err := errors.Join(c.Nodes.Heal(old.Spec.NodeName), r.whole(ctx), r.goesOnWriting(ctx)); err != nil {
+		return err
+	}
+	return r.poweredOff(ctx)
+}
+
+// poweredOff switches the primary's machine off, and says so: then another one
+// takes its place.
+func (r *replica) poweredOff(ctx context.Context) (err error) {
+	old, err := r.primary(ctx)
+	if err != nil {
+		return err
+	}
+	node := old.Spec.NodeName
+	if err := r.Nodes.StopNode(node); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.powerOn(context.WithoutCancel(ctx), []string{node})) }()
+	if err := r.says(ctx, v1alpha1.ConditionDegraded, v1alpha1.ReasonNodeUnreachable); err != nil {
+		return err
+	}
+	out := corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}
+	if err := change(ctx, r.Cluster, nodeNamed(node), func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, out) }); err != nil {
+		return err
+	}
+	if err := r.succeeded(ctx, old.Name); err != nil {
+		return err
+	}
+	if err := r.powerOn(ctx, []string{node}); err != nil {
+		return err
+	}
+	if err := r.whole(ctx); err != nil {
+		return err
+	}
+	_, err = r.judge(ctx)
+	return err
+}
+
+// succeeded waits until another member than that is primary.
+func (r *replica) succeeded(ctx context.Context, old string) error {
+	return until(ctx, "another primary than "+old, func(ctx context.Context) error {
+		err := r.get(ctx)
+		if m := r.set.Status.Members.Primary; err == nil && (len(m) != 1 || m[0] == old) {
+			err = errors.New(tellSet(r.set))
+		}
+		return err
+	})
+}
+
+func nodeNamed(name string) *corev1.Node {
+	n := &corev1.Node{}
+	n.Name = name
+	return n
+}
