@@ -42,6 +42,11 @@ sample-postgres: ## The same with PostgreSQL as a StatefulSingleton: rows, rollo
 	$(call say,Running the PostgreSQL sample)
 	@go run ./test/run/postgres
 
+.PHONY: sample-redis
+sample-redis: ## The same with Redis as a ReplicatedStatefulSet: failovers, and what they cost a client.
+	$(call say,Running the Redis sample)
+	@go run ./test/run/redis
+
 .PHONY: test
 test: test-unit test-api test-nodes ## Run every test, the cheap ones first.
 
@@ -158,10 +163,12 @@ deploy: ## Install the operator [IMAGE=name:tag].
 		"images: [{name: localhost/stateful-operator, newName: $${image%:*}, newTag: \"$${image##*:}\"}]" > build/deploy/kustomization.yaml
 	@$(in_cluster); $(KUSTOMIZE) build build/deploy | $$kubectl apply -f -
 
-# The operator must be there to take off the finalizers of StatefulSingletons and
-# of their pods, and gone before its guard is deleted, or it would make it again.
+# The operator must be there to take off the finalizers of StatefulSingletons, of
+# ReplicatedStatefulSets, which it stops in order first, and of the pods of both,
+# and gone before its guard is deleted, or it would make it again.
 # Without the CRD that it takes its parameters from, the guard denies every pod.
 SINGLETONS := statefulsingletons.apps.openshift.statefulsingleton.com
+REPLICATED := replicatedstatefulsets.clusterlabs.org
 GUARD := statefulsingleton-guard-stateful-operator-system
 
 .PHONY: undeploy
@@ -172,6 +179,10 @@ undeploy: ## Remove the operator and its CRDs, and with them every object of its
 		$$kubectl annotate $(SINGLETONS) --all-namespaces --all --overwrite apps.statefulsingleton.com/release-now=true || true; \
 		$$kubectl delete $(SINGLETONS) --all-namespaces --all --timeout=2m || { \
 			echo "StatefulSingletons are still there, and nothing else was removed: does the operator run? README.md, Uninstall, says what to do without it." >&2; exit 1; }; \
+	fi; \
+	if [ -n "$$($$kubectl get crd $(REPLICATED) --ignore-not-found -o name)" ]; then \
+		$$kubectl delete $(REPLICATED) --all-namespaces --all --timeout=20m || { \
+			echo "ReplicatedStatefulSets are still there, and no more was removed: does the operator run?" >&2; exit 1; }; \
 	fi; \
 	$$kubectl delete deployment stateful-operator-controller-manager --namespace=stateful-operator-system --ignore-not-found --cascade=foreground; \
 	$$kubectl delete validatingadmissionpolicybindings,validatingadmissionpolicies $(GUARD) --ignore-not-found; \

@@ -1,7 +1,7 @@
 // Command run shows the operator at work: it boots the local cluster (or uses
-// KUBECONFIG's), deploys the operator into it from its image, applies a sample
-// of each kind, waits until they are Ready, rolls the StatefulSingleton out, and
-// says what to try next.
+// KUBECONFIG's), deploys the operator into it from its image, applies samples of
+// each kind, waits until they are Ready, rolls the StatefulSingleton out, lets a
+// ReplicatedStatefulSet fail over, and says what to try next.
 package main
 
 import (
@@ -54,6 +54,18 @@ func run(ctx context.Context) error {
 	}
 	say("A rollout of StatefulSingleton mailer")
 	if err := where.rollMailer(ctx); err != nil {
+		return err
+	}
+	say("Applying the sample " + dummyFile)
+	if err := where.applyDummy(ctx); err != nil {
+		return err
+	}
+	say("Applying the sample " + ledgerFile)
+	if err := where.applyLedger(ctx); err != nil {
+		return err
+	}
+	say("A failover of ReplicatedStatefulSet ledger")
+	if err := where.failOver(ctx); err != nil {
 		return err
 	}
 	say(fmt.Sprintf("Ready after %s", time.Since(began).Round(time.Second)))

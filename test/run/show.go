@@ -54,20 +54,26 @@ func (s shown) suggest(member *corev1.Pod) {
 	if s.Local != nil {
 		fmt.Printf("  alias kubectl=%s\n", s.Kubectl)
 	}
-	fmt.Printf(`  kubectl get stc,ssn,pods,pvc -o wide
+	fmt.Printf(`  kubectl get stc,ssn,rss,pods,pvc -o wide
   kubectl describe stc coder                  # conditions and events say what happened
   kubectl delete pod %s         # a new member, with a new name and new claims
   kubectl scale stc coder --replicas=5
   kubectl describe ssn mailer
   kubectl rollout restart deployment mailer   # one program stops, then the next starts
   kubectl delete pod -l app=mailer --force    # even so
+  kubectl describe rss ledger
+  kubectl scale rss ledger --replicas=5       # and back: roles are handed over first
+  kubectl annotate rss ledger clusterlabs.org/switchover-to=rss-ledger-2
+  kubectl delete pod -l app=ledger --now      # all at once: the newest copy comes first
+  kubectl delete pod rss-example-0 --now
 `, member.Name)
 	if s.Local == nil {
-		fmt.Print("\nStop:\n  kubectl delete stc coder && kubectl delete deployment mailer && make undeploy\n")
+		fmt.Print("\nStop:\n  kubectl delete stc/coder rss/example rss/ledger deployment/mailer && make undeploy\n")
 		return
 	}
 	fmt.Printf(`  cat %[2]s   # what the mailers did
   make sample-postgres                        # a PostgreSQL, rolled out three times
+  make sample-redis                           # a Redis that fails over, with a client that counts
   go run ./test/cluster/cmd/cluster cut %[1]s    # off the network: NotReady after about 45 s, replaced 30 s later
   go run ./test/cluster/cmd/cluster heal %[1]s   # it returns; the lost member does not
 

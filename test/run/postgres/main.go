@@ -95,7 +95,7 @@ func (d database) apply(ctx context.Context) error {
 	if d.Local != nil {
 		fmt.Println("building an image of PostgreSQL from the distribution's packages …")
 		var err error
-		if image, err = writeImage(ctx, imageTar); err != nil {
+		if image, err = databaseImage.Write(ctx, imageTar); err != nil {
 			return err
 		}
 		if err := d.Load(ctx, image, imageTar); err != nil {

@@ -1,0 +1,98 @@
+package debian
+
+import (
+	"debug/elf"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/stateful-operator/stateful-operator/test/cluster/image"
+)
+
+// Root is a folder with what is in packages.
+type Root string
+
+// Path is where the folder has a file of the image.
+func (r Root) Path(inImage string) string { return filepath.Join(string(r), inImage) }
+
+// InImage is the path that a file of the folder has in the image.
+func (r Root) InImage(path string) string { return strings.TrimPrefix(path, string(r)) }
+
+// Shell is a shell with those applets.
+func (r Root) Shell(applets ...string) []image.File {
+	files := []image.File{{Path: "/bin/busybox", Source: r.Path("bin/busybox")}}
+	for _, applet := range append([]string{"sh"}, applets...) {
+		files = append(files, image.File{Path: "/bin/" + applet, Link: "busybox"})
+	}
+	return files
+}
+
+// User is a user that the image knows by name, beside root.
+func User(name string, id int) []image.File {
+	return []image.File{
+		{Path: "/etc/passwd", Mode: 0o644, Body: fmt.Appendf(nil, "root:x:0:0:root:/root:/bin/sh\n%[1]s:x:%[2]d:%[2]d:%[1]s:/tmp:/bin/sh\n", name, id)},
+		{Path: "/etc/group", Mode: 0o644, Body: fmt.Appendf(nil, "root:x:0:\n%s:x:%d:\n", name, id)},
+	}
+}
+
+// Temporary is room for what is temporary.
+func Temporary() image.File {
+	return image.File{Path: "/tmp", Dir: true, Mode: 0o777 | os.ModeSticky}
+}
+
+// Programs are those binaries of the folder, with what they load when they start,
+// and the loader.
+func (r Root) Programs(paths ...string) []image.File {
+	paths = slices.Clone(paths)
+	folders := []string{"lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu", "usr/lib/aarch64-linux-gnu"}
+	for _, loader := range []string{"lib64/ld-linux-x86-64.so.2", "lib/ld-linux-aarch64.so.1"} {
+		if _, err := os.Stat(r.Path(loader)); err == nil {
+			paths = append(paths, r.Path(loader))
+		}
+	}
+	for i := 0; i < len(paths); i++ { // paths grows
+		for _, name := range imports(paths[i]) {
+			for _, folder := range folders {
+				path := r.Path(filepath.Join(folder, name))
+				if _, err := os.Stat(path); err == nil && !slices.Contains(paths, path) {
+					paths = append(paths, path)
+				}
+			}
+		}
+	}
+	files := make([]image.File, 0, len(paths))
+	for _, path := range paths {
+		files = append(files, image.File{Path: r.InImage(path), Source: path})
+	}
+	return files
+}
+
+// imports are the libraries that a binary names; the image will say what it lacks.
+func imports(path string) []string {
+	binary, err := elf.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer binary.Close()
+	names, _ := binary.ImportedLibraries()
+	return names
+}
+
+// Tree gives the files below a folder of the image, with what its links point to.
+func (r Root) Tree(inImage string) ([]image.File, error) {
+	var files []image.File
+	err := filepath.WalkDir(r.Path(inImage), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		// Links lead to files or, out of the packages, to nothing.
+		if info, _ := os.Stat(path); info != nil && info.Mode().IsRegular() {
+			files = append(files, image.File{Path: r.InImage(path), Mode: 0o644, Source: path})
+		}
+		return nil
+	})
+	return files, err
+}

@@ -1,0 +1,3 @@
+#!/bin/sh
+# Starts the first member.
+touch /.running

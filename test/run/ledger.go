@@ -1,0 +1,39 @@
+package main
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stateful-operator/stateful-operator/test/run/place"
+	"github.com/stateful-operator/stateful-operator/test/run/program"
+)
+
+const ledgerFile = "config/samples/replicatedstatefulset/ledger.yaml"
+
+var ledgerKey = types.NamespacedName{Namespace: place.Namespace, Name: "ledger"}
+
+// applyLedger applies the sample of ReplicatedStatefulSet with one primary.
+func (s shown) applyLedger(ctx context.Context) error {
+	ref, err := s.Program(ctx, program.Program{
+		Package: "./test/faults/ledger", Ref: "localhost/ledger", User: "65532:65532", Tar: "build/run/ledger.tar"})
+	if err != nil {
+		return err
+	}
+	return s.Apply(ctx, ledgerFile, func(sample *unstructured.Unstructured) error { return place.MemberImage(sample, ref) })
+}
+
+// failOver deletes the pod of the ledger's primary, and tells who took its place.
+func (s shown) failOver(ctx context.Context) error {
+	set, err := s.Set(ctx, ledgerKey, anyPrimary)
+	if err != nil {
+		return err
+	}
+	old := set.Status.Members.Primary[0]
+	if _, err := s.Run(ctx, "delete", "pod", old, "--now", "--wait=false"); err != nil {
+		return err
+	}
+	_, err = s.AnotherPrimary(ctx, ledgerKey, old)
+	return err
+}
