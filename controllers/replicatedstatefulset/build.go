@@ -1,6 +1,7 @@
 package replicatedstatefulset
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -189,8 +190,22 @@ func buildServices(set *v1alpha1.ReplicatedStatefulSet) []*corev1.Service {
 func buildService(set *v1alpha1.ReplicatedStatefulSet, name string, selector map[string]string) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: childMeta(set, name),
-		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, Selector: selector, Ports: slices.Clone(set.Spec.ServicePorts)},
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, Selector: selector, Ports: portsOf(set)},
 	}
+}
+
+// portsOf has what the API server would add, so that nothing differs from what it
+// stores: a difference that a patch cannot end is one for ever.
+func portsOf(set *v1alpha1.ReplicatedStatefulSet) []corev1.ServicePort {
+	ports := slices.Clone(set.Spec.ServicePorts)
+	for i := range ports {
+		port := &ports[i]
+		port.Protocol = cmp.Or(port.Protocol, corev1.ProtocolTCP)
+		if port.TargetPort == (intstr.IntOrString{}) || port.TargetPort == intstr.FromString("") {
+			port.TargetPort = intstr.FromInt32(port.Port)
+		}
+	}
+	return ports
 }
 
 // buildBudget lets one member at a time be evicted.

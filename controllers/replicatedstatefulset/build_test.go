@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	psa "k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
@@ -269,5 +270,23 @@ func TestBuildingChangesNothing(t *testing.T) {
 	}
 	if !reflect.DeepEqual(set, before) {
 		t.Error("building changed the set")
+	}
+}
+
+func TestRS8PortsAreAsTheAPIServerStoresThem(t *testing.T) {
+	stored := func(name string, port int32, target intstr.IntOrString) corev1.ServicePort {
+		return corev1.ServicePort{Name: name, Port: port, Protocol: corev1.ProtocolTCP, TargetPort: target}
+	}
+	set := read(t, "seed.yaml")
+	set.Spec.ServicePorts = []corev1.ServicePort{
+		{Name: "bare", Port: 1}, {Name: "zero", Port: 2, TargetPort: intstr.FromInt32(0)}, {Name: "empty", Port: 3, TargetPort: intstr.FromString("")},
+		{Name: "named", Port: 4, TargetPort: intstr.FromString("http")}, {Name: "other", Port: 5, TargetPort: intstr.FromInt32(50)},
+	}
+	want := []corev1.ServicePort{
+		stored("bare", 1, intstr.FromInt32(1)), stored("zero", 2, intstr.FromInt32(2)), stored("empty", 3, intstr.FromInt32(3)),
+		stored("named", 4, intstr.FromString("http")), stored("other", 5, intstr.FromInt32(50)),
+	}
+	if got := portsOf(set); !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }

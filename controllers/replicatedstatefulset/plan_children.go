@@ -51,9 +51,7 @@ func keepService(p *plan, have, want *corev1.Service) {
 	next := have.DeepCopy()
 	next.Labels = merged(have.Labels, want.Labels)
 	next.Spec.Selector, next.Spec.PublishNotReadyAddresses = want.Spec.Selector, want.Spec.PublishNotReadyAddresses
-	if !apiequality.Semantic.DeepDerivative(want.Spec.Ports, have.Spec.Ports) || len(want.Spec.Ports) != len(have.Spec.Ports) {
-		next.Spec.Ports = want.Spec.Ports
-	}
+	next.Spec.Ports = want.Spec.Ports
 	if !apiequality.Semantic.DeepEqual(next, have) {
 		p.do(action.Chain{{Verb: action.Patch, Object: next, From: have, Unchanged: true, Reason: reasonChild}})
 	}
