@@ -46,6 +46,7 @@ var rules = []rule{
 	{"keep the books", keepBooks, false},
 	{"release pods that have stopped", release, true},
 	{"protect pods that may run", protect, true},
+	{"find the pods again", keepLabels, true},
 	{"show the roles", showRoles, true},
 	{"ask how members are", askStatus, true},
 	{"keep the object until its members were stopped", keepObject, false},

@@ -89,12 +89,10 @@ func (w *world) containerGone(pod types.UID, id string) bool {
 		if s.ContainerID == id {
 			return false
 		}
-		// The kubelet names the newest container that it made: the one before is gone.
-		if s.Name == m.commandsIn && s.ContainerID != "" {
-			return true
-		}
 	}
-	return false
+	// The kubelet names the newest container that it made: the one before is gone.
+	c := m.container()
+	return c != nil && c.ContainerID != ""
 }
 
 // successor is the container that runs under the name of a member in place of
