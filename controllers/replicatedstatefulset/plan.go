@@ -143,6 +143,9 @@ func (p *plan) lookAgainFor(w *world) {
 		if m.node.missing {
 			p.lookAgain(fenceAfter - w.now.Sub(m.node.missingSince))
 		}
+		if w.serves() {
+			p.lookAgain(w.retryAt(m).Sub(w.now))
+		}
 	}
 	for _, c := range w.books.commands {
 		p.lookAgain(c.StartedAt.Add(strayWindow).Sub(w.now))
