@@ -245,10 +245,13 @@ func (b *books) forgive(w *world) {
 	}
 	b.failures = slices.DeleteFunc(b.failures, func(f v1alpha1.Failure) bool {
 		m := w.named(f.Pod)
+		if f.Code == ocfNotConfigured && f.Generation == w.set.Generation {
+			return false // another pod makes the spec no better
+		}
 		if m != nil && m.pod.UID != f.UID {
 			return true
 		}
-		barred := f.Code >= ocfArgs && f.Code <= ocfNotConfigured && f.Generation == w.set.Generation
+		barred := f.Code >= ocfArgs && f.Code <= ocfInstalled && f.Generation == w.set.Generation
 		unclean := m != nil && f.Unclean && f.ContainerID == m.running()
 		return !barred && !unclean && w.now.Sub(f.Last.Time) > failureWindow(&w.set.Spec)
 	})
