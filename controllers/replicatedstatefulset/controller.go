@@ -94,14 +94,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 // pass decides on the cache, and before anything but questions is sent, again on
-// the live world.
+// the live world; of an object that goes always, since no event tells that its
+// namespace goes too.
 func (r *Reconciler) pass(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet) report.Outcome {
 	w, err := r.observe(ctx, set, view{r.Cache, false})
 	if err != nil {
 		return report.Retry(err)
 	}
 	p := decide(w)
-	if !p.asksOnly() {
+	if !p.asksOnly() || w.deleting() {
 		var live v1alpha1.ReplicatedStatefulSet
 		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(set), &live); apierrors.IsNotFound(err) || err == nil && live.UID != set.UID {
 			return report.Done() // its event is on the way
