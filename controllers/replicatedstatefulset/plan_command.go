@@ -7,7 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
@@ -56,7 +56,7 @@ func (w *world) command(m *member, name, instead string) *podexec.Command {
 		spec = w.set.Spec.Pod.Commands[instead]
 	}
 	return &podexec.Command{
-		Name: name, Pod: client.ObjectKeyFromObject(m.pod), UID: m.pod.UID, Container: m.commandsIn, ContainerID: m.running(),
+		Name: name, Pod: types.NamespacedName{Namespace: m.pod.Namespace, Name: m.pod.Name}, UID: m.pod.UID, Container: m.commandsIn, ContainerID: m.running(),
 		Argv: slices.Concat(spec.Command, w.peers()), Timeout: timeoutOf(spec),
 	}
 }
