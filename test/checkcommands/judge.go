@@ -129,6 +129,7 @@ func (j *judge) call(ctx context.Context, member int, command string) (controlle
 	}
 	j.keep(ruleEnds)
 	j.keep(ruleStream)
+	j.rule(ruleProgram, r.Code != 126 && r.Code != 127, "%s ended with %d (%s)%s", command, r.Code, meaning(r.Code), said(r))
 	codes := []int{0}
 	if command == v1alpha1.CommandStatus {
 		codes = []int{0, 7, 8, 190, 191}
@@ -137,24 +138,43 @@ func (j *judge) call(ctx context.Context, member int, command string) (controlle
 	return r, true
 }
 
-// unseen tells a command that hangs from one that has done its work and lets
-// something hold the stream.
+// startFaults are what runtimes say of a program that cannot be started. It has
+// no exit code.
+var startFaults = []string{"unable to start container process", "executable file not found", "no such file or directory", "permission denied"}
+
+// unseen tells why nobody knows how a command ended: one that cannot be started,
+// one that hangs, and one that has done its work and lets something hold the
+// stream.
 func (j *judge) unseen(ctx context.Context, member int, command string, r controllers.Result) {
-	if command == v1alpha1.CommandStatus || command == v1alpha1.CommandSequence || !strings.Contains(r.Why, "did not end within") {
+	asks := command == v1alpha1.CommandStatus || command == v1alpha1.CommandSequence
+	switch {
+	case strings.Contains(r.Why, "printed more than"): // said already
+	case slices.ContainsFunc(startFaults, func(fault string) bool { return strings.Contains(r.Why, fault) }):
+		j.fault(ruleProgram, "%s in %s: %s", command, j.name(member), r.Why)
+	case asks || !strings.Contains(r.Why, "did not end within"):
 		j.fault(ruleEnds, "nobody knows how %s in %s ended: %s%s", command, j.name(member), r.Why, said(r))
-		return
+	default:
+		status := j.run(ctx, member, v1alpha1.CommandStatus, j.primaries)
+		fmt.Fprintf(j.out, "  %-9s in %s: %s\n", v1alpha1.CommandStatus, j.name(member), describe(status))
+		if status.Outcome != controllers.Unknown && slices.Contains(j.doneCodes(command), status.Code) {
+			j.fault(ruleStream, "%s in %s did not end within %s, and yet did its work: status ends with %d", command, j.name(member), r.Timeout, status.Code)
+			return
+		}
+		j.fault(ruleEnds, "%s in %s did not end within %s%s", command, j.name(member), r.Timeout, said(r))
 	}
-	status := j.run(ctx, member, v1alpha1.CommandStatus, j.primaries)
-	fmt.Fprintf(j.out, "  %-9s in %s: %s\n", v1alpha1.CommandStatus, j.name(member), describe(status))
-	worked := status.Outcome != controllers.Unknown && (status.Code == 0 || status.Code == 8)
-	if command == v1alpha1.CommandStop || command == v1alpha1.CommandDemote {
-		worked = status.Outcome != controllers.Unknown && (status.Code == 0 || status.Code == 7)
+}
+
+// doneCodes are what status says after a command has done its work.
+func (j *judge) doneCodes(command string) []int {
+	switch command {
+	case v1alpha1.CommandStop:
+		return []int{7}
+	case v1alpha1.CommandDemote:
+		return []int{0, 7, 190}
+	case v1alpha1.CommandSecondary:
+		return []int{0, 190}
 	}
-	if worked {
-		j.fault(ruleStream, "%s in %s did not end within %s, and yet did its work: status ends with %d", command, j.name(member), r.Timeout, status.Code)
-		return
-	}
-	j.fault(ruleEnds, "%s in %s did not end within %s", command, j.name(member), r.Timeout)
+	return j.primary()
 }
 
 // told is whom a command is told of.
@@ -174,9 +194,12 @@ func describe(r controllers.Result) string {
 	if r.Outcome == controllers.Unknown {
 		return fmt.Sprintf("unknown after %s: %s", took, r.Why)
 	}
-	text := fmt.Sprintf("%d (%s) after %s", r.Code, meaning(r.Code), took)
+	text := fmt.Sprintf("%d, %s, after %s", r.Code, meaning(r.Code), took)
+	if r.Code == 0 {
+		text = fmt.Sprintf("0 after %s", took)
+	}
 	if out := strings.TrimSpace(r.Stdout); out != "" {
-		text += ", " + strconv.QuoteToASCII(out[:min(len(out), 60)])
+		text += ", printed " + strconv.QuoteToASCII(out[:min(len(out), 60)])
 	}
 	return text
 }

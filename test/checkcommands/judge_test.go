@@ -235,7 +235,7 @@ func TestWhatIsBrokenIsFound(t *testing.T) {
 			}
 			return nil
 		}, []int{rulePromote, ruleCodes}},
-		{"promote loses data", does("promote", func(a *toy, m int) *controllers.Result { a.pods[m] = toyPod{role: "primary"}; return exit(0) }), []int{rulePromote}},
+		{"promote loses data", does("promote", func(a *toy, m int) *controllers.Result { a.pods[m] = toyPod{role: "primary"}; return exit(0) }), []int{rulePromote, ruleLasting}},
 		{"one that was primary does not join again", func(a *toy, m int, c string, _ []int) *controllers.Result {
 			if c == "secondary" && m == 0 {
 				return exit(1)
@@ -272,9 +272,12 @@ func TestWhatIsBrokenIsFound(t *testing.T) {
 			return unknown("it did not end within 10s")
 		}, []int{ruleStream}},
 		{"status hangs", always("status", unknown("it did not end within 10s")), []int{ruleEnds}},
-		{"the program of a command is not there", always("stop", unknown("the stream ended before the node told the exit code: no such file")), []int{ruleEnds}},
+		{"the program of a command is not there", always("stop", unknown("the stream ended before the node told the exit code: exec: \"/stop\": no such file or directory")), []int{ruleProgram}},
+		{"a script calls what is not there", always("stop", exit(127)), []int{ruleStoppedStop, ruleProgram, ruleCodes}},
+		{"promote hangs", always("promote", unknown("it did not end within 10s")), []int{ruleEnds}},
+		{"the answer of status is lost", always("status", unknown("the stream ended before the node told the exit code: EOF")), []int{ruleEnds}},
 		{"seed prints too much", always("seed", prints(strings.Repeat("9", controllers.MostOutput))), []int{ruleSeed, ruleOutput}},
-		{"sequence prints without end", always("sequence", unknown("the stream ended before the node told the exit code: it printed more than 16 MiB")), []int{ruleEnds, ruleOutput}},
+		{"sequence prints without end", always("sequence", unknown("the stream ended before the node told the exit code: it printed more than 16 MiB")), []int{ruleOutput}},
 		{"an exit code that means nothing", always("promote", exit(42)), []int{rulePromote, ruleCodes}},
 		{"process 1 ends with the program", does("stop", func(a *toy, m int) *controllers.Result { a.pods[m].ended = a.pods[m].role != ""; return nil }), []int{ruleProcessOne}},
 	} {

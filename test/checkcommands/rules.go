@@ -18,6 +18,7 @@ const (
 	ruleLasting
 	ruleStop
 	ruleProcesses
+	ruleProgram
 	ruleEnds
 	ruleStream
 	ruleOutput
@@ -53,6 +54,8 @@ var rules = [countOfRules]rule{
 		"return from stop only when the program has ended; kill it if it does not"},
 	ruleProcesses: {"stop leaves no process of the application behind",
 		"end the whole group of processes, and wait for it"},
+	ruleProgram: {"the program of every command can be started",
+		"name it by its path in the image of the container in which commands run, and make it executable. There is no shell"},
 	ruleEnds: {"every command ends before its timeout",
 		"make the command quicker, or its timeout longer. A command that hangs holds up the set, and costs the pod"},
 	ruleStream: {"no command leaves the stream open when it has done its work",
@@ -67,13 +70,16 @@ var rules = [countOfRules]rule{
 
 // meanings are those of exit codes: OCF's, and what shells and kernels make.
 var meanings = map[int]string{
-	0: "success; of status: running, and not as primary", 1: "generic error", 2: "wrong arguments", 3: "not implemented", 4: "no permission",
+	1: "generic error", 2: "wrong arguments", 3: "not implemented", 4: "no permission",
 	5: "not installed", 6: "not configured", 7: "not running", 8: "running as primary", 9: "failed as primary",
 	126: "cannot be executed", 127: "no such program", 137: "killed, SIGKILL", 139: "crashed, SIGSEGV", 143: "ended by SIGTERM",
 	190: "running, degraded", 191: "running as primary, degraded",
 }
 
 func meaning(code int) string {
+	if code == 0 {
+		return "success"
+	}
 	if text, ok := meanings[code]; ok {
 		return text
 	}

@@ -43,11 +43,14 @@ type site struct {
 // open makes the namespace, and in it what the pods may need.
 func (s *site) open(ctx context.Context, where place.Place, objects []*unstructured.Unstructured) error {
 	var err error
-	s.client = where.Client
 	s.config, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		&clientcmd.ClientConfigLoadingRules{Precedence: filepath.SplitList(where.Kubeconfig)}, nil).ClientConfig()
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", where.Kubeconfig, err)
+	}
+	s.config.QPS = -1 // or the pauses between requests would be in the times
+	if s.client, err = client.New(s.config, client.Options{Scheme: where.Client.Scheme()}); err != nil {
+		return err
 	}
 	s.namespace = "check-commands-" + rand.String(5)
 	if err := s.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}); err != nil {
