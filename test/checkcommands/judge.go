@@ -108,12 +108,12 @@ func (j *judge) has(command string) bool {
 	return ok
 }
 
-// either is a command, or what the operator runs in its place.
-func (j *judge) either(command, instead string) string {
+// orPrimary is a command, or what the operator runs where it is not there.
+func (j *judge) orPrimary(command string) string {
 	if j.has(command) {
 		return command
 	}
-	return instead
+	return v1alpha1.CommandPrimary
 }
 
 // call runs a command, and judges what holds for all of them. It is false when

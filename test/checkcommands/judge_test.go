@@ -17,10 +17,10 @@ import (
 )
 
 // toy is an application in two pods that keeps every rule, unless a fault says
-// otherwise. A fault sees each command before the toy, and may answer for it.
+// otherwise.
 type toy struct {
 	pods  [2]toyPod
-	fault func(t *toy, member int, command string, primaries []int) *controllers.Result
+	fault faultOf
 	mute  bool // nobody can list processes
 }
 
@@ -157,130 +157,143 @@ func TestAGoodApplicationIsFoundGood(t *testing.T) {
 	}
 }
 
+// faultOf sees each command before the toy, and may answer for it.
+type faultOf func(t *toy, member int, command string, primaries []int) *controllers.Result
+
+// always answers a command so.
+func always(command string, r *controllers.Result) faultOf {
+	return func(_ *toy, _ int, c string, _ []int) *controllers.Result {
+		if c == command {
+			return r
+		}
+		return nil
+	}
+}
+
+// does something when a command comes.
+func does(command string, then func(*toy, int) *controllers.Result) faultOf {
+	return func(a *toy, member int, c string, _ []int) *controllers.Result {
+		if c == command {
+			return then(a, member)
+		}
+		return nil
+	}
+}
+
+// stopsLate returns from stop before the program ends.
+func stopsLate() faultOf {
+	stopping := false
+	return func(a *toy, m int, c string, _ []int) *controllers.Result {
+		switch {
+		case c == "stop" && a.pods[m].role != "":
+			stopping = true
+			return exit(0)
+		case c == "status" && stopping:
+			stopping, a.pods[m].role = false, ""
+			return exit(8)
+		}
+		return nil
+	}
+}
+
+// broken are applications that break a rule.
+var broken = []struct {
+	sentence string
+	fault    faultOf
+	want     []int
+}{
+	{"status says 0 of a stopped member", func(a *toy, m int, c string, _ []int) *controllers.Result {
+		if c == "status" && a.pods[m].role == "" {
+			return exit(0)
+		}
+		return nil
+	}, []int{ruleIdle}},
+	{"status ends with 1 when nothing runs", always("status", exit(1)), []int{ruleIdle, ruleCodes}},
+	{"stop fails when there is nothing to stop", func(a *toy, m int, c string, _ []int) *controllers.Result {
+		if c == "stop" && a.pods[m].role == "" {
+			return exit(7)
+		}
+		return nil
+	}, []int{ruleStoppedStop, ruleCodes}},
+	{"sequence prints no number", always("sequence", prints("x\n")), []int{ruleStoppedSequence}},
+	{"sequence prints two lines", always("sequence", prints("1\n2\n")), []int{ruleStoppedSequence}},
+	{"sequence prints a negative number", always("sequence", prints("-1")), []int{ruleStoppedSequence}},
+	{"sequence prints more than 64 bits", always("sequence", prints("18446744073709551616")), []int{ruleStoppedSequence}},
+	{"sequence prints at random", does("sequence", func(a *toy, m int) *controllers.Result { a.pods[m].sequence += 7; return nil }), []int{ruleStoppedSequence}},
+	{"sequence fails while the program runs", func(a *toy, m int, c string, _ []int) *controllers.Result {
+		if c == "sequence" && a.pods[m].role != "" {
+			return exit(1)
+		}
+		return nil
+	}, []int{ruleRunningSequence, ruleCodes}},
+	{"sequence starts the program", does("sequence", func(a *toy, m int) *controllers.Result {
+		a.pods[m].role = map[string]string{"primary": "secondary"}[a.pods[m].role]
+		return nil
+	}), []int{ruleRunningSequence}},
+	{"seed returns before it is primary", does("seed", func(a *toy, m int) *controllers.Result { a.pods[m].role = "secondary"; return exit(0) }), []int{ruleSeed}},
+	{"seed is not installed", always("seed", exit(5)), []int{ruleSeed, ruleCodes}},
+	{"a second seed fails", func(a *toy, m int, c string, _ []int) *controllers.Result {
+		if c == "seed" && a.pods[m].role == "primary" {
+			return exit(1)
+		}
+		return nil
+	}, []int{ruleAgain, ruleCodes}},
+	{"a second seed wipes the copy", func(a *toy, m int, c string, _ []int) *controllers.Result {
+		if c == "seed" && a.pods[m].role == "primary" {
+			a.pods[m].sequence = 0
+		}
+		return nil
+	}, []int{ruleAgain}},
+	{"secondary cannot join", always("secondary", exit(1)), []int{ruleJoin, ruleCodes}},
+	{"secondary becomes primary", does("secondary", func(a *toy, m int) *controllers.Result { a.pods[m].role = "primary"; return exit(0) }), []int{ruleJoin}},
+	{"secondary does not look whom it is told of", func(_ *toy, _ int, c string, primaries []int) *controllers.Result {
+		if c == "secondary" && (len(primaries) != 1) {
+			return exit(2)
+		}
+		return nil
+	}, nil},
+	{"promote waits for a primary", func(_ *toy, _ int, c string, primaries []int) *controllers.Result {
+		if c == "promote" && len(primaries) == 0 {
+			return exit(1)
+		}
+		return nil
+	}, []int{rulePromote, ruleCodes}},
+	{"promote loses data", does("promote", func(a *toy, m int) *controllers.Result { a.pods[m] = toyPod{role: "primary"}; return exit(0) }), []int{rulePromote, ruleLasting}},
+	{"one that was primary does not join again", func(a *toy, m int, c string, _ []int) *controllers.Result {
+		if c == "secondary" && m == 0 {
+			return exit(1)
+		}
+		return nil
+	}, []int{ruleRejoin, ruleCodes}},
+	{"demote does nothing", always("demote", exit(0)), []int{ruleDemote}},
+	{"sequence counts from the start of the program", does("stop", func(a *toy, m int) *controllers.Result { a.pods[m] = toyPod{}; return exit(0) }), []int{ruleLasting}},
+	{"stop returns before the program ends", stopsLate(), []int{ruleStop}},
+	{"stop leaves a process behind", does("stop", func(a *toy, m int) *controllers.Result { a.pods[m].left = a.pods[m].role != ""; return nil }), []int{ruleProcesses}},
+	{"seed hangs", always("seed", unknown("it did not end within 10s")), []int{ruleEnds}},
+	{"seed does its work and lets its child hold the stream", does("seed", func(a *toy, m int) *controllers.Result {
+		a.obey(m, "seed")
+		return unknown("it did not end within 10s")
+	}), []int{ruleStream}},
+	{"stop does its work and lets its child hold the stream", func(a *toy, m int, c string, _ []int) *controllers.Result {
+		if c != "stop" || a.pods[m].role == "" {
+			return nil
+		}
+		a.obey(m, "stop")
+		return unknown("it did not end within 10s")
+	}, []int{ruleStream}},
+	{"status hangs", always("status", unknown("it did not end within 10s")), []int{ruleEnds}},
+	{"the program of a command is not there", always("stop", unknown("the stream ended before the node told the exit code: exec: \"/stop\": no such file or directory")), []int{ruleProgram}},
+	{"a script calls what is not there", always("stop", exit(127)), []int{ruleStoppedStop, ruleProgram, ruleCodes}},
+	{"promote hangs", always("promote", unknown("it did not end within 10s")), []int{ruleEnds}},
+	{"the answer of status is lost", always("status", unknown("the stream ended before the node told the exit code: EOF")), []int{ruleEnds}},
+	{"seed prints too much", always("seed", prints(strings.Repeat("9", controllers.MostOutput))), []int{ruleSeed, ruleOutput}},
+	{"sequence prints without end", always("sequence", unknown("the stream ended before the node told the exit code: it printed more than 16 MiB")), []int{ruleOutput}},
+	{"an exit code that means nothing", always("promote", exit(42)), []int{rulePromote, ruleCodes}},
+	{"process 1 ends with the program", does("stop", func(a *toy, m int) *controllers.Result { a.pods[m].ended = a.pods[m].role != ""; return nil }), []int{ruleProcessOne}},
+}
+
 func TestWhatIsBrokenIsFound(t *testing.T) {
-	always := func(command string, r *controllers.Result) func(*toy, int, string, []int) *controllers.Result {
-		return func(_ *toy, _ int, c string, _ []int) *controllers.Result {
-			if c == command {
-				return r
-			}
-			return nil
-		}
-	}
-	does := func(command string, then func(*toy, int) *controllers.Result) func(*toy, int, string, []int) *controllers.Result {
-		return func(a *toy, member int, c string, _ []int) *controllers.Result {
-			if c == command {
-				return then(a, member)
-			}
-			return nil
-		}
-	}
-	for _, row := range []struct {
-		sentence string
-		fault    func(*toy, int, string, []int) *controllers.Result
-		want     []int
-	}{
-		{"status says 0 of a stopped member", func(a *toy, m int, c string, _ []int) *controllers.Result {
-			if c == "status" && a.pods[m].role == "" {
-				return exit(0)
-			}
-			return nil
-		}, []int{ruleIdle}},
-		{"status ends with 1 when nothing runs", always("status", exit(1)), []int{ruleIdle, ruleCodes}},
-		{"stop fails when there is nothing to stop", func(a *toy, m int, c string, _ []int) *controllers.Result {
-			if c == "stop" && a.pods[m].role == "" {
-				return exit(7)
-			}
-			return nil
-		}, []int{ruleStoppedStop, ruleCodes}},
-		{"sequence prints no number", always("sequence", prints("x\n")), []int{ruleStoppedSequence}},
-		{"sequence prints two lines", always("sequence", prints("1\n2\n")), []int{ruleStoppedSequence}},
-		{"sequence prints a negative number", always("sequence", prints("-1")), []int{ruleStoppedSequence}},
-		{"sequence prints more than 64 bits", always("sequence", prints("18446744073709551616")), []int{ruleStoppedSequence}},
-		{"sequence prints at random", does("sequence", func(a *toy, m int) *controllers.Result { a.pods[m].sequence += 7; return nil }), []int{ruleStoppedSequence}},
-		{"sequence fails while the program runs", func(a *toy, m int, c string, _ []int) *controllers.Result {
-			if c == "sequence" && a.pods[m].role != "" {
-				return exit(1)
-			}
-			return nil
-		}, []int{ruleRunningSequence, ruleCodes}},
-		{"sequence starts the program", does("sequence", func(a *toy, m int) *controllers.Result {
-			a.pods[m].role = map[string]string{"primary": "secondary"}[a.pods[m].role]
-			return nil
-		}), []int{ruleRunningSequence}},
-		{"seed returns before it is primary", does("seed", func(a *toy, m int) *controllers.Result { a.pods[m].role = "secondary"; return exit(0) }), []int{ruleSeed}},
-		{"seed is not installed", always("seed", exit(5)), []int{ruleSeed, ruleCodes}},
-		{"a second seed fails", func(a *toy, m int, c string, _ []int) *controllers.Result {
-			if c == "seed" && a.pods[m].role == "primary" {
-				return exit(1)
-			}
-			return nil
-		}, []int{ruleAgain, ruleCodes}},
-		{"a second seed wipes the copy", func(a *toy, m int, c string, _ []int) *controllers.Result {
-			if c == "seed" && a.pods[m].role == "primary" {
-				a.pods[m].sequence = 0
-			}
-			return nil
-		}, []int{ruleAgain}},
-		{"secondary cannot join", always("secondary", exit(1)), []int{ruleJoin, ruleCodes}},
-		{"secondary becomes primary", does("secondary", func(a *toy, m int) *controllers.Result { a.pods[m].role = "primary"; return exit(0) }), []int{ruleJoin}},
-		{"secondary does not look whom it is told of", func(_ *toy, _ int, c string, primaries []int) *controllers.Result {
-			if c == "secondary" && (len(primaries) != 1) {
-				return exit(2)
-			}
-			return nil
-		}, nil},
-		{"promote waits for a primary", func(_ *toy, _ int, c string, primaries []int) *controllers.Result {
-			if c == "promote" && len(primaries) == 0 {
-				return exit(1)
-			}
-			return nil
-		}, []int{rulePromote, ruleCodes}},
-		{"promote loses data", does("promote", func(a *toy, m int) *controllers.Result { a.pods[m] = toyPod{role: "primary"}; return exit(0) }), []int{rulePromote, ruleLasting}},
-		{"one that was primary does not join again", func(a *toy, m int, c string, _ []int) *controllers.Result {
-			if c == "secondary" && m == 0 {
-				return exit(1)
-			}
-			return nil
-		}, []int{ruleRejoin, ruleCodes}},
-		{"demote does nothing", always("demote", exit(0)), []int{ruleDemote}},
-		{"sequence counts from the start of the program", does("stop", func(a *toy, m int) *controllers.Result { a.pods[m] = toyPod{}; return exit(0) }), []int{ruleLasting}},
-		{"stop returns before the program ends", func() func(*toy, int, string, []int) *controllers.Result {
-			stopping := false
-			return func(a *toy, m int, c string, _ []int) *controllers.Result {
-				switch {
-				case c == "stop" && a.pods[m].role != "":
-					stopping = true
-					return exit(0)
-				case c == "status" && stopping:
-					stopping, a.pods[m].role = false, ""
-					return exit(8)
-				}
-				return nil
-			}
-		}(), []int{ruleStop}},
-		{"stop leaves a process behind", does("stop", func(a *toy, m int) *controllers.Result { a.pods[m].left = a.pods[m].role != ""; return nil }), []int{ruleProcesses}},
-		{"seed hangs", always("seed", unknown("it did not end within 10s")), []int{ruleEnds}},
-		{"seed does its work and lets its child hold the stream", does("seed", func(a *toy, m int) *controllers.Result {
-			a.obey(m, "seed")
-			return unknown("it did not end within 10s")
-		}), []int{ruleStream}},
-		{"stop does its work and lets its child hold the stream", func(a *toy, m int, c string, _ []int) *controllers.Result {
-			if c != "stop" || a.pods[m].role == "" {
-				return nil
-			}
-			a.obey(m, "stop")
-			return unknown("it did not end within 10s")
-		}, []int{ruleStream}},
-		{"status hangs", always("status", unknown("it did not end within 10s")), []int{ruleEnds}},
-		{"the program of a command is not there", always("stop", unknown("the stream ended before the node told the exit code: exec: \"/stop\": no such file or directory")), []int{ruleProgram}},
-		{"a script calls what is not there", always("stop", exit(127)), []int{ruleStoppedStop, ruleProgram, ruleCodes}},
-		{"promote hangs", always("promote", unknown("it did not end within 10s")), []int{ruleEnds}},
-		{"the answer of status is lost", always("status", unknown("the stream ended before the node told the exit code: EOF")), []int{ruleEnds}},
-		{"seed prints too much", always("seed", prints(strings.Repeat("9", controllers.MostOutput))), []int{ruleSeed, ruleOutput}},
-		{"sequence prints without end", always("sequence", unknown("the stream ended before the node told the exit code: it printed more than 16 MiB")), []int{ruleOutput}},
-		{"an exit code that means nothing", always("promote", exit(42)), []int{rulePromote, ruleCodes}},
-		{"process 1 ends with the program", does("stop", func(a *toy, m int) *controllers.Result { a.pods[m].ended = a.pods[m].role != ""; return nil }), []int{ruleProcessOne}},
-	} {
+	for _, row := range broken {
 		t.Run(row.sentence, func(t *testing.T) {
 			broken, said := judged(t, &toy{fault: row.fault}, toySet(1))
 			if !slices.Equal(broken, row.want) {

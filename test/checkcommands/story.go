@@ -35,7 +35,7 @@ func (j *judge) idle(ctx context.Context) bool {
 		j.before = lines
 	}
 	for i := range j.count() {
-		if !j.status(ctx, ruleIdle, i, 7) || !j.status(ctx, ruleIdle, i, 7) {
+		if !j.idles(ctx, ruleIdle, i) {
 			return false
 		}
 	}
@@ -62,7 +62,7 @@ func (j *judge) idle(ctx context.Context) bool {
 
 // first seeds a member.
 func (j *judge) first(ctx context.Context) bool {
-	if !j.do(ctx, ruleSeed, 0, j.either(v1alpha1.CommandSeed, v1alpha1.CommandPrimary)) || !j.status(ctx, ruleSeed, 0, j.primary()...) {
+	if !j.do(ctx, ruleSeed, 0, j.orPrimary(v1alpha1.CommandSeed)) || !j.status(ctx, ruleSeed, 0, j.primary()...) {
 		return false
 	}
 	j.primaries = []int{0}
@@ -74,7 +74,7 @@ func (j *judge) first(ctx context.Context) bool {
 
 // again repeats the start of what runs: an operator that saw no end may.
 func (j *judge) again(ctx context.Context) bool {
-	if !j.do(ctx, ruleAgain, 0, j.either(v1alpha1.CommandSeed, v1alpha1.CommandPrimary)) || !j.status(ctx, ruleAgain, 0, j.primary()...) {
+	if !j.do(ctx, ruleAgain, 0, j.orPrimary(v1alpha1.CommandSeed)) || !j.status(ctx, ruleAgain, 0, j.primary()...) {
 		return false
 	}
 	return j.lasts(ctx, 0, ruleAgain)
@@ -135,7 +135,7 @@ func (j *judge) takeOver(ctx context.Context) bool {
 		j.untold(rulePromote, "all members are primaries")
 		return j.status(ctx, ruleJoin, 1, j.primary()...)
 	}
-	if !j.do(ctx, rulePromote, 1, j.either(v1alpha1.CommandPromote, v1alpha1.CommandPrimary)) || !j.status(ctx, rulePromote, 1, j.primary()...) {
+	if !j.do(ctx, rulePromote, 1, j.orPrimary(v1alpha1.CommandPromote)) || !j.status(ctx, rulePromote, 1, j.primary()...) {
 		return false
 	}
 	j.primaries = []int{1}
@@ -157,7 +157,7 @@ func (j *judge) giveBack(ctx context.Context) bool {
 		return false
 	}
 	j.primaries = nil
-	promote := j.either(v1alpha1.CommandPromote, v1alpha1.CommandPrimary)
+	promote := j.orPrimary(v1alpha1.CommandPromote)
 	if !j.do(ctx, rulePromote, 0, promote) || !j.status(ctx, rulePromote, 0, j.primary()...) {
 		return false
 	}
@@ -188,7 +188,7 @@ func (j *judge) end(ctx context.Context) bool {
 
 // once starts the first anew: what was written is still there.
 func (j *judge) once(ctx context.Context) bool {
-	if !j.lasts(ctx, 0, ruleLasting) || !j.do(ctx, ruleSeed, 0, j.either(v1alpha1.CommandSeed, v1alpha1.CommandPrimary)) || !j.status(ctx, ruleSeed, 0, j.primary()...) {
+	if !j.lasts(ctx, 0, ruleLasting) || !j.do(ctx, ruleSeed, 0, j.orPrimary(v1alpha1.CommandSeed)) || !j.status(ctx, ruleSeed, 0, j.primary()...) {
 		return false
 	}
 	j.primaries = []int{0}
@@ -223,7 +223,17 @@ func (j *judge) stopped(ctx context.Context, member int) bool {
 		return false
 	}
 	j.primaries = slices.DeleteFunc(j.primaries, func(p int) bool { return p == member })
-	return j.status(ctx, ruleStop, member, 7) && j.status(ctx, ruleStop, member, 7)
+	return j.idles(ctx, ruleStop, member)
+}
+
+// idles looks twice: asking changes nothing.
+func (j *judge) idles(ctx context.Context, id, member int) bool {
+	for range 2 {
+		if !j.status(ctx, id, member, 7) {
+			return false
+		}
+	}
+	return true
 }
 
 // sequence wants a number.
