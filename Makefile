@@ -107,6 +107,11 @@ test-nodes: ## The promises of each kind on real nodes: KUBECONFIG's, or a local
 	$(call say,Promises on real nodes)
 	@go test -timeout 60m -parallel 6 -v ./scorecard/...
 
+.PHONY: check-commands
+check-commands: ## Try the commands of a ReplicatedStatefulSet in a cluster, rule by rule [FILE=manifest.yaml].
+	$(call say,Trying the commands of $(FILE))
+	@go run ./test/checkcommands --file='$(FILE)'
+
 .PHONY: soak-singleton
 soak-singleton: ## Many mixed handovers of StatefulSingletons on a local cluster; none may overlap [HANDOVERS=500 SEED=0].
 	$(call say,Handovers of StatefulSingletons)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -233,4 +234,32 @@ func childMeta(set *v1alpha1.ReplicatedStatefulSet, name string) metav1.ObjectMe
 // ownLabels are on all children, and select the pods.
 func ownLabels(set *v1alpha1.ReplicatedStatefulSet) map[string]string {
 	return map[string]string{v1alpha1.LabelApp: set.Name, v1alpha1.LabelManaged: v1alpha1.True}
+}
+
+// Trial is members of a set without the set: its pods come up idle, and nobody
+// starts anything in them. `make check-commands` tries the commands there.
+type Trial struct {
+	Service     *corev1.Service
+	StatefulSet *appsv1.StatefulSet
+	// Container is the name of the one in which commands run.
+	Container string
+	// Timeouts are those of the commands, by name.
+	Timeouts map[string]time.Duration
+}
+
+// NewTrial builds that many members. It fails where the operator would serve
+// nobody.
+func NewTrial(set *v1alpha1.ReplicatedStatefulSet, members int32) (Trial, error) {
+	set = withDefaults(set)
+	if errs := validate(set); len(errs) > 0 {
+		return Trial{}, errs.ToAggregate()
+	}
+	t := Trial{Service: buildServices(set)[0], StatefulSet: buildStatefulSet(set, members, ""),
+		Container: set.Spec.Pod.Containers[commandContainer(&set.Spec.Pod)].Name, Timeouts: map[string]time.Duration{}}
+	t.Service.OwnerReferences, t.StatefulSet.OwnerReferences = nil, nil
+	t.StatefulSet.Spec.Template.Finalizers = nil // nobody would take them off
+	for name, command := range set.Spec.Pod.Commands {
+		t.Timeouts[name] = timeoutOf(command)
+	}
+	return t, nil
 }

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -288,5 +289,26 @@ func TestRS8PortsAreAsTheAPIServerStoresThem(t *testing.T) {
 	}
 	if got := portsOf(set); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+func TestATrialHasNobodyWhoActs(t *testing.T) {
+	set := toySet(3, 1)
+	set.Spec.Pod.Commands["stop"] = v1alpha1.Command{Command: []string{"/stop"}, Timeout: "1m"}
+	trial, err := NewTrial(set, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sts := trial.StatefulSet
+	if *sts.Spec.Replicas != 2 || len(sts.Spec.Template.Finalizers)+len(sts.OwnerReferences)+len(trial.Service.OwnerReferences) > 0 {
+		t.Errorf("%d pods with finalizers %v, owners %v and %v; want 2 that nobody owns or holds",
+			*sts.Spec.Replicas, sts.Spec.Template.Finalizers, sts.OwnerReferences, trial.Service.OwnerReferences)
+	}
+	if trial.Container != "main" || trial.Timeouts["stop"] != time.Minute || trial.Service.Name != sts.Spec.ServiceName {
+		t.Errorf("container %q, stop within %s, Service %q of %q", trial.Container, trial.Timeouts["stop"], trial.Service.Name, sts.Spec.ServiceName)
+	}
+	delete(set.Spec.Pod.Commands, "status")
+	if _, err := NewTrial(set, 2); err == nil {
+		t.Error("a set without status is tried")
 	}
 }

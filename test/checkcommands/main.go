@@ -1,0 +1,74 @@
+// Command checkcommands tries the commands of a ReplicatedStatefulSet: it makes
+// the pods that the operator would make, in a namespace of its own, runs the
+// commands as the operator does, and says which rules of docs/commands.md they
+// keep. It ends with 1 if they break one.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/stateful-operator/stateful-operator/test/run/place"
+)
+
+var errBroken = errors.New("the commands break a rule")
+
+func main() {
+	var (
+		file    = flag.String("file", "", "`manifest` with a ReplicatedStatefulSet, and what its pods need")
+		keep    = flag.Bool("keep", false, "leave the namespace there")
+		members = flag.Int("members", 0, "how many `pods` are made; spec.replicas if not said, 3 at most")
+		wait    = flag.Duration("wait", 5*time.Minute, "how long the pods may take to come up")
+	)
+	flag.Parse()
+	if *file == "" {
+		fmt.Fprintln(os.Stderr, "checkcommands: --file says which manifest; with make: make check-commands FILE=my.yaml")
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := check(ctx, *file, site{keep: *keep, members: int32(*members), patience: *wait})
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "checkcommands:", err)
+		os.Exit(1)
+	}
+}
+
+// check tries each ReplicatedStatefulSet of a manifest.
+func check(ctx context.Context, file string, s site) (err error) {
+	m, err := readManifest(file)
+	if err != nil {
+		return err
+	}
+	where, err := place.Find(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.open(ctx, where, m.others); err != nil {
+		return err
+	}
+	defer func() {
+		err = errors.Join(err, s.close(context.WithoutCancel(ctx)))
+	}()
+	for _, set := range m.sets {
+		pods, err := s.makePods(ctx, set)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("\ntrying the commands of %s in %d pods\n", set.Name, pods.count())
+		j := newJudge(pods, set, os.Stdout)
+		j.try(ctx)
+		if broken := j.report(); broken > 0 {
+			err = errBroken
+		}
+		if err := errors.Join(err, ctx.Err()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
