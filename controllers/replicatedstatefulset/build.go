@@ -1,6 +1,7 @@
 package replicatedstatefulset
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -189,8 +190,21 @@ func buildServices(set *v1alpha1.ReplicatedStatefulSet) []*corev1.Service {
 func buildService(set *v1alpha1.ReplicatedStatefulSet, name string, selector map[string]string) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: childMeta(set, name),
-		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, Selector: selector, Ports: slices.Clone(set.Spec.ServicePorts)},
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, Selector: selector, Ports: buildPorts(set)},
 	}
+}
+
+// buildPorts are the user's ports, with what the API server puts into those that
+// leave it out: else each look would find them changed.
+func buildPorts(set *v1alpha1.ReplicatedStatefulSet) []corev1.ServicePort {
+	ports := slices.Clone(set.Spec.ServicePorts)
+	for i := range ports {
+		if ports[i].TargetPort == (intstr.IntOrString{}) {
+			ports[i].TargetPort = intstr.FromInt32(ports[i].Port)
+		}
+		ports[i].Protocol = cmp.Or(ports[i].Protocol, corev1.ProtocolTCP)
+	}
+	return ports
 }
 
 // buildBudget lets one member at a time be evicted.

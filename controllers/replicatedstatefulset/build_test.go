@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	psa "k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
@@ -269,5 +270,20 @@ func TestBuildingChangesNothing(t *testing.T) {
 	}
 	if !reflect.DeepEqual(set, before) {
 		t.Error("building changed the set")
+	}
+}
+
+// TestPortsAreFoundAsTheyWereBuilt lets the API server fill in what a port leaves
+// out: nothing is to be repaired then.
+func TestPortsAreFoundAsTheyWereBuilt(t *testing.T) {
+	set := read(t, "seed.yaml")
+	set.Spec.ServicePorts = []corev1.ServicePort{{Name: "sql", Port: 5432}}
+	for _, want := range buildServices(set) {
+		have := want.DeepCopy()
+		have.Spec.Ports[0].Protocol, have.Spec.Ports[0].TargetPort = corev1.ProtocolTCP, intstr.FromInt32(5432)
+		var p plan
+		if keepService(&p, have, want); p.acts() > 0 {
+			t.Errorf("%s is repaired: %v", want.Name, p.steps)
+		}
 	}
 }
