@@ -29,15 +29,15 @@ func TestAPIManager(t *testing.T) {
 		t.Skip("no API server: `make test-api` builds one and sets KUBEBUILDER_ASSETS")
 	}
 	server := &envtest.Environment{CRDDirectoryPaths: []string{filepath.Join("..", "config", "crd", "bases")}, ErrorIfCRDPathMissing: true}
-	config, err := server.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(func() {
 		if err := server.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
+	config, err := server.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
 	user, err := client.New(config, client.Options{})
 	if err != nil {
 		t.Fatal(err)

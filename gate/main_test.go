@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -22,6 +23,9 @@ func TestMain(m *testing.M) {
 	if probe := os.Getenv(probeEnv); probe != "" {
 		os.Exit(runProbe(probe))
 	}
+	// What ignores SIGHUP, as nohup does, has its children ignore it too, and a
+	// shell cannot trap it then. No container begins like this.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	os.Exit(withGate(m.Run))
 }
 

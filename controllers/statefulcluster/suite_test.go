@@ -59,11 +59,10 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		ErrorIfCRDPathMissing: true,
 		WebhookInstallOptions: envtest.WebhookInstallOptions{Paths: []string{filepath.Join("..", "..", "config", "webhook", "manifests.yaml")}},
 	}
-	// The puppet binds many pods: no client-side limit.
+	DeferCleanup(func() { Expect(server.Stop()).To(Succeed()) }) // also of one that took no CRD
 	conf, err := server.Start()
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { Expect(server.Stop()).To(Succeed()) })
-	conf.QPS = -1
+	conf.QPS = -1 // the puppet binds many pods: no client-side limit
 	user, err = client.NewWithWatch(conf, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	for i := 1; i <= 4; i++ {

@@ -57,8 +57,19 @@ func golden(t *testing.T, file, got string) {
 		t.Fatalf("%v; write it with -update and read what it says", err)
 	}
 	if got != string(want) {
-		t.Errorf("%s is another pod now (-update writes it anew):\n%s", file, got)
+		t.Errorf("%s is another one now (-update writes it anew), from line %d:\n%s", file, differs(got, string(want)), got)
 	}
+}
+
+// differs is the first line in which two texts do.
+func differs(a, b string) int {
+	n := 1
+	for i := 0; i < min(len(a), len(b)) && a[i] == b[i]; i++ {
+		if a[i] == '\n' {
+			n++
+		}
+	}
+	return n
 }
 
 // S3: which mode a pod gets when nobody says.

@@ -117,6 +117,9 @@ func (c *Cluster) end(obj client.Object, grace int64) {
 		at := metav1.NewTime(cmp.Or(podstate.DeletedAt(pod), c.Now.Truncate(time.Second)).Add(time.Duration(grace) * time.Second))
 		pod.DeletionGracePeriodSeconds = &grace
 		obj.SetDeletionTimestamp(&at)
+		if was == nil {
+			obj.SetGeneration(obj.GetGeneration() + 1)
+		}
 	}
 	switch {
 	case c.mayGo(obj):

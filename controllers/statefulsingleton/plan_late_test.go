@@ -1,0 +1,151 @@
+package statefulsingleton
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// until lets an operator go on until the story tells that, and stops it there.
+func (o *operator) until(line string) {
+	for range 100 {
+		if slices.Contains(o.s.Story, line) {
+			return
+		}
+		o.look()
+		o.step()
+	}
+	o.s.fatal("nobody tells: " + line)
+}
+
+// An operator names web-1-a as the holder, and stops before it grants it. What
+// happens then must not make another one grant the next pod while the first
+// grant can still come.
+func TestAGrantThatComesLate(t *testing.T) {
+	const named = "  patch status of statefulsingleton db: Holder, web-1-a, epoch 1"
+	onA := func(do func(*stage, *corev1.Pod)) func(*stage) {
+		return func(s *stage) { do(s, s.pods()[0]) }
+	}
+	for _, r := range []struct {
+		name    string
+		between func(*stage)
+		after   func(*stage)
+	}{
+		{name: "nothing", between: func(*stage) {}},
+		{name: "a rollout", between: rollTo("two").do},
+		{name: "its image cannot be had any more", between: onA(func(s *stage, p *corev1.Pod) {
+			edit(s, p, func(p *corev1.Pod) {
+				p.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}}
+			})
+		})},
+		{name: "it is deleted", between: onA(func(s *stage, p *corev1.Pod) { s.Delete(p) })},
+		{name: "it is deleted by force", between: onA(func(s *stage, p *corev1.Pod) { s.DeleteNow(p) })},
+		{name: "it is deleted, and its kubelet does not hear of it", between: onA(func(s *stage, p *corev1.Pod) {
+			cutOff.do(s)
+			s.Delete(p)
+		})},
+		{name: "its machine is out of service for a while", between: func(s *stage) {
+			powerOff.do(s)
+			taintNode.do(s)
+		}, after: bootNode.do},
+		{name: "its Node is gone for a while", between: func(s *stage) {
+			powerOff.do(s)
+			deleteNode.do(s)
+			s.operators[0].react() // it begins to count
+			s.tick(fenceAfter)
+		}, after: bootNode.do},
+		{name: "its Node does not answer for a while", between: cutOff.do, after: heal.do},
+		{name: "the object is deleted", between: deleteObject.do},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			s := newStage(t, 2)
+			late := s.operators[1]
+			s.operators = s.operators[:1] // the other one acts when we say so
+			makeObject().do(s)
+			late.react() // it settles for this process too
+			passes(settleAfter).do(s)
+			makeDeployment(2, rolling).do(s)
+			for range 60 {
+				s.moveOne()
+			}
+			late.until(named)
+			r.between(s)
+			for range 60 { // but nothing of what evicts pods
+				s.operators[0].react()
+				if moves := append(s.ownerMoves(), s.kubeletMoves()...); len(moves) > 0 {
+					moves[0].do()
+				}
+				s.check()
+			}
+			late.finish()
+			if r.after != nil {
+				r.after(s)
+			}
+			s.comeToRest()
+		})
+	}
+}
+
+// A cache may show that a Node is out of service, or gone, long after its
+// machine and its pods run again.
+func TestACacheThatStaysBehind(t *testing.T) {
+	for _, fence := range []act{taintNode, deleteNode} {
+		t.Run(fence.what, func(t *testing.T) {
+			s := newStage(t, 2)
+			behind := s.operators[1]
+			s.operators = s.operators[:1]
+			for _, act := range []act{makeObject(), makeDeployment(2, rolling)} {
+				act.do(s)
+				s.settle(4 * time.Second)
+			}
+			powerOff.do(s)
+			fence.do(s)
+			behind.look()
+			bootNode.do(s)
+			s.settle(4 * time.Second)
+			deleteOne.do(s)
+			for range 3 {
+				behind.finish()
+				behind.step()
+				s.tick(fenceAfter)
+				s.check()
+			}
+			behind.finish()
+			s.comeToRest()
+		})
+	}
+}
+
+// Pod garbage collection may end a pod whose kubelet has said last that nothing
+// has started.
+func TestAStartThatNobodySaw(t *testing.T) {
+	s := newStage(t, 1)
+	for _, act := range []act{makeObject(), passes(settleAfter), makeDeployment(1, rolling)} {
+		act.do(s)
+		s.operators[0].react()
+	}
+	play := func(kinds ...string) {
+		for range 40 {
+			s.operators[0].react()
+			for _, m := range s.moves() {
+				if slices.ContainsFunc(kinds, func(kind string) bool { return strings.HasPrefix(m.key, kind) }) {
+					m.do()
+				}
+			}
+			s.check()
+		}
+	}
+	play("roll", "replicate", "bind", "look", "report", "file")
+	cutOff.do(s)
+	play("start", "pass")
+	if len(s.running()) != 1 {
+		s.fatal("the program does not run")
+	}
+	collectOne.do(s)
+	play("roll", "replicate", "bind")
+	heal.do(s)
+	s.comeToRest()
+}

@@ -1,0 +1,386 @@
+package statefulsingleton
+
+import (
+	"flag"
+	"fmt"
+	"math/rand"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
+)
+
+var seeds = flag.Int("seeds", 8, "random orders of each story; with 100 or more, every write fails in every way")
+
+// story is what happens, act by act.
+type story struct {
+	name string
+	acts []act
+}
+
+type act struct {
+	what string
+	do   func(*stage)
+}
+
+const (
+	rolling  = appsv1.RollingUpdateDeploymentStrategyType
+	recreate = appsv1.RecreateDeploymentStrategyType
+)
+
+// makeObject: which mode holds the pods back is drawn by lot in random orders.
+func makeObject(change ...func(*v1.StatefulSingleton)) act {
+	return act{"the user makes the StatefulSingleton", func(s *stage) {
+		object := singleton("db")
+		if s.chance != nil && s.chance.Intn(2) == 0 {
+			object.mode(v1.GateInit)
+		}
+		for _, c := range change {
+			c(&object.StatefulSingleton)
+		}
+		s.make(object)
+	}}
+}
+
+func makeDeployment(replicas int32, strategy appsv1.DeploymentStrategyType, tolerates ...corev1.Toleration) act {
+	return act{fmt.Sprintf("the user makes a Deployment of %d, %s", replicas, strategy), func(s *stage) { s.deployment(replicas, strategy, tolerates...) }}
+}
+
+// stays is what keeps a pod where the control plane would take it away.
+var stays = corev1.Toleration{Key: corev1.TaintNodeOutOfService}
+
+func makeStatefulSet(replicas int32, strategy appsv1.StatefulSetUpdateStrategyType) act {
+	return act{fmt.Sprintf("the user makes a StatefulSet of %d, %s", replicas, strategy), func(s *stage) { s.statefulSet(replicas, strategy) }}
+}
+
+func rollTo(image string) act {
+	return act{"the user wants image " + image, func(s *stage) {
+		for _, d := range every[appsv1.Deployment](s) {
+			edit(s, d, func(d *appsv1.Deployment) { d.Spec.Template = template(image) })
+		}
+		for _, set := range every[appsv1.StatefulSet](s) {
+			edit(s, set, func(set *appsv1.StatefulSet) { set.Spec.Template = template(image) })
+		}
+	}}
+}
+
+func scaleTo(replicas int32) act {
+	return act{fmt.Sprintf("the user wants %d pods", replicas), func(s *stage) {
+		for _, d := range every[appsv1.Deployment](s) {
+			edit(s, d, func(d *appsv1.Deployment) { d.Spec.Replicas = &replicas })
+		}
+	}}
+}
+
+// onOne does something to the pod that runs its program, or will again, or to
+// the first.
+func onOne(what string, do func(*stage, *corev1.Pod)) act {
+	return act{what, func(s *stage) {
+		for _, uid := range s.uids() {
+			b := s.bodies[uid]
+			if now := s.current(b); now != nil && !podstate.Terminating(now) && (b.main == atWork || b.main == crashed) {
+				do(s, now)
+				return
+			}
+		}
+		if pods := s.pods(); len(pods) > 0 {
+			do(s, pods[0])
+		}
+	}}
+}
+
+var (
+	crashOne = act{"the program crashes", func(s *stage) {
+		if running := s.running(); len(running) > 0 && !running[0].told {
+			s.crash(running[0])
+		}
+	}}
+	deleteOne = onOne("a user deletes the pod that runs", func(s *stage, p *corev1.Pod) { s.Delete(p) })
+	forceOne  = onOne("a user deletes the pod that runs, by force", func(s *stage, p *corev1.Pod) { s.DeleteNow(p) })
+	drainOne  = onOne("a drain evicts the pod that runs", func(s *stage, p *corev1.Pod) {
+		s.disrupt(p, "EvictionByEvictionAPI")
+		s.Delete(p)
+	})
+	evictOne = onOne("the kubelet evicts the pod that runs", func(s *stage, p *corev1.Pod) {
+		if b := s.bodies[p.UID]; b != nil {
+			b.evicted = true
+		}
+	})
+	collectCrashed = onOne("the program crashes, its kubelet says so, and pod garbage collection takes the pod", func(s *stage, p *corev1.Pod) {
+		if b := s.bodies[p.UID]; b != nil && b.main == atWork {
+			s.crash(b)
+			edit(s, p, func(p *corev1.Pod) { p.Status = b.status(s, p) })
+		}
+		s.collect(s.byUID(p.UID))
+	})
+	refuseOne = onOne("the kubelet is restarted, and refuses the pod that runs", func(s *stage, p *corev1.Pod) {
+		// One without a gate leaves no trace before it is protected.
+		if b := s.bodies[p.UID]; b != nil && comesHeld(p) {
+			b.refused = true
+		}
+	})
+	// relabelOne is what the guard does not refuse where there is none; the pod's
+	// owner lets it go then.
+	relabelOne = onOne("a user relabels the pod that runs", func(s *stage, p *corev1.Pod) {
+		edit(s, p, func(p *corev1.Pod) { p.Labels["app"], p.OwnerReferences = "other", nil })
+	})
+	collectOne = onOne("pod garbage collection takes the pod that runs", func(s *stage, p *corev1.Pod) { s.collect(p) })
+)
+
+// onItsNode does something to the machine of the pod that runs, and to the same
+// machine after that.
+func onItsNode(what string, do func(*stage, *machine)) act {
+	return act{what, func(s *stage) {
+		for _, m := range s.machines {
+			if !m.on || !m.reachable || !m.missingSince.IsZero() || s.outOfService(m.name) {
+				do(s, m)
+				return
+			}
+		}
+		name := "n1"
+		if running := s.running(); len(running) > 0 {
+			name = running[0].pod.Spec.NodeName
+		}
+		do(s, s.machine(name))
+	}}
+}
+
+var (
+	cutOff = onItsNode("its node is cut off", func(s *stage, m *machine) { m.reachable = false })
+	heal   = onItsNode("the node is back", func(s *stage, m *machine) { m.reachable = true })
+	// takeByTaint is what the control plane does to the pods of a Node that is
+	// not Ready for five minutes.
+	takeByTaint = onItsNode("the control plane deletes the pods of the node", func(s *stage, m *machine) {
+		for _, p := range s.pods() {
+			if p.Spec.NodeName == m.name {
+				s.disrupt(p, "DeletionByTaintManager")
+				s.Delete(p)
+			}
+		}
+	})
+	forceAll = onItsNode("a user deletes the pods of the node, by force", func(s *stage, m *machine) {
+		for _, p := range s.pods() {
+			if p.Spec.NodeName == m.name {
+				s.DeleteNow(p)
+			}
+		}
+	})
+	powerOff  = onItsNode("its machine loses power", func(s *stage, m *machine) { s.off(m) })
+	taintNode = onItsNode("the administrator says that the node is out of service", func(s *stage, m *machine) {
+		edit(s, s.node(m.name), func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute}}
+		})
+	})
+	bootNode = onItsNode("the machine runs again, and the administrator takes that back", func(s *stage, m *machine) {
+		if !m.on {
+			s.boot(m)
+		}
+		if s.node(m.name) == nil {
+			s.putNode(m.name, corev1.ConditionTrue)
+		}
+		m.missingSince = time.Time{}
+		edit(s, s.node(m.name), func(n *corev1.Node) { n.Spec.Taints = nil })
+	})
+	deleteNode = onItsNode("the Node is deleted", func(s *stage, m *machine) {
+		s.Remove(s.node(m.name))
+		m.missingSince = s.Now
+	})
+	restoreNode = onItsNode("the Node is there again, for its machine never stopped", func(s *stage, m *machine) {
+		s.putNode(m.name, corev1.ConditionTrue)
+		m.missingSince = time.Time{}
+	})
+	deleteObject = act{"the user deletes the StatefulSingleton", func(s *stage) {
+		if object := s.now(); object != nil {
+			s.Delete(object)
+		}
+	}}
+	forceObject = act{"a user takes its finalizer off", func(s *stage) {
+		if object := s.now(); object != nil && object.DeletionTimestamp != nil {
+			s.Remove(object)
+		}
+	}}
+	releaseNow = act{"the user wants all pods released now", func(s *stage) {
+		if object := s.now(); object != nil {
+			edit(s, object, func(o *v1.StatefulSingleton) { o.Annotations = map[string]string{v1.AnnotationReleaseNow: v1.True} })
+		}
+	}}
+	remakeObject = act{"the user makes the StatefulSingleton again", func(s *stage) {
+		if s.now() == nil {
+			s.make(singleton("db"))
+		}
+	}}
+)
+
+// dieBetween is the end of the operator that makes the next grant, after the
+// first of its two writes.
+var dieBetween = act{"the operator will die between the writes of its next grant", func(s *stage) {
+	others, died := s.failing, false
+	s.failing = func(n int, a action.Action) (before, after error) {
+		switch {
+		case !died && a.Reason == reasonGrant:
+			died = true
+			return simtest.ErrKilled, nil
+		case others != nil:
+			return others(n, a)
+		}
+		return nil, nil
+	}
+}}
+
+func passes(d time.Duration) act {
+	return act{fmt.Sprintf("%s pass", d), func(s *stage) { s.tick(d) }}
+}
+
+var stories = []story{
+	{"first-start", []act{makeObject(), makeDeployment(1, rolling)}},
+	{"rolling-update", []act{makeObject(), makeDeployment(1, rolling), rollTo("two")}},
+	{"recreate", []act{makeObject(), makeDeployment(1, recreate), rollTo("two")}},
+	{"statefulset", []act{makeObject(), makeStatefulSet(1, appsv1.RollingUpdateStatefulSetStrategyType), rollTo("two")}},
+	{"crash-and-crash-loop", []act{makeObject(), makeDeployment(2, rolling), crashOne, crashOne, crashOne}},
+	{"force-delete", []act{makeObject(), makeDeployment(2, rolling), forceOne}},
+	{"evicted-and-collected", []act{makeObject(), makeDeployment(2, rolling), drainOne, evictOne, collectOne}},
+	{"refused-by-its-kubelet", []act{makeObject(), makeDeployment(2, rolling), refuseOne}},
+	{"relabelled", []act{makeObject(), makeDeployment(1, rolling), relabelOne, deleteOne}},
+	{"operator-dies-between-two-writes", []act{makeObject(), dieBetween, makeDeployment(2, rolling), dieBetween, deleteOne}},
+	{"node-out-of-service", []act{makeObject(), makeDeployment(2, rolling), powerOff, takeByTaint, taintNode, bootNode}},
+	{"node-out-of-service-tolerated", []act{makeObject(), makeDeployment(2, rolling, stays), powerOff, taintNode}},
+	{"machine-that-starts-again", []act{makeObject(), makeDeployment(2, rolling, stays), powerOff, taintNode, passes(time.Second), passes(time.Second), bootNode}},
+	{"node-out-of-service-by-mistake", []act{makeObject(), makeDeployment(2, rolling, stays), taintNode, passes(time.Second), bootNode}},
+	{"statefulset-on-a-dead-machine", []act{makeObject(), makeStatefulSet(1, appsv1.RollingUpdateStatefulSetStrategyType), powerOff, takeByTaint, taintNode}},
+	{"node-deleted", []act{makeObject(), makeDeployment(2, rolling), powerOff, deleteNode, passes(41 * time.Second), passes(20 * time.Second)}},
+	{"node-deleted-by-mistake", []act{makeObject(), makeDeployment(2, rolling), deleteNode, passes(41 * time.Second), restoreNode}},
+	{"node-lost-and-back", []act{makeObject(), makeDeployment(2, rolling), cutOff, takeByTaint, heal}},
+	{"standbys", []act{makeObject(), makeDeployment(1, rolling), scaleTo(3), deleteOne, rollTo("two"), scaleTo(1)}},
+	{"pod-before-the-object", []act{makeDeployment(1, rolling), makeObject(), rollTo("two")}},
+	{"deleted-while-pods-wait", []act{makeObject(), makeDeployment(3, rolling), deleteObject, passes(time.Second), deleteOne, deleteOne, deleteOne}},
+	{"release-now", []act{makeObject(), makeDeployment(3, rolling), deleteObject, releaseNow}},
+	{"object-gone-at-once", []act{makeObject(), makeDeployment(3, rolling), deleteObject, forceObject, deleteOne, deleteOne}},
+	{"deleted-and-made-again", []act{makeObject(), makeDeployment(1, rolling), deleteObject, remakeObject, rollTo("two")}},
+	{"timeout", []act{makeDeployment(2, rolling), makeObject(func(s *v1.StatefulSingleton) { s.Spec.OnTimeout = v1.TimeoutDeletesOld }),
+		deleteOne, passes(301 * time.Second), passes(301 * time.Second)}},
+	{"whole-pods-wait", []act{makeObject(func(s *v1.StatefulSingleton) { s.Spec.GateMode = v1.GateInit }), makeDeployment(2, rolling), crashOne, rollTo("two")}},
+	{"bad-image-and-back", []act{makeObject(), makeDeployment(1, rolling), rollTo(badImage), rollTo("one")}},
+	{"ended-by-others", []act{makeObject(), makeDeployment(3, rolling), collectCrashed, collectOne, deleteOne, collectCrashed, evictOne, crashOne, collectOne,
+		collectCrashed, refuseOne, collectOne, crashOne, refuseOne, forceOne}},
+	{"everything-at-once", []act{makeDeployment(3, rolling), makeObject(), rollTo("two"), deleteOne, crashOne, scaleTo(4), forceOne, cutOff, relabelOne, dieBetween, rollTo("three"), evictOne,
+		takeByTaint, heal, collectOne, scaleTo(2), powerOff, taintNode, rollTo("one"), bootNode, drainOne, deleteNode, forceOne, restoreNode, deleteObject, deleteOne,
+		remakeObject, rollTo("two"), deleteOne, scaleTo(1), forceOne}},
+	{"statefulset-at-once", []act{makeObject(), makeStatefulSet(2, appsv1.OnDeleteStatefulSetStrategyType), rollTo("two"), deleteOne, cutOff, forceAll, heal, crashOne,
+		forceOne, powerOff, taintNode, bootNode, collectOne, drainOne, deleteNode, takeByTaint, restoreNode, evictOne, refuseOne, deleteOne}},
+}
+
+// goldenStories are few enough to be read.
+const goldenStories = 27
+
+func TestStories(t *testing.T) {
+	for i, story := range stories {
+		t.Run(story.name, func(t *testing.T) {
+			s := newStage(t, 1)
+			s.play(story, func() { s.settle(4 * time.Second) })
+			s.comeToRest()
+			if i < goldenStories {
+				golden(t, filepath.Join("testdata", story.name+".story"), strings.Join(s.Story, "\n")+"\n")
+			}
+		})
+	}
+}
+
+// play does act after act; in between, whatever between does.
+func (s *stage) play(story story, between func()) {
+	for _, a := range story.acts {
+		s.Say("# %s", a.what)
+		a.do(s)
+		s.check()
+		between()
+		s.tell()
+	}
+}
+
+// The same stories with everything in any order: caches that lag, two operators
+// at once, of which one may stop anywhere between two reads or before a write
+// for as long as it likes, restarts, writes that go wrong, and users who do not
+// wait. No lease keeps the two apart.
+func TestStoriesInRandomOrder(t *testing.T) {
+	for _, story := range stories {
+		t.Run(story.name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range *seeds {
+				s := newStage(t, 2)
+				s.chance = rand.New(rand.NewSource(int64(seed)))
+				s.Say("# seed %d", seed)
+				s.Shuffle = s.chance
+				if seed%2 == 1 {
+					s.failNth(1+s.chance.Intn(25), s.chance.Intn(len(failures)))
+				}
+				s.play(story, func() { s.scramble(s.chance.Intn(150)) })
+				s.comeToRest()
+			}
+		})
+	}
+}
+
+// Every write of the past is delivered once more, between any two acts: the end
+// is the same. A process that was stopped before it, or a network, could do so.
+func TestStoriesWithEachWriteComingAgain(t *testing.T) {
+	for _, story := range stories[:goldenStories] {
+		t.Run(story.name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, 1)
+			o := s.operators[0]
+			s.play(story, func() {
+				s.settle(4 * time.Second)
+				for _, p := range slices.Clone(o.plans) {
+					s.repeat(o, p)
+					s.settle(4 * time.Second)
+				}
+			})
+			s.comeToRest()
+		})
+	}
+}
+
+// repeat does the writes of an old plan again, each by itself.
+func (s *stage) repeat(o *operator, old plan) {
+	for _, step := range old.steps {
+		for _, chain := range step {
+			for _, a := range chain {
+				s.Say("# again: %s", a)
+				s.acting = o
+				if _, alive := s.Apply(action.Steps{{{a}}}); !alive {
+					o.restart()
+				}
+				s.check()
+			}
+		}
+	}
+}
+
+// Writes of every story go wrong, one in each telling: the end is the same.
+func TestStoriesWithEachWriteFailing(t *testing.T) {
+	for i, story := range stories[:goldenStories] {
+		t.Run(story.name, func(t *testing.T) {
+			t.Parallel()
+			for n, writes := 1, 1; n <= writes; n++ {
+				for way := range failures {
+					if *seeds < 100 && (n+i)%(2*len(failures)) != way {
+						continue
+					}
+					s := newStage(t, 1)
+					s.failNth(n, way)
+					s.play(story, func() { s.settle(4 * time.Second) })
+					s.comeToRest()
+					writes = s.Writes()
+				}
+			}
+		})
+	}
+}

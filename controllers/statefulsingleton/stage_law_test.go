@@ -1,0 +1,317 @@
+package statefulsingleton
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+)
+
+// law is what must hold at every step of every story.
+type law struct {
+	s *stage
+	// covered are the pods that the promise is about: not those that were made
+	// without an object, until there is one.
+	covered map[types.UID]bool
+	// rivals are the pods beside which a pod must never run: those that might
+	// have been running when it was granted the start.
+	rivals map[types.UID]map[types.UID]bool
+	// under is the object that a pod was granted the start by.
+	under map[types.UID]types.UID
+	// epochs are the highest of each object.
+	epochs map[types.UID]int64
+	broken []string
+}
+
+func newLaw(s *stage) *law {
+	return &law{s: s, covered: map[types.UID]bool{}, rivals: map[types.UID]map[types.UID]bool{}, under: map[types.UID]types.UID{}, epochs: map[types.UID]int64{}}
+}
+
+func (l *law) breaks(format string, args ...any) {
+	l.broken = append(l.broken, fmt.Sprintf(format, args...))
+}
+
+// lives hears what the program of a pod does, in truth.
+func (l *law) lives(b *body) {
+	if b.main != atWork {
+		return
+	}
+	for _, uid := range l.s.uids() {
+		other := l.s.bodies[uid]
+		if uid != b.pod.UID && other.main == atWork && (l.rivals[uid][b.pod.UID] || l.rivals[b.pod.UID][uid]) {
+			l.breaks("%s runs its program beside %s", b.pod.Name, other.pod.Name)
+		}
+	}
+}
+
+// changed hears of everything that happens in the API.
+func (l *law) changed(act *action.Action, was, is client.Object) {
+	if act != nil && act.Verb == action.Delete {
+		l.deleted(act)
+	}
+	switch {
+	case is == nil:
+		if _, isObject := was.(*v1.StatefulSingleton); isObject {
+			l.forgets()
+		}
+		if pod, isPod := was.(*corev1.Pod); isPod && act != nil && act.Verb == action.Patch {
+			l.released(act, pod)
+		}
+	case was == nil:
+		l.born(is)
+	default:
+		switch o := is.(type) {
+		case *corev1.Pod:
+			l.patched(act, was.(*corev1.Pod), o)
+		case *v1.StatefulSingleton:
+			l.decided(o)
+		}
+	}
+}
+
+// forgets: an object goes, and with it its selector. A pod without a gate that
+// was not marked before is nobody's.
+func (l *law) forgets() {
+	for _, p := range l.s.pods() {
+		if p.Labels[v1.LabelSingleton] == "" && !controllerutil.ContainsFinalizer(p, v1.FinalizerPod) {
+			delete(l.covered, p.UID)
+		}
+	}
+}
+
+func (l *law) born(obj client.Object) {
+	switch o := obj.(type) {
+	case *v1.StatefulSingleton:
+		for _, p := range l.s.pods() {
+			l.covered[p.UID] = true
+		}
+		for uid := range l.s.bodies {
+			l.covered[uid] = true
+		}
+	case *corev1.Pod:
+		object := l.s.now()
+		l.covered[o.UID] = object != nil && object.DeletionTimestamp == nil
+		if l.covered[o.UID] && !comesHeld(o) {
+			// Nobody can be held responsible for a pod that comes without a gate,
+			// but for a grant that is given while one may still come.
+			for uid, under := range l.under {
+				if under == object.UID {
+					l.rivals[uid][o.UID] = true
+				}
+			}
+		}
+	}
+}
+
+func (l *law) decided(object *v1.StatefulSingleton) {
+	if object.DeletionTimestamp != nil && object.Annotations[v1.AnnotationReleaseNow] == v1.True {
+		clear(l.covered) // the user has ended the promise
+	}
+	h := object.Status.Holder
+	if h == nil {
+		if l.epochs[object.UID] > 0 {
+			l.breaks("status.holder is taken away")
+		}
+		return
+	}
+	if h.Epoch < l.epochs[object.UID] {
+		l.breaks("the epoch goes back from %d to %d", l.epochs[object.UID], h.Epoch)
+	}
+	l.epochs[object.UID] = h.Epoch
+}
+
+func (l *law) patched(act *action.Action, was, is *corev1.Pod) {
+	before, after := &member{pod: was}, &member{pod: is}
+	if act == nil {
+		return
+	}
+	if before.granted() && was.Annotations[v1.AnnotationGrant] != is.Annotations[v1.AnnotationGrant] {
+		l.breaks("%s had a grant, and has another now, or none", is.Name)
+	}
+	if !before.granted() && after.granted() {
+		l.granted(act, is)
+	}
+	if controllerutil.ContainsFinalizer(was, v1.FinalizerPod) && !controllerutil.ContainsFinalizer(is, v1.FinalizerPod) {
+		l.released(act, is)
+	}
+}
+
+// granted: who may be running now is a rival.
+func (l *law) granted(act *action.Action, pod *corev1.Pod) {
+	rivals := map[types.UID]bool{}
+	epoch := (&member{pod: pod}).epoch()
+	consider := func(p *corev1.Pod) {
+		m := &member{pod: p}
+		if p.UID == pod.UID || !l.covered[p.UID] || comesHeld(p) && !m.granted() {
+			return
+		}
+		rivals[p.UID] = true
+		if m.epoch() >= epoch && act.Reason == reasonGrant {
+			l.breaks("%s is granted epoch %d, and %s has %d", pod.Name, epoch, p.Name, m.epoch())
+		}
+	}
+	for _, p := range l.s.pods() {
+		consider(p)
+	}
+	for _, b := range l.s.bodies {
+		if !rivals[b.pod.UID] && !b.over {
+			consider(b.pod)
+		}
+	}
+	l.rivals[pod.UID] = rivals
+	if object := l.s.now(); object != nil && act.Reason == reasonGrant {
+		l.under[pod.UID] = object.UID
+	}
+	if !controllerutil.ContainsFinalizer(pod, v1.FinalizerPod) && act.Reason != reasonLetGo {
+		l.breaks("%s is granted without a finalizer", pod.Name)
+	}
+}
+
+// mayRun tells whether a pod runs something, in truth, or could.
+func (l *law) mayRun(pod *corev1.Pod) bool {
+	b := l.s.bodies[pod.UID]
+	if b == nil {
+		return !podstate.Terminating(pod)
+	}
+	if b.main == crashed && (podstate.Ended(b.pod) || b.refused) {
+		return false // its kubelet knows better than to start it again
+	}
+	return !b.over && l.s.machine(pod.Spec.NodeName).on && (b.main != nothing || !podstate.Terminating(b.pod))
+}
+
+// released: the finalizer of a pod is taken off.
+func (l *law) released(act *action.Action, pod *corev1.Pod) {
+	object := l.s.now()
+	ends := object == nil || object.DeletionTimestamp != nil
+	if l.mayRun(pod) && (!ends || act.Reason != reasonLetGo) {
+		l.breaks("the finalizer of %s is taken off, and it may be running", pod.Name)
+	}
+}
+
+func (l *law) deleted(act *action.Action) {
+	pod, isPod := act.Object.(*corev1.Pod)
+	if !isPod || act.Reason != reasonSuperseded && act.Reason != reasonTimeout && act.Reason != reasonRejected && (act.Reason != reasonFenced || !l.s.machine(pod.Spec.NodeName).wasOff) {
+		l.breaks("the operator deletes: %s", act)
+	}
+}
+
+// comeToRest lets everything go its way, and checks where it ends.
+func (s *stage) comeToRest() {
+	s.t.Helper()
+	s.settle(10 * time.Minute)
+	s.ends()
+	s.check()
+}
+
+// ends checks the end of a story.
+func (s *stage) ends() {
+	if object := s.now(); object == nil {
+		s.endsFree()
+	} else {
+		s.endsWell(object)
+	}
+	for _, o := range s.operators {
+		before := s.Writes()
+		for _, restart := range []bool{false, true} {
+			if restart {
+				o.restart() // even one that knows nothing has nothing to do
+			}
+			o.look()
+			o.yield, s.acting = nil, o
+			if o.pass(); s.Writes() != before || !o.rests {
+				s.errorf("operator %s does not rest (restarted: %t)", o.name, restart)
+			}
+		}
+	}
+}
+
+// endsFree is the end without an object: nothing of ours holds a pod, and who
+// waits waits for another.
+func (s *stage) endsFree() {
+	running := s.running()
+	for _, p := range s.pods() {
+		m := &member{pod: p}
+		if m.protected() {
+			s.errorf("%s still has our finalizer", p.Name)
+		}
+		if comesHeld(p) && !m.granted() && !m.terminating() && !podstate.Ended(p) && len(running) == 0 {
+			s.errorf("%s waits for ever", p.Name)
+		}
+	}
+}
+
+// running are the pods of the promise whose programs run, in truth.
+func (s *stage) running() (found []*body) {
+	for _, uid := range s.uids() {
+		if b := s.bodies[uid]; b.main == atWork && s.law.covered[uid] {
+			found = append(found, b)
+		}
+	}
+	return found
+}
+
+// endsWell is the end with an object: one runs if one could, and the status
+// says so.
+func (s *stage) endsWell(object *v1.StatefulSingleton) {
+	st, running, could, wait := &object.Status, s.running(), 0, 0
+	for _, p := range s.pods() {
+		if s.law.covered[p.UID] && podstate.Scheduled(p) && !podstate.Terminating(p) && !podstate.Ended(p) && s.knows(p.Spec.NodeName) && p.Spec.Containers[0].Image != badImage {
+			could++
+		}
+		if m := (&member{pod: p}); s.law.covered[p.UID] && comesHeld(p) && !m.granted() && !m.terminating() && !podstate.Ended(p) {
+			wait++
+		}
+		if podstate.Ended(p) && controllerutil.ContainsFinalizer(p, v1.FinalizerPod) {
+			s.errorf("%s has ended, and still has our finalizer", p.Name)
+		}
+	}
+	want := map[string]string{v1.ConditionAvailable: "True", v1.ConditionProgressing: "False", v1.ConditionDegraded: "False"}
+	switch {
+	case could == 0 && len(running) == 0:
+		want[v1.ConditionAvailable] = "False"
+	case len(running) == 0 || slices.ContainsFunc(running[1:], func(b *body) bool { return comesHeld(b.pod) }):
+		s.errorf("%d programs run, and %d pods could", len(running), could)
+		return
+	default:
+		b := running[0]
+		now := s.current(b)
+		if now == nil || !controllerutil.ContainsFinalizer(now, v1.FinalizerPod) {
+			s.errorf("%s runs without our finalizer", b.pod.Name)
+		}
+		if !slices.ContainsFunc(running, func(b *body) bool { return b.pod.Name == st.ActivePod }) || st.Holder != nil && st.Holder.UID != b.pod.UID && comesHeld(b.pod) {
+			s.errorf("%s runs, and the status names %s, and as the holder %v", b.pod.Name, st.ActivePod, st.Holder)
+		}
+		if !comesHeld(b.pod) {
+			want[v1.ConditionUnmanagedPod] = "True"
+			if st.WaitingCount > 0 { // and takes too long, until somebody deletes it
+				return
+			}
+		}
+		if object.DeletionTimestamp != nil && st.WaitingCount > 0 {
+			want[v1.ConditionProgressing] = "True"
+		}
+		if int(st.WaitingCount) != wait {
+			s.errorf("%d pods wait, and the status says %d", wait, st.WaitingCount)
+		}
+	}
+	if st.Phase != v1.PhaseRunning {
+		s.errorf("the phase is %s", st.Phase)
+	}
+	for _, c := range st.Conditions {
+		if expected := want[c.Type]; string(c.Status) != expected {
+			s.errorf("condition %s is %s, want %q: %s", c.Type, c.Status, expected, c.Message)
+		}
+		delete(want, c.Type)
+	}
+	for missing := range want {
+		s.errorf("condition %s is missing", missing)
+	}
+}

@@ -1,0 +1,35 @@
+# the user makes the StatefulSingleton
+  patch statefulsingleton db: Keep
+  create configmap statefulsingleton-wrapper: Wrapper
+= Running, active: nobody, waiting: nobody
+= Available False NoPods: no pod matches the selector
+= Progressing False Steady: no handover is on its way
+= Degraded False Healthy: nothing needs a person
+# the user makes a Deployment of 1, RollingUpdate
+    web-1-a is made
+    web-1-a is bound to n1
+  patch status of statefulsingleton db: Holder, web-1-a, epoch 1
+  patch pod web-1-a: Grant, epoch 1
+  set a condition of pod web-1-a: Ready, True
+    web-1-a waits at its gate
+    web-1-a runs its program
+  patch pod web-1-a: Remind, epoch 1
+= Running, active: web-1-a, waiting: nobody
+= Available True ActivePodReady: pod web-1-a runs
+= Progressing False Steady: no handover is on its way
+= Degraded False Healthy: nothing needs a person
+# the user wants image bad
+    web-2-b is made
+    web-2-b is bound to n2
+= Transitioning, active: web-1-a, waiting: web-2-b
+= Available True ActivePodReady: pod web-1-a runs
+= Progressing True WaitingForStop: pod web-1-a may be running its program and was not told to stop; waiting: web-2-b
+= Degraded False Healthy: nothing needs a person
+# the user wants image one
+    web-2 is scaled to 0
+    web-2 deletes web-2-b
+    web-2-b will not start
+= Running, active: web-1-a, waiting: nobody
+= Available True ActivePodReady: pod web-1-a runs
+= Progressing False Steady: no handover is on its way
+= Degraded False Healthy: nothing needs a person

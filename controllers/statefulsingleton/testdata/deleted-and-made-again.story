@@ -1,0 +1,55 @@
+# the user makes the StatefulSingleton
+  patch statefulsingleton db: Keep
+  create configmap statefulsingleton-wrapper: Wrapper
+= Running, active: nobody, waiting: nobody
+= Available False NoPods: no pod matches the selector
+= Progressing False Steady: no handover is on its way
+= Degraded False Healthy: nothing needs a person
+# the user makes a Deployment of 1, RollingUpdate
+    web-1-a is made
+    web-1-a is bound to n1
+  patch status of statefulsingleton db: Holder, web-1-a, epoch 1
+  patch pod web-1-a: Grant, epoch 1
+  set a condition of pod web-1-a: Ready, True
+    web-1-a waits at its gate
+    web-1-a runs its program
+  patch pod web-1-a: Remind, epoch 1
+= Running, active: web-1-a, waiting: nobody
+= Available True ActivePodReady: pod web-1-a runs
+= Progressing False Steady: no handover is on its way
+= Degraded False Healthy: nothing needs a person
+# the user deletes the StatefulSingleton
+  patch pod web-1-a: LetGo
+  patch statefulsingleton db: Release
+= there is no StatefulSingleton
+# the user makes the StatefulSingleton again
+  patch statefulsingleton db: Keep
+  patch configmap statefulsingleton-wrapper: Wrapper
+  patch pod web-1-a: Protect
+  patch status of statefulsingleton db: Adopt, web-1-a, epoch 1
+= Running, active: web-1-a, waiting: nobody
+= Available True ActivePodReady: pod web-1-a runs
+= Progressing False Steady: no handover is on its way
+= Degraded False Healthy: nothing needs a person
+# the user wants image two
+    web-2-b is made
+    web-2-b is bound to n2
+    web-2-b waits at its gate
+  delete pod web-1-a: Superseded, a pod of the newest revision waits for it
+    web-1-c is made
+    web-1-c is bound to n3
+    web-1-a stops
+    web-1-c waits at its gate
+  patch pod web-1-a: Release
+  patch status of statefulsingleton db: Holder, web-2-b, epoch 2
+  patch pod web-2-b: Grant, epoch 2
+  set a condition of pod web-2-b: Ready, True
+    web-2-b runs its program
+  patch pod web-2-b: Remind, epoch 2
+    web-1 is scaled to 0
+    web-1 deletes web-1-c
+    web-1-c stops
+= Running, active: web-2-b, waiting: nobody
+= Available True ActivePodReady: pod web-2-b runs
+= Progressing False Steady: no handover is on its way
+= Degraded False Healthy: nothing needs a person

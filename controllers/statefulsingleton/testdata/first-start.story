@@ -1,0 +1,20 @@
+# the user makes the StatefulSingleton
+  patch statefulsingleton db: Keep
+  create configmap statefulsingleton-wrapper: Wrapper
+= Running, active: nobody, waiting: nobody
+= Available False NoPods: no pod matches the selector
+= Progressing False Steady: no handover is on its way
+= Degraded False Healthy: nothing needs a person
+# the user makes a Deployment of 1, RollingUpdate
+    web-1-a is made
+    web-1-a is bound to n1
+  patch status of statefulsingleton db: Holder, web-1-a, epoch 1
+  patch pod web-1-a: Grant, epoch 1
+  set a condition of pod web-1-a: Ready, True
+    web-1-a waits at its gate
+    web-1-a runs its program
+  patch pod web-1-a: Remind, epoch 1
+= Running, active: web-1-a, waiting: nobody
+= Available True ActivePodReady: pod web-1-a runs
+= Progressing False Steady: no handover is on its way
+= Degraded False Healthy: nothing needs a person

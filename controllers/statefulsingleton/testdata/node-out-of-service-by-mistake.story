@@ -1,0 +1,38 @@
+# the user makes the StatefulSingleton
+  patch statefulsingleton db: Keep
+  create configmap statefulsingleton-wrapper: Wrapper
+= Running, active: nobody, waiting: nobody
+= Available False NoPods: no pod matches the selector
+= Progressing False Steady: no handover is on its way
+= Degraded False Healthy: nothing needs a person
+# the user makes a Deployment of 2, RollingUpdate
+    web-1-a is made
+    web-1-b is made
+    web-1-a is bound to n1
+    web-1-b is bound to n2
+    web-1-a waits at its gate
+    web-1-b waits at its gate
+  patch status of statefulsingleton db: Holder, web-1-a, epoch 1
+  patch pod web-1-a: Grant, epoch 1
+  set a condition of pod web-1-a: Ready, True
+    web-1-a runs its program
+  patch pod web-1-a: Remind, epoch 1
+= Running, active: web-1-a, waiting: web-1-b
+= Available True ActivePodReady: pod web-1-a runs
+= Progressing False Steady: no handover is on its way
+= Degraded False Healthy: nothing needs a person
+# the administrator says that the node is out of service
+= Running, active: web-1-a, waiting: web-1-b
+= Available True ActivePodReady: pod web-1-a runs
+= Progressing False Steady: no handover is on its way
+= Degraded False Healthy: nothing needs a person
+# 1s pass
+= Running, active: web-1-a, waiting: web-1-b
+= Available True ActivePodReady: pod web-1-a runs
+= Progressing False Steady: no handover is on its way
+= Degraded False Healthy: nothing needs a person
+# the machine runs again, and the administrator takes that back
+= Running, active: web-1-a, waiting: web-1-b
+= Available True ActivePodReady: pod web-1-a runs
+= Progressing False Steady: no handover is on its way
+= Degraded False Healthy: nothing needs a person

@@ -1,0 +1,36 @@
+# the user makes the StatefulSingleton
+  patch statefulsingleton db: Keep
+  create configmap statefulsingleton-wrapper: Wrapper
+= Running, active: nobody, waiting: nobody
+= Available False NoPods: no pod matches the selector
+= Progressing False Steady: no handover is on its way
+= Degraded False Healthy: nothing needs a person
+# the user makes a StatefulSet of 1, RollingUpdate
+    web-0 is made
+    web-0 is bound to n1
+  patch status of statefulsingleton db: Holder, web-0, epoch 1
+  patch pod web-0: Grant, epoch 1
+  set a condition of pod web-0: Ready, True
+    web-0 waits at its gate
+    web-0 runs its program
+  patch pod web-0: Remind, epoch 1
+= Running, active: web-0, waiting: nobody
+= Available True ActivePodReady: pod web-0 runs
+= Progressing False Steady: no handover is on its way
+= Degraded False Healthy: nothing needs a person
+# the user wants image two
+    web deletes web-0
+    web-0 stops
+  patch pod web-0: Release
+    web-0 is made
+    web-0 is bound to n1
+  patch status of statefulsingleton db: Holder, web-0, epoch 2
+  patch pod web-0: Grant, epoch 2
+  set a condition of pod web-0: Ready, True
+    web-0 waits at its gate
+    web-0 runs its program
+  patch pod web-0: Remind, epoch 2
+= Running, active: web-0, waiting: nobody
+= Available True ActivePodReady: pod web-0 runs
+= Progressing False Steady: no handover is on its way
+= Degraded False Healthy: nothing needs a person

@@ -1,0 +1,50 @@
+# the user makes a Deployment of 2, RollingUpdate
+    web-1-a is made without a gate
+    web-1-b is made without a gate
+    web-1-a is bound to n1
+    web-1-b is bound to n2
+    web-1-a runs its program, which nobody held back
+    web-1-b runs its program, which nobody held back
+= there is no StatefulSingleton
+# the user makes the StatefulSingleton
+  patch statefulsingleton db: Keep
+  create configmap statefulsingleton-wrapper: Wrapper
+  patch pod web-1-a: Protect
+  patch pod web-1-b: Protect
+= Running, active: web-1-a, waiting: nobody
+= Available True ActivePodReady: pod web-1-a runs
+= Progressing False Steady: no handover is on its way
+= Degraded False Healthy: nothing needs a person
+= UnmanagedPod True PodWithoutGate: these pods match and may be running the program without the gate, because they were made before the StatefulSingleton, without its webhook, or before spec.containers named their containers: web-1-a, web-1-b. No other pod starts until they have stopped. To go on: kubectl -n ns delete pod web-1-a
+# a user deletes the pod that runs
+    web-1-c is made
+    web-1-c is bound to n3
+    web-1-a stops
+    web-1-c waits at its gate
+  patch pod web-1-a: Release
+= Transitioning, active: web-1-b, waiting: web-1-c
+= Available True ActivePodReady: pod web-1-b runs
+= Progressing True WaitingForStop: pod web-1-b may be running its program and was not told to stop; waiting: web-1-c
+= Degraded False Healthy: nothing needs a person
+= UnmanagedPod True PodWithoutGate: these pods match and may be running the program without the gate, because they were made before the StatefulSingleton, without its webhook, or before spec.containers named their containers: web-1-b. No other pod starts until they have stopped. To go on: kubectl -n ns delete pod web-1-b
+# 5m1s pass
+  delete pod web-1-b: Timeout, the handover takes longer than maxTransitionTime
+    web-1-d is made
+    web-1-d is bound to n1
+    web-1-b stops
+    web-1-d waits at its gate
+  patch pod web-1-b: Release
+  patch status of statefulsingleton db: Holder, web-1-c, epoch 1
+  patch pod web-1-c: Grant, epoch 1
+  set a condition of pod web-1-c: Ready, True
+    web-1-c runs its program
+  patch pod web-1-c: Remind, epoch 1
+= Running, active: web-1-c, waiting: web-1-d
+= Available True ActivePodReady: pod web-1-c runs
+= Progressing False Steady: no handover is on its way
+= Degraded False Healthy: nothing needs a person
+# 5m1s pass
+= Running, active: web-1-c, waiting: web-1-d
+= Available True ActivePodReady: pod web-1-c runs
+= Progressing False Steady: no handover is on its way
+= Degraded False Healthy: nothing needs a person

@@ -1,0 +1,59 @@
+# the user makes the StatefulSingleton
+  patch statefulsingleton db: Keep
+  create configmap statefulsingleton-wrapper: Wrapper
+= Running, active: nobody, waiting: nobody
+= Available False NoPods: no pod matches the selector
+= Progressing False Steady: no handover is on its way
+= Degraded False Healthy: nothing needs a person
+# the user makes a Deployment of 2, RollingUpdate
+    web-1-a is made
+    web-1-b is made
+    web-1-a is bound to n1
+    web-1-b is bound to n2
+    web-1-a waits at its gate
+    web-1-b waits at its gate
+  patch status of statefulsingleton db: Holder, web-1-a, epoch 1
+  patch pod web-1-a: Grant, epoch 1
+  set a condition of pod web-1-a: Ready, True
+    web-1-a runs its program
+  patch pod web-1-a: Remind, epoch 1
+= Running, active: web-1-a, waiting: web-1-b
+= Available True ActivePodReady: pod web-1-a runs
+= Progressing False Steady: no handover is on its way
+= Degraded False Healthy: nothing needs a person
+# the program crashes
+    web-1-a crashes
+    web-1-a is started again
+= Running, active: web-1-a, waiting: web-1-b
+= Available True ActivePodReady: pod web-1-a runs
+= Progressing False Steady: no handover is on its way
+= Degraded False Healthy: nothing needs a person
+# the user wants image two
+    web-2-c is made
+    web-1 is scaled to 1
+    web-2-c is bound to n3
+    web-2 is scaled to 2
+    web-1 deletes web-1-b
+    web-2-d is made
+    web-2-c waits at its gate
+    web-2-d is bound to n1
+    web-1-b stops
+    web-2-d waits at its gate
+  delete pod web-1-a: Superseded, a pod of the newest revision waits for it
+    web-1-e is made
+    web-1-e is bound to n2
+    web-1-a stops
+    web-1-e waits at its gate
+  patch pod web-1-a: Release
+  patch status of statefulsingleton db: Holder, web-2-c, epoch 2
+  patch pod web-2-c: Grant, epoch 2
+  set a condition of pod web-2-c: Ready, True
+    web-2-c runs its program
+    web-1 is scaled to 0
+    web-1 deletes web-1-e
+  patch pod web-2-c: Remind, epoch 2
+    web-1-e stops
+= Running, active: web-2-c, waiting: web-2-d
+= Available True ActivePodReady: pod web-2-c runs
+= Progressing False Steady: no handover is on its way
+= Degraded False Healthy: nothing needs a person
