@@ -59,14 +59,33 @@ func TestGuards(t *testing.T) {
 	})
 }
 
+// The rules ask before they send. If one forgets, there is one more door.
 func TestTheLastDoor(t *testing.T) {
-	for _, command := range []string{"seed", "primary", "promote"} {
-		w := worldOf(toySet(2, 1), pod(0).primary(), pod(1).secondary().sequence("9"))
-		w.books = learn(w)
-		p := plan{asked: map[string]bool{}}
-		if w.send(&p, w.members[1], command, command, "somebody forgot to ask"); p.acts() > 0 {
-			t.Errorf("%s is sent while as many as may be primary are: %q", command, gist(&p))
-		}
+	well := func() *podFixture { return pod(1).secondary().sequence("9") }
+	for _, r := range []struct {
+		name, command string
+		first, second *podFixture
+		sent          bool
+	}{
+		{"a stop is sent", "stop", pod(0).primary(), well(), true},
+		{"a first primary is", "promote", pod(0).crashed(), well(), true},
+		{"no seed beside as many primaries as are wanted", "seed", pod(0).primary(), well(), false},
+		{"no primary", "primary", pod(0).primary(), well(), false},
+		{"no promote", "promote", pod(0).primary(), well(), false},
+		{"nor beside one that may be", "promote", pod(0).granted().onNode(off), well(), false},
+		{"nothing while a command runs there", "stop", pod(0).primary(), well().but(func(w *world) { w.members[1].busy = &podexec.Command{Name: "status"} }), false},
+		{"nor while one may, whose end nobody saw", "stop", pod(0).primary(), well().began("secondary", time.Second), false},
+		{"nor where nobody is reached", "stop", pod(0).primary(), well().onNode(off), false},
+		{"nor in the pod of somebody else", "stop", pod(0).primary(), well().strange(), false},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			w := worldOf(toySet(2, 1), r.first, r.second)
+			w.books = learn(w)
+			p := plan{asked: map[string]bool{}}
+			if w.send(&p, w.members[1], r.command, r.command, "somebody forgot to ask"); p.acts() > 0 != r.sent {
+				t.Errorf("it does %q", gist(&p))
+			}
+		})
 	}
 }
 
