@@ -270,7 +270,7 @@ func setup(mgr ctrl.Manager, namespaces []string, run func(context.Context, pode
 			return fmt.Errorf("add to the manager: %w", err)
 		}
 	}
-	child := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request { return requestFor(o) })
+	child := enqueue.Children(func(o client.Object) string { return o.GetLabels()[v1alpha1.LabelApp] }, tracker.Gone)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("replicatedstatefulset").
 		WatchesRawSource(source.Kind[client.Object](own, &v1alpha1.ReplicatedStatefulSet{}, &handler.EnqueueRequestForObject{}, predicate.ResourceVersionChangedPredicate{})).

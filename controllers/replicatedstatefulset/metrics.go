@@ -159,9 +159,12 @@ func (r *Reconciler) emit(w *world, o *action.Outcome) {
 		r.event(w, o.Object, corev1.EventTypeWarning, v1alpha1.EventMemberReplaced, "Delete", "pod %s is made anew: %s", name, o.Detail)
 	case o.Reason == reasonOverride:
 		r.event(w, nil, corev1.EventTypeNormal, v1alpha1.EventOverrideUsed, "Override", "%s", o.Detail)
+	case o.Reason == reasonRefused:
+		r.event(w, nil, corev1.EventTypeWarning, v1alpha1.EventOverrideRefused, "Override", "%s", o.Detail)
 	case o.Reason == reasonLearned:
 		for _, news := range w.books.news {
-			r.event(w, nil, corev1.EventTypeNormal, newsReason(news), "Learn", "%s", short(news))
+			kind, reason := newsReason(news)
+			r.event(w, nil, kind, reason, "Learn", "%s", short(news))
 		}
 	}
 }

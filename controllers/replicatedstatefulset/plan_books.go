@@ -355,19 +355,19 @@ func nodeOf(n *corev1.Node) node {
 	return known
 }
 
-// newsReason is the reason of the event that tells a piece of news.
-func newsReason(news string) string {
+// newsReason is the type and the reason of the event that tells a piece of news.
+func newsReason(news string) (kind, reason string) {
 	switch {
 	case strings.HasPrefix(news, v1alpha1.CommandSeed+" ") && strings.HasSuffix(news, "succeeded"):
-		return v1alpha1.EventSeeded
+		return corev1.EventTypeNormal, v1alpha1.EventSeeded
 	case strings.HasSuffix(news, "is found running as primary"):
-		return v1alpha1.EventRoleChanged
-	case strings.Contains(news, " failed with exit code "):
-		return v1alpha1.EventMemberFailed
+		return corev1.EventTypeNormal, v1alpha1.EventRoleChanged
+	case strings.Contains(news, " failed with exit code "), strings.Contains(news, " never began: "):
+		return corev1.EventTypeWarning, v1alpha1.EventMemberFailed
 	case strings.HasPrefix(news, v1alpha1.CommandStop+" "):
-		return v1alpha1.EventMemberStopped
-	case strings.Contains(news, " is not primary: "):
-		return v1alpha1.EventDemoted
+		return corev1.EventTypeNormal, v1alpha1.EventMemberStopped
+	case strings.Contains(news, " is not primary: "), strings.HasPrefix(news, v1alpha1.CommandDemote+" "):
+		return corev1.EventTypeNormal, v1alpha1.EventDemoted
 	}
-	return v1alpha1.EventMemberStarted
+	return corev1.EventTypeNormal, v1alpha1.EventMemberStarted
 }

@@ -24,7 +24,8 @@ const (
 	reasonChild    = "Child"    // a child made or repaired
 	reasonTemplate = "Template" // the StatefulSet's template
 	reasonScale    = "Scale"    // the StatefulSet's replicas
-	reasonOverride = "Override" // an annotation taken off
+	reasonOverride = "Override" // an annotation taken off that was obeyed
+	reasonRefused  = "Refused"  // and one that was not
 	reasonAsk      = "Ask"      // status and sequence
 	reasonUnseen   = "Unseen"   // a pod deleted since nobody saw the end of a command in it
 	reasonStray    = "Stray"    // a pod deleted since a command for another may have reached it

@@ -148,6 +148,12 @@ func (w *world) stateOf(r podexec.Result) state {
 	return failed
 }
 
+// limping tells whether the member runs, and says itself that it is degraded.
+func (w *world) limping(m *member) bool {
+	r, ok := m.answer(v1alpha1.CommandStatus)
+	return ok && !m.down() && r.Outcome == podexec.Failed && (r.Code == ocfDegraded || r.Code == ocfDegradedPrimary)
+}
+
 // leaver tells whether the member shall go.
 func (w *world) leaver(m *member) bool { return m.ordinal >= w.wanted() }
 

@@ -3,6 +3,8 @@ package replicatedstatefulset
 import (
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 )
 
@@ -52,7 +54,7 @@ func renew(w *world, p *plan) {
 		return
 	}
 	p.waitFor(v1alpha1.ReasonUpdating, "members are made anew from the present template, one at a time")
-	if !w.wellStaffed() || w.renewing() {
+	if !w.wellStaffed() || w.renewing() || degraded(w).Status == metav1.ConditionTrue {
 		return
 	}
 	for _, s := range []state{secondary, primary} {

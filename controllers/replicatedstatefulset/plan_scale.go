@@ -128,43 +128,43 @@ func takeOverrides(w *world, p *plan) {
 	}
 	if name := w.set.Annotations[v1alpha1.AnnotationSeedFrom]; name != "" && len(w.books.grants) > 0 {
 		// The grant was written before the seed was sent: it is never used twice.
-		detail := name + " was not seeded: a primary runs, or may"
 		if w.grantedPod(name) {
-			detail = name + " is seeded, as a person said"
+			w.takeOverride(p, v1alpha1.AnnotationSeedFrom, reasonOverride, name+" is seeded, as a person said")
+		} else {
+			w.takeOverride(p, v1alpha1.AnnotationSeedFrom, reasonRefused, name+" was not seeded: a primary runs, or may")
 		}
-		w.takeOverride(p, v1alpha1.AnnotationSeedFrom, detail)
 		return
 	}
 	if name := w.set.Annotations[v1alpha1.AnnotationSwitchoverTo]; name != "" {
-		if detail := w.switchoverEnds(name); detail != "" {
-			w.takeOverride(p, v1alpha1.AnnotationSwitchoverTo, detail)
+		if reason, detail := w.switchoverEnds(name); reason != "" {
+			w.takeOverride(p, v1alpha1.AnnotationSwitchoverTo, reason, detail)
 		}
 	}
 }
 
-func (w *world) takeOverride(p *plan, annotation, detail string) {
+func (w *world) takeOverride(p *plan, annotation, reason, detail string) {
 	set := w.set.DeepCopy()
 	delete(set.Annotations, annotation)
-	p.do(action.Chain{{Verb: action.Patch, Object: set, From: w.set, Unchanged: true, Reason: reasonOverride, Detail: detail}})
+	p.do(action.Chain{{Verb: action.Patch, Object: set, From: w.set, Unchanged: true, Reason: reason, Detail: detail}})
 }
 
-// switchoverEnds says how a switchover ended; "" while it may go on.
-func (w *world) switchoverEnds(name string) string {
+// switchoverEnds says how a switchover ended, and why; "" while it may go on.
+func (w *world) switchoverEnds(name string) (reason, detail string) {
 	m := w.named(name)
 	switch {
 	case m == nil:
-		return name + " does not take over: there is no such member"
+		return reasonRefused, name + " does not take over: there is no such member"
 	case w.grantedIn(m) && w.commandIn(m) == nil && w.state(m) == primary:
-		return name + " is primary, as a person said"
+		return reasonOverride, name + " is primary, as a person said"
 	case len(w.books.grants) < w.target() || len(w.books.commands) > 0 || w.state(m) == unknown:
-		return ""
+		return "", ""
 	case w.state(m) != secondary:
-		return name + " does not take over: it does not run as secondary"
+		return reasonRefused, name + " does not take over: it does not run as secondary"
 	}
 	for _, o := range w.primaries() {
 		if f := w.failure(o); f != nil && f.Command == v1alpha1.CommandDemote {
-			return fmt.Sprintf("%s does not take over: demote of %s failed with exit code %d", name, o.name(), f.Code)
+			return reasonRefused, fmt.Sprintf("%s does not take over: demote of %s failed with exit code %d", name, o.name(), f.Code)
 		}
 	}
-	return ""
+	return "", ""
 }

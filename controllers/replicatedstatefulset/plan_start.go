@@ -13,24 +13,30 @@ import (
 type copyOf struct {
 	*member
 	sequence uint64
-	known    bool
+	// said is false as long as no answer came, known also of one that is no number.
+	said, known bool
+	failures    int32
 }
 
 // copies are those members with what they say of their copies, the newest first,
-// of equals the one with the lowest ordinal. It is false while one has not
-// answered; all are asked at once.
+// of equals the one in which fewest starts failed, then that with the lowest
+// ordinal. It is false while one has not answered; all are asked at once.
 func (w *world) copies(p *plan, members []*member) (all []copyOf, answered bool) {
 	answered = true
 	for _, m := range members {
 		n, ok, known := w.sequence(p, m)
 		answered = answered && ok
-		all = append(all, copyOf{m, n, known})
+		c := copyOf{member: m, sequence: n, said: ok, known: known}
+		if f := w.failure(m); f != nil {
+			c.failures = f.Count
+		}
+		all = append(all, c)
 	}
 	slices.SortStableFunc(all, func(a, b copyOf) int {
 		if a.known != b.known {
 			return cmp.Compare(truth(b.known), truth(a.known))
 		}
-		return cmp.Or(cmp.Compare(b.sequence, a.sequence), a.ordinal-b.ordinal)
+		return cmp.Or(cmp.Compare(b.sequence, a.sequence), cmp.Compare(a.failures, b.failures), a.ordinal-b.ordinal)
 	})
 	return all, answered
 }
@@ -120,19 +126,19 @@ func (w *world) startAs(p *plan, m *member, name, why string) {
 // its copy holds this up; those that do not run do not.
 func succeed(w *world, p *plan, running []*member) {
 	all, answered := w.copies(p, running)
-	if !answered || slices.ContainsFunc(all, func(c copyOf) bool { return !c.known }) {
-		p.blind = namesOf(running)
+	if p.blind = unknownAmong(all); !answered || p.blind != "" {
 		p.waitFor(v1alpha1.ReasonSeeding, "sequence has not answered yet in all of "+namesOf(running))
 		return
 	}
 	if p.risk = w.outdone(all[0].sequence); p.risk != "" {
+		w.startReturned(p)
 		return
 	}
 	newest, wish := all[0].sequence, w.set.Annotations[v1alpha1.AnnotationSwitchoverTo]
 	all = slices.DeleteFunc(all, func(c copyOf) bool { return c.sequence < newest })
 	if m := w.named(wish); m != nil && !slices.ContainsFunc(all, func(c copyOf) bool { return c.member == m }) {
 		// Now or never: else its turn would come again and again.
-		w.takeOverride(p, v1alpha1.AnnotationSwitchoverTo, fmt.Sprintf("%s does not take over: %s has newer data", wish, all[0].name()))
+		w.takeOverride(p, v1alpha1.AnnotationSwitchoverTo, reasonRefused, fmt.Sprintf("%s does not take over: %s has newer data", wish, all[0].name()))
 		return
 	}
 	slices.SortStableFunc(all, func(a, b copyOf) int {
@@ -147,6 +153,27 @@ func succeed(w *world, p *plan, running []*member) {
 	p.waitFor(v1alpha1.ReasonRecovering, "the newest copy cannot be started yet: "+all[0].name())
 }
 
+// startReturned starts an idle member beside secondaries that run, if it has the
+// newest copy of all that were ever seen: the one that was missed is back.
+func (w *world) startReturned(p *plan) {
+	all, _ := w.copies(p, w.candidates(idle))
+	if len(all) > 0 && all[0].known && w.outdone(all[0].sequence) == "" {
+		p.risk = ""
+		w.startAs(p, all[0].member, v1alpha1.CommandSeed, fmt.Sprintf("the newest copy is back, sequence %d", all[0].sequence))
+	}
+}
+
+// unknownAmong names the members that answered, and not how new their copies are.
+func unknownAmong(all []copyOf) string {
+	var names []string
+	for _, c := range all {
+		if c.said && !c.known {
+			names = append(names, c.name())
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
 // seed starts the newest copy of all. All wanted members have to say how new
 // theirs are, or a majority of them.
 func seed(w *world, p *plan) {
@@ -159,19 +186,16 @@ func seed(w *world, p *plan) {
 	} else if len(w.members) > w.wanted() {
 		missing = max(missing, 1) // they go, or their ordinals do not fit
 	}
-	if unknowns := slices.DeleteFunc(slices.Clone(all), func(c copyOf) bool { return c.known }); len(unknowns) > 0 {
-		names := make([]string, 0, len(unknowns))
-		for _, c := range unknowns {
-			names = append(names, c.name())
-		}
-		p.blind = strings.Join(names, ", ")
-	}
+	p.blind = unknownAmong(all)
 	switch {
 	case missing > 0:
 		p.waitFor(v1alpha1.ReasonWaitingForPods, fmt.Sprintf("nothing is started before %d more members, of %d, have said how new their copies are", missing, w.wanted()))
 		return
-	case !answered || p.blind != "":
+	case p.blind != "":
 		p.waitFor(v1alpha1.ReasonSeeding, "nobody knows how new the copies of these are: "+p.blind)
+		return
+	case !answered:
+		p.waitFor(v1alpha1.ReasonSeeding, "nobody knows yet how new the copies of all of these are: "+namesOf(present))
 		return
 	}
 	if p.risk = w.outdone(all[0].sequence); p.risk != "" {

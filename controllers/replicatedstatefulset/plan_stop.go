@@ -95,10 +95,10 @@ func stopTerminating(w *world, p *plan) {
 
 // stopSurplus demotes a primary too many, or stops it where there is no command
 // for that: the oldest copy, of equals the highest ordinal. If that fails, no
-// other is touched.
+// other is touched. Of a set that goes all are scale's.
 func stopSurplus(w *world, p *plan) {
 	live := w.primaries()
-	if !w.serves() || len(live) <= w.target() || w.deleting() {
+	if !w.serves() || len(live) <= w.target() || w.wanted() == 0 {
 		return
 	}
 	for _, c := range w.books.commands {

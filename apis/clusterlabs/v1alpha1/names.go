@@ -141,6 +141,9 @@ const (
 	ReasonInvalidSpec = "InvalidSpec"
 	// ReasonMembersFailed: members failed and do not recover.
 	ReasonMembersFailed = "MembersFailed"
+	// ReasonMembersDegraded: members run, and say by exit code 190 or 191 that they
+	// are degraded.
+	ReasonMembersDegraded = "MembersDegraded"
 	// ReasonNodeUnreachable: what is waited for is on a Node that cannot be
 	// reached, and only a person can say that its machine is off.
 	ReasonNodeUnreachable = "NodeUnreachable"
@@ -203,6 +206,4 @@ const (
 	// EventOverrideRefused: an annotation was removed and not obeyed; the note
 	// says why.
 	EventOverrideRefused = "OverrideRefused"
-	// EventWriteRefused: the API server refused a write; it is tried again.
-	EventWriteRefused = "WriteRefused"
 )

@@ -31,12 +31,15 @@ type write struct {
 	object  client.Object // identity only: type, name, UID
 	version string
 	deleted bool
-	at      time.Time
+	// going is true of one that was terminating when it was written: this write
+	// may have been its last, and then it is never shown.
+	going bool
+	at    time.Time
 }
 
 // Wrote records an object as the API server answered it to a create or patch.
 func (t *Tracker) Wrote(key types.NamespacedName, obj client.Object) {
-	t.record(key, write{object: obj, version: obj.GetResourceVersion(), at: time.Now()})
+	t.record(key, write{object: obj, version: obj.GetResourceVersion(), going: obj.GetDeletionTimestamp() != nil, at: time.Now()})
 }
 
 // Deleted records that an object was deleted, or began to terminate.
@@ -117,14 +120,14 @@ func (t *Tracker) drop(key types.NamespacedName, w write) {
 func (w write) seen(ctx context.Context, cache client.Reader, have client.Object) (bool, error) {
 	err := cache.Get(ctx, client.ObjectKeyFromObject(w.object), have)
 	if apierrors.IsNotFound(err) {
-		return w.deleted, nil
+		return w.deleted || w.going, nil
 	}
 	if err != nil {
 		return false, err
 	}
 	if have.GetUID() != w.object.GetUID() {
 		// Another object of that name: ours came and went, or was replaced.
-		return w.deleted, nil
+		return w.deleted || w.going, nil
 	}
 	if w.deleted {
 		return have.GetDeletionTimestamp() != nil, nil

@@ -76,6 +76,9 @@ func TestBehind(t *testing.T) {
 		{"only the last write of an object counts", func(tr *Tracker) { wrote(tr); deleted(tr) }, nil, false},
 		{"the write of another key", func(tr *Tracker) { tr.Wrote(types.NamespacedName{Name: "other"}, pod("u", "10")) }, nil, false},
 		{"what was created came and went between two looks", func(tr *Tracker) { wrote(tr); tr.Gone(key, pod("u", "12")) }, nil, false},
+		{"what was going when it was written is gone", func(tr *Tracker) { tr.Wrote(key, going("u", "10")) }, nil, false},
+		{"what was going has a namesake", func(tr *Tracker) { tr.Wrote(key, going("u", "10")) }, pod("v", "12"), false},
+		{"what is going is shown as it was", func(tr *Tracker) { tr.Wrote(key, going("u", "10")) }, going("u", "9"), true},
 		{"its namesake went", func(tr *Tracker) { wrote(tr); tr.Gone(key, pod("v", "9")) }, nil, true},
 		{"the key was forgotten", func(tr *Tracker) { wrote(tr); tr.Forget(key) }, nil, false},
 	} {
