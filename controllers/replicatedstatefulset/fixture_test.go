@@ -196,6 +196,12 @@ func (f *podFixture) crashed() *podFixture {
 	return f
 }
 
+// waiting: its kubelet is about to make a container, and says of none before.
+func (f *podFixture) waiting() *podFixture {
+	f.pod.Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: "main", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}}
+	return f
+}
+
 func (f *podFixture) restarted(age time.Duration) *podFixture {
 	c := &f.pod.Status.ContainerStatuses[0]
 	c.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ContainerID: c.ContainerID}

@@ -29,6 +29,8 @@ func TestGuards(t *testing.T) {
 			answered("status", podexec.Failed, 7, "", 1500*time.Millisecond).answered("sequence", podexec.Succeeded, 0, "3", 1500*time.Millisecond)), []string{"1: Secondary, with 0"}},
 		{"another program in the pod does not speak for the container that was granted", worldOf(toySet(2, 1), pod(0).granted().beside("agent"), pod(1).secondary().sequence("9")),
 			[]string{"0 asked status"}},
+		{"whatever it answers", worldOf(toySet(2, 1), pod(0).granted().beside("agent").idle(), pod(1).secondary().sequence("9")), nil},
+		{"a container of which the kubelet says nothing has not ended", worldOf(toySet(2, 1), pod(0).granted().waiting(), pod(1).secondary().sequence("9")), nil},
 		{"a seed is held up by a start whose end nobody saw", worldOf(toySet(2, 1), pod(0).idle().sequence("3"), pod(1).began("seed", 12*time.Second).crashed()), nil},
 		{"a grant that is young outlives its container: the start may reach the next one", worldOf(toySet(2, 1), pod(0).grantedFor(14*time.Second).crashed(), pod(1).secondary().sequence("9")), nil},
 		{"not for ever", worldOf(toySet(2, 1), pod(0).grantedFor(16*time.Second).crashed(), pod(1).secondary().sequence("9")), []string{"learned: 0 is not primary: its container has ended"}},
