@@ -124,6 +124,7 @@ func buildTemplate(set *v1alpha1.ReplicatedStatefulSet, rules string) corev1.Pod
 	if rules != "" {
 		template.Annotations[v1alpha1.AnnotationRules] = rules
 	}
+	template.Annotations[v1alpha1.AnnotationContainer] = commandsIn(&set.Spec.Pod)
 	template.Annotations[v1alpha1.AnnotationTemplate] = templateHash(set, &template.Spec, rules)
 	if exclusive(set) {
 		template.Finalizers = []string{v1alpha1.FinalizerMember}
@@ -137,7 +138,8 @@ func buildTemplate(set *v1alpha1.ReplicatedStatefulSet, rules string) corev1.Pod
 // on pods that run.
 func templateHash(set *v1alpha1.ReplicatedStatefulSet, spec *corev1.PodSpec, rules string) string {
 	text, err := json.Marshal(map[string]any{
-		"spec": spec, "labels": set.Spec.Pod.Labels, "annotations": set.Spec.Pod.Annotations, "rules": rules})
+		"spec": spec, "labels": set.Spec.Pod.Labels, "annotations": set.Spec.Pod.Annotations, "rules": rules,
+		"commands in": commandsIn(&set.Spec.Pod)})
 	if err != nil { // a spec that was read from JSON can be written as JSON
 		panic(fmt.Sprintf("hashing the template of %s: %v", set.Name, err))
 	}

@@ -65,7 +65,7 @@ type Reconciler struct {
 // A WebSocket begins with a GET, which API servers before 1.35 take for get, and later ones for create.
 // +kubebuilder:rbac:groups="",resources=pods/exec,verbs=get;create,roleName=exec-role
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch
-// +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch,roleName=cluster-scoped-role
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch
@@ -94,14 +94,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 // pass decides on the cache, and before anything but questions is sent, again on
-// the live world.
+// the live world; of an object that goes always, since no event tells that its
+// namespace goes too.
 func (r *Reconciler) pass(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet) report.Outcome {
 	w, err := r.observe(ctx, set, view{r.Cache, false})
 	if err != nil {
 		return report.Retry(err)
 	}
 	p := decide(w)
-	if !p.asksOnly() {
+	if !p.asksOnly() || w.deleting() {
 		var live v1alpha1.ReplicatedStatefulSet
 		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(set), &live); apierrors.IsNotFound(err) || err == nil && live.UID != set.UID {
 			return report.Done() // its event is on the way
@@ -232,17 +233,22 @@ func asCached(obj client.Object) client.Object {
 // Setup adds the controller to the manager. It acts in those namespaces; none
 // means all.
 func Setup(mgr ctrl.Manager, namespaces []string) error {
-	own, err := newCache(mgr, namespaces)
-	if err != nil {
-		return fmt.Errorf("make a cache: %w", err)
-	}
 	executor, err := podexec.NewExecutor(mgr.GetConfig(), mgr.GetAPIReader())
 	if err != nil {
 		return err
 	}
+	return setup(mgr, namespaces, executor.Run)
+}
+
+// setup is the same with another way to run commands.
+func setup(mgr ctrl.Manager, namespaces []string, run func(context.Context, podexec.Command) podexec.Result) error {
+	own, err := newCache(mgr, namespaces)
+	if err != nil {
+		return fmt.Errorf("make a cache: %w", err)
+	}
 	woken := make(chan event.GenericEvent, 1024)
 	ends := make(chan struct{}) // with the manager: then nobody takes what is woken
-	board := &podexec.Board{Run: executor.Run, Woken: func(owner types.NamespacedName) {
+	board := &podexec.Board{Run: run, Woken: func(owner types.NamespacedName) {
 		select {
 		case woken <- event.GenericEvent{Object: &v1alpha1.ReplicatedStatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: owner.Namespace, Name: owner.Name}}}:
 		case <-ends:

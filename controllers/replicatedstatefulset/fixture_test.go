@@ -23,6 +23,8 @@ import (
 // runs, is protected and says nothing. Status was asked 10 s ago, and sequence 5 s
 // ago; the last primary went a minute ago.
 
+func metaTime(age time.Duration) metav1.Time { return metav1.NewTime(ago(age)) }
+
 func ago(d time.Duration) time.Time { return noon.Add(-d) }
 
 type thing interface{ into(w *world) }
@@ -54,18 +56,25 @@ func worldOf(set *v1alpha1.ReplicatedStatefulSet, things ...thing) *world {
 		}
 		m.pod.Labels[v1alpha1.LabelActive], m.pod.Labels[v1alpha1.LabelRole] = active, role
 	}
+	for _, t := range things {
+		if f, ok := t.(*podFixture); ok && f.labels != nil {
+			f.pod.Labels = merged(f.pod.Labels, f.labels)
+		}
+	}
 	return w
 }
 
 type podFixture struct {
 	*member
 	then []func(*world)
+	// labels are instead of the true ones.
+	labels map[string]string
 }
 
 func pod(ordinal int) *podFixture {
 	name, id := fmt.Sprintf("rss-db-%d", ordinal), fmt.Sprintf("c%d", ordinal)
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: types.UID(fmt.Sprintf("u%d", ordinal)),
-		Labels: map[string]string{}, Finalizers: []string{v1alpha1.FinalizerMember}}}
+		Labels: ownLabels(toySet(1, 1)), Finalizers: []string{v1alpha1.FinalizerMember}}}
 	p.Spec.NodeName = "n1"
 	p.Spec.Containers = []corev1.Container{{Name: "main"}}
 	p.Status.Phase = corev1.PodRunning
@@ -116,6 +125,28 @@ func (f *podFixture) primary() *podFixture   { return f.status(8).granted() }
 
 func (f *podFixture) sequence(out string) *podFixture {
 	return f.answered("sequence", podexec.Succeeded, 0, out+"\n", 5*time.Second)
+}
+
+// grantedFor is so since that long ago only.
+func (f *podFixture) grantedFor(age time.Duration) *podFixture {
+	return f.granted().but(func(w *world) {
+		all := w.set.Status.Grants
+		all[len(all)-1].Since = metav1.NewMicroTime(ago(age))
+	})
+}
+
+// changed: a command that changes something ended that long ago.
+func (f *podFixture) changed(name string, age time.Duration) *podFixture {
+	return f.answered(name, podexec.Succeeded, 0, "", age+time.Second)
+}
+
+// unsent: a command never began, that often, the last time that long ago.
+func (f *podFixture) unsent(name string, age time.Duration, tries int) *podFixture {
+	f.answered(name, podexec.Unknown, 0, "", age).tries[name] = tries
+	r := f.results[name]
+	r.Sent = false
+	f.results[name] = r
+	return f
 }
 
 func (f *podFixture) granted() *podFixture {
@@ -176,6 +207,43 @@ func (f *podFixture) restarted(age time.Duration) *podFixture {
 func (f *podFixture) deleted() *podFixture {
 	at := metav1.NewTime(ago(time.Second))
 	f.pod.DeletionTimestamp = &at
+	return f
+}
+
+// ended: its kubelet has seen all of it stop.
+func (f *podFixture) ended() *podFixture {
+	f.crashed().pod.Status.Phase = corev1.PodFailed
+	f.pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.ContainersReady, Status: corev1.ConditionFalse, Reason: "PodFailed"}}
+	return f
+}
+
+// silent: status was asked that often, the last time 4 s ago, and never answered.
+func (f *podFixture) silent(tries int) *podFixture {
+	f.tries["status"] = tries
+	return f.answered("status", podexec.Unknown, 0, "", 5*time.Second)
+}
+
+// strange: its owners do not end at the set.
+func (f *podFixture) strange() *podFixture { f.owned = false; return f }
+
+// lately: what failed in it did so that long ago.
+func (f *podFixture) lately(age time.Duration) *podFixture {
+	return f.but(func(w *world) {
+		all := w.set.Status.Failures
+		all[len(all)-1].Last = metav1.NewTime(ago(age))
+	})
+}
+
+func (f *podFixture) born(age time.Duration) *podFixture {
+	f.pod.CreationTimestamp = metav1.NewTime(ago(age))
+	return f
+}
+
+// beside: another container runs in the pod, and commands are to run there now.
+func (f *podFixture) beside(name string) *podFixture {
+	f.commandsIn = name
+	f.pod.Status.ContainerStatuses = append([]corev1.ContainerStatus{{Name: name, ContainerID: "other",
+		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}, f.pod.Status.ContainerStatuses...)
 	return f
 }
 

@@ -131,6 +131,9 @@ func commandContainer(pod *v1alpha1.PodPolicy) int {
 	return max(0, slices.IndexFunc(pod.Containers, func(c corev1.Container) bool { return c.Name == pod.Container }))
 }
 
+// commandsIn is that container's name.
+func commandsIn(pod *v1alpha1.PodPolicy) string { return pod.Containers[commandContainer(pod)].Name }
+
 func hasPreStop(c *corev1.Container) bool { return c.Lifecycle != nil && c.Lifecycle.PreStop != nil }
 
 // affinity is the user's, and with pod.antiAffinity a term more: no two members

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
 )
@@ -18,6 +19,7 @@ func (s *stage) machines() (moves []func()) {
 	if set := s.statefulSet(); set != nil {
 		moves = append(moves, s.controllerMoves(set)...)
 	}
+	moves = append(moves, s.garbage()...)
 	for _, p := range s.pods() {
 		if move := s.kubeletMove(p); move != nil {
 			moves = append(moves, move)
@@ -43,6 +45,9 @@ func (s *stage) machines() (moves []func()) {
 	return moves
 }
 
+// anySet has the name of every set here.
+var anySet = toySet(1, 1)
+
 func (s *stage) podOf(uid types.UID) *corev1.Pod {
 	for _, p := range s.pods() {
 		if p.UID == uid {
@@ -63,7 +68,10 @@ func (s *stage) controllerMoves(set *appsv1.StatefulSet) (moves []func()) {
 	have := map[string]*corev1.Pod{}
 	for _, p := range s.pods() {
 		have[p.Name] = p
-		ordinal, _ := ordinalOf(s.set(), p.Name)
+		if move := s.adoption(set, p); move != nil {
+			moves = append(moves, move)
+		}
+		ordinal, _ := ordinalOf(anySet, p.Name)
 		if !podstate.Terminating(p) && (ordinal >= int(*set.Spec.Replicas) || podstate.Ended(p)) {
 			moves = append(moves, func() {
 				if ordinal >= int(*s.statefulSet().Spec.Replicas) || podstate.Ended(p) {
@@ -74,7 +82,7 @@ func (s *stage) controllerMoves(set *appsv1.StatefulSet) (moves []func()) {
 		}
 	}
 	for i := range int(*set.Spec.Replicas) {
-		name := memberName(s.set(), i)
+		name := memberName(anySet, i)
 		if have[name] == nil && set.DeletionTimestamp == nil {
 			moves = append(moves, func() {
 				if now := s.statefulSet(); now == nil || i >= int(*now.Spec.Replicas) {
@@ -86,6 +94,41 @@ func (s *stage) controllerMoves(set *appsv1.StatefulSet) (moves []func()) {
 				pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
 				pod.Status.Phase = corev1.PodPending
 				s.Put(pod)
+			})
+		}
+	}
+	return moves
+}
+
+// adoption is what the StatefulSet's controller does when labels change: it lets
+// go of pods, or takes them.
+func (s *stage) adoption(set *appsv1.StatefulSet, p *corev1.Pod) func() {
+	selected, owner := p.Labels[v1alpha1.LabelApp] == set.Name[len("rss-"):] && p.Labels[v1alpha1.LabelManaged] == v1alpha1.True, metav1.GetControllerOf(p)
+	switch {
+	case selected && owner == nil && !podstate.Terminating(p):
+		return func() {
+			s.Say("    %s is taken by its StatefulSet", p.Name)
+			s.edit(p, func(p *corev1.Pod) {
+				p.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
+			})
+		}
+	case !selected && owner != nil && owner.UID == set.UID:
+		return func() {
+			s.Say("    %s is let go by its StatefulSet", p.Name)
+			s.edit(p, func(p *corev1.Pod) { p.OwnerReferences = nil })
+		}
+	}
+	return nil
+}
+
+// garbage deletes pods whose StatefulSet is gone.
+func (s *stage) garbage() (moves []func()) {
+	set := s.statefulSet()
+	for _, p := range s.pods() {
+		if owner := metav1.GetControllerOf(p); owner != nil && (set == nil || set.UID != owner.UID) && !podstate.Terminating(p) {
+			moves = append(moves, func() {
+				s.Say("    %s is garbage", p.Name)
+				s.Delete(p)
 			})
 		}
 	}
@@ -109,7 +152,7 @@ func (s *stage) kubeletMove(p *corev1.Pod) func() {
 		if podstate.Terminating(p) {
 			return nil
 		}
-		ordinal, _ := ordinalOf(s.set(), p.Name)
+		ordinal, _ := ordinalOf(anySet, p.Name)
 		node := fmt.Sprintf("n%d", ordinal%s.nodes+1)
 		if s.moved[node] != "" {
 			node = s.moved[node]

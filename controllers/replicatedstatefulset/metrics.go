@@ -316,7 +316,10 @@ func (s *seen) look(m *member, now time.Time) {
 		case r.Outcome == podexec.Unknown:
 			s.tries[name]++
 		default:
-			s.said[name], s.tries[name] = r, 0
+			s.said[name], s.tries[name] = r, s.tries[name]+1
+			if _, number := sequenceOf(r); number || name != v1alpha1.CommandSequence {
+				s.tries[name] = 0
+			}
 		}
 		s.counted[name] = r.Ended
 	}

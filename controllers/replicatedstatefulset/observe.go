@@ -112,34 +112,74 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ReplicatedStatef
 	return w, nil
 }
 
-// readMembers reads the pods of the set, by the labels that all of them have and
-// by their names.
-func (r *Reconciler) readMembers(ctx context.Context, w *world, from view) error {
+// readPods reads the pods of the set, by the labels that all of them have. One
+// whose labels somebody took off runs on, and nobody can take its name: those of
+// the books, and those with our finalizer, are found by their names.
+func (r *Reconciler) readPods(ctx context.Context, w *world, from view) ([]corev1.Pod, error) {
 	var pods corev1.PodList
 	options := []client.ListOption{client.InNamespace(w.set.Namespace), client.MatchingLabels(ownLabels(w.set))}
 	if !from.live {
 		options = append(options, client.UnsafeDisableDeepCopy)
 	}
 	if err := from.List(ctx, &pods, options...); err != nil {
-		return fmt.Errorf("list pods: %w", err)
+		return nil, fmt.Errorf("list pods: %w", err)
+	}
+	listed := map[string]bool{}
+	for i := range pods.Items {
+		listed[pods.Items[i].Name] = true
+	}
+	for _, name := range w.names() {
+		var pod corev1.Pod
+		if listed[name] {
+			continue
+		}
+		err := r.Live.Get(ctx, types.NamespacedName{Namespace: w.set.Namespace, Name: name}, &pod)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("get pod %s: %w", name, err)
+		}
+		if m := (&member{pod: &pod}); err == nil && (m.protected() || w.written(m)) {
+			pods.Items = append(pods.Items, pod)
+		}
+	}
+	return pods.Items, nil
+}
+
+// names are those of the pods that the status speaks of.
+func (w *world) names() []string {
+	s := &w.set.Status
+	names := slices.Concat(s.Members.Ready, s.Members.Unready)
+	for i := range s.Grants {
+		names = append(names, s.Grants[i].Pod)
+	}
+	for i := range s.Commands {
+		names = append(names, s.Commands[i].Pod)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// readMembers reads the pods of the set, and what is known of each.
+func (r *Reconciler) readMembers(ctx context.Context, w *world, from view) error {
+	pods, err := r.readPods(ctx, w, from)
+	if err != nil {
+		return err
 	}
 	key := client.ObjectKeyFromObject(w.set)
-	for i := range pods.Items {
-		pod := &pods.Items[i]
+	for i := range pods {
+		pod := &pods[i]
 		ordinal, ok := ordinalOf(w.set, pod.Name)
 		if owner := metav1.GetControllerOf(pod); !ok || owner != nil && (owner.Kind != "StatefulSet" || owner.Name != statefulSetName(w.set)) {
 			continue
 		}
-		m := &member{pod: pod, ordinal: ordinal, results: map[string]podexec.Result{}}
-		if len(w.set.Spec.Pod.Containers) > 0 {
-			m.commandsIn = w.set.Spec.Pod.Containers[commandContainer(&w.set.Spec.Pod)].Name
+		m := &member{pod: pod, ordinal: ordinal, commandsIn: pod.Annotations[v1alpha1.AnnotationContainer], results: map[string]podexec.Result{}}
+		if m.commandsIn == "" && len(w.set.Spec.Pod.Containers) > 0 {
+			m.commandsIn = commandsIn(&w.set.Spec.Pod)
 		}
 		busy, results := r.Board.Of(key, pod.UID)
 		m.busy = busy
 		for _, result := range results {
 			m.results[result.Name] = result
 		}
-		var err error
 		if m.node, err = r.readNode(ctx, pod.Spec.NodeName); err != nil {
 			return err
 		}

@@ -46,6 +46,7 @@ var rules = []rule{
 	{"keep the books", keepBooks, false},
 	{"release pods that have stopped", release, true},
 	{"protect pods that may run", protect, true},
+	{"find the pods again", keepLabels, true},
 	{"show the roles", showRoles, true},
 	{"ask how members are", askStatus, true},
 	{"keep the object until its members were stopped", keepObject, false},
@@ -142,6 +143,9 @@ func (p *plan) lookAgainFor(w *world) {
 		if m.node.missing {
 			p.lookAgain(fenceAfter - w.now.Sub(m.node.missingSince))
 		}
+		if w.serves() {
+			p.lookAgain(w.retryAt(m).Sub(w.now))
+		}
 	}
 	for _, c := range w.books.commands {
 		p.lookAgain(c.StartedAt.Add(strayWindow).Sub(w.now))
@@ -190,7 +194,7 @@ func (w *world) target() int {
 // had: the newest copy may be on one that is left out.
 func (w *world) tooFew() bool {
 	want := *w.set.Spec.Replicas
-	return want > 0 && want < w.set.Status.RestoreReplicas && w.stateful != nil && *w.stateful.Spec.Replicas == 0 && len(w.members) == 0
+	return want > 0 && want < w.set.Status.RestoreReplicas && (w.stateful == nil || *w.stateful.Spec.Replicas == 0) && len(w.members) == 0
 }
 
 // configured tells whether the user gave that command.

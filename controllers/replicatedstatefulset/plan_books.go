@@ -89,12 +89,10 @@ func (w *world) containerGone(pod types.UID, id string) bool {
 		if s.ContainerID == id {
 			return false
 		}
-		// The kubelet names the newest container that it made: the one before is gone.
-		if s.Name == m.commandsIn && s.ContainerID != "" {
-			return true
-		}
 	}
-	return false
+	// The kubelet names the newest container that it made: the one before is gone.
+	c := m.container()
+	return c != nil && c.ContainerID != ""
 }
 
 // successor is the container that runs under the name of a member in place of
@@ -247,10 +245,13 @@ func (b *books) forgive(w *world) {
 	}
 	b.failures = slices.DeleteFunc(b.failures, func(f v1alpha1.Failure) bool {
 		m := w.named(f.Pod)
+		if f.Code == ocfNotConfigured && f.Generation == w.set.Generation {
+			return false // another pod makes the spec no better
+		}
 		if m != nil && m.pod.UID != f.UID {
 			return true
 		}
-		barred := f.Code >= ocfArgs && f.Code <= ocfNotConfigured && f.Generation == w.set.Generation
+		barred := f.Code >= ocfArgs && f.Code <= ocfInstalled && f.Generation == w.set.Generation
 		unclean := m != nil && f.Unclean && f.ContainerID == m.running()
 		return !barred && !unclean && w.now.Sub(f.Last.Time) > failureWindow(&w.set.Spec)
 	})

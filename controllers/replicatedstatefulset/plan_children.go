@@ -93,6 +93,20 @@ func keepStatefulSet(w *world, p *plan) {
 
 func sameStatefulSet(a, b *appsv1.StatefulSet) bool { return apiequality.Semantic.DeepEqual(a, b) }
 
+// keepLabels puts back the labels by which a pod is found: without them its
+// StatefulSet lets go of it, and its name is taken still.
+func keepLabels(w *world, p *plan) {
+	if w.invalid != "" || w.namespaceGoes {
+		return
+	}
+	for _, m := range w.members {
+		pod := m.pod.DeepCopy()
+		if pod.Labels = merged(pod.Labels, ownLabels(w.set)); m.protected() && !maps.Equal(pod.Labels, m.pod.Labels) {
+			p.do(action.Chain{{Verb: action.Patch, Object: pod, From: m.pod, Reason: reasonChild, Detail: "its labels"}})
+		}
+	}
+}
+
 // showRoles keeps the labels of the pods true. Of a member of whom nothing is
 // known they stay, unless it is not the container any more of which they speak.
 func showRoles(w *world, p *plan) {
@@ -119,11 +133,11 @@ func showRoles(w *world, p *plan) {
 
 // label is the patch of a pod's labels; none if they say that already.
 func (w *world) label(m *member, active, role string) action.Chain {
-	if m.pod.Labels[v1alpha1.LabelActive] == active && m.pod.Labels[v1alpha1.LabelRole] == role {
-		return nil
-	}
 	pod := m.pod.DeepCopy()
 	pod.Labels = merged(pod.Labels, map[string]string{v1alpha1.LabelActive: active, v1alpha1.LabelRole: role})
+	if maps.Equal(pod.Labels, m.pod.Labels) {
+		return nil
+	}
 	return action.Chain{{Verb: action.Patch, Object: pod, From: m.pod, Reason: reasonRole, Detail: role}}
 }
 

@@ -198,11 +198,31 @@ func (w *world) barred(m *member) bool {
 	return f != nil && f.Code >= ocfArgs && f.Code <= ocfInstalled && f.Generation == w.set.Generation
 }
 
+// silentAfter is how often in a row status did not answer of a member that is
+// given up: half a minute, and the time of the commands.
+const silentAfter = 5
+
+// silent tells whether the member runs, is reached, and does not say what it is
+// however often it is asked, as one whose image lacks the command.
+func (w *world) silent(m *member) bool {
+	r, asked := m.result(v1alpha1.CommandStatus)
+	return w.state(m) == unknown && w.commandIn(m) == nil && m.reachable() && asked && r.EndUnseen() && m.tries[v1alpha1.CommandStatus] >= silentAfter
+}
+
 // startable tells whether the member may be told to start, or to take a role.
 func (w *world) startable(m *member) bool {
 	s := w.state(m)
 	return (s == idle || s == secondary) && m.reachable() && !m.terminating() && !w.leaver(m) && !w.unclean(m) && !w.barred(m) &&
-		w.commandIn(m) == nil && (m.protected() || !exclusive(w.set))
+		w.commandIn(m) == nil && (m.protected() || !exclusive(w.set)) && !w.now.Before(w.retryAt(m))
+}
+
+// retryAt is when a member may be started again in which starts or stops failed
+// lately.
+func (w *world) retryAt(m *member) time.Time {
+	if f := w.failure(m); f != nil {
+		return f.Last.Add(again(int(f.Count)))
+	}
+	return time.Time{}
 }
 
 // primaries are the members that run as primary and will go on to.

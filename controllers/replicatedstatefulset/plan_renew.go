@@ -25,7 +25,7 @@ func renewIdle(w *world, p *plan) {
 	for i := len(w.members) - 1; i >= 0; i-- {
 		m := w.members[i]
 		s := w.state(m)
-		if w.fresher(m) || m.terminating() || m.lost() || w.granted(m) || w.commandIn(m) != nil || s != idle && s != pending && s != failed {
+		if w.fresher(m) || m.terminating() || m.lost() || w.granted(m) || w.commandIn(m) != nil || s != idle && s != pending && s != failed && !w.silent(m) {
 			continue
 		}
 		p.do(remove(m, reasonRenew, "its template is out of date, and nothing runs in it"))
@@ -34,10 +34,10 @@ func renewIdle(w *world, p *plan) {
 }
 
 // renewing tells whether a member is on its way already: it goes, or it came with
-// the present template and has not started yet.
+// the present template and has not said yet what it is.
 func (w *world) renewing() bool {
 	for _, m := range w.members {
-		if m.terminating() || w.fresher(m) && w.state(m) == pending {
+		if s := w.state(m); m.terminating() || w.fresher(m) && (s == pending || s == unknown) {
 			return true
 		}
 	}

@@ -48,6 +48,16 @@ var tales = []told{
 	{name: "switchover", set: toySet(3, 1), steps: []func(*stage){write, switchTo(2), write}, wait: 40 * time.Second},
 	{name: "switchover without demote", set: toySet(3, 1, "demote", "promote", "seed"), steps: []func(*stage){write, switchTo(2), write}, wait: 40 * time.Second},
 	{name: "primaries 1 to 3 to 1 of 4", set: toySet(4, 1), steps: []func(*stage){write, primariesTo(3), write, primariesTo(1)}, wait: 40 * time.Second},
+	{name: "rolling template where nobody follows", set: toySet(3, 1, "secondary", "promote", "demote"), steps: []func(*stage){write, image("two")}, wait: 40 * time.Second},
+	{name: "rolling template of two that nobody follows", set: toySet(4, 2, "secondary", "promote", "demote"), steps: []func(*stage){write, image("two")}, wait: 40 * time.Second},
+	{name: "commands move to another container", set: toySet(3, 1), steps: []func(*stage){write, commandsMove, write}, wait: 40 * time.Second},
+	{name: "labels taken off", set: toySet(3, 1), steps: []func(*stage){write, strip(0), strip(1)}, wait: 30 * time.Second},
+	{name: "the StatefulSet is deleted", set: toySet(3, 1), steps: []func(*stage){write, deleteStatefulSet}, wait: 30 * time.Second},
+	{name: "the majority is lost", set: toySet(3, 1), steps: []func(*stage){write, together(partition("n2"), partition("n3")), write, together(answers("n2"), answers("n3"))}, wait: 30 * time.Second},
+	{name: "paused", set: toySet(3, 1), steps: []func(*stage){write, pause(true), together(crash(0), deleted(1), scaleTo(4)), pause(false)}, wait: 30 * time.Second},
+	{name: "the newest copy is on the last, from 0 to 5", set: toySet(5, 1), steps: []func(*stage){write, switchTo(4), write, scaleTo(0), scaleTo(5)}, wait: 30 * time.Second},
+	{name: "delete while a node is lost", set: toySet(3, 1), steps: []func(*stage){write, partition("n1"), deleteSet, quarter, quarter, answers("n1")}, gone: true, wait: 40 * time.Second},
+	{name: "its namespace is deleted", set: toySet(3, 1), steps: []func(*stage){write, deleteNamespace}, gone: true, wait: 40 * time.Second},
 	{name: "delete", set: toySet(3, 1), steps: []func(*stage){write, deleteSet}, gone: true, wait: 40 * time.Second},
 }
 
@@ -200,6 +210,63 @@ func switchTo(ordinal int) func(*stage) {
 			metav1.SetMetaDataAnnotation(&set.ObjectMeta, v1alpha1.AnnotationSwitchoverTo, name)
 		})
 	}
+}
+
+// commandsMove gives the container of the commands another name.
+func commandsMove(s *stage) {
+	s.Say("! commands run in container other")
+	s.change(func(set *v1alpha1.ReplicatedStatefulSet) { set.Spec.Pod.Containers[0].Name = "other" })
+}
+
+// strip takes the labels of a pod off by which it is found.
+func strip(ordinal int) func(*stage) {
+	return func(s *stage) {
+		if p := s.pod(ordinal); p != nil {
+			s.Say("! %s has no labels", p.Name)
+			s.edit(p, func(p *corev1.Pod) { p.Labels = nil })
+		}
+	}
+}
+
+func answers(node string) func(*stage) {
+	return func(s *stage) {
+		if s.moved[node] == "" {
+			s.Say("! %s answers again", node)
+			kubelet.Turn(s.Cluster, node, true)
+		}
+	}
+}
+
+func pause(is bool) func(*stage) {
+	return func(s *stage) {
+		s.Say("! paused: %t", is)
+		s.change(func(set *v1alpha1.ReplicatedStatefulSet) { set.Spec.Paused = is })
+	}
+}
+
+func quarter(s *stage) {
+	s.Say("! a quarter of an hour later")
+	s.Now = s.Now.Add(15 * time.Minute)
+}
+
+func deleteStatefulSet(s *stage) {
+	if set := s.statefulSet(); set != nil {
+		s.Say("! the StatefulSet is deleted")
+		s.Delete(set)
+	}
+}
+
+func deleteNamespace(s *stage) {
+	s.Say("! the namespace is deleted")
+	ns := objects.Clone(s.All[objects.Key{Kind: "Namespace", Name: "ns"}])
+	at := metav1.NewTime(s.Now)
+	ns.SetDeletionTimestamp(&at)
+	s.Put(ns)
+	deleteStatefulSet(s)
+	for _, p := range s.pods() {
+		s.Delete(p)
+	}
+	s.Delete(s.set())
 }
 
 func deleteSet(s *stage) {

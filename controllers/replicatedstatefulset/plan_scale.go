@@ -42,8 +42,19 @@ func (w *world) relieve(p *plan, m *member, why string) {
 			others++
 		}
 	}
-	if others >= w.target() || others > 0 && w.target() >= w.wanted() || w.wanted() == 1 && !w.leaver(m) {
+	follow := w.target() < w.wanted() && w.configured(v1alpha1.CommandSecondary)
+	switch {
+	case others >= w.target(), others > 0 && !follow, w.wanted() == 1 && !w.leaver(m):
 		w.stop(p, m, why)
+		return
+	case others == 0 && !follow && !w.leaver(m):
+		// Nobody else has its data, so it comes back itself. How new that is has to
+		// be on record before.
+		if _, _, known := w.sequence(p, m); known {
+			w.stop(p, m, why+", and nobody follows it")
+		} else {
+			p.waitFor(v1alpha1.ReasonHandingOver, "sequence has not answered yet in "+m.name())
+		}
 		return
 	}
 	if heir := w.heir(p, m, ""); heir != nil {

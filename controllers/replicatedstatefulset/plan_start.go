@@ -82,7 +82,11 @@ func startFirst(w *world, p *plan) {
 		return
 	}
 	if m := w.named(w.set.Annotations[v1alpha1.AnnotationSeedFrom]); m != nil && w.startable(m) {
-		w.startAs(p, m, v1alpha1.CommandSeed, "as a person said")
+		kept := w.books.sequences
+		w.books.sequences = w.givenUp(m)
+		if w.startAs(p, m, v1alpha1.CommandSeed, "as a person said"); !p.sent {
+			w.books.sequences = kept
+		}
 		return
 	}
 	if unsaid := w.unsaid(); len(unsaid) > 0 {
@@ -94,6 +98,14 @@ func startFirst(w *world, p *plan) {
 		return
 	}
 	seed(w, p)
+}
+
+// givenUp are the records without the copies that are lost when an older one is
+// seeded all the same: nobody waits for them again.
+func (w *world) givenUp(seeded *member) []v1alpha1.Sequence {
+	r, _ := seeded.answer(v1alpha1.CommandSequence)
+	n, _ := sequenceOf(r)
+	return slices.DeleteFunc(slices.Clone(w.books.sequences), func(s v1alpha1.Sequence) bool { return recorded(s) > n })
 }
 
 // startAs starts a first primary: a secondary is promoted, an idle member seeded.
@@ -197,10 +209,12 @@ func startPrimary(w *world, p *plan) {
 		p.waitFor(v1alpha1.ReasonStarting, "status has not answered yet: "+namesOf(unsaid))
 		return
 	}
-	if m := w.best(p, secondary); m != nil {
-		w.send(p, m, v1alpha1.CommandPromote, v1alpha1.CommandPrimary, m.name()+": another primary is wanted")
-	} else if m := w.best(p, idle); m != nil {
-		w.send(p, m, v1alpha1.CommandPrimary, v1alpha1.CommandPrimary, m.name()+": another primary is wanted")
+	from, name := idle, v1alpha1.CommandPrimary
+	if len(w.candidates(secondary)) > 0 {
+		from, name = secondary, v1alpha1.CommandPromote
+	}
+	if m := w.best(p, from); m != nil {
+		w.send(p, m, name, v1alpha1.CommandPrimary, m.name()+": another primary is wanted")
 	}
 }
 
@@ -218,7 +232,7 @@ func startSecondary(w *world, p *plan) {
 // or not all have said how new theirs are. Those that cannot say come last: what
 // they have, they get from a primary.
 func (w *world) best(p *plan, s state) *member {
-	candidates := w.among(func(m *member) bool { return w.state(m) == s && w.startable(m) })
+	candidates := w.candidates(s)
 	if len(candidates) == 0 {
 		return nil
 	}
@@ -234,6 +248,10 @@ func (w *world) best(p *plan, s state) *member {
 		}
 	}
 	return all[0].member
+}
+
+func (w *world) candidates(s state) []*member {
+	return w.among(func(m *member) bool { return w.state(m) == s && w.startable(m) })
 }
 
 // whoMayRun names those that may be primary and of whom nobody knows.

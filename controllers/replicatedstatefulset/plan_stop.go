@@ -3,6 +3,7 @@ package replicatedstatefulset
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
@@ -12,6 +13,9 @@ import (
 // over, so that the kubelet says when they are: nothing else ends a command. One
 // that may have reached the next container of its name ends that one too.
 func endUnseen(w *world, p *plan) {
+	if !w.serves() {
+		return
+	}
 	for i := range w.books.commands {
 		c := &w.books.commands[i]
 		m := w.byUID(c.UID)
@@ -50,12 +54,22 @@ func repair(w *world, p *plan) {
 		switch {
 		case f != nil && bad && f.ContainerID == m.running() && f.Command == v1alpha1.CommandStop:
 			p.do(remove(m, reasonFailed, fmt.Sprintf("stop failed with exit code %d", f.Code)))
-		case f != nil && f.Count >= *w.set.Spec.FailureThreshold && (bad || f.Command == v1alpha1.CommandStop && s != idle && f.ContainerID == m.running()):
+		case f != nil && f.Count >= *w.set.Spec.FailureThreshold && !w.young(m) && (bad || f.Command == v1alpha1.CommandStop && s != idle && f.ContainerID == m.running()):
 			p.do(remove(m, reasonFailed, fmt.Sprintf("%d starts or stops failed", f.Count)))
 		case bad:
 			w.stop(p, m, w.whyBad(m))
 		}
 	}
+}
+
+// youth is how old a pod has to be before it is made anew for starts that failed:
+// what fails in every pod does not make one after the other.
+const youth = time.Minute
+
+// young tells whether a pod is too new for that. One that may be primary is not:
+// others wait for its end.
+func (w *world) young(m *member) bool {
+	return !w.granted(m) && w.now.Before(m.pod.CreationTimestamp.Add(youth))
 }
 
 func (w *world) whyBad(m *member) string {
@@ -121,8 +135,8 @@ func (w *world) stopLeavers(p *plan, leavers []*member) (done bool) {
 	for _, m := range slices.Backward(leavers) {
 		s := w.state(m)
 		switch {
-		case s == pending, s == idle && w.commandIn(m) == nil, m.terminating(), podstate.Ended(m.pod), m.lost() && !w.granted(m):
-			continue
+		case s == pending, s == idle && w.commandIn(m) == nil, m.terminating(), podstate.Ended(m.pod), m.lost() && !w.granted(m), w.silent(m):
+			continue // of a silent one the pod goes, and is held until its kubelet has stopped it
 		case s == secondary:
 			secondaries = append(secondaries, m)
 		case s == primary:

@@ -1,12 +1,14 @@
 package replicatedstatefulset
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
@@ -173,4 +175,73 @@ func TestSizes(t *testing.T) {
 		{"RS-57 the primary last, when another can take its place", worldOf(toySet(2, 1), pod(0).primary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second).outdated(), pod(1).secondary().sequence("9")),
 			[]string{"0: Stop, with 0"}},
 	})
+}
+
+func TestCommands(t *testing.T) {
+	t.Run("RS-58 an edited command is the one that is run, and no pod is made anew", func(t *testing.T) {
+		w := worldOf(toySet(2, 1), pod(0).primary(), pod(1).idle().sequence("4"), with(func(w *world) {
+			w.set.Spec.Pod.Commands["secondary"] = v1alpha1.Command{Command: []string{"/new", "argument"}, Timeout: "1m"}
+		}))
+		p := decide(w)
+		c := sentBy(&p)
+		if c == nil || !slices.Equal(c.Argv, []string{"/new", "argument", "rss-db-0.db-svc"}) || c.Timeout != time.Minute {
+			t.Errorf("it sends %+v in %q, want the new argv, the name of the primary, and the new timeout", c, gist(&p))
+		}
+		for _, m := range w.members {
+			if !w.fresher(m) {
+				t.Errorf("%s is out of date", m.name())
+			}
+		}
+	})
+	t.Run("RS-12 without a command seed the argv of primary is run, alone", func(t *testing.T) {
+		p := decide(worldOf(toySet(1, 1, "seed"), pod(0).idle().sequence("3")))
+		if c := sentBy(&p); c == nil || !slices.Equal(c.Argv, []string{"/primary"}) {
+			t.Errorf("it sends %+v, want /primary", c)
+		}
+	})
+	t.Run("RS-29 a command without a timeout has ten minutes, and never less than ten seconds", func(t *testing.T) {
+		for said, want := range map[v1alpha1.Duration]time.Duration{"": 10 * time.Minute, "1s": 10 * time.Second, "2m": 2 * time.Minute} {
+			set := toySet(1, 1)
+			set.Spec.Pod.Commands["seed"] = v1alpha1.Command{Command: []string{"/seed"}, Timeout: said}
+			p := decide(worldOf(set, pod(0).idle().sequence("3")))
+			if c := sentBy(&p); c == nil || c.Timeout != want {
+				t.Errorf("timeout %q: it sends %+v, want %s", said, c, want)
+			}
+		}
+	})
+	t.Run("the record of a command is written before it is sent, and a grant with that of a start", func(t *testing.T) {
+		w := worldOf(toySet(2, 1), pod(0).crashed(), pod(1).secondary().sequence("9"))
+		p := decide(w)
+		chain := p.steps[0][0]
+		record, c := chain[len(chain)-2], chain[len(chain)-1].Command
+		set, ok := record.Object.(*v1alpha1.ReplicatedStatefulSet)
+		if !ok || record.Verb != action.PatchStatus || record.From != w.set || c == nil {
+			t.Fatalf("the chain is %q, want the status of the object that was read, and the command", p.steps.Strings())
+		}
+		if s := set.Status; len(s.Commands) != 1 || s.Commands[0].ContainerID != "c1" || !s.Commands[0].StartedAt.Time.Equal(c.Decided) || s.Commands[0].Timeout.Duration != c.Timeout ||
+			len(s.Grants) != 1 || s.Grants[0].ContainerID != "c1" || s.Grants[0].UID != "u1" || s.Epoch != 1 || s.Grants[0].Epoch != 1 {
+			t.Errorf("the record is %+v %+v of epoch %d", s.Commands, s.Grants, s.Epoch)
+		}
+	})
+	t.Run("what a person gave up is not waited for again", func(t *testing.T) {
+		p := decide(worldOf(toySet(2, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("5"), recordedSequence("rss-db-0", "2"), recordedSequence("rss-db-2", "10"),
+			annotated(v1alpha1.AnnotationSeedFrom, "rss-db-0")))
+		chain := p.steps[0][0]
+		set, ok := chain[0].Object.(*v1alpha1.ReplicatedStatefulSet)
+		if !ok || len(set.Status.Sequences) != 1 || set.Status.Sequences[0].Pod != "rss-db-0" || set.Status.Sequences[0].Sequence != "3" {
+			t.Errorf("the record of %q has the sequences %+v, want only those up to 3", gist(&p), set.Status.Sequences)
+		}
+	})
+}
+
+// sentBy is the command of a plan that changes something.
+func sentBy(p *plan) *podexec.Command {
+	for _, step := range p.steps {
+		for _, chain := range step {
+			if c := chain[len(chain)-1].Command; c != nil && !asks(c.Name) {
+				return c
+			}
+		}
+	}
+	return nil
 }

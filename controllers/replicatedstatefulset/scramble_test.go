@@ -25,8 +25,11 @@ func (s *stage) scramble(chance *rand.Rand, steps int) {
 			s.anyCommand(chance)
 		case n < 70:
 			s.hasty = chance.Intn(10) == 0
-			if chance.Intn(4) == 0 {
+			switch chance.Intn(8) {
+			case 0, 1:
 				s.race = func() { s.any(chance, s.machines()) }
+			case 2:
+				s.race = s.rival
 			}
 			s.pass()
 			s.hasty, s.race = false, nil
@@ -36,16 +39,62 @@ func (s *stage) scramble(chance *rand.Rand, steps int) {
 			s.Now = s.Now.Add(time.Duration(chance.Intn(3000)) * time.Millisecond)
 		case n < 96:
 			write(s)
-		case n < 98:
+		case n < 97:
 			s.any(chance, s.toy.late)
-		case n < 99:
+		case n < 98:
 			s.Say("! the operator restarts")
 			s.restart()
 		default:
-			crash(chance.Intn(3))(s)
+			s.misfortune(chance)
 		}
 		s.check()
 	}
+}
+
+// rival is another operator that acts between what this one reads and writes.
+func (s *stage) rival() {
+	s.race, s.two = nil, true
+	s.look()
+	s.pass()
+	s.two = false
+}
+
+// misfortune strikes a member, a node, or all that goes through the API server.
+func (s *stage) misfortune(chance *rand.Rand) {
+	member, node := chance.Intn(3), fmt.Sprintf("n%d", chance.Intn(3)+1)
+	switch n := chance.Intn(12); {
+	case s.set() == nil, n < 4:
+		crash(member)(s)
+	case n < 6:
+		deleted(member)(s)
+	case n < 7 && exclusive(withDefaults(s.set())):
+		forced(member)(s)
+	case n < 9 && s.up(node):
+		partition(node)(s)
+	case n < 9 && s.moved[node] == "":
+		s.Say("! %s answers again", node)
+		kubelet.Turn(s.Cluster, node, true)
+	case n < 10 && len(s.moved) == 0:
+		powerOff(node)(s)
+		outOfService(node)(s)
+	default:
+		s.outage(chance)
+	}
+}
+
+// outage is a while without an API server: nobody acts, streams break, and what
+// runs goes on or crashes.
+func (s *stage) outage(chance *rand.Rand) {
+	s.Say("! the API server does not answer")
+	for _, uid := range sortedKeys(s.toy.running) {
+		s.toy.end(s.toy.running[uid], []string{"not sent", "answer lost", "late"}[chance.Intn(3)])
+		s.check()
+	}
+	if chance.Intn(2) == 0 {
+		crash(chance.Intn(3))(s)
+	}
+	s.any(chance, s.toy.late)
+	s.Now = s.Now.Add(time.Duration(chance.Intn(60)) * time.Second)
 }
 
 func (s *stage) any(chance *rand.Rand, moves []func()) {

@@ -76,6 +76,8 @@ func (w *world) shown(m *member) state {
 		return secondary
 	case slices.Contains(was.Failed, m.name()):
 		return failed
+	case slices.Contains(was.Ready, m.name()) && !slices.Contains(was.Primary, m.name()) && !w.configured(v1alpha1.CommandSecondary):
+		return idle
 	}
 	return unknown
 }

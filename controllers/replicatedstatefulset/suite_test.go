@@ -1,7 +1,10 @@
 package replicatedstatefulset_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,8 +14,10 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -44,7 +49,7 @@ func TestAPI(t *testing.T) {
 	RunSpecs(t, "ReplicatedStatefulSet against an API server")
 }
 
-var _ = BeforeSuite(func() {
+var _ = BeforeSuite(func(ctx SpecContext) {
 	logf.SetLogger(zap.New(zap.WriteTo(GinkgoWriter), zap.UseDevMode(true)))
 	SetDefaultEventuallyTimeout(time.Minute) // a busy machine is slow, not wrong
 	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
@@ -59,10 +64,43 @@ var _ = BeforeSuite(func() {
 	DeferCleanup(func() { Expect(server.Stop()).To(Succeed()) }) // also of one that took no CRD
 	conf, err := server.Start()
 	Expect(err).NotTo(HaveOccurred())
+	conf.QPS = -1 // the puppet plays many parts
 	user, err = client.NewWithWatch(conf, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
+	giveRights(ctx)
+	addNode(ctx, "node-1")
 	startWebhooks()
 })
+
+// theOperator has the rights of the roles that are shipped, and no others.
+const theOperator = "system:serviceaccount:operator-system:manager"
+
+func giveRights(ctx context.Context) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", "role.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	for documents := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096); ; {
+		var role rbacv1.ClusterRole
+		if err := documents.Decode(&role); errors.Is(err, io.EOF) {
+			break
+		}
+		if role.Kind != "ClusterRole" {
+			continue
+		}
+		Expect(user.Create(ctx, &role)).To(Succeed())
+		Expect(user.Create(ctx, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "test-" + role.Name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: theOperator}},
+		})).To(Succeed())
+	}
+}
+
+func addNode(ctx context.Context, name string) {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	Expect(user.Create(ctx, n)).To(Succeed())
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
+	Expect(user.Status().Update(ctx, n)).To(Succeed())
+}
 
 // startWebhooks serves admission for all tests.
 func startWebhooks() {

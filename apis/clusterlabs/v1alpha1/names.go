@@ -42,6 +42,9 @@ const (
 	// AnnotationTemplate is a hash of all that a pod must be made anew for. A pod
 	// with another one than the StatefulSet's template has is out of date.
 	AnnotationTemplate = Prefix + "template"
+	// AnnotationContainer names the container in which commands run, for as long
+	// as the pod lives: where the application was started, it is stopped too.
+	AnnotationContainer = Prefix + "container"
 	// AnnotationRules is a hash of the ConfigMaps of spec.ruleSelector.
 	AnnotationRules = Prefix + "rules"
 )

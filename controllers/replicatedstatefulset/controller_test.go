@@ -1,0 +1,275 @@
+package replicatedstatefulset_test
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset"
+)
+
+// startOperator starts an operator for a namespace, with the rights that are
+// shipped, and ends it with the test, or when stop is called.
+func startOperator(p *puppet) (stop func()) {
+	GinkgoHelper()
+	conf := rest.CopyConfig(server.Config)
+	conf.Impersonate.UserName = theOperator
+	mgr, err := ctrl.NewManager(conf, ctrl.Options{
+		Scheme:                  scheme,
+		Metrics:                 metricsserver.Options{BindAddress: "0"},
+		Cache:                   cache.Options{DefaultNamespaces: map[string]cache.Config{p.namespace: {}}, ByObject: replicatedstatefulset.Cache()},
+		Controller:              config.Controller{SkipNameValidation: ptr.To(true)},
+		GracefulShutdownTimeout: ptr.To(5 * time.Second),
+	})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(replicatedstatefulset.SetupWithRun(mgr, []string{p.namespace}, p.exec)).To(Succeed())
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx); close(done) }()
+	stop = func() {
+		cancel()
+		if err := <-done; err != nil {
+			GinkgoLogr.Info("the operator ended", "error", err)
+		}
+	}
+	DeferCleanup(stop)
+	return stop
+}
+
+// replicated is a set of one primary and two secondaries with claims.
+func replicated(namespace string) *v1alpha1.ReplicatedStatefulSet {
+	GinkgoHelper()
+	return newSet(namespace, func(s *v1alpha1.ReplicatedStatefulSet) {
+		s.Spec.Primaries, s.Spec.ReconcileInterval = ptr.To(int32(1)), "1s"
+		s.Spec.Pod.Commands["secondary"] = v1alpha1.Command{Command: []string{"/secondary"}}
+		s.Spec.Pod.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"},
+			Spec: corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}}}}
+	})
+}
+
+// settled waits until so many primaries and secondaries are shown, and nothing is
+// on the way.
+func settled(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, primaries, secondaries int) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		g.Expect(user.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed())
+		g.Expect(set.Status.Members.Primary).To(HaveLen(primaries))
+		g.Expect(set.Status.Members.Secondary).To(HaveLen(secondaries))
+		g.Expect(set.Status.ObservedGeneration).To(Equal(set.Generation))
+		g.Expect(meta.IsStatusConditionFalse(set.Status.Conditions, v1alpha1.ConditionProgressing)).To(BeTrue())
+	}).Should(Succeed())
+}
+
+func podsOf(ctx context.Context, namespace string) map[string]corev1.Pod {
+	GinkgoHelper()
+	var list corev1.PodList
+	Expect(user.List(ctx, &list, client.InNamespace(namespace))).To(Succeed())
+	pods := map[string]corev1.Pod{}
+	for _, p := range list.Items {
+		pods[p.Name] = p
+	}
+	return pods
+}
+
+var _ = Describe("a set", func() {
+	var p *puppet
+	BeforeEach(func(ctx SpecContext) {
+		p = startPuppet(newNamespace(ctx))
+		DeferCleanup(func(ctx SpecContext) { sweep(ctx, p.namespace) })
+	})
+
+	It("RS-1 RS-2 RS-3 RS-63 of the seed comes up, with the rights that are shipped", func(ctx SpecContext) {
+		startOperator(p)
+		set := newSet(p.namespace)
+		Expect(user.Create(ctx, set)).To(Succeed())
+		settled(ctx, set, 3, 0)
+		Expect(p.commands()).To(Equal([]string{"rss-example-0 seed", "rss-example-1 primary", "rss-example-2 primary"}))
+		Expect(set.Status.Members.Ready).To(Equal([]string{"rss-example-0", "rss-example-1", "rss-example-2"}))
+		Expect(meta.IsStatusConditionTrue(set.Status.Conditions, v1alpha1.ConditionAvailable)).To(BeTrue())
+		for name, child := range map[string]client.Object{"rss-example": &appsv1.StatefulSet{}, "example-svc": &corev1.Service{}, "example-primary": &corev1.Service{}, "example-active": &corev1.Service{}} {
+			Expect(user.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: name}, child)).To(Succeed())
+			Expect(metav1.IsControlledBy(child, set)).To(BeTrue())
+			Expect(child.GetLabels()).To(And(HaveKeyWithValue("app", "example"), HaveKeyWithValue("rss-operator-managed", "true")))
+		}
+		Expect(user.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: "rss-example"}, &policyv1.PodDisruptionBudget{})).To(Succeed())
+		for _, pod := range podsOf(ctx, p.namespace) {
+			Expect(pod.Labels).To(And(HaveKeyWithValue(v1alpha1.LabelActive, "true"), HaveKeyWithValue(v1alpha1.LabelRole, "primary")))
+			Expect(pod.Finalizers).To(BeEmpty())
+		}
+	})
+
+	It("RS-50 is not written at rest", func(ctx SpecContext) {
+		startOperator(p)
+		set := replicated(p.namespace)
+		Expect(user.Create(ctx, set)).To(Succeed())
+		settled(ctx, set, 1, 2)
+		Eventually(func(g Gomega) {
+			g.Expect(user.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed())
+			g.Consistently(func() string {
+				var now v1alpha1.ReplicatedStatefulSet
+				g.Expect(user.Get(ctx, client.ObjectKeyFromObject(set), &now)).To(Succeed())
+				return now.ResourceVersion
+			}, 3*time.Second).Should(Equal(set.ResourceVersion))
+		}).Should(Succeed())
+	})
+
+	It("RS-34 RS-54 fails over when its primary crashes, and never has two", func(ctx SpecContext) {
+		startOperator(p)
+		set := replicated(p.namespace)
+		Expect(user.Create(ctx, set)).To(Succeed())
+		settled(ctx, set, 1, 2)
+		old := podsOf(ctx, p.namespace)[set.Status.Members.Primary[0]]
+		p.crash(&old)
+		Eventually(func(g Gomega) {
+			g.Expect(user.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed())
+			g.Expect(set.Status.Members.Primary).To(And(HaveLen(1), Not(ContainElement(old.Name))))
+		}).Should(Succeed())
+		settled(ctx, set, 1, 2)
+		Expect(podsOf(ctx, p.namespace)[set.Status.Members.Primary[0]].Labels).To(HaveKeyWithValue(v1alpha1.LabelRole, "primary"))
+		Expect(p.mostPrimaries()).To(Equal(1))
+	})
+
+	It("RS-32 RS-42 survives a deleted pod while no operator runs, and touches nobody else", func(ctx SpecContext) {
+		stop := startOperator(p)
+		set := replicated(p.namespace)
+		Expect(user.Create(ctx, set)).To(Succeed())
+		settled(ctx, set, 1, 2)
+		stop()
+		before := podsOf(ctx, p.namespace)
+		victim := before[set.Status.Members.Secondary[0]]
+		Expect(user.Delete(ctx, &victim)).To(Succeed())
+		done := len(p.commands())
+		startOperator(p)
+		Eventually(func() bool {
+			pod, there := podsOf(ctx, p.namespace)[victim.Name]
+			return there && pod.UID != victim.UID
+		}).Should(BeTrue())
+		Eventually(p.commands).Should(HaveLen(done + 1))
+		settled(ctx, set, 1, 2)
+		Expect(p.commands()[done:]).To(Equal([]string{victim.Name + " secondary"}))
+		for name, pod := range podsOf(ctx, p.namespace) {
+			if name != victim.Name {
+				Expect(pod.UID).To(Equal(before[name].UID))
+			}
+		}
+	})
+
+	It("RS-37 RS-46 scales through its subresource, and stops in order when it is deleted", func(ctx SpecContext) {
+		startOperator(p)
+		set := replicated(p.namespace)
+		Expect(user.Create(ctx, set)).To(Succeed())
+		settled(ctx, set, 1, 2)
+		scale := func(n int32) {
+			Expect(user.SubResource("scale").Update(ctx, set, client.WithSubResourceBody(&autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: n}}))).To(Succeed())
+		}
+		done := len(p.commands())
+		scale(0)
+		Eventually(func() map[string]corev1.Pod { return podsOf(ctx, p.namespace) }).Should(BeEmpty())
+		Expect(p.commands()[done:]).To(Equal([]string{"rss-example-2 stop", "rss-example-1 stop", "rss-example-0 stop"}))
+		Expect(user.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed())
+		Expect(set.Status.RestoreReplicas).To(BeEquivalentTo(3))
+		scale(3)
+		settled(ctx, set, 1, 2)
+		done = len(p.commands())
+		Expect(user.Delete(ctx, set)).To(Succeed())
+		Eventually(func() bool { return apierrors.IsNotFound(user.Get(ctx, client.ObjectKeyFromObject(set), set)) }).Should(BeTrue())
+		Expect(p.commands()[done:]).To(Equal([]string{"rss-example-2 stop", "rss-example-1 stop", "rss-example-0 stop"}))
+		Expect(p.mostPrimaries()).To(Equal(1))
+	})
+
+	It("RS-47 gets back what somebody deleted or changed", func(ctx SpecContext) {
+		startOperator(p)
+		set := replicated(p.namespace)
+		Expect(user.Create(ctx, set)).To(Succeed())
+		settled(ctx, set, 1, 2)
+		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "example-primary"}}
+		Expect(user.Delete(ctx, service)).To(Succeed())
+		Eventually(func() error { return user.Get(ctx, client.ObjectKeyFromObject(service), service) }).Should(Succeed())
+		stateful := &appsv1.StatefulSet{}
+		Expect(user.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: "rss-example"}, stateful)).To(Succeed())
+		Expect(user.Patch(ctx, stateful, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":2}}`)))).To(Succeed())
+		Eventually(func() int32 {
+			Expect(user.Get(ctx, client.ObjectKeyFromObject(stateful), stateful)).To(Succeed())
+			return *stateful.Spec.Replicas
+		}).Should(BeEquivalentTo(3))
+		settled(ctx, set, 1, 2)
+		name := set.Status.Members.Primary[0]
+		primary := podsOf(ctx, p.namespace)[name]
+		Expect(user.Patch(ctx, &primary, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"app":null}}}`)))).To(Succeed())
+		Eventually(func() map[string]string { return podsOf(ctx, p.namespace)[name].Labels }).Should(HaveKeyWithValue("app", "example"))
+		settled(ctx, set, 1, 2)
+		Expect(p.mostPrimaries()).To(Equal(1))
+	})
+
+	It("RS-57 RS-59 rolls when its rules change, and says which Secrets are missing", func(ctx SpecContext) {
+		startOperator(p)
+		set := replicated(p.namespace)
+		set.Spec.TLS = &v1alpha1.TLSPolicy{Static: &v1alpha1.StaticTLS{OperatorSecret: "operator-tls"}}
+		set.Spec.RuleSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"rules": "yes"}}
+		rules := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "rules", Labels: map[string]string{"rules": "yes"}}, Data: map[string]string{"a": "1"}}
+		Expect(user.Create(ctx, rules)).To(Succeed())
+		Expect(user.Create(ctx, set)).To(Succeed())
+		settled(ctx, set, 1, 2)
+		says := func() string {
+			Expect(user.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed())
+			return meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionDegraded).Reason
+		}
+		Eventually(says).Should(Equal(v1alpha1.ReasonSecretMissing))
+		Expect(user.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "operator-tls"}})).To(Succeed())
+		Eventually(says).Should(Equal(v1alpha1.ReasonHealthy))
+		before := podsOf(ctx, p.namespace)
+		rules.Data["a"] = "2"
+		Expect(user.Update(ctx, rules)).To(Succeed())
+		Eventually(func(g Gomega) {
+			for name, pod := range podsOf(ctx, p.namespace) {
+				g.Expect(pod.UID).NotTo(Equal(before[name].UID))
+			}
+		}).Should(Succeed())
+		settled(ctx, set, 1, 2)
+		Expect(p.mostPrimaries()).To(Equal(1))
+	})
+
+	It("RS-63 has an operator that may run commands in pods", func(ctx SpecContext) {
+		for _, verb := range []string{"get", "create"} {
+			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: theOperator,
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: p.namespace, Verb: verb, Resource: "pods", Subresource: "exec"}}}
+			Expect(user.Create(ctx, review)).To(Succeed())
+			Expect(review.Status.Allowed).To(BeTrue())
+		}
+	})
+})
+
+// sweep takes away what nobody else would.
+func sweep(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	var sets v1alpha1.ReplicatedStatefulSetList
+	Expect(user.List(ctx, &sets, client.InNamespace(namespace))).To(Succeed())
+	free := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
+	for i := range sets.Items {
+		Expect(client.IgnoreNotFound(user.Patch(ctx, &sets.Items[i], free))).To(Succeed())
+	}
+	for _, pod := range podsOf(ctx, namespace) {
+		Expect(client.IgnoreNotFound(user.Patch(ctx, &pod, free))).To(Succeed())
+	}
+	Expect(user.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(namespace), client.GracePeriodSeconds(0))).To(Succeed())
+}

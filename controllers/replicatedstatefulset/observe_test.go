@@ -1,0 +1,104 @@
+package replicatedstatefulset
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+)
+
+func TestWhoIsAMember(t *testing.T) {
+	s := newStage(t, toySet(11, 1))
+	s.settle(10 * time.Second)
+	stranger := func(name, namespace, app string) {
+		s.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{v1alpha1.LabelApp: app, v1alpha1.LabelManaged: v1alpha1.True}}})
+	}
+	stranger("rss-db-0", "another", "db")
+	stranger("rss-db2-0", "ns", "db2")
+	stranger("rss-db-01", "ns", "db")
+	stranger("rss-db-x", "ns", "db")
+	var want []string
+	for i := range 11 {
+		want = append(want, memberName(anySet, i))
+	}
+	look := func() (names []string) {
+		for _, m := range s.observe(s.set(), view{s.Cluster, true}).members {
+			names = append(names, m.name())
+		}
+		return names
+	}
+	if got := look(); !slices.Equal(got, want) {
+		t.Errorf("RS-49, RS-62: the members are %q, want those of this set, by ordinal", got)
+	}
+	if got := s.set().Status.Members.Ready; !slices.Equal(got, want) {
+		t.Errorf("RS-49: status.members.ready is %q, want all by ordinal", got)
+	}
+	strip(0)(s) // the primary
+	strip(10)(s)
+	if got := look(); !slices.Equal(got, want) {
+		t.Errorf("the members are %q, want also those whose labels somebody took off", got)
+	}
+}
+
+func TestCommandsStayInTheContainerOfThePod(t *testing.T) {
+	s := newStage(t, toySet(1, 1))
+	s.settle(10 * time.Second)
+	s.change(func(set *v1alpha1.ReplicatedStatefulSet) { set.Spec.Pod.Containers[0].Name = "other" })
+	if m := s.observe(s.set(), view{s.Cluster, true}).members[0]; m.commandsIn != "main" {
+		t.Errorf("commands for a pod of the former template run in %q, want main", m.commandsIn)
+	}
+}
+
+// A pod remembers how often in a row a command did not answer, and a sequence
+// that is no number is no answer.
+func TestWhatIsAskedInVainIsAskedLessOften(t *testing.T) {
+	for _, r := range []struct {
+		name, command string
+		outcome       podexec.Outcome
+		out           string
+		want          int
+	}{
+		{"no answer", "status", podexec.Unknown, "", 3},
+		{"an answer", "status", podexec.Failed, "", 0},
+		{"a number", "sequence", podexec.Succeeded, "7\n", 0},
+		{"no number", "sequence", podexec.Succeeded, "seven", 3},
+		{"a sequence that failed", "sequence", podexec.Failed, "", 3},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			m := pod(0)
+			remembered := &seen{said: map[string]podexec.Result{}, counted: map[string]time.Time{}, tries: map[string]int{}}
+			for i := range 3 {
+				m.answered(r.command, r.outcome, 1, r.out, time.Duration(9-i)*time.Second)
+				remembered.look(m.member, noon)
+				remembered.look(m.member, noon) // the same result again counts once
+			}
+			if got := m.tries[r.command]; got != r.want {
+				t.Errorf("it counts %d tries, want %d", got, r.want)
+			}
+			if _, said := m.said[r.command]; said != (r.outcome != podexec.Unknown) {
+				t.Errorf("it has said something: %t", said)
+			}
+		})
+	}
+}
+
+// Another set's board, clock and members are its own: what hangs in one is not
+// seen by the other.
+func TestRS62ASetHasItsOwnKey(t *testing.T) {
+	child := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "rss-db-0", Namespace: "ns", Labels: map[string]string{v1alpha1.LabelApp: "db"}}}
+	twin := child.DeepCopy()
+	twin.Namespace = "another"
+	a, b := requestFor(child), requestFor(twin)
+	if len(a) != 1 || len(b) != 1 || a[0] == b[0] || !strings.HasPrefix(a[0].String(), "ns/") {
+		t.Errorf("the keys are %v and %v, want one for each namespace", a, b)
+	}
+	if got := requestFor(&corev1.Pod{}); got != nil {
+		t.Errorf("a pod of nobody wakes %v", got)
+	}
+}

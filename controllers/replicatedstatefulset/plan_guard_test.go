@@ -1,0 +1,181 @@
+package replicatedstatefulset
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+)
+
+// What keeps the promise where nothing else would: each row falls with one guard.
+func TestGuards(t *testing.T) {
+	check(t, []row{
+		{"RS-10 nobody is seeded before all have said how new their copies are", worldOf(toySet(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("9"), pod(2).idle()),
+			[]string{"2 asked sequence"}},
+		{"nobody else is started while one that runs has not said what it is", worldOf(toySet(3, 2), pod(0).primary(), pod(1), pod(2).secondary().sequence("9")), []string{"1 asked status"}},
+		{"RS-18 a start as secondary too has to end first, where a primary runs", worldOf(toySet(3, 2), pod(0).primary(), pod(1).runs("secondary", time.Second), pod(2).secondary().sequence("9")), nil},
+		{"a second primary waits for the first to be well", worldOf(toySet(3, 2), pod(0).granted().onNode(off), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("9")), nil},
+		{"nothing is run in a pod of somebody else", worldOf(toySet(2, 1), pod(0).idle().sequence("3"), pod(1).strange()), nil},
+		{"and it is not started", worldOf(toySet(2, 1), pod(0).primary(), pod(1).idle().sequence("3").strange()), nil},
+		{"who is asked now is told nothing", worldOf(toySet(2, 1), pod(0).primary(), pod(1).status(1).but(func(w *world) { w.members[1].touched = noon })), []string{"1 asked status"}},
+		{"one command at a time is begun in a set", worldOf(toySet(3, 1), pod(0).primary(), pod(1).status(1), pod(2).status(1)), []string{"1: Stop, with 0"}},
+		{"one at a time in a pod", worldOf(toySet(2, 1), pod(0).primary().sequence("1"), pod(1).status(1).runs("secondary", time.Second)), nil},
+		{"what could not be sent is tried again later", worldOf(toySet(2, 1), pod(0).primary(), pod(1).unsent("secondary", 4*time.Second, 3).
+			answered("status", podexec.Failed, 7, "", 1500*time.Millisecond).answered("sequence", podexec.Succeeded, 0, "3", 1500*time.Millisecond)), nil},
+		{"and no later", worldOf(toySet(2, 1), pod(0).primary(), pod(1).unsent("secondary", 4*time.Second, 2).
+			answered("status", podexec.Failed, 7, "", 1500*time.Millisecond).answered("sequence", podexec.Succeeded, 0, "3", 1500*time.Millisecond)), []string{"1: Secondary, with 0"}},
+		{"another program in the pod does not speak for the container that was granted", worldOf(toySet(2, 1), pod(0).granted().beside("agent"), pod(1).secondary().sequence("9")),
+			[]string{"0 asked status"}},
+		{"a seed is held up by a start whose end nobody saw", worldOf(toySet(2, 1), pod(0).idle().sequence("3"), pod(1).began("seed", 12*time.Second).crashed()), nil},
+		{"a grant that is young outlives its container: the start may reach the next one", worldOf(toySet(2, 1), pod(0).grantedFor(14*time.Second).crashed(), pod(1).secondary().sequence("9")), nil},
+		{"not for ever", worldOf(toySet(2, 1), pod(0).grantedFor(16*time.Second).crashed(), pod(1).secondary().sequence("9")), []string{"learned: 0 is not primary: its container has ended"}},
+		{"a primary in the next container counts there", worldOf(toySet(2, 1), pod(0).granted().restarted(time.Minute).status(8), pod(1).secondary()),
+			[]string{"learned: 0 is found running as primary"}},
+		{"one that failed in the next container may be primary", worldOf(toySet(2, 1), pod(0).granted().restarted(time.Minute).status(1), pod(1).secondary()), []string{"0: Stop, alone"}},
+		{"an answer from before the last command is none", worldOf(toySet(2, 1), pod(0).granted().idle().changed("promote", 5*time.Second), pod(1).secondary().sequence("9")), []string{"0 asked status"}},
+		{"one that goes is released when its kubelet has seen it stop", worldOf(toySet(2, 1), pod(0).primary(), pod(1).ended().deleted()), []string{"patch pod 1: Release"}},
+		{"and not while it runs", worldOf(toySet(2, 1), pod(0).primary(), pod(1).idle().deleted()), nil},
+		{"nor while it is in the books", worldOf(toySet(2, 1), pod(0).granted().ended().deleted(), pod(1).secondary()), []string{"learned: 0 is not primary: its container has ended"}},
+		{"no pod is protected that goes", worldOf(toySet(2, 1), pod(0).primary(), pod(1).idle().deleted().but(func(w *world) { w.members[1].pod.Finalizers = nil })), nil},
+		{"the books are kept before anything is decided on them", worldOf(toySet(3, 1), pod(0).granted().crashed(), pod(1).secondary().sequence("9"), pod(2).status(1)),
+			[]string{"learned: 0 is not primary: its container has ended"}},
+		{"RS-41 one that goes, and one on a lost node, is no heir", worldOf(toySet(3, 1), pod(0).secondary().sequence("9").deleted(), pod(1).secondary().sequence("9").onNode(off),
+			pod(2).primary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second), replicas(2)), nil},
+		{"RS-14 while one that failed is being stopped, no other is seeded", worldOf(toySet(2, 1), pod(0).idle().sequence("9").failures(1, "seed", 1, true).runs("stop", time.Second), pod(1).idle().sequence("9")),
+			nil},
+		{"RS-20 no secondary before the primaries are there", worldOf(toySet(4, 2), pod(0).primary(), pod(1).idle(), pod(2).granted().runs("primary", time.Second), pod(3).idle().sequence("3")), nil},
+		{"of a failed primary the stop comes before a new one", worldOf(toySet(2, 1), pod(0).granted().status(9).runs("stop", time.Second), pod(1).secondary().sequence("9")), nil},
+		{"exit code 6 holds for the spec, not for the pod", worldOf(toySet(2, 1), pod(0).primary(), pod(1).idle().sequence("5"), with(func(w *world) {
+			w.set.Status.Failures = []v1alpha1.Failure{{Pod: "rss-db-1", UID: "former", Count: 1, Code: 6, Command: "secondary", Generation: 3}}
+		})), nil},
+		{"until it is edited", worldOf(toySet(2, 1), pod(0).primary(), pod(1).idle().sequence("5"), with(func(w *world) {
+			w.set.Status.Failures = []v1alpha1.Failure{{Pod: "rss-db-1", UID: "former", Count: 1, Code: 6, Command: "secondary", Generation: 2}}
+		})), []string{"1: Secondary, with 0"}},
+		{"RS-39 the newest copy is on the last ordinal", worldOf(toySet(5, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"), pod(2).idle().sequence("3"), pod(3).idle().sequence("3"), pod(4).idle().sequence("4")),
+			[]string{"4: Seed, alone"}},
+	})
+}
+
+// The rules ask before they send. If one forgets, there is one more door.
+func TestTheLastDoor(t *testing.T) {
+	well := func() *podFixture { return pod(1).secondary().sequence("9") }
+	for _, r := range []struct {
+		name, command string
+		first, second *podFixture
+		sent          bool
+	}{
+		{"a stop is sent", "stop", pod(0).primary(), well(), true},
+		{"a first primary is", "promote", pod(0).crashed(), well(), true},
+		{"no seed beside as many primaries as are wanted", "seed", pod(0).primary(), well(), false},
+		{"no primary", "primary", pod(0).primary(), well(), false},
+		{"no promote", "promote", pod(0).primary(), well(), false},
+		{"nor beside one that may be", "promote", pod(0).granted().onNode(off), well(), false},
+		{"nothing while a command runs there", "stop", pod(0).primary(), well().but(func(w *world) { w.members[1].busy = &podexec.Command{Name: "status"} }), false},
+		{"nor while one may, whose end nobody saw", "stop", pod(0).primary(), well().began("secondary", time.Second), false},
+		{"nor where nobody is reached", "stop", pod(0).primary(), well().onNode(off), false},
+		{"nor in the pod of somebody else", "stop", pod(0).primary(), well().strange(), false},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			w := worldOf(toySet(2, 1), r.first, r.second)
+			w.books = learn(w)
+			p := plan{asked: map[string]bool{}}
+			if w.send(&p, w.members[1], r.command, r.command, "somebody forgot to ask"); p.acts() > 0 != r.sent {
+				t.Errorf("it does %q", gist(&p))
+			}
+		})
+	}
+}
+
+// What may not wait for ever, or is not done again and again.
+func TestNothingStarves(t *testing.T) {
+	stopped := func(replicas int32, there bool) thing {
+		return with(func(w *world) {
+			w.set.Spec.Replicas, w.set.Status.RestoreReplicas = ptr.To(replicas), 3
+			if w.stateful.Spec.Replicas = ptr.To(int32(0)); !there {
+				w.stateful = nil
+			}
+		})
+	}
+	check(t, []row{
+		{"RS-40 a failed secondary holds up no promotion", worldOf(toySet(3, 1), pod(0).crashed(), pod(1).secondary().sequence("4"), pod(2).idle().failures(1, "secondary", 1, true).runs("stop", time.Second)),
+			[]string{"1: Promote, alone"}},
+		{"RS-40 neither does one that is barred", worldOf(toySet(3, 1), pod(0).crashed(), pod(1).secondary().sequence("4"), pod(2).idle().failures(1, "secondary", 5, false)), []string{"1: Promote, alone"}},
+		{"RS-40 nor one on a lost node that is not primary", worldOf(toySet(3, 1), pod(0).crashed(), pod(1).secondary().sequence("4"), pod(2).onNode(off)), []string{"1: Promote, alone"}},
+		{"a secondary of whose copy nobody knows is waited for, and no idle member taken in its place", worldOf(toySet(3, 2), pod(0).primary(), pod(1).secondary(), pod(2).idle().sequence("9")),
+			[]string{"1 asked sequence"}},
+		{"RS-57 a member that does not say what it is is made anew, when it is out of date", worldOf(toySet(2, 1), pod(0).primary().outdated(), pod(1).silent(5).outdated()),
+			[]string{"delete pod 1: Renew, its template is out of date, and nothing runs in it"}},
+		{"not before it was asked some times", worldOf(toySet(2, 1), pod(0).primary().outdated(), pod(1).silent(4).outdated()), nil},
+		{"not when it could not be asked", worldOf(toySet(2, 1), pod(0).primary().outdated(), pod(1).unsent("status", 5*time.Second, 5).outdated()), nil},
+		{"not when it may be primary", worldOf(toySet(2, 1), pod(0).granted().silent(5).outdated(), pod(1).secondary().outdated()), nil},
+		{"RS-57 one with the new template that has not answered holds up the next", worldOf(toySet(3, 1), pod(0).primary().outdated(), pod(1).silent(4), pod(2).idle().outdated()), []string{"2 asked sequence"}},
+		{"RS-33 one that does not answer goes with its pod", worldOf(toySet(3, 1), pod(0).primary(), pod(1).secondary(), pod(2).silent(5), replicas(2)), []string{"patch statefulset rss-db: Scale, from 3 to 2"}},
+		{"RS-33 but one that may answer yet is waited for", worldOf(toySet(3, 1), pod(0).primary(), pod(1).secondary(), pod(2).silent(4), replicas(2)), nil},
+		{"RS-57 a primary that nobody follows is made anew when its sequence is on record", worldOf(toySet(3, 1, "secondary"), pod(0).primary().sequence("9").outdated(), pod(1).idle(), pod(2).idle()),
+			[]string{"0: Stop, with 0"}},
+		{"RS-57 and not before", worldOf(toySet(3, 1, "secondary"), pod(0).primary().outdated(), pod(1).idle(), pod(2).idle()), []string{"0 asked sequence"}},
+		{"RS-57 of two that nobody follows, one at a time", worldOf(toySet(3, 2, "secondary"), pod(0).primary().outdated(), pod(1).primary().outdated(), pod(2).idle()), []string{"1: Stop, with 0 1"}},
+		{"a primary that nobody follows does not go with its ordinal", worldOf(toySet(3, 1, "secondary"), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"),
+			pod(2).primary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second), replicas(2)), []string{"0 asked sequence", "1 asked sequence"}},
+		{"RS-38 a StatefulSet that somebody deleted does not open the door", worldOf(toySet(3, 1), stopped(2, false)), []string{"create statefulset rss-db: Child, 0 pods"}},
+		{"RS-38 it is made with as many as there were", worldOf(toySet(3, 1), stopped(3, false)), []string{"create statefulset rss-db: Child, 3 pods"}},
+		{"RS-45 nothing is deleted in a set that is paused", worldOf(toySet(2, 1), with(func(w *world) { w.set.Spec.Paused = true }), pod(0).granted().began("promote", 21*time.Second).secondary(), pod(1).secondary()), nil},
+		{"RS-45 a set that begins paused has no pods", worldOf(toySet(2, 1), with(func(w *world) { w.set.Spec.Paused, w.stateful = true, nil })), []string{"create statefulset rss-db: Child, 0 pods"}},
+		{"what failed is tried again after a while", worldOf(toySet(2, 1), pod(0).primary(), pod(1).idle().sequence("4").failures(2, "secondary", 1, false).lately(1900*time.Millisecond)), nil},
+		{"and no later", worldOf(toySet(2, 1), pod(0).primary(), pod(1).idle().sequence("4").failures(2, "secondary", 1, false).lately(2*time.Second)), []string{"1: Secondary, with 0"}},
+		{"RS-27 a pod that is new is not made anew for starts that failed", worldOf(toySet(2, 1), pod(0).primary(), pod(1).idle().failures(2, "secondary", 1, true).born(59*time.Second)), []string{"1: Stop, with 0"}},
+		{"RS-27 after a minute it is", worldOf(toySet(2, 1), pod(0).primary(), pod(1).idle().failures(2, "secondary", 1, true).born(time.Minute)), []string{"delete pod 1: Failed, 2 starts or stops failed"}},
+		{"RS-27 one that may be primary is at once", worldOf(toySet(2, 1), pod(0).granted().status(9).failures(2, "promote", 1, true).born(time.Second), pod(1).secondary()),
+			[]string{"delete pod 0: Failed, 2 starts or stops failed"}},
+	})
+}
+
+func TestAsking(t *testing.T) {
+	interval := func(d v1alpha1.Duration) thing {
+		return with(func(w *world) { w.set.Spec.ReconcileInterval = d })
+	}
+	asked := func(age time.Duration) *podFixture {
+		return pod(0).primary().answered("status", podexec.Failed, 8, "", age+time.Second) // it took a second
+	}
+	check(t, []row{
+		{"RS-48 a healthy member is not asked before a minute is over", worldOf(toySet(1, 1), asked(59*time.Second)), nil},
+		{"RS-48 then it is", worldOf(toySet(1, 1), asked(time.Minute)), []string{"0 asked status"}},
+		{"RS-48 the interval can be edited", worldOf(toySet(1, 1), interval("10s"), asked(10*time.Second)), []string{"0 asked status"}},
+		{"RS-48 and is kept", worldOf(toySet(1, 1), interval("10s"), asked(9*time.Second)), nil},
+		{"RS-48 what happens to its pod asks at once", worldOf(toySet(1, 1), asked(9*time.Second).but(func(w *world) { w.members[0].touched = ago(time.Second) })), []string{"0 asked status"}},
+		{"RS-16 a sequence is not asked of those that run well", worldOf(toySet(3, 2), pod(0).primary(), pod(1).primary(), pod(2).secondary()), nil},
+		{"RS-30 an answer that was lost is waited for longer each time", worldOf(toySet(1, 1), pod(0).granted().silent(3)), []string{"0 asked status"}},
+		{"RS-30 and longer", worldOf(toySet(1, 1), pod(0).granted().silent(4)), nil},
+	})
+}
+
+func TestDeletion(t *testing.T) {
+	gone := func(age time.Duration) thing {
+		return with(func(w *world) { w.set.DeletionTimestamp = ptr.To(metaTime(age)) })
+	}
+	empty := with(func(w *world) { w.stateful.Spec.Replicas = ptr.To(int32(0)) })
+	scaled := []string{"patch statefulset rss-db: Scale, from 2 to 0"}
+	freed := "patch replicatedstatefulset db: Release"
+	check(t, []row{
+		{"RS-46 secondaries are stopped first", worldOf(toySet(2, 1), gone(time.Second), pod(0).primary(), pod(1).secondary()), []string{"1: Stop, with 0"}},
+		{"RS-46 then primaries", worldOf(toySet(2, 1), gone(time.Second), pod(0).primary().sequence("1"), pod(1).idle()), []string{"0: Stop, with 0"}},
+		{"RS-46 then the pods go", worldOf(toySet(2, 1), gone(time.Second), pod(0).idle(), pod(1).idle()), scaled},
+		{"RS-46 then the object", worldOf(toySet(2, 1), gone(time.Second), empty), []string{freed}},
+		{"also one that is paused", worldOf(toySet(2, 1), gone(time.Second), with(func(w *world) { w.set.Spec.Paused = true }), pod(0).primary(), pod(1).secondary()), []string{"1: Stop, with 0"}},
+		{"a primary on a lost node is waited for", worldOf(toySet(2, 1), gone(599*time.Second), pod(0).granted().onNode(off), pod(1).idle()), nil},
+		{"ten minutes", worldOf(toySet(2, 1), gone(10*time.Minute), pod(0).granted().onNode(off), pod(1).idle()), scaled},
+		{"a pod on a lost node is waited for", worldOf(toySet(2, 1), gone(1199*time.Second), empty, pod(0).granted().onNode(off).deleted()), nil},
+		{"twenty minutes", worldOf(toySet(2, 1), gone(20*time.Minute), empty, pod(0).granted().onNode(off).deleted()), []string{"patch pod 0: Release", freed}},
+		{"with a namespace all goes at once", worldOf(toySet(2, 1), gone(time.Second), with(func(w *world) { w.namespaceGoes = true }), pod(0).primary(), pod(1).secondary()),
+			[]string{"patch pod 0: Release", "patch pod 1: Release"}},
+		{"what cannot be served goes at once", worldOf(toySet(2, 1), gone(time.Second), with(func(w *world) { w.invalid = "bad" }), pod(0).primary()), []string{"patch pod 0: Release"}},
+		{"so does what its pods are to outlive", worldOf(toySet(2, 1), gone(time.Second), with(func(w *world) { w.set.Finalizers = append(w.set.Finalizers, "orphan") }), pod(0).primary()),
+			[]string{"patch pod 0: Release"}},
+		{"and the object after them", worldOf(toySet(2, 1), gone(time.Second), with(func(w *world) { w.namespaceGoes = true })), []string{freed}},
+		{"a member that does not answer holds nothing up", worldOf(toySet(2, 1), gone(time.Second), pod(0).idle(), pod(1).silent(5)), scaled},
+		{"nothing is started any more", worldOf(toySet(2, 1), gone(time.Second), empty, pod(0).idle().sequence("9").deleted(), pod(1).idle().sequence("9").deleted()), nil},
+	})
+}

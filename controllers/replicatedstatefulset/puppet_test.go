@@ -1,0 +1,210 @@
+package replicatedstatefulset_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+)
+
+// puppet plays StatefulSet controller, scheduler, kubelets and application in one
+// namespace. Its application says what it is told to be.
+type puppet struct {
+	namespace string
+	mu        sync.Mutex
+	roles     map[string]string // by container
+	restarts  map[types.UID]int32
+	ran       []string // commands that changed something, with the pod's name
+	most      int      // primaries at one time
+}
+
+func startPuppet(namespace string) *puppet {
+	p := &puppet{namespace: namespace, roles: map[string]string{}, restarts: map[types.UID]int32{}}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			if err := p.play(ctx); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) && ctx.Err() == nil {
+				GinkgoLogr.Error(err, "the puppet")
+			}
+			time.Sleep(10 * time.Millisecond) // a machine's pace, which no test waits for
+		}
+	}()
+	DeferCleanup(func() { cancel(); <-done })
+	return p
+}
+
+// play does the next thing with each object.
+func (p *puppet) play(ctx context.Context) error {
+	var sets appsv1.StatefulSetList
+	var pods corev1.PodList
+	if err := user.List(ctx, &sets, client.InNamespace(p.namespace)); err != nil {
+		return err
+	}
+	if err := user.List(ctx, &pods, client.InNamespace(p.namespace)); err != nil {
+		return err
+	}
+	for i := range sets.Items {
+		if err := p.control(ctx, &sets.Items[i], pods.Items); err != nil {
+			return err
+		}
+	}
+	for i := range pods.Items {
+		if err := p.run(ctx, &pods.Items[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// control makes and deletes the pods of a StatefulSet.
+func (p *puppet) control(ctx context.Context, set *appsv1.StatefulSet, pods []corev1.Pod) error {
+	if set.Status.ObservedGeneration != set.Generation {
+		set.Status.ObservedGeneration = set.Generation
+		if err := user.Status().Update(ctx, set); err != nil {
+			return err
+		}
+	}
+	have := map[string]bool{}
+	for i := range pods {
+		pod := &pods[i]
+		have[pod.Name] = true
+		ordinal, err := strconv.Atoi(pod.Name[len(set.Name)+1:])
+		if err == nil && ordinal >= int(*set.Spec.Replicas) && pod.DeletionTimestamp == nil {
+			if err := user.Delete(ctx, pod); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range int(*set.Spec.Replicas) {
+		pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
+		pod.Name, pod.Namespace = fmt.Sprintf("%s-%d", set.Name, i), set.Namespace
+		pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
+		if !have[pod.Name] {
+			if err := user.Create(ctx, pod); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// run binds a pod, runs it, and ends it when it was deleted.
+func (p *puppet) run(ctx context.Context, pod *corev1.Pod) error {
+	switch {
+	case pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil:
+		return user.SubResource("binding").Create(ctx, pod, &corev1.Binding{
+			ObjectMeta: metav1.ObjectMeta{Name: pod.Name, UID: pod.UID}, Target: corev1.ObjectReference{Kind: "Node", Name: "node-1"}})
+	case pod.DeletionTimestamp != nil && pod.Status.Phase == corev1.PodFailed:
+		if *pod.DeletionGracePeriodSeconds == 0 {
+			return nil // it waits for a finalizer
+		}
+		return user.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
+	case pod.DeletionTimestamp != nil:
+		p.forget(pod)
+		pod.Status.Phase = corev1.PodFailed
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}, {Type: corev1.ContainersReady, Status: corev1.ConditionFalse, Reason: "PodFailed"}}
+		pod.Status.ContainerStatuses = nil
+		for i := range pod.Spec.Containers {
+			pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: pod.Spec.Containers[i].Name,
+				State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}})
+		}
+		return user.Status().Update(ctx, pod)
+	}
+	id := p.container(pod)
+	if len(pod.Status.ContainerStatuses) > 0 && pod.Status.ContainerStatuses[0].ContainerID == id {
+		return nil
+	}
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pod.Spec.Containers[0].Name, ContainerID: id, RestartCount: p.restarts[pod.UID],
+		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}}
+	return user.Status().Update(ctx, pod)
+}
+
+// container is the id of the container of a pod that should run.
+func (p *puppet) container(pod *corev1.Pod) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return fmt.Sprintf("puppet://%s/%d", pod.UID, p.restarts[pod.UID])
+}
+
+func (p *puppet) forget(pod *corev1.Pod) {
+	id := p.container(pod)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.roles, id)
+}
+
+// crash ends the container of a pod; it is started again at once.
+func (p *puppet) crash(pod *corev1.Pod) {
+	p.forget(pod)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.restarts[pod.UID]++
+}
+
+// exec is how the operator runs commands.
+func (p *puppet) exec(ctx context.Context, c podexec.Command) podexec.Result {
+	r := podexec.Result{Command: c, Outcome: podexec.Unknown, Began: time.Now()}
+	defer func() { r.Ended = time.Now() }()
+	var pod corev1.Pod
+	if err := user.Get(ctx, c.Pod, &pod); err != nil || pod.UID != c.UID || p.container(&pod) != c.ContainerID {
+		r.Why, r.Ended = "the container is not there", time.Now()
+		return r
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r.Sent, r.Outcome = true, podexec.Succeeded
+	switch c.Name {
+	case "status":
+		r.Code = map[string]int{"primary": 8, "secondary": 0, "": 7}[p.roles[c.ContainerID]]
+	case "sequence":
+		r.Stdout = "1\n"
+	default:
+		p.ran = append(p.ran, c.Pod.Name+" "+c.Name)
+		p.roles[c.ContainerID] = map[string]string{"seed": "primary", "primary": "primary", "promote": "primary", "secondary": "secondary", "demote": "secondary"}[c.Name]
+		p.most = max(p.most, p.count("primary"))
+	}
+	if r.Code != 0 {
+		r.Outcome = podexec.Failed
+	}
+	r.Ended = time.Now()
+	return r
+}
+
+// count is how many containers have that role; the lock is held.
+func (p *puppet) count(role string) (n int) {
+	for _, is := range p.roles {
+		if is == role {
+			n++
+		}
+	}
+	return n
+}
+
+// starts are the commands that were run, but for stops.
+func (p *puppet) commands() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.ran)
+}
+
+func (p *puppet) mostPrimaries() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.most
+}

@@ -1,0 +1,216 @@
+package replicatedstatefulset
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+)
+
+// toldOf is what a user reads in the status of a world: the phase, who is what, and
+// the conditions that are True.
+func toldOf(w *world) (line, reason string) {
+	p := decide(w)
+	s := summarize(w, &p)
+	var parts []string
+	for _, list := range []struct {
+		name  string
+		names []string
+	}{{"ready", s.Members.Ready}, {"unready", s.Members.Unready}, {"primary", s.Members.Primary}, {"secondary", s.Members.Secondary}, {"failed", s.Members.Failed}} {
+		if len(list.names) > 0 {
+			parts = append(parts, list.name+" "+strings.ReplaceAll(strings.Join(list.names, " "), "rss-db-", ""))
+		}
+	}
+	var conditions []string
+	for _, c := range s.Conditions {
+		if c.Status == metav1.ConditionTrue {
+			conditions = append(conditions, c.Type+"="+c.Reason)
+		}
+	}
+	slices.Sort(conditions)
+	return fmt.Sprintf("%s: %s; %s", s.Phase, strings.Join(parts, ", "), strings.Join(conditions, " ")), s.Reason
+}
+
+func TestStatus(t *testing.T) {
+	for _, r := range []struct {
+		name         string
+		world        *world
+		want, reason string
+	}{
+		{"RS-13 what is waited for before a seed", worldOf(toySet(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("9"), pod(2).pending()),
+			"Creating: ready 0 1, unready 2; Progressing=WaitingForPods", "nothing is started before 1 more members, of 3, have said how new their copies are"},
+		{"RS-14 the newest failed, and no other has its data", worldOf(toySet(2, 1), pod(0).idle().sequence("9").failures(1, "seed", 3, false), pod(1).idle().sequence("8")),
+			"Creating: ready 0 1, failed 0; Degraded=MembersFailed Progressing=Recovering", "the newest copy cannot be started yet: rss-db-0"},
+		{"RS-15 whose copy is unknown", worldOf(toySet(2, 1), pod(0).idle().sequence("x"), pod(1).idle().sequence("8")),
+			"Creating: ready 0 1; DataLossRisk=SequenceUnknown Progressing=Seeding", "nobody knows how new the copies of these are: rss-db-0"},
+		{"RS-19 one whose start failed", worldOf(toySet(3, 3, "secondary"), pod(0).primary(), pod(1).primary(), pod(2).idle().failures(1, "primary", 1, true)),
+			"Running: ready 0 1 2, primary 0 1, failed 2; Degraded=MembersFailed Progressing=Recovering Seeded=Seeded", "failed: rss-db-2"},
+		{"RS-35 the majority is lost, and the rest runs on", worldOf(toySet(3, 1), pod(0).primary(), pod(1).secondary().onNode(off), pod(2).secondary().onNode(off)),
+			"Running: ready 0, unready 1 2, primary 0; Available=OnTarget Progressing=Recovering Seeded=Seeded", "not running, or without an answer: rss-db-1, rss-db-2"},
+		{"RS-38 too few replicas for a set that was stopped", worldOf(toySet(3, 1), replicas(2), with(func(w *world) {
+			w.set.Status.RestoreReplicas, w.stateful.Spec.Replicas = 3, ptr.To(int32(0))
+		})), "Paused: ; Paused=ReplicasTooLow", "Replica count (2) for rss-db is too low (should be 3 or higher)"},
+		{"RS-41 a primary on a lost node", worldOf(toySet(2, 1), pod(0).granted().onNode(off), pod(1).secondary(), shown("rss-db-0")),
+			"Running: ready 1, unready 0, secondary 1; Degraded=NodeUnreachable", "rss-db-0 may be primary on Node n1, which does not answer, and no other takes its place until it has stopped. " +
+				"If that machine is off, say so: kubectl taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"},
+		{"RS-43 an operator that knows nothing yet shows what was shown", worldOf(toySet(2, 1), pod(0).granted(), pod(1), shown("rss-db-0", "rss-db-1")),
+			"Running: ready 0 1, primary 0, secondary 1; Available=OnTarget", "primary: rss-db-0"},
+		{"RS-45 paused by a person", worldOf(toySet(2, 1), with(func(w *world) { w.set.Spec.Paused = true }), pod(0).primary(), pod(1).secondary()),
+			"Paused: ready 0 1, primary 0, secondary 1; Available=OnTarget Paused=PausedByUser Seeded=Seeded", "spec.paused is true: no command is run, and the number of pods stays"},
+		{"RS-51 all is well", worldOf(toySet(2, 1), pod(0).primary(), pod(1).secondary()),
+			"Running: ready 0 1, primary 0, secondary 1; Available=OnTarget Seeded=Seeded", "primary: rss-db-0"},
+		{"a newer copy is missed", worldOf(toySet(2, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("9"), recordedSequence("rss-db-2", "10"), shown("")),
+			"Running: ready 0 1; DataLossRisk=NewestCopyMissing Progressing=Recovering",
+			"the newest copy at hand has sequence 9, and rss-db-2 had 10; nothing is started until that copy is back, or annotation clusterlabs.org/seed-from names another"},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			line, reason := toldOf(r.world)
+			if line != r.want {
+				t.Errorf("it says\n  %s\nwant\n  %s", line, r.want)
+			}
+			if reason != r.reason {
+				t.Errorf("the reason is\n  %s\nwant\n  %s", reason, r.reason)
+			}
+		})
+	}
+}
+
+// shown is a status that a former operator left: a primary, and secondaries.
+func shown(primary string, secondaries ...string) thing {
+	return with(func(w *world) {
+		w.set.Status.Epoch = 1
+		w.set.Status.Members.Primary, w.set.Status.Members.Secondary = []string{primary}, secondaries
+	})
+}
+
+func TestRS50AStatusIsOfThisWorldOnly(t *testing.T) {
+	well := func(things ...thing) *world {
+		return worldOf(toySet(2, 1), append(things, pod(0).primary(), pod(1).secondary())...)
+	}
+	statusOf := func(w *world) v1alpha1.ReplicatedStatefulSetStatus {
+		p := decide(w)
+		return summarize(w, &p)
+	}
+	clean := statusOf(well())
+	junk := statusOf(well(with(func(w *world) {
+		s := &w.set.Status
+		s.Members = v1alpha1.Members{Ready: []string{"x"}, Unready: []string{"rss-db-0"}, Primary: []string{"rss-db-1"}, Secondary: []string{"rss-db-0"}, Failed: []string{"rss-db-1"}}
+		s.Replicas, s.Primaries, s.PrimariesWanted, s.ControlPaused, s.Phase, s.Reason = 9, 9, 9, true, v1alpha1.PhaseFailed, "junk"
+		for _, kind := range []string{v1alpha1.ConditionDegraded, v1alpha1.ConditionProgressing, v1alpha1.ConditionDataLossRisk, v1alpha1.ConditionPaused} {
+			s.Conditions = append(s.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Junk"})
+		}
+	})))
+	slices.SortFunc(junk.Conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
+	slices.SortFunc(clean.Conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
+	if !apiequality.Semantic.DeepEqual(clean, junk) {
+		t.Errorf("RS-50, RS-51: junk and old conditions stay:\n%+v\nwant\n%+v", junk, clean)
+	}
+	w := well()
+	w.set.Status = clean
+	w.now = w.now.Add(time.Second)
+	if again := statusOf(w); !apiequality.Semantic.DeepEqual(clean, again) {
+		t.Errorf("RS-50: the status of an unchanged world changed:\n%+v\nwant\n%+v", again, clean)
+	}
+}
+
+func TestRS5TheEffectiveNumbersAreInTheStatus(t *testing.T) {
+	for _, r := range []struct {
+		name                string
+		replicas, primaries *int32
+		want                int
+	}{
+		{"nothing said is three of three", nil, nil, 3},
+		{"one", ptr.To(int32(1)), nil, 1},
+		{"primaries follow replicas", ptr.To(int32(5)), nil, 5},
+		{"primaries as said", ptr.To(int32(5)), ptr.To(int32(2)), 2},
+		{"none of none", ptr.To(int32(0)), ptr.To(int32(0)), 0},
+		{"never none of some", ptr.To(int32(2)), ptr.To(int32(0)), 1},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			set := toySet(1, 1)
+			set.Spec.Replicas, set.Spec.Primaries = r.replicas, r.primaries
+			w := worldOf(set)
+			p := decide(w)
+			if s := summarize(w, &p); int(s.PrimariesWanted) != r.want {
+				t.Errorf("wants %d primaries, want %d", s.PrimariesWanted, r.want)
+			}
+		})
+	}
+}
+
+// labelsOf are those that a plan puts on pods, "" for none.
+func labelsOf(p *plan) (lines []string) {
+	for _, line := range gist(p) {
+		if strings.Contains(line, ": Role, ") {
+			lines = append(lines, strings.NewReplacer("patch pod ", "", ": Role,", "").Replace(line))
+		}
+	}
+	return lines
+}
+
+func TestRoles(t *testing.T) {
+	labelled := func(role string) func(*podFixture) *podFixture {
+		return func(f *podFixture) *podFixture {
+			f.labels = map[string]string{v1alpha1.LabelRole: role, v1alpha1.LabelActive: v1alpha1.True}
+			if role == v1alpha1.RoleNone {
+				f.labels[v1alpha1.LabelActive] = v1alpha1.False
+			}
+			return f
+		}
+	}
+	none, second, first := labelled(v1alpha1.RoleNone), labelled(v1alpha1.RoleSecondary), labelled(v1alpha1.RolePrimary)
+	for _, r := range []struct {
+		name string
+		pod  *podFixture
+		want []string
+	}{
+		{"RS-53 status 7 is not active", first(pod(0).idle()), []string{"0 none"}},
+		{"RS-53 nor is a container that ended", first(pod(0).crashed()), []string{"0 none"}},
+		{"RS-53 nor one that failed", second(pod(0).status(1)), []string{"0 none"}},
+		{"RS-53 after a restart of the operator the label stays", second(pod(0)), nil},
+		{"RS-53 also a primary's that is granted", first(pod(0).granted()), nil},
+		{"RS-53 not one of a container before", first(pod(0)), []string{"0 none"}},
+		{"RS-54 a primary is shown", second(pod(0).primary()), []string{"0 primary"}},
+		{"RS-54 a secondary too", none(pod(0).secondary()), []string{"0 secondary"}},
+		{"what is right stays", first(pod(0).primary()), nil},
+		{"a stop under way keeps what was said before it", none(pod(0).primary().runs("stop", time.Second)), nil},
+		{"a lost node changes nothing", first(pod(0).primary().onNode(off)), nil},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			p := decide(worldOf(toySet(2, 1), r.pod, pod(1).secondary()))
+			if got := labelsOf(&p); !slices.Equal(got, r.want) {
+				t.Errorf("labels %q, want %q; the plan: %q", got, r.want, gist(&p))
+			}
+		})
+	}
+}
+
+// The labels say that a member goes before it is told to.
+func TestRS25TheLabelsComeBeforeTheStop(t *testing.T) {
+	for name, want := range map[string]string{"stop": v1alpha1.RoleNone, "demote": v1alpha1.RoleSecondary} {
+		var w *world
+		if name == "stop" {
+			w = worldOf(toySet(1, 1), pod(0).primary().sequence("1"), replicas(0))
+		} else {
+			w = worldOf(toySet(3, 1), pod(0).primary().sequence("3"), pod(1).primary().sequence("9"), pod(2).secondary())
+		}
+		p := decide(w)
+		chain := p.steps[0][0]
+		first, last := chain[0], chain[len(chain)-1]
+		labels := map[string]string{}
+		if pod, ok := first.Object.(*corev1.Pod); ok {
+			labels = pod.Labels
+		}
+		if len(chain) != 3 || labels[v1alpha1.LabelRole] != want || last.Command == nil || last.Command.Name != name {
+			t.Errorf("%s: the chain is %v, want the label %s, the record, the command", name, p.steps.Strings(), want)
+		}
+	}
+}
