@@ -270,7 +270,7 @@ func setup(mgr ctrl.Manager, namespaces []string, run func(context.Context, pode
 			return fmt.Errorf("add to the manager: %w", err)
 		}
 	}
-	child := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request { return requestFor(o) })
+	child := wakeOwner(tracker.Gone)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("replicatedstatefulset").
 		WatchesRawSource(source.Kind[client.Object](own, &v1alpha1.ReplicatedStatefulSet{}, &handler.EnqueueRequestForObject{}, predicate.ResourceVersionChangedPredicate{})).
@@ -286,6 +286,21 @@ func setup(mgr ctrl.Manager, namespaces []string, run func(context.Context, pode
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, time.Minute),
 		}).
 		Complete(r)
+}
+
+// wakeOwner wakes the set of a child at once. Of what is gone the function gone is
+// told first.
+func wakeOwner(gone func(types.NamespacedName, client.Object)) handler.EventHandler {
+	wake := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request { return requestFor(o) })
+	return handler.Funcs{
+		CreateFunc: wake.Create, UpdateFunc: wake.Update, GenericFunc: wake.Generic,
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			for _, request := range requestFor(e.Object) {
+				gone(request.NamespacedName, e.Object)
+			}
+			wake.Delete(ctx, e, q)
+		},
+	}
 }
 
 // requestFor is for the set that a child belongs to: label app has its name.

@@ -117,14 +117,14 @@ func (t *Tracker) drop(key types.NamespacedName, w write) {
 func (w write) seen(ctx context.Context, cache client.Reader, have client.Object) (bool, error) {
 	err := cache.Get(ctx, client.ObjectKeyFromObject(w.object), have)
 	if apierrors.IsNotFound(err) {
-		return w.deleted, nil
+		return w.deleted || w.last(), nil
 	}
 	if err != nil {
 		return false, err
 	}
 	if have.GetUID() != w.object.GetUID() {
 		// Another object of that name: ours came and went, or was replaced.
-		return w.deleted, nil
+		return w.deleted || w.last(), nil
 	}
 	if w.deleted {
 		return have.GetDeletionTimestamp() != nil, nil
@@ -134,4 +134,10 @@ func (w write) seen(ctx context.Context, cache client.Reader, have client.Object
 		return false, fmt.Errorf("compare versions of %s: %w", w.object.GetName(), err)
 	}
 	return order >= 0, nil
+}
+
+// last tells whether the write may have been the end of its object: a deleted one
+// lost its last finalizer.
+func (w write) last() bool {
+	return w.object.GetDeletionTimestamp() != nil && len(w.object.GetFinalizers()) == 0
 }
