@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -30,6 +31,7 @@ func (s shown) failOver(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	time.Sleep(place.Calm)
 	old := set.Status.Members.Primary[0]
 	if _, err := s.Run(ctx, "delete", "pod", old, "--now", "--wait=false"); err != nil {
 		return err

@@ -56,6 +56,7 @@ func behind(t *testing.T, tracker *Tracker, cache shows) bool {
 func TestBehind(t *testing.T) {
 	wrote := func(tr *Tracker) { tr.Wrote(key, pod("u", "10")) }
 	deleted := func(tr *Tracker) { tr.Deleted(key, pod("u", "10")) }
+	freed := func(tr *Tracker) { tr.Wrote(key, going("u", "10")) }
 	for _, r := range []struct {
 		name string
 		did  func(*Tracker)
@@ -73,6 +74,9 @@ func TestBehind(t *testing.T) {
 		{"a deleted object is shown going", deleted, going("u", "11"), false},
 		{"a deleted object is gone", deleted, nil, false},
 		{"a deleted object has a namesake", deleted, pod("v", "12"), false},
+		{"a deleted object lost its last finalizer, and is gone", freed, nil, false},
+		{"a deleted object lost its last finalizer, and has a namesake", freed, pod("v", "12"), false},
+		{"a deleted object lost its last finalizer, and is shown with it", freed, going("u", "9"), true},
 		{"only the last write of an object counts", func(tr *Tracker) { wrote(tr); deleted(tr) }, nil, false},
 		{"the write of another key", func(tr *Tracker) { tr.Wrote(types.NamespacedName{Name: "other"}, pod("u", "10")) }, nil, false},
 		{"what was created came and went between two looks", func(tr *Tracker) { wrote(tr); tr.Gone(key, pod("u", "12")) }, nil, false},

@@ -58,6 +58,11 @@ func names(members []string) string {
 	return strings.Join(members, " ")
 }
 
+// Calm is longer than the operator distrusts a container in whose place a new
+// primary's start may still arrive: whoever fails sooner after it was made primary
+// is replaced later.
+const Calm = 20 * time.Second
+
 // AnotherPrimary waits until another member is primary than that one, and all run
 // again. It gives the name of the new one.
 func (p Place) AnotherPrimary(ctx context.Context, key types.NamespacedName, old string) (string, error) {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -68,6 +69,7 @@ func run(ctx context.Context) error {
 	}
 	primary := set.Status.Members.Primary[0]
 	for _, fault := range faults {
+		time.Sleep(place.Calm)
 		say(fmt.Sprintf(fault.title, primary))
 		next := set.Status.Members.Secondary[0]
 		if _, err := s.Run(ctx, fault.args(primary, next)...); err != nil {

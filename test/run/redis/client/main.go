@@ -58,6 +58,7 @@ func run(ctx context.Context, address string) error {
 		Addr: address, MaxRetries: -1, DialerRetries: 1, DialTimeout: tryFor, ReadTimeout: tryFor, WriteTimeout: tryFor,
 	})}
 	defer w.client.Close()
+	redis.SetLogger(silent{}) // what fails is counted
 	fmt.Println("writing to", address)
 	for ctx.Err() == nil {
 		w.next()
@@ -66,6 +67,10 @@ func run(ctx context.Context, address string) error {
 	w.drop()
 	return w.tell()
 }
+
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
 
 // next writes one entry. It is acknowledged when a second member has it. One that
 // is not may be there or not, and its key is never written again.
