@@ -144,10 +144,12 @@ func (r *Reconciler) readPods(ctx context.Context, w *world, from view) ([]corev
 	return pods.Items, nil
 }
 
-// names are those of the pods that the status speaks of.
-func (w *world) names() []string {
+// names are those of the pods that there should be, and that the books name.
+func (w *world) names() (names []string) {
 	s := &w.set.Status
-	names := slices.Concat(s.Members.Ready, s.Members.Unready)
+	for i := range int(*w.set.Spec.Replicas) {
+		names = append(names, memberName(w.set, i))
+	}
 	for i := range s.Grants {
 		names = append(names, s.Grants[i].Pod)
 	}

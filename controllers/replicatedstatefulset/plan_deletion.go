@@ -44,12 +44,11 @@ func letGo(w *world, p *plan) {
 	if !w.letsGo() {
 		return
 	}
-	for _, m := range w.members {
-		if m.protected() {
-			p.do(action.Chain{unprotect(m)})
-		}
+	held := w.among((*member).protected)
+	for _, m := range held {
+		p.do(action.Chain{unprotect(m)})
 	}
-	if p.acts() == 0 {
+	if len(held) == 0 {
 		free(w, p)
 	}
 }
@@ -68,12 +67,13 @@ func finishDeletion(w *world, p *plan) {
 		p.lookAgain(w.deadline().Add(patience).Sub(w.now))
 		return
 	}
-	for _, m := range w.members { // they are where nobody answers, and nobody will start beside them
-		if m.protected() {
-			p.do(action.Chain{unprotect(m)})
-		}
+	held := w.among((*member).protected)
+	for _, m := range held { // they are where nobody answers, and nobody will start beside them
+		p.do(action.Chain{unprotect(m)})
 	}
-	free(w, p)
+	if len(held) == 0 {
+		free(w, p)
+	}
 }
 
 // free takes our finalizer off the object; others may hold it still.

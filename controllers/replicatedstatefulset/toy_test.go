@@ -15,8 +15,9 @@ import (
 )
 
 // The toy application keeps a log on the volume of each member. A primary
-// acknowledges an entry when every secondary that it reaches has it, and at least
-// one does. Whoever missed an entry says that it failed.
+// acknowledges an entry when every follower that it reaches has it, and at least
+// one does. Whoever missed an entry says that it failed. Primaries that do not see
+// each other write nothing.
 
 // toyContainer is what really runs, whatever the API says.
 type toyContainer struct {
@@ -282,19 +283,23 @@ func (t *toy) acting() (primaries []*toyContainer) {
 // write is a client's write to one primary.
 func (t *toy) write(p *toyContainer) {
 	t.entries++
-	entry, copies, followers := t.entries, 0, 0
+	entry, copies := t.entries, 0
+	for _, c := range t.acting() {
+		if p.behind || !t.reach(p, c) {
+			return
+		}
+	}
 	d := t.disk(p.pod)
 	d.log = append(d.log, entry)
 	for _, c := range t.all() {
 		if c == p || c.role == idle || c.behind {
 			continue
 		}
-		followers++
 		if other := t.disk(c.pod); t.reach(p, c) && other.term == d.term && len(other.log) == len(d.log)-1 {
 			other.log = append(other.log, entry)
 			copies++
 		} else {
-			c.behind = c.role == secondary
+			c.behind = true
 		}
 	}
 	if copies > 0 || *t.s.set().Spec.Replicas == 1 {
