@@ -30,6 +30,9 @@ func (c *Cluster) boot(ctx context.Context) error {
 		if err := keepSysctls(c.dir); err != nil {
 			return err
 		}
+		if err := raiseLimits(); err != nil {
+			return err
+		}
 	}
 	if err := c.save(); err != nil {
 		return err

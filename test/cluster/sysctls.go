@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/stateful-operator/stateful-operator/test/cluster/nodeinit"
@@ -12,9 +13,15 @@ import (
 // sysctls are settings of the whole machine by name.
 type sysctls map[string]string
 
-// kubeletSets is what every kubelet sets for the machine it runs on; down puts
-// it back as it was.
+// inotifyInstances is how many files with events one user may have open. Each
+// node takes about ten of them; the kernel's 128 is less than three clusters
+// need, and a kubelet that gets none does not start.
+const inotifyInstances, wantedInstances = "fs.inotify.max_user_instances", 1024
+
+// kubeletSets is what every kubelet, or raiseLimits, sets for the machine it runs
+// on; down puts it back as it was.
 var kubeletSets = []string{
+	inotifyInstances,
 	"vm.overcommit_memory", "vm.panic_on_oom",
 	"kernel.panic", "kernel.panic_on_oops",
 	"kernel.keys.root_maxkeys", "kernel.keys.root_maxbytes",
@@ -33,6 +40,21 @@ func keepSysctls(dir string) error {
 		}
 	}
 	return nodeinit.WriteJSON(file, before)
+}
+
+// raiseLimits sets what nodes need more of than the kernel gives.
+func raiseLimits() error {
+	content, err := os.ReadFile(sysctlFile(inotifyInstances))
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", inotifyInstances, err)
+	}
+	if have, err := strconv.Atoi(strings.TrimSpace(string(content))); err == nil && have >= wantedInstances {
+		return nil
+	}
+	if err := os.WriteFile(sysctlFile(inotifyInstances), []byte(strconv.Itoa(wantedInstances)), 0o644); err != nil {
+		return fmt.Errorf("raising %s: %w", inotifyInstances, err)
+	}
+	return nil
 }
 
 // restoreSysctls puts them back when the last cluster with nodes is gone.
