@@ -310,7 +310,10 @@ func (r *replica) judge(ctx context.Context) (ledgercheck.Report, error) {
 
 // stopClient ends the client and waits until it has written its last word.
 func (r *replica) stopClient(ctx context.Context) error {
-	pod := r.clientPod()
+	pod, err := r.pod(ctx, r.clientPod().Name)
+	if err != nil {
+		return err
+	}
 	if err := r.Client.Delete(ctx, pod); err != nil {
 		return err
 	}
