@@ -178,7 +178,12 @@ func (w *world) revoked(g *v1alpha1.Grant) string {
 		return "" // a start whose end was not seen may take effect
 	}
 	if w.containerGone(g.UID, g.ContainerID) {
-		// A start that was meant for it may have reached the next one.
+		// A start that was meant for it may have reached the next one of the same
+		// pod, whose kubelet has not told of that yet. In another pod's container its
+		// end would not count as seen, and it would be in the books still.
+		if m := w.byUID(g.UID); m == nil || podstate.Stopped(m.pod, true) || w.fenced(m) {
+			return "its container has ended"
+		}
 		if next := w.successor(g.Pod, g.ContainerID); next != nil {
 			s := w.state(next)
 			if s != idle && s != secondary && (s != primary || !w.grantedIn(next)) {

@@ -355,7 +355,7 @@ func TestRandomOrders(t *testing.T) {
 
 var (
 	firstOrder = flag.Int("order", 0, "the first of the random orders")
-	orders     = flag.Int("orders", 15, "how many random orders of each story")
+	orders     = flag.Int("orders", 5, "how many random orders of each story")
 )
 
 func inAnyOrder(t *testing.T, story *told, seed int64) {
