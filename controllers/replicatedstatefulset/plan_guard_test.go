@@ -31,6 +31,8 @@ func TestGuards(t *testing.T) {
 			answered("status", podexec.Failed, 7, "", 1500*time.Millisecond).answered("sequence", podexec.Succeeded, 0, "4", 1500*time.Millisecond)), nil},
 		{"who is too many is chosen by what they say now", worldOf(toySet(3, 1), pod(0).primary().answered("sequence", podexec.Succeeded, 0, "3", 40*time.Second), pod(1).primary().sequence("9"), pod(2).secondary()),
 			[]string{"0 asked sequence"}},
+		{"RS-33 who goes is not promoted", worldOf(toySet(4, 2), pod(0).primary(), pod(1).secondary().sequence("8"), pod(2).secondary().sequence("9"), pod(3).runs("stop", time.Second), replicas(2)),
+			[]string{"1: Promote, with 0"}},
 		{"RS-20 no secondary while a primary is missing", worldOf(toySet(3, 2), pod(0).primary(), pod(1), pod(2).idle().sequence("9")), []string{"1 asked status"}},
 		{"RS-18 a start as secondary too has to end first, where a primary runs", worldOf(toySet(3, 2), pod(0).primary(), pod(1).runs("secondary", time.Second), pod(2).secondary().sequence("9")), nil},
 		{"a second primary waits for the first to be well", worldOf(toySet(3, 2), pod(0).granted().onNode(off), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("9")), nil},
@@ -213,6 +215,7 @@ func TestDeletion(t *testing.T) {
 			[]string{"patch pod 0: Release"}},
 		{"and the object after them", worldOf(toySet(2, 1), gone(time.Second), with(func(w *world) { w.namespaceGoes = true })), []string{freed}},
 		{"a member that does not answer holds nothing up", worldOf(toySet(2, 1), gone(time.Second), pod(0).idle(), pod(1).silent(5)), scaled},
+		{"nothing is made anew any more", worldOf(toySet(2, 1), gone(time.Second), pod(0).primary().runs("stop", time.Second), pod(1).idle().outdated()), nil},
 		{"nothing is started any more", worldOf(toySet(2, 1), gone(time.Second), empty, pod(0).idle().sequence("9").deleted(), pod(1).idle().sequence("9").deleted()), nil},
 	})
 }
