@@ -31,6 +31,8 @@ func TestGuards(t *testing.T) {
 			answered("status", podexec.Failed, 7, "", 1500*time.Millisecond).answered("sequence", podexec.Succeeded, 0, "4", 1500*time.Millisecond)), nil},
 		{"who is too many is chosen by what they say now", worldOf(toySet(3, 1), pod(0).primary().answered("sequence", podexec.Succeeded, 0, "3", 40*time.Second), pod(1).primary().sequence("9"), pod(2).secondary()),
 			[]string{"0 asked sequence"}},
+		{"RS-34 never an older one, though the newest cannot be promoted", worldOf(toySet(3, 1), pod(0).crashed(), pod(1).secondary().sequence("9").failures(1, "promote", 5, false), pod(2).secondary().sequence("8")), nil},
+		{"RS-17 nobody is started before all that could be have said how new they are", worldOf(toySet(3, 1), pod(0).primary(), pod(1).idle(), pod(2).idle().sequence("9")), []string{"1 asked sequence"}},
 		{"RS-33 who goes is not promoted", worldOf(toySet(4, 2), pod(0).primary(), pod(1).secondary().sequence("8"), pod(2).secondary().sequence("9"), pod(3).runs("stop", time.Second), replicas(2)),
 			[]string{"1: Promote, with 0"}},
 		{"RS-20 no secondary while a primary is missing", worldOf(toySet(3, 2), pod(0).primary(), pod(1), pod(2).idle().sequence("9")), []string{"1 asked status"}},
