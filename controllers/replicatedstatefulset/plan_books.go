@@ -130,7 +130,7 @@ func (b *books) ended(w *world, c *v1alpha1.RunningCommand) bool {
 		return false
 	}
 	answer, ok := m.answer(v1alpha1.CommandStatus)
-	if !ok || m.lost() || !answer.Began.After(c.StartedAt.Time) || !settles(c.Name, w.stateOf(answer)) {
+	if !ok || !answer.Began.After(c.StartedAt.Time) || !settles(c.Name, w.stateOf(answer)) {
 		return false
 	}
 	b.tell("%s of %s took effect: status says %s", c.Name, c.Pod, w.stateOf(answer))

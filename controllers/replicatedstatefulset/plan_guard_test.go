@@ -24,6 +24,18 @@ func TestGuards(t *testing.T) {
 		{"not while a member is missing", worldOf(toySet(3, 1), pod(0).primary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second), pod(1).secondary().sequence("9"), pod(2).pending(),
 			annotated(v1alpha1.AnnotationSwitchoverTo, "rss-db-1")), nil},
 		{"nothing is made anew while a command may reach it", worldOf(toySet(2, 1), pod(0).primary().outdated(), pod(1).began("promote", 12*time.Second).crashed().outdated()), nil},
+		{"nobody hands over to a pod of somebody else", worldOf(toySet(2, 1), pod(0).primary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second).outdated(), pod(1).secondary().sequence("9").strange()), nil},
+		{"what runs is not asked about meanwhile", worldOf(toySet(2, 1), pod(0).granted().runs("promote", 12*time.Second).status(8), pod(1).secondary()), nil},
+		{"one that has ended by itself is its StatefulSet's to delete", worldOf(toySet(2, 1), pod(0).primary(), pod(1).ended()), nil},
+		{"one that has to be stopped is not started while the stop cannot be sent", worldOf(toySet(2, 1), pod(0).primary(), pod(1).failures(1, "secondary", 1, true).unsent("stop", 4*time.Second, 3).
+			answered("status", podexec.Failed, 7, "", 1500*time.Millisecond).answered("sequence", podexec.Succeeded, 0, "4", 1500*time.Millisecond)), nil},
+		{"who is too many is chosen by what they say now", worldOf(toySet(3, 1), pod(0).primary().answered("sequence", podexec.Succeeded, 0, "3", 40*time.Second), pod(1).primary().sequence("9"), pod(2).secondary()),
+			[]string{"0 asked sequence"}},
+		{"RS-34 never an older one, though the newest cannot be promoted", worldOf(toySet(3, 1), pod(0).crashed(), pod(1).secondary().sequence("9").failures(1, "promote", 5, false), pod(2).secondary().sequence("8")), nil},
+		{"RS-17 nobody is started before all that could be have said how new they are", worldOf(toySet(3, 1), pod(0).primary(), pod(1).idle(), pod(2).idle().sequence("9")), []string{"1 asked sequence"}},
+		{"RS-33 who goes is not promoted", worldOf(toySet(4, 2), pod(0).primary(), pod(1).secondary().sequence("8"), pod(2).secondary().sequence("9"), pod(3).runs("stop", time.Second), replicas(2)),
+			[]string{"1: Promote, with 0"}},
+		{"RS-20 no secondary while a primary is missing", worldOf(toySet(3, 2), pod(0).primary(), pod(1), pod(2).idle().sequence("9")), []string{"1 asked status"}},
 		{"RS-18 a start as secondary too has to end first, where a primary runs", worldOf(toySet(3, 2), pod(0).primary(), pod(1).runs("secondary", time.Second), pod(2).secondary().sequence("9")), nil},
 		{"a second primary waits for the first to be well", worldOf(toySet(3, 2), pod(0).granted().onNode(off), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("9")), nil},
 		{"nothing is run in a pod of somebody else", worldOf(toySet(2, 1), pod(0).idle().sequence("3"), pod(1).strange()), nil},
@@ -143,6 +155,24 @@ func TestNothingStarves(t *testing.T) {
 	})
 }
 
+// A set that is scaled down while nobody is primary: who goes may have what nobody
+// else has.
+func TestScaleDownInTheDark(t *testing.T) {
+	scaled := []string{"patch statefulset rss-db: Scale, from 3 to 2"}
+	check(t, []row{
+		{"RS-33 who alone has the newest copy is seeded before it goes", worldOf(toySet(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"), pod(2).idle().sequence("4"), replicas(2)), []string{"2: Seed, alone"}},
+		{"RS-33 or promoted", worldOf(toySet(3, 1), pod(0).crashed(), pod(1).secondary().sequence("8"), pod(2).secondary().sequence("9"), replicas(2)), []string{"2: Promote, alone"}},
+		{"RS-33 who does not goes first", worldOf(toySet(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("4"), pod(2).idle().sequence("4"), replicas(2)), scaled},
+		{"RS-33 nobody goes before it has said what it has", worldOf(toySet(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"), pod(2).idle(), replicas(2)), []string{"2 asked sequence"}},
+		{"RS-33 nor before the others have", worldOf(toySet(3, 1), pod(0).idle(), pod(1).pending(), pod(2).idle().sequence("4"), replicas(2)), []string{"0 asked sequence"}},
+		{"RS-33 who cannot say anything goes", worldOf(toySet(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"), pod(2).pending(), replicas(2)), scaled},
+		{"RS-33 what a secondary said before the loss is old", worldOf(toySet(3, 1), pod(0).secondary().sequence("9"), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("9"), replicas(2),
+			with(func(w *world) { w.lossAt = ago(3 * time.Second) })), []string{"0 asked sequence", "1 asked sequence", "2 asked sequence"}},
+		{"RS-33 when the newest runs as primary, it hands over", worldOf(toySet(3, 1), pod(0).secondary().sequence("9"), pod(1).secondary().sequence("9"),
+			pod(2).primary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second), replicas(2)), []string{"2: Stop, with 2"}},
+	})
+}
+
 func TestAsking(t *testing.T) {
 	interval := func(d v1alpha1.Duration) thing {
 		return with(func(w *world) { w.set.Spec.ReconcileInterval = d })
@@ -187,6 +217,7 @@ func TestDeletion(t *testing.T) {
 			[]string{"patch pod 0: Release"}},
 		{"and the object after them", worldOf(toySet(2, 1), gone(time.Second), with(func(w *world) { w.namespaceGoes = true })), []string{freed}},
 		{"a member that does not answer holds nothing up", worldOf(toySet(2, 1), gone(time.Second), pod(0).idle(), pod(1).silent(5)), scaled},
+		{"nothing is made anew any more", worldOf(toySet(2, 1), gone(time.Second), pod(0).primary().runs("stop", time.Second), pod(1).idle().outdated()), nil},
 		{"nothing is started any more", worldOf(toySet(2, 1), gone(time.Second), empty, pod(0).idle().sequence("9").deleted(), pod(1).idle().sequence("9").deleted()), nil},
 	})
 }

@@ -155,7 +155,34 @@ func (w *world) limping(m *member) bool {
 }
 
 // leaver tells whether the member shall go.
-func (w *world) leaver(m *member) bool { return m.ordinal >= w.wanted() }
+func (w *world) leaver(m *member) bool { return m.ordinal >= w.wanted() && !w.kept(m) }
+
+// kept tells whether a member that is not wanted stays until another has its data:
+// nobody is primary, and no wanted member is known to have a copy as new.
+func (w *world) kept(m *member) bool {
+	if m.ordinal < w.wanted() || w.wanted() == 0 || len(w.books.grants) > 0 || !w.candid(m) {
+		return false
+	}
+	mine, known := w.sinceLoss(m)
+	return !known || !slices.ContainsFunc(w.members, func(o *member) bool {
+		n, said := w.sinceLoss(o)
+		return o.ordinal < w.wanted() && w.candid(o) && said && n >= mine
+	})
+}
+
+// candid tells whether a member can say how new its copy is, and could be first.
+func (w *world) candid(m *member) bool {
+	s := w.state(m)
+	return (s == idle || s == secondary) && !m.terminating()
+}
+
+// sinceLoss is how new the member's copy is, by what it said since the last
+// primary went.
+func (w *world) sinceLoss(m *member) (uint64, bool) {
+	r, ok := m.answer(v1alpha1.CommandSequence)
+	n, known := sequenceOf(r)
+	return n, ok && known && r.Began.After(w.lossAt)
+}
 
 // commandIn is the command of the books in a pod; nil if there is none.
 func (w *world) commandIn(m *member) *v1alpha1.RunningCommand {

@@ -21,6 +21,11 @@ func scale(w *world, p *plan) {
 	if have > w.wanted() || len(leavers) > 0 {
 		p.waitFor(v1alpha1.ReasonScaling, fmt.Sprintf("of %d pods %d shall stay", max(have, len(w.members)), w.wanted()))
 	}
+	if kept := w.among(w.kept); len(kept) > 0 {
+		w.copies(p, w.among(w.candid))
+		p.waitFor(v1alpha1.ReasonScaling, "nobody who stays is known to have all of the data of "+namesOf(kept))
+		return
+	}
 	if !w.overdue() && len(leavers) > 0 && !w.stopLeavers(p, leavers) {
 		return
 	}

@@ -183,7 +183,7 @@ func seed(w *world, p *plan) {
 	if w.set.Spec.Seeding == v1alpha1.SeedingQuorum {
 		all = slices.DeleteFunc(all, func(c copyOf) bool { return !c.known })
 		answered, missing = true, w.wanted()/2+1-len(all)
-	} else if len(w.members) > w.wanted() {
+	} else if len(w.members) > w.wanted() && len(w.among(w.kept)) == 0 {
 		missing = max(missing, 1) // they go, or their ordinals do not fit
 	}
 	p.blind = unknownAmong(all)
