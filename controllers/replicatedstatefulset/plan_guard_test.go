@@ -36,6 +36,7 @@ func TestGuards(t *testing.T) {
 		{"an heir is asked after the primary was", worldOf(toySet(2, 1), pod(0).primary().sequence("9").outdated(), pod(1).secondary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second)), []string{"1 asked sequence"}},
 		{"a container that a command may have reached is deleted when the next one cannot be reached too", worldOf(toySet(2, 1), pod(0).granted().began("promote", 14*time.Second).restarted(10*time.Second).idle(), pod(1).secondary().sequence("9")),
 			[]string{"0 asked status"}},
+		{"a copy that had more before has lost something", worldOf(toySet(2, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("4"), recordedSequence("rss-db-0", "9")), nil},
 		{"RS-33 who goes is not promoted", worldOf(toySet(4, 2), pod(0).primary(), pod(1).secondary().sequence("8"), pod(2).secondary().sequence("9"), pod(3).runs("stop", time.Second), replicas(2)),
 			[]string{"1: Promote, with 0"}},
 		{"RS-20 no secondary while a primary is missing", worldOf(toySet(3, 2), pod(0).primary(), pod(1), pod(2).idle().sequence("9")), []string{"1 asked status"}},
