@@ -231,6 +231,13 @@ func TestCommands(t *testing.T) {
 			t.Errorf("the record is %+v %+v of epoch %d", s.Commands, s.Grants, s.Epoch)
 		}
 	})
+	t.Run("what an idle member has beside a primary is not kept: it is about to be overwritten", func(t *testing.T) {
+		w := worldOf(toySet(2, 1), pod(0).primary().sequence("3"), pod(1).idle().sequence("9"))
+		decide(w)
+		if s := w.books.sequences; len(s) != 1 || s[0].Pod != "rss-db-0" || s[0].Sequence != "3" {
+			t.Errorf("on record are %+v, want that of the primary alone", s)
+		}
+	})
 	t.Run("what a person gave up is not waited for again", func(t *testing.T) {
 		p := decide(worldOf(toySet(2, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("5"), recordedSequence("rss-db-0", "2"), recordedSequence("rss-db-2", "10"),
 			annotated(v1alpha1.AnnotationSeedFrom, "rss-db-0")))
