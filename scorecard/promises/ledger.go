@@ -9,15 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/remotecommand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +22,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/test/faults/ledger/record"
 	"github.com/stateful-operator/stateful-operator/test/faults/ledgercheck"
+	"github.com/stateful-operator/stateful-operator/test/faults/ledgerset"
 )
 
 // replica is an application that a ReplicatedStatefulSet drives. Its members are
@@ -35,21 +33,14 @@ type replica struct {
 	folder string // of journals, knobs and histories
 }
 
-const (
-	ledgerPort     = 7070
-	ledgerEvidence = "/evidence"
-)
-
 // ledger makes a set of ledgers and a client that writes to its primary all the
 // time, and waits until both work.
 func (c *Cluster) ledger(ctx context.Context, name string, replicas int32, change ...func(*v1alpha1.ReplicatedStatefulSetSpec)) (*replica, error) {
 	r := &replica{Cluster: c, folder: filepath.Join(c.Shared, c.Namespace, name)}
-	for _, sub := range []string{"journals", "knobs"} {
-		if err := os.MkdirAll(filepath.Join(r.folder, sub), 0o777); err != nil {
-			return nil, err
-		}
+	if err := ledgerset.MakeFolder(r.folder); err != nil {
+		return nil, err
 	}
-	r.set = &v1alpha1.ReplicatedStatefulSet{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: c.Namespace}, Spec: r.spec(replicas)}
+	r.set = &v1alpha1.ReplicatedStatefulSet{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: c.Namespace}, Spec: ledgerset.Spec(c.Ledger, r.folder, replicas)}
 	for _, f := range change {
 		f(&r.set.Spec)
 	}
@@ -62,59 +53,7 @@ func (c *Cluster) ledger(ctx context.Context, name string, replicas int32, chang
 	return r, r.writes(ctx)
 }
 
-func (r *replica) journals() string { return filepath.Join(r.folder, "journals") }
-
-func (r *replica) spec(replicas int32) v1alpha1.ReplicatedStatefulSetSpec {
-	return v1alpha1.ReplicatedStatefulSetSpec{
-		Replicas: &replicas, Primaries: new(int32(1)),
-		ServicePorts: []corev1.ServicePort{{Name: "ledger", Port: ledgerPort}},
-		Pod: v1alpha1.PodPolicy{
-			Commands:                      ledgerCommands(),
-			TerminationGracePeriodSeconds: new(int64(5)),
-			AutomountServiceAccountToken:  new(false),
-			AntiAffinity:                  true,
-			Containers:                    []corev1.Container{r.member(replicas)},
-			Volumes:                       []corev1.Volume{r.evidence()},
-			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{
-				ObjectMeta: metav1.ObjectMeta{Name: "data"},
-				Spec: corev1.PersistentVolumeClaimSpec{
-					AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-					Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("16Mi")}},
-				},
-			}},
-		},
-	}
-}
-
-// ledgerCommands are all that there are, each the program's subcommand.
-func ledgerCommands() map[string]v1alpha1.Command {
-	commands := map[string]v1alpha1.Command{}
-	for _, name := range []string{"sequence", "status", "stop", "seed", "primary", "secondary", "promote", "demote"} {
-		commands[name] = v1alpha1.Command{Command: []string{"/ledger", name}, Timeout: "20s"}
-	}
-	return commands
-}
-
-func (r *replica) member(replicas int32) corev1.Container {
-	uid := &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.uid"}}
-	return corev1.Container{
-		Name: "ledger", Image: r.Ledger, Command: []string{"/ledger", "supervise"},
-		Env: []corev1.EnvVar{
-			{Name: "LEDGER_MEMBERS", Value: strconv.Itoa(int(replicas))}, {Name: "POD_UID", ValueFrom: uid},
-			{Name: "LEDGER_JOURNAL", Value: ledgerEvidence + "/journals"}, {Name: "LEDGER_KNOBS", Value: ledgerEvidence + "/knobs"},
-		},
-		Ports: []corev1.ContainerPort{{ContainerPort: ledgerPort}},
-		ReadinessProbe: &corev1.Probe{PeriodSeconds: 1, FailureThreshold: 1, ProbeHandler: corev1.ProbeHandler{
-			HTTPGet: &corev1.HTTPGetAction{Path: "/role", Port: intstr.FromInt32(ledgerPort)}}},
-		VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}, {Name: "evidence", MountPath: ledgerEvidence}},
-		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
-			corev1.ResourceCPU: resource.MustParse("5m"), corev1.ResourceMemory: resource.MustParse("8Mi")}},
-	}
-}
-
-func (r *replica) evidence() corev1.Volume {
-	return corev1.Volume{Name: "evidence", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: r.folder}}}
-}
+func (r *replica) journals() string { return ledgerset.Journals(r.folder) }
 
 // The client.
 
@@ -130,12 +69,12 @@ func (r *replica) clientPod() *corev1.Pod {
 			Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{apart}}},
 			Containers: []corev1.Container{{
 				Name: "client", Image: r.Ledger,
-				Command: []string{"/ledger", "client", fmt.Sprintf("%s-primary.%s:%d", r.set.Name, r.Namespace, ledgerPort),
-					"-history", r.history(ledgerEvidence), "-every", "50ms"},
+				Command: []string{"/ledger", "client", fmt.Sprintf("%s-primary.%s:%d", r.set.Name, r.Namespace, ledgerset.Port),
+					"-history", r.history(ledgerset.Evidence), "-every", "50ms"},
 				Env:          []corev1.EnvVar{{Name: "LEDGER_MEMBERS", Value: "1"}},
-				VolumeMounts: []corev1.VolumeMount{{Name: "evidence", MountPath: ledgerEvidence}},
+				VolumeMounts: []corev1.VolumeMount{{Name: "evidence", MountPath: ledgerset.Evidence}},
 			}},
-			Volumes: []corev1.Volume{r.evidence()},
+			Volumes: []corev1.Volume{ledgerset.Volume(r.folder)},
 		},
 	}
 }
@@ -257,7 +196,7 @@ func (r *replica) killServer(ctx context.Context, pod *corev1.Pod) error {
 // turn makes a command of all members, or of one (pod/command), fail in a way;
 // see test/faults/ledger for the words. No words end that.
 func (r *replica) turn(knob, words string) error {
-	path := filepath.Join(r.folder, "knobs", knob)
+	path := filepath.Join(ledgerset.Knobs(r.folder), knob)
 	if words == "" {
 		err := os.Remove(path)
 		if errors.Is(err, fs.ErrNotExist) {

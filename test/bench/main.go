@@ -41,6 +41,7 @@ var benchmarks = []benchmark{
 	{"latency", "from a spec change to the first write", measureLatency, nil},
 	{"rest", "writes while nothing changes", measureRest, nil},
 	{"singleton", "handovers between programs on real nodes", nil, measureSingleton},
+	{"replicated", "switchovers and failovers on real nodes", nil, measureReplicated},
 }
 
 // sizes is how much is measured.
@@ -53,15 +54,17 @@ type sizes struct {
 	rest                   time.Duration
 	handovers, lostNodes   int
 	admission, gate        time.Duration // for how long pods are created, and gates watched
+	failovers              int
+	commands               time.Duration // for how long commands are counted
 }
 
 var (
 	fullSizes = sizes{members: 2000, sets: 200, rollout: 200, pods: [2]int{1000, 5000}, unmanaged: 5000,
 		objects: 1000, changes: 300, rounds: 3, rest: 10 * time.Minute,
-		handovers: 100, lostNodes: 3, admission: time.Minute, gate: time.Minute}
+		handovers: 100, lostNodes: 3, admission: time.Minute, gate: time.Minute, failovers: 20, commands: 3 * time.Minute}
 	quickSizes = sizes{members: 200, sets: 20, rollout: 40, pods: [2]int{100, 300}, unmanaged: 300,
 		objects: 100, changes: 50, rounds: 1, rest: 20 * time.Second,
-		handovers: 10, lostNodes: 1, admission: 10 * time.Second, gate: 20 * time.Second}
+		handovers: 10, lostNodes: 1, admission: 10 * time.Second, gate: 20 * time.Second, failovers: 3, commands: time.Minute}
 )
 
 // setMembers is the size of each of many sets.
@@ -102,7 +105,7 @@ func parse(args []string) (settings, error) {
 	flags.StringVar(&s.out, "out", "", "`file` that gets the tables too")
 	only := flags.String("only", "", "comma-separated `names` of the benchmarks to run: "+names())
 	rest := flags.Duration("rest", 0, "`time` without changes that must bring no write (default 10m, quick 20s)")
-	handovers := flags.Int("handovers", 0, "`times` that a program hands over to the next one, of each kind (default 100, quick 10)")
+	handovers := flags.Int("handovers", 0, "`times` that a program hands over to the next one, of each kind (default 100, quick 10; of the replicated ones 20 and 3)")
 	rounds := flags.Int("rounds", 0, "`times` that each comparison is made, in turning order (default 3, quick 1)")
 	if err := flags.Parse(args); err != nil {
 		return s, err
@@ -117,7 +120,7 @@ func parse(args []string) (settings, error) {
 		s.size.rounds = *rounds
 	}
 	if *handovers > 0 {
-		s.size.handovers = *handovers
+		s.size.handovers, s.size.failovers = *handovers, *handovers
 	}
 	s.chosen = benchmarks
 	if *only == "" {

@@ -1,0 +1,95 @@
+// Package ledgerset makes ReplicatedStatefulSets of ledgers (test/faults/ledger)
+// that write what they do into a folder that all nodes share.
+package ledgerset
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+)
+
+const (
+	// Port is where members and clients are served.
+	Port = 7070
+	// Evidence is where the folder is in a container.
+	Evidence = "/evidence"
+)
+
+// MakeFolder makes the folder of a set.
+func MakeFolder(folder string) error {
+	for _, sub := range []string{"journals", "knobs"} {
+		if err := os.MkdirAll(filepath.Join(folder, sub), 0o777); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Journals is where the members write what they do.
+func Journals(folder string) string { return filepath.Join(folder, "journals") }
+
+// Knobs is where they look for ways to fail.
+func Knobs(folder string) string { return filepath.Join(folder, "knobs") }
+
+// Spec is a set with one primary and a volume for each member, no two members on
+// one node.
+func Spec(image, folder string, replicas int32) v1alpha1.ReplicatedStatefulSetSpec {
+	return v1alpha1.ReplicatedStatefulSetSpec{
+		Replicas: &replicas, Primaries: ptr.To[int32](1),
+		ServicePorts: []corev1.ServicePort{{Name: "ledger", Port: Port}},
+		Pod: v1alpha1.PodPolicy{
+			Commands:                      commands(),
+			TerminationGracePeriodSeconds: ptr.To[int64](5),
+			AutomountServiceAccountToken:  ptr.To(false),
+			AntiAffinity:                  true,
+			Containers:                    []corev1.Container{member(image, replicas)},
+			Volumes:                       []corev1.Volume{Volume(folder)},
+			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{
+				ObjectMeta: metav1.ObjectMeta{Name: "data"},
+				Spec: corev1.PersistentVolumeClaimSpec{
+					AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+					Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("16Mi")}},
+				},
+			}},
+		},
+	}
+}
+
+// commands are all that there are, each the program's subcommand.
+func commands() map[string]v1alpha1.Command {
+	all := map[string]v1alpha1.Command{}
+	for _, name := range []string{"sequence", "status", "stop", "seed", "primary", "secondary", "promote", "demote"} {
+		all[name] = v1alpha1.Command{Command: []string{"/ledger", name}, Timeout: "20s"}
+	}
+	return all
+}
+
+func member(image string, replicas int32) corev1.Container {
+	uid := &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.uid"}}
+	return corev1.Container{
+		Name: "ledger", Image: image, Command: []string{"/ledger", "supervise"},
+		Env: []corev1.EnvVar{
+			{Name: "LEDGER_MEMBERS", Value: strconv.Itoa(int(replicas))}, {Name: "POD_UID", ValueFrom: uid},
+			{Name: "LEDGER_JOURNAL", Value: Journals(Evidence)}, {Name: "LEDGER_KNOBS", Value: Knobs(Evidence)},
+		},
+		Ports: []corev1.ContainerPort{{ContainerPort: Port}},
+		ReadinessProbe: &corev1.Probe{PeriodSeconds: 1, FailureThreshold: 1, ProbeHandler: corev1.ProbeHandler{
+			HTTPGet: &corev1.HTTPGetAction{Path: "/role", Port: intstr.FromInt32(Port)}}},
+		VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}, {Name: "evidence", MountPath: Evidence}},
+		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("5m"), corev1.ResourceMemory: resource.MustParse("8Mi")}},
+	}
+}
+
+// Volume is the folder in a pod.
+func Volume(folder string) corev1.Volume {
+	return corev1.Volume{Name: "evidence", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: folder}}}
+}

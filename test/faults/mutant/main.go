@@ -1,0 +1,120 @@
+// Command mutant takes a safety rule out of the operator, for a build with
+// `go build -overlay`: the faults that the operator withstands with its rules must
+// break it without each of them, or they prove nothing.
+//
+//	mutant                 lists the rules
+//	mutant RULE FOLDER     writes the changed files and overlay.json into the folder
+//
+// The source stays as it is. `make soak-replicated WITHOUT=rule` uses it.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// mutant is the operator without a rule.
+type mutant struct {
+	name, says string
+	edits      []edit
+}
+
+// edit replaces a text that is in a file once.
+type edit struct{ file, old, new string }
+
+const kind = "controllers/replicatedstatefulset/"
+
+var mutants = []mutant{
+	{"unreachable-is-stopped", "a member on a node that does not answer counts as stopped", []edit{
+		{kind + "plan_books.go", "	if m == nil || podstate.Stopped(m.pod, true) || w.fenced(m) {\n		return true\n	}\n	for i", "	if m == nil || podstate.Stopped(m.pod, true) || w.fenced(m) || m.lost() {\n		return true\n	}\n	for i"},
+		{kind + "plan_books.go", "m == nil || podstate.Stopped(m.pod, true) || w.fenced(m) {\n			return \"its container", "m == nil || podstate.Stopped(m.pod, true) || w.fenced(m) || m.lost() {\n			return \"its container"},
+	}},
+	{"first-comer-is-seeded", "nobody waits for the other members before the first one is seeded", []edit{
+		{kind + "plan_start.go", "	case missing > 0:\n", "	case missing > 0 && len(all) == 0:\n"},
+		{kind + "plan_start.go", "	if newest, pod := w.books.newest(); newest > sequence {", "	if newest, pod := w.books.newest(); newest > sequence && pod == \"\" {"},
+	}},
+	{"oldest-first", "the oldest copy is started first", []edit{
+		{kind + "plan_start.go", "cmp.Compare(b.sequence, a.sequence)", "cmp.Compare(a.sequence, b.sequence)"},
+		{kind + "plan_start.go", "	if newest, pod := w.books.newest(); newest > sequence {", "	if newest, pod := w.books.newest(); newest > sequence && pod == \"\" {"},
+	}},
+	{"unknown-is-failed", "a command whose end nobody saw counts as ended", []edit{
+		{kind + "plan_books.go", "			seen = r.Outcome != podexec.Unknown || !r.Sent\n", "			seen = true\n"},
+	}},
+	{"no-books", "grants are not written down", []edit{
+		{kind + "plan_command.go", "		b.grants = append(slices.Clone(b.grants), w.grant(m, b.epoch))\n", "		_ = w.grant(m, b.epoch)\n"},
+		{kind + "plan_books.go", "		if w.state(m) == primary && !w.grantedIn(m) {", "		if false {"},
+	}},
+	{"no-heir", "a role is taken from a primary before anybody has all of its data", []edit{
+		{kind + "plan_scale.go", "		if !said || !known || !r.Began.After(asked.Ended) || n < mine {", "		if (!said || !known || !r.Began.After(asked.Ended) || n < mine) && s != secondary {"},
+	}},
+}
+
+func main() {
+	if len(os.Args) < 3 {
+		for _, m := range mutants {
+			fmt.Printf("%-24s %s\n", m.name, m.says)
+		}
+		return
+	}
+	if err := write(os.Args[1], os.Args[2]); err != nil {
+		fmt.Fprintln(os.Stderr, "mutant:", err)
+		os.Exit(1)
+	}
+}
+
+// write writes the changed files of a mutant and the overlay that names them.
+func write(name, folder string) error {
+	for _, m := range mutants {
+		if m.name != name {
+			continue
+		}
+		changed, err := m.apply()
+		if err != nil {
+			return err
+		}
+		overlay := map[string]string{}
+		for file, text := range changed {
+			at, err := filepath.Abs(filepath.Join(folder, filepath.Base(file)))
+			if err != nil {
+				return err
+			}
+			from, err := filepath.Abs(file)
+			if err != nil {
+				return err
+			}
+			if err := os.WriteFile(at, []byte(text), 0o644); err != nil {
+				return err
+			}
+			overlay[from] = at
+		}
+		text, err := json.Marshal(map[string]any{"Replace": overlay})
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(folder, "overlay.json"), text, 0o644)
+	}
+	return fmt.Errorf("no rule %q; without arguments they are listed", name)
+}
+
+// apply gives the changed files by name, from the module's root.
+func (m mutant) apply() (map[string]string, error) {
+	changed := map[string]string{}
+	for _, e := range m.edits {
+		text, have := changed[e.file]
+		if !have {
+			content, err := os.ReadFile(e.file)
+			if err != nil {
+				return nil, err
+			}
+			text = string(content)
+		}
+		if n := strings.Count(text, e.old); n != 1 {
+			return nil, fmt.Errorf("%s: %s has this %d times, and not once: %s", m.name, e.file, n, e.old)
+		}
+		changed[e.file] = strings.Replace(text, e.old, e.new, 1)
+	}
+	return changed, nil
+}
