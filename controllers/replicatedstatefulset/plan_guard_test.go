@@ -221,7 +221,7 @@ func TestDeletion(t *testing.T) {
 			[]string{"patch pod 0: Release"}},
 		{"and the object after them", worldOf(toySet(2, 1), gone(time.Second), with(func(w *world) { w.namespaceGoes = true })), []string{freed}},
 		{"a member that does not answer holds nothing up", worldOf(toySet(2, 1), gone(time.Second), pod(0).idle(), pod(1).silent(5)), scaled},
-		{"nothing is made anew any more", worldOf(toySet(2, 1), gone(time.Second), pod(0).primary().runs("stop", time.Second), pod(1).idle().outdated()), nil},
+		{"nothing is made anew any more", worldOf(toySet(2, 1), gone(time.Second), pod(0).primary().runs("stop", time.Second).outdated(), pod(1).idle().outdated()), nil},
 		{"nothing is started any more", worldOf(toySet(2, 1), gone(time.Second), empty, pod(0).idle().sequence("9").deleted(), pod(1).idle().sequence("9").deleted()), nil},
 	})
 }

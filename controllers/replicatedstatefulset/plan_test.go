@@ -231,6 +231,14 @@ func TestCommands(t *testing.T) {
 			t.Errorf("the record is %+v %+v of epoch %d", s.Commands, s.Grants, s.Epoch)
 		}
 	})
+	t.Run("only a plan that does nothing but ask is carried out on the cache", func(t *testing.T) {
+		asks := decide(worldOf(toySet(2, 1), pod(0).primary(), pod(1)))
+		starts := decide(worldOf(toySet(2, 1), pod(0).primary(), pod(1).idle().sequence("4")))
+		deletes := decide(worldOf(toySet(2, 1), pod(0).primary(), pod(1).idle().failures(2, "secondary", 1, true)))
+		if !asks.asksOnly() || starts.asksOnly() || deletes.asksOnly() {
+			t.Errorf("%q asks only: %t, %q: %t, %q: %t", gist(&asks), asks.asksOnly(), gist(&starts), starts.asksOnly(), gist(&deletes), deletes.asksOnly())
+		}
+	})
 	t.Run("what an idle member has beside a primary is not kept: it is about to be overwritten", func(t *testing.T) {
 		w := worldOf(toySet(2, 1), pod(0).primary().sequence("3"), pod(1).idle().sequence("9"))
 		decide(w)
