@@ -47,6 +47,10 @@ var (
 		Name: "replicatedstatefulset_actions_total",
 		Help: "Writes and commands for ReplicatedStatefulSets, by verb and reason.",
 	}, []string{"verb", "reason"})
+	unknownTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "replicatedstatefulset_commands_unknown_total",
+		Help: "Commands whose outcome nobody knows, by name. The log says why.",
+	}, []string{"command"})
 	membersGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "replicatedstatefulset_members",
 		Help: "Members of a ReplicatedStatefulSet by state: primary, secondary, failed, unready.",
@@ -58,7 +62,7 @@ func counter(name, help string) prometheus.Counter {
 }
 
 func init() {
-	metrics.Registry.MustRegister(clustersGauge, createdTotal, deletedTotal, modifiedTotal, failedTotal, passSeconds, refusedTotal, actionsTotal, membersGauge)
+	metrics.Registry.MustRegister(clustersGauge, createdTotal, deletedTotal, modifiedTotal, failedTotal, passSeconds, refusedTotal, actionsTotal, unknownTotal, membersGauge)
 }
 
 func forgetMetrics(key types.NamespacedName) {
@@ -318,6 +322,7 @@ func (s *seen) look(m *member, now time.Time) {
 		case s.counted[name].Equal(r.Ended):
 		case r.Outcome == podexec.Unknown:
 			s.tries[name]++
+			m.unclear = append(m.unclear, r)
 		default:
 			s.said[name], s.tries[name] = r, s.tries[name]+1
 			if _, number := sequenceOf(r); number || name != v1alpha1.CommandSequence {

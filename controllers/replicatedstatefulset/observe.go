@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
@@ -64,6 +65,8 @@ type member struct {
 	// results are the newest of each command that this process ran in the pod,
 	// said the newest of each whose outcome is known.
 	results, said map[string]podexec.Result
+	// unclear are the results that are new, and say nothing.
+	unclear []podexec.Result
 	// tries is how often in a row the outcome of a command was unknown.
 	tries map[string]int
 	// touched is when this process last saw the pod change: its container, or
@@ -109,6 +112,12 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ReplicatedStatef
 		w.namespaceGoes = namespace.DeletionTimestamp != nil
 	}
 	r.memory.recall(w)
+	for _, m := range w.members {
+		for _, result := range m.unclear {
+			unknownTotal.WithLabelValues(result.Name).Inc()
+			ctrl.LoggerFrom(ctx).Info("nobody knows what came of a command", "pod", m.name(), "command", result.Name, "why", result.Why)
+		}
+	}
 	return w, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -122,13 +123,23 @@ func progressing(w *world, p *plan) metav1.Condition {
 	if c.Reason == "" && w.target() > 0 && w.serves() && !w.staffed(w.shown) {
 		c.Reason, c.Message = v1alpha1.ReasonRecovering, "members are missing, or have not answered yet"
 		if missing := w.among(func(m *member) bool { return w.shown(m) == pending || w.shown(m) == unknown }); len(missing) > 0 {
-			c.Message = "not running, or without an answer: " + namesOf(missing)
+			c.Message = "not running, or without an answer: " + namesOf(missing) + whySilent(missing)
 		}
 	}
 	if c.Reason == "" {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonSteady, "nothing is on the way"
 	}
 	return c
+}
+
+// whySilent is why the first of them that was asked in vain gave no answer.
+func whySilent(members []*member) string {
+	for _, m := range members {
+		if r, ok := m.result(v1alpha1.CommandStatus); ok && r.Outcome == podexec.Unknown && r.Why != "" {
+			return fmt.Sprintf(" (%s: %s)", m.name(), r.Why)
+		}
+	}
+	return ""
 }
 
 func degraded(w *world) metav1.Condition {

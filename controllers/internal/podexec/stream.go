@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -119,8 +120,20 @@ func (r *Result) conclude(text []byte) error {
 			}
 		}
 	}
+	if strings.Contains(status.Message, notStarted) {
+		r.Outcome, r.Code, r.Stderr = Failed, cannotStart, status.Message
+		return nil
+	}
 	return errors.New(status.Message)
 }
+
+// A program that is not in the image, or cannot be executed, gets no exit code
+// from containerd: the node says it in words, which are runc's. It gets the code
+// that shells use. CRI-O tells an exit code itself.
+const (
+	notStarted  = "unable to start container process"
+	cannotStart = 127
+)
 
 // dial opens the connection on which the command runs.
 func (e *Executor) dial(ctx context.Context, c Command) (*websocket.Conn, error) {
