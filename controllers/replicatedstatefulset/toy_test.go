@@ -217,6 +217,8 @@ func (t *toy) act(c *toyContainer, command podexec.Command) (code int, out strin
 	case v1alpha1.CommandSeed, v1alpha1.CommandPromote, v1alpha1.CommandPrimary:
 		if from := t.peer(c, command.Argv); from != nil {
 			t.copy(from, c)
+		} else if len(command.Argv) > 1 && c.role != primary {
+			return 1, "" // who is told of others is not the first
 		} else if c.role != primary {
 			t.s.law.first(c, d)
 			d.term++
