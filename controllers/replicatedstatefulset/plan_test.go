@@ -239,6 +239,9 @@ func TestCommands(t *testing.T) {
 			t.Errorf("%q asks only: %t, %q: %t, %q: %t", gist(&asks), asks.asksOnly(), gist(&starts), starts.asksOnly(), gist(&deletes), deletes.asksOnly())
 		}
 	})
+}
+
+func TestRecords(t *testing.T) {
 	t.Run("what an idle member has beside a primary is not kept: it is about to be overwritten", func(t *testing.T) {
 		w := worldOf(toySet(2, 1), pod(0).primary().sequence("3"), pod(1).idle().sequence("9"))
 		decide(w)
