@@ -51,6 +51,12 @@ func TestGuards(t *testing.T) {
 			answered("status", podexec.Failed, 7, "", 1500*time.Millisecond).answered("sequence", podexec.Succeeded, 0, "3", 1500*time.Millisecond)), nil},
 		{"and no later", worldOf(toySet(2, 1), pod(0).primary(), pod(1).unsent("secondary", 4*time.Second, 2).
 			answered("status", podexec.Failed, 7, "", 1500*time.Millisecond).answered("sequence", podexec.Succeeded, 0, "3", 1500*time.Millisecond)), []string{"1: Secondary, with 0"}},
+	})
+}
+
+// TestGuardsOfTheBooks are about what must not be forgotten.
+func TestGuardsOfTheBooks(t *testing.T) {
+	check(t, []row{
 		{"another program in the pod does not speak for the container that was granted", worldOf(toySet(2, 1), pod(0).granted().beside("agent"), pod(1).secondary().sequence("9")),
 			[]string{"0 asked status"}},
 		{"whatever it answers", worldOf(toySet(2, 1), pod(0).granted().beside("agent").idle(), pod(1).secondary().sequence("9")), nil},
