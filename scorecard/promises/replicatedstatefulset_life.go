@@ -235,7 +235,7 @@ func pausedSet(ctx context.Context, c *Cluster) error {
 func (r *replica) commands() (n int, err error) {
 	journals, err := ledgercheck.ReadJournals(r.journals())
 	for _, l := range journals.Lines {
-		if l.What == record.Command {
+		if l.What == record.Command || l.What == record.Asked {
 			n++
 		}
 	}

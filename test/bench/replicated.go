@@ -250,8 +250,10 @@ func (r *replicated) atRest(ctx context.Context, size sizes) (figure, error) {
 	if err := pause(ctx, size.commands); err != nil {
 		return figure{}, err
 	}
-	all, err := r.commands(began)
-	told := slices.DeleteFunc(all, func(l record.Line) bool { return l.What != record.Command })
+	journals, err := ledgercheck.ReadJournals(ledgerset.Journals(r.folder))
+	told := slices.DeleteFunc(journals.Lines, func(l record.Line) bool {
+		return l.At < began || l.What != record.Command && l.What != record.Asked
+	})
 	perHour := float64(len(told)) * float64(time.Hour) / float64(size.commands)
 	return figure{title: "commands at rest", what: "an hour, of a set with 3 members", value: perHour, digits: -1,
 		detail: "reconcileInterval 1m: one status a minute and member"}, err

@@ -102,8 +102,10 @@ func (v *supervisor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case o.Command == "status":
+		v.journal.say(record.Line{What: record.Asked, Text: o.Command})
 		tell(w, http.StatusOK, v.status())
 	case o.Command == "sequence":
+		v.journal.say(record.Line{What: record.Asked, Text: o.Command})
 		tell(w, http.StatusOK, v.sequence())
 	case o.Command == "kill":
 		if s, _, _ := v.now(); s != nil {

@@ -12,6 +12,8 @@ const (
 	// answer.
 	Command = "command"
 	Done    = "done"
+	// Asked is a status or sequence: a question changes nothing.
+	Asked = "asked"
 	// Primary is a server that becomes primary, or takes a newer epoch while
 	// it is: it is written before the first client is served. Ceased is
 	// written after the last.
