@@ -302,7 +302,7 @@ func (t *toy) write(p *toyContainer) {
 			c.behind = true
 		}
 	}
-	if copies > 0 || *t.s.set().Spec.Replicas == 1 {
+	if set := t.s.set(); copies > 0 || set != nil && *set.Spec.Replicas == 1 {
 		t.acked = append(t.acked, entry)
 	}
 }
