@@ -68,6 +68,12 @@ func TestGuardsOfTheBooks(t *testing.T) {
 			[]string{"learned: 0 is found running as primary"}},
 		{"one that failed in the next container may be primary", worldOf(toySet(2, 1), pod(0).granted().restarted(time.Minute).status(1), pod(1).secondary()), []string{"0: Stop, alone"}},
 		{"an answer from before the last command is none", worldOf(toySet(2, 1), pod(0).granted().idle().changed("promote", 5*time.Second), pod(1).secondary().sequence("9")), []string{"0 asked status"}},
+	})
+}
+
+// What keeps pods and copies until nobody needs them.
+func TestGuardsOfWhatGoes(t *testing.T) {
+	check(t, []row{
 		{"one that goes is released when its kubelet has seen it stop", worldOf(toySet(2, 1), pod(0).primary(), pod(1).ended().deleted()), []string{"patch pod 1: Release"}},
 		{"and not while it runs", worldOf(toySet(2, 1), pod(0).primary(), pod(1).idle().deleted()), nil},
 		{"nor while it is in the books", worldOf(toySet(2, 1), pod(0).granted().ended().deleted(), pod(1).secondary()), []string{"learned: 0 is not primary: its container has ended"}},

@@ -217,6 +217,9 @@ func TestCommands(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestTheBooks(t *testing.T) {
 	t.Run("the record of a command is written before it is sent, and a grant with that of a start", func(t *testing.T) {
 		w := worldOf(toySet(2, 1), pod(0).crashed(), pod(1).secondary().sequence("9"))
 		p := decide(w)
