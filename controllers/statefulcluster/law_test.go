@@ -1,7 +1,6 @@
 package statefulcluster
 
 import (
-	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,12 +14,11 @@ import (
 
 // law is what must hold at every step of every story.
 type law struct {
-	s      *stage
-	seen   *world            // on which the operator acts now
-	names  map[string]string // the last UID of each name
-	slots  map[string]string // members by the lost one whose slot they fill
-	open   map[string]bool   // slots of lost members without a Ready replacement
-	broken []string
+	s     *stage
+	seen  *world            // on which the operator acts now
+	names map[string]string // the last UID of each name
+	slots map[string]string // members by the lost one whose slot they fill
+	open  map[string]bool   // slots of lost members without a Ready replacement
 	// lenient while others act between the operator's look and its writes: a
 	// budget cannot be kept against them.
 	lenient bool
@@ -30,16 +28,12 @@ func newLaw(s *stage) *law {
 	return &law{s: s, names: map[string]string{}, slots: map[string]string{}, open: map[string]bool{}}
 }
 
-func (l *law) breaks(format string, args ...any) {
-	l.broken = append(l.broken, fmt.Sprintf(format, args...))
-}
-
 // changed hears of everything that happens.
 func (l *law) changed(act *action.Action, was, is client.Object) {
 	switch o := first(is, was).(type) {
 	case *corev1.PersistentVolumeClaim:
 		if act != nil && act.Verb == action.Delete {
-			l.breaks("claim %s is deleted, and the policy is Retain", o.Name)
+			l.s.Breaks("claim %s is deleted, and the policy is Retain", o.Name)
 		}
 	case *corev1.Pod:
 		switch {
@@ -67,25 +61,25 @@ func first(is, was client.Object) client.Object {
 func (l *law) born(act *action.Action, p *corev1.Pod) {
 	l.s.used[strings.TrimPrefix(p.Name, "db-")] = true
 	if old, used := l.names[p.Name]; used && !l.updating(p.Name, old) {
-		l.breaks("the name %s is given again, to another pod than the one that status.updating names", p.Name)
+		l.s.Breaks("the name %s is given again, to another pod than the one that status.updating names", p.Name)
 	}
 	l.names[p.Name] = string(p.UID)
 	id := p.Labels[v1alpha1.LabelMember]
 	for _, v := range p.Spec.Volumes {
 		if c := v.PersistentVolumeClaim; c != nil && c.ClaimName != "db-"+v.Name+"-"+id {
-			l.breaks("%s mounts %s, a claim of another member", p.Name, c.ClaimName)
+			l.s.Breaks("%s mounts %s, a claim of another member", p.Name, c.ClaimName)
 		}
 	}
 	for _, c := range l.s.Claims(p) {
 		if c.Labels[v1alpha1.LabelRetained] != "" {
-			l.breaks("%s attaches %s, which was set aside as %s", p.Name, c.Name, c.Labels[v1alpha1.LabelRetained])
+			l.s.Breaks("%s attaches %s, which was set aside as %s", p.Name, c.Name, c.Labels[v1alpha1.LabelRetained])
 		}
 	}
 	if old := p.Annotations[v1alpha1.AnnotationReplaces]; l.slots[old] != "" {
 		l.slots[p.Name] = l.slots[old]
 	}
 	if n, most := len(l.s.members()), int(*l.seen.set.Spec.Replicas)+l.seen.maxSurge(); n > most && act.Reason != reasonReturned {
-		l.breaks("%d pods exist beside those that go, and %d is the most", n, most)
+		l.s.Breaks("%d pods exist beside those that go, and %d is the most", n, most)
 	}
 }
 
@@ -102,13 +96,13 @@ func (l *law) deleted(act *action.Action, p *corev1.Pod) {
 	switch act.Reason {
 	case reasonUpdate:
 		if !l.updating(p.Name, string(p.UID)) {
-			l.breaks("%s is deleted to come back, and status.updating does not say so", p.Name)
+			l.s.Breaks("%s is deleted to come back, and status.updating does not say so", p.Name)
 		}
 		l.disrupted(p)
 	case reasonRetired:
 		delete(l.open, l.slots[p.Name])
 		if n := len(l.s.members()) + len(l.s.set().Status.Updating); n < int(*l.seen.set.Spec.Replicas) && !l.lenient {
-			l.breaks("%s is retired, and %d are left of %d", p.Name, n, *l.seen.set.Spec.Replicas)
+			l.s.Breaks("%s is retired, and %d are left of %d", p.Name, n, *l.seen.set.Spec.Replicas)
 		}
 	default:
 		if l.slots[p.Name] == "" {
@@ -116,7 +110,7 @@ func (l *law) deleted(act *action.Action, p *corev1.Pod) {
 		}
 		l.open[l.slots[p.Name]] = true
 		if most := l.seen.maxConcurrent(); len(l.open) > most && !l.lenient {
-			l.breaks("%s is given up, and %d slots are open where %d may be", p.Name, len(l.open), most)
+			l.s.Breaks("%s is given up, and %d slots are open where %d may be", p.Name, len(l.open), most)
 		}
 	}
 }
@@ -134,6 +128,6 @@ func (l *law) disrupted(p *corev1.Pod) {
 		}
 	}
 	if least := int(*l.seen.set.Spec.Replicas) - l.seen.maxUnavailable(); left < least {
-		l.breaks("the update of %s leaves %d available, and %d is the least", p.Name, left, least)
+		l.s.Breaks("the update of %s leaves %d available, and %d is the least", p.Name, left, least)
 	}
 }

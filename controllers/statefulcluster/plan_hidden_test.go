@@ -41,7 +41,7 @@ func TestABudgetOfSomebodyElse(t *testing.T) {
 	s.Now = s.Now.Add(foreignInterval)
 	s.settle(15 * time.Minute)
 	s.ends()
-	s.check()
+	s.Check(s.t)
 	if !strings.HasPrefix(degraded(), "False") {
 		t.Errorf("it is gone, and the condition says %s", degraded())
 	}
@@ -59,7 +59,7 @@ func TestARevisionWithoutOurLabels(t *testing.T) {
 	s.edit(func(spec *v1alpha1.StatefulClusterSpec) { *spec.Replicas = 5 })
 	s.settle(15 * time.Minute)
 	s.ends()
-	s.check()
+	s.Check(s.t)
 }
 
 // A member that lost our labels is one, however many foreign pods there are.
@@ -73,7 +73,7 @@ func TestAMemberAmongForeignPods(t *testing.T) {
 	s.strip(&corev1.Pod{}, "db-a", map[string]string{"app": "db"})
 	before := kubelet.Pods(s.Cluster)
 	s.settle(15 * time.Minute)
-	s.check()
+	s.Check(s.t)
 	if now := kubelet.Pods(s.Cluster); len(now) != len(before) {
 		t.Errorf("there were %d pods and there are %d:\n%s", len(before), len(now), strings.Join(s.Story, "\n"))
 	}
@@ -96,7 +96,7 @@ func (s *stage) strip(obj client.Object, name string, left map[string]string) {
 func (s *stage) losesNobody() {
 	s.settle(15 * time.Minute)
 	s.ends()
-	s.check()
+	s.Check(s.t)
 	if now := len(kubelet.Pods(s.Cluster)); now != 3 || len(s.set().Status.Lost) > 0 {
 		s.t.Errorf("%d pods, and lost are %v:\n%s", now, s.set().Status.Lost, strings.Join(s.Story, "\n"))
 	}
@@ -147,7 +147,7 @@ func TestAMemberThatIsGivenUpIsNotLost(t *testing.T) {
 		s.pass()
 	}
 	s.settle(15 * time.Minute)
-	s.check()
+	s.Check(s.t)
 	if lost := s.set().Status.Lost; len(lost) > 0 {
 		t.Errorf("the user scaled down, and %v is lost", lost)
 	}

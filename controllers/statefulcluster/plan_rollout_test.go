@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,14 +18,12 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/golden"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 )
 
-var (
-	rewrite = flag.Bool("update", false, "write the golden stories anew")
-	seeds   = flag.Int("seeds", 12, "random orders of each story; with 100 or more, every write fails in every way")
-)
+var seeds = flag.Int("seeds", 12, "random orders of each story; with 100 or more, every write fails in every way")
 
 // story is what happens to a set, act by act.
 type story struct {
@@ -127,8 +124,8 @@ func TestStories(t *testing.T) {
 			s.play(story, func() { s.settle(2 * time.Second) })
 			s.settle(15 * time.Minute)
 			s.ends()
-			s.check()
-			golden(t, filepath.Join("testdata", story.name+".story"), s.readable())
+			s.Check(s.t)
+			golden.Check(t, filepath.Join("testdata", story.name+".story"), s.readable())
 		})
 	}
 }
@@ -159,30 +156,6 @@ func (s *stage) readable() string {
 	return text
 }
 
-func golden(t *testing.T, file, got string) {
-	t.Helper()
-	if *rewrite {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("%v; write it with -update and read what it says", err)
-	}
-	if got == string(want) {
-		return
-	}
-	old, now := strings.Split(string(want), "\n"), strings.Split(got, "\n")
-	for i := range min(len(old), len(now)) {
-		if old[i] != now[i] {
-			t.Fatalf("%s tells another story from line %d (-update writes it anew):\nwas: %s\nis:  %s", file, i+1, old[i], now[i])
-		}
-	}
-	t.Fatalf("%s has %d lines, and the story %d (-update writes it anew)", file, len(old), len(now))
-}
-
 // SC-30 SC-31 The same stories with everything in any order: a cache that lags,
 // operators that restart, chains shuffled, users who do not wait.
 func TestStoriesInRandomOrder(t *testing.T) {
@@ -197,7 +170,7 @@ func TestStoriesInRandomOrder(t *testing.T) {
 				s.play(story, func() { s.scramble(chance, chance.Intn(60)) })
 				s.settle(15 * time.Minute)
 				s.ends()
-				s.check()
+				s.Check(s.t)
 			}
 		})
 	}
@@ -227,22 +200,16 @@ func TestStoriesWithRaces(t *testing.T) {
 				s.race = nil
 				s.settle(15 * time.Minute)
 				s.ends()
-				s.check()
+				s.Check(s.t)
 			}
 		})
 	}
 }
 
 // failures are the ways in which one write can go wrong.
-var failures = []struct {
-	name          string
-	before, after error
-}{
-	{name: "is refused", before: apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "", errors.New("quota"))},
-	{name: "fails", before: apierrors.NewInternalError(errors.New("etcd"))},
-	{name: "has no answer", after: apierrors.NewTimeoutError("too slow", 1)},
-	{name: "is the last before the operator dies", before: simtest.ErrKilled},
-	{name: "is done, and then the operator dies", after: simtest.ErrKilled},
+var failures = []simtest.Failure{
+	{Name: "is refused", Before: apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "", errors.New("quota"))},
+	simtest.Fails, simtest.NoAnswer, simtest.DiesBefore, simtest.DiesAfter,
 }
 
 // SC-18 SC-30 SC-42 Every single write of every story goes wrong: the end is
@@ -272,17 +239,11 @@ func TestStoriesWithEachWriteFailing(t *testing.T) {
 func playWithFailure(t *testing.T, story story, n, way int) int {
 	t.Helper()
 	s := newStage(t, story.set())
-	s.Say("# write %d %s", n, failures[way].name)
-	s.Interfere = func(i int, _ action.Action) (before, after error) {
-		if i == n {
-			return failures[way].before, failures[way].after
-		}
-		return nil, nil
-	}
+	s.Interfere = failures[way].At(s.Cluster, n)
 	s.play(story, func() { s.settle(2 * time.Second) })
 	s.settle(15 * time.Minute)
 	s.ends()
-	s.check()
+	s.Check(s.t)
 	return s.Writes()
 }
 
@@ -303,13 +264,13 @@ func TestPlansCarriedOutTwice(t *testing.T) {
 					pods := len(kubelet.Pods(s.Cluster))
 					s.Apply(p.steps)
 					if now := len(kubelet.Pods(s.Cluster)); now > pods {
-						s.errorf("the second time there are %d pods, after the first %d", now, pods)
+						s.Breaks("the second time there are %d pods, after the first %d", now, pods)
 					}
 				}
 			})
 			s.settle(15 * time.Minute)
 			s.ends()
-			s.check()
+			s.Check(s.t)
 		})
 	}
 }

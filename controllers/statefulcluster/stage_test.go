@@ -2,7 +2,6 @@ package statefulcluster
 
 import (
 	"context"
-	"fmt"
 	"math/rand"
 	"slices"
 	"strings"
@@ -211,7 +210,7 @@ func (s *stage) settle(patience time.Duration) {
 		}
 		s.Now = s.Now.Add(wait)
 	}
-	s.fatal("it does not come to rest")
+	s.Fatal(s.t, "it does not come to rest")
 }
 
 // tell adds to the story what a user sees at rest.
@@ -238,49 +237,30 @@ func (s *stage) ends() {
 			good++
 			continue
 		}
-		s.errorf("%s is not as the spec wants it", m.name())
+		s.Breaks("%s is not as the spec wants it", m.name())
 	}
 	if good != int(*set.Spec.Replicas) {
-		s.errorf("%d good members, want %d", good, *set.Spec.Replicas)
+		s.Breaks("%d good members, want %d", good, *set.Spec.Replicas)
 	}
 	for _, c := range w.loose {
 		if c.Labels[v1alpha1.LabelRetained] == "" {
-			s.errorf("claim %s has no pod and does not say why", c.Name)
+			s.Breaks("claim %s has no pod and does not say why", c.Name)
 		}
 	}
 	if available, progressing := says(set.Status, v1alpha1.ConditionAvailable), says(set.Status, v1alpha1.ConditionProgressing); !strings.HasPrefix(available, "True") ||
 		!strings.HasPrefix(progressing, "False Complete") || len(set.Status.Updating) > 0 {
-		s.errorf("the status says %s, %s, updating %v", available, progressing, set.Status.Updating)
+		s.Breaks("the status says %s, %s, updating %v", available, progressing, set.Status.Updating)
 	}
 	before := s.Writes()
 	s.restart() // even one that knows nothing has nothing to do
 	s.look()
 	s.pass()
 	if s.Writes() != before {
-		s.errorf("SC-34 the operator does not rest")
+		s.Breaks("SC-34 the operator does not rest")
 	}
 	var budget policyv1.PodDisruptionBudget
 	if s.Get(context.Background(), client.ObjectKeyFromObject(set), &budget) != nil {
-		s.errorf("there is no disruption budget")
-	}
-}
-
-func (s *stage) errorf(format string, args ...any) {
-	s.law.broken = append(s.law.broken, fmt.Sprintf(format, args...))
-}
-
-// fatal ends a test with the story that led there.
-func (s *stage) fatal(why string) {
-	s.t.Helper()
-	const most = 150
-	s.t.Fatalf("%s\nthe last of the story:\n%s", why, strings.Join(s.Story[max(0, len(s.Story)-most):], "\n"))
-}
-
-// check ends the test if a law was broken.
-func (s *stage) check() {
-	s.t.Helper()
-	if len(s.law.broken) > 0 {
-		s.fatal(strings.Join(s.law.broken, "\n"))
+		s.Breaks("there is no disruption budget")
 	}
 }
 
@@ -303,6 +283,6 @@ func (s *stage) scramble(chance *rand.Rand, steps int) {
 			s.restart()
 			s.look()
 		}
-		s.check()
+		s.Check(s.t)
 	}
 }

@@ -2,9 +2,7 @@ package statefulsingleton
 
 import (
 	"encoding/json"
-	"flag"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -17,9 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/golden"
 )
-
-var rewrite = flag.Bool("update", false, "write the files in testdata anew")
 
 // S3: the whole of what is added, to be read in testdata.
 func TestS3AMatchingPodGetsTheGate(t *testing.T) {
@@ -39,37 +36,9 @@ func TestS3AMatchingPodGetsTheGate(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, filepath.Join("testdata", file), string(text))
+			golden.Check(t, filepath.Join("testdata", file), string(text))
 		})
 	}
-}
-
-func golden(t *testing.T, file, got string) {
-	t.Helper()
-	if *rewrite {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("%v; write it with -update and read what it says", err)
-	}
-	if got != string(want) {
-		t.Errorf("%s is another one now (-update writes it anew), from line %d:\n%s", file, differs(got, string(want)), got)
-	}
-}
-
-// differs is the first line in which two texts do.
-func differs(a, b string) int {
-	n := 1
-	for i := 0; i < min(len(a), len(b)) && a[i] == b[i]; i++ {
-		if a[i] == '\n' {
-			n++
-		}
-	}
-	return n
 }
 
 // S3: which mode a pod gets when nobody says.

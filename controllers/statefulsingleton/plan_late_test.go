@@ -18,7 +18,7 @@ func (o *operator) until(line string) {
 		o.look()
 		o.step()
 	}
-	o.s.fatal("nobody tells: " + line)
+	o.s.Fatal(o.s.t, "nobody tells: "+line)
 }
 
 // An operator names web-1-a as the holder, and stops before it grants it. What
@@ -78,7 +78,7 @@ func TestAGrantThatComesLate(t *testing.T) {
 				if moves := append(s.ownerMoves(), s.kubeletMoves()...); len(moves) > 0 {
 					moves[0].do()
 				}
-				s.check()
+				s.Check(s.t)
 			}
 			late.finish()
 			if r.after != nil {
@@ -111,7 +111,7 @@ func TestACacheThatStaysBehind(t *testing.T) {
 				behind.finish()
 				behind.step()
 				s.tick(fenceAfter)
-				s.check()
+				s.Check(s.t)
 			}
 			behind.finish()
 			s.comeToRest()
@@ -135,14 +135,14 @@ func TestAStartThatNobodySaw(t *testing.T) {
 					m.do()
 				}
 			}
-			s.check()
+			s.Check(s.t)
 		}
 	}
 	play("roll", "replicate", "bind", "look", "report", "file")
 	cutOff.do(s)
 	play("start", "pass")
 	if len(s.running()) != 1 {
-		s.fatal("the program does not run")
+		s.Fatal(s.t, "the program does not run")
 	}
 	collectOne.do(s)
 	play("roll", "replicate", "bind")

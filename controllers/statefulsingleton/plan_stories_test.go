@@ -15,6 +15,7 @@ import (
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/golden"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
 )
@@ -288,7 +289,7 @@ func TestStories(t *testing.T) {
 			s.play(story, func() { s.settle(4 * time.Second) })
 			s.comeToRest()
 			if i < goldenStories {
-				golden(t, filepath.Join("testdata", story.name+".story"), strings.Join(s.Story, "\n")+"\n")
+				golden.Check(t, filepath.Join("testdata", story.name+".story"), strings.Join(s.Story, "\n")+"\n")
 			}
 		})
 	}
@@ -299,7 +300,7 @@ func (s *stage) play(story story, between func()) {
 	for _, a := range story.acts {
 		s.Say("# %s", a.what)
 		a.do(s)
-		s.check()
+		s.Check(s.t)
 		between()
 		s.tell()
 	}
@@ -358,7 +359,7 @@ func (s *stage) repeat(o *operator, old plan) {
 				if _, alive := s.Apply(action.Steps{{{a}}}); !alive {
 					o.restart()
 				}
-				s.check()
+				s.Check(s.t)
 			}
 		}
 	}

@@ -1,7 +1,6 @@
 package statefulsingleton
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -28,15 +27,10 @@ type law struct {
 	under map[types.UID]types.UID
 	// epochs are the highest of each object.
 	epochs map[types.UID]int64
-	broken []string
 }
 
 func newLaw(s *stage) *law {
 	return &law{s: s, covered: map[types.UID]bool{}, rivals: map[types.UID]map[types.UID]bool{}, under: map[types.UID]types.UID{}, epochs: map[types.UID]int64{}}
-}
-
-func (l *law) breaks(format string, args ...any) {
-	l.broken = append(l.broken, fmt.Sprintf(format, args...))
 }
 
 // lives hears what the program of a pod does, in truth.
@@ -47,7 +41,7 @@ func (l *law) lives(b *body) {
 	for _, uid := range l.s.uids() {
 		other := l.s.bodies[uid]
 		if uid != b.pod.UID && other.main == atWork && (l.rivals[uid][b.pod.UID] || l.rivals[b.pod.UID][uid]) {
-			l.breaks("%s runs its program beside %s", b.pod.Name, other.pod.Name)
+			l.s.Breaks("%s runs its program beside %s", b.pod.Name, other.pod.Name)
 		}
 	}
 }
@@ -118,12 +112,12 @@ func (l *law) decided(object *v1.StatefulSingleton) {
 	h := object.Status.Holder
 	if h == nil {
 		if l.epochs[object.UID] > 0 {
-			l.breaks("status.holder is taken away")
+			l.s.Breaks("status.holder is taken away")
 		}
 		return
 	}
 	if h.Epoch < l.epochs[object.UID] {
-		l.breaks("the epoch goes back from %d to %d", l.epochs[object.UID], h.Epoch)
+		l.s.Breaks("the epoch goes back from %d to %d", l.epochs[object.UID], h.Epoch)
 	}
 	l.epochs[object.UID] = h.Epoch
 }
@@ -134,7 +128,7 @@ func (l *law) patched(act *action.Action, was, is *corev1.Pod) {
 		return
 	}
 	if before.granted() && was.Annotations[v1.AnnotationGrant] != is.Annotations[v1.AnnotationGrant] {
-		l.breaks("%s had a grant, and has another now, or none", is.Name)
+		l.s.Breaks("%s had a grant, and has another now, or none", is.Name)
 	}
 	if !before.granted() && after.granted() {
 		l.granted(act, is)
@@ -155,7 +149,7 @@ func (l *law) granted(act *action.Action, pod *corev1.Pod) {
 		}
 		rivals[p.UID] = true
 		if m.epoch() >= epoch && act.Reason == reasonGrant {
-			l.breaks("%s is granted epoch %d, and %s has %d", pod.Name, epoch, p.Name, m.epoch())
+			l.s.Breaks("%s is granted epoch %d, and %s has %d", pod.Name, epoch, p.Name, m.epoch())
 		}
 	}
 	for _, p := range l.s.pods() {
@@ -171,7 +165,7 @@ func (l *law) granted(act *action.Action, pod *corev1.Pod) {
 		l.under[pod.UID] = object.UID
 	}
 	if !controllerutil.ContainsFinalizer(pod, v1.FinalizerPod) && act.Reason != reasonLetGo {
-		l.breaks("%s is granted without a finalizer", pod.Name)
+		l.s.Breaks("%s is granted without a finalizer", pod.Name)
 	}
 }
 
@@ -192,14 +186,14 @@ func (l *law) released(act *action.Action, pod *corev1.Pod) {
 	object := l.s.now()
 	ends := object == nil || object.DeletionTimestamp != nil
 	if l.mayRun(pod) && (!ends || act.Reason != reasonLetGo) {
-		l.breaks("the finalizer of %s is taken off, and it may be running", pod.Name)
+		l.s.Breaks("the finalizer of %s is taken off, and it may be running", pod.Name)
 	}
 }
 
 func (l *law) deleted(act *action.Action) {
 	pod, isPod := act.Object.(*corev1.Pod)
 	if !isPod || act.Reason != reasonSuperseded && act.Reason != reasonTimeout && act.Reason != reasonRejected && (act.Reason != reasonFenced || !l.s.machine(pod.Spec.NodeName).wasOff) {
-		l.breaks("the operator deletes: %s", act)
+		l.s.Breaks("the operator deletes: %s", act)
 	}
 }
 
@@ -208,7 +202,7 @@ func (s *stage) comeToRest() {
 	s.t.Helper()
 	s.settle(10 * time.Minute)
 	s.ends()
-	s.check()
+	s.Check(s.t)
 }
 
 // ends checks the end of a story.
@@ -227,7 +221,7 @@ func (s *stage) ends() {
 			o.look()
 			o.yield, s.acting = nil, o
 			if o.pass(); s.Writes() != before || !o.rests {
-				s.errorf("operator %s does not rest (restarted: %t)", o.name, restart)
+				s.Breaks("operator %s does not rest (restarted: %t)", o.name, restart)
 			}
 		}
 	}
@@ -240,10 +234,10 @@ func (s *stage) endsFree() {
 	for _, p := range s.pods() {
 		m := &member{pod: p}
 		if m.protected() {
-			s.errorf("%s still has our finalizer", p.Name)
+			s.Breaks("%s still has our finalizer", p.Name)
 		}
 		if comesHeld(p) && !m.granted() && !m.terminating() && !podstate.Ended(p) && len(running) == 0 {
-			s.errorf("%s waits for ever", p.Name)
+			s.Breaks("%s waits for ever", p.Name)
 		}
 	}
 }
@@ -270,7 +264,7 @@ func (s *stage) endsWell(object *v1.StatefulSingleton) {
 			wait++
 		}
 		if podstate.Ended(p) && controllerutil.ContainsFinalizer(p, v1.FinalizerPod) {
-			s.errorf("%s has ended, and still has our finalizer", p.Name)
+			s.Breaks("%s has ended, and still has our finalizer", p.Name)
 		}
 	}
 	want := map[string]string{v1.ConditionAvailable: "True", v1.ConditionProgressing: "False", v1.ConditionDegraded: "False"}
@@ -278,16 +272,16 @@ func (s *stage) endsWell(object *v1.StatefulSingleton) {
 	case could == 0 && len(running) == 0:
 		want[v1.ConditionAvailable] = "False"
 	case len(running) == 0 || slices.ContainsFunc(running[1:], func(b *body) bool { return comesHeld(b.pod) }):
-		s.errorf("%d programs run, and %d pods could", len(running), could)
+		s.Breaks("%d programs run, and %d pods could", len(running), could)
 		return
 	default:
 		b := running[0]
 		now := s.current(b)
 		if now == nil || !controllerutil.ContainsFinalizer(now, v1.FinalizerPod) {
-			s.errorf("%s runs without our finalizer", b.pod.Name)
+			s.Breaks("%s runs without our finalizer", b.pod.Name)
 		}
 		if !slices.ContainsFunc(running, func(b *body) bool { return b.pod.Name == st.ActivePod }) || st.Holder != nil && st.Holder.UID != b.pod.UID && comesHeld(b.pod) {
-			s.errorf("%s runs, and the status names %s, and as the holder %v", b.pod.Name, st.ActivePod, st.Holder)
+			s.Breaks("%s runs, and the status names %s, and as the holder %v", b.pod.Name, st.ActivePod, st.Holder)
 		}
 		if !comesHeld(b.pod) {
 			want[v1.ConditionUnmanagedPod] = "True"
@@ -299,19 +293,19 @@ func (s *stage) endsWell(object *v1.StatefulSingleton) {
 			want[v1.ConditionProgressing] = "True"
 		}
 		if int(st.WaitingCount) != wait {
-			s.errorf("%d pods wait, and the status says %d", wait, st.WaitingCount)
+			s.Breaks("%d pods wait, and the status says %d", wait, st.WaitingCount)
 		}
 	}
 	if st.Phase != v1.PhaseRunning {
-		s.errorf("the phase is %s", st.Phase)
+		s.Breaks("the phase is %s", st.Phase)
 	}
 	for _, c := range st.Conditions {
 		if expected := want[c.Type]; string(c.Status) != expected {
-			s.errorf("condition %s is %s, want %q: %s", c.Type, c.Status, expected, c.Message)
+			s.Breaks("condition %s is %s, want %q: %s", c.Type, c.Status, expected, c.Message)
 		}
 		delete(want, c.Type)
 	}
 	for missing := range want {
-		s.errorf("condition %s is missing", missing)
+		s.Breaks("condition %s is missing", missing)
 	}
 }

@@ -2,8 +2,6 @@ package statefulsingleton
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"math/rand"
 	"slices"
 	"strings"
@@ -11,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -164,14 +161,14 @@ func (s *stage) settle(patience time.Duration) {
 		busy := false
 		for _, o := range s.operators {
 			busy = o.react() || busy
-			s.check()
+			s.Check(s.t)
 		}
 		if busy {
 			s.tick(10 * time.Millisecond)
 			continue
 		}
 		if s.moveOne() {
-			s.check()
+			s.Check(s.t)
 			s.tick(100 * time.Millisecond)
 			continue
 		}
@@ -186,7 +183,7 @@ func (s *stage) settle(patience time.Duration) {
 		}
 		s.tick(next.Sub(s.Now))
 	}
-	s.fatal("it does not come to rest")
+	s.Fatal(s.t, "it does not come to rest")
 }
 
 // tick moves the clock; not so far that a Node which was deleted by mistake
@@ -244,30 +241,14 @@ func (s *stage) scramble(steps int) {
 			s.Say("! operator %s restarts", o.name)
 			o.restart()
 		}
-		s.check()
+		s.Check(s.t)
 	}
 }
 
 // failures are the ways in which one write can go wrong.
-var failures = []struct {
-	name          string
-	before, after error
-}{
-	{name: "is the last before the operator dies", before: simtest.ErrKilled},
-	{name: "is done, and then the operator dies", after: simtest.ErrKilled},
-	{name: "has no answer", after: apierrors.NewTimeoutError("too slow", 1)},
-	{name: "fails", before: apierrors.NewInternalError(errors.New("etcd"))},
-}
+var failures = []simtest.Failure{simtest.DiesBefore, simtest.DiesAfter, simtest.NoAnswer, simtest.Fails}
 
-func (s *stage) failNth(nth, way int) {
-	s.Say("# write %d %s", nth, failures[way].name)
-	s.failing = func(n int, _ action.Action) (before, after error) {
-		if n == nth {
-			return failures[way].before, failures[way].after
-		}
-		return nil, nil
-	}
-}
+func (s *stage) failNth(nth, way int) { s.failing = failures[way].At(s.Cluster, nth) }
 
 // tell adds to the story what a user sees at rest.
 func (s *stage) tell() {
@@ -288,24 +269,4 @@ func orNone(text string) string {
 		return "nobody"
 	}
 	return text
-}
-
-// errorf notes that a law was broken.
-func (s *stage) errorf(format string, args ...any) {
-	s.law.broken = append(s.law.broken, fmt.Sprintf(format, args...))
-}
-
-// fatal ends a test with the story that led there.
-func (s *stage) fatal(why string) {
-	s.t.Helper()
-	const most = 150
-	s.t.Fatalf("%s\nthe last of the story:\n%s", why, strings.Join(s.Story[max(0, len(s.Story)-most):], "\n"))
-}
-
-// check ends the test if a law was broken.
-func (s *stage) check() {
-	s.t.Helper()
-	if len(s.law.broken) > 0 {
-		s.fatal(strings.Join(s.law.broken, "\n"))
-	}
 }

@@ -48,6 +48,7 @@ type Cluster struct {
 	// nil for one that is gone. act is nil when nobody's action did it.
 	Changed func(act *action.Action, was, is client.Object)
 
+	broken                 []string
 	writes, versions, uids int
 	act                    *action.Action
 }

@@ -1,0 +1,38 @@
+// Package golden compares what a test made with what a person has read and found
+// good: a file in testdata.
+package golden
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+)
+
+var rewrite = flag.Bool("update", false, "write the golden files in testdata anew")
+
+// Check fails the test where the text is not the file's. With -update it writes
+// the file instead.
+func Check(t *testing.T, file, got string) {
+	t.Helper()
+	if *rewrite {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("%v; write it with -update and read what it says", err)
+	}
+	if got == string(want) {
+		return
+	}
+	old, now := strings.Split(string(want), "\n"), strings.Split(got, "\n")
+	for i := range min(len(old), len(now)) {
+		if old[i] != now[i] {
+			t.Fatalf("%s is another one from line %d (-update writes it anew):\nwas: %s\nis:  %s\nall of it:\n%s", file, i+1, old[i], now[i], got)
+		}
+	}
+	t.Fatalf("%s has %d lines, and what is now %d (-update writes it anew):\n%s", file, len(old), len(now), got)
+}
