@@ -29,6 +29,11 @@ func boot(ctx context.Context, t *testing.T, c *promises.Cluster) string {
 		t.Skip("a local cluster with nodes needs root; set KUBECONFIG to use another one")
 	}
 	name := cmp.Or(*keep, "promises")
+	release, err := cluster.Hold(ctx, name, os.Stdout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(release)
 	local, err := cluster.Up(ctx, cluster.Options{Name: name, Nodes: 4, Log: os.Stdout})
 	if err != nil {
 		t.Fatal(err)
