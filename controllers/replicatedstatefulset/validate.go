@@ -145,6 +145,7 @@ func validate(set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
 	errs := validateName(set.Name, field.NewPath("metadata", "name"))
 	errs = append(errs, validateLabels(set.Labels, field.NewPath("metadata", "labels"))...)
 	errs = append(errs, validateCounts(spec, at)...)
+	errs = append(errs, validateSeeding(spec, at.Child("seeding"))...)
 	errs = append(errs, validateDuration(spec.ReconcileInterval, at.Child("reconcileInterval"))...)
 	errs = append(errs, validateDuration(spec.FailureWindow, at.Child("failureWindow"))...)
 	errs = append(errs, validateServicePorts(spec.ServicePorts, at.Child("servicePorts"))...)
@@ -196,6 +197,17 @@ func validateCounts(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) fi
 			"may not be more than replicas, which is %d; lower it, or remove it so that it follows replicas", replicas)))
 	}
 	return errs
+}
+
+// validateSeeding refuses a majority of members that follow nobody: all may have old
+// copies, and what the only primary has was perhaps never asked.
+func validateSeeding(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) field.ErrorList {
+	_, follow := spec.Pod.Commands[v1alpha1.CommandSecondary]
+	if spec.Seeding != v1alpha1.SeedingQuorum || follow || ptr.Deref(spec.Primaries, *spec.Replicas) >= *spec.Replicas {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at, string(spec.Seeding),
+		"needs the command secondary where not all members are primary: those that follow nobody have old copies; add spec.pod.commands.secondary, or use All")}
 }
 
 func validateDuration(text v1alpha1.Duration, at *field.Path) field.ErrorList {
