@@ -145,7 +145,6 @@ func validate(set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
 	errs := validateName(set.Name, field.NewPath("metadata", "name"))
 	errs = append(errs, validateLabels(set.Labels, field.NewPath("metadata", "labels"))...)
 	errs = append(errs, validateCounts(spec, at)...)
-	errs = append(errs, validateSeeding(spec, at.Child("seeding"))...)
 	errs = append(errs, validateDuration(spec.ReconcileInterval, at.Child("reconcileInterval"))...)
 	errs = append(errs, validateDuration(spec.FailureWindow, at.Child("failureWindow"))...)
 	errs = append(errs, validateServicePorts(spec.ServicePorts, at.Child("servicePorts"))...)
@@ -196,18 +195,11 @@ func validateCounts(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) fi
 		errs = append(errs, field.Invalid(p, primaries, fmt.Sprintf(
 			"may not be more than replicas, which is %d; lower it, or remove it so that it follows replicas", replicas)))
 	}
-	return errs
-}
-
-// validateSeeding refuses a majority of members that follow nobody: all may have old
-// copies, and what the only primary has was perhaps never asked.
-func validateSeeding(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) field.ErrorList {
-	_, follow := spec.Pod.Commands[v1alpha1.CommandSecondary]
-	if spec.Seeding != v1alpha1.SeedingQuorum || follow || ptr.Deref(spec.Primaries, *spec.Replicas) >= *spec.Replicas {
-		return nil
+	if _, follow := spec.Pod.Commands[v1alpha1.CommandSecondary]; spec.Seeding == v1alpha1.SeedingQuorum && primaries < replicas && !follow {
+		errs = append(errs, field.Invalid(at.Child("seeding"), string(spec.Seeding),
+			"needs the command secondary where not all members are primary: those that follow nobody have old copies; add spec.pod.commands.secondary, or use All"))
 	}
-	return field.ErrorList{field.Invalid(at, string(spec.Seeding),
-		"needs the command secondary where not all members are primary: those that follow nobody have old copies; add spec.pod.commands.secondary, or use All")}
+	return errs
 }
 
 func validateDuration(text v1alpha1.Duration, at *field.Path) field.ErrorList {
