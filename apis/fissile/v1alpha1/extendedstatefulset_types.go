@@ -48,11 +48,10 @@ const (
 // server applies it to /scale too, and while the operator is down.
 // +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(self.scaling.min) || !has(self.scaling.max) || self.scaling.min <= self.scaling.max",fieldPath=".scaling.min",message="may not be more than scaling.max; lower it, or raise max"
 // +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(self.scaling.oddOnly) || !self.scaling.oddOnly || !has(self.scaling.max) || self.scaling.max % 2 == 1 || (has(self.scaling.min) ? self.scaling.min != self.scaling.max : self.scaling.max > 0)",fieldPath=".scaling.oddOnly",message="there is no odd number from scaling.min to scaling.max; move one of them, or remove oddOnly"
-// +kubebuilder:validation:XValidation:rule="!has(self.template.spec.replicas) || self.template.spec.replicas >= 0",fieldPath=".template.spec.replicas",message="must be 0 or more"
-// +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(self.scaling.min) || !has(self.template.spec.replicas) || self.template.spec.replicas >= self.scaling.min",fieldPath=".template.spec.replicas",messageExpression="string(self.template.spec.replicas) + ' is less than scaling.min, which is ' + string(self.scaling.min) + '; take more replicas, or lower min first'"
-// +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(self.scaling.max) || !has(self.template.spec.replicas) || self.template.spec.replicas <= self.scaling.max",fieldPath=".template.spec.replicas",messageExpression="string(self.template.spec.replicas) + ' is more than scaling.max, which is ' + string(self.scaling.max) + '; take fewer replicas, or raise max first'"
-// +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(self.scaling.oddOnly) || !self.scaling.oddOnly || !has(self.template.spec.replicas) || self.template.spec.replicas % 2 == 1",fieldPath=".template.spec.replicas",messageExpression="string(self.template.spec.replicas) + ' is even, and scaling.oddOnly allows odd numbers only; take one more or one less, or remove oddOnly first'"
-// +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy) || !has(self.updateStrategy.canaries) || !has(self.template.spec.replicas) || self.template.spec.replicas == 0 || self.updateStrategy.canaries <= self.template.spec.replicas",fieldPath=".updateStrategy.canaries",messageExpression="string(self.updateStrategy.canaries) + ' is more than template.spec.replicas, which is ' + string(self.template.spec.replicas) + '; lower canaries first, or take more replicas'"
+// +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(self.scaling.min) || !has(self.template.spec.replicas) || self.template.spec.replicas >= self.scaling.min",fieldPath=".template.spec.replicas",message="may not be less than scaling.min; take more replicas, or lower min first"
+// +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(self.scaling.max) || !has(self.template.spec.replicas) || self.template.spec.replicas <= self.scaling.max",fieldPath=".template.spec.replicas",message="may not be more than scaling.max; take fewer replicas, or raise max first"
+// +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(self.scaling.oddOnly) || !self.scaling.oddOnly || !has(self.template.spec.replicas) || self.template.spec.replicas % 2 == 1",fieldPath=".template.spec.replicas",message="scaling.oddOnly allows odd numbers only; take one more or one less, or remove oddOnly first"
+// +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy) || !has(self.updateStrategy.canaries) || !has(self.template.spec.replicas) || self.template.spec.replicas <= 0 || self.updateStrategy.canaries <= self.template.spec.replicas",fieldPath=".updateStrategy.canaries",message="may not be more than template.spec.replicas; lower canaries first, or take more replicas"
 type ExtendedStatefulSetSpec struct {
 	// Template is an ordinary StatefulSet. A change of it, other than of its
 	// replicas and of the sizes of its claims, makes a new version.
@@ -192,7 +191,7 @@ type UpdateStrategy struct {
 	// +kubebuilder:default="5m"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:Pattern=`^([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$`
+	// +kubebuilder:validation:Pattern=`^([0-9]{1,6}([.][0-9]+)?(ns|us|ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be more than 0, for example 5m"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Canary watch time"
 	CanaryWatchTime *metav1.Duration `json:"canaryWatchTime,omitempty"`
@@ -203,7 +202,7 @@ type UpdateStrategy struct {
 	// +kubebuilder:default="10m"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:Pattern=`^([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$`
+	// +kubebuilder:validation:Pattern=`^([0-9]{1,6}([.][0-9]+)?(ns|us|ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be more than 0, for example 5m"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Update watch time"
 	UpdateWatchTime *metav1.Duration `json:"updateWatchTime,omitempty"`
