@@ -107,7 +107,7 @@ func (b *ledger) rest() {
 	switch {
 	case others:
 		b.Phase, b.Attempts = v1alpha1.PhaseCleaningUp, 0
-	case b.Phase == v1alpha1.PhasePromoting && b.w.notReady(b.CurrentVersion) != "":
+	case b.Phase == v1alpha1.PhasePromoting && !b.complete(b.CurrentVersion):
 	default:
 		b.Phase, b.Attempts = v1alpha1.PhaseStable, 0
 	}
@@ -172,6 +172,9 @@ func (b *ledger) nextZone() {
 		}
 	}
 	b.Phase, b.Update.CanaryAt = v1alpha1.PhasePostJob, nil
+	if b.w.set.Spec.UpdateStrategy.PostUpdateJob == nil {
+		b.afterPostJob()
+	}
 }
 
 // proceed takes the next step of the upgrade under way.
@@ -258,15 +261,16 @@ func (b *ledger) afterPostJob() {
 	switch {
 	case result == v1alpha1.JobFailed && job.OnFailure != v1alpha1.OnFailureContinue:
 		b.fail(v1alpha1.ReasonPostJobFailed, fmt.Sprintf("Job %s failed", b.Update.PostJob.Name))
-	case result != "" && b.complete():
-		b.CurrentVersion, b.CurrentDigest, b.Phase, b.Update = b.UpdateVersion, b.w.digest, v1alpha1.PhaseCleaningUp, nil
+	case result != "" && b.complete(b.UpdateVersion):
+		b.CurrentVersion, b.CurrentDigest, b.Update, b.Attempts = b.UpdateVersion, b.w.digest, nil, 0
+		b.Phase = v1alpha1.PhaseCleaningUp
 	}
 }
 
-// complete tells whether the new version has and serves all, in every zone.
-func (b *ledger) complete() bool {
+// complete tells whether a version has and serves all, in every zone.
+func (b *ledger) complete(number int64) bool {
 	for _, z := range b.w.zones {
-		if c := b.w.child(z.index, b.UpdateVersion); c == nil || b.w.serving(c, b.w.replicas) < b.w.replicas {
+		if c := b.w.child(z.index, number); c == nil || b.w.serving(c, b.w.replicas) < b.w.replicas {
 			return false
 		}
 	}
