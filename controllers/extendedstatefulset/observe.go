@@ -67,6 +67,8 @@ type tenant struct {
 	version int64
 	ordinal int32
 	pod     *corev1.Pod
+	// owned is true when its controller is a StatefulSet of ours, by UID.
+	owned bool
 }
 
 // view is where a world is read from.
@@ -178,8 +180,10 @@ func readPods(ctx context.Context, w *world, from view) error {
 		if !ours || err != nil {
 			continue
 		}
-		w.tenants = append(w.tenants, tenant{index, number, int32(ordinal), pod})
-		if c := w.child(index, number); c != nil && metav1.IsControlledBy(pod, c.set) {
+		c := w.child(index, number)
+		owned := c != nil && metav1.IsControlledBy(pod, c.set)
+		w.tenants = append(w.tenants, tenant{index, number, int32(ordinal), pod, owned})
+		if owned {
 			c.pods[int32(ordinal)] = pod
 		}
 	}
