@@ -305,7 +305,7 @@ var _ = Describe("An ExtendedStatefulSet", func() {
 			g.Expect(c.Reason).To(Equal(v1alpha1.ReasonWriteRefused))
 			g.Expect(c.Message).To(ContainSubstring(`"web-v2" already exists`))
 		}).Should(Succeed())
-		Expect(statefulSets(ctx, namespace)["web-v2"].ResourceVersion).To(Equal(foreign.ResourceVersion))
+		Expect(statefulSets(ctx, namespace)["web-v2"].ResourceVersion).To(Equal(foreign.ResourceVersion), "%s", yamlOf(statefulSets(ctx, namespace)["web-v2"].ObjectMeta))
 		Expect(user.Delete(ctx, foreign)).To(Succeed())
 		stable(ctx, namespace, 2, 3)
 		now := &corev1.Service{}
