@@ -19,6 +19,8 @@ import (
 var embedded = map[string]bool{
 	"affinity":             true,
 	"containers":           true,
+	"postUpdateJob":        true,
+	"preUpdateJob":         true,
 	"initContainers":       true,
 	"securityContext":      true,
 	"servicePorts":         true,

@@ -1,0 +1,179 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Phase is where an upgrade stands.
+// +kubebuilder:validation:Enum=Stable;Waiting;PreJob;Canary;Promoting;PostJob;CleaningUp;Aborted;Stale
+type Phase string
+
+const (
+	// PhaseStable: the version of the template serves, and no other is there.
+	PhaseStable Phase = "Stable"
+	// PhaseWaiting: an upgrade waits until the version that serves is Ready.
+	PhaseWaiting Phase = "Waiting"
+	// PhasePreJob: preUpdateJob runs.
+	PhasePreJob Phase = "PreJob"
+	// PhaseCanary: the first pods of the new version have to prove themselves.
+	PhaseCanary Phase = "Canary"
+	// PhasePromoting: the new version takes over the rest.
+	PhasePromoting Phase = "Promoting"
+	// PhasePostJob: postUpdateJob runs.
+	PhasePostJob Phase = "PostJob"
+	// PhaseCleaningUp: the new version serves, and lower ones go.
+	PhaseCleaningUp Phase = "CleaningUp"
+	// PhaseAborted: a failed job stopped the upgrade; the old version serves.
+	PhaseAborted Phase = "Aborted"
+	// PhaseStale: the new version was given up; the old version serves.
+	PhaseStale Phase = "Stale"
+)
+
+// ExtendedStatefulSetStatus is what the operator sees, and what it must not
+// forget.
+type ExtendedStatefulSetStatus struct {
+	// ObservedGeneration is the generation of the spec that this status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Versions says of each version that has a StatefulSet whether at least one
+	// of its pods is Ready.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Versions"
+	Versions map[string]bool `json:"versions,omitempty"`
+	// CurrentVersion is the version that serves. 0 before the first.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Current version"
+	CurrentVersion int64 `json:"currentVersion,omitempty"`
+	// CurrentDigest is the digest of the content of the version that serves.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	CurrentDigest string `json:"currentDigest,omitempty"`
+	// UpdateVersion is the version of the present template, once it has one.
+	// +optional
+	UpdateVersion int64 `json:"updateVersion,omitempty"`
+	// VersionHighWater is the highest version that was ever given out. It is
+	// written before the first object of that version is made.
+	// +optional
+	VersionHighWater int64 `json:"versionHighWater,omitempty"`
+	// Phase is where the upgrade stands.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Phase",xDescriptors={"urn:alm:descriptor:io.kubernetes.phase"}
+	Phase Phase `json:"phase,omitempty"`
+	// Attempts is how many attempts the present upgrade has begun.
+	// +optional
+	Attempts int32 `json:"attempts,omitempty"`
+	// Update is the upgrade under way, or the one that failed. None while the
+	// version of the template serves.
+	// +optional
+	Update *UpdateStatus `json:"update,omitempty"`
+	// Replicas is the number of pods; with zones, of those in the first zone.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Replicas",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:podCount"}
+	Replicas int32 `json:"replicas"`
+	// ReadyReplicas is the number of pods of the version that serves, or while
+	// ordinals move of any version, that are Ready, in all zones.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Ready replicas"
+	ReadyReplicas int32 `json:"readyReplicas"`
+	// Selector selects the pods that serve, in the form that /scale wants; with
+	// zones, those in the first zone.
+	// +optional
+	Selector string `json:"selector,omitempty"`
+	// Zones gives each zone that was ever named its index for good: claims are
+	// named after it.
+	// +optional
+	// +kubebuilder:validation:MaxItems=256
+	// +listType=map
+	// +listMapKey=name
+	Zones []ZoneStatus `json:"zones,omitempty"`
+	// Conditions are Available, Progressing, Stale, Aborted and ConfigMissing.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Conditions",xDescriptors={"urn:alm:descriptor:io.kubernetes.conditions"}
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ZoneStatus is one zone.
+type ZoneStatus struct {
+	// Name of the zone.
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+	// Index of the zone, from 0, in names and labels.
+	Index int32 `json:"index"`
+	// Replicas is the number of pods in the zone; 0 in one that was taken off the
+	// spec.
+	// +optional
+	Replicas int32 `json:"replicas"`
+	// ReadyReplicas is the number of those that are Ready.
+	// +optional
+	ReadyReplicas int32 `json:"readyReplicas"`
+}
+
+// UpdateStatus is an upgrade. Decisions rest on it after a restart of the
+// operator.
+type UpdateStatus struct {
+	// Digest of the content of the version.
+	// +kubebuilder:validation:MaxLength=64
+	Digest string `json:"digest"`
+	// Handover is how this upgrade takes over, once and for all: Coexist or
+	// PerOrdinal.
+	Handover Handover `json:"handover"`
+	// EarlierAttempts is how many attempts upgrades before this one made with the
+	// same version.
+	// +optional
+	EarlierAttempts int32 `json:"earlierAttempts,omitempty"`
+	// Zone is the zone that is upgraded; none without zones.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Zone string `json:"zone,omitempty"`
+	// StartedAt is when the attempt began; updateWatchTime counts from it.
+	// +optional
+	StartedAt *metav1.Time `json:"startedAt,omitempty"`
+	// CanaryAt is when the canaries of the zone were asked for; canaryWatchTime
+	// counts from it.
+	// +optional
+	CanaryAt *metav1.Time `json:"canaryAt,omitempty"`
+	// Returning is true while a failed attempt gives back what it took.
+	// +optional
+	Returning bool `json:"returning,omitempty"`
+	// Reason is why the last attempt failed: one word.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Reason string `json:"reason,omitempty"`
+	// Message is the same for people.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+	// PreJob is the job before this attempt.
+	// +optional
+	PreJob *JobStatus `json:"preJob,omitempty"`
+	// PostJob is the job after it.
+	// +optional
+	PostJob *JobStatus `json:"postJob,omitempty"`
+}
+
+// JobStatus is a job before or after an upgrade. The Job is made suspended, and
+// only goes once its UID is here: so none runs twice, also if it is deleted.
+type JobStatus struct {
+	// Name of the Job.
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+	// UID of the Job.
+	UID types.UID `json:"uid"`
+	// Result of the Job; none while it runs.
+	// +optional
+	Result JobResult `json:"result,omitempty"`
+}
+
+// JobResult says how a job ended.
+// +kubebuilder:validation:Enum=Succeeded;Failed
+type JobResult string
+
+const (
+	// JobSucceeded: the Job is complete.
+	JobSucceeded JobResult = "Succeeded"
+	// JobFailed: the Job failed, or somebody deleted it before it was complete.
+	JobFailed JobResult = "Failed"
+)

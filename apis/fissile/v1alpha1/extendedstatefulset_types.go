@@ -1,0 +1,307 @@
+package v1alpha1
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ConfigTracking says how changes of ConfigMaps and Secrets are found.
+// +kubebuilder:validation:Enum=Index;OwnerReference
+type ConfigTracking string
+
+const (
+	// TrackByIndex writes nothing on the user's ConfigMaps and Secrets.
+	TrackByIndex ConfigTracking = "Index"
+	// TrackByOwnerReference puts owner references on them, and a finalizer on
+	// the ExtendedStatefulSet.
+	TrackByOwnerReference ConfigTracking = "OwnerReference"
+)
+
+// Handover says how a new version takes over.
+// +kubebuilder:validation:Enum=Auto;Coexist;PerOrdinal
+type Handover string
+
+const (
+	// HandoverAuto is Coexist without claim templates, else PerOrdinal.
+	HandoverAuto Handover = "Auto"
+	// HandoverCoexist runs both versions side by side until the new one is good.
+	HandoverCoexist Handover = "Coexist"
+	// HandoverPerOrdinal stops an old pod, and starts the new one on its claims.
+	HandoverPerOrdinal Handover = "PerOrdinal"
+)
+
+// OnFailure says what a failed job means.
+// +kubebuilder:validation:Enum=Abort;Continue
+type OnFailure string
+
+const (
+	// OnFailureAbort stops the upgrade, and takes it back.
+	OnFailureAbort OnFailure = "Abort"
+	// OnFailureContinue goes on as if the job had succeeded.
+	OnFailureContinue OnFailure = "Continue"
+)
+
+// ExtendedStatefulSetSpec is what the user wants.
+// The rules on the number of replicas are rules of the schema, because the API
+// server applies it to /scale too, and while the operator is down.
+// +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(self.scaling.min) || !has(self.scaling.max) || self.scaling.min <= self.scaling.max",fieldPath=".scaling.min",message="may not be more than scaling.max; lower it, or raise max"
+// +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(self.scaling.oddOnly) || !self.scaling.oddOnly || !has(self.scaling.max) || self.scaling.max % 2 == 1 || (has(self.scaling.min) ? self.scaling.min != self.scaling.max : self.scaling.max > 0)",fieldPath=".scaling.oddOnly",message="there is no odd number from scaling.min to scaling.max; move one of them, or remove oddOnly"
+// +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(self.scaling.min) || !has(self.template.spec.replicas) || self.template.spec.replicas >= self.scaling.min",fieldPath=".template.spec.replicas",message="may not be less than scaling.min; take more replicas, or lower min first"
+// +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(self.scaling.max) || !has(self.template.spec.replicas) || self.template.spec.replicas <= self.scaling.max",fieldPath=".template.spec.replicas",message="may not be more than scaling.max; take fewer replicas, or raise max first"
+// +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(self.scaling.oddOnly) || !self.scaling.oddOnly || !has(self.template.spec.replicas) || self.template.spec.replicas % 2 == 1",fieldPath=".template.spec.replicas",message="scaling.oddOnly allows odd numbers only; take one more or one less, or remove oddOnly first"
+// +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy) || !has(self.updateStrategy.canaries) || !has(self.template.spec.replicas) || self.template.spec.replicas <= 0 || self.updateStrategy.canaries <= self.template.spec.replicas",fieldPath=".updateStrategy.canaries",message="may not be more than template.spec.replicas; lower canaries first, or take more replicas"
+type ExtendedStatefulSetSpec struct {
+	// Template is an ordinary StatefulSet. A change of it, other than of its
+	// replicas and of the sizes of its claims, makes a new version.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Template",order=1
+	Template StatefulSetTemplate `json:"template"`
+
+	// Scaling are rules on template.spec.replicas. They hold on create, on update
+	// and on /scale. Defaults to none.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Scaling",order=2
+	Scaling *Scaling `json:"scaling,omitempty"`
+
+	// UpdateOnEnvChange restarts the pods in place, rolling, when a ConfigMap or
+	// Secret that the template references changes. Defaults to false.
+	// +optional
+	// +kubebuilder:default=false
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Update on env change",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch"},order=3
+	UpdateOnEnvChange bool `json:"updateOnEnvChange,omitempty"`
+
+	// ConfigTracking says how changes of ConfigMaps and Secrets are found. Index
+	// writes nothing on them. OwnerReference puts owner references on them and a
+	// finalizer on this object. Defaults to Index.
+	// +optional
+	// +kubebuilder:default=Index
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Config tracking",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Index","urn:alm:descriptor:com.tectonic.ui:select:OwnerReference","urn:alm:descriptor:com.tectonic.ui:advanced"},order=4
+	ConfigTracking ConfigTracking `json:"configTracking,omitempty"`
+
+	// UpdateStrategy says how a new version takes over.
+	// +optional
+	// +kubebuilder:default={}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Update strategy",order=5
+	UpdateStrategy UpdateStrategy `json:"updateStrategy,omitempty"`
+
+	// Zones gives each zone a StatefulSet of its own with the full replicas.
+	// Zones are upgraded one after another, in this order. Each keeps its index,
+	// whatever becomes of the list. Defaults to none.
+	// +optional
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	// +listType=set
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Zones",order=6
+	Zones []string `json:"zones,omitempty"`
+
+	// ZoneNodeLabel is the label of Nodes that names their zone. Defaults to
+	// topology.kubernetes.io/zone.
+	// +optional
+	// +kubebuilder:default="topology.kubernetes.io/zone"
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Zone node label",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"},order=7
+	ZoneNodeLabel string `json:"zoneNodeLabel,omitempty"`
+
+	// AZ is accepted and ignored; use zones. Defaults to none.
+	// +optional
+	// +nullable
+	// +kubebuilder:validation:MaxLength=63
+	AZ *string `json:"az,omitempty"`
+
+	// InjectReplicasEnv gives every container REPLICAS, the number of replicas in
+	// a zone. Scaling then restarts the pods, rolling. Defaults to true.
+	// +optional
+	// +kubebuilder:default=true
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Inject replicas env",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch"},order=8
+	InjectReplicasEnv *bool `json:"injectReplicasEnv,omitempty"`
+
+	// ActivePassiveProbes are commands by the name of their container. A pod on
+	// which they succeed carries the label fissile.cloudfoundry.org/pod-active.
+	// Defaults to none.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=16
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Active/passive probes",order=9
+	ActivePassiveProbes map[string]ActivePassiveProbe `json:"activePassiveProbes,omitempty"`
+}
+
+// StatefulSetTemplate is a StatefulSet without its status.
+type StatefulSetTemplate struct {
+	// Metadata holds labels and annotations for the StatefulSets. Defaults to none.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is the spec of apps/v1 StatefulSet. Absent replicas become the smallest
+	// number that scaling allows.
+	Spec appsv1.StatefulSetSpec `json:"spec"`
+}
+
+// Scaling are rules on the number of replicas.
+type Scaling struct {
+	// Min is the smallest number of replicas. Defaults to none.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Min",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
+	Min *int32 `json:"min,omitempty"`
+
+	// Max is the largest number of replicas. Defaults to none.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Max",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
+	Max *int32 `json:"max,omitempty"`
+
+	// OddOnly allows odd numbers only. Defaults to false.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Odd only",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch"}
+	OddOnly bool `json:"oddOnly,omitempty"`
+}
+
+// UpdateStrategy says how a new version takes over.
+// +kubebuilder:validation:XValidation:rule="!has(self.canaryWatchTime) || !has(self.updateWatchTime) || duration(self.canaryWatchTime) <= duration(self.updateWatchTime)",fieldPath=".canaryWatchTime",message="may not be longer than updateWatchTime, which the canaries are a part of; shorten it, or lengthen updateWatchTime"
+type UpdateStrategy struct {
+	// Canaries is how many pods of the new version must be Ready, for
+	// template.spec.minReadySeconds, before it takes over the rest. Defaults to 1.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Canaries",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
+	Canaries *int32 `json:"canaries,omitempty"`
+
+	// RetryCount is how often a failed attempt is made again before the version
+	// is given up. Defaults to 0.
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Retry count",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
+	RetryCount int32 `json:"retryCount,omitempty"`
+
+	// UpdateNotReady upgrades although pods of the version that serves are not
+	// Ready. Defaults to false.
+	// +optional
+	// +kubebuilder:default=false
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Update not ready",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch"}
+	UpdateNotReady bool `json:"updateNotReady,omitempty"`
+
+	// CanaryWatchTime is within what time the canaries of a zone must be good, or
+	// the attempt has failed. Defaults to 5m.
+	// +optional
+	// +kubebuilder:default="5m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]{1,6}([.][0-9]+)?(ns|us|ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be more than 0, for example 5m"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Canary watch time"
+	CanaryWatchTime *metav1.Duration `json:"canaryWatchTime,omitempty"`
+
+	// UpdateWatchTime is within what time an attempt, with its jobs and all zones,
+	// must be complete, or it has failed. Defaults to 10m.
+	// +optional
+	// +kubebuilder:default="10m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]{1,6}([.][0-9]+)?(ns|us|ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be more than 0, for example 5m"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Update watch time"
+	UpdateWatchTime *metav1.Duration `json:"updateWatchTime,omitempty"`
+
+	// Handover is Coexist (both versions side by side), PerOrdinal (an old pod
+	// stops, then the new one starts on its claims) or Auto: Coexist without claim
+	// templates, else PerOrdinal. With Coexist and ReadWriteMany claims the two
+	// pods of an ordinal share them for a while. Defaults to Auto.
+	// +optional
+	// +kubebuilder:default=Auto
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Handover",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Auto","urn:alm:descriptor:com.tectonic.ui:select:Coexist","urn:alm:descriptor:com.tectonic.ui:select:PerOrdinal"}
+	Handover Handover `json:"handover,omitempty"`
+
+	// PreUpdateJob runs before the new version is made. Defaults to none.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Job before the update"
+	PreUpdateJob *UpdateJob `json:"preUpdateJob,omitempty"`
+
+	// PostUpdateJob runs when the new version has all its pods, before the old one
+	// goes. Defaults to none.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Job after the update"
+	PostUpdateJob *UpdateJob `json:"postUpdateJob,omitempty"`
+}
+
+// UpdateJob is a Job before or after an upgrade. It runs at most once for each
+// version and attempt.
+type UpdateJob struct {
+	// The metadata and spec of a Job. Its ttlSecondsAfterFinished and suspend are
+	// the operator's.
+	batchv1.JobTemplateSpec `json:",inline"`
+
+	// OnFailure is Abort or Continue. Defaults to Abort.
+	// +optional
+	// +kubebuilder:default=Abort
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="On failure",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Abort","urn:alm:descriptor:com.tectonic.ui:select:Continue"}
+	OnFailure OnFailure `json:"onFailure,omitempty"`
+}
+
+// ActivePassiveProbe asks a container whether its pod is the active one.
+type ActivePassiveProbe struct {
+	// Exec is the command; an exit code of 0 is yes.
+	Exec *corev1.ExecAction `json:"exec"`
+
+	// PeriodSeconds is how often it is asked. Defaults to 30.
+	// +optional
+	// +kubebuilder:default=30
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=3600
+	PeriodSeconds int32 `json:"periodSeconds,omitempty"`
+
+	// TimeoutSeconds is after how long no answer is no. The question goes by way
+	// of the API server. Defaults to 5.
+	// +optional
+	// +kubebuilder:default=5
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=3600
+	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
+
+	// SingleActive keeps the label to one pod, of all zones: it goes to another
+	// only once it is off the one that had it. With several probes one that says
+	// so is enough. Defaults to false.
+	// +optional
+	// +kubebuilder:default=false
+	SingleActive bool `json:"singleActive,omitempty"`
+}
+
+// ExtendedStatefulSet is an ordinary StatefulSet template, upgraded as a whole
+// new version beside the old one, on the same volumes, and taken back by itself
+// when it turns out bad.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:shortName=ests,categories=all
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.template.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.template.spec.replicas`,description="Replicas wanted, in each zone"
+// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`,description="Pods that serve and are Ready, in all zones"
+// +kubebuilder:printcolumn:name="Version",type=integer,JSONPath=`.status.currentVersion`,description="Version that serves"
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="Where the upgrade stands"
+// +kubebuilder:printcolumn:name="Stale",type=string,JSONPath=`.status.conditions[?(@.type=="Stale")].status`,description="Whether the version of the template was given up"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +operator-sdk:csv:customresourcedefinitions:displayName="Extended Stateful Set",resources={{StatefulSet,v1,""},{Pod,v1,""},{Service,v1,""},{Job,v1,""},{PersistentVolumeClaim,v1,""}}
+type ExtendedStatefulSet struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what the user wants.
+	Spec ExtendedStatefulSetSpec `json:"spec"`
+	// Status is what the operator sees.
+	// +optional
+	Status ExtendedStatefulSetStatus `json:"status,omitempty"`
+}
+
+// ExtendedStatefulSetList is a list of ExtendedStatefulSets.
+//
+// +kubebuilder:object:root=true
+type ExtendedStatefulSetList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ExtendedStatefulSet `json:"items"`
+}

@@ -1,0 +1,23 @@
+// Package v1alpha1 is the contract of ExtendedStatefulSet: its fields, their
+// defaults and bounds, and the names of its conditions, reasons, labels and
+// annotations.
+//
+// +kubebuilder:object:generate=true
+// +groupName=fissile.cloudfoundry.org
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion is the group and version of every kind in this package.
+var GroupVersion = schema.GroupVersion{Group: "fissile.cloudfoundry.org", Version: "v1alpha1"}
+
+// AddToScheme registers the kinds of this package.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion, &ExtendedStatefulSet{}, &ExtendedStatefulSetList{})
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return nil
+}

@@ -1,0 +1,177 @@
+package v1alpha1
+
+// Kind is the kind of the objects of this package.
+const Kind = "ExtendedStatefulSet"
+
+// Finalizer holds an ExtendedStatefulSet with configTracking OwnerReference
+// until its owner references are off the ConfigMaps and Secrets of others.
+const Finalizer = "fissile.cloudfoundry.org/finalizer"
+
+// Labels of the operator on StatefulSets, pods, claims, Services and Jobs. They
+// select what the operator caches; whose an object is, its controller owner
+// reference says.
+const (
+	// LabelSet holds the name of the ExtendedStatefulSet. Pods with it get their
+	// claims from the webhook.
+	LabelSet = "fissile.cloudfoundry.org/extendedstatefulset"
+	// LabelVersion holds the version, on pods and StatefulSets. It is part of the
+	// selector of each StatefulSet, so that the versions share no pod.
+	LabelVersion = "fissile.cloudfoundry.org/version"
+	// LabelZoneIndex holds the index of the zone, from 0; "0" without zones.
+	LabelZoneIndex = "fissile.cloudfoundry.org/az-index"
+	// LabelZoneName holds the name of the zone; absent without zones.
+	LabelZoneName = "fissile.cloudfoundry.org/az-name"
+	// LabelPodOrdinal holds the ordinal of a pod, as apps.kubernetes.io/pod-index
+	// does; the webhook sets it.
+	LabelPodOrdinal = "fissile.cloudfoundry.org/pod-ordinal"
+	// LabelPodActive is PodActive on the pods on which the active/passive probe
+	// succeeds.
+	LabelPodActive = "fissile.cloudfoundry.org/pod-active"
+	// LabelStatefulSet holds the name of the StatefulSet without its version:
+	// <name> or <name>-z<index>.
+	LabelStatefulSet = "fissile.cloudfoundry.org/statefulset-name"
+	// PodActive is the value of LabelPodActive.
+	PodActive = "active"
+)
+
+// Annotations of the operator.
+const (
+	// AnnotationVersion holds the version, on StatefulSets.
+	AnnotationVersion = "fissile.cloudfoundry.org/version"
+	// AnnotationDigest holds the digest of the content of a version, on
+	// StatefulSets: of the template without its replicas and the sizes of its
+	// claims.
+	AnnotationDigest = "fissile.cloudfoundry.org/template-digest"
+	// AnnotationApplied holds what the operator wrote last on a StatefulSet, a
+	// digest and the generation that the write made, so that it sees what others
+	// change.
+	AnnotationApplied = "fissile.cloudfoundry.org/applied"
+	// AnnotationAttempts holds, on StatefulSets, how many attempts were made to
+	// upgrade to their version.
+	AnnotationAttempts = "fissile.cloudfoundry.org/attempts"
+	// AnnotationConfigHash holds, on pod templates, what tells whether the
+	// referenced ConfigMaps and Secrets changed.
+	AnnotationConfigHash = "fissile.cloudfoundry.org/config-hash"
+	// AnnotationConfigRecord holds, on StatefulSets, what that hash stands for, in
+	// JSON: it tells a change of contents from one of metadata.
+	AnnotationConfigRecord = "fissile.cloudfoundry.org/config-record"
+	// AnnotationZones holds, on StatefulSets and pods, the JSON array of the
+	// zones in the order of the spec.
+	AnnotationZones = "fissile.cloudfoundry.org/zones"
+	// AnnotationHostnames is "true" on pods whose host name says the ordinal and
+	// not the version: the webhook sets <name>[-z<index>]-<ordinal>.
+	AnnotationHostnames = "fissile.cloudfoundry.org/stable-hostname"
+	// AnnotationStale is "true" on the StatefulSets of a version that failed.
+	AnnotationStale = "fissile.cloudfoundry.org/stale"
+	// AnnotationStaleReason says why, beside AnnotationStale.
+	AnnotationStaleReason = "fissile.cloudfoundry.org/stale-reason"
+	// AnnotationStaleSince says since when, in RFC 3339, beside AnnotationStale.
+	AnnotationStaleSince = "fissile.cloudfoundry.org/stale-since"
+)
+
+// True is the value of annotations that are there or not.
+const True = "true"
+
+// UnassignedClaim ends the name of the claim in the pod template of a version:
+// <name>-unassigned. No such claim exists, so that a pod that no webhook saw
+// waits instead of running on empty storage.
+const UnassignedClaim = "-unassigned"
+
+// Environment variables in every container and init container. They take the
+// place of the user's of the same name.
+const (
+	// EnvReplicas is the number of replicas, in each zone.
+	EnvReplicas = "REPLICAS"
+	// EnvKubeAZ, EnvBoshAZ and EnvOperatorAZ are the name of the zone.
+	EnvKubeAZ = "KUBE_AZ"
+	// EnvBoshAZ is EnvKubeAZ under another name.
+	EnvBoshAZ = "BOSH_AZ"
+	// EnvOperatorAZ is EnvKubeAZ under another name.
+	EnvOperatorAZ = "CF_OPERATOR_AZ"
+	// EnvAZIndex is the index of the zone, from 1.
+	EnvAZIndex = "AZ_INDEX"
+)
+
+// Condition types of an ExtendedStatefulSet.
+const (
+	// ConditionAvailable is True when all wanted pods of what serves are
+	// available.
+	ConditionAvailable = "Available"
+	// ConditionProgressing is True while the operator brings something about:
+	// an upgrade, a way back, a scaling.
+	ConditionProgressing = "Progressing"
+	// ConditionStale is True while the version of the present template is marked
+	// as failed.
+	ConditionStale = "Stale"
+	// ConditionAborted is True while a failed job keeps the present template from
+	// being rolled out.
+	ConditionAborted = "Aborted"
+	// ConditionConfigMissing is True while a ConfigMap or Secret that the template
+	// requires is not there, or cannot be read.
+	ConditionConfigMissing = "ConfigMissing"
+)
+
+// Reasons of the conditions.
+const (
+	// ReasonAllAvailable: every wanted pod is available.
+	ReasonAllAvailable = "AllPodsAvailable"
+	// ReasonPodsUnavailable: fewer pods than wanted are available.
+	ReasonPodsUnavailable = "PodsUnavailable"
+	// ReasonInvalidSpec: the spec slipped past admission and cannot be served.
+	ReasonInvalidSpec = "InvalidSpec"
+	// ReasonComplete: nothing is left to do.
+	ReasonComplete = "Complete"
+	// ReasonWaiting: pods are not Ready yet, and nothing else is to be done.
+	ReasonWaiting = "WaitingForPods"
+	// ReasonCurrentNotReady: an upgrade waits until the version that serves is
+	// Ready.
+	ReasonCurrentNotReady = "CurrentNotReady"
+	// ReasonUpgrading: a new version is on its way.
+	ReasonUpgrading = "Upgrading"
+	// ReasonReturning: what a failed or superseded version took is given back.
+	ReasonReturning = "Returning"
+	// ReasonScaling: pods are being added or taken away.
+	ReasonScaling = "Scaling"
+	// ReasonWriteRefused: the API server refuses a write; it is tried again.
+	ReasonWriteRefused = "WriteRefused"
+	// ReasonNameTaken: an object of somebody else has a name that is needed.
+	ReasonNameTaken = "NameTaken"
+	// ReasonHealthy: nothing of the kind.
+	ReasonHealthy = "Healthy"
+	// ReasonCanaryFailed: the canaries were not Ready within canaryWatchTime.
+	ReasonCanaryFailed = "CanaryFailed"
+	// ReasonUpdateTimeout: the upgrade was not complete within updateWatchTime.
+	ReasonUpdateTimeout = "UpdateTimeout"
+	// ReasonPreJobFailed: preUpdateJob failed.
+	ReasonPreJobFailed = "PreUpdateJobFailed"
+	// ReasonPostJobFailed: postUpdateJob failed.
+	ReasonPostJobFailed = "PostUpdateJobFailed"
+	// ReasonConfigFound: all that is required is there.
+	ReasonConfigFound = "ConfigFound"
+	// ReasonConfigMissing: something that is required is not.
+	ReasonConfigMissing = "ConfigMissing"
+	// ReasonConfigUnreadable: something that is required cannot be read.
+	ReasonConfigUnreadable = "ConfigUnreadable"
+)
+
+// Reasons of events.
+const (
+	// EventVersionCreated: the StatefulSets of a new version are made.
+	EventVersionCreated = "VersionCreated"
+	// EventUpgradeBegun: a new template is on its way.
+	EventUpgradeBegun = "UpgradeBegun"
+	// EventUpgraded: a version took over, and lower ones go.
+	EventUpgraded = "Upgraded"
+	// EventSuperseded: a new template took the place of one on its way.
+	EventSuperseded = "Superseded"
+	// EventAttemptFailed: an attempt failed, and there will be another.
+	EventAttemptFailed = "AttemptFailed"
+	// EventStale: a version was given up.
+	EventStale = "Stale"
+	// EventAborted: a failed job stopped an upgrade.
+	EventAborted = "Aborted"
+	// EventEditUndone: what somebody else wrote on a StatefulSet was put back.
+	EventEditUndone = "EditUndone"
+	// EventWriteRefused: the API server refused a write; it is tried again.
+	EventWriteRefused = "WriteRefused"
+)
