@@ -28,6 +28,36 @@ const (
 	indexRestarts = "restarts"
 )
 
+// restartIndex is what indexRestarts holds of a StatefulSet.
+func restartIndex(o client.Object) []string {
+	if child, ok := o.(*appsv1.StatefulSet); ok && !restartsSince(child).IsZero() {
+		return []string{v1alpha1.True}
+	}
+	return nil
+}
+
+// usesIndex is what indexUses holds of an ExtendedStatefulSet.
+func usesIndex(o client.Object) (all []string) {
+	set, ok := o.(*v1alpha1.ExtendedStatefulSet)
+	if !ok || !set.Spec.UpdateOnEnvChange {
+		return nil
+	}
+	for _, o := range originsOf(&set.Spec.Template.Spec.Template.Spec) {
+		all = append(all, o.kind+"/"+o.name)
+	}
+	return all
+}
+
+// ownerIndex is what indexOwner holds of a ConfigMap or Secret.
+func ownerIndex(o client.Object) (uids []string) {
+	for _, r := range o.GetOwnerReferences() {
+		if ofOurKind(r) {
+			uids = append(uids, string(r.UID))
+		}
+	}
+	return uids
+}
+
 // Key hands out the operator's key for hashes.
 type Key interface {
 	// Current is the key. With stored it asks the API server whether that is the
@@ -83,7 +113,7 @@ func (r *configReader) observe(ctx context.Context, set *v1alpha1.ExtendedStatef
 	l := look{views: map[types.UID]*configView{}}
 	if !set.Spec.UpdateOnEnvChange {
 		r.turns.forget(name)
-		return l, nil
+		return l, r.wakeNext(ctx, name, now)
 	}
 	asks := false
 	for _, child := range children {
