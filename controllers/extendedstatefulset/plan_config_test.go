@@ -13,8 +13,6 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-var noon = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
-
 // carrying is a StatefulSet with a record, and pods of that hash.
 func carrying(r *configRecord, hash string) *appsv1.StatefulSet {
 	child := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db-v1", Namespace: "ns", UID: "child"},

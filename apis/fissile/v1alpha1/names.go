@@ -46,6 +46,9 @@ const (
 	// digest and the generation that the write made, so that it sees what others
 	// change.
 	AnnotationApplied = "fissile.cloudfoundry.org/applied"
+	// AnnotationAttempts holds, on StatefulSets, how many attempts were made to
+	// upgrade to their version.
+	AnnotationAttempts = "fissile.cloudfoundry.org/attempts"
 	// AnnotationConfigHash holds, on pod templates, what tells whether the
 	// referenced ConfigMaps and Secrets changed.
 	AnnotationConfigHash = "fissile.cloudfoundry.org/config-hash"
@@ -179,6 +182,8 @@ const (
 	EventUntracked = "Untracked"
 	// EventVersionCreated: the StatefulSets of a new version are made.
 	EventVersionCreated = "VersionCreated"
+	// EventUpgradeBegun: a new template is on its way.
+	EventUpgradeBegun = "UpgradeBegun"
 	// EventUpgraded: a version took over, and lower ones go.
 	EventUpgraded = "Upgraded"
 	// EventSuperseded: a new template took the place of one on its way.
