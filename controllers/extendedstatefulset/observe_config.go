@@ -332,4 +332,3 @@ func (r *configReader) forget(set types.NamespacedName, children ...types.UID) {
 		delete(r.changes, uid)
 	}
 }
-

@@ -145,7 +145,7 @@ func (v *validator) ValidateUpdate(ctx context.Context, old, set *v1alpha1.Exten
 	warned := append(warnings(set), warnOfAZ(ctx, set)...)
 	old, set = withDefaults(old), withDefaults(set)
 	errs := append(validate(set), validateChange(old, set)...)
-	if len(errs) == 0 && (len(validate(old)) > 0 || !same(objects(trials(old)), objects(trials(set)))) {
+	if len(errs) == 0 && (len(validate(old)) > 0 || !same(asked(trials(old)), asked(trials(set)))) {
 		tried, faults := v.try(ctx, set, trials(set), ours)
 		warned, errs = append(warned, tried...), faults
 	}
@@ -268,7 +268,7 @@ func trials(set *v1alpha1.ExtendedStatefulSet) []trial {
 	return all
 }
 
-func objects(trials []trial) []client.Object {
+func asked(trials []trial) []client.Object {
 	all := make([]client.Object, len(trials))
 	for i := range trials {
 		all[i] = trials[i].object

@@ -254,9 +254,10 @@ type ActivePassiveProbe struct {
 	// +kubebuilder:validation:Maximum=3600
 	PeriodSeconds int32 `json:"periodSeconds,omitempty"`
 
-	// TimeoutSeconds is after how long no answer is no. Defaults to 1.
+	// TimeoutSeconds is after how long no answer is no. The question goes by way
+	// of the API server. Defaults to 5.
 	// +optional
-	// +kubebuilder:default=1
+	// +kubebuilder:default=5
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=3600
 	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
