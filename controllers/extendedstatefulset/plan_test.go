@@ -133,6 +133,14 @@ func TestDecide(t *testing.T) {
 		{"E22 an upgrade waits until what serves is Ready", of(plain()).has(1, span{0, 3}, 2).edited(), "books: Waiting, version 1"},
 		{"E22 but not when it shall not", of(plain()).has(1, span{0, 3}, 2).edited().but(func(w *world) { w.set.Spec.UpdateStrategy.UpdateNotReady = true }),
 			"books: Canary, version 1 to 2, attempt 1"},
+		{"what an earlier template took is given back before, also when it shall not wait", of(plain()).has(1, span{0, 3}).edited().
+			but(func(w *world) { w.set.Spec.UpdateStrategy.UpdateNotReady, w.set.Status.UpdateVersion = true, 0 }).has(2, span{0, 1}),
+			"books: Waiting, version 1"},
+		{"a write that changed nothing is not taken for an edit", of(plain()).has(1, span{0, 3}).but(func(w *world) {
+			set := w.children[0].set
+			set.Annotations[v1alpha1.AnnotationApplied] = applied{contentHash(set), 2}.String()
+		}), "patch statefulset db-v1: Child\n"},
+		{"an edit is undone", of(plain()).has(1, span{0, 3}).but(func(w *world) { w.children[0].set.Generation = 2 }), "patch statefulset db-v1: EditUndone\n"},
 		{"E9 a number above all that were is given out, also when its StatefulSet is gone",
 			of(plain()).has(1, span{0, 3}).edited().but(func(w *world) { w.set.Status.VersionHighWater = 11 }), "books: Canary, version 1 to 12, attempt 1"},
 		{"E19 one canary is not two", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}).
