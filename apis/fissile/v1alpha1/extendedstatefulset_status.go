@@ -45,6 +45,10 @@ type ExtendedStatefulSetStatus struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Current version"
 	CurrentVersion int64 `json:"currentVersion,omitempty"`
+	// CurrentDigest is the digest of the content of the version that serves.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	CurrentDigest string `json:"currentDigest,omitempty"`
 	// UpdateVersion is the version of the present template, once it has one.
 	// +optional
 	UpdateVersion int64 `json:"updateVersion,omitempty"`
@@ -113,10 +117,17 @@ type UpdateStatus struct {
 	// Digest of the content of the version.
 	// +kubebuilder:validation:MaxLength=64
 	Digest string `json:"digest"`
-	// Zone is the place, in the order of the spec from 0, of the zone that is
-	// upgraded.
+	// Handover is how this upgrade takes over, once and for all: Coexist or
+	// PerOrdinal.
+	Handover Handover `json:"handover"`
+	// EarlierAttempts is how many attempts upgrades before this one made with the
+	// same version.
 	// +optional
-	Zone int32 `json:"zone,omitempty"`
+	EarlierAttempts int32 `json:"earlierAttempts,omitempty"`
+	// Zone is the zone that is upgraded; none without zones.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Zone string `json:"zone,omitempty"`
 	// StartedAt is when the attempt began; updateWatchTime counts from it.
 	// +optional
 	StartedAt *metav1.Time `json:"startedAt,omitempty"`

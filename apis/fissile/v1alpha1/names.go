@@ -46,9 +46,15 @@ const (
 	// digest and the generation that the write made, so that it sees what others
 	// change.
 	AnnotationApplied = "fissile.cloudfoundry.org/applied"
+	// AnnotationAttempts holds, on StatefulSets, how many attempts were made to
+	// upgrade to their version.
+	AnnotationAttempts = "fissile.cloudfoundry.org/attempts"
 	// AnnotationConfigHash holds, on pod templates, what tells whether the
 	// referenced ConfigMaps and Secrets changed.
 	AnnotationConfigHash = "fissile.cloudfoundry.org/config-hash"
+	// AnnotationConfigRecord holds, on StatefulSets, what that hash stands for, in
+	// JSON: it tells a change of contents from one of metadata.
+	AnnotationConfigRecord = "fissile.cloudfoundry.org/config-record"
 	// AnnotationZones holds, on StatefulSets and pods, the JSON array of the
 	// zones in the order of the spec.
 	AnnotationZones = "fissile.cloudfoundry.org/zones"
@@ -152,6 +158,8 @@ const (
 const (
 	// EventVersionCreated: the StatefulSets of a new version are made.
 	EventVersionCreated = "VersionCreated"
+	// EventUpgradeBegun: a new template is on its way.
+	EventUpgradeBegun = "UpgradeBegun"
 	// EventUpgraded: a version took over, and lower ones go.
 	EventUpgraded = "Upgraded"
 	// EventSuperseded: a new template took the place of one on its way.

@@ -163,7 +163,8 @@ func (r *Runner) do(ctx context.Context, key types.NamespacedName, a Action) (cl
 		if a.Unchanged {
 			pre.ResourceVersion = &rv
 		}
-		err = r.Client.Delete(ctx, obj, pre)
+		// The default would leave the pods of a Job behind.
+		err = r.Client.Delete(ctx, obj, pre, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	default:
 		err = fmt.Errorf("no such verb %q", a.Verb)
 	}

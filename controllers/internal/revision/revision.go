@@ -5,6 +5,8 @@ package revision
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
@@ -92,6 +94,17 @@ func highest(history []*appsv1.ControllerRevision) int64 {
 		top = max(top, r.Revision)
 	}
 	return top
+}
+
+// Digest is 64 characters that tell data apart as Same does: in hexadecimal, the
+// SHA-256 of its JSON with sorted keys and nothing empty.
+func Digest(data any) (string, error) {
+	raw, err := json.Marshal(data)
+	if err != nil {
+		return "", fmt.Errorf("encode the data: %w", err)
+	}
+	sum := sha256.Sum256(normal(raw, true))
+	return hex.EncodeToString(sum[:]), nil
 }
 
 // normal orders the keys. With dropEmpty it leaves out nulls and empty

@@ -43,10 +43,21 @@ func Apply(a action.Action, have client.Object) (client.Object, error) {
 	if pod, isPod := next.(*corev1.Pod); isPod {
 		return next, patchPod(a, have.(*corev1.Pod), pod)
 	}
+	if spec(next) != nil && !apiequality.Semantic.DeepEqual(spec(next), spec(have)) {
+		next.SetGeneration(have.GetGeneration() + 1)
+	}
 	if _, hasStatus := reflect.TypeOf(next).Elem().FieldByName("Status"); hasStatus {
 		return withStatus(next, have)
 	}
 	return next, nil
+}
+
+// spec is what an object wants; nil for one that wants nothing.
+func spec(obj client.Object) any {
+	if field := reflect.ValueOf(obj).Elem().FieldByName("Spec"); field.IsValid() {
+		return field.Interface()
+	}
+	return nil
 }
 
 // merge is strategic, or of JSON where the patch is bound to a version.

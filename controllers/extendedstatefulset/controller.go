@@ -1,0 +1,242 @@
+package extendedstatefulset
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/consistency"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/enqueue"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
+)
+
+// Board tells what runs in a pod and what came of commands; podexec.Board does.
+type Board interface {
+	Of(owner types.NamespacedName, pod types.UID) (*podexec.Command, []podexec.Result)
+	Keep(owner types.NamespacedName, pods ...types.UID)
+}
+
+// Reconciler brings ExtendedStatefulSets to what their specs want.
+type Reconciler struct {
+	// Cache reads what the watches brought; Live reads the API server.
+	Cache, Live client.Reader
+	// Runner is the only writer.
+	Runner *action.Runner
+	// Tracker knows which writes the cache has not shown yet.
+	Tracker *consistency.Tracker
+	// Board has the answers of the probes; nil where none are asked.
+	Board  Board
+	Events events.EventRecorder
+	// Now is the clock.
+	Now func() time.Time
+
+	memory memory
+}
+
+// +kubebuilder:rbac:groups=fissile.cloudfoundry.org,resources=extendedstatefulsets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=fissile.cloudfoundry.org,resources=extendedstatefulsets/status,verbs=patch
+// +kubebuilder:rbac:groups=fissile.cloudfoundry.org,resources=extendedstatefulsets/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch
+// A WebSocket begins with a GET, which API servers before 1.35 take for get, and later ones for create.
+// +kubebuilder:rbac:groups="",resources=pods/exec,verbs=get;create,roleName=exec-role
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Reconcile looks at one ExtendedStatefulSet and does the next thing.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var set v1alpha1.ExtendedStatefulSet
+	if err := r.Cache.Get(ctx, req.NamespacedName, &set); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.forget(req.NamespacedName)
+			return report.Done().Result()
+		}
+		return report.Retry(fmt.Errorf("get the ExtendedStatefulSet: %w", err)).Result()
+	}
+	behind, err := r.Tracker.Behind(ctx, req.NamespacedName, r.Cache, asCached)
+	if err != nil {
+		return report.Retry(fmt.Errorf("look for own writes in the cache: %w", err)).Result()
+	}
+	if behind { // the event that brings the write wakes the key
+		return report.Wait(consistency.Patience).Result()
+	}
+	return r.pass(ctx, &set).Result()
+}
+
+// pass decides on the cache, and before anything is done again on the live world.
+func (r *Reconciler) pass(ctx context.Context, set *v1alpha1.ExtendedStatefulSet) report.Outcome {
+	w, err := r.observe(ctx, set, view{r.Cache, false})
+	if err != nil {
+		return report.Retry(err)
+	}
+	p := decide(w)
+	if p.acts() && !p.asksOnly() {
+		var live v1alpha1.ExtendedStatefulSet
+		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(set), &live); apierrors.IsNotFound(err) || err == nil && live.UID != set.UID {
+			return report.Done() // its event is on the way
+		} else if err != nil {
+			return report.Retry(fmt.Errorf("get the ExtendedStatefulSet: %w", err))
+		}
+		if w, err = r.observe(ctx, &live, view{r.Live, true}); err != nil {
+			return report.Retry(err)
+		}
+		p = decide(w)
+	}
+	outcomes := r.Runner.Run(ctx, client.ObjectKeyFromObject(set), p.steps)
+	r.keepBoard(w)
+	return r.report(ctx, w, &p, outcomes)
+}
+
+// keepBoard lets the Board forget pods that are gone.
+func (r *Reconciler) keepBoard(w *world) {
+	if r.Board == nil {
+		return
+	}
+	uids := make([]types.UID, 0, len(w.probes))
+	for uid := range w.probes {
+		uids = append(uids, uid)
+	}
+	r.Board.Keep(client.ObjectKeyFromObject(w.set), uids...)
+}
+
+// forget drops what is known of an object that is gone. Its children are the
+// garbage collector's, its claims the user's.
+func (r *Reconciler) forget(key types.NamespacedName) {
+	r.Tracker.Forget(key)
+	r.memory.forget(key)
+	forgetMetrics(key)
+	if r.Board != nil {
+		r.Board.Keep(key)
+	}
+}
+
+// Cache says what the manager's cache holds for this kind: nothing. All is in a
+// cache of its own, since the manager's holds one selection of pods only.
+func Cache() map[client.Object]cache.ByObject { return nil }
+
+// ownCache is a cache that the manager starts before its controllers.
+type ownCache struct{ cache.Cache }
+
+// GetCache is by what the manager knows a cache.
+func (c ownCache) GetCache() cache.Cache { return c.Cache }
+
+func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
+	exists, err := labels.NewRequirement(v1alpha1.LabelSet, selection.Exists, nil)
+	if err != nil {
+		return ownCache{}, err
+	}
+	bare := cache.ByObject{Transform: cache.TransformStripManagedFields()}
+	ours := cache.ByObject{Label: labels.NewSelector().Add(*exists), Transform: cache.TransformStripManagedFields()}
+	options := cache.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
+		ByObject: map[client.Object]cache.ByObject{
+			&v1alpha1.ExtendedStatefulSet{}: bare,
+			// The Service that a template names may be anybody's.
+			&corev1.Service{}: bare, &appsv1.StatefulSet{}: ours, &batchv1.Job{}: ours, &corev1.PersistentVolumeClaim{}: ours,
+			&corev1.Pod{}: {Label: ours.Label, Transform: cutPod},
+		}}
+	for _, namespace := range namespaces {
+		if options.DefaultNamespaces == nil {
+			options.DefaultNamespaces = map[string]cache.Config{}
+		}
+		options.DefaultNamespaces[namespace] = cache.Config{}
+	}
+	c, err := cache.New(mgr.GetConfig(), options)
+	return ownCache{c}, err
+}
+
+// cutPod is a cache transform that keeps of a pod what decisions ask about.
+func cutPod(obj any) (any, error) {
+	return slim.Kept{Labels: []string{v1alpha1.LabelSet, v1alpha1.LabelVersion, v1alpha1.LabelZoneIndex, v1alpha1.LabelPodActive},
+		Containers: func(*corev1.Pod) bool { return true }}.Pod(obj) // probes are asked in the container that runs
+}
+
+// asCached is the empty object to read a written one from the cache with.
+func asCached(obj client.Object) client.Object {
+	switch obj.(type) {
+	case *appsv1.StatefulSet:
+		return &appsv1.StatefulSet{}
+	case *corev1.PersistentVolumeClaim:
+		return &corev1.PersistentVolumeClaim{}
+	case *corev1.Service:
+		return &corev1.Service{}
+	case *batchv1.Job:
+		return &batchv1.Job{}
+	case *corev1.Pod:
+		return &corev1.Pod{}
+	}
+	return &v1alpha1.ExtendedStatefulSet{}
+}
+
+// Setup adds the controller to the manager. It acts in those namespaces; none
+// means all.
+func Setup(mgr ctrl.Manager, namespaces []string) error {
+	executor, err := podexec.NewExecutor(mgr.GetConfig(), mgr.GetAPIReader())
+	if err != nil {
+		return err
+	}
+	return setup(mgr, namespaces, executor.Run)
+}
+
+// setup is the same with another way to run commands.
+func setup(mgr ctrl.Manager, namespaces []string, run func(context.Context, podexec.Command) podexec.Result) error {
+	own, err := newCache(mgr, namespaces)
+	if err != nil {
+		return fmt.Errorf("make a cache: %w", err)
+	}
+	if err := mgr.Add(own); err != nil {
+		return fmt.Errorf("add to the manager: %w", err)
+	}
+	board, answered, err := podexec.Attach(mgr, run, func(owner types.NamespacedName) client.Object {
+		return &v1alpha1.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: owner.Namespace, Name: owner.Name}}
+	})
+	if err != nil {
+		return err
+	}
+	tracker := &consistency.Tracker{}
+	r := &Reconciler{
+		Cache: own, Live: mgr.GetAPIReader(), Tracker: tracker, Board: board, Now: time.Now,
+		Runner: &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: tracker, Commands: board},
+		Events: mgr.GetEventRecorder("extendedstatefulset"),
+	}
+	child := enqueue.Children(enqueue.Label(v1alpha1.LabelSet), tracker.Gone)
+	owned := enqueue.Children(enqueue.Controller(v1alpha1.Kind), tracker.Gone)
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("extendedstatefulset").
+		WatchesRawSource(source.Kind[client.Object](own, &v1alpha1.ExtendedStatefulSet{}, &handler.EnqueueRequestForObject{}, predicate.ResourceVersionChangedPredicate{})).
+		WatchesRawSource(source.Kind[client.Object](own, &corev1.Pod{}, child)).
+		WatchesRawSource(source.Kind[client.Object](own, &corev1.PersistentVolumeClaim{}, child)).
+		WatchesRawSource(source.Kind[client.Object](own, &appsv1.StatefulSet{}, owned)).
+		WatchesRawSource(source.Kind[client.Object](own, &batchv1.Job{}, owned)).
+		WatchesRawSource(source.Kind[client.Object](own, &corev1.Service{}, owned)).
+		WatchesRawSource(source.Channel(answered, &handler.EnqueueRequestForObject{})).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: 32,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, time.Minute),
+		}).
+		Complete(r)
+}

@@ -1,0 +1,44 @@
+// Package extendedstatefulset serves ExtendedStatefulSets.
+//
+// The promise: an ordinary StatefulSet template, upgraded as a whole new version
+// beside the old one, on the same volumes, and taken back by itself when it turns
+// out bad.
+//
+// # States
+//
+// Each version is a StatefulSet <name>-v<N>, one in each zone. An upgrade goes
+// through the phases of the status:
+//
+//	Stable --template--> Waiting --the old is Ready--> PreJob --> Canary <-----.
+//	                                                    |           |          | next zone
+//	                                                  fails     are good       |
+//	                                                    v           v          |
+//	                                                 Aborted    Promoting -----'
+//	                                                                | last zone
+//	          Stable <-- CleaningUp <-- succeeds -- PostJob <-------'
+//
+// From Canary, Promoting and PostJob a failure leads back: what the new version
+// took is given back to the old one, and then there is another attempt, or the
+// version is marked stale and stays at 0 pods.
+//
+// # What is written before what
+//
+// The status holds the books: which version serves, which is on its way, when its
+// attempt began, which jobs ran. A pass either writes the books or acts on them,
+// never both; so an operator that dies between two writes finds where it was. The
+// number of a version is in the books before anything of that version is made, and
+// no number is given out twice.
+//
+// Jobs are made suspended and let go once their UID is in the books: a Job that is
+// gone ran, or never will.
+//
+// How far ordinals have moved is in spec.ordinals and spec.replicas of the
+// StatefulSets, and nowhere else.
+//
+// # The invariant
+//
+// An ordinal of a zone belongs to one StatefulSet, but with Coexist to two while an
+// upgrade is under way. A StatefulSet gets an ordinal only when no pod of another
+// has it any more, and an ordinal is taken from a pod that serves only while all
+// others serve. So two pods never share a claim, and at most one pod is missing.
+package extendedstatefulset

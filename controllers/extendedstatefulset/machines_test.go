@@ -1,0 +1,171 @@
+package extendedstatefulset
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
+)
+
+// machines are the steps that the controllers of Kubernetes, our pod webhook,
+// scheduler and kubelets would take now, any of them.
+func (s *stage) machines() (moves []func()) {
+	for _, set := range s.children() {
+		moves = append(moves, s.statefulSetMoves(set)...)
+	}
+	moves = append(moves, s.garbage()...)
+	moves = append(moves, s.jobMoves()...)
+	return append(moves, kubelet.Moves(s.Cluster)...)
+}
+
+// revisionOf is that of a StatefulSet's template.
+func revisionOf(set *appsv1.StatefulSet) string {
+	raw, _ := json.Marshal(set.Spec.Template) // a template is JSON
+	return fmt.Sprintf("%x", sha256.Sum256(raw))[:10]
+}
+
+// statefulSetMoves are those of the StatefulSet controller with Parallel pods.
+func (s *stage) statefulSetMoves(set *appsv1.StatefulSet) (moves []func()) {
+	sp := (&child{set: set}).span()
+	now := func() bool { // whether it is still the one that was seen
+		var is appsv1.StatefulSet
+		return s.Get(context.Background(), client.ObjectKeyFromObject(set), &is) == nil && is.ResourceVersion == set.ResourceVersion
+	}
+	there, whole := map[int32]*corev1.Pod{}, true
+	for _, pod := range s.pods() {
+		cut := strings.LastIndex(pod.Name, "-")
+		if pod.Name[:cut] != set.Name {
+			continue
+		}
+		n, _ := strconv.ParseInt(pod.Name[cut+1:], 10, 32)
+		ordinal := int32(n)
+		there[ordinal] = pod
+		if !sp.has(ordinal) && metav1.IsControlledBy(pod, set) && !podstate.Terminating(pod) {
+			moves = append(moves, func() {
+				if now() {
+					s.Say("    %s is deleted by its StatefulSet", pod.Name)
+					s.Delete(pod)
+				}
+			})
+		}
+	}
+	for o := sp.start; o < sp.end(); o++ {
+		if pod := there[o]; pod == nil {
+			moves = append(moves, func() {
+				if now() {
+					s.createPod(set, o)
+				}
+			})
+		}
+	}
+	for o := sp.end() - 1; o >= sp.start && whole; o-- {
+		switch pod := there[o]; {
+		case pod == nil || podstate.Terminating(pod):
+			whole = false
+		case pod.Annotations["revision"] != revisionOf(set):
+			whole = false
+			moves = append(moves, func() {
+				if now() {
+					s.Say("    %s is deleted by its StatefulSet, for its new template", pod.Name)
+					s.Delete(pod)
+				}
+			})
+		case !podstate.Ready(pod):
+			whole = false
+		}
+	}
+	return moves
+}
+
+// createPod is what the StatefulSet controller creates and our webhook makes of it.
+func (s *stage) createPod(set *appsv1.StatefulSet, ordinal int32) {
+	pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
+	pod.Name, pod.Namespace = fmt.Sprintf("%s-%d", set.Name, ordinal), set.Namespace
+	if s.Get(context.Background(), client.ObjectKeyFromObject(pod), &corev1.Pod{}) == nil {
+		return
+	}
+	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
+	pod.Annotations = merged(pod.Annotations, map[string]string{"revision": revisionOf(set)})
+	for i := range pod.Spec.Volumes {
+		if c := pod.Spec.Volumes[i].PersistentVolumeClaim; c != nil && strings.HasSuffix(c.ClaimName, v1alpha1.UnassignedClaim) {
+			c.ClaimName = fmt.Sprintf("%s-%s-%d", pod.Spec.Volumes[i].Name, pod.Labels[v1alpha1.LabelStatefulSet], ordinal)
+		}
+	}
+	pod.Status.Phase = corev1.PodPending
+	s.Say("    %s is created", pod.Name)
+	s.Put(pod)
+}
+
+// garbage deletes what lost its owner.
+func (s *stage) garbage() (moves []func()) {
+	living := map[string]bool{}
+	for _, obj := range s.All {
+		living[string(obj.GetUID())] = true
+	}
+	for _, key := range sortedKeys(s.All) {
+		obj := s.All[key]
+		if owner := metav1.GetControllerOf(obj); owner != nil && !living[string(owner.UID)] && obj.GetDeletionTimestamp() == nil {
+			moves = append(moves, func() {
+				if s.All[key] != nil {
+					s.Say("    %s is garbage", obj.GetName())
+					s.Delete(obj)
+				}
+			})
+		}
+	}
+	return moves
+}
+
+func (s *stage) jobMoves() (moves []func()) {
+	var list batchv1.JobList
+	_ = s.List(context.Background(), &list) // a toy does not fail
+	for i := range list.Items {
+		job := &list.Items[i]
+		if ptr.Deref(job.Spec.Suspend, false) || len(job.Status.Conditions) > 0 {
+			continue
+		}
+		ends := map[string]batchv1.JobConditionType{"hangs": "", kubelet.BadImage: batchv1.JobFailed}
+		end, special := ends[job.Spec.Template.Spec.Containers[0].Image]
+		if !special {
+			end = batchv1.JobComplete
+		}
+		if end == "" {
+			continue
+		}
+		moves = append(moves, func() {
+			now, ok := s.All[objects.KeyOf(job)].(*batchv1.Job)
+			if !ok || ptr.Deref(now.Spec.Suspend, false) {
+				return
+			}
+			s.Say("    Job %s is %s", job.Name, end)
+			next := now.DeepCopy()
+			next.Status.Conditions = []batchv1.JobCondition{{Type: end, Status: corev1.ConditionTrue}}
+			s.Put(next)
+		})
+	}
+	return moves
+}
+
+func sortedKeys(all map[objects.Key]client.Object) []objects.Key {
+	keys := make([]objects.Key, 0, len(all))
+	for k := range all {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b objects.Key) int { return strings.Compare(a.Kind+a.Name, b.Kind+b.Name) })
+	return keys
+}

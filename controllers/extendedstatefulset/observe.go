@@ -1,0 +1,264 @@
+package extendedstatefulset
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+)
+
+// world is all that a decision may know.
+type world struct {
+	now  time.Time
+	live bool // read past the cache
+	set  *v1alpha1.ExtendedStatefulSet
+	// invalid says why the spec cannot be served; "" if it can.
+	invalid string
+	// digest is that of the content of the template.
+	digest   string
+	replicas int32
+	zones    []zone // wanted, in the order of the spec
+
+	children []*child // by zone index, then version
+	tenants  []tenant
+	claims   map[string]*corev1.PersistentVolumeClaim
+	services map[string]*corev1.Service
+	jobs     map[string]*batchv1.Job // those that the object controls
+	// config holds, by the name of a StatefulSet that is there or to be made, what
+	// it shall carry of the configuration. One that is not here keeps what it has.
+	config map[string]configStamp
+	// missing says, by the name of a StatefulSet, what it requires and what is not
+	// there or cannot be read, with a reason of condition ConfigMissing.
+	missing map[string]notice
+
+	// probes is what is known of the probes in the pods, by the pods' UIDs.
+	probes map[types.UID]probed
+
+	// books are the status as it has to be before anything else is done.
+	books *v1alpha1.ExtendedStatefulSetStatus
+	// refused is what the API server refused last; "" if nothing.
+	refused string
+}
+
+// child is one StatefulSet of ours.
+type child struct {
+	set     *appsv1.StatefulSet
+	zone    int32 // its index
+	version int64
+	pods    map[int32]*corev1.Pod // by ordinal, those that go too
+}
+
+// tenant is a pod on an ordinal, also one whose StatefulSet is gone.
+type tenant struct {
+	zone    int32
+	version int64
+	ordinal int32
+	pod     *corev1.Pod
+}
+
+// view is where a world is read from.
+type view struct {
+	client.Reader
+	live bool
+}
+
+// observe reads the world. It fails only when the API does.
+func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, from view) (*world, error) {
+	w := &world{now: r.Now(), live: from.live, set: set, invalid: problem(withDefaults(set)), replicas: replicasOf(set), refused: r.memory.refused(set)}
+	digest, err := digestOf(set)
+	if err != nil {
+		w.invalid = err.Error()
+	}
+	w.digest = digest
+	w.zones = zonesOf(set, &set.Status)
+	if err := readChildren(ctx, w, from); err != nil {
+		return nil, fmt.Errorf("read the StatefulSets: %w", err)
+	}
+	if err := readPods(ctx, w, from); err != nil {
+		return nil, fmt.Errorf("list pods: %w", err)
+	}
+	if err := readClaims(ctx, w, from); err != nil {
+		return nil, fmt.Errorf("read claims: %w", err)
+	}
+	if err := readServices(ctx, w, from); err != nil {
+		return nil, fmt.Errorf("read Services: %w", err)
+	}
+	r.readProbes(w)
+	return w, readJobs(ctx, w, from)
+}
+
+// ofSet selects what carries the label of the set.
+func ofSet(set *v1alpha1.ExtendedStatefulSet) []client.ListOption {
+	return []client.ListOption{client.InNamespace(set.Namespace), client.MatchingLabels{v1alpha1.LabelSet: set.Name}}
+}
+
+// readChildren finds the StatefulSets by their label, and live also by the names
+// that they must have: somebody may have taken the label off.
+func readChildren(ctx context.Context, w *world, from view) error {
+	var list appsv1.StatefulSetList
+	if err := from.List(ctx, &list, ofSet(w.set)...); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		w.addChild(&list.Items[i])
+	}
+	if !from.live {
+		return nil
+	}
+	for _, z := range w.zones {
+		for _, number := range []int64{w.set.Status.CurrentVersion, w.set.Status.UpdateVersion} {
+			if number == 0 || w.child(z.index, number) != nil {
+				continue
+			}
+			var one appsv1.StatefulSet
+			err := from.Get(ctx, client.ObjectKey{Namespace: w.set.Namespace, Name: childName(w.set.Name, z, number)}, &one)
+			if client.IgnoreNotFound(err) != nil {
+				return err
+			}
+			if err == nil {
+				w.addChild(&one)
+			}
+		}
+	}
+	return nil
+}
+
+func (w *world) addChild(set *appsv1.StatefulSet) {
+	index, number, ok := parseChild(w.set.Name, set.Name)
+	if !ok || !metav1.IsControlledBy(set, w.set) {
+		return
+	}
+	w.children = append(w.children, &child{set: set, zone: index, version: number, pods: map[int32]*corev1.Pod{}})
+	slices.SortFunc(w.children, func(a, b *child) int {
+		return cmp.Or(cmp.Compare(a.zone, b.zone), cmp.Compare(a.version, b.version))
+	})
+}
+
+// parseChild reads zone index and version from the name of a StatefulSet.
+func parseChild(set, name string) (index int32, number int64, ok bool) {
+	rest, ok := strings.CutPrefix(name, set+"-")
+	if !ok {
+		return 0, 0, false
+	}
+	index = noZone
+	if zoned, version, cut := strings.Cut(rest, "-v"); cut {
+		n, err := strconv.ParseInt(strings.TrimPrefix(zoned, "z"), 10, 32)
+		if err != nil {
+			return 0, 0, false
+		}
+		index, rest = int32(n), "v"+version
+	}
+	number, err := strconv.ParseInt(strings.TrimPrefix(rest, "v"), 10, 64)
+	return index, number, err == nil && number > 0 && childName(set, zone{index: index}, number) == name
+}
+
+func readPods(ctx context.Context, w *world, from view) error {
+	var list corev1.PodList
+	if err := from.List(ctx, &list, ofSet(w.set)...); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		pod := &list.Items[i]
+		cut := strings.LastIndex(pod.Name, "-")
+		index, number, ours := parseChild(w.set.Name, pod.Name[:max(cut, 0)])
+		ordinal, err := strconv.ParseInt(pod.Name[cut+1:], 10, 32)
+		if !ours || err != nil {
+			continue
+		}
+		w.tenants = append(w.tenants, tenant{index, number, int32(ordinal), pod})
+		if c := w.child(index, number); c != nil && metav1.IsControlledBy(pod, c.set) {
+			c.pods[int32(ordinal)] = pod
+		}
+	}
+	return nil
+}
+
+// readClaims finds the claims by their label, and live also by the names that are
+// needed: a claim that a person made for us is used as it is.
+func readClaims(ctx context.Context, w *world, from view) error {
+	w.claims = map[string]*corev1.PersistentVolumeClaim{}
+	templates := w.set.Spec.Template.Spec.VolumeClaimTemplates
+	if len(templates) == 0 {
+		return nil
+	}
+	var list corev1.PersistentVolumeClaimList
+	if err := from.List(ctx, &list, ofSet(w.set)...); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		w.claims[list.Items[i].Name] = &list.Items[i]
+	}
+	for _, name := range w.claimNames() {
+		if !from.live || w.claims[name] != nil {
+			continue
+		}
+		var one corev1.PersistentVolumeClaim
+		err := from.Get(ctx, client.ObjectKey{Namespace: w.set.Namespace, Name: name}, &one)
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if err == nil {
+			w.claims[name] = &one
+		}
+	}
+	return nil
+}
+
+// readServices reads the two Services by their names, whosever they are.
+func readServices(ctx context.Context, w *world, from view) error {
+	w.services = map[string]*corev1.Service{}
+	for _, want := range buildServices(w.set, nil) {
+		var one corev1.Service
+		err := from.Get(ctx, client.ObjectKeyFromObject(want), &one)
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if err == nil {
+			w.services[one.Name] = &one
+		}
+	}
+	return nil
+}
+
+// readProbes asks the Board what the probes of the pods said.
+func (r *Reconciler) readProbes(w *world) {
+	if r.Board == nil || len(w.set.Spec.ActivePassiveProbes) == 0 {
+		return
+	}
+	w.probes = make(map[types.UID]probed, len(w.tenants))
+	for _, t := range w.tenants {
+		running, results := r.Board.Of(client.ObjectKeyFromObject(w.set), t.pod.UID)
+		known := probed{busy: running != nil, results: make(map[string]podexec.Result, len(results))}
+		for _, result := range results {
+			known.results[result.Name] = result
+		}
+		w.probes[t.pod.UID] = known
+	}
+}
+
+func readJobs(ctx context.Context, w *world, from view) error {
+	var list batchv1.JobList
+	if err := from.List(ctx, &list, ofSet(w.set)...); err != nil {
+		return fmt.Errorf("list Jobs: %w", err)
+	}
+	w.jobs = map[string]*batchv1.Job{}
+	for i := range list.Items {
+		if metav1.IsControlledBy(&list.Items[i], w.set) {
+			w.jobs[list.Items[i].Name] = &list.Items[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,209 @@
+package extendedstatefulset
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+
+	"path/filepath"
+	"strings"
+	"testing"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/golden"
+)
+
+// story is a piece of a set's life. Its golden file in testdata was read by a
+// person.
+type story struct {
+	name string
+	set  func() *v1alpha1.ExtendedStatefulSet
+	tell func(s *stage)
+}
+
+// plain and volumes are what stories begin with.
+func plain() *v1alpha1.ExtendedStatefulSet   { return toySet(3) }
+func volumes() *v1alpha1.ExtendedStatefulSet { return withClaims(toySet(3)) }
+
+var stories = []story{
+	{"coexist", plain, func(s *stage) {
+		s.rest()
+		s.floor = 3
+		s.image("two")
+		s.rest()
+	}},
+	{"per-ordinal", volumes, func(s *stage) {
+		s.rest()
+		s.floor = 2
+		s.image("two")
+		s.rest()
+	}},
+	{"bad canary, retried, stale, corrected", func() *v1alpha1.ExtendedStatefulSet {
+		set := plain()
+		set.Spec.UpdateStrategy.RetryCount = 1
+		return set
+	}, func(s *stage) {
+		s.rest()
+		s.floor = 3
+		s.image("bad")
+		s.rest()
+		s.image("three")
+		s.rest()
+	}},
+	{"per-ordinal, bad canary", volumes, func(s *stage) {
+		s.rest()
+		s.floor = 2
+		s.image("bad")
+		s.rest()
+		s.image("three")
+		s.rest()
+	}},
+	{"superseded half-way", volumes, func(s *stage) {
+		s.rest()
+		s.floor = 2
+		s.image("two")
+		s.until("db-v2-1 is Ready")
+		s.image("three")
+		s.rest()
+	}},
+	{"taken back half-way", volumes, func(s *stage) {
+		s.rest()
+		s.floor = 2
+		s.image("two")
+		s.until("db-v2-1 is Ready")
+		s.image("one")
+		s.rest()
+		s.image("two")
+		s.rest()
+	}},
+	{"stale, taken back, tried again", plain, func(s *stage) {
+		s.rest()
+		s.image("bad")
+		s.rest()
+		s.image("one")
+		s.rest()
+		s.image("bad")
+		s.rest()
+	}},
+	{"jobs", func() *v1alpha1.ExtendedStatefulSet {
+		set := plain()
+		set.Spec.UpdateStrategy.PreUpdateJob, set.Spec.UpdateStrategy.PostUpdateJob = job("fine"), job("fine")
+		return set
+	}, func(s *stage) {
+		s.rest()
+		s.image("two")
+		s.rest()
+	}},
+	{"pre job fails", func() *v1alpha1.ExtendedStatefulSet {
+		set := plain()
+		set.Spec.UpdateStrategy.PreUpdateJob = job("bad")
+		return set
+	}, func(s *stage) {
+		s.rest()
+		s.floor = 3
+		s.image("two")
+		s.rest()
+		s.change("the job is fine, and the image is three", func(set *v1alpha1.ExtendedStatefulSet) {
+			set.Spec.UpdateStrategy.PreUpdateJob = job("fine")
+			set.Spec.Template.Spec.Template.Spec.Containers[0].Image = "three"
+		})
+		s.rest()
+	}},
+	{"pre job hangs", func() *v1alpha1.ExtendedStatefulSet {
+		set := plain()
+		set.Spec.UpdateStrategy.PreUpdateJob = job("hangs")
+		return set
+	}, func(s *stage) {
+		s.rest()
+		s.image("two")
+		s.rest()
+	}},
+	{"post job fails, per ordinal", func() *v1alpha1.ExtendedStatefulSet {
+		set := volumes()
+		set.Spec.UpdateStrategy.PostUpdateJob = job("bad")
+		return set
+	}, func(s *stage) {
+		s.rest()
+		s.floor = 2
+		s.image("two")
+		s.rest()
+	}},
+	{"zones", func() *v1alpha1.ExtendedStatefulSet {
+		set := toySet(2)
+		set.Spec.Zones = []string{"a", "b"}
+		return set
+	}, func(s *stage) {
+		s.rest()
+		s.floor = 4
+		s.image("two")
+		s.rest()
+		s.floor = -1
+		s.change("zone c comes, b goes, the order is another", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Zones = []string{"c", "a"} })
+		s.rest()
+		s.change("zone b is back", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Zones = []string{"c", "a", "b"} })
+		s.rest()
+	}},
+	{"scaled", volumes, func(s *stage) {
+		s.rest()
+		s.floor = 3
+		s.scale(4)
+		s.rest()
+		s.floor = -1
+		s.scale(2)
+		s.rest()
+		s.scale(3)
+		s.image("two")
+		s.until("db-v2-2 is created")
+		s.scale(5)
+		s.rest()
+		s.image("three")
+		s.until("db-v3-3 is created")
+		s.scale(1)
+		s.rest()
+	}},
+	{"not ready", plain, func(s *stage) {
+		s.image("bad")
+		s.rest()
+		s.image("two")
+		s.rest()
+		s.change("upgrade all the same", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.UpdateStrategy.UpdateNotReady = true })
+		s.rest()
+	}},
+	{"edited by somebody else", plain, func(s *stage) {
+		s.rest()
+		s.edit("db-v1", func(c *appsv1.StatefulSet) { c.Spec.Replicas = ptr.To(int32(5)) })
+		s.rest()
+		s.edit("db-v1", func(c *appsv1.StatefulSet) { c.Spec.Template.Spec.Containers[0].Image = "evil" })
+		s.rest()
+		s.edit("db-v1", func(c *appsv1.StatefulSet) { c.Labels, c.Annotations = nil, nil })
+		s.rest()
+		s.Say("# db-v1 is deleted")
+		s.Delete(s.children()[0])
+		s.rest()
+	}},
+	{"volumes grow", volumes, func(s *stage) {
+		s.rest()
+		s.floor = 3
+		s.change("claims are 2Gi", func(set *v1alpha1.ExtendedStatefulSet) {
+			set.Spec.Template.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi")
+		})
+		s.rest()
+	}},
+	{"deleted", volumes, func(s *stage) {
+		s.rest()
+		s.Say("# the set is deleted")
+		s.Delete(s.set())
+		s.rest()
+	}},
+}
+
+func TestStories(t *testing.T) {
+	for _, story := range stories {
+		t.Run(story.name, func(t *testing.T) {
+			s := newStage(t, story.set())
+			story.tell(s)
+			golden.Check(t, filepath.Join("testdata", story.name+".txt"), strings.Join(s.Story, "\n")+"\n")
+		})
+	}
+}

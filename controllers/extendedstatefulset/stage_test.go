@@ -1,0 +1,376 @@
+package extendedstatefulset
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
+)
+
+var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+
+var theKey = client.ObjectKey{Namespace: "ns", Name: "db"}
+
+// stage is a toy cluster with an operator in it, whose passes are made one by one.
+type stage struct {
+	t *testing.T
+	*simtest.Cluster
+	r *Reconciler
+	// floor is how many pods must be Ready at any moment; -1 is not watched.
+	floor int
+	// shares is true where two pods may have one claim.
+	shares bool
+
+	shown  *objects.Objects
+	at     int                  // writes that the operator's cache shows
+	since  int                  // writes that it must show before the next pass
+	made   map[string]string    // digest of every StatefulSet that ever was, by name
+	high   map[string]int64     // the highest version that ever was, by zone
+	ran    map[string]types.UID // Jobs that were let go
+	claims map[string]types.UID // every claim that ever was
+}
+
+// toySet has no volumes.
+func toySet(replicas int32) *v1alpha1.ExtendedStatefulSet {
+	set := &v1alpha1.ExtendedStatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "ns"},
+		Spec: v1alpha1.ExtendedStatefulSetSpec{
+			InjectReplicasEnv: ptr.To(false),
+			Template: v1alpha1.StatefulSetTemplate{Spec: appsv1.StatefulSetSpec{
+				Replicas: &replicas, ServiceName: "peers",
+				Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}},
+				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "db"}},
+					Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "one"}}}},
+			}},
+		},
+	}
+	return set
+}
+
+// withClaims gives it a claim template.
+func withClaims(set *v1alpha1.ExtendedStatefulSet) *v1alpha1.ExtendedStatefulSet {
+	set.Spec.Template.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{
+		ObjectMeta: metav1.ObjectMeta{Name: "data"},
+		Spec: corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}},
+	}}
+	return set
+}
+
+func job(image string) *v1alpha1.UpdateJob {
+	j := &v1alpha1.UpdateJob{OnFailure: v1alpha1.OnFailureAbort}
+	j.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
+	j.Spec.Template.Spec.Containers = []corev1.Container{{Name: "job", Image: image}}
+	return j
+}
+
+func newStage(t *testing.T, set *v1alpha1.ExtendedStatefulSet) *stage {
+	s := &stage{t: t, Cluster: simtest.New(noon), floor: -1, made: map[string]string{}, high: map[string]int64{},
+		ran: map[string]types.UID{}, claims: map[string]types.UID{}}
+	s.Changed = s.law
+	for i := range 3 {
+		kubelet.Turn(s.Cluster, fmt.Sprintf("n%d", i+1), true)
+	}
+	s.Put(set)
+	s.restart()
+	return s
+}
+
+// restart is a new process of the operator.
+func (s *stage) restart() {
+	s.r = &Reconciler{Live: s.Cluster, Now: func() time.Time { return s.Now }}
+	s.look()
+}
+
+// look shows the operator's cache what there is now.
+func (s *stage) look() {
+	s.shown, s.at = s.Snapshot(cutAsCached), s.Writes()
+	s.r.Cache = s.shown
+}
+
+// cutAsCached is what newCache makes of an object.
+func cutAsCached(obj client.Object) client.Object {
+	switch obj.(type) {
+	case *corev1.Service, *v1alpha1.ExtendedStatefulSet:
+		return obj
+	}
+	if obj.GetLabels()[v1alpha1.LabelSet] == "" {
+		return nil
+	}
+	cut, err := cutPod(obj)
+	if err != nil {
+		panic(err)
+	}
+	return cut.(client.Object)
+}
+
+func (s *stage) set() *v1alpha1.ExtendedStatefulSet {
+	var set v1alpha1.ExtendedStatefulSet
+	if s.Get(context.Background(), theKey, &set) != nil {
+		return nil
+	}
+	return &set
+}
+
+// change is what a user does to the set.
+func (s *stage) change(what string, f func(*v1alpha1.ExtendedStatefulSet)) {
+	s.Say("# %s", what)
+	set := s.set()
+	was := set.DeepCopy()
+	if f(set); !apiequality.Semantic.DeepEqual(was.Spec, set.Spec) {
+		set.Generation++
+	}
+	s.Put(set)
+}
+
+func (s *stage) image(image string) {
+	s.change("the image is "+image, func(set *v1alpha1.ExtendedStatefulSet) {
+		set.Spec.Template.Spec.Template.Spec.Containers[0].Image = image
+	})
+}
+
+// pass is Reconciler.pass with the toy's writes. It tells whether anything was
+// written, and when to look again.
+func (s *stage) pass() (acted bool, wait time.Duration) {
+	if s.at < s.since {
+		return false, 0 // its own writes are not in its cache yet
+	}
+	var cached v1alpha1.ExtendedStatefulSet
+	if s.shown.Get(context.Background(), theKey, &cached) != nil {
+		return false, 0
+	}
+	w := s.observe(&cached, view{s.shown, false})
+	p := decide(w)
+	if p.acts() {
+		set := s.set()
+		if set == nil || set.UID != cached.UID {
+			return false, 0
+		}
+		w = s.observe(set, view{s.Cluster, true})
+		p = decide(w)
+	}
+	before := s.Writes()
+	_, alive := s.Apply(p.steps)
+	if alive && len(p.steps) == 0 {
+		alive = s.writeStatus(w, &p)
+	}
+	if !alive {
+		s.restart()
+	}
+	s.since = s.Writes()
+	return s.Writes() > before, p.wait
+}
+
+func (s *stage) observe(set *v1alpha1.ExtendedStatefulSet, from view) *world {
+	w, err := s.r.observe(context.Background(), set, from)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return w
+}
+
+func (s *stage) writeStatus(w *world, p *plan) (alive bool) {
+	steps := statusPatch(w, p)
+	if steps == nil {
+		return true
+	}
+	lines := len(s.Story)
+	_, alive = s.Apply(steps)
+	if alive && !p.books {
+		s.Story = s.Story[:lines] // what is seen is told at rest
+	}
+	return alive
+}
+
+func (s *stage) scale(replicas int32) {
+	s.change(fmt.Sprintf("%d replicas", replicas), func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Template.Spec.Replicas = &replicas })
+}
+
+// edit is what somebody else does to a StatefulSet.
+func (s *stage) edit(name string, f func(*appsv1.StatefulSet)) {
+	for _, c := range s.children() {
+		if c.Name == name {
+			s.Say("# somebody edits %s", name)
+			was := c.DeepCopy()
+			if f(c); !apiequality.Semantic.DeepEqual(was.Spec, c.Spec) {
+				c.Generation++
+			}
+			s.Put(c)
+		}
+	}
+}
+
+// until lets everybody act until the story has a line that ends so.
+func (s *stage) until(line string) {
+	s.t.Helper()
+	told := len(s.Story)
+	s.settleUntil(func() bool {
+		return slices.ContainsFunc(s.Story[told:], func(l string) bool { return strings.HasSuffix(l, line) })
+	})
+}
+
+// settle lets everybody act in turn until nothing moves and nothing is waited for.
+func (s *stage) settle() {
+	s.t.Helper()
+	s.settleUntil(func() bool { return false })
+}
+
+func (s *stage) settleUntil(done func() bool) {
+	s.t.Helper()
+	for range 3000 {
+		s.look()
+		acted, wait := s.pass()
+		s.Check(s.t)
+		moves := s.machines()
+		if s.Shuffle != nil {
+			s.Shuffle.Shuffle(len(moves), func(i, j int) { moves[i], moves[j] = moves[j], moves[i] })
+			moves = moves[:min(len(moves), 1+s.Shuffle.Intn(3))]
+		}
+		for _, move := range moves {
+			move()
+			s.Check(s.t)
+			if done() {
+				return
+			}
+		}
+		s.Now = s.Now.Add(10 * time.Millisecond)
+		switch {
+		case acted || len(moves) > 0:
+		case wait > 0:
+			s.Now = s.Now.Add(wait)
+		default:
+			return
+		}
+	}
+	s.Fatal(s.t, "it does not come to rest")
+}
+
+// rest settles, and tells what a user sees then.
+func (s *stage) rest() *v1alpha1.ExtendedStatefulSet {
+	s.t.Helper()
+	s.settle()
+	if before := s.Writes(); s.set() != nil {
+		s.look()
+		if s.pass(); s.Writes() != before {
+			s.Fatal(s.t, "it writes at rest")
+		}
+	}
+	set := s.set()
+	if set == nil {
+		s.Say("= gone")
+		return nil
+	}
+	var children []string
+	for _, c := range s.children() {
+		children = append(children, fmt.Sprintf("%s %s%s", c.Name, (&child{set: c}).span(), map[string]string{"true": " stale"}[c.Annotations[v1alpha1.AnnotationStale]]))
+	}
+	st := set.Status
+	s.Say("= %s, version %d, %d Ready; %s; active %s", st.Phase, st.CurrentVersion, st.ReadyReplicas, strings.Join(children, ", "), s.active())
+	return set
+}
+
+func (s *stage) active() string {
+	var service corev1.Service
+	if s.Get(context.Background(), client.ObjectKey{Namespace: "ns", Name: "db-active"}, &service) != nil {
+		return "none"
+	}
+	return selected(service.Spec.Selector)
+}
+
+func (s *stage) children() []*appsv1.StatefulSet {
+	var list appsv1.StatefulSetList
+	_ = s.List(context.Background(), &list) // a toy does not fail
+	all := make([]*appsv1.StatefulSet, len(list.Items))
+	for i := range list.Items {
+		all[i] = &list.Items[i]
+	}
+	return all
+}
+
+// law is what must hold after every change.
+func (s *stage) law(act *action.Action, was, is client.Object) {
+	switch obj := is.(type) {
+	case *appsv1.StatefulSet:
+		s.numbers(was == nil, obj)
+	case *batchv1.Job:
+		if !ptr.Deref(obj.Spec.Suspend, false) {
+			if uid, known := s.ran[obj.Name]; known && uid != obj.UID {
+				s.Breaks("Job %s runs a second time", obj.Name)
+			}
+			s.ran[obj.Name] = obj.UID
+		}
+	case *corev1.PersistentVolumeClaim:
+		if uid, known := s.claims[obj.Name]; known && uid != obj.UID {
+			s.Breaks("claim %s is another one", obj.Name)
+		}
+		s.claims[obj.Name] = obj.UID
+	}
+	if _, isClaim := was.(*corev1.PersistentVolumeClaim); isClaim && is == nil && act != nil {
+		s.Breaks("a claim is deleted: %s", act)
+	}
+	s.podLaws()
+}
+
+// numbers: a version number is given out once, and every new one is higher.
+func (s *stage) numbers(isNew bool, obj *appsv1.StatefulSet) {
+	index, number, ok := parseChild("db", obj.Name)
+	digest := obj.Annotations[v1alpha1.AnnotationDigest]
+	if !isNew || !ok {
+		return
+	}
+	if before, known := s.made[obj.Name]; known && before != digest {
+		s.Breaks("%s is used for another content", obj.Name)
+	} else if zone := fmt.Sprint(index); !known && number <= s.high[zone] {
+		s.Breaks("%s comes after version %d", obj.Name, s.high[zone])
+	} else {
+		s.high[zone] = max(s.high[zone], number)
+	}
+	s.made[obj.Name] = digest
+}
+
+// podLaws: two pods never have one claim, and enough are Ready.
+func (s *stage) podLaws() {
+	ready, holder := 0, map[string]string{}
+	for _, obj := range s.All {
+		pod, isPod := obj.(*corev1.Pod)
+		if !isPod {
+			continue
+		}
+		if podstate.Ready(pod) && !podstate.Terminating(pod) {
+			ready++
+		}
+		for _, c := range s.Claims(pod) {
+			if other := holder[c.Name]; other != "" && !s.shares {
+				s.Breaks("%s and %s both have claim %s", other, pod.Name, c.Name)
+			}
+			holder[c.Name] = pod.Name
+		}
+	}
+	if ready < s.floor {
+		s.Breaks("%d pods are Ready, and %d must be", ready, s.floor)
+	}
+}
+
+// pods are all pods, by name.
+func (s *stage) pods() []*corev1.Pod {
+	return slices.DeleteFunc(kubelet.Pods(s.Cluster), func(p *corev1.Pod) bool { return p.Labels[v1alpha1.LabelSet] == "" })
+}
