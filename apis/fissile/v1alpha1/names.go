@@ -55,6 +55,10 @@ const (
 	// AnnotationConfigRecord holds, on StatefulSets, what that hash stands for, in
 	// JSON: it tells a change of contents from one of metadata.
 	AnnotationConfigRecord = "fissile.cloudfoundry.org/config-record"
+	// AnnotationGuard is "true" on ConfigMaps and Secrets that have, beside an owner
+	// reference to an ExtendedStatefulSet, one to their namespace from the operator:
+	// so the garbage collector never takes them along.
+	AnnotationGuard = "fissile.cloudfoundry.org/guarded-by-namespace"
 	// AnnotationZones holds, on StatefulSets and pods, the JSON array of the
 	// zones in the order of the spec.
 	AnnotationZones = "fissile.cloudfoundry.org/zones"
@@ -152,10 +156,30 @@ const (
 	ReasonConfigMissing = "ConfigMissing"
 	// ReasonConfigUnreadable: something that is required cannot be read.
 	ReasonConfigUnreadable = "ConfigUnreadable"
+	// ReasonConfigChanged: pods are about to be restarted for a change of what they
+	// reference.
+	ReasonConfigChanged = "ConfigChanged"
+	// ReasonConfigTurn: that restart waits until others are over.
+	ReasonConfigTurn = "ConfigRestartWaits"
 )
 
 // Reasons of events.
 const (
+	// EventConfigFollowed: from now on pods are restarted when what they reference
+	// changes.
+	EventConfigFollowed = "ConfigFollowed"
+	// EventConfigRestart: pods are restarted, since what they reference changed.
+	EventConfigRestart = "ConfigRestart"
+	// EventConfigKeyChanged: the operator has another key for its hashes; nothing
+	// was edited, and no pod is restarted.
+	EventConfigKeyChanged = "ConfigKeyChanged"
+	// EventConfigKeyLost: the operator has another key for its hashes, and there
+	// was an edit: pods are restarted to be safe, maybe for nothing.
+	EventConfigKeyLost = "ConfigKeyLost"
+	// EventTracked: an owner reference was put on a ConfigMap or Secret.
+	EventTracked = "Tracked"
+	// EventUntracked: an owner reference was taken off a ConfigMap or Secret.
+	EventUntracked = "Untracked"
 	// EventVersionCreated: the StatefulSets of a new version are made.
 	EventVersionCreated = "VersionCreated"
 	// EventUpgradeBegun: a new template is on its way.

@@ -1,0 +1,404 @@
+package extendedstatefulset
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+)
+
+// Fields that the cache is indexed by.
+const (
+	// indexUses is of ExtendedStatefulSets that are restarted for changes: what
+	// they use, as kind/name.
+	indexUses = "uses"
+	// indexOwner is of ConfigMaps and Secrets: the UIDs of their ExtendedStatefulSets.
+	indexOwner = "owner"
+	// indexRestarts is of StatefulSets that restart pods for a change.
+	indexRestarts = "restarts"
+)
+
+// restartIndex is what indexRestarts holds of a StatefulSet.
+func restartIndex(o client.Object) []string {
+	if child, ok := o.(*appsv1.StatefulSet); ok && !restartsSince(child).IsZero() {
+		return []string{v1alpha1.True}
+	}
+	return nil
+}
+
+// usesIndex is what indexUses holds of an ExtendedStatefulSet.
+func usesIndex(o client.Object) (all []string) {
+	set, ok := o.(*v1alpha1.ExtendedStatefulSet)
+	if !ok || !set.Spec.UpdateOnEnvChange {
+		return nil
+	}
+	for _, o := range originsOf(&set.Spec.Template.Spec.Template.Spec) {
+		all = append(all, o.kind+"/"+o.name)
+	}
+	return all
+}
+
+// ownerIndex is what indexOwner holds of a ConfigMap or Secret.
+func ownerIndex(o client.Object) (uids []string) {
+	for _, r := range o.GetOwnerReferences() {
+		if ofOurKind(r) {
+			uids = append(uids, string(r.UID))
+		}
+	}
+	return uids
+}
+
+// Key hands out the operator's key for hashes.
+type Key interface {
+	// Current is the key. With stored it asks the API server whether that is the
+	// one that is stored, and stores it again if there is none.
+	Current(ctx context.Context, stored bool) ([]byte, error)
+}
+
+// configReader reads what ConfigMaps and Secrets hold for pod templates.
+type configReader struct {
+	// cache holds their metadata; live has their contents.
+	cache, live client.Reader
+	key         Key
+	turns       turns
+	// wake makes the controller look at an object.
+	wake func(types.NamespacedName)
+
+	mu      sync.Mutex
+	read    map[address]*known
+	changes map[types.UID]time.Time // of StatefulSets: when a change was seen first
+}
+
+type address struct {
+	namespace string
+	origin
+}
+
+// known is what was made of the contents of one source, of that version. The
+// contents themselves are not kept.
+type known struct {
+	edition
+	key     string
+	results map[string]result // by the shape of a use
+}
+
+type result struct {
+	digest  string
+	missing []string
+}
+
+// look is what is known about the configuration of the StatefulSets of one object.
+type look struct {
+	views map[types.UID]*configView
+	// fresh is for a StatefulSet that is yet to be made.
+	fresh *configuration
+}
+
+// observe looks at the configuration of the StatefulSets of an object. held says of
+// each why its pods must not be restarted now. template is that of a StatefulSet that
+// is yet to be made; nil if none is.
+func (r *configReader) observe(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, children []*appsv1.StatefulSet,
+	held func(*appsv1.StatefulSet) string, template *corev1.PodSpec, now time.Time) (look, error) {
+	name := client.ObjectKeyFromObject(set)
+	l := look{views: map[types.UID]*configView{}}
+	if !set.Spec.UpdateOnEnvChange {
+		r.turns.forget(name)
+		return l, r.wakeNext(ctx, name, now)
+	}
+	asks := false
+	for _, child := range children {
+		v := &configView{child: child, held: held(child)}
+		l.views[child.UID] = v
+		rec := recordOf(child)
+		var err error
+		if v.configuration, err = r.configurationOf(ctx, set.Namespace, &child.Spec.Template.Spec, rec); err != nil {
+			return look{}, err
+		}
+		changed := v.changed(rec) && len(v.missing) == 0 && v.unreadable == ""
+		v.since = r.seenFirst(child.UID, changed, now)
+		if !changed || now.Before(v.since.Add(configWindow)) || v.held != "" || asks || idle(child) {
+			continue
+		}
+		asks = true // one zone after another
+		restarting, err := r.restarting(ctx, now)
+		if err != nil {
+			return look{}, err
+		}
+		v.turn = r.turns.ask(name, v.since, now, restarting)
+	}
+	if !asks {
+		r.turns.forget(name)
+	}
+	if template != nil {
+		fresh, err := r.configurationOf(ctx, set.Namespace, template, nil)
+		if err != nil {
+			return look{}, err
+		}
+		l.fresh = &fresh
+	}
+	return l, r.wakeNext(ctx, name, now)
+}
+
+// configurationOf reads as little as it can: nothing but metadata when that says that
+// nothing was edited since the record was made.
+func (r *configReader) configurationOf(ctx context.Context, namespace string, pod *corev1.PodSpec, rec *configRecord) (configuration, error) {
+	all := usages(pod)
+	editions := map[origin]edition{}
+	for i := range all {
+		e, err := r.editionOf(ctx, namespace, all[i].origin)
+		if err != nil {
+			return configuration{}, err
+		}
+		editions[all[i].origin] = e
+	}
+	text, err := r.key.Current(ctx, false)
+	if err != nil {
+		return configuration{unreadable: "the operator's own key cannot be read: " + err.Error()}, nil
+	}
+	key := hashKey(text)
+	c := configuration{key: key.name(), seen: seenOf(all, editions)}
+	if rec.atRest(c.key, c.seen) {
+		return c, nil
+	}
+	if c = r.hash(ctx, key, namespace, all, editions, rec == nil); rec != nil && rec.Key == c.key && !c.changed(rec) {
+		return c, nil
+	}
+	// A hash is about to be written: it must not be of a key that is stored nowhere.
+	if text, err = r.key.Current(ctx, true); err != nil {
+		return configuration{unreadable: "the operator's own key cannot be read: " + err.Error()}, nil
+	}
+	if stored := hashKey(text); stored.name() != c.key {
+		return r.hash(ctx, stored, namespace, all, editions, rec == nil), nil
+	}
+	return c, nil
+}
+
+// hash reads what is not known yet. With confirm it asks the API server about what
+// the cache says is absent.
+func (r *configReader) hash(ctx context.Context, key hashKey, namespace string, all []usage, editions map[origin]edition, confirm bool) configuration {
+	c := configuration{key: key.name()}
+	digests := make([]string, 0, len(all))
+	for i := range all {
+		u := &all[i]
+		got, e, err := r.resultOf(ctx, key, namespace, u, editions[u.origin], confirm)
+		if err != nil {
+			return configuration{key: c.key, unreadable: fmt.Sprintf("%s cannot be read: %v", u.origin, err)}
+		}
+		editions[u.origin] = e
+		digests = append(digests, got.digest)
+		c.missing = append(c.missing, got.missing...)
+	}
+	c.seen, c.hash = seenOf(all, editions), key.combined(digests)
+	return c
+}
+
+// resultOf reads one source, unless what came of this version of it is known.
+func (r *configReader) resultOf(ctx context.Context, key hashKey, namespace string, u *usage, e edition, confirm bool) (result, edition, error) {
+	at, shape := address{namespace, u.origin}, u.shape()
+	var held *content
+	if e != (edition{}) || confirm && u.possible() {
+		r.mu.Lock()
+		if k := r.read[at]; k != nil && k.edition == e && k.key == key.name() {
+			if got, ok := k.results[shape]; ok {
+				r.mu.Unlock()
+				return got, e, nil
+			}
+		}
+		r.mu.Unlock()
+		var err error
+		if held, e, err = r.contentOf(ctx, namespace, u.origin); err != nil {
+			return result{}, edition{}, err
+		}
+	}
+	got := result{key.digest(u, held), u.lacks(held)}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case held == nil:
+		delete(r.read, at)
+	case r.read[at] == nil || r.read[at].edition != e || r.read[at].key != key.name():
+		if r.read == nil {
+			r.read = map[address]*known{}
+		}
+		r.read[at] = &known{edition: e, key: key.name(), results: map[string]result{shape: got}}
+	default:
+		r.read[at].results[shape] = got
+	}
+	return got, e, nil
+}
+
+// contentOf reads what is in a source from the API server; nil: it is not there.
+func (r *configReader) contentOf(ctx context.Context, namespace string, o origin) (*content, edition, error) {
+	at := types.NamespacedName{Namespace: namespace, Name: o.name}
+	var m client.Object
+	var c content
+	var err error
+	if o.kind == kindSecret {
+		var secret corev1.Secret
+		err = r.live.Get(ctx, at, &secret)
+		m, c.data = &secret, secret.Data
+	} else {
+		var config corev1.ConfigMap
+		err = r.live.Get(ctx, at, &config)
+		m, c.binary, c.data = &config, config.BinaryData, map[string][]byte{}
+		for k, v := range config.Data {
+			c.data[k] = []byte(v)
+		}
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, edition{}, nil
+	}
+	if err != nil {
+		return nil, edition{}, err
+	}
+	return &c, edition{string(m.GetUID()), m.GetResourceVersion()}, nil
+}
+
+// editionOf is what the cache knows of a source.
+func (r *configReader) editionOf(ctx context.Context, namespace string, o origin) (edition, error) {
+	if !o.possible() {
+		return edition{}, nil
+	}
+	m := partial(o.kind)
+	if err := r.cache.Get(ctx, types.NamespacedName{Namespace: namespace, Name: o.name}, m); apierrors.IsNotFound(err) {
+		return edition{}, nil
+	} else if err != nil {
+		return edition{}, fmt.Errorf("get %s: %w", o, err)
+	}
+	return edition{string(m.UID), m.ResourceVersion}, nil
+}
+
+// seenFirst remembers since when a StatefulSet is behind its configuration. A restart
+// of the operator makes that later, by as much as the window at most.
+func (r *configReader) seenFirst(child types.UID, changed bool, now time.Time) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !changed {
+		delete(r.changes, child)
+		return time.Time{}
+	}
+	if r.changes == nil {
+		r.changes = map[types.UID]time.Time{}
+	}
+	if _, known := r.changes[child]; !known {
+		r.changes[child] = now
+	}
+	return r.changes[child]
+}
+
+// restarting finds the objects that restart pods for a change, and since when. Of one
+// that restarts several StatefulSets the last began last.
+func (r *configReader) restarting(ctx context.Context, now time.Time) (map[types.NamespacedName]time.Time, error) {
+	var all appsv1.StatefulSetList
+	if err := r.cache.List(ctx, &all, client.MatchingFields{indexRestarts: v1alpha1.True}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list StatefulSets that restart: %w", err)
+	}
+	began := map[types.NamespacedName]time.Time{}
+	for i := range all.Items {
+		owner := metav1.GetControllerOf(&all.Items[i])
+		if owner == nil || owner.Kind != v1alpha1.Kind {
+			continue
+		}
+		key := types.NamespacedName{Namespace: all.Items[i].Namespace, Name: owner.Name}
+		if at := restartsSince(&all.Items[i]); began[key].Before(at) && !at.After(now) {
+			began[key] = at
+		}
+	}
+	return began, nil
+}
+
+// wakeNext wakes those whose turn it is now.
+func (r *configReader) wakeNext(ctx context.Context, self types.NamespacedName, now time.Time) error {
+	if r.turns.none() {
+		return nil
+	}
+	restarting, err := r.restarting(ctx, now)
+	if err != nil {
+		return err
+	}
+	for _, key := range r.turns.next(now, restarting) {
+		if key != self {
+			r.wake(key)
+		}
+	}
+	return nil
+}
+
+// forget drops what is remembered of an object that is gone, and of its StatefulSets.
+func (r *configReader) forget(set types.NamespacedName, children ...types.UID) {
+	r.turns.forget(set)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, uid := range children {
+		delete(r.changes, uid)
+	}
+}
+
+// tracking reads who owns the ConfigMaps and Secrets of an object; nil if that is
+// none of its business. Before the finalizer goes, it reads past the cache.
+func (r *configReader) tracking(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, templates ...*corev1.PodSpec) (*tracking, error) {
+	t := &tracking{set: set, origins: originsOf(templates...)}
+	if !t.owns() && !t.held() {
+		return nil, nil
+	}
+	if !t.owns() {
+		for _, kind := range []string{kindConfigMap, kindSecret} {
+			if err := r.list(ctx, r.live, t, kind, client.InNamespace(set.Namespace)); err != nil {
+				return nil, err
+			}
+		}
+		return t, nil
+	}
+	for _, o := range t.origins {
+		m := partial(o.kind)
+		if !o.possible() {
+			continue
+		}
+		if err := r.cache.Get(ctx, types.NamespacedName{Namespace: set.Namespace, Name: o.name}, m); err == nil {
+			t.objects = append(t.objects, m)
+		} else if !apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("get %s: %w", o, err)
+		}
+	}
+	for _, kind := range []string{kindConfigMap, kindSecret} {
+		if err := r.list(ctx, r.cache, t, kind, client.InNamespace(set.Namespace), client.MatchingFields{indexOwner: string(set.UID)}); err != nil {
+			return nil, err
+		}
+	}
+	if len(t.chains()) == 0 {
+		return t, nil
+	}
+	var namespace corev1.Namespace
+	if err := r.live.Get(ctx, types.NamespacedName{Name: set.Namespace}, &namespace); err != nil {
+		return nil, fmt.Errorf("get the namespace: %w", err)
+	}
+	t.namespace = namespace.UID
+	return t, nil
+}
+
+// list adds those that concern the object, and are not there yet.
+func (r *configReader) list(ctx context.Context, from client.Reader, t *tracking, kind string, options ...client.ListOption) error {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
+	if err := from.List(ctx, list, options...); err != nil {
+		return fmt.Errorf("list %ss: %w", kind, err)
+	}
+	for i := range list.Items {
+		o := &list.Items[i]
+		o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+		if t.concerns(o) && !slices.ContainsFunc(t.objects, func(m *metav1.PartialObjectMetadata) bool { return m.UID == o.UID }) {
+			t.objects = append(t.objects, o)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+package extendedstatefulset
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+)
+
+// Configuration is tracked by owner references only where the user asks for it.
+//
+// The garbage collector deletes an object when none of its owners is solid: one is
+// not when it is gone, or when it waits in a foreground deletion for its dependents
+// to go, which it does before any finalizer of ours is looked at. So an owner
+// reference to an ExtendedStatefulSet alone would let `kubectl delete
+// --cascade=foreground` take the user's Secrets along in a race with us. Beside it
+// goes, in the same write, one to the namespace: that owner is solid as long as the
+// object can be there at all, and of references beside a solid one the garbage
+// collector takes off those that are not, and deletes nothing.
+
+// tracking is what is known about owner references on ConfigMaps and Secrets.
+type tracking struct {
+	set *v1alpha1.ExtendedStatefulSet
+	// origins that any live version uses, or the template.
+	origins []origin
+	// objects that there are of those, and all others that carry a reference to this
+	// set, as metadata.
+	objects []*metav1.PartialObjectMetadata
+	// namespace is the UID of the namespace.
+	namespace types.UID
+}
+
+// owns tells whether the user wants owner references, and there may be new ones.
+func (t *tracking) owns() bool {
+	return t.set.Spec.UpdateOnEnvChange && t.set.Spec.ConfigTracking == v1alpha1.TrackByOwnerReference && t.set.DeletionTimestamp == nil
+}
+
+func (t *tracking) held() bool { return controllerutil.ContainsFinalizer(t.set, v1alpha1.Finalizer) }
+
+// needsFinalizer tells whether the finalizer has to go on, before the first
+// reference does.
+func (t *tracking) needsFinalizer() bool { return t.owns() && !t.held() }
+
+// needsNoFinalizer tells whether it may go: no object has a reference any more.
+func (t *tracking) needsNoFinalizer() bool {
+	return t.held() && !t.owns() && len(t.chains()) == 0
+}
+
+// finalizer is the write that puts our finalizer on the object or takes it off.
+func (t *tracking) finalizer(on bool) action.Chain {
+	set := t.set.DeepCopy()
+	reason := v1alpha1.EventTracked
+	if on {
+		controllerutil.AddFinalizer(set, v1alpha1.Finalizer)
+	} else {
+		reason = v1alpha1.EventUntracked
+		controllerutil.RemoveFinalizer(set, v1alpha1.Finalizer)
+	}
+	return action.Chain{{Verb: action.Patch, Object: set, From: t.set, Unchanged: true, Reason: reason}}
+}
+
+// chains are the writes on ConfigMaps and Secrets. Each is bound to the version that
+// was read, and so adds to what others wrote and takes nothing of theirs.
+func (t *tracking) chains() (chains []action.Chain) {
+	for _, o := range t.objects {
+		if chain := t.chain(o); chain != nil {
+			chains = append(chains, chain)
+		}
+	}
+	return chains
+}
+
+func (t *tracking) chain(o *metav1.PartialObjectMetadata) action.Chain {
+	wanted := t.owns() && slices.Contains(t.origins, origin{o.Kind, o.Name}) && o.DeletionTimestamp == nil
+	change := o.DeepCopy()
+	switch has := t.refersTo(o); {
+	case wanted && t.held() && !(has && guarded(o)): // the finalizer goes first: else nobody takes the reference off
+		t.add(change)
+		return action.Chain{{Verb: action.Patch, Object: change, From: o, Unchanged: true, Reason: v1alpha1.EventTracked}}
+	case !wanted && has, !wanted && guardLeft(o):
+		t.remove(change)
+		return action.Chain{{Verb: action.Patch, Object: change, From: o, Unchanged: true, Reason: v1alpha1.EventUntracked}}
+	}
+	return nil
+}
+
+func (t *tracking) refersTo(o metav1.Object) bool {
+	return slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == t.set.UID })
+}
+
+// ofOurKind tells whether a reference is to an ExtendedStatefulSet, of any name.
+func ofOurKind(r metav1.OwnerReference) bool {
+	return r.Kind == v1alpha1.Kind && r.APIVersion == v1alpha1.GroupVersion.String()
+}
+
+func toNamespace(r metav1.OwnerReference) bool { return r.Kind == "Namespace" && r.APIVersion == "v1" }
+
+// guarded tells whether the namespace is among the owners.
+func guarded(o metav1.Object) bool { return slices.ContainsFunc(o.GetOwnerReferences(), toNamespace) }
+
+// guardLeft tells whether the guard has nothing to guard any more: the garbage
+// collector took off the references beside it.
+func guardLeft(o metav1.Object) bool {
+	return o.GetAnnotations()[v1alpha1.AnnotationGuard] != "" && !slices.ContainsFunc(o.GetOwnerReferences(), ofOurKind)
+}
+
+// add puts our reference on, and the guard in front of it unless there is one.
+func (t *tracking) add(o *metav1.PartialObjectMetadata) {
+	if !guarded(o) {
+		o.OwnerReferences = append(o.OwnerReferences, metav1.OwnerReference{
+			APIVersion: "v1", Kind: "Namespace", Name: t.set.Namespace, UID: t.namespace,
+		})
+		metav1.SetMetaDataAnnotation(&o.ObjectMeta, v1alpha1.AnnotationGuard, v1alpha1.True)
+	}
+	if !t.refersTo(o) {
+		o.OwnerReferences = append(o.OwnerReferences, metav1.OwnerReference{
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: t.set.Name, UID: t.set.UID,
+			Controller: ptr.To(false), BlockOwnerDeletion: ptr.To(true),
+		})
+	}
+}
+
+// remove takes our reference off, and the guard if it was ours and guards nothing
+// any more.
+func (t *tracking) remove(o *metav1.PartialObjectMetadata) {
+	o.OwnerReferences = slices.DeleteFunc(o.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == t.set.UID })
+	if guardLeft(o) {
+		delete(o.Annotations, v1alpha1.AnnotationGuard)
+		o.OwnerReferences = slices.DeleteFunc(o.OwnerReferences, toNamespace)
+	}
+}
+
+// concerns tells whether an object is any of this set's: it uses it, has a reference
+// on it, or goes and may have left a guard.
+func (t *tracking) concerns(o *metav1.PartialObjectMetadata) bool {
+	return slices.Contains(t.origins, origin{o.Kind, o.Name}) || t.refersTo(o) || guardLeft(o)
+}
+
+// partial is the empty metadata of one of our two kinds.
+func partial(kind string) *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+	return m
+}

@@ -1,0 +1,303 @@
+package extendedstatefulset
+
+import (
+	"fmt"
+	"math/rand"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+)
+
+func trackedSet(change ...func(*v1alpha1.ExtendedStatefulSet)) *v1alpha1.ExtendedStatefulSet {
+	set := &v1alpha1.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "ns", UID: "set", Finalizers: []string{v1alpha1.Finalizer}}}
+	set.Spec.UpdateOnEnvChange, set.Spec.ConfigTracking = true, v1alpha1.TrackByOwnerReference
+	for _, c := range change {
+		c(set)
+	}
+	return set
+}
+
+func metadata(kind, name string, owners ...metav1.OwnerReference) *metav1.PartialObjectMetadata {
+	m := partial(kind)
+	m.Namespace, m.Name, m.UID, m.OwnerReferences = "ns", name, types.UID(kind+name), owners
+	return m
+}
+
+func ownerOf(kind, name string) metav1.OwnerReference {
+	version := "v1"
+	if kind == v1alpha1.Kind {
+		version = v1alpha1.GroupVersion.String()
+	}
+	return metav1.OwnerReference{APIVersion: version, Kind: kind, Name: name, UID: types.UID(name)}
+}
+
+func owners(o metav1.Object) string {
+	var names []string
+	for _, r := range o.GetOwnerReferences() {
+		names = append(names, r.Kind+" "+string(r.UID))
+	}
+	if o.GetAnnotations()[v1alpha1.AnnotationGuard] != "" {
+		names = append(names, "guarded")
+	}
+	return strings.Join(names, ", ")
+}
+
+func withGuard(m *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+	metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1alpha1.AnnotationGuard, "true")
+	return m
+}
+
+func TestE13E15OwnerReferences(t *testing.T) {
+	ours, space := ownerOf(v1alpha1.Kind, "set"), ownerOf("Namespace", "space")
+	friend, sibling := ownerOf("Service", "friend"), ownerOf(v1alpha1.Kind, "sibling")
+	off := func(s *v1alpha1.ExtendedStatefulSet) { s.Spec.UpdateOnEnvChange = false }
+	byIndex := func(s *v1alpha1.ExtendedStatefulSet) { s.Spec.ConfigTracking = v1alpha1.TrackByIndex }
+	goes := func(s *v1alpha1.ExtendedStatefulSet) { s.DeletionTimestamp = &metav1.Time{Time: noon} }
+	bare := func(s *v1alpha1.ExtendedStatefulSet) { s.Finalizers = nil }
+	for _, row := range []struct {
+		sentence string
+		set      *v1alpha1.ExtendedStatefulSet
+		object   *metav1.PartialObjectMetadata
+		want     string // owners after the write; "-": none is made
+	}{
+		{"a used one", trackedSet(), metadata(kindSecret, "used"), "Namespace space, ExtendedStatefulSet set, guarded"},
+		{"a used one of somebody else", trackedSet(), metadata(kindSecret, "used", friend), "Service friend, Namespace space, ExtendedStatefulSet set, guarded"},
+		{"one that belongs to the namespace already", trackedSet(), metadata(kindSecret, "used", space), "Namespace space, ExtendedStatefulSet set"},
+		{"one whose guard somebody took off", trackedSet(), metadata(kindSecret, "used", ours), "ExtendedStatefulSet set, Namespace space, guarded"},
+		{"one that has all", trackedSet(), withGuard(metadata(kindSecret, "used", space, ours)), "-"},
+		{"before the finalizer is on", trackedSet(bare), metadata(kindSecret, "used"), "-"},
+		{"one that goes", trackedSet(), func() *metav1.PartialObjectMetadata {
+			m := metadata(kindSecret, "used")
+			m.DeletionTimestamp = &metav1.Time{Time: noon}
+			return m
+		}(), "-"},
+		{"one of another kind by that name", trackedSet(), metadata(kindConfigMap, "used"), "-"},
+		{"one that is used no more", trackedSet(), withGuard(metadata(kindSecret, "dropped", friend, space, ours)), "Service friend"},
+		{"one that is used no more, and by another set", trackedSet(), withGuard(metadata(kindSecret, "dropped", space, sibling, ours)), "Namespace space, ExtendedStatefulSet sibling, guarded"},
+		{"one that is used no more, and was the namespace's before", trackedSet(), metadata(kindSecret, "dropped", space, ours), "Namespace space"},
+		{"the flag is off", trackedSet(off), withGuard(metadata(kindSecret, "used", space, ours)), ""},
+		{"tracking is by index", trackedSet(byIndex), withGuard(metadata(kindSecret, "used", space, ours)), ""},
+		{"the set goes", trackedSet(goes), withGuard(metadata(kindSecret, "used", space, ours)), ""},
+		{"the set goes, and the garbage collector was first", trackedSet(goes), withGuard(metadata(kindSecret, "used", space)), ""},
+		{"the set goes, and has nothing on it", trackedSet(goes), metadata(kindSecret, "used", space), "-"},
+	} {
+		t.Run(row.sentence, func(t *testing.T) {
+			before := row.object.DeepCopy()
+			track := &tracking{set: row.set, origins: []origin{{kindSecret, "used"}}, objects: []*metav1.PartialObjectMetadata{row.object}, namespace: "space"}
+			chains := track.chains()
+			if owners(row.object) != owners(before) {
+				t.Error("the object that was read was changed")
+			}
+			if len(chains) == 0 {
+				if row.want != "-" {
+					t.Errorf("nothing is written, want %s", row.want)
+				}
+				return
+			}
+			write := chains[0][0]
+			if got := owners(write.Object); got != row.want || !write.Unchanged {
+				t.Errorf("owners are %q, want %q; bound to the version: %v", got, row.want, write.Unchanged)
+			}
+		})
+	}
+}
+
+func TestE13TheReferenceIsAsSpecified(t *testing.T) {
+	track := &tracking{set: trackedSet(), origins: []origin{{kindSecret, "used"}}, objects: []*metav1.PartialObjectMetadata{metadata(kindSecret, "used")}, namespace: "space"}
+	refs := track.chains()[0][0].Object.GetOwnerReferences()
+	r := refs[len(refs)-1]
+	if r.APIVersion != "fissile.cloudfoundry.org/v1alpha1" || r.Kind != "ExtendedStatefulSet" || r.Name != "db" || r.UID != "set" ||
+		r.Controller == nil || *r.Controller || r.BlockOwnerDeletion == nil || !*r.BlockOwnerDeletion {
+		t.Errorf("the reference is %+v", r)
+	}
+}
+
+func TestTheFinalizerGoesOnFirstAndOffLast(t *testing.T) {
+	object := metadata(kindSecret, "used")
+	set := trackedSet(func(s *v1alpha1.ExtendedStatefulSet) { s.Finalizers = nil })
+	track := &tracking{set: set, origins: []origin{{kindSecret, "used"}}, objects: []*metav1.PartialObjectMetadata{object}, namespace: "space"}
+	if !track.needsFinalizer() || len(track.chains()) > 0 {
+		t.Error("a reference is written before the finalizer")
+	}
+	goes := trackedSet(func(s *v1alpha1.ExtendedStatefulSet) { s.DeletionTimestamp = &metav1.Time{Time: noon} })
+	tracked := withGuard(metadata(kindSecret, "used", ownerOf("Namespace", "space"), ownerOf(v1alpha1.Kind, "set")))
+	track = &tracking{set: goes, objects: []*metav1.PartialObjectMetadata{tracked}}
+	if track.needsNoFinalizer() || len(track.chains()) != 1 {
+		t.Error("the finalizer goes before the references")
+	}
+	track.objects = nil
+	if !track.needsNoFinalizer() {
+		t.Error("the finalizer stays for nothing")
+	}
+	if got := track.finalizer(false)[0].Object.GetFinalizers(); len(got) > 0 {
+		t.Errorf("finalizers are %v", got)
+	}
+}
+
+// TestE17NoOrderOfEventsTakesAUsersObject plays the operator and the garbage
+// collector by turns in random orders: deletion of the set in each way, edits, an
+// operator that is down, a finalizer taken off by hand. The garbage collector is as
+// in Kubernetes: it deletes an object with owners of which none is solid; and of
+// others it takes off references that are not.
+func TestE17NoOrderOfEventsTakesAUsersObject(t *testing.T) {
+	for seed := range int64(3000) {
+		g := newGarden(seed)
+		for range 40 {
+			g.step()
+			if g.taken {
+				t.Fatalf("seed %d: the object was deleted\n%s", seed, strings.Join(g.story, "\n"))
+			}
+		}
+	}
+}
+
+func TestTheGardenTakesWhatIsNotGuarded(t *testing.T) {
+	taken := false
+	for seed := range int64(300) {
+		g := newGarden(seed)
+		g.unguarded = true
+		for range 40 {
+			g.step()
+		}
+		taken = taken || g.taken
+	}
+	if !taken {
+		t.Error("the garbage collector of this test takes nothing, so that it proves nothing")
+	}
+}
+
+// garden is a set, a user's Secret, and a garbage collector.
+type garden struct {
+	*rand.Rand
+	set        *v1alpha1.ExtendedStatefulSet
+	gone       bool // the set
+	secret     *metav1.PartialObjectMetadata
+	seenByUs   *metav1.PartialObjectMetadata // an old cache
+	seenByThem *metav1.PartialObjectMetadata
+	taken      bool
+	unguarded  bool
+	story      []string
+}
+
+func newGarden(seed int64) *garden {
+	g := &garden{Rand: rand.New(rand.NewSource(seed)), set: trackedSet(), secret: metadata(kindSecret, "used")}
+	g.secret.ResourceVersion = "1"
+	g.seenByUs, g.seenByThem = g.secret.DeepCopy(), g.secret.DeepCopy()
+	return g
+}
+
+func (g *garden) tell(format string, args ...any) {
+	g.story = append(g.story, fmt.Sprintf(format, args...)+": "+owners(g.secret))
+}
+
+func (g *garden) write(o *metav1.PartialObjectMetadata, read string) {
+	if read != g.secret.ResourceVersion {
+		return // a conflict
+	}
+	g.secret = o.DeepCopy()
+	g.secret.ResourceVersion = read + "1"
+}
+
+func (g *garden) step() {
+	switch g.Intn(9) {
+	case 0:
+		g.seenByUs = g.secret.DeepCopy()
+	case 1:
+		g.seenByThem = g.secret.DeepCopy()
+	case 2, 3, 4:
+		g.operator()
+	case 5, 6:
+		g.collect()
+	case 7:
+		g.user()
+	case 8:
+		if g.set.DeletionTimestamp != nil && len(g.set.Finalizers) == 0 {
+			g.gone = true
+			g.tell("the set is gone")
+		}
+	}
+}
+
+func (g *garden) operator() {
+	if g.gone {
+		return
+	}
+	seen := g.seenByUs
+	track := &tracking{set: g.set, origins: []origin{{kindSecret, "used"}}, namespace: "space"}
+	if !track.owns() {
+		seen = g.secret // it reads past the cache
+	}
+	if track.concerns(seen) {
+		track.objects = append(track.objects, seen)
+	}
+	switch chains := track.chains(); {
+	case track.needsFinalizer():
+		g.set = track.finalizer(true)[0].Object.(*v1alpha1.ExtendedStatefulSet)
+	case len(chains) > 0:
+		o := chains[0][0].Object.(*metav1.PartialObjectMetadata).DeepCopy()
+		if g.unguarded {
+			o.OwnerReferences = slices.DeleteFunc(o.OwnerReferences, toNamespace)
+		}
+		g.write(o, seen.ResourceVersion)
+		g.tell("the operator writes")
+	case track.needsNoFinalizer():
+		g.set = track.finalizer(false)[0].Object.(*v1alpha1.ExtendedStatefulSet)
+		g.tell("the operator lets the set go")
+	}
+}
+
+func (g *garden) user() {
+	set := g.set.DeepCopy()
+	switch g.Intn(6) {
+	case 0:
+		set.Spec.UpdateOnEnvChange = !set.Spec.UpdateOnEnvChange
+	case 1:
+		set.Finalizers = slices.DeleteFunc(set.Finalizers, func(f string) bool { return f == v1alpha1.Finalizer && g.Intn(4) == 0 })
+	default:
+		if set.DeletionTimestamp == nil {
+			set.DeletionTimestamp = &metav1.Time{Time: noon}
+			how := []string{"", metav1.FinalizerDeleteDependents, metav1.FinalizerOrphanDependents}[g.Intn(3)]
+			if how != "" {
+				set.Finalizers = append(set.Finalizers, how)
+			}
+			g.tell("deleted %s", how)
+		}
+	}
+	g.set = set
+}
+
+// collect is what the garbage collector does with the Secret, and with the set.
+func (g *garden) collect() {
+	waits := !g.gone && slices.Contains(g.set.Finalizers, metav1.FinalizerDeleteDependents)
+	orphans := !g.gone && slices.Contains(g.set.Finalizers, metav1.FinalizerOrphanDependents)
+	latest := g.secret.DeepCopy() // it decides on a live read
+	var solid, rest []metav1.OwnerReference
+	for _, r := range latest.OwnerReferences {
+		if r.Kind == "Namespace" || !g.gone && !waits && !orphans {
+			solid = append(solid, r)
+		} else {
+			rest = append(rest, r)
+		}
+	}
+	switch {
+	case len(rest) == 0:
+	case len(solid) > 0 || orphans:
+		latest.OwnerReferences = solid
+		g.write(latest, g.secret.ResourceVersion)
+		g.tell("the garbage collector takes references off")
+	default:
+		g.taken = true
+		g.tell("the garbage collector deletes it")
+		return
+	}
+	set := g.set.DeepCopy() // no dependent is left as far as it knows
+	if !slices.ContainsFunc(g.seenByThem.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == set.UID }) {
+		set.Finalizers = slices.DeleteFunc(set.Finalizers, func(f string) bool { return f != v1alpha1.Finalizer })
+		g.set = set
+	}
+}

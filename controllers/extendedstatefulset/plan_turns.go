@@ -1,0 +1,140 @@
+package extendedstatefulset
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// turnLimit is how long a restart holds its place at most. One that hangs, on a
+	// pod that is never Ready, lets others go on after that; each StatefulSet stops
+	// at its first pod that is not Ready, so that a bad edit costs one pod of each.
+	turnLimit = 10 * time.Minute
+	// turnPatience is how often one that waits looks again, should nobody wake it.
+	turnPatience = 15 * time.Second
+	// turnGrace is how long a place is kept for a write that the cache does not
+	// show yet.
+	turnGrace = 10 * time.Second
+)
+
+// turn says whether an object may begin to restart pods for a change of
+// configuration, and how many are before it.
+type turn struct {
+	granted    bool
+	busy, most int
+	ahead      int
+}
+
+func (t turn) String() string {
+	if t.most == 0 {
+		return ""
+	}
+	return fmt.Sprintf(": %d of at most %d restart now, and %d wait before it", t.busy, t.most, t.ahead)
+}
+
+// turns bounds how many objects restart pods at one time. How many do so is seen in
+// their StatefulSets, also after a restart of the operator; what is kept here is who
+// waits, and who was let go before the cache shows it.
+type turns struct {
+	// most is the bound; 0 or less is none.
+	most int
+
+	mu      sync.Mutex
+	waiting map[types.NamespacedName]wait
+	let     map[types.NamespacedName]time.Time
+}
+
+type wait struct {
+	since time.Time // when its change was seen
+	asked time.Time // when it asked last
+}
+
+// ask asks for the turn of an object whose change was seen at since. restarting are
+// the objects whose restarts the cache shows, with when they began. Who restarts
+// already need not wait: the edit may be what cures it.
+func (t *turns) ask(key types.NamespacedName, since, now time.Time, restarting map[types.NamespacedName]time.Time) turn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, already := restarting[key]
+	if t.most <= 0 || already {
+		delete(t.waiting, key)
+		return turn{granted: true}
+	}
+	if t.waiting == nil {
+		t.waiting, t.let = map[types.NamespacedName]wait{}, map[types.NamespacedName]time.Time{}
+	}
+	t.waiting[key] = wait{since, now}
+	delete(t.let, key) // it did not use it, or it would restart
+	busy := t.busy(now, restarting)
+	ahead := slices.Index(t.order(now), key)
+	if busy+ahead >= t.most {
+		return turn{busy: busy, most: t.most, ahead: ahead}
+	}
+	delete(t.waiting, key)
+	t.let[key] = now
+	return turn{granted: true}
+}
+
+// busy counts who restarts, and who was just let.
+func (t *turns) busy(now time.Time, restarting map[types.NamespacedName]time.Time) (n int) {
+	for key, at := range t.let {
+		if _, seen := restarting[key]; seen || now.Sub(at) >= turnGrace {
+			delete(t.let, key)
+			continue
+		}
+		n++
+	}
+	for _, began := range restarting {
+		if now.Sub(began) < turnLimit {
+			n++
+		}
+	}
+	return n
+}
+
+// order lists who waits, the longest first, and forgets those that ask no more.
+func (t *turns) order(now time.Time) []types.NamespacedName {
+	keys := make([]types.NamespacedName, 0, len(t.waiting))
+	for key, w := range t.waiting {
+		if now.Sub(w.asked) > 4*turnPatience {
+			delete(t.waiting, key)
+			continue
+		}
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(a, b types.NamespacedName) int {
+		return cmp.Or(t.waiting[a].since.Compare(t.waiting[b].since), cmp.Compare(a.String(), b.String()))
+	})
+	return keys
+}
+
+// next lists who may go now, of those that wait, to be woken.
+func (t *turns) next(now time.Time, restarting map[types.NamespacedName]time.Time) []types.NamespacedName {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.waiting) == 0 {
+		return nil
+	}
+	order := t.order(now)
+	return order[:max(0, min(len(order), t.most-t.busy(now, restarting)))]
+}
+
+// forget takes one off the queue that has nothing to restart, or is gone.
+func (t *turns) forget(key types.NamespacedName) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.waiting, key)
+	delete(t.let, key)
+}
+
+// none tells whether nobody waits.
+func (t *turns) none() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.waiting) == 0
+}

@@ -1,0 +1,115 @@
+package extendedstatefulset
+
+import (
+	"fmt"
+	"math/rand"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func keyOf(i int) types.NamespacedName {
+	return types.NamespacedName{Namespace: "ns", Name: fmt.Sprintf("set-%03d", i)}
+}
+
+func TestTwoHundredThatShareASecretRestartTenAtATime(t *testing.T) {
+	const sets, most = 200, 10
+	random := rand.New(rand.NewSource(1))
+	turns, now := &turns{most: most}, noon
+	restarting, left := map[types.NamespacedName]time.Time{}, map[types.NamespacedName]bool{}
+	for i := range sets {
+		left[keyOf(i)] = true
+	}
+	for step := 0; len(left) > 0; step++ {
+		if step > 100*sets {
+			t.Fatalf("%d never had their turn", len(left))
+		}
+		now = now.Add(100 * time.Millisecond)
+		for _, i := range random.Perm(sets)[:20] {
+			if key := keyOf(i); left[key] && turns.ask(key, noon, now, restarting).granted {
+				delete(left, key)
+				restarting[key] = now
+			}
+		}
+		if len(restarting) > most {
+			t.Fatalf("%d restart at one time", len(restarting))
+		}
+		for key := range restarting {
+			if random.Intn(20) == 0 {
+				delete(restarting, key)
+			}
+		}
+	}
+}
+
+func TestTurns(t *testing.T) {
+	a, b, c := keyOf(1), keyOf(2), keyOf(3)
+	ask := func(turns *turns, key types.NamespacedName, since, now time.Time, restarting ...types.NamespacedName) bool {
+		began := map[types.NamespacedName]time.Time{}
+		for _, k := range restarting {
+			began[k] = noon
+		}
+		return turns.ask(key, since, now, began).granted
+	}
+	t.Run("one that was let holds its place before the cache shows it", func(t *testing.T) {
+		turns := &turns{most: 1}
+		if !ask(turns, a, noon, noon) || ask(turns, b, noon, noon.Add(time.Second)) {
+			t.Error("both go")
+		}
+	})
+	t.Run("one that was let and did nothing gives its place back", func(t *testing.T) {
+		turns := &turns{most: 1}
+		if !ask(turns, a, noon, noon) || !ask(turns, b, noon, noon.Add(turnGrace)) {
+			t.Error("the place is lost")
+		}
+	})
+	t.Run("after a restart of the operator those count that the cluster shows", func(t *testing.T) {
+		if turns := (&turns{most: 1}); ask(turns, b, noon, noon, a) {
+			t.Error("two restart")
+		}
+	})
+	t.Run("one that hangs holds no place for ever", func(t *testing.T) {
+		turns := &turns{most: 1}
+		if ask(turns, b, noon, noon.Add(turnLimit-time.Second), a) || !ask(turns, b, noon, noon.Add(turnLimit), a) {
+			t.Error("too early, or never")
+		}
+	})
+	t.Run("one that restarts already need not wait for itself", func(t *testing.T) {
+		if turns := (&turns{most: 1}); !ask(turns, a, noon, noon, a) {
+			t.Error("the cure waits for the sick")
+		}
+	})
+	t.Run("who waits longest goes first", func(t *testing.T) {
+		turns := &turns{most: 1}
+		ask(turns, c, noon.Add(1), noon, a)
+		ask(turns, b, noon.Add(2), noon, a)
+		if ask(turns, b, noon.Add(2), noon) {
+			t.Error("the second went before the first")
+		}
+		if next := turns.next(noon, nil); len(next) != 1 || next[0] != c {
+			t.Errorf("%v is next", next)
+		}
+		if !ask(turns, c, noon.Add(1), noon) {
+			t.Error("the first waits on")
+		}
+	})
+	t.Run("one that asks no more holds up nobody", func(t *testing.T) {
+		turns := &turns{most: 1}
+		ask(turns, c, noon, noon, a)
+		if !ask(turns, b, noon.Add(1), noon.Add(5*turnPatience)) {
+			t.Error("it waits for a ghost")
+		}
+		ask(turns, c, noon, noon.Add(5*turnPatience), a)
+		turns.forget(c)
+		if !turns.none() {
+			t.Error("the forgotten wait on")
+		}
+	})
+	t.Run("no bound", func(t *testing.T) {
+		turns := &turns{}
+		if !ask(turns, a, noon, noon) || !ask(turns, b, noon, noon) || turns.ask(a, noon, noon, nil).String() != "" {
+			t.Error("somebody waits")
+		}
+	})
+}
