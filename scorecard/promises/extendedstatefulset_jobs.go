@@ -130,7 +130,9 @@ func jobsFail(ctx context.Context, c *Cluster) error {
 	capacity := pods.hold(least("fails", 1))
 	pre := pods.made(isJob("pre"))
 	second := pods.made(func(p *corev1.Pod) bool { return ofSet(p, "fails") && p.Labels[v1alpha1.LabelVersion] != "1" })
-	failing := func(s *v1alpha1.ExtendedStatefulSetSpec) { s.UpdateStrategy.PreUpdateJob = updateJob(s, "pre", "exit 1") }
+	failing := func(s *v1alpha1.ExtendedStatefulSetSpec) {
+		s.UpdateStrategy.PreUpdateJob = updateJob(s, "pre", "exit 1")
+	}
 	if err := errors.Join(x.edit(ctx, inVersion("2"), failing), x.takenBack(ctx, v1alpha1.PhaseAborted, 1)); err != nil {
 		return err
 	}

@@ -198,7 +198,7 @@ func volumeMoves(ctx context.Context, c *Cluster) (err error) {
 		return errors.Join(err, fmt.Errorf("two nodes are needed, and %d are there", len(nodes)))
 	}
 	on := func(i int) extendedChange {
-		return func(s *v1alpha1.ExtendedStatefulSetSpec) { onNodes(corev1.NodeSelectorOpIn, nodes[i%2])(&s.Template.Spec.Template) }
+		return func(s *v1alpha1.ExtendedStatefulSetSpec) { onNodes(nodes[i%2])(&s.Template.Spec.Template) }
 	}
 	pods, err := c.lookOut(ctx)
 	if err != nil {
@@ -283,7 +283,9 @@ func claimTemplatesGrow(ctx context.Context, c *Cluster) error {
 		return err
 	}
 	size := resource.MustParse("32Mi")
-	if err := x.edit(ctx, func(s *v1alpha1.ExtendedStatefulSetSpec) { s.Template.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests[corev1.ResourceStorage] = size }); err != nil {
+	if err := x.edit(ctx, func(s *v1alpha1.ExtendedStatefulSetSpec) {
+		s.Template.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests[corev1.ResourceStorage] = size
+	}); err != nil {
 		return err
 	}
 	err := until(ctx, "the claim to grow", func(ctx context.Context) error {

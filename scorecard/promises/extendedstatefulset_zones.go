@@ -224,4 +224,3 @@ func (x *extended) keptDataIn(ctx context.Context, first map[string]corev1.Persi
 	}
 	return x.keptData(ctx)
 }
-
