@@ -99,7 +99,7 @@ func (o Options) certificateNames() servingcert.Names {
 	}
 	// Where nothing is served there, it may have been taken away, and is not
 	// missed.
-	if o.serves(statefulSingleton) {
+	if o.serves(statefulSingleton) || o.serves(extendedStatefulSet) {
 		names.Mutating = o.Name + "-mutating-webhook-configuration"
 	}
 	return names

@@ -15,7 +15,9 @@ import (
 
 	clusterlabsv1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	engev1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	fissilev1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	statefulsingletonv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton"
@@ -25,6 +27,7 @@ import (
 var kinds = []kind{
 	{"StatefulCluster", engev1alpha1.AddToScheme, plain(statefulcluster.Setup), plain(statefulcluster.SetupWebhook), statefulcluster.Cache},
 	{"ReplicatedStatefulSet", clusterlabsv1alpha1.AddToScheme, setupReplicated, plain(replicatedstatefulset.SetupWebhook), replicatedstatefulset.Cache},
+	{extendedStatefulSet, fissilev1alpha1.AddToScheme, setupExtended, plain(extendedstatefulset.SetupWebhook), extendedstatefulset.Cache},
 	{statefulSingleton, statefulsingletonv1.AddToScheme, setupSingletons, setupSingletonWebhook, statefulsingleton.Cache},
 }
 
@@ -44,6 +47,13 @@ func plain(setup func(ctrl.Manager) error) func(ctrl.Manager, Options) error {
 
 func setupReplicated(mgr ctrl.Manager, o Options) error {
 	return replicatedstatefulset.Setup(mgr, o.WatchNamespaces)
+}
+
+// extendedStatefulSet has pods that a webhook changes.
+const extendedStatefulSet = "ExtendedStatefulSet"
+
+func setupExtended(mgr ctrl.Manager, o Options) error {
+	return extendedstatefulset.Setup(mgr, o.WatchNamespaces)
 }
 
 // statefulSingleton asks something of the options: its guard is named and

@@ -64,14 +64,7 @@ func replicasOf(set *v1alpha1.ExtendedStatefulSet) int32 {
 	if n := set.Spec.Template.Spec.Replicas; n != nil {
 		return max(0, *n)
 	}
-	n := int32(1)
-	if s := set.Spec.Scaling; s != nil {
-		n = max(n, ptr.Deref(s.Min, 0))
-		if s.OddOnly && n%2 == 0 {
-			n++
-		}
-	}
-	return n
+	return smallestLegal(set.Spec.Scaling)
 }
 
 // handoverOf is how an upgrade that begins now would take over.

@@ -9,6 +9,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,9 +28,16 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/consistency"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/enqueue"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
 )
+
+// Board tells what runs in a pod and what came of commands; podexec.Board does.
+type Board interface {
+	Of(owner types.NamespacedName, pod types.UID) (*podexec.Command, []podexec.Result)
+	Keep(owner types.NamespacedName, pods ...types.UID)
+}
 
 // Reconciler brings ExtendedStatefulSets to what their specs want.
 type Reconciler struct {
@@ -39,7 +47,9 @@ type Reconciler struct {
 	Runner *action.Runner
 	// Tracker knows which writes the cache has not shown yet.
 	Tracker *consistency.Tracker
-	Events  events.EventRecorder
+	// Board has the answers of the probes; nil where none are asked.
+	Board  Board
+	Events events.EventRecorder
 	// Now is the clock.
 	Now func() time.Time
 
@@ -49,7 +59,9 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=fissile.cloudfoundry.org,resources=extendedstatefulsets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=fissile.cloudfoundry.org,resources=extendedstatefulsets/status,verbs=patch
 // +kubebuilder:rbac:groups=fissile.cloudfoundry.org,resources=extendedstatefulsets/finalizers,verbs=update
-// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch
+// A WebSocket begins with a GET, which API servers before 1.35 take for get, and later ones for create.
+// +kubebuilder:rbac:groups="",resources=pods/exec,verbs=get;create,roleName=exec-role
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch;delete
@@ -83,7 +95,7 @@ func (r *Reconciler) pass(ctx context.Context, set *v1alpha1.ExtendedStatefulSet
 		return report.Retry(err)
 	}
 	p := decide(w)
-	if p.acts() {
+	if p.acts() && !p.asksOnly() {
 		var live v1alpha1.ExtendedStatefulSet
 		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(set), &live); apierrors.IsNotFound(err) || err == nil && live.UID != set.UID {
 			return report.Done() // its event is on the way
@@ -96,7 +108,20 @@ func (r *Reconciler) pass(ctx context.Context, set *v1alpha1.ExtendedStatefulSet
 		p = decide(w)
 	}
 	outcomes := r.Runner.Run(ctx, client.ObjectKeyFromObject(set), p.steps)
+	r.keepBoard(w)
 	return r.report(ctx, w, &p, outcomes)
+}
+
+// keepBoard lets the Board forget pods that are gone.
+func (r *Reconciler) keepBoard(w *world) {
+	if r.Board == nil {
+		return
+	}
+	uids := make([]types.UID, 0, len(w.probes))
+	for uid := range w.probes {
+		uids = append(uids, uid)
+	}
+	r.Board.Keep(client.ObjectKeyFromObject(w.set), uids...)
 }
 
 // forget drops what is known of an object that is gone. Its children are the
@@ -105,6 +130,9 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.Tracker.Forget(key)
 	r.memory.forget(key)
 	forgetMetrics(key)
+	if r.Board != nil {
+		r.Board.Keep(key)
+	}
 }
 
 // Cache says what the manager's cache holds for this kind: nothing. All is in a
@@ -143,7 +171,8 @@ func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
 
 // cutPod is a cache transform that keeps of a pod what decisions ask about.
 func cutPod(obj any) (any, error) {
-	return slim.Kept{Labels: []string{v1alpha1.LabelSet, v1alpha1.LabelVersion, v1alpha1.LabelZoneIndex, v1alpha1.LabelPodActive}}.Pod(obj)
+	return slim.Kept{Labels: []string{v1alpha1.LabelSet, v1alpha1.LabelVersion, v1alpha1.LabelZoneIndex, v1alpha1.LabelPodActive},
+		Containers: func(*corev1.Pod) bool { return true }}.Pod(obj) // probes are asked in the container that runs
 }
 
 // asCached is the empty object to read a written one from the cache with.
@@ -166,6 +195,15 @@ func asCached(obj client.Object) client.Object {
 // Setup adds the controller to the manager. It acts in those namespaces; none
 // means all.
 func Setup(mgr ctrl.Manager, namespaces []string) error {
+	executor, err := podexec.NewExecutor(mgr.GetConfig(), mgr.GetAPIReader())
+	if err != nil {
+		return err
+	}
+	return setup(mgr, namespaces, executor.Run)
+}
+
+// setup is the same with another way to run commands.
+func setup(mgr ctrl.Manager, namespaces []string, run func(context.Context, podexec.Command) podexec.Result) error {
 	own, err := newCache(mgr, namespaces)
 	if err != nil {
 		return fmt.Errorf("make a cache: %w", err)
@@ -173,10 +211,16 @@ func Setup(mgr ctrl.Manager, namespaces []string) error {
 	if err := mgr.Add(own); err != nil {
 		return fmt.Errorf("add to the manager: %w", err)
 	}
+	board, answered, err := podexec.Attach(mgr, run, func(owner types.NamespacedName) client.Object {
+		return &v1alpha1.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: owner.Namespace, Name: owner.Name}}
+	})
+	if err != nil {
+		return err
+	}
 	tracker := &consistency.Tracker{}
 	r := &Reconciler{
-		Cache: own, Live: mgr.GetAPIReader(), Tracker: tracker, Now: time.Now,
-		Runner: &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: tracker},
+		Cache: own, Live: mgr.GetAPIReader(), Tracker: tracker, Board: board, Now: time.Now,
+		Runner: &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: tracker, Commands: board},
 		Events: mgr.GetEventRecorder("extendedstatefulset"),
 	}
 	child := enqueue.Children(enqueue.Label(v1alpha1.LabelSet), tracker.Gone)
@@ -189,6 +233,7 @@ func Setup(mgr ctrl.Manager, namespaces []string) error {
 		WatchesRawSource(source.Kind[client.Object](own, &appsv1.StatefulSet{}, owned)).
 		WatchesRawSource(source.Kind[client.Object](own, &batchv1.Job{}, owned)).
 		WatchesRawSource(source.Kind[client.Object](own, &corev1.Service{}, owned)).
+		WatchesRawSource(source.Channel(answered, &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: 32,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, time.Minute),

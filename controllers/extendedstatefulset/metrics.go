@@ -71,7 +71,7 @@ func (r *Reconciler) report(ctx context.Context, w *world, p *plan, outcomes []a
 		case o.Err == nil:
 			actionsTotal.WithLabelValues(string(o.Verb), o.Reason).Inc()
 			r.emit(w, &o)
-		case apierrors.IsConflict(o.Err), apierrors.IsNotFound(o.Err):
+		case apierrors.IsConflict(o.Err), apierrors.IsNotFound(o.Err), errors.Is(o.Err, action.ErrNotBegun):
 			overtaken = true // the world is another than we read
 		case apierrors.HasStatusCause(o.Err, corev1.NamespaceTerminatingCause):
 			// Nothing new can be made, and our own deletion is on its way.
@@ -81,7 +81,7 @@ func (r *Reconciler) report(ctx context.Context, w *world, p *plan, outcomes []a
 		}
 	}
 	w.refused = r.memory.learn(w.set, failed)
-	if failed == nil && len(outcomes) > 0 {
+	if failed == nil && !p.asksOnly() && len(outcomes) > 0 {
 		if overtaken {
 			return report.Wait(soon)
 		}

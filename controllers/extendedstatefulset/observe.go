@@ -13,9 +13,11 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
 // world is all that a decision may know.
@@ -41,6 +43,9 @@ type world struct {
 	// missing says, by the name of a StatefulSet, what it requires and what is not
 	// there or cannot be read, with a reason of condition ConfigMissing.
 	missing map[string]notice
+
+	// probes is what is known of the probes in the pods, by the pods' UIDs.
+	probes map[types.UID]probed
 
 	// books are the status as it has to be before anything else is done.
 	books *v1alpha1.ExtendedStatefulSetStatus
@@ -72,7 +77,7 @@ type view struct {
 
 // observe reads the world. It fails only when the API does.
 func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, from view) (*world, error) {
-	w := &world{now: r.Now(), live: from.live, set: set, replicas: replicasOf(set), refused: r.memory.refused(set)}
+	w := &world{now: r.Now(), live: from.live, set: set, invalid: problem(withDefaults(set)), replicas: replicasOf(set), refused: r.memory.refused(set)}
 	digest, err := digestOf(set)
 	if err != nil {
 		w.invalid = err.Error()
@@ -91,6 +96,7 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ExtendedStateful
 	if err := readServices(ctx, w, from); err != nil {
 		return nil, fmt.Errorf("read Services: %w", err)
 	}
+	r.readProbes(w)
 	return w, readJobs(ctx, w, from)
 }
 
@@ -225,6 +231,22 @@ func readServices(ctx context.Context, w *world, from view) error {
 		}
 	}
 	return nil
+}
+
+// readProbes asks the Board what the probes of the pods said.
+func (r *Reconciler) readProbes(w *world) {
+	if r.Board == nil || len(w.set.Spec.ActivePassiveProbes) == 0 {
+		return
+	}
+	w.probes = make(map[types.UID]probed, len(w.tenants))
+	for _, t := range w.tenants {
+		running, results := r.Board.Of(client.ObjectKeyFromObject(w.set), t.pod.UID)
+		known := probed{busy: running != nil, results: make(map[string]podexec.Result, len(results))}
+		for _, result := range results {
+			known.results[result.Name] = result
+		}
+		w.probes[t.pod.UID] = known
+	}
 }
 
 func readJobs(ctx context.Context, w *world, from view) error {

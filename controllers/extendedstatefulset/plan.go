@@ -44,6 +44,7 @@ var rules = []rule{
 	{"run the jobs", runJobs},
 	{"keep the versions", keepChildren},
 	{"clean up", cleanUp},
+	{"follow the active/passive probes", followProbes},
 }
 
 // decide says what to do about a world. It is pure: the same world gives the same

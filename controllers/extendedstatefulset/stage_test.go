@@ -78,6 +78,7 @@ func withClaims(set *v1alpha1.ExtendedStatefulSet) *v1alpha1.ExtendedStatefulSet
 
 func job(image string) *v1alpha1.UpdateJob {
 	j := &v1alpha1.UpdateJob{OnFailure: v1alpha1.OnFailureAbort}
+	j.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
 	j.Spec.Template.Spec.Containers = []corev1.Container{{Name: "job", Image: image}}
 	return j
 }

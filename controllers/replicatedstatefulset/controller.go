@@ -19,9 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -246,29 +244,20 @@ func setup(mgr ctrl.Manager, namespaces []string, run func(context.Context, pode
 	if err != nil {
 		return fmt.Errorf("make a cache: %w", err)
 	}
-	woken := make(chan event.GenericEvent, 1024)
-	ends := make(chan struct{}) // with the manager: then nobody takes what is woken
-	board := &podexec.Board{Run: run, Woken: func(owner types.NamespacedName) {
-		select {
-		case woken <- event.GenericEvent{Object: &v1alpha1.ReplicatedStatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: owner.Namespace, Name: owner.Name}}}:
-		case <-ends:
-		}
-	}}
-	waker := manager.RunnableFunc(func(ctx context.Context) error {
-		<-ctx.Done()
-		close(ends)
-		return nil
+	if err := mgr.Add(own); err != nil {
+		return fmt.Errorf("add to the manager: %w", err)
+	}
+	board, woken, err := podexec.Attach(mgr, run, func(owner types.NamespacedName) client.Object {
+		return &v1alpha1.ReplicatedStatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: owner.Namespace, Name: owner.Name}}
 	})
+	if err != nil {
+		return err
+	}
 	tracker := &consistency.Tracker{}
 	r := &Reconciler{
 		Cache: own, Nodes: mgr.GetCache(), Live: mgr.GetAPIReader(), Tracker: tracker, Board: board, Now: time.Now,
 		Runner: &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: tracker, Commands: board},
 		Events: mgr.GetEventRecorder("replicatedstatefulset"),
-	}
-	for _, runnable := range []manager.Runnable{own, board, waker} {
-		if err := mgr.Add(runnable); err != nil {
-			return fmt.Errorf("add to the manager: %w", err)
-		}
 	}
 	child := enqueue.Children(func(o client.Object) string { return o.GetLabels()[v1alpha1.LabelApp] }, tracker.Gone)
 	return ctrl.NewControllerManagedBy(mgr).

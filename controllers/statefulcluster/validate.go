@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -178,7 +177,7 @@ func validateChange(old, set *v1alpha1.StatefulCluster) field.ErrorList {
 	if !apiequality.Semantic.DeepEqual(old.Spec.Selector, set.Spec.Selector) {
 		errs = append(errs, field.Forbidden(path.Child("selector"), "is immutable; delete the StatefulCluster (its claims stay under the Retain policy) and create another"))
 	}
-	return append(errs, validateClaimChange(old.Spec.VolumeClaimTemplates, set.Spec.VolumeClaimTemplates, path.Child("volumeClaimTemplates"))...)
+	return append(errs, claim.CheckChange(old.Spec.VolumeClaimTemplates, set.Spec.VolumeClaimTemplates, path.Child("volumeClaimTemplates"))...)
 }
 
 // changedClaims says what is wrong with claim templates that were changed past
@@ -191,44 +190,11 @@ func changedClaims(w *world) string {
 	if !ok {
 		return ""
 	}
-	errs := validateClaimChange(last.VolumeClaimTemplates, w.set.Spec.VolumeClaimTemplates, field.NewPath("spec", "volumeClaimTemplates"))
+	errs := claim.CheckChange(last.VolumeClaimTemplates, w.set.Spec.VolumeClaimTemplates, field.NewPath("spec", "volumeClaimTemplates"))
 	if len(errs) == 0 {
 		return ""
 	}
 	return errs.ToAggregate().Error()
-}
-
-func validateClaimChange(old, set []corev1.PersistentVolumeClaim, claims *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	was := map[string]*corev1.PersistentVolumeClaim{}
-	for i := range old {
-		was[old[i].Name] = &old[i]
-	}
-	for i := range set {
-		now := &set[i]
-		before := was[now.Name]
-		delete(was, now.Name)
-		switch {
-		case before == nil:
-			errs = append(errs, field.Forbidden(claims.Index(i), fmt.Sprintf(
-				"claim template %q is new; claim templates cannot be added or renamed after creation", now.Name)))
-		case !claim.SameButSize(before, now):
-			errs = append(errs, field.Forbidden(claims.Index(i), fmt.Sprintf(
-				"only the requested storage of claim template %q may change, and only grow", now.Name)))
-		default:
-			if have, want := claim.Storage(before), claim.Storage(now); want.Cmp(have) < 0 {
-				errs = append(errs, field.Forbidden(claims.Index(i).Child("spec", "resources", "requests", "storage"), fmt.Sprintf(
-					"%s is less than the present %s; volumes cannot shrink", want.String(), have.String())))
-			}
-		}
-	}
-	for i := range old {
-		if name := old[i].Name; was[name] != nil {
-			errs = append(errs, field.Forbidden(claims, fmt.Sprintf(
-				"claim template %q is missing; claim templates cannot be removed or renamed after creation", name)))
-		}
-	}
-	return errs
 }
 
 // share is a number, or that part of a whole.

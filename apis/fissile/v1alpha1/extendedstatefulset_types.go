@@ -44,7 +44,14 @@ const (
 )
 
 // ExtendedStatefulSetSpec is what the user wants.
-// +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(self.scaling.min) || !has(self.scaling.max) || self.scaling.min <= self.scaling.max",message="scaling.min must not be above scaling.max"
+// The rules on the number of replicas are rules of the schema, because the API
+// server applies it to /scale too, and while the operator is down.
+// +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(self.scaling.min) || !has(self.scaling.max) || self.scaling.min <= self.scaling.max",fieldPath=".scaling.min",message="may not be more than scaling.max; lower it, or raise max"
+// +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(self.scaling.oddOnly) || !self.scaling.oddOnly || !has(self.scaling.max) || self.scaling.max % 2 == 1 || (has(self.scaling.min) ? self.scaling.min != self.scaling.max : self.scaling.max > 0)",fieldPath=".scaling.oddOnly",message="there is no odd number from scaling.min to scaling.max; move one of them, or remove oddOnly"
+// +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(self.scaling.min) || !has(self.template.spec.replicas) || self.template.spec.replicas >= self.scaling.min",fieldPath=".template.spec.replicas",message="may not be less than scaling.min; take more replicas, or lower min first"
+// +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(self.scaling.max) || !has(self.template.spec.replicas) || self.template.spec.replicas <= self.scaling.max",fieldPath=".template.spec.replicas",message="may not be more than scaling.max; take fewer replicas, or raise max first"
+// +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(self.scaling.oddOnly) || !self.scaling.oddOnly || !has(self.template.spec.replicas) || self.template.spec.replicas % 2 == 1",fieldPath=".template.spec.replicas",message="scaling.oddOnly allows odd numbers only; take one more or one less, or remove oddOnly first"
+// +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy) || !has(self.updateStrategy.canaries) || !has(self.template.spec.replicas) || self.template.spec.replicas <= 0 || self.updateStrategy.canaries <= self.template.spec.replicas",fieldPath=".updateStrategy.canaries",message="may not be more than template.spec.replicas; lower canaries first, or take more replicas"
 type ExtendedStatefulSetSpec struct {
 	// Template is an ordinary StatefulSet. A change of it, other than of its
 	// replicas and of the sizes of its claims, makes a new version.
@@ -152,6 +159,7 @@ type Scaling struct {
 }
 
 // UpdateStrategy says how a new version takes over.
+// +kubebuilder:validation:XValidation:rule="!has(self.canaryWatchTime) || !has(self.updateWatchTime) || duration(self.canaryWatchTime) <= duration(self.updateWatchTime)",fieldPath=".canaryWatchTime",message="may not be longer than updateWatchTime, which the canaries are a part of; shorten it, or lengthen updateWatchTime"
 type UpdateStrategy struct {
 	// Canaries is how many pods of the new version must be Ready, for
 	// template.spec.minReadySeconds, before it takes over the rest. Defaults to 1.
@@ -181,6 +189,10 @@ type UpdateStrategy struct {
 	// the attempt has failed. Defaults to 5m.
 	// +optional
 	// +kubebuilder:default="5m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]{1,6}([.][0-9]+)?(ns|us|ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be more than 0, for example 5m"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Canary watch time"
 	CanaryWatchTime *metav1.Duration `json:"canaryWatchTime,omitempty"`
 
@@ -188,6 +200,10 @@ type UpdateStrategy struct {
 	// must be complete, or it has failed. Defaults to 10m.
 	// +optional
 	// +kubebuilder:default="10m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]{1,6}([.][0-9]+)?(ns|us|ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be more than 0, for example 5m"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Update watch time"
 	UpdateWatchTime *metav1.Duration `json:"updateWatchTime,omitempty"`
 
@@ -238,15 +254,17 @@ type ActivePassiveProbe struct {
 	// +kubebuilder:validation:Maximum=3600
 	PeriodSeconds int32 `json:"periodSeconds,omitempty"`
 
-	// TimeoutSeconds is after how long no answer is no. Defaults to 1.
+	// TimeoutSeconds is after how long no answer is no. The question goes by way
+	// of the API server. Defaults to 5.
 	// +optional
-	// +kubebuilder:default=1
+	// +kubebuilder:default=5
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=3600
 	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
 
-	// SingleActive keeps the label to one pod of each zone: it goes to another
-	// only once it is off the one that had it. Defaults to false.
+	// SingleActive keeps the label to one pod, of all zones: it goes to another
+	// only once it is off the one that had it. With several probes one that says
+	// so is enough. Defaults to false.
 	// +optional
 	// +kubebuilder:default=false
 	SingleActive bool `json:"singleActive,omitempty"`

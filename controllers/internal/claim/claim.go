@@ -3,9 +3,12 @@
 package claim
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // Name of the claim of a template for the member with that id.
@@ -50,11 +53,46 @@ func Grow(live, template *corev1.PersistentVolumeClaim) (*corev1.PersistentVolum
 	return grown, true
 }
 
-// SameButSize tells whether two templates differ in nothing but the size.
-func SameButSize(a, b *corev1.PersistentVolumeClaim) bool {
+// sameButSize tells whether two templates differ in nothing but the size.
+func sameButSize(a, b *corev1.PersistentVolumeClaim) bool {
 	a, b = a.DeepCopy(), b.DeepCopy()
 	delete(a.Spec.Resources.Requests, corev1.ResourceStorage)
 	delete(b.Spec.Resources.Requests, corev1.ResourceStorage)
 	a.Status, b.Status = corev1.PersistentVolumeClaimStatus{}, corev1.PersistentVolumeClaimStatus{}
 	return apiequality.Semantic.DeepEqual(a, b)
+}
+
+// CheckChange says what of a change of claim templates nobody can carry out: all
+// but growth. claims is where the templates are.
+func CheckChange(old, set []corev1.PersistentVolumeClaim, claims *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	was := map[string]*corev1.PersistentVolumeClaim{}
+	for i := range old {
+		was[old[i].Name] = &old[i]
+	}
+	for i := range set {
+		now := &set[i]
+		before := was[now.Name]
+		delete(was, now.Name)
+		switch {
+		case before == nil:
+			errs = append(errs, field.Forbidden(claims.Index(i), fmt.Sprintf(
+				"claim template %q is new; claim templates cannot be added or renamed after creation", now.Name)))
+		case !sameButSize(before, now):
+			errs = append(errs, field.Forbidden(claims.Index(i), fmt.Sprintf(
+				"only the requested storage of claim template %q may change, and only grow", now.Name)))
+		default:
+			if have, want := Storage(before), Storage(now); want.Cmp(have) < 0 {
+				errs = append(errs, field.Forbidden(claims.Index(i).Child("spec", "resources", "requests", "storage"), fmt.Sprintf(
+					"%s is less than the present %s; volumes cannot shrink", want.String(), have.String())))
+			}
+		}
+	}
+	for i := range old {
+		if name := old[i].Name; was[name] != nil {
+			errs = append(errs, field.Forbidden(claims, fmt.Sprintf(
+				"claim template %q is missing; claim templates cannot be removed or renamed after creation", name)))
+		}
+	}
+	return errs
 }

@@ -68,7 +68,7 @@ func TestSameButSize(t *testing.T) {
 		{"another name", claim("b", "1Gi"), false}, {"another class", other, false},
 	} {
 		a := claim("a", "1Gi")
-		if SameButSize(a, r.b) != r.want {
+		if sameButSize(a, r.b) != r.want {
 			t.Errorf("%s: %t", r.name, !r.want)
 		}
 		if size := Storage(a); size.IsZero() {

@@ -2,11 +2,15 @@ package podexec
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
 // Board runs commands in the background, one at a time in each pod, and keeps
@@ -22,6 +26,31 @@ type Board struct {
 	root    context.Context // ends with the manager
 	owners  map[types.NamespacedName]map[types.UID]*desk
 	running sync.WaitGroup
+}
+
+// Attach makes a Board that runs commands with run a part of the manager. The
+// channel brings the owner of each command that ended, as the object that owner
+// makes of its key.
+func Attach(mgr manager.Manager, run func(context.Context, Command) Result, owner func(types.NamespacedName) client.Object) (*Board, <-chan event.GenericEvent, error) {
+	woken := make(chan event.GenericEvent, 1024)
+	ends := make(chan struct{}) // with the manager: then nobody takes what is woken
+	board := &Board{Run: run, Woken: func(key types.NamespacedName) {
+		select {
+		case woken <- event.GenericEvent{Object: owner(key)}:
+		case <-ends:
+		}
+	}}
+	waker := manager.RunnableFunc(func(ctx context.Context) error {
+		<-ctx.Done()
+		close(ends)
+		return nil
+	})
+	for _, runnable := range []manager.Runnable{board, waker} {
+		if err := mgr.Add(runnable); err != nil {
+			return nil, nil, fmt.Errorf("add the running of commands to the manager: %w", err)
+		}
+	}
+	return board, woken, nil
 }
 
 // desk is one pod: what runs in it, and what came of the commands before.

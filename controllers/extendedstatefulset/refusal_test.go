@@ -1,0 +1,250 @@
+package extendedstatefulset_test
+
+import (
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+)
+
+// refusal is a patch of the plain object and what its author reads.
+type refusal struct{ patch, want string }
+
+func badCreates() []TableEntry {
+	const (
+		own    = "what begins with fissile.cloudfoundry.org/ is the operator's; remove it"
+		job    = "{spec: {template: {spec: {restartPolicy: %s, containers: [{name: a, image: a}]}}}}"
+		pod    = "spec.template.spec.template."
+		strat  = "spec.updateStrategy."
+		notPos = "must be more than 0, for example 5m"
+	)
+	jobOf := func(policy string) string { return strings.ReplaceAll(job, "%s", policy) }
+	return []TableEntry{
+		Entry("a template that the API server refuses", refusal{"spec: {template: {spec: {template: {spec: {containers: [{name: web, imagePullPolicy: Sometimes}]}}}}}",
+			pod + `spec.containers[0].imagePullPolicy: Unsupported value: "Sometimes": supported values: "Always", "IfNotPresent", "Never"`}),
+		Entry("a variable that the API server refuses, behind ours", refusal{"spec: {template: {spec: {template: {spec: {containers: [{name: web, env: [{name: REPLICAS, value: x}, {name: A=B}]}]}}}}}",
+			pod + `spec.containers[0].env[1].name: Invalid value`}),
+		Entry("a mount of no volume", refusal{"spec: {template: {spec: {template: {spec: {containers: [{name: web, volumeMounts: [{name: a, mountPath: /a}]}]}}}}}",
+			pod + `spec.containers[0].volumeMounts[0].name: Not found`}),
+		Entry("no containers", refusal{"spec: {template: {spec: {template: {spec: {containers: [{name: web, $patch: delete}]}}}}}", pod + `spec.containers: Required value`}),
+		Entry("no selector", refusal{"spec: {template: {spec: {selector: null}}}", `spec.template.spec.selector: Required value`}),
+		Entry("an empty selector", refusal{"spec: {template: {spec: {selector: {matchLabels: null}}}}",
+			`spec.template.spec.selector: Required value: say which labels the pods have, for example matchLabels: {app: my-app}; an empty selector would match every pod`}),
+		Entry("a selector that the pods do not match", refusal{"spec: {template: {spec: {selector: {matchLabels: {app: other}}}}}",
+			pod + `metadata.labels: Invalid value: "app=web": does not match template.spec.selector, which is app=other; give the pods its labels`}),
+		Entry("a selector by a label of ours", refusal{"spec: {template: {spec: {selector: {matchLabels: {fissile.cloudfoundry.org/version: '1'}}}}}",
+			`spec.template.spec.selector.matchLabels[fissile.cloudfoundry.org/version]: Forbidden: ` + own}),
+		Entry("a label of ours on the pods", refusal{"spec: {template: {spec: {template: {metadata: {labels: {fissile.cloudfoundry.org/pod-active: active}}}}}}",
+			pod + `metadata.labels[fissile.cloudfoundry.org/pod-active]: Forbidden: ` + own}),
+		Entry("an annotation of ours on the StatefulSets", refusal{"spec: {template: {metadata: {annotations: {fissile.cloudfoundry.org/version: '7'}}}}",
+			`spec.template.metadata.annotations[fissile.cloudfoundry.org/version]: Forbidden: ` + own}),
+		Entry("no Service's name", refusal{"spec: {template: {spec: {serviceName: My_App}}}",
+			`spec.template.spec.serviceName: Invalid value: "My_App": cannot be the name of a Service; begin with a letter and go on with at most 62 lower-case letters, digits and hyphens`}),
+		Entry("ordinals of one's own", refusal{"spec: {template: {spec: {ordinals: {start: 5}}}}",
+			`spec.template.spec.ordinals.start: Forbidden: the operator hands ordinals from version to version with it; remove it`}),
+		Entry("canaries of 0", refusal{"spec: {updateStrategy: {canaries: 0}}", strat + `canaries: Invalid value: 0: spec.updateStrategy.canaries in body should be greater than or equal to 1`}),
+		Entry("a canaryWatchTime of 0", refusal{"spec: {updateStrategy: {canaryWatchTime: 0s}}", strat + `canaryWatchTime: Invalid value: "0s": ` + notPos}),
+		Entry("an updateWatchTime of 0", refusal{"spec: {updateStrategy: {canaryWatchTime: 0s, updateWatchTime: 0h0m}}", strat + `canaryWatchTime: Invalid value: "0s": ` + notPos + ", " + strat + `updateWatchTime: Invalid value: "0h0m": ` + notPos}),
+		Entry("a negative watch time", refusal{"spec: {updateStrategy: {updateWatchTime: -5m}}", strat + `updateWatchTime: Invalid value: "-5m": spec.updateStrategy.updateWatchTime in body should match`}),
+		Entry("a watch time without a unit", refusal{"spec: {updateStrategy: {canaryWatchTime: '60'}}", strat + `canaryWatchTime: Invalid value: "60": spec.updateStrategy.canaryWatchTime in body should match`}),
+		Entry("a watch time that no clock can hold", refusal{"spec: {updateStrategy: {updateWatchTime: 9999999999h}}", strat + `updateWatchTime: Invalid value: "9999999999h": spec.updateStrategy.updateWatchTime in body should match`}),
+		Entry("canaries that may take longer than the upgrade", refusal{"spec: {updateStrategy: {canaryWatchTime: 20m}}",
+			strat + `canaryWatchTime: Invalid value: may not be longer than updateWatchTime, which the canaries are a part of; shorten it, or lengthen updateWatchTime`}),
+		Entry("side by side on claims for one", refusal{"spec: {updateStrategy: {handover: Coexist}, " + strings.TrimPrefix(stored, "spec: {"),
+			strat + `handover: Invalid value: "Coexist": two pods would share each claim of template "data", which is not ReadWriteMany; take PerOrdinal, or make it ReadWriteMany if the application allows two pods on its data`}),
+		Entry("an unknown handover", refusal{"spec: {updateStrategy: {handover: Sideways}}", strat + `handover: Unsupported value: "Sideways": supported values: "Auto", "Coexist", "PerOrdinal"`}),
+		Entry("a job that is always restarted", refusal{"spec: {updateStrategy: {preUpdateJob: " + jobOf("Always") + "}}",
+			strat + `preUpdateJob.spec.template.spec.restartPolicy: Invalid value: "Always": must be Never or OnFailure: a Job whose pods are always restarted never ends`}),
+		Entry("a job that does not say", refusal{"spec: {updateStrategy: {postUpdateJob: " + jobOf("null") + "}}",
+			strat + `postUpdateJob.spec.template.spec.restartPolicy: Required value: say Never or OnFailure: a pod without it is always restarted, and a Job of such pods never ends`}),
+		Entry("a job of no pods", refusal{"spec: {updateStrategy: {preUpdateJob: {spec: {parallelism: 0, template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}}}",
+			strat + `preUpdateJob.spec.parallelism: Invalid value: 0: must be 1 or more: a Job of no pods never ends`}),
+		Entry("a job that the API server refuses", refusal{"spec: {updateStrategy: {postUpdateJob: {spec: {backoffLimit: -1, template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}}}",
+			strat + `postUpdateJob.spec.backoffLimit: Invalid value: -1: must be greater than or equal to 0`}),
+		Entry("a zone twice", refusal{"spec: {zones: [a, b, a]}", `spec.zones[2]: Duplicate value: "a"`}),
+		Entry("a zone without a name", refusal{"spec: {zones: [a, '']}", `spec.zones[1]: Invalid value: "": spec.zones[1] in body should be at least 1 chars long`}),
+		Entry("a zone that fits no label", refusal{"spec: {zones: [a b]}", `spec.zones[0]: Invalid value: "a b": cannot be the value of a label: `}),
+		Entry("a zone label that is none", refusal{"spec: {zoneNodeLabel: a b}", `spec.zoneNodeLabel: Invalid value: "a b": cannot be the key of a label: `}),
+		Entry("a probe of a container that is not there", refusal{"spec: {activePassiveProbes: {db: {exec: {command: [/x]}}}}",
+			`spec.activePassiveProbes[db]: Invalid value: "db": is the name of none of template.spec.template.spec.containers; name one of them`}),
+		Entry("a probe without exec", refusal{"spec: {activePassiveProbes: {web: {}}}", `spec.activePassiveProbes.web.exec: Required value`}),
+		Entry("a probe without a command", refusal{"spec: {activePassiveProbes: {web: {exec: {}}}}",
+			`spec.activePassiveProbes[web].exec.command: Required value: write the program and its arguments, for example ["/active.sh"]`}),
+		Entry("claims without a size", refusal{strings.Replace(stored, "resources: {requests: {storage: 1Gi}}", "", 1),
+			`spec.template.spec.volumeClaimTemplates[0].spec.resources.requests.storage: Invalid value: "0": must be more than 0, for example 1Gi`}),
+		Entry("claims that the API server refuses", refusal{strings.Replace(stored, "accessModes: [ReadWriteOnce], ", "", 1),
+			`spec.template.spec.volumeClaimTemplates[0].spec.accessModes: Required value: at least 1 access mode is required`}),
+		Entry("a volume of a claim's name", refusal{strings.Replace(stored, "{template: {spec: {", "{template: {spec: {template: {spec: {volumes: [{name: data, emptyDir: {}}]}}, ", 1),
+			pod + `spec.volumes[0].name: Invalid value: "data": a volume claim template has this name too; rename one of them`}),
+		Entry("a volume that the API server refuses, behind a claim", refusal{strings.Replace(stored, "{template: {spec: {", "{template: {spec: {template: {spec: {volumes: [{name: B_C, emptyDir: {}}]}}, ", 1),
+			pod + `spec.volumes[0].name: Invalid value`}),
+	}
+}
+
+var _ = Describe("admission", func() {
+	var ns string
+	BeforeEach(func(ctx SpecContext) { ns = newNamespace(ctx) })
+
+	DescribeTable("refuses", func(ctx SpecContext, r refusal) {
+		text := said(user.Create(ctx, object(ns, r.patch)))
+		Expect(strings.TrimPrefix(text, invalid)).To(Or(HavePrefix(r.want), HavePrefix("["+r.want)))
+		Expect(text).To(HavePrefix(invalid))
+	}, badCreates())
+
+	DescribeTable("takes, and warns of", func(ctx SpecContext, patch string, want ...string) {
+		Expect(create(ctx, object(ns, patch))).To(ConsistOf(want))
+	},
+		Entry("nothing that has an effect", `spec:
+  scaling: {min: 1, max: 9, oddOnly: true}
+  updateOnEnvChange: true
+  configTracking: OwnerReference
+  zones: [a, b]
+  zoneNodeLabel: example.com/zone
+  injectReplicasEnv: false
+  activePassiveProbes: {web: {exec: {command: [/active]}, singleActive: true}}
+  updateStrategy: {canaries: 3, retryCount: 2, updateNotReady: true, canaryWatchTime: 1h, updateWatchTime: 1h30m, handover: PerOrdinal}
+  template:
+    metadata: {labels: {a: b}, annotations: {a: b}}
+    spec: {podManagementPolicy: Parallel, serviceName: web, minReadySeconds: 5, revisionHistoryLimit: 3, updateStrategy: {type: RollingUpdate}, ordinals: {start: 0}}`),
+		Entry("side by side without claims", "spec: {updateStrategy: {handover: Coexist}}"),
+		Entry("side by side on claims for many", "spec: {updateStrategy: {handover: Coexist}, "+strings.Replace(strings.TrimPrefix(stored, "spec: {"), "ReadWriteOnce", "ReadWriteMany", 1)),
+		Entry("az", "spec: {az: here}", "spec.az is ignored; list the zones in spec.zones"),
+		Entry("a name in the template", "spec: {template: {metadata: {name: db}}}",
+			"spec.template.metadata.name is ignored: the StatefulSets are named after the ExtendedStatefulSet and the version"),
+		Entry("a namespace in the template", "spec: {template: {metadata: {namespace: other}}}",
+			"spec.template.metadata.namespace is ignored: the StatefulSets are where the ExtendedStatefulSet is"),
+		Entry("what only the StatefulSet controller would follow", "spec: {template: {spec: {podManagementPolicy: OrderedReady, updateStrategy: {type: OnDelete}, persistentVolumeClaimRetentionPolicy: {whenDeleted: Delete}}}}",
+			"spec.template.spec.podManagementPolicy is ignored: pods are started and stopped in parallel",
+			"spec.template.spec.updateStrategy holds back pods when configuration changes, and not when the template does: that makes a new version, for which there is spec.updateStrategy",
+			"spec.template.spec.persistentVolumeClaimRetentionPolicy is ignored: claims are kept until you delete them"),
+		Entry("a job's fields that are ours", "spec: {updateStrategy: {preUpdateJob: {spec: {suspend: true, ttlSecondsAfterFinished: 0, template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}}}",
+			"spec.updateStrategy.preUpdateJob.spec: suspend and ttlSecondsAfterFinished are ignored: the operator sets them"),
+	)
+
+	It("warns of what is refused for now only", func(ctx SpecContext) {
+		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none", Namespace: ns},
+			Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/statefulsets.apps": resource.MustParse("0")}}}
+		Expect(user.Create(ctx, quota)).To(Succeed())
+		quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: quota.Spec.Hard}
+		Expect(user.Status().Update(ctx, quota)).To(Succeed())
+		Expect(create(ctx, object(ns))).To(ConsistOf(HavePrefix(`StatefulSet web-v1 could not be tried out; it cannot be created while this lasts: statefulsets.apps "web-v1" is forbidden: exceeded quota: none`)))
+	})
+
+	It("leaves nothing behind", func(ctx SpecContext) {
+		jobs := "spec: {updateStrategy: {preUpdateJob: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}}}"
+		Expect(create(ctx, object(ns, stored, jobs))).To(BeEmpty())
+		for _, list := range []client.ObjectList{&appsv1.StatefulSetList{}, &batchv1.JobList{}, &corev1.PersistentVolumeClaimList{}} {
+			Expect(user.List(ctx, list, client.InNamespace(ns))).To(Succeed())
+			Expect(list).To(HaveField("Items", BeEmpty()))
+		}
+	})
+})
+
+var _ = Describe("a name", func() {
+	const digits = "-v<version>"
+	long := func(n int) string { return strings.Repeat("x", n) }
+	var ns string
+	BeforeEach(func(ctx SpecContext) { ns = newNamespace(ctx) })
+
+	DescribeTable("is refused", func(ctx SpecContext, name, patch, want string) {
+		err := user.Create(ctx, object(ns, "metadata: {name: "+name+"}", patch))
+		Expect(said(err)).To(Equal(`ExtendedStatefulSet.fissile.cloudfoundry.org "` + name + `" is invalid: metadata.name: Invalid value: "` + name + `": ` + want))
+	},
+		Entry("that is too long", long(46), "{}", "may have at most 45 characters: its StatefulSets are named <name>"+digits+" and may have 52; choose a shorter name"),
+		Entry("that is too long with zones", long(42), "spec: {zones: [a]}", "may have at most 41 characters: its StatefulSets are named <name>-z<index>"+digits+" and may have 52; choose a shorter name"),
+		Entry("that no Service can have", "a.b", "{}", "must begin with a letter and go on with lower-case letters, digits and hyphens, and not end with a hyphen: a Service is named after it"),
+		Entry("of a zone", "web-z0", "{}", "may not end with -z and a number, as the names of zones do, whose claims it would share; choose another end"),
+	)
+
+	It("of the longest kind is taken", func(ctx SpecContext) {
+		Expect(create(ctx, object(ns, "metadata: {name: "+long(45)+"}"))).To(BeEmpty())
+		Expect(create(ctx, object(ns, "metadata: {name: "+long(41)+"}", "spec: {zones: [a]}"))).To(BeEmpty())
+		Expect(create(ctx, object(ns, "metadata: {name: shop-v2}"))).To(BeEmpty())
+	})
+
+	It("is refused while somebody else's StatefulSet has it, and taken while that of a namesake goes", func(ctx SpecContext) {
+		other := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "web-v1", Namespace: ns}, Spec: appsv1.StatefulSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}}}}
+		strangers := other.DeepCopy()
+		Expect(user.Create(ctx, strangers)).To(Succeed())
+		Expect(said(user.Create(ctx, object(ns)))).To(Equal(invalid + `metadata.name: Invalid value: "web": StatefulSet web-v1 is there already and belongs to somebody else; choose another name, or delete it`))
+		Expect(user.Delete(ctx, strangers)).To(Succeed())
+		other.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(&metav1.ObjectMeta{Name: "web", UID: "gone"}, v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))}
+		Expect(user.Create(ctx, other)).To(Succeed())
+		Expect(user.Create(ctx, object(ns))).To(Succeed())
+	})
+
+	It("is refused while a StatefulSet has the claims that it would have", func(ctx SpecContext) {
+		claim := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}}}
+		other := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: ns}, Spec: appsv1.StatefulSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}, VolumeClaimTemplates: []corev1.PersistentVolumeClaim{claim},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}}}}
+		Expect(user.Create(ctx, other)).To(Succeed())
+		Expect(said(user.Create(ctx, object(ns, stored)))).To(Equal(invalid + `metadata.name: Invalid value: "web": the claims of template "data" would be those of StatefulSet web; choose another name, or delete the StatefulSet first: its claims stay, and are taken over`))
+		Expect(user.Create(ctx, object(ns))).To(Succeed(), "no claims, nothing to share")
+	})
+})
+
+var _ = Describe("a change", func() {
+	const claims = "spec.template.spec.volumeClaimTemplates"
+	var ns string
+	BeforeEach(func(ctx SpecContext) { ns = newNamespace(ctx) })
+
+	DescribeTable("E33 of claim templates is refused", func(ctx SpecContext, patch, want string) {
+		o := object(ns, stored)
+		Expect(user.Create(ctx, o)).To(Succeed())
+		Expect(said(change(ctx, o, patch))).To(Equal(invalid + want))
+	},
+		Entry("that makes them smaller", strings.Replace(stored, "1Gi", "512Mi", 1), claims+`[0].spec.resources.requests.storage: Forbidden: 512Mi is less than the present 1Gi; volumes cannot shrink`),
+		Entry("of another kind", strings.Replace(stored, "ReadWriteOnce", "ReadWriteMany", 1), claims+`[0]: Forbidden: only the requested storage of claim template "data" may change, and only grow`),
+		Entry("that adds one", "spec: {template: {spec: {volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}, {metadata: {name: log}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}}}",
+			claims+`[1]: Forbidden: claim template "log" is new; claim templates cannot be added or renamed after creation`),
+		Entry("that drops one", "spec: {template: {spec: {volumeClaimTemplates: null}}}", claims+`: Forbidden: claim template "data" is missing; claim templates cannot be removed or renamed after creation`),
+	)
+
+	It("E33 that lets claims grow is taken", func(ctx SpecContext) {
+		o := object(ns, stored)
+		Expect(user.Create(ctx, o)).To(Succeed())
+		Expect(change(ctx, o, strings.Replace(stored, "1Gi", "2Gi", 1))).To(Succeed())
+	})
+
+	It("to what the API server refuses is refused, also while the StatefulSet is there", func(ctx SpecContext) {
+		o := object(ns)
+		Expect(user.Create(ctx, o)).To(Succeed())
+		Expect(said(change(ctx, o, "spec: {template: {spec: {template: {spec: {dnsPolicy: Sometimes}}}}}"))).To(HavePrefix(invalid + `spec.template.spec.template.spec.dnsPolicy: Unsupported value: "Sometimes"`))
+	})
+
+	DescribeTable("of the handover", func(ctx SpecContext, phase v1alpha1.Phase, want string) {
+		o := object(ns)
+		Expect(user.Create(ctx, o)).To(Succeed())
+		set := &v1alpha1.ExtendedStatefulSet{}
+		Expect(user.Get(ctx, client.ObjectKeyFromObject(o), set)).To(Succeed())
+		set.Status.Phase = phase
+		Expect(user.Status().Update(ctx, set)).To(Succeed())
+		Expect(said(change(ctx, o, "spec: {updateStrategy: {handover: PerOrdinal}}"))).To(Equal(want))
+		Expect(change(ctx, o, "spec: {updateStrategy: {handover: Coexist}}")).To(Succeed(), "it is what Auto meant")
+	},
+		Entry("is taken at rest", v1alpha1.PhaseStable, ""),
+		Entry("is taken when the upgrade was given up", v1alpha1.PhaseStale, ""),
+		Entry("is refused in the middle of an upgrade", v1alpha1.PhaseCanary,
+			invalid+`spec.updateStrategy.handover: Forbidden: the upgrade under way (phase Canary) cannot change the way in the middle; wait until status.phase is Stable, Stale or Aborted`),
+	)
+
+	It("of other things passes, whatever slipped past before", func(ctx SpecContext) {
+		o := object(ns)
+		Expect(user.Create(ctx, o)).To(Succeed())
+		Expect(change(ctx, o, "metadata: {finalizers: [example.com/x], labels: {a: b}}")).To(Succeed())
+		Expect(user.Delete(ctx, o)).To(Succeed())
+		Expect(change(ctx, o, "metadata: {finalizers: null}")).To(Succeed())
+	})
+})

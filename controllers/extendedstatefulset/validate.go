@@ -1,0 +1,347 @@
+package extendedstatefulset
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
+)
+
+// How long the name of an ExtendedStatefulSet may be. Pods carry the name of
+// their StatefulSet and a hyphen and a hash of 10 as the value of a label, which
+// leaves 52 characters for <name>-v<version>, and the version may grow to 5
+// digits. Zones take -z<index> of it, and their index may grow to 2 digits.
+const (
+	maxStatefulSetName = validation.LabelValueMaxLength - 1 - 10
+	maxNameLength      = maxStatefulSetName - len("-v") - 5
+	maxNameInZones     = maxNameLength - len("-z") - 2
+)
+
+// Defaults that the schema fills in too.
+const (
+	defaultCanaryWatch = 5 * time.Minute
+	defaultUpdateWatch = 10 * time.Minute
+)
+
+// withDefaults fills in what the schema's defaults would, for objects that did
+// not go through the API server's, and the replicas of a template without any.
+func withDefaults(set *v1alpha1.ExtendedStatefulSet) *v1alpha1.ExtendedStatefulSet {
+	set = set.DeepCopy()
+	spec := &set.Spec
+	strategy := &spec.UpdateStrategy
+	strategy.Canaries = ptr.To(ptr.Deref(strategy.Canaries, 1))
+	strategy.CanaryWatchTime = ptr.To(ptr.Deref(strategy.CanaryWatchTime, metav1.Duration{Duration: defaultCanaryWatch}))
+	strategy.UpdateWatchTime = ptr.To(ptr.Deref(strategy.UpdateWatchTime, metav1.Duration{Duration: defaultUpdateWatch}))
+	spec.InjectReplicasEnv = ptr.To(ptr.Deref(spec.InjectReplicasEnv, true))
+	orElse(&strategy.Handover, v1alpha1.HandoverAuto)
+	orElse(&spec.ConfigTracking, v1alpha1.TrackByIndex)
+	orElse(&spec.ZoneNodeLabel, corev1.LabelTopologyZone)
+	for _, job := range []*v1alpha1.UpdateJob{strategy.PreUpdateJob, strategy.PostUpdateJob} {
+		if job != nil {
+			orElse(&job.OnFailure, v1alpha1.OnFailureAbort)
+		}
+	}
+	if spec.Template.Spec.Replicas == nil {
+		spec.Template.Spec.Replicas = ptr.To(smallestLegal(spec.Scaling))
+	}
+	return set
+}
+
+func orElse[T ~string](field *T, value T) {
+	if *field == "" {
+		*field = value
+	}
+}
+
+// smallestLegal is the number of replicas of a template that says none: 1 as in
+// a StatefulSet, or the next above it that the rules allow. Where they allow
+// none above, it is the largest that they do.
+func smallestLegal(rules *v1alpha1.Scaling) int32 {
+	if rules == nil {
+		return 1
+	}
+	n := max(1, ptr.Deref(rules.Min, 0))
+	if rules.OddOnly && n%2 == 0 {
+		n++
+	}
+	return min(n, ptr.Deref(rules.Max, n))
+}
+
+// problem says why a spec cannot be served, in the words of admission; "" if it
+// can.
+func problem(set *v1alpha1.ExtendedStatefulSet) string {
+	if errs := validate(set); len(errs) > 0 {
+		return errs.ToAggregate().Error()
+	}
+	return ""
+}
+
+// validate checks what can be said about an object by itself, after defaults.
+// Part of it the schema refuses too; what slipped past it, under an older schema
+// or without the webhook, is found here.
+func validate(set *v1alpha1.ExtendedStatefulSet) field.ErrorList {
+	spec, at := &set.Spec, field.NewPath("spec")
+	errs := validateName(set, field.NewPath("metadata", "name"))
+	errs = append(errs, validateReplicas(spec, at)...)
+	errs = append(errs, validateStrategy(spec, at.Child("updateStrategy"))...)
+	errs = append(errs, validateZones(spec, at)...)
+	errs = append(errs, validateProbes(spec, at.Child("activePassiveProbes"))...)
+	return append(errs, validateTemplate(spec, at.Child("template"))...)
+}
+
+// zoneEnd is the end of names that belong to the zones of an object: web-z0 would
+// have the claims of the first zone of web.
+var zoneEnd = regexp.MustCompile(`-z[0-9]+$`)
+
+func validateName(set *v1alpha1.ExtendedStatefulSet, at *field.Path) field.ErrorList {
+	name, most, made := set.Name, maxNameLength, "<name>-v<version>"
+	if len(set.Spec.Zones) > 0 {
+		most, made = maxNameInZones, "<name>-z<index>-v<version>"
+	}
+	switch {
+	case len(name) > most:
+		return field.ErrorList{field.Invalid(at, name, fmt.Sprintf(
+			"may have at most %d characters: its StatefulSets are named %s and may have %d; choose a shorter name", most, made, maxStatefulSetName))}
+	case len(validation.IsDNS1035Label(name)) > 0:
+		return field.ErrorList{field.Invalid(at, name,
+			"must begin with a letter and go on with lower-case letters, digits and hyphens, and not end with a hyphen: a Service is named after it")}
+	case zoneEnd.MatchString(name):
+		return field.ErrorList{field.Invalid(at, name,
+			"may not end with -z and a number, as the names of zones do, whose claims it would share; choose another end")}
+	}
+	return nil
+}
+
+// validateReplicas checks the rules on the number of replicas, and the number.
+func validateReplicas(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) field.ErrorList {
+	rules, replicas := ptr.Deref(spec.Scaling, v1alpha1.Scaling{}), *spec.Template.Spec.Replicas
+	least, most := ptr.Deref(rules.Min, 0), ptr.Deref(rules.Max, replicas)
+	scaling, count := at.Child("scaling"), at.Child("template", "spec", "replicas")
+	switch {
+	case rules.Max != nil && least > most:
+		return field.ErrorList{field.Invalid(scaling.Child("min"), least, "may not be more than scaling.max; lower it, or raise max")}
+	case rules.Max != nil && rules.OddOnly && least == most && most%2 == 0:
+		return field.ErrorList{field.Invalid(scaling.Child("oddOnly"), true, "there is no odd number from scaling.min to scaling.max; move one of them, or remove oddOnly")}
+	case replicas < 0:
+		return field.ErrorList{field.Invalid(count, replicas, "must be 0 or more")}
+	case replicas < least:
+		return field.ErrorList{field.Invalid(count, replicas, "may not be less than scaling.min; take more replicas, or lower min first")}
+	case replicas > most:
+		return field.ErrorList{field.Invalid(count, replicas, "may not be more than scaling.max; take fewer replicas, or raise max first")}
+	case rules.OddOnly && replicas%2 == 0:
+		return field.ErrorList{field.Invalid(count, replicas, "scaling.oddOnly allows odd numbers only; take one more or one less, or remove oddOnly first")}
+	}
+	return nil
+}
+
+func validateStrategy(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) field.ErrorList {
+	strategy, replicas := &spec.UpdateStrategy, *spec.Template.Spec.Replicas
+	var errs field.ErrorList
+	switch canaries := *strategy.Canaries; {
+	case canaries < 1:
+		errs = append(errs, field.Invalid(at.Child("canaries"), canaries, "must be 1 or more"))
+	case canaries > replicas && replicas > 0:
+		errs = append(errs, field.Invalid(at.Child("canaries"), canaries, "may not be more than template.spec.replicas; lower canaries first, or take more replicas"))
+	}
+	if strategy.RetryCount < 0 {
+		errs = append(errs, field.Invalid(at.Child("retryCount"), strategy.RetryCount, "must be 0 or more"))
+	}
+	canary, update := strategy.CanaryWatchTime, strategy.UpdateWatchTime
+	for _, t := range []struct {
+		name string
+		time *metav1.Duration
+	}{{"canaryWatchTime", canary}, {"updateWatchTime", update}} {
+		if t.time.Duration <= 0 {
+			errs = append(errs, field.Invalid(at.Child(t.name), t.time.Duration.String(), "must be more than 0, for example 5m"))
+		}
+	}
+	if canary.Duration > update.Duration && update.Duration > 0 {
+		errs = append(errs, field.Invalid(at.Child("canaryWatchTime"), canary.Duration.String(),
+			"may not be longer than updateWatchTime, which the canaries are a part of; shorten it, or lengthen updateWatchTime"))
+	}
+	errs = append(errs, validateHandover(spec, at.Child("handover"))...)
+	errs = append(errs, validateJob(strategy.PreUpdateJob, at.Child("preUpdateJob"))...)
+	return append(errs, validateJob(strategy.PostUpdateJob, at.Child("postUpdateJob"))...)
+}
+
+// validateHandover refuses two pods on a claim that is not for two.
+func validateHandover(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) field.ErrorList {
+	if spec.UpdateStrategy.Handover != v1alpha1.HandoverCoexist {
+		return nil
+	}
+	for _, t := range spec.Template.Spec.VolumeClaimTemplates {
+		if !slices.Contains(t.Spec.AccessModes, corev1.ReadWriteMany) {
+			return field.ErrorList{field.Invalid(at, v1alpha1.HandoverCoexist, fmt.Sprintf(
+				"two pods would share each claim of template %q, which is not ReadWriteMany; take PerOrdinal, or make it ReadWriteMany if the application allows two pods on its data", t.Name))}
+		}
+	}
+	return nil
+}
+
+// validateJob checks that a job can come to an end. The API server says the rest.
+func validateJob(job *v1alpha1.UpdateJob, at *field.Path) field.ErrorList {
+	if job == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	spec := at.Child("spec")
+	allowed := []corev1.RestartPolicy{corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure}
+	switch policy := job.Spec.Template.Spec.RestartPolicy; {
+	case policy == "":
+		errs = append(errs, field.Required(spec.Child("template", "spec", "restartPolicy"), "say Never or OnFailure: a pod without it is always restarted, and a Job of such pods never ends"))
+	case !slices.Contains(allowed, policy):
+		errs = append(errs, field.Invalid(spec.Child("template", "spec", "restartPolicy"), policy, "must be Never or OnFailure: a Job whose pods are always restarted never ends"))
+	}
+	if n := job.Spec.Parallelism; n != nil && *n == 0 {
+		errs = append(errs, field.Invalid(spec.Child("parallelism"), *n, "must be 1 or more: a Job of no pods never ends"))
+	}
+	if job.Spec.ManagedBy != nil && *job.Spec.ManagedBy != batchv1.JobControllerName {
+		errs = append(errs, field.Forbidden(spec.Child("managedBy"), "the Job controller of Kubernetes runs these Jobs; remove it"))
+	}
+	errs = append(errs, validateOwnKeys(job.Labels, at.Child("metadata", "labels"))...)
+	return append(errs, validateOwnKeys(job.Spec.Template.Labels, spec.Child("template", "metadata", "labels"))...)
+}
+
+func validateZones(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, zone := range spec.Zones {
+		p := at.Child("zones").Index(i)
+		switch faults := validation.IsValidLabelValue(zone); {
+		case zone == "":
+			errs = append(errs, field.Required(p, "say the name of the zone, or remove the entry"))
+		case slices.Contains(spec.Zones[:i], zone):
+			errs = append(errs, field.Duplicate(p, zone))
+		case len(faults) > 0:
+			errs = append(errs, field.Invalid(p, zone, "cannot be the value of a label: "+strings.Join(faults, "; ")))
+		}
+	}
+	if faults := validation.IsQualifiedName(spec.ZoneNodeLabel); len(faults) > 0 {
+		errs = append(errs, field.Invalid(at.Child("zoneNodeLabel"), spec.ZoneNodeLabel, "cannot be the key of a label: "+strings.Join(faults, "; ")))
+	}
+	return errs
+}
+
+func validateProbes(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, name := range sets.List(sets.KeySet(spec.ActivePassiveProbes)) {
+		probe, p := spec.ActivePassiveProbes[name], at.Key(name)
+		if !slices.ContainsFunc(spec.Template.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return c.Name == name }) {
+			errs = append(errs, field.Invalid(p, name, "is the name of none of template.spec.template.spec.containers; name one of them"))
+		}
+		if probe.Exec == nil || len(probe.Exec.Command) == 0 || probe.Exec.Command[0] == "" {
+			errs = append(errs, field.Required(p.Child("exec", "command"), `write the program and its arguments, for example ["/active.sh"]`))
+		}
+		if probe.PeriodSeconds < 0 {
+			errs = append(errs, field.Invalid(p.Child("periodSeconds"), probe.PeriodSeconds, "must be 1 or more"))
+		}
+		if probe.TimeoutSeconds < 0 {
+			errs = append(errs, field.Invalid(p.Child("timeoutSeconds"), probe.TimeoutSeconds, "must be 1 or more"))
+		}
+	}
+	return errs
+}
+
+func validateTemplate(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) field.ErrorList {
+	template := &spec.Template
+	errs := validateOwnKeys(template.Labels, at.Child("metadata", "labels"))
+	errs = append(errs, validateOwnKeys(template.Annotations, at.Child("metadata", "annotations"))...)
+	at = at.Child("spec")
+	pod := at.Child("template")
+	errs = append(errs, validateOwnKeys(template.Spec.Template.Labels, pod.Child("metadata", "labels"))...)
+	errs = append(errs, validateOwnKeys(template.Spec.Template.Annotations, pod.Child("metadata", "annotations"))...)
+	errs = append(errs, validateSelector(&template.Spec.Template, template.Spec.Selector, at)...)
+	if len(template.Spec.Template.Spec.Containers) == 0 {
+		errs = append(errs, field.Required(pod.Child("spec", "containers"), "a pod has at least one container"))
+	}
+	if name := template.Spec.ServiceName; name != "" && len(validation.IsDNS1035Label(name)) > 0 {
+		errs = append(errs, field.Invalid(at.Child("serviceName"), name,
+			"cannot be the name of a Service; begin with a letter and go on with at most 62 lower-case letters, digits and hyphens"))
+	}
+	if o := template.Spec.Ordinals; o != nil && o.Start != 0 {
+		errs = append(errs, field.Forbidden(at.Child("ordinals", "start"), "the operator hands ordinals from version to version with it; remove it"))
+	}
+	return append(errs, validateClaims(template.Spec.VolumeClaimTemplates, &template.Spec.Template.Spec, at)...)
+}
+
+// validateOwnKeys refuses labels and annotations that the operator sets itself.
+func validateOwnKeys(have map[string]string, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, key := range sets.List(sets.KeySet(have)) {
+		if strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/") {
+			errs = append(errs, field.Forbidden(at.Key(key), "what begins with "+v1alpha1.GroupVersion.Group+"/ is the operator's; remove it"))
+		}
+	}
+	return errs
+}
+
+func validateSelector(template *corev1.PodTemplateSpec, wanted *metav1.LabelSelector, at *field.Path) field.ErrorList {
+	p := at.Child("selector")
+	if wanted == nil || len(wanted.MatchLabels)+len(wanted.MatchExpressions) == 0 {
+		return field.ErrorList{field.Required(p, "say which labels the pods have, for example matchLabels: {app: my-app}; an empty selector would match every pod")}
+	}
+	if errs := metavalidation.ValidateLabelSelector(wanted, metavalidation.LabelSelectorValidationOptions{}, p); len(errs) > 0 {
+		return errs
+	}
+	if errs := validateOwnKeys(wanted.MatchLabels, p.Child("matchLabels")); len(errs) > 0 {
+		return errs
+	}
+	for i, e := range wanted.MatchExpressions {
+		if errs := validateOwnKeys(map[string]string{e.Key: ""}, p.Child("matchExpressions").Index(i).Child("key")); len(errs) > 0 {
+			return errs
+		}
+	}
+	selector, err := metav1.LabelSelectorAsSelector(wanted)
+	if err != nil {
+		return field.ErrorList{field.Invalid(p, metav1.FormatLabelSelector(wanted), err.Error())}
+	}
+	if !selector.Matches(labels.Set(template.Labels)) {
+		return field.ErrorList{field.Invalid(at.Child("template", "metadata", "labels"), labels.Set(template.Labels).String(),
+			"does not match template.spec.selector, which is "+selector.String()+"; give the pods its labels")}
+	}
+	return nil
+}
+
+// validateClaims checks the claim templates: each is a volume too, and begins the
+// names of claims.
+func validateClaims(templates []corev1.PersistentVolumeClaim, pod *corev1.PodSpec, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	seen := sets.New[string]()
+	for i := range templates {
+		t, p := &templates[i], at.Child("volumeClaimTemplates").Index(i)
+		name, size := p.Child("metadata", "name"), claim.Storage(t)
+		switch faults := validation.IsDNS1123Label(t.Name); {
+		case t.Name == "":
+			errs = append(errs, field.Required(name, "the claim is mounted under this name"))
+		case seen.Has(t.Name):
+			errs = append(errs, field.Duplicate(name, t.Name))
+		case len(faults) > 0:
+			errs = append(errs, field.Invalid(name, t.Name, strings.Join(faults, "; ")))
+		}
+		seen.Insert(t.Name)
+		if size.Sign() <= 0 {
+			errs = append(errs, field.Invalid(p.Child("spec", "resources", "requests", "storage"), size.String(), "must be more than 0, for example 1Gi"))
+		}
+		errs = append(errs, validateOwnKeys(t.Labels, p.Child("metadata", "labels"))...)
+	}
+	for i, v := range pod.Volumes {
+		if seen.Has(v.Name) {
+			errs = append(errs, field.Invalid(at.Child("template", "spec", "volumes").Index(i).Child("name"), v.Name,
+				"a volume claim template has this name too; rename one of them"))
+		}
+	}
+	return errs
+}

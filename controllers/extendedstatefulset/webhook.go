@@ -1,0 +1,391 @@
+package extendedstatefulset
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/rejection"
+)
+
+// +kubebuilder:webhook:path=/mutate-fissile-cloudfoundry-org-v1alpha1-pod,mutating=true,failurePolicy=fail,sideEffects=None,groups="",resources=pods,verbs=create,versions=v1,name=pods.extendedstatefulsets.fissile.cloudfoundry.org,admissionReviewVersions=v1,timeoutSeconds=10,patch=`{"objectSelector":{"matchExpressions":[{"key":"fissile.cloudfoundry.org/extendedstatefulset","operator":"Exists"}]}}`
+// +kubebuilder:webhook:path=/mutate-fissile-cloudfoundry-org-v1alpha1-extendedstatefulset,mutating=true,failurePolicy=ignore,sideEffects=None,groups=fissile.cloudfoundry.org,resources=extendedstatefulsets,verbs=create;update,versions=v1alpha1,name=replicas.extendedstatefulsets.fissile.cloudfoundry.org,admissionReviewVersions=v1,timeoutSeconds=5
+// +kubebuilder:webhook:path=/validate-fissile-cloudfoundry-org-v1alpha1-extendedstatefulset,mutating=false,failurePolicy=ignore,sideEffects=None,groups=fissile.cloudfoundry.org,resources=extendedstatefulsets,verbs=create;update,versions=v1alpha1,name=extendedstatefulsets.fissile.cloudfoundry.org,admissionReviewVersions=v1,timeoutSeconds=5
+
+// Where the API server sends new pods of ours, and objects.
+const (
+	podPath      = "/mutate-fissile-cloudfoundry-org-v1alpha1-pod"
+	replicasPath = "/mutate-fissile-cloudfoundry-org-v1alpha1-extendedstatefulset"
+)
+
+// trialTime is how long all trials together may take, so that the rest of the
+// answer comes before the API server stops waiting for it.
+const trialTime = 3 * time.Second
+
+// SetupWebhook registers the admission of ExtendedStatefulSets and of their pods.
+func SetupWebhook(mgr ctrl.Manager) error {
+	server := mgr.GetWebhookServer()
+	server.Register(podPath, &admission.Webhook{Handler: &podHandler{admission.NewDecoder(mgr.GetScheme())}})
+	server.Register(replicasPath, &admission.Webhook{Handler: admission.HandlerFunc(defaultReplicas)})
+	return ctrl.NewWebhookManagedBy(mgr, &v1alpha1.ExtendedStatefulSet{}).
+		WithValidator(&validator{live: mgr.GetAPIReader(), dryRun: client.NewDryRunClient(mgr.GetClient())}).
+		Complete()
+}
+
+// podHandler gives new pods what their ordinal has in every version. It fails
+// closed: a pod that it did not see waits for a claim that never exists.
+type podHandler struct{ decoder admission.Decoder }
+
+// Handle answers for one new pod.
+func (h *podHandler) Handle(ctx context.Context, req admission.Request) admission.Response {
+	var before corev1.Pod
+	if err := h.decoder.Decode(req, &before); err != nil {
+		return admission.Errored(http.StatusBadRequest, fmt.Errorf("read the pod: %w", err))
+	}
+	after := before.DeepCopy()
+	if why := inject(after); why != "" {
+		ctrl.LoggerFrom(ctx).Info("A pod with our label is none of ours", "namespace", req.Namespace, "pod", before.Name, "why", why)
+		return admission.Allowed("").WithWarnings("ExtendedStatefulSet gives this pod no claims: " + why)
+	}
+	// Both are what this program knows of the pod, so that what it does not know
+	// is not in the difference.
+	from, err := json.Marshal(&before)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	to, err := json.Marshal(after)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	return admission.PatchResponseFromRaw(from, to)
+}
+
+// defaultReplicas writes the smallest legal number where an object says none.
+// The schema cannot say it, and without a number /scale cannot be read, which an
+// autoscaler has to. It adds this one field and nothing else: what a user leaves
+// out and never applies, no apply takes away again. It fails open; the operator
+// then counts as if it were there.
+func defaultReplicas(_ context.Context, req admission.Request) admission.Response {
+	var object struct {
+		Spec struct {
+			Scaling  *v1alpha1.Scaling
+			Template struct {
+				Spec *struct{ Replicas *int32 }
+			}
+		}
+	}
+	if err := json.Unmarshal(req.Object.Raw, &object); err != nil {
+		return admission.Allowed("") // the schema says what is wrong
+	}
+	n := smallestLegal(object.Spec.Scaling)
+	filled := &v1alpha1.ExtendedStatefulSetSpec{Scaling: object.Spec.Scaling}
+	filled.Template.Spec.Replicas = &n
+	t := object.Spec.Template.Spec
+	if t == nil || t.Replicas != nil || len(validateReplicas(filled, nil)) > 0 { // rules that allow nothing are at fault, not a number
+		return admission.Allowed("")
+	}
+	answer := admission.Allowed("")
+	answer.Patch = fmt.Appendf(nil, `[{"op":"add","path":"/spec/template/spec/replicas","value":%d}]`, n)
+	answer.PatchType = ptr.To(admissionv1.PatchTypeJSONPatch)
+	return answer
+}
+
+// validator answers admission. It fails open (failurePolicy Ignore): what must
+// never slip past is a rule of the schema, and what does is a condition.
+type validator struct {
+	// live reads from the API server: who has a name is not worth a cache.
+	live client.Reader
+	// dryRun creates objects with the API server's dry run.
+	dryRun client.Client
+}
+
+var _ admission.Validator[*v1alpha1.ExtendedStatefulSet] = &validator{}
+
+func (v *validator) ValidateCreate(ctx context.Context, set *v1alpha1.ExtendedStatefulSet) (admission.Warnings, error) {
+	warned := append(warnings(set), warnOfAZ(ctx, set)...)
+	set = withDefaults(set)
+	errs := validate(set)
+	if len(errs) == 0 {
+		errs = v.claimsInUse(ctx, set)
+	}
+	if len(errs) == 0 {
+		tried, faults := v.try(ctx, set, trials(set), v.foreign)
+		warned, errs = append(warned, tried...), faults
+	}
+	return warned, refuse(set, errs)
+}
+
+// ValidateUpdate looks at what was changed, so that a finalizer can be taken off
+// an object whose spec cannot be served.
+func (v *validator) ValidateUpdate(ctx context.Context, old, set *v1alpha1.ExtendedStatefulSet) (admission.Warnings, error) {
+	same := apiequality.Semantic.DeepEqual
+	if set.DeletionTimestamp != nil || same(old.Spec, set.Spec) {
+		return nil, nil
+	}
+	warned := append(warnings(set), warnOfAZ(ctx, set)...)
+	old, set = withDefaults(old), withDefaults(set)
+	errs := append(validate(set), validateChange(old, set)...)
+	if len(errs) == 0 && (len(validate(old)) > 0 || !same(asked(trials(old)), asked(trials(set)))) {
+		tried, faults := v.try(ctx, set, trials(set), ours)
+		warned, errs = append(warned, tried...), faults
+	}
+	return warned, refuse(set, errs)
+}
+
+func (v *validator) ValidateDelete(context.Context, *v1alpha1.ExtendedStatefulSet) (admission.Warnings, error) {
+	return nil, nil
+}
+
+func refuse(set *v1alpha1.ExtendedStatefulSet, errs field.ErrorList) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind).GroupKind(), set.Name, errs)
+}
+
+// warnings are about what is taken as it is written, and has no effect.
+func warnings(set *v1alpha1.ExtendedStatefulSet) admission.Warnings {
+	var texts admission.Warnings
+	template, at := &set.Spec.Template, "spec.template."
+	for _, w := range []struct {
+		said bool
+		text string
+	}{
+		{template.Name != "" || template.GenerateName != "", at + "metadata.name is ignored: the StatefulSets are named after the ExtendedStatefulSet and the version"},
+		{template.Namespace != "" && template.Namespace != set.Namespace, at + "metadata.namespace is ignored: the StatefulSets are where the ExtendedStatefulSet is"},
+		{len(template.OwnerReferences)+len(template.Finalizers) > 0, at + "metadata: ownerReferences and finalizers are ignored"},
+		{template.Spec.PodManagementPolicy == appsv1.OrderedReadyPodManagement, at + "spec.podManagementPolicy is ignored: pods are started and stopped in parallel"},
+		{holdsBack(&template.Spec.UpdateStrategy), at + "spec.updateStrategy holds back pods when configuration changes, and not when the template does: that makes a new version, for which there is spec.updateStrategy"},
+		{deletesClaims(template.Spec.PersistentVolumeClaimRetentionPolicy), at + "spec.persistentVolumeClaimRetentionPolicy is ignored: claims are kept until you delete them"},
+	} {
+		if w.said {
+			texts = append(texts, w.text)
+		}
+	}
+	for name, job := range map[string]*v1alpha1.UpdateJob{"preUpdateJob": set.Spec.UpdateStrategy.PreUpdateJob, "postUpdateJob": set.Spec.UpdateStrategy.PostUpdateJob} {
+		if job != nil && (job.Spec.Suspend != nil || job.Spec.TTLSecondsAfterFinished != nil) {
+			texts = append(texts, "spec.updateStrategy."+name+".spec: suspend and ttlSecondsAfterFinished are ignored: the operator sets them")
+		}
+	}
+	return texts
+}
+
+// holdsBack tells whether pods wait for a hand when their template changes.
+func holdsBack(s *appsv1.StatefulSetUpdateStrategy) bool {
+	return s.Type == appsv1.OnDeleteStatefulSetStrategyType || s.RollingUpdate != nil && ptr.Deref(s.RollingUpdate.Partition, 0) > 0
+}
+
+func deletesClaims(p *appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy) bool {
+	const deletes = appsv1.DeletePersistentVolumeClaimRetentionPolicyType
+	return p != nil && (p.WhenDeleted == deletes || p.WhenScaled == deletes)
+}
+
+// warnOfAZ speaks of the field of the original's example, which is there as null.
+func warnOfAZ(ctx context.Context, set *v1alpha1.ExtendedStatefulSet) admission.Warnings {
+	said := set.Spec.AZ != nil
+	if req, err := admission.RequestFromContext(ctx); err == nil {
+		var object struct{ Spec map[string]json.RawMessage }
+		if json.Unmarshal(req.Object.Raw, &object) == nil {
+			_, said = object.Spec["az"]
+		}
+	}
+	if said {
+		return admission.Warnings{"spec.az is ignored; list the zones in spec.zones"}
+	}
+	return nil
+}
+
+// validateChange checks what may not change, or not now.
+func validateChange(old, set *v1alpha1.ExtendedStatefulSet) field.ErrorList {
+	errs := claim.CheckChange(old.Spec.Template.Spec.VolumeClaimTemplates, set.Spec.Template.Spec.VolumeClaimTemplates,
+		field.NewPath("spec", "template", "spec", "volumeClaimTemplates"))
+	if handoverOf(old) != handoverOf(set) && underWay(old.Status.Phase) {
+		errs = append(errs, field.Forbidden(field.NewPath("spec", "updateStrategy", "handover"), fmt.Sprintf(
+			"the upgrade under way (phase %s) cannot change the way in the middle; wait until status.phase is Stable, Stale or Aborted", old.Status.Phase)))
+	}
+	return errs
+}
+
+// underWay tells whether two versions may have pods.
+func underWay(phase v1alpha1.Phase) bool {
+	switch phase {
+	case v1alpha1.PhasePreJob, v1alpha1.PhaseCanary, v1alpha1.PhasePromoting, v1alpha1.PhasePostJob, v1alpha1.PhaseCleaningUp:
+		return true
+	}
+	return false
+}
+
+// trial is an object that the operator would create, and how the paths of its
+// fields become those of the set.
+type trial struct {
+	object client.Object
+	at     func(path string) string
+}
+
+// trials are what the API server is asked about: the first StatefulSet, a claim
+// of each template, and the jobs. Their owner may not exist yet.
+func trials(set *v1alpha1.ExtendedStatefulSet) []trial {
+	z := zone{index: noZone}
+	if len(set.Spec.Zones) > 0 {
+		z = zone{name: set.Spec.Zones[0]}
+	}
+	child := buildChild(set, z, version{number: 1}, span{})
+	all := []trial{{child, func(path string) string { return placeOfChild(set, child, path) }}}
+	for i := range set.Spec.Template.Spec.VolumeClaimTemplates {
+		all = append(all, trial{buildClaim(set, &set.Spec.Template.Spec.VolumeClaimTemplates[i], z, 0),
+			below("spec.template.spec.volumeClaimTemplates[" + strconv.Itoa(i) + "]")})
+	}
+	strategy := &set.Spec.UpdateStrategy
+	if strategy.PreUpdateJob != nil {
+		all = append(all, trial{buildJob(set, strategy.PreUpdateJob, preJob, 1, 1), below("spec.updateStrategy.preUpdateJob")})
+	}
+	if strategy.PostUpdateJob != nil {
+		all = append(all, trial{buildJob(set, strategy.PostUpdateJob, postJob, 1, 1), below("spec.updateStrategy.postUpdateJob")})
+	}
+	for _, t := range all {
+		t.object.SetOwnerReferences(nil)
+	}
+	return all
+}
+
+func asked(trials []trial) []client.Object {
+	all := make([]client.Object, len(trials))
+	for i := range trials {
+		all[i] = trials[i].object
+	}
+	return all
+}
+
+func below(parent string) func(string) string {
+	return func(path string) string { return strings.TrimSuffix(parent+"."+path, ".") }
+}
+
+var (
+	volumeIn = regexp.MustCompile(`^spec\.template\.spec\.volumes\[([0-9]+)\]`)
+	envIn    = regexp.MustCompile(`^(spec\.template\.spec\.)(initContainers|containers)\[([0-9]+)\]\.env\[([0-9]+)\]`)
+)
+
+// placeOfChild is where a field of a StatefulSet is in the set. What the operator
+// puts before the user's volumes and variables does not count there.
+func placeOfChild(set *v1alpha1.ExtendedStatefulSet, child *appsv1.StatefulSet, path string) string {
+	const parent = "spec.template."
+	if path == "metadata.name" {
+		return path
+	}
+	if m := volumeIn.FindStringSubmatch(path); m != nil {
+		n, _ := strconv.Atoi(m[1])
+		n -= len(set.Spec.Template.Spec.VolumeClaimTemplates)
+		return fmt.Sprintf("%sspec.template.spec.volumes[%d]%s", parent, n, path[len(m[0]):])
+	}
+	if m := envIn.FindStringSubmatch(path); m != nil {
+		c, _ := strconv.Atoi(m[3])
+		e, _ := strconv.Atoi(m[4])
+		made, from := &child.Spec.Template.Spec, &set.Spec.Template.Spec.Template.Spec
+		in, out := made.Containers, from.Containers
+		if m[2] == "initContainers" {
+			in, out = made.InitContainers, from.InitContainers
+		}
+		if c < len(in) && c < len(out) && e < len(in[c].Env) {
+			name := in[c].Env[e].Name
+			e = slices.IndexFunc(out[c].Env, func(v corev1.EnvVar) bool { return v.Name == name })
+		}
+		return fmt.Sprintf("%s%s%s[%d].env[%d]%s", parent, m[1], m[2], c, e, path[len(m[0]):])
+	}
+	return strings.TrimSuffix(parent+path, ".")
+}
+
+// try asks the API server, by dry run, whether it would take the objects. Invalid
+// (422) refuses. Forbidden may be a quota or a policy of the moment, and any other
+// answer says nothing about the set: both are warnings. taken looks at an object
+// whose name is taken.
+func (v *validator) try(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, trials []trial,
+	taken func(context.Context, *v1alpha1.ExtendedStatefulSet, client.Object) field.ErrorList) (admission.Warnings, field.ErrorList) {
+	ctx, cancel := context.WithTimeout(ctx, trialTime)
+	defer cancel()
+	var warned admission.Warnings
+	for _, t := range trials {
+		switch err := v.dryRun.Create(ctx, t.object); {
+		case err == nil:
+		case apierrors.IsAlreadyExists(err):
+			if errs := taken(ctx, set, t.object); len(errs) > 0 {
+				return warned, errs
+			}
+		case apierrors.IsInvalid(err):
+			return warned, rejection.Explain(err, t.at)
+		default:
+			warned = append(warned, fmt.Sprintf("%s %s could not be tried out; it cannot be created while this lasts: %v", kindOf(t.object), t.object.GetName(), err))
+		}
+	}
+	return warned, nil
+}
+
+// ours takes an object of a name for the one that the operator made.
+func ours(context.Context, *v1alpha1.ExtendedStatefulSet, client.Object) field.ErrorList {
+	return nil
+}
+
+// foreign refuses the name of a new set if an object of a name that it needs
+// belongs to somebody else. One of a set of the same name, which was deleted just
+// now, will be gone soon; a claim is taken as it is, as a StatefulSet does.
+func (v *validator) foreign(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, object client.Object) field.ErrorList {
+	if _, ok := object.(*corev1.PersistentVolumeClaim); ok {
+		return nil
+	}
+	found := object.DeepCopyObject().(client.Object)
+	if err := v.live.Get(ctx, client.ObjectKeyFromObject(object), found); err != nil {
+		return nil // gone meanwhile; if not, a condition will say
+	}
+	if owner := metav1.GetControllerOf(found); owner != nil && owner.Kind == v1alpha1.Kind && owner.Name == set.Name &&
+		strings.HasPrefix(owner.APIVersion, v1alpha1.GroupVersion.Group+"/") {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), set.Name, fmt.Sprintf(
+		"%s %s is there already and belongs to somebody else; choose another name, or delete it", kindOf(found), found.GetName()))}
+}
+
+// claimsInUse refuses the name of a StatefulSet whose claims would be ours too:
+// two pods would have one claim.
+func (v *validator) claimsInUse(ctx context.Context, set *v1alpha1.ExtendedStatefulSet) field.ErrorList {
+	var other appsv1.StatefulSet
+	if len(set.Spec.Template.Spec.VolumeClaimTemplates) == 0 || len(set.Spec.Zones) > 0 ||
+		v.live.Get(ctx, client.ObjectKeyFromObject(set), &other) != nil {
+		return nil // nothing to share, or nobody to share it with
+	}
+	for _, t := range other.Spec.VolumeClaimTemplates {
+		if slices.ContainsFunc(set.Spec.Template.Spec.VolumeClaimTemplates, func(o corev1.PersistentVolumeClaim) bool { return o.Name == t.Name }) {
+			return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), set.Name, fmt.Sprintf(
+				"the claims of template %q would be those of StatefulSet %s; choose another name, or delete the StatefulSet first: its claims stay, and are taken over", t.Name, other.Name))}
+		}
+	}
+	return nil
+}
+
+func kindOf(object client.Object) string {
+	switch object.(type) {
+	case *appsv1.StatefulSet:
+		return "StatefulSet"
+	case *corev1.PersistentVolumeClaim:
+		return "PersistentVolumeClaim"
+	}
+	return "Job"
+}
