@@ -74,7 +74,7 @@ func (w *world) keepChild(c *child, z zone, s span) []action.Chain {
 	}
 	have := c.set
 	next, reason, detail := have.DeepCopy(), "", ""
-	if w.known(c.version) && c.digest() == w.digest {
+	if w.known(c.version) {
 		reason = w.restore(c, z, next)
 	} else if stamp, ok := w.config[have.Name]; ok {
 		next.Annotations = stamped(next.Annotations, v1alpha1.AnnotationConfigRecord, stamp.record)

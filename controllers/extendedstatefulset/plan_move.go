@@ -75,8 +75,8 @@ func (w *world) returning() bool { return w.unreturned(w.books.CurrentVersion) !
 // coexist gives the new version canaries, then all, and the old one all.
 func coexist(w *world, z zone, have spans) spans {
 	want := maps.Clone(have)
-	for number := range want {
-		want[number] = span{}
+	for number, s := range want {
+		want[number] = span{start: s.start}
 	}
 	want[w.books.CurrentVersion] = span{0, w.replicas}
 	n := w.replicas

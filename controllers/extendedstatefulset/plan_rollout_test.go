@@ -1,6 +1,9 @@
 package extendedstatefulset
 
 import (
+	"fmt"
+	"math/rand"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -12,6 +15,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/golden"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
 )
 
 // story is a piece of a set's life. Its golden file in testdata was read by a
@@ -204,6 +208,57 @@ func TestStories(t *testing.T) {
 			s := newStage(t, story.set())
 			story.tell(s)
 			golden.Check(t, filepath.Join("testdata", story.name+".txt"), strings.Join(s.Story, "\n")+"\n")
+		})
+	}
+}
+
+// end is what a story comes to.
+func end(s *stage) string { return s.Story[len(s.Story)-1] }
+
+// unbroken is the end of a story in which nothing goes wrong.
+func unbroken(t *testing.T, story story) (last string, writes int) {
+	s := newStage(t, story.set())
+	story.tell(s)
+	return end(s), s.Writes()
+}
+
+// Any order of what everybody does, and caches that stay behind.
+func TestRandomOrders(t *testing.T) {
+	const orders = 10
+	for _, story := range stories {
+		t.Run(story.name, func(t *testing.T) {
+			t.Parallel()
+			want, _ := unbroken(t, story)
+			for seed := range orders {
+				s := newStage(t, story.set())
+				s.Shuffle = rand.New(rand.NewSource(int64(seed)))
+				s.Say("# order %d", seed)
+				story.tell(s)
+				if end(s) != want {
+					s.Fatal(t, fmt.Sprintf("order %d ends with\n%s, want\n%s", seed, end(s), want))
+				}
+			}
+		})
+	}
+}
+
+// E35 operator killed at each step and restarted: same end state. The same where a
+// write fails, or its answer is lost.
+func TestEachWriteGoesWrong(t *testing.T) {
+	for _, story := range stories {
+		t.Run(story.name, func(t *testing.T) {
+			t.Parallel()
+			want, writes := unbroken(t, story)
+			for n := 1; n <= writes; n++ {
+				for _, failure := range []simtest.Failure{simtest.Fails, simtest.DiesAfter} {
+					s := newStage(t, story.set())
+					s.Interfere = failure.At(s.Cluster, n)
+					story.tell(s)
+					if end(s) != want {
+						s.Fatal(t, fmt.Sprintf("write %d %s, and it ends with\n%s, want\n%s", n, failure.Name, end(s), want))
+					}
+				}
+			}
 		})
 	}
 }

@@ -237,7 +237,10 @@ func (s *stage) settle() {
 func (s *stage) settleUntil(done func() bool) {
 	s.t.Helper()
 	for range 3000 {
-		s.look()
+		behind := s.Shuffle != nil && s.Shuffle.Intn(2) == 0
+		if !behind {
+			s.look()
+		}
 		acted, wait := s.pass()
 		s.Check(s.t)
 		moves := s.machines()
@@ -254,7 +257,7 @@ func (s *stage) settleUntil(done func() bool) {
 		}
 		s.Now = s.Now.Add(10 * time.Millisecond)
 		switch {
-		case acted || len(moves) > 0:
+		case acted || behind || len(moves) > 0:
 		case wait > 0:
 			s.Now = s.Now.Add(wait)
 		default:
