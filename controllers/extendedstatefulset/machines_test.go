@@ -16,7 +16,6 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
@@ -101,10 +100,9 @@ func (s *stage) createPod(set *appsv1.StatefulSet, ordinal int32) {
 	}
 	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
 	pod.Annotations = merged(pod.Annotations, map[string]string{"revision": revisionOf(set)})
-	for i := range pod.Spec.Volumes {
-		if c := pod.Spec.Volumes[i].PersistentVolumeClaim; c != nil && strings.HasSuffix(c.ClaimName, v1alpha1.UnassignedClaim) {
-			c.ClaimName = fmt.Sprintf("%s-%s-%d", pod.Spec.Volumes[i].Name, pod.Labels[v1alpha1.LabelStatefulSet], ordinal)
-		}
+	pod.Labels = merged(pod.Labels, map[string]string{appsv1.PodIndexLabel: strconv.Itoa(int(ordinal))})
+	if why := inject(pod); why != "" {
+		s.Fatal(s.t, pod.Name+" gets no claims: "+why)
 	}
 	pod.Status.Phase = corev1.PodPending
 	s.Say("    %s is created", pod.Name)

@@ -1,0 +1,124 @@
+package extendedstatefulset
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+)
+
+// newPod is what the StatefulSet controller makes of a child for ordinal 2.
+func newPod(set *v1alpha1.ExtendedStatefulSet, z zone, number int64) *corev1.Pod {
+	child := buildChild(set, z, version{number: number}, span{})
+	pod := &corev1.Pod{ObjectMeta: *child.Spec.Template.ObjectMeta.DeepCopy(), Spec: *child.Spec.Template.Spec.DeepCopy()}
+	pod.Name = child.Name + "-2"
+	pod.Labels[appsv1.PodIndexLabel] = "2"
+	pod.Spec.Hostname = pod.Name
+	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(child, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
+	return pod
+}
+
+func claimOf(pod *corev1.Pod) string { return pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName }
+
+func TestInject(t *testing.T) {
+	only := zone{index: noZone}
+	side := withClaims(toySet(3))
+	side.Spec.UpdateStrategy.Handover = v1alpha1.HandoverCoexist
+	for _, r := range []struct {
+		name            string
+		pod             *corev1.Pod
+		claim, hostname string
+	}{
+		{"the claim and the host name of an ordinal", newPod(withClaims(toySet(3)), only, 1), "data-db-2", "db-2"},
+		{"are the same in a version of two digits", newPod(withClaims(toySet(3)), only, 12), "data-db-2", "db-2"},
+		{"and those of its zone with zones", newPod(withClaims(toySet(3)), zone{"a", 10}, 12), "data-db-z10-2", "db-z10-2"},
+		{"side by side the host name has the version", newPod(side, only, 12), "data-db-2", "db-v12-2"},
+	} {
+		if why := inject(r.pod); why != "" {
+			t.Errorf("%s: %s", r.name, why)
+		}
+		if got := claimOf(r.pod); got != r.claim {
+			t.Errorf("%s: claim %s, want %s", r.name, got, r.claim)
+		}
+		if got := r.pod.Spec.Hostname; got != r.hostname {
+			t.Errorf("%s: host name %s, want %s", r.name, got, r.hostname)
+		}
+		if got := r.pod.Labels[v1alpha1.LabelPodOrdinal]; got != "2" {
+			t.Errorf("%s: ordinal %q", r.name, got)
+		}
+		again := r.pod.DeepCopy()
+		if why := inject(again); why != "" || !apiequality.Semantic.DeepEqual(again, r.pod) {
+			t.Errorf("%s: asked again it changes the pod once more: %s", r.name, why)
+		}
+	}
+}
+
+func TestInjectLeavesVolumesOfTheUserAlone(t *testing.T) {
+	pod := newPod(withClaims(toySet(3)), zone{index: noZone}, 1)
+	users := []corev1.Volume{
+		{Name: "a", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "shared"}}},
+		{Name: "b", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "other-unassigned"}}},
+		{Name: "c", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+	}
+	pod.Spec.Volumes = append(pod.Spec.Volumes, users...)
+	if why := inject(pod); why != "" {
+		t.Fatal(why)
+	}
+	if got := pod.Spec.Volumes[1:]; !apiequality.Semantic.DeepEqual(got, users) {
+		t.Errorf("the user's volumes are %v", got)
+	}
+}
+
+// What does not fit together is left as it is, and so on a claim that never
+// exists.
+func TestInjectGivesNobodyTheClaimsOfAnother(t *testing.T) {
+	const (
+		label = "label fissile.cloudfoundry.org/statefulset-name does not fit label fissile.cloudfoundry.org/extendedstatefulset"
+		owner = "its controller is not StatefulSet db-v1"
+		index = "label apps.kubernetes.io/pod-index does not fit its name"
+	)
+	labelled := func(key, value string) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) { pod.Labels[key] = value }
+	}
+	for _, r := range []struct {
+		name   string
+		change func(*corev1.Pod)
+		want   string
+	}{
+		{"a pod without an index", func(pod *corev1.Pod) { delete(pod.Labels, appsv1.PodIndexLabel) },
+			"it has no label apps.kubernetes.io/pod-index, which StatefulSets set from Kubernetes 1.28 on"},
+		{"an index that is not that of the name", labelled(appsv1.PodIndexLabel, "1"), index},
+		{"an index that is no number", labelled(appsv1.PodIndexLabel, "two"), index},
+		{"a negative index", labelled(appsv1.PodIndexLabel, "-2"), index},
+		{"an index that is written in another way", func(pod *corev1.Pod) { pod.Labels[appsv1.PodIndexLabel], pod.Name = "02", "db-v1-02" }, index},
+		{"another name", func(pod *corev1.Pod) { pod.Name = "mine" }, index},
+		{"a name that is still to be made", func(pod *corev1.Pod) { pod.Name, pod.GenerateName = "", "db-v1-" }, index},
+		{"no owner", func(pod *corev1.Pod) { pod.OwnerReferences = nil }, owner},
+		{"an owner that is no controller", func(pod *corev1.Pod) { pod.OwnerReferences[0].Controller = nil }, owner},
+		{"an owner of another kind", func(pod *corev1.Pod) { pod.OwnerReferences[0].Kind = "ReplicaSet" }, owner},
+		{"an owner of another API", func(pod *corev1.Pod) { pod.OwnerReferences[0].APIVersion = "example.com/v1" }, owner},
+		{"an owner of another name", func(pod *corev1.Pod) { pod.OwnerReferences[0].Name = "web-v1" }, owner},
+		{"an owner of another version", labelled(v1alpha1.LabelVersion, "2"), "its controller is not StatefulSet db-v2"},
+		{"no version", func(pod *corev1.Pod) { delete(pod.Labels, v1alpha1.LabelVersion) }, "its controller is not StatefulSet db-v"},
+		{"the label of another object", labelled(v1alpha1.LabelSet, "web"), label},
+		{"the label of one whose name it begins with", labelled(v1alpha1.LabelSet, "d"), label},
+		{"the zone of another object", labelled(v1alpha1.LabelStatefulSet, "web-z0"), label},
+		{"a zone that is none", labelled(v1alpha1.LabelStatefulSet, "db-zone"), label},
+		{"a zone that is written in another way", labelled(v1alpha1.LabelStatefulSet, "db-z00"), label},
+		{"no name", func(pod *corev1.Pod) { pod.Labels[v1alpha1.LabelSet], pod.Labels[v1alpha1.LabelStatefulSet] = "", "" }, label},
+	} {
+		pod := newPod(withClaims(toySet(3)), zone{index: noZone}, 1)
+		r.change(pod)
+		before := pod.DeepCopy()
+		if why := inject(pod); why != r.want {
+			t.Errorf("%s: %q, want %q", r.name, why, r.want)
+		}
+		if !apiequality.Semantic.DeepEqual(pod, before) || claimOf(pod) != "db-unassigned" {
+			t.Errorf("%s: the pod is changed", r.name)
+		}
+	}
+}

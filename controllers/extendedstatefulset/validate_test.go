@@ -1,0 +1,197 @@
+package extendedstatefulset
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+)
+
+func TestSmallestLegal(t *testing.T) {
+	rules := func(low, high int32, odd bool) *v1alpha1.Scaling {
+		s := &v1alpha1.Scaling{OddOnly: odd}
+		if low >= 0 {
+			s.Min = &low
+		}
+		if high >= 0 {
+			s.Max = &high
+		}
+		return s
+	}
+	for _, r := range []struct {
+		name  string
+		rules *v1alpha1.Scaling
+		want  int32
+	}{
+		{"one without rules", nil, 1}, {"one with rules that say nothing", rules(-1, -1, false), 1}, {"one where none would be legal", rules(0, 5, false), 1},
+		{"none where nothing else is legal", rules(-1, 0, false), 0}, {"the min", rules(4, -1, false), 4}, {"the next odd one", rules(4, -1, true), 5},
+		{"the odd min", rules(3, 13, true), 3}, {"an odd one below an even max", rules(2, 4, true), 3},
+	} {
+		if got := smallestLegal(r.rules); got != r.want {
+			t.Errorf("%s: %d, want %d", r.name, got, r.want)
+		}
+	}
+}
+
+// All that the schema lets pass and the smallest legal number must agree.
+func TestTheSmallestLegalNumberIsLegalAndThereIsNoSmaller(t *testing.T) {
+	for low := int32(-1); low < 7; low++ {
+		for high := int32(-1); high < 7; high++ {
+			for _, odd := range []bool{false, true} {
+				s := &v1alpha1.Scaling{OddOnly: odd}
+				if low >= 0 {
+					s.Min = &low
+				}
+				if high >= 0 {
+					s.Max = &high
+				}
+				legal := func(n int32) bool {
+					return n >= low && (high < 0 || n <= high) && (!odd || n%2 == 1)
+				}
+				numbers := []int32{1, 2, 3, 4, 5, 6, 7, 8, 0} // none only if nothing else is
+				first := slices.IndexFunc(numbers, legal)
+				got := smallestLegal(s)
+				set := toySet(got)
+				set.Spec.Scaling = s
+				errs := validateReplicas(&set.Spec, nil)
+				if first < 0 {
+					if len(errs) == 0 {
+						t.Errorf("%d to %d, odd %t: taken, and nothing is legal", low, high, odd)
+					}
+				} else if got != numbers[first] || len(errs) > 0 {
+					t.Errorf("%d to %d, odd %t: %d, want %d; %v", low, high, odd, got, numbers[first], errs)
+				}
+			}
+		}
+	}
+}
+
+// What the schema refuses is found once more: it may be an older schema.
+func TestValidate(t *testing.T) {
+	many := func(set *v1alpha1.ExtendedStatefulSet) {
+		set.Spec.Template.Spec.VolumeClaimTemplates[0].Spec.AccessModes = append(set.Spec.Template.Spec.VolumeClaimTemplates[0].Spec.AccessModes, corev1.ReadWriteMany)
+	}
+	minutes := func(n int) *metav1.Duration { return &metav1.Duration{Duration: time.Duration(n) * time.Minute} }
+	for _, r := range []struct {
+		name   string
+		change func(*v1alpha1.ExtendedStatefulSet)
+		want   []string
+	}{
+		{"an ordinary set", func(*v1alpha1.ExtendedStatefulSet) {}, nil},
+		{"no replicas", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Template.Spec.Replicas = nil }, nil},
+		{"a negative number", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Template.Spec.Replicas = ptr.To[int32](-1) },
+			[]string{`spec.template.spec.replicas: Invalid value: -1: must be 0 or more`}},
+		{"too few", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Scaling = &v1alpha1.Scaling{Min: ptr.To[int32](4)} },
+			[]string{`spec.template.spec.replicas: Invalid value: 3: may not be less than scaling.min; take more replicas, or lower min first`}},
+		{"too many", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Scaling = &v1alpha1.Scaling{Max: ptr.To[int32](2)} },
+			[]string{`spec.template.spec.replicas: Invalid value: 3: may not be more than scaling.max; take fewer replicas, or raise max first`}},
+		{"an even number", func(set *v1alpha1.ExtendedStatefulSet) {
+			set.Spec.Template.Spec.Replicas, set.Spec.Scaling = ptr.To[int32](4), &v1alpha1.Scaling{OddOnly: true}
+		}, []string{`spec.template.spec.replicas: Invalid value: 4: scaling.oddOnly allows odd numbers only; take one more or one less, or remove oddOnly first`}},
+		{"none at all, with canaries", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Template.Spec.Replicas = ptr.To[int32](0) }, nil},
+		{"canaries above what replicas become", func(set *v1alpha1.ExtendedStatefulSet) {
+			set.Spec.Template.Spec.Replicas, set.Spec.UpdateStrategy.Canaries = nil, ptr.To[int32](2)
+		}, []string{`spec.updateStrategy.canaries: Invalid value: 2: may not be more than template.spec.replicas; lower canaries first, or take more replicas`}},
+		{"watch times", func(set *v1alpha1.ExtendedStatefulSet) {
+			set.Spec.UpdateStrategy.CanaryWatchTime, set.Spec.UpdateStrategy.UpdateWatchTime = minutes(0), minutes(-1)
+		}, []string{`spec.updateStrategy.canaryWatchTime: Invalid value: "0s": must be more than 0, for example 5m`,
+			`spec.updateStrategy.updateWatchTime: Invalid value: "-1m0s": must be more than 0, for example 5m`}},
+		{"watch times that do not fit", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.UpdateStrategy.CanaryWatchTime = minutes(11) },
+			[]string{`spec.updateStrategy.canaryWatchTime: Invalid value: "11m0s": may not be longer than updateWatchTime, which the canaries are a part of; shorten it, or lengthen updateWatchTime`}},
+		{"side by side on claims that are for one and for many", func(set *v1alpha1.ExtendedStatefulSet) {
+			set.Spec.UpdateStrategy.Handover = v1alpha1.HandoverCoexist
+			many(set)
+		}, nil},
+		{"zones", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Zones = []string{"a", "", "a", "b/c"} }, []string{
+			`spec.zones[1]: Required value: say the name of the zone, or remove the entry`, `spec.zones[2]: Duplicate value: "a"`,
+			`spec.zones[3]: Invalid value: "b/c": cannot be the value of a label: `}},
+		{"claims without names, of one name and without size", func(set *v1alpha1.ExtendedStatefulSet) {
+			one := set.Spec.Template.Spec.VolumeClaimTemplates[0]
+			nameless, sizeless := *one.DeepCopy(), *one.DeepCopy()
+			nameless.Name, sizeless.Spec.Resources = "", corev1.VolumeResourceRequirements{}
+			set.Spec.Template.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{one, nameless, sizeless}
+		}, []string{`spec.template.spec.volumeClaimTemplates[1].metadata.name: Required value: the claim is mounted under this name`,
+			`spec.template.spec.volumeClaimTemplates[2].metadata.name: Duplicate value: "data"`,
+			`spec.template.spec.volumeClaimTemplates[2].spec.resources.requests.storage: Invalid value: "0": must be more than 0, for example 1Gi`}},
+		{"a selector that cannot be read", func(set *v1alpha1.ExtendedStatefulSet) {
+			set.Spec.Template.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Near"}}
+		}, []string{`spec.template.spec.selector.matchExpressions[0].operator: Invalid value: "Near": not a valid selector operator`}},
+		{"no selector at all", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Template.Spec.Selector = nil },
+			[]string{`spec.template.spec.selector: Required value: say which labels the pods have, for example matchLabels: {app: my-app}; an empty selector would match every pod`}},
+		{"a job of another controller", func(set *v1alpha1.ExtendedStatefulSet) {
+			set.Spec.UpdateStrategy.PostUpdateJob = job("x")
+			set.Spec.UpdateStrategy.PostUpdateJob.Spec.ManagedBy = ptr.To("example.com/x")
+		}, []string{`spec.updateStrategy.postUpdateJob.spec.managedBy: Forbidden: the Job controller of Kubernetes runs these Jobs; remove it`}},
+		{"a job whose pods would ask for claims", func(set *v1alpha1.ExtendedStatefulSet) {
+			set.Spec.UpdateStrategy.PreUpdateJob = job("x")
+			set.Spec.UpdateStrategy.PreUpdateJob.Spec.Template.Labels = map[string]string{v1alpha1.LabelSet: "db"}
+		}, []string{`spec.updateStrategy.preUpdateJob.spec.template.metadata.labels[fissile.cloudfoundry.org/extendedstatefulset]: Forbidden: what begins with fissile.cloudfoundry.org/ is the operator's; remove it`}},
+		{"nothing at all", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec = v1alpha1.ExtendedStatefulSetSpec{} }, []string{
+			`spec.template.spec.selector: Required value`, `spec.template.spec.template.spec.containers: Required value: a pod has at least one container`}},
+	} {
+		set := withClaims(toySet(3))
+		r.change(set)
+		errs := validate(withDefaults(set))
+		if len(errs) != len(r.want) {
+			t.Errorf("%s: %v, want %q", r.name, errs, r.want)
+			continue
+		}
+		for i, err := range errs {
+			if !strings.HasPrefix(err.Error(), r.want[i]) {
+				t.Errorf("%s: %v, want %s", r.name, err, r.want[i])
+			}
+		}
+	}
+}
+
+// The names of what is made for the longest name that is taken are names.
+func TestTheLongestNamesFit(t *testing.T) {
+	for _, zones := range [][]string{nil, {"a"}} {
+		set := withClaims(toySet(3))
+		set.Spec.Zones = zones
+		for set.Name = "x"; len(validateName(set, nil)) == 0; set.Name += "x" {
+			z := zone{index: noZone}
+			if zones != nil {
+				z = zone{"a", 99}
+			}
+			child := childName(set.Name, z, 99999)
+			for what, n := range map[string]int{
+				"a revision of " + child: len(child) + 1 + 10,
+				"a pod " + child:         len(child) + len("-999999"),
+				"a Job " + jobName(set.Name, postJob, 99999, 101): len(jobName(set.Name, postJob, 99999, 101)),
+				"a Service " + activeService(set):                 len(activeService(set)),
+			} {
+				if n > 63 {
+					t.Fatalf("%s has %d characters", what, n)
+				}
+			}
+		}
+		if len(set.Name) < 41 {
+			t.Errorf("%v: names may have %d characters only", zones, len(set.Name)-1)
+		}
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	set := withClaims(toySet(3))
+	if got := warnings(set); got != nil {
+		t.Errorf("warned of nothing: %v", got)
+	}
+	set.Spec.Template.Namespace = "ns"
+	set.Spec.Template.Spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenDeleted: appsv1.RetainPersistentVolumeClaimRetentionPolicyType}
+	set.Spec.Template.Spec.UpdateStrategy = appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType, RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{Partition: ptr.To[int32](0)}}
+	if got := warnings(set); got != nil {
+		t.Errorf("warned of what a StatefulSet that is exported says: %v", got)
+	}
+	set.Spec.Template.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To[int32](1)
+	if got := warnings(set); len(got) != 1 {
+		t.Errorf("%v", got)
+	}
+}
