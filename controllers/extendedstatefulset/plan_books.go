@@ -148,9 +148,15 @@ func (b *ledger) succeedsAnyway() bool {
 	return b.UpdateVersion != b.CurrentVersion
 }
 
+// clock is the time in the API's resolution of a second, rounded up: a deadline
+// that counts from it never comes too early.
+func (b *ledger) clock() metav1.Time {
+	return metav1.NewTime(b.w.now.Add(time.Second - 1).Truncate(time.Second))
+}
+
 // begin begins an attempt.
 func (b *ledger) begin() {
-	now := metav1.NewTime(b.w.now.Truncate(time.Second))
+	now := b.clock()
 	u := b.Update
 	u.StartedAt, u.CanaryAt, u.Zone, u.Returning, u.PreJob, u.PostJob = &now, nil, "", false, nil, nil
 	if b.w.set.Spec.UpdateStrategy.PreUpdateJob != nil {
@@ -166,7 +172,7 @@ func (b *ledger) nextZone() {
 	for _, z := range b.w.zones {
 		next := b.w.child(z.index, b.UpdateVersion)
 		if b.w.replicas > 0 && (next == nil || next.span() != span{0, b.w.replicas}) || next == nil {
-			now := metav1.NewTime(b.w.now.Truncate(time.Second))
+			now := b.clock()
 			b.Phase, b.Update.Zone, b.Update.CanaryAt = v1alpha1.PhaseCanary, z.name, &now
 			return
 		}

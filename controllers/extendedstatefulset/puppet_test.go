@@ -1,0 +1,145 @@
+package extendedstatefulset_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// badImage never becomes Ready.
+const badImage = "bad"
+
+// startPuppet plays StatefulSet and Job controller, scheduler and kubelets in one
+// namespace.
+func startPuppet(namespace string) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			if err := play(ctx, namespace); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) && ctx.Err() == nil {
+				GinkgoLogr.Error(err, "the puppet")
+			}
+			time.Sleep(10 * time.Millisecond) // a machine's pace, which no test waits for
+		}
+	}()
+	DeferCleanup(func() { cancel(); <-done })
+}
+
+// play does the next thing with each object.
+func play(ctx context.Context, namespace string) error {
+	var sets appsv1.StatefulSetList
+	var pods corev1.PodList
+	var jobs batchv1.JobList
+	for _, list := range []client.ObjectList{&sets, &pods, &jobs} {
+		if err := user.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return err
+		}
+	}
+	living := map[string]bool{}
+	for i := range sets.Items {
+		living[sets.Items[i].Name] = true
+		if err := control(ctx, &sets.Items[i], pods.Items); err != nil {
+			return err
+		}
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if owner := metav1.GetControllerOf(pod); owner != nil && !living[owner.Name] && pod.DeletionTimestamp == nil {
+			if err := user.Delete(ctx, pod); err != nil { // as the garbage collector does
+				return err
+			}
+		}
+		if err := run(ctx, pod); err != nil {
+			return err
+		}
+	}
+	for i := range jobs.Items {
+		if err := work(ctx, &jobs.Items[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// control makes and deletes the pods of a StatefulSet.
+func control(ctx context.Context, set *appsv1.StatefulSet, pods []corev1.Pod) error {
+	start, have := int32(0), map[string]bool{}
+	if set.Spec.Ordinals != nil {
+		start = set.Spec.Ordinals.Start
+	}
+	for i := range pods {
+		pod := &pods[i]
+		if have[pod.Name] = true; !metav1.IsControlledBy(pod, set) || pod.DeletionTimestamp != nil {
+			continue
+		}
+		ordinal, _ := strconv.ParseInt(strings.TrimPrefix(pod.Name, set.Name+"-"), 10, 32)
+		if int32(ordinal) < start || int32(ordinal) >= start+*set.Spec.Replicas {
+			if err := user.Delete(ctx, pod); err != nil {
+				return err
+			}
+		}
+	}
+	for o := start; o < start+*set.Spec.Replicas && set.DeletionTimestamp == nil; o++ {
+		pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
+		pod.Name, pod.Namespace = fmt.Sprintf("%s-%d", set.Name, o), set.Namespace
+		pod.Labels[appsv1.PodIndexLabel], pod.Labels[appsv1.StatefulSetPodNameLabel] = strconv.Itoa(int(o)), pod.Name
+		pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
+		if !have[pod.Name] {
+			if err := user.Create(ctx, pod); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// run binds a pod, runs it, and ends it when it was deleted.
+func run(ctx context.Context, pod *corev1.Pod) error {
+	switch {
+	case pod.DeletionTimestamp != nil && pod.Spec.NodeName != "":
+		return user.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
+	case pod.DeletionTimestamp != nil:
+		return nil
+	case pod.Spec.NodeName == "":
+		return user.SubResource("binding").Create(ctx, pod, &corev1.Binding{
+			ObjectMeta: metav1.ObjectMeta{Name: pod.Name, UID: pod.UID}, Target: corev1.ObjectReference{Kind: "Node", Name: "node-1"}})
+	case pod.Status.Phase == corev1.PodRunning || pod.Spec.Containers[0].Image == badImage:
+		return nil
+	}
+	now := metav1.Now()
+	pod.Status.Phase, pod.Status.StartTime = corev1.PodRunning, &now
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: now}}
+	return user.Status().Update(ctx, pod)
+}
+
+// work completes a Job that is not suspended; one with the bad image fails.
+func work(ctx context.Context, job *batchv1.Job) error {
+	if ptr.Deref(job.Spec.Suspend, false) || len(job.Status.Conditions) > 0 {
+		return nil
+	}
+	now := metav1.Now()
+	ends := func(kinds ...batchv1.JobConditionType) {
+		for _, kind := range kinds {
+			job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now})
+		}
+	}
+	if job.Status.StartTime = &now; job.Spec.Template.Spec.Containers[0].Image == badImage {
+		ends(batchv1.JobFailureTarget, batchv1.JobFailed)
+	} else {
+		job.Status.CompletionTime, job.Status.Succeeded = &now, 1
+		ends(batchv1.JobSuccessCriteriaMet, batchv1.JobComplete)
+	}
+	return user.Status().Update(ctx, job)
+}
