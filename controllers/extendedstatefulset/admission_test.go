@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -114,11 +113,7 @@ func (l *listener) HandleWarningHeader(_ int, _ string, text string) { l.heard =
 func create(ctx context.Context, o client.Object) []string {
 	GinkgoHelper()
 	l := &listener{heard: []string{}}
-	conf := rest.CopyConfig(server.Config)
-	conf.WarningHandler = l
-	c, err := client.New(conf, client.Options{Scheme: scheme})
-	Expect(err).NotTo(HaveOccurred())
-	Expect(c.Create(ctx, o, client.FieldValidation(metav1.FieldValidationStrict))).To(Succeed())
+	Expect(listening(l).Create(ctx, o, client.FieldValidation(metav1.FieldValidationStrict))).To(Succeed())
 	return l.heard
 }
 

@@ -1,0 +1,216 @@
+package extendedstatefulset
+
+import (
+	"fmt"
+	"math/rand"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+)
+
+// probedPod is a pod whose container main runs.
+type probedPod struct {
+	version int64
+	ordinal int32
+	pod     *corev1.Pod
+	probed  probed
+}
+
+func pod(version int64, ordinal int32) *probedPod {
+	name := fmt.Sprintf("db-v%d-%d", version, ordinal)
+	p := &probedPod{version: version, ordinal: ordinal, probed: probed{results: map[string]podexec.Result{}}, pod: &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name), Labels: map[string]string{v1alpha1.LabelSet: "db"}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{
+			{Name: "main", ContainerID: "first", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}}}}
+	return p.ready(corev1.ConditionTrue)
+}
+
+func (p *probedPod) ready(is corev1.ConditionStatus) *probedPod {
+	p.pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: is}}
+	return p
+}
+
+func (p *probedPod) active() *probedPod {
+	p.pod.Labels[v1alpha1.LabelPodActive] = v1alpha1.PodActive
+	return p
+}
+
+func (p *probedPod) going() *probedPod {
+	p.pod.DeletionTimestamp = &metav1.Time{Time: noon}
+	return p
+}
+
+func (p *probedPod) busy() *probedPod {
+	p.probed.busy = true
+	return p
+}
+
+// said is an answer of that long ago, of the container that was the first.
+func (p *probedPod) said(outcome podexec.Outcome, ago time.Duration) *probedPod {
+	p.probed.results["main"] = podexec.Result{Command: podexec.Command{Name: "main", ContainerID: "first"}, Outcome: outcome, Sent: true,
+		Began: noon.Add(-ago), Ended: noon.Add(-ago + 100*time.Millisecond)}
+	return p
+}
+
+// silent is a question that was not answered in time.
+func (p *probedPod) silent() *probedPod {
+	p.said(podexec.Unknown, 20*time.Second)
+	r := p.probed.results["main"]
+	r.Ended = r.Began.Add(probeTimeout)
+	p.probed.results["main"] = r
+	return p
+}
+
+// restarted has another container now.
+func (p *probedPod) restarted() *probedPod {
+	p.pod.Status.ContainerStatuses[0].ContainerID = "second"
+	return p
+}
+
+func (p *probedPod) crashed() *probedPod {
+	p.pod.Status.ContainerStatuses[0].State = corev1.ContainerState{}
+	return p
+}
+
+func probedWorld(single bool, pods ...*probedPod) *world {
+	set := toySet(3)
+	set.Status.CurrentVersion = 1
+	set.Spec.ActivePassiveProbes = map[string]v1alpha1.ActivePassiveProbe{"main": {Exec: &corev1.ExecAction{Command: []string{"/active"}}, SingleActive: single}}
+	w := &world{now: noon, set: set, probes: map[types.UID]probed{}}
+	for _, p := range pods {
+		w.tenants = append(w.tenants, tenant{noZone, p.version, p.ordinal, p.pod})
+		w.probes[p.pod.UID] = p.probed
+	}
+	return w
+}
+
+func TestFollowProbes(t *testing.T) {
+	const yes, no, lost = podexec.Succeeded, podexec.Failed, podexec.Unknown
+	const recent = 10 * time.Second
+	asked := func(name string) string { return "exec in pod " + name + ": Probe, main" }
+	on := func(name string) string { return "patch pod " + name + ": Active" }
+	off := func(name string) string { return "patch pod " + name + ": Passive" }
+	for _, r := range []struct {
+		name   string
+		single bool
+		pods   []*probedPod
+		want   []string
+		wait   time.Duration
+	}{
+		{"E34 a pod is asked once it is Ready", false, []*probedPod{pod(1, 0), pod(1, 1).ready(corev1.ConditionFalse)}, []string{asked("db-v1-0")}, 0},
+		{"not while it is asked", false, []*probedPod{pod(1, 0).busy()}, nil, 0},
+		{"not while it goes", false, []*probedPod{pod(1, 0).going()}, nil, 0},
+		{"again after 30 s", false, []*probedPod{pod(1, 0).said(no, 30*time.Second)}, []string{asked("db-v1-0")}, 0},
+		{"not before", false, []*probedPod{pod(1, 0).said(no, recent)}, nil, 20 * time.Second},
+		{"at once after its container restarted", false, []*probedPod{pod(1, 0).said(no, recent).restarted()}, []string{asked("db-v1-0")}, 0},
+		{"E34 a yes puts the label on", false, []*probedPod{pod(1, 0).said(yes, recent)}, []string{on("db-v1-0")}, 20 * time.Second},
+		{"E34 a no takes it off", false, []*probedPod{pod(1, 0).active().said(no, recent)}, []string{off("db-v1-0")}, 20 * time.Second},
+		{"so does no answer in time", false, []*probedPod{pod(1, 0).active().silent()}, []string{off("db-v1-0")}, 10 * time.Second},
+		{"an answer that got lost changes nothing", false, []*probedPod{pod(1, 0).active().said(lost, recent), pod(1, 1).said(lost, recent)}, nil, 20 * time.Second},
+		{"nor does a new operator, before it has asked", false, []*probedPod{pod(1, 0).active()}, []string{asked("db-v1-0")}, 0},
+		{"the yes of a container that is gone is none", false, []*probedPod{pod(1, 0).said(yes, recent).restarted()}, []string{asked("db-v1-0")}, 0},
+		{"a pod that is not Ready is not active", false, []*probedPod{pod(1, 0).active().said(yes, recent).ready(corev1.ConditionFalse)}, []string{off("db-v1-0")}, 0},
+		{"nor one that goes", false, []*probedPod{pod(1, 0).active().said(yes, recent).going()}, []string{off("db-v1-0")}, 0},
+		{"nor one whose container does not run", false, []*probedPod{pod(1, 0).active().said(yes, recent).crashed()}, []string{off("db-v1-0")}, 0},
+		{"several may be active", false, []*probedPod{pod(1, 0).active().said(yes, recent), pod(1, 1).said(yes, recent)}, []string{on("db-v1-1")}, 20 * time.Second},
+		{"E34 one only with singleActive", true, []*probedPod{pod(1, 0).active().said(yes, recent), pod(1, 1).said(yes, recent)}, nil, 20 * time.Second},
+		{"the first of those that say yes", true, []*probedPod{pod(1, 2).said(yes, recent), pod(1, 1).said(yes, recent), pod(1, 0).said(no, recent)}, []string{on("db-v1-1")}, 20 * time.Second},
+		{"rather one of the version that serves", true, []*probedPod{pod(2, 0).said(yes, recent), pod(1, 2).said(yes, recent)}, []string{on("db-v1-2")}, 20 * time.Second},
+		{"the label is taken off before it is given", true, []*probedPod{pod(1, 0).active().said(no, recent), pod(1, 1).said(yes, recent)}, []string{off("db-v1-0")}, 20 * time.Second},
+		{"also off one that goes", true, []*probedPod{pod(1, 0).active().going(), pod(1, 1).said(yes, recent)}, []string{off("db-v1-0")}, 20 * time.Second},
+		{"who says nothing keeps it", true, []*probedPod{pod(1, 0).active().said(lost, recent), pod(1, 1).said(yes, recent)}, nil, 20 * time.Second},
+		{"of two that have it one keeps it, rather the one that says yes", true, []*probedPod{pod(1, 0).active().said(lost, recent), pod(1, 1).active().said(yes, recent), pod(1, 2).active().said(yes, recent)},
+			[]string{off("db-v1-0"), off("db-v1-2")}, 20 * time.Second},
+	} {
+		w, p := probedWorld(r.single, r.pods...), plan{}
+		followProbes(w, &p)
+		if got := p.steps.Strings(); !slices.Equal(got, r.want) {
+			t.Errorf("%s: %q, want %q", r.name, got, r.want)
+		}
+		if p.wait != r.wait {
+			t.Errorf("%s: looks again after %s, want %s", r.name, p.wait, r.wait)
+		}
+	}
+}
+
+func TestProbesThatAreTakenOffTheSpecTakeTheLabelsAlong(t *testing.T) {
+	w, p := probedWorld(true, pod(1, 0).active().said(podexec.Succeeded, time.Second), pod(1, 1)), plan{}
+	w.set.Spec.ActivePassiveProbes = nil
+	followProbes(w, &p)
+	if got, want := p.steps.Strings(), []string{"patch pod db-v1-0: Passive"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Two containers are asked one after the other, and both must say yes.
+func TestSeveralProbesMustAgree(t *testing.T) {
+	two := pod(1, 0).said(podexec.Succeeded, time.Second)
+	two.pod.Status.ContainerStatuses = append(two.pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: "side", ContainerID: "s", State: two.pod.Status.ContainerStatuses[0].State})
+	for _, r := range []struct {
+		outcome podexec.Outcome
+		want    []string
+	}{
+		{"", []string{"exec in pod db-v1-0: Probe, side"}},
+		{podexec.Failed, nil},
+		{podexec.Succeeded, []string{"patch pod db-v1-0: Active"}},
+	} {
+		if r.outcome != "" {
+			two.probed.results["side"] = podexec.Result{Command: podexec.Command{ContainerID: "s"}, Outcome: r.outcome, Sent: true, Began: noon, Ended: noon}
+		}
+		w, p := probedWorld(false, two), plan{}
+		w.set.Spec.ActivePassiveProbes["side"] = v1alpha1.ActivePassiveProbe{Exec: &corev1.ExecAction{Command: []string{"/side"}}, PeriodSeconds: 3}
+		followProbes(w, &p)
+		if got := p.steps.Strings(); !slices.Equal(got, r.want) {
+			t.Errorf("side says %q: %q, want %q", r.outcome, got, r.want)
+		}
+	}
+}
+
+// E34: whatever pods say, and whatever is lost of it, the label is never on two.
+func TestNeverTwoActive(t *testing.T) {
+	for seed := range int64(300) {
+		random := rand.New(rand.NewSource(seed))
+		pods := []*probedPod{pod(1, 0), pod(1, 1), pod(2, 0), pod(2, 1)}
+		for step := range 60 {
+			p := pods[random.Intn(len(pods))]
+			switch random.Intn(5) {
+			case 0:
+				p.ready(map[bool]corev1.ConditionStatus{true: corev1.ConditionTrue, false: corev1.ConditionFalse}[random.Intn(2) == 0])
+			default:
+				p.said([]podexec.Outcome{podexec.Succeeded, podexec.Failed, podexec.Unknown}[random.Intn(3)], time.Second)
+			}
+			plan := plan{}
+			followProbes(probedWorld(true, pods...), &plan)
+			for _, chains := range plan.steps {
+				random.Shuffle(len(chains), func(i, j int) { chains[i], chains[j] = chains[j], chains[i] })
+				for _, chain := range chains {
+					if chain[0].Verb != action.Patch || random.Intn(4) == 0 { // that write is lost
+						continue
+					}
+					at := slices.IndexFunc(pods, func(p *probedPod) bool { return p.pod.UID == chain[0].Object.GetUID() })
+					pods[at].pod.Labels = chain[0].Object.GetLabels()
+					if n := count(pods); n > 1 {
+						t.Fatalf("seed %d, step %d: %d pods are active", seed, step, n)
+					}
+				}
+			}
+		}
+	}
+}
+
+func count(pods []*probedPod) (n int) {
+	for _, p := range pods {
+		if isActive(p.pod) {
+			n++
+		}
+	}
+	return n
+}
