@@ -19,6 +19,7 @@ func TestChecksFindWhatTheyLookFor(t *testing.T) {
 		{"a folder inside a kind", "controllers/one/deep/plan.go", "package deep", checkFileName, "no place for deep/plan.go"},
 		{"a test in a folder inside a kind", "controllers/one/deep/plan_test.go", "package deep", checkFileName, "no place for deep/plan_test.go"},
 		{"a rule's file", "controllers/one/plan_lost.go", "package one", checkFileName, ""},
+		{"one of several files that read", "controllers/one/observe_config.go", "package one", checkFileName, ""},
 		{"a test", "controllers/one/story_test.go", "package one", checkFileName, ""},
 		{"a file beside the kinds", "controllers/setup.go", "package controllers", checkFileName, ""},
 		{"a file of the shared packages", "controllers/internal/action/action.go", "package action", checkFileName, ""},

@@ -41,6 +41,10 @@ type Options struct {
 	// GateImage has the gate; empty is the image that this operator runs from.
 	GateImage string
 
+	// ConfigRestarts is how many ExtendedStatefulSets restart their pods at one time
+	// for a change of configuration; 0 is no bound.
+	ConfigRestarts int
+
 	LogLevel  slog.Level
 	LogFormat string
 
@@ -68,6 +72,7 @@ func ParseOptions(args []string, getenv func(string) string, help io.Writer) (Op
 	flags.StringVar(&options.WebhookCertDir, "webhook-cert-dir", filepath.Join(os.TempDir(), "k8s-webhook-server", "serving-certs"),
 		"`folder` of a mounted tls.crt and tls.key; if it holds none, the operator makes and renews a certificate itself")
 	flags.StringVar(&options.GateImage, "gate-image", "", "`image` with /gate, which is put into the pods of StatefulSingletons (default the image of the operator's own pod)")
+	flags.IntVar(&options.ConfigRestarts, "max-concurrent-restarts", 10, "`number` of ExtendedStatefulSets that restart their pods at one time after an edit of a ConfigMap or Secret; 0 is no bound")
 	flags.TextVar(&options.LogLevel, "log-level", slog.LevelInfo, "`level`: debug, info, warn or error")
 	flags.StringVar(&options.LogFormat, "log-format", "json", "`format`: json or console")
 

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -53,7 +54,8 @@ func setupReplicated(mgr ctrl.Manager, o Options) error {
 const extendedStatefulSet = "ExtendedStatefulSet"
 
 func setupExtended(mgr ctrl.Manager, o Options) error {
-	return extendedstatefulset.Setup(mgr, o.WatchNamespaces)
+	key := &configKey{writer: mgr.GetClient(), live: mgr.GetAPIReader(), secret: types.NamespacedName{Namespace: o.Namespace, Name: o.Name + "-config-key"}}
+	return extendedstatefulset.Setup(mgr, extendedstatefulset.Options{Namespaces: o.WatchNamespaces, Key: key, Restarts: o.ConfigRestarts})
 }
 
 // statefulSingleton asks something of the options: its guard is named and

@@ -96,7 +96,11 @@ type version struct {
 // configStamp is what a StatefulSet carries of the ConfigMaps and Secrets that it
 // references: a hash, in its pod template, and a record of what the hash stands
 // for, on itself. "" is none.
-type configStamp struct{ hash, record string }
+type configStamp struct {
+	hash, record string
+	// event is the reason of the event that tells of the stamp; "" for none.
+	event string
+}
 
 // buildChild is the StatefulSet of a version in a zone.
 func buildChild(set *v1alpha1.ExtendedStatefulSet, z zone, v version, s span) *appsv1.StatefulSet {
@@ -110,6 +114,9 @@ func buildChild(set *v1alpha1.ExtendedStatefulSet, z zone, v version, s span) *a
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))},
 		},
 		Spec: *from.Spec.DeepCopy(),
+	}
+	if v.config.record != "" {
+		child.Annotations[v1alpha1.AnnotationConfigRecord] = v.config.record
 	}
 	if v.attempts > 0 {
 		child.Annotations[v1alpha1.AnnotationAttempts] = strconv.Itoa(int(v.attempts))

@@ -2,6 +2,7 @@ package extendedstatefulset
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -54,9 +56,11 @@ type Reconciler struct {
 	Now func() time.Time
 
 	memory memory
+	// config reads ConfigMaps and Secrets; nil: they are not followed.
+	config *configReader
 }
 
-// +kubebuilder:rbac:groups=fissile.cloudfoundry.org,resources=extendedstatefulsets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=fissile.cloudfoundry.org,resources=extendedstatefulsets,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=fissile.cloudfoundry.org,resources=extendedstatefulsets/status,verbs=patch
 // +kubebuilder:rbac:groups=fissile.cloudfoundry.org,resources=extendedstatefulsets/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch
@@ -64,6 +68,10 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups="",resources=pods/exec,verbs=get;create,roleName=exec-role
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch
+// Contents are read by name, only where referenced. Metadata is patched where the user
+// wants owner references.
+// +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -129,6 +137,9 @@ func (r *Reconciler) keepBoard(w *world) {
 func (r *Reconciler) forget(key types.NamespacedName) {
 	r.Tracker.Forget(key)
 	r.memory.forget(key)
+	if r.config != nil {
+		r.config.forget(key)
+	}
 	forgetMetrics(key)
 	if r.Board != nil {
 		r.Board.Keep(key)
@@ -152,11 +163,13 @@ func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
 	}
 	bare := cache.ByObject{Transform: cache.TransformStripManagedFields()}
 	ours := cache.ByObject{Label: labels.NewSelector().Add(*exists), Transform: cache.TransformStripManagedFields()}
+	origins := cache.ByObject{Transform: slim.Kept{Annotations: []string{v1alpha1.AnnotationGuard}}.Metadata}
 	options := cache.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
 		ByObject: map[client.Object]cache.ByObject{
 			&v1alpha1.ExtendedStatefulSet{}: bare,
 			// The Service that a template names may be anybody's.
 			&corev1.Service{}: bare, &appsv1.StatefulSet{}: ours, &batchv1.Job{}: ours, &corev1.PersistentVolumeClaim{}: ours,
+			partial(kindConfigMap): origins, partial(kindSecret): origins,
 			&corev1.Pod{}: {Label: ours.Label, Transform: cutPod},
 		}}
 	for _, namespace := range namespaces {
@@ -177,7 +190,9 @@ func cutPod(obj any) (any, error) {
 
 // asCached is the empty object to read a written one from the cache with.
 func asCached(obj client.Object) client.Object {
-	switch obj.(type) {
+	switch o := obj.(type) {
+	case *metav1.PartialObjectMetadata:
+		return partial(o.Kind)
 	case *appsv1.StatefulSet:
 		return &appsv1.StatefulSet{}
 	case *corev1.PersistentVolumeClaim:
@@ -192,21 +207,34 @@ func asCached(obj client.Object) client.Object {
 	return &v1alpha1.ExtendedStatefulSet{}
 }
 
-// Setup adds the controller to the manager. It acts in those namespaces; none
-// means all.
-func Setup(mgr ctrl.Manager, namespaces []string) error {
+// Options is what the controller has to be told.
+type Options struct {
+	// Namespaces are the only ones acted in; none means all.
+	Namespaces []string
+	// Key is for hashes of configuration.
+	Key Key
+	// Restarts is how many objects restart their pods at one time for a change of
+	// configuration; 0 or less is no bound.
+	Restarts int
+}
+
+// Setup adds the controller to the manager.
+func Setup(mgr ctrl.Manager, o Options) error {
 	executor, err := podexec.NewExecutor(mgr.GetConfig(), mgr.GetAPIReader())
 	if err != nil {
 		return err
 	}
-	return setup(mgr, namespaces, executor.Run)
+	return setup(mgr, o, executor.Run)
 }
 
 // setup is the same with another way to run commands.
-func setup(mgr ctrl.Manager, namespaces []string, run func(context.Context, podexec.Command) podexec.Result) error {
-	own, err := newCache(mgr, namespaces)
+func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Command) podexec.Result) error {
+	own, err := newCache(mgr, o.Namespaces)
 	if err != nil {
 		return fmt.Errorf("make a cache: %w", err)
+	}
+	if err := indexConfig(own); err != nil {
+		return fmt.Errorf("index what uses configuration: %w", err)
 	}
 	if err := mgr.Add(own); err != nil {
 		return fmt.Errorf("add to the manager: %w", err)
@@ -223,6 +251,14 @@ func setup(mgr ctrl.Manager, namespaces []string, run func(context.Context, pode
 		Runner: &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: tracker, Commands: board},
 		Events: mgr.GetEventRecorder("extendedstatefulset"),
 	}
+	woken := make(chan event.GenericEvent, 1024)
+	r.config = &configReader{cache: own, live: mgr.GetAPIReader(), key: o.Key, turns: turns{most: o.Restarts}, wake: func(key types.NamespacedName) {
+		select {
+		case woken <- event.GenericEvent{Object: &v1alpha1.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}}:
+		default: // it looks again by itself after a while
+		}
+	}}
+	users := handler.EnqueueRequestsFromMapFunc(r.config.users)
 	child := enqueue.Children(enqueue.Label(v1alpha1.LabelSet), tracker.Gone)
 	owned := enqueue.Children(enqueue.Controller(v1alpha1.Kind), tracker.Gone)
 	return ctrl.NewControllerManagedBy(mgr).
@@ -233,10 +269,117 @@ func setup(mgr ctrl.Manager, namespaces []string, run func(context.Context, pode
 		WatchesRawSource(source.Kind[client.Object](own, &appsv1.StatefulSet{}, owned)).
 		WatchesRawSource(source.Kind[client.Object](own, &batchv1.Job{}, owned)).
 		WatchesRawSource(source.Kind[client.Object](own, &corev1.Service{}, owned)).
+		WatchesRawSource(source.Kind[client.Object](own, partial(kindConfigMap), users)).
+		WatchesRawSource(source.Kind[client.Object](own, partial(kindSecret), users)).
+		WatchesRawSource(source.Channel(woken, &handler.EnqueueRequestForObject{})).
 		WatchesRawSource(source.Channel(answered, &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: 32,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, time.Minute),
 		}).
 		Complete(r)
+}
+
+// Fields that the cache is indexed by.
+const (
+	// indexUses is of ExtendedStatefulSets that are restarted for changes: what
+	// they use, as kind/name.
+	indexUses = "uses"
+	// indexOwner is of ConfigMaps and Secrets: the UIDs of their ExtendedStatefulSets.
+	indexOwner = "owner"
+	// indexRestarts is of StatefulSets that restart pods for a change.
+	indexRestarts = "restarts"
+)
+
+// indexConfig lets the cache answer what is asked of it by those fields.
+func indexConfig(c client.FieldIndexer) error {
+	for _, index := range []struct {
+		object client.Object
+		field  string
+		values client.IndexerFunc
+	}{
+		{&v1alpha1.ExtendedStatefulSet{}, indexUses, usesIndex},
+		{&appsv1.StatefulSet{}, indexUses, usesIndex},
+		{&appsv1.StatefulSet{}, indexRestarts, restartIndex},
+		{partial(kindConfigMap), indexOwner, ownerIndex},
+		{partial(kindSecret), indexOwner, ownerIndex},
+	} {
+		if err := c.IndexField(context.Background(), index.object, index.field, index.values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restartIndex is what indexRestarts holds of a StatefulSet.
+func restartIndex(o client.Object) []string {
+	if child, ok := o.(*appsv1.StatefulSet); ok && !restartsSince(child).IsZero() {
+		return []string{v1alpha1.True}
+	}
+	return nil
+}
+
+// usesIndex is what indexUses holds.
+func usesIndex(o client.Object) (all []string) {
+	var template *corev1.PodSpec
+	switch o := o.(type) {
+	case *v1alpha1.ExtendedStatefulSet:
+		if o.Spec.UpdateOnEnvChange {
+			template = &o.Spec.Template.Spec.Template.Spec
+		}
+	case *appsv1.StatefulSet:
+		if recordOf(o) != nil {
+			template = &o.Spec.Template.Spec
+		}
+	}
+	if template == nil {
+		return nil
+	}
+	for _, from := range originsOf(template) {
+		all = append(all, from.String())
+	}
+	return all
+}
+
+// ownerIndex is what indexOwner holds of a ConfigMap or Secret.
+func ownerIndex(o client.Object) (uids []string) {
+	for _, r := range o.GetOwnerReferences() {
+		if ofOurKind(r) {
+			uids = append(uids, string(r.UID))
+		}
+	}
+	return uids
+}
+
+// users finds who uses a ConfigMap or Secret: by the template, by that of a version
+// that is left, or by owner references that may have to go on again.
+func (r *configReader) users(ctx context.Context, o client.Object) (requests []reconcile.Request) {
+	add := func(name string) {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}})
+	}
+	m, ok := o.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return nil
+	}
+	options := []client.ListOption{client.InNamespace(m.Namespace), client.UnsafeDisableDeepCopy,
+		client.MatchingFields{indexUses: origin{m.Kind, m.Name}.String()}}
+	var sets v1alpha1.ExtendedStatefulSetList
+	var children appsv1.StatefulSetList
+	if err := errors.Join(r.cache.List(ctx, &sets, options...), r.cache.List(ctx, &children, options...)); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list who uses configuration", "object", m.Name)
+	}
+	for i := range sets.Items {
+		add(sets.Items[i].Name)
+	}
+	for i := range children.Items {
+		if owner := metav1.GetControllerOf(&children.Items[i]); owner != nil && owner.Kind == v1alpha1.Kind {
+			add(owner.Name)
+		}
+	}
+	for _, owner := range m.OwnerReferences {
+		if ofOurKind(owner) {
+			add(owner.Name)
+		}
+	}
+	return requests
 }

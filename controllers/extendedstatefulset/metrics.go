@@ -139,6 +139,16 @@ func (r *Reconciler) emit(w *world, o *action.Outcome) {
 		r.event(w, o.Object, corev1.EventTypeNormal, o.Reason, "Create", "StatefulSet %s with %s", o.Object.GetName(), o.Detail)
 	case v1alpha1.EventEditUndone:
 		r.event(w, o.Object, corev1.EventTypeWarning, o.Reason, "Patch", "StatefulSet %s was edited by somebody else, and is as the template says again", o.Object.GetName())
+	case v1alpha1.EventConfigRestart:
+		r.event(w, o.Object, corev1.EventTypeNormal, o.Reason, "Patch", "the pods of StatefulSet %s are restarted, since a ConfigMap or Secret that they reference changed", o.Object.GetName())
+	case v1alpha1.EventConfigKeyLost:
+		r.event(w, o.Object, corev1.EventTypeWarning, o.Reason, "Patch",
+			"the pods of StatefulSet %s are restarted to be safe: the operator has another key for its hashes, and something that they reference was edited", o.Object.GetName())
+	case v1alpha1.EventConfigKeyChanged:
+		r.event(w, o.Object, corev1.EventTypeNormal, o.Reason, "Patch",
+			"the operator has another key for its hashes; nothing that the pods of StatefulSet %s reference was edited, and they run on", o.Object.GetName())
+	case v1alpha1.EventTracked, v1alpha1.EventUntracked:
+		r.event(w, o.Object, corev1.EventTypeNormal, o.Reason, "Patch", "owner references of %s are kept", o.Object.GetName())
 	case reasonOld, reasonZoneGone:
 		r.event(w, o.Object, corev1.EventTypeNormal, o.Reason, "Delete", "%s is deleted", o.Object.GetName())
 	}

@@ -43,6 +43,12 @@ type world struct {
 	// missing says, by the name of a StatefulSet, what it requires and what is not
 	// there or cannot be read, with a reason of condition ConfigMissing.
 	missing map[string]notice
+	// restart says why pods are yet to be restarted for a change of configuration.
+	restart notice
+	// configWait is when to look at the configuration again; 0 is never.
+	configWait time.Duration
+	// tracking is nil where owner references are none of our business.
+	tracking *tracking
 
 	// probes is what is known of the probes in the pods, by the pods' UIDs.
 	probes map[types.UID]probed
@@ -86,6 +92,9 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ExtendedStateful
 	w.zones = zonesOf(set, &set.Status)
 	if err := readChildren(ctx, w, from); err != nil {
 		return nil, fmt.Errorf("read the StatefulSets: %w", err)
+	}
+	if err := r.readConfig(ctx, w); err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
 	}
 	if err := readPods(ctx, w, from); err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)

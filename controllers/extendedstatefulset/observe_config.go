@@ -3,7 +3,6 @@ package extendedstatefulset
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -16,47 +15,6 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
-
-// Fields that the cache is indexed by.
-const (
-	// indexUses is of ExtendedStatefulSets that are restarted for changes: what
-	// they use, as kind/name.
-	indexUses = "uses"
-	// indexOwner is of ConfigMaps and Secrets: the UIDs of their ExtendedStatefulSets.
-	indexOwner = "owner"
-	// indexRestarts is of StatefulSets that restart pods for a change.
-	indexRestarts = "restarts"
-)
-
-// restartIndex is what indexRestarts holds of a StatefulSet.
-func restartIndex(o client.Object) []string {
-	if child, ok := o.(*appsv1.StatefulSet); ok && !restartsSince(child).IsZero() {
-		return []string{v1alpha1.True}
-	}
-	return nil
-}
-
-// usesIndex is what indexUses holds of an ExtendedStatefulSet.
-func usesIndex(o client.Object) (all []string) {
-	set, ok := o.(*v1alpha1.ExtendedStatefulSet)
-	if !ok || !set.Spec.UpdateOnEnvChange {
-		return nil
-	}
-	for _, o := range originsOf(&set.Spec.Template.Spec.Template.Spec) {
-		all = append(all, o.kind+"/"+o.name)
-	}
-	return all
-}
-
-// ownerIndex is what indexOwner holds of a ConfigMap or Secret.
-func ownerIndex(o client.Object) (uids []string) {
-	for _, r := range o.GetOwnerReferences() {
-		if ofOurKind(r) {
-			uids = append(uids, string(r.UID))
-		}
-	}
-	return uids
-}
 
 // Key hands out the operator's key for hashes.
 type Key interface {
@@ -95,13 +53,6 @@ type known struct {
 type result struct {
 	digest  string
 	missing []string
-}
-
-// look is what is known about the configuration of the StatefulSets of one object.
-type look struct {
-	views map[types.UID]*configView
-	// fresh is for a StatefulSet that is yet to be made.
-	fresh *configuration
 }
 
 // observe looks at the configuration of the StatefulSets of an object. held says of
@@ -147,6 +98,44 @@ func (r *configReader) observe(ctx context.Context, set *v1alpha1.ExtendedStatef
 		l.fresh = &fresh
 	}
 	return l, r.wakeNext(ctx, name, now)
+}
+
+// readConfig reads what there is to know about configuration, and what follows from it
+// for each StatefulSet.
+func (r *Reconciler) readConfig(ctx context.Context, w *world) (err error) {
+	if r.config == nil {
+		return nil
+	}
+	templates := []*corev1.PodSpec{&w.set.Spec.Template.Spec.Template.Spec}
+	var children []*appsv1.StatefulSet
+	numbers := map[types.UID]int64{}
+	for _, c := range w.children {
+		templates = append(templates, &c.set.Spec.Template.Spec)
+		children = append(children, c.set)
+		numbers[c.set.UID] = c.version
+	}
+	if w.tracking, err = r.config.tracking(ctx, w.set, templates...); err != nil || w.set.DeletionTimestamp != nil {
+		return err
+	}
+	var coming []string
+	for _, z := range w.zones {
+		for _, number := range []int64{w.set.Status.CurrentVersion, w.set.Status.UpdateVersion} {
+			if number != 0 && w.child(z.index, number) == nil {
+				coming = append(coming, childName(w.set.Name, z, number))
+			}
+		}
+	}
+	template := templates[0]
+	if len(coming) == 0 {
+		template = nil
+	}
+	held := func(c *appsv1.StatefulSet) string { return holdsRestart(&w.set.Status, numbers[c.UID]) }
+	l, err := r.config.observe(ctx, w.set, children, held, template, w.now)
+	if err != nil {
+		return err
+	}
+	w.configure(l, coming)
+	return nil
 }
 
 // configurationOf reads as little as it can: nothing but metadata when that says that
@@ -342,63 +331,4 @@ func (r *configReader) forget(set types.NamespacedName, children ...types.UID) {
 	for _, uid := range children {
 		delete(r.changes, uid)
 	}
-}
-
-// tracking reads who owns the ConfigMaps and Secrets of an object; nil if that is
-// none of its business. Before the finalizer goes, it reads past the cache.
-func (r *configReader) tracking(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, templates ...*corev1.PodSpec) (*tracking, error) {
-	t := &tracking{set: set, origins: originsOf(templates...)}
-	if !t.owns() && !t.held() {
-		return nil, nil
-	}
-	if !t.owns() {
-		for _, kind := range []string{kindConfigMap, kindSecret} {
-			if err := r.list(ctx, r.live, t, kind, client.InNamespace(set.Namespace)); err != nil {
-				return nil, err
-			}
-		}
-		return t, nil
-	}
-	for _, o := range t.origins {
-		m := partial(o.kind)
-		if !o.possible() {
-			continue
-		}
-		if err := r.cache.Get(ctx, types.NamespacedName{Namespace: set.Namespace, Name: o.name}, m); err == nil {
-			t.objects = append(t.objects, m)
-		} else if !apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("get %s: %w", o, err)
-		}
-	}
-	for _, kind := range []string{kindConfigMap, kindSecret} {
-		if err := r.list(ctx, r.cache, t, kind, client.InNamespace(set.Namespace), client.MatchingFields{indexOwner: string(set.UID)}); err != nil {
-			return nil, err
-		}
-	}
-	if len(t.chains()) == 0 {
-		return t, nil
-	}
-	var namespace corev1.Namespace
-	if err := r.live.Get(ctx, types.NamespacedName{Name: set.Namespace}, &namespace); err != nil {
-		return nil, fmt.Errorf("get the namespace: %w", err)
-	}
-	t.namespace = namespace.UID
-	return t, nil
-}
-
-// list adds those that concern the object, and are not there yet.
-func (r *configReader) list(ctx context.Context, from client.Reader, t *tracking, kind string, options ...client.ListOption) error {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
-	if err := from.List(ctx, list, options...); err != nil {
-		return fmt.Errorf("list %ss: %w", kind, err)
-	}
-	for i := range list.Items {
-		o := &list.Items[i]
-		o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
-		if t.concerns(o) && !slices.ContainsFunc(t.objects, func(m *metav1.PartialObjectMetadata) bool { return m.UID == o.UID }) {
-			t.objects = append(t.objects, o)
-		}
-	}
-	return nil
 }

@@ -37,7 +37,7 @@ type rule struct {
 // rules in the order in which they are asked. What goes, and what has to be
 // written down first, lets no other rule act.
 var rules = []rule{
-	{"leave what is being deleted to the garbage collector", leave},
+	{"keep the owner references on configuration", keepTracking},
 	{"keep the books", keepBooks},
 	{"keep the claims", keepClaims},
 	{"keep the Services", keepServices},
@@ -99,12 +99,9 @@ func (p *plan) lookAgain(after time.Duration) {
 
 func (p *plan) waitFor(what string) { p.waits = cmp.Or(p.waits, what) }
 
-// leave does nothing about an object that goes: its children have its owner
-// reference, and its claims are the user's.
-func leave(*world, *plan) {}
-
 // lookAgainFor wakes the key for what no event tells.
 func (p *plan) lookAgainFor(w *world) {
+	p.lookAgain(w.configWait)
 	for _, at := range w.deadlines() {
 		p.lookAgain(at.Sub(w.now))
 	}

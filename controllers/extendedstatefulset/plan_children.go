@@ -38,7 +38,7 @@ func keepChildren(w *world, p *plan) {
 		for _, number := range slices.Sorted(maps.Keys(want)) {
 			if c := w.child(z.index, number); c != nil {
 				p.do(w.keepChild(c, z, want[number])...)
-			} else if w.known(number) {
+			} else if w.known(number) && !w.configHolds(childName(w.set.Name, z, number)) {
 				p.do(w.makeChild(z, number, want[number]))
 			}
 		}
@@ -76,10 +76,11 @@ func (w *world) keepChild(c *child, z zone, s span) []action.Chain {
 	next, reason, detail := have.DeepCopy(), "", ""
 	if w.known(c.version) {
 		reason = w.restore(c, z, next)
-	} else if stamp, ok := w.config[have.Name]; ok {
+	}
+	if stamp, ok := w.config[have.Name]; ok {
 		next.Annotations = stamped(next.Annotations, v1alpha1.AnnotationConfigRecord, stamp.record)
 		next.Spec.Template.Annotations = stamped(next.Spec.Template.Annotations, v1alpha1.AnnotationConfigHash, stamp.hash)
-		reason = reasonTemplate
+		reason = cmp.Or(stamp.event, reason)
 	}
 	if s != c.span() {
 		next.Spec.Replicas, next.Spec.Ordinals = ptr.To(s.replicas), &appsv1.StatefulSetOrdinals{Start: s.start}
@@ -106,7 +107,7 @@ func (w *world) restore(c *child, z zone, next *appsv1.StatefulSet) (reason stri
 	v := w.versionOf(z, c.version)
 	v.attempts = max(v.attempts, attemptsOf(c.set))
 	if _, known := w.config[c.set.Name]; !known {
-		v.config = configStamp{c.set.Spec.Template.Annotations[v1alpha1.AnnotationConfigHash], c.set.Annotations[v1alpha1.AnnotationConfigRecord]}
+		v.config = configStamp{hash: hashIn(c.set), record: c.set.Annotations[v1alpha1.AnnotationConfigRecord]}
 	}
 	want := buildChild(w.set, z, v, c.span())
 	is, shall := appliedOf(c.set), applied{contentHash(want), c.set.Generation}

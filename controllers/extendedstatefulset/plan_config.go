@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
@@ -195,6 +196,96 @@ func (v *configView) restart(keep configWish, r *configRecord, now time.Time) co
 		wish.event = v1alpha1.EventConfigKeyLost
 	}
 	return wish
+}
+
+// holdsRestart says why the pods of a StatefulSet must not be restarted now; "" if
+// they may. Beside an upgrade, what serves would have two pods down at a time.
+func holdsRestart(s *v1alpha1.ExtendedStatefulSetStatus, number int64) string {
+	ended := s.Phase == v1alpha1.PhaseStale || s.Phase == v1alpha1.PhaseAborted
+	if s.Update == nil || ended || number != s.CurrentVersion {
+		return ""
+	}
+	return "an upgrade is under way"
+}
+
+// look is what is known about the configuration of the StatefulSets of one object.
+type look struct {
+	views map[types.UID]*configView // none if they are not restarted for changes
+	// fresh is for StatefulSets that are yet to be made; nil if none are.
+	fresh *configuration
+}
+
+// configure says of each StatefulSet, and of those that come, what it shall carry.
+func (w *world) configure(l look, coming []string) {
+	w.config, w.missing, w.restart = map[string]configStamp{}, map[string]notice{}, notice{}
+	for _, c := range w.children {
+		v, followed := l.views[c.set.UID]
+		if !followed {
+			w.config[c.set.Name] = unfollowed(c.set).stamp()
+			continue
+		}
+		wish := wishConfig(v, w.now)
+		w.config[c.set.Name] = wish.stamp()
+		switch wish.reason {
+		case "":
+		case v1alpha1.ReasonConfigMissing, v1alpha1.ReasonConfigUnreadable:
+			w.missing[c.set.Name] = notice{wish.reason, wish.message}
+		default:
+			w.restart = notice{wish.reason, c.set.Name + ": " + wish.message}
+		}
+		w.lookAtConfig(wish.wait)
+	}
+	if l.fresh == nil {
+		return
+	}
+	stamp, problem := freshStamp(l.fresh)
+	for _, name := range coming {
+		w.config[name] = stamp
+		if problem.reason == "" {
+			continue
+		}
+		w.missing[name] = problem
+		if w.lookAtConfig(w.set.CreationTimestamp.Add(missingGrace).Sub(w.now)); problem.reason == v1alpha1.ReasonConfigUnreadable {
+			w.lookAtConfig(configRetry)
+		}
+	}
+}
+
+// lookAtConfig looks again after that time at the latest.
+func (w *world) lookAtConfig(after time.Duration) {
+	if after > 0 && (w.configWait == 0 || after < w.configWait) {
+		w.configWait = after
+	}
+}
+
+// stamp is what is written for a wish.
+func (w configWish) stamp() configStamp { return configStamp{w.hash, w.record, w.event} }
+
+// freshStamp is for a StatefulSet that is yet to be made, and why it must not be made
+// yet: its pods would start with what nobody knows.
+func freshStamp(c *configuration) (stamp configStamp, problem notice) {
+	switch {
+	case c.unreadable != "":
+		return configStamp{}, notice{v1alpha1.ReasonConfigUnreadable, c.unreadable}
+	case len(c.missing) > 0:
+		problem = notice{v1alpha1.ReasonConfigMissing, strings.Join(c.missing, "; ")}
+	}
+	return configStamp{hash: c.hash, record: c.record().String()}, problem
+}
+
+// missingGrace is how long the first version waits for configuration that is made
+// together with the object: pods that start without it would be restarted with it.
+const missingGrace = configWindow
+
+// configHolds tells whether a StatefulSet must not be made yet.
+func (w *world) configHolds(name string) bool {
+	switch w.missing[name].reason {
+	case v1alpha1.ReasonConfigUnreadable:
+		return true
+	case v1alpha1.ReasonConfigMissing:
+		return len(w.children) == 0 && w.now.Before(w.set.CreationTimestamp.Add(missingGrace))
+	}
+	return false
 }
 
 // rolls tells whether the pods of a StatefulSet are being replaced by such of

@@ -110,6 +110,23 @@ func guardLeft(o metav1.Object) bool {
 	return o.GetAnnotations()[v1alpha1.AnnotationGuard] != "" && !slices.ContainsFunc(o.GetOwnerReferences(), ofOurKind)
 }
 
+// keepTracking keeps owner references where they are wanted, and takes them off
+// elsewhere: before an object goes, and before its finalizer does. Its children have
+// its owner reference and are the garbage collector's, its claims are the user's.
+func keepTracking(w *world, p *plan) {
+	t := w.tracking
+	if t == nil {
+		return
+	}
+	if t.needsFinalizer() {
+		p.do(t.finalizer(true))
+	}
+	p.do(t.chains()...)
+	if t.needsNoFinalizer() {
+		p.do(t.finalizer(false))
+	}
+}
+
 // add puts our reference on, and the guard in front of it unless there is one.
 func (t *tracking) add(o *metav1.PartialObjectMetadata) {
 	if !guarded(o) {

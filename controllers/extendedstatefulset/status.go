@@ -132,6 +132,8 @@ func progressing(w *world, p *plan) metav1.Condition {
 			b.CurrentVersion, b.UpdateVersion, b.Attempts, b.Phase, zone{name: u.Zone, index: zoneIndex(u.Zone)}.in()))
 	case b.Phase == v1alpha1.PhaseCleaningUp:
 		c.Reason, c.Message = v1alpha1.ReasonUpgrading, said(fmt.Sprintf("version %d serves, and what others have left goes", b.CurrentVersion))
+	case w.restart.reason != "":
+		c.Reason, c.Message = w.restart.reason, w.restart.message
 	case p.acts():
 		c.Reason, c.Message = v1alpha1.ReasonScaling, said("StatefulSets are brought to what the spec says")
 	case w.notReady(b.CurrentVersion) != "":

@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
@@ -110,5 +111,8 @@ type Outcome struct {
 }
 
 func kindOf(obj client.Object) string {
+	if m, ok := obj.(*metav1.PartialObjectMetadata); ok {
+		return strings.ToLower(m.Kind)
+	}
 	return strings.ToLower(reflect.TypeOf(obj).Elem().Name())
 }

@@ -1,0 +1,74 @@
+package extendedstatefulset
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+)
+
+// tracking reads who owns the ConfigMaps and Secrets of an object; nil if that is
+// none of its business. Before the finalizer goes, it reads past the cache.
+func (r *configReader) tracking(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, templates ...*corev1.PodSpec) (*tracking, error) {
+	t := &tracking{set: set, origins: originsOf(templates...)}
+	if !t.owns() && !t.held() {
+		return nil, nil
+	}
+	if !t.owns() {
+		for _, kind := range []string{kindConfigMap, kindSecret} {
+			if err := r.list(ctx, r.live, t, kind, client.InNamespace(set.Namespace)); err != nil {
+				return nil, err
+			}
+		}
+		return t, nil
+	}
+	for _, o := range t.origins {
+		m := partial(o.kind)
+		if !o.possible() {
+			continue
+		}
+		if err := r.cache.Get(ctx, types.NamespacedName{Namespace: set.Namespace, Name: o.name}, m); err == nil {
+			t.objects = append(t.objects, m)
+		} else if !apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("get %s: %w", o, err)
+		}
+	}
+	for _, kind := range []string{kindConfigMap, kindSecret} {
+		if err := r.list(ctx, r.cache, t, kind, client.InNamespace(set.Namespace), client.MatchingFields{indexOwner: string(set.UID)}); err != nil {
+			return nil, err
+		}
+	}
+	if len(t.chains()) == 0 {
+		return t, nil
+	}
+	var namespace corev1.Namespace
+	if err := r.live.Get(ctx, types.NamespacedName{Name: set.Namespace}, &namespace); err != nil {
+		return nil, fmt.Errorf("get the namespace: %w", err)
+	}
+	t.namespace = namespace.UID
+	return t, nil
+}
+
+// list adds those that concern the object, and are not there yet.
+func (r *configReader) list(ctx context.Context, from client.Reader, t *tracking, kind string, options ...client.ListOption) error {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
+	if err := from.List(ctx, list, options...); err != nil {
+		return fmt.Errorf("list %ss: %w", kind, err)
+	}
+	for i := range list.Items {
+		o := &list.Items[i]
+		o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+		if t.concerns(o) && !slices.ContainsFunc(t.objects, func(m *metav1.PartialObjectMetadata) bool { return m.UID == o.UID }) {
+			t.objects = append(t.objects, o)
+		}
+	}
+	return nil
+}
