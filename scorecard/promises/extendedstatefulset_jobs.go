@@ -181,8 +181,8 @@ func operatorDiesInUpgrades(ctx context.Context, c *Cluster) error {
 	chance := rand.New(rand.NewPCG(c.Seed, 35))
 	close(ready)
 	deaths := 0
-	for len(results) < len(ways) && deaths < 8 {
-		if err := sleep(ctx, time.Duration(500+chance.IntN(5000))*time.Millisecond); err != nil {
+	for len(results) < len(ways) && deaths < 6 {
+		if err := sleep(ctx, time.Duration(1000+chance.IntN(7000))*time.Millisecond); err != nil {
 			return err
 		}
 		if err := c.killOperators(ctx); err != nil {

@@ -15,8 +15,8 @@ import (
 
 // The end of an object whose name is on what the user owns.
 
-// userObjects makes what a set references, which the first of them has a further
-// owner of its own.
+// userObjects makes what a set references; the first of them has a further
+// owner.
 func (c *Cluster) userObjects(ctx context.Context) (map[string]client.Object, error) {
 	if err := c.objects(ctx); err != nil {
 		return nil, err
