@@ -71,7 +71,12 @@ func startOperator(namespace string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
-	DeferCleanup(func() { cancel(); <-done })
+	DeferCleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			GinkgoLogr.Info("the operator ended", "error", err)
+		}
+	})
 }
 
 // web reads the object of these tests.

@@ -45,6 +45,15 @@ func (s *stage) statefulSetMoves(set *appsv1.StatefulSet) (moves []func()) {
 		var is appsv1.StatefulSet
 		return s.Get(context.Background(), client.ObjectKeyFromObject(set), &is) == nil && is.ResourceVersion == set.ResourceVersion
 	}
+	if set.Status.ObservedGeneration != set.Generation {
+		moves = append(moves, func() {
+			if now() {
+				next := set.DeepCopy()
+				next.Status.ObservedGeneration = set.Generation
+				s.Put(next)
+			}
+		})
+	}
 	there, whole := map[int32]*corev1.Pod{}, true
 	for _, pod := range s.pods() {
 		cut := strings.LastIndex(pod.Name, "-")

@@ -103,16 +103,18 @@ func (r *Reconciler) writeStatus(ctx context.Context, w *world, p *plan) (bool, 
 	key := client.ObjectKeyFromObject(w.set)
 	steps := statusPatch(w, p)
 	gauge(key, w.books)
-	for _, o := range r.Runner.Run(ctx, key, steps) {
-		if o.Err == nil {
-			r.announce(w)
-		}
-		if apierrors.IsConflict(o.Err) || apierrors.IsNotFound(o.Err) {
-			return false, nil
-		}
-		return o.Err == nil, o.Err
+	outcomes := r.Runner.Run(ctx, key, steps)
+	if len(outcomes) == 0 {
+		return true, nil
 	}
-	return true, nil
+	err := outcomes[0].Err
+	if err == nil {
+		r.announce(w)
+	}
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // statusPatch is the write of a status that differs.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -180,19 +181,54 @@ func readPods(ctx context.Context, w *world, from view) error {
 		return err
 	}
 	for i := range list.Items {
-		pod := &list.Items[i]
-		cut := strings.LastIndex(pod.Name, "-")
-		index, number, ours := parseChild(w.set.Name, pod.Name[:max(cut, 0)])
-		ordinal, err := strconv.ParseInt(pod.Name[cut+1:], 10, 32)
-		if !ours || err != nil {
-			continue
+		w.addPod(&list.Items[i])
+	}
+	if !from.live {
+		return nil
+	}
+	for _, name := range w.leftNames() {
+		var pod corev1.Pod
+		err := from.Get(ctx, client.ObjectKey{Namespace: w.set.Namespace, Name: name}, &pod)
+		if client.IgnoreNotFound(err) != nil {
+			return err
 		}
-		w.tenants = append(w.tenants, tenant{index, number, int32(ordinal), pod})
-		if c := w.child(index, number); c != nil && metav1.IsControlledBy(pod, c.set) {
-			c.pods[int32(ordinal)] = pod
+		if err == nil {
+			w.addPod(&pod)
 		}
 	}
 	return nil
+}
+
+func (w *world) addPod(pod *corev1.Pod) {
+	cut := strings.LastIndex(pod.Name, "-")
+	index, number, ours := parseChild(w.set.Name, pod.Name[:max(cut, 0)])
+	ordinal, err := strconv.ParseInt(pod.Name[cut+1:], 10, 32)
+	if !ours || err != nil || slices.ContainsFunc(w.tenants, func(t tenant) bool { return t.pod.Name == pod.Name }) {
+		return
+	}
+	w.tenants = append(w.tenants, tenant{index, number, int32(ordinal), pod})
+	if c := w.child(index, number); c != nil && metav1.IsControlledBy(pod, c.set) {
+		c.pods[int32(ordinal)] = pod
+	}
+}
+
+// leftNames are those of pods on ordinals that no StatefulSet has at the moment:
+// before one is given away, a pod without our label is looked for too.
+func (w *world) leftNames() (names []string) {
+	for _, z := range w.zones {
+		all := spans{}
+		for _, c := range w.children {
+			if c.zone == z.index {
+				all[c.version] = c.span()
+			}
+		}
+		for _, o := range all.free(w.replicas) {
+			for _, number := range slices.Sorted(maps.Keys(all)) {
+				names = append(names, fmt.Sprintf("%s-%d", childName(w.set.Name, z, number), o))
+			}
+		}
+	}
+	return names
 }
 
 // readClaims finds the claims by their label, and live also by the names that are

@@ -188,6 +188,10 @@ func (b *ledger) proceed() {
 	if b.Phase == v1alpha1.PhaseStale || b.Phase == v1alpha1.PhaseAborted {
 		return
 	}
+	if b.Update.StartedAt == nil { // a status that somebody edited
+		b.begin()
+		return
+	}
 	if b.Update.Returning {
 		if b.w.unreturned(b.CurrentVersion) == "" && (b.w.set.Spec.UpdateStrategy.UpdateNotReady || b.w.notReady(b.CurrentVersion) == "") {
 			b.Attempts++
@@ -207,7 +211,7 @@ func (b *ledger) proceed() {
 		}
 	case v1alpha1.PhasePostJob:
 		b.afterPostJob()
-	default: // a status that somebody edited
+	default:
 		b.begin()
 	}
 	if b.Phase == was && b.Update != nil && !b.Update.Returning && !b.w.now.Before(b.Update.StartedAt.Add(b.w.updateTime())) {

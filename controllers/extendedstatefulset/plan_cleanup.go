@@ -23,7 +23,7 @@ func cleanUp(w *world, p *plan) {
 			} else {
 				p.waitFor("the other zones serve")
 			}
-		case w.books.Phase == v1alpha1.PhaseCleaningUp && c.version != w.books.CurrentVersion && c.span().replicas == 0 && len(c.pods) == 0:
+		case w.over(c) && c.span().replicas == 0 && len(c.pods) == 0:
 			gone = append(gone, action.Chain{{Verb: action.Delete, Object: c.set, Reason: reasonOld}})
 		}
 	}
@@ -35,6 +35,15 @@ func cleanUp(w *world, p *plan) {
 		}
 	}
 	p.then(gone...)
+}
+
+// over tells whether nothing will be asked of a version any more: one below that
+// which serves, or once an upgrade is over any other.
+func (w *world) over(c *child) bool {
+	if w.books.Update != nil && c.version == w.books.UpdateVersion || c.version == w.books.CurrentVersion {
+		return false
+	}
+	return c.version < w.books.CurrentVersion || w.books.Phase == v1alpha1.PhaseCleaningUp
 }
 
 // zoneMayGo tells whether what a zone served is served elsewhere: by a zone that

@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
@@ -183,8 +181,8 @@ func fill(w *world, z zone, all spans, goal int64, free []int32, p *plan) {
 			}
 			if to := all.heir(o, goal); to == 0 {
 				continue
-			} else if pod := w.heldByOther(z, to, o); pod != nil {
-				p.waitFor(fmt.Sprintf("pod %s ends", pod.Name))
+			} else if why := w.heldByOther(z, to, o); why != "" {
+				p.waitFor(why)
 			} else {
 				all[to] = all[to].with(o)
 			}
@@ -219,14 +217,21 @@ func (s span) with(ordinal int32) span {
 	return span{s.start, s.replicas + 1}
 }
 
-// heldByOther is a pod of another version on that ordinal; nil if there is none.
-func (w *world) heldByOther(z zone, number int64, ordinal int32) *corev1.Pod {
+// heldByOther says why an ordinal cannot be given to a version yet: a pod of
+// another is there, or may come, as long as the StatefulSet controller has not seen
+// that the other has it no more. "" if it can.
+func (w *world) heldByOther(z zone, number int64, ordinal int32) string {
 	for _, t := range w.tenants {
 		if t.zone == z.index && t.ordinal == ordinal && t.version != number {
-			return t.pod
+			return fmt.Sprintf("pod %s ends", t.pod.Name)
 		}
 	}
-	return nil
+	for _, c := range w.children {
+		if c.zone == z.index && c.version != number && c.set.Status.ObservedGeneration < c.set.Generation {
+			return fmt.Sprintf("StatefulSet %s is observed by its controller", c.set.Name)
+		}
+	}
+	return ""
 }
 
 // next is what the goal takes next, and from whom: downwards from where it is, or
@@ -258,9 +263,6 @@ func (w *world) mayTake(z zone, all spans, goal int64, from int64, ordinal int32
 	back := goal == w.books.CurrentVersion
 	if !back {
 		s := all[goal]
-		if w.books.Phase == v1alpha1.PhaseCanary && s.replicas >= w.canaries() {
-			return false
-		}
 		if c := w.child(z.index, goal); w.serving(c, w.replicas) < s.replicas {
 			p.waitFor(fmt.Sprintf("%s has %d of %d pods available", c.set.Name, w.serving(c, w.replicas), s.replicas))
 			return false

@@ -224,7 +224,7 @@ func unbroken(t *testing.T, story story) (last string, writes int) {
 
 // Any order of what everybody does, and caches that stay behind.
 func TestRandomOrders(t *testing.T) {
-	const orders = 10
+	const orders = 5
 	for _, story := range stories {
 		t.Run(story.name, func(t *testing.T) {
 			t.Parallel()
@@ -250,7 +250,10 @@ func TestEachWriteGoesWrong(t *testing.T) {
 			t.Parallel()
 			want, writes := unbroken(t, story)
 			for n := 1; n <= writes; n++ {
-				for _, failure := range []simtest.Failure{simtest.Fails, simtest.DiesAfter} {
+				for _, failure := range []simtest.Failure{simtest.DiesAfter, simtest.Fails} {
+					if failure == simtest.Fails && n%3 != 0 {
+						continue // a failed write leaves the least behind
+					}
 					s := newStage(t, story.set())
 					s.Interfere = failure.At(s.Cluster, n)
 					story.tell(s)

@@ -75,6 +75,12 @@ func play(ctx context.Context, namespace string) error {
 
 // control makes and deletes the pods of a StatefulSet.
 func control(ctx context.Context, set *appsv1.StatefulSet, pods []corev1.Pod) error {
+	if set.Status.ObservedGeneration != set.Generation {
+		set.Status.ObservedGeneration = set.Generation
+		if err := user.Status().Update(ctx, set); err != nil {
+			return err
+		}
+	}
 	start, have := int32(0), map[string]bool{}
 	if set.Spec.Ordinals != nil {
 		start = set.Spec.Ordinals.Start

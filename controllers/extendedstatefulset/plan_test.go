@@ -1,0 +1,280 @@
+package extendedstatefulset
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+)
+
+// scene is a world in a few words.
+type scene struct{ w *world }
+
+// of is the world of a set whose status says that version 1 serves.
+func of(set *v1alpha1.ExtendedStatefulSet) *scene {
+	digest, err := digestOf(set)
+	if err != nil {
+		panic(err)
+	}
+	set.UID = "uid"
+	set.Status = v1alpha1.ExtendedStatefulSetStatus{CurrentVersion: 1, CurrentDigest: digest, UpdateVersion: 1, VersionHighWater: 1, Phase: v1alpha1.PhaseStable}
+	w := &world{now: noon, live: true, set: set, digest: digest, replicas: replicasOf(set), zones: zonesOf(set, &set.Status),
+		claims: map[string]*corev1.PersistentVolumeClaim{}, services: map[string]*corev1.Service{}}
+	set.Spec.Template.Spec.ServiceName = ""
+	w.digest, _ = digestOf(set)
+	set.Status.CurrentDigest = w.digest
+	return &scene{w}
+}
+
+// edited is the same with another template than the one that serves.
+func (s *scene) edited() *scene {
+	s.w.set.Spec.Template.Spec.Template.Spec.Containers[0].Image = "new"
+	s.w.digest, _ = digestOf(s.w.set)
+	return s
+}
+
+// has adds the StatefulSet of a version, with that span, all of whose pods but
+// those that are named are Ready for an hour.
+func (s *scene) has(number int64, sp span, unready ...int32) *scene {
+	z := s.w.zones[0]
+	digest, attempts := fmt.Sprintf("of version %d", number), int32(0)
+	switch st := &s.w.set.Status; {
+	case number == st.CurrentVersion:
+		digest = st.CurrentDigest
+	case number == st.UpdateVersion:
+		digest, attempts = s.w.digest, st.Attempts
+	}
+	set := buildChild(s.w.set, z, version{number: number, digest: digest, attempts: attempts}, sp)
+	set.UID, set.Generation, set.Status.ObservedGeneration = types.UID(set.Name), 1, 1
+	set.Annotations[v1alpha1.AnnotationApplied] = applied{contentHash(set), 1}.String()
+	c := &child{set: set, zone: z.index, version: number, pods: map[int32]*corev1.Pod{}}
+	s.w.children = append(s.w.children, c)
+	for o := sp.start; o < sp.end(); o++ {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", set.Name, o), CreationTimestamp: metav1.NewTime(noon.Add(-time.Hour))}}
+		ready := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: pod.CreationTimestamp}
+		if slices.Contains(unready, o) {
+			ready.Status = corev1.ConditionFalse
+		}
+		pod.Status.Conditions = []corev1.PodCondition{ready}
+		c.pods[o] = pod
+		s.w.tenants = append(s.w.tenants, tenant{z.index, number, o, pod})
+	}
+	return s
+}
+
+// upgrading says that version 2 is on its way, in that phase.
+func (s *scene) upgrading(phase v1alpha1.Phase, how v1alpha1.Handover) *scene {
+	s.edited()
+	now := metav1.NewTime(noon)
+	st := &s.w.set.Status
+	st.UpdateVersion, st.VersionHighWater, st.Phase, st.Attempts = 2, 2, phase, 1
+	st.Update = &v1alpha1.UpdateStatus{Digest: s.w.digest, Handover: how, StartedAt: &now, CanaryAt: &now}
+	return s
+}
+
+// leaving adds a pod that is on its way out of an ordinal.
+func (s *scene) leaving(number int64, ordinal int32) *scene {
+	z := s.w.zones[0]
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", childName("db", z, number), ordinal), DeletionTimestamp: ptr.To(metav1.NewTime(noon))}}
+	s.w.tenants = append(s.w.tenants, tenant{z.index, number, ordinal, pod})
+	return s
+}
+
+func (s *scene) but(f func(*world)) *scene {
+	f(s.w)
+	return s
+}
+
+// after lets time pass.
+func (s *scene) after(d time.Duration) *scene {
+	s.w.now = s.w.now.Add(d)
+	return s
+}
+
+// says is what decide does, without claims: the books, or the writes.
+func (s *scene) says() string {
+	p := decide(s.w)
+	if p.books {
+		return "books: " + bookLine(&s.w.set.Status, s.w.books)
+	}
+	var lines []string
+	for _, line := range p.steps.Strings() {
+		if !strings.Contains(line, "persistentvolumeclaim") {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(append(lines, ""), "\n")
+}
+
+func observedLater(c *child) { c.set.Generation++ }
+
+func TestDecide(t *testing.T) {
+	perOrdinal, coexist := v1alpha1.HandoverPerOrdinal, v1alpha1.HandoverCoexist
+	canary, promoting, postJob := v1alpha1.PhaseCanary, v1alpha1.PhasePromoting, v1alpha1.PhasePostJob
+	for _, row := range []struct {
+		name  string
+		scene *scene
+		want  string
+	}{
+		{"nothing is done at rest", of(plain()).has(1, span{0, 3}), ""},
+		{"E12 ordinals that somebody else gave are taken back", of(plain()).has(1, span{0, 5}), "patch statefulset db-v1: Scale, ordinals 0 to 2\n"},
+		{"a number is in the books before anything of it is made", of(plain()).has(1, span{0, 3}).edited(),
+			"books: Canary, version 1 to 2, attempt 1"},
+		{"E22 an upgrade waits until what serves is Ready", of(plain()).has(1, span{0, 3}, 2).edited(), "books: Waiting, version 1"},
+		{"E22 but not when it shall not", of(plain()).has(1, span{0, 3}, 2).edited().but(func(w *world) { w.set.Spec.UpdateStrategy.UpdateNotReady = true }),
+			"books: Canary, version 1 to 2, attempt 1"},
+		{"what an earlier template took is given back before, also when it shall not wait", of(plain()).has(1, span{0, 3}).edited().
+			but(func(w *world) { w.set.Spec.UpdateStrategy.UpdateNotReady, w.set.Status.UpdateVersion = true, 0 }).has(2, span{0, 1}),
+			"books: Waiting, version 1"},
+		{"a write that changed nothing is not taken for an edit", of(plain()).has(1, span{0, 3}).but(func(w *world) {
+			set := w.children[0].set
+			set.Annotations[v1alpha1.AnnotationApplied] = applied{contentHash(set), 2}.String()
+		}), "patch statefulset db-v1: Child\n"},
+		{"an edit is undone", of(plain()).has(1, span{0, 3}).but(func(w *world) { w.children[0].set.Generation = 2 }), "patch statefulset db-v1: EditUndone\n"},
+		{"E9 a number above all that were is given out, also when its StatefulSet is gone",
+			of(plain()).has(1, span{0, 3}).edited().but(func(w *world) { w.set.Status.VersionHighWater = 11 }), "books: Canary, version 1 to 12, attempt 1"},
+		{"E19 one canary is not two", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}).
+			but(func(w *world) { w.set.Spec.UpdateStrategy.Canaries = ptr.To(int32(2)) }), "patch statefulset db-v2: Scale, ordinals 0 to 1\n"},
+		{"E19 two canaries are", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 2}).
+			but(func(w *world) { w.set.Spec.UpdateStrategy.Canaries = ptr.To(int32(2)) }), "books: Promoting, version 1 to 2, attempt 1"},
+		{"a canary is good only after minReadySeconds", of(plain()).but(func(w *world) { w.set.Spec.Template.Spec.MinReadySeconds = 3601 }).
+			has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}), ""},
+		{"a canary has its time to the last nanosecond", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}, 0).after(5*time.Minute - 1), ""},
+		{"and not longer", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}, 0).after(5 * time.Minute),
+			"books: Stale, version 1 to 2, attempt 1, CanaryFailed"},
+		{"E20 there is another attempt while there may be", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}, 0).after(5 * time.Minute).
+			but(func(w *world) { w.set.Spec.UpdateStrategy.RetryCount = 1 }), "books: Canary, version 1 to 2, attempt 1, CanaryFailed"},
+		{"the whole has its time too", of(plain()).has(1, span{0, 3}).upgrading(promoting, coexist).has(2, span{0, 3}, 2).after(10 * time.Minute),
+			"books: Stale, version 1 to 2, attempt 1, UpdateTimeout"},
+		{"the old version goes only when all of the new one serve", of(plain()).has(1, span{0, 3}).upgrading(postJob, coexist).has(2, span{0, 3}, 1), ""},
+		{"a template that comes back is the version that serves", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}).
+			but(func(w *world) { w.digest = w.set.Status.CurrentDigest }), "books: CleaningUp, version 1"},
+		{"an ordinal is not given away while its old pod ends", of(volumes()).has(1, span{0, 2}).upgrading(canary, perOrdinal).has(2, span{start: 3}).leaving(1, 2), ""},
+		{"nor before its StatefulSet controller has seen that it has it no more", of(volumes()).has(1, span{0, 2}).upgrading(canary, perOrdinal).
+			has(2, span{start: 3}).but(func(w *world) {
+			observedLater(w.children[0])
+			w.children[0].set.Annotations[v1alpha1.AnnotationApplied] = ""
+		}), ""},
+		{"it is when both are so", of(volumes()).has(1, span{0, 2}).upgrading(canary, perOrdinal).has(2, span{start: 3}),
+			"patch statefulset db-v2: Scale, ordinals 2 to 2\n"},
+		{"no second ordinal is taken while one does not serve", of(volumes()).has(1, span{0, 2}, 0).upgrading(promoting, perOrdinal).has(2, span{2, 1}), ""},
+		{"but one that serves nobody is", of(volumes()).has(1, span{0, 2}, 1).upgrading(promoting, perOrdinal).has(2, span{2, 1}),
+			"patch statefulset db-v1: Scale, ordinals 0 to 0\n"},
+		{"on the way back a pod that had its time holds up nothing", of(volumes()).has(1, span{0, 2}, 0).upgrading(v1alpha1.PhaseStale, perOrdinal).
+			has(2, span{2, 1}).but(stale2), "patch statefulset db-v2: Scale, no pods\n"},
+		{"E6 what is below the version that serves goes, what is above stays", of(plain()).has(1, span{}).upgrading(canary, coexist).has(2, span{0, 3}).
+			but(func(w *world) {
+				w.set.Status.CurrentVersion, w.set.Status.CurrentDigest, w.set.Status.UpdateVersion = 2, "of version 2", 3
+				w.set.Status.VersionHighWater = 3
+			}).has(3, span{0, 1}, 0), "delete statefulset db-v1: OldVersion\n"},
+		{"E8 nothing is deleted while none serves", of(plain()).has(1, span{0, 3}, 0, 1, 2).upgrading(canary, coexist).has(2, span{0, 1}, 0), ""},
+		{"a status that was lost is found again", of(plain()).has(1, span{0, 3}).has(7, span{}).
+			but(func(w *world) { w.set.Status = v1alpha1.ExtendedStatefulSetStatus{} }), "books: CleaningUp, version 1"},
+		{"what goes is left to the garbage collector", of(plain()).but(func(w *world) { w.set.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }), ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			if got := row.scene.says(); got != row.want {
+				t.Errorf("it says\n%swant\n%s", got, row.want)
+			}
+		})
+	}
+}
+
+// stale2 has written on version 2 that it is stale.
+func stale2(w *world) {
+	w.set.Status.Update.Reason, w.set.Status.Update.Message = "Why", "because"
+	w.books = w.set.Status.DeepCopy()
+	w.markStale(w.children[1], w.children[1].set)
+}
+
+func TestParseChild(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		index   int32
+		version int64
+		ok      bool
+	}{
+		{"db-v1", noZone, 1, true}, {"db-v10", noZone, 10, true}, {"db-z0-v2", 0, 2, true}, {"db-z12-v345", 12, 345, true},
+		{"db", 0, 0, false}, {"db-v", 0, 0, false}, {"db-v0", 0, 0, false}, {"db-v01", 0, 0, false}, {"db-z-v1", 0, 0, false},
+		{"db-z0-z1-v1", 0, 0, false}, {"dbx-v1", 0, 0, false}, {"db-va-v1", 0, 0, false}, {"db-z01-v1", 0, 0, false},
+	} {
+		if index, number, ok := parseChild("db", row.name); ok != row.ok || ok && (index != row.index || number != row.version) {
+			t.Errorf("%s: zone %d, version %d, %t", row.name, index, number, ok)
+		}
+	}
+}
+
+func TestTrim(t *testing.T) {
+	for _, row := range []struct {
+		name       string
+		have, want spans
+	}{
+		{"what nobody disputes stays", spans{1: {0, 2}, 2: {2, 1}}, spans{1: {0, 2}, 2: {2, 1}}},
+		{"what is above the replicas goes", spans{1: {0, 5}}, spans{1: {0, 3}}},
+		{"the goal keeps what two have", spans{1: {0, 3}, 2: {1, 2}}, spans{1: {0, 3}, 2: {3, 0}}},
+		{"from below", spans{1: {1, 2}, 2: {0, 2}}, spans{1: {1, 2}, 2: {0, 1}}},
+		{"of one around the goal its lower part stays", spans{1: {1, 1}, 2: {0, 3}}, spans{1: {1, 1}, 2: {0, 1}}},
+	} {
+		if trim(row.have, 1, 3); !maps.Equal(row.have, row.want) {
+			t.Errorf("%s: %v, want %v", row.name, row.have, row.want)
+		}
+	}
+}
+
+// E29 a zone is added to every term: terms are alternatives.
+func TestKeepInZone(t *testing.T) {
+	pod := corev1.PodSpec{Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "a"}}}, {MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "b"}}}}}}}}
+	bare := corev1.PodSpec{}
+	for i, spec := range []*corev1.PodSpec{&pod, &bare} {
+		keepInZone(spec, "", "z")
+		terms := spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+		if len(terms) != 2-i {
+			t.Fatalf("%d terms", len(terms))
+		}
+		for _, term := range terms {
+			last := term.MatchExpressions[len(term.MatchExpressions)-1]
+			if last.Key != corev1.LabelTopologyZone || last.Operator != corev1.NodeSelectorOpIn || !slices.Equal(last.Values, []string{"z"}) {
+				t.Errorf("a term without the zone: %v", term)
+			}
+		}
+	}
+}
+
+// What is changed in place makes no version; all else does.
+func TestDigest(t *testing.T) {
+	digest := func(change func(*appsv1.StatefulSetSpec)) string {
+		set := volumes()
+		change(&set.Spec.Template.Spec)
+		d, err := digestOf(set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	same := digest(func(*appsv1.StatefulSetSpec) {})
+	for name, change := range map[string]func(*appsv1.StatefulSetSpec){
+		"replicas": func(s *appsv1.StatefulSetSpec) { s.Replicas = ptr.To(int32(9)) },
+		"the size of a claim": func(s *appsv1.StatefulSetSpec) {
+			s.VolumeClaimTemplates[0].Spec.Resources.Requests = nil
+		},
+		"an empty map": func(s *appsv1.StatefulSetSpec) { s.Template.Spec.NodeSelector = map[string]string{} },
+	} {
+		if digest(change) != same {
+			t.Errorf("%s makes a version", name)
+		}
+	}
+	if digest(func(s *appsv1.StatefulSetSpec) { s.Template.Spec.Containers[0].Image = "two" }) == same {
+		t.Error("an image makes no version")
+	}
+}
