@@ -57,6 +57,12 @@ var giveRights = sync.OnceFunc(func() {
 // startOperator serves one namespace.
 func startOperator(namespace string) {
 	GinkgoHelper()
+	startOperatorWith(func(mgr ctrl.Manager) error { return extendedstatefulset.Setup(mgr, []string{namespace}) })
+}
+
+// startOperatorWith starts an operator that is set up in another way.
+func startOperatorWith(setup func(ctrl.Manager) error) {
+	GinkgoHelper()
 	giveRights()
 	conf := rest.CopyConfig(server.Config)
 	conf.Impersonate.UserName = theOperator
@@ -67,7 +73,7 @@ func startOperator(namespace string) {
 		GracefulShutdownTimeout: ptr.To(5 * time.Second),
 	})
 	Expect(err).NotTo(HaveOccurred())
-	Expect(extendedstatefulset.Setup(mgr, []string{namespace})).To(Succeed())
+	Expect(setup(mgr)).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
@@ -299,7 +305,10 @@ var _ = Describe("An ExtendedStatefulSet", func() {
 			g.Expect(c.Reason).To(Equal(v1alpha1.ReasonWriteRefused))
 			g.Expect(c.Message).To(ContainSubstring(`"web-v2" already exists`))
 		}).Should(Succeed())
-		Expect(statefulSets(ctx, namespace)["web-v2"].ResourceVersion).To(Equal(foreign.ResourceVersion))
+		theirs := statefulSets(ctx, namespace)["web-v2"] // the puppet writes its status
+		Expect(theirs.UID).To(Equal(foreign.UID))
+		Expect(theirs.Generation).To(Equal(foreign.Generation))
+		Expect([]any{theirs.Labels, theirs.Annotations, theirs.OwnerReferences}).To(HaveEach(BeEmpty()))
 		Expect(user.Delete(ctx, foreign)).To(Succeed())
 		stable(ctx, namespace, 2, 3)
 		now := &corev1.Service{}

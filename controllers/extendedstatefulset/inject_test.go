@@ -94,7 +94,7 @@ func TestInjectGivesNobodyTheClaimsOfAnother(t *testing.T) {
 		{"an index that is not that of the name", labelled(appsv1.PodIndexLabel, "1"), index},
 		{"an index that is no number", labelled(appsv1.PodIndexLabel, "two"), index},
 		{"a negative index", labelled(appsv1.PodIndexLabel, "-2"), index},
-		{"an index that is written in another way", func(pod *corev1.Pod) { pod.Labels[appsv1.PodIndexLabel], pod.Name = "02", "db-v1-02" }, index},
+		{"an index that is written in another way", labelled(appsv1.PodIndexLabel, "02"), index},
 		{"another name", func(pod *corev1.Pod) { pod.Name = "mine" }, index},
 		{"a name that is still to be made", func(pod *corev1.Pod) { pod.Name, pod.GenerateName = "", "db-v1-" }, index},
 		{"no owner", func(pod *corev1.Pod) { pod.OwnerReferences = nil }, owner},

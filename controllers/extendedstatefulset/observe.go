@@ -74,6 +74,8 @@ type tenant struct {
 	version int64
 	ordinal int32
 	pod     *corev1.Pod
+	// owned is true when its controller is a StatefulSet of ours, by UID.
+	owned bool
 }
 
 // view is where a world is read from.
@@ -206,8 +208,10 @@ func (w *world) addPod(pod *corev1.Pod) {
 	if !ours || err != nil || slices.ContainsFunc(w.tenants, func(t tenant) bool { return t.pod.Name == pod.Name }) {
 		return
 	}
-	w.tenants = append(w.tenants, tenant{index, number, int32(ordinal), pod})
-	if c := w.child(index, number); c != nil && metav1.IsControlledBy(pod, c.set) {
+	c := w.child(index, number)
+	owned := c != nil && metav1.IsControlledBy(pod, c.set)
+	w.tenants = append(w.tenants, tenant{index, number, int32(ordinal), pod, owned})
+	if owned {
 		c.pods[int32(ordinal)] = pod
 	}
 }

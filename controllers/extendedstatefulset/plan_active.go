@@ -124,10 +124,17 @@ func label(pod *corev1.Pod, on bool) action.Action {
 	return action.Action{Verb: action.Patch, Object: next, From: pod, Reason: reason}
 }
 
+// asks tells whether commands are run in a pod: only in one that is ours by the
+// UIDs of its owners, Ready and not going.
+func (w *world) asks(pod *corev1.Pod) bool {
+	ours := slices.ContainsFunc(w.tenants, func(t tenant) bool { return t.pod == pod && t.owned })
+	return ours && w.set.DeletionTimestamp == nil && !podstate.Terminating(pod) && podstate.Ready(pod)
+}
+
 // verdictOf is what the probes of a pod say: all yes is active, one no passive. A
-// pod that is not Ready, or that nobody probes, is passive.
+// pod that nobody asks is passive.
 func (w *world) verdictOf(pod *corev1.Pod) verdict {
-	if len(w.set.Spec.ActivePassiveProbes) == 0 || w.set.DeletionTimestamp != nil || podstate.Terminating(pod) || !podstate.Ready(pod) {
+	if len(w.set.Spec.ActivePassiveProbes) == 0 || !w.asks(pod) {
 		return passive
 	}
 	all := active
@@ -173,7 +180,7 @@ func containerID(pod *corev1.Pod, name string) string {
 // ask sends the first question that is due, one at a time in each pod.
 func (w *world) ask(p *plan, pod *corev1.Pod) {
 	known := w.probes[pod.UID]
-	if known.busy || podstate.Terminating(pod) || !podstate.Ready(pod) || w.set.DeletionTimestamp != nil {
+	if known.busy || !w.asks(pod) {
 		return // an event tells when that changes
 	}
 	for _, name := range sets.List(sets.KeySet(w.set.Spec.ActivePassiveProbes)) {

@@ -67,7 +67,7 @@ func (s *scene) has(number int64, sp span, unready ...int32) *scene {
 		}
 		pod.Status.Conditions = []corev1.PodCondition{ready}
 		c.pods[o] = pod
-		s.w.tenants = append(s.w.tenants, tenant{z.index, number, o, pod})
+		s.w.tenants = append(s.w.tenants, tenant{z.index, number, o, pod, true})
 	}
 	return s
 }
@@ -86,7 +86,7 @@ func (s *scene) upgrading(phase v1alpha1.Phase, how v1alpha1.Handover) *scene {
 func (s *scene) leaving(number int64, ordinal int32) *scene {
 	z := s.w.zones[0]
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", childName("db", z, number), ordinal), DeletionTimestamp: ptr.To(metav1.NewTime(noon))}}
-	s.w.tenants = append(s.w.tenants, tenant{z.index, number, ordinal, pod})
+	s.w.tenants = append(s.w.tenants, tenant{z.index, number, ordinal, pod, false})
 	return s
 }
 

@@ -23,7 +23,7 @@ func badCreates() []TableEntry {
 		own    = "what begins with fissile.cloudfoundry.org/ is the operator's; remove it"
 		job    = "{spec: {template: {spec: {restartPolicy: %s, containers: [{name: a, image: a}]}}}}"
 		pod    = "spec.template.spec.template."
-		strat  = "spec.updateStrategy."
+		update = "spec.updateStrategy."
 		notPos = "must be more than 0, for example 5m"
 	)
 	jobOf := func(policy string) string { return strings.ReplaceAll(job, "%s", policy) }
@@ -50,25 +50,25 @@ func badCreates() []TableEntry {
 			`spec.template.spec.serviceName: Invalid value: "My_App": cannot be the name of a Service; begin with a letter and go on with at most 62 lower-case letters, digits and hyphens`}),
 		Entry("ordinals of one's own", refusal{"spec: {template: {spec: {ordinals: {start: 5}}}}",
 			`spec.template.spec.ordinals.start: Forbidden: the operator hands ordinals from version to version with it; remove it`}),
-		Entry("canaries of 0", refusal{"spec: {updateStrategy: {canaries: 0}}", strat + `canaries: Invalid value: 0: spec.updateStrategy.canaries in body should be greater than or equal to 1`}),
-		Entry("a canaryWatchTime of 0", refusal{"spec: {updateStrategy: {canaryWatchTime: 0s}}", strat + `canaryWatchTime: Invalid value: "0s": ` + notPos}),
-		Entry("an updateWatchTime of 0", refusal{"spec: {updateStrategy: {canaryWatchTime: 0s, updateWatchTime: 0h0m}}", strat + `canaryWatchTime: Invalid value: "0s": ` + notPos + ", " + strat + `updateWatchTime: Invalid value: "0h0m": ` + notPos}),
-		Entry("a negative watch time", refusal{"spec: {updateStrategy: {updateWatchTime: -5m}}", strat + `updateWatchTime: Invalid value: "-5m": spec.updateStrategy.updateWatchTime in body should match`}),
-		Entry("a watch time without a unit", refusal{"spec: {updateStrategy: {canaryWatchTime: '60'}}", strat + `canaryWatchTime: Invalid value: "60": spec.updateStrategy.canaryWatchTime in body should match`}),
-		Entry("a watch time that no clock can hold", refusal{"spec: {updateStrategy: {updateWatchTime: 9999999999h}}", strat + `updateWatchTime: Invalid value: "9999999999h": spec.updateStrategy.updateWatchTime in body should match`}),
+		Entry("canaries of 0", refusal{"spec: {updateStrategy: {canaries: 0}}", update + `canaries: Invalid value: 0: spec.updateStrategy.canaries in body should be greater than or equal to 1`}),
+		Entry("a canaryWatchTime of 0", refusal{"spec: {updateStrategy: {canaryWatchTime: 0s}}", update + `canaryWatchTime: Invalid value: "0s": ` + notPos}),
+		Entry("an updateWatchTime of 0", refusal{"spec: {updateStrategy: {canaryWatchTime: 0s, updateWatchTime: 0h0m}}", update + `canaryWatchTime: Invalid value: "0s": ` + notPos + ", " + update + `updateWatchTime: Invalid value: "0h0m": ` + notPos}),
+		Entry("a negative watch time", refusal{"spec: {updateStrategy: {updateWatchTime: -5m}}", update + `updateWatchTime: Invalid value: "-5m": spec.updateStrategy.updateWatchTime in body should match`}),
+		Entry("a watch time without a unit", refusal{"spec: {updateStrategy: {canaryWatchTime: '60'}}", update + `canaryWatchTime: Invalid value: "60": spec.updateStrategy.canaryWatchTime in body should match`}),
+		Entry("a watch time that no clock can hold", refusal{"spec: {updateStrategy: {updateWatchTime: 9999999999h}}", update + `updateWatchTime: Invalid value: "9999999999h": spec.updateStrategy.updateWatchTime in body should match`}),
 		Entry("canaries that may take longer than the upgrade", refusal{"spec: {updateStrategy: {canaryWatchTime: 20m}}",
-			strat + `canaryWatchTime: Invalid value: may not be longer than updateWatchTime, which the canaries are a part of; shorten it, or lengthen updateWatchTime`}),
+			update + `canaryWatchTime: Invalid value: may not be longer than updateWatchTime, which the canaries are a part of; shorten it, or lengthen updateWatchTime`}),
 		Entry("side by side on claims for one", refusal{"spec: {updateStrategy: {handover: Coexist}, " + strings.TrimPrefix(stored, "spec: {"),
-			strat + `handover: Invalid value: "Coexist": two pods would share each claim of template "data", which is not ReadWriteMany; take PerOrdinal, or make it ReadWriteMany if the application allows two pods on its data`}),
-		Entry("an unknown handover", refusal{"spec: {updateStrategy: {handover: Sideways}}", strat + `handover: Unsupported value: "Sideways": supported values: "Auto", "Coexist", "PerOrdinal"`}),
+			update + `handover: Invalid value: "Coexist": two pods would share each claim of template "data", which is not ReadWriteMany; take PerOrdinal, or make it ReadWriteMany if the application allows two pods on its data`}),
+		Entry("an unknown handover", refusal{"spec: {updateStrategy: {handover: Sideways}}", update + `handover: Unsupported value: "Sideways": supported values: "Auto", "Coexist", "PerOrdinal"`}),
 		Entry("a job that is always restarted", refusal{"spec: {updateStrategy: {preUpdateJob: " + jobOf("Always") + "}}",
-			strat + `preUpdateJob.spec.template.spec.restartPolicy: Invalid value: "Always": must be Never or OnFailure: a Job whose pods are always restarted never ends`}),
+			update + `preUpdateJob.spec.template.spec.restartPolicy: Invalid value: "Always": must be Never or OnFailure: a Job whose pods are always restarted never ends`}),
 		Entry("a job that does not say", refusal{"spec: {updateStrategy: {postUpdateJob: " + jobOf("null") + "}}",
-			strat + `postUpdateJob.spec.template.spec.restartPolicy: Required value: say Never or OnFailure: a pod without it is always restarted, and a Job of such pods never ends`}),
+			update + `postUpdateJob.spec.template.spec.restartPolicy: Required value: say Never or OnFailure: a pod without it is always restarted, and a Job of such pods never ends`}),
 		Entry("a job of no pods", refusal{"spec: {updateStrategy: {preUpdateJob: {spec: {parallelism: 0, template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}}}",
-			strat + `preUpdateJob.spec.parallelism: Invalid value: 0: must be 1 or more: a Job of no pods never ends`}),
+			update + `preUpdateJob.spec.parallelism: Invalid value: 0: must be 1 or more: a Job of no pods never ends`}),
 		Entry("a job that the API server refuses", refusal{"spec: {updateStrategy: {postUpdateJob: {spec: {backoffLimit: -1, template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}}}",
-			strat + `postUpdateJob.spec.backoffLimit: Invalid value: -1: must be greater than or equal to 0`}),
+			update + `postUpdateJob.spec.backoffLimit: Invalid value: -1: must be greater than or equal to 0`}),
 		Entry("a zone twice", refusal{"spec: {zones: [a, b, a]}", `spec.zones[2]: Duplicate value: "a"`}),
 		Entry("a zone without a name", refusal{"spec: {zones: [a, '']}", `spec.zones[1]: Invalid value: "": spec.zones[1] in body should be at least 1 chars long`}),
 		Entry("a zone that fits no label", refusal{"spec: {zones: [a b]}", `spec.zones[0]: Invalid value: "a b": cannot be the value of a label: `}),

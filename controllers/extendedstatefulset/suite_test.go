@@ -50,9 +50,9 @@ var _ = BeforeSuite(func() {
 	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
 	Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
 	server = &envtest.Environment{
-		Scheme:                scheme,
-		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "config", "crd", "bases")},
-		ErrorIfCRDPathMissing: true,
+		Scheme: scheme,
+		CRDInstallOptions: envtest.CRDInstallOptions{ // a busy machine takes its time for large ones
+			Paths: []string{filepath.Join("..", "..", "config", "crd", "bases")}, ErrorIfPathMissing: true, MaxTime: 2 * time.Minute},
 		WebhookInstallOptions: envtest.WebhookInstallOptions{Paths: []string{filepath.Join("..", "..", "config", "webhook", "manifests.yaml")}},
 	}
 	DeferCleanup(func() { Expect(server.Stop()).To(Succeed()) }) // also of one that took no CRD
