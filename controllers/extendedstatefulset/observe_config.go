@@ -150,11 +150,10 @@ func (r *configReader) configurationOf(ctx context.Context, namespace string, po
 		}
 		editions[all[i].origin] = e
 	}
-	text, err := r.key.Current(ctx, false)
-	if err != nil {
-		return configuration{unreadable: "the operator's own key cannot be read: " + err.Error()}, nil
+	key, problem := r.currentKey(ctx, false)
+	if problem != "" {
+		return configuration{unreadable: problem}, nil
 	}
-	key := hashKey(text)
 	c := configuration{key: key.name(), seen: seenOf(all, editions)}
 	if rec.atRest(c.key, c.seen) {
 		return c, nil
@@ -163,13 +162,23 @@ func (r *configReader) configurationOf(ctx context.Context, namespace string, po
 		return c, nil
 	}
 	// A hash is about to be written: it must not be of a key that is stored nowhere.
-	if text, err = r.key.Current(ctx, true); err != nil {
-		return configuration{unreadable: "the operator's own key cannot be read: " + err.Error()}, nil
+	stored, problem := r.currentKey(ctx, true)
+	if problem != "" {
+		return configuration{unreadable: problem}, nil
 	}
-	if stored := hashKey(text); stored.name() != c.key {
+	if stored.name() != c.key {
 		return r.hash(ctx, stored, namespace, all, editions, rec == nil), nil
 	}
 	return c, nil
+}
+
+// currentKey is the key, or why there is none.
+func (r *configReader) currentKey(ctx context.Context, stored bool) (key hashKey, problem string) {
+	text, err := r.key.Current(ctx, stored)
+	if err != nil {
+		return nil, "the operator's own key cannot be read: " + err.Error()
+	}
+	return text, ""
 }
 
 // hash reads what is not known yet. With confirm it asks the API server about what

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	names "k8s.io/apimachinery/pkg/api/validate/content"
 )
 
 // The kinds that a pod template takes configuration from.
@@ -29,7 +29,7 @@ func compareOrigins(a, b origin) int {
 // possible tells whether there can be an object of that name at all. The API server
 // is not asked for others: it would answer that the question is wrong, for ever.
 func (s origin) possible() bool {
-	return s.name != "" && len(path.IsValidPathSegmentName(s.name)) == 0
+	return s.name != "" && len(names.IsPathSegmentName(s.name)) == 0
 }
 
 // usage is what a pod template uses of one source.

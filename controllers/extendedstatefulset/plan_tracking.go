@@ -80,7 +80,7 @@ func (t *tracking) chain(o *metav1.PartialObjectMetadata) action.Chain {
 	wanted := t.owns() && slices.Contains(t.origins, origin{o.Kind, o.Name}) && o.DeletionTimestamp == nil
 	change := o.DeepCopy()
 	switch has := t.refersTo(o); {
-	case wanted && t.held() && !(has && guarded(o)): // the finalizer goes first: else nobody takes the reference off
+	case wanted && t.held() && (!has || !guarded(o)): // the finalizer goes first: else nobody takes the reference off
 		t.add(change)
 		return action.Chain{{Verb: action.Patch, Object: change, From: o, Unchanged: true, Reason: v1alpha1.EventTracked}}
 	case !wanted && has, !wanted && guardLeft(o):

@@ -1,0 +1,293 @@
+package extendedstatefulset_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync/atomic"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset"
+)
+
+// givenKey is a key that nobody loses.
+type givenKey struct{}
+
+func (givenKey) Current(context.Context, bool) ([]byte, error) {
+	return []byte("0123456789abcdef0123456789abcdef"), nil
+}
+
+// startConfigOperator runs the controller until the returned function is called.
+func startConfigOperator() (stop func()) {
+	GinkgoHelper()
+	mgr, err := ctrl.NewManager(server.Config, ctrl.Options{
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(extendedstatefulset.Setup(mgr, extendedstatefulset.Options{Key: givenKey{}, Restarts: 10})).To(Succeed())
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	var stopped atomic.Bool
+	stop = func() {
+		if !stopped.Swap(true) {
+			cancel()
+			Expect(<-done).To(Succeed())
+		}
+	}
+	DeferCleanup(stop)
+	return stop
+}
+
+// following is a set that uses a ConfigMap and a Secret.
+func following(namespace string, change ...func(*v1alpha1.ExtendedStatefulSet)) *v1alpha1.ExtendedStatefulSet {
+	set := &v1alpha1.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: namespace}}
+	set.Spec.UpdateOnEnvChange = true
+	set.Spec.Template.Spec = appsv1.StatefulSetSpec{
+		Replicas: ptr.To(int32(1)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "db"}},
+			Spec: corev1.PodSpec{
+				Containers: []corev1.Container{{Name: "main", Image: "one",
+					Env:     []corev1.EnvVar{{Name: "LITERAL", Value: "one"}},
+					EnvFrom: []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "conf"}}}}}},
+				Volumes: []corev1.Volume{{Name: "creds", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+					{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "creds"}}}}}}}},
+			}},
+	}
+	for _, c := range change {
+		c(set)
+	}
+	return set
+}
+
+func byOwners(s *v1alpha1.ExtendedStatefulSet) {
+	s.Spec.ConfigTracking = v1alpha1.TrackByOwnerReference
+}
+
+func newConf(namespace string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "conf", Namespace: namespace}, Data: map[string]string{"a": "1"}}
+}
+
+func newCreds(namespace string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "creds", Namespace: namespace,
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "friend", UID: "a-friend"}}}, Data: map[string][]byte{"a": []byte("1")}}
+}
+
+// hashOf is that in the pod template of a version.
+func hashOf(ctx context.Context, namespace, child string) func() (string, error) {
+	return func() (string, error) {
+		var s appsv1.StatefulSet
+		err := user.Get(ctx, client.ObjectKey{Namespace: namespace, Name: child}, &s)
+		return s.Spec.Template.Annotations[v1alpha1.AnnotationConfigHash], err
+	}
+}
+
+// ownersOf lists the kinds of the owners of an object.
+func ownersOf(ctx context.Context, o client.Object) func() ([]string, error) {
+	return func() ([]string, error) {
+		err := user.Get(ctx, client.ObjectKeyFromObject(o), o)
+		kinds := []string{}
+		for _, r := range o.GetOwnerReferences() {
+			kinds = append(kinds, r.Kind)
+		}
+		return kinds, err
+	}
+}
+
+func editSet(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, change func(*v1alpha1.ExtendedStatefulSet)) {
+	GinkgoHelper()
+	Eventually(func() error {
+		if err := user.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
+			return err
+		}
+		change(set)
+		return user.Update(ctx, set)
+	}).Should(Succeed())
+}
+
+func condition(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, kind string) func() string {
+	return func() string {
+		if err := user.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
+			return err.Error()
+		}
+		if c := meta.FindStatusCondition(set.Status.Conditions, kind); c != nil {
+			return string(c.Status) + " " + c.Reason + ": " + c.Message
+		}
+		return "none"
+	}
+}
+
+var _ = Describe("configuration", func() {
+	It("E14 moves the hash for contents, not for metadata, and in the same version", func(ctx SpecContext) {
+		startConfigOperator()
+		ns := newNamespace(ctx)
+		c, s := newConf(ns), newCreds(ns)
+		Expect(user.Create(ctx, c)).To(Succeed())
+		Expect(user.Create(ctx, s)).To(Succeed())
+		set := following(ns)
+		Expect(user.Create(ctx, set)).To(Succeed())
+		hash := hashOf(ctx, ns, "db-v1")
+		Eventually(hash).ShouldNot(BeEmpty())
+		first, err := hash()
+		Expect(err).NotTo(HaveOccurred())
+
+		c.Labels = map[string]string{"a": "b"}
+		Expect(user.Update(ctx, c)).To(Succeed())
+		c.BinaryData = map[string][]byte{"b": {0}}
+		Expect(user.Update(ctx, c)).To(Succeed())
+		c.BinaryData["b"] = []byte{1} // in the same window
+		Expect(user.Update(ctx, c)).To(Succeed())
+		Eventually(hash).ShouldNot(Equal(first))
+		second, err := hash()
+		Expect(err).NotTo(HaveOccurred())
+		s.Data["a"] = []byte("2")
+		Expect(user.Update(ctx, s)).To(Succeed())
+		Eventually(hash).ShouldNot(Equal(second))
+		Expect(user.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed())
+		Expect(set.Status.VersionHighWater).To(BeEquivalentTo(1))
+		Expect(s.OwnerReferences).To(HaveLen(1), "nothing is written on what is tracked by index")
+	})
+
+	It("E14 finds an edit that was made while the operator was down", func(ctx SpecContext) {
+		stop := startConfigOperator()
+		ns := newNamespace(ctx)
+		c := newConf(ns)
+		Expect(user.Create(ctx, c)).To(Succeed())
+		Expect(user.Create(ctx, newCreds(ns))).To(Succeed())
+		Expect(user.Create(ctx, following(ns))).To(Succeed())
+		hash := hashOf(ctx, ns, "db-v1")
+		Eventually(hash).ShouldNot(BeEmpty())
+		first, err := hash()
+		Expect(err).NotTo(HaveOccurred())
+		stop()
+		c.Data["a"] = "2"
+		Expect(user.Update(ctx, c)).To(Succeed())
+		startConfigOperator()
+		Eventually(hash).ShouldNot(Equal(first))
+	})
+
+	It("E18 says what is missing, and goes on when it comes", func(ctx SpecContext) {
+		startConfigOperator()
+		ns := newNamespace(ctx)
+		Expect(user.Create(ctx, newCreds(ns))).To(Succeed())
+		set := following(ns)
+		Expect(user.Create(ctx, set)).To(Succeed())
+		Eventually(condition(ctx, set, v1alpha1.ConditionConfigMissing)).Should(Equal(
+			`True ConfigMissing: ConfigMap conf does not exist, and envFrom of container "main" needs it`))
+		hash := hashOf(ctx, ns, "db-v1")
+		Eventually(hash).ShouldNot(BeEmpty(), "its pods wait for it, as those of any StatefulSet")
+		first, err := hash()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(user.Create(ctx, newConf(ns))).To(Succeed())
+		Eventually(hash).ShouldNot(Equal(first))
+		Eventually(condition(ctx, set, v1alpha1.ConditionConfigMissing)).Should(HavePrefix("False"))
+	})
+
+	It("E13 E15 E16 puts owner references on what is used, and takes them off what is not", func(ctx SpecContext) {
+		startConfigOperator()
+		ns := newNamespace(ctx)
+		c, s := newConf(ns), newCreds(ns)
+		Expect(user.Create(ctx, c)).To(Succeed())
+		Expect(user.Create(ctx, s)).To(Succeed())
+		set := following(ns, byOwners)
+		Expect(user.Create(ctx, set)).To(Succeed())
+		Eventually(ownersOf(ctx, c)).Should(Equal([]string{"Namespace", "ExtendedStatefulSet"}))
+		Eventually(ownersOf(ctx, s)).Should(Equal([]string{"ConfigMap", "Namespace", "ExtendedStatefulSet"}))
+		Expect(user.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed())
+		Expect(c.OwnerReferences[1]).To(Equal(metav1.OwnerReference{APIVersion: "fissile.cloudfoundry.org/v1alpha1", Kind: "ExtendedStatefulSet",
+			Name: "db", UID: set.UID, Controller: ptr.To(false), BlockOwnerDeletion: ptr.To(true)}))
+		Expect(set.Finalizers).To(ContainElement(v1alpha1.Finalizer))
+
+		Eventually(hashOf(ctx, ns, "db-v1")).ShouldNot(BeEmpty())
+		By("dropping a reference while the old version still lives")
+		editSet(ctx, set, func(s *v1alpha1.ExtendedStatefulSet) {
+			s.Spec.Template.Spec.Template.Spec.Volumes = nil
+			s.Spec.UpdateStrategy.UpdateNotReady = true
+		})
+		Eventually(hashOf(ctx, ns, "db-v2")).ShouldNot(BeEmpty())
+		Expect(ownersOf(ctx, s)()).To(ContainElement("ExtendedStatefulSet"), "version 1 still uses it")
+
+		By("turning it off")
+		editSet(ctx, set, func(s *v1alpha1.ExtendedStatefulSet) { s.Spec.UpdateOnEnvChange = false })
+		Eventually(ownersOf(ctx, c)).Should(BeEmpty())
+		Eventually(ownersOf(ctx, s)).Should(Equal([]string{"ConfigMap"}))
+		Expect(s.Annotations).NotTo(HaveKey(v1alpha1.AnnotationGuard))
+		Eventually(func() []string {
+			Expect(user.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed())
+			return set.Finalizers
+		}).Should(BeEmpty())
+	})
+
+	It("E17 deletion never takes a user's object, whatever its way", func(ctx SpecContext) {
+		startGarbageCollector(ctx)
+		startConfigOperator()
+		for round := range 5 {
+			for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan} {
+				By(fmt.Sprintf("%s, round %d", policy, round))
+				ns := newNamespace(ctx)
+				c, s, other := newConf(ns), newCreds(ns), newConf(ns)
+				s.OwnerReferences, other.Name = nil, "other"
+				Expect(user.Create(ctx, c)).To(Succeed())
+				Expect(user.Create(ctx, other)).To(Succeed())
+				s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "other", UID: other.UID}}
+				Expect(user.Create(ctx, s)).To(Succeed())
+				set := following(ns, byOwners)
+				Expect(user.Create(ctx, set)).To(Succeed())
+				Eventually(ownersOf(ctx, c)).Should(ContainElement("ExtendedStatefulSet"))
+				Eventually(ownersOf(ctx, s)).Should(ContainElement("ExtendedStatefulSet"))
+				Eventually(hashOf(ctx, ns, "db-v1")).ShouldNot(BeEmpty())
+				uids := []any{c.UID, s.UID}
+				Expect(user.Delete(ctx, set, client.PropagationPolicy(policy))).To(Succeed())
+				Eventually(func() bool {
+					return apierrors.IsNotFound(user.Get(ctx, client.ObjectKeyFromObject(set), set))
+				}).Should(BeTrue(), "the set goes")
+				Eventually(ownersOf(ctx, c)).Should(BeEmpty())
+				Eventually(ownersOf(ctx, s)).Should(Equal([]string{"ConfigMap"}))
+				Expect([]any{c.UID, s.UID}).To(Equal(uids))
+				var child appsv1.StatefulSet
+				if policy != metav1.DeletePropagationOrphan {
+					Eventually(func() bool {
+						return apierrors.IsNotFound(user.Get(ctx, client.ObjectKey{Namespace: ns, Name: "db-v1"}, &child))
+					}).Should(BeTrue(), "its StatefulSets go")
+				}
+				Expect(user.Get(ctx, client.ObjectKeyFromObject(c), c)).To(Succeed())
+				Expect(user.Get(ctx, client.ObjectKeyFromObject(s), s)).To(Succeed())
+			}
+		}
+	})
+})
+
+// startGarbageCollector runs that of Kubernetes.
+func startGarbageCollector(ctx context.Context) {
+	GinkgoHelper()
+	program := filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kube-controller-manager")
+	if _, err := os.Stat(program); err != nil {
+		Skip("no kube-controller-manager beside the API server")
+	}
+	folder := GinkgoT().TempDir()
+	kubeconfig := filepath.Join(folder, "kubeconfig")
+	Expect(os.WriteFile(kubeconfig, server.KubeConfig, 0o600)).To(Succeed())
+	command := exec.CommandContext(context.WithoutCancel(ctx), program, "--kubeconfig", kubeconfig, "--leader-elect=false",
+		"--controllers=garbage-collector-controller", "--secure-port=0", "--cert-dir", folder)
+	command.Stdout, command.Stderr = GinkgoWriter, GinkgoWriter
+	Expect(command.Start()).To(Succeed())
+	DeferCleanup(func() {
+		Expect(command.Process.Kill()).To(Succeed())
+		_ = command.Wait() // it was killed
+	})
+}
