@@ -12,7 +12,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -301,10 +300,10 @@ func claimTemplatesGrow(ctx context.Context, c *Cluster) error {
 		return err
 	}
 	for what, edit := range map[string]func(*corev1.PersistentVolumeClaim){
-		"accessModes": func(t *corev1.PersistentVolumeClaim) {
+		"access modes": func(t *corev1.PersistentVolumeClaim) {
 			t.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
 		},
-		"storage": func(t *corev1.PersistentVolumeClaim) {
+		"less storage": func(t *corev1.PersistentVolumeClaim) {
 			t.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("8Mi")
 		},
 	} {
@@ -312,9 +311,8 @@ func claimTemplatesGrow(ctx context.Context, c *Cluster) error {
 			return err
 		}
 		edit(&x.set.Spec.Template.Spec.VolumeClaimTemplates[0])
-		err := c.Client.Update(ctx, x.set)
-		if err == nil || apierrors.IsConflict(err) || !strings.Contains(err.Error(), what) {
-			return fmt.Errorf("another %s should be refused with that reason: %w", what, err)
+		if err := refused(c.Client.Update(ctx, x.set), "only grow"); err != nil {
+			return fmt.Errorf("other %s: %w", what, err)
 		}
 	}
 	return x.serves(ctx, 1)
