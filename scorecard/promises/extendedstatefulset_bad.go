@@ -89,7 +89,7 @@ func badRevisionsCoexist(ctx context.Context, c *Cluster) error {
 }
 
 func badRevisionsPerOrdinal(ctx context.Context, c *Cluster) error {
-	return c.takesBackAll(ctx, 3, 2, onClaims)
+	return c.takesBackAll(ctx, 2, 1, onClaims)
 }
 
 // takesBackAll puts as many sets as there are bad revisions through one each, all
