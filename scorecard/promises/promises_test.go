@@ -29,7 +29,7 @@ import (
 var (
 	handovers = flag.Int("handovers", 40, "how many `handovers` S9 makes")
 	faults    = flag.Int("faults", 4, "how many `runs` with faults RS-56 makes")
-	seed      = flag.Uint64("seed", 0, "`seed` of the chances of S9 and RS-56; 0 takes one by chance")
+	seed      = flag.Uint64("seed", 0, "`seed` of the chances of S9, RS-56 and E35; 0 takes one by chance")
 	keep      = flag.String("keep", "", "`name` of a local cluster that is used again and not taken down")
 )
 
@@ -48,7 +48,7 @@ func TestPromises(t *testing.T) {
 	if c.Handovers, c.Faults, c.Seed = *handovers, *faults, *seed; c.Seed == 0 {
 		c.Seed = rand.Uint64N(1_000_000)
 	}
-	for _, p := range slices.Concat(promises.StatefulCluster, promises.ReplicatedStatefulSet, promises.StatefulSingleton) {
+	for _, p := range slices.Concat(promises.StatefulCluster, promises.ReplicatedStatefulSet, promises.ExtendedStatefulSet, promises.StatefulSingleton) {
 		t.Run(p.Name, func(t *testing.T) {
 			if p.Faults && c.Nodes == nil {
 				t.Skip("the nodes of this cluster are not ours to disturb, or to look into")
@@ -126,7 +126,7 @@ func show(ctx context.Context, t *testing.T, c *promises.Cluster) {
 		return
 	}
 	for _, args := range [][]string{
-		{"get", "statefulclusters,replicatedstatefulsets,statefulsingletons,deployments,pods,pvc", "-o", "wide"}, {"get", "events", "--sort-by=.lastTimestamp"},
+		{"get", "statefulclusters,replicatedstatefulsets,extendedstatefulsets,statefulsingletons,deployments,statefulsets,jobs,pods,pvc", "-o", "wide"}, {"get", "events", "--sort-by=.lastTimestamp"},
 		{"logs", "-n", c.Operator.Namespace, "-l", "control-plane=controller-manager", "--tail=30", "--prefix"},
 	} {
 		var out bytes.Buffer

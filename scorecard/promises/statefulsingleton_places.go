@@ -18,11 +18,11 @@ import (
 // Where pods run: nodes, volumes, namespaces.
 
 // onNode asks for a node, by what only affinity can say.
-func onNodes(operator corev1.NodeSelectorOperator, names ...string) podChange {
+func onNodes(names ...string) podChange {
 	return func(t *corev1.PodTemplateSpec) {
 		t.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: operator, Values: names}}}}}}}
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: names}}}}}}}
 	}
 }
 
@@ -52,7 +52,7 @@ func placement(ctx context.Context, c *Cluster) error {
 		return fmt.Errorf("both were on %s", old.Node)
 	}
 	// What the user says of nodes stays: here there is only one.
-	b, err := c.application("narrow", onNodes(corev1.NodeSelectorOpIn, old.Node))
+	b, err := c.application("narrow", onNodes(old.Node))
 	if err != nil {
 		return err
 	}
@@ -280,14 +280,14 @@ func (c *Cluster) onLostNode(ctx context.Context, name, lost, other string) (*lo
 	if err := a.hold(ctx); err != nil {
 		return nil, err
 	}
-	if _, err := a.pod(ctx, name+"-old", onNodes(corev1.NodeSelectorOpIn, lost)); err != nil {
+	if _, err := a.pod(ctx, name+"-old", onNodes(lost)); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	run, err := a.one(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := a.pod(ctx, name+"-next", onNodes(corev1.NodeSelectorOpIn, other)); err != nil {
+	if _, err := a.pod(ctx, name+"-next", onNodes(other)); err != nil {
 		return nil, err
 	}
 	_, err = a.held(ctx, 1)

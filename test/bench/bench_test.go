@@ -47,6 +47,25 @@ func TestADelayEndsWithTheFirstPodAndNotWithAnEvent(t *testing.T) {
 	}
 }
 
+func TestAnEditOfConfigurationEndsWithTheFirstPodOfItsSet(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	asked := func(verb, resource, name string, after time.Duration) request {
+		r := request{Verb: verb, Received: at.Add(after)}
+		r.Object.Resource, r.Object.Namespace, r.Object.Name = resource, "n", name
+		return r
+	}
+	log := []request{
+		asked("patch", "configmaps", "set-1", 0), asked("patch", "statefulsets", "set-1-v1", 2*time.Second), asked("delete", "pods", "set-10-v1-0", 2*time.Second),
+		asked("delete", "pods", "set-1-v1-0", 2100*time.Millisecond), asked("delete", "pods", "set-1-v1-1", 3*time.Second),
+	}
+	if got, err := restartDelays(log, "n", 1); err != nil || len(got) != 1 || got[0] != 2.1 {
+		t.Errorf("found %v, %v, want 2.1 s", got, err)
+	}
+	if _, err := restartDelays(log[:3], "n", 1); err == nil {
+		t.Error("an edit that no pod followed is not missed")
+	}
+}
+
 func TestFiguresSayWhetherTheirGoalIsMet(t *testing.T) {
 	for _, row := range []struct {
 		sentence string

@@ -3,7 +3,8 @@
 // StatefulSet controller of the same release and with a bare client-go loop:
 // one run, one API server, simulated nodes, no client-side rate limits.
 // StatefulSingletons hand over on real nodes, beside a Recreate Deployment and
-// a StatefulSet of one. It ends with the tables of docs/benchmarks.md.
+// a StatefulSet of one, and ExtendedStatefulSets are upgraded beside a rolling
+// update of a StatefulSet. It ends with the tables of docs/benchmarks.md.
 package main
 
 import (
@@ -40,8 +41,10 @@ var benchmarks = []benchmark{
 	{"memory", "the operator's live heap", measureMemory, nil},
 	{"latency", "from a spec change to the first write", measureLatency, nil},
 	{"rest", "writes while nothing changes", measureRest, nil},
+	{"extended", "many ExtendedStatefulSets, and edits of their configuration", measureExtended, nil},
 	{"singleton", "handovers between programs on real nodes", nil, measureSingleton},
 	{"replicated", "switchovers and failovers on real nodes", nil, measureReplicated},
+	{"upgrade", "good upgrades beside a rolling update on real nodes", nil, measureUpgrades},
 }
 
 // sizes is how much is measured.

@@ -26,7 +26,7 @@ const memorySet = 100
 // measureMemory reads the live heap of one process without pods, with some,
 // with more, and with as many again that it does not manage.
 func measureMemory(ctx context.Context, s *site, size sizes) ([]figure, error) {
-	o, err := s.startOperator(ctx, "GOGC=20") // collects more often; what lives is the same
+	o, err := s.startOperator(ctx, ours, "GOGC=20") // collects more often; what lives is the same
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (s *site) fill(ctx context.Context, c contestant, namespace string, want sh
 // changes. It runs without a Lease, which is renewed every 2 s, whatever there
 // is to do.
 func measureRest(ctx context.Context, s *site, size sizes) ([]figure, error) {
-	o, err := s.startOperator(ctx)
+	o, err := s.startOperator(ctx, ours)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func measureLatency(ctx context.Context, s *site, size sizes) ([]figure, error) 
 	if err := s.makeNamespace(ctx, namespace); err != nil {
 		return nil, err
 	}
-	o, err := s.startOperator(ctx)
+	o, err := s.startOperator(ctx, ours)
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ type operator struct {
 // startOperator starts the program as a Deployment would, but alone, so
 // without a Lease, without webhooks, which the other contestants have not
 // either, and with the one kind that is measured. It returns when the program is ready.
-func (s *site) startOperator(ctx context.Context, env ...string) (*operator, error) {
+func (s *site) startOperator(ctx context.Context, kind string, env ...string) (*operator, error) {
 	metrics, health, err := freeAddresses()
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (s *site) startOperator(ctx context.Context, env ...string) (*operator, err
 		return nil, err
 	}
 	defer log.Close()
-	command := exec.Command(s.operator.path, "--kinds=StatefulCluster", "--leader-elect=false", "--webhooks=false",
+	command := exec.Command(s.operator.path, "--kinds="+kind, "--leader-elect=false", "--webhooks=false",
 		"--metrics-bind-address="+metrics, "--health-probe-bind-address="+health)
 	// The mark of the cluster's own programs lets its Down find this one too,
 	// when we were killed.

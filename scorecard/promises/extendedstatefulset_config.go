@@ -1,0 +1,315 @@
+package promises
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+)
+
+// Changes of ConfigMaps and Secrets.
+
+// The objects that a configured set references, each in its way, and what each
+// holds under the key SAYS.
+const (
+	sayKey    = "SAYS"
+	byEnv     = "by-env"      // a ConfigMap
+	byEnvFrom = "by-env-from" // a Secret
+	byVolume  = "by-volume"   // a ConfigMap
+	projected = "projected"   // a Secret
+	maybe     = "maybe"       // a ConfigMap that need not be there
+)
+
+func isSecret(name string) bool { return name == byEnvFrom || name == projected }
+
+// sayings is a script that prints what the pod got of each object.
+const sayings = `echo "$BY_ENV $FROM_SAYS $(cat /by-volume/SAYS) $(cat /projected/SAYS) $MAYBE"`
+
+// configured references all kinds of objects in all ways.
+func configured(tracking v1alpha1.ConfigTracking) extendedChange {
+	return func(s *v1alpha1.ExtendedStatefulSetSpec) {
+		s.UpdateOnEnvChange, s.ConfigTracking = true, tracking
+		from := func(name string, optional bool) *corev1.EnvVarSource {
+			return &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
+				LocalObjectReference: corev1.LocalObjectReference{Name: name}, Key: sayKey, Optional: &optional}}
+		}
+		k := keeperOf(s)
+		k.Env = append(k.Env, corev1.EnvVar{Name: "BY_ENV", ValueFrom: from(byEnv, false)}, corev1.EnvVar{Name: "MAYBE", ValueFrom: from(maybe, true)})
+		k.EnvFrom = []corev1.EnvFromSource{{Prefix: "FROM_", SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: byEnvFrom}}}}
+		k.VolumeMounts = append(k.VolumeMounts, corev1.VolumeMount{Name: byVolume, MountPath: "/by-volume"}, corev1.VolumeMount{Name: projected, MountPath: "/projected"})
+		s.Template.Spec.Template.Spec.Volumes = []corev1.Volume{
+			{Name: byVolume, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: byVolume}}}},
+			{Name: projected, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+				{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: projected}}}}}}},
+		}
+	}
+}
+
+// object is a ConfigMap or Secret of that name that says something.
+func (c *Cluster) object(name, says string) client.Object {
+	about := metav1.ObjectMeta{Name: name, Namespace: c.Namespace}
+	if isSecret(name) {
+		return &corev1.Secret{ObjectMeta: about, Data: map[string][]byte{sayKey: []byte(says)}}
+	}
+	return &corev1.ConfigMap{ObjectMeta: about, Data: map[string]string{sayKey: says}}
+}
+
+// objects makes all that must be there.
+func (c *Cluster) objects(ctx context.Context) error {
+	var err error
+	for _, name := range []string{byEnv, byEnvFrom, byVolume, projected} {
+		err = errors.Join(err, c.Client.Create(ctx, c.object(name, "1")))
+	}
+	return err
+}
+
+// say has an object say something else.
+func (c *Cluster) say(ctx context.Context, name, says string) error {
+	patch := fmt.Sprintf(`{"data":{%q:%q}}`, sayKey, says)
+	if isSecret(name) {
+		patch = fmt.Sprintf(`{"stringData":{%q:%q}}`, sayKey, says)
+	}
+	return c.Client.Patch(ctx, c.object(name, ""), client.RawPatch("application/merge-patch+json", []byte(patch)))
+}
+
+// saying waits until all pods of version 1 say that, and so many were ever made.
+func (x *extended) saying(ctx context.Context, made func() []string, want int, says string) error {
+	err := until(ctx, "the pods of "+x.set.Name+" to say "+says, func(ctx context.Context) error {
+		pods, err := x.pods(ctx)
+		if err != nil {
+			return err
+		}
+		for name := range pods {
+			have, err := x.shell(ctx, name, sayings)
+			if err != nil || have != says {
+				return errors.Join(err, fmt.Errorf("%s says %q", name, have))
+			}
+		}
+		return x.onlyPods(ctx, 1)
+	})
+	if err = errors.Join(err, x.serves(ctx, 1)); err == nil && len(made()) != want {
+		err = fmt.Errorf("%d pods of %s were made, and there should have been %d", len(made()), x.set.Name, want)
+	}
+	return err
+}
+
+// configRestarts changes one object after another, which two sets follow and a
+// third does not.
+func configRestarts(ctx context.Context, c *Cluster) error {
+	if err := c.objects(ctx); err != nil {
+		return err
+	}
+	pods, err := c.lookOut(ctx)
+	if err != nil {
+		return err
+	}
+	defer pods.stop()
+	sets := []*extended{c.extended("by-index", 2, patiently, configured(v1alpha1.TrackByIndex)), c.extended("by-owner", 2, patiently, configured(v1alpha1.TrackByOwnerReference))}
+	still := c.extended("still", 1, patiently, configured(v1alpha1.TrackByIndex), func(s *v1alpha1.ExtendedStatefulSetSpec) { s.UpdateOnEnvChange = false })
+	made := map[string]func() []string{}
+	for _, x := range append(sets, still) {
+		made[x.set.Name] = pods.made(func(p *corev1.Pod) bool { return ofSet(p, x.set.Name) })
+		if err := x.create(ctx); err != nil {
+			return err
+		}
+	}
+	all := 2
+	for _, edit := range []struct {
+		name  string
+		write func() error
+		says  string
+	}{
+		{byEnv, func() error { return c.say(ctx, byEnv, "2") }, "2 1 1 1"},
+		{byEnvFrom, func() error { return c.say(ctx, byEnvFrom, "2") }, "2 2 1 1"},
+		{byVolume, func() error { return errors.Join(c.relabel(ctx, byEnv, projected), c.say(ctx, byVolume, "2")) }, "2 2 2 1"},
+		{projected, func() error { return c.say(ctx, projected, "2") }, "2 2 2 2"},
+		{maybe, func() error { return c.Client.Create(ctx, c.object(maybe, "there")) }, "2 2 2 2 there"},
+	} {
+		if err := edit.write(); err != nil {
+			return err
+		}
+		all += 2
+		for _, x := range sets {
+			if err := x.saying(ctx, made[x.set.Name], all, edit.says); err != nil {
+				return fmt.Errorf("after a change of %s: %w", edit.name, err)
+			}
+		}
+	}
+	if n := len(made["still"]()); n != 1 {
+		return fmt.Errorf("a set that should not follow changes had %d pods", n)
+	}
+	return sets[0].noVersion(ctx)
+}
+
+// relabel changes what is said about objects, and nothing in them.
+func (c *Cluster) relabel(ctx context.Context, names ...string) error {
+	var err error
+	for _, name := range names {
+		patch := []byte(`{"metadata":{"labels":{"edited":"yes"},"annotations":{"edited":"yes"}}}`)
+		err = errors.Join(err, c.Client.Patch(ctx, c.object(name, ""), client.RawPatch("application/merge-patch+json", patch)))
+	}
+	return err
+}
+
+// noVersion checks that restarts made no version, and that their mark tells
+// nothing.
+func (x *extended) noVersion(ctx context.Context) error {
+	children, err := x.children(ctx)
+	if err != nil {
+		return err
+	}
+	child := children[x.child(1)]
+	if hash := child.Spec.Template.Annotations[v1alpha1.AnnotationConfigHash]; hash == "" || x.set.Status.VersionHighWater != 1 {
+		return fmt.Errorf("the configuration has hash %q: %s", hash, tellExtended(x.set))
+	}
+	return nil
+}
+
+func configStorm(ctx context.Context, c *Cluster) error {
+	if err := c.objects(ctx); err != nil {
+		return err
+	}
+	pods, err := c.lookOut(ctx)
+	if err != nil {
+		return err
+	}
+	defer pods.stop()
+	x := c.extended("storm", 2, patiently, configured(v1alpha1.TrackByIndex))
+	made := pods.made(func(p *corev1.Pod) bool { return ofSet(p, "storm") })
+	if err := x.create(ctx); err != nil {
+		return err
+	}
+	began := time.Now()
+	for i := range 10 {
+		if err := c.say(ctx, []string{byEnv, projected}[i%2], fmt.Sprint("storm-", i)); err != nil {
+			return err
+		}
+		if err := sleep(ctx, 80*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	c.Log("10 edits within %s", time.Since(began).Round(time.Millisecond))
+	if err := x.saying(ctx, made, 4, "storm-8 1 1 storm-9"); err != nil {
+		return err
+	}
+	// Had there been more to come, it would have come before this.
+	return errors.Join(c.say(ctx, byVolume, "calm"), x.saying(ctx, made, 6, "storm-8 1 calm storm-9"))
+}
+
+// configMissing makes a required object only after the set, and takes it away and
+// back while the set serves.
+func configMissing(ctx context.Context, c *Cluster) error {
+	pods, err := c.lookOut(ctx)
+	if err != nil {
+		return err
+	}
+	defer pods.stop()
+	if err := c.objects(ctx); err != nil {
+		return err
+	}
+	if err := c.Client.Delete(ctx, c.object(byEnv, "")); err != nil {
+		return err
+	}
+	x := c.extended("missing", 1, patiently, configured(v1alpha1.TrackByIndex))
+	made := pods.made(func(p *corev1.Pod) bool { return ofSet(p, "missing") })
+	missing := func(s v1alpha1.ExtendedStatefulSetStatus) bool {
+		found := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionConfigMissing)
+		return found != nil && found.Status == metav1.ConditionTrue && strings.Contains(found.Message, byEnv)
+	}
+	if err := errors.Join(c.Client.Create(ctx, x.set), x.says(ctx, "that by-env is missing", missing)); err != nil {
+		return err
+	}
+	if err := errors.Join(c.Client.Create(ctx, c.object(byEnv, "1")), x.serves(ctx, 1)); err != nil {
+		return err
+	}
+	// When it came, the first pod may have been there, and have needed a restart.
+	before := len(made())
+	if err := errors.Join(c.Client.Delete(ctx, c.object(byEnv, "")), x.says(ctx, "that by-env is missing", missing)); err != nil {
+		return err
+	}
+	if err := errors.Join(c.Client.Create(ctx, c.object(byEnv, "1")), x.says(ctx, "that it is back", func(s v1alpha1.ExtendedStatefulSetStatus) bool { return !missing(s) })); err != nil {
+		return err
+	}
+	return errors.Join(c.say(ctx, projected, "2"), x.saying(ctx, made, before+1, "1 1 1 2"))
+}
+
+// configWhileAway edits while there is no operator.
+func configWhileAway(ctx context.Context, c *Cluster) (err error) {
+	if err := c.objects(ctx); err != nil {
+		return err
+	}
+	pods, err := c.lookOut(ctx)
+	if err != nil {
+		return err
+	}
+	defer pods.stop()
+	sets := []*extended{c.extended("by-index", 1, patiently, configured(v1alpha1.TrackByIndex)), c.extended("by-owner", 1, patiently, configured(v1alpha1.TrackByOwnerReference))}
+	made := map[string]func() []string{}
+	for _, x := range sets {
+		made[x.set.Name] = pods.made(func(p *corev1.Pod) bool { return ofSet(p, x.set.Name) })
+		if err := x.create(ctx); err != nil {
+			return err
+		}
+	}
+	was, err := c.scaleOperator(ctx, 0)
+	if err == nil {
+		err = errors.Join(c.say(ctx, byEnvFrom, "away"), c.relabel(ctx, byVolume))
+	}
+	_, back := c.scaleOperator(context.WithoutCancel(ctx), was)
+	if err = errors.Join(err, back); err != nil {
+		return err
+	}
+	for _, x := range sets {
+		err = errors.Join(err, x.saying(ctx, made[x.set.Name], 2, "1 away 1 1"))
+	}
+	return err
+}
+
+// tracked waits until an object carries the set's owner reference, or not.
+func (x *extended) tracked(ctx context.Context, name string, want bool) error {
+	return until(ctx, fmt.Sprintf("%s to be owned by %s: %t", name, x.set.Name, want), func(ctx context.Context) error {
+		object := x.object(name, "")
+		if err := x.Client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		for _, o := range object.GetOwnerReferences() {
+			if o.UID != x.set.UID {
+				continue
+			}
+			if !want {
+				return fmt.Errorf("it carries %+v", o)
+			}
+			if o.Kind != v1alpha1.Kind || o.Name != x.set.Name || o.Controller != nil && *o.Controller || o.BlockOwnerDeletion == nil || !*o.BlockOwnerDeletion {
+				return fmt.Errorf("the owner reference is %+v", o)
+			}
+			return nil
+		}
+		if want {
+			return fmt.Errorf("its owners are %+v", object.GetOwnerReferences())
+		}
+		return nil
+	})
+}
+
+// spared checks that the user's objects are those that were, and not of the set.
+func (x *extended) spared(ctx context.Context, before map[string]client.Object) error {
+	var err error
+	for name, was := range before {
+		now := x.object(name, "")
+		got := x.Client.Get(ctx, client.ObjectKeyFromObject(now), now)
+		if apierrors.IsNotFound(got) || got == nil && (now.GetUID() != was.GetUID() || now.GetDeletionTimestamp() != nil) {
+			got = fmt.Errorf("%s was the user's, and was taken", name)
+		}
+		err = errors.Join(err, got, x.tracked(ctx, name, false))
+	}
+	return err
+}

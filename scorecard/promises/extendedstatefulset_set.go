@@ -1,0 +1,335 @@
+package promises
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+)
+
+// extended is an ExtendedStatefulSet under trial.
+type extended struct {
+	*Cluster
+	set *v1alpha1.ExtendedStatefulSet
+}
+
+// extendedChange changes one before it is made.
+type extendedChange func(*v1alpha1.ExtendedStatefulSetSpec)
+
+// keeper is a program that writes its version into its volume, if it has one,
+// when it begins and when it ends. It refuses the volume of another ordinal, and
+// notes when it finds another program there.
+const keeper = `
+say() { if [ -d /data ]; then echo "$*" >> /data/diary; fi; }
+leave() { if [ -d /data ]; then rmdir /data/lock; fi; say end $VERSION; exit 0; }
+trap leave TERM
+if [ -d /data ]; then
+  if [ -e /data/ordinal ] && [ "$(cat /data/ordinal)" != "$ORDINAL" ]; then echo "volume of $(cat /data/ordinal), not of $ORDINAL"; exit 1; fi
+  echo $ORDINAL > /data/ordinal
+  mkdir /data/lock || say overlap $VERSION
+fi
+say begin $VERSION
+while true; do sleep 1 & wait $!; done`
+
+// versionVariable is what the trials change to make another version.
+const versionVariable = "VERSION"
+
+// extended builds an ExtendedStatefulSet whose only container is the keeper, in
+// version 1.
+func (c *Cluster) extended(name string, replicas int32, changes ...extendedChange) *extended {
+	labels := map[string]string{"app": name}
+	spec := v1alpha1.ExtendedStatefulSetSpec{
+		InjectReplicasEnv: new(false), // or scaling would restart pods
+		Template: v1alpha1.StatefulSetTemplate{
+			ObjectMeta: metav1.ObjectMeta{Labels: labels},
+			Spec: appsv1.StatefulSetSpec{
+				Replicas: &replicas, ServiceName: name,
+				Selector: &metav1.LabelSelector{MatchLabels: labels},
+				Template: corev1.PodTemplateSpec{
+					ObjectMeta: metav1.ObjectMeta{Labels: labels},
+					Spec: corev1.PodSpec{
+						TerminationGracePeriodSeconds: new(int64(10)), // the keeper ends at once
+						AutomountServiceAccountToken:  new(false),
+						EnableServiceLinks:            new(false),
+						Containers: []corev1.Container{{
+							Name: "keeper", Image: c.Image, Command: []string{"/bin/sh", "-c", keeper},
+							Env: []corev1.EnvVar{
+								{Name: versionVariable, Value: "1"},
+								{Name: "ORDINAL", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{
+									FieldPath: "metadata.labels['" + appsv1.PodIndexLabel + "']"}}}},
+							Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+								corev1.ResourceCPU: resource.MustParse("5m"), corev1.ResourceMemory: resource.MustParse("8Mi")}},
+						}},
+					},
+				},
+			},
+		},
+	}
+	for _, f := range changes {
+		f(&spec)
+	}
+	return &extended{Cluster: c, set: &v1alpha1.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: c.Namespace}, Spec: spec}}
+}
+
+// onClaims gives the keeper a volume, so that it hands over ordinal by ordinal.
+func onClaims(s *v1alpha1.ExtendedStatefulSetSpec) {
+	s.Template.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{
+		ObjectMeta: metav1.ObjectMeta{Name: "data"},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("16Mi")}},
+		},
+	}}
+	k := keeperOf(s)
+	k.VolumeMounts = append(k.VolumeMounts, corev1.VolumeMount{Name: "data", MountPath: "/data"})
+}
+
+func coexist(s *v1alpha1.ExtendedStatefulSetSpec) {
+	s.UpdateStrategy.Handover = v1alpha1.HandoverCoexist
+}
+
+func perOrdinal(s *v1alpha1.ExtendedStatefulSetSpec) {
+	s.UpdateStrategy.Handover = v1alpha1.HandoverPerOrdinal
+}
+
+// watchFor sets the deadlines of the canary and of the whole upgrade.
+func watchFor(canary, update time.Duration) extendedChange {
+	return func(s *v1alpha1.ExtendedStatefulSetSpec) {
+		s.UpdateStrategy.CanaryWatchTime, s.UpdateStrategy.UpdateWatchTime = &metav1.Duration{Duration: canary}, &metav1.Duration{Duration: update}
+	}
+}
+
+// patiently has deadlines that no good version misses on a busy machine.
+var patiently = watchFor(patience/2, patience)
+
+func canaries(n int32) extendedChange {
+	return func(s *v1alpha1.ExtendedStatefulSetSpec) { s.UpdateStrategy.Canaries = &n }
+}
+
+func minReady(seconds int32) extendedChange {
+	return func(s *v1alpha1.ExtendedStatefulSetSpec) { s.Template.Spec.MinReadySeconds = seconds }
+}
+
+// inVersion makes another version, which is as good as the first.
+func inVersion(value string) extendedChange {
+	return func(s *v1alpha1.ExtendedStatefulSetSpec) { keeperOf(s).Env[0].Value = value }
+}
+
+// running has the keeper's container run another script.
+func running(script string) extendedChange {
+	return func(s *v1alpha1.ExtendedStatefulSetSpec) { keeperOf(s).Command = []string{"/bin/sh", "-c", script} }
+}
+
+// probed asks the keeper's container every second whether it is Ready.
+func probed(script string) extendedChange {
+	return func(s *v1alpha1.ExtendedStatefulSetSpec) {
+		keeperOf(s).ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, FailureThreshold: 1, TimeoutSeconds: 5,
+			ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/bin/sh", "-c", script}}}}
+	}
+}
+
+func scaled(replicas int32) extendedChange {
+	return func(s *v1alpha1.ExtendedStatefulSetSpec) { s.Template.Spec.Replicas = &replicas }
+}
+
+func keeperOf(s *v1alpha1.ExtendedStatefulSetSpec) *corev1.Container {
+	return &s.Template.Spec.Template.Spec.Containers[0]
+}
+
+// What is there.
+
+func (x *extended) get(ctx context.Context) error {
+	return x.Client.Get(ctx, client.ObjectKeyFromObject(x.set), x.set)
+}
+
+// children are the StatefulSets, by their names.
+func (x *extended) children(ctx context.Context) (map[string]appsv1.StatefulSet, error) {
+	var list appsv1.StatefulSetList
+	if err := x.Client.List(ctx, &list, client.InNamespace(x.Namespace)); err != nil {
+		return nil, err
+	}
+	found := map[string]appsv1.StatefulSet{}
+	for _, s := range list.Items {
+		if metav1.IsControlledBy(&s, x.set) {
+			found[s.Name] = s
+		}
+	}
+	return found, nil
+}
+
+// pods are all of them, also those that end, by their names.
+func (x *extended) pods(ctx context.Context) (map[string]corev1.Pod, error) {
+	var list corev1.PodList
+	if err := x.Client.List(ctx, &list, client.InNamespace(x.Namespace), client.MatchingLabels{v1alpha1.LabelSet: x.set.Name}); err != nil {
+		return nil, err
+	}
+	found := map[string]corev1.Pod{}
+	for _, p := range list.Items {
+		if p.Labels[batchv1.JobNameLabel] == "" {
+			found[p.Name] = p
+		}
+	}
+	return found, nil
+}
+
+// child is the name of the StatefulSet of a version.
+func (x *extended) child(version int64) string { return fmt.Sprintf("%s-v%d", x.set.Name, version) }
+
+func (x *extended) size() int {
+	return int(*x.set.Spec.Template.Spec.Replicas) * max(1, len(x.set.Spec.Zones))
+}
+
+// tellExtended is a status in one line.
+func tellExtended(set *v1alpha1.ExtendedStatefulSet) string {
+	s := set.Status
+	words := []string{fmt.Sprintf("generation %d of %d, phase %q, versions %v, current %d, update %d, high water %d, %d attempts, %d replicas, %d Ready",
+		s.ObservedGeneration, set.Generation, s.Phase, s.Versions, s.CurrentVersion, s.UpdateVersion, s.VersionHighWater, s.Attempts, s.Replicas, s.ReadyReplicas)}
+	if u := s.Update; u != nil {
+		words = append(words, fmt.Sprintf("update since %s, returning %t: %s %s", u.StartedAt, u.Returning, u.Reason, u.Message))
+	}
+	for _, c := range s.Conditions {
+		words = append(words, fmt.Sprintf("%s=%s (%s: %s)", c.Type, c.Status, c.Reason, c.Message))
+	}
+	return strings.Join(words, "; ")
+}
+
+// What is waited for.
+
+// create creates the set and waits until version 1 serves.
+func (x *extended) create(ctx context.Context) error {
+	if err := x.Client.Create(ctx, x.set); err != nil {
+		return err
+	}
+	return x.serves(ctx, 1)
+}
+
+// edit changes the live object, again if somebody else wrote meanwhile.
+func (x *extended) edit(ctx context.Context, changes ...extendedChange) error {
+	return change(ctx, x.Cluster, x.set, func(s *v1alpha1.ExtendedStatefulSet) {
+		for _, f := range changes {
+			f(&s.Spec)
+		}
+	})
+}
+
+// says waits until the status of the present spec is as wanted.
+func (x *extended) says(ctx context.Context, what string, want func(v1alpha1.ExtendedStatefulSetStatus) bool) error {
+	return until(ctx, x.set.Name+" to say "+what, func(ctx context.Context) error {
+		err := x.get(ctx)
+		if err == nil && (x.set.Status.ObservedGeneration != x.set.Generation || !want(x.set.Status)) {
+			err = errors.New(tellExtended(x.set))
+		}
+		return err
+	})
+}
+
+// serves waits until that version alone is there with all its pods, and the
+// operator says that nothing is left to do.
+func (x *extended) serves(ctx context.Context, version int64) error {
+	return until(ctx, fmt.Sprintf("version %d of %s to serve alone", version, x.set.Name), func(ctx context.Context) error {
+		if err := x.get(ctx); err != nil {
+			return err
+		}
+		s := x.set.Status
+		if s.ObservedGeneration != x.set.Generation || s.Phase != v1alpha1.PhaseStable || s.CurrentVersion != version ||
+			s.UpdateVersion != version || int(s.ReadyReplicas) != x.size() || !meta.IsStatusConditionFalse(s.Conditions, v1alpha1.ConditionProgressing) {
+			return errors.New(tellExtended(x.set))
+		}
+		if want := map[string]bool{strconv.FormatInt(version, 10): x.size() > 0}; !maps.Equal(s.Versions, want) {
+			return fmt.Errorf("versions should be %v: %s", want, tellExtended(x.set))
+		}
+		for _, condition := range []string{v1alpha1.ConditionStale, v1alpha1.ConditionAborted} {
+			if meta.IsStatusConditionTrue(s.Conditions, condition) {
+				return fmt.Errorf("%s is left: %s", condition, tellExtended(x.set))
+			}
+		}
+		return x.alone(ctx, version)
+	})
+}
+
+// alone looks at StatefulSets and pods: all are of one version and Ready.
+func (x *extended) alone(ctx context.Context, version int64) error {
+	children, err := x.children(ctx)
+	if err != nil {
+		return err
+	}
+	number := strconv.FormatInt(version, 10)
+	for name, child := range children {
+		if child.Annotations[v1alpha1.AnnotationVersion] != number || child.Annotations[v1alpha1.AnnotationStale] != "" {
+			return fmt.Errorf("%s is there, with annotations %v", name, child.Annotations)
+		}
+	}
+	if want := max(1, len(x.set.Spec.Zones)); len(children) != want {
+		return fmt.Errorf("%d StatefulSets are there: %v", len(children), slices.Sorted(maps.Keys(children)))
+	}
+	return x.onlyPods(ctx, version)
+}
+
+// onlyPods checks that all pods are there, of that version, and Ready.
+func (x *extended) onlyPods(ctx context.Context, version int64) error {
+	pods, err := x.pods(ctx)
+	if err != nil {
+		return err
+	}
+	number := strconv.FormatInt(version, 10)
+	for name, p := range pods {
+		if p.Labels[v1alpha1.LabelVersion] != number || p.DeletionTimestamp != nil || !podCondition(&p, corev1.PodReady) {
+			return fmt.Errorf("%s is of version %s, phase %s, Ready %t", name, p.Labels[v1alpha1.LabelVersion], p.Status.Phase, podCondition(&p, corev1.PodReady))
+		}
+	}
+	if len(pods) != x.size() {
+		return fmt.Errorf("%d pods are there, and %d are wanted: %v", len(pods), x.size(), slices.Sorted(maps.Keys(pods)))
+	}
+	return nil
+}
+
+// takenBack waits until the new version is given up in that phase, and the old
+// one serves with all its pods and no others.
+func (x *extended) takenBack(ctx context.Context, phase v1alpha1.Phase, serving int64) error {
+	condition := map[v1alpha1.Phase]string{v1alpha1.PhaseStale: v1alpha1.ConditionStale, v1alpha1.PhaseAborted: v1alpha1.ConditionAborted}[phase]
+	return until(ctx, fmt.Sprintf("%s to be taken back to version %d", x.set.Name, serving), func(ctx context.Context) error {
+		if err := x.get(ctx); err != nil {
+			return err
+		}
+		s := x.set.Status
+		if s.ObservedGeneration != x.set.Generation || s.Phase != phase || s.CurrentVersion != serving || int(s.ReadyReplicas) != x.size() ||
+			!meta.IsStatusConditionTrue(s.Conditions, condition) || !meta.IsStatusConditionFalse(s.Conditions, v1alpha1.ConditionProgressing) {
+			return errors.New(tellExtended(x.set))
+		}
+		return x.onlyPods(ctx, serving)
+	})
+}
+
+// eventTold waits until there is an event of that reason about the set.
+func (x *extended) eventTold(ctx context.Context, reason string) error {
+	return until(ctx, "an event "+reason+" of "+x.set.Name, func(ctx context.Context) error {
+		var events corev1.EventList
+		if err := x.Client.List(ctx, &events, client.InNamespace(x.Namespace)); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.InvolvedObject.UID == x.set.UID && e.Reason == reason }) {
+			return errors.New("there is none")
+		}
+		return nil
+	})
+}
+
+// shell runs a script in the keeper's container of a pod.
+func (x *extended) shell(ctx context.Context, pod, script string) (string, error) {
+	out, err := x.exec(ctx, client.ObjectKey{Namespace: x.Namespace, Name: pod}, "keeper", "/bin/sh", "-c", script)
+	return strings.TrimSpace(out), err
+}

@@ -1,0 +1,226 @@
+package promises
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+)
+
+// zoned labels nodes as zones a, b and so on, by a label of the namespace's own.
+// The result takes the labels off.
+func (c *Cluster) zoned(ctx context.Context, zones int) (nodes []string, label string, restore func() error, err error) {
+	label = "zone.example.com/" + c.Namespace
+	restore = func() error {
+		var err error
+		for _, name := range nodes {
+			err = errors.Join(err, change(context.WithoutCancel(ctx), c, node(name), func(n *corev1.Node) { delete(n.Labels, label) }))
+		}
+		return err
+	}
+	all, err := c.schedulable(ctx)
+	if err == nil && len(all) < zones {
+		err = fmt.Errorf("%d nodes are needed, and %d are there", zones, len(all))
+	}
+	if err != nil {
+		return nil, label, restore, err
+	}
+	nodes = all[:zones]
+	for i, name := range nodes {
+		err = errors.Join(err, change(ctx, c, node(name), func(n *corev1.Node) { n.Labels[label] = zoneName(i) }))
+	}
+	return nodes, label, restore, err
+}
+
+func node(name string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+func zoneName(i int) string { return string(rune('a' + i)) }
+
+func inZones(label string, zones ...string) extendedChange {
+	return func(s *v1alpha1.ExtendedStatefulSetSpec) { s.ZoneNodeLabel, s.Zones = label, zones }
+}
+
+// zonesUpgrade has two zones and a user who requires something of nodes already.
+func zonesUpgrade(ctx context.Context, c *Cluster) (err error) {
+	nodes, label, restore, err := c.zoned(ctx, 3)
+	defer func() { err = errors.Join(err, restore()) }()
+	if err != nil {
+		return err
+	}
+	pods, err := c.lookOut(ctx)
+	if err != nil {
+		return err
+	}
+	defer pods.stop()
+	x := c.extended("zones", 2, coexist, patiently, inZones(label, "a", "b"), requires(nodes), func(s *v1alpha1.ExtendedStatefulSetSpec) {
+		s.InjectReplicasEnv = nil
+		k := keeperOf(s)
+		k.Env = append(k.Env, corev1.EnvVar{Name: v1alpha1.EnvKubeAZ, Value: "the user's"})
+		before := *k.DeepCopy()
+		before.Name, before.Command = "before", []string{"/bin/sh", "-c", "true"}
+		s.Template.Spec.Template.Spec.InitContainers = []corev1.Container{before}
+	})
+	if err := errors.Join(x.create(ctx), x.inTheirZones(ctx, nodes, "a", "b")); err != nil {
+		return err
+	}
+	capacity := pods.hold(least("zones", 4))
+	inTurn := pods.hold(zonesInTurn("zones", "2", 2))
+	if err := errors.Join(x.edit(ctx, inVersion("2")), x.serves(ctx, 2), x.inTheirZones(ctx, nodes, "a", "b"), inTurn.kept()); err != nil {
+		return err
+	}
+	// What fails in the last zone is taken back in the first one too.
+	bad := running(`[ "$KUBE_AZ" = b ] && exit 1; ` + keeper)
+	if err := errors.Join(x.edit(ctx, inVersion("3"), bad, watchFor(15*time.Second, time.Minute)), x.takenBack(ctx, v1alpha1.PhaseStale, 2)); err != nil {
+		return err
+	}
+	return errors.Join(x.inTheirZones(ctx, nodes, "a", "b"), capacity.kept())
+}
+
+// requires is what users say of nodes: two terms, of which one must hold.
+func requires(nodes []string) extendedChange {
+	term := func(names ...string) corev1.NodeSelectorTerm {
+		return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: names}}}
+	}
+	return func(s *v1alpha1.ExtendedStatefulSetSpec) {
+		s.Template.Spec.Template.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term(nodes[:2]...), term(nodes[2:]...)}}}}
+	}
+}
+
+// zonesInTurn holds that a version has no pod in zone 1 before all of it in zone 0
+// are Ready.
+func zonesInTurn(set, version string, replicas int) func(map[types.UID]*corev1.Pod) error {
+	first := false
+	return func(pods map[types.UID]*corev1.Pod) error {
+		in := func(zone string, p *corev1.Pod) bool {
+			return ofSet(p, set) && p.Labels[v1alpha1.LabelVersion] == version && p.Labels[v1alpha1.LabelZoneIndex] == zone
+		}
+		first = first || count(pods, func(p *corev1.Pod) bool { return in("0", p) && serving(p, set) }) == replicas
+		if n := count(pods, func(p *corev1.Pod) bool { return in("1", p) }); n > 0 && !first {
+			return fmt.Errorf("zone 1 has %d pods of version %s, and zone 0 is not through: %s", n, version, roll(pods, set))
+		}
+		return nil
+	}
+}
+
+// inTheirZones looks at where the pods are and what they know of it; zones are in
+// the order of the spec, and nodes[i] is all of the i-th zone by name.
+func (x *extended) inTheirZones(ctx context.Context, nodes []string, zones ...string) error {
+	pods, err := x.pods(ctx)
+	if err != nil {
+		return err
+	}
+	order, err := json.Marshal(zones)
+	if err != nil {
+		return err
+	}
+	for name, p := range pods {
+		zone := p.Labels[v1alpha1.LabelZoneName]
+		at := slices.IndexFunc(x.set.Status.Zones, func(z v1alpha1.ZoneStatus) bool { return z.Name == zone })
+		if at < 0 || !slices.Contains(zones, zone) {
+			return fmt.Errorf("%s is of zone %q: %s", name, zone, tellExtended(x.set))
+		}
+		index := int(x.set.Status.Zones[at].Index)
+		switch {
+		case p.Spec.NodeName != nodes[zone[0]-'a']:
+			return fmt.Errorf("%s of zone %s is on %s", name, zone, p.Spec.NodeName)
+		case p.Labels[v1alpha1.LabelZoneIndex] != strconv.Itoa(index), p.Annotations[v1alpha1.AnnotationZones] != string(order):
+			return fmt.Errorf("%s of zone %s should have index %d of %s: %v, %v", name, zone, index, order, p.Labels, p.Annotations)
+		}
+		if err := knowsZone(&p, zone, index, *x.set.Spec.Template.Spec.Replicas, x.set.Spec.InjectReplicasEnv); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// knowsZone looks at the environment of all containers.
+func knowsZone(p *corev1.Pod, zone string, index int, replicas int32, counts *bool) error {
+	want := map[string]string{v1alpha1.EnvKubeAZ: zone, v1alpha1.EnvBoshAZ: zone, v1alpha1.EnvOperatorAZ: zone, v1alpha1.EnvAZIndex: strconv.Itoa(index + 1)}
+	if counts == nil || *counts {
+		want[v1alpha1.EnvReplicas] = strconv.Itoa(int(replicas))
+	}
+	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
+		for name, value := range want {
+			found := slices.DeleteFunc(slices.Clone(c.Env), func(e corev1.EnvVar) bool { return e.Name != name })
+			if len(found) != 1 || found[0].Value != value {
+				return fmt.Errorf("container %s of %s should have %s=%s alone: %v", c.Name, p.Name, name, value, found)
+			}
+		}
+	}
+	return nil
+}
+
+// zonesChange keeps data in zones that come and go.
+func zonesChange(ctx context.Context, c *Cluster) (err error) {
+	nodes, label, restore, err := c.zoned(ctx, 3)
+	defer func() { err = errors.Join(err, restore()) }()
+	if err != nil {
+		return err
+	}
+	x := c.extended("zoned", 1, onClaims, patiently, inZones(label, "a", "b"))
+	if err := errors.Join(x.create(ctx), x.inTheirZones(ctx, nodes, "a", "b")); err != nil {
+		return err
+	}
+	first, err := x.claims(ctx)
+	if err != nil {
+		return err
+	}
+	for _, zones := range [][]string{{"b", "a"}, {"b", "a", "c"}, {"b", "c"}, {"a", "b", "c"}} {
+		if err := errors.Join(x.edit(ctx, inZones(label, zones...)), x.serves(ctx, 1)); err != nil {
+			return fmt.Errorf("zones %v: %w", zones, err)
+		}
+		if err := errors.Join(x.keepsIndexes(ctx, "a", "b", "c"), x.inTheirZones(ctx, nodes, zones...)); err != nil {
+			return fmt.Errorf("zones %v: %w", zones, err)
+		}
+	}
+	if err := errors.Join(x.edit(ctx, inVersion("2")), x.serves(ctx, 2), x.keptDataIn(ctx, first)); err != nil {
+		return err
+	}
+	return nil
+}
+
+// keepsIndexes checks that each StatefulSet is called by the index that its zone
+// has for good.
+func (x *extended) keepsIndexes(ctx context.Context, order ...string) error {
+	children, err := x.children(ctx)
+	if err != nil {
+		return err
+	}
+	for name, child := range children {
+		index := slices.Index(order, child.Labels[v1alpha1.LabelZoneName])
+		if want := fmt.Sprintf("%s-z%d-v%d", x.set.Name, index, x.set.Status.CurrentVersion); name != want {
+			return fmt.Errorf("%s is of zone %q, and should be called %s", name, child.Labels[v1alpha1.LabelZoneName], want)
+		}
+	}
+	return nil
+}
+
+// keptDataIn checks that the first claims are there still, that the zones' pods
+// wrote them in version 1, and that each zone has one.
+func (x *extended) keptDataIn(ctx context.Context, first map[string]corev1.PersistentVolumeClaim) error {
+	now, err := x.claims(ctx)
+	if err != nil {
+		return err
+	}
+	for name, claim := range first {
+		if now[name].UID != claim.UID {
+			return fmt.Errorf("claim %s was the data of a zone, and is gone or another", name)
+		}
+	}
+	if len(now) != len(x.set.Spec.Zones) {
+		return fmt.Errorf("%d claims are there for %d zones", len(now), len(x.set.Spec.Zones))
+	}
+	return x.keptData(ctx)
+}
