@@ -285,3 +285,41 @@ func TestDigest(t *testing.T) {
 		t.Error("an image makes no version")
 	}
 }
+
+// E20: a container without a readiness probe is Ready whenever it runs, also one
+// that crashes at its start.
+func TestACanaryThatCrashes(t *testing.T) {
+	since := func(d time.Duration, ordinal int32) func(*world) {
+		return func(w *world) {
+			w.child(w.zones[0].index, 2).pods[ordinal].Status.Conditions[0].LastTransitionTime = metav1.NewTime(w.now.Add(-d))
+		}
+	}
+	two := func(w *world) { w.set.Spec.UpdateStrategy.Canaries = ptr.To(int32(2)) }
+	canary := func(how v1alpha1.Handover, sp span) *scene {
+		return of(volumes()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, how).has(2, sp)
+	}
+	promoting := "books: Promoting, version 1 to 2, attempt 1"
+	for _, row := range []struct {
+		name  string
+		scene *scene
+		want  string
+	}{
+		{"one that was Ready for a moment is not good", canary(v1alpha1.HandoverPerOrdinal, span{2, 1}).but(since(9*time.Second, 2)), ""},
+		{"one that outlived the kubelet's first delay is", canary(v1alpha1.HandoverPerOrdinal, span{2, 1}).but(since(10*time.Second, 2)), promoting},
+		{"minReadySeconds are the user's word", canary(v1alpha1.HandoverPerOrdinal, span{2, 1}).
+			but(func(w *world) { w.set.Spec.Template.Spec.MinReadySeconds = 1 }).but(since(2*time.Second, 2)), promoting},
+		{"half of a short canaryWatchTime is left for the start", canary(v1alpha1.HandoverPerOrdinal, span{2, 1}).
+			but(func(w *world) {
+				w.set.Spec.UpdateStrategy.CanaryWatchTime = &metav1.Duration{Duration: 6 * time.Second}
+			}).but(since(3*time.Second, 2)), promoting},
+		{"the second ordinal waits for the first canary", canary(v1alpha1.HandoverPerOrdinal, span{2, 1}).but(two).but(since(9*time.Second, 2)), ""},
+		{"and follows when it is good", canary(v1alpha1.HandoverPerOrdinal, span{2, 1}).but(two).but(since(10*time.Second, 2)),
+			"patch statefulset db-v1: Scale, ordinals 0 to 0\n"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			if got := row.scene.says(); got != row.want {
+				t.Errorf("it does\n%s\nwant\n%s", got, row.want)
+			}
+		})
+	}
+}
