@@ -107,11 +107,7 @@ func (p *plan) lookAgainFor(w *world) {
 	}
 	for _, c := range w.children {
 		for _, pod := range c.pods {
-			need := w.minReady()
-			if c.version == w.books.UpdateVersion && w.books.Phase == v1alpha1.PhaseCanary {
-				need = w.proof()
-			}
-			_, missing := podstate.Available(pod, need, w.now)
+			_, missing := podstate.Available(pod, w.minReady(), w.now)
 			p.lookAgain(missing)
 			if w.returning() && !podstate.Ready(pod) {
 				p.lookAgain(pod.CreationTimestamp.Add(w.canaryTime()).Sub(w.now))
@@ -151,18 +147,6 @@ func (w *world) minReady() time.Duration {
 	return time.Duration(w.set.Spec.Template.Spec.MinReadySeconds) * time.Second
 }
 
-// crashDelay is how long a kubelet waits before it starts a container again that
-// crashed twice. One without a readiness probe is Ready whenever it runs, so one
-// that crashes at its start is Ready again and again, and never for that long.
-const crashDelay = 10 * time.Second
-
-// proof is how long canaries have to be Ready: minReadySeconds, or where the
-// template has none, long enough to tell a program that runs from one that crashes.
-// It leaves half of canaryWatchTime for the start.
-func (w *world) proof() time.Duration {
-	return cmp.Or(w.minReady(), min(crashDelay, w.canaryTime()/2))
-}
-
 func (w *world) canaries() int32 {
 	return min(max(1, ptr.Deref(w.set.Spec.UpdateStrategy.Canaries, 1)), w.replicas)
 }
@@ -190,22 +174,14 @@ func (w *world) available(pod *corev1.Pod) bool {
 	return ok
 }
 
-// serving counts the ordinals on which a pod of the version is available.
-func (w *world) serving(c *child) int32 { return w.readyFor(c, w.minReady()) }
-
-// proven counts the ordinals on which a pod of the version was Ready for as long as
-// a canary has to be.
-func (w *world) proven(c *child) int32 { return w.readyFor(c, w.proof()) }
-
-func (w *world) readyFor(c *child, least time.Duration) (n int32) {
+// serving counts the ordinals below limit on which a pod of the version is
+// available.
+func (w *world) serving(c *child, limit int32) (n int32) {
 	if c == nil {
 		return 0
 	}
 	for ordinal, pod := range c.pods {
-		if ordinal >= w.replicas || !c.span().has(ordinal) || podstate.Terminating(pod) {
-			continue
-		}
-		if ok, _ := podstate.Available(pod, least, w.now); ok {
+		if ordinal < limit && c.span().has(ordinal) && w.available(pod) {
 			n++
 		}
 	}

@@ -263,13 +263,8 @@ func (w *world) mayTake(z zone, all spans, goal int64, from int64, ordinal int32
 	back := goal == w.books.CurrentVersion
 	if !back {
 		s := all[goal]
-		c := w.child(z.index, goal)
-		good := w.serving(c)
-		if w.books.Phase == v1alpha1.PhaseCanary {
-			good = w.proven(c)
-		}
-		if good < s.replicas {
-			p.waitFor(fmt.Sprintf("%s has %d of %d pods available", c.set.Name, good, s.replicas))
+		if c := w.child(z.index, goal); w.serving(c, w.replicas) < s.replicas {
+			p.waitFor(fmt.Sprintf("%s has %d of %d pods available", c.set.Name, w.serving(c, w.replicas), s.replicas))
 			return false
 		}
 	}
@@ -316,7 +311,7 @@ func (w *world) notReady(number int64) string {
 		if c == nil {
 			continue
 		}
-		if n := w.serving(c); n < w.replicas {
+		if n := w.serving(c, w.replicas); n < w.replicas {
 			return fmt.Sprintf("%s has %d of %d pods available", c.set.Name, n, w.replicas)
 		}
 	}
