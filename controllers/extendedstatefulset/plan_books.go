@@ -52,6 +52,7 @@ func advance(w *world) *v1alpha1.ExtendedStatefulSetStatus {
 }
 
 func (b *ledger) nameZones() {
+	b.Zones = append(b.Zones, b.w.seen...)
 	for _, z := range b.w.zones {
 		known := slices.ContainsFunc(b.Zones, func(s v1alpha1.ZoneStatus) bool { return s.Name == z.name })
 		if z.index != noZone && !known {

@@ -231,6 +231,23 @@ func (w *world) heldByOther(z zone, number int64, ordinal int32) string {
 			return fmt.Sprintf("StatefulSet %s is observed by its controller", c.set.Name)
 		}
 	}
+	for _, c := range w.rivals {
+		if c.zone == z.index && c.span().has(ordinal) && len(w.set.Spec.Template.Spec.VolumeClaimTemplates) > 0 {
+			return fmt.Sprintf("StatefulSet %s is gone, which has its pods and was taken from this object", c.set.Name)
+		}
+	}
+	return ""
+}
+
+// doomed is the claim of an ordinal that somebody deleted, and that goes for good
+// with the pod that has it; "" if none.
+func (w *world) doomed(z zone, ordinal int32) string {
+	for _, t := range w.set.Spec.Template.Spec.VolumeClaimTemplates {
+		name := claimName(w.set.Name, t.Name, z, ordinal)
+		if c := w.claims[name]; c != nil && c.DeletionTimestamp != nil {
+			return name
+		}
+	}
 	return ""
 }
 
@@ -261,6 +278,10 @@ func (all spans) next(goal int64, back bool) (from int64, ordinal int32) {
 // nobody, or while all others serve.
 func (w *world) mayTake(z zone, all spans, goal int64, from int64, ordinal int32, p *plan) bool {
 	back := goal == w.books.CurrentVersion
+	if name := w.doomed(z, ordinal); name != "" {
+		p.waitFor(fmt.Sprintf("claim %s is safe: somebody deleted it, and it goes with its data when its pod ends", name))
+		return false
+	}
 	if !back {
 		s := all[goal]
 		if c := w.child(z.index, goal); w.serving(c, w.replicas) < s.replicas {
