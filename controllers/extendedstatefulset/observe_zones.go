@@ -46,6 +46,15 @@ func (w *world) zonesTurned() string {
 	if !turned || len(w.set.Spec.Template.Spec.VolumeClaimTemplates) == 0 {
 		return ""
 	}
+	w.zones = nil // what is counted is what is there
+	for _, c := range w.children {
+		if z := (zone{c.set.Labels[v1alpha1.LabelZoneName], c.zone}); !slices.Contains(w.zones, z) {
+			w.zones = append(w.zones, z)
+		}
+	}
+	if len(w.zones) == 0 {
+		w.zones = []zone{{index: noZone}}
+	}
 	return "spec.zones: " + zonesFixed
 }
 
