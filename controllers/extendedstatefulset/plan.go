@@ -26,6 +26,8 @@ type plan struct {
 	wait time.Duration
 	// waits says what is waited for; the first to wait has the word.
 	waits string
+	// taken is true when a pod that serves is taken from it; no other is then.
+	taken bool
 }
 
 // rule looks for one thing to do. It writes chains into the plan, or nothing.
@@ -109,8 +111,15 @@ func (p *plan) lookAgainFor(w *world) {
 		for _, pod := range c.pods {
 			_, missing := podstate.Available(pod, w.minReady(), w.now)
 			p.lookAgain(missing)
-			if w.returning() && !podstate.Ready(pod) {
-				p.lookAgain(pod.CreationTimestamp.Add(w.canaryTime()).Sub(w.now))
+			if w.books.Update != nil && c.version == w.books.UpdateVersion {
+				_, missing = podstate.Available(pod, w.probation(), w.now)
+				p.lookAgain(missing)
+			}
+			if since, _ := podstate.Since(pod, corev1.PodReady); w.returning() && !podstate.Ready(pod) {
+				p.lookAgain(since.Add(w.canaryTime()).Sub(w.now))
+			}
+			if w.returning() && podstate.Terminating(pod) {
+				p.lookAgain(podstate.DeletedAt(pod).Add(w.canaryTime()).Sub(w.now))
 			}
 		}
 	}

@@ -124,7 +124,7 @@ func progressing(w *world, p *plan) metav1.Condition {
 	case b.Phase == v1alpha1.PhaseWaiting:
 		c.Reason = v1alpha1.ReasonCurrentNotReady
 		c.Message = fmt.Sprintf("the upgrade waits until version %d is Ready: %s. To upgrade all the same, set spec.updateStrategy.updateNotReady",
-			b.CurrentVersion, w.notReady(b.CurrentVersion))
+			b.CurrentVersion, w.unsettled(b.CurrentVersion))
 	case u != nil && u.Returning, b.Phase == v1alpha1.PhaseStale && w.unreturned(b.CurrentVersion) != "":
 		c.Reason, c.Message = v1alpha1.ReasonReturning, said(fmt.Sprintf("attempt %d with version %d failed: %s", b.Attempts, b.UpdateVersion, u.Message))
 	case u != nil && b.Phase != v1alpha1.PhaseStale && b.Phase != v1alpha1.PhaseAborted:
