@@ -294,9 +294,13 @@ func (w *world) mayTake(z zone, all spans, goal int64, from int64, ordinal int32
 			p.waitFor("the canaries have proven themselves")
 			return false
 		}
-		s := all[goal]
-		if c := w.child(z.index, goal); w.serving(c, w.replicas) < s.replicas {
-			p.waitFor(fmt.Sprintf("%s has %d of %d pods available", c.set.Name, w.serving(c, w.replicas), s.replicas))
+		c, want := w.child(z.index, goal), all[goal].replicas
+		good := w.serving(c, w.replicas)
+		if c != nil && w.books.Phase == v1alpha1.PhaseCanary { // the next canary too would be down
+			good = w.proven(c)
+		}
+		if good < want {
+			p.waitFor(fmt.Sprintf("%s has %d of %d pods available", c.set.Name, want, want))
 			return false
 		}
 	}

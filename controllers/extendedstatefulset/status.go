@@ -156,7 +156,7 @@ func stale(w *world) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionStale, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonHealthy, Message: "no version of the template was given up"}
 	if w.books.Phase == v1alpha1.PhaseStale {
 		c.Status, c.Reason = metav1.ConditionTrue, w.books.Update.Reason
-		c.Message = fmt.Sprintf("version %d was given up after %d attempts: %s. Version %d serves. Edit spec.template to try another version",
+		c.Message = fmt.Sprintf("version %d was given up (attempts: %d): %s. Version %d serves. Edit spec.template to try another version",
 			w.books.UpdateVersion, w.books.Attempts, w.books.Update.Message, w.books.CurrentVersion)
 	}
 	return c
