@@ -94,7 +94,7 @@ var _ = Describe("E34 active and passive pods", func() {
 	BeforeEach(func(ctx SpecContext) {
 		ns, app = newNamespace(ctx), &application{}
 		startPuppet(ns)
-		startOperatorWith(func(mgr ctrl.Manager) error { return extendedstatefulset.SetupWith(mgr, []string{ns}, app.run) })
+		startOperatorWith(func(mgr ctrl.Manager) error { return extendedstatefulset.SetupWith(mgr, settings(ns), app.run) })
 	})
 
 	It("the label follows what the pods say, and goes with the probes", func(ctx SpecContext) {

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync/atomic"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -18,8 +17,6 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset"
@@ -35,23 +32,7 @@ func (givenKey) Current(context.Context, bool) ([]byte, error) {
 // startConfigOperator runs the controller until the returned function is called.
 func startConfigOperator() (stop func()) {
 	GinkgoHelper()
-	mgr, err := ctrl.NewManager(server.Config, ctrl.Options{
-		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: ptr.To(true)},
-	})
-	Expect(err).NotTo(HaveOccurred())
-	Expect(extendedstatefulset.Setup(mgr, extendedstatefulset.Options{Key: givenKey{}, Restarts: 10})).To(Succeed())
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	var stopped atomic.Bool
-	stop = func() {
-		if !stopped.Swap(true) {
-			cancel()
-			Expect(<-done).To(Succeed())
-		}
-	}
-	DeferCleanup(stop)
-	return stop
+	return startOperatorWith(func(mgr ctrl.Manager) error { return extendedstatefulset.Setup(mgr, settings()) })
 }
 
 // following is a set that uses a ConfigMap and a Secret.

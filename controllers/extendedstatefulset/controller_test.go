@@ -57,11 +57,17 @@ var giveRights = sync.OnceFunc(func() {
 // startOperator serves one namespace.
 func startOperator(namespace string) {
 	GinkgoHelper()
-	startOperatorWith(func(mgr ctrl.Manager) error { return extendedstatefulset.Setup(mgr, []string{namespace}) })
+	startOperatorWith(func(mgr ctrl.Manager) error { return extendedstatefulset.Setup(mgr, settings(namespace)) })
 }
 
-// startOperatorWith starts an operator that is set up in another way.
-func startOperatorWith(setup func(ctrl.Manager) error) {
+// settings are those of an operator that serves so many namespaces; none means all.
+func settings(namespaces ...string) extendedstatefulset.Options {
+	return extendedstatefulset.Options{Namespaces: namespaces, Key: givenKey{}, Restarts: 10}
+}
+
+// startOperatorWith starts an operator that is set up in another way, until the
+// test ends or it is stopped.
+func startOperatorWith(setup func(ctrl.Manager) error) (stop func()) {
 	GinkgoHelper()
 	giveRights()
 	conf := rest.CopyConfig(server.Config)
@@ -77,12 +83,14 @@ func startOperatorWith(setup func(ctrl.Manager) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
-	DeferCleanup(func() {
+	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			GinkgoLogr.Info("the operator ended", "error", err)
 		}
 	})
+	DeferCleanup(stop)
+	return stop
 }
 
 // web reads the object of these tests.

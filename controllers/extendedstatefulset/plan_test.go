@@ -48,10 +48,10 @@ func (s *scene) edited() *scene {
 func (s *scene) has(number int64, sp span, unready ...int32) *scene {
 	z := s.w.zones[0]
 	digest, attempts := fmt.Sprintf("of version %d", number), int32(0)
-	switch st := &s.w.set.Status; {
-	case number == st.CurrentVersion:
+	switch st := &s.w.set.Status; number {
+	case st.CurrentVersion:
 		digest = st.CurrentDigest
-	case number == st.UpdateVersion:
+	case st.UpdateVersion:
 		digest, attempts = s.w.digest, st.Attempts
 	}
 	set := buildChild(s.w.set, z, version{number: number, digest: digest, attempts: attempts}, sp)
@@ -118,14 +118,23 @@ func (s *scene) says() string {
 
 func observedLater(c *child) { c.set.Generation++ }
 
+// sentence is a row of a table: what is so, and what is done about it.
+type sentence struct {
+	name  string
+	scene *scene
+	want  string
+}
+
+func (row sentence) check(t *testing.T) {
+	if got := row.scene.says(); got != row.want {
+		t.Errorf("it says\n%swant\n%s", got, row.want)
+	}
+}
+
 func TestDecide(t *testing.T) {
 	perOrdinal, coexist := v1alpha1.HandoverPerOrdinal, v1alpha1.HandoverCoexist
 	canary, promoting, postJob := v1alpha1.PhaseCanary, v1alpha1.PhasePromoting, v1alpha1.PhasePostJob
-	for _, row := range []struct {
-		name  string
-		scene *scene
-		want  string
-	}{
+	for _, row := range []sentence{
 		{"nothing is done at rest", of(plain()).has(1, span{0, 3}), ""},
 		{"E12 ordinals that somebody else gave are taken back", of(plain()).has(1, span{0, 5}), "patch statefulset db-v1: Scale, ordinals 0 to 2\n"},
 		{"a number is in the books before anything of it is made", of(plain()).has(1, span{0, 3}).edited(),
@@ -183,9 +192,7 @@ func TestDecide(t *testing.T) {
 		{"what goes is left to the garbage collector", of(plain()).but(func(w *world) { w.set.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }), ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			if got := row.scene.says(); got != row.want {
-				t.Errorf("it says\n%swant\n%s", got, row.want)
-			}
+			row.check(t)
 		})
 	}
 }

@@ -73,17 +73,36 @@ func TestTheSmallestLegalNumberIsLegalAndThereIsNoSmaller(t *testing.T) {
 	}
 }
 
+// invalid is a set with something wrong in it, and how each error begins.
+type invalid struct {
+	name   string
+	change func(*v1alpha1.ExtendedStatefulSet)
+	want   []string
+}
+
+func (r invalid) check(t *testing.T) {
+	t.Helper()
+	set := withClaims(toySet(3))
+	r.change(set)
+	errs := validate(withDefaults(set))
+	if len(errs) != len(r.want) {
+		t.Errorf("%s: %v, want %q", r.name, errs, r.want)
+		return
+	}
+	for i, err := range errs {
+		if !strings.HasPrefix(err.Error(), r.want[i]) {
+			t.Errorf("%s: %v, want %s", r.name, err, r.want[i])
+		}
+	}
+}
+
 // What the schema refuses is found once more: it may be an older schema.
 func TestValidate(t *testing.T) {
 	many := func(set *v1alpha1.ExtendedStatefulSet) {
 		set.Spec.Template.Spec.VolumeClaimTemplates[0].Spec.AccessModes = append(set.Spec.Template.Spec.VolumeClaimTemplates[0].Spec.AccessModes, corev1.ReadWriteMany)
 	}
 	minutes := func(n int) *metav1.Duration { return &metav1.Duration{Duration: time.Duration(n) * time.Minute} }
-	for _, r := range []struct {
-		name   string
-		change func(*v1alpha1.ExtendedStatefulSet)
-		want   []string
-	}{
+	for _, r := range []invalid{
 		{"an ordinary set", func(*v1alpha1.ExtendedStatefulSet) {}, nil},
 		{"no replicas", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Template.Spec.Replicas = nil }, nil},
 		{"a negative number", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Template.Spec.Replicas = ptr.To[int32](-1) },
@@ -136,18 +155,7 @@ func TestValidate(t *testing.T) {
 		{"nothing at all", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec = v1alpha1.ExtendedStatefulSetSpec{} }, []string{
 			`spec.template.spec.selector: Required value`, `spec.template.spec.template.spec.containers: Required value: a pod has at least one container`}},
 	} {
-		set := withClaims(toySet(3))
-		r.change(set)
-		errs := validate(withDefaults(set))
-		if len(errs) != len(r.want) {
-			t.Errorf("%s: %v, want %q", r.name, errs, r.want)
-			continue
-		}
-		for i, err := range errs {
-			if !strings.HasPrefix(err.Error(), r.want[i]) {
-				t.Errorf("%s: %v, want %s", r.name, err, r.want[i])
-			}
-		}
+		r.check(t)
 	}
 }
 

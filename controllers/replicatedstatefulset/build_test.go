@@ -1,7 +1,6 @@
 package replicatedstatefulset
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -23,9 +22,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/golden"
 )
-
-var rewrite = flag.Bool("update", false, "write the files in testdata anew")
 
 // RS-2 to RS-9, RS-46: the whole of what is made of a set, to be read in testdata.
 func TestChildren(t *testing.T) {
@@ -40,7 +38,7 @@ func TestChildren(t *testing.T) {
 			for _, object := range objects {
 				documents = append(documents, manifest(t, object))
 			}
-			golden(t, wanted, strings.Join(documents, "---\n"))
+			golden.Check(t, filepath.Join("testdata", wanted), strings.Join(documents, "---\n"))
 		})
 	}
 }
@@ -81,23 +79,6 @@ func manifest(t *testing.T, object client.Object) string {
 		t.Fatal(err)
 	}
 	return string(text)
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *rewrite {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("%v; write it with -update and read what it says", err)
-	}
-	if string(want) != got {
-		t.Errorf("%s is different now (-update writes it anew):\n%s", file, got)
-	}
 }
 
 // template is the pod of a changed set.

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/golden"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
 )
@@ -281,7 +282,7 @@ func (s *stage) ends(story *told) {
 	set := s.set()
 	if story.gone {
 		if set != nil || len(s.pods()) > 0 {
-			s.fatal("it is not gone")
+			s.Fatal(s.t, "it is not gone")
 		}
 		return
 	}
@@ -292,17 +293,17 @@ func (s *stage) ends(story *told) {
 			s.Say("%s is %s, terminating %t, finalizers %v, node %+v, failure %+v", m.name(), w.state(m), m.terminating(), m.pod.Finalizers, m.node, w.failure(m))
 		}
 		s.Say("grants %v, commands %v, waits %+v, rule %s, risk %q", w.books.grants, w.books.commands, p.waits, p.rule, p.risk)
-		s.fatal("the members are not as they are wanted")
+		s.Fatal(s.t, "the members are not as they are wanted")
 	}
 	for _, m := range w.members {
 		if !w.fresher(m) {
-			s.fatal(m.name() + " is out of date")
+			s.Fatal(s.t, m.name()+" is out of date")
 		}
 	}
 	for _, name := range set.Status.Members.Primary {
 		for _, entry := range s.toy.acked {
 			if !slices.Contains(s.toy.disk(name).log, entry) {
-				s.fatal("an acknowledged entry is lost")
+				s.Fatal(s.t, "an acknowledged entry is lost")
 			}
 		}
 	}
@@ -317,7 +318,7 @@ func (s *stage) ends(story *told) {
 		s.tick()
 	}
 	if s.set().ResourceVersion != version {
-		s.fatal("the operator does not rest")
+		s.Fatal(s.t, "the operator does not rest")
 	}
 }
 
@@ -335,7 +336,7 @@ func TestStories(t *testing.T) {
 				}
 			}
 			s.ends(&story)
-			golden(t, "stories/"+strings.ReplaceAll(story.name, " ", "-")+".txt", strings.Join(s.Story, "\n")+"\n")
+			golden.Check(t, "testdata/stories/"+strings.ReplaceAll(story.name, " ", "-")+".txt", strings.Join(s.Story, "\n")+"\n")
 		})
 	}
 }

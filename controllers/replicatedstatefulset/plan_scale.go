@@ -2,6 +2,7 @@ package replicatedstatefulset
 
 import (
 	"fmt"
+	"time"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
@@ -86,7 +87,7 @@ func (w *world) heir(p *plan, m *member, name string) *member {
 		n, known := sequenceOf(r)
 		if !said || !known || !r.Began.After(asked.Ended) || n < mine {
 			p.waitFor(v1alpha1.ReasonHandingOver, fmt.Sprintf("%s has not all of the data of %s yet", o.name(), m.name()))
-			w.askLater(p, o)
+			w.askSince(p, o, asked.Ended)
 			continue
 		}
 		if first == nil || w.fresher(o) && !w.fresher(first) {
@@ -99,9 +100,10 @@ func (w *world) heir(p *plan, m *member, name string) *member {
 	return first
 }
 
-// askLater asks a sequence again, a second after the last time.
-func (w *world) askLater(p *plan, m *member) {
-	if r, ok := m.result(v1alpha1.CommandSequence); ok {
+// askSince asks a member for its sequence: at once if it was not asked since then,
+// else a second after its last answer, which was too old a copy's.
+func (w *world) askSince(p *plan, m *member, then time.Time) {
+	if r, ok := m.result(v1alpha1.CommandSequence); ok && r.Began.After(then) {
 		if wait := r.Ended.Add(again(1)).Sub(w.now); wait > 0 {
 			p.lookAgain(wait)
 			return

@@ -55,11 +55,6 @@ type stage struct {
 type law struct {
 	s      *stage
 	target int // the highest number of primaries wanted since all others stopped
-	broken []string
-}
-
-func (l *law) breaks(format string, args ...any) {
-	l.broken = append(l.broken, fmt.Sprintf(format, args...))
 }
 
 // acting: never more primaries than are wanted.
@@ -69,7 +64,7 @@ func (l *law) acting() {
 		for _, c := range now {
 			ids = append(ids, c.pod+" ("+c.id+")")
 		}
-		l.breaks("%d primaries act where %d may: %s", len(now), l.target, strings.Join(ids, ", "))
+		l.s.Breaks("%d primaries act where %d may: %s", len(now), l.target, strings.Join(ids, ", "))
 	}
 }
 
@@ -77,7 +72,7 @@ func (l *law) acting() {
 func (l *law) first(c *toyContainer, d *disk) {
 	for _, entry := range l.s.toy.acked {
 		if !slices.Contains(d.log, entry) {
-			l.breaks("%s becomes the first primary, and lacks entry %d, which was acknowledged", c.pod, entry)
+			l.s.Breaks("%s becomes the first primary, and lacks entry %d, which was acknowledged", c.pod, entry)
 			return
 		}
 	}
@@ -227,7 +222,7 @@ func (s *stage) pass() (acted bool, wait time.Duration) {
 	s.quiet(lines)
 	for _, o := range outcomes {
 		if errors.Is(o.Err, action.ErrNotBegun) && !rivals {
-			s.law.breaks("%s is sent while another command runs there", o.Action)
+			s.Breaks("%s is sent while another command runs there", o.Action)
 		}
 	}
 	if alive && p.asksOnly() {
@@ -301,22 +296,13 @@ func (s *stage) settle(patience time.Duration) {
 		}
 		s.Now = s.Now.Add(wait)
 	}
-	s.fatal("it does not come to rest")
-}
-
-// fatal ends a test with the story that led there.
-func (s *stage) fatal(why string) {
-	s.t.Helper()
-	const most = 100
-	s.t.Fatalf("%s\nthe last of the story:\n%s", why, strings.Join(s.Story[max(0, len(s.Story)-most):], "\n"))
+	s.Fatal(s.t, "it does not come to rest")
 }
 
 func (s *stage) check() {
 	s.t.Helper()
 	s.law.acting()
-	if len(s.law.broken) > 0 {
-		s.fatal(strings.Join(s.law.broken, "\n"))
-	}
+	s.Check(s.t)
 }
 
 // tell adds to the story what a user sees at rest.

@@ -31,6 +31,8 @@ func sized(replicas, primaries int32) change {
 	return func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Replicas, s.Spec.Primaries = &replicas, &primaries }
 }
 
+func quorate(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Seeding = v1alpha1.SeedingQuorum }
+
 func withVolumes(names ...string) change {
 	return func(s *v1alpha1.ReplicatedStatefulSet) {
 		for _, name := range names {
@@ -89,6 +91,9 @@ func TestValidate(t *testing.T) {
 		{"RS-5 less than none", sized(3, -1), `spec.primaries: Invalid value: -1: must be 1 or more`},
 		{"RS-37 a stopped set", sized(0, 0), ""},
 		{"RS-37 a stopped set that knows how many primaries it had", sized(0, 2), ""},
+		{"a majority of members that follow nobody", both(sized(3, 1), quorate), `spec.seeding: Invalid value: "Quorum": needs the command secondary where not all members are primary: those that follow nobody have old copies; add spec.pod.commands.secondary, or use All`},
+		{"a majority of those that do", both(sized(3, 1), quorate, commanded("secondary", "/follow")), ""},
+		{"a majority of primaries", both(sized(3, 3), quorate), ""},
 		{"RS-31 an interval that is none", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.ReconcileInterval = "abc" }, `spec.reconcileInterval: Invalid value: "abc": ` + duration},
 		{"RS-31 a window that never ends", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.FailureWindow = "293Y" }, `spec.failureWindow: Invalid value: "293Y": is too long; the longest is 292 years`},
 		{"RS-6 label app", func(s *v1alpha1.ReplicatedStatefulSet) { s.Labels = map[string]string{"app": "x", "apps": "y"} }, `metadata.labels[app]: ` + ofOurs},

@@ -16,6 +16,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/cluster"
 	"github.com/stateful-operator/stateful-operator/test/cluster/image"
 	"github.com/stateful-operator/stateful-operator/test/run/program"
+	"github.com/stateful-operator/stateful-operator/test/run/redis/server"
 )
 
 // root is the project's folder.
@@ -29,6 +30,11 @@ func boot(ctx context.Context, t *testing.T, c *promises.Cluster) string {
 		t.Skip("a local cluster with nodes needs root; set KUBECONFIG to use another one")
 	}
 	name := cmp.Or(*keep, "promises")
+	release, err := cluster.Hold(ctx, name, os.Stdout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(release)
 	local, err := cluster.Up(ctx, cluster.Options{Name: name, Nodes: 4, Log: os.Stdout})
 	if err != nil {
 		t.Fatal(err)
@@ -53,6 +59,7 @@ func boot(ctx context.Context, t *testing.T, c *promises.Cluster) string {
 		t.Fatal(err)
 	}
 	tars := append(writeImages(ctx, t, c, folder), operator.Tar)
+	tars = append(tars, writeRedis(ctx, t, c, folder)...)
 	for _, tar := range tars {
 		if err := local.LoadImage(ctx, tar); err != nil {
 			t.Fatal(err)
@@ -108,6 +115,22 @@ func writeImages(ctx context.Context, t *testing.T, c *promises.Cluster, folder 
 		tars = append(tars, tar)
 	}
 	return tars
+}
+
+// writeRedis writes the images of a server that people run, and of its client.
+func writeRedis(ctx context.Context, t *testing.T, c *promises.Cluster, folder string) (tars []string) {
+	t.Helper()
+	client := program.Program{Package: "./test/run/redis/client", Ref: "localhost/redis-client", User: "65532:65532", Tar: filepath.Join(folder, "redis-client.tar")}
+	tar := filepath.Join(folder, "redis.tar")
+	var err error
+	if c.Redis, err = server.Image.Write(ctx, tar); err != nil {
+		t.Fatal(err)
+	}
+	if c.RedisClient, err = client.Write(ctx); err != nil {
+		t.Fatal(err)
+	}
+	c.RedisSample = "config/samples/replicatedstatefulset/redis.yaml" // tests run in root
+	return []string{tar, client.Tar}
 }
 
 // tagOf names a program by its content: nodes keep images.

@@ -54,6 +54,9 @@ type Cluster struct {
 	Witness, WitnessShell string
 	// Ledger is the image of test/faults/ledger.
 	Ledger string
+	// Redis is an image of the server, with what the sample's commands use;
+	// RedisClient is one of test/run/redis/client; RedisSample the sample's file.
+	Redis, RedisClient, RedisSample string
 	// Handovers is how many the soak of StatefulSingleton makes, and Faults how
 	// many runs that of ReplicatedStatefulSet, by chance that begins with Seed.
 	Handovers, Faults int

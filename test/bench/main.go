@@ -152,11 +152,11 @@ func names() string {
 const clusterName = "bench"
 
 func run(ctx context.Context, s settings) (err error) {
-	unlock, err := lockRun()
+	release, err := cluster.Hold(ctx, clusterName, os.Stdout)
 	if err != nil {
 		return err
 	}
-	defer unlock()
+	defer release()
 	before := machineLoad()
 	// Also after an interrupt, and after a crash of an earlier run.
 	defer func() {

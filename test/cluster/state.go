@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -57,6 +58,24 @@ func (c *Cluster) save() error {
 		return fmt.Errorf("recording the cluster's state: %w", err)
 	}
 	return nil
+}
+
+// Hold keeps a cluster's name for the caller, and waits while another program
+// holds it: two runs of one test would share a cluster, and the first that ends
+// would take it down under the other. Up and Down do not ask for it. The kernel
+// releases it when its owner ends, however that comes.
+func Hold(ctx context.Context, name string, log io.Writer) (release func(), err error) {
+	dir, err := clusterDir(name)
+	if err != nil {
+		return nil, err
+	}
+	quick, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if release, err = lock(quick, dir+".held"); err == nil || quick.Err() == nil {
+		return release, err
+	}
+	fmt.Fprintf(log, "waiting for cluster %s, which another program works with …\n", name)
+	return lock(ctx, dir+".held")
 }
 
 // lock waits for the file's lock. The kernel drops it when its owner ends, so

@@ -109,3 +109,41 @@ func TestALockIsHeldOnce(t *testing.T) {
 	}
 	again()
 }
+
+func TestAClusterIsHeldByOne(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	release, err := Hold(ctx, "held", io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, ended := &lines{said: make(chan string, 1)}, make(chan error, 1)
+	go func() {
+		release, err := Hold(ctx, "held", said)
+		if err == nil {
+			release()
+		}
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		t.Fatalf("a second one did not wait: %v", err)
+	case line := <-said.said:
+		if !strings.Contains(line, "cluster held") {
+			t.Errorf("it says %q", line)
+		}
+	}
+	release()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// lines gives what is written to whoever waits for it.
+type lines struct{ said chan string }
+
+func (l *lines) Write(text []byte) (int, error) {
+	l.said <- string(text)
+	return len(text), nil
+}

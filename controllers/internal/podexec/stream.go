@@ -55,7 +55,11 @@ func (e *Executor) stream(ctx context.Context, result *Result) {
 	defer ended()
 	stop := keepAsking(conn)
 	defer stop()
-	if err := read(conn, result); err != nil {
+	status, err := read(conn, result)
+	if err == nil {
+		err = result.conclude(status)
+	}
+	if err != nil {
 		result.Why = "the stream ended before the node told the exit code: " + err.Error()
 		if ctx.Err() != nil {
 			result.Why = fmt.Sprintf("it did not end within %s", result.Timeout)
@@ -70,14 +74,15 @@ func notReached(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
-// read takes messages until the node has told how the command ended.
-func read(conn *websocket.Conn, result *Result) error {
+// read takes messages until the node tells how the command ended, and gives what
+// it said of that.
+func read(conn *websocket.Conn, result *Result) (status []byte, err error) {
 	var stdout, stderr []byte
 	defer func() { result.Stdout, result.Stderr = string(stdout), string(stderr) }()
 	for total := 0; total <= mostRead; {
 		_, message, err := conn.ReadMessage()
 		if err != nil {
-			return err
+			return nil, err
 		}
 		total += len(message)
 		if len(message) == 0 {
@@ -90,11 +95,11 @@ func read(conn *websocket.Conn, result *Result) error {
 			stderr = keep(stderr, text)
 		case channelStatus:
 			if len(text) > 0 {
-				return result.conclude(text)
+				return text, nil
 			}
 		}
 	}
-	return fmt.Errorf("it printed more than %d MiB", mostRead>>20)
+	return nil, fmt.Errorf("it printed more than %d MiB", mostRead>>20)
 }
 
 func keep(have, more []byte) []byte {

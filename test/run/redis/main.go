@@ -19,6 +19,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/test/run/place"
 	"github.com/stateful-operator/stateful-operator/test/run/program"
+	"github.com/stateful-operator/stateful-operator/test/run/redis/server"
 )
 
 const (
@@ -115,7 +116,7 @@ func (s store) apply(ctx context.Context) error {
 	change := func(*unstructured.Unstructured) error { return nil }
 	if s.Local != nil {
 		fmt.Println("building an image of Redis from the distribution's packages …")
-		image, err := serverImage.Write(ctx, serverTar)
+		image, err := server.Image.Write(ctx, serverTar)
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,5 @@
-package main
+// Package server makes an image of the distribution's Redis.
+package server
 
 import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -7,9 +8,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/run/debian"
 )
 
-// serverImage is the distribution's Redis, with what the commands of the sample
-// use.
-var serverImage = debian.Image{
+// Image is the distribution's Redis, with what the commands of the sample use.
+var Image = debian.Image{
 	Name: "localhost/redis", Packages: []string{"redis-server", "busybox-static"},
 	Choose: func(root debian.Root) (v1.Config, []image.File, error) {
 		files := root.Programs(root.Path("usr/bin/redis-server"), root.Path("usr/bin/redis-cli"))
