@@ -206,7 +206,7 @@ func (b *ledger) proceed() {
 	case v1alpha1.PhaseCanary:
 		b.afterCanary()
 	case v1alpha1.PhasePromoting:
-		if z := b.zone(); b.w.serving(b.w.child(z.index, b.UpdateVersion), b.w.replicas) == b.w.replicas {
+		if z := b.zone(); b.w.proven(b.w.child(z.index, b.UpdateVersion), b.w.replicas) == b.w.replicas {
 			b.nextZone()
 		}
 	case v1alpha1.PhasePostJob:
@@ -247,11 +247,11 @@ func (b *ledger) afterPreJob() {
 func (b *ledger) afterCanary() {
 	z := b.zone()
 	switch c := b.w.child(z.index, b.UpdateVersion); {
-	case c != nil && b.w.serving(c, b.w.replicas) >= b.w.canaries():
+	case c != nil && b.w.proven(c, b.w.replicas) >= b.w.canaries():
 		b.Phase = v1alpha1.PhasePromoting
 	case b.Update.CanaryAt == nil || !b.w.now.Before(b.Update.CanaryAt.Add(b.w.canaryTime())):
 		b.fail(v1alpha1.ReasonCanaryFailed, fmt.Sprintf("%d of %d canaries were Ready within %s (canaryWatchTime)%s",
-			b.w.serving(c, b.w.replicas), b.w.canaries(), b.w.canaryTime(), z.in()))
+			b.w.proven(c, b.w.replicas), b.w.canaries(), b.w.canaryTime(), z.in()))
 	}
 }
 
@@ -280,7 +280,7 @@ func (b *ledger) afterPostJob() {
 // complete tells whether a version has and serves all, in every zone.
 func (b *ledger) complete(number int64) bool {
 	for _, z := range b.w.zones {
-		if c := b.w.child(z.index, number); c == nil || b.w.serving(c, b.w.replicas) < b.w.replicas {
+		if c := b.w.child(z.index, number); c == nil || b.w.proven(c, b.w.replicas) < b.w.replicas {
 			return false
 		}
 	}

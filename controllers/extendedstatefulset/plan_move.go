@@ -263,6 +263,10 @@ func (w *world) mayTake(z zone, all spans, goal int64, from int64, ordinal int32
 	back := goal == w.books.CurrentVersion
 	if !back {
 		s := all[goal]
+		if w.books.Phase == v1alpha1.PhaseCanary && s.replicas >= w.canaries() {
+			p.waitFor("the canaries have been Ready for long enough")
+			return false
+		}
 		if c := w.child(z.index, goal); w.serving(c, w.replicas) < s.replicas {
 			p.waitFor(fmt.Sprintf("%s has %d of %d pods available", c.set.Name, w.serving(c, w.replicas), s.replicas))
 			return false

@@ -82,6 +82,16 @@ func (s *scene) upgrading(phase v1alpha1.Phase, how v1alpha1.Handover) *scene {
 	return s
 }
 
+// readyFor says since when the first pod of the version that was added last is
+// Ready, and how often its program restarted.
+func (s *scene) readyFor(d time.Duration, restarts int32) *scene {
+	c := s.w.children[len(s.w.children)-1]
+	pod := c.pods[c.span().start]
+	pod.Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon.Add(-d))
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", RestartCount: restarts}}
+	return s
+}
+
 // leaving adds a pod that is on its way out of an ordinal.
 func (s *scene) leaving(number int64, ordinal int32) *scene {
 	z := s.w.zones[0]
@@ -283,5 +293,21 @@ func TestDigest(t *testing.T) {
 	}
 	if digest(func(s *appsv1.StatefulSetSpec) { s.Template.Spec.Containers[0].Image = "two" }) == same {
 		t.Error("an image makes no version")
+	}
+}
+
+func TestNewVersionsAreNotBelievedAtOnce(t *testing.T) {
+	for _, row := range []sentence{
+		{"E20 a canary is not believed at once", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{0, 1}).readyFor(4*time.Second, 0), ""},
+		{"but soon", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{0, 1}).readyFor(5*time.Second, 0),
+			"books: Promoting, version 1 to 2, attempt 1"},
+		{"E20 a canary that has restarted is not believed for longer", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{0, 1}).readyFor(19*time.Second, 1), ""},
+		{"but then", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{0, 1}).readyFor(20*time.Second, 1),
+			"books: Promoting, version 1 to 2, attempt 1"},
+		{"the old version does not go before all of the new one are believed", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePromoting, v1alpha1.HandoverCoexist).has(2, span{0, 3}).readyFor(4*time.Second, 0), ""},
+		{"E20 an ordinal is not given to a version whose program restarts", of(volumes()).has(1, span{0, 2}).upgrading(v1alpha1.PhasePromoting, v1alpha1.HandoverPerOrdinal).
+			has(2, span{2, 1}).readyFor(19*time.Second, 1), ""},
+	} {
+		t.Run(row.name, row.check)
 	}
 }
