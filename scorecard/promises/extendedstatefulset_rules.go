@@ -55,10 +55,10 @@ func replicaRules(ctx context.Context, c *Cluster) error {
 	return errors.Join(x.autoscaled(ctx), x.childPutBack(ctx))
 }
 
-// refused checks that a write was, for that rule.
-func refused(err error, rule string) error {
-	if err == nil || apierrors.IsConflict(err) || !strings.Contains(err.Error(), rule) {
-		return fmt.Errorf("it should be refused by the rule %q: %w", rule, err)
+// refused checks that a write was, with these words.
+func refused(err error, words string) error {
+	if err == nil || apierrors.IsConflict(err) || !strings.Contains(err.Error(), words) {
+		return fmt.Errorf("it should be refused with the words %q: %w", words, err)
 	}
 	return nil
 }
@@ -136,7 +136,7 @@ func (x *extended) childPutBack(ctx context.Context) error {
 		}
 		return err
 	})
-	return errors.Join(err, x.eventTold(ctx, v1alpha1.EventEditUndone), x.serves(ctx, 1))
+	return errors.Join(err, x.serves(ctx, 1))
 }
 
 // probedActive has a command choose the active pods.

@@ -299,11 +299,11 @@ func claimTemplatesGrow(ctx context.Context, c *Cluster) error {
 	if err := errors.Join(err, x.serves(ctx, 1)); err != nil {
 		return err
 	}
-	for what, edit := range map[string]func(*corev1.PersistentVolumeClaim){
-		"access modes": func(t *corev1.PersistentVolumeClaim) {
+	for why, edit := range map[string]func(*corev1.PersistentVolumeClaim){
+		"only the requested storage": func(t *corev1.PersistentVolumeClaim) {
 			t.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
 		},
-		"less storage": func(t *corev1.PersistentVolumeClaim) {
+		"cannot shrink": func(t *corev1.PersistentVolumeClaim) {
 			t.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("8Mi")
 		},
 	} {
@@ -311,8 +311,8 @@ func claimTemplatesGrow(ctx context.Context, c *Cluster) error {
 			return err
 		}
 		edit(&x.set.Spec.Template.Spec.VolumeClaimTemplates[0])
-		if err := refused(c.Client.Update(ctx, x.set), "only grow"); err != nil {
-			return fmt.Errorf("other %s: %w", what, err)
+		if err := refused(c.Client.Update(ctx, x.set), why); err != nil {
+			return err
 		}
 	}
 	return x.serves(ctx, 1)

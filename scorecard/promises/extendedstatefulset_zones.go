@@ -121,9 +121,19 @@ func (x *extended) inTheirZones(ctx context.Context, nodes []string, zones ...st
 	if err != nil {
 		return err
 	}
+	children, err := x.children(ctx)
+	if err != nil {
+		return err
+	}
 	order, err := json.Marshal(zones)
 	if err != nil {
 		return err
+	}
+	// Pods are not restarted for it, and tell of when they began.
+	for name, child := range children {
+		if have := child.Annotations[v1alpha1.AnnotationZones]; have != string(order) {
+			return fmt.Errorf("%s should know the order of the zones %s: %s", name, order, have)
+		}
 	}
 	for name, p := range pods {
 		zone := p.Labels[v1alpha1.LabelZoneName]
@@ -135,8 +145,8 @@ func (x *extended) inTheirZones(ctx context.Context, nodes []string, zones ...st
 		switch {
 		case p.Spec.NodeName != nodes[zone[0]-'a']:
 			return fmt.Errorf("%s of zone %s is on %s", name, zone, p.Spec.NodeName)
-		case p.Labels[v1alpha1.LabelZoneIndex] != strconv.Itoa(index), p.Annotations[v1alpha1.AnnotationZones] != string(order):
-			return fmt.Errorf("%s of zone %s should have index %d of %s: %v, %v", name, zone, index, order, p.Labels, p.Annotations)
+		case p.Labels[v1alpha1.LabelZoneIndex] != strconv.Itoa(index), p.Annotations[v1alpha1.AnnotationZones] == "":
+			return fmt.Errorf("%s of zone %s should have index %d: %v, %v", name, zone, index, p.Labels, p.Annotations)
 		}
 		if err := knowsZone(&p, zone, index, *x.set.Spec.Template.Spec.Replicas, x.set.Spec.InjectReplicasEnv); err != nil {
 			return err
