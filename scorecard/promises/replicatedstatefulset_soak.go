@@ -240,20 +240,22 @@ func (t *trial) onPrimary(ctx context.Context, do func(context.Context, *corev1.
 }
 
 // kill kills the program of a member. Its node may be disturbed for another trial.
-func (t *trial) kill(ctx context.Context, pod *corev1.Pod) (err error) {
-	return errors.Join(until(ctx, "the node of "+pod.Name+" to answer", func(ctx context.Context) error {
-		var ended exec.CodeExitError
-		now, gone := t.pod(ctx, pod.Name)
-		if gone != nil || now.UID != pod.UID {
-			err = gone
-			return nil
+func (t *trial) kill(ctx context.Context, pod *corev1.Pod) error {
+	var told exec.CodeExitError
+	err := until(ctx, "the node of "+pod.Name+" to answer", func(ctx context.Context) error {
+		now, err := t.pod(ctx, pod.Name)
+		if err == nil && now.UID == pod.UID {
+			err = t.killServer(ctx, pod)
 		}
-		unheard := t.killServer(ctx, pod)
-		if errors.As(unheard, &ended) {
-			err, unheard = unheard, nil
+		if errors.As(err, &told) {
+			err = nil
 		}
-		return unheard
-	}), err)
+		return client.IgnoreNotFound(err)
+	})
+	if err == nil && told.Err != nil {
+		return told
+	}
+	return err
 }
 
 func (t *trial) removePod(ctx context.Context, pod *corev1.Pod) error {
