@@ -262,6 +262,21 @@ var serviceHazards = []hazard{
 			s.object("Pod", name).(*corev1.Pod).Spec.Containers[0].Image = "bad"
 		}
 	}, "= Stale, version 1, 3 Ready; db-v1 ordinals 0 to 2, db-v2 no pods stale; active version 1"},
+	{"somebody takes the labels off the old version in an upgrade", plain, func(s *stage) {
+		s.rest()
+		s.floor = 3
+		s.image("two")
+		s.until("db-v2-0 is Ready")
+		s.edit("db-v1", func(c *appsv1.StatefulSet) { c.Labels, c.Annotations = nil, nil })
+	}, "= Stable, version 2, 3 Ready; db-v2 ordinals 0 to 2; active version 2"},
+	{"and off one that is superseded", volumes, func(s *stage) {
+		s.rest()
+		s.floor = 2
+		s.image("two")
+		s.until("db-v2-2 is Ready")
+		s.edit("db-v2", func(c *appsv1.StatefulSet) { c.Labels, c.Annotations = nil, nil })
+		s.image("three")
+	}, "= Stable, version 3, 3 Ready; db-v3 ordinals 0 to 2; active version 3"},
 	{"a canary that is Ready dies a moment later", volumes, func(s *stage) {
 		s.rest()
 		s.floor = 2
