@@ -204,6 +204,11 @@ func TestRivals(t *testing.T) {
 	s = of(volumes())
 	pod := &corev1.Pod{}
 	s.w.tenants = []tenant{{zone: noZone, version: 9, ordinal: 1, pod: pod}}
+	for _, live := range []bool{false, true} {
+		if s.w.live = live; s.w.unsure() == live {
+			t.Errorf("live %t: a pod without its StatefulSet says nothing, or too much", live)
+		}
+	}
 	if s.w.inTransit(zone{index: noZone}, 1) || !s.w.inTransit(zone{index: noZone}, 0) {
 		t.Error("a pod of nobody that stays is waited for, or one that is to come is not")
 	}
