@@ -193,9 +193,6 @@ func configStorm(ctx context.Context, c *Cluster) error {
 		if err := c.say(ctx, []string{byEnv, projected}[i%2], fmt.Sprint("storm-", i)); err != nil {
 			return err
 		}
-		if err := sleep(ctx, 80*time.Millisecond); err != nil {
-			return err
-		}
 	}
 	c.Log("10 edits within %s", time.Since(began).Round(time.Millisecond))
 	if err := x.saying(ctx, made, 4, "storm-8 1 1 storm-9"); err != nil {
