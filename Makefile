@@ -178,6 +178,7 @@ deploy: ## Install the operator [IMAGE=name:tag].
 # Without the CRD that it takes its parameters from, the guard denies every pod.
 SINGLETONS := statefulsingletons.apps.openshift.statefulsingleton.com
 REPLICATED := replicatedstatefulsets.clusterlabs.org
+EXTENDED := extendedstatefulsets.fissile.cloudfoundry.org
 GUARD := statefulsingleton-guard-stateful-operator-system
 
 .PHONY: undeploy
@@ -192,6 +193,10 @@ undeploy: ## Remove the operator and its CRDs, and with them every object of its
 	if [ -n "$$($$kubectl get crd $(REPLICATED) --ignore-not-found -o name)" ]; then \
 		$$kubectl delete $(REPLICATED) --all-namespaces --all --timeout=20m || { \
 			echo "ReplicatedStatefulSets are still there, and no more was removed: does the operator run?" >&2; exit 1; }; \
+	fi; \
+	if [ -n "$$($$kubectl get crd $(EXTENDED) --ignore-not-found -o name)" ]; then \
+		$$kubectl delete $(EXTENDED) --all-namespaces --all --timeout=2m || { \
+			echo "ExtendedStatefulSets are still there, and no more was removed: does the operator run?" >&2; exit 1; }; \
 	fi; \
 	$$kubectl delete deployment stateful-operator-controller-manager --namespace=stateful-operator-system --ignore-not-found --cascade=foreground; \
 	$$kubectl delete validatingadmissionpolicybindings,validatingadmissionpolicies $(GUARD) --ignore-not-found; \

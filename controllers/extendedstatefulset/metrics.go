@@ -149,8 +149,10 @@ func (r *Reconciler) emit(w *world, o *action.Outcome) {
 	case v1alpha1.EventConfigKeyChanged:
 		r.event(w, o.Object, corev1.EventTypeNormal, o.Reason, "Patch",
 			"the operator has another key for its hashes; nothing that the pods of StatefulSet %s reference was edited, and they run on", o.Object.GetName())
-	case v1alpha1.EventTracked, v1alpha1.EventUntracked:
-		r.event(w, o.Object, corev1.EventTypeNormal, o.Reason, "Patch", "owner references of %s are kept", o.Object.GetName())
+	case v1alpha1.EventTracked:
+		r.event(w, o.Object, corev1.EventTypeNormal, o.Reason, "Patch", "%s has an owner reference to this object", o.Object.GetName())
+	case v1alpha1.EventUntracked:
+		r.event(w, o.Object, corev1.EventTypeNormal, o.Reason, "Patch", "%s has no owner reference to this object any more", o.Object.GetName())
 	case reasonOld, reasonZoneGone:
 		r.event(w, o.Object, corev1.EventTypeNormal, o.Reason, "Delete", "%s is deleted", o.Object.GetName())
 	}

@@ -34,6 +34,10 @@ type world struct {
 	zones    []zone // wanted, in the order of the spec
 
 	children []*child // by zone index, then version
+	// rivals are StatefulSets that were ours, and whose pods get our claims.
+	rivals []*child
+	// seen are zones that labels tell of and the status does not.
+	seen     []v1alpha1.ZoneStatus
 	tenants  []tenant
 	claims   map[string]*corev1.PersistentVolumeClaim
 	services map[string]*corev1.Service
@@ -92,7 +96,9 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ExtendedStateful
 		w.invalid = err.Error()
 	}
 	w.digest = digest
-	w.zones = zonesOf(set, &set.Status)
+	if err := listClaims(ctx, w, from); err != nil {
+		return nil, fmt.Errorf("list claims: %w", err)
+	}
 	if err := readChildren(ctx, w, from); err != nil {
 		return nil, fmt.Errorf("read the StatefulSets: %w", err)
 	}
@@ -102,9 +108,10 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ExtendedStateful
 	if err := readPods(ctx, w, from); err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
-	if err := readClaims(ctx, w, from); err != nil {
+	if err := findClaims(ctx, w, from); err != nil {
 		return nil, fmt.Errorf("read claims: %w", err)
 	}
+	w.invalid = cmp.Or(w.invalid, w.zonesTurned(), w.claimOfOthers())
 	if err := readServices(ctx, w, from); err != nil {
 		return nil, fmt.Errorf("read Services: %w", err)
 	}
@@ -127,6 +134,7 @@ func readChildren(ctx context.Context, w *world, from view) error {
 	for i := range list.Items {
 		w.addChild(&list.Items[i])
 	}
+	w.recoverZones(list.Items)
 	if !from.live {
 		return nil
 	}
@@ -150,7 +158,13 @@ func readChildren(ctx context.Context, w *world, from view) error {
 
 func (w *world) addChild(set *appsv1.StatefulSet) {
 	index, number, ok := parseChild(w.set.Name, set.Name)
-	if !ok || !metav1.IsControlledBy(set, w.set) {
+	if !ok {
+		return
+	}
+	if !metav1.IsControlledBy(set, w.set) {
+		if set.Spec.Template.Labels[v1alpha1.LabelSet] == w.set.Name {
+			w.rivals = append(w.rivals, &child{set: set, zone: index, version: number})
+		}
 		return
 	}
 	w.children = append(w.children, &child{set: set, zone: index, version: number, pods: map[int32]*corev1.Pod{}})
@@ -235,12 +249,10 @@ func (w *world) leftNames() (names []string) {
 	return names
 }
 
-// readClaims finds the claims by their label, and live also by the names that are
-// needed: a claim that a person made for us is used as it is.
-func readClaims(ctx context.Context, w *world, from view) error {
+// listClaims finds the claims by their label.
+func listClaims(ctx context.Context, w *world, from view) error {
 	w.claims = map[string]*corev1.PersistentVolumeClaim{}
-	templates := w.set.Spec.Template.Spec.VolumeClaimTemplates
-	if len(templates) == 0 {
+	if len(w.set.Spec.Template.Spec.VolumeClaimTemplates) == 0 {
 		return nil
 	}
 	var list corev1.PersistentVolumeClaimList
@@ -250,6 +262,12 @@ func readClaims(ctx context.Context, w *world, from view) error {
 	for i := range list.Items {
 		w.claims[list.Items[i].Name] = &list.Items[i]
 	}
+	return nil
+}
+
+// findClaims finds, live, those without the label by the names that are needed: a
+// claim that a person made for us is used as it is.
+func findClaims(ctx context.Context, w *world, from view) error {
 	for _, name := range w.claimNames() {
 		if !from.live || w.claims[name] != nil {
 			continue

@@ -1,6 +1,7 @@
 package extendedstatefulset
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -129,7 +130,9 @@ func (r *Reconciler) readConfig(ctx context.Context, w *world) (err error) {
 	if len(coming) == 0 {
 		template = nil
 	}
-	held := func(c *appsv1.StatefulSet) string { return holdsRestart(&w.set.Status, numbers[c.UID]) }
+	held := func(c *appsv1.StatefulSet) string {
+		return cmp.Or(holdsRestart(&w.set.Status, numbers[c.UID]), w.holdsPods(numbers[c.UID]))
+	}
 	l, err := r.config.observe(ctx, w.set, children, held, template, w.now)
 	if err != nil {
 		return err

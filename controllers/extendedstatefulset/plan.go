@@ -26,6 +26,8 @@ type plan struct {
 	wait time.Duration
 	// waits says what is waited for; the first to wait has the word.
 	waits string
+	// taken is true when a pod that serves is taken from it; no other is then.
+	taken bool
 }
 
 // rule looks for one thing to do. It writes chains into the plan, or nothing.
@@ -107,12 +109,17 @@ func (p *plan) lookAgainFor(w *world) {
 	}
 	for _, c := range w.children {
 		for _, pod := range c.pods {
-			for _, good := range []time.Duration{w.minReady(), w.probation(c), w.relapse(c, pod)} {
-				_, missing := podstate.Available(pod, good, w.now)
+			_, missing := podstate.Available(pod, w.minReady(), w.now)
+			p.lookAgain(missing)
+			if w.books.Update != nil && c.version == w.books.UpdateVersion {
+				_, missing = podstate.Available(pod, w.probation(), w.now)
 				p.lookAgain(missing)
 			}
-			if w.returning() && !podstate.Ready(pod) {
-				p.lookAgain(pod.CreationTimestamp.Add(w.canaryTime()).Sub(w.now))
+			if since, _ := podstate.Since(pod, corev1.PodReady); w.returning() && !podstate.Ready(pod) {
+				p.lookAgain(since.Add(w.canaryTime()).Sub(w.now))
+			}
+			if w.returning() && podstate.Terminating(pod) {
+				p.lookAgain(podstate.DeletedAt(pod).Add(w.canaryTime()).Sub(w.now))
 			}
 		}
 	}
@@ -176,66 +183,18 @@ func (w *world) available(pod *corev1.Pod) bool {
 	return ok
 }
 
-// A program that ends as soon as it was started is Ready for a moment, each time,
-// where no probe asks it. So a pod of a new version is not believed at once.
-const (
-	// firstProof is how long it has to be Ready where minReadySeconds says nothing:
-	// the canaries, and all of them before the old version goes.
-	firstProof = 5 * time.Second
-	// relapseProof is the same for one whose containers have restarted. It is longer
-	// than the first back-off of a crash loop.
-	relapseProof = 20 * time.Second
-)
-
 // serving counts the ordinals below limit on which a pod of the version is
 // available.
-func (w *world) serving(c *child, limit int32) int32 {
-	return w.good(c, limit, w.minReady())
-}
-
-// proven counts those that have been for long enough to be believed.
-func (w *world) proven(c *child, limit int32) int32 {
-	if c == nil {
-		return 0
-	}
-	return w.good(c, limit, w.probation(c))
-}
-
-func (w *world) good(c *child, limit int32, proof time.Duration) (n int32) {
+func (w *world) serving(c *child, limit int32) (n int32) {
 	if c == nil {
 		return 0
 	}
 	for ordinal, pod := range c.pods {
-		if ordinal >= limit || !c.span().has(ordinal) || !w.available(pod) {
-			continue
-		}
-		if ok, _ := podstate.Available(pod, max(proof, w.relapse(c, pod)), w.now); ok {
+		if ordinal < limit && c.span().has(ordinal) && w.available(pod) {
 			n++
 		}
 	}
 	return n
-}
-
-// isNew tells whether a StatefulSet is of the version on its way.
-func (w *world) isNew(c *child) bool {
-	return w.books.Update != nil && c.version == w.books.UpdateVersion && c.version != w.books.CurrentVersion
-}
-
-// probation is how long a pod has to be Ready to be believed.
-func (w *world) probation(c *child) time.Duration {
-	if w.minReady() > 0 || !w.isNew(c) {
-		return w.minReady()
-	}
-	return min(firstProof, w.canaryTime()/2)
-}
-
-// relapse is that time for a pod whose containers have restarted; 0 for others.
-func (w *world) relapse(c *child, pod *corev1.Pod) time.Duration {
-	restarted := slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.RestartCount > 0 })
-	if !restarted || !w.isNew(c) {
-		return 0
-	}
-	return relapseProof
 }
 
 // span is the ordinals that the StatefulSet has.

@@ -52,6 +52,7 @@ func advance(w *world) *v1alpha1.ExtendedStatefulSetStatus {
 }
 
 func (b *ledger) nameZones() {
+	b.Zones = append(b.Zones, b.w.seen...)
 	for _, z := range b.w.zones {
 		known := slices.ContainsFunc(b.Zones, func(s v1alpha1.ZoneStatus) bool { return s.Name == z.name })
 		if z.index != noZone && !known {
@@ -75,9 +76,11 @@ func (b *ledger) recoverLost() {
 	}
 	var best *child
 	for _, c := range b.w.children {
-		better := best == nil || !c.stale() && best.stale() || c.stale() == best.stale() && (c.anyReady() && !best.anyReady() ||
-			c.anyReady() == best.anyReady() && c.version > best.version)
-		if better {
+		n, most := b.w.readyOf(c.version), int32(0)
+		if best != nil {
+			most = b.w.readyOf(best.version)
+		}
+		if best == nil || !c.stale() && best.stale() || c.stale() == best.stale() && (n > most || n == most && c.version > best.version) {
 			best = c
 		}
 	}
@@ -120,7 +123,7 @@ func (b *ledger) consider() {
 		b.CurrentVersion, b.CurrentDigest = b.UpdateVersion, b.Update.Digest
 	}
 	b.Update, b.Attempts = nil, 0
-	if b.w.unreturned(b.CurrentVersion) != "" || !b.w.set.Spec.UpdateStrategy.UpdateNotReady && b.w.notReady(b.CurrentVersion) != "" {
+	if b.w.unreturned(b.CurrentVersion) != "" || !b.w.set.Spec.UpdateStrategy.UpdateNotReady && b.w.unsettled(b.CurrentVersion) != "" {
 		b.Phase, b.UpdateVersion = v1alpha1.PhaseWaiting, b.CurrentVersion
 		return
 	}
@@ -139,6 +142,9 @@ func (b *ledger) consider() {
 // succeedsAnyway tells whether a version that is superseded serves and the one
 // before it does not: then it is what the next one must be better than.
 func (b *ledger) succeedsAnyway() bool {
+	if b.Update.Returning || b.Phase == v1alpha1.PhaseStale || b.Phase == v1alpha1.PhaseAborted {
+		return false // it was given up: a pod that is Ready for a moment is no proof
+	}
 	for _, z := range b.w.zones {
 		old, next := b.w.child(z.index, b.CurrentVersion), b.w.child(z.index, b.UpdateVersion)
 		if next == nil || !next.anyReady() || old != nil && old.anyReady() {
@@ -172,8 +178,11 @@ func (b *ledger) nextZone() {
 	for _, z := range b.w.zones {
 		next := b.w.child(z.index, b.UpdateVersion)
 		if b.w.replicas > 0 && (next == nil || next.span() != span{0, b.w.replicas}) || next == nil {
-			now := b.clock()
-			b.Phase, b.Update.Zone, b.Update.CanaryAt = v1alpha1.PhaseCanary, z.name, &now
+			b.Phase, b.Update.Zone, b.Update.CanaryAt = v1alpha1.PhasePromoting, z.name, nil
+			if b.w.replicas > 0 { // else there is nothing that could be better or worse
+				now := b.clock()
+				b.Phase, b.Update.CanaryAt = v1alpha1.PhaseCanary, &now
+			}
 			return
 		}
 	}
@@ -193,7 +202,8 @@ func (b *ledger) proceed() {
 		return
 	}
 	if b.Update.Returning {
-		if b.w.unreturned(b.CurrentVersion) == "" && (b.w.set.Spec.UpdateStrategy.UpdateNotReady || b.w.notReady(b.CurrentVersion) == "") {
+		// Without replicas the next attempt would be good without proof.
+		if b.w.replicas > 0 && b.w.unreturned(b.CurrentVersion) == "" && (b.w.set.Spec.UpdateStrategy.UpdateNotReady || b.w.notReady(b.CurrentVersion) == "") {
 			b.Attempts++
 			b.begin()
 		}
@@ -201,12 +211,19 @@ func (b *ledger) proceed() {
 	}
 	was := b.Phase
 	switch b.Phase {
+	case v1alpha1.PhaseCanary, v1alpha1.PhasePromoting:
+		if !slices.ContainsFunc(b.w.zones, func(z zone) bool { return z.name == b.Update.Zone }) {
+			b.nextZone() // it was taken off the spec
+			return
+		}
+	}
+	switch b.Phase {
 	case v1alpha1.PhasePreJob:
 		b.afterPreJob()
 	case v1alpha1.PhaseCanary:
 		b.afterCanary()
 	case v1alpha1.PhasePromoting:
-		if z := b.zone(); b.w.proven(b.w.child(z.index, b.UpdateVersion), b.w.replicas) == b.w.replicas {
+		if c := b.w.child(b.zone().index, b.UpdateVersion); b.w.replicas == 0 || c != nil && b.w.proven(c) == b.w.replicas {
 			b.nextZone()
 		}
 	case v1alpha1.PhasePostJob:
@@ -214,7 +231,7 @@ func (b *ledger) proceed() {
 	default:
 		b.begin()
 	}
-	if b.Phase == was && b.Update != nil && !b.Update.Returning && !b.w.now.Before(b.Update.StartedAt.Add(b.w.updateTime())) {
+	if b.Phase == was && b.Update != nil && !b.Update.Returning && !b.paused() && !b.w.now.Before(b.Update.StartedAt.Add(b.allowed(b.w.updateTime()))) {
 		b.fail(v1alpha1.ReasonUpdateTimeout, fmt.Sprintf("the upgrade was not complete within %s (updateWatchTime), in phase %s", b.w.updateTime(), was))
 	}
 }
@@ -247,11 +264,16 @@ func (b *ledger) afterPreJob() {
 func (b *ledger) afterCanary() {
 	z := b.zone()
 	switch c := b.w.child(z.index, b.UpdateVersion); {
-	case c != nil && b.w.proven(c, b.w.replicas) >= b.w.canaries():
+	case b.w.replicas == 0:
+		b.Update.CanaryAt = nil
+	case b.Update.CanaryAt == nil:
+		now := b.clock()
+		b.Update.StartedAt, b.Update.CanaryAt = &now, &now
+	case c != nil && b.w.proven(c) >= b.w.canaries():
 		b.Phase = v1alpha1.PhasePromoting
-	case b.Update.CanaryAt == nil || !b.w.now.Before(b.Update.CanaryAt.Add(b.w.canaryTime())):
+	case !b.w.now.Before(b.Update.CanaryAt.Add(b.allowed(b.w.canaryTime()))):
 		b.fail(v1alpha1.ReasonCanaryFailed, fmt.Sprintf("%d of %d canaries were Ready within %s (canaryWatchTime)%s",
-			b.w.proven(c, b.w.replicas), b.w.canaries(), b.w.canaryTime(), z.in()))
+			b.w.serving(c, b.w.replicas), b.w.canaries(), b.w.canaryTime(), z.in()))
 	}
 }
 
@@ -271,7 +293,7 @@ func (b *ledger) afterPostJob() {
 	switch {
 	case result == v1alpha1.JobFailed && job.OnFailure != v1alpha1.OnFailureContinue:
 		b.fail(v1alpha1.ReasonPostJobFailed, fmt.Sprintf("Job %s failed", b.Update.PostJob.Name))
-	case result != "" && b.complete(b.UpdateVersion):
+	case result != "" && b.complete(b.UpdateVersion) && b.w.allProven(b.UpdateVersion):
 		b.CurrentVersion, b.CurrentDigest, b.Update, b.Attempts = b.UpdateVersion, b.w.digest, nil, 0
 		b.Phase = v1alpha1.PhaseCleaningUp
 	}
@@ -280,7 +302,7 @@ func (b *ledger) afterPostJob() {
 // complete tells whether a version has and serves all, in every zone.
 func (b *ledger) complete(number int64) bool {
 	for _, z := range b.w.zones {
-		if c := b.w.child(z.index, number); c == nil || b.w.proven(c, b.w.replicas) < b.w.replicas {
+		if c := b.w.child(z.index, number); c == nil || b.w.serving(c, b.w.replicas) < b.w.replicas {
 			return false
 		}
 	}
@@ -339,10 +361,10 @@ func (w *world) deadlines() (at []time.Time) {
 		return nil
 	}
 	if u.StartedAt != nil {
-		at = append(at, u.StartedAt.Add(w.updateTime()))
+		at = append(at, u.StartedAt.Add(w.updateTime()), u.StartedAt.Add(w.updateTime()+w.probation()))
 	}
 	if u.CanaryAt != nil && w.books.Phase == v1alpha1.PhaseCanary {
-		at = append(at, u.CanaryAt.Add(w.canaryTime()))
+		at = append(at, u.CanaryAt.Add(w.canaryTime()), u.CanaryAt.Add(w.canaryTime()+w.probation()))
 	}
 	return at
 }

@@ -123,6 +123,8 @@ func (w *world) restore(c *child, z zone, next *appsv1.StatefulSet) (reason stri
 	case is.hash == shall.hash:
 		reason = v1alpha1.EventEditUndone
 		keepLazy(&want.Spec.Template, &c.set.Spec.Template)
+	case w.holdsPods(c.version) != "":
+		return reasonChild // as when replicas change, which are in the environment
 	default:
 		reason = reasonTemplate
 	}

@@ -54,5 +54,10 @@ func (w *world) zoneMayGo() bool {
 			return true
 		}
 	}
-	return w.notReady(w.books.CurrentVersion) == "" && len(w.ofVersion(w.books.CurrentVersion)) > 0
+	for _, z := range w.zones {
+		if c := w.child(z.index, w.books.CurrentVersion); c == nil || w.serving(c, w.replicas) < w.replicas {
+			return false
+		}
+	}
+	return true
 }

@@ -24,17 +24,15 @@ type spans map[int64]span
 
 // arrange says what the StatefulSets of a zone shall have now.
 func arrange(w *world, z zone, p *plan) spans {
-	have := spans{}
-	for _, c := range w.children {
-		if c.zone == z.index && !c.going() {
-			have[c.version] = c.span()
-		}
-	}
+	have := w.spansOf(z)
 	if w.books.Phase == v1alpha1.PhaseCleaningUp && !w.switched() {
 		return have // clients first
 	}
 	goal := w.books.CurrentVersion
 	if w.forward(z) {
+		if w.books.Phase == v1alpha1.PhaseCanary && w.replicas == 0 {
+			p.waitFor("there are replicas to try it with")
+		}
 		goal = w.books.UpdateVersion
 		if w.books.Update.Handover == v1alpha1.HandoverCoexist {
 			return coexist(w, z, have)
@@ -179,7 +177,7 @@ func fill(w *world, z zone, all spans, goal int64, free []int32, p *plan) {
 			if all.owner(o) != 0 {
 				continue
 			}
-			if to := all.heir(o, goal); to == 0 {
+			if to := all.heir(o, goal, w.enough(z, all, goal)); to == 0 {
 				continue
 			} else if why := w.heldByOther(z, to, o); why != "" {
 				p.waitFor(why)
@@ -191,17 +189,26 @@ func fill(w *world, z zone, all spans, goal int64, free []int32, p *plan) {
 }
 
 // heir is who gets an ordinal: the goal if it can, or a neighbour; 0 if neither
-// can yet.
-func (all spans) heir(ordinal int32, goal int64) int64 {
-	if all[goal].replicas == 0 || all[goal].touches(ordinal) {
+// can yet. A goal that has enough comes last.
+func (all spans) heir(ordinal int32, goal int64, enough bool) int64 {
+	able := all[goal].replicas == 0 || all[goal].touches(ordinal)
+	if able && !enough {
 		return goal
 	}
 	for _, number := range slices.Sorted(maps.Keys(all)) {
-		if all[number].replicas > 0 && all[number].touches(ordinal) {
+		if number != goal && (all[number].touches(ordinal) && all[number].replicas > 0 || enough && all[number].replicas == 0) {
 			return number
 		}
 	}
+	if able {
+		return goal
+	}
 	return 0
+}
+
+// enough tells whether a goal that has to prove itself has its canaries.
+func (w *world) enough(z zone, all spans, goal int64) bool {
+	return goal != w.books.CurrentVersion && w.books.Phase == v1alpha1.PhaseCanary && w.books.Update.Zone == z.name && all[goal].replicas >= w.canaries()
 }
 
 func (s span) touches(ordinal int32) bool { return ordinal == s.end() || ordinal == s.start-1 }
@@ -229,6 +236,23 @@ func (w *world) heldByOther(z zone, number int64, ordinal int32) string {
 	for _, c := range w.children {
 		if c.zone == z.index && c.version != number && c.set.Status.ObservedGeneration < c.set.Generation {
 			return fmt.Sprintf("StatefulSet %s is observed by its controller", c.set.Name)
+		}
+	}
+	for _, c := range w.rivals {
+		if c.zone == z.index && c.span().has(ordinal) && len(w.set.Spec.Template.Spec.VolumeClaimTemplates) > 0 {
+			return fmt.Sprintf("StatefulSet %s is gone, which has its pods and was taken from this object", c.set.Name)
+		}
+	}
+	return ""
+}
+
+// doomed is the claim of an ordinal that somebody deleted, and that goes for good
+// with the pod that has it; "" if none.
+func (w *world) doomed(z zone, ordinal int32) string {
+	for _, t := range w.set.Spec.Template.Spec.VolumeClaimTemplates {
+		name := claimName(w.set.Name, t.Name, z, ordinal)
+		if c := w.claims[name]; c != nil && c.DeletionTimestamp != nil {
+			return name
 		}
 	}
 	return ""
@@ -261,40 +285,58 @@ func (all spans) next(goal int64, back bool) (from int64, ordinal int32) {
 // nobody, or while all others serve.
 func (w *world) mayTake(z zone, all spans, goal int64, from int64, ordinal int32, p *plan) bool {
 	back := goal == w.books.CurrentVersion
-	if !back {
-		s := all[goal]
-		if w.books.Phase == v1alpha1.PhaseCanary && s.replicas >= w.canaries() {
-			p.waitFor("the canaries have been Ready for long enough")
-			return false
-		}
-		if c := w.child(z.index, goal); w.serving(c, w.replicas) < s.replicas {
-			p.waitFor(fmt.Sprintf("%s has %d of %d pods available", c.set.Name, w.serving(c, w.replicas), s.replicas))
-			return false
-		}
-	}
-	if c := w.child(z.index, from); c == nil || !w.available(c.pods[ordinal]) || w.set.Spec.UpdateStrategy.UpdateNotReady {
-		return true
-	}
-	for o := range w.replicas {
-		c := w.child(z.index, all.owner(o))
-		if o == ordinal || c == nil || w.available(c.pods[o]) {
-			continue
-		}
-		pod := c.pods[o]
-		if back && pod != nil && w.now.Sub(pod.CreationTimestamp.Time) >= w.canaryTime() {
-			continue // it had its time: what is bad stays bad, and holds up nothing
-		}
-		p.waitFor(fmt.Sprintf("%s-%d is available", c.set.Name, o))
+	if name := w.doomed(z, ordinal); name != "" {
+		p.waitFor(fmt.Sprintf("claim %s is safe: somebody deleted it, and it goes with its data when its pod ends", name))
 		return false
 	}
-	return true
+	if !back {
+		if w.enough(z, all, goal) {
+			p.waitFor("the canaries have proven themselves")
+			return false
+		}
+		c, want := w.child(z.index, goal), all[goal].replicas
+		good := w.serving(c, w.replicas)
+		if c != nil && w.books.Phase == v1alpha1.PhaseCanary { // the next canary too would be down
+			good = w.proven(c)
+		}
+		if good < want {
+			p.waitFor(fmt.Sprintf("%s has %d of %d pods available", c.set.Name, want, want))
+			return false
+		}
+	}
+	if c := w.child(z.index, from); c == nil || !w.available(c.pods[ordinal]) || !back && w.set.Spec.UpdateStrategy.UpdateNotReady {
+		return true
+	}
+	why := w.absent(z, all, ordinal, back)
+	for _, other := range w.zones {
+		if other != z && why == "" {
+			why = w.absent(other, w.spansOf(other), -1, back)
+		}
+	}
+	if p.taken && why == "" {
+		why = "another zone has its pod back"
+	}
+	p.waitFor(why)
+	p.taken = p.taken || why == ""
+	return why == ""
+}
+
+// spansOf are what the StatefulSets of a zone have.
+func (w *world) spansOf(z zone) spans {
+	have := spans{}
+	for _, c := range w.children {
+		if c.zone == z.index && !c.going() {
+			have[c.version] = c.span()
+		}
+	}
+	return have
 }
 
 // unreturned says what versions other than that one still have; "" if nothing.
 func (w *world) unreturned(current int64) string {
 	for _, c := range w.children {
-		if c.version == current || !w.wanted(c.zone) {
-			continue
+		if c.version == current || !w.wanted(c.zone) || w.child(c.zone, current) == nil && !w.known(current) {
+			continue // nobody is there to give anything back to
 		}
 		if c.span().replicas > 0 || len(c.pods) > 0 {
 			return fmt.Sprintf("%s still has pods", c.set.Name)

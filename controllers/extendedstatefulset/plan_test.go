@@ -82,16 +82,6 @@ func (s *scene) upgrading(phase v1alpha1.Phase, how v1alpha1.Handover) *scene {
 	return s
 }
 
-// readyFor says since when the first pod of the version that was added last is
-// Ready, and how often its program restarted.
-func (s *scene) readyFor(d time.Duration, restarts int32) *scene {
-	c := s.w.children[len(s.w.children)-1]
-	pod := c.pods[c.span().start]
-	pod.Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon.Add(-d))
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", RestartCount: restarts}}
-	return s
-}
-
 // leaving adds a pod that is on its way out of an ordinal.
 func (s *scene) leaving(number int64, ordinal int32) *scene {
 	z := s.w.zones[0]
@@ -296,18 +286,40 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-func TestNewVersionsAreNotBelievedAtOnce(t *testing.T) {
-	for _, row := range []sentence{
-		{"E20 a canary is not believed at once", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{0, 1}).readyFor(4*time.Second, 0), ""},
-		{"but soon", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{0, 1}).readyFor(5*time.Second, 0),
-			"books: Promoting, version 1 to 2, attempt 1"},
-		{"E20 a canary that has restarted is not believed for longer", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{0, 1}).readyFor(19*time.Second, 1), ""},
-		{"but then", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{0, 1}).readyFor(20*time.Second, 1),
-			"books: Promoting, version 1 to 2, attempt 1"},
-		{"the old version does not go before all of the new one are believed", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePromoting, v1alpha1.HandoverCoexist).has(2, span{0, 3}).readyFor(4*time.Second, 0), ""},
-		{"E20 an ordinal is not given to a version whose program restarts", of(volumes()).has(1, span{0, 2}).upgrading(v1alpha1.PhasePromoting, v1alpha1.HandoverPerOrdinal).
-			has(2, span{2, 1}).readyFor(19*time.Second, 1), ""},
+// E20: a container without a readiness probe is Ready whenever it runs, also one
+// that crashes at its start.
+func TestACanaryThatCrashes(t *testing.T) {
+	since := func(d time.Duration, ordinal int32) func(*world) {
+		return func(w *world) {
+			w.child(w.zones[0].index, 2).pods[ordinal].Status.Conditions[0].LastTransitionTime = metav1.NewTime(w.now.Add(-d))
+		}
+	}
+	two := func(w *world) { w.set.Spec.UpdateStrategy.Canaries = ptr.To(int32(2)) }
+	canary := func(how v1alpha1.Handover, sp span) *scene {
+		return of(volumes()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, how).has(2, sp)
+	}
+	promoting := "books: Promoting, version 1 to 2, attempt 1"
+	for _, row := range []struct {
+		name  string
+		scene *scene
+		want  string
+	}{
+		{"one that was Ready for a moment is not good", canary(v1alpha1.HandoverPerOrdinal, span{2, 1}).but(since(9*time.Second, 2)), ""},
+		{"one that outlived the kubelet's first delay is", canary(v1alpha1.HandoverPerOrdinal, span{2, 1}).but(since(10*time.Second, 2)), promoting},
+		{"minReadySeconds are the user's word", canary(v1alpha1.HandoverPerOrdinal, span{2, 1}).
+			but(func(w *world) { w.set.Spec.Template.Spec.MinReadySeconds = 1 }).but(since(2*time.Second, 2)), promoting},
+		{"half of a short canaryWatchTime is left for the start", canary(v1alpha1.HandoverPerOrdinal, span{2, 1}).
+			but(func(w *world) {
+				w.set.Spec.UpdateStrategy.CanaryWatchTime = &metav1.Duration{Duration: 6 * time.Second}
+			}).but(since(3*time.Second, 2)), promoting},
+		{"the second ordinal waits for the first canary", canary(v1alpha1.HandoverPerOrdinal, span{2, 1}).but(two).but(since(9*time.Second, 2)), ""},
+		{"and follows when it is good", canary(v1alpha1.HandoverPerOrdinal, span{2, 1}).but(two).but(since(10*time.Second, 2)),
+			"patch statefulset db-v1: Scale, ordinals 0 to 0\n"},
 	} {
-		t.Run(row.name, row.check)
+		t.Run(row.name, func(t *testing.T) {
+			if got := row.scene.says(); got != row.want {
+				t.Errorf("it does\n%s\nwant\n%s", got, row.want)
+			}
+		})
 	}
 }

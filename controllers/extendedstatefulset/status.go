@@ -124,7 +124,7 @@ func progressing(w *world, p *plan) metav1.Condition {
 	case b.Phase == v1alpha1.PhaseWaiting:
 		c.Reason = v1alpha1.ReasonCurrentNotReady
 		c.Message = fmt.Sprintf("the upgrade waits until version %d is Ready: %s. To upgrade all the same, set spec.updateStrategy.updateNotReady",
-			b.CurrentVersion, w.notReady(b.CurrentVersion))
+			b.CurrentVersion, w.unsettled(b.CurrentVersion))
 	case u != nil && u.Returning, b.Phase == v1alpha1.PhaseStale && w.unreturned(b.CurrentVersion) != "":
 		c.Reason, c.Message = v1alpha1.ReasonReturning, said(fmt.Sprintf("attempt %d with version %d failed: %s", b.Attempts, b.UpdateVersion, u.Message))
 	case u != nil && b.Phase != v1alpha1.PhaseStale && b.Phase != v1alpha1.PhaseAborted:
@@ -156,7 +156,7 @@ func stale(w *world) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionStale, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonHealthy, Message: "no version of the template was given up"}
 	if w.books.Phase == v1alpha1.PhaseStale {
 		c.Status, c.Reason = metav1.ConditionTrue, w.books.Update.Reason
-		c.Message = fmt.Sprintf("version %d was given up after %d attempts: %s. Version %d serves. Edit spec.template to try another version",
+		c.Message = fmt.Sprintf("version %d was given up (attempts: %d): %s. Version %d serves. Edit spec.template to try another version",
 			w.books.UpdateVersion, w.books.Attempts, w.books.Update.Message, w.books.CurrentVersion)
 	}
 	return c

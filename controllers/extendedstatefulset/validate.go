@@ -100,7 +100,7 @@ func validate(set *v1alpha1.ExtendedStatefulSet) field.ErrorList {
 	errs = append(errs, validateStrategy(spec, at.Child("updateStrategy"))...)
 	errs = append(errs, validateZones(spec, at)...)
 	errs = append(errs, validateProbes(spec, at.Child("activePassiveProbes"))...)
-	return append(errs, validateTemplate(spec, at.Child("template"))...)
+	return append(errs, validateTemplate(set, at.Child("template"))...)
 }
 
 // zoneEnd is the end of names that belong to the zones of an object: web-z0 would
@@ -255,8 +255,8 @@ func validateProbes(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) fiel
 	return errs
 }
 
-func validateTemplate(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) field.ErrorList {
-	template := &spec.Template
+func validateTemplate(set *v1alpha1.ExtendedStatefulSet, at *field.Path) field.ErrorList {
+	template := &set.Spec.Template
 	errs := validateOwnKeys(template.Labels, at.Child("metadata", "labels"))
 	errs = append(errs, validateOwnKeys(template.Annotations, at.Child("metadata", "annotations"))...)
 	at = at.Child("spec")
@@ -270,6 +270,9 @@ func validateTemplate(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) fi
 	if name := template.Spec.ServiceName; name != "" && len(validation.IsDNS1035Label(name)) > 0 {
 		errs = append(errs, field.Invalid(at.Child("serviceName"), name,
 			"cannot be the name of a Service; begin with a letter and go on with at most 62 lower-case letters, digits and hyphens"))
+	}
+	if name := template.Spec.ServiceName; name != "" && name == activeService(set) {
+		errs = append(errs, field.Invalid(at.Child("serviceName"), name, "is the name of the Service that selects what serves; choose another"))
 	}
 	if o := template.Spec.Ordinals; o != nil && o.Start != 0 {
 		errs = append(errs, field.Forbidden(at.Child("ordinals", "start"), "the operator hands ordinals from version to version with it; remove it"))

@@ -104,6 +104,8 @@ func TestValidate(t *testing.T) {
 	minutes := func(n int) *metav1.Duration { return &metav1.Duration{Duration: time.Duration(n) * time.Minute} }
 	for _, r := range []invalid{
 		{"an ordinary set", func(*v1alpha1.ExtendedStatefulSet) {}, nil},
+		{"a Service with the name of ours", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Template.Spec.ServiceName = "db-active" },
+			[]string{`spec.template.spec.serviceName: Invalid value: "db-active": is the name of the Service that selects what serves; choose another`}},
 		{"no replicas", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Template.Spec.Replicas = nil }, nil},
 		{"a negative number", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Template.Spec.Replicas = ptr.To[int32](-1) },
 			[]string{`spec.template.spec.replicas: Invalid value: -1: must be 0 or more`}},

@@ -223,6 +223,9 @@ func validateChange(old, set *v1alpha1.ExtendedStatefulSet) field.ErrorList {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "updateStrategy", "handover"), fmt.Sprintf(
 			"the upgrade under way (phase %s) cannot change the way in the middle; wait until status.phase is Stable, Stale or Aborted", old.Status.Phase)))
 	}
+	if len(set.Spec.Template.Spec.VolumeClaimTemplates) > 0 && turnsZones(set, &old.Status) {
+		errs = append(errs, field.Forbidden(field.NewPath("spec", "zones"), zonesFixed))
+	}
 	return errs
 }
 

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/exec"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
@@ -49,7 +50,7 @@ type fault struct {
 }
 
 var faults = []fault{
-	{name: "the primary's process is killed", do: func(ctx context.Context, t *trial) error { return t.onPrimary(ctx, t.killServer) }},
+	{name: "the primary's process is killed", do: func(ctx context.Context, t *trial) error { return t.onPrimary(ctx, t.kill) }},
 	{name: "the primary's pod is deleted", do: func(ctx context.Context, t *trial) error { return t.onPrimary(ctx, t.removePod) }},
 	{name: "a pod is deleted", do: func(ctx context.Context, t *trial) error { return t.onMember(ctx, t.removePod) }},
 	{name: "lights out", do: func(ctx context.Context, t *trial) error { return t.removeAll(ctx) }},
@@ -65,7 +66,7 @@ var faults = []fault{
 }
 
 func operatorDiesInFailover(ctx context.Context, t *trial) error {
-	err := t.onPrimary(ctx, t.killServer)
+	err := t.onPrimary(ctx, t.kill)
 	t.pause(ctx, 1500*time.Millisecond)
 	return errors.Join(err, t.killOperators(ctx))
 }
@@ -103,7 +104,7 @@ func (t *trial) run(ctx context.Context, name string, acts []fault) (err error) 
 		return ctx.Err()
 	}
 	t.trials.api.RLock()
-	t.replica, err = t.trials.ledger(ctx, name, 3, lively)
+	t.replica, err = t.trials.ledger(ctx, name, 3, lively(name))
 	t.trials.api.RUnlock()
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -125,8 +126,18 @@ func (t *trial) run(ctx context.Context, name string, acts []fault) (err error) 
 	return errors.Join(err, t.removed(ctx))
 }
 
-// lively looks often, so that a knob that changes a command meets one.
-func lively(s *v1alpha1.ReplicatedStatefulSetSpec) { s.ReconcileInterval = "5s" }
+// lively looks often, so that a knob that changes a command meets one. Members
+// share a node where they must: one that gets a new volume on the node that has the
+// volume of another would keep that one Pending for ever.
+func lively(name string) func(*v1alpha1.ReplicatedStatefulSetSpec) {
+	return func(s *v1alpha1.ReplicatedStatefulSetSpec) {
+		s.ReconcileInterval, s.Pod.AntiAffinity = "5s", false
+		apart := corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{
+			MatchLabels: map[string]string{v1alpha1.LabelApp: name}}}
+		s.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 100, PodAffinityTerm: apart}}}}
+	}
+}
 
 // suffer makes one fault. Some are not waited for, so that the next one meets
 // what it left on the way.
@@ -228,6 +239,25 @@ func (t *trial) onPrimary(ctx context.Context, do func(context.Context, *corev1.
 	})
 }
 
+// kill kills the program of a member. Its node may be disturbed for another trial.
+func (t *trial) kill(ctx context.Context, pod *corev1.Pod) error {
+	var told exec.CodeExitError
+	err := until(ctx, "the node of "+pod.Name+" to answer", func(ctx context.Context) error {
+		now, err := t.pod(ctx, pod.Name)
+		if err == nil && now.UID == pod.UID {
+			err = t.killServer(ctx, pod)
+		}
+		if errors.As(err, &told) {
+			err = nil
+		}
+		return client.IgnoreNotFound(err)
+	})
+	if err == nil && told.Err != nil {
+		return told
+	}
+	return err
+}
+
 func (t *trial) removePod(ctx context.Context, pod *corev1.Pod) error {
 	var options []client.DeleteOption
 	if t.chance.IntN(3) == 0 {
@@ -257,7 +287,7 @@ func badCommand(ctx context.Context, t *trial) error {
 		}
 	}
 	if t.chance.IntN(2) == 0 {
-		return t.onPrimary(ctx, t.killServer)
+		return t.onPrimary(ctx, t.kill)
 	}
 	return t.onPrimary(ctx, t.removePod)
 }
@@ -291,7 +321,7 @@ func kubeletStops(ctx context.Context, t *trial) error {
 
 func noAPIServer(ctx context.Context, t *trial) (err error) {
 	if t.chance.IntN(2) == 0 {
-		err = t.onPrimary(ctx, t.killServer) // a command may be on its way
+		err = t.onPrimary(ctx, t.kill) // a command may be on its way
 	}
 	if err := errors.Join(err, t.Nodes.StopAPIServer()); err != nil {
 		return err

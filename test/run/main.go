@@ -1,7 +1,8 @@
 // Command run shows the operator at work: it boots the local cluster (or uses
 // KUBECONFIG's), deploys the operator into it from its image, applies samples of
 // each kind, waits until they are Ready, rolls the StatefulSingleton out, lets a
-// ReplicatedStatefulSet fail over, and says what to try next.
+// ReplicatedStatefulSet fail over, gives an ExtendedStatefulSet a good and a bad
+// upgrade, and says what to try next.
 package main
 
 import (
@@ -66,6 +67,14 @@ func run(ctx context.Context) error {
 	}
 	say("A failover of ReplicatedStatefulSet ledger")
 	if err := where.failOver(ctx); err != nil {
+		return err
+	}
+	say("Applying the sample " + shopFile)
+	if err := where.upgradeShop(ctx); err != nil {
+		return err
+	}
+	say("A bad upgrade of ExtendedStatefulSet shop: an image that does not exist")
+	if err := where.spoilShop(ctx); err != nil {
 		return err
 	}
 	say(fmt.Sprintf("Ready after %s", time.Since(began).Round(time.Second)))

@@ -54,7 +54,7 @@ func (s shown) suggest(member *corev1.Pod) {
 	if s.Local != nil {
 		fmt.Printf("  alias kubectl=%s\n", s.Kubectl)
 	}
-	fmt.Printf(`  kubectl get stc,ssn,rss,pods,pvc -o wide
+	fmt.Printf(`  kubectl get stc,ssn,rss,ests,pods,pvc -o wide
   kubectl describe stc coder                  # conditions and events say what happened
   kubectl delete pod %s         # a new member, with a new name and new claims
   kubectl scale stc coder --replicas=5
@@ -66,9 +66,13 @@ func (s shown) suggest(member *corev1.Pod) {
   kubectl annotate rss ledger clusterlabs.org/switchover-to=rss-ledger-2
   kubectl delete pod -l app=ledger --now      # all at once: the newest copy comes first
   kubectl delete pod rss-example-0 --now
-`, member.Name)
+  kubectl describe ests shop                  # the bad version was given up, and why
+  kubectl scale ests shop --replicas=4        # what serves is scaled
+  kubectl patch ests shop --type=json -p '[{"op":"replace","path":"/spec/template/spec/template/spec/containers/0/image","value":"%s"}]'
+  kubectl get ests shop -w                    # that was the cure: the next version takes over
+`, member.Name, s.shopImage())
 	if s.Local == nil {
-		fmt.Print("\nStop:\n  kubectl delete stc/coder rss/example rss/ledger deployment/mailer && make undeploy\n")
+		fmt.Print("\nStop:\n  kubectl delete stc/coder rss/example rss/ledger ests/shop deployment/mailer && make undeploy\n")
 		return
 	}
 	fmt.Printf(`  cat %[2]s   # what the mailers did

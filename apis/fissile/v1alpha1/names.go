@@ -138,8 +138,6 @@ const (
 	ReasonScaling = "Scaling"
 	// ReasonWriteRefused: the API server refuses a write; it is tried again.
 	ReasonWriteRefused = "WriteRefused"
-	// ReasonNameTaken: an object of somebody else has a name that is needed.
-	ReasonNameTaken = "NameTaken"
 	// ReasonHealthy: nothing of the kind.
 	ReasonHealthy = "Healthy"
 	// ReasonCanaryFailed: the canaries were not Ready within canaryWatchTime.
@@ -196,6 +194,4 @@ const (
 	EventAborted = "Aborted"
 	// EventEditUndone: what somebody else wrote on a StatefulSet was put back.
 	EventEditUndone = "EditUndone"
-	// EventWriteRefused: the API server refused a write; it is tried again.
-	EventWriteRefused = "WriteRefused"
 )

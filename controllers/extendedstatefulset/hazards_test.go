@@ -1,0 +1,291 @@
+package extendedstatefulset
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
+)
+
+// hazard is something that befalls a set, and how it ends.
+type hazard struct {
+	name string
+	set  func() *v1alpha1.ExtendedStatefulSet
+	tell func(s *stage)
+	want string
+}
+
+func zoned(replicas int32, zones ...string) *v1alpha1.ExtendedStatefulSet {
+	set := withClaims(toySet(replicas))
+	set.Spec.Zones = zones
+	return set
+}
+
+func (s *stage) zones(zones ...string) {
+	s.change("the zones are "+strings.Join(zones, ", "), func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Zones = zones })
+}
+
+func (s *stage) loseStatus() {
+	s.change("the status is lost", func(set *v1alpha1.ExtendedStatefulSet) { set.Status = v1alpha1.ExtendedStatefulSetStatus{} })
+}
+
+// object is one of the toy's, by kind and name.
+func (s *stage) object(kind, name string) client.Object {
+	s.t.Helper()
+	obj := s.All[objects.Key{Kind: kind, Namespace: "ns", Name: name}]
+	if obj == nil {
+		s.Fatal(s.t, "there is no "+kind+" "+name)
+	}
+	return obj
+}
+
+// ready says whether a pod is, in the words of its kubelet.
+func (s *stage) ready(name string, status corev1.ConditionStatus) {
+	pod := s.object("Pod", name).DeepCopyObject().(*corev1.Pod)
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady {
+			c.Status, c.LastTransitionTime = status, metav1.NewTime(s.Now)
+		}
+	}
+	s.Say("# %s: Ready is %s", name, status)
+	s.Put(pod)
+}
+
+// steps lets the operator alone act, so many times.
+func (s *stage) steps(n int) {
+	s.t.Helper()
+	for range n {
+		s.look()
+		s.pass()
+		s.Check(s.t)
+	}
+}
+
+// readyNow is how many pods are Ready.
+func (s *stage) readyNow() (n int) {
+	for _, pod := range s.pods() {
+		if podstate.Ready(pod) && !podstate.Terminating(pod) {
+			n++
+		}
+	}
+	return n
+}
+
+// hazards to data: no claim goes, none has two pods, none is that of another.
+var dataHazards = []hazard{
+	{"the status of a set whose zones changed places is lost", func() *v1alpha1.ExtendedStatefulSet { return zoned(1, "a", "b") }, func(s *stage) {
+		s.rest()
+		s.zones("b", "a")
+		s.rest()
+		s.loseStatus()
+	}, "= Stable, version 1, 2 Ready; db-z0-v1 ordinals 0 to 0, db-z1-v1 ordinals 0 to 0; active version 1"},
+	{"all but the claims and the spec is lost, and the zones changed places", func() *v1alpha1.ExtendedStatefulSet { return zoned(1, "a", "b") }, func(s *stage) {
+		s.rest()
+		s.zones("b", "a")
+		s.rest()
+		s.loseStatus()
+		for _, c := range s.children() {
+			s.Delete(c)
+		}
+		for _, pod := range s.pods() {
+			s.DeleteNow(pod)
+		}
+	}, "= Stable, version 1, 2 Ready; db-z0-v1 ordinals 0 to 0, db-z1-v1 ordinals 0 to 0; active version 1"},
+	{"zones come to a set with claims", volumes, func(s *stage) {
+		s.rest()
+		s.zones("a")
+	}, "= Stable, version 1, 3 Ready; db-v1 ordinals 0 to 2; active version 1"},
+	{"zones come to a set with claims, and the status is lost", volumes, func(s *stage) {
+		s.rest()
+		s.zones("a")
+		s.loseStatus()
+	}, "= , version 0, 0 Ready; db-v1 ordinals 0 to 2; active version 1"},
+	{"all zones go from a set with claims", func() *v1alpha1.ExtendedStatefulSet { return zoned(1, "a") }, func(s *stage) {
+		s.rest()
+		s.zones()
+	}, "= Stable, version 1, 1 Ready; db-z0-v1 ordinals 0 to 0; active version 1"},
+	{"a claim is that of another set", volumes, func(s *stage) {
+		c := buildClaim(s.set(), &s.set().Spec.Template.Spec.VolumeClaimTemplates[0], zone{index: noZone}, 1)
+		c.Labels[v1alpha1.LabelSet] = "data-db"
+		s.Put(c)
+	}, "= , version 0, 0 Ready; ; active none"},
+	{"somebody deleted a claim, which its pod still holds, and then edits the template", volumes, func(s *stage) {
+		s.rest()
+		s.Delete(s.object("PersistentVolumeClaim", "data-db-2"))
+		s.image("two")
+	}, "= Stale, version 1, 3 Ready; db-v1 ordinals 0 to 2, db-v2 no pods stale; active version 1"},
+	{"a StatefulSet is taken from us in the middle of an upgrade, and then its pod goes", volumes, func(s *stage) {
+		s.rest()
+		s.image("two")
+		s.until("db-v2-2 is Ready")
+		s.edit("db-v1", func(c *appsv1.StatefulSet) { c.OwnerReferences = nil })
+		s.settle()
+		s.Remove(s.object("Pod", "db-v1-1"))
+		s.steps(3)
+	}, "= Promoting, version 2, 1 Ready; db-v1 ordinals 0 to 1, db-v2 ordinals 2 to 2; active version 2"},
+}
+
+func (h hazard) check(t *testing.T) {
+	s := newStage(t, h.set())
+	homes := map[string]string{} // of each zone, the index that its pods ever had
+	h.tell(s)
+	s.rest()
+	for _, pod := range s.pods() {
+		name, index := pod.Labels[v1alpha1.LabelZoneName], pod.Labels[v1alpha1.LabelZoneIndex]
+		homes[name] = index
+	}
+	if a, known := homes["a"]; known && a != "0" {
+		s.Fatal(t, "zone a has the claims of zone "+a)
+	}
+	if end(s) != h.want {
+		s.Fatal(t, "it ends with\n"+end(s)+", want\n"+h.want)
+	}
+}
+
+func TestHazardsToData(t *testing.T) {
+	for _, h := range dataHazards {
+		t.Run(h.name, func(t *testing.T) {
+			t.Parallel()
+			h.check(t)
+		})
+	}
+}
+
+// hazards to what serves.
+var serviceHazards = []hazard{
+	{"a bad version is scaled to 0 in the middle, and back", plain, func(s *stage) {
+		s.rest()
+		s.image("bad")
+		s.until("db-v2-0 runs bad")
+		s.scale(0)
+		s.rest()
+		s.scale(3)
+	}, "= Stale, version 1, 3 Ready; db-v1 ordinals 0 to 2, db-v2 no pods stale; active version 1"},
+	{"a bad version is scaled to 0 in the middle, and back, by ordinal", volumes, func(s *stage) {
+		s.rest()
+		s.image("bad")
+		s.until("db-v2-2 runs bad")
+		s.scale(0)
+		s.rest()
+		s.Now = s.Now.Add(time.Hour)
+		s.scale(3)
+		s.until("db-v2-2 runs bad")
+		s.settleUntil(func() bool { return s.readyNow() == 2 })
+		s.floor = 2
+	}, "= Stale, version 1, 3 Ready; db-v1 ordinals 0 to 2, db-v2 no pods stale; active version 1"},
+	{"a bad version is scaled to 0 between two attempts, and back", func() *v1alpha1.ExtendedStatefulSet {
+		set := plain()
+		set.Spec.UpdateStrategy.RetryCount = 1
+		return set
+	}, func(s *stage) {
+		s.rest()
+		s.image("bad")
+		s.until("attempt 1, CanaryFailed")
+		s.scale(0)
+		s.rest()
+		s.scale(3)
+	}, "= Stale, version 1, 3 Ready; db-v1 ordinals 0 to 2, db-v2 no pods stale; active version 1"},
+	{"a set without pods goes to another version, which nothing speaks against", func() *v1alpha1.ExtendedStatefulSet { return toySet(0) }, func(s *stage) {
+		s.rest()
+		s.image("two")
+	}, "= Stable, version 2, 0 Ready; db-v2 no pods; active version 2"},
+	{"zones come together with a bad template", plain, func(s *stage) {
+		s.rest()
+		s.floor = 3
+		s.change("zones, and the image is bad", func(set *v1alpha1.ExtendedStatefulSet) {
+			set.Spec.Zones = []string{"a", "b"}
+			set.Spec.Template.Spec.Template.Spec.Containers[0].Image = "bad"
+		})
+		s.rest()
+		s.image("three")
+	}, "= Stable, version 3, 6 Ready; db-z0-v3 ordinals 0 to 2, db-z1-v3 ordinals 0 to 2; active version 3"},
+	{"a zone comes together with a bad template, and then a good one", func() *v1alpha1.ExtendedStatefulSet {
+		set := toySet(2)
+		set.Spec.Zones = []string{"a"}
+		return set
+	}, func(s *stage) {
+		s.rest()
+		s.floor = 2
+		s.change("zone b, and the image is bad", func(set *v1alpha1.ExtendedStatefulSet) {
+			set.Spec.Zones = []string{"b", "a"}
+			set.Spec.Template.Spec.Template.Spec.Containers[0].Image = "bad"
+		})
+		s.rest()
+		s.image("three")
+	}, "= Stable, version 3, 4 Ready; db-z0-v3 ordinals 0 to 1, db-z1-v3 ordinals 0 to 1; active version 3"},
+	{"a zone is taken off the spec while it is upgraded", func() *v1alpha1.ExtendedStatefulSet {
+		set := toySet(2)
+		set.Spec.Zones = []string{"a", "b"}
+		return set
+	}, func(s *stage) {
+		s.rest()
+		s.floor = 2
+		s.image("two")
+		s.until("db-z0-v2-0 is created")
+		s.zones("b")
+	}, "= Stable, version 2, 2 Ready; db-z1-v2 ordinals 0 to 1; active version 2"},
+	{"the last zone shows that a version is bad", func() *v1alpha1.ExtendedStatefulSet { return zoned(1, "a", "b", "c") }, func(s *stage) {
+		s.rest()
+		s.image("two")
+		s.until("db-z1-v2-0 is Ready")
+		s.until("db-z2-v2-0 is Ready")
+		s.floor = 1 // c is bad, and one may be on its way back
+		s.ready("db-z2-v2-0", corev1.ConditionFalse)
+		s.object("Pod", "db-z2-v2-0").(*corev1.Pod).Spec.NodeName = "lost"
+	}, "= Stale, version 1, 2 Ready; db-z0-v1 ordinals 0 to 0, db-z0-v2 no pods stale, db-z1-v1 ordinals 0 to 0, db-z1-v2 no pods stale, db-z2-v1 no pods, db-z2-v2 no pods stale; active every version"},
+	{"a post job fails where upgrades do not wait", func() *v1alpha1.ExtendedStatefulSet {
+		set := volumes()
+		set.Spec.UpdateStrategy.UpdateNotReady, set.Spec.UpdateStrategy.PostUpdateJob = true, job("bad")
+		return set
+	}, func(s *stage) {
+		s.rest()
+		s.floor = 2
+		s.image("two")
+	}, "= Stale, version 1, 3 Ready; db-v1 ordinals 0 to 2, db-v2 no pods stale; active version 1"},
+	{"a new version that is Ready dies a moment later", plain, func(s *stage) {
+		s.rest()
+		s.floor = 3
+		s.image("two")
+		s.until("db-v2-2 is Ready")
+		s.Now = s.Now.Add(2 * time.Second)
+		s.steps(3)
+		for _, name := range []string{"db-v2-0", "db-v2-1", "db-v2-2"} {
+			s.ready(name, corev1.ConditionFalse)
+			s.object("Pod", name).(*corev1.Pod).Spec.Containers[0].Image = "bad"
+		}
+	}, "= Stale, version 1, 3 Ready; db-v1 ordinals 0 to 2, db-v2 no pods stale; active version 1"},
+	{"a canary that is Ready dies a moment later", volumes, func(s *stage) {
+		s.rest()
+		s.floor = 2
+		s.image("two")
+		s.until("db-v2-2 is Ready")
+		s.Now = s.Now.Add(2 * time.Second)
+		s.steps(3)
+		s.ready("db-v2-2", corev1.ConditionFalse)
+		s.object("Pod", "db-v2-2").(*corev1.Pod).Spec.Containers[0].Image = "bad"
+	}, "= Stale, version 1, 3 Ready; db-v1 ordinals 0 to 2, db-v2 no pods stale; active version 1"},
+	{"the status is lost while canaries are tried", plain, func(s *stage) {
+		s.rest()
+		s.floor = 3
+		s.image("two")
+		s.until("db-v2-0 is Ready")
+		s.loseStatus()
+	}, "= Stable, version 2, 3 Ready; db-v2 ordinals 0 to 2; active version 2"},
+}
+
+func TestHazardsToService(t *testing.T) {
+	for _, h := range serviceHazards {
+		t.Run(h.name, func(t *testing.T) {
+			t.Parallel()
+			h.check(t)
+		})
+	}
+}

@@ -1,0 +1,79 @@
+package extendedstatefulset
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+)
+
+// recoverZones finds the wanted zones and their indexes. Claims are named after
+// the index, so that a zone must have the same one for ever, also when the status
+// was lost, as after the restore of a backup: the labels on what is left tell it too.
+func (w *world) recoverZones(sets []appsv1.StatefulSet) {
+	known := w.set.Status.DeepCopy()
+	see := func(labels map[string]string) {
+		name, zoned := labels[v1alpha1.LabelZoneName]
+		n, err := strconv.ParseInt(labels[v1alpha1.LabelZoneIndex], 10, 32)
+		z := v1alpha1.ZoneStatus{Name: name, Index: int32(n)}
+		if !zoned || err != nil || n < 0 ||
+			slices.ContainsFunc(known.Zones, func(k v1alpha1.ZoneStatus) bool { return k.Name == z.Name || k.Index == z.Index }) {
+			return
+		}
+		known.Zones, w.seen = append(known.Zones, z), append(w.seen, z)
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.claims)) {
+		see(w.claims[name].Labels)
+	}
+	for i := range sets {
+		see(sets[i].Labels)
+	}
+	w.zones = zonesOf(w.set, known)
+}
+
+// zonesTurned says why the zones of the spec cannot be served; "" if they can. With
+// and without zones claims have other names: pods would start on empty ones.
+func (w *world) zonesTurned() string {
+	zoned := len(w.set.Spec.Zones) > 0
+	turned := turnsZones(w.set, &w.set.Status)
+	if w.set.Status.CurrentVersion == 0 {
+		turned = len(w.children) > 0 && !slices.ContainsFunc(w.children, func(c *child) bool { return (c.zone != noZone) == zoned })
+	}
+	if !turned || len(w.set.Spec.Template.Spec.VolumeClaimTemplates) == 0 {
+		return ""
+	}
+	w.zones = nil // what is counted is what is there
+	for _, c := range w.children {
+		if z := (zone{c.set.Labels[v1alpha1.LabelZoneName], c.zone}); !slices.Contains(w.zones, z) {
+			w.zones = append(w.zones, z)
+		}
+	}
+	if len(w.zones) == 0 {
+		w.zones = []zone{{index: noZone}}
+	}
+	return "spec.zones: " + zonesFixed
+}
+
+const zonesFixed = "the claims are named after the zones, and pods would start on new ones: with volumeClaimTemplates, zones are there from the beginning or never"
+
+// turnsZones tells whether a set whose status that is has zones now and had none,
+// or the other way round.
+func turnsZones(set *v1alpha1.ExtendedStatefulSet, was *v1alpha1.ExtendedStatefulSetStatus) bool {
+	return was.CurrentVersion != 0 && (len(was.Zones) > 0) != (len(set.Spec.Zones) > 0)
+}
+
+// claimOfOthers says which claim another set has; "" if none. Template data-db of
+// web has the names of template data of db-web.
+func (w *world) claimOfOthers() string {
+	for _, name := range w.claimNames() {
+		if c := w.claims[name]; c != nil && c.Labels[v1alpha1.LabelSet] != "" && c.Labels[v1alpha1.LabelSet] != w.set.Name {
+			return fmt.Sprintf("claim %s is that of ExtendedStatefulSet %s, and two pods would have it: choose another name, or, if that one is gone, take label %s off the claim",
+				name, c.Labels[v1alpha1.LabelSet], v1alpha1.LabelSet)
+		}
+	}
+	return ""
+}

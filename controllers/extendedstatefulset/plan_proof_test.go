@@ -1,0 +1,149 @@
+package extendedstatefulset
+
+import (
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+)
+
+// turned is since when the pod of an ordinal is Ready, or not.
+func (s *scene) turned(child int, ordinal int32, before time.Duration) *scene {
+	c := &s.w.children[child].pods[ordinal].Status.Conditions[0]
+	c.LastTransitionTime = metav1.NewTime(noon.Add(-before))
+	return s
+}
+
+// rolling says that a StatefulSet replaces its pods.
+func rolling(w *world) {
+	w.children[0].set.Status.CurrentRevision, w.children[0].set.Status.UpdateRevision = "a", "b"
+}
+
+func TestProof(t *testing.T) {
+	perOrdinal, coexist := v1alpha1.HandoverPerOrdinal, v1alpha1.HandoverCoexist
+	canary, promoting, stale := v1alpha1.PhaseCanary, v1alpha1.PhasePromoting, v1alpha1.PhaseStale
+	tried := func() *scene { return of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}) }
+	whole := func() *scene { return of(plain()).has(1, span{0, 3}).upgrading(promoting, coexist).has(2, span{0, 3}) }
+	back := func(unready ...int32) *scene {
+		return of(volumes()).has(1, span{0, 2}, unready...).upgrading(stale, perOrdinal).has(2, span{2, 1}).but(stale2)
+	}
+	later := func(d time.Duration) func(*world) {
+		return func(w *world) { w.now = w.now.Add(d) }
+	}
+	for _, row := range []sentence{
+		{"a canary that is Ready is on probation", tried().turned(1, 0, 10*time.Second-1), ""},
+		{"and good after it", tried().turned(1, 0, 10*time.Second), "books: Promoting, version 1 to 2, attempt 1"},
+		{"that is shorter where canaries have little time", tried().turned(1, 0, 2*time.Second).but(func(w *world) {
+			w.set.Spec.UpdateStrategy.CanaryWatchTime = &metav1.Duration{Duration: 4 * time.Second}
+		}), "books: Promoting, version 1 to 2, attempt 1"},
+		{"minReadySeconds is what it says", of(plain()).but(func(w *world) { w.set.Spec.Template.Spec.MinReadySeconds = 1 }).has(1, span{0, 3}).
+			upgrading(canary, coexist).has(2, span{0, 1}).turned(1, 0, time.Second), "books: Promoting, version 1 to 2, attempt 1"},
+		{"a canary that is Ready at the last moment has its probation", tried().turned(1, 0, -5*time.Minute).but(later(5 * time.Minute)), ""},
+		{"but no more than that", tried().turned(1, 0, -5*time.Minute-5*time.Second).but(later(5*time.Minute + 10*time.Second)),
+			"books: Stale, version 1 to 2, attempt 1, CanaryFailed"},
+		{"the old version stays until all of the new one are past it", whole().turned(1, 2, 10*time.Second-1), ""},
+		{"and goes then", whole().turned(1, 2, 10*time.Second), "books: CleaningUp, version 2"},
+		{"the whole that is Ready at the last moment has its probation", whole().turned(1, 2, -10*time.Minute).but(later(10 * time.Minute)), ""},
+		{"but no more", whole().turned(1, 2, -10*time.Minute-5*time.Second).but(later(10*time.Minute + 10*time.Second)),
+			"books: Stale, version 1 to 2, attempt 1, UpdateTimeout"},
+		{"no ordinal is taken for one on probation", of(volumes()).has(1, span{0, 2}).upgrading(canary, perOrdinal).has(2, span{2, 1}).turned(1, 2, time.Second), ""},
+		{"replicas that come back are not all for the canary", of(volumes()).has(1, span{}).upgrading(canary, perOrdinal).has(2, span{}),
+			"patch statefulset db-v1: Scale, ordinals 0 to 1\npatch statefulset db-v2: Scale, ordinals 2 to 2\n"},
+		{"an upgrade waits for a restart that is under way", of(plain()).has(1, span{0, 3}).edited().but(rolling), "books: Waiting, version 1"},
+		{"not for one that waits for a hand", of(plain()).but(func(w *world) {
+			w.set.Spec.Template.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType
+		}).but(func(w *world) { w.set.Status.CurrentDigest, _ = digestOf(w.set) }).has(1, span{0, 3}).edited().but(rolling), "books: Canary, version 1 to 2, attempt 1"},
+		{"on the way back a pod that is not Ready for a moment is waited for", back(0).turned(0, 0, 5*time.Minute-1), ""},
+		{"but not for ever", back(0).turned(0, 0, 5*time.Minute), "patch statefulset db-v2: Scale, no pods\n"},
+		{"also where upgrades do not wait", back(0).turned(0, 0, time.Second).but(func(w *world) { w.set.Spec.UpdateStrategy.UpdateNotReady = true }), ""},
+		{"a version that was given up is not the better one", of(plain()).has(1, span{0, 3}, 0, 1, 2).upgrading(stale, coexist).has(2, span{0, 3}).
+			but(func(w *world) { w.digest = "another" }), "books: Waiting, version 1"},
+		{"nor one between two attempts", of(plain()).has(1, span{0, 3}, 0, 1, 2).upgrading(canary, coexist).has(2, span{0, 3}).
+			but(func(w *world) { w.digest, w.set.Status.Update.Returning = "another", true }), "books: Waiting, version 1"},
+		{"one that serves alone is", of(plain()).has(1, span{0, 3}, 0, 1, 2).upgrading(promoting, coexist).has(2, span{0, 3}).
+			but(func(w *world) { w.digest = "another" }), "books: Waiting, version 2"},
+		{"of a lost status the version with most pods serves", of(volumes()).has(1, span{0, 2}).upgrading(canary, perOrdinal).has(2, span{2, 1}).
+			but(func(w *world) { w.set.Status = v1alpha1.ExtendedStatefulSetStatus{} }), "books: Waiting, version 1"},
+		{"canaries without replicas wait, and their time with them", tried().but(func(w *world) { w.replicas = 0 }).after(time.Hour), "books: Canary, version 1 to 2, attempt 1"},
+		{"and begin anew with them", tried().but(func(w *world) { w.set.Status.Update.CanaryAt = nil }).turned(1, 0, 0).after(time.Hour).turned(1, 0, -time.Hour),
+			"books: Canary, version 1 to 2, attempt 1"},
+		{"a zone goes only when all that are wanted serve", of(plain()).has(1, span{0, 3}).but(func(w *world) { w.zones = []zone{{"a", 0}} }).upgrading(canary, coexist),
+			"create statefulset db-z0-v2: VersionCreated, ordinals 0 to 0\n"},
+	} {
+		if row.name == "a zone goes only when all that are wanted serve" {
+			row.scene.w.set.Status.Update.Zone = "a"
+			row.scene.w.set.Status.Zones = []v1alpha1.ZoneStatus{{Name: "a"}}
+		}
+		t.Run(row.name, func(t *testing.T) { row.check(t) })
+	}
+}
+
+// Pods are not restarted while an ordinal changes hands: two would be down.
+func TestHoldsPods(t *testing.T) {
+	perOrdinal, coexist := v1alpha1.HandoverPerOrdinal, v1alpha1.HandoverCoexist
+	const split = "ordinals change hands"
+	for _, row := range []struct {
+		name   string
+		scene  *scene
+		number int64
+		want   string
+	}{
+		{"at rest they are", of(volumes()).has(1, span{0, 3}), 1, ""},
+		{"also while it is scaled", of(volumes()).has(1, span{0, 2}), 1, ""},
+		{"those of a new version that takes over are not", of(volumes()).has(1, span{0, 1}).upgrading(v1alpha1.PhasePromoting, perOrdinal).has(2, span{2, 1}), 2, split},
+		{"those of a canary are: it may be the cure", of(volumes()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, span{2, 1}), 2, ""},
+		{"those of one beside the old are", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePromoting, coexist).has(2, span{0, 3}), 2, ""},
+		{"those of the old one on a way back are not", of(volumes()).has(1, span{0, 1}).upgrading(v1alpha1.PhaseStale, perOrdinal).has(2, span{2, 1}), 1, split},
+		{"and are after it", of(volumes()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, perOrdinal).has(2, span{}), 1, ""},
+		{"a claim that was deleted keeps its pod", of(volumes()).has(1, span{0, 3}).but(func(w *world) {
+			w.claims["data-db-1"] = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: ptr.To(metav1.NewTime(noon))}}
+		}), 1, "claim data-db-1 was deleted by somebody, and goes with its pod"},
+	} {
+		if got := row.scene.w.holdsPods(row.number); got != row.want {
+			t.Errorf("%s: %q, want %q", row.name, got, row.want)
+		}
+	}
+	w := of(volumes()).has(1, span{0, 1}).upgrading(v1alpha1.PhasePromoting, perOrdinal).has(2, span{1, 2}, 2).w
+	w.set.Spec.InjectReplicasEnv = ptr.To(true) // as when the number of replicas changes
+	if got := (&scene{w}).says(); got != "" {
+		t.Errorf("a template changes in the middle: %s", got)
+	}
+}
+
+// What nobody else may change in the middle of it.
+func TestZonesFixed(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		was     []string
+		version int64
+		now     []string
+		claims  bool
+		want    int
+	}{
+		{"zones to a set with claims", nil, 1, []string{"a"}, true, 1},
+		{"and back", nil, 1, nil, true, 0},
+		{"none to a set with claims in zones", []string{"a"}, 1, nil, true, 1},
+		{"other zones", []string{"a"}, 1, []string{"b"}, true, 0},
+		{"before the first version", nil, 0, []string{"a"}, true, 0},
+		{"zones to a set without claims", nil, 1, []string{"a"}, false, 0},
+	} {
+		old := plain()
+		if row.claims {
+			old = volumes()
+		}
+		old.Status.CurrentVersion = row.version
+		for i, name := range row.was {
+			old.Status.Zones = append(old.Status.Zones, v1alpha1.ZoneStatus{Name: name, Index: int32(i)})
+		}
+		set := old.DeepCopy()
+		set.Spec.Zones = row.now
+		if errs := validateChange(old, set); len(errs) != row.want || row.want > 0 && errs[0].Field != "spec.zones" {
+			t.Errorf("%s: %v", row.name, errs)
+		}
+	}
+}

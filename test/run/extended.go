@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	fissilev1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/test/cluster"
+	"github.com/stateful-operator/stateful-operator/test/run/place"
+)
+
+const shopFile = "config/samples/extendedstatefulset/blue-green.yaml"
+
+var shopKey = types.NamespacedName{Namespace: place.Namespace, Name: "shop"}
+
+// noImage is an image that nobody has.
+const noImage = "localhost/no-such-image:1"
+
+// shopProgram serves what $GREETING says, and ends when it is told to.
+const shopProgram = `echo "$GREETING" > /tmp/index.html; httpd -p 80 -h /tmp; trap 'exit 0' TERM; sleep 2147483647 & wait`
+
+// applyShop applies the sample of ExtendedStatefulSet with a greeting, and with
+// what change does to its container and its update strategy. In the local cluster,
+// whose nodes fetch no images, the program is a busybox.
+func (s shown) applyShop(ctx context.Context, greeting string, change func(container, strategy map[string]any)) error {
+	return s.Apply(ctx, shopFile, func(sample *unstructured.Unstructured) error {
+		path := []string{"spec", "template", "spec", "template", "spec", "containers"}
+		containers, found, err := unstructured.NestedSlice(sample.Object, path...)
+		if err != nil || !found {
+			return fmt.Errorf("want containers in %v (%w)", path, err)
+		}
+		strategy, _, err := unstructured.NestedMap(sample.Object, "spec", "updateStrategy")
+		if err != nil {
+			return err
+		}
+		container := containers[0].(map[string]any)
+		container["env"] = []any{map[string]any{"name": "GREETING", "value": greeting}}
+		if s.Local != nil {
+			container["image"], container["command"] = s.shopImage(), []any{"sh", "-c", shopProgram}
+		}
+		change(container, strategy)
+		if err := unstructured.SetNestedMap(sample.Object, strategy, "spec", "updateStrategy"); err != nil {
+			return err
+		}
+		return unstructured.SetNestedSlice(sample.Object, containers, path...)
+	})
+}
+
+// shopImage is an image that the nodes have, or can fetch.
+func (s shown) shopImage() string {
+	if s.Local != nil {
+		return cluster.BusyboxImage
+	}
+	return "docker.io/library/nginx:1.27"
+}
+
+// asItIs changes nothing.
+func asItIs(_, _ map[string]any) {}
+
+// shop waits until the sample is in that phase with nothing left to do, of another
+// version than but where that is not 0.
+func (s shown) shop(ctx context.Context, phase fissilev1alpha1.Phase, but int64) (*fissilev1alpha1.ExtendedStatefulSetStatus, error) {
+	var set *fissilev1alpha1.ExtendedStatefulSet
+	err := s.Until(ctx, func(ctx context.Context) (bool, string, error) {
+		set = &fissilev1alpha1.ExtendedStatefulSet{}
+		if err := s.Client.Get(ctx, shopKey, set); err != nil {
+			return false, "", err
+		}
+		now := &set.Status
+		seen := fmt.Sprintf("shop: version %d serves with %d pods Ready, phase %s", now.CurrentVersion, now.ReadyReplicas, now.Phase)
+		if now.UpdateVersion != now.CurrentVersion {
+			seen += fmt.Sprintf(" of version %d", now.UpdateVersion)
+		}
+		rests := now.ObservedGeneration == set.Generation && meta.IsStatusConditionFalse(now.Conditions, fissilev1alpha1.ConditionProgressing)
+		return rests && now.Phase == phase && (but == 0 || now.CurrentVersion != but), seen, nil
+	})
+	return &set.Status, err
+}
+
+// upgradeShop applies the sample, upgrades it, and tells how long that took.
+func (s shown) upgradeShop(ctx context.Context) error {
+	if err := s.applyShop(ctx, "one", asItIs); err != nil {
+		return err
+	}
+	before, err := s.shop(ctx, fissilev1alpha1.PhaseStable, 0)
+	if err != nil {
+		return err
+	}
+	say("A good upgrade of ExtendedStatefulSet shop")
+	began := time.Now()
+	if err := s.applyShop(ctx, "two", asItIs); err != nil {
+		return err
+	}
+	after, err := s.shop(ctx, fissilev1alpha1.PhaseStable, before.CurrentVersion)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("version %d serves in place of %d, which is gone: %s after the template was changed\n",
+		after.CurrentVersion, before.CurrentVersion, time.Since(began).Round(100*time.Millisecond))
+	return nil
+}
+
+// spoilShop gives the sample a template that cannot run, and tells how it was taken
+// back.
+func (s shown) spoilShop(ctx context.Context) error {
+	began := time.Now()
+	err := s.applyShop(ctx, "three", func(container, strategy map[string]any) {
+		container["image"], strategy["canaryWatchTime"] = noImage, "10s"
+	})
+	if err != nil {
+		return err
+	}
+	after, err := s.shop(ctx, fissilev1alpha1.PhaseStale, 0)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("taken back by itself, %s after the template was changed:\n", time.Since(began).Round(100*time.Millisecond))
+	for _, name := range []string{fissilev1alpha1.ConditionAvailable, fissilev1alpha1.ConditionStale} {
+		if c := meta.FindStatusCondition(after.Conditions, name); c != nil {
+			fmt.Printf("  %s=%s %s: %s\n", c.Type, c.Status, c.Reason, c.Message)
+		}
+	}
+	return nil
+}
