@@ -30,7 +30,8 @@ type badRevision struct {
 // scarce is what the namespace has a quota of none of.
 const scarce = corev1.ResourceName("example.com/scarce")
 
-// No version is good that is not Ready for so long.
+// No version is good that is not Ready for so many seconds. Times of conditions
+// have whole seconds, and a kubelet on a busy machine tells late of an end.
 const probation = 5
 
 var badRevisions = []badRevision{
@@ -56,7 +57,7 @@ var badRevisions = []badRevision{
 		k.EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "there-is-no-such-configmap"}}}}
 	})},
 	{name: "command", make: inKeeper(func(k *corev1.Container) { k.Command = []string{"/there-is-no-such-program"} })},
-	{name: "dies", make: running(fmt.Sprintf("sleep %d; exit 1", probation-2))},
+	{name: "dies", make: running(fmt.Sprintf("sleep %d; exit 1", probation-3))},
 }
 
 func inKeeper(edit func(*corev1.Container)) extendedChange {

@@ -7,13 +7,16 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
@@ -164,7 +167,7 @@ func operatorDiesInUpgrades(ctx context.Context, c *Cluster) error {
 	ready := make(chan struct{})
 	results := make(chan error, len(ways))
 	for name, shape := range ways {
-		x := c.extended(name, 2, shape, patiently, withJobs, minReady(2))
+		x := c.extended(name, 2, shape, patiently, withJobs, minReady(probation))
 		for _, job := range []*v1alpha1.UpdateJob{x.set.Spec.UpdateStrategy.PreUpdateJob, x.set.Spec.UpdateStrategy.PostUpdateJob} {
 			job.Spec.Template.Labels[labelJob] += "-" + name
 		}
@@ -181,17 +184,34 @@ func operatorDiesInUpgrades(ctx context.Context, c *Cluster) error {
 	chance := rand.New(rand.NewPCG(c.Seed, 35))
 	close(ready)
 	deaths := 0
-	for len(results) < len(ways) && deaths < 6 {
-		if err := sleep(ctx, time.Duration(1000+chance.IntN(7000))*time.Millisecond); err != nil {
-			return err
-		}
-		if err := c.killOperators(ctx); err != nil {
+	for len(results) < len(ways) && deaths < 5 {
+		// One that never acted leaves nothing half done.
+		if err := errors.Join(c.operatorActs(ctx), sleep(ctx, time.Duration(chance.IntN(4000))*time.Millisecond), c.killOperators(ctx)); err != nil {
 			return err
 		}
 		deaths++
 	}
 	c.Log("seed %d: the operator died %d times", c.Seed, deaths)
 	return errors.Join(all.Wait(), apart.kept())
+}
+
+// operatorActs waits until an operator that lives holds the lease.
+func (c *Cluster) operatorActs(ctx context.Context) error {
+	return until(ctx, "an operator to act", func(ctx context.Context) error {
+		var lease coordinationv1.Lease
+		if err := c.Client.Get(ctx, client.ObjectKey{Namespace: c.Operator.Namespace, Name: "stateful-operator"}, &lease); err != nil {
+			return err
+		}
+		var pods corev1.PodList
+		if err := c.Client.List(ctx, &pods, client.InNamespace(c.Operator.Namespace)); err != nil {
+			return err
+		}
+		holder := ptr.Deref(lease.Spec.HolderIdentity, "")
+		if !slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return strings.HasPrefix(holder, p.Name+"_") }) {
+			return fmt.Errorf("%q holds the lease", holder)
+		}
+		return nil
+	})
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -75,7 +75,7 @@ func (x *extended) turnTo(ctx context.Context, pods *lookout, version string, si
 	capacity := pods.hold(least(x.set.Name, int(size)-1))
 	if bad {
 		good := keeperOf(&x.set.Spec).Command
-		edit := errors.Join(x.edit(ctx, inVersion(version), running("sleep 1; exit 1"), minReady(4), watchFor(8*time.Second, 30*time.Second)), x.takenBack(ctx, v1alpha1.PhaseStale, serving))
+		edit := errors.Join(x.edit(ctx, inVersion(version), running("sleep 1; exit 1"), minReady(probation), watchFor(8*time.Second, 30*time.Second)), x.takenBack(ctx, v1alpha1.PhaseStale, serving))
 		if edit != nil {
 			return errors.Join(edit, capacity.kept())
 		}
