@@ -17,6 +17,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // operator is a running process of the real program.
@@ -45,7 +47,7 @@ func (s *site) startOperator(ctx context.Context, kind string, env ...string) (*
 		"--metrics-bind-address="+metrics, "--health-probe-bind-address="+health)
 	// The mark of the cluster's own programs lets its Down find this one too,
 	// when we were killed.
-	command.Env = append(append(os.Environ(), "KUBECONFIG="+s.operator.kubeconfig, "WATCH_NAMESPACE=",
+	command.Env = append(append(os.Environ(), "KUBECONFIG="+s.operator.kubeconfig, "WATCH_NAMESPACE=", "POD_NAMESPACE="+metav1.NamespaceSystem,
 		"STATEFUL_OPERATOR_CLUSTER="+s.cluster.Dir()), env...)
 	command.Stdout, command.Stderr = log, log
 	// An interrupt at the terminal is for us, who stop it.
