@@ -38,7 +38,7 @@ var contestants = []contestant{
 }
 
 func withOperator(ctx context.Context, s *site, _ string) (func(), error) {
-	o, err := s.startOperator(ctx)
+	o, err := s.startOperator(ctx, "StatefulCluster")
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ const memorySet = 100
 // measureMemory reads the live heap of one process without pods, with some,
 // with more, and with as many again that it does not manage.
 func measureMemory(ctx context.Context, s *site, size sizes) ([]figure, error) {
-	o, err := s.startOperator(ctx, "GOGC=20") // collects more often; what lives is the same
+	o, err := s.startOperator(ctx, "StatefulCluster", "GOGC=20") // collects more often; what lives is the same
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (s *site) fill(ctx context.Context, c contestant, namespace string, want sh
 // changes. It runs without a Lease, which is renewed every 2 s, whatever there
 // is to do.
 func measureRest(ctx context.Context, s *site, size sizes) ([]figure, error) {
-	o, err := s.startOperator(ctx)
+	o, err := s.startOperator(ctx, "StatefulCluster")
 	if err != nil {
 		return nil, err
 	}
@@ -118,12 +118,10 @@ func measureRest(ctx context.Context, s *site, size sizes) ([]figure, error) {
 			return nil, err
 		}
 	}
-	writes, err := s.writesSince(mark)
+	changes, err := s.operatorsSince(mark)
 	if err != nil {
 		return nil, err
 	}
-	changes, events := byOperator(writes)
-	changes = append(changes, events...)
 	f := figure{title: "rest", what: fmt.Sprintf("writes in %s, events counted too", size.rest), value: float64(len(changes)), digits: -1, goal: atMost(0),
 		detail: fmt.Sprintf("%d sets with %s members", one.sets+many.sets, thousands(one.pods()+many.pods()))}
 	if len(changes) > 0 {
@@ -140,7 +138,7 @@ func measureLatency(ctx context.Context, s *site, size sizes) ([]figure, error) 
 	if err := s.makeNamespace(ctx, namespace); err != nil {
 		return nil, err
 	}
-	o, err := s.startOperator(ctx)
+	o, err := s.startOperator(ctx, "StatefulCluster")
 	if err != nil {
 		return nil, err
 	}
