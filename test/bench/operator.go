@@ -44,7 +44,7 @@ func (s *site) startOperator(ctx context.Context, kind string, env ...string) (*
 		return nil, err
 	}
 	defer log.Close()
-	command := exec.Command(s.operator.path, "--kinds="+kind, "--leader-elect=false", "--webhooks=false",
+	command := exec.Command(s.operator.path, "--kinds="+kind, "--namespace="+metav1.NamespaceSystem, "--leader-elect=false", "--webhooks=false",
 		"--metrics-bind-address="+metrics, "--health-probe-bind-address="+health)
 	// The mark of the cluster's own programs lets its Down find this one too,
 	// when we were killed.
