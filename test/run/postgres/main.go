@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -76,7 +77,7 @@ func run(ctx context.Context) error {
 		}
 	}
 	say("What the servers say")
-	if err := logs.tell(); err != nil {
+	if err := logs.tell(rollouts + 1); err != nil {
 		return err
 	}
 	return d.read(ctx)
@@ -143,14 +144,22 @@ func (d database) sql(ctx context.Context, text string) (string, error) {
 	if err := d.Client.List(ctx, &pods, client.InNamespace(key.Namespace), client.MatchingLabels{"app": name}); err != nil {
 		return "", err
 	}
+	// Others wait for their turn, or go before it came.
+	pods.Items = slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return !ready(&p) })
 	if len(pods.Items) != 1 {
-		return "", fmt.Errorf("want one pod of the database, have %d", len(pods.Items))
+		return "", fmt.Errorf("want one pod of the database that is Ready, have %d", len(pods.Items))
 	}
 	out, err := d.kubectl(ctx, "exec", pods.Items[0].Name, "-c", "postgres", "--", "psql", "-h", "/tmp", "-U", "postgres", "-At", "-c", text).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("asking the database: %w: %s", err, out)
 	}
 	return strings.TrimSpace(string(out)), nil
+}
+
+func ready(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 func (d database) kubectl(ctx context.Context, args ...string) *exec.Cmd {

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// ran is the log of a server that ran from that second to the next but one.
+func ran(from int) string {
+	at := func(second int, text string) string {
+		return fmt.Sprintf("2026-01-02 03:04:%02d.000 UTC [1] LOG:  %s\n", second, text)
+	}
+	return at(from, saysStart) + at(from, saysState) + at(from+2, saysStop)
+}
+
+func TestServersRunOneAfterAnother(t *testing.T) {
+	const waits = "StatefulSingleton: waiting for the start signal\n"
+	for _, row := range []struct {
+		sentence string
+		logs     []string
+		fails    bool
+	}{
+		{"two after each other", []string{ran(1), ran(4)}, false},
+		{"two at a time", []string{ran(1), ran(2)}, true},
+		{"the same, known in another order", []string{ran(2), ran(1)}, true},
+		{"a pod between them waits for its turn", []string{ran(1), waits, ran(4)}, false},
+		{"and one behind them", []string{ran(4), ran(1), waits}, false},
+		{"one did not stop before the next started", []string{strings.Replace(ran(1), saysStop, "", 1), ran(4)}, true},
+		{"one has no log", []string{ran(1), waits}, true},
+	} {
+		var logs serverLogs
+		for i, text := range row.logs {
+			s := &server{pod: fmt.Sprint(i)}
+			s.log.text.WriteString(text)
+			logs.servers = append(logs.servers, s)
+		}
+		if err := logs.tell(2); (err != nil) != row.fails {
+			t.Errorf("%s: %v", row.sentence, err)
+		}
+	}
+}
