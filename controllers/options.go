@@ -158,8 +158,8 @@ func (o *Options) check(given map[string]bool) error {
 			}
 		}
 	}
-	if o.Namespace == "" && (o.LeaderElect || o.Webhooks || o.serves(statefulSingleton)) {
-		return errors.New("--leader-elect, --webhooks and " + statefulSingleton +
+	if o.Namespace == "" && (o.LeaderElect || o.Webhooks || o.serves(statefulSingleton) || o.serves(extendedStatefulSet)) {
+		return errors.New("--leader-elect, --webhooks, " + statefulSingleton + " and " + extendedStatefulSet +
 			" in --kinds need to know the operator's own namespace: set --namespace or POD_NAMESPACE")
 	}
 	return o.checkPorts()

@@ -185,6 +185,9 @@ func TestTheOwnNamespaceIsAskedForOnlyWhereItIsNeeded(t *testing.T) {
 	if _, err := controllers.ParseOptions([]string{"--leader-elect=false", "--webhooks=false"}, nowhere, io.Discard); err == nil {
 		t.Error("StatefulSingleton is served and its guard has no name")
 	}
+	if _, err := controllers.ParseOptions([]string{"--leader-elect=false", "--webhooks=false", "--kinds=ExtendedStatefulSet"}, nowhere, io.Discard); err == nil {
+		t.Error("ExtendedStatefulSet is served and its key has no place")
+	}
 	parseOptions(t, nowhere, "--leader-elect=false", "--webhooks=false", "--kinds=StatefulCluster")
 	parseOptions(t, nowhere, "--namespace=operators")
 }

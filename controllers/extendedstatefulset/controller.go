@@ -103,7 +103,7 @@ func (r *Reconciler) pass(ctx context.Context, set *v1alpha1.ExtendedStatefulSet
 		return report.Retry(err)
 	}
 	p := decide(w)
-	if p.acts() && !p.asksOnly() {
+	if p.acts() && !p.asksOnly() || w.unsure() {
 		var live v1alpha1.ExtendedStatefulSet
 		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(set), &live); apierrors.IsNotFound(err) || err == nil && live.UID != set.UID {
 			return report.Done() // its event is on the way

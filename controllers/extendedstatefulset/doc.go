@@ -40,5 +40,6 @@
 // An ordinal of a zone belongs to one StatefulSet, but with Coexist to two while an
 // upgrade is under way. A StatefulSet gets an ordinal only when no pod of another
 // has it any more, and an ordinal is taken from a pod that serves only while all
-// others serve. So two pods never share a claim, and at most one pod is missing.
+// others serve, in all zones. So two pods never share a claim, and at most one pod
+// is missing.
 package extendedstatefulset

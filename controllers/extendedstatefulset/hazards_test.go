@@ -7,11 +7,13 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
 )
 
@@ -262,6 +264,41 @@ var serviceHazards = []hazard{
 			s.object("Pod", name).(*corev1.Pod).Spec.Containers[0].Image = "bad"
 		}
 	}, "= Stale, version 1, 3 Ready; db-v1 ordinals 0 to 2, db-v2 no pods stale; active version 1"},
+	{"somebody takes the labels off the old version in an upgrade", plain, func(s *stage) {
+		s.rest()
+		s.floor = 3
+		s.image("two")
+		s.until("db-v2-0 is Ready")
+		s.edit("db-v1", func(c *appsv1.StatefulSet) { c.Labels, c.Annotations = nil, nil })
+	}, "= Stable, version 2, 3 Ready; db-v2 ordinals 0 to 2; active version 2"},
+	{"and off one that is superseded", volumes, func(s *stage) {
+		s.rest()
+		s.floor = 2
+		s.image("two")
+		s.until("db-v2-2 is Ready")
+		s.edit("db-v2", func(c *appsv1.StatefulSet) { c.Labels, c.Annotations = nil, nil })
+		s.image("three")
+	}, "= Stable, version 3, 3 Ready; db-v3 ordinals 0 to 2; active version 3"},
+	{"a node is lost while its pod ends for an upgrade", volumes, func(s *stage) {
+		s.rest()
+		s.floor = 2
+		s.image("two")
+		s.until("db-v1-2 is deleted by its StatefulSet")
+		kubelet.Turn(s.Cluster, "n3", false)
+	}, "= Stale, version 1, 2 Ready; db-v1 ordinals 0 to 2, db-v2 no pods stale; active version 1"},
+	{"a node is lost with a pod of the new version, and is back later", volumes, func(s *stage) {
+		s.rest()
+		s.image("two")
+		s.until("db-v2-2 is Ready")
+		kubelet.Turn(s.Cluster, "n3", false)
+		s.floor = 2
+		if set := s.rest(); set.Status.Phase != v1alpha1.PhaseStale || !strings.Contains(meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionProgressing).Message, "waiting until pod db-v2-2 ends") {
+			s.Fatal(s.t, "it does not say what it waits for")
+		}
+		s.image("three")
+		s.rest()
+		kubelet.Turn(s.Cluster, "n3", true)
+	}, "= Stable, version 3, 3 Ready; db-v3 ordinals 0 to 2; active version 3"},
 	{"a canary that is Ready dies a moment later", volumes, func(s *stage) {
 		s.rest()
 		s.floor = 2

@@ -202,6 +202,9 @@ func readPods(ctx context.Context, w *world, from view) error {
 	if !from.live {
 		return nil
 	}
+	if err := findChildren(ctx, w, from); err != nil {
+		return err
+	}
 	for _, name := range w.leftNames() {
 		var pod corev1.Pod
 		err := from.Get(ctx, client.ObjectKey{Namespace: w.set.Namespace, Name: name}, &pod)
@@ -222,12 +225,44 @@ func (w *world) addPod(pod *corev1.Pod) {
 	if !ours || err != nil || slices.ContainsFunc(w.tenants, func(t tenant) bool { return t.pod.Name == pod.Name }) {
 		return
 	}
-	c := w.child(index, number)
-	owned := c != nil && metav1.IsControlledBy(pod, c.set)
-	w.tenants = append(w.tenants, tenant{index, number, int32(ordinal), pod, owned})
-	if owned {
-		c.pods[int32(ordinal)] = pod
+	w.tenants = append(w.tenants, tenant{zone: index, version: number, ordinal: int32(ordinal), pod: pod})
+	w.own(&w.tenants[len(w.tenants)-1])
+}
+
+// own gives a pod to the StatefulSet that controls it.
+func (w *world) own(t *tenant) {
+	if c := w.child(t.zone, t.version); c != nil && metav1.IsControlledBy(t.pod, c.set) {
+		t.owned, c.pods[t.ordinal] = true, t.pod
 	}
+}
+
+// findChildren finds the StatefulSets of pods that seem to have none: somebody may
+// have taken the label off.
+func findChildren(ctx context.Context, w *world, from view) error {
+	for i := range w.tenants {
+		t := &w.tenants[i]
+		if w.child(t.zone, t.version) == nil {
+			var one appsv1.StatefulSet
+			err := from.Get(ctx, client.ObjectKey{Namespace: w.set.Namespace, Name: t.pod.Name[:strings.LastIndex(t.pod.Name, "-")]}, &one)
+			if client.IgnoreNotFound(err) != nil {
+				return err
+			}
+			if err == nil {
+				w.addChild(&one)
+			}
+		}
+		w.own(t)
+	}
+	return nil
+}
+
+// unsure tells whether a cache, which holds what has our label, may lack a
+// StatefulSet of ours that has lost it.
+func (w *world) unsure() bool {
+	if w.live || w.set.DeletionTimestamp != nil {
+		return false
+	}
+	return slices.ContainsFunc(w.tenants, func(t tenant) bool { return w.child(t.zone, t.version) == nil && t.pod.DeletionTimestamp == nil })
 }
 
 // leftNames are those of pods on ordinals that no StatefulSet has at the moment:

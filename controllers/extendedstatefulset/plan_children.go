@@ -76,6 +76,12 @@ func (w *world) keepChild(c *child, z zone, s span) []action.Chain {
 	next, reason, detail := have.DeepCopy(), "", ""
 	if w.known(c.version) {
 		reason = w.restore(c, z, next)
+	} else { // its content cannot be had any more, but whose it is can
+		next.Labels = merged(next.Labels, ownLabels(w.set.Name, z, c.version))
+		next.Annotations = merged(next.Annotations, map[string]string{v1alpha1.AnnotationVersion: strconv.FormatInt(c.version, 10)})
+		if c.version == w.books.CurrentVersion && c.digest() == "" {
+			next.Annotations[v1alpha1.AnnotationDigest] = w.books.CurrentDigest
+		}
 	}
 	if stamp, ok := w.config[have.Name]; ok {
 		next.Annotations = stamped(next.Annotations, v1alpha1.AnnotationConfigRecord, stamp.record)

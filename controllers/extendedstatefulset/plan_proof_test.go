@@ -5,6 +5,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -48,6 +49,7 @@ func TestProof(t *testing.T) {
 			"books: Stale, version 1 to 2, attempt 1, CanaryFailed"},
 		{"the old version stays until all of the new one are past it", whole().turned(1, 2, 10*time.Second-1), ""},
 		{"and goes then", whole().turned(1, 2, 10*time.Second), "books: CleaningUp, version 2"},
+		{"also what was restarted while the post job ran", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePostJob, coexist).has(2, span{0, 3}).turned(1, 2, 10*time.Second-1), ""},
 		{"the whole that is Ready at the last moment has its probation", whole().turned(1, 2, -10*time.Minute).but(later(10 * time.Minute)), ""},
 		{"but no more", whole().turned(1, 2, -10*time.Minute-5*time.Second).but(later(10*time.Minute + 10*time.Second)),
 			"books: Stale, version 1 to 2, attempt 1, UpdateTimeout"},
@@ -69,6 +71,8 @@ func TestProof(t *testing.T) {
 			but(func(w *world) { w.digest = "another" }), "books: Waiting, version 2"},
 		{"of a lost status the version with most pods serves", of(volumes()).has(1, span{0, 2}).upgrading(canary, perOrdinal).has(2, span{2, 1}).
 			but(func(w *world) { w.set.Status = v1alpha1.ExtendedStatefulSetStatus{} }), "books: Waiting, version 1"},
+		{"the old version gets its digest back in the middle", tried().turned(1, 0, 0).but(func(w *world) { delete(w.children[0].set.Annotations, v1alpha1.AnnotationDigest) }),
+			"patch statefulset db-v1: Child\n"},
 		{"canaries without replicas wait, and their time with them", tried().but(func(w *world) { w.replicas = 0 }).after(time.Hour), "books: Canary, version 1 to 2, attempt 1"},
 		{"and begin anew with them", tried().but(func(w *world) { w.set.Status.Update.CanaryAt = nil }).turned(1, 0, 0).after(time.Hour).turned(1, 0, -time.Hour),
 			"books: Canary, version 1 to 2, attempt 1"},
@@ -145,5 +149,67 @@ func TestZonesFixed(t *testing.T) {
 		if errs := validateChange(old, set); len(errs) != row.want || row.want > 0 && errs[0].Field != "spec.zones" {
 			t.Errorf("%s: %v", row.name, errs)
 		}
+	}
+}
+
+// E25 a job counts as run once its UID is on record, and only that one does.
+func TestJobOfRecord(t *testing.T) {
+	complete := batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}}
+	before := func(record *v1alpha1.JobStatus, job *batchv1.Job) *scene {
+		return of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePreJob, v1alpha1.HandoverCoexist).but(func(w *world) {
+			w.set.Spec.UpdateStrategy.PreUpdateJob = &v1alpha1.UpdateJob{}
+			w.set.Status.Update.PreJob = record
+			job.Name, job.Status = "db-pre-v2-1", complete
+			w.jobs = map[string]*batchv1.Job{job.Name: job}
+		})
+	}
+	record := &v1alpha1.JobStatus{Name: "db-pre-v2-1", UID: "a"}
+	for _, row := range []sentence{
+		{"one that is there goes on record", before(nil, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{UID: "a"}}), "books: PreJob, version 1 to 2, attempt 1, db-pre-v2-1 is known"},
+		{"not one that goes", before(nil, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{UID: "a", DeletionTimestamp: ptr.To(metav1.NewTime(noon))}}), ""},
+		{"that on record tells", before(record.DeepCopy(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{UID: "a"}}), "books: Canary, version 1 to 2, attempt 1, db-pre-v2-1 Succeeded"},
+		{"another of its name does not", before(record.DeepCopy(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{UID: "b"}}),
+			"books: Aborted, version 1 to 2, attempt 1, PreUpdateJobFailed, db-pre-v2-1 Failed"},
+	} {
+		t.Run(row.name, func(t *testing.T) { row.check(t) })
+	}
+}
+
+// What somebody deleted is not written on.
+func TestClaimsThatGoAreLeftAlone(t *testing.T) {
+	s := of(volumes()).has(1, span{0, 3})
+	for o := range int32(3) {
+		c := buildClaim(s.w.set, &s.w.set.Spec.Template.Spec.VolumeClaimTemplates[0], zone{index: noZone}, o)
+		c.Spec.Resources.Requests = nil // it would grow
+		c.DeletionTimestamp = ptr.To(metav1.NewTime(noon))
+		s.w.claims[c.Name] = c
+	}
+	if p := decide(s.w); p.acts() {
+		t.Errorf("it does %v", p.steps.Strings())
+	}
+}
+
+// What was taken from us is a rival; what was never ours is not.
+func TestRivals(t *testing.T) {
+	s := of(volumes()).has(1, span{0, 1})
+	taken := s.w.children[0].set.DeepCopy()
+	taken.OwnerReferences = nil
+	foreign := taken.DeepCopy()
+	foreign.Spec.Template.Labels = nil
+	s.w.addChild(taken)
+	s.w.addChild(foreign)
+	if len(s.w.rivals) != 1 || s.w.rivals[0].set != taken {
+		t.Errorf("the rivals are %v", s.w.rivals)
+	}
+	s = of(volumes())
+	pod := &corev1.Pod{}
+	s.w.tenants = []tenant{{zone: noZone, version: 9, ordinal: 1, pod: pod}}
+	for _, live := range []bool{false, true} {
+		if s.w.live = live; s.w.unsure() == live {
+			t.Errorf("live %t: a pod without its StatefulSet says nothing, or too much", live)
+		}
+	}
+	if s.w.inTransit(zone{index: noZone}, 1) || !s.w.inTransit(zone{index: noZone}, 0) {
+		t.Error("a pod of nobody that stays is waited for, or one that is to come is not")
 	}
 }

@@ -160,7 +160,7 @@ func (s *stage) pass() (acted bool, wait time.Duration) {
 	}
 	w := s.observe(&cached, view{s.shown, false})
 	p := decide(w)
-	if p.acts() {
+	if p.acts() || w.unsure() {
 		set := s.set()
 		if set == nil || set.UID != cached.UID {
 			return false, 0

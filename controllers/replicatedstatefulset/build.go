@@ -239,7 +239,9 @@ func ownLabels(set *v1alpha1.ReplicatedStatefulSet) map[string]string {
 // Trial is members of a set without the set: its pods come up idle, and nobody
 // starts anything in them. `make check-commands` tries the commands there.
 type Trial struct {
-	Service     *corev1.Service
+	// Services are the headless one, that of the primaries, and that of all in
+	// which the application runs; the last two go by the labels of the pods.
+	Services    []*corev1.Service
 	StatefulSet *appsv1.StatefulSet
 	// Container is the name of the one in which commands run.
 	Container string
@@ -254,9 +256,12 @@ func NewTrial(set *v1alpha1.ReplicatedStatefulSet, members int32) (Trial, error)
 	if errs := validate(set); len(errs) > 0 {
 		return Trial{}, errs.ToAggregate()
 	}
-	t := Trial{Service: buildServices(set)[0], StatefulSet: buildStatefulSet(set, members, ""),
+	t := Trial{Services: buildServices(set), StatefulSet: buildStatefulSet(set, members, ""),
 		Container: set.Spec.Pod.Containers[commandContainer(&set.Spec.Pod)].Name, Timeouts: map[string]time.Duration{}}
-	t.Service.OwnerReferences, t.StatefulSet.OwnerReferences = nil, nil
+	t.StatefulSet.OwnerReferences = nil
+	for _, service := range t.Services {
+		service.OwnerReferences = nil
+	}
 	t.StatefulSet.Spec.Template.Finalizers = nil // nobody would take them off
 	for name, command := range set.Spec.Pod.Commands {
 		t.Timeouts[name] = timeoutOf(command)

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -280,13 +281,18 @@ func TestATrialHasNobodyWhoActs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sts := trial.StatefulSet
-	if *sts.Spec.Replicas != 2 || len(sts.Spec.Template.Finalizers)+len(sts.OwnerReferences)+len(trial.Service.OwnerReferences) > 0 {
-		t.Errorf("%d pods with finalizers %v, owners %v and %v; want 2 that nobody owns or holds",
-			*sts.Spec.Replicas, sts.Spec.Template.Finalizers, sts.OwnerReferences, trial.Service.OwnerReferences)
+	sts, owners := trial.StatefulSet, slices.Clone(trial.StatefulSet.OwnerReferences)
+	for _, service := range trial.Services {
+		owners = append(owners, service.OwnerReferences...)
+		if service.Spec.Selector[v1alpha1.LabelApp] != sts.Spec.Template.Labels[v1alpha1.LabelApp] {
+			t.Errorf("Service %s selects %v, and the pods have %v", service.Name, service.Spec.Selector, sts.Spec.Template.Labels)
+		}
 	}
-	if trial.Container != "main" || trial.Timeouts["stop"] != time.Minute || trial.Service.Name != sts.Spec.ServiceName {
-		t.Errorf("container %q, stop within %s, Service %q of %q", trial.Container, trial.Timeouts["stop"], trial.Service.Name, sts.Spec.ServiceName)
+	if *sts.Spec.Replicas != 2 || len(sts.Spec.Template.Finalizers)+len(owners) > 0 {
+		t.Errorf("%d pods with finalizers %v, owners %v; want 2 that nobody owns or holds", *sts.Spec.Replicas, sts.Spec.Template.Finalizers, owners)
+	}
+	if trial.Container != "main" || trial.Timeouts["stop"] != time.Minute || len(trial.Services) != 3 || trial.Services[0].Name != sts.Spec.ServiceName {
+		t.Errorf("container %q, stop within %s, %d Services, the first that of %q", trial.Container, trial.Timeouts["stop"], len(trial.Services), sts.Spec.ServiceName)
 	}
 	delete(set.Spec.Pod.Commands, "status")
 	if _, err := NewTrial(set, 2); err == nil {

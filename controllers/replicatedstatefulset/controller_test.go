@@ -2,6 +2,7 @@ package replicatedstatefulset_test
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -24,24 +25,34 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset"
 )
 
-// startOperator starts an operator for a namespace, with the rights that are
-// shipped, and ends it with the test, or when stop is called.
-func startOperator(p *puppet) (stop func()) {
+// startOperator starts one operator for the namespaces of the puppets, with the
+// rights that are shipped, and ends it with the test, or when stop is called.
+func startOperator(puppets ...*puppet) (stop func()) {
 	GinkgoHelper()
+	var namespaces []string
+	byNamespace, watched := map[string]*puppet{}, map[string]cache.Config{}
+	for _, p := range puppets {
+		namespaces = append(namespaces, p.namespace)
+		byNamespace[p.namespace], watched[p.namespace] = p, cache.Config{}
+	}
+	run := func(ctx context.Context, c podexec.Command) podexec.Result {
+		return byNamespace[c.Pod.Namespace].exec(ctx, c)
+	}
 	conf := rest.CopyConfig(server.Config)
 	conf.Impersonate.UserName = theOperator
 	mgr, err := ctrl.NewManager(conf, ctrl.Options{
 		Scheme:                  scheme,
 		Metrics:                 metricsserver.Options{BindAddress: "0"},
-		Cache:                   cache.Options{DefaultNamespaces: map[string]cache.Config{p.namespace: {}}, ByObject: replicatedstatefulset.Cache()},
+		Cache:                   cache.Options{DefaultNamespaces: watched, ByObject: replicatedstatefulset.Cache()},
 		Controller:              config.Controller{SkipNameValidation: ptr.To(true)},
 		GracefulShutdownTimeout: ptr.To(5 * time.Second),
 	})
 	Expect(err).NotTo(HaveOccurred())
-	Expect(replicatedstatefulset.SetupWithRun(mgr, []string{p.namespace}, p.exec)).To(Succeed())
+	Expect(replicatedstatefulset.SetupWithRun(mgr, namespaces, run)).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx); close(done) }()
@@ -78,6 +89,18 @@ func settled(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, primaries
 		g.Expect(set.Status.ObservedGeneration).To(Equal(set.Generation))
 		g.Expect(meta.IsStatusConditionFalse(set.Status.Conditions, v1alpha1.ConditionProgressing)).To(BeTrue())
 	}).Should(Succeed())
+}
+
+// crashPrimary waits until another one has taken over, and all runs again.
+func crashPrimary(ctx context.Context, p *puppet, set *v1alpha1.ReplicatedStatefulSet) {
+	GinkgoHelper()
+	old := podsOf(ctx, p.namespace)[set.Status.Members.Primary[0]]
+	p.crash(&old)
+	Eventually(func(g Gomega) {
+		g.Expect(user.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed())
+		g.Expect(set.Status.Members.Primary).To(And(HaveLen(1), Not(ContainElement(old.Name))))
+	}).Should(Succeed())
+	settled(ctx, set, 1, 2)
 }
 
 func podsOf(ctx context.Context, namespace string) map[string]corev1.Pod {
@@ -138,13 +161,7 @@ var _ = Describe("a set", func() {
 		set := replicated(p.namespace)
 		Expect(user.Create(ctx, set)).To(Succeed())
 		settled(ctx, set, 1, 2)
-		old := podsOf(ctx, p.namespace)[set.Status.Members.Primary[0]]
-		p.crash(&old)
-		Eventually(func(g Gomega) {
-			g.Expect(user.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed())
-			g.Expect(set.Status.Members.Primary).To(And(HaveLen(1), Not(ContainElement(old.Name))))
-		}).Should(Succeed())
-		settled(ctx, set, 1, 2)
+		crashPrimary(ctx, p, set)
 		Expect(podsOf(ctx, p.namespace)[set.Status.Members.Primary[0]].Labels).To(HaveKeyWithValue(v1alpha1.LabelRole, "primary"))
 		Expect(p.mostPrimaries()).To(Equal(1))
 	})
@@ -247,6 +264,47 @@ var _ = Describe("a set", func() {
 		}).Should(Succeed())
 		settled(ctx, set, 1, 2)
 		Expect(p.mostPrimaries()).To(Equal(1))
+	})
+
+	It("RS-44 goes on when its operator is gone", func(ctx SpecContext) {
+		stop := startOperator(p)
+		set := replicated(p.namespace)
+		Expect(user.Create(ctx, set)).To(Succeed())
+		settled(ctx, set, 1, 2)
+		before, told, roles := podsOf(ctx, p.namespace), p.commands(), p.plays()
+		stop()
+		Expect(p.commands()).To(Equal(told))
+		Expect(p.plays()).To(Equal(roles))
+		after := podsOf(ctx, p.namespace)
+		Expect(after).To(HaveLen(3))
+		for name, pod := range after {
+			Expect(pod.UID).To(Equal(before[name].UID))
+			Expect(pod.DeletionTimestamp).To(BeNil())
+			Expect(pod.Labels).To(Equal(before[name].Labels)) // the Services select it as before
+		}
+	})
+
+	It("RS-62 comes up and fails over beside more sets that hang than there are workers", func(ctx SpecContext) {
+		const hung = 40
+		stuck := startPuppet(newNamespace(ctx))
+		stuck.hangs = true
+		DeferCleanup(func(ctx SpecContext) { sweep(ctx, stuck.namespace) })
+		startOperator(stuck, p)
+		for i := range hung {
+			one := replicated(stuck.namespace)
+			if i > 0 { // the first has the name of the one beside it
+				one.Name = fmt.Sprintf("hung-%d", i)
+			}
+			one.Spec.Replicas = ptr.To[int32](1)
+			Expect(user.Create(ctx, one)).To(Succeed())
+		}
+		Eventually(stuck.hung).Should(Equal(hung))
+		set := replicated(p.namespace)
+		Expect(user.Create(ctx, set)).To(Succeed())
+		settled(ctx, set, 1, 2)
+		crashPrimary(ctx, p, set)
+		Expect(p.mostPrimaries()).To(Equal(1))
+		Expect(stuck.hung()).To(Equal(hung)) // one command at a time in a pod
 	})
 
 	It("RS-63 has an operator that may run commands in pods", func(ctx SpecContext) {

@@ -138,8 +138,14 @@ func (r *Reconciler) writeStatus(ctx context.Context, key types.NamespacedName, 
 	return nil
 }
 
+var phases = []v1alpha1.Phase{v1alpha1.PhaseNone, v1alpha1.PhaseCreating, v1alpha1.PhaseRunning, v1alpha1.PhasePaused, v1alpha1.PhaseFailed}
+
 func gauge(key types.NamespacedName, s *v1alpha1.ReplicatedStatefulSetStatus) {
-	clustersGauge.DeletePartialMatch(prometheus.Labels{"namespace": key.Namespace, "name": key.Name})
+	for _, phase := range phases { // by name: a match of two labels would look at every set
+		if phase != s.Phase {
+			clustersGauge.DeleteLabelValues(key.Namespace, key.Name, string(phase))
+		}
+	}
 	clustersGauge.WithLabelValues(key.Namespace, key.Name, string(s.Phase)).Set(1)
 	for state, names := range map[string][]string{"primary": s.Members.Primary, "secondary": s.Members.Secondary,
 		"failed": s.Members.Failed, "unready": s.Members.Unready} {

@@ -90,7 +90,7 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ReplicatedStatef
 	if err := r.readMembers(ctx, w, from); err != nil {
 		return nil, err
 	}
-	if err := readChildren(ctx, w, from); err != nil {
+	if err := r.readChildren(ctx, w, from); err != nil {
 		return nil, err
 	}
 	for _, m := range w.members {
@@ -222,23 +222,31 @@ func (r *Reconciler) readNode(ctx context.Context, name string) (node, error) {
 	return nodeOf(&n), nil
 }
 
-// readChildren reads what the operator made for the set, whoever's it is.
-func readChildren(ctx context.Context, w *world, from view) error {
-	get := func(name string, into client.Object) (bool, error) {
+// readChildren reads what the operator made for the set, whoever's it is. Services
+// and the budget stop and start nobody, and a patch of one is bound to the version
+// that was read: they are read live only where the cache has none.
+func (r *Reconciler) readChildren(ctx context.Context, w *world, from view) error {
+	get := func(from client.Reader, name string, into client.Object) (bool, error) {
 		err := from.Get(ctx, types.NamespacedName{Namespace: w.set.Namespace, Name: name}, into)
 		if client.IgnoreNotFound(err) != nil {
 			return false, fmt.Errorf("get %s: %w", name, err)
 		}
 		return err == nil, nil
 	}
+	find := func(name string, into client.Object) (bool, error) {
+		if ok, err := get(r.Cache, name, into); ok || err != nil || !from.live {
+			return ok, err
+		}
+		return get(from, name, into)
+	}
 	var stateful appsv1.StatefulSet
-	if ok, err := get(statefulSetName(w.set), &stateful); err != nil {
+	if ok, err := get(from, statefulSetName(w.set), &stateful); err != nil {
 		return err
 	} else if ok {
 		w.stateful = &stateful
 	}
 	var budget policyv1.PodDisruptionBudget
-	if ok, err := get(statefulSetName(w.set), &budget); err != nil {
+	if ok, err := find(statefulSetName(w.set), &budget); err != nil {
 		return err
 	} else if ok {
 		w.budget = &budget
@@ -246,7 +254,7 @@ func readChildren(ctx context.Context, w *world, from view) error {
 	w.services = map[string]*corev1.Service{}
 	for _, name := range []string{serviceName(w.set), primaryServiceName(w.set), activeServiceName(w.set)} {
 		var service corev1.Service
-		if ok, err := get(name, &service); err != nil {
+		if ok, err := find(name, &service); err != nil {
 			return err
 		} else if ok {
 			w.services[name] = &service

@@ -1,6 +1,8 @@
 package replicatedstatefulset
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
@@ -85,6 +88,37 @@ func TestWhatIsAskedInVainIsAskedLessOften(t *testing.T) {
 				t.Errorf("it has said something: %t", said)
 			}
 		})
+	}
+}
+
+// noting is a reader that notes what kinds of objects it was asked for.
+type noting struct {
+	client.Reader
+	asked map[string]int
+}
+
+func (n noting) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	n.asked[fmt.Sprintf("%T", into)]++
+	return n.Reader.Get(ctx, key, into, opts...)
+}
+
+func TestWhatStopsNobodyIsReadLiveWhereTheCacheHasNone(t *testing.T) {
+	s := newStage(t, toySet(3, 1))
+	s.settle(10 * time.Second)
+	live := func() (*world, map[string]int) {
+		n := noting{s.Cluster, map[string]int{}}
+		return s.observe(s.set(), view{n, true}), n.asked
+	}
+	w, asked := live()
+	if asked["*v1.StatefulSet"] != 1 || asked["*v1.Service"]+asked["*v1.PodDisruptionBudget"] != 0 {
+		t.Errorf("read live: %v, want the StatefulSet, and nothing that the cache has", asked)
+	}
+	gone := w.services["db-primary"]
+	s.DeleteNow(gone)
+	s.look()
+	s.Put(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: gone.Name, Namespace: gone.Namespace}}) // somebody's
+	if w, _ = live(); w.services[gone.Name] == nil || w.ours(w.services[gone.Name]) {
+		t.Errorf("a Service that the cache does not hold is %v, want somebody's", w.services[gone.Name])
 	}
 }
 

@@ -3,6 +3,7 @@ package replicatedstatefulset_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -28,6 +29,8 @@ type puppet struct {
 	restarts  map[types.UID]int32
 	ran       []string // commands that changed something, with the pod's name
 	most      int      // primaries at one time
+	hanging   int      // commands that have not ended
+	hangs     bool     // none ends before the operator does
 }
 
 func startPuppet(namespace string) *puppet {
@@ -159,6 +162,9 @@ func (p *puppet) crash(pod *corev1.Pod) {
 
 // exec is how the operator runs commands.
 func (p *puppet) exec(ctx context.Context, c podexec.Command) podexec.Result {
+	if p.hangs {
+		return p.hang(ctx, c)
+	}
 	r := podexec.Result{Command: c, Outcome: podexec.Unknown, Began: time.Now()}
 	defer func() { r.Ended = time.Now() }()
 	var pod corev1.Pod
@@ -184,6 +190,28 @@ func (p *puppet) exec(ctx context.Context, c podexec.Command) podexec.Result {
 	}
 	r.Ended = time.Now()
 	return r
+}
+
+func (p *puppet) hang(ctx context.Context, c podexec.Command) podexec.Result {
+	began := time.Now()
+	p.mu.Lock()
+	p.hanging++
+	p.mu.Unlock()
+	<-ctx.Done()
+	return podexec.Result{Command: c, Outcome: podexec.Unknown, Why: "it hangs", Sent: true, Began: began, Ended: time.Now()}
+}
+
+func (p *puppet) hung() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.hanging
+}
+
+// plays are the roles of all containers.
+func (p *puppet) plays() map[string]string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.roles)
 }
 
 // count is how many containers have that role; the lock is held.

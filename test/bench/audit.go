@@ -41,6 +41,13 @@ func (s *site) writesSince(mark auditMark) ([]request, error) {
 	return readSince(s.cluster.AuditLog(), mark, request.isWrite)
 }
 
+// operatorsSince are those of the operator, events too.
+func (s *site) operatorsSince(mark auditMark) ([]request, error) {
+	writes, err := s.writesSince(mark)
+	changes, events := byOperator(writes)
+	return append(changes, events...), err
+}
+
 func markLog(path string) (auditMark, error) {
 	info, err := os.Stat(path)
 	if err != nil {

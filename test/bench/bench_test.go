@@ -123,3 +123,18 @@ func TestMetricsWithoutLabelsAreRead(t *testing.T) {
 		t.Errorf("found %v, %v", got, err)
 	}
 }
+
+func TestAHistogramTellsWhatItTookInBetweenTwoScrapes(t *testing.T) {
+	scrape := func(text string) map[string]float64 {
+		values, err := parseMetrics(strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return values
+	}
+	before := scrape("a_bucket{le=\"1\"} 0\na_bucket{le=\"2\"} 0\na_bucket{le=\"+Inf\"} 7\na_sum 70\na_count 7\n")
+	after := scrape("a_bucket{le=\"1\"} 98\na_bucket{le=\"2\"} 99\na_bucket{le=\"+Inf\"} 107\nb_bucket{le=\"0.5\"} 200\na_sum 220\na_count 107\n")
+	if got, want := observedBetween(before, after, "a"), (observed{count: 100, mean: 1.5, p99: 2}); got != want {
+		t.Errorf("found %+v, want %+v", got, want)
+	}
+}

@@ -42,6 +42,7 @@ var benchmarks = []benchmark{
 	{"latency", "from a spec change to the first write", measureLatency, nil},
 	{"rest", "writes while nothing changes", measureRest, nil},
 	{"extended", "many ExtendedStatefulSets, and edits of their configuration", measureExtended, nil},
+	{"crowd", "failovers of replicated sets among many others", measureCrowd, nil}, // leaves its sets behind
 	{"singleton", "handovers between programs on real nodes", nil, measureSingleton},
 	{"replicated", "switchovers and failovers on real nodes", nil, measureReplicated},
 	{"upgrade", "good upgrades beside a rolling update on real nodes", nil, measureUpgrades},
@@ -59,15 +60,19 @@ type sizes struct {
 	admission, gate        time.Duration // for how long pods are created, and gates watched
 	failovers              int
 	commands               time.Duration // for how long commands are counted
+	crowd                  [2]int        // replicated sets on one operator: few, and many
+	crowdRest              time.Duration
 }
 
 var (
 	fullSizes = sizes{members: 2000, sets: 200, rollout: 200, pods: [2]int{1000, 5000}, unmanaged: 5000,
 		objects: 1000, changes: 300, rounds: 3, rest: 10 * time.Minute,
-		handovers: 100, lostNodes: 3, admission: time.Minute, gate: time.Minute, failovers: 20, commands: 3 * time.Minute}
+		handovers: 100, lostNodes: 3, admission: time.Minute, gate: time.Minute, failovers: 20, commands: 3 * time.Minute,
+		crowd: [2]int{1, 500}, crowdRest: time.Minute}
 	quickSizes = sizes{members: 200, sets: 20, rollout: 40, pods: [2]int{100, 300}, unmanaged: 300,
 		objects: 100, changes: 50, rounds: 1, rest: 20 * time.Second,
-		handovers: 10, lostNodes: 1, admission: 10 * time.Second, gate: 20 * time.Second, failovers: 3, commands: time.Minute}
+		handovers: 10, lostNodes: 1, admission: 10 * time.Second, gate: 20 * time.Second, failovers: 3, commands: time.Minute,
+		crowd: [2]int{1, 50}, crowdRest: 20 * time.Second}
 )
 
 // setMembers is the size of each of many sets.

@@ -118,12 +118,10 @@ func measureRest(ctx context.Context, s *site, size sizes) ([]figure, error) {
 			return nil, err
 		}
 	}
-	writes, err := s.writesSince(mark)
+	changes, err := s.operatorsSince(mark)
 	if err != nil {
 		return nil, err
 	}
-	changes, events := byOperator(writes)
-	changes = append(changes, events...)
 	f := figure{title: "rest", what: fmt.Sprintf("writes in %s, events counted too", size.rest), value: float64(len(changes)), digits: -1, goal: atMost(0),
 		detail: fmt.Sprintf("%d sets with %s members", one.sets+many.sets, thousands(one.pods()+many.pods()))}
 	if len(changes) > 0 {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -47,7 +48,7 @@ func (s *site) startOperator(ctx context.Context, kind string, env ...string) (*
 		"--metrics-bind-address="+metrics, "--health-probe-bind-address="+health)
 	// The mark of the cluster's own programs lets its Down find this one too,
 	// when we were killed.
-	command.Env = append(append(os.Environ(), "KUBECONFIG="+s.operator.kubeconfig, "WATCH_NAMESPACE=",
+	command.Env = append(append(os.Environ(), "KUBECONFIG="+s.operator.kubeconfig, "WATCH_NAMESPACE=", "POD_NAMESPACE="+metav1.NamespaceSystem,
 		"STATEFUL_OPERATOR_CLUSTER="+s.cluster.Dir()), env...)
 	command.Stdout, command.Stderr = log, log
 	// An interrupt at the terminal is for us, who stop it.
@@ -113,6 +114,7 @@ const (
 	metricLive   = "go_gc_heap_live_bytes"
 	metricCycles = "go_gc_cycles_total_gc_cycles_total"
 	metricRSS    = "process_resident_memory_bytes"
+	metricCPU    = "process_cpu_seconds_total"
 )
 
 // liveHeap is what the operator's heap holds after garbage collections that
@@ -161,14 +163,15 @@ func (o *operator) scrape(ctx context.Context) (map[string]float64, error) {
 	return parseMetrics(answer.Body)
 }
 
-// parseMetrics reads the values without labels.
+// parseMetrics reads the values without labels, and the buckets of histograms
+// without others than theirs.
 func parseMetrics(text io.Reader) (map[string]float64, error) {
 	values := map[string]float64{}
 	lines := bufio.NewScanner(text)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		name, value, found := strings.Cut(lines.Text(), " ")
-		if !found || strings.HasPrefix(name, "#") || strings.Contains(name, "{") {
+		if !found || strings.HasPrefix(name, "#") || strings.Contains(name, "{") && !strings.Contains(name, bucket) {
 			continue
 		}
 		number, err := strconv.ParseFloat(value, 64)
@@ -178,4 +181,28 @@ func parseMetrics(text io.Reader) (map[string]float64, error) {
 		values[name] = number
 	}
 	return values, lines.Err()
+}
+
+// bucket is what comes between the name of a histogram and the bound of one of
+// its buckets.
+const bucket = `_bucket{le="`
+
+// observed are the values that a histogram took in between two scrapes.
+type observed struct {
+	count, mean float64
+	p99         float64 // at most: the bound of a bucket
+}
+
+func observedBetween(before, after map[string]float64, name string) observed {
+	grown := func(what string) float64 { return after[name+what] - before[name+what] }
+	o := observed{count: grown("_count"), p99: math.Inf(1)}
+	o.mean = grown("_sum") / o.count
+	for key := range after {
+		text, found := strings.CutPrefix(key, name+bucket)
+		bound, err := strconv.ParseFloat(strings.TrimSuffix(text, `"}`), 64)
+		if found && err == nil && after[key]-before[key] >= 0.99*o.count {
+			o.p99 = min(o.p99, bound)
+		}
+	}
+	return o
 }

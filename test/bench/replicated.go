@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -101,13 +100,11 @@ func (r *replicated) whole(ctx context.Context) (primary string, err error) {
 		if err := r.client.Get(ctx, client.ObjectKeyFromObject(r.set), r.set); err != nil {
 			return false, "", err
 		}
-		s := r.set.Status
-		whole := s.ReadyReplicas == realNodes && len(s.Members.Primary) == 1 && len(s.Members.Secondary) == realNodes-1 &&
-			len(r.set.Annotations) == 0 && meta.IsStatusConditionFalse(s.Conditions, v1alpha1.ConditionProgressing)
+		whole := isWhole(r.set, realNodes)
 		if whole {
-			primary = s.Members.Primary[0]
+			primary = r.set.Status.Members.Primary[0]
 		}
-		return whole, fmt.Sprintf("(%s)", s.Reason), nil
+		return whole, fmt.Sprintf("(%s)", r.set.Status.Reason), nil
 	})
 }
 

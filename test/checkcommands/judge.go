@@ -23,6 +23,8 @@ type members interface {
 	run(ctx context.Context, member int, command string, primaries []int) controllers.Result
 	// processes lists what runs in a member; false if nobody can tell.
 	processes(ctx context.Context, member int) ([]string, bool)
+	// wait lets a second pass.
+	wait(ctx context.Context)
 	// restarted names members whose container has ended.
 	restarted(ctx context.Context) []string
 }

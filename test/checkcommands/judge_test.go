@@ -28,6 +28,7 @@ type toyPod struct {
 	role     string // "", secondary, primary
 	sequence int
 	left     bool // a process stays behind
+	lingers  bool // one does for a second
 	ended    bool // the container
 }
 
@@ -45,10 +46,16 @@ func (t *toy) restarted(context.Context) (names []string) {
 
 func (t *toy) processes(_ context.Context, member int) ([]string, bool) {
 	lines := []string{"/idle"}
-	if p := t.pods[member]; p.role != "" || p.left {
+	if p := t.pods[member]; p.role != "" || p.left || p.lingers {
 		lines = append(lines, "/toy serve")
 	}
 	return lines, !t.mute
+}
+
+func (t *toy) wait(context.Context) {
+	for i := range t.pods {
+		t.pods[i].lingers = false
+	}
 }
 
 func exit(code int) *controllers.Result {
@@ -269,6 +276,7 @@ var broken = []struct {
 	{"sequence counts from the start of the program", does("stop", func(a *toy, m int) *controllers.Result { a.pods[m] = toyPod{}; return exit(0) }), []int{ruleLasting}},
 	{"stop returns before the program ends", stopsLate(), []int{ruleStop}},
 	{"stop leaves a process behind", does("stop", func(a *toy, m int) *controllers.Result { a.pods[m].left = a.pods[m].role != ""; return nil }), []int{ruleProcesses}},
+	{"what watched over stop ends a moment after it", does("stop", func(a *toy, m int) *controllers.Result { a.pods[m].lingers = a.pods[m].role != ""; return nil }), nil},
 	{"seed hangs", always("seed", unknown("it did not end within 10s")), []int{ruleEnds}},
 	{"seed does its work and lets its child hold the stream", does("seed", func(a *toy, m int) *controllers.Result {
 		a.obey(m, "seed")

@@ -56,6 +56,9 @@ func check(ctx context.Context, file string, s site) (err error) {
 		err = errors.Join(err, s.close(context.WithoutCancel(ctx)))
 	}()
 	for _, set := range m.sets {
+		if err := bringImages(ctx, where, set); err != nil {
+			return err
+		}
 		pods, err := s.makePods(ctx, set)
 		if err != nil {
 			return err

@@ -59,7 +59,7 @@ var rules = [countOfRules]rule{
 	ruleEnds: {"every command ends before its timeout",
 		"make the command quicker, or its timeout longer. A command that hangs holds up the set, and costs the pod"},
 	ruleStream: {"no command leaves the stream open when it has done its work",
-		"start what stays with its own standard streams: setsid program </dev/null >/proc/1/fd/1 2>&1 &"},
+		"start what stays with its own standard streams: setsid program </dev/null >/proc/1/fd/1 2>&1 &. Or it waits for something that does not come"},
 	ruleOutput: {"what a command prints stays under 64 KiB",
 		"print less: the operator reads no more, and gives up at 16 MiB"},
 	ruleCodes: {"commands end with the exit codes that they may have",

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
@@ -100,7 +101,11 @@ func (s *site) makePods(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet
 	if err != nil {
 		return nil, err
 	}
-	for _, object := range []client.Object{trial.Service, trial.StatefulSet} {
+	children := []client.Object{trial.StatefulSet}
+	for _, service := range trial.Services {
+		children = append(children, service)
+	}
+	for _, object := range children {
 		if err := s.client.Create(ctx, object); err != nil {
 			return nil, fmt.Errorf("making %s: %w", object.GetName(), err)
 		}
@@ -182,13 +187,51 @@ func unscheduled(pod *corev1.Pod) string {
 	return ""
 }
 
-// run runs a command as the operator does: with the names of the primaries.
+// run runs a command as the operator does: with the names of the primaries, and
+// with labels that say of the member what it is, so that the Services find it.
 func (p *realPods) run(ctx context.Context, member int, command string, primaries []int) controllers.Result {
 	argv := slices.Clone(p.set.Spec.Pod.Commands[command].Command)
 	for _, primary := range primaries {
-		argv = append(argv, p.name(primary)+"."+p.trial.Service.Name)
+		argv = append(argv, p.name(primary)+"."+p.trial.Services[0].Name)
 	}
-	return p.exec(ctx, member, command, argv, p.trial.Timeouts[command])
+	role, first := roleAfter(command)
+	if role != "" && first {
+		if err := p.show(ctx, member, role); err != nil {
+			return controllers.Result{Outcome: controllers.Unknown, Why: err.Error()}
+		}
+	}
+	r := p.exec(ctx, member, command, argv, p.trial.Timeouts[command])
+	if role != "" && !first && r.Outcome == controllers.Succeeded {
+		if err := p.show(ctx, member, role); err != nil {
+			r.Outcome, r.Why = controllers.Unknown, err.Error()
+		}
+	}
+	return r
+}
+
+// roleAfter is what the labels of a member say of it after a command that changes
+// something, and of one that ends a role already before.
+func roleAfter(command string) (role string, before bool) {
+	switch command {
+	case v1alpha1.CommandSeed, v1alpha1.CommandPrimary, v1alpha1.CommandPromote:
+		return v1alpha1.RolePrimary, false
+	case v1alpha1.CommandSecondary:
+		return v1alpha1.RoleSecondary, false
+	case v1alpha1.CommandDemote:
+		return v1alpha1.RoleSecondary, true
+	case v1alpha1.CommandStop:
+		return v1alpha1.RoleNone, true
+	}
+	return "", false
+}
+
+func (p *realPods) show(ctx context.Context, member int, role string) error {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.set.Namespace, Name: p.name(member)}}
+	labels := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"%t",%q:%q}}}`, v1alpha1.LabelActive, role != v1alpha1.RoleNone, v1alpha1.LabelRole, role)
+	if err := p.client.Patch(ctx, pod, client.RawPatch(types.MergePatchType, labels)); err != nil {
+		return fmt.Errorf("labelling pod %s: %w", pod.Name, err)
+	}
+	return nil
 }
 
 func (p *realPods) exec(ctx context.Context, member int, name string, argv []string, timeout time.Duration) controllers.Result {
@@ -217,6 +260,13 @@ func (p *realPods) processes(ctx context.Context, member int) ([]string, bool) {
 		}
 	}
 	return lines, len(lines) > 0
+}
+
+func (p *realPods) wait(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Second):
+	}
 }
 
 // restarted names the members whose container is not the one that came up.

@@ -181,9 +181,24 @@ func (j *judge) end(ctx context.Context) bool {
 		j.untold(ruleProcesses, "the image has no sh and tr to look with; look with kubectl debug")
 		return true
 	}
-	after, _ := j.processes(ctx, 0)
-	left := without(after, j.before)
+	left := j.left(ctx)
 	return j.rule(ruleProcesses, len(left) == 0, "after stop this runs still in %s: %s", j.name(0), strings.Join(left, " | "))
+}
+
+// looks is how often it is looked for what stays behind: what watches over a
+// command, as busybox's timeout does, ends up to a second after it.
+const looks = 4
+
+// left is what runs in the first member, and did not before anything was started.
+func (j *judge) left(ctx context.Context) (left []string) {
+	for range looks {
+		now, _ := j.processes(ctx, 0)
+		if left = without(now, j.before); len(left) == 0 {
+			break
+		}
+		j.wait(ctx)
+	}
+	return left
 }
 
 // once starts the first anew: what was written is still there.

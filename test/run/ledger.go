@@ -17,8 +17,7 @@ var ledgerKey = types.NamespacedName{Namespace: place.Namespace, Name: "ledger"}
 
 // applyLedger applies the sample of ReplicatedStatefulSet with one primary.
 func (s shown) applyLedger(ctx context.Context) error {
-	ref, err := s.Program(ctx, program.Program{
-		Package: "./test/faults/ledger", Ref: "localhost/ledger", User: "65532:65532", Tar: "build/run/ledger.tar"})
+	ref, err := s.Program(ctx, program.Ledger("build/run/ledger.tar"))
 	if err != nil {
 		return err
 	}

@@ -162,8 +162,9 @@ type Scaling struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.canaryWatchTime) || !has(self.updateWatchTime) || duration(self.canaryWatchTime) <= duration(self.updateWatchTime)",fieldPath=".canaryWatchTime",message="may not be longer than updateWatchTime, which the canaries are a part of; shorten it, or lengthen updateWatchTime"
 type UpdateStrategy struct {
 	// Canaries is how many pods of the new version must be Ready, for
-	// template.spec.minReadySeconds, or else for 10 seconds or half of
-	// canaryWatchTime, before it takes over the rest. Defaults to 1.
+	// template.spec.minReadySeconds, before it takes over the rest, as all of them
+	// must before the old version goes. Without minReadySeconds they must for 10s,
+	// or half of canaryWatchTime if that is less. Defaults to 1.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1

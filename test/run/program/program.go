@@ -39,6 +39,11 @@ func Operator(tar string) Program {
 	return Program{Package: ".", With: []string{"./gate"}, Ref: "localhost/stateful-operator", User: "65532:65532", Tar: tar}
 }
 
+// Ledger is the image of the sample ledger.
+func Ledger(tar string) Program {
+	return Program{Package: "./test/faults/ledger", Ref: "localhost/ledger", User: "65532:65532", Tar: tar}
+}
+
 // Write builds the programs as the Dockerfile does, writes their image, and
 // gives the image's name and tag. The same sources give the same bytes: neither
 // paths, nor times, nor the state of the checkout go in.

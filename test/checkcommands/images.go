@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/test/run/debian"
+	"github.com/stateful-operator/stateful-operator/test/run/dummy"
+	"github.com/stateful-operator/stateful-operator/test/run/place"
+	"github.com/stateful-operator/stateful-operator/test/run/program"
+	"github.com/stateful-operator/stateful-operator/test/run/redis/server"
+)
+
+// samples are the images that the samples name, and how each is made here. The
+// nodes of the local cluster fetch nothing.
+var samples = map[string]func(context.Context, place.Place) (string, error){
+	"localhost/ledger": func(ctx context.Context, where place.Place) (string, error) {
+		return where.Program(ctx, program.Ledger("build/run/ledger.tar"))
+	},
+	"docker.io/library/redis:7.0.15": packaged(server.Image, "build/run/redis.tar"),
+	"quay.io/beekhof/dummy:latest":   packaged(dummy.Image, "build/run/dummy.tar"),
+}
+
+func packaged(image debian.Image, tar string) func(context.Context, place.Place) (string, error) {
+	return func(ctx context.Context, where place.Place) (string, error) {
+		ref, err := image.Write(ctx, tar)
+		if err != nil {
+			return "", err
+		}
+		return ref, where.Load(ctx, ref, tar)
+	}
+}
+
+// bringImages gives the containers of a sample images that the local cluster has.
+func bringImages(ctx context.Context, where place.Place, set *v1alpha1.ReplicatedStatefulSet) error {
+	for i := range set.Spec.Pod.Containers {
+		c := &set.Spec.Pod.Containers[i]
+		bring, known := samples[c.Image]
+		if !known || where.Local == nil {
+			continue
+		}
+		ref, err := bring(ctx, where)
+		if err != nil {
+			return fmt.Errorf("making an image in the place of %s: %w", c.Image, err)
+		}
+		c.Image = ref
+	}
+	return nil
+}
