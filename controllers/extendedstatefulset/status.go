@@ -138,10 +138,23 @@ func progressing(w *world, p *plan) metav1.Condition {
 		c.Reason, c.Message = v1alpha1.ReasonScaling, said("StatefulSets are brought to what the spec says")
 	case w.notReady(b.CurrentVersion) != "":
 		c.Reason, c.Message = v1alpha1.ReasonWaiting, w.notReady(b.CurrentVersion)
+	case w.unserved() != "":
+		c.Reason, c.Message = v1alpha1.ReasonWaiting, w.unserved()
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonComplete, "nothing is left to do"
 	}
 	return c
+}
+
+// unserved says which StatefulSet is not there although nothing is left to do; ""
+// if all are. Somebody deleted it, and its content is not known any more.
+func (w *world) unserved() string {
+	for _, z := range w.zones {
+		if n := w.books.CurrentVersion; n != 0 && w.child(z.index, n) == nil {
+			return fmt.Sprintf("StatefulSet %s is gone, and spec.template is not what it was made from; the next good upgrade brings its pods back", childName(w.set.Name, z, n))
+		}
+	}
+	return ""
 }
 
 // zoneIndex is only good for zone.in.
@@ -175,6 +188,10 @@ func aborted(w *world) metav1.Condition {
 
 func configMissing(w *world) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionConfigMissing, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonConfigFound, Message: "all that is required is there"}
+	if !w.set.Spec.UpdateOnEnvChange {
+		c.Reason, c.Message = v1alpha1.ReasonConfigNotFollowed, "nothing is looked at, since spec.updateOnEnvChange is false"
+		return c
+	}
 	for _, name := range slices.Sorted(maps.Keys(w.missing)) {
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, w.missing[name].reason, w.missing[name].message
 		break

@@ -178,7 +178,9 @@ var _ = Describe("the guard policy", func() {
 			g.Expect(user.Get(ctx, client.ObjectKeyFromObject(policy), policy)).To(Succeed())
 			g.Expect(policy.Spec.FailurePolicy).To(HaveValue(Equal(admissionv1.Fail)))
 			g.Expect(user.Get(ctx, client.ObjectKeyFromObject(binding), binding)).To(Succeed())
-		}).Should(Succeed())
+			// A policy lets pass what cannot be evaluated for its first minute, which
+			// may just have begun.
+		}).WithTimeout(2 * time.Minute).Should(Succeed())
 		outage(ctx, func() {
 			Eventually(func() string { return refusal(ctx, newPod(probes, "a")) }).Should(ContainSubstring("denied request"))
 		})

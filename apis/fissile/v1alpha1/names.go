@@ -150,6 +150,8 @@ const (
 	ReasonPostJobFailed = "PostUpdateJobFailed"
 	// ReasonConfigFound: all that is required is there.
 	ReasonConfigFound = "ConfigFound"
+	// ReasonConfigNotFollowed: updateOnEnvChange is false, so nobody looks.
+	ReasonConfigNotFollowed = "ConfigNotFollowed"
 	// ReasonConfigMissing: something that is required is not.
 	ReasonConfigMissing = "ConfigMissing"
 	// ReasonConfigUnreadable: something that is required cannot be read.
