@@ -201,7 +201,8 @@ func TestDecide(t *testing.T) {
 func stale2(w *world) {
 	w.set.Status.Update.Reason, w.set.Status.Update.Message = "Why", "because"
 	w.books = w.set.Status.DeepCopy()
-	w.markStale(w.children[1], w.children[1].set)
+	c := w.child(w.zones[0].index, 2)
+	w.markStale(c, c.set)
 }
 
 func TestParseChild(t *testing.T) {
