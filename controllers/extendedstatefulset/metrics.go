@@ -167,7 +167,7 @@ func (r *Reconciler) announce(w *world) {
 		r.event(w, nil, kind, reason, "Upgrade", format, args...)
 	}
 	switch {
-	case has != nil && has.Returning && !had.Returning:
+	case has != nil && has.Returning && (had == nil || !had.Returning):
 		tell(corev1.EventTypeWarning, v1alpha1.EventAttemptFailed, "retried", "attempt %d with version %d failed: %s", now.Attempts, now.UpdateVersion, short(has.Message))
 	case now.Phase == v1alpha1.PhaseStale && was.Phase != now.Phase:
 		tell(corev1.EventTypeWarning, v1alpha1.EventStale, "stale", "version %d was given up: %s", now.UpdateVersion, short(has.Message))
@@ -177,7 +177,10 @@ func (r *Reconciler) announce(w *world) {
 		tell(corev1.EventTypeNormal, v1alpha1.EventUpgraded, "upgraded", "version %d serves", now.CurrentVersion)
 	case has == nil && had != nil:
 		tell(corev1.EventTypeNormal, v1alpha1.EventSuperseded, "superseded", "version %d is not wanted any more", was.UpdateVersion)
-	case has != nil && had == nil:
+	case has != nil && (had == nil || now.UpdateVersion != was.UpdateVersion):
+		if had != nil && was.Phase != v1alpha1.PhaseStale && was.Phase != v1alpha1.PhaseAborted {
+			tell(corev1.EventTypeNormal, v1alpha1.EventSuperseded, "superseded", "version %d is not wanted any more", was.UpdateVersion)
+		}
 		tell(corev1.EventTypeNormal, v1alpha1.EventUpgradeBegun, "begun", "upgrade from version %d to %d", now.CurrentVersion, now.UpdateVersion)
 	}
 }

@@ -1,9 +1,11 @@
 package extendedstatefulset
 
 import (
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
@@ -42,4 +44,43 @@ func follows(w *world) { w.set.Spec.UpdateOnEnvChange = true }
 func inTwoZones(w *world) {
 	w.zones, w.set.Spec.Zones = []zone{{"a", 0}, {"b", 1}}, []string{"a", "b"}
 	w.set.Status.Zones = []v1alpha1.ZoneStatus{{Name: "a"}, {Name: "b", Index: 1}}
+}
+
+func TestUpgradesAreAnnounced(t *testing.T) {
+	at := func(phase v1alpha1.Phase, current, update int64, u *v1alpha1.UpdateStatus) v1alpha1.ExtendedStatefulSetStatus {
+		return v1alpha1.ExtendedStatefulSetStatus{Phase: phase, CurrentVersion: current, UpdateVersion: update, Attempts: 1, Update: u}
+	}
+	under, back := &v1alpha1.UpdateStatus{}, &v1alpha1.UpdateStatus{Returning: true, Message: "why"}
+	stable, failed := at(v1alpha1.PhaseStable, 1, 1, nil), at(v1alpha1.PhaseStale, 1, 2, &v1alpha1.UpdateStatus{Message: "why"})
+	for _, row := range []struct {
+		name     string
+		was, now v1alpha1.ExtendedStatefulSetStatus
+		want     string
+	}{
+		{"nothing new", stable, stable, ""},
+		{"one begins", stable, at(v1alpha1.PhaseCanary, 1, 2, under), "Normal UpgradeBegun upgrade from version 1 to 2"},
+		{"an attempt fails", at(v1alpha1.PhaseCanary, 1, 2, under), at(v1alpha1.PhaseCanary, 1, 2, back), "Warning AttemptFailed attempt 1 with version 2 failed: why"},
+		{"an attempt that failed is found after a status was lost", stable, at(v1alpha1.PhaseCanary, 1, 2, back), "Warning AttemptFailed attempt 1 with version 2 failed: why"},
+		{"it is given up", at(v1alpha1.PhaseCanary, 1, 2, under), failed, "Warning Stale version 2 was given up: why"},
+		{"a corrected template follows", failed, at(v1alpha1.PhaseCanary, 1, 3, under), "Normal UpgradeBegun upgrade from version 1 to 3"},
+		{"another template follows in the middle", at(v1alpha1.PhaseCanary, 1, 2, under), at(v1alpha1.PhaseCanary, 1, 3, under),
+			"Normal Superseded version 2 is not wanted any more, Normal UpgradeBegun upgrade from version 1 to 3"},
+		{"the old template comes back", at(v1alpha1.PhaseCanary, 1, 2, under), at(v1alpha1.PhaseCleaningUp, 1, 1, nil), "Normal Superseded version 2 is not wanted any more"},
+		{"it is good", at(v1alpha1.PhasePostJob, 1, 2, under), at(v1alpha1.PhaseCleaningUp, 2, 2, nil), "Normal Upgraded version 2 serves"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			recorder := events.NewFakeRecorder(5)
+			set := plain()
+			set.Status = row.was
+			(&Reconciler{Events: recorder}).announce(&world{set: set, books: &row.now})
+			close(recorder.Events)
+			var told []string
+			for e := range recorder.Events {
+				told = append(told, e)
+			}
+			if got := strings.Join(told, ", "); got != row.want {
+				t.Errorf("got  %s\nwant %s", got, row.want)
+			}
+		})
+	}
 }
