@@ -107,6 +107,13 @@ test-nodes: ## The promises of each kind on real nodes: KUBECONFIG's, or a local
 	$(call say,Promises on real nodes)
 	@go test -timeout 60m -parallel 6 -v ./scorecard/...
 
+.PHONY: rbac-report
+rbac-report: ## Compare the roles with what an API server's audit log shows [AUDIT_LOG=file, or the last run of test-nodes].
+	$(call say,Roles and what was asked for)
+	@if [ -n '$(AUDIT_LOG)' ]; then go run ./test/rbac/report --audit-log='$(AUDIT_LOG)'; \
+	elif [ -f build/rbac.txt ]; then cat build/rbac.txt; \
+	else echo "make test-nodes writes build/rbac.txt, or give AUDIT_LOG." >&2; exit 1; fi
+
 .PHONY: check-commands
 check-commands: ## Try the commands of a ReplicatedStatefulSet in a cluster, rule by rule [FILE=manifest.yaml].
 	$(call say,Trying the commands of $(FILE))

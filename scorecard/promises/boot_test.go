@@ -52,6 +52,7 @@ func boot(ctx context.Context, t *testing.T, c *promises.Cluster) string {
 	// the cluster's is none of them.
 	c.Shared = filepath.Join(local.Dir(), "witness")
 	t.Chdir(root)
+	t.Cleanup(func() { compareRights(t, c, local) })
 	folder := t.TempDir()
 	operator := program.Operator(filepath.Join(folder, "operator.tar"))
 	ref, err := operator.Write(ctx)

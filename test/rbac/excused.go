@@ -1,0 +1,46 @@
+package rbac
+
+import (
+	"slices"
+	"strings"
+)
+
+// excuse is why a permission may be given although a run need not show its use.
+type excuse struct {
+	why string
+	of  func(Permission) bool
+}
+
+var excuses = []excuse{
+	{"caches begin with a watch that streams the list (KEP-3157); they list where an API server refuses that",
+		func(p Permission) bool { return p.Verb == "list" }},
+	{"what is created is read where the answer was lost, and somebody may have been first",
+		func(p Permission) bool {
+			return p.Verb == "get" && is(p, "controllerrevisions", "jobs", "poddisruptionbudgets", "services")
+		}},
+	{"admission plugin OwnerReferencesPermissionEnforcement asks the authorizer, not the API server",
+		func(p Permission) bool { return strings.HasSuffix(p.Resource, "/finalizers") && p.Verb == "update" }},
+	{"the API server asks the authorizer: about parameters when the guard is written, and by the guard when a grant is",
+		func(p Permission) bool {
+			return is(p, "statefulsingletons") && p.Verb == "get" || is(p, "statefulsingletons/status") && p.Verb == "update"
+		}},
+	{"commands begin as a get before Kubernetes 1.35, and as a create after it, of which the audit log says get",
+		func(p Permission) bool { return is(p, "pods/exec") }},
+	{"happens by the policy of a set, with a long history, or when the numbers change: the API suites show it under this role",
+		func(p Permission) bool {
+			return p.Verb == "delete" && is(p, "persistentvolumeclaims", "controllerrevisions") || p.Verb == "patch" && is(p, "poddisruptionbudgets")
+		}},
+	{"asked when somebody reads the metrics: the benchmarks do",
+		func(p Permission) bool { return is(p, "tokenreviews", "subjectaccessreviews") }},
+	{"an event that repeats is patched",
+		func(p Permission) bool { return is(p, "events") && p.Verb == "patch" }},
+	{"made once, by whichever start finds it missing, and renewed",
+		func(p Permission) bool { return p.Own && is(p, "secrets") }},
+}
+
+func is(p Permission, resources ...string) bool { return slices.Contains(resources, p.Resource) }
+
+// Excused tells whether a permission is given although no run has to show its use.
+func Excused(p Permission) bool {
+	return slices.ContainsFunc(excuses, func(e excuse) bool { return e.of(p) })
+}

@@ -1,0 +1,226 @@
+// Package rbac compares the permissions that the operator's roles give with what
+// the API server's audit log says it asked for.
+package rbac
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
+)
+
+// Permission is one verb on one resource, as a role gives it.
+type Permission struct {
+	Role, Group, Resource, Verb string
+	// Name is of the only object that it is for; "" for all.
+	Name string
+	// Own is true if it is for the operator's own namespace alone.
+	Own bool
+}
+
+func (p Permission) String() string {
+	text := p.Verb + " " + qualified(p.Resource, p.Group)
+	if p.Name != "" {
+		text += " " + p.Name
+	}
+	return text + " (" + p.Role + ")"
+}
+
+func qualified(resource, group string) string {
+	if group == "" {
+		return resource
+	}
+	main, sub, _ := strings.Cut(resource, "/")
+	return strings.TrimSuffix(main+"."+group+"/"+sub, "/")
+}
+
+// Granted reads the permissions out of a file of Roles and ClusterRoles, such as
+// config/rbac/role.yaml.
+func Granted(manifest io.Reader) ([]Permission, error) {
+	var all []Permission
+	documents := yaml.NewYAMLOrJSONDecoder(manifest, 4096)
+	for {
+		var role rbacv1.ClusterRole // a Role has the same fields
+		switch err := documents.Decode(&role); {
+		case errors.Is(err, io.EOF):
+			return all, nil
+		case err != nil:
+			return nil, fmt.Errorf("reading roles: %w", err)
+		}
+		for _, rule := range role.Rules {
+			all = append(all, expand(&role, rule)...)
+		}
+	}
+}
+
+func expand(role *rbacv1.ClusterRole, rule rbacv1.PolicyRule) (all []Permission) {
+	names := rule.ResourceNames
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	for _, group := range rule.APIGroups {
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				for _, name := range names {
+					all = append(all, Permission{Role: role.Name, Group: group, Resource: resource, Verb: verb, Name: name, Own: role.Kind == "Role"})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// Request is what was asked of the API server.
+type Request struct{ Verb, Group, Resource, Namespace, Name string }
+
+func (r Request) String() string {
+	text := r.Verb + " " + qualified(r.Resource, r.Group)
+	if r.Name != "" {
+		text += " " + r.Name
+	}
+	if r.Namespace != "" {
+		text += " in namespace " + r.Namespace
+	}
+	return text
+}
+
+// Asked is what one user asked for, and how often.
+type Asked struct{ Allowed, Forbidden map[Request]int }
+
+// event is one line of an audit log, as far as it is read.
+type event struct {
+	Stage string `json:"stage"`
+	Verb  string `json:"verb"`
+	User  struct {
+		Username string `json:"username"`
+	} `json:"user"`
+	Object struct {
+		Group       string `json:"apiGroup"`
+		Resource    string `json:"resource"`
+		Subresource string `json:"subresource"`
+		Namespace   string `json:"namespace"`
+		Name        string `json:"name"`
+	} `json:"objectRef"`
+	Annotations map[string]string `json:"annotations"`
+}
+
+// ReadAudit reads a log of level Metadata or more. A last line that is not whole
+// is passed over: the API server may be writing it.
+func ReadAudit(log io.Reader, user string) (Asked, error) {
+	asked := Asked{map[Request]int{}, map[Request]int{}}
+	lines := bufio.NewReaderSize(log, 1<<20)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return asked, nil
+		}
+		if err != nil {
+			return asked, fmt.Errorf("reading the audit log: %w", err)
+		}
+		var e event
+		if err := json.Unmarshal(line, &e); err != nil {
+			return asked, fmt.Errorf("reading the audit log: %w", err)
+		}
+		// A watch that goes on has only started to respond.
+		if e.User.Username != user || e.Stage != "ResponseComplete" && e.Stage != "ResponseStarted" || e.Object.Resource == "" {
+			continue
+		}
+		r := Request{e.Verb, e.Object.Group, e.Object.Resource, e.Object.Namespace, e.Object.Name}
+		if e.Object.Subresource != "" {
+			r.Resource += "/" + e.Object.Subresource
+		}
+		switch e.Annotations["authorization.k8s.io/decision"] {
+		case "allow":
+			asked.Allowed[r]++
+		case "forbid":
+			asked.Forbidden[r]++
+		}
+	}
+}
+
+// Report says how what is given and what is asked for differ.
+type Report struct {
+	// Unused was never asked for, and nothing says why it is given all the same.
+	Unused []Permission
+	// Refused was asked for and is not given.
+	Refused []string
+	// Used counts what was asked for.
+	Used map[Permission]int
+}
+
+// Compare looks for what is given without need, and for what is missing. namespace
+// is the operator's own. excused tells what may be given and not be seen.
+func Compare(granted []Permission, asked Asked, namespace string, excused func(Permission) bool) Report {
+	report := Report{Used: map[Permission]int{}}
+	for _, p := range granted {
+		for r, n := range asked.Allowed {
+			if p.allows(r, namespace) {
+				report.Used[p] += n
+			}
+		}
+		if report.Used[p] == 0 && !excused(p) {
+			report.Unused = append(report.Unused, p)
+		}
+	}
+	for r, n := range asked.Forbidden {
+		report.Refused = append(report.Refused, fmt.Sprintf("%s, %d times", r, n))
+	}
+	slices.Sort(report.Refused)
+	return report
+}
+
+func (p Permission) allows(r Request, namespace string) bool {
+	return p.Verb == r.Verb && p.Group == r.Group && p.Resource == r.Resource &&
+		(p.Name == "" || p.Name == r.Name) && (!p.Own || r.Namespace == namespace)
+}
+
+// ReadReport compares the roles in a file with an audit log, for an operator with
+// that service account in that namespace.
+func ReadReport(auditLog, roles, namespace, account string) (Report, error) {
+	log, err := os.Open(auditLog)
+	if err != nil {
+		return Report{}, err
+	}
+	defer log.Close()
+	asked, err := ReadAudit(log, "system:serviceaccount:"+namespace+":"+account)
+	if err != nil {
+		return Report{}, err
+	}
+	file, err := os.Open(roles)
+	if err != nil {
+		return Report{}, err
+	}
+	defer file.Close()
+	granted, err := Granted(file)
+	if err != nil {
+		return Report{}, err
+	}
+	return Compare(granted, asked, namespace, Excused), nil
+}
+
+// Write prints the report as a table.
+func (r Report) Write(out io.Writer) error {
+	var text strings.Builder
+	for _, p := range slices.SortedFunc(maps.Keys(r.Used), func(a, b Permission) int {
+		return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Name, b.Name))
+	}) {
+		fmt.Fprintf(&text, "%8d  %s\n", r.Used[p], p)
+	}
+	for _, p := range r.Unused {
+		fmt.Fprintf(&text, "  UNUSED  %s\n", p)
+	}
+	for _, line := range r.Refused {
+		fmt.Fprintf(&text, " REFUSED  %s\n", line)
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}
