@@ -28,6 +28,8 @@ const (
 	Kwok       Set = "kwok"
 	OLM        Set = "olm"
 	OPM        Set = "opm"
+	SDK        Set = "operator-sdk"
+	Probe      Set = "grpc-health-probe"
 )
 
 // recipe says what a set is built from.
@@ -101,6 +103,26 @@ var recipes = map[Set]recipe{
 		order:    []string{"opm"},
 		tags:     "json1,containers_image_openpgp",
 		takes:    "about 5 minutes on 2 cores, once",
+	},
+	// Makes the bundle and asks what scorecard asks; scorecard-test is the program
+	// in the image of its built-in tests.
+	SDK: {
+		module: "github.com/operator-framework/operator-sdk",
+		programs: map[string]string{
+			"operator-sdk":   "github.com/operator-framework/operator-sdk/cmd/operator-sdk",
+			"scorecard-test": "github.com/operator-framework/operator-sdk/images/scorecard-test",
+		},
+		order: []string{"operator-sdk", "scorecard-test"},
+		tags:  "containers_image_openpgp",
+		stamp: []string{"github.com/operator-framework/operator-sdk/internal/version.Version"},
+		takes: "about 3 minutes on 2 cores, once",
+	},
+	// OLM asks it, in the pod of a catalog, whether opm serves.
+	Probe: {
+		module:   "github.com/grpc-ecosystem/grpc-health-probe",
+		programs: map[string]string{"grpc_health_probe": "github.com/grpc-ecosystem/grpc-health-probe"},
+		order:    []string{"grpc_health_probe"},
+		takes:    "about 1 minute on 2 cores, once",
 	},
 }
 
