@@ -97,12 +97,15 @@ var recipes = map[Set]recipe{
 	},
 	// Apart from OLM, because a catalog is made without one.
 	OPM: {
-		folder:   "olm",
-		module:   "github.com/operator-framework/operator-registry",
-		programs: map[string]string{"opm": "github.com/operator-framework/operator-registry/cmd/opm"},
-		order:    []string{"opm"},
-		tags:     "json1,containers_image_openpgp",
-		takes:    "about 5 minutes on 2 cores, once",
+		folder: "olm",
+		module: "github.com/operator-framework/operator-registry",
+		programs: map[string]string{
+			"opm":               "github.com/operator-framework/operator-registry/cmd/opm",
+			"grpc_health_probe": "github.com/grpc-ecosystem/grpc-health-probe",
+		},
+		order: []string{"opm", "grpc_health_probe"},
+		tags:  "json1,containers_image_openpgp",
+		takes: "about 5 minutes on 2 cores, once",
 	},
 	// Makes the bundle and asks what scorecard asks; scorecard-test is the program
 	// in the image of its built-in tests.
