@@ -235,7 +235,7 @@ catalog: bundle build/previous ## Write catalog/ from config/olm/catalog.yaml: t
 .PHONY: catalog-image
 catalog-image: ## Write the catalog's image to build/ [CATALOG_IMAGE].
 	@go run ./test/bundle/cmd/bundle catalog-image --folder=catalog --ref=$(CATALOG_IMAGE) --out=build/catalog.tar \
-		--opm=$(OPM) --probe=$$($(CLUSTER) build grpc-health-probe)/grpc_health_probe
+		--opm=$(OPM) --probe=$$(dirname $(OPM))/grpc_health_probe
 
 .PHONY: check-bundle
 check-bundle: ## Ask all validators of OLM about bundle/ and catalog/: no error, no warning.

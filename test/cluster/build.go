@@ -29,7 +29,6 @@ const (
 	OLM        Set = "olm"
 	OPM        Set = "opm"
 	SDK        Set = "operator-sdk"
-	Probe      Set = "grpc-health-probe"
 )
 
 // recipe says what a set is built from.
@@ -119,13 +118,6 @@ var recipes = map[Set]recipe{
 		tags:  "containers_image_openpgp",
 		stamp: []string{"github.com/operator-framework/operator-sdk/internal/version.Version"},
 		takes: "about 3 minutes on 2 cores, once",
-	},
-	// OLM asks it, in the pod of a catalog, whether opm serves.
-	Probe: {
-		module:   "github.com/grpc-ecosystem/grpc-health-probe",
-		programs: map[string]string{"grpc_health_probe": "github.com/grpc-ecosystem/grpc-health-probe"},
-		order:    []string{"grpc_health_probe"},
-		takes:    "about 1 minute on 2 cores, once",
 	},
 }
 

@@ -26,7 +26,7 @@ const usage = `usage: cluster COMMAND [--name NAME] [ARGUMENT]
   status                             what runs
   kubeconfig                         print the path of its kubeconfig
   build [SET...]                     build programs only (kubernetes containerd coredns kwok olm opm
-                                     operator-sdk grpc-health-probe)
+                                     operator-sdk)
   load TAR...                        load images into every node
   kwok COUNT                         simulated nodes, with up --control-plane
   cut NODE, heal NODE                take a node off the network, and back
