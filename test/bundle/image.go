@@ -73,6 +73,10 @@ func WriteCatalogImage(ctx context.Context, folder, ref, tar string, programs Pr
 	if err != nil {
 		return err
 	}
+	for i := range cached { // opm locks it, and OpenShift gives it any user id
+		cached[i].Mode = 0o666
+		cached = append(cached, image.File{Path: filepath.Dir(cached[i].Path), Dir: true, Mode: 0o777})
+	}
 	files := append(configs, cached...)
 	files = append(files,
 		image.File{Path: "/tmp", Dir: true, Mode: os.ModeSticky | 0o777},
