@@ -28,6 +28,7 @@ const (
 	Kwok       Set = "kwok"
 	OLM        Set = "olm"
 	OPM        Set = "opm"
+	SDK        Set = "operator-sdk"
 )
 
 // recipe says what a set is built from.
@@ -104,6 +105,19 @@ var recipes = map[Set]recipe{
 		order: []string{"opm", "grpc_health_probe"},
 		tags:  "json1,containers_image_openpgp",
 		takes: "about 5 minutes on 2 cores, once",
+	},
+	// Makes the bundle and asks what scorecard asks; scorecard-test is the program
+	// in the image of its built-in tests.
+	SDK: {
+		module: "github.com/operator-framework/operator-sdk",
+		programs: map[string]string{
+			"operator-sdk":   "github.com/operator-framework/operator-sdk/cmd/operator-sdk",
+			"scorecard-test": "github.com/operator-framework/operator-sdk/images/scorecard-test",
+		},
+		order: []string{"operator-sdk", "scorecard-test"},
+		tags:  "containers_image_openpgp",
+		stamp: []string{"github.com/operator-framework/operator-sdk/internal/version.Version"},
+		takes: "about 3 minutes on 2 cores, once",
 	},
 }
 

@@ -29,6 +29,7 @@ const (
 type ReplicatedStatefulSetStatus struct {
 	// ObservedGeneration is the generation of the spec that this status speaks of.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Observed generation"
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Phase is Creating, Running, Paused or Failed.
 	// +optional

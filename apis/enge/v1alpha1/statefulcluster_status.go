@@ -44,6 +44,7 @@ type StatefulClusterStatus struct {
 	UpdateRevision string `json:"updateRevision,omitempty"`
 	// CollisionCount makes revision names differ where two hash alike.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Collisions"
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
 	// Selector is the selector in the form that /scale wants.
 	// +optional
@@ -66,6 +67,7 @@ type StatefulClusterStatus struct {
 	// +kubebuilder:validation:MaxItems=20000
 	// +listType=map
 	// +listMapKey=name
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Updating members"
 	Updating []UpdatingMember `json:"updating,omitempty"`
 	// Conditions are Available, Progressing and Degraded.
 	// +optional

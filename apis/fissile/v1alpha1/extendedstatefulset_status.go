@@ -35,6 +35,7 @@ const (
 type ExtendedStatefulSetStatus struct {
 	// ObservedGeneration is the generation of the spec that this status speaks of.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Observed generation"
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Versions says of each version that has a StatefulSet whether at least one
 	// of its pods is Ready.

@@ -25,6 +25,7 @@ const (
 type StatefulSingletonStatus struct {
 	// ObservedGeneration is the generation of the spec that this status speaks of.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Observed generation"
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// ActivePod is the name of the pod that may run its program; empty if there
 	// is none.
