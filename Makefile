@@ -7,6 +7,14 @@ export CGO_ENABLED := 0
 VERSION ?= 0.1.0
 IMAGE ?= localhost/stateful-operator:$(VERSION)
 GATE_IMAGE ?= localhost/statefulsingleton-gate:$(VERSION)
+
+# What OLM is told. The version before this one is in the catalog too, made from
+# the same tree, so that there is something to upgrade from.
+PREVIOUS ?= 0.0.9
+CHANNELS ?= stable,candidate
+DEFAULT_CHANNEL ?= stable
+BUNDLE_IMAGE ?= localhost/stateful-operator-bundle:$(VERSION)
+CATALOG_IMAGE ?= localhost/stateful-operator-catalog:$(VERSION)
 NODES ?= 3
 
 # Pinned tools, each set a module of its own. What is slow to build is kept in
@@ -19,8 +27,10 @@ LINT_VERSION := $(shell sed -n 's|.*github.com/golangci/golangci-lint/v2 \(v[^ ]
 LINT := $(CACHE)/golangci-lint-$(LINT_VERSION)-$(shell go env GOVERSION)/golangci-lint
 CLUSTER := go run ./test/cluster/cmd/cluster
 
-# Everything that controller-gen writes.
-GENERATED := apis config/crd/bases config/rbac/role.yaml config/webhook/manifests.yaml
+# Everything that controller-gen and operator-sdk write. The date in the bundle is
+# that of the last change.
+GENERATED := apis config/crd/bases config/rbac/role.yaml config/webhook/manifests.yaml \
+	config/manifests/bases bundle bundle.Dockerfile catalog
 
 say = @printf '\n\033[1m==> %s\033[0m\n' "$(1)"
 
@@ -69,7 +79,7 @@ manifests: ## Write CRDs, roles and webhook configuration from the markers in th
 check-generated: ## Fail if generated files differ from what the code says.
 	@rm -rf build/_generated && mkdir -p build/_generated
 	@tar cf - $(GENERATED) | tar xf - -C build/_generated
-	@$(MAKE) --no-print-directory generate manifests
+	@$(MAKE) --no-print-directory generate manifests bundle catalog
 	@for path in $(GENERATED); do \
 		diff -r build/_generated/$$path $$path || { echo "Generated files were not up to date; they are now: commit them." >&2; exit 1; }; \
 	done
@@ -93,7 +103,7 @@ $(LINT): tools/lint/go.mod
 .PHONY: test-unit
 test-unit: ## Tests that need nothing: tables, stories, layout.
 	$(call say,Unit tests)
-	@go test -skip '^TestAPI' $$(go list ./... | grep -v '/scorecard')
+	@go test -skip '^Test(API|OLM)' $$(go list ./... | grep -v '/scorecard')
 
 .PHONY: test-api
 test-api: ## Tests against a real API server (their names start with TestAPI).
@@ -113,6 +123,11 @@ rbac-report: ## Compare the roles with what an API server's audit log shows [AUD
 	@if [ -n '$(AUDIT_LOG)' ]; then go run ./test/rbac/report --audit-log='$(AUDIT_LOG)'; \
 	elif [ -f build/rbac.txt ]; then cat build/rbac.txt; \
 	else echo "make test-nodes writes build/rbac.txt, or give AUDIT_LOG." >&2; exit 1; fi
+
+.PHONY: test-olm
+test-olm: ## Subscribe, upgrade and remove by a real OLM, in all install modes, and as OpenShift would.
+	$(call say,The operator by OLM)
+	@go test -timeout 60m -v -run '^TestOLM' ./test/olm
 
 .PHONY: check-commands
 check-commands: ## Try the commands of a ReplicatedStatefulSet in a cluster, rule by rule [FILE=manifest.yaml].
@@ -148,6 +163,14 @@ cluster-up: ## Boot a real Kubernetes on this machine [NODES=3].
 cluster-down: ## End it, and leave nothing behind.
 	@$(CLUSTER) down
 
+.PHONY: olm-up
+olm-up: ## Put OLM on it, a catalog with this operator, and a subscription; boots it first [NODES=3].
+	@go run ./test/olm/cmd/olm up --nodes=$(NODES)
+
+.PHONY: olm-down
+olm-down: ## Remove OLM and what it installed; the cluster stays.
+	@go run ./test/olm/cmd/olm down
+
 .PHONY: kubeconfig
 kubeconfig: ## Print where its kubeconfig is, for export KUBECONFIG=
 	@$(CLUSTER) kubeconfig
@@ -178,6 +201,71 @@ deploy: ## Install the operator [IMAGE=name:tag].
 	@image='$(IMAGE)'; printf '%s\n' 'resources: [../../config/default]' \
 		"images: [{name: localhost/stateful-operator, newName: $${image%:*}, newTag: \"$${image##*:}\"}]" > build/deploy/kustomization.yaml
 	@$(in_cluster); $(KUSTOMIZE) build build/deploy | $$kubectl apply -f -
+
+##@ OLM: bundle and catalog
+
+SDK = $$($(CLUSTER) build operator-sdk)/operator-sdk
+OPM = $$($(CLUSTER) build opm)/opm
+
+# The bundle of one version in a folder of its own, because operator-sdk writes into
+# the working directory: $(call write_bundle,folder,version,image,version before).
+# OLM makes the webhooks' Service itself.
+define write_bundle
+	@rm -rf $(1) && mkdir -p $(1) && cp PROJECT $(1)
+	@$(KUSTOMIZE) build config/manifests | sed -e 's|localhost/stateful-operator:[^ ]*|$(3)|' \
+		-e 's|^    olm.skipRange: .*|    olm.skipRange: <$(2)|' \
+		-e '$(if $(4),s|^  replaces: .*|  replaces: stateful-operator.v$(4)|,/^  replaces: /d)' > $(1)/all.yaml
+	@sdk=$(SDK); cd $(1); cat all.yaml | $$sdk generate bundle --quiet --overwrite --version=$(2) \
+		--channels=$(CHANNELS) --default-channel=$(DEFAULT_CHANNEL)
+	@rm $(1)/bundle/manifests/stateful-operator-webhook-service_v1_service.yaml
+	@printf '%s\n' '' '  # The versions of OpenShift that have Kubernetes 1.30 or later.' \
+		'  com.redhat.openshift.versions: v4.17' >> $(1)/bundle/metadata/annotations.yaml
+	@printf '%s\n' '' '# The versions of OpenShift that have Kubernetes 1.30 or later.' \
+		'LABEL com.redhat.openshift.versions=v4.17' >> $(1)/bundle.Dockerfile
+endef
+
+.PHONY: bundle
+bundle: ## Write bundle/, what OLM installs [VERSION IMAGE CHANNELS DEFAULT_CHANNEL].
+	$(call say,Writing the bundle of $(VERSION))
+	@$(SDK) generate kustomize manifests --quiet --interactive=false --apis-dir=apis
+	$(call write_bundle,build/bundle,$(VERSION),$(IMAGE),$(PREVIOUS))
+	@if ! diff -r -I '^    createdAt: ' build/bundle/bundle bundle > build/bundle/diff 2>&1; then \
+		rm -rf bundle && cp -r build/bundle/bundle bundle; \
+	fi
+	@cp build/bundle/bundle.Dockerfile bundle.Dockerfile
+
+.PHONY: bundle-image
+bundle-image: ## Write the bundle's image to build/, without a container engine [BUNDLE_IMAGE].
+	@go run ./test/bundle/cmd/bundle image --folder=bundle --ref=$(BUNDLE_IMAGE) --out=build/bundle.tar
+
+# The bundle of the version before, at the date of this one.
+build/previous: bundle
+	$(call write_bundle,$@,$(PREVIOUS),$(IMAGE:%$(VERSION)=%$(PREVIOUS)))
+	@date=$$(grep '^    createdAt: ' bundle/manifests/stateful-operator.clusterserviceversion.yaml); \
+		sed -i "s|^    createdAt: .*|$$date|" $@/bundle/manifests/stateful-operator.clusterserviceversion.yaml
+.PHONY: build/previous
+
+.PHONY: catalog
+catalog: bundle build/previous ## Write catalog/ from config/olm/catalog.yaml: this version and the one before.
+	$(call say,Writing the catalog)
+	@mkdir -p catalog/stateful-operator
+	@go run ./test/bundle/cmd/bundle catalog --template=config/olm/catalog.yaml --opm=$(OPM) --out=catalog/stateful-operator/catalog.yaml \
+		$(BUNDLE_IMAGE)=bundle $(BUNDLE_IMAGE:%$(VERSION)=%$(PREVIOUS))=build/previous/bundle
+
+.PHONY: catalog-image
+catalog-image: ## Write the catalog's image to build/ [CATALOG_IMAGE].
+	@go run ./test/bundle/cmd/bundle catalog-image --folder=catalog --ref=$(CATALOG_IMAGE) --out=build/catalog.tar \
+		--opm=$(OPM) --probe=$$(dirname $(OPM))/grpc_health_probe
+
+.PHONY: check-bundle
+check-bundle: ## Ask all validators of OLM about bundle/ and catalog/: no error, no warning.
+	$(call say,Validating bundle and catalog)
+	@mkdir -p build; sdk=$(SDK); for suite in suite=operatorframework name=multiarch; do \
+		PATH=$(CURDIR)/test/bundle/testdata:$$PATH $$sdk bundle validate bundle --select-optional $$suite --optional-values=container-tools=none 2>&1 | tee build/validate.log; \
+		! grep -iE 'level=(warn|err|fatal)' build/validate.log || exit 1; \
+	done
+	@$(OPM) validate catalog
+	@go test ./test/bundle/...
 
 # The operator must be there to take off the finalizers of StatefulSingletons, of
 # ReplicatedStatefulSets, which it stops in order first, and of the pods of both,

@@ -38,7 +38,8 @@ type Options struct {
 	Webhooks       bool
 	WebhookPort    int
 	WebhookCertDir string
-	// GateImage has the gate; empty is the image that this operator runs from.
+	// GateImage has the gate; empty is the image that this operator runs from. OLM
+	// names it in a variable, where those who mirror a catalog find and change it.
 	GateImage string
 
 	// ConfigRestarts is how many ExtendedStatefulSets restart their pods at one time
@@ -71,7 +72,7 @@ func ParseOptions(args []string, getenv func(string) string, help io.Writer) (Op
 	flags.IntVar(&options.WebhookPort, "webhook-port", 9443, "`port` of the webhook server")
 	flags.StringVar(&options.WebhookCertDir, "webhook-cert-dir", filepath.Join(os.TempDir(), "k8s-webhook-server", "serving-certs"),
 		"`folder` of a mounted tls.crt and tls.key; if it holds none, the operator makes and renews a certificate itself")
-	flags.StringVar(&options.GateImage, "gate-image", "", "`image` with /gate, which is put into the pods of StatefulSingletons (default the image of the operator's own pod)")
+	flags.StringVar(&options.GateImage, "gate-image", "", "`image` with /gate, which is put into the pods of StatefulSingletons (default $RELATED_IMAGE_GATE, then the image of the operator's own pod)")
 	flags.IntVar(&options.ConfigRestarts, "max-concurrent-restarts", 10, "`number` of ExtendedStatefulSets that restart their pods at one time after an edit of a ConfigMap or Secret; 0 is no bound")
 	flags.TextVar(&options.LogLevel, "log-level", slog.LevelInfo, "`level`: debug, info, warn or error")
 	flags.StringVar(&options.LogFormat, "log-format", "json", "`format`: json or console")
@@ -87,6 +88,9 @@ func ParseOptions(args []string, getenv func(string) string, help io.Writer) (Op
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	if !given["watch-namespaces"] {
 		namespaces = getenv("WATCH_NAMESPACE")
+	}
+	if !given["gate-image"] {
+		options.GateImage = getenv("RELATED_IMAGE_GATE")
 	}
 	options.Namespace = ownNamespace(options.Namespace, getenv)
 	options.pod = ownPod(getenv)

@@ -250,3 +250,15 @@ func parallel(steps ...func() error) error {
 	wg.Wait()
 	return errors.Join(errs...)
 }
+
+// Address is this machine's, as nodes and pods reach it.
+func (c *Cluster) Address() string { return c.state.Address }
+
+// Authority is the path of the certificate that signs the cluster's own.
+func (c *Cluster) Authority() string { return c.path("certs", "ca.crt") }
+
+// ServingPair is the paths of a certificate and key of this machine, for a
+// server on its Address that nodes and clients of the Authority trust.
+func (c *Cluster) ServingPair() (cert, key string) {
+	return c.path("certs", "apiserver.crt"), c.path("certs", "apiserver.key")
+}

@@ -28,6 +28,8 @@ func (c *Cluster) nodeConfigs(n node) map[string]string {
 		"kubelet.yaml":      kubeletConfig,
 		"kube-proxy.yaml":   kubeProxyConfig,
 		"cni/pods.conflist": cniConfig,
+		// Registries of this machine have certificates of the cluster's authority.
+		"registries/_default/hosts.toml": `ca = "` + c.Authority() + "\"\n",
 		// Pods that do not take the cluster's DNS get CoreDNS all the same: it
 		// forwards what it does not know.
 		"resolv.conf": "nameserver " + c.state.Address + "\n",
@@ -89,6 +91,10 @@ address = "/run/containerd/containerd.sock"
 
 [plugins.'io.containerd.cri.v1.images']
 snapshotter = "{{.Snapshotter}}"
+use_local_image_pull = true # the other way to pull knows overlayfs only
+
+[plugins.'io.containerd.cri.v1.images'.registry]
+config_path = "{{.Dir}}/registries"
 
 [plugins.'io.containerd.cri.v1.images'.pinned_images]
 sandbox = "{{.Pause}}"

@@ -17,14 +17,14 @@ type PodPolicy struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(c, has(c.image) && size(c.image) > 0)",message="each container needs an image"
 	// +listType=map
 	// +listMapKey=name
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Containers"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Containers",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:pod"}
 	Containers []corev1.Container `json:"containers"`
 
 	// Container is the name of the container in which commands run. Defaults to
 	// the first.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Container of the commands"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Container of the commands",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:fieldGroup:pod"}
 	Container string `json:"container,omitempty"`
 
 	// Commands by name. sequence prints how new this member's data is, one whole
@@ -42,7 +42,7 @@ type PodPolicy struct {
 	// +kubebuilder:validation:XValidation:rule="'stop' in self",message="stop is missing; add the command that stops a member"
 	// +kubebuilder:validation:XValidation:rule="'primary' in self",message="primary is missing; add the command that starts a member as primary"
 	// +kubebuilder:validation:XValidation:rule="self.all(c, c in ['sequence', 'status', 'stop', 'primary', 'seed', 'secondary', 'promote', 'demote', 'preStop'])",message="knows only sequence, status, stop, primary, seed, secondary, promote, demote and preStop; remove or rename the others"
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Commands"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Commands",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:pod"}
 	Commands map[string]Command `json:"commands"`
 
 	// InitContainers of the pod. Defaults to none.
@@ -51,7 +51,7 @@ type PodPolicy struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(c, has(c.image) && size(c.image) > 0)",message="each container needs an image"
 	// +listType=map
 	// +listMapKey=name
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Init containers"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Init containers",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:pod"}
 	InitContainers []corev1.Container `json:"initContainers,omitempty"`
 
 	// Volumes of the pod. The operator adds podinfo, tls-peer, tls-server and
@@ -61,7 +61,7 @@ type PodPolicy struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(v, !(v.name in ['podinfo', 'tls-peer', 'tls-server']))",message="podinfo, tls-peer and tls-server are volumes of the operator; rename yours"
 	// +listType=map
 	// +listMapKey=name
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Volumes"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Volumes",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:pod"}
 	Volumes []corev1.Volume `json:"volumes,omitempty"`
 
 	// VolumeClaimTemplates are the claims of every member, <template>-<pod>,
@@ -70,7 +70,7 @@ type PodPolicy struct {
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Volume claim templates"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Volume claim templates",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:pod"}
 	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
 
 	// Labels of the pods. Key app and keys that begin with rss or
@@ -78,7 +78,7 @@ type PodPolicy struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k != 'app' && !k.startsWith('rss') && !k.startsWith('clusterlabs.org/'))",message="label app and those that begin with rss or clusterlabs.org/ are the operator's; remove or rename them"
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Labels"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Labels",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:pod"}
 	Labels map[string]string `json:"labels,omitempty"`
 
 	// Annotations of the pods. Keys that begin with clusterlabs.org/ are the
@@ -86,31 +86,31 @@ type PodPolicy struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('clusterlabs.org/'))",message="annotations that begin with clusterlabs.org/ are the operator's; remove them"
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Annotations"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Annotations",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:pod"}
 	Annotations map[string]string `json:"annotations,omitempty"`
 
 	// AntiAffinity keeps any two members from one Node
 	// (kubernetes.io/hostname), beside what spec.affinity says. Defaults to
 	// false.
 	// +optional
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Anti-affinity",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Anti-affinity",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch","urn:alm:descriptor:com.tectonic.ui:fieldGroup:pod"}
 	AntiAffinity bool `json:"antiAffinity,omitempty"`
 
 	// AutomountServiceAccountToken mounts the token of the ServiceAccount.
 	// Defaults to what the ServiceAccount says.
 	// +optional
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Automount service account token",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Automount service account token",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch","urn:alm:descriptor:com.tectonic.ui:fieldGroup:pod"}
 	AutomountServiceAccountToken *bool `json:"automountServiceAccountToken,omitempty"`
 
 	// SecurityContext of the pod. Defaults to none.
 	// +optional
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Security context",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Security context",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:pod"}
 	SecurityContext *corev1.PodSecurityContext `json:"securityContext,omitempty"`
 
 	// NodeSelector is what the labels of the pods' Nodes must be, together with
 	// spec.nodeSelector, of which it wins. Defaults to none.
 	// +optional
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Node selector",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:selector:core:v1:Node"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Node selector",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:selector:core:v1:Node","urn:alm:descriptor:com.tectonic.ui:fieldGroup:pod"}
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 
 	// TerminationGracePeriodSeconds is for how many seconds a deleted pod may go
@@ -118,7 +118,7 @@ type PodPolicy struct {
 	// +optional
 	// +kubebuilder:default=600
 	// +kubebuilder:validation:Minimum=1
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Termination grace period",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:advanced"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Termination grace period",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:fieldGroup:pod"}
 	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
 }
 

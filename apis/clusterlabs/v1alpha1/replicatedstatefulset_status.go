@@ -29,6 +29,7 @@ const (
 type ReplicatedStatefulSetStatus struct {
 	// ObservedGeneration is the generation of the spec that this status speaks of.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Observed generation"
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Phase is Creating, Running, Paused or Failed.
 	// +optional
@@ -41,6 +42,7 @@ type ReplicatedStatefulSetStatus struct {
 	Reason string `json:"reason,omitempty"`
 	// ControlPaused is true while spec.paused is heeded.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Paused"
 	ControlPaused bool `json:"controlPaused,omitempty"`
 	// Replicas is the number of pods that run.
 	// +optional
@@ -58,14 +60,17 @@ type ReplicatedStatefulSetStatus struct {
 	// PrimariesWanted is the number of members that shall be primary now: what
 	// spec.primaries comes to.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Primaries wanted"
 	PrimariesWanted int32 `json:"primariesWanted"`
 	// RestoreReplicas is the number of members that were last there all at once.
 	// It is kept while replicas is 0: a set comes back with that many or more,
 	// since the newest copy may be on any of them.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Replicas to come back with"
 	RestoreReplicas int32 `json:"restoreReplicas,omitempty"`
 	// Selector selects the pods, in the form that /scale wants.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Selector"
 	Selector string `json:"selector,omitempty"`
 	// ServiceName is the headless Service of all members.
 	// +optional
@@ -81,6 +86,7 @@ type ReplicatedStatefulSetStatus struct {
 	// start, so that what members said before can be told from what they say
 	// after.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Epoch"
 	Epoch int64 `json:"epoch,omitempty"`
 	// Sequences are how new the copies of the members are, as they said last.
 	// They stay when a pod goes, since its data does.
@@ -88,6 +94,7 @@ type ReplicatedStatefulSetStatus struct {
 	// +kubebuilder:validation:MaxItems=1000
 	// +listType=map
 	// +listMapKey=pod
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Sequences"
 	Sequences []Sequence `json:"sequences,omitempty"`
 	// Grants are the containers in which the application may be primary: never
 	// fewer than those in which it is. Each is written here before a command that
@@ -98,6 +105,7 @@ type ReplicatedStatefulSetStatus struct {
 	// +listType=map
 	// +listMapKey=uid
 	// +listMapKey=containerID
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Grants"
 	Grants []Grant `json:"grants,omitempty"`
 	// Commands were begun, and their end has not been seen: each is written here
 	// before it is sent, so that an operator that starts anew knows of it.
@@ -105,12 +113,14 @@ type ReplicatedStatefulSetStatus struct {
 	// +kubebuilder:validation:MaxItems=1000
 	// +listType=map
 	// +listMapKey=uid
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Running commands"
 	Commands []RunningCommand `json:"commands,omitempty"`
 	// Failures are how often starts and stops of members failed lately.
 	// +optional
 	// +kubebuilder:validation:MaxItems=1000
 	// +listType=map
 	// +listMapKey=pod
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Failures"
 	Failures []Failure `json:"failures,omitempty"`
 	// Conditions are Available, Progressing, Degraded, Seeded, DataLossRisk and
 	// Paused.
@@ -126,24 +136,28 @@ type Members struct {
 	// Ready are pods that run, whatever the application in them does.
 	// +optional
 	// +listType=atomic
-	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Ready members",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:podStatuses"}
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Ready members"
 	Ready []string `json:"ready,omitempty"`
 	// Unready are members whose pod does not run.
 	// +optional
 	// +listType=atomic
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Unready members"
 	Unready []string `json:"unready,omitempty"`
 	// Primary are members that run as primary.
 	// +optional
 	// +listType=atomic
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Primary members"
 	Primary []string `json:"primary,omitempty"`
 	// Secondary are members that run as secondary.
 	// +optional
 	// +listType=atomic
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Secondary members"
 	Secondary []string `json:"secondary,omitempty"`
 	// Failed are members that run a pod and failed in it: their status said so,
 	// or a start did not succeed.
 	// +optional
 	// +listType=atomic
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Failed members"
 	Failed []string `json:"failed,omitempty"`
 }
 

@@ -49,14 +49,14 @@ type ReplicatedStatefulSetSpec struct {
 	Primaries *int32 `json:"primaries,omitempty"`
 
 	// Pod is what every member runs.
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Pod",order=3
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Pod",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:pod"},order=3
 	Pod PodPolicy `json:"pod"`
 
 	// ReconcileInterval is the time between two looks at members of which no
 	// event tells; events are acted on at once. Not below 100 ms. Defaults to 1m.
 	// +optional
 	// +kubebuilder:default="1m"
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Reconcile interval",order=4
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Reconcile interval",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"},order=4
 	ReconcileInterval Duration `json:"reconcileInterval,omitempty"`
 
 	// Paused keeps the operator from running any command and from changing the
@@ -86,7 +86,7 @@ type ReplicatedStatefulSetSpec struct {
 	// FailureWindow is how long a failed start or stop counts. Defaults to 10m.
 	// +optional
 	// +kubebuilder:default="10m"
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Failure window",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"},order=8
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Failure window",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:advanced"},order=8
 	FailureWindow Duration `json:"failureWindow,omitempty"`
 
 	// ServicePorts are the ports of the three Services <name>-svc (all members),
@@ -151,7 +151,7 @@ type ReplicatedStatefulSetSpec struct {
 	// TLS names Secrets with certificates. A missing one is a condition.
 	// Defaults to none.
 	// +optional
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="TLS",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"},order=17
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="TLS",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:TLS"},order=17
 	TLS *TLSPolicy `json:"TLS,omitempty"`
 
 	// RuleSelector selects ConfigMaps of this namespace. When what is in them
@@ -174,6 +174,7 @@ type ReplicatedStatefulSetSpec struct {
 type TLSPolicy struct {
 	// Static are Secrets that somebody else fills. Defaults to none.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Secrets of your own",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:TLS"}
 	Static *StaticTLS `json:"static,omitempty"`
 }
 
@@ -181,6 +182,7 @@ type TLSPolicy struct {
 type StaticTLS struct {
 	// Member are the Secrets that every member gets. Defaults to none.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Of the members",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:TLS"}
 	Member *MemberTLS `json:"member,omitempty"`
 
 	// OperatorSecret is for clients of the members. It must exist; the pods do
@@ -188,6 +190,7 @@ type StaticTLS struct {
 	// to none.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Secret for clients",xDescriptors={"urn:alm:descriptor:io.kubernetes:Secret","urn:alm:descriptor:com.tectonic.ui:fieldGroup:TLS"}
 	OperatorSecret string `json:"operatorSecret,omitempty"`
 }
 
@@ -197,12 +200,14 @@ type MemberTLS struct {
 	// to each other. Defaults to none.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Secret between members",xDescriptors={"urn:alm:descriptor:io.kubernetes:Secret","urn:alm:descriptor:com.tectonic.ui:fieldGroup:TLS"}
 	PeerSecret string `json:"peerSecret,omitempty"`
 
 	// ServerSecret is mounted read-only at /etc/rss/tls/server, for what members
 	// say to clients. Defaults to none.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Secret towards clients",xDescriptors={"urn:alm:descriptor:io.kubernetes:Secret","urn:alm:descriptor:com.tectonic.ui:fieldGroup:TLS"}
 	ServerSecret string `json:"serverSecret,omitempty"`
 }
 
@@ -222,7 +227,7 @@ type MemberTLS struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="the name must begin with a letter and go on with lower-case letters, digits and hyphens: Services are named after it"
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 48",message="the name may have at most 48 characters: pods carry rss-<name>-<hash> as the value of a label, which has at most 63"
-// +operator-sdk:csv:customresourcedefinitions:displayName="Replicated Stateful Set",resources={{StatefulSet,v1,""},{Pod,v1,""},{Service,v1,""},{PodDisruptionBudget,v1,""},{PersistentVolumeClaim,v1,""}}
+// +operator-sdk:csv:customresourcedefinitions:displayName="Replicated Stateful Set",resources={{StatefulSet,v1,""},{Pod,v1,""},{Service,v1,""},{PodDisruptionBudget,v1,""},{PersistentVolumeClaim,v1,""},{Event,v1,""}}
 type ReplicatedStatefulSet struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

@@ -9,6 +9,7 @@ import (
 type StatefulClusterStatus struct {
 	// ObservedGeneration is the generation of the spec that this status speaks of.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Observed generation"
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Replicas is the number of members: pods owned by this object that are
 	// neither lost nor being deleted.
@@ -21,30 +22,38 @@ type StatefulClusterStatus struct {
 	ReadyReplicas int32 `json:"readyReplicas"`
 	// AvailableReplicas is the number of members Ready for minReadySeconds.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Available replicas"
 	AvailableReplicas int32 `json:"availableReplicas"`
 	// CurrentReplicas is the number of members at the current revision.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Replicas at the current revision"
 	CurrentReplicas int32 `json:"currentReplicas"`
 	// UpdatedReplicas is the number of members at the update revision.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Updated replicas"
 	UpdatedReplicas int32 `json:"updatedReplicas"`
 	// CurrentRevision is the revision that all members had last.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Current revision"
 	CurrentRevision string `json:"currentRevision,omitempty"`
 	// UpdateRevision is the revision of the present spec.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Update revision"
 	UpdateRevision string `json:"updateRevision,omitempty"`
 	// CollisionCount makes revision names differ where two hash alike.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Collisions"
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
 	// Selector is the selector in the form that /scale wants.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Selector"
 	Selector string `json:"selector,omitempty"`
 	// LostReplicas is the number of members that are lost and have no Ready
 	// replacement yet.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Lost replicas"
 	LostReplicas int32 `json:"lostReplicas"`
 	// Lost names the last 10 members that were lost, newest first.
 	// +optional
@@ -58,6 +67,7 @@ type StatefulClusterStatus struct {
 	// +kubebuilder:validation:MaxItems=20000
 	// +listType=map
 	// +listMapKey=name
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Updating members"
 	Updating []UpdatingMember `json:"updating,omitempty"`
 	// Conditions are Available, Progressing and Degraded.
 	// +optional

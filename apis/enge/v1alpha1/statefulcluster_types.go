@@ -90,7 +90,7 @@ type StatefulClusterSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Volume claim templates",order=4
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Volume claim templates",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"},order=4
 	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
 
 	// ServiceName is the headless Service that you make for the set. With it
@@ -112,7 +112,7 @@ type StatefulClusterSpec struct {
 	// UpdateStrategy says how a changed template reaches the members.
 	// +optional
 	// +kubebuilder:default={}
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Update strategy",order=7
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Update strategy",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy"},order=7
 	UpdateStrategy UpdateStrategy `json:"updateStrategy,omitempty"`
 
 	// MinReadySeconds is for how many seconds a member must be Ready to count
@@ -136,14 +136,14 @@ type StatefulClusterSpec struct {
 	// member is no more.
 	// +optional
 	// +kubebuilder:default={}
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Claim retention policy",order=10
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Claim retention policy",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:persistentVolumeClaimRetentionPolicy"},order=10
 	PersistentVolumeClaimRetentionPolicy ClaimRetentionPolicy `json:"persistentVolumeClaimRetentionPolicy,omitempty"`
 
 	// Replacement says when a member counts as lost, and how many may be
 	// replaced at one time.
 	// +optional
 	// +kubebuilder:default={}
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Replacement",order=11
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Replacement",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:replacement"},order=11
 	Replacement Replacement `json:"replacement,omitempty"`
 }
 
@@ -152,12 +152,12 @@ type UpdateStrategy struct {
 	// Type is RollingUpdate or OnDelete. Defaults to RollingUpdate.
 	// +optional
 	// +kubebuilder:default=RollingUpdate
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Type",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:RollingUpdate","urn:alm:descriptor:com.tectonic.ui:select:OnDelete"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Type",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:RollingUpdate","urn:alm:descriptor:com.tectonic.ui:select:OnDelete","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy"}
 	Type UpdateStrategyType `json:"type,omitempty"`
 
 	// RollingUpdate holds the budget of type RollingUpdate.
 	// +optional
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Rolling update"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Rolling update",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy","urn:alm:descriptor:com.tectonic.ui:fieldDependency:updateStrategy.type:RollingUpdate"}
 	RollingUpdate *RollingUpdate `json:"rollingUpdate,omitempty"`
 
 	// InPlace is IfPossible or Never. In place, images, labels and annotations
@@ -166,7 +166,7 @@ type UpdateStrategy struct {
 	// the pod under the same name on the same claims. Defaults to IfPossible.
 	// +optional
 	// +kubebuilder:default=IfPossible
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="In place",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:IfPossible","urn:alm:descriptor:com.tectonic.ui:select:Never"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="In place",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:IfPossible","urn:alm:descriptor:com.tectonic.ui:select:Never","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy","urn:alm:descriptor:com.tectonic.ui:fieldDependency:updateStrategy.type:RollingUpdate"}
 	InPlace InPlacePolicy `json:"inPlace,omitempty"`
 }
 
@@ -179,7 +179,7 @@ type RollingUpdate struct {
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="maxUnavailable must be a number of 0 or more, or a percentage from 0% to 100%"
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Max unavailable"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Max unavailable",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy","urn:alm:descriptor:com.tectonic.ui:fieldDependency:updateStrategy.type:RollingUpdate"}
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
 	// MaxSurge is how many members, or what part of them (rounded up), may be
@@ -189,14 +189,14 @@ type RollingUpdate struct {
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="maxSurge must be a number of 0 or more, or a percentage from 0% to 100%"
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Max surge"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Max surge",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy","urn:alm:descriptor:com.tectonic.ui:fieldDependency:updateStrategy.type:RollingUpdate"}
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 
 	// Partition is how many members stay at the current revision. Defaults to 0.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Partition"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Partition",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy","urn:alm:descriptor:com.tectonic.ui:fieldDependency:updateStrategy.type:RollingUpdate"}
 	Partition int32 `json:"partition,omitempty"`
 }
 
@@ -205,20 +205,20 @@ type ClaimRetentionPolicy struct {
 	// WhenDeleted applies when the StatefulCluster is deleted. Defaults to Retain.
 	// +optional
 	// +kubebuilder:default=Retain
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="When deleted",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Retain","urn:alm:descriptor:com.tectonic.ui:select:Delete"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="When deleted",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Retain","urn:alm:descriptor:com.tectonic.ui:select:Delete","urn:alm:descriptor:com.tectonic.ui:fieldGroup:persistentVolumeClaimRetentionPolicy"}
 	WhenDeleted RetentionPolicy `json:"whenDeleted,omitempty"`
 
 	// WhenScaled applies when a member is retired by a scale-down or by a
 	// surge update. Defaults to Retain.
 	// +optional
 	// +kubebuilder:default=Retain
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="When scaled",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Retain","urn:alm:descriptor:com.tectonic.ui:select:Delete"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="When scaled",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Retain","urn:alm:descriptor:com.tectonic.ui:select:Delete","urn:alm:descriptor:com.tectonic.ui:fieldGroup:persistentVolumeClaimRetentionPolicy"}
 	WhenScaled RetentionPolicy `json:"whenScaled,omitempty"`
 
 	// WhenLost applies when a member is lost. Defaults to Retain.
 	// +optional
 	// +kubebuilder:default=Retain
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="When lost",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Retain","urn:alm:descriptor:com.tectonic.ui:select:Delete"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="When lost",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Retain","urn:alm:descriptor:com.tectonic.ui:select:Delete","urn:alm:descriptor:com.tectonic.ui:fieldGroup:persistentVolumeClaimRetentionPolicy"}
 	WhenLost RetentionPolicy `json:"whenLost,omitempty"`
 }
 
@@ -232,7 +232,7 @@ type Replacement struct {
 	// +kubebuilder:default=30
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=86400
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Node lost seconds",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Node lost seconds",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:fieldGroup:replacement"}
 	NodeLostSeconds *int32 `json:"nodeLostSeconds,omitempty"`
 
 	// UnreadySeconds is for how many seconds a member that was Ready once must
@@ -241,7 +241,7 @@ type Replacement struct {
 	// +kubebuilder:default=300
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=604800
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Unready seconds",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Unready seconds",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:fieldGroup:replacement"}
 	UnreadySeconds *int32 `json:"unreadySeconds,omitempty"`
 
 	// StartupSeconds is for how many seconds after it was scheduled a member
@@ -250,7 +250,7 @@ type Replacement struct {
 	// +kubebuilder:default=600
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=604800
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Startup seconds",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Startup seconds",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:fieldGroup:replacement"}
 	StartupSeconds *int32 `json:"startupSeconds,omitempty"`
 
 	// PendingSeconds is for how many seconds a member may be unschedulable; 0
@@ -259,7 +259,7 @@ type Replacement struct {
 	// +kubebuilder:default=300
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=604800
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Pending seconds",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Pending seconds",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:fieldGroup:replacement"}
 	PendingSeconds *int32 `json:"pendingSeconds,omitempty"`
 
 	// OnEviction is what an eviction through the API (a drain) means. Replace:
@@ -267,7 +267,7 @@ type Replacement struct {
 	// its claims, for sets whose volumes can move. Defaults to Replace.
 	// +optional
 	// +kubebuilder:default=Replace
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="On eviction",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Replace","urn:alm:descriptor:com.tectonic.ui:select:Keep"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="On eviction",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Replace","urn:alm:descriptor:com.tectonic.ui:select:Keep","urn:alm:descriptor:com.tectonic.ui:fieldGroup:replacement"}
 	OnEviction EvictionPolicy `json:"onEviction,omitempty"`
 
 	// MaxConcurrent is how many members, or what part of them (rounded down,
@@ -277,7 +277,7 @@ type Replacement struct {
 	// +kubebuilder:default="25%"
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^(100|[1-9][0-9]?)%$')",message="maxConcurrent must be a number of 1 or more, or a percentage from 1% to 100%"
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Max concurrent"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Max concurrent",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:fieldGroup:replacement"}
 	MaxConcurrent *intstr.IntOrString `json:"maxConcurrent,omitempty"`
 }
 
@@ -295,7 +295,7 @@ type Replacement struct {
 // +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updatedReplicas`,description="Members at the revision of the spec"
 // +kubebuilder:printcolumn:name="Lost",type=integer,JSONPath=`.status.lostReplicas`,description="Members lost and not yet replaced"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +operator-sdk:csv:customresourcedefinitions:displayName="Stateful Cluster",resources={{Pod,v1,""},{PersistentVolumeClaim,v1,""},{ControllerRevision,v1,""},{PodDisruptionBudget,v1,""}}
+// +operator-sdk:csv:customresourcedefinitions:displayName="Stateful Cluster",resources={{Pod,v1,""},{PersistentVolumeClaim,v1,""},{ControllerRevision,v1,""},{PodDisruptionBudget,v1,""},{Event,v1,""}}
 type StatefulCluster struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

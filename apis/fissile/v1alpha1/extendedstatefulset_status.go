@@ -35,6 +35,7 @@ const (
 type ExtendedStatefulSetStatus struct {
 	// ObservedGeneration is the generation of the spec that this status speaks of.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Observed generation"
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Versions says of each version that has a StatefulSet whether at least one
 	// of its pods is Ready.
@@ -48,13 +49,16 @@ type ExtendedStatefulSetStatus struct {
 	// CurrentDigest is the digest of the content of the version that serves.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Digest that serves"
 	CurrentDigest string `json:"currentDigest,omitempty"`
 	// UpdateVersion is the version of the present template, once it has one.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Version of the template"
 	UpdateVersion int64 `json:"updateVersion,omitempty"`
 	// VersionHighWater is the highest version that was ever given out. It is
 	// written before the first object of that version is made.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Highest version"
 	VersionHighWater int64 `json:"versionHighWater,omitempty"`
 	// Phase is where the upgrade stands.
 	// +optional
@@ -62,10 +66,12 @@ type ExtendedStatefulSetStatus struct {
 	Phase Phase `json:"phase,omitempty"`
 	// Attempts is how many attempts the present upgrade has begun.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Attempts"
 	Attempts int32 `json:"attempts,omitempty"`
 	// Update is the upgrade under way, or the one that failed. None while the
 	// version of the template serves.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Upgrade under way"
 	Update *UpdateStatus `json:"update,omitempty"`
 	// Replicas is the number of pods; with zones, of those in the first zone.
 	// +optional
@@ -79,6 +85,7 @@ type ExtendedStatefulSetStatus struct {
 	// Selector selects the pods that serve, in the form that /scale wants; with
 	// zones, those in the first zone.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Selector"
 	Selector string `json:"selector,omitempty"`
 	// Zones gives each zone that was ever named its index for good: claims are
 	// named after it.
@@ -86,6 +93,7 @@ type ExtendedStatefulSetStatus struct {
 	// +kubebuilder:validation:MaxItems=256
 	// +listType=map
 	// +listMapKey=name
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Zones"
 	Zones []ZoneStatus `json:"zones,omitempty"`
 	// Conditions are Available, Progressing, Stale, Aborted and ConfigMissing.
 	// +optional
@@ -127,6 +135,7 @@ type UpdateStatus struct {
 	// Zone is the zone that is upgraded; none without zones.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Zone of the upgrade"
 	Zone string `json:"zone,omitempty"`
 	// StartedAt is when the attempt began; updateWatchTime counts from it.
 	// +optional
@@ -141,10 +150,12 @@ type UpdateStatus struct {
 	// Reason is why the last attempt failed: one word.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Reason of the last failure",xDescriptors={"urn:alm:descriptor:io.kubernetes.phase:reason"}
 	Reason string `json:"reason,omitempty"`
 	// Message is the same for people.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Message of the last failure"
 	Message string `json:"message,omitempty"`
 	// PreJob is the job before this attempt.
 	// +optional

@@ -55,13 +55,13 @@ const (
 type ExtendedStatefulSetSpec struct {
 	// Template is an ordinary StatefulSet. A change of it, other than of its
 	// replicas and of the sizes of its claims, makes a new version.
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Template",order=1
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Template",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:template"},order=1
 	Template StatefulSetTemplate `json:"template"`
 
 	// Scaling are rules on template.spec.replicas. They hold on create, on update
 	// and on /scale. Defaults to none.
 	// +optional
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Scaling",order=2
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Scaling",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:scaling"},order=2
 	Scaling *Scaling `json:"scaling,omitempty"`
 
 	// UpdateOnEnvChange restarts the pods in place, rolling, when a ConfigMap or
@@ -76,13 +76,13 @@ type ExtendedStatefulSetSpec struct {
 	// finalizer on this object. Defaults to Index.
 	// +optional
 	// +kubebuilder:default=Index
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Config tracking",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Index","urn:alm:descriptor:com.tectonic.ui:select:OwnerReference","urn:alm:descriptor:com.tectonic.ui:advanced"},order=4
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Config tracking",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Index","urn:alm:descriptor:com.tectonic.ui:select:OwnerReference","urn:alm:descriptor:com.tectonic.ui:advanced","urn:alm:descriptor:com.tectonic.ui:fieldDependency:updateOnEnvChange:true"},order=4
 	ConfigTracking ConfigTracking `json:"configTracking,omitempty"`
 
 	// UpdateStrategy says how a new version takes over.
 	// +optional
 	// +kubebuilder:default={}
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Update strategy",order=5
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Update strategy",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy"},order=5
 	UpdateStrategy UpdateStrategy `json:"updateStrategy,omitempty"`
 
 	// Zones gives each zone a StatefulSet of its own with the full replicas.
@@ -109,13 +109,14 @@ type ExtendedStatefulSetSpec struct {
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxLength=63
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Zone (ignored)",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	AZ *string `json:"az,omitempty"`
 
 	// InjectReplicasEnv gives every container REPLICAS, the number of replicas in
 	// a zone. Scaling then restarts the pods, rolling. Defaults to true.
 	// +optional
 	// +kubebuilder:default=true
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Inject replicas env",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch"},order=8
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Inject replicas env",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch","urn:alm:descriptor:com.tectonic.ui:advanced"},order=8
 	InjectReplicasEnv *bool `json:"injectReplicasEnv,omitempty"`
 
 	// ActivePassiveProbes are commands by the name of their container. A pod on
@@ -123,7 +124,7 @@ type ExtendedStatefulSetSpec struct {
 	// Defaults to none.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Active/passive probes",order=9
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Active/passive probes",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"},order=9
 	ActivePassiveProbes map[string]ActivePassiveProbe `json:"activePassiveProbes,omitempty"`
 }
 
@@ -135,6 +136,7 @@ type StatefulSetTemplate struct {
 
 	// Spec is the spec of apps/v1 StatefulSet. Absent replicas become the smallest
 	// number that scaling allows.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="StatefulSet spec",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:template"}
 	Spec appsv1.StatefulSetSpec `json:"spec"`
 }
 
@@ -143,18 +145,18 @@ type Scaling struct {
 	// Min is the smallest number of replicas. Defaults to none.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Min",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Min",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:fieldGroup:scaling"}
 	Min *int32 `json:"min,omitempty"`
 
 	// Max is the largest number of replicas. Defaults to none.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Max",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Max",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:fieldGroup:scaling"}
 	Max *int32 `json:"max,omitempty"`
 
 	// OddOnly allows odd numbers only. Defaults to false.
 	// +optional
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Odd only",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Odd only",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch","urn:alm:descriptor:com.tectonic.ui:fieldGroup:scaling"}
 	OddOnly bool `json:"oddOnly,omitempty"`
 }
 
@@ -168,7 +170,7 @@ type UpdateStrategy struct {
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Canaries",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Canaries",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy"}
 	Canaries *int32 `json:"canaries,omitempty"`
 
 	// RetryCount is how often a failed attempt is made again before the version
@@ -177,14 +179,14 @@ type UpdateStrategy struct {
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Retry count",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Retry count",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy"}
 	RetryCount int32 `json:"retryCount,omitempty"`
 
 	// UpdateNotReady upgrades although pods of the version that serves are not
 	// Ready. Defaults to false.
 	// +optional
 	// +kubebuilder:default=false
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Update not ready",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Update not ready",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy"}
 	UpdateNotReady bool `json:"updateNotReady,omitempty"`
 
 	// CanaryWatchTime is within what time the canaries of a zone must be good, or
@@ -195,7 +197,7 @@ type UpdateStrategy struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,6}([.][0-9]+)?(ns|us|ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be more than 0, for example 5m"
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Canary watch time"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Canary watch time",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy"}
 	CanaryWatchTime *metav1.Duration `json:"canaryWatchTime,omitempty"`
 
 	// UpdateWatchTime is within what time an attempt, with its jobs and all zones,
@@ -206,7 +208,7 @@ type UpdateStrategy struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,6}([.][0-9]+)?(ns|us|ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be more than 0, for example 5m"
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Update watch time"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Update watch time",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy"}
 	UpdateWatchTime *metav1.Duration `json:"updateWatchTime,omitempty"`
 
 	// Handover is Coexist (both versions side by side), PerOrdinal (an old pod
@@ -215,18 +217,18 @@ type UpdateStrategy struct {
 	// pods of an ordinal share them for a while. Defaults to Auto.
 	// +optional
 	// +kubebuilder:default=Auto
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Handover",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Auto","urn:alm:descriptor:com.tectonic.ui:select:Coexist","urn:alm:descriptor:com.tectonic.ui:select:PerOrdinal"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Handover",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Auto","urn:alm:descriptor:com.tectonic.ui:select:Coexist","urn:alm:descriptor:com.tectonic.ui:select:PerOrdinal","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy"}
 	Handover Handover `json:"handover,omitempty"`
 
 	// PreUpdateJob runs before the new version is made. Defaults to none.
 	// +optional
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Job before the update"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Job before the update",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy"}
 	PreUpdateJob *UpdateJob `json:"preUpdateJob,omitempty"`
 
 	// PostUpdateJob runs when the new version has all its pods, before the old one
 	// goes. Defaults to none.
 	// +optional
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Job after the update"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Job after the update",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy"}
 	PostUpdateJob *UpdateJob `json:"postUpdateJob,omitempty"`
 }
 
@@ -240,7 +242,7 @@ type UpdateJob struct {
 	// OnFailure is Abort or Continue. Defaults to Abort.
 	// +optional
 	// +kubebuilder:default=Abort
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="On failure",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Abort","urn:alm:descriptor:com.tectonic.ui:select:Continue"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="On failure",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Abort","urn:alm:descriptor:com.tectonic.ui:select:Continue","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy"}
 	OnFailure OnFailure `json:"onFailure,omitempty"`
 }
 
@@ -286,7 +288,7 @@ type ActivePassiveProbe struct {
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="Where the upgrade stands"
 // +kubebuilder:printcolumn:name="Stale",type=string,JSONPath=`.status.conditions[?(@.type=="Stale")].status`,description="Whether the version of the template was given up"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +operator-sdk:csv:customresourcedefinitions:displayName="Extended Stateful Set",resources={{StatefulSet,v1,""},{Pod,v1,""},{Service,v1,""},{Job,v1,""},{PersistentVolumeClaim,v1,""}}
+// +operator-sdk:csv:customresourcedefinitions:displayName="Extended Stateful Set",resources={{StatefulSet,v1,""},{Pod,v1,""},{Service,v1,""},{Job,v1,""},{PersistentVolumeClaim,v1,""},{Event,v1,""}}
 type ExtendedStatefulSet struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

@@ -25,12 +25,13 @@ const (
 type StatefulSingletonStatus struct {
 	// ObservedGeneration is the generation of the spec that this status speaks of.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Observed generation"
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// ActivePod is the name of the pod that may run its program; empty if there
 	// is none.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
-	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Active pod"
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Active pod",xDescriptors={"urn:alm:descriptor:io.kubernetes:Pod"}
 	ActivePod string `json:"activePod,omitempty"`
 	// Phase is Running, Transitioning or Failed.
 	// +optional
@@ -39,9 +40,11 @@ type StatefulSingletonStatus struct {
 	// TransitionTimestamp is when the present handover began; absent when there
 	// is none.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Handover began"
 	TransitionTimestamp *metav1.Time `json:"transitionTimestamp,omitempty"`
 	// StatusTimestamp is when this status last changed.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Changed"
 	StatusTimestamp *metav1.Time `json:"statusTimestamp,omitempty"`
 	// Message says in a sentence what is going on.
 	// +optional
@@ -64,11 +67,13 @@ type StatefulSingletonStatus struct {
 	Waiting []string `json:"waiting,omitempty"`
 	// WaitingCount is how many pods wait for their turn.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Pods that wait",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:podCount"}
 	WaitingCount int32 `json:"waitingCount"`
 	// LastTransitionSeconds is how long the last handover took, in whole
 	// seconds: from transitionTimestamp to the grant. It counts the old
 	// program's own shutdown.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Seconds of the last handover"
 	LastTransitionSeconds *int64 `json:"lastTransitionSeconds,omitempty"`
 	// Conditions are Available, Progressing and Degraded, and while they are
 	// True UnmanagedPod, SelectorConflict, RolloutHeld and GuardMissing.
@@ -83,18 +88,22 @@ type StatefulSingletonStatus struct {
 type Holder struct {
 	// Name of the pod.
 	// +kubebuilder:validation:MaxLength=253
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Holder",xDescriptors={"urn:alm:descriptor:io.kubernetes:Pod"}
 	Name string `json:"name"`
 	// UID of the pod: another pod of that name is not the holder.
 	UID types.UID `json:"uid"`
 	// Node that the pod was on when it was granted.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Node of the holder",xDescriptors={"urn:alm:descriptor:io.kubernetes:Node"}
 	Node string `json:"node,omitempty"`
 	// Since is when it was decided that this pod is next.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Holder since"
 	Since *metav1.Time `json:"since,omitempty"`
 	// Epoch counts the grants of this object, from 1. It is also in the pod's
 	// grant, where programs may use it as a fencing token.
 	// +kubebuilder:validation:Minimum=1
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Epoch"
 	Epoch int64 `json:"epoch"`
 }

@@ -25,7 +25,8 @@ const usage = `usage: cluster COMMAND [--name NAME] [ARGUMENT]
   down                               end it and remove all of it
   status                             what runs
   kubeconfig                         print the path of its kubeconfig
-  build [SET...]                     build programs only (kubernetes containerd coredns kwok)
+  build [SET...]                     build programs only (kubernetes containerd coredns kwok olm opm
+                                     operator-sdk)
   load TAR...                        load images into every node
   kwok COUNT                         simulated nodes, with up --control-plane
   cut NODE, heal NODE                take a node off the network, and back

@@ -1,0 +1,98 @@
+package olm
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/stateful-operator/stateful-operator/test/cluster"
+	"github.com/stateful-operator/stateful-operator/test/cluster/image"
+)
+
+// images are those that OLM's own build makes, of programs that are built here:
+// one with OLM's programs, of which two unpack bundles and catalogs, and one with
+// opm, which serves catalogs. Both have a shell, as the originals do.
+type images struct {
+	olm, opm       string // references
+	olmDir, opmDir string // where the programs are
+}
+
+func imagesOf(folders map[cluster.Set]string) images {
+	tag := func(set cluster.Set) string {
+		return "localhost/" + string(set) + ":" + strings.TrimPrefix(filepath.Base(folders[set]), string(set)+"-")
+	}
+	return images{
+		olm: tag(cluster.OLM), olmDir: folders[cluster.OLM],
+		opm: tag(cluster.OPM), opmDir: folders[cluster.OPM],
+	}
+}
+
+// user is the one of the originals; OLM says it in its jobs too.
+const user = "1001"
+
+// shell is what jobs and pods of OLM and operator-sdk call.
+func shell() []image.File {
+	files := []image.File{
+		{Path: "/bin/busybox", Source: "/bin/busybox"},
+		{Path: "/tmp", Dir: true, Mode: 0o777 | os.ModeSticky},
+		{Path: "/etc/nsswitch.conf", Mode: 0o644, Body: []byte("hosts: files dns\n")},
+	}
+	for _, applet := range []string{"sh", "cp", "cat", "gzip", "mkdir", "ls", "tar"} {
+		files = append(files, image.File{Path: "/bin/" + applet, Link: "busybox"})
+	}
+	return files
+}
+
+func (i images) write(folder string) (tars []string, err error) {
+	olm, opm := shell(), i.opmFiles()
+	for _, program := range []string{"olm", "catalog", "copy-content", "cpb"} {
+		olm = append(olm, image.File{Path: "/bin/" + program, Source: filepath.Join(i.olmDir, program)})
+	}
+	for _, one := range []struct {
+		ref, entrypoint string
+		files           []image.File
+	}{{i.olm, "/bin/olm", olm}, {i.opm, "/bin/opm", opm}} {
+		tar := filepath.Join(folder, filepath.Base(one.entrypoint)+".tar")
+		config := v1.Config{User: user, Entrypoint: []string{one.entrypoint}, Env: []string{"PATH=/bin"}, WorkingDir: "/tmp"}
+		if err := image.Write(tar, one.ref, config, one.files...); err != nil {
+			return nil, err
+		}
+		tars = append(tars, tar)
+	}
+	return tars, nil
+}
+
+func (i images) opmFiles() []image.File {
+	return append(shell(),
+		image.File{Path: "/bin/opm", Source: filepath.Join(i.opmDir, "opm")},
+		image.File{Path: "/bin/grpc_health_probe", Source: filepath.Join(i.opmDir, "grpc_health_probe")})
+}
+
+// load brings OLM's images to the nodes, once in a cluster's life.
+func (m *Manager) load(ctx context.Context) error {
+	folder, err := m.dir()
+	if err != nil {
+		return err
+	}
+	note, content := filepath.Join(folder, "loaded"), m.images.olm+" "+m.images.opm
+	if before, err := os.ReadFile(note); err == nil && string(before) == content {
+		return nil
+	}
+	m.Say("writing the images of OLM and opm, and loading them into the nodes …")
+	tars, err := m.images.write(folder)
+	if err != nil {
+		return err
+	}
+	for _, tar := range tars {
+		if err := m.Cluster.LoadImage(ctx, tar); err != nil {
+			return err
+		}
+		if err := os.Remove(tar); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(note, []byte(content), 0o644)
+}

@@ -1,0 +1,99 @@
+package olm
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// grpcPort is where catalogs are served.
+const grpcPort = 50051
+
+// served is `opm serve` on a folder of this machine, which each node has too.
+const served = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: NAME, namespace: olm}
+spec:
+  replicas: 1
+  strategy: {type: Recreate}
+  selector: {matchLabels: {catalog: NAME}}
+  template:
+    metadata: {labels: {catalog: NAME}}
+    spec:
+      automountServiceAccountToken: false
+      containers:
+      - name: opm
+        image: IMAGE
+        args: [serve, /catalog]
+        ports: [{containerPort: 50051}]
+        readinessProbe:
+          exec: {command: [grpc_health_probe, "-addr=:50051"]}
+          periodSeconds: 1
+        volumeMounts: [{name: catalog, mountPath: /catalog, readOnly: true}]
+        resources: {requests: {cpu: 10m, memory: 50Mi}}
+      volumes: [{name: catalog, hostPath: {path: FOLDER, type: Directory}}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: NAME, namespace: olm}
+spec:
+  selector: {catalog: NAME}
+  ports: [{port: 50051}]
+`
+
+// Serve serves a catalog's folder, and tells OLM of it.
+func (m *Manager) Serve(ctx context.Context, name, folder string) error {
+	m.Say("serving catalog %s", name)
+	objects := strings.NewReplacer("NAME", name, "IMAGE", m.images.opm, "FOLDER", folder).Replace(served)
+	if err := m.Apply(ctx, objects); err != nil {
+		return err
+	}
+	if err := m.Rolled(ctx, types.NamespacedName{Namespace: Namespace, Name: name}); err != nil {
+		return err
+	}
+	return m.source(ctx, name, operatorsv1alpha1.CatalogSourceSpec{Address: fmt.Sprintf("%s.%s.svc:%d", name, Namespace, grpcPort)})
+}
+
+// ServeImage tells OLM of a catalog's image, of which it makes a pod itself.
+func (m *Manager) ServeImage(ctx context.Context, name, image string) error {
+	m.Say("catalog %s is image %s", name, image)
+	return m.source(ctx, name, operatorsv1alpha1.CatalogSourceSpec{Image: image,
+		GrpcPodConfig: &operatorsv1alpha1.GrpcPodConfig{SecurityContextConfig: operatorsv1alpha1.Restricted}})
+}
+
+// source makes a CatalogSource, and waits until OLM has reached what it names.
+func (m *Manager) source(ctx context.Context, name string, spec operatorsv1alpha1.CatalogSourceSpec) error {
+	spec.SourceType, spec.DisplayName, spec.Publisher = operatorsv1alpha1.SourceTypeGrpc, "stateful-operator "+name, "stateful-operator"
+	source := &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name}, Spec: spec}
+	if err := client.IgnoreAlreadyExists(m.Client.Create(ctx, source)); err != nil {
+		return err
+	}
+	return m.Until(ctx, "catalog "+name, func(ctx context.Context) error {
+		if err := m.Client.Get(ctx, client.ObjectKeyFromObject(source), source); err != nil {
+			return err
+		}
+		state := source.Status.GRPCConnectionState
+		if state == nil || state.LastObservedState != "READY" {
+			return fmt.Errorf("connection %+v; %s", state, source.Status.Message)
+		}
+		return nil
+	})
+}
+
+// RemoveCatalog removes a CatalogSource, and what serves it.
+func (m *Manager) RemoveCatalog(ctx context.Context, name string) error {
+	meta := metav1.ObjectMeta{Namespace: Namespace, Name: name}
+	for _, object := range []client.Object{&operatorsv1alpha1.CatalogSource{ObjectMeta: meta}, &appsv1.Deployment{ObjectMeta: meta}, &corev1.Service{ObjectMeta: meta}} {
+		if err := m.Delete(ctx, object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
