@@ -213,14 +213,15 @@ func (r *replica) turn(knob, words string) error {
 // judge ends the client and says what was lost, or done twice.
 func (r *replica) judge(ctx context.Context) (ledgercheck.Report, error) {
 	var report ledgercheck.Report
-	last, err := r.primary(ctx)
-	if err != nil {
-		return report, err
-	}
 	if err := r.goesOnWriting(ctx); err != nil {
 		return report, err
 	}
 	if err := r.stopClient(ctx); err != nil {
+		return report, err
+	}
+	// Not before: a status may name a primary that died while nobody could look.
+	last, err := r.primary(ctx)
+	if err != nil {
 		return report, err
 	}
 	journals, err := ledgercheck.ReadJournals(r.journals())
