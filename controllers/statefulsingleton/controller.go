@@ -67,6 +67,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=apps,resources=replicasets;statefulsets,verbs=get;list;patch
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,verbs=get;create;patch,roleName=cluster-scoped-role
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=statefulsingletons.apps.openshift.statefulsingleton.com,verbs=get,roleName=cluster-scoped-role
 // The API server takes a policy with parameters only from who may read all of them.
 // +kubebuilder:rbac:groups=apps.openshift.statefulsingleton.com,resources=statefulsingletons,verbs=get;list,roleName=cluster-scoped-role
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch

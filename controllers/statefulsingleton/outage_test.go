@@ -169,6 +169,25 @@ var _ = Describe("the guard policy", func() {
 		Expect(says(ctx, s, v1.ConditionGuardMissing, v1.ReasonNoPolicyAPI)).To(Equal("the API server has no ValidatingAdmissionPolicy, which needs Kubernetes 1.30; a pod that is created while the operator's webhook is away runs its program at once"))
 	})
 
+	It("S16 goes with the definition that its parameters are of", func(ctx SpecContext) {
+		policy, binding := statefulsingleton.BuildGuard(operatorNamespace, nil)
+		edit(ctx, policy, func(p *admissionv1.ValidatingAdmissionPolicy) {
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: "another", UID: "another"}}
+		})
+		edit(ctx, binding, func(b *admissionv1.ValidatingAdmissionPolicyBinding) { b.OwnerReferences = nil })
+		crd := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"},
+			ObjectMeta: metav1.ObjectMeta{Name: "statefulsingletons." + v1.GroupVersion.Group}}
+		Expect(user.Get(ctx, client.ObjectKeyFromObject(crd), crd)).To(Succeed())
+		startOperator(operatorOptions{namespaces: []string{newNamespace(ctx)}})
+		owner := HaveField("UID", crd.UID)
+		Eventually(func(g Gomega) {
+			g.Expect(user.Get(ctx, client.ObjectKeyFromObject(policy), policy)).To(Succeed())
+			g.Expect(policy.OwnerReferences).To(ConsistOf(HaveField("Name", "another"), owner))
+			g.Expect(user.Get(ctx, client.ObjectKeyFromObject(binding), binding)).To(Succeed())
+			g.Expect(binding.OwnerReferences).To(ConsistOf(owner))
+		}).Should(Succeed())
+	})
+
 	It("S16 is made what it should be when the operator starts", func(ctx SpecContext) {
 		policy, binding := statefulsingleton.BuildGuard(operatorNamespace, nil)
 		edit(ctx, policy, func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.FailurePolicy = ptr.To(admissionv1.Ignore) })

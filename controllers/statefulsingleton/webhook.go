@@ -348,10 +348,14 @@ func (g *Guard) missing() string {
 }
 
 func (g *Guard) apply(ctx context.Context) string {
-	policy, binding := buildGuard(g.Namespace, g.Watched)
+	owner, err := g.owner(ctx)
+	if err != nil {
+		return "the operator cannot install its policy: " + err.Error()
+	}
+	policy, binding := buildGuard(g.Namespace, g.Watched, owner)
 	var havePolicy policyv1.ValidatingAdmissionPolicy
 	var haveBinding policyv1.ValidatingAdmissionPolicyBinding
-	err := g.keep(ctx, policy, &havePolicy, func() bool {
+	err = g.keep(ctx, policy, &havePolicy, func() bool {
 		if havePolicy.UID == "" || time.Since(havePolicy.CreationTimestamp.Time) < guardTrial {
 			policy.Spec.FailurePolicy = ptr.To(policyv1.Ignore)
 		}
@@ -374,9 +378,10 @@ func (g *Guard) keep(ctx context.Context, want, have client.Object, same func() 
 	key := client.ObjectKeyFromObject(want)
 	write := action.Action{Verb: action.Create, Object: want, Reason: "Guard"}
 	switch err := g.Live.Get(ctx, key, have); {
-	case client.IgnoreNotFound(err) == nil && same() && err == nil:
+	case client.IgnoreNotFound(err) == nil && same() && err == nil && len(owned(have, want.GetOwnerReferences())) == len(have.GetOwnerReferences()):
 		return nil
 	case err == nil:
+		want.SetOwnerReferences(owned(have, want.GetOwnerReferences()))
 		want.SetUID(have.GetUID())
 		want.SetResourceVersion(have.GetResourceVersion())
 		write = action.Action{Verb: action.Patch, Object: want, From: have, Unchanged: true, Reason: "Guard"}
