@@ -90,7 +90,9 @@ func soakReplicated(ctx context.Context, c *Cluster) error {
 		t := &trial{trials: s, chance: rand.New(rand.NewPCG(chance.Uint64(), 0))}
 		all.Go(func() {
 			turns <- struct{}{}
-			errs[i] = t.run(ctx, fmt.Sprint("run-", i), deck[3*i:3*i+3])
+			if errs[i] = t.run(ctx, fmt.Sprint("run-", i), deck[3*i:3*i+3]); errs[i] != nil {
+				c.Log("%v", errs[i]) // at once: a soak takes hours, and may be ended
+			}
 			<-turns
 		})
 	}
