@@ -103,7 +103,7 @@ $(LINT): tools/lint/go.mod
 .PHONY: test-unit
 test-unit: ## Tests that need nothing: tables, stories, layout.
 	$(call say,Unit tests)
-	@go test -skip '^TestAPI' $$(go list ./... | grep -v '/scorecard')
+	@go test -skip '^Test(API|OLM)' $$(go list ./... | grep -v '/scorecard')
 
 .PHONY: test-api
 test-api: ## Tests against a real API server (their names start with TestAPI).
@@ -116,6 +116,11 @@ test-api: ## Tests against a real API server (their names start with TestAPI).
 test-nodes: ## The promises of each kind on real nodes: KUBECONFIG's, or a local cluster's.
 	$(call say,Promises on real nodes)
 	@go test -timeout 60m -parallel 6 -v ./scorecard/...
+
+.PHONY: test-olm
+test-olm: ## Subscribe, upgrade and remove by a real OLM, in all install modes, and as OpenShift would.
+	$(call say,The operator by OLM)
+	@go test -timeout 60m -v -run '^TestOLM' ./test/olm
 
 .PHONY: check-commands
 check-commands: ## Try the commands of a ReplicatedStatefulSet in a cluster, rule by rule [FILE=manifest.yaml].
@@ -150,6 +155,14 @@ cluster-up: ## Boot a real Kubernetes on this machine [NODES=3].
 .PHONY: cluster-down
 cluster-down: ## End it, and leave nothing behind.
 	@$(CLUSTER) down
+
+.PHONY: olm-up
+olm-up: ## Put OLM on it, a catalog with this operator, and a subscription; boots it first [NODES=3].
+	@go run ./test/olm/cmd/olm up --nodes=$(NODES)
+
+.PHONY: olm-down
+olm-down: ## Remove OLM and what it installed; the cluster stays.
+	@go run ./test/olm/cmd/olm down
 
 .PHONY: kubeconfig
 kubeconfig: ## Print where its kubeconfig is, for export KUBECONFIG=

@@ -154,4 +154,3 @@ func (m *Manager) MakeNamespace(ctx context.Context, name string, labels map[str
 	}
 	return err
 }
-

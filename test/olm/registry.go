@@ -18,8 +18,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
-	"sigs.k8s.io/yaml"
 
+	"github.com/stateful-operator/stateful-operator/test/bundle"
 	"github.com/stateful-operator/stateful-operator/test/cluster/image"
 )
 
@@ -69,16 +69,18 @@ func (m *Manager) StartRegistry() (*Registry, error) {
 // Close ends it.
 func (r *Registry) Close() error { return r.server.Close() }
 
-// Push makes an image, keeps it under a name such as app:1, and gives its whole
-// reference.
-func (r *Registry) Push(ctx context.Context, as string, config v1.Config, files ...image.File) (string, error) {
-	ref, err := name.NewTag(r.address + "/" + as)
+// ref is the whole reference of an image such as app:1.
+func (r *Registry) ref(as string) string { return r.address + "/" + as }
+
+// push writes an image's tar by write, and keeps the image.
+func (r *Registry) push(ctx context.Context, as string, write func(ref, tar string) error) (string, error) {
+	ref, err := name.NewTag(r.ref(as))
 	if err != nil {
 		return "", err
 	}
 	tar := filepath.Join(r.folder, "pushed.tar")
 	defer os.Remove(tar)
-	if err := image.Write(tar, ref.Name(), config, files...); err != nil {
+	if err := write(ref.Name(), tar); err != nil {
 		return "", err
 	}
 	content, err := tarball.ImageFromPath(tar, nil)
@@ -91,57 +93,27 @@ func (r *Registry) Push(ctx context.Context, as string, config v1.Config, files 
 	return ref.Name(), nil
 }
 
-// PushBundle makes an image of a bundle as bundle.Dockerfile does: its folders,
-// and its annotations as labels.
+// PushBundle keeps the image of a bundle, as `make bundle-image` makes it.
 func (r *Registry) PushBundle(ctx context.Context, b Bundle) (Bundle, error) {
-	content, err := os.ReadFile(filepath.Join(b.Folder, "metadata", "annotations.yaml"))
-	if err != nil {
-		return b, err
-	}
-	var metadata struct {
-		Annotations map[string]string `json:"annotations"`
-	}
-	if err := yaml.Unmarshal(content, &metadata); err != nil {
-		return b, err
-	}
-	files, err := filesOf(b.Folder, "/")
-	if err != nil {
-		return b, err
-	}
-	b.Image, err = r.Push(ctx, Package+"-bundle:"+b.Name, v1.Config{Labels: metadata.Annotations}, files...)
+	var err error
+	b.Image, err = r.push(ctx, Package+"-bundle:"+b.Name, func(ref, tar string) error { return bundle.WriteImage(b.Folder, ref, tar) })
 	return b, err
 }
 
-// configsLabel says where in a catalog's image the catalog is.
-const configsLabel = "operators.operatorframework.io.index.configs.v1"
-
-// PushCatalog makes an image of a catalog as `opm generate dockerfile` has it: opm
-// serves the folder.
+// PushCatalog keeps the image of a catalog, as `make catalog-image` makes it.
 func (r *Registry) PushCatalog(ctx context.Context, m *Manager, name, folder string) (string, error) {
-	files, err := filesOf(folder, "/configs")
-	if err != nil {
-		return "", err
-	}
-	config := v1.Config{
-		User: user, Env: []string{"PATH=/bin"}, Labels: map[string]string{configsLabel: "/configs"},
-		Entrypoint: []string{"/bin/opm"}, Cmd: []string{"serve", "/configs"},
-	}
-	return r.Push(ctx, name, config, append(m.images.opmFiles(), files...)...)
+	return r.push(ctx, Package+"-catalog:"+name, func(ref, tar string) error {
+		return bundle.WriteCatalogImage(ctx, folder, ref, tar, bundle.Programs{OPM: m.OPM, Probe: filepath.Join(m.images.opmDir, "grpc_health_probe")})
+	})
 }
 
-// filesOf are the files of a folder, as an image has them at a path.
-func filesOf(folder, at string) ([]image.File, error) {
-	files := []image.File{{Path: at, Dir: true}}
-	if at == "/" {
-		files = nil
+// PushIndex keeps an image of an empty catalog, which `operator-sdk run bundle`
+// puts its bundle into. It runs opm by a shell.
+func (r *Registry) PushIndex(ctx context.Context, m *Manager) (string, error) {
+	files := append(m.images.opmFiles(), image.File{Path: "/configs", Dir: true})
+	config := v1.Config{
+		User: user, Env: []string{"PATH=/bin"}, Entrypoint: []string{"/bin/opm"},
+		Labels: map[string]string{"operators.operatorframework.io.index.configs.v1": "/configs"},
 	}
-	err := filepath.WalkDir(folder, func(path string, entry os.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		inside, err := filepath.Rel(folder, path)
-		files = append(files, image.File{Path: filepath.Join(at, inside), Source: path, Mode: 0o644})
-		return err
-	})
-	return files, err
+	return r.push(ctx, "index:empty", func(ref, tar string) error { return image.Write(tar, ref, config, files...) })
 }

@@ -27,7 +27,7 @@ func (m *Manager) Remove(ctx context.Context) error {
 		&operatorsv1alpha1.SubscriptionList{}, &operatorsv1alpha1.ClusterServiceVersionList{},
 		&operatorsv1alpha1.InstallPlanList{}, &operatorsv1.OperatorGroupList{}, &operatorsv1alpha1.CatalogSourceList{},
 	} {
-		if err := m.clear(ctx, list); err != nil {
+		if err := m.DeleteAll(ctx, list); err != nil {
 			return err
 		}
 	}
@@ -53,10 +53,10 @@ func (m *Manager) Remove(ctx context.Context) error {
 	return nil
 }
 
-// clear deletes all objects of a kind that OLM did not copy, and waits for their
-// end.
-func (m *Manager) clear(ctx context.Context, list client.ObjectList) error {
-	err := m.Client.List(ctx, list)
+// DeleteAll deletes all objects of a kind that OLM did not copy, and waits for
+// their end.
+func (m *Manager) DeleteAll(ctx context.Context, list client.ObjectList, where ...client.ListOption) error {
+	err := m.Client.List(ctx, list, where...)
 	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 		return nil
 	}

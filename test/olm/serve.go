@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -83,4 +85,15 @@ func (m *Manager) source(ctx context.Context, name string, spec operatorsv1alpha
 		}
 		return nil
 	})
+}
+
+// RemoveCatalog removes a CatalogSource, and what serves it.
+func (m *Manager) RemoveCatalog(ctx context.Context, name string) error {
+	meta := metav1.ObjectMeta{Namespace: Namespace, Name: name}
+	for _, object := range []client.Object{&operatorsv1alpha1.CatalogSource{ObjectMeta: meta}, &appsv1.Deployment{ObjectMeta: meta}, &corev1.Service{ObjectMeta: meta}} {
+		if err := m.Delete(ctx, object); err != nil {
+			return err
+		}
+	}
+	return nil
 }

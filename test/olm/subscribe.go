@@ -52,7 +52,8 @@ func (m *Manager) Subscribe(ctx context.Context, s Subscription) error {
 		},
 	}
 	m.Say("subscribing to %s of catalog %s in namespace %s, for %s", Package, s.Catalog, s.Namespace, targets(s.Targets))
-	if err := m.Client.Create(ctx, group); err != nil {
+	// One is there where the operator was installed before.
+	if err := client.IgnoreAlreadyExists(m.Client.Create(ctx, group)); err != nil {
 		return fmt.Errorf("making the OperatorGroup: %w", err)
 	}
 	if err := m.Client.Create(ctx, subscription); err != nil {

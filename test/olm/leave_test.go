@@ -1,0 +1,121 @@
+package olm_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterlabsv1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	engev1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	fissilev1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	singletonv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+)
+
+// kinds are the lists of all four.
+func kinds() []client.ObjectList {
+	return []client.ObjectList{
+		&engev1alpha1.StatefulClusterList{}, &clusterlabsv1alpha1.ReplicatedStatefulSetList{},
+		&fissilev1alpha1.ExtendedStatefulSetList{}, &singletonv1.StatefulSingletonList{},
+	}
+}
+
+// groups are the API groups of the kinds.
+var groups = []string{
+	engev1alpha1.GroupVersion.Group, clusterlabsv1alpha1.GroupVersion.Group,
+	fissilev1alpha1.GroupVersion.Group, singletonv1.GroupVersion.Group,
+}
+
+// withdraw deletes the operator's objects while it runs, because it takes off the
+// finalizers, then the operator.
+func (s *site) withdraw(ctx context.Context, namespace string, others ...string) error {
+	for _, other := range others {
+		for _, list := range kinds() {
+			if err := s.m.DeleteAll(ctx, list, client.InNamespace(other)); err != nil {
+				return err
+			}
+		}
+	}
+	if err := s.m.Unsubscribe(ctx, namespace); err != nil {
+		return err
+	}
+	// The guard is the operator's own, and OLM does not know it. It goes before the
+	// CRD that it takes its parameters from.
+	guard := metav1.ObjectMeta{Name: "statefulsingleton-guard-" + namespace}
+	return errors.Join(
+		s.m.Delete(ctx, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: guard}),
+		s.m.Delete(ctx, &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: guard}),
+	)
+}
+
+// leave removes everything, and looks for what is left.
+func (s *site) leave(ctx context.Context, namespace string, others ...string) error {
+	if err := s.withdraw(ctx, namespace, others...); err != nil {
+		return err
+	}
+	var crds apiextensionsv1.CustomResourceDefinitionList
+	if err := s.m.Client.List(ctx, &crds); err != nil {
+		return err
+	}
+	for i := range crds.Items {
+		for _, group := range groups {
+			if crds.Items[i].Spec.Group == group {
+				if err := s.m.Delete(ctx, &crds.Items[i]); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	for _, name := range append(others, namespace) {
+		if err := s.m.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+			return err
+		}
+	}
+	return s.m.Until(ctx, "nothing to be left", s.nothingLeft)
+}
+
+// nothingLeft looks through what has no namespace for anything of the operator.
+func (s *site) nothingLeft(ctx context.Context) error {
+	var err error
+	for _, list := range []client.ObjectList{
+		&rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}, &apiextensionsv1.CustomResourceDefinitionList{},
+		&admissionv1.MutatingWebhookConfigurationList{}, &admissionv1.ValidatingWebhookConfigurationList{},
+		&admissionv1.ValidatingAdmissionPolicyList{}, &admissionv1.ValidatingAdmissionPolicyBindingList{},
+	} {
+		if err := s.m.Client.List(ctx, list); err != nil {
+			return err
+		}
+		objects, failed := meta.ExtractList(list)
+		if failed != nil {
+			return failed
+		}
+		for _, object := range objects {
+			o := object.(client.Object)
+			if ours(o) {
+				err = errors.Join(err, fmt.Errorf("%T %s is left", o, o.GetName()))
+			}
+		}
+	}
+	return err
+}
+
+// ours tells the operator's objects by their names and by OLM's labels.
+func ours(o client.Object) bool {
+	if strings.Contains(o.GetName(), "stateful") {
+		return true
+	}
+	for _, group := range groups {
+		if strings.Contains(o.GetName(), group) {
+			return true
+		}
+	}
+	return strings.Contains(o.GetLabels()["olm.owner"], "stateful-operator")
+}

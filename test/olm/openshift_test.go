@@ -1,0 +1,158 @@
+package olm_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stateful-operator/stateful-operator/test/olm"
+)
+
+// forced does to the pods of a namespace with that label what OpenShift's
+// constraint restricted-v2 does: a user id of the namespace's own, which no image
+// knows, the same for the group of volumes, no capability, and no way to more. What
+// asks for another user is refused.
+const forced = `apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: restricted-v2.test}
+spec:
+  failurePolicy: Fail
+  reinvocationPolicy: IfNeeded
+  matchConstraints:
+    namespaceSelector: {matchExpressions: [{key: test/uid, operator: Exists}]}
+    resourceRules:
+    - {apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}
+  mutations:
+  - patchType: ApplyConfiguration
+    applyConfiguration:
+      expression: >-
+        Object{spec: Object.spec{
+          securityContext: Object.spec.securityContext{
+            runAsUser: int(namespaceObject.metadata.labels["test/uid"]),
+            fsGroup: int(namespaceObject.metadata.labels["test/uid"]),
+            runAsNonRoot: true,
+            seccompProfile: Object.spec.securityContext.seccompProfile{type: "RuntimeDefault"}},
+          containers: object.spec.containers.map(c, Object.spec.containers{name: c.name,
+            securityContext: Object.spec.containers.securityContext{
+              allowPrivilegeEscalation: false,
+              capabilities: Object.spec.containers.securityContext.capabilities{drop: ["ALL"]}}})}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: restricted-v2.test}
+spec: {policyName: restricted-v2.test}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: restricted-v2.test}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    namespaceSelector: {matchExpressions: [{key: test/uid, operator: Exists}]}
+    resourceRules:
+    - {apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}
+  variables:
+  - {name: uid, expression: 'int(namespaceObject.metadata.labels["test/uid"])'}
+  - {name: all, expression: 'object.spec.containers + (has(object.spec.initContainers) ? object.spec.initContainers : [])'}
+  validations:
+  - expression: object.spec.securityContext.runAsUser == variables.uid && object.spec.securityContext.fsGroup == variables.uid
+    message: a pod runs as the user of its namespace
+  - expression: variables.all.all(c, !has(c.securityContext) || !has(c.securityContext.runAsUser) || c.securityContext.runAsUser == variables.uid)
+    message: a container runs as the user of its namespace
+  - expression: variables.all.all(c, has(c.securityContext) && has(c.securityContext.capabilities) && !has(c.securityContext.capabilities.add))
+    message: a container adds no capability
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: restricted-v2.test}
+spec: {policyName: restricted-v2.test, validationActions: [Deny]}
+`
+
+// openShift runs operator and operands as OpenShift runs what nobody has given
+// rights: the admission plugin that it has is on in this cluster.
+func openShift(t *testing.T, s *site) {
+	t.Run("OLM-5 under restricted-v2 with a random user", func(t *testing.T) { s.check(t, s.restricted(t.Context())) })
+}
+
+func (s *site) restricted(ctx context.Context) error {
+	const home, operands = "openshift-home", "openshift-operands"
+	if err := s.m.Apply(ctx, forced); err != nil {
+		return err
+	}
+	uids := map[string]int64{}
+	for _, namespace := range []string{home, operands} {
+		uids[namespace] = 1_000_000_000 + rand.Int64N(1000)*10_000
+		err := s.m.MakeNamespace(ctx, namespace, map[string]string{
+			"pod-security.kubernetes.io/enforce": "restricted", "test/uid": fmt.Sprint(uids[namespace])})
+		if err != nil {
+			return err
+		}
+	}
+	if err := s.forces(ctx, operands); err != nil {
+		return err
+	}
+	if err := s.m.Subscribe(ctx, olm.Subscription{Namespace: home, Catalog: s.catalog}); err != nil {
+		return err
+	}
+	if _, err := s.m.Succeeded(ctx, home, s.present.Name); err != nil {
+		return err
+	}
+	if err := s.applySamples(ctx, operands); err != nil {
+		return err
+	}
+	if err := errors.Join(s.operatorRuns(ctx, home, s.presentImage), s.samplesReady(ctx, operands)); err != nil {
+		return err
+	}
+	for namespace, uid := range uids {
+		if err := s.allRunAs(ctx, namespace, uid); err != nil {
+			return err
+		}
+	}
+	return s.leave(ctx, home, operands)
+}
+
+// forces checks that the policy is in force: a pod that wants to be root is refused.
+func (s *site) forces(ctx context.Context, namespace string) error {
+	return s.m.Until(ctx, "the policy to be in force", func(ctx context.Context) error {
+		pod := podOf("root")
+		pod.Namespace = namespace
+		pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{RunAsUser: new(int64(0))}
+		err := s.m.Client.Create(ctx, pod, client.DryRunAll)
+		if err == nil || !strings.Contains(err.Error(), "a container runs as the user of its namespace") {
+			return fmt.Errorf("a pod that wants to be root is answered: %w", err)
+		}
+		plain := podOf("plain")
+		plain.Namespace = namespace
+		return s.m.Client.Create(ctx, plain, client.DryRunAll)
+	})
+}
+
+// allRunAs checks that all pods of a namespace run, as that user.
+func (s *site) allRunAs(ctx context.Context, namespace string, uid int64) error {
+	var pods corev1.PodList
+	if err := s.m.Client.List(ctx, &pods, client.InNamespace(namespace)); err != nil {
+		return err
+	}
+	if len(pods.Items) == 0 {
+		return fmt.Errorf("there are no pods in %s", namespace)
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if pod.Status.Phase != corev1.PodRunning || *pod.Spec.SecurityContext.RunAsUser != uid {
+			return fmt.Errorf("pod %s is %s, as user %d: want %d", pod.Name, pod.Status.Phase, *pod.Spec.SecurityContext.RunAsUser, uid)
+		}
+		for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+			if is := c.User; is != nil && is.Linux != nil && is.Linux.UID != uid {
+				return fmt.Errorf("container %s of %s runs as %d: want %d", c.Name, pod.Name, is.Linux.UID, uid)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,256 @@
+package olm_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	singletonv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/test/cluster"
+)
+
+// shopProgram serves a page, and ends when it is told to.
+const shopProgram = `echo hello > /tmp/index.html; httpd -p 8080 -h /tmp; trap 'exit 0' TERM; sleep 2147483647 & wait`
+
+// sample is one of config/samples, of each kind one, as it is but for what the
+// nodes of a local cluster, which fetch no images, do not have.
+type sample struct {
+	file   string
+	change func(s *site, container map[string]any)
+}
+
+var samplesOfKinds = []sample{
+	{"config/samples/statefulcluster/coder.yaml", func(s *site, c map[string]any) { c["image"] = s.coder }},
+	{"config/samples/statefulsingleton/deployment.yaml", func(_ *site, c map[string]any) { c["image"] = cluster.BusyboxImage }},
+	{"config/samples/replicatedstatefulset/ledger.yaml", func(s *site, c map[string]any) { c["image"] = s.ledger }},
+	{"config/samples/extendedstatefulset/blue-green.yaml", func(_ *site, c map[string]any) {
+		c["image"], c["command"] = cluster.BusyboxImage, []any{"sh", "-c", shopProgram}
+		// Port 80 is root's, and on OpenShift nobody is root.
+		c["ports"] = []any{map[string]any{"name": "http", "containerPort": int64(8080)}}
+	}},
+}
+
+// objects are those of the sample, in a namespace.
+func (p sample) objects(s *site, namespace string) ([]*unstructured.Unstructured, error) {
+	content, err := os.ReadFile(p.file)
+	if err != nil {
+		return nil, err
+	}
+	var objects []*unstructured.Unstructured
+	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(document, &object.Object); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", p.file, err)
+		}
+		object.SetNamespace(namespace)
+		eachContainer(object.Object, func(c map[string]any) { p.change(s, c) })
+		objects = append(objects, object)
+	}
+}
+
+// eachContainer finds the containers in an object, wherever its pods are said.
+func eachContainer(value any, do func(map[string]any)) {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, inner := range v {
+			if list, ok := inner.([]any); ok && key == "containers" {
+				for _, c := range list {
+					if c, ok := c.(map[string]any); ok {
+						do(c)
+					}
+				}
+				continue
+			}
+			eachContainer(inner, do)
+		}
+	case []any:
+		for _, inner := range v {
+			eachContainer(inner, do)
+		}
+	}
+}
+
+func (s *site) applySamples(ctx context.Context, namespace string) error {
+	for _, p := range samplesOfKinds {
+		objects, err := p.objects(s, namespace)
+		if err != nil {
+			return err
+		}
+		for _, object := range objects {
+			s.m.Say("applying %s %s to %s", object.GetKind(), object.GetName(), namespace)
+			if err := s.m.Client.Create(ctx, object); err != nil {
+				return fmt.Errorf("creating %s %s: %w", object.GetKind(), object.GetName(), err)
+			}
+		}
+	}
+	return nil
+}
+
+// samplesReady waits until the object of each kind is available, at its present
+// generation, and the program of the StatefulSingleton was held by the gate.
+func (s *site) samplesReady(ctx context.Context, namespace string) error {
+	for _, p := range samplesOfKinds {
+		objects, err := p.objects(s, namespace)
+		if err != nil {
+			return err
+		}
+		for _, object := range objects {
+			if object.GetKind() == "Deployment" {
+				if err := s.m.Rolled(ctx, client.ObjectKeyFromObject(object)); err != nil {
+					return err
+				}
+				continue
+			}
+			if err := s.m.Until(ctx, object.GetKind()+" "+object.GetName(), func(ctx context.Context) error { return s.available(ctx, object) }); err != nil {
+				return err
+			}
+		}
+	}
+	return s.gated(ctx, namespace, "mailer")
+}
+
+func (s *site) available(ctx context.Context, object *unstructured.Unstructured) error {
+	if err := s.m.Client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+		return err
+	}
+	seen, _, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	for _, c := range conditions {
+		c := c.(map[string]any)
+		if c["type"] != "Available" {
+			continue
+		}
+		if c["status"] == "True" && seen == object.GetGeneration() {
+			return nil
+		}
+		return fmt.Errorf("Available is %v at generation %d of %d (%v: %v)", c["status"], seen, object.GetGeneration(), c["reason"], c["message"])
+	}
+	return errors.New("it has no condition Available")
+}
+
+// gated checks that the pods of an application are as the pod webhook makes them.
+func (s *site) gated(ctx context.Context, namespace, app string) error {
+	var pods corev1.PodList
+	if err := s.m.Client.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{"app": app}); err != nil {
+		return err
+	}
+	for i := range pods.Items {
+		command := pods.Items[i].Spec.Containers[0].Command
+		if len(command) == 0 || command[0] != singletonv1.GateInPod {
+			return fmt.Errorf("the program of pod %s runs without the gate: %v", pods.Items[i].Name, command)
+		}
+	}
+	if len(pods.Items) == 0 {
+		return fmt.Errorf("there are no pods of %s", app)
+	}
+	return nil
+}
+
+// refusesBadObject shows that the webhook of each kind is asked: what is wrong
+// with these the API server does not know. A webhook that is not reached is
+// ignored, and the object would be taken.
+func (s *site) refusesBadObject(ctx context.Context, namespace string) error {
+	for _, p := range samplesOfKinds {
+		objects, err := p.objects(s, namespace)
+		if err != nil {
+			return err
+		}
+		bad := objects[0]
+		bad.SetName("bad-one")
+		if bad.GetKind() == "StatefulSingleton" {
+			bad.SetName(strings.Repeat("long-", 13) + "name")
+		}
+		eachContainer(bad.Object, func(c map[string]any) {
+			c["volumeMounts"] = []any{map[string]any{"name": "there-is-no-such-volume", "mountPath": "/nowhere"}}
+		})
+		err = s.m.Until(ctx, "the webhook of "+bad.GetKind()+" to refuse a bad one", func(ctx context.Context) error {
+			err := s.m.Client.Create(ctx, bad.DeepCopy(), client.DryRunAll)
+			if err == nil {
+				return errors.New("it is taken")
+			}
+			if !strings.Contains(err.Error(), "admission webhook") || !strings.Contains(err.Error(), "denied the request") {
+				return fmt.Errorf("it is refused by somebody else: %w", err)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// operands are the pods of a namespace and their containers: all that changes if
+// one is touched.
+func (s *site) operands(ctx context.Context, namespace string) (map[string]string, error) {
+	var pods corev1.PodList
+	if err := s.m.Client.List(ctx, &pods, client.InNamespace(namespace)); err != nil {
+		return nil, err
+	}
+	found := map[string]string{}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		words := []string{string(pod.UID)}
+		for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+			words = append(words, fmt.Sprintf("%s=%s restarted %d times", c.Name, c.ContainerID, c.RestartCount))
+		}
+		found[pod.Name] = strings.Join(words, " ")
+	}
+	if len(found) < len(samplesOfKinds) {
+		return nil, fmt.Errorf("there are %d pods in %s: too few to say anything of", len(found), namespace)
+	}
+	return found, nil
+}
+
+// untouched checks that the pods of a namespace are those from before, and that
+// none of their programs was started again.
+func (s *site) untouched(ctx context.Context, namespace string, before map[string]string) error {
+	now, err := s.operands(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	for name := range maps.Keys(before) {
+		if now[name] != before[name] {
+			err = errors.Join(err, fmt.Errorf("pod %s was %s, and is %s", name, before[name], now[name]))
+		}
+	}
+	for name := range now {
+		if before[name] == "" {
+			err = errors.Join(err, fmt.Errorf("pod %s is new", name))
+		}
+	}
+	return err
+}
+
+// notFound is nil where an object is not there.
+func (s *site) notFound(ctx context.Context, object client.Object) error {
+	err := s.m.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
+	if err == nil {
+		return fmt.Errorf("%T %s is there", object, object.GetName())
+	}
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

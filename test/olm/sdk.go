@@ -1,0 +1,31 @@
+package olm
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/stateful-operator/stateful-operator/test/cluster"
+)
+
+// sdk runs operator-sdk in a cluster.
+func (m *Manager) sdk(ctx context.Context, args ...string) (string, error) {
+	folders, err := cluster.Build(ctx, m.log, cluster.SDK)
+	if err != nil {
+		return "", err
+	}
+	return m.program(ctx, filepath.Join(folders[cluster.SDK], "operator-sdk"), args...)
+}
+
+// RunBundle installs a bundle's image with operator-sdk, which makes a catalog of
+// it and an index image, and subscribes to it.
+func (m *Manager) RunBundle(ctx context.Context, namespace, bundle, index string) (said string, err error) {
+	m.Say("operator-sdk run bundle %s", bundle)
+	return m.sdk(ctx, "run", "bundle", bundle, "--namespace="+namespace, "--index-image="+index,
+		"--decompression-image="+cluster.BusyboxImage, "--security-context-config=restricted", "--timeout=5m")
+}
+
+// CleanUp removes with operator-sdk what RunBundle made. CRDs stay, as they do
+// where a Subscription is deleted.
+func (m *Manager) CleanUp(ctx context.Context, namespace string) (said string, err error) {
+	return m.sdk(ctx, "cleanup", Package, "--namespace="+namespace, "--delete-crds=false", "--timeout=5m")
+}
