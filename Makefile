@@ -15,6 +15,9 @@ CHANNELS ?= stable,candidate
 DEFAULT_CHANNEL ?= stable
 BUNDLE_IMAGE ?= localhost/stateful-operator-bundle:$(VERSION)
 CATALOG_IMAGE ?= localhost/stateful-operator-catalog:$(VERSION)
+SCORECARD_IMAGE ?= localhost/stateful-operator-scorecard:$(VERSION)
+# Of a second image with a shell, for promises of changed images.
+OTHER_IMAGE ?= registry.k8s.io/e2e-test-images/busybox:1.37.0-1
 NODES ?= 3
 
 # Pinned tools, each set a module of its own. What is slow to build is kept in
@@ -103,7 +106,7 @@ $(LINT): tools/lint/go.mod
 .PHONY: test-unit
 test-unit: ## Tests that need nothing: tables, stories, layout.
 	$(call say,Unit tests)
-	@go test -skip '^Test(API|OLM)' $$(go list ./... | grep -v '/scorecard')
+	@go test -skip '^Test(API|OLM|Scorecard|BuiltIn)' $$(go list ./... | grep -v '/scorecard/promises$$$$')
 
 .PHONY: test-api
 test-api: ## Tests against a real API server (their names start with TestAPI).
@@ -128,6 +131,11 @@ rbac-report: ## Compare the roles with what an API server's audit log shows [AUD
 test-olm: ## Subscribe, upgrade and remove by a real OLM, in all install modes, and as OpenShift would.
 	$(call say,The operator by OLM)
 	@go test -timeout 60m -v -run '^TestOLM' ./test/olm
+
+.PHONY: test-scorecard
+test-scorecard: ## Scorecard on a local cluster: all pass, and a broken bundle and a broken operator fail.
+	$(call say,Scorecard)
+	@go test -timeout 60m -v -run '^TestScorecard' ./test/scorecard
 
 .PHONY: check-commands
 check-commands: ## Try the commands of a ReplicatedStatefulSet in a cluster, rule by rule [FILE=manifest.yaml].
@@ -212,7 +220,7 @@ OPM = $$($(CLUSTER) build opm)/opm
 # OLM makes the webhooks' Service itself.
 define write_bundle
 	@rm -rf $(1) && mkdir -p $(1) && cp PROJECT $(1)
-	@$(KUSTOMIZE) build config/manifests | sed -e 's|localhost/stateful-operator:[^ ]*|$(3)|' \
+	@$(KUSTOMIZE) build config/manifests | sed -e 's|localhost/stateful-operator:[^ ]*|$(3)|' -e 's|localhost/stateful-operator-scorecard:[^ ]*|$(SCORECARD_IMAGE)|' \
 		-e 's|^    olm.skipRange: .*|    olm.skipRange: <$(2)|' \
 		-e '$(if $(4),s|^  replaces: .*|  replaces: stateful-operator.v$(4)|,/^  replaces: /d)' > $(1)/all.yaml
 	@sdk=$(SDK); cd $(1); cat all.yaml | $$sdk generate bundle --quiet --overwrite --version=$(2) \
@@ -265,7 +273,24 @@ check-bundle: ## Ask all validators of OLM about bundle/ and catalog/: no error,
 		! grep -iE 'level=(warn|err|fatal)' build/validate.log || exit 1; \
 	done
 	@$(OPM) validate catalog
+	@go test -run '^TestBuiltIn' ./test/scorecard
 	@go test ./test/bundle/...
+
+.PHONY: scorecard-image
+scorecard-image: ## Write the images of scorecard's tests to build/: ours and the built-in ones [SCORECARD_IMAGE OTHER_IMAGE].
+	$(call say,Building the images of scorecard)
+	@go run ./test/scorecard/cmd/scorecard image --ref=$(SCORECARD_IMAGE) --other=$(OTHER_IMAGE) --out=build/scorecard.tar
+	@go run ./test/scorecard/cmd/scorecard built-in --out=build/scorecard-test.tar
+
+.PHONY: scorecard
+scorecard: ## Run scorecard on the operator that is there: KUBECONFIG's cluster, which can pull the images, or the local one [SELECTOR=suite=basic].
+	@if [ -z "$${KUBECONFIG:-}" ]; then \
+		$(MAKE) --no-print-directory scorecard-image OTHER_IMAGE=localhost/busybox:1; \
+		$(CLUSTER) load build/scorecard.tar build/scorecard-test.tar; \
+		untar=quay.io/operator-framework/scorecard-test:v1.42.3; \
+	fi; \
+	$(in_cluster); $(KUSTOMIZE) build config/scorecard/rbac | $$kubectl apply -f -; \
+	go run ./test/scorecard/cmd/scorecard run --bundle=bundle --out=build --selector='$(SELECTOR)' --untar=$${untar:-}
 
 # The operator must be there to take off the finalizers of StatefulSingletons, of
 # ReplicatedStatefulSets, which it stops in order first, and of the pods of both,

@@ -41,6 +41,9 @@ func (c *Cluster) ledger(ctx context.Context, name string, replicas int32, chang
 		return nil, err
 	}
 	r.set = &v1alpha1.ReplicatedStatefulSet{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: c.Namespace}, Spec: ledgerset.Spec(c.Ledger, r.folder, replicas)}
+	if c.Scribe != "" {
+		r.overNetwork(&r.set.Spec)
+	}
 	for _, f := range change {
 		f(&r.set.Spec)
 	}
@@ -53,6 +56,16 @@ func (c *Cluster) ledger(ctx context.Context, name string, replicas int32, chang
 	return r, r.writes(ctx)
 }
 
+// overNetwork has the members write to the scribe. They may share a node: nobody
+// knows how many there are.
+func (r *replica) overNetwork(spec *v1alpha1.ReplicatedStatefulSetSpec) {
+	spec.Pod.AntiAffinity, spec.Pod.Volumes = false, nil
+	member := &spec.Pod.Containers[0]
+	member.VolumeMounts = slices.DeleteFunc(member.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == ledgerset.Evidence })
+	member.Env = slices.DeleteFunc(member.Env, func(e corev1.EnvVar) bool { return e.Name == "LEDGER_KNOBS" || e.Name == "LEDGER_JOURNAL" })
+	member.Env = append(member.Env, corev1.EnvVar{Name: "LEDGER_JOURNAL", Value: r.scribed(r.journals())})
+}
+
 func (r *replica) journals() string { return ledgerset.Journals(r.folder) }
 
 // The client.
@@ -62,7 +75,11 @@ func (r *replica) journals() string { return ledgerset.Journals(r.folder) }
 func (r *replica) clientPod() *corev1.Pod {
 	apart := corev1.WeightedPodAffinityTerm{Weight: 100, PodAffinityTerm: corev1.PodAffinityTerm{
 		TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelApp: r.set.Name}}}}
-	return &corev1.Pod{
+	history := r.history(ledgerset.Evidence)
+	if r.Scribe != "" {
+		history = r.scribed(r.history(r.folder))
+	}
+	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: r.set.Name + "-client", Namespace: r.Namespace},
 		Spec: corev1.PodSpec{
 			RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: new(false), TerminationGracePeriodSeconds: new(int64(20)),
@@ -70,13 +87,17 @@ func (r *replica) clientPod() *corev1.Pod {
 			Containers: []corev1.Container{{
 				Name: "client", Image: r.Ledger,
 				Command: []string{"/ledger", "client", fmt.Sprintf("%s-primary.%s:%d", r.set.Name, r.Namespace, ledgerset.Port),
-					"-history", r.history(ledgerset.Evidence), "-every", "50ms"},
+					"-history", history, "-every", "50ms"},
 				Env:          []corev1.EnvVar{{Name: "LEDGER_MEMBERS", Value: "1"}},
 				VolumeMounts: []corev1.VolumeMount{{Name: "evidence", MountPath: ledgerset.Evidence}},
 			}},
 			Volumes: []corev1.Volume{ledgerset.Volume(r.folder)},
 		},
 	}
+	if r.Scribe != "" {
+		pod.Spec.Volumes, pod.Spec.Containers[0].VolumeMounts = nil, nil
+	}
+	return pod
 }
 
 func (r *replica) history(folder string) string { return filepath.Join(folder, "client.history") }

@@ -24,6 +24,8 @@ type Promise struct {
 	// Faults is true when the nodes must be ours: to be cut off or powered down,
 	// or to be looked into from outside, as a witness's observer does.
 	Faults bool
+	// Scribed is true when a scribe will do in place of what is looked into.
+	Scribed bool
 	// Together is true when it can be tried beside others: it disturbs neither
 	// nodes nor the operator.
 	Together bool
@@ -49,6 +51,9 @@ type Cluster struct {
 	// Shared is a folder of this machine that is on each node under the same
 	// path; empty where Nodes is nil.
 	Shared string
+	// Scribe is where pods reach one (test/faults/scribe) that keeps Shared as a
+	// folder of this machine alone: host:port. Empty where the nodes have it.
+	Scribe string
 	// Witness and WitnessShell are images of test/faults/witness; the second
 	// has a shell too.
 	Witness, WitnessShell string

@@ -25,16 +25,16 @@ var StatefulSingleton = []Promise{
 	// It takes longest, and the others go on beside it.
 	together("S14 a program that crashes again and again keeps its turn", crashLoop),
 	together("S7 the first pod starts, and is told of", firstPod),
-	together("S8 a rollout with surge hands over, and ends", surgeRollout),
+	scribed(together("S8 a rollout with surge hands over, and ends", surgeRollout)),
 	together("S10 a drained pod starts elsewhere", drained),
-	together("S11 Recreate, no surge and a StatefulSet hand over", otherOwners),
-	together("S12 the next one waits for the end of a slow shutdown", slowShutdown),
+	scribed(together("S11 Recreate, no surge and a StatefulSet hand over", otherOwners)),
+	scribed(together("S12 the next one waits for the end of a slow shutdown", slowShutdown)),
 	together("S13 a handover that takes too long is told of once, and ends", timeout),
 	together("S13 onTimeout DeleteOld deletes the pod that is waited for", timeoutDeletes),
 	together("S14 a broken side container ends nobody's turn", brokenSide),
 	together("S14 a pod whose program never started gives way", neverStarted),
 	together("S14 a script without a shell is told of", noShell),
-	together("S15 of three replicas one runs, and one other takes over", replicas),
+	scribed(together("S15 of three replicas one runs, and one other takes over", replicas)),
 	together("S16 a pod from before the object blocks, and is told of", unmanaged),
 	together("S17 a pod of nobody waits as others do", orphan),
 	together("S18 arguments arrive as they are", arguments),
@@ -47,7 +47,7 @@ var StatefulSingleton = []Promise{
 	together("S21 a restricted namespace takes the gate", restrictedNamespace),
 	together("S22 the next one is on another node where it can be", placement),
 	together("S22 a volume of one node is handed over", oneNodeVolume),
-	together("S23 a pod deleted by force has stopped before the next one starts", deletedByForce),
+	scribed(together("S23 a pod deleted by force has stopped before the next one starts", deletedByForce)),
 	together("S25 a deleted object lets its pods go one after another", objectDeleted),
 	together("S25 release-now lets all pods go", releaseNow),
 	together("S25 a namespace with waiting pods can be deleted", namespaceDeleted),
@@ -57,6 +57,12 @@ var StatefulSingleton = []Promise{
 	alone("S24 an operator that dies in a handover is succeeded", operatorDiesInHandover),
 	alone("S9 no overlap over mixed handovers", soak),
 	{Name: "S9 the witness sees overlaps without the gate", Faults: true, Keep: soakWithoutGate},
+}
+
+// scribed is a promise whose programs may tell a scribe what they do.
+func scribed(p Promise) Promise {
+	p.Scribed = true
+	return p
 }
 
 func together(name string, keep func(context.Context, *Cluster) error) Promise {

@@ -3,6 +3,7 @@ package promises
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -50,7 +51,6 @@ const (
 
 // template is the pods' template, with a witness as their program.
 func (a *application) template(change ...podChange) corev1.PodTemplateSpec {
-	folder := corev1.HostPathDirectory
 	t := corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: a.labels()},
 		Spec: corev1.PodSpec{
@@ -58,9 +58,11 @@ func (a *application) template(change ...podChange) corev1.PodTemplateSpec {
 			AutomountServiceAccountToken:  new(false),
 			EnableServiceLinks:            new(false),
 			Containers:                    []corev1.Container{a.witness(programName)},
-			Volumes: []corev1.Volume{{Name: witnessVolume, VolumeSource: corev1.VolumeSource{
-				HostPath: &corev1.HostPathVolumeSource{Path: a.folder.Dir(), Type: &folder}}}},
 		},
+	}
+	if a.Scribe == "" {
+		t.Spec.Volumes = []corev1.Volume{{Name: witnessVolume, VolumeSource: corev1.VolumeSource{
+			HostPath: &corev1.HostPathVolumeSource{Path: a.folder.Dir(), Type: new(corev1.HostPathDirectory)}}}}
 	}
 	for _, f := range append(a.change, change...) {
 		f(&t)
@@ -76,13 +78,23 @@ func (a *application) witness(name string, command ...string) corev1.Container {
 	from := func(name, path string) corev1.EnvVar {
 		return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
 	}
-	return corev1.Container{
+	c := corev1.Container{
 		Name: name, Image: a.Witness, Command: command,
-		Env:          []corev1.EnvVar{from("POD", "metadata.name"), from("POD_UID", "metadata.uid"), from("NODE", "spec.nodeName")},
-		VolumeMounts: []corev1.VolumeMount{{Name: witnessVolume, MountPath: "/witness.d"}},
+		Env: []corev1.EnvVar{from("POD", "metadata.name"), from("POD_UID", "metadata.uid"), from("NODE", "spec.nodeName")},
 		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse("5m"), corev1.ResourceMemory: resource.MustParse("8Mi")}},
 	}
+	if a.Scribe == "" {
+		c.VolumeMounts = []corev1.VolumeMount{{Name: witnessVolume, MountPath: "/witness.d"}}
+	} else {
+		c.Env = append(c.Env, corev1.EnvVar{Name: "WITNESS_TO", Value: a.scribed(a.folder.Dir())})
+	}
+	return c
+}
+
+// scribed is where the scribe keeps a folder, or a file, of Shared.
+func (c *Cluster) scribed(path string) string {
+	return testimony.Scheme + c.Scribe + strings.TrimPrefix(path, c.Shared)
 }
 
 // Strategies of a Deployment.

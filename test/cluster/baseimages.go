@@ -28,12 +28,23 @@ func writePause(ctx context.Context, log io.Writer, tar, source string) error {
 		image.File{Path: "/pause", Source: program})
 }
 
-// writeBusybox makes an image with every applet of the static busybox as a
-// command, the few files that programs look for, and a /tmp for everyone.
 func writeBusybox(ctx context.Context, tar string) error {
+	files, err := BusyboxFiles(ctx)
+	if err != nil {
+		return err
+	}
+	return image.Write(tar, BusyboxImage, v1.Config{Cmd: []string{"sh"}, Env: []string{BusyboxPath}}, files...)
+}
+
+// BusyboxPath is where the commands of BusyboxFiles are.
+const BusyboxPath = "PATH=/bin:/usr/bin:/sbin:/usr/sbin"
+
+// BusyboxFiles are every applet of the static busybox as a command, the few files
+// that programs look for, and a /tmp for everyone.
+func BusyboxFiles(ctx context.Context) ([]image.File, error) {
 	list, err := exec.CommandContext(ctx, "/bin/busybox", "--list").Output()
 	if err != nil {
-		return fmt.Errorf("asking busybox for its applets: %w", err)
+		return nil, fmt.Errorf("asking busybox for its applets: %w", err)
 	}
 	files := []image.File{
 		{Path: "/bin/busybox", Source: "/bin/busybox"},
@@ -47,6 +58,5 @@ func writeBusybox(ctx context.Context, tar string) error {
 			files = append(files, image.File{Path: "/bin/" + applet, Link: "busybox"})
 		}
 	}
-	cfg := v1.Config{Cmd: []string{"sh"}, Env: []string{"PATH=/bin:/usr/bin:/sbin:/usr/sbin"}}
-	return image.Write(tar, BusyboxImage, cfg, files...)
+	return files, nil
 }

@@ -5,13 +5,16 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/stateful-operator/stateful-operator/test/faults/ledger/client"
+	"github.com/stateful-operator/stateful-operator/test/faults/testimony"
 )
 
 // runClient appends and reads until it is told to end or has appended enough.
@@ -35,18 +38,26 @@ func runClient(args []string) error {
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
-	file := os.Stdout
+	c.History = os.Stdout
 	if history != "" {
-		var err error
-		if file, err = os.OpenFile(history, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666); err != nil {
+		file, err := openHistory(history)
+		if err != nil {
 			return err
 		}
 		defer file.Close()
+		c.History = file
 	}
-	c.History = file
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return drive(ctx, &c, count, every, wait)
+}
+
+// openHistory opens a file that was not there, or reaches a scribe.
+func openHistory(path string) (io.WriteCloser, error) {
+	if strings.HasPrefix(path, testimony.Scheme) {
+		return testimony.Dial(path, testimony.History)
+	}
+	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
 }
 
 func drive(ctx context.Context, c *client.Client, count int, every, wait time.Duration) error {

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,12 +18,12 @@ import (
 
 // journal is the file that a pod's processes append to. Its lock, in a second
 // file, is held while this process is primary: the kernel gives it away at the
-// instant that a killed process ends, so nobody can be primary unseen. Without
-// a folder nothing is written.
+// instant that a killed process ends, so nobody can be primary unseen. A scribe
+// keeps only the journal. Without a folder nothing is written.
 type journal struct {
 	dir  string
 	self record.Line
-	file *os.File
+	file io.Writer
 	lock *os.File // nil while it is not primary
 }
 
@@ -33,8 +34,7 @@ func openJournal(s settings, run string) (*journal, error) {
 	if j.dir == "" {
 		return j, nil
 	}
-	syscall.Umask(0) // the next one may be another user
-	file, err := os.OpenFile(j.path(record.JournalSuffix), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
+	file, err := openEvidence(j.path(record.JournalSuffix), testimony.Journal)
 	if err != nil {
 		return nil, fmt.Errorf("opening the journal: %w", err)
 	}
@@ -47,7 +47,16 @@ func (j *journal) path(suffix string) string {
 	if j.self.UID != "" {
 		name += "_" + j.self.UID
 	}
-	return filepath.Join(j.dir, name+suffix)
+	return j.dir + "/" + name + suffix
+}
+
+// openEvidence opens a file for lines, or reaches the scribe that keeps it.
+func openEvidence(path, what string) (io.WriteCloser, error) {
+	if strings.HasPrefix(path, testimony.Scheme) {
+		return testimony.Dial(path, what)
+	}
+	syscall.Umask(0) // the next one may be another user
+	return os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
 }
 
 // say appends one line at once. Whoever cannot testify must not go on: what it
@@ -68,7 +77,7 @@ func (j *journal) say(line record.Line) {
 // primary. Two that do it together both have their locks before they look, so
 // that at least one of them finds the other.
 func (j *journal) lead(epoch uint64) error {
-	if j.file != nil && j.lock == nil {
+	if _, local := j.file.(*os.File); local && j.lock == nil {
 		lock, err := takeLock(j.path(record.LockSuffix), j.self.Run)
 		if err != nil {
 			return err

@@ -8,6 +8,7 @@
 // in the environment:
 //
 //	WITNESS_DIR           the folder; /witness.d if not said
+//	WITNESS_TO            a scribe that keeps the folder instead: tcp://host:port/path
 //	POD, POD_UID, NODE    who it is
 //	WITNESS_EXIT_AFTER    ends by itself after this long
 //	WITNESS_EXIT_CODE     with this
@@ -105,7 +106,10 @@ func note(began int64, args []string) error {
 	if len(args) == 0 {
 		return fmt.Errorf("usage: note TEXT [DURATION]")
 	}
-	w := witness{dir: folder(), line: self(began)}
+	w, err := newWitness(began)
+	if err != nil {
+		return err
+	}
 	if err := w.say(testimony.Note, args[0]); err != nil || len(args) == 1 {
 		return err
 	}

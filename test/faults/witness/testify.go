@@ -17,9 +17,19 @@ import (
 
 // witness writes lines for one run.
 type witness struct {
-	dir  string
-	line testimony.Line // who it is
-	lock *os.File       // held until the process, and its child, end
+	dir    string
+	line   testimony.Line    // who it is
+	lock   *os.File          // held until the process, and its child, end
+	scribe *testimony.Remote // or else one that holds it while it is connected
+}
+
+func newWitness(began int64) (*witness, error) {
+	w := &witness{dir: folder(), line: self(began)}
+	var err error
+	if to := os.Getenv("WITNESS_TO"); to != "" {
+		w.scribe, err = testimony.Dial(to, testimony.Diary)
+	}
+	return w, err
 }
 
 func folder() string { return cmp.Or(os.Getenv("WITNESS_DIR"), "/witness.d") }
@@ -36,8 +46,17 @@ func self(began int64) testimony.Line {
 // one of them finds the other.
 func swear(began int64) (*witness, error) {
 	syscall.Umask(0) // the next one may be another user
-	w := &witness{dir: folder(), line: self(began)}
+	w, err := newWitness(began)
+	if err != nil {
+		return nil, err
+	}
 	w.line.Run = strings.ToLower(rand.Text()[:12])
+	if w.scribe != nil {
+		if os.Getenv("WITNESS_FORK") == "true" {
+			return nil, errors.New("a child cannot keep the connection to the scribe")
+		}
+		return w, w.sayStart() // the scribe looks for others
+	}
 	if err := w.takeLock(); err != nil {
 		return nil, errors.Join(err, w.say(testimony.Cannot, err.Error()))
 	}
@@ -50,9 +69,7 @@ func swear(began int64) (*witness, error) {
 	if err != nil {
 		return nil, errors.Join(err, w.say(testimony.Cannot, err.Error()))
 	}
-	start := w.line
-	start.What, start.Args = testimony.Start, os.Args[1:]
-	if err := w.write(start); err != nil {
+	if err := w.sayStart(); err != nil {
 		return nil, err
 	}
 	for _, other := range others {
@@ -61,6 +78,12 @@ func swear(began int64) (*witness, error) {
 		}
 	}
 	return w, nil
+}
+
+func (w *witness) sayStart() error {
+	start := w.line
+	start.What, start.Args = testimony.Start, os.Args[1:]
+	return w.write(start)
 }
 
 // takeLock makes the run's file. It appears under its name with its lock held,
@@ -130,6 +153,10 @@ func (w *witness) say(what, text string) error {
 func (w *witness) write(line testimony.Line) error {
 	text, err := json.Marshal(line)
 	if err != nil {
+		return err
+	}
+	if w.scribe != nil {
+		_, err := w.scribe.Write(append(text, '\n'))
 		return err
 	}
 	syscall.Umask(0)

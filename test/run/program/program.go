@@ -24,6 +24,9 @@ type Program struct {
 	Package string
 	// With are the packages of programs that are in the image too.
 	With []string
+	// Files are what else is in it, and Env its environment.
+	Files []image.File
+	Env   []string
 	// Ref is the name of the image. Without a tag it gets one that says what
 	// is in it, so that a changed program is another image.
 	Ref string
@@ -71,8 +74,8 @@ func (p Program) Write(ctx context.Context) (ref string, err error) {
 		}
 		ref += ":" + tag
 	}
-	config := v1.Config{User: p.User, Entrypoint: []string{files[0].Path}, WorkingDir: "/"}
-	if err := image.Write(p.Tar, ref, config, files...); err != nil {
+	config := v1.Config{User: p.User, Env: p.Env, Entrypoint: []string{files[0].Path}, WorkingDir: "/"}
+	if err := image.Write(p.Tar, ref, config, append(files, p.Files...)...); err != nil {
 		return "", fmt.Errorf("writing the image of %s: %w", p.Package, err)
 	}
 	return ref, nil

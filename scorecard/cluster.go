@@ -1,0 +1,132 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stateful-operator/stateful-operator/controllers"
+	"github.com/stateful-operator/stateful-operator/scorecard/promises"
+	"github.com/stateful-operator/stateful-operator/test/faults/scribe"
+)
+
+// otherImage is a public one with a shell, where PROMISES_OTHER_IMAGE names none.
+const otherImage = "registry.k8s.io/e2e-test-images/busybox:1.37.0-1"
+
+// operatorName is the operator's Deployment, wherever it is.
+const operatorName = "stateful-operator-controller-manager"
+
+// inPod is the cluster of the pod that this runs in, whose image has all that
+// promises run.
+func inPod(ctx context.Context) (*promises.Cluster, error) {
+	config, err := rest.InClusterConfig()
+	if err != nil {
+		return nil, fmt.Errorf("this runs in pods only: %w", err)
+	}
+	config.QPS = -1
+	config.WarningHandlerWithContext = rest.NoWarnings{}
+	scheme, err := controllers.Scheme()
+	if err != nil {
+		return nil, err
+	}
+	c := &promises.Cluster{Config: config, OtherImage: cmp.Or(os.Getenv("PROMISES_OTHER_IMAGE"), otherImage)}
+	if c.Client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+		return nil, err
+	}
+	if c.Kube, err = kubernetes.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	pod, err := thisPod(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("looking for the pod that this is, whose image the promises run: %w", err)
+	}
+	c.Image = pod.Spec.Containers[0].Image
+	c.Witness, c.WitnessShell, c.Ledger = c.Image, c.Image, c.Image
+	if c.Shared, err = os.MkdirTemp("", "promises-"); err != nil {
+		return nil, err
+	}
+	s, err := scribe.Start(":0", c.Shared)
+	if err != nil {
+		return nil, err
+	}
+	c.Scribe = net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(s.Port()))
+	return c, nil
+}
+
+func thisPod(ctx context.Context, c *promises.Cluster) (*corev1.Pod, error) {
+	name, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	var pod corev1.Pod
+	err = c.Client.Get(ctx, client.ObjectKey{Namespace: os.Getenv("SCORECARD_NAMESPACE"), Name: name}, &pod)
+	if err == nil && pod.Status.PodIP == "" {
+		err = errors.New("it has no address yet")
+	}
+	return &pod, err
+}
+
+// operators says of which Deployments of the operator not all pods are
+// available, or that there are none.
+func operators(ctx context.Context, c *promises.Cluster) []string {
+	var all appsv1.DeploymentList
+	if err := c.Client.List(ctx, &all); err != nil {
+		return []string{"nobody knows whether the operator runs: " + err.Error()}
+	}
+	var said []string
+	found := false
+	for _, d := range all.Items {
+		if d.Name != operatorName {
+			continue
+		}
+		found = true
+		if want := *d.Spec.Replicas; want == 0 || d.Status.AvailableReplicas < want {
+			said = append(said, fmt.Sprintf("see whether the operator runs: of Deployment %s in namespace %s %d pods are wanted and %d are available",
+				d.Name, d.Namespace, want, d.Status.AvailableReplicas))
+		}
+	}
+	if !found {
+		said = []string{"install the operator: there is no Deployment " + operatorName + " in any namespace"}
+	}
+	return said
+}
+
+// scene is what a person would look at after a broken promise.
+func scene(ctx context.Context, c *promises.Cluster) string {
+	var out strings.Builder
+	var pods corev1.PodList
+	if err := c.Client.List(ctx, &pods, client.InNamespace(c.Namespace)); err != nil {
+		return err.Error()
+	}
+	for _, p := range pods.Items {
+		fmt.Fprintf(&out, "pod %s on %s: %s", p.Name, p.Spec.NodeName, p.Status.Phase)
+		for _, s := range append(p.Status.InitContainerStatuses, p.Status.ContainerStatuses...) {
+			fmt.Fprintf(&out, "; %s: ready %t, %d restarts", s.Name, s.Ready, s.RestartCount)
+			if w := s.State.Waiting; w != nil {
+				fmt.Fprintf(&out, ", waiting: %s %s", w.Reason, w.Message)
+			}
+		}
+		fmt.Fprintln(&out)
+	}
+	var events corev1.EventList
+	if err := c.Client.List(ctx, &events, client.InNamespace(c.Namespace)); err != nil {
+		return out.String() + err.Error()
+	}
+	for _, e := range events.Items {
+		if e.Type == corev1.EventTypeWarning {
+			fmt.Fprintf(&out, "warning about %s %s: %s: %s\n", e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Reason, e.Message)
+		}
+	}
+	return out.String()
+}
