@@ -37,7 +37,7 @@ var groups = []string{
 // withdraw deletes the operator's objects while it runs, because it takes off the
 // finalizers, then the operator.
 func (s *site) withdraw(ctx context.Context, namespace string, others ...string) error {
-	for _, other := range others {
+	for _, other := range append(others, namespace) {
 		for _, list := range kinds() {
 			if err := s.m.DeleteAll(ctx, list, client.InNamespace(other)); err != nil {
 				return err

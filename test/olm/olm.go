@@ -42,6 +42,7 @@ type Manager struct {
 	OPM string
 
 	log    io.Writer
+	folder string // goes with the cluster
 	images images
 }
 
@@ -66,7 +67,7 @@ func Open(ctx context.Context, local *cluster.Cluster, log io.Writer) (*Manager,
 			return nil, err
 		}
 	}
-	m := &Manager{Cluster: local, log: log}
+	m := &Manager{Cluster: local, log: log, folder: filepath.Join(local.Dir(), "olm")}
 	if m.Client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
 		return nil, err
 	}
@@ -79,9 +80,9 @@ func Open(ctx context.Context, local *cluster.Cluster, log io.Writer) (*Manager,
 	return m, nil
 }
 
-// dir is a folder of the cluster's; it goes with the cluster.
+// dir is a folder for this.
 func (m *Manager) dir(parts ...string) (string, error) {
-	path := filepath.Join(append([]string{m.Cluster.Dir(), "olm"}, parts...)...)
+	path := filepath.Join(append([]string{m.folder}, parts...)...)
 	return path, os.MkdirAll(path, 0o755)
 }
 

@@ -70,34 +70,26 @@ func (p sample) objects(s *site, namespace string) ([]*unstructured.Unstructured
 }
 
 // eachContainer finds the containers in an object, wherever its pods are said.
-func eachContainer(value any, do func(map[string]any)) {
-	switch v := value.(type) {
-	case map[string]any:
-		for key, inner := range v {
-			if list, ok := inner.([]any); ok && key == "containers" {
-				for _, c := range list {
-					if c, ok := c.(map[string]any); ok {
-						do(c)
-					}
-				}
-				continue
-			}
-			eachContainer(inner, do)
+func eachContainer(object map[string]any, do func(map[string]any)) {
+	for key, inner := range object {
+		if key == "containers" {
+			eachMap(inner, do)
+			continue
 		}
-	case []any:
-		for _, inner := range v {
-			eachContainer(inner, do)
-		}
+		eachMap(inner, func(m map[string]any) { eachContainer(m, do) })
 	}
 }
 
-func (s *site) applySamples(ctx context.Context, namespace string) error {
+func (s *site) applySamples(ctx context.Context, namespace string, change ...func(map[string]any)) error {
 	for _, p := range samplesOfKinds {
 		objects, err := p.objects(s, namespace)
 		if err != nil {
 			return err
 		}
 		for _, object := range objects {
+			for _, f := range change {
+				f(object.Object)
+			}
 			s.m.Say("applying %s %s to %s", object.GetKind(), object.GetName(), namespace)
 			if err := s.m.Client.Create(ctx, object); err != nil {
 				return fmt.Errorf("creating %s %s: %w", object.GetKind(), object.GetName(), err)

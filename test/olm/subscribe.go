@@ -184,9 +184,17 @@ func (m *Manager) Unsubscribe(ctx context.Context, namespace string) error {
 	return m.Until(ctx, "the operator to be gone", func(ctx context.Context) error {
 		var d appsv1.Deployment
 		err := m.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: DeploymentName}, &d)
-		if err == nil {
-			return errors.New("its Deployment is there")
+		if client.IgnoreNotFound(err) != nil {
+			return err
 		}
-		return client.IgnoreNotFound(err)
+		// As the Deployment selects them, which may be gone already.
+		var pods corev1.PodList
+		if err := m.Client.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{"app.kubernetes.io/name": Package}); err != nil {
+			return err
+		}
+		if err == nil || len(pods.Items) > 0 {
+			return fmt.Errorf("its Deployment is there: %t, and %d pods", err == nil, len(pods.Items))
+		}
+		return nil
 	})
 }
