@@ -94,15 +94,14 @@ func (m *Manager) Say(format string, args ...any) { fmt.Fprintf(m.log, format+"\
 func (m *Manager) Until(ctx context.Context, what string, ask func(context.Context) error) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		err := ask(ctx)
-		if err != nil && ctx.Err() != nil && last != nil {
-			return false, nil // one that only says that time is up hides the better one
+		answer := ask(ctx)
+		if answer != nil && (last == nil || last.Error() != answer.Error()) {
+			m.Say("  %s: %v", what, answer)
 		}
-		if err != nil && (last == nil || last.Error() != err.Error()) {
-			m.Say("  %s: %v", what, err)
+		if answer == nil || ctx.Err() == nil || last == nil {
+			last = answer // one that only says that time is up hides the better one
 		}
-		last = err
-		return err == nil, nil
+		return answer == nil, nil
 	})
 	if err != nil {
 		return fmt.Errorf("waited for %s: %w", what, last)

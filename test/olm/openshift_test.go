@@ -156,7 +156,7 @@ func (s *site) forces(ctx context.Context, namespace string) error {
 		pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{RunAsUser: new(int64(0))}
 		err := s.m.Client.Create(ctx, pod, client.DryRunAll)
 		if err == nil || !strings.Contains(err.Error(), "a container runs as the user of its namespace") {
-			return fmt.Errorf("a pod that wants to be root is answered: %v", err)
+			return errors.Join(err, errors.New("a pod that wants to be root is not refused for it"))
 		}
 		plain := podOf("plain")
 		plain.Namespace = namespace

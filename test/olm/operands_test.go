@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -231,18 +230,6 @@ func (s *site) untouched(ctx context.Context, namespace string, before map[strin
 		if before[name] == "" {
 			err = errors.Join(err, fmt.Errorf("pod %s is new", name))
 		}
-	}
-	return err
-}
-
-// notFound is nil where an object is not there.
-func (s *site) notFound(ctx context.Context, object client.Object) error {
-	err := s.m.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
-	if err == nil {
-		return fmt.Errorf("%T %s is there", object, object.GetName())
-	}
-	if apierrors.IsNotFound(err) {
-		return nil
 	}
 	return err
 }
