@@ -82,18 +82,15 @@ func TestTheBundleHasTheCRDsOfConfig(t *testing.T) {
 	if err != nil || len(files) != 4 {
 		t.Fatalf("%d files: %v", len(files), err)
 	}
-	have := map[string]apiextensionsv1.CustomResourceDefinitionSpec{}
-	for _, crd := range read(t).V1CRDs {
-		have[crd.Name] = crd.Spec
-	}
 	owned := map[string]bool{}
 	for _, crd := range read(t).CSV.Spec.CustomResourceDefinitions.Owned {
 		owned[crd.Name] = true
 	}
 	for _, file := range files {
-		var crd apiextensionsv1.CustomResourceDefinition
+		var crd, have apiextensionsv1.CustomResourceDefinition
 		parse(t, file, &crd)
-		if !reflect.DeepEqual(have[crd.Name], crd.Spec) || !owned[crd.Name] {
+		parse(t, filepath.Join(folder, "manifests", filepath.Base(file)), &have)
+		if !reflect.DeepEqual(have.Spec, crd.Spec) || have.Name != crd.Name || !owned[crd.Name] {
 			t.Errorf("%s is not in the bundle as it is in config, or not owned", crd.Name)
 		}
 	}

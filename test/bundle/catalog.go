@@ -23,6 +23,9 @@ import (
 // project has one major version, and calls them stable and candidate.
 var majorChannel = regexp.MustCompile(`\b(candidate|fast|stable)-v0\b`)
 
+// trusting is what opm wants to be told of images that nobody has signed.
+const trusting = `{"default": [{"type": "insecureAcceptAnything"}]}`
+
 // Render gives the catalog that a semver template of opm comes to. opm reads bundles
 // from registries only, so it gets one, on this machine, with the bundles: folders,
 // by the references that the template has for their images.
@@ -52,16 +55,23 @@ func Render(ctx context.Context, opm, template string, bundles map[string]string
 			return nil, fmt.Errorf("giving %s to opm: %w", folder, err)
 		}
 	}
-	local := filepath.Join(work, "template.yaml")
-	if err := os.WriteFile(local, text, 0o644); err != nil {
-		return nil, err
+	for file, content := range map[string][]byte{"template.yaml": text, ".config/containers/policy.json": []byte(trusting)} {
+		file = filepath.Join(work, file)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(file, content, 0o644); err != nil {
+			return nil, err
+		}
 	}
 	var out, complaints bytes.Buffer
-	command := exec.CommandContext(ctx, opm, "alpha", "render-template", "semver", local,
+	command := exec.CommandContext(ctx, opm, "alpha", "render-template", "semver", "template.yaml",
 		"--output=yaml", "--use-http", "--migrate-level=bundle-object-to-csv-metadata")
 	command.Dir, command.Stdout, command.Stderr = work, &out, &complaints
+	command.Env = append(os.Environ(), "HOME="+work)
 	if err := command.Run(); err != nil {
-		return nil, fmt.Errorf("rendering %s: %w: %s", template, err, complaints.String())
+		why, _, _ := strings.Cut(complaints.String(), "\n") // and then how opm is used
+		return nil, fmt.Errorf("rendering %s: %w: %s", template, err, why)
 	}
 	rendered := bytes.ReplaceAll(out.Bytes(), []byte(here), nil)
 	return majorChannel.ReplaceAll(rendered, []byte("$1")), nil

@@ -55,7 +55,7 @@ type Programs struct {
 // WriteCatalogImage writes the image of a catalog, as its Dockerfile makes it, with
 // opm's cache, so that it serves at once.
 func WriteCatalogImage(ctx context.Context, folder, ref, tar string, programs Programs) error {
-	configs, err := filesIn(folder, "/configs")
+	files, err := filesIn(folder, "/configs")
 	if err != nil {
 		return err
 	}
@@ -73,8 +73,11 @@ func WriteCatalogImage(ctx context.Context, folder, ref, tar string, programs Pr
 	if err != nil {
 		return err
 	}
-	files := append(configs, cached...)
-	files = append(files,
+	for i := range cached { // opm locks it, and OpenShift gives it any user id
+		cached[i].Mode = 0o666
+		cached = append(cached, image.File{Path: filepath.Dir(cached[i].Path), Dir: true, Mode: 0o777})
+	}
+	files = append(append(files, cached...),
 		image.File{Path: "/tmp", Dir: true, Mode: os.ModeSticky | 0o777},
 		image.File{Path: "/bin/opm", Source: programs.OPM},
 		image.File{Path: "/bin/grpc_health_probe", Source: programs.Probe})

@@ -227,7 +227,7 @@ type MemberTLS struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="the name must begin with a letter and go on with lower-case letters, digits and hyphens: Services are named after it"
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 48",message="the name may have at most 48 characters: pods carry rss-<name>-<hash> as the value of a label, which has at most 63"
-// +operator-sdk:csv:customresourcedefinitions:displayName="Replicated Stateful Set",resources={{StatefulSet,v1,""},{Pod,v1,""},{Service,v1,""},{PodDisruptionBudget,v1,""},{PersistentVolumeClaim,v1,""}}
+// +operator-sdk:csv:customresourcedefinitions:displayName="Replicated Stateful Set",resources={{StatefulSet,v1,""},{Pod,v1,""},{Service,v1,""},{PodDisruptionBudget,v1,""},{PersistentVolumeClaim,v1,""},{Event,v1,""}}
 type ReplicatedStatefulSet struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

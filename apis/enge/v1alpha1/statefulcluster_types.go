@@ -295,7 +295,7 @@ type Replacement struct {
 // +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updatedReplicas`,description="Members at the revision of the spec"
 // +kubebuilder:printcolumn:name="Lost",type=integer,JSONPath=`.status.lostReplicas`,description="Members lost and not yet replaced"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +operator-sdk:csv:customresourcedefinitions:displayName="Stateful Cluster",resources={{Pod,v1,""},{PersistentVolumeClaim,v1,""},{ControllerRevision,v1,""},{PodDisruptionBudget,v1,""}}
+// +operator-sdk:csv:customresourcedefinitions:displayName="Stateful Cluster",resources={{Pod,v1,""},{PersistentVolumeClaim,v1,""},{ControllerRevision,v1,""},{PodDisruptionBudget,v1,""},{Event,v1,""}}
 type StatefulCluster struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

@@ -288,7 +288,7 @@ type ActivePassiveProbe struct {
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="Where the upgrade stands"
 // +kubebuilder:printcolumn:name="Stale",type=string,JSONPath=`.status.conditions[?(@.type=="Stale")].status`,description="Whether the version of the template was given up"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +operator-sdk:csv:customresourcedefinitions:displayName="Extended Stateful Set",resources={{StatefulSet,v1,""},{Pod,v1,""},{Service,v1,""},{Job,v1,""},{PersistentVolumeClaim,v1,""}}
+// +operator-sdk:csv:customresourcedefinitions:displayName="Extended Stateful Set",resources={{StatefulSet,v1,""},{Pod,v1,""},{Service,v1,""},{Job,v1,""},{PersistentVolumeClaim,v1,""},{Event,v1,""}}
 type ExtendedStatefulSet struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

@@ -145,7 +145,7 @@ type StatefulSingletonSpec struct {
 // +kubebuilder:printcolumn:name="Waiting",type=integer,JSONPath=`.status.waitingCount`,description="Pods that wait for their turn"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="the name may have at most 63 characters: pods carry it as the value of a label"
-// +operator-sdk:csv:customresourcedefinitions:displayName="Stateful Singleton",resources={{Pod,v1,""},{ConfigMap,v1,""}}
+// +operator-sdk:csv:customresourcedefinitions:displayName="Stateful Singleton",resources={{Pod,v1,""},{ConfigMap,v1,""},{Event,v1,""}}
 type StatefulSingleton struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

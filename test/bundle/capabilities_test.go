@@ -1,0 +1,68 @@
+package bundle_test
+
+import (
+	"io/fs"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// shownBy is the name of a test in a row of docs/capabilities.md.
+var shownBy = regexp.MustCompile("`((?:SC-|RS-|OLM-|E|S)[0-9][^`]*|Test[A-Za-z]+)`")
+
+// The page names tests that exist, and the bundle claims the level that it reaches.
+func TestCapabilitiesAreShown(t *testing.T) {
+	text, err := os.ReadFile("../../docs/capabilities.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := testSources(t)
+	reached, whole, level := "", true, ""
+	for line := range strings.SplitSeq(string(text)+"## ", "\n") {
+		if title, ok := strings.CutPrefix(line, "## "); ok {
+			if whole && level != "" {
+				reached = level
+			}
+			level = title
+		}
+		cells := strings.Split(line, "|")
+		if level == "" || len(cells) != 5 || strings.Contains(cells[1], "---") || cells[1] == " line " {
+			continue
+		}
+		named := shownBy.FindAllStringSubmatch(cells[3], -1)
+		yes := strings.TrimSpace(cells[2]) == "yes"
+		whole = whole && yes
+		if yes && len(named) == 0 {
+			t.Errorf("nothing shows that%s", strings.ToLower(cells[1]))
+		}
+		for _, name := range named {
+			if !strings.Contains(tests, `"`+name[1]) && !strings.Contains(tests, "func "+name[1]+"(") {
+				t.Errorf("there is no test %s", name[1])
+			}
+		}
+	}
+	if claimed := read(t).CSV.Annotations["capabilities"]; claimed != reached {
+		t.Errorf("the bundle claims %s, and the page reaches %s", claimed, reached)
+	}
+}
+
+// testSources is the text of all tests and promises.
+func testSources(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	for _, folder := range []string{"../../controllers", "../../scorecard", "../../test"} {
+		err := fs.WalkDir(os.DirFS(folder), ".", func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || !strings.HasSuffix(path, "_test.go") && !strings.Contains(path, "promises/") {
+				return err
+			}
+			text, err := fs.ReadFile(os.DirFS(folder), path)
+			all.Write(text)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all.String()
+}
