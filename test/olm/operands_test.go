@@ -169,12 +169,15 @@ func (s *site) refusesBadObject(ctx context.Context, namespace string) error {
 		}
 		bad := objects[0]
 		bad.SetName("bad-one")
-		if bad.GetKind() == "StatefulSingleton" {
-			bad.SetName(strings.Repeat("long-", 13) + "name")
-		}
 		eachContainer(bad.Object, func(c map[string]any) {
 			c["volumeMounts"] = []any{map[string]any{"name": "there-is-no-such-volume", "mountPath": "/nowhere"}}
 		})
+		if bad.GetKind() == "StatefulSingleton" { // which has no containers
+			not := map[string]any{"key": "app", "operator": "NotIn", "values": []any{"mailer"}}
+			if err := unstructured.SetNestedSlice(bad.Object, []any{not}, "spec", "selector", "matchExpressions"); err != nil {
+				return err
+			}
+		}
 		err = s.m.Until(ctx, "the webhook of "+bad.GetKind()+" to refuse a bad one", func(ctx context.Context) error {
 			err := s.m.Client.Create(ctx, bad.DeepCopy(), client.DryRunAll)
 			if err == nil {

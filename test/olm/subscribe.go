@@ -52,11 +52,12 @@ func (m *Manager) Subscribe(ctx context.Context, s Subscription) error {
 		},
 	}
 	m.Say("subscribing to %s of catalog %s in namespace %s, for %s", Package, s.Catalog, s.Namespace, targets(s.Targets))
-	// One is there where the operator was installed before.
+	// They may be there: the group where the operator was installed before, both
+	// where this is said again.
 	if err := client.IgnoreAlreadyExists(m.Client.Create(ctx, group)); err != nil {
 		return fmt.Errorf("making the OperatorGroup: %w", err)
 	}
-	if err := m.Client.Create(ctx, subscription); err != nil {
+	if err := client.IgnoreAlreadyExists(m.Client.Create(ctx, subscription)); err != nil {
 		return fmt.Errorf("making the Subscription: %w", err)
 	}
 	return nil
