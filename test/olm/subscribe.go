@@ -70,7 +70,8 @@ func targets(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// Approve approves the install plan of a version.
+// Approve approves the install plan of a version, when OLM says that it waits for
+// that: one approved before is never taken up.
 func (m *Manager) Approve(ctx context.Context, namespace, csv string) error {
 	return m.Until(ctx, "an install plan of "+csv, func(ctx context.Context) error {
 		var plans operatorsv1alpha1.InstallPlanList
@@ -85,12 +86,29 @@ func (m *Manager) Approve(ctx context.Context, namespace, csv string) error {
 			if plan.Spec.Approved {
 				return nil
 			}
+			if err := m.pending(ctx, plan); err != nil {
+				return err
+			}
 			plan.Spec.Approved = true
 			m.Say("approving install plan %s of %s", plan.Name, csv)
 			return m.Client.Update(ctx, plan)
 		}
 		return m.whyNot(ctx, namespace)
 	})
+}
+
+// pending tells whether the Subscription waits for this plan to be approved.
+func (m *Manager) pending(ctx context.Context, plan *operatorsv1alpha1.InstallPlan) error {
+	var subscription operatorsv1alpha1.Subscription
+	if err := m.Client.Get(ctx, client.ObjectKey{Namespace: plan.Namespace, Name: Package}, &subscription); err != nil {
+		return err
+	}
+	ref, condition := subscription.Status.InstallPlanRef, subscription.Status.GetCondition(operatorsv1alpha1.SubscriptionInstallPlanPending)
+	if ref == nil || ref.Name != plan.Name || condition.Reason != string(operatorsv1alpha1.InstallPlanPhaseRequiresApproval) ||
+		plan.Status.Phase != operatorsv1alpha1.InstallPlanPhaseRequiresApproval {
+		return fmt.Errorf("plan %s is %q, and the subscription says %s", plan.Name, plan.Status.Phase, condition.Reason)
+	}
+	return nil
 }
 
 // whyNot is what the Subscription says.
