@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"os"
+	"path/filepath"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/test/faults/testimony"
@@ -16,9 +16,8 @@ import (
 // program started before, where two ran together, or where none does at the end.
 func HandoverDuring(ctx context.Context, c *Cluster, what string, do func() error) error {
 	return witnessed(func(ctx context.Context, c *Cluster) error {
-		// It ignores that it is to stop, and nobody kills it before it is deleted
-		// once more.
-		a, err := c.application("during", behave("WITNESS_IGNORE_TERM", "true"), grace(3600))
+		const mayEnd = "may-end"
+		a, err := c.application("during", behave("WITNESS_STOP_FILE", mayEnd), grace(3600))
 		if err != nil {
 			return err
 		}
@@ -46,12 +45,8 @@ func HandoverDuring(ctx context.Context, c *Cluster, what string, do func() erro
 		if err := a.stays(old); err != nil {
 			return fmt.Errorf("the handover did not wait for the end of %s: %w", what, err)
 		}
-		next, err := a.handover(ctx, "the end of the old program", func(old testimony.Run) error {
-			pod, err := a.podOf(ctx, old)
-			if err != nil {
-				return err
-			}
-			return a.Client.Delete(ctx, pod, client.GracePeriodSeconds(1))
+		next, err := a.handover(ctx, "the end of the old program", func(testimony.Run) error {
+			return os.WriteFile(filepath.Join(a.folder.Dir(), mayEnd), nil, 0o644)
 		})
 		if err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -18,6 +19,7 @@ import (
 	engev1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	fissilev1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	singletonv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/test/olm"
 )
 
 // kinds are the lists of all four.
@@ -37,7 +39,7 @@ var groups = []string{
 // withdraw deletes the operator's objects while it runs, because it takes off the
 // finalizers, then the operator.
 func (s *site) withdraw(ctx context.Context, namespace string, others ...string) error {
-	for _, other := range others {
+	for _, other := range append(others, namespace) {
 		for _, list := range kinds() {
 			if err := s.m.DeleteAll(ctx, list, client.InNamespace(other)); err != nil {
 				return err
@@ -74,6 +76,14 @@ func (s *site) leave(ctx context.Context, namespace string, others ...string) er
 			}
 		}
 	}
+	// Those that come with the bundle stay too, as all do that OLM did not make up
+	// for itself.
+	if err := s.m.DeleteAll(ctx, &rbacv1.ClusterRoleList{}, client.MatchingLabels{"app.kubernetes.io/name": olm.Package}); err != nil {
+		return err
+	}
+	if err := s.m.DeleteAll(ctx, &operatorsv1.OperatorGroupList{}, client.InNamespace(namespace)); err != nil {
+		return err
+	}
 	for _, name := range append(others, namespace) {
 		if err := s.m.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 			return err
@@ -109,7 +119,7 @@ func (s *site) nothingLeft(ctx context.Context) error {
 
 // ours tells the operator's objects by their names and by OLM's labels.
 func ours(o client.Object) bool {
-	if strings.Contains(o.GetName(), "stateful") {
+	if strings.Contains(o.GetName(), olm.Package) || strings.Contains(o.GetName(), "statefulsingleton") {
 		return true
 	}
 	for _, group := range groups {
@@ -117,5 +127,5 @@ func ours(o client.Object) bool {
 			return true
 		}
 	}
-	return strings.Contains(o.GetLabels()["olm.owner"], "stateful-operator")
+	return strings.Contains(o.GetLabels()["olm.owner"], olm.Package)
 }

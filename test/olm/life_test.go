@@ -133,7 +133,7 @@ func uninstalls(t *testing.T, s *site) error {
 	// nobody can hold it back, and other pods are not.
 	err = s.m.Client.Create(ctx, podOf("mailer"), client.DryRunAll)
 	if err == nil || !strings.Contains(err.Error(), "StatefulSingleton mailer") {
-		return fmt.Errorf("a pod of the mailer should be refused by the guard: %w", err)
+		return errors.Join(err, errors.New("a pod of the mailer should be refused by the guard"))
 	}
 	return s.m.Client.Create(ctx, podOf("stranger"), client.DryRunAll)
 }

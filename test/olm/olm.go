@@ -42,6 +42,7 @@ type Manager struct {
 	OPM string
 
 	log    io.Writer
+	folder string // goes with the cluster
 	images images
 }
 
@@ -66,7 +67,7 @@ func Open(ctx context.Context, local *cluster.Cluster, log io.Writer) (*Manager,
 			return nil, err
 		}
 	}
-	m := &Manager{Cluster: local, log: log}
+	m := &Manager{Cluster: local, log: log, folder: filepath.Join(local.Dir(), "olm")}
 	if m.Client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
 		return nil, err
 	}
@@ -79,9 +80,9 @@ func Open(ctx context.Context, local *cluster.Cluster, log io.Writer) (*Manager,
 	return m, nil
 }
 
-// dir is a folder of the cluster's; it goes with the cluster.
+// dir is a folder for this.
 func (m *Manager) dir(parts ...string) (string, error) {
-	path := filepath.Join(append([]string{m.Cluster.Dir(), "olm"}, parts...)...)
+	path := filepath.Join(append([]string{m.folder}, parts...)...)
 	return path, os.MkdirAll(path, 0o755)
 }
 
@@ -93,15 +94,14 @@ func (m *Manager) Say(format string, args ...any) { fmt.Fprintf(m.log, format+"\
 func (m *Manager) Until(ctx context.Context, what string, ask func(context.Context) error) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		err := ask(ctx)
-		if err != nil && ctx.Err() != nil && last != nil {
-			return false, nil // one that only says that time is up hides the better one
+		answer := ask(ctx)
+		if answer != nil && (last == nil || last.Error() != answer.Error()) {
+			m.Say("  %s: %v", what, answer)
 		}
-		if err != nil && (last == nil || last.Error() != err.Error()) {
-			m.Say("  %s: %v", what, err)
+		if answer == nil || ctx.Err() == nil || last == nil {
+			last = answer // one that only says that time is up hides the better one
 		}
-		last = err
-		return err == nil, nil
+		return answer == nil, nil
 	})
 	if err != nil {
 		return fmt.Errorf("waited for %s: %w", what, last)

@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -70,34 +69,26 @@ func (p sample) objects(s *site, namespace string) ([]*unstructured.Unstructured
 }
 
 // eachContainer finds the containers in an object, wherever its pods are said.
-func eachContainer(value any, do func(map[string]any)) {
-	switch v := value.(type) {
-	case map[string]any:
-		for key, inner := range v {
-			if list, ok := inner.([]any); ok && key == "containers" {
-				for _, c := range list {
-					if c, ok := c.(map[string]any); ok {
-						do(c)
-					}
-				}
-				continue
-			}
-			eachContainer(inner, do)
+func eachContainer(object map[string]any, do func(map[string]any)) {
+	for key, inner := range object {
+		if key == "containers" {
+			eachMap(inner, do)
+			continue
 		}
-	case []any:
-		for _, inner := range v {
-			eachContainer(inner, do)
-		}
+		eachMap(inner, func(m map[string]any) { eachContainer(m, do) })
 	}
 }
 
-func (s *site) applySamples(ctx context.Context, namespace string) error {
+func (s *site) applySamples(ctx context.Context, namespace string, change ...func(map[string]any)) error {
 	for _, p := range samplesOfKinds {
 		objects, err := p.objects(s, namespace)
 		if err != nil {
 			return err
 		}
 		for _, object := range objects {
+			for _, f := range change {
+				f(object.Object)
+			}
 			s.m.Say("applying %s %s to %s", object.GetKind(), object.GetName(), namespace)
 			if err := s.m.Client.Create(ctx, object); err != nil {
 				return fmt.Errorf("creating %s %s: %w", object.GetKind(), object.GetName(), err)
@@ -178,12 +169,15 @@ func (s *site) refusesBadObject(ctx context.Context, namespace string) error {
 		}
 		bad := objects[0]
 		bad.SetName("bad-one")
-		if bad.GetKind() == "StatefulSingleton" {
-			bad.SetName(strings.Repeat("long-", 13) + "name")
-		}
 		eachContainer(bad.Object, func(c map[string]any) {
 			c["volumeMounts"] = []any{map[string]any{"name": "there-is-no-such-volume", "mountPath": "/nowhere"}}
 		})
+		if bad.GetKind() == "StatefulSingleton" { // which has no containers
+			not := map[string]any{"key": "app", "operator": "NotIn", "values": []any{"mailer"}}
+			if err := unstructured.SetNestedSlice(bad.Object, []any{not}, "spec", "selector", "matchExpressions"); err != nil {
+				return err
+			}
+		}
 		err = s.m.Until(ctx, "the webhook of "+bad.GetKind()+" to refuse a bad one", func(ctx context.Context) error {
 			err := s.m.Client.Create(ctx, bad.DeepCopy(), client.DryRunAll)
 			if err == nil {
@@ -239,18 +233,6 @@ func (s *site) untouched(ctx context.Context, namespace string, before map[strin
 		if before[name] == "" {
 			err = errors.Join(err, fmt.Errorf("pod %s is new", name))
 		}
-	}
-	return err
-}
-
-// notFound is nil where an object is not there.
-func (s *site) notFound(ctx context.Context, object client.Object) error {
-	err := s.m.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
-	if err == nil {
-		return fmt.Errorf("%T %s is there", object, object.GetName())
-	}
-	if apierrors.IsNotFound(err) {
-		return nil
 	}
 	return err
 }

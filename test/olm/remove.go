@@ -80,7 +80,7 @@ func (m *Manager) DeleteAll(ctx context.Context, list client.ObjectList, where .
 // Delete deletes an object and waits until it is gone.
 func (m *Manager) Delete(ctx context.Context, object client.Object) error {
 	what := fmt.Sprintf("%T %s to be gone", object, object.GetName())
-	if err := client.IgnoreNotFound(m.Client.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationForeground))); err != nil {
+	if err := client.IgnoreNotFound(m.Client.Delete(ctx, object)); err != nil {
 		return err
 	}
 	uid := object.GetUID()

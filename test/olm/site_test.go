@@ -94,6 +94,7 @@ func boot(t *testing.T) *site {
 // images brings what the tests run to the nodes.
 func (s *site) images(ctx context.Context) error {
 	tar := func(name string) string { return filepath.Join(s.folder, name+".tar") }
+	s.m.Say("building the operator and the programs of the samples …")
 	operator := program.Operator(tar("operator"))
 	for _, one := range []struct {
 		ref *string

@@ -52,11 +52,12 @@ func (m *Manager) Subscribe(ctx context.Context, s Subscription) error {
 		},
 	}
 	m.Say("subscribing to %s of catalog %s in namespace %s, for %s", Package, s.Catalog, s.Namespace, targets(s.Targets))
-	// One is there where the operator was installed before.
+	// They may be there: the group where the operator was installed before, both
+	// where this is said again.
 	if err := client.IgnoreAlreadyExists(m.Client.Create(ctx, group)); err != nil {
 		return fmt.Errorf("making the OperatorGroup: %w", err)
 	}
-	if err := m.Client.Create(ctx, subscription); err != nil {
+	if err := client.IgnoreAlreadyExists(m.Client.Create(ctx, subscription)); err != nil {
 		return fmt.Errorf("making the Subscription: %w", err)
 	}
 	return nil
@@ -69,7 +70,8 @@ func targets(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// Approve approves the install plan of a version.
+// Approve approves the install plan of a version, when OLM says that it waits for
+// that: one approved before is never taken up.
 func (m *Manager) Approve(ctx context.Context, namespace, csv string) error {
 	return m.Until(ctx, "an install plan of "+csv, func(ctx context.Context) error {
 		var plans operatorsv1alpha1.InstallPlanList
@@ -84,12 +86,29 @@ func (m *Manager) Approve(ctx context.Context, namespace, csv string) error {
 			if plan.Spec.Approved {
 				return nil
 			}
+			if err := m.pending(ctx, plan); err != nil {
+				return err
+			}
 			plan.Spec.Approved = true
 			m.Say("approving install plan %s of %s", plan.Name, csv)
 			return m.Client.Update(ctx, plan)
 		}
 		return m.whyNot(ctx, namespace)
 	})
+}
+
+// pending tells whether the Subscription waits for this plan to be approved.
+func (m *Manager) pending(ctx context.Context, plan *operatorsv1alpha1.InstallPlan) error {
+	var subscription operatorsv1alpha1.Subscription
+	if err := m.Client.Get(ctx, client.ObjectKey{Namespace: plan.Namespace, Name: Package}, &subscription); err != nil {
+		return err
+	}
+	ref, condition := subscription.Status.InstallPlanRef, subscription.Status.GetCondition(operatorsv1alpha1.SubscriptionInstallPlanPending)
+	if ref == nil || ref.Name != plan.Name || condition.Reason != string(operatorsv1alpha1.InstallPlanPhaseRequiresApproval) ||
+		plan.Status.Phase != operatorsv1alpha1.InstallPlanPhaseRequiresApproval {
+		return fmt.Errorf("plan %s is %q, and the subscription says %s", plan.Name, plan.Status.Phase, condition.Reason)
+	}
+	return nil
 }
 
 // whyNot is what the Subscription says.
@@ -184,9 +203,17 @@ func (m *Manager) Unsubscribe(ctx context.Context, namespace string) error {
 	return m.Until(ctx, "the operator to be gone", func(ctx context.Context) error {
 		var d appsv1.Deployment
 		err := m.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: DeploymentName}, &d)
-		if err == nil {
-			return errors.New("its Deployment is there")
+		if client.IgnoreNotFound(err) != nil {
+			return err
 		}
-		return client.IgnoreNotFound(err)
+		// As the Deployment selects them, which may be gone already.
+		var pods corev1.PodList
+		if err := m.Client.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{"app.kubernetes.io/name": Package}); err != nil {
+			return err
+		}
+		if err == nil || len(pods.Items) > 0 {
+			return fmt.Errorf("its Deployment is there: %t, and %d pods", err == nil, len(pods.Items))
+		}
+		return nil
 	})
 }

@@ -13,6 +13,7 @@
 //	WITNESS_EXIT_AFTER    ends by itself after this long
 //	WITNESS_EXIT_CODE     with this
 //	WITNESS_STOP_AFTER    runs on for this long after SIGTERM
+//	WITNESS_STOP_FILE     runs on after SIGTERM until the folder has this file
 //	WITNESS_IGNORE_TERM   runs on until it is killed, if "true"
 //	WITNESS_FORK          has a child that holds the lock too, if "true"
 //
@@ -85,8 +86,19 @@ func live(began int64, stop <-chan os.Signal) (code int, err error) {
 				continue
 			}
 			time.Sleep(stopAfter)
+			await(os.Getenv("WITNESS_STOP_FILE"))
 			return 0, w.say(testimony.Stop, "on SIGTERM")
 		}
+	}
+}
+
+// await returns when the folder has a file of that name; at once without a name.
+func await(name string) {
+	for name != "" {
+		if _, err := os.Stat(filepath.Join(folder(), name)); err == nil {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
 	}
 }
 
