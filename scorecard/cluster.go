@@ -3,15 +3,16 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -70,10 +71,11 @@ func thisPod(ctx context.Context, c *promises.Cluster) (*corev1.Pod, error) {
 		return nil, err
 	}
 	var pod corev1.Pod
-	err = c.Client.Get(ctx, client.ObjectKey{Namespace: os.Getenv("SCORECARD_NAMESPACE"), Name: name}, &pod)
-	if err == nil && pod.Status.PodIP == "" {
-		err = errors.New("it has no address yet")
-	}
+	// It runs before its kubelet tells of that.
+	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		err := c.Client.Get(ctx, client.ObjectKey{Namespace: os.Getenv("SCORECARD_NAMESPACE"), Name: name}, &pod)
+		return pod.Status.PodIP != "", err
+	})
 	return &pod, err
 }
 
