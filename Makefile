@@ -106,7 +106,7 @@ $(LINT): tools/lint/go.mod
 .PHONY: test-unit
 test-unit: ## Tests that need nothing: tables, stories, layout.
 	$(call say,Unit tests)
-	@go test -skip '^Test(API|OLM|Scorecard|BuiltIn)' $$(go list ./... | grep -v '/scorecard/promises$$$$')
+	@go test -skip '^Test(API|OLM|Scorecard|BuiltIn)' $$(go list ./... | grep -v '/scorecard/promises$$')
 
 .PHONY: test-api
 test-api: ## Tests against a real API server (their names start with TestAPI).
