@@ -156,10 +156,23 @@ func (m *Manager) opm(ctx context.Context, args ...string) (string, error) {
 
 // program runs a program that may ask the registry and the cluster.
 func (m *Manager) program(ctx context.Context, name string, args ...string) (string, error) {
+	config, err := m.dir("config")
+	if err != nil {
+		return "", err
+	}
+	// Without a file that says whose signatures are wanted, opm pulls nothing.
+	containers, err := m.dir("config", "containers")
+	if err != nil {
+		return "", err
+	}
+	const policy = `{"default": [{"type": "insecureAcceptAnything"}]}`
+	if err := os.WriteFile(filepath.Join(containers, "policy.json"), []byte(policy), 0o644); err != nil {
+		return "", err
+	}
 	var out, log bytes.Buffer
 	command := exec.CommandContext(ctx, name, args...)
 	command.Stdout, command.Stderr = &out, &log
-	command.Env = append(os.Environ(), "SSL_CERT_FILE="+m.Cluster.Authority(), "KUBECONFIG="+m.Cluster.Kubeconfig())
+	command.Env = append(os.Environ(), "SSL_CERT_FILE="+m.Cluster.Authority(), "KUBECONFIG="+m.Cluster.Kubeconfig(), "XDG_CONFIG_HOME="+config)
 	if err := command.Run(); err != nil {
 		return out.String(), fmt.Errorf("%s %s: %w: %s%s", filepath.Base(name), strings.Join(args, " "), err, log.String(), out.String())
 	}
