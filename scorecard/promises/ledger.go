@@ -240,20 +240,30 @@ func (r *replica) judge(ctx context.Context) (ledgercheck.Report, error) {
 	if err := r.stopClient(ctx); err != nil {
 		return report, err
 	}
-	// Not before: a status may name a primary that died while nobody could look.
-	last, err := r.primary(ctx)
+	var journals ledgercheck.Journals
+	var text string
+	// A status may name a primary that is gone, until the operator has looked.
+	err := until(ctx, "the last primary to show its log", func(ctx context.Context) error {
+		last, err := r.primary(ctx)
+		if err != nil {
+			return err
+		}
+		if text, err = r.exec(ctx, client.ObjectKeyFromObject(last), "ledger", "/ledger", "log"); err != nil {
+			return err
+		}
+		if journals, err = ledgercheck.ReadJournals(r.journals()); err != nil {
+			return err
+		}
+		reigns, err := ledgercheck.ReadReigns(r.journals())
+		if n := len(reigns); err == nil && n > 0 && reigns[n-1].Pod != last.Name {
+			err = fmt.Errorf("status says that %s is primary, and %s was the last one", last.Name, reigns[n-1].Pod)
+		}
+		journals.FinalPod = last.Name
+		return err
+	})
 	if err != nil {
 		return report, err
 	}
-	journals, err := ledgercheck.ReadJournals(r.journals())
-	if err != nil {
-		return report, err
-	}
-	text, err := r.exec(ctx, client.ObjectKeyFromObject(last), "ledger", "/ledger", "log")
-	if err != nil {
-		return report, err
-	}
-	journals.FinalPod = last.Name
 	if journals.Final, _, err = record.Lines[record.Entry]([]byte(text)); err != nil {
 		return report, err
 	}
