@@ -220,6 +220,7 @@ type remembered struct {
 	rules, versions string // a hash of ConfigMaps, and of which
 	grants          []v1alpha1.Grant
 	lossAt          time.Time
+	lossOf          types.UID
 	pods            map[types.UID]*seen
 	refused         string // the last write that the API server refused
 	failed          int    // how often in a row
@@ -299,13 +300,19 @@ func (m *memory) found(name string) {
 func (m *memory) recall(w *world) {
 	known := m.of(w.set)
 	w.refused = known.refused
-	lost := slices.ContainsFunc(known.grants, func(g v1alpha1.Grant) bool {
-		return !slices.ContainsFunc(w.set.Status.Grants, func(o v1alpha1.Grant) bool { return o.UID == g.UID && o.ContainerID == g.ContainerID })
+	lost := slices.DeleteFunc(slices.Clone(known.grants), func(g v1alpha1.Grant) bool {
+		return slices.ContainsFunc(w.set.Status.Grants, func(o v1alpha1.Grant) bool { return o.UID == g.UID && o.ContainerID == g.ContainerID })
 	})
-	if known.lossAt.IsZero() || lost {
+	if known.lossAt.IsZero() || len(lost) > 0 {
 		known.lossAt = w.now
 	}
-	known.grants, w.lossAt = w.set.Status.Grants, known.lossAt
+	if len(lost) > 0 {
+		known.lossOf = lost[0].UID
+	}
+	if len(lost) > 1 {
+		known.lossOf = "" // nobody knows whose data was the newest
+	}
+	known.grants, w.lossAt, w.lossOf = w.set.Status.Grants, known.lossAt, known.lossOf
 	before := known.pods
 	known.pods = map[types.UID]*seen{}
 	for _, member := range w.members {

@@ -53,3 +53,34 @@ func counted(t *testing.T) (sets []string) {
 	slices.Sort(sets)
 	return sets
 }
+
+// What a proven stop of the primary says holds for the last primary only.
+func TestMemoryKnowsWhoseGrantWentLast(t *testing.T) {
+	m := &memory{}
+	seen := func(holders ...types.UID) types.UID {
+		set := toySet(3, 2)
+		set.UID = "set"
+		for _, uid := range holders {
+			set.Status.Grants = append(set.Status.Grants, v1alpha1.Grant{UID: uid})
+		}
+		w := &world{set: set}
+		m.recall(w)
+		return w.lossOf
+	}
+	for _, row := range []struct {
+		says    string
+		holders []types.UID
+		want    types.UID
+	}{
+		{"none has gone yet", []types.UID{"a", "b", "c"}, ""},
+		{"one went", []types.UID{"b", "c"}, "a"},
+		{"and stays the last", []types.UID{"b", "c"}, "a"},
+		{"of two at once nobody knows", nil, ""},
+		{"nor later", []types.UID{"a"}, ""},
+		{"until the next", nil, "a"},
+	} {
+		if got := seen(row.holders...); got != row.want {
+			t.Errorf("%s: %q, want %q", row.says, got, row.want)
+		}
+	}
+}

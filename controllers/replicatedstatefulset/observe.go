@@ -44,6 +44,9 @@ type world struct {
 	// lossAt is when this process last saw a grant go, or the set for the first
 	// time: what secondaries said of their copies before is old.
 	lossAt time.Time
+	// lossOf is the pod whose grant that was; "" if this process has seen none go, or
+	// several at once.
+	lossOf types.UID
 	// refused is the last write that the API server refused, in its words.
 	refused string
 

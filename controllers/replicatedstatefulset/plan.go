@@ -26,6 +26,9 @@ type plan struct {
 
 	asked map[string]bool // pods in which this plan asks something
 	sent  bool            // whether it sends a command that changes something
+	// proven is true when another member is known to have all of the data of the
+	// one that the plan stops.
+	proven bool
 }
 
 // notice is the reason of a condition, and its message.

@@ -169,7 +169,7 @@ func (w *world) send(p *plan, m *member, name, instead, detail string, before ..
 	p.sent = true
 	at := w.now.Truncate(time.Microsecond)
 	c := w.command(m, name, instead)
-	c.Decided = at
+	c.Decided, c.Proven = at, p.proven
 	b := w.books
 	b.commands = append(slices.Clone(b.commands), v1alpha1.RunningCommand{
 		Pod: m.name(), UID: m.pod.UID, ContainerID: m.running(), RestartCount: m.container().RestartCount,

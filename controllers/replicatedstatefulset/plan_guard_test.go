@@ -186,6 +186,21 @@ func TestScaleDownInTheDark(t *testing.T) {
 		{"RS-33 who cannot say anything goes", worldOf(toySet(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"), pod(2).pending(), replicas(2)), scaled},
 		{"RS-33 what a secondary said before the loss is old", worldOf(toySet(3, 1), pod(0).secondary().sequence("9"), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("9"), replicas(2),
 			with(func(w *world) { w.lossAt = ago(3 * time.Second) })), []string{"0 asked sequence", "1 asked sequence", "2 asked sequence"}},
+		{"RS-33 nobody is promoted before who goes has said what it has", worldOf(toySet(3, 1), pod(0).secondary().sequence("8"), pod(1).secondary().sequence("8"),
+			pod(2).idle().but(func(w *world) { w.members[2].busy = &podexec.Command{Name: "sequence"} }), replicas(2)), nil},
+		{"RS-33 nor while it cannot", worldOf(toySet(3, 1), pod(0).secondary().sequence("8"), pod(1).secondary().sequence("8"),
+			pod(2).idle().answered("sequence", podexec.Failed, 1, "", 1500*time.Millisecond), replicas(2)), nil},
+		{"RS-33 who has more than those that run is first once more", worldOf(toySet(2, 1), pod(0).secondary().sequence("8"), pod(1).idle().sequence("9"), replicas(1)), []string{"1: Seed, alone"}},
+		{"RS-33 unless the others were known to have all that it had", worldOf(toySet(2, 1), pod(0).secondary().sequence("8"),
+			pod(1).changed("stop", 20*time.Second).idle().sequence("9").but(func(w *world) {
+				m := w.members[1]
+				r := m.results["stop"]
+				r.Proven, w.lossOf = true, m.pod.UID
+				m.results["stop"] = r
+			}), replicas(1)), []string{"0: Promote, alone"}},
+		{"RS-33 what the primary said before a stop of another is old", worldOf(toySet(4, 1), pod(0).secondary().sequence("9"), pod(1).secondary().sequence("9"),
+			pod(2).primary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second),
+			pod(3).changed("stop", 7*time.Second).answered("status", podexec.Failed, 7, "", 6*time.Second), replicas(2)), []string{"2 asked sequence"}},
 		{"RS-33 when the newest runs as primary, it hands over", worldOf(toySet(3, 1), pod(0).secondary().sequence("9"), pod(1).secondary().sequence("9"),
 			pod(2).primary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second), replicas(2)), []string{"2: Stop, with 2"}},
 	})

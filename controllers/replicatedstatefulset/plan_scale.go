@@ -64,6 +64,7 @@ func (w *world) relieve(p *plan, m *member, why string) {
 		return
 	}
 	if heir := w.heir(p, m, ""); heir != nil {
+		p.proven = true
 		w.stop(p, m, fmt.Sprintf("%s, and %s can take its place", why, heir.name()))
 	}
 }
@@ -77,6 +78,12 @@ func (w *world) heir(p *plan, m *member, name string) *member {
 		return nil
 	}
 	asked, _ := m.answer(v1alpha1.CommandSequence)
+	if then := w.changedAt(); !asked.Began.After(then) {
+		// Entries that only a member had that was stopped since are not in it.
+		p.waitFor(v1alpha1.ReasonHandingOver, "sequence has not answered yet in "+m.name())
+		w.askSince(p, m, then)
+		return nil
+	}
 	var first *member
 	for _, o := range w.members {
 		s := w.state(o)
@@ -98,6 +105,16 @@ func (w *world) heir(p *plan, m *member, name string) *member {
 		p.waitFor(v1alpha1.ReasonHandingOver, "no member can take the place of "+m.name())
 	}
 	return first
+}
+
+// changedAt is when the last command ended that changed something, in any member.
+func (w *world) changedAt() (last time.Time) {
+	for _, m := range w.members {
+		if at := m.changedAt(); at.After(last) {
+			last = at
+		}
+	}
+	return last
 }
 
 // askSince asks a member for its sequence: at once if it was not asked since then,

@@ -50,6 +50,9 @@ type Command struct {
 	// other command has the same. It is not begun later than Hurry after that: a
 	// process that was held up may know an old world only.
 	Decided time.Time
+	// Proven is the decider's own note that comes back with the result: what the
+	// command ends is safe elsewhere. It is not sent.
+	Proven bool
 	// Argv is run as it is, without a shell.
 	Argv []string
 	// Timeout is how long its end is waited for. The command itself goes on in
