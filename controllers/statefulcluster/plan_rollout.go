@@ -38,6 +38,9 @@ func rollOut(w *world, r *roster, p *plan) {
 	if !w.rolling() {
 		return
 	}
+	if r.occupied() > wanted(w, r) {
+		return // who is to go is no reserve
+	}
 	old := outdated(w, r)
 	spare := countAvailable(w, r.alive, p) - (int(*w.set.Spec.Replicas) - w.maxUnavailable())
 	if w.maxSurge() > 0 {

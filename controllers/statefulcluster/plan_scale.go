@@ -89,7 +89,8 @@ func scaleDown(w *world, r *roster, p *plan) {
 		surplus = 1
 	}
 	// A member that is just being recreated serves nobody.
-	if giveUp(w, p, min(surplus, len(p.updating))); len(p.steps) == 0 {
+	before := len(p.steps) // another rule may have led
+	if giveUp(w, p, min(surplus, len(p.updating))); len(p.steps) == before {
 		retire(w, p, victims(r, surplus))
 	}
 }

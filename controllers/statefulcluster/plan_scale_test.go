@@ -1,8 +1,12 @@
 package statefulcluster
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 )
@@ -106,4 +110,25 @@ func TestScaleDownKeepsTheHealthy(t *testing.T) {
 			world: seen(set("db").replicas(3), pod("x").on("n9").ready().claimsRetained().takenByTaint(), a(), b()),
 			want:  creates("f1")},
 	})
+}
+
+// A template and fewer replicas in one write: recording the revision lets the other
+// rules act in the same pass, and those that are too many are no reserve that would
+// let the members that stay go.
+func TestScaleDownWithANewTemplate(t *testing.T) {
+	w := seen(set("db").replicas(2), oldA(), oldB(), oldC(), pod("d").on("n4").of("old").ready(), oldImage(),
+		with(func(w *world) {
+			w.revisions = slices.DeleteFunc(w.revisions, func(r *appsv1.ControllerRevision) bool { return r.Name == "now" })
+			w.targetRevision = nil
+		}))
+	p := decide(w)
+	var pods []string
+	for _, line := range p.steps.Strings() {
+		if strings.Contains(line, " pod ") {
+			pods = append(pods, line)
+		}
+	}
+	if len(pods) != 2 || !strings.Contains(pods[0], "> delete pod") || !strings.Contains(pods[1], "> delete pod") {
+		t.Errorf("of four members two shall go, and it does\n%s", strings.Join(p.steps.Strings(), "\n"))
+	}
 }

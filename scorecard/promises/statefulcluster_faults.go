@@ -222,7 +222,7 @@ func nodeCut(ctx context.Context, c *Cluster) error {
 		return err
 	}
 	victim := one(before)
-	c.Log("cutting off %s, where %s runs; Kubernetes takes about 50 s to notice", victim.Spec.NodeName, victim.Name)
+	c.Log("cutting off %s, where %s runs; Kubernetes takes a while to notice", victim.Spec.NodeName, victim.Name)
 	if err := c.Nodes.Cut(victim.Spec.NodeName); err != nil {
 		return err
 	}
