@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -63,7 +64,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=fissile.cloudfoundry.org,resources=extendedstatefulsets,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=fissile.cloudfoundry.org,resources=extendedstatefulsets/status,verbs=patch
 // +kubebuilder:rbac:groups=fissile.cloudfoundry.org,resources=extendedstatefulsets/finalizers,verbs=update
-// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch;delete
 // A WebSocket begins with a GET, which API servers before 1.35 take for get, and later ones for create.
 // +kubebuilder:rbac:groups="",resources=pods/exec,verbs=get;create,roleName=exec-role
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;create;patch
@@ -185,7 +186,10 @@ func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
 // cutPod is a cache transform that keeps of a pod what decisions ask about.
 func cutPod(obj any) (any, error) {
 	return slim.Kept{Labels: []string{v1alpha1.LabelSet, v1alpha1.LabelVersion, v1alpha1.LabelZoneIndex, v1alpha1.LabelPodActive},
-		Containers: func(*corev1.Pod) bool { return true }}.Pod(obj) // probes are asked in the container that runs
+		Containers: func(*corev1.Pod) bool { return true }, // probes are asked in the container that runs
+		Volumes: func(v *corev1.Volume) bool {
+			return v.PersistentVolumeClaim != nil && strings.HasSuffix(v.PersistentVolumeClaim.ClaimName, v1alpha1.UnassignedClaim)
+		}}.Pod(obj)
 }
 
 // asCached is the empty object to read a written one from the cache with.

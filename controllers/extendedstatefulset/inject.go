@@ -28,8 +28,8 @@ func inject(pod *corev1.Pod) (why string) {
 	}
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
-		if c := v.PersistentVolumeClaim; c != nil && c.ClaimName == m.set+v1alpha1.UnassignedClaim {
-			c.ClaimName = claim.Name(v.Name, m.stem, strconv.Itoa(m.ordinal))
+		if unassigned(v, m.set) {
+			v.PersistentVolumeClaim.ClaimName = claim.Name(v.Name, m.stem, strconv.Itoa(m.ordinal))
 		}
 	}
 	if pod.Annotations[v1alpha1.AnnotationHostnames] == v1alpha1.True {
@@ -37,6 +37,11 @@ func inject(pod *corev1.Pod) (why string) {
 	}
 	metav1.SetMetaDataLabel(&pod.ObjectMeta, v1alpha1.LabelPodOrdinal, strconv.Itoa(m.ordinal))
 	return ""
+}
+
+// unassigned tells whether a volume is of the claim of that set that never exists.
+func unassigned(v *corev1.Volume, set string) bool {
+	return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == set+v1alpha1.UnassignedClaim
 }
 
 // podMember is what a pod is, whatever its version.

@@ -141,6 +141,9 @@ func (r *Reconciler) emit(w *world, o *action.Outcome) {
 		r.event(w, o.Object, corev1.EventTypeNormal, o.Reason, "Create", "StatefulSet %s with %s", o.Object.GetName(), o.Detail)
 	case v1alpha1.EventEditUndone:
 		r.event(w, o.Object, corev1.EventTypeWarning, o.Reason, "Patch", "StatefulSet %s was edited by somebody else, and is as the template says again", o.Object.GetName())
+	case v1alpha1.EventEditKept:
+		r.event(w, o.Object, corev1.EventTypeWarning, o.Reason, "Patch",
+			"StatefulSet %s was edited by somebody else; its replicas are put back, and what else was edited stays until spec.template is that of its version again", o.Object.GetName())
 	case v1alpha1.EventConfigRestart:
 		r.event(w, o.Object, corev1.EventTypeNormal, o.Reason, "Patch", "the pods of StatefulSet %s are restarted, since a ConfigMap or Secret that they reference changed", o.Object.GetName())
 	case v1alpha1.EventConfigKeyLost:
@@ -153,6 +156,9 @@ func (r *Reconciler) emit(w *world, o *action.Outcome) {
 		r.event(w, o.Object, corev1.EventTypeNormal, o.Reason, "Patch", "%s has an owner reference to this object", o.Object.GetName())
 	case v1alpha1.EventUntracked:
 		r.event(w, o.Object, corev1.EventTypeNormal, o.Reason, "Patch", "%s has no owner reference to this object any more", o.Object.GetName())
+	case v1alpha1.EventStrayReplaced:
+		r.event(w, o.Object, corev1.EventTypeWarning, o.Reason, "Delete",
+			"pod %s was created while the webhook was not there, so it had no claim and could not start; it is replaced", o.Object.GetName())
 	case reasonOld, reasonZoneGone:
 		r.event(w, o.Object, corev1.EventTypeNormal, o.Reason, "Delete", "%s is deleted", o.Object.GetName())
 	}

@@ -45,6 +45,7 @@ var rules = []rule{
 	{"keep the Services", keepServices},
 	{"run the jobs", runJobs},
 	{"keep the versions", keepChildren},
+	{"replace pods without claims", replaceStrays},
 	{"clean up", cleanUp},
 	{"follow the active/passive probes", followProbes},
 }

@@ -90,7 +90,15 @@ func (w *world) keepChild(c *child, z zone, s span) []action.Chain {
 	}
 	if s != c.span() {
 		next.Spec.Replicas, next.Spec.Ordinals = ptr.To(s.replicas), &appsv1.StatefulSetOrdinals{Start: s.start}
-		reason, detail = reasonScale, s.String()
+		detail = s.String()
+		if reason != v1alpha1.EventEditUndone {
+			reason = reasonScale
+		}
+	}
+	was := appliedOf(next)
+	edited := !w.known(c.version) && was.hash != "" && was.generation < have.Generation
+	if edited && was.generation != editedGeneration {
+		reason, next.Annotations[v1alpha1.AnnotationApplied] = v1alpha1.EventEditKept, applied{was.hash, editedGeneration}.String()
 	}
 	w.markStale(c, next)
 	if apiequality.Semantic.DeepEqual(next, have) {
@@ -100,7 +108,7 @@ func (w *world) keepChild(c *child, z zone, s span) []action.Chain {
 	if !apiequality.Semantic.DeepEqual(next.Spec, have.Spec) {
 		generation++
 	}
-	if was := appliedOf(next); was.hash != "" {
+	if was.hash != "" && !edited {
 		next.Annotations[v1alpha1.AnnotationApplied] = applied{was.hash, generation}.String()
 	}
 	return []action.Chain{{{Verb: action.Patch, Object: next, From: have, Unchanged: true, Reason: cmp.Or(reason, reasonChild), Detail: detail}}}
@@ -140,6 +148,10 @@ func (w *world) restore(c *child, z zone, next *appsv1.StatefulSet) (reason stri
 	next.Spec.PersistentVolumeClaimRetentionPolicy = nil
 	return reason
 }
+
+// editedGeneration is written on a StatefulSet that somebody else edited while nobody
+// knew its content: the edit is undone when the content is known again.
+const editedGeneration = 0
 
 // applied is the annotation of that name: what was written, and the generation
 // that the write made.

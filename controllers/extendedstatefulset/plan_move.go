@@ -240,7 +240,7 @@ func (w *world) heldByOther(z zone, number int64, ordinal int32) string {
 	}
 	for _, c := range w.rivals {
 		if c.zone == z.index && c.span().has(ordinal) && len(w.set.Spec.Template.Spec.VolumeClaimTemplates) > 0 {
-			return fmt.Sprintf("StatefulSet %s is gone, which has its pods and was taken from this object", c.set.Name)
+			return fmt.Sprintf("StatefulSet %s is gone, which is not this object's and whose pods have its claims", c.set.Name)
 		}
 	}
 	return ""

@@ -30,6 +30,17 @@ func keepServices(w *world, p *plan) {
 	}
 }
 
+// foreignService is the active Service if it is not ours: it may select pods of
+// another application, and nobody switches it. The headless one may be anybody's,
+// as that of a StatefulSet. "" where all is well.
+func (w *world) foreignService() string {
+	have := w.services[activeService(w.set)]
+	if have == nil || metav1.IsControlledBy(have, w.set) {
+		return ""
+	}
+	return have.Name
+}
+
 func selected(selector map[string]string) string {
 	if v := selector[v1alpha1.LabelVersion]; v != "" {
 		return "version " + v

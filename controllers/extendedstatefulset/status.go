@@ -134,8 +134,13 @@ func progressing(w *world, p *plan) metav1.Condition {
 		c.Reason, c.Message = v1alpha1.ReasonUpgrading, said(fmt.Sprintf("version %d serves, and what others have left goes", b.CurrentVersion))
 	case w.restart.reason != "":
 		c.Reason, c.Message = w.restart.reason, w.restart.message
-	case p.acts():
+	case w.foreignService() != "":
+		c.Reason = v1alpha1.ReasonServiceTaken
+		c.Message = fmt.Sprintf("Service %s is not this object's and is left alone, so it may select other pods: delete it, and it is made anew, or take another name", w.foreignService())
+	case p.acts() && !p.asksOnly():
 		c.Reason, c.Message = v1alpha1.ReasonScaling, said("StatefulSets are brought to what the spec says")
+	case p.waits != "":
+		c.Reason, c.Message = v1alpha1.ReasonWaiting, "waiting until "+p.waits
 	case w.notReady(b.CurrentVersion) != "":
 		c.Reason, c.Message = v1alpha1.ReasonWaiting, w.notReady(b.CurrentVersion)
 	case w.unserved() != "":

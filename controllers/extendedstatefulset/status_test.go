@@ -21,6 +21,22 @@ func TestConditionsSayWhatIsSo(t *testing.T) {
 		{"a template was given up, and the version that serves is there",
 			of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, v1alpha1.HandoverCoexist).has(2, span{}).but(stale2), progressing, "False Complete: nothing is left to do"},
 		{"or was deleted by somebody in one zone", of(plain()).but(inTwoZones).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, v1alpha1.HandoverCoexist).has(2, span{}).but(stale2), progressing, "True WaitingForPods: StatefulSet db-z1-v1 is gone, and spec.template is not what it was made from; the next good upgrade brings its pods back"},
+		{"a Service of another application has the name", of(plain()).has(1, span{0, 3}).but(func(w *world) {
+			w.set.Spec.Template.Spec.ServiceName = "db"
+			for _, s := range buildServices(w.set, nil) {
+				s.OwnerReferences = nil
+				w.services[s.Name] = s
+			}
+		}), progressing, "True ServiceTaken: Service db-active is not this object's and is left alone, so it may select other pods: delete it, and it is made anew, or take another name"},
+		{"a StatefulSet that was orphaned has the claims", of(volumes()).has(1, span{}).but(func(w *world) {
+			for o := range int32(3) {
+				c := buildClaim(w.set, &w.set.Spec.Template.Spec.VolumeClaimTemplates[0], w.zones[0], o)
+				w.claims[c.Name] = c
+			}
+			orphan := buildChild(w.set, w.zones[0], version{number: 3}, span{0, 3})
+			orphan.OwnerReferences = nil
+			w.addChild(orphan)
+		}), progressing, "True WaitingForPods: waiting until StatefulSet db-v3 is gone, which is not this object's and whose pods have its claims"},
 		{"configuration that nobody looks at", of(plain()).has(1, span{0, 3}), missing, "False ConfigNotFollowed: nothing is looked at, since spec.updateOnEnvChange is false"},
 		{"configuration that is there", of(plain()).has(1, span{0, 3}).but(follows), missing, "False ConfigFound: all that is required is there"},
 		{"configuration that is not", of(plain()).has(1, span{0, 3}).but(follows).but(func(w *world) {

@@ -126,7 +126,7 @@ func (v *validator) ValidateCreate(ctx context.Context, set *v1alpha1.ExtendedSt
 	set = withDefaults(set)
 	errs := validate(set)
 	if len(errs) == 0 {
-		errs = v.claimsInUse(ctx, set)
+		errs = slices.Concat(v.claimsInUse(ctx, set), v.leftBehind(ctx, set))
 	}
 	if len(errs) == 0 {
 		tried, faults := v.try(ctx, set, trials(set), v.foreign)
@@ -358,12 +358,35 @@ func (v *validator) foreign(ctx context.Context, set *v1alpha1.ExtendedStatefulS
 	if err := v.live.Get(ctx, client.ObjectKeyFromObject(object), found); err != nil {
 		return nil // gone meanwhile; if not, a condition will say
 	}
+	return elsewhere(set, found)
+}
+
+// elsewhere refuses the name of a new set for the sake of an object that is none of
+// a set of that name.
+func elsewhere(set *v1alpha1.ExtendedStatefulSet, found client.Object) field.ErrorList {
 	if owner := metav1.GetControllerOf(found); owner != nil && owner.Kind == v1alpha1.Kind && owner.Name == set.Name &&
 		strings.HasPrefix(owner.APIVersion, v1alpha1.GroupVersion.Group+"/") {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), set.Name, fmt.Sprintf(
 		"%s %s is there already and belongs to somebody else; choose another name, or delete it", kindOf(found), found.GetName()))}
+}
+
+// leftBehind refuses the name of a set that was deleted and left its StatefulSets
+// behind: their pods are on the claims that would be ours.
+func (v *validator) leftBehind(ctx context.Context, set *v1alpha1.ExtendedStatefulSet) field.ErrorList {
+	var list appsv1.StatefulSetList
+	if v.live.List(ctx, &list, ofSet(set)...) != nil {
+		return nil // a condition will say
+	}
+	for i := range list.Items {
+		if _, _, ok := parseChild(set.Name, list.Items[i].Name); ok {
+			if errs := elsewhere(set, &list.Items[i]); len(errs) > 0 {
+				return errs
+			}
+		}
+	}
+	return nil
 }
 
 // claimsInUse refuses the name of a StatefulSet whose claims would be ours too:

@@ -136,6 +136,9 @@ const (
 	ReasonReturning = "Returning"
 	// ReasonScaling: pods are being added or taken away.
 	ReasonScaling = "Scaling"
+	// ReasonServiceTaken: a Service has the name of one of ours and is somebody
+	// else's, or was orphaned. It is left alone.
+	ReasonServiceTaken = "ServiceTaken"
 	// ReasonWriteRefused: the API server refuses a write; it is tried again.
 	ReasonWriteRefused = "WriteRefused"
 	// ReasonHealthy: nothing of the kind.
@@ -196,4 +199,9 @@ const (
 	EventAborted = "Aborted"
 	// EventEditUndone: what somebody else wrote on a StatefulSet was put back.
 	EventEditUndone = "EditUndone"
+	// EventEditKept: somebody else wrote on a StatefulSet whose template is not the
+	// spec's at the moment, so that only its replicas can be put back.
+	EventEditKept = "EditKept"
+	// EventStrayReplaced: a pod that no webhook saw, and that so had no claim, is deleted.
+	EventStrayReplaced = "StrayReplaced"
 )

@@ -13,6 +13,8 @@ type Kept struct {
 	Labels, Annotations []string // keys
 	// Containers tells whether the states of a pod's containers stay; nil is no.
 	Containers func(*corev1.Pod) bool
+	// Volumes tells which volumes stay; nil is none.
+	Volumes func(*corev1.Volume) bool
 }
 
 // Pod is a cache transform. It keeps of a pod its metadata, its node and the
@@ -26,6 +28,11 @@ func (k Kept) Pod(obj any) (any, error) {
 	}
 	slim := &corev1.Pod{ObjectMeta: k.metadata(&pod.ObjectMeta)}
 	slim.Spec.NodeName = pod.Spec.NodeName
+	for i := range pod.Spec.Volumes {
+		if k.Volumes != nil && k.Volumes(&pod.Spec.Volumes[i]) {
+			slim.Spec.Volumes = append(slim.Spec.Volumes, pod.Spec.Volumes[i])
+		}
+	}
 	slim.Status.Phase, slim.Status.StartTime = pod.Status.Phase, pod.Status.StartTime
 	slim.Status.ObservedGeneration = pod.Status.ObservedGeneration
 	slim.Status.Conditions = cutConditions(pod.Status.Conditions)
