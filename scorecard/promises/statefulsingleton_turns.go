@@ -49,7 +49,7 @@ func timeout(ctx context.Context, c *Cluster) error {
 	if err != nil {
 		return err
 	}
-	if err := a.hold(ctx, func(s *v1.StatefulSingletonSpec) { s.MaxTransitionTime = new(int32(2)) }); err != nil {
+	if err := a.hold(ctx); err != nil {
 		return err
 	}
 	d, err := a.deploy(ctx, 1, surge())
@@ -60,7 +60,16 @@ func timeout(ctx context.Context, c *Cluster) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(a.active(ctx, old), a.rollOut(ctx, d)); err != nil {
+	if err := a.active(ctx, old); err != nil {
+		return err
+	}
+	held, err := a.singleton(ctx)
+	if err != nil {
+		return err
+	}
+	// From now on: the first start may take longer, and would be told of too.
+	err = change(ctx, c, held, func(s *v1.StatefulSingleton) { s.Spec.MaxTransitionTime = new(int32(2)) })
+	if err := errors.Join(err, a.rollOut(ctx, d)); err != nil {
 		return err
 	}
 	s, err := a.says(ctx, "that it takes too long", func(s *v1.StatefulSingleton) bool {
