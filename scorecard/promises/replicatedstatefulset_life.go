@@ -204,11 +204,10 @@ func pausedSet(ctx context.Context, c *Cluster) error {
 	}
 	// What was sent before the pause may be on its way.
 	before := -1
-	err = until(ctx, "the last command to have arrived", func(context.Context) error {
+	err = until(ctx, "the last command to have arrived", func(ctx context.Context) error {
 		was := before
 		if before, err = r.commands(); err == nil && was != before {
-			err = fmt.Errorf("%d were run", before)
-			time.Sleep(time.Second)
+			err = errors.Join(fmt.Errorf("%d were run", before), sleep(ctx, time.Second))
 		}
 		return err
 	})

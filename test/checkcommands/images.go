@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/test/cluster"
 	"github.com/stateful-operator/stateful-operator/test/run/debian"
 	"github.com/stateful-operator/stateful-operator/test/run/dummy"
 	"github.com/stateful-operator/stateful-operator/test/run/place"
@@ -20,6 +21,9 @@ var samples = map[string]func(context.Context, place.Place) (string, error){
 	},
 	"docker.io/library/redis:7.0.15": packaged(server.Image, "build/run/redis.tar"),
 	"quay.io/beekhof/dummy:latest":   packaged(dummy.Image, "build/run/dummy.tar"),
+	"registry.k8s.io/e2e-test-images/busybox:1.37.0-1": func(context.Context, place.Place) (string, error) {
+		return cluster.BusyboxImage, nil // which every local cluster has
+	},
 }
 
 func packaged(image debian.Image, tar string) func(context.Context, place.Place) (string, error) {

@@ -141,6 +141,11 @@ omitStages: [RequestReceived]
 rules: [{level: Metadata}]
 `
 
+// nodeGrace is after how much silence a node is unreachable, half of what is usual,
+// as are the leases that the kubelets renew (nodeLeaseDurationSeconds). Tests wait
+// for it again and again.
+const nodeGrace = 25 * time.Second
+
 func (c *Cluster) startControllers() error {
 	rate := []string{"--kube-api-qps=" + unlimited, "--kube-api-burst=" + unlimited, "--leader-elect=false", "--secure-port=0"}
 	rate = append(rate, c.featureGates()...)
@@ -153,6 +158,9 @@ func (c *Cluster) startControllers() error {
 		"--cluster-signing-cert-file=" + c.path("certs", "ca.crt"),
 		"--cluster-signing-key-file=" + c.path("certs", "ca.key"),
 	}, rate...)
+	if c.state.Nodes > 0 {
+		manager = append(manager, "--node-monitor-grace-period="+nodeGrace.String())
+	}
 	scheduler := append([]string{
 		filepath.Join(c.Programs(), "kube-scheduler"),
 		"--kubeconfig=" + c.path("scheduler.kubeconfig"),

@@ -129,6 +129,7 @@ clusterDomain: cluster.local
 resolvConf: {{.Dir}}/resolv.conf
 maxPods: 250
 serializeImagePulls: false
+nodeLeaseDurationSeconds: 20
 # The disk is this machine's: its being full is not the node's matter, and an
 # image that was loaded cannot be pulled again.
 evictionHard: {memory.available: 50Mi, nodefs.available: 1%, nodefs.inodesFree: 1%, imagefs.available: 1%}

@@ -37,15 +37,20 @@ type Place struct {
 	Local *cluster.Cluster
 }
 
-// Find finds the cluster of KUBECONFIG, or boots the local one.
+// Find finds the cluster of KUBECONFIG, or boots the local one, which KUBECONFIG may
+// name too.
 func Find(ctx context.Context) (Place, error) {
 	where := Place{Kubeconfig: os.Getenv("KUBECONFIG"), Kubectl: "kubectl"}
+	local, err := cluster.Open(cluster.DefaultName)
 	if where.Kubeconfig == "" {
-		local, err := cluster.Up(ctx, cluster.Options{Log: os.Stdout})
+		local, err = cluster.Up(ctx, cluster.Options{Log: os.Stdout})
 		if err != nil {
 			return Place{}, err
 		}
-		where.Local, where.Kubeconfig = local, local.Kubeconfig()
+		where.Kubeconfig = local.Kubeconfig()
+	}
+	if err == nil && where.Kubeconfig == local.Kubeconfig() {
+		where.Local = local
 		where.Kubectl = filepath.Join(local.Programs(), "kubectl")
 	} else {
 		fmt.Println("using the cluster of KUBECONFIG", where.Kubeconfig)
