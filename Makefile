@@ -9,11 +9,17 @@ IMAGE ?= localhost/stateful-operator:$(VERSION)
 GATE_IMAGE ?= localhost/statefulsingleton-gate:$(VERSION)
 
 # What OLM is told. The version before this one is in the catalog too, made from
-# the same tree, so that there is something to upgrade from.
+# the same tree and with the same image, so that there is something to upgrade
+# from; empty leaves it out.
 PREVIOUS ?= 0.0.9
 CHANNELS ?= stable,candidate
 DEFAULT_CHANNEL ?= stable
 BUNDLE_IMAGE ?= localhost/stateful-operator-bundle:$(VERSION)
+PREVIOUS_BUNDLE_IMAGE ?= $(BUNDLE_IMAGE:%$(VERSION)=%$(PREVIOUS))
+# What the operator's image is for: the Dockerfile makes it for both, and `make image`
+# for that of this machine.
+ARCHITECTURES ?= amd64 arm64
+export ARCHITECTURES PREVIOUS BUNDLE_IMAGE PREVIOUS_BUNDLE_IMAGE
 CATALOG_IMAGE ?= localhost/stateful-operator-catalog:$(VERSION)
 SCORECARD_IMAGE ?= localhost/stateful-operator-scorecard:$(VERSION)
 # Of a second image with a shell, for promises of changed images.
@@ -61,7 +67,11 @@ sample-redis: ## The same with Redis as a ReplicatedStatefulSet: failovers, and 
 	@go run ./test/run/redis
 
 .PHONY: test
-test: test-unit test-api test-nodes ## Run every test, the cheap ones first.
+test: test-unit ## Run every test. Those on real nodes mostly wait, so those against API servers run beside them.
+	@mkdir -p build; $(MAKE) test-api > build/test-api.log 2>&1 & api=$$!; \
+	echo "The API-server tests write to build/test-api.log, which is shown at the end."; \
+	status=0; $(MAKE) test-nodes || status=$$?; \
+	wait $$api || status=$$?; cat build/test-api.log; exit $$status
 
 ##@ Change the code
 
@@ -103,6 +113,12 @@ $(LINT): tools/lint/go.mod
 
 ##@ Test and measure
 
+# A local cluster needs root, and tests without one are left out: that must not look
+# as if they had passed. Nor must an old result, as Go does not see what a cluster is
+# built from.
+as_root = @[ "$$(id -u)" = 0 ] || { echo "make $@: a local cluster with nodes needs root" >&2; exit 1; }
+as_root_or_there = @[ -n "$${KUBECONFIG:-}" ] || [ "$$(id -u)" = 0 ] || { echo "make $@: a local cluster with nodes needs root; set KUBECONFIG to use another one" >&2; exit 1; }
+
 .PHONY: test-unit
 test-unit: ## Tests that need nothing: tables, stories, layout.
 	$(call say,Unit tests)
@@ -117,8 +133,9 @@ test-api: ## Tests against a real API server (their names start with TestAPI).
 
 .PHONY: test-nodes
 test-nodes: ## The promises of each kind on real nodes: KUBECONFIG's, or a local cluster's.
+	$(as_root_or_there)
 	$(call say,Promises on real nodes)
-	@go test -timeout 60m -parallel 6 -v ./scorecard/...
+	@go test -count=1 -p 1 -timeout 60m -parallel 6 -v ./scorecard/...
 
 .PHONY: rbac-report
 rbac-report: ## Compare the roles with what an API server's audit log shows [AUDIT_LOG=file, or the last run of test-nodes].
@@ -128,14 +145,16 @@ rbac-report: ## Compare the roles with what an API server's audit log shows [AUD
 	else echo "make test-nodes writes build/rbac.txt, or give AUDIT_LOG." >&2; exit 1; fi
 
 .PHONY: test-olm
-test-olm: ## Subscribe, upgrade and remove by a real OLM, in all install modes, and as OpenShift would.
+test-olm: check-bundle test-scorecard ## Validate, scorecard; subscribe, upgrade and remove by a real OLM, in all install modes, and as OpenShift would.
+	$(as_root)
 	$(call say,The operator by OLM)
-	@go test -timeout 60m -v -run '^TestOLM' ./test/olm
+	@go test -count=1 -timeout 60m -v -run '^TestOLM' ./test/olm
 
 .PHONY: test-scorecard
 test-scorecard: ## Scorecard on a local cluster: all pass, and a broken bundle and a broken operator fail.
+	$(as_root)
 	$(call say,Scorecard)
-	@go test -timeout 60m -v -run '^TestScorecard' ./test/scorecard
+	@go test -count=1 -timeout 60m -v -run '^TestScorecard' ./test/scorecard
 
 .PHONY: check-commands
 check-commands: ## Try the commands of a ReplicatedStatefulSet in a cluster, rule by rule [FILE=manifest.yaml].
@@ -144,17 +163,19 @@ check-commands: ## Try the commands of a ReplicatedStatefulSet in a cluster, rul
 
 .PHONY: soak-singleton
 soak-singleton: ## Many mixed handovers of StatefulSingletons on a local cluster; none may overlap [HANDOVERS=500 SEED=0].
+	$(as_root_or_there)
 	$(call say,Handovers of StatefulSingletons)
-	@go test -timeout 12h -v -run '^TestPromises$$/^S9_' ./scorecard/promises -handovers=$(or $(HANDOVERS),500) -seed=$(or $(SEED),0)
+	@go test -count=1 -timeout 12h -v -run '^TestPromises$$/^S9_' ./scorecard/promises -handovers=$(or $(HANDOVERS),500) -seed=$(or $(SEED),0)
 
 .PHONY: soak-replicated
 soak-replicated: ## Many runs of ReplicatedStatefulSets with faults by chance; no entry may be lost [RUNS=100 SEED=0 WITHOUT=rule, which must fail].
+	$(as_root_or_there)
 	$(call say,Faults of ReplicatedStatefulSets)
 	@if [ -n '$(WITHOUT)' ]; then \
 		rm -rf build/mutant && mkdir -p build/mutant && go run ./test/faults/mutant '$(WITHOUT)' build/mutant && \
 		export GOFLAGS=-overlay=$(CURDIR)/build/mutant/overlay.json; \
 	fi; \
-	go test -timeout 12h -v -run '^TestPromises$$/^RS-43_' ./scorecard/promises -faults=$(or $(RUNS),100) -seed=$(or $(SEED),0)
+	go test -count=1 -timeout 12h -v -run '^TestPromises$$/^RS-43_' ./scorecard/promises -faults=$(or $(RUNS),100) -seed=$(or $(SEED),0)
 
 .PHONY: bench
 bench: ## Measure against the built-in StatefulSet; prints each figure with its goal.
@@ -204,10 +225,17 @@ install: ## Install the CRDs only (KUBECONFIG's cluster, or the local one).
 	@$(in_cluster); $(KUSTOMIZE) build config/crd | $$kubectl apply -f -
 
 .PHONY: deploy
-deploy: ## Install the operator [IMAGE=name:tag].
+deploy: ## Install the operator: in KUBECONFIG's cluster, or in the local one, which gets the image too [IMAGE=name:tag or name@digest].
+	@local=$$($(CLUSTER) kubeconfig 2>/dev/null || true); \
+	if [ "$${KUBECONFIG:-$$local}" = "$$local" ] && [[ '$(IMAGE)' == localhost/* ]]; then \
+		$(MAKE) image IMAGE='$(IMAGE)'; $(CLUSTER) load build/stateful-operator.tar; \
+	fi
 	@mkdir -p build/deploy
-	@image='$(IMAGE)'; printf '%s\n' 'resources: [../../config/default]' \
-		"images: [{name: localhost/stateful-operator, newName: $${image%:*}, newTag: \"$${image##*:}\"}]" > build/deploy/kustomization.yaml
+	@image='$(IMAGE)'; case $$image in \
+		*@*) parts="newName: $${image%@*}, digest: $${image#*@}" ;; \
+		*) parts="newName: $${image%:*}, newTag: \"$${image##*:}\"" ;; \
+	esac; printf '%s\n' 'resources: [../../config/default]' \
+		"images: [{name: localhost/stateful-operator, $$parts}]" > build/deploy/kustomization.yaml
 	@$(in_cluster); $(KUSTOMIZE) build build/deploy | $$kubectl apply -f -
 
 ##@ OLM: bundle and catalog
@@ -216,13 +244,15 @@ SDK = $$($(CLUSTER) build operator-sdk)/operator-sdk
 OPM = $$($(CLUSTER) build opm)/opm
 
 # The bundle of one version in a folder of its own, because operator-sdk writes into
-# the working directory: $(call write_bundle,folder,version,image,version before).
-# OLM makes the webhooks' Service itself.
+# the working directory: $(call write_bundle,folder,version,version before).
+# OLM makes the webhooks' Service itself. Mirrors find images by their digest only.
 define write_bundle
 	@rm -rf $(1) && mkdir -p $(1) && cp PROJECT $(1)
-	@$(KUSTOMIZE) build config/manifests | sed -e 's|localhost/stateful-operator:[^ ]*|$(3)|' -e 's|localhost/stateful-operator-scorecard:[^ ]*|$(SCORECARD_IMAGE)|' \
+	@$(KUSTOMIZE) build config/manifests | sed -e 's|localhost/stateful-operator:[^ ]*|$(IMAGE)|' -e 's|localhost/stateful-operator-scorecard:[^ ]*|$(SCORECARD_IMAGE)|' \
 		-e 's|^    olm.skipRange: .*|    olm.skipRange: <$(2)|' \
-		-e '$(if $(4),s|^  replaces: .*|  replaces: stateful-operator.v$(4)|,/^  replaces: /d)' > $(1)/all.yaml
+		-e '$(if $(3),s|^  replaces: .*|  replaces: stateful-operator.v$(3)|,/^  replaces: /d)' \
+		$(if $(findstring @,$(IMAGE)),-e 's|^\(    features.operators.openshift.io/disconnected: \).*|\1"true"|') \
+		$(foreach a,$(filter-out $(ARCHITECTURES),amd64 arm64),-e '/^    operatorframework.io.arch.$(a): /d' -e '/^ *- $(a)$$/d') > $(1)/all.yaml
 	@sdk=$(SDK); cd $(1); cat all.yaml | $$sdk generate bundle --quiet --overwrite --version=$(2) \
 		--channels=$(CHANNELS) --default-channel=$(DEFAULT_CHANNEL)
 	@rm $(1)/bundle/manifests/stateful-operator-webhook-service_v1_service.yaml
@@ -233,32 +263,32 @@ define write_bundle
 endef
 
 .PHONY: bundle
-bundle: ## Write bundle/, what OLM installs [VERSION IMAGE CHANNELS DEFAULT_CHANNEL].
+bundle: ## Write bundle/, what OLM installs [VERSION PREVIOUS IMAGE ARCHITECTURES CHANNELS DEFAULT_CHANNEL].
 	$(call say,Writing the bundle of $(VERSION))
 	@$(SDK) generate kustomize manifests --quiet --interactive=false --apis-dir=apis
-	$(call write_bundle,build/bundle,$(VERSION),$(IMAGE),$(PREVIOUS))
+	$(call write_bundle,build/bundle,$(VERSION),$(PREVIOUS))
 	@if ! diff -r -I '^    createdAt: ' build/bundle/bundle bundle > build/bundle/diff 2>&1; then \
 		rm -rf bundle && cp -r build/bundle/bundle bundle; \
 	fi
 	@cp build/bundle/bundle.Dockerfile bundle.Dockerfile
 
 .PHONY: bundle-image
-bundle-image: ## Write the bundle's image to build/, without a container engine [BUNDLE_IMAGE].
-	@go run ./test/bundle/cmd/bundle image --folder=bundle --ref=$(BUNDLE_IMAGE) --out=build/bundle.tar
+bundle-image: ## Write the bundle's image to build/, without a container engine [BUNDLE_IMAGE FOLDER=bundle].
+	@go run ./test/bundle/cmd/bundle image --folder=$(or $(FOLDER),bundle) --ref=$(BUNDLE_IMAGE) --out=build/bundle.tar
 
 # The bundle of the version before, at the date of this one.
 build/previous: bundle
-	$(call write_bundle,$@,$(PREVIOUS),$(IMAGE:%$(VERSION)=%$(PREVIOUS)))
+	$(call write_bundle,$@,$(PREVIOUS))
 	@date=$$(grep '^    createdAt: ' bundle/manifests/stateful-operator.clusterserviceversion.yaml); \
 		sed -i "s|^    createdAt: .*|$$date|" $@/bundle/manifests/stateful-operator.clusterserviceversion.yaml
 .PHONY: build/previous
 
 .PHONY: catalog
-catalog: bundle build/previous ## Write catalog/ from config/olm/catalog.yaml: this version and the one before.
+catalog: bundle $(if $(PREVIOUS),build/previous) ## Write catalog/ from config/olm/catalog.yaml: this version and the one before [BUNDLE_IMAGE, and as bundle].
 	$(call say,Writing the catalog)
 	@mkdir -p catalog/stateful-operator
 	@go run ./test/bundle/cmd/bundle catalog --template=config/olm/catalog.yaml --opm=$(OPM) --out=catalog/stateful-operator/catalog.yaml \
-		$(BUNDLE_IMAGE)=bundle $(BUNDLE_IMAGE:%$(VERSION)=%$(PREVIOUS))=build/previous/bundle
+		present=$(BUNDLE_IMAGE)=bundle $(if $(PREVIOUS),previous=$(PREVIOUS_BUNDLE_IMAGE)=build/previous/bundle)
 
 .PHONY: catalog-image
 catalog-image: ## Write the catalog's image to build/ [CATALOG_IMAGE].
@@ -305,7 +335,6 @@ GUARD := statefulsingleton-guard-stateful-operator-system
 undeploy: ## Remove the operator and its CRDs, and with them every object of its kinds.
 	@$(in_cluster); \
 	if [ -n "$$($$kubectl get crd $(SINGLETONS) --ignore-not-found -o name)" ]; then \
-		$$kubectl delete $(SINGLETONS) --all-namespaces --all --wait=false; \
 		$$kubectl annotate $(SINGLETONS) --all-namespaces --all --overwrite apps.statefulsingleton.com/release-now=true || true; \
 		$$kubectl delete $(SINGLETONS) --all-namespaces --all --timeout=2m || { \
 			echo "StatefulSingletons are still there, and nothing else was removed: does the operator run? README.md, Uninstall, says what to do without it." >&2; exit 1; }; \

@@ -4,10 +4,12 @@ import (
 	"archive/tar"
 	"compress/gzip"
 	"encoding/base64"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -96,6 +98,29 @@ func TestTheBundleHasTheCRDsOfConfig(t *testing.T) {
 	}
 }
 
+// mostAnnotations is what the API server takes of all annotations of an object
+// together. kubectl apply keeps the whole object in one, as JSON.
+const mostAnnotations = 256 << 10
+
+func TestTheCRDsCanBeApplied(t *testing.T) {
+	files, err := filepath.Glob("../../config/crd/bases/*.yaml")
+	if err != nil || len(files) != 4 {
+		t.Fatalf("%d files: %v", len(files), err)
+	}
+	for _, file := range files {
+		var crd any
+		parse(t, file, &crd)
+		object, err := json.Marshal(crd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Some are left for labels and other annotations.
+		if room := mostAnnotations - 4<<10; len(object) > room {
+			t.Errorf("%s has %d bytes: above %d kubectl apply takes it with --server-side only", file, len(object), room)
+		}
+	}
+}
+
 // examples are the objects that the console offers.
 func examples(t *testing.T) []unstructured.Unstructured {
 	t.Helper()
@@ -117,6 +142,45 @@ func TestEachKindHasAnExampleWithStatus(t *testing.T) {
 	for _, owned := range read(t).CSV.Spec.CustomResourceDefinitions.Owned {
 		if kinds[owned.Kind] == 0 {
 			t.Errorf("there is no example of %s", owned.Kind)
+		}
+	}
+}
+
+// The console offers them to who may choose no user and no low port, has made no
+// Secret, and finds images in registries only.
+func TestExamplesRunAsTheyAre(t *testing.T) {
+	kinds := map[string]bool{}
+	for _, object := range examples(t) {
+		if kinds[object.GetKind()] {
+			t.Errorf("the console shows the first example of %s only, and %s is another", object.GetKind(), object.GetName())
+		}
+		kinds[object.GetKind()] = true
+		each(object.Object, func(key string, value any) {
+			port, isPort := value.(int64)
+			image, isImage := value.(string)
+			registry, _, _ := strings.Cut(image, "/")
+			switch {
+			case slices.Contains([]string{"runAsUser", "runAsGroup", "fsGroup", "hostPath", "hostPort", "hostNetwork", "privileged",
+				"secret", "secretRef", "secretKeyRef", "configMap", "configMapRef", "configMapKeyRef"}, key),
+				key == "containerPort" && isPort && port < 1024,
+				key == "image" && isImage && !strings.Contains(registry, "."):
+				t.Errorf("%s %s has %s: %v", object.GetKind(), object.GetName(), key, value)
+			}
+		})
+	}
+}
+
+// each visits all fields of a value.
+func each(value any, visit func(key string, value any)) {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, inner := range v {
+			visit(key, inner)
+			each(inner, visit)
+		}
+	case []any:
+		for _, inner := range v {
+			each(inner, visit)
 		}
 	}
 }
@@ -155,7 +219,11 @@ func TestTheCSVSaysWhatItIs(t *testing.T) {
 	if features != 10 {
 		t.Errorf("%d features are true or false, want 10", features)
 	}
-	if csv.Spec.Replaces == "" || !strings.HasSuffix(csv.Annotations["olm.skipRange"], "<"+csv.Spec.Version.String()) {
+	byTag := slices.ContainsFunc(csv.Spec.RelatedImages, func(i v1alpha1.RelatedImage) bool { return !strings.Contains(i.Image, "@sha256:") })
+	if says := csv.Annotations["features.operators.openshift.io/disconnected"]; says != strconv.FormatBool(!byTag) {
+		t.Errorf("disconnected is %s, and images that no mirror can stand for are named: %t", says, byTag)
+	}
+	if csv.Spec.Replaces == "" && !first || !strings.HasSuffix(csv.Annotations["olm.skipRange"], "<"+csv.Spec.Version.String()) {
 		t.Errorf("replaces %q, skips %q: nothing is upgraded to %s", csv.Spec.Replaces, csv.Annotations["olm.skipRange"], csv.Spec.Version)
 	}
 	icon, err := os.ReadFile("../../config/manifests/icon.svg")

@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -21,18 +23,31 @@ import (
 
 // majorChannel is how opm names the channels of a semver template: stable-v0. This
 // project has one major version, and calls them stable and candidate.
-var majorChannel = regexp.MustCompile(`\b(candidate|fast|stable)-v0\b`)
+var majorChannel = regexp.MustCompile(`\b(candidate|fast|stable)-(v\d+)\b`)
+
+// entry is the line of a bundle in a template. The name of its image is a word that
+// a Version answers to.
+var entry = regexp.MustCompile(`(?m)^( *- image: )(\w+)\n`)
 
 // trusting is what opm wants to be told of images that nobody has signed.
 const trusting = `{"default": [{"type": "insecureAcceptAnything"}]}`
 
-// Render gives the catalog that a semver template of opm comes to. opm reads bundles
-// from registries only, so it gets one, on this machine, with the bundles: folders,
-// by the references that the template has for their images.
-func Render(ctx context.Context, opm, template string, bundles map[string]string) ([]byte, error) {
+// Version is a version of the operator in a catalog.
+type Version struct {
+	// Name is the word for it in the template.
+	Name string
+	// Image is the reference of its bundle that the catalog gets, and Folder has
+	// what is in that.
+	Image, Folder string
+}
+
+// Render gives the catalog that a semver template of opm comes to, with these
+// versions; those of the template that are not among them are left out. opm reads
+// bundles from registries only, so it gets one, on this machine.
+func Render(ctx context.Context, opm, template string, versions ...Version) ([]byte, error) {
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	defer server.Close()
-	here := strings.TrimPrefix(server.URL, "http://") + "/"
+	here := strings.TrimPrefix(server.URL, "http://") + "/bundle:"
 	text, err := os.ReadFile(template)
 	if err != nil {
 		return nil, err
@@ -42,20 +57,38 @@ func Render(ctx context.Context, opm, template string, bundles map[string]string
 		return nil, err
 	}
 	defer os.RemoveAll(work)
-	for ref, folder := range bundles {
-		if !bytes.Contains(text, []byte(ref)) {
-			return nil, fmt.Errorf("%s has no bundle %s", template, ref)
+	for _, v := range versions {
+		if !slices.ContainsFunc(entry.FindAllSubmatch(text, -1), func(m [][]byte) bool { return string(m[2]) == v.Name }) {
+			return nil, fmt.Errorf("%s has no version %s", template, v.Name)
 		}
-		text = bytes.ReplaceAll(text, []byte(ref), []byte(here+ref))
 		tar := filepath.Join(work, "bundle.tar")
-		if err := WriteImage(folder, here+ref, tar); err != nil {
+		if err := WriteImage(v.Folder, here+v.Name, tar); err != nil {
 			return nil, err
 		}
-		if err := push(ctx, tar, here+ref); err != nil {
-			return nil, fmt.Errorf("giving %s to opm: %w", folder, err)
+		if err := push(ctx, tar, here+v.Name); err != nil {
+			return nil, fmt.Errorf("giving %s to opm: %w", v.Folder, err)
 		}
 	}
-	for file, content := range map[string][]byte{"template.yaml": text, ".config/containers/policy.json": []byte(trusting)} {
+	text = entry.ReplaceAllFunc(text, func(line []byte) []byte {
+		m := entry.FindSubmatch(line)
+		if !slices.ContainsFunc(versions, func(v Version) bool { return v.Name == string(m[2]) }) {
+			return nil
+		}
+		return fmt.Appendf(nil, "%s%s%s\n", m[1], here, m[2])
+	})
+	rendered, err := run(ctx, opm, work, text)
+	if err != nil {
+		return nil, fmt.Errorf("rendering %s: %w", template, err)
+	}
+	for _, v := range versions {
+		rendered = bytes.ReplaceAll(rendered, []byte(here+v.Name), []byte(v.Image))
+	}
+	return inOneChannel(rendered)
+}
+
+// run has opm render a template, in a folder that is also its home.
+func run(ctx context.Context, opm, work string, template []byte) ([]byte, error) {
+	for file, content := range map[string][]byte{"template.yaml": template, ".config/containers/policy.json": []byte(trusting)} {
 		file = filepath.Join(work, file)
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			return nil, err
@@ -71,9 +104,19 @@ func Render(ctx context.Context, opm, template string, bundles map[string]string
 	command.Env = append(os.Environ(), "HOME="+work)
 	if err := command.Run(); err != nil {
 		why, _, _ := strings.Cut(complaints.String(), "\n") // and then how opm is used
-		return nil, fmt.Errorf("rendering %s: %w: %s", template, err, why)
+		return nil, fmt.Errorf("%w: %s", err, why)
 	}
-	rendered := bytes.ReplaceAll(out.Bytes(), []byte(here), nil)
+	return out.Bytes(), nil
+}
+
+// inOneChannel takes the major version out of the names of channels.
+func inOneChannel(rendered []byte) ([]byte, error) {
+	var major string
+	for _, m := range majorChannel.FindAllSubmatch(rendered, -1) {
+		if major = cmp.Or(major, string(m[2])); major != string(m[2]) {
+			return nil, fmt.Errorf("versions %s and %s cannot be in one channel", major, m[2])
+		}
+	}
 	return majorChannel.ReplaceAll(rendered, []byte("$1")), nil
 }
 

@@ -1,9 +1,15 @@
 package bundle_test
 
 import (
+	"os"
+	"path/filepath"
+	"reflect"
 	"slices"
-	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/stateful-operator/stateful-operator/test/bundle"
 )
 
 // blob is what a catalog says of a package, a channel or a bundle.
@@ -18,8 +24,25 @@ type blob struct {
 	}
 }
 
+// asked is what make was asked for, which gives its variables on to what it runs,
+// or else what the tree's own files are made of.
+func asked(variable, otherwise string) string {
+	if value, ok := os.LookupEnv(variable); ok {
+		return value
+	}
+	return otherwise
+}
+
+// The bundles' images, and whether a catalog has no version before this one.
+var (
+	present  = asked("BUNDLE_IMAGE", "localhost/stateful-operator-bundle:0.1.0")
+	previous = asked("PREVIOUS_BUNDLE_IMAGE", "localhost/stateful-operator-bundle:0.0.9")
+	first    = asked("PREVIOUS", "0.0.9") == ""
+)
+
 func TestTheCatalogUpgradesToThisVersion(t *testing.T) {
 	csv := read(t).CSV
+	image := map[string]string{csv.Name: present, csv.Spec.Replaces: previous}
 	channels, bundles := map[string]bool{}, map[string]bool{}
 	for _, b := range documents[blob](t, "../../catalog/stateful-operator/catalog.yaml") {
 		switch b.Schema {
@@ -29,12 +52,12 @@ func TestTheCatalogUpgradesToThisVersion(t *testing.T) {
 			}
 		case "olm.bundle":
 			bundles[b.Name] = true
-			if !strings.HasPrefix(b.Image, "localhost/stateful-operator-bundle:") {
-				t.Errorf("bundle %s is in image %q", b.Name, b.Image)
+			if b.Image != image[b.Name] {
+				t.Errorf("bundle %s is in image %q, want %q", b.Name, b.Image, image[b.Name])
 			}
 		case "olm.channel":
 			channels[b.Name] = true
-			upgraded := false
+			upgraded := first
 			for _, entry := range b.Entries {
 				upgraded = upgraded || entry.Name == csv.Name && (entry.Replaces == csv.Spec.Replaces || slices.Contains(entry.Skips, csv.Spec.Replaces))
 			}
@@ -46,8 +69,54 @@ func TestTheCatalogUpgradesToThisVersion(t *testing.T) {
 	if !channels["stable"] || !channels["candidate"] || len(channels) != 2 {
 		t.Errorf("the channels are %v", channels)
 	}
-	if !bundles[csv.Name] || !bundles[csv.Spec.Replaces] || len(bundles) != 2 {
-		t.Errorf("the bundles are %v", bundles)
+	want := map[string]bool{csv.Name: true}
+	if !first {
+		want[csv.Spec.Replaces] = true
+	}
+	if !reflect.DeepEqual(bundles, want) {
+		t.Errorf("the bundles are %v, want %v", bundles, want)
+	}
+}
+
+// opm itself is asked by `make catalog`; here a script gives back what it is told.
+func TestACatalogHasTheImagesThatAreAskedFor(t *testing.T) {
+	opm, err := filepath.Abs("testdata/opm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	present := bundle.Version{Name: "present", Image: "registry.example.com:5000/you/bundle:1.2.3", Folder: folder}
+	previous := bundle.Version{Name: "previous", Image: "registry.example.com:5000/you/bundle:1.1.0", Folder: folder}
+	for _, row := range []struct {
+		says     string
+		versions []bundle.Version
+		want     []string
+	}{
+		{"two versions of another registry", []bundle.Version{present, previous}, []string{previous.Image, present.Image}},
+		{"one without the version before", []bundle.Version{present}, []string{present.Image}},
+	} {
+		t.Run(row.says, func(t *testing.T) {
+			text, err := bundle.Render(t.Context(), opm, "../../config/olm/catalog.yaml", row.versions...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			type channel struct{ Bundles []struct{ Image string } }
+			var template struct{ Candidate, Stable channel }
+			if err := yaml.Unmarshal(text, &template); err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range []channel{template.Candidate, template.Stable} {
+				var got []string
+				for _, b := range c.Bundles {
+					got = append(got, b.Image)
+				}
+				if !reflect.DeepEqual(got, row.want) {
+					t.Errorf("%v in a channel, want %v", got, row.want)
+				}
+			}
+		})
+	}
+	if _, err := bundle.Render(t.Context(), opm, "../../config/olm/catalog.yaml", bundle.Version{Name: "next", Folder: folder}); err == nil {
+		t.Error("a version that the template does not have was taken")
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/stateful-operator/stateful-operator/test/bundle"
 )
 
 // Package is the name of the operator's in catalogs.
@@ -99,8 +101,8 @@ func asVersion(text, name, version string) (string, error) {
 	return string(out), err
 }
 
-// Catalog writes a catalog with these bundles, each replacing the one before it in
-// channel stable, and gives its folder.
+// Catalog writes a catalog with these bundles in it, each replacing the one before
+// it in channel stable, and gives its folder. The nodes then fetch no bundle.
 func (m *Manager) Catalog(ctx context.Context, name string, bundles ...Bundle) (string, error) {
 	folder, err := m.dir("catalogs", name)
 	if err != nil {
@@ -116,24 +118,40 @@ func (m *Manager) Catalog(ctx context.Context, name string, bundles ...Bundle) (
 		}
 	}
 	for _, bundle := range bundles {
-		source := bundle.Folder
-		if bundle.Image != "" {
-			source = bundle.Image
-		}
-		rendered, err := m.opm(ctx, "render", source, "--output=yaml")
+		rendered, err := m.opm(ctx, "render", bundle.Folder, "--output=yaml")
 		if err != nil {
 			return "", err
 		}
 		fmt.Fprintf(&out, "---\n%s", rendered)
 	}
-	if err := os.WriteFile(filepath.Join(folder, "catalog.yaml"), out.Bytes(), 0o644); err != nil {
+	return folder, m.keep(ctx, folder, out.Bytes())
+}
+
+// Shipped writes the catalog that `make catalog` makes of these bundles' images.
+func (m *Manager) Shipped(ctx context.Context, name string, previous, present Bundle) (string, error) {
+	folder, err := m.dir("catalogs", name)
+	if err != nil {
 		return "", err
+	}
+	text, err := bundle.Render(ctx, m.OPM, filepath.Join("config", "olm", "catalog.yaml"),
+		bundle.Version{Name: "previous", Image: previous.Image, Folder: previous.Folder},
+		bundle.Version{Name: "present", Image: present.Image, Folder: present.Folder})
+	if err != nil {
+		return "", err
+	}
+	return folder, m.keep(ctx, folder, text)
+}
+
+// keep writes a catalog into its folder, and has opm look at it.
+func (m *Manager) keep(ctx context.Context, folder string, text []byte) error {
+	if err := os.WriteFile(filepath.Join(folder, "catalog.yaml"), text, 0o644); err != nil {
+		return err
 	}
 	if err := open(folder); err != nil {
-		return "", err
+		return err
 	}
-	_, err = m.opm(ctx, "validate", folder)
-	return folder, err
+	_, err := m.opm(ctx, "validate", folder)
+	return err
 }
 
 // open lets the user of a pod read a folder, past this process's umask.

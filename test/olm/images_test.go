@@ -14,9 +14,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/olm"
 )
 
-// bundleImages installs the operator as catalogs in registries have it: OLM makes a
-// pod of the catalog's image, and a job that unpacks the bundle's. Then operator-sdk
-// does it by itself.
+// bundleImages installs the operator as catalogs in registries have it: the catalog
+// is the one of `make catalog`, OLM makes a pod of its image, and a job that unpacks
+// the bundle's. Then operator-sdk does it by itself.
 func bundleImages(t *testing.T, s *site) {
 	registry, err := s.m.StartRegistry()
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *site) fromImages(ctx context.Context, registry *olm.Registry) error {
 	if err != nil {
 		return err
 	}
-	folder, err := s.m.Catalog(ctx, catalog, earlier, present)
+	folder, err := s.m.Shipped(ctx, catalog, earlier, present)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (s *site) fromImages(ctx context.Context, registry *olm.Registry) error {
 	if err := s.m.ServeImage(ctx, catalog, image); err != nil {
 		return err
 	}
-	if err := s.m.Subscribe(ctx, olm.Subscription{Namespace: namespace, Catalog: catalog, Start: earlier.Name}); err != nil {
+	if err := s.m.Subscribe(ctx, olm.Subscription{Namespace: namespace, Catalog: catalog, Channel: "candidate", Start: earlier.Name}); err != nil {
 		return err
 	}
 	// Approval is automatic: it is upgraded as soon as it is installed.

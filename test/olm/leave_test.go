@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"strings"
+	"time"
 
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -36,14 +39,12 @@ var groups = []string{
 	fissilev1alpha1.GroupVersion.Group, singletonv1.GroupVersion.Group,
 }
 
-// withdraw deletes the operator's objects while it runs, because it takes off the
-// finalizers, then the operator.
-func (s *site) withdraw(ctx context.Context, namespace string, others ...string) error {
-	for _, other := range append(others, namespace) {
-		for _, list := range kinds() {
-			if err := s.m.DeleteAll(ctx, list, client.InNamespace(other)); err != nil {
-				return err
-			}
+// withdraw deletes the operator's objects, of all namespaces and while it runs,
+// because it takes off the finalizers; then the operator.
+func (s *site) withdraw(ctx context.Context, namespace string) error {
+	for _, list := range kinds() {
+		if err := s.m.DeleteAll(ctx, list); err != nil {
+			return err
 		}
 	}
 	if err := s.m.Unsubscribe(ctx, namespace); err != nil {
@@ -60,7 +61,7 @@ func (s *site) withdraw(ctx context.Context, namespace string, others ...string)
 
 // leave removes everything, and looks for what is left.
 func (s *site) leave(ctx context.Context, namespace string, others ...string) error {
-	if err := s.withdraw(ctx, namespace, others...); err != nil {
+	if err := s.withdraw(ctx, namespace); err != nil {
 		return err
 	}
 	var crds apiextensionsv1.CustomResourceDefinitionList
@@ -90,6 +91,46 @@ func (s *site) leave(ctx context.Context, namespace string, others ...string) er
 		}
 	}
 	return s.m.Until(ctx, "nothing to be left", s.nothingLeft)
+}
+
+// leaveAsDocumented removes everything by the commands of docs/install.md, which are
+// for lifeNamespace, and looks for what is left.
+func (s *site) leaveAsDocumented(ctx context.Context, operands string) error {
+	commands, err := removal("docs/install.md")
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	defer cancel()
+	bash := exec.CommandContext(ctx, "bash", "-euxo", "pipefail", "-c", commands)
+	bash.Env = append(os.Environ(), "KUBECONFIG="+s.local.Kubeconfig(), "PATH="+s.local.Programs()+":"+os.Getenv("PATH"))
+	out, err := bash.CombinedOutput()
+	s.m.Say("%s", out)
+	if err != nil {
+		return fmt.Errorf("removing the operator as docs/install.md says: %w", err)
+	}
+	if err := s.m.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operands}}); err != nil {
+		return err
+	}
+	return s.m.Until(ctx, "nothing to be left", s.nothingLeft)
+}
+
+// removal is the first block of commands under the heading Removal.
+func removal(file string) (commands string, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	_, after, _ := strings.Cut(string(text), "\n### Removal\n")
+	for line := range strings.SplitSeq(after, "\n") {
+		command, indented := strings.CutPrefix(line, "    ")
+		if indented {
+			commands += command + "\n"
+		} else if commands != "" {
+			return commands, nil
+		}
+	}
+	return "", fmt.Errorf("%s has no commands under the heading Removal", file)
 }
 
 // nothingLeft looks through what has no namespace for anything of the operator.

@@ -82,10 +82,10 @@ func webhooks(t *testing.T, s *site) error {
 
 func samples(t *testing.T, s *site) error {
 	ctx := t.Context()
-	if err := s.applySamples(ctx, lifeOperands); err != nil {
+	if err := s.applySamples(ctx, lifeOperands, samplesOfKinds); err != nil {
 		return err
 	}
-	return s.samplesReady(ctx, lifeOperands)
+	return s.samplesReady(ctx, lifeOperands, samplesOfKinds)
 }
 
 func upgrades(t *testing.T, s *site) error {
@@ -94,11 +94,10 @@ func upgrades(t *testing.T, s *site) error {
 	if err != nil {
 		return err
 	}
-	c, remove, err := s.promises(t).New(ctx)
+	c, _, err := s.promises(t).New(ctx)
 	if err != nil {
 		return err
 	}
-	defer remove()
 	err = promises.HandoverDuring(ctx, c, "the upgrade", func() error {
 		if err := s.m.Approve(ctx, lifeNamespace, s.present.Name); err != nil {
 			return err
@@ -111,7 +110,9 @@ func upgrades(t *testing.T, s *site) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.untouched(ctx, lifeOperands, before), s.refusesBadObject(ctx, lifeOperands), s.samplesReady(ctx, lifeOperands))
+	err = errors.Join(s.untouched(ctx, lifeOperands, before), s.refusesBadObject(ctx, lifeOperands), s.samplesReady(ctx, lifeOperands, samplesOfKinds))
+	// And waited for: without the operator a StatefulSingleton in it would stay.
+	return errors.Join(err, s.m.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace}}))
 }
 
 func uninstalls(t *testing.T, s *site) error {
@@ -157,8 +158,8 @@ func removes(t *testing.T, s *site) error {
 	if _, err := s.m.Succeeded(ctx, lifeNamespace, s.present.Name); err != nil {
 		return err
 	}
-	if err := errors.Join(s.samplesReady(ctx, lifeOperands), s.untouched(ctx, lifeOperands, before)); err != nil {
+	if err := errors.Join(s.samplesReady(ctx, lifeOperands, samplesOfKinds), s.untouched(ctx, lifeOperands, before)); err != nil {
 		return err
 	}
-	return s.leave(ctx, lifeNamespace, lifeOperands)
+	return s.leaveAsDocumented(ctx, lifeOperands)
 }

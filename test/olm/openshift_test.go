@@ -122,10 +122,13 @@ func (s *site) restricted(ctx context.Context) error {
 		return err
 	}
 	// Where the namespace says who one is, nobody may ask for another.
-	if err := s.applySamples(ctx, operands, anyUser); err != nil {
+	if err := s.applySamples(ctx, operands, samplesOfKinds, anyUser); err != nil {
 		return err
 	}
-	if err := errors.Join(s.operatorRuns(ctx, home, s.presentImage), s.samplesReady(ctx, operands)); err != nil {
+	if err := s.applySamples(ctx, operands, plainSamples); err != nil { // which ask for none
+		return err
+	}
+	if err := errors.Join(s.operatorRuns(ctx, home, s.presentImage), s.samplesReady(ctx, operands, samplesOfKinds), s.samplesReady(ctx, operands, plainSamples)); err != nil {
 		return err
 	}
 	for namespace, uid := range uids {

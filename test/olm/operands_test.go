@@ -33,7 +33,7 @@ type sample struct {
 
 var samplesOfKinds = []sample{
 	{"config/samples/statefulcluster/coder.yaml", func(s *site, c map[string]any) { c["image"] = s.coder }},
-	{"config/samples/statefulsingleton/deployment.yaml", func(_ *site, c map[string]any) { c["image"] = cluster.BusyboxImage }},
+	{"config/samples/statefulsingleton/deployment.yaml", inBusybox},
 	{"config/samples/replicatedstatefulset/ledger.yaml", func(s *site, c map[string]any) { c["image"] = s.ledger }},
 	{"config/samples/extendedstatefulset/blue-green.yaml", func(_ *site, c map[string]any) {
 		c["image"], c["command"] = cluster.BusyboxImage, []any{"sh", "-c", shopProgram}
@@ -41,6 +41,15 @@ var samplesOfKinds = []sample{
 		c["ports"] = []any{map[string]any{"name": "http", "containerPort": int64(8080)}}
 	}},
 }
+
+// plainSamples are those that the console offers, of the kinds that have pods.
+var plainSamples = []sample{
+	{"config/samples/statefulcluster/plain.yaml", inBusybox},
+	{"config/samples/replicatedstatefulset/plain.yaml", inBusybox},
+	{"config/samples/extendedstatefulset/plain.yaml", inBusybox},
+}
+
+func inBusybox(_ *site, c map[string]any) { c["image"] = cluster.BusyboxImage }
 
 // objects are those of the sample, in a namespace.
 func (p sample) objects(s *site, namespace string) ([]*unstructured.Unstructured, error) {
@@ -79,8 +88,8 @@ func eachContainer(object map[string]any, do func(map[string]any)) {
 	}
 }
 
-func (s *site) applySamples(ctx context.Context, namespace string, change ...func(map[string]any)) error {
-	for _, p := range samplesOfKinds {
+func (s *site) applySamples(ctx context.Context, namespace string, samples []sample, change ...func(map[string]any)) error {
+	for _, p := range samples {
 		objects, err := p.objects(s, namespace)
 		if err != nil {
 			return err
@@ -98,10 +107,10 @@ func (s *site) applySamples(ctx context.Context, namespace string, change ...fun
 	return nil
 }
 
-// samplesReady waits until the object of each kind is available, at its present
-// generation, and the program of the StatefulSingleton was held by the gate.
-func (s *site) samplesReady(ctx context.Context, namespace string) error {
-	for _, p := range samplesOfKinds {
+// samplesReady waits until all objects are available, at their present generation,
+// and the program of a StatefulSingleton was held by the gate.
+func (s *site) samplesReady(ctx context.Context, namespace string, samples []sample) error {
+	for _, p := range samples {
 		objects, err := p.objects(s, namespace)
 		if err != nil {
 			return err
@@ -111,6 +120,9 @@ func (s *site) samplesReady(ctx context.Context, namespace string) error {
 				if err := s.m.Rolled(ctx, client.ObjectKeyFromObject(object)); err != nil {
 					return err
 				}
+				if err := s.gated(ctx, namespace, object.GetName()); err != nil {
+					return err
+				}
 				continue
 			}
 			if err := s.m.Until(ctx, object.GetKind()+" "+object.GetName(), func(ctx context.Context) error { return s.available(ctx, object) }); err != nil {
@@ -118,7 +130,7 @@ func (s *site) samplesReady(ctx context.Context, namespace string) error {
 			}
 		}
 	}
-	return s.gated(ctx, namespace, "mailer")
+	return nil
 }
 
 func (s *site) available(ctx context.Context, object *unstructured.Unstructured) error {

@@ -24,8 +24,8 @@ func (m *Manager) RunBundle(ctx context.Context, namespace, bundle, index string
 		"--decompression-image="+cluster.BusyboxImage, "--security-context-config=restricted", "--timeout=5m")
 }
 
-// CleanUp removes with operator-sdk what RunBundle made. CRDs stay, as they do
-// where a Subscription is deleted.
+// CleanUp removes with operator-sdk what RunBundle made, but for CRDs and the
+// OperatorGroup: by default it deletes those too.
 func (m *Manager) CleanUp(ctx context.Context, namespace string) (said string, err error) {
-	return m.sdk(ctx, "cleanup", Package, "--namespace="+namespace, "--delete-crds=false", "--timeout=5m")
+	return m.sdk(ctx, "cleanup", Package, "--namespace="+namespace, "--delete-all=false", "--timeout=5m")
 }

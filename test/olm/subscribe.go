@@ -1,6 +1,7 @@
 package olm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Channel is the one that is subscribed to.
+// Channel is the one that is subscribed to where none is said.
 const Channel = "stable"
 
 // Subscription is a wish for the operator in one namespace, for those of the
@@ -23,6 +24,7 @@ const Channel = "stable"
 type Subscription struct {
 	Namespace string
 	Catalog   string // in OLM's namespace
+	Channel   string
 	// Targets are where the operator acts; none are all.
 	Targets []string
 	// Start is the version to begin with; empty is the newest.
@@ -47,11 +49,11 @@ func (m *Manager) Subscribe(ctx context.Context, s Subscription) error {
 	subscription := &operatorsv1alpha1.Subscription{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: Package},
 		Spec: &operatorsv1alpha1.SubscriptionSpec{
-			CatalogSource: s.Catalog, CatalogSourceNamespace: Namespace, Package: Package, Channel: Channel,
+			CatalogSource: s.Catalog, CatalogSourceNamespace: Namespace, Package: Package, Channel: cmp.Or(s.Channel, Channel),
 			StartingCSV: s.Start, InstallPlanApproval: approval,
 		},
 	}
-	m.Say("subscribing to %s of catalog %s in namespace %s, for %s", Package, s.Catalog, s.Namespace, targets(s.Targets))
+	m.Say("subscribing to channel %s of catalog %s in namespace %s, for %s", subscription.Spec.Channel, s.Catalog, s.Namespace, targets(s.Targets))
 	// They may be there: the group where the operator was installed before, both
 	// where this is said again.
 	if err := client.IgnoreAlreadyExists(m.Client.Create(ctx, group)); err != nil {

@@ -15,7 +15,7 @@ import (
 
 const usage = `usage: bundle COMMAND FLAGS
   image          --folder=bundle --ref=NAME:TAG --out=TAR
-  catalog        --template=FILE --opm=PROGRAM --out=FILE NAME:TAG=FOLDER…
+  catalog        --template=FILE --opm=PROGRAM --out=FILE NAME=IMAGE=FOLDER…
   catalog-image  --folder=catalog --ref=NAME:TAG --out=TAR --opm=PROGRAM --probe=PROGRAM
 `
 
@@ -54,16 +54,28 @@ func run(ctx context.Context, command string, args []string) error {
 	case "catalog-image":
 		return bundle.WriteCatalogImage(ctx, *folder, *ref, *out, bundle.Programs{OPM: *opm, Probe: *probe})
 	case "catalog":
-		bundles := map[string]string{}
-		for _, arg := range flags.Args() {
-			ref, folder, _ := strings.Cut(arg, "=")
-			bundles[ref] = folder
+		versions, err := versionsOf(flags.Args())
+		if err != nil {
+			return err
 		}
-		text, err := bundle.Render(ctx, *opm, *template, bundles)
+		text, err := bundle.Render(ctx, *opm, *template, versions...)
 		if err != nil {
 			return err
 		}
 		return os.WriteFile(*out, text, 0o644)
 	}
 	return fmt.Errorf("no such command\n%s", usage)
+}
+
+// versionsOf reads arguments of the form present=registry/name:tag=folder.
+func versionsOf(args []string) ([]bundle.Version, error) {
+	var versions []bundle.Version
+	for _, arg := range args {
+		parts := strings.Split(arg, "=")
+		if len(parts) != 3 {
+			return nil, fmt.Errorf("%q is not NAME=IMAGE=FOLDER", arg)
+		}
+		versions = append(versions, bundle.Version{Name: parts[0], Image: parts[1], Folder: parts[2]})
+	}
+	return versions, nil
 }
