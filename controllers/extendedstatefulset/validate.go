@@ -348,3 +348,26 @@ func validateClaims(templates []corev1.PersistentVolumeClaim, pod *corev1.PodSpe
 	}
 	return errs
 }
+
+// validateChange checks what may not change, or not now.
+func validateChange(old, set *v1alpha1.ExtendedStatefulSet) field.ErrorList {
+	errs := claim.CheckChange(old.Spec.Template.Spec.VolumeClaimTemplates, set.Spec.Template.Spec.VolumeClaimTemplates,
+		field.NewPath("spec", "template", "spec", "volumeClaimTemplates"))
+	if handoverOf(old) != handoverOf(set) && underWay(old.Status.Phase) {
+		errs = append(errs, field.Forbidden(field.NewPath("spec", "updateStrategy", "handover"), fmt.Sprintf(
+			"the upgrade under way (phase %s) cannot change the way in the middle; wait until status.phase is Stable, Stale or Aborted", old.Status.Phase)))
+	}
+	if len(set.Spec.Template.Spec.VolumeClaimTemplates) > 0 && turnsZones(set, &old.Status) {
+		errs = append(errs, field.Forbidden(field.NewPath("spec", "zones"), zonesFixed))
+	}
+	return errs
+}
+
+// underWay tells whether two versions may have pods.
+func underWay(phase v1alpha1.Phase) bool {
+	switch phase {
+	case v1alpha1.PhasePreJob, v1alpha1.PhaseCanary, v1alpha1.PhasePromoting, v1alpha1.PhasePostJob, v1alpha1.PhaseCleaningUp:
+		return true
+	}
+	return false
+}
