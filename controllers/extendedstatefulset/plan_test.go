@@ -155,14 +155,6 @@ func TestDecide(t *testing.T) {
 			set := w.children[0].set
 			set.Annotations[v1alpha1.AnnotationApplied] = applied{contentHash(set), 2}.String()
 		}), "patch statefulset db-v1: Child\n"},
-		{"an edit is undone", of(plain()).has(1, span{0, 3}).but(func(w *world) { w.children[0].set.Generation = 2 }), "patch statefulset db-v1: EditUndone\n"},
-		{"one of its replicas too", of(plain()).has(1, span{0, 2}).but(func(w *world) { w.children[0].set.Generation = 2 }), "patch statefulset db-v1: EditUndone, ordinals 0 to 2\n"},
-		{"one while nobody knows what it was is told of", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, coexist).has(2, span{}).but(stale2).
-			but(func(w *world) { w.children[0].set.Generation = 2 }), "patch statefulset db-v1: EditKept\n"},
-		{"and its replicas are put back", of(plain()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseStale, coexist).has(2, span{}).but(stale2).
-			but(func(w *world) { w.children[0].set.Generation = 2 }), "patch statefulset db-v1: EditKept, ordinals 0 to 2\n"},
-		{"but once", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, coexist).has(2, span{}).but(stale2).but(keptEdit), ""},
-		{"and it is undone when that is known again", of(plain()).has(1, span{0, 3}).but(keptEdit), "patch statefulset db-v1: EditUndone\n"},
 		{"E9 a number above all that were is given out, also when its StatefulSet is gone",
 			of(plain()).has(1, span{0, 3}).edited().but(func(w *world) { w.set.Status.VersionHighWater = 11 }), "books: Canary, version 1 to 12, attempt 1"},
 		{"E19 one canary is not two", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}).
@@ -216,6 +208,23 @@ func stale2(w *world) {
 	w.books = w.set.Status.DeepCopy()
 	c := w.child(w.zones[0].index, 2)
 	w.markStale(c, c.set)
+}
+
+// What somebody else wrote on a StatefulSet.
+func TestHandEdits(t *testing.T) {
+	const coexist = v1alpha1.HandoverCoexist
+	for _, row := range []sentence{
+		{"an edit is undone", of(plain()).has(1, span{0, 3}).but(func(w *world) { w.children[0].set.Generation = 2 }), "patch statefulset db-v1: EditUndone\n"},
+		{"one of its replicas too", of(plain()).has(1, span{0, 2}).but(func(w *world) { w.children[0].set.Generation = 2 }), "patch statefulset db-v1: EditUndone, ordinals 0 to 2\n"},
+		{"one while nobody knows what it was is told of", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, coexist).has(2, span{}).but(stale2).
+			but(func(w *world) { w.children[0].set.Generation = 2 }), "patch statefulset db-v1: EditKept\n"},
+		{"and its replicas are put back", of(plain()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseStale, coexist).has(2, span{}).but(stale2).
+			but(func(w *world) { w.children[0].set.Generation = 2 }), "patch statefulset db-v1: EditKept, ordinals 0 to 2\n"},
+		{"but once", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, coexist).has(2, span{}).but(stale2).but(keptEdit), ""},
+		{"and it is undone when that is known again", of(plain()).has(1, span{0, 3}).but(keptEdit), "patch statefulset db-v1: EditUndone\n"},
+	} {
+		t.Run(row.name, row.check)
+	}
 }
 
 func TestParseChild(t *testing.T) {
