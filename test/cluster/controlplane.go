@@ -165,10 +165,10 @@ func (c *Cluster) startControllers() error {
 		filepath.Join(c.Programs(), "kube-scheduler"),
 		"--kubeconfig=" + c.path("scheduler.kubeconfig"),
 	}, rate...)
-	if err := c.start("kube-controller-manager", manager...); err != nil {
+	if err := c.startForGood("kube-controller-manager", manager...); err != nil {
 		return err
 	}
-	return c.start("kube-scheduler", scheduler...)
+	return c.startForGood("kube-scheduler", scheduler...)
 }
 
 func (c *Cluster) featureGates() []string {

@@ -75,3 +75,24 @@ func TestAStartedProcessIsMarkedStoppedAndLogged(t *testing.T) {
 		t.Errorf("left: %v", left)
 	}
 }
+
+func TestWhatEndsByItselfIsStartedAgain(t *testing.T) {
+	dir := t.TempDir()
+	c := &Cluster{dir: dir, state: state{Processes: map[string]process{}}}
+	starts := filepath.Join(dir, "starts")
+	if err := c.startForGood("scheduler", "sh", "-c", `echo "$0" >>"$1"`, "start", starts); err != nil {
+		t.Fatal(err)
+	}
+	if err := poll(context.Background(), 10*time.Second, func() bool {
+		content, _ := os.ReadFile(starts)
+		return string(content) == "start\nstart\n"
+	}); err != nil {
+		t.Error("it was not")
+	}
+	if !c.process("scheduler").alive() {
+		t.Error("it is not on record")
+	}
+	if err := killAll(context.Background(), c.state, dir); err != nil || len(marked(dir)) > 0 {
+		t.Errorf("it did not end with its cluster: %v", err)
+	}
+}
