@@ -39,7 +39,7 @@ CLUSTER := go run ./test/cluster/cmd/cluster
 # Everything that controller-gen and operator-sdk write. The date in the bundle is
 # that of the last change.
 GENERATED := apis config/crd/bases config/rbac/role.yaml config/webhook/manifests.yaml \
-	config/manifests/bases bundle bundle.Dockerfile catalog
+	config/manifests/bases config/openshift/samples.yaml bundle bundle.Dockerfile catalog
 
 say = @printf '\n\033[1m==> %s\033[0m\n' "$(1)"
 
@@ -81,12 +81,14 @@ generate: ## Write the deepcopy functions of the types in apis/.
 	@$(CONTROLLER_GEN) object paths=./apis/...
 
 .PHONY: manifests
-manifests: ## Write CRDs, roles and webhook configuration from the markers in the code.
+manifests: ## Write CRDs, roles and webhook configuration from the markers in the code, and the console's samples.
 	$(call say,Generating CRDs and roles and the webhook configuration)
+	@mkdir -p build
 	@$(CONTROLLER_GEN) crd:generateEmbeddedObjectMeta=true rbac:roleName=manager-role webhook \
 		paths=./apis/... paths=./controllers/... \
 		output:crd:dir=config/crd/bases output:rbac:dir=config/rbac output:webhook:dir=config/webhook
 	@go run ./config/crd/trim config/crd/bases
+	@go run ./config/openshift/generate config/samples > build/console.yaml && mv build/console.yaml config/openshift/samples.yaml
 
 .PHONY: check-generated
 check-generated: ## Fail if generated files differ from what the code says.
@@ -258,6 +260,8 @@ define write_bundle
 	@rm $(1)/bundle/manifests/stateful-operator-webhook-service_v1_service.yaml
 	@printf '%s\n' '' '  # The versions of OpenShift that have Kubernetes 1.30 or later.' \
 		'  com.redhat.openshift.versions: v4.17' >> $(1)/bundle/metadata/annotations.yaml
+	@printf '%s\n' '# Others may depend on this one by what it is for.' 'properties:' '- type: olm.label' \
+		'  value: {label: stateful-workloads}' > $(1)/bundle/metadata/properties.yaml
 	@printf '%s\n' '' '# The versions of OpenShift that have Kubernetes 1.30 or later.' \
 		'LABEL com.redhat.openshift.versions=v4.17' >> $(1)/bundle.Dockerfile
 endef

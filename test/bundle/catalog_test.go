@@ -22,6 +22,10 @@ type blob struct {
 		Name, Replaces string
 		Skips          []string
 	}
+	Properties []struct {
+		Type  string
+		Value any
+	}
 }
 
 // asked is what make was asked for, which gives its variables on to what it runs,
@@ -43,7 +47,7 @@ var (
 func TestTheCatalogUpgradesToThisVersion(t *testing.T) {
 	csv := read(t).CSV
 	image := map[string]string{csv.Name: present, csv.Spec.Replaces: previous}
-	channels, bundles := map[string]bool{}, map[string]bool{}
+	channels, bundles, labels := map[string]bool{}, map[string]bool{}, []any{}
 	for _, b := range documents[blob](t, "../../catalog/stateful-operator/catalog.yaml") {
 		switch b.Schema {
 		case "olm.package":
@@ -52,6 +56,11 @@ func TestTheCatalogUpgradesToThisVersion(t *testing.T) {
 			}
 		case "olm.bundle":
 			bundles[b.Name] = true
+			for _, p := range b.Properties {
+				if p.Type == "olm.label" {
+					labels = append(labels, p.Value)
+				}
+			}
 			if b.Image != image[b.Name] {
 				t.Errorf("bundle %s is in image %q, want %q", b.Name, b.Image, image[b.Name])
 			}
@@ -75,6 +84,10 @@ func TestTheCatalogUpgradesToThisVersion(t *testing.T) {
 	}
 	if !reflect.DeepEqual(bundles, want) {
 		t.Errorf("the bundles are %v, want %v", bundles, want)
+	}
+	purpose := map[string]any{"label": "stateful-workloads"}
+	if slices.ContainsFunc(labels, func(l any) bool { return !reflect.DeepEqual(l, any(purpose)) }) || len(labels) != len(bundles) {
+		t.Errorf("the bundles have labels %v, each should have %v, by which others depend on it", labels, purpose)
 	}
 }
 
