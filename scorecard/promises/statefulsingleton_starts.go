@@ -13,8 +13,9 @@ import (
 
 // Programs that cannot start.
 
-// neverStarted has images that cannot be had, in the two modes in which a lone
-// pod gets its turn before its program can start.
+// neverStarted has images that cannot be had, in the two modes in which a lone pod
+// may get its turn before that is seen. In mode Init it does; in the other one the
+// kubelet and the operator run a race.
 func neverStarted(ctx context.Context, c *Cluster) error {
 	for name, mode := range map[string]v1.GateMode{"stuck": v1.GateBinary, "stuck-init": v1.GateInit} {
 		a, err := c.application(name)
@@ -30,7 +31,8 @@ func neverStarted(ctx context.Context, c *Cluster) error {
 			return err
 		}
 		_, err = a.says(ctx, "that its pod cannot start", func(s *v1.StatefulSingleton) bool {
-			return s.Status.ActivePod != "" && strings.Contains(s.Status.Message, "cannot start")
+			turned := s.Status.ActivePod != "" || mode == v1.GateBinary
+			return turned && strings.Contains(s.Status.Message, "cannot start")
 		})
 		if err != nil {
 			return err
