@@ -62,7 +62,7 @@ func primariesWanted(set *v1alpha1.ReplicatedStatefulSet) int32 {
 // and no other of its name is made, before the kubelet has seen its containers
 // stopped.
 func exclusive(set *v1alpha1.ReplicatedStatefulSet) bool {
-	return primariesWanted(set) < *set.Spec.Replicas || len(set.Spec.Pod.VolumeClaimTemplates) > 0
+	return primariesWanted(set) <= 1 || primariesWanted(set) < *set.Spec.Replicas || len(set.Spec.Pod.VolumeClaimTemplates) > 0
 }
 
 // buildStatefulSet builds the StatefulSet with that many replicas, which are

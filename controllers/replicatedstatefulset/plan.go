@@ -197,7 +197,7 @@ func (w *world) target() int {
 // had: the newest copy may be on one that is left out.
 func (w *world) tooFew() bool {
 	want := *w.set.Spec.Replicas
-	return want > 0 && want < w.set.Status.RestoreReplicas && (w.stateful == nil || *w.stateful.Spec.Replicas == 0) && len(w.members) == 0
+	return want > 0 && want < w.set.Status.RestoreReplicas && (w.stateful == nil && len(w.members) == 0 || w.stateful != nil && *w.stateful.Spec.Replicas == 0)
 }
 
 // configured tells whether the user gave that command.

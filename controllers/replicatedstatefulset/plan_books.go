@@ -35,8 +35,8 @@ type books struct {
 // strayWindow is how long after a command was sent it may reach a container that
 // took the place of the one that was meant: the API server finds the pod by its
 // name, and the kubelet the container by its. Commands are not begun later than
-// podexec.Hurry after their decision; the rest is for a request on its way, and
-// for a kubelet that has not told yet that it restarted the container.
+// podexec.Hurry after their decision, nor accepted later than podexec.MostDial; the
+// rest is for a kubelet that has not told yet that it restarted the container.
 const strayWindow = 15 * time.Second
 
 // learn brings the books up to date with the world.
@@ -123,6 +123,8 @@ func (b *books) ended(w *world, c *v1alpha1.RunningCommand) bool {
 	case seen:
 		b.conclude(w, c, r)
 		return true
+	case m != nil && m.busy != nil && m.busy.Name == c.Name:
+		return false // it is on its way, by this very process
 	case gone && !w.strayed(c):
 		b.tell("%s of %s has ended with its container", c.Name, c.Pod)
 		return true
@@ -163,10 +165,11 @@ func (w *world) strayed(c *v1alpha1.RunningCommand) bool {
 		return false
 	}
 	last := c.StartedAt.Add(strayWindow)
-	if next := w.successor(c.Pod, c.ContainerID); next != nil {
-		return !next.startedAt().After(last)
+	if !w.now.After(last) {
+		return true // also where the clock of the node is ahead of ours
 	}
-	return !w.now.After(last)
+	next := w.successor(c.Pod, c.ContainerID)
+	return next != nil && !next.startedAt().After(last)
 }
 
 // revoked says why a container that was granted is not primary any more; "" if

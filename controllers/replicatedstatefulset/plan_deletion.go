@@ -59,7 +59,7 @@ func finishDeletion(w *world, p *plan) {
 		return
 	}
 	p.waitFor(v1alpha1.ReasonStopping, "the members are being stopped, since the object is being deleted")
-	if len(w.members) == 0 && (w.stateful == nil || *w.stateful.Spec.Replicas == 0 || w.stateful.DeletionTimestamp != nil) {
+	if len(w.members) == 0 && (w.stateful == nil || !w.ours(w.stateful) || *w.stateful.Spec.Replicas == 0 || w.stateful.DeletionTimestamp != nil) {
 		free(w, p)
 		return
 	}

@@ -242,6 +242,11 @@ func (w *world) silent(m *member) bool {
 	return w.state(m) == unknown && w.commandIn(m) == nil && m.reachable() && asked && r.EndUnseen() && m.tries[v1alpha1.CommandStatus] >= silentAfter
 }
 
+// mute tells whether status does not answer any more in a container that runs.
+func (m *member) mute() bool {
+	return m.reachable() && m.tries[v1alpha1.CommandStatus] >= silentAfter
+}
+
 // startable tells whether the member may be told to start, or to take a role.
 func (w *world) startable(m *member) bool {
 	s := w.state(m)

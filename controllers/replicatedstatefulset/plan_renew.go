@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
 // fresher tells whether the member was made from the present template.
@@ -27,6 +28,9 @@ func renewIdle(w *world, p *plan) {
 	for i := len(w.members) - 1; i >= 0; i-- {
 		m := w.members[i]
 		s := w.state(m)
+		if r, _ := m.result(v1alpha1.CommandStop); s == idle && len(w.books.grants) == 0 && r.Outcome != podexec.Succeeded {
+			continue // nobody stopped it for this: it may be the first to start, and the new template may be bad
+		}
 		if w.fresher(m) || m.terminating() || m.lost() || w.granted(m) || w.commandIn(m) != nil || s != idle && s != pending && s != failed && !w.silent(m) {
 			continue
 		}

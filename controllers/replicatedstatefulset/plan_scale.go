@@ -2,6 +2,7 @@ package replicatedstatefulset
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
@@ -11,7 +12,7 @@ import (
 // scale brings the number of pods to what is wanted. Up at once; down when the
 // members that go have stopped, and their roles are with others.
 func scale(w *world, p *plan) {
-	if !w.serves() || w.stateful == nil || w.stateful.DeletionTimestamp != nil {
+	if !w.serves() || w.stateful == nil || !w.ours(w.stateful) || w.stateful.DeletionTimestamp != nil {
 		return
 	}
 	have := int(*w.stateful.Spec.Replicas)
@@ -19,7 +20,12 @@ func scale(w *world, p *plan) {
 	if w.tooFew() {
 		return // status says so
 	}
-	if have > w.wanted() || len(leavers) > 0 {
+	down := have > w.wanted() || len(leavers) > 0
+	if down {
+		if why := w.missed(p, leavers); why != "" {
+			p.waitFor(v1alpha1.ReasonScaling, why)
+			return
+		}
 		p.waitFor(v1alpha1.ReasonScaling, fmt.Sprintf("of %d pods %d shall stay", max(have, len(w.members)), w.wanted()))
 	}
 	if kept := w.among(w.kept); len(kept) > 0 {
@@ -37,6 +43,42 @@ func scale(w *world, p *plan) {
 	replicas := int32(w.wanted())
 	set.Spec.Replicas = &replicas
 	p.do(action.Chain{{Verb: action.Patch, Object: set, From: w.stateful, Reason: reasonScale, Detail: fmt.Sprintf("from %d to %d", have, replicas)}})
+}
+
+// missed says whose data could go with the members that go, while nobody is primary:
+// those of one that has run and cannot say now how new its copy is, or of the newest
+// copy that was ever seen; "" if nobody's.
+func (w *world) missed(p *plan, leavers []*member) string {
+	if len(w.books.grants) > 0 || w.wanted() == 0 {
+		return ""
+	}
+	for _, m := range leavers {
+		c := m.container()
+		switch {
+		case m.terminating():
+			return "its pod is made anew before it goes, because it may have what nobody else has: " + m.name()
+		case w.state(m) == pending && c != nil && c.ContainerID != "":
+			return "its container has ended, and it may have what nobody else has: " + m.name()
+		}
+	}
+	newest, pod := w.books.newest()
+	if ordinal, ok := ordinalOf(w.set, pod); !ok || ordinal < w.wanted() || w.stayerHas(p, newest) {
+		return ""
+	}
+	return fmt.Sprintf("nobody who stays is known to have all of the data of %s, which had sequence %d", pod, newest)
+}
+
+// stayerHas tells whether a member that stays says, or is on record, that it has a
+// copy of that sequence.
+func (w *world) stayerHas(p *plan, sequence uint64) bool {
+	said, _ := w.copies(p, w.among(func(m *member) bool { return m.ordinal < w.wanted() && w.candid(m) }))
+	if slices.ContainsFunc(said, func(c copyOf) bool { return c.known && c.sequence >= sequence }) {
+		return true
+	}
+	return slices.ContainsFunc(w.books.sequences, func(s v1alpha1.Sequence) bool {
+		ordinal, ok := ordinalOf(w.set, s.Pod)
+		return ok && ordinal < w.wanted() && recorded(s) >= sequence
+	})
 }
 
 // relieve takes its role from a primary when somebody is there to take it, whose
@@ -149,6 +191,12 @@ func switchOver(w *world, p *plan) {
 func takeOverrides(w *world, p *plan) {
 	if !w.serves() || w.deleting() {
 		return
+	}
+	if name := w.set.Annotations[v1alpha1.AnnotationSeedFrom]; name != "" && w.named(name) == nil {
+		if ordinal, ok := ordinalOf(w.set, name); !ok || ordinal >= int(*w.set.Spec.Replicas) {
+			w.takeOverride(p, v1alpha1.AnnotationSeedFrom, reasonRefused, name+" was not seeded: there is no such member")
+			return
+		}
 	}
 	if name := w.set.Annotations[v1alpha1.AnnotationSeedFrom]; name != "" && len(w.books.grants) > 0 {
 		// The grant was written before the seed was sent: it is never used twice.

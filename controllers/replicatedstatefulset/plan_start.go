@@ -8,6 +8,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
 // copyOf is a member with what it said of its copy.
@@ -88,6 +89,10 @@ func startFirst(w *world, p *plan) {
 	if !w.starts() || w.target() == 0 || len(w.books.grants) > 0 || w.starting(p) {
 		return
 	}
+	if strangers := w.among(func(m *member) bool { return !m.owned && !podstate.Stopped(m.pod, true) && !w.fenced(m) }); len(strangers) > 0 {
+		p.waitFor(v1alpha1.ReasonWaitingForStop, "these are not this object's, and may run as primary: "+namesOf(strangers))
+		return
+	}
 	if m := w.named(w.set.Annotations[v1alpha1.AnnotationSeedFrom]); m != nil && w.startable(m) {
 		kept := w.books.sequences
 		w.books.sequences = w.givenUp(m)
@@ -126,6 +131,13 @@ func (w *world) startAs(p *plan, m *member, name, why string) {
 // succeed promotes the best of the secondaries that run. One that said nothing of
 // its copy holds this up; those that do not run do not.
 func succeed(w *world, p *plan, running []*member) {
+	if old := w.heard(running); len(old) > 0 {
+		for _, m := range old {
+			p.ask(w, m, v1alpha1.CommandStatus)
+		}
+		p.waitFor(v1alpha1.ReasonSeeding, "status has not answered since the last primary went: "+namesOf(old))
+		return
+	}
 	all, answered := w.copies(p, running)
 	if p.blind = unknownAmong(all); !answered || p.blind != "" {
 		p.waitFor(v1alpha1.ReasonSeeding, "sequence has not answered yet in all of "+namesOf(running))
@@ -155,6 +167,17 @@ func succeed(w *world, p *plan, running []*member) {
 		}
 	}
 	p.waitFor(v1alpha1.ReasonRecovering, "the newest copy cannot be started yet: "+all[0].name())
+}
+
+// heard are those of members whose answer to status is older than the loss of the
+// last primary: they may have lost it long before, and be far behind.
+func (w *world) heard(members []*member) (old []*member) {
+	for _, m := range members {
+		if r, ok := m.answer(v1alpha1.CommandStatus); !ok || !r.Began.After(w.lossAt) {
+			old = append(old, m)
+		}
+	}
+	return old
 }
 
 // keptIsNewer tells whether nobody is promoted, for the sake of an idle member that
@@ -219,10 +242,10 @@ func unknownAmong(all []copyOf) string {
 func seed(w *world, p *plan) {
 	present := w.among(func(m *member) bool { return w.state(m) == idle && !m.terminating() && !w.leaver(m) })
 	all, answered := w.copies(p, present)
-	missing := w.wanted() - len(present)
+	missing := w.wanted() - w.staying(all)
 	if w.set.Spec.Seeding == v1alpha1.SeedingQuorum {
 		all = slices.DeleteFunc(all, func(c copyOf) bool { return !c.known })
-		answered, missing = true, w.wanted()/2+1-len(all)
+		answered, missing = true, w.wanted()/2+1-w.staying(all)
 	} else if len(w.members) > w.wanted() && len(w.among(w.kept)) == 0 {
 		missing = max(missing, 1) // they go, or their ordinals do not fit
 	}
@@ -248,6 +271,17 @@ func seed(w *world, p *plan) {
 		}
 	}
 	p.waitFor(v1alpha1.ReasonRecovering, "the newest copy cannot be started yet: "+all[0].name())
+}
+
+// staying counts the copies of wanted members. Those of members that go may be the
+// newest, but do not stand for a wanted one that has not said anything.
+func (w *world) staying(all []copyOf) (n int) {
+	for _, c := range all {
+		if c.ordinal < w.wanted() {
+			n++
+		}
+	}
+	return n
 }
 
 // outdone says whose copy was newer than that sequence when it was last seen; ""

@@ -108,7 +108,13 @@ func TestFailover(t *testing.T) {
 		{"RS-34 but the one that had it, when it is back", worldOf(toySet(3, 1), pod(0).idle().sequence("10"), pod(1).secondary().sequence("3"), pod(2).secondary().sequence("9"), recordedSequence("rss-db-0", "10")), []string{"0: Seed, alone"}},
 		{"RS-34 and not one that came back with less", worldOf(toySet(3, 1), pod(0).idle().sequence("2"), pod(1).secondary().sequence("3"), pod(2).secondary().sequence("9"), recordedSequence("rss-db-0", "10")), nil},
 		{"RS-34 of equals the lowest ordinal", worldOf(toySet(3, 1), pod(0).crashed(), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("9")), []string{"1: Promote, alone"}},
-		{"RS-34 but not on what they said before the loss", worldOf(toySet(2, 1), pod(0).crashed(), pod(1).secondary().sequence("9"), with(func(w *world) { w.lossAt = ago(3 * time.Second) })), []string{"1 asked sequence"}},
+		{"RS-34 but not on what they said before the loss", worldOf(toySet(2, 1), pod(0).crashed(), pod(1).secondary().sequence("9"), with(func(w *world) { w.lossAt = ago(3 * time.Second) })), []string{"1 asked status"}},
+		{"RS-34 first whether they run", worldOf(toySet(2, 1), pod(0).crashed(), pod(1).secondary().sequence("9"), with(func(w *world) {
+			w.lossAt = ago(3 * time.Second)
+			r := w.members[1].said[v1alpha1.CommandStatus]
+			r.Began = ago(2 * time.Second)
+			w.members[1].said[v1alpha1.CommandStatus] = r
+		})), []string{"1 asked sequence"}},
 		{"an idle copy is no secondary", worldOf(toySet(3, 1), pod(0).idle().sequence("10"), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8")), []string{"1: Promote, alone"}},
 		{"a secondary older than the newest on record does not take over", worldOf(toySet(2, 1), pod(0).pending(), pod(1).secondary().sequence("9"), recordedSequence("rss-db-0", "11")), nil},
 		{"it is primary no more when its container has ended", worldOf(toySet(2, 1), pod(0).granted().crashed(), pod(1).secondary()),

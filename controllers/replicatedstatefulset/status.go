@@ -164,6 +164,9 @@ func degraded(w *world) metav1.Condition {
 		c.Reason, c.Message = v1alpha1.ReasonWriteRefused, "the API server refuses what has to be written, and it is tried again: "+w.refused
 	case len(broken) > 0:
 		c.Reason, c.Message = v1alpha1.ReasonMembersFailed, "failed: "+namesOf(broken)
+	case len(w.among((*member).mute)) > 0:
+		mute := w.among((*member).mute)
+		c.Reason, c.Message = v1alpha1.ReasonMembersDegraded, "status does not answer any more: "+namesOf(mute)+whySilent(mute)
 	case len(w.among(w.limping)) > 0:
 		c.Reason, c.Message = v1alpha1.ReasonMembersDegraded, "run degraded, says their status (exit code 190 or 191): "+namesOf(w.among(w.limping))
 	case w.serves() && len(w.primaries()) > w.target():

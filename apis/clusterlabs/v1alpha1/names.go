@@ -141,8 +141,8 @@ const (
 	ReasonInvalidSpec = "InvalidSpec"
 	// ReasonMembersFailed: members failed and do not recover.
 	ReasonMembersFailed = "MembersFailed"
-	// ReasonMembersDegraded: members run, and say by exit code 190 or 191 that they
-	// are degraded.
+	// ReasonMembersDegraded: members run, and do not answer to status any more, or
+	// say by exit code 190 or 191 that they are degraded.
 	ReasonMembersDegraded = "MembersDegraded"
 	// ReasonNodeUnreachable: what is waited for is on a Node that cannot be
 	// reached, and only a person can say that its machine is off.

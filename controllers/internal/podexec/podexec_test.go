@@ -66,7 +66,7 @@ const (
 	success = `{"status":"Success"}`
 	code7   = `{"status":"Failure","reason":"NonZeroExitCode","message":"command terminated with non-zero exit code","details":{"causes":[{"reason":"ExitCode","message":"7"}]}}`
 	broken  = `{"status":"Failure","reason":"InternalError","message":"error sending request: dial tcp: no route to host"}`
-	missing = `{"status":"Failure","reason":"InternalError","message":"error executing command in container: OCI runtime exec failed: exec failed: unable to start container process: exec: \"/check\": no such file"}`
+	missing = `{"status":"Failure","reason":"InternalError","message":"error executing command in container: OCI runtime exec failed: exec failed: unable to start container process: exec: \"/check\": stat /check: no such file or directory"}`
 )
 
 func TestEveryEndOfACommand(t *testing.T) {
@@ -81,7 +81,7 @@ func TestEveryEndOfACommand(t *testing.T) {
 		{"the node tells exit code 0", func(c *websocket.Conn) { say(t, c, 1, "5"); say(t, c, 3, success) }, `succeeded 0 out "5" err ""`},
 		{"and another", func(c *websocket.Conn) { say(t, c, 2, "idle"); say(t, c, 3, code7) }, `failed 7 out "" err "idle"`},
 		{"an error of the node is no exit code", func(c *websocket.Conn) { say(t, c, 3, broken) }, "unknown: the stream ended before the node told the exit code: error sending request: dial tcp: no route to host"},
-		{"a program that is not there", func(c *websocket.Conn) { say(t, c, 3, missing) }, `failed 127 out "" err "error executing command in container: OCI runtime exec failed: exec failed: unable to start container process: exec: \"/check\": no such file"`},
+		{"a program that is not there", func(c *websocket.Conn) { say(t, c, 3, missing) }, `failed 127 out "" err "error executing command in container: OCI runtime exec failed: exec failed: unable to start container process: exec: \"/check\": stat /check: no such file or directory"`},
 		{"a stream that is closed in good order before the exit code says nothing", func(c *websocket.Conn) { say(t, c, 1, "5"); closed(c) }, "unknown: the stream ended before the node told the exit code: websocket: close 1000 (normal)"},
 		{"nor does an error stream without a message", func(c *websocket.Conn) { say(t, c, 3, ""); closed(c) }, "unknown: the stream ended before the node told the exit code: websocket: close 1000 (normal)"},
 		{"nor one that is cut", func(c *websocket.Conn) { c.NetConn().Close() }, "unknown: the stream ended before the node told the exit code: "},

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -45,7 +45,7 @@ const (
 func (e *Executor) stream(ctx context.Context, result *Result) {
 	conn, err := e.dial(ctx, result.Command)
 	if err != nil {
-		result.Sent = !httpstream.IsUpgradeFailure(err) && !notReached(err)
+		result.Sent = !refused(err) && !notReached(err)
 		result.Why = "the API server did not take it: " + err.Error()
 		return
 	}
@@ -65,6 +65,17 @@ func (e *Executor) stream(ctx context.Context, result *Result) {
 			result.Why = fmt.Sprintf("it did not end within %s", result.Timeout)
 		}
 	}
+}
+
+// refusal is how client-go tells that the other side would not: the API server by
+// a code of 4xx, or in the API server's words because it found no way to the node.
+// Any other code may be of one that handed the command on and lost the node, or a
+// load balancer's that lost the API server.
+var refusal = regexp.MustCompile(`bad handshake \(4\d\d |error dialing backend: dial tcp `)
+
+// refused tells whether the command was turned away before a node had it.
+func refused(err error) bool {
+	return httpstream.IsUpgradeFailure(err) && refusal.MatchString(err.Error())
 }
 
 // notReached tells whether there was never a connection. Where one was made and
@@ -125,7 +136,7 @@ func (r *Result) conclude(text []byte) error {
 			}
 		}
 	}
-	if strings.Contains(status.Message, notStarted) {
+	if notStarted.MatchString(status.Message) {
 		r.Outcome, r.Code, r.Stderr = Failed, cannotStart, status.Message
 		return nil
 	}
@@ -134,14 +145,23 @@ func (r *Result) conclude(text []byte) error {
 
 // A program that is not in the image, or cannot be executed, gets no exit code
 // from containerd: the node says it in words, which are runc's. It gets the code
-// that shells use. CRI-O tells an exit code itself.
-const (
-	notStarted  = "unable to start container process"
-	cannotStart = 127
-)
+// that shells use. CRI-O tells an exit code itself. A node that is short of
+// processes or memory has other words, which say nothing of the program.
+var notStarted = regexp.MustCompile(`unable to start container process: .*(no such file or directory|executable file not found in \$PATH|permission denied|exec format error|is a directory)`)
+
+const cannotStart = 127
+
+// MostDial is how long after its decision a command may begin at the latest. Who
+// decides may rely on it.
+const MostDial = 12 * time.Second
 
 // dial opens the connection on which the command runs.
 func (e *Executor) dial(ctx context.Context, c Command) (*websocket.Conn, error) {
+	if !c.Decided.IsZero() { // admission may hold it back for half a minute
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, c.Decided.Add(MostDial))
+		defer cancel()
+	}
 	url := e.core.Get().Resource("pods").Namespace(c.Pod.Namespace).Name(c.Pod.Name).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{Container: c.Container, Command: c.Argv, Stdout: true, Stderr: true}, scheme.ParameterCodec).URL()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url.String(), nil)

@@ -1,0 +1,73 @@
+package podexec
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+// served runs a command against an API server that answers like that.
+func served(t *testing.T, c Command, answer http.HandlerFunc) Result {
+	t.Helper()
+	server := httptest.NewServer(answer)
+	defer server.Close()
+	e, err := NewExecutor(&rest.Config{Host: server.URL}, fake.NewClientBuilder().WithObjects(running("uid", "containerd://1")).Build())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e.Run(context.Background(), c)
+}
+
+// An API server that has handed the command on and loses the node answers 500, and
+// a load balancer 502 or 504.
+func TestOnlyARefusalProvesThatACommandWasNotSent(t *testing.T) {
+	for _, row := range []struct {
+		code int
+		text string
+		sent bool
+	}{
+		{http.StatusForbidden, "", false},
+		{http.StatusNotFound, "", false},
+		{http.StatusTooManyRequests, "", false},
+		{http.StatusInternalServerError, "", true},
+		{http.StatusInternalServerError, "error dialing backend: EOF", true},
+		{http.StatusInternalServerError, "error dialing backend: dial tcp 10.0.0.1:10250: connect: connection refused", false},
+		{http.StatusBadGateway, "", true},
+		{http.StatusServiceUnavailable, "", true},
+		{http.StatusGatewayTimeout, "", true},
+	} {
+		got := served(t, command("/promote"), func(w http.ResponseWriter, _ *http.Request) { http.Error(w, row.text, row.code) })
+		if got.Sent != row.sent || got.Outcome != Unknown {
+			t.Errorf("%d %q: %s, sent %t", row.code, row.text, tell(got), got.Sent)
+		}
+	}
+}
+
+func TestACommandDoesNotBeginLate(t *testing.T) {
+	held := make(chan struct{})
+	c := command("/promote")
+	c.Decided = time.Now().Add(time.Second - Hurry) // as late as it may be sent
+	began := time.Now()
+	got := served(t, c, func(_ http.ResponseWriter, r *http.Request) { // admission takes its time
+		<-r.Context().Done()
+		close(held)
+	})
+	<-held
+	if got.Outcome != Unknown || !got.Sent || time.Since(began) > MostDial {
+		t.Errorf("%s, sent %t", tell(got), got.Sent)
+	}
+}
+
+func TestANodeThatIsShortOfProcessesSaysNothingOfTheProgram(t *testing.T) {
+	const short = `{"status":"Failure","reason":"InternalError","message":"error executing command in container: failed to exec in container: failed to start exec \"8\": OCI runtime exec failed: exec failed: unable to start container process: fork/exec /proc/self/exe: resource temporarily unavailable"}`
+	e, _, _ := node(t, func(c *websocket.Conn) { say(t, c, channelStatus, short) })
+	if got := e.Run(context.Background(), command("/status")); got.Outcome != Unknown {
+		t.Errorf("%s", tell(got))
+	}
+}

@@ -1,0 +1,139 @@
+package replicatedstatefulset
+
+import (
+	"testing"
+	"time"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+)
+
+// Tales of sets in which nobody is primary, or a member has fallen behind. The
+// toy's law fails a test in which an acknowledged entry is lost or two primaries
+// act.
+
+// link breaks the replication to a member that runs as secondary; nobody in the API hears of it.
+func link(name string) func(*stage) {
+	return func(s *stage) { s.Say("! %s is cut off from its primary", name); s.toy.containers[name].behind = true }
+}
+
+// told lets the kubelets tell of containers that ended, and nothing else.
+func tellCrashes(s *stage) {
+	for _, p := range s.pods() {
+		if s.toy.of(p) == nil && s.showsRunning(p) && s.up(p.Spec.NodeName) {
+			s.kubeletMove(p)()
+		}
+	}
+}
+
+// nowhere lets the pods of that node wait for a node.
+func nowhere(node string) func(*stage) {
+	return func(s *stage) { s.moved[node] = "n9" }
+}
+
+func play(t *testing.T, set *v1alpha1.ReplicatedStatefulSet, wait time.Duration, steps ...func(*stage)) *stage {
+	s := newStage(t, set)
+	s.settle(wait)
+	for _, step := range steps {
+		s.Say("")
+		step(s)
+		s.settle(wait)
+	}
+	if set := s.set(); set != nil {
+		s.tell()
+	}
+	return s
+}
+
+func TestMembersThatGoDoNotStandForThoseThatStay(t *testing.T) {
+	play(t, toySet(5, 1), 30*time.Second, write, partition("n3"), write, together(partition("n4"), partition("n5")), write,
+		together(powerOff("n1"), powerOff("n2"), outOfService("n1"), outOfService("n2"), nowhere("n1"), nowhere("n2"),
+			answers("n3"), answers("n4"), answers("n5"), crash(2), crash(3), crash(4)), scaleTo(3))
+}
+
+func TestAScaleDownInTheDarkKeepsTheNewestCopy(t *testing.T) {
+	play(t, toySet(3, 1), 40*time.Second, write, switchTo(2), partition("n1"), write, together(answers("n1"), crash(0), crash(1), crash(2), tellCrashes, scaleTo(1)))
+}
+
+func TestAScaleToNoneAndBackKeepsTheNewestCopy(t *testing.T) {
+	play(t, toySet(3, 1), 40*time.Second, write, switchTo(2), partition("n1"), write, together(answers("n1"), crash(0), crash(1), crash(2), tellCrashes, scaleTo(0), func(s *stage) {
+		for range 100 {
+			s.look()
+			s.pass()
+			if *s.statefulSet().Spec.Replicas == 0 {
+				break
+			}
+			s.Now = s.Now.Add(time.Second)
+		}
+	}, scaleTo(1)))
+}
+
+func TestAQuorumBesideThePodOfAFormerObject(t *testing.T) {
+	set := toySet(3, 1)
+	set.Spec.Seeding = v1alpha1.SeedingQuorum
+	s := play(t, set.DeepCopy(), 40*time.Second, write, partition("n1"), deleteSet, quarter, quarter)
+	if s.set() != nil {
+		t.Fatal("not gone")
+	}
+	s.Say("! garbage collection, then it is created again")
+	s.DeleteNow(s.statefulSet())
+	s.Put(set.DeepCopy())
+	s.settle(40 * time.Second)
+}
+
+func TestASecondaryThatFellBehindIsNotPromoted(t *testing.T) {
+	play(t, toySet(3, 1), 20*time.Second, write, together(link("rss-db-1"), write, crash(0), crash(2)))
+}
+
+func TestASecondaryThatFellBehindIsNotPromotedInAnUpdate(t *testing.T) {
+	play(t, toySet(3, 1), 20*time.Second, write, together(link("rss-db-1"), write, image("two"), func(s *stage) {
+		for range 100 { // until the operator has stopped rss-db-2 for the update
+			s.look()
+			s.pass()
+			for _, m := range append(s.machines(), s.toy.moves()...) {
+				m()
+			}
+			if s.toy.containers["rss-db-2"].role == idle {
+				return
+			}
+			s.tick()
+		}
+	}, crash(0)))
+}
+
+// A set of one on a shared volume (no claim templates): its pod is deleted by force on a lost node.
+func TestASetOfOneWithoutClaimsIsNeverTwo(t *testing.T) {
+	set := toySet(1, 1)
+	set.Spec.Pod.VolumeClaimTemplates = nil
+	play(t, set, 30*time.Second, write, together(partition("n1"), func(s *stage) { s.moved["n1"] = "n5" }, forced(0)))
+}
+
+var dark = []told{
+	{name: "dark 5 to 3", set: toySet(5, 1), steps: []func(*stage){write, partition("n3"), write, together(crash(0), crash(1), answers("n3")), scaleTo(3), write}, wait: 30 * time.Second},
+	{name: "dark 3 to 1", set: toySet(3, 1), steps: []func(*stage){write, switchTo(2), write, together(crash(0), crash(1), crash(2)), scaleTo(1), write, scaleTo(3)}, wait: 30 * time.Second},
+	{name: "dark 5 to 2 to 4", set: toySet(5, 1), steps: []func(*stage){write, switchTo(4), write, partition("n1"), write, scaleTo(2), write, scaleTo(4)}, wait: 30 * time.Second},
+	{name: "3 to 0 to 3", set: toySet(3, 1), steps: []func(*stage){write, scaleTo(0), write, scaleTo(3), write, image("two")}, wait: 30 * time.Second},
+	{name: "two of four", set: toySet(4, 2), steps: []func(*stage){write, primariesTo(1), image("two"), write, scaleTo(2)}, wait: 30 * time.Second},
+	{name: "links", set: toySet(3, 1), steps: []func(*stage){write, anyLink, write, image("two"), write, anyLink, write, switchTo(2), write, scaleTo(2), write}, wait: 30 * time.Second},
+	{name: "galera", set: toySet(3, 3, "secondary", "seed"), steps: []func(*stage){write, scaleTo(2), write, crash(0), image("two"), scaleTo(4), write}, wait: 30 * time.Second},
+	{name: "nobody follows", set: toySet(3, 1, "secondary"), steps: []func(*stage){write, image("two"), write, scaleTo(1), write}, wait: 30 * time.Second},
+}
+
+func anyLink(s *stage) {
+	for _, name := range sortedKeys(s.toy.containers) {
+		if c := s.toy.containers[name]; c.role == secondary {
+			s.Say("! %s is cut off", name)
+			c.behind = true
+			return
+		}
+	}
+}
+
+func TestDarkTalesInAnyOrder(t *testing.T) {
+	for _, story := range dark {
+		t.Run(story.name, func(t *testing.T) {
+			for seed := range *orders {
+				inAnyOrder(t, &story, int64(*firstOrder+seed))
+			}
+		})
+	}
+}
