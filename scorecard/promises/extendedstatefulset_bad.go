@@ -179,6 +179,22 @@ func (x *extended) takesBack(ctx context.Context, pods *lookout, bad badRevision
 	return errors.Join(err, capacity.kept())
 }
 
+// neverMade looks whether a StatefulSet was given up before it was there: an attempt
+// has its time from the books on, and a busy machine can need all of that.
+func (x *extended) neverMade(ctx context.Context, name string) error {
+	var events corev1.EventList
+	if err := x.Client.List(ctx, &events, client.InNamespace(x.Namespace)); err != nil {
+		return err
+	}
+	for _, e := range events.Items {
+		if e.Reason == v1alpha1.EventVersionCreated && strings.Contains(e.Message, name) {
+			return fmt.Errorf("%s was made, and is not there to carry the mark", name)
+		}
+	}
+	x.Log("%s was given up before it was made", name)
+	return nil
+}
+
 // marked looks at what tells of a version that was given up.
 func (x *extended) marked(ctx context.Context, ends v1alpha1.Phase) error {
 	children, err := x.children(ctx)
@@ -197,7 +213,7 @@ func (x *extended) marked(ctx context.Context, ends v1alpha1.Phase) error {
 		return nil
 	}
 	if !ok {
-		return errors.New("no StatefulSet of version 2 is there to carry the mark")
+		return x.neverMade(ctx, x.child(2)) // or else it would carry the mark
 	}
 	for _, a := range []string{v1alpha1.AnnotationStale, v1alpha1.AnnotationStaleReason, v1alpha1.AnnotationStaleSince} {
 		if failed.Annotations[a] == "" {

@@ -191,6 +191,15 @@ func activePods(ctx context.Context, c *Cluster) error {
 	return nil
 }
 
+// uidOf is the UID of the pod that has a name now; "" if there is none.
+func (x *extended) uidOf(ctx context.Context, name string) types.UID {
+	pods, err := x.pods(ctx)
+	if err != nil {
+		return ""
+	}
+	return pods[name].UID
+}
+
 // singleActive takes the label off one pod after another: by its own word, and by
 // its end.
 func singleActive(ctx context.Context, c *Cluster) error {
@@ -224,11 +233,15 @@ func singleActive(ctx context.Context, c *Cluster) error {
 		},
 		func(string) error { return x.edit(ctx, inVersion("2")) },
 	} {
-		if err := end(before[0]); err != nil {
+		was, uid := before[0], x.uidOf(ctx, before[0])
+		if err := end(was); err != nil {
 			return err
 		}
-		was := before[0]
-		if before, err = x.active(ctx, "another pod than "+was+" to be active", func(names []string) bool { return anyone(names) && names[0] != was }); err != nil {
+		another := func(names []string) bool {
+			now := x.uidOf(ctx, was)
+			return anyone(names) && (names[0] != was || now != "" && now != uid)
+		}
+		if before, err = x.active(ctx, "another pod than "+was+" to be active", another); err != nil {
 			return err
 		}
 	}
