@@ -34,6 +34,9 @@ func TestOnlyARefusalProvesThatACommandWasNotSent(t *testing.T) {
 	}{
 		{http.StatusForbidden, "", false},
 		{http.StatusNotFound, "", false},
+		{http.StatusForbidden, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"not you","reason":"Forbidden","code":403}`, false},
+		{http.StatusInternalServerError, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"error dialing backend: EOF","code":500}`, true},
+		{http.StatusInternalServerError, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"error dialing backend: dial tcp 10.0.0.1:10250: connect: connection refused","code":500}`, false},
 		{http.StatusTooManyRequests, "", false},
 		{http.StatusInternalServerError, "", true},
 		{http.StatusInternalServerError, "error dialing backend: EOF", true},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gorilla/websocket"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/remotecommand"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -67,16 +68,24 @@ func (e *Executor) stream(ctx context.Context, result *Result) {
 	}
 }
 
-// refusal is how client-go tells that the other side would not: the API server by
-// a code of 4xx, or in the API server's words because it found no way to the node.
-// Any other code may be of one that handed the command on and lost the node, or a
-// load balancer's that lost the API server.
-var refusal = regexp.MustCompile(`bad handshake \(4\d\d |error dialing backend: dial tcp `)
-
-// refused tells whether the command was turned away before a node had it.
+// refused tells whether the command was turned away before a node had it: by the
+// API server with a code of 4xx, or because that found no way to the node. Any
+// other code may be of one that handed the command on and lost the node, or a load
+// balancer's that lost the API server.
 func refused(err error) bool {
-	return httpstream.IsUpgradeFailure(err) && refusal.MatchString(err.Error())
+	var failure *httpstream.UpgradeFailureError
+	if !errors.As(err, &failure) {
+		return false
+	}
+	if status := apierrors.APIStatus(nil); errors.As(failure.Cause, &status) && status.Status().Code/100 == 4 {
+		return true
+	}
+	return refusal.MatchString(failure.Cause.Error())
 }
+
+// refusal is the same in words: client-go keeps no code of an answer that is not a
+// metav1.Status.
+var refusal = regexp.MustCompile(`bad handshake \(4\d\d |error dialing backend: dial tcp `)
 
 // notReached tells whether there was never a connection. Where one was made and
 // no answer came, nobody knows what the other side did.
