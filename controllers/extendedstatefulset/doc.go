@@ -41,5 +41,6 @@
 // upgrade is under way. A StatefulSet gets an ordinal only when no pod of another
 // has it any more, and an ordinal is taken from a pod that serves only while all
 // others serve, in all zones. So two pods never share a claim, and at most one pod
-// is missing.
+// is missing. Who gives an ordinal by hand is faster than the operator: then the
+// webhook refuses the second pod.
 package extendedstatefulset

@@ -135,7 +135,7 @@ var dataHazards = []hazard{
 	}, "= Promoting, version 2, 1 Ready; db-v1 ordinals 0 to 1, db-v2 ordinals 2 to 2; active version 2"},
 }
 
-func (h hazard) check(t *testing.T) {
+func (h hazard) check(t *testing.T) *stage {
 	s := newStage(t, h.set())
 	homes := map[string]string{} // of each zone, the index that its pods ever had
 	h.tell(s)
@@ -150,6 +150,7 @@ func (h hazard) check(t *testing.T) {
 	if end(s) != h.want {
 		s.Fatal(t, "it ends with\n"+end(s)+", want\n"+h.want)
 	}
+	return s
 }
 
 func TestHazardsToData(t *testing.T) {

@@ -150,8 +150,17 @@ func (b *ledger) succeedsAnyway() bool {
 		if next == nil || !next.anyReady() || old != nil && old.anyReady() {
 			return false
 		}
+		if old != nil && old.span().replicas == 0 && !b.pastProof(next) {
+			return false // the old one is not bad: it gave its ordinals away
+		}
 	}
 	return b.UpdateVersion != b.CurrentVersion
+}
+
+// pastProof tells whether nothing was left to ask of a version in a zone. Whether a
+// job after the upgrade would have been good nobody knows.
+func (b *ledger) pastProof(c *child) bool {
+	return b.w.set.Spec.UpdateStrategy.PostUpdateJob == nil && b.w.proven(c) == b.w.replicas
 }
 
 // clock is the time in the API's resolution of a second, rounded up: a deadline

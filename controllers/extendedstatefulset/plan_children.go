@@ -96,8 +96,9 @@ func (w *world) keepChild(c *child, z zone, s span) []action.Chain {
 		}
 	}
 	was := appliedOf(next)
-	edited := !w.known(c.version) && was.hash != "" && was.generation < have.Generation
-	if edited && was.generation != editedGeneration {
+	// The mark of an edit stays until the edit is undone, or it would be for ever.
+	edited := was.hash != "" && was.generation < have.Generation
+	if edited && !w.known(c.version) && was.generation != editedGeneration {
 		reason, next.Annotations[v1alpha1.AnnotationApplied] = v1alpha1.EventEditKept, applied{was.hash, editedGeneration}.String()
 	}
 	w.markStale(c, next)
@@ -134,6 +135,8 @@ func (w *world) restore(c *child, z zone, next *appsv1.StatefulSet) (reason stri
 		// The last write changed nothing that the API server did not fill in before.
 		next.Annotations[v1alpha1.AnnotationApplied] = shall.String()
 		return reasonChild
+	case is.hash == shall.hash && is.generation == editedGeneration && w.holdsPods(c.version) != "":
+		return reasonChild // its pods run as it was edited, and to undo that restarts them
 	case is.hash == shall.hash:
 		reason = v1alpha1.EventEditUndone
 		keepLazy(&want.Spec.Template, &c.set.Spec.Template)

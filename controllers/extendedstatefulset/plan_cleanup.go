@@ -1,6 +1,7 @@
 package extendedstatefulset
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -21,9 +22,12 @@ func cleanUp(w *world, p *plan) {
 			if w.zoneMayGo() {
 				gone = append(gone, action.Chain{{Verb: action.Delete, Object: c.set, Reason: reasonZoneGone}})
 			} else {
-				p.waitFor("the other zones serve")
+				p.waitFor("another zone serves all its replicas")
 			}
-		case w.over(c) && c.span().replicas == 0 && len(c.pods) == 0:
+		case !w.over(c) || c.span().replicas > 0 || len(c.pods) > 0:
+		case c.set.Status.ObservedGeneration < c.set.Generation: // it may be about to make a pod that it shall not have
+			p.waitFor(fmt.Sprintf("StatefulSet %s is observed by its controller", c.set.Name))
+		default:
 			gone = append(gone, action.Chain{{Verb: action.Delete, Object: c.set, Reason: reasonOld}})
 		}
 	}
@@ -46,18 +50,11 @@ func (w *world) over(c *child) bool {
 	return c.version < w.books.CurrentVersion || w.books.Phase == v1alpha1.PhaseCleaningUp
 }
 
-// zoneMayGo tells whether what a zone served is served elsewhere: by a zone that
-// was there before too, or by all of the new ones.
+// zoneMayGo tells whether a zone that is wanted serves all that it shall: one pod of
+// it is not yet what the zone that goes has served.
 func (w *world) zoneMayGo() bool {
-	for _, z := range w.zones {
-		if c := w.child(z.index, w.books.CurrentVersion); c != nil && c.anyReady() && z.index != noZone {
-			return true
-		}
-	}
-	for _, z := range w.zones {
-		if c := w.child(z.index, w.books.CurrentVersion); c == nil || w.serving(c, w.replicas) < w.replicas {
-			return false
-		}
-	}
-	return true
+	return slices.ContainsFunc(w.zones, func(z zone) bool {
+		c := w.child(z.index, w.books.CurrentVersion)
+		return c != nil && w.serving(c, w.replicas) == w.replicas
+	})
 }

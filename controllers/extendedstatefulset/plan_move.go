@@ -26,6 +26,7 @@ type spans map[int64]span
 func arrange(w *world, z zone, p *plan) spans {
 	have := w.spansOf(z)
 	if w.books.Phase == v1alpha1.PhaseCleaningUp && !w.switched() {
+		p.waitFor(fmt.Sprintf("Service %s selects what serves", activeService(w.set)))
 		return have // clients first
 	}
 	goal := w.books.CurrentVersion

@@ -101,21 +101,28 @@ func (w *world) split(number int64) bool {
 }
 
 // holdsPods says why pods of a version must not be restarted now; "" if they may.
-// While an ordinal changes hands its pod is down, and no other may be.
+// While an ordinal changes hands its pod is down, and no other may be. A claim that
+// somebody deleted goes with its pod, whatever the pod's version.
 func (w *world) holdsPods(number int64) string {
-	s := &w.set.Status
-	moves := number == s.CurrentVersion || number == s.UpdateVersion && s.Phase == v1alpha1.PhasePromoting
-	if moves && w.split(s.CurrentVersion) {
+	if w.split(w.set.Status.CurrentVersion) && !w.onTrial(number) {
 		return "ordinals change hands"
 	}
 	for _, z := range w.zones {
 		for o := range w.replicas {
-			if name := w.doomed(z, o); name != "" && number == s.CurrentVersion {
+			if name := w.doomed(z, o); name != "" {
 				return fmt.Sprintf("claim %s was deleted by somebody, and goes with its pod", name)
 			}
 		}
 	}
 	return ""
+}
+
+// onTrial tells whether a version has canaries, and none that is good yet. They may be
+// restarted, which may be their cure: no second ordinal is taken for such a one.
+func (w *world) onTrial(number int64) bool {
+	s := &w.set.Status
+	good := slices.ContainsFunc(w.ofVersion(number), func(c *child) bool { return w.proven(c) > 0 })
+	return number == s.UpdateVersion && s.Phase == v1alpha1.PhaseCanary && s.Update != nil && !s.Update.Returning && !good
 }
 
 // absent says which ordinal of a zone has no pod that serves; "" if all have. On a

@@ -100,13 +100,18 @@ func TestHoldsPods(t *testing.T) {
 		{"at rest they are", of(volumes()).has(1, span{0, 3}), 1, ""},
 		{"also while it is scaled", of(volumes()).has(1, span{0, 2}), 1, ""},
 		{"those of a new version that takes over are not", of(volumes()).has(1, span{0, 1}).upgrading(v1alpha1.PhasePromoting, perOrdinal).has(2, span{2, 1}), 2, split},
-		{"those of a canary are: it may be the cure", of(volumes()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, span{2, 1}), 2, ""},
+		{"those of a canary are: it may be the cure", of(volumes()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, span{2, 1}, 2), 2, ""},
+		{"those of one that is good are not: the next is taken", of(volumes()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, span{2, 1}), 2, split},
+		{"nor those of one that is given back", of(volumes()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, span{2, 1}, 2).
+			but(func(w *world) { w.set.Status.Update.Returning = true }), 2, split},
 		{"those of one beside the old are", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePromoting, coexist).has(2, span{0, 3}), 2, ""},
 		{"those of the old one on a way back are not", of(volumes()).has(1, span{0, 1}).upgrading(v1alpha1.PhaseStale, perOrdinal).has(2, span{2, 1}), 1, split},
 		{"and are after it", of(volumes()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, perOrdinal).has(2, span{}), 1, ""},
-		{"a claim that was deleted keeps its pod", of(volumes()).has(1, span{0, 3}).but(func(w *world) {
-			w.claims["data-db-1"] = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: ptr.To(metav1.NewTime(noon))}}
-		}), 1, "claim data-db-1 was deleted by somebody, and goes with its pod"},
+		{"nor those of a stale one on a way back", of(volumes()).has(1, span{0, 1}).upgrading(v1alpha1.PhaseStale, perOrdinal).has(2, span{1, 2}), 2, split},
+		{"nor those of one whose job failed", of(volumes()).has(1, span{0, 1}).upgrading(v1alpha1.PhasePostJob, perOrdinal).has(2, span{1, 2}), 2, split},
+		{"a claim that was deleted keeps its pod", of(volumes()).has(1, span{0, 3}).but(doomed(1)), 1, "claim data-db-1 was deleted by somebody, and goes with its pod"},
+		{"also that of a canary", of(volumes()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, span{2, 1}, 2).but(doomed(2)), 2,
+			"claim data-db-2 was deleted by somebody, and goes with its pod"},
 	} {
 		if got := row.scene.w.holdsPods(row.number); got != row.want {
 			t.Errorf("%s: %q, want %q", row.name, got, row.want)

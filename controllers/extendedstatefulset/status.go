@@ -127,6 +127,9 @@ func progressing(w *world, p *plan) metav1.Condition {
 			b.CurrentVersion, w.unsettled(b.CurrentVersion))
 	case u != nil && u.Returning, b.Phase == v1alpha1.PhaseStale && w.unreturned(b.CurrentVersion) != "":
 		c.Reason, c.Message = v1alpha1.ReasonReturning, said(fmt.Sprintf("attempt %d with version %d failed: %s", b.Attempts, b.UpdateVersion, u.Message))
+		if still := cmp.Or(w.unreturned(b.CurrentVersion), w.notReady(b.CurrentVersion)); p.waits == "" && still != "" {
+			c.Message += "; " + still
+		}
 	case u != nil && b.Phase != v1alpha1.PhaseStale && b.Phase != v1alpha1.PhaseAborted:
 		c.Reason, c.Message = v1alpha1.ReasonUpgrading, said(fmt.Sprintf("version %d to %d, attempt %d, phase %s%s",
 			b.CurrentVersion, b.UpdateVersion, b.Attempts, b.Phase, zone{name: u.Zone, index: zoneIndex(u.Zone)}.in()))
@@ -134,7 +137,7 @@ func progressing(w *world, p *plan) metav1.Condition {
 		c.Reason, c.Message = v1alpha1.ReasonUpgrading, said(fmt.Sprintf("version %d serves, and what others have left goes", b.CurrentVersion))
 	case w.restart.reason != "":
 		c.Reason, c.Message = w.restart.reason, w.restart.message
-	case w.foreignService() != "":
+	case w.foreignService() != "" && p.waits == "":
 		c.Reason = v1alpha1.ReasonServiceTaken
 		c.Message = fmt.Sprintf("Service %s is not this object's and is left alone, so it may select other pods: delete it, and it is made anew, or take another name", w.foreignService())
 	case p.acts() && !p.asksOnly():

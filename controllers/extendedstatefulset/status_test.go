@@ -3,9 +3,13 @@ package extendedstatefulset
 import (
 	"strings"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
@@ -37,6 +41,21 @@ func TestConditionsSayWhatIsSo(t *testing.T) {
 			orphan.OwnerReferences = nil
 			w.addChild(orphan)
 		}), progressing, "True WaitingForPods: waiting until StatefulSet db-v3 is gone, which is not this object's and whose pods have its claims"},
+		{"and its Services are nobody's: what is waited for comes first", of(volumes()).but(serviceOf("", nil)).has(1, span{}).but(func(w *world) {
+			doomed(-1)(w)
+			orphan := buildChild(w.set, w.zones[0], version{number: 3}, span{0, 3})
+			orphan.OwnerReferences = nil
+			w.addChild(orphan)
+		}), progressing, "True WaitingForPods: waiting until StatefulSet db-v3 is gone, which is not this object's and whose pods have its claims"},
+		{"another attempt waits for the old version", of(plain()).has(1, span{0, 3}, 2).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{}).but(givesBack),
+			progressing, "True Returning: attempt 1 with version 2 failed: why; db-v1 has 2 of 3 pods available"},
+		{"or for a pod of the new one on a lost node", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{}).but(givesBack).but(func(w *world) {
+			w.children[1].pods[0] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "db-v2-0", DeletionTimestamp: ptr.To(metav1.NewTime(noon.Add(-time.Hour)))}}
+		}), progressing, "True Returning: attempt 1 with version 2 failed: why; db-v2 still has pods"},
+		{"an upgrade that is over waits for a Service that somebody deletes", of(plain()).but(serviceOf("uid", &metav1.Time{Time: noon})).has(1, span{0, 3}).has(2, span{0, 3}).but(func(w *world) {
+			st := &w.set.Status
+			st.CurrentVersion, st.UpdateVersion, st.VersionHighWater, st.Phase = 2, 2, 2, v1alpha1.PhaseCleaningUp
+		}), progressing, "True Upgrading: version 2 serves, and what others have left goes; waiting until Service db-active selects what serves"},
 		{"configuration that nobody looks at", of(plain()).has(1, span{0, 3}), missing, "False ConfigNotFollowed: nothing is looked at, since spec.updateOnEnvChange is false"},
 		{"configuration that is there", of(plain()).has(1, span{0, 3}).but(follows), missing, "False ConfigFound: all that is required is there"},
 		{"configuration that is not", of(plain()).has(1, span{0, 3}).but(follows).but(func(w *world) {
@@ -51,6 +70,29 @@ func TestConditionsSayWhatIsSo(t *testing.T) {
 			}
 		})
 	}
+}
+
+// serviceOf makes the Services of an owner, that select version 1, and where it has a
+// time, one that clients use was deleted then.
+func serviceOf(owner types.UID, deleted *metav1.Time) func(*world) {
+	return func(w *world) {
+		w.set.Spec.Template.Spec.ServiceName = "db"
+		w.digest, _ = digestOf(w.set)
+		w.set.Status.CurrentDigest = w.digest
+		for _, s := range buildServices(w.set, map[string]string{v1alpha1.LabelSet: "db", v1alpha1.LabelVersion: "1"}) {
+			if s.OwnerReferences[0].UID = owner; s.Name == activeService(w.set) {
+				s.DeletionTimestamp = deleted
+			}
+			w.services[s.Name] = s
+		}
+	}
+}
+
+// givesBack is an attempt that failed, before the next.
+func givesBack(w *world) {
+	w.set.Spec.UpdateStrategy.RetryCount = 1
+	u := w.set.Status.Update
+	u.Returning, u.Reason, u.Message = true, v1alpha1.ReasonCanaryFailed, "why"
 }
 
 func missing(w *world, _ *plan) metav1.Condition { return configMissing(w) }

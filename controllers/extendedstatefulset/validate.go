@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -370,4 +371,14 @@ func underWay(phase v1alpha1.Phase) bool {
 		return true
 	}
 	return false
+}
+
+// holdsBack tells whether pods wait for a hand when their template changes.
+func holdsBack(s *appsv1.StatefulSetUpdateStrategy) bool {
+	return s.Type == appsv1.OnDeleteStatefulSetStrategyType || s.RollingUpdate != nil && ptr.Deref(s.RollingUpdate.Partition, 0) > 0
+}
+
+func deletesClaims(p *appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy) bool {
+	const deletes = appsv1.DeletePersistentVolumeClaimRetentionPolicyType
+	return p != nil && (p.WhenDeleted == deletes || p.WhenScaled == deletes)
 }

@@ -44,7 +44,7 @@ const trialTime = 3 * time.Second
 // SetupWebhook registers the admission of ExtendedStatefulSets and of their pods.
 func SetupWebhook(mgr ctrl.Manager) error {
 	server := mgr.GetWebhookServer()
-	server.Register(podPath, &admission.Webhook{Handler: &podHandler{admission.NewDecoder(mgr.GetScheme())}})
+	server.Register(podPath, &admission.Webhook{Handler: &podHandler{admission.NewDecoder(mgr.GetScheme()), mgr.GetAPIReader()}})
 	server.Register(replicasPath, &admission.Webhook{Handler: admission.HandlerFunc(defaultReplicas)})
 	return ctrl.NewWebhookManagedBy(mgr, &v1alpha1.ExtendedStatefulSet{}).
 		WithValidator(&validator{live: mgr.GetAPIReader(), dryRun: client.NewDryRunClient(mgr.GetClient())}).
@@ -53,7 +53,10 @@ func SetupWebhook(mgr ctrl.Manager) error {
 
 // podHandler gives new pods what their ordinal has in every version. It fails
 // closed: a pod that it did not see waits for a claim that never exists.
-type podHandler struct{ decoder admission.Decoder }
+type podHandler struct {
+	decoder admission.Decoder
+	live    client.Reader
+}
 
 // Handle answers for one new pod.
 func (h *podHandler) Handle(ctx context.Context, req admission.Request) admission.Response {
@@ -65,6 +68,11 @@ func (h *podHandler) Handle(ctx context.Context, req admission.Request) admissio
 	if why := inject(after); why != "" {
 		ctrl.LoggerFrom(ctx).Info("A pod with our label is none of ours", "namespace", req.Namespace, "pod", before.Name, "why", why)
 		return admission.Allowed("").WithWarnings("ExtendedStatefulSet gives this pod no claims: " + why)
+	}
+	if why, err := sharesClaims(ctx, h.live, req.Namespace, &before); err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	} else if why != "" {
+		return admission.Denied(why)
 	}
 	// Both are what this program knows of the pod, so that what it does not know
 	// is not in the difference.
@@ -187,16 +195,6 @@ func warnings(set *v1alpha1.ExtendedStatefulSet) admission.Warnings {
 		}
 	}
 	return texts
-}
-
-// holdsBack tells whether pods wait for a hand when their template changes.
-func holdsBack(s *appsv1.StatefulSetUpdateStrategy) bool {
-	return s.Type == appsv1.OnDeleteStatefulSetStrategyType || s.RollingUpdate != nil && ptr.Deref(s.RollingUpdate.Partition, 0) > 0
-}
-
-func deletesClaims(p *appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy) bool {
-	const deletes = appsv1.DeletePersistentVolumeClaimRetentionPolicyType
-	return p != nil && (p.WhenDeleted == deletes || p.WhenScaled == deletes)
 }
 
 // warnOfAZ speaks of the field of the original's example, which is there as null.

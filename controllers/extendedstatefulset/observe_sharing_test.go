@@ -1,0 +1,136 @@
+package extendedstatefulset
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+)
+
+// deaf is an API server that does not answer.
+type deaf struct{ client.Reader }
+
+func (deaf) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	return errors.New("no")
+}
+
+// admit asks the webhook about a new pod of the toy.
+func admit(t *testing.T, live client.Reader, pod *corev1.Pod) admission.Response {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &podHandler{admission.NewDecoder(scheme), live}
+	return h.Handle(context.Background(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		Namespace: "ns", Object: runtime.RawExtension{Raw: raw}}})
+}
+
+// at is the pod of newPod on another ordinal.
+func at(pod *corev1.Pod, ordinal string) *corev1.Pod {
+	pod.Name, pod.Labels[appsv1.PodIndexLabel] = strings.TrimSuffix(pod.Name, "2")+ordinal, ordinal
+	return pod
+}
+
+// Two pods of one ordinal are not created, unless the set is made for it.
+func TestNobodySharesClaims(t *testing.T) {
+	only, sets := zone{index: noZone}, map[string]func(*v1alpha1.ExtendedStatefulSet){
+		"by ordinal": func(*v1alpha1.ExtendedStatefulSet) {},
+		"side by side": func(set *v1alpha1.ExtendedStatefulSet) {
+			set.Spec.UpdateStrategy.Handover = v1alpha1.HandoverCoexist
+		},
+		"side by side until it is over": func(set *v1alpha1.ExtendedStatefulSet) {
+			set.Status.Update = &v1alpha1.UpdateStatus{Handover: v1alpha1.HandoverCoexist}
+		},
+		"gone": nil,
+	}
+	ends := newPod(volumes(), only, 1)
+	ends.DeletionTimestamp = ptr.To(metav1.NewTime(noon))
+	dressed := newPod(volumes(), only, 1)
+	dressed.OwnerReferences = nil
+	elsewhere := newPod(volumes(), only, 1)
+	elsewhere.Namespace = "other"
+	const refused = "pod db-v1-2 has the claims of ordinal 2, and two pods never share them; this one is created when that is gone"
+	for _, row := range []struct {
+		name, set string
+		there     *corev1.Pod
+		pod       *corev1.Pod
+		want      string
+	}{
+		{"nobody else is there", "by ordinal", nil, newPod(volumes(), only, 2), ""},
+		{"the pod of another version is", "by ordinal", newPod(volumes(), only, 1), newPod(volumes(), only, 2), refused},
+		{"also on its way out", "by ordinal", ends, newPod(volumes(), only, 2), refused},
+		{"and the other way round", "by ordinal", newPod(volumes(), only, 2), newPod(volumes(), only, 1), strings.ReplaceAll(refused, "v1", "v2")},
+		{"another ordinal has other claims", "by ordinal", at(newPod(volumes(), only, 1), "1"), newPod(volumes(), only, 2), ""},
+		{"another zone too", "by ordinal", newPod(zoned(3, "a", "b"), zone{"a", 0}, 1), newPod(zoned(3, "a", "b"), zone{"b", 1}, 2), ""},
+		{"the same zone has the same", "by ordinal", newPod(zoned(3, "a"), zone{"a", 0}, 1), newPod(zoned(3, "a"), zone{"a", 0}, 2), strings.ReplaceAll(refused, "db-v1", "db-z0-v1")},
+		{"another namespace has others", "by ordinal", elsewhere, newPod(volumes(), only, 2), ""},
+		{"a pod without claims needs none", "by ordinal", newPod(plain(), only, 1), newPod(plain(), only, 2), ""},
+		{"a pod that somebody dressed up has none", "by ordinal", dressed, newPod(volumes(), only, 2), ""},
+		{"side by side they share", "side by side", newPod(volumes(), only, 1), newPod(volumes(), only, 2), ""},
+		{"also in an upgrade that began so", "side by side until it is over", newPod(volumes(), only, 1), newPod(volumes(), only, 2), ""},
+		{"what an orphaning deletion left does not", "gone", newPod(volumes(), only, 1), newPod(volumes(), only, 2), refused},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := newStage(t, volumes())
+			if set := s.set(); sets[row.set] == nil {
+				s.Remove(set)
+			} else {
+				sets[row.set](set)
+				s.Put(set)
+			}
+			if row.there != nil {
+				if row.there.Namespace == "" {
+					row.there.Namespace = "ns"
+				}
+				s.Put(row.there)
+			}
+			got := admit(t, s.Cluster, row.pod)
+			if said := got.Result; got.Allowed != (row.want == "") || !got.Allowed && said.Message != row.want {
+				t.Errorf("allowed: %t, %v", got.Allowed, said)
+			}
+			if got.Allowed && len(got.Patches) == 0 {
+				t.Error("it is not given its ordinal")
+			}
+		})
+	}
+	if got := admit(t, deaf{}, newPod(volumes(), only, 2)); got.Allowed || got.Result.Code != http.StatusInternalServerError {
+		t.Errorf("without an answer it is created: %v", got)
+	}
+}
+
+// The StatefulSet controller is faster than the operator.
+func TestAStatefulSetScaledByHand(t *testing.T) {
+	h := hazard{"in an upgrade by ordinal", volumes, func(s *stage) {
+		s.rest()
+		s.image("two")
+		s.until("db-v2-2 is Ready")
+		s.edit("db-v1", func(c *appsv1.StatefulSet) { c.Spec.Replicas = ptr.To(int32(3)) })
+		for range 2 {
+			for _, move := range s.machines() {
+				move()
+			}
+		}
+		s.floor = 2
+	}, "= Stable, version 2, 3 Ready; db-v2 ordinals 0 to 2; active version 2"}
+	if s := h.check(t); !strings.Contains(strings.Join(s.Story, "\n"), "db-v1-2 is refused: pod db-v2-2 has the claims") {
+		s.Fatal(t, "nobody refused the pod")
+	}
+}

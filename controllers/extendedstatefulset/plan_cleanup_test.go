@@ -1,0 +1,109 @@
+package extendedstatefulset
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+)
+
+// givenBack is a template that went back to that of version 1, and version 2 has no
+// pods any more.
+func givenBack() *scene {
+	return of(volumes()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverPerOrdinal).has(2, span{start: 3}).but(backToOne)
+}
+
+func TestCleanUp(t *testing.T) {
+	for _, row := range []sentence{
+		{"a version that nobody asks for goes", givenBack(), "delete statefulset db-v2: OldVersion\n"},
+		{"but not before its StatefulSet controller has seen that it has no pods", givenBack().but(func(w *world) {
+			observedLater(w.children[1])
+			w.children[1].set.Annotations[v1alpha1.AnnotationApplied] = ""
+		}), ""},
+	} {
+		t.Run(row.name, row.check)
+	}
+}
+
+// A StatefulSet controller that is behind makes a pod of what it saw last, and the
+// StatefulSet may be gone by then: nobody would know that its pod is still to come.
+func TestAStatefulSetControllerThatIsBehind(t *testing.T) {
+	s := newStage(t, volumes())
+	s.rest()
+	s.image("two")
+	s.until("db-v1-2 is gone")
+	observes := func(c *appsv1.StatefulSet) {
+		c.Status.ObservedGeneration = c.Generation
+		s.Put(c)
+	}
+	var seen *appsv1.StatefulSet
+	for range 20 { // it sees db-v2 with the ordinal, and does nothing about it yet
+		s.steps(1)
+		for _, c := range s.children() {
+			switch {
+			case c.Name == "db-v1" || *c.Spec.Replicas == 0 && seen == nil:
+				observes(c)
+			case *c.Spec.Replicas == 1:
+				seen = c
+			}
+		}
+	}
+	if seen == nil {
+		s.Fatal(t, "db-v2 never got the ordinal")
+	}
+	s.image("one")
+	for range 12 { // db-v1 comes first
+		s.steps(1)
+		for _, c := range s.children() {
+			if c.Name == "db-v1" {
+				observes(c)
+				for o := range *c.Spec.Replicas {
+					s.createPod(c, o)
+				}
+			}
+		}
+	}
+	s.Say("# the StatefulSet controller acts on the db-v2 that it saw")
+	s.object("StatefulSet", "db-v2")
+	s.createPod(seen, 2)
+	s.Check(t)
+	s.rest()
+}
+
+// The pods of a zone stay until those of another are all there.
+func TestZonesComeAndGo(t *testing.T) {
+	for _, h := range []hazard{
+		{"zones come to a set without claims", plain, func(s *stage) {
+			s.rest()
+			s.floor = 3
+			s.zones("a", "b")
+			s.until("db-z0-v1-0 is Ready")
+			s.steps(2)
+		}, "= Stable, version 1, 6 Ready; db-z0-v1 ordinals 0 to 2, db-z1-v1 ordinals 0 to 2; active version 1"},
+		{"and go again", func() *v1alpha1.ExtendedStatefulSet {
+			set := plain()
+			set.Spec.Zones = []string{"a", "b"}
+			return set
+		}, func(s *stage) {
+			s.rest()
+			s.floor = 3
+			s.zones()
+			s.until("db-v1-0 is Ready")
+			s.steps(2)
+		}, "= Stable, version 1, 3 Ready; db-v1 ordinals 0 to 2; active version 1"},
+		{"a zone is replaced by another", func() *v1alpha1.ExtendedStatefulSet {
+			set := plain()
+			set.Spec.Zones = []string{"a"}
+			return set
+		}, func(s *stage) {
+			s.rest()
+			s.floor = 3
+			s.zones("b")
+			s.until("db-z1-v1-0 is Ready")
+			s.steps(2)
+		}, "= Stable, version 1, 3 Ready; db-z1-v1 ordinals 0 to 2; active version 1"},
+	} {
+		t.Run(h.name, func(t *testing.T) { h.check(t) })
+	}
+}

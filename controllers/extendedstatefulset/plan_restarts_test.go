@@ -1,0 +1,254 @@
+package extendedstatefulset
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+)
+
+// counted has the number of replicas in the environment of its pods: to scale it
+// restarts them.
+func counted() *v1alpha1.ExtendedStatefulSet {
+	set := volumes()
+	set.Spec.InjectReplicasEnv = nil
+	return set
+}
+
+// doomed is a claim that somebody deleted, and that its pod still holds.
+func doomed(ordinal int32) func(*world) {
+	return func(w *world) {
+		for o := range w.replicas {
+			c := buildClaim(w.set, &w.set.Spec.Template.Spec.VolumeClaimTemplates[0], w.zones[0], o)
+			if o == ordinal {
+				c.DeletionTimestamp = ptr.To(metav1.NewTime(noon))
+			}
+			w.claims[c.Name] = c
+		}
+	}
+}
+
+// uncounted changes the template of the pods without making a version.
+func uncounted(w *world) { w.set.Spec.InjectReplicasEnv = ptr.To(false) }
+
+// backToOne is the template of version 1 again, while an upgrade from it is under way.
+func backToOne(w *world) {
+	w.set.Spec.Template.Spec.Template.Spec.Containers[0].Image = "one"
+	w.digest, _ = digestOf(w.set)
+	st := &w.set.Status
+	st.Phase, st.Update, st.UpdateVersion, st.Attempts = v1alpha1.PhaseCleaningUp, nil, 1, 0
+}
+
+// postJobRuns is an upgrade whose last job has not ended.
+func postJobRuns(w *world) {
+	w.set.Spec.UpdateStrategy.PostUpdateJob = job("hangs")
+	j := buildJob(w.set, job("hangs"), postJob, 2, 1)
+	j.UID, j.Spec.Suspend = "j", ptr.To(false)
+	w.jobs = map[string]*batchv1.Job{j.Name: j}
+	w.set.Status.Update.PostJob = &v1alpha1.JobStatus{Name: j.Name, UID: j.UID}
+}
+
+// What restarts pods waits while an ordinal changes hands, where a second pod would
+// be down, and while a claim goes with its pod.
+func TestRestartsWait(t *testing.T) {
+	perOrdinal := v1alpha1.HandoverPerOrdinal
+	for _, row := range []sentence{
+		{"a kept edit is not undone while ordinals change hands", of(volumes()).has(1, span{0, 2}).but(keptEdit).upgrading(v1alpha1.PhaseCanary, perOrdinal).
+			has(2, span{2, 1}).but(backToOne), "patch statefulset db-v2: Scale, no pods\n"},
+		{"and not while a claim goes with its pod", of(volumes()).has(1, span{0, 3}).but(keptEdit).but(doomed(0)), ""},
+		{"a version whose last job runs keeps its pods for a claim", of(counted()).has(1, span{start: 0}).upgrading(v1alpha1.PhasePostJob, perOrdinal).
+			has(2, span{0, 3}).but(doomed(0)).but(postJobRuns).but(uncounted), ""},
+		{"so do canaries", of(counted()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, span{2, 1}, 2).but(doomed(2)).but(uncounted), ""},
+		{"which are restarted otherwise", of(counted()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, span{2, 1}, 2).but(uncounted),
+			"patch statefulset db-v2: Template\n"},
+		{"a stale version that gives back is not restarted", of(counted()).has(1, span{0, 1}).upgrading(v1alpha1.PhaseStale, perOrdinal).
+			has(2, span{1, 2}).but(stale2).but(uncounted), "patch statefulset db-v2: Scale, ordinals 2 to 2\n"},
+		{"nor one whose last job failed", of(counted()).has(1, span{0, 1}).upgrading(v1alpha1.PhasePostJob, perOrdinal).has(2, span{1, 2}).
+			but(func(w *world) { w.set.Status.Update.Returning = true }).but(uncounted), "patch statefulset db-v2: Scale, ordinals 2 to 2\n"},
+		{"nor a canary that is good, while the second is taken", of(counted()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, span{2, 1}).
+			but(func(w *world) { w.set.Spec.UpdateStrategy.Canaries = ptr.To(int32(2)) }).but(uncounted), "patch statefulset db-v1: Scale, ordinals 0 to 0\n"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			row.check(t)
+			if got, want := row.scene.restarts(), strings.HasSuffix(row.want, ": Template\n"); got != want {
+				t.Errorf("pods are restarted: %t, want %t", got, want)
+			}
+		})
+	}
+}
+
+// restarts tells whether pod templates are changed, beside what a write says it is.
+func (s *scene) restarts() bool {
+	p := decide(s.w)
+	for _, chain := range slices.Concat(p.steps...) {
+		for _, a := range chain {
+			if next, ok := a.Object.(*appsv1.StatefulSet); ok && a.From != nil &&
+				!apiequality.Semantic.DeepEqual(next.Spec.Template, a.From.(*appsv1.StatefulSet).Spec.Template) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// restartedAt is what kubectl rollout restart writes.
+const restartedAt = "kubectl.kubernetes.io/restartedAt"
+
+func (s *stage) rollOut(name string) {
+	s.edit(name, func(c *appsv1.StatefulSet) {
+		c.Spec.Template.Annotations = merged(c.Spec.Template.Annotations, map[string]string{restartedAt: "now"})
+	})
+}
+
+// pull is a hand edit of the image in a StatefulSet.
+func (s *stage) pull(name, image string) {
+	s.edit(name, func(c *appsv1.StatefulSet) { c.Spec.Template.Spec.Containers[0].Image = image })
+}
+
+// uncount is what a user does that restarts pods and makes no version.
+func (s *stage) uncount() {
+	s.change("REPLICAS is not wanted any more", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.InjectReplicasEnv = ptr.To(false) })
+}
+
+// rolled lets everybody act until so many pods have what somebody edited, and as many
+// are Ready as shall be.
+func (s *stage) rolled(edited int) {
+	s.settleUntil(func() bool {
+		n := 0
+		for _, p := range s.pods() {
+			if p.Annotations[restartedAt] != "" || p.Spec.Containers[0].Image == "evil" {
+				n++
+			}
+		}
+		return n == edited && s.readyNow() == 3
+	})
+}
+
+// phase lets everybody act until the books say so, and nobody any further.
+func (s *stage) phase(phase v1alpha1.Phase) {
+	s.t.Helper()
+	for range 500 {
+		s.look()
+		_, wait := s.pass()
+		if s.set().Status.Phase == phase {
+			return
+		}
+		for _, move := range s.machines() {
+			move()
+		}
+		s.Now = s.Now.Add(100*time.Millisecond + min(wait, time.Second))
+	}
+	s.Fatal(s.t, "never "+string(phase))
+}
+
+// badLast fails after it took all ordinals.
+func badLast() *v1alpha1.ExtendedStatefulSet {
+	set := counted()
+	set.Spec.UpdateStrategy.PostUpdateJob = job("bad")
+	return set
+}
+
+// restartHazards end with nobody's edit, and no pod more down than one.
+var restartHazards = []hazard{
+	{"the old version was rolled out anew in an upgrade, and the template goes back", volumes, func(s *stage) {
+		s.rest()
+		s.image("two")
+		s.until("db-v2-2 is Ready")
+		s.rollOut("db-v1")
+		s.rolled(2)
+		s.floor = 2
+		s.image("one")
+	}, "= Stable, version 1, 3 Ready; db-v1 ordinals 0 to 2; active version 1"},
+	{"the same when ordinals were added meanwhile", counted, func(s *stage) {
+		s.rest()
+		s.image("two")
+		s.until("db-v2-2 is Ready")
+		s.pull("db-v1", "evil")
+		s.rolled(2)
+		s.change("the image is one, 4 replicas", func(set *v1alpha1.ExtendedStatefulSet) {
+			set.Spec.Template.Spec.Template.Spec.Containers[0].Image = "one"
+			set.Spec.Template.Spec.Replicas = ptr.To(int32(4))
+		})
+		s.until("db-v1-3 is created")
+		s.scale(3)
+	}, "= Stable, version 1, 3 Ready; db-v1 ordinals 0 to 2; active version 1"},
+	{"an edit of the version on its way, which is scaled and back", counted, func(s *stage) {
+		s.rest()
+		s.image("two")
+		s.phase(v1alpha1.PhasePromoting)
+		s.scale(4)
+		s.steps(2)
+		s.pull("db-v2", "evil")
+		s.until("db-v2-1 is created")
+		s.scale(3)
+	}, "= Stable, version 2, 3 Ready; db-v2 ordinals 0 to 2; active version 2"},
+	{"a kept edit, and then a claim that somebody deleted", volumes, func(s *stage) {
+		s.rest()
+		s.image("bad")
+		s.rest()
+		s.rollOut("db-v1")
+		s.rest()
+		s.Delete(s.object("PersistentVolumeClaim", "data-db-1"))
+		s.rest()
+		s.image("one")
+	}, "= Stable, version 1, 3 Ready; db-v1 ordinals 0 to 2; active version 1"},
+	{"two canaries, of which one is good, and a change that restarts it", func() *v1alpha1.ExtendedStatefulSet {
+		set := counted()
+		set.Spec.UpdateStrategy.Canaries = ptr.To(int32(2))
+		return set
+	}, func(s *stage) {
+		s.rest()
+		s.floor = 2
+		s.image("two")
+		s.until("db-v2-2 is Ready")
+		s.Now = s.Now.Add(11 * time.Second)
+		s.uncount()
+	}, "= Stable, version 2, 3 Ready; db-v2 ordinals 0 to 2; active version 2"},
+	{"a claim is deleted while the last job runs, and a replica is added", func() *v1alpha1.ExtendedStatefulSet {
+		set := counted()
+		set.Spec.UpdateStrategy.PostUpdateJob = job("hangs")
+		return set
+	}, func(s *stage) {
+		s.rest()
+		s.image("two")
+		s.phase(v1alpha1.PhasePostJob)
+		s.Delete(s.object("PersistentVolumeClaim", "data-db-1"))
+		s.scale(4)
+	}, "= Stale, version 1, 4 Ready; db-v1 ordinals 0 to 0, db-v2 ordinals 1 to 3 stale; active every version"}, // the claim is safe
+	{"a change that restarts pods on a way back", badLast, func(s *stage) {
+		s.rest()
+		s.floor = 2
+		s.image("two")
+		s.phase(v1alpha1.PhaseStale)
+		s.uncount()
+	}, "= Stale, version 1, 3 Ready; db-v1 ordinals 0 to 2, db-v2 no pods stale; active version 1"},
+	{"a replica more on a way back", badLast, func(s *stage) {
+		s.rest()
+		s.floor = 2
+		s.image("two")
+		s.phase(v1alpha1.PhaseStale)
+		s.scale(4)
+	}, "= Stale, version 1, 4 Ready; db-v1 ordinals 0 to 3, db-v2 no pods stale; active version 1"},
+}
+
+func TestHazardsOfRestarts(t *testing.T) {
+	for _, h := range restartHazards {
+		t.Run(h.name, func(t *testing.T) {
+			t.Parallel()
+			s := h.check(t)
+			for _, pod := range s.pods() {
+				if pod.Spec.Containers[0].Image == "evil" {
+					s.Fatal(t, pod.Name+" runs what somebody else wrote")
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,59 @@
+package extendedstatefulset
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+)
+
+// toThree is another template again, in the middle of an upgrade.
+func toThree(w *world) {
+	w.set.Spec.Template.Spec.Template.Spec.Containers[0].Image = "three"
+	w.digest, _ = digestOf(w.set)
+}
+
+// A version that is superseded takes the place of the old one only if nothing was left
+// to ask of it: by ordinal the old one has no pods in the end, however good it is.
+func TestSuperseded(t *testing.T) {
+	moved := func(unready ...int32) *scene {
+		return of(volumes()).has(1, span{start: 0}).upgrading(v1alpha1.PhasePostJob, v1alpha1.HandoverPerOrdinal).has(2, span{0, 3}, unready...)
+	}
+	for _, row := range []sentence{
+		{"one that has all ordinals, and is proven", moved().but(toThree), "books: Canary, version 2 to 3, attempt 1"},
+		{"one of whose pods is not Ready", moved(1).but(toThree), "books: Waiting, version 1"},
+		{"one of whose pods is on probation", moved().turned(1, 1, longestProbation-1).but(toThree), "books: Waiting, version 1"},
+		{"one whose last job runs", moved().but(postJobRuns).but(toThree), "books: Waiting, version 1"},
+		{"one that is Ready where the old version never was", of(volumes()).has(1, span{0, 2}, 0, 1).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverPerOrdinal).
+			has(2, span{2, 1}).but(toThree), "books: Waiting, version 2"},
+	} {
+		t.Run(row.name, row.check)
+	}
+}
+
+func TestHazardsOfSuperseding(t *testing.T) {
+	for _, h := range []hazard{
+		{"the only pod is Ready for a moment, and the template is edited", func() *v1alpha1.ExtendedStatefulSet { return withClaims(toySet(1)) }, func(s *stage) {
+			s.rest()
+			s.image("two")
+			s.until("db-v2-0 is Ready")
+			s.image("bad")
+			s.steps(2)
+			s.ready("db-v2-0", corev1.ConditionFalse) // as at each start
+		}, "= Stale, version 1, 1 Ready; db-v1 ordinals 0 to 0, db-v2 no pods, db-v3 no pods stale; active version 1"},
+		{"the template is edited while the last job runs", func() *v1alpha1.ExtendedStatefulSet {
+			set := volumes()
+			set.Spec.UpdateStrategy.PostUpdateJob = job("hangs")
+			return set
+		}, func(s *stage) {
+			s.rest()
+			s.floor = 2
+			s.image("two")
+			s.phase(v1alpha1.PhasePostJob)
+			s.image("bad")
+		}, "= Stale, version 1, 3 Ready; db-v1 ordinals 0 to 2, db-v2 no pods, db-v3 no pods stale; active version 1"},
+	} {
+		t.Run(h.name, func(t *testing.T) { h.check(t) })
+	}
+}
