@@ -150,11 +150,7 @@ func (s *stage) phase(phase v1alpha1.Phase) {
 }
 
 // badLast fails after it took all ordinals.
-func badLast() *v1alpha1.ExtendedStatefulSet {
-	set := counted()
-	set.Spec.UpdateStrategy.PostUpdateJob = job("bad")
-	return set
-}
+var badLast = lastJob(counted, "bad")
 
 // restartHazards end with nobody's edit, and no pod more down than one.
 var restartHazards = []hazard{
@@ -212,11 +208,7 @@ var restartHazards = []hazard{
 		s.Now = s.Now.Add(11 * time.Second)
 		s.uncount()
 	}, "= Stable, version 2, 3 Ready; db-v2 ordinals 0 to 2; active version 2"},
-	{"a claim is deleted while the last job runs, and a replica is added", func() *v1alpha1.ExtendedStatefulSet {
-		set := counted()
-		set.Spec.UpdateStrategy.PostUpdateJob = job("hangs")
-		return set
-	}, func(s *stage) {
+	{"a claim is deleted while the last job runs, and a replica is added", lastJob(counted, "hangs"), func(s *stage) {
 		s.rest()
 		s.image("two")
 		s.phase(v1alpha1.PhasePostJob)

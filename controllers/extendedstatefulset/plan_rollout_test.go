@@ -31,6 +31,15 @@ type story struct {
 func plain() *v1alpha1.ExtendedStatefulSet   { return toySet(3) }
 func volumes() *v1alpha1.ExtendedStatefulSet { return withClaims(toySet(3)) }
 
+// lastJob makes such a set whose job after an upgrade does that.
+func lastJob(make func() *v1alpha1.ExtendedStatefulSet, does string) func() *v1alpha1.ExtendedStatefulSet {
+	return func() *v1alpha1.ExtendedStatefulSet {
+		set := make()
+		set.Spec.UpdateStrategy.PostUpdateJob = job(does)
+		return set
+	}
+}
+
 var stories = []story{
 	{"coexist", plain, func(s *stage) {
 		s.rest()
@@ -124,11 +133,7 @@ var stories = []story{
 		s.image("two")
 		s.rest()
 	}},
-	{"post job fails, per ordinal", func() *v1alpha1.ExtendedStatefulSet {
-		set := volumes()
-		set.Spec.UpdateStrategy.PostUpdateJob = job("bad")
-		return set
-	}, func(s *stage) {
+	{"post job fails, per ordinal", lastJob(volumes, "bad"), func(s *stage) {
 		s.rest()
 		s.floor = 2
 		s.image("two")

@@ -42,11 +42,7 @@ func TestHazardsOfSuperseding(t *testing.T) {
 			s.steps(2)
 			s.ready("db-v2-0", corev1.ConditionFalse) // as at each start
 		}, "= Stale, version 1, 1 Ready; db-v1 ordinals 0 to 0, db-v2 no pods, db-v3 no pods stale; active version 1"},
-		{"the template is edited while the last job runs", func() *v1alpha1.ExtendedStatefulSet {
-			set := volumes()
-			set.Spec.UpdateStrategy.PostUpdateJob = job("hangs")
-			return set
-		}, func(s *stage) {
+		{"the template is edited while the last job runs", lastJob(volumes, "hangs"), func(s *stage) {
 			s.rest()
 			s.floor = 2
 			s.image("two")

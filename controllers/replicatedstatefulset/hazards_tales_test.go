@@ -16,7 +16,7 @@ func link(name string) func(*stage) {
 	return func(s *stage) { s.Say("! %s is cut off from its primary", name); s.toy.containers[name].behind = true }
 }
 
-// told lets the kubelets tell of containers that ended, and nothing else.
+// tellCrashes lets the kubelets tell of containers that ended, and nothing else.
 func tellCrashes(s *stage) {
 	for _, p := range s.pods() {
 		if s.toy.of(p) == nil && s.showsRunning(p) && s.up(p.Spec.NodeName) {
@@ -107,6 +107,7 @@ func TestASetOfOneWithoutClaimsIsNeverTwo(t *testing.T) {
 	play(t, set, 30*time.Second, write, together(partition("n1"), func(s *stage) { s.moved["n1"] = "n5" }, forced(0)))
 }
 
+// dark are tales that TestRandomOrders tells too.
 var dark = []told{
 	{name: "dark 5 to 3", set: toySet(5, 1), steps: []func(*stage){write, partition("n3"), write, together(crash(0), crash(1), answers("n3")), scaleTo(3), write}, wait: 30 * time.Second},
 	{name: "dark 3 to 1", set: toySet(3, 1), steps: []func(*stage){write, switchTo(2), write, together(crash(0), crash(1), crash(2)), scaleTo(1), write, scaleTo(3)}, wait: 30 * time.Second},
@@ -125,15 +126,5 @@ func anyLink(s *stage) {
 			c.behind = true
 			return
 		}
-	}
-}
-
-func TestDarkTalesInAnyOrder(t *testing.T) {
-	for _, story := range dark {
-		t.Run(story.name, func(t *testing.T) {
-			for seed := range *orders {
-				inAnyOrder(t, &story, int64(*firstOrder+seed))
-			}
-		})
 	}
 }

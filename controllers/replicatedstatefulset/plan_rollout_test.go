@@ -344,7 +344,7 @@ func TestStories(t *testing.T) {
 // The same in random orders, while writes fail, answers are lost, the operator
 // sees old worlds and dies.
 func TestRandomOrders(t *testing.T) {
-	for _, story := range tales {
+	for _, story := range slices.Concat(tales, dark) {
 		t.Run(story.name, func(t *testing.T) {
 			t.Parallel()
 			for seed := range *orders {

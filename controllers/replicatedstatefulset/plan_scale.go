@@ -192,20 +192,11 @@ func takeOverrides(w *world, p *plan) {
 	if !w.serves() || w.deleting() {
 		return
 	}
-	if name := w.set.Annotations[v1alpha1.AnnotationSeedFrom]; name != "" && w.named(name) == nil {
-		if ordinal, ok := ordinalOf(w.set, name); !ok || ordinal >= int(*w.set.Spec.Replicas) {
-			w.takeOverride(p, v1alpha1.AnnotationSeedFrom, reasonRefused, name+" was not seeded: there is no such member")
+	if name := w.set.Annotations[v1alpha1.AnnotationSeedFrom]; name != "" {
+		if reason, detail := w.seedingEnds(name); reason != "" {
+			w.takeOverride(p, v1alpha1.AnnotationSeedFrom, reason, detail)
 			return
 		}
-	}
-	if name := w.set.Annotations[v1alpha1.AnnotationSeedFrom]; name != "" && len(w.books.grants) > 0 {
-		// The grant was written before the seed was sent: it is never used twice.
-		if w.grantedPod(name) {
-			w.takeOverride(p, v1alpha1.AnnotationSeedFrom, reasonOverride, name+" is seeded, as a person said")
-		} else {
-			w.takeOverride(p, v1alpha1.AnnotationSeedFrom, reasonRefused, name+" was not seeded: a primary runs, or may")
-		}
-		return
 	}
 	if name := w.set.Annotations[v1alpha1.AnnotationSwitchoverTo]; name != "" {
 		if reason, detail := w.switchoverEnds(name); reason != "" {
@@ -218,6 +209,20 @@ func (w *world) takeOverride(p *plan, annotation, reason, detail string) {
 	set := w.set.DeepCopy()
 	delete(set.Annotations, annotation)
 	p.do(action.Chain{{Verb: action.Patch, Object: set, From: w.set, Unchanged: true, Reason: reason, Detail: detail}})
+}
+
+// seedingEnds says how a seeding by hand ended, and why; "" while it may go on.
+func (w *world) seedingEnds(name string) (reason, detail string) {
+	ordinal, ok := ordinalOf(w.set, name)
+	switch {
+	case w.named(name) == nil && (!ok || ordinal >= int(*w.set.Spec.Replicas)):
+		return reasonRefused, name + " was not seeded: there is no such member"
+	case len(w.books.grants) == 0:
+		return "", ""
+	case w.grantedPod(name): // written before the seed was sent: it is never used twice
+		return reasonOverride, name + " is seeded, as a person said"
+	}
+	return reasonRefused, name + " was not seeded: a primary runs, or may"
 }
 
 // switchoverEnds says how a switchover ended, and why; "" while it may go on.

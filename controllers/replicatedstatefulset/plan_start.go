@@ -131,7 +131,7 @@ func (w *world) startAs(p *plan, m *member, name, why string) {
 // succeed promotes the best of the secondaries that run. One that said nothing of
 // its copy holds this up; those that do not run do not.
 func succeed(w *world, p *plan, running []*member) {
-	if old := w.heard(running); len(old) > 0 {
+	if old := w.unheard(running); len(old) > 0 {
 		for _, m := range old {
 			p.ask(w, m, v1alpha1.CommandStatus)
 		}
@@ -169,9 +169,9 @@ func succeed(w *world, p *plan, running []*member) {
 	p.waitFor(v1alpha1.ReasonRecovering, "the newest copy cannot be started yet: "+all[0].name())
 }
 
-// heard are those of members whose answer to status is older than the loss of the
+// unheard are those of members whose answer to status is older than the loss of the
 // last primary: they may have lost it long before, and be far behind.
-func (w *world) heard(members []*member) (old []*member) {
+func (w *world) unheard(members []*member) (old []*member) {
 	for _, m := range members {
 		if r, ok := m.answer(v1alpha1.CommandStatus); !ok || !r.Began.After(w.lossAt) {
 			old = append(old, m)

@@ -146,6 +146,7 @@ func degraded(w *world) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue}
 	broken := w.among(func(m *member) bool { return w.shown(m) == failed || w.unclean(m) || w.barred(m) })
 	lost := w.among(func(m *member) bool { return m.lost() && w.granted(m) })
+	mute, limping := w.among((*member).mute), w.among(w.limping)
 	switch foreign := w.foreign(); {
 	case w.invalid != "":
 		c.Reason, c.Message = v1alpha1.ReasonInvalidSpec, "the spec cannot be served, and nothing is done: "+w.invalid
@@ -164,11 +165,10 @@ func degraded(w *world) metav1.Condition {
 		c.Reason, c.Message = v1alpha1.ReasonWriteRefused, "the API server refuses what has to be written, and it is tried again: "+w.refused
 	case len(broken) > 0:
 		c.Reason, c.Message = v1alpha1.ReasonMembersFailed, "failed: "+namesOf(broken)
-	case len(w.among((*member).mute)) > 0:
-		mute := w.among((*member).mute)
+	case len(mute) > 0:
 		c.Reason, c.Message = v1alpha1.ReasonMembersDegraded, "status does not answer any more: "+namesOf(mute)+whySilent(mute)
-	case len(w.among(w.limping)) > 0:
-		c.Reason, c.Message = v1alpha1.ReasonMembersDegraded, "run degraded, says their status (exit code 190 or 191): "+namesOf(w.among(w.limping))
+	case len(limping) > 0:
+		c.Reason, c.Message = v1alpha1.ReasonMembersDegraded, "run degraded, says their status (exit code 190 or 191): "+namesOf(limping)
 	case w.serves() && len(w.primaries()) > w.target():
 		c.Reason, c.Message = v1alpha1.ReasonRecovering, "more members are primary than shall be: "+namesOf(w.primaries())
 	default:

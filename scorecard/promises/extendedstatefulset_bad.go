@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -182,14 +183,12 @@ func (x *extended) takesBack(ctx context.Context, pods *lookout, bad badRevision
 // neverMade looks whether a StatefulSet was given up before it was there: an attempt
 // has its time from the books on, and a busy machine can need all of that.
 func (x *extended) neverMade(ctx context.Context, name string) error {
-	var events corev1.EventList
-	if err := x.Client.List(ctx, &events, client.InNamespace(x.Namespace)); err != nil {
+	events, err := x.events(ctx, v1alpha1.EventVersionCreated)
+	if err != nil {
 		return err
 	}
-	for _, e := range events.Items {
-		if e.Reason == v1alpha1.EventVersionCreated && strings.Contains(e.Message, name) {
-			return fmt.Errorf("%s was made, and is not there to carry the mark", name)
-		}
+	if slices.ContainsFunc(events, func(e corev1.Event) bool { return strings.Contains(e.Message, name) }) {
+		return fmt.Errorf("%s was made, and is not there to carry the mark", name)
 	}
 	x.Log("%s was given up before it was made", name)
 	return nil

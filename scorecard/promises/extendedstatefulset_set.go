@@ -317,15 +317,19 @@ func (x *extended) takenBack(ctx context.Context, phase v1alpha1.Phase, serving 
 // eventTold waits until there is an event of that reason about the set.
 func (x *extended) eventTold(ctx context.Context, reason string) error {
 	return until(ctx, "an event "+reason+" of "+x.set.Name, func(ctx context.Context) error {
-		var events corev1.EventList
-		if err := x.Client.List(ctx, &events, client.InNamespace(x.Namespace)); err != nil {
-			return err
+		events, err := x.events(ctx, reason)
+		if err == nil && len(events) == 0 {
+			err = errors.New("there is none")
 		}
-		if !slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.InvolvedObject.UID == x.set.UID && e.Reason == reason }) {
-			return errors.New("there is none")
-		}
-		return nil
+		return err
 	})
+}
+
+// events are those of the set for that reason.
+func (x *extended) events(ctx context.Context, reason string) ([]corev1.Event, error) {
+	var all corev1.EventList
+	err := x.Client.List(ctx, &all, client.InNamespace(x.Namespace))
+	return slices.DeleteFunc(all.Items, func(e corev1.Event) bool { return e.InvolvedObject.UID != x.set.UID || e.Reason != reason }), err
 }
 
 // shell runs a script in the keeper's container of a pod.
