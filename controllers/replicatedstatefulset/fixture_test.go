@@ -259,6 +259,11 @@ func (f *podFixture) outdated() *podFixture {
 	return f.but(func(*world) { f.pod.Annotations[v1alpha1.AnnotationTemplate] = "old" })
 }
 
+// lost: the last primary went that long ago.
+func lost(age time.Duration) thing {
+	return with(func(w *world) { w.lossAt = ago(age) })
+}
+
 func annotated(key, value string) thing {
 	return with(func(w *world) { metav1.SetMetaDataAnnotation(&w.set.ObjectMeta, key, value) })
 }

@@ -16,6 +16,11 @@ func link(name string) func(*stage) {
 	return func(s *stage) { s.Say("! %s is cut off from its primary", name); s.toy.containers[name].behind = true }
 }
 
+// slow has a secondary get no entries for now: nobody hears of it, also not by status.
+func slow(name string) func(*stage) {
+	return func(s *stage) { s.Say("! %s gets entries late", name); s.toy.containers[name].slow = true }
+}
+
 // tellCrashes lets the kubelets tell of containers that ended, and nothing else.
 func tellCrashes(s *stage) {
 	for _, p := range s.pods() {
@@ -74,14 +79,28 @@ func TestAQuorumBesideThePodOfAFormerObject(t *testing.T) {
 	if s.set() != nil {
 		t.Fatal("not gone")
 	}
-	s.Say("! garbage collection, then it is created again")
-	s.DeleteNow(s.statefulSet())
+	s.Say("! it is created again")
 	s.Put(set.DeepCopy())
 	s.settle(40 * time.Second)
 }
 
 func TestASecondaryThatFellBehindIsNotPromoted(t *testing.T) {
 	play(t, toySet(3, 1), 20*time.Second, write, together(link("rss-db-1"), write, crash(0), crash(2)))
+}
+
+// The one secondary that has all data ends together with the primary.
+func TestASlowSecondaryIsNotPromotedAlone(t *testing.T) {
+	for _, others := range [][]func(*stage){
+		{crash(0), crash(2)},
+		{crash(2), crash(0)},
+		{crash(0), crash(2), tellCrashes},
+		{crash(0), deleted(2)},
+		{deleted(0), crash(2)},
+		{deleted(0), deleted(2)},
+		{deleted(2), crash(0), tellCrashes},
+	} {
+		play(t, toySet(3, 1), 90*time.Second, write, together(append([]func(*stage){slow("rss-db-1"), write}, others...)...), write)
+	}
 }
 
 func TestASecondaryThatFellBehindIsNotPromotedInAnUpdate(t *testing.T) {
@@ -115,15 +134,19 @@ var dark = []told{
 	{name: "3 to 0 to 3", set: toySet(3, 1), steps: []func(*stage){write, scaleTo(0), write, scaleTo(3), write, image("two")}, wait: 30 * time.Second},
 	{name: "two of four", set: toySet(4, 2), steps: []func(*stage){write, primariesTo(1), image("two"), write, scaleTo(2)}, wait: 30 * time.Second},
 	{name: "links", set: toySet(3, 1), steps: []func(*stage){write, anyLink, write, image("two"), write, anyLink, write, switchTo(2), write, scaleTo(2), write}, wait: 30 * time.Second},
+	{name: "slow", set: toySet(3, 1), steps: []func(*stage){write, anySlow, write, together(crash(0), crash(2)), write, anySlow, write, image("two"), write}, wait: 30 * time.Second},
 	{name: "galera", set: toySet(3, 3, "secondary", "seed"), steps: []func(*stage){write, scaleTo(2), write, crash(0), image("two"), scaleTo(4), write}, wait: 30 * time.Second},
 	{name: "nobody follows", set: toySet(3, 1, "secondary"), steps: []func(*stage){write, image("two"), write, scaleTo(1), write}, wait: 30 * time.Second},
 }
 
-func anyLink(s *stage) {
+func anyLink(s *stage) { s.anySecondary(link) }
+
+func anySlow(s *stage) { s.anySecondary(slow) }
+
+func (s *stage) anySecondary(suffers func(name string) func(*stage)) {
 	for _, name := range sortedKeys(s.toy.containers) {
-		if c := s.toy.containers[name]; c.role == secondary {
-			s.Say("! %s is cut off", name)
-			c.behind = true
+		if s.toy.containers[name].role == secondary {
+			suffers(name)(s)
 			return
 		}
 	}

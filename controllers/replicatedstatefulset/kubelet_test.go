@@ -121,9 +121,17 @@ func (s *stage) adoption(set *appsv1.StatefulSet, p *corev1.Pod) func() {
 	return nil
 }
 
-// garbage deletes pods whose StatefulSet is gone.
+// garbage deletes the StatefulSet whose owner is gone, and pods whose StatefulSet is.
 func (s *stage) garbage() (moves []func()) {
 	set := s.statefulSet()
+	if owner := s.set(); set != nil && metav1.GetControllerOf(set) != nil && (owner == nil || owner.UID != metav1.GetControllerOf(set).UID) {
+		moves = append(moves, func() {
+			if now := s.statefulSet(); now != nil && now.UID == set.UID {
+				s.Say("    %s is garbage", set.Name)
+				s.DeleteNow(now)
+			}
+		})
+	}
 	for _, p := range s.pods() {
 		if owner := metav1.GetControllerOf(p); owner != nil && (set == nil || set.UID != owner.UID) && !podstate.Terminating(p) {
 			moves = append(moves, func() {

@@ -22,6 +22,10 @@ func scale(w *world, p *plan) {
 	}
 	down := have > w.wanted() || len(leavers) > 0
 	if down {
+		if w.wanted() > 0 && len(w.books.grants) > 0 && len(w.primaries()) == 0 {
+			p.waitFor(v1alpha1.ReasonScaling, w.whoMayRun()+"; nobody goes before that is known")
+			return
+		}
 		if why := w.missed(p, leavers); why != "" {
 			p.waitFor(v1alpha1.ReasonScaling, why)
 			return

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -147,7 +146,7 @@ func succeed(w *world, p *plan, running []*member) {
 		w.startReturned(p)
 		return
 	}
-	if w.keptIsNewer(p, all[0].sequence) {
+	if w.newerElsewhere(p, running, all[0].sequence) {
 		return
 	}
 	newest, wish := all[0].sequence, w.set.Annotations[v1alpha1.AnnotationSwitchoverTo]
@@ -178,42 +177,6 @@ func (w *world) unheard(members []*member) (old []*member) {
 		}
 	}
 	return old
-}
-
-// keptIsNewer tells whether nobody is promoted, for the sake of an idle member that
-// goes: it may have what those that run have not, and will be gone once somebody is
-// primary. Its copy is awaited, and a newer one is started first. Where the primary
-// was stopped with proof there is nothing to look for.
-func (w *world) keptIsNewer(p *plan, sequence uint64) bool {
-	kept := w.among(func(m *member) bool { return w.state(m) == idle && w.kept(m) })
-	if len(kept) == 0 || w.relieved() {
-		return false
-	}
-	all, answered := w.copies(p, kept)
-	if p.blind = unknownAmong(all); !answered || p.blind != "" {
-		p.waitFor(v1alpha1.ReasonSeeding, "nobody knows yet how new the copies of these are: "+namesOf(kept))
-		return true
-	}
-	if all[0].sequence <= sequence {
-		return false
-	}
-	if w.startable(all[0].member) {
-		w.startAs(p, all[0].member, v1alpha1.CommandSeed, fmt.Sprintf("it goes, and has the newest copy, sequence %d", all[0].sequence))
-	} else {
-		p.waitFor(v1alpha1.ReasonRecovering, "the newest copy cannot be started yet: "+all[0].name())
-	}
-	return true
-}
-
-// relieved tells whether the primary that went last was stopped when another member
-// had all of its data.
-func (w *world) relieved() bool {
-	m := w.byUID(w.lossOf)
-	if m == nil {
-		return false
-	}
-	r, ok := m.result(v1alpha1.CommandStop)
-	return ok && r.Proven && r.Outcome == podexec.Succeeded
 }
 
 // startReturned starts an idle member beside secondaries that run, if it has the

@@ -115,6 +115,18 @@ func TestFailover(t *testing.T) {
 			r.Began = ago(2 * time.Second)
 			w.members[1].said[v1alpha1.CommandStatus] = r
 		})), []string{"1 asked sequence"}},
+		{"RS-34 a secondary that ended with the primary is awaited", worldOf(toySet(3, 1), pod(0).pending(), pod(1).secondary().sequence("9"), pod(2).crashed(), lost(15*time.Second)), nil},
+		{"RS-34 as is one that was deleted with it", worldOf(toySet(3, 1), pod(0).born(5*time.Second).pending(), pod(1).secondary().sequence("9"), pod(2).idle().sequence("9"), lost(15*time.Second)), nil},
+		{"RS-34 also while it goes", worldOf(toySet(3, 1), pod(0).crashed().deleted(), pod(1).secondary().sequence("9"), pod(2).idle().sequence("9"), lost(15*time.Second)), nil},
+		{"RS-34 and while it is not made yet", worldOf(toySet(3, 1), pod(1).secondary().sequence("9"), pod(2).idle().sequence("9"), lost(15*time.Second)), nil},
+		{"RS-40 not one that was Pending before", worldOf(toySet(3, 1), pod(0).born(time.Hour).pending(), pod(1).secondary().sequence("9"), pod(2).idle().sequence("9"), lost(15*time.Second)), []string{"1: Promote, alone"}},
+		{"RS-34 and then asked", worldOf(toySet(3, 1), pod(0).pending(), pod(1).secondary().sequence("9"), pod(2).idle()), []string{"2 asked sequence"}},
+		{"RS-34 nobody goes before it is known how the primary is", worldOf(toySet(3, 1), pod(0).idle().sequence("9"), pod(1).granted().status(9).deleted().runs("stop", time.Second), pod(2).secondary(), replicas(2)), nil},
+		{"RS-34 as is one that failed, and was stopped", worldOf(toySet(3, 1), pod(0).pending(), pod(1).secondary().sequence("9"), pod(2).status(1).sequence("10")), []string{"2: Stop, alone"}},
+		{"RS-34 and is started if it is newer", worldOf(toySet(3, 1), pod(0).idle().sequence("9"), pod(1).secondary().sequence("9"), pod(2).idle().sequence("10")), []string{"2: Seed, alone"}},
+		{"RS-34 and not if it is as new", worldOf(toySet(3, 1), pod(0).idle().sequence("9"), pod(1).secondary().sequence("9"), pod(2).idle().sequence("9")), []string{"1: Promote, alone"}},
+		{"RS-34 one that cannot say is not awaited", worldOf(toySet(3, 1), pod(0).pending(), pod(1).secondary().sequence("9"), pod(2).idle().sequence("x")), []string{"1: Promote, alone", "2 asked sequence"}},
+		{"RS-40 nor one that is not there", worldOf(toySet(4, 1), pod(0).crashed().deleted(), pod(1).secondary().sequence("9"), pod(2).idle().onNode(off), pod(3).waiting()), []string{"1: Promote, alone"}},
 		{"an idle copy is no secondary", worldOf(toySet(3, 1), pod(0).idle().sequence("10"), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("8")), []string{"1: Promote, alone"}},
 		{"a secondary older than the newest on record does not take over", worldOf(toySet(2, 1), pod(0).pending(), pod(1).secondary().sequence("9"), recordedSequence("rss-db-0", "11")), nil},
 		{"it is primary no more when its container has ended", worldOf(toySet(2, 1), pod(0).granted().crashed(), pod(1).secondary()),

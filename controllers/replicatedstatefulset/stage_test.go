@@ -199,7 +199,7 @@ func (s *stage) pass() (acted bool, wait time.Duration) {
 	}
 	var cached v1alpha1.ReplicatedStatefulSet
 	if s.shown.Get(context.Background(), client.ObjectKey{Namespace: "ns", Name: "db"}, &cached) != nil {
-		return false, 0
+		return s.afterDeletion(), 0
 	}
 	w := s.observe(&cached, view{s.shown, false})
 	p, raced := decide(w), s.race != nil
@@ -236,6 +236,17 @@ func (s *stage) pass() (acted bool, wait time.Duration) {
 		s.acted = s.Now
 	}
 	return s.Writes() > before, p.wait
+}
+
+// afterDeletion is Reconciler.afterDeletion: it lets the pods go of a set that is gone.
+func (s *stage) afterDeletion() bool {
+	before := s.Writes()
+	for _, p := range s.pods() {
+		if m := (&member{pod: p}); s.set() == nil && m.protected() {
+			s.Apply(action.Steps{{action.Chain{unprotect(m)}}})
+		}
+	}
+	return s.Writes() > before
 }
 
 // quiet takes the questions out of the story.

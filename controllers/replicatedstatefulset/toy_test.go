@@ -26,7 +26,8 @@ type toyContainer struct {
 	number        int
 	started       time.Time
 	role          state // idle, secondary or primary
-	behind        bool
+	behind        bool  // it says that it has lost its primary
+	slow          bool  // it gets no entries for now, and says nothing of it
 }
 
 // disk is a member's volume.
@@ -204,7 +205,7 @@ func (t *toy) act(c *toyContainer, command podexec.Command) (code int, out strin
 	defer func() { t.note(command, fmt.Sprintf("= %d", code)) }()
 	switch command.Name {
 	case v1alpha1.CommandStop:
-		c.role, c.behind = idle, false
+		c.role, c.behind, c.slow = idle, false, false
 	case v1alpha1.CommandDemote:
 		c.role = secondary
 	case v1alpha1.CommandSecondary:
@@ -213,7 +214,7 @@ func (t *toy) act(c *toyContainer, command podexec.Command) (code int, out strin
 			return 1, ""
 		}
 		t.copy(from, c)
-		c.role, c.behind = secondary, false
+		c.role, c.behind, c.slow = secondary, false, false
 	case v1alpha1.CommandSeed, v1alpha1.CommandPromote, v1alpha1.CommandPrimary:
 		if from := t.peer(c, command.Argv); from != nil {
 			t.copy(from, c)
@@ -223,7 +224,7 @@ func (t *toy) act(c *toyContainer, command podexec.Command) (code int, out strin
 			t.s.law.first(c, d)
 			d.term++
 		}
-		c.role, c.behind = primary, false
+		c.role, c.behind, c.slow = primary, false, false
 		for _, f := range t.all() { // those that follow hear of it
 			if other := t.disk(f.pod); f.role == secondary && t.reach(c, f) && len(other.log) == len(t.disk(c.pod).log) {
 				other.term = t.disk(c.pod).term
@@ -292,7 +293,7 @@ func (t *toy) write(p *toyContainer) {
 	d := t.disk(p.pod)
 	d.log = append(d.log, entry)
 	for _, c := range t.all() {
-		if c == p || c.role == idle || c.behind {
+		if c == p || c.role == idle || c.behind || c.slow {
 			continue
 		}
 		if other := t.disk(c.pod); t.reach(p, c) && other.term == d.term && len(other.log) == len(d.log)-1 {
