@@ -63,7 +63,12 @@ var faults = []fault{
 	{name: "the primary's kubelet is stopped", shared: true, do: kubeletStops},
 	{name: "no API server", shared: true, silent: true, do: noAPIServer},
 	{name: "a disk is lost, and all pods are deleted", do: diskLost},
-	{name: "only the member that is behind stays", do: behindStays},
+	{name: "only the member that is behind stays", do: behind(staysAlone)},
+	{name: "only the member that is behind runs on", do: behind(runsOnAlone)},
+	{name: "only the member that is behind stays, and the others end", do: behind(func(ctx context.Context, t *trial, first string) error {
+		return errors.Join(staysAlone(ctx, t, first), runsOnAlone(ctx, t, first))
+	})},
+	{name: "the member that is behind comes back first", do: behind(comesFirst)},
 }
 
 func operatorDiesInFailover(ctx context.Context, t *trial) error {
@@ -344,34 +349,6 @@ func diskLost(ctx context.Context, t *trial) error {
 	}
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: fmt.Sprintf("data-rss-%s-%d", t.set.Name, t.chance.IntN(3))}}
 	return errors.Join(client.IgnoreNotFound(t.Client.Delete(ctx, claim)), t.removeAll(ctx))
-}
-
-// behindStays scales down to the first member, which is not the primary and for a
-// while gets the entries late, and up again.
-func behindStays(ctx context.Context, t *trial) error {
-	first, second := fmt.Sprintf("rss-%s-0", t.set.Name), fmt.Sprintf("rss-%s-1", t.set.Name)
-	if err := t.recovers(ctx); err != nil {
-		return err
-	}
-	if t.set.Status.Members.Primary[0] == first {
-		err := errors.Join(t.ask(ctx, v1alpha1.AnnotationSwitchoverTo, second), until(ctx, "the switchover", func(ctx context.Context) error {
-			err := t.get(ctx)
-			if err == nil && len(t.set.Annotations) > 0 {
-				err = errors.New(tellSet(t.set))
-			}
-			return err
-		}), t.recovers(ctx))
-		if err != nil || t.set.Status.Members.Primary[0] == first {
-			return err // a fault of another run was in the way
-		}
-	}
-	late := first + "/replicate"
-	err := t.turn(late, "lag 4s")
-	if err == nil {
-		err = t.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Replicas = new(int32(1)) })
-	}
-	t.pause(ctx, 20*time.Second)
-	return errors.Join(err, t.turn(late, ""), t.resize(ctx, 1), t.resize(ctx, 3))
 }
 
 // report prints what all trials came to.

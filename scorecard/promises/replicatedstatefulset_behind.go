@@ -1,0 +1,115 @@
+package promises
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+)
+
+// behind has the first member not be the primary, and get the entries late: what is
+// acknowledged meanwhile the others have. Then something happens to these. After a
+// while all is as it was.
+func behind(happens func(ctx context.Context, t *trial, first string) error) func(context.Context, *trial) error {
+	return func(ctx context.Context, t *trial) error {
+		first, second := fmt.Sprintf("rss-%s-0", t.set.Name), fmt.Sprintf("rss-%s-1", t.set.Name)
+		if err := t.recovers(ctx); err != nil {
+			return err
+		}
+		if t.set.Status.Members.Primary[0] == first {
+			err := errors.Join(t.ask(ctx, v1alpha1.AnnotationSwitchoverTo, second), until(ctx, "the switchover", func(ctx context.Context) error {
+				err := t.get(ctx)
+				if err == nil && len(t.set.Annotations) > 0 {
+					err = errors.New(tellSet(t.set))
+				}
+				return err
+			}), t.recovers(ctx))
+			if err != nil || t.set.Status.Members.Primary[0] == first {
+				return err // a fault of another run was in the way
+			}
+		}
+		late := first + "/replicate"
+		err := t.turn(late, "lag 4s")
+		t.pause(ctx, 5*time.Second)
+		if err == nil {
+			err = happens(ctx, t, first)
+		}
+		t.pause(ctx, 20*time.Second)
+		return errors.Join(err, t.turn(late, ""), t.release(ctx), t.get(ctx), t.resize(ctx, *t.set.Spec.Replicas), t.resize(ctx, 3))
+	}
+}
+
+// staysAlone scales down to the member that is behind.
+func staysAlone(ctx context.Context, t *trial, _ string) error {
+	return t.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Replicas = new(int32(1)) })
+}
+
+// runsOnAlone kills the programs of the others at once.
+func runsOnAlone(ctx context.Context, t *trial, first string) error {
+	others, err := t.others(ctx, first)
+	if err != nil {
+		return err
+	}
+	var all sync.WaitGroup
+	for _, pod := range others {
+		all.Go(func() { _ = t.kill(ctx, &pod) }) // one that does not run cannot be killed
+	}
+	all.Wait()
+	return nil
+}
+
+// held keeps a pod, so that none takes its place.
+const held = "test.stateful-operator/held"
+
+// comesFirst deletes all pods, and lets those of the others not be made anew.
+func comesFirst(ctx context.Context, t *trial, first string) error {
+	others, err := t.others(ctx, first)
+	for i := range others {
+		err = errors.Join(err, t.hold(ctx, &others[i], controllerutil.AddFinalizer))
+	}
+	return errors.Join(err, t.removeAll(ctx))
+}
+
+// release lets all pods go that are held.
+func (t *trial) release(ctx context.Context) error {
+	pods, err := t.others(ctx, "")
+	for i := range pods {
+		err = errors.Join(err, t.hold(ctx, &pods[i], controllerutil.RemoveFinalizer))
+	}
+	return err
+}
+
+func (t *trial) hold(ctx context.Context, pod *corev1.Pod, change func(client.Object, string) bool) error {
+	return client.IgnoreNotFound(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		now, err := t.pod(ctx, pod.Name)
+		if err != nil || now.UID != pod.UID {
+			return err
+		}
+		was := now.DeepCopy()
+		if !change(now, held) {
+			return nil
+		}
+		return t.Client.Patch(ctx, now, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{}))
+	}))
+}
+
+// others are the pods but for that one.
+func (t *trial) others(ctx context.Context, name string) ([]corev1.Pod, error) {
+	var pods corev1.PodList
+	err := t.Client.List(ctx, &pods, client.InNamespace(t.Namespace), client.MatchingLabels{v1alpha1.LabelApp: t.set.Name})
+	var others []corev1.Pod
+	for _, p := range pods.Items {
+		if p.Name != name {
+			others = append(others, p)
+		}
+	}
+	return others, err
+}
