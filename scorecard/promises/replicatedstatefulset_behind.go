@@ -43,7 +43,10 @@ func behind(happens func(ctx context.Context, t *trial, first string) error) fun
 			err = happens(ctx, t, first)
 		}
 		t.pause(ctx, 20*time.Second)
-		return errors.Join(err, t.turn(late, ""), t.release(ctx), t.get(ctx), t.resize(ctx, *t.set.Spec.Replicas), t.resize(ctx, 3))
+		if err := errors.Join(err, t.turn(late, ""), t.release(ctx), t.get(ctx)); err != nil {
+			return err
+		}
+		return errors.Join(t.resize(ctx, *t.set.Spec.Replicas), t.resize(ctx, 3))
 	}
 }
 
