@@ -28,7 +28,8 @@ type trial struct {
 	trials *trials
 }
 
-// trials go on at the same time, three at most: more would measure this machine.
+// trials go on at the same time, three at most beside other tests, and five alone:
+// more would measure this machine.
 type trials struct {
 	*Cluster
 	// fault is held while something is disturbed that others need too; api by all
@@ -92,6 +93,9 @@ func soakReplicated(ctx context.Context, c *Cluster) error {
 	errs := make([]error, c.Faults)
 	var all sync.WaitGroup
 	turns := make(chan struct{}, 3)
+	if c.long() {
+		turns = make(chan struct{}, 5)
+	}
 	for i := range c.Faults {
 		t := &trial{trials: s, chance: rand.New(rand.NewPCG(chance.Uint64(), 0))}
 		all.Go(func() {
@@ -106,6 +110,9 @@ func soakReplicated(ctx context.Context, c *Cluster) error {
 	s.report()
 	return errors.Join(errs...)
 }
+
+// long tells whether this is `make soak-replicated`, which has the machine for itself.
+func (c *Cluster) long() bool { return c.Faults > 20 }
 
 func (t *trial) run(ctx context.Context, name string, acts []fault) (err error) {
 	if ctx.Err() != nil {
@@ -335,7 +342,7 @@ func noAPIServer(ctx context.Context, t *trial) (err error) {
 		return err
 	}
 	length := 10 * time.Second
-	if t.Faults > 20 {
+	if t.long() {
 		length = time.Minute
 	}
 	t.pause(ctx, length)
