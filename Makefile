@@ -170,14 +170,14 @@ soak-singleton: ## Many mixed handovers of StatefulSingletons on a local cluster
 	@go test -count=1 -timeout 12h -v -run '^TestPromises$$/^S9_' ./scorecard/promises -handovers=$(or $(HANDOVERS),500) -seed=$(or $(SEED),0)
 
 .PHONY: soak-replicated
-soak-replicated: ## Many runs of ReplicatedStatefulSets with faults by chance; no entry may be lost [RUNS=100 SEED=0 WITHOUT=rule, which must fail].
+soak-replicated: ## Many runs of ReplicatedStatefulSets with faults by chance; no entry may be lost [RUNS=100 SEED=0 FAULT=text in its name WITHOUT=rule, which must fail].
 	$(as_root_or_there)
 	$(call say,Faults of ReplicatedStatefulSets)
 	@if [ -n '$(WITHOUT)' ]; then \
 		rm -rf build/mutant && mkdir -p build/mutant && go run ./test/faults/mutant '$(WITHOUT)' build/mutant && \
 		export GOFLAGS=-overlay=$(CURDIR)/build/mutant/overlay.json; \
 	fi; \
-	go test -count=1 -timeout 12h -v -run '^TestPromises$$/^RS-43_' ./scorecard/promises -faults=$(or $(RUNS),100) -seed=$(or $(SEED),0)
+	go test -count=1 -timeout 12h -v -run '^TestPromises$$/^RS-43_' ./scorecard/promises -faults=$(or $(RUNS),100) -seed=$(or $(SEED),0) -fault='$(FAULT)'
 
 .PHONY: bench
 bench: ## Measure against the built-in StatefulSet; prints each figure with its goal.

@@ -66,6 +66,8 @@ type Cluster struct {
 	// many runs that of ReplicatedStatefulSet, by chance that begins with Seed.
 	Handovers, Faults int
 	Seed              uint64
+	// Fault is in the names of the faults of those runs.
+	Fault string
 	// Log takes progress, a line each.
 	Log func(format string, args ...any)
 

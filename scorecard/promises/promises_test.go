@@ -29,6 +29,7 @@ import (
 var (
 	handovers = flag.Int("handovers", 40, "how many `handovers` S9 makes")
 	faults    = flag.Int("faults", 4, "how many `runs` with faults RS-56 makes")
+	fault     = flag.String("fault", "", "a `text` in the names of the faults that RS-56 makes; empty are all")
 	seed      = flag.Uint64("seed", 0, "`seed` of the chances of S9, RS-56 and E35; 0 takes one by chance")
 	keep      = flag.String("keep", "", "`name` of a local cluster that is used again and not taken down")
 )
@@ -45,7 +46,7 @@ func TestPromises(t *testing.T) {
 	t.Cleanup(cancel)
 	log.SetLogger(logr.Discard()) // the tests say what they do
 	c := findCluster(ctx, t)
-	if c.Handovers, c.Faults, c.Seed = *handovers, *faults, *seed; c.Seed == 0 {
+	if c.Handovers, c.Faults, c.Fault, c.Seed = *handovers, *faults, *fault, *seed; c.Seed == 0 {
 		c.Seed = rand.Uint64N(1_000_000)
 	}
 	for _, p := range slices.Concat(promises.StatefulCluster, promises.ReplicatedStatefulSet, promises.ExtendedStatefulSet, promises.StatefulSingleton) {

@@ -15,9 +15,9 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 )
 
-// behind has the first member not be the primary, and get the entries late: what is
-// acknowledged meanwhile the others have. Then something happens to these. After a
-// while all is as it was.
+// behind has the first member not be the primary, and get the entries late, or none:
+// what is acknowledged meanwhile the others have. Then something happens to these.
+// After a while all is as it was.
 func behind(happens func(ctx context.Context, t *trial, first string) error) func(context.Context, *trial) error {
 	return func(ctx context.Context, t *trial) error {
 		first, second := fmt.Sprintf("rss-%s-0", t.set.Name), fmt.Sprintf("rss-%s-1", t.set.Name)
@@ -36,8 +36,11 @@ func behind(happens func(ctx context.Context, t *trial, first string) error) fun
 				return err // a fault of another run was in the way
 			}
 		}
-		late := first + "/replicate"
-		err := t.turn(late, "lag 4s")
+		late, how := first+"/replicate", "hang"
+		if t.chance.IntN(3) == 0 {
+			how = "lag 4s"
+		}
+		err := t.turn(late, how)
 		t.pause(ctx, 5*time.Second)
 		if err == nil {
 			err = happens(ctx, t, first)

@@ -85,9 +85,13 @@ func soakReplicated(ctx context.Context, c *Cluster) error {
 	chance := rand.New(rand.NewPCG(c.Seed, 56))
 	c.Log("seed %d: %d runs", c.Seed, c.Faults)
 	var deck []fault
+	wanted := slices.DeleteFunc(slices.Clone(faults), func(f fault) bool { return !strings.Contains(f.name, c.Fault) })
+	if len(wanted) == 0 {
+		return fmt.Errorf("no fault has %q in its name", c.Fault)
+	}
 	for len(deck) < 3*c.Faults {
-		for _, i := range chance.Perm(len(faults)) {
-			deck = append(deck, faults[i])
+		for _, i := range chance.Perm(len(wanted)) {
+			deck = append(deck, wanted[i])
 		}
 	}
 	errs := make([]error, c.Faults)
