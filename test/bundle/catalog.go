@@ -83,8 +83,15 @@ func Render(ctx context.Context, opm, template string, versions ...Version) ([]b
 	for _, v := range versions {
 		rendered = bytes.ReplaceAll(rendered, []byte(here+v.Name), []byte(v.Image))
 	}
-	return inOneChannel(rendered)
+	rendered, err = inOneChannel(rendered)
+	return reachable.ReplaceAll(rendered, []byte("$0\n  skipRange: <$1")), err
 }
+
+// reachable is the entry of a version in a channel. OLM upgrades to a version from
+// the one that it replaces and from all in its skipRange, and looks for that in the
+// channel, where opm writes none from a semver template: without it, whoever runs a
+// version that the catalog does not hold any more would never be upgraded.
+var reachable = regexp.MustCompile(`(?m)^- name: stateful-operator\.v(\S+)(?:\n  replaces: \S+)?$`)
 
 // run has opm render a template, in a folder that is also its home.
 func run(ctx context.Context, opm, work string, template []byte) ([]byte, error) {

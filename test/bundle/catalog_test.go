@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
@@ -19,8 +20,8 @@ type blob struct {
 	Image          string
 	DefaultChannel string
 	Entries        []struct {
-		Name, Replaces string
-		Skips          []string
+		Name, Replaces, SkipRange string
+		Skips                     []string
 	}
 	Properties []struct {
 		Type  string
@@ -68,6 +69,9 @@ func TestTheCatalogUpgradesToThisVersion(t *testing.T) {
 			channels[b.Name] = true
 			upgraded := first
 			for _, entry := range b.Entries {
+				if version := strings.TrimPrefix(entry.Name, "stateful-operator.v"); entry.SkipRange != "<"+version {
+					t.Errorf("channel %s: %s is reached from %q, want all before it", b.Name, entry.Name, entry.SkipRange)
+				}
 				upgraded = upgraded || entry.Name == csv.Name && (entry.Replaces == csv.Spec.Replaces || slices.Contains(entry.Skips, csv.Spec.Replaces))
 			}
 			if !upgraded {

@@ -24,7 +24,7 @@ func bundleImages(t *testing.T, s *site) {
 	}
 	defer registry.Close()
 	t.Run("OLM-3 a catalog's image and bundles' images", func(t *testing.T) { s.check(t, s.fromImages(t.Context(), registry)) })
-	t.Run("OLM-3 operator-sdk run bundle", func(t *testing.T) { s.check(t, s.runsBundle(t.Context(), registry)) })
+	t.Run("OLM-3 operator-sdk run bundle, and bundle-upgrade", func(t *testing.T) { s.check(t, s.runsBundle(t.Context(), registry)) })
 }
 
 func (s *site) fromImages(ctx context.Context, registry *olm.Registry) error {
@@ -100,7 +100,11 @@ func (s *site) servedByPod(ctx context.Context, catalog, image string) error {
 
 func (s *site) runsBundle(ctx context.Context, registry *olm.Registry) error {
 	const namespace = "run-bundle"
-	bundle, err := registry.PushBundle(ctx, s.present)
+	earlier, err := registry.PushBundle(ctx, s.earlier)
+	if err != nil {
+		return err
+	}
+	present, err := registry.PushBundle(ctx, s.present)
 	if err != nil {
 		return err
 	}
@@ -111,13 +115,24 @@ func (s *site) runsBundle(ctx context.Context, registry *olm.Registry) error {
 	if err := s.m.MakeNamespace(ctx, namespace, nil); err != nil {
 		return err
 	}
-	out, err := s.m.RunBundle(ctx, namespace, bundle.Image, index)
+	out, err := s.m.RunBundle(ctx, namespace, earlier.Image, index)
 	s.m.Say("%s", out)
 	if err != nil {
 		return err
 	}
 	if !strings.Contains(out, "has successfully installed") {
 		return errors.New("operator-sdk does not say that it has installed the operator")
+	}
+	if _, err := s.m.Succeeded(ctx, namespace, earlier.Name); err != nil {
+		return err
+	}
+	out, err = s.m.UpgradeBundle(ctx, namespace, present.Image)
+	s.m.Say("%s", out)
+	if err != nil {
+		return err
+	}
+	if _, err := s.m.Succeeded(ctx, namespace, present.Name); err != nil {
+		return err
 	}
 	if err := s.operatorRuns(ctx, namespace, s.presentImage); err != nil {
 		return err

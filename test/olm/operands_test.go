@@ -37,8 +37,6 @@ var samplesOfKinds = []sample{
 	{"config/samples/replicatedstatefulset/ledger.yaml", func(s *site, c map[string]any) { c["image"] = s.ledger }},
 	{"config/samples/extendedstatefulset/blue-green.yaml", func(_ *site, c map[string]any) {
 		c["image"], c["command"] = cluster.BusyboxImage, []any{"sh", "-c", shopProgram}
-		// Port 80 is root's, and on OpenShift nobody is root.
-		c["ports"] = []any{map[string]any{"name": "http", "containerPort": int64(8080)}}
 	}},
 }
 

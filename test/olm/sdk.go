@@ -24,6 +24,12 @@ func (m *Manager) RunBundle(ctx context.Context, namespace, bundle, index string
 		"--decompression-image="+cluster.BusyboxImage, "--security-context-config=restricted", "--timeout=5m")
 }
 
+// UpgradeBundle upgrades what RunBundle made to another bundle's image.
+func (m *Manager) UpgradeBundle(ctx context.Context, namespace, bundle string) (said string, err error) {
+	m.Say("operator-sdk run bundle-upgrade %s", bundle)
+	return m.sdk(ctx, "run", "bundle-upgrade", bundle, "--namespace="+namespace, "--security-context-config=restricted", "--timeout=5m")
+}
+
 // CleanUp removes with operator-sdk what RunBundle made, but for CRDs and the
 // OperatorGroup: by default it deletes those too.
 func (m *Manager) CleanUp(ctx context.Context, namespace string) (said string, err error) {

@@ -22,7 +22,7 @@ var shopKey = types.NamespacedName{Namespace: place.Namespace, Name: "shop"}
 const noImage = "localhost/no-such-image:1"
 
 // shopProgram serves what $GREETING says, and ends when it is told to.
-const shopProgram = `echo "$GREETING" > /tmp/index.html; httpd -p 80 -h /tmp; trap 'exit 0' TERM; sleep 2147483647 & wait`
+const shopProgram = `echo "$GREETING" > /tmp/index.html; httpd -p 8080 -h /tmp; trap 'exit 0' TERM; sleep 2147483647 & wait`
 
 // applyShop applies the sample of ExtendedStatefulSet with a greeting, and with
 // what change does to its container and its update strategy. In the local cluster,
@@ -56,7 +56,7 @@ func (s shown) shopImage() string {
 	if s.Local != nil {
 		return cluster.BusyboxImage
 	}
-	return "docker.io/library/nginx:1.27"
+	return "docker.io/nginxinc/nginx-unprivileged:1.29"
 }
 
 // asItIs changes nothing.

@@ -79,7 +79,7 @@ type ReplicatedStatefulSetStatus struct {
 	ServiceName string `json:"serviceName,omitempty"`
 	// Members are the names of the pods by what they do.
 	// +optional
-	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Members"
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Members",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:podStatuses"}
 	Members Members `json:"members,omitempty"`
 	// Epoch counts how often a first primary was started, by a seed or when all
 	// others had stopped, from 1. It is counted up before that one is told to
@@ -94,7 +94,7 @@ type ReplicatedStatefulSetStatus struct {
 	// +kubebuilder:validation:MaxItems=1000
 	// +listType=map
 	// +listMapKey=pod
-	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Sequences"
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Sequences",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	Sequences []Sequence `json:"sequences,omitempty"`
 	// Grants are the containers in which the application may be primary: never
 	// fewer than those in which it is. Each is written here before a command that
@@ -105,7 +105,7 @@ type ReplicatedStatefulSetStatus struct {
 	// +listType=map
 	// +listMapKey=uid
 	// +listMapKey=containerID
-	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Grants"
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Grants",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	Grants []Grant `json:"grants,omitempty"`
 	// Commands were begun, and their end has not been seen: each is written here
 	// before it is sent, so that an operator that starts anew knows of it.
@@ -113,14 +113,14 @@ type ReplicatedStatefulSetStatus struct {
 	// +kubebuilder:validation:MaxItems=1000
 	// +listType=map
 	// +listMapKey=uid
-	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Running commands"
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Running commands",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	Commands []RunningCommand `json:"commands,omitempty"`
 	// Failures are how often starts and stops of members failed lately.
 	// +optional
 	// +kubebuilder:validation:MaxItems=1000
 	// +listType=map
 	// +listMapKey=pod
-	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Failures"
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Failures",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	Failures []Failure `json:"failures,omitempty"`
 	// Conditions are Available, Progressing, Degraded, Seeded, DataLossRisk and
 	// Paused.
@@ -136,28 +136,23 @@ type Members struct {
 	// Ready are pods that run, whatever the application in them does.
 	// +optional
 	// +listType=atomic
-	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Ready members"
 	Ready []string `json:"ready,omitempty"`
 	// Unready are members whose pod does not run.
 	// +optional
 	// +listType=atomic
-	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Unready members"
 	Unready []string `json:"unready,omitempty"`
 	// Primary are members that run as primary.
 	// +optional
 	// +listType=atomic
-	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Primary members"
 	Primary []string `json:"primary,omitempty"`
 	// Secondary are members that run as secondary.
 	// +optional
 	// +listType=atomic
-	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Secondary members"
 	Secondary []string `json:"secondary,omitempty"`
 	// Failed are members that run a pod and failed in it: their status said so,
 	// or a start did not succeed.
 	// +optional
 	// +listType=atomic
-	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Failed members"
 	Failed []string `json:"failed,omitempty"`
 }
 

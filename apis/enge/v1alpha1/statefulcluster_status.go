@@ -59,7 +59,7 @@ type StatefulClusterStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxItems=10
 	// +listType=atomic
-	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Lost members"
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Lost members",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	Lost []LostMember `json:"lost,omitempty"`
 	// Updating names the members whose pod is deleted by an update, or by an
 	// eviction that keeps the member, and comes back under the same name.
@@ -67,7 +67,7 @@ type StatefulClusterStatus struct {
 	// +kubebuilder:validation:MaxItems=20000
 	// +listType=map
 	// +listMapKey=name
-	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Updating members"
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Updating members",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	Updating []UpdatingMember `json:"updating,omitempty"`
 	// Conditions are Available, Progressing and Degraded.
 	// +optional

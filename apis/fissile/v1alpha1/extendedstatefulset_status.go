@@ -40,7 +40,7 @@ type ExtendedStatefulSetStatus struct {
 	// Versions says of each version that has a StatefulSet whether at least one
 	// of its pods is Ready.
 	// +optional
-	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Versions"
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Versions",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	Versions map[string]bool `json:"versions,omitempty"`
 	// CurrentVersion is the version that serves. 0 before the first.
 	// +optional
@@ -93,7 +93,7 @@ type ExtendedStatefulSetStatus struct {
 	// +kubebuilder:validation:MaxItems=256
 	// +listType=map
 	// +listMapKey=name
-	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Zones"
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Zones",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	Zones []ZoneStatus `json:"zones,omitempty"`
 	// Conditions are Available, Progressing, Stale, Aborted and ConfigMissing.
 	// +optional

@@ -73,7 +73,8 @@ type ExtendedStatefulSetSpec struct {
 
 	// ConfigTracking says how changes of ConfigMaps and Secrets are found. Index
 	// writes nothing on them. OwnerReference puts owner references on them and a
-	// finalizer on this object. Defaults to Index.
+	// finalizer on this object; on OpenShift that needs rights that the operator does
+	// not have by itself. Defaults to Index.
 	// +optional
 	// +kubebuilder:default=Index
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Config tracking",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Index","urn:alm:descriptor:com.tectonic.ui:select:OwnerReference","urn:alm:descriptor:com.tectonic.ui:advanced","urn:alm:descriptor:com.tectonic.ui:fieldDependency:updateOnEnvChange:true"},order=4

@@ -63,7 +63,7 @@ type StatefulSingletonStatus struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=253
 	// +listType=atomic
-	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Waiting pods"
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Waiting pods",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	Waiting []string `json:"waiting,omitempty"`
 	// WaitingCount is how many pods wait for their turn.
 	// +optional
