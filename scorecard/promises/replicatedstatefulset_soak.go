@@ -311,7 +311,8 @@ func badCommand(ctx context.Context, t *trial) error {
 	return t.onPrimary(ctx, t.removePod)
 }
 
-// nodeIsCut has the primary go on alone, unheard.
+// nodeIsCut has the primary go on alone, unheard, at times for so long that its
+// node is said to be unreachable: 25 s in a local cluster.
 func nodeIsCut(ctx context.Context, t *trial) error {
 	return t.onPrimary(ctx, func(ctx context.Context, pod *corev1.Pod) (err error) {
 		if err := t.Nodes.Cut(pod.Spec.NodeName); err != nil {
@@ -321,7 +322,7 @@ func nodeIsCut(ctx context.Context, t *trial) error {
 		if t.chance.IntN(2) == 0 {
 			err = t.removePod(ctx, pod)
 		}
-		t.pause(ctx, 20*time.Second)
+		t.pause(ctx, time.Minute)
 		return err
 	})
 }
