@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -179,9 +180,25 @@ var _ = Describe("configuration", func() {
 		Eventually(condition(ctx, set, v1alpha1.ConditionConfigMissing)).Should(HavePrefix("False"))
 	})
 
+	It("E13 says that it may not put owner references, where that needs another right, and goes on when it may", func(ctx SpecContext) {
+		startConfigOperator()
+		ns := newNamespace(ctx)
+		c := newConf(ns)
+		Expect(user.Create(ctx, c)).To(Succeed())
+		Expect(user.Create(ctx, newCreds(ns))).To(Succeed())
+		set := following(ns, byOwners)
+		Expect(user.Create(ctx, set)).To(Succeed())
+		Eventually(condition(ctx, set, v1alpha1.ConditionProgressing)).Should(HavePrefix("True WriteRefused: "))
+		Expect(ownersOf(ctx, c)()).To(BeEmpty())
+		mayDeleteConfig(ctx, ns)
+		Eventually(ownersOf(ctx, c)).Should(Equal([]string{"Namespace", "ExtendedStatefulSet"}))
+		Eventually(condition(ctx, set, v1alpha1.ConditionProgressing)).ShouldNot(ContainSubstring("WriteRefused"))
+	})
+
 	It("E13 E15 E16 puts owner references on what is used, and takes them off what is not", func(ctx SpecContext) {
 		startConfigOperator()
 		ns := newNamespace(ctx)
+		mayDeleteConfig(ctx, ns)
 		c, s := newConf(ns), newCreds(ns)
 		Expect(user.Create(ctx, c)).To(Succeed())
 		Expect(user.Create(ctx, s)).To(Succeed())
@@ -221,6 +238,7 @@ var _ = Describe("configuration", func() {
 			for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan} {
 				By(fmt.Sprintf("%s, round %d", policy, round))
 				ns := newNamespace(ctx)
+				mayDeleteConfig(ctx, ns)
 				c, s, other := newConf(ns), newCreds(ns), newConf(ns)
 				s.OwnerReferences, other.Name = nil, "other"
 				Expect(user.Create(ctx, c)).To(Succeed())
@@ -252,6 +270,18 @@ var _ = Describe("configuration", func() {
 		}
 	})
 })
+
+// mayDeleteConfig gives the operator in a namespace what docs/security.md says that
+// OwnerReference needs with this API server's admission plugin.
+func mayDeleteConfig(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	its := metav1.ObjectMeta{Name: "puts-owner-references", Namespace: namespace}
+	Expect(user.Create(ctx, &rbacv1.Role{ObjectMeta: its, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: []string{"delete"}}}})).To(Succeed())
+	Expect(user.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: its,
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: its.Name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: theOperator}}})).To(Succeed())
+}
 
 // startGarbageCollector runs that of Kubernetes.
 func startGarbageCollector(ctx context.Context) {

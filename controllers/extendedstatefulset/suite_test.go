@@ -56,6 +56,8 @@ var _ = BeforeSuite(func() {
 		WebhookInstallOptions: envtest.WebhookInstallOptions{Paths: []string{filepath.Join("..", "..", "config", "webhook", "manifests.yaml")}},
 	}
 	DeferCleanup(func() { Expect(server.Stop()).To(Succeed()) }) // also of one that took no CRD
+	// As on OpenShift: who changes owners must be able to delete, and to finalize theirs.
+	server.ControlPlane.GetAPIServer().Configure().Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
 	conf, err := server.Start()
 	Expect(err).NotTo(HaveOccurred())
 	conf.QPS = -1
