@@ -19,6 +19,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/test/faults/ledgercheck"
+	"github.com/stateful-operator/stateful-operator/test/faults/ledgerset"
 )
 
 // trial is one run: a set of ledgers, and faults chosen by chance.
@@ -56,6 +57,7 @@ var faults = []fault{
 	{name: "a pod is deleted", do: func(ctx context.Context, t *trial) error { return t.onMember(ctx, t.removePod) }},
 	{name: "lights out", do: func(ctx context.Context, t *trial) error { return t.removeAll(ctx) }},
 	{name: "a command fails", do: badCommand},
+	{name: "a start takes effect when its time is up", do: lateStart},
 	{name: "a command fails while the operator is killed", shared: true, do: func(ctx context.Context, t *trial) error {
 		return errors.Join(badCommand(ctx, t), t.killOperators(ctx))
 	}},
@@ -309,6 +311,13 @@ func badCommand(ctx context.Context, t *trial) error {
 		return t.onPrimary(ctx, t.kill)
 	}
 	return t.onPrimary(ctx, t.removePod)
+}
+
+// lateStart has whoever is told to become primary next do so, if it lives, after the
+// operator has given up to wait for it.
+func lateStart(ctx context.Context, t *trial) error {
+	late := "once\nlag " + (ledgerset.Timeout + 5*time.Second).String()
+	return errors.Join(t.turn("promote", late), t.turn("seed", late), t.onPrimary(ctx, t.kill))
 }
 
 // nodeIsCut has the primary go on alone, unheard, at times for so long that its

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -21,6 +22,8 @@ const (
 	Port = 7070
 	// Evidence is where the folder is in a container.
 	Evidence = "/evidence"
+	// Timeout is that of each command.
+	Timeout = 20 * time.Second
 )
 
 // MakeFolder makes the folder of a set.
@@ -67,7 +70,7 @@ func Spec(image, folder string, replicas int32) v1alpha1.ReplicatedStatefulSetSp
 func commands() map[string]v1alpha1.Command {
 	all := map[string]v1alpha1.Command{}
 	for _, name := range []string{"sequence", "status", "stop", "seed", "primary", "secondary", "promote", "demote"} {
-		all[name] = v1alpha1.Command{Command: []string{"/ledger", name}, Timeout: "20s"}
+		all[name] = v1alpha1.Command{Command: []string{"/ledger", name}, Timeout: v1alpha1.Duration(Timeout.String())}
 	}
 	return all
 }
