@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/test/faults/ledgerset"
 )
 
 // behind has the first member not be the primary, and get the entries late, or none:
@@ -118,4 +119,38 @@ func (t *trial) others(ctx context.Context, name string) ([]corev1.Pod, error) {
 		}
 	}
 	return others, err
+}
+
+// lateStart has whoever is told to become primary next do so, if it lives, after the
+// operator has given up to wait for it; and meanwhile a person wants another one.
+func lateStart(ctx context.Context, t *trial) error {
+	late, epoch := "once\nlag "+(ledgerset.Timeout+5*time.Second).String(), int64(0)
+	err := t.get(ctx)
+	if epoch = t.set.Status.Epoch; err == nil {
+		err = errors.Join(t.turn("promote", late), t.turn("seed", late), t.onPrimary(ctx, t.kill))
+	}
+	if err != nil {
+		return err
+	}
+	other := ""
+	err = until(ctx, "somebody to be told to become primary", func(ctx context.Context) error {
+		if err := t.get(ctx); err != nil {
+			return err
+		}
+		if t.set.Status.Epoch == epoch {
+			return errors.New(tellSet(t.set))
+		}
+		for _, c := range t.set.Status.Commands {
+			for _, name := range t.set.Status.Members.Secondary {
+				if (c.Name == v1alpha1.CommandPromote || c.Name == v1alpha1.CommandSeed) && name != c.Pod {
+					other = name
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil || other == "" {
+		return err
+	}
+	return t.ask(ctx, v1alpha1.AnnotationSwitchoverTo, other)
 }

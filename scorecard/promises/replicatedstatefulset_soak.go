@@ -19,7 +19,6 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/test/faults/ledgercheck"
-	"github.com/stateful-operator/stateful-operator/test/faults/ledgerset"
 )
 
 // trial is one run: a set of ledgers, and faults chosen by chance.
@@ -311,13 +310,6 @@ func badCommand(ctx context.Context, t *trial) error {
 		return t.onPrimary(ctx, t.kill)
 	}
 	return t.onPrimary(ctx, t.removePod)
-}
-
-// lateStart has whoever is told to become primary next do so, if it lives, after the
-// operator has given up to wait for it.
-func lateStart(ctx context.Context, t *trial) error {
-	late := "once\nlag " + (ledgerset.Timeout + 5*time.Second).String()
-	return errors.Join(t.turn("promote", late), t.turn("seed", late), t.onPrimary(ctx, t.kill))
 }
 
 // nodeIsCut has the primary go on alone, unheard, at times for so long that its
