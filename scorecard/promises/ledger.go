@@ -243,7 +243,7 @@ func (r *replica) judge(ctx context.Context) (ledgercheck.Report, error) {
 	var journals ledgercheck.Journals
 	var text string
 	// A status may name a primary that is gone, until the operator has looked.
-	err := until(ctx, "the last primary to show its log", func(ctx context.Context) error {
+	wrong := until(ctx, "the last primary to show its log", func(ctx context.Context) error {
 		last, err := r.primary(ctx)
 		if err != nil {
 			return err
@@ -261,9 +261,10 @@ func (r *replica) judge(ctx context.Context) (ledgercheck.Report, error) {
 		journals.FinalPod = last.Name
 		return err
 	})
-	if err != nil {
-		return report, err
+	if wrong != nil && text == "" {
+		return report, wrong
 	}
+	var err error // where it is the wrong one, the journals say more
 	if journals.Final, _, err = record.Lines[record.Entry]([]byte(text)); err != nil {
 		return report, err
 	}
@@ -276,7 +277,7 @@ func (r *replica) judge(ctx context.Context) (ledgercheck.Report, error) {
 		err = fmt.Errorf("%s: %w\n%s", r.set.Name, err, report)
 	}
 	r.Log("%s: %d appends acknowledged, %d reigns, longest pause %s, %d faults", r.set.Name, report.Appends, len(report.Reigns), report.LongestPause, len(report.Faults))
-	return report, err
+	return report, errors.Join(wrong, err)
 }
 
 // stopClient ends the client and waits until it has written its last word.
