@@ -29,11 +29,17 @@ func writePause(ctx context.Context, log io.Writer, tar, source string) error {
 }
 
 func writeBusybox(ctx context.Context, tar string) error {
+	return WriteBusybox(ctx, tar, BusyboxImage)
+}
+
+// WriteBusybox writes a tar of the image that every node has, by another name: for
+// programs that want one of a registry that nodes do not reach.
+func WriteBusybox(ctx context.Context, tar, ref string) error {
 	files, err := BusyboxFiles(ctx)
 	if err != nil {
 		return err
 	}
-	return image.Write(tar, BusyboxImage, v1.Config{Cmd: []string{"sh"}, Env: []string{BusyboxPath}}, files...)
+	return image.Write(tar, ref, v1.Config{Cmd: []string{"sh"}, Env: []string{BusyboxPath}}, files...)
 }
 
 // BusyboxPath is where the commands of BusyboxFiles are.

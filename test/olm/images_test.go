@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stateful-operator/stateful-operator/test/cluster"
 	"github.com/stateful-operator/stateful-operator/test/olm"
 )
 
@@ -124,6 +126,13 @@ func (s *site) runsBundle(ctx context.Context, registry *olm.Registry) error {
 		return errors.New("operator-sdk does not say that it has installed the operator")
 	}
 	if _, err := s.m.Succeeded(ctx, namespace, earlier.Name); err != nil {
+		return err
+	}
+	tar := filepath.Join(s.folder, "decompressor.tar")
+	if err := cluster.WriteBusybox(ctx, tar, olm.Decompressor); err != nil {
+		return err
+	}
+	if err := s.local.LoadImage(ctx, tar); err != nil {
 		return err
 	}
 	out, err = s.m.UpgradeBundle(ctx, namespace, present.Image)

@@ -24,10 +24,16 @@ func (m *Manager) RunBundle(ctx context.Context, namespace, bundle, index string
 		"--decompression-image="+cluster.BusyboxImage, "--security-context-config=restricted", "--timeout=5m")
 }
 
-// UpgradeBundle upgrades what RunBundle made to another bundle's image.
+// Decompressor is the image in which `operator-sdk run bundle-upgrade` unpacks its
+// catalog, by the names of cat and gzip. Unlike `run bundle` it takes no other one.
+const Decompressor = "registry.access.redhat.com/ubi9/ubi:9.8"
+
+// UpgradeBundle upgrades what RunBundle made to another bundle's image. The nodes
+// must have the Decompressor, or reach its registry.
 func (m *Manager) UpgradeBundle(ctx context.Context, namespace, bundle string) (said string, err error) {
 	m.Say("operator-sdk run bundle-upgrade %s", bundle)
-	return m.sdk(ctx, "run", "bundle-upgrade", bundle, "--namespace="+namespace, "--security-context-config=restricted", "--timeout=5m")
+	return m.sdk(ctx, "run", "bundle-upgrade", bundle, "--namespace="+namespace, "--security-context-config=restricted",
+		"--image-pull-policy=IfNotPresent", "--timeout=5m")
 }
 
 // CleanUp removes with operator-sdk what RunBundle made, but for CRDs and the
