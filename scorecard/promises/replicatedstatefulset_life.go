@@ -29,7 +29,7 @@ func handOvers(ctx context.Context, c *Cluster) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(r.ask(ctx, v1alpha1.AnnotationSwitchoverTo, "rss-handover-3"), r.isPrimary(ctx, "rss-handover-3"),
+	if err := errors.Join(r.switchTo(ctx, "rss-handover-3"),
 		r.told(ctx, v1alpha1.EventOverrideUsed, "rss-handover-3")); err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func handOvers(ctx context.Context, c *Cluster) error {
 		return err
 	}
 	// The one that goes is primary again.
-	if err := errors.Join(r.ask(ctx, v1alpha1.AnnotationSwitchoverTo, "rss-handover-3"), r.isPrimary(ctx, "rss-handover-3")); err != nil {
+	if err := r.switchTo(ctx, "rss-handover-3"); err != nil {
 		return err
 	}
 	if before, err = r.lives(ctx); err != nil {
@@ -81,7 +81,7 @@ func toZeroAndBack(ctx context.Context, c *Cluster) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(r.ask(ctx, v1alpha1.AnnotationSwitchoverTo, "rss-zero-2"), r.isPrimary(ctx, "rss-zero-2"), r.resize(ctx, 0)); err != nil {
+	if err := errors.Join(r.switchTo(ctx, "rss-zero-2"), r.resize(ctx, 0)); err != nil {
 		return err
 	}
 	if err := r.stoppedInOrder("rss-zero-2"); err != nil {

@@ -35,11 +35,11 @@ func redis(ctx context.Context, c *Cluster) error {
 		do   func(context.Context) error
 	}{
 		{"a switchover", func(ctx context.Context) error {
-			return errors.Join(r.ask(ctx, v1alpha1.AnnotationSwitchoverTo, "rss-redis-2"), r.isPrimary(ctx, "rss-redis-2"))
+			return r.switchTo(ctx, "rss-redis-2")
 		}},
 		{"another configuration", r.redisReconfigured},
 		{"the primary's ordinal to be taken away", func(ctx context.Context) error {
-			return errors.Join(r.ask(ctx, v1alpha1.AnnotationSwitchoverTo, "rss-redis-2"), r.isPrimary(ctx, "rss-redis-2"), r.resize(ctx, 2))
+			return errors.Join(r.switchTo(ctx, "rss-redis-2"), r.resize(ctx, 2))
 		}},
 		{"its return", func(ctx context.Context) error { return r.resize(ctx, 3) }},
 		{"a stop, and a return from zero", func(ctx context.Context) error { return errors.Join(r.resize(ctx, 0), r.resize(ctx, 3)) }},
