@@ -99,6 +99,9 @@ func (r request) isWrite() bool {
 	return !slices.Contains([]string{"tokenreviews", "subjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"}, r.Object.Resource)
 }
 
+// isExec tells whether it runs a command in a container.
+func (r request) isExec() bool { return r.Object.Subresource == "exec" }
+
 func (r request) isEvent() bool { return r.Object.Resource == "events" }
 
 func (r request) String() string {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,15 +42,16 @@ func measureReplicated(ctx context.Context, n *nodes, size sizes) ([]figure, err
 	if err != nil {
 		return nil, err
 	}
-	var figures []figure
+	figures, err := r.switchovers(ctx, size.failovers)
+	if err != nil {
+		return figures, err
+	}
 	for _, kind := range []struct {
 		title string
-		goal  bounds
 		once  func(context.Context) (time.Duration, error)
 	}{
-		{"switchover, the operator's own part", goalSwitchover, r.switchOver},
-		{"primary's process killed, from the readiness flip to the next primary's command", goalFailover, r.killed},
-		{"primary's pod deleted, from the kubelet's report to the next primary's command", goalFailover, r.deleted},
+		{"primary's process killed, from the readiness flip to the next primary's command", r.killed},
+		{"primary's pod deleted, from the kubelet's report to the next primary's command", r.deleted},
 	} {
 		step("%s, %d times", kind.title, size.failovers)
 		var seconds []float64
@@ -62,7 +62,7 @@ func measureReplicated(ctx context.Context, n *nodes, size sizes) ([]figure, err
 			}
 			seconds = append(seconds, took.Seconds())
 		}
-		figures = append(figures, spread3(kind.title, seconds, kind.goal, fmt.Sprintf("%d times", len(seconds)))...)
+		figures = append(figures, spread3(kind.title, seconds, goalFailover, fmt.Sprintf("%d times", len(seconds)))...)
 	}
 	for _, part := range []func(context.Context, sizes) (figure, error){r.atRest, r.withoutAPIServer} {
 		f, err := part(ctx, size)
@@ -116,55 +116,95 @@ const calm = 16 * time.Second
 func (r *replicated) commands(since int64) ([]record.Line, error) {
 	journals, err := ledgercheck.ReadJournals(ledgerset.Journals(r.folder))
 	told := slices.DeleteFunc(journals.Lines, func(l record.Line) bool {
-		return l.At < since || l.What != record.Command && l.What != record.Done
+		return l.At < since || l.What != record.Command
 	})
 	slices.SortStableFunc(told, func(a, b record.Line) int { return int(a.At - b.At) })
 	return told, err
 }
 
 // promoted waits until a member was told to be primary since then.
-func (r *replicated) promoted(ctx context.Context, since int64) (told record.Line, before []record.Line, err error) {
-	return told, before, waitFor(ctx, time.Minute, "another primary", func() (bool, string, error) {
+func (r *replicated) promoted(ctx context.Context, since int64) (told record.Line, err error) {
+	return told, waitFor(ctx, time.Minute, "another primary", func() (bool, string, error) {
 		all, err := r.commands(since)
 		i := slices.IndexFunc(all, func(l record.Line) bool {
-			return l.What == record.Command && (l.Text == v1alpha1.CommandPromote || l.Text == v1alpha1.CommandSeed)
+			return l.Text == v1alpha1.CommandPromote || l.Text == v1alpha1.CommandSeed
 		})
-		if i < 0 {
-			return false, "", err
+		if i >= 0 {
+			told = all[i]
 		}
-		told, before = all[i], all[:i]
-		return true, "", err
+		return i >= 0, "", err
 	})
 }
 
-// switchOver asks for one, and takes from its time what demote took.
-func (r *replicated) switchOver(ctx context.Context) (time.Duration, error) {
-	old, err := r.whole(ctx)
-	if err != nil {
-		return 0, err
+// switchovers asks for some, and takes from their time what the commands took that
+// are not the operator's: as execs, as the API server saw them begin and end.
+func (r *replicated) switchovers(ctx context.Context, times int) ([]figure, error) {
+	const title = "switchover, from the wish to the next primary's command"
+	step("%s, %d times", title, times)
+	var whole, own, execs []float64
+	for range times {
+		mark, err := markLog(r.cluster.AuditLog())
+		if err != nil {
+			return nil, err
+		}
+		asked, told, err := r.switchOver(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", title, err)
+		}
+		seen, err := readSince(r.cluster.AuditLog(), mark, func(q request) bool {
+			return q.isExec() && q.Object.Namespace == r.set.Namespace && q.Received.Before(told)
+		})
+		if err != nil {
+			return nil, err
+		}
+		took := told.Sub(asked)
+		whole = append(whole, took.Seconds())
+		own = append(own, (took - covered(seen, asked, told)).Seconds())
+		execs = append(execs, float64(len(seen)))
+	}
+	slices.Sort(execs)
+	return append(spread3(title, whole, bounds{}, fmt.Sprintf("%d times", times)),
+		spread3("switchover, the operator's own part of it", own, goalSwitchover, fmt.Sprintf("without its execs, %.0f each", quantile(execs, 0.5)))...), nil
+}
+
+// covered is for how long between two instants at least one of the requests was on
+// its way.
+func covered(requests []request, from, to time.Time) (sum time.Duration) {
+	slices.SortFunc(requests, func(a, b request) int { return a.Received.Compare(b.Received) })
+	for _, q := range requests {
+		if q.Received.After(from) {
+			from = q.Received
+		}
+		end := q.Answered
+		if end.After(to) {
+			end = to
+		}
+		if end.After(from) {
+			sum += end.Sub(from)
+			from = end
+		}
+	}
+	return sum
+}
+
+// switchOver asks for one, and gives when it did and when the next primary was told.
+func (r *replicated) switchOver(ctx context.Context) (asked, told time.Time, err error) {
+	if _, err := r.whole(ctx); err != nil {
+		return asked, told, err
 	}
 	next := r.set.Status.Members.Secondary[0]
-	asked := testimony.Now()
+	since := testimony.Now()
 	before := r.set.DeepCopy()
 	metav1.SetMetaDataAnnotation(&r.set.ObjectMeta, v1alpha1.AnnotationSwitchoverTo, next)
 	if err := r.client.Patch(ctx, r.set, client.MergeFrom(before)); err != nil {
-		return 0, err
+		return asked, told, err
 	}
-	told, earlier, err := r.promoted(ctx, asked)
+	primary, err := r.promoted(ctx, since)
 	if err != nil {
-		return 0, err
-	}
-	own := told.At - asked
-	for _, l := range earlier {
-		if l.Pod == old && l.What == record.Command && l.Text == v1alpha1.CommandDemote {
-			own += l.At
-		}
-		if l.Pod == old && l.What == record.Done && strings.HasPrefix(l.Text, v1alpha1.CommandDemote+":") {
-			own -= l.At
-		}
+		return asked, told, err
 	}
 	_, err = r.whole(ctx)
-	return time.Duration(own), err
+	return wall(since), wall(primary.At), err
 }
 
 // killed kills the primary's process. Its container runs on, and its readiness
@@ -226,7 +266,7 @@ func (r *replicated) succeeded(ctx context.Context, old *corev1.Pod, began int64
 			return 0, err
 		}
 	}
-	next, _, err := r.promoted(ctx, began)
+	next, err := r.promoted(ctx, began)
 	if err != nil {
 		return 0, err
 	}

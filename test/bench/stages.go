@@ -34,10 +34,11 @@ func (r request) isOfHandover() bool {
 
 // stagesOf finds the stages of one handover.
 func stagesOf(requests []request, namespace string, old, next testimony.Run) stages {
-	toWall := time.Now().UnixNano() - testimony.Now()
-	wall := func(at int64) time.Time { return time.Unix(0, at+toWall) }
 	return findStages(requests, namespace, old.Pod, next.Pod, wall(old.End), wall(next.Start))
 }
+
+// wall is that time by the clock of the audit log.
+func wall(at int64) time.Time { return time.Now().Add(time.Duration(at - testimony.Now())) }
 
 func findStages(requests []request, namespace, oldPod, nextPod string, exit, start time.Time) stages {
 	requests = slices.DeleteFunc(slices.Clone(requests), func(r request) bool { return r.Object.Namespace != namespace || r.Answer.Code >= 300 })
