@@ -41,6 +41,7 @@ func TestTheDark(t *testing.T) {
 		{"and the newest copy on record", worldOf(toySet(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"), pod(2).pending(), recordedSequence("rss-db-2", "9"), replicas(2)), nil},
 		{"unless one that stays has it too", worldOf(toySet(3, 1), pod(0).idle().sequence("9"), pod(1).idle().sequence("3"), pod(2).pending(), recordedSequence("rss-db-2", "9"), replicas(2)),
 			[]string{"patch statefulset rss-db: Scale, from 3 to 2"}},
+		{"RS-34 nobody goes before it is known how the primary is", worldOf(toySet(3, 1), pod(0).idle().sequence("9"), pod(1).granted().status(9).deleted().runs("stop", time.Second), pod(2).secondary(), replicas(2)), nil},
 		{"RS-38 no door is open while pods still go", worldOf(toySet(3, 1), replicas(2), with(func(w *world) {
 			w.set.Status.RestoreReplicas, w.stateful.Spec.Replicas = 3, ptr.To(int32(0))
 		}), pod(0).idle().deleted(), pod(1).idle().deleted(), pod(2).idle().deleted()), nil},

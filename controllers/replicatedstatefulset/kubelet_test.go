@@ -124,7 +124,7 @@ func (s *stage) adoption(set *appsv1.StatefulSet, p *corev1.Pod) func() {
 // garbage deletes the StatefulSet whose owner is gone, and pods whose StatefulSet is.
 func (s *stage) garbage() (moves []func()) {
 	set := s.statefulSet()
-	if owner := s.set(); set != nil && metav1.GetControllerOf(set) != nil && (owner == nil || owner.UID != metav1.GetControllerOf(set).UID) {
+	if owner := s.set(); set != nil && metav1.GetControllerOf(set) != nil && (owner == nil || !metav1.IsControlledBy(set, owner)) {
 		moves = append(moves, func() {
 			if now := s.statefulSet(); now != nil && now.UID == set.UID {
 				s.Say("    %s is garbage", set.Name)

@@ -19,16 +19,17 @@ func (w *world) newerElsewhere(p *plan, running []*member, sequence uint64) bool
 	if w.relieved() {
 		return false
 	}
-	asked := w.among(func(m *member) bool { return w.state(m) == idle && w.kept(m) })
-	if len(running) < w.wanted()-w.target() {
-		if w.awaits(p) {
-			return true
-		}
-		asked = w.among(func(m *member) bool {
-			s := w.state(m)
-			return m.owned && (s == idle || s == failed) && (!w.barred(m) || w.kept(m))
-		})
+	incomplete := len(running) < w.wanted()-w.target()
+	if incomplete && w.awaits(p) {
+		return true
 	}
+	asked := w.among(func(m *member) bool {
+		s := w.state(m)
+		if !incomplete {
+			return s == idle && w.kept(m)
+		}
+		return m.owned && (s == idle || s == failed) && (!w.barred(m) || w.kept(m))
+	})
 	if len(asked) == 0 {
 		return false
 	}

@@ -128,7 +128,7 @@ func (w *world) startAs(p *plan, m *member, name, why string) {
 }
 
 // succeed promotes the best of the secondaries that run. One that said nothing of
-// its copy holds this up; those that do not run do not.
+// its copy holds this up, and so may those that do not run (newerElsewhere).
 func succeed(w *world, p *plan, running []*member) {
 	if old := w.unheard(running); len(old) > 0 {
 		for _, m := range old {

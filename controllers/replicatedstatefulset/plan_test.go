@@ -121,7 +121,6 @@ func TestFailover(t *testing.T) {
 		{"RS-34 and while it is not made yet", worldOf(toySet(3, 1), pod(1).secondary().sequence("9"), pod(2).idle().sequence("9"), lost(15*time.Second)), nil},
 		{"RS-40 not one that was Pending before", worldOf(toySet(3, 1), pod(0).born(time.Hour).pending(), pod(1).secondary().sequence("9"), pod(2).idle().sequence("9"), lost(15*time.Second)), []string{"1: Promote, alone"}},
 		{"RS-34 and then asked", worldOf(toySet(3, 1), pod(0).pending(), pod(1).secondary().sequence("9"), pod(2).idle()), []string{"2 asked sequence"}},
-		{"RS-34 nobody goes before it is known how the primary is", worldOf(toySet(3, 1), pod(0).idle().sequence("9"), pod(1).granted().status(9).deleted().runs("stop", time.Second), pod(2).secondary(), replicas(2)), nil},
 		{"RS-34 as is one that failed, and was stopped", worldOf(toySet(3, 1), pod(0).pending(), pod(1).secondary().sequence("9"), pod(2).status(1).sequence("10")), []string{"2: Stop, alone"}},
 		{"RS-34 and is started if it is newer", worldOf(toySet(3, 1), pod(0).idle().sequence("9"), pod(1).secondary().sequence("9"), pod(2).idle().sequence("10")), []string{"2: Seed, alone"}},
 		{"RS-34 and not if it is as new", worldOf(toySet(3, 1), pod(0).idle().sequence("9"), pod(1).secondary().sequence("9"), pod(2).idle().sequence("9")), []string{"1: Promote, alone"}},

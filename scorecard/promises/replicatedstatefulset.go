@@ -113,13 +113,20 @@ type life struct {
 	container string
 }
 
-func (r *replica) lives(ctx context.Context) (map[string]life, error) {
+// pods are all of the set, also those that go.
+func (r *replica) pods(ctx context.Context) ([]corev1.Pod, error) {
 	var pods corev1.PodList
-	if err := r.Client.List(ctx, &pods, client.InNamespace(r.Namespace), client.MatchingLabels{v1alpha1.LabelApp: r.set.Name}); err != nil {
+	err := r.Client.List(ctx, &pods, client.InNamespace(r.Namespace), client.MatchingLabels{v1alpha1.LabelApp: r.set.Name})
+	return pods.Items, err
+}
+
+func (r *replica) lives(ctx context.Context) (map[string]life, error) {
+	pods, err := r.pods(ctx)
+	if err != nil {
 		return nil, err
 	}
 	lives := map[string]life{}
-	for _, p := range pods.Items {
+	for _, p := range pods {
 		l := life{uid: p.UID}
 		for _, s := range p.Status.ContainerStatuses {
 			l.container += s.ContainerID

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,14 +27,7 @@ func behind(happens func(ctx context.Context, t *trial, first string) error) fun
 			return err
 		}
 		if t.set.Status.Members.Primary[0] == first {
-			err := errors.Join(t.ask(ctx, v1alpha1.AnnotationSwitchoverTo, second), until(ctx, "the switchover", func(ctx context.Context) error {
-				err := t.get(ctx)
-				if err == nil && len(t.set.Annotations) > 0 {
-					err = errors.New(tellSet(t.set))
-				}
-				return err
-			}), t.recovers(ctx))
-			if err != nil || t.set.Status.Members.Primary[0] == first {
+			if err := errors.Join(t.switchTo(ctx, second), t.recovers(ctx)); err != nil || t.set.Status.Members.Primary[0] == first {
 				return err // a fault of another run was in the way
 			}
 		}
@@ -87,7 +81,7 @@ func comesFirst(ctx context.Context, t *trial, first string) error {
 
 // release lets all pods go that are held.
 func (t *trial) release(ctx context.Context) error {
-	pods, err := t.others(ctx, "")
+	pods, err := t.pods(ctx)
 	for i := range pods {
 		err = errors.Join(err, t.hold(ctx, &pods[i], controllerutil.RemoveFinalizer))
 	}
@@ -110,30 +104,22 @@ func (t *trial) hold(ctx context.Context, pod *corev1.Pod, change func(client.Ob
 
 // others are the pods but for that one.
 func (t *trial) others(ctx context.Context, name string) ([]corev1.Pod, error) {
-	var pods corev1.PodList
-	err := t.Client.List(ctx, &pods, client.InNamespace(t.Namespace), client.MatchingLabels{v1alpha1.LabelApp: t.set.Name})
-	var others []corev1.Pod
-	for _, p := range pods.Items {
-		if p.Name != name {
-			others = append(others, p)
-		}
-	}
-	return others, err
+	pods, err := t.pods(ctx)
+	return slices.DeleteFunc(pods, func(p corev1.Pod) bool { return p.Name == name }), err
 }
 
 // lateStart has whoever is told to become primary next do so, if it lives, after the
 // operator has given up to wait for it; and meanwhile a person wants another one.
 func lateStart(ctx context.Context, t *trial) error {
-	late, epoch := "once\nlag "+(ledgerset.Timeout+5*time.Second).String(), int64(0)
-	err := t.get(ctx)
-	if epoch = t.set.Status.Epoch; err == nil {
-		err = errors.Join(t.turn("promote", late), t.turn("seed", late), t.onPrimary(ctx, t.kill))
+	if err := t.get(ctx); err != nil {
+		return err
 	}
-	if err != nil {
+	epoch, late := t.set.Status.Epoch, "once\nlag "+(ledgerset.Timeout+5*time.Second).String()
+	if err := errors.Join(t.turn("promote", late), t.turn("seed", late), t.onPrimary(ctx, t.kill)); err != nil {
 		return err
 	}
 	other := ""
-	err = until(ctx, "somebody to be told to become primary", func(ctx context.Context) error {
+	err := until(ctx, "somebody to be told to become primary", func(ctx context.Context) error {
 		if err := t.get(ctx); err != nil {
 			return err
 		}
@@ -141,10 +127,12 @@ func lateStart(ctx context.Context, t *trial) error {
 			return errors.New(tellSet(t.set))
 		}
 		for _, c := range t.set.Status.Commands {
-			for _, name := range t.set.Status.Members.Secondary {
-				if (c.Name == v1alpha1.CommandPromote || c.Name == v1alpha1.CommandSeed) && name != c.Pod {
-					other = name
-				}
+			if c.Name != v1alpha1.CommandPromote && c.Name != v1alpha1.CommandSeed {
+				continue
+			}
+			secondaries := t.set.Status.Members.Secondary
+			if i := slices.IndexFunc(secondaries, func(name string) bool { return name != c.Pod }); i >= 0 {
+				other = secondaries[i]
 			}
 		}
 		return nil

@@ -97,10 +97,11 @@ func soakReplicated(ctx context.Context, c *Cluster) error {
 	}
 	errs := make([]error, c.Faults)
 	var all sync.WaitGroup
-	turns := make(chan struct{}, 3)
+	atOnce := 3
 	if c.long() {
-		turns = make(chan struct{}, 5)
+		atOnce = 5
 	}
+	turns := make(chan struct{}, atOnce)
 	for i := range c.Faults {
 		t := &trial{trials: s, chance: rand.New(rand.NewPCG(chance.Uint64(), 0))}
 		all.Go(func() {
