@@ -1,7 +1,5 @@
 package promises
 
-import "context"
-
 // ExtendedStatefulSet are the promises of this kind. What they say of capacity,
 // claims and labels at any moment, a watch on the pods tells, and no status.
 var ExtendedStatefulSet = []Promise{
@@ -35,9 +33,4 @@ var ExtendedStatefulSet = []Promise{
 	{Name: "E14 an edit while the operator is away is found", Keep: configWhileAway},
 	{Name: "E25 E35 an operator that dies in upgrades changes nothing of their end", Keep: operatorDiesInUpgrades},
 	{Name: "E32 a node that dies in an upgrade is taken back from", Faults: true, Keep: nodeDiesInUpgrade},
-}
-
-// beside is a promise that can be tried beside others, on any cluster.
-func beside(name string, keep func(context.Context, *Cluster) error) Promise {
-	return Promise{Name: name, Together: true, Keep: keep}
 }

@@ -33,6 +33,11 @@ type Promise struct {
 	Keep func(context.Context, *Cluster) error
 }
 
+// beside is a promise that can be tried beside others, on any cluster.
+func beside(name string, keep func(context.Context, *Cluster) error) Promise {
+	return Promise{Name: name, Together: true, Keep: keep}
+}
+
 // Cluster is where promises are tried.
 type Cluster struct {
 	Client client.Client

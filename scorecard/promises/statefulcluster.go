@@ -15,15 +15,15 @@ import (
 
 // StatefulCluster are the promises of this kind.
 var StatefulCluster = []Promise{
-	{Name: "SC-8 a retired name never returns, and its claim is kept", Keep: namesAreUsedOnce},
-	{Name: "SC-22 SC-40 an image changes in place on a real kubelet", Keep: inPlace},
-	{Name: "SC-22 any other change recreates the pod on the same data", Keep: recreates},
-	{Name: "a resize keeps the pod", Keep: resizes},
-	{Name: "claims grow without a restart", Keep: claimsGrow},
+	beside("SC-8 a retired name never returns, and its claim is kept", namesAreUsedOnce),
+	beside("SC-22 SC-40 an image changes in place on a real kubelet", inPlace),
+	beside("SC-22 any other change recreates the pod on the same data", recreates),
+	beside("a resize keeps the pod", resizes),
+	beside("claims grow without a restart", claimsGrow),
 	{Name: "SC-14 a member that finds no node is replaced", Keep: pendingIsReplaced},
-	{Name: "SC-19 deletion leaves the claims by default, and takes them when told", Keep: deletion},
-	{Name: "SC-39 a force-deleted pod gets a successor with a new name", Keep: forceDeleted},
-	{Name: "SC-41 a bad image costs no data, and the corrected one heals all", Keep: badImage},
+	beside("SC-19 deletion leaves the claims by default, and takes them when told", deletion),
+	beside("SC-39 a force-deleted pod gets a successor with a new name", forceDeleted),
+	beside("SC-41 a bad image costs no data, and the corrected one heals all", badImage),
 	{Name: "SC-30 SC-33 SC-42 an operator that dies in an update is succeeded, and finishes it", Keep: operatorDies},
 	{Name: "SC-32 the operator acts in the namespaces that it was told", Keep: namespacesAreKept},
 	{Name: "SC-37 an out-of-service node's members are replaced", Keep: outOfService},
