@@ -64,6 +64,11 @@ func compare(t *testing.T, descriptors []descriptor, schema apiextensionsv1.JSON
 		if described[d.path] {
 			t.Errorf("two descriptors say %s", d.path)
 		}
+		for path := range described {
+			if strings.HasPrefix(path, d.path+".") || strings.HasPrefix(path, d.path+"[") {
+				t.Errorf("%s is described after %s, which the console's form then forgets", d.path, path)
+			}
+		}
 		described[d.path] = true
 		if d.displayName == "" || d.description == "" {
 			t.Errorf("the descriptor of %s says too little", d.path)
@@ -118,4 +123,48 @@ func exists(schema apiextensionsv1.JSONSchemaProps, path string) bool {
 		}
 	}
 	return true
+}
+
+// The console's form sends also what is not written, where the schema has a default
+// in it. So these objects must be right with nothing else in them.
+func TestObjectsThatAFormFillsIn(t *testing.T) {
+	want := map[string][]string{
+		"StatefulCluster":     {"persistentVolumeClaimRetentionPolicy", "replacement", "updateStrategy"},
+		"ExtendedStatefulSet": {"updateStrategy"},
+	}
+	for _, crd := range read(t).V1CRDs {
+		got := filledIn("", crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"])
+		slices.Sort(got)
+		if kind := crd.Spec.Names.Kind; !slices.Equal(got, want[kind]) {
+			t.Errorf("of a %s a form fills in %q, want %q", kind, got, want[kind])
+		}
+	}
+}
+
+// filledIn are the paths of the objects below that need not be there, and have a
+// field with a default.
+func filledIn(path string, schema apiextensionsv1.JSONSchemaProps) (found []string) {
+	for name, field := range schema.Properties {
+		below := strings.TrimPrefix(path+"."+name, ".")
+		if field.Items != nil && field.Items.Schema != nil {
+			found = append(found, filledIn(below+"[0]", *field.Items.Schema)...)
+			continue
+		}
+		if hasDefaults(field) && !slices.Contains(schema.Required, name) {
+			found = append(found, below)
+		}
+		found = append(found, filledIn(below, field)...)
+	}
+	return found
+}
+
+// hasDefaults tells whether a field of the object has a default. The form leaves
+// out what is empty.
+func hasDefaults(object apiextensionsv1.JSONSchemaProps) bool {
+	for _, field := range object.Properties {
+		if field.Default != nil && string(field.Default.Raw) != `""` || hasDefaults(field) {
+			return true
+		}
+	}
+	return false
 }

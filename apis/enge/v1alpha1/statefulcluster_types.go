@@ -176,7 +176,6 @@ type RollingUpdate struct {
 	// may be unavailable during the update. Defaults to 1; may be 0 only with
 	// a maxSurge.
 	// +optional
-	// +kubebuilder:default=1
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="maxUnavailable must be a number of 0 or more, or a percentage from 0% to 100%"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Max unavailable",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy","urn:alm:descriptor:com.tectonic.ui:fieldDependency:updateStrategy.type:RollingUpdate"}
@@ -186,7 +185,6 @@ type RollingUpdate struct {
 	// added in the new revision, with new names and new claims, while as many
 	// old ones are retired. Defaults to 0: names are kept.
 	// +optional
-	// +kubebuilder:default=0
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="maxSurge must be a number of 0 or more, or a percentage from 0% to 100%"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Max surge",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy","urn:alm:descriptor:com.tectonic.ui:fieldDependency:updateStrategy.type:RollingUpdate"}
@@ -194,7 +192,6 @@ type RollingUpdate struct {
 
 	// Partition is how many members stay at the current revision. Defaults to 0.
 	// +optional
-	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Partition",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy","urn:alm:descriptor:com.tectonic.ui:fieldDependency:updateStrategy.type:RollingUpdate"}
 	Partition int32 `json:"partition,omitempty"`

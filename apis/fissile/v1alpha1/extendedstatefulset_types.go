@@ -242,7 +242,6 @@ type UpdateJob struct {
 
 	// OnFailure is Abort or Continue. Defaults to Abort.
 	// +optional
-	// +kubebuilder:default=Abort
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="On failure",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Abort","urn:alm:descriptor:com.tectonic.ui:select:Continue","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy"}
 	OnFailure OnFailure `json:"onFailure,omitempty"`
 }

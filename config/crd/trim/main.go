@@ -1,15 +1,21 @@
-// Command trim drops the descriptions inside the Kubernetes types that our
-// CustomResourceDefinitions embed, and keeps those of our own fields.
+// Command trim drops the descriptions and the defaults inside the Kubernetes types
+// that our CustomResourceDefinitions embed, and keeps those of our own fields.
 //
 // A whole pod template with its descriptions is larger than the annotation in
 // which `kubectl apply` keeps the last applied object (262,144 bytes), and
 // `kubectl explain pod` says the same.
+//
+// The API server fills in the defaults when the operator makes the pods. In a
+// CustomResourceDefinition they do harm: the form of OpenShift's console takes the
+// defaults also of objects that nobody wrote, such as the fsType of an azureDisk
+// for each volume, and sends what is then refused.
 package main
 
 import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"sigs.k8s.io/yaml"
 )
@@ -97,31 +103,34 @@ func walk(node any) {
 	}
 }
 
-// keepOwn drops every description below the schema's own.
+// keepOwn trims what is below a schema, and leaves the schema itself.
 func keepOwn(schema any) {
-	top, ok := schema.(map[string]any)
-	if !ok {
-		return
-	}
-	for _, below := range []string{"properties", "items", "additionalProperties"} {
-		drop(top[below], below == "properties")
+	if top, ok := schema.(map[string]any); ok {
+		trimBelow(top, nil)
 	}
 }
 
-// drop removes descriptions. In a map of properties, "description" would be
-// the name of a field and not a text about one.
-func drop(node any, isProperties bool) {
-	switch node := node.(type) {
-	case []any:
-		for _, item := range node {
-			drop(item, false)
-		}
-	case map[string]any:
-		if !isProperties {
-			delete(node, "description")
-		}
-		for name, child := range node {
-			drop(child, !isProperties && name == "properties")
-		}
+// trimBelow trims the schemas in one, which is of the items of a list with those
+// keys. An API server refuses a list whose keys have neither a value nor a default.
+func trimBelow(schema map[string]any, keys []any) {
+	properties, _ := schema["properties"].(map[string]any)
+	for name, field := range properties {
+		bare(field, slices.Contains(keys, any(name)), nil)
 	}
+	itemKeys, _ := schema["x-kubernetes-list-map-keys"].([]any)
+	bare(schema["items"], false, itemKeys)
+	bare(schema["additionalProperties"], false, nil)
+}
+
+// bare drops a schema's description and, unless it is a key, its default.
+func bare(schema any, isKey bool, keys []any) {
+	s, ok := schema.(map[string]any)
+	if !ok {
+		return
+	}
+	delete(s, "description")
+	if s["default"] != "" && !isKey {
+		delete(s, "default")
+	}
+	trimBelow(s, keys)
 }

@@ -13,6 +13,7 @@ spec:
             description: what is wanted
             properties:
               replicas:
+                default: 3
                 description: how many
                 type: integer
               template:
@@ -25,8 +26,20 @@ spec:
                     description: a pod
                     items:
                       description: deep
-                      type: string
+                      properties:
+                        default:
+                          default: no key
+                          type: string
+                        protocol:
+                          default: TCP
+                          type: string
+                        secret:
+                          default: ""
+                          type: string
+                      type: object
                     type: array
+                    x-kubernetes-list-map-keys:
+                    - protocol
                 type: object
             type: object
 `
@@ -43,6 +56,7 @@ spec:
             description: what is wanted
             properties:
               replicas:
+                default: 3
                 description: how many
                 type: integer
               template:
@@ -52,13 +66,24 @@ spec:
                     type: string
                   spec:
                     items:
-                      type: string
+                      properties:
+                        default:
+                          type: string
+                        protocol:
+                          default: TCP
+                          type: string
+                        secret:
+                          default: ""
+                          type: string
+                      type: object
                     type: array
+                    x-kubernetes-list-map-keys:
+                    - protocol
                 type: object
             type: object
 `
 
-func TestOnlyDescriptionsInsideEmbeddedTypesGo(t *testing.T) {
+func TestDescriptionsAndDefaultsInsideEmbeddedTypesGo(t *testing.T) {
 	for name, input := range map[string]string{"a generated file": untrimmed, "a trimmed file": trimmed} {
 		t.Run(name, func(t *testing.T) {
 			got, err := trim([]byte(input))
