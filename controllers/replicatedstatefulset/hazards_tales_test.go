@@ -135,6 +135,8 @@ var dark = []told{
 	{name: "two of four", set: toySet(4, 2), steps: []func(*stage){write, primariesTo(1), image("two"), write, scaleTo(2)}, wait: 30 * time.Second},
 	{name: "links", set: toySet(3, 1), steps: []func(*stage){write, anyLink, write, image("two"), write, anyLink, write, switchTo(2), write, scaleTo(2), write}, wait: 30 * time.Second},
 	{name: "slow", set: toySet(3, 1), steps: []func(*stage){write, anySlow, write, together(crash(0), crash(2)), write, anySlow, write, image("two"), write}, wait: 30 * time.Second},
+	{name: "slow, 3 to 2", set: toySet(3, 1), steps: []func(*stage){write, anySlow, write, scaleTo(2), crash(0), write, scaleTo(3), write, anySlow, write, together(crash(0), crash(2))}, wait: 90 * time.Second},
+	{name: "two, and a slow one", set: toySet(3, 2), steps: []func(*stage){write, anySlow, write, together(crash(0), crash(1)), write, primariesTo(1), write, anySlow, write, crash(2)}, wait: 90 * time.Second},
 	{name: "galera", set: toySet(3, 3, "secondary", "seed"), steps: []func(*stage){write, scaleTo(2), write, crash(0), image("two"), scaleTo(4), write}, wait: 30 * time.Second},
 	{name: "nobody follows", set: toySet(3, 1, "secondary"), steps: []func(*stage){write, image("two"), write, scaleTo(1), write}, wait: 30 * time.Second},
 }

@@ -277,15 +277,20 @@ func (b *books) note(w *world) {
 		if !ok || !known || runs && w.state(m) == idle {
 			continue
 		}
-		i := slices.IndexFunc(b.sequences, func(s v1alpha1.Sequence) bool { return s.Pod == m.name() })
-		if i < 0 {
-			i = len(b.sequences)
-			b.sequences = append(b.sequences, v1alpha1.Sequence{Pod: m.name(), Sequence: "0", Time: metav1.NewTime(r.Began), Epoch: b.epoch})
-		} else if n <= recorded(b.sequences[i]) {
-			continue
-		}
-		b.sequences[i].Sequence, b.sequences[i].Epoch = strconv.FormatUint(n, 10), b.epoch
-		b.sequences[i].Time = metav1.NewTime(r.Began.Truncate(time.Second))
+		b.record(m, n)
+	}
+}
+
+// record puts down how new the copy of a member is, if it is newer than what is
+// on record.
+func (b *books) record(m *member, n uint64) {
+	r, _ := m.answer(v1alpha1.CommandSequence)
+	now := v1alpha1.Sequence{Pod: m.name(), Sequence: strconv.FormatUint(n, 10), Epoch: b.epoch, Time: metav1.NewTime(r.Began.Truncate(time.Second))}
+	b.sequences = slices.Clone(b.sequences)
+	if i := slices.IndexFunc(b.sequences, func(s v1alpha1.Sequence) bool { return s.Pod == m.name() }); i < 0 {
+		b.sequences = append(b.sequences, now)
+	} else if n > recorded(b.sequences[i]) {
+		b.sequences[i] = now
 	}
 	slices.SortFunc(b.sequences, func(x, y v1alpha1.Sequence) int {
 		return cmp.Or(len(x.Pod)-len(y.Pod), strings.Compare(x.Pod, y.Pod))

@@ -129,6 +129,9 @@ func (w *world) sequence(p *plan, m *member) (n uint64, answered, known bool) {
 		return 0, true, false
 	}
 	w.askSequence(p, m)
+	if r, ok := m.result(v1alpha1.CommandSequence); ok && r.Outcome == podexec.Unknown && m.tries[v1alpha1.CommandSequence] >= silentAfter {
+		return 0, true, false
+	}
 	return 0, false, false
 }
 

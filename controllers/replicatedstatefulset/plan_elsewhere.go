@@ -13,22 +13,23 @@ import (
 )
 
 // newerElsewhere tells whether nobody is promoted, for the sake of copies that do not
-// run: they may have what those that run have not. A newer one is started first.
-// Where the primary was stopped with proof there is nothing to look for.
+// run: they may have what those that run have not. A newer one is started first, and
+// is missed if that fails. If all but one run there is nothing to look for: that one
+// was the primary.
 func (w *world) newerElsewhere(p *plan, running []*member, sequence uint64) bool {
-	if w.relieved() {
-		return false
-	}
-	incomplete := len(running) < w.wanted()-w.target()
+	incomplete := len(running) < max(w.wanted(), len(w.members))-1
 	if incomplete && w.awaits(p) {
 		return true
 	}
 	asked := w.among(func(m *member) bool {
 		s := w.state(m)
-		if !incomplete {
+		switch {
+		case w.relieved(m):
+			return false
+		case !incomplete:
 			return s == idle && w.kept(m)
 		}
-		return m.owned && (s == idle || s == failed) && (!w.barred(m) || w.kept(m))
+		return m.owned && (s == idle || s == failed || s == secondary && m.terminating()) && (!w.barred(m) || w.kept(m))
 	})
 	if len(asked) == 0 {
 		return false
@@ -42,11 +43,14 @@ func (w *world) newerElsewhere(p *plan, running []*member, sequence uint64) bool
 	if !all[0].known || all[0].sequence <= sequence {
 		return false
 	}
-	if w.startable(all[0].member) {
-		w.startAs(p, all[0].member, v1alpha1.CommandSeed, fmt.Sprintf("it does not run, and has the newest copy, sequence %d", all[0].sequence))
-	} else {
-		p.waitFor(v1alpha1.ReasonRecovering, "the newest copy cannot be started yet: "+all[0].name())
+	w.books.record(all[0].member, all[0].sequence)
+	for _, c := range all {
+		if c.sequence == all[0].sequence && w.startable(c.member) {
+			w.startAs(p, c.member, v1alpha1.CommandSeed, fmt.Sprintf("it does not run, and has the newest copy, sequence %d", c.sequence))
+			return true
+		}
 	}
+	p.waitFor(v1alpha1.ReasonRecovering, "the newest copy cannot be started yet: "+all[0].name())
 	return true
 }
 
@@ -57,8 +61,8 @@ const returnsWithin = time.Minute
 
 // awaits tells whether members went together with the last primary, and are about
 // to come back: what was acknowledged may be in them alone. One that has been
-// Pending for longer, whose container ends again and again, or whose node is lost,
-// holds up nobody.
+// Pending for longer, whose container ended longer ago, or whose node is lost, holds
+// up nobody.
 func (w *world) awaits(p *plan) bool {
 	left := w.lossAt.Add(returnsWithin).Sub(w.now)
 	if left <= 0 {
@@ -77,29 +81,31 @@ func (w *world) awaits(p *plan) bool {
 	return true
 }
 
-// returns tells whether the member does not run, and is expected to soon.
+// returns tells whether the member cannot say how new its copy is, and is expected
+// to soon.
 func (w *world) returns(m *member) bool {
-	switch c := m.container(); {
-	case m.lost() || !m.owned:
+	if m.lost() || !m.owned {
 		return false
-	case m.terminating() || podstate.Ended(m.pod):
-		return m.down() // while it runs it is asked
-	case !m.down():
-		return false
-	case c != nil && c.State.Terminated != nil:
-		return true
-	default:
-		return m.pod.CreationTimestamp.After(w.lossAt.Add(-returnsWithin)) && m.pod.Status.Phase == corev1.PodPending
 	}
+	if !m.down() {
+		return w.commandIn(m) != nil && m.reachable()
+	}
+	went, c := w.lossAt.Add(-returnsWithin), m.container()
+	switch {
+	case m.terminating(), podstate.Ended(m.pod), c != nil && c.State.Terminated != nil:
+		return true
+	case c != nil && c.LastTerminationState.Terminated != nil:
+		return c.LastTerminationState.Terminated.FinishedAt.After(went)
+	}
+	return m.pod.CreationTimestamp.After(went) && m.pod.Status.Phase == corev1.PodPending
 }
 
-// relieved tells whether the primary that went last was stopped when another member
-// had all of its data.
-func (w *world) relieved() bool {
-	m := w.byUID(w.lossOf)
-	if m == nil {
+// relieved tells whether the member is the primary that went last, and was stopped
+// when another member had all of its data.
+func (w *world) relieved(m *member) bool {
+	if m.pod.UID != w.lossOf {
 		return false
 	}
 	r, ok := m.result(v1alpha1.CommandStop)
-	return ok && r.Proven && r.Outcome == podexec.Succeeded
+	return ok && r.Proven && r.Outcome == podexec.Succeeded && !r.Ended.Before(m.changedAt())
 }

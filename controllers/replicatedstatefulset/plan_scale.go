@@ -28,6 +28,9 @@ func scale(w *world, p *plan) {
 		}
 		if why := w.missed(p, leavers); why != "" {
 			p.waitFor(v1alpha1.ReasonScaling, why)
+			if w.now.After(w.lossAt.Add(returnsWithin)) {
+				p.risk = why
+			}
 			return
 		}
 		p.waitFor(v1alpha1.ReasonScaling, fmt.Sprintf("of %d pods %d shall stay", max(have, len(w.members)), w.wanted()))

@@ -82,6 +82,13 @@ func (w *world) unsaid() []*member {
 	})
 }
 
+// neverAsked tells whether nobody has asked the member yet, in this container, what
+// it is. One that does not answer holds up no person.
+func neverAsked(m *member) bool {
+	_, asked := m.result(v1alpha1.CommandStatus)
+	return !asked
+}
+
 // startFirst starts the first primary: the best of the secondaries that run, or
 // where nothing runs the newest copy of all. Nobody may be primary then.
 func startFirst(w *world, p *plan) {
@@ -92,7 +99,8 @@ func startFirst(w *world, p *plan) {
 		p.waitFor(v1alpha1.ReasonWaitingForStop, "these are not this object's, and may run as primary: "+namesOf(strangers))
 		return
 	}
-	if m := w.named(w.set.Annotations[v1alpha1.AnnotationSeedFrom]); m != nil && w.startable(m) {
+	unsaid := w.unsaid()
+	if m := w.named(w.set.Annotations[v1alpha1.AnnotationSeedFrom]); m != nil && w.startable(m) && !slices.ContainsFunc(unsaid, neverAsked) {
 		kept := w.books.sequences
 		w.books.sequences = w.givenUp(m)
 		if w.startAs(p, m, v1alpha1.CommandSeed, "as a person said"); !p.sent {
@@ -100,7 +108,7 @@ func startFirst(w *world, p *plan) {
 		}
 		return
 	}
-	if unsaid := w.unsaid(); len(unsaid) > 0 {
+	if len(unsaid) > 0 {
 		p.waitFor(v1alpha1.ReasonSeeding, "status has not answered yet: "+namesOf(unsaid))
 		return
 	}
@@ -138,11 +146,12 @@ func succeed(w *world, p *plan, running []*member) {
 		return
 	}
 	all, answered := w.copies(p, running)
-	if p.blind = unknownAmong(all); !answered || p.blind != "" {
+	if p.blind = cmp.Or(unknownAmong(all), p.blind); !answered || unknownAmong(all) != "" {
 		p.waitFor(v1alpha1.ReasonSeeding, "sequence has not answered yet in all of "+namesOf(running))
 		return
 	}
-	if p.risk = w.outdone(all[0].sequence); p.risk != "" {
+	if risk := w.outdone(all[0].sequence); risk != "" {
+		p.risk = risk
 		w.startReturned(p)
 		return
 	}
@@ -153,7 +162,11 @@ func succeed(w *world, p *plan, running []*member) {
 	all = slices.DeleteFunc(all, func(c copyOf) bool { return c.sequence < newest })
 	if m := w.named(wish); m != nil && !slices.ContainsFunc(all, func(c copyOf) bool { return c.member == m }) {
 		// Now or never: else its turn would come again and again.
-		w.takeOverride(p, v1alpha1.AnnotationSwitchoverTo, reasonRefused, fmt.Sprintf("%s does not take over: %s has newer data", wish, all[0].name()))
+		why := all[0].name() + " has newer data"
+		if w.state(m) != secondary {
+			why = "it does not run as secondary"
+		}
+		w.takeOverride(p, v1alpha1.AnnotationSwitchoverTo, reasonRefused, fmt.Sprintf("%s does not take over: %s", wish, why))
 		return
 	}
 	slices.SortStableFunc(all, func(a, b copyOf) int {
@@ -319,7 +332,7 @@ func (w *world) candidates(s state) []*member {
 func (w *world) whoMayRun() string {
 	var names []string
 	for _, g := range w.books.grants {
-		if m := w.byUID(g.UID); m == nil || w.state(m) != primary {
+		if m := w.byUID(g.UID); m == nil || w.state(m) != primary || m.terminating() {
 			names = append(names, g.Pod)
 		}
 	}

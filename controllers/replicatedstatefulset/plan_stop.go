@@ -151,7 +151,16 @@ func (w *world) stopLeavers(p *plan, leavers []*member) (done bool) {
 	}
 	switch {
 	case len(secondaries) > 0:
-		w.stop(p, secondaries[0], "it goes")
+		// How new its copy is has to be on record before: those that stay may lack it.
+		m, answered := secondaries[0], true
+		if w.wanted() > 0 {
+			_, answered, _ = w.sequence(p, m)
+		}
+		if answered {
+			w.stop(p, m, "it goes")
+		} else {
+			p.waitFor(v1alpha1.ReasonStopping, "sequence has not answered yet in "+m.name())
+		}
 	case len(primaries) == 0:
 	case w.wanted() == 0:
 		all, answered := w.copies(p, primaries)

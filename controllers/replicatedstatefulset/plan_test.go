@@ -174,7 +174,9 @@ func TestSizes(t *testing.T) {
 	scaled := "patch statefulset rss-db: Scale, from 3 to "
 	check(t, []row{
 		{"RS-33 up at once", worldOf(toySet(3, 1), pod(0).primary(), pod(1).secondary(), pod(2).secondary(), replicas(5)), []string{scaled + "5"}},
-		{"RS-33 down: who goes is stopped first", worldOf(toySet(3, 1), pod(0).primary(), pod(1).secondary(), pod(2).secondary(), replicas(2)), []string{"2: Stop, with 0"}},
+		{"RS-33 down: who goes is asked what it has", worldOf(toySet(3, 1), pod(0).primary(), pod(1).secondary(), pod(2).secondary(), replicas(2)), []string{"2 asked sequence"}},
+		{"RS-33 and then stopped", worldOf(toySet(3, 1), pod(0).primary(), pod(1).secondary(), pod(2).secondary().sequence("9"), replicas(2)), []string{"2: Stop, with 0"}},
+		{"RS-33 also where it cannot say", worldOf(toySet(3, 1), pod(0).primary(), pod(1).secondary(), pod(2).secondary().hung(), replicas(2)), []string{"2: Stop, with 0"}},
 		{"RS-33 then it goes", worldOf(toySet(3, 1), pod(0).primary(), pod(1).secondary(), pod(2).idle(), replicas(2)), []string{scaled + "2"}},
 		{"a primary goes when another has all of its data", worldOf(toySet(3, 1), pod(0).secondary().sequence("9"), pod(1).secondary().sequence("9"),
 			pod(2).primary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second), replicas(2)), []string{"2: Stop, with 2"}},

@@ -1,0 +1,144 @@
+package replicatedstatefulset
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+)
+
+// looping: its container ended again, so long ago, and is to be started again.
+func (f *podFixture) looping(ended time.Duration) *podFixture {
+	c := &f.pod.Status.ContainerStatuses[0]
+	c.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ContainerID: c.ContainerID, FinishedAt: metaTime(ended)}
+	c.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+	c.RestartCount = 1
+	return f
+}
+
+// hung: sequence does not answer, however often it is asked.
+func (f *podFixture) hung() *podFixture {
+	f.tries[v1alpha1.CommandSequence] = silentAfter
+	return f.answered(v1alpha1.CommandSequence, podexec.Unknown, 0, "", 4*time.Second)
+}
+
+// provenStop: the first member was primary, and its stop came with proof.
+var provenStop = with(func(w *world) {
+	m := w.members[0]
+	r := m.results[v1alpha1.CommandStop]
+	r.Proven, w.lossOf = true, m.pod.UID
+	m.results[v1alpha1.CommandStop] = r
+})
+
+// A secondary runs, and what it lacks may be in one that does not.
+func TestCopiesElsewhere(t *testing.T) {
+	check(t, []row{
+		{"several primaries ended at once", worldOf(toySet(3, 2), pod(0).crashed(), pod(1).crashed(), pod(2).secondary().sequence("9"), lost(15*time.Second)), nil},
+		{"one that shall go ended with the primary", worldOf(toySet(3, 1), pod(0).crashed(), pod(1).secondary().sequence("9"), pod(2).crashed(), lost(15*time.Second), replicas(2)), nil},
+		{"those that shall go stand for nobody", worldOf(toySet(5, 1), pod(0).crashed(), pod(1).crashed(), pod(2).crashed(), pod(3).secondary().sequence("9"), pod(4).secondary().sequence("9"), lost(15*time.Second), replicas(3)), nil},
+		{"one that goes and still runs is asked", worldOf(toySet(3, 1), pod(0).idle().sequence("9"), pod(1).secondary().sequence("9"), pod(2).secondary().deleted(), lost(15*time.Second)), []string{"2 asked sequence"}},
+		{"one that is being stopped is awaited", worldOf(toySet(3, 1), pod(0).looping(time.Second), pod(1).secondary().sequence("9"), pod(2).runs("stop", time.Second), lost(15*time.Second)), nil},
+		{"and one whose container is to be started again", worldOf(toySet(3, 1), pod(0).looping(8*time.Second), pod(1).secondary().sequence("9"), pod(2).looping(8*time.Second), lost(15*time.Second)), nil},
+		{"RS-40 not one that ends again and again since long before", worldOf(toySet(3, 1), pod(0).looping(time.Hour), pod(1).secondary().sequence("9"), pod(2).idle().sequence("9"), lost(15*time.Second)), []string{"1: Promote, alone"}},
+		{"of equal ones that which can be started", worldOf(toySet(3, 1), pod(0).idle().sequence("10").deleted(), pod(1).secondary().sequence("9"), pod(2).idle().sequence("10"), lost(15*time.Second)), []string{"2: Seed, alone"}},
+		{"a proof is as old as its stop", worldOf(toySet(3, 1), pod(0).changed("stop", time.Hour).changed("promote", 50*time.Minute).idle().sequence("10"), pod(1).secondary().sequence("9"), pod(2).crashed(), provenStop, lost(11*time.Second)), nil},
+		{"and of one copy", worldOf(toySet(3, 1), pod(0).changed("stop", 12*time.Second).idle().sequence("10"), pod(1).secondary().sequence("9"), pod(2).crashed(), provenStop, lost(11*time.Second)), nil},
+		{"one whose sequence hangs holds up no failover", worldOf(toySet(3, 1), pod(0).crashed(), pod(1).secondary().sequence("9"), pod(2).idle().hung(), lost(time.Hour)), []string{"1: Promote, alone"}},
+		{"nor the start of a secondary", worldOf(toySet(3, 1), pod(0).primary(), pod(1).idle().sequence("9"), pod(2).idle().hung()), []string{"1: Secondary, with 0"}},
+	})
+}
+
+// Nobody is primary, and people decide.
+func TestAPersonInTheDark(t *testing.T) {
+	noClaims := toySet(3, 1)
+	noClaims.Spec.Pod.VolumeClaimTemplates = nil
+	check(t, []row{
+		{"a copy without a claim is not thrown away while its container is started again", worldOf(noClaims, pod(0).crashed().outdated(), pod(1).crashed().outdated(), pod(2).crashed().outdated()), nil},
+		{"seed-from waits until all were asked what they are", worldOf(toySet(3, 1), pod(0).idle().sequence("9"), pod(1), pod(2).idle().sequence("9"), annotated(v1alpha1.AnnotationSeedFrom, "rss-db-0")), []string{"1 asked status"}},
+		{"and not for an answer", worldOf(toySet(3, 1), pod(0).idle().sequence("9"), pod(1).silent(4), pod(2).idle().sequence("9"), annotated(v1alpha1.AnnotationSeedFrom, "rss-db-0")), []string{"0: Seed, alone"}},
+		{"switchover-to says why it is not taken", worldOf(toySet(3, 1), pod(0).secondary().sequence("9"), pod(1).secondary().sequence("9"), pod(2).born(time.Hour).pending(), lost(15*time.Second), annotated(v1alpha1.AnnotationSwitchoverTo, "rss-db-2")),
+			[]string{"patch replicatedstatefulset db: Refused, 2 does not take over: it does not run as secondary"}},
+	})
+}
+
+func TestConditionsInTheDark(t *testing.T) {
+	for _, row := range []struct {
+		name                  string
+		world                 *world
+		kind, reason, message string
+	}{
+		{"a scale-down waits for a container that ends again and again", worldOf(toySet(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"), pod(2).looping(time.Hour), replicas(2), lost(time.Hour)),
+			v1alpha1.ConditionDataLossRisk, v1alpha1.ReasonNewestMissing, "its container has ended, and it may have what nobody else has: rss-db-2"},
+		{"and for the newest copy on record", worldOf(toySet(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"), pod(2).born(time.Hour).pending(), replicas(2), recordedSequence("rss-db-2", "9"), lost(time.Hour)),
+			v1alpha1.ConditionDataLossRisk, v1alpha1.ReasonNewestMissing, "nobody who stays is known to have all of the data of rss-db-2, which had sequence 9"},
+		{"a newer copy cannot be started", worldOf(toySet(3, 1), pod(0).idle().sequence("10").deleted(), pod(1).secondary().sequence("9"), pod(2).born(time.Hour).pending(), recordedSequence("rss-db-0", "10"), lost(9*time.Minute)),
+			v1alpha1.ConditionDataLossRisk, v1alpha1.ReasonNewestMissing, "the newest copy at hand has sequence 9, and rss-db-0 had 10"},
+		{"the sequence of a secondary hangs", worldOf(toySet(3, 1), pod(0).looping(time.Hour), pod(1).secondary().sequence("9"), pod(2).secondary().hung(), lost(time.Hour)),
+			v1alpha1.ConditionDataLossRisk, v1alpha1.ReasonSequenceUnknown, "rss-db-2"},
+		{"a primary that goes may still be one", worldOf(toySet(3, 1), pod(0).secondary(), pod(1).secondary(), pod(2).primary().failures(1, "demote", 1, false).deleted(), replicas(2)),
+			v1alpha1.ConditionProgressing, v1alpha1.ReasonScaling, "these may still be primary, and nobody knows that they have stopped: rss-db-2; nobody goes before that is known"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			p := decide(row.world)
+			c := meta.FindStatusCondition(summarize(row.world, &p).Conditions, row.kind)
+			if c.Status != "True" || c.Reason != row.reason || !strings.Contains(c.Message, row.message) {
+				t.Errorf("it says %+v", c)
+			}
+		})
+	}
+}
+
+func seedsFail(s *stage) { s.toy.fails["rss-db-0 seed"], s.toy.fails["rss-db-2 seed"] = 100, 100 }
+
+// until lets time go on, and everybody act, until that is so.
+func until(is func(*stage) bool) func(*stage) {
+	return func(s *stage) {
+		for range 3000 {
+			s.look()
+			s.pass()
+			if is(s) {
+				return
+			}
+			for _, m := range append(s.machines(), s.toy.moves()...) {
+				m()
+			}
+			s.Now = s.Now.Add(100 * time.Millisecond)
+		}
+		s.t.Fatal("it does not come to that")
+	}
+}
+
+func stopsWithProof(s *stage) bool {
+	for _, c := range s.toy.running {
+		if c.Name == v1alpha1.CommandStop && c.Proven {
+			return true
+		}
+	}
+	return false
+}
+
+func TestTalesOfCopiesElsewhere(t *testing.T) {
+	for _, tale := range []struct {
+		name     string
+		replicas int32
+		wait     time.Duration
+		steps    []func(*stage)
+	}{
+		{"two primaries end at once", 2, 90 * time.Second, []func(*stage){write, together(slow("rss-db-2"), write, crash(0), crash(1)), write}},
+		{"the one that shall go had it all", 1, 90 * time.Second, []func(*stage){write, together(slow("rss-db-1"), write, scaleTo(2), crash(0), crash(2)), write}},
+		{"and had gone, when the primary ended", 1, 90 * time.Second, []func(*stage){write, together(slow("rss-db-1"), write, scaleTo(2),
+			until(func(s *stage) bool { return s.toy.containers["rss-db-2"].role == idle }),
+			func(s *stage) { s.toy.containers["rss-db-0"].role = idle }), write}},
+		{"the newest fails to start, and finds no node", 1, 20 * time.Second, []func(*stage){write, together(slow("rss-db-1"), write, seedsFail, crash(0), crash(2), tellCrashes),
+			together(deleted(0), deleted(2), nowhere("n1"), nowhere("n3")), func(s *stage) { s.Now = s.Now.Add(2 * time.Minute) }, write}},
+		{"the heir falls behind while the old primary is stopped", 1, 90 * time.Second, []func(*stage){write, switchTo(2), write,
+			together(scaleTo(2), until(stopsWithProof), slow("rss-db-0"), write, crash(1), tellCrashes), write}},
+	} {
+		t.Run(tale.name, func(t *testing.T) { play(t, toySet(3, tale.replicas), tale.wait, tale.steps...) })
+	}
+}
