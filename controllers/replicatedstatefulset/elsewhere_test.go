@@ -57,8 +57,11 @@ func TestCopiesElsewhere(t *testing.T) {
 func TestAPersonInTheDark(t *testing.T) {
 	noClaims := toySet(3, 1)
 	noClaims.Spec.Pod.VolumeClaimTemplates = nil
+	const renewed = "delete pod 2: Renew, its template is out of date, and nothing runs in it"
 	check(t, []row{
 		{"a copy without a claim is not thrown away while its container is started again", worldOf(noClaims, pod(0).crashed().outdated(), pod(1).crashed().outdated(), pod(2).crashed().outdated()), nil},
+		{"unless it ends again and again", worldOf(noClaims, pod(0).looping(2*time.Minute).outdated(), pod(1).looping(2*time.Minute).outdated(), pod(2).looping(2*time.Minute).outdated()), []string{renewed}},
+		{"one on a claim is made anew", worldOf(toySet(3, 1), pod(0).crashed().outdated(), pod(1).crashed().outdated(), pod(2).crashed().outdated()), []string{renewed}},
 		{"seed-from waits until all were asked what they are", worldOf(toySet(3, 1), pod(0).idle().sequence("9"), pod(1), pod(2).idle().sequence("9"), annotated(v1alpha1.AnnotationSeedFrom, "rss-db-0")), []string{"1 asked status"}},
 		{"and not for an answer", worldOf(toySet(3, 1), pod(0).idle().sequence("9"), pod(1).silent(4), pod(2).idle().sequence("9"), annotated(v1alpha1.AnnotationSeedFrom, "rss-db-0")), []string{"0: Seed, alone"}},
 		{"switchover-to says why it is not taken", worldOf(toySet(3, 1), pod(0).secondary().sequence("9"), pod(1).secondary().sequence("9"), pod(2).born(time.Hour).pending(), lost(15*time.Second), annotated(v1alpha1.AnnotationSwitchoverTo, "rss-db-2")),

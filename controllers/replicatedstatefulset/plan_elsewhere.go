@@ -90,14 +90,9 @@ func (w *world) returns(m *member) bool {
 	if !m.down() {
 		return w.commandIn(m) != nil && m.reachable()
 	}
-	went, c := w.lossAt.Add(-returnsWithin), m.container()
-	switch {
-	case m.terminating(), podstate.Ended(m.pod), c != nil && c.State.Terminated != nil:
-		return true
-	case c != nil && c.LastTerminationState.Terminated != nil:
-		return c.LastTerminationState.Terminated.FinishedAt.After(went)
-	}
-	return m.pod.CreationTimestamp.After(went) && m.pod.Status.Phase == corev1.PodPending
+	went := w.lossAt.Add(-returnsWithin)
+	return m.terminating() || podstate.Ended(m.pod) || m.endedAfter(went) ||
+		m.pod.CreationTimestamp.After(went) && m.pod.Status.Phase == corev1.PodPending
 }
 
 // relieved tells whether the member is the primary that went last, and was stopped

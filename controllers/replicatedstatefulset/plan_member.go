@@ -116,6 +116,17 @@ func (m *member) down() bool {
 	return c.State.Running == nil
 }
 
+// endedAfter tells whether the container of the commands does not run, and ended
+// after that, or the kubelet has not decided yet whether to start it again.
+func (m *member) endedAfter(then time.Time) bool {
+	c := m.container()
+	if c == nil || c.State.Running != nil {
+		return false
+	}
+	last := c.LastTerminationState.Terminated
+	return c.State.Terminated != nil || last != nil && last.FinishedAt.After(then)
+}
+
 // state is what the member's application is known to be.
 func (w *world) state(m *member) state {
 	if m.down() {

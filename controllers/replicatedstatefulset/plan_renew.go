@@ -31,8 +31,8 @@ func renewIdle(w *world, p *plan) {
 		if r, _ := m.result(v1alpha1.CommandStop); s == idle && len(w.books.grants) == 0 && r.Outcome != podexec.Succeeded {
 			continue // nobody stopped it for this: it may be the first to start, and the new template may be bad
 		}
-		if c := m.container(); s == pending && len(w.books.grants) == 0 && c != nil && c.ContainerID != "" {
-			continue // the same, when its container runs again
+		if len(w.books.grants) == 0 && len(w.set.Spec.Pod.VolumeClaimTemplates) == 0 && m.endedAfter(w.now.Add(-returnsWithin)) {
+			continue // its copy goes with its pod, and may be the newest when its container runs again
 		}
 		if w.fresher(m) || m.terminating() || m.lost() || w.granted(m) || w.commandIn(m) != nil || s != idle && s != pending && s != failed && !w.silent(m) {
 			continue
