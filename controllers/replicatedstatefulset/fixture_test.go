@@ -177,6 +177,35 @@ func (f *podFixture) ends(name string, outcome podexec.Outcome, code int) *podFi
 	return f
 }
 
+// age lets what the Board runs no more have ended that long ago; took says also how
+// long it ran.
+func (f *podFixture) age(age time.Duration) *podFixture { return f.took(time.Second, age) }
+
+func (f *podFixture) took(ran, age time.Duration) *podFixture {
+	return f.but(func(w *world) {
+		c := &w.set.Status.Commands[len(w.set.Status.Commands)-1]
+		c.StartedAt = metav1.NewMicroTime(ago(age + ran))
+		r := f.results[c.Name]
+		r.Decided, r.Began, r.Ended = c.StartedAt.Time, c.StartedAt.Time, ago(age)
+		f.results[c.Name], f.said[c.Name] = r, r
+	})
+}
+
+// statusSince is what status says since that long ago, newer than all else.
+func (f *podFixture) statusSince(code int, age time.Duration) *podFixture {
+	outcome := podexec.Failed
+	if code == 0 {
+		outcome = podexec.Succeeded
+	}
+	f.answered("status", outcome, code, "", age)
+	for _, of := range []map[string]podexec.Result{f.results, f.said} {
+		r := of["status"]
+		r.Ended = r.Began
+		of["status"] = r
+	}
+	return f
+}
+
 func (f *podFixture) failures(count int32, command string, code int32, unclean bool) *podFixture {
 	failure := v1alpha1.Failure{Pod: f.name(), UID: f.pod.UID, ContainerID: f.running(), Count: count, Last: metav1.NewTime(ago(time.Minute)),
 		Command: command, Code: code, Generation: 3, Unclean: unclean}

@@ -15,7 +15,6 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -31,13 +30,6 @@ type books struct {
 	// news says what was learned, for people.
 	news []string
 }
-
-// strayWindow is how long after a command was sent it may reach a container that
-// took the place of the one that was meant: the API server finds the pod by its
-// name, and the kubelet the container by its. Commands are not begun later than
-// podexec.Hurry after their decision, nor accepted later than podexec.MostDial; the
-// rest is for a kubelet that has not told yet that it restarted the container.
-const strayWindow = 15 * time.Second
 
 // learn brings the books up to date with the world.
 func learn(w *world) books {
@@ -104,74 +96,6 @@ func (w *world) successor(name, id string) *member {
 	return nil
 }
 
-// ended tells whether nothing of a command can happen any more, and notes what
-// came of it.
-func (b *books) ended(w *world, c *v1alpha1.RunningCommand) bool {
-	m := w.byUID(c.UID)
-	gone := w.containerGone(c.UID, c.ContainerID)
-	var r podexec.Result
-	seen := false
-	if m != nil {
-		if r = m.results[c.Name]; r.Decided.Equal(c.StartedAt.Time) && r.ContainerID == c.ContainerID {
-			seen = r.Outcome != podexec.Unknown || !r.Sent
-		}
-	}
-	switch {
-	case seen && r.Outcome == podexec.Unknown:
-		b.tell("%s of %s never began: %s", c.Name, c.Pod, r.Why)
-		return true
-	case seen:
-		b.conclude(w, c, r)
-		return true
-	case m != nil && m.busy != nil && m.busy.Name == c.Name:
-		return false // it is on its way, by this very process
-	case gone && !w.strayed(c):
-		b.tell("%s of %s has ended with its container", c.Name, c.Pod)
-		return true
-	case gone:
-		return false
-	}
-	answer, ok := m.answer(v1alpha1.CommandStatus)
-	if !ok || !answer.Began.After(c.StartedAt.Time) || !settles(c.Name, w.stateOf(answer)) {
-		return false
-	}
-	b.tell("%s of %s took effect: status says %s", c.Name, c.Pod, w.stateOf(answer))
-	if c.Name == v1alpha1.CommandStop {
-		b.clean(m)
-	}
-	return true
-}
-
-// settles tells whether a state shows that a command whose end nobody saw has
-// done its work. After a start that may make a primary only a primary does:
-// before, it may be on its way still. The others make no primary, whenever they
-// take effect.
-func settles(command string, s state) bool {
-	switch command {
-	case v1alpha1.CommandStop:
-		return s == idle
-	case v1alpha1.CommandDemote:
-		return s == idle || s == secondary
-	case v1alpha1.CommandSecondary:
-		return s == secondary || s == primary
-	}
-	return s == primary
-}
-
-// strayed tells whether a command whose container is gone may have reached, or
-// reach, the one that took its place.
-func (w *world) strayed(c *v1alpha1.RunningCommand) bool {
-	if !startsPrimary(c.Name) {
-		return false
-	}
-	last := c.StartedAt.Add(strayWindow)
-	if !w.now.After(last) {
-		return true // also where the clock of the node is ahead of ours
-	}
-	next := w.successor(c.Pod, c.ContainerID)
-	return next != nil && !next.startedAt().After(last)
-}
-
 // revoked says why a container that was granted is not primary any more; "" if
 // that is not proven.
 func (w *world) revoked(g *v1alpha1.Grant) string {
@@ -208,31 +132,6 @@ func (w *world) revoked(g *v1alpha1.Grant) string {
 		return "status says that it is secondary"
 	}
 	return ""
-}
-
-// conclude notes how a command ended.
-func (b *books) conclude(w *world, c *v1alpha1.RunningCommand, r podexec.Result) {
-	m := w.byUID(c.UID)
-	if r.Outcome == podexec.Succeeded {
-		b.tell("%s of %s succeeded", c.Name, c.Pod)
-		if c.Name == v1alpha1.CommandStop {
-			b.clean(m)
-		}
-		return
-	}
-	b.tell("%s of %s failed with exit code %d", c.Name, c.Pod, r.Code)
-	i := slices.IndexFunc(b.failures, func(f v1alpha1.Failure) bool { return f.Pod == c.Pod })
-	if i < 0 {
-		i = len(b.failures)
-		b.failures = append(b.failures, v1alpha1.Failure{Pod: c.Pod})
-	}
-	f := &b.failures[i]
-	if f.UID != c.UID || w.now.Sub(f.Last.Time) > failureWindow(&w.set.Spec) {
-		*f = v1alpha1.Failure{Pod: c.Pod, UID: c.UID}
-	}
-	f.Count++
-	f.ContainerID, f.Last, f.Command, f.Code, f.Generation = c.ContainerID, metav1.NewTime(w.now), c.Name, int32(r.Code), w.set.Generation
-	f.Unclean = f.Unclean || starts(c.Name)
 }
 
 // clean takes back that a member needs a stop before it is started again.
@@ -375,7 +274,7 @@ func newsReason(news string) (kind, reason string) {
 		return corev1.EventTypeNormal, v1alpha1.EventSeeded
 	case strings.HasSuffix(news, "is found running as primary"):
 		return corev1.EventTypeNormal, v1alpha1.EventRoleChanged
-	case strings.Contains(news, " failed with exit code "), strings.Contains(news, " never began: "):
+	case strings.Contains(news, " failed with exit code "), strings.Contains(news, " failed: it ended with 0"), strings.Contains(news, " never began: "):
 		return corev1.EventTypeWarning, v1alpha1.EventMemberFailed
 	case strings.HasPrefix(news, v1alpha1.CommandStop+" "):
 		return corev1.EventTypeNormal, v1alpha1.EventMemberStopped

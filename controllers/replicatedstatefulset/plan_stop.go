@@ -31,12 +31,30 @@ func endUnseen(w *world, p *plan) {
 		if m == nil || m.terminating() {
 			continue
 		}
-		if w.now.Before(c.StartedAt.Add(c.Timeout.Duration)) {
-			p.waitFor(v1alpha1.ReasonWaitingForCommand, fmt.Sprintf("nobody saw how %s of %s ended; status is asked until it says", c.Name, c.Pod))
-			continue
+		r, seen := m.endOf(c)
+		_, answered := m.answer(v1alpha1.CommandStatus)
+		until := c.StartedAt.Add(c.Timeout.Duration)
+		if patience := r.Ended.Add(settleWithin); seen && patience.After(until) {
+			until = patience
 		}
-		p.do(remove(m, reasonUnseen, fmt.Sprintf("nobody saw how %s ended, and status does not say", c.Name)))
+		switch {
+		case w.denied(c):
+			p.do(remove(m, reasonUnseen, fmt.Sprintf("%s ended with 0, and status did not agree within %s", c.Name, settleWithin)))
+		case w.askedSince(m, until):
+			p.do(remove(m, reasonUnseen, fmt.Sprintf("nobody saw how %s ended, and status does not say", c.Name)))
+		case !seen:
+			p.waitFor(v1alpha1.ReasonWaitingForCommand, fmt.Sprintf("nobody saw how %s of %s ended; status is asked until it says", c.Name, c.Pod))
+		case answered:
+			p.waitFor(v1alpha1.ReasonWaitingForCommand, fmt.Sprintf("%s of %s ended with 0; status is asked until it agrees", c.Name, c.Pod))
+		}
 	}
+}
+
+// askedSince tells whether status was asked after that time, and did not settle what
+// it was asked for; or cannot be asked. After an outage nobody is deleted unasked.
+func (w *world) askedSince(m *member, then time.Time) bool {
+	r, ok := m.result(v1alpha1.CommandStatus)
+	return ok && r.Began.After(then) || !m.reachable() && w.now.After(then)
 }
 
 // repair stops what failed, so that it can be started again, and deletes the pods
@@ -74,7 +92,7 @@ func (w *world) young(m *member) bool {
 
 func (w *world) whyBad(m *member) string {
 	if f := w.failure(m); f != nil && w.unclean(m) {
-		return fmt.Sprintf("%s failed with exit code %d", f.Command, f.Code)
+		return f.Command + " " + howFailed(int(f.Code))
 	}
 	r, _ := m.answer(v1alpha1.CommandStatus)
 	return fmt.Sprintf("status failed with exit code %d", r.Code)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -37,10 +38,10 @@ func (s *stage) scramble(chance *rand.Rand, steps int) {
 			s.look()
 		case n < 92:
 			s.Now = s.Now.Add(time.Duration(chance.Intn(3000)) * time.Millisecond)
-		case n < 96:
+		case n < 95:
 			write(s)
 		case n < 97:
-			s.any(chance, s.toy.late)
+			s.takesEffect(chance)
 		case n < 98:
 			s.Say("! the operator restarts")
 			s.restart()
@@ -93,8 +94,18 @@ func (s *stage) outage(chance *rand.Rand) {
 	if chance.Intn(2) == 0 {
 		crash(chance.Intn(3))(s)
 	}
-	s.any(chance, s.toy.late)
+	s.takesEffect(chance)
 	s.Now = s.Now.Add(time.Duration(chance.Intn(60)) * time.Second)
+}
+
+// takesEffect lets a command do, once, what nobody awaits any more.
+func (s *stage) takesEffect(chance *rand.Rand) {
+	if n := len(s.toy.late); n > 0 {
+		i := chance.Intn(n)
+		late := s.toy.late[i]
+		s.toy.late = slices.Delete(s.toy.late, i, i+1)
+		late()
+	}
 }
 
 func (s *stage) any(chance *rand.Rand, moves []func()) {
@@ -118,7 +129,11 @@ func (s *stage) anyCommand(chance *rand.Rand) {
 	case n < 80:
 		s.toy.end(c, "")
 	default:
-		s.toy.end(c, []string{"not sent", "answer lost", "late", "fails"}[n%4])
+		how := []string{"not sent", "answer lost", "late", "fails"}[n%4]
+		if starts(c.Name) && n >= 90 {
+			how = "says 0"
+		}
+		s.toy.end(c, how)
 	}
 }
 

@@ -108,13 +108,15 @@ func (t *trial) others(ctx context.Context, name string) ([]corev1.Pod, error) {
 	return slices.DeleteFunc(pods, func(p corev1.Pod) bool { return p.Name == name }), err
 }
 
-// lateStart has whoever is told to become primary next do so, if it lives, after the
-// operator has given up to wait for it; and meanwhile a person wants another one.
+// lateStart has whoever is told to become primary next do so, if it lives, late: after
+// the operator has given up to wait for the command's end, or long after that has said
+// that all is well. Meanwhile a person wants another one.
 func lateStart(ctx context.Context, t *trial) error {
 	if err := t.get(ctx); err != nil {
 		return err
 	}
-	epoch, late := t.set.Status.Epoch, "once\nlag "+(ledgerset.Timeout+5*time.Second).String()
+	epoch := t.set.Status.Epoch
+	late := "once\n" + []string{"lag " + (ledgerset.Timeout + 5*time.Second).String(), "late 20s", "late 40s"}[t.chance.IntN(3)]
 	if err := errors.Join(t.turn("promote", late), t.turn("seed", late), t.onPrimary(ctx, t.kill)); err != nil {
 		return err
 	}

@@ -41,7 +41,10 @@ var mutants = []mutant{
 		{kind + "plan_start.go", "	if newest, pod := w.books.newest(); newest > sequence {", "	if newest, pod := w.books.newest(); newest > sequence && pod == \"\" {"},
 	}},
 	{"unknown-is-failed", "a command whose end nobody saw counts as ended", []edit{
-		{kind + "plan_books.go", "			seen = r.Outcome != podexec.Unknown || !r.Sent\n", "			seen = true\n"},
+		{kind + "plan_ends.go", " && r.ContainerID == c.ContainerID && !r.EndUnseen()\n", " && r.ContainerID == c.ContainerID\n"},
+	}},
+	{"zero-is-an-end", "a start that ended with 0 counts as ended, whatever status says", []edit{
+		{kind + "plan_ends.go", "	case seen && !gone && r.Outcome == podexec.Succeeded", "	case seen && gone && r.Outcome == podexec.Succeeded"},
 	}},
 	{"no-books", "grants are not written down", []edit{
 		{kind + "plan_command.go", "		b.grants = append(slices.Clone(b.grants), w.grant(m, b.epoch))\n", "		_ = w.grant(m, b.epoch)\n"},

@@ -1,0 +1,154 @@
+package replicatedstatefulset
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+)
+
+// strayWindow is how long after a command was sent it may reach a container that
+// took the place of the one that was meant: the API server finds the pod by its
+// name, and the kubelet the container by its. Commands are not begun later than
+// podexec.Hurry after their decision, nor accepted later than podexec.MostDial; the
+// rest is for a kubelet that has not told yet that it restarted the container.
+const strayWindow = 15 * time.Second
+
+// ended tells whether nothing of a command can happen any more, and notes what
+// came of it.
+func (b *books) ended(w *world, c *v1alpha1.RunningCommand) bool {
+	m := w.byUID(c.UID)
+	gone := w.containerGone(c.UID, c.ContainerID)
+	r, seen := m.endOf(c)
+	switch {
+	case seen && r.Outcome == podexec.Unknown:
+		b.tell("%s of %s never began: %s", c.Name, c.Pod, r.Why)
+		return true
+	case seen && !gone && r.Outcome == podexec.Succeeded && starts(c.Name) && !w.agrees(c):
+		if startsPrimary(c.Name) || !w.denied(c) {
+			return false
+		}
+		b.failed(w, c, 0)
+		return true
+	case seen:
+		b.conclude(w, c, r)
+		return true
+	case m != nil && m.busy != nil && m.busy.Name == c.Name:
+		return false // it is on its way, by this very process
+	case gone && !w.strayed(c):
+		b.tell("%s of %s has ended with its container", c.Name, c.Pod)
+		return true
+	case gone:
+		return false
+	}
+	answer, ok := m.answer(v1alpha1.CommandStatus)
+	if !ok || !answer.Began.After(c.StartedAt.Time) || !settles(c.Name, w.stateOf(answer)) {
+		return false
+	}
+	b.tell("%s of %s took effect: status says %s", c.Name, c.Pod, w.stateOf(answer))
+	if c.Name == v1alpha1.CommandStop {
+		b.clean(m)
+	}
+	return true
+}
+
+// endOf is how a command ended, if this process saw it or knows that it never began.
+func (m *member) endOf(c *v1alpha1.RunningCommand) (r podexec.Result, seen bool) {
+	if m == nil {
+		return r, false
+	}
+	r = m.results[c.Name]
+	return r, r.Decided.Equal(c.StartedAt.Time) && r.ContainerID == c.ContainerID && !r.EndUnseen()
+}
+
+// settleWithin is how long after a start that ended with 0 status may say something
+// else: the program may need a moment. But exec may also say 0 of a process that
+// goes on (kubernetes#73056), so one that may make a primary is taken for one then
+// whose end nobody saw.
+const settleWithin = 30 * time.Second
+
+// agrees tells whether status says, since a start ended, that it has taken effect.
+func (w *world) agrees(c *v1alpha1.RunningCommand) bool {
+	answer, ok := w.byUID(c.UID).answer(v1alpha1.CommandStatus)
+	return ok && settles(c.Name, w.stateOf(answer))
+}
+
+// denied tells whether status said something else of a start that ended with 0, and
+// went on to for settleWithin.
+func (w *world) denied(c *v1alpha1.RunningCommand) bool {
+	m := w.byUID(c.UID)
+	r, seen := m.endOf(c)
+	answer, ok := m.answer(v1alpha1.CommandStatus)
+	return seen && r.Outcome == podexec.Succeeded && starts(c.Name) && ok && !w.agrees(c) && answer.Began.After(r.Ended.Add(settleWithin))
+}
+
+// settles tells whether a state shows that a command whose end nobody saw has
+// done its work. After a start that may make a primary only a primary does:
+// before, it may be on its way still. The others make no primary, whenever they
+// take effect.
+func settles(command string, s state) bool {
+	switch command {
+	case v1alpha1.CommandStop:
+		return s == idle
+	case v1alpha1.CommandDemote:
+		return s == idle || s == secondary
+	case v1alpha1.CommandSecondary:
+		return s == secondary || s == primary
+	}
+	return s == primary
+}
+
+// strayed tells whether a command whose container is gone may have reached, or
+// reach, the one that took its place.
+func (w *world) strayed(c *v1alpha1.RunningCommand) bool {
+	if !startsPrimary(c.Name) {
+		return false
+	}
+	last := c.StartedAt.Add(strayWindow)
+	if !w.now.After(last) {
+		return true // also where the clock of the node is ahead of ours
+	}
+	next := w.successor(c.Pod, c.ContainerID)
+	return next != nil && !next.startedAt().After(last)
+}
+
+// conclude notes how a command ended.
+func (b *books) conclude(w *world, c *v1alpha1.RunningCommand, r podexec.Result) {
+	m := w.byUID(c.UID)
+	if r.Outcome == podexec.Succeeded {
+		b.tell("%s of %s succeeded", c.Name, c.Pod)
+		if c.Name == v1alpha1.CommandStop {
+			b.clean(m)
+		}
+		return
+	}
+	b.failed(w, c, r.Code)
+}
+
+// failed notes that a command did: code is 0 for a start that status denies.
+func (b *books) failed(w *world, c *v1alpha1.RunningCommand, code int) {
+	b.tell("%s of %s %s", c.Name, c.Pod, howFailed(code))
+	i := slices.IndexFunc(b.failures, func(f v1alpha1.Failure) bool { return f.Pod == c.Pod })
+	if i < 0 {
+		i = len(b.failures)
+		b.failures = append(b.failures, v1alpha1.Failure{Pod: c.Pod})
+	}
+	f := &b.failures[i]
+	if f.UID != c.UID || w.now.Sub(f.Last.Time) > failureWindow(&w.set.Spec) {
+		*f = v1alpha1.Failure{Pod: c.Pod, UID: c.UID}
+	}
+	f.Count++
+	f.ContainerID, f.Last, f.Command, f.Code, f.Generation = c.ContainerID, metav1.NewTime(w.now), c.Name, int32(code), w.set.Generation
+	f.Unclean = f.Unclean || starts(c.Name)
+}
+
+func howFailed(code int) string {
+	if code == 0 {
+		return fmt.Sprintf("failed: it ended with 0, and status did not agree within %s", settleWithin)
+	}
+	return fmt.Sprintf("failed with exit code %d", code)
+}
