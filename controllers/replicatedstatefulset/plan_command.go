@@ -137,9 +137,9 @@ func (w *world) sequence(p *plan, m *member) (n uint64, answered, known bool) {
 
 func (w *world) askSequence(p *plan, m *member) {
 	wait := w.due(m, v1alpha1.CommandSequence)
-	if r, ok := m.answer(v1alpha1.CommandSequence); ok {
+	if r, ok := m.result(v1alpha1.CommandSequence); ok {
 		if _, known := sequenceOf(r); known {
-			wait = 0 // it is old, and not wrong
+			wait = 0 // it is old, or from before a change, and not wrong
 		}
 	}
 	if wait > 0 {

@@ -35,6 +35,8 @@ func TestGuards(t *testing.T) {
 		{"RS-17 nobody is started before all that could be have said how new they are", worldOf(toySet(3, 1), pod(0).primary(), pod(1).idle(), pod(2).idle().sequence("9")), []string{"1 asked sequence"}},
 		{"an heir is asked after the primary was", worldOf(toySet(2, 1), pod(0).primary().sequence("9").outdated(), pod(1).secondary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second)), []string{"1 asked sequence"}},
 		{"at once, though it has said something a moment before", worldOf(toySet(2, 1), pod(0).primary().answered("sequence", podexec.Succeeded, 0, "9", 1300*time.Millisecond).outdated(), pod(1).secondary().answered("sequence", podexec.Succeeded, 0, "9", 1500*time.Millisecond)), []string{"1 asked sequence"}},
+		{"what was said before a demotion is asked anew at once", worldOf(toySet(2, 1), pod(0).answered("sequence", podexec.Succeeded, 0, "9", 1400*time.Millisecond).changed("demote", 350*time.Millisecond).statusSince(0, 100*time.Millisecond),
+			pod(1).statusSince(0, 100*time.Millisecond).answered("sequence", podexec.Succeeded, 0, "9", 1400*time.Millisecond), lost(300*time.Millisecond)), []string{"0 asked sequence", "1 asked sequence"}},
 		{"and one that lacks something a second later", worldOf(toySet(2, 1), pod(0).primary().answered("sequence", podexec.Succeeded, 0, "9", 21400*time.Millisecond).outdated(), pod(1).secondary().answered("sequence", podexec.Succeeded, 0, "8", 500*time.Millisecond)), nil},
 		{"a container that a command may have reached is deleted when the next one cannot be reached too", worldOf(toySet(2, 1), pod(0).granted().began("promote", 14*time.Second).restarted(10*time.Second).idle(), pod(1).secondary().sequence("9")),
 			[]string{"0 asked status"}},
