@@ -104,19 +104,8 @@ func TestASlowSecondaryIsNotPromotedAlone(t *testing.T) {
 }
 
 func TestASecondaryThatFellBehindIsNotPromotedInAnUpdate(t *testing.T) {
-	play(t, toySet(3, 1), 20*time.Second, write, together(link("rss-db-1"), write, image("two"), func(s *stage) {
-		for range 100 { // until the operator has stopped rss-db-2 for the update
-			s.look()
-			s.pass()
-			for _, m := range append(s.machines(), s.toy.moves()...) {
-				m()
-			}
-			if s.toy.containers["rss-db-2"].role == idle {
-				return
-			}
-			s.tick()
-		}
-	}, crash(0)))
+	stopped := until(func(s *stage) bool { return s.toy.containers["rss-db-2"].role == idle }) // for the update
+	play(t, toySet(3, 1), 20*time.Second, write, together(link("rss-db-1"), write, image("two"), stopped, crash(0)))
 }
 
 // A set of one on a shared volume (no claim templates): its pod is deleted by force on a lost node.
