@@ -137,7 +137,7 @@ test-api: ## Tests against a real API server (their names start with TestAPI).
 test-nodes: ## The promises of each kind on real nodes: KUBECONFIG's, or a local cluster's.
 	$(as_root_or_there)
 	$(call say,Promises on real nodes)
-	@go test -count=1 -p 1 -timeout 60m -parallel 6 -v ./scorecard/...
+	@go test -count=1 -p 1 -timeout 60m -parallel 100 -v ./scorecard/...
 
 .PHONY: rbac-report
 rbac-report: ## Compare the roles with what an API server's audit log shows [AUDIT_LOG=file, or the last run of test-nodes].

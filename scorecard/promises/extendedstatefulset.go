@@ -13,7 +13,7 @@ var ExtendedStatefulSet = []Promise{
 	beside("E22 an upgrade waits until the old version is Ready", waitsUntilReady),
 	beside("E4 an edit in an upgrade supersedes it", supersedes),
 	beside("E9 going back to a version that lives promotes it", goesBack),
-	beside("E26 claims follow their ordinals through five versions", claimsFollow),
+	long(beside("E26 claims follow their ordinals through five versions", claimsFollow)),
 	{Name: "E27 a volume moves between two nodes without being held twice", Faults: true, Together: true, Keep: volumeMoves},
 	beside("E33 claims grow, and other changes of claims are refused", claimTemplatesGrow),
 	beside("E23 E24 jobs run before and after an upgrade", jobsRun),

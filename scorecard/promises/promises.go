@@ -29,6 +29,9 @@ type Promise struct {
 	// Together is true when it can be tried beside others: it disturbs neither
 	// nodes nor the operator.
 	Together bool
+	// Long is true of one of those that takes minutes: it is begun before the
+	// others, so that it does not go on when they have ended.
+	Long bool
 	// Keep tries it. An error says what was found instead.
 	Keep func(context.Context, *Cluster) error
 }
@@ -36,6 +39,12 @@ type Promise struct {
 // beside is a promise that can be tried beside others, on any cluster.
 func beside(name string, keep func(context.Context, *Cluster) error) Promise {
 	return Promise{Name: name, Together: true, Keep: keep}
+}
+
+// long is the same promise, begun before others.
+func long(p Promise) Promise {
+	p.Long = true
+	return p
 }
 
 // Cluster is where promises are tried.

@@ -49,13 +49,14 @@ func TestPromises(t *testing.T) {
 	if c.Handovers, c.Faults, c.Fault, c.Seed = *handovers, *faults, *fault, *seed; c.Seed == 0 {
 		c.Seed = rand.Uint64N(1_000_000)
 	}
+	turns := make(chan struct{}, atOnce)
 	for _, p := range slices.Concat(promises.StatefulCluster, promises.ReplicatedStatefulSet, promises.ExtendedStatefulSet, promises.StatefulSingleton) {
 		t.Run(p.Name, func(t *testing.T) {
 			if p.Faults && c.Nodes == nil {
 				t.Skip("the nodes of this cluster are not ours to disturb, or to look into")
 			}
 			if p.Together {
-				t.Parallel()
+				defer takeTurn(t, turns, p.Long)()
 			}
 			own, remove, err := c.New(ctx)
 			if err != nil {
@@ -69,6 +70,23 @@ func TestPromises(t *testing.T) {
 			}
 		})
 	}
+}
+
+// atOnce is how many promises are tried beside each other.
+const atOnce = 6
+
+// takeTurn waits until the promise may be tried beside others. A long one has its turn
+// before any of them begins.
+func takeTurn(t *testing.T, turns chan struct{}, long bool) (end func()) {
+	t.Helper()
+	if long {
+		turns <- struct{}{}
+	}
+	t.Parallel()
+	if !long {
+		turns <- struct{}{}
+	}
+	return func() { <-turns }
 }
 
 // findCluster makes a cluster with the operator in it.
