@@ -29,7 +29,7 @@ func (b *books) ended(w *world, c *v1alpha1.RunningCommand) bool {
 		b.tell("%s of %s never began: %s", c.Name, c.Pod, r.Why)
 		return true
 	case seen && !gone && r.Outcome == podexec.Succeeded && starts(c.Name) && !w.agrees(c):
-		if !w.denied(c) || startsPrimary(c.Name) && w.target() < w.wanted() {
+		if startsPrimary(c.Name) || !w.denied(c) {
 			return false
 		}
 		b.failed(w, c, 0)
@@ -67,8 +67,8 @@ func (m *member) endOf(c *v1alpha1.RunningCommand) (r podexec.Result, seen bool)
 
 // settleWithin is how long after a start that ended with 0 status may say something
 // else: the program may need a moment. But exec may also say 0 of a process that
-// goes on (kubernetes#73056), so one that could make a primary too many is taken for
-// one then whose end nobody saw. Any other has failed.
+// goes on (kubernetes#73056), so one that may make a primary is taken for one then
+// whose end nobody saw.
 const settleWithin = 30 * time.Second
 
 // agrees tells whether status says, since a start ended, that it has taken effect.

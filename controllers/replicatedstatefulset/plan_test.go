@@ -198,8 +198,6 @@ func TestStartsThatStatusDenies(t *testing.T) {
 		{"a secondary is not started again meanwhile", worldOf(toySet(2, 1), follows().statusSince(7, 500*time.Millisecond).sequence("9"), pod(1).primary()), nil},
 		{"then it has failed", worldOf(toySet(2, 1), follows().age(settleWithin+time.Second).statusSince(7, 500*time.Millisecond), pod(1).primary()),
 			[]string{"learned: secondary of 0 failed: it ended with 0, and status did not agree within 30s"}},
-		{"so has a primary of those that all shall be", worldOf(toySet(2, 2), promoted().age(settleWithin+time.Second).statusSince(7, 500*time.Millisecond), pod(1).primary()),
-			[]string{"learned: promote of 0 failed: it ended with 0, and status did not agree within 30s; 0 is not primary: status says that it has stopped"}},
 		{"and is stopped before it is tried again", worldOf(toySet(2, 1), pod(0).failures(1, "secondary", 0, true).status(7), pod(1).primary()), []string{"0: Stop, with 1"}},
 	})
 }
