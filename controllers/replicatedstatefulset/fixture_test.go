@@ -254,7 +254,7 @@ func (f *podFixture) ended() *podFixture {
 
 // silent: status was asked that often, the last time 4 s ago, and never answered.
 func (f *podFixture) silent(tries int) *podFixture {
-	f.tries["status"] = tries
+	f.tries["status"], f.unanswered = tries, tries
 	return f.answered("status", podexec.Unknown, 0, "", 5*time.Second)
 }
 

@@ -228,12 +228,13 @@ type remembered struct {
 
 // seen is what this process remembers of a pod.
 type seen struct {
-	container string
-	ready     bool
-	touched   time.Time
-	said      map[string]podexec.Result
-	counted   map[string]time.Time // the end of the last result that was counted
-	tries     map[string]int
+	container  string
+	ready      bool
+	touched    time.Time
+	unanswered int // as in member
+	said       map[string]podexec.Result
+	counted    map[string]time.Time // the end of the last result that was counted
+	tries      map[string]int
 }
 
 // of returns what is remembered of a set, anew for a new UID. One key is
@@ -328,15 +329,24 @@ func (m *memory) recall(w *world) {
 // look remembers what is new in a pod.
 func (s *seen) look(m *member, now time.Time) {
 	if container, ready := m.running(), podstate.Ready(m.pod); container != s.container || ready != s.ready {
+		if container != s.container {
+			s.unanswered = 0
+		}
 		s.container, s.ready, s.touched = container, ready, now
 	}
 	for name, r := range m.results {
 		switch {
 		case s.counted[name].Equal(r.Ended):
 		case r.Outcome == podexec.Unknown:
+			if name == v1alpha1.CommandStatus && r.Sent {
+				s.unanswered++
+			}
 			s.tries[name]++
 			m.unclear = append(m.unclear, r)
 		default:
+			if name == v1alpha1.CommandStatus {
+				s.unanswered = 0
+			}
 			s.said[name], s.tries[name] = r, s.tries[name]+1
 			if _, number := sequenceOf(r); number || name != v1alpha1.CommandSequence {
 				s.tries[name] = 0
@@ -344,5 +354,5 @@ func (s *seen) look(m *member, now time.Time) {
 		}
 		s.counted[name] = r.Ended
 	}
-	m.touched, m.said, m.tries = s.touched, maps.Clone(s.said), maps.Clone(s.tries)
+	m.touched, m.said, m.tries, m.unanswered = s.touched, maps.Clone(s.said), maps.Clone(s.tries), s.unanswered
 }

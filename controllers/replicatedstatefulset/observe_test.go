@@ -91,6 +91,28 @@ func TestWhatIsAskedInVainIsAskedLessOften(t *testing.T) {
 	}
 }
 
+// Only what was sent to the container that runs makes a member mute: an outage does not.
+func TestAMemberIsMuteWhenItWasAsked(t *testing.T) {
+	m := pod(0)
+	remembered := &seen{said: map[string]podexec.Result{}, counted: map[string]time.Time{}, tries: map[string]int{}}
+	for i := range silentAfter {
+		if m.mute() {
+			t.Fatalf("after %d of %d", i, silentAfter)
+		}
+		m.unsent("status", time.Duration(50-i)*time.Second, 0)
+		remembered.look(m.member, noon)
+		m.answered("status", podexec.Unknown, 0, "", time.Duration(40-i)*time.Second)
+		remembered.look(m.member, noon)
+	}
+	if !m.mute() {
+		t.Error("not mute")
+	}
+	m.restarted(time.Second)
+	if remembered.look(m.member, noon); m.mute() {
+		t.Error("mute for what another container did not answer")
+	}
+}
+
 // noting is a reader that notes what kinds of objects it was asked for.
 type noting struct {
 	client.Reader

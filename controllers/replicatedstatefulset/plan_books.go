@@ -146,7 +146,8 @@ func (b *books) clean(m *member) {
 // forgive drops the failures that say nothing any more.
 func (b *books) forgive(w *world) {
 	for _, m := range w.members {
-		if w.state(m) == primary {
+		f := w.failure(m)
+		if s := w.state(m); s == primary || s == secondary && f != nil && f.Code == 0 { // it came up late
 			b.clean(m)
 		}
 	}
@@ -155,7 +156,7 @@ func (b *books) forgive(w *world) {
 		if f.Code == ocfNotConfigured && f.Generation == w.set.Generation {
 			return false // another pod makes the spec no better
 		}
-		if m != nil && m.pod.UID != f.UID {
+		if m != nil && (m.pod.UID != f.UID && !dud(&f) || dud(&f) && w.state(m) == primary) {
 			return true
 		}
 		barred := f.Code >= ocfArgs && f.Code <= ocfInstalled && f.Generation == w.set.Generation

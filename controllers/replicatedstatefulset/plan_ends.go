@@ -24,17 +24,17 @@ func (b *books) ended(w *world, c *v1alpha1.RunningCommand) bool {
 	m := w.byUID(c.UID)
 	gone := w.containerGone(c.UID, c.ContainerID)
 	r, seen := m.endOf(c)
+	unconfirmed := seen && r.Outcome == podexec.Succeeded && starts(c.Name) && (gone || !w.agrees(c))
 	switch {
 	case seen && r.Outcome == podexec.Unknown:
 		b.tell("%s of %s never began: %s", c.Name, c.Pod, r.Why)
 		return true
-	case seen && !gone && r.Outcome == podexec.Succeeded && starts(c.Name) && !w.agrees(c):
-		if startsPrimary(c.Name) || !w.denied(c) {
-			return false
-		}
+	case unconfirmed && !gone && (startsPrimary(c.Name) || !w.denied(c)):
+		return false
+	case unconfirmed && !w.strayed(c): // a container that took the place of its may have said so
 		b.failed(w, c, 0)
 		return true
-	case seen:
+	case seen && !unconfirmed:
 		b.conclude(w, c, r)
 		return true
 	case m != nil && m.busy != nil && m.busy.Name == c.Name:
@@ -138,17 +138,17 @@ func (b *books) failed(w *world, c *v1alpha1.RunningCommand, code int) {
 		b.failures = append(b.failures, v1alpha1.Failure{Pod: c.Pod})
 	}
 	f := &b.failures[i]
-	if f.UID != c.UID || w.now.Sub(f.Last.Time) > failureWindow(&w.set.Spec) {
+	if f.UID != c.UID && !dud(f) || w.now.Sub(f.Last.Time) > failureWindow(&w.set.Spec) {
 		*f = v1alpha1.Failure{Pod: c.Pod, UID: c.UID}
 	}
 	f.Count++
-	f.ContainerID, f.Last, f.Command, f.Code, f.Generation = c.ContainerID, metav1.NewTime(w.now), c.Name, int32(code), w.set.Generation
+	f.UID, f.ContainerID, f.Last, f.Command, f.Code, f.Generation = c.UID, c.ContainerID, metav1.NewTime(w.now), c.Name, int32(code), w.set.Generation
 	f.Unclean = f.Unclean || starts(c.Name)
 }
 
 func howFailed(code int) string {
 	if code == 0 {
-		return fmt.Sprintf("failed: it ended with 0, and status did not agree within %s", settleWithin)
+		return "failed: it ended with 0, and status never agreed"
 	}
 	return fmt.Sprintf("failed with exit code %d", code)
 }

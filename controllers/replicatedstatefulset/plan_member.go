@@ -221,12 +221,16 @@ func (w *world) grantedIn(m *member) bool {
 // failure is what failed in the member's pod; nil if nothing did lately.
 func (w *world) failure(m *member) *v1alpha1.Failure {
 	for i := range w.books.failures {
-		if f := &w.books.failures[i]; f.UID == m.pod.UID {
+		if f := &w.books.failures[i]; f.UID == m.pod.UID || f.Pod == m.name() && dud(f) {
 			return f
 		}
 	}
 	return nil
 }
+
+// dud tells whether a start ended with 0 and made no primary. Its pod was made anew for
+// that, and the next one of the name is no better for it.
+func dud(f *v1alpha1.Failure) bool { return f.Code == 0 && startsPrimary(f.Command) }
 
 // unclean tells whether a start failed in the container that runs, and no stop
 // has succeeded since.
@@ -242,20 +246,20 @@ func (w *world) barred(m *member) bool {
 	return f != nil && f.Code >= ocfArgs && f.Code <= ocfInstalled && f.Generation == w.set.Generation
 }
 
-// silentAfter is how often in a row status did not answer of a member that is
-// given up: half a minute, and the time of the commands.
+// silentAfter is how often in a row status was sent and did not answer of a member
+// that is given up: half a minute, and the time of the commands. What an outage kept
+// from being sent does not count.
 const silentAfter = 5
 
 // silent tells whether the member runs, is reached, and does not say what it is
 // however often it is asked, as one whose image lacks the command.
 func (w *world) silent(m *member) bool {
-	r, asked := m.result(v1alpha1.CommandStatus)
-	return w.state(m) == unknown && w.commandIn(m) == nil && m.reachable() && asked && r.EndUnseen() && m.tries[v1alpha1.CommandStatus] >= silentAfter
+	return w.state(m) == unknown && w.commandIn(m) == nil && m.mute()
 }
 
 // mute tells whether status does not answer any more in a container that runs.
 func (m *member) mute() bool {
-	return m.reachable() && m.tries[v1alpha1.CommandStatus] >= silentAfter
+	return m.reachable() && m.unanswered >= silentAfter
 }
 
 // startable tells whether the member may be told to start, or to take a role.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -28,7 +29,13 @@ func endUnseen(w *world, p *plan) {
 			}
 			continue
 		}
-		if m == nil || m.terminating() {
+		if m == nil {
+			continue
+		}
+		if m.terminating() {
+			if startsPrimary(c.Name) {
+				p.waitFor(v1alpha1.ReasonWaitingForStop, w.whoMayRun())
+			}
 			continue
 		}
 		r, seen := m.endOf(c)
@@ -40,6 +47,8 @@ func endUnseen(w *world, p *plan) {
 		switch {
 		case w.denied(c):
 			p.do(remove(m, reasonUnseen, fmt.Sprintf("%s ended with 0, and status did not agree within %s", c.Name, settleWithin)))
+		case w.askedSince(m, until) && seen:
+			p.do(remove(m, reasonUnseen, c.Name+" ended with 0, and status does not answer"))
 		case w.askedSince(m, until):
 			p.do(remove(m, reasonUnseen, fmt.Sprintf("nobody saw how %s ended, and status does not say", c.Name)))
 		case !seen:
@@ -51,10 +60,14 @@ func endUnseen(w *world, p *plan) {
 }
 
 // askedSince tells whether status was asked after that time, and did not settle what
-// it was asked for; or cannot be asked. After an outage nobody is deleted unasked.
+// it was asked for; or cannot be asked. After an outage nobody is deleted unasked, nor
+// on a node that does not answer: its kubelet would not hear of it.
 func (w *world) askedSince(m *member, then time.Time) bool {
+	if !m.reachable() {
+		return !m.lost() && w.now.After(then)
+	}
 	r, ok := m.result(v1alpha1.CommandStatus)
-	return ok && r.Began.After(then) || !m.reachable() && w.now.After(then)
+	return ok && r.Began.After(then) && (r.Outcome != podexec.Unknown || m.mute())
 }
 
 // repair stops what failed, so that it can be started again, and deletes the pods
@@ -105,7 +118,7 @@ func stopTerminating(w *world, p *plan) {
 		return
 	}
 	for _, m := range w.members {
-		if m.terminating() && w.state(m) == primary && w.failure(m) == nil {
+		if f := w.failure(m); m.terminating() && w.state(m) == primary && (f == nil || starts(f.Command)) {
 			w.stop(p, m, "its pod is being deleted")
 		}
 	}

@@ -153,7 +153,6 @@ func TestCommandsWhoseEndNobodySaw(t *testing.T) {
 		{"a start that ended with 0 has to be seen in status", worldOf(toySet(2, 1), pod(0).granted().ends("seed", podexec.Succeeded, 0), pod(1).idle()), []string{"0 asked status"}},
 		{"then its end is learned", worldOf(toySet(2, 1), pod(0).ends("seed", podexec.Succeeded, 0).granted().statusSince(8, 5*time.Second), pod(1).idle().sequence("3")),
 			[]string{"learned: seed of 0 succeeded", "patch pod 0: Role, primary"}},
-		{"it counts no more when its container has ended", worldOf(toySet(2, 1), pod(0).ends("seed", podexec.Succeeded, 0).crashed(), pod(1).idle().sequence("3")), []string{"learned: seed of 0 succeeded"}},
 		{"the end of a stop is learned at once", worldOf(toySet(2, 1), pod(0).primary(), pod(1).ends("stop", podexec.Succeeded, 0)), []string{"1 asked status", "learned: stop of 1 succeeded"}},
 		{"a failure too", worldOf(toySet(2, 1), pod(0).granted().ends("seed", podexec.Failed, 1), pod(1).idle()), []string{"0 asked status", "learned: seed of 0 failed with exit code 1"}},
 		{"one whose answer was lost may take effect: 7 proves nothing", worldOf(toySet(2, 1), pod(0).granted().began("promote", 12*time.Second).idle(), pod(1).secondary().sequence("9")), []string{"0 asked status"}},
@@ -163,7 +162,9 @@ func TestCommandsWhoseEndNobodySaw(t *testing.T) {
 		{"after its time status is asked once more, as after an outage", worldOf(toySet(2, 1), pod(0).granted().began("promote", 21*time.Second).secondary(), pod(1).secondary()), []string{"0 asked status"}},
 		{"and then the pod is deleted", worldOf(toySet(2, 1), pod(0).granted().began("promote", 21*time.Second).statusSince(0, 500*time.Millisecond), pod(1).secondary()),
 			[]string{"delete pod 0: Unseen, nobody saw how promote ended, and status does not say"}},
-		{"at once where it cannot be asked", worldOf(toySet(2, 1), pod(0).granted().began("promote", 21*time.Second).secondary().onNode(off), pod(1).secondary()),
+		{"but not on a node that does not answer, whose kubelet would not hear of it", worldOf(toySet(2, 1), pod(0).granted().began("promote", 21*time.Second).secondary().onNode(off), pod(1).secondary()), nil},
+		{"nor after an outage, in which it could not be asked", worldOf(toySet(2, 1), pod(0).granted().began("promote", 61*time.Second).unsent("status", 3*time.Second, 6), pod(1).secondary().sequence("9")), nil},
+		{"at once where it never can be", worldOf(toySet(2, 1), pod(0).granted().began("promote", 21*time.Second).secondary().strange(), pod(1).secondary()),
 			[]string{"delete pod 0: Unseen, nobody saw how promote ended, and status does not say"}},
 		{"not while it runs", worldOf(toySet(2, 1), pod(0).granted().runs("promote", 21*time.Second).secondary(), pod(1).secondary()), nil},
 		{"a secondary is one when it says so", worldOf(toySet(2, 1), pod(0).primary(), pod(1).began("secondary", 12*time.Second).secondary()),
@@ -174,31 +175,6 @@ func TestCommandsWhoseEndNobodySaw(t *testing.T) {
 		{"not for ever", worldOf(toySet(2, 1), pod(0).began("promote", 16*time.Second).crashed(), pod(1).secondary()), []string{"learned: promote of 0 has ended with its container"}},
 		{"one that it may have reached is deleted", worldOf(toySet(2, 1), pod(0).granted().began("promote", 20*time.Second).restarted(10*time.Second).idle(), pod(1).secondary().sequence("9")),
 			[]string{"0 asked status", "delete pod 0: Stray, promote for the container before may have reached it"}},
-	})
-}
-
-// A start counts when status agrees: exec may say 0 of a process that goes on.
-func TestStartsThatStatusDenies(t *testing.T) {
-	promoted := func() *podFixture { return pod(0).granted().ends("promote", podexec.Succeeded, 0) }
-	follows := func() *podFixture { return pod(0).ends("secondary", podexec.Succeeded, 0) }
-	check(t, []row{
-		{"it may be primary, whatever status says", worldOf(toySet(2, 1), promoted().statusSince(0, 500*time.Millisecond), pod(1).secondary().sequence("9"), lost(15*time.Second)), nil},
-		{"also when it says that nothing runs", worldOf(toySet(2, 1), promoted().statusSince(7, 500*time.Millisecond), pod(1).secondary().sequence("9"), lost(15*time.Second)), nil},
-		{"or that it failed", worldOf(toySet(2, 1), promoted().statusSince(1, 500*time.Millisecond), pod(1).secondary().sequence("9"), lost(15*time.Second)), nil},
-		{"and is asked on", worldOf(toySet(2, 1), promoted().statusSince(0, 2*time.Second), pod(1).secondary().sequence("9"), lost(15*time.Second)), []string{"0 asked status"}},
-		{"in the end its pod is deleted", worldOf(toySet(2, 1), promoted().age(settleWithin+time.Second).statusSince(7, 500*time.Millisecond), pod(1).secondary().sequence("9"), lost(time.Minute)),
-			[]string{"delete pod 0: Unseen, promote ended with 0, and status did not agree within 30s"}},
-		{"not before status was asked at the end", worldOf(toySet(2, 1), promoted().age(settleWithin+10*time.Second).statusSince(7, 12*time.Second), pod(1).secondary().sequence("9"), lost(time.Minute)),
-			[]string{"0 asked status"}},
-		{"nor while status does not answer, however long the start took", worldOf(toySet(2, 1), promoted().took(19*time.Second, 5*time.Second), pod(1).secondary().sequence("9"), lost(time.Minute)),
-			[]string{"0 asked status"}},
-		{"not for ever", worldOf(toySet(2, 1), promoted().took(19*time.Second, settleWithin+time.Second).silent(4), pod(1).secondary().sequence("9"), lost(time.Minute)), nil},
-		{"until it was asked in vain at the end too", worldOf(toySet(2, 1), promoted().took(19*time.Second, settleWithin+9*time.Second).silent(3), pod(1).secondary().sequence("9"), lost(time.Minute)),
-			[]string{"0 asked status", "delete pod 0: Unseen, nobody saw how promote ended, and status does not say"}},
-		{"a secondary is not started again meanwhile", worldOf(toySet(2, 1), follows().statusSince(7, 500*time.Millisecond).sequence("9"), pod(1).primary()), nil},
-		{"then it has failed", worldOf(toySet(2, 1), follows().age(settleWithin+time.Second).statusSince(7, 500*time.Millisecond), pod(1).primary()),
-			[]string{"learned: secondary of 0 failed: it ended with 0, and status did not agree within 30s"}},
-		{"and is stopped before it is tried again", worldOf(toySet(2, 1), pod(0).failures(1, "secondary", 0, true).status(7), pod(1).primary()), []string{"0: Stop, with 1"}},
 	})
 }
 

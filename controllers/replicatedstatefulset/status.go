@@ -144,7 +144,10 @@ func whySilent(members []*member) string {
 
 func degraded(w *world) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue}
-	broken := w.among(func(m *member) bool { return w.shown(m) == failed || w.unclean(m) || w.barred(m) })
+	broken := w.among(func(m *member) bool {
+		f := w.failure(m)
+		return w.shown(m) == failed || w.unclean(m) || w.barred(m) || f != nil && dud(f) && f.Count >= *w.set.Spec.FailureThreshold
+	})
 	lost := w.among(func(m *member) bool { return m.lost() && w.granted(m) })
 	mute, limping := w.among((*member).mute), w.among(w.limping)
 	switch foreign := w.foreign(); {

@@ -1,0 +1,143 @@
+package replicatedstatefulset
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+)
+
+// A start counts when status agrees: exec may say 0 of a process that goes on.
+func TestStartsThatStatusDenies(t *testing.T) {
+	promoted := func() *podFixture { return pod(0).granted().ends("promote", podexec.Succeeded, 0) }
+	follows := func() *podFixture { return pod(0).ends("secondary", podexec.Succeeded, 0) }
+	check(t, []row{
+		{"it may be primary, whatever status says", worldOf(toySet(2, 1), promoted().statusSince(0, 500*time.Millisecond), pod(1).secondary().sequence("9"), lost(15*time.Second)), nil},
+		{"also when it says that nothing runs", worldOf(toySet(2, 1), promoted().statusSince(7, 500*time.Millisecond), pod(1).secondary().sequence("9"), lost(15*time.Second)), nil},
+		{"or that it failed", worldOf(toySet(2, 1), promoted().statusSince(1, 500*time.Millisecond), pod(1).secondary().sequence("9"), lost(15*time.Second)), nil},
+		{"and is asked on", worldOf(toySet(2, 1), promoted().statusSince(0, 2*time.Second), pod(1).secondary().sequence("9"), lost(15*time.Second)), []string{"0 asked status"}},
+		{"in the end its pod is deleted", worldOf(toySet(2, 1), promoted().age(settleWithin+time.Second).statusSince(7, 500*time.Millisecond), pod(1).secondary().sequence("9"), lost(time.Minute)),
+			[]string{"delete pod 0: Unseen, promote ended with 0, and status did not agree within 30s"}},
+		{"not before status was asked at the end", worldOf(toySet(2, 1), promoted().age(settleWithin+10*time.Second).statusSince(7, 12*time.Second), pod(1).secondary().sequence("9"), lost(time.Minute)),
+			[]string{"0 asked status"}},
+		{"nor while status does not answer, however long the start took", worldOf(toySet(2, 1), promoted().took(19*time.Second, 5*time.Second), pod(1).secondary().sequence("9"), lost(time.Minute)),
+			[]string{"0 asked status"}},
+		{"nor after an outage, in which it could not be asked", worldOf(toySet(2, 1), promoted().age(time.Minute).unsent("status", 3*time.Second, 6), pod(1).secondary().sequence("9"), lost(time.Minute)), nil},
+		{"nor for one answer that did not come", worldOf(toySet(2, 1), promoted().age(45*time.Second).silent(1), pod(1).secondary().sequence("9"), lost(time.Minute)), []string{"0 asked status"}},
+		{"but for many", worldOf(toySet(2, 1), promoted().took(19*time.Second, settleWithin+9*time.Second).silent(silentAfter), pod(1).secondary().sequence("9"), lost(time.Minute)),
+			[]string{"delete pod 0: Unseen, promote ended with 0, and status does not answer"}},
+		{"a pod that goes is waited for", worldOf(toySet(2, 1), promoted().age(40*time.Second).statusSince(7, 500*time.Millisecond).deleted(), pod(1).secondary().sequence("9"), lost(time.Minute)), nil},
+		{"when its container has ended it has failed", worldOf(toySet(2, 1), promoted().age(40*time.Second).deleted().ended(), pod(1).secondary().sequence("9"), lost(time.Minute)),
+			[]string{"learned: promote of 0 failed: it ended with 0, and status never agreed; 0 is not primary: its container has ended"}},
+		{"unless the next container may have got it", worldOf(toySet(2, 1), promoted().crashed(), pod(1).secondary().sequence("9"), lost(time.Minute)), nil},
+		{"of equals another is seeded then, though the pod is a new one", worldOf(toySet(2, 1), pod(0).idle().sequence("9").failures(1, "seed", 0, false).but(ofAFormerPod), pod(1).idle().sequence("9")), []string{"1: Seed, alone"}},
+		{"one that came up is well", worldOf(toySet(2, 1), pod(0).failures(3, "seed", 0, false).but(ofAFormerPod).primary(), pod(1).secondary()), nil},
+		{"a secondary is not started again meanwhile", worldOf(toySet(2, 1), follows().statusSince(7, 500*time.Millisecond).sequence("9"), pod(1).primary()), nil},
+		{"then it has failed", worldOf(toySet(2, 1), follows().age(settleWithin+time.Second).statusSince(7, 500*time.Millisecond), pod(1).primary()),
+			[]string{"learned: secondary of 0 failed: it ended with 0, and status never agreed"}},
+		{"and is stopped before it is tried again", worldOf(toySet(2, 1), pod(0).failures(1, "secondary", 0, true).status(7), pod(1).primary()), []string{"0: Stop, with 1"}},
+		{"one that comes up meanwhile is not stopped", worldOf(toySet(2, 1), pod(0).failures(2, "secondary", 0, true).secondary(), pod(1).primary()), nil},
+	})
+}
+
+// ofAFormerPod: what failed did so in another pod of the same name.
+func ofAFormerPod(w *world) { w.set.Status.Failures[0].UID = "gone" }
+
+// isSent waits until a command of that name, as "rss-db-1 promote", is on its way.
+func isSent(what string) func(*stage) {
+	return until(func(s *stage) bool { return s.toy.command(what) != nil })
+}
+
+func (t *toy) command(what string) *toyCommand {
+	for _, uid := range sortedKeys(t.running) {
+		if c := t.running[uid]; c.Pod.Name+" "+c.Name == what {
+			return c
+		}
+	}
+	return nil
+}
+
+// saysZero ends it with 0, and lets it take effect when takesEffect is called.
+func saysZero(what string) func(*stage) {
+	return func(s *stage) { s.toy.end(s.toy.command(what), "says 0") }
+}
+
+// effect is when all that said 0 takes effect.
+func effect(s *stage) {
+	for _, late := range s.toy.late {
+		late()
+		s.check()
+	}
+	s.toy.late = nil
+}
+
+func primaries(n int) func(*stage) {
+	return until(func(s *stage) bool { return len(s.toy.acting()) >= n })
+}
+
+// The toy's law fails these when two act, or an acknowledged entry is lost.
+func TestStartsThatTakeEffectWhenTheyHaveSaid0(t *testing.T) {
+	for name, tale := range map[string]struct {
+		primaries int
+		steps     []func(*stage)
+	}{
+		"a promotion":       {1, []func(*stage){write, crash(0), isSent("rss-db-1 promote"), saysZero("rss-db-1 promote"), primaries(1), effect}},
+		"after half a tale": {1, []func(*stage){write, crash(0), isSent("rss-db-1 promote"), saysZero("rss-db-1 promote"), quarter, effect}},
+		"a promotion that the next container gets": {1, []func(*stage){write, crash(0), isSent("rss-db-1 promote"), func(s *stage) {
+			s.toy.kill(s.toy.of(s.pod(1))) // and its kubelet tells later
+			s.toy.start(s.pod(1))
+		}, saysZero("rss-db-1 promote"), primaries(1), effect}},
+		"a promotion while the set goes to 0 and back": {1, []func(*stage){write, crash(0), isSent("rss-db-1 promote"), saysZero("rss-db-1 promote"), scaleTo(0), denial, scaleTo(3), primaries(1), effect}},
+		"a seed of those that all shall be primary":    {3, []func(*stage){isSent("rss-db-0 seed"), saysZero("rss-db-0 seed"), primaries(2), write, write, effect}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := toySet(3, 1)
+			if tale.primaries == 3 {
+				set = toySet(3, 3, "secondary", "promote", "demote")
+			}
+			s := newStage(t, set)
+			if tale.primaries == 1 {
+				s.settle(20 * time.Second)
+			}
+			for _, step := range tale.steps {
+				step(s)
+			}
+			s.settle(time.Minute)
+		})
+	}
+}
+
+// denial lets the operator pass, and nothing else happen, until a start counts as denied.
+func denial(s *stage) {
+	for end := s.Now.Add(settleWithin + 2*time.Second); s.Now.Before(end); s.Now = s.Now.Add(100 * time.Millisecond) {
+		s.look()
+		s.pass()
+		for _, m := range s.toy.moves() {
+			m()
+		}
+	}
+}
+
+// RS-14: one that cannot come up keeps nobody from it who has as much.
+func TestAStartThatDoesNothing(t *testing.T) {
+	s := newStage(t, toySet(3, 1))
+	for tries := 0; len(s.toy.acting()) == 0; {
+		s.look()
+		s.pass()
+		if c := s.toy.command("rss-db-0 seed"); c != nil {
+			s.toy.end(c, "says 0")
+			s.toy.late = nil
+			if tries++; tries > 2 {
+				t.Fatal("it is tried again and again")
+			}
+		}
+		for _, m := range append(s.machines(), s.toy.moves()...) {
+			m()
+		}
+		s.Now = s.Now.Add(100 * time.Millisecond)
+	}
+	if by := s.toy.acting()[0].pod; by == "rss-db-0" || !strings.HasPrefix(by, "rss-db-") {
+		t.Errorf("%s is primary", by)
+	}
+}
