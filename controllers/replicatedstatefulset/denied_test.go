@@ -141,3 +141,23 @@ func TestAStartThatDoesNothing(t *testing.T) {
 		t.Errorf("%s is primary", by)
 	}
 }
+
+func TestAnOutageRightAfterAPromotion(t *testing.T) {
+	for _, answer := range []string{"", "answer lost"} {
+		s := newStage(t, toySet(3, 1))
+		s.settle(20 * time.Second)
+		for _, step := range []func(*stage){write, crash(0), isSent("rss-db-1 promote")} {
+			step(s)
+		}
+		s.toy.end(s.toy.command("rss-db-1 promote"), answer)
+		promoted := s.toy.acting()[0]
+		for range 120 {
+			s.inVain()
+			s.Now = s.Now.Add(500 * time.Millisecond)
+		}
+		s.settle(time.Minute)
+		if all := s.toy.acting(); len(all) != 1 || all[0] != promoted {
+			s.Fatal(t, "another one is primary after it")
+		}
+	}
+}

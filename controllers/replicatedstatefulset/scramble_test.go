@@ -1,6 +1,7 @@
 package replicatedstatefulset
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand"
@@ -8,7 +9,9 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
@@ -95,7 +98,28 @@ func (s *stage) outage(chance *rand.Rand) {
 		crash(chance.Intn(3))(s)
 	}
 	s.takesEffect(chance)
-	s.Now = s.Now.Add(time.Duration(chance.Intn(60)) * time.Second)
+	for end := s.Now.Add(time.Duration(chance.Intn(60)) * time.Second); s.Now.Before(end); s.Now = s.Now.Add(time.Duration(chance.Intn(10000)) * time.Millisecond) {
+		s.inVain()
+	}
+}
+
+// inVain is a pass without an API server: it decides on what it knows, and what it asks
+// is never sent.
+func (s *stage) inVain() {
+	var cached v1alpha1.ReplicatedStatefulSet
+	if s.shown.Get(context.Background(), client.ObjectKey{Namespace: "ns", Name: "db"}, &cached) != nil {
+		return
+	}
+	if p := decide(s.observe(&cached, view{s.shown, false})); p.asksOnly() {
+		for _, chain := range slices.Concat(p.steps...) {
+			for _, a := range chain {
+				s.toy.send(*a.Command)
+			}
+		}
+	}
+	for _, uid := range sortedKeys(s.toy.running) {
+		s.toy.end(s.toy.running[uid], "not sent")
+	}
 }
 
 // takesEffect lets a command do, once, what nobody awaits any more.
