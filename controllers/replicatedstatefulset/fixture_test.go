@@ -258,6 +258,14 @@ func (f *podFixture) silent(tries int) *podFixture {
 	return f.answered("status", podexec.Unknown, 0, "", 5*time.Second)
 }
 
+// refused: the API server answered, and did not begin the last one of that name.
+func (f *podFixture) refused(name string) *podFixture {
+	r := f.results[name]
+	r.Sent, r.Refused = false, true
+	f.results[name] = r
+	return f
+}
+
 // strange: its owners do not end at the set.
 func (f *podFixture) strange() *podFixture { f.owned = false; return f }
 

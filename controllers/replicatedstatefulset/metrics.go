@@ -338,7 +338,7 @@ func (s *seen) look(m *member, now time.Time) {
 		switch {
 		case s.counted[name].Equal(r.Ended):
 		case r.Outcome == podexec.Unknown:
-			if name == v1alpha1.CommandStatus && r.Sent {
+			if name == v1alpha1.CommandStatus && (r.Sent || r.Refused) && r.ContainerID == s.container {
 				s.unanswered++
 			}
 			s.tries[name]++

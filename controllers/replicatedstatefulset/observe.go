@@ -72,8 +72,8 @@ type member struct {
 	unclear []podexec.Result
 	// tries is how often in a row the outcome of a command was unknown.
 	tries map[string]int
-	// unanswered is how often in a row status was sent to the container that runs, and
-	// nobody saw its end.
+	// unanswered is how often in a row the end of status was not seen in the container
+	// that runs, though the API server answered.
 	unanswered int
 	// touched is when this process last saw the pod change: its container, or
 	// whether it is Ready.

@@ -156,7 +156,9 @@ func (b *books) forgive(w *world) {
 		if f.Code == ocfNotConfigured && f.Generation == w.set.Generation {
 			return false // another pod makes the spec no better
 		}
-		if m != nil && (m.pod.UID != f.UID && !dud(&f) || dud(&f) && w.state(m) == primary) {
+		switch {
+		case m == nil:
+		case dud(&f) && (w.state(m) == primary || f.Generation != w.set.Generation), !dud(&f) && m.pod.UID != f.UID:
 			return true
 		}
 		barred := f.Code >= ocfArgs && f.Code <= ocfInstalled && f.Generation == w.set.Generation

@@ -31,7 +31,7 @@ func (b *books) ended(w *world, c *v1alpha1.RunningCommand) bool {
 		return true
 	case unconfirmed && !gone && (startsPrimary(c.Name) || !w.denied(c)):
 		return false
-	case unconfirmed && !w.strayed(c): // a container that took the place of its may have said so
+	case unconfirmed && !w.strayed(c) && !b.noted(c): // a container that took the place of its may have said so
 		b.failed(w, c, 0)
 		return true
 	case seen && !unconfirmed:
@@ -138,12 +138,17 @@ func (b *books) failed(w *world, c *v1alpha1.RunningCommand, code int) {
 		b.failures = append(b.failures, v1alpha1.Failure{Pod: c.Pod})
 	}
 	f := &b.failures[i]
-	if f.UID != c.UID && !dud(f) || w.now.Sub(f.Last.Time) > failureWindow(&w.set.Spec) {
+	if f.UID != c.UID && !(dud(f) && code == 0 && startsPrimary(c.Name)) || w.now.Sub(f.Last.Time) > failureWindow(&w.set.Spec) {
 		*f = v1alpha1.Failure{Pod: c.Pod, UID: c.UID}
 	}
 	f.Count++
 	f.UID, f.ContainerID, f.Last, f.Command, f.Code, f.Generation = c.UID, c.ContainerID, metav1.NewTime(w.now), c.Name, int32(code), w.set.Generation
 	f.Unclean = f.Unclean || starts(c.Name)
+}
+
+// noted tells whether it is on record that this very start made no primary.
+func (b *books) noted(c *v1alpha1.RunningCommand) bool {
+	return slices.ContainsFunc(b.failures, func(f v1alpha1.Failure) bool { return dud(&f) && f.ContainerID == c.ContainerID })
 }
 
 func howFailed(code int) string {

@@ -246,15 +246,16 @@ func (w *world) barred(m *member) bool {
 	return f != nil && f.Code >= ocfArgs && f.Code <= ocfInstalled && f.Generation == w.set.Generation
 }
 
-// silentAfter is how often in a row status was sent and did not answer of a member
-// that is given up: half a minute, and the time of the commands. What an outage kept
-// from being sent does not count.
+// silentAfter is how often in a row status did not answer of a member that is given
+// up: half a minute, and the time of the commands. What an outage of the API server
+// kept from being sent does not count.
 const silentAfter = 5
 
 // silent tells whether the member runs, is reached, and does not say what it is
 // however often it is asked, as one whose image lacks the command.
 func (w *world) silent(m *member) bool {
-	return w.state(m) == unknown && w.commandIn(m) == nil && m.mute()
+	r, asked := m.result(v1alpha1.CommandStatus)
+	return w.state(m) == unknown && w.commandIn(m) == nil && asked && r.EndUnseen() && m.mute()
 }
 
 // mute tells whether status does not answer any more in a container that runs.

@@ -59,10 +59,12 @@ func (w *world) among(is func(*member) bool) (found []*member) {
 }
 
 // starting tells whether a start is on its way, or its end was not seen: the next
-// one waits. Where there is no primary, a start as secondary holds up nobody.
+// one waits. Where there is no primary, or on a node that does not answer, a start as
+// secondary holds up nobody.
 func (w *world) starting(p *plan) bool {
 	for _, c := range w.books.commands {
-		if startsPrimary(c.Name) || c.Name == v1alpha1.CommandSecondary && len(w.books.grants) > 0 {
+		m := w.byUID(c.UID)
+		if startsPrimary(c.Name) || c.Name == v1alpha1.CommandSecondary && len(w.books.grants) > 0 && (m == nil || !m.lost()) {
 			p.waitFor(v1alpha1.ReasonWaitingForCommand, fmt.Sprintf("%s of %s has not ended, as far as is known", c.Name, c.Pod))
 			return true
 		}

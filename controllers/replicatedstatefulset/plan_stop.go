@@ -6,6 +6,7 @@ import (
 	"time"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
@@ -46,7 +47,7 @@ func endUnseen(w *world, p *plan) {
 		}
 		switch {
 		case w.denied(c):
-			p.do(remove(m, reasonUnseen, fmt.Sprintf("%s ended with 0, and status did not agree within %s", c.Name, settleWithin)))
+			w.removeDud(p, m, c)
 		case w.askedSince(m, until) && seen:
 			p.do(remove(m, reasonUnseen, c.Name+" ended with 0, and status does not answer"))
 		case w.askedSince(m, until):
@@ -59,6 +60,21 @@ func endUnseen(w *world, p *plan) {
 	}
 }
 
+// removeDud deletes the pod of a start that status denies. That it failed is on record
+// before: the pod may be gone before anybody looks again.
+func (w *world) removeDud(p *plan, m *member, c *v1alpha1.RunningCommand) {
+	gone := remove(m, reasonUnseen, fmt.Sprintf("%s ended with 0, and status did not agree within %s", c.Name, settleWithin))
+	if w.books.noted(c) {
+		p.do(gone)
+	} else if !p.sent {
+		p.sent = true
+		b := w.books
+		b.failures = slices.Clone(b.failures)
+		b.failed(w, c, 0)
+		p.do(append(action.Chain{w.write(b, reasonUnseen, fmt.Sprintf("%s of %s failed", c.Name, c.Pod))}, gone...))
+	}
+}
+
 // askedSince tells whether status was asked after that time, and did not settle what
 // it was asked for; or cannot be asked. After an outage nobody is deleted unasked, nor
 // on a node that does not answer: its kubelet would not hear of it.
@@ -67,7 +83,7 @@ func (w *world) askedSince(m *member, then time.Time) bool {
 		return !m.lost() && w.now.After(then)
 	}
 	r, ok := m.result(v1alpha1.CommandStatus)
-	return ok && r.Began.After(then) && (r.Outcome != podexec.Unknown || m.mute())
+	return ok && r.Began.After(then) && (r.Outcome != podexec.Unknown || (r.Sent || r.Refused) && m.mute())
 }
 
 // repair stops what failed, so that it can be started again, and deletes the pods
@@ -85,7 +101,7 @@ func repair(w *world, p *plan) {
 		switch {
 		case f != nil && bad && f.ContainerID == m.running() && f.Command == v1alpha1.CommandStop:
 			p.do(remove(m, reasonFailed, fmt.Sprintf("stop failed with exit code %d", f.Code)))
-		case f != nil && f.Count >= *w.set.Spec.FailureThreshold && !w.young(m) && (bad || f.Command == v1alpha1.CommandStop && s != idle && f.ContainerID == m.running()):
+		case f != nil && f.UID == m.pod.UID && f.Count >= *w.set.Spec.FailureThreshold && !w.young(m) && (bad || f.Command == v1alpha1.CommandStop && s != idle && f.ContainerID == m.running()):
 			p.do(remove(m, reasonFailed, fmt.Sprintf("%d starts or stops failed", f.Count)))
 		case bad:
 			w.stop(p, m, w.whyBad(m))

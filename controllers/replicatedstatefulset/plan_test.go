@@ -171,6 +171,7 @@ func TestCommandsWhoseEndNobodySaw(t *testing.T) {
 			[]string{"learned: secondary of 1 took effect: status says secondary", "patch pod 1: Role, secondary"}},
 		{"what is stopped has stopped", worldOf(toySet(2, 1), pod(0).primary(), pod(1).began("stop", 12*time.Second).idle()), []string{"learned: stop of 1 took effect: status says idle"}},
 		{"a start as secondary holds up no failover", worldOf(toySet(3, 1), pod(0).crashed(), pod(1).secondary().sequence("9"), pod(2).runs("secondary", time.Second)), []string{"1: Promote, alone"}},
+		{"nor, on a node that is lost, others from being secondaries", worldOf(toySet(3, 1), pod(0).primary(), pod(1).idle().sequence("9"), pod(2).began("secondary", time.Hour).onNode(off)), []string{"1: Secondary, with 0"}},
 		{"a start for a container that is gone may reach the next one", worldOf(toySet(2, 1), pod(0).granted().began("promote", 12*time.Second).crashed(), pod(1).secondary().sequence("9")), nil},
 		{"not for ever", worldOf(toySet(2, 1), pod(0).began("promote", 16*time.Second).crashed(), pod(1).secondary()), []string{"learned: promote of 0 has ended with its container"}},
 		{"one that it may have reached is deleted", worldOf(toySet(2, 1), pod(0).granted().began("promote", 20*time.Second).restarted(10*time.Second).idle(), pod(1).secondary().sequence("9")),

@@ -146,7 +146,7 @@ func degraded(w *world) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue}
 	broken := w.among(func(m *member) bool {
 		f := w.failure(m)
-		return w.shown(m) == failed || w.unclean(m) || w.barred(m) || f != nil && dud(f) && f.Count >= *w.set.Spec.FailureThreshold
+		return w.shown(m) == failed || w.unclean(m) || w.barred(m) || f != nil && dud(f) && f.Count >= *w.set.Spec.FailureThreshold && w.shown(m) != secondary
 	})
 	lost := w.among(func(m *member) bool { return m.lost() && w.granted(m) })
 	mute, limping := w.among((*member).mute), w.among(w.limping)

@@ -80,7 +80,7 @@ const atOnce = 6
 func takeTurn(t *testing.T, turns chan struct{}, long bool) (end func()) {
 	t.Helper()
 	if long {
-		turns <- struct{}{}
+		turns <- struct{}{} // there are fewer of these than turns
 	}
 	t.Parallel()
 	if !long {

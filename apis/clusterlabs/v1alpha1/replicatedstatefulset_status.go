@@ -218,7 +218,8 @@ type Failure struct {
 	// Pod is the name of the member.
 	// +kubebuilder:validation:MaxLength=63
 	Pod string `json:"pod"`
-	// UID of the pod: another pod of that name has not failed.
+	// UID of the pod in which it failed last: another pod of that name has not failed,
+	// but where a seed, primary or promote ended with 0 and made no primary.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
 	// ContainerID of the container in which it failed last.
