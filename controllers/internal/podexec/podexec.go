@@ -72,8 +72,8 @@ type Result struct {
 	Why string
 	// Sent is false when the command surely never began.
 	Sent bool
-	// Refused is true when it never began though the API server answered a moment
-	// before: it forbids it, or does not reach the node.
+	// Refused is true when the API server answered that it does not begin it: it
+	// forbids it, or does not reach the node.
 	Refused bool
 	// Began and Ended are by this process's clock.
 	Began, Ended time.Time
@@ -110,7 +110,6 @@ func (e *Executor) Run(ctx context.Context, c Command) Result {
 	}
 	if result.Why == "" {
 		e.stream(ctx, &result)
-		result.Refused = result.Outcome == Unknown && !result.Sent
 	}
 	if result.Outcome != Unknown {
 		// The answer may be that of a container that took this one's place.

@@ -182,8 +182,8 @@ func TestARefusalBeganNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, state := range []string{"refused", "down"} {
-		if got := e.Run(context.Background(), command("/check")); got.Sent || got.Outcome != Unknown {
-			t.Errorf("%s: %s, sent %t", state, tell(got), got.Sent)
+		if got := e.Run(context.Background(), command("/check")); got.Sent || got.Outcome != Unknown || got.Refused != (state == "refused") {
+			t.Errorf("%s: %s, sent %t, refused %t", state, tell(got), got.Sent, got.Refused)
 		}
 		server.Close()
 	}

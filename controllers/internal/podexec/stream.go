@@ -46,7 +46,8 @@ const (
 func (e *Executor) stream(ctx context.Context, result *Result) {
 	conn, err := e.dial(ctx, result.Command)
 	if err != nil {
-		result.Sent = !refused(err) && !notReached(err)
+		result.Refused = refused(err)
+		result.Sent = !result.Refused && !notReached(err)
 		result.Why = "the API server did not take it: " + err.Error()
 		return
 	}
