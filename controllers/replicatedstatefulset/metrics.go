@@ -167,6 +167,8 @@ func (r *Reconciler) emit(w *world, o *action.Outcome) {
 		r.event(w, o.Object, corev1.EventTypeNormal, v1alpha1.EventMemberUpdated, "Delete", "pod %s is made anew: %s", name, o.Detail)
 	case o.Verb == action.Delete:
 		r.event(w, o.Object, corev1.EventTypeWarning, v1alpha1.EventMemberReplaced, "Delete", "pod %s is made anew: %s", name, o.Detail)
+	case o.Verb == action.PatchStatus && o.Reason == reasonUnseen:
+		r.event(w, nil, corev1.EventTypeWarning, v1alpha1.EventMemberFailed, "Learn", "%s", o.Detail)
 	case o.Reason == reasonOverride:
 		r.event(w, nil, corev1.EventTypeNormal, v1alpha1.EventOverrideUsed, "Override", "%s", o.Detail)
 	case o.Reason == reasonRefused:

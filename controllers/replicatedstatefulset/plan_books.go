@@ -158,7 +158,7 @@ func (b *books) forgive(w *world) {
 		}
 		switch {
 		case m == nil:
-		case dud(&f) && (w.state(m) == primary || f.Generation != w.set.Generation), !dud(&f) && m.pod.UID != f.UID:
+		case dud(&f) && (w.state(m) == primary && !m.terminating() || f.Generation != w.set.Generation), !dud(&f) && m.pod.UID != f.UID:
 			return true
 		}
 		barred := f.Code >= ocfArgs && f.Code <= ocfInstalled && f.Generation == w.set.Generation

@@ -31,7 +31,8 @@ func (b *books) ended(w *world, c *v1alpha1.RunningCommand) bool {
 		return true
 	case unconfirmed && !gone && (startsPrimary(c.Name) || !w.denied(c)):
 		return false
-	case unconfirmed && !w.strayed(c) && !b.noted(c): // a container that took the place of its may have said so
+	case unconfirmed && !w.strayed(c) && !b.noted(c) && (!startsPrimary(c.Name) || w.fresher(m)):
+		// Had it strayed, a container that took the place of its may have said so.
 		b.failed(w, c, 0)
 		return true
 	case seen && !unconfirmed:
@@ -138,7 +139,8 @@ func (b *books) failed(w *world, c *v1alpha1.RunningCommand, code int) {
 		b.failures = append(b.failures, v1alpha1.Failure{Pod: c.Pod})
 	}
 	f := &b.failures[i]
-	if f.UID != c.UID && !(dud(f) && code == 0 && startsPrimary(c.Name)) || w.now.Sub(f.Last.Time) > failureWindow(&w.set.Spec) {
+	again := dud(f) && code == 0 && startsPrimary(c.Name) // in a pod that took the place of its
+	if f.UID != c.UID && !again || w.now.Sub(f.Last.Time) > failureWindow(&w.set.Spec) {
 		*f = v1alpha1.Failure{Pod: c.Pod, UID: c.UID}
 	}
 	f.Count++

@@ -26,7 +26,7 @@ func endUnseen(w *world, p *plan) {
 		}
 		if next := w.successor(c.Pod, c.ContainerID); next != nil && (m == nil || m == next) {
 			if !next.terminating() && w.now.After(c.StartedAt.Add(strayWindow)) { // before, the one after it could be reached too
-				p.do(remove(next, reasonStray, fmt.Sprintf("%s for the container before may have reached it", c.Name)))
+				w.removeAfter(p, next, c, remove(next, reasonStray, fmt.Sprintf("%s for the container before may have reached it", c.Name)))
 			}
 			continue
 		}
@@ -46,10 +46,10 @@ func endUnseen(w *world, p *plan) {
 			until = patience
 		}
 		switch {
-		case w.denied(c):
-			w.removeDud(p, m, c)
+		case w.denied(c) || !seen && answered && w.books.noted(c):
+			w.removeAfter(p, m, c, remove(m, reasonUnseen, fmt.Sprintf("%s ended with 0, and status did not agree within %s", c.Name, settleWithin)))
 		case w.askedSince(m, until) && seen:
-			p.do(remove(m, reasonUnseen, c.Name+" ended with 0, and status does not answer"))
+			w.removeAfter(p, m, c, remove(m, reasonUnseen, c.Name+" ended with 0, and status does not answer"))
 		case w.askedSince(m, until):
 			p.do(remove(m, reasonUnseen, fmt.Sprintf("nobody saw how %s ended, and status does not say", c.Name)))
 		case !seen:
@@ -60,20 +60,25 @@ func endUnseen(w *world, p *plan) {
 	}
 }
 
-// removeDud deletes the pod of a start that status denies. That it failed is on record
-// before: the pod may be gone before anybody looks again.
-func (w *world) removeDud(p *plan, m *member, c *v1alpha1.RunningCommand) {
-	gone := remove(m, reasonUnseen, fmt.Sprintf("%s ended with 0, and status did not agree within %s", c.Name, settleWithin))
-	if w.books.noted(c) {
+// removeAfter deletes a pod. If a start in it ended with 0 and made no primary, that is
+// on record before: the pod may be gone before anybody looks again. Of an old template
+// it is not, since the next pod has another.
+func (w *world) removeAfter(p *plan, m *member, c *v1alpha1.RunningCommand, gone action.Chain) {
+	r, seen := m.endOf(c)
+	if !startsPrimary(c.Name) || !seen || r.Outcome != podexec.Succeeded || !w.fresher(m) || w.books.noted(c) {
 		p.do(gone)
 	} else if !p.sent {
 		p.sent = true
 		b := w.books
 		b.failures = slices.Clone(b.failures)
 		b.failed(w, c, 0)
-		p.do(append(action.Chain{w.write(b, reasonUnseen, fmt.Sprintf("%s of %s failed", c.Name, c.Pod))}, gone...))
+		p.do(append(action.Chain{w.write(b, reasonUnseen, fmt.Sprintf("%s of %s %s", c.Name, c.Pod, howFailed(0)))}, gone...))
 	}
 }
+
+// refusedFor is how much longer a refusal of the API server is taken for a moment's, as
+// while somebody changes who may run commands.
+const refusedFor = time.Minute
 
 // askedSince tells whether status was asked after that time, and did not settle what
 // it was asked for; or cannot be asked. After an outage nobody is deleted unasked, nor
@@ -83,7 +88,7 @@ func (w *world) askedSince(m *member, then time.Time) bool {
 		return !m.lost() && w.now.After(then)
 	}
 	r, ok := m.result(v1alpha1.CommandStatus)
-	return ok && r.Began.After(then) && (r.Outcome != podexec.Unknown || (r.Sent || r.Refused) && m.mute())
+	return ok && r.Began.After(then) && (r.Outcome != podexec.Unknown || m.mute() && (r.Sent || r.Refused && r.Began.After(then.Add(refusedFor))))
 }
 
 // repair stops what failed, so that it can be started again, and deletes the pods
