@@ -133,6 +133,7 @@ test-api: ## Tests against a real API server (their names start with TestAPI).
 	packages=$$(grep -rl --include='*_test.go' 'func TestAPI' controllers | xargs -n1 dirname | sort -u); \
 	KUBEBUILDER_ASSETS=$$assets go tool ginkgo run --procs=3 --timeout=30m $$packages -- -test.run='^TestAPI$$'
 
+# -parallel lets all promises wait: how many are tried at once they decide themselves.
 .PHONY: test-nodes
 test-nodes: ## The promises of each kind on real nodes: KUBECONFIG's, or a local cluster's.
 	$(as_root_or_there)

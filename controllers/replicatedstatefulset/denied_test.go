@@ -72,12 +72,12 @@ func (t *toy) command(what string) *toyCommand {
 	return nil
 }
 
-// saysZero ends it with 0, and lets it take effect when takesEffect is called.
+// saysZero ends it with 0, and lets it take effect with effect.
 func saysZero(what string) func(*stage) {
 	return func(s *stage) { s.toy.end(s.toy.command(what), "says 0") }
 }
 
-// effect is when all that said 0 takes effect.
+// effect is when all that nobody awaits any more takes effect.
 func effect(s *stage) {
 	for _, late := range s.toy.late {
 		late()

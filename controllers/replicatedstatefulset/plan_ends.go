@@ -24,7 +24,8 @@ func (b *books) ended(w *world, c *v1alpha1.RunningCommand) bool {
 	m := w.byUID(c.UID)
 	gone := w.containerGone(c.UID, c.ContainerID)
 	r, seen := m.endOf(c)
-	unconfirmed := seen && r.Outcome == podexec.Succeeded && starts(c.Name) && (gone || !w.agrees(c))
+	_, started := m.startOf(c)
+	unconfirmed := started && (gone || !w.agrees(c))
 	switch {
 	case seen && r.Outcome == podexec.Unknown:
 		b.tell("%s of %s never began: %s", c.Name, c.Pod, r.Why)
@@ -66,6 +67,12 @@ func (m *member) endOf(c *v1alpha1.RunningCommand) (r podexec.Result, seen bool)
 	return r, r.Decided.Equal(c.StartedAt.Time) && r.ContainerID == c.ContainerID && !r.EndUnseen()
 }
 
+// startOf is the end of a start that ended with 0, if this process saw it.
+func (m *member) startOf(c *v1alpha1.RunningCommand) (r podexec.Result, seen bool) {
+	r, seen = m.endOf(c)
+	return r, seen && r.Outcome == podexec.Succeeded && starts(c.Name)
+}
+
 // settleWithin is how long after a start that ended with 0 status may say something
 // else: the program may need a moment. But exec may also say 0 of a process that
 // goes on (kubernetes#73056), so one that may make a primary is taken for one then
@@ -82,9 +89,9 @@ func (w *world) agrees(c *v1alpha1.RunningCommand) bool {
 // went on to for settleWithin.
 func (w *world) denied(c *v1alpha1.RunningCommand) bool {
 	m := w.byUID(c.UID)
-	r, seen := m.endOf(c)
+	r, started := m.startOf(c)
 	answer, ok := m.answer(v1alpha1.CommandStatus)
-	return seen && r.Outcome == podexec.Succeeded && starts(c.Name) && ok && !w.agrees(c) && answer.Began.After(r.Ended.Add(settleWithin))
+	return started && ok && !w.agrees(c) && answer.Began.After(r.Ended.Add(settleWithin))
 }
 
 // settles tells whether a state shows that a command whose end nobody saw has

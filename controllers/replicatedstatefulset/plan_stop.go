@@ -39,7 +39,7 @@ func endUnseen(w *world, p *plan) {
 			}
 			continue
 		}
-		r, seen := m.endOf(c)
+		r, seen := m.startOf(c) // what ended otherwise is in the books no more
 		_, answered := m.answer(v1alpha1.CommandStatus)
 		until := c.StartedAt.Add(c.Timeout.Duration)
 		if patience := r.Ended.Add(settleWithin); seen && patience.After(until) {
@@ -64,8 +64,7 @@ func endUnseen(w *world, p *plan) {
 // on record before: the pod may be gone before anybody looks again. Of an old template
 // it is not, since the next pod has another.
 func (w *world) removeAfter(p *plan, m *member, c *v1alpha1.RunningCommand, gone action.Chain) {
-	r, seen := m.endOf(c)
-	if !startsPrimary(c.Name) || !seen || r.Outcome != podexec.Succeeded || !w.fresher(m) || w.books.noted(c) {
+	if _, seen := m.startOf(c); !seen || !startsPrimary(c.Name) || !w.fresher(m) || w.books.noted(c) {
 		p.do(gone)
 	} else if !p.sent {
 		p.sent = true

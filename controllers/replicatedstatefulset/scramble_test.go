@@ -188,9 +188,5 @@ func (s *stage) heal() {
 			kubelet.Turn(s.Cluster, name, true)
 		}
 	}
-	for _, late := range s.toy.late {
-		late()
-		s.check()
-	}
-	s.toy.late = nil
+	effect(s)
 }

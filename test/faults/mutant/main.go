@@ -44,7 +44,7 @@ var mutants = []mutant{
 		{kind + "plan_ends.go", " && r.ContainerID == c.ContainerID && !r.EndUnseen()\n", " && r.ContainerID == c.ContainerID\n"},
 	}},
 	{"zero-is-an-end", "a start that ended with 0 counts as ended, whatever status says", []edit{
-		{kind + "plan_ends.go", " && starts(c.Name) && (gone || !w.agrees(c))\n", " && starts(c.Name) && gone\n"},
+		{kind + "plan_ends.go", "	unconfirmed := started && (gone || !w.agrees(c))\n", "	unconfirmed := started && gone\n"},
 	}},
 	{"no-books", "grants are not written down", []edit{
 		{kind + "plan_command.go", "		b.grants = append(slices.Clone(b.grants), w.grant(m, b.epoch))\n", "		_ = w.grant(m, b.epoch)\n"},
