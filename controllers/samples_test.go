@@ -1,10 +1,7 @@
 package controllers_test
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -13,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -25,6 +21,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton"
+	"github.com/stateful-operator/stateful-operator/test/manifest"
 )
 
 // TestAPISamples applies every sample of every kind under strict validation, with
@@ -62,19 +59,13 @@ func TestAPISamples(t *testing.T) {
 			if err := user.Create(t.Context(), ns); err != nil {
 				t.Fatal(err)
 			}
-			text, err := os.ReadFile(file)
+			objects, err := manifest.ReadFile[unstructured.Unstructured](file)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096); ; {
-				object := &unstructured.Unstructured{}
-				if err := documents.Decode(&object.Object); errors.Is(err, io.EOF) {
-					return
-				} else if err != nil {
-					t.Fatal(err)
-				}
+			for _, object := range objects {
 				object.SetNamespace(ns.Name)
-				if err := user.Create(t.Context(), object, client.FieldValidation(metav1.FieldValidationStrict)); err != nil {
+				if err := user.Create(t.Context(), &object, client.FieldValidation(metav1.FieldValidationStrict)); err != nil {
 					t.Errorf("%s %s: %v", object.GetKind(), object.GetName(), err)
 				}
 			}

@@ -1,11 +1,7 @@
 package extendedstatefulset_test
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"io"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -14,11 +10,9 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -28,30 +22,14 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset"
+	"github.com/stateful-operator/stateful-operator/test/rbac"
 )
 
 // theOperator has the rights of the roles that are shipped, and no others.
 const theOperator = "system:serviceaccount:operator-system:manager"
 
 var giveRights = sync.OnceFunc(func() {
-	ctx := context.Background()
-	text, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", "role.yaml"))
-	Expect(err).NotTo(HaveOccurred())
-	for documents := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096); ; {
-		var role rbacv1.ClusterRole
-		if err := documents.Decode(&role); errors.Is(err, io.EOF) {
-			break
-		}
-		if role.Kind != "ClusterRole" {
-			continue
-		}
-		Expect(user.Create(ctx, &role)).To(Succeed())
-		Expect(user.Create(ctx, &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: "test-" + role.Name},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: theOperator}},
-		})).To(Succeed())
-	}
+	Expect(rbac.Give(context.Background(), user, filepath.Join("..", "..", "config", "rbac", "role.yaml"), theOperator)).To(Succeed())
 })
 
 // startOperator serves one namespace.

@@ -1,10 +1,7 @@
 package replicatedstatefulset_test
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,10 +11,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -31,6 +26,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset"
+	"github.com/stateful-operator/stateful-operator/test/rbac"
 )
 
 // These tests run against a real API server.
@@ -69,33 +65,13 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	conf.QPS = -1 // the puppet plays many parts
 	user, err = client.NewWithWatch(conf, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
-	giveRights(ctx)
+	Expect(rbac.Give(ctx, user, filepath.Join("..", "..", "config", "rbac", "role.yaml"), theOperator)).To(Succeed())
 	addNode(ctx, "node-1")
 	startWebhooks()
 })
 
 // theOperator has the rights of the roles that are shipped, and no others.
 const theOperator = "system:serviceaccount:operator-system:manager"
-
-func giveRights(ctx context.Context) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", "role.yaml"))
-	Expect(err).NotTo(HaveOccurred())
-	for documents := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096); ; {
-		var role rbacv1.ClusterRole
-		if err := documents.Decode(&role); errors.Is(err, io.EOF) {
-			break
-		}
-		if role.Kind != "ClusterRole" {
-			continue
-		}
-		Expect(user.Create(ctx, &role)).To(Succeed())
-		Expect(user.Create(ctx, &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: "test-" + role.Name},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: theOperator}},
-		})).To(Succeed())
-	}
-}
 
 func addNode(ctx context.Context, name string) {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}

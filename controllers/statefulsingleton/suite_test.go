@@ -1,10 +1,7 @@
 package statefulsingleton_test
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -18,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -34,6 +30,7 @@ import (
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton"
+	"github.com/stateful-operator/stateful-operator/test/rbac"
 )
 
 // These tests run against a real API server. The kubelets are played by
@@ -94,30 +91,11 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 // giveRights binds the operator to the roles that are shipped, and somebody to
 // what a developer of a namespace mostly has.
 func giveRights(ctx context.Context) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", "role.yaml"))
-	Expect(err).NotTo(HaveOccurred())
-	for documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096); ; {
-		var role rbacv1.ClusterRole
-		if err := documents.Decode(&role); errors.Is(err, io.EOF) {
-			break
-		}
-		if role.Kind == "ClusterRole" {
-			Expect(user.Create(ctx, &role)).To(Succeed())
-			bind(ctx, role.Name, theOperator)
-		}
-	}
+	Expect(rbac.Give(ctx, user, filepath.Join("..", "..", "config", "rbac", "role.yaml"), theOperator)).To(Succeed())
 	edit := &rbacv1.ClusterRole{ObjectMeta: named("edits-pods"), Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "create", "update", "patch", "delete"}}}}
 	Expect(user.Create(ctx, edit)).To(Succeed())
-	bind(ctx, edit.Name, somebody)
-}
-
-func bind(ctx context.Context, role, who string) {
-	Expect(user.Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: named("test-" + role),
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: who}},
-	})).To(Succeed())
+	Expect(rbac.Bind(ctx, user, edit.Name, somebody)).To(Succeed())
 }
 
 // as is a client of that user.

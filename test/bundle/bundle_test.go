@@ -158,15 +158,8 @@ func TestExamplesRunAsTheyAre(t *testing.T) {
 }
 
 func TestTheConsolesSamplesRunAsTheyAre(t *testing.T) {
-	text, err := os.ReadFile("../../config/openshift/samples.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for document := range strings.SplitSeq(strings.TrimPrefix(string(text), "---\n"), "\n---\n") {
-		var sample, object unstructured.Unstructured
-		if err := yaml.Unmarshal([]byte(document), &sample); err != nil {
-			t.Fatal(err)
-		}
+	for _, sample := range documents[unstructured.Unstructured](t, "../../config/openshift/samples.yaml") {
+		var object unstructured.Unstructured
 		shown, _, _ := unstructured.NestedString(sample.Object, "spec", "yaml")
 		if err := yaml.Unmarshal([]byte(shown), &object); err != nil || object.GetKind() == "" {
 			t.Fatalf("%q shows no object: %v", sample.GetName(), err)

@@ -1,10 +1,6 @@
 package bundle_test
 
 import (
-	"bytes"
-	"errors"
-	"io"
-	"os"
 	"reflect"
 	"slices"
 	"testing"
@@ -14,26 +10,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/stateful-operator/stateful-operator/test/manifest"
 )
 
 // documents reads all objects of a file.
 func documents[T any](t *testing.T, file string) []T {
 	t.Helper()
-	text, err := os.ReadFile(file)
+	all, err := manifest.ReadFile[T](file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []T
-	for decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096); ; {
-		var one T
-		if err := decoder.Decode(&one); errors.Is(err, io.EOF) {
-			return all
-		} else if err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
-		all = append(all, one)
-	}
+	return all
 }
 
 // inNamespaces are the generated roles that OLM is to grant in the namespaces of the

@@ -1,13 +1,9 @@
 package olm
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,8 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stateful-operator/stateful-operator/test/manifest"
 )
 
 //go:embed manager.yaml
@@ -102,22 +99,11 @@ func (m *Manager) established(ctx context.Context) error {
 
 // Apply applies every object of a text.
 func (m *Manager) Apply(ctx context.Context, text string) error {
-	documents := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
-	for {
-		document, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		var object unstructured.Unstructured
-		if err := yaml.Unmarshal(document, &object.Object); err != nil {
-			return err
-		}
-		if len(bytes.TrimSpace(document)) == 0 || len(object.Object) == 0 {
-			continue
-		}
+	objects, err := manifest.Read[unstructured.Unstructured]([]byte(text))
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
 		object.SetCreationTimestamp(metav1.Time{})
 		unstructured.RemoveNestedField(object.Object, "status")
 		err = m.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(&object), owner, client.ForceOwnership)
@@ -125,6 +111,7 @@ func (m *Manager) Apply(ctx context.Context, text string) error {
 			return fmt.Errorf("applying %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}
+	return nil
 }
 
 // Rolled waits until a rollout of a Deployment is complete.

@@ -1,24 +1,20 @@
 package olm_test
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	singletonv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/test/cluster"
+	"github.com/stateful-operator/stateful-operator/test/manifest"
 )
 
 // shopProgram serves a page, and ends when it is told to.
@@ -51,28 +47,12 @@ func inBusybox(_ *site, c map[string]any) { c["image"] = cluster.BusyboxImage }
 
 // objects are those of the sample, in a namespace.
 func (p sample) objects(s *site, namespace string) ([]*unstructured.Unstructured, error) {
-	content, err := os.ReadFile(p.file)
-	if err != nil {
-		return nil, err
-	}
-	var objects []*unstructured.Unstructured
-	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
-	for {
-		document, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			return objects, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		object := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(document, &object.Object); err != nil {
-			return nil, fmt.Errorf("reading %s: %w", p.file, err)
-		}
+	objects, err := manifest.ReadFile[*unstructured.Unstructured](p.file)
+	for _, object := range objects {
 		object.SetNamespace(namespace)
 		eachContainer(object.Object, func(c map[string]any) { p.change(s, c) })
-		objects = append(objects, object)
 	}
+	return objects, err
 }
 
 // eachContainer finds the containers in an object, wherever its pods are said.

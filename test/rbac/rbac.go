@@ -15,7 +15,8 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/stateful-operator/stateful-operator/test/manifest"
 )
 
 // Permission is one verb on one resource, as a role gives it.
@@ -43,23 +44,15 @@ func qualified(resource, group string) string {
 	return strings.TrimSuffix(main+"."+group+"/"+sub, "/")
 }
 
-// Granted reads the permissions out of a file of Roles and ClusterRoles, such as
+// Granted are the permissions that Roles and ClusterRoles give, such as those of
 // config/rbac/role.yaml.
-func Granted(manifest io.Reader) ([]Permission, error) {
-	var all []Permission
-	documents := yaml.NewYAMLOrJSONDecoder(manifest, 4096)
-	for {
-		var role rbacv1.ClusterRole // a Role has the same fields
-		switch err := documents.Decode(&role); {
-		case errors.Is(err, io.EOF):
-			return all, nil
-		case err != nil:
-			return nil, fmt.Errorf("reading roles: %w", err)
-		}
-		for _, rule := range role.Rules {
-			all = append(all, expand(&role, rule)...)
+func Granted(roles []rbacv1.ClusterRole) (all []Permission) {
+	for i := range roles {
+		for _, rule := range roles[i].Rules {
+			all = append(all, expand(&roles[i], rule)...)
 		}
 	}
+	return all
 }
 
 func expand(role *rbacv1.ClusterRole, rule rbacv1.PolicyRule) (all []Permission) {
@@ -195,16 +188,11 @@ func ReadReport(auditLog, roles, namespace, account string) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	file, err := os.Open(roles)
+	given, err := manifest.ReadFile[rbacv1.ClusterRole](roles) // a Role has the same fields
 	if err != nil {
 		return Report{}, err
 	}
-	defer file.Close()
-	granted, err := Granted(file)
-	if err != nil {
-		return Report{}, err
-	}
-	return Compare(granted, asked, namespace, Excused), nil
+	return Compare(Granted(given), asked, namespace, Excused), nil
 }
 
 // Write prints the report as a table.

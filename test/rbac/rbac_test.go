@@ -5,6 +5,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/stateful-operator/stateful-operator/test/manifest"
 )
 
 const roles = `
@@ -34,7 +38,8 @@ func TestCompare(t *testing.T) {
 		line("me", "list", "", "secrets", "", "a", "", "allow") + // in another namespace
 		line("me", "delete", "", "pods", "", "a", "x", "forbid") +
 		`{"stage":"Resp` // is being written
-	granted, err := Granted(strings.NewReader(roles))
+	given, err := manifest.Read[rbacv1.ClusterRole]([]byte(roles))
+	granted := Granted(given)
 	if err != nil || len(granted) != 6 {
 		t.Fatal(granted, err)
 	}
@@ -65,8 +70,5 @@ func TestCompare(t *testing.T) {
 func TestWhatCannotBeReadIsSaid(t *testing.T) {
 	if _, err := ReadAudit(strings.NewReader("no JSON\n"), "me"); err == nil {
 		t.Error("a log that is none is read")
-	}
-	if _, err := Granted(strings.NewReader("rules: 3")); err == nil {
-		t.Error("a role that is none is read")
 	}
 }

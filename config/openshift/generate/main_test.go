@@ -1,10 +1,7 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -12,29 +9,20 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
+
+	"github.com/stateful-operator/stateful-operator/test/manifest"
 )
 
 const samples = "../../samples"
 
-// objects are those of a stream of documents.
-func objects(t *testing.T, text []byte) (all []unstructured.Unstructured) {
+func objects(t *testing.T, text []byte) []unstructured.Unstructured {
 	t.Helper()
-	for documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text))); ; {
-		document, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			return all
-		}
-		var object unstructured.Unstructured
-		if err == nil {
-			err = yaml.Unmarshal(document, &object.Object)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, object)
+	all, err := manifest.Read[unstructured.Unstructured](text)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return all
 }
 
 func TestTheConsoleOffersTheSamples(t *testing.T) {

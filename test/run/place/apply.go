@@ -1,19 +1,15 @@
 package place
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stateful-operator/stateful-operator/test/manifest"
 )
 
 // Namespace is where samples are applied.
@@ -21,23 +17,11 @@ const Namespace = "default"
 
 // Apply applies the objects of a sample as they are, but for what change does.
 func (p Place) Apply(ctx context.Context, file string, change func(*unstructured.Unstructured) error) error {
-	content, err := os.ReadFile(file)
+	objects, err := manifest.ReadFile[unstructured.Unstructured](file)
 	if err != nil {
 		return err
 	}
-	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
-	for {
-		document, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("reading %s: %w", file, err)
-		}
-		var object unstructured.Unstructured
-		if err := yaml.Unmarshal(document, &object.Object); err != nil {
-			return fmt.Errorf("reading %s: %w", file, err)
-		}
+	for _, object := range objects {
 		object.SetNamespace(Namespace)
 		if err := change(&object); err != nil {
 			return fmt.Errorf("changing %s of %s: %w", object.GetKind(), file, err)
@@ -47,6 +31,7 @@ func (p Place) Apply(ctx context.Context, file string, change func(*unstructured
 			return fmt.Errorf("applying %s of %s: %w", object.GetKind(), file, err)
 		}
 	}
+	return nil
 }
 
 // Template changes the pod template of an object, if it has one.

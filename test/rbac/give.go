@@ -1,0 +1,41 @@
+package rbac
+
+import (
+	"context"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stateful-operator/stateful-operator/test/manifest"
+)
+
+// Give makes the ClusterRoles of a file, such as config/rbac/role.yaml, and gives a
+// user what they allow, in all namespaces.
+func Give(ctx context.Context, c client.Client, file, user string) error {
+	roles, err := manifest.ReadFile[rbacv1.ClusterRole](file)
+	if err != nil {
+		return err
+	}
+	for _, role := range roles {
+		if role.Kind != "ClusterRole" {
+			continue
+		}
+		if err := c.Create(ctx, &role); err != nil {
+			return err
+		}
+		if err := Bind(ctx, c, role.Name, user); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Bind gives a user what a ClusterRole allows, in all namespaces.
+func Bind(ctx context.Context, c client.Client, role, user string) error {
+	return c.Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "test-" + role},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	})
+}
