@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -88,18 +87,19 @@ func (t *trial) release(ctx context.Context) error {
 	return err
 }
 
+// hold changes a finalizer. What an API server that begins refuses is tried again.
 func (t *trial) hold(ctx context.Context, pod *corev1.Pod, change func(client.Object, string) bool) error {
-	return client.IgnoreNotFound(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	return until(ctx, "the finalizer of "+pod.Name+" to be changed", func(ctx context.Context) error {
 		now, err := t.pod(ctx, pod.Name)
 		if err != nil || now.UID != pod.UID {
-			return err
+			return client.IgnoreNotFound(err)
 		}
 		was := now.DeepCopy()
 		if !change(now, held) {
 			return nil
 		}
-		return t.Client.Patch(ctx, now, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{}))
-	}))
+		return client.IgnoreNotFound(t.Client.Patch(ctx, now, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{})))
+	})
 }
 
 // others are the pods but for that one.
@@ -108,15 +108,14 @@ func (t *trial) others(ctx context.Context, name string) ([]corev1.Pod, error) {
 	return slices.DeleteFunc(pods, func(p corev1.Pod) bool { return p.Name == name }), err
 }
 
-// lateStart has whoever is told to become primary next do so, if it lives, late: after
-// the operator has given up to wait for the command's end, or long after that has said
-// that all is well. Meanwhile a person wants another one.
+// lateStart has whoever is told to become primary next do so, if it lives, after the
+// operator has given up to wait for the command's end. Meanwhile a person wants another one.
 func lateStart(ctx context.Context, t *trial) error {
 	if err := t.get(ctx); err != nil {
 		return err
 	}
 	epoch := t.set.Status.Epoch
-	late := "once\n" + []string{"lag " + (ledgerset.Timeout + 5*time.Second).String(), "late 20s", "late 40s"}[t.chance.IntN(3)]
+	late := "once\nlag " + (ledgerset.Timeout + 5*time.Second).String()
 	if err := errors.Join(t.turn("promote", late), t.turn("seed", late), t.onPrimary(ctx, t.kill)); err != nil {
 		return err
 	}
@@ -143,4 +142,18 @@ func lateStart(ctx context.Context, t *trial) error {
 		return err
 	}
 	return t.ask(ctx, v1alpha1.AnnotationSwitchoverTo, other)
+}
+
+// earlyEnd has whoever is told to become primary say at once that all is well, and do so
+// long after. Meanwhile a person wants one after another: who takes the word of the first
+// has two in the end.
+func earlyEnd(ctx context.Context, t *trial) error {
+	late := []string{"late 20s", "late 40s"}[t.chance.IntN(2)]
+	err := errors.Join(t.turn("promote", late), t.turn("seed", late), t.onPrimary(ctx, t.kill))
+	for i := range 3 {
+		t.pause(ctx, 3*time.Second)
+		err = errors.Join(err, t.ask(ctx, v1alpha1.AnnotationSwitchoverTo, fmt.Sprintf("rss-%s-%d", t.set.Name, i)))
+	}
+	t.pause(ctx, 10*time.Second)
+	return errors.Join(err, t.turn("promote", ""), t.turn("seed", ""))
 }

@@ -57,6 +57,7 @@ var faults = []fault{
 	{name: "lights out", do: func(ctx context.Context, t *trial) error { return t.removeAll(ctx) }},
 	{name: "a command fails", do: badCommand},
 	{name: "a start takes effect when its time is up", do: lateStart},
+	{name: "a start says 0, and takes effect later", do: earlyEnd},
 	{name: "a command fails while the operator is killed", shared: true, do: func(ctx context.Context, t *trial) error {
 		return errors.Join(badCommand(ctx, t), t.killOperators(ctx))
 	}},
