@@ -28,7 +28,7 @@ var tests = map[string][]test{
 		{"replicatedstatefulset-failover", "RS-34 a primary that dies"},
 		{"replicatedstatefulset-handovers", "RS-33 RS-57 roles are handed over"},
 		{"replicatedstatefulset-to-zero-and-back", "RS-37 RS-38 RS-39 RS-46 stopped in order"},
-		{"replicatedstatefulset-paused", "RS-45 a paused set"},
+		{"replicatedstatefulset-paused", "RS-45 RS-47 a paused set"},
 	},
 	"extendedstatefulset": {
 		{"extendedstatefulset-canaries", "E2 E3 E4 E19 two canaries"},

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
@@ -236,6 +237,63 @@ var _ = Describe("a set", func() {
 		Eventually(func() map[string]string { return podsOf(ctx, p.namespace)[name].Labels }).Should(HaveKeyWithValue("app", "example"))
 		settled(ctx, set, 1, 2)
 		Expect(p.mostPrimaries()).To(Equal(1))
+	})
+
+	It("RS-47 RS-50 says what is, also where what it writes is taken back", func(ctx SpecContext) {
+		startOperator(p)
+		set := replicated(p.namespace)
+		Expect(user.Create(ctx, set)).To(Succeed())
+		settled(ctx, set, 1, 2)
+		// The API server gives it node ports, which the operator does not want.
+		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "example-primary"}}
+		Expect(user.Patch(ctx, service, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"type":"LoadBalancer"}}`)))).To(Succeed())
+		Eventually(func() []string { return events(ctx, p.namespace) }).Should(ContainElement("WriteUndone"))
+		Expect(user.Patch(ctx, set, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"reconcileInterval":"2s"}}`)))).To(Succeed())
+		settled(ctx, set, 1, 2)
+		stateful := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "rss-example"}}
+		image := func() string {
+			Expect(user.Get(ctx, client.ObjectKeyFromObject(stateful), stateful)).To(Succeed())
+			return stateful.Spec.Template.Spec.Containers[0].Image
+		}
+		was := image()
+		stateful.Spec.Template.Spec.Containers[0].Image = "another"
+		Expect(user.Update(ctx, stateful)).To(Succeed())
+		Eventually(image).Should(Equal(was))
+	})
+
+	It("RS-52 RS-55 tells of all that happens", func(ctx SpecContext) {
+		startOperator(p)
+		set := replicated(p.namespace)
+		set.Spec.FailureThreshold = ptr.To(int32(1))
+		Expect(user.Create(ctx, set)).To(Succeed())
+		settled(ctx, set, 1, 2)
+		tells := func(reasons ...any) {
+			GinkgoHelper()
+			Eventually(func() []string { return events(ctx, p.namespace) }).Should(ContainElements(reasons...))
+		}
+		tells("MemberAdded", "Seeded", "Promoted", "MemberStarted")
+		p.fail("promote", "stop")
+		crashPrimary(ctx, p, set)
+		tells("MemberFailed", "MemberReplaced", "Demoted")
+		edit := func(patch string) {
+			GinkgoHelper()
+			Expect(user.Patch(ctx, set, client.RawPatch("application/merge-patch+json", []byte(patch)))).To(Succeed())
+		}
+		edit(`{"spec":{"replicas":2}}`)
+		settled(ctx, set, 1, 1)
+		tells("MemberStopped", "MemberRemoved")
+		edit(`{"spec":{"pod":{"labels":{"revision":"two"}}}}`)
+		tells("MemberUpdated")
+		settled(ctx, set, 1, 1)
+		families, err := metrics.Registry.Gather()
+		Expect(err).NotTo(HaveOccurred())
+		var names []string
+		for _, f := range families {
+			names = append(names, f.GetName())
+		}
+		Expect(names).To(ContainElements("rss_operator_controller_clusters", "rss_operator_controller_clusters_created",
+			"rss_operator_controller_clusters_deleted", "rss_operator_controller_clusters_modified", "rss_operator_controller_clusters_failed",
+			"rss_operator_cluster_reconcile_duration", "replicatedstatefulset_actions_total", "replicatedstatefulset_members"))
 	})
 
 	It("RS-57 RS-59 rolls when its rules change, and says which Secrets are missing", func(ctx SpecContext) {

@@ -4,6 +4,10 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 )
 
@@ -140,5 +144,28 @@ func (s *stage) anySecondary(suffers func(name string) func(*stage)) {
 			suffers(name)(s)
 			return
 		}
+	}
+}
+
+// A pod that may be primary is one also when somebody else owns it: nobody else starts.
+func TestAPrimaryThatSomebodyElseAdopted(t *testing.T) {
+	s := newStage(t, toySet(3, 1))
+	s.settle(20 * time.Second)
+	adopted := func(s *stage) {
+		s.Say("! a ReplicaSet adopts rss-db-0")
+		s.edit(s.pod(0), func(p *corev1.Pod) {
+			p.Labels = map[string]string{"tier": "data"}
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "web", Controller: ptr.To(true)}}
+		})
+	}
+	together(write, adopted, (*stage).restart)(s)
+	s.settle(time.Minute)
+	if all := s.toy.acting(); len(all) != 1 || all[0].pod != "rss-db-0" {
+		s.Fatal(t, "the primary is another one")
+	}
+	s.Delete(s.pod(0))
+	s.settle(time.Minute)
+	if all := s.toy.acting(); len(all) != 1 || s.pod(0) == nil || s.pod(0).OwnerReferences[0].Kind != "StatefulSet" {
+		s.Fatal(t, "its place was not taken when it had gone")
 	}
 }

@@ -133,7 +133,7 @@ func (s *stage) garbage() (moves []func()) {
 		})
 	}
 	for _, p := range s.pods() {
-		if owner := metav1.GetControllerOf(p); owner != nil && (set == nil || set.UID != owner.UID) && !podstate.Terminating(p) {
+		if owner := metav1.GetControllerOf(p); owner != nil && owner.Kind == "StatefulSet" && (set == nil || set.UID != owner.UID) && !podstate.Terminating(p) {
 			moves = append(moves, func() {
 				s.Say("    %s is garbage", p.Name)
 				s.Delete(p)

@@ -72,10 +72,14 @@ func forgetMetrics(key types.NamespacedName) {
 }
 
 // soon is when a pass is made again that another overtook, afterActs one that
-// wrote something, should the event of that get lost.
+// wrote something, should the event of that get lost. The status is written when
+// there is nothing else to do, or was not for the time of silence: somebody else
+// may take back all that is done. Nor is it done again for inVain.
 const (
 	soon      = 50 * time.Millisecond
 	afterActs = 5 * time.Second
+	silence   = 10 * time.Second
+	inVain    = 10 * time.Minute
 )
 
 // report tells users what happened and what is: events, metrics, one status
@@ -89,6 +93,14 @@ func (r *Reconciler) report(ctx context.Context, w *world, p *plan, outcomes []a
 		case o.Err == nil:
 			actionsTotal.WithLabelValues(string(o.Verb), o.Reason).Inc()
 			r.emit(w, &o)
+			if o.Reason == reasonRefused {
+				r.memory.of(w.set).wish = "" // the same one may be wanted again at once
+			}
+			if (o.Reason == reasonChild || o.Reason == reasonTemplate) && o.Verb == action.Patch && o.Answer.GetResourceVersion() == o.From.GetResourceVersion() {
+				r.memory.of(w.set).vain[childKey(o.From)] = tried{attemptOf(o.From, o.Object), w.now}
+				r.event(w, o.Object, corev1.EventTypeWarning, v1alpha1.EventWriteUndone, "Keep",
+					"%s: changed nothing; the API server, or a policy in it, takes back what is written there", o.String())
+			}
 		case apierrors.IsConflict(o.Err), apierrors.IsNotFound(o.Err), errors.Is(o.Err, action.ErrNotBegun):
 			overtaken = true // the world is another than we read
 		case apierrors.HasStatusCause(o.Err, corev1.NamespaceTerminatingCause):
@@ -99,16 +111,19 @@ func (r *Reconciler) report(ctx context.Context, w *world, p *plan, outcomes []a
 		}
 	}
 	w.refused = r.memory.learn(w.set, failed)
+	wait := p.wait
 	if failed == nil && !p.asksOnly() {
-		if overtaken {
-			return report.Wait(soon)
+		if wait = sooner(p.wait, afterActs); overtaken { // what was written wakes the key
+			wait = soon
 		}
-		return report.Wait(sooner(p.wait, afterActs)) // what was written wakes the key
+		if w.now.Sub(r.memory.of(w.set).told) < silence {
+			return report.Wait(wait)
+		}
 	}
 	if err := errors.Join(failed, r.writeStatus(ctx, key, w, p)); err != nil {
 		return report.Retry(err)
 	}
-	return report.Wait(p.wait)
+	return report.Wait(wait)
 }
 
 func sooner(a, b time.Duration) time.Duration {
@@ -122,6 +137,7 @@ func sooner(a, b time.Duration) time.Duration {
 func (r *Reconciler) writeStatus(ctx context.Context, key types.NamespacedName, w *world, p *plan) error {
 	status := summarize(w, p)
 	gauge(key, &status)
+	r.memory.of(w.set).told = w.now
 	if apiequality.Semantic.DeepEqual(w.set.Status, status) {
 		return nil
 	}
@@ -224,8 +240,18 @@ type remembered struct {
 	lossAt          time.Time
 	lossOf          types.UID
 	pods            map[types.UID]*seen
-	refused         string // the last write that the API server refused
-	failed          int    // how often in a row
+	refused         string           // the last write that the API server refused
+	failed          int              // how often in a row
+	told            time.Time        // when the status was written last, or need not be
+	vain            map[string]tried // patches that changed nothing, by childKey
+	wish            string           // who a person wants to be primary
+	wishAt          time.Time
+}
+
+// tried is an attempt, and when it was made.
+type tried struct {
+	attempt
+	at time.Time
 }
 
 // seen is what this process remembers of a pod.
@@ -249,7 +275,7 @@ func (m *memory) of(set *v1alpha1.ReplicatedStatefulSet) *remembered {
 		m.sets = map[types.NamespacedName]*remembered{}
 	}
 	if m.sets[key] == nil || m.sets[key].uid != set.UID {
-		m.sets[key] = &remembered{uid: set.UID, pods: map[types.UID]*seen{}}
+		m.sets[key] = &remembered{uid: set.UID, pods: map[types.UID]*seen{}, vain: map[string]tried{}}
 		createdTotal.Inc()
 	}
 	return m.sets[key]
@@ -302,7 +328,19 @@ func (m *memory) found(name string) {
 // recall puts what is remembered into a world, and remembers what is new in it.
 func (m *memory) recall(w *world) {
 	known := m.of(w.set)
-	w.refused = known.refused
+	w.refused, w.vain = known.refused, map[string]attempt{}
+	for child, try := range known.vain {
+		if w.now.Sub(try.at) < inVain {
+			w.vain[child] = try.attempt
+		}
+	}
+	if known.told.IsZero() {
+		known.told = w.now
+	}
+	if wish := w.set.Annotations[v1alpha1.AnnotationSwitchoverTo]; wish != known.wish {
+		known.wish, known.wishAt = wish, w.now
+	}
+	w.wishAt = known.wishAt
 	lost := slices.DeleteFunc(slices.Clone(known.grants), func(g v1alpha1.Grant) bool {
 		return slices.ContainsFunc(w.set.Status.Grants, func(o v1alpha1.Grant) bool { return o.UID == g.UID && o.ContainerID == g.ContainerID })
 	})

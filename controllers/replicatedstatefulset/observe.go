@@ -47,8 +47,13 @@ type world struct {
 	// lossOf is the pod whose grant that was; "" if this process has seen none go, or
 	// several at once.
 	lossOf types.UID
+	// wishAt is since when this process knows of the member that a person wants to be
+	// primary.
+	wishAt time.Time
 	// refused is the last write that the API server refused, in its words.
 	refused string
+	// vain are the patches of children that were taken and changed nothing, by childKey.
+	vain map[string]attempt
 
 	books books // see learn
 }
@@ -129,7 +134,8 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ReplicatedStatef
 
 // readPods reads the pods of the set, by the labels that all of them have. One
 // whose labels somebody took off runs on, and nobody can take its name: those of
-// the books, and those with our finalizer, are found by their names.
+// the books, those with our finalizer, and those with our annotation that nobody
+// controls are found by their names.
 func (r *Reconciler) readPods(ctx context.Context, w *world, from view) ([]corev1.Pod, error) {
 	var pods corev1.PodList
 	options := []client.ListOption{client.InNamespace(w.set.Namespace), client.MatchingLabels(ownLabels(w.set))}
@@ -152,7 +158,8 @@ func (r *Reconciler) readPods(ctx context.Context, w *world, from view) ([]corev
 		if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("get pod %s: %w", name, err)
 		}
-		if m := (&member{pod: &pod}); err == nil && (m.protected() || w.written(m)) {
+		madeByUs := pod.Annotations[v1alpha1.AnnotationTemplate] != "" && metav1.GetControllerOf(&pod) == nil
+		if m := (&member{pod: &pod}); err == nil && (m.protected() || w.written(m) || madeByUs) {
 			pods.Items = append(pods.Items, pod)
 		}
 	}
@@ -185,10 +192,11 @@ func (r *Reconciler) readMembers(ctx context.Context, w *world, from view) error
 	for i := range pods {
 		pod := &pods[i]
 		ordinal, ok := ordinalOf(w.set, pod.Name)
-		if owner := metav1.GetControllerOf(pod); !ok || owner != nil && (owner.Kind != "StatefulSet" || owner.Name != statefulSetName(w.set)) {
+		m := &member{pod: pod, ordinal: ordinal, commandsIn: pod.Annotations[v1alpha1.AnnotationContainer], results: map[string]podexec.Result{}}
+		// One that may be primary, or waits for us to go, is a member whoever owns it now.
+		if owner := metav1.GetControllerOf(pod); !ok || owner != nil && (owner.Kind != "StatefulSet" || owner.Name != statefulSetName(w.set)) && !w.written(m) && !m.protected() {
 			continue
 		}
-		m := &member{pod: pod, ordinal: ordinal, commandsIn: pod.Annotations[v1alpha1.AnnotationContainer], results: map[string]podexec.Result{}}
 		if m.commandsIn == "" && len(w.set.Spec.Pod.Containers) > 0 {
 			m.commandsIn = commandsIn(&w.set.Spec.Pod)
 		}

@@ -184,14 +184,14 @@ func (b *books) note(w *world) {
 }
 
 // record puts down how new the copy of a member is, if it is newer than what is
-// on record.
+// on record, or as new in a later epoch.
 func (b *books) record(m *member, n uint64) {
 	r, _ := m.answer(v1alpha1.CommandSequence)
 	now := v1alpha1.Sequence{Pod: m.name(), Sequence: strconv.FormatUint(n, 10), Epoch: b.epoch, Time: metav1.NewTime(r.Began.Truncate(time.Second))}
 	b.sequences = slices.Clone(b.sequences)
 	if i := slices.IndexFunc(b.sequences, func(s v1alpha1.Sequence) bool { return s.Pod == m.name() }); i < 0 {
 		b.sequences = append(b.sequences, now)
-	} else if n > recorded(b.sequences[i]) {
+	} else if had := recorded(b.sequences[i]); n > had || n == had && b.epoch > b.sequences[i].Epoch {
 		b.sequences[i] = now
 	}
 	slices.SortFunc(b.sequences, func(x, y v1alpha1.Sequence) int {

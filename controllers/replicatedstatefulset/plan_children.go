@@ -1,14 +1,15 @@
 package replicatedstatefulset
 
 import (
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
@@ -26,7 +27,11 @@ func keepChildren(w *world, p *plan) {
 		if have := w.services[want.Name]; have == nil {
 			p.do(action.Chain{{Verb: action.Create, Object: want, Reason: reasonChild}})
 		} else if w.ours(have) {
-			keepService(p, have, want)
+			next := have.DeepCopy()
+			next.Labels = merged(have.Labels, want.Labels)
+			next.Spec.Selector, next.Spec.PublishNotReadyAddresses = want.Spec.Selector, want.Spec.PublishNotReadyAddresses
+			next.Spec.Ports = want.Spec.Ports
+			mend(w, p, action.Action{Verb: action.Patch, Object: next, From: have, Unchanged: true, Reason: reasonChild})
 		}
 	}
 	want := buildBudget(w.set)
@@ -37,9 +42,7 @@ func keepChildren(w *world, p *plan) {
 		next := have.DeepCopy()
 		next.Labels = merged(have.Labels, want.Labels)
 		next.Spec.MaxUnavailable, next.Spec.MinAvailable, next.Spec.Selector = want.Spec.MaxUnavailable, nil, want.Spec.Selector
-		if !apiequality.Semantic.DeepEqual(next, have) {
-			p.do(action.Chain{{Verb: action.Patch, Object: next, From: have, Unchanged: true, Reason: reasonChild}})
-		}
+		mend(w, p, action.Action{Verb: action.Patch, Object: next, From: have, Unchanged: true, Reason: reasonChild})
 	}
 	keepStatefulSet(w, p)
 }
@@ -47,26 +50,81 @@ func keepChildren(w *world, p *plan) {
 // ours tells whether a child is controlled by the object.
 func (w *world) ours(child metav1.Object) bool { return metav1.IsControlledBy(child, w.set) }
 
-func keepService(p *plan, have, want *corev1.Service) {
-	next := have.DeepCopy()
-	next.Labels = merged(have.Labels, want.Labels)
-	next.Spec.Selector, next.Spec.PublishNotReadyAddresses = want.Spec.Selector, want.Spec.PublishNotReadyAddresses
-	next.Spec.Ports = want.Spec.Ports
-	if !apiequality.Semantic.DeepEqual(next, have) {
-		p.do(action.Chain{{Verb: action.Patch, Object: next, From: have, Unchanged: true, Reason: reasonChild}})
+// mend patches a child that is not what it shall be, unless that was in vain.
+func mend(w *world, p *plan, a action.Action) {
+	if !apiequality.Semantic.DeepEqual(a.Object, a.From) && w.vain[childKey(a.From)] != attemptOf(a.From, a.Object) {
+		p.do(action.Chain{a})
 	}
 }
 
+// attempt is a fingerprint of what a child was, and of what it should become.
+type attempt string
+
+// attemptOf leaves out what changes by itself.
+func attemptOf(have, next any) attempt {
+	hash := sha256.New()
+	for _, object := range []any{have, next} {
+		fields := fieldsOf(object)
+		delete(fields, "status")
+		for _, key := range []string{"resourceVersion", "generation", "managedFields"} {
+			unstructured.RemoveNestedField(fields, "metadata", key)
+		}
+		fmt.Fprintln(hash, fields) // keys are in order
+	}
+	return attempt(hash.Sum(nil))
+}
+
+func childKey(child metav1.Object) string { return fmt.Sprintf("%T %s", child, child.GetName()) }
+
+// fieldsOf are the fields of an object by their names in JSON, without those that
+// are not set.
+func fieldsOf(object any) (fields map[string]any) {
+	text, err := json.Marshal(object)
+	if err == nil {
+		err = json.Unmarshal(text, &fields)
+	}
+	if err != nil { // what was read from JSON can be written as JSON
+		panic(fmt.Sprintf("the fields of %T: %v", object, err))
+	}
+	return fields
+}
+
+// covers tells whether an object has all that is wanted of it. What the API server
+// or a policy added is no matter.
+func covers(have, want any) bool {
+	switch want := want.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		have, _ := have.(map[string]any)
+		for key, value := range want {
+			if !covers(have[key], value) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		have, _ := have.([]any)
+		if len(have) < len(want) {
+			return false
+		}
+		for i := range want {
+			if !covers(have[i], want[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	return have == want
+}
+
 // keepStatefulSet makes the StatefulSet, and gives it a new template when what
-// its pods must be made anew for has changed. It finds that by the hash, since the
-// API server adds defaults to what was sent.
+// its pods must be made anew for has changed, which it finds by the hash, or when
+// somebody else changed what it says. What the API server added stays.
 func keepStatefulSet(w *world, p *plan) {
 	have := w.stateful
 	if have == nil {
-		replicas := int32(w.wanted())
-		if w.set.Spec.Paused {
-			replicas = 0 // and the number is not changed before it goes on
-		}
+		replicas := w.remade()
 		p.do(action.Chain{{Verb: action.Create, Object: buildStatefulSet(w.set, replicas, w.rules), Reason: reasonChild,
 			Detail: fmt.Sprintf("%d pods", replicas)}})
 		return
@@ -81,15 +139,31 @@ func keepStatefulSet(w *world, p *plan) {
 	is, shall := &have.Spec.Template, &want.Spec.Template
 	if is.Annotations[v1alpha1.AnnotationTemplate] != shall.Annotations[v1alpha1.AnnotationTemplate] ||
 		!maps.Equal(is.Labels, shall.Labels) || !maps.Equal(is.Annotations, shall.Annotations) ||
-		!apiequality.Semantic.DeepEqual(is.Finalizers, shall.Finalizers) {
+		!apiequality.Semantic.DeepEqual(is.Finalizers, shall.Finalizers) || !covers(fieldsOf(is.Spec), fieldsOf(shall.Spec)) {
 		next.Spec.Template, reason = *shall, reasonTemplate
 	}
-	if !sameStatefulSet(next, have) {
-		p.do(action.Chain{{Verb: action.Patch, Object: next, From: have, Unchanged: true, Reason: reason}})
-	}
+	mend(w, p, action.Action{Verb: action.Patch, Object: next, From: have, Unchanged: true, Reason: reason})
 }
 
-func sameStatefulSet(a, b *appsv1.StatefulSet) bool { return apiequality.Semantic.DeepEqual(a, b) }
+// remade is with how many pods a StatefulSet is made. One that takes the place of
+// one that somebody deleted adopts the pods that run, and has those deleted at once
+// that are beyond its number: scale takes them away in order. The number of a paused
+// set stays what it was.
+func (w *world) remade() int32 {
+	n, was := w.wanted(), &w.set.Status.Members
+	if w.set.Spec.Paused {
+		n = 0
+		for _, name := range slices.Concat(was.Ready, was.Unready) {
+			if ordinal, ok := ordinalOf(w.set, name); ok {
+				n = max(n, ordinal+1)
+			}
+		}
+	}
+	for _, m := range w.members {
+		n = max(n, m.ordinal+1)
+	}
+	return int32(n)
+}
 
 // keepLabels puts back the labels by which a pod is found: without them its
 // StatefulSet lets go of it, and its name is taken still.
@@ -99,7 +173,7 @@ func keepLabels(w *world, p *plan) {
 	}
 	for _, m := range w.members {
 		pod := m.pod.DeepCopy()
-		if pod.Labels = merged(pod.Labels, ownLabels(w.set)); m.protected() && !maps.Equal(pod.Labels, m.pod.Labels) {
+		if pod.Labels = merged(pod.Labels, ownLabels(w.set)); !maps.Equal(pod.Labels, m.pod.Labels) {
 			p.do(action.Chain{{Verb: action.Patch, Object: pod, From: m.pod, Reason: reasonChild, Detail: "its labels"}})
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
@@ -166,6 +168,22 @@ func TestNothingStarves(t *testing.T) {
 		{"RS-38 it is made with as many as there were", worldOf(toySet(3, 1), stopped(3, false)), []string{"create statefulset rss-db: Child, 3 pods"}},
 		{"RS-45 nothing is deleted in a set that is paused", worldOf(toySet(2, 1), with(func(w *world) { w.set.Spec.Paused = true }), pod(0).granted().began("promote", 21*time.Second).secondary(), pod(1).secondary()), nil},
 		{"RS-45 a set that begins paused has no pods", worldOf(toySet(2, 1), with(func(w *world) { w.set.Spec.Paused, w.stateful = true, nil })), []string{"create statefulset rss-db: Child, 0 pods"}},
+		{"RS-45 RS-47 one whose StatefulSet somebody deleted keeps the pods that run", worldOf(toySet(2, 1), pod(0).primary(), pod(1).secondary(), replicas(0), with(func(w *world) { w.set.Spec.Paused, w.stateful = true, nil })),
+			[]string{"create statefulset rss-db: Child, 2 pods"}},
+		{"RS-45 RS-47 and gets those back that went with it", worldOf(toySet(3, 1), with(func(w *world) {
+			w.set.Spec.Paused, w.stateful = true, nil
+			w.set.Status.Members.Ready, w.set.Status.Members.Unready = []string{"rss-db-0"}, []string{"rss-db-1"}
+		})), []string{"create statefulset rss-db: Child, 2 pods"}},
+		{"RS-33 RS-47 in a scale-down too the pods that run stay until they are stopped", worldOf(toySet(3, 1), pod(0).primary(), pod(1).secondary(), pod(2).secondary(), replicas(1), with(func(w *world) { w.stateful = nil })),
+			[]string{"create statefulset rss-db: Child, 3 pods"}},
+		{"RS-33 a switchover whose demotion failed is over", worldOf(toySet(2, 1), pod(0).primary().failures(1, "demote", 1, false), pod(1).secondary(), annotated(v1alpha1.AnnotationSwitchoverTo, "rss-db-1"),
+			with(func(w *world) { w.wishAt = ago(time.Minute + 300*time.Millisecond) })), []string{"patch replicatedstatefulset db: Refused, 1 does not take over: demote of 0 failed with exit code 1"}},
+		{"RS-33 asked again, it is stopped", worldOf(toySet(2, 1), pod(0).primary().sequence("4").failures(1, "demote", 1, false), pod(1).secondary().answered("sequence", podexec.Succeeded, 0, "4", 0), annotated(v1alpha1.AnnotationSwitchoverTo, "rss-db-1"),
+			with(func(w *world) { w.wishAt = ago(time.Second) })), []string{"0: Stop, with 0"}},
+		{"RS-47 a template that somebody edited is put right", worldOf(toySet(1, 1), pod(0).primary(), edited("another")), []string{"patch statefulset rss-db: Template"}},
+		{"RS-47 not again, if that changed nothing", worldOf(toySet(1, 1), pod(0).primary(), edited("another"), inVainFor("another")), nil},
+		{"RS-47 but another edit is", worldOf(toySet(1, 1), pod(0).primary(), edited("a third"), inVainFor("another")), []string{"patch statefulset rss-db: Template"}},
+		{"RS-47 what the API server adds to it stays", worldOf(toySet(1, 1), pod(0).primary(), edited("one")), nil},
 		{"what failed is tried again after a while", worldOf(toySet(2, 1), pod(0).primary(), pod(1).idle().sequence("4").failures(2, "secondary", 1, false).lately(1900*time.Millisecond)), nil},
 		{"and no later", worldOf(toySet(2, 1), pod(0).primary(), pod(1).idle().sequence("4").failures(2, "secondary", 1, false).lately(2*time.Second)), []string{"1: Secondary, with 0"}},
 		{"RS-27 a pod that is new is not made anew for starts that failed", worldOf(toySet(2, 1), pod(0).primary(), pod(1).idle().failures(2, "secondary", 1, true).born(59*time.Second)), []string{"1: Stop, with 0"}},
@@ -255,4 +273,34 @@ func TestDeletion(t *testing.T) {
 		{"nothing is made anew any more", worldOf(toySet(2, 1), gone(time.Second), pod(0).primary().runs("stop", time.Second).outdated(), pod(1).idle().outdated()), nil},
 		{"nothing is started any more", worldOf(toySet(2, 1), gone(time.Second), empty, pod(0).idle().sequence("9").deleted(), pod(1).idle().sequence("9").deleted()), nil},
 	})
+}
+
+// edited has the template of the StatefulSet have that image, and what an API server
+// adds.
+func edited(image string) thing {
+	return with(func(w *world) {
+		w.stateful = editedSet(w, image)
+	})
+}
+
+// inVainFor has the operator remember that it could not put that image right.
+func inVainFor(image string) thing {
+	return with(func(w *world) {
+		before := w.stateful
+		w.stateful = editedSet(w, image)
+		w.stateful.ResourceVersion = "what it was then"
+		var p plan
+		keepStatefulSet(w, &p)
+		a := p.steps[0][0][0]
+		w.vain = map[string]attempt{childKey(a.From): attemptOf(a.From, a.Object)}
+		w.stateful = before
+	})
+}
+
+func editedSet(w *world, image string) *appsv1.StatefulSet {
+	set := buildStatefulSet(w.set, *w.set.Spec.Replicas, "")
+	c := &set.Spec.Template.Spec.Containers[0]
+	c.Image, c.TerminationMessagePath, c.Env = image, "/dev/termination-log", append(c.Env, corev1.EnvVar{Name: "ADDED"})
+	set.Spec.Template.Spec.Containers = append(set.Spec.Template.Spec.Containers, corev1.Container{Name: "added"})
+	return set
 }

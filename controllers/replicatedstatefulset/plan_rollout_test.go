@@ -53,6 +53,9 @@ var tales = []told{
 	{name: "rolling template of two that nobody follows", set: toySet(4, 2, "secondary", "promote", "demote"), steps: []func(*stage){write, image("two")}, wait: 40 * time.Second},
 	{name: "commands move to another container", set: toySet(3, 1), steps: []func(*stage){write, commandsMove, write}, wait: 40 * time.Second},
 	{name: "labels taken off", set: toySet(3, 1), steps: []func(*stage){write, strip(0), strip(1)}, wait: 30 * time.Second},
+	{name: "labels taken off as in the original", set: original(), steps: []func(*stage){strip(0), crash(0)}},
+	{name: "the StatefulSet is deleted while paused", set: toySet(3, 1), steps: []func(*stage){write, pause(true), deleteStatefulSet, pause(false)}, wait: 30 * time.Second},
+	{name: "the StatefulSet is deleted alone in a scale-down", set: toySet(5, 1), steps: []func(*stage){write, switchTo(4), write, together(orphan, deleteStatefulSet, scaleTo(3))}, wait: 40 * time.Second},
 	{name: "the StatefulSet is deleted", set: toySet(3, 1), steps: []func(*stage){write, deleteStatefulSet}, wait: 30 * time.Second},
 	{name: "the majority is lost", set: toySet(3, 1), steps: []func(*stage){write, together(partition("n2"), partition("n3")), write, together(answers("n2"), answers("n3"))}, wait: 30 * time.Second},
 	{name: "paused", set: toySet(3, 1), steps: []func(*stage){write, pause(true), together(crash(0), deleted(1), scaleTo(4)), pause(false)}, wait: 30 * time.Second},
@@ -254,6 +257,13 @@ func deleteStatefulSet(s *stage) {
 	if set := s.statefulSet(); set != nil {
 		s.Say("! the StatefulSet is deleted")
 		s.Delete(set)
+	}
+}
+
+// orphan is what a deletion with --cascade=orphan does first.
+func orphan(s *stage) {
+	for _, p := range s.pods() {
+		s.edit(p, func(p *corev1.Pod) { p.OwnerReferences = nil })
 	}
 }
 

@@ -246,7 +246,8 @@ func (w *world) switchoverEnds(name string) (reason, detail string) {
 		return reasonRefused, name + " does not take over: it does not run as secondary"
 	}
 	for _, o := range w.primaries() {
-		if f := w.failure(o); f != nil && f.Command == v1alpha1.CommandDemote {
+		// Whoever asks again after that has it stopped (demote).
+		if f := w.failure(o); f != nil && f.Command == v1alpha1.CommandDemote && !f.Last.Time.Before(w.wishAt.Truncate(time.Second)) {
 			return reasonRefused, fmt.Sprintf("%s does not take over: demote of %s failed with exit code %d", name, o.name(), f.Code)
 		}
 	}

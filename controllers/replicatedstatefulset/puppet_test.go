@@ -31,6 +31,7 @@ type puppet struct {
 	most      int      // primaries at one time
 	hanging   int      // commands that have not ended
 	hangs     bool     // none ends before the operator does
+	fails     []string // commands that fail once
 }
 
 func startPuppet(namespace string) *puppet {
@@ -181,6 +182,10 @@ func (p *puppet) exec(ctx context.Context, c podexec.Command) podexec.Result {
 	case "sequence":
 		r.Stdout = "1\n"
 	default:
+		if i := slices.Index(p.fails, c.Name); i >= 0 {
+			p.fails, r.Code = slices.Delete(p.fails, i, i+1), 1
+			break
+		}
 		p.ran = append(p.ran, c.Pod.Name+" "+c.Name)
 		p.roles[c.ContainerID] = map[string]string{"seed": "primary", "primary": "primary", "promote": "primary", "secondary": "secondary", "demote": "secondary"}[c.Name]
 		p.most = max(p.most, p.count("primary"))
@@ -199,6 +204,13 @@ func (p *puppet) hang(ctx context.Context, c podexec.Command) podexec.Result {
 	p.mu.Unlock()
 	<-ctx.Done()
 	return podexec.Result{Command: c, Outcome: podexec.Unknown, Why: "it hangs", Sent: true, Began: began, Ended: time.Now()}
+}
+
+// fail has commands fail once.
+func (p *puppet) fail(commands ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fails = commands
 }
 
 func (p *puppet) hung() int {

@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -137,4 +138,15 @@ func clean(err error) string {
 		return ""
 	}
 	return strings.TrimPrefix(err.Error(), `admission webhook "replicatedstatefulsets.clusterlabs.org" denied the request: `)
+}
+
+// events are the reasons of those in a namespace.
+func events(ctx context.Context, namespace string) (reasons []string) {
+	GinkgoHelper()
+	var list eventsv1.EventList
+	Expect(user.List(ctx, &list, client.InNamespace(namespace))).To(Succeed())
+	for i := range list.Items {
+		reasons = append(reasons, list.Items[i].Reason)
+	}
+	return reasons
 }

@@ -27,7 +27,7 @@ var ReplicatedStatefulSet = []Promise{
 	scribed(ledgers("RS-33 RS-57 roles are handed over before a member goes", handOvers)),
 	scribed(ledgers("RS-37 RS-38 RS-39 RS-46 stopped in order, and back from zero", toZeroAndBack)),
 	ledgers("RS-40 a member that is Pending for ever holds up nobody", pendingForEver),
-	scribed(ledgers("RS-45 a paused set is left alone", pausedSet)),
+	scribed(ledgers("RS-45 RS-47 a paused set is left alone", pausedSet)),
 	long(ledgers("RS-33 RS-37 RS-46 RS-57 what people do to Redis on purpose", redis)),
 	{Name: "RS-41 a primary on a lost node has no rival", Faults: true, Keep: lostPrimary},
 	{Name: "RS-43 RS-56 no entry is lost over faults by chance", Faults: true, Keep: soakReplicated},

@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/test/faults/ledger/record"
@@ -225,11 +229,41 @@ func pausedSet(ctx context.Context, c *Cluster) error {
 	if told != nil || !wait.Interrupted(err) {
 		return errors.Join(told, err)
 	}
+	if err := r.keepsPodsOfOrphans(ctx); err != nil {
+		return err
+	}
 	if err := errors.Join(pause(false), r.goesOnWriting(ctx)); err != nil {
 		return err
 	}
 	_, err = r.judge(ctx)
 	return err
+}
+
+// keepsPodsOfOrphans deletes the StatefulSet alone: one that takes its place shall have
+// as many pods, and these.
+func (r *replica) keepsPodsOfOrphans(ctx context.Context) error {
+	before, err := r.lives(ctx)
+	if err != nil {
+		return err
+	}
+	var old, now appsv1.StatefulSet
+	key := client.ObjectKey{Namespace: r.Namespace, Name: "rss-" + r.set.Name}
+	if err := r.Client.Get(ctx, key, &old); err != nil {
+		return err
+	}
+	if err := r.Client.Delete(ctx, &old, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
+		return err
+	}
+	err = until(ctx, "another StatefulSet to have the pods", func(ctx context.Context) error {
+		if err := r.Client.Get(ctx, key, &now); err != nil {
+			return err
+		}
+		if now.UID == old.UID || int(now.Status.Replicas) != len(before) || now.Status.ObservedGeneration != now.Generation {
+			return fmt.Errorf("%s has %d pods", now.UID, now.Status.Replicas)
+		}
+		return nil
+	})
+	return errors.Join(err, r.untouched(ctx, before, slices.Collect(maps.Keys(before))...))
 }
 
 // commands counts those that the members were told.

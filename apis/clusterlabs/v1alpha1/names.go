@@ -201,6 +201,9 @@ const (
 	EventDemoted = "Demoted"
 	// EventRoleChanged: a member changed its role by itself.
 	EventRoleChanged = "RoleChanged"
+	// EventWriteUndone: what the operator writes on a child of the object is taken back
+	// on its way, by the API server or a policy in it. It is tried again after 10 minutes.
+	EventWriteUndone = "WriteUndone"
 	// EventOverrideUsed: an annotation was obeyed and removed.
 	EventOverrideUsed = "OverrideUsed"
 	// EventOverrideRefused: an annotation was removed and not obeyed; the note
