@@ -72,14 +72,10 @@ func forgetMetrics(key types.NamespacedName) {
 }
 
 // soon is when a pass is made again that another overtook, afterActs one that
-// wrote something, should the event of that get lost. The status is written when
-// there is nothing else to do, or was not for the time of silence: somebody else
-// may take back all that is done. Nor is it done again for inVain.
+// wrote something, should the event of that get lost.
 const (
 	soon      = 50 * time.Millisecond
 	afterActs = 5 * time.Second
-	silence   = 10 * time.Second
-	inVain    = 10 * time.Minute
 )
 
 // report tells users what happened and what is: events, metrics, one status
@@ -93,14 +89,7 @@ func (r *Reconciler) report(ctx context.Context, w *world, p *plan, outcomes []a
 		case o.Err == nil:
 			actionsTotal.WithLabelValues(string(o.Verb), o.Reason).Inc()
 			r.emit(w, &o)
-			if o.Reason == reasonRefused {
-				r.memory.of(w.set).wish = "" // the same one may be wanted again at once
-			}
-			if (o.Reason == reasonChild || o.Reason == reasonTemplate) && o.Verb == action.Patch && o.Answer.GetResourceVersion() == o.From.GetResourceVersion() {
-				r.memory.of(w.set).vain[childKey(o.From)] = tried{attemptOf(o.From, o.Object), w.now}
-				r.event(w, o.Object, corev1.EventTypeWarning, v1alpha1.EventWriteUndone, "Keep",
-					"%s: changed nothing; the API server, or a policy in it, takes back what is written there", o.String())
-			}
+			r.remember(w, &o)
 		case apierrors.IsConflict(o.Err), apierrors.IsNotFound(o.Err), errors.Is(o.Err, action.ErrNotBegun):
 			overtaken = true // the world is another than we read
 		case apierrors.HasStatusCause(o.Err, corev1.NamespaceTerminatingCause):
@@ -111,19 +100,33 @@ func (r *Reconciler) report(ctx context.Context, w *world, p *plan, outcomes []a
 		}
 	}
 	w.refused = r.memory.learn(w.set, failed)
-	wait := p.wait
 	if failed == nil && !p.asksOnly() {
-		if wait = sooner(p.wait, afterActs); overtaken { // what was written wakes the key
-			wait = soon
+		if overtaken {
+			return report.Wait(soon)
 		}
-		if w.now.Sub(r.memory.of(w.set).told) < silence {
-			return report.Wait(wait)
-		}
+		return report.Wait(sooner(p.wait, afterActs)) // what was written wakes the key
 	}
 	if err := errors.Join(failed, r.writeStatus(ctx, key, w, p)); err != nil {
 		return report.Retry(err)
 	}
-	return report.Wait(wait)
+	return report.Wait(p.wait)
+}
+
+// remember notes of a write what the next plan has to know.
+func (r *Reconciler) remember(w *world, o *action.Outcome) {
+	known := r.memory.of(w.set)
+	switch {
+	case o.Verb != action.Patch:
+	case o.Reason == reasonRefused && o.Object.GetAnnotations()[v1alpha1.AnnotationSwitchoverTo] == "":
+		known.wish = "" // the same one may be wanted again at once
+	case o.Reason == reasonChild || o.Reason == reasonTemplate:
+		was, now := known.mended[childKey(o.From)], mended{attemptOf(o.From, o.Object), o.Answer.GetResourceVersion() == o.From.GetResourceVersion(), w.now}
+		known.mended[childKey(o.From)] = now
+		if now.vain && (!was.vain || was.attempt != now.attempt) {
+			r.event(w, o.Object, corev1.EventTypeWarning, v1alpha1.EventWriteUndone, "Keep",
+				"%s: changed nothing; the API server, or a policy in it, takes back what is written there", o.String())
+		}
+	}
 }
 
 func sooner(a, b time.Duration) time.Duration {
@@ -137,7 +140,6 @@ func sooner(a, b time.Duration) time.Duration {
 func (r *Reconciler) writeStatus(ctx context.Context, key types.NamespacedName, w *world, p *plan) error {
 	status := summarize(w, p)
 	gauge(key, &status)
-	r.memory.of(w.set).told = w.now
 	if apiequality.Semantic.DeepEqual(w.set.Status, status) {
 		return nil
 	}
@@ -240,18 +242,11 @@ type remembered struct {
 	lossAt          time.Time
 	lossOf          types.UID
 	pods            map[types.UID]*seen
-	refused         string           // the last write that the API server refused
-	failed          int              // how often in a row
-	told            time.Time        // when the status was written last, or need not be
-	vain            map[string]tried // patches that changed nothing, by childKey
-	wish            string           // who a person wants to be primary
+	refused         string            // the last write that the API server refused
+	failed          int               // how often in a row
+	mended          map[string]mended // the last patches of children, by childKey
+	wish            string            // who a person wants to be primary
 	wishAt          time.Time
-}
-
-// tried is an attempt, and when it was made.
-type tried struct {
-	attempt
-	at time.Time
 }
 
 // seen is what this process remembers of a pod.
@@ -275,7 +270,7 @@ func (m *memory) of(set *v1alpha1.ReplicatedStatefulSet) *remembered {
 		m.sets = map[types.NamespacedName]*remembered{}
 	}
 	if m.sets[key] == nil || m.sets[key].uid != set.UID {
-		m.sets[key] = &remembered{uid: set.UID, pods: map[types.UID]*seen{}, vain: map[string]tried{}}
+		m.sets[key] = &remembered{uid: set.UID, pods: map[types.UID]*seen{}, mended: map[string]mended{}}
 		createdTotal.Inc()
 	}
 	return m.sets[key]
@@ -328,15 +323,7 @@ func (m *memory) found(name string) {
 // recall puts what is remembered into a world, and remembers what is new in it.
 func (m *memory) recall(w *world) {
 	known := m.of(w.set)
-	w.refused, w.vain = known.refused, map[string]attempt{}
-	for child, try := range known.vain {
-		if w.now.Sub(try.at) < inVain {
-			w.vain[child] = try.attempt
-		}
-	}
-	if known.told.IsZero() {
-		known.told = w.now
-	}
+	w.refused, w.mended = known.refused, known.mended
 	if wish := w.set.Annotations[v1alpha1.AnnotationSwitchoverTo]; wish != known.wish {
 		known.wish, known.wishAt = wish, w.now
 	}

@@ -52,8 +52,8 @@ type world struct {
 	wishAt time.Time
 	// refused is the last write that the API server refused, in its words.
 	refused string
-	// vain are the patches of children that were taken and changed nothing, by childKey.
-	vain map[string]attempt
+	// mended are the last patches of children, by childKey.
+	mended map[string]mended
 
 	books books // see learn
 }
@@ -194,7 +194,8 @@ func (r *Reconciler) readMembers(ctx context.Context, w *world, from view) error
 		ordinal, ok := ordinalOf(w.set, pod.Name)
 		m := &member{pod: pod, ordinal: ordinal, commandsIn: pod.Annotations[v1alpha1.AnnotationContainer], results: map[string]podexec.Result{}}
 		// One that may be primary, or waits for us to go, is a member whoever owns it now.
-		if owner := metav1.GetControllerOf(pod); !ok || owner != nil && (owner.Kind != "StatefulSet" || owner.Name != statefulSetName(w.set)) && !w.written(m) && !m.protected() {
+		let := m.terminating() && m.protected()
+		if owner := metav1.GetControllerOf(pod); !ok || owner != nil && (owner.Kind != "StatefulSet" || owner.Name != statefulSetName(w.set)) && !w.written(m) && !let {
 			continue
 		}
 		if m.commandsIn == "" && len(w.set.Spec.Pod.Containers) > 0 {

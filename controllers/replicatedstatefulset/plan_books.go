@@ -187,11 +187,12 @@ func (b *books) note(w *world) {
 // on record, or as new in a later epoch.
 func (b *books) record(m *member, n uint64) {
 	r, _ := m.answer(v1alpha1.CommandSequence)
+	later := !slices.ContainsFunc(b.grants, func(g v1alpha1.Grant) bool { return !r.Began.After(g.Since.Time) })
 	now := v1alpha1.Sequence{Pod: m.name(), Sequence: strconv.FormatUint(n, 10), Epoch: b.epoch, Time: metav1.NewTime(r.Began.Truncate(time.Second))}
 	b.sequences = slices.Clone(b.sequences)
 	if i := slices.IndexFunc(b.sequences, func(s v1alpha1.Sequence) bool { return s.Pod == m.name() }); i < 0 {
 		b.sequences = append(b.sequences, now)
-	} else if had := recorded(b.sequences[i]); n > had || n == had && b.epoch > b.sequences[i].Epoch {
+	} else if had := recorded(b.sequences[i]); n > had || n == had && later && b.epoch > b.sequences[i].Epoch {
 		b.sequences[i] = now
 	}
 	slices.SortFunc(b.sequences, func(x, y v1alpha1.Sequence) int {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,7 +32,7 @@ func keepChildren(w *world, p *plan) {
 			next.Labels = merged(have.Labels, want.Labels)
 			next.Spec.Selector, next.Spec.PublishNotReadyAddresses = want.Spec.Selector, want.Spec.PublishNotReadyAddresses
 			next.Spec.Ports = want.Spec.Ports
-			mend(w, p, action.Action{Verb: action.Patch, Object: next, From: have, Unchanged: true, Reason: reasonChild})
+			mend(w, p, false, action.Action{Verb: action.Patch, Object: next, From: have, Unchanged: true, Reason: reasonChild})
 		}
 	}
 	want := buildBudget(w.set)
@@ -42,7 +43,7 @@ func keepChildren(w *world, p *plan) {
 		next := have.DeepCopy()
 		next.Labels = merged(have.Labels, want.Labels)
 		next.Spec.MaxUnavailable, next.Spec.MinAvailable, next.Spec.Selector = want.Spec.MaxUnavailable, nil, want.Spec.Selector
-		mend(w, p, action.Action{Verb: action.Patch, Object: next, From: have, Unchanged: true, Reason: reasonChild})
+		mend(w, p, false, action.Action{Verb: action.Patch, Object: next, From: have, Unchanged: true, Reason: reasonChild})
 	}
 	keepStatefulSet(w, p)
 }
@@ -50,11 +51,38 @@ func keepChildren(w *world, p *plan) {
 // ours tells whether a child is controlled by the object.
 func (w *world) ours(child metav1.Object) bool { return metav1.IsControlledBy(child, w.set) }
 
-// mend patches a child that is not what it shall be, unless that was in vain.
-func mend(w *world, p *plan, a action.Action) {
-	if !apiequality.Semantic.DeepEqual(a.Object, a.From) && w.vain[childKey(a.From)] != attemptOf(a.From, a.Object) {
-		p.do(action.Chain{a})
+// mend patches a child that is not what it shall be: not what was in vain a while
+// ago, and not again at once, unless the spec has changed. Somebody may take it back.
+func mend(w *world, p *plan, changed bool, a action.Action) {
+	if apiequality.Semantic.DeepEqual(a.Object, a.From) {
+		return
 	}
+	last, pause := w.mended[childKey(a.From)], time.Duration(0)
+	switch {
+	case last.vain && last.attempt == attemptOf(a.From, a.Object):
+		pause = vainPause
+	case !changed:
+		pause = mendPause
+	}
+	if left := last.at.Add(pause).Sub(w.now); left > 0 {
+		p.lookAgain(left)
+		return
+	}
+	p.do(action.Chain{a})
+}
+
+// mendPause is between two patches of a child that are no answer to a new spec,
+// vainPause between two that are the same and were in vain.
+const (
+	mendPause = 5 * time.Second
+	vainPause = 10 * time.Minute
+)
+
+// mended is the last patch of a child: in vain if it was taken and changed nothing.
+type mended struct {
+	attempt attempt
+	vain    bool
+	at      time.Time
 }
 
 // attempt is a fingerprint of what a child was, and of what it should become.
@@ -65,7 +93,9 @@ func attemptOf(have, next any) attempt {
 	hash := sha256.New()
 	for _, object := range []any{have, next} {
 		fields := fieldsOf(object)
-		delete(fields, "status")
+		for _, key := range []string{"status", "kind", "apiVersion"} { // a cache fills the last two in
+			delete(fields, key)
+		}
 		for _, key := range []string{"resourceVersion", "generation", "managedFields"} {
 			unstructured.RemoveNestedField(fields, "metadata", key)
 		}
@@ -142,22 +172,18 @@ func keepStatefulSet(w *world, p *plan) {
 		!apiequality.Semantic.DeepEqual(is.Finalizers, shall.Finalizers) || !covers(fieldsOf(is.Spec), fieldsOf(shall.Spec)) {
 		next.Spec.Template, reason = *shall, reasonTemplate
 	}
-	mend(w, p, action.Action{Verb: action.Patch, Object: next, From: have, Unchanged: true, Reason: reason})
+	changed := is.Annotations[v1alpha1.AnnotationTemplate] != shall.Annotations[v1alpha1.AnnotationTemplate]
+	mend(w, p, changed, action.Action{Verb: action.Patch, Object: next, From: have, Unchanged: true, Reason: reason})
 }
 
 // remade is with how many pods a StatefulSet is made. One that takes the place of
 // one that somebody deleted adopts the pods that run, and has those deleted at once
-// that are beyond its number: scale takes them away in order. The number of a paused
-// set stays what it was.
+// that are beyond its number: scale takes them away in order. A paused set gets none
+// that it did not have.
 func (w *world) remade() int32 {
-	n, was := w.wanted(), &w.set.Status.Members
+	n := w.wanted()
 	if w.set.Spec.Paused {
-		n = 0
-		for _, name := range slices.Concat(was.Ready, was.Unready) {
-			if ordinal, ok := ordinalOf(w.set, name); ok {
-				n = max(n, ordinal+1)
-			}
-		}
+		n = min(n, int(w.set.Status.RestoreReplicas))
 	}
 	for _, m := range w.members {
 		n = max(n, m.ordinal+1)
@@ -173,9 +199,8 @@ func keepLabels(w *world, p *plan) {
 	}
 	for _, m := range w.members {
 		pod := m.pod.DeepCopy()
-		if pod.Labels = merged(pod.Labels, ownLabels(w.set)); !maps.Equal(pod.Labels, m.pod.Labels) {
-			p.do(action.Chain{{Verb: action.Patch, Object: pod, From: m.pod, Reason: reasonChild, Detail: "its labels"}})
-		}
+		pod.Labels = merged(pod.Labels, ownLabels(w.set))
+		mend(w, p, false, action.Action{Verb: action.Patch, Object: pod, From: m.pod, Reason: reasonChild, Detail: "its labels"})
 	}
 }
 

@@ -172,7 +172,7 @@ func TestNothingStarves(t *testing.T) {
 			[]string{"create statefulset rss-db: Child, 2 pods"}},
 		{"RS-45 RS-47 and gets those back that went with it", worldOf(toySet(3, 1), with(func(w *world) {
 			w.set.Spec.Paused, w.stateful = true, nil
-			w.set.Status.Members.Ready, w.set.Status.Members.Unready = []string{"rss-db-0"}, []string{"rss-db-1"}
+			w.set.Status.RestoreReplicas = 2
 		})), []string{"create statefulset rss-db: Child, 2 pods"}},
 		{"RS-33 RS-47 in a scale-down too the pods that run stay until they are stopped", worldOf(toySet(3, 1), pod(0).primary(), pod(1).secondary(), pod(2).secondary(), replicas(1), with(func(w *world) { w.stateful = nil })),
 			[]string{"create statefulset rss-db: Child, 3 pods"}},
@@ -183,6 +183,9 @@ func TestNothingStarves(t *testing.T) {
 		{"RS-47 a template that somebody edited is put right", worldOf(toySet(1, 1), pod(0).primary(), edited("another")), []string{"patch statefulset rss-db: Template"}},
 		{"RS-47 not again, if that changed nothing", worldOf(toySet(1, 1), pod(0).primary(), edited("another"), inVainFor("another")), nil},
 		{"RS-47 but another edit is", worldOf(toySet(1, 1), pod(0).primary(), edited("a third"), inVainFor("another")), []string{"patch statefulset rss-db: Template"}},
+		{"RS-47 one that is edited again and again is put right after a while", worldOf(toySet(1, 1), pod(0).primary(), edited("another"), mendedAt(4900*time.Millisecond)), nil},
+		{"RS-47 and no later", worldOf(toySet(1, 1), pod(0).primary(), edited("another"), mendedAt(5*time.Second)), []string{"patch statefulset rss-db: Template"}},
+		{"RS-57 a new spec is not made to wait", worldOf(toySet(1, 1), pod(0).primary(), mendedAt(time.Second), with(func(w *world) { w.set.Spec.Pod.Containers[0].Image = "two" })), []string{"patch statefulset rss-db: Template"}},
 		{"RS-47 what the API server adds to it stays", worldOf(toySet(1, 1), pod(0).primary(), edited("one")), nil},
 		{"what failed is tried again after a while", worldOf(toySet(2, 1), pod(0).primary(), pod(1).idle().sequence("4").failures(2, "secondary", 1, false).lately(1900*time.Millisecond)), nil},
 		{"and no later", worldOf(toySet(2, 1), pod(0).primary(), pod(1).idle().sequence("4").failures(2, "secondary", 1, false).lately(2*time.Second)), []string{"1: Secondary, with 0"}},
@@ -280,6 +283,7 @@ func TestDeletion(t *testing.T) {
 func edited(image string) thing {
 	return with(func(w *world) {
 		w.stateful = editedSet(w, image)
+		w.stateful.Kind = "StatefulSet" // as from a cache
 	})
 }
 
@@ -288,13 +292,17 @@ func inVainFor(image string) thing {
 	return with(func(w *world) {
 		before := w.stateful
 		w.stateful = editedSet(w, image)
-		w.stateful.ResourceVersion = "what it was then"
+		w.stateful.ResourceVersion, w.stateful.Kind = "what it was then", "" // not from a cache
 		var p plan
 		keepStatefulSet(w, &p)
 		a := p.steps[0][0][0]
-		w.vain = map[string]attempt{childKey(a.From): attemptOf(a.From, a.Object)}
+		w.mended = map[string]mended{childKey(a.From): {attemptOf(a.From, a.Object), true, ago(9 * time.Minute)}}
 		w.stateful = before
 	})
+}
+
+func mendedAt(before time.Duration) thing {
+	return with(func(w *world) { w.mended = map[string]mended{childKey(w.stateful): {at: ago(before)}} })
 }
 
 func editedSet(w *world, image string) *appsv1.StatefulSet {
