@@ -115,7 +115,9 @@ func lateStart(ctx context.Context, t *trial) error {
 		return err
 	}
 	epoch := t.set.Status.Epoch
-	late := "once\nlag " + (ledgerset.Timeout + 5*time.Second).String()
+	// Whether its process is killed when its time is up is the container runtime's matter.
+	how := []string{"lag %s", "late %s\nthen hang"}[t.chance.IntN(2)]
+	late := "once\n" + fmt.Sprintf(how, ledgerset.Timeout+15*time.Second)
 	if err := errors.Join(t.turn("promote", late), t.turn("seed", late), t.onPrimary(ctx, t.kill)); err != nil {
 		return err
 	}

@@ -53,6 +53,8 @@ var mutants = []mutant{
 	{"no-heir", "a role is taken from a primary before anybody has all of its data", []edit{
 		{kind + "plan_scale.go", "		if !said || !known || !r.Began.After(asked.Ended) || n < mine {", "		if (!said || !known || !r.Began.After(asked.Ended) || n < mine) && s != secondary {"},
 		{kind + "plan_start.go", "	if newest, pod := w.books.newest(); newest > sequence {", "	if newest, pod := w.books.newest(); newest > sequence && pod == \"\" {"},
+		{kind + "plan_scale.go", "	if kept := w.among(w.kept); len(kept) > 0 {", "	if kept := w.among(w.kept); len(kept) > len(w.members) {"},
+		{kind + "plan_start.go", "	if w.newerElsewhere(p, running, all[0].sequence) {", "	if false {"},
 	}},
 	{"only-those-that-run", "a secondary is promoted although a member that does not run may have newer data", []edit{
 		{kind + "plan_start.go", "	if w.newerElsewhere(p, running, all[0].sequence) {", "	if false {"},
