@@ -92,6 +92,16 @@ func settled(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, primaries
 	}).Should(Succeed())
 }
 
+// started is such a set that runs, and an operator that serves it.
+func started(ctx context.Context, p *puppet) *v1alpha1.ReplicatedStatefulSet {
+	GinkgoHelper()
+	startOperator(p)
+	set := replicated(p.namespace)
+	Expect(user.Create(ctx, set)).To(Succeed())
+	settled(ctx, set, 1, 2)
+	return set
+}
+
 // crashPrimary waits until another one has taken over, and all runs again.
 func crashPrimary(ctx context.Context, p *puppet, set *v1alpha1.ReplicatedStatefulSet) {
 	GinkgoHelper()
@@ -143,10 +153,7 @@ var _ = Describe("a set", func() {
 	})
 
 	It("RS-50 is not written at rest", func(ctx SpecContext) {
-		startOperator(p)
-		set := replicated(p.namespace)
-		Expect(user.Create(ctx, set)).To(Succeed())
-		settled(ctx, set, 1, 2)
+		set := started(ctx, p)
 		Eventually(func(g Gomega) {
 			g.Expect(user.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed())
 			g.Consistently(func() string {
@@ -158,10 +165,7 @@ var _ = Describe("a set", func() {
 	})
 
 	It("RS-34 RS-54 fails over when its primary crashes, and never has two", func(ctx SpecContext) {
-		startOperator(p)
-		set := replicated(p.namespace)
-		Expect(user.Create(ctx, set)).To(Succeed())
-		settled(ctx, set, 1, 2)
+		set := started(ctx, p)
 		crashPrimary(ctx, p, set)
 		Expect(podsOf(ctx, p.namespace)[set.Status.Members.Primary[0]].Labels).To(HaveKeyWithValue(v1alpha1.LabelRole, "primary"))
 		Expect(p.mostPrimaries()).To(Equal(1))
@@ -193,10 +197,7 @@ var _ = Describe("a set", func() {
 	})
 
 	It("RS-37 RS-46 scales through its subresource, and stops in order when it is deleted", func(ctx SpecContext) {
-		startOperator(p)
-		set := replicated(p.namespace)
-		Expect(user.Create(ctx, set)).To(Succeed())
-		settled(ctx, set, 1, 2)
+		set := started(ctx, p)
 		scale := func(n int32) {
 			Expect(user.SubResource("scale").Update(ctx, set, client.WithSubResourceBody(&autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: n}}))).To(Succeed())
 		}
@@ -216,10 +217,7 @@ var _ = Describe("a set", func() {
 	})
 
 	It("RS-47 gets back what somebody deleted or changed", func(ctx SpecContext) {
-		startOperator(p)
-		set := replicated(p.namespace)
-		Expect(user.Create(ctx, set)).To(Succeed())
-		settled(ctx, set, 1, 2)
+		set := started(ctx, p)
 		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "example-primary"}}
 		Expect(user.Delete(ctx, service)).To(Succeed())
 		Eventually(func() error { return user.Get(ctx, client.ObjectKeyFromObject(service), service) }).Should(Succeed())
@@ -240,10 +238,7 @@ var _ = Describe("a set", func() {
 	})
 
 	It("RS-47 RS-50 says what is, also where what it writes is taken back", func(ctx SpecContext) {
-		startOperator(p)
-		set := replicated(p.namespace)
-		Expect(user.Create(ctx, set)).To(Succeed())
-		settled(ctx, set, 1, 2)
+		set := started(ctx, p)
 		// The API server gives it node ports, which the operator does not want.
 		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "example-primary"}}
 		Expect(user.Patch(ctx, service, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"type":"LoadBalancer"}}`)))).To(Succeed())

@@ -167,12 +167,11 @@ func keepStatefulSet(w *world, p *plan) {
 	next.Labels = merged(have.Labels, want.Labels)
 	next.Spec.UpdateStrategy, next.Spec.PersistentVolumeClaimRetentionPolicy = want.Spec.UpdateStrategy, want.Spec.PersistentVolumeClaimRetentionPolicy
 	is, shall := &have.Spec.Template, &want.Spec.Template
-	if is.Annotations[v1alpha1.AnnotationTemplate] != shall.Annotations[v1alpha1.AnnotationTemplate] ||
-		!maps.Equal(is.Labels, shall.Labels) || !maps.Equal(is.Annotations, shall.Annotations) ||
+	changed := is.Annotations[v1alpha1.AnnotationTemplate] != shall.Annotations[v1alpha1.AnnotationTemplate]
+	if changed || !maps.Equal(is.Labels, shall.Labels) || !maps.Equal(is.Annotations, shall.Annotations) ||
 		!apiequality.Semantic.DeepEqual(is.Finalizers, shall.Finalizers) || !covers(fieldsOf(is.Spec), fieldsOf(shall.Spec)) {
 		next.Spec.Template, reason = *shall, reasonTemplate
 	}
-	changed := is.Annotations[v1alpha1.AnnotationTemplate] != shall.Annotations[v1alpha1.AnnotationTemplate]
 	mend(w, p, changed, action.Action{Verb: action.Patch, Object: next, From: have, Unchanged: true, Reason: reason})
 }
 
@@ -198,8 +197,12 @@ func keepLabels(w *world, p *plan) {
 		return
 	}
 	for _, m := range w.members {
+		labels := merged(m.pod.Labels, ownLabels(w.set))
+		if maps.Equal(labels, m.pod.Labels) {
+			continue
+		}
 		pod := m.pod.DeepCopy()
-		pod.Labels = merged(pod.Labels, ownLabels(w.set))
+		pod.Labels = labels
 		mend(w, p, false, action.Action{Verb: action.Patch, Object: pod, From: m.pod, Reason: reasonChild, Detail: "its labels"})
 	}
 }
