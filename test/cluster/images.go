@@ -14,6 +14,10 @@ const (
 	BusyboxImage = "localhost/busybox:1"
 )
 
+// WebServer is what a shell of BusyboxImage does to serve $GREETING, or "hello", on
+// port 8080 until it is told to end.
+const WebServer = `echo "${GREETING:-hello}" > /tmp/index.html; httpd -p 8080 -h /tmp; trap 'exit 0' TERM; sleep 2147483647 & wait`
+
 // LoadImage imports a tar, such as image.Write makes, into every node.
 func (c *Cluster) LoadImage(ctx context.Context, tar string) error {
 	tar, err := filepath.Abs(tar)

@@ -17,9 +17,6 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/manifest"
 )
 
-// shopProgram serves a page, and ends when it is told to.
-const shopProgram = `echo hello > /tmp/index.html; httpd -p 8080 -h /tmp; trap 'exit 0' TERM; sleep 2147483647 & wait`
-
 // sample is one of config/samples, of each kind one, as it is but for what the
 // nodes of a local cluster, which fetch no images, do not have.
 type sample struct {
@@ -32,7 +29,7 @@ var samplesOfKinds = []sample{
 	{"config/samples/statefulsingleton/deployment.yaml", inBusybox},
 	{"config/samples/replicatedstatefulset/ledger.yaml", func(s *site, c map[string]any) { c["image"] = s.ledger }},
 	{"config/samples/extendedstatefulset/blue-green.yaml", func(_ *site, c map[string]any) {
-		c["image"], c["command"] = cluster.BusyboxImage, []any{"sh", "-c", shopProgram}
+		c["image"], c["command"] = cluster.BusyboxImage, []any{"sh", "-c", cluster.WebServer}
 	}},
 }
 

@@ -21,9 +21,6 @@ var shopKey = types.NamespacedName{Namespace: place.Namespace, Name: "shop"}
 // noImage is an image that nobody has.
 const noImage = "localhost/no-such-image:1"
 
-// shopProgram serves what $GREETING says, and ends when it is told to.
-const shopProgram = `echo "$GREETING" > /tmp/index.html; httpd -p 8080 -h /tmp; trap 'exit 0' TERM; sleep 2147483647 & wait`
-
 // applyShop applies the sample of ExtendedStatefulSet with a greeting, and with
 // what change does to its container and its update strategy. In the local cluster,
 // whose nodes fetch no images, the program is a busybox.
@@ -41,7 +38,7 @@ func (s shown) applyShop(ctx context.Context, greeting string, change func(conta
 		container := containers[0].(map[string]any)
 		container["env"] = []any{map[string]any{"name": "GREETING", "value": greeting}}
 		if s.Local != nil {
-			container["image"], container["command"] = s.shopImage(), []any{"sh", "-c", shopProgram}
+			container["image"], container["command"] = s.shopImage(), []any{"sh", "-c", cluster.WebServer}
 		}
 		change(container, strategy)
 		if err := unstructured.SetNestedMap(sample.Object, strategy, "spec", "updateStrategy"); err != nil {
