@@ -109,7 +109,8 @@ func (t *trial) others(ctx context.Context, name string) ([]corev1.Pod, error) {
 }
 
 // lateStart has whoever is told to become primary next do so, if it lives, after the
-// operator has given up to wait for the command's end. Meanwhile a person wants another one.
+// operator has given up to wait for the command's end. Meanwhile a person wants another
+// one. Nothing else happens before that: another change would hide two primaries.
 func lateStart(ctx context.Context, t *trial) error {
 	if err := t.get(ctx); err != nil {
 		return err
@@ -117,7 +118,8 @@ func lateStart(ctx context.Context, t *trial) error {
 	epoch := t.set.Status.Epoch
 	// Whether its process is killed when its time is up is the container runtime's matter.
 	how := []string{"lag %s", "late %s\nthen hang"}[t.chance.IntN(2)]
-	late := "once\n" + fmt.Sprintf(how, ledgerset.Timeout+15*time.Second)
+	after := ledgerset.Timeout + 15*time.Second
+	late := "once\n" + fmt.Sprintf(how, after)
 	if err := errors.Join(t.turn("promote", late), t.turn("seed", late), t.onPrimary(ctx, t.kill)); err != nil {
 		return err
 	}
@@ -143,7 +145,7 @@ func lateStart(ctx context.Context, t *trial) error {
 	if err != nil || other == "" {
 		return err
 	}
-	return t.ask(ctx, v1alpha1.AnnotationSwitchoverTo, other)
+	return errors.Join(t.ask(ctx, v1alpha1.AnnotationSwitchoverTo, other), sleep(ctx, after+5*time.Second))
 }
 
 // earlyEnd has whoever is told to become primary say at once that all is well, and do so

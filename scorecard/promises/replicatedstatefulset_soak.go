@@ -229,10 +229,7 @@ func (t *trial) newestCopy(ctx context.Context) (newest string) {
 }
 
 func (t *trial) pause(ctx context.Context, most time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(time.Duration(t.chance.Int64N(int64(most)))):
-	}
+	_ = sleep(ctx, time.Duration(t.chance.Int64N(int64(most))))
 }
 
 func (t *trial) onMember(ctx context.Context, do func(context.Context, *corev1.Pod) error) error {
