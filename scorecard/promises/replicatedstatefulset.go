@@ -22,6 +22,7 @@ import (
 // instant, by the ledgers' own words.
 var ReplicatedStatefulSet = []Promise{
 	{Name: "RS-32 RS-33 RS-42 the walk-through of the original", Keep: walkThrough},
+	beside("RS-4 RS-61 each container finds its names and Secrets, and one the commands", findsItself),
 	scribed(ledgers("RS-34 a primary that dies is succeeded, and comes back", failover)),
 	ledgers("RS-36 after lights out the newest copy is the first", lightsOut),
 	scribed(ledgers("RS-33 RS-57 roles are handed over before a member goes", handOvers)),

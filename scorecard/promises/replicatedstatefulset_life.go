@@ -352,3 +352,34 @@ func nodeNamed(name string) *corev1.Node {
 	n.Name = name
 	return n
 }
+
+// findsItself has two containers, of which the second one runs the commands.
+func findsItself(ctx context.Context, c *Cluster) error {
+	const secret = "passwords"
+	r := &replica{Cluster: c, set: c.dummy("names")}
+	pod := &r.set.Spec.Pod
+	other := pod.Containers[0].DeepCopy()
+	other.Name, pod.Container = "other", pod.Containers[0].Name
+	pod.Containers = slices.Insert(pod.Containers, 0, *other)
+	r.set.Spec.Secrets = []string{secret}
+	err := c.Client.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: secret, Namespace: c.Namespace}, StringData: map[string]string{"root": "hush"}})
+	if err := errors.Join(err, c.Client.Create(ctx, r.set)); err != nil {
+		return err
+	}
+	if err := r.whole(ctx); err != nil {
+		return err
+	}
+	pods, err := r.pods(ctx)
+	for _, p := range pods {
+		for _, container := range p.Spec.Containers {
+			want := fmt.Sprintf("names-svc %s %s hush app=\"names\" %t\n", p.Name, p.Namespace, container.Name == pod.Container)
+			said, failed := c.exec(ctx, client.ObjectKeyFromObject(&p), container.Name, "/bin/sh", "-c",
+				`echo $SERVICE_NAME $POD_NAME $POD_NAMESPACE $(cat /etc/rss/secrets/`+secret+`/root) $(grep '^app=' /etc/podinfo/labels) $(test -e /tmp/running && echo true || echo false)`)
+			if failed == nil && said != want {
+				failed = fmt.Errorf("container %s of %s says %q, and should say %q", container.Name, p.Name, said, want)
+			}
+			err = errors.Join(err, failed)
+		}
+	}
+	return err
+}
