@@ -214,15 +214,6 @@ func (c *Cluster) operatorActs(ctx context.Context) error {
 	})
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
-}
-
 // throughDeaths upgrades a set while others kill the operator.
 func (x *extended) throughDeaths(ctx context.Context, pods *lookout, bad bool) error {
 	budget := 2

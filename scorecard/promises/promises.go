@@ -137,3 +137,13 @@ func until(ctx context.Context, what string, check func(context.Context) error) 
 	}
 	return nil
 }
+
+// sleep lets that long pass. The error is that of ctx, if it ends before.
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}

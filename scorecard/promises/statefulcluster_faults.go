@@ -309,10 +309,8 @@ func halfLost(ctx context.Context, c *Cluster) error {
 	if err := c.degraded(ctx, set, v1alpha1.ReasonReplacementHeld); err != nil {
 		return err
 	}
-	select { // it must stay so for a while
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(15 * time.Second):
+	if err := sleep(ctx, 15*time.Second); err != nil { // it must stay so for a while
+		return err
 	}
 	live, err := c.members(ctx, set)
 	if err != nil {
