@@ -57,6 +57,11 @@ type Action struct {
 	// too: it fails with a conflict if anybody touched the object since. Lists
 	// are then patched as a whole, as custom resources need it.
 	Unchanged bool
+	// Rebase lets a PatchStatus be made again on the object as it is now, when
+	// somebody changed it meanwhile but not its status: the spec, labels, or
+	// annotations. It is for what was observed; what is decided must fit the object
+	// that it was decided on.
+	Rebase bool
 	// Reason is one CamelCase word for the event and the metric.
 	Reason string
 	// Detail completes the line for people. Optional.

@@ -5,15 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
@@ -39,6 +42,8 @@ type Runner struct {
 	Recorder Recorder
 	// Commands begins commands in pods; nil for controllers that send none.
 	Commands Commands
+	// Lease is asked before each write and command whether this process still leads.
+	Lease *leadership.Lease
 }
 
 // Commands begins commands in the pods of an object; podexec.Board is one.
@@ -127,6 +132,9 @@ func (r *Runner) runChain(ctx context.Context, key types.NamespacedName, chain C
 }
 
 func (r *Runner) do(ctx context.Context, key types.NamespacedName, a Action) (client.Object, error) {
+	if err := r.Lease.Check(); err != nil {
+		return nil, fmt.Errorf("%s: %w", a.what(), err)
+	}
 	if a.Verb == Exec {
 		if !r.Commands.Send(key, *a.Command) {
 			return nil, fmt.Errorf("%s: %w", a.what(), ErrNotBegun)
@@ -155,8 +163,7 @@ func (r *Runner) do(ctx context.Context, key types.NamespacedName, a Action) (cl
 	case Resize:
 		err = r.Client.SubResource("resize").Patch(ctx, obj, boundPatch{client.StrategicMergeFrom(a.From), a.From.GetUID()})
 	case PatchStatus:
-		from := client.MergeFromWithOptions(a.From, client.MergeFromWithOptimisticLock{})
-		err = r.Client.Status().Patch(ctx, obj, from)
+		obj, err = r.patchStatus(ctx, a)
 	case Delete:
 		uid, rv := obj.GetUID(), obj.GetResourceVersion()
 		pre := client.Preconditions{UID: &uid}
@@ -179,6 +186,60 @@ func (r *Runner) do(ctx context.Context, key types.NamespacedName, a Action) (cl
 		r.Recorder.Wrote(key, obj)
 	}
 	return obj, nil
+}
+
+// mostRebases is how often a status is written onto newer versions of its object:
+// enough for a person or a program that edits it all the time.
+const mostRebases = 10
+
+// patchStatus returns the object as the API server answered it.
+func (r *Runner) patchStatus(ctx context.Context, a Action) (client.Object, error) {
+	from, to := a.From, a.Object
+	for try := 0; ; try++ {
+		answer := to.DeepCopyObject().(client.Object)
+		conflict := r.Client.Status().Patch(ctx, answer, client.MergeFromWithOptions(from, client.MergeFromWithOptimisticLock{}))
+		if !a.Rebase || try == mostRebases || !apierrors.IsConflict(conflict) {
+			return answer, conflict
+		}
+		var err error
+		if from, to, err = r.rebase(ctx, a); err != nil {
+			return nil, err
+		}
+		if from == nil {
+			return nil, conflict
+		}
+		if err := r.Lease.Check(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// rebase reads the object of a PatchStatus anew, and gives it and the same with the
+// status that the action wants. Both are nil if its status is another by now, or if
+// another object has its name.
+func (r *Runner) rebase(ctx context.Context, a Action) (from, to client.Object, err error) {
+	from = reflect.New(reflect.TypeOf(a.From).Elem()).Interface().(client.Object)
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(a.From), from); err != nil {
+		return nil, nil, err
+	}
+	was, err := runtime.DefaultUnstructuredConverter.ToUnstructured(a.From)
+	if err != nil {
+		return nil, nil, err
+	}
+	is, err := runtime.DefaultUnstructuredConverter.ToUnstructured(from)
+	if err != nil {
+		return nil, nil, err
+	}
+	if from.GetUID() != a.From.GetUID() || !reflect.DeepEqual(was["status"], is["status"]) {
+		return nil, nil, nil
+	}
+	wanted, err := runtime.DefaultUnstructuredConverter.ToUnstructured(a.Object)
+	if err != nil {
+		return nil, nil, err
+	}
+	is["status"] = wanted["status"]
+	to = reflect.New(reflect.TypeOf(a.From).Elem()).Interface().(client.Object)
+	return from, to, runtime.DefaultUnstructuredConverter.FromUnstructured(is, to)
 }
 
 // adopt finds out whether the object that exists is the one that was to be

@@ -13,12 +13,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
@@ -261,4 +263,107 @@ func TestCommandsAreSentAfterTheirRecord(t *testing.T) {
 		expect(t, r.name, d.run(Step{{record, command}}), r.ending...)
 		expect(t, r.name+": what was sent", r.board.sent, r.sent...)
 	}
+}
+
+// meanwhile lets somebody else write right before a status patch, that many times.
+func meanwhile(times int, write func(context.Context, client.Client) error) interceptor.Funcs {
+	return interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+		if times--; times >= 0 {
+			if err := write(ctx, c); err != nil {
+				return err
+			}
+		}
+		return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+	}}
+}
+
+func TestV7AStatusIsWrittenThoughTheSpecIsEdited(t *testing.T) {
+	label := func(ctx context.Context, c client.Client) error {
+		return c.Patch(ctx, pod("a"), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{"edited":"%s"}}}`, rand.String(8))))
+	}
+	status := func(ctx context.Context, c client.Client) error {
+		return c.Status().Patch(ctx, pod("a"), client.RawPatch(types.MergePatchType, []byte(`{"status":{"message":"theirs"}}`)))
+	}
+	for _, r := range []struct {
+		name   string
+		funcs  interceptor.Funcs
+		rebase bool
+		ending string
+		want   string // the message in the status afterwards
+	}{
+		{"nobody edits", meanwhile(0, label), true, "a done", "observed"},
+		{"one edit", meanwhile(1, label), true, "a done", "observed"},
+		{"one edit, and the write is bound to the whole object", meanwhile(1, label), false, "a Conflict", "before"},
+		{"edits without end", meanwhile(1000, label), true, "a Conflict", "before"},
+		{"somebody else wrote the status", meanwhile(1, status), true, "a Conflict", "theirs"},
+	} {
+		have := pod("a")
+		have.UID, have.Status.Message = "uid-a", "before"
+		d := newDesk(r.funcs, have)
+		from := d.read(t)
+		to := from.DeepCopy()
+		to.Status.Message = "observed"
+		expect(t, r.name, d.run(Step{{{Verb: PatchStatus, Object: to, From: from, Rebase: r.rebase, Reason: "Observed"}}}), r.ending)
+		after := d.read(t)
+		if after.Status.Message != r.want {
+			t.Errorf("%s: the status says %q, want %q", r.name, after.Status.Message, r.want)
+		}
+		if edited := after.Labels["edited"] != ""; edited == (r.name == "nobody edits" || r.want == "theirs") {
+			t.Errorf("%s: the labels are %v", r.name, after.Labels)
+		}
+	}
+}
+
+// read is pod a as it is in the API server.
+func (d *desk) read(t *testing.T) *corev1.Pod {
+	t.Helper()
+	var found corev1.Pod
+	if err := d.Live.Get(context.Background(), types.NamespacedName{Namespace: "ns", Name: "a"}, &found); err != nil {
+		t.Fatal(err)
+	}
+	return &found
+}
+
+func TestV7AStatusIsNotForAnObjectOfTheSameName(t *testing.T) {
+	have := pod("a")
+	have.UID = "old"
+	d := newDesk(meanwhile(1, func(ctx context.Context, c client.Client) error {
+		young := pod("a")
+		young.UID = "young"
+		return errors.Join(c.Delete(ctx, pod("a")), c.Create(ctx, young),
+			c.Patch(ctx, pod("a"), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`))))
+	}), have)
+	from := d.read(t)
+	to := from.DeepCopy()
+	to.Status.Message = "observed"
+	expect(t, "it was replaced", d.run(Step{{{Verb: PatchStatus, Object: to, From: from, Rebase: true, Reason: "Observed"}}}), "a Conflict")
+	if got := d.read(t).Status.Message; got != "" {
+		t.Errorf("its successor's status says %q", got)
+	}
+}
+
+func TestV2NothingIsWrittenWithoutALease(t *testing.T) {
+	d := newDesk(interceptor.Funcs{
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+			t.Error("a create left the process")
+			return nil
+		},
+		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+			t.Error("a status left the process")
+			return nil
+		},
+	}, pod("a"))
+	board := &sender{}
+	d.Lease, d.Commands = &leadership.Lease{}, board // it never led
+	record := Action{Verb: PatchStatus, Object: pod("a"), From: pod("a"), Reason: "Record"}
+	command := Action{Verb: Exec, Object: pod("a"), Command: &podexec.Command{Name: "seed"}, Reason: "Seed"}
+	for _, o := range d.Run(context.Background(), types.NamespacedName{}, Steps{{making("b"), {record}, {command}}}) {
+		if !errors.Is(o.Err, leadership.ErrNotLeading) {
+			t.Errorf("%s ends with %v", o.Action, o.Err)
+		}
+	}
+	if len(board.sent) > 0 {
+		t.Errorf("%q was sent", board.sent)
+	}
+	expect(t, "what was recorded", d.noted)
 }
