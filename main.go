@@ -46,7 +46,7 @@ func run(options controllers.Options) error {
 	if err != nil {
 		return fmt.Errorf("finding a cluster: %w", err)
 	}
-	managerOptions, err := options.Manager()
+	managerOptions, err := options.Manager(config)
 	if err != nil {
 		return err
 	}

@@ -1,16 +1,26 @@
 package controllers
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/servingcert"
 )
 
@@ -25,8 +35,12 @@ import (
 // back before the kubelet kills.
 const shutdownTimeout = 10 * time.Second
 
-// Manager is what the manager needs to know of the options.
-func (o Options) Manager() (ctrl.Options, error) {
+// Manager is what the manager of that cluster needs to know of the options. It makes
+// the Lease that Setup takes.
+func (o *Options) Manager(config *rest.Config) (ctrl.Options, error) {
+	if err := o.makeLease(config); err != nil {
+		return ctrl.Options{}, err
+	}
 	scheme, err := Scheme()
 	if err != nil {
 		return ctrl.Options{}, err
@@ -37,16 +51,22 @@ func (o Options) Manager() (ctrl.Options, error) {
 	}
 	timeout := shutdownTimeout
 	options := ctrl.Options{
-		Scheme:                  scheme,
-		Cache:                   cached,
-		HealthProbeBindAddress:  o.HealthAddress,
-		Metrics:                 o.metrics(),
-		LeaderElection:          o.LeaderElect,
-		LeaderElectionID:        o.Name,
-		LeaderElectionNamespace: o.Namespace,
-		// Safe because main ends the process as soon as the manager has ended.
+		Scheme:                 scheme,
+		Cache:                  cached,
+		HealthProbeBindAddress: o.HealthAddress,
+		Metrics:                o.metrics(),
+		LeaderElection:         o.LeaderElect,
+		LeaderElectionID:       o.Name, // the metric's label
+		LeaseDuration:          &o.Timing.LeaseDuration,
+		RenewDeadline:          &o.Timing.RenewDeadline,
+		RetryPeriod:            &o.Timing.RetryPeriod,
+		// Safe because main ends the process as soon as the manager has ended, and
+		// because nothing is written once the lease is given up.
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       &timeout,
+	}
+	if o.LeaderElect {
+		options.LeaderElectionResourceLockInterface = o.lease
 	}
 	if o.Webhooks {
 		options.WebhookServer = webhook.NewServer(webhook.Options{
@@ -55,6 +75,41 @@ func (o Options) Manager() (ctrl.Options, error) {
 		})
 	}
 	return options, nil
+}
+
+// makeLease makes the lock of the leader election; without one, what watches the API
+// server.
+func (o *Options) makeLease(config *rest.Config) error {
+	core, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	if !o.LeaderElect {
+		o.lease = leadership.Alone(func(ctx context.Context) error {
+			return core.RESTClient().Get().AbsPath("/version").Do(ctx).Error()
+		}, o.Timing)
+		return nil
+	}
+	// No other process has this name, nor this one after a restart.
+	identity := o.pod + "_" + string(uuid.NewUUID())
+	broadcaster := record.NewBroadcaster()
+	broadcaster.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: core.CoreV1().Events(o.Namespace)})
+	o.lease, err = leadership.New(config, o.Namespace, o.Name, resourcelock.ResourceLockConfig{
+		Identity:      identity,
+		EventRecorder: broadcaster.NewRecorder(clientgoscheme.Scheme, corev1.EventSource{Component: identity}),
+	}, o.Timing)
+	return err
+}
+
+// watchAPIServer lets a process without an election know when the API server is away.
+func (o Options) watchAPIServer(mgr ctrl.Manager) error {
+	if o.LeaderElect || o.lease == nil {
+		return nil
+	}
+	if err := mgr.Add(o.lease); err != nil {
+		return fmt.Errorf("adding the watch of the API server: %w", err)
+	}
+	return nil
 }
 
 // metrics are for those who may read them. The certificate is the webhook's

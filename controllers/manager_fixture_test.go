@@ -79,7 +79,7 @@ func authorities(t *testing.T, user client.Client) map[string][]byte {
 // start runs the manager, and gives a function that ends it as a signal would.
 func start(t *testing.T, options controllers.Options, server *envtest.Environment) (stop func()) {
 	t.Helper()
-	managerOptions, err := options.Manager()
+	managerOptions, err := options.Manager(server.Config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,9 +11,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/tools/leaderelection"
 
+	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/servingcert"
 )
 
@@ -31,7 +34,9 @@ type Options struct {
 	// WatchNamespaces are the only ones acted in; none means all.
 	WatchNamespaces []string
 
-	LeaderElect    bool
+	LeaderElect bool
+	// Timing is that of the leader election.
+	Timing         leadership.Timing
 	HealthAddress  string
 	MetricsAddress string
 
@@ -50,6 +55,8 @@ type Options struct {
 	LogFormat string
 
 	certificate *servingcert.Source
+	// lease is made by Manager.
+	lease *leadership.Lease
 	// pod is the operator's own.
 	pod string
 }
@@ -66,6 +73,11 @@ func ParseOptions(args []string, getenv func(string) string, help io.Writer) (Op
 	flags.StringVar(&kindNames, "kinds", strings.Join(Kinds(), ","), "comma-separated `kinds` whose controllers run")
 	flags.StringVar(&namespaces, "watch-namespaces", "", "comma-separated `namespaces` to act in; empty is all (default $WATCH_NAMESPACE)")
 	flags.BoolVar(&options.LeaderElect, "leader-elect", true, "act only while holding the Lease; needed with more than one replica")
+	flags.DurationVar(&options.Timing.LeaseDuration, "leader-elect-lease-duration", 15*time.Second,
+		"`time` after the leader's last renewal of the Lease, in whole seconds, before another replica takes it: how long nothing is done when the leader's node dies")
+	flags.DurationVar(&options.Timing.RenewDeadline, "leader-elect-renew-deadline", 10*time.Second,
+		"`time` after its last renewal in which the leader may write; then it ends, and is started again. Set this and the lease duration higher (say 107s and 137s) where the API server is away for longer at times")
+	flags.DurationVar(&options.Timing.RetryPeriod, "leader-elect-retry-period", 2*time.Second, "`time` between two renewals of the Lease, or two tries to take it")
 	flags.StringVar(&options.HealthAddress, "health-probe-bind-address", ":8081", "`address` of /healthz and /readyz; 0 is none")
 	flags.StringVar(&options.MetricsAddress, "metrics-bind-address", ":8443", "`address` of /metrics, over TLS; 0 is none")
 	flags.BoolVar(&options.Webhooks, "webhooks", true, "serve the admission webhooks")
@@ -166,7 +178,27 @@ func (o *Options) check(given map[string]bool) error {
 		return errors.New("--leader-elect, --webhooks, " + statefulSingleton + " and " + extendedStatefulSet +
 			" in --kinds need to know the operator's own namespace: set --namespace or POD_NAMESPACE")
 	}
+	if err := o.checkTiming(); err != nil {
+		return err
+	}
 	return o.checkPorts()
+}
+
+// checkTiming refuses what client-go would refuse, in words for the command line.
+func (o *Options) checkTiming() error {
+	t := o.Timing
+	switch {
+	case t.RetryPeriod < 100*time.Millisecond:
+		return fmt.Errorf("--leader-elect-retry-period %s is too short: 100ms is the least", t.RetryPeriod)
+	case float64(t.RenewDeadline) <= leaderelection.JitterFactor*float64(t.RetryPeriod):
+		return fmt.Errorf("--leader-elect-renew-deadline %s must be longer than %g times --leader-elect-retry-period %s",
+			t.RenewDeadline, leaderelection.JitterFactor, t.RetryPeriod)
+	case t.LeaseDuration <= t.RenewDeadline:
+		return fmt.Errorf("--leader-elect-lease-duration %s must be longer than --leader-elect-renew-deadline %s", t.LeaseDuration, t.RenewDeadline)
+	case t.LeaseDuration%time.Second != 0:
+		return fmt.Errorf("--leader-elect-lease-duration %s must be in whole seconds, as a Lease has it", t.LeaseDuration)
+	}
+	return nil
 }
 
 func (o *Options) checkKinds() error {

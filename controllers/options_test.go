@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/stateful-operator/stateful-operator/controllers"
@@ -70,7 +71,7 @@ func TestWatchedNamespaces(t *testing.T) {
 			if !slices.Equal(options.WatchNamespaces, row.want) {
 				t.Errorf("watches %q, want %q", options.WatchNamespaces, row.want)
 			}
-			manager, err := options.Manager()
+			manager, err := options.Manager(&rest.Config{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -97,7 +98,8 @@ func TestATypeIsCachedOnceAndForEveryKind(t *testing.T) {
 // cached says what the manager caches for these kinds, and how.
 func cached(t *testing.T, kinds ...string) map[schema.GroupVersionKind]string {
 	t.Helper()
-	manager, err := parseOptions(t, inPod(nil), "--kinds="+strings.Join(kinds, ",")).Manager()
+	options := parseOptions(t, inPod(nil), "--kinds="+strings.Join(kinds, ","))
+	manager, err := options.Manager(&rest.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,9 +132,13 @@ func TestLogLevelIsRead(t *testing.T) {
 }
 
 func TestTheLeaseIsGivenBack(t *testing.T) {
-	manager, err := parseOptions(t, inPod(nil)).Manager()
+	options := parseOptions(t, inPod(map[string]string{"POD_NAME": "operator-0"}))
+	manager, err := options.Manager(&rest.Config{})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if lock := manager.LeaderElectionResourceLockInterface; lock == nil || lock.Describe() != "operators/stateful-operator" || !strings.HasPrefix(lock.Identity(), "operator-0_") {
+		t.Errorf("the lock is %v", lock)
 	}
 	if !manager.LeaderElection || !manager.LeaderElectionReleaseOnCancel || manager.LeaderElectionID != "stateful-operator" {
 		t.Errorf("leader election is %v, release %v, lease %q", manager.LeaderElection, manager.LeaderElectionReleaseOnCancel, manager.LeaderElectionID)
@@ -166,6 +172,10 @@ func TestWhatCannotWorkIsRefusedInOneLine(t *testing.T) {
 		{"a certificate for no webhook", []string{"--webhooks=false", "--webhook-cert-dir=/certs"}, `--webhook-cert-dir needs --webhooks=true`},
 		{"a port for no webhook", []string{"--webhooks=false", "--webhook-port=9443"}, `--webhook-port needs --webhooks=true`},
 		{"a gate for no webhook", []string{"--webhooks=false", "--gate-image=gate"}, `--gate-image needs --webhooks=true`},
+		{"a lease that is not renewed in time", []string{"--leader-elect-renew-deadline=15s"}, `--leader-elect-lease-duration 15s must be longer than --leader-elect-renew-deadline 15s`},
+		{"a lease that is renewed too seldom", []string{"--leader-elect-retry-period=9s"}, `--leader-elect-renew-deadline 10s must be longer than 1.2 times --leader-elect-retry-period 9s`},
+		{"a lease that is renewed all the time", []string{"--leader-elect-retry-period=1ms"}, `--leader-elect-retry-period 1ms is too short: 100ms is the least`},
+		{"a lease of half seconds", []string{"--leader-elect-lease-duration=15500ms"}, `--leader-elect-lease-duration 15.5s must be in whole seconds, as a Lease has it`},
 		{"a namespace that cannot be", []string{"--watch-namespaces=A_b"}, `"A_b" cannot be a namespace: `},
 	} {
 		t.Run(row.sentence, func(t *testing.T) {

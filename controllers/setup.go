@@ -26,7 +26,7 @@ import (
 
 // kinds is the table of contents.
 var kinds = []kind{
-	{"StatefulCluster", engev1alpha1.AddToScheme, plain(statefulcluster.Setup), plain(statefulcluster.SetupWebhook), statefulcluster.Cache},
+	{"StatefulCluster", engev1alpha1.AddToScheme, setupClusters, plain(statefulcluster.SetupWebhook), statefulcluster.Cache},
 	{"ReplicatedStatefulSet", clusterlabsv1alpha1.AddToScheme, setupReplicated, plain(replicatedstatefulset.SetupWebhook), replicatedstatefulset.Cache},
 	{extendedStatefulSet, fissilev1alpha1.AddToScheme, setupExtended, plain(extendedstatefulset.SetupWebhook), extendedstatefulset.Cache},
 	{statefulSingleton, statefulsingletonv1.AddToScheme, setupSingletons, setupSingletonWebhook, statefulsingleton.Cache},
@@ -46,8 +46,12 @@ func plain(setup func(ctrl.Manager) error) func(ctrl.Manager, Options) error {
 	return func(mgr ctrl.Manager, _ Options) error { return setup(mgr) }
 }
 
+func setupClusters(mgr ctrl.Manager, o Options) error {
+	return statefulcluster.Setup(mgr, o.lease)
+}
+
 func setupReplicated(mgr ctrl.Manager, o Options) error {
-	return replicatedstatefulset.Setup(mgr, o.WatchNamespaces)
+	return replicatedstatefulset.Setup(mgr, o.lease, o.WatchNamespaces)
 }
 
 // extendedStatefulSet has pods that a webhook changes.
@@ -55,7 +59,7 @@ const extendedStatefulSet = "ExtendedStatefulSet"
 
 func setupExtended(mgr ctrl.Manager, o Options) error {
 	key := &configKey{writer: mgr.GetClient(), live: mgr.GetAPIReader(), secret: types.NamespacedName{Namespace: o.Namespace, Name: o.Name + "-config-key"}}
-	return extendedstatefulset.Setup(mgr, extendedstatefulset.Options{Namespaces: o.WatchNamespaces, Key: key, Restarts: o.ConfigRestarts})
+	return extendedstatefulset.Setup(mgr, extendedstatefulset.Options{Namespaces: o.WatchNamespaces, Key: key, Restarts: o.ConfigRestarts, Lease: o.lease})
 }
 
 // statefulSingleton asks something of the options: its guard is named and
@@ -63,7 +67,7 @@ func setupExtended(mgr ctrl.Manager, o Options) error {
 const statefulSingleton = "StatefulSingleton"
 
 func setupSingletons(mgr ctrl.Manager, o Options) error {
-	return statefulsingleton.Setup(mgr, statefulsingleton.Options{Namespace: o.Namespace, Watched: o.WatchNamespaces})
+	return statefulsingleton.Setup(mgr, statefulsingleton.Options{Namespace: o.Namespace, Watched: o.WatchNamespaces, Lease: o.lease})
 }
 
 func setupSingletonWebhook(mgr ctrl.Manager, o Options) error {
@@ -86,6 +90,9 @@ func Kinds() []string {
 // Setup adds the controllers and webhooks of the chosen kinds, and what the
 // servers of this process need, to the manager.
 func Setup(mgr ctrl.Manager, options Options) error {
+	if err := options.watchAPIServer(mgr); err != nil {
+		return err
+	}
 	for _, k := range options.kinds() {
 		if err := k.controller(mgr, options); err != nil {
 			return fmt.Errorf("setting up the controller of %s: %w", k.name, err)

@@ -31,6 +31,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/consistency"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/enqueue"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
@@ -55,6 +56,8 @@ type Reconciler struct {
 	Events events.EventRecorder
 	// Now is the clock.
 	Now func() time.Time
+	// Lease says whether this process leads, and in which time it could look.
+	Lease *leadership.Lease
 
 	memory memory
 	// config reads ConfigMaps and Secrets; nil: they are not followed.
@@ -220,6 +223,8 @@ type Options struct {
 	// Restarts is how many objects restart their pods at one time for a change of
 	// configuration; 0 or less is no bound.
 	Restarts int
+	// Lease says whether this process leads, and in which time it could look.
+	Lease *leadership.Lease
 }
 
 // Setup adds the controller to the manager.
@@ -251,8 +256,8 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 	}
 	tracker := &consistency.Tracker{}
 	r := &Reconciler{
-		Cache: own, Live: mgr.GetAPIReader(), Tracker: tracker, Board: board, Now: time.Now,
-		Runner: &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: tracker, Commands: board},
+		Cache: own, Live: mgr.GetAPIReader(), Tracker: tracker, Board: board, Now: time.Now, Lease: o.Lease,
+		Runner: &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: tracker, Commands: board, Lease: o.Lease},
 		Events: mgr.GetEventRecorder("extendedstatefulset"),
 	}
 	woken := make(chan event.GenericEvent, 1024)

@@ -125,7 +125,7 @@ func statusPatch(w *world, p *plan) action.Steps {
 	}
 	set := w.set.DeepCopy()
 	set.Status = status
-	return action.Steps{{{{Verb: action.PatchStatus, Object: set, From: w.set, Reason: "Observed", Detail: bookLine(&w.set.Status, &status)}}}}
+	return action.Steps{{{{Verb: action.PatchStatus, Object: set, From: w.set, Rebase: !p.books, Reason: "Observed", Detail: bookLine(&w.set.Status, &status)}}}}
 }
 
 func (r *Reconciler) event(w *world, about client.Object, kind, reason, act, format string, args ...any) {

@@ -28,6 +28,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/consistency"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/enqueue"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
@@ -52,6 +53,8 @@ type Reconciler struct {
 	Events  events.EventRecorder
 	// Now is the clock.
 	Now func() time.Time
+	// Lease says whether this process leads, and in which time it could look.
+	Lease *leadership.Lease
 
 	memory memory
 }
@@ -229,17 +232,17 @@ func asCached(obj client.Object) client.Object {
 }
 
 // Setup adds the controller to the manager. It acts in those namespaces; none
-// means all.
-func Setup(mgr ctrl.Manager, namespaces []string) error {
+// means all. It writes while it holds the lease.
+func Setup(mgr ctrl.Manager, lease *leadership.Lease, namespaces []string) error {
 	executor, err := podexec.NewExecutor(mgr.GetConfig(), mgr.GetAPIReader())
 	if err != nil {
 		return err
 	}
-	return setup(mgr, namespaces, executor.Run)
+	return setup(mgr, lease, namespaces, executor.Run)
 }
 
 // setup is the same with another way to run commands.
-func setup(mgr ctrl.Manager, namespaces []string, run func(context.Context, podexec.Command) podexec.Result) error {
+func setup(mgr ctrl.Manager, lease *leadership.Lease, namespaces []string, run func(context.Context, podexec.Command) podexec.Result) error {
 	own, err := newCache(mgr, namespaces)
 	if err != nil {
 		return fmt.Errorf("make a cache: %w", err)
@@ -255,8 +258,8 @@ func setup(mgr ctrl.Manager, namespaces []string, run func(context.Context, pode
 	}
 	tracker := &consistency.Tracker{}
 	r := &Reconciler{
-		Cache: own, Nodes: mgr.GetCache(), Live: mgr.GetAPIReader(), Tracker: tracker, Board: board, Now: time.Now,
-		Runner: &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: tracker, Commands: board},
+		Cache: own, Nodes: mgr.GetCache(), Live: mgr.GetAPIReader(), Tracker: tracker, Board: board, Now: time.Now, Lease: lease,
+		Runner: &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: tracker, Commands: board, Lease: lease},
 		Events: mgr.GetEventRecorder("replicatedstatefulset"),
 	}
 	child := enqueue.Children(func(o client.Object) string { return o.GetLabels()[v1alpha1.LabelApp] }, tracker.Gone)

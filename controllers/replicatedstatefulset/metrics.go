@@ -145,7 +145,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, key types.NamespacedName, 
 	}
 	set := w.set.DeepCopy()
 	set.Status = status
-	for _, o := range r.Runner.Run(ctx, key, action.Steps{{{{Verb: action.PatchStatus, Object: set, From: w.set, Reason: "Observed"}}}}) {
+	for _, o := range r.Runner.Run(ctx, key, action.Steps{{{{Verb: action.PatchStatus, Object: set, From: w.set, Rebase: true, Reason: "Observed"}}}}) {
 		if o.Err == nil {
 			r.announce(w, &status)
 		}

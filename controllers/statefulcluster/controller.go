@@ -32,6 +32,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/consistency"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/enqueue"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
@@ -48,6 +49,8 @@ type Reconciler struct {
 	Events  events.EventRecorder
 	// Now is the clock.
 	Now func() time.Time
+	// Lease says whether this process leads, and in which time it could look.
+	Lease *leadership.Lease
 
 	memory memory
 }
@@ -193,15 +196,15 @@ func asCached(obj client.Object) client.Object {
 	return &v1alpha1.StatefulCluster{}
 }
 
-// Setup adds the controller to the manager.
-func Setup(mgr ctrl.Manager) error {
+// Setup adds the controller to the manager. It writes while it holds the lease.
+func Setup(mgr ctrl.Manager, lease *leadership.Lease) error {
 	if err := indexFields(mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("index the cache: %w", err)
 	}
 	tracker := &consistency.Tracker{}
 	r := &Reconciler{
-		Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Tracker: tracker, Now: time.Now,
-		Runner: &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: tracker},
+		Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Tracker: tracker, Now: time.Now, Lease: lease,
+		Runner: &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: tracker, Lease: lease},
 		Events: mgr.GetEventRecorder("statefulcluster"),
 	}
 	owned := enqueue.Children(enqueue.Controller("StatefulCluster"), tracker.Gone)

@@ -113,7 +113,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, w *world, status v1alpha1.
 	set := base.DeepCopy()
 	set.Status = status
 	for _, o := range r.Runner.Run(ctx, client.ObjectKeyFromObject(set), action.Steps{{{
-		{Verb: action.PatchStatus, Object: set, From: base, Reason: "Observed"}}}}) {
+		{Verb: action.PatchStatus, Object: set, From: base, Rebase: true, Reason: "Observed"}}}}) {
 		if apierrors.IsConflict(o.Err) {
 			return statusInterval, nil // somebody wrote meanwhile; its event is on the way
 		}

@@ -135,7 +135,7 @@ func startOperator(o operatorOptions) *operator {
 		GracefulShutdownTimeout:       ptr.To(5 * time.Second),
 	})
 	Expect(err).NotTo(HaveOccurred())
-	Expect(statefulcluster.Setup(mgr)).To(Succeed())
+	Expect(statefulcluster.Setup(mgr, nil)).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())
 	op := &operator{cancel: cancel, done: make(chan error, 1)}
 	go func() { op.done <- mgr.Start(ctx); close(op.done) }()

@@ -28,6 +28,7 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/enqueue"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
 )
@@ -38,6 +39,8 @@ type Options struct {
 	Namespace string
 	// Watched are the namespaces that the operator acts in; none means all.
 	Watched []string
+	// Lease says whether this process leads, and in which time it could look.
+	Lease *leadership.Lease
 }
 
 // Reconciler starts the pods of StatefulSingletons one after another.
@@ -51,6 +54,8 @@ type Reconciler struct {
 	Events events.EventRecorder
 	// Now is the clock.
 	Now func() time.Time
+	// Lease says whether this process leads, and in which time it could look.
+	Lease *leadership.Lease
 
 	pods   *podWatch
 	memory memory
@@ -108,9 +113,9 @@ func metadataOf(kind string) *metav1.PartialObjectMetadata {
 func Setup(mgr ctrl.Manager, o Options) error { return setup(mgr, o, time.Now) }
 
 func setup(mgr ctrl.Manager, o Options, now func() time.Time) error {
-	runner := &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader()}
+	runner := &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Lease: o.Lease}
 	r := &Reconciler{
-		Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Now: now, Runner: runner,
+		Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Now: now, Runner: runner, Lease: o.Lease,
 		Guard:  &Guard{Live: mgr.GetAPIReader(), Runner: runner, Options: o},
 		Events: mgr.GetEventRecorder("statefulsingleton"),
 		pods:   newPodWatch(mgr, o.Watched),

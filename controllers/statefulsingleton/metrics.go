@@ -144,7 +144,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, key types.NamespacedName, 
 	object := w.object.DeepCopy()
 	object.Status = status
 	for _, o := range r.Runner.Run(ctx, key, action.Steps{{{
-		{Verb: action.PatchStatus, Object: object, From: w.object, Reason: "Observed"}}}}) {
+		{Verb: action.PatchStatus, Object: object, From: w.object, Rebase: true, Reason: "Observed"}}}}) {
 		if o.Err == nil {
 			r.announce(w, p, &status)
 		}
