@@ -140,6 +140,26 @@ test-nodes: ## The promises of each kind on real nodes: KUBECONFIG's, or a local
 	$(call say,Promises on real nodes)
 	@go test -count=1 -p 1 -timeout 60m -parallel 100 -v ./scorecard/...
 
+# The unit tests of make test take a sample of these. No flag is known to all four.
+.PHONY: test-stories
+test-stories: ## Every story of each kind: each write goes wrong in each way, and a hundred random orders (a quarter of an hour).
+	$(call say,Each write of each story goes wrong)
+	@go test -count=1 -timeout 2h -skip '^TestAPI' ./controllers/statefulcluster ./controllers/statefulsingleton -seeds=100
+	@go test -count=1 -timeout 2h -skip '^TestAPI' ./controllers/extendedstatefulset -every=1 -storms=100
+	@go test -count=1 -timeout 2h -skip '^TestAPI' ./controllers/replicatedstatefulset -orders=100
+
+# Each mutant must be found by the runs with its seed, or the faults have become blunt.
+.PHONY: test-long
+test-long: test-stories soak-singleton soak-replicated ## What is too long for each change: all stories, the soaks, and mutants that the soak must find (some hours).
+	$(as_root)
+	$(call say,Mutants on real nodes)
+	@for rule in $$(go run ./test/faults/mutant | cut -d' ' -f1); do \
+		log=build/mutant-$$rule.log; printf 'without %s: ' "$$rule"; \
+		$(MAKE) soak-replicated RUNS=3 SEED=7 WITHOUT="$$rule" > $$log 2>&1 || true; \
+		grep -q -e '--- FAIL: TestPromises/RS-43' $$log || { echo "not found, see $$log" >&2; exit 1; }; \
+		echo found; \
+	done
+
 .PHONY: rbac-report
 rbac-report: ## Compare the roles with what an API server's audit log shows [AUDIT_LOG=file, or the last run of test-nodes].
 	$(call say,Roles and what was asked for)
