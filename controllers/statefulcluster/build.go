@@ -225,10 +225,3 @@ func claimOwner(w *world) metav1.OwnerReference {
 func (w *world) deletesClaims() bool {
 	return w.set.Spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted == v1alpha1.DeleteClaims
 }
-
-// nextID takes an id that nobody has; the world has one for every slot.
-func (w *world) nextID() string {
-	id := w.fresh[0]
-	w.fresh = w.fresh[1:]
-	return id
-}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -264,8 +263,8 @@ func indexFields(indexer client.FieldIndexer) error {
 	})
 }
 
-// memory holds what no object says: the ids of creates whose answer was an
-// error, what was refused and when to try again, whom a scale-down deleted.
+// memory holds what no object says: what was refused and when to try again,
+// whom a scale-down deleted.
 // All of it may be lost: a restart costs one more try.
 type memory struct {
 	mu   sync.Mutex
@@ -275,7 +274,6 @@ type memory struct {
 type remembered struct {
 	uid     types.UID
 	seen    int64 // generation of the last live pass
-	ids     []string
 	refused map[string]refusal
 	retired map[types.UID]bool
 	foreign []string
@@ -321,13 +319,11 @@ func (m *memory) wantsLive(set *v1alpha1.StatefulCluster, now time.Time) bool {
 		(len(known.foreign) > 0 || known.hidden) && now.Sub(known.looked) >= foreignInterval
 }
 
-// recall puts what is remembered into a world. Ids that came to life meanwhile
-// are dropped.
-func (m *memory) recall(w *world, taken map[string]bool) {
+// recall puts what is remembered into a world.
+func (m *memory) recall(w *world) {
 	known := m.of(w.set)
 	if w.live {
 		known.seen, known.foreign, known.looked = w.set.Generation, w.foreign, w.now
-		known.ids = slices.DeleteFunc(known.ids, func(id string) bool { return taken[id] })
 		known.budget = nil
 		if w.budget != nil && !metav1.IsControlledBy(w.budget, w.set) {
 			known.budget = w.budget
@@ -336,7 +332,6 @@ func (m *memory) recall(w *world, taken map[string]bool) {
 	}
 	w.budget = cmp.Or(w.budget, known.budget)
 	w.foreign = known.foreign
-	w.fresh = slices.Clone(known.ids)
 	w.refused = maps.Clone(known.refused)
 	w.retired = known.retired
 }

@@ -33,7 +33,9 @@
 // # What survives a crash
 //
 // The pod is the record: it is created before its claims, so that whoever
-// comes next finds a pod without claims and creates them. The loss of a member
+// comes next finds a pod without claims and creates them. The name of a new
+// member stands in status.creating before its pod is created: whoever comes next
+// goes on with that name and makes no second member. The loss of a member
 // is the deletion of its pod, which comes before its replacement. A pod that is
 // to come back under its name stands in status.updating before it is deleted.
 // A claim gets its label Scaled before its pod is deleted by a scale-down; a

@@ -27,7 +27,8 @@ import (
 //
 // It is noon in all of them. Members are whole (they have their claims), their
 // nodes are well, their revision is "now", was Ready before, and is the one of
-// the spec; the set has its disruption budget. Fresh ids are f1, f2, ...
+// the spec; the set has its disruption budget. Fresh ids are f1, f2, ..., and
+// their names are on record.
 
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
@@ -41,7 +42,7 @@ func seen(set *setFixture, things ...thing) *world {
 	w := &world{now: noon, live: true, set: withDefaults(&set.StatefulCluster), refused: map[string]refusal{}, retired: map[types.UID]bool{}}
 	w.invalid = problem(w.set)
 	for i := range 20 {
-		w.fresh = append(w.fresh, fmt.Sprintf("f%d", i+1))
+		freshIDsAre(append(w.fresh, fmt.Sprintf("f%d", i+1))...).into(w)
 	}
 	w.budget = buildBudget(w)
 	target := buildRevision(w)
@@ -74,8 +75,13 @@ func (f with) into(w *world) { f(w) }
 // cached is a world that was read from the cache.
 var cached = with(func(w *world) { w.live = false })
 
-// fresh ids are these and no others.
-func freshIDsAre(ids ...string) thing { return with(func(w *world) { w.fresh = ids }) }
+// fresh ids are these and no others; their names are on record.
+func freshIDsAre(ids ...string) thing {
+	return with(func(w *world) { w.fresh, w.set.Status.Creating = ids, w.namesOf(ids) })
+}
+
+// offRecord takes the names of new members from the record.
+var offRecord = with(func(w *world) { w.set.Status.Creating = nil })
 
 func refused(reason, message string, wait time.Duration) thing {
 	return with(func(w *world) { w.refused[reason] = refusal{message: message, until: noon.Add(wait), times: 1} })

@@ -101,7 +101,8 @@ func (r *Reconciler) writeStatus(ctx context.Context, w *world, status v1alpha1.
 	if apiequality.Semantic.DeepEqual(*old, status) {
 		return 0, nil
 	}
-	facts := !apiequality.Semantic.DeepEqual(old.Lost, status.Lost) || !apiequality.Semantic.DeepEqual(old.Updating, status.Updating)
+	facts := !apiequality.Semantic.DeepEqual(old.Lost, status.Lost) || !apiequality.Semantic.DeepEqual(old.Updating, status.Updating) ||
+		!apiequality.Semantic.DeepEqual(old.Creating, status.Creating)
 	if !facts && len(outcomes) > 0 && len(w.refused) == 0 {
 		return statusInterval, nil
 	}
@@ -286,7 +287,7 @@ func hides(o action.Outcome) bool {
 func (m *memory) learn(w *world, p *plan, outcomes []action.Outcome) error {
 	known := m.of(w.set)
 	var retry error
-	if slices.ContainsFunc(outcomes, func(o action.Outcome) bool { return o.Verb == action.PatchStatus && o.Err == nil }) {
+	if slices.ContainsFunc(outcomes, wroteStatus) {
 		for _, uid := range p.givenUp {
 			known.retired[uid] = true
 		}
@@ -305,17 +306,14 @@ func (m *memory) learn(w *world, p *plan, outcomes []action.Outcome) error {
 			// The world is another than we read; the next pass reads it anew.
 		case hides(o):
 			known.hidden = true
+		case createsNew(o) && apierrors.IsAlreadyExists(o.Err):
+			// Somebody else's pod has the name. It leaves the record, and the write
+			// that does this wakes the key.
 		case refusedForGood(o.Err), o.Verb == action.Resize && apierrors.IsNotFound(o.Err): // no such subresource before Kubernetes 1.33
 			times := known.refused[o.Reason].times + 1
 			known.refused[o.Reason] = refusal{o.Err.Error(), w.now.Add(min(firstRefusal<<min(times-1, 10), maxRefusal)), times}
 		default:
 			retry = errors.Join(retry, o.Err)
-		}
-		if _, isPod := o.Object.(*corev1.Pod); isPod && o.Verb == action.Create && o.Err != nil && o.Reason != reasonReturned {
-			id := o.Object.GetLabels()[v1alpha1.LabelMember]
-			if !slices.Contains(known.ids, id) {
-				known.ids = append(known.ids, id)
-			}
 		}
 	}
 	maps.DeleteFunc(known.retired, func(uid types.UID, _ bool) bool {

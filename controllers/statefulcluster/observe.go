@@ -38,7 +38,7 @@ type world struct {
 	// foreign are pods that carry the selector's labels and are not members.
 	// Known only in a live world.
 	foreign []string
-	// fresh are ids that nobody has; ids of creates that failed come first.
+	// fresh are ids that nobody has; those on record come first.
 	fresh []string
 	// refused is what the API server refused; it is not tried again before.
 	refused map[string]refusal // by the reason of the action
@@ -101,10 +101,11 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.StatefulCluster,
 	if w.invalid == "" {
 		w.invalid = changedClaims(w)
 	}
+	r.memory.recall(w)
+	w.fresh = unborn(w)
 	ids := w.ids()
-	r.memory.recall(w, ids)
-	for _, e := range w.set.Status.Updating {
-		ids[w.idOf(e.Name)] = true
+	for _, id := range w.fresh {
+		ids[id] = true
 	}
 	w.fresh = append(w.fresh, identity.Fresh(freshIDs(w), func(id string) bool { return ids[id] })...)
 	return w, nil

@@ -21,6 +21,8 @@ type plan struct {
 	wait time.Duration
 	// updating is what status.updating must say after the steps.
 	updating []v1alpha1.UpdatingMember
+	// creating is what status.creating must say after the steps.
+	creating []string
 	// held are lost members that wait for others to be replaced.
 	held []string
 	// failing are members whose deadline passed and that are not replaced,
@@ -35,8 +37,8 @@ type plan struct {
 	givenUp []types.UID
 	// stop keeps all rules from acting: nothing can be made at all.
 	stop bool
-	// recorded is true when the steps write status.updating, which can be done
-	// once on one version of the set.
+	// recorded is true when the steps write status.updating and status.creating,
+	// which can be done once on one version of the set.
 	recorded bool
 	// losses are the members that replaceLost replaces.
 	losses []loss
@@ -49,6 +51,7 @@ type plan struct {
 const (
 	reasonRevision   = "Revision"
 	reasonBudget     = "Budget"
+	reasonNames      = "Names"
 	reasonMissing    = "Missing"
 	reasonReplaced   = "Replacement"
 	reasonReturned   = "Returned"
@@ -118,6 +121,7 @@ func decide(w *world) plan {
 	own := *w
 	w = &own // the rules use up its fresh ids
 	r := muster(w, &p)
+	p.creating = stillWanted(w, r)
 	// An old world may show alive what is going to come back.
 	p.look = !w.live && len(p.updating) < len(w.set.Status.Updating)
 	decided := false
@@ -148,14 +152,6 @@ func (p *plan) lookAgain(w *world, at time.Time) {
 	if after := at.Sub(w.now); after > 0 && (p.wait == 0 || after < p.wait) {
 		p.wait = after
 	}
-}
-
-// make adds chains that create members. What was given up is recorded first.
-func (p *plan) make(w *world, r *roster, chains ...action.Chain) {
-	if r.abandoned && len(chains) > 0 {
-		p.record(w, p.updating)
-	}
-	p.do(chains...)
 }
 
 // do adds chains as one step.

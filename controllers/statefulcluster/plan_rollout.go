@@ -113,16 +113,16 @@ func recreate(w *world, p *plan, members []*member, revision string) {
 		deletes = append(deletes, action.Chain{{Verb: action.Delete, Object: m.pod, Unchanged: true, Reason: reasonUpdate,
 			Detail: "the pod comes back under its name on its claims"}})
 	}
-	p.record(w, p.updating)
+	p.record(w, reasonUpdate)
 	p.do(deletes...)
 }
 
-// record adds the step that writes status.updating, before what it names is
-// deleted.
-func (p *plan) record(w *world, entries []v1alpha1.UpdatingMember) {
+// record adds the step that writes status.updating and status.creating, before
+// what they name is deleted or created.
+func (p *plan) record(w *world, reason string) {
 	set := w.set.DeepCopy()
-	set.Status.Updating = entries
-	p.do(action.Chain{{Verb: action.PatchStatus, Object: set, From: w.set, Reason: reasonUpdate}})
+	set.Status.Updating, set.Status.Creating = p.updating, p.creating
+	p.do(action.Chain{{Verb: action.PatchStatus, Object: set, From: w.set, Reason: reason}})
 	p.recorded = true
 }
 
@@ -137,8 +137,8 @@ func keepEvicted(w *world, r *roster, p *plan) {
 		}
 	}
 	if len(entries) > len(p.updating) {
-		p.record(w, entries)
 		p.updating = entries
+		p.record(w, reasonUpdate)
 	}
 }
 
@@ -171,7 +171,7 @@ func bringBack(w *world, r *roster, p *plan) {
 			Detail: "the same member on the same claims"}})
 	}
 	if len(p.updating) < len(r.returning) {
-		p.record(w, p.updating)
+		p.record(w, reasonUpdate)
 	} else if !w.refusedNow(reasonReturned, p) {
 		p.do(chains...)
 	}

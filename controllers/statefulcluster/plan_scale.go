@@ -20,7 +20,7 @@ func wanted(w *world, r *roster) int {
 	return n
 }
 
-// freshIDs is how many ids a plan may need.
+// freshIDs is how many ids a plan may need beside those on record.
 func freshIDs(w *world) int {
 	if w.invalid != "" {
 		return 0
@@ -31,10 +31,11 @@ func freshIDs(w *world) int {
 			need--
 		}
 	}
-	return max(0, need-len(w.fresh))
+	return max(0, min(need, namesBatch)-len(w.fresh))
 }
 
-// ids are those that a live pod or claim of the set has.
+// ids are those that a live pod or claim of the set has, or a member that
+// comes back.
 func (w *world) ids() map[string]bool {
 	ids := make(map[string]bool, len(w.members)+len(w.loose))
 	for _, m := range w.members {
@@ -42,6 +43,9 @@ func (w *world) ids() map[string]bool {
 	}
 	for _, c := range w.loose {
 		ids[memberOf(c)] = true
+	}
+	for _, e := range w.set.Status.Updating {
+		ids[w.idOf(e.Name)] = true
 	}
 	return ids
 }
@@ -75,8 +79,8 @@ func createMissing(w *world, r *roster, p *plan) {
 // createsRefused tells whether new members were refused just now, whatever
 // they were for: what refuses one refuses them all.
 func (w *world) createsRefused(p *plan) bool {
-	missing, replaced := w.refusedNow(reasonMissing, p), w.refusedNow(reasonReplaced, p)
-	return missing || replaced
+	names, missing, replaced := w.refusedNow(reasonNames, p), w.refusedNow(reasonMissing, p), w.refusedNow(reasonReplaced, p)
+	return names || missing || replaced
 }
 
 // scaleDown retires members until no more are there than wanted.
@@ -127,8 +131,8 @@ func giveUp(w *world, p *plan, n int) {
 		}
 	}
 	p.do(labels...)
-	p.record(w, left)
 	p.updating = left
+	p.record(w, reasonUpdate)
 }
 
 // retire labels the claims of each member, so that their reason outlives the

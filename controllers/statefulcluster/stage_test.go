@@ -151,7 +151,7 @@ func (s *stage) observe(set *v1alpha1.StatefulCluster, from source) *world {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	old := len(s.r.memory.of(set).ids) // creates that failed keep their ids
+	old := len(unborn(w))
 	for n := 0; old < len(w.fresh); n++ {
 		if id := idNumber(n); !s.used[id] && !slices.Contains(w.fresh[:old], id) {
 			w.fresh[old] = id

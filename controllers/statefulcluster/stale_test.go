@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -82,7 +84,58 @@ var _ = Describe("with a cache that is ten seconds old", func() {
 	})
 })
 
+// heldBack keeps the creates of pods from leaving until it is let go, as in a
+// process that is frozen after it has decided.
+type heldBack struct {
+	next http.RoundTripper
+	let  chan struct{}
+
+	held    atomic.Int32
+	mu      sync.Mutex
+	answers []int
+}
+
+func (h *heldBack) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/pods") {
+		return h.next.RoundTrip(r)
+	}
+	h.held.Add(1)
+	<-h.let
+	resp, err := h.next.RoundTrip(r)
+	if err == nil {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.answers = append(h.answers, resp.StatusCode)
+	}
+	return resp, err
+}
+
+func (h *heldBack) answered() []int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.answers)
+}
+
 var _ = Describe("several operators", func() {
+	It("V2 make a member once, though one of them was frozen when it was to be made", func(ctx SpecContext) {
+		ns := newNamespace(ctx)
+		frozen := &heldBack{let: make(chan struct{})}
+		startOperator(operatorOptions{namespaces: []string{ns}, rest: func(c *rest.Config) {
+			c.Wrap(func(next http.RoundTripper) http.RoundTripper { frozen.next = next; return frozen })
+		}})
+		set := newSet(ns, 3)
+		Expect(user.Create(ctx, set)).To(Succeed())
+		Eventually(frozen.held.Load).Should(BeEquivalentTo(3))
+		startOperator(operatorOptions{namespaces: []string{ns}})
+		made := names(settled(ctx, set, 3))
+		Expect(set.Status.Creating).To(BeEmpty(), "the members are there")
+		close(frozen.let) // it wakes
+		Eventually(frozen.answered).Should(Equal([]int{http.StatusConflict, http.StatusConflict, http.StatusConflict}))
+		Expect(names(settled(ctx, set, 3))).To(ConsistOf(made))
+		Expect(claims(ctx, set)).To(HaveLen(3))
+		whole(ctx, set)
+	})
+
 	It("SC-32 act on their namespaces only", func(ctx SpecContext) {
 		mine, other := newNamespace(ctx), newNamespace(ctx)
 		startOperator(operatorOptions{namespaces: []string{mine}})

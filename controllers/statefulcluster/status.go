@@ -28,6 +28,7 @@ func summarize(w *world, p *plan, outcomes []action.Outcome) v1alpha1.StatefulCl
 		r = muster(w, &plan{})
 		count(w, r, &s)
 		s.Updating = stillUpdating(onRecord(w, p, outcomes), outcomes)
+		s.Creating = stillCreating(w, r, p, outcomes)
 		s.Lost = lostNow(w, r, outcomes)
 	} else if w.set.DeletionTimestamp == nil {
 		countBlindly(w, &s)
@@ -91,8 +92,7 @@ func count(w *world, r *roster, s *v1alpha1.StatefulClusterStatus) {
 // onRecord are the entries that stand in status.updating after the pass: those
 // of the plan, unless its step that writes them did not come to pass.
 func onRecord(w *world, p *plan, outcomes []action.Outcome) []v1alpha1.UpdatingMember {
-	wrote := func(o action.Outcome) bool { return o.Verb == action.PatchStatus && o.Err == nil }
-	if p.recorded && !slices.ContainsFunc(outcomes, wrote) {
+	if p.recorded && !slices.ContainsFunc(outcomes, wroteStatus) {
 		return stillReturning(w)
 	}
 	return p.updating

@@ -69,6 +69,15 @@ type StatefulClusterStatus struct {
 	// +listMapKey=name
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Updating members",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	Updating []UpdatingMember `json:"updating,omitempty"`
+	// Creating holds the names of new members whose pod was not seen yet. A name
+	// is written here before a pod is created under it, so that whoever goes on
+	// with the work goes on with the same names.
+	// +optional
+	// +kubebuilder:validation:MaxItems=2000
+	// +kubebuilder:validation:items:MaxLength=63
+	// +listType=set
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Names of members that are being created",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
+	Creating []string `json:"creating,omitempty"`
 	// Conditions are Available, Progressing and Degraded.
 	// +optional
 	// +listType=map

@@ -232,6 +232,11 @@ func (in *StatefulClusterStatus) DeepCopyInto(out *StatefulClusterStatus) {
 		*out = make([]UpdatingMember, len(*in))
 		copy(*out, *in)
 	}
+	if in.Creating != nil {
+		in, out := &in.Creating, &out.Creating
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Conditions != nil {
 		in, out := &in.Conditions, &out.Conditions
 		*out = make([]v1.Condition, len(*in))

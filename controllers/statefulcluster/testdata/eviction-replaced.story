@@ -1,5 +1,6 @@
 # the user creates a set of 3
   create controllerrevision revision-1: Revision
+  patch status of statefulcluster db: Names
   create pod db-a: Missing
   create persistentvolumeclaim db-data-a: Claim
   create pod db-b: Missing
@@ -22,6 +23,7 @@
 = False Complete: all is as the spec wants it, with 3 members (Progressing)
 = False Healthy: nothing needs a person (Degraded)
 # a drain evicts the first pod
+  patch status of statefulcluster db: Names
   create pod db-d: Replacement, in place of db-a
   create persistentvolumeclaim db-data-d: Claim
     db-a is gone

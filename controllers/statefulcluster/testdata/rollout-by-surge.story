@@ -1,5 +1,6 @@
 # the user creates a set of 3
   create controllerrevision revision-1: Revision
+  patch status of statefulcluster db: Names
   create pod db-a: Missing
   create persistentvolumeclaim db-data-a: Claim
   create pod db-b: Missing
@@ -23,6 +24,7 @@
 = False Healthy: nothing needs a person (Degraded)
 # the user wants image two
   create controllerrevision revision-2: Revision
+  patch status of statefulcluster db: Names
   create pod db-d: Missing
   create persistentvolumeclaim db-data-d: Claim
     db-d is bound to n4
@@ -32,6 +34,7 @@
   patch persistentvolumeclaim db-data-a: Retention, its member is scaled
   delete pod db-a: Retired, claims db-data-a
     db-a is gone
+  patch status of statefulcluster db: Names
   create pod db-e: Missing
   create persistentvolumeclaim db-data-e: Claim
     db-e is bound to n1
@@ -40,6 +43,7 @@
   patch persistentvolumeclaim db-data-b: Retention, its member is scaled
   delete pod db-b: Retired, claims db-data-b
     db-b is gone
+  patch status of statefulcluster db: Names
   create pod db-f: Missing
   create persistentvolumeclaim db-data-f: Claim
     db-f is bound to n2

@@ -1,5 +1,6 @@
 # the user creates a set of 3
   create controllerrevision revision-1: Revision
+  patch status of statefulcluster db: Names
   create pod db-a: Missing
   create persistentvolumeclaim db-data-a: Claim
   create pod db-b: Missing

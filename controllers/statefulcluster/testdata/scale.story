@@ -1,5 +1,6 @@
 # the user creates a set of 3
   create controllerrevision revision-1: Revision
+  patch status of statefulcluster db: Names
   create pod db-a: Missing
   create persistentvolumeclaim db-data-a: Claim
   create pod db-b: Missing
@@ -22,6 +23,7 @@
 = False Complete: all is as the spec wants it, with 3 members (Progressing)
 = False Healthy: nothing needs a person (Degraded)
 # the user wants 5 members
+  patch status of statefulcluster db: Names
   create pod db-d: Missing
   create persistentvolumeclaim db-data-d: Claim
   create pod db-e: Missing

@@ -1,0 +1,144 @@
+package statefulcluster
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+)
+
+// creating are the names of new members that status.creating holds.
+func creating(ids ...string) thing {
+	return with(func(w *world) { w.set.Status.Creating = w.namesOf(ids) })
+}
+
+func TestNamesAreRecordedFirst(t *testing.T) {
+	names := "patch status of statefulcluster db: Names"
+	first := func(lines ...string) []string { return append([]string{names}, lines...) }
+	check(t, []row{
+		{name: "V2 a new member's name is on record before its pod is created",
+			world: seen(set("db"), offRecord, a(), b()), want: first(creates("f1")...)},
+		{name: "V2 the names of many go on record in one write",
+			world: seen(set("db"), offRecord), want: first(creates("f1", "f2", "f3")...)},
+		{name: "V2 names that are on record are taken without another write",
+			world: seen(set("db"), creating("f1", "f2", "f3")), want: creates("f1", "f2", "f3")},
+		{name: "V2 when they are too few the others go on record first",
+			world: seen(set("db"), creating("f1")), want: first(creates("f1", "f2", "f3")...)},
+		{name: "V2 the name of a replacement is on record before the lost pod is deleted",
+			world: seen(set("db"), offRecord, a().nodeGone(), b(), c()), want: first(replaces("a", "f1", v1alpha1.LossNodeGone))},
+		{name: "V2 OrderedReady records one name",
+			world: seen(set("db").orderedReady(), offRecord), want: first(creates("f1")...)},
+		{name: "V2 a record that was refused is tried again later",
+			world: seen(set("db"), offRecord, a(), b(), refused(reasonNames, "too large", time.Minute)), wait: time.Minute},
+	})
+}
+
+// What stays on record after a pass in which every write ended like that.
+func TestNamesLeaveTheRecord(t *testing.T) {
+	exists := apierrors.NewAlreadyExists(corev1.Resource("pods"), "db-f1")
+	quota := apierrors.NewForbidden(corev1.Resource("pods"), "db-f1", errors.New("quota"))
+	two := func(things ...thing) *world { return seen(set("db"), append(things, a(), b())...) }
+	for _, r := range []struct {
+		name  string
+		world *world
+		err   error
+		want  []string
+	}{
+		{"V2 a name goes when its pod was created", two(creating("f1")), nil, nil},
+		{"V2 SC-18 a name stays while its create is refused", two(creating("f1")), quota, []string{"db-f1"}},
+		{"V2 a name that a stranger has is given up", two(creating("f1")), exists, nil},
+		{"V2 a name whose record was refused is not on record", two(offRecord), quota, nil},
+		{"V2 a name goes when its pod is seen", two(creating("c"), c()), nil, nil},
+		{"V2 SC-39 a name goes when its pod was seen and deleted", two(creating("c"), c().going(), pod("d").on("n4").ready()), nil, nil},
+		{"V2 SC-39 a name goes when its claim is there and its pod is not",
+			two(creating("c"), looseClaimOf("c"), pod("d").on("n4").ready()), nil, nil},
+		{"V2 a name goes when the set was scaled down meanwhile", seen(set("db").replicas(2), creating("f1"), a(), b()), nil, nil},
+		{"V2 names stay for empty slots that may not be filled now",
+			two(creating("f1", "f2"), refused(reasonMissing, "quota", time.Minute)), nil, []string{"db-f1"}},
+		{"V2 nothing is forgotten while the spec is invalid",
+			seen(set("db").change(func(s *v1alpha1.StatefulClusterSpec) { s.Selector = nil }), creating("f1")), nil, []string{"db-f1"}},
+	} {
+		p := decide(r.world)
+		var outcomes []action.Outcome
+		for _, step := range p.steps {
+			for _, chain := range step {
+				o := action.Outcome{Action: chain[0], Err: r.err}
+				if r.err == nil {
+					o.Answer = chain[0].Object.DeepCopyObject().(client.Object)
+				}
+				outcomes = append(outcomes, o)
+			}
+			if r.err != nil {
+				break
+			}
+		}
+		if got := summarize(r.world, &p, outcomes).Creating; !slices.Equal(got, r.want) {
+			t.Errorf("%s: on record are %q, want %q", r.name, got, r.want)
+		}
+	}
+}
+
+// Names that somebody has or had are not given to new members.
+func TestNamesOnRecordThatAreTaken(t *testing.T) {
+	w := seen(set("db"), creating("a", "l", "u", "x", "f1"), a(), looseClaimOf("l"), updating("u", "uid-of-u", "now"), with(func(w *world) {
+		w.set.Status.Lost = []v1alpha1.LostMember{{Name: "db-x"}}
+	}))
+	if got := unborn(w); !slices.Equal(got, []string{"f1"}) {
+		t.Errorf("V2 %q are free to be taken, want only f1", got)
+	}
+}
+
+// A leader is frozen right before one of its writes, another takes over and
+// brings everything to rest, and the first wakes and goes on as if nothing had
+// been: the worst case, in which nothing but the writes themselves keeps the
+// first from doing harm.
+func TestV2AFrozenLeaderWakes(t *testing.T) {
+	stories := append(slices.Clone(stories[:goldenStories]),
+		story{"surge-of-all", func() *setFixture { return three().surge(3) }, []act{roll("two")}},
+		story{"scale-by-many", three, []act{scaleTo(9)}})
+	for _, story := range stories {
+		t.Run(story.name, func(t *testing.T) {
+			t.Parallel()
+			alone := newStage(t, story.set())
+			alone.play(story, func() { alone.settle(2 * time.Second) })
+			for n := 1; n <= alone.Writes(); n++ {
+				s := newStage(t, story.set())
+				s.Interfere = func(write int, a action.Action) (before, after error) {
+					if write == n {
+						s.Interfere = nil
+						s.Say("! the leader freezes before: %s", a)
+						s.anotherLeads(func() { s.settle(2 * time.Second) })
+						s.Say("! it wakes, and goes on")
+					}
+					return nil, nil
+				}
+				s.play(story, func() { s.settle(2 * time.Second) })
+				s.settle(15 * time.Minute)
+				s.ends()
+				if made := len(s.law.names); made != len(alone.law.names) {
+					s.Breaks("V2 %d names were used where %d do without a freeze", made, len(alone.law.names))
+				}
+				s.Check(s.t)
+			}
+		})
+	}
+}
+
+// anotherLeads lets another process do something, and comes back to this one.
+// Ids are random: the other one comes upon none that this one has thought of.
+func (s *stage) anotherLeads(do func()) {
+	for _, id := range s.law.seen.fresh {
+		s.used[id] = true
+	}
+	r, shown, at, since, seen := s.r, s.shown, s.at, s.since, s.law.seen
+	s.restart()
+	do()
+	s.r, s.shown, s.at, s.since, s.law.seen = r, shown, at, since, seen
+}
