@@ -323,6 +323,9 @@ func (m *memory) wantsLive(set *v1alpha1.StatefulCluster, now time.Time) bool {
 func (m *memory) recall(w *world) {
 	known := m.of(w.set)
 	if w.live {
+		if known.seen != w.set.Generation {
+			known.refused = map[string]refusal{} // of a spec that is corrected since
+		}
 		known.seen, known.foreign, known.looked = w.set.Generation, w.foreign, w.now
 		known.budget = nil
 		if w.budget != nil && !metav1.IsControlledBy(w.budget, w.set) {

@@ -3,6 +3,7 @@ package statefulcluster
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -61,6 +62,72 @@ func TestWhyAMemberCameBack(t *testing.T) {
 	check(t, []row{{name: "a member that came back from an eviction and is not Ready is lost in its time",
 		world: seen(set("db"), pod("a").annotated(v1alpha1.AnnotationUpdated, string(v1alpha1.UpdatingEviction)).on("n1").starting(), b(), c()),
 		want:  []string{replaces("a", "f1", v1alpha1.LossStartup)}}})
+}
+
+// V1 The API server may refuse the pod of the revision that a member was to get.
+func TestACorrectedTemplateBringsAMemberBack(t *testing.T) {
+	bad := revisionWith("bad", func(d *revisionData) { d.Template.Spec.RuntimeClassName = new("none") }).numbered(50)
+	entry := updating("a", "uid-of-old-a", "bad")
+	partition := func(n int32) *setFixture { return set("db").rolling(v1alpha1.RollingUpdate{Partition: n}) }
+	rows := []struct {
+		name              string
+		world             *world
+		revision, because string
+	}{
+		{"V1 with the corrected template", seen(set("db"), bad, looseClaimOf("a"), b(), c(), entry), "now", "Update"},
+		{"V1 an evicted member too, and the template is to blame then",
+			seen(set("db"), bad, looseClaimOf("a"), b(), c(), evictedEntry("a"), entryOf("bad")), "now", "Update"},
+		{"V1 with its own template while the partition keeps that many at it",
+			seen(partition(1), bad, looseClaimOf("a"), b(), c(), entry), "bad", "Update"},
+		{"V1 with the corrected template when others fill the partition",
+			seen(partition(1), bad, looseClaimOf("a"), b().of("bad"), c(), entry), "now", "Update"},
+		{"V1 with its own template under OnDelete", seen(set("db").onDelete(), bad, looseClaimOf("a"), b(), c(), entry), "bad", "Update"},
+	}
+	for _, r := range rows {
+		pod := decide(r.world).steps[0][0][0].Object
+		if got := pod.GetLabels()[labelRevision]; got != r.revision {
+			t.Errorf("%s: it comes back with revision %s, want %s", r.name, got, r.revision)
+		}
+		if got := pod.GetAnnotations()[v1alpha1.AnnotationUpdated]; got != r.because {
+			t.Errorf("%s: it says that it came back because of %q, want %q", r.name, got, r.because)
+		}
+	}
+}
+
+// entryOf says which revision the entry in status.updating has on record.
+func entryOf(revision string) thing {
+	return with(func(w *world) { w.set.Status.Updating[0].Revision = revision })
+}
+
+var noCommand = act{"the user wants the old template", func(s *stage) {
+	s.edit(func(spec *v1alpha1.StatefulClusterSpec) { spec.Template.Spec.Containers[0].Command = nil })
+}}
+
+// V1 The API server refuses pods of the new template: the corrected one brings
+// the member back, under its name on its claims.
+func TestV1ARefusedTemplateIsCorrected(t *testing.T) {
+	for _, story := range []story{
+		{"by the old template", three, []act{command("refused"), noCommand}},
+		{"by another template", three, []act{command("refused"), command("serve")}},
+		{"while two may be away", func() *setFixture { return three().maxUnavailable(2) }, []act{command("refused"), command("serve")}},
+	} {
+		t.Run(story.name, func(t *testing.T) {
+			s := newStage(t, story.set())
+			s.Interfere = func(_ int, a action.Action) (before, after error) {
+				if p, isPod := a.Object.(*corev1.Pod); isPod && a.Verb == action.Create && slices.Contains(p.Spec.Containers[0].Command, "refused") {
+					return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, p.Name, errors.New("quota")), nil
+				}
+				return nil, nil
+			}
+			// The last try was refused for longer than that: only the edit brings the next.
+			s.play(story, func() { s.settle(10 * time.Second) })
+			s.ends()
+			if len(s.law.names) != 3 {
+				s.Breaks("V1 %d names were used, and 3 members have come back", len(s.law.names))
+			}
+			s.Check(s.t)
+		})
+	}
 }
 
 func TestManyAreRecreatedInBatches(t *testing.T) {

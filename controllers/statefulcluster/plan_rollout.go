@@ -151,11 +151,27 @@ func (w *world) keepsEvicted(r *roster, m *member) bool {
 		!listed(w.set.Status.Lost, m.name())
 }
 
+// staysOld is how many of the returning members the partition keeps at the
+// revision that they had.
+func staysOld(w *world, r *roster) int {
+	old := 0
+	for _, m := range r.alive {
+		if revisionOf(m.pod) != r.target {
+			old++
+		}
+	}
+	return max(0, int(w.rollingUpdate().Partition)-old)
+}
+
 // bringBack recreates the pods that status.updating names and that are gone. A
-// member whose claims went meanwhile cannot come back: its entry is dropped
-// and a new member takes its place.
+// rolling update gives them the revision of the spec as it is now: a member that
+// does not serve is the first that it reaches, and the revision on record may be
+// one that the API server refuses and that was corrected since. A member whose
+// claims went meanwhile cannot come back: its entry is dropped and a new member
+// takes its place.
 func bringBack(w *world, r *roster, p *plan) {
 	var chains []action.Chain
+	kept := staysOld(w, r)
 	for _, e := range r.returning {
 		id := w.idOf(e.Name)
 		if slices.ContainsFunc(w.members, func(m *member) bool { return m.id == id }) {
@@ -165,8 +181,14 @@ func bringBack(w *world, r *roster, p *plan) {
 			p.updating = slices.DeleteFunc(p.updating, func(u v1alpha1.UpdatingMember) bool { return u.Name == e.Name })
 			continue
 		}
-		pod := buildPod(w, w.revisionFor(e.Revision), id)
-		pod.Annotations[v1alpha1.AnnotationUpdated] = string(cmp.Or(e.Reason, v1alpha1.UpdatingUpdate))
+		rev, why := w.revisionFor(e.Revision), cmp.Or(e.Reason, v1alpha1.UpdatingUpdate)
+		if w.rolling() && rev.Name != r.target {
+			if kept--; kept < 0 {
+				rev, why = w.target(), v1alpha1.UpdatingUpdate
+			}
+		}
+		pod := buildPod(w, rev, id)
+		pod.Annotations[v1alpha1.AnnotationUpdated] = string(why)
 		chains = append(chains, action.Chain{{Verb: action.Create, Object: pod, Reason: reasonReturned,
 			Detail: "the same member on the same claims"}})
 	}

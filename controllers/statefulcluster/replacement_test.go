@@ -9,6 +9,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -176,6 +178,31 @@ var _ = Describe("replacement", func() {
 		}
 		Expect(claims(ctx, set)).To(HaveLen(4))
 	})
+
+	DescribeTable("V1 a corrected template brings back a member whose new pod the API server refused",
+		func(ctx SpecContext, spoil func(ctx SpecContext, spec *corev1.PodSpec), says string) {
+			set := newSet(ns, 2)
+			Expect(user.Create(ctx, set)).To(Succeed())
+			before := settled(ctx, set, 2)
+			good := set.Spec.Template.DeepCopy()
+			edit(ctx, set, func(s *v1alpha1.StatefulCluster) { spoil(ctx, &s.Spec.Template.Spec) })
+			Expect(degraded(ctx, set, v1alpha1.ReasonCreateFailing)).To(ContainSubstring(says))
+			edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.Template = *good.DeepCopy() })
+			Expect(names(settled(ctx, set, 2))).To(ConsistOf(names(before)))
+			Expect(claims(ctx, set)).To(HaveLen(2))
+			degraded(ctx, set, v1alpha1.ReasonHealthy)
+			whole(ctx, set)
+		},
+		Entry("for its RuntimeClass", func(_ SpecContext, spec *corev1.PodSpec) { spec.RuntimeClassName = new("none") },
+			`RuntimeClass "none" not found`),
+		Entry("for a LimitRange", func(ctx SpecContext, spec *corev1.PodSpec) {
+			most := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+			Expect(user.Create(ctx, &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "one", Namespace: ns}, Spec: corev1.LimitRangeSpec{
+				Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, Max: most}}}})).To(Succeed())
+			spec.Containers[0].Command = []string{"recreate"}
+			spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
+		}, "maximum cpu usage per Container is 1, but limit is 2"),
+	)
 
 	It("SC-35 never gives a name twice", func(ctx SpecContext) {
 		set := newSet(ns, 3)
