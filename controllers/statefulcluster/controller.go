@@ -165,9 +165,9 @@ func Cache() map[client.Object]cache.ByObject {
 		&corev1.Pod{}: {Label: ours, Transform: slim.Kept{
 			Labels: []string{v1alpha1.LabelCluster, v1alpha1.LabelClusterUID, v1alpha1.LabelMember, labelRevision},
 			Annotations: []string{v1alpha1.AnnotationDeleteFirst, v1alpha1.AnnotationReplaces, v1alpha1.AnnotationReplacements,
-				v1alpha1.AnnotationUpdated, v1alpha1.AnnotationInPlace},
+				v1alpha1.AnnotationUpdated, v1alpha1.AnnotationInPlace, v1alpha1.AnnotationRestarts},
 			Containers: func(pod *corev1.Pod) bool {
-				return !podstate.Ready(pod) || pod.Annotations[v1alpha1.AnnotationInPlace] != ""
+				return !podstate.Ready(pod) || pod.Annotations[v1alpha1.AnnotationInPlace] != "" || totalRestarts(pod) > 0
 			},
 		}.Pod},
 		claimMetadata(): {Label: ours, Transform: slim.Kept{

@@ -79,6 +79,12 @@ func (p *podFixture) neverBound() *podFixture {
 	return p
 }
 
+// restarted: its container runs for the nth time; say it after ready or unready.
+func (p *podFixture) restarted(n int32) *podFixture {
+	p.pod.Status.ContainerStatuses[0].RestartCount = n
+	return p
+}
+
 // withoutContainers is a pod as the cache holds it while it is Ready.
 func (p *podFixture) withoutContainers() *podFixture {
 	p.pod.Status.ContainerStatuses = nil

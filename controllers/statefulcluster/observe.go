@@ -21,13 +21,17 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/identity"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 )
 
 // world is all that a decision may know.
 type world struct {
-	now  time.Time
-	live bool // read past the cache; only timeless rules act otherwise
-	set  *v1alpha1.StatefulCluster
+	now time.Time
+	// watch is in which time this process could look: only that counts towards
+	// the deadlines after which a member is lost.
+	watch leadership.Watch
+	live  bool // read past the cache; only timeless rules act otherwise
+	set   *v1alpha1.StatefulCluster
 	// invalid says why the spec cannot be served; "" if it can.
 	invalid string
 
@@ -86,7 +90,10 @@ const indexNode = "spec.nodeName"
 // they are made under names that follow from what is in them, and that one is
 // missing only delays.
 func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.StatefulCluster, from source) (*world, error) {
+	// The clock first, then who looked when, then the cluster: a freeze in between
+	// makes a time look shorter, never longer.
 	w := &world{now: r.Now(), live: from.live, set: withDefaults(set)}
+	w.watch = r.Lease.Watch()
 	w.invalid = problem(w.set)
 	pods, claims, err := r.readMembers(ctx, w, from)
 	if err != nil {

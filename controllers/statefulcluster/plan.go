@@ -28,6 +28,12 @@ type plan struct {
 	// failing are members whose deadline passed and that are not replaced,
 	// because their template is to blame.
 	failing []string
+	// crashing are members whose containers crash again and again since they have
+	// their revision.
+	crashing []string
+	// shaky are members of the update revision that restarted since they have it:
+	// the update goes on when they have been Ready for a while.
+	shaky []string
 	// look asks for a live world even if the cache shows nothing to do.
 	look bool
 	// timeless is true when all that acts is timeless.
@@ -122,6 +128,7 @@ func decide(w *world) plan {
 	w = &own // the rules use up its fresh ids
 	r := muster(w, &p)
 	p.creating = stillWanted(w, r)
+	findCrashes(w, r, &p)
 	// An old world may show alive what is going to come back.
 	p.look = !w.live && len(p.updating) < len(w.set.Status.Updating)
 	decided := false
@@ -231,7 +238,7 @@ func diedReturning(w *world, m *member, why v1alpha1.UpdatingReason, p *plan) bo
 	if m.node.notReadySince.IsZero() {
 		return false
 	}
-	due := m.node.notReadySince.Add(time.Duration(*w.set.Spec.Replacement.NodeLostSeconds) * time.Second)
+	due := w.nodeLostAt(m)
 	p.lookAgain(w, due)
 	return !due.After(w.now)
 }

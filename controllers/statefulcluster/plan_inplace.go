@@ -56,6 +56,7 @@ func inPlace(w *world, m *member) (action.Chain, bool) {
 		}
 		pod.Annotations[v1alpha1.AnnotationInPlace] = string(note)
 	}
+	noteRestarts(pod)
 	chain = append(chain, action.Action{Verb: action.Patch, Object: pod, From: m.pod, Reason: reasonUpdated, Detail: "in place"})
 	if todo.Resize {
 		chain = append(chain, resize(pod, to))
@@ -279,6 +280,7 @@ func finishInPlace(w *world, r *roster, p *plan) {
 		case unreadable || todo.done(m.pod):
 			done := m.pod.DeepCopy()
 			delete(done.Annotations, v1alpha1.AnnotationInPlace)
+			noteRestarts(done)
 			chains = append(chains, action.Chain{{Verb: action.Patch, Object: done, From: m.pod, Reason: reasonUpdated, Detail: "complete"}})
 		}
 	}

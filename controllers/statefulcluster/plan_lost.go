@@ -77,12 +77,18 @@ func nodeLoss(w *world, m *member) (loss, bool) {
 	case hasRun(m) && len(missingClaims(w, m)) > 0:
 		return loss{m, v1alpha1.LossClaimGone, m.pod.CreationTimestamp.Add(late)}, true
 	case !m.node.notReadySince.IsZero():
-		after := time.Duration(*w.set.Spec.Replacement.NodeLostSeconds) * time.Second
 		// A replacement bound to a Node that is lost already waits its turn too.
-		due := latest(m.node.notReadySince.Add(after), m.since(corev1.PodScheduled).Add(late))
+		due := latest(w.nodeLostAt(m), m.since(corev1.PodScheduled).Add(late))
 		return loss{m, v1alpha1.LossNodeNotReady, due}, true
 	}
 	return loss{}, false
+}
+
+// nodeLostAt is when the member counts as lost if its Node stays not Ready. A
+// Node that was cut off together with the operator, or whose kubelet could not
+// reach the API server either, has that long to say that it is well.
+func (w *world) nodeLostAt(m *member) time.Time {
+	return w.watch.Deadline(m.node.notReadySince, time.Duration(*w.set.Spec.Replacement.NodeLostSeconds)*time.Second)
 }
 
 // unreadyLoss is evidence that a bad template gives too.
@@ -91,7 +97,7 @@ func unreadyLoss(w *world, m *member) (loss, bool) {
 		return loss{}, false
 	}
 	at := func(reason v1alpha1.LossReason, since time.Time, seconds *int32) (loss, bool) {
-		return loss{m, reason, since.Add(time.Duration(*seconds)*time.Second + backoff(w, m))}, *seconds > 0
+		return loss{m, reason, w.watch.Deadline(since, time.Duration(*seconds)*time.Second+backoff(w, m))}, *seconds > 0
 	}
 	spec := w.set.Spec.Replacement
 	if since, yes := podstate.UnschedulableSince(m.pod); yes {
@@ -106,9 +112,10 @@ func unreadyLoss(w *world, m *member) (loss, bool) {
 	return loss{}, false
 }
 
-// blameTemplate tells whether unreadiness says nothing against the member: its
-// revision was never Ready anywhere, or it was updated and not Ready since. A
-// new member would fail the same way, and cost the data of this one.
+// blameTemplate reports whether unreadiness says nothing against the member: its
+// revision was never Ready anywhere, it was updated and not Ready since, or it
+// crashed and its revision works nowhere else. A new member would fail the same
+// way, and cost the data of this one.
 func blameTemplate(w *world, m *member) bool {
 	if m.pod.Annotations[v1alpha1.AnnotationInPlace] != "" {
 		return true
@@ -116,7 +123,7 @@ func blameTemplate(w *world, m *member) bool {
 	if m.pod.Annotations[v1alpha1.AnnotationUpdated] == string(v1alpha1.UpdatingUpdate) && !podstate.WasReady(m.pod) {
 		return true
 	}
-	return !w.everReady(revisionOf(m.pod))
+	return !w.everReady(revisionOf(m.pod)) || crashedWithRevision(w, m)
 }
 
 // backoff is how much longer than at first the member is waited for: nothing

@@ -43,6 +43,9 @@ func rollOut(w *world, r *roster, p *plan) {
 	}
 	old := outdated(w, r)
 	spare := countAvailable(w, r.alive, p) - (int(*w.set.Spec.Replicas) - w.maxUnavailable())
+	if len(p.shaky) > 0 {
+		spare = 0 // who serves is not given the template that may crash
+	}
 	if w.maxSurge() > 0 {
 		surplus := r.occupied() - int(*w.set.Spec.Replicas)
 		old = slices.DeleteFunc(old, func(m *member) bool { return spare <= 0 && serves(w, m) })

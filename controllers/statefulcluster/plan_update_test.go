@@ -154,7 +154,7 @@ func TestUpdatingEntries(t *testing.T) {
 }
 
 func TestWhatComesBack(t *testing.T) {
-	w := seen(set("db"), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", "old"), oldImage())
+	w := seen(set("db").onDelete(), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", "old"), oldImage())
 	made := decide(w).steps[0][0][0].Object.(*corev1.Pod)
 	switch {
 	case made.Name != "db-a" || made.Spec.Volumes[0].PersistentVolumeClaim.ClaimName != "db-data-a":
@@ -187,7 +187,7 @@ func TestAServiceRollsOut(t *testing.T) {
 		{name: "a set in its service rests", world: seen(in("peers"), a(), b(), c())},
 	})
 	for revision, want := range map[string]string{"old": "friends", "now": "peers"} {
-		w := seen(in("peers"), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", revision), old("friends"))
+		w := seen(in("peers").onDelete(), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", revision), old("friends"))
 		made := decide(w).steps[0][0][0].Object.(*corev1.Pod)
 		if made.Spec.Hostname != "db-a" || made.Spec.Subdomain != want {
 			t.Errorf("SC-26 a member that comes back at revision %s is %s.%s, want db-a.%s", revision, made.Spec.Hostname, made.Spec.Subdomain, want)

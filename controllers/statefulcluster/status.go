@@ -114,85 +114,6 @@ func stillUpdating(entries []v1alpha1.UpdatingMember, outcomes []action.Outcome)
 	})
 }
 
-// lostNow adds to status.lost what this pass deleted as lost, and the members
-// that somebody else deleted.
-func lostNow(w *world, r *roster, outcomes []action.Outcome) []v1alpha1.LostMember {
-	lost := slices.Clone(w.set.Status.Lost)
-	add := func(name string, reason v1alpha1.LossReason, claims []string) {
-		if !listed(lost, name) {
-			lost = slices.Insert(lost, 0, v1alpha1.LostMember{Name: name, Reason: reason, Time: metav1.NewTime(w.now), Claims: claims})
-		}
-	}
-	for _, m := range unrecorded(w, r) {
-		add(m.name(), departureReason(m, r.succeeded[m.name()]), kept(w, m.sortedClaims()))
-	}
-	for _, name := range vanished(w, r) {
-		add(name, v1alpha1.LossDeleted, kept(w, looseClaims(w, name)))
-	}
-	for _, l := range r.lost {
-		if lossDeleted(l, outcomes) {
-			add(l.name(), l.reason, kept(w, l.sortedClaims()))
-		}
-	}
-	return lost[:min(len(lost), maxLost)]
-}
-
-// listed tells whether a loss is on record.
-func listed(lost []v1alpha1.LostMember, name string) bool {
-	return slices.ContainsFunc(lost, func(l v1alpha1.LostMember) bool { return l.Name == name })
-}
-
-// unrecorded are the departures that status.lost should have and has not. A
-// pod may hang for days on a lost node: once the list is full of later losses
-// its own is old news.
-func unrecorded(w *world, r *roster) []*member {
-	known := w.set.Status.Lost
-	return slices.DeleteFunc(departures(w, r), func(m *member) bool {
-		return listed(known, m.name()) ||
-			len(known) >= maxLost && !podstate.DeletedAt(m.pod).After(known[len(known)-1].Time.Time)
-	})
-}
-
-func departureReason(m *member, succeeded bool) v1alpha1.LossReason {
-	switch {
-	case podstate.Evicted(m.pod):
-		return v1alpha1.LossEvicted
-	case takenByTaint(m), succeeded && m.node.lostNow():
-		return takenBecause(m) // by the control plane, or by a pass of ours that died
-	}
-	return v1alpha1.LossDeleted
-}
-
-// departures are members whose pod goes by somebody else's hand.
-func departures(w *world, r *roster) []*member {
-	var found []*member
-	for _, m := range r.departed {
-		if !w.wasRetired(m) && !w.keepsEvicted(r, m) {
-			found = append(found, m)
-		}
-	}
-	return found
-}
-
-// vanished are the members whose claims lost their pod unseen.
-func vanished(w *world, r *roster) []string {
-	var names []string
-	for _, c := range w.loose {
-		name := w.nameOf(c.Labels[v1alpha1.LabelMember])
-		returning := slices.ContainsFunc(r.returning, func(e v1alpha1.UpdatingMember) bool { return e.Name == name })
-		if c.Labels[v1alpha1.LabelRetained] == "" && !returning && !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-func lossDeleted(l loss, outcomes []action.Outcome) bool {
-	return slices.ContainsFunc(outcomes, func(o action.Outcome) bool {
-		return o.Verb == action.Delete && o.Object.GetUID() == l.pod.UID && o.Err == nil
-	})
-}
-
 func availableCondition(w *world, s *v1alpha1.StatefulClusterStatus) metav1.Condition {
 	want := *w.set.Spec.Replicas
 	message := fmt.Sprintf("%d of %d members are available", s.AvailableReplicas, want)
@@ -224,7 +145,7 @@ func progressingCondition(w *world, r *roster, p *plan, s *v1alpha1.StatefulClus
 	case int(s.Replicas)+len(s.Updating) != wanted(w, r):
 		c.Reason, c.Message = v1alpha1.ReasonScaling, fmt.Sprintf("the set has %s and should have %d", members(s.Replicas), want)+unready(w, r)
 	case toUpdate > 0 || len(s.Updating) > 0:
-		c.Reason, c.Message = v1alpha1.ReasonUpdating, fmt.Sprintf("%d of %d members have revision %s", s.UpdatedReplicas, want, s.UpdateRevision)+unready(w, r)
+		c.Reason, c.Message = v1alpha1.ReasonUpdating, fmt.Sprintf("%d of %d members have revision %s", s.UpdatedReplicas, want, s.UpdateRevision)+unready(w, r)+shaky(p)
 	case s.AvailableReplicas < want:
 		c.Reason, c.Message = v1alpha1.ReasonWaiting, fmt.Sprintf("waiting for %s to become available", members(want-s.AvailableReplicas))+unready(w, r)
 	default:
@@ -259,6 +180,14 @@ func unready(w *world, r *roster) string {
 		return ""
 	}
 	return "; not Ready: " + atMost(3, append(stuck, others...))
+}
+
+// shaky names up to 3 members that the update waits for; "" if there are none.
+func shaky(p *plan) string {
+	if len(p.shaky) == 0 {
+		return ""
+	}
+	return "; restarted since their update, which goes on when they stay Ready: " + atMost(3, p.shaky)
 }
 
 const crashLoop = "CrashLoopBackOff"
@@ -337,9 +266,8 @@ func degradedCondition(w *world, p *plan) metav1.Condition {
 		c.Reason = v1alpha1.ReasonReplacementHeld
 		c.Message = fmt.Sprintf("replacement.maxConcurrent lets %s be replaced at a time; lost and waiting for their turn: %s; raise it if all should be replaced at once",
 			members(int32(w.maxConcurrent())), someOf(p.held))
-	case len(p.failing) > 0:
-		c.Reason = v1alpha1.ReasonRevisionFailing
-		c.Message = fmt.Sprintf("members do not become Ready since their template changed, and are not replaced because new ones would fail the same way: %s; correct the template", someOf(p.failing))
+	case len(p.crashing)+len(p.failing) > 0:
+		c.Reason, c.Message = v1alpha1.ReasonRevisionFailing, failure(w, p)
 	case len(refused) > 0:
 		c.Reason, c.Message = v1alpha1.ReasonCreateFailing, refused[0]
 	case expandRefused:
@@ -360,6 +288,45 @@ func degradedCondition(w *world, p *plan) metav1.Condition {
 		c.Message = strings.ToValidUTF8(c.Message[:1024], "")
 	}
 	return c
+}
+
+// failure says why members that should be replaced are not, and what to do:
+// first of those that crash, then of those that do not start, then of those that
+// find no node.
+func failure(w *world, p *plan) string {
+	var starting, homeless []string
+	for _, m := range w.members {
+		if !slices.Contains(p.failing, m.name()) || slices.Contains(p.crashing, m.name()) {
+			continue
+		}
+		switch why := hindrance(m.pod); why {
+		case corev1.PodReasonUnschedulable:
+			homeless = append(homeless, m.name())
+		case "", crashLoop:
+			starting = append(starting, m.name())
+		default:
+			starting = append(starting, fmt.Sprintf("%s (%s)", m.name(), why))
+		}
+	}
+	look := func(command, name string) string {
+		return fmt.Sprintf("`kubectl -n %s %s %s`", w.set.Namespace, command, name)
+	}
+	var all []string
+	if len(p.crashing) > 0 {
+		all = append(all, fmt.Sprintf("containers of these members restart again and again, and no member with their template has been Ready for %d minutes, "+
+			"so they are not replaced: %s; %s says why; correct the template",
+			int(settlingTime.Minutes()), someOf(p.crashing), look("logs --previous", p.crashing[0])))
+	}
+	if len(starting) > 0 {
+		first, _, _ := strings.Cut(starting[0], " ")
+		all = append(all, fmt.Sprintf("these members do not become Ready, and are not replaced because new ones with the same template would fail the same way: "+
+			"%s; %s says why; correct the template", someOf(starting), look("describe pod", first)))
+	}
+	if len(homeless) > 0 {
+		all = append(all, fmt.Sprintf("no node can run these members, and they are not replaced because new ones would find none either: "+
+			"%s; %s says what is missing, such as room, a node label, a StorageClass or a volume", someOf(homeless), look("describe pod", homeless[0])))
+	}
+	return strings.Join(all, "; ")
 }
 
 // stands tells whether a refusal still speaks of something that is wanted: once

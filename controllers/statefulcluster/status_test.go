@@ -185,7 +185,7 @@ func TestDegradedCondition(t *testing.T) {
 		{"SC-38 several are held", seen(set("db").replicas(4).maxConcurrent("2"), gone("a"), gone("b"), gone("c"), gone("d")),
 			"True ReplacementHeld: replacement.maxConcurrent lets 2 members be replaced at a time; lost and waiting for their turn: db-c, db-d; raise it if all should be replaced at once"},
 		{"SC-41 a template is to blame", seen(set("db"), a(), b(), failing),
-			"True RevisionFailing: members do not become Ready since their template changed, and are not replaced because new ones would fail the same way: db-c; correct the template"},
+			"True RevisionFailing: these members do not become Ready, and are not replaced because new ones with the same template would fail the same way: db-c; `kubectl -n ns describe pod db-c` says why; correct the template"},
 		{"SC-18 a write was refused", seen(set("db"), a(), b(), refused(reasonMissing, "exceeded quota", time.Minute)), "True WriteRefused: exceeded quota"},
 		{"a claim cannot grow", seen(set("db"), a(), b(), c(), refused(reasonExpand, "no expansion", time.Minute)), "True ClaimResizeRefused: no expansion"},
 		{"a crowd is unready", seen(set("db"), pod("a").on("n1").unreadyFor(50*time.Minute), pod("b").on("n2").unreadyFor(0), c()),

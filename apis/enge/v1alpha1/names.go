@@ -32,6 +32,10 @@ const (
 	AnnotationUpdated = "enge.me/updated"
 	// AnnotationInPlace holds, while an in-place update runs, what it waits for.
 	AnnotationInPlace = "enge.me/in-place"
+	// AnnotationRestarts holds how often the containers of a pod had been
+	// restarted when an in-place update reached it. Later restarts speak against
+	// the new template.
+	AnnotationRestarts = "enge.me/restarts-before"
 )
 
 // AnnotationRetention holds, on a claim that was set aside, what the retention

@@ -85,7 +85,7 @@ func cutConditions(all []corev1.PodCondition) []corev1.PodCondition {
 func cutContainers(slim, pod *corev1.Pod) {
 	for _, s := range pod.Status.InitContainerStatuses {
 		slim.Status.InitContainerStatuses = append(slim.Status.InitContainerStatuses, corev1.ContainerStatus{
-			ContainerID: s.ContainerID, State: corev1.ContainerState{Waiting: cutWaiting(s.State.Waiting)}})
+			ContainerID: s.ContainerID, RestartCount: s.RestartCount, State: corev1.ContainerState{Waiting: cutWaiting(s.State.Waiting)}})
 	}
 	for _, s := range pod.Status.ContainerStatuses {
 		slim.Status.ContainerStatuses = append(slim.Status.ContainerStatuses, corev1.ContainerStatus{

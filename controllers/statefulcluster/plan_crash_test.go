@@ -1,0 +1,109 @@
+package statefulcluster
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+)
+
+// V9 Pods of a bad template may become Ready and crash later. c is the member
+// that crashes; "now" was Ready once.
+func TestACrashLoopThatBeganWithTheRevision(t *testing.T) {
+	crashes := func() *podFixture { return pod("c").on("n3").unreadyFor(50 * time.Minute).restarted(5) }
+	short := func(id string) *podFixture { return pod(id).on("n1").readyFor(settlingTime - time.Minute) }
+	rolling := func(things ...thing) *world { return seen(set("db"), append(things, oldCommand())...) }
+	check(t, []row{
+		{name: "V9 a member that crashes with a revision that works nowhere is not replaced",
+			world: rolling(oldA(), oldB(), crashes().recreated()), failing: []string{"db-c"}},
+		{name: "V9 nor is the only member of a set",
+			world: seen(set("db").replicas(1), crashes()), failing: []string{"db-c"}},
+		{name: "V9 nor one whose revision has worked elsewhere for a short time only",
+			world: seen(set("db"), short("a"), short("b"), crashes()), failing: []string{"db-c"}, wait: time.Minute},
+		{name: "V9 one whose revision works elsewhere is replaced: its data or its node is bad",
+			world: seen(set("db"), pod("a").on("n1").readyFor(settlingTime), short("b"), crashes()),
+			want:  []string{replaces("c", "f1", v1alpha1.LossUnready)}},
+		{name: "V9 one that did not crash is replaced as before",
+			world: seen(set("db"), short("a"), short("b"), pod("c").on("n3").unreadyFor(50*time.Minute)),
+			want:  []string{replaces("c", "f1", v1alpha1.LossUnready)}},
+		{name: "V9 one that crashed before it was updated in place, and not since, is replaced as before",
+			world: seen(set("db"), short("a"), short("b"), crashes().annotated(v1alpha1.AnnotationRestarts, "5")),
+			want:  []string{replaces("c", "f1", v1alpha1.LossUnready)}},
+		{name: "V9 a note that cannot be read counts as none",
+			world:   seen(set("db"), short("a"), short("b"), crashes().annotated(v1alpha1.AnnotationRestarts, "many")),
+			failing: []string{"db-c"}, wait: time.Minute},
+		{name: "V9 a lost Node is evidence all the same",
+			world: rolling(oldA(), oldB(), crashes().nodeGone()), want: []string{replaces("c", "f1", v1alpha1.LossNodeGone)}},
+
+		{name: "V9 the update goes on when a member is Ready",
+			world: rolling(oldA(), oldB(), pod("c").on("n3").readyFor(time.Second)), want: recreates("a")},
+		{name: "V9 it waits when that member has crashed already",
+			world: rolling(oldA(), oldB(), pod("c").on("n3").readyFor(time.Second).restarted(1)), wait: steadyTime - time.Second},
+		{name: "V9 and goes on when it has been Ready for a while",
+			world: rolling(oldA(), oldB(), pod("c").on("n3").readyFor(steadyTime).restarted(1)), want: recreates("a")},
+		{name: "V9 it waits longer when it has crashed again",
+			world: rolling(oldA(), oldB(), pod("c").on("n3").readyFor(steadyTime).restarted(2)), wait: settlingTime - steadyTime},
+		{name: "V9 and goes on when the template has shown that it works",
+			world: rolling(oldA(), oldB(), pod("c").on("n3").readyFor(settlingTime).restarted(2)), want: recreates("a")},
+		{name: "V9 restarts of an old revision hold nothing up",
+			world: rolling(pod("a").on("n1").readyFor(time.Second).restarted(7).of("old"), oldB(), c()), want: recreates("a")},
+		{name: "V9 members that do not serve are updated all the same: they may need it",
+			world: rolling(pod("a").on("n1").unreadyFor(time.Second).of("old"), oldB(), pod("c").on("n3").readyFor(time.Second).restarted(1)),
+			want:  recreates("a"), wait: steadyTime - time.Second},
+		{name: "V9 a surge retires nobody for a member that crashed",
+			world: seen(set("db").surge(1), oldA(), oldB(), oldC(), oldCommand(), pod("d").on("n3").readyFor(time.Second).restarted(1)), wait: steadyTime - time.Second},
+	})
+}
+
+func TestRestartsAreCountedFromTheUpdateInPlace(t *testing.T) {
+	patched := decide(seen(set("db"), pod("a").on("n1").ready().restarted(3).of("old"), b(), c(), oldImage())).steps[0][0][0].Object
+	if got := patched.GetAnnotations()[v1alpha1.AnnotationRestarts]; got != "3" {
+		t.Errorf("V9 when it is patched %q is noted, want 3", got)
+	}
+	done := decide(seen(set("db"), pod("a").on("n1").ready().restarted(4).annotated(v1alpha1.AnnotationRestarts, "3").
+		patching(`{"containers":{"main":{"restarts":3,"imageID":"id-of-zero"}}}`), b(), c())).steps[0][0][0].Object
+	if got := done.GetAnnotations()[v1alpha1.AnnotationRestarts]; got != "4" {
+		t.Errorf("V9 when it is complete %q is noted, want 4", got)
+	}
+	fresh := decide(seen(set("db"), oldA(), b(), c(), oldImage())).steps[0][0][0].Object
+	if got, noted := fresh.GetAnnotations()[v1alpha1.AnnotationRestarts]; noted {
+		t.Errorf("V9 %q is noted on a pod that never restarted", got)
+	}
+}
+
+func TestWhatDegradedSaysOfMembersThatFail(t *testing.T) {
+	old, image := 50*time.Minute, oldImage()
+	for _, r := range []struct {
+		name  string
+		world *world
+		want  string
+	}{
+		{"V9 a crash loop, while the container waits", seen(set("db"), oldA(), oldB(), pod("c").on("n3").unreadyFor(time.Second).restarted(2), image),
+			"containers of these members restart again and again, and no member with their template has been Ready for 10 minutes, so they are not replaced: db-c; `kubectl -n ns logs --previous db-c` says why; correct the template"},
+		{"V9 a crash loop, while the container runs", seen(set("db"), oldA(), oldB(), pod("c").on("n3").readyFor(time.Second).restarted(2), image),
+			"containers of these members restart again and again, and no member with their template has been Ready for 10 minutes, so they are not replaced: db-c; `kubectl -n ns logs --previous db-c` says why; correct the template"},
+		{"V9 one restart is no crash loop", seen(set("db"), oldA(), oldB(), pod("c").on("n3").readyFor(time.Second).restarted(1), image), ""},
+		{"V8 a new set whose StorageClass does not exist", seen(set("db").replicas(2), nowNeverReady, pod("a").unschedulableFor(old), pod("b").unschedulableFor(old)),
+			"no node can run these members, and they are not replaced because new ones would find none either: db-a, db-b; `kubectl -n ns describe pod db-a` says what is missing, such as room, a node label, a StorageClass or a volume"},
+		{"V8 a bad image", seen(set("db"), oldA(), oldB(), pod("c").recreated().on("n3").starting().waiting("ErrImagePull"), image),
+			"these members do not become Ready, and are not replaced because new ones with the same template would fail the same way: db-c (ImagePullBackOff); `kubectl -n ns describe pod db-c` says why; correct the template"},
+		{"V8 a probe that fails, and one that finds no node",
+			seen(set("db").replicas(2), nowNeverReady, pod("a").unschedulableFor(old), pod("b").on("n1").starting()),
+			"these members do not become Ready, and are not replaced because new ones with the same template would fail the same way: db-b; `kubectl -n ns describe pod db-b` says why; correct the template; " +
+				"no node can run these members, and they are not replaced because new ones would find none either: db-a; `kubectl -n ns describe pod db-a` says what is missing, such as room, a node label, a StorageClass or a volume"},
+	} {
+		got := says(told(r.world), v1alpha1.ConditionDegraded)
+		want := "True RevisionFailing: " + r.want
+		if r.want == "" {
+			want = "False Healthy: nothing needs a person"
+		}
+		if got != want {
+			t.Errorf("%s:\n  %s\nwant\n  %s", r.name, got, want)
+		}
+	}
+	waits := says(told(seen(set("db"), oldA(), oldB(), pod("c").on("n3").readyFor(time.Second).restarted(1), image)), v1alpha1.ConditionProgressing)
+	if want := "; restarted since their update, which goes on when they stay Ready: db-c"; !strings.HasSuffix(waits, want) {
+		t.Errorf("V9 Progressing is %s, want it to end with %s", waits, want)
+	}
+}

@@ -1,0 +1,77 @@
+package statefulcluster
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
+)
+
+// V5 Every deadline that gives a member up, as docs/kinds/statefulcluster.md
+// lists them, a moment after it passed on the wall clock. Nobody is given up for
+// time in which nobody looked.
+func TestV5DeadlinesCountTheTimeInWhichSomebodyLooked(t *testing.T) {
+	const away = 36 * time.Second
+	for _, d := range []struct {
+		name   string
+		after  time.Duration
+		member func(passed time.Duration) *podFixture
+		things []thing
+		want   []string
+	}{
+		{name: "unreadySeconds", after: 300 * time.Second,
+			member: func(passed time.Duration) *podFixture { return pod("a").on("n1").unreadyFor(passed) },
+			want:   []string{replaces("a", "f1", v1alpha1.LossUnready)}},
+		{name: "startupSeconds", after: 600 * time.Second,
+			member: func(passed time.Duration) *podFixture { return pod("a").aged(passed).on("n1").starting() },
+			want:   []string{replaces("a", "f1", v1alpha1.LossStartup)}},
+		{name: "pendingSeconds", after: 300 * time.Second,
+			member: func(passed time.Duration) *podFixture { return pod("a").unschedulableFor(passed) },
+			want:   []string{replaces("a", "f1", v1alpha1.LossPending)}},
+		{name: "a back-off between replacements", after: 630 * time.Second,
+			member: func(passed time.Duration) *podFixture {
+				return pod("a").inPlaceOf("x", 2).aged(passed).on("n1").starting()
+			},
+			want: []string{replaces("a", "f1", v1alpha1.LossStartup)}},
+		{name: "nodeLostSeconds", after: 30 * time.Second,
+			member: func(passed time.Duration) *podFixture { return a().nodeNotReadyFor(passed) },
+			want:   []string{replaces("a", "f1", v1alpha1.LossNodeNotReady)}},
+		{name: "nodeLostSeconds of a member that is to come back", after: 30 * time.Second,
+			member: func(passed time.Duration) *podFixture {
+				return pod("a").on("n1").ready().going().nodeNotReadyFor(passed)
+			},
+			things: []thing{updating("a", "uid-of-a", "now")},
+			want:   []string{"patch status of statefulcluster db: Update", createsInPlaceOf("a", "f1")}},
+	} {
+		ago := func(d time.Duration) time.Time { return noon.Add(-d) }
+		for _, r := range []struct {
+			name   string
+			watch  leadership.Watch
+			passed time.Duration
+			late   bool
+		}{
+			{"the operator looked all the time", leadership.Watch{}, d.after, true},
+			{"a moment too early", leadership.Watch{}, d.after - time.Second, false},
+			{"the operator was frozen, or the API server away", leadership.Watch{Gaps: []leadership.Gap{{From: ago(away + 2*time.Second), To: ago(2 * time.Second)}}}, d.after, false},
+			{"and it is over when the missing time has passed", leadership.Watch{Gaps: []leadership.Gap{{From: ago(away + 2*time.Second), To: ago(2 * time.Second)}}}, d.after + away, true},
+			{"the operator was started since", leadership.Watch{Since: ago(d.after - time.Second)}, 2 * d.after, false},
+			{"and it is over when that long has passed since", leadership.Watch{Since: ago(d.after)}, 2 * d.after, true},
+		} {
+			w := seen(set("db"), append(slices.Clone(d.things), d.member(r.passed), b(), c())...)
+			w.watch = r.watch
+			var want []string
+			if r.late {
+				want = d.want
+			}
+			p := decide(w)
+			if got := p.steps.Strings(); !slices.Equal(got, want) {
+				t.Errorf("V5 %s, %s: it does %q, want %q", d.name, r.name, got, want)
+			}
+			if !r.late && p.wait <= 0 {
+				t.Errorf("V5 %s, %s: nobody will look again", d.name, r.name)
+			}
+		}
+	}
+}
