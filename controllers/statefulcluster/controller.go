@@ -140,7 +140,7 @@ func (r *Reconciler) afterDeletion(ctx context.Context, key types.NamespacedName
 	}
 	r.memory.forget(key)
 	forgetMetrics(key)
-	left, err := r.readAbandoned(ctx, key)
+	left, err := r.readAbandoned(ctx, key, "")
 	if err != nil {
 		return report.Retry(fmt.Errorf("list the claims of a deleted StatefulCluster: %w", err))
 	}
@@ -278,7 +278,9 @@ type remembered struct {
 	retired map[types.UID]bool
 	foreign []string
 	looked  time.Time // when the last live pass was
-	written time.Time // when the status was written last
+	// searched is true when no claim that a namesake left lacks its reason.
+	searched bool
+	written  time.Time // when the status was written last
 	// hidden is true while a revision or budget of our name exists that the
 	// cache does not show, for it lacks our label; budget is it, when it is the
 	// budget of somebody else.
@@ -311,11 +313,12 @@ func (m *memory) forget(key types.NamespacedName) {
 // again while it is there; no watch tells of it.
 const foreignInterval = time.Minute
 
-// wantsLive tells whether this process has not read this generation of the set
-// live, or should look again for what the cache does not show.
+// wantsLive reports whether this process has not read this generation of the set
+// live, should look again for what the cache does not show, or has still to give
+// the claims of a namesake their reason.
 func (m *memory) wantsLive(set *v1alpha1.StatefulCluster, now time.Time) bool {
 	known := m.of(set)
-	return known.seen != set.Generation || known.hidden && known.budget == nil ||
+	return known.seen != set.Generation || !known.searched || known.hidden && known.budget == nil ||
 		(len(known.foreign) > 0 || known.hidden) && now.Sub(known.looked) >= foreignInterval
 }
 
@@ -332,6 +335,7 @@ func (m *memory) recall(w *world) {
 			known.budget = w.budget
 		}
 		known.hidden = known.budget != nil
+		known.searched = known.searched || len(w.abandoned) == 0
 	}
 	w.budget = cmp.Or(w.budget, known.budget)
 	w.foreign = known.foreign

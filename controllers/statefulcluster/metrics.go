@@ -61,14 +61,17 @@ const (
 // patch. It turns the pass into an outcome.
 func (r *Reconciler) report(ctx context.Context, w *world, p *plan, outcomes []action.Outcome) report.Outcome {
 	err := r.memory.learn(w, p, outcomes)
-	r.emit(w, p, outcomes)
+	r.emitDeeds(w, outcomes)
 	status := summarize(w, p, outcomes)
 	r.measure(w, p, outcomes, &status)
 	due := p.wait
 	for _, refused := range w.refused {
 		due = sooner(due, refused.until.Sub(w.now))
 	}
-	later, statusErr := r.writeStatus(ctx, w, status, outcomes)
+	wrote, later, statusErr := r.writeStatus(ctx, w, status, outcomes)
+	if wrote {
+		r.emitNews(w, p)
+	}
 	if err = errors.Join(err, statusErr); err != nil {
 		return report.Retry(err)
 	}
@@ -88,9 +91,10 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// writeStatus patches the status if it differs. A pass that acted leaves what
-// the next pass will see anyway to that pass; counts alone wait a moment.
-func (r *Reconciler) writeStatus(ctx context.Context, w *world, status v1alpha1.StatefulClusterStatus, outcomes []action.Outcome) (time.Duration, error) {
+// writeStatus patches the status if it differs, and reports whether it did. A
+// pass that acted leaves what the next pass will see anyway to that pass; counts
+// alone wait a moment.
+func (r *Reconciler) writeStatus(ctx context.Context, w *world, status v1alpha1.StatefulClusterStatus, outcomes []action.Outcome) (wrote bool, later time.Duration, err error) {
 	base := w.set
 	for _, o := range outcomes {
 		if o.Verb == action.PatchStatus && o.Err == nil {
@@ -99,16 +103,16 @@ func (r *Reconciler) writeStatus(ctx context.Context, w *world, status v1alpha1.
 	}
 	old := &base.Status
 	if apiequality.Semantic.DeepEqual(*old, status) {
-		return 0, nil
+		return false, 0, nil
 	}
 	facts := !apiequality.Semantic.DeepEqual(old.Lost, status.Lost) || !apiequality.Semantic.DeepEqual(old.Updating, status.Updating) ||
 		!apiequality.Semantic.DeepEqual(old.Creating, status.Creating)
 	if !facts && len(outcomes) > 0 && len(w.refused) == 0 {
-		return statusInterval, nil
+		return false, statusInterval, nil
 	}
 	known := r.memory.of(w.set)
 	if since := w.now.Sub(known.written); !facts && old.ObservedGeneration == status.ObservedGeneration && since < statusInterval {
-		return statusInterval - since, nil
+		return false, statusInterval - since, nil
 	}
 	known.written = w.now
 	set := base.DeepCopy()
@@ -116,13 +120,14 @@ func (r *Reconciler) writeStatus(ctx context.Context, w *world, status v1alpha1.
 	for _, o := range r.Runner.Run(ctx, client.ObjectKeyFromObject(set), action.Steps{{{
 		{Verb: action.PatchStatus, Object: set, From: base, Rebase: true, Reason: "Observed"}}}}) {
 		if apierrors.IsConflict(o.Err) {
-			return statusInterval, nil // somebody wrote meanwhile; its event is on the way
+			return false, statusInterval, nil // somebody wrote meanwhile; its event is on the way
 		}
-		if client.IgnoreNotFound(o.Err) != nil {
-			return 0, o.Err
+		if o.Err != nil {
+			return false, 0, client.IgnoreNotFound(o.Err)
 		}
+		wrote = true
 	}
-	return 0, nil
+	return wrote, 0, nil
 }
 
 // timed are the reasons whose evidence has a time; the others are seen when
@@ -160,13 +165,10 @@ type deed struct {
 	names                 []string
 }
 
-// emit writes one event for each kind of act of the pass, naming up to 10
+// emitDeeds writes one event for each kind of act of the pass, naming up to 10
 // members. Events that differ in nothing but their text are folded into one, so
 // each is related to the first pod that it names.
-func (r *Reconciler) emit(w *world, p *plan, outcomes []action.Outcome) {
-	if w.served() {
-		r.emitLosses(w)
-	}
+func (r *Reconciler) emitDeeds(w *world, outcomes []action.Outcome) {
 	for _, d := range deedsOf(outcomes) {
 		kind := corev1.EventTypeNormal
 		if d.event == v1alpha1.EventMemberLost {
@@ -178,16 +180,24 @@ func (r *Reconciler) emit(w *world, p *plan, outcomes []action.Outcome) {
 		}
 		r.Events.Eventf(w.set, d.first, kind, d.event, d.reason, "%s", short(note))
 	}
-	if len(p.held) > 0 && !heldBefore(w) {
-		first := slices.IndexFunc(w.members, func(m *member) bool { return m.name() == p.held[0] })
-		r.Events.Eventf(w.set, w.members[first].pod, corev1.EventTypeWarning, v1alpha1.EventReplacementHeld, "Hold",
-			"waiting until others are replaced, as replacement.maxConcurrent says: %s", someOf(p.held))
-	}
 	for _, o := range outcomes {
 		if o.Err != nil && refusedForGood(o.Err) && !hides(o) && w.refused[o.Reason].times <= 1 {
 			r.Events.Eventf(w.set, o.Object, corev1.EventTypeWarning, v1alpha1.EventWriteRefused, "Write", "%s", short(o.Err.Error()))
 			break
 		}
+	}
+}
+
+// emitNews tells what the status says for the first time, once it is written: a
+// pass whose status is refused is repeated, and would tell the same again.
+func (r *Reconciler) emitNews(w *world, p *plan) {
+	if w.served() {
+		r.emitLosses(w)
+	}
+	if len(p.held) > 0 && !heldBefore(w) {
+		first := slices.IndexFunc(w.members, func(m *member) bool { return m.name() == p.held[0] })
+		r.Events.Eventf(w.set, w.members[first].pod, corev1.EventTypeWarning, v1alpha1.EventReplacementHeld, "Hold",
+			"waiting until others are replaced, as replacement.maxConcurrent says: %s", someOf(p.held))
 	}
 }
 

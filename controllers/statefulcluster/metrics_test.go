@@ -1,16 +1,22 @@
 package statefulcluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
@@ -48,7 +54,9 @@ func emitted(w *world, err error) []string {
 			}
 		}
 	}
-	(&Reconciler{Events: &told}).emit(w, &p, outcomes)
+	r := &Reconciler{Events: &told}
+	r.emitDeeds(w, outcomes)
+	r.emitNews(w, &p)
 	slices.Sort(told)
 	return told
 }
@@ -84,6 +92,46 @@ func TestEvents(t *testing.T) {
 	} {
 		if got := emitted(r.world, r.err); !slices.Equal(got, r.want) {
 			t.Errorf("%s:\n  %q\nwant\n  %q", r.name, got, r.want)
+		}
+	}
+}
+
+// V7 A pass whose status is not written is repeated, and what it saw is told by
+// the one whose status is.
+func TestV7NewsIsToldWhenTheStatusIsWritten(t *testing.T) {
+	w := seen(set("db").maxConcurrent("1"), a().going(), b().nodeGone(), c())
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	news := func(told herald) herald {
+		return slices.DeleteFunc(told, func(e string) bool {
+			return !strings.Contains(e, "MemberLost") && !strings.Contains(e, "ReplacementHeld")
+		})
+	}
+	for _, r := range []struct {
+		name   string
+		answer error
+		want   int
+	}{
+		{"a conflict: somebody wrote the status meanwhile", apierrors.NewConflict(corev1.Resource("statefulclusters"), "db", errors.New("changed")), 0},
+		{"an error", errors.New("timeout"), 0},
+		{"the set is gone", apierrors.NewNotFound(corev1.Resource("statefulclusters"), "db"), 0},
+		{"it is written", nil, 2},
+	} {
+		var told herald
+		elsewhere := w.set.DeepCopy()
+		elsewhere.Status.Selector = "another status than the one that was read"
+		api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(elsewhere).WithInterceptorFuncs(interceptor.Funcs{
+			SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+				return r.answer
+			},
+		}).Build()
+		rec := &Reconciler{Events: &told, Now: func() time.Time { return noon }, Runner: &action.Runner{Client: api, Live: api}}
+		p := decide(w)
+		rec.report(context.Background(), w, &p, nil)
+		if got := news(told); len(got) != r.want {
+			t.Errorf("V7 %s: %q is told, want %d events", r.name, got, r.want)
 		}
 	}
 }

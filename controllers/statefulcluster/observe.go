@@ -13,8 +13,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -35,8 +33,11 @@ type world struct {
 	// invalid says why the spec cannot be served; "" if it can.
 	invalid string
 
-	members   []*member // pods owned by the set, in the order of their names
-	loose     []*corev1.PersistentVolumeClaim
+	members []*member // pods owned by the set, in the order of their names
+	loose   []*corev1.PersistentVolumeClaim
+	// abandoned are claims that a deleted namesake of the set left, and that do not
+	// say so yet. Looked for in a live world, until there are none.
+	abandoned []*corev1.PersistentVolumeClaim
 	budget    *policyv1.PodDisruptionBudget
 	revisions []*appsv1.ControllerRevision
 	// foreign are pods that carry the selector's labels and are not members.
@@ -107,6 +108,11 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.StatefulCluster,
 	}
 	if w.invalid == "" {
 		w.invalid = changedClaims(w)
+	}
+	if from.live && !r.memory.of(w.set).searched {
+		if w.abandoned, err = r.readAbandoned(ctx, client.ObjectKeyFromObject(w.set), w.set.UID); err != nil {
+			return nil, fmt.Errorf("list the claims of namesakes: %w", err)
+		}
 	}
 	r.memory.recall(w)
 	w.fresh = unborn(w)
@@ -332,38 +338,6 @@ func (r *Reconciler) readRevisions(ctx context.Context, w *world, from source) e
 	return nil
 }
 
-// readUnlabelled finds pods with the selector's labels and without ours. Those
-// that the set controls are members still, though the cache has forgotten them;
-// the others are foreign.
-func (r *Reconciler) readUnlabelled(ctx context.Context, w *world, from source) ([]*corev1.Pod, error) {
-	selector, err := metav1.LabelSelectorAsSelector(w.set.Spec.Selector)
-	if err != nil || w.invalid != "" {
-		return nil, nil //nolint:nilerr // the spec is invalid, which the world says already
-	}
-	other, err := labels.NewRequirement(v1alpha1.LabelClusterUID, selection.NotIn, []string{string(w.set.UID)})
-	if err != nil {
-		return nil, err
-	}
-	list := metadataList("Pod")
-	if err := from.List(ctx, list, client.InNamespace(w.set.Namespace),
-		client.MatchingLabelsSelector{Selector: selector.Add(*other)}); err != nil {
-		return nil, fmt.Errorf("list pods by the selector: %w", err)
-	}
-	var names []string
-	w.foreign = nil
-	for i := range list.Items {
-		if p := &list.Items[i]; metav1.IsControlledBy(p, w.set) {
-			names = append(names, p.Name)
-		} else if len(w.foreign) < foreignKept {
-			w.foreign = append(w.foreign, p.Name)
-		}
-	}
-	return readByName(ctx, w, names, from)
-}
-
-// foreignKept bounds how many such pods are remembered; a condition names 10.
-const foreignKept = 50
-
 func claimMetadata() *metav1.PartialObjectMetadata {
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"))
@@ -375,16 +349,4 @@ func metadataList(kind string) *metav1.PartialObjectMetadataList {
 	l := &metav1.PartialObjectMetadataList{}
 	l.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
 	return l
-}
-
-// readAbandoned lists the claims of a StatefulCluster that is gone: those that
-// nothing else will delete and that do not say yet why they are there.
-func (r *Reconciler) readAbandoned(ctx context.Context, key types.NamespacedName) ([]metav1.PartialObjectMetadata, error) {
-	list := metadataList("PersistentVolumeClaim")
-	if err := r.Cache.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: key.Name}); err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(list.Items, func(c metav1.PartialObjectMetadata) bool {
-		return c.Labels[v1alpha1.LabelRetained] != "" || c.DeletionTimestamp != nil || len(c.OwnerReferences) > 0
-	}), nil
 }

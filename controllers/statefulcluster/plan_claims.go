@@ -50,7 +50,8 @@ func createClaims(w *world, r *roster, p *plan) {
 	}
 }
 
-// setAside labels the claims that lost their pod, takes the label off members
+// setAside labels the claims that lost their pod or that a namesake of the set
+// left, takes the label off members
 // that live on, deletes what the policy deletes, and keeps owner references as
 // whenDeleted wants them.
 func setAside(w *world, r *roster, p *plan) {
@@ -73,6 +74,9 @@ func setAside(w *world, r *roster, p *plan) {
 				chains = append(chains, action.Chain{a})
 			}
 		}
+	}
+	for _, c := range w.abandoned {
+		chains = append(chains, action.Chain{retain(c, v1alpha1.RetainedDeleted, v1alpha1.RetainClaims)})
 	}
 	p.do(chains...)
 }
@@ -200,10 +204,9 @@ func (m *member) sortedClaims() []*corev1.PersistentVolumeClaim {
 }
 
 // labelAbandoned says on claims that their StatefulCluster was deleted.
-func labelAbandoned(claims []metav1.PartialObjectMetadata) action.Steps {
+func labelAbandoned(claims []*corev1.PersistentVolumeClaim) action.Steps {
 	var step action.Step
-	for i := range claims {
-		c := &corev1.PersistentVolumeClaim{ObjectMeta: claims[i].ObjectMeta}
+	for _, c := range claims {
 		step = append(step, action.Chain{retain(c, v1alpha1.RetainedDeleted, v1alpha1.RetainClaims)})
 	}
 	return action.Steps{step}

@@ -80,7 +80,7 @@ func TestClaimsFollowWhenDeleted(t *testing.T) {
 }
 
 func TestAbandonedClaims(t *testing.T) {
-	steps := labelAbandoned([]metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Name: "db-data-a", UID: "u"}}})
+	steps := labelAbandoned([]*corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "db-data-a", UID: "u"}}})
 	if got := steps[0][0][0]; got.String() != "patch persistentvolumeclaim db-data-a: Retention, its member is deleted" ||
 		got.Object.GetLabels()[v1alpha1.LabelRetained] != v1alpha1.RetainedDeleted || got.Object.GetUID() != "u" {
 		t.Errorf("SC-19 claims that outlive their set: %s, labels %v", got, got.Object.GetLabels())

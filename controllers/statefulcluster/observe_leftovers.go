@@ -1,0 +1,67 @@
+package statefulcluster
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+)
+
+// readUnlabelled finds pods with the selector's labels and without ours. Those
+// that the set controls are members still, though the cache has forgotten them;
+// the others are foreign.
+func (r *Reconciler) readUnlabelled(ctx context.Context, w *world, from source) ([]*corev1.Pod, error) {
+	selector, err := metav1.LabelSelectorAsSelector(w.set.Spec.Selector)
+	if err != nil || w.invalid != "" {
+		return nil, nil //nolint:nilerr // the spec is invalid, which the world says already
+	}
+	other, err := labels.NewRequirement(v1alpha1.LabelClusterUID, selection.NotIn, []string{string(w.set.UID)})
+	if err != nil {
+		return nil, err
+	}
+	list := metadataList("Pod")
+	if err := from.List(ctx, list, client.InNamespace(w.set.Namespace),
+		client.MatchingLabelsSelector{Selector: selector.Add(*other)}); err != nil {
+		return nil, fmt.Errorf("list pods by the selector: %w", err)
+	}
+	var names []string
+	w.foreign = nil
+	for i := range list.Items {
+		if p := &list.Items[i]; metav1.IsControlledBy(p, w.set) {
+			names = append(names, p.Name)
+		} else if len(w.foreign) < foreignKept {
+			w.foreign = append(w.foreign, p.Name)
+		}
+	}
+	return readByName(ctx, w, names, from)
+}
+
+// foreignKept bounds how many such pods are remembered; a condition names 10.
+const foreignKept = 50
+
+// readAbandoned lists the claims of a StatefulCluster that is gone: those that
+// nothing else will delete and that do not say yet why they are there. With a UID
+// they are those that namesakes of the set with that UID left, and say so.
+func (r *Reconciler) readAbandoned(ctx context.Context, key types.NamespacedName, present types.UID) ([]*corev1.PersistentVolumeClaim, error) {
+	list := metadataList("PersistentVolumeClaim")
+	if err := r.Cache.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: key.Name}); err != nil {
+		return nil, err
+	}
+	var left []*corev1.PersistentVolumeClaim
+	for i := range list.Items {
+		c := &list.Items[i]
+		explained := c.Labels[v1alpha1.LabelRetained] != "" || c.DeletionTimestamp != nil || len(c.OwnerReferences) > 0
+		uid := types.UID(c.Labels[v1alpha1.LabelClusterUID])
+		if !explained && (present == "" || uid != "" && uid != present) {
+			left = append(left, &corev1.PersistentVolumeClaim{ObjectMeta: c.ObjectMeta})
+		}
+	}
+	return left, nil
+}
