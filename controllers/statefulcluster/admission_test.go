@@ -56,6 +56,26 @@ func badCreates() []TableEntry {
 		Entry("an update that can never move", refusal{func(s *v1alpha1.StatefulCluster) {
 			s.Spec.UpdateStrategy.RollingUpdate = &v1alpha1.RollingUpdate{MaxUnavailable: new(intstr.FromInt32(0))}
 		}, prefix + `spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: "0": may be 0 only with a maxSurge of 1 or more: with both 0 no member could ever be updated`}),
+		Entry("V11 a wrong label key", refusal{func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Labels["bad key!"] = "x" },
+			prefix + `spec.template.metadata.labels: Invalid value: "bad key!": name part must`}),
+		Entry("V11 a wrong label key of a claim", refusal{func(s *v1alpha1.StatefulCluster) {
+			s.Spec.VolumeClaimTemplates[0].Labels = map[string]string{"bad key!": "x"}
+		}, prefix + `spec.volumeClaimTemplates[0].metadata.labels: Invalid value: "bad key!": name part must`}),
+		Entry("a maxSurge that is no number", refusal{func(s *v1alpha1.StatefulCluster) {
+			s.Spec.UpdateStrategy.RollingUpdate = &v1alpha1.RollingUpdate{MaxSurge: new(intstr.FromString("many"))}
+		}, prefix + `spec.updateStrategy.rollingUpdate.maxSurge: Invalid value: "many": `}),
+		Entry("a maxSurge below 0", refusal{func(s *v1alpha1.StatefulCluster) {
+			s.Spec.UpdateStrategy.RollingUpdate = &v1alpha1.RollingUpdate{MaxSurge: new(intstr.FromInt32(-1))}
+		}, prefix + `spec.updateStrategy.rollingUpdate.maxSurge: Invalid value: -1: `}),
+		Entry("a maxUnavailable that is no number", refusal{func(s *v1alpha1.StatefulCluster) {
+			s.Spec.UpdateStrategy.RollingUpdate = &v1alpha1.RollingUpdate{MaxUnavailable: new(intstr.FromString("many"))}
+		}, prefix + `spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: "many": `}),
+		Entry("a maxUnavailable below 0", refusal{func(s *v1alpha1.StatefulCluster) {
+			s.Spec.UpdateStrategy.RollingUpdate = &v1alpha1.RollingUpdate{MaxUnavailable: new(intstr.FromInt32(-1))}
+		}, prefix + `spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: -1: `}),
+		Entry("a maxUnavailable of more than all", refusal{func(s *v1alpha1.StatefulCluster) {
+			s.Spec.UpdateStrategy.RollingUpdate = &v1alpha1.RollingUpdate{MaxUnavailable: new(intstr.FromString("101%"))}
+		}, prefix + `spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: "101%": `}),
 		Entry("a label of ours", refusal{func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Labels[v1alpha1.LabelMember] = "x" },
 			prefix + `spec.template.metadata.labels[enge.me/member]: Forbidden: the operator sets this label; remove it`}),
 		Entry("a template that the API server refuses", refusal{func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Spec.Containers[0].ImagePullPolicy = "Sometimes" },
@@ -118,6 +138,14 @@ var _ = Describe("admission", func() {
 			Expect(p.Spec.Containers[0].Args).To(Equal([]string{"--allow-http", "--no-auth", "--host", "0.0.0.0"}))
 		}
 		whole(ctx, set)
+	})
+
+	It("V11 warns of a template that ends its pods", func(ctx SpecContext) {
+		warned := &warnings{}
+		Expect(warned.client().Create(ctx, newSet(ns, 0, func(s *v1alpha1.StatefulCluster) {
+			s.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
+		}))).To(Succeed())
+		Expect(warned.texts).To(ContainElement(HavePrefix("spec.template.spec.restartPolicy: with Never a container that ends may end its pod")))
 	})
 
 	It("admits with a warning what is refused for now only", func(ctx SpecContext) {

@@ -9,10 +9,12 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -248,6 +250,25 @@ func revisions(ctx context.Context, set *v1alpha1.StatefulCluster) []string {
 		out = append(out, r.Name)
 	}
 	return out
+}
+
+// versions are the resourceVersions of the set and of everything that the
+// operator writes for it, by kind and name.
+func versions(ctx context.Context, set *v1alpha1.StatefulCluster) map[string]string {
+	GinkgoHelper()
+	found := map[string]string{}
+	for kind, list := range map[string]client.ObjectList{
+		"StatefulCluster": &v1alpha1.StatefulClusterList{}, "Pod": &corev1.PodList{}, "PersistentVolumeClaim": &corev1.PersistentVolumeClaimList{},
+		"ControllerRevision": &appsv1.ControllerRevisionList{}, "PodDisruptionBudget": &policyv1.PodDisruptionBudgetList{},
+	} {
+		Expect(user.List(ctx, list, client.InNamespace(set.Namespace))).To(Succeed())
+		Expect(meta.EachListItem(list, func(o runtime.Object) error {
+			item := o.(client.Object)
+			found[kind+" "+item.GetName()] = item.GetResourceVersion()
+			return nil
+		})).To(Succeed())
+	}
+	return found
 }
 
 // bindClaims makes the claims expandable: bound, of a class that expands.

@@ -1,6 +1,7 @@
 package statefulcluster_test
 
 import (
+	"strconv"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -122,13 +123,18 @@ var _ = Describe("members", func() {
 		set := newSet(ns, 3)
 		Expect(user.Create(ctx, set)).To(Succeed())
 		settled(ctx, set, 3)
-		var before, after v1alpha1.StatefulCluster
+		var rest map[string]string
 		Eventually(func(g Gomega) {
-			g.Expect(user.Get(ctx, client.ObjectKeyFromObject(set), &before)).To(Succeed())
-			g.Consistently(func() string {
-				g.Expect(user.Get(ctx, client.ObjectKeyFromObject(set), &after)).To(Succeed())
-				return after.ResourceVersion
-			}, time.Second).Should(Equal(before.ResourceVersion))
+			rest = versions(ctx, set)
+			g.Consistently(func() map[string]string { return versions(ctx, set) }, time.Second).Should(Equal(rest))
 		}).Should(Succeed())
+		// Each annotation of the user's makes the operator look at everything again.
+		for i := range 10 {
+			edit(ctx, set, func(s *v1alpha1.StatefulCluster) {
+				s.Annotations = map[string]string{"note": strconv.Itoa(i)}
+			})
+			rest["StatefulCluster db"] = set.ResourceVersion
+			Consistently(func() map[string]string { return versions(ctx, set) }, 200*time.Millisecond).Should(Equal(rest))
+		}
 	})
 })

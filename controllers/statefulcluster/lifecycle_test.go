@@ -82,12 +82,19 @@ var _ = Describe("the life of a set", func() {
 		Expect(user.Create(ctx, stranger)).To(Succeed())
 		set := newSet(ns, 2)
 		Expect(user.Create(ctx, set)).To(Succeed())
-		settled(ctx, set, 2)
+		// One that has all labels of a member, and another owner.
+		theirs := &corev1.Pod{ObjectMeta: *anyOf(settled(ctx, set, 2)).ObjectMeta.DeepCopy(), Spec: stranger.Spec}
+		theirs.Name, theirs.UID, theirs.ResourceVersion = "theirs", "", ""
+		theirs.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "db", UID: "another", Controller: new(true)}}
+		Expect(user.Create(ctx, theirs)).To(Succeed())
 		Expect(degraded(ctx, set, v1alpha1.ReasonForeignPods)).To(Equal(
 			"pods that are not members carry the selector's labels and are left alone: stranger; Services that select them send them traffic"))
 		scaleTo(ctx, set, 0)
 		settled(ctx, set, 0)
-		Expect(user.Get(ctx, client.ObjectKeyFromObject(stranger), stranger)).To(Succeed())
+		for _, p := range []*corev1.Pod{stranger, theirs} {
+			Expect(user.Get(ctx, client.ObjectKeyFromObject(p), p)).To(Succeed())
+			Expect(p.DeletionTimestamp).To(BeNil())
+		}
 	})
 
 	It("keeps a member whose labels were taken away, and puts them back", func(ctx SpecContext) {

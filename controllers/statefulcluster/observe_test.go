@@ -6,10 +6,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 )
 
 // V4 A set is deleted and made again under its name while no operator looks.
@@ -63,4 +65,77 @@ func TestV4WhichClaimsANamesakeLeft(t *testing.T) {
 	if err != nil || len(left) != 1 || left[0].Name != "left" {
 		t.Errorf("V4 %v, %v; want the claim left alone", left, err)
 	}
+}
+
+// A Node that looks lost in the cache is read live before it is believed.
+func TestACacheThatShowsALostNode(t *testing.T) {
+	s := newStage(t, three())
+	s.settle(2 * time.Second)
+	before := s.Writes()
+	kubelet.Turn(s.Cluster, "n1", false)
+	s.Now = s.Now.Add(35 * time.Second)
+	s.look()
+	kubelet.Turn(s.Cluster, "n1", true) // the cache does not show it yet
+	s.pass()
+	for _, p := range kubelet.Pods(s.Cluster) {
+		if p.DeletionTimestamp != nil {
+			t.Errorf("%s is given up for a Node that is Ready", p.Name)
+		}
+	}
+	if len(kubelet.Pods(s.Cluster)) != 3 {
+		t.Errorf("there are %d pods, want 3, after %d writes", len(kubelet.Pods(s.Cluster)), s.Writes()-before)
+	}
+}
+
+func TestWhichNodeRanAPod(t *testing.T) {
+	at := func(minutes int) metav1.Time { return metav1.NewTime(noon.Add(time.Duration(minutes) * time.Minute)) }
+	machine := func(made int) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", CreationTimestamp: at(made)}}
+	}
+	bound := func(made, bound int) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: at(made)}}
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: at(bound)}}
+		return p
+	}
+	unbound := bound(10, 11)
+	unbound.Status.Conditions = nil
+	for _, r := range []struct {
+		name string
+		pod  *corev1.Pod
+		node *corev1.Node
+		gone bool
+	}{
+		{"there is none of that name", bound(10, 11), nil, true},
+		{"it was there when the pod was bound", bound(10, 11), machine(0), false},
+		{"another machine has the name now", bound(10, 11), machine(12), true},
+		{"it came between the create and the binding", bound(9, 11), machine(10), false},
+		{"nobody bound the pod: its template named the node", unbound, machine(12), false},
+	} {
+		if got := nodeOf(r.pod, r.node).gone; got != r.gone {
+			t.Errorf("%s: gone is %t, want %t", r.name, got, r.gone)
+		}
+	}
+}
+
+// A member of a machine whose name another machine has now is lost at once.
+func TestAMachineThatWasReplacedUnderItsName(t *testing.T) {
+	s := newStage(t, three())
+	s.settle(2 * time.Second)
+	old := s.members()[0]
+	var n corev1.Node
+	if err := s.Get(context.Background(), types.NamespacedName{Name: old.Spec.NodeName}, &n); err != nil {
+		t.Fatal(err)
+	}
+	s.DeleteNow(&n)
+	s.Now = s.Now.Add(time.Minute)
+	n.UID, n.ResourceVersion = "", ""
+	s.Put(&n)
+	kubelet.Turn(s.Cluster, n.Name, true)
+	s.settle(2 * time.Second)
+	for _, p := range s.members() {
+		if p.Name == old.Name {
+			t.Errorf("%s stays, and its machine is gone", p.Name)
+		}
+	}
+	s.Check(t)
 }

@@ -145,6 +145,20 @@ func run(ctx context.Context, p *corev1.Pod) {
 	_ = user.Status().Update(ctx, p)
 }
 
+// crash makes the containers of a pod look as if they had restarted that often.
+func crash(ctx context.Context, p *corev1.Pod, times int32) {
+	GinkgoHelper()
+	Eventually(func() error {
+		if err := user.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil {
+			return err
+		}
+		for i := range p.Status.ContainerStatuses {
+			p.Status.ContainerStatuses[i].RestartCount = times
+		}
+		return user.Status().Update(ctx, p)
+	}).Should(Succeed())
+}
+
 // setReady flips a running pod's Ready condition; the change is dated ago.
 func setReady(ctx context.Context, p *corev1.Pod, ready corev1.ConditionStatus, ago time.Duration) {
 	GinkgoHelper()

@@ -204,6 +204,40 @@ var _ = Describe("replacement", func() {
 		}, "maximum cpu usage per Container is 1, but limit is 2"),
 	)
 
+	It("V9 keeps the data of a member that crashes with the new template, and names it", func(ctx SpecContext) {
+		set := newSet(ns, 2, func(s *v1alpha1.StatefulCluster) { s.Spec.Replacement.UnreadySeconds = new(int32(1)) })
+		Expect(user.Create(ctx, set)).To(Succeed())
+		before := settled(ctx, set, 2)
+		edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Spec.Containers[0].Command = []string{"crash"} })
+		after := settled(ctx, set, 2) // all became Ready
+		sick := anyOf(after)
+		crash(ctx, sick, 2)
+		setReady(ctx, sick, corev1.ConditionFalse, time.Minute)
+		Expect(degraded(ctx, set, v1alpha1.ReasonRevisionFailing)).To(ContainSubstring(
+			"containers of these members restart again and again, and no member with their template has been Ready for 10 minutes, so they are not replaced: " + sick.Name))
+		Expect(names(pods(ctx, set))).To(ConsistOf(names(before)))
+		Expect(reasonsOf(claims(ctx, set))).To(ConsistOf("", ""))
+	})
+
+	It("V4 says why the claims of a namesake stay that was deleted while no operator looked", func(ctx SpecContext) {
+		ns := newNamespace(ctx)
+		first := startOperator(operatorOptions{namespaces: []string{ns}})
+		set := newSet(ns, 2)
+		Expect(user.Create(ctx, set)).To(Succeed())
+		before := settled(ctx, set, 2)
+		first.stop()
+		Expect(user.Delete(ctx, set)).To(Succeed())
+		for _, p := range before { // nobody collects garbage here
+			Expect(client.IgnoreNotFound(user.Delete(ctx, &p))).To(Succeed())
+		}
+		again := newSet(ns, 2)
+		Expect(user.Create(ctx, again)).To(Succeed())
+		startOperator(operatorOptions{namespaces: []string{ns}})
+		settled(ctx, again, 2)
+		Eventually(func() []string { return reasonsOf(claims(ctx, again)) }).Should(ConsistOf("", "", "Deleted", "Deleted"))
+		whole(ctx, again)
+	})
+
 	It("SC-35 never gives a name twice", func(ctx SpecContext) {
 		set := newSet(ns, 3)
 		Expect(user.Create(ctx, set)).To(Succeed())

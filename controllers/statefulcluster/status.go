@@ -142,7 +142,7 @@ func progressingCondition(w *world, r *roster, p *plan, s *v1alpha1.StatefulClus
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonInvalidSpec, "nothing is done until the spec is corrected"
 	case s.LostReplicas > 0 || len(p.held) > 0:
 		c.Reason, c.Message = v1alpha1.ReasonReplacing, "replacing "+members(s.LostReplicas)
-	case int(s.Replicas)+len(s.Updating) != wanted(w, r):
+	case slotsFilled(r, s) != wanted(w, r):
 		c.Reason, c.Message = v1alpha1.ReasonScaling, fmt.Sprintf("the set has %s and should have %d", members(s.Replicas), want)+unready(w, r)
 	case toUpdate > 0 || len(s.Updating) > 0:
 		c.Reason, c.Message = v1alpha1.ReasonUpdating, fmt.Sprintf("%d of %d members have revision %s", s.UpdatedReplicas, want, s.UpdateRevision)+unready(w, r)+shaky(p)
@@ -152,6 +152,19 @@ func progressingCondition(w *world, r *roster, p *plan, s *v1alpha1.StatefulClus
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonComplete, completeness(w, r, s)
 	}
 	return c
+}
+
+// slotsFilled is how many slots have a member, or one that is to come back. A pod
+// that this pass deleted for an update, or created after one, is counted once.
+func slotsFilled(r *roster, s *v1alpha1.StatefulClusterStatus) int {
+	names := map[string]bool{}
+	for _, m := range r.alive {
+		names[m.name()] = true
+	}
+	for _, e := range slices.Concat(r.returning, s.Updating) {
+		names[e.Name] = true
+	}
+	return len(names)
 }
 
 // unready names up to 3 members that are not Ready, first those that wait for a

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -167,6 +168,29 @@ func validateBudgets(spec *v1alpha1.StatefulClusterSpec, path *field.Path) field
 		}
 	}
 	return errs
+}
+
+// advise warns of what a template may say and does no good in a set.
+func advise(set *v1alpha1.StatefulCluster) (warnings []string) {
+	spec, at := &set.Spec.Template.Spec, field.NewPath("spec", "template", "spec")
+	warn := func(name, why string) {
+		warnings = append(warnings, fmt.Sprintf("%s: %s", at.Child(name), why))
+	}
+	if spec.Hostname != "" && set.Spec.ServiceName != "" {
+		warn("hostname", "has no effect: with a serviceName each pod has its own name as hostname; remove it")
+	} else if spec.Hostname != "" {
+		warn("hostname", "all members have the same hostname; remove it, and each has its own name")
+	}
+	if spec.NodeName != "" {
+		warn("nodeName", fmt.Sprintf("all members run on node %s, past the scheduler, and replacements too when it is lost; remove it, or use nodeSelector or affinity", spec.NodeName))
+	}
+	if p := spec.RestartPolicy; p != "" && p != corev1.RestartPolicyAlways {
+		warn("restartPolicy", fmt.Sprintf("with %s a container that ends may end its pod, and its member is lost and replaced with empty claims; remove it, or say Always", p))
+	}
+	if spec.ActiveDeadlineSeconds != nil {
+		warn("activeDeadlineSeconds", fmt.Sprintf("each pod is ended after %d seconds, and its member is lost and replaced with empty claims; remove it", *spec.ActiveDeadlineSeconds))
+	}
+	return warnings
 }
 
 // validateChange checks what may not change. Identity hangs on it, so the API

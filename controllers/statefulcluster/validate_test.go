@@ -21,6 +21,33 @@ func texts(errs field.ErrorList) (out []string) {
 	return out
 }
 
+func TestV11Advice(t *testing.T) {
+	at := "spec.template.spec."
+	for _, r := range []struct {
+		name   string
+		change func(*v1alpha1.StatefulClusterSpec)
+		want   []string
+	}{
+		{"nothing is odd", func(*v1alpha1.StatefulClusterSpec) {}, nil},
+		{"one hostname for all", func(s *v1alpha1.StatefulClusterSpec) { s.Template.Spec.Hostname = "db" },
+			[]string{at + "hostname: all members have the same hostname; remove it, and each has its own name"}},
+		{"a hostname beside a service", func(s *v1alpha1.StatefulClusterSpec) { s.ServiceName, s.Template.Spec.Hostname = "peers", "db" },
+			[]string{at + "hostname: has no effect: with a serviceName each pod has its own name as hostname; remove it"}},
+		{"one node for all", func(s *v1alpha1.StatefulClusterSpec) { s.Template.Spec.NodeName = "n1" },
+			[]string{at + "nodeName: all members run on node n1, past the scheduler, and replacements too when it is lost; remove it, or use nodeSelector or affinity"}},
+		{"pods that always restart", func(s *v1alpha1.StatefulClusterSpec) { s.Template.Spec.RestartPolicy = corev1.RestartPolicyAlways }, nil},
+		{"pods that may end", func(s *v1alpha1.StatefulClusterSpec) {
+			s.Template.Spec.RestartPolicy, s.Template.Spec.ActiveDeadlineSeconds = corev1.RestartPolicyNever, new(int64(60))
+		}, []string{
+			at + "restartPolicy: with Never a container that ends may end its pod, and its member is lost and replaced with empty claims; remove it, or say Always",
+			at + "activeDeadlineSeconds: each pod is ended after 60 seconds, and its member is lost and replaced with empty claims; remove it"}},
+	} {
+		if got := advise(&set("db").change(r.change).StatefulCluster); !slices.Equal(got, r.want) {
+			t.Errorf("V11 %s: %q, want %q", r.name, got, r.want)
+		}
+	}
+}
+
 func TestValidate(t *testing.T) {
 	long := strings.Repeat("a", 53)
 	update := func(unavailable, surge string) func(*v1alpha1.StatefulCluster) {

@@ -64,6 +64,7 @@ func (v *validator) answer(ctx context.Context, set *v1alpha1.StatefulCluster, e
 	var warnings admission.Warnings
 	if len(errs) == 0 && tryOut {
 		warnings, errs = v.tryTemplates(ctx, set)
+		warnings = append(warnings, advise(set)...)
 	}
 	if len(errs) > 0 {
 		return warnings, apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("StatefulCluster").GroupKind(), set.Name, errs)
