@@ -34,6 +34,10 @@ type plan struct {
 	// shaky are members of the update revision that restarted since they have it:
 	// the update goes on when they have been Ready for a while.
 	shaky []string
+	// down are the members that were Ready, in a set none of which is Ready now.
+	down []string
+	// ignored are members that are not Ready for long and never replaced for it.
+	ignored []string
 	// look asks for a live world even if the cache shows nothing to do.
 	look bool
 	// timeless is true when all that acts is timeless.
@@ -129,6 +133,7 @@ func decide(w *world) plan {
 	r := muster(w, &p)
 	p.creating = stillWanted(w, r)
 	findCrashes(w, r, &p)
+	findOutage(w, r, &p)
 	// An old world may show alive what is going to come back.
 	p.look = !w.live && len(p.updating) < len(w.set.Status.Updating)
 	decided := false
@@ -190,6 +195,9 @@ type loss struct {
 	*member
 	reason v1alpha1.LossReason
 	due    time.Time
+	// wall is when it would be due if somebody had looked all the time; only
+	// unreadiness has it.
+	wall time.Time
 }
 
 // muster sorts the members, and drops what status.updating names no more.
@@ -261,7 +269,7 @@ func (w *world) parallel() bool {
 func (r *roster) takeIn(w *world, taken []*member) {
 	for _, m := range taken {
 		if r.occupied() < wanted(w, r) {
-			r.lost = append(r.lost, loss{m, takenBecause(m), w.now})
+			r.lost = append(r.lost, loss{member: m, reason: takenBecause(m), due: w.now})
 		} else {
 			r.departed = append(r.departed, m)
 		}

@@ -37,10 +37,11 @@ func findLost(w *world, r *roster, p *plan) (alive []*member, lost []loss) {
 	for _, m := range r.alive {
 		found, ok := nodeLoss(w, m)
 		if late, has := unreadyLoss(w, m); has && (!ok || late.due.Before(found.due)) {
-			switch passed := !late.due.After(w.now); {
-			case passed && blameTemplate(w, m):
+			// That the operator was away is no news to whoever waits for the member.
+			switch overdue := !late.wall.After(w.now); {
+			case overdue && blameTemplate(w, m):
 				p.failing = append(p.failing, m.name())
-			case passed && crowded:
+			case overdue && crowded:
 				p.crowd = unready
 			default:
 				found, ok = late, true
@@ -67,19 +68,19 @@ func nodeLoss(w *world, m *member) (loss, bool) {
 	late := backoff(w, m)
 	switch {
 	case m.node.gone:
-		return loss{m, v1alpha1.LossNodeGone, m.since(corev1.PodScheduled).Add(late)}, true
+		return loss{member: m, reason: v1alpha1.LossNodeGone, due: m.since(corev1.PodScheduled).Add(late)}, true
 	case m.node.outOfService:
-		return loss{m, v1alpha1.LossNodeOutOfService, m.since(corev1.PodScheduled).Add(late)}, true
+		return loss{member: m, reason: v1alpha1.LossNodeOutOfService, due: m.since(corev1.PodScheduled).Add(late)}, true
 	case podstate.Ended(m.pod) && blameTemplate(w, m):
 		return loss{}, false // restartEnded sees to it
 	case podstate.Ended(m.pod):
-		return loss{m, v1alpha1.LossFailed, m.pod.CreationTimestamp.Add(late)}, true
+		return loss{member: m, reason: v1alpha1.LossFailed, due: m.pod.CreationTimestamp.Add(late)}, true
 	case hasRun(m) && len(missingClaims(w, m)) > 0:
-		return loss{m, v1alpha1.LossClaimGone, m.pod.CreationTimestamp.Add(late)}, true
+		return loss{member: m, reason: v1alpha1.LossClaimGone, due: m.pod.CreationTimestamp.Add(late)}, true
 	case !m.node.notReadySince.IsZero():
 		// A replacement bound to a Node that is lost already waits its turn too.
 		due := latest(w.nodeLostAt(m), m.since(corev1.PodScheduled).Add(late))
-		return loss{m, v1alpha1.LossNodeNotReady, due}, true
+		return loss{member: m, reason: v1alpha1.LossNodeNotReady, due: due}, true
 	}
 	return loss{}, false
 }
@@ -97,7 +98,8 @@ func unreadyLoss(w *world, m *member) (loss, bool) {
 		return loss{}, false
 	}
 	at := func(reason v1alpha1.LossReason, since time.Time, seconds *int32) (loss, bool) {
-		return loss{m, reason, w.watch.Deadline(since, time.Duration(*seconds)*time.Second+backoff(w, m))}, *seconds > 0
+		after := time.Duration(*seconds)*time.Second + backoff(w, m)
+		return loss{member: m, reason: reason, due: w.watch.Deadline(since, after), wall: since.Add(after)}, *seconds > 0
 	}
 	spec := w.set.Spec.Replacement
 	if since, yes := podstate.UnschedulableSince(m.pod); yes {

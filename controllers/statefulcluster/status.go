@@ -33,7 +33,7 @@ func summarize(w *world, p *plan, outcomes []action.Outcome) v1alpha1.StatefulCl
 	} else if w.set.DeletionTimestamp == nil {
 		countBlindly(w, &s)
 	}
-	for _, c := range []metav1.Condition{availableCondition(w, &s), progressingCondition(w, r, p, &s), degradedCondition(w, p)} {
+	for _, c := range []metav1.Condition{availableCondition(w, &s), progressingCondition(w, r, p, &s), degradedCondition(w, p, &s)} {
 		c.ObservedGeneration = w.set.Generation
 		c.LastTransitionTime = metav1.NewTime(w.now)
 		meta.SetStatusCondition(&s.Conditions, c)
@@ -259,7 +259,7 @@ func completeness(w *world, r *roster, s *v1alpha1.StatefulClusterStatus) string
 }
 
 // degradedCondition names the gravest thing that needs a person or is held back.
-func degradedCondition(w *world, p *plan) metav1.Condition {
+func degradedCondition(w *world, p *plan, s *v1alpha1.StatefulClusterStatus) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue}
 	expand, expandRefused := w.refused[reasonExpand]
 	expandRefused = expandRefused && stands(expand, w, p)
@@ -288,6 +288,8 @@ func degradedCondition(w *world, p *plan) metav1.Condition {
 	case p.crowd > 0:
 		c.Reason = v1alpha1.ReasonReplacementHeld
 		c.Message = fmt.Sprintf("%d members are unready at once, more than replacement.maxConcurrent (%d), so none is replaced for unreadiness; look for a common cause", p.crowd, w.maxConcurrent())
+	case len(p.down)+len(p.ignored) > 0:
+		c.Reason, c.Message = v1alpha1.ReasonMembersNotReady, outage(w, p)
 	case len(w.foreign) > 0:
 		c.Reason = v1alpha1.ReasonForeignPods
 		c.Message = fmt.Sprintf("pods that are not members carry the selector's labels and are left alone: %s; Services that select them send them traffic", someOf(w.foreign))
@@ -296,6 +298,9 @@ func degradedCondition(w *world, p *plan) metav1.Condition {
 		c.Message = fmt.Sprintf("a PodDisruptionBudget named %s exists and is not ours; it is left alone and none is made; rename it if the members should have one", w.budget.Name)
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonHealthy, "nothing needs a person"
+		if s.AvailableReplicas < *w.set.Spec.Replicas {
+			c.Message = "nothing needs a person so far; condition Progressing says what is waited for"
+		}
 	}
 	if len(c.Message) > 1024 {
 		c.Message = strings.ToValidUTF8(c.Message[:1024], "")
@@ -340,6 +345,18 @@ func failure(w *world, p *plan) string {
 			"%s; %s says what is missing, such as room, a node label, a StorageClass or a volume", someOf(homeless), look("describe pod", homeless[0])))
 	}
 	return strings.Join(all, "; ")
+}
+
+// outage says which members a person should look at, and how.
+func outage(w *world, p *plan) string {
+	look := func(name string) string {
+		return fmt.Sprintf("`kubectl -n %s describe pod %s` says more", w.set.Namespace, name)
+	}
+	if len(p.down) > 0 {
+		return fmt.Sprintf("no member is Ready, and these were: %s; look for a common cause; %s", someOf(p.down), look(p.down[0]))
+	}
+	return fmt.Sprintf("these members are not Ready for more than %d minutes, and spec.replacement says that they are never replaced for it: %s; %s",
+		int(attentionTime.Minutes()), someOf(p.ignored), look(p.ignored[0]))
 }
 
 // stands tells whether a refusal still speaks of something that is wanted: once

@@ -96,6 +96,9 @@ const (
 	// ReasonRevisionFailing: members of a revision do not become Ready; they
 	// are not replaced, because new ones would fail the same way.
 	ReasonRevisionFailing = "RevisionFailing"
+	// ReasonMembersNotReady: no member is Ready though some were, or members are
+	// not Ready for long and the spec says that they are never replaced for it.
+	ReasonMembersNotReady = "MembersNotReady"
 	// ReasonForeignPods: pods that are not members carry the selector's labels.
 	ReasonForeignPods = "ForeignPods"
 	// ReasonClaimResize: a claim cannot be expanded.

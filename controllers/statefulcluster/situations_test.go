@@ -1,0 +1,107 @@
+package statefulcluster
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
+)
+
+// V13 V14 What a person on call says who looks at the pods, what the columns
+// Desired, Ready, Updated and Lost show, and what the conditions say: the status
+// and reason of Available, Progressing and Degraded, and words that must be in
+// the message of one of them.
+func TestV13V14ConditionsSayWhatAPersonOnCallWouldSay(t *testing.T) {
+	const long = 50 * time.Minute
+	well := func(id string) *podFixture { return pod(id).on("n-" + id).ready() }
+	down := func(id string, d time.Duration) *podFixture { return pod(id).on("n-" + id).unreadyFor(d) }
+	never := set("db").change(func(s *v1alpha1.StatefulClusterSpec) {
+		s.Replacement.UnreadySeconds, s.Replacement.StartupSeconds, s.Replacement.PendingSeconds = new(int32(0)), new(int32(0)), new(int32(0))
+	})
+	restarted := with(func(w *world) { w.watch = leadership.Watch{Since: noon.Add(-time.Second)} })
+	foreign := with(func(w *world) { w.foreign = []string{"one", "two", "three"} })
+	const (
+		allThere   = "True AllMembersAvailable, "
+		someAway   = "False MembersUnavailable, "
+		complete   = "False Complete, "
+		healthy    = "False Healthy"
+		notReady   = "True MembersNotReady"
+		badVersion = "True RevisionFailing"
+	)
+	for _, r := range []struct {
+		sentence string
+		world    *world
+		columns  string
+		says     string
+		words    string
+	}{
+		{"all is well", seen(set("db"), well("a"), well("b"), well("c")),
+			"3 3 3 0", allThere + complete + healthy, "nothing needs a person"},
+		{"it is being set up", seen(set("db"), nowNeverReady, starting("a"), starting("b"), starting("c")),
+			"3 0 3 0", someAway + "True WaitingForMembers, " + healthy, "waiting for 3 members to become available"},
+		{"one member has just stopped answering; it may come back", seen(set("db"), down("a", time.Minute), well("b"), well("c")),
+			"3 2 3 0", someAway + "True WaitingForMembers, " + healthy, "nothing needs a person so far"},
+		{"V13 the only member is down", seen(set("db").replicas(1), down("a", time.Second)),
+			"1 0 1 0", someAway + "True WaitingForMembers, " + notReady, "no member is Ready, and these were: db-a; look for a common cause; `kubectl -n ns describe pod db-a` says more"},
+		{"V13 the whole set is down", seen(set("db"), down("a", time.Second), down("b", time.Second), down("c", time.Second)),
+			"3 0 3 0", someAway + "True WaitingForMembers, " + notReady, "no member is Ready, and these were: db-a, db-b, db-c"},
+		{"V13 two are down for long, and a new one would do no better",
+			seen(set("db"), down("a", long), down("b", long), well("c")),
+			"3 1 3 0", someAway + "True WaitingForMembers, True ReplacementHeld", "2 members are unready at once"},
+		{"V13 it is down for long, and nobody will replace it", seen(never, down("a", 10*time.Minute), well("b"), well("c")),
+			"3 2 3 0", someAway + "True WaitingForMembers, " + notReady, "spec.replacement says that they are never replaced for it: db-a"},
+		{"V13 it finds no node for long, and nobody will replace it", seen(never, pod("a").unschedulableFor(10*time.Minute), well("b"), well("c")),
+			"3 2 3 0", someAway + "True WaitingForMembers, " + notReady, "never replaced for it: db-a"},
+		{"V13 it never started, and nobody will replace it", seen(never, pod("a").aged(10*time.Minute).on("n1").starting(), well("b"), well("c")),
+			"3 2 3 0", someAway + "True WaitingForMembers, " + notReady, "never replaced for it: db-a"},
+		{"a node is lost, its member is being replaced", seen(set("db"), well("a").nodeGone(), well("b"), well("c")),
+			"3 2 2 1", someAway + "True Replacing, " + healthy, "replacing 1 member"},
+		{"two nodes are lost, one member waits for its turn", seen(set("db"), well("a").nodeGone(), well("b").nodeGone(), well("c")),
+			"3 1 1 2", someAway + "True Replacing, True ReplacementHeld", "waiting for their turn: db-b"},
+		{"somebody deleted a pod, its member is being replaced", seen(set("db"), well("a").going(), well("b"), well("c")),
+			"3 2 2 1", someAway + "True Replacing, " + healthy, "replacing 1 member"},
+		{"the quota is used up", seen(set("db"), well("a"), well("b"), refused(reasonMissing, "create pod db-f1: exceeded quota", time.Minute)),
+			"3 2 2 0", someAway + "True Scaling, True WriteRefused", "exceeded quota"},
+		{"an update is under way", seen(set("db"), oldA(), oldB(), well("c"), oldImage()),
+			"3 3 1 0", allThere + "True Updating, " + healthy, "1 of 3 members have revision now"},
+		{"the new image cannot be pulled, for a minute now",
+			seen(set("db"), nowNeverReady, oldA(), oldB(), starting("c").waiting("ImagePullBackOff"), oldImage()),
+			"3 2 1 0", someAway + "True Updating, " + healthy, "not Ready: db-c (ImagePullBackOff)"},
+		{"the new image cannot be pulled at all",
+			seen(set("db"), nowNeverReady, oldA(), oldB(), pod("c").on("n3").starting().waiting("ImagePullBackOff"), oldImage()),
+			"3 2 1 0", someAway + "True Updating, " + badVersion, "db-c (ImagePullBackOff); `kubectl -n ns describe pod db-c` says why; correct the template"},
+		{"V13 and that the operator was restarted changes nothing of it",
+			seen(set("db"), nowNeverReady, oldA(), oldB(), pod("c").on("n3").starting().waiting("ImagePullBackOff"), oldImage(), restarted),
+			"3 2 1 0", someAway + "True Updating, " + badVersion, "correct the template"},
+		{"V13 nor of two that are down for long", seen(set("db"), down("a", long), down("b", long), well("c"), restarted),
+			"3 1 3 0", someAway + "True WaitingForMembers, True ReplacementHeld", "look for a common cause"},
+		{"the new version crashes again and again", seen(set("db"), oldA(), oldB(), pod("c").on("n3").readyFor(time.Second).restarted(4), oldImage()),
+			"3 3 1 0", allThere + "True Updating, " + badVersion, "restart again and again"},
+		{"V14 programs that are no members answer for the set too", seen(set("db"), well("a"), well("b"), well("c"), foreign),
+			"3 3 3 0", allThere + complete + "True ForeignPods", "left alone: one, two, three;"},
+		{"the spec cannot be served", seen(set("d.b"), well("a"), well("b"), well("c")),
+			"3 3 0 0", "False InvalidSpec, False InvalidSpec, True InvalidSpec", "nothing is done until the spec is corrected"},
+	} {
+		s := told(r.world)
+		var says, messages []string
+		for _, kind := range []string{v1alpha1.ConditionAvailable, v1alpha1.ConditionProgressing, v1alpha1.ConditionDegraded} {
+			c := meta.FindStatusCondition(s.Conditions, kind)
+			says = append(says, fmt.Sprintf("%s %s", c.Status, c.Reason))
+			messages = append(messages, c.Message)
+		}
+		if got := strings.Join(says, ", "); got != r.says {
+			t.Errorf("%q: the conditions say\n  %s\nwant\n  %s", r.sentence, got, r.says)
+		}
+		if !strings.Contains(strings.Join(messages, "\n"), r.words) {
+			t.Errorf("%q: no condition says %q:\n  %s", r.sentence, r.words, strings.Join(messages, "\n  "))
+		}
+		if got := fmt.Sprintf("%d %d %d %d", *r.world.set.Spec.Replicas, s.ReadyReplicas, s.UpdatedReplicas, s.LostReplicas); got != r.columns {
+			t.Errorf("%q: the columns show %s, want %s", r.sentence, got, r.columns)
+		}
+	}
+}
