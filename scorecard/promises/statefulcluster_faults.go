@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
@@ -95,45 +97,6 @@ func (c *Cluster) retained(ctx context.Context, pod *corev1.Pod, why string) err
 	})
 }
 
-func badImage(ctx context.Context, c *Cluster) error {
-	set := c.newSet(3, func(s *v1alpha1.StatefulCluster) {
-		s.Spec.Replacement.UnreadySeconds = new(int32(3))
-		s.Spec.Replacement.StartupSeconds = new(int32(3))
-	})
-	before, err := c.create(ctx, set)
-	if err != nil {
-		return err
-	}
-	roll := func(image string) error {
-		return c.edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Spec.Containers[0].Image = image })
-	}
-	if err := roll("localhost/there-is-no-such-image:1"); err != nil {
-		return err
-	}
-	if err := c.degraded(ctx, set, v1alpha1.ReasonRevisionFailing); err != nil {
-		return err
-	}
-	live, err := c.members(ctx, set)
-	if err != nil {
-		return err
-	}
-	for name, old := range before {
-		if live[name].UID != old.UID {
-			return fmt.Errorf("%s was replaced for a bad image", name)
-		}
-	}
-	if err := roll(c.OtherImage); err != nil {
-		return err
-	}
-	after, err := c.settle(ctx, set)
-	for name := range before {
-		if _, there := after[name]; err == nil && !there {
-			err = fmt.Errorf("%s is gone", name)
-		}
-	}
-	return errors.Join(err, c.whole(ctx, set))
-}
-
 // operatorDies kills the operator that holds the lease again and again while
 // members are recreated.
 func operatorDies(ctx context.Context, c *Cluster) error {
@@ -205,11 +168,41 @@ func outOfService(ctx context.Context, c *Cluster) error {
 			return c.Client.Update(ctx, &n)
 		})
 	}
+	// The API server's clock says when.
+	tainted := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "tainted", Namespace: c.Namespace}}
+	if err := c.Client.Create(ctx, tainted); err != nil {
+		return err
+	}
 	err = taint([]corev1.Taint{{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}})
 	if err == nil {
 		err = c.replaced(ctx, set, victim.Name)
 	}
+	if err == nil {
+		err = c.succeededSoon(ctx, set, victim.Name, tainted.CreationTimestamp.Time)
+	}
 	return errors.Join(err, taint(nil), c.whole(ctx, set))
+}
+
+// soon is how long a replacement may take from when it is due until it is created.
+// It takes a second at most; a busy machine is slow, and what takes minutes is wrong.
+const soon = 30 * time.Second
+
+// succeededSoon checks that the successor of a member was created soon after a time.
+func (c *Cluster) succeededSoon(ctx context.Context, set *v1alpha1.StatefulCluster, lost string, due time.Time) error {
+	all, err := c.allPods(ctx, set)
+	if err != nil {
+		return err
+	}
+	for name, p := range all {
+		if p.Annotations[v1alpha1.AnnotationReplaces] != lost {
+			continue
+		}
+		if late := p.CreationTimestamp.Sub(due); late > soon {
+			return fmt.Errorf("%s was created in place of %s %s after it was due", name, lost, late)
+		}
+		return nil
+	}
+	return fmt.Errorf("no member says that it is in place of %s", lost)
 }
 
 func nodeCut(ctx context.Context, c *Cluster) error {
@@ -222,6 +215,23 @@ func nodeCut(ctx context.Context, c *Cluster) error {
 		return err
 	}
 	victim := one(before)
+	pods, err := c.lookOut(ctx)
+	if err != nil {
+		return err
+	}
+	defer pods.stop()
+	most := pods.hold(func(all map[types.UID]*corev1.Pod) error {
+		alive := 0
+		for _, p := range all {
+			if p.DeletionTimestamp == nil {
+				alive++
+			}
+		}
+		if alive > 3 || len(all) > 4 { // 3 members, and the one that is lost
+			return fmt.Errorf("%d pods, %d of them nobody deleted", len(all), alive)
+		}
+		return nil
+	})
 	c.Log("cutting off %s, where %s runs; Kubernetes takes a while to notice", victim.Spec.NodeName, victim.Name)
 	if err := c.Nodes.Cut(victim.Spec.NodeName); err != nil {
 		return err
@@ -245,6 +255,13 @@ func nodeCut(ctx context.Context, c *Cluster) error {
 	if _, hangs := all[victim.Name]; !hangs || len(all) > 4 {
 		return fmt.Errorf("the lost pod should hang and nothing else: %d pods", len(all))
 	}
+	turned, err := c.turnedNotReady(ctx, victim.Spec.NodeName)
+	if err != nil {
+		return err
+	}
+	if err := c.succeededSoon(ctx, set, victim.Name, turned.Add(5*time.Second)); err != nil {
+		return err
+	}
 	c.Log("healing %s; the lost pod must go", victim.Spec.NodeName)
 	if err := heal(); err != nil {
 		return err
@@ -259,7 +276,21 @@ func nodeCut(ctx context.Context, c *Cluster) error {
 		}
 		return err
 	})
-	return errors.Join(err, c.nodesReady(ctx), c.retained(ctx, victim, v1alpha1.RetainedLost), c.whole(ctx, set))
+	return errors.Join(err, most.kept(), c.nodesReady(ctx), c.retained(ctx, victim, v1alpha1.RetainedLost), c.whole(ctx, set))
+}
+
+// turnedNotReady is when the Node's Ready condition turned.
+func (c *Cluster) turnedNotReady(ctx context.Context, name string) (time.Time, error) {
+	var n corev1.Node
+	if err := c.Client.Get(ctx, client.ObjectKey{Name: name}, &n); err != nil {
+		return time.Time{}, err
+	}
+	for _, condition := range n.Status.Conditions {
+		if condition.Type == corev1.NodeReady && condition.Status != corev1.ConditionTrue {
+			return condition.LastTransitionTime.Time, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("node %s is Ready", name)
 }
 
 // spread puts members on different nodes where it can.
