@@ -41,6 +41,12 @@
 // A claim gets its label Scaled before its pod is deleted by a scale-down; a
 // claim that loses its pod without a label was Lost.
 //
+// # What time counts
+//
+// A deadline after which a member is lost counts only time in which this process
+// led, ran and reached the API server. What delays, or only tells, counts the
+// wall clock.
+//
 // # What is decided on the cache
 //
 // Before a pod or a claim of a set is created, changed or deleted, the world is
