@@ -178,7 +178,7 @@ func outOfService(ctx context.Context, c *Cluster) error {
 		err = c.replaced(ctx, set, victim.Name)
 	}
 	if err == nil {
-		err = c.succeededSoon(ctx, set, victim.Name, tainted.CreationTimestamp.Time)
+		err = c.succeededSoon(ctx, set, before, tainted.CreationTimestamp.Time)
 	}
 	return errors.Join(err, taint(nil), c.whole(ctx, set))
 }
@@ -187,22 +187,29 @@ func outOfService(ctx context.Context, c *Cluster) error {
 // It takes a second at most; a busy machine is slow, and what takes minutes is wrong.
 const soon = 30 * time.Second
 
-// succeededSoon checks that the successor of a member was created soon after a time.
-func (c *Cluster) succeededSoon(ctx context.Context, set *v1alpha1.StatefulCluster, lost string, due time.Time) error {
+// succeededSoon checks that the first new member was created soon after a time.
+// Where two were lost at once, the second waits for its turn.
+func (c *Cluster) succeededSoon(ctx context.Context, set *v1alpha1.StatefulCluster, before map[string]corev1.Pod, due time.Time) error {
 	all, err := c.allPods(ctx, set)
 	if err != nil {
 		return err
 	}
-	for name, p := range all {
-		if p.Annotations[v1alpha1.AnnotationReplaces] != lost {
-			continue
-		}
-		if late := p.CreationTimestamp.Sub(due); late > soon {
-			return fmt.Errorf("%s was created in place of %s %s after it was due", name, lost, late)
-		}
-		return nil
+	for name := range before {
+		delete(all, name)
 	}
-	return fmt.Errorf("no member says that it is in place of %s", lost)
+	if len(all) == 0 {
+		return errors.New("there is no new member")
+	}
+	var first time.Time
+	for _, p := range all {
+		if first.IsZero() || p.CreationTimestamp.Time.Before(first) {
+			first = p.CreationTimestamp.Time
+		}
+	}
+	if late := first.Sub(due); late > soon {
+		return fmt.Errorf("the first new member was created %s after it was due", late)
+	}
+	return nil
 }
 
 func nodeCut(ctx context.Context, c *Cluster) error {
@@ -259,7 +266,7 @@ func nodeCut(ctx context.Context, c *Cluster) error {
 	if err != nil {
 		return err
 	}
-	if err := c.succeededSoon(ctx, set, victim.Name, turned.Add(5*time.Second)); err != nil {
+	if err := c.succeededSoon(ctx, set, before, turned.Add(5*time.Second)); err != nil {
 		return err
 	}
 	c.Log("healing %s; the lost pod must go", victim.Spec.NodeName)
