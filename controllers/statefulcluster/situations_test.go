@@ -9,14 +9,23 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 )
 
-// V13 V14 What a person on call says who looks at the pods, what the columns
-// Desired, Ready, Updated and Lost show, and what the conditions say: the status
-// and reason of Available, Progressing and Degraded, and words that must be in
-// the message of one of them.
-func TestV13V14ConditionsSayWhatAPersonOnCallWouldSay(t *testing.T) {
+// situation is a sentence of a person on call who looks at the pods, what the
+// columns Desired, Ready, Updated and Lost show, and what the conditions say: the
+// status and reason of Available, Progressing and Degraded, and words that must be
+// in the message of one of them.
+type situation struct {
+	sentence string
+	world    *world
+	columns  string
+	says     string
+	words    string
+}
+
+func situations() []situation {
 	const long = 50 * time.Minute
 	well := func(id string) *podFixture { return pod(id).on("n-" + id).ready() }
 	down := func(id string, d time.Duration) *podFixture { return pod(id).on("n-" + id).unreadyFor(d) }
@@ -33,13 +42,7 @@ func TestV13V14ConditionsSayWhatAPersonOnCallWouldSay(t *testing.T) {
 		notReady   = "True MembersNotReady"
 		badVersion = "True RevisionFailing"
 	)
-	for _, r := range []struct {
-		sentence string
-		world    *world
-		columns  string
-		says     string
-		words    string
-	}{
+	return []situation{
 		{"all is well", seen(set("db"), well("a"), well("b"), well("c")),
 			"3 3 3 0", allThere + complete + healthy, "nothing needs a person"},
 		{"it is being set up", seen(set("db"), nowNeverReady, starting("a"), starting("b"), starting("c")),
@@ -86,7 +89,11 @@ func TestV13V14ConditionsSayWhatAPersonOnCallWouldSay(t *testing.T) {
 			"3 3 3 0", allThere + complete + "True ForeignPods", "left alone: one, two, three;"},
 		{"the spec cannot be served", seen(set("d.b"), well("a"), well("b"), well("c")),
 			"3 3 0 0", "False InvalidSpec, False InvalidSpec, True InvalidSpec", "nothing is done until the spec is corrected"},
-	} {
+	}
+}
+
+func TestV13V14ConditionsSayWhatAPersonOnCallWouldSay(t *testing.T) {
+	for _, r := range situations() {
 		s := told(r.world)
 		var says, messages []string
 		for _, kind := range []string{v1alpha1.ConditionAvailable, v1alpha1.ConditionProgressing, v1alpha1.ConditionDegraded} {
@@ -102,6 +109,28 @@ func TestV13V14ConditionsSayWhatAPersonOnCallWouldSay(t *testing.T) {
 		}
 		if got := fmt.Sprintf("%d %d %d %d", *r.world.set.Spec.Replicas, s.ReadyReplicas, s.UpdatedReplicas, s.LostReplicas); got != r.columns {
 			t.Errorf("%q: the columns show %s, want %s", r.sentence, got, r.columns)
+		}
+	}
+}
+
+// V11 While an update recreates members nothing is scaled: after each step that
+// succeeded, it says so.
+func TestV11ARecreatedMemberIsNoScaling(t *testing.T) {
+	for name, w := range map[string]*world{
+		"the old pod was just deleted": seen(set("db"), oldA(), b(), c(), oldCommand()),
+		"the new pod was just created": seen(set("db"), looseClaimOf("a"), b(), oldC(), updating("a", "uid-of-a", "now"), oldCommand()),
+	} {
+		p := decide(w)
+		var outcomes []action.Outcome
+		for _, step := range p.steps {
+			for _, chain := range step {
+				for _, a := range chain {
+					outcomes = append(outcomes, action.Outcome{Action: a, Answer: a.Object})
+				}
+			}
+		}
+		if got := says(summarize(w, &p, outcomes), v1alpha1.ConditionProgressing); !strings.HasPrefix(got, "True Updating: ") {
+			t.Errorf("V11 %s: %s, want True Updating", name, got)
 		}
 	}
 }

@@ -101,28 +101,6 @@ func TestProgressingCondition(t *testing.T) {
 	}
 }
 
-// V11 While an update recreates members nothing is scaled: after each step that
-// succeeded, it says so.
-func TestV11ARecreatedMemberIsNoScaling(t *testing.T) {
-	for name, w := range map[string]*world{
-		"the old pod was just deleted": seen(set("db"), oldA(), b(), c(), oldCommand()),
-		"the new pod was just created": seen(set("db"), looseClaimOf("a"), b(), oldC(), updating("a", "uid-of-a", "now"), oldCommand()),
-	} {
-		p := decide(w)
-		var outcomes []action.Outcome
-		for _, step := range p.steps {
-			for _, chain := range step {
-				for _, a := range chain {
-					outcomes = append(outcomes, action.Outcome{Action: a, Answer: a.Object})
-				}
-			}
-		}
-		if got := says(summarize(w, &p, outcomes), v1alpha1.ConditionProgressing); !strings.HasPrefix(got, "True Updating: ") {
-			t.Errorf("V11 %s: %s, want True Updating", name, got)
-		}
-	}
-}
-
 // A member that is not Ready is named with why, if a person must act on it.
 func TestWhyMembersAreNotReady(t *testing.T) {
 	waits := func(reasons ...string) []thing { return []thing{starting("c").waiting(reasons...)} }

@@ -227,18 +227,7 @@ func nodeCut(ctx context.Context, c *Cluster) error {
 		return err
 	}
 	defer pods.stop()
-	most := pods.hold(func(all map[types.UID]*corev1.Pod) error {
-		alive := 0
-		for _, p := range all {
-			if p.DeletionTimestamp == nil {
-				alive++
-			}
-		}
-		if alive > 3 || len(all) > 4 { // 3 members, and the one that is lost
-			return fmt.Errorf("%d pods, %d of them nobody deleted", len(all), alive)
-		}
-		return nil
-	})
+	most := pods.hold(atMostOneMore(3))
 	c.Log("cutting off %s, where %s runs; Kubernetes takes a while to notice", victim.Spec.NodeName, victim.Name)
 	if err := c.Nodes.Cut(victim.Spec.NodeName); err != nil {
 		return err
@@ -284,6 +273,23 @@ func nodeCut(ctx context.Context, c *Cluster) error {
 		return err
 	})
 	return errors.Join(err, most.kept(), c.nodesReady(ctx), c.retained(ctx, victim, v1alpha1.RetainedLost), c.whole(ctx, set))
+}
+
+// atMostOneMore is the rule that a set has that many pods at most, and beside them
+// one that is lost and goes.
+func atMostOneMore(members int) func(map[types.UID]*corev1.Pod) error {
+	return func(all map[types.UID]*corev1.Pod) error {
+		alive := 0
+		for _, p := range all {
+			if p.DeletionTimestamp == nil {
+				alive++
+			}
+		}
+		if alive > members || len(all) > members+1 {
+			return fmt.Errorf("%d pods, %d of them nobody deleted", len(all), alive)
+		}
+		return nil
+	}
 }
 
 // turnedNotReady is when the Node's Ready condition turned.
