@@ -147,7 +147,7 @@ func (b *books) clean(m *member) {
 func (b *books) forgive(w *world) {
 	for _, m := range w.members {
 		f := w.failure(m)
-		if s := w.state(m); s == primary || s == secondary && f != nil && f.Code == 0 { // it came up late
+		if s := w.state(m); s == primary || s == secondary && f != nil && f.Code == 0 && starts(f.Command) { // it came up late
 			b.clean(m)
 		}
 	}

@@ -216,6 +216,8 @@ func showRoles(w *world, p *plan) {
 	for _, m := range w.members {
 		active, role := v1alpha1.False, v1alpha1.RoleNone
 		switch s := w.state(m); {
+		case w.resists(m) && w.state(m) != failed && w.shallStop(m):
+			continue // it was shown as one that goes, and is told to again
 		case s == primary:
 			active, role = v1alpha1.True, v1alpha1.RolePrimary
 		case s == secondary:

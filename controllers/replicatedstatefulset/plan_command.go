@@ -193,8 +193,14 @@ func withPeers(peers []string) string {
 	return "with " + strings.Join(peers, " ")
 }
 
-// stop tells a member to stop; its labels say so first.
+// stop tells a member to stop; its labels say so first. After a stop that failed there
+// is a pause, as there is before a start.
 func (w *world) stop(p *plan, m *member, why string) {
+	if f := w.failure(m); f != nil && f.Command == v1alpha1.CommandStop && f.ContainerID == m.running() && w.now.Before(w.retryAt(m)) {
+		p.lookAgain(w.retryAt(m).Sub(w.now))
+		p.waitFor(v1alpha1.ReasonStopping, fmt.Sprintf("stop of %s %s, and is tried again", m.name(), howFailed(int(f.Code))))
+		return
+	}
 	w.send(p, m, v1alpha1.CommandStop, v1alpha1.CommandStop, fmt.Sprintf("%s: %s", m.name(), why), w.label(m, v1alpha1.False, v1alpha1.RoleNone)...)
 }
 
@@ -202,7 +208,7 @@ func (w *world) stop(p *plan, m *member, why string) {
 // for that.
 func (w *world) demote(p *plan, m *member, why string) {
 	f := w.failure(m)
-	if !w.configured(v1alpha1.CommandDemote) || !w.configured(v1alpha1.CommandSecondary) || f != nil && f.Command == v1alpha1.CommandDemote {
+	if !w.configured(v1alpha1.CommandDemote) || !w.configured(v1alpha1.CommandSecondary) || f != nil && !starts(f.Command) {
 		w.stop(p, m, why)
 		return
 	}

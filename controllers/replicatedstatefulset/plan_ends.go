@@ -24,15 +24,17 @@ func (b *books) ended(w *world, c *v1alpha1.RunningCommand) bool {
 	m := w.byUID(c.UID)
 	gone := w.containerGone(c.UID, c.ContainerID)
 	r, seen := m.endOf(c)
-	_, started := m.startOf(c)
-	unconfirmed := started && (gone || !w.agrees(c))
+	unconfirmed := w.unconfirmed(c, gone)
 	switch {
 	case seen && r.Outcome == podexec.Unknown:
 		b.tell("%s of %s never began: %s", c.Name, c.Pod, r.Why)
 		return true
 	case unconfirmed && !gone && (startsPrimary(c.Name) || !w.denied(c)):
 		return false
-	case unconfirmed && !w.strayed(c) && !b.noted(c) && (!startsPrimary(c.Name) || w.fresher(m)):
+	case unconfirmed && !startsPrimary(c.Name):
+		b.failed(w, c, 0)
+		return true
+	case unconfirmed && !w.strayed(c) && !b.noted(c) && w.fresher(m):
 		// Had it strayed, a container that took the place of its may have said so.
 		b.failed(w, c, 0)
 		return true
@@ -67,31 +69,44 @@ func (m *member) endOf(c *v1alpha1.RunningCommand) (r podexec.Result, seen bool)
 	return r, r.Decided.Equal(c.StartedAt.Time) && r.ContainerID == c.ContainerID && !r.EndUnseen()
 }
 
-// startOf is the end of a start that ended with 0, if this process saw it.
-func (m *member) startOf(c *v1alpha1.RunningCommand) (r podexec.Result, seen bool) {
+// zeroOf is the end of a command that ended with 0, if this process saw it.
+func (m *member) zeroOf(c *v1alpha1.RunningCommand) (r podexec.Result, seen bool) {
 	r, seen = m.endOf(c)
-	return r, seen && r.Outcome == podexec.Succeeded && starts(c.Name)
+	return r, seen && r.Outcome == podexec.Succeeded
 }
 
-// settleWithin is how long after a start that ended with 0 status may say something
-// else: the program may need a moment. But exec may also say 0 of a process that
-// goes on (kubernetes#73056), so one that may make a primary is taken for one then
-// whose end nobody saw.
+// unconfirmed reports whether a command ended with 0 and status has not said yet that
+// it has taken effect. The end of its container is an effect of no start, and of every
+// stop.
+func (w *world) unconfirmed(c *v1alpha1.RunningCommand, gone bool) bool {
+	if _, zero := w.byUID(c.UID).zeroOf(c); !zero {
+		return false
+	}
+	if gone {
+		return starts(c.Name)
+	}
+	return !w.agrees(c)
+}
+
+// settleWithin is how long after a command that ended with 0 status may say something
+// else: the program may need a moment to start, or to stop. But exec may also say 0 of
+// a process that goes on (kubernetes#73056), so one that may make a primary is taken
+// for one then whose end nobody saw. Any other has failed.
 const settleWithin = 30 * time.Second
 
-// agrees tells whether status says, since a start ended, that it has taken effect.
+// agrees tells whether status says, since a command ended, that it has taken effect.
 func (w *world) agrees(c *v1alpha1.RunningCommand) bool {
 	answer, ok := w.byUID(c.UID).answer(v1alpha1.CommandStatus)
 	return ok && settles(c.Name, w.stateOf(answer))
 }
 
-// denied tells whether status said something else of a start that ended with 0, and
+// denied tells whether status said something else of a command that ended with 0, and
 // went on to for settleWithin.
 func (w *world) denied(c *v1alpha1.RunningCommand) bool {
 	m := w.byUID(c.UID)
-	r, started := m.startOf(c)
+	r, zero := m.zeroOf(c)
 	answer, ok := m.answer(v1alpha1.CommandStatus)
-	return started && ok && !w.agrees(c) && answer.Began.After(r.Ended.Add(settleWithin))
+	return zero && ok && !w.agrees(c) && answer.Began.After(r.Ended.Add(settleWithin))
 }
 
 // settles tells whether a state shows that a command whose end nobody saw has
@@ -137,7 +152,7 @@ func (b *books) conclude(w *world, c *v1alpha1.RunningCommand, r podexec.Result)
 	b.failed(w, c, r.Code)
 }
 
-// failed notes that a command did: code is 0 for a start that status denies.
+// failed notes that a command did: code is 0 for one that status denies.
 func (b *books) failed(w *world, c *v1alpha1.RunningCommand, code int) {
 	b.tell("%s of %s %s", c.Name, c.Pod, howFailed(code))
 	i := slices.IndexFunc(b.failures, func(f v1alpha1.Failure) bool { return f.Pod == c.Pod })

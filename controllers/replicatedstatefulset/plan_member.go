@@ -332,3 +332,19 @@ func namesOf(members []*member) string {
 	}
 	return strings.Join(names, ", ")
 }
+
+// resists reports whether a stop or demote failed last in the container that runs, and
+// nothing says that the member has stopped since.
+func (w *world) resists(m *member) bool {
+	f := w.failure(m)
+	if f == nil || starts(f.Command) || f.ContainerID != m.running() || f.ContainerID == "" {
+		return false
+	}
+	s := w.state(m)
+	return s != idle && (s != secondary || f.Command == v1alpha1.CommandStop)
+}
+
+// shallStop reports whether a member that runs shall stop, or be no primary any more.
+func (w *world) shallStop(m *member) bool {
+	return w.leaver(m) || m.terminating() || !w.fresher(m) || w.state(m) == primary && len(w.primaries()) > w.target()
+}

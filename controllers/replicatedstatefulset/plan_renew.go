@@ -61,7 +61,7 @@ func renew(w *world, p *plan) {
 		return
 	}
 	p.waitFor(v1alpha1.ReasonUpdating, "members are made anew from the present template, one at a time")
-	if !w.wellStaffed() || w.renewing() || degraded(w).Status == metav1.ConditionTrue {
+	if !w.wellStaffed() || w.renewing() || trouble(w).Status == metav1.ConditionTrue {
 		return
 	}
 	for _, s := range []state{secondary, primary} {

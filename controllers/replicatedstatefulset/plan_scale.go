@@ -248,7 +248,7 @@ func (w *world) switchoverEnds(name string) (reason, detail string) {
 	for _, o := range w.primaries() {
 		// Whoever asks again after that has it stopped (demote).
 		if f := w.failure(o); f != nil && f.Command == v1alpha1.CommandDemote && !f.Last.Time.Before(w.wishAt.Truncate(time.Second)) {
-			return reasonRefused, fmt.Sprintf("%s does not take over: demote of %s failed with exit code %d", name, o.name(), f.Code)
+			return reasonRefused, fmt.Sprintf("%s does not take over: demote of %s %s", name, o.name(), howFailed(int(f.Code)))
 		}
 	}
 	return "", ""

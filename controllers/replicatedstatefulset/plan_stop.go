@@ -39,7 +39,7 @@ func endUnseen(w *world, p *plan) {
 			}
 			continue
 		}
-		r, seen := m.startOf(c) // what ended otherwise is in the books no more
+		r, seen := m.zeroOf(c) // what ended otherwise is in the books no more
 		_, answered := m.answer(v1alpha1.CommandStatus)
 		until := c.StartedAt.Add(c.Timeout.Duration)
 		if patience := r.Ended.Add(settleWithin); seen && patience.After(until) {
@@ -64,7 +64,7 @@ func endUnseen(w *world, p *plan) {
 // on record before: the pod may be gone before anybody looks again. Of an old template
 // it is not, since the next pod has another.
 func (w *world) removeAfter(p *plan, m *member, c *v1alpha1.RunningCommand, gone action.Chain) {
-	if _, seen := m.startOf(c); !seen || !startsPrimary(c.Name) || !w.fresher(m) || w.books.noted(c) {
+	if _, seen := m.zeroOf(c); !seen || !startsPrimary(c.Name) || !w.fresher(m) || w.books.noted(c) {
 		p.do(gone)
 	} else if !p.sent {
 		p.sent = true
@@ -104,7 +104,7 @@ func repair(w *world, p *plan) {
 		bad := s == failed || w.unclean(m) && s != unknown && s != primary
 		switch {
 		case f != nil && bad && f.ContainerID == m.running() && f.Command == v1alpha1.CommandStop:
-			p.do(remove(m, reasonFailed, fmt.Sprintf("stop failed with exit code %d", f.Code)))
+			p.do(remove(m, reasonFailed, "stop "+howFailed(int(f.Code))))
 		case f != nil && f.UID == m.pod.UID && f.Count >= *w.set.Spec.FailureThreshold && !w.young(m) && (bad || f.Command == v1alpha1.CommandStop && s != idle && f.ContainerID == m.running()):
 			p.do(remove(m, reasonFailed, fmt.Sprintf("%d starts or stops failed", f.Count)))
 		case bad:

@@ -143,6 +143,27 @@ func whySilent(members []*member) string {
 }
 
 func degraded(w *world) metav1.Condition {
+	c := trouble(w)
+	if resisting := w.among(w.resists); c.Status == metav1.ConditionFalse && len(resisting) > 0 {
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.ReasonMembersFailed, w.whyResists(resisting[0])
+	}
+	return c
+}
+
+// whyResists says what a member does not do, and how to see for oneself.
+func (w *world) whyResists(m *member) string {
+	f := w.failure(m)
+	return fmt.Sprintf("%s of %s %s. What status says of it: %s", f.Command, m.name(), howFailed(int(f.Code)), w.askByHand(m))
+}
+
+// askByHand is what a person runs to see what status says; it changes nothing.
+func (w *world) askByHand(m *member) string {
+	c := w.command(m, v1alpha1.CommandStatus, v1alpha1.CommandStatus)
+	return fmt.Sprintf("kubectl -n %s exec %s -c %s -- %s; echo $?", m.pod.Namespace, m.name(), c.Container, strings.Join(c.Argv, " "))
+}
+
+// trouble is what holds up an update too.
+func trouble(w *world) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue}
 	broken := w.among(func(m *member) bool {
 		f := w.failure(m)

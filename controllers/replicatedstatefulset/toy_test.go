@@ -50,6 +50,7 @@ type toy struct {
 	late       []func() // what commands will do whose answer is not awaited any more
 	fails      map[string]int
 	hangs      map[string]bool // commands by "pod name" that never end
+	idles      map[string]bool // commands by "pod name" that end with 0 and do nothing
 	ran        []string
 }
 
@@ -63,7 +64,7 @@ type toyCommand struct {
 
 func newToy(s *stage) *toy {
 	return &toy{s: s, containers: map[string]*toyContainer{}, disks: map[string]*disk{}, running: map[types.UID]*toyCommand{},
-		results: map[types.UID]map[string]podexec.Result{}, fails: map[string]int{}, hangs: map[string]bool{}}
+		results: map[types.UID]map[string]podexec.Result{}, fails: map[string]int{}, hangs: map[string]bool{}, idles: map[string]bool{}}
 }
 
 // forget is what a restart of the operator does to its Board. What was sent goes
@@ -154,6 +155,9 @@ func (t *toy) end(c *toyCommand, how string) {
 		t.late = append(t.late, func() { t.act(target, c.Command) })
 		r.Outcome = podexec.Succeeded
 		t.note(c.Command, "= 0, and goes on")
+	case t.idles[c.Pod.Name+" "+c.Name]:
+		r.Outcome = podexec.Succeeded
+		t.note(c.Command, "= 0, and does nothing")
 	case how == "fails", t.fails[c.Pod.Name+" "+c.Name] > 0:
 		t.fails[c.Pod.Name+" "+c.Name]--
 		r.Outcome, r.Code = podexec.Failed, 1

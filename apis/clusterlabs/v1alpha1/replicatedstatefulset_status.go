@@ -235,7 +235,8 @@ type Failure struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Command string `json:"command,omitempty"`
-	// Code is the exit code of what failed last; 0 is a start that status denied.
+	// Code is the exit code of what failed last; 0 is one that ended with 0 and
+	// that status denied.
 	// +optional
 	Code int32 `json:"code,omitempty"`
 	// Generation of the spec when it failed last. With the exit codes 2 to 5 the
