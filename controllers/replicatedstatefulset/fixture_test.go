@@ -78,6 +78,7 @@ func pod(ordinal int) *podFixture {
 	p.Spec.NodeName = "n1"
 	p.Spec.Containers = []corev1.Container{{Name: "main"}}
 	p.Status.Phase = corev1.PodRunning
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(ago(time.Hour))}}
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", ContainerID: id,
 		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(ago(time.Hour))}}}}
 	return &podFixture{member: &member{pod: p, ordinal: ordinal, owned: true, commandsIn: "main", node: node{ready: true}, touched: ago(time.Hour),
@@ -212,7 +213,20 @@ func (f *podFixture) failures(count int32, command string, code int32, unclean b
 	return f.but(func(w *world) { w.set.Status.Failures = append(w.set.Status.Failures, failure) })
 }
 
+// unready: its pod has not been Ready for that long.
+func (f *podFixture) unready(age time.Duration) *podFixture {
+	f.pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(ago(age))}}
+	return f
+}
+
+// hangs: status has been asked for that long, and runs still.
+func (f *podFixture) hangs(age time.Duration) *podFixture {
+	f.busy, f.askedAt = &podexec.Command{Name: v1alpha1.CommandStatus, Asked: ago(age)}, ago(age)
+	return f
+}
+
 func (f *podFixture) pending() *podFixture {
+	f.pod.Status.Conditions = nil
 	f.pod.Status.Phase, f.pod.Status.ContainerStatuses = corev1.PodPending, nil
 	return f
 }
@@ -220,7 +234,7 @@ func (f *podFixture) pending() *podFixture {
 // crashed: its container has ended, by the kubelet's word; restarted: and another
 // runs since that long ago.
 func (f *podFixture) crashed() *podFixture {
-	c := &f.pod.Status.ContainerStatuses[0]
+	c := &f.unready(0).pod.Status.ContainerStatuses[0]
 	c.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ContainerID: c.ContainerID}}
 	return f
 }

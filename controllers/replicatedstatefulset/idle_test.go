@@ -126,7 +126,9 @@ func TestV12LabelsDoNotChangeToAndFro(t *testing.T) {
 		want  []string
 	}{
 		{"while it is one too many", func(f *podFixture) *world { return worldOf(toySet(2, 1), pod(0).primary(), f) }, nil},
-		{"while it shall go", func(f *podFixture) *world { return worldOf(toySet(2, 2, "secondary"), pod(0).primary(), f, replicas(1)) }, nil},
+		{"while it shall go", func(f *podFixture) *world {
+			return worldOf(toySet(2, 2, "secondary"), pod(0).primary(), f, replicas(1))
+		}, nil},
 		{"not where nobody wants it to stop any more", func(f *podFixture) *world { return worldOf(toySet(2, 2), pod(0).primary(), f) }, []string{"1 primary"}},
 	} {
 		t.Run("V12 "+r.name, func(t *testing.T) {

@@ -192,9 +192,8 @@ func (r *Reconciler) emit(w *world, o *action.Outcome) {
 	case o.Reason == reasonRefused:
 		r.event(w, nil, corev1.EventTypeWarning, v1alpha1.EventOverrideRefused, "Override", "%s", o.Detail)
 	case o.Reason == reasonLearned:
-		for _, news := range w.books.news {
-			kind, reason := newsReason(news)
-			r.event(w, nil, kind, reason, "Learn", "%s", short(news))
+		for _, n := range w.books.news {
+			r.event(w, nil, n.kind(), n.reason, "Learn", "%s", short(n.text))
 		}
 	}
 }
@@ -255,6 +254,8 @@ type seen struct {
 	ready      bool
 	touched    time.Time
 	unanswered int // as in member
+	askedAt    time.Time
+	unheard    bool
 	said       map[string]podexec.Result
 	counted    map[string]time.Time // the end of the last result that was counted
 	tries      map[string]int
@@ -349,15 +350,20 @@ func (m *memory) recall(w *world) {
 			s = &seen{touched: w.now, said: map[string]podexec.Result{}, counted: map[string]time.Time{}, tries: map[string]int{}}
 		}
 		known.pods[member.pod.UID] = s
-		s.look(member, w.now)
+		s.look(member, w.set.Status.Unanswered, w.now)
 	}
 }
 
 // look remembers what is new in a pod.
-func (s *seen) look(m *member, now time.Time) {
+func (s *seen) look(m *member, recorded []v1alpha1.Unanswered, now time.Time) {
 	if container, ready := m.running(), podstate.Ready(m.pod); container != s.container || ready != s.ready {
 		if container != s.container {
-			s.unanswered = 0
+			s.unanswered, s.askedAt, s.unheard = 0, time.Time{}, false
+			for _, r := range recorded {
+				if r.Pod == m.name() && r.ContainerID == container {
+					s.askedAt, s.unheard = r.Since.Time, true
+				}
+			}
 		}
 		s.container, s.ready, s.touched = container, ready, now
 	}
@@ -367,12 +373,15 @@ func (s *seen) look(m *member, now time.Time) {
 		case r.Outcome == podexec.Unknown:
 			if name == v1alpha1.CommandStatus && (r.Sent || r.Refused) && r.ContainerID == s.container {
 				s.unanswered++
+				if s.askedAt.IsZero() {
+					s.askedAt = r.Began
+				}
 			}
 			s.tries[name]++
 			m.unclear = append(m.unclear, r)
 		default:
 			if name == v1alpha1.CommandStatus {
-				s.unanswered = 0
+				s.unanswered, s.askedAt, s.unheard = 0, time.Time{}, false
 			}
 			s.said[name], s.tries[name] = r, s.tries[name]+1
 			if _, number := sequenceOf(r); number || name != v1alpha1.CommandSequence {
@@ -381,5 +390,9 @@ func (s *seen) look(m *member, now time.Time) {
 		}
 		s.counted[name] = r.Ended
 	}
+	if m.busy != nil && m.busy.Name == v1alpha1.CommandStatus && s.askedAt.IsZero() {
+		s.askedAt = m.busy.Asked
+	}
+	m.askedAt, m.unheard = s.askedAt, s.unheard
 	m.touched, m.said, m.tries, m.unanswered = s.touched, maps.Clone(s.said), maps.Clone(s.tries), s.unanswered
 }

@@ -26,7 +26,8 @@ import (
 // world is all that a decision may know.
 type world struct {
 	now  time.Time
-	live bool // read past the cache; of a plan for another world nothing is done but to ask
+	took time.Duration // how long it took to read all this
+	live bool          // read past the cache; of a plan for another world nothing is done but to ask
 	set  *v1alpha1.ReplicatedStatefulSet
 	// invalid says why the spec cannot be served; "" if it can.
 	invalid string
@@ -80,6 +81,11 @@ type member struct {
 	// unanswered is how often in a row the end of status was not seen in the container
 	// that runs, though the API server answered.
 	unanswered int
+	// askedAt is since when status has been asked in vain in the container that runs;
+	// zero while it answers. unheard is true if the status of the object says so, from
+	// this process or the one before.
+	askedAt time.Time
+	unheard bool
 	// touched is when this process last saw the pod change: its container, or
 	// whether it is Ready.
 	touched time.Time
@@ -123,6 +129,7 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ReplicatedStatef
 		w.namespaceGoes = namespace.DeletionTimestamp != nil
 	}
 	r.memory.recall(w)
+	w.took = r.Now().Sub(w.now)
 	for _, m := range w.members {
 		for _, result := range m.unclear {
 			unknownTotal.WithLabelValues(result.Name).Inc()

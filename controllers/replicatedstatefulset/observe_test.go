@@ -78,8 +78,8 @@ func TestWhatIsAskedInVainIsAskedLessOften(t *testing.T) {
 			remembered := &seen{said: map[string]podexec.Result{}, counted: map[string]time.Time{}, tries: map[string]int{}}
 			for i := range 3 {
 				m.answered(r.command, r.outcome, 1, r.out, time.Duration(9-i)*time.Second)
-				remembered.look(m.member, noon)
-				remembered.look(m.member, noon) // the same result again counts once
+				remembered.look(m.member, nil, noon)
+				remembered.look(m.member, nil, noon) // the same result again counts once
 			}
 			if got := m.tries[r.command]; got != r.want {
 				t.Errorf("it counts %d tries, want %d", got, r.want)
@@ -100,15 +100,15 @@ func TestAMemberIsMuteWhenItWasAsked(t *testing.T) {
 			t.Fatalf("after %d of %d", i, silentAfter)
 		}
 		m.unsent("status", time.Duration(50-i)*time.Second, 0)
-		remembered.look(m.member, noon)
+		remembered.look(m.member, nil, noon)
 		m.answered("status", podexec.Unknown, 0, "", time.Duration(40-i)*time.Second)
-		remembered.look(m.member, noon)
+		remembered.look(m.member, nil, noon)
 	}
 	if !m.mute() {
 		t.Error("not mute")
 	}
 	m.restarted(time.Second)
-	if remembered.look(m.member, noon); m.mute() {
+	if remembered.look(m.member, nil, noon); m.mute() {
 		t.Error("mute for what another container did not answer")
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
 // plan is what decide wants done, and what it knows about why.
@@ -149,13 +150,19 @@ func (p *plan) lookAgainFor(w *world) {
 		if w.serves() {
 			p.lookAgain(w.retryAt(m).Sub(w.now))
 		}
+		if !m.askedAt.IsZero() && !w.unanswered(m) {
+			p.lookAgain(m.askedAt.Add(answersWithin).Sub(w.now))
+		}
+		if w.shown(m) == primary && !podstate.Ready(m.pod) {
+			p.lookAgain(w.unreadySince(m).Add(unreadyAfter).Sub(w.now))
+		}
 	}
 	for _, c := range w.books.commands {
-		p.lookAgain(c.StartedAt.Add(strayWindow).Sub(w.now))
+		p.lookAgain(strayUntil(c.StartedAt, c.BeginWithin).Sub(w.now))
 		p.lookAgain(c.StartedAt.Add(c.Timeout.Duration).Sub(w.now))
 	}
 	for _, g := range w.books.grants {
-		p.lookAgain(g.Since.Add(strayWindow).Sub(w.now))
+		p.lookAgain(strayUntil(g.Since, g.BeginWithin).Sub(w.now))
 	}
 	if w.deleting() {
 		p.lookAgain(w.deadline().Sub(w.now))

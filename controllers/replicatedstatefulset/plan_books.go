@@ -28,7 +28,13 @@ type books struct {
 	failures  []v1alpha1.Failure
 	sequences []v1alpha1.Sequence
 	// news says what was learned, for people.
-	news []string
+	news []news
+}
+
+// news is a piece of it, with the reason of its event.
+type news struct {
+	reason, text string
+	warns        bool
 }
 
 // learn brings the books up to date with the world.
@@ -41,7 +47,7 @@ func learn(w *world) books {
 	b.grants = slices.DeleteFunc(b.grants, func(g v1alpha1.Grant) bool {
 		why := w.revoked(&g)
 		if why != "" {
-			b.tell("%s is not primary: %s", g.Pod, why)
+			b.tellRevoked(w, &g, why)
 		}
 		return why != ""
 	})
@@ -49,7 +55,7 @@ func learn(w *world) books {
 	for _, m := range w.members {
 		if w.state(m) == primary && !w.grantedIn(m) {
 			b.grants = append(b.grants, w.grant(m, b.epoch))
-			b.tell("%s is found running as primary", m.name())
+			b.tell(v1alpha1.EventRoleChanged, "%s is found running as primary", m.name())
 			w.books = b
 		}
 	}
@@ -58,8 +64,42 @@ func learn(w *world) books {
 	return b
 }
 
-func (b *books) tell(format string, args ...any) {
-	b.news = append(b.news, fmt.Sprintf(format, args...))
+func (b *books) tell(reason, format string, args ...any) {
+	b.news = append(b.news, news{reason: reason, text: fmt.Sprintf(format, args...)})
+}
+
+func (b *books) warn(reason, format string, args ...any) {
+	b.news = append(b.news, news{reason: reason, text: fmt.Sprintf(format, args...), warns: true})
+}
+
+// kind is the type of its event.
+func (n *news) kind() string {
+	if n.warns {
+		return corev1.EventTypeWarning
+	}
+	return corev1.EventTypeNormal
+}
+
+// tellRevoked tells that a container is not primary: not any more, or never was.
+func (b *books) tellRevoked(w *world, g *v1alpha1.Grant, why string) {
+	reason := v1alpha1.EventNotPromoted
+	if slices.Contains(w.set.Status.Members.Primary, g.Pod) {
+		reason = v1alpha1.EventDemoted
+	}
+	b.tell(reason, "%s is not primary: %s", g.Pod, why)
+}
+
+// succeededAs is the reason of the event that a command has taken effect.
+func succeededAs(command string) string {
+	switch command {
+	case v1alpha1.CommandSeed:
+		return v1alpha1.EventSeeded
+	case v1alpha1.CommandStop:
+		return v1alpha1.EventMemberStopped
+	case v1alpha1.CommandDemote:
+		return v1alpha1.EventDemoted
+	}
+	return v1alpha1.EventMemberStarted
 }
 
 func (w *world) grant(m *member, epoch int64) v1alpha1.Grant {
@@ -116,7 +156,7 @@ func (w *world) revoked(g *v1alpha1.Grant) string {
 			if s != idle && s != secondary && (s != primary || !w.grantedIn(next)) {
 				return ""
 			}
-		} else if !w.now.After(g.Since.Add(strayWindow)) {
+		} else if !w.now.After(strayUntil(g.Since, g.BeginWithin)) {
 			return ""
 		}
 		return "its container has ended"
@@ -230,7 +270,11 @@ func keepBooks(w *world, p *plan) {
 	if apiequality.Semantic.DeepEqual(s.Grants, w.books.grants) && apiequality.Semantic.DeepEqual(s.Commands, w.books.commands) {
 		return
 	}
-	p.do(action.Chain{w.write(w.books, reasonLearned, strings.Join(w.books.news, "; "))})
+	var texts []string
+	for _, n := range w.books.news {
+		texts = append(texts, n.text)
+	}
+	p.do(action.Chain{w.write(w.books, reasonLearned, strings.Join(texts, "; "))})
 }
 
 // write is the patch that puts books into the status, bound to what was read.
@@ -269,21 +313,4 @@ func nodeOf(n *corev1.Node) node {
 		return t.Key == corev1.TaintNodeOutOfService
 	})
 	return known
-}
-
-// newsReason is the type and the reason of the event that tells a piece of news.
-func newsReason(news string) (kind, reason string) {
-	switch {
-	case strings.HasPrefix(news, v1alpha1.CommandSeed+" ") && strings.HasSuffix(news, "succeeded"):
-		return corev1.EventTypeNormal, v1alpha1.EventSeeded
-	case strings.HasSuffix(news, "is found running as primary"):
-		return corev1.EventTypeNormal, v1alpha1.EventRoleChanged
-	case strings.Contains(news, " failed with exit code "), strings.Contains(news, " failed: it ended with 0"), strings.Contains(news, " never began: "):
-		return corev1.EventTypeWarning, v1alpha1.EventMemberFailed
-	case strings.HasPrefix(news, v1alpha1.CommandStop+" "):
-		return corev1.EventTypeNormal, v1alpha1.EventMemberStopped
-	case strings.Contains(news, " is not primary: "), strings.HasPrefix(news, v1alpha1.CommandDemote+" "):
-		return corev1.EventTypeNormal, v1alpha1.EventDemoted
-	}
-	return corev1.EventTypeNormal, v1alpha1.EventMemberStarted
 }

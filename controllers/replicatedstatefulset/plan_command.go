@@ -68,7 +68,12 @@ func (p *plan) ask(w *world, m *member, name string) {
 		return
 	}
 	p.asked[m.name()] = true
-	p.do(action.Chain{{Verb: action.Exec, Object: m.pod, Command: w.command(m, name, name), Reason: reasonAsk, Detail: name}})
+	c := w.command(m, name, name)
+	c.Asked = w.now
+	p.do(action.Chain{{Verb: action.Exec, Object: m.pod, Command: c, Reason: reasonAsk, Detail: name}})
+	if name == v1alpha1.CommandStatus {
+		p.lookAgain(answersWithin)
+	}
 }
 
 // again is how long an unanswered question waits before it is asked again.
@@ -172,18 +177,35 @@ func (w *world) send(p *plan, m *member, name, instead, detail string, before ..
 	p.sent = true
 	at := w.now.Truncate(time.Microsecond)
 	c := w.command(m, name, instead)
-	c.Decided, c.Proven = at, p.proven
+	c.Decided, c.Proven, c.Within = at, p.proven, w.beginWithin(m, name)
+	var within *metav1.Duration
+	if c.Within > podexec.Hurry {
+		within = &metav1.Duration{Duration: c.Within}
+	}
 	b := w.books
 	b.commands = append(slices.Clone(b.commands), v1alpha1.RunningCommand{
 		Pod: m.name(), UID: m.pod.UID, ContainerID: m.running(), RestartCount: m.container().RestartCount,
-		Name: name, StartedAt: metav1.NewMicroTime(at), Timeout: metav1.Duration{Duration: c.Timeout}})
+		Name: name, StartedAt: metav1.NewMicroTime(at), Timeout: metav1.Duration{Duration: c.Timeout}, BeginWithin: within})
 	if startsPrimary(name) {
 		if len(b.grants) == 0 {
 			b.epoch++
 		}
-		b.grants = append(slices.Clone(b.grants), w.grant(m, b.epoch))
+		g := w.grant(m, b.epoch)
+		g.BeginWithin = within
+		b.grants = append(slices.Clone(b.grants), g)
 	}
 	p.do(append(slices.Clone(action.Chain(before)), w.write(b, reasonOf(name), detail), action.Action{Verb: action.Exec, Object: m.pod, Command: c, Reason: reasonOf(name), Detail: withPeers(w.peers())}))
+}
+
+// beginWithin is how long after this decision a command may begin: longer where reading
+// the world took long, since to write the record and to send take as long again, and
+// twice as long after each time that it could not be sent.
+func (w *world) beginWithin(m *member, name string) time.Duration {
+	within := podexec.Hurry + (2 * w.took).Truncate(time.Second)
+	if r, ok := m.result(name); ok && r.Outcome == podexec.Unknown && !r.Sent {
+		within <<= min(m.tries[name], 2)
+	}
+	return min(within, podexec.MostHurry)
 }
 
 func withPeers(peers []string) string {

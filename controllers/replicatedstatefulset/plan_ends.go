@@ -11,12 +11,22 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
-// strayWindow is how long after a command was sent it may reach a container that
-// took the place of the one that was meant: the API server finds the pod by its
-// name, and the kubelet the container by its. Commands are not begun later than
-// podexec.Hurry after their decision, nor accepted later than podexec.MostDial; the
-// rest is for a kubelet that has not told yet that it restarted the container.
-const strayWindow = 15 * time.Second
+// strayAfter is how long after a command may begin at the latest it may reach a
+// container that took the place of the one that was meant: the API server finds the pod
+// by its name, and the kubelet the container by its. Commands are not accepted later
+// than podexec.MostDial after that; the rest is for a kubelet that has not told yet that
+// it restarted the container.
+const strayAfter = 10 * time.Second
+
+// strayUntil is when a command of the books, or the start that a grant was given for,
+// reaches nobody any more. The books say how long it had to begin.
+func strayUntil(decided metav1.MicroTime, within *metav1.Duration) time.Time {
+	hurry := podexec.Hurry
+	if within != nil {
+		hurry = within.Duration
+	}
+	return decided.Add(hurry + strayAfter)
+}
 
 // ended tells whether nothing of a command can happen any more, and notes what
 // came of it.
@@ -27,7 +37,7 @@ func (b *books) ended(w *world, c *v1alpha1.RunningCommand) bool {
 	unconfirmed := w.unconfirmed(c, gone)
 	switch {
 	case seen && r.Outcome == podexec.Unknown:
-		b.tell("%s of %s never began: %s", c.Name, c.Pod, r.Why)
+		b.tell(v1alpha1.EventCommandNotSent, "%s was not sent to %s, and nothing was changed there; it is decided on anew: %s", c.Name, c.Pod, r.Why)
 		return true
 	case unconfirmed && !gone && (startsPrimary(c.Name) || !w.denied(c)):
 		return false
@@ -44,7 +54,7 @@ func (b *books) ended(w *world, c *v1alpha1.RunningCommand) bool {
 	case m != nil && m.busy != nil && m.busy.Name == c.Name:
 		return false // it is on its way, by this very process
 	case gone && !w.strayed(c):
-		b.tell("%s of %s has ended with its container", c.Name, c.Pod)
+		b.tell(v1alpha1.EventCommandEnded, "%s of %s has ended with its container", c.Name, c.Pod)
 		return true
 	case gone:
 		return false
@@ -53,7 +63,7 @@ func (b *books) ended(w *world, c *v1alpha1.RunningCommand) bool {
 	if !ok || !answer.Began.After(c.StartedAt.Time) || !settles(c.Name, w.stateOf(answer)) {
 		return false
 	}
-	b.tell("%s of %s took effect: status says %s", c.Name, c.Pod, w.stateOf(answer))
+	b.tell(succeededAs(c.Name), "%s of %s took effect: status says %s", c.Name, c.Pod, w.stateOf(answer))
 	if c.Name == v1alpha1.CommandStop {
 		b.clean(m)
 	}
@@ -131,7 +141,7 @@ func (w *world) strayed(c *v1alpha1.RunningCommand) bool {
 	if !startsPrimary(c.Name) {
 		return false
 	}
-	last := c.StartedAt.Add(strayWindow)
+	last := strayUntil(c.StartedAt, c.BeginWithin)
 	if !w.now.After(last) {
 		return true // also where the clock of the node is ahead of ours
 	}
@@ -143,7 +153,7 @@ func (w *world) strayed(c *v1alpha1.RunningCommand) bool {
 func (b *books) conclude(w *world, c *v1alpha1.RunningCommand, r podexec.Result) {
 	m := w.byUID(c.UID)
 	if r.Outcome == podexec.Succeeded {
-		b.tell("%s of %s succeeded", c.Name, c.Pod)
+		b.tell(succeededAs(c.Name), "%s of %s succeeded", c.Name, c.Pod)
 		if c.Name == v1alpha1.CommandStop {
 			b.clean(m)
 		}
@@ -154,7 +164,7 @@ func (b *books) conclude(w *world, c *v1alpha1.RunningCommand, r podexec.Result)
 
 // failed notes that a command did: code is 0 for one that status denies.
 func (b *books) failed(w *world, c *v1alpha1.RunningCommand, code int) {
-	b.tell("%s of %s %s", c.Name, c.Pod, howFailed(code))
+	b.warn(v1alpha1.EventMemberFailed, "%s of %s %s", c.Name, c.Pod, howFailed(code))
 	i := slices.IndexFunc(b.failures, func(f v1alpha1.Failure) bool { return f.Pod == c.Pod })
 	if i < 0 {
 		i = len(b.failures)

@@ -61,7 +61,8 @@ func renew(w *world, p *plan) {
 		return
 	}
 	p.waitFor(v1alpha1.ReasonUpdating, "members are made anew from the present template, one at a time")
-	if !w.wellStaffed() || w.renewing() || trouble(w).Status == metav1.ConditionTrue {
+	fresh := func(m *member) bool { return w.fresher(m) && w.shown(m) == primary && w.unserved(m) != "" }
+	if !w.wellStaffed() || w.renewing() || trouble(w).Status == metav1.ConditionTrue || len(w.among(fresh)) > 0 {
 		return
 	}
 	for _, s := range []state{secondary, primary} {

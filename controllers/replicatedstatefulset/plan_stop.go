@@ -25,7 +25,7 @@ func endUnseen(w *world, p *plan) {
 			continue // it runs, and its end will be seen
 		}
 		if next := w.successor(c.Pod, c.ContainerID); next != nil && (m == nil || m == next) {
-			if !next.terminating() && w.now.After(c.StartedAt.Add(strayWindow)) { // before, the one after it could be reached too
+			if !next.terminating() && w.now.After(strayUntil(c.StartedAt, c.BeginWithin)) { // before, the one after it could be reached too
 				w.removeAfter(p, next, c, remove(next, reasonStray, fmt.Sprintf("%s for the container before may have reached it", c.Name)))
 			}
 			continue

@@ -153,7 +153,7 @@ func TestCommandsWhoseEndNobodySaw(t *testing.T) {
 		{"a start that ended with 0 has to be seen in status", worldOf(toySet(2, 1), pod(0).granted().ends("seed", podexec.Succeeded, 0), pod(1).idle()), []string{"0 asked status"}},
 		{"then its end is learned", worldOf(toySet(2, 1), pod(0).ends("seed", podexec.Succeeded, 0).granted().statusSince(8, 5*time.Second), pod(1).idle().sequence("3")),
 			[]string{"learned: seed of 0 succeeded", "patch pod 0: Role, primary"}},
-		{"the end of a stop is learned at once", worldOf(toySet(2, 1), pod(0).primary(), pod(1).ends("stop", podexec.Succeeded, 0)), []string{"1 asked status", "learned: stop of 1 succeeded"}},
+		{"the end of a stop is learned at once", worldOf(toySet(2, 1), pod(0).primary(), pod(1).ends("stop", podexec.Succeeded, 0).statusSince(7, 500*time.Millisecond)), []string{"learned: stop of 1 succeeded"}},
 		{"a failure too", worldOf(toySet(2, 1), pod(0).granted().ends("seed", podexec.Failed, 1), pod(1).idle()), []string{"0 asked status", "learned: seed of 0 failed with exit code 1"}},
 		{"one whose answer was lost may take effect: 7 proves nothing", worldOf(toySet(2, 1), pod(0).granted().began("promote", 12*time.Second).idle(), pod(1).secondary().sequence("9")), []string{"0 asked status"}},
 		{"nor does 0", worldOf(toySet(2, 1), pod(0).granted().began("promote", 12*time.Second).secondary(), pod(1).secondary().sequence("9")), []string{"0 asked status"}},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,8 +13,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
 // summarize says what the operator sees. Times of conditions that did not change
@@ -27,13 +26,17 @@ func summarize(w *world, p *plan) v1alpha1.ReplicatedStatefulSetStatus {
 	s.Members = membersOf(w)
 	s.Replicas, s.ReadyReplicas = int32(len(s.Members.Ready)), 0
 	for _, m := range w.members {
-		if role := w.shown(m); (role == primary || role == secondary) && podstate.Ready(m.pod) && slices.Contains(s.Members.Ready, m.name()) {
+		if role := w.shown(m); (role == primary || role == secondary) && w.unserved(m) == "" && slices.Contains(s.Members.Ready, m.name()) {
 			s.ReadyReplicas++
 		}
 	}
 	s.Primaries, s.PrimariesWanted = int32(len(s.Members.Primary)), int32(w.target())
 	if n := int32(w.wanted()); n > 0 && s.Replicas == n && len(w.members) == int(n) {
 		s.RestoreReplicas = n
+	}
+	s.Unanswered = nil
+	for _, m := range w.among(w.unanswered) {
+		s.Unanswered = append(s.Unanswered, v1alpha1.Unanswered{Pod: m.name(), ContainerID: m.running(), Since: metav1.NewTime(m.askedAt.Truncate(time.Second))})
 	}
 	for _, c := range []metav1.Condition{available(w, s), progressing(w, p), degraded(w), seeded(w, p), dataLossRisk(p), paused(w)} {
 		c.ObservedGeneration, c.LastTransitionTime, c.Message = w.set.Generation, metav1.NewTime(w.now), short(c.Message)
@@ -111,6 +114,9 @@ func available(w *world, s *v1alpha1.ReplicatedStatefulSetStatus) metav1.Conditi
 		c.Reason, c.Message = v1alpha1.ReasonStopped, "no members are wanted"
 	case int(s.Primaries) < w.target():
 		c.Reason, c.Message = v1alpha1.ReasonBelowTarget, fmt.Sprintf("%d of %d primaries run", s.Primaries, w.target())
+	case int(s.Primaries)-len(w.notServing()) < w.target():
+		c.Reason = v1alpha1.ReasonNotServing
+		c.Message = fmt.Sprintf("%d of %d primaries serve clients: %s", int(s.Primaries)-len(w.notServing()), w.target(), w.whyUnserved())
 	default:
 		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonOnTarget
 		c.Message = "primary: " + strings.Join(s.Members.Primary, ", ")
@@ -126,26 +132,31 @@ func progressing(w *world, p *plan) metav1.Condition {
 			c.Message = "not running, or without an answer: " + namesOf(missing) + whySilent(missing)
 		}
 	}
+	if c.Reason == "" && w.serves() && len(w.among(w.outOfReach)) > 0 {
+		c.Reason, c.Message = v1alpha1.ReasonWaitingForStop, w.whoMayRun()
+	}
+	if c.Reason == "" && w.serves() && len(w.notServing()) > 0 {
+		c.Reason, c.Message = v1alpha1.ReasonRecovering, w.whyUnserved()
+	}
 	if c.Reason == "" {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonSteady, "nothing is on the way"
 	}
 	return c
 }
 
-// whySilent is why the first of them that was asked in vain gave no answer.
-func whySilent(members []*member) string {
-	for _, m := range members {
-		if r, ok := m.result(v1alpha1.CommandStatus); ok && r.Outcome == podexec.Unknown && r.Why != "" {
-			return fmt.Sprintf(" (%s: %s)", m.name(), r.Why)
-		}
-	}
-	return ""
-}
-
 func degraded(w *world) metav1.Condition {
 	c := trouble(w)
-	if resisting := w.among(w.resists); c.Status == metav1.ConditionFalse && len(resisting) > 0 {
+	if c.Status == metav1.ConditionTrue && c.Reason != v1alpha1.ReasonRecovering {
+		return c
+	}
+	if resisting := w.among(w.resists); len(resisting) > 0 {
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.ReasonMembersFailed, w.whyResists(resisting[0])
+	} else if unready := w.among(w.unreadyTooLong); len(unready) > 0 {
+		m := unready[0]
+		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonNotServing
+		c.Message = fmt.Sprintf("%s is primary, and its pod has not been Ready since %s, so no Service sends clients there. Why: kubectl -n %s describe pod %s. "+
+			"If it does not come back, have it made anew, so that another takes over where one can: kubectl -n %s delete pod %s",
+			m.name(), w.unreadySince(m).UTC().Format(time.RFC3339), m.pod.Namespace, m.name(), m.pod.Namespace, m.name())
 	}
 	return c
 }
@@ -169,8 +180,8 @@ func trouble(w *world) metav1.Condition {
 		f := w.failure(m)
 		return w.shown(m) == failed || w.unclean(m) || w.barred(m) || f != nil && dud(f) && f.Count >= *w.set.Spec.FailureThreshold && w.shown(m) != secondary
 	})
-	lost := w.among(func(m *member) bool { return m.lost() && w.granted(m) })
-	mute, limping := w.among((*member).mute), w.among(w.limping)
+	lost := w.among(w.outOfReach)
+	mute, limping := w.among(func(m *member) bool { return w.unanswered(m) || m.mute() }), w.among(w.limping)
 	switch foreign := w.foreign(); {
 	case w.invalid != "":
 		c.Reason, c.Message = v1alpha1.ReasonInvalidSpec, "the spec cannot be served, and nothing is done: "+w.invalid
@@ -190,7 +201,7 @@ func trouble(w *world) metav1.Condition {
 	case len(broken) > 0:
 		c.Reason, c.Message = v1alpha1.ReasonMembersFailed, "failed: "+namesOf(broken)
 	case len(mute) > 0:
-		c.Reason, c.Message = v1alpha1.ReasonMembersDegraded, "status does not answer any more: "+namesOf(mute)+whySilent(mute)
+		c.Reason, c.Message = v1alpha1.ReasonMembersDegraded, w.whyMute(mute)
 	case len(limping) > 0:
 		c.Reason, c.Message = v1alpha1.ReasonMembersDegraded, "run degraded, says their status (exit code 190 or 191): "+namesOf(limping)
 	case w.serves() && len(w.primaries()) > w.target():

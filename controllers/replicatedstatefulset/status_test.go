@@ -63,7 +63,7 @@ func TestStatus(t *testing.T) {
 			w.set.Status.RestoreReplicas, w.stateful.Spec.Replicas = 3, ptr.To(int32(0))
 		})), "Paused: ; Paused=ReplicasTooLow", "Replica count (2) for rss-db is too low (should be 3 or higher)"},
 		{"RS-41 a primary on a lost node", worldOf(toySet(2, 1), pod(0).granted().onNode(off), pod(1).secondary(), shown("rss-db-0")),
-			"Running: ready 1, unready 0, secondary 1; Degraded=NodeUnreachable", "rss-db-0 may be primary on Node n1, which does not answer, and no other takes its place until it has stopped. " +
+			"Running: ready 1, unready 0, secondary 1; Degraded=NodeUnreachable Progressing=WaitingForStop", "rss-db-0 may be primary on Node n1, which does not answer, and no other takes its place until it has stopped. " +
 				"If that machine is off, say so: kubectl taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"},
 		{"RS-43 an operator that knows nothing yet shows what was shown", worldOf(toySet(2, 1), pod(0).granted(), pod(1), shown("rss-db-0", "rss-db-1")),
 			"Running: ready 0 1, primary 0, secondary 1; Available=OnTarget", "primary: rss-db-0"},

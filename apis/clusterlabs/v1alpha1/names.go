@@ -84,7 +84,8 @@ const (
 
 // Condition types of a ReplicatedStatefulSet; all are always there.
 const (
-	// ConditionAvailable is True while as many primaries run as are wanted.
+	// ConditionAvailable is True while as many primaries serve as are wanted: they
+	// answer, and their pods are Ready.
 	ConditionAvailable = "Available"
 	// ConditionProgressing is True while something is on the way; it names what
 	// is waited for.
@@ -108,6 +109,9 @@ const (
 	ReasonOnTarget = "OnTarget"
 	// ReasonBelowTarget: fewer run than are wanted.
 	ReasonBelowTarget = "BelowTarget"
+	// ReasonNotServing: a primary runs that serves nobody: its pod is not Ready, or its
+	// command status does not answer.
+	ReasonNotServing = "NotServing"
 	// ReasonStopped: replicas is 0.
 	ReasonStopped = "Stopped"
 
@@ -197,6 +201,13 @@ const (
 	EventSeeded = "Seeded"
 	// EventPromoted: a member became primary.
 	EventPromoted = "Promoted"
+	// EventNotPromoted: a member that was told to become primary, and may have, is none.
+	EventNotPromoted = "NotPromoted"
+	// EventCommandNotSent: a command was not sent; the note says why.
+	EventCommandNotSent = "CommandNotSent"
+	// EventCommandEnded: a command ended with its container, and nobody knows what it
+	// did.
+	EventCommandEnded = "CommandEnded"
 	// EventDemoted: a member is no longer primary.
 	EventDemoted = "Demoted"
 	// EventRoleChanged: a member changed its role by itself.

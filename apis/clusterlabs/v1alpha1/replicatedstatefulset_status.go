@@ -122,6 +122,15 @@ type ReplicatedStatefulSetStatus struct {
 	// +listMapKey=pod
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Failures",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	Failures []Failure `json:"failures,omitempty"`
+	// Unanswered are members that run, and whose command status has not answered for
+	// longer than 30 seconds. They stay here until it does, whatever becomes of the
+	// operator.
+	// +optional
+	// +kubebuilder:validation:MaxItems=1000
+	// +listType=map
+	// +listMapKey=pod
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Without an answer",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
+	Unanswered []Unanswered `json:"unanswered,omitempty"`
 	// Conditions are Available, Progressing, Degraded, Seeded, DataLossRisk and
 	// Paused.
 	// +optional
@@ -188,6 +197,10 @@ type Grant struct {
 	Epoch int64 `json:"epoch"`
 	// Since is when it was given.
 	Since metav1.MicroTime `json:"since"`
+	// BeginWithin is how long after that the start may begin that it was given for.
+	// Longer than 5s, which nothing means, where the API server was slow.
+	// +optional
+	BeginWithin *metav1.Duration `json:"beginWithin,omitempty"`
 }
 
 // RunningCommand is a command that was begun and whose end has not been seen.
@@ -211,6 +224,10 @@ type RunningCommand struct {
 	StartedAt metav1.MicroTime `json:"startedAt"`
 	// Timeout is how long it was given.
 	Timeout metav1.Duration `json:"timeout"`
+	// BeginWithin is how long after startedAt it may begin. Longer than 5s, which
+	// nothing means, where the API server was slow.
+	// +optional
+	BeginWithin *metav1.Duration `json:"beginWithin,omitempty"`
 }
 
 // Failure counts the failed starts and stops of a member.
@@ -247,4 +264,16 @@ type Failure struct {
 	// Unclean is true from a failed start until a stop succeeds.
 	// +optional
 	Unclean bool `json:"unclean,omitempty"`
+}
+
+// Unanswered is a member whose command status does not answer.
+type Unanswered struct {
+	// Pod is the name of the member.
+	// +kubebuilder:validation:MaxLength=63
+	Pod string `json:"pod"`
+	// ContainerID of the container that was asked: the next one is asked anew.
+	// +kubebuilder:validation:MaxLength=253
+	ContainerID string `json:"containerID"`
+	// Since is when it was first asked in vain.
+	Since metav1.Time `json:"since"`
 }

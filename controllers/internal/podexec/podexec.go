@@ -30,8 +30,9 @@ const (
 	Unknown Outcome = "unknown"
 )
 
-// Hurry is how long after its decision a command may begin.
-const Hurry = 5 * time.Second
+// Hurry is how long after its decision a command may begin, and MostHurry how long
+// where the decider gives it longer because the API server is slow.
+const Hurry, MostHurry = 5 * time.Second, 20 * time.Second
 
 // MostOutput is how many bytes of each of stdout and stderr are kept.
 const MostOutput = 64 << 10
@@ -47,9 +48,12 @@ type Command struct {
 	// containers that is meant: after a restart it is another.
 	Container, ContainerID string
 	// Decided, if set, is when it was decided on, by this process's clock; no
-	// other command has the same. It is not begun later than Hurry after that: a
-	// process that was held up may know an old world only.
+	// other command has the same. It is not begun later than Within after that (0 is
+	// Hurry): a process that was held up may know an old world only.
 	Decided time.Time
+	Within  time.Duration
+	// Asked is the decider's own note of when it asked. It is not sent.
+	Asked time.Time
 	// Proven is the decider's own note that comes back with the result: what the
 	// command ends is safe elsewhere. It is not sent.
 	Proven bool
@@ -106,7 +110,8 @@ func (e *Executor) Run(ctx context.Context, c Command) Result {
 	result := Result{Command: c, Outcome: Unknown, Began: time.Now()}
 	result.Why = e.gone(ctx, c)
 	if c.late() {
-		result.Why = fmt.Sprintf("it could not be sent within %s", Hurry)
+		result.Why = fmt.Sprintf("it could not be sent within %s of its decision: the API server is slow, or this operator has too little CPU (%s have passed)",
+			c.within(), time.Since(c.Decided).Round(time.Millisecond))
 	}
 	if result.Why == "" {
 		e.stream(ctx, &result)
@@ -121,7 +126,14 @@ func (e *Executor) Run(ctx context.Context, c Command) Result {
 	return result
 }
 
-func (c Command) late() bool { return !c.Decided.IsZero() && time.Since(c.Decided) > Hurry }
+func (c Command) late() bool { return !c.Decided.IsZero() && time.Since(c.Decided) > c.within() }
+
+func (c Command) within() time.Duration {
+	if c.Within > 0 {
+		return c.Within
+	}
+	return Hurry
+}
 
 // gone says why the container that is meant is not there; "" when it is.
 func (e *Executor) gone(ctx context.Context, c Command) string {

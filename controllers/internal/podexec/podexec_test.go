@@ -145,7 +145,8 @@ func TestAnotherContainerIsNotAsked(t *testing.T) {
 		"another pod has its name now":              func(c *Command) { c.UID = "other" },
 		"the container is not running any more":     func(c *Command) { c.ContainerID = "containerd://0" },
 		`the pod could not be read: pods "b" not f`: func(c *Command) { c.Pod.Name = "b" },
-		"it could not be sent within 5s":            func(c *Command) { c.Decided = time.Now().Add(-6 * time.Second) },
+		"it could not be sent within 5s of its dec": func(c *Command) { c.Decided = time.Now().Add(-6 * time.Second) },
+		"it could not be sent within 9s of its dec": func(c *Command) { c.Decided, c.Within = time.Now().Add(-10*time.Second), 9*time.Second },
 	} {
 		e, _, asked := node(t, func(c *websocket.Conn) { say(t, c, 3, success) })
 		c := command("/check")
@@ -154,6 +155,16 @@ func TestAnotherContainerIsNotAsked(t *testing.T) {
 		if !strings.HasPrefix(got.Why, name) || got.Outcome != Unknown || got.Sent || *asked != nil {
 			t.Errorf("%s, sent %t, asked %q; want %s", tell(got), got.Sent, *asked, name)
 		}
+	}
+}
+
+// V15: where the API server is slow, its decider gives a command longer.
+func TestV15ACommandMayBeGivenLonger(t *testing.T) {
+	e, _, asked := node(t, func(c *websocket.Conn) { say(t, c, 3, success) })
+	c := command("/check")
+	c.Decided, c.Within = time.Now().Add(-6*time.Second), MostHurry
+	if got := e.Run(context.Background(), c); got.Outcome != Succeeded || *asked == nil {
+		t.Errorf("%s, want it sent", tell(got))
 	}
 }
 

@@ -161,15 +161,15 @@ var notStarted = regexp.MustCompile(`unable to start container process: .*(no su
 
 const cannotStart = 127
 
-// MostDial is how long after its decision a command may begin at the latest. Who
-// decides may rely on it.
-const MostDial = 12 * time.Second
+// MostDial is how much later than it may begin a command may reach its node at the
+// latest. Who decides may rely on it.
+const MostDial = 7 * time.Second
 
 // dial opens the connection on which the command runs.
 func (e *Executor) dial(ctx context.Context, c Command) (*websocket.Conn, error) {
 	if !c.Decided.IsZero() { // admission may hold it back for half a minute
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, c.Decided.Add(MostDial))
+		ctx, cancel = context.WithDeadline(ctx, c.Decided.Add(c.within()+MostDial))
 		defer cancel()
 	}
 	url := e.core.Get().Resource("pods").Namespace(c.Pod.Namespace).Name(c.Pod.Name).SubResource("exec").

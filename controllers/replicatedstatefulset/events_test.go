@@ -1,0 +1,108 @@
+package replicatedstatefulset
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+)
+
+// The reason of an event says what its text says.
+func TestV18ReasonsOfEvents(t *testing.T) {
+	well := func() *podFixture { return pod(1).secondary().sequence("9") }
+	unsent := func(command string) *podFixture {
+		f := pod(0).began(command, 8*time.Second).unsent(command, 8*time.Second, 1)
+		r := f.results[command]
+		r.Decided = ago(8 * time.Second)
+		f.results[command] = r
+		return f
+	}
+	for _, r := range []struct {
+		name  string
+		world *world
+		want  []string
+	}{
+		{"V18 a start whose container ended has started nobody", worldOf(toySet(2, 1), pod(0).began("secondary", time.Minute).crashed(), well()),
+			[]string{"Normal CommandEnded: secondary of rss-db-0 has ended with its container"}},
+		{"V18 one that never was primary is not demoted", worldOf(toySet(2, 1), pod(0).granted().idle(), well()),
+			[]string{"Normal NotPromoted: rss-db-0 is not primary: status says that it has stopped"}},
+		{"V18 one that was, is", worldOf(toySet(2, 1), pod(0).granted().idle(), well(), shown("rss-db-0")),
+			[]string{"Normal Demoted: rss-db-0 is not primary: status says that it has stopped"}},
+		{"V18 a demotion is a demotion", worldOf(toySet(2, 1), pod(0).ends("demote", podexec.Succeeded, 0).statusSince(0, time.Second), well()),
+			[]string{"Normal Demoted: demote of rss-db-0 succeeded"}},
+		{"V18 a seed is a seed, though its end was not seen", worldOf(toySet(2, 1), pod(0).granted().began("seed", 15*time.Second).status(8), well()),
+			[]string{"Normal Seeded: seed of rss-db-0 took effect: status says primary"}},
+		{"V18 a stop whose end was not seen has stopped somebody", worldOf(toySet(2, 1), pod(0).began("stop", 15*time.Second).status(7), well()),
+			[]string{"Normal MemberStopped: stop of rss-db-0 took effect: status says idle"}},
+		{"V18 a start that failed is a failure", worldOf(toySet(2, 1), pod(0).ends("secondary", podexec.Failed, 1), well()),
+			[]string{"Warning MemberFailed: secondary of rss-db-0 failed with exit code 1"}},
+		{"V15 what could not be sent is nobody's failure", worldOf(toySet(2, 1), unsent("secondary"), well()),
+			[]string{"Normal CommandNotSent: secondary was not sent to rss-db-0, and nothing was changed there; it is decided on anew: the stream broke"}},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			decide(r.world)
+			var got []string
+			for _, n := range r.world.books.news {
+				got = append(got, fmt.Sprintf("%s %s: %s", n.kind(), n.reason, n.text))
+			}
+			if !slices.Equal(got, r.want) {
+				t.Errorf("events %q, want %q", got, r.want)
+			}
+		})
+	}
+}
+
+// V18: there is a reason for the success of each command.
+func TestV18EachCommandHasAReason(t *testing.T) {
+	for command, want := range map[string]string{
+		v1alpha1.CommandSeed: v1alpha1.EventSeeded, v1alpha1.CommandPrimary: v1alpha1.EventMemberStarted, v1alpha1.CommandPromote: v1alpha1.EventMemberStarted,
+		v1alpha1.CommandSecondary: v1alpha1.EventMemberStarted, v1alpha1.CommandStop: v1alpha1.EventMemberStopped, v1alpha1.CommandDemote: v1alpha1.EventDemoted,
+	} {
+		if got := succeededAs(command); got != want {
+			t.Errorf("%s: %s, want %s", command, got, want)
+		}
+	}
+}
+
+// V15: the time in which a command has to begin follows the time that the API server
+// takes, and is on record: until it is over the command may reach another container.
+func TestV15CommandsMayBeginLaterWhereTheAPIServerIsSlow(t *testing.T) {
+	for _, r := range []struct {
+		name   string
+		took   time.Duration
+		unsent int
+		want   time.Duration
+	}{
+		{"a fast API server", 0, 0, 5 * time.Second},
+		{"one that takes 3 s to read the world", 3 * time.Second, 0, 11 * time.Second},
+		{"after a command that could not be sent in time", 0, 1, 10 * time.Second},
+		{"after two", 0, 2, 20 * time.Second},
+		{"never longer", time.Minute, 9, podexec.MostHurry},
+	} {
+		t.Run("V15 "+r.name, func(t *testing.T) {
+			f := pod(0).secondary().sequence("9")
+			if r.unsent > 0 {
+				f.unsent("promote", 10*time.Minute, r.unsent)
+			}
+			w := worldOf(toySet(2, 1), f, pod(1).secondary().sequence("9"), lost(15*time.Second), with(func(w *world) { w.took = r.took }))
+			p := decide(w)
+			if len(p.steps) != 1 || len(p.steps[0][0]) != 2 {
+				t.Fatalf("the plan is %q", p.steps.Strings())
+			}
+			sent, written := p.steps[0][0][1].Command, p.steps[0][0][0].Object.(*v1alpha1.ReplicatedStatefulSet).Status
+			if sent.Within != r.want {
+				t.Errorf("it has to begin within %s, want %s", sent.Within, r.want)
+			}
+			until := w.now.Add(r.want + strayAfter)
+			if got := strayUntil(written.Commands[0].StartedAt, written.Commands[0].BeginWithin); !got.Equal(until) {
+				t.Errorf("by its record it reaches nobody any more from %s, want %s", got, until)
+			}
+			if got := strayUntil(written.Grants[0].Since, written.Grants[0].BeginWithin); !got.Equal(until) {
+				t.Errorf("by its grant it reaches nobody any more from %s, want %s", got, until)
+			}
+		})
+	}
+}

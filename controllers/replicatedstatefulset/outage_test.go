@@ -1,0 +1,182 @@
+package replicatedstatefulset
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+)
+
+// saidOf is what a person on call reads: the columns of kubectl get, and the conditions
+// that tools look at.
+func saidOf(w *world) string {
+	p := decide(w)
+	s := summarize(w, &p)
+	line := fmt.Sprintf("%d %d %d %s;", *w.set.Spec.Replicas, s.ReadyReplicas, s.Primaries, s.Phase)
+	for _, kind := range []string{v1alpha1.ConditionAvailable, v1alpha1.ConditionProgressing, v1alpha1.ConditionDegraded} {
+		c := meta.FindStatusCondition(s.Conditions, kind)
+		line += fmt.Sprintf(" %s=%s/%s", kind[:1], c.Status[:1], c.Reason)
+	}
+	return line
+}
+
+// What somebody says who looks at the pods and the world, and what the object says:
+// the columns Desired, Ready, Primaries and Phase, and Available, Progressing and
+// Degraded.
+func TestV13TheConditionsSayWhatAPersonSees(t *testing.T) {
+	two := func(things ...thing) *world { return worldOf(toySet(2, 1), things...) }
+	follower := func() *podFixture { return pod(1).secondary().sequence("9") }
+	for _, r := range []struct {
+		sentence string
+		world    *world
+		want     string
+	}{
+		{"all is well", two(pod(0).primary(), follower()), "2 2 1 Running; A=T/OnTarget P=F/Steady D=F/Healthy"},
+		{"the only primary is frozen: its probe fails since a moment", two(pod(0).primary().unready(5*time.Second), follower()), "2 1 1 Running; A=F/NotServing P=T/Recovering D=F/Healthy"},
+		{"it has been for minutes, and somebody has to come", two(pod(0).primary().unready(2*time.Minute), follower()), "2 1 1 Running; A=F/NotServing P=T/Recovering D=T/NotServing"},
+		{"it is frozen and has no probe: status hangs, with minutes of its time left", two(pod(0).primary().hangs(31*time.Second), follower()), "2 1 1 Running; A=F/NotServing P=T/Recovering D=T/MembersDegraded"},
+		{"status takes its time", two(pod(0).primary().hangs(20*time.Second), follower()), "2 2 1 Running; A=T/OnTarget P=F/Steady D=F/Healthy"},
+		{"it is frozen, and the operator is a new one", two(pod(0).granted().but(foundMute), follower(), shown("rss-db-0", "rss-db-1")), "2 1 1 Running; A=F/NotServing P=T/Recovering D=T/MembersDegraded"},
+		{"one of two primaries is frozen", worldOf(toySet(2, 2), pod(0).primary(), pod(1).primary().unready(2*time.Minute)), "2 1 2 Running; A=F/NotServing P=T/Recovering D=T/NotServing"},
+		{"a secondary is frozen: clients are served, somebody has to come", two(pod(0).primary(), follower().hangs(time.Minute)), "2 1 1 Running; A=T/OnTarget P=F/Steady D=T/MembersDegraded"},
+		{"a secondary is not Ready: clients are served", two(pod(0).primary(), follower().unready(2*time.Minute)), "2 1 1 Running; A=T/OnTarget P=F/Steady D=F/Healthy"},
+		{"it has just become primary and is not Ready yet", two(pod(0).status(8).grantedFor(5*time.Second).unready(time.Hour), follower()), "2 1 1 Running; A=F/NotServing P=T/Recovering D=F/Healthy"},
+		{"the primary has crashed, another is about to take over", two(pod(0).crashed(), follower(), lost(2*time.Second)), "2 1 0 Creating; A=F/BelowTarget P=T/Seeding D=F/Healthy"},
+		{"the machine of the primary is cut off: nobody can take over before a person has looked", two(pod(0).granted().onNode(off), follower(), shown("rss-db-0")), "2 1 0 Running; A=F/BelowTarget P=T/WaitingForStop D=T/NodeUnreachable"},
+		{"the primary does not stop, whatever is said to it", two(pod(0).primary(), pod(1).failures(1, "stop", 0, false).primary()), "2 2 2 Running; A=T/OnTarget P=T/Recovering D=T/MembersFailed"},
+		{"the set was stopped by hand", worldOf(toySet(0, 0)), "0 0 0 Creating; A=F/Stopped P=F/Steady D=F/Healthy"},
+		{"it is paused, and its primary is frozen", two(with(func(w *world) { w.set.Spec.Paused = true }), pod(0).primary().unready(2*time.Minute), follower()), "2 1 1 Paused; A=F/NotServing P=F/Steady D=T/NotServing"},
+	} {
+		t.Run("V13 "+r.sentence, func(t *testing.T) {
+			if got := saidOf(r.world); got != r.want {
+				t.Errorf("it says\n  %s\nwant\n  %s", got, r.want)
+			}
+		})
+	}
+}
+
+// foundMute: the status of the object says that the member does not answer.
+func foundMute(w *world) {
+	m := w.members[len(w.members)-1]
+	w.set.Status.Unanswered = []v1alpha1.Unanswered{{Pod: m.name(), ContainerID: m.running(), Since: metaTime(time.Hour)}}
+	s := &seen{said: map[string]podexec.Result{}, counted: map[string]time.Time{}, tries: map[string]int{}}
+	s.look(m, w.set.Status.Unanswered, w.now)
+}
+
+// What helps is in the message, and does no harm.
+func TestV13WhatHelps(t *testing.T) {
+	for _, r := range []struct {
+		name, condition string
+		world           *world
+		want            []string
+	}{
+		{"frozen with a probe", v1alpha1.ConditionDegraded, worldOf(toySet(2, 1), pod(0).primary().unready(2*time.Minute), pod(1).secondary()),
+			[]string{"rss-db-0 is primary, and its pod has not been Ready since 2026-03-01T11:58:00Z", "kubectl -n ns describe pod rss-db-0", "kubectl -n ns delete pod rss-db-0"}},
+		{"frozen without", v1alpha1.ConditionDegraded, worldOf(toySet(2, 1), pod(0).primary().hangs(time.Minute), pod(1).secondary()),
+			[]string{"status does not answer: rss-db-0 (asked since 2026-03-01T11:59:00Z)", "kubectl -n ns exec rss-db-0 -c main -- /status rss-db-0.db-svc; echo $?", "kubectl -n ns delete pod rss-db-0"}},
+		{"a stop that does nothing", v1alpha1.ConditionDegraded, worldOf(toySet(2, 1), pod(0).primary(), pod(1).failures(1, "stop", 0, false).primary()),
+			[]string{"stop of rss-db-1 failed: it ended with 0, and status never agreed", "kubectl -n ns exec rss-db-1 -c main -- /status"}},
+		{"who is not served, and why", v1alpha1.ConditionAvailable, worldOf(toySet(2, 1), pod(0).primary().unready(2*time.Minute), pod(1).secondary()),
+			[]string{"0 of 1 primaries serve clients: rss-db-0 is primary, but its pod is not Ready"}},
+	} {
+		p := decide(r.world)
+		s := summarize(r.world, &p)
+		c := meta.FindStatusCondition(s.Conditions, r.condition)
+		for _, want := range r.want {
+			if !strings.Contains(c.Message, want) {
+				t.Errorf("V13 %s: %s says %q, want %q in it", r.name, r.condition, c.Message, want)
+			}
+		}
+	}
+}
+
+// The conditions change by themselves: nobody else wakes the operator for it.
+func TestV13TheOperatorLooksAgainInTime(t *testing.T) {
+	for _, r := range []struct {
+		name  string
+		world *world
+		want  time.Duration
+	}{
+		{"while status hangs", worldOf(toySet(2, 1), pod(0).primary().hangs(20*time.Second), pod(1).secondary()), 10 * time.Second},
+		{"while a primary is not Ready", worldOf(toySet(2, 1), pod(0).primary().unready(25*time.Second), pod(1).secondary()), 35 * time.Second},
+		{"when status was asked", worldOf(toySet(2, 1), pod(0).primary(), pod(1)), answersWithin},
+	} {
+		if p := decide(r.world); p.wait != r.want {
+			t.Errorf("V13 %s: it looks again after %s, want %s", r.name, p.wait, r.want)
+		}
+	}
+}
+
+// Who does not answer is remembered over a restart of the operator, until it answers or
+// its container is another.
+func TestV13WhoDoesNotAnswerIsOnRecord(t *testing.T) {
+	s := newStage(t, toySet(3, 1))
+	s.settle(20 * time.Second)
+	hang("rss-db-0 status")(s)
+	for end := s.Now.Add(3 * time.Minute); s.Now.Before(end) && !s.degraded(); s.Now = s.Now.Add(time.Second) {
+		s.round()
+	}
+	record := s.set().Status.Unanswered
+	if len(record) != 1 || record[0].Pod != "rss-db-0" || !s.degraded() {
+		t.Fatalf("V13: Degraded is %t, and the record is %v", s.degraded(), record)
+	}
+	s.restart()
+	for range 20 { // it has asked nobody long enough
+		s.round()
+		s.Now = s.Now.Add(500 * time.Millisecond)
+		if !s.degraded() || !slices.Equal(s.set().Status.Unanswered, record) {
+			t.Fatalf("V13: a new operator forgets who does not answer: %v", s.set().Status.Unanswered)
+		}
+	}
+	unhang(s)
+	s.settle(20 * time.Second)
+	if s.degraded() || len(s.set().Status.Unanswered) > 0 {
+		t.Errorf("V13: it answers, and Degraded is %t, the record %v", s.degraded(), s.set().Status.Unanswered)
+	}
+}
+
+// round is a pass, and what the machines and commands do then.
+func (s *stage) round() {
+	s.look()
+	s.pass()
+	s.check()
+	for _, move := range append(s.machines(), s.toy.moves()...) {
+		move()
+	}
+}
+
+func (s *stage) degraded() bool {
+	return meta.IsStatusConditionTrue(s.set().Status.Conditions, v1alpha1.ConditionDegraded)
+}
+
+// V13: what counts as an answer, and what as none.
+func TestV13SinceWhenStatusDoesNotAnswer(t *testing.T) {
+	asked := func(age time.Duration) *podFixture {
+		return pod(0).hangs(age)
+	}
+	s := &seen{said: map[string]podexec.Result{}, counted: map[string]time.Time{}, tries: map[string]int{}}
+	for _, r := range []struct {
+		name string
+		pod  *podFixture
+		want time.Duration // ago; 0 for none
+	}{
+		{"it is asked", asked(time.Second), time.Second},
+		{"it is asked still, a while later", asked(time.Second), time.Second},
+		{"it did not end in its time", pod(0).answered("status", podexec.Unknown, 0, "", 40*time.Second), time.Second},
+		{"it answers", pod(0).idle(), 0},
+		{"it could not be sent: that is no silence", pod(0).unsent("status", 9*time.Second, 1), 0},
+		{"it did not end", pod(0).silent(1), 5 * time.Second},
+		{"another container runs", pod(0).restarted(time.Second), 0},
+	} {
+		s.look(r.pod.member, nil, noon)
+		if got := r.pod.askedAt; r.want == 0 && !got.IsZero() || r.want > 0 && !got.Equal(ago(r.want)) {
+			t.Errorf("V13 %s: asked in vain since %s, want %s ago", r.name, got, r.want)
+		}
+	}
+}
