@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
@@ -28,7 +29,10 @@ type world struct {
 	now  time.Time
 	took time.Duration // how long it took to read all this
 	live bool          // read past the cache; of a plan for another world nothing is done but to ask
-	set  *v1alpha1.ReplicatedStatefulSet
+	// watch is in which time this process could look. A deadline that blames a member, or
+	// gives up on one, counts no other.
+	watch leadership.Watch
+	set   *v1alpha1.ReplicatedStatefulSet
 	// invalid says why the spec cannot be served; "" if it can.
 	invalid string
 	// namespaceGoes is true while the namespace is being deleted.
@@ -100,7 +104,7 @@ type view struct {
 // observe reads the world of a set. What the Board knows is read first: a command
 // that ends meanwhile is seen by the next look, beside pods that are newer.
 func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, from view) (*world, error) {
-	w := &world{now: r.Now(), live: from.live, set: withDefaults(set)}
+	w := &world{now: r.Now(), watch: r.Lease.Watch(), live: from.live, set: withDefaults(set)}
 	if errs := validate(w.set); len(errs) > 0 {
 		w.invalid = errs.ToAggregate().Error()
 	}

@@ -145,13 +145,13 @@ func (p *plan) lookAgain(after time.Duration) {
 func (p *plan) lookAgainFor(w *world) {
 	for _, m := range w.members {
 		if m.node.missing {
-			p.lookAgain(fenceAfter - w.now.Sub(m.node.missingSince))
+			p.lookAgain(w.watch.Deadline(m.node.missingSince, fenceAfter).Sub(w.now))
 		}
 		if w.serves() {
 			p.lookAgain(w.retryAt(m).Sub(w.now))
 		}
 		if !m.askedAt.IsZero() && !w.unanswered(m) {
-			p.lookAgain(m.askedAt.Add(answersWithin).Sub(w.now))
+			p.lookAgain(w.watch.Deadline(m.askedAt, answersWithin).Sub(w.now))
 		}
 		if w.shown(m) == primary && !podstate.Ready(m.pod) {
 			p.lookAgain(w.unreadySince(m).Add(unreadyAfter).Sub(w.now))

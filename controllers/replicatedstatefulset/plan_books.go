@@ -291,7 +291,7 @@ func (w *world) fenced(m *member) bool {
 }
 
 func (w *world) powerless(m *member) bool {
-	return m.node.outOfService && !m.node.ready || m.node.missing && w.now.Sub(m.node.missingSince) >= fenceAfter
+	return m.node.outOfService && !m.node.ready || m.node.missing && w.watch.Elapsed(m.node.missingSince, w.now) >= fenceAfter
 }
 
 // fenceAfter is for how long a Node must be gone before its machine counts as off.

@@ -11,13 +11,19 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
-// patience is how long the orderly stop of a deleted object may take at most,
-// before its pods are deleted all at once.
+// patience is how long the orderly stop of a deleted object may take at most, before its
+// pods are deleted all at once; after twice as long nobody is waited for. Time in which no
+// operator was there to stop anybody does not count.
 const patience = 10 * time.Minute
 
-// deadline is when a deleted object is not stopped in order any more.
+// deadline is when a deleted object is not stopped in order any more, and lastDeadline
+// when nobody is waited for.
 func (w *world) deadline() time.Time {
-	return w.set.DeletionTimestamp.Add(patience)
+	return w.watch.Deadline(w.set.DeletionTimestamp.Time, patience)
+}
+
+func (w *world) lastDeadline() time.Time {
+	return w.watch.Deadline(w.set.DeletionTimestamp.Time, 2*patience)
 }
 
 func (w *world) overdue() bool { return w.deleting() && !w.now.Before(w.deadline()) }
@@ -63,8 +69,8 @@ func finishDeletion(w *world, p *plan) {
 		free(w, p)
 		return
 	}
-	if w.now.Before(w.deadline().Add(patience)) {
-		p.lookAgain(w.deadline().Add(patience).Sub(w.now))
+	if w.now.Before(w.lastDeadline()) {
+		p.lookAgain(w.lastDeadline().Sub(w.now))
 		return
 	}
 	held := w.among((*member).protected)

@@ -64,7 +64,7 @@ const returnsWithin = time.Minute
 // Pending for longer, whose container ended longer ago, or whose node is lost, holds
 // up nobody.
 func (w *world) awaits(p *plan) bool {
-	left := w.lossAt.Add(returnsWithin).Sub(w.now)
+	left := w.watch.Deadline(w.lossAt, returnsWithin).Sub(w.now)
 	if left <= 0 {
 		return false
 	}

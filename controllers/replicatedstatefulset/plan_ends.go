@@ -116,7 +116,7 @@ func (w *world) denied(c *v1alpha1.RunningCommand) bool {
 	m := w.byUID(c.UID)
 	r, zero := m.zeroOf(c)
 	answer, ok := m.answer(v1alpha1.CommandStatus)
-	return zero && ok && !w.agrees(c) && answer.Began.After(r.Ended.Add(settleWithin))
+	return zero && ok && !w.agrees(c) && w.watch.Elapsed(r.Ended, answer.Began) > settleWithin
 }
 
 // settles tells whether a state shows that a command whose end nobody saw has

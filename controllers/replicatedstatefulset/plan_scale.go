@@ -28,7 +28,7 @@ func scale(w *world, p *plan) {
 		}
 		if why := w.missed(p, leavers); why != "" {
 			p.waitFor(v1alpha1.ReasonScaling, why)
-			if w.now.After(w.lossAt.Add(returnsWithin)) {
+			if w.watch.Elapsed(w.lossAt, w.now) > returnsWithin {
 				p.risk = why
 			}
 			return

@@ -28,7 +28,7 @@ const unreadyAfter = time.Minute
 // answersWithin. What the status of the object says of that stays until it answers: a new
 // operator has not asked that long.
 func (w *world) unanswered(m *member) bool {
-	return m.reachable() && (m.unheard || !m.askedAt.IsZero() && w.now.Sub(m.askedAt) >= answersWithin)
+	return m.reachable() && (m.unheard || !m.askedAt.IsZero() && w.watch.Elapsed(m.askedAt, w.now) >= answersWithin)
 }
 
 // unserved says why a member that runs its application serves no clients; "" if it does.

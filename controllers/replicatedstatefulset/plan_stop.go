@@ -42,7 +42,7 @@ func endUnseen(w *world, p *plan) {
 		r, seen := m.zeroOf(c) // what ended otherwise is in the books no more
 		_, answered := m.answer(v1alpha1.CommandStatus)
 		until := c.StartedAt.Add(c.Timeout.Duration)
-		if patience := r.Ended.Add(settleWithin); seen && patience.After(until) {
+		if patience := w.watch.Deadline(r.Ended, settleWithin); seen && patience.After(until) {
 			until = patience
 		}
 		switch {
@@ -87,7 +87,7 @@ func (w *world) askedSince(m *member, then time.Time) bool {
 		return !m.lost() && w.now.After(then)
 	}
 	r, ok := m.result(v1alpha1.CommandStatus)
-	return ok && r.Began.After(then) && (r.Outcome != podexec.Unknown || m.mute() && (r.Sent || r.Refused && r.Began.After(then.Add(refusedFor))))
+	return ok && r.Began.After(then) && (r.Outcome != podexec.Unknown || m.mute() && (r.Sent || r.Refused && r.Began.After(w.watch.Deadline(then, refusedFor))))
 }
 
 // repair stops what failed, so that it can be started again, and deletes the pods

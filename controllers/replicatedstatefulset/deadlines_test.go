@@ -1,0 +1,103 @@
+package replicatedstatefulset
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+)
+
+// Nobody is blamed, and nobody given up, for time in which this process could not look:
+// it was frozen, the API server was away, or another process led and died. The table is
+// that of docs/kinds/replicatedstatefulset.md.
+func TestV5DeadlinesCountTimeInWhichSomebodyLooked(t *testing.T) {
+	heir := func() *podFixture { return pod(1).secondary().sequence("9") }
+	acts := func(part string) func(*world) bool {
+		return func(w *world) bool {
+			p := decide(w)
+			return slices.ContainsFunc(gist(&p), func(line string) bool { return strings.Contains(line, part) })
+		}
+	}
+	for _, d := range []struct {
+		name    string
+		limit   time.Duration
+		world   func(age time.Duration) *world // one in which it began that long ago
+		blames  func(*world) bool
+		byClock bool // counts the time of the clock, and the page says why
+	}{
+		{name: "a Node is gone", limit: fenceAfter, world: func(age time.Duration) *world {
+			return worldOf(toySet(2, 1), pod(0).granted().onNode(node{missing: true, missingSince: ago(age)}), heir())
+		}, blames: acts("Fenced")},
+		{name: "members that went with the primary are awaited", limit: returnsWithin, world: func(age time.Duration) *world {
+			return worldOf(toySet(3, 1), pod(0).crashed(), pod(1).secondary().sequence("9").statusSince(0, time.Second), lost(age))
+		}, blames: acts("1: Promote")},
+		{name: "a copy is missed in a scale-down", limit: returnsWithin, world: func(age time.Duration) *world {
+			return worldOf(toySet(3, 1), replicas(2), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"), pod(2).crashed(), lost(age))
+		}, blames: func(w *world) bool { p := decide(w); return p.risk != "" }},
+		{name: "a stop that ended with 0 is denied", limit: settleWithin, world: func(age time.Duration) *world {
+			return worldOf(toySet(2, 1), pod(0).primary().sequence("9"), pod(1).granted().ends("stop", podexec.Succeeded, 0).age(age+time.Second).statusSince(8, time.Second))
+		}, blames: acts("learned: stop of 1 failed")},
+		{name: "a start that ended with 0 is denied", limit: settleWithin, world: func(age time.Duration) *world {
+			return worldOf(toySet(2, 1), pod(0).granted().ends("promote", podexec.Succeeded, 0).age(age+time.Second).statusSince(7, time.Second), heir())
+		}, blames: acts("delete pod 0: Unseen")},
+		{name: "the API server refuses status", limit: refusedFor, world: func(age time.Duration) *world {
+			return worldOf(toySet(2, 1), pod(0).granted().began("promote", age+25*time.Second).silent(silentAfter).refused("status"), heir())
+		}, blames: acts("delete pod 0: Unseen")},
+		{name: "status does not answer", limit: answersWithin, world: func(age time.Duration) *world {
+			return worldOf(toySet(2, 1), pod(0).primary().hangs(age), heir())
+		}, blames: func(w *world) bool { decide(w); return len(w.among(w.unanswered)) > 0 }},
+		{name: "the orderly stop of a deleted object", limit: patience, world: func(age time.Duration) *world {
+			return worldOf(toySet(2, 1), deletedSince(age), pod(0).primary().sequence("9"), heir())
+		}, blames: acts("Scale, from 2 to 0")},
+		{name: "the last wait for it", limit: 2 * patience, world: func(age time.Duration) *world {
+			return worldOf(toySet(2, 1), deletedSince(age), replicas(2), pod(0).granted().onNode(off).deleted(), with(func(w *world) { *w.stateful.Spec.Replicas = 0 }))
+		}, blames: acts("Release")},
+		{name: "the timeout of a command whose end nobody saw", limit: 20 * time.Second, byClock: true, world: func(age time.Duration) *world {
+			return worldOf(toySet(2, 1), pod(0).granted().began("promote", age).statusSince(7, 100*time.Millisecond), heir())
+		}, blames: acts("delete pod 0: Unseen")},
+		{name: "a primary whose pod is not Ready", limit: unreadyAfter, byClock: true, world: func(age time.Duration) *world {
+			return worldOf(toySet(2, 1), pod(0).primary().unready(age), heir())
+		}, blames: func(w *world) bool { decide(w); return len(w.among(w.unreadyTooLong)) > 0 }},
+		{name: "the youth of a pod", limit: youth, byClock: true, world: func(age time.Duration) *world {
+			return worldOf(toySet(2, 1), pod(0).primary(), pod(1).born(age).status(1).failures(2, "secondary", 1, true))
+		}, blames: acts("delete pod 1: Failed")},
+	} {
+		before, after := d.limit-2*time.Second, d.limit+2*time.Second
+		frozen := func(w *world) *world { // for ten seconds, a moment ago
+			w.watch = leadership.Watch{Gaps: []leadership.Gap{{From: ago(15 * time.Second), To: ago(5 * time.Second)}}}
+			return w
+		}
+		restarted := func(w *world) *world {
+			w.watch = leadership.Watch{Since: ago(10 * time.Second)}
+			return w
+		}
+		for _, r := range []struct {
+			name  string
+			world *world
+			want  bool
+		}{
+			{"not before its time", d.world(before), false},
+			{"after it", d.world(after), true},
+			{"frozen meanwhile", frozen(d.world(after)), d.byClock},
+			{"frozen, and then waited for that much longer", frozen(d.world(after + 10*time.Second)), true},
+			{"a new operator", restarted(d.world(after)), d.byClock},
+		} {
+			if got := d.blames(r.world); got != r.want {
+				t.Errorf("V5 %s, %s: it blames: %t, want %t", d.name, r.name, got, r.want)
+			}
+		}
+	}
+}
+
+// deletedSince: the object has been deleted that long ago.
+func deletedSince(age time.Duration) thing {
+	return with(func(w *world) {
+		at := metav1.NewTime(ago(age))
+		w.set.DeletionTimestamp = &at
+	})
+}
