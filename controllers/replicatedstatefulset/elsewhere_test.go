@@ -35,6 +35,9 @@ var provenStop = with(func(w *world) {
 	m.results[v1alpha1.CommandStop] = r
 })
 
+// lastStopped: the first member was primary, and was stopped without proof.
+var lastStopped = with(func(w *world) { w.lossOf = w.members[0].pod.UID })
+
 // A secondary runs, and what it lacks may be in one that does not.
 func TestCopiesElsewhere(t *testing.T) {
 	check(t, []row{
@@ -47,6 +50,10 @@ func TestCopiesElsewhere(t *testing.T) {
 		{"RS-40 not one that ends again and again since long before", worldOf(toySet(3, 1), pod(0).looping(time.Hour), pod(1).secondary().sequence("9"), pod(2).idle().sequence("9"), lost(15*time.Second)), []string{"1: Promote, alone"}},
 		{"of equal ones that which can be started", worldOf(toySet(3, 1), pod(0).idle().sequence("10").deleted(), pod(1).secondary().sequence("9"), pod(2).idle().sequence("10"), lost(15*time.Second)), []string{"2: Seed, alone"}},
 		{"a proof is as old as its stop", worldOf(toySet(3, 1), pod(0).changed("stop", time.Hour).changed("promote", 50*time.Minute).idle().sequence("10"), pod(1).secondary().sequence("9"), pod(2).crashed(), provenStop, lost(11*time.Second)), nil},
+		{"a stop without proof says nothing of the heir: the primary that went is asked for its copy", worldOf(toySet(3, 1), pod(0).changed("stop", 12*time.Second).idle(), pod(1).secondary().sequence("8"), pod(2).pending().born(time.Hour), lastStopped, lost(11*time.Second)),
+			[]string{"0 asked sequence"}},
+		{"and is the first again, before an older heir", worldOf(toySet(3, 1), pod(0).changed("stop", 12*time.Second).idle().sequence("9"), pod(1).secondary().sequence("8"), pod(2).pending().born(time.Hour), lastStopped, lost(11*time.Second)),
+			[]string{"0: Seed, alone"}},
 		{"and of one copy", worldOf(toySet(3, 1), pod(0).changed("stop", 12*time.Second).idle().sequence("10"), pod(1).secondary().sequence("9"), pod(2).crashed(), provenStop, lost(11*time.Second)), nil},
 		{"one whose sequence hangs holds up no failover", worldOf(toySet(3, 1), pod(0).crashed(), pod(1).secondary().sequence("9"), pod(2).idle().hung(), lost(time.Hour)), []string{"1: Promote, alone"}},
 		{"nor the start of a secondary", worldOf(toySet(3, 1), pod(0).primary(), pod(1).idle().sequence("9"), pod(2).idle().hung()), []string{"1: Secondary, with 0"}},

@@ -14,6 +14,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
 )
 
 func TestWhoIsAMember(t *testing.T) {
@@ -156,5 +157,34 @@ func TestRS62ASetHasItsOwnKey(t *testing.T) {
 	}
 	if got := requestFor(&corev1.Pod{}); got != nil {
 		t.Errorf("a pod of nobody wakes %v", got)
+	}
+}
+
+// A cache that stays behind fences nobody: a Node that it misses, or shows as out of
+// service, is read from the API server before that is believed.
+func TestANodeThatTheCacheMissesIsReadLive(t *testing.T) {
+	s := newStage(t, toySet(3, 1))
+	s.settle(20 * time.Second)
+	missing, tainted := s.Snapshot(cutAsCached), s.Snapshot(cutAsCached)
+	for key, obj := range missing.All {
+		if key.Kind == "Node" {
+			delete(missing.All, key)
+			n := objects.Clone(obj.(*corev1.Node))
+			n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute}}
+			n.Status.Conditions = nil
+			tainted.All[key] = n
+		}
+	}
+	for name, behind := range map[string]*objects.Objects{"misses all Nodes": missing, "shows all of them as off": tainted} {
+		s.r.Nodes = behind
+		for range 3 {
+			w := s.observe(s.set(), view{s.Cluster, true})
+			for _, m := range w.members {
+				if m.node.missing || m.node.outOfService || !m.node.ready || w.powerless(m) {
+					t.Errorf("RS-34: the cache %s, and %s is taken for one on a machine that is off: %+v", name, m.name(), m.node)
+				}
+			}
+			s.Now = s.Now.Add(fenceAfter)
+		}
 	}
 }

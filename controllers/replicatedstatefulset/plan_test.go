@@ -21,8 +21,10 @@ func replicas(n int32) thing {
 	return with(func(w *world) { w.set.Spec.Replicas = ptr.To(n) })
 }
 
-func quorum() *v1alpha1.ReplicatedStatefulSet {
-	set := toySet(3, 1)
+func quorum() *v1alpha1.ReplicatedStatefulSet { return quorumOf(3) }
+
+func quorumOf(replicas int32) *v1alpha1.ReplicatedStatefulSet {
+	set := toySet(replicas, 1)
 	set.Spec.Seeding = v1alpha1.SeedingQuorum
 	return set
 }
@@ -54,6 +56,10 @@ func TestSeeding(t *testing.T) {
 		{"RS-16 sequence is not asked when all is on target", worldOf(toySet(2, 1), pod(0).primary(), pod(1).secondary()), nil},
 		{"a copy older than the newest on record is not seeded", worldOf(toySet(2, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("9"), recordedSequence("rss-db-2", "10")), nil},
 		{"Quorum: a majority is enough", worldOf(quorum(), pod(0).idle().sequence("3"), pod(1).idle().sequence("9"), pod(2).pending(), recordedSequence("rss-db-1", "9")), []string{"1: Seed, alone"}},
+		{"Quorum: half of two is no majority", worldOf(quorumOf(2), pod(0).idle().sequence("3"), pod(1).pending()), nil},
+		{"Quorum: both of two are one", worldOf(quorumOf(2), pod(0).idle().sequence("3"), pod(1).idle().sequence("4")), []string{"1: Seed, alone"}},
+		{"Quorum: half of four is no majority", worldOf(quorumOf(4), pod(0).idle().sequence("3"), pod(1).idle().sequence("4"), pod(2).pending(), pod(3).pending()), nil},
+		{"Quorum: three of four are one", worldOf(quorumOf(4), pod(0).idle().sequence("3"), pod(1).idle().sequence("4"), pod(2).idle().sequence("2"), pod(3).pending()), []string{"1: Seed, alone"}},
 		{"Quorum: not without the newest on record", worldOf(quorum(), pod(0).idle().sequence("3"), pod(1).idle().sequence("9"), pod(2).pending(), recordedSequence("rss-db-2", "10")), nil},
 		{"Quorum: nor with less than a majority", worldOf(quorum(), pod(0).idle().sequence("3"), pod(1).pending(), pod(2).pending()), nil},
 		{"RS-36 who has not said what it is might be primary", worldOf(toySet(2, 1), pod(0).idle().sequence("3"), pod(1)), []string{"1 asked status"}},
