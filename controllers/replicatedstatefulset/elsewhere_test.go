@@ -72,7 +72,7 @@ func TestAPersonInTheDark(t *testing.T) {
 		{"seed-from waits until all were asked what they are", worldOf(toySet(3, 1), pod(0).idle().sequence("9"), pod(1), pod(2).idle().sequence("9"), annotated(v1alpha1.AnnotationSeedFrom, "rss-db-0")), []string{"1 asked status"}},
 		{"and not for an answer", worldOf(toySet(3, 1), pod(0).idle().sequence("9"), pod(1).silent(4), pod(2).idle().sequence("9"), annotated(v1alpha1.AnnotationSeedFrom, "rss-db-0")), []string{"0: Seed, alone"}},
 		{"switchover-to says why it is not taken", worldOf(toySet(3, 1), pod(0).secondary().sequence("9"), pod(1).secondary().sequence("9"), pod(2).born(time.Hour).pending(), lost(15*time.Second), annotated(v1alpha1.AnnotationSwitchoverTo, "rss-db-2")),
-			[]string{"patch replicatedstatefulset db: Refused, 2 does not take over: it does not run as secondary"}},
+			[]string{"patch replicatedstatefulset db: Refused, 2 does not take over: it does not run as secondary. The old primary has stopped or was demoted for it already, and 0 becomes primary"}},
 	})
 }
 

@@ -1,8 +1,10 @@
 package replicatedstatefulset
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
@@ -181,17 +183,45 @@ func (w *world) askSince(p *plan, m *member, then time.Time) {
 // switchOver gives the role of a primary to the member that a person named.
 func switchOver(w *world, p *plan) {
 	m := w.named(w.set.Annotations[v1alpha1.AnnotationSwitchoverTo])
-	if m == nil || !w.starts() || !w.wellStaffed() || w.state(m) == primary {
+	if m == nil || !w.starts() || w.state(m) == primary {
+		return
+	}
+	if !w.wellStaffed() {
+		p.waitFor(v1alpha1.ReasonHandingOver, fmt.Sprintf("%s takes over, as annotation %s says, when no member is missing; missing now: %s", m.name(), v1alpha1.AnnotationSwitchoverTo, w.whoIsMissing()))
 		return
 	}
 	all, answered := w.copies(p, w.primaries())
 	if !answered || len(all) == 0 {
+		p.waitFor(v1alpha1.ReasonHandingOver, "sequence has not answered yet in "+namesOf(w.primaries()))
 		return
 	}
 	old := all[len(all)-1].member
 	if w.heir(p, old, m.name()) != nil {
 		w.demote(p, old, m.name()+" takes its place, as a person said")
 	}
+}
+
+// whoIsMissing says what keeps the set from being well staffed.
+func (w *world) whoIsMissing() string {
+	var parts []string
+	for _, m := range w.members {
+		s := w.state(m)
+		switch c := w.commandIn(m); {
+		case c != nil:
+			parts = append(parts, fmt.Sprintf("%s (%s has not ended)", m.name(), c.Name))
+		case m.terminating():
+			parts = append(parts, m.name()+" (its pod is being deleted)")
+		case s != primary && s != secondary && (s != idle || w.configured(v1alpha1.CommandSecondary)):
+			parts = append(parts, fmt.Sprintf("%s (%s)", m.name(), s))
+		}
+	}
+	if n := w.wanted() - len(w.members); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d pods", n, w.wanted()))
+	}
+	if n := w.target() - len(w.primaries()); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d primaries", n, w.target()))
+	}
+	return cmp.Or(strings.Join(parts, ", "), "nobody, but the roles of all are not known yet")
 }
 
 // takeOverrides takes annotations off the object that were obeyed, or cannot be.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -168,7 +169,7 @@ func succeed(w *world, p *plan, running []*member) {
 		if w.state(m) != secondary {
 			why = "it does not run as secondary"
 		}
-		w.takeOverride(p, v1alpha1.AnnotationSwitchoverTo, reasonRefused, fmt.Sprintf("%s does not take over: %s", wish, why))
+		w.takeOverride(p, v1alpha1.AnnotationSwitchoverTo, reasonRefused, fmt.Sprintf("%s does not take over: %s. The old primary has stopped or was demoted for it already, and %s becomes primary", wish, why, all[0].name()))
 		return
 	}
 	slices.SortStableFunc(all, func(a, b copyOf) int {
@@ -209,10 +210,24 @@ func unknownAmong(all []copyOf) string {
 	var names []string
 	for _, c := range all {
 		if c.said && !c.known {
-			names = append(names, c.name())
+			names = append(names, fmt.Sprintf("%s (%s)", c.name(), whyUnknown(c.member)))
 		}
 	}
 	return strings.Join(names, ", ")
+}
+
+// whyUnknown is what came of the last sequence of a member that said no number.
+func whyUnknown(m *member) string {
+	r, _ := m.result(v1alpha1.CommandSequence)
+	switch {
+	case r.Outcome == podexec.Unknown:
+		return "sequence: " + cmp.Or(r.Why, "nobody knows how it ended")
+	case r.Outcome == podexec.Failed:
+		return fmt.Sprintf("sequence failed with exit code %d", r.Code)
+	}
+	const most = 40
+	printed := strings.TrimSpace(r.Stdout)
+	return fmt.Sprintf("sequence printed %.*q, which is not one unsigned whole number", most, printed)
 }
 
 // seed starts the newest copy of all. All wanted members have to say how new

@@ -231,6 +231,9 @@ func (w *world) foreign() string {
 func seeded(w *world, p *plan) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionSeeded, Status: metav1.ConditionFalse}
 	said := cmp.Or(p.waits.message, "no member has been started yet")
+	if p.waits.message == "" && w.books.epoch > 0 {
+		said = fmt.Sprintf("the primary of epoch %d has stopped, and the next one is being chosen", w.books.epoch)
+	}
 	switch {
 	case len(w.primaries()) > 0 || len(w.books.grants) > 0 && meta.IsStatusConditionTrue(w.set.Status.Conditions, c.Type):
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.ReasonSeeded, fmt.Sprintf("epoch %d", w.books.epoch)

@@ -1,9 +1,14 @@
 package replicatedstatefulset
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"time"
+	"unicode"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -64,7 +69,10 @@ func (v *validator) ValidateUpdate(ctx context.Context, old, set *v1alpha1.Repli
 		if !same(old.Labels, set.Labels) {
 			errs = append(errs, validateLabels(set.Labels, field.NewPath("metadata", "labels"))...)
 		}
-		return nil, refuse(set, errs)
+		if same(old.Annotations, set.Annotations) {
+			return nil, refuse(set, errs)
+		}
+		return strangeAnnotations(set.Annotations), refuse(set, errs)
 	}
 	errs = append(errs, validate(set)...)
 	errs = append(errs, validateClaimChange(old.Spec.Pod.VolumeClaimTemplates, set.Spec.Pod.VolumeClaimTemplates)...)
@@ -106,7 +114,55 @@ func warnings(set *v1alpha1.ReplicatedStatefulSet) admission.Warnings {
 	if _, ok := pod.Commands[v1alpha1.CommandPreStop]; ok && len(pod.Containers) > 0 && hasPreStop(&pod.Containers[commandContainer(pod)]) {
 		texts = append(texts, "spec.pod.commands[preStop] is not used: the container has a preStop hook of its own")
 	}
+	texts = append(texts, shortTimes(&set.Spec)...)
+	if s := set.Spec.RuleSelector; s != nil && len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
+		texts = append(texts, "spec.ruleSelector is empty and selects every ConfigMap of the namespace: whenever one of them changes, all members are made anew; "+
+			"select those that are meant by matchLabels, or remove it")
+	}
+	return append(texts, strangeAnnotations(set.Annotations)...)
+}
+
+// shortTimes warns of times that are shorter than the least that is heeded.
+func shortTimes(spec *v1alpha1.ReplicatedStatefulSetSpec) (texts admission.Warnings) {
+	warn := func(path string, said v1alpha1.Duration, least time.Duration) {
+		if d, err := parseDuration(string(said)); err == nil && d > 0 && d < least {
+			texts = append(texts, fmt.Sprintf("%s is %s, and counts as %s, the least; write %s or more", path, said, least, least))
+		}
+	}
+	warn("spec.reconcileInterval", spec.ReconcileInterval, leastInterval)
+	for _, name := range slices.Sorted(maps.Keys(spec.Pod.Commands)) {
+		if name == v1alpha1.CommandPreStop { // its time is the grace period
+			continue
+		}
+		warn(fmt.Sprintf("spec.pod.commands[%s].timeout", name), spec.Pod.Commands[name].Timeout, leastTimeout)
+	}
 	return texts
+}
+
+// strangeAnnotations warns of those that look like an order to the operator and are none:
+// nobody would say that it was not obeyed.
+func strangeAnnotations(annotations map[string]string) (texts admission.Warnings) {
+	orders := []string{v1alpha1.AnnotationSeedFrom, v1alpha1.AnnotationSwitchoverTo}
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		_, name, _ := strings.Cut(key, "/")
+		meant := func(order string) bool {
+			return letters(strings.TrimPrefix(order, v1alpha1.Prefix)) == letters(cmp.Or(name, key))
+		}
+		if !slices.Contains(orders, key) && (strings.HasPrefix(key, v1alpha1.Prefix) || slices.ContainsFunc(orders, meant)) {
+			texts = append(texts, fmt.Sprintf("metadata.annotations[%s] is none that the operator knows, and nothing is done for it; it knows %s", key, strings.Join(orders, " and ")))
+		}
+	}
+	return texts
+}
+
+// letters are those of a name, in lower case: seedFrom, seed_from and seed-from are alike.
+func letters(name string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsLetter(r) {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, name)
 }
 
 // children are what the operator makes for a set, whatever its number of members.

@@ -160,7 +160,8 @@ const (
 
 	// ReasonSeeded: a member was seeded or found running.
 	ReasonSeeded = "Seeded"
-	// ReasonNotSeeded: no member has been started yet.
+	// ReasonNotSeeded: no member has been started yet, or none since the last primary
+	// stopped.
 	ReasonNotSeeded = "NotSeeded"
 	// ReasonSeedFailed: no member with the newest copy could be started.
 	ReasonSeedFailed = "SeedFailed"
@@ -218,6 +219,6 @@ const (
 	// EventOverrideUsed: an annotation was obeyed and removed.
 	EventOverrideUsed = "OverrideUsed"
 	// EventOverrideRefused: an annotation was removed and not obeyed; the note
-	// says why.
+	// says why, and what was done for it before.
 	EventOverrideRefused = "OverrideRefused"
 )
