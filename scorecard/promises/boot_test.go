@@ -15,6 +15,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/scorecard/promises"
 	"github.com/stateful-operator/stateful-operator/test/cluster"
 	"github.com/stateful-operator/stateful-operator/test/cluster/image"
+	"github.com/stateful-operator/stateful-operator/test/run/dummy"
 	"github.com/stateful-operator/stateful-operator/test/run/program"
 	"github.com/stateful-operator/stateful-operator/test/run/redis/server"
 )
@@ -118,7 +119,8 @@ func writeImages(ctx context.Context, t *testing.T, c *promises.Cluster, folder 
 	return tars
 }
 
-// writeRedis writes the images of a server that people run, and of its client.
+// writeRedis writes the images of a server that people run, of its client, and of the
+// original's sample application.
 func writeRedis(ctx context.Context, t *testing.T, c *promises.Cluster, folder string) (tars []string) {
 	t.Helper()
 	client := program.Program{Package: "./test/run/redis/client", Ref: "localhost/redis-client", User: "65532:65532", Tar: filepath.Join(folder, "redis-client.tar")}
@@ -131,7 +133,12 @@ func writeRedis(ctx context.Context, t *testing.T, c *promises.Cluster, folder s
 		t.Fatal(err)
 	}
 	c.RedisSample = "config/samples/replicatedstatefulset/redis.yaml" // tests run in root
-	return []string{tar, client.Tar}
+	dummyTar := filepath.Join(folder, "dummy.tar")
+	if c.Dummy, err = dummy.Image.Write(ctx, dummyTar); err != nil {
+		t.Fatal(err)
+	}
+	c.DummySample = "config/samples/replicatedstatefulset/dummy.yaml"
+	return []string{tar, client.Tar, dummyTar}
 }
 
 // tagOf names a program by its content: nodes keep images.

@@ -36,6 +36,21 @@ type replica struct {
 // ledger makes a set of ledgers and a client that writes to its primary all the
 // time, and waits until both work.
 func (c *Cluster) ledger(ctx context.Context, name string, replicas int32, change ...func(*v1alpha1.ReplicatedStatefulSetSpec)) (*replica, error) {
+	r, err := c.newLedger(name, replicas, change...)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Client.Create(ctx, r.set); err != nil {
+		return nil, err
+	}
+	if err := r.whole(ctx); err != nil {
+		return nil, err
+	}
+	return r, r.writes(ctx)
+}
+
+// newLedger is such a set that has not been created yet, and its folder.
+func (c *Cluster) newLedger(name string, replicas int32, change ...func(*v1alpha1.ReplicatedStatefulSetSpec)) (*replica, error) {
 	r := &replica{Cluster: c, folder: filepath.Join(c.Shared, c.Namespace, name)}
 	if err := ledgerset.MakeFolder(r.folder); err != nil {
 		return nil, err
@@ -47,13 +62,7 @@ func (c *Cluster) ledger(ctx context.Context, name string, replicas int32, chang
 	for _, f := range change {
 		f(&r.set.Spec)
 	}
-	if err := c.Client.Create(ctx, r.set); err != nil {
-		return nil, err
-	}
-	if err := r.whole(ctx); err != nil {
-		return nil, err
-	}
-	return r, r.writes(ctx)
+	return r, nil
 }
 
 // overNetwork has the members write to the scribe. They may share a node: nobody

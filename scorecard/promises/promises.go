@@ -76,6 +76,9 @@ type Cluster struct {
 	// Redis is an image of the server, with what the sample's commands use;
 	// RedisClient is one of test/run/redis/client; RedisSample the sample's file.
 	Redis, RedisClient, RedisSample string
+	// Dummy is an image of the original's sample application, DummySample the original's
+	// manifest of it.
+	Dummy, DummySample string
 	// Handovers is how many the soak of StatefulSingleton makes, and Faults how
 	// many runs that of ReplicatedStatefulSet, by chance that begins with Seed.
 	Handovers, Faults int

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,8 +28,14 @@ var ReplicatedStatefulSet = []Promise{
 	scribed(ledgers("RS-37 RS-38 RS-39 RS-46 stopped in order, and back from zero", toZeroAndBack)),
 	ledgers("RS-40 a member that is Pending for ever holds up nobody", pendingForEver),
 	scribed(ledgers("RS-45 RS-47 a paused set is left alone", pausedSet)),
+	scribed(ledgers("V12 a demote and a stop that do nothing are not sent for ever", idleCommands)),
+	ledgers("V13 a primary that does not answer is no service", mutePrimary),
+	ledgers("RS-32 RS-42 the original's manifest, and 7 to 2 to 7 members in a failover", originalManifest),
+	ledgers("RS-14 where the newest cannot be seeded, no older one is", newestCannotBeSeeded),
 	long(ledgers("RS-33 RS-37 RS-46 RS-57 what people do to Redis on purpose", redis)),
 	{Name: "RS-41 a primary on a lost node has no rival", Faults: true, Keep: lostPrimary},
+	{Name: "RS-35 the majority is lost, and the rest runs on", Faults: true, Keep: majorityLost},
+	{Name: "RS-43 the operator is killed while a set is created, seeded, and paused", Faults: true, Keep: operatorDiesInStates},
 	{Name: "RS-43 RS-56 no entry is lost over faults by chance", Faults: true, Keep: soakReplicated},
 }
 
@@ -313,18 +318,7 @@ func (r *replica) switchTo(ctx context.Context, name string) error {
 
 // told waits until there is an event about the set whose note has these words.
 func (r *replica) told(ctx context.Context, reason, words string) error {
-	return until(ctx, "an event "+reason+": "+words, func(ctx context.Context) error {
-		var events corev1.EventList
-		if err := r.Client.List(ctx, &events, client.InNamespace(r.Namespace)); err != nil {
-			return err
-		}
-		if slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
-			return e.InvolvedObject.UID == r.set.UID && e.Reason == reason && strings.Contains(e.Message, words)
-		}) {
-			return nil
-		}
-		return errors.New("there is none")
-	})
+	return until(ctx, "an event "+reason+": "+words, func(ctx context.Context) error { return r.tells(ctx, reason, words) })
 }
 
 // removed deletes the object, and waits until it and its pods are gone.

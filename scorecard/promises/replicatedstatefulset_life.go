@@ -206,15 +206,7 @@ func pausedSet(ctx context.Context, c *Cluster) error {
 	if err := r.killServer(ctx, old); err != nil {
 		return err
 	}
-	// What was sent before the pause may be on its way.
-	before := -1
-	err = until(ctx, "the last command to have arrived", func(ctx context.Context) error {
-		was := before
-		if before, err = r.commands(); err == nil && was != before {
-			err = errors.Join(fmt.Errorf("%d were run", before), sleep(ctx, time.Second))
-		}
-		return err
-	})
+	before, err := r.lastCommand(ctx)
 	if err != nil {
 		return err
 	}
@@ -237,6 +229,21 @@ func pausedSet(ctx context.Context, c *Cluster) error {
 	}
 	_, err = r.judge(ctx)
 	return err
+}
+
+// lastCommand waits until what was sent before a pause has arrived, and says how many
+// commands that were.
+func (r *replica) lastCommand(ctx context.Context) (int, error) {
+	last := -1
+	err := until(ctx, "the last command to have arrived", func(ctx context.Context) error {
+		now, err := r.commands()
+		if err == nil && now != last {
+			last = now
+			err = errors.Join(fmt.Errorf("%d were run", now), sleep(ctx, time.Second))
+		}
+		return err
+	})
+	return last, err
 }
 
 // keepsPodsOfOrphans deletes the StatefulSet alone: one that takes its place shall have

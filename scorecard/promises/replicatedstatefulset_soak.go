@@ -96,6 +96,9 @@ func soakReplicated(ctx context.Context, c *Cluster) error {
 			deck = append(deck, wanted[i])
 		}
 	}
+	if kills := slices.IndexFunc(wanted, killsOperator); kills >= 0 && len(deck) > 0 && !slices.ContainsFunc(deck[:3*c.Faults], killsOperator) {
+		deck[chance.IntN(3*c.Faults)] = wanted[kills] // RS-43: of few runs one kills the operator too
+	}
 	errs := make([]error, c.Faults)
 	var all sync.WaitGroup
 	atOnce := 3
@@ -117,6 +120,8 @@ func soakReplicated(ctx context.Context, c *Cluster) error {
 	s.report()
 	return errors.Join(errs...)
 }
+
+func killsOperator(f fault) bool { return strings.Contains(f.name, "the operator is killed") }
 
 // long tells whether this is `make soak-replicated`, which has the machine for itself.
 func (c *Cluster) long() bool { return c.Faults > 20 }
