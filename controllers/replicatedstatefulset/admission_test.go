@@ -170,7 +170,18 @@ var _ = Describe("admission", func() {
 		Entry("two members", "spec: {replicas: 2}", "spec.replicas is 2: when one member is lost, no majority is left; 3 is the least that survives a loss"),
 		Entry("a hook that is not used", "spec: {pod: {commands: {preStop: {command: [/a]}}, containers: [{name: dummy, image: x, lifecycle: {preStop: {sleep: {seconds: 1}}}}]}}",
 			"spec.pod.commands[preStop] is not used: the container has a preStop hook of its own"),
+		Entry("V20 an interval that is raised", "spec: {reconcileInterval: 10ms}", "spec.reconcileInterval is 10ms, and counts as 100ms, the least; write 100ms or more"),
+		Entry("V20 an annotation with a typo", "metadata: {annotations: {clusterlabs.org/seedfrom: rss-example-0}}",
+			"metadata.annotations[clusterlabs.org/seedfrom] is none that the operator knows, and nothing is done for it; it knows clusterlabs.org/seed-from and clusterlabs.org/switchover-to"),
 	)
+
+	It("V20 warns of an order with a typo that is given later", func(ctx SpecContext) {
+		set, heard := newSet(ns), &warned{}
+		Expect(user.Create(ctx, set)).To(Succeed())
+		set.Annotations = map[string]string{"clusterlabs.org/switchover": "rss-example-0"}
+		Expect(heard.client().Update(ctx, set)).To(Succeed())
+		Expect(heard.texts).To(ConsistOf(HavePrefix("metadata.annotations[clusterlabs.org/switchover] is none that the operator knows")))
+	})
 
 	It("warns of what is refused for now only", func(ctx SpecContext) {
 		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none", Namespace: ns},

@@ -324,17 +324,31 @@ var _ = Describe("a set", func() {
 		set := replicated(p.namespace)
 		Expect(user.Create(ctx, set)).To(Succeed())
 		settled(ctx, set, 1, 2)
-		before, told, roles := podsOf(ctx, p.namespace), p.commands(), p.plays()
 		stop()
+		before, told, roles, versions := podsOf(ctx, p.namespace), p.commands(), p.plays(), versionsOf(ctx, p.namespace)
+		// Its machines go on: a kubelet starts the container of a secondary again.
+		restarted := before["rss-"+set.Name+"-2"]
+		p.crash(&restarted)
+		Eventually(func(g Gomega) {
+			g.Expect(podsOf(ctx, p.namespace)[restarted.Name].Status.ContainerStatuses[0].RestartCount).To(BeEquivalentTo(1))
+		}).Should(Succeed())
+		delete(roles, p.id(&restarted, 0))
 		Expect(p.commands()).To(Equal(told))
-		Expect(p.plays()).To(Equal(roles))
+		Expect(p.plays()).To(Equal(roles)) // but for the one that it played
+		Expect(versionsOf(ctx, p.namespace)).To(Equal(versions))
 		after := podsOf(ctx, p.namespace)
 		Expect(after).To(HaveLen(3))
 		for name, pod := range after {
 			Expect(pod.UID).To(Equal(before[name].UID))
 			Expect(pod.DeletionTimestamp).To(BeNil())
 			Expect(pod.Labels).To(Equal(before[name].Labels)) // the Services select it as before
+			if name != restarted.Name {
+				Expect(pod.ResourceVersion).To(Equal(before[name].ResourceVersion))
+			}
 		}
+		startOperator(p)
+		settled(ctx, set, 1, 2) // what happened meanwhile is found and mended
+		Expect(p.mostPrimaries()).To(Equal(1))
 	})
 
 	It("RS-62 comes up and fails over beside more sets that hang than there are workers", func(ctx SpecContext) {

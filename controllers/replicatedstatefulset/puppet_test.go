@@ -10,13 +10,18 @@ import (
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
@@ -143,7 +148,12 @@ func (p *puppet) run(ctx context.Context, pod *corev1.Pod) error {
 func (p *puppet) container(pod *corev1.Pod) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return fmt.Sprintf("puppet://%s/%d", pod.UID, p.restarts[pod.UID])
+	return p.id(pod, p.restarts[pod.UID])
+}
+
+// id is that of the container of a pod after so many restarts.
+func (p *puppet) id(pod *corev1.Pod, restarts int32) string {
+	return fmt.Sprintf("puppet://%s/%d", pod.UID, restarts)
 }
 
 func (p *puppet) forget(pod *corev1.Pod) {
@@ -247,4 +257,20 @@ func (p *puppet) mostPrimaries() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.most
+}
+
+// versionsOf are those of the objects of a namespace that the operator writes, but for
+// pods.
+func versionsOf(ctx context.Context, namespace string) map[string]string {
+	GinkgoHelper()
+	versions := map[string]string{}
+	for _, list := range []client.ObjectList{&v1alpha1.ReplicatedStatefulSetList{}, &appsv1.StatefulSetList{}, &corev1.ServiceList{}, &policyv1.PodDisruptionBudgetList{}} {
+		Expect(user.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
+		Expect(meta.EachListItem(list, func(item runtime.Object) error {
+			object := item.(client.Object)
+			versions[fmt.Sprintf("%T %s", object, object.GetName())] = object.GetResourceVersion()
+			return nil
+		})).To(Succeed())
+	}
+	return versions
 }
