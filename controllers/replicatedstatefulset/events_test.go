@@ -1,12 +1,21 @@
 package replicatedstatefulset
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
@@ -104,5 +113,38 @@ func TestV15CommandsMayBeginLaterWhereTheAPIServerIsSlow(t *testing.T) {
 				t.Errorf("by its grant it reaches nobody any more from %s, want %s", got, until)
 			}
 		})
+	}
+}
+
+// heard takes events.
+type heard []string
+
+func (h *heard) Eventf(_, _ runtime.Object, kind, reason, _, note string, args ...any) {
+	*h = append(*h, fmt.Sprintf("%s %s: %s", kind, reason, fmt.Sprintf(note, args...)))
+}
+
+// V7: what was not written is not told: the next pass learns it again, and tells it then.
+func TestV7EventsComeAfterTheirWrite(t *testing.T) {
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "replicatedstatefulsets"}, "db", errors.New("another version"))
+	for _, r := range []struct {
+		name string
+		err  error
+		want []string
+	}{
+		{"a write that was taken", nil, []string{"Normal NotPromoted: rss-db-0 is not primary: status says that it has stopped"}},
+		{"one that met another version", conflict, nil},
+		{"one that the API server refused", apierrors.NewForbidden(schema.GroupResource{}, "db", errors.New("no")), nil},
+	} {
+		told, w := &heard{}, worldOf(toySet(2, 1), pod(0).granted().idle(), pod(1).secondary().sequence("9"))
+		p := decide(w)
+		var outcomes []action.Outcome
+		for _, chain := range p.steps[0] {
+			outcomes = append(outcomes, action.Outcome{Action: chain[0], Answer: chain[0].Object, Err: r.err})
+		}
+		c := &Reconciler{Events: told, Now: func() time.Time { return noon }, Runner: &action.Runner{Client: fake.NewClientBuilder().WithScheme(scheme.Scheme).Build()}}
+		c.report(context.Background(), w, &p, outcomes)
+		if !slices.Equal(*told, r.want) {
+			t.Errorf("V7 %s: it tells %q, want %q", r.name, *told, r.want)
+		}
 	}
 }

@@ -104,13 +104,13 @@ func (w *world) unconfirmed(c *v1alpha1.RunningCommand, gone bool) bool {
 // for one then whose end nobody saw. Any other has failed.
 const settleWithin = 30 * time.Second
 
-// agrees tells whether status says, since a command ended, that it has taken effect.
+// agrees reports whether status says, since a command ended, that it has taken effect.
 func (w *world) agrees(c *v1alpha1.RunningCommand) bool {
 	answer, ok := w.byUID(c.UID).answer(v1alpha1.CommandStatus)
 	return ok && settles(c.Name, w.stateOf(answer))
 }
 
-// denied tells whether status said something else of a command that ended with 0, and
+// denied reports whether status said something else of a command that ended with 0, and
 // went on to for settleWithin.
 func (w *world) denied(c *v1alpha1.RunningCommand) bool {
 	m := w.byUID(c.UID)
@@ -180,7 +180,7 @@ func (b *books) failed(w *world, c *v1alpha1.RunningCommand, code int) {
 	f.Unclean = f.Unclean || starts(c.Name)
 }
 
-// noted tells whether it is on record that this very start made no primary.
+// noted reports whether it is on record that this very start made no primary.
 func (b *books) noted(c *v1alpha1.RunningCommand) bool {
 	return slices.ContainsFunc(b.failures, func(f v1alpha1.Failure) bool { return dud(&f) && f.ContainerID == c.ContainerID })
 }
