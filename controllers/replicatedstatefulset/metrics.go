@@ -351,6 +351,9 @@ func (m *memory) recall(w *world) {
 		}
 		known.pods[member.pod.UID] = s
 		s.look(member, w.set.Status.Unanswered, w.now)
+		if w.set.Spec.Paused && !s.unheard { // nobody asks
+			s.askedAt, member.askedAt = time.Time{}, time.Time{}
+		}
 	}
 }
 

@@ -180,3 +180,22 @@ func TestV13SinceWhenStatusDoesNotAnswer(t *testing.T) {
 		}
 	}
 }
+
+// V13: while a set is paused nobody asks, so nobody is blamed for silence.
+func TestV13NobodyIsBlamedWhilePaused(t *testing.T) {
+	s := newStage(t, toySet(3, 1))
+	s.settle(20 * time.Second)
+	hang("rss-db-0 status")(s)
+	for s.toy.command("rss-db-0 status") == nil {
+		s.round()
+		s.Now = s.Now.Add(time.Second)
+	}
+	pause(true)(s)
+	for range 90 {
+		s.round()
+		s.Now = s.Now.Add(time.Second)
+	}
+	if s.degraded() || len(s.set().Status.Unanswered) > 0 {
+		t.Errorf("it is paused, and does not answer: %v", s.set().Status.Unanswered)
+	}
+}
