@@ -299,3 +299,23 @@ func TestATrialHasNobodyWhoActs(t *testing.T) {
 		t.Error("a set without status is tried")
 	}
 }
+
+// The sample that users apply, and that a promise applies on real nodes, is the
+// original's manifest, word for word but for comments.
+func TestTheSampleIsTheOriginalsManifest(t *testing.T) {
+	var original, sample map[string]any
+	for path, into := range map[string]*map[string]any{
+		filepath.Join("testdata", "seed.yaml"): &original, "../../config/samples/replicatedstatefulset/dummy.yaml": &sample,
+	} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.Unmarshal(text, into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !reflect.DeepEqual(original, sample) {
+		t.Errorf("the sample is\n%v\nand the original's manifest\n%v", sample, original)
+	}
+}

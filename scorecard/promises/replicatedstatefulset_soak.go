@@ -86,19 +86,11 @@ func soakReplicated(ctx context.Context, c *Cluster) error {
 	s := &trials{Cluster: c}
 	chance := rand.New(rand.NewPCG(c.Seed, 56))
 	c.Log("seed %d: %d runs", c.Seed, c.Faults)
-	var deck []fault
 	wanted := slices.DeleteFunc(slices.Clone(faults), func(f fault) bool { return !strings.Contains(f.name, c.Fault) })
 	if len(wanted) == 0 {
 		return fmt.Errorf("no fault has %q in its name", c.Fault)
 	}
-	for len(deck) < 3*c.Faults {
-		for _, i := range chance.Perm(len(wanted)) {
-			deck = append(deck, wanted[i])
-		}
-	}
-	if kills := slices.IndexFunc(wanted, killsOperator); kills >= 0 && len(deck) > 0 && !slices.ContainsFunc(deck[:3*c.Faults], killsOperator) {
-		deck[chance.IntN(3*c.Faults)] = wanted[kills] // RS-43: of few runs one kills the operator too
-	}
+	deck := draw(chance, wanted, 3*c.Faults)
 	errs := make([]error, c.Faults)
 	var all sync.WaitGroup
 	atOnce := 3
@@ -119,6 +111,21 @@ func soakReplicated(ctx context.Context, c *Cluster) error {
 	all.Wait()
 	s.report()
 	return errors.Join(errs...)
+}
+
+// draw are so many of those faults: each is drawn once before any is again, and however
+// few they are, the operator is killed once (RS-43).
+func draw(chance *rand.Rand, wanted []fault, n int) (deck []fault) {
+	for len(deck) < n {
+		for _, i := range chance.Perm(len(wanted)) {
+			deck = append(deck, wanted[i])
+		}
+	}
+	deck = deck[:n]
+	if kills := slices.IndexFunc(wanted, killsOperator); n > 0 && kills >= 0 && !slices.ContainsFunc(deck, killsOperator) {
+		deck[chance.IntN(n)] = wanted[kills]
+	}
+	return deck
 }
 
 func killsOperator(f fault) bool { return strings.Contains(f.name, "the operator is killed") }

@@ -1,0 +1,17 @@
+package promises
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// RS-43: a soak of few runs, as in every test, kills the operator too.
+func TestEachSoakKillsTheOperator(t *testing.T) {
+	for seed := range uint64(200) {
+		deck := draw(rand.New(rand.NewPCG(seed, 56)), faults, 9)
+		if len(deck) != 9 || !slices.ContainsFunc(deck, killsOperator) {
+			t.Fatalf("seed %d: of %d faults none kills the operator", seed, len(deck))
+		}
+	}
+}
