@@ -16,6 +16,48 @@ import (
 // it was frozen, the API server was away, or another process led and died. The table is
 // that of docs/kinds/replicatedstatefulset.md.
 func TestV5DeadlinesCountTimeInWhichSomebodyLooked(t *testing.T) {
+	for _, d := range deadlines() {
+		before, after := d.limit-2*time.Second, d.limit+2*time.Second
+		for _, r := range []struct {
+			name  string
+			world *world
+			want  bool
+		}{
+			{"not before its time", d.world(before), false},
+			{"after it", d.world(after), true},
+			{"frozen meanwhile", frozen(d.world(after)), d.byClock},
+			{"frozen, and then waited for that much longer", frozen(d.world(after + 10*time.Second)), true},
+			{"a new operator", replaced(d.world(after)), d.byClock},
+		} {
+			if got := d.blames(r.world); got != r.want {
+				t.Errorf("V5 %s, %s: it blames: %t, want %t", d.name, r.name, got, r.want)
+			}
+		}
+	}
+}
+
+// frozen: for ten seconds, a moment ago, this process could not look.
+func frozen(w *world) *world {
+	w.watch = leadership.Watch{Gaps: []leadership.Gap{{From: ago(15 * time.Second), To: ago(5 * time.Second)}}}
+	return w
+}
+
+// replaced: this process began to lead a moment ago.
+func replaced(w *world) *world {
+	w.watch = leadership.Watch{Since: ago(10 * time.Second)}
+	return w
+}
+
+// timed is a deadline.
+type timed struct {
+	name    string
+	limit   time.Duration
+	world   func(age time.Duration) *world // one in which it began that long ago
+	blames  func(*world) bool
+	byClock bool // counts the time of the clock, and the page says why
+}
+
+func deadlines() []timed {
 	heir := func() *podFixture { return pod(1).secondary().sequence("9") }
 	acts := func(part string) func(*world) bool {
 		return func(w *world) bool {
@@ -23,13 +65,7 @@ func TestV5DeadlinesCountTimeInWhichSomebodyLooked(t *testing.T) {
 			return slices.ContainsFunc(gist(&p), func(line string) bool { return strings.Contains(line, part) })
 		}
 	}
-	for _, d := range []struct {
-		name    string
-		limit   time.Duration
-		world   func(age time.Duration) *world // one in which it began that long ago
-		blames  func(*world) bool
-		byClock bool // counts the time of the clock, and the page says why
-	}{
+	return []timed{
 		{name: "a Node is gone", limit: fenceAfter, world: func(age time.Duration) *world {
 			return worldOf(toySet(2, 1), pod(0).granted().onNode(node{missing: true, missingSince: ago(age)}), heir())
 		}, blames: acts("Fenced")},
@@ -66,31 +102,6 @@ func TestV5DeadlinesCountTimeInWhichSomebodyLooked(t *testing.T) {
 		{name: "the youth of a pod", limit: youth, byClock: true, world: func(age time.Duration) *world {
 			return worldOf(toySet(2, 1), pod(0).primary(), pod(1).born(age).status(1).failures(2, "secondary", 1, true))
 		}, blames: acts("delete pod 1: Failed")},
-	} {
-		before, after := d.limit-2*time.Second, d.limit+2*time.Second
-		frozen := func(w *world) *world { // for ten seconds, a moment ago
-			w.watch = leadership.Watch{Gaps: []leadership.Gap{{From: ago(15 * time.Second), To: ago(5 * time.Second)}}}
-			return w
-		}
-		restarted := func(w *world) *world {
-			w.watch = leadership.Watch{Since: ago(10 * time.Second)}
-			return w
-		}
-		for _, r := range []struct {
-			name  string
-			world *world
-			want  bool
-		}{
-			{"not before its time", d.world(before), false},
-			{"after it", d.world(after), true},
-			{"frozen meanwhile", frozen(d.world(after)), d.byClock},
-			{"frozen, and then waited for that much longer", frozen(d.world(after + 10*time.Second)), true},
-			{"a new operator", restarted(d.world(after)), d.byClock},
-		} {
-			if got := d.blames(r.world); got != r.want {
-				t.Errorf("V5 %s, %s: it blames: %t, want %t", d.name, r.name, got, r.want)
-			}
-		}
 	}
 }
 

@@ -198,7 +198,7 @@ func (s *stage) kubeletMove(p *corev1.Pod) func() {
 				s.toy.start(p)
 			}
 		}
-	case !shows(p, c):
+	case !shows(p, c), !podstate.Ready(p): // its node may have been said to be gone
 		return func() { s.edit(p, func(p *corev1.Pod) { runs(s, p, c) }) }
 	}
 	return nil
