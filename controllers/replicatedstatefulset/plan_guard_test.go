@@ -224,6 +224,8 @@ func TestScaleDownInTheDark(t *testing.T) {
 		{"RS-33 what the primary said before a stop of another is old", worldOf(toySet(4, 1), pod(0).secondary().sequence("9"), pod(1).secondary().sequence("9"),
 			pod(2).primary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second),
 			pod(3).changed("stop", 7*time.Second).answered("status", podexec.Failed, 7, "", 6*time.Second), replicas(2)), []string{"2 asked sequence"}},
+		{"RS-33 the last primary of those that go waits until one that stays is primary", worldOf(toySet(4, 2, "secondary", "promote", "demote"), pod(0).idle().sequence("9"), pod(1).idle().sequence("9"),
+			pod(2).status(8).granted().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second), pod(3).idle(), replicas(2)), []string{"0: Primary, with 2"}},
 		{"RS-33 when the newest runs as primary, it hands over", worldOf(toySet(3, 1), pod(0).secondary().sequence("9"), pod(1).secondary().sequence("9"),
 			pod(2).primary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second), replicas(2)), []string{"2: Stop, with 2"}},
 	})

@@ -114,6 +114,10 @@ func (w *world) relieve(p *plan, m *member, why string) {
 		}
 		return
 	}
+	if len(w.primaries()) < w.target() {
+		p.waitFor(v1alpha1.ReasonHandingOver, "another primary is started before this one stops: "+m.name())
+		return
+	}
 	if heir := w.heir(p, m, ""); heir != nil {
 		p.proven = true
 		w.stop(p, m, fmt.Sprintf("%s, and %s can take its place", why, heir.name()))
