@@ -115,8 +115,12 @@ func (r *Reconciler) readConfig(ctx context.Context, w *world) (err error) {
 		children = append(children, c.set)
 		numbers[c.set.UID] = c.version
 	}
-	if w.tracking, err = r.config.tracking(ctx, w.set, templates...); err != nil || w.set.DeletionTimestamp != nil {
+	if w.tracking, err = r.config.tracking(ctx, w.set, templates...); err != nil {
 		return err
+	}
+	if w.set.DeletionTimestamp != nil {
+		r.config.turns.forget(client.ObjectKeyFromObject(w.set))
+		return nil
 	}
 	var coming []string
 	for _, z := range w.zones {

@@ -17,9 +17,6 @@ const (
 	turnLimit = 10 * time.Minute
 	// turnPatience is how often one that waits looks again, should nobody wake it.
 	turnPatience = 15 * time.Second
-	// turnGrace is how long a place is kept for a write that the cache does not
-	// show yet.
-	turnGrace = 10 * time.Second
 )
 
 // turn says whether an object may begin to restart pods for a change of
@@ -46,7 +43,11 @@ type turns struct {
 
 	mu      sync.Mutex
 	waiting map[types.NamespacedName]wait
-	let     map[types.NamespacedName]time.Time
+	// let are those that may restart, and whose restart the cache does not show yet,
+	// with when they were let. On a busy machine the cache is late, and a write that is
+	// not seen may have been made all the same: so such a place is held as long as that
+	// of a restart, unless a pass of the object finds that it has nothing to restart.
+	let map[types.NamespacedName]time.Time
 }
 
 type wait struct {
@@ -61,7 +62,8 @@ func (t *turns) ask(key types.NamespacedName, since, now time.Time, restarting m
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	_, already := restarting[key]
-	if t.most <= 0 || already {
+	_, let := t.let[key]
+	if t.most <= 0 || already || let {
 		delete(t.waiting, key)
 		return turn{granted: true}
 	}
@@ -69,7 +71,6 @@ func (t *turns) ask(key types.NamespacedName, since, now time.Time, restarting m
 		t.waiting, t.let = map[types.NamespacedName]wait{}, map[types.NamespacedName]time.Time{}
 	}
 	t.waiting[key] = wait{since, now}
-	delete(t.let, key) // it did not use it, or it would restart
 	busy := t.busy(now, restarting)
 	ahead := slices.Index(t.order(now), key)
 	if busy+ahead >= t.most {
@@ -83,11 +84,11 @@ func (t *turns) ask(key types.NamespacedName, since, now time.Time, restarting m
 // busy counts who restarts, and who was just let.
 func (t *turns) busy(now time.Time, restarting map[types.NamespacedName]time.Time) (n int) {
 	for key, at := range t.let {
-		if _, seen := restarting[key]; seen || now.Sub(at) >= turnGrace {
+		if _, seen := restarting[key]; seen {
 			delete(t.let, key)
-			continue
+		} else if now.Sub(at) < turnLimit {
+			n++
 		}
-		n++
 	}
 	for _, began := range restarting {
 		if now.Sub(began) < turnLimit {

@@ -58,9 +58,36 @@ func TestTurns(t *testing.T) {
 			t.Error("both go")
 		}
 	})
-	t.Run("one that was let and did nothing gives its place back", func(t *testing.T) {
+	t.Run("V10 also when the cache is late", func(t *testing.T) {
 		turns := &turns{most: 1}
-		if !ask(turns, a, noon, noon) || !ask(turns, b, noon, noon.Add(turnGrace)) {
+		if !ask(turns, a, noon, noon) || ask(turns, b, noon, noon.Add(turnLimit-1)) {
+			t.Error("both go")
+		}
+		if next := turns.next(noon.Add(turnLimit-1), nil); len(next) != 0 {
+			t.Errorf("%v is woken, and has no place", next)
+		}
+	})
+	t.Run("V10 and when it asks again because it cannot see its own write", func(t *testing.T) {
+		turns := &turns{most: 1}
+		ask(turns, a, noon.Add(2), noon)
+		ask(turns, b, noon.Add(1), noon)
+		if !ask(turns, a, noon.Add(2), noon.Add(time.Minute)) || ask(turns, b, noon.Add(1), noon.Add(time.Minute)) {
+			t.Error("its place went to another, and its write may have been made")
+		}
+	})
+	t.Run("V10 one whose write is refused for ever holds its place no longer than a restart that hangs", func(t *testing.T) {
+		turns := &turns{most: 1}
+		if ask(turns, a, noon, noon); !ask(turns, b, noon, noon.Add(turnLimit)) {
+			t.Error("the place is lost")
+		}
+	})
+	t.Run("V10 one that was let and has nothing to restart gives its place back", func(t *testing.T) {
+		turns := &turns{most: 1}
+		if ask(turns, a, noon, noon); ask(turns, b, noon, noon) {
+			t.Error("both go")
+		}
+		turns.forget(a)
+		if !ask(turns, b, noon, noon) {
 			t.Error("the place is lost")
 		}
 	})
