@@ -100,28 +100,42 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.pass(ctx, &set).Result()
 }
 
-// pass decides on the cache, and before anything is done again on the live world.
+// pass decides, acts and reports.
 func (r *Reconciler) pass(ctx context.Context, set *v1alpha1.ExtendedStatefulSet) report.Outcome {
-	w, err := r.observe(ctx, set, view{r.Cache, false})
-	if err != nil {
+	w, p, err := r.consider(ctx, set)
+	switch {
+	case err != nil:
 		return report.Retry(err)
-	}
-	p := decide(w)
-	if p.acts() && !p.asksOnly() || w.unsure() {
-		var live v1alpha1.ExtendedStatefulSet
-		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(set), &live); apierrors.IsNotFound(err) || err == nil && live.UID != set.UID {
-			return report.Done() // its event is on the way
-		} else if err != nil {
-			return report.Retry(fmt.Errorf("get the ExtendedStatefulSet: %w", err))
-		}
-		if w, err = r.observe(ctx, &live, view{r.Live, true}); err != nil {
-			return report.Retry(err)
-		}
-		p = decide(w)
+	case w == nil:
+		return report.Done() // its event is on the way
 	}
 	outcomes := r.Runner.Run(ctx, client.ObjectKeyFromObject(set), p.steps)
 	r.keepBoard(w)
 	return r.report(ctx, w, &p, outcomes)
+}
+
+// consider decides on the cache, and again on what the API server has before anything
+// is done, and where the cache may lack a StatefulSet. There is no world when the
+// object is gone, or another of its name is there.
+func (r *Reconciler) consider(ctx context.Context, set *v1alpha1.ExtendedStatefulSet) (*world, plan, error) {
+	w, err := r.observe(ctx, set, view{r.Cache, false})
+	if err != nil {
+		return nil, plan{}, err
+	}
+	p := decide(w)
+	if (!p.acts() || p.asksOnly()) && !w.unsure() {
+		return w, p, nil
+	}
+	var live v1alpha1.ExtendedStatefulSet
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(set), &live); apierrors.IsNotFound(err) || err == nil && live.UID != set.UID {
+		return nil, plan{}, nil
+	} else if err != nil {
+		return nil, plan{}, fmt.Errorf("get the ExtendedStatefulSet: %w", err)
+	}
+	if w, err = r.observe(ctx, &live, view{r.Live, true}); err != nil {
+		return nil, plan{}, err
+	}
+	return w, decide(w), nil
 }
 
 // keepBoard lets the Board forget pods that are gone.

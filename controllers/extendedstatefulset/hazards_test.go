@@ -280,6 +280,22 @@ var serviceHazards = []hazard{
 		s.edit("db-v2", func(c *appsv1.StatefulSet) { c.Labels, c.Annotations = nil, nil })
 		s.image("three")
 	}, "= Stable, version 3, 3 Ready; db-v3 ordinals 0 to 2; active version 3"},
+	{"ES12 and off the old version in one zone, beside a stale one, when nothing is to be done that would look past the cache",
+		func() *v1alpha1.ExtendedStatefulSet {
+			set := toySet(1)
+			set.Spec.Zones = []string{"a", "b"}
+			return set
+		}, func(s *stage) {
+			s.rest()
+			s.floor = 2
+			s.image("bad")
+			s.rest()
+			s.edit("db-z1-v1", func(c *appsv1.StatefulSet) { c.Labels, c.Annotations = nil, nil })
+			s.rest()
+			if c := s.object("StatefulSet", "db-z1-v1"); c.GetLabels()[v1alpha1.LabelSet] != "db" {
+				s.Fatal(s.t, "its labels stay away")
+			}
+		}, "= Stale, version 1, 2 Ready; db-z0-v1 ordinals 0 to 0, db-z0-v2 no pods stale, db-z1-v1 ordinals 0 to 0; active version 1"},
 	{"a node is lost while its pod ends for an upgrade", volumes, func(s *stage) {
 		s.rest()
 		s.floor = 2

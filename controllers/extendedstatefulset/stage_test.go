@@ -158,15 +158,12 @@ func (s *stage) pass() (acted bool, wait time.Duration) {
 	if s.shown.Get(context.Background(), theKey, &cached) != nil {
 		return false, 0
 	}
-	w := s.observe(&cached, view{s.shown, false})
-	p := decide(w)
-	if p.acts() || w.unsure() {
-		set := s.set()
-		if set == nil || set.UID != cached.UID {
-			return false, 0
-		}
-		w = s.observe(set, view{s.Cluster, true})
-		p = decide(w)
+	w, p, err := s.r.consider(context.Background(), &cached)
+	switch {
+	case err != nil:
+		s.t.Fatal(err)
+	case w == nil:
+		return false, 0
 	}
 	before := s.Writes()
 	_, alive := s.Apply(p.steps)
@@ -178,14 +175,6 @@ func (s *stage) pass() (acted bool, wait time.Duration) {
 	}
 	s.since = s.Writes()
 	return s.Writes() > before, p.wait
-}
-
-func (s *stage) observe(set *v1alpha1.ExtendedStatefulSet, from view) *world {
-	w, err := s.r.observe(context.Background(), set, from)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return w
 }
 
 func (s *stage) writeStatus(w *world, p *plan) (alive bool) {
