@@ -26,9 +26,11 @@ type ctlOfTest struct {
 	t      *testing.T
 	client client.WithWatch
 	reads  int
-	fails  error // of reads of contents
-	key    []byte
-	keys   int // how often the stored key was asked for
+	fails  error  // of reads of contents
+	key    []byte // that this process has in memory
+	stored []byte // that the API server has; nil: the same
+	keys   int    // how often the stored key was asked for
+	noKey  error  // of asking for the stored key
 	reader *configReader
 	set    *v1alpha1.ExtendedStatefulSet
 	child  *appsv1.StatefulSet
@@ -37,8 +39,14 @@ type ctlOfTest struct {
 }
 
 func (c *ctlOfTest) Current(_ context.Context, stored bool) ([]byte, error) {
-	if stored {
-		c.keys++
+	if !stored {
+		return c.key, nil
+	}
+	if c.keys++; c.noKey != nil {
+		return nil, c.noKey
+	}
+	if c.stored != nil {
+		c.key = c.stored
 	}
 	return c.key, nil
 }
@@ -223,6 +231,25 @@ func TestALostKeyRestartsOnlyWhatWasEdited(t *testing.T) {
 	c.want("the next edit is found", "ConfigChanged, 1 read")
 	if c.keys < 3 {
 		t.Errorf("a hash was written %d times with a key that is stored, want 3", c.keys)
+	}
+}
+
+// ES07: two operators began at the same time, and the other was the first to store its
+// key. A hash of ours would be renewed with the next look, which restarts the pods.
+func TestNoHashIsWrittenWithAKeyThatIsStoredNowhere(t *testing.T) {
+	c := newCtl(t, usesTwo, conf("1"), creds("p", "x"))
+	c.stored = []byte("ffffffffffffffffffffffffffffffff")
+	c.want("the other operator's key is the one that is stored", "ConfigFollowed, 4 read")
+	if got, want := recordOf(c.child).Key, hashKey(c.stored).name(); got != want {
+		t.Errorf("the record is of key %s, want %s, which is stored", got, want)
+	}
+	c.want("and at rest", ", 0 read")
+
+	c = newCtl(t, usesTwo, conf("1"), creds("p", "x"))
+	c.noKey = errors.New("the API server is away")
+	c.want("nobody knows which key is stored", "ConfigUnreadable, 2 read")
+	if recordOf(c.child) != nil {
+		t.Error("a record was written with a key that may be stored nowhere")
 	}
 }
 

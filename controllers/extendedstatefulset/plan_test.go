@@ -9,6 +9,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -194,6 +195,11 @@ func TestDecide(t *testing.T) {
 		{"E8 nothing is deleted while none serves", of(plain()).has(1, span{0, 3}, 0, 1, 2).upgrading(canary, coexist).has(2, span{0, 1}, 0), ""},
 		{"a status that was lost is found again", of(plain()).has(1, span{0, 3}).has(7, span{}).
 			but(func(w *world) { w.set.Status = v1alpha1.ExtendedStatefulSetStatus{} }), "books: CleaningUp, version 1"},
+		{"ES10 also when only a job of an earlier version is left: its number was given out", of(plain()).
+			but(func(w *world) {
+				w.set.Status = v1alpha1.ExtendedStatefulSetStatus{}
+				w.jobs = map[string]*batchv1.Job{"db-post-v7-1": buildJob(w.set, job("x"), "post", 7, 1)}
+			}), "books: Promoting, version 8"},
 		{"what goes is left to the garbage collector", of(plain()).but(func(w *world) { w.set.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }), ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
