@@ -354,7 +354,8 @@ func validateClaims(templates []corev1.PersistentVolumeClaim, pod *corev1.PodSpe
 func validateChange(old, set *v1alpha1.ExtendedStatefulSet) field.ErrorList {
 	errs := claim.CheckChange(old.Spec.Template.Spec.VolumeClaimTemplates, set.Spec.Template.Spec.VolumeClaimTemplates,
 		field.NewPath("spec", "template", "spec", "volumeClaimTemplates"))
-	if handoverOf(old) != handoverOf(set) && underWay(old.Status.Phase) {
+	asked := old.Spec.UpdateStrategy.Handover != set.Spec.UpdateStrategy.Handover
+	if asked && handoverOf(old) != handoverOf(set) && underWay(&old.Status) {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "updateStrategy", "handover"), fmt.Sprintf(
 			"the upgrade under way (phase %s) cannot change the way in the middle; wait until status.phase is Stable, Stale or Aborted", old.Status.Phase)))
 	}
@@ -364,10 +365,12 @@ func validateChange(old, set *v1alpha1.ExtendedStatefulSet) field.ErrorList {
 	return errs
 }
 
-// underWay tells whether two versions may have pods.
-func underWay(phase v1alpha1.Phase) bool {
-	switch phase {
-	case v1alpha1.PhasePreJob, v1alpha1.PhaseCanary, v1alpha1.PhasePromoting, v1alpha1.PhasePostJob, v1alpha1.PhaseCleaningUp:
+// underWay reports whether two versions may have pods.
+func underWay(s *v1alpha1.ExtendedStatefulSetStatus) bool {
+	switch s.Phase {
+	case v1alpha1.PhasePromoting:
+		return s.Update != nil // the very first version takes over from none
+	case v1alpha1.PhasePreJob, v1alpha1.PhaseCanary, v1alpha1.PhasePostJob, v1alpha1.PhaseCleaningUp:
 		return true
 	}
 	return false

@@ -189,6 +189,40 @@ func TestTheLongestNamesFit(t *testing.T) {
 	}
 }
 
+// V11: a refusal speaks of handover only where somebody changes it while two versions
+// have pods.
+func TestV11HandoverMayChangeBeforeThereIsAnUpgrade(t *testing.T) {
+	const refused = "cannot change the way in the middle"
+	first := v1alpha1.ExtendedStatefulSetStatus{Phase: v1alpha1.PhasePromoting, CurrentVersion: 1}
+	upgrade := v1alpha1.ExtendedStatefulSetStatus{Phase: v1alpha1.PhasePromoting, CurrentVersion: 1, UpdateVersion: 2, Update: &v1alpha1.UpdateStatus{}}
+	perOrdinal := func(set *v1alpha1.ExtendedStatefulSet) {
+		set.Spec.UpdateStrategy.Handover = v1alpha1.HandoverPerOrdinal
+	}
+	claims := func(set *v1alpha1.ExtendedStatefulSet) { withClaims(set) }
+	for _, row := range []struct {
+		name   string
+		status v1alpha1.ExtendedStatefulSetStatus
+		change func(*v1alpha1.ExtendedStatefulSet)
+		want   bool
+	}{
+		{"the very first version has its pods made", first, perOrdinal, false},
+		{"claims are added meanwhile, which is refused by itself", first, claims, false},
+		{"claims are added in an upgrade, which is refused by itself", upgrade, claims, false},
+		{"the way is changed in an upgrade", upgrade, perOrdinal, true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			old := toySet(3)
+			old.Status = row.status
+			set := old.DeepCopy()
+			row.change(set)
+			said := validateChange(withDefaults(old), withDefaults(set)).ToAggregate()
+			if got := said != nil && strings.Contains(said.Error(), refused); got != row.want {
+				t.Errorf("it says %v", said)
+			}
+		})
+	}
+}
+
 func TestWarnings(t *testing.T) {
 	set := withClaims(toySet(3))
 	if got := warnings(set); got != nil {

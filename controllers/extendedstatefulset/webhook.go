@@ -174,6 +174,7 @@ func refuse(set *v1alpha1.ExtendedStatefulSet, errs field.ErrorList) error {
 func warnings(set *v1alpha1.ExtendedStatefulSet) admission.Warnings {
 	var texts admission.Warnings
 	template, at := &set.Spec.Template, "spec.template."
+	pod := &template.Spec.Template.Spec
 	for _, w := range []struct {
 		said bool
 		text string
@@ -184,6 +185,8 @@ func warnings(set *v1alpha1.ExtendedStatefulSet) admission.Warnings {
 		{template.Spec.PodManagementPolicy == appsv1.OrderedReadyPodManagement, at + "spec.podManagementPolicy is ignored: pods are started and stopped in parallel"},
 		{holdsBack(&template.Spec.UpdateStrategy), at + "spec.updateStrategy holds back pods when configuration changes, and not when the template does: that makes a new version, for which there is spec.updateStrategy"},
 		{deletesClaims(template.Spec.PersistentVolumeClaimRetentionPolicy), at + "spec.persistentVolumeClaimRetentionPolicy is ignored: claims are kept until you delete them"},
+		{pod.Hostname != "" || pod.Subdomain != "", at + "spec.template.spec: hostname and subdomain are ignored: pods have their own name or that of their ordinal, and serviceName"},
+		{pod.NodeName != "", at + "spec.template.spec.nodeName puts all pods on Node " + pod.NodeName + " past the scheduler, which then looks at no taints, room or zone; use nodeSelector, which it follows"},
 	} {
 		if w.said {
 			texts = append(texts, w.text)

@@ -162,7 +162,7 @@ type Scaling struct {
 }
 
 // UpdateStrategy says how a new version takes over.
-// +kubebuilder:validation:XValidation:rule="!has(self.canaryWatchTime) || !has(self.updateWatchTime) || duration(self.canaryWatchTime) <= duration(self.updateWatchTime)",fieldPath=".canaryWatchTime",message="may not be longer than updateWatchTime, which the canaries are a part of; shorten it, or lengthen updateWatchTime"
+// +kubebuilder:validation:XValidation:rule="!has(self.canaryWatchTime) || !has(self.updateWatchTime) || !self.canaryWatchTime.matches('^([0-9]{1,6}([.][0-9]+)?(ns|us|ms|s|m|h))+$') || !self.updateWatchTime.matches('^([0-9]{1,6}([.][0-9]+)?(ns|us|ms|s|m|h))+$') || duration(self.canaryWatchTime) <= duration(self.updateWatchTime)",fieldPath=".canaryWatchTime",message="may not be longer than updateWatchTime, which the canaries are a part of; shorten it, or lengthen updateWatchTime"
 type UpdateStrategy struct {
 	// Canaries is how many pods of the new version must be Ready, for
 	// template.spec.minReadySeconds, before it takes over the rest, as all of them
@@ -197,7 +197,7 @@ type UpdateStrategy struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,6}([.][0-9]+)?(ns|us|ms|s|m|h))+$`
-	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be more than 0, for example 5m"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,6}([.][0-9]+)?(ns|us|ms|s|m|h))+$') || duration(self) > duration('0s')",message="must be more than 0, for example 5m"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Canary watch time",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy"}
 	CanaryWatchTime *metav1.Duration `json:"canaryWatchTime,omitempty"`
 
@@ -208,7 +208,7 @@ type UpdateStrategy struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,6}([.][0-9]+)?(ns|us|ms|s|m|h))+$`
-	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be more than 0, for example 5m"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,6}([.][0-9]+)?(ns|us|ms|s|m|h))+$') || duration(self) > duration('0s')",message="must be more than 0, for example 5m"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Update watch time",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy"}
 	UpdateWatchTime *metav1.Duration `json:"updateWatchTime,omitempty"`
 
