@@ -59,7 +59,8 @@ type Reconciler struct {
 	// Lease says whether this process leads, and in which time it could look.
 	Lease *leadership.Lease
 
-	memory memory
+	memory   memory
+	refusals refusals
 	// config reads ConfigMaps and Secrets; nil: they are not followed.
 	config *configReader
 }
@@ -79,6 +80,8 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// Why a pod cannot be created the StatefulSet controller says in an event alone.
+// +kubebuilder:rbac:groups="",resources=events,verbs=list
 
 // Reconcile looks at one ExtendedStatefulSet and does the next thing.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -155,6 +158,7 @@ func (r *Reconciler) keepBoard(w *world) {
 func (r *Reconciler) forget(key types.NamespacedName) {
 	r.Tracker.Forget(key)
 	r.memory.forget(key)
+	r.refusals.forget(key)
 	if r.config != nil {
 		r.config.forget(key)
 	}

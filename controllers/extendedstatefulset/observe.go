@@ -62,6 +62,10 @@ type world struct {
 	books *v1alpha1.ExtendedStatefulSetStatus
 	// refused is what the API server refused last; "" if nothing.
 	refused string
+	// refusals says, by their names, why pods are not there that should be, as far as
+	// that is known; refusalsDue is when to ask again.
+	refusals    map[string]string
+	refusalsDue time.Time
 }
 
 // child is one StatefulSet of ours.
@@ -110,6 +114,9 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ExtendedStateful
 	}
 	if err := findClaims(ctx, w, from); err != nil {
 		return nil, fmt.Errorf("read claims: %w", err)
+	}
+	if err := r.readRefusals(ctx, w); err != nil {
+		return nil, err
 	}
 	w.invalid = cmp.Or(w.invalid, w.zonesTurned(), w.claimOfOthers())
 	if err := readServices(ctx, w, from); err != nil {

@@ -105,6 +105,9 @@ func (p *plan) waitFor(what string) { p.waits = cmp.Or(p.waits, what) }
 // lookAgainFor wakes the key for what no event tells.
 func (p *plan) lookAgainFor(w *world) {
 	p.lookAgain(w.configWait)
+	if !w.refusalsDue.IsZero() {
+		p.lookAgain(w.refusalsDue.Sub(w.now))
+	}
 	for _, at := range w.deadlines() {
 		p.lookAgain(at.Sub(w.now))
 	}

@@ -241,7 +241,8 @@ func (b *ledger) proceed() {
 		b.begin()
 	}
 	if b.Phase == was && b.Update != nil && !b.Update.Returning && !b.paused() && !b.w.now.Before(b.Update.StartedAt.Add(b.allowed(b.w.updateTime()))) {
-		b.fail(v1alpha1.ReasonUpdateTimeout, fmt.Sprintf("the upgrade was not complete within %s (updateWatchTime), in phase %s", b.w.updateTime(), was))
+		b.fail(v1alpha1.ReasonUpdateTimeout, fmt.Sprintf("the upgrade was not complete within %s (updateWatchTime), in phase %s%s",
+			b.w.updateTime(), was, b.w.hindered(b.UpdateVersion)))
 	}
 }
 
@@ -281,8 +282,8 @@ func (b *ledger) afterCanary() {
 	case c != nil && b.w.proven(c) >= b.w.canaries():
 		b.Phase = v1alpha1.PhasePromoting
 	case !b.w.now.Before(b.Update.CanaryAt.Add(b.allowed(b.w.canaryTime()))):
-		b.fail(v1alpha1.ReasonCanaryFailed, fmt.Sprintf("%d of %d canaries were Ready within %s (canaryWatchTime)%s",
-			b.w.serving(c, b.w.replicas), b.w.canaries(), b.w.canaryTime(), z.in()))
+		b.fail(v1alpha1.ReasonCanaryFailed, fmt.Sprintf("%d of %d canaries were Ready within %s (canaryWatchTime)%s%s",
+			b.w.serving(c, b.w.replicas), b.w.canaries(), b.w.canaryTime(), z.in(), b.w.hindered(b.UpdateVersion)))
 	}
 }
 
@@ -353,9 +354,12 @@ func hasEnded(job *batchv1.Job, as batchv1.JobConditionType) bool {
 	})
 }
 
+// failureLength leaves room in a condition for what is said beside a failure.
+const failureLength = 600
+
 // fail ends an attempt. There is another, or the version is given up.
 func (b *ledger) fail(reason, message string) {
-	b.Update.Reason, b.Update.Message = reason, message
+	b.Update.Reason, b.Update.Message = reason, cut(message, failureLength)
 	if b.Attempts <= b.w.set.Spec.UpdateStrategy.RetryCount {
 		b.Update.Returning = true
 		return

@@ -102,8 +102,15 @@ func available(w *world, s *v1alpha1.ExtendedStatefulSetStatus) metav1.Condition
 		}
 	}
 	c.Message = fmt.Sprintf("%d of %d pods are available", n, wanted)
-	if c.Reason = v1alpha1.ReasonPodsUnavailable; n >= wanted {
+	if n >= wanted {
 		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonAllAvailable
+		return c
+	}
+	c.Reason = v1alpha1.ReasonPodsUnavailable
+	if number := s.CurrentVersion; w.moving() {
+		c.Message += w.unready(0)
+	} else if number != 0 {
+		c.Message += w.unready(number)
 	}
 	return c
 }
@@ -151,6 +158,9 @@ func progressing(w *world, p *plan) metav1.Condition {
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonComplete, "nothing is left to do"
 	}
+	if c.Status == metav1.ConditionTrue && w.refused == "" {
+		c.Message += w.unready(0)
+	}
 	return c
 }
 
@@ -177,10 +187,17 @@ func stale(w *world) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionStale, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonHealthy, Message: "no version of the template was given up"}
 	if w.books.Phase == v1alpha1.PhaseStale {
 		c.Status, c.Reason = metav1.ConditionTrue, w.books.Update.Reason
-		c.Message = fmt.Sprintf("version %d was given up (attempts: %d): %s. Version %d serves. Edit spec.template to try another version",
-			w.books.UpdateVersion, w.books.Attempts, w.books.Update.Message, w.books.CurrentVersion)
+		c.Message = fmt.Sprintf("version %d was given up (attempts: %d): %s. Version %d serves. Edit spec.template to try another version, or where the cause was not in it, mend that and try the same again: %s",
+			w.books.UpdateVersion, w.books.Attempts, w.books.Update.Message, w.books.CurrentVersion, again(w.set, w.books.VersionHighWater))
 	}
 	return c
+}
+
+// again is the command that makes a version of the same template: an annotation is
+// part of it.
+func again(set *v1alpha1.ExtendedStatefulSet, highest int64) string {
+	return fmt.Sprintf(`kubectl -n %s patch ests %s --type=merge -p '{"spec":{"template":{"metadata":{"annotations":{"again":"%d"}}}}}'`,
+		set.Namespace, set.Name, highest)
 }
 
 func aborted(w *world) metav1.Condition {
@@ -229,4 +246,7 @@ func bookLine(was, now *v1alpha1.ExtendedStatefulSetStatus) string {
 }
 
 // short fits a text into a condition or an event.
-func short(text string) string { return strings.ToValidUTF8(text[:min(len(text), 1000)], "") }
+func short(text string) string { return cut(text, 1000) }
+
+// cut is a text without what is beyond so many bytes.
+func cut(text string, most int) string { return strings.ToValidUTF8(text[:min(len(text), most)], "") }

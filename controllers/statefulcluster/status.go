@@ -1,12 +1,10 @@
 package statefulcluster
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -176,12 +174,12 @@ func unready(w *world, r *roster) string {
 		if podstate.Ready(m.pod) {
 			continue
 		}
-		why := hindrance(m.pod)
+		why := podstate.Hindrance(m.pod)
 		// What crashes runs in between. It is said to crash until its pod is Ready
 		// or the spec changes, or the message would come and go for ever.
-		crashes := fmt.Sprintf("%s (%s)", m.name(), crashLoop)
+		crashes := fmt.Sprintf("%s (%s)", m.name(), podstate.CrashLoop)
 		if why == "" && said != nil && said.ObservedGeneration == w.set.Generation && strings.Contains(said.Message, crashes) {
-			why = crashLoop
+			why = podstate.CrashLoop
 		}
 		if why == "" {
 			others = append(others, m.name())
@@ -201,38 +199,6 @@ func shaky(p *plan) string {
 		return ""
 	}
 	return "; restarted since their update, which goes on when they stay Ready: " + atMost(3, p.shaky)
-}
-
-const crashLoop = "CrashLoopBackOff"
-
-// hindrances are the reasons why a container waits that a person must act on,
-// those that last before the one that comes and goes.
-var hindrances = []string{"ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError", crashLoop}
-
-// inTurn are reasons that the kubelet reports in turn with one of hindrances,
-// which stands for them: what flips is written again and again.
-var inTurn = map[string]string{"ErrImagePull": "ImagePullBackOff", "RegistryUnavailable": "ImagePullBackOff",
-	"SignatureValidationFailed": "ImagePullBackOff", "RunContainerError": crashLoop}
-
-// hindrance is what keeps a pod from running until a person acts; "" if
-// nothing is known to.
-func hindrance(pod *corev1.Pod) string {
-	if _, yes := podstate.UnschedulableSince(pod); yes && !podstate.Scheduled(pod) {
-		return corev1.PodReasonUnschedulable
-	}
-	gravest := len(hindrances)
-	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-		if s.State.Waiting == nil {
-			continue
-		}
-		if i := slices.Index(hindrances, cmp.Or(inTurn[s.State.Waiting.Reason], s.State.Waiting.Reason)); i >= 0 {
-			gravest = min(gravest, i)
-		}
-	}
-	if gravest == len(hindrances) {
-		return ""
-	}
-	return hindrances[gravest]
 }
 
 // completeness says what nothing is left to do means: members of another
@@ -317,10 +283,10 @@ func failure(w *world, p *plan) string {
 		if !slices.Contains(p.failing, m.name()) || slices.Contains(p.crashing, m.name()) {
 			continue
 		}
-		switch why := hindrance(m.pod); why {
+		switch why := podstate.Hindrance(m.pod); why {
 		case corev1.PodReasonUnschedulable:
 			homeless = append(homeless, m.name())
-		case "", crashLoop:
+		case "", podstate.CrashLoop:
 			starting = append(starting, m.name())
 		default:
 			starting = append(starting, fmt.Sprintf("%s (%s)", m.name(), why))

@@ -3,6 +3,8 @@
 package slim
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -76,7 +78,11 @@ func cutConditions(all []corev1.PodCondition) []corev1.PodCondition {
 	for _, c := range all {
 		switch c.Type {
 		case corev1.PodReady, corev1.PodScheduled, corev1.DisruptionTarget, corev1.PodResizePending, corev1.PodResizeInProgress:
-			kept = append(kept, corev1.PodCondition{Type: c.Type, Status: c.Status, Reason: c.Reason, LastTransitionTime: c.LastTransitionTime})
+			one := corev1.PodCondition{Type: c.Type, Status: c.Status, Reason: c.Reason, LastTransitionTime: c.LastTransitionTime}
+			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+				one.Message = c.Message
+			}
+			kept = append(kept, one)
 		}
 	}
 	return kept
@@ -85,21 +91,44 @@ func cutConditions(all []corev1.PodCondition) []corev1.PodCondition {
 func cutContainers(slim, pod *corev1.Pod) {
 	for _, s := range pod.Status.InitContainerStatuses {
 		slim.Status.InitContainerStatuses = append(slim.Status.InitContainerStatuses, corev1.ContainerStatus{
-			ContainerID: s.ContainerID, RestartCount: s.RestartCount, State: corev1.ContainerState{Waiting: cutWaiting(s.State.Waiting)}})
+			Name: s.Name, ContainerID: s.ContainerID, RestartCount: s.RestartCount, Image: imageOf(&s), LastTerminationState: cutEnd(&s),
+			State: corev1.ContainerState{Waiting: cutWaiting(s.State.Waiting)}})
 	}
 	for _, s := range pod.Status.ContainerStatuses {
 		slim.Status.ContainerStatuses = append(slim.Status.ContainerStatuses, corev1.ContainerStatus{
 			Name: s.Name, ImageID: s.ImageID, ContainerID: s.ContainerID, RestartCount: s.RestartCount,
+			Image: imageOf(&s), LastTerminationState: cutEnd(&s),
 			State: corev1.ContainerState{Running: s.State.Running, Waiting: cutWaiting(s.State.Waiting)}})
 	}
 }
 
-// cutWaiting keeps why a container waits; nil if it does not.
+// cutWaiting keeps why a container waits; nil if it does not. What the kubelet adds
+// stays the same, and is short, where it says what is missing.
 func cutWaiting(w *corev1.ContainerStateWaiting) *corev1.ContainerStateWaiting {
 	if w == nil {
 		return nil
 	}
-	return &corev1.ContainerStateWaiting{Reason: w.Reason}
+	kept := &corev1.ContainerStateWaiting{Reason: w.Reason}
+	if strings.HasPrefix(w.Reason, "CreateContainer") {
+		kept.Message = w.Message
+	}
+	return kept
+}
+
+// imageOf keeps the image of a container that waits, perhaps for it.
+func imageOf(s *corev1.ContainerStatus) string {
+	if s.State.Waiting == nil {
+		return ""
+	}
+	return s.Image
+}
+
+// cutEnd keeps how a container that was started again had ended.
+func cutEnd(s *corev1.ContainerStatus) corev1.ContainerState {
+	if ended := s.LastTerminationState.Terminated; ended != nil {
+		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: ended.ExitCode, Reason: ended.Reason}}
+	}
+	return corev1.ContainerState{}
 }
 
 // Node is a cache transform that keeps identity, taints and the Ready condition.

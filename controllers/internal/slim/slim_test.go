@@ -21,14 +21,15 @@ func TestPod(t *testing.T) {
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &now, ObservedGeneration: 2, HostIP: "dropped",
 			Conditions: []corev1.PodCondition{
 				{Type: corev1.PodReady, Status: corev1.ConditionTrue, Message: "dropped", LastTransitionTime: now},
-				{Type: corev1.PodScheduled}, {Type: corev1.DisruptionTarget, Reason: "why"}, {Type: corev1.PodResizePending}, {Type: corev1.PodResizeInProgress},
+				{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "no room"}, {Type: corev1.DisruptionTarget, Reason: "why"}, {Type: corev1.PodResizePending}, {Type: corev1.PodResizeInProgress},
 				{Type: corev1.PodInitialized, Reason: "dropped"}},
 			ContainerStatuses: []corev1.ContainerStatus{{Name: "main", Image: "dropped", ImageID: "i", ContainerID: "c", RestartCount: 4,
 				State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
-				{Name: "waits", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "w", Message: "dropped"}}},
+				{Name: "waits", Image: "image", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "w", Message: "dropped"}},
+					LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Reason: "why", Message: "dropped", ContainerID: "dropped"}}},
 				{Name: "ended", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "dropped"}}}},
-			InitContainerStatuses: []corev1.ContainerStatus{{Name: "dropped", ContainerID: "ic",
-				State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "iw", Message: "dropped"}}}}},
+			InitContainerStatuses: []corev1.ContainerStatus{{Name: "init", ContainerID: "ic",
+				State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CreateContainerError", Message: "what"}}}}},
 	}
 	kept := Kept{Labels: []string{"kept", "absent"}, Annotations: []string{"kept"}, Containers: func(*corev1.Pod) bool { return true }}
 	got, err := kept.Pod(full)
@@ -49,8 +50,12 @@ func TestPod(t *testing.T) {
 		"phase":            cut.Status.Phase == corev1.PodRunning && cut.Status.ObservedGeneration == 2,
 		"five conditions":  len(cut.Status.Conditions) == 5 && cut.Status.Conditions[0].LastTransitionTime == now && cut.Status.Conditions[2].Reason == "why",
 		"container states": cut.Status.ContainerStatuses[0].ImageID == "i" && cut.Status.ContainerStatuses[0].ContainerID == "c" && cut.Status.ContainerStatuses[0].RestartCount == 4 && cut.Status.ContainerStatuses[0].State.Running != nil,
-		"why containers wait": waitingFor(cut.Status.ContainerStatuses) == ",w," && waitingFor(cut.Status.InitContainerStatuses) == "iw" &&
-			cut.Status.InitContainerStatuses[0].ContainerID == "ic",
+		"why containers wait": waitingFor(cut.Status.ContainerStatuses) == ",w," && waitingFor(cut.Status.InitContainerStatuses) == "CreateContainerError" &&
+			cut.Status.InitContainerStatuses[0].ContainerID == "ic" && cut.Status.InitContainerStatuses[0].State.Waiting.Message == "what" &&
+			cut.Status.ContainerStatuses[1].Image == "image",
+		"how a container ended before": cut.Status.ContainerStatuses[1].LastTerminationState.Terminated.ExitCode == 3 &&
+			cut.Status.ContainerStatuses[1].LastTerminationState.Terminated.Reason == "why",
+		"why it has no node": cut.Status.Conditions[1].Message == "no room",
 	} {
 		if !ok {
 			t.Errorf("lost: %s", what)

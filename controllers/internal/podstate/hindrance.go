@@ -1,0 +1,118 @@
+package podstate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// CrashLoop is the kubelet's word for a container that ends and is started again.
+const CrashLoop = "CrashLoopBackOff"
+
+// hindrances are the reasons why a container waits that a person must act on,
+// those that last before the one that comes and goes.
+var hindrances = []string{"ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError", CrashLoop}
+
+// inTurn are reasons that the kubelet reports in turn with one of hindrances,
+// which stands for them: what flips is written again and again.
+var inTurn = map[string]string{"ErrImagePull": "ImagePullBackOff", "RegistryUnavailable": "ImagePullBackOff",
+	"SignatureValidationFailed": "ImagePullBackOff", "RunContainerError": CrashLoop}
+
+// Hindrance is what keeps a pod from running until a person acts; "" if
+// nothing is known to.
+func Hindrance(pod *corev1.Pod) string {
+	word, _ := hindrance(pod)
+	return word
+}
+
+// hindrance also gives the container that waits; nil if none does.
+func hindrance(pod *corev1.Pod) (string, *corev1.ContainerStatus) {
+	if _, yes := UnschedulableSince(pod); yes && !Scheduled(pod) {
+		return corev1.PodReasonUnschedulable, nil
+	}
+	gravest, which := len(hindrances), (*corev1.ContainerStatus)(nil)
+	containers := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
+	for i := range containers {
+		s := &containers[i]
+		if s.State.Waiting == nil {
+			continue
+		}
+		if n := slices.Index(hindrances, cmp.Or(inTurn[s.State.Waiting.Reason], s.State.Waiting.Reason)); n >= 0 && n < gravest {
+			gravest, which = n, s
+		}
+	}
+	if which == nil {
+		return "", nil
+	}
+	return hindrances[gravest], which
+}
+
+// Explain says why a pod is not Ready in words that stay the same while the cause
+// does: that of Hindrance, and what the kubelet or the scheduler adds to it. "" if
+// nothing is known, as of one that starts.
+func Explain(pod *corev1.Pod) string {
+	word, waits := hindrance(pod)
+	switch {
+	case Ready(pod):
+		return ""
+	case word == corev1.PodReasonUnschedulable:
+		// What follows is about preemption.
+		text, _, _ := strings.Cut(condition(pod, corev1.PodScheduled).Message, " preemption:")
+		return withDetail(word, strings.TrimSuffix(strings.TrimSpace(text), "."))
+	case word == "ImagePullBackOff" || word == "InvalidImageName":
+		return withDetail(word, cmp.Or(waits.Image, "container "+waits.Name)) // the rest of what is said flips
+	case word != "" && word != CrashLoop:
+		return withDetail(word, waits.State.Waiting.Message)
+	}
+	if crashed := crashed(pod); crashed != nil {
+		return withDetail(CrashLoop, fmt.Sprintf("container %s ended with code %d%s", crashed.Name,
+			crashed.LastTerminationState.Terminated.ExitCode, besides(crashed.LastTerminationState.Terminated.Reason)))
+	}
+	return cmp.Or(word, unready(pod))
+}
+
+func withDetail(word, detail string) string {
+	if detail == "" {
+		return word
+	}
+	return word + ": " + detail
+}
+
+// besides is a reason that says more than the code.
+func besides(reason string) string {
+	if reason == "" || reason == "Error" || reason == "Completed" {
+		return ""
+	}
+	return " (" + reason + ")"
+}
+
+// crashed is a container that ended before and was started again, or will be: in a
+// pod that is not Ready it is what is said also while it runs for a moment.
+func crashed(pod *corev1.Pod) *corev1.ContainerStatus {
+	for _, containers := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range containers {
+			if s := &containers[i]; s.LastTerminationState.Terminated != nil && (s.State.Running != nil || s.State.Waiting != nil) {
+				return s
+			}
+		}
+	}
+	return nil
+}
+
+// unready says what a pod lacks whose containers run.
+func unready(pod *corev1.Pod) string {
+	c := condition(pod, corev1.PodReady)
+	runs := func(s corev1.ContainerStatus) bool { return s.State.Running != nil }
+	switch {
+	case c == nil || len(pod.Status.ContainerStatuses) == 0:
+		return ""
+	case c.Reason == "ReadinessGatesNotReady": // the API package has no constant
+		return "a readiness gate is not True"
+	case c.Reason == "ContainersNotReady" && !slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return !runs(s) }):
+		return "it runs, and its readiness probe does not succeed"
+	}
+	return ""
+}

@@ -1,0 +1,61 @@
+package podstate
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// V6: eleven pods that are not Ready, and why in words of their own, also in the
+// moments in which the kubelet says something else for the same cause.
+func TestV6Explain(t *testing.T) {
+	notReady := func(reason string) corev1.PodCondition {
+		return corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: reason}
+	}
+	waits := func(reason, message string) corev1.ContainerState {
+		return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
+	}
+	runs := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	ended := func(code int32, reason string) corev1.ContainerState {
+		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason}}
+	}
+	with := func(c corev1.ContainerStatus) corev1.PodStatus {
+		c.Name, c.Image = "web", "shop:9"
+		return corev1.PodStatus{Conditions: []corev1.PodCondition{notReady("ContainersNotReady")}, ContainerStatuses: []corev1.ContainerStatus{c}}
+	}
+	const crashes = "CrashLoopBackOff: container web ended with code 1"
+	for _, row := range []struct {
+		name   string
+		status corev1.PodStatus
+		want   string
+	}{
+		{"no Node has room", corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+			Message: "0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod."}}},
+			"Unschedulable: 0/3 nodes are available: 3 Insufficient cpu"},
+		{"its claim has no StorageClass", corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+			Message: `pod has unbound immediate PersistentVolumeClaims`}}}, "Unschedulable: pod has unbound immediate PersistentVolumeClaims"},
+		{"its image cannot be pulled", with(corev1.ContainerStatus{State: waits("ErrImagePull", "rpc error")}), "ImagePullBackOff: shop:9"},
+		{"and is tried again later", with(corev1.ContainerStatus{State: waits("ImagePullBackOff", `Back-off pulling image "shop:9"`)}), "ImagePullBackOff: shop:9"},
+		{"no image has such a name", with(corev1.ContainerStatus{State: waits("InvalidImageName", "x")}), "InvalidImageName: shop:9"},
+		{"a ConfigMap is missing", with(corev1.ContainerStatus{State: waits("CreateContainerConfigError", `configmap "settings" not found`)}),
+			`CreateContainerConfigError: configmap "settings" not found`},
+		{"it crashes, and the kubelet waits", with(corev1.ContainerStatus{State: waits("CrashLoopBackOff", "back-off 10s"), LastTerminationState: ended(1, "Error")}), crashes},
+		{"it crashes, and runs for a moment", with(corev1.ContainerStatus{State: runs, LastTerminationState: ended(1, "Error")}), crashes},
+		{"it uses too much memory", with(corev1.ContainerStatus{State: runs, LastTerminationState: ended(137, "OOMKilled")}),
+			"CrashLoopBackOff: container web ended with code 137 (OOMKilled)"},
+		{"its program is not there", with(corev1.ContainerStatus{State: waits("RunContainerError", "x"), LastTerminationState: ended(128, "StartError")}),
+			"CrashLoopBackOff: container web ended with code 128 (StartError)"},
+		{"its program is not there, the first time", with(corev1.ContainerStatus{State: waits("RunContainerError", "x")}), "CrashLoopBackOff"},
+		{"its probe fails", with(corev1.ContainerStatus{State: runs}), "it runs, and its readiness probe does not succeed"},
+		{"its readiness gate is shut", corev1.PodStatus{Conditions: []corev1.PodCondition{notReady("ReadinessGatesNotReady")},
+			ContainerStatuses: []corev1.ContainerStatus{{State: runs}}}, "a readiness gate is not True"},
+		{"it starts", with(corev1.ContainerStatus{State: waits("ContainerCreating", "")}), ""},
+		{"it is Ready, and crashed once", corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+			ContainerStatuses: []corev1.ContainerStatus{{State: runs, LastTerminationState: ended(1, "Error")}}}, ""},
+		{"nobody has looked at it", corev1.PodStatus{}, ""},
+	} {
+		if got := Explain(&corev1.Pod{Status: row.status}); got != row.want {
+			t.Errorf("%s: got %q, want %q", row.name, got, row.want)
+		}
+	}
+}
