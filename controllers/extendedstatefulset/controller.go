@@ -279,7 +279,7 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 		Events: mgr.GetEventRecorder("extendedstatefulset"),
 	}
 	woken := make(chan event.GenericEvent, 1024)
-	r.config = &configReader{cache: own, live: mgr.GetAPIReader(), key: o.Key, turns: turns{most: o.Restarts}, wake: func(key types.NamespacedName) {
+	r.config = &configReader{cache: own, live: mgr.GetAPIReader(), key: o.Key, turns: turns{most: o.Restarts, watch: o.Lease.Watch}, wake: func(key types.NamespacedName) {
 		select {
 		case woken <- event.GenericEvent{Object: &v1alpha1.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}}:
 		default: // it looks again by itself after a while

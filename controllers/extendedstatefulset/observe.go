@@ -18,14 +18,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
 // world is all that a decision may know.
 type world struct {
-	now  time.Time
-	live bool // read past the cache
-	set  *v1alpha1.ExtendedStatefulSet
+	now time.Time
+	// watch is the time in which this process could look. Whoever is blamed for what did
+	// not happen in time is blamed for that time only.
+	watch leadership.Watch
+	live  bool // read past the cache
+	set   *v1alpha1.ExtendedStatefulSet
 	// invalid says why the spec cannot be served; "" if it can.
 	invalid string
 	// digest is that of the content of the template.
@@ -94,7 +98,8 @@ type view struct {
 
 // observe reads the world. It fails only when the API does.
 func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, from view) (*world, error) {
-	w := &world{now: r.Now(), live: from.live, set: set, invalid: problem(withDefaults(set)), replicas: replicasOf(set), refused: r.memory.refused(set)}
+	now := r.Now() // before the watch, and both before what is read
+	w := &world{now: now, watch: r.Lease.Watch(), live: from.live, set: set, invalid: problem(withDefaults(set)), replicas: replicasOf(set), refused: r.memory.refused(set)}
 	digest, err := digestOf(set)
 	if err != nil {
 		w.invalid = err.Error()

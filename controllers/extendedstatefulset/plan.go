@@ -116,14 +116,15 @@ func (p *plan) lookAgainFor(w *world) {
 			_, missing := podstate.Available(pod, w.minReady(), w.now)
 			p.lookAgain(missing)
 			if w.books.Update != nil && c.version == w.books.UpdateVersion {
-				_, missing = podstate.Available(pod, w.probation(), w.now)
-				p.lookAgain(missing)
+				if podstate.Ready(pod) {
+					p.lookAgain(w.provenAt(pod).Sub(w.now))
+				}
 			}
 			if since, _ := podstate.Since(pod, corev1.PodReady); w.returning() && !podstate.Ready(pod) {
-				p.lookAgain(since.Add(w.canaryTime()).Sub(w.now))
+				p.lookAgain(w.watch.Deadline(since, w.canaryTime()).Sub(w.now))
 			}
 			if w.returning() && podstate.Terminating(pod) {
-				p.lookAgain(podstate.DeletedAt(pod).Add(w.canaryTime()).Sub(w.now))
+				p.lookAgain(w.watch.Deadline(podstate.DeletedAt(pod), w.canaryTime()).Sub(w.now))
 			}
 		}
 	}

@@ -150,7 +150,8 @@ func (w *world) verdictOf(pod *corev1.Pod) verdict {
 }
 
 // answer is what one probe said of the container that runs now. No answer in time
-// is a no, as it is to a kubelet; one that got lost says nothing.
+// is a no, as it is to a kubelet; one that got lost says nothing, nor does one whose
+// time passed while this process was frozen.
 func (w *world) answer(pod *corev1.Pod, name string, probe *v1alpha1.ActivePassiveProbe) verdict {
 	id := containerID(pod, name)
 	r, ok := w.probes[pod.UID].results[name]
@@ -161,7 +162,7 @@ func (w *world) answer(pod *corev1.Pod, name string, probe *v1alpha1.ActivePassi
 		return unknown
 	case r.Outcome == podexec.Succeeded:
 		return active
-	case r.Outcome == podexec.Failed || r.Sent && r.Ended.Sub(r.Began) >= timeoutOf(probe):
+	case r.Outcome == podexec.Failed || r.Sent && w.watch.Elapsed(r.Began, r.Ended) >= timeoutOf(probe):
 		return passive
 	}
 	return unknown

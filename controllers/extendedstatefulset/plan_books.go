@@ -240,7 +240,7 @@ func (b *ledger) proceed() {
 	default:
 		b.begin()
 	}
-	if b.Phase == was && b.Update != nil && !b.Update.Returning && !b.paused() && !b.w.now.Before(b.Update.StartedAt.Add(b.allowed(b.w.updateTime()))) {
+	if b.Phase == was && b.Update != nil && !b.Update.Returning && !b.paused() && b.w.ranOut(b.Update.StartedAt.Time, b.allowed(b.w.updateTime())) {
 		b.fail(v1alpha1.ReasonUpdateTimeout, fmt.Sprintf("the upgrade was not complete within %s (updateWatchTime), in phase %s%s",
 			b.w.updateTime(), was, b.w.hindered(b.UpdateVersion)))
 	}
@@ -265,7 +265,7 @@ func (b *ledger) afterPreJob() {
 	case result == v1alpha1.JobFailed:
 		b.Phase, u.Reason = v1alpha1.PhaseAborted, v1alpha1.ReasonPreJobFailed
 		u.Message = fmt.Sprintf("Job %s failed", u.PreJob.Name)
-	case !b.w.now.Before(u.StartedAt.Add(b.w.updateTime())):
+	case b.w.ranOut(u.StartedAt.Time, b.w.updateTime()):
 		b.Phase, u.Reason = v1alpha1.PhaseAborted, v1alpha1.ReasonPreJobFailed
 		u.Message = fmt.Sprintf("the job before the update was not complete within %s (updateWatchTime)", b.w.updateTime())
 	}
@@ -281,7 +281,7 @@ func (b *ledger) afterCanary() {
 		b.Update.StartedAt, b.Update.CanaryAt = &now, &now
 	case c != nil && b.w.proven(c) >= b.w.canaries():
 		b.Phase = v1alpha1.PhasePromoting
-	case !b.w.now.Before(b.Update.CanaryAt.Add(b.allowed(b.w.canaryTime()))):
+	case b.w.ranOut(b.Update.CanaryAt.Time, b.allowed(b.w.canaryTime())):
 		b.fail(v1alpha1.ReasonCanaryFailed, fmt.Sprintf("%d of %d canaries were Ready within %s (canaryWatchTime)%s%s",
 			b.w.serving(c, b.w.replicas), b.w.canaries(), b.w.canaryTime(), z.in(), b.w.hindered(b.UpdateVersion)))
 	}
@@ -367,6 +367,12 @@ func (b *ledger) fail(reason, message string) {
 	b.Phase = v1alpha1.PhaseStale
 }
 
+// ranOut reports whether a time that began at from is over. Time in which this process
+// could not look does not count: it may have missed what happened in it.
+func (w *world) ranOut(from time.Time, limit time.Duration) bool {
+	return w.watch.Elapsed(from, w.now) >= limit
+}
+
 // deadlines are when the upgrade has failed, if nothing happens before.
 func (w *world) deadlines() (at []time.Time) {
 	u := w.books.Update
@@ -374,10 +380,10 @@ func (w *world) deadlines() (at []time.Time) {
 		return nil
 	}
 	if u.StartedAt != nil {
-		at = append(at, u.StartedAt.Add(w.updateTime()), u.StartedAt.Add(w.updateTime()+w.probation()))
+		at = append(at, w.watch.Deadline(u.StartedAt.Time, w.updateTime()), w.watch.Deadline(u.StartedAt.Time, w.updateTime()+w.probation()))
 	}
 	if u.CanaryAt != nil && w.books.Phase == v1alpha1.PhaseCanary {
-		at = append(at, u.CanaryAt.Add(w.canaryTime()), u.CanaryAt.Add(w.canaryTime()+w.probation()))
+		at = append(at, w.watch.Deadline(u.CanaryAt.Time, w.canaryTime()), w.watch.Deadline(u.CanaryAt.Time, w.canaryTime()+w.probation()))
 	}
 	return at
 }

@@ -29,12 +29,19 @@ func (w *world) probation() time.Duration {
 // proven counts the pods of a StatefulSet that are past their probation.
 func (w *world) proven(c *child) (n int32) {
 	for ordinal, pod := range c.pods {
-		past, _ := podstate.Available(pod, w.probation(), w.now)
-		if ordinal < w.replicas && c.span().has(ordinal) && past && !podstate.Terminating(pod) {
+		if ordinal < w.replicas && c.span().has(ordinal) && podstate.Ready(pod) && !podstate.Terminating(pod) && !w.provenAt(pod).After(w.now) {
 			n++
 		}
 	}
 	return n
+}
+
+// provenAt is when a pod that is Ready now is past its probation. Time in which nobody
+// looked is no proof either: while the API server is away a kubelet cannot say that a
+// pod is not Ready any more.
+func (w *world) provenAt(pod *corev1.Pod) time.Time {
+	since, _ := podstate.Since(pod, corev1.PodReady)
+	return w.watch.Deadline(since, w.probation())
 }
 
 // allProven tells whether all pods of a version are, in every zone.
@@ -154,7 +161,7 @@ func (w *world) inTransit(z zone, ordinal int32) bool {
 		if t.zone != z.index || t.ordinal != ordinal {
 			continue
 		}
-		if !t.owned && !podstate.Terminating(t.pod) || podstate.Terminating(t.pod) && w.now.Sub(podstate.DeletedAt(t.pod)) >= w.canaryTime() {
+		if !t.owned && !podstate.Terminating(t.pod) || podstate.Terminating(t.pod) && w.ranOut(podstate.DeletedAt(t.pod), w.canaryTime()) {
 			return false
 		}
 	}
@@ -167,5 +174,5 @@ func (w *world) hadItsTime(pod *corev1.Pod) bool {
 		return false
 	}
 	since, _ := podstate.Since(pod, corev1.PodReady)
-	return w.now.Sub(since) >= w.canaryTime()
+	return w.ranOut(since, w.canaryTime())
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 )
 
 const (
@@ -40,6 +42,8 @@ func (t turn) String() string {
 type turns struct {
 	// most is the bound; 0 or less is none.
 	most int
+	// watch says in which time this process could look; nil: always.
+	watch func() leadership.Watch
 
 	mu      sync.Mutex
 	waiting map[types.NamespacedName]wait
@@ -83,15 +87,20 @@ func (t *turns) ask(key types.NamespacedName, since, now time.Time, restarting m
 
 // busy counts who restarts, and who was just let.
 func (t *turns) busy(now time.Time, restarting map[types.NamespacedName]time.Time) (n int) {
+	// While the API server is away no restart goes on either.
+	var watch leadership.Watch
+	if t.watch != nil {
+		watch = t.watch()
+	}
 	for key, at := range t.let {
 		if _, seen := restarting[key]; seen {
 			delete(t.let, key)
-		} else if now.Sub(at) < turnLimit {
+		} else if watch.Elapsed(at, now) < turnLimit {
 			n++
 		}
 	}
 	for _, began := range restarting {
-		if now.Sub(began) < turnLimit {
+		if watch.Elapsed(began, now) < turnLimit {
 			n++
 		}
 	}

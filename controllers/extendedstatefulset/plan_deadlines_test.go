@@ -1,0 +1,148 @@
+package extendedstatefulset
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+)
+
+// deadline is one of this kind: who is blamed for what did not happen between noon and
+// noon plus the limit.
+type deadline struct {
+	name  string
+	limit time.Duration
+	// blames tells whether somebody is blamed at that time, if that is the time in
+	// which the operator could look.
+	blames func(now time.Time, watch leadership.Watch) bool
+	// heals is true where nobody is to blame any more when the time is over later.
+	heals bool
+}
+
+// saying is a deadline of which the decision tells.
+func saying(scene func() *scene, words string) func(time.Time, leadership.Watch) bool {
+	return func(now time.Time, watch leadership.Watch) bool {
+		s := scene()
+		s.w.now, s.w.watch = now, watch
+		return strings.Contains(s.says(), words)
+	}
+}
+
+// readySince makes the canary Ready since that long after noon.
+func readySince(d time.Duration) func(*world) {
+	return func(w *world) {
+		w.child(w.zones[0].index, 2).pods[0].Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon.Add(d))
+	}
+}
+
+func deadlines() []deadline {
+	canary := func(unready ...int32) *scene {
+		return of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{0, 1}, unready...)
+	}
+	pod := func(deleted bool) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "db-v1-2", UID: "u", CreationTimestamp: metav1.NewTime(noon)}}
+		if deleted {
+			p.DeletionTimestamp = ptr.To(metav1.NewTime(noon))
+		}
+		return p
+	}
+	set := func(now time.Time, watch leadership.Watch) *world {
+		s := of(volumes())
+		s.w.now, s.w.watch = now, watch
+		return s.w
+	}
+	return []deadline{
+		{"canaryWatchTime of a canary that is not Ready", 5 * time.Minute, saying(func() *scene { return canary(0) }, "CanaryFailed"), false},
+		{"canaryWatchTime of a canary that was Ready 2 s before, of the 5 s that it has to be", 5 * time.Minute, saying(func() *scene {
+			return canary().but(readySince(5*time.Minute - 2*time.Second)).but(func(w *world) { w.set.Spec.Template.Spec.MinReadySeconds = 5 })
+		}, "CanaryFailed"), true},
+		{"updateWatchTime, while the rest is promoted", 10 * time.Minute, saying(func() *scene {
+			return of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePromoting, v1alpha1.HandoverCoexist).has(2, span{0, 3}, 2)
+		}, "UpdateTimeout"), false},
+		{"updateWatchTime, while the job before it runs", 10 * time.Minute, saying(func() *scene {
+			return of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePreJob, v1alpha1.HandoverCoexist).
+				but(func(w *world) { w.set.Spec.UpdateStrategy.PreUpdateJob = job("hangs") })
+		}, "Aborted"), false},
+		{"updateWatchTime, while the job after it runs and all pods are Ready", 10*time.Minute + longestProbation, saying(func() *scene {
+			return of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePostJob, v1alpha1.HandoverCoexist).has(2, span{0, 3}).but(postJobRuns)
+		}, "UpdateTimeout"), false},
+		{"canaryWatchTime of a pod that is not Ready and holds up the way back", 5 * time.Minute, func(now time.Time, watch leadership.Watch) bool {
+			return set(now, watch).hadItsTime(pod(false))
+		}, false},
+		{"canaryWatchTime of a pod that does not end and holds up its ordinal", 5 * time.Minute, func(now time.Time, watch leadership.Watch) bool {
+			w := set(now, watch)
+			w.tenants = []tenant{{w.zones[0].index, 1, 2, pod(true), true}}
+			return !w.inTransit(w.zones[0], 2)
+		}, false},
+		{"the probation of a canary, which is no proof either", longestProbation, saying(func() *scene { return canary().but(readySince(0)) }, "Promoting"), false},
+		{"timeoutSeconds of an active/passive probe", probeTimeout, func(now time.Time, watch leadership.Watch) bool {
+			w, p := set(now, watch), pod(false)
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", ContainerID: "c", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+			w.probes = map[types.UID]probed{p.UID: {results: map[string]podexec.Result{
+				"main": {Command: podexec.Command{ContainerID: "c"}, Sent: true, Began: noon, Ended: now, Outcome: podexec.Unknown}}}}
+			return w.answer(p, "main", &v1alpha1.ActivePassiveProbe{}) == passive
+		}, false},
+		{"the place of a restart that hangs", turnLimit, func(now time.Time, watch leadership.Watch) bool {
+			t := turns{most: 1, watch: func() leadership.Watch { return watch }}
+			return t.ask(keyOf(2), noon, now, map[types.NamespacedName]time.Time{keyOf(1): noon}).granted
+		}, false},
+		{"the place of a restart that the cache does not show", turnLimit, func(now time.Time, watch leadership.Watch) bool {
+			t := turns{most: 1, watch: func() leadership.Watch { return watch }}
+			t.ask(keyOf(1), noon, noon, nil)
+			return t.ask(keyOf(2), noon, now, nil).granted
+		}, false},
+	}
+}
+
+// V5: nobody is blamed for time in which nobody looked: the operator was frozen, the
+// API server was away, or another process led. Docs: "Deadlines".
+func TestV5NobodyIsBlamedForTimeInWhichNobodyLooked(t *testing.T) {
+	for _, d := range deadlines() {
+		t.Run(d.name, func(t *testing.T) {
+			over := noon.Add(d.limit)
+			away := leadership.Watch{Gaps: []leadership.Gap{{From: noon.Add(time.Second), To: noon.Add(d.limit - time.Second)}}}
+			still := leadership.Watch{Gaps: []leadership.Gap{{From: noon.Add(time.Second), To: over}}}
+			restarted := leadership.Watch{Since: over.Add(-time.Second)}
+			if !d.blames(over, leadership.Watch{}) {
+				t.Error("nobody is blamed although the operator looked all the time")
+			}
+			if d.blames(over.Add(-2*time.Nanosecond), leadership.Watch{}) {
+				t.Error("somebody is blamed before the time is over")
+			}
+			for name, watch := range map[string]leadership.Watch{"frozen and awake again": away, "away still": still, "restarted": restarted} {
+				if d.blames(over, watch) {
+					t.Errorf("somebody is blamed, and the operator was %s", name)
+				}
+				if due := watch.Deadline(noon, d.limit); !d.heals && !d.blames(due, watch) && watch.Elapsed(noon, due) >= d.limit {
+					t.Errorf("nobody is blamed when the operator that was %s has looked long enough", name)
+				}
+			}
+		})
+	}
+}
+
+// V5: the operator looks again when a time is over that was made longer by a gap.
+func TestV5LooksAgainWhenTheTimeIsOver(t *testing.T) {
+	s := of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{0, 1}, 0)
+	s.w.watch = leadership.Watch{Gaps: []leadership.Gap{{From: noon.Add(time.Second), To: noon.Add(time.Minute)}}}
+	s.after(time.Minute)
+	for range 10 {
+		p := decide(s.w)
+		if p.books {
+			return
+		}
+		if p.wait <= 0 {
+			t.Fatal("it never looks again, and the canary has had its time for ever")
+		}
+		s.after(p.wait)
+	}
+	t.Error("the canary is never given up")
+}
