@@ -247,6 +247,17 @@ func buildClaim(set *v1alpha1.ExtendedStatefulSet, template *corev1.PersistentVo
 	}
 }
 
+// buildTrialPod is what the StatefulSet controller would make of a StatefulSet, as far
+// as quotas, policies and the like look at it. Without our label our own webhook leaves
+// it alone, which gives out claims.
+func buildTrialPod(child *appsv1.StatefulSet) *corev1.Pod {
+	from := child.Spec.Template.DeepCopy()
+	pod := &corev1.Pod{ObjectMeta: from.ObjectMeta, Spec: from.Spec}
+	pod.Name, pod.Namespace = child.Name+"-0", child.Namespace
+	delete(pod.Labels, v1alpha1.LabelSet)
+	return pod
+}
+
 // buildServices are the headless Service and the one of the version that serves;
 // none if the template names no Service.
 func buildServices(set *v1alpha1.ExtendedStatefulSet, serving map[string]string) []*corev1.Service {

@@ -120,9 +120,7 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ExtendedStateful
 	if err := findClaims(ctx, w, from); err != nil {
 		return nil, fmt.Errorf("read claims: %w", err)
 	}
-	if err := r.readRefusals(ctx, w); err != nil {
-		return nil, err
-	}
+	r.readRefusals(ctx, w)
 	w.invalid = cmp.Or(w.invalid, w.zonesTurned(), w.claimOfOthers())
 	if err := readServices(ctx, w, from); err != nil {
 		return nil, fmt.Errorf("read Services: %w", err)

@@ -135,7 +135,7 @@ func (r *Reconciler) readConfig(ctx context.Context, w *world) (err error) {
 		template = nil
 	}
 	held := func(c *appsv1.StatefulSet) string {
-		return cmp.Or(holdsRestart(&w.set.Status, numbers[c.UID]), w.holdsPods(numbers[c.UID]))
+		return cmp.Or(w.invalid, holdsRestart(&w.set.Status, numbers[c.UID]), w.holdsPods(numbers[c.UID]))
 	}
 	l, err := r.config.observe(ctx, w.set, children, held, template, w.now)
 	if err != nil {

@@ -2,7 +2,7 @@ package extendedstatefulset
 
 import (
 	"context"
-	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,9 +15,10 @@ const (
 	// refusalsFirst is how long pods have to be missing before it is asked why: mostly
 	// they come at once.
 	refusalsFirst = time.Second
-	// refusalsAgain is when it is asked again. No event of ours tells that a pod was
-	// refused.
-	refusalsAgain = 5 * time.Second
+	// refusalsAgain is when it is asked again, each time after twice as long up to
+	// refusalsSeldom. Nothing that is watched tells that a pod was refused.
+	refusalsAgain  = 5 * time.Second
+	refusalsSeldom = time.Minute
 )
 
 // refusals remembers why pods are not there that a StatefulSet should have. It may be
@@ -29,49 +30,60 @@ type refusals struct {
 
 // answer is what the events of the StatefulSets of one object said.
 type answer struct {
+	set  types.UID // whose
 	due  time.Time // when to ask again
-	said map[string]string
+	next time.Duration
+	said map[string]string // by the name of the pod
 }
 
 // readRefusals finds out why pods are not there that should be. Only the StatefulSet
 // controller is told, and it says so in an event of the StatefulSet and nowhere else.
-func (r *Reconciler) readRefusals(ctx context.Context, w *world) error {
+// Nothing is decided by it, so nothing waits for it: if it cannot be read, that is said.
+func (r *Reconciler) readRefusals(ctx context.Context, w *world) {
 	key := client.ObjectKeyFromObject(w.set)
 	absent := w.absentees(0)
 	if len(absent) == 0 || w.set.DeletionTimestamp != nil {
 		r.refusals.forget(key)
-		return nil
+		return
 	}
-	known, due := r.refusals.of(key, w.now)
+	known, due := r.refusals.of(key, w.set.UID, w.now)
 	if due {
-		said := map[string]string{}
-		for _, c := range w.children {
-			var events corev1.EventList
-			of := client.MatchingFields{"involvedObject.kind": "StatefulSet", "involvedObject.uid": string(c.set.UID)}
-			if err := r.Live.List(ctx, &events, client.InNamespace(w.set.Namespace), of); err != nil {
-				return fmt.Errorf("list the events of StatefulSet %s: %w", c.set.Name, err)
-			}
-			for pod, why := range refusalsIn(events.Items, absent) {
-				said[pod] = why
-			}
-		}
-		known = answer{w.now.Add(refusalsAgain), said}
+		known.said = r.askRefusals(ctx, w, absent)
+		known.due, known.next = w.now.Add(known.next), min(2*known.next, refusalsSeldom)
 		r.refusals.learn(key, known)
 	}
 	w.refusals, w.refusalsDue = known.said, known.due
-	return nil
+}
+
+// askRefusals reads the events of the StatefulSets.
+func (r *Reconciler) askRefusals(ctx context.Context, w *world, absent []string) map[string]string {
+	said := map[string]string{}
+	for _, c := range w.children {
+		var events corev1.EventList
+		of := client.MatchingFields{"involvedObject.kind": "StatefulSet", "involvedObject.uid": string(c.set.UID)}
+		err := r.Live.List(ctx, &events, client.InNamespace(w.set.Namespace), of)
+		for pod, why := range refusalsIn(events.Items, absent) {
+			said[pod] = why
+		}
+		for _, pod := range absent {
+			if err != nil && strings.HasPrefix(pod, c.set.Name+"-") {
+				said[pod] = "it is not there, and the events that say why cannot be read: " + err.Error()
+			}
+		}
+	}
+	return said
 }
 
 // of is what is known, and whether it is time to ask again.
-func (r *refusals) of(key types.NamespacedName, now time.Time) (answer, bool) {
+func (r *refusals) of(key types.NamespacedName, set types.UID, now time.Time) (answer, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known, ok := r.known[key]
-	if !ok {
+	if !ok || known.set != set {
 		if r.known == nil {
 			r.known = map[types.NamespacedName]answer{}
 		}
-		known = answer{due: now.Add(refusalsFirst)}
+		known = answer{set: set, due: now.Add(refusalsFirst), next: refusalsAgain}
 		r.known[key] = known
 	}
 	return known, !now.Before(known.due)

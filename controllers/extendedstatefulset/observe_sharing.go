@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
@@ -51,4 +52,38 @@ func mayShare(ctx context.Context, live client.Reader, key client.ObjectKey) (bo
 	}
 	u := set.Status.Update
 	return handoverOf(&set) == v1alpha1.HandoverCoexist || u != nil && u.Handover == v1alpha1.HandoverCoexist, nil
+}
+
+// leftBehind refuses the name of a set that was deleted and left its StatefulSets
+// behind: their pods are on the claims that would be ours.
+func (v *validator) leftBehind(ctx context.Context, set *v1alpha1.ExtendedStatefulSet) field.ErrorList {
+	var list appsv1.StatefulSetList
+	if v.live.List(ctx, &list, ofSet(set)...) != nil {
+		return nil // a condition will say
+	}
+	for i := range list.Items {
+		if _, _, ok := parseChild(set.Name, list.Items[i].Name); ok {
+			if errs := elsewhere(set, &list.Items[i]); len(errs) > 0 {
+				return errs
+			}
+		}
+	}
+	return nil
+}
+
+// claimsInUse refuses the name of a StatefulSet whose claims would be ours too:
+// two pods would have one claim.
+func (v *validator) claimsInUse(ctx context.Context, set *v1alpha1.ExtendedStatefulSet) field.ErrorList {
+	var other appsv1.StatefulSet
+	if len(set.Spec.Template.Spec.VolumeClaimTemplates) == 0 || len(set.Spec.Zones) > 0 ||
+		v.live.Get(ctx, client.ObjectKeyFromObject(set), &other) != nil {
+		return nil // nothing to share, or nobody to share it with
+	}
+	for _, t := range other.Spec.VolumeClaimTemplates {
+		if slices.ContainsFunc(set.Spec.Template.Spec.VolumeClaimTemplates, func(o corev1.PersistentVolumeClaim) bool { return o.Name == t.Name }) {
+			return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), set.Name, fmt.Sprintf(
+				"the claims of template %q would be those of StatefulSet %s; choose another name, or delete the StatefulSet first: its claims stay, and are taken over", t.Name, other.Name))}
+		}
+	}
+	return nil
 }

@@ -55,12 +55,6 @@ func badCreates() []TableEntry {
 		Entry("a negative watch time", refusal{"spec: {updateStrategy: {updateWatchTime: -5m}}", update + `updateWatchTime: Invalid value: "-5m": spec.updateStrategy.updateWatchTime in body should match`}),
 		Entry("a watch time without a unit", refusal{"spec: {updateStrategy: {canaryWatchTime: '60'}}", update + `canaryWatchTime: Invalid value: "60": spec.updateStrategy.canaryWatchTime in body should match`}),
 		Entry("a watch time that no clock can hold", refusal{"spec: {updateStrategy: {updateWatchTime: 9999999999h}}", update + `updateWatchTime: Invalid value: "9999999999h": spec.updateStrategy.updateWatchTime in body should match`}),
-		Entry("V11 a watch time in words, and nothing beside that", refusal{"spec: {updateStrategy: {canaryWatchTime: five minutes}}", "only: " +
-			update + `canaryWatchTime: Invalid value: "five minutes": spec.updateStrategy.canaryWatchTime in body should match '^([0-9]{1,6}([.][0-9]+)?(ns|us|ms|s|m|h))+$'`}),
-		Entry("V11 pods that are not restarted", refusal{"spec: {template: {spec: {template: {spec: {restartPolicy: Never}}}}}",
-			pod + `spec.restartPolicy: Unsupported value: "Never": supported values: "Always"`}),
-		Entry("V11 pods that end after a while", refusal{"spec: {template: {spec: {template: {spec: {activeDeadlineSeconds: 60}}}}}",
-			pod + `spec.activeDeadlineSeconds: Forbidden: activeDeadlineSeconds in StatefulSet is not Supported`}),
 		Entry("canaries that may take longer than the upgrade", refusal{"spec: {updateStrategy: {canaryWatchTime: 20m}}",
 			update + `canaryWatchTime: Invalid value: may not be longer than updateWatchTime, which the canaries are a part of; shorten it, or lengthen updateWatchTime`}),
 		Entry("side by side on claims for one", refusal{"spec: {updateStrategy: {handover: Coexist}, " + strings.TrimPrefix(stored, "spec: {"),
@@ -94,6 +88,19 @@ func badCreates() []TableEntry {
 	}
 }
 
+// v11Creates are refused for what was asked, and for nothing beside that.
+func v11Creates() []TableEntry {
+	const pod, update = "spec.template.spec.template.", "spec.updateStrategy."
+	return []TableEntry{
+		Entry("V11 a watch time in words, and nothing beside that", refusal{"spec: {updateStrategy: {canaryWatchTime: five minutes}}", "only: " +
+			update + `canaryWatchTime: Invalid value: "five minutes": spec.updateStrategy.canaryWatchTime in body should match '^([0-9]{1,6}([.][0-9]+)?(ns|us|ms|s|m|h))+$'`}),
+		Entry("V11 pods that are not restarted", refusal{"spec: {template: {spec: {template: {spec: {restartPolicy: Never}}}}}",
+			pod + `spec.restartPolicy: Unsupported value: "Never": supported values: "Always"`}),
+		Entry("V11 pods that end after a while", refusal{"spec: {template: {spec: {template: {spec: {activeDeadlineSeconds: 60}}}}}",
+			pod + `spec.activeDeadlineSeconds: Forbidden: activeDeadlineSeconds in StatefulSet is not Supported`}),
+	}
+}
+
 var _ = Describe("admission", func() {
 	var ns string
 	BeforeEach(func(ctx SpecContext) { ns = newNamespace(ctx) })
@@ -106,7 +113,7 @@ var _ = Describe("admission", func() {
 		}
 		Expect(strings.TrimPrefix(text, invalid)).To(Or(HavePrefix(r.want), HavePrefix("["+r.want)))
 		Expect(text).To(HavePrefix(invalid))
-	}, badCreates())
+	}, badCreates(), v11Creates())
 
 	It("refuses an updateWatchTime of 0, for which canaryWatchTime has to be 0 too", func(ctx SpecContext) {
 		const (
@@ -149,6 +156,8 @@ var _ = Describe("admission", func() {
 			"spec.template.spec.template.spec: hostname and subdomain are ignored: pods have their own name or that of their ordinal, and serviceName"),
 		Entry("V11 a Node for all pods", "spec: {template: {spec: {template: {spec: {nodeName: node-1}}}}}",
 			"spec.template.spec.template.spec.nodeName puts all pods on Node node-1 past the scheduler, which then looks at no taints, room or zone; use nodeSelector, which it follows"),
+		Entry("V6 pods that a policy refuses", "spec: {template: {spec: {template: {spec: {runtimeClassName: none}}}}}",
+			`pods like web-v1-0 cannot be created while this lasts: pods "web-v1-0" is forbidden: pod rejected: RuntimeClass "none" not found`),
 		Entry("a job's fields that are ours", "spec: {updateStrategy: {preUpdateJob: {spec: {suspend: true, ttlSecondsAfterFinished: 0, template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}}}",
 			"spec.updateStrategy.preUpdateJob.spec: suspend and ttlSecondsAfterFinished are ignored: the operator sets them"),
 	)

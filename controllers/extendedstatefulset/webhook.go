@@ -248,6 +248,19 @@ func trials(set *v1alpha1.ExtendedStatefulSet) []trial {
 	return all
 }
 
+// tryPod asks, by dry run, whether the API server would take a pod. What it says
+// against one may be of the moment, so these are warnings.
+func (v *validator) tryPod(ctx context.Context, set *v1alpha1.ExtendedStatefulSet) admission.Warnings {
+	pod := buildTrialPod(trials(set)[0].object.(*appsv1.StatefulSet))
+	err := v.dryRun.Create(ctx, pod)
+	// One that takes the place of another needs no more room.
+	replaces := set.Status.CurrentVersion != 0 && handoverOf(set) == v1alpha1.HandoverPerOrdinal
+	if err == nil || apierrors.IsAlreadyExists(err) || replaces && strings.Contains(err.Error(), "exceeded quota") {
+		return nil
+	}
+	return admission.Warnings{fmt.Sprintf("pods like %s cannot be created while this lasts: %v", pod.Name, err)}
+}
+
 func asked(trials []trial) []client.Object {
 	all := make([]client.Object, len(trials))
 	for i := range trials {
@@ -316,7 +329,7 @@ func (v *validator) try(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, 
 			warned = append(warned, fmt.Sprintf("%s %s could not be tried out; it cannot be created while this lasts: %v", kindOf(t.object), t.object.GetName(), err))
 		}
 	}
-	return warned, nil
+	return append(warned, v.tryPod(ctx, set)...), nil
 }
 
 // ours takes an object of a name for the one that the operator made.
@@ -347,40 +360,6 @@ func elsewhere(set *v1alpha1.ExtendedStatefulSet, found client.Object) field.Err
 	}
 	return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), set.Name, fmt.Sprintf(
 		"%s %s is there already and belongs to somebody else; choose another name, or delete it", kindOf(found), found.GetName()))}
-}
-
-// leftBehind refuses the name of a set that was deleted and left its StatefulSets
-// behind: their pods are on the claims that would be ours.
-func (v *validator) leftBehind(ctx context.Context, set *v1alpha1.ExtendedStatefulSet) field.ErrorList {
-	var list appsv1.StatefulSetList
-	if v.live.List(ctx, &list, ofSet(set)...) != nil {
-		return nil // a condition will say
-	}
-	for i := range list.Items {
-		if _, _, ok := parseChild(set.Name, list.Items[i].Name); ok {
-			if errs := elsewhere(set, &list.Items[i]); len(errs) > 0 {
-				return errs
-			}
-		}
-	}
-	return nil
-}
-
-// claimsInUse refuses the name of a StatefulSet whose claims would be ours too:
-// two pods would have one claim.
-func (v *validator) claimsInUse(ctx context.Context, set *v1alpha1.ExtendedStatefulSet) field.ErrorList {
-	var other appsv1.StatefulSet
-	if len(set.Spec.Template.Spec.VolumeClaimTemplates) == 0 || len(set.Spec.Zones) > 0 ||
-		v.live.Get(ctx, client.ObjectKeyFromObject(set), &other) != nil {
-		return nil // nothing to share, or nobody to share it with
-	}
-	for _, t := range other.Spec.VolumeClaimTemplates {
-		if slices.ContainsFunc(set.Spec.Template.Spec.VolumeClaimTemplates, func(o corev1.PersistentVolumeClaim) bool { return o.Name == t.Name }) {
-			return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), set.Name, fmt.Sprintf(
-				"the claims of template %q would be those of StatefulSet %s; choose another name, or delete the StatefulSet first: its claims stay, and are taken over", t.Name, other.Name))}
-		}
-	}
-	return nil
 }
 
 func kindOf(object client.Object) string {

@@ -1,0 +1,120 @@
+package extendedstatefulset
+
+import (
+	"context"
+	"errors"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+)
+
+// Fields that the cache is indexed by.
+const (
+	// indexUses is of ExtendedStatefulSets that are restarted for changes: what
+	// they use, as kind/name.
+	indexUses = "uses"
+	// indexOwner is of ConfigMaps and Secrets: the UIDs of their ExtendedStatefulSets.
+	indexOwner = "owner"
+	// indexRestarts is of StatefulSets that restart pods for a change.
+	indexRestarts = "restarts"
+)
+
+// indexConfig lets the cache answer what is asked of it by those fields.
+func indexConfig(c client.FieldIndexer) error {
+	for _, index := range []struct {
+		object client.Object
+		field  string
+		values client.IndexerFunc
+	}{
+		{&v1alpha1.ExtendedStatefulSet{}, indexUses, usesIndex},
+		{&appsv1.StatefulSet{}, indexUses, usesIndex},
+		{&appsv1.StatefulSet{}, indexRestarts, restartIndex},
+		{partial(kindConfigMap), indexOwner, ownerIndex},
+		{partial(kindSecret), indexOwner, ownerIndex},
+	} {
+		if err := c.IndexField(context.Background(), index.object, index.field, index.values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restartIndex is what indexRestarts holds of a StatefulSet.
+func restartIndex(o client.Object) []string {
+	if child, ok := o.(*appsv1.StatefulSet); ok && !restartsSince(child).IsZero() {
+		return []string{v1alpha1.True}
+	}
+	return nil
+}
+
+// usesIndex is what indexUses holds.
+func usesIndex(o client.Object) (all []string) {
+	var template *corev1.PodSpec
+	switch o := o.(type) {
+	case *v1alpha1.ExtendedStatefulSet:
+		if o.Spec.UpdateOnEnvChange {
+			template = &o.Spec.Template.Spec.Template.Spec
+		}
+	case *appsv1.StatefulSet:
+		if recordOf(o) != nil {
+			template = &o.Spec.Template.Spec
+		}
+	}
+	if template == nil {
+		return nil
+	}
+	for _, from := range originsOf(template) {
+		all = append(all, from.String())
+	}
+	return all
+}
+
+// ownerIndex is what indexOwner holds of a ConfigMap or Secret.
+func ownerIndex(o client.Object) (uids []string) {
+	for _, r := range o.GetOwnerReferences() {
+		if ofOurKind(r) {
+			uids = append(uids, string(r.UID))
+		}
+	}
+	return uids
+}
+
+// users finds who uses a ConfigMap or Secret: by the template, by that of a version
+// that is left, or by owner references that may have to go on again.
+func (r *configReader) users(ctx context.Context, o client.Object) (requests []reconcile.Request) {
+	add := func(name string) {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}})
+	}
+	m, ok := o.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return nil
+	}
+	options := []client.ListOption{client.InNamespace(m.Namespace), client.UnsafeDisableDeepCopy,
+		client.MatchingFields{indexUses: origin{m.Kind, m.Name}.String()}}
+	var sets v1alpha1.ExtendedStatefulSetList
+	var children appsv1.StatefulSetList
+	if err := errors.Join(r.cache.List(ctx, &sets, options...), r.cache.List(ctx, &children, options...)); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list who uses configuration", "object", m.Name)
+	}
+	for i := range sets.Items {
+		add(sets.Items[i].Name)
+	}
+	for i := range children.Items {
+		if owner := metav1.GetControllerOf(&children.Items[i]); owner != nil && owner.Kind == v1alpha1.Kind {
+			add(owner.Name)
+		}
+	}
+	for _, owner := range m.OwnerReferences {
+		if ofOurKind(owner) {
+			add(owner.Name)
+		}
+	}
+	return requests
+}
