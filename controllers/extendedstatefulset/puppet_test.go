@@ -102,13 +102,27 @@ func control(ctx context.Context, set *appsv1.StatefulSet, pods []corev1.Pod) er
 		pod.Name, pod.Namespace = fmt.Sprintf("%s-%d", set.Name, o), set.Namespace
 		pod.Labels[appsv1.PodIndexLabel], pod.Labels[appsv1.StatefulSetPodNameLabel] = strconv.Itoa(int(o)), pod.Name
 		pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
-		if !have[pod.Name] {
-			if err := user.Create(ctx, pod); err != nil {
-				return err
-			}
+		if have[pod.Name] {
+			continue
+		}
+		if err := user.Create(ctx, pod); apierrors.IsForbidden(err) {
+			return failedCreate(ctx, set, pod.Name, err)
+		} else if err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// failedCreate tells of a pod that was refused, in the words of the StatefulSet
+// controller.
+func failedCreate(ctx context.Context, set *appsv1.StatefulSet, pod string, why error) error {
+	return client.IgnoreAlreadyExists(user.Create(ctx, &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Name: pod + ".refused", Namespace: set.Namespace},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "apps/v1", Kind: "StatefulSet", Namespace: set.Namespace, Name: set.Name, UID: set.UID},
+		Type:           corev1.EventTypeWarning, Reason: "FailedCreate", LastTimestamp: metav1.Now(), Count: 1,
+		Message: fmt.Sprintf("create Pod %s in StatefulSet %s failed error: %v", pod, set.Name, why),
+	}))
 }
 
 // run binds a pod, runs it, and ends it when it was deleted.

@@ -48,7 +48,7 @@ func TestConditionsSayWhatIsSo(t *testing.T) {
 			w.addChild(orphan)
 		}), progressing, "True WaitingForPods: waiting until StatefulSet db-v3 is gone, which is not this object's and whose pods have its claims"},
 		{"another attempt waits for the old version", of(plain()).has(1, span{0, 3}, 2).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{}).but(givesBack),
-			progressing, "True Returning: attempt 1 with version 2 failed: why; db-v1 has 2 of 3 pods available"},
+			progressing, "True Returning: attempt 1 with version 2 failed: why; db-v1 has 2 of 3 pods available; not Ready: db-v1-2"},
 		{"or for a pod of the new one on a lost node", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{}).but(givesBack).but(func(w *world) {
 			w.children[1].pods[0] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "db-v2-0", DeletionTimestamp: ptr.To(metav1.NewTime(noon.Add(-time.Hour)))}}
 		}), progressing, "True Returning: attempt 1 with version 2 failed: why; db-v2 still has pods"},

@@ -1,0 +1,253 @@
+package extendedstatefulset
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+)
+
+// situation is what a person on call finds, who looks at the pods.
+type situation struct {
+	// sentence is what that person would say.
+	sentence string
+	scene    *scene
+	// columns are Desired, Ready, Version, Phase and Stale of kubectl get.
+	columns string
+	// conditions are those that speak of it: the others are healthy.
+	available, progressing string
+	others                 []string
+}
+
+// states says of the pods of a version what their kubelets and the scheduler do.
+func states(number int64, change func(*corev1.Pod)) func(*world) {
+	return func(w *world) {
+		for _, pod := range w.child(w.zones[0].index, number).pods {
+			change(pod)
+		}
+	}
+}
+
+func crashing(code int32) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Error"}}}}
+	}
+}
+
+func pulling(pod *corev1.Pod) {
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", Image: "new", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}}}}
+}
+
+func homeless(pod *corev1.Pod) {
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+		Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: none."})
+}
+
+func absent(number int64, why string) func(*world) {
+	return func(w *world) {
+		c := w.child(w.zones[0].index, number)
+		c.pods, w.refusals = map[int32]*corev1.Pod{}, map[string]string{}
+		for o := c.span().start; o < c.span().end(); o++ {
+			w.refusals[fmt.Sprintf("%s-%d", c.set.Name, o)] = why
+		}
+	}
+}
+
+func withStatus(f func(*v1alpha1.ExtendedStatefulSetStatus)) func(*world) {
+	return func(w *world) { f(&w.set.Status) }
+}
+
+const (
+	quota        = "it cannot be created: exceeded quota: small, requested: pods=1, used: pods=3, limited: pods=3"
+	allAvailable = "True AllPodsAvailable: 3 of 3 pods are available"
+)
+
+func situations() []situation {
+	installing := withStatus(func(s *v1alpha1.ExtendedStatefulSetStatus) { s.Phase = v1alpha1.PhasePromoting })
+	return []situation{
+		{"all is well", of(plain()).has(1, span{0, 3}), "3 3 1 Stable False", allAvailable, "False Complete: nothing is left to do", nil},
+		{"the new set's pods are refused for want of quota; nothing serves", of(plain()).has(1, span{0, 3}).but(installing).but(absent(1, quota)),
+			"3 0 1 Promoting False", "False PodsUnavailable: 0 of 3 pods are available; not Ready: db-v1-0, db-v1-1, db-v1-2 (" + quota + ")",
+			"True WaitingForPods: db-v1 has 0 of 3 pods available; not Ready: db-v1-0, db-v1-1, db-v1-2 (" + quota + ")", nil},
+		{"the new set's claims have no StorageClass; nothing serves",
+			of(volumes()).has(1, span{0, 3}, 0, 1, 2).but(installing).but(states(1, homeless)).but(doomed(-1)).but(func(w *world) {
+				for _, c := range w.claims {
+					c.Status.Phase, c.Spec.StorageClassName = corev1.ClaimPending, ptr.To("none")
+				}
+			}), "3 0 1 Promoting False",
+			`False PodsUnavailable: 0 of 3 pods are available; not Ready: db-v1-0 (Unschedulable: 0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims; claim data-db-0 of StorageClass "none" is not bound), db-v1-1 (`,
+			"True WaitingForPods: db-v1 has 0 of 3 pods available; not Ready: db-v1-0 (Unschedulable: ", nil},
+		{"it serves with two of three, and one crashes", of(plain()).has(1, span{0, 3}, 2).but(func(w *world) { crashing(1)(w.children[0].pods[2]) }),
+			"3 2 1 Stable False", "False PodsUnavailable: 2 of 3 pods are available; not Ready: db-v1-2 (CrashLoopBackOff: container main ended with code 1)",
+			"True WaitingForPods: db-v1 has 2 of 3 pods available; not Ready: db-v1-2 (CrashLoopBackOff: container main ended with code 1)", nil},
+		{"nothing serves: all three crash", of(plain()).has(1, span{0, 3}, 0, 1, 2).but(states(1, crashing(2))), "3 0 1 Stable False",
+			"False PodsUnavailable: 0 of 3 pods are available; not Ready: db-v1-0, db-v1-1, db-v1-2 (CrashLoopBackOff: container main ended with code 2)",
+			"True WaitingForPods: db-v1 has 0 of 3 pods available; not Ready: db-v1-0, db-v1-1, db-v1-2 (CrashLoopBackOff: container main ended with code 2)", nil},
+		{"one pod is being deleted", of(plain()).has(1, span{0, 3}).but(func(w *world) {
+			w.children[0].pods[1].DeletionTimestamp = ptr.To(metav1.NewTime(noon))
+		}), "3 2 1 Stable False", "False PodsUnavailable: 2 of 3 pods are available; not Ready: db-v1-1 (it is being deleted)",
+			"True WaitingForPods: db-v1 has 2 of 3 pods available; not Ready: db-v1-1 (it is being deleted)", nil},
+		{"the API server refuses what the operator has to write", of(plain()).has(1, span{0, 2}).but(func(w *world) { w.refused = "patch statefulset db-v1: denied" }),
+			"3 2 1 Stable False", "False PodsUnavailable: 2 of 3 pods are available",
+			"True WriteRefused: the API server refuses what has to be written, and it is tried again: patch statefulset db-v1: denied", nil},
+		{"it was scaled to nothing on purpose", of(toySet(0)).has(1, span{}), "0 0 1 Stable False", "True AllPodsAvailable: 0 of 0 pods are available", "False Complete: nothing is left to do", nil},
+		{"the spec cannot be served, and what was made of the last one runs on", of(plain()).has(1, span{0, 3}).but(func(w *world) { w.invalid = "spec.zones: what" }),
+			"3 3 1 Stable False", "False InvalidSpec: the spec cannot be served, and nothing is done: spec.zones: what", "False InvalidSpec: spec.zones: what", nil},
+	}
+}
+
+// inUpgrades are those in which another version was tried.
+func inUpgrades() []situation {
+	const canary, coexist, perOrdinal = v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist, v1alpha1.HandoverPerOrdinal
+	upgrade := func(unready ...int32) *scene {
+		return of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}, unready...)
+	}
+	failed := func(message string) func(*world) {
+		return func(w *world) {
+			w.set.Status.Phase, w.set.Status.Update.Reason, w.set.Status.Update.Message = v1alpha1.PhaseStale, v1alpha1.ReasonCanaryFailed, message
+			w.books = w.set.Status.DeepCopy()
+			c := w.child(w.zones[0].index, 2)
+			w.markStale(c, c.set)
+		}
+	}
+	return []situation{
+		{"the old version serves, and the canary cannot pull its image", upgrade(0).but(states(2, pulling)), "3 3 1 Canary False", allAvailable,
+			"True Upgrading: version 1 to 2, attempt 1, phase Canary; not Ready: db-v2-0 (ImagePullBackOff: new)", nil},
+		{"the old version serves with two, since ordinal 2 is tried with a new version that crashes",
+			of(volumes()).has(1, span{0, 2}).upgrading(canary, perOrdinal).has(2, span{2, 1}, 2).but(states(2, crashing(3))), "3 2 1 Canary False",
+			"False PodsUnavailable: 2 of 3 pods are available; not Ready: db-v2-2 (CrashLoopBackOff: container main ended with code 3)",
+			"True Upgrading: version 1 to 2, attempt 1, phase Canary; waiting until the canaries have proven themselves; not Ready: db-v2-2 (CrashLoopBackOff: container main ended with code 3)", nil},
+		{"the old version serves, the new one was given up for want of quota", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, coexist).
+			has(2, span{}).but(failed("0 of 1 canaries were Ready within 5m0s (canaryWatchTime); not Ready: db-v2-0 (" + quota + ")")),
+			"3 3 1 Stale True", allAvailable, "False Complete: nothing is left to do", []string{
+				"Stale=True CanaryFailed: version 2 was given up (attempts: 1): 0 of 1 canaries were Ready within 5m0s (canaryWatchTime); not Ready: db-v2-0 (" + quota +
+					"). Version 1 serves. Edit spec.template to try another version, or where the cause was not in it, mend that and try the same again: " +
+					`kubectl -n ns patch ests db --type=merge -p '{"spec":{"template":{"metadata":{"annotations":{"again":"2"}}}}}'`}},
+		{"nothing serves: the new one was given up, and now the old one crashes too", of(plain()).has(1, span{0, 3}, 0, 1, 2).but(states(1, crashing(1))).
+			upgrading(v1alpha1.PhaseStale, coexist).has(2, span{}).but(failed("why")), "3 0 1 Stale True",
+			"False PodsUnavailable: 0 of 3 pods are available; not Ready: db-v1-0, ", "True WaitingForPods: db-v1 has 0 of 3 pods available; not Ready: db-v1-0, ",
+			[]string{"Stale=True CanaryFailed: version 2 was given up (attempts: 1): why. Version 1 serves"}},
+		{"an upgrade waits for the version that serves, which is ill", of(plain()).has(1, span{0, 3}, 0).edited().but(func(w *world) { crashing(1)(w.children[0].pods[0]) }),
+			"3 2 1 Waiting False", "False PodsUnavailable: 2 of 3 pods are available; not Ready: db-v1-0 (CrashLoopBackOff: container main ended with code 1)",
+			"True CurrentNotReady: the upgrade waits until version 1 is Ready: db-v1 has 2 of 3 pods available. To upgrade all the same, set spec.updateStrategy.updateNotReady; not Ready: db-v1-0 (", nil},
+		{"the job before the upgrade failed, and all serves", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseAborted, coexist).but(func(w *world) {
+			w.set.Status.Update.Reason, w.set.Status.Update.Message = v1alpha1.ReasonPreJobFailed, "Job db-pre-v2-1 failed"
+		}), "3 3 1 Aborted False", allAvailable, "False Complete: nothing is left to do",
+			[]string{"Aborted=True PreUpdateJobFailed: the upgrade to version 2 was stopped: Job db-pre-v2-1 failed. Version 1 serves"}},
+	}
+}
+
+// V13 V14: conditions and columns say what a person on call would say who looks at the
+// pods.
+func TestV13V14SituationsAreSaidAsTheyAre(t *testing.T) {
+	for _, row := range append(situations(), inUpgrades()...) {
+		t.Run(row.sentence, func(t *testing.T) {
+			p := decide(row.scene.w)
+			s := summarize(row.scene.w, &p)
+			said := map[string]string{}
+			for _, c := range s.Conditions {
+				said[c.Type] = string(c.Status) + " " + c.Reason + ": " + c.Message
+			}
+			columns := fmt.Sprintf("%d %d %d %s %s", row.scene.w.replicas, s.ReadyReplicas, s.CurrentVersion, s.Phase,
+				meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionStale).Status)
+			if columns != row.columns {
+				t.Errorf("the columns are %s, want %s", columns, row.columns)
+			}
+			want := map[string]string{v1alpha1.ConditionAvailable: row.available, v1alpha1.ConditionProgressing: row.progressing,
+				v1alpha1.ConditionStale: "False ", v1alpha1.ConditionAborted: "False ", v1alpha1.ConditionConfigMissing: "False "}
+			for _, other := range row.others {
+				kind, text, _ := strings.Cut(other, "=")
+				want[kind] = text
+			}
+			for kind, text := range want {
+				if !strings.HasPrefix(said[kind], text) {
+					t.Errorf("%s is\n%s, want\n%s", kind, said[kind], text)
+				}
+			}
+		})
+	}
+}
+
+// The columns of the table above are those that the API server shows.
+func TestV13ColumnsAreShown(t *testing.T) {
+	crd, err := os.ReadFile(filepath.Join("..", "..", "config", "crd", "bases", "fissile.cloudfoundry.org_extendedstatefulsets.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	columns, _, _ := strings.Cut(string(crd), "    name: v1alpha1\n")
+	at := 0
+	for _, path := range []string{".spec.template.spec.replicas", ".status.readyReplicas", ".status.currentVersion", ".status.phase",
+		`.status.conditions[?(@.type=="Stale")].status`} {
+		i := strings.Index(columns[at:], "jsonPath: "+path+"\n")
+		if i < 0 {
+			t.Fatalf("no column shows %s, or in another place", path)
+		}
+		at += i
+	}
+}
+
+// V6: what the StatefulSet controller says in events of the pods that are not there.
+func TestV6EventsSayWhyPodsAreNotThere(t *testing.T) {
+	tells := func(reason, message string, at time.Duration) corev1.Event {
+		return corev1.Event{Reason: reason, Message: message, LastTimestamp: metav1.NewTime(noon.Add(at))}
+	}
+	refused := func(at time.Duration, why string) corev1.Event {
+		return tells("FailedCreate", `create Pod db-v1-0 in StatefulSet db-v1 failed error: pods "db-v1-0" is forbidden: `+why, at)
+	}
+	created := func(at time.Duration) corev1.Event {
+		return tells("SuccessfulCreate", "create Pod db-v1-0 in StatefulSet db-v1 successful", at)
+	}
+	for _, row := range []struct {
+		name   string
+		events []corev1.Event
+		want   string
+	}{
+		{"nothing is told", nil, ""},
+		{"it was refused", []corev1.Event{refused(0, "exceeded quota: a")}, "it cannot be created: exceeded quota: a"},
+		{"the last word counts", []corev1.Event{refused(time.Minute, "exceeded quota: b"), refused(0, "exceeded quota: a")}, "it cannot be created: exceeded quota: b"},
+		{"it was created since", []corev1.Event{refused(0, "a"), created(time.Minute)}, ""},
+		{"it was created since, in the same second", []corev1.Event{created(0), refused(0, "a")}, ""},
+		{"it was created before", []corev1.Event{created(0), refused(time.Minute, "a")}, "it cannot be created: a"},
+		{"another pod was refused", []corev1.Event{tells("FailedCreate", "create Pod db-v1-00 in StatefulSet db-v1 failed error: a", 0)}, ""},
+		{"a webhook refused it", []corev1.Event{tells("FailedCreate", `create Pod db-v1-0 in StatefulSet db-v1 failed error: admission webhook "x" denied the request: no`, 0)},
+			`it cannot be created: admission webhook "x" denied the request: no`},
+		{"it was deleted", []corev1.Event{tells("SuccessfulDelete", "delete Pod db-v1-0 in StatefulSet db-v1 successful", 0)}, ""},
+		{"an event in the new form", []corev1.Event{{Reason: "FailedCreate", Message: "create Pod db-v1-0 in StatefulSet db-v1 failed error: a",
+			EventTime: metav1.NewMicroTime(noon), Series: &corev1.EventSeries{LastObservedTime: metav1.NewMicroTime(noon.Add(time.Hour))}}, created(time.Minute)},
+			"it cannot be created: a"},
+	} {
+		if got := refusalsIn(row.events, []string{"db-v1-0", "db-v1-1"})["db-v1-0"]; got != row.want {
+			t.Errorf("%s: %q, want %q", row.name, got, row.want)
+		}
+	}
+}
+
+// V7: what is only seen is written on the object as it is by then, so that edits of
+// the spec do not keep it away; what decisions rest on is bound to what was read.
+func TestV7WhatIsSeenNeedsNoObjectThatStaysAsItIs(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		scene  *scene
+		rebase bool
+	}{
+		{"a pod is not Ready any more", of(plain()).has(1, span{0, 3}, 0), true},
+		{"an upgrade begins", of(plain()).has(1, span{0, 3}).edited(), false},
+		{"a canary is given up", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{0, 1}, 0).after(time.Hour), false},
+	} {
+		p := decide(row.scene.w)
+		steps := statusPatch(row.scene.w, &p)
+		if len(steps) != 1 || steps[0][0][0].Rebase != row.rebase {
+			t.Errorf("%s: rebase should be %t: %v", row.name, row.rebase, steps.Strings())
+		}
+	}
+}
