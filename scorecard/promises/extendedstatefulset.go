@@ -9,6 +9,7 @@ var ExtendedStatefulSet = []Promise{
 	beside("E4 E19 two canaries prove a version ordinal by ordinal", canariesPerOrdinal),
 	beside("E4 the active Service is switched in one write", activeService),
 	beside("E5 E6 E7 E8 a failing version stays until a lower one can go", failingVersions),
+	beside("V6 what keeps pods from being made or Ready is said, also when they are gone", saysWhy),
 	beside("E20 retryCount allows so many more attempts", retries),
 	beside("E22 an upgrade waits until the old version is Ready", waitsUntilReady),
 	beside("E4 an edit in an upgrade supersedes it", supersedes),
@@ -32,5 +33,6 @@ var ExtendedStatefulSet = []Promise{
 	beside("E32 a broken start is corrected without a hand on its pods", brokenStart),
 	{Name: "E14 an edit while the operator is away is found", Keep: configWhileAway},
 	{Name: "E25 E35 an operator that dies in upgrades changes nothing of their end", Keep: operatorDiesInUpgrades},
+	{Name: "V5 a canary is not given up for time in which the operator was stopped", Faults: true, Keep: frozenCanary},
 	{Name: "E32 a node that dies in an upgrade is taken back from", Faults: true, Keep: nodeDiesInUpgrade},
 }
