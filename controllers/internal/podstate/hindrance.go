@@ -59,9 +59,9 @@ func Explain(pod *corev1.Pod) string {
 	case Ready(pod):
 		return ""
 	case word == corev1.PodReasonUnschedulable:
-		// What follows is about preemption.
-		text, _, _ := strings.Cut(condition(pod, corev1.PodScheduled).Message, " preemption:")
-		return withDetail(word, strings.TrimSuffix(strings.TrimSpace(text), "."))
+		// What follows is about claims of devices and preemption.
+		text, _, _ := strings.Cut(condition(pod, corev1.PodScheduled).Message, ". ")
+		return withDetail(word, strings.TrimSuffix(text, "."))
 	case word == "ImagePullBackOff" || word == "InvalidImageName":
 		return withDetail(word, cmp.Or(waits.Image, "container "+waits.Name)) // the rest of what is said flips
 	case word != "" && word != CrashLoop:

@@ -30,7 +30,7 @@ func TestV6Explain(t *testing.T) {
 		want   string
 	}{
 		{"no Node has room", corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
-			Message: "0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod."}}},
+			Message: "0/3 nodes are available: 3 Insufficient cpu. no new claims to deallocate, preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod."}}},
 			"Unschedulable: 0/3 nodes are available: 3 Insufficient cpu"},
 		{"its claim has no StorageClass", corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
 			Message: `pod has unbound immediate PersistentVolumeClaims`}}}, "Unschedulable: pod has unbound immediate PersistentVolumeClaims"},
