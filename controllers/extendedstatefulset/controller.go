@@ -208,6 +208,7 @@ func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
 func cutPod(obj any) (any, error) {
 	return slim.Kept{Labels: []string{v1alpha1.LabelSet, v1alpha1.LabelVersion, v1alpha1.LabelZoneIndex, v1alpha1.LabelPodActive},
 		Containers: func(*corev1.Pod) bool { return true }, // probes are asked in the container that runs
+		Causes:     true,
 		Volumes: func(v *corev1.Volume) bool {
 			return v.PersistentVolumeClaim != nil && strings.HasSuffix(v.PersistentVolumeClaim.ClaimName, v1alpha1.UnassignedClaim)
 		}}.Pod(obj)

@@ -137,8 +137,8 @@ func refusalsIn(events []corev1.Event, absent []string) map[string]string {
 			continue
 		}
 		for _, pod := range absent {
-			// create Pod web-v2-0 in StatefulSet web-v2 failed error: …
-			if !strings.HasPrefix(e.Message, "create Pod "+pod+" ") || toldAt(e).Before(at[pod]) {
+			// Create Pod web-v2-0 in StatefulSet web-v2 failed error: …; older ones say create.
+			if !strings.HasPrefix(e.Message[min(1, len(e.Message)):], "reate Pod "+pod+" ") || toldAt(e).Before(at[pod]) {
 				continue
 			}
 			if toldAt(e).Equal(at[pod]) && e.Reason == eventFailedCreate {

@@ -121,7 +121,7 @@ func failedCreate(ctx context.Context, set *appsv1.StatefulSet, pod string, why 
 		ObjectMeta:     metav1.ObjectMeta{Name: pod + ".refused", Namespace: set.Namespace},
 		InvolvedObject: corev1.ObjectReference{APIVersion: "apps/v1", Kind: "StatefulSet", Namespace: set.Namespace, Name: set.Name, UID: set.UID},
 		Type:           corev1.EventTypeWarning, Reason: "FailedCreate", LastTimestamp: metav1.Now(), Count: 1,
-		Message: fmt.Sprintf("create Pod %s in StatefulSet %s failed error: %v", pod, set.Name, why),
+		Message: fmt.Sprintf("Create Pod %s in StatefulSet %s failed error: %v", pod, set.Name, why),
 	}))
 }
 

@@ -202,10 +202,10 @@ func TestV6EventsSayWhyPodsAreNotThere(t *testing.T) {
 		return corev1.Event{Reason: reason, Message: message, LastTimestamp: metav1.NewTime(noon.Add(at))}
 	}
 	refused := func(at time.Duration, why string) corev1.Event {
-		return tells("FailedCreate", `create Pod db-v1-0 in StatefulSet db-v1 failed error: pods "db-v1-0" is forbidden: `+why, at)
+		return tells("FailedCreate", `Create Pod db-v1-0 in StatefulSet db-v1 failed error: pods "db-v1-0" is forbidden: `+why, at)
 	}
 	created := func(at time.Duration) corev1.Event {
-		return tells("SuccessfulCreate", "create Pod db-v1-0 in StatefulSet db-v1 successful", at)
+		return tells("SuccessfulCreate", "Create Pod db-v1-0 in StatefulSet db-v1 successful", at)
 	}
 	for _, row := range []struct {
 		name   string

@@ -67,9 +67,8 @@ func Explain(pod *corev1.Pod) string {
 	case word != "" && word != CrashLoop:
 		return withDetail(word, waits.State.Waiting.Message)
 	}
-	if crashed := crashed(pod); crashed != nil {
-		return withDetail(CrashLoop, fmt.Sprintf("container %s ended with code %d%s", crashed.Name,
-			crashed.LastTerminationState.Terminated.ExitCode, besides(crashed.LastTerminationState.Terminated.Reason)))
+	if name, ended := crashed(pod); ended != nil {
+		return withDetail(CrashLoop, fmt.Sprintf("container %s ended with code %d%s", name, ended.ExitCode, besides(ended.Reason)))
 	}
 	return cmp.Or(word, unready(pod))
 }
@@ -89,17 +88,20 @@ func besides(reason string) string {
 	return " (" + reason + ")"
 }
 
-// crashed is a container that ended before and was started again, or will be: in a
-// pod that is not Ready it is what is said also while it runs for a moment.
-func crashed(pod *corev1.Pod) *corev1.ContainerStatus {
-	for _, containers := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-		for i := range containers {
-			if s := &containers[i]; s.LastTerminationState.Terminated != nil && (s.State.Running != nil || s.State.Waiting != nil) {
-				return s
-			}
+// crashed is a container that ended and is started again, by its name, and how it
+// ended last. In a pod that is not Ready that is said also while it runs for a moment.
+// An init container that ended well is through.
+func crashed(pod *corev1.Pod) (string, *corev1.ContainerStateTerminated) {
+	for i, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		ended := s.State.Terminated
+		if ended == nil {
+			ended = s.LastTerminationState.Terminated
+		}
+		if ended != nil && (ended.ExitCode != 0 || i >= len(pod.Status.InitContainerStatuses)) {
+			return s.Name, ended
 		}
 	}
-	return nil
+	return "", nil
 }
 
 // unready says what a pod lacks whose containers run.

@@ -40,6 +40,7 @@ func TestV6Explain(t *testing.T) {
 		{"a ConfigMap is missing", with(corev1.ContainerStatus{State: waits("CreateContainerConfigError", `configmap "settings" not found`)}),
 			`CreateContainerConfigError: configmap "settings" not found`},
 		{"it crashes, and the kubelet waits", with(corev1.ContainerStatus{State: waits("CrashLoopBackOff", "back-off 10s"), LastTerminationState: ended(1, "Error")}), crashes},
+		{"it crashes, and the kubelet has not said yet that it waits", with(corev1.ContainerStatus{State: ended(1, "Error")}), crashes},
 		{"it crashes, and runs for a moment", with(corev1.ContainerStatus{State: runs, LastTerminationState: ended(1, "Error")}), crashes},
 		{"it uses too much memory", with(corev1.ContainerStatus{State: runs, LastTerminationState: ended(137, "OOMKilled")}),
 			"CrashLoopBackOff: container web ended with code 137 (OOMKilled)"},

@@ -15,6 +15,9 @@ type Kept struct {
 	Labels, Annotations []string // keys
 	// Containers tells whether the states of a pod's containers stay; nil is no.
 	Containers func(*corev1.Pod) bool
+	// Causes keeps, with the containers, what podstate.Explain says of a pod that is
+	// not Ready.
+	Causes bool
 	// Volumes tells which volumes stay; nil is none.
 	Volumes func(*corev1.Volume) bool
 }
@@ -40,6 +43,9 @@ func (k Kept) Pod(obj any) (any, error) {
 	slim.Status.Conditions = cutConditions(pod.Status.Conditions)
 	if k.Containers != nil && k.Containers(pod) {
 		cutContainers(slim, pod)
+	}
+	if k.Causes {
+		keepCauses(slim, pod)
 	}
 	return slim, nil
 }
@@ -78,11 +84,7 @@ func cutConditions(all []corev1.PodCondition) []corev1.PodCondition {
 	for _, c := range all {
 		switch c.Type {
 		case corev1.PodReady, corev1.PodScheduled, corev1.DisruptionTarget, corev1.PodResizePending, corev1.PodResizeInProgress:
-			one := corev1.PodCondition{Type: c.Type, Status: c.Status, Reason: c.Reason, LastTransitionTime: c.LastTransitionTime}
-			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-				one.Message = c.Message
-			}
-			kept = append(kept, one)
+			kept = append(kept, corev1.PodCondition{Type: c.Type, Status: c.Status, Reason: c.Reason, LastTransitionTime: c.LastTransitionTime})
 		}
 	}
 	return kept
@@ -91,44 +93,59 @@ func cutConditions(all []corev1.PodCondition) []corev1.PodCondition {
 func cutContainers(slim, pod *corev1.Pod) {
 	for _, s := range pod.Status.InitContainerStatuses {
 		slim.Status.InitContainerStatuses = append(slim.Status.InitContainerStatuses, corev1.ContainerStatus{
-			Name: s.Name, ContainerID: s.ContainerID, RestartCount: s.RestartCount, Image: imageOf(&s), LastTerminationState: cutEnd(&s),
-			State: corev1.ContainerState{Waiting: cutWaiting(s.State.Waiting)}})
+			ContainerID: s.ContainerID, RestartCount: s.RestartCount, State: corev1.ContainerState{Waiting: cutWaiting(s.State.Waiting)}})
 	}
 	for _, s := range pod.Status.ContainerStatuses {
 		slim.Status.ContainerStatuses = append(slim.Status.ContainerStatuses, corev1.ContainerStatus{
 			Name: s.Name, ImageID: s.ImageID, ContainerID: s.ContainerID, RestartCount: s.RestartCount,
-			Image: imageOf(&s), LastTerminationState: cutEnd(&s),
 			State: corev1.ContainerState{Running: s.State.Running, Waiting: cutWaiting(s.State.Waiting)}})
 	}
 }
 
-// cutWaiting keeps why a container waits; nil if it does not. What the kubelet adds
-// stays the same, and is short, where it says what is missing.
+// cutWaiting keeps why a container waits; nil if it does not.
 func cutWaiting(w *corev1.ContainerStateWaiting) *corev1.ContainerStateWaiting {
 	if w == nil {
 		return nil
 	}
-	kept := &corev1.ContainerStateWaiting{Reason: w.Reason}
-	if strings.HasPrefix(w.Reason, "CreateContainer") {
-		kept.Message = w.Message
-	}
-	return kept
+	return &corev1.ContainerStateWaiting{Reason: w.Reason}
 }
 
-// imageOf keeps the image of a container that waits, perhaps for it.
-func imageOf(s *corev1.ContainerStatus) string {
-	if s.State.Waiting == nil {
-		return ""
+// keepCauses keeps what is said of a pod that is not Ready: the scheduler's words, and
+// of each container that waits or ended before its image, what is missing and how it
+// ended last.
+func keepCauses(slim, pod *corev1.Pod) {
+	for i := range slim.Status.Conditions {
+		kept := &slim.Status.Conditions[i]
+		for _, c := range pod.Status.Conditions {
+			if c.Type == corev1.PodScheduled && kept.Type == c.Type && c.Status == corev1.ConditionFalse {
+				kept.Message = c.Message
+			}
+		}
 	}
-	return s.Image
+	keepContainerCauses(slim.Status.InitContainerStatuses, pod.Status.InitContainerStatuses)
+	keepContainerCauses(slim.Status.ContainerStatuses, pod.Status.ContainerStatuses)
 }
 
-// cutEnd keeps how a container that was started again had ended.
-func cutEnd(s *corev1.ContainerStatus) corev1.ContainerState {
-	if ended := s.LastTerminationState.Terminated; ended != nil {
-		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: ended.ExitCode, Reason: ended.Reason}}
+func keepContainerCauses(slim, full []corev1.ContainerStatus) {
+	for i := range slim {
+		kept, s := &slim[i], &full[i]
+		ended := s.State.Terminated
+		if ended == nil {
+			ended = s.LastTerminationState.Terminated
+		}
+		if s.State.Waiting == nil && ended == nil {
+			continue
+		}
+		if kept.Name = s.Name; ended != nil {
+			kept.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: ended.ExitCode, Reason: ended.Reason}
+		}
+		if s.State.Waiting == nil {
+			continue
+		}
+		if kept.Image = s.Image; strings.HasPrefix(s.State.Waiting.Reason, "CreateContainer") { // short, and always the same
+			kept.State.Waiting.Message = s.State.Waiting.Message
+		}
 	}
-	return corev1.ContainerState{}
 }
 
 // Node is a cache transform that keeps identity, taints and the Ready condition.

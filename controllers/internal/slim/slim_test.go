@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
 func TestPod(t *testing.T) {
@@ -21,15 +23,14 @@ func TestPod(t *testing.T) {
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &now, ObservedGeneration: 2, HostIP: "dropped",
 			Conditions: []corev1.PodCondition{
 				{Type: corev1.PodReady, Status: corev1.ConditionTrue, Message: "dropped", LastTransitionTime: now},
-				{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "no room"}, {Type: corev1.DisruptionTarget, Reason: "why"}, {Type: corev1.PodResizePending}, {Type: corev1.PodResizeInProgress},
+				{Type: corev1.PodScheduled}, {Type: corev1.DisruptionTarget, Reason: "why"}, {Type: corev1.PodResizePending}, {Type: corev1.PodResizeInProgress},
 				{Type: corev1.PodInitialized, Reason: "dropped"}},
 			ContainerStatuses: []corev1.ContainerStatus{{Name: "main", Image: "dropped", ImageID: "i", ContainerID: "c", RestartCount: 4,
 				State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
-				{Name: "waits", Image: "image", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "w", Message: "dropped"}},
-					LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Reason: "why", Message: "dropped", ContainerID: "dropped"}}},
+				{Name: "waits", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "w", Message: "dropped"}}},
 				{Name: "ended", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "dropped"}}}},
-			InitContainerStatuses: []corev1.ContainerStatus{{Name: "init", ContainerID: "ic",
-				State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CreateContainerError", Message: "what"}}}}},
+			InitContainerStatuses: []corev1.ContainerStatus{{Name: "dropped", ContainerID: "ic",
+				State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "iw", Message: "dropped"}}}}},
 	}
 	kept := Kept{Labels: []string{"kept", "absent"}, Annotations: []string{"kept"}, Containers: func(*corev1.Pod) bool { return true }}
 	got, err := kept.Pod(full)
@@ -50,12 +51,8 @@ func TestPod(t *testing.T) {
 		"phase":            cut.Status.Phase == corev1.PodRunning && cut.Status.ObservedGeneration == 2,
 		"five conditions":  len(cut.Status.Conditions) == 5 && cut.Status.Conditions[0].LastTransitionTime == now && cut.Status.Conditions[2].Reason == "why",
 		"container states": cut.Status.ContainerStatuses[0].ImageID == "i" && cut.Status.ContainerStatuses[0].ContainerID == "c" && cut.Status.ContainerStatuses[0].RestartCount == 4 && cut.Status.ContainerStatuses[0].State.Running != nil,
-		"why containers wait": waitingFor(cut.Status.ContainerStatuses) == ",w," && waitingFor(cut.Status.InitContainerStatuses) == "CreateContainerError" &&
-			cut.Status.InitContainerStatuses[0].ContainerID == "ic" && cut.Status.InitContainerStatuses[0].State.Waiting.Message == "what" &&
-			cut.Status.ContainerStatuses[1].Image == "image",
-		"how a container ended before": cut.Status.ContainerStatuses[1].LastTerminationState.Terminated.ExitCode == 3 &&
-			cut.Status.ContainerStatuses[1].LastTerminationState.Terminated.Reason == "why",
-		"why it has no node": cut.Status.Conditions[1].Message == "no room",
+		"why containers wait": waitingFor(cut.Status.ContainerStatuses) == ",w," && waitingFor(cut.Status.InitContainerStatuses) == "iw" &&
+			cut.Status.InitContainerStatuses[0].ContainerID == "ic",
 	} {
 		if !ok {
 			t.Errorf("lost: %s", what)
@@ -71,6 +68,48 @@ func TestPod(t *testing.T) {
 	claim, _ := kept.Metadata(&metav1.PartialObjectMetadata{ObjectMeta: full.ObjectMeta})
 	if text, err := json.Marshal(claim); err != nil || strings.Contains(string(text), "dropped") || len(claim.(*metav1.PartialObjectMetadata).Labels) != 1 {
 		t.Errorf("of a claim %s is kept", text)
+	}
+}
+
+// V6: with Causes a cached pod is explained as the pod itself is; without, nothing more
+// of it is kept.
+func TestV6CausesAreKeptForThoseWhoAsk(t *testing.T) {
+	ended := func(code int32) corev1.ContainerState {
+		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: "why", Message: "dropped", ContainerID: "dropped"}}
+	}
+	waits := func(reason, message string) corev1.ContainerState {
+		return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
+	}
+	notReady := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady", Message: "dropped"}
+	for name, status := range map[string]corev1.PodStatus{
+		"no Node": {Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "no room"}}},
+		"no image": {Conditions: []corev1.PodCondition{notReady}, ContainerStatuses: []corev1.ContainerStatus{
+			{Name: "a", Image: "image", State: waits("ErrImagePull", "dropped")}}},
+		"no configuration": {Conditions: []corev1.PodCondition{notReady}, InitContainerStatuses: []corev1.ContainerStatus{
+			{Name: "a", State: waits("CreateContainerConfigError", "missing")}}},
+		"ended, and not started again yet": {Conditions: []corev1.PodCondition{notReady}, ContainerStatuses: []corev1.ContainerStatus{{Name: "a", State: ended(3)}}},
+		"crashes":                          {Conditions: []corev1.PodCondition{notReady}, ContainerStatuses: []corev1.ContainerStatus{{Name: "a", State: waits("CrashLoopBackOff", "dropped"), LastTerminationState: ended(3)}}},
+		"an init container crashed and is through": {Conditions: []corev1.PodCondition{notReady}, InitContainerStatuses: []corev1.ContainerStatus{
+			{Name: "a", State: ended(0), LastTerminationState: ended(3)}}, ContainerStatuses: []corev1.ContainerStatus{{Name: "b", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}},
+	} {
+		full := &corev1.Pod{Status: status}
+		all := Kept{Containers: func(*corev1.Pod) bool { return true }}
+		bare, _ := all.Pod(full)
+		all.Causes = true
+		cut, err := all.Pod(full)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(cut)
+		if err != nil || strings.Contains(string(text), "dropped") {
+			t.Errorf("%s: something is kept that nobody says: %s", name, text)
+		}
+		if got, want := podstate.Explain(cut.(*corev1.Pod)), podstate.Explain(full); got != want || want == "" {
+			t.Errorf("%s: from the cache it is %q, and it is %q", name, got, want)
+		}
+		if text, err := json.Marshal(bare); err != nil || strings.Contains(string(text), "exitCode") || strings.Contains(string(text), "no room") || strings.Contains(string(text), "missing") {
+			t.Errorf("%s: causes are kept that nobody asked for: %s", name, text)
+		}
 	}
 }
 
