@@ -90,7 +90,7 @@ func serveWebhooks(t *testing.T, server *envtest.Environment) {
 	}
 	for _, setup := range []func(ctrl.Manager) error{
 		extendedstatefulset.SetupWebhook, replicatedstatefulset.SetupWebhook, statefulcluster.SetupWebhook,
-		func(mgr ctrl.Manager) error { return statefulsingleton.SetupWebhook(mgr, "image") },
+		func(mgr ctrl.Manager) error { return statefulsingleton.SetupWebhook(mgr, "image", "operator-system") },
 	} {
 		if err := setup(mgr); err != nil {
 			t.Fatal(err)

@@ -75,7 +75,7 @@ func setupSingletonWebhook(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	return statefulsingleton.SetupWebhook(mgr, image)
+	return statefulsingleton.SetupWebhook(mgr, image, o.Namespace)
 }
 
 // Kinds names every kind that this program can serve.

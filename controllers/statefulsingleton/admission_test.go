@@ -38,6 +38,8 @@ func badObjects() []TableEntry {
 			invalid + `spec.maxTransitionTime: Invalid value: 0: spec.maxTransitionTime in body should be greater than or equal to 1`}),
 		Entry("S1 a maxTransitionTime of 3601", bad{func(s *v1.StatefulSingleton) { s.Spec.MaxTransitionTime = ptr.To[int32](3601) },
 			invalid + `spec.maxTransitionTime: Invalid value: 3601: spec.maxTransitionTime in body should be less than or equal to 3600`}),
+		Entry("V20 a terminationGracePeriod of centuries", bad{func(s *v1.StatefulSingleton) { s.Spec.TerminationGracePeriod = ptr.To[int64](9999999999) },
+			invalid + `spec.terminationGracePeriod: Invalid value: 9999999999: at most 31536000 seconds, a year: the next pod waits for as long as the one before takes to stop; 0 leaves what the pods say themselves`}),
 		Entry("S26 no selector", bad{func(s *v1.StatefulSingleton) { s.Spec.Selector = nil },
 			invalid + `[spec.selector: Required value` + unchecked}),
 		Entry("S26 an empty selector", bad{func(s *v1.StatefulSingleton) { s.Spec.Selector = &metav1.LabelSelector{} },
@@ -102,6 +104,26 @@ var _ = Describe("admission of objects", func() {
 		Expect(server.CRDs).To(ContainElement(HaveField("Spec.Names.ShortNames", ConsistOf("ssn"))))
 	})
 
+	It("V21 shows 0 in column Waiting where no pod has waited yet", func(ctx SpecContext) {
+		s := declare(ctx, newSingleton(ns))
+		startOperator(operatorOptions{namespaces: []string{ns}})
+		says(ctx, s, v1.ConditionAvailable, v1.ReasonNoPods)
+		_, cells := table(ctx, s)
+		Expect(cells[:4]).To(Equal([]any{"db", "Running", nil, float64(0)}))
+	})
+
+	It("V20 warns of a typo in the annotation of an object that is being deleted, and of a namespace without the guard", func(ctx SpecContext) {
+		s := declare(ctx, newSingleton(ns, func(s *v1.StatefulSingleton) { s.Finalizers = []string{"example.com/mine"} }))
+		Expect(user.Delete(ctx, s.DeepCopy())).To(Succeed())
+		c, heard := listening()
+		Expect(c.Patch(ctx, s, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"apps.statefulsingleton.com/release":"true"}}}`)))).To(Succeed())
+		Expect(*heard).To(ConsistOf(ContainSubstring("metadata.annotations[apps.statefulsingleton.com/release]: the operator knows no such annotation")))
+		edit(ctx, s, func(s *v1.StatefulSingleton) { s.Finalizers = nil })
+		c, heard = listening()
+		Expect(c.Create(ctx, newSingleton(metav1.NamespaceSystem), client.DryRunAll)).To(Succeed())
+		Expect(*heard).To(ConsistOf(ContainSubstring("metadata.namespace: the operator does not guard namespace kube-system")))
+	})
+
 	It("S26 refuses a change of the selector", func(ctx SpecContext) {
 		s := declare(ctx, newSingleton(ns))
 		s.Spec.Selector.MatchLabels["app"] = "web"
@@ -133,15 +155,22 @@ var _ = Describe("admission of objects", func() {
 	})
 
 	It("warns of containers that Init mode ignores", func(ctx SpecContext) {
-		var heard []string
-		conf := rest.CopyConfig(server.Config)
-		conf.WarningHandler = warnings(func(text string) { heard = append(heard, text) })
-		c, err := client.New(conf, client.Options{Scheme: scheme})
-		Expect(err).NotTo(HaveOccurred())
+		c, heard := listening()
 		Expect(c.Create(ctx, newSingleton(ns, mode(v1.GateInit), func(s *v1.StatefulSingleton) { s.Spec.Containers = []string{"app"} }))).To(Succeed())
-		Expect(heard).To(Equal([]string{"spec.containers is ignored in gate mode Init, which holds back the whole pod"}))
+		Expect(*heard).To(Equal([]string{"spec.containers is ignored in gate mode Init, which holds back the whole pod"}))
 	})
 })
+
+// listening is a client, and what it has been warned of.
+func listening() (client.Client, *[]string) {
+	GinkgoHelper()
+	var heard []string
+	conf := rest.CopyConfig(server.Config)
+	conf.WarningHandler = warnings(func(text string) { heard = append(heard, text) })
+	c, err := client.New(conf, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	return c, &heard
+}
 
 type warnings func(string)
 

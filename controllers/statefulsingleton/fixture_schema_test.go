@@ -17,6 +17,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/yaml"
@@ -72,7 +73,11 @@ func readCRD(t *testing.T) crd {
 func (c crd) take(t *testing.T, manifest string, old *v1.StatefulSingleton) (*v1.StatefulSingleton, field.ErrorList) {
 	t.Helper()
 	var tree map[string]any
-	if err := yaml.Unmarshal([]byte(manifest), &tree); err != nil {
+	text, err := yaml.YAMLToJSON([]byte(manifest))
+	if err == nil {
+		err = utiljson.Unmarshal(text, &tree) // which knows integers, as the API server does
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	pruning.Prune(tree, c.structural, true)

@@ -3,6 +3,7 @@ package statefulsingleton
 import (
 	"bytes"
 	"encoding/json"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -336,4 +337,46 @@ func volumesFor(mode v1.GateMode) []corev1.Volume {
 		return []corev1.Volume{signalVolume(), scriptsVolume()}
 	}
 	return []corev1.Volume{signalVolume(), gateVolume()}
+}
+
+// mountClashes are mounts of a program's container that would hide ours, or
+// below which ours cannot be made.
+func mountClashes(pod *corev1.Pod, c *corev1.Container, mode v1.GateMode, at *field.Path) field.ErrorList {
+	paths := []string{v1.PathSignal, v1.PathGate}
+	if mode == v1.GateScript {
+		paths = []string{v1.PathSignal, v1.PathScripts}
+	}
+	var errs field.ErrorList
+	for i, m := range c.VolumeMounts {
+		for _, ours := range paths {
+			theirs := realPath(m.MountPath)
+			switch {
+			case m.MountPath == ours && slices.ContainsFunc(volumesFor(mode), func(v corev1.Volume) bool { return v.Name == m.Name }):
+			case theirs == ours || strings.HasPrefix(theirs, ours+"/"):
+				errs = append(errs, field.Invalid(at.Child("volumeMounts").Index(i).Child("mountPath"), m.MountPath,
+					"the operator mounts its own volume at "+ours+"; mount yours elsewhere, or set spec.gateMode of the StatefulSingleton to Init"))
+			case strings.HasPrefix(ours, strings.TrimSuffix(theirs, "/")+"/") && readOnly(pod, m):
+				errs = append(errs, field.Invalid(at.Child("volumeMounts").Index(i).Child("mountPath"), m.MountPath,
+					"it is read-only, and the operator has to mount its own volume below it at "+ours+"; mount yours elsewhere, or set spec.gateMode of the StatefulSingleton to Init"))
+			}
+		}
+	}
+	return errs
+}
+
+// readOnly tells whether nothing can be made in what is mounted.
+func readOnly(pod *corev1.Pod, m corev1.VolumeMount) bool {
+	return m.ReadOnly || slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.Name == m.Name && (v.ConfigMap != nil || v.Secret != nil || v.Projected != nil || v.DownwardAPI != nil || v.Image != nil ||
+			v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly)
+	})
+}
+
+// realPath is a path in a container without the link that most images have.
+func realPath(p string) string {
+	p = path.Clean(p)
+	if p == "/run" || strings.HasPrefix(p, "/run/") {
+		return "/var" + p
+	}
+	return p
 }

@@ -116,7 +116,7 @@ func startWebhooks() {
 		WebhookServer: webhook.NewServer(webhook.Options{Host: opts.LocalServingHost, Port: opts.LocalServingPort, CertDir: opts.LocalServingCertDir}),
 	})
 	Expect(err).NotTo(HaveOccurred())
-	Expect(statefulsingleton.SetupWebhook(mgr, "image")).To(Succeed())
+	Expect(statefulsingleton.SetupWebhook(mgr, "image", operatorNamespace)).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()

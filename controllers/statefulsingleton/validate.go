@@ -2,7 +2,7 @@ package statefulsingleton
 
 import (
 	"fmt"
-	"path"
+	"maps"
 	"slices"
 	"strings"
 
@@ -98,6 +98,50 @@ func validateContainers(names []string, at *field.Path) field.ErrorList {
 		}
 	}
 	return errs
+}
+
+// warnings say what is taken and is probably not meant, each with its remedy.
+// operator is the operator's own namespace.
+func warnings(s *v1.StatefulSingleton, operator string) []string {
+	var all []string
+	spec := &s.Spec
+	if spec.GateMode == v1.GateInit && len(spec.Containers) > 0 {
+		all = append(all, "spec.containers is ignored in gate mode Init, which holds back the whole pod")
+	}
+	if grace, most := *spec.TerminationGracePeriod, int64(*spec.MaxTransitionTime); grace > most {
+		all = append(all, fmt.Sprintf("spec.terminationGracePeriod: %d seconds are more than maxTransitionTime (%d): a program that takes so long to stop is reported as a handover that takes too long; "+
+			"set the one lower, or spec.maxTransitionTime higher (3600 at most)", grace, most))
+	}
+	if slices.Contains(unguarded(operator), s.Namespace) {
+		all = append(all, fmt.Sprintf("metadata.namespace: %s; a pod that is created there while the operator's webhook is away runs its program at once; use another namespace", notGuarded(s.Namespace)))
+	}
+	return all
+}
+
+func notGuarded(namespace string) string {
+	return "the operator does not guard namespace " + namespace
+}
+
+// annotationWarnings say which annotations of an object do something else than
+// its author may expect. The domains of the operator's names and of its API
+// differ by a word.
+func annotationWarnings(s *v1.StatefulSingleton) []string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(s.Annotations)) {
+		value := s.Annotations[name]
+		at := "metadata.annotations[" + name + "]: "
+		domain, _, _ := strings.Cut(name, "/")
+		switch {
+		case !strings.HasSuffix(domain, "statefulsingleton.com"):
+		case name != v1.AnnotationReleaseNow:
+			all = append(all, fmt.Sprintf("%sthe operator knows no such annotation; the only one for people is %s=true", at, v1.AnnotationReleaseNow))
+		case value != v1.True:
+			all = append(all, fmt.Sprintf("%s%q does nothing; the value that does is %q", at, value, v1.True))
+		case s.DeletionTimestamp == nil:
+			all = append(all, at+"it does nothing yet; when the StatefulSingleton is deleted, all its waiting pods start at once, together")
+		}
+	}
+	return all
 }
 
 // selectorOf is the selector of an object; it matches nothing if the object has
@@ -313,46 +357,4 @@ func nameClashes(containers []corev1.Container, at *field.Path, remedy string) f
 
 func reserved(name string) bool {
 	return name == v1.ContainerInstall || name == v1.ContainerWait || name == v1.ContainerSidecar || strings.HasPrefix(name, v1.ContainerImagePrefix)
-}
-
-// mountClashes are mounts of a program's container that would hide ours, or
-// below which ours cannot be made.
-func mountClashes(pod *corev1.Pod, c *corev1.Container, mode v1.GateMode, at *field.Path) field.ErrorList {
-	paths := []string{v1.PathSignal, v1.PathGate}
-	if mode == v1.GateScript {
-		paths = []string{v1.PathSignal, v1.PathScripts}
-	}
-	var errs field.ErrorList
-	for i, m := range c.VolumeMounts {
-		for _, ours := range paths {
-			theirs := realPath(m.MountPath)
-			switch {
-			case m.MountPath == ours && slices.ContainsFunc(volumesFor(mode), func(v corev1.Volume) bool { return v.Name == m.Name }):
-			case theirs == ours || strings.HasPrefix(theirs, ours+"/"):
-				errs = append(errs, field.Invalid(at.Child("volumeMounts").Index(i).Child("mountPath"), m.MountPath,
-					"the operator mounts its own volume at "+ours+"; mount yours elsewhere, or set spec.gateMode of the StatefulSingleton to Init"))
-			case strings.HasPrefix(ours, strings.TrimSuffix(theirs, "/")+"/") && readOnly(pod, m):
-				errs = append(errs, field.Invalid(at.Child("volumeMounts").Index(i).Child("mountPath"), m.MountPath,
-					"it is read-only, and the operator has to mount its own volume below it at "+ours+"; mount yours elsewhere, or set spec.gateMode of the StatefulSingleton to Init"))
-			}
-		}
-	}
-	return errs
-}
-
-// readOnly tells whether nothing can be made in what is mounted.
-func readOnly(pod *corev1.Pod, m corev1.VolumeMount) bool {
-	return m.ReadOnly || slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
-		return v.Name == m.Name && (v.ConfigMap != nil || v.Secret != nil || v.Projected != nil || v.DownwardAPI != nil || v.Image != nil ||
-			v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly)
-	})
-}
-
-// realPath is a path in a container without the link that most images have.
-func realPath(p string) string {
-	p = path.Clean(p)
-	if p == "/run" || strings.HasPrefix(p, "/run/") {
-		return "/var" + p
-	}
-	return p
 }

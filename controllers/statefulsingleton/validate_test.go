@@ -242,3 +242,60 @@ func TestAtMostAHundred(t *testing.T) {
 		}
 	}
 }
+
+// What is taken, and is probably not meant.
+func TestV20WhatIsWarnedOf(t *testing.T) {
+	annotated := func(name, value string) *singletonFixture {
+		return singleton("db").with(func(s *v1.StatefulSingleton) { s.Annotations = map[string]string{name: value} })
+	}
+	in := func(namespace string) *singletonFixture {
+		return singleton("db").with(func(s *v1.StatefulSingleton) { s.Namespace = namespace })
+	}
+	const releaseNow = "metadata.annotations[apps.statefulsingleton.com/release-now]: "
+	for _, r := range []struct {
+		name string
+		s    *singletonFixture
+		want string
+	}{
+		{"V20 nothing of what is usual", singleton("db"), ""},
+		{"V20 nothing of an annotation of somebody else", annotated("example.com/release-now", "true"), ""},
+		{"V20 the operator's own namespace, which has no guard", in("operator-system"),
+			"metadata.namespace: the operator does not guard namespace operator-system; a pod that is created there while the operator's webhook is away runs its program at once; use another namespace"},
+		{"V20 kube-system, which has none either", in("kube-system"),
+			"metadata.namespace: the operator does not guard namespace kube-system; a pod that is created there while the operator's webhook is away runs its program at once; use another namespace"},
+		{"V20 a typo in the annotation", annotated("apps.statefulsingleton.com/relase-now", "true"),
+			"metadata.annotations[apps.statefulsingleton.com/relase-now]: the operator knows no such annotation; the only one for people is apps.statefulsingleton.com/release-now=true"},
+		{"V20 the annotation in the domain of the API", annotated("apps.openshift.statefulsingleton.com/release-now", "true"),
+			"metadata.annotations[apps.openshift.statefulsingleton.com/release-now]: the operator knows no such annotation; the only one for people is apps.statefulsingleton.com/release-now=true"},
+		{"V20 another word for true", annotated(v1.AnnotationReleaseNow, "yes"), releaseNow + `"yes" does nothing; the value that does is "true"`},
+		{"V20 release-now of an object that nobody deletes", annotated(v1.AnnotationReleaseNow, "true"),
+			releaseNow + "it does nothing yet; when the StatefulSingleton is deleted, all its waiting pods start at once, together"},
+		{"V20 nothing of release-now where it belongs", annotated(v1.AnnotationReleaseNow, "true").deleted(), ""},
+		{"V20 a grace period that outlasts every handover", singleton("db").grace(600, true),
+			"spec.terminationGracePeriod: 600 seconds are more than maxTransitionTime (300): a program that takes so long to stop is reported as a handover that takes too long; set the one lower, or spec.maxTransitionTime higher (3600 at most)"},
+	} {
+		v := &validator{singletons: known{}, namespace: "operator-system"}
+		said, err := v.ValidateCreate(t.Context(), &r.s.StatefulSingleton)
+		if got := strings.Join(said, "; "); got != r.want || err != nil {
+			t.Errorf("%s: it warns %q, error %v; want %q", r.name, got, err, r.want)
+		}
+	}
+}
+
+// kubectl annotate changes an object whose spec stays, and that may be deleted.
+func TestV20AnnotationsAreWarnedOfWhenTheyChange(t *testing.T) {
+	v := &validator{singletons: known{}, namespace: "operator-system"}
+	old := &singleton("db").deleted().StatefulSingleton
+	typed := old.DeepCopy()
+	typed.Annotations = map[string]string{"apps.statefulsingleton.com/release_now": "true"}
+	for _, r := range []struct {
+		name    string
+		old, is *v1.StatefulSingleton
+		want    int
+	}{{"a typo comes", old, typed, 1}, {"it is there", typed, typed, 0}, {"it goes", typed, old, 0}} {
+		said, err := v.ValidateUpdate(t.Context(), r.old, r.is)
+		if len(said) != r.want || err != nil {
+			t.Errorf("V20 %s: it warns %q, error %v", r.name, said, err)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -38,12 +39,12 @@ import (
 const podPath = "/mutate--v1-pod"
 
 // SetupWebhook registers the admission of pods and of StatefulSingletons. The
-// image is the operator's own, which holds the gate.
-func SetupWebhook(mgr ctrl.Manager, image string) error {
+// image is the operator's own, which holds the gate; namespace is where it runs.
+func SetupWebhook(mgr ctrl.Manager, image, namespace string) error {
 	mgr.GetWebhookServer().Register(podPath, &admission.Webhook{Handler: &podHandler{
 		singletons: mgr.GetCache(), claims: mgr.GetAPIReader(), decoder: admission.NewDecoder(mgr.GetScheme()), image: image}})
 	return ctrl.NewWebhookManagedBy(mgr, &v1.StatefulSingleton{}).
-		WithValidator(&validator{singletons: mgr.GetCache()}).
+		WithValidator(&validator{singletons: mgr.GetCache(), namespace: namespace}).
 		Complete()
 }
 
@@ -230,7 +231,10 @@ func alike(a, b any) bool {
 // validator answers admission of StatefulSingletons. It fails open
 // (failurePolicy Ignore): what must never slip past is a rule of the schema, and
 // what does is a condition.
-type validator struct{ singletons lister }
+type validator struct {
+	singletons lister
+	namespace  string // the operator's own
+}
 
 var _ admission.Validator[*v1.StatefulSingleton] = &validator{}
 
@@ -240,15 +244,19 @@ func (v *validator) ValidateCreate(ctx context.Context, s *v1.StatefulSingleton)
 	if len(errs) == 0 {
 		errs = v.besides(ctx, s)
 	}
-	return warnings(s), refuse(s, errs)
+	return append(warnings(s, v.namespace), annotationWarnings(s)...), refuse(s, errs)
 }
 
 func (v *validator) ValidateUpdate(_ context.Context, old, s *v1.StatefulSingleton) (admission.Warnings, error) {
+	var said admission.Warnings
+	if !maps.Equal(old.Annotations, s.Annotations) {
+		said = annotationWarnings(s)
+	}
 	if s.DeletionTimestamp != nil || apiequality.Semantic.DeepEqual(old.Spec, s.Spec) {
-		return nil, nil // finalizers and labels must pass whatever the spec says
+		return said, nil // finalizers and labels must pass whatever the spec says
 	}
 	s = withDefaults(s)
-	return warnings(s), refuse(s, validate(s))
+	return append(warnings(s, v.namespace), said...), refuse(s, validate(s))
 }
 
 func (v *validator) ValidateDelete(context.Context, *v1.StatefulSingleton) (admission.Warnings, error) {
@@ -290,13 +298,6 @@ func refuse(s *v1.StatefulSingleton, errs field.ErrorList) error {
 	return apierrors.NewInvalid(v1.GroupVersion.WithKind("StatefulSingleton").GroupKind(), s.Name, errs)
 }
 
-func warnings(s *v1.StatefulSingleton) admission.Warnings {
-	if s.Spec.GateMode == v1.GateInit && len(s.Spec.Containers) > 0 {
-		return admission.Warnings{"spec.containers is ignored in gate mode Init, which holds back the whole pod"}
-	}
-	return nil
-}
-
 // Guard keeps the policy that makes the API server itself refuse pods without
 // the gate.
 type Guard struct {
@@ -334,7 +335,7 @@ func (g *Guard) Start(ctx context.Context) error {
 // missingIn says why there is no guard in a namespace; "" if there is one.
 func (g *Guard) missingIn(namespace string) string {
 	if slices.Contains(unguarded(g.Namespace), namespace) {
-		return "the operator does not guard namespace " + namespace
+		return notGuarded(namespace)
 	}
 	return g.missing()
 }

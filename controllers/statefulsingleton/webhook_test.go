@@ -263,7 +263,7 @@ func TestS26TheWebhookRefuses(t *testing.T) {
 		{"a faulty one", known{}, singleton("db").containers("status-sidecar"), prefix + `spec.containers[0]: Forbidden: this is the operator's own container and not the program`},
 		{"any while the others cannot be listed: a condition will say", known{err: errors.New("no")}, singleton("db"), ""},
 	} {
-		_, err := (&validator{r.have}).ValidateCreate(context.Background(), &r.s.StatefulSingleton)
+		_, err := (&validator{singletons: r.have}).ValidateCreate(context.Background(), &r.s.StatefulSingleton)
 		got := ""
 		if err != nil {
 			got = err.Error()
@@ -275,7 +275,7 @@ func TestS26TheWebhookRefuses(t *testing.T) {
 }
 
 func TestUpdatesOfBookkeepingPass(t *testing.T) {
-	v, ctx := &validator{known{}}, context.Background()
+	v, ctx := &validator{singletons: known{}}, context.Background()
 	faulty := singleton("db").containers("status-sidecar")
 	relabelled := faulty.DeepCopy()
 	relabelled.Finalizers = []string{v1.FinalizerSingleton}

@@ -15,8 +15,9 @@ const (
 	PhaseRunning Phase = "Running"
 	// PhaseTransitioning: a pod waits, and no pod holds the grant for good.
 	PhaseTransitioning Phase = "Transitioning"
-	// PhaseFailed: a handover takes longer than maxTransitionTime, or the spec
-	// cannot be served; the conditions say which and what to do.
+	// PhaseFailed: a handover takes longer than maxTransitionTime, several pods
+	// may be running the program, or the spec cannot be served; the conditions
+	// say which and what to do.
 	PhaseFailed Phase = "Failed"
 )
 
@@ -67,6 +68,7 @@ type StatefulSingletonStatus struct {
 	Waiting []string `json:"waiting,omitempty"`
 	// WaitingCount is how many pods wait for their turn.
 	// +optional
+	// +kubebuilder:default=0
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Pods that wait",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:podCount"}
 	WaitingCount int32 `json:"waitingCount"`
 	// LastTransitionSeconds is how long the last handover took, in whole

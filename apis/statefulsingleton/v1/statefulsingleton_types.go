@@ -59,9 +59,11 @@ type StatefulSingletonSpec struct {
 	MaxTransitionTime *int32 `json:"maxTransitionTime,omitempty"`
 
 	// TerminationGracePeriod is the terminationGracePeriodSeconds that pods get
-	// when they are created. 0 or less leaves the pod's own. Defaults to 30.
+	// when they are created. 0 or less leaves the pod's own. At most 31536000, a
+	// year. Defaults to 30.
 	// +optional
 	// +kubebuilder:default=30
+	// +kubebuilder:validation:XValidation:rule="self <= 31536000",message="at most 31536000 seconds, a year: the next pod waits for as long as the one before takes to stop; 0 leaves what the pods say themselves"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Termination grace period",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"},order=3
 	TerminationGracePeriod *int64 `json:"terminationGracePeriod,omitempty"`
 
