@@ -159,7 +159,19 @@ func (r *Reconciler) writeStatus(ctx context.Context, key types.NamespacedName, 
 func (r *Reconciler) announce(w *world, p *plan, status *v1.StatefulSingletonStatus) {
 	before := meta.FindStatusCondition(w.object.Status.Conditions, v1.ConditionDegraded)
 	after := meta.FindStatusCondition(status.Conditions, v1.ConditionDegraded)
-	if timedOut(w, p) && w.object.Status.Phase != v1.PhaseFailed && (before == nil || before.Reason != v1.ReasonTimeout) {
+	isNew := func(reason string) bool { return after.Reason == reason && (before == nil || before.Reason != reason) }
+	unmanaged := func(s *v1.StatefulSingletonStatus) bool {
+		return meta.IsStatusConditionTrue(s.Conditions, v1.ConditionUnmanagedPod)
+	}
+	switch {
+	case isNew(v1.ReasonSeveralRunning):
+		r.Events.Eventf(w.object, nil, corev1.EventTypeWarning, v1.EventSeveralRunning, "Look", "%s", short(after.Message))
+	case after.Reason != v1.ReasonSeveralRunning && unmanaged(status) && !unmanaged(&w.object.Status):
+		found := meta.FindStatusCondition(status.Conditions, v1.ConditionUnmanagedPod)
+		r.Events.Eventf(w.object, nil, corev1.EventTypeWarning, v1.EventUnmanagedPod, "Look", "%s", short(found.Message))
+	}
+	toldBefore := w.object.Status.Phase == v1.PhaseFailed && before != nil && before.Reason != v1.ReasonSeveralRunning
+	if timedOut(w, p) && len(together(p)) == 0 && !toldBefore {
 		timeoutsTotal.Inc()
 		active := activePod(w, p)
 		var first *corev1.Pod
@@ -169,8 +181,8 @@ func (r *Reconciler) announce(w *world, p *plan, status *v1.StatefulSingletonSta
 		r.Events.Eventf(w.object, orNil(first), corev1.EventTypeWarning, v1.EventTransitionTimeout, "Handover", "%s", short(fmt.Sprintf(
 			"the handover takes longer than maxTransitionTime (%d s): %s; waiting: %s", *w.object.Spec.MaxTransitionTime, whatHolds(w, p), someOf(p.waiting))))
 	}
-	if after.Reason == v1.ReasonWriteRefused && (before == nil || before.Reason != after.Reason) {
-		r.Events.Eventf(w.object, nil, corev1.EventTypeWarning, v1.EventWriteRefused, "Write", "%s", after.Message)
+	if isNew(v1.ReasonWriteRefused) {
+		r.Events.Eventf(w.object, nil, corev1.EventTypeWarning, v1.EventWriteRefused, "Write", "%s", short(after.Message))
 	}
 	if status.TransitionTimestamp == nil && w.object.Status.TransitionTimestamp != nil && status.Holder != nil && status.Holder.Since != nil {
 		transitionSeconds.Observe(max(status.Holder.Since.Sub(w.object.Status.TransitionTimestamp.Time).Seconds(), 0))
@@ -228,6 +240,7 @@ type remembered struct {
 	due     time.Time // when to look for them again
 	hadPods bool
 	held    map[types.UID]time.Time // since when the gates of pods are known to run
+	mirrors map[string]time.Time    // static pods that may run, and since when they are not shown; zero while they are
 }
 
 func (m *memory) of(key types.NamespacedName) *remembered {
@@ -314,9 +327,10 @@ func (m *memory) recall(w *world, key types.NamespacedName) {
 	}
 	known.orphans = 0
 	if known.uid != w.object.UID {
-		known.uid, known.first = w.object.UID, w.now
+		known.uid, known.first, known.mirrors = w.object.UID, w.now, nil
 	}
 	w.firstSeen = known.first
+	known.recallMirrors(w)
 	before := known.held
 	known.held = map[types.UID]time.Time{}
 	for _, m := range w.pods {
@@ -327,6 +341,40 @@ func (m *memory) recall(w *world, key types.NamespacedName) {
 			m.heldSince = before[m.pod.UID]
 		}
 		known.held[m.pod.UID] = m.heldSince
+	}
+}
+
+// recallMirrors finds out which static pods are not shown any more. One that is
+// seen to have ended is not missed.
+func (known *remembered) recallMirrors(w *world) {
+	if known.mirrors == nil {
+		known.mirrors = map[string]time.Time{}
+	}
+	shown := map[string]bool{}
+	for _, m := range w.pods {
+		if !isMirror(m.pod) {
+			continue
+		}
+		shown[m.name()] = true
+		delete(known.mirrors, m.name())
+		if w.mayRun(m) {
+			known.mirrors[m.name()] = time.Time{}
+		}
+	}
+	for name, gone := range known.mirrors {
+		switch {
+		case shown[name]:
+			continue
+		case gone.IsZero():
+			gone = w.now
+			known.mirrors[name] = gone
+		case w.until(gone, mirrorReturns) <= 0:
+			delete(known.mirrors, name)
+			continue
+		}
+		if gone.After(w.mirrorGone) {
+			w.mirrorGone = gone
+		}
 	}
 }
 

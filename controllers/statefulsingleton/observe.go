@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -26,8 +27,13 @@ import (
 // is read from the API server: the caches only say when to look.
 type world struct {
 	now time.Time
+	// watch says in which time before now this process could look.
+	watch leadership.Watch
 	// firstSeen is when this process saw the object first.
 	firstSeen time.Time
+	// mirrorGone is when a static pod was first not shown any more that was seen
+	// before; zero if none is missed.
+	mirrorGone time.Time
 	// object is the StatefulSingleton; nil when it is gone.
 	object *v1.StatefulSingleton
 	// invalid says why the spec cannot be served; "" if it can.
@@ -71,7 +77,7 @@ type member struct {
 // observe reads the world of an object. The order is part of the proof of the
 // grant: the object first, its pods after it, the holder last.
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*world, error) {
-	w := &world{now: r.Now()}
+	w := &world{now: r.Now(), watch: r.Lease.Watch()}
 	var all v1.StatefulSingletonList
 	if err := r.Live.List(ctx, &all, client.InNamespace(key.Namespace)); err != nil {
 		return nil, fmt.Errorf("list StatefulSingletons: %w", err)
@@ -358,41 +364,6 @@ func (r *Reconciler) readSurroundings(ctx context.Context, w *world, key types.N
 	var due bool
 	if due, w.ownersDue = r.memory.dueForOwners(key, w); due {
 		return r.readRefusedOwners(ctx, w, key)
-	}
-	return nil
-}
-
-// ownerPatience is how old a StatefulSet is before it counts as hindered: it
-// does not say what was refused, and a new one lacks its pods for a moment.
-const ownerPatience = 10 * time.Second
-
-// readRefusedOwners reads the ReplicaSets and StatefulSets that lack pods which
-// this object selects.
-func (r *Reconciler) readRefusedOwners(ctx context.Context, w *world, key types.NamespacedName) error {
-	var sets appsv1.ReplicaSetList
-	if err := r.Live.List(ctx, &sets, client.InNamespace(key.Namespace)); err != nil {
-		return fmt.Errorf("list ReplicaSets: %w", err)
-	}
-	lacks := func(template *corev1.PodTemplateSpec, have int32, want *int32) bool {
-		return have < ptr.Deref(want, 1) && selectorOf(w.object).Matches(labelsOf(template))
-	}
-	for i := range sets.Items {
-		s := &sets.Items[i]
-		refused := slices.ContainsFunc(s.Status.Conditions, func(c appsv1.ReplicaSetCondition) bool {
-			return c.Type == appsv1.ReplicaSetReplicaFailure && c.Status == corev1.ConditionTrue
-		})
-		if refused && lacks(&s.Spec.Template, s.Status.Replicas, s.Spec.Replicas) {
-			w.refusedOwners = append(w.refusedOwners, s)
-		}
-	}
-	var stateful appsv1.StatefulSetList
-	if err := r.Live.List(ctx, &stateful, client.InNamespace(key.Namespace)); err != nil {
-		return fmt.Errorf("list StatefulSets: %w", err)
-	}
-	for i := range stateful.Items {
-		if s := &stateful.Items[i]; lacks(&s.Spec.Template, s.Status.Replicas, s.Spec.Replicas) && w.now.Sub(s.CreationTimestamp.Time) > ownerPatience {
-			w.refusedOwners = append(w.refusedOwners, s)
-		}
 	}
 	return nil
 }

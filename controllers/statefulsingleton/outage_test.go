@@ -70,6 +70,34 @@ var _ = Describe("S16 a pod without its gate", func() {
 		Expect(meta.FindStatusCondition(s.Status.Conditions, v1.ConditionUnmanagedPod)).To(BeNil())
 	})
 
+	It("V14 is told of with all others that run beside it, and with the command that helps", func(ctx SpecContext) {
+		var old []*corev1.Pod
+		for _, name := range []string{"a", "b", "c"} {
+			old = append(old, add(ctx, newPod(ns, name)))
+		}
+		for _, p := range old {
+			Eventually(func() []corev1.PodCondition { return live(ctx, p).Status.Conditions }).Should(
+				ContainElement(And(HaveField("Type", corev1.PodReady), HaveField("Status", corev1.ConditionTrue))))
+		}
+		s := declare(ctx, newSingleton(ns))
+		startOperator(operatorOptions{namespaces: []string{ns}})
+		const text = "3 pods may be running the program at the same time, and one at most should: a, b, c"
+		command := ". Stop all but one: kubectl -n " + ns + " delete pod b c"
+		Expect(says(ctx, s, v1.ConditionDegraded, v1.ReasonSeveralRunning)).To(Equal(text + command))
+		Expect(says(ctx, s, v1.ConditionAvailable, v1.ReasonSeveralRunning)).To(Equal(text))
+		Expect(says(ctx, s, v1.ConditionUnmanagedPod, v1.ReasonPodWithoutGate)).To(HaveSuffix("To go on: kubectl -n " + ns + " delete pod a b c"))
+		Expect(s.Status.Phase).To(Equal(v1.PhaseFailed))
+		Eventually(func() []string { return notes(ctx, s, v1.EventSeveralRunning) }).Should(Equal([]string{"Warning: " + text + command}))
+		for _, p := range old[1:] {
+			remove(ctx, p)
+			gone(ctx, p)
+		}
+		says(ctx, s, v1.ConditionAvailable, v1.ReasonActive)
+		says(ctx, s, v1.ConditionDegraded, v1.ReasonHealthy)
+		Expect(s.Status.Phase).To(Equal(v1.PhaseRunning))
+		Expect(notes(ctx, s, v1.EventSeveralRunning)).To(HaveLen(1))
+	})
+
 	It("that came while the webhook was away and the guard too holds up all others", func(ctx SpecContext) {
 		s := newSingleton(ns)
 		var slipped *corev1.Pod

@@ -151,25 +151,38 @@ func (p *plan) lookAgain(after time.Duration) {
 func (p *plan) lookAgainFor(w *world) {
 	for _, m := range p.blockers {
 		if m.node.missing {
-			p.lookAgain(fenceAfter - w.now.Sub(m.node.missingSince))
+			p.lookAgain(w.until(m.node.missingSince, fenceAfter))
 		}
 	}
 	if w.object == nil {
 		return
 	}
 	p.lookAgain(w.settled())
+	p.lookAgain(w.mirrorMayReturn())
 	if w.unguarded != "" {
 		p.lookAgain(2 * guardInterval)
 	}
 	if t := w.object.Status.TransitionTimestamp; t != nil && inTransition(p) {
-		p.lookAgain(max(t.Add(w.patience()).Sub(w.now), 0))
+		p.lookAgain(w.until(t.Time, w.patience()))
 	}
 	for _, m := range p.waiting {
 		if m.held() {
-			p.lookAgain(restsAfter - w.now.Sub(m.heldSince))
+			p.lookAgain(w.until(m.heldSince, restsAfter))
 		}
 	}
 	p.lookAgain(w.ownersDue.Sub(w.now))
+}
+
+// Questions about time. Time in which this process could not look, because it
+// was frozen, did not lead or had no API server, does not count: nobody is blamed
+// for it.
+
+// since is how much time has passed.
+func (w *world) since(from time.Time) time.Duration { return w.watch.Elapsed(from, w.now) }
+
+// until is how much is left of a time that began then.
+func (w *world) until(from time.Time, d time.Duration) time.Duration {
+	return w.watch.Deadline(from, d).Sub(w.now)
 }
 
 // Questions about the object.
@@ -188,7 +201,22 @@ func (w *world) serves() bool {
 	return w.object != nil && w.invalid == "" && !w.crowded && w.elder() == nil
 }
 
-func (w *world) grants() bool { return w.serves() && w.settled() == 0 }
+func (w *world) grants() bool {
+	return w.serves() && w.settled() == 0 && w.mirrorMayReturn() == 0
+}
+
+// mirrorReturns is how long nobody starts after a static pod is not shown any
+// more. Whoever deletes it by the API deletes its mirror alone: the program runs
+// on, and its kubelet shows it again within a second or two.
+const mirrorReturns = 10 * time.Second
+
+// mirrorMayReturn is how much of that is left.
+func (w *world) mirrorMayReturn() time.Duration {
+	if w.mirrorGone.IsZero() {
+		return 0
+	}
+	return max(w.until(w.mirrorGone, mirrorReturns), 0)
+}
 
 // settleAfter is how old an object is before it starts a pod: only then do the
 // webhook and the guard of every API server know it, so that no pod is on its
@@ -202,7 +230,7 @@ func (w *world) settled() time.Duration {
 	if w.object.Status.Holder != nil {
 		return 0
 	}
-	return max(settleAfter-w.now.Sub(w.firstSeen), 0)
+	return max(w.until(w.firstSeen, settleAfter), 0)
 }
 
 // elder is an older object whose selector overlaps; it decides about the pods

@@ -39,7 +39,7 @@ func (w *world) fenced(m *member) bool {
 // taken off after the machine is on again, so that it says nothing about a Node
 // that is Ready.
 func (w *world) powerless(m *member) bool {
-	return m.node.outOfService && !m.node.ready || m.node.missing && w.now.Sub(m.node.missingSince) >= fenceAfter
+	return m.node.outOfService && !m.node.ready || m.node.missing && w.since(m.node.missingSince) >= fenceAfter
 }
 
 // fenceAfter is for how long a Node must be gone before its machine counts as

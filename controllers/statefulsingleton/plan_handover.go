@@ -1,6 +1,7 @@
 package statefulsingleton
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -57,7 +58,7 @@ const restsAfter = 1500 * time.Millisecond
 
 // rests tells whether the kubelet would show the pod a grant at once.
 func (w *world) rests(m *member) bool {
-	return m.held() && w.now.Sub(m.heldSince) >= restsAfter
+	return m.held() && w.since(m.heldSince) >= restsAfter
 }
 
 // supersededBy tells whether one of the waiting pods is what the Deployment of m
@@ -114,10 +115,50 @@ func (p *plan) isToGo(m *member) bool {
 		supersededBy(m, p.waiting, func(*member) bool { return true })
 }
 
-// begun tells whether a container of the program has ever started.
+// obstacle says what keeps a waiting pod from its gate; "" if nothing does.
+func (m *member) obstacle() string {
+	switch {
+	case !podstate.Scheduled(m.pod):
+		return fmt.Sprintf("has no Node yet; see: kubectl -n %s describe pod %s", m.pod.Namespace, m.name())
+	case !m.node.ready || m.node.outOfService:
+		return m.nodeTrouble()
+	case m.stuckOn() != "":
+		return fmt.Sprintf("cannot start: %s; see: kubectl -n %s describe pod %s", m.stuckOn(), m.pod.Namespace, m.name())
+	}
+	return ""
+}
+
+// nodeTrouble says why the Node of the pod tells nothing of it.
+func (m *member) nodeTrouble() string {
+	if m.node.missing {
+		return fmt.Sprintf("its Node %s does not exist any more", m.pod.Spec.NodeName)
+	}
+	return fmt.Sprintf("its Node %s does not answer", m.pod.Spec.NodeName)
+}
+
+// comingUp says why the old pod of a rollout runs on: its successor is not at
+// its gate yet. It is "" where that is not what the handover waits for.
+func comingUp(w *world, p *plan) string {
+	if len(p.blockers) != 1 || p.blockers[0].terminating() || podstate.Ended(p.blockers[0].pod) {
+		return ""
+	}
+	old, next := p.blockers[0], p.waiting[0]
+	switch {
+	case !supersededBy(old, p.waiting[:1], func(*member) bool { return true }):
+		return ""
+	case next.obstacle() != "":
+		return fmt.Sprintf("pod %s runs on; pod %s is to take its place, and %s", old.name(), next.name(), next.obstacle())
+	case !w.rests(next):
+		return fmt.Sprintf("pod %s runs on until pod %s, which is to take its place, waits at its gate", old.name(), next.name())
+	}
+	return ""
+}
+
+// begun tells whether a container of the program has ever started. Where none of
+// the names in spec.containers is in the pod, that is any container.
 func (m *member) begun() bool {
 	return slices.ContainsFunc(m.pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
-		return slices.Contains(m.program, s.Name) && (s.ContainerID != "" || s.State.Running != nil || s.State.Terminated != nil)
+		return (len(m.program) == 0 || slices.Contains(m.program, s.Name)) && (s.ContainerID != "" || s.State.Running != nil || s.State.Terminated != nil)
 	})
 }
 
@@ -127,7 +168,7 @@ func timedOut(w *world, p *plan) bool {
 		return false
 	}
 	began := w.object.Status.TransitionTimestamp
-	return began != nil && w.now.Sub(began.Time) >= w.patience()
+	return began != nil && w.since(began.Time) >= w.patience()
 }
 
 // endTimeout deletes the pods that are waited for, if the spec wants that.

@@ -366,8 +366,8 @@ func TestAScriptWithoutAShellIsNamed(t *testing.T) {
 		want string
 	}{
 		"one that ended before its turn": {crashed(waiting("a").scripted()), v1.ReasonScriptFailing},
-		"a program that ended":           {crashed(granted("a", 1).scripted()), v1.ReasonHealthy},
-		"the gate of another mode":       {crashed(waiting("a")), v1.ReasonHealthy},
+		"a program that ended":           {crashed(granted("a", 1).scripted()), v1.ReasonPodFailing},
+		"the gate of another mode":       {crashed(waiting("a")), v1.ReasonPodFailing},
 	} {
 		w := worldOf(held(), r.m)
 		p := decide(w)

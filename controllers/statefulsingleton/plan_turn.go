@@ -32,7 +32,7 @@ func (w *world) next(waiting []*member) (next *member, after time.Duration) {
 		case m.held() && w.lasts(m):
 			return m, 0
 		case !m.family.outdated && slices.ContainsFunc(waiting, func(o *member) bool { return o.family.outdated && o.held() }):
-			if left := newestPatience - w.now.Sub(m.pod.CreationTimestamp.Time); left > 0 {
+			if left := w.until(m.pod.CreationTimestamp.Time, newestPatience); left > 0 {
 				return nil, left
 			}
 		}

@@ -296,7 +296,11 @@ func (s *stage) endsWell(object *v1.StatefulSingleton) {
 			s.Breaks("%d pods wait, and the status says %d", wait, st.WaitingCount)
 		}
 	}
-	if st.Phase != v1.PhaseRunning {
+	phase := v1.PhaseRunning
+	if len(running) > 1 { // from before the object
+		want[v1.ConditionAvailable], want[v1.ConditionDegraded], phase = "False", "True", v1.PhaseFailed
+	}
+	if st.Phase != phase {
 		s.Breaks("the phase is %s", st.Phase)
 	}
 	for _, c := range st.Conditions {

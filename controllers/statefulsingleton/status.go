@@ -49,7 +49,7 @@ func summarize(w *world, p *plan) v1.StatefulSingletonStatus {
 			continue
 		}
 		c.ObservedGeneration, c.LastTransitionTime = w.object.Generation, now
-		c.Message = short(c.Message)
+		c.Message = cut(c.Message, 4000) // commands at its end name up to 10 pods
 		meta.SetStatusCondition(&s.Conditions, c)
 	}
 	s.Message = messageOf(p, s)
@@ -69,7 +69,7 @@ func activePod(w *world, p *plan) *member {
 
 func phaseOf(w *world, p *plan) v1.Phase {
 	switch {
-	case w.invalid != "", w.crowded, w.elder() != nil, timedOut(w, p):
+	case w.invalid != "", w.crowded, w.elder() != nil, len(together(p)) > 0, timedOut(w, p):
 		return v1.PhaseFailed
 	case inTransition(p):
 		return v1.PhaseTransitioning
@@ -94,6 +94,8 @@ func available(w *world, p *plan) metav1.Condition {
 	c := metav1.Condition{Type: v1.ConditionAvailable, Status: metav1.ConditionFalse}
 	active := activePod(w, p)
 	switch {
+	case len(together(p)) > 0:
+		c.Reason, c.Message = v1.ReasonSeveralRunning, severalRun(p)
 	case active == nil && len(p.waiting) == 0:
 		c.Reason, c.Message = v1.ReasonNoPods, "no pod matches the selector"
 	case active == nil:
@@ -103,6 +105,8 @@ func available(w *world, p *plan) metav1.Condition {
 	case active.stuckOn() != "":
 		c.Reason, c.Message = v1.ReasonNotReady, fmt.Sprintf("pod %s may run its program, and cannot start: %s; see: kubectl -n %s describe pod %s",
 			active.name(), active.stuckOn(), active.pod.Namespace, active.name())
+	case podstate.Scheduled(active.pod) && !active.node.ready:
+		c.Reason, c.Message = v1.ReasonNotReady, fmt.Sprintf("nobody can say whether pod %s runs: %s", active.name(), active.nodeTrouble())
 	case !podstate.Ready(active.pod):
 		c.Reason, c.Message = v1.ReasonNotReady, fmt.Sprintf("pod %s may run its program and is not Ready yet", active.name())
 	default:
@@ -120,6 +124,8 @@ func progressing(w *world, p *plan) metav1.Condition {
 			"kubectl -n %s annotate statefulsingleton %s %s=true", someOf(p.waiting), waitedFor(w, p), w.object.Namespace, w.object.Name, v1.AnnotationReleaseNow)
 	case !inTransition(p):
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1.ReasonSteady, "no handover is on its way"
+	case comingUp(w, p) != "":
+		c.Reason, c.Message = v1.ReasonWaitingForPod, comingUp(w, p)
 	case len(p.blockers) > 0:
 		c.Reason = v1.ReasonWaitingForStop
 		c.Message = fmt.Sprintf("%s; waiting: %s", waitedFor(w, p), someOf(p.waiting))
@@ -137,6 +143,10 @@ func waitedFor(w *world, p *plan) string {
 	}
 	running := active.running()
 	switch {
+	case len(p.blockers) > 1:
+		return fmt.Sprintf("these pods may be running the program, and have to stop first: %s", standing(p.blockers))
+	case !active.terminating() && active.stuckOn() != "":
+		return fmt.Sprintf("pod %s has its turn and cannot start: %s", active.name(), active.stuckOn())
 	case !active.terminating():
 		return fmt.Sprintf("pod %s may be running its program and was not told to stop", active.name())
 	case len(running) == 0:
@@ -158,18 +168,15 @@ func (m *member) running() []string {
 
 // hindrance says why the next pod has not started although nobody runs.
 func hindrance(w *world, next *member) string {
-	name := next.name()
 	switch {
+	case w.mirrorMayReturn() > 0:
+		return fmt.Sprintf("a static pod is not shown any more, and if it runs its kubelet shows it again; else pod %s starts in %s", next.name(), mirrorReturns)
 	case w.settled() > 0:
-		return fmt.Sprintf("the StatefulSingleton is new; pod %s starts in a moment", name)
-	case !podstate.Scheduled(next.pod):
-		return fmt.Sprintf("pod %s is next, and has no Node yet; see: kubectl -n %s describe pod %s", name, next.pod.Namespace, name)
-	case !next.node.ready || next.node.outOfService:
-		return fmt.Sprintf("pod %s is next, and its Node %s does not answer", name, next.pod.Spec.NodeName)
-	case next.stuckOn() != "":
-		return fmt.Sprintf("pod %s is next, and cannot start: %s; see: kubectl -n %s describe pod %s", name, next.stuckOn(), next.pod.Namespace, name)
+		return fmt.Sprintf("the StatefulSingleton is new; pod %s starts in a moment", next.name())
+	case next.obstacle() != "":
+		return fmt.Sprintf("pod %s is next, and %s", next.name(), next.obstacle())
 	}
-	return fmt.Sprintf("pod %s starts now", name)
+	return fmt.Sprintf("pod %s starts now", next.name())
 }
 
 func degraded(w *world, p *plan) metav1.Condition {
@@ -182,6 +189,8 @@ func degraded(w *world, p *plan) metav1.Condition {
 	case w.crowded:
 		c.Reason = v1.ReasonTooMany
 		c.Message = fmt.Sprintf("the namespace has more than %d StatefulSingletons, and this one starts no pod; delete some, or use another namespace", MaxPerNamespace)
+	case len(together(p)) > 0:
+		c.Reason, c.Message = v1.ReasonSeveralRunning, severalRun(p)+". "+allButOne(w, p)
 	case lost >= 0 && p.blockers[lost].node.missing:
 		c.Reason = v1.ReasonNodeLost
 		c.Message = fmt.Sprintf("pod %s may be running its program on Node %s, which does not exist any more; another pod starts when it has been gone for %s",
@@ -204,14 +213,43 @@ func degraded(w *world, p *plan) metav1.Condition {
 		c.Reason = v1.ReasonTimeout
 		c.Message = fmt.Sprintf("the handover takes longer than maxTransitionTime (%d s): %s; waiting: %s; it goes on as soon as that changes",
 			*w.object.Spec.MaxTransitionTime, whatHolds(w, p), someOf(p.waiting))
+	case failing(w, p) != "":
+		c.Reason, c.Message = v1.ReasonPodFailing, failing(w, p)
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1.ReasonHealthy, "nothing needs a person"
 	}
 	return c
 }
 
+// failing says that the program of the active pod does not run, or ends again
+// and again; "" if it does well. The pod keeps its turn: a crash proves nothing.
+func failing(w *world, p *plan) string {
+	active := activePod(w, p)
+	if active == nil || active.terminating() || podstate.Ready(active.pod) {
+		return ""
+	}
+	why := ""
+	if stuck := active.stuckOn(); stuck != "" {
+		why = "its program cannot start: " + stuck
+	}
+	for i := range active.pod.Status.ContainerStatuses {
+		s := &active.pod.Status.ContainerStatuses[i]
+		if ended := s.LastTerminationState.Terminated; why == "" && ended != nil && !s.Ready && slices.Contains(active.program, s.Name) {
+			why = fmt.Sprintf("its container %s ended with exit code %d and was started again", s.Name, ended.ExitCode)
+		}
+	}
+	if why == "" {
+		return ""
+	}
+	return fmt.Sprintf("pod %[2]s has its turn, and %[1]s; no other pod starts until it is deleted. See: kubectl -n %[3]s describe pod %[2]s, and: kubectl -n %[3]s logs %[2]s --previous",
+		why, active.name(), active.pod.Namespace)
+}
+
 func whatHolds(w *world, p *plan) string {
-	if len(p.blockers) > 0 {
+	switch {
+	case comingUp(w, p) != "":
+		return comingUp(w, p)
+	case len(p.blockers) > 0:
 		return waitedFor(w, p)
 	}
 	return hindrance(w, p.waiting[0])
@@ -258,7 +296,10 @@ func unmanagedPod(w *world, p *plan) metav1.Condition {
 	if len(found) > 0 {
 		c.Status, c.Reason = metav1.ConditionTrue, v1.ReasonPodWithoutGate
 		c.Message = fmt.Sprintf("these pods match and may be running the program without the gate, because they were made before the StatefulSingleton, without its webhook, or before spec.containers named their containers: %s. "+
-			"No other pod starts until they have stopped. To go on: kubectl -n %s delete pod %s", someOf(found), w.object.Namespace, found[0].name())
+			"No other pod starts until they have stopped", standing(found))
+		if how := howToStop(found); how != "" {
+			c.Message += ". To go on: " + how
+		}
 	}
 	return c
 }
@@ -304,11 +345,26 @@ func guardMissing(w *world) metav1.Condition {
 // noPolicyAPI is why there is no guard on an old API server.
 const noPolicyAPI = "the API server has no ValidatingAdmissionPolicy, which needs Kubernetes 1.30"
 
+// mostNamed is how many pods a message names.
+const mostNamed = 10
+
 // someOf names up to 10 pods.
-func someOf(members []*member) string {
-	names := make([]string, 0, 10)
-	for _, m := range members[:min(len(members), 10)] {
-		names = append(names, m.name())
+func someOf(members []*member) string { return list(members, (*member).name) }
+
+// standing names them, and says which are being deleted.
+func standing(members []*member) string {
+	return list(members, func(m *member) string {
+		if m.terminating() {
+			return m.name() + " (being deleted)"
+		}
+		return m.name()
+	})
+}
+
+func list(members []*member, name func(*member) string) string {
+	names := make([]string, 0, mostNamed)
+	for _, m := range members[:min(len(members), mostNamed)] {
+		names = append(names, name(m))
 	}
 	text := strings.Join(names, ", ")
 	if more := len(members) - len(names); more > 0 {
@@ -317,5 +373,7 @@ func someOf(members []*member) string {
 	return text
 }
 
-// short fits a text into a condition or an event.
-func short(text string) string { return strings.ToValidUTF8(text[:min(len(text), 1000)], "") }
+// short fits a text into an event, whose note may have 1 kB.
+func short(text string) string { return cut(text, 1000) }
+
+func cut(text string, most int) string { return strings.ToValidUTF8(text[:min(len(text), most)], "") }

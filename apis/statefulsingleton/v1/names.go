@@ -103,7 +103,8 @@ const (
 // Condition types of a StatefulSingleton. The first three are always there, the
 // others only while they are True.
 const (
-	// ConditionAvailable is True while the active pod is Ready.
+	// ConditionAvailable is True while the active pod is Ready, and no other may be
+	// running the program.
 	ConditionAvailable = "Available"
 	// ConditionProgressing is True during a handover; it names the container
 	// that is waited for.
@@ -162,6 +163,13 @@ const (
 	ReasonScriptFailing = "ScriptFailing"
 	// ReasonWriteRefused: the API server refuses a write.
 	ReasonWriteRefused = "WriteRefused"
+	// ReasonSeveralRunning, of Available and Degraded: more than one pod may be
+	// running the program now. That takes pods without the gate, or such as a
+	// person has let go.
+	ReasonSeveralRunning = "SeveralPodsRunning"
+	// ReasonPodFailing: the active pod cannot start its program, or that ends
+	// again and again. The pod keeps its turn.
+	ReasonPodFailing = "PodFailing"
 
 	// ReasonPodWithoutGate: see ConditionUnmanagedPod.
 	ReasonPodWithoutGate = "PodWithoutGate"
@@ -192,4 +200,8 @@ const (
 	EventPodReleased = "PodReleased"
 	// EventWriteRefused: the API server refused a write; it is tried again.
 	EventWriteRefused = "WriteRefused"
+	// EventSeveralRunning: more than one pod may be running the program now.
+	EventSeveralRunning = "SeveralPodsRunning"
+	// EventUnmanagedPod: a pod may be running the program without the gate.
+	EventUnmanagedPod = "UnmanagedPod"
 )

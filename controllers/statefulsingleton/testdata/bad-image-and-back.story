@@ -23,7 +23,7 @@
     web-2-b is bound to n2
 = Transitioning, active: web-1-a, waiting: web-2-b
 = Available True ActivePodReady: pod web-1-a runs
-= Progressing True WaitingForStop: pod web-1-a may be running its program and was not told to stop; waiting: web-2-b
+= Progressing True WaitingForPod: pod web-1-a runs on; pod web-2-b is to take its place, and cannot start: ErrImagePull of container app; see: kubectl -n ns describe pod web-2-b
 = Degraded False Healthy: nothing needs a person
 # the user wants image one
     web-2 is scaled to 0

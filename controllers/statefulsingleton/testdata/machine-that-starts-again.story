@@ -24,7 +24,7 @@
 # its machine loses power
     n1 is not Ready
 = Running, active: web-1-a, waiting: web-1-b
-= Available False ActivePodNotReady: pod web-1-a may run its program and is not Ready yet
+= Available False ActivePodNotReady: nobody can say whether pod web-1-a runs: its Node n1 does not answer
 = Progressing False Steady: no handover is on its way
 = Degraded True NodeUnreachable: pod web-1-a may be running its program on Node n1, which does not answer, and no other pod starts until it has stopped. If that machine is off, say so: kubectl taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute
 # the administrator says that the node is out of service

@@ -23,7 +23,7 @@
 = Degraded False Healthy: nothing needs a person
 # the Node is deleted
 = Running, active: web-1-a, waiting: web-1-b
-= Available True ActivePodReady: pod web-1-a runs
+= Available False ActivePodNotReady: nobody can say whether pod web-1-a runs: its Node n1 does not exist any more
 = Progressing False Steady: no handover is on its way
 = Degraded True NodeUnreachable: pod web-1-a may be running its program on Node n1, which does not exist any more; another pod starts when it has been gone for 1m0s
 # 41s pass

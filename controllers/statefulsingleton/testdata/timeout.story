@@ -11,11 +11,11 @@
   create configmap statefulsingleton-wrapper: Wrapper
   patch pod web-1-a: Protect
   patch pod web-1-b: Protect
-= Running, active: web-1-a, waiting: nobody
-= Available True ActivePodReady: pod web-1-a runs
+= Failed, active: web-1-a, waiting: nobody
+= Available False SeveralPodsRunning: 2 pods may be running the program at the same time, and one at most should: web-1-a, web-1-b
 = Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
-= UnmanagedPod True PodWithoutGate: these pods match and may be running the program without the gate, because they were made before the StatefulSingleton, without its webhook, or before spec.containers named their containers: web-1-a, web-1-b. No other pod starts until they have stopped. To go on: kubectl -n ns delete pod web-1-a
+= Degraded True SeveralPodsRunning: 2 pods may be running the program at the same time, and one at most should: web-1-a, web-1-b. Stop all but one: kubectl -n ns delete pod web-1-b
+= UnmanagedPod True PodWithoutGate: these pods match and may be running the program without the gate, because they were made before the StatefulSingleton, without its webhook, or before spec.containers named their containers: web-1-a, web-1-b. No other pod starts until they have stopped. To go on: kubectl -n ns delete pod web-1-a web-1-b
 # a user deletes the pod that runs
     web-1-c is made
     web-1-c is bound to n3

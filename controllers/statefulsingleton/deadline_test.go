@@ -1,0 +1,96 @@
+package statefulsingleton
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
+)
+
+// deadline is one of the table of that name in docs/kinds/statefulsingleton.md.
+type deadline struct {
+	name  string
+	limit time.Duration
+	// world is one in which it began that long ago.
+	world func(ago time.Duration) *world
+	// over reports whether the operator acts as if the time were over.
+	over func(*world) bool
+}
+
+func acts(w *world) bool { p := decide(w); return len(p.steps) > 0 }
+
+func deadlines() []deadline {
+	began := func(ago time.Duration, policy v1.TimeoutPolicy) *world {
+		object := singleton("db").held("x", 1).with(func(s *v1.StatefulSingleton) {
+			s.Status.TransitionTimestamp, s.Spec.OnTimeout = &metav1.Time{Time: noon.Add(-ago)}, policy
+		})
+		return worldOf(object, ungated("a").protect(), waiting("b"))
+	}
+	return []deadline{
+		{"maxTransitionTime, onTimeout Wait", 300 * time.Second, func(ago time.Duration) *world { return began(ago, v1.TimeoutWaits) },
+			func(w *world) bool { p := decide(w); return phaseOf(w, &p) == v1.PhaseFailed }},
+		{"maxTransitionTime, onTimeout DeleteOld", 300 * time.Second, func(ago time.Duration) *world { return began(ago, v1.TimeoutDeletesOld) }, acts},
+		{"a Node that does not exist any more", fenceAfter, func(ago time.Duration) *world {
+			return worldOf(held(), granted("a", 1).onNode(goneSince(ago)), waiting("b"))
+		}, acts},
+		{"a Node that does not exist any more, of a pod that is being deleted", fenceAfter, func(ago time.Duration) *world {
+			return worldOf(held(), granted("a", 1).deleted().onNode(goneSince(ago)), waiting("b"))
+		}, acts},
+		{"a new object", settleAfter, func(ago time.Duration) *world {
+			return worldOf(singleton("db"), waiting("a")).with(func(w *world) { w.firstSeen = noon.Add(-ago) })
+		}, acts},
+		{"a static pod that is not shown any more", mirrorReturns, func(ago time.Duration) *world {
+			return worldOf(singleton("db"), waiting("a")).with(func(w *world) { w.mirrorGone = noon.Add(-ago) })
+		}, acts},
+		{"a gate for which the old pod is deleted", restsAfter, func(ago time.Duration) *world {
+			return worldOf(held(), granted("a", 1).of("d").old(), waiting("b").of("d").heldFor(ago))
+		}, acts},
+		{"a script at the gate", restsAfter, func(ago time.Duration) *world {
+			return worldOf(singleton("db"), waiting("a").scripted().heldFor(ago))
+		}, acts},
+		{"a pod of the newest revision on its way to its gate", newestPatience, func(ago time.Duration) *world {
+			next := waiting("c").of("d").stuck("ContainerCreating")
+			next.pod.CreationTimestamp.Time = noon.Add(-ago)
+			return worldOf(held(), next, waiting("b").of("d").old())
+		}, acts},
+	}
+}
+
+// Nobody is blamed for time in which this process was frozen, did not lead, or
+// had no API server.
+func TestV5TimeInWhichNobodyLooked(t *testing.T) {
+	const away = time.Second
+	for _, d := range deadlines() {
+		frozen := leadership.Watch{Gaps: []leadership.Gap{{From: noon.Add(-away - time.Millisecond), To: noon.Add(-time.Millisecond)}}}
+		restarted := leadership.Watch{Since: noon.Add(away - d.limit)}
+		for _, r := range []struct {
+			name  string
+			ago   time.Duration
+			watch leadership.Watch
+			over  bool
+		}{
+			{"it is over when it is over", d.limit, leadership.Watch{}, true},
+			{"and not before", d.limit - time.Millisecond, leadership.Watch{}, false},
+			{"the operator was frozen for a second of it", d.limit, frozen, false},
+			{"that second is added", d.limit + away, frozen, true},
+			{"the operator was restarted a second after it began", d.limit, restarted, false},
+			{"it began long before the operator was restarted", 24 * time.Hour, restarted, false},
+			{"the API server is away", d.limit, leadership.Watch{Gaps: []leadership.Gap{{From: noon.Add(-away), To: noon}}}, false},
+		} {
+			w := d.world(r.ago)
+			w.watch = r.watch
+			if got := d.over(w); got != r.over {
+				t.Errorf("V5 %s: %s: over is %t", d.name, r.name, got)
+			}
+			// No event tells of the end of a time.
+			w = d.world(r.ago)
+			w.watch = r.watch
+			if p := decide(w); !r.over && (p.wait <= 0 || p.wait > away) {
+				t.Errorf("V5 %s: %s: it looks again after %s", d.name, r.name, p.wait)
+			}
+		}
+	}
+}
