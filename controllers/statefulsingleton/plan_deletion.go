@@ -69,14 +69,17 @@ func merged(have, want map[string]string) map[string]string {
 
 // letAllGo ends the promise at once for all pods: those that wait start
 // together, and no finalizer of ours is left. The pods of a namespace that is
-// being deleted are not started for that.
+// being deleted are not started for that. It is not the end of another object's
+// promise.
 func letAllGo(w *world, p *plan) {
 	if !w.releasesAll() {
 		return
 	}
 	var chains []action.Chain
 	for _, m := range w.pods {
-		chains = append(chains, letGo(w, m)...)
+		if w.namespaceGoes || !w.isAlsoOfAnother(m) {
+			chains = append(chains, letGo(w, m)...)
+		}
 	}
 	p.do(chains...)
 	p.then(freeObject(w)...)
@@ -131,12 +134,18 @@ func finishDeletion(w *world, p *plan) {
 	}
 	var chains []action.Chain
 	for _, m := range w.pods {
-		if m.protected() && !slices.ContainsFunc(w.rivals, func(s *v1.StatefulSingleton) bool { return selectorOf(s).Matches(labelsOf(m.pod)) }) {
+		if m.protected() && !w.isAlsoOfAnother(m) {
 			chains = append(chains, action.Chain{unprotect(m, reasonLetGo)})
 		}
 	}
 	p.do(chains...)
 	p.then(freeObject(w)...)
+}
+
+// isAlsoOfAnother reports whether another object, whose selector overlaps,
+// watches the pod too.
+func (w *world) isAlsoOfAnother(m *member) bool {
+	return slices.ContainsFunc(w.rivals, func(s *v1.StatefulSingleton) bool { return selectorOf(s).Matches(labelsOf(m.pod)) })
 }
 
 // freeObject takes our finalizer off the object; others may hold it still.

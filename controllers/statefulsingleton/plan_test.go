@@ -161,6 +161,7 @@ func TestOrder(t *testing.T) {
 		{"one of the newest revision before an older pod", worldOf(held(), waiting("c").of("d").old().age(9), waiting("b").of("d").age(1)), []string{grantB}},
 		{"an older revision when no other could start", worldOf(held(), waiting("c").of("d").stuck("ErrImagePull"), waiting("b").of("d").old()), []string{grantB}},
 		{"one whose gate runs before an older pod", worldOf(held(), waiting("c").silent().age(9), waiting("b").age(1)), []string{grantB}},
+		{"one that no kubelet has taken yet waits", worldOf(singleton("db"), waiting("a").silent()), nil},
 		{"one without a Node waits", worldOf(singleton("db"), waiting("a").unscheduled()), nil},
 		{"one whose image cannot be had waits", worldOf(singleton("db"), waiting("a").stuck("ImagePullBackOff")), nil},
 		{"one that is starting need not wait for its gate", worldOf(singleton("db"), waiting("a").stuck("ContainerCreating")), []string{grantA}},
@@ -329,6 +330,27 @@ func TestDeletion(t *testing.T) {
 			[]string{"patch pod a: LetGo > set a condition of pod a: Ready, True"}},
 		{"not beside one that runs", worldOf(nil, granted("a", 1).unprotected(), waiting("b")), nil},
 		{"and their finalizers are taken off", worldOf(nil, granted("a", 1), waiting("b")), []string{"patch pod a: LetGo"}},
+	})
+	elder := singleton("elder").madeAt(1)
+	beside := func(selector map[string]string) func(*world) {
+		return func(w *world) {
+			elder := *elder
+			elder.Spec.Selector = &metav1.LabelSelector{MatchLabels: selector}
+			w.rivals = []*v1.StatefulSingleton{&elder.StatefulSingleton}
+		}
+	}
+	goesBeside := func() *singletonFixture { return singleton("db").madeAt(2).held("a", 1).goes() }
+	released := func() *singletonFixture {
+		return goesBeside().with(func(s *v1.StatefulSingleton) { s.Annotations = map[string]string{v1.AnnotationReleaseNow: v1.True} })
+	}
+	ours, others := map[string]string{"app": "db"}, map[string]string{"tier": "one"}
+	check(t, []row{
+		{"S25 S26 an object that goes beside an elder leaves it the finalizers of its pods",
+			worldOf(goesBeside(), granted("a", 1)).with(beside(ours)), []string{freed}},
+		{"S25 S26 a pod that the elder does not select is let go", worldOf(goesBeside(), granted("a", 1)).with(beside(others)), []string{"patch pod a: LetGo", freed}},
+		{"S25 S26 release-now of the younger starts no pod of the elder", worldOf(released(), granted("a", 1), waiting("b")).with(beside(ours)), []string{freed}},
+		{"S25 S26 the end of the namespace takes all finalizers off", worldOf(released(), granted("a", 1)).with(beside(ours)).with(func(w *world) { w.namespaceGoes = true }),
+			[]string{"patch pod a: LetGo", freed}},
 	})
 	unkept := worldOf(singleton("db"), waiting("a"))
 	unkept.object.Finalizers = nil
