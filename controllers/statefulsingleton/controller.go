@@ -43,12 +43,17 @@ type Options struct {
 	Lease *leadership.Lease
 }
 
+// runner carries out actions: an action.Runner, or a test's.
+type runner interface {
+	Run(ctx context.Context, key types.NamespacedName, steps action.Steps) []action.Outcome
+}
+
 // Reconciler starts the pods of StatefulSingletons one after another.
 type Reconciler struct {
 	// Cache reads what the watches brought; Live reads the API server.
 	Cache, Live client.Reader
 	// Runner is the only writer.
-	Runner *action.Runner
+	Runner runner
 	// Guard is the policy in the API server.
 	Guard  *Guard
 	Events events.EventRecorder

@@ -155,6 +155,16 @@ var _ = Describe("the proof that a pod has stopped", func() {
 		Expect(meta.IsStatusConditionFalse(s.Status.Conditions, v1.ConditionProgressing)).To(BeTrue())
 	})
 
+	It("is not that the holder has lost its labels, which who may write its status can take", func(ctx SpecContext) {
+		stripped := live(ctx, a)
+		stripped.Labels = nil
+		Expect(user.Status().Update(ctx, stripped)).To(Succeed())
+		Expect(live(ctx, a).Labels).To(BeEmpty())
+		waits(ctx)
+		remove(ctx, a)
+		activates(ctx, s, b)
+	})
+
 	It("is asked for again of a pod of the same name", func(ctx SpecContext) {
 		tell(ctx, a, playHang, "yes")
 		remove(ctx, a)

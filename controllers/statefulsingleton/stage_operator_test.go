@@ -2,17 +2,16 @@ package statefulsingleton
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"iter"
 	"maps"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -47,6 +46,10 @@ type operator struct {
 	plans []plan
 	// asleep is a process that the machine gives no time, however long.
 	asleep bool
+	// dead is true of one that was killed in this pass.
+	dead bool
+	// told are the events of this process.
+	told []string
 }
 
 // restart is a new process: what the old one knew is lost.
@@ -54,8 +57,8 @@ func (o *operator) restart() {
 	if o.stop != nil {
 		o.stop()
 	}
-	o.stop, o.next, o.yield, o.asleep = nil, nil, nil, false
-	o.r = &Reconciler{Cache: cached{o}, Live: live{o}, Guard: &Guard{}, Now: func() time.Time { return o.s.Now }}
+	o.stop, o.next, o.yield, o.asleep, o.dead = nil, nil, nil, false, false
+	o.r = &Reconciler{Cache: cached{o}, Live: live{o}, Runner: hand{o}, Events: teller{o}, Guard: &Guard{}, pods: &podWatch{}, Now: func() time.Time { return o.s.Now }}
 	o.known, o.due, o.woken = nil, time.Time{}, false
 	o.look()
 }
@@ -165,10 +168,11 @@ func (o *operator) step() {
 // for one that never goes on.
 func (o *operator) pause() bool { return o.yield == nil || o.yield(struct{}{}) }
 
-// pass is Reconcile with the toy's writes.
+// pass is Reconcile.
 func (o *operator) pass() {
 	o.woken, o.due, o.rests, o.objects = false, time.Time{}, false, 0
-	w, err := o.r.observe(context.Background(), key)
+	ctx, writes := context.Background(), o.s.Writes()
+	w, err := o.r.observe(ctx, key)
 	if err != nil {
 		o.again(50 * time.Millisecond)
 		return
@@ -177,12 +181,25 @@ func (o *operator) pass() {
 	if len(p.steps) > 0 && w.object != nil {
 		o.plans = append(o.plans, p)
 	}
-	outcomes, alive := o.s.Apply(p.steps)
-	if alive {
-		alive = o.report(w, &p, outcomes)
-	}
-	if !alive {
+	outcomes := o.r.Runner.Run(ctx, key, p.steps)
+	if o.dead {
 		o.restart()
+		return
+	}
+	if w.object == nil {
+		if o.idle++; len(outcomes) > 0 || len(p.waiting) == 0 {
+			o.idle = 0
+		}
+	}
+	result, err := o.r.report(ctx, key, w, &p, outcomes).Result()
+	switch {
+	case o.dead:
+		o.restart()
+	case err != nil:
+		o.again(again)
+	default:
+		o.again(result.RequeueAfter)
+		o.rests = o.s.Writes() == writes
 	}
 }
 
@@ -192,63 +209,28 @@ func (o *operator) again(after time.Duration) {
 	}
 }
 
-// report is Reconciler.report without events and metrics.
-func (o *operator) report(w *world, p *plan, outcomes []action.Outcome) (alive bool) {
-	var failed error
-	overtaken := false
-	for _, out := range outcomes {
-		switch {
-		case out.Err == nil:
-		case apierrors.IsConflict(out.Err), apierrors.IsNotFound(out.Err):
-			overtaken = true
-		default:
-			failed = errors.Join(failed, out.Err)
-		}
+// hand writes to the toy. One that was killed writes no more.
+type hand struct{ o *operator }
+
+func (h hand) Run(_ context.Context, _ types.NamespacedName, steps action.Steps) []action.Outcome {
+	if h.o.dead {
+		return nil
 	}
-	w.refused = o.r.memory.learn(key, failed)
-	switch {
-	case w.object == nil:
-		looks := 0
-		if o.idle++; len(outcomes) > 0 || len(p.waiting) == 0 {
-			o.idle = 0
-		}
-		if p.rests() {
-			looks = o.r.memory.looked(key)
-		}
-		if failed != nil || looks < orphanLooks {
-			o.again(time.Second << looks)
-		}
-		o.rests = len(outcomes) == 0
-		return true
-	case failed == nil && len(outcomes) > 0 && overtaken:
-		o.again(again)
-		return true
-	case failed == nil && len(outcomes) > 0:
-		o.again(sooner(p.wait, afterActs))
-		return true
+	s := h.o.s
+	lines := len(s.Story)
+	outcomes, alive := s.Apply(steps)
+	h.o.dead = !alive
+	if len(outcomes) == 1 && outcomes[0].Reason == "Observed" && outcomes[0].Err == nil && len(s.Story) == lines+1 {
+		s.Story = s.Story[:lines] // the status is told where it comes to rest
 	}
-	status := summarize(w, p)
-	o.again(p.wait)
-	if failed != nil {
-		o.again(again)
-	}
-	if apiequality.Semantic.DeepEqual(w.object.Status, status) {
-		o.rests = len(outcomes) == 0
-		return true
-	}
-	now := metav1.NewTime(w.now)
-	status.StatusTimestamp = &now
-	object := w.object.DeepCopy()
-	object.Status = status
-	lines := len(o.s.Story)
-	written, alive := o.s.Apply(action.Steps{{{{Verb: action.PatchStatus, Object: object, From: w.object, Reason: "Observed"}}}})
-	if alive && written[0].Err == nil && len(o.s.Story) == lines+1 {
-		o.s.Story = o.s.Story[:lines] // the status is told where it comes to rest
-	}
-	if alive && written[0].Err != nil && !apierrors.IsConflict(written[0].Err) && !apierrors.IsNotFound(written[0].Err) {
-		o.again(again)
-	}
-	return alive
+	return outcomes
+}
+
+// teller keeps the events.
+type teller struct{ o *operator }
+
+func (t teller) Eventf(_, _ runtime.Object, _, reason, _, note string, args ...any) {
+	t.o.told = append(t.o.told, reason+": "+fmt.Sprintf(note, args...))
 }
 
 // live reads the API server, and may be held up at each read.

@@ -1,0 +1,121 @@
+package statefulsingleton
+
+import (
+	"context"
+	"maps"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
+)
+
+// views show a list of pods as it was, and one pod as it is: reads that come one
+// after another.
+type views struct {
+	live
+	lists *objects.Objects
+}
+
+func (v views) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	return v.lists.List(ctx, into, opts...)
+}
+
+func (s *stage) asItIs() *objects.Objects { return &objects.Objects{All: maps.Clone(s.All)} }
+
+// handedOver is a stage on which web-1-a holds, and web-1-b waits.
+func handedOver(t *testing.T) *stage {
+	s := newStage(t, 1)
+	for _, act := range []act{makeObject(), makeDeployment(2, rolling)} {
+		act.do(s)
+		s.settle(4 * time.Second)
+	}
+	if h := s.now().Status.Holder; h == nil || h.Name != "web-1-a" {
+		s.Fatal(t, "web-1-a does not hold")
+	}
+	return s
+}
+
+// seen is what observe shows of a pod, read so.
+func (s *stage) seen(lists *objects.Objects, name string) *member {
+	o := s.operators[0]
+	o.r.Live = views{live{o}, lists}
+	w, err := o.r.observe(context.Background(), key)
+	if err != nil {
+		s.Fatal(s.t, err.Error())
+	}
+	for _, m := range w.pods {
+		if m.name() == name {
+			return m
+		}
+	}
+	return nil
+}
+
+// The model needs this rule: "the holder is looked up by its name".
+func TestTheHolderIsLookedUpByItsName(t *testing.T) {
+	s := handedOver(t)
+	a := s.pods()[0]
+	edit(s, a, func(p *corev1.Pod) { p.Labels = nil })
+	if s.seen(s.asItIs(), a.Name) == nil {
+		t.Error("the holder is not seen when it has lost its labels")
+	}
+	edit(s, a, func(p *corev1.Pod) { p.UID = "another" })
+	if s.seen(s.asItIs(), a.Name) != nil {
+		t.Error("a stranger that has the holder's name is taken for it")
+	}
+}
+
+// And this one: "of two views of a pod the one that was read last counts". The
+// order in which pods are waited for does not change with that.
+func TestTheLastViewOfAPodCounts(t *testing.T) {
+	s := handedOver(t)
+	before := s.asItIs()
+	a := s.pods()[0]
+	edit(s, a, func(p *corev1.Pod) { delete(p.Annotations, v1.AnnotationReminder) })
+	now := s.pods()[0].ResourceVersion
+	if got := s.seen(before, a.Name); got.pod.ResourceVersion != now {
+		t.Errorf("version %s of the holder counts, which a list showed, and %s was read after it", got.pod.ResourceVersion, now)
+	}
+	view := func(name, version string, age time.Duration) corev1.Pod {
+		m := newMember(name)
+		m.pod.ResourceVersion, m.pod.CreationTimestamp.Time = version, noon.Add(-age)
+		return *m.pod
+	}
+	got := latest([]corev1.Pod{view("b", "2", time.Minute), view("a", "1", time.Hour), view("b", "3", time.Minute), view("a", "4", time.Hour)})
+	if len(got) != 2 || got[0].ResourceVersion != "4" || got[1].ResourceVersion != "3" {
+		t.Errorf("latest keeps %v", got)
+	}
+}
+
+// Somebody deletes the mirror of a static pod: its program runs on, and nobody
+// starts before its kubelet has had time to show it again.
+func TestV14TheMirrorOfAStaticPodIsDeleted(t *testing.T) {
+	var m memory
+	look := func(at time.Duration, members ...*memberFixture) (steps int, wait time.Duration) {
+		w := worldOf(singleton("db"), append(members, waiting("b").coming())...)
+		w.now = noon.Add(at)
+		m.recall(w, key)
+		w.firstSeen = noon.Add(-time.Hour)
+		p := decide(w)
+		return p.acts(), p.wait
+	}
+	expect := func(what string, at time.Duration, steps int, wait time.Duration, members ...*memberFixture) {
+		t.Helper()
+		if gotSteps, gotWait := look(at, members...); gotSteps != steps || gotWait != wait {
+			t.Errorf("V14 %s: %d acts, and it looks again after %s; want %d, %s", what, gotSteps, gotWait, steps, wait)
+		}
+	}
+	expect("it is shown", 0, 0, 0, ungated("s").static())
+	expect("it is not shown any more", time.Second, 0, mirrorReturns)
+	expect("its kubelet shows it again", 3*time.Second, 0, 0, ungated("s").static())
+	expect("its manifest is taken away", 4*time.Second, 0, mirrorReturns)
+	expect("nor does it come back", 9*time.Second, 0, mirrorReturns-5*time.Second)
+	expect("so that it has ended", 14*time.Second, 1, 0)
+	expect("another one", 20*time.Second, 0, 0, ungated("s").static())
+	expect("is seen to have ended", 21*time.Second, 1, 0, ungated("s").static().ended())
+	expect("and is not missed", 22*time.Second, 1, 0)
+}

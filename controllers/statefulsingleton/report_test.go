@@ -1,0 +1,203 @@
+package statefulsingleton
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+)
+
+var (
+	pods      = corev1.Resource("pods")
+	overtaken = apierrors.NewConflict(pods, "a", errors.New("the object is another one"))
+	forbidden = apierrors.NewForbidden(pods, "a", errors.New("a policy of somebody else"))
+	noAnswer  = apierrors.NewServerTimeout(pods, "patch", 1)
+)
+
+// reported is what Reconcile makes of a pass in which one write ended so, and
+// what the status then says of it.
+func reported(t *testing.T, s *stage, ended error) (after time.Duration, err error, degraded string) {
+	t.Helper()
+	ctx, o := context.Background(), s.operators[0]
+	w, err := o.r.observe(ctx, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := decide(w)
+	write := action.Action{Verb: action.Patch, Object: &corev1.Pod{}, Reason: reasonProtect}
+	result, err := o.r.report(ctx, key, w, &p, []action.Outcome{{Action: write, Err: ended}}).Result()
+	if c := meta.FindStatusCondition(s.now().Status.Conditions, v1.ConditionDegraded); c != nil {
+		degraded = c.Reason
+	}
+	return result.RequeueAfter, err, degraded
+}
+
+// An error of the API server is tried again ever more slowly, and told of; a
+// conflict only says that the world is another one, and is tried again at once.
+func TestAnErrorIsToldFromAConflict(t *testing.T) {
+	for _, r := range []struct {
+		name     string
+		ended    []error // in pass after pass
+		after    time.Duration
+		fails    bool
+		degraded string
+		told     int
+	}{
+		{"a conflict", []error{overtaken, overtaken, overtaken}, again, false, v1.ReasonHealthy, 0},
+		{"a pod that is gone", []error{apierrors.NewNotFound(pods, "a")}, again, false, v1.ReasonHealthy, 0},
+		{"a write that was done", []error{nil}, afterActs, false, v1.ReasonHealthy, 0},
+		{"an API server that does not answer", []error{noAnswer, noAnswer, noAnswer}, 0, true, v1.ReasonHealthy, 0},
+		{"one refusal, which may be of a pod that goes", []error{forbidden}, 0, true, v1.ReasonHealthy, 0},
+		{"two refusals", []error{forbidden, forbidden}, 0, true, v1.ReasonWriteRefused, 1},
+		{"many refusals, told of once", []error{forbidden, forbidden, forbidden, forbidden}, 0, true, v1.ReasonWriteRefused, 1},
+	} {
+		t.Run("S24 "+r.name, func(t *testing.T) {
+			s := newStage(t, 1)
+			for _, act := range []act{makeObject(), makeDeployment(1, rolling)} {
+				act.do(s)
+				s.settle(4 * time.Second)
+			}
+			var after time.Duration
+			var err error
+			var degraded string
+			for _, ended := range r.ended {
+				after, err, degraded = reported(t, s, ended)
+			}
+			if after != r.after || (err != nil) != r.fails || degraded != r.degraded {
+				t.Errorf("it looks again after %s, with error %v, and says %s; want %s, %t, %s", after, err, degraded, r.after, r.fails, r.degraded)
+			}
+			if told := s.operators[0].toldOf(v1.EventWriteRefused); told != r.told {
+				t.Errorf("it was told %d times, want %d", told, r.told)
+			}
+			if !r.fails {
+				return
+			}
+			s.operators[0].react()
+			s.settle(4 * time.Second)
+			if c := meta.FindStatusCondition(s.now().Status.Conditions, v1.ConditionDegraded); c.Reason != v1.ReasonHealthy {
+				t.Errorf("after a pass without it, it still says %s", c.Message)
+			}
+		})
+	}
+}
+
+// toldOf is how many events of that reason there were.
+func (o *operator) toldOf(reason string) (count int) {
+	for _, line := range o.told {
+		if strings.HasPrefix(line, reason+":") {
+			count++
+		}
+	}
+	return count
+}
+
+// What the status says for the first time is told once, after it was written.
+func TestV7EventsComeAfterTheirWrite(t *testing.T) {
+	s := newStage(t, 1)
+	o := s.operators[0]
+	makeDeployment(3, rolling).do(s)
+	for range 200 {
+		s.moveOne()
+	}
+	for _, b := range s.bodies {
+		if b.main != atWork {
+			s.Fatal(t, "three programs should run")
+		}
+	}
+	refused := 0
+	s.failing = func(_ int, a action.Action) (before, after error) {
+		if a.Verb == action.PatchStatus && refused < 5 {
+			refused++
+			return overtaken, nil
+		}
+		return nil, nil
+	}
+	makeObject().do(s)
+	for range 100 {
+		o.woken = true // somebody edits the object again and again
+		o.react()
+		if written := len(s.now().Status.Conditions) > 0; !written && o.toldOf(v1.EventSeveralRunning) > 0 {
+			t.Fatal("it was told before the status said it")
+		}
+	}
+	if told := o.toldOf(v1.EventSeveralRunning); refused != 5 || told != 1 {
+		t.Errorf("after %d conflicts it was told %d times: %q", refused, told, o.told)
+	}
+	if i := slices.IndexFunc(o.told, func(line string) bool { return strings.Contains(line, "web-1-a, web-1-b, web-1-c") }); i < 0 {
+		t.Errorf("the event does not name them: %q", o.told)
+	}
+}
+
+// V14: one pod from before the object is told of too, once; several are told of
+// together.
+func TestV14AnEventTells(t *testing.T) {
+	for pods, want := range map[int32]string{1: v1.EventUnmanagedPod, 3: v1.EventSeveralRunning} {
+		s := newStage(t, 1)
+		o := s.operators[0]
+		makeDeployment(pods, rolling).do(s)
+		s.settle(4 * time.Second)
+		makeObject().do(s)
+		s.settle(4 * time.Second)
+		for range 3 {
+			o.woken = true
+			o.react()
+		}
+		if len(o.told) != 1 || o.toldOf(want) != 1 {
+			t.Errorf("%d pods from before the object: it was told %q, want one %s", pods, o.told, want)
+		}
+	}
+}
+
+// The grant is sent with the UID and the resourceVersion that were read.
+func TestS24TheGrantOnTheWire(t *testing.T) {
+	w := worldOf(singleton("db"), waiting("a").with(func(p *corev1.Pod) { p.ResourceVersion = "7" }))
+	w.object.ResourceVersion = "5"
+	p := decide(w)
+	sent := map[string]map[string]any{}
+	note := func(obj client.Object, patch client.Patch) error {
+		data, err := patch.Data(obj)
+		if err != nil {
+			return err
+		}
+		var content struct{ Metadata map[string]any }
+		err = json.Unmarshal(data, &content)
+		sent[obj.GetName()] = content.Metadata
+		return err
+	}
+	c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithInterceptorFuncs(interceptor.Funcs{
+		Patch: func(_ context.Context, _ client.WithWatch, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
+			return note(obj, patch)
+		},
+		SubResourcePatch: func(_ context.Context, _ client.Client, _ string, obj client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+			return note(obj, patch)
+		},
+	}).Build()
+	runner := &action.Runner{Client: c, Live: c}
+	for _, o := range runner.Run(context.Background(), types.NamespacedName{}, p.steps) {
+		if o.Err != nil {
+			t.Fatal(o.Err)
+		}
+	}
+	if got := sent["db"]["resourceVersion"]; got != "5" {
+		t.Errorf("the holder is named for version %v of the object, want 5", got)
+	}
+	grant := sent["a"]
+	if grant["uid"] != "uid-of-a" || grant["resourceVersion"] != "7" || grant["annotations"] == nil || grant["finalizers"] == nil {
+		t.Errorf("the grant is sent as %v; want it bound to UID uid-of-a and version 7, with annotation and finalizer", grant)
+	}
+}
