@@ -104,6 +104,8 @@ type Nodes interface {
 	// StopNode powers a node off, StartNode on.
 	StopNode(node string) error
 	StartNode(node string) error
+	// StaticPods is the folder whose manifests a node's kubelet runs by itself.
+	StaticPods(node string) (string, error)
 	// StopAPIServer ends the only API server; nodes run on. StartAPIServer ends
 	// it, when it answers.
 	StopAPIServer() error

@@ -27,7 +27,7 @@ import (
 )
 
 var (
-	handovers = flag.Int("handovers", 40, "how many `handovers` S9 makes")
+	handovers = flag.Int("handovers", 50, "how many `handovers` S9 makes")
 	faults    = flag.Int("faults", 3, "how many `runs` with faults RS-56 makes")
 	fault     = flag.String("fault", "", "a `text` in the names of the faults that RS-56 makes; empty are all")
 	seed      = flag.Uint64("seed", 0, "`seed` of the chances of S9, RS-56 and E35; 0 takes one by chance")

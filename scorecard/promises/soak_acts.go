@@ -30,6 +30,7 @@ type act struct {
 
 var acts = []act{
 	{kind: "rollout", fits: hasWorkload, do: ends(func(ctx context.Context, s *subject, _ testimony.Run) error { return s.rollOut(ctx, s.workload) })},
+	{kind: "rapid images", fits: takesAnyImage, do: ends(changesImages)},
 	{kind: "delete", do: ends(deletes)},
 	{kind: "evict", do: ends(func(ctx context.Context, s *subject, old testimony.Run) error { return s.evict(ctx, old) })},
 	{kind: "drain", do: ends(drains)},
@@ -48,6 +49,21 @@ var acts = []act{
 }
 
 func hasWorkload(s *subject) bool { return s.workload != nil }
+
+// takesAnyImage is true of one whose gate needs no shell in the image.
+func takesAnyImage(s *subject) bool { return hasWorkload(s) && s.name != "script" }
+
+// changesImages makes revision after revision, with one image and another, and
+// waits for none of them.
+func changesImages(ctx context.Context, s *subject, _ testimony.Run) error {
+	for _, image := range []string{s.WitnessShell, s.Witness, s.WitnessShell, s.Witness} {
+		err := s.revise(ctx, s.workload, func(t *corev1.PodTemplateSpec) { t.Spec.Containers[0].Image = image })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // ends is an act that ends the run that it found.
 func ends(do func(context.Context, *subject, testimony.Run) error) func(context.Context, *subject, testimony.Run) (testimony.Run, error) {

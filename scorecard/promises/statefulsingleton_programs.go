@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/test/faults/observer"
@@ -138,11 +139,13 @@ func process1(ctx context.Context, c *Cluster) error {
 	if _, err := a.held(ctx, 1); err != nil {
 		return err
 	}
-	if err := a.Client.Delete(ctx, second); err != nil {
+	began := time.Now()
+	if err := errors.Join(a.Client.Delete(ctx, second), c.gone(ctx, second)); err != nil {
 		return err
 	}
-	if err := c.gone(ctx, second); err != nil {
-		return err
+	// A busy machine takes seconds; one that waits for the grace period, an hour.
+	if took := time.Since(began); took > 30*time.Second {
+		return fmt.Errorf("a pod that waited took %s to end", took.Round(time.Second))
 	}
 	if _, err := a.pod(ctx, "third"); err != nil {
 		return err
@@ -166,9 +169,10 @@ func process1(ctx context.Context, c *Cluster) error {
 	return errors.Join(a.none(ctx), a.oldStopped(third))
 }
 
-// restarts kills a program while another waits.
+// restarts ends a gate that waits, and then a program while another waits. Both
+// start again in their pods, and only the holder's gate opens.
 func restarts(ctx context.Context, c *Cluster) error {
-	a, err := c.application("restart")
+	a, err := c.application("restart", program(func(p *corev1.Container) { p.Image = c.WitnessShell }))
 	if err != nil {
 		return err
 	}
@@ -178,11 +182,15 @@ func restarts(ctx context.Context, c *Cluster) error {
 	if _, err := a.deploy(ctx, 2, surge()); err != nil {
 		return err
 	}
-	if _, err := a.held(ctx, 1); err != nil {
+	waiting, err := a.held(ctx, 1)
+	if err != nil {
 		return err
 	}
 	old, err := a.one(ctx)
 	if err != nil {
+		return err
+	}
+	if err := errors.Join(a.gateRestarts(ctx, &waiting[0]), a.stays(old)); err != nil {
 		return err
 	}
 	before, err := a.says(ctx, "who holds", func(s *v1.StatefulSingleton) bool { return s.Status.ActivePod == old.Pod && s.Status.Holder != nil })
@@ -198,6 +206,23 @@ func restarts(ctx context.Context, c *Cluster) error {
 		err = fmt.Errorf("%s ran in epoch %d and %s runs in epoch %d", old.Pod, before.Status.Holder.Epoch, next.Pod, after.Status.Holder.Epoch)
 	}
 	return err
+}
+
+// gateRestarts ends the gate of a pod that waits, and waits until it runs again.
+func (a *application) gateRestarts(ctx context.Context, pod *corev1.Pod) error {
+	_, _ = a.exec(ctx, client.ObjectKeyFromObject(pod), programName, "/bin/sh", "-c", "kill 1") // it may take the command with it
+	return until(ctx, "the gate of "+pod.Name+" to run again", func(ctx context.Context) error {
+		if err := a.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
+			return err
+		}
+		if s := pod.Status.ContainerStatuses[0]; s.RestartCount == 0 || s.State.Running == nil {
+			return fmt.Errorf("it restarted %d times, and is %+v", s.RestartCount, s.State)
+		}
+		if log, err := a.log(ctx, pod); err != nil || !strings.Contains(log, "StatefulSingleton: waiting for the start signal") {
+			return errors.Join(err, fmt.Errorf("its log says %q", log))
+		}
+		return nil
+	})
 }
 
 // probes has a liveness probe that fails while the gate waits, and would end the

@@ -176,11 +176,20 @@ func revise(t *corev1.PodTemplateSpec) {
 
 // rollOut makes a new revision of the application's workload.
 func (a *application) rollOut(ctx context.Context, workload client.Object) error {
+	return a.revise(ctx, workload, func(*corev1.PodTemplateSpec) {})
+}
+
+// revise makes a new revision with this change.
+func (a *application) revise(ctx context.Context, workload client.Object, edit podChange) error {
+	both := func(t *corev1.PodTemplateSpec) {
+		revise(t)
+		edit(t)
+	}
 	switch w := workload.(type) {
 	case *appsv1.Deployment:
-		return change(ctx, a.Cluster, w, func(d *appsv1.Deployment) { revise(&d.Spec.Template) })
+		return change(ctx, a.Cluster, w, func(d *appsv1.Deployment) { both(&d.Spec.Template) })
 	case *appsv1.StatefulSet:
-		return change(ctx, a.Cluster, w, func(s *appsv1.StatefulSet) { revise(&s.Spec.Template) })
+		return change(ctx, a.Cluster, w, func(s *appsv1.StatefulSet) { both(&s.Spec.Template) })
 	}
 	return fmt.Errorf("a %T cannot be rolled out", workload)
 }

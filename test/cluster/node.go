@@ -122,8 +122,10 @@ func (c *Cluster) writeNodeFiles(n node) error {
 			return err
 		}
 	}
-	if err := os.MkdirAll(filepath.Join(n.dir, "volumes"), 0o755); err != nil {
-		return err
+	for _, folder := range []string{"volumes", staticPods} {
+		if err := os.MkdirAll(filepath.Join(n.dir, folder), 0o755); err != nil {
+			return err
+		}
 	}
 	for path, content := range c.nodeConfigs(n) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -166,6 +168,15 @@ func (c *Cluster) want(ctx context.Context, n node, names ...string) error {
 		return fmt.Errorf("%s does not run %s; see %s", n.name, strings.Join(names, ", "), c.path("logs", n.name+".log"))
 	}
 	return nil
+}
+
+// staticPods is the folder, in a node's, of manifests that its kubelet runs.
+const staticPods = "static-pods"
+
+// StaticPods is the folder of manifests that a node's kubelet runs by itself.
+func (c *Cluster) StaticPods(name string) (string, error) {
+	n, err := c.node(name)
+	return filepath.Join(n.dir, staticPods), err
 }
 
 // StopKubelet ends a node's kubelet. Its containers go on running.

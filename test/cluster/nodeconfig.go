@@ -127,6 +127,7 @@ failSwapOn: false
 clusterDNS: [{{.DNS}}]
 clusterDomain: cluster.local
 resolvConf: {{.Dir}}/resolv.conf
+staticPodPath: {{.Dir}}/static-pods
 maxPods: 250
 serializeImagePulls: false
 nodeLeaseDurationSeconds: 20
