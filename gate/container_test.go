@@ -100,9 +100,7 @@ func TestAProgramThatLeavesZombiesDoesSoAsBefore(t *testing.T) {
 // What a probe or `kubectl exec` leaves behind while the gate waits would stay
 // a zombie for as long, and then be a child that the program does not know.
 func TestOrphansDoNotPileUpDuringTheWait(t *testing.T) {
-	if _, err := exec.LookPath("nsenter"); err != nil {
-		t.Skip("this machine has no nsenter")
-	}
+	program(t, "nsenter")
 	everyWay(t, func(t *testing.T, w way) {
 		p := newPod(t, "")
 		r := start(t, container(t, w.command(p, self(t)), "zombies"))

@@ -348,6 +348,6 @@ const randomUID = 1000680000
 func needRoot(t *testing.T) {
 	t.Helper()
 	if os.Getuid() != 0 {
-		t.Skip("only root may make namespaces and other users' processes")
+		lacks(t, "only root may make namespaces and other users' processes")
 	}
 }

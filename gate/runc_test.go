@@ -42,12 +42,10 @@ func runcRun(t *testing.T, p pod, root string, env []string, argv ...string) *ex
 
 func TestInAContainerOfRunc(t *testing.T) {
 	needRoot(t)
-	if _, err := exec.LookPath("runc"); err != nil {
-		t.Skip("this machine has no runc")
-	}
+	program(t, "runc")
 	root, p := scratch(t), newPod(t, "")
 	if got := run(t, runcRun(t, p, root, nil, "/gate", "touch")); got.status != "exit 0" {
-		t.Skip("runc can make no containers here: " + got.stderr)
+		lacks(t, "runc can make no containers here: "+got.stderr)
 	}
 
 	held := func(role string, argv ...string) *exec.Cmd {

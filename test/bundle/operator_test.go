@@ -110,6 +110,25 @@ func TestWebhooksAreThoseOfConfig(t *testing.T) {
 	}
 }
 
+// S28: what OLM installs for all namespaces has the webhook that holds the pods of
+// StatefulSingletons back, and the one that refuses wrong ones. That their
+// certificates work, make test-olm shows.
+func TestS28TheBundleHasTheWebhooksOfStatefulSingletons(t *testing.T) {
+	csv := read(t).CSV
+	if !slices.Contains(csv.Spec.InstallModes, v1alpha1.InstallMode{Type: v1alpha1.InstallModeTypeAllNamespaces, Supported: true}) {
+		t.Errorf("it cannot be installed for all namespaces: %v", csv.Spec.InstallModes)
+	}
+	for name, want := range map[string]v1alpha1.WebhookAdmissionType{
+		"mpod.kb.io": v1alpha1.MutatingAdmissionWebhook,
+		"statefulsingletons.apps.openshift.statefulsingleton.com": v1alpha1.ValidatingAdmissionWebhook,
+	} {
+		i := slices.IndexFunc(csv.Spec.WebhookDefinitions, func(d v1alpha1.WebhookDescription) bool { return d.GenerateName == name && d.Type == want })
+		if i < 0 {
+			t.Errorf("it has no webhook %s of type %s", name, want)
+		}
+	}
+}
+
 // A webhook of pods that fails closed may see only pods of ours, because OLM cannot
 // be told to leave a namespace out.
 func TestNoWebhookStandsInTheWayOfOtherPods(t *testing.T) {

@@ -93,7 +93,7 @@ func up(ctx context.Context, o Options, sets []Set) (*Cluster, error) {
 		return c, err
 	}
 	if o.Nodes > 0 {
-		if err := installPackages(ctx, o.Log); err != nil {
+		if err := InstallPackages(ctx, o.Log); err != nil {
 			return nil, err
 		}
 	}

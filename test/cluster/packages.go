@@ -22,8 +22,8 @@ var debianPackages = []struct{ sign, name string }{
 	{"modprobe", "kmod"},
 }
 
-// installPackages brings what is missing.
-func installPackages(ctx context.Context, log io.Writer) error {
+// InstallPackages brings what is missing.
+func InstallPackages(ctx context.Context, log io.Writer) error {
 	var missing []string
 	for _, p := range debianPackages {
 		// LookPath takes a path with a slash as it is.

@@ -27,6 +27,7 @@ const usage = `usage: cluster COMMAND [--name NAME] [ARGUMENT]
   kubeconfig                         print the path of its kubeconfig
   build [SET...]                     build programs only (kubernetes containerd coredns kwok olm opm
                                      operator-sdk)
+  packages                           install what nodes, and the tests of gate/, need of this machine
   load TAR...                        load images into every node
   kwok COUNT                         simulated nodes, with up --control-plane
   cut NODE, heal NODE                take a node off the network, and back
@@ -85,6 +86,7 @@ var commands = map[string]func(context.Context, invocation) error{
 	"up":              up,
 	"down":            func(ctx context.Context, in invocation) error { return cluster.Down(ctx, in.name, os.Stdout) },
 	"build":           build,
+	"packages":        func(ctx context.Context, _ invocation) error { return cluster.InstallPackages(ctx, os.Stdout) },
 	"kubeconfig":      with(func(_ context.Context, c *cluster.Cluster, _ []string) error { return say(c.Kubeconfig()) }),
 	"status":          with(func(ctx context.Context, c *cluster.Cluster, _ []string) error { return c.Status(ctx, os.Stdout) }),
 	"load":            with(load),
