@@ -35,6 +35,10 @@ var (
 		Name: "statefulsingleton_available",
 		Help: "1 while the active pod of a StatefulSingleton is Ready, else 0.",
 	}, []string{"namespace", "name"})
+	runningGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "statefulsingleton_running_pods",
+		Help: "Pods of a StatefulSingleton that may be running the program now; more than 1 is a breach of its promise.",
+	}, []string{"namespace", "name"})
 	transitionSeconds = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:    "statefulsingleton_transition_seconds",
 		Help:    "Seconds from the begin of a handover to the grant, the old program's own shutdown included.",
@@ -47,13 +51,14 @@ var (
 )
 
 func init() {
-	metrics.Registry.MustRegister(actionsTotal, waitingGauge, availableGauge, transitionSeconds, timeoutsTotal)
+	metrics.Registry.MustRegister(actionsTotal, waitingGauge, availableGauge, runningGauge, transitionSeconds, timeoutsTotal)
 }
 
 func forgetMetrics(key types.NamespacedName) {
 	labels := prometheus.Labels{"namespace": key.Namespace, "name": key.Name}
 	waitingGauge.DeletePartialMatch(labels)
 	availableGauge.DeletePartialMatch(labels)
+	runningGauge.DeletePartialMatch(labels)
 }
 
 // again is when to look after a write that another one overtook, and after one
@@ -131,6 +136,7 @@ func (r *Reconciler) afterDeletion(ctx context.Context, key types.NamespacedName
 func (r *Reconciler) writeStatus(ctx context.Context, key types.NamespacedName, w *world, p *plan) error {
 	status := summarize(w, p)
 	waitingGauge.WithLabelValues(key.Namespace, key.Name).Set(float64(status.WaitingCount))
+	runningGauge.WithLabelValues(key.Namespace, key.Name).Set(float64(len(mayBeRunning(p))))
 	available := 0.0
 	if meta.IsStatusConditionTrue(status.Conditions, v1.ConditionAvailable) {
 		available = 1
@@ -173,12 +179,11 @@ func (r *Reconciler) announce(w *world, p *plan, status *v1.StatefulSingletonSta
 	toldBefore := w.object.Status.Phase == v1.PhaseFailed && before != nil && before.Reason != v1.ReasonSeveralRunning
 	if timedOut(w, p) && len(together(p)) == 0 && !toldBefore {
 		timeoutsTotal.Inc()
-		active := activePod(w, p)
-		var first *corev1.Pod
-		if active != nil {
+		var first client.Object
+		if active := activePod(w, p); active != nil {
 			first = active.pod
 		}
-		r.Events.Eventf(w.object, orNil(first), corev1.EventTypeWarning, v1.EventTransitionTimeout, "Handover", "%s", short(fmt.Sprintf(
+		r.Events.Eventf(w.object, first, corev1.EventTypeWarning, v1.EventTransitionTimeout, "Handover", "%s", short(fmt.Sprintf(
 			"the handover takes longer than maxTransitionTime (%d s): %s; waiting: %s", *w.object.Spec.MaxTransitionTime, whatHolds(w, p), someOf(p.waiting))))
 	}
 	if isNew(v1.ReasonWriteRefused) {
@@ -187,13 +192,6 @@ func (r *Reconciler) announce(w *world, p *plan, status *v1.StatefulSingletonSta
 	if status.TransitionTimestamp == nil && w.object.Status.TransitionTimestamp != nil && status.Holder != nil && status.Holder.Since != nil {
 		transitionSeconds.Observe(max(status.Holder.Since.Sub(w.object.Status.TransitionTimestamp.Time).Seconds(), 0))
 	}
-}
-
-func orNil(pod *corev1.Pod) client.Object {
-	if pod == nil {
-		return nil
-	}
-	return pod
 }
 
 // emit writes an event for each act that users should know of.

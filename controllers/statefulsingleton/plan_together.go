@@ -11,11 +11,15 @@ import (
 // together are the pods whose programs may be running now, where that is more
 // than one. Of pods with the gate that cannot be, unless a person let them go.
 func together(p *plan) []*member {
-	running := slices.DeleteFunc(slices.Clone(p.blockers), func(m *member) bool { return !m.mayBeAtWork() })
+	running := mayBeRunning(p)
 	if len(running) < 2 {
 		return nil
 	}
 	return running
+}
+
+func mayBeRunning(p *plan) []*member {
+	return slices.DeleteFunc(slices.Clone(p.blockers), func(m *member) bool { return !m.mayBeAtWork() })
 }
 
 // mayBeAtWork reports whether the program of a pod that may run has been
