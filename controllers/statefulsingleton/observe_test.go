@@ -114,8 +114,8 @@ func TestV14TheMirrorOfAStaticPodIsDeleted(t *testing.T) {
 	expect("its kubelet shows it again", 3*time.Second, 0, 0, ungated("s").static())
 	expect("its manifest is taken away", 4*time.Second, 0, mirrorReturns)
 	expect("nor does it come back", 9*time.Second, 0, mirrorReturns-5*time.Second)
-	expect("so that it has ended", 14*time.Second, 1, 0)
-	expect("another one", 20*time.Second, 0, 0, ungated("s").static())
-	expect("is seen to have ended", 21*time.Second, 1, 0, ungated("s").static().ended())
-	expect("and is not missed", 22*time.Second, 1, 0)
+	expect("so that it has ended", 4*time.Second+mirrorReturns, 1, 0)
+	expect("another one", time.Hour, 0, 0, ungated("s").static())
+	expect("is seen to have ended", time.Hour+time.Second, 1, 0, ungated("s").static().ended())
+	expect("and is not missed", time.Hour+2*time.Second, 1, 0)
 }

@@ -207,8 +207,9 @@ func (w *world) grants() bool {
 
 // mirrorReturns is how long nobody starts after a static pod is not shown any
 // more. Whoever deletes it by the API deletes its mirror alone: the program runs
-// on, and its kubelet shows it again within a second or two.
-const mirrorReturns = 10 * time.Second
+// on, and its kubelet shows it again when it looks after that pod next: after 60
+// to 90 seconds (pod_workers.go: the resync interval, with jitter); 80 were seen.
+const mirrorReturns = 2 * time.Minute
 
 // mirrorMayReturn is how much of that is left.
 func (w *world) mirrorMayReturn() time.Duration {
