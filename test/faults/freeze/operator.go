@@ -1,0 +1,152 @@
+package freeze
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// Timings of an election. They are shorter than those of an installation, so that
+// many freezes fit into a test, and long enough for a busy machine.
+const (
+	LeaseDuration = 8 * time.Second
+	RenewDeadline = 6 * time.Second
+	RetryPeriod   = time.Second
+)
+
+// Options are what an operator is started with.
+type Options struct {
+	// Program is the operator's.
+	Program string
+	// Config leads to the API server.
+	Config *rest.Config
+	// Lease is the name of the lease, in Namespace, which is taken for the
+	// operator's own.
+	Lease, Namespace string
+	// Kind is the one whose controller runs, in the namespace Watch; empty is all.
+	Kind, Watch string
+	// Log is the file that takes what the operator says.
+	Log string
+}
+
+// Operator is a process of this machine.
+type Operator struct {
+	Proxy *Proxy
+
+	process *os.Process
+	ended   chan struct{}
+}
+
+// Start starts an operator. It serves no webhooks: others do.
+func Start(o Options) (_ *Operator, err error) {
+	proxy, err := NewProxy(o.Config)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, proxy.Close())
+		}
+	}()
+	kubeconfig := o.Log + ".kubeconfig"
+	if err := writeKubeconfig(kubeconfig, proxy.URL()); err != nil {
+		return nil, err
+	}
+	log, err := os.Create(o.Log)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	command := exec.Command(o.Program,
+		"--name="+o.Lease, "--namespace="+o.Namespace, "--kinds="+o.Kind, "--watch-namespaces="+o.Watch, "--webhooks=false",
+		"--health-probe-bind-address=0", "--metrics-bind-address=0", "--log-level=debug",
+		"--leader-elect-lease-duration="+LeaseDuration.String(),
+		"--leader-elect-renew-deadline="+RenewDeadline.String(),
+		"--leader-elect-retry-period="+RetryPeriod.String())
+	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+	command.Stdout, command.Stderr = log, log
+	if err := command.Start(); err != nil {
+		return nil, fmt.Errorf("starting the operator: %w", err)
+	}
+	operator := &Operator{Proxy: proxy, process: command.Process, ended: make(chan struct{})}
+	go func() {
+		_ = command.Wait() // the log says how it ended
+		close(operator.ended)
+	}()
+	return operator, nil
+}
+
+func writeKubeconfig(path, server string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	config := clientcmdapi.NewConfig()
+	config.Clusters["proxy"] = &clientcmdapi.Cluster{Server: server}
+	config.Contexts["proxy"] = &clientcmdapi.Context{Cluster: "proxy"}
+	config.CurrentContext = "proxy"
+	return clientcmd.WriteToFile(*config, path)
+}
+
+// Freeze stops the process, and returns when nothing of it runs any more.
+func (o *Operator) Freeze() error {
+	if err := o.process.Signal(syscall.SIGSTOP); err != nil {
+		return fmt.Errorf("freezing the operator: %w", err)
+	}
+	for range 1000 {
+		if stopped(o.process.Pid) {
+			return nil
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return errors.New("the operator was told to freeze and runs on")
+}
+
+// stopped reports whether a process is there, and each of its threads is stopped.
+func stopped(pid int) bool {
+	stats, _ := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "*", "stat"))
+	for _, stat := range stats {
+		content, err := os.ReadFile(stat)
+		if err != nil {
+			continue // the thread has ended
+		}
+		_, rest, _ := strings.Cut(string(content), ") ")
+		if !strings.HasPrefix(rest, "T") {
+			return false
+		}
+	}
+	return len(stats) > 0
+}
+
+// Wake has the process go on.
+func (o *Operator) Wake() error { return o.process.Signal(syscall.SIGCONT) }
+
+// Ended is closed when the process has ended.
+func (o *Operator) Ended() <-chan struct{} { return o.ended }
+
+// Kill ends the process, frozen or not, and its proxy.
+func (o *Operator) Kill() {
+	_ = o.process.Kill() // the error is that it has ended
+	<-o.ended
+	_ = o.Proxy.Close()
+}
+
+// AwaitEnd waits until the process has ended.
+func (o *Operator) AwaitEnd(ctx context.Context) error {
+	select {
+	case <-o.ended:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("the operator has not ended: %w", ctx.Err())
+	}
+}
