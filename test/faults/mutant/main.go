@@ -3,12 +3,15 @@
 // break it without each of them, or they prove nothing.
 //
 //	mutant                 lists the rules
+//	mutant TARGET          lists the names of those without which `make TARGET` must fail
 //	mutant RULE FOLDER     writes the changed files and overlay.json into the folder
 //
-// The source stays as it is. `make soak-replicated WITHOUT=rule` uses it.
+// The source stays as it is. `make soak-replicated WITHOUT=rule` uses it, and so does
+// `make soak-freeze`.
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -20,6 +23,8 @@ import (
 type mutant struct {
 	name, says string
 	edits      []edit
+	// target of the Makefile that must fail without it; soakReplicated if none is said.
+	target string
 }
 
 // edit replaces a text that is in a file once.
@@ -27,44 +32,61 @@ type edit struct{ file, old, new string }
 
 const kind = "controllers/replicatedstatefulset/"
 
+// Targets of the Makefile.
+const (
+	soakReplicated = "soak-replicated"
+	soakFreeze     = "soak-freeze"
+)
+
 var mutants = []mutant{
-	{"unreachable-is-stopped", "a member on a node that does not answer counts as stopped", []edit{
+	{name: "unreachable-is-stopped", says: "a member on a node that does not answer counts as stopped", edits: []edit{
 		{kind + "plan_books.go", "	if m == nil || podstate.Stopped(m.pod, true) || w.fenced(m) {\n		return true\n	}\n	for i", "	if m == nil || podstate.Stopped(m.pod, true) || w.fenced(m) || m.lost() {\n		return true\n	}\n	for i"},
 		{kind + "plan_books.go", "m == nil || podstate.Stopped(m.pod, true) || w.fenced(m) {\n			return \"its container", "m == nil || podstate.Stopped(m.pod, true) || w.fenced(m) || m.lost() {\n			return \"its container"},
 	}},
-	{"first-comer-is-seeded", "nobody waits for the other members before the first one is seeded", []edit{
+	{name: "first-comer-is-seeded", says: "nobody waits for the other members before the first one is seeded", edits: []edit{
 		{kind + "plan_start.go", "	case missing > 0:\n", "	case missing > 0 && len(all) == 0:\n"},
 		{kind + "plan_start.go", "	if newest, pod := w.books.newest(); newest > sequence {", "	if newest, pod := w.books.newest(); newest > sequence && pod == \"\" {"},
 	}},
-	{"oldest-first", "the oldest copy is started first", []edit{
+	{name: "oldest-first", says: "the oldest copy is started first", edits: []edit{
 		{kind + "plan_start.go", "cmp.Compare(b.sequence, a.sequence)", "cmp.Compare(a.sequence, b.sequence)"},
 		{kind + "plan_start.go", "	if newest, pod := w.books.newest(); newest > sequence {", "	if newest, pod := w.books.newest(); newest > sequence && pod == \"\" {"},
 	}},
-	{"unknown-is-failed", "a command whose end nobody saw counts as ended", []edit{
+	{name: "unknown-is-failed", says: "a command whose end nobody saw counts as ended", edits: []edit{
 		{kind + "plan_ends.go", " && r.ContainerID == c.ContainerID && !r.EndUnseen()\n", " && r.ContainerID == c.ContainerID\n"},
 	}},
-	{"zero-is-an-end", "a start that ended with 0 counts as ended, whatever status says", []edit{
+	{name: "zero-is-an-end", says: "a start that ended with 0 counts as ended, whatever status says", edits: []edit{
 		{kind + "plan_ends.go", "	unconfirmed := started && (gone || !w.agrees(c))\n", "	unconfirmed := started && gone\n"},
 	}},
-	{"no-books", "grants are not written down", []edit{
+	{name: "no-books", says: "grants are not written down", edits: []edit{
 		{kind + "plan_command.go", "		b.grants = append(slices.Clone(b.grants), w.grant(m, b.epoch))\n", "		_ = w.grant(m, b.epoch)\n"},
 		{kind + "plan_books.go", "		if w.state(m) == primary && !w.grantedIn(m) {", "		if false {"},
 	}},
-	{"no-heir", "a role is taken from a primary before anybody has all of its data", []edit{
+	{name: "no-heir", says: "a role is taken from a primary before anybody has all of its data", edits: []edit{
 		{kind + "plan_scale.go", "		if !said || !known || !r.Began.After(asked.Ended) || n < mine {", "		if (!said || !known || !r.Began.After(asked.Ended) || n < mine) && s != secondary {"},
 		{kind + "plan_start.go", "	if newest, pod := w.books.newest(); newest > sequence {", "	if newest, pod := w.books.newest(); newest > sequence && pod == \"\" {"},
 		{kind + "plan_scale.go", "	if kept := w.among(w.kept); len(kept) > 0 {", "	if kept := w.among(w.kept); len(kept) > len(w.members) {"},
 		{kind + "plan_start.go", "	if w.newerElsewhere(p, running, all[0].sequence) {", "	if false {"},
 	}},
-	{"only-those-that-run", "a secondary is promoted although a member that does not run may have newer data", []edit{
+	{name: "only-those-that-run", says: "a secondary is promoted although a member that does not run may have newer data", edits: []edit{
 		{kind + "plan_start.go", "	if w.newerElsewhere(p, running, all[0].sequence) {", "	if false {"},
+	}},
+	{name: "no-fence", target: soakFreeze, says: "a leader writes whenever it renewed its lease last", edits: []edit{
+		{"controllers/internal/action/runner.go", "	if err := r.Lease.Check(); err != nil {\n		return nil, fmt.Errorf(", "	if err := r.Lease.Check(); false {\n		return nil, fmt.Errorf("},
+	}},
+	{name: "wipes-lease", target: soakFreeze, says: "a leader that ends releases the lease, whoever holds it by then", edits: []edit{
+		{"controllers/internal/leadership/lease.go", "	if holder != l.Identity() {\n", "	if false {\n"},
 	}},
 }
 
 func main() {
 	if len(os.Args) < 3 {
 		for _, m := range mutants {
-			fmt.Printf("%-24s %s\n", m.name, m.says)
+			switch target := cmp.Or(m.target, soakReplicated); {
+			case len(os.Args) < 2:
+				fmt.Printf("%-24s %-16s %s\n", m.name, target, m.says)
+			case os.Args[1] == target:
+				fmt.Println(m.name)
+			}
 		}
 		return
 	}
