@@ -55,6 +55,10 @@ func boot(ctx context.Context, t *testing.T, c *promises.Cluster) string {
 	t.Chdir(root)
 	t.Cleanup(func() { compareRights(t, c, local) })
 	folder := t.TempDir()
+	c.BuildOperator = func(ctx context.Context) (string, error) {
+
+		return buildProgram(ctx, filepath.Join(folder, "operator"), ".")
+	}
 	operator := program.Operator(filepath.Join(folder, "operator.tar"))
 	ref, err := operator.Write(ctx)
 	if err != nil {
@@ -89,10 +93,8 @@ func writeImages(ctx context.Context, t *testing.T, c *promises.Cluster, folder 
 	}
 	ledger := []image.File{{Path: "/ledger", Source: filepath.Join(folder, "ledger")}}
 	for _, name := range []string{"witness", "ledger"} {
-		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", filepath.Join(folder, name), "./test/faults/"+name)
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("building the %s: %v\n%s", name, err, out)
+		if _, err := buildProgram(ctx, filepath.Join(folder, name), "./test/faults/"+name); err != nil {
+			t.Fatal(err)
 		}
 	}
 	tag := tagOf(t, witness[0].Source)
@@ -117,6 +119,16 @@ func writeImages(ctx context.Context, t *testing.T, c *promises.Cluster, folder 
 		tars = append(tars, tar)
 	}
 	return tars
+}
+
+// buildProgram builds a main package, and says where it is then.
+func buildProgram(ctx context.Context, program, source string) (string, error) {
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", program, source)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building %s: %w\n%s", source, err, out)
+	}
+	return program, nil
 }
 
 // writeRedis writes the images of a server that people run, of its client, and of the

@@ -83,8 +83,14 @@ type Cluster struct {
 	// many runs that of ReplicatedStatefulSet, by chance that begins with Seed.
 	Handovers, Faults int
 	Seed              uint64
-	// Fault is in the names of the faults of those runs.
-	Fault string
+	// Fault is in the names of the faults of those runs, and in those of the scenarios
+	// in which a leader is frozen: so often a kind, and at each write if 0.
+	Fault   string
+	Freezes int
+	// BuildOperator builds the operator's program for this machine, and says where it
+	// is; Program is that, for promises that have built it.
+	BuildOperator func(context.Context) (string, error)
+	Program       string
 	// Log takes progress, a line each.
 	Log func(format string, args ...any)
 

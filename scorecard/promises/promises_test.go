@@ -29,8 +29,9 @@ import (
 var (
 	handovers = flag.Int("handovers", 50, "how many `handovers` S9 makes")
 	faults    = flag.Int("faults", 3, "how many `runs` with faults RS-56 makes")
-	fault     = flag.String("fault", "", "a `text` in the names of the faults that RS-56 makes; empty are all")
-	seed      = flag.Uint64("seed", 0, "`seed` of the chances of S9, RS-56 and E35; 0 takes one by chance")
+	fault     = flag.String("fault", "", "a `text` in the names of the faults that RS-56 makes, and of the scenarios of V2; empty are all")
+	freezes   = flag.Int("freezes", 2, "at how many `writes` V2 freezes a leader of each kind; 0 is at each of all scenarios, in each mode")
+	seed      = flag.Uint64("seed", 0, "`seed` of the chances of S9, RS-56, E35 and V2; 0 takes one by chance")
 	keep      = flag.String("keep", "", "`name` of a local cluster that is used again and not taken down")
 )
 
@@ -46,13 +47,14 @@ func TestPromises(t *testing.T) {
 	t.Cleanup(cancel)
 	log.SetLogger(logr.Discard()) // the tests say what they do
 	c := findCluster(ctx, t)
+	c.Freezes = *freezes
 	if c.Handovers, c.Faults, c.Fault, c.Seed = *handovers, *faults, *fault, *seed; c.Seed == 0 {
 		c.Seed = rand.Uint64N(1_000_000)
 	}
 	turns := make(chan struct{}, atOnce)
 	var untried []string
 	t.Cleanup(func() { sayUntried(untried) })
-	for _, p := range slices.Concat(promises.StatefulCluster, promises.ReplicatedStatefulSet, promises.ExtendedStatefulSet, promises.StatefulSingleton) {
+	for _, p := range slices.Concat(promises.StatefulCluster, promises.ReplicatedStatefulSet, promises.ExtendedStatefulSet, promises.StatefulSingleton, promises.Freeze) {
 		t.Run(p.Name, func(t *testing.T) {
 			if p.Faults && c.Nodes == nil {
 				untried = append(untried, p.Name)

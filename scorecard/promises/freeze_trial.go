@@ -1,0 +1,250 @@
+package promises
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stateful-operator/stateful-operator/test/faults/freeze"
+)
+
+// freezing is a scenario and how its leader is frozen: at a write of it, at a renewal of
+// the lease, or before the scenario begins; not at all if nothing is said.
+type freezing struct {
+	scenario scenario
+	trap     *freeze.Trap
+	renewal  bool
+	asleep   bool
+}
+
+// freezeTrial is one run of a scenario with two operators of its own, of which the first
+// leads in the beginning.
+type freezeTrial struct {
+	*Cluster
+	freezing
+	first, second *freeze.Operator
+	leader        string // the first one's name in the lease
+	election      *freeze.Election
+	run           func(context.Context) error
+	woken         time.Time
+}
+
+// freeze goes through a scenario in a namespace of its own.
+func (c *Cluster) freeze(ctx context.Context, f freezing) (got outcome, err error) {
+	own, remove, err := c.New(ctx)
+	if err != nil {
+		return got, err
+	}
+	defer remove()
+	t := &freezeTrial{Cluster: own, freezing: f}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	lease := "freeze-" + strings.TrimPrefix(own.Namespace, "promise-")
+	defer t.removeLease(context.WithoutCancel(ctx), lease)
+	if t.election, err = freeze.Watch(ctx, c.Kube, c.Operator.Namespace, lease); err != nil {
+		return got, err
+	}
+	if err := t.start(ctx, lease); err != nil {
+		return got, err
+	}
+	defer t.first.Kill()
+	defer t.second.Kill()
+	judge, err := t.begin(ctx)
+	if err != nil {
+		return got, fmt.Errorf("before the scenario: %w", err)
+	}
+	err = t.goThrough(ctx)
+	if err == nil {
+		err = judge(ctx)
+	}
+	if err == nil {
+		err = t.stable(ctx, &got)
+	}
+	got.writes, got.made = t.first.Proxy.Counted(), t.made()
+	for _, w := range t.first.Proxy.Writes(func(w freeze.Write) bool { return w.Held }) {
+		got.frozen = w.String()
+	}
+	for _, a := range own.applications {
+		a.folder.Close()
+		err = errors.Join(err, a.faultless())
+	}
+	return got, errors.Join(err, t.wroteNothing(), t.oneSuccessor())
+}
+
+// start starts both, the second when the first one leads.
+func (t *freezeTrial) start(ctx context.Context, lease string) (err error) {
+	options := freeze.Options{Program: t.Program, Config: t.Config, Lease: lease, Namespace: t.Operator.Namespace, Kind: t.scenario.kind}
+	if t.scenario.kind != singletons {
+		options.Watch = t.Namespace
+	} // else the operator would keep pods of other namespaces without their guard
+	logs := filepath.Join("build", "freeze", lease)
+	options.Log = logs + "-first.log"
+	if t.first, err = freeze.Start(options); err != nil {
+		return err
+	}
+	waiting, stop := context.WithTimeout(ctx, patience)
+	defer stop()
+	if t.leader, err = t.election.AwaitHolder(waiting); err != nil {
+		t.first.Kill()
+		return err
+	}
+	options.Log = logs + "-second.log"
+	if t.second, err = freeze.Start(options); err != nil {
+		t.first.Kill()
+	}
+	return err
+}
+
+func (t *freezeTrial) removeLease(ctx context.Context, name string) {
+	_ = t.Client.Delete(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: t.Operator.Namespace}})
+}
+
+// begin brings a scenario to where its act is, and sets the trap.
+func (t *freezeTrial) begin(ctx context.Context) (judge func(context.Context) error, err error) {
+	if t.run, judge, err = t.scenario.begin(ctx, t.Cluster); err != nil {
+		return nil, err
+	}
+	if t.trap == nil {
+		t.trap = &freeze.Trap{} // it counts
+	}
+	t.trap.Matches = t.counts
+	if t.renewal {
+		t.trap.Matches = freeze.Write.Lease
+	}
+	t.trap.Freeze = t.first.Freeze
+	t.first.Proxy.Set(t.trap)
+	return judge, nil
+}
+
+// counts reports whether a write is one that a freeze may be at: one of this trial,
+// and no question.
+func (t *freezeTrial) counts(w freeze.Write) bool {
+	question := w.Method == freeze.Exec && len(w.Command) > 0 && slices.Contains([]string{"status", "sequence"}, w.Command[len(w.Command)-1])
+	return w.Namespace == t.Namespace && !w.Lease() && !question
+}
+
+// goThrough does the act of the scenario, with or without a freeze, until the end of it
+// is reached and the leader that was frozen has ended.
+func (t *freezeTrial) goThrough(ctx context.Context) error {
+	if t.asleep {
+		if err := errors.Join(t.first.Freeze(), t.succeeds(ctx), t.wake()); err != nil {
+			return err
+		}
+		return errors.Join(t.run(ctx), t.ends(ctx))
+	}
+	ran := make(chan error, 1)
+	go func() { ran <- t.run(ctx) }()
+	if t.trap.At == 0 {
+		return <-ran
+	}
+	select {
+	case <-t.trap.Sprung():
+	case err := <-ran:
+		if err != nil {
+			return err
+		}
+		if !t.renewal && t.first.Proxy.Counted() < t.trap.At {
+			return nil // it took fewer writes than undisturbed, and nothing was tried
+		}
+		<-t.trap.Sprung()
+		ran <- nil
+	}
+	if err := errors.Join(t.trap.Err(), t.succeeds(ctx)); err != nil {
+		return err
+	}
+	if err := <-ran; err != nil {
+		return err
+	}
+	return errors.Join(t.trap.LetGo(ctx), t.wake(), t.ends(ctx))
+}
+
+// succeeds waits until the second leads.
+func (t *freezeTrial) succeeds(ctx context.Context) error {
+	ctx, stop := context.WithTimeout(ctx, patience)
+	defer stop()
+	_, err := t.election.AwaitHolder(ctx, t.leader)
+	return err
+}
+
+func (t *freezeTrial) wake() error {
+	t.woken = time.Now()
+	return t.first.Wake()
+}
+
+// ends waits until the one that woke has seen that it does not lead.
+func (t *freezeTrial) ends(ctx context.Context) error {
+	ctx, stop := context.WithTimeout(ctx, patience)
+	defer stop()
+	return t.first.AwaitEnd(ctx)
+}
+
+// wroteNothing fails where the one that woke changed something then. What it was about
+// to send when it was frozen is sent, and must find that it is done or no longer true.
+func (t *freezeTrial) wroteNothing() error {
+	if t.woken.IsZero() {
+		return nil
+	}
+	late := t.first.Proxy.Writes(func(w freeze.Write) bool {
+		return w.At.After(t.woken) && !w.Lease() && (t.asleep || w.Changed())
+	})
+	if len(late) > 0 {
+		return fmt.Errorf("the leader that woke wrote %d times, and another one led: %v", len(late), late)
+	}
+	return nil
+}
+
+// oneSuccessor fails where the lease had other holders than the first and, once that
+// was frozen, the second.
+func (t *freezeTrial) oneSuccessor() error {
+	holders, err := t.election.Holders()
+	want := 1
+	if !t.woken.IsZero() {
+		want = 2
+	}
+	if len(holders) != want || slices.Contains(holders, "") {
+		err = errors.Join(err, fmt.Errorf("%q held the lease one after another; %d should have", holders, want))
+	}
+	return err
+}
+
+// made counts what both operators created in the namespace.
+func (t *freezeTrial) made() map[string]int {
+	found := map[string]int{}
+	for _, o := range []*freeze.Operator{t.first, t.second} {
+		for _, w := range o.Proxy.Writes(freeze.Write.Created) {
+			if w.Namespace == t.Namespace {
+				found[w.Resource]++
+			}
+		}
+	}
+	return found
+}
+
+// stable waits until nothing comes and goes any more, and says what is left.
+func (t *freezeTrial) stable(ctx context.Context, got *outcome) error {
+	return until(ctx, "all that goes to be gone", func(ctx context.Context) error {
+		before, err := t.inventory(ctx)
+		if err != nil {
+			return err
+		}
+		if err := sleep(ctx, 2*time.Second); err != nil {
+			return err
+		}
+		if got.left, err = t.inventory(ctx); err == nil && !maps.Equal(before, got.left) {
+			err = fmt.Errorf("%v became %v", before, got.left)
+		}
+		return err
+	})
+}
+
+func lengthOf(list client.ObjectList) int { return meta.LenList(list) }
