@@ -34,6 +34,10 @@ func parked(keep func(context.Context, *Cluster) error) func(context.Context, *C
 		if c.Program, err = c.BuildOperator(ctx); err != nil {
 			return err
 		}
+		before, err := c.operatorRestarts(ctx)
+		if err != nil {
+			return err
+		}
 		holder, giveBack, err := freeze.Park(ctx, c.Kube, c.Operator.Namespace, operatorLease)
 		if err != nil {
 			return err
@@ -44,26 +48,36 @@ func parked(keep func(context.Context, *Cluster) error) func(context.Context, *C
 		}()
 		// One that has lost its lease ends, and its container is started again.
 		err = until(ctx, "the operator to serve webhooks only", func(ctx context.Context) error {
-			var pods corev1.PodList
-			if err := c.Client.List(ctx, &pods, client.InNamespace(c.Operator.Namespace)); err != nil {
-				return err
+			now, err := c.operatorRestarts(ctx)
+			leader, _, _ := strings.Cut(holder, "_")
+			if was, there := before[leader]; err == nil && there && now[leader] == was {
+				err = fmt.Errorf("%s may act still", leader)
 			}
-			for i := range pods.Items {
-				p := &pods.Items[i]
-				if !podCondition(p, corev1.PodReady) {
-					return fmt.Errorf("%s is not Ready", p.Name)
-				}
-				if strings.HasPrefix(holder, p.Name+"_") && p.Status.ContainerStatuses[0].RestartCount == 0 {
-					return fmt.Errorf("%s may act still", p.Name)
-				}
-			}
-			return nil
+			return err
 		})
 		if err != nil {
 			return err
 		}
 		return keep(ctx, c)
 	}
+}
+
+// operatorRestarts says how often the operator's containers were started again, by the
+// names of their pods. All of them must be Ready.
+func (c *Cluster) operatorRestarts(ctx context.Context) (map[string]int32, error) {
+	var pods corev1.PodList
+	if err := c.Client.List(ctx, &pods, client.InNamespace(c.Operator.Namespace)); err != nil {
+		return nil, err
+	}
+	restarts := map[string]int32{}
+	for i := range pods.Items {
+		p := &pods.Items[i]
+		if !podCondition(p, corev1.PodReady) {
+			return nil, fmt.Errorf("%s is not Ready", p.Name)
+		}
+		restarts[p.Name] = p.Status.ContainerStatuses[0].RestartCount
+	}
+	return restarts, nil
 }
 
 // operatorLease is the name of the operator's lease, in its own namespace.
