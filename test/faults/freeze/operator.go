@@ -76,6 +76,7 @@ func Start(o Options) (_ *Operator, err error) {
 		"--leader-elect-retry-period="+RetryPeriod.String())
 	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 	command.Stdout, command.Stderr = log, log
+	endWithUs(command)
 	if err := command.Start(); err != nil {
 		return nil, fmt.Errorf("starting the operator: %w", err)
 	}
