@@ -124,7 +124,8 @@ as_root_or_there = @[ -n "$${KUBECONFIG:-}" ] || [ "$$(id -u)" = 0 ] || { echo "
 .PHONY: test-unit
 test-unit: ## Tests that need nothing: tables, stories, layout.
 	$(call say,Unit tests)
-	@go test -skip '^Test(API|OLM|Scorecard|BuiltIn)' $$(go list ./... | grep -v '/scorecard/promises$$')
+	@if [ "$$(id -u)" = 0 ]; then $(CLUSTER) packages; export GATE_NEEDS_ALL=1; fi; \
+	go test -skip '^Test(API|OLM|Scorecard|BuiltIn)' $$(go list ./... | grep -v '/scorecard/promises$$')
 
 .PHONY: test-api
 test-api: ## Tests against a real API server (their names start with TestAPI).
@@ -150,13 +151,19 @@ test-stories: ## Every story of each kind: each write goes wrong in each way, an
 
 # Each mutant must be found by the runs with its seed, or the faults have become blunt.
 .PHONY: test-long
-test-long: test-stories soak-singleton soak-replicated ## What is too long for each change: all stories, the soaks, and mutants that the soak must find (some hours).
+test-long: test-stories soak-singleton soak-replicated soak-freeze ## What is too long for each change: all stories, the soaks, and mutants that the soak must find (some hours).
 	$(as_root)
 	$(call say,Mutants on real nodes)
-	@for rule in $$(go run ./test/faults/mutant | cut -d' ' -f1); do \
+	@for rule in $$(go run ./test/faults/mutant soak-replicated); do \
 		log=build/mutant-$$rule.log; printf 'without %s: ' "$$rule"; \
 		$(MAKE) soak-replicated RUNS=3 SEED=7 WITHOUT="$$rule" > $$log 2>&1 || true; \
 		grep -q -e '--- FAIL: TestPromises/RS-43' $$log || { echo "not found, see $$log" >&2; exit 1; }; \
+		echo found; \
+	done
+	@for rule in $$(go run ./test/faults/mutant soak-freeze); do \
+		log=build/mutant-$$rule.log; printf 'without %s: ' "$$rule"; \
+		$(MAKE) soak-freeze FREEZES=1 SEED=7 FAULT='StatefulCluster scale' WITHOUT="$$rule" > $$log 2>&1 || true; \
+		grep -q -e '--- FAIL: TestPromises/V[23]_' $$log || { echo "not found, see $$log" >&2; exit 1; }; \
 		echo found; \
 	done
 
@@ -199,6 +206,16 @@ soak-replicated: ## Many runs of ReplicatedStatefulSets with faults by chance; n
 		export GOFLAGS=-overlay=$(CURDIR)/build/mutant/overlay.json; \
 	fi; \
 	go test -count=1 -timeout 12h -v -run '^TestPromises$$/^RS-43_' ./scorecard/promises -faults=$(or $(RUNS),100) -seed=$(or $(SEED),0) -fault='$(FAULT)'
+
+.PHONY: soak-freeze
+soak-freeze: ## A leader frozen at every write of every scenario, in each mode; nothing may be made twice [FREEZES=0 SEED=0 FAULT=text in a scenario's name WITHOUT=rule, which must fail].
+	$(as_root)
+	$(call say,Frozen leaders)
+	@if [ -n '$(WITHOUT)' ]; then \
+		rm -rf build/mutant && mkdir -p build/mutant && go run ./test/faults/mutant '$(WITHOUT)' build/mutant && \
+		export GOFLAGS=-overlay=$(CURDIR)/build/mutant/overlay.json; \
+	fi; \
+	go test -count=1 -timeout 12h -v -run '^TestPromises$$/^V[23]_' ./scorecard/promises -freezes=$(or $(FREEZES),0) -seed=$(or $(SEED),0) -fault='$(FAULT)'
 
 .PHONY: bench
 bench: ## Measure against the built-in StatefulSet; prints each figure with its goal.
