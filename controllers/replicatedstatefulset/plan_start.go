@@ -219,10 +219,10 @@ func unknownAmong(all []copyOf) string {
 // whyUnknown is what came of the last sequence of a member that said no number.
 func whyUnknown(m *member) string {
 	r, _ := m.result(v1alpha1.CommandSequence)
-	switch {
-	case r.Outcome == podexec.Unknown:
+	switch r.Outcome {
+	case podexec.Unknown:
 		return "sequence: " + cmp.Or(r.Why, "nobody knows how it ended")
-	case r.Outcome == podexec.Failed:
+	case podexec.Failed:
 		return fmt.Sprintf("sequence failed with exit code %d", r.Code)
 	}
 	const most = 40

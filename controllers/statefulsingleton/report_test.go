@@ -31,7 +31,7 @@ var (
 
 // reported is what Reconcile makes of a pass in which one write ended so, and
 // what the status then says of it.
-func reported(t *testing.T, s *stage, ended error) (after time.Duration, err error, degraded string) {
+func reported(t *testing.T, s *stage, ended error) (after time.Duration, degraded string, err error) {
 	t.Helper()
 	ctx, o := context.Background(), s.operators[0]
 	w, err := o.r.observe(ctx, key)
@@ -44,7 +44,7 @@ func reported(t *testing.T, s *stage, ended error) (after time.Duration, err err
 	if c := meta.FindStatusCondition(s.now().Status.Conditions, v1.ConditionDegraded); c != nil {
 		degraded = c.Reason
 	}
-	return result.RequeueAfter, err, degraded
+	return result.RequeueAfter, degraded, err
 }
 
 // An error of the API server is tried again ever more slowly, and told of; a
@@ -76,7 +76,7 @@ func TestAnErrorIsToldFromAConflict(t *testing.T) {
 			var err error
 			var degraded string
 			for _, ended := range r.ended {
-				after, err, degraded = reported(t, s, ended)
+				after, degraded, err = reported(t, s, ended)
 			}
 			if after != r.after || (err != nil) != r.fails || degraded != r.degraded {
 				t.Errorf("it looks again after %s, with error %v, and says %s; want %s, %t, %s", after, err, degraded, r.after, r.fails, r.degraded)

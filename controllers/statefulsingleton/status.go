@@ -43,7 +43,7 @@ func summarize(w *world, p *plan) v1.StatefulSingletonStatus {
 	}
 	s.Phase = phaseOf(w, p)
 	for _, c := range []metav1.Condition{available(w, p), progressing(w, p), degraded(w, p),
-		unmanagedPod(w, p), selectorConflict(w), rolloutHeld(p), guardMissing(w)} {
+		unmanagedPod(p), selectorConflict(w), rolloutHeld(p), guardMissing(w)} {
 		if c.Status == "" {
 			meta.RemoveStatusCondition(&s.Conditions, c.Type)
 			continue
@@ -290,7 +290,7 @@ func startError(s *corev1.ContainerStatus) string {
 	return ""
 }
 
-func unmanagedPod(w *world, p *plan) metav1.Condition {
+func unmanagedPod(p *plan) metav1.Condition {
 	c := metav1.Condition{Type: v1.ConditionUnmanagedPod}
 	found := slices.DeleteFunc(slices.Clone(p.blockers), func(m *member) bool { return m.gated || m.granted() })
 	if len(found) > 0 {

@@ -58,7 +58,7 @@ func podDiesInUpgrade(ctx context.Context, c *Cluster) error {
 		return err
 	}
 	apart, inOrder := pods.hold(claimsApart), pods.hold(oneEnd("dies", "2", 3))
-	if err := errors.Join(x.edit(ctx, inVersion("2")), x.tries(ctx, "2")); err != nil {
+	if err := errors.Join(x.edit(ctx, inVersion("2")), x.triesNext(ctx)); err != nil {
 		return err
 	}
 	live, err := x.pods(ctx)
@@ -159,7 +159,7 @@ func nodeDiesInUpgrade(ctx context.Context, c *Cluster) (err error) {
 		return err
 	}
 	apart := pods.hold(claimsApart)
-	if err := errors.Join(x.edit(ctx, inVersion("2"), probed("false")), x.tries(ctx, "2")); err != nil {
+	if err := errors.Join(x.edit(ctx, inVersion("2"), probed("false")), x.triesNext(ctx)); err != nil {
 		return err
 	}
 	live, err := x.pods(ctx)

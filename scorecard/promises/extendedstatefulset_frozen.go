@@ -34,7 +34,7 @@ func frozenCanary(ctx context.Context, c *Cluster) (err error) {
 	}
 	capacity := pods.hold(least("frozen", 2))
 	waits := probed("test -e /tmp/go")
-	if err := errors.Join(x.edit(ctx, inVersion("2"), waits, watchFor(watchTime, patience)), x.tries(ctx, "2"), x.get(ctx)); err != nil {
+	if err := errors.Join(x.edit(ctx, inVersion("2"), waits, watchFor(watchTime, patience)), x.triesNext(ctx), x.get(ctx)); err != nil {
 		return err
 	}
 	if u := x.set.Status.Update; u == nil || u.CanaryAt == nil {

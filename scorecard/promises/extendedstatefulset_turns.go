@@ -34,7 +34,7 @@ func (c *Cluster) inUpgrade(ctx context.Context, next func(x *extended, good *v1
 		}
 		good := x.set.Spec.DeepCopy()
 		capacity := pods.hold(least(name, way.budget))
-		if err := errors.Join(x.edit(ctx, inVersion("2"), probed("false")), x.tries(ctx, "2")); err != nil {
+		if err := errors.Join(x.edit(ctx, inVersion("2"), probed("false")), x.triesNext(ctx)); err != nil {
 			return err
 		}
 		if err := next(x, good); err != nil {
@@ -47,15 +47,15 @@ func (c *Cluster) inUpgrade(ctx context.Context, next func(x *extended, good *v1
 	return apart.kept()
 }
 
-// tries waits until a pod of that version runs.
-func (x *extended) tries(ctx context.Context, version string) error {
-	return until(ctx, "a pod of version "+version+" to run", func(ctx context.Context) error {
+// triesNext waits until a pod of version 2 runs.
+func (x *extended) triesNext(ctx context.Context) error {
+	return until(ctx, "a pod of version 2 to run", func(ctx context.Context) error {
 		pods, err := x.pods(ctx)
 		if err != nil {
 			return err
 		}
 		for _, p := range pods {
-			if p.Labels[v1alpha1.LabelVersion] == version && p.Status.Phase == corev1.PodRunning {
+			if p.Labels[v1alpha1.LabelVersion] == "2" && p.Status.Phase == corev1.PodRunning {
 				return nil
 			}
 		}

@@ -233,7 +233,7 @@ func TestWithoutAnElectionTheWatchKnowsOutages(t *testing.T) {
 	p := candidate(t, "", nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	pings := 0
-	p.Lease.ping = func(context.Context) error {
+	p.ping = func(context.Context) error {
 		if pings++; pings == 2 {
 			cancel()
 			return errors.New("no route to host")

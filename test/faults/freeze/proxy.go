@@ -102,7 +102,7 @@ type Proxy struct {
 // clients of the proxy do not need.
 func NewProxy(config *rest.Config) (*Proxy, error) {
 	config = rest.CopyConfig(config)
-	config.TLSClientConfig.NextProtos = []string{"http/1.1"} // others cannot be upgraded to a websocket
+	config.NextProtos = []string{"http/1.1"} // others cannot be upgraded to a websocket
 	config.Timeout = 0
 	to, err := rest.TransportFor(config)
 	if err != nil {

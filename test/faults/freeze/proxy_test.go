@@ -196,6 +196,7 @@ func TestACommandPasses(t *testing.T) {
 	if err != nil || answer.StatusCode != http.StatusSwitchingProtocols {
 		t.Fatalf("%+v, %v", answer, err)
 	}
+	defer answer.Body.Close()
 	_, _ = io.WriteString(conn, "hello\n")
 	if line, err := from.ReadString('\n'); err != nil || line != "you said hello\n" {
 		t.Errorf("%q, %v", line, err)

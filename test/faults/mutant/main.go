@@ -55,10 +55,10 @@ var mutants = []mutant{
 		{kind + "plan_ends.go", " && r.ContainerID == c.ContainerID && !r.EndUnseen()\n", " && r.ContainerID == c.ContainerID\n"},
 	}},
 	{name: "zero-is-an-end", says: "a start that ended with 0 counts as ended, whatever status says", edits: []edit{
-		{kind + "plan_ends.go", "	unconfirmed := started && (gone || !w.agrees(c))\n", "	unconfirmed := started && gone\n"},
+		{kind + "plan_ends.go", "		return starts(c.Name)\n	}\n	return !w.agrees(c)\n", "		return starts(c.Name)\n	}\n	return !starts(c.Name) && !w.agrees(c)\n"},
 	}},
 	{name: "no-books", says: "grants are not written down", edits: []edit{
-		{kind + "plan_command.go", "		b.grants = append(slices.Clone(b.grants), w.grant(m, b.epoch))\n", "		_ = w.grant(m, b.epoch)\n"},
+		{kind + "plan_command.go", "		b.grants = append(slices.Clone(b.grants), g)\n", "		_ = g\n"},
 		{kind + "plan_books.go", "		if w.state(m) == primary && !w.grantedIn(m) {", "		if false {"},
 	}},
 	{name: "no-heir", says: "a role is taken from a primary before anybody has all of its data", edits: []edit{
