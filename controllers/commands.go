@@ -26,7 +26,7 @@ const (
 // MostOutput is how many bytes the operator keeps of what a command prints.
 const MostOutput = podexec.MostOutput
 
-// NewExecutor makes what runs commands in pods.
+// NewExecutor makes what runs commands in pods, for a process without an election.
 func NewExecutor(config *rest.Config, live client.Reader) (*podexec.Executor, error) {
-	return podexec.NewExecutor(config, live)
+	return podexec.NewExecutor(config, live, nil)
 }

@@ -248,7 +248,7 @@ type Options struct {
 
 // Setup adds the controller to the manager.
 func Setup(mgr ctrl.Manager, o Options) error {
-	executor, err := podexec.NewExecutor(mgr.GetConfig(), mgr.GetAPIReader())
+	executor, err := podexec.NewExecutor(mgr.GetConfig(), mgr.GetAPIReader(), o.Lease)
 	if err != nil {
 		return err
 	}

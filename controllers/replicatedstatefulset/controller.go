@@ -234,7 +234,7 @@ func asCached(obj client.Object) client.Object {
 // Setup adds the controller to the manager. It acts in those namespaces; none
 // means all. It writes while it holds the lease.
 func Setup(mgr ctrl.Manager, lease *leadership.Lease, namespaces []string) error {
-	executor, err := podexec.NewExecutor(mgr.GetConfig(), mgr.GetAPIReader())
+	executor, err := podexec.NewExecutor(mgr.GetConfig(), mgr.GetAPIReader(), lease)
 	if err != nil {
 		return err
 	}

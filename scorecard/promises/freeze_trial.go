@@ -129,7 +129,7 @@ func (t *freezeTrial) begin(ctx context.Context) (judge func(context.Context) er
 // counts reports whether a write is one that a freeze may be at: one of this trial,
 // and no question.
 func (t *freezeTrial) counts(w freeze.Write) bool {
-	question := w.Method == freeze.Exec && len(w.Command) > 0 && slices.Contains([]string{"status", "sequence"}, w.Command[len(w.Command)-1])
+	question := w.Method == freeze.Exec && (slices.Contains(w.Command, "status") || slices.Contains(w.Command, "sequence"))
 	return w.Namespace == t.Namespace && !w.Lease() && !question
 }
 

@@ -15,6 +15,8 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 )
 
 // Outcome is what is known of a command's end.
@@ -91,16 +93,18 @@ type Executor struct {
 	config *rest.Config
 	core   rest.Interface
 	live   client.Reader
+	lease  *leadership.Lease
 }
 
-// NewExecutor makes an Executor that reads pods with live, past any cache. It
-// fails when the configuration makes no client.
-func NewExecutor(config *rest.Config, live client.Reader) (*Executor, error) {
+// NewExecutor makes an Executor that reads pods with live, past any cache, and sends
+// nothing where the lease allows no write. It fails when the configuration makes no
+// client.
+func NewExecutor(config *rest.Config, live client.Reader, lease *leadership.Lease) (*Executor, error) {
 	core, err := corev1client.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for exec: %w", err)
 	}
-	return &Executor{config: config, core: core.RESTClient(), live: live}, nil
+	return &Executor{config: config, core: core.RESTClient(), live: live, lease: lease}, nil
 }
 
 // Run runs one command and waits for its end, its timeout, or the end of ctx.
@@ -112,6 +116,9 @@ func (e *Executor) Run(ctx context.Context, c Command) Result {
 	if c.late() {
 		result.Why = fmt.Sprintf("it could not be sent within %s of its decision: the API server is slow, or this operator has too little CPU (%s have passed)",
 			c.within(), time.Since(c.Decided).Round(time.Millisecond))
+	}
+	if err := e.lease.Check(); err != nil && result.Why == "" {
+		result.Why = err.Error()
 	}
 	if result.Why == "" {
 		e.stream(ctx, &result)

@@ -15,8 +15,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 )
 
 // node stands in for an API server and the kubelet behind it: say is what it
@@ -36,7 +39,7 @@ func node(t *testing.T, say func(*websocket.Conn)) (*Executor, client.Client, *[
 	}))
 	t.Cleanup(server.Close)
 	c := fake.NewClientBuilder().WithObjects(running("uid", "containerd://1")).Build()
-	e, err := NewExecutor(&rest.Config{Host: server.URL}, c)
+	e, err := NewExecutor(&rest.Config{Host: server.URL}, c, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,10 +200,23 @@ func TestAnAnswerFromAReplacedPodIsNone(t *testing.T) {
 	}
 }
 
+func TestV2WhoDoesNotLeadSendsNothing(t *testing.T) {
+	e, _, asked := node(t, func(c *websocket.Conn) { say(t, c, 3, success) })
+	lease, err := leadership.New(&rest.Config{}, "operators", "stateful-operator", resourcelock.ResourceLockConfig{Identity: "me"}, leadership.Timing{RenewDeadline: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.lease = lease
+	got := e.Run(context.Background(), command("/start"))
+	if *asked != nil || got.Sent || got.Outcome != Unknown || got.Why != lease.Check().Error() {
+		t.Errorf("sent %q: %s", *asked, tell(got))
+	}
+}
+
 func TestARefusalBeganNothing(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
 	c := fake.NewClientBuilder().WithObjects(running("uid", "containerd://1")).Build()
-	e, err := NewExecutor(&rest.Config{Host: server.URL}, c)
+	e, err := NewExecutor(&rest.Config{Host: server.URL}, c, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

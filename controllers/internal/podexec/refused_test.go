@@ -17,7 +17,7 @@ func served(t *testing.T, c Command, answer http.HandlerFunc) Result {
 	t.Helper()
 	server := httptest.NewServer(answer)
 	defer server.Close()
-	e, err := NewExecutor(&rest.Config{Host: server.URL}, fake.NewClientBuilder().WithObjects(running("uid", "containerd://1")).Build())
+	e, err := NewExecutor(&rest.Config{Host: server.URL}, fake.NewClientBuilder().WithObjects(running("uid", "containerd://1")).Build(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
