@@ -73,6 +73,9 @@ var mutants = []mutant{
 	{name: "no-fence", target: soakFreeze, says: "a leader writes whenever it renewed its lease last", edits: []edit{
 		{"controllers/internal/action/runner.go", "	if err := r.Lease.Check(); err != nil {\n		return nil, fmt.Errorf(", "	if err := r.Lease.Check(); false {\n		return nil, fmt.Errorf("},
 	}},
+	{name: "names-not-recorded", target: soakFreeze, says: "names of new members are not written down before their pods are created", edits: []edit{
+		{"controllers/statefulcluster/plan_names.go", "	case !onRecord:\n", "	case false && !onRecord:\n"},
+	}},
 	{name: "wipes-lease", target: soakFreeze, says: "a leader that ends releases the lease, whoever holds it by then", edits: []edit{
 		{"controllers/internal/leadership/lease.go", "	if holder != l.Identity() {\n", "	if false {\n"},
 	}},
