@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -88,7 +89,8 @@ func (r *configReader) observe(ctx context.Context, set *v1alpha1.ExtendedStatef
 		}
 		v.turn = r.turns.ask(name, v.since, now, restarting)
 	}
-	if !asks {
+	// One that restarts holds its place until the cache shows it: children may be newer.
+	if !asks && !slices.ContainsFunc(children, func(c *appsv1.StatefulSet) bool { return !restartsSince(c).IsZero() }) {
 		r.turns.forget(name)
 	}
 	if template != nil {

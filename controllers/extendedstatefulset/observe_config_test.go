@@ -288,3 +288,25 @@ func TestAnotherThatRestartsIsCounted(t *testing.T) {
 	}
 	c.want("it is its turn", "ConfigRestart moved, 0 read")
 }
+
+// The live pass right before the act sees the record that was written, and the cache
+// may show it much later.
+func TestV10APlaceIsHeldWhileOnlyTheLiveStatefulSetRestarts(t *testing.T) {
+	c := newCtl(t, usesTwo, conf("1"), creds("p", "x"))
+	c.reader.turns.most = 1
+	c.pass()
+	c.update(conf("2"))
+	c.pass()
+	c.now = c.now.Add(time.Minute)
+	c.want("it is its turn", "ConfigRestart moved, 0 read")
+	c.child.Status.CurrentRevision, c.child.Status.UpdateRevision = "a", "b"
+	c.want("it restarts, and the cache does not show it", ", 0 read")
+	if ask(&c.reader.turns, keyOf(1), noon, c.now) {
+		t.Error("two restart")
+	}
+	c.child.Status.CurrentRevision = "b"
+	c.want("it has restarted", ", 0 read")
+	if !ask(&c.reader.turns, keyOf(1), noon, c.now) {
+		t.Error("the place is lost")
+	}
+}

@@ -66,13 +66,23 @@ func (t *turns) ask(key types.NamespacedName, since, now time.Time, restarting m
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	_, already := restarting[key]
-	_, let := t.let[key]
-	if t.most <= 0 || already || let {
+	at, let := t.let[key]
+	if t.most <= 0 || already || let && t.inTime(at, now) {
 		delete(t.waiting, key)
 		return turn{granted: true}
 	}
 	if t.waiting == nil {
 		t.waiting, t.let = map[types.NamespacedName]wait{}, map[types.NamespacedName]time.Time{}
+	}
+	if let {
+		// Its write was refused for as long as a restart holds its place. It has lost
+		// that, and waits behind the others: all that were refused must not begin
+		// together, and one that is refused for ever must not be first for ever.
+		delete(t.let, key)
+		since = now
+	}
+	if before := t.waiting[key].since; before.After(since) {
+		since = before
 	}
 	t.waiting[key] = wait{since, now}
 	busy := t.busy(now, restarting)
@@ -85,22 +95,27 @@ func (t *turns) ask(key types.NamespacedName, since, now time.Time, restarting m
 	return turn{granted: true}
 }
 
-// busy counts who restarts, and who was just let.
-func (t *turns) busy(now time.Time, restarting map[types.NamespacedName]time.Time) (n int) {
-	// While the API server is away no restart goes on either.
+// inTime reports whether a place that was taken at a time is still held. While the API
+// server is away no restart goes on, so that time does not count.
+func (t *turns) inTime(at, now time.Time) bool {
 	var watch leadership.Watch
 	if t.watch != nil {
 		watch = t.watch()
 	}
+	return watch.Elapsed(at, now) < turnLimit
+}
+
+// busy counts who restarts, and who was just let.
+func (t *turns) busy(now time.Time, restarting map[types.NamespacedName]time.Time) (n int) {
 	for key, at := range t.let {
 		if _, seen := restarting[key]; seen {
 			delete(t.let, key)
-		} else if watch.Elapsed(at, now) < turnLimit {
+		} else if t.inTime(at, now) {
 			n++
 		}
 	}
 	for _, began := range restarting {
-		if watch.Elapsed(began, now) < turnLimit {
+		if t.inTime(began, now) {
 			n++
 		}
 	}

@@ -137,6 +137,31 @@ func TestV10APlaceIsHeldUntilItsRestartIsSeen(t *testing.T) {
 			t.Error("the place is lost")
 		}
 	})
+	t.Run("V10 many whose writes were refused for hours do not begin together", func(t *testing.T) {
+		turns, now, granted := &turns{most: 1}, noon, 0
+		for range 20 {
+			for i := range 20 {
+				turns.ask(keyOf(i), noon, now, nil)
+			}
+			now = now.Add(turnLimit)
+		}
+		for i := range 20 {
+			if ask(turns, keyOf(i), noon, now) {
+				granted++
+			}
+		}
+		if granted != 1 {
+			t.Errorf("%d may restart at one time", granted)
+		}
+	})
+	t.Run("V10 one whose write is refused for ever is not first for ever", func(t *testing.T) {
+		turns := &turns{most: 1}
+		ask(turns, a, noon, noon)
+		ask(turns, b, noon.Add(1), noon.Add(turnLimit-1))
+		if ask(turns, a, noon, noon.Add(turnLimit)) || !ask(turns, b, noon.Add(1), noon.Add(turnLimit)) {
+			t.Error("it goes before one that waited")
+		}
+	})
 	t.Run("V10 one that was let and has nothing to restart gives its place back", func(t *testing.T) {
 		turns := &turns{most: 1}
 		if ask(turns, a, noon, noon); ask(turns, b, noon, noon) {

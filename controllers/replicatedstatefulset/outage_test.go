@@ -96,6 +96,23 @@ func TestV13WhatHelps(t *testing.T) {
 	}
 }
 
+// What is copied into a shell is one command, and ends nobody's shell.
+func TestV13WhatHelpsIsQuoted(t *testing.T) {
+	for _, r := range []struct {
+		argv []string
+		want string
+	}{
+		{[]string{"/status", "rss-db-0.db-svc"}, "/status rss-db-0.db-svc"},
+		{[]string{"sh", "-c", "pg_isready || exit 7"}, "sh -c 'pg_isready || exit 7'"},
+		{[]string{"sh", "-c", "test $1 = 'a b'", ""}, `sh -c 'test $1 = '\''a b'\''' ''`},
+		{[]string{"sh", "-c", strings.Repeat("true; ", 100)}, "(the command status of the spec)"},
+	} {
+		if got := quoted(r.argv); got != r.want {
+			t.Errorf("V13 %q is shown as %s, want %s", r.argv, got, r.want)
+		}
+	}
+}
+
 // The conditions change by themselves: nobody else wakes the operator for it.
 func TestV13TheOperatorLooksAgainInTime(t *testing.T) {
 	for _, r := range []struct {

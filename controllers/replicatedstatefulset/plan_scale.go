@@ -51,7 +51,8 @@ func scale(w *world, p *plan) {
 	set := w.stateful.DeepCopy()
 	replicas := int32(w.wanted())
 	set.Spec.Replicas = &replicas
-	p.do(action.Chain{{Verb: action.Patch, Object: set, From: w.stateful, Reason: reasonScale, Detail: fmt.Sprintf("from %d to %d", have, replicas)}})
+	// Bound to what was read: a scale-down that arrives late must not meet a scale-up.
+	p.do(action.Chain{{Verb: action.Patch, Object: set, From: w.stateful, Unchanged: true, Reason: reasonScale, Detail: fmt.Sprintf("from %d to %d", have, replicas)}})
 }
 
 // missed says whose data could go with the members that go, while nobody is primary:

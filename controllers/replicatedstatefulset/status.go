@@ -3,6 +3,7 @@ package replicatedstatefulset
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -167,11 +168,34 @@ func (w *world) whyResists(m *member) string {
 	return fmt.Sprintf("%s of %s %s. What status says of it: %s", f.Command, m.name(), howFailed(int(f.Code)), w.askByHand(m))
 }
 
-// askByHand is what a person runs to see what status says; it changes nothing.
+// askByHand is what a person runs in a shell to see what status says; it changes
+// nothing.
 func (w *world) askByHand(m *member) string {
 	c := w.command(m, v1alpha1.CommandStatus, v1alpha1.CommandStatus)
-	return fmt.Sprintf("kubectl -n %s exec %s -c %s -- %s; echo $?", m.pod.Namespace, m.name(), c.Container, strings.Join(c.Argv, " "))
+	return fmt.Sprintf("kubectl -n %s exec %s -c %s -- %s; echo $?", m.pod.Namespace, m.name(), c.Container, quoted(c.Argv))
 }
+
+// quoted writes arguments so that a shell takes them as they are. A script that would
+// leave no room in a message is not shown.
+func quoted(argv []string) string {
+	var words []string
+	for _, a := range argv {
+		if !plainWord.MatchString(a) {
+			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+		words = append(words, a)
+	}
+	if line := strings.Join(words, " "); len(line) <= mostShown {
+		return line
+	}
+	return "(the command status of the spec)"
+}
+
+// mostShown is how many bytes of a command a message has room for.
+const mostShown = 300
+
+// plainWord means to a shell what it says.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
 // trouble is what holds up an update too.
 func trouble(w *world) metav1.Condition {

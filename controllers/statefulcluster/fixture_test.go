@@ -47,7 +47,7 @@ func seen(set *setFixture, things ...thing) *world {
 	w.budget = buildBudget(w)
 	target := buildRevision(w)
 	target.Name, target.UID, target.Revision = "now", "uid-of-now", 100
-	target.Annotations = map[string]string{v1alpha1.AnnotationRevisionReady: "true"}
+	target.Annotations = map[string]string{v1alpha1.AnnotationRevisionReady: yes, v1alpha1.AnnotationRevisionProven: yes}
 	w.revisions = []*appsv1.ControllerRevision{target}
 	if w.set.Status.CurrentRevision == "" {
 		w.set.Status.CurrentRevision = "now"
@@ -207,7 +207,7 @@ func (r *revisionFixture) into(w *world) {
 	rev := &appsv1.ControllerRevision{Revision: r.number, Data: runtime.RawExtension{Raw: raw},
 		ObjectMeta: metav1.ObjectMeta{Name: r.name, UID: types.UID("uid-of-" + r.name), Labels: clusterLabels(w)}}
 	if !r.unready {
-		rev.Annotations = map[string]string{v1alpha1.AnnotationRevisionReady: "true"}
+		rev.Annotations = map[string]string{v1alpha1.AnnotationRevisionReady: yes, v1alpha1.AnnotationRevisionProven: yes}
 	}
 	w.revisions = append(w.revisions, rev)
 }
@@ -217,6 +217,15 @@ var nowNeverReady = with(func(w *world) {
 	for _, rev := range w.revisions {
 		if rev.Name == "now" {
 			rev.Annotations = nil
+		}
+	}
+})
+
+// nowUnproven takes back that one was Ready for long.
+var nowUnproven = with(func(w *world) {
+	for _, rev := range w.revisions {
+		if rev.Name == "now" {
+			delete(rev.Annotations, v1alpha1.AnnotationRevisionProven)
 		}
 	}
 })

@@ -63,8 +63,12 @@ func provenAt(w *world, revision string) (at time.Time, ok bool) {
 	return at, ok
 }
 
-func proven(w *world, revision string) bool {
-	at, ok := provenAt(w, revision)
+// proven reports whether a revision has shown that it works, now or at any time before.
+func proven(w *world, name string) bool {
+	if w.noted(name, v1alpha1.AnnotationRevisionProven) {
+		return true
+	}
+	at, ok := provenAt(w, name)
 	return ok && !at.After(w.now)
 }
 

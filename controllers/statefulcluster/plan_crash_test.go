@@ -13,46 +13,48 @@ import (
 func TestACrashLoopThatBeganWithTheRevision(t *testing.T) {
 	crashes := func() *podFixture { return pod("c").on("n3").unreadyFor(50 * time.Minute).restarted(5) }
 	short := func(id string) *podFixture { return pod(id).on("n1").readyFor(settlingTime - time.Minute) }
-	rolling := func(things ...thing) *world { return seen(set("db"), append(things, oldCommand())...) }
+	rolling := func(things ...thing) *world { return seen(set("db"), append(things, oldCommand(), nowUnproven)...) }
 	check(t, []row{
 		{name: "V9 a member that crashes with a revision that works nowhere is not replaced",
 			world: rolling(oldA(), oldB(), crashes().recreated()), failing: []string{"db-c"}},
 		{name: "V9 nor is the only member of a set",
-			world: seen(set("db").replicas(1), crashes()), failing: []string{"db-c"}},
+			world: seen(set("db").replicas(1), nowUnproven, crashes()), failing: []string{"db-c"}},
 		{name: "V9 nor one whose revision has worked elsewhere for a short time only",
-			world: seen(set("db"), short("a"), short("b"), crashes()), failing: []string{"db-c"}, wait: time.Minute},
+			world: seen(set("db"), nowUnproven, short("a"), short("b"), crashes()), failing: []string{"db-c"}, wait: time.Minute},
 		{name: "V9 one whose revision works elsewhere is replaced: its data or its node is bad",
-			world: seen(set("db"), pod("a").on("n1").readyFor(settlingTime), short("b"), crashes()),
-			want:  []string{replaces("c", "f1", v1alpha1.LossUnready)}},
+			world: seen(set("db"), nowUnproven, pod("a").on("n1").readyFor(settlingTime), short("b"), crashes()),
+			want:  []string{replaces("c", "f1", v1alpha1.LossUnready), "patch controllerrevision now: RevisionReady"}},
 		{name: "V9 one that did not crash is replaced as before",
-			world: seen(set("db"), short("a"), short("b"), pod("c").on("n3").unreadyFor(50*time.Minute)),
-			want:  []string{replaces("c", "f1", v1alpha1.LossUnready)}},
+			world: seen(set("db"), nowUnproven, short("a"), short("b"), pod("c").on("n3").unreadyFor(50*time.Minute)),
+			want:  []string{replaces("c", "f1", v1alpha1.LossUnready)}, wait: time.Minute},
 		{name: "V9 one that crashed before it was updated in place, and not since, is replaced as before",
-			world: seen(set("db"), short("a"), short("b"), crashes().annotated(v1alpha1.AnnotationRestarts, "5")),
-			want:  []string{replaces("c", "f1", v1alpha1.LossUnready)}},
+			world: seen(set("db"), nowUnproven, short("a"), short("b"), crashes().annotated(v1alpha1.AnnotationRestarts, "5")),
+			want:  []string{replaces("c", "f1", v1alpha1.LossUnready)}, wait: time.Minute},
 		{name: "V9 a note that cannot be read counts as none",
-			world:   seen(set("db"), short("a"), short("b"), crashes().annotated(v1alpha1.AnnotationRestarts, "many")),
+			world:   seen(set("db"), nowUnproven, short("a"), short("b"), crashes().annotated(v1alpha1.AnnotationRestarts, "many")),
 			failing: []string{"db-c"}, wait: time.Minute},
+		{name: "V9 one whose revision worked at any time is replaced",
+			world: seen(set("db").replicas(1), crashes()), want: []string{replaces("c", "f1", v1alpha1.LossUnready)}},
 		{name: "V9 a lost Node is evidence all the same",
 			world: rolling(oldA(), oldB(), crashes().nodeGone()), want: []string{replaces("c", "f1", v1alpha1.LossNodeGone)}},
 
 		{name: "V9 the update goes on when a member is Ready",
-			world: rolling(oldA(), oldB(), pod("c").on("n3").readyFor(time.Second)), want: recreates("a")},
+			world: rolling(oldA(), oldB(), pod("c").on("n3").readyFor(time.Second)), want: recreates("a"), wait: settlingTime - time.Second},
 		{name: "V9 it waits when that member has crashed already",
 			world: rolling(oldA(), oldB(), pod("c").on("n3").readyFor(time.Second).restarted(1)), wait: steadyTime - time.Second},
 		{name: "V9 and goes on when it has been Ready for a while",
-			world: rolling(oldA(), oldB(), pod("c").on("n3").readyFor(steadyTime).restarted(1)), want: recreates("a")},
+			world: rolling(oldA(), oldB(), pod("c").on("n3").readyFor(steadyTime).restarted(1)), want: recreates("a"), wait: settlingTime - steadyTime},
 		{name: "V9 it waits longer when it has crashed again",
 			world: rolling(oldA(), oldB(), pod("c").on("n3").readyFor(steadyTime).restarted(2)), wait: settlingTime - steadyTime},
 		{name: "V9 and goes on when the template has shown that it works",
-			world: rolling(oldA(), oldB(), pod("c").on("n3").readyFor(settlingTime).restarted(2)), want: recreates("a")},
+			world: seen(set("db"), oldA(), oldB(), pod("c").on("n3").readyFor(time.Second).restarted(2), oldCommand()), want: recreates("a")},
 		{name: "V9 restarts of an old revision hold nothing up",
-			world: rolling(pod("a").on("n1").readyFor(time.Second).restarted(7).of("old"), oldB(), c()), want: recreates("a")},
+			world: seen(set("db"), pod("a").on("n1").readyFor(time.Second).restarted(7).of("old"), oldB(), c(), oldCommand()), want: recreates("a")},
 		{name: "V9 members that do not serve are updated all the same: they may need it",
 			world: rolling(pod("a").on("n1").unreadyFor(time.Second).of("old"), oldB(), pod("c").on("n3").readyFor(time.Second).restarted(1)),
 			want:  recreates("a"), wait: steadyTime - time.Second},
 		{name: "V9 a surge retires nobody for a member that crashed",
-			world: seen(set("db").surge(1), oldA(), oldB(), oldC(), oldCommand(), pod("d").on("n3").readyFor(time.Second).restarted(1)), wait: steadyTime - time.Second},
+			world: seen(set("db").surge(1), nowUnproven, oldA(), oldB(), oldC(), oldCommand(), pod("d").on("n3").readyFor(time.Second).restarted(1)), wait: steadyTime - time.Second},
 	})
 }
 
@@ -79,14 +81,14 @@ func TestWhatDegradedSaysOfMembersThatFail(t *testing.T) {
 		world *world
 		want  string
 	}{
-		{"V9 a crash loop, while the container waits", seen(set("db"), oldA(), oldB(), pod("c").on("n3").unreadyFor(time.Second).restarted(2), image),
+		{"V9 a crash loop, while the container waits", seen(set("db"), nowUnproven, oldA(), oldB(), pod("c").on("n3").unreadyFor(time.Second).restarted(2), image),
 			"containers of these members restart again and again, and no member with their template has been Ready for 10 minutes, so they are not replaced: db-c; `kubectl -n ns logs --previous db-c` says why; correct the template"},
-		{"V9 a crash loop, while the container runs", seen(set("db"), oldA(), oldB(), pod("c").on("n3").readyFor(time.Second).restarted(2), image),
+		{"V9 a crash loop, while the container runs", seen(set("db"), nowUnproven, oldA(), oldB(), pod("c").on("n3").readyFor(time.Second).restarted(2), image),
 			"containers of these members restart again and again, and no member with their template has been Ready for 10 minutes, so they are not replaced: db-c; `kubectl -n ns logs --previous db-c` says why; correct the template"},
-		{"V9 one restart is no crash loop", seen(set("db"), oldA(), oldB(), pod("c").on("n3").readyFor(time.Second).restarted(1), image), ""},
+		{"V9 one restart is no crash loop", seen(set("db"), nowUnproven, oldA(), oldB(), pod("c").on("n3").readyFor(time.Second).restarted(1), image), ""},
 		{"V8 a new set whose StorageClass does not exist", seen(set("db").replicas(2), nowNeverReady, pod("a").unschedulableFor(old), pod("b").unschedulableFor(old)),
 			"no node can run these members, and they are not replaced because new ones would find none either: db-a, db-b; `kubectl -n ns describe pod db-a` says what is missing, such as room, a node label, a StorageClass or a volume"},
-		{"V8 a bad image", seen(set("db"), oldA(), oldB(), pod("c").recreated().on("n3").starting().waiting("ErrImagePull"), image),
+		{"V8 a bad image", seen(set("db"), nowUnproven, oldA(), oldB(), pod("c").recreated().on("n3").starting().waiting("ErrImagePull"), image),
 			"these members do not become Ready, and are not replaced because new ones with the same template would fail the same way: db-c (ImagePullBackOff); `kubectl -n ns describe pod db-c` says why; correct the template"},
 		{"V8 a probe that fails, and one that finds no node",
 			seen(set("db").replicas(2), nowNeverReady, pod("a").unschedulableFor(old), pod("b").on("n1").starting()),
@@ -102,7 +104,7 @@ func TestWhatDegradedSaysOfMembersThatFail(t *testing.T) {
 			t.Errorf("%s:\n  %s\nwant\n  %s", r.name, got, want)
 		}
 	}
-	waits := says(told(seen(set("db"), oldA(), oldB(), pod("c").on("n3").readyFor(time.Second).restarted(1), image)), v1alpha1.ConditionProgressing)
+	waits := says(told(seen(set("db"), nowUnproven, oldA(), oldB(), pod("c").on("n3").readyFor(time.Second).restarted(1), image)), v1alpha1.ConditionProgressing)
 	if want := "; restarted since their update, which goes on when they stay Ready: db-c"; !strings.HasSuffix(waits, want) {
 		t.Errorf("V9 Progressing is %s, want it to end with %s", waits, want)
 	}

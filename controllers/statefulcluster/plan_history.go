@@ -69,13 +69,22 @@ func keepBudget(w *world, _ *roster, p *plan) {
 	p.do(action.Chain{{Verb: action.Patch, Object: changed, From: w.budget, Reason: reasonBudget}})
 }
 
-// everReady tells whether a member of that revision was ever Ready.
+// yes is the value of an annotation that is a mark.
+const yes = "true"
+
+// everReady reports whether a member of that revision was ever Ready.
 func (w *world) everReady(name string) bool {
-	rev := revision.ByName(w.revisions, name)
-	return rev != nil && rev.Annotations[v1alpha1.AnnotationRevisionReady] == "true"
+	return w.noted(name, v1alpha1.AnnotationRevisionReady)
 }
 
-// markReady remembers that a revision works.
+// noted reports whether a revision bears a mark.
+func (w *world) noted(name, mark string) bool {
+	rev := revision.ByName(w.revisions, name)
+	return rev != nil && rev.Annotations[mark] == yes
+}
+
+// markReady writes on the revisions which of them work: those of which a member was
+// Ready once, and those of which one was Ready for settlingTime.
 func markReady(w *world, r *roster, p *plan) {
 	if w.refusedNow(reasonRevisionOK, p) {
 		return
@@ -88,14 +97,24 @@ func markReady(w *world, r *roster, p *plan) {
 	}
 	var chains []action.Chain
 	for _, rev := range w.revisions {
-		if !good[rev.Name] || w.everReady(rev.Name) {
+		if !good[rev.Name] || w.noted(rev.Name, v1alpha1.AnnotationRevisionProven) {
 			continue
 		}
 		marked := rev.DeepCopy()
 		if marked.Annotations == nil {
 			marked.Annotations = map[string]string{}
 		}
-		marked.Annotations[v1alpha1.AnnotationRevisionReady] = "true"
+		marked.Annotations[v1alpha1.AnnotationRevisionReady] = yes
+		if proven(w, rev.Name) {
+			marked.Annotations[v1alpha1.AnnotationRevisionProven] = yes
+		} else {
+			if at, ok := provenAt(w, rev.Name); ok {
+				p.lookAgain(w, at)
+			}
+			if w.everReady(rev.Name) {
+				continue
+			}
+		}
 		chains = append(chains, action.Chain{{Verb: action.Patch, Object: marked, From: rev, Reason: reasonRevisionOK}})
 	}
 	p.do(chains...)

@@ -45,7 +45,7 @@ func (w *world) nextID() string {
 // are given back: nobody may wonder about names at rest.
 func stillWanted(w *world, r *roster) []string {
 	free := unborn(w)
-	empty := max(0, wanted(w, r)-r.occupied())
+	empty := max(0, wanted(w, r)-r.occupied()+len(r.lost)) // a lost member's slot is taken by a new one
 	return w.namesOf(free[:min(len(free), empty)])
 }
 

@@ -62,6 +62,8 @@ func TestNamesLeaveTheRecord(t *testing.T) {
 		{"V2 a name goes when the set was scaled down meanwhile", seen(set("db").replicas(2), creating("f1"), a(), b()), nil, nil},
 		{"V2 names stay for empty slots that may not be filled now",
 			two(creating("f1", "f2"), refused(reasonMissing, "quota", time.Minute)), nil, []string{"db-f1"}},
+		{"V2 SC-18 names of new members for lost ones stay, too",
+			seen(set("db"), creating("f1"), a().nodeNotReadyFor(time.Hour), b(), c(), refused(reasonReplaced, "quota", time.Minute)), nil, []string{"db-f1"}},
 		{"V2 nothing is forgotten while the spec is invalid",
 			seen(set("db").change(func(s *v1alpha1.StatefulClusterSpec) { s.Selector = nil }), creating("f1")), nil, []string{"db-f1"}},
 	} {

@@ -49,7 +49,7 @@ func rollOut(w *world, r *roster, p *plan) {
 	if w.maxSurge() > 0 {
 		surplus := r.occupied() - int(*w.set.Spec.Replicas)
 		old = slices.DeleteFunc(old, func(m *member) bool { return spare <= 0 && serves(w, m) })
-		retire(w, p, affordable(w, firstToGo(r, old, surplus), spare))
+		retire(w, p, affordable(w, firstToGo(w, r, old, surplus), spare))
 		return
 	}
 	update(w, r, p, affordable(w, old, spare))

@@ -95,7 +95,7 @@ func scaleDown(w *world, r *roster, p *plan) {
 	// A member that is just being recreated serves nobody.
 	before := len(p.steps) // another rule may have led
 	if giveUp(w, p, min(surplus, len(p.updating))); len(p.steps) == before {
-		retire(w, p, victims(r, surplus))
+		retire(w, p, victims(w, r, surplus))
 	}
 }
 
@@ -146,26 +146,27 @@ func retire(w *world, p *plan, members []*member) {
 				chain = append(chain, retain(c, v1alpha1.RetainedScaled, w.set.Spec.PersistentVolumeClaimRetentionPolicy.WhenScaled))
 			}
 		}
-		chains = append(chains, append(chain, action.Action{Verb: action.Delete, Object: m.pod,
+		chains = append(chains, append(chain, action.Action{Verb: action.Delete, Object: m.pod, Unchanged: true,
 			Reason: reasonRetired, Detail: claimsFate(m)}))
 	}
 	p.do(chains...)
 }
 
-// victims picks n members to retire: marked by the user, lost, unscheduled,
+// victims picks n members to retire: those whose claims say already that they go, as
+// the delete of such a pod may be on its way; marked by the user, lost, unscheduled,
 // not Ready, of an older revision, on the most crowded node, youngest.
-func victims(r *roster, n int) []*member {
+func victims(w *world, r *roster, n int) []*member {
 	left := slices.Clone(r.alive)
 	for _, l := range r.lost {
 		if !podstate.Terminating(l.pod) {
 			left = append(left, l.member)
 		}
 	}
-	return firstToGo(r, left, n)
+	return firstToGo(w, r, left, n)
 }
 
 // firstToGo picks n of the members that are left, in the order of a scale-down.
-func firstToGo(r *roster, left []*member, n int) []*member {
+func firstToGo(w *world, r *roster, left []*member, n int) []*member {
 	left = slices.Clone(left)
 	crowd, lost := map[string]int{}, map[*member]bool{}
 	for _, m := range r.alive {
@@ -179,6 +180,7 @@ func firstToGo(r *roster, left []*member, n int) []*member {
 	for len(picked) < n && len(left) > 0 {
 		first := slices.MinFunc(left, func(a, b *member) int {
 			return cmp.Or(
+				yesFirst(w.wasRetired(a), w.wasRetired(b)),
 				yesFirst(marked(a), marked(b)),
 				yesFirst(lost[a], lost[b]),
 				yesFirst(!podstate.Scheduled(a.pod), !podstate.Scheduled(b.pod)),
@@ -195,7 +197,7 @@ func firstToGo(r *roster, left []*member, n int) []*member {
 	return picked
 }
 
-func marked(m *member) bool { return m.pod.Annotations[v1alpha1.AnnotationDeleteFirst] == "true" }
+func marked(m *member) bool { return m.pod.Annotations[v1alpha1.AnnotationDeleteFirst] == yes }
 
 // yesFirst orders true before false.
 func yesFirst(a, b bool) int {

@@ -65,6 +65,10 @@ func TestRevisionAndBudget(t *testing.T) {
 			want:  []string{"create poddisruptionbudget db: Budget"}},
 		{name: "a revision is remembered as good when a member of it is Ready",
 			world: seen(set("db"), nowNeverReady, a(), b(), c()), want: []string{"patch controllerrevision now: RevisionReady"}},
+		{name: "V9 it is remembered as proven when one has been Ready for 10 minutes",
+			world: seen(set("db"), nowUnproven, a(), b(), pod("c").on("n3").readyFor(settlingTime)), want: []string{"patch controllerrevision now: RevisionReady"}},
+		{name: "V9 and the operator looks again when that is due",
+			world: seen(set("db").replicas(1), nowUnproven, pod("c").on("n3").readyFor(settlingTime-time.Minute)), wait: time.Minute},
 		{name: "not while the member is being patched: it may be Ready with its old image",
 			world: seen(set("db").replicas(1), nowNeverReady, a().patching(`{"containers":{"main":{"restarts":0,"imageID":"id-of-one"}}}`))},
 	})

@@ -83,7 +83,7 @@ func situations() []situation {
 			"3 2 1 0", someAway + "True Updating, " + badVersion, "correct the template"},
 		{"V13 nor of two that are down for long", seen(set("db"), down("a", long), down("b", long), well("c"), restarted),
 			"3 1 3 0", someAway + "True WaitingForMembers, True ReplacementHeld", "look for a common cause"},
-		{"the new version crashes again and again", seen(set("db"), oldA(), oldB(), pod("c").on("n3").readyFor(time.Second).restarted(4), oldImage()),
+		{"the new version crashes again and again", seen(set("db"), nowUnproven, oldA(), oldB(), pod("c").on("n3").readyFor(time.Second).restarted(4), oldImage()),
 			"3 3 1 0", allThere + "True Updating, " + badVersion, "restart again and again"},
 		{"V14 programs that are no members answer for the set too", seen(set("db"), well("a"), well("b"), well("c"), foreign),
 			"3 3 3 0", allThere + complete + "True ForeignPods", "left alone: one, two, three;"},

@@ -234,7 +234,7 @@ func failing(w *world, p *plan) string {
 	}
 	for i := range active.pod.Status.ContainerStatuses {
 		s := &active.pod.Status.ContainerStatuses[i]
-		if ended := s.LastTerminationState.Terminated; why == "" && ended != nil && !s.Ready && slices.Contains(active.program, s.Name) {
+		if ended := podstate.LastEnd(active.pod, s); why == "" && ended != nil && !s.Ready && slices.Contains(active.program, s.Name) {
 			why = fmt.Sprintf("its container %s ended with exit code %d and was started again", s.Name, ended.ExitCode)
 		}
 	}

@@ -46,6 +46,10 @@ const AnnotationRetention = "enge.me/retention"
 // Ready; unreadiness counts only against members of such a revision.
 const AnnotationRevisionReady = "enge.me/revision-ready"
 
+// AnnotationRevisionProven marks a ControllerRevision of which a member was Ready for
+// 10 minutes: restarts of containers no longer speak against its template.
+const AnnotationRevisionProven = "enge.me/revision-proven"
+
 // Values of LabelRetained.
 const (
 	// RetainedDeleted marks a claim whose StatefulCluster was deleted.

@@ -70,7 +70,9 @@ func New(config *rest.Config, namespace, name string, lock resourcelock.Resource
 // Alone makes a Lease for a process without an election: it allows every write, and
 // its Watch knows when ping failed. It must be added to the manager.
 func Alone(ping func(context.Context) error, timing Timing) *Lease {
-	return &Lease{ping: ping, timing: timing, now: time.Now}
+	l := &Lease{ping: ping, timing: timing, now: time.Now}
+	l.renew(l.now()) // as if it had looked; of the time before it knows nothing
+	return l
 }
 
 // Start pings until ctx ends. It is what a manager calls.
@@ -88,12 +90,16 @@ func (l *Lease) Start(ctx context.Context) error {
 	return nil
 }
 
-// Get reads the lease, and notes who holds it.
+// Get reads the lease, and notes who holds it. A leader that finds another holder, as
+// when somebody deleted the lease and another process made it anew, leads no more.
 func (l *Lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
 	if err == nil {
 		l.mu.Lock()
 		l.holder = record.HolderIdentity
+		if !l.renewed.IsZero() && l.holder != "" && l.holder != l.Identity() {
+			l.over = true
+		}
 		l.mu.Unlock()
 	}
 	return record, raw, err

@@ -184,6 +184,24 @@ func TestV3AWokenLeaderLeavesTheLeaseOfAnotherAlone(t *testing.T) {
 }
 
 // A release that is on its way is followed by no write, whatever its answer.
+// Somebody deletes the lease, and another process makes it before its leader renews it.
+func TestV2WhoReadsOfAnotherHolderLeadsNoMore(t *testing.T) {
+	at := &stored{}
+	a, b := candidate(t, "a", at), candidate(t, "b", at)
+	must(t, a.take())
+	a.mayWrite("the leader", true)
+	at.record = resourcelock.LeaderElectionRecord{}
+	must(t, b.take())
+	if _, _, err := a.Get(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.mayWrite("who knows of another leader", false)
+	b.giveUp()
+	if err := a.take(); !errors.Is(err, ErrNotLeading) {
+		t.Errorf("it leads again with what it had decided before: %v", err)
+	}
+}
+
 func TestV3NothingIsWrittenWhileTheLeaseIsReleased(t *testing.T) {
 	a := candidate(t, "a", &stored{})
 	must(t, a.take())
@@ -252,4 +270,23 @@ func TestWithoutAnElectionTheWatchKnowsOutages(t *testing.T) {
 		t.Errorf("%s counted of an outage, want none", got)
 	}
 	p.mayWrite("who needs no lease", true)
+}
+
+func TestV5WithoutAnElectionTheTimeBeforeTheFirstAnswerIsNoneInWhichItLooked(t *testing.T) {
+	l := Alone(func(context.Context) error { return errors.New("no route to host") }, Timing{RetryPeriod: 2 * time.Second})
+	started := time.Now()
+	l.now = func() time.Time { return started.Add(time.Minute) }
+	if got := l.Watch().Elapsed(started.Add(-time.Hour), l.now()); got > time.Second {
+		t.Errorf("%s counted before the API server has answered, want none", got)
+	}
+}
+
+// The monotonic clock of both ends of a gap says that it lasted no time.
+func TestV5AGapIsAsLongAsTheWallClockSays(t *testing.T) {
+	from := time.Now()
+	suspended := from.Round(0).Add(time.Hour)
+	w := Watch{}.with(Gap{From: from, To: suspended})
+	if g := w.Gaps[0]; g.From != from.Round(0) || g.To != suspended {
+		t.Errorf("%v keeps the monotonic clock", g)
+	}
 }

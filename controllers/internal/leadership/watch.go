@@ -60,6 +60,8 @@ func (w Watch) Deadline(from time.Time, d time.Duration) time.Time {
 
 // with is the same Watch with one more Gap, which is the newest.
 func (w Watch) with(g Gap) Watch {
+	// Without the monotonic clock, which stands still while the machine is suspended.
+	g = Gap{From: g.From.Round(0), To: g.To.Round(0)}
 	gaps := append(slices.Clone(w.Gaps), g)
 	if len(gaps) > mostGaps {
 		gaps[1].From = gaps[0].From

@@ -95,13 +95,24 @@ func crashed(pod *corev1.Pod) (string, *corev1.ContainerStateTerminated) {
 	for i, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		ended := s.State.Terminated
 		if ended == nil {
-			ended = s.LastTerminationState.Terminated
+			ended = LastEnd(pod, &s)
 		}
 		if ended != nil && (ended.ExitCode != 0 || i >= len(pod.Status.InitContainerStatuses)) {
 			return s.Name, ended
 		}
 	}
 	return "", nil
+}
+
+// LastEnd is how a container of a pod that is not Ready ended before it was started
+// again; nil if it never did, or if that is no reason: it was started again while the
+// pod was Ready, and runs since.
+func LastEnd(pod *corev1.Pod, s *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
+	ready := condition(pod, corev1.PodReady)
+	if s.State.Running != nil && ready != nil && s.State.Running.StartedAt.Before(&ready.LastTransitionTime) {
+		return nil
+	}
+	return s.LastTerminationState.Terminated
 }
 
 // unready says what a pod lacks whose containers run.

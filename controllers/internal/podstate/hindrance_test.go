@@ -2,6 +2,7 @@ package podstate
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -10,12 +11,15 @@ import (
 // moments in which the kubelet says something else for the same cause.
 func TestV6Explain(t *testing.T) {
 	notReady := func(reason string) corev1.PodCondition {
-		return corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: reason}
+		return corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: reason, LastTransitionTime: at(0)}
 	}
 	waits := func(reason, message string) corev1.ContainerState {
 		return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
 	}
-	runs := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	since := func(after time.Duration) corev1.ContainerState {
+		return corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at(after)}}
+	}
+	runs := since(time.Second)
 	ended := func(code int32, reason string) corev1.ContainerState {
 		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason}}
 	}
@@ -42,6 +46,9 @@ func TestV6Explain(t *testing.T) {
 		{"it crashes, and the kubelet waits", with(corev1.ContainerStatus{State: waits("CrashLoopBackOff", "back-off 10s"), LastTerminationState: ended(1, "Error")}), crashes},
 		{"it crashes, and the kubelet has not said yet that it waits", with(corev1.ContainerStatus{State: ended(1, "Error")}), crashes},
 		{"it crashes, and runs for a moment", with(corev1.ContainerStatus{State: runs, LastTerminationState: ended(1, "Error")}), crashes},
+		{"it crashed long ago, and its probe fails now", with(corev1.ContainerStatus{State: since(-time.Second), LastTerminationState: ended(137, "OOMKilled")}),
+			"it runs, and its readiness probe does not succeed"},
+		{"it runs for a moment, since a crash ended that it was Ready", with(corev1.ContainerStatus{State: since(0), LastTerminationState: ended(1, "Error")}), crashes},
 		{"it uses too much memory", with(corev1.ContainerStatus{State: runs, LastTerminationState: ended(137, "OOMKilled")}),
 			"CrashLoopBackOff: container web ended with code 137 (OOMKilled)"},
 		{"its program is not there", with(corev1.ContainerStatus{State: waits("RunContainerError", "x"), LastTerminationState: ended(128, "StartError")}),

@@ -38,3 +38,4 @@
 = True AllMembersAvailable: 3 of 3 members are available (Available)
 = False Complete: all is as the spec wants it, with 3 members (Progressing)
 = False Healthy: nothing needs a person (Degraded)
+  patch controllerrevision revision-2: RevisionReady
