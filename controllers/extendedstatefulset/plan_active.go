@@ -113,7 +113,8 @@ func isActive(pod *corev1.Pod) bool {
 	return pod.Labels[v1alpha1.LabelPodActive] == v1alpha1.PodActive
 }
 
-// label is the patch that puts the label on a pod or takes it off.
+// label is the patch that puts the label on a pod or takes it off. It is bound to what was
+// read: one that arrives late must not make two pods active.
 func label(pod *corev1.Pod, on bool) action.Action {
 	next, reason := pod.DeepCopy(), reasonPassive
 	delete(next.Labels, v1alpha1.LabelPodActive)
@@ -121,7 +122,7 @@ func label(pod *corev1.Pod, on bool) action.Action {
 		reason = reasonActive
 		metav1.SetMetaDataLabel(&next.ObjectMeta, v1alpha1.LabelPodActive, v1alpha1.PodActive)
 	}
-	return action.Action{Verb: action.Patch, Object: next, From: pod, Reason: reason}
+	return action.Action{Verb: action.Patch, Object: next, From: pod, Unchanged: true, Reason: reason}
 }
 
 // asks tells whether commands are run in a pod: only in one that is ours by the

@@ -83,21 +83,29 @@ func (c *Cluster) operatorRestarts(ctx context.Context) (map[string]int32, error
 // operatorLease is the name of the operator's lease, in its own namespace.
 const operatorLease = "stateful-operator"
 
-// leavesTheLease freezes a leader when it renews its lease, in each mode, and when
-// it does nothing.
+// leavesTheLease freezes leaders when they renew their lease, in each mode, and others
+// when they do nothing.
 func leavesTheLease(ctx context.Context, c *Cluster) error {
+	var all errgroup.Group
+	all.SetLimit(len(freeze.Modes))
 	for _, mode := range freeze.Modes {
-		f := freezing{scenario: nothing, renewal: true, trap: &freeze.Trap{At: 3, Mode: mode}}
-		if _, err := c.freeze(ctx, f); err != nil {
-			return fmt.Errorf("frozen at a renewal %s: %w", mode, err)
-		}
+		all.Go(func() error {
+			f := freezing{scenario: nothing, renewal: true, trap: &freeze.Trap{At: 3, Mode: mode}}
+			if _, err := c.freeze(ctx, f); err != nil {
+				return fmt.Errorf("frozen at a renewal %s: %w", mode, err)
+			}
+			return nil
+		})
 	}
 	for range 3 {
-		if _, err := c.freeze(ctx, freezing{scenario: nothing, asleep: true}); err != nil {
-			return fmt.Errorf("frozen between two renewals: %w", err)
-		}
+		all.Go(func() error {
+			if _, err := c.freeze(ctx, freezing{scenario: nothing, asleep: true}); err != nil {
+				return fmt.Errorf("frozen between two renewals: %w", err)
+			}
+			return nil
+		})
 	}
-	return nil
+	return all.Wait()
 }
 
 // makesNothingTwice goes through the scenarios of each kind, those of different kinds
