@@ -162,8 +162,8 @@ func zonesScenario(ctx context.Context, c *Cluster) (run, judge step, err error)
 	if err != nil {
 		return nil, nil, errors.Join(err, restore())
 	}
-	run, judge, err = extendedScenario(1, coexist, inZones(label, zoneName(0), zoneName(1)))(ctx, c)
-	return run, func(ctx context.Context) error { return errors.Join(judge(ctx), restore()) }, err
+	run, serves, err := extendedScenario(1, coexist, inZones(label, zoneName(0), zoneName(1)))(ctx, c)
+	return run, func(ctx context.Context) error { return errors.Join(serves(ctx), restore()) }, err
 }
 
 // singletonScenario is about a StatefulSingleton, and a Deployment if its first pod is
