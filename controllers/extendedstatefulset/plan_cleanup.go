@@ -20,7 +20,7 @@ func cleanUp(w *world, p *plan) {
 		case c.going():
 		case !w.wanted(c.zone):
 			if w.zoneMayGo() {
-				gone = append(gone, action.Chain{{Verb: action.Delete, Object: c.set, Unchanged: true, Reason: reasonZoneGone}})
+				gone = append(gone, action.Chain{{Verb: action.Delete, Object: c.set, Reason: reasonZoneGone}})
 			} else {
 				p.waitFor("another zone serves all its replicas")
 			}
@@ -28,7 +28,7 @@ func cleanUp(w *world, p *plan) {
 		case c.set.Status.ObservedGeneration < c.set.Generation: // it may be about to make a pod that it shall not have
 			p.waitFor(fmt.Sprintf("StatefulSet %s is observed by its controller", c.set.Name))
 		default:
-			gone = append(gone, action.Chain{{Verb: action.Delete, Object: c.set, Unchanged: true, Reason: reasonOld}})
+			gone = append(gone, action.Chain{{Verb: action.Delete, Object: c.set, Reason: reasonOld}})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.jobs)) {

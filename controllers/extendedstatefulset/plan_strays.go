@@ -31,7 +31,7 @@ func replaceStrays(w *world, p *plan) {
 				p.waitFor("pod " + pod.Name + " is replaced, which has no claim because no webhook saw it")
 				continue
 			}
-			p.do(action.Chain{{Verb: action.Delete, Object: pod, Unchanged: true, Reason: v1alpha1.EventStrayReplaced}})
+			p.do(action.Chain{{Verb: action.Delete, Object: pod, Reason: v1alpha1.EventStrayReplaced}})
 		}
 	}
 }

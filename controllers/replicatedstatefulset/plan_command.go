@@ -237,8 +237,7 @@ func (w *world) demote(p *plan, m *member, why string) {
 	w.send(p, m, v1alpha1.CommandDemote, v1alpha1.CommandDemote, fmt.Sprintf("%s: %s", m.name(), why), w.label(m, v1alpha1.True, v1alpha1.RoleSecondary)...)
 }
 
-// remove deletes a pod, so that the StatefulSet makes it anew on the same data. It is
-// bound to what was read: a delete that arrives late may meet a primary.
+// remove deletes a pod, so that the StatefulSet makes it anew on the same data.
 func remove(m *member, reason, detail string) action.Chain {
-	return action.Chain{{Verb: action.Delete, Object: m.pod, Unchanged: true, Reason: reason, Detail: detail}}
+	return action.Chain{{Verb: action.Delete, Object: m.pod, Reason: reason, Detail: detail}}
 }

@@ -95,7 +95,7 @@ func looseClaim(w *world, c *corev1.PersistentVolumeClaim, returning bool) (acti
 		// It was set aside to be kept, whatever the policy says now.
 	case why == v1alpha1.RetainedLost && policy.WhenLost == v1alpha1.DeleteClaims,
 		why == v1alpha1.RetainedScaled && policy.WhenScaled == v1alpha1.DeleteClaims:
-		return action.Action{Verb: action.Delete, Object: c, Unchanged: true, Reason: why, Detail: "as persistentVolumeClaimRetentionPolicy says"}, true
+		return action.Action{Verb: action.Delete, Object: c, Reason: why, Detail: "as persistentVolumeClaimRetentionPolicy says"}, true
 	}
 	return ownAsPolicySays(w, c)
 }

@@ -183,9 +183,7 @@ func replaceLost(w *world, r *roster, p *plan) {
 		}
 		var chain action.Chain
 		if !podstate.Terminating(l.pod) {
-			// Bound to what was read: a delete that arrives late must not meet a
-			// member that is well again.
-			chain = append(chain, action.Action{Verb: action.Delete, Object: l.pod, Unchanged: true, Reason: string(l.reason),
+			chain = append(chain, action.Action{Verb: action.Delete, Object: l.pod, Reason: string(l.reason),
 				Detail: fmt.Sprintf("the member is lost and will not come back, %s", claimsFate(l.member))})
 		}
 		if refused && w.parallel() {

@@ -113,7 +113,7 @@ func recreate(w *world, p *plan, members []*member, revision string) {
 	var deletes []action.Chain
 	for _, m := range members[:min(len(members), recreateBatch)] {
 		p.updating = append(p.updating, v1alpha1.UpdatingMember{Name: m.name(), UID: m.pod.UID, Revision: cmp.Or(revision, revisionOf(m.pod))})
-		deletes = append(deletes, action.Chain{{Verb: action.Delete, Object: m.pod, Unchanged: true, Reason: reasonUpdate,
+		deletes = append(deletes, action.Chain{{Verb: action.Delete, Object: m.pod, Reason: reasonUpdate,
 			Detail: "the pod comes back under its name on its claims"}})
 	}
 	p.record(w, reasonUpdate)

@@ -146,7 +146,7 @@ func retire(w *world, p *plan, members []*member) {
 				chain = append(chain, retain(c, v1alpha1.RetainedScaled, w.set.Spec.PersistentVolumeClaimRetentionPolicy.WhenScaled))
 			}
 		}
-		chains = append(chains, append(chain, action.Action{Verb: action.Delete, Object: m.pod, Unchanged: true,
+		chains = append(chains, append(chain, action.Action{Verb: action.Delete, Object: m.pod,
 			Reason: reasonRetired, Detail: claimsFate(m)}))
 	}
 	p.do(chains...)

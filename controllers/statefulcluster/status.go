@@ -107,7 +107,7 @@ func stillUpdating(entries []v1alpha1.UpdatingMember, outcomes []action.Outcome)
 			if o.Verb == action.Create && o.Reason == reasonReturned && o.Object.GetName() == e.Name {
 				return o.Err == nil
 			}
-			return o.Verb == action.Delete && o.Unchanged && o.Object.GetUID() == e.UID &&
+			return o.Verb == action.Delete && o.Object.GetUID() == e.UID &&
 				(apierrors.IsNotFound(o.Err) || apierrors.IsConflict(o.Err))
 		})
 	})

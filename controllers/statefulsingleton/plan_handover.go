@@ -43,7 +43,7 @@ func supersede(w *world, p *plan) {
 		if !supersededBy(m, p.waiting, func(next *member) bool { return next.eligible() && w.rests(next) || next.needsClaimOf(m) }) {
 			return
 		}
-		chains = append(chains, action.Chain{{Verb: action.Delete, Object: m.pod, Unchanged: true, Reason: reasonSuperseded,
+		chains = append(chains, action.Chain{{Verb: action.Delete, Object: m.pod, Reason: reasonSuperseded,
 			Detail: "a pod of the newest revision waits for it"}})
 	}
 	p.do(chains...)
@@ -179,7 +179,7 @@ func endTimeout(w *world, p *plan) {
 	var chains []action.Chain
 	for _, m := range p.blockers {
 		if !m.terminating() && p.isToGo(m) {
-			chains = append(chains, action.Chain{{Verb: action.Delete, Object: m.pod, Unchanged: true, Reason: reasonTimeout,
+			chains = append(chains, action.Chain{{Verb: action.Delete, Object: m.pod, Reason: reasonTimeout,
 				Detail: "the handover takes longer than maxTransitionTime"}})
 		}
 	}

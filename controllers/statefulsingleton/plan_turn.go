@@ -51,7 +51,7 @@ func clearWay(w *world, p *plan) {
 		if m.family.outdated && slices.ContainsFunc(slices.Concat(p.waiting, p.blockers), func(n *member) bool {
 			return n.family.owner == m.family.owner && !n.family.outdated && n.family.rolls && !n.terminating() && n.needsClaimOf(m)
 		}) {
-			chains = append(chains, action.Chain{{Verb: action.Delete, Object: m.pod, Unchanged: true, Reason: reasonSuperseded,
+			chains = append(chains, action.Chain{{Verb: action.Delete, Object: m.pod, Reason: reasonSuperseded,
 				Detail: "it has the volume that a pod of the newest revision needs"}})
 		}
 	}

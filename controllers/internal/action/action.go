@@ -37,7 +37,9 @@ const (
 	// SetCondition sends the difference to the status subresource of a built-in
 	// kind as a strategic merge, which leaves the conditions of others alone.
 	SetCondition Verb = "set a condition of"
-	// Delete deletes Object, by its UID.
+	// Delete deletes Object as it was read: it fails with a conflict if anybody touched
+	// it since. One that was sent before the process froze may arrive when the object
+	// is in use again.
 	Delete Verb = "delete"
 	// Exec begins Command in Object, which is its pod. It waits for nothing: what
 	// came of the command is seen in a later world.
@@ -53,9 +55,9 @@ type Action struct {
 	From client.Object
 	// Command is what to run; only Exec has it.
 	Command *podexec.Command
-	// Unchanged binds a Delete or Patch to the resourceVersion that was read
-	// too: it fails with a conflict if anybody touched the object since. Lists
-	// are then patched as a whole, as custom resources need it.
+	// Unchanged binds a Patch to the resourceVersion that was read too: it fails
+	// with a conflict if anybody touched the object since. Lists are then patched
+	// as a whole, as custom resources need it.
 	Unchanged bool
 	// Rebase lets a PatchStatus be made again on the object as it is now, when
 	// somebody changed it meanwhile but not its status: the spec, labels, or

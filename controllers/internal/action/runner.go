@@ -166,10 +166,7 @@ func (r *Runner) do(ctx context.Context, key types.NamespacedName, a Action) (cl
 		obj, err = r.patchStatus(ctx, a)
 	case Delete:
 		uid, rv := obj.GetUID(), obj.GetResourceVersion()
-		pre := client.Preconditions{UID: &uid}
-		if a.Unchanged {
-			pre.ResourceVersion = &rv
-		}
+		pre := client.Preconditions{UID: &uid, ResourceVersion: &rv}
 		// The default would leave the pods of a Job behind.
 		err = r.Client.Delete(ctx, obj, pre, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	default:

@@ -88,8 +88,7 @@ func TestWhatIsRefused(t *testing.T) {
 		{"a patch of an image", changed(have, image), "done"},
 		{"a status on an older version", status, "Conflict"},
 		{"a delete of a namesake", action.Action{Verb: action.Delete, Object: namesake}, "Conflict"},
-		{"a delete of what was touched", action.Action{Verb: action.Delete, Object: stale, Unchanged: true}, "Conflict"},
-		{"a delete of what was touched, without asking", action.Action{Verb: action.Delete, Object: stale}, "done"},
+		{"a delete of what was touched", action.Action{Verb: action.Delete, Object: stale}, "Conflict"},
 	} {
 		if got := c.tell(r.action); got != r.want {
 			t.Errorf("%s: %s, want %s", r.name, got, r.want)
