@@ -83,6 +83,13 @@ func (s *stage) readyNow() (n int) {
 
 // hazards to data: no claim goes, none has two pods, none is that of another.
 var dataHazards = []hazard{
+	{"somebody takes the labels off the StatefulSet of a new version before it has pods", volumes, func(s *stage) {
+		s.rest()
+		s.floor = 2
+		s.image("two")
+		s.until("db-v2: VersionCreated, no pods")
+		s.edit("db-v2", func(c *appsv1.StatefulSet) { c.Labels = nil })
+	}, "= Stable, version 2, 3 Ready; db-v2 ordinals 0 to 2; active version 2"},
 	{"the status of a set whose zones changed places is lost", func() *v1alpha1.ExtendedStatefulSet { return zoned(1, "a", "b") }, func(s *stage) {
 		s.rest()
 		s.zones("b", "a")

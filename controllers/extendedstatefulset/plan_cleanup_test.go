@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
@@ -105,5 +106,20 @@ func TestZonesComeAndGo(t *testing.T) {
 		}, "= Stable, version 1, 3 Ready; db-z1-v1 ordinals 0 to 2; active version 1"},
 	} {
 		t.Run(h.name, func(t *testing.T) { h.check(t) })
+	}
+}
+
+// Labels may contradict each other, as of a claim that somebody copied.
+func TestTwoZonesNeverHaveOneIndex(t *testing.T) {
+	set := toySet(1)
+	set.Spec.Zones = []string{"a", "b"}
+	w := &world{set: set, claims: map[string]*corev1.PersistentVolumeClaim{}}
+	for i, name := range set.Spec.Zones {
+		c := &corev1.PersistentVolumeClaim{}
+		c.Labels = ownLabels("db", zone{name, 0}, 0)
+		w.claims[[]string{"1", "2"}[i]] = c
+	}
+	if w.recoverZones(nil); w.zones[0] != (zone{"a", 0}) || w.zones[1] != (zone{"b", 1}) {
+		t.Errorf("labels that contradict each other give %v", w.zones)
 	}
 }

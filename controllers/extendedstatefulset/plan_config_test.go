@@ -146,3 +146,13 @@ func TestMessagesSayWhatIsMissing(t *testing.T) {
 		t.Errorf("says %q", w.message)
 	}
 }
+
+func TestARestartIsNotForgottenWithTheKey(t *testing.T) {
+	v := configView{child: carrying(&configRecord{Key: "k", Seen: "s1", Hash: "h1", Restarted: &metav1.Time{Time: noon}}, "h1"),
+		configuration: configuration{key: "other", seen: "s1", hash: "x"}}
+	after := carrying(nil, "h1")
+	after.Annotations = map[string]string{v1alpha1.AnnotationConfigRecord: wishConfig(&v, noon).record}
+	if r := recordOf(after); r == nil || r.Key != "other" || !r.Restarted.Equal(&metav1.Time{Time: noon}) {
+		t.Errorf("a restart is forgotten with the key: %v", r)
+	}
+}

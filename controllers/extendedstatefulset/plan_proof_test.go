@@ -218,3 +218,12 @@ func TestRivals(t *testing.T) {
 		t.Error("a pod of nobody that stays is waited for, or one that is to come is not")
 	}
 }
+
+// The TTL controller would delete it before, and a Job that is gone counts as failed.
+func TestAJobStaysUntilItIsLookedAt(t *testing.T) {
+	from := job("fine")
+	from.Spec.TTLSecondsAfterFinished, from.Spec.Suspend = ptr.To(int32(0)), ptr.To(false)
+	if j := buildJob(toySet(1), from, preJob, 2, 1); j.Spec.TTLSecondsAfterFinished != nil || !*j.Spec.Suspend {
+		t.Errorf("the job has %v, %v", j.Spec.TTLSecondsAfterFinished, *j.Spec.Suspend)
+	}
+}

@@ -273,3 +273,16 @@ func TestEachWriteGoesWrong(t *testing.T) {
 		})
 	}
 }
+
+func TestAVersionThatIsTriedAgainIsNotStale(t *testing.T) {
+	s := of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, v1alpha1.HandoverCoexist).has(2, span{}).but(stale2)
+	s.w.books.Phase = v1alpha1.PhaseCanary
+	c := s.w.child(noZone, 2)
+	next := c.set.DeepCopy()
+	s.w.markStale(c, next)
+	for _, key := range []string{v1alpha1.AnnotationStale, v1alpha1.AnnotationStaleReason, v1alpha1.AnnotationStaleSince} {
+		if c.set.Annotations[key] == "" || next.Annotations[key] != "" {
+			t.Errorf("one that is tried again has %s=%q, before that %q", key, next.Annotations[key], c.set.Annotations[key])
+		}
+	}
+}

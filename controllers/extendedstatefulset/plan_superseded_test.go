@@ -49,6 +49,17 @@ func TestHazardsOfSuperseding(t *testing.T) {
 			s.phase(v1alpha1.PhasePostJob)
 			s.image("bad")
 		}, "= Stale, version 1, 3 Ready; db-v1 ordinals 0 to 2, db-v2 no pods, db-v3 no pods stale; active version 1"},
+		{"a version whose last job failed is tried again while another is on its way, and its job runs again", lastJob(plain, "bad"), func(s *stage) {
+			s.rest()
+			s.image("two")
+			s.rest()
+			s.change("the job is fine, and the image is three", func(set *v1alpha1.ExtendedStatefulSet) {
+				set.Spec.UpdateStrategy.PostUpdateJob = job("fine")
+				set.Spec.Template.Spec.Template.Spec.Containers[0].Image = "three"
+			})
+			s.until("db-v3-0 is Ready")
+			s.image("two")
+		}, "= Stable, version 2, 3 Ready; db-v2 ordinals 0 to 2; active version 2"},
 	} {
 		t.Run(h.name, func(t *testing.T) { h.check(t) })
 	}

@@ -142,3 +142,12 @@ func TestUpgradesAreAnnounced(t *testing.T) {
 		})
 	}
 }
+
+func TestAVersionIsReadyInAnyZone(t *testing.T) {
+	turn := func(w *world) { w.zones[0], w.zones[1] = w.zones[1], w.zones[0] }
+	s := of(plain()).but(inTwoZones).has(1, span{0, 3}).but(turn).has(1, span{0, 3}, 0, 1, 2).but(turn)
+	p := decide(s.w)
+	if got := summarize(s.w, &p).Versions; len(got) != 1 || !got["1"] {
+		t.Errorf("a version that is Ready in one of two zones is %v", got)
+	}
+}

@@ -78,10 +78,21 @@ func TestGuardsOfTheBooks(t *testing.T) {
 }
 
 // What keeps pods and copies until nobody needs them.
+// debugged gives member 1 an ephemeral container.
+func debugged(state corev1.ContainerState) func(*world) {
+	return func(w *world) {
+		w.members[1].pod.Status.EphemeralContainerStatuses = []corev1.ContainerStatus{{Name: "debug", ContainerID: "debug-1", State: state}}
+	}
+}
+
 func TestGuardsOfWhatGoes(t *testing.T) {
 	check(t, []row{
 		{"one that goes is released when its kubelet has seen it stop", worldOf(toySet(2, 1), pod(0).primary(), pod(1).ended().deleted()), []string{"patch pod 1: Release"}},
 		{"and not while it runs", worldOf(toySet(2, 1), pod(0).primary(), pod(1).idle().deleted()), nil},
+		{"nor while a container for debugging runs in it, which may have started the program", worldOf(toySet(2, 1), pod(0).primary(), pod(1).ended().deleted().but(debugged(
+			corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}))), nil},
+		{"and when that has ended too it is released", worldOf(toySet(2, 1), pod(0).primary(), pod(1).ended().deleted().but(debugged(
+			corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}))), []string{"patch pod 1: Release"}},
 		{"nor while it is in the books", worldOf(toySet(2, 1), pod(0).granted().ended().deleted(), pod(1).secondary()), []string{"learned: 0 is not primary: its container has ended"}},
 		{"no pod is protected that goes", worldOf(toySet(2, 1), pod(0).primary(), pod(1).idle().deleted().but(func(w *world) { w.members[1].pod.Finalizers = nil })), nil},
 		{"the books are kept before anything is decided on them", worldOf(toySet(3, 1), pod(0).granted().crashed(), pod(1).secondary().sequence("9"), pod(2).status(1)),

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
 // old are the members before their template changed: only the image did, or
@@ -204,13 +205,19 @@ func TestNewMembersUnderAPartition(t *testing.T) {
 	under := func(partition int32, things ...thing) string {
 		s := set("db").rolling(v1alpha1.RollingUpdate{Partition: partition})
 		s.Status.CurrentRevision = "old"
-		return revisionOf(decide(seen(s, append(things, oldImage())...)).steps[0][0][0].Object.(*corev1.Pod))
+		for _, a := range decide(seen(s, append(things, oldImage())...)).steps[0][0] {
+			if made, isPod := a.Object.(*corev1.Pod); isPod && a.Verb == action.Create {
+				return revisionOf(made)
+			}
+		}
+		return "none"
 	}
 	for _, r := range []struct{ name, got, want string }{
 		{"too few at the current revision", under(2, a(), oldB()), "old"},
 		{"enough at the current revision", under(1, a(), oldB()), "now"},
 		{"no partition", under(0, a(), oldB()), "now"},
 		{"those that go do not count", under(1, a(), b(), oldC().going()), "old"},
+		{"nor does the lost one whose place it takes", under(1, a(), b(), oldC().nodeGone()), "old"},
 	} {
 		if r.got != r.want {
 			t.Errorf("%s: the new member has revision %s, want %s", r.name, r.got, r.want)

@@ -134,3 +134,10 @@ func TestV11ARecreatedMemberIsNoScaling(t *testing.T) {
 		}
 	}
 }
+
+func TestAMemberThatComesBackIsNoOutage(t *testing.T) {
+	p := decide(seen(set("db").replicas(2), a().unreadyFor(time.Second), looseClaimOf("b"), updating("b", "uid-of-old-b", "now")))
+	if len(p.down) > 0 {
+		t.Errorf("while one comes back, %v are told of as an outage", p.down)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
@@ -118,4 +119,35 @@ func TestV14TheMirrorOfAStaticPodIsDeleted(t *testing.T) {
 	expect("another one", time.Hour, 0, 0, ungated("s").static())
 	expect("is seen to have ended", time.Hour+time.Second, 1, 0, ungated("s").static().ended())
 	expect("and is not missed", time.Hour+2*time.Second, 1, 0)
+}
+
+// only are views of these objects.
+func only(all ...client.Object) *objects.Objects {
+	o := &objects.Objects{All: map[objects.Key]client.Object{}}
+	for _, obj := range all {
+		o.All[objects.KeyOf(obj)] = obj
+	}
+	return o
+}
+
+// One that was taken off again must not end anybody's turn.
+func TestATaintOfANodeIsReadLive(t *testing.T) {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+	stale := n.DeepCopy()
+	stale.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute}}
+	r := &Reconciler{Cache: only(stale), Live: only(n), Now: func() time.Time { return noon }}
+	if got, err := r.readNode(context.Background(), "n1"); err != nil || got.outOfService {
+		t.Errorf("a taint that only the cache shows: %+v, %v", got, err)
+	}
+}
+
+func TestAPodOfAnotherObjectIsNoOrphan(t *testing.T) {
+	other := singleton("other")
+	p := pod().with(func(p *corev1.Pod) {
+		p.Labels, p.Finalizers = map[string]string{v1.LabelSingleton: "other"}, []string{v1.FinalizerPod}
+	})
+	r := &Reconciler{Live: only(&p.Pod, &other.StatefulSingleton)}
+	if got, err := r.readOrphans(context.Background(), client.ObjectKey{Namespace: "ns", Name: "db"}); err != nil || len(got) > 0 {
+		t.Errorf("a pod that was made for another object is an orphan: %d, %v", len(got), err)
+	}
 }

@@ -62,6 +62,7 @@ func TestWhoMayStart(t *testing.T) {
 		{"the next starts when the holder never ran, and its kubelet knew that it was deleted", worldOf(held(), granted("a", 1).unstarted(2), waiting("b")), []string{releaseA, grantB}},
 		{"and not when it said so before it was deleted", worldOf(held(), granted("a", 1).unstarted(1), waiting("b")), nil},
 		{"nor when Kubernetes does not say what it knew", worldOf(held(), granted("a", 1).unstarted(0), waiting("b")), nil},
+		{"nor when Kubernetes counts no generations of pods", worldOf(held(), granted("a", 1).unstarted(0).with(func(p *corev1.Pod) { p.Generation = 0 }), waiting("b")), nil},
 		{"nor when it has a sandbox", worldOf(held(), granted("a", 1).unstarted(2).with(func(p *corev1.Pod) {
 			p.Status.Conditions[len(p.Status.Conditions)-1].Status = corev1.ConditionTrue
 		}), waiting("b")), nil},
@@ -211,6 +212,8 @@ func TestSurge(t *testing.T) {
 		{"who has nobody to wait for starts at once", worldOf(held(), ofDeployment(waiting("b")).heldFor(0)), []string{grantB}},
 		{"nor for one whose image cannot be had", worldOf(held(), ofDeployment(granted("a", 1)).old(), ofDeployment(waiting("b")).stuck("ErrImagePull")), nil},
 		{"a standby of the same revision deletes nobody", worldOf(held(), ofDeployment(granted("a", 1)), ofDeployment(waiting("b"))), nil},
+		{"on the same node it can have it while it only comes up", worldOf(held(),
+			ofDeployment(granted("a", 1)).old().mounts(corev1.ReadWriteOnce), ofDeployment(waiting("b")).stuck("ContainerCreating").mounts(corev1.ReadWriteOnce)), nil},
 		{"L11 the old pod goes if it has the volume that the new one needs on another node", worldOf(held(),
 			ofDeployment(granted("a", 1)).old().mounts(corev1.ReadWriteOnce), ofDeployment(waiting("b")).stuck("ContainerCreating").on("n2").mounts(corev1.ReadWriteOnce)), []string{deletesA}},
 		{"on the same node it can have it too", worldOf(held(),
@@ -281,7 +284,13 @@ func TestWhoDecides(t *testing.T) {
 			w.now, w.rivals = noon.Add(time.Hour), []*v1.StatefulSingleton{&s.StatefulSingleton}
 		}
 	}
+	late := func(s *v1.StatefulSingleton) {
+		began := metav1.NewTime(noon.Add(-301 * time.Second))
+		s.Status.TransitionTimestamp, s.Spec.OnTimeout = &began, v1.TimeoutDeletesOld
+	}
 	check(t, []row{
+		{"S26 the younger deletes nobody for a handover that takes too long", worldOf(singleton("younger").madeAt(2).held("x", 1).with(late), ungated("a").protect(), waiting("b")).with(rivals(older)), nil},
+		{"nor does one too many", worldOf(singleton("db").held("x", 1).with(late), ungated("a").protect(), waiting("b")).with(func(w *world) { w.crowded = true }), nil},
 		{"S26 the younger of two starts nobody", worldOf(singleton("younger").madeAt(2), waiting("a")).with(rivals(older)), nil},
 		{"S26 the older does", worldOf(singleton("older").madeAt(1), waiting("a")).with(rivals(younger)),
 			[]string{"patch status of statefulsingleton older: Holder, a, epoch 1 > patch pod a: Grant, epoch 1"}},
@@ -307,6 +316,7 @@ func TestTimeout(t *testing.T) {
 		{"S13 Wait waits on", worldOf(since(301*time.Second, v1.TimeoutWaits), blocked()...), nil},
 		{"S13 DeleteOld deletes", worldOf(since(301*time.Second, v1.TimeoutDeletesOld), blocked()...),
 			[]string{"delete pod a: Timeout, the handover takes longer than maxTransitionTime"}},
+		{"S13 a slow start is no handover while nobody else could start", worldOf(since(301*time.Second, v1.TimeoutDeletesOld).held("a", 1), granted("a", 1).coming(), waiting("b").coming()), nil},
 		{"S13 and not before", worldOf(since(299*time.Second, v1.TimeoutDeletesOld), blocked()...), nil},
 		{"S13 nobody is deleted twice", worldOf(since(301*time.Second, v1.TimeoutDeletesOld), ungated("a").deleted(), waiting("b")), nil},
 		{"a standby is no handover", worldOf(since(301*time.Second, v1.TimeoutDeletesOld).held("a", 1), granted("a", 1), waiting("b")), nil},
@@ -355,6 +365,21 @@ func TestDeletion(t *testing.T) {
 	unkept := worldOf(singleton("db"), waiting("a"))
 	unkept.object.Finalizers = nil
 	check(t, []row{{"the object is kept before anybody starts", unkept, []string{"patch statefulsingleton db: Keep"}}})
+}
+
+// An operator that is late must not take off what a namesake of the object put back.
+func TestWhatIsLetGoIsBoundToWhatWasRead(t *testing.T) {
+	for name, w := range map[string]*world{"goes": worldOf(held().goes(), granted("a", 1)), "is gone": worldOf(nil, granted("a", 1))} {
+		for _, step := range decide(w).steps {
+			for _, chain := range step {
+				for _, a := range chain {
+					if !a.Unchanged {
+						t.Errorf("when the object %s: %s is not bound", name, a)
+					}
+				}
+			}
+		}
+	}
 }
 
 func TestSurroundings(t *testing.T) {
