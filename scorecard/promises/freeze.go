@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
@@ -161,6 +162,9 @@ func (c *Cluster) freezeSome(ctx context.Context, of []scenario, chance *rand.Ra
 	return c.freezeAsleep(ctx, s, calm)
 }
 
+// besideEachOther is how many freezes of a kind are tried at one time where all are.
+const besideEachOther = 4
+
 // freezeAll goes through all scenarios of a kind, with a freeze at each write in each
 // mode. What it finds does not end it.
 func (c *Cluster) freezeAll(ctx context.Context, of []scenario) error {
@@ -172,13 +176,33 @@ func (c *Cluster) freezeAll(ctx context.Context, of []scenario) error {
 			continue
 		}
 		c.Log("%s: undisturbed it took %s", s.name, calm)
+		var all errgroup.Group
+		all.SetLimit(besideEachOther)
+		if s.kind == singletons {
+			all.SetLimit(1) // an operator of one trial would act in those of others
+		}
+		var mu sync.Mutex
+		try := func(trial func() error) {
+			all.Go(func() error {
+				err := trial()
+				mu.Lock()
+				defer mu.Unlock()
+				found = errors.Join(found, err)
+				return nil
+			})
+		}
 		for at := 1; at <= calm.writes; at++ {
 			for _, mode := range freeze.Modes {
-				_, err := c.freezeAt(ctx, s, calm, at, mode)
-				found = errors.Join(found, err)
+				try(func() error {
+					_, err := c.freezeAt(ctx, s, calm, at, mode)
+					return err
+				})
 			}
 		}
-		found = errors.Join(found, c.freezeAsleep(ctx, s, calm))
+		try(func() error { return c.freezeAsleep(ctx, s, calm) })
+		if err := all.Wait(); err != nil {
+			return err
+		}
 	}
 	return found
 }
