@@ -1,0 +1,68 @@
+package statefulsingleton
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+)
+
+func TestDeletion(t *testing.T) {
+	freed := "patch statefulsingleton db: Release"
+	check(t, []row{
+		{"S25 the object goes when nobody waits, and what runs runs on", worldOf(held().goes(), granted("a", 1)), []string{"patch pod a: LetGo", freed}},
+		{"S25 it stays while a pod waits", worldOf(held().goes(), granted("a", 1), waiting("b")), nil},
+		{"S25 waiting pods are started one after another", worldOf(held().goes(), granted("a", 1).ended(), waiting("b"), waiting("c")), []string{releaseA, grantB}},
+		{"S25 a grant is completed before the object goes", worldOf(held().goes(), waiting("a")), []string{"patch pod a: Grant, epoch 1"}},
+		{"pods made after the deletion are strangers", worldOf(held().goes(), ungated("x").age(0), waiting("b")), []string{grantB}},
+		{"one made in the second of the deletion may have come before it", worldOf(held().goes(), ungated("x").age(1), waiting("b")), []string{"patch pod x: Protect"}},
+		{"release-now starts all and takes off all finalizers", worldOf(held().goes().with(func(s *v1.StatefulSingleton) {
+			s.Annotations = map[string]string{v1.AnnotationReleaseNow: v1.True}
+		}), granted("a", 1), waiting("b")), []string{"patch pod a: LetGo", "patch pod b: LetGo > set a condition of pod b: Ready, True", freed}},
+		{"so does the end of the namespace", worldOf(held().goes(), granted("a", 1)).with(func(w *world) { w.namespaceGoes = true }), []string{"patch pod a: LetGo", freed}},
+		{"S25 pods of an object that is gone are let go one after another", worldOf(nil, waiting("a"), waiting("b")),
+			[]string{"patch pod a: LetGo > set a condition of pod a: Ready, True"}},
+		{"not beside one that runs", worldOf(nil, granted("a", 1).unprotected(), waiting("b")), nil},
+		{"and their finalizers are taken off", worldOf(nil, granted("a", 1), waiting("b")), []string{"patch pod a: LetGo"}},
+	})
+	elder := singleton("elder").madeAt(1)
+	beside := func(selector map[string]string) func(*world) {
+		return func(w *world) {
+			elder := *elder
+			elder.Spec.Selector = &metav1.LabelSelector{MatchLabels: selector}
+			w.rivals = []*v1.StatefulSingleton{&elder.StatefulSingleton}
+		}
+	}
+	goesBeside := func() *singletonFixture { return singleton("db").madeAt(2).held("a", 1).goes() }
+	released := func() *singletonFixture {
+		return goesBeside().with(func(s *v1.StatefulSingleton) { s.Annotations = map[string]string{v1.AnnotationReleaseNow: v1.True} })
+	}
+	ours, others := map[string]string{"app": "db"}, map[string]string{"tier": "one"}
+	check(t, []row{
+		{"S25 S26 an object that goes beside an elder leaves it the finalizers of its pods",
+			worldOf(goesBeside(), granted("a", 1)).with(beside(ours)), []string{freed}},
+		{"S25 S26 a pod that the elder does not select is let go", worldOf(goesBeside(), granted("a", 1)).with(beside(others)), []string{"patch pod a: LetGo", freed}},
+		{"S25 S26 release-now of the younger starts no pod of the elder", worldOf(released(), granted("a", 1), waiting("b")).with(beside(ours)), []string{freed}},
+		{"S25 S26 the end of the namespace takes all finalizers off", worldOf(released(), granted("a", 1)).with(beside(ours)).with(func(w *world) { w.namespaceGoes = true }),
+			[]string{"patch pod a: LetGo", freed}},
+	})
+	unkept := worldOf(singleton("db"), waiting("a"))
+	unkept.object.Finalizers = nil
+	check(t, []row{{"the object is kept before anybody starts", unkept, []string{"patch statefulsingleton db: Keep"}}})
+}
+
+// An operator that is late must not take off what a namesake of the object put back.
+func TestWhatIsLetGoIsBoundToWhatWasRead(t *testing.T) {
+	for name, w := range map[string]*world{"goes": worldOf(held().goes(), granted("a", 1)), "is gone": worldOf(nil, granted("a", 1))} {
+		for _, step := range decide(w).steps {
+			for _, chain := range step {
+				for _, a := range chain {
+					if !a.Unchanged {
+						t.Errorf("when the object %s: %s is not bound", name, a)
+					}
+				}
+			}
+		}
+	}
+}
