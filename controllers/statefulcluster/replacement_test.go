@@ -52,11 +52,9 @@ var _ = Describe("replacement", func() {
 		for _, p := range before {
 			setReady(ctx, &p, corev1.ConditionFalse, time.Second)
 		}
-		Eventually(func() []string { return names(pods(ctx, set)) }).ShouldNot(ContainElements(names(before)))
-		after := settled(ctx, set, 3)
-		for name := range before {
-			Expect(after).NotTo(HaveKey(name))
-		}
+		old := names(before)
+		Eventually(func() []string { return names(pods(ctx, set)) }).ShouldNot(ContainElement(BeElementOf(old)))
+		settled(ctx, set, 3)
 	})
 
 	It("SC-13 does not touch a member that is not Ready yet before its deadline", func(ctx SpecContext) {
