@@ -43,7 +43,7 @@ if [ -d /data ]; then
   mkdir /data/lock || say overlap $VERSION
 fi
 say begin $VERSION
-while true; do sleep 1 & wait $!; done`
+while true; do sleep 3600 & wait $!; done`
 
 // versionVariable is what the trials change to make another version.
 const versionVariable = "VERSION"

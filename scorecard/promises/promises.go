@@ -137,7 +137,7 @@ const patience = 4 * time.Minute
 // until waits until check returns nil; the error is its last one.
 func until(ctx context.Context, what string, check func(context.Context) error) error {
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		if err := check(ctx); err == nil || ctx.Err() == nil || last == nil {
 			last = err // one that only says that time is up hides the better one
 		}

@@ -22,7 +22,7 @@ if [ -e $owner ] && [ "$(cat $owner)" != "$POD" ]; then echo "volume of $(cat $o
 echo $POD > $owner
 date >> /data/starts
 trap 'exit 0' TERM
-while true; do sleep 1; done`
+while true; do sleep 3600 & wait $!; done`
 
 // newSet builds a StatefulCluster whose members keep a diary on a claim.
 func (c *Cluster) newSet(replicas int32, change ...func(*v1alpha1.StatefulCluster)) *v1alpha1.StatefulCluster {
