@@ -114,12 +114,13 @@ func TestTwoZonesNeverHaveOneIndex(t *testing.T) {
 	set := toySet(1)
 	set.Spec.Zones = []string{"a", "b"}
 	w := &world{set: set, claims: map[string]*corev1.PersistentVolumeClaim{}}
-	for i, name := range set.Spec.Zones {
+	for _, name := range set.Spec.Zones {
 		c := &corev1.PersistentVolumeClaim{}
 		c.Labels = ownLabels("db", zone{name, 0}, 0)
-		w.claims[[]string{"1", "2"}[i]] = c
+		w.claims[name] = c
 	}
-	if w.recoverZones(nil); w.zones[0] != (zone{"a", 0}) || w.zones[1] != (zone{"b", 1}) {
+	w.recoverZones(nil)
+	if w.zones[0] != (zone{"a", 0}) || w.zones[1] != (zone{"b", 1}) {
 		t.Errorf("labels that contradict each other give %v", w.zones)
 	}
 }

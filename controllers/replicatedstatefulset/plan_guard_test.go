@@ -77,7 +77,6 @@ func TestGuardsOfTheBooks(t *testing.T) {
 	})
 }
 
-// What keeps pods and copies until nobody needs them.
 // debugged gives member 1 an ephemeral container.
 func debugged(state corev1.ContainerState) func(*world) {
 	return func(w *world) {
@@ -85,6 +84,7 @@ func debugged(state corev1.ContainerState) func(*world) {
 	}
 }
 
+// What keeps pods and copies until nobody needs them.
 func TestGuardsOfWhatGoes(t *testing.T) {
 	check(t, []row{
 		{"one that goes is released when its kubelet has seen it stop", worldOf(toySet(2, 1), pod(0).primary(), pod(1).ended().deleted()), []string{"patch pod 1: Release"}},

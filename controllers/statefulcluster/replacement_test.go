@@ -54,7 +54,10 @@ var _ = Describe("replacement", func() {
 		}
 		old := names(before)
 		Eventually(func() []string { return names(pods(ctx, set)) }).ShouldNot(ContainElement(BeElementOf(old)))
-		settled(ctx, set, 3)
+		after := settled(ctx, set, 3)
+		for name := range before {
+			Expect(after).NotTo(HaveKey(name))
+		}
 	})
 
 	It("SC-13 does not touch a member that is not Ready yet before its deadline", func(ctx SpecContext) {

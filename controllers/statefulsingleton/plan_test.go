@@ -276,6 +276,14 @@ func (m *memberFixture) still() *memberFixture {
 	return m
 }
 
+// handingOver has a handover that began that long ago.
+func handingOver(ago time.Duration, policy v1.TimeoutPolicy) func(*v1.StatefulSingleton) {
+	return func(s *v1.StatefulSingleton) {
+		began := metav1.NewTime(noon.Add(-ago))
+		s.Status.TransitionTimestamp, s.Spec.OnTimeout = &began, policy
+	}
+}
+
 func TestWhoDecides(t *testing.T) {
 	older := singleton("older").madeAt(1)
 	younger := singleton("younger").madeAt(2)
@@ -284,10 +292,7 @@ func TestWhoDecides(t *testing.T) {
 			w.now, w.rivals = noon.Add(time.Hour), []*v1.StatefulSingleton{&s.StatefulSingleton}
 		}
 	}
-	late := func(s *v1.StatefulSingleton) {
-		began := metav1.NewTime(noon.Add(-301 * time.Second))
-		s.Status.TransitionTimestamp, s.Spec.OnTimeout = &began, v1.TimeoutDeletesOld
-	}
+	late := handingOver(301*time.Second, v1.TimeoutDeletesOld)
 	check(t, []row{
 		{"S26 the younger deletes nobody for a handover that takes too long", worldOf(singleton("younger").madeAt(2).held("x", 1).with(late), ungated("a").protect(), waiting("b")).with(rivals(older)), nil},
 		{"nor does one too many", worldOf(singleton("db").held("x", 1).with(late), ungated("a").protect(), waiting("b")).with(func(w *world) { w.crowded = true }), nil},
@@ -306,10 +311,7 @@ func TestWhoDecides(t *testing.T) {
 
 func TestTimeout(t *testing.T) {
 	since := func(ago time.Duration, policy v1.TimeoutPolicy) *singletonFixture {
-		return singleton("db").held("x", 1).with(func(s *v1.StatefulSingleton) {
-			began := metav1.NewTime(noon.Add(-ago))
-			s.Status.TransitionTimestamp, s.Spec.OnTimeout = &began, policy
-		})
+		return singleton("db").held("x", 1).with(handingOver(ago, policy))
 	}
 	blocked := func() []*memberFixture { return []*memberFixture{ungated("a").protect(), waiting("b")} }
 	check(t, []row{

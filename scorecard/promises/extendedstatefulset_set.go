@@ -42,8 +42,7 @@ if [ -d /data ]; then
   echo $ORDINAL > /data/ordinal
   mkdir /data/lock || say overlap $VERSION
 fi
-say begin $VERSION
-while true; do sleep 3600 & wait $!; done`
+say begin $VERSION` + idle
 
 // versionVariable is what the trials change to make another version.
 const versionVariable = "VERSION"

@@ -107,7 +107,7 @@ func (c *Cluster) dummy(name string) *v1alpha1.ReplicatedStatefulSet {
 					"sequence": run("echo 7"), "status": run("test -e /tmp/running || exit 7"), "stop": run("rm -f /tmp/running"),
 					"seed": run("date > /tmp/running"), "primary": run("date > /tmp/running"),
 				},
-				Containers: []corev1.Container{{Name: "dummy", Image: c.Image, Command: []string{"/bin/sh", "-c", "trap 'exit 0' TERM; while true; do sleep 3600 & wait $!; done"}}},
+				Containers: []corev1.Container{{Name: "dummy", Image: c.Image, Command: []string{"/bin/sh", "-c", "trap 'exit 0' TERM" + idle}}},
 			},
 		},
 	}

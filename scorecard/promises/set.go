@@ -14,6 +14,11 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 )
 
+// idle is the end of a program in a shell that does nothing more. It is woken by signals
+// only: a process each second would take CPU time from what is tried.
+const idle = `
+while true; do sleep 3600 & wait $!; done`
+
 // diary is a program that writes its pod's name into its volume once a start,
 // and refuses to start on a volume where another name stands.
 const diary = `
@@ -21,8 +26,7 @@ owner=/data/owner
 if [ -e $owner ] && [ "$(cat $owner)" != "$POD" ]; then echo "volume of $(cat $owner), not of $POD"; exit 1; fi
 echo $POD > $owner
 date >> /data/starts
-trap 'exit 0' TERM
-while true; do sleep 3600 & wait $!; done`
+trap 'exit 0' TERM` + idle
 
 // newSet builds a StatefulCluster whose members keep a diary on a claim.
 func (c *Cluster) newSet(replicas int32, change ...func(*v1alpha1.StatefulCluster)) *v1alpha1.StatefulCluster {
