@@ -21,7 +21,7 @@ func writePause(ctx context.Context, log io.Writer, tar, source string) error {
 	}
 	defer os.RemoveAll(temp)
 	program := filepath.Join(temp, "pause")
-	if err := goBuild(ctx, log, source, ".", program, "", ""); err != nil {
+	if err := (build{dir: source, out: program, packages: []string{"."}}).run(ctx, log); err != nil {
 		return err
 	}
 	return image.Write(tar, PauseImage, v1.Config{Entrypoint: []string{"/pause"}, User: "65535"},

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"runtime/debug"
 	"time"
 
@@ -196,15 +194,5 @@ func (c *Cluster) copyProgram(ctx context.Context) error {
 		}
 		return run(ctx, "cp", self, out)
 	}
-	root, err := projectRoot()
-	if err != nil {
-		return err
-	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", out, program)
-	cmd.Dir = filepath.Clean(root)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if text, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("building %s: %w: %s", program, err, text)
-	}
-	return nil
+	return Host(ctx, c.log, program, out)
 }

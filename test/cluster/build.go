@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/mod/modfile"
@@ -33,12 +34,12 @@ const (
 
 // recipe says what a set is built from.
 type recipe struct {
-	folder   string            // of tools/, where it is not the set's own name
-	module   string            // whose version names the folder
-	programs map[string]string // program to the package it is built from
-	order    []string          // the longest build first
-	takes    string            // told to the one who waits
-	tags     string            // of the build
+	folder   string   // of tools/, where it is not the set's own name
+	module   string   // whose version names the folder
+	packages []string // of the programs, each named as its package's folder is
+	names    []string // that the first program is also called by, and is another one then
+	compiled int      // packages that an empty build cache has to compile, about
+	tags     string   // of the build
 	// stamp is variables that hold the version: clients and operators ask the
 	// API server for it, and a Kubernetes built from modules says v0.0.0.
 	stamp []string
@@ -46,159 +47,195 @@ type recipe struct {
 
 var recipes = map[Set]recipe{
 	Kubernetes: {
-		module: "k8s.io/kubernetes",
-		programs: map[string]string{
-			"kube-apiserver":          "k8s.io/kubernetes/cmd/kube-apiserver",
-			"kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
-			"kube-scheduler":          "k8s.io/kubernetes/cmd/kube-scheduler",
-			"kubelet":                 "k8s.io/kubernetes/cmd/kubelet",
-			"kube-proxy":              "k8s.io/kubernetes/cmd/kube-proxy",
-			"kubectl":                 "k8s.io/kubernetes/cmd/kubectl",
-			"etcd":                    "go.etcd.io/etcd/server/v3",
-		},
-		order: []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl", "etcd"},
-		takes: "about 7 minutes on 2 cores, once",
-		stamp: []string{"k8s.io/component-base/version.gitVersion", "k8s.io/client-go/pkg/version.gitVersion"},
+		folder:   "cluster",
+		module:   "k8s.io/kubernetes",
+		packages: []string{"./kubernetes"},
+		names:    []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl", "etcd"},
+		compiled: 2860,
+		stamp:    []string{"k8s.io/component-base/version.gitVersion", "k8s.io/client-go/pkg/version.gitVersion"},
 	},
+	// Apart from Kubernetes, because it wants a newer CRI.
 	Containerd: {
 		module: "github.com/containerd/containerd/v2",
-		programs: map[string]string{
-			"containerd":              "github.com/containerd/containerd/v2/cmd/containerd",
-			"containerd-shim-runc-v2": "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2",
-			"ctr":                     "github.com/containerd/containerd/v2/cmd/ctr",
+		packages: []string{
+			"github.com/containerd/containerd/v2/cmd/containerd",
+			"github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2",
+			"github.com/containerd/containerd/v2/cmd/ctr",
 		},
-		order: []string{"containerd", "containerd-shim-runc-v2", "ctr"},
-		takes: "about 1 minute on 2 cores, once",
+		compiled: 350,
 	},
 	CoreDNS: {
+		folder:   "cluster",
 		module:   "github.com/coredns/coredns",
-		programs: map[string]string{"coredns": "."},
-		order:    []string{"coredns"},
-		takes:    "about 1 minute on 2 cores, once",
+		packages: []string{"./coredns"},
+		compiled: 2970,
 	},
 	Kwok: {
+		folder:   "cluster",
 		module:   "sigs.k8s.io/kwok",
-		programs: map[string]string{"kwok": "sigs.k8s.io/kwok/cmd/kwok"},
-		order:    []string{"kwok"},
-		takes:    "about 2 minutes on 2 cores, once",
+		packages: []string{"sigs.k8s.io/kwok/cmd/kwok"},
+		compiled: 3040,
 	},
 	OLM: {
 		module: "github.com/operator-framework/operator-lifecycle-manager",
-		programs: map[string]string{
-			"olm":          "github.com/operator-framework/operator-lifecycle-manager/cmd/olm",
-			"catalog":      "github.com/operator-framework/operator-lifecycle-manager/cmd/catalog",
-			"copy-content": "github.com/operator-framework/operator-lifecycle-manager/cmd/copy-content",
-			"cpb":          "github.com/operator-framework/operator-lifecycle-manager/util/cpb",
+		packages: []string{
+			"github.com/operator-framework/operator-lifecycle-manager/cmd/olm",
+			"github.com/operator-framework/operator-lifecycle-manager/cmd/catalog",
+			"github.com/operator-framework/operator-lifecycle-manager/cmd/copy-content",
+			"github.com/operator-framework/operator-lifecycle-manager/util/cpb",
 		},
-		order: []string{"olm", "catalog", "copy-content", "cpb"},
-		tags:  "json1,containers_image_openpgp",
-		takes: "about 6 minutes on 2 cores, once",
+		tags: "json1,containers_image_openpgp",
 	},
 	// Apart from OLM, because a catalog is made without one.
 	OPM: {
 		folder: "olm",
 		module: "github.com/operator-framework/operator-registry",
-		programs: map[string]string{
-			"opm":               "github.com/operator-framework/operator-registry/cmd/opm",
-			"grpc_health_probe": "github.com/grpc-ecosystem/grpc-health-probe",
+		packages: []string{
+			"github.com/operator-framework/operator-registry/cmd/opm",
+			"github.com/grpc-ecosystem/grpc-health-probe",
 		},
-		order: []string{"opm", "grpc_health_probe"},
-		tags:  "json1,containers_image_openpgp",
-		takes: "about 5 minutes on 2 cores, once",
+		tags: "json1,containers_image_openpgp",
 	},
 	// Makes the bundle and asks what scorecard asks; scorecard-test is the program
 	// in the image of its built-in tests.
 	SDK: {
 		module: "github.com/operator-framework/operator-sdk",
-		programs: map[string]string{
-			"operator-sdk":   "github.com/operator-framework/operator-sdk/cmd/operator-sdk",
-			"scorecard-test": "github.com/operator-framework/operator-sdk/images/scorecard-test",
+		packages: []string{
+			"github.com/operator-framework/operator-sdk/cmd/operator-sdk",
+			"github.com/operator-framework/operator-sdk/images/scorecard-test",
 		},
-		order: []string{"operator-sdk", "scorecard-test"},
 		tags:  "containers_image_openpgp",
 		stamp: []string{"github.com/operator-framework/operator-sdk/internal/version.Version"},
-		takes: "about 3 minutes on 2 cores, once",
 	},
 }
 
 // Build makes sure the programs of the sets exist and returns the folder of
 // each set. That of Kubernetes is what envtest wants as KUBEBUILDER_ASSETS.
+// Sets of one module are compiled in one go, as they have most packages in common.
 func Build(ctx context.Context, log io.Writer, sets ...Set) (map[Set]string, error) {
-	folders := map[Set]string{}
+	cache, err := cacheDir()
+	if err != nil {
+		return nil, err
+	}
+	places := map[Set]place{}
+	modules := map[string][]Set{}
 	for _, set := range sets {
-		folder, err := buildSet(ctx, log, set)
+		where, err := placeOf(cache, set)
 		if err != nil {
 			return nil, fmt.Errorf("building %s: %w", set, err)
 		}
-		folders[set] = folder
+		places[set] = where
+		modules[where.module] = append(modules[where.module], set)
+	}
+	folders := map[Set]string{}
+	for module, sets := range modules {
+		if err := buildModule(ctx, log, cache, module, sets, places); err != nil {
+			return nil, fmt.Errorf("building %s: %w", sets, err)
+		}
+		for _, set := range sets {
+			folders[set] = places[set].folder
+		}
 	}
 	return folders, nil
 }
 
-func buildSet(ctx context.Context, log io.Writer, set Set) (string, error) {
+// Built reports whether Build has nothing to do.
+func Built(sets ...Set) bool {
+	cache, err := cacheDir()
+	if err != nil {
+		return false
+	}
+	for _, set := range sets {
+		if where, err := placeOf(cache, set); err != nil || !isDir(where.folder) {
+			return false
+		}
+	}
+	return true
+}
+
+// place is where a set comes from and goes to.
+type place struct{ module, version, folder string }
+
+func placeOf(cache string, set Set) (place, error) {
 	recipe, known := recipes[set]
 	if !known {
-		return "", fmt.Errorf("no such set of programs")
+		return place{}, errors.New("no such set of programs")
 	}
 	root, err := projectRoot()
 	if err != nil {
-		return "", err
+		return place{}, err
 	}
 	module := filepath.Join(root, "tools", cmp.Or(recipe.folder, string(set)))
 	version, key, err := recipe.version(filepath.Join(module, "go.mod"))
 	if err != nil {
-		return "", err
+		return place{}, err
 	}
-	cache, err := cacheDir()
-	if err != nil {
-		return "", err
-	}
-	folder := filepath.Join(cache, fmt.Sprintf("%s-%s-%s", set, version, key))
-	if isDir(folder) {
-		return folder, nil
-	}
-	// Two builds at once would take twice as long, and one of them for nothing.
-	unlock, err := lock(ctx, filepath.Join(cache, string(set)+".lock"))
-	if err != nil {
-		return "", err
-	}
-	defer unlock()
-	if isDir(folder) {
-		return folder, nil
-	}
-	part, err := os.MkdirTemp(cache, "."+string(set)+"-part-")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(part)
-	for i, program := range recipe.order {
-		about := ""
-		if i == 0 {
-			about = fmt.Sprintf(" (all %d programs: %s)", len(recipe.order), recipe.takes)
-		}
-		fmt.Fprintf(log, "building %s %s%s …\n", program, version, about)
-		if err := goBuild(ctx, log, module, recipe.programs[program], filepath.Join(part, program), recipe.stamps(version), recipe.tags); err != nil {
-			return "", err
-		}
-	}
-	// Only now: an interrupted build must not be taken for a finished one.
-	if err := os.Chmod(part, 0o755); err != nil {
-		return "", err
-	}
-	return folder, os.Rename(part, folder)
+	return place{module, version, filepath.Join(cache, fmt.Sprintf("%s-%s-%s", set, version, key))}, nil
 }
 
-// goBuild links one static program of the module in dir; stamps are further
-// flags of the linker.
-func goBuild(ctx context.Context, log io.Writer, dir, pkg, out, stamps, tags string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags="+tags, "-ldflags=-s -w"+stamps, "-o", out, pkg)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("go build %s in %s: %w", pkg, dir, err)
+// buildModule builds those sets of a module that are not there yet.
+func buildModule(ctx context.Context, log io.Writer, cache, module string, sets []Set, places map[Set]place) error {
+	there := func(set Set) bool { return isDir(places[set].folder) }
+	if !slices.ContainsFunc(sets, func(set Set) bool { return !there(set) }) {
+		return nil
+	}
+	// Two builds at once would take twice as long, and one of them for nothing.
+	unlock, err := lock(ctx, filepath.Join(cache, filepath.Base(module)+".lock"))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	part, err := os.MkdirTemp(cache, "."+filepath.Base(module)+"-part-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(part)
+	missing := slices.DeleteFunc(slices.Clone(sets), there)
+	if len(missing) == 0 {
+		return nil // another process has built them meanwhile
+	}
+	wanted := build{dir: module, out: part}
+	for _, set := range missing {
+		recipe := recipes[set]
+		fmt.Fprintf(log, "building %s %s, once …\n", set, places[set].version)
+		wanted.packages = append(wanted.packages, recipe.packages...)
+		wanted.stamps += recipe.stamps(places[set].version)
+		wanted.tags = recipe.tags // sets of one module have the same
+		wanted.compiled = max(wanted.compiled, recipe.compiled)
+	}
+	if err := wanted.run(ctx, log); err != nil {
+		return err
+	}
+	for _, set := range missing {
+		if err := recipes[set].moveInto(places[set].folder, part); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// moveInto makes the folder of a set from the programs that were built in part.
+func (r recipe) moveInto(folder, part string) error {
+	whole, err := os.MkdirTemp(part, "whole-")
+	if err != nil {
+		return err
+	}
+	for _, source := range r.packages {
+		name := path.Base(source)
+		if err := os.Rename(filepath.Join(part, name), filepath.Join(whole, name)); err != nil {
+			return err
+		}
+	}
+	for _, name := range r.names {
+		if err := os.Symlink(path.Base(r.packages[0]), filepath.Join(whole, name)); err != nil {
+			return err
+		}
+	}
+	if err := os.Chmod(whole, 0o755); err != nil {
+		return err
+	}
+	// Only now: an interrupted build must not be taken for a finished one.
+	return os.Rename(whole, folder)
 }
 
 func (r recipe) stamps(version string) string {
@@ -224,7 +261,7 @@ func (r recipe) version(goMod string) (version, key string, err error) {
 		if require.Mod.Path != r.module {
 			continue
 		}
-		sources, err := filepath.Glob(filepath.Join(filepath.Dir(goMod), "*.go"))
+		sources, err := filepath.Glob(filepath.Join(filepath.Dir(goMod), "*", "*.go"))
 		if err != nil {
 			return "", "", err
 		}
@@ -236,7 +273,7 @@ func (r recipe) version(goMod string) (version, key string, err error) {
 			content = append(content, code...)
 		}
 		version = require.Mod.Version
-		sum := sha256.Sum256(append(content, r.stamps(version)+r.tags...))
+		sum := sha256.Sum256(append(content, r.stamps(version)+r.tags+strings.Join(r.packages, " ")...))
 		return version, fmt.Sprintf("%x", sum[:4]), nil
 	}
 	return "", "", fmt.Errorf("%s does not require %s", goMod, r.module)

@@ -64,7 +64,7 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 	if o.Nodes < 1 || o.Nodes > maxNodes {
 		return nil, fmt.Errorf("a cluster of %d nodes: want 1 to %d", o.Nodes, maxNodes)
 	}
-	if err := nodesPossible(); err != nil {
+	if err := NodesPossible(); err != nil {
 		return nil, err
 	}
 	return up(ctx, o, []Set{Kubernetes, Containerd, CoreDNS})
@@ -232,6 +232,22 @@ func (c *Cluster) start(name string, args ...string) error {
 	}
 	return c.record(name, p)
 }
+
+// Run runs a program of this machine's side until the cluster is taken down. One of that
+// name which runs already ends first.
+func (c *Cluster) Run(ctx context.Context, name string, env []string, args ...string) error {
+	if err := c.process(name).stop(ctx, 20*time.Second); err != nil {
+		return err
+	}
+	p, err := startProcess(c.dir, name, args, nil, env...)
+	if err != nil {
+		return err
+	}
+	return c.record(name, p)
+}
+
+// Alive reports whether a program of that name runs.
+func (c *Cluster) Alive(name string) bool { return c.process(name).alive() }
 
 // startForGood is start of a program that ends by itself when it does not trust its
 // own memory any more, as the scheduler does, and that clusters start again.

@@ -43,15 +43,25 @@ func (c *Cluster) choosePorts() error {
 	} else {
 		c.state.Ports["apiserver"] = 6443
 	}
-	for _, name := range wanted {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return err
-		}
-		defer listener.Close() // all are held until all are chosen, so they differ
-		c.state.Ports[name] = listener.Addr().(*net.TCPAddr).Port
+	ports, err := FreePorts("127.0.0.1", len(wanted))
+	for i, port := range ports {
+		c.state.Ports[wanted[i]] = port
 	}
-	return nil
+	return err
+}
+
+// FreePorts gives TCP ports that nobody listens on at an address of this machine; an empty
+// address stands for all. They differ, and nothing keeps them free.
+func FreePorts(address string, n int) (ports []int, err error) {
+	for range n {
+		listener, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
+		if err != nil {
+			return nil, err
+		}
+		defer listener.Close() // all are held until all are chosen
+		ports = append(ports, listener.Addr().(*net.TCPAddr).Port)
+	}
+	return ports, nil
 }
 
 func (c *Cluster) startEtcd() error {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,24 +15,40 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// kwokStages are kwok's own descriptions of how nodes and pods live: a pod is
-// Running and Ready at once.
-var kwokStages = []string{
-	"node/fast/node-initialize.yaml",
-	"node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
-	"pod/fast/pod-ready.yaml",
-	"pod/fast/pod-complete.yaml",
-	"pod/fast/pod-delete.yaml",
-}
+// kwok's own descriptions of how nodes and pods live: a pod is Running and Ready at once.
+var (
+	nodeStages = []string{
+		"node/fast/node-initialize.yaml",
+		"node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
+	}
+	podStages = []string{
+		"pod/fast/pod-ready.yaml",
+		"pod/fast/pod-complete.yaml",
+		"pod/fast/pod-delete.yaml",
+	}
+)
 
 // StartKwok adds simulated nodes kwok-1 … kwok-<nodes> and waits until they
 // are Ready. Each takes 500 pods. For benchmarks with thousands of pods.
 func (c *Cluster) StartKwok(ctx context.Context, nodes int) error {
+	return c.startKwok(ctx, nodes, slices.Concat(nodeStages, podStages))
+}
+
+// StartSimulated is StartKwok with kubelets that hold pods at their gates, pull no image
+// that is not there, and take commands; see package simulated. For a look at the operator.
+func (c *Cluster) StartSimulated(ctx context.Context, nodes int) error {
+	if err := c.startKwok(ctx, nodes, nodeStages); err != nil || c.process("kubelets").alive() {
+		return err
+	}
+	return c.start("kubelets", c.path("cluster"), "kubelets", c.dir, fmt.Sprint(nodes))
+}
+
+func (c *Cluster) startKwok(ctx context.Context, nodes int, stages []string) error {
 	folders, err := Build(ctx, c.log, Kwok)
 	if err != nil {
 		return err
 	}
-	config, err := writeKwokConfig(ctx, c.path("kwok.yaml"))
+	config, err := writeKwokConfig(ctx, c.path("kwok.yaml"), stages)
 	if err != nil {
 		return err
 	}
@@ -77,8 +94,11 @@ func (c *Cluster) StartKwok(ctx context.Context, nodes int) error {
 	return c.save()
 }
 
+// SimulatedNode is the name of a simulated node; they are counted from 1.
+func SimulatedNode(number int) string { return fmt.Sprintf("kwok-%d", number) }
+
 func simulatedNode(number int) *corev1.Node {
-	name := fmt.Sprintf("kwok-%d", number)
+	name := SimulatedNode(number)
 	room := corev1.ResourceList{
 		corev1.ResourceCPU:    resource.MustParse("1000"),
 		corev1.ResourceMemory: resource.MustParse("1000Gi"),
@@ -111,13 +131,13 @@ options:
 
 // writeKwokConfig joins the options and the stages that the pinned version of
 // kwok ships.
-func writeKwokConfig(ctx context.Context, out string) (string, error) {
+func writeKwokConfig(ctx context.Context, out string, stages []string) (string, error) {
 	root, err := projectRoot()
 	if err != nil {
 		return "", err
 	}
 	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", recipes[Kwok].module)
-	cmd.Dir = filepath.Join(root, "tools", string(Kwok))
+	cmd.Dir = filepath.Join(root, "tools", recipes[Kwok].folder)
 	answer, err := cmd.Output()
 	if err != nil {
 		return "", fmt.Errorf("finding kwok's stages: %w", err)
@@ -127,7 +147,7 @@ func writeKwokConfig(ctx context.Context, out string) (string, error) {
 		return "", fmt.Errorf("finding kwok's stages: %w", err)
 	}
 	all := []byte(kwokOptions)
-	for _, stage := range kwokStages {
+	for _, stage := range stages {
 		content, err := os.ReadFile(filepath.Join(module.Dir, "kustomize", "stage", stage))
 		if err != nil {
 			return "", err

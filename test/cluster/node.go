@@ -15,26 +15,6 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/cluster/nodeinit"
 )
 
-// nodesPossible says why this machine cannot have nodes, if so.
-func nodesPossible() error {
-	if _, err := os.Stat("/proc/self/ns/net"); err != nil {
-		return errors.New("nodes need Linux; without it there is the control plane with simulated nodes (cluster up --control-plane), or set KUBECONFIG to a cluster you have")
-	}
-	if os.Geteuid() != 0 {
-		return errors.New("nodes need root; without it there is the control plane with simulated nodes (cluster up --control-plane), or set KUBECONFIG to a cluster you have")
-	}
-	cache, err := cacheDir()
-	if err != nil {
-		return err
-	}
-	for _, hidden := range nodeBinds {
-		if strings.HasPrefix(cache, hidden.target+"/") {
-			return fmt.Errorf("the cache folder %s is below %s, which nodes replace by their own; set XDG_CACHE_HOME to another", cache, hidden.target)
-		}
-	}
-	return nil
-}
-
 // nodeBinds are the folders that each node has for itself, so that programs
 // with fixed paths can run more than once and leave nothing on this machine.
 var nodeBinds = []struct{ target, folder string }{

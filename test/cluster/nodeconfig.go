@@ -2,10 +2,7 @@ package cluster
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"text/template"
 )
 
@@ -19,7 +16,7 @@ func (c *Cluster) nodeConfigs(n node) map[string]string {
 		"ProxyKubeconfig": c.path("kube-proxy.kubeconfig"),
 		"Pause":           PauseImage,
 		"Snapshotter":     snapshotter(c.dir),
-		"KeepOOMScore":    !canLowerOOMScore(),
+		"KeepOOMScore":    !rootHas(sysResource),
 		"FeatureGates":    c.state.FeatureGates,
 	}
 	files := map[string]string{}
@@ -67,19 +64,6 @@ func snapshotter(dir string) string {
 		return "native"
 	}
 	return "overlayfs"
-}
-
-// canLowerOOMScore tells whether this root has CAP_SYS_RESOURCE (bit 24);
-// without it runc fails on every pod unless containerd is told.
-func canLowerOOMScore() bool {
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return false
-	}
-	_, rest, _ := strings.Cut(string(status), "\nCapEff:")
-	line, _, _ := strings.Cut(rest, "\n")
-	caps, err := strconv.ParseUint(strings.TrimSpace(line), 16, 64)
-	return err == nil && caps&(1<<24) != 0
 }
 
 const containerdConfig = `version = 3
@@ -135,6 +119,10 @@ resolvConf: {{.Dir}}/resolv.conf
 staticPodPath: {{.Dir}}/static-pods
 maxPods: 250
 serializeImagePulls: false
+# Tests wait for these: how soon a container that ends again and again is started, and
+# how soon a static pod is shown again whose mirror was deleted.
+crashLoopBackOff: {maxContainerRestartPeriod: 40s}
+syncFrequency: 30s
 nodeLeaseDurationSeconds: 20
 # The disk is this machine's: its being full is not the node's matter, and an
 # image that was loaded cannot be pulled again.

@@ -112,7 +112,10 @@ func TestTheFolderOfASetFollowsWhatItIsBuiltFrom(t *testing.T) {
 	write(goMod, "module x\n\nrequire github.com/coredns/coredns v1.2.3\n")
 	key()
 	key()
-	write(filepath.Join(dir, "main.go"), "package main\n")
+	if err := os.Mkdir(filepath.Join(dir, "program"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(filepath.Join(dir, "program", "main.go"), "package main\n")
 	key()
 	write(goMod, "module x\n\nrequire (\n\tgithub.com/coredns/coredns v1.2.3\n\tx.org/y v1.0.0\n)\n")
 	key()

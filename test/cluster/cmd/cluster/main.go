@@ -9,13 +9,16 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/stateful-operator/stateful-operator/test/cluster"
 	"github.com/stateful-operator/stateful-operator/test/cluster/nodeinit"
+	"github.com/stateful-operator/stateful-operator/test/cluster/simulated"
 	"github.com/stateful-operator/stateful-operator/test/cluster/volumes"
 )
 
@@ -100,9 +103,10 @@ var commands = map[string]func(context.Context, invocation) error{
 	"stop-apiserver":  with(func(_ context.Context, c *cluster.Cluster, _ []string) error { return c.StopAPIServer() }),
 	"start-apiserver": with(func(_ context.Context, c *cluster.Cluster, _ []string) error { return c.StartAPIServer() }),
 
-	// The two that up itself starts.
+	// Those that a cluster itself starts.
 	"node-init": func(_ context.Context, in invocation) error { return nodeinit.Run(in.args[0]) },
 	"volumes":   makeVolumes,
+	"kubelets":  simulate,
 }
 
 func up(ctx context.Context, in invocation) error {
@@ -149,13 +153,35 @@ func kwok(ctx context.Context, c *cluster.Cluster, args []string) error {
 	return c.StartKwok(ctx, count)
 }
 
-func makeVolumes(ctx context.Context, in invocation) error {
-	dir := in.args[0]
+// admin is the configuration of a cluster's administrator, without client-side rate limits.
+func admin(dir string) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, "admin.kubeconfig"))
+	if err == nil {
+		config.QPS = -1
+	}
+	return config, err
+}
+
+// simulate plays the kubelets of as many simulated nodes.
+func simulate(ctx context.Context, in invocation) error {
+	dir := in.args[0]
+	config, err := admin(dir)
 	if err != nil {
 		return err
 	}
-	config.QPS = -1
+	count, err := strconv.Atoi(in.args[1])
+	if err != nil {
+		return err
+	}
+	return simulated.Run(ctx, config, dir, count)
+}
+
+func makeVolumes(ctx context.Context, in invocation) error {
+	dir := in.args[0]
+	config, err := admin(dir)
+	if err != nil {
+		return err
+	}
 	return volumes.Run(ctx, config, func(node, volume string) string {
 		return filepath.Join(dir, "nodes", node, "volumes", volume)
 	})

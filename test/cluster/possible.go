@@ -1,0 +1,124 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+)
+
+// Ends of the reasons: what can be done.
+const (
+	elsewhere  = "set KUBECONFIG to a cluster you have, or take a virtual machine"
+	privileged = "start this container with --privileged, or set KUBECONFIG to a cluster you have"
+)
+
+// NodesPossible gives the reason why this machine cannot have nodes, with what can be done
+// about it; nil if it can. Nothing is built for the answer, and nothing of it stays.
+func NodesPossible() error {
+	if runtime.GOOS != "linux" {
+		return errors.New("nodes need Linux: " + elsewhere)
+	}
+	if os.Geteuid() != 0 {
+		return errors.New("nodes need root: use sudo, or set KUBECONFIG to a cluster you have")
+	}
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return fmt.Errorf("nodes need /proc: %w", err)
+	}
+	if missing := missingCapabilities(string(status)); len(missing) > 0 {
+		return fmt.Errorf("nodes need %s, which root has not here: %s", strings.Join(missing, " and "), privileged)
+	}
+	if users, err := os.ReadFile("/proc/self/uid_map"); err == nil && len(strings.Fields(string(users))) == 3 && strings.Fields(string(users))[2] != allUsers {
+		return errors.New("nodes need the root of the machine, and this is one of a user namespace, as rootless containers have: " + elsewhere)
+	}
+	cache, err := cacheDir()
+	if err != nil {
+		return err
+	}
+	for _, hidden := range nodeBinds {
+		if strings.HasPrefix(cache, hidden.target+"/") {
+			return fmt.Errorf("the cache folder %s is below %s, which nodes replace by their own: set XDG_CACHE_HOME to another", cache, hidden.target)
+		}
+	}
+	child := exec.Command("true")
+	child.SysProcAttr = newNamespaces()
+	if err := child.Run(); err != nil {
+		return fmt.Errorf("nodes need namespaces of their own, and the kernel gives none (%w): %s", err, privileged)
+	}
+	if err := tryCgroup(); err != nil {
+		return fmt.Errorf("nodes need cgroups, which cannot be written here (%w): %s", err, privileged)
+	}
+	if err := trySysctl(); err != nil {
+		return fmt.Errorf("nodes set limits of the kernel, which cannot be written here (%w): %s", err, privileged)
+	}
+	if err := tryOverlay(cache); err != nil {
+		return fmt.Errorf("containers need overlay mounts, which are refused in %s (%w): set XDG_CACHE_HOME to a folder on a local disk, or %s", cache, err, privileged)
+	}
+	return nil
+}
+
+// allUsers is how many a user namespace has that is the machine's own.
+const allUsers = "4294967295"
+
+// needed are the capabilities without which nodes do not start, by their numbers.
+var needed = []struct {
+	name string
+	bit  uint
+}{{"CAP_NET_ADMIN", 12}, {"CAP_SYS_ADMIN", 21}, {"CAP_MKNOD", 27}}
+
+// sysResource is the number of CAP_SYS_RESOURCE. Without it runc fails on every pod unless
+// containerd is told.
+const sysResource = 24
+
+var effective = regexp.MustCompile(`(?m)^CapEff:\s*([0-9a-f]+)$`)
+
+// rootHas reports whether this process has a capability.
+func rootHas(bit uint) bool {
+	status, err := os.ReadFile("/proc/self/status")
+	return err == nil && capabilities(string(status))&(1<<bit) != 0
+}
+
+// capabilities reads those that are effective from /proc/PID/status: a bit for each.
+func capabilities(status string) (have uint64) {
+	if found := effective.FindStringSubmatch(status); found != nil {
+		have, _ = strconv.ParseUint(found[1], 16, 64) // the kernel writes a number
+	}
+	return have
+}
+
+// missingCapabilities reads /proc/PID/status.
+func missingCapabilities(status string) []string {
+	have := capabilities(status)
+	var missing []string
+	for _, c := range needed {
+		if have&(1<<c.bit) == 0 {
+			missing = append(missing, c.name)
+		}
+	}
+	return missing
+}
+
+func tryCgroup() error {
+	path := filepath.Join(cgroupParent, fmt.Sprintf("try-%d", os.Getpid()))
+	err := makeCgroup(path)
+	if remains := removeCgroups(path); err == nil {
+		err = remains
+	}
+	removeIfEmpty(cgroupParent)
+	return err
+}
+
+// trySysctl opens a setting that kubelets write, and leaves it as it is.
+func trySysctl() error {
+	file, err := os.OpenFile(sysctlFile(inotifyInstances), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}

@@ -1,0 +1,53 @@
+// Command kubernetes is each Kubernetes program that a local cluster runs, and etcd: it is
+// the one by whose name it is called. Linked once, they take a minute less to build, and a
+// quarter of the space.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	_ "time/tzdata" // time zones of CronJobs
+
+	"github.com/spf13/cobra"
+	"go.etcd.io/etcd/server/v3/etcdmain"
+	_ "k8s.io/client-go/plugin/pkg/client/auth"
+	"k8s.io/component-base/cli"
+	_ "k8s.io/component-base/logs/json/register"
+	_ "k8s.io/component-base/metrics/prometheus/clientgo"
+	_ "k8s.io/component-base/metrics/prometheus/version"
+	kubectl "k8s.io/kubectl/pkg/cmd"
+	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
+	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
+	manager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
+	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
+)
+
+// daemons are built when they are called, as each adds flags and metrics of its own.
+var daemons = map[string]func() *cobra.Command{
+	"kube-apiserver":          apiserver.NewAPIServerCommand,
+	"kube-controller-manager": manager.NewControllerManagerCommand,
+	"kube-scheduler":          func() *cobra.Command { return scheduler.NewSchedulerCommand() },
+	"kube-proxy":              proxy.NewProxyCommand,
+	"kubelet":                 func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) },
+}
+
+func main() {
+	name := filepath.Base(os.Args[0])
+	switch daemon, known := daemons[name]; {
+	case name == "etcd":
+		etcdmain.Main(os.Args)
+	case name == "kubectl":
+		if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
+			kubectlutil.CheckErr(err)
+		}
+	case known:
+		os.Exit(cli.Run(daemon()))
+	default:
+		fmt.Fprintf(os.Stderr, "%s: call this program by the name of the one that it shall be\n", name)
+		os.Exit(2)
+	}
+}
