@@ -10,23 +10,20 @@ import (
 
 	engev1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/test/run/place"
-	"github.com/stateful-operator/stateful-operator/test/run/program"
 )
 
 const coderFile = "config/samples/statefulcluster/coder.yaml"
 
 var coderKey = types.NamespacedName{Namespace: place.Namespace, Name: "coder"}
 
-// applyCoder applies the sample of StatefulCluster as it is, but for its image.
+// applyCoder applies the sample of StatefulCluster as it is, but for its image, and waits
+// until it is Ready.
 func (s shown) applyCoder(ctx context.Context) error {
-	image, err := s.Program(ctx, program.Program{
-		// Root, because the sample asks for no group on its volumes.
-		Package: "./test/run/coder", Ref: "localhost/coder", User: "0:0", Tar: "build/run/coder.tar",
-	})
+	image, err := s.Program(ctx, coder)
 	if err != nil {
 		return err
 	}
-	return s.Apply(ctx, coderFile, func(sample *unstructured.Unstructured) error {
+	err = s.Apply(ctx, coderFile, func(sample *unstructured.Unstructured) error {
 		// A replica count that the user has changed since stays: trying that
 		// is one of the things that show suggests.
 		var before engev1alpha1.StatefulCluster
@@ -38,9 +35,9 @@ func (s shown) applyCoder(ctx context.Context) error {
 		}
 		return place.Template(sample, func(pod *corev1.PodSpec) { pod.Containers[0].Image = image })
 	})
-}
-
-func (s shown) coderReady(ctx context.Context) error {
+	if err != nil {
+		return err
+	}
 	return s.Until(ctx, func(ctx context.Context) (bool, string, error) {
 		var set engev1alpha1.StatefulCluster
 		err := s.Client.Get(ctx, coderKey, &set)

@@ -11,15 +11,13 @@ import (
 
 	fissilev1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/test/cluster"
+	"github.com/stateful-operator/stateful-operator/test/cluster/simulated"
 	"github.com/stateful-operator/stateful-operator/test/run/place"
 )
 
 const shopFile = "config/samples/extendedstatefulset/blue-green.yaml"
 
 var shopKey = types.NamespacedName{Namespace: place.Namespace, Name: "shop"}
-
-// noImage is an image that nobody has.
-const noImage = "localhost/no-such-image:1"
 
 // applyShop applies the sample of ExtendedStatefulSet with a greeting, and with
 // what change does to its container and its update strategy. In the local cluster,
@@ -79,16 +77,21 @@ func (s shown) shop(ctx context.Context, phase fissilev1alpha1.Phase, but int64)
 	return &set.Status, err
 }
 
-// upgradeShop applies the sample, upgrades it, and tells how long that took.
-func (s shown) upgradeShop(ctx context.Context) error {
+// startShop applies the sample.
+func (s shown) startShop(ctx context.Context) error {
 	if err := s.applyShop(ctx, "one", asItIs); err != nil {
 		return err
 	}
+	_, err := s.shop(ctx, fissilev1alpha1.PhaseStable, 0)
+	return err
+}
+
+// upgradeShop upgrades the sample, and tells how long that took.
+func (s shown) upgradeShop(ctx context.Context) error {
 	before, err := s.shop(ctx, fissilev1alpha1.PhaseStable, 0)
 	if err != nil {
 		return err
 	}
-	say("A good upgrade of ExtendedStatefulSet shop")
 	began := time.Now()
 	if err := s.applyShop(ctx, "two", asItIs); err != nil {
 		return err
@@ -107,7 +110,7 @@ func (s shown) upgradeShop(ctx context.Context) error {
 func (s shown) spoilShop(ctx context.Context) error {
 	began := time.Now()
 	err := s.applyShop(ctx, "three", func(container, strategy map[string]any) {
-		container["image"], strategy["canaryWatchTime"] = noImage, "10s"
+		container["image"], strategy["canaryWatchTime"] = simulated.NoImage, "10s"
 	})
 	if err != nil {
 		return err

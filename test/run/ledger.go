@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stateful-operator/stateful-operator/test/run/place"
-	"github.com/stateful-operator/stateful-operator/test/run/program"
 )
 
 const ledgerFile = "config/samples/replicatedstatefulset/ledger.yaml"
@@ -17,14 +16,15 @@ var ledgerKey = types.NamespacedName{Namespace: place.Namespace, Name: "ledger"}
 
 // applyLedger applies the sample of ReplicatedStatefulSet with one primary.
 func (s shown) applyLedger(ctx context.Context) error {
-	ref, err := s.Program(ctx, program.Ledger("build/run/ledger.tar"))
+	ref, err := s.Program(ctx, ledger)
 	if err != nil {
 		return err
 	}
 	return s.Apply(ctx, ledgerFile, func(sample *unstructured.Unstructured) error { return place.MemberImage(sample, ref) })
 }
 
-// failOver deletes the pod of the ledger's primary, and tells who took its place.
+// failOver deletes the pod of the ledger's primary, or has a simulated one crash, and tells
+// who took its place.
 func (s shown) failOver(ctx context.Context) error {
 	set, err := s.Set(ctx, ledgerKey, anyPrimary)
 	if err != nil {
@@ -32,7 +32,11 @@ func (s shown) failOver(ctx context.Context) error {
 	}
 	time.Sleep(place.Calm)
 	old := set.Status.Members.Primary[0]
-	if _, err := s.Run(ctx, "delete", "pod", old, "--now", "--wait=false"); err != nil {
+	fault := []string{"delete", "pod", old, "--now", "--wait=false"}
+	if s.Kind == place.Simulated {
+		fault = []string{"exec", old, "--", "crash"}
+	}
+	if _, err := s.Run(ctx, fault...); err != nil {
 		return err
 	}
 	_, err = s.AnotherPrimary(ctx, ledgerKey, old)

@@ -19,7 +19,6 @@ import (
 	singletonv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/test/faults/testimony"
 	"github.com/stateful-operator/stateful-operator/test/run/place"
-	"github.com/stateful-operator/stateful-operator/test/run/program"
 )
 
 const mailerFile = "config/samples/statefulsingleton/deployment.yaml"
@@ -31,9 +30,8 @@ var mailerKey = types.NamespacedName{Namespace: place.Namespace, Name: "mailer"}
 // that all nodes share.
 func (s shown) applyMailer(ctx context.Context) error {
 	change := func(*unstructured.Unstructured) error { return nil }
-	if s.Local != nil {
-		image, err := s.Program(ctx, program.Program{
-			Package: "./test/faults/witness", Ref: "localhost/witness", User: "65532:65532", Tar: "build/run/witness.tar"})
+	if s.Kind == place.Local {
+		image, err := s.Program(ctx, witness)
 		if err != nil {
 			return err
 		}
@@ -80,6 +78,16 @@ func (s shown) rollMailer(ctx context.Context) error {
 	if err := s.Client.Get(ctx, mailerKey, &deployment); err != nil {
 		return err
 	}
+	var singleton singletonv1.StatefulSingleton
+	if err := s.Client.Get(ctx, mailerKey, &singleton); err != nil {
+		return err
+	}
+	old := singleton.Status.ActivePod
+	grants, err := s.watchGrants(ctx)
+	if err != nil {
+		return err
+	}
+	defer grants.Stop()
 	restarted := deployment.DeepCopy()
 	metav1.SetMetaDataAnnotation(&restarted.Spec.Template.ObjectMeta, "kubectl.kubernetes.io/restartedAt", time.Now().Format(time.RFC3339))
 	if err := s.Client.Patch(ctx, restarted, client.MergeFrom(&deployment)); err != nil {
@@ -88,12 +96,19 @@ func (s shown) rollMailer(ctx context.Context) error {
 	if err := s.Rolled(ctx, mailerKey); err != nil {
 		return err
 	}
-	var singleton singletonv1.StatefulSingleton
-	if err := s.Client.Get(ctx, mailerKey, &singleton); err != nil {
+	err = s.Until(ctx, func(ctx context.Context) (bool, string, error) {
+		err := s.Client.Get(ctx, mailerKey, &singleton)
+		now := &singleton.Status
+		return now.Phase == singletonv1.PhaseRunning && now.ActivePod != "" && now.ActivePod != old,
+			fmt.Sprintf("StatefulSingleton mailer: %s, active pod %s", now.Phase, now.ActivePod), err
+	})
+	if err != nil {
 		return err
 	}
-	fmt.Printf("StatefulSingleton mailer: %s, active pod %s\n", singleton.Status.Phase, singleton.Status.ActivePod)
-	if s.Local == nil {
+	if err := tellGrants(grants, singleton.Status.ActivePod); err != nil {
+		return err
+	}
+	if s.Kind != place.Local {
 		fmt.Println("when the programs themselves stopped and started is told in the local cluster only, whose nodes share this machine's clock and a folder")
 		return nil
 	}
@@ -106,7 +121,7 @@ func (s shown) rollMailer(ctx context.Context) error {
 
 // diary is what the witness has written so far.
 func (s shown) diary() ([]testimony.Line, error) {
-	if s.Local == nil {
+	if s.Kind != place.Local {
 		return nil, nil
 	}
 	text, err := os.ReadFile(filepath.Join(s.witnessFolder(), testimony.DiaryFile))

@@ -1,21 +1,19 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"os"
-	"slices"
 	"strings"
-	"text/tabwriter"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	engev1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/test/run/place"
 )
 
-// show prints the members of the StatefulCluster, and what to try.
+// show prints what runs and what to try, on one screen.
 func (s shown) show(ctx context.Context) error {
 	var pods corev1.PodList
 	if err := s.Client.List(ctx, &pods, client.InNamespace(coderKey.Namespace),
@@ -25,63 +23,49 @@ func (s shown) show(ctx context.Context) error {
 	if len(pods.Items) == 0 {
 		return fmt.Errorf("the sample is Ready and has no pods")
 	}
-	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
-	table := tabwriter.NewWriter(os.Stdout, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(table, "MEMBER\tNODE\tCLAIMS")
-	for i := range pods.Items {
-		pod := &pods.Items[i]
-		fmt.Fprintf(table, "%s\t%s\t%s\n", pod.Name, pod.Spec.NodeName, strings.Join(claims(pod), ", "))
-	}
-	if err := table.Flush(); err != nil {
+	var set v1alpha1.ReplicatedStatefulSet
+	if err := s.Client.Get(ctx, ledgerKey, &set); err != nil {
 		return err
 	}
-	s.suggest(&pods.Items[0])
+	primary := append(set.Status.Members.Primary, "rss-ledger-0")[0] // a person may have changed it
+	fmt.Print(s.screen(pods.Items[0].Name, pods.Items[0].Spec.NodeName, primary))
 	return nil
 }
 
-func claims(pod *corev1.Pod) []string {
-	var names []string
-	for i := range pod.Spec.Volumes {
-		if claim := pod.Spec.Volumes[i].PersistentVolumeClaim; claim != nil {
-			names = append(names, claim.ClaimName)
-		}
+// screen is the last one. A member of coder, its node, and the primary of ledger are in
+// what it suggests.
+func (s shown) screen(member, node, primary string) string {
+	var text strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&text, format+"\n", args...) }
+	try := func(command, what string) { line("  %-50s # %s", command, what) }
+	line("  stc/coder              members without an order, each with a name that is used once")
+	line("  ssn/mailer             a Deployment of whose pods one at a time runs its program")
+	line("  rss/ledger, example    replicated applications: one primary, and as many as there are members")
+	line("  ests/shop              versions beside each other: the good one serves, the bad one was given up")
+	line("\nTry next:")
+	line("  export KUBECONFIG=%s", s.Kubeconfig)
+	if s.Kubectl != "kubectl" {
+		line("  alias kubectl=%s", s.Kubectl)
 	}
-	return names
-}
-
-func (s shown) suggest(member *corev1.Pod) {
-	fmt.Printf("\nTry next:\n  export KUBECONFIG=%s\n", s.Kubeconfig)
-	if s.Local != nil {
-		fmt.Printf("  alias kubectl=%s\n", s.Kubectl)
+	try("kubectl delete pod "+member, "a new member, name and claim")
+	try("kubectl rollout restart deployment mailer", "one stops, then the next one starts")
+	if s.Kind == place.Simulated {
+		try("kubectl exec "+primary+" -- crash", "the primary fails, and another takes over")
+	} else {
+		try("kubectl delete pod -l app=ledger --now", "the newest copy comes back first")
 	}
-	fmt.Printf(`  kubectl get stc,ssn,rss,ests,pods,pvc -o wide
-  kubectl describe stc coder                  # conditions and events say what happened
-  kubectl delete pod %s         # a new member, with a new name and new claims
-  kubectl scale stc coder --replicas=5
-  kubectl describe ssn mailer
-  kubectl rollout restart deployment mailer   # one program stops, then the next starts
-  kubectl delete pod -l app=mailer --force    # even so
-  kubectl describe rss ledger
-  kubectl scale rss ledger --replicas=5       # and back: roles are handed over first
-  kubectl annotate rss ledger clusterlabs.org/switchover-to=rss-ledger-2
-  kubectl delete pod -l app=ledger --now      # all at once: the newest copy comes first
-  kubectl delete pod rss-example-0 --now
-  kubectl describe ests shop                  # the bad version was given up, and why
-  kubectl scale ests shop --replicas=4        # what serves is scaled
-  kubectl patch ests shop --type=json -p '[{"op":"replace","path":"/spec/template/spec/template/spec/containers/0/image","value":"%s"}]'
-  kubectl get ests shop -w                    # that was the cure: the next version takes over
-`, member.Name, s.shopImage())
+	try("kubectl describe ests shop", "why the bad version was given up")
+	if s.Kind == place.Local {
+		try("go run ./test/cluster/cmd/cluster cut "+node, "a node fails, and its members are replaced")
+		try("go run ./test/cluster/cmd/cluster heal "+node, "it returns")
+	} else {
+		try("kubectl get stc,ssn,rss,ests,pods -o wide", "all that there is")
+	}
+	line("\nMore: docs/kinds%s", map[place.Kind]string{place.Local: ", make sample-postgres, make sample-redis"}[s.Kind])
 	if s.Local == nil {
-		fmt.Print("\nStop:\n  kubectl delete stc/coder rss/example rss/ledger ests/shop deployment/mailer && make undeploy\n")
-		return
+		line("Stop: kubectl delete stc/coder rss/example rss/ledger ests/shop deployment/mailer; make undeploy")
+	} else {
+		line("Stop: make cluster-down")
 	}
-	fmt.Printf(`  cat %[2]s   # what the mailers did
-  make sample-postgres                        # a PostgreSQL, rolled out three times
-  make sample-redis                           # a Redis that fails over, with a client that counts
-  go run ./test/cluster/cmd/cluster cut %[1]s    # off the network: NotReady after about 45 s, replaced 30 s later
-  go run ./test/cluster/cmd/cluster heal %[1]s   # it returns; the lost member does not
-
-Stop:
-  make cluster-down
-`, member.Spec.NodeName, s.witnessFolder()+"/diary")
+	return text.String()
 }

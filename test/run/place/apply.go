@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stateful-operator/stateful-operator/test/manifest"
 )
@@ -26,9 +25,8 @@ func (p Place) Apply(ctx context.Context, file string, change func(*unstructured
 		if err := change(&object); err != nil {
 			return fmt.Errorf("changing %s of %s: %w", object.GetKind(), file, err)
 		}
-		err = p.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(&object), client.FieldOwner("make-run"), client.ForceOwnership)
-		if err != nil {
-			return fmt.Errorf("applying %s of %s: %w", object.GetKind(), file, err)
+		if err := manifest.Apply(ctx, p.Client, "make-run", &object); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
 		}
 	}
 	return nil

@@ -1,18 +1,19 @@
 // Package place is the cluster that samples are shown in: the one of KUBECONFIG,
-// or the local one.
+// or the local one, with nodes or with simulated ones.
 package place
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -28,44 +29,142 @@ const patience = 10 * time.Minute
 
 var operatorKey = types.NamespacedName{Namespace: "stateful-operator-system", Name: "stateful-operator-controller-manager"}
 
+// Kind says what a place is made of.
+type Kind string
+
+// The kinds of places. Simulated nodes run no programs: their containers, and the answers
+// to commands, are played.
+const (
+	Given     Kind = "given"
+	Local     Kind = "local"
+	Simulated Kind = "simulated"
+)
+
 // Place is the cluster everything happens in.
 type Place struct {
+	Kind       Kind
 	Kubeconfig string
 	Kubectl    string
-	Client     client.Client
+	Client     client.WithWatch
 	// Local is nil in a cluster that was there before us.
 	Local *cluster.Cluster
+
+	way   *way              // of images into a cluster that is given
+	noWay error             // why there is none
+	built map[string]string // images by what their names begin with
+}
+
+// Choose says which place there is: KUBECONFIG's cluster, or a local one, with nodes if this
+// machine can have some; why is the reason if not.
+func Choose() (kind Kind, why error) {
+	if given := os.Getenv("KUBECONFIG"); given != "" {
+		local, err := cluster.Open(cluster.DefaultName)
+		if ours := err == nil && local.Kubeconfig() == given; !ours {
+			return Given, nil
+		}
+		if len(local.Nodes()) == 0 {
+			return Simulated, errors.New("the local cluster is without nodes")
+		}
+		return Local, nil
+	}
+	if why := cluster.NodesPossible(); why != nil {
+		return Simulated, why
+	}
+	return Local, nil
 }
 
 // Find finds the cluster of KUBECONFIG, or boots the local one, which KUBECONFIG may
-// name too.
+// name too. It has nodes.
 func Find(ctx context.Context) (Place, error) {
-	where := Place{Kubeconfig: os.Getenv("KUBECONFIG"), Kubectl: "kubectl"}
-	local, err := cluster.Open(cluster.DefaultName)
-	if where.Kubeconfig == "" {
-		local, err = cluster.Up(ctx, cluster.Options{Log: os.Stdout})
-		if err != nil {
-			return Place{}, err
-		}
-		where.Kubeconfig = local.Kubeconfig()
+	kind, why := Choose()
+	if why != nil {
+		return Place{}, why
 	}
-	if err == nil && where.Kubeconfig == local.Kubeconfig() {
-		where.Local = local
-		where.Kubectl = filepath.Join(local.Programs(), "kubectl")
-	} else {
-		fmt.Println("using the cluster of KUBECONFIG", where.Kubeconfig)
+	return Open(ctx, kind)
+}
+
+// Sets are the programs that a place is made of.
+func (k Kind) Sets() []cluster.Set {
+	return map[Kind][]cluster.Set{
+		Local:     {cluster.Kubernetes, cluster.Containerd, cluster.CoreDNS},
+		Simulated: {cluster.Kubernetes, cluster.Kwok},
+	}[k]
+}
+
+// Open gives a place, and builds the images of programs meanwhile.
+func Open(ctx context.Context, kind Kind, programs ...program.Program) (Place, error) {
+	where := Place{Kind: kind, Kubeconfig: os.Getenv("KUBECONFIG"), Kubectl: "kubectl", built: map[string]string{}}
+	// Before the images: both compile the same packages, and the second finds them compiled.
+	if _, err := cluster.Build(ctx, os.Stdout, kind.Sets()...); err != nil {
+		return Place{}, err
 	}
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
-		&clientcmd.ClientConfigLoadingRules{Precedence: filepath.SplitList(where.Kubeconfig)}, nil).ClientConfig()
-	if err != nil {
-		return Place{}, fmt.Errorf("reading %s: %w", where.Kubeconfig, err)
-	}
-	scheme, err := controllers.Scheme()
+	var log bytes.Buffer // what it says comes after what the boot says
+	both, within := errgroup.WithContext(ctx)
+	both.Go(func() error { return where.prepare(within, &log, programs) })
+	both.Go(func() error { return where.boot(within) })
+	err := both.Wait()
+	_, _ = log.WriteTo(os.Stdout)
 	if err != nil {
 		return Place{}, err
 	}
-	where.Client, err = client.New(config, client.Options{Scheme: scheme})
+	if kind == Given {
+		err = where.findWay(ctx)
+	}
+	if len(programs) > 0 && err == nil {
+		err = where.noWay
+	}
 	return where, err
+}
+
+// prepare builds programs, in one go.
+func (p *Place) prepare(ctx context.Context, log io.Writer, programs []program.Program) error {
+	switch {
+	case len(programs) == 0:
+		return nil
+	case p.Kind == Simulated: // no other program runs
+		return cluster.Host(ctx, log, ".", operatorProgram)
+	}
+	refs, err := program.Write(ctx, log, programs...)
+	for i := range refs {
+		p.built[programs[i].Ref] = refs[i]
+	}
+	return err
+}
+
+// boot boots the cluster if there is none, and connects to it.
+func (p *Place) boot(ctx context.Context) (err error) {
+	options := cluster.Options{Log: os.Stdout}
+	switch p.Kind {
+	case Local:
+		p.Local, err = cluster.Up(ctx, options)
+	case Simulated:
+		if p.Local, err = cluster.UpControlPlane(ctx, options); err == nil {
+			err = p.Local.StartSimulated(ctx, simulatedNodes)
+		}
+	default:
+		fmt.Println("using the cluster of KUBECONFIG", p.Kubeconfig)
+	}
+	if err != nil {
+		return err
+	}
+	if p.Local != nil {
+		p.Kubeconfig, p.Kubectl = p.Local.Kubeconfig(), filepath.Join(p.Local.Programs(), "kubectl")
+	}
+	config, err := p.config().ClientConfig()
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", p.Kubeconfig, err)
+	}
+	scheme, err := controllers.Scheme()
+	if err != nil {
+		return err
+	}
+	p.Client, err = client.NewWithWatch(config, client.Options{Scheme: scheme})
+	return err
+}
+
+func (p *Place) config() clientcmd.ClientConfig {
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		&clientcmd.ClientConfigLoadingRules{Precedence: filepath.SplitList(p.Kubeconfig)}, nil)
 }
 
 // Operator builds the operator's image, deploys it, and waits until it runs.
@@ -75,11 +174,18 @@ func (p Place) Operator(ctx context.Context) error {
 		return err
 	}
 	// As everybody does, so that there is one way to do it.
-	command := exec.CommandContext(ctx, "make", "--no-print-directory", "deploy", "IMAGE="+image)
+	command := exec.CommandContext(ctx, "make", "--no-print-directory", "deploy", "IMAGE="+image, "LOADED=1")
+	if p.Kind == Simulated {
+		command.Args = append(command.Args, "REPLICAS=0") // a process is in the pods' place
+	}
 	command.Env = append(os.Environ(), "KUBECONFIG="+p.Kubeconfig)
-	command.Stdout, command.Stderr = os.Stdout, os.Stderr
-	if err := command.Run(); err != nil {
-		return fmt.Errorf("deploying the operator: %w", err)
+	out, err := command.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("deploying the operator: %w: %s", err, out)
+	}
+	fmt.Printf("make deploy has applied the %d objects of config/default\n", bytes.Count(out, []byte("\n")))
+	if p.Kind == Simulated {
+		return p.runOperator(ctx, image)
 	}
 	return p.Rolled(ctx, operatorKey)
 }
@@ -118,35 +224,4 @@ func (p Place) Until(ctx context.Context, ask func(context.Context) (done bool, 
 		return fmt.Errorf("still not so after %s: %s", patience, last)
 	}
 	return nil
-}
-
-// Program builds the image of a program and brings it to the nodes.
-func (p Place) Program(ctx context.Context, wanted program.Program) (ref string, err error) {
-	if ref, err = wanted.Write(ctx); err != nil {
-		return "", err
-	}
-	return ref, p.Load(ctx, ref, wanted.Tar)
-}
-
-// Load brings an image to the nodes.
-func (p Place) Load(ctx context.Context, ref, tar string) error {
-	if p.Local == nil {
-		fmt.Printf("%s is in %s; your cluster's nodes need it: for kind, kind load image-archive %s\n", ref, tar, tar)
-		return nil
-	}
-	// The cluster's folder goes with the cluster, and so does this note.
-	note := filepath.Join(p.Local.Dir(), "loaded-"+filepath.Base(tar))
-	loaded, err := os.ReadFile(note)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if strings.TrimSpace(string(loaded)) == ref {
-		fmt.Printf("%s is in the cluster already\n", ref)
-		return nil
-	}
-	fmt.Printf("loading %s into the nodes …\n", ref)
-	if err := p.Local.LoadImage(ctx, tar); err != nil {
-		return err
-	}
-	return os.WriteFile(note, []byte(ref+"\n"), 0o644)
 }

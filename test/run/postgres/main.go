@@ -99,7 +99,7 @@ func (d database) apply(ctx context.Context) error {
 		if image, err = databaseImage.Write(ctx, imageTar); err != nil {
 			return err
 		}
-		if err := d.Load(ctx, image, imageTar); err != nil {
+		if image, err = d.Load(ctx, image, imageTar); err != nil {
 			return err
 		}
 	}

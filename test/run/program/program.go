@@ -6,14 +6,16 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"io"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
+	"github.com/stateful-operator/stateful-operator/test/cluster"
 	"github.com/stateful-operator/stateful-operator/test/cluster/image"
 )
 
@@ -22,6 +24,8 @@ type Program struct {
 	// Package as `go build` takes it. In the image the program is at /, under
 	// the name that `go build` gives it.
 	Package string
+	// Tests is a package whose tests are the program instead; Package only names it then.
+	Tests string
 	// With are the packages of programs that are in the image too.
 	With []string
 	// Files are what else is in it, and Env its environment.
@@ -47,24 +51,58 @@ func Ledger(tar string) Program {
 	return Program{Package: "./test/faults/ledger", Ref: "localhost/ledger", User: "65532:65532", Tar: tar}
 }
 
-// Write builds the programs as the Dockerfile does, writes their image, and
-// gives the image's name and tag. The same sources give the same bytes: neither
-// paths, nor times, nor the state of the checkout go in.
-func (p Program) Write(ctx context.Context) (ref string, err error) {
+// Write builds programs, and writes the image of each.
+func Write(ctx context.Context, log io.Writer, programs ...Program) (refs []string, err error) {
 	folder, err := os.MkdirTemp("", "program-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(folder)
+	return WriteFrom(ctx, log, folder, programs...)
+}
+
+// WriteFrom builds programs in one go into a folder, as the Dockerfile does, writes the
+// image of each, and gives the images' names and tags. The same sources give the same
+// bytes: neither paths, nor times, nor the state of the checkout go in.
+func WriteFrom(ctx context.Context, log io.Writer, folder string, programs ...Program) (refs []string, err error) {
+	var sources []string
+	for _, p := range programs {
+		if p.Tests == "" {
+			sources = append(sources, p.Package)
+		} else if err := cluster.Tests(ctx, log, p.Tests, filepath.Join(folder, nameOf(p.Package))); err != nil {
+			return nil, err
+		}
+		sources = append(sources, p.With...)
+	}
+	slices.Sort(sources)
+	if err := cluster.Programs(ctx, log, folder, slices.Compact(sources)...); err != nil {
+		return nil, err
+	}
+	for _, p := range programs {
+		ref, err := p.write(folder)
+		if err != nil {
+			return nil, err
+		}
+		refs = append(refs, ref)
+	}
+	return refs, nil
+}
+
+// Write is Write of one program.
+func (p Program) Write(ctx context.Context) (ref string, err error) {
+	refs, err := Write(ctx, os.Stderr, p)
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(folder)
+	return refs[0], nil
+}
 
+// write writes the image of programs that are in a folder.
+func (p Program) write(folder string) (ref string, err error) {
 	var files []image.File
 	for _, source := range append([]string{p.Package}, p.With...) {
 		name := nameOf(source)
-		file := image.File{Path: "/" + name, Source: filepath.Join(folder, name)}
-		if err := build(ctx, source, file.Source); err != nil {
-			return "", err
-		}
-		files = append(files, file)
+		files = append(files, image.File{Path: "/" + name, Source: filepath.Join(folder, name)})
 	}
 	ref = p.Ref
 	if !strings.Contains(path.Base(ref), ":") {
@@ -88,16 +126,6 @@ func nameOf(source string) string {
 		return "stateful-operator"
 	}
 	return path.Base(source)
-}
-
-func build(ctx context.Context, source, binary string) error {
-	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", binary, source)
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
-	command.Stdout, command.Stderr = os.Stderr, os.Stderr
-	if err := command.Run(); err != nil {
-		return fmt.Errorf("building %s: %w", source, err)
-	}
-	return nil
 }
 
 func digest(files []image.File) (string, error) {

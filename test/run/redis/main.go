@@ -120,7 +120,7 @@ func (s store) apply(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := s.Load(ctx, image, serverTar); err != nil {
+		if image, err = s.Load(ctx, image, serverTar); err != nil {
 			return err
 		}
 		change = func(sample *unstructured.Unstructured) error { return place.MemberImage(sample, image) }

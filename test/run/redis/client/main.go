@@ -1,8 +1,8 @@
 // Command client writes entries to a Redis through one address, such as that of a
 // Service, and says at its end what became of those that were acknowledged.
 //
-//	client run ADDRESS   writes until it is told to end, and reads all again
-//	client end           tells process 1 to end, from another shell of its pod
+//	client run ADDRESS [EVERY]   writes until it is told to end, and reads all again
+//	client end                   tells process 1 to end, from another shell of its pod
 package main
 
 import (
@@ -21,14 +21,20 @@ import (
 func main() {
 	var err error
 	switch args := os.Args[1:]; {
-	case len(args) == 2 && args[0] == "run":
+	case len(args) > 1 && len(args) < 4 && args[0] == "run":
+		every := 5 * time.Millisecond // between two entries
+		if len(args) == 3 {
+			every, err = time.ParseDuration(args[2])
+		}
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		err = run(ctx, args[1])
+		if err == nil {
+			err = run(ctx, args[1], every)
+		}
 		stop()
 	case len(args) == 1 && args[0] == "end":
 		err = syscall.Kill(1, syscall.SIGTERM)
 	default:
-		err = fmt.Errorf("usage: client run ADDRESS | end")
+		err = fmt.Errorf("usage: client run ADDRESS [EVERY] | end")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "client:", err)
@@ -37,10 +43,10 @@ func main() {
 }
 
 const (
-	every    = 5 * time.Millisecond // between two entries
-	tryFor   = time.Second          // for one attempt
+	tryFor   = time.Second // for one attempt
 	ackFor   = 500 * time.Millisecond
-	patience = 2 * time.Minute // for a primary, when all is read again
+	again    = 5 * time.Millisecond // until what was not read is read again
+	patience = 2 * time.Minute      // for a primary, when all is read again
 )
 
 // writer writes entry 1, 2, 3, each under a key of its own.
@@ -53,7 +59,7 @@ type writer struct {
 	pause  time.Duration // the longest between two such times
 }
 
-func run(ctx context.Context, address string) error {
+func run(ctx context.Context, address string, every time.Duration) error {
 	w := &writer{client: redis.NewClient(&redis.Options{
 		Addr: address, MaxRetries: -1, DialerRetries: 1, DialTimeout: tryFor, ReadTimeout: tryFor, WriteTimeout: tryFor,
 	})}
@@ -130,7 +136,7 @@ func (w *writer) tell() error {
 }
 
 func (w *writer) read(n int) (there bool, err error) {
-	for began := time.Now(); time.Since(began) < patience; time.Sleep(every) {
+	for began := time.Now(); time.Since(began) < patience; time.Sleep(again) {
 		var is string
 		is, err = w.client.Get(context.Background(), key(n)).Result()
 		if err == nil || errors.Is(err, redis.Nil) {

@@ -1,0 +1,204 @@
+package place
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stateful-operator/stateful-operator/test/run/program"
+)
+
+// Program builds the image of a program, unless that was done when the place was opened,
+// and brings it to the nodes. It gives the name that they find it under.
+func (p Place) Program(ctx context.Context, wanted program.Program) (ref string, err error) {
+	if p.Kind == Simulated {
+		return wanted.Ref + ":simulated", nil
+	}
+	ref, done := p.built[wanted.Ref]
+	if !done {
+		if ref, err = wanted.Write(ctx); err != nil {
+			return "", err
+		}
+	}
+	return p.Load(ctx, ref, wanted.Tar)
+}
+
+// Load brings an image to the nodes, and gives the name that they find it under.
+func (p Place) Load(ctx context.Context, ref, tar string) (string, error) {
+	if p.Local == nil {
+		if p.noWay != nil {
+			return "", p.noWay
+		}
+		return p.way.bring(ctx, ref, tar)
+	}
+	// The cluster's folder goes with the cluster, and so does this note.
+	note := filepath.Join(p.Local.Dir(), "loaded-"+filepath.Base(tar))
+	loaded, err := os.ReadFile(note)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	if strings.TrimSpace(string(loaded)) == ref {
+		fmt.Printf("%s is in the cluster already\n", ref)
+		return ref, nil
+	}
+	fmt.Printf("loading %s into the nodes …\n", ref)
+	if err := p.Local.LoadImage(ctx, tar); err != nil {
+		return "", err
+	}
+	return ref, os.WriteFile(note, []byte(ref+"\n"), 0o644)
+}
+
+// way is how images come to nodes that are not ours: by a program and its arguments, in
+// which TAR is the file, or to a registry.
+type way struct {
+	argv     []string
+	registry string // the name of the operator's image, which those of the others begin with
+}
+
+// findWay finds the way of images into the cluster of KUBECONFIG.
+func (p *Place) findWay(ctx context.Context) error {
+	raw, err := p.config().RawConfig()
+	if err != nil {
+		return err
+	}
+	var nodes corev1.NodeList
+	if err := p.Client.List(ctx, &nodes); err != nil {
+		return fmt.Errorf("listing the nodes: %w", err)
+	}
+	if p.way, p.noWay = chooseWay(raw.CurrentContext, nodes.Items, os.Getenv("IMAGE")); p.noWay == nil {
+		fmt.Println("images are brought to the nodes by", p.way)
+	}
+	return nil
+}
+
+// loaders bring images into clusters of a kind, which is known by what its contexts begin
+// with, or else by its nodes: NAME is the cluster's.
+var loaders = []struct {
+	context, before, after string
+	argv                   []string
+}{
+	{"kind-", "", "-control-plane", []string{"kind", "load", "image-archive", "TAR", "--name", "NAME"}},
+	{"k3d-", "k3d-", "-server-0", []string{"k3d", "image", "import", "TAR", "--cluster", "NAME"}},
+}
+
+// minikubeProfile is the label of minikube's nodes.
+const minikubeProfile = "minikube.k8s.io/name"
+
+func chooseWay(current string, nodes []corev1.Node, image string) (*way, error) {
+	if image != "" {
+		if _, err := name.ParseReference(image); err != nil || strings.HasPrefix(image, "localhost/") || strings.Contains(image, "@") {
+			return nil, fmt.Errorf("IMAGE=%s is no name[:tag] in a registry", image)
+		}
+		return &way{registry: image}, nil
+	}
+	argv := loaderOf(current, nodes)
+	if argv != nil {
+		if _, err := exec.LookPath(argv[0]); err == nil {
+			return &way{argv: argv}, nil
+		}
+	}
+	seen := "no cluster of kind, minikube or k3d"
+	if argv != nil {
+		seen = fmt.Sprintf("one of %s, which is not on the PATH", argv[0])
+	}
+	return nil, fmt.Errorf("the cluster of KUBECONFIG (context %s) is %s, so nothing brings images to its nodes: "+
+		"put kind, minikube or k3d on the PATH where it is one of theirs; or set IMAGE=registry/name, to which images are pushed; "+
+		"or unset KUBECONFIG, and a local cluster is booted", current, seen)
+}
+
+// loaderOf is the command for that cluster; nil if it is none that is known.
+func loaderOf(current string, nodes []corev1.Node) []string {
+	for i := range nodes {
+		if profile := nodes[i].Labels[minikubeProfile]; profile != "" {
+			return []string{"minikube", "image", "load", "TAR", "--profile", profile}
+		}
+	}
+	for _, l := range loaders {
+		cluster, found := strings.CutPrefix(current, l.context)
+		for i := 0; !found && i < len(nodes); i++ {
+			if rest, begins := strings.CutPrefix(nodes[i].Name, l.before); begins {
+				cluster, found = strings.CutSuffix(rest, l.after)
+			}
+		}
+		if found {
+			return replaced(l.argv, "NAME", cluster)
+		}
+	}
+	return nil
+}
+
+func replaced(argv []string, word, by string) []string {
+	return strings.Split(strings.ReplaceAll(strings.Join(argv, "\x00"), word, by), "\x00")
+}
+
+func (w *way) String() string {
+	if w.registry != "" {
+		repository, _ := cutTag(w.registry)
+		return fmt.Sprintf("pushes: the operator's as %s, each other as %s-<name>", w.registry, repository)
+	}
+	return strings.Join(w.argv, " ")
+}
+
+// bring gives the name that the nodes find the image under.
+func (w *way) bring(ctx context.Context, ref, tar string) (string, error) {
+	if w.registry != "" {
+		return w.push(ctx, ref, tar)
+	}
+	argv := replaced(w.argv, "TAR", tar)
+	fmt.Println(strings.Join(argv, " "))
+	if out, err := exec.CommandContext(ctx, argv[0], argv[1:]...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s: %w: %s", strings.Join(argv, " "), err, out)
+	}
+	return ref, nil
+}
+
+// push pushes with the credentials that docker login, and others of its kind, have kept.
+func (w *way) push(ctx context.Context, ref, tar string) (string, error) {
+	target, err := name.ParseReference(w.nameOf(ref))
+	if err != nil {
+		return "", err
+	}
+	image, err := tarball.ImageFromPath(tar, nil)
+	if err != nil {
+		return "", err
+	}
+	fmt.Printf("pushing %s …\n", target)
+	if err := remote.Write(target, image, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
+		return "", fmt.Errorf("pushing %s: %w", target, err)
+	}
+	return target.String(), nil
+}
+
+// nameOf is the name of an image in the registry. A tag that is not given says what is in
+// the image.
+func (w *way) nameOf(ref string) string {
+	repository, tag := cutTag(w.registry)
+	own, content := cutTag(ref)
+	switch {
+	case path.Base(own) != "stateful-operator":
+		return repository + "-" + path.Base(own) + ":" + content
+	case tag == "":
+		return repository + ":" + content
+	}
+	return w.registry
+}
+
+// cutTag parts a reference; a registry may have a port.
+func cutTag(ref string) (repository, tag string) {
+	if i := strings.LastIndexByte(ref, ':'); i > strings.LastIndexByte(ref, '/') {
+		return ref[:i], ref[i+1:]
+	}
+	return ref, ""
+}

@@ -1,0 +1,116 @@
+package place
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/stateful-operator/stateful-operator/test/cluster"
+)
+
+// Where nodes are simulated no pod can be the operator: it is a process of this machine,
+// with the rights of its service account, and its webhooks are behind their Service.
+const (
+	simulatedNodes  = 3
+	operatorProgram = "build/run/stateful-operator"
+	webhookService  = "stateful-operator-webhook-service"
+)
+
+// runOperator starts the operator, which takes the gate from an image of that name.
+func (p Place) runOperator(ctx context.Context, image string) error {
+	path, err := filepath.Abs(operatorProgram)
+	if err != nil {
+		return err
+	}
+	kubeconfig, err := p.operatorKubeconfig()
+	if err != nil {
+		return err
+	}
+	ports, err := cluster.FreePorts("", 2)
+	if err != nil {
+		return err
+	}
+	webhook, health := ports[0], ports[1]
+	if err := p.routeWebhooks(ctx, webhook); err != nil {
+		return err
+	}
+	err = p.Local.Run(ctx, "operator", []string{"KUBECONFIG=" + kubeconfig, "WATCH_NAMESPACE=", "POD_NAMESPACE=" + operatorKey.Namespace, "POD_NAME=operator"},
+		path, "--gate-image="+image, fmt.Sprintf("--webhook-port=%d", webhook), "--webhook-cert-dir="+filepath.Join(p.Local.Dir(), "none"),
+		"--metrics-bind-address=127.0.0.1:0", fmt.Sprintf("--health-probe-bind-address=127.0.0.1:%d", health))
+	if err != nil {
+		return err
+	}
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		if !p.Local.Alive("operator") {
+			return false, errors.New("it ended")
+		}
+		answer, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/readyz", health))
+		if err != nil {
+			return false, nil //nolint:nilerr // it does not listen yet
+		}
+		return answer.StatusCode == http.StatusOK, answer.Body.Close()
+	})
+	log := filepath.Join(p.Local.Dir(), "logs", "operator.log")
+	if err != nil {
+		return fmt.Errorf("the operator does not get ready; see %s: %w", log, err)
+	}
+	fmt.Println("the operator runs as a process of this machine; its log:", log)
+	return nil
+}
+
+// operatorKubeconfig is the administrator's, for the rights of the operator's account.
+func (p Place) operatorKubeconfig() (string, error) {
+	config, err := clientcmd.LoadFromFile(p.Kubeconfig)
+	if err != nil {
+		return "", err
+	}
+	for _, user := range config.AuthInfos {
+		user.Impersonate = strings.Join([]string{"system:serviceaccount", operatorKey.Namespace, operatorKey.Name}, ":")
+	}
+	file := filepath.Join(p.Local.Dir(), "operator.kubeconfig")
+	return file, clientcmd.WriteToFile(*config, file)
+}
+
+// routeWebhooks puts a port of this machine behind the Service of the webhooks, which has
+// no pods.
+func (p Place) routeWebhooks(ctx context.Context, port int) error {
+	address, err := ownAddress()
+	if err != nil {
+		return err
+	}
+	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: operatorKey.Namespace, Name: webhookService + "-process"}}
+	_, err = controllerutil.CreateOrUpdate(ctx, p.Client, slice, func() error {
+		slice.Labels = map[string]string{discoveryv1.LabelServiceName: webhookService, discoveryv1.LabelManagedBy: "make-run"}
+		slice.AddressType = discoveryv1.AddressTypeIPv4
+		slice.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}}
+		slice.Ports = []discoveryv1.EndpointPort{{Name: new(""), Protocol: new(corev1.ProtocolTCP), Port: new(int32(port))}}
+		return nil
+	})
+	return err
+}
+
+// ownAddress is one that an endpoint may have: the loopback address is none.
+func ownAddress() (string, error) {
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return "", err
+	}
+	for _, one := range all {
+		if network, is := one.(*net.IPNet); is && network.IP.IsGlobalUnicast() && network.IP.To4() != nil {
+			return network.IP.String(), nil
+		}
+	}
+	return "", errors.New("the API server reaches webhooks only at an IPv4 address besides the loopback one, and this machine has none: connect it to a network")
+}
