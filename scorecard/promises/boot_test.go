@@ -3,162 +3,189 @@ package promises_test
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"testing"
+	"strings"
+	"time"
 
-	v1 "github.com/google/go-containerregistry/pkg/v1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stateful-operator/stateful-operator/scorecard/promises"
 	"github.com/stateful-operator/stateful-operator/test/cluster"
-	"github.com/stateful-operator/stateful-operator/test/cluster/image"
-	"github.com/stateful-operator/stateful-operator/test/run/dummy"
-	"github.com/stateful-operator/stateful-operator/test/run/program"
-	"github.com/stateful-operator/stateful-operator/test/run/redis/server"
 )
 
-// root is the project's folder.
+// root is the project's folder, in which the tests run.
 const root = "../.."
 
-// boot boots a local cluster of its own with four nodes, and deploys the
-// operator from its image.
-func boot(ctx context.Context, t *testing.T, c *promises.Cluster) string {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("a local cluster with nodes needs root; set KUBECONFIG to use another one")
-	}
-	name := cmp.Or(*keep, "promises")
-	release, err := cluster.Hold(ctx, name, os.Stdout)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(release)
-	local, err := cluster.Up(ctx, cluster.Options{Name: name, Nodes: 4, Log: os.Stdout})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if *keep != "" {
-			return
-		}
-		if err := cluster.Down(context.WithoutCancel(ctx), name, os.Stdout); err != nil {
-			t.Error(err)
-		}
-	})
-	c.Nodes, c.Image = local, cluster.BusyboxImage
-	// Of the folders of this machine the nodes have a few for themselves, and
-	// the cluster's is none of them.
-	c.Shared = filepath.Join(local.Dir(), "witness")
-	t.Chdir(root)
-	t.Cleanup(func() { compareRights(t, c, local) })
-	folder := t.TempDir()
-	c.BuildOperator = func(ctx context.Context) (string, error) {
+// operator is the Deployment of the operator, and its service account.
+var operator = client.ObjectKey{Namespace: "stateful-operator-system", Name: "stateful-operator-controller-manager"}
 
-		return buildProgram(ctx, filepath.Join(folder, "operator"), ".")
+// work is what the first process has built for all of them.
+var work workshop
+
+type workshop struct {
+	Folder   string          // of temporary files
+	Operator string          // the name of its image
+	Tars     []string        // of all images
+	Images   promises.Images // that promises run
+}
+
+// build builds all images. The shared cluster boots meanwhile, as all processes but a
+// few use it; others are booted by the process that uses them.
+func build(ctx context.Context) (w workshop, err error) {
+	for site := range chosen {
+		release, err := cluster.Hold(ctx, nameOf(site), os.Stdout)
+		if err != nil {
+			return w, err
+		}
+		DeferCleanup(release)
 	}
-	operator := program.Operator(filepath.Join(folder, "operator.tar"))
-	ref, err := operator.Write(ctx)
+	if w.Folder, err = os.MkdirTemp("", "promises-"); err != nil {
+		return w, err
+	}
+	DeferCleanup(os.RemoveAll, w.Folder)
+	both, beside := errgroup.WithContext(ctx)
+	both.Go(func() error { return w.writeImages(beside) })
+	both.Go(func() error {
+		if !chosen[promises.SharedSite] {
+			return nil
+		}
+		_, err := up(beside, promises.SharedSite)
+		return err
+	})
+	if err := both.Wait(); err != nil || !chosen[promises.SharedSite] {
+		return w, err
+	}
+	return w, w.deploy(ctx, promises.SharedSite)
+}
+
+// nameOf is that of a site's local cluster.
+func nameOf(site promises.Site) string {
+	if site == promises.SharedSite {
+		return cmp.Or(*keep, "promises")
+	}
+	return cmp.Or(*keep, "promises") + "-" + string(site)
+}
+
+func up(ctx context.Context, site promises.Site) (*cluster.Cluster, error) {
+	return cluster.Up(ctx, cluster.Options{Name: nameOf(site), Nodes: 4, Log: GinkgoWriter})
+}
+
+// deploy brings all images and the operator into the cluster of a site.
+func (w workshop) deploy(ctx context.Context, site promises.Site) error {
+	local, err := cluster.Open(nameOf(site))
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	tars := append(writeImages(ctx, t, c, folder), operator.Tar)
-	tars = append(tars, writeRedis(ctx, t, c, folder)...)
-	for _, tar := range tars {
+	for _, tar := range w.Tars {
 		if err := local.LoadImage(ctx, tar); err != nil {
-			t.Fatal(err)
+			return err
 		}
 	}
-	deploy := exec.CommandContext(ctx, "make", "--no-print-directory", "deploy", "IMAGE="+ref)
+	deploy := exec.CommandContext(ctx, "make", "--no-print-directory", "deploy", "IMAGE="+w.Operator)
 	deploy.Env = append(os.Environ(), "KUBECONFIG="+local.Kubeconfig(), "PATH="+local.Programs()+":"+os.Getenv("PATH"))
 	if out, err := deploy.CombinedOutput(); err != nil {
-		t.Fatalf("make deploy: %v\n%s", err, out)
+		return fmt.Errorf("make deploy: %w\n%s", err, out)
 	}
-	return local.Kubeconfig()
+	return nil
 }
 
-// writeImages writes the images that the promises run: one with a shell that
-// differs from the cluster's own, two with a witness, and one with a ledger. It returns their tars.
-func writeImages(ctx context.Context, t *testing.T, c *promises.Cluster, folder string) []string {
-	t.Helper()
-	shell := []image.File{{Path: "/bin/busybox", Source: "/bin/busybox"}}
-	for _, applet := range []string{"sh", "cat", "date", "sleep"} {
-		shell = append(shell, image.File{Path: "/bin/" + applet, Link: "busybox"})
-	}
-	witness := []image.File{{Path: "/witness", Source: filepath.Join(folder, "witness")}}
-	for _, name := range []string{"note", "alive"} {
-		witness = append(witness, image.File{Path: "/" + name, Link: "witness"})
-	}
-	ledger := []image.File{{Path: "/ledger", Source: filepath.Join(folder, "ledger")}}
-	for _, name := range []string{"witness", "ledger"} {
-		if _, err := buildProgram(ctx, filepath.Join(folder, name), "./test/faults/"+name); err != nil {
-			t.Fatal(err)
+// takeDown ends all local clusters, and reads what their API servers were asked before.
+func takeDown(ctx context.Context) {
+	var logs, names []string
+	for site := range chosen {
+		if local, err := cluster.Open(nameOf(site)); err == nil {
+			logs, names = append(logs, local.AuditLog()), append(names, local.Name())
 		}
 	}
-	tag := tagOf(t, witness[0].Source)
-	c.OtherImage, c.Witness, c.WitnessShell = "localhost/busybox-other:1", "localhost/witness"+tag, "localhost/witness-shell"+tag
-	c.Ledger = "localhost/ledger" + tagOf(t, ledger[0].Source)
-	config := v1.Config{Env: []string{"PATH=/bin"}, Entrypoint: []string{"/witness"}}
-	var tars []string
-	for _, i := range []struct {
-		ref    string
-		config v1.Config
-		files  []image.File
-	}{
-		{c.OtherImage, v1.Config{Env: []string{"PATH=/bin"}}, shell},
-		{c.Witness, config, witness},
-		{c.Ledger, v1.Config{}, ledger},
-		{c.WitnessShell, config, append(shell, witness...)},
-	} {
-		tar := filepath.Join(folder, fmt.Sprint("image-", len(tars), ".tar"))
-		if err := image.Write(tar, i.ref, i.config, i.files...); err != nil {
-			t.Fatal(err)
+	Expect(readRights(logs)).To(Succeed())
+	for _, name := range names {
+		if *keep == "" {
+			Expect(cluster.Down(ctx, name, GinkgoWriter)).To(Succeed())
 		}
-		tars = append(tars, tar)
 	}
-	return tars
 }
 
-// buildProgram builds a main package, and says where it is then.
-func buildProgram(ctx context.Context, program, source string) (string, error) {
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", program, source)
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building %s: %w\n%s", source, err, out)
+// connected are the clusters that this process uses, by their site.
+var connected = map[promises.Site]*promises.Cluster{}
+
+// clusterOf is the cluster of a site, with the operator in it.
+func clusterOf(ctx context.Context, site promises.Site) *promises.Cluster {
+	GinkgoHelper()
+	if c := connected[site]; c != nil {
+		return c
 	}
-	return program, nil
+	var local *cluster.Cluster
+	kubeconfig := os.Getenv("KUBECONFIG")
+	if kubeconfig == "" {
+		var err error
+		local, err = up(ctx, site)
+		Expect(err).NotTo(HaveOccurred())
+		if site != promises.SharedSite {
+			Expect(work.deploy(ctx, site)).To(Succeed())
+		}
+		kubeconfig = local.Kubeconfig()
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	Expect(err).NotTo(HaveOccurred())
+	c, err := promises.Connect(config)
+	Expect(err).NotTo(HaveOccurred())
+	c.Operator, c.Images = operator, work.Images
+	c.Handovers, c.Faults, c.Fault, c.Freezes, c.Seed = *handovers, *faults, *fault, *freezes, *seed
+	if local != nil {
+		c.Nodes = local
+		// Of the folders of this machine the nodes have a few for themselves, and the
+		// cluster's is none of them.
+		c.Shared = filepath.Join(local.Dir(), "witness")
+		c.Program = filepath.Join(work.Folder, "stateful-operator")
+	} else {
+		c.Image, c.OtherImage = os.Getenv("PROMISES_IMAGE"), os.Getenv("PROMISES_OTHER_IMAGE")
+		if c.Image == "" || c.OtherImage == "" {
+			Fail("with KUBECONFIG set, PROMISES_IMAGE and PROMISES_OTHER_IMAGE must name two images with a /bin/sh and the first one an httpd, for example busybox:1.36 and busybox:1.37")
+		}
+	}
+	Expect(operatorReady(ctx, c)).To(Succeed())
+	connected[site] = c
+	return c
 }
 
-// writeRedis writes the images of a server that people run, of its client, and of the
-// original's sample application.
-func writeRedis(ctx context.Context, t *testing.T, c *promises.Cluster, folder string) (tars []string) {
-	t.Helper()
-	client := program.Program{Package: "./test/run/redis/client", Ref: "localhost/redis-client", User: "65532:65532", Tar: filepath.Join(folder, "redis-client.tar")}
-	tar := filepath.Join(folder, "redis.tar")
-	var err error
-	if c.Redis, err = server.Image.Write(ctx, tar); err != nil {
-		t.Fatal(err)
-	}
-	if c.RedisClient, err = client.Write(ctx); err != nil {
-		t.Fatal(err)
-	}
-	c.RedisSample = "config/samples/replicatedstatefulset/redis.yaml" // tests run in root
-	dummyTar := filepath.Join(folder, "dummy.tar")
-	if c.Dummy, err = dummy.Image.Write(ctx, dummyTar); err != nil {
-		t.Fatal(err)
-	}
-	c.DummySample = "config/samples/replicatedstatefulset/dummy.yaml"
-	return []string{tar, client.Tar, dummyTar}
-}
-
-// tagOf names a program by its content: nodes keep images.
-func tagOf(t *testing.T, program string) string {
-	t.Helper()
-	content, err := os.ReadFile(program)
+func operatorReady(ctx context.Context, c *promises.Cluster) error {
+	var d appsv1.Deployment
+	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
+		err := c.Client.Get(ctx, c.Operator, &d)
+		s, want := d.Status, *d.Spec.Replicas
+		return err == nil && s.ObservedGeneration == d.Generation && s.Replicas == want && s.UpdatedReplicas == want && s.AvailableReplicas == want, nil
+	})
 	if err != nil {
-		t.Fatal(err)
+		return fmt.Errorf("the operator is not available: %+v: %w", d.Status, err)
 	}
-	return fmt.Sprintf(":%x", sha256.Sum256(content))[:12]
+	return nil
+}
+
+// show prints what a person would look at after a broken promise.
+func show(ctx context.Context, c *promises.Cluster) {
+	local, ok := c.Nodes.(*cluster.Cluster)
+	if !ok {
+		AddReportEntry("pods and warnings", scene(ctx, c), ReportEntryVisibilityFailureOrVerbose)
+		for _, one := range operators(ctx, c) {
+			AddReportEntry(suggestion, one, ReportEntryVisibilityFailureOrVerbose)
+		}
+		return
+	}
+	for _, args := range [][]string{
+		{"get", "statefulclusters,replicatedstatefulsets,extendedstatefulsets,statefulsingletons,deployments,statefulsets,jobs,pods,pvc", "-o", "wide"}, {"get", "events", "--sort-by=.lastTimestamp"},
+		{"logs", "-n", c.Operator.Namespace, "-l", "control-plane=controller-manager", "--tail=30", "--prefix"},
+	} {
+		kubectl := exec.CommandContext(ctx, filepath.Join(local.Programs(), "kubectl"), append([]string{"--kubeconfig", local.Kubeconfig(), "-n", c.Namespace}, args...)...)
+		out, _ := kubectl.CombinedOutput()
+		AddReportEntry("kubectl "+strings.Join(args, " "), string(out), ReportEntryVisibilityFailureOrVerbose)
+	}
 }

@@ -3,8 +3,7 @@ package promises
 // ExtendedStatefulSet are the promises of this kind. What they say of capacity,
 // claims and labels at any moment, a watch on the pods tells, and no status.
 var ExtendedStatefulSet = []Promise{
-	beside("E20 E21 twelve bad revisions side by side are taken back", badRevisionsCoexist),
-	beside("E20 E21 twelve bad revisions ordinal by ordinal are taken back", badRevisionsPerOrdinal),
+	long(beside("E20 E21 twelve bad revisions side by side are taken back", badRevisionsCoexist)), // not beside the next one: each has twelve sets
 	beside("E2 E3 E4 E19 two canaries prove a version beside the old one", canariesCoexist),
 	beside("E4 E19 two canaries prove a version ordinal by ordinal", canariesPerOrdinal),
 	beside("E4 the active Service is switched in one write", activeService),
@@ -15,7 +14,7 @@ var ExtendedStatefulSet = []Promise{
 	beside("E4 an edit in an upgrade supersedes it", supersedes),
 	beside("E9 going back to a version that lives promotes it", goesBack),
 	long(beside("E26 claims follow their ordinals through five versions", claimsFollow)),
-	{Name: "E27 a volume moves between two nodes without being held twice", Faults: true, Together: true, Keep: volumeMoves},
+	{Name: "E27 a volume moves between two nodes without being held twice", Faults: true, Site: SharedSite, Run: volumeMoves},
 	beside("E33 claims grow, and other changes of claims are refused", claimTemplatesGrow),
 	beside("E23 E24 jobs run before and after an upgrade", jobsRun),
 	beside("E23 E24 a failed job stops an upgrade, or not when told", jobsFail),
@@ -31,8 +30,9 @@ var ExtendedStatefulSet = []Promise{
 	beside("E34 a single active pod is never two", singleActive),
 	beside("E32 a pod that dies in an upgrade keeps its version", podDiesInUpgrade),
 	beside("E32 a broken start is corrected without a hand on its pods", brokenStart),
-	{Name: "E14 an edit while the operator is away is found", Keep: configWhileAway},
-	{Name: "E25 E35 an operator that dies in upgrades changes nothing of their end", Keep: operatorDiesInUpgrades},
-	{Name: "V5 a canary is not given up for time in which the operator was stopped", Faults: true, Keep: frozenCanary},
-	{Name: "E32 a node that dies in an upgrade is taken back from", Faults: true, Keep: nodeDiesInUpgrade},
+	beside("E20 E21 twelve bad revisions ordinal by ordinal are taken back", badRevisionsPerOrdinal),
+	{Name: "E14 an edit while the operator is away is found", Site: OperatorSite, Run: configWhileAway},
+	{Name: "E25 E35 an operator that dies in upgrades changes nothing of their end", Site: OperatorSite, Run: operatorDiesInUpgrades},
+	{Name: "V5 a canary is not given up for time in which the operator was stopped", Site: OperatorSite, Faults: true, Run: frozenCanary},
+	{Name: "E32 a node that dies in an upgrade is taken back from", Site: NodeSite, Faults: true, Run: nodeDiesInUpgrade},
 }

@@ -2,13 +2,10 @@ package promises
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
+	. "github.com/onsi/gomega"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -32,13 +29,14 @@ type badRevision struct {
 const scarce = corev1.ResourceName("example.com/scarce")
 
 // No version is good that is not Ready for so many seconds. Times of conditions
-// have whole seconds, and a kubelet on a busy machine tells late of an end.
+// have whole seconds, and a kubelet on a busy machine tells late of an end: those that are
+// Ready for a moment have three times as long.
 const probation = 5
 
 var badRevisions = []badRevision{
 	{name: "image", make: inKeeper(func(k *corev1.Container) { k.Image = "localhost/there-is-no-such-image:1" })},
 	{name: "crash", make: running("echo crashing; exit 1")},
-	{name: "never", make: probed("false")},
+	{name: "never", make: probed(notReady)},
 	{name: "nowhere", make: func(s *v1alpha1.ExtendedStatefulSetSpec) {
 		s.Template.Spec.Template.Spec.NodeSelector = map[string]string{"example.com/there-is-no-such-node": "true"}
 	}},
@@ -53,12 +51,18 @@ var badRevisions = []badRevision{
 		s.UpdateStrategy.PostUpdateJob = updateJob(s, "post", "exit 1")
 	}},
 	{name: "denied", make: func(s *v1alpha1.ExtendedStatefulSetSpec) { s.Template.Spec.Template.Spec.HostNetwork = true }},
-	{name: "flaps", make: probed(`[ $(($(date +%s) % 4)) -lt 2 ]`)},
+	{name: "flaps", make: func(s *v1alpha1.ExtendedStatefulSetSpec) {
+		probed(flapping)(s)
+		minReady(3 * probation)(s)
+	}},
 	{name: "config", make: inKeeper(func(k *corev1.Container) {
 		k.EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "there-is-no-such-configmap"}}}}
 	})},
 	{name: "command", make: inKeeper(func(k *corev1.Container) { k.Command = []string{"/there-is-no-such-program"} })},
-	{name: "dies", make: running(fmt.Sprintf("sleep %d; exit 1", probation-3))},
+	{name: "dies", make: func(s *v1alpha1.ExtendedStatefulSetSpec) {
+		running("sleep 2; exit 1")(s)
+		minReady(3 * probation)(s)
+	}},
 }
 
 func inKeeper(edit func(*corev1.Container)) extendedChange {
@@ -86,71 +90,59 @@ func updateJob(s *v1alpha1.ExtendedStatefulSetSpec, name, script string) *v1alph
 	}}
 }
 
-func badRevisionsCoexist(ctx context.Context, c *Cluster) error {
-	return c.takesBackAll(ctx, 2, 2, coexist)
+// badRevisionsCoexist has a second pod in two of the sets: it is left alone in any of them.
+func badRevisionsCoexist(ctx context.Context, c *Cluster) {
+	c.takesBackAll(ctx, coexist, func(_ int, bad badRevision) (replicas int32, budget int, corrected bool) {
+		if bad.name == "never" || bad.name == "postjob" {
+			return 2, 2, true
+		}
+		return 1, 1, true
+	})
 }
 
-func badRevisionsPerOrdinal(ctx context.Context, c *Cluster) error {
-	return c.takesBackAll(ctx, 2, 1, onClaims)
+// badRevisionsPerOrdinal corrects half of them: how that is done does not depend on what
+// was bad.
+func badRevisionsPerOrdinal(ctx context.Context, c *Cluster) {
+	c.takesBackAll(ctx, onClaims, func(i int, _ badRevision) (replicas int32, budget int, corrected bool) { return 2, 1, i%2 == 0 })
 }
 
-// takesBackAll puts as many sets as there are bad revisions through one each, all
-// at the same time; of each so many pods must always be Ready.
-func (c *Cluster) takesBackAll(ctx context.Context, replicas int32, budget int, shape extendedChange) error {
-	if err := c.narrow(ctx); err != nil {
-		return err
-	}
-	pods, err := c.lookOut(ctx)
-	if err != nil {
-		return err
-	}
-	defer pods.stop()
+// takesBackAll puts as many sets as there are bad revisions through one each, all at the
+// same time. With says how many pods each has, of which so many must always be Ready,
+// and whether it gets a good revision in the end.
+func (c *Cluster) takesBackAll(ctx context.Context, shape extendedChange, with func(i int, bad badRevision) (replicas int32, budget int, corrected bool)) {
+	c.narrow(ctx)
+	pods := c.lookOut(ctx)
 	apart := pods.hold(claimsApart)
-	results := make([]error, len(badRevisions))
-	var all errgroup.Group
-	for i, bad := range badRevisions {
-		all.Go(func() error {
-			x := c.extended(bad.name, replicas, shape, patiently, minReady(probation))
-			if results[i] = x.takesBack(ctx, pods, bad, budget); results[i] != nil {
-				results[i] = fmt.Errorf("revision %q: %w", bad.name, results[i])
-			}
-			return nil
-		})
-	}
-	_ = all.Wait() // the results tell
-	return errors.Join(append(results, apart.kept())...)
+	c.atOnce(len(badRevisions), func(own *Cluster, i int) {
+		bad := badRevisions[i]
+		replicas, budget, corrected := with(i, bad)
+		x := own.extended(bad.name, replicas, shape, patiently, minReady(probation))
+		own.during(fmt.Sprintf("revision %q", bad.name), func() { x.takesBack(ctx, pods, bad, budget, corrected) })
+	})
+	c.check(apart.kept())
 }
 
 // narrow gives the namespace rules that some revisions break: no host's network,
 // and none of what is scarce.
-func (c *Cluster) narrow(ctx context.Context) error {
+func (c *Cluster) narrow(ctx context.Context) {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace}}
-	err := change(ctx, c, ns, func(ns *corev1.Namespace) { ns.Labels["pod-security.kubernetes.io/enforce"] = "baseline" })
-	if err != nil {
-		return err
-	}
+	change(ctx, c, ns, func(ns *corev1.Namespace) { ns.Labels["pod-security.kubernetes.io/enforce"] = "baseline" })
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "scarce", Namespace: c.Namespace},
 		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.DefaultResourceRequestsPrefix + scarce: resource.MustParse("0")}}}
-	if err := c.Client.Create(ctx, quota); err != nil {
-		return err
-	}
-	return until(ctx, "the quota to be in force", func(ctx context.Context) error {
+	c.put(ctx, quota)
+	c.until(ctx, "the quota to be in force", func(ctx context.Context) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "asks", Namespace: c.Namespace}, Spec: c.extended("asks", 1).set.Spec.Template.Spec.Template.Spec}
 		some := corev1.ResourceList{scarce: resource.MustParse("1")}
 		pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: some, Limits: some}
-		if err := c.Client.Create(ctx, pod, client.DryRunAll); err == nil || !strings.Contains(err.Error(), "exceeded quota") {
-			return errors.Join(err, errors.New("a pod that asks for what is scarce should be refused"))
-		}
-		return nil
+		err := c.Client.Create(ctx, pod, client.DryRunAll)
+		c.Expect(err).To(MatchError(ContainSubstring("exceeded quota")), "a pod that asks for what is scarce should be refused")
 	})
 }
 
 // takesBack rolls a bad revision out, waits until nothing of it is left, and then
-// rolls a good one out.
-func (x *extended) takesBack(ctx context.Context, pods *lookout, bad badRevision, budget int) error {
-	if err := x.create(ctx); err != nil {
-		return err
-	}
+// rolls a good one out if it is to be corrected.
+func (x *extended) takesBack(ctx context.Context, pods *lookout, bad badRevision, budget int, corrected bool) {
+	x.create(ctx)
 	good := x.set.Spec.DeepCopy()
 	capacity := pods.hold(least(x.set.Name, budget))
 	began := time.Now()
@@ -162,73 +154,50 @@ func (x *extended) takesBack(ctx context.Context, pods *lookout, bad badRevision
 	if bad.ends != "" {
 		ends = bad.ends
 	}
-	if err := x.edit(ctx, inVersion("bad"), bad.make, deadlines); err != nil {
-		return err
-	}
-	if err := x.takenBack(ctx, ends, 1); err != nil {
-		return errors.Join(err, capacity.kept())
-	}
+	x.edit(ctx, inVersion("bad"), bad.make, deadlines)
+	x.takenBack(ctx, ends, 1)
 	back := time.Since(began)
-	if err := x.marked(ctx, ends); err != nil {
-		return err
+	x.marked(ctx, ends)
+	x.Log("%s: taken back within %s", bad.name, back.Round(time.Second))
+	if corrected {
+		x.edit(ctx, func(s *v1alpha1.ExtendedStatefulSetSpec) { *s = *good.DeepCopy() }, inVersion("corrected"))
+		x.upgraded(ctx, 1)
+		x.Log("%s: corrected within %s", bad.name, (time.Since(began) - back).Round(time.Second))
 	}
-	if err := x.edit(ctx, func(s *v1alpha1.ExtendedStatefulSetSpec) { *s = *good.DeepCopy() }, inVersion("corrected")); err != nil {
-		return err
-	}
-	err := x.upgraded(ctx, 1)
-	x.Log("%s: taken back within %s, and corrected within %s", bad.name, back.Round(time.Second), (time.Since(began) - back).Round(time.Second))
-	return errors.Join(err, capacity.kept())
+	x.check(capacity.kept())
 }
 
 // neverMade looks whether a StatefulSet was given up before it was there: an attempt
 // has its time from the books on, and a busy machine can need all of that.
-func (x *extended) neverMade(ctx context.Context, name string) error {
-	events, err := x.events(ctx, v1alpha1.EventVersionCreated)
-	if err != nil {
-		return err
-	}
-	if slices.ContainsFunc(events, func(e corev1.Event) bool { return strings.Contains(e.Message, name) }) {
-		return fmt.Errorf("%s was made, and is not there to carry the mark", name)
-	}
+func (x *extended) neverMade(ctx context.Context, name string) {
+	x.Expect(x.events(ctx, x.set, v1alpha1.EventVersionCreated, name)).To(BeEmpty(), "%s was made, and is not there to carry the mark", name)
 	x.Log("%s was given up before it was made", name)
-	return nil
 }
 
 // marked looks at what tells of a version that was given up.
-func (x *extended) marked(ctx context.Context, ends v1alpha1.Phase) error {
-	children, err := x.children(ctx)
-	if err != nil {
-		return err
-	}
+func (x *extended) marked(ctx context.Context, ends v1alpha1.Phase) {
+	children := x.children(ctx)
 	reason := map[v1alpha1.Phase]string{v1alpha1.PhaseStale: v1alpha1.EventStale, v1alpha1.PhaseAborted: v1alpha1.EventAborted}[ends]
-	if err := x.eventTold(ctx, reason); err != nil {
-		return err
-	}
+	x.event(ctx, x.set, reason, "")
 	failed, ok := children[x.child(2)]
 	if ends == v1alpha1.PhaseAborted {
-		if ok {
-			return fmt.Errorf("the job failed before it, and %s is there", failed.Name)
-		}
-		return nil
+		x.Expect(ok).To(BeFalse(), "the job failed before it, and %s is there", failed.Name)
+		return
 	}
 	if !ok {
-		return x.neverMade(ctx, x.child(2)) // or else it would carry the mark
+		x.neverMade(ctx, x.child(2))
+		return // or else it would carry the mark
 	}
 	for _, a := range []string{v1alpha1.AnnotationStale, v1alpha1.AnnotationStaleReason, v1alpha1.AnnotationStaleSince} {
-		if failed.Annotations[a] == "" {
-			return fmt.Errorf("%s lacks the annotation %s: %v", failed.Name, a, failed.Annotations)
-		}
+		x.Expect(failed.Annotations[a] == "").To(BeFalse(), "%s lacks the annotation %s: %v", failed.Name, a, failed.Annotations)
 	}
-	if *failed.Spec.Replicas != 0 {
-		return fmt.Errorf("%s was given up, and has %d replicas", failed.Name, *failed.Spec.Replicas)
-	}
-	return nil
+	x.Expect(*failed.Spec.Replicas != 0).To(BeFalse(), "%s was given up, and has %d replicas", failed.Name, *failed.Spec.Replicas)
 }
 
 // upgraded waits until a version above that one serves alone.
-func (x *extended) upgraded(ctx context.Context, above int64) error {
-	err := x.says(ctx, fmt.Sprintf("that a version above %d serves", above), func(s v1alpha1.ExtendedStatefulSetStatus) bool {
+func (x *extended) upgraded(ctx context.Context, above int64) {
+	x.says(ctx, fmt.Sprintf("that a version above %d serves", above), func(s v1alpha1.ExtendedStatefulSetStatus) bool {
 		return s.CurrentVersion > above && s.Phase == v1alpha1.PhaseStable
 	})
-	return errors.Join(err, x.serves(ctx, x.set.Status.CurrentVersion))
+	x.serves(ctx, x.set.Status.CurrentVersion)
 }

@@ -2,13 +2,12 @@ package promises
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
+	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -46,6 +45,12 @@ func causes() []cause {
 		"config": `(CreateContainerConfigError: configmap "there-is-no-such-configmap" not found)`, "command": " (StartError))",
 	}
 	for _, bad := range badRevisions {
+		if bad.name == "never" { // one is to be asked by a command
+			bad.make = inKeeper(func(k *corev1.Container) {
+				k.ReadinessProbe = &corev1.Probe{PeriodSeconds: 5, FailureThreshold: 1, TimeoutSeconds: 5,
+					ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/bin/sh", "-c", "false"}}}}
+			})
+		}
 		if words[bad.name] != "" {
 			all = append(all, cause{bad.name, words[bad.name], bad.make})
 		}
@@ -56,67 +61,47 @@ func causes() []cause {
 // saysWhy rolls eleven bad revisions out, each of a set of its own, and reads what is
 // said while they are tried, and when nothing of them is left. A set that never had a
 // good version says it too.
-func saysWhy(ctx context.Context, c *Cluster) error {
+func saysWhy(ctx context.Context, c *Cluster) {
 	limit := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "small", Namespace: c.Namespace}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{
 		{Type: corev1.LimitTypeContainer, Max: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}}}}}
-	if err := errors.Join(c.narrow(ctx), c.Client.Create(ctx, limit)); err != nil {
-		return err
-	}
+	c.narrow(ctx)
+	c.put(ctx, limit)
 	bad := causes()
 	said := make([]string, len(bad))
-	var all errgroup.Group
-	for i := range bad {
-		all.Go(func() (err error) {
-			x := c.extended(bad[i].name, 1, coexist, patiently, minReady(probation))
-			if said[i], err = x.saysWhy(ctx, bad[i]); err != nil {
-				err = fmt.Errorf("revision %q: %w", bad[i].name, err)
-			}
-			return err
-		})
-	}
-	all.Go(func() error {
-		x := c.extended("unbound", 1, onClaims, func(s *v1alpha1.ExtendedStatefulSetSpec) {
+	c.atOnce(len(bad)+1, func(own *Cluster, i int) {
+		if i < len(bad) {
+			x := own.extended(bad[i].name, 1, coexist, patiently, minReady(probation))
+			own.during(fmt.Sprintf("revision %q", bad[i].name), func() { said[i] = x.saysWhy(ctx, bad[i]) })
+			return
+		}
+		x := own.extended("unbound", 1, onClaims, func(s *v1alpha1.ExtendedStatefulSetSpec) {
 			s.Template.Spec.VolumeClaimTemplates[0].Spec.StorageClassName = new("there-is-no-such-class")
 		})
-		if err := c.Client.Create(ctx, x.set); err != nil {
-			return err
-		}
-		return x.conditionSays(ctx, v1alpha1.ConditionAvailable, `claim data-unbound-0 of StorageClass "there-is-no-such-class" is not bound`)
+		x.put(ctx, x.set)
+		x.conditionSays(ctx, v1alpha1.ConditionAvailable, `claim data-unbound-0 of StorageClass "there-is-no-such-class" is not bound`)
 	})
-	if err := all.Wait(); err != nil {
-		return err
-	}
 	slices.Sort(said)
-	if left := slices.Compact(slices.Clone(said)); len(left) != len(bad) {
-		return fmt.Errorf("of %d causes %d are told apart: %q", len(bad), len(left), said)
-	}
-	return nil
+	left := slices.Compact(slices.Clone(said))
+	c.Expect(len(left)).To(Equal(len(bad)), "of %d causes %d are told apart: %q", len(bad), len(left), said)
 }
 
 // saysWhy is what is said of a bad revision, without the names that are in it.
-func (x *extended) saysWhy(ctx context.Context, bad cause) (string, error) {
-	if err := x.create(ctx); err != nil {
-		return "", err
-	}
-	if err := x.edit(ctx, inVersion("bad"), bad.make, watchFor(40*time.Second, time.Minute)); err != nil {
-		return "", err
-	}
-	if err := x.conditionSays(ctx, v1alpha1.ConditionProgressing, bad.words); err != nil {
-		return "", err
-	}
-	if err := errors.Join(x.takenBack(ctx, v1alpha1.PhaseStale, 1), x.conditionSays(ctx, v1alpha1.ConditionStale, bad.words)); err != nil {
-		return "", err
-	}
+func (x *extended) saysWhy(ctx context.Context, bad cause) string {
+	x.create(ctx)
+	x.edit(ctx, inVersion("bad"), bad.make, watchFor(40*time.Second, time.Minute))
+	x.conditionSays(ctx, v1alpha1.ConditionProgressing, bad.words)
+	x.takenBack(ctx, v1alpha1.PhaseStale, 1)
+	x.conditionSays(ctx, v1alpha1.ConditionStale, bad.words)
 	text := meta.FindStatusCondition(x.set.Status.Conditions, v1alpha1.ConditionStale).Message
 	x.Log("%s: %s", bad.name, text)
 	_, why, _ := strings.Cut(text, "not Ready: ")
 	why, _, _ = strings.Cut(why, ". Version 1 serves.")
-	return strings.ReplaceAll(why, x.set.Name, "web"), nil
+	return strings.ReplaceAll(why, x.set.Name, "web")
 }
 
 // conditionSays waits until a condition has those words in its message.
-func (x *extended) conditionSays(ctx context.Context, kind, words string) error {
-	return x.says(ctx, fmt.Sprintf("%q in condition %s", words, kind), func(s v1alpha1.ExtendedStatefulSetStatus) bool {
+func (x *extended) conditionSays(ctx context.Context, kind, words string) {
+	x.says(ctx, fmt.Sprintf("%q in condition %s", words, kind), func(s v1alpha1.ExtendedStatefulSetStatus) bool {
 		c := meta.FindStatusCondition(s.Conditions, kind)
 		return c != nil && strings.Contains(c.Message, words)
 	})

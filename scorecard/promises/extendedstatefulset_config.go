@@ -2,12 +2,11 @@ package promises
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
+	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -66,255 +65,181 @@ func (c *Cluster) object(name, says string) client.Object {
 }
 
 // objects makes all that must be there.
-func (c *Cluster) objects(ctx context.Context) error {
-	var err error
+func (c *Cluster) objects(ctx context.Context) {
 	for _, name := range []string{byEnv, byEnvFrom, byVolume, projected} {
-		err = errors.Join(err, c.Client.Create(ctx, c.object(name, "1")))
+		c.put(ctx, c.object(name, "1"))
 	}
-	return err
 }
 
 // say has an object say something else.
-func (c *Cluster) say(ctx context.Context, name, says string) error {
+func (c *Cluster) say(ctx context.Context, name, says string) {
 	patch := fmt.Sprintf(`{"data":{%q:%q}}`, sayKey, says)
 	if isSecret(name) {
 		patch = fmt.Sprintf(`{"stringData":{%q:%q}}`, sayKey, says)
 	}
-	return c.Client.Patch(ctx, c.object(name, ""), client.RawPatch(types.MergePatchType, []byte(patch)))
+	c.check(c.Client.Patch(ctx, c.object(name, ""), client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 
 // saying waits until all pods of version 1 say that, and so many were ever made.
-func (x *extended) saying(ctx context.Context, made func() []string, want int, says string) error {
-	err := until(ctx, "the pods of "+x.set.Name+" to say "+says, func(ctx context.Context) error {
-		pods, err := x.pods(ctx)
-		if err != nil {
-			return err
+func (x *extended) saying(ctx context.Context, made func() []string, want int, says string) {
+	x.until(ctx, "the pods of "+x.set.Name+" to say "+says, func(ctx context.Context) {
+		x.Expect(len(made())).To(BeNumerically(">=", want), "pods of %s that were made", x.set.Name) // a command in a pod is dear
+		x.onlyPods(ctx, 1)
+		for name := range x.pods(ctx) {
+			x.Expect(x.shell(ctx, name, sayings)).To(Equal(says), "what %s says", name)
 		}
-		for name := range pods {
-			have, err := x.shell(ctx, name, sayings)
-			if err != nil || have != says {
-				return errors.Join(err, fmt.Errorf("%s says %q", name, have))
-			}
-		}
-		return x.onlyPods(ctx, 1)
 	})
-	if err = errors.Join(err, x.serves(ctx, 1)); err == nil && len(made()) != want {
-		err = fmt.Errorf("%d pods of %s were made, and there should have been %d", len(made()), x.set.Name, want)
-	}
-	return err
+	x.serves(ctx, 1)
+	x.Expect(len(made())).To(Equal(want), "%d pods of %s were made, and there should have been %d", len(made()), x.set.Name, want)
 }
 
 // configRestarts changes one object after another, which two sets follow and a
 // third does not.
-func configRestarts(ctx context.Context, c *Cluster) error {
-	if err := c.objects(ctx); err != nil {
-		return err
-	}
-	pods, err := c.lookOut(ctx)
-	if err != nil {
-		return err
-	}
-	defer pods.stop()
-	sets := []*extended{c.extended("by-index", 2, patiently, configured(v1alpha1.TrackByIndex)), c.extended("by-owner", 2, patiently, configured(v1alpha1.TrackByOwnerReference))}
+func configRestarts(ctx context.Context, c *Cluster) {
+	c.objects(ctx)
+	pods := c.lookOut(ctx)
+	sets := []*extended{c.extended("by-index", 2, patiently, configured(v1alpha1.TrackByIndex)), c.extended("by-owner", 1, patiently, configured(v1alpha1.TrackByOwnerReference))}
 	still := c.extended("still", 1, patiently, configured(v1alpha1.TrackByIndex), func(s *v1alpha1.ExtendedStatefulSetSpec) { s.UpdateOnEnvChange = false })
 	made := map[string]func() []string{}
 	for _, x := range append(sets, still) {
 		made[x.set.Name] = pods.made(func(p *corev1.Pod) bool { return ofSet(p, x.set.Name) })
-		if err := x.create(ctx); err != nil {
-			return err
-		}
+		x.create(ctx)
 	}
-	all := 2
+	rounds := 1
 	for _, edit := range []struct {
 		name  string
-		write func() error
+		write func()
 		says  string
 	}{
-		{byEnv, func() error { return c.say(ctx, byEnv, "2") }, "2 1 1 1"},
-		{byEnvFrom, func() error { return c.say(ctx, byEnvFrom, "2") }, "2 2 1 1"},
-		{byVolume, func() error { return errors.Join(c.relabel(ctx, byEnv, projected), c.say(ctx, byVolume, "2")) }, "2 2 2 1"},
-		{projected, func() error { return c.say(ctx, projected, "2") }, "2 2 2 2"},
-		{maybe, func() error { return c.Client.Create(ctx, c.object(maybe, "there")) }, "2 2 2 2 there"},
+		{byEnv, func() { c.say(ctx, byEnv, "2") }, "2 1 1 1"},
+		{byEnvFrom, func() { c.say(ctx, byEnvFrom, "2") }, "2 2 1 1"},
+		{byVolume, func() {
+			c.relabel(ctx, byEnv, projected)
+			c.say(ctx, byVolume, "2")
+		}, "2 2 2 1"},
+		{projected, func() { c.say(ctx, projected, "2") }, "2 2 2 2"},
+		{maybe, func() { c.put(ctx, c.object(maybe, "there")) }, "2 2 2 2 there"},
 	} {
-		if err := edit.write(); err != nil {
-			return err
-		}
-		all += 2
+		edit.write()
+		rounds++
 		for _, x := range sets {
-			if err := x.saying(ctx, made[x.set.Name], all, edit.says); err != nil {
-				return fmt.Errorf("after a change of %s: %w", edit.name, err)
-			}
+			c.during("after a change of "+edit.name, func() { x.saying(ctx, made[x.set.Name], rounds*x.size(), edit.says) })
 		}
 	}
-	if n := len(made["still"]()); n != 1 {
-		return fmt.Errorf("a set that should not follow changes had %d pods", n)
-	}
-	return sets[0].noVersion(ctx)
+	c.Expect(made["still"]()).To(HaveLen(1), "a set that should not follow changes had other pods")
+	sets[0].noVersion(ctx)
 }
 
 // relabel changes what is said about objects, and nothing in them.
-func (c *Cluster) relabel(ctx context.Context, names ...string) error {
-	var err error
+func (c *Cluster) relabel(ctx context.Context, names ...string) {
 	for _, name := range names {
 		patch := []byte(`{"metadata":{"labels":{"edited":"yes"},"annotations":{"edited":"yes"}}}`)
-		err = errors.Join(err, c.Client.Patch(ctx, c.object(name, ""), client.RawPatch(types.MergePatchType, patch)))
+		c.check(c.Client.Patch(ctx, c.object(name, ""), client.RawPatch(types.MergePatchType, patch)))
 	}
-	return err
 }
 
 // noVersion checks that restarts made no version, and that their mark tells
 // nothing.
-func (x *extended) noVersion(ctx context.Context) error {
-	children, err := x.children(ctx)
-	if err != nil {
-		return err
-	}
+func (x *extended) noVersion(ctx context.Context) {
+	children := x.children(ctx)
 	child := children[x.child(1)]
-	if hash := child.Spec.Template.Annotations[v1alpha1.AnnotationConfigHash]; hash == "" || x.set.Status.VersionHighWater != 1 {
-		return fmt.Errorf("the configuration has hash %q: %s", hash, tellExtended(x.set))
-	}
-	return nil
+	hash := child.Spec.Template.Annotations[v1alpha1.AnnotationConfigHash]
+	x.Expect(hash == "" || x.set.Status.VersionHighWater != 1).To(BeFalse(), "the configuration has hash %q: %s", hash, tellExtended(x.set))
 }
 
-func configStorm(ctx context.Context, c *Cluster) error {
-	if err := c.objects(ctx); err != nil {
-		return err
-	}
-	pods, err := c.lookOut(ctx)
-	if err != nil {
-		return err
-	}
-	defer pods.stop()
+func configStorm(ctx context.Context, c *Cluster) {
+	c.objects(ctx)
+	pods := c.lookOut(ctx)
 	x := c.extended("storm", 2, patiently, configured(v1alpha1.TrackByIndex))
 	made := pods.made(func(p *corev1.Pod) bool { return ofSet(p, "storm") })
-	if err := x.create(ctx); err != nil {
-		return err
-	}
+	x.create(ctx)
 	began := time.Now()
-	var edits errgroup.Group // one after another they take too long on a busy machine
-	for i := range 9 {
+	c.atOnce(10, func(own *Cluster, i int) { // one after another they take too long on a busy machine
+		if i == 9 {
+			own.say(ctx, projected, "storm")
+			return
+		}
 		patch := fmt.Sprintf(`{"stringData":{"STORM-%d":"yes"}}`, i)
-		edits.Go(func() error {
-			return c.Client.Patch(ctx, c.object(projected, ""), client.RawPatch(types.MergePatchType, []byte(patch)))
-		})
-	}
-	edits.Go(func() error { return c.say(ctx, projected, "storm") })
-	if err := edits.Wait(); err != nil {
-		return err
-	}
+		own.check(own.Client.Patch(ctx, own.object(projected, ""), client.RawPatch(types.MergePatchType, []byte(patch))))
+	})
 	c.Log("10 edits within %s", time.Since(began).Round(time.Millisecond))
-	if err := x.saying(ctx, made, 4, "1 1 1 storm"); err != nil {
-		return err
-	}
+	x.saying(ctx, made, 4, "1 1 1 storm")
 	// Had there been more to come, it would have come before this.
-	return errors.Join(c.say(ctx, byVolume, "calm"), x.saying(ctx, made, 6, "1 1 calm storm"))
+	c.say(ctx, byVolume, "calm")
+	x.saying(ctx, made, 6, "1 1 calm storm")
 }
 
 // configMissing makes a required object only after the set, and takes it away and
 // back while the set serves.
-func configMissing(ctx context.Context, c *Cluster) error {
-	pods, err := c.lookOut(ctx)
-	if err != nil {
-		return err
-	}
-	defer pods.stop()
-	if err := c.objects(ctx); err != nil {
-		return err
-	}
-	if err := c.Client.Delete(ctx, c.object(byEnv, "")); err != nil {
-		return err
-	}
+func configMissing(ctx context.Context, c *Cluster) {
+	pods := c.lookOut(ctx)
+	c.objects(ctx)
+	c.remove(ctx, c.object(byEnv, ""))
 	x := c.extended("missing", 1, patiently, configured(v1alpha1.TrackByIndex))
 	made := pods.made(func(p *corev1.Pod) bool { return ofSet(p, "missing") })
 	missing := func(s v1alpha1.ExtendedStatefulSetStatus) bool {
 		found := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionConfigMissing)
 		return found != nil && found.Status == metav1.ConditionTrue && strings.Contains(found.Message, byEnv)
 	}
-	if err := errors.Join(c.Client.Create(ctx, x.set), x.says(ctx, "that by-env is missing", missing)); err != nil {
-		return err
-	}
-	if err := errors.Join(c.Client.Create(ctx, c.object(byEnv, "1")), x.serves(ctx, 1)); err != nil {
-		return err
-	}
+	c.put(ctx, x.set)
+	x.says(ctx, "that by-env is missing", missing)
+	c.put(ctx, c.object(byEnv, "1"))
+	x.serves(ctx, 1)
 	// When it came, the first pod may have been there, and have needed a restart.
 	before := len(made())
-	if err := errors.Join(c.Client.Delete(ctx, c.object(byEnv, "")), x.says(ctx, "that by-env is missing", missing)); err != nil {
-		return err
-	}
-	if err := errors.Join(c.Client.Create(ctx, c.object(byEnv, "1")), x.says(ctx, "that it is back", func(s v1alpha1.ExtendedStatefulSetStatus) bool { return !missing(s) })); err != nil {
-		return err
-	}
-	return errors.Join(c.say(ctx, projected, "2"), x.saying(ctx, made, before+1, "1 1 1 2"))
+	c.remove(ctx, c.object(byEnv, ""))
+	x.says(ctx, "that by-env is missing", missing)
+	c.put(ctx, c.object(byEnv, "1"))
+	x.says(ctx, "that it is back", func(s v1alpha1.ExtendedStatefulSetStatus) bool { return !missing(s) })
+	c.say(ctx, projected, "2")
+	x.saying(ctx, made, before+1, "1 1 1 2")
 }
 
 // configWhileAway edits while there is no operator.
-func configWhileAway(ctx context.Context, c *Cluster) (err error) {
-	if err := c.objects(ctx); err != nil {
-		return err
-	}
-	pods, err := c.lookOut(ctx)
-	if err != nil {
-		return err
-	}
-	defer pods.stop()
+func configWhileAway(ctx context.Context, c *Cluster) {
+	c.objects(ctx)
+	pods := c.lookOut(ctx)
 	sets := []*extended{c.extended("by-index", 1, patiently, configured(v1alpha1.TrackByIndex)), c.extended("by-owner", 1, patiently, configured(v1alpha1.TrackByOwnerReference))}
 	made := map[string]func() []string{}
 	for _, x := range sets {
 		made[x.set.Name] = pods.made(func(p *corev1.Pod) bool { return ofSet(p, x.set.Name) })
-		if err := x.create(ctx); err != nil {
-			return err
-		}
+		x.create(ctx)
 	}
-	was, err := c.scaleOperator(ctx, 0)
-	if err == nil {
-		err = errors.Join(c.say(ctx, byEnvFrom, "away"), c.relabel(ctx, byVolume))
-	}
-	_, back := c.scaleOperator(context.WithoutCancel(ctx), was)
-	if err = errors.Join(err, back); err != nil {
-		return err
-	}
+	c.whileNoOperator(ctx, func() {
+		c.say(ctx, byEnvFrom, "away")
+		c.relabel(ctx, byVolume)
+	})
 	for _, x := range sets {
-		err = errors.Join(err, x.saying(ctx, made[x.set.Name], 2, "1 away 1 1"))
+		x.saying(ctx, made[x.set.Name], 2, "1 away 1 1")
 	}
-	return err
 }
 
 // tracked waits until an object carries the set's owner reference, or not.
-func (x *extended) tracked(ctx context.Context, name string, want bool) error {
-	return until(ctx, fmt.Sprintf("%s to be owned by %s: %t", name, x.set.Name, want), func(ctx context.Context) error {
+func (x *extended) tracked(ctx context.Context, name string, want bool) {
+	x.until(ctx, fmt.Sprintf("%s to be owned by %s: %t", name, x.set.Name, want), func(ctx context.Context) {
 		object := x.object(name, "")
-		if err := x.Client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
-			return err
-		}
+		x.read(ctx, object)
 		for _, o := range object.GetOwnerReferences() {
 			if o.UID != x.set.UID {
 				continue
 			}
-			if !want {
-				return fmt.Errorf("it carries %+v", o)
-			}
-			if o.Kind != v1alpha1.Kind || o.Name != x.set.Name || o.Controller != nil && *o.Controller || o.BlockOwnerDeletion == nil || !*o.BlockOwnerDeletion {
-				return fmt.Errorf("the owner reference is %+v", o)
-			}
-			return nil
+			x.Expect(want).To(BeTrue(), "it carries %+v", o)
+			x.Expect(o.Kind != v1alpha1.Kind || o.Name != x.set.Name || o.Controller != nil && *o.Controller || o.BlockOwnerDeletion == nil || !*o.BlockOwnerDeletion).To(BeFalse(), "the owner reference is %+v", o)
+			return
 		}
-		if want {
-			return fmt.Errorf("its owners are %+v", object.GetOwnerReferences())
-		}
-		return nil
+		x.Expect(want).To(BeFalse(), "its owners are %+v", object.GetOwnerReferences())
 	})
 }
 
 // spared checks that the user's objects are those that were, and not of the set.
-func (x *extended) spared(ctx context.Context, before map[string]client.Object) error {
-	var err error
+func (x *extended) spared(ctx context.Context, before map[string]client.Object) {
 	for name, was := range before {
 		now := x.object(name, "")
 		got := x.Client.Get(ctx, client.ObjectKeyFromObject(now), now)
 		if apierrors.IsNotFound(got) || got == nil && (now.GetUID() != was.GetUID() || now.GetDeletionTimestamp() != nil) {
 			got = fmt.Errorf("%s was the user's, and was taken", name)
 		}
-		err = errors.Join(err, got, x.tracked(ctx, name, false))
+		x.check(got)
+		x.tracked(ctx, name, false)
 	}
-	return err
 }

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,102 +22,70 @@ import (
 
 // frozenCanary stops all operators when the canary has a pod, for longer than the
 // canary may take, and lets it become Ready after they were woken.
-func frozenCanary(ctx context.Context, c *Cluster) (err error) {
+func frozenCanary(ctx context.Context, c *Cluster) {
 	const watchTime = 40 * time.Second
-	pods, err := c.lookOut(ctx)
-	if err != nil {
-		return err
-	}
-	defer pods.stop()
+	pods := c.lookOut(ctx)
 	x := c.extended("frozen", 2, coexist, patiently, minReady(probation))
-	if err := x.create(ctx); err != nil {
-		return err
-	}
+	x.create(ctx)
 	capacity := pods.hold(least("frozen", 2))
-	waits := probed("test -e /tmp/go")
-	if err := errors.Join(x.edit(ctx, inVersion("2"), waits, watchFor(watchTime, patience)), x.triesNext(ctx), x.get(ctx)); err != nil {
-		return err
-	}
-	if u := x.set.Status.Update; u == nil || u.CanaryAt == nil {
-		return errors.New(tellExtended(x.set))
-	}
+	x.edit(ctx, inVersion("2"), probed(notReady), watchFor(watchTime, patience))
+	x.triesNext(ctx)
+	x.read(ctx, x.set)
+	u := x.set.Status.Update
+	c.Expect(u == nil || u.CanaryAt == nil).To(BeFalse(), "%s", tellExtended(x.set))
 	began := x.set.Status.Update.CanaryAt.Time
-	wake, err := c.freezeOperators(ctx)
-	if err == nil {
-		err = sleep(ctx, time.Until(began.Add(watchTime+5*time.Second)))
-	}
-	if err := errors.Join(err, wake()); err != nil {
-		return err
-	}
-	if err := c.operatorActs(ctx); err != nil {
-		return err
-	}
+	c.whileFrozen(ctx, func() { sleep(ctx, time.Until(began.Add(watchTime+5*time.Second))) })
+	c.operatorActs(ctx)
 	// One that looks at the spec as it is now has decided about the canary.
-	if err := x.edit(ctx, watchFor(watchTime, patience+time.Second)); err != nil {
-		return err
-	}
-	if err := x.says(ctx, "something", func(v1alpha1.ExtendedStatefulSetStatus) bool { return true }); err != nil {
-		return err
-	}
+	x.edit(ctx, watchFor(watchTime, patience+time.Second))
+	x.says(ctx, "something", func(v1alpha1.ExtendedStatefulSetStatus) bool { return true })
 	for i := range 2 {
-		if err := x.letGo(ctx, fmt.Sprintf("%s-%d", x.child(2), i)); err != nil {
-			return errors.Join(err, errors.New(tellExtended(x.set)))
-		}
+		x.letGo(ctx, fmt.Sprintf("%s-%d", x.child(2), i))
 	}
-	return errors.Join(x.serves(ctx, 2), capacity.kept())
+	x.serves(ctx, 2)
+	c.check(capacity.kept())
 }
 
 // letGo makes a pod of version 2 Ready.
-func (x *extended) letGo(ctx context.Context, pod string) error {
-	return until(ctx, pod+" to be told to be Ready", func(ctx context.Context) error {
-		if err := x.get(ctx); err != nil {
-			return err
-		}
-		if x.set.Status.Phase == v1alpha1.PhaseStale {
-			return fmt.Errorf("it was given up: %s", tellExtended(x.set))
-		}
-		_, err := x.shell(ctx, pod, "touch /tmp/go")
-		return err
+func (x *extended) letGo(ctx context.Context, pod string) {
+	x.until(ctx, pod+" to be told to be Ready", func(ctx context.Context) {
+		x.read(ctx, x.set)
+		x.Expect(x.set.Status.Phase == v1alpha1.PhaseStale).To(BeFalse(), "it was given up: %s", tellExtended(x.set))
+		_, err := x.tryExec(ctx, client.ObjectKey{Namespace: x.Namespace, Name: pod}, "keeper", "/bin/sh", "-c", beReady)
+		x.Expect(err).NotTo(HaveOccurred(), "%s", tellExtended(x.set))
 	})
 }
 
-// freezeOperators stops the programs of all operators (SIGSTOP) until wake (SIGCONT).
+// whileFrozen does something while the programs of all operators are stopped (SIGSTOP).
 // They run on this machine, in containers of its nodes.
-func (c *Cluster) freezeOperators(ctx context.Context) (wake func() error, err error) {
+func (c *Cluster) whileFrozen(ctx context.Context, do func()) {
 	var stopped []int
-	wake = func() (err error) {
+	defer func() {
+		var err error
 		for _, pid := range stopped {
 			// One that a kubelet ended meanwhile is gone.
 			if e := syscall.Kill(pid, syscall.SIGCONT); e != nil && !errors.Is(e, syscall.ESRCH) {
 				err = errors.Join(err, fmt.Errorf("waking process %d: %w", pid, e))
 			}
 		}
-		return err
-	}
+		c.check(err)
+	}()
 	var pods corev1.PodList
-	if err := c.Client.List(ctx, &pods, client.InNamespace(c.Operator.Namespace), client.MatchingLabels{"control-plane": "controller-manager"}); err != nil {
-		return wake, err
-	}
+	c.list(ctx, &pods, client.InNamespace(c.Operator.Namespace), client.MatchingLabels{"control-plane": "controller-manager"})
 	for i := range pods.Items {
 		for _, s := range pods.Items[i].Status.ContainerStatuses {
 			_, id, _ := strings.Cut(s.ContainerID, "://")
 			pids, err := processesOf(id)
-			if err != nil {
-				return wake, err
-			}
+			c.check(err)
 			for _, pid := range pids {
-				if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-					return wake, fmt.Errorf("stopping process %d of %s: %w", pid, pods.Items[i].Name, err)
-				}
+				c.during(fmt.Sprintf("stopping process %d of %s", pid, pods.Items[i].Name), func() { c.check(syscall.Kill(pid, syscall.SIGSTOP)) })
 				stopped = append(stopped, pid)
 			}
 		}
 	}
-	if len(stopped) == 0 {
-		return wake, fmt.Errorf("no process of %d operators was found", len(pods.Items))
-	}
+	c.Expect(stopped).NotTo(BeEmpty(), "no process of %d operators was found", len(pods.Items))
 	c.Log("processes %v are stopped", stopped)
-	return wake, nil
+	do()
 }
 
 // processesOf are those of a container: its id is in the names of their cgroups.

@@ -2,7 +2,6 @@ package promises
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,12 +9,14 @@ import (
 	"strings"
 	"time"
 
+	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
@@ -32,7 +33,8 @@ type extendedChange func(*v1alpha1.ExtendedStatefulSetSpec)
 
 // keeper is a program that writes its version into its volume, if it has one,
 // when it begins and when it ends. It refuses the volume of another ordinal, and
-// notes when it finds another program there.
+// notes when it finds another program there. If it is probed, it serves a folder
+// of which a probe asks for one file.
 const keeper = `
 say() { if [ -d /data ]; then echo "$*" >> /data/diary; fi; }
 leave() { if [ -d /data ]; then rmdir /data/lock; fi; say end $VERSION; exit 0; }
@@ -42,6 +44,7 @@ if [ -d /data ]; then
   echo $ORDINAL > /data/ordinal
   mkdir /data/lock || say overlap $VERSION
 fi
+if [ -n "$PROBED" ]; then mkdir -p /tmp/www; eval "$PROBED"; httpd -p 8080 -h /tmp/www; fi
 say begin $VERSION` + idle
 
 // versionVariable is what the trials change to make another version.
@@ -133,11 +136,24 @@ func running(script string) extendedChange {
 	return func(s *v1alpha1.ExtendedStatefulSetSpec) { keeperOf(s).Command = []string{"/bin/sh", "-c", script} }
 }
 
-// probed asks the keeper's container every second whether it is Ready.
-func probed(script string) extendedChange {
+// What the keeper does about its readiness when it begins, and what may be done about
+// it later.
+const (
+	beReady  = "touch /tmp/www/ready"
+	beSick   = "rm /tmp/www/ready"
+	notReady = ":"
+	flapping = "(while true; do " + beReady + "; sleep 2; " + beSick + "; sleep 2; done) &"
+)
+
+// probed asks the keeper's container every second whether it is Ready: over the network,
+// as a command each second would take CPU time from what is tried.
+func probed(first string) extendedChange {
 	return func(s *v1alpha1.ExtendedStatefulSetSpec) {
-		keeperOf(s).ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, FailureThreshold: 1, TimeoutSeconds: 5,
-			ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/bin/sh", "-c", script}}}}
+		k := keeperOf(s)
+		k.Env = slices.DeleteFunc(k.Env, func(e corev1.EnvVar) bool { return e.Name == "PROBED" })
+		k.Env = append(k.Env, corev1.EnvVar{Name: "PROBED", Value: first})
+		k.ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, FailureThreshold: 1, TimeoutSeconds: 5, ProbeHandler: corev1.ProbeHandler{
+			HTTPGet: &corev1.HTTPGetAction{Path: "/ready", Port: intstr.FromInt32(8080)}}}
 	}
 }
 
@@ -151,38 +167,30 @@ func keeperOf(s *v1alpha1.ExtendedStatefulSetSpec) *corev1.Container {
 
 // What is there.
 
-func (x *extended) get(ctx context.Context) error {
-	return x.Client.Get(ctx, client.ObjectKeyFromObject(x.set), x.set)
-}
-
 // children are the StatefulSets, by their names.
-func (x *extended) children(ctx context.Context) (map[string]appsv1.StatefulSet, error) {
+func (x *extended) children(ctx context.Context) map[string]appsv1.StatefulSet {
 	var list appsv1.StatefulSetList
-	if err := x.Client.List(ctx, &list, client.InNamespace(x.Namespace)); err != nil {
-		return nil, err
-	}
+	x.list(ctx, &list, client.InNamespace(x.Namespace))
 	found := map[string]appsv1.StatefulSet{}
 	for _, s := range list.Items {
 		if metav1.IsControlledBy(&s, x.set) {
 			found[s.Name] = s
 		}
 	}
-	return found, nil
+	return found
 }
 
 // pods are all of them, also those that end, by their names.
-func (x *extended) pods(ctx context.Context) (map[string]corev1.Pod, error) {
+func (x *extended) pods(ctx context.Context) map[string]corev1.Pod {
 	var list corev1.PodList
-	if err := x.Client.List(ctx, &list, client.InNamespace(x.Namespace), client.MatchingLabels{v1alpha1.LabelSet: x.set.Name}); err != nil {
-		return nil, err
-	}
+	x.list(ctx, &list, client.InNamespace(x.Namespace), client.MatchingLabels{v1alpha1.LabelSet: x.set.Name})
 	found := map[string]corev1.Pod{}
 	for _, p := range list.Items {
 		if p.Labels[batchv1.JobNameLabel] == "" {
 			found[p.Name] = p
 		}
 	}
-	return found, nil
+	return found
 }
 
 // child is the name of the StatefulSet of a version.
@@ -209,16 +217,14 @@ func tellExtended(set *v1alpha1.ExtendedStatefulSet) string {
 // What is waited for.
 
 // create creates the set and waits until version 1 serves.
-func (x *extended) create(ctx context.Context) error {
-	if err := x.Client.Create(ctx, x.set); err != nil {
-		return err
-	}
-	return x.serves(ctx, 1)
+func (x *extended) create(ctx context.Context) {
+	x.put(ctx, x.set)
+	x.serves(ctx, 1)
 }
 
 // edit changes the live object, again if somebody else wrote meanwhile.
-func (x *extended) edit(ctx context.Context, changes ...extendedChange) error {
-	return change(ctx, x.Cluster, x.set, func(s *v1alpha1.ExtendedStatefulSet) {
+func (x *extended) edit(ctx context.Context, changes ...extendedChange) {
+	change(ctx, x.Cluster, x.set, func(s *v1alpha1.ExtendedStatefulSet) {
 		for _, f := range changes {
 			f(&s.Spec)
 		}
@@ -226,113 +232,67 @@ func (x *extended) edit(ctx context.Context, changes ...extendedChange) error {
 }
 
 // says waits until the status of the present spec is as wanted.
-func (x *extended) says(ctx context.Context, what string, want func(v1alpha1.ExtendedStatefulSetStatus) bool) error {
-	return until(ctx, x.set.Name+" to say "+what, func(ctx context.Context) error {
-		err := x.get(ctx)
-		if err == nil && (x.set.Status.ObservedGeneration != x.set.Generation || !want(x.set.Status)) {
-			err = errors.New(tellExtended(x.set))
-		}
-		return err
+func (x *extended) says(ctx context.Context, what string, want func(v1alpha1.ExtendedStatefulSetStatus) bool) {
+	x.until(ctx, x.set.Name+" to say "+what, func(ctx context.Context) {
+		x.read(ctx, x.set)
+		x.Expect(x.set.Status.ObservedGeneration != x.set.Generation || !want(x.set.Status)).To(BeFalse(), "%s", tellExtended(x.set))
 	})
 }
 
 // serves waits until that version alone is there with all its pods, and the
 // operator says that nothing is left to do.
-func (x *extended) serves(ctx context.Context, version int64) error {
-	return until(ctx, fmt.Sprintf("version %d of %s to serve alone", version, x.set.Name), func(ctx context.Context) error {
-		if err := x.get(ctx); err != nil {
-			return err
-		}
+func (x *extended) serves(ctx context.Context, version int64) {
+	x.until(ctx, fmt.Sprintf("version %d of %s to serve alone", version, x.set.Name), func(ctx context.Context) {
+		x.read(ctx, x.set)
 		s := x.set.Status
-		if s.ObservedGeneration != x.set.Generation || s.Phase != v1alpha1.PhaseStable || s.CurrentVersion != version ||
-			s.UpdateVersion != version || int(s.ReadyReplicas) != x.size() || !meta.IsStatusConditionFalse(s.Conditions, v1alpha1.ConditionProgressing) {
-			return errors.New(tellExtended(x.set))
-		}
-		if want := map[string]bool{strconv.FormatInt(version, 10): x.size() > 0}; !maps.Equal(s.Versions, want) {
-			return fmt.Errorf("versions should be %v: %s", want, tellExtended(x.set))
-		}
+		x.Expect(s.ObservedGeneration != x.set.Generation || s.Phase != v1alpha1.PhaseStable || s.CurrentVersion != version ||
+			s.UpdateVersion != version || int(s.ReadyReplicas) != x.size() || !meta.IsStatusConditionFalse(s.Conditions, v1alpha1.ConditionProgressing)).To(BeFalse(), "%s", tellExtended(x.set))
+		want := map[string]bool{strconv.FormatInt(version, 10): x.size() > 0}
+		x.Expect(maps.Equal(s.Versions, want)).To(BeTrue(), "versions should be %v: %s", want, tellExtended(x.set))
 		for _, condition := range []string{v1alpha1.ConditionStale, v1alpha1.ConditionAborted} {
-			if meta.IsStatusConditionTrue(s.Conditions, condition) {
-				return fmt.Errorf("%s is left: %s", condition, tellExtended(x.set))
-			}
+			x.Expect(meta.IsStatusConditionTrue(s.Conditions, condition)).To(BeFalse(), "%s is left: %s", condition, tellExtended(x.set))
 		}
-		return x.alone(ctx, version)
+		x.alone(ctx, version)
 	})
 }
 
 // alone looks at StatefulSets and pods: all are of one version and Ready.
-func (x *extended) alone(ctx context.Context, version int64) error {
-	children, err := x.children(ctx)
-	if err != nil {
-		return err
-	}
+func (x *extended) alone(ctx context.Context, version int64) {
+	children := x.children(ctx)
 	number := strconv.FormatInt(version, 10)
 	for name, child := range children {
-		if child.Annotations[v1alpha1.AnnotationVersion] != number || child.Annotations[v1alpha1.AnnotationStale] != "" {
-			return fmt.Errorf("%s is there, with annotations %v", name, child.Annotations)
-		}
+		x.Expect(child.Annotations[v1alpha1.AnnotationVersion] != number || child.Annotations[v1alpha1.AnnotationStale] != "").To(BeFalse(), "%s is there, with annotations %v", name, child.Annotations)
 	}
-	if want := max(1, len(x.set.Spec.Zones)); len(children) != want {
-		return fmt.Errorf("%d StatefulSets are there: %v", len(children), slices.Sorted(maps.Keys(children)))
-	}
-	return x.onlyPods(ctx, version)
+	want := max(1, len(x.set.Spec.Zones))
+	x.Expect(len(children)).To(Equal(want), "%d StatefulSets are there: %v", len(children), slices.Sorted(maps.Keys(children)))
+	x.onlyPods(ctx, version)
 }
 
 // onlyPods checks that all pods are there, of that version, and Ready.
-func (x *extended) onlyPods(ctx context.Context, version int64) error {
-	pods, err := x.pods(ctx)
-	if err != nil {
-		return err
-	}
+func (x *extended) onlyPods(ctx context.Context, version int64) {
+	pods := x.pods(ctx)
 	number := strconv.FormatInt(version, 10)
 	for name, p := range pods {
-		if p.Labels[v1alpha1.LabelVersion] != number || p.DeletionTimestamp != nil || !podCondition(&p, corev1.PodReady) {
-			return fmt.Errorf("%s is of version %s, phase %s, Ready %t", name, p.Labels[v1alpha1.LabelVersion], p.Status.Phase, podCondition(&p, corev1.PodReady))
-		}
+		x.Expect(p.Labels[v1alpha1.LabelVersion] != number || p.DeletionTimestamp != nil || !podCondition(&p, corev1.PodReady)).To(BeFalse(), "%s is of version %s, phase %s, Ready %t", name, p.Labels[v1alpha1.LabelVersion], p.Status.Phase, podCondition(&p, corev1.PodReady))
 	}
-	if len(pods) != x.size() {
-		return fmt.Errorf("%d pods are there, and %d are wanted: %v", len(pods), x.size(), slices.Sorted(maps.Keys(pods)))
-	}
-	return nil
+	x.Expect(len(pods)).To(Equal(x.size()), "%d pods are there, and %d are wanted: %v", len(pods), x.size(), slices.Sorted(maps.Keys(pods)))
 }
 
 // takenBack waits until the new version is given up in that phase, and the old
 // one serves with all its pods and no others.
-func (x *extended) takenBack(ctx context.Context, phase v1alpha1.Phase, serving int64) error {
+func (x *extended) takenBack(ctx context.Context, phase v1alpha1.Phase, serving int64) {
 	condition := map[v1alpha1.Phase]string{v1alpha1.PhaseStale: v1alpha1.ConditionStale, v1alpha1.PhaseAborted: v1alpha1.ConditionAborted}[phase]
-	return until(ctx, fmt.Sprintf("%s to be taken back to version %d", x.set.Name, serving), func(ctx context.Context) error {
-		if err := x.get(ctx); err != nil {
-			return err
-		}
+	x.until(ctx, fmt.Sprintf("%s to be taken back to version %d", x.set.Name, serving), func(ctx context.Context) {
+		x.read(ctx, x.set)
 		s := x.set.Status
-		if s.ObservedGeneration != x.set.Generation || s.Phase != phase || s.CurrentVersion != serving || int(s.ReadyReplicas) != x.size() ||
-			!meta.IsStatusConditionTrue(s.Conditions, condition) || !meta.IsStatusConditionFalse(s.Conditions, v1alpha1.ConditionProgressing) {
-			return errors.New(tellExtended(x.set))
-		}
-		return x.onlyPods(ctx, serving)
+		x.Expect(s.ObservedGeneration != x.set.Generation || s.Phase != phase || s.CurrentVersion != serving || int(s.ReadyReplicas) != x.size() ||
+			!meta.IsStatusConditionTrue(s.Conditions, condition) || !meta.IsStatusConditionFalse(s.Conditions, v1alpha1.ConditionProgressing)).To(BeFalse(), "%s", tellExtended(x.set))
+		x.onlyPods(ctx, serving)
 	})
-}
-
-// eventTold waits until there is an event of that reason about the set.
-func (x *extended) eventTold(ctx context.Context, reason string) error {
-	return until(ctx, "an event "+reason+" of "+x.set.Name, func(ctx context.Context) error {
-		events, err := x.events(ctx, reason)
-		if err == nil && len(events) == 0 {
-			err = errors.New("there is none")
-		}
-		return err
-	})
-}
-
-// events are those of the set for that reason.
-func (x *extended) events(ctx context.Context, reason string) ([]corev1.Event, error) {
-	var all corev1.EventList
-	err := x.Client.List(ctx, &all, client.InNamespace(x.Namespace))
-	return slices.DeleteFunc(all.Items, func(e corev1.Event) bool { return e.InvolvedObject.UID != x.set.UID || e.Reason != reason }), err
 }
 
 // shell runs a script in the keeper's container of a pod.
-func (x *extended) shell(ctx context.Context, pod, script string) (string, error) {
-	out, err := x.exec(ctx, client.ObjectKey{Namespace: x.Namespace, Name: pod}, "keeper", "/bin/sh", "-c", script)
-	return strings.TrimSpace(out), err
+func (x *extended) shell(ctx context.Context, pod, script string) string {
+	out := x.exec(ctx, client.ObjectKey{Namespace: x.Namespace, Name: pod}, "keeper", "/bin/sh", "-c", script)
+	return strings.TrimSpace(out)
 }

@@ -2,9 +2,8 @@ package promises
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
+	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
@@ -20,81 +19,60 @@ var handovers = map[string]struct {
 
 // inUpgrade gives a set of each handover whose version 2 has a pod that is not
 // Ready, and waits, to what happens next.
-func (c *Cluster) inUpgrade(ctx context.Context, next func(x *extended, good *v1alpha1.ExtendedStatefulSetSpec) error) error {
-	pods, err := c.lookOut(ctx)
-	if err != nil {
-		return err
-	}
-	defer pods.stop()
+func (c *Cluster) inUpgrade(ctx context.Context, next func(x *extended, good *v1alpha1.ExtendedStatefulSetSpec)) {
+	pods := c.lookOut(ctx)
 	apart := pods.hold(claimsApart)
 	for name, way := range handovers {
 		x := c.extended(name, 2, way.shape, patiently)
-		if err := x.create(ctx); err != nil {
-			return err
-		}
+		x.create(ctx)
 		good := x.set.Spec.DeepCopy()
 		capacity := pods.hold(least(name, way.budget))
-		if err := errors.Join(x.edit(ctx, inVersion("2"), probed("false")), x.triesNext(ctx)); err != nil {
-			return err
-		}
-		if err := next(x, good); err != nil {
-			return errors.Join(fmt.Errorf("handover %s: %w", name, err), capacity.kept())
-		}
-		if err := capacity.kept(); err != nil {
-			return fmt.Errorf("handover %s: %w", name, err)
-		}
+		x.edit(ctx, inVersion("2"), probed(notReady))
+		x.triesNext(ctx)
+		c.during("handover "+name, func() {
+			next(x, good)
+			c.check(capacity.kept())
+		})
 	}
-	return apart.kept()
+	c.check(apart.kept())
 }
 
 // triesNext waits until a pod of version 2 runs.
-func (x *extended) triesNext(ctx context.Context) error {
-	return until(ctx, "a pod of version 2 to run", func(ctx context.Context) error {
-		pods, err := x.pods(ctx)
-		if err != nil {
-			return err
-		}
+func (x *extended) triesNext(ctx context.Context) {
+	x.until(ctx, "a pod of version 2 to run", func(ctx context.Context) {
+		pods := x.pods(ctx)
 		for _, p := range pods {
 			if p.Labels[v1alpha1.LabelVersion] == "2" && p.Status.Phase == corev1.PodRunning {
-				return nil
+				return
 			}
 		}
-		return errors.Join(errors.New("none does"), x.get(ctx), errors.New(tellExtended(x.set)))
+		x.read(ctx, x.set)
+		x.fail("none does: %s", tellExtended(x.set))
 	})
 }
 
-func supersedes(ctx context.Context, c *Cluster) error {
-	return c.inUpgrade(ctx, func(x *extended, good *v1alpha1.ExtendedStatefulSetSpec) error {
+func supersedes(ctx context.Context, c *Cluster) {
+	c.inUpgrade(ctx, func(x *extended, good *v1alpha1.ExtendedStatefulSetSpec) {
 		next := func(s *v1alpha1.ExtendedStatefulSetSpec) { *s = *good.DeepCopy() }
-		if err := errors.Join(x.edit(ctx, next, inVersion("3")), x.serves(ctx, 3)); err != nil {
-			return err
-		}
-		return x.eventTold(ctx, v1alpha1.EventSuperseded)
+		x.edit(ctx, next, inVersion("3"))
+		x.serves(ctx, 3)
+		x.event(ctx, x.set, v1alpha1.EventSuperseded, "")
 	})
 }
 
 // goesBack goes back to version 1 while version 2 is tried. Its number is not
 // used again.
-func goesBack(ctx context.Context, c *Cluster) error {
-	return c.inUpgrade(ctx, func(x *extended, good *v1alpha1.ExtendedStatefulSetSpec) error {
-		pods, err := x.pods(ctx)
-		if err != nil {
-			return err
-		}
+func goesBack(ctx context.Context, c *Cluster) {
+	c.inUpgrade(ctx, func(x *extended, good *v1alpha1.ExtendedStatefulSetSpec) {
+		pods := x.pods(ctx)
 		back := func(s *v1alpha1.ExtendedStatefulSetSpec) { *s = *good.DeepCopy() }
-		if err := errors.Join(x.edit(ctx, back), x.serves(ctx, 1)); err != nil {
-			return err
-		}
-		if x.set.Status.VersionHighWater != 2 {
-			return fmt.Errorf("no number was to be given out: %s", tellExtended(x.set))
-		}
-		now, err := x.pods(ctx)
-		if err != nil {
-			return err
-		}
-		if name := x.child(1) + "-0"; pods[name].UID != "" && now[name].UID != pods[name].UID {
-			return fmt.Errorf("%s served all the time, and was replaced", name)
-		}
-		return errors.Join(x.edit(ctx, inVersion("3")), x.serves(ctx, 3))
+		x.edit(ctx, back)
+		x.serves(ctx, 1)
+		x.Expect(x.set.Status.VersionHighWater != 2).To(BeFalse(), "no number was to be given out: %s", tellExtended(x.set))
+		now := x.pods(ctx)
+		name := x.child(1) + "-0"
+		x.Expect(pods[name].UID != "" && now[name].UID != pods[name].UID).To(BeFalse(), "%s served all the time, and was replaced", name)
+		x.edit(ctx, inVersion("3"))
+		x.serves(ctx, 3)
 	})
 }

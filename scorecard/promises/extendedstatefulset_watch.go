@@ -27,7 +27,6 @@ import (
 // lookout sees every change of the pods of a namespace, in the order in which
 // they were made, and what they break of its rules.
 type lookout struct {
-	stop  context.CancelFunc
 	mu    sync.Mutex
 	pods  map[types.UID]*corev1.Pod
 	rules []*podRule
@@ -42,15 +41,26 @@ type podRule struct {
 	seen    int
 }
 
-// lookOut watches the pods of the namespace. Whoever calls it stops it.
-func (c *Cluster) lookOut(ctx context.Context) (*lookout, error) {
+// lookOut watches the pods of the namespace until the end, where rules that were broken
+// are told of that nobody has asked for.
+func (c *Cluster) lookOut(ctx context.Context) *lookout {
 	ctx, stop := context.WithCancel(ctx)
-	l := &lookout{stop: stop, pods: map[types.UID]*corev1.Pod{}}
-	if err := follow(ctx, c.Kube.CoreV1().RESTClient(), "pods", c.Namespace, l.see); err != nil {
+	l := &lookout{pods: map[types.UID]*corev1.Pod{}}
+	c.Cleanup(func() {
 		stop()
-		return nil, err
+		c.check(l.broken())
+	})
+	c.check(follow(ctx, c.Kube.CoreV1().RESTClient(), "pods", c.Namespace, l.see))
+	return l
+}
+
+func (l *lookout) broken() (err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, r := range l.rules {
+		err = errors.Join(err, r.broken)
 	}
-	return l, nil
+	return err
 }
 
 func (l *lookout) see(e watch.Event) {

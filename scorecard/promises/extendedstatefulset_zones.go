@@ -3,12 +3,12 @@ package promises
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"time"
 
+	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,29 +16,19 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// zoned labels nodes as zones a, b and so on, by a label of the namespace's own.
-// The result takes the labels off.
-func (c *Cluster) zoned(ctx context.Context, zones int) (nodes []string, label string, restore func() error, err error) {
+// zoned labels nodes as zones a, b and so on, by a label of the namespace's own. The
+// labels are taken off at the end.
+func (c *Cluster) zoned(ctx context.Context, zones int) (nodes []string, label string) {
 	label = "zone.example.com/" + c.Namespace
-	restore = func() error {
-		var err error
-		for _, name := range nodes {
-			err = errors.Join(err, change(context.WithoutCancel(ctx), c, node(name), func(n *corev1.Node) { delete(n.Labels, label) }))
-		}
-		return err
+	all := c.schedulable(ctx)
+	c.Expect(len(all) < zones).To(BeFalse(), "%d nodes are needed, and %d are there", zones, len(all))
+	for i, name := range all[:zones] {
+		c.Cleanup(func() {
+			change(context.WithoutCancel(ctx), c, node(name), func(n *corev1.Node) { delete(n.Labels, label) })
+		})
+		change(ctx, c, node(name), func(n *corev1.Node) { n.Labels[label] = zoneName(i) })
 	}
-	all, err := c.schedulable(ctx)
-	if err == nil && len(all) < zones {
-		err = fmt.Errorf("%d nodes are needed, and %d are there", zones, len(all))
-	}
-	if err != nil {
-		return nil, label, restore, err
-	}
-	nodes = all[:zones]
-	for i, name := range nodes {
-		err = errors.Join(err, change(ctx, c, node(name), func(n *corev1.Node) { n.Labels[label] = zoneName(i) }))
-	}
-	return nodes, label, restore, err
+	return all[:zones], label
 }
 
 func node(name string) *corev1.Node {
@@ -52,17 +42,9 @@ func inZones(label string, zones ...string) extendedChange {
 }
 
 // zonesUpgrade has two zones and a user who requires something of nodes already.
-func zonesUpgrade(ctx context.Context, c *Cluster) (err error) {
-	nodes, label, restore, err := c.zoned(ctx, 3)
-	defer func() { err = errors.Join(err, restore()) }()
-	if err != nil {
-		return err
-	}
-	pods, err := c.lookOut(ctx)
-	if err != nil {
-		return err
-	}
-	defer pods.stop()
+func zonesUpgrade(ctx context.Context, c *Cluster) {
+	nodes, label := c.zoned(ctx, 3)
+	pods := c.lookOut(ctx)
 	x := c.extended("zones", 2, coexist, patiently, inZones(label, "a", "b"), requires(nodes), func(s *v1alpha1.ExtendedStatefulSetSpec) {
 		s.InjectReplicasEnv = nil
 		k := keeperOf(s)
@@ -71,20 +53,20 @@ func zonesUpgrade(ctx context.Context, c *Cluster) (err error) {
 		before.Name, before.Command = "before", []string{"/bin/sh", "-c", "true"}
 		s.Template.Spec.Template.Spec.InitContainers = []corev1.Container{before}
 	})
-	if err := errors.Join(x.create(ctx), x.inTheirZones(ctx, nodes, "a", "b")); err != nil {
-		return err
-	}
+	x.create(ctx)
+	x.inTheirZones(ctx, nodes, "a", "b")
 	capacity := pods.hold(least("zones", 4))
 	inTurn := pods.hold(zonesInTurn("zones", "2", 2))
-	if err := errors.Join(x.edit(ctx, inVersion("2")), x.serves(ctx, 2), x.inTheirZones(ctx, nodes, "a", "b"), inTurn.kept()); err != nil {
-		return err
-	}
+	x.edit(ctx, inVersion("2"))
+	x.serves(ctx, 2)
+	x.inTheirZones(ctx, nodes, "a", "b")
+	c.check(inTurn.kept())
 	// What fails in the last zone is taken back in the first one too.
 	bad := running(`[ "$KUBE_AZ" = b ] && exit 1; ` + keeper)
-	if err := errors.Join(x.edit(ctx, inVersion("3"), bad, watchFor(15*time.Second, time.Minute)), x.takenBack(ctx, v1alpha1.PhaseStale, 2)); err != nil {
-		return err
-	}
-	return errors.Join(x.inTheirZones(ctx, nodes, "a", "b"), capacity.kept())
+	x.edit(ctx, inVersion("3"), bad, watchFor(15*time.Second, time.Minute))
+	x.takenBack(ctx, v1alpha1.PhaseStale, 2)
+	x.inTheirZones(ctx, nodes, "a", "b")
+	c.check(capacity.kept())
 }
 
 // requires is what users say of nodes: two terms, of which one must hold.
@@ -116,43 +98,26 @@ func zonesInTurn(set, version string, replicas int) func(map[types.UID]*corev1.P
 
 // inTheirZones looks at where the pods are and what they know of it; zones are in
 // the order of the spec, and nodes[i] is all of the i-th zone by name.
-func (x *extended) inTheirZones(ctx context.Context, nodes []string, zones ...string) error {
-	pods, err := x.pods(ctx)
-	if err != nil {
-		return err
-	}
-	children, err := x.children(ctx)
-	if err != nil {
-		return err
-	}
+func (x *extended) inTheirZones(ctx context.Context, nodes []string, zones ...string) {
+	pods := x.pods(ctx)
+	children := x.children(ctx)
 	order, err := json.Marshal(zones)
-	if err != nil {
-		return err
-	}
+	x.check(err)
 	// Pods are not restarted for it, and tell of when they began.
 	for name, child := range children {
-		if have := child.Annotations[v1alpha1.AnnotationZones]; have != string(order) {
-			return fmt.Errorf("%s should know the order of the zones %s: %s", name, order, have)
-		}
+		have := child.Annotations[v1alpha1.AnnotationZones]
+		x.Expect(have != string(order)).To(BeFalse(), "%s should know the order of the zones %s: %s", name, order, have)
 	}
 	for name, p := range pods {
 		zone := p.Labels[v1alpha1.LabelZoneName]
 		at := slices.IndexFunc(x.set.Status.Zones, func(z v1alpha1.ZoneStatus) bool { return z.Name == zone })
-		if at < 0 || !slices.Contains(zones, zone) {
-			return fmt.Errorf("%s is of zone %q: %s", name, zone, tellExtended(x.set))
-		}
+		x.Expect(at < 0 || !slices.Contains(zones, zone)).To(BeFalse(), "%s is of zone %q: %s", name, zone, tellExtended(x.set))
 		index := int(x.set.Status.Zones[at].Index)
-		switch {
-		case p.Spec.NodeName != nodes[zone[0]-'a']:
-			return fmt.Errorf("%s of zone %s is on %s", name, zone, p.Spec.NodeName)
-		case p.Labels[v1alpha1.LabelZoneIndex] != strconv.Itoa(index), p.Annotations[v1alpha1.AnnotationZones] == "":
-			return fmt.Errorf("%s of zone %s should have index %d: %v, %v", name, zone, index, p.Labels, p.Annotations)
-		}
-		if err := knowsZone(&p, zone, index, *x.set.Spec.Template.Spec.Replicas, x.set.Spec.InjectReplicasEnv); err != nil {
-			return err
-		}
+		x.Expect(p.Spec.NodeName).To(Equal(nodes[zone[0]-'a']), "the node of %s of zone %s", name, zone)
+		x.Expect(p.Labels[v1alpha1.LabelZoneIndex] == strconv.Itoa(index) && p.Annotations[v1alpha1.AnnotationZones] != "").To(BeTrue(),
+			"%s of zone %s should have index %d: %v, %v", name, zone, index, p.Labels, p.Annotations)
+		x.check(knowsZone(&p, zone, index, *x.set.Spec.Template.Spec.Replicas, x.set.Spec.InjectReplicasEnv))
 	}
-	return nil
 }
 
 // knowsZone looks at the environment of all containers.
@@ -173,64 +138,43 @@ func knowsZone(p *corev1.Pod, zone string, index int, replicas int32, counts *bo
 }
 
 // zonesChange keeps data in zones that come and go.
-func zonesChange(ctx context.Context, c *Cluster) (err error) {
-	nodes, label, restore, err := c.zoned(ctx, 3)
-	defer func() { err = errors.Join(err, restore()) }()
-	if err != nil {
-		return err
-	}
+func zonesChange(ctx context.Context, c *Cluster) {
+	nodes, label := c.zoned(ctx, 3)
 	x := c.extended("zoned", 1, onClaims, patiently, inZones(label, "a", "b"))
-	if err := errors.Join(x.create(ctx), x.inTheirZones(ctx, nodes, "a", "b")); err != nil {
-		return err
-	}
-	first, err := x.claims(ctx)
-	if err != nil {
-		return err
-	}
+	x.create(ctx)
+	x.inTheirZones(ctx, nodes, "a", "b")
+	first := x.claims(ctx)
 	for _, zones := range [][]string{{"b", "a"}, {"b", "a", "c"}, {"b", "c"}, {"a", "b", "c"}} {
-		if err := errors.Join(x.edit(ctx, inZones(label, zones...)), x.serves(ctx, 1)); err != nil {
-			return fmt.Errorf("zones %v: %w", zones, err)
-		}
-		if err := errors.Join(x.keepsIndexes(ctx, "a", "b", "c"), x.inTheirZones(ctx, nodes, zones...)); err != nil {
-			return fmt.Errorf("zones %v: %w", zones, err)
-		}
+		c.during(fmt.Sprintf("zones %v", zones), func() {
+			x.edit(ctx, inZones(label, zones...))
+			x.serves(ctx, 1)
+			x.keepsIndexes(ctx, "a", "b", "c")
+			x.inTheirZones(ctx, nodes, zones...)
+		})
 	}
-	if err := errors.Join(x.edit(ctx, inVersion("2")), x.serves(ctx, 2), x.keptDataIn(ctx, first)); err != nil {
-		return err
-	}
-	return nil
+	x.edit(ctx, inVersion("2"))
+	x.serves(ctx, 2)
+	x.keptDataIn(ctx, first)
 }
 
 // keepsIndexes checks that each StatefulSet is called by the index that its zone
 // has for good.
-func (x *extended) keepsIndexes(ctx context.Context, order ...string) error {
-	children, err := x.children(ctx)
-	if err != nil {
-		return err
-	}
+func (x *extended) keepsIndexes(ctx context.Context, order ...string) {
+	children := x.children(ctx)
 	for name, child := range children {
 		index := slices.Index(order, child.Labels[v1alpha1.LabelZoneName])
-		if want := fmt.Sprintf("%s-z%d-v%d", x.set.Name, index, x.set.Status.CurrentVersion); name != want {
-			return fmt.Errorf("%s is of zone %q, and should be called %s", name, child.Labels[v1alpha1.LabelZoneName], want)
-		}
+		want := fmt.Sprintf("%s-z%d-v%d", x.set.Name, index, x.set.Status.CurrentVersion)
+		x.Expect(name != want).To(BeFalse(), "%s is of zone %q, and should be called %s", name, child.Labels[v1alpha1.LabelZoneName], want)
 	}
-	return nil
 }
 
 // keptDataIn checks that the first claims are there still, that the zones' pods
 // wrote them in version 1, and that each zone has one.
-func (x *extended) keptDataIn(ctx context.Context, first map[string]corev1.PersistentVolumeClaim) error {
-	now, err := x.claims(ctx)
-	if err != nil {
-		return err
-	}
+func (x *extended) keptDataIn(ctx context.Context, first map[string]corev1.PersistentVolumeClaim) {
+	now := x.claims(ctx)
 	for name, claim := range first {
-		if now[name].UID != claim.UID {
-			return fmt.Errorf("claim %s was the data of a zone, and is gone or another", name)
-		}
+		x.Expect(now[name].UID != claim.UID).To(BeFalse(), "claim %s was the data of a zone, and is gone or another", name)
 	}
-	if len(now) != len(x.set.Spec.Zones) {
-		return fmt.Errorf("%d claims are there for %d zones", len(now), len(x.set.Spec.Zones))
-	}
-	return x.keptData(ctx)
+	x.Expect(len(now)).To(Equal(len(x.set.Spec.Zones)), "%d claims are there for %d zones", len(now), len(x.set.Spec.Zones))
+	x.keptData(ctx)
 }

@@ -4,16 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	. "github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stateful-operator/stateful-operator/test/faults/freeze"
 )
@@ -35,50 +33,43 @@ type freezeTrial struct {
 	first, second *freeze.Operator
 	leader        string // the first one's name in the lease
 	election      *freeze.Election
-	run           func(context.Context) error
+	run           step
 	woken         time.Time
 }
 
 // freeze goes through a scenario in a namespace of its own.
 func (c *Cluster) freeze(ctx context.Context, f freezing) (got outcome, err error) {
-	own, remove, err := c.New(ctx)
-	if err != nil {
-		return got, err
-	}
-	defer remove()
-	t := &freezeTrial{Cluster: own, freezing: f}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	lease := "freeze-" + strings.TrimPrefix(own.Namespace, "promise-")
-	defer t.removeLease(context.WithoutCancel(ctx), lease)
-	if t.election, err = freeze.Watch(ctx, c.Kube, c.Operator.Namespace, lease); err != nil {
-		return got, err
-	}
-	if err := t.start(ctx, lease); err != nil {
-		return got, err
-	}
-	defer t.first.Kill()
-	defer t.second.Kill()
-	judge, err := t.begin(ctx)
-	if err != nil {
-		return got, fmt.Errorf("before the scenario: %w", err)
-	}
-	err = t.goThrough(ctx)
-	if err == nil {
-		err = judge(ctx)
-	}
-	if err == nil {
-		err = t.stable(ctx, &got)
-	}
-	got.writes, got.made = t.first.Proxy.Counted(), t.made()
-	for _, w := range t.first.Proxy.Writes(func(w freeze.Write) bool { return w.Held }) {
-		got.frozen = w.String()
-	}
-	for _, a := range own.applications {
-		a.folder.Close()
-		err = errors.Join(err, a.faultless())
-	}
-	return got, errors.Join(err, t.wroteNothing(), t.oneSuccessor())
+	err = c.Kept(func(c *Cluster) {
+		t := &freezeTrial{Cluster: c.another(ctx), freezing: f}
+		ctx, stop := context.WithCancel(ctx)
+		defer stop()
+		lease := "freeze-" + strings.TrimPrefix(t.Namespace, "promise-")
+		defer t.removeLease(context.WithoutCancel(ctx), lease)
+		var wrong error
+		t.election, wrong = freeze.Watch(ctx, c.Kube, c.Operator.Namespace, lease)
+		t.check(wrong)
+		t.check(t.start(ctx, lease))
+		defer t.first.Kill()
+		defer t.second.Kill()
+		var judge step
+		t.during("before the scenario", func() { judge = t.begin(ctx) })
+		if wrong = t.goThrough(ctx); wrong == nil {
+			wrong = t.caught(func() {
+				judge(ctx)
+				t.stable(ctx, &got)
+			})
+		}
+		got.writes, got.made = t.first.Proxy.Counted(), t.made()
+		for _, w := range t.first.Proxy.Writes(func(w freeze.Write) bool { return w.Held }) {
+			got.frozen = w.String()
+		}
+		for _, a := range *t.witnesses {
+			a.folder.Close()
+			wrong = errors.Join(wrong, a.faultless())
+		}
+		c.check(errors.Join(wrong, t.wroteNothing(), t.oneSuccessor())) // t's may be in use still
+	})
+	return got, err
 }
 
 // start starts both, the second when the first one leads.
@@ -110,10 +101,8 @@ func (t *freezeTrial) removeLease(ctx context.Context, name string) {
 }
 
 // begin brings a scenario to where its act is, and sets the trap.
-func (t *freezeTrial) begin(ctx context.Context) (judge func(context.Context) error, err error) {
-	if t.run, judge, err = t.scenario.begin(ctx, t.Cluster); err != nil {
-		return nil, err
-	}
+func (t *freezeTrial) begin(ctx context.Context) (judge step) {
+	t.run, judge = t.scenario.begin(ctx, t.Cluster)
 	if t.trap == nil {
 		t.trap = &freeze.Trap{} // it counts
 	}
@@ -123,7 +112,7 @@ func (t *freezeTrial) begin(ctx context.Context) (judge func(context.Context) er
 	}
 	t.trap.Freeze = t.first.Freeze
 	t.first.Proxy.Set(t.trap)
-	return judge, nil
+	return judge
 }
 
 // counts reports whether a write is one that a freeze may be at: one of this trial,
@@ -147,10 +136,10 @@ func (t *freezeTrial) goThrough(ctx context.Context) error {
 		if err := errors.Join(t.first.Freeze(), t.succeeds(ctx), t.wake()); err != nil {
 			return err
 		}
-		return errors.Join(t.run(ctx), t.ends(ctx))
+		return errors.Join(t.caught(func() { t.run(ctx) }), t.ends(ctx))
 	}
 	ran := make(chan error, 1)
-	go func() { ran <- t.run(ctx) }()
+	go func() { ran <- t.caught(func() { t.run(ctx) }) }() // which alone uses the cluster meanwhile
 	if t.trap.At == 0 {
 		return <-ran
 	}
@@ -239,20 +228,11 @@ func (t *freezeTrial) made() map[string]int {
 }
 
 // stable waits until nothing comes and goes any more, and says what is left.
-func (t *freezeTrial) stable(ctx context.Context, got *outcome) error {
-	return until(ctx, "all that goes to be gone", func(ctx context.Context) error {
-		before, err := t.inventory(ctx)
-		if err != nil {
-			return err
-		}
-		if err := sleep(ctx, 2*time.Second); err != nil {
-			return err
-		}
-		if got.left, err = t.inventory(ctx); err == nil && !maps.Equal(before, got.left) {
-			err = fmt.Errorf("%v became %v", before, got.left)
-		}
-		return err
+func (t *freezeTrial) stable(ctx context.Context, got *outcome) {
+	t.until(ctx, "all that goes to be gone", func(ctx context.Context) {
+		before := t.inventory(ctx)
+		sleep(ctx, 2*time.Second)
+		got.left = t.inventory(ctx)
+		t.Expect(got.left).To(Equal(before), "it became the first")
 	})
 }
-
-func lengthOf(list client.ObjectList) int { return meta.LenList(list) }

@@ -2,6 +2,7 @@ package promises
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +11,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
+	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,26 +38,18 @@ type replica struct {
 
 // ledger makes a set of ledgers and a client that writes to its primary all the
 // time, and waits until both work.
-func (c *Cluster) ledger(ctx context.Context, name string, replicas int32, change ...func(*v1alpha1.ReplicatedStatefulSetSpec)) (*replica, error) {
-	r, err := c.newLedger(name, replicas, change...)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.Client.Create(ctx, r.set); err != nil {
-		return nil, err
-	}
-	if err := r.whole(ctx); err != nil {
-		return nil, err
-	}
-	return r, r.writes(ctx)
+func (c *Cluster) ledger(ctx context.Context, name string, replicas int32, change ...func(*v1alpha1.ReplicatedStatefulSetSpec)) *replica {
+	r := c.newLedger(name, replicas, change...)
+	c.put(ctx, r.set)
+	r.whole(ctx)
+	r.writes(ctx)
+	return r
 }
 
 // newLedger is such a set that has not been created yet, and its folder.
-func (c *Cluster) newLedger(name string, replicas int32, change ...func(*v1alpha1.ReplicatedStatefulSetSpec)) (*replica, error) {
+func (c *Cluster) newLedger(name string, replicas int32, change ...func(*v1alpha1.ReplicatedStatefulSetSpec)) *replica {
 	r := &replica{Cluster: c, folder: filepath.Join(c.Shared, c.Namespace, name)}
-	if err := ledgerset.MakeFolder(r.folder); err != nil {
-		return nil, err
-	}
+	c.check(ledgerset.MakeFolder(r.folder))
 	r.set = &v1alpha1.ReplicatedStatefulSet{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: c.Namespace}, Spec: ledgerset.Spec(c.Ledger, r.folder, replicas)}
 	if c.Scribe != "" {
 		r.overNetwork(&r.set.Spec)
@@ -62,7 +57,7 @@ func (c *Cluster) newLedger(name string, replicas int32, change ...func(*v1alpha
 	for _, f := range change {
 		f(&r.set.Spec)
 	}
-	return r, nil
+	return r
 }
 
 // overNetwork has the members write to the scribe. They may share a node: nobody
@@ -95,8 +90,9 @@ func (r *replica) clientPod() *corev1.Pod {
 			Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{apart}}},
 			Containers: []corev1.Container{{
 				Name: "client", Image: r.Ledger,
-				Command: []string{"/ledger", "client", fmt.Sprintf("%s-primary.%s:%d", r.set.Name, r.Namespace, ledgerset.Port),
-					"-history", history, "-every", "50ms"},
+				// The name alone is found by one question: the pod's own namespace is searched first.
+				Command: []string{"/ledger", "client", fmt.Sprintf("%s-primary:%d", r.set.Name, ledgerset.Port),
+					"-history", history, "-every", cmp.Or(r.between, 250*time.Millisecond).String()},
 				Env:          []corev1.EnvVar{{Name: "LEDGER_MEMBERS", Value: "1"}},
 				VolumeMounts: []corev1.VolumeMount{{Name: "evidence", MountPath: ledgerset.Evidence}},
 			}},
@@ -112,59 +108,41 @@ func (r *replica) clientPod() *corev1.Pod {
 func (r *replica) history(folder string) string { return filepath.Join(folder, "client.history") }
 
 // writes starts the client, and waits until it was answered.
-func (r *replica) writes(ctx context.Context) error {
-	if err := r.Client.Create(ctx, r.clientPod()); err != nil {
-		return err
-	}
-	_, err := r.acknowledged(ctx, 1)
-	return err
+func (r *replica) writes(ctx context.Context) {
+	r.put(ctx, r.clientPod())
+	r.acknowledged(ctx, 1)
 }
 
 // acknowledged waits until the client has so many appends acknowledged, and
 // says how many it has.
-func (r *replica) acknowledged(ctx context.Context, least int) (have int, err error) {
-	return have, until(ctx, fmt.Sprintf("%d appends to be acknowledged", least), func(context.Context) error {
+func (r *replica) acknowledged(ctx context.Context, least int) (have int) {
+	r.until(ctx, fmt.Sprintf("%d appends to be acknowledged", least), func(context.Context) {
 		ops, err := record.ReadHistory(r.history(r.folder))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+		if !errors.Is(err, fs.ErrNotExist) {
+			r.check(err)
 		}
 		have = len(slices.DeleteFunc(ops, func(o record.Op) bool { return o.Kind != record.Append || o.Outcome != record.OK }))
-		if have < least {
-			return fmt.Errorf("%d are", have)
-		}
-		return nil
+		r.Expect(have < least).To(BeFalse(), "%d are", have)
 	})
+	return have
 }
 
 // goesOnWriting waits until the client is answered again.
-func (r *replica) goesOnWriting(ctx context.Context) error {
-	have, err := r.acknowledged(ctx, 0)
-	if err == nil {
-		_, err = r.acknowledged(ctx, have+3)
-	}
-	return err
+func (r *replica) goesOnWriting(ctx context.Context) {
+	r.acknowledged(ctx, r.acknowledged(ctx, 0)+3)
 }
 
 // The set.
 
-func (r *replica) get(ctx context.Context) error {
-	return r.Client.Get(ctx, client.ObjectKeyFromObject(r.set), r.set)
-}
-
 // whole waits until all members run in their roles, and the operator says that
 // nothing is left to do.
-func (r *replica) whole(ctx context.Context) error {
-	return until(ctx, r.set.Name+" to be whole", func(ctx context.Context) error {
-		if err := r.get(ctx); err != nil {
-			return err
-		}
+func (r *replica) whole(ctx context.Context) {
+	r.until(ctx, r.set.Name+" to be whole", func(ctx context.Context) {
+		r.read(ctx, r.set)
 		s, want := r.set.Status, int(*r.set.Spec.Replicas)
-		if s.ObservedGeneration != r.set.Generation || len(s.Members.Primary) != int(s.PrimariesWanted) ||
+		r.Expect(s.ObservedGeneration != r.set.Generation || len(s.Members.Primary) != int(s.PrimariesWanted) ||
 			len(s.Members.Primary)+len(s.Members.Secondary) != want || int(s.ReadyReplicas) != want ||
-			!meta.IsStatusConditionFalse(s.Conditions, v1alpha1.ConditionProgressing) {
-			return errors.New(tellSet(r.set))
-		}
-		return nil
+			!meta.IsStatusConditionFalse(s.Conditions, v1alpha1.ConditionProgressing)).To(BeFalse(), "%s", tellSet(r.set))
 	})
 }
 
@@ -180,29 +158,35 @@ func tellSet(set *v1alpha1.ReplicatedStatefulSet) string {
 }
 
 // primary is the pod that the status says is it.
-func (r *replica) primary(ctx context.Context) (*corev1.Pod, error) {
-	if err := r.whole(ctx); err != nil {
-		return nil, err
-	}
+func (r *replica) primary(ctx context.Context) *corev1.Pod {
+	r.whole(ctx)
 	return r.pod(ctx, r.set.Status.Members.Primary[0])
 }
 
-func (r *replica) pod(ctx context.Context, name string) (*corev1.Pod, error) {
+func (r *replica) pod(ctx context.Context, name string) *corev1.Pod {
 	var pod corev1.Pod
-	return &pod, r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, &pod)
+	r.check(r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, &pod))
+	return &pod
 }
 
-func (r *replica) edit(ctx context.Context, f func(*v1alpha1.ReplicatedStatefulSet)) error {
-	return change(ctx, r.Cluster, r.set, f)
+func (r *replica) edit(ctx context.Context, f func(*v1alpha1.ReplicatedStatefulSet)) {
+	change(ctx, r.Cluster, r.set, f)
 }
 
 // ask is an annotation by which a person says something once.
-func (r *replica) ask(ctx context.Context, annotation, pod string) error {
-	return r.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) { metav1.SetMetaDataAnnotation(&s.ObjectMeta, annotation, pod) })
+func (r *replica) ask(ctx context.Context, annotation, pod string) {
+	r.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) { metav1.SetMetaDataAnnotation(&s.ObjectMeta, annotation, pod) })
 }
 
 // exec runs a command in the program's container, and gives what it printed.
-func (c *Cluster) exec(ctx context.Context, pod types.NamespacedName, container string, argv ...string) (string, error) {
+func (c *Cluster) exec(ctx context.Context, pod types.NamespacedName, container string, argv ...string) string {
+	out, err := c.tryExec(ctx, pod, container, argv...)
+	c.ExpectWithOffset(1, err).To(plain{})
+	return out
+}
+
+// tryExec does so where it may fail.
+func (c *Cluster) tryExec(ctx context.Context, pod types.NamespacedName, container string, argv ...string) (string, error) {
 	request := c.Kube.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{Container: container, Command: argv, Stdout: true, Stderr: true}, clientgoscheme.ParameterCodec)
 	executor, err := remotecommand.NewWebSocketExecutor(c.Config, "GET", request.URL().String())
@@ -218,70 +202,67 @@ func (c *Cluster) exec(ctx context.Context, pod types.NamespacedName, container 
 }
 
 // killServer kills a member's program, and not its container.
-func (r *replica) killServer(ctx context.Context, pod *corev1.Pod) error {
-	_, err := r.exec(ctx, client.ObjectKeyFromObject(pod), "ledger", "/ledger", "kill")
-	return err
+func (r *replica) killServer(ctx context.Context, pod *corev1.Pod) {
+	r.exec(ctx, client.ObjectKeyFromObject(pod), "ledger", "/ledger", "kill")
 }
 
 // turn makes a command of all members, or of one (pod/command), fail in a way;
 // see test/faults/ledger for the words. No words end that.
-func (r *replica) turn(knob, words string) error {
+func (r *replica) turn(knob, words string) {
 	path := filepath.Join(ledgerset.Knobs(r.folder), knob)
 	if words == "" {
-		err := os.Remove(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // it was for one use
-		}
-		return err
+		r.check(os.RemoveAll(path)) // one for one use is gone
+		return
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return err
-	}
-	return os.WriteFile(path, []byte(words), 0o666)
+	r.check(os.MkdirAll(filepath.Dir(path), 0o777))
+	r.check(os.WriteFile(path, []byte(words), 0o666))
 }
 
-// judge ends the client and says what was lost, or done twice.
-func (r *replica) judge(ctx context.Context) (ledgercheck.Report, error) {
-	var report ledgercheck.Report
-	if err := r.goesOnWriting(ctx); err != nil {
-		return report, err
-	}
-	if err := r.stopClient(ctx); err != nil {
-		return report, err
-	}
+// on is the same application for another goroutine.
+func (r *replica) on(own *Cluster) *replica {
+	other := *r
+	other.Cluster = own
+	return &other
+}
+
+// judge ends the client and fails if something was lost, or done twice.
+func (r *replica) judge(ctx context.Context) ledgercheck.Report {
+	report, err := r.judgement(ctx)
+	r.check(err)
+	return report
+}
+
+// judgement says so instead.
+func (r *replica) judgement(ctx context.Context) (ledgercheck.Report, error) {
+	r.goesOnWriting(ctx)
+	r.stopClient(ctx)
 	var journals ledgercheck.Journals
 	var text string
-	// A status may name a primary that is gone, until the operator has looked.
-	wrong := until(ctx, "the last primary to show its log", func(ctx context.Context) error {
-		last, err := r.primary(ctx)
-		if err != nil {
-			return err
-		}
-		if text, err = r.exec(ctx, client.ObjectKeyFromObject(last), "ledger", "/ledger", "log"); err != nil {
-			return err
-		}
-		if journals, err = ledgercheck.ReadJournals(r.journals()); err != nil {
-			return err
-		}
-		reigns, err := ledgercheck.ReadReigns(r.journals())
-		if n := len(reigns); err == nil && n > 0 && reigns[n-1].Pod != last.Name {
-			err = fmt.Errorf("status says that %s is primary, and %s was the last one", last.Name, reigns[n-1].Pod)
-		}
-		journals.FinalPod = last.Name
-		return err
+	// A status may name a primary that is gone, until the operator has looked. Where it is
+	// the wrong one, the journals say more.
+	wrong := r.Kept(func(own *Cluster) {
+		r := r.on(own)
+		r.until(ctx, "the last primary to show its log", func(ctx context.Context) {
+			last := r.primary(ctx)
+			text = r.exec(ctx, client.ObjectKeyFromObject(last), "ledger", "/ledger", "log")
+			var err error
+			journals, err = ledgercheck.ReadJournals(r.journals())
+			r.check(err)
+			journals.FinalPod = last.Name
+			if reigns := r.reigns(); len(reigns) > 0 {
+				r.Expect(reigns[len(reigns)-1].Pod).To(Equal(last.Name), "status says that the second is primary, and the first was the last one")
+			}
+		})
 	})
-	if wrong != nil && text == "" {
-		return report, wrong
+	if text == "" {
+		r.check(wrong)
 	}
-	var err error // where it is the wrong one, the journals say more
-	if journals.Final, _, err = record.Lines[record.Entry]([]byte(text)); err != nil {
-		return report, err
-	}
+	var err error
+	journals.Final, _, err = record.Lines[record.Entry]([]byte(text))
+	r.check(err)
 	history, err := record.ReadHistory(r.history(r.folder))
-	if err != nil {
-		return report, err
-	}
-	report, err = ledgercheck.Check(journals, [][]record.Op{history})
+	r.check(err)
+	report, err := ledgercheck.Check(journals, [][]record.Op{history})
 	if err != nil {
 		err = fmt.Errorf("%s: %w\n%s", r.set.Name, err, report)
 	}
@@ -290,13 +271,8 @@ func (r *replica) judge(ctx context.Context) (ledgercheck.Report, error) {
 }
 
 // stopClient ends the client and waits until it has written its last word.
-func (r *replica) stopClient(ctx context.Context) error {
-	pod, err := r.pod(ctx, r.clientPod().Name)
-	if err != nil {
-		return err
-	}
-	if err := r.Client.Delete(ctx, pod); err != nil {
-		return err
-	}
-	return r.gone(ctx, pod)
+func (r *replica) stopClient(ctx context.Context) {
+	pod := r.pod(ctx, r.clientPod().Name)
+	r.remove(ctx, pod)
+	r.gone(ctx, pod)
 }

@@ -8,13 +8,16 @@ import (
 	"fmt"
 	"time"
 
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stateful-operator/stateful-operator/controllers"
 )
 
 // Promise is one thing that users rely on.
@@ -26,19 +29,37 @@ type Promise struct {
 	Faults bool
 	// Scribed is true when a scribe will do in place of what is looked into.
 	Scribed bool
-	// Together is true when it can be tried beside others: it disturbs neither
-	// nodes nor the operator.
-	Together bool
+	// Site is the cluster that it is tried on: SharedSite with many others at a time, or one
+	// after another on a cluster whose nodes, API server or operator it may disturb.
+	Site Site
 	// Long is true of one of those that takes minutes: it is begun before the
 	// others, so that it does not go on when they have ended.
 	Long bool
-	// Keep tries it. An error says what was found instead.
-	Keep func(context.Context, *Cluster) error
+	// Run tries it. What it expects of the cluster is what is promised.
+	Run func(context.Context, *Cluster)
 }
 
+// Site is the name of a cluster for promises that get on with each other. Sites are
+// tried beside each other, each on a cluster of its own.
+type Site string
+
+const (
+	// SharedSite is for promises that disturb neither nodes nor the operator. They are
+	// tried many at a time, and on any cluster.
+	SharedSite Site = "shared"
+	// NodeSite is for those that cut off, power down, taint or fill nodes, or stop the
+	// API server.
+	NodeSite Site = "nodes"
+	// OperatorSite is for those that kill, stop, freeze or reconfigure the operator.
+	OperatorSite Site = "operator"
+)
+
+// Alone are the sites whose promises are tried one after another.
+var Alone = []Site{NodeSite, OperatorSite}
+
 // beside is a promise that can be tried beside others, on any cluster.
-func beside(name string, keep func(context.Context, *Cluster) error) Promise {
-	return Promise{Name: name, Together: true, Keep: keep}
+func beside(name string, run func(context.Context, *Cluster)) Promise {
+	return Promise{Name: name, Site: SharedSite, Run: run}
 }
 
 // long is the same promise, begun before others.
@@ -47,11 +68,13 @@ func long(p Promise) Promise {
 	return p
 }
 
-// Cluster is where promises are tried.
+// Cluster is where promises are tried. One goroutine uses it: others have a copy, see
+// Kept.
 type Cluster struct {
+	// Gomega is what fails a promise; failBy sets it.
+	Gomega
 	Client client.Client
-	// Image has a shell at /bin/sh; OtherImage does too, and differs.
-	Image, OtherImage string
+	Images
 	// Namespace is where the promise puts its objects; New sets it.
 	Namespace string
 	// Operator is the Deployment of the operator.
@@ -68,6 +91,35 @@ type Cluster struct {
 	// Scribe is where pods reach one (test/faults/scribe) that keeps Shared as a
 	// folder of this machine alone: host:port. Empty where the nodes have it.
 	Scribe string
+	// Handovers is how many the soak of StatefulSingleton makes, and Faults how
+	// many runs that of ReplicatedStatefulSet, by chance that begins with Seed.
+	Handovers, Faults int
+	Seed              uint64
+	// Fault is in the names of the faults of those runs, and in those of the scenarios
+	// in which a leader is frozen: so often a kind, and at each write if 0.
+	Fault   string
+	Freezes int
+	// Program is where this machine has the operator's program; empty where Nodes is nil.
+	Program string
+	// Log takes progress, a line each.
+	Log func(format string, args ...any)
+
+	// between is how long a ledger's client waits between two writes; a while if not said.
+	between time.Duration
+	// witnesses are of all applications of this promise, whose programs must not overlap.
+	witnesses *[]*application
+	// fails is what failBy was told; while is said before what fails; cleanups are done
+	// at the end.
+	fails    types.GomegaFailHandler
+	while    string
+	cleanups []func()
+}
+
+// Images are what promises run.
+type Images struct {
+	// Image has a shell at /bin/sh, and an httpd as Busybox has; OtherImage has a shell
+	// too, and differs.
+	Image, OtherImage string
 	// Witness and WitnessShell are images of test/faults/witness; the second
 	// has a shell too.
 	Witness, WitnessShell string
@@ -79,23 +131,6 @@ type Cluster struct {
 	// Dummy is an image of the original's sample application, DummySample the original's
 	// manifest of it.
 	Dummy, DummySample string
-	// Handovers is how many the soak of StatefulSingleton makes, and Faults how
-	// many runs that of ReplicatedStatefulSet, by chance that begins with Seed.
-	Handovers, Faults int
-	Seed              uint64
-	// Fault is in the names of the faults of those runs, and in those of the scenarios
-	// in which a leader is frozen: so often a kind, and at each write if 0.
-	Fault   string
-	Freezes int
-	// BuildOperator builds the operator's program for this machine, and says where it
-	// is; Program is that, for promises that have built it.
-	BuildOperator func(context.Context) (string, error)
-	Program       string
-	// Log takes progress, a line each.
-	Log func(format string, args ...any)
-
-	// applications are those of this promise, whose programs must not overlap.
-	applications []*application
 }
 
 // Nodes are the machines of a cluster that can be disturbed.
@@ -118,11 +153,29 @@ type Nodes interface {
 	StartAPIServer() error
 }
 
+// Connect is the cluster that a configuration leads to.
+func Connect(config *rest.Config) (*Cluster, error) {
+	config.QPS = -1
+	scheme, err := controllers.Scheme()
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{Config: config}
+	if c.Client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+		return nil, err
+	}
+	c.Kube, err = kubernetes.NewForConfig(config)
+	return c, err
+}
+
 // New is the same cluster with a namespace of its own for one promise, and a
 // function that removes it.
 func (c *Cluster) New(ctx context.Context) (*Cluster, func(), error) {
 	own := *c
-	own.applications = nil
+	own.witnesses, own.cleanups = new([]*application), nil
+	if c.fails != nil {
+		own.failBy(c.fails)
+	}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "promise-" + rand.String(6)}}
 	if err := c.Client.Create(ctx, ns); err != nil {
 		return nil, nil, fmt.Errorf("create a namespace: %w", err)
@@ -131,30 +184,11 @@ func (c *Cluster) New(ctx context.Context) (*Cluster, func(), error) {
 	return &own, func() { _ = c.Client.Delete(context.WithoutCancel(ctx), ns) }, nil
 }
 
-// patience bounds every wait. It is a limit for what never comes, not a goal.
-const patience = 4 * time.Minute
-
-// until waits until check returns nil; the error is its last one.
-func until(ctx context.Context, what string, check func(context.Context) error) error {
-	var last error
-	err := wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		if err := check(ctx); err == nil || ctx.Err() == nil || last == nil {
-			last = err // one that only says that time is up hides the better one
-		}
-		return last == nil, nil
-	})
-	if err != nil {
-		return fmt.Errorf("waited for %s: %w", what, last)
-	}
-	return nil
-}
-
-// sleep lets that long pass. The error is that of ctx, if it ends before.
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
+// another is the same cluster with a namespace more, which goes at the end.
+func (c *Cluster) another(ctx context.Context) *Cluster {
+	own, remove, err := c.New(ctx)
+	c.check(err)
+	c.Cleanup(remove)
+	c.Cleanup(own.cleanUp)
+	return own
 }

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,7 +20,7 @@ import (
 // also where an acknowledged entry is lost, or where two were primary at one
 // instant, by the ledgers' own words.
 var ReplicatedStatefulSet = []Promise{
-	{Name: "RS-32 RS-33 RS-42 the walk-through of the original", Keep: walkThrough},
+	{Name: "RS-32 RS-33 RS-42 the walk-through of the original", Site: OperatorSite, Run: walkThrough}, // it ends the operator for a while
 	beside("RS-4 RS-61 each container finds its names and Secrets, and one the commands", findsItself),
 	scribed(ledgers("RS-34 a primary that dies is succeeded, and comes back", failover)),
 	ledgers("RS-36 after lights out the newest copy is the first", lightsOut),
@@ -33,63 +33,38 @@ var ReplicatedStatefulSet = []Promise{
 	ledgers("RS-32 RS-42 the original's manifest, and 7 to 2 to 7 members in a failover", originalManifest),
 	ledgers("RS-14 where the newest cannot be seeded, no older one is", newestCannotBeSeeded),
 	long(ledgers("RS-33 RS-37 RS-46 RS-57 what people do to Redis on purpose", redis)),
-	{Name: "RS-41 a primary on a lost node has no rival", Faults: true, Keep: lostPrimary},
-	{Name: "RS-35 the majority is lost, and the rest runs on", Faults: true, Keep: majorityLost},
-	{Name: "RS-43 the operator is killed while a set is created, seeded, and paused", Faults: true, Keep: operatorDiesInStates},
-	{Name: "RS-43 RS-56 no entry is lost over faults by chance", Faults: true, Keep: soakReplicated},
+	{Name: "RS-41 a primary on a lost node has no rival", Site: NodeSite, Faults: true, Run: lostPrimary},
+	{Name: "RS-35 the majority is lost, and the rest runs on", Site: NodeSite, Faults: true, Run: majorityLost},
+	{Name: "RS-43 the operator is killed while a set is created, seeded, and paused", Site: OperatorSite, Faults: true, Run: operatorDiesInStates},
+	{Name: "RS-43 RS-56 no entry is lost over faults by chance", Site: NodeSite, Faults: true, Run: soakReplicated},
 }
 
-func ledgers(name string, keep func(context.Context, *Cluster) error) Promise {
-	return Promise{Name: name, Faults: true, Together: true, Keep: keep}
+func ledgers(name string, keep func(context.Context, *Cluster)) Promise {
+	return Promise{Name: name, Faults: true, Site: SharedSite, Run: keep}
 }
 
 // walkThrough is what the original's own guide shows, with its commands.
-func walkThrough(ctx context.Context, c *Cluster) error {
+func walkThrough(ctx context.Context, c *Cluster) {
 	r := &replica{Cluster: c, set: c.dummy("example")}
-	if err := c.Client.Create(ctx, r.set); err != nil {
-		return err
-	}
-	if err := r.whole(ctx); err != nil {
-		return err
-	}
-	if m := r.set.Status.Members; len(m.Primary) != 3 || !slices.Equal(m.Primary, m.Ready) {
-		return fmt.Errorf("all three should be primary: %s", tellSet(r.set))
-	}
-	before, err := r.lives(ctx)
-	if err != nil {
-		return err
-	}
+	c.put(ctx, r.set)
+	r.whole(ctx)
+	m := r.set.Status.Members
+	c.Expect(len(m.Primary) != 3 || !slices.Equal(m.Primary, m.Ready)).To(BeFalse(), "all three should be primary: %s", tellSet(r.set))
+	before := r.lives(ctx)
 	for _, size := range []int32{5, 3} {
-		if err := r.resize(ctx, size); err != nil {
-			return err
-		}
+		r.resize(ctx, size)
 	}
-	if err := r.untouched(ctx, before, "rss-example-0", "rss-example-1", "rss-example-2"); err != nil {
-		return err
-	}
-	if err := r.replacedMember(ctx, "rss-example-0"); err != nil {
-		return err
-	}
-	if err := r.untouched(ctx, before, "rss-example-1", "rss-example-2"); err != nil {
-		return err
-	}
-	return r.withoutOperator(ctx, before)
+	r.untouched(ctx, before, "rss-example-0", "rss-example-1", "rss-example-2")
+	r.replacedMember(ctx, "rss-example-0")
+	r.untouched(ctx, before, "rss-example-1", "rss-example-2")
+	r.withoutOperator(ctx, before)
 }
 
 // withoutOperator deletes a member while there is no operator.
-func (r *replica) withoutOperator(ctx context.Context, before map[string]life) error {
-	was, err := r.scaleOperator(ctx, 0)
-	if err == nil {
-		var old *corev1.Pod
-		if old, err = r.deletePod(ctx, "rss-example-0"); err == nil {
-			err = r.anotherPod(ctx, old)
-		}
-	}
-	_, back := r.scaleOperator(context.WithoutCancel(ctx), was)
-	if err := errors.Join(err, back, r.startedAgain(ctx, "rss-example-0")); err != nil {
-		return err
-	}
-	return r.untouched(ctx, before, "rss-example-1", "rss-example-2")
+func (r *replica) withoutOperator(ctx context.Context, before map[string]life) {
+	r.whileNoOperator(ctx, func() { r.anotherPod(ctx, r.deletePod(ctx, "rss-example-0")) })
+	r.startedAgain(ctx, "rss-example-0")
+	r.untouched(ctx, before, "rss-example-1", "rss-example-2")
 }
 
 // dummy is the original's sample, whose scripts are in the commands here.
@@ -120,17 +95,14 @@ type life struct {
 }
 
 // pods are all of the set, also those that go.
-func (r *replica) pods(ctx context.Context) ([]corev1.Pod, error) {
+func (r *replica) pods(ctx context.Context) []corev1.Pod {
 	var pods corev1.PodList
-	err := r.Client.List(ctx, &pods, client.InNamespace(r.Namespace), client.MatchingLabels{v1alpha1.LabelApp: r.set.Name})
-	return pods.Items, err
+	r.list(ctx, &pods, client.InNamespace(r.Namespace), client.MatchingLabels{v1alpha1.LabelApp: r.set.Name})
+	return pods.Items
 }
 
-func (r *replica) lives(ctx context.Context) (map[string]life, error) {
-	pods, err := r.pods(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (r *replica) lives(ctx context.Context) map[string]life {
+	pods := r.pods(ctx)
 	lives := map[string]life{}
 	for _, p := range pods {
 		l := life{uid: p.UID}
@@ -139,192 +111,138 @@ func (r *replica) lives(ctx context.Context) (map[string]life, error) {
 		}
 		lives[p.Name] = l
 	}
-	return lives, nil
+	return lives
 }
 
-func (r *replica) untouched(ctx context.Context, before map[string]life, names ...string) error {
-	now, err := r.lives(ctx)
-	if err != nil {
-		return err
-	}
+func (r *replica) untouched(ctx context.Context, before map[string]life, names ...string) {
+	now := r.lives(ctx)
+	var err error
 	for _, name := range names {
 		if now[name] != before[name] {
 			err = errors.Join(err, fmt.Errorf("%s is %v and was %v: nobody had a reason to touch it", name, now[name], before[name]))
 		}
 	}
-	return err
+	r.check(err)
 }
 
 // resize sets the replicas, and waits until the members fit.
-func (r *replica) resize(ctx context.Context, size int32) error {
-	if err := r.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Replicas = &size }); err != nil {
-		return err
-	}
+func (r *replica) resize(ctx context.Context, size int32) {
+	r.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Replicas = &size })
 	if size > 0 {
-		if err := r.whole(ctx); err != nil {
-			return err
-		}
+		r.whole(ctx)
 	}
-	return until(ctx, fmt.Sprintf("%d pods", size), func(ctx context.Context) error {
-		lives, err := r.lives(ctx)
-		if err == nil && len(lives) != int(size) {
-			err = fmt.Errorf("there are %d: %s", len(lives), tellSet(r.set))
-		}
-		return err
+	r.until(ctx, fmt.Sprintf("%d pods", size), func(ctx context.Context) {
+		lives := r.lives(ctx)
+		r.Expect(len(lives)).To(Equal(int(size)), "there are %d: %s", len(lives), tellSet(r.set))
 	})
 }
 
 // deletePod deletes a member as --now does.
-func (r *replica) deletePod(ctx context.Context, name string) (*corev1.Pod, error) {
-	pod, err := r.pod(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	return pod, r.Client.Delete(ctx, pod, client.GracePeriodSeconds(1))
+func (r *replica) deletePod(ctx context.Context, name string) *corev1.Pod {
+	pod := r.pod(ctx, name)
+	r.remove(ctx, pod, client.GracePeriodSeconds(1))
+	return pod
 }
 
 // anotherPod waits until another pod has the name.
-func (r *replica) anotherPod(ctx context.Context, old *corev1.Pod) error {
-	return until(ctx, old.Name+" to be back", func(ctx context.Context) error {
-		pod, err := r.pod(ctx, old.Name)
-		if err == nil && (pod.UID == old.UID || pod.Status.Phase != corev1.PodRunning) {
-			err = fmt.Errorf("pod %s is %s, and was %s", pod.UID, pod.Status.Phase, old.UID)
-		}
-		return err
+func (r *replica) anotherPod(ctx context.Context, old *corev1.Pod) {
+	r.until(ctx, old.Name+" to be back", func(ctx context.Context) {
+		pod := r.pod(ctx, old.Name)
+		r.Expect(pod.UID == old.UID || pod.Status.Phase != corev1.PodRunning).To(BeFalse(), "pod %s is %s, and was %s", pod.UID, pod.Status.Phase, old.UID)
 	})
 }
 
 // startedAgain waits until the program of a member runs and all is well.
-func (r *replica) startedAgain(ctx context.Context, name string) error {
-	err := until(ctx, "the program of "+name+" to be started", func(ctx context.Context) error {
-		pod, err := r.pod(ctx, name)
-		if err == nil && pod.Labels[v1alpha1.LabelActive] != v1alpha1.True {
-			err = fmt.Errorf("labels %v", pod.Labels)
-		}
-		return err
+func (r *replica) startedAgain(ctx context.Context, name string) {
+	r.until(ctx, "the program of "+name+" to be started", func(ctx context.Context) {
+		pod := r.pod(ctx, name)
+		r.Expect(pod.Labels[v1alpha1.LabelActive] != v1alpha1.True).To(BeFalse(), "labels %v", pod.Labels)
 	})
-	return errors.Join(err, r.whole(ctx))
+	r.whole(ctx)
 }
 
 // replacedMember deletes a member and waits until it is back.
-func (r *replica) replacedMember(ctx context.Context, name string) error {
-	old, err := r.deletePod(ctx, name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(r.anotherPod(ctx, old), r.startedAgain(ctx, name))
+func (r *replica) replacedMember(ctx context.Context, name string) {
+	r.anotherPod(ctx, r.deletePod(ctx, name))
+	r.startedAgain(ctx, name)
 }
 
 // failover kills the primary's program, and then deletes the primary's pod.
-func failover(ctx context.Context, c *Cluster) error {
-	r, err := c.ledger(ctx, "failover", 3)
-	if err != nil {
-		return err
-	}
+func failover(ctx context.Context, c *Cluster) {
+	r := c.ledger(ctx, "failover", 3)
 	for _, act := range []struct {
 		what string
-		do   func(*corev1.Pod) error
+		do   func(*corev1.Pod)
 	}{
-		{"the death of its process", func(p *corev1.Pod) error { return r.killServer(ctx, p) }},
-		{"the deletion of its pod", func(p *corev1.Pod) error { return r.Client.Delete(ctx, p) }},
-		{"the deletion of its pod by force", func(p *corev1.Pod) error { return r.Client.Delete(ctx, p, client.GracePeriodSeconds(0)) }},
+		{"the death of its process", func(p *corev1.Pod) { r.killServer(ctx, p) }},
+		{"the deletion of its pod", func(p *corev1.Pod) { r.remove(ctx, p) }},
+		{"the deletion of its pod by force", func(p *corev1.Pod) { r.remove(ctx, p, client.GracePeriodSeconds(0)) }},
 	} {
-		old, err := r.primary(ctx)
-		if err != nil {
-			return err
-		}
+		old := r.primary(ctx)
 		at := testimony.Now()
-		if err := act.do(old); err != nil {
-			return err
-		}
-		if err := r.newPrimary(ctx, at); err != nil {
-			return fmt.Errorf("after %s: %w", act.what, err)
-		}
-		if err := errors.Join(r.goesOnWriting(ctx), r.whole(ctx)); err != nil {
-			return fmt.Errorf("after %s: %w", act.what, err)
-		}
+		act.do(old)
+		c.during("after "+act.what, func() {
+			r.newPrimary(ctx, at)
+			r.goesOnWriting(ctx)
+			r.whole(ctx)
+		})
 	}
-	report, err := r.judge(ctx)
-	if err == nil && len(report.Reigns) < 4 {
-		err = fmt.Errorf("four should have been primary: %s", report)
-	}
-	return err
+	report := r.judge(ctx)
+	c.Expect(len(report.Reigns) < 4).To(BeFalse(), "four should have been primary: %s", report)
 }
 
 // newPrimary waits until a ledger says that it became primary since then.
-func (r *replica) newPrimary(ctx context.Context, since int64) error {
-	return until(ctx, "a new primary", func(context.Context) error {
-		all, err := r.reigns()
-		if err == nil && (len(all) == 0 || all[len(all)-1].Start < since) {
-			err = fmt.Errorf("the last of %d became it before", len(all))
-		}
-		return err
+func (r *replica) newPrimary(ctx context.Context, since int64) {
+	r.until(ctx, "a new primary", func(context.Context) {
+		all := r.reigns()
+		r.Expect(len(all) == 0 || all[len(all)-1].Start < since).To(BeFalse(), "the last of %d became it before", len(all))
 	})
 }
 
 // lightsOut deletes all pods at once, when the newest copy is not that of member
 // 0: followers that lag are behind.
-func lightsOut(ctx context.Context, c *Cluster) error {
-	r, err := c.ledger(ctx, "lights", 3)
-	if err != nil {
-		return err
-	}
-	if err := r.switchTo(ctx, "rss-lights-2"); err != nil {
-		return err
-	}
+func lightsOut(ctx context.Context, c *Cluster) {
+	r := c.ledger(ctx, "lights", 3)
+	r.switchTo(ctx, "rss-lights-2")
 	// A majority suffices for an acknowledgement: member 0 gets nothing more.
-	if err := r.turn("rss-lights-0/replicate", "hang"); err != nil {
-		return err
-	}
-	if err := r.goesOnWriting(ctx); err != nil {
-		return err
-	}
+	r.turn("rss-lights-0/replicate", "hang")
+	r.goesOnWriting(ctx)
 	for range 2 {
-		before, err := r.lives(ctx)
-		if err != nil {
-			return err
-		}
-		if err := c.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(r.Namespace), client.MatchingLabels{v1alpha1.LabelApp: r.set.Name}); err != nil {
-			return err
-		}
+		before := r.lives(ctx)
+		r.removeAll(ctx)
 		for name, l := range before {
-			if err := r.anotherPod(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: l.uid}}); err != nil {
-				return err
-			}
+			r.anotherPod(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: l.uid}})
 		}
-		if err := errors.Join(r.turn("rss-lights-0/replicate", ""), r.whole(ctx), r.goesOnWriting(ctx)); err != nil {
-			return err
-		}
+		r.turn("rss-lights-0/replicate", "")
+		r.whole(ctx)
+		r.goesOnWriting(ctx)
 	}
-	_, err = r.judge(ctx)
-	return err
+	r.judge(ctx)
+}
+
+// removeAll deletes all pods at once.
+func (r *replica) removeAll(ctx context.Context) {
+	r.check(r.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(r.Namespace), client.MatchingLabels{v1alpha1.LabelApp: r.set.Name}))
 }
 
 // switchTo asks for a primary, and waits until it is that one. As long as clients
 // write, the heir may lack the last entries when the old one is demoted, and be
 // refused (event OverrideRefused): then it is asked for again, as a person would.
-func (r *replica) switchTo(ctx context.Context, name string) error {
-	return until(ctx, name+" to be primary", func(ctx context.Context) error {
-		err := r.get(ctx)
-		if now := r.set.Status.Members; err == nil && (!slices.Equal(now.Primary, []string{name}) || len(r.set.Annotations) > 0) {
-			err = fmt.Errorf("annotations %v, %s", r.set.Annotations, tellSet(r.set))
-			if len(r.set.Annotations) == 0 && len(now.Primary) == 1 {
-				err = errors.Join(err, r.ask(ctx, v1alpha1.AnnotationSwitchoverTo, name))
+func (r *replica) switchTo(ctx context.Context, name string) {
+	r.until(ctx, name+" to be primary", func(ctx context.Context) {
+		r.read(ctx, r.set)
+		now, told := r.set.Status.Members.Primary, fmt.Sprintf("annotations %v, %s", r.set.Annotations, tellSet(r.set))
+		if asked := len(r.set.Annotations) > 0; asked || !slices.Equal(now, []string{name}) {
+			if !asked && len(now) == 1 {
+				r.ask(ctx, v1alpha1.AnnotationSwitchoverTo, name)
 			}
+			r.fail("%s", told)
 		}
-		return err
 	})
 }
 
-// told waits until there is an event about the set whose note has these words.
-func (r *replica) told(ctx context.Context, reason, words string) error {
-	return until(ctx, "an event "+reason+": "+words, func(ctx context.Context) error { return r.tells(ctx, reason, words) })
-}
-
 // removed deletes the object, and waits until it and its pods are gone.
-func (r *replica) removed(ctx context.Context) error {
-	if err := r.Client.Delete(ctx, r.set); err != nil && !apierrors.IsNotFound(err) {
-		return err
-	}
-	return r.gone(ctx, r.set)
+func (r *replica) removed(ctx context.Context) {
+	r.check(client.IgnoreNotFound(r.Client.Delete(ctx, r.set)))
+	r.gone(ctx, r.set)
 }

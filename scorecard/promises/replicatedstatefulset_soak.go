@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -47,19 +48,20 @@ type fault struct {
 	// shared is true if it disturbs what other trials need too; silent if nobody
 	// can ask the API server then.
 	shared, silent bool
-	do             func(context.Context, *trial) error
+	do             func(context.Context, *trial)
 }
 
 var faults = []fault{
-	{name: "the primary's process is killed", do: func(ctx context.Context, t *trial) error { return t.onPrimary(ctx, t.kill) }},
-	{name: "the primary's pod is deleted", do: func(ctx context.Context, t *trial) error { return t.onPrimary(ctx, t.removePod) }},
-	{name: "a pod is deleted", do: func(ctx context.Context, t *trial) error { return t.onMember(ctx, t.removePod) }},
-	{name: "lights out", do: func(ctx context.Context, t *trial) error { return t.removeAll(ctx) }},
+	{name: "the primary's process is killed", do: func(ctx context.Context, t *trial) { t.onPrimary(ctx, t.kill) }},
+	{name: "the primary's pod is deleted", do: func(ctx context.Context, t *trial) { t.onPrimary(ctx, t.removePod) }},
+	{name: "a pod is deleted", do: func(ctx context.Context, t *trial) { t.onMember(ctx, t.removePod) }},
+	{name: "lights out", do: func(ctx context.Context, t *trial) { t.removeAll(ctx) }},
 	{name: "a command fails", do: badCommand},
 	{name: "a start takes effect when its time is up", do: lateStart},
 	{name: "a start says 0, and takes effect later", do: earlyEnd},
-	{name: "a command fails while the operator is killed", shared: true, do: func(ctx context.Context, t *trial) error {
-		return errors.Join(badCommand(ctx, t), t.killOperators(ctx))
+	{name: "a command fails while the operator is killed", shared: true, do: func(ctx context.Context, t *trial) {
+		badCommand(ctx, t)
+		t.killOperators(ctx)
 	}},
 	{name: "the operator is killed", shared: true, do: operatorDiesInFailover},
 	{name: "the primary's node is cut off", shared: true, do: nodeIsCut},
@@ -68,49 +70,45 @@ var faults = []fault{
 	{name: "a disk is lost, and all pods are deleted", do: diskLost},
 	{name: "only the member that is behind stays", do: behind(staysAlone)},
 	{name: "only the member that is behind runs on", do: behind(runsOnAlone)},
-	{name: "only the member that is behind stays, and the others end", do: behind(func(ctx context.Context, t *trial, first string) error {
-		return errors.Join(staysAlone(ctx, t, first), runsOnAlone(ctx, t, first))
+	{name: "only the member that is behind stays, and the others end", do: behind(func(ctx context.Context, t *trial, first string) {
+		staysAlone(ctx, t, first)
+		runsOnAlone(ctx, t, first)
 	})},
 	{name: "the member that is behind comes back first", do: behind(comesFirst)},
 }
 
-func operatorDiesInFailover(ctx context.Context, t *trial) error {
-	err := t.onPrimary(ctx, t.kill)
+func operatorDiesInFailover(ctx context.Context, t *trial) {
+	t.onPrimary(ctx, t.kill)
 	t.pause(ctx, 1500*time.Millisecond)
-	return errors.Join(err, t.killOperators(ctx))
+	t.killOperators(ctx)
 }
 
 // soakReplicated is `make soak-replicated`, and with few runs a part of every
 // test.
-func soakReplicated(ctx context.Context, c *Cluster) error {
+func soakReplicated(ctx context.Context, c *Cluster) {
 	s := &trials{Cluster: c}
+	c.between = 50 * time.Millisecond // the denser the writes, the more of them meet a fault
 	chance := rand.New(rand.NewPCG(c.Seed, 56))
 	c.Log("seed %d: %d runs", c.Seed, c.Faults)
 	wanted := slices.DeleteFunc(slices.Clone(faults), func(f fault) bool { return !strings.Contains(f.name, c.Fault) })
-	if len(wanted) == 0 {
-		return fmt.Errorf("no fault has %q in its name", c.Fault)
-	}
+	c.Expect(wanted).NotTo(BeEmpty(), "no fault has %q in its name", c.Fault)
 	deck := draw(chance, wanted, 3*c.Faults)
-	errs := make([]error, c.Faults)
-	var all sync.WaitGroup
+	runs := make([]*trial, c.Faults)
+	for i := range runs {
+		runs[i] = &trial{trials: s, chance: rand.New(rand.NewPCG(chance.Uint64(), 0))}
+	}
 	atOnce := 3
 	if c.long() {
 		atOnce = 5
 	}
-	turns := make(chan struct{}, atOnce)
-	for i := range c.Faults {
-		t := &trial{trials: s, chance: rand.New(rand.NewPCG(chance.Uint64(), 0))}
-		all.Go(func() {
-			turns <- struct{}{}
-			if errs[i] = t.run(ctx, fmt.Sprint("run-", i), deck[3*i:3*i+3]); errs[i] != nil {
-				c.Log("%v", errs[i]) // at once: a soak takes hours, and may be ended
-			}
-			<-turns
-		})
-	}
-	all.Wait()
-	s.report()
-	return errors.Join(errs...)
+	defer s.report()
+	c.inTurns(atOnce, c.Faults, func(own *Cluster, i int) {
+		err := own.Kept(func(own *Cluster) { runs[i].run(ctx, own, fmt.Sprint("run-", i), deck[3*i:3*i+3]) })
+		if err != nil {
+			c.Log("%v", err) // at once: a soak takes hours, and may be ended
+		}
+		own.check(err)
+	})
 }
 
 // draw are so many of those faults: each is drawn once before any is again, and however
@@ -133,31 +131,30 @@ func killsOperator(f fault) bool { return strings.Contains(f.name, "the operator
 // long tells whether this is `make soak-replicated`, which has the machine for itself.
 func (c *Cluster) long() bool { return c.Faults > 20 }
 
-func (t *trial) run(ctx context.Context, name string, acts []fault) (err error) {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	t.trials.api.RLock()
-	t.replica, err = t.trials.ledger(ctx, name, 3, lively(name))
-	t.trials.api.RUnlock()
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	for _, f := range acts {
-		if err := t.suffer(ctx, f); err != nil {
-			return fmt.Errorf("%s, %s: %w", name, f.name, err)
+func (t *trial) run(ctx context.Context, own *Cluster, name string, acts []fault) {
+	own.check(ctx.Err())
+	own.during(name, func() {
+		t.trials.asking(func() { t.replica = own.ledger(ctx, name, 3, lively(name)) })
+		for _, f := range acts {
+			t.during(f.name, func() { t.suffer(ctx, f) })
 		}
-	}
-	if err := t.recovers(ctx); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	t.trials.api.RLock()
-	defer t.trials.api.RUnlock()
-	report, err := t.judge(ctx)
-	t.trials.mu.Lock()
-	t.trials.reports = append(t.trials.reports, report)
-	t.trials.mu.Unlock()
-	return errors.Join(err, t.removed(ctx))
+		t.recovers(ctx)
+		t.trials.asking(func() {
+			report, err := t.judgement(ctx)
+			t.trials.mu.Lock()
+			t.trials.reports = append(t.trials.reports, report)
+			t.trials.mu.Unlock()
+			t.check(err)
+			t.removed(ctx)
+		})
+	})
+}
+
+// asking does what needs the API server.
+func (s *trials) asking(do func()) {
+	s.api.RLock()
+	defer s.api.RUnlock()
+	do()
 }
 
 // lively looks often, so that a knob that changes a command meets one. Members
@@ -165,7 +162,7 @@ func (t *trial) run(ctx context.Context, name string, acts []fault) (err error) 
 // volume of another would keep that one Pending for ever.
 func lively(name string) func(*v1alpha1.ReplicatedStatefulSetSpec) {
 	return func(s *v1alpha1.ReplicatedStatefulSetSpec) {
-		s.ReconcileInterval, s.Pod.AntiAffinity = "5s", false
+		s.ReconcileInterval, s.Pod.AntiAffinity = "10s", false
 		apart := corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{
 			MatchLabels: map[string]string{v1alpha1.LabelApp: name}}}
 		s.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
@@ -175,53 +172,46 @@ func lively(name string) func(*v1alpha1.ReplicatedStatefulSetSpec) {
 
 // suffer makes one fault. Some are not waited for, so that the next one meets
 // what it left on the way.
-func (t *trial) suffer(ctx context.Context, f fault) error {
+func (t *trial) suffer(ctx context.Context, f fault) {
 	if f.shared {
 		t.trials.fault.Lock()
 		defer t.trials.fault.Unlock()
 	}
 	t.Log("%s: %s", t.set.Name, f.name)
-	if err := t.act(ctx, f); err != nil {
-		return err
-	}
+	t.act(ctx, f)
 	if t.chance.IntN(3) == 0 {
 		t.pause(ctx, 3*time.Second)
-		return nil
+		return
 	}
-	return t.recovers(ctx)
+	t.recovers(ctx)
 }
 
-func (t *trial) act(ctx context.Context, f fault) error {
-	if f.silent {
-		t.trials.api.Lock()
-		defer t.trials.api.Unlock()
-	} else {
-		t.trials.api.RLock()
-		defer t.trials.api.RUnlock()
+func (t *trial) act(ctx context.Context, f fault) {
+	if !f.silent {
+		t.trials.asking(func() { f.do(ctx, t) })
+		return
 	}
-	return f.do(ctx, t)
+	t.trials.api.Lock()
+	defer t.trials.api.Unlock()
+	f.do(ctx, t)
 }
 
 // recovers waits until all is whole and the client writes. Where the newest copy
 // is gone for good, a person says which one to take.
-func (t *trial) recovers(ctx context.Context) error {
-	err := until(ctx, "the set to recover", func(ctx context.Context) error {
-		if err := t.get(ctx); err != nil {
-			return err
-		}
+func (t *trial) recovers(ctx context.Context) {
+	t.until(ctx, "the set to recover", func(ctx context.Context) {
+		t.read(ctx, t.set)
 		if meta.IsStatusConditionTrue(t.set.Status.Conditions, v1alpha1.ConditionDataLossRisk) && len(t.set.Annotations) == 0 {
 			if newest := t.newestCopy(ctx); newest != "" {
 				t.Log("%s: a person takes the copy of %s: %s", t.set.Name, newest, t.set.Status.Reason)
-				return errors.Join(t.ask(ctx, v1alpha1.AnnotationSeedFrom, newest), errors.New("it is about to"))
+				t.ask(ctx, v1alpha1.AnnotationSeedFrom, newest)
+				t.fail("it is about to")
 			}
 		}
 		s := t.set.Status
-		if len(s.Members.Primary) != 1 || len(s.Members.Secondary) != 2 || !meta.IsStatusConditionFalse(s.Conditions, v1alpha1.ConditionProgressing) {
-			return errors.New(tellSet(t.set))
-		}
-		return nil
+		t.Expect(len(s.Members.Primary) == 1 && len(s.Members.Secondary) == 2 && meta.IsStatusConditionFalse(s.Conditions, v1alpha1.ConditionProgressing)).To(BeTrue(), "%s", tellSet(t.set))
 	})
-	return errors.Join(err, t.goesOnWriting(ctx))
+	t.goesOnWriting(ctx)
 }
 
 // newestCopy asks all members; "" while one does not answer.
@@ -229,7 +219,7 @@ func (t *trial) newestCopy(ctx context.Context) (newest string) {
 	best := ""
 	for i := range 3 {
 		name := fmt.Sprintf("rss-%s-%d", t.set.Name, i)
-		out, err := t.exec(ctx, client.ObjectKey{Namespace: t.Namespace, Name: name}, "ledger", "/ledger", "sequence")
+		out, err := t.tryExec(ctx, client.ObjectKey{Namespace: t.Namespace, Name: name}, "ledger", "/ledger", "sequence")
 		if err != nil {
 			return ""
 		}
@@ -241,52 +231,57 @@ func (t *trial) newestCopy(ctx context.Context) (newest string) {
 }
 
 func (t *trial) pause(ctx context.Context, most time.Duration) {
-	_ = sleep(ctx, time.Duration(t.chance.Int64N(int64(most))))
+	sleep(ctx, time.Duration(t.chance.Int64N(int64(most))))
 }
 
-func (t *trial) onMember(ctx context.Context, do func(context.Context, *corev1.Pod) error) error {
-	pod, err := t.pod(ctx, fmt.Sprintf("rss-%s-%d", t.set.Name, t.chance.IntN(3)))
-	if apierrors.IsNotFound(err) {
-		return nil // an earlier fault has it
+// find is a pod if there is one: an earlier fault may have it.
+func (r *replica) find(ctx context.Context, name string) (*corev1.Pod, error) {
+	var pod corev1.Pod
+	return &pod, r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, &pod)
+}
+
+func (t *trial) onMember(ctx context.Context, do func(context.Context, *corev1.Pod) error) {
+	pod, err := t.find(ctx, fmt.Sprintf("rss-%s-%d", t.set.Name, t.chance.IntN(3)))
+	if !apierrors.IsNotFound(err) {
+		t.check(err)
+		t.check(do(ctx, pod))
 	}
-	return errors.Join(err, do(ctx, pod))
 }
 
 // onPrimary acts on the primary, or on some member if there is none now.
-func (t *trial) onPrimary(ctx context.Context, do func(context.Context, *corev1.Pod) error) error {
-	if err := t.get(ctx); err != nil {
-		return err
+func (t *trial) onPrimary(ctx context.Context, do func(context.Context, *corev1.Pod) error) {
+	t.read(ctx, t.set)
+	m := t.set.Status.Members.Primary
+	if len(m) == 0 {
+		t.onMember(ctx, func(ctx context.Context, pod *corev1.Pod) error {
+			_ = do(ctx, pod) // what is not there cannot be killed
+			return nil
+		})
+		return
 	}
-	if m := t.set.Status.Members.Primary; len(m) > 0 {
-		pod, err := t.pod(ctx, m[0])
-		if err == nil {
-			err = do(ctx, pod)
-		}
-		return client.IgnoreNotFound(err)
+	pod, err := t.find(ctx, m[0])
+	if err == nil {
+		err = do(ctx, pod)
 	}
-	return t.onMember(ctx, func(ctx context.Context, pod *corev1.Pod) error {
-		_ = do(ctx, pod) // what is not there cannot be killed
-		return nil
-	})
+	t.check(client.IgnoreNotFound(err))
 }
 
 // kill kills the program of a member. Its node may be disturbed for another trial.
-func (t *trial) kill(ctx context.Context, pod *corev1.Pod) error {
+func (r *replica) kill(ctx context.Context, pod *corev1.Pod) error {
 	var told exec.CodeExitError
-	err := until(ctx, "the node of "+pod.Name+" to answer", func(ctx context.Context) error {
-		now, err := t.pod(ctx, pod.Name)
+	r.until(ctx, "the node of "+pod.Name+" to answer", func(ctx context.Context) {
+		now, err := r.find(ctx, pod.Name)
 		if err == nil && now.UID == pod.UID {
-			err = t.killServer(ctx, pod)
+			_, err = r.tryExec(ctx, client.ObjectKeyFromObject(pod), "ledger", "/ledger", "kill")
 		}
-		if errors.As(err, &told) {
-			err = nil
+		if !errors.As(err, &told) {
+			r.check(client.IgnoreNotFound(err))
 		}
-		return client.IgnoreNotFound(err)
 	})
-	if err == nil && told.Err != nil {
+	if told.Err != nil {
 		return told
 	}
-	return err
+	return nil
 }
 
 func (t *trial) removePod(ctx context.Context, pod *corev1.Pod) error {
@@ -297,10 +292,6 @@ func (t *trial) removePod(ctx context.Context, pod *corev1.Pod) error {
 	return client.IgnoreNotFound(t.Client.Delete(ctx, pod, options...))
 }
 
-func (t *trial) removeAll(ctx context.Context) error {
-	return t.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(t.Namespace), client.MatchingLabels{v1alpha1.LabelApp: t.set.Name})
-}
-
 // Ways in which commands go wrong, and the commands that may.
 var (
 	misdeeds = []string{"hang", "exit 1", "exit 9", "garbage", "flood", "late 4s", "kill", "crash", "then hang", "then exit 1", "lag 3s"}
@@ -309,24 +300,23 @@ var (
 
 // badCommand has commands go wrong once, and kills the primary so that they are
 // needed.
-func badCommand(ctx context.Context, t *trial) error {
+func badCommand(ctx context.Context, t *trial) {
 	for range 2 {
 		command, misdeed := commands[t.chance.IntN(len(commands))], misdeeds[t.chance.IntN(len(misdeeds))]
 		t.Log("%s: %s will: %s", t.set.Name, command, misdeed)
-		if err := t.turn(command, "once\n"+misdeed); err != nil {
-			return err
-		}
+		t.turn(command, "once\n"+misdeed)
 	}
 	if t.chance.IntN(2) == 0 {
-		return t.onPrimary(ctx, t.kill)
+		t.onPrimary(ctx, t.kill)
+		return
 	}
-	return t.onPrimary(ctx, t.removePod)
+	t.onPrimary(ctx, t.removePod)
 }
 
 // nodeIsCut has the primary go on alone, unheard, at times for so long that its
 // node is said to be unreachable: 25 s in a local cluster.
-func nodeIsCut(ctx context.Context, t *trial) error {
-	return t.onPrimary(ctx, func(ctx context.Context, pod *corev1.Pod) (err error) {
+func nodeIsCut(ctx context.Context, t *trial) {
+	t.onPrimary(ctx, func(ctx context.Context, pod *corev1.Pod) (err error) {
 		if err := t.Nodes.Cut(pod.Spec.NodeName); err != nil {
 			return err
 		}
@@ -339,8 +329,8 @@ func nodeIsCut(ctx context.Context, t *trial) error {
 	})
 }
 
-func kubeletStops(ctx context.Context, t *trial) error {
-	return t.onPrimary(ctx, func(ctx context.Context, pod *corev1.Pod) (err error) {
+func kubeletStops(ctx context.Context, t *trial) {
+	t.onPrimary(ctx, func(ctx context.Context, pod *corev1.Pod) (err error) {
 		if err := t.Nodes.StopKubelet(pod.Spec.NodeName); err != nil {
 			return err
 		}
@@ -351,28 +341,25 @@ func kubeletStops(ctx context.Context, t *trial) error {
 	})
 }
 
-func noAPIServer(ctx context.Context, t *trial) (err error) {
+func noAPIServer(ctx context.Context, t *trial) {
 	if t.chance.IntN(2) == 0 {
-		err = t.onPrimary(ctx, t.kill) // a command may be on its way
+		t.onPrimary(ctx, t.kill) // a command may be on its way
 	}
-	if err := errors.Join(err, t.Nodes.StopAPIServer()); err != nil {
-		return err
-	}
+	t.check(t.Nodes.StopAPIServer())
 	length := 10 * time.Second
 	if t.long() {
 		length = time.Minute
 	}
 	t.pause(ctx, length)
-	return t.Nodes.StartAPIServer()
+	t.check(t.Nodes.StartAPIServer())
 }
 
 // diskLost takes the volume of one member away, and all pods with it.
-func diskLost(ctx context.Context, t *trial) error {
-	if err := t.recovers(ctx); err != nil {
-		return err // two disks lost at once are more than a majority can bear
-	}
+func diskLost(ctx context.Context, t *trial) {
+	t.recovers(ctx) // two disks lost at once are more than a majority can bear
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: fmt.Sprintf("data-rss-%s-%d", t.set.Name, t.chance.IntN(3))}}
-	return errors.Join(client.IgnoreNotFound(t.Client.Delete(ctx, claim)), t.removeAll(ctx))
+	t.check(client.IgnoreNotFound(t.Client.Delete(ctx, claim)))
+	t.removeAll(ctx)
 }
 
 // report prints what all trials came to.

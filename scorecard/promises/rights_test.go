@@ -1,43 +1,44 @@
 package promises_test
 
 import (
-	"bytes"
-	"flag"
 	"os"
 	"path/filepath"
-	"testing"
+	"strings"
 
-	"github.com/stateful-operator/stateful-operator/scorecard/promises"
-	"github.com/stateful-operator/stateful-operator/test/cluster"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
 	"github.com/stateful-operator/stateful-operator/test/rbac"
 )
 
-// compareRights looks into the audit log of a local cluster for what the operator
-// was refused, and, if every promise was tried, for rights that none of them
-// needs. The working folder is the project's.
-func compareRights(t *testing.T, c *promises.Cluster, local *cluster.Cluster) {
-	t.Helper()
-	report, err := rbac.ReadReport(local.AuditLog(), filepath.Join("config", "rbac", "role.yaml"), c.Operator.Namespace, "stateful-operator-controller-manager")
+// rights is what the audit logs of the local clusters say, when they are taken down.
+var rights *rbac.Report
+
+// readRights looks into audit logs for what the operators asked for.
+func readRights(auditLogs []string) error {
+	report, err := rbac.ReadReport(filepath.Join("config", "rbac", "role.yaml"), operator.Namespace, operator.Name, auditLogs...)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	var text bytes.Buffer
+	rights = &report
+	var text strings.Builder
 	if err := report.Write(&text); err != nil {
-		t.Fatal(err)
+		return err
 	}
 	if err := os.MkdirAll("build", 0o755); err != nil {
-		t.Fatal(err)
+		return err
 	}
-	if err := os.WriteFile(filepath.Join("build", "rbac.txt"), text.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for _, line := range report.Refused {
-		t.Errorf("the operator was refused: %s", line)
-	}
-	if t.Failed() || flag.Lookup("test.run").Value.String() != "" || flag.Lookup("test.skip").Value.String() != "" {
-		return // not all was tried
-	}
-	for _, p := range report.Unused {
-		t.Errorf("a role gives what no promise needs: %s", p)
-	}
+	return os.WriteFile(filepath.Join("build", "rbac.txt"), []byte(text.String()), 0o644)
 }
+
+// The operator must not have been refused anything; and if every promise was kept, its
+// roles must give nothing that none of them needs.
+var _ = ReportAfterSuite("rights of the operator", func(r Report) {
+	if rights == nil {
+		return // KUBECONFIG's cluster keeps its audit log to itself
+	}
+	Expect(rights.Refused).To(BeEmpty(), "the operator was refused this")
+	if r.SuiteSucceeded && whole {
+		Expect(rights.Unused).To(BeEmpty(), "a role gives this, and no promise needs it")
+	}
+})

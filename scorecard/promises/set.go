@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -66,62 +67,51 @@ func (c *Cluster) newSet(replicas int32, change ...func(*v1alpha1.StatefulCluste
 }
 
 // members lists the set's pods that nobody has deleted, by name.
-func (c *Cluster) members(ctx context.Context, set *v1alpha1.StatefulCluster) (map[string]corev1.Pod, error) {
-	all, err := c.allPods(ctx, set)
+func (c *Cluster) members(ctx context.Context, set *v1alpha1.StatefulCluster) map[string]corev1.Pod {
+	all := c.allPods(ctx, set)
 	for name, p := range all {
 		if p.DeletionTimestamp != nil {
 			delete(all, name)
 		}
 	}
-	return all, err
+	return all
 }
 
-func (c *Cluster) allPods(ctx context.Context, set *v1alpha1.StatefulCluster) (map[string]corev1.Pod, error) {
+func (c *Cluster) allPods(ctx context.Context, set *v1alpha1.StatefulCluster) map[string]corev1.Pod {
 	var list corev1.PodList
-	if err := c.Client.List(ctx, &list, client.InNamespace(set.Namespace)); err != nil {
-		return nil, err
-	}
+	c.list(ctx, &list, client.InNamespace(set.Namespace))
 	found := map[string]corev1.Pod{}
 	for _, p := range list.Items {
 		if metav1.IsControlledBy(&p, set) {
 			found[p.Name] = p
 		}
 	}
-	return found, nil
+	return found
 }
 
-func (c *Cluster) claims(ctx context.Context) (map[string]corev1.PersistentVolumeClaim, error) {
+func (c *Cluster) claims(ctx context.Context) map[string]corev1.PersistentVolumeClaim {
 	var list corev1.PersistentVolumeClaimList
-	if err := c.Client.List(ctx, &list, client.InNamespace(c.Namespace)); err != nil {
-		return nil, err
-	}
+	c.list(ctx, &list, client.InNamespace(c.Namespace))
 	found := map[string]corev1.PersistentVolumeClaim{}
 	for _, p := range list.Items {
 		found[p.Name] = p
 	}
-	return found, nil
+	return found
 }
 
 // settle waits until the set says that nothing is left to do and its members
 // are Ready, and returns them.
-func (c *Cluster) settle(ctx context.Context, set *v1alpha1.StatefulCluster) (map[string]corev1.Pod, error) {
+func (c *Cluster) settle(ctx context.Context, set *v1alpha1.StatefulCluster) map[string]corev1.Pod {
 	var live map[string]corev1.Pod
-	err := until(ctx, "the set to settle", func(ctx context.Context) error {
-		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
-			return err
-		}
+	c.until(ctx, "the set to settle", func(ctx context.Context) {
+		c.read(ctx, set)
 		s, want := set.Status, *set.Spec.Replicas
-		if s.ObservedGeneration != set.Generation || s.AvailableReplicas != want || s.LostReplicas != 0 ||
-			!meta.IsStatusConditionFalse(s.Conditions, v1alpha1.ConditionProgressing) {
-			return fmt.Errorf("generation %d, status %s", set.Generation, brief(s))
-		}
-		var err error
-		if live, err = c.members(ctx, set); err == nil && len(live) != int(want) {
-			err = fmt.Errorf("the set has %d pods and wants %d", len(live), want)
-		}
-		return err
+		c.Expect(s.ObservedGeneration != set.Generation || s.AvailableReplicas != want || s.LostReplicas != 0 ||
+			!meta.IsStatusConditionFalse(s.Conditions, v1alpha1.ConditionProgressing)).To(BeFalse(), "generation %d, status %s", set.Generation, brief(s))
+		live = c.members(ctx, set)
+		c.Expect(len(live)).To(Equal(int(want)), "the set has %d pods and wants %d", len(live), want)
 	})
-	return live, err
+	return live
 }
 
 func brief(s v1alpha1.StatefulClusterStatus) string {
@@ -134,49 +124,30 @@ func brief(s v1alpha1.StatefulClusterStatus) string {
 }
 
 // create creates a set and waits until it has settled.
-func (c *Cluster) create(ctx context.Context, set *v1alpha1.StatefulCluster) (map[string]corev1.Pod, error) {
-	if err := c.Client.Create(ctx, set); err != nil {
-		return nil, err
-	}
+func (c *Cluster) create(ctx context.Context, set *v1alpha1.StatefulCluster) map[string]corev1.Pod {
+	c.put(ctx, set)
 	return c.settle(ctx, set)
 }
 
-// edit changes the live set, again if somebody else wrote meanwhile.
-func (c *Cluster) edit(ctx context.Context, set *v1alpha1.StatefulCluster, change func(*v1alpha1.StatefulCluster)) error {
-	return until(ctx, "the edit to be taken", func(ctx context.Context) error {
-		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
-			return err
-		}
-		change(set)
-		return c.Client.Update(ctx, set)
-	})
+func (c *Cluster) edit(ctx context.Context, set *v1alpha1.StatefulCluster, f func(*v1alpha1.StatefulCluster)) {
+	change(ctx, c, set, f)
 }
 
 // whole checks that every member has its own claim, and that every other claim
 // says why it is there.
-func (c *Cluster) whole(ctx context.Context, set *v1alpha1.StatefulCluster) error {
-	return until(ctx, "pods and claims to fit", func(ctx context.Context) error {
-		live, err := c.members(ctx, set)
-		if err != nil {
-			return err
-		}
-		all, err := c.claims(ctx)
-		if err != nil {
-			return err
-		}
+func (c *Cluster) whole(ctx context.Context, set *v1alpha1.StatefulCluster) {
+	c.until(ctx, "pods and claims to fit", func(ctx context.Context) {
+		live := c.members(ctx, set)
+		all := c.claims(ctx)
 		for name := range live {
 			want := set.Name + "-data-" + strings.TrimPrefix(name, set.Name+"-")
-			if claim, ok := all[want]; !ok || claim.Labels[v1alpha1.LabelRetained] != "" {
-				return fmt.Errorf("%s lacks its claim %s", name, want)
-			}
+			claim, ok := all[want]
+			c.Expect(!ok || claim.Labels[v1alpha1.LabelRetained] != "").To(BeFalse(), "%s lacks its claim %s", name, want)
 			delete(all, want)
 		}
 		for name, claim := range all {
-			if claim.Labels[v1alpha1.LabelRetained] == "" && claim.DeletionTimestamp == nil {
-				return fmt.Errorf("claim %s has no member and no reason", name)
-			}
+			c.Expect(claim.Labels[v1alpha1.LabelRetained] == "" && claim.DeletionTimestamp == nil).To(BeFalse(), "claim %s has no member and no reason", name)
 		}
-		return nil
 	})
 }
 

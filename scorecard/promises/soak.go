@@ -3,7 +3,6 @@ package promises
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -11,12 +10,14 @@ import (
 	"sync"
 	"time"
 
+	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/test/faults/testimony"
+	"github.com/stateful-operator/stateful-operator/test/faults/witnessset"
 )
 
 // soaking is a run of many handovers of several applications at once, chosen by
@@ -55,27 +56,26 @@ type subject struct {
 }
 
 // soak is `make soak-singleton`, and with few handovers a part of every test.
-func soak(ctx context.Context, c *Cluster) error {
+func soak(ctx context.Context, c *Cluster) {
 	s := &soaking{Cluster: c, gated: true, turns: make(chan struct{}, 3)}
-	err := s.run(ctx, c.Handovers, acts)
-	return errors.Join(err, s.report())
+	s.run(ctx, c.Handovers, acts)
+	s.report()
 }
 
 // soakWithoutGate is the same without the object, and so without the gate. It
 // fails if no programs overlap, for then the witness would prove nothing.
-func soakWithoutGate(ctx context.Context, c *Cluster) error {
+func soakWithoutGate(ctx context.Context, c *Cluster) {
 	s := &soaking{Cluster: c, turns: make(chan struct{}, 3)}
 	simple := slices.DeleteFunc(slices.Clone(acts), func(a act) bool { return a.operator })
-	if err := errors.Join(s.run(ctx, 12, simple), s.report()); err != nil {
-		return err
-	}
+	// One for each of its applications; of the scaled one several programs run for sure.
+	scaled := slices.DeleteFunc(slices.Clone(acts), func(a act) bool { return a.kind != scale131 })
+	s.run(ctx, 6, simple, scaled...)
+	s.report()
 	byClock, byLock := 0, 0
-	for _, a := range c.applications {
+	for _, a := range *c.witnesses {
 		a.folder.Close()
 		runs, err := a.folder.Runs()
-		if err != nil {
-			return err
-		}
+		c.check(err)
 		for _, o := range testimony.Overlaps(runs, testimony.Now()) {
 			if o.Length > 0 {
 				byClock++
@@ -86,33 +86,24 @@ func soakWithoutGate(ctx context.Context, c *Cluster) error {
 		}
 	}
 	c.Log("without the gate %d pairs of programs overlapped by the clock and %d by their locks", byClock, byLock)
-	if byClock == 0 || byLock == 0 {
-		return errors.New("the witness sees no overlap where there must be some")
-	}
-	return nil
+	c.Expect(byClock == 0 || byLock == 0).To(BeFalse(), "the witness sees no overlap where there must be some")
 }
 
-func (s *soaking) run(ctx context.Context, handovers int, kinds []act) error {
+func (s *soaking) run(ctx context.Context, handovers int, kinds []act, first ...act) {
 	chance := rand.New(rand.NewPCG(s.Seed, 0))
 	s.Log("seed %d: %d handovers", s.Seed, handovers)
-	subjects, err := s.subjects(ctx, chance)
-	if err != nil {
-		return err
-	}
-	deal(chance, subjects, handovers, kinds)
-	errs := make([]error, len(subjects))
-	var all sync.WaitGroup
-	for i, sub := range subjects {
-		all.Go(func() { errs[i] = sub.run(ctx) })
-	}
-	all.Wait()
-	return errors.Join(errs...)
+	subjects := s.subjects(ctx, chance)
+	deal(chance, subjects, handovers, kinds, first...)
+	s.atOnce(len(subjects), func(own *Cluster, i int) {
+		subjects[i].Cluster = own
+		subjects[i].run(ctx)
+	})
 }
 
-// deal gives each kind of handover out equally often, to subjects that it fits
-// and that have the fewest.
-func deal(chance *rand.Rand, subjects []*subject, handovers int, kinds []act) {
-	var deck []act
+// deal gives each kind of handover out equally often, after some that come first, to
+// subjects that it fits and that have the fewest.
+func deal(chance *rand.Rand, subjects []*subject, handovers int, kinds []act, first ...act) {
+	deck := slices.Clone(first)
 	for len(deck) < handovers {
 		for _, i := range chance.Perm(len(kinds)) {
 			deck = append(deck, kinds[i])
@@ -128,7 +119,7 @@ func deal(chance *rand.Rand, subjects []*subject, handovers int, kinds []act) {
 
 // subjects makes the applications: each way to run pods, each mode of the gate,
 // and programs that stop at once, slowly, or not at all.
-func (s *soaking) subjects(ctx context.Context, chance *rand.Rand) ([]*subject, error) {
+func (s *soaking) subjects(ctx context.Context, chance *rand.Rand) []*subject {
 	stubborn := []podChange{behave("WITNESS_IGNORE_TERM", "true"), grace(1)}
 	slow := []podChange{behave("WITNESS_STOP_AFTER", "700ms")}
 	forks := []podChange{behave("WITNESS_FORK", "true"), func(t *corev1.PodTemplateSpec) { t.Spec.ShareProcessNamespace = new(true) }}
@@ -144,169 +135,118 @@ func (s *soaking) subjects(ctx context.Context, chance *rand.Rand) ([]*subject, 
 		{name: "surge", change: slow, replicas: 1, strategy: new(surge())},
 		{name: "init", mode: v1.GateInit, replicas: 1, strategy: new(surge())},
 		{name: "script", mode: v1.GateScript, change: []podChange{withShell}, replicas: 1, strategy: new(surge())},
-		{name: "recreate", change: stubborn, replicas: 1, strategy: new(recreate())},
-		{name: "forks", change: forks, replicas: 1, strategy: new(rolling(0, 1))},
+		{name: "recreate", change: stubborn, replicas: 1, strategy: new(witnessset.Recreate())},
+		{name: "forks", change: forks, replicas: 1, strategy: new(witnessset.Rolling(0, 1))},
 		{name: "set", change: slow, replicas: 1, set: true},
 		{name: "bare", replicas: 2},
-		{name: "standby", change: stubborn, replicas: 2, strategy: new(rolling(1, 1))},
+		{name: "standby", change: stubborn, replicas: 2, strategy: new(witnessset.Rolling(1, 1))},
 	}
 	var subjects []*subject
 	for _, row := range rows {
 		if !s.gated && row.replicas > 1 {
 			continue // all of them would run for ever
 		}
-		a, err := s.application(row.name, row.change...)
-		if err != nil {
-			return nil, err
-		}
+		a := s.application(row.name, row.change...)
 		sub := &subject{application: a, soaking: s, replicas: row.replicas, chance: rand.New(rand.NewPCG(chance.Uint64(), 0))}
 		if s.gated {
-			if err := a.hold(ctx, func(spec *v1.StatefulSingletonSpec) { spec.GateMode = row.mode }); err != nil {
-				return nil, err
-			}
+			a.hold(ctx, func(spec *v1.StatefulSingletonSpec) { spec.GateMode = row.mode })
 		}
 		switch {
 		case row.strategy != nil:
-			sub.workload, err = a.deploy(ctx, row.replicas, *row.strategy)
+			sub.workload = a.deploy(ctx, row.replicas, *row.strategy)
 		case row.set:
-			sub.workload, err = a.statefulSet(ctx)
+			sub.workload = a.statefulSet(ctx)
 		default:
-			err = sub.makePod(ctx)
-		}
-		if err != nil {
-			return nil, err
+			sub.makePod(ctx)
 		}
 		subjects = append(subjects, sub)
 	}
-	return subjects, nil
+	return subjects
 }
 
-func (s *subject) makePod(ctx context.Context) error {
+func (s *subject) makePod(ctx context.Context) {
 	s.made++
-	_, err := s.pod(ctx, fmt.Sprint("bare-", s.made))
-	return err
+	s.pod(ctx, fmt.Sprint("bare-", s.made))
 }
 
-func (s *subject) run(ctx context.Context) error {
+func (s *subject) run(ctx context.Context) {
 	for _, a := range s.acts {
-		s.soaking.turns <- struct{}{}
-		err := s.handOver(ctx, a)
-		<-s.soaking.turns
-		if err != nil {
-			return fmt.Errorf("%s of %s: %w", a.kind, s.name, err)
-		}
+		s.during(a.kind+" of "+s.name, func() { s.handOver(ctx, a) })
 	}
-	return nil
 }
 
 // handOver puts the subject through one act, and waits until exactly one
 // program runs again.
-func (s *subject) handOver(ctx context.Context, a act) error {
-	old, err := s.one(ctx)
-	if err != nil {
-		return err
-	}
-	if err := s.prepare(ctx); err != nil {
-		return err
-	}
+func (s *subject) handOver(ctx context.Context, a act) {
+	s.soaking.turns <- struct{}{}
+	defer func() { <-s.soaking.turns }()
+	old := s.one(ctx)
+	s.prepare(ctx)
 	if a.fault {
 		s.soaking.fault.Lock()
 		defer s.soaking.fault.Unlock()
 	}
-	last, err := a.do(ctx, s, old)
-	if err != nil {
-		return err
-	}
-	next, err := s.one(ctx, last)
-	if err != nil {
-		return err
-	}
-	if err := s.note(a.kind, next); err != nil {
-		return err
-	}
+	last := a.do(ctx, s, old)
+	next := s.one(ctx, last)
+	s.note(a.kind, next)
 	if s.chance.IntN(4) == 0 {
-		return nil // the next act meets what this one left on the way
+		return // the next act meets what this one left on the way
 	}
-	return s.settle(ctx)
+	s.settle(ctx)
 }
 
 // prepare makes a pod that can take over, where nobody else does.
-func (s *subject) prepare(ctx context.Context) error {
+func (s *subject) prepare(ctx context.Context) {
 	if s.workload != nil {
-		return nil
+		return
 	}
-	pods, err := s.pods(ctx)
-	if err != nil {
-		return err
-	}
+	pods := s.pods(ctx)
 	if len(slices.DeleteFunc(pods, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })) > 1 {
-		return nil
+		return
 	}
-	if err := s.makePod(ctx); err != nil || !s.soaking.gated || s.chance.IntN(3) == 0 {
-		return err
+	s.makePod(ctx)
+	if s.soaking.gated && s.chance.IntN(3) != 0 {
+		s.held(ctx, 1)
 	}
-	_, err = s.held(ctx, 1)
-	return err
 }
 
 // settle waits until the operator says what the witness sees, and no pod too
 // many or too few is there. What an act did may end the program once more.
-func (s *subject) settle(ctx context.Context) error {
-	return until(ctx, s.name+" to be at rest", func(ctx context.Context) error {
-		live, err := s.living()
-		if err != nil {
-			return err
-		}
-		if len(live) != 1 {
-			return fmt.Errorf("%d programs run", len(live))
-		}
+func (s *subject) settle(ctx context.Context) {
+	s.until(ctx, s.name+" to be at rest", func(ctx context.Context) {
+		live := s.living()
+		s.Expect(len(live)).To(Equal(1), "%d programs run", len(live))
 		if s.soaking.gated {
-			o, err := s.singleton(ctx)
-			if err != nil {
-				return err
-			}
-			if o.Status.Phase != v1.PhaseRunning || o.Status.ActivePod != live[0].Pod {
-				return fmt.Errorf("%s runs, and the status says %s", live[0].Pod, tell(o))
-			}
+			o := s.singleton(ctx)
+			s.Expect(o.Status.Phase != v1.PhaseRunning || o.Status.ActivePod != live[0].Pod).To(BeFalse(), "%s runs, and the status says %s", live[0].Pod, tell(o))
 		}
-		pods, err := s.pods(ctx)
-		if err == nil && s.workload != nil && len(pods) != int(s.replicas) {
-			err = fmt.Errorf("there are %d pods, and %d are wanted", len(pods), s.replicas)
-		}
-		return err
+		pods := s.pods(ctx)
+		s.Expect(s.workload != nil && len(pods) != int(s.replicas)).To(BeFalse(), "there are %d pods, and %d are wanted", len(pods), s.replicas)
 	})
 }
 
-func (s *subject) note(kind string, next testimony.Run) error {
-	runs, err := s.folder.Runs()
-	if err != nil {
-		return err
-	}
+func (s *subject) note(kind string, next testimony.Run) {
+	runs := s.runs()
 	gaps := testimony.Gaps(runs)
 	i := slices.IndexFunc(gaps, func(g testimony.Gap) bool { return g.After.ID == next.ID })
-	if i < 0 {
-		return fmt.Errorf("no run came before that of %s", next.Pod)
-	}
+	s.Expect(i < 0).To(BeFalse(), "no run came before that of %s", next.Pod)
 	s.soaking.mu.Lock()
 	defer s.soaking.mu.Unlock()
 	s.soaking.done = append(s.soaking.done, handedOver{kind, s.name, gaps[i].Length})
 	s.Log("%3d %-16s %-9s gap %s", len(s.soaking.done), kind, s.name, gaps[i].Length.Round(time.Millisecond))
-	return nil
 }
 
 // report prints the gaps by kind and the overlap of all.
-func (s *soaking) report() error {
+func (s *soaking) report() {
 	byKind := map[string][]time.Duration{}
 	for _, d := range s.done {
 		byKind[d.kind] = append(byKind[d.kind], d.gap)
 		byKind["all"] = append(byKind["all"], d.gap)
 	}
 	var overlap time.Duration
-	for _, a := range s.applications {
+	for _, a := range *s.witnesses {
 		runs, err := a.folder.Runs()
-		if err != nil {
-			return err
-		}
+		s.check(err)
 		for _, o := range testimony.Overlaps(runs, testimony.Now()) {
 			overlap += o.Length
 		}
@@ -325,5 +265,4 @@ func (s *soaking) report() error {
 		fmt.Fprintf(&text, "\n%-16s %5d %9s %9s %9s", kind, len(byKind[kind]), at(0.5), at(0.99), at(1))
 	}
 	s.Log("%s", text.String())
-	return nil
 }

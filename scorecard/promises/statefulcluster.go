@@ -2,9 +2,10 @@ package promises
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"sync"
 
+	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -20,117 +21,77 @@ var StatefulCluster = []Promise{
 	beside("SC-22 any other change recreates the pod on the same data", recreates),
 	beside("a resize keeps the pod", resizes),
 	beside("claims grow without a restart", claimsGrow),
-	{Name: "SC-14 a member that finds no node is replaced", Keep: pendingIsReplaced},
+	{Name: "SC-14 a member that finds no node is replaced", Site: NodeSite, Run: pendingIsReplaced},
 	beside("SC-19 deletion leaves the claims by default, and takes them when told", deletion),
 	beside("SC-39 a force-deleted pod gets a successor with a new name", forceDeleted),
 	beside("SC-41 a bad image costs no data, and the corrected one heals all", badImage),
 	beside("V1 a corrected template brings back a member whose pod was refused", refusedPod),
 	beside("V9 a template whose pods become Ready and crash costs no data", crashingTemplate),
-	{Name: "SC-30 SC-42 an operator that dies in an update is succeeded, and finishes it", Keep: operatorDies},
-	{Name: "SC-32 the operator acts in the namespaces that it was told", Keep: namespacesAreKept},
-	{Name: "SC-37 an out-of-service node's members are replaced", Keep: outOfService},
-	{Name: "SC-12 SC-36 a node cut off for good does not hold up its members", Faults: true, Keep: nodeCut},
-	{Name: "SC-38 half of the nodes lost at once does not empty the set", Faults: true, Keep: halfLost},
+	{Name: "SC-30 SC-42 an operator that dies in an update is succeeded, and finishes it", Site: OperatorSite, Run: operatorDies},
+	{Name: "SC-32 the operator acts in the namespaces that it was told", Site: OperatorSite, Run: namespacesAreKept},
+	{Name: "SC-37 an out-of-service node's members are replaced", Site: NodeSite, Run: outOfService},
+	{Name: "SC-12 SC-36 a node cut off for good does not hold up its members", Site: NodeSite, Faults: true, Run: nodeCut},
+	{Name: "SC-38 half of the nodes lost at once does not empty the set", Site: NodeSite, Faults: true, Run: halfLost},
 }
 
-func namesAreUsedOnce(ctx context.Context, c *Cluster) error {
+func namesAreUsedOnce(ctx context.Context, c *Cluster) {
 	set := c.newSet(2)
-	first, err := c.create(ctx, set)
-	if err != nil {
-		return err
-	}
+	first := c.create(ctx, set)
 	seen := map[string]bool{}
 	for name := range first {
 		seen[name] = true
 	}
 	for _, n := range []int32{0, 3, 1, 3} {
-		if err := c.edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.Replicas = &n }); err != nil {
-			return err
-		}
-		before, err := c.members(ctx, set)
-		if err != nil {
-			return err
-		}
-		live, err := c.settle(ctx, set)
-		if err != nil {
-			return err
-		}
+		c.edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.Replicas = &n })
+		before := c.members(ctx, set)
+		live := c.settle(ctx, set)
 		for name := range live {
-			if _, stayed := before[name]; !stayed && seen[name] {
-				return fmt.Errorf("the name %s came back", name)
-			}
+			_, stayed := before[name]
+			c.Expect(!stayed && seen[name]).To(BeFalse(), "the name %s came back", name)
 			seen[name] = true
 		}
 	}
-	all, err := c.claims(ctx)
-	if err == nil && len(all) != len(seen) {
-		err = fmt.Errorf("%d names were used and %d claims are there", len(seen), len(all))
-	}
-	return errors.Join(err, c.whole(ctx, set))
+	all := c.claims(ctx)
+	c.Expect(len(all)).To(Equal(len(seen)), "%d names were used and %d claims are there", len(seen), len(all))
+	c.whole(ctx, set)
 }
 
-func inPlace(ctx context.Context, c *Cluster) error {
+func inPlace(ctx context.Context, c *Cluster) {
 	set := c.newSet(3)
-	before, err := c.create(ctx, set)
-	if err != nil {
-		return err
-	}
-	err = c.edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Spec.Containers[0].Image = c.OtherImage })
-	if err != nil {
-		return err
-	}
-	after, err := c.settle(ctx, set)
-	if err != nil {
-		return err
-	}
+	before := c.create(ctx, set)
+	c.edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Spec.Containers[0].Image = c.OtherImage })
+	after := c.settle(ctx, set)
 	for name, old := range before {
 		now, ok := after[name]
-		switch {
-		case !ok || now.UID != old.UID || now.Status.PodIP != old.Status.PodIP || now.Spec.NodeName != old.Spec.NodeName:
-			return fmt.Errorf("%s is not the same pod", name)
-		case now.Status.ContainerStatuses[0].RestartCount != old.Status.ContainerStatuses[0].RestartCount+1:
-			return fmt.Errorf("%s has %d restarts", name, now.Status.ContainerStatuses[0].RestartCount)
-		case now.Status.ContainerStatuses[0].ImageID == old.Status.ContainerStatuses[0].ImageID:
-			return fmt.Errorf("%s runs the old image", name)
-		case now.Annotations[v1alpha1.AnnotationInPlace] != "":
-			return fmt.Errorf("%s still carries %s", name, v1alpha1.AnnotationInPlace)
-		}
+		c.Expect(ok && now.UID == old.UID && now.Status.PodIP == old.Status.PodIP && now.Spec.NodeName == old.Spec.NodeName).To(BeTrue(), "%s is not the same pod", name)
+		is, was := now.Status.ContainerStatuses[0], old.Status.ContainerStatuses[0]
+		c.Expect(is.RestartCount).To(Equal(was.RestartCount+1), "restarts of %s", name)
+		c.Expect(is.ImageID).NotTo(Equal(was.ImageID), "%s runs the old image", name)
+		c.Expect(now.Annotations[v1alpha1.AnnotationInPlace]).To(BeEmpty(), "%s still carries %s", name, v1alpha1.AnnotationInPlace)
 	}
-	return c.whole(ctx, set)
+	c.whole(ctx, set)
 }
 
-func recreates(ctx context.Context, c *Cluster) error {
+func recreates(ctx context.Context, c *Cluster) {
 	set := c.newSet(2)
-	before, err := c.create(ctx, set)
-	if err != nil {
-		return err
-	}
-	err = c.edit(ctx, set, func(s *v1alpha1.StatefulCluster) {
+	before := c.create(ctx, set)
+	c.edit(ctx, set, func(s *v1alpha1.StatefulCluster) {
 		env := &s.Spec.Template.Spec.Containers[0].Env
 		*env = append(*env, corev1.EnvVar{Name: "EDITED", Value: "yes"})
 	})
-	if err != nil {
-		return err
-	}
-	after, err := c.settle(ctx, set)
-	if err != nil {
-		return err
-	}
+	after := c.settle(ctx, set)
 	// The program refuses to run on another member's volume, so Ready members
 	// under their old names are on their own data.
 	for name, old := range before {
-		if now, ok := after[name]; !ok || now.UID == old.UID {
-			return fmt.Errorf("%s was not recreated under its name", name)
-		}
+		now, ok := after[name]
+		c.Expect(!ok || now.UID == old.UID).To(BeFalse(), "%s was not recreated under its name", name)
 	}
-	all, err := c.claims(ctx)
-	if err == nil && len(all) != 2 {
-		err = fmt.Errorf("%d claims for 2 members", len(all))
-	}
-	return errors.Join(err, c.whole(ctx, set))
+	all := c.claims(ctx)
+	c.Expect(len(all)).To(Equal(2), "%d claims for 2 members", len(all))
+	c.whole(ctx, set)
 }
 
-func resizes(ctx context.Context, c *Cluster) error {
+func resizes(ctx context.Context, c *Cluster) {
 	asks := func(cpu string) corev1.ResourceRequirements {
 		return corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}
 	}
@@ -138,146 +99,97 @@ func resizes(ctx context.Context, c *Cluster) error {
 	limited := func(cpu string) corev1.ResourceRequirements {
 		return corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}
 	}
-	return errors.Join(c.resize(ctx, asks("10m"), asks("20m")), c.resize(ctx, limited("100m"), limited("120m")))
+	c.resize(ctx, asks("10m"), asks("20m"))
+	c.resize(ctx, limited("100m"), limited("120m"))
 }
 
-func (c *Cluster) resize(ctx context.Context, from, to corev1.ResourceRequirements) error {
+func (c *Cluster) resize(ctx context.Context, from, to corev1.ResourceRequirements) {
 	set := c.newSet(1)
 	set.Name = fmt.Sprintf("%s-%d", set.Name, len(from.Limits))
 	set.Spec.Selector.MatchLabels["app"] = set.Name // the template's labels too
 	set.Spec.Template.Spec.Containers[0].Resources = from
-	before, err := c.create(ctx, set)
-	if err != nil {
-		return err
-	}
-	err = c.edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Spec.Containers[0].Resources = to })
-	if err != nil {
-		return err
-	}
-	after, err := c.settle(ctx, set)
-	if err != nil {
-		return err
-	}
+	before := c.create(ctx, set)
+	c.edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Spec.Containers[0].Resources = to })
+	after := c.settle(ctx, set)
 	old, now := one(before), one(after)
-	if now.UID != old.UID || now.Status.ContainerStatuses[0].RestartCount != 0 {
-		return fmt.Errorf("the pod %s was restarted or recreated", old.Name)
-	}
+	c.Expect(now.UID != old.UID || now.Status.ContainerStatuses[0].RestartCount != 0).To(BeFalse(), "the pod %s was restarted or recreated", old.Name)
 	have := now.Spec.Containers[0].Resources
 	for k, want := range to.Limits {
-		if limit, request := have.Limits[k], have.Requests[k]; limit.Cmp(want) != 0 || request.Cmp(want) != 0 {
-			return fmt.Errorf("the pod asks for %s of %s and is limited to %s, not to %s", request.String(), k, limit.String(), want.String())
-		}
+		limit, request := have.Limits[k], have.Requests[k]
+		c.Expect(limit.Cmp(want) != 0 || request.Cmp(want) != 0).To(BeFalse(), "the pod asks for %s of %s and is limited to %s, not to %s", request.String(), k, limit.String(), want.String())
 	}
 	for k, want := range to.Requests {
-		if request := have.Requests[k]; request.Cmp(want) != 0 {
-			return fmt.Errorf("the pod asks for %s of %s, not for %s", request.String(), k, want.String())
-		}
+		request := have.Requests[k]
+		c.Expect(request.Cmp(want) != 0).To(BeFalse(), "the pod asks for %s of %s, not for %s", request.String(), k, want.String())
 	}
-	return nil
 }
 
-func claimsGrow(ctx context.Context, c *Cluster) error {
+func claimsGrow(ctx context.Context, c *Cluster) {
 	set := c.newSet(2)
-	before, err := c.create(ctx, set)
-	if err != nil {
-		return err
-	}
+	before := c.create(ctx, set)
 	size := resource.MustParse("32Mi")
-	err = c.edit(ctx, set, func(s *v1alpha1.StatefulCluster) {
+	c.edit(ctx, set, func(s *v1alpha1.StatefulCluster) {
 		s.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests[corev1.ResourceStorage] = size
 	})
-	if err != nil {
-		return err
-	}
-	err = until(ctx, "the volumes to grow", func(ctx context.Context) error {
-		all, err := c.claims(ctx)
-		if err != nil {
-			return err
-		}
+	c.until(ctx, "the volumes to grow", func(ctx context.Context) {
+		all := c.claims(ctx)
 		for name, claim := range all {
-			if have := claim.Status.Capacity[corev1.ResourceStorage]; have.Cmp(size) < 0 {
-				return fmt.Errorf("claim %s has %s", name, have.String())
-			}
+			have := claim.Status.Capacity[corev1.ResourceStorage]
+			c.Expect(have.Cmp(size) < 0).To(BeFalse(), "claim %s has %s", name, have.String())
 		}
-		return nil
 	})
-	if err != nil {
-		return err
-	}
-	after, err := c.settle(ctx, set)
+	after := c.settle(ctx, set)
 	for name, old := range before {
-		if now := after[name]; err == nil && (now.UID != old.UID || now.Status.ContainerStatuses[0].RestartCount != 0) {
-			err = fmt.Errorf("%s was restarted", name)
-		}
+		now := after[name]
+		c.Expect(now.UID != old.UID || now.Status.ContainerStatuses[0].RestartCount != 0).To(BeFalse(), "%s was restarted", name)
 	}
-	return err
 }
 
-func pendingIsReplaced(ctx context.Context, c *Cluster) error {
+func pendingIsReplaced(ctx context.Context, c *Cluster) {
 	set := c.newSet(1, func(s *v1alpha1.StatefulCluster) {
 		s.Spec.Replacement.PendingSeconds = new(int32(2))
 		s.Spec.UpdateStrategy.Type = v1alpha1.OnDeleteStrategy
 	})
-	if _, err := c.create(ctx, set); err != nil {
-		return err
-	}
+	c.create(ctx, set)
 	// A second member of the proven revision that fits nowhere.
 	var nodes corev1.NodeList
-	if err := c.Client.List(ctx, &nodes); err != nil {
-		return err
-	}
-	if err := c.cordon(ctx, nodes.Items, true); err != nil {
-		return err
-	}
-	uncordon := func() error { return c.cordon(context.WithoutCancel(ctx), nodes.Items, false) }
-	if err := c.edit(ctx, set, func(s *v1alpha1.StatefulCluster) { *s.Spec.Replicas = 2 }); err != nil {
-		return errors.Join(err, uncordon())
-	}
+	c.list(ctx, &nodes)
+	uncordon := sync.OnceFunc(func() { c.cordon(context.WithoutCancel(ctx), nodes.Items, false) })
+	c.Cleanup(uncordon)
+	c.cordon(ctx, nodes.Items, true)
+	c.edit(ctx, set, func(s *v1alpha1.StatefulCluster) { *s.Spec.Replicas = 2 })
 	var stuck string
-	err := until(ctx, "a member that waits for a node to be replaced", func(ctx context.Context) error {
-		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
-			return err
-		}
+	c.until(ctx, "a member that waits for a node to be replaced", func(ctx context.Context) {
+		c.read(ctx, set)
 		for _, l := range set.Status.Lost {
 			if l.Reason == v1alpha1.LossPending {
 				stuck = l.Name
-				return nil
+				return
 			}
 		}
-		return fmt.Errorf("status.lost is %v", set.Status.Lost)
+		c.fail("status.lost is %v", set.Status.Lost)
 	})
-	if err = errors.Join(err, uncordon()); err != nil {
-		return err
-	}
-	live, err := c.settle(ctx, set)
-	if _, back := live[stuck]; back {
-		err = fmt.Errorf("%s came back", stuck)
-	}
-	return err
+	uncordon()
+	live := c.settle(ctx, set)
+	_, back := live[stuck]
+	c.Expect(back).To(BeFalse(), "%s came back", stuck)
 }
 
-func (c *Cluster) cordon(ctx context.Context, nodes []corev1.Node, on bool) error {
+func (c *Cluster) cordon(ctx context.Context, nodes []corev1.Node, on bool) {
 	for _, n := range nodes {
 		cordoned := n.DeepCopy()
 		cordoned.Spec.Unschedulable = on
 		from := n.DeepCopy()
 		from.Spec.Unschedulable = !on
-		if err := c.Client.Patch(ctx, cordoned, client.MergeFrom(from)); err != nil {
-			return err
-		}
+		c.check(c.Client.Patch(ctx, cordoned, client.MergeFrom(from)))
 	}
-	return nil
 }
 
 // degraded waits until the set's Degraded condition has that reason.
-func (c *Cluster) degraded(ctx context.Context, set *v1alpha1.StatefulCluster, reason string) error {
-	return until(ctx, "condition Degraded with reason "+reason, func(ctx context.Context) error {
-		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
-			return err
-		}
-		if found := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionDegraded); found == nil || found.Reason != reason {
-			return errors.New(brief(set.Status))
-		}
-		return nil
+func (c *Cluster) degraded(ctx context.Context, set *v1alpha1.StatefulCluster, reason string) {
+	c.until(ctx, "condition Degraded with reason "+reason, func(ctx context.Context) {
+		c.read(ctx, set)
+		found := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionDegraded)
+		c.Expect(found == nil || found.Reason != reason).To(BeFalse(), "%s", brief(set.Status))
 	})
 }

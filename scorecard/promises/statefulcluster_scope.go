@@ -2,11 +2,11 @@ package promises
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
+	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
@@ -18,93 +18,47 @@ const targetNamespaces = "olm.targetNamespaces"
 
 // namespacesAreKept tells the operator to act in one namespace, then in a list
 // of two, then in all again.
-func namespacesAreKept(ctx context.Context, c *Cluster) (err error) {
-	other, remove, err := c.New(ctx)
-	if err != nil {
-		return err
-	}
-	defer remove()
-	was, err := c.watch(ctx, other.Namespace)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		_, back := c.watch(context.WithoutCancel(ctx), was)
-		err = errors.Join(err, back)
-	}()
+func namespacesAreKept(ctx context.Context, c *Cluster) {
+	other := c.another(ctx)
+	var d appsv1.Deployment
+	c.check(c.Client.Get(ctx, c.Operator, &d))
+	c.Cleanup(func() { c.watch(context.WithoutCancel(ctx), d.Spec.Template.Annotations[targetNamespaces]) })
+	c.watch(ctx, other.Namespace)
 	ours, theirs := c.newSet(1), other.newSet(1)
-	if err := c.Client.Create(ctx, ours); err != nil {
-		return err
-	}
-	if _, err := other.create(ctx, theirs); err != nil {
-		return err
-	}
+	c.put(ctx, ours)
+	other.create(ctx, theirs)
 	c.Log("the set in the watched namespace is Ready; nothing may have happened to the other")
-	if err := c.untouched(ctx, ours); err != nil {
-		return err
-	}
-	if _, err := c.watch(ctx, other.Namespace+","+c.Namespace); err != nil {
-		return err
-	}
-	if _, err := c.settle(ctx, ours); err != nil {
-		return err
-	}
-	two := int32(2)
-	if err := other.edit(ctx, theirs, func(s *v1alpha1.StatefulCluster) { s.Spec.Replicas = &two }); err != nil {
-		return err
-	}
-	_, err = other.settle(ctx, theirs)
-	return err
+	c.untouched(ctx, ours)
+	c.watch(ctx, other.Namespace+","+c.Namespace)
+	c.settle(ctx, ours)
+	other.edit(ctx, theirs, func(s *v1alpha1.StatefulCluster) { s.Spec.Replicas = new(int32(2)) })
+	other.settle(ctx, theirs)
 }
 
 // untouched checks that the operator did nothing for a set.
-func (c *Cluster) untouched(ctx context.Context, set *v1alpha1.StatefulCluster) error {
-	if err := c.Client.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
-		return err
-	}
+func (c *Cluster) untouched(ctx context.Context, set *v1alpha1.StatefulCluster) {
+	c.read(ctx, set)
 	var pods corev1.PodList
-	if err := c.Client.List(ctx, &pods, client.InNamespace(c.Namespace)); err != nil {
-		return err
-	}
-	if set.Status.ObservedGeneration != 0 || len(pods.Items) > 0 {
-		return fmt.Errorf("the operator acts in %s, which it does not watch: %d pods, status %s", c.Namespace, len(pods.Items), brief(set.Status))
-	}
-	return nil
+	c.list(ctx, &pods, client.InNamespace(c.Namespace))
+	c.Expect(set.Status.ObservedGeneration != 0 || len(pods.Items) > 0).To(BeFalse(), "the operator acts in %s, which it does not watch: %d pods, status %s", c.Namespace, len(pods.Items), brief(set.Status))
 }
 
 // watch has the operator act in these namespaces, "" for all, and waits until
-// no operator is left that acts in others. It returns what was said before.
-func (c *Cluster) watch(ctx context.Context, namespaces string) (was string, err error) {
+// no operator is left that acts in others.
+func (c *Cluster) watch(ctx context.Context, namespaces string) {
 	c.Log("the operator is to watch %q", namespaces)
-	var d appsv1.Deployment
-	err = until(ctx, "the operator to be told its namespaces", func(ctx context.Context) error {
-		if err := c.Client.Get(ctx, c.Operator, &d); err != nil {
-			return err
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: c.Operator.Namespace, Name: c.Operator.Name}}
+	change(ctx, c, d, func(d *appsv1.Deployment) {
+		metav1.SetMetaDataAnnotation(&d.Spec.Template.ObjectMeta, targetNamespaces, namespaces)
+		if namespaces == "" {
+			delete(d.Spec.Template.Annotations, targetNamespaces)
 		}
-		said := &d.Spec.Template.Annotations
-		if was = (*said)[targetNamespaces]; *said == nil {
-			*said = map[string]string{}
-		}
-		if (*said)[targetNamespaces] = namespaces; namespaces == "" {
-			delete(*said, targetNamespaces)
-		}
-		return c.Client.Update(ctx, &d)
 	})
-	if err != nil {
-		return was, err
-	}
-	return was, until(ctx, "the operator to roll out", func(ctx context.Context) error {
-		if err := c.Client.Get(ctx, c.Operator, &d); err != nil {
-			return err
-		}
+	c.until(ctx, "the operator to roll out", func(ctx context.Context) {
+		c.read(ctx, d)
 		var pods corev1.PodList
-		if err := c.Client.List(ctx, &pods, client.InNamespace(c.Operator.Namespace), client.MatchingLabels(d.Spec.Selector.MatchLabels)); err != nil {
-			return err
-		}
+		c.list(ctx, &pods, client.InNamespace(c.Operator.Namespace), client.MatchingLabels(d.Spec.Selector.MatchLabels))
 		s, want := d.Status, *d.Spec.Replicas
-		if s.ObservedGeneration != d.Generation || s.UpdatedReplicas != want || s.AvailableReplicas != want || len(pods.Items) != int(want) {
-			return fmt.Errorf("%d pods, %d updated, %d available", len(pods.Items), s.UpdatedReplicas, s.AvailableReplicas)
-		}
-		return nil
+		c.Expect(s.ObservedGeneration != d.Generation || s.UpdatedReplicas != want || s.AvailableReplicas != want || len(pods.Items) != int(want)).To(BeFalse(), "%d pods, %d updated, %d available", len(pods.Items), s.UpdatedReplicas, s.AvailableReplicas)
 	})
 }

@@ -5,96 +5,66 @@ import (
 	"errors"
 	"fmt"
 
+	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 )
 
-func badImage(ctx context.Context, c *Cluster) error {
+func badImage(ctx context.Context, c *Cluster) {
 	set := c.newSet(3, func(s *v1alpha1.StatefulCluster) {
 		s.Spec.Replacement.UnreadySeconds = new(int32(3))
 		s.Spec.Replacement.StartupSeconds = new(int32(3))
 	})
-	before, err := c.create(ctx, set)
-	if err != nil {
-		return err
+	before := c.create(ctx, set)
+	roll := func(image string) {
+		c.edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Spec.Containers[0].Image = image })
 	}
-	roll := func(image string) error {
-		return c.edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Spec.Containers[0].Image = image })
-	}
-	if err := roll("localhost/there-is-no-such-image:1"); err != nil {
-		return err
-	}
-	if err := c.degraded(ctx, set, v1alpha1.ReasonRevisionFailing); err != nil {
-		return err
-	}
-	live, err := c.members(ctx, set)
-	if err != nil {
-		return err
-	}
+	roll("localhost/there-is-no-such-image:1")
+	c.degraded(ctx, set, v1alpha1.ReasonRevisionFailing)
+	live := c.members(ctx, set)
 	for name, old := range before {
-		if live[name].UID != old.UID {
-			return fmt.Errorf("%s was replaced for a bad image", name)
-		}
+		c.Expect(live[name].UID != old.UID).To(BeFalse(), "%s was replaced for a bad image", name)
 	}
-	if err := roll(c.OtherImage); err != nil {
-		return err
-	}
-	after, err := c.settle(ctx, set)
+	roll(c.OtherImage)
+	after := c.settle(ctx, set)
 	for name := range before {
-		if _, there := after[name]; err == nil && !there {
-			err = fmt.Errorf("%s is gone", name)
-		}
+		_, there := after[name]
+		c.Expect(there).To(BeTrue(), "%s is gone", name)
 	}
-	return errors.Join(err, c.whole(ctx, set))
+	c.whole(ctx, set)
 }
 
 // refusedPod gives the members a template whose pods the API server refuses, and
 // takes it back.
-func refusedPod(ctx context.Context, c *Cluster) error {
+func refusedPod(ctx context.Context, c *Cluster) {
 	set := c.newSet(2)
-	before, err := c.create(ctx, set)
-	if err != nil {
-		return err
+	before := c.create(ctx, set)
+	class := func(name *string) {
+		c.edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Spec.RuntimeClassName = name })
 	}
-	class := func(name *string) error {
-		return c.edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Spec.RuntimeClassName = name })
-	}
-	if err := class(new("there-is-none")); err != nil {
-		return err
-	}
-	if err := c.degraded(ctx, set, v1alpha1.ReasonCreateFailing); err != nil {
-		return err
-	}
-	if err := class(nil); err != nil {
-		return err
-	}
-	after, err := c.settle(ctx, set)
-	return errors.Join(err, sameNames(before, after), c.whole(ctx, set))
+	class(new("there-is-none"))
+	c.degraded(ctx, set, v1alpha1.ReasonCreateFailing)
+	class(nil)
+	after := c.settle(ctx, set)
+	c.check(sameNames(before, after))
+	c.whole(ctx, set)
 }
 
 // crashingTemplate gives the members a program that runs for some seconds, so
 // that its pods are Ready, and then ends.
-func crashingTemplate(ctx context.Context, c *Cluster) error {
+func crashingTemplate(ctx context.Context, c *Cluster) {
 	set := c.newSet(2, func(s *v1alpha1.StatefulCluster) { s.Spec.Replacement.UnreadySeconds = new(int32(10)) })
-	before, err := c.create(ctx, set)
-	if err != nil {
-		return err
-	}
-	run := func(program string) error {
-		return c.edit(ctx, set, func(s *v1alpha1.StatefulCluster) {
+	before := c.create(ctx, set)
+	run := func(program string) {
+		c.edit(ctx, set, func(s *v1alpha1.StatefulCluster) {
 			s.Spec.Template.Spec.Containers[0].Command = []string{"/bin/sh", "-c", program}
 		})
 	}
-	if err := run("sleep 8; exit 1"); err != nil {
-		return err
-	}
+	run("sleep 8; exit 1")
 	// The kubelet waits 10 seconds before the third start, 20 before the fourth.
-	err = until(ctx, "a program to end again and again", func(ctx context.Context) error {
-		all, err := c.allPods(ctx, set)
-		if err != nil {
-			return err
-		}
+	c.until(ctx, "a program to end again and again", func(ctx context.Context) {
+		all := c.allPods(ctx, set)
 		most := int32(0)
 		for _, p := range all {
 			for _, s := range p.Status.ContainerStatuses {
@@ -102,25 +72,16 @@ func crashingTemplate(ctx context.Context, c *Cluster) error {
 			}
 		}
 		if most < 4 {
-			return errors.Join(sameNames(before, all), fmt.Errorf("%d restarts", most))
+			c.check(errors.Join(sameNames(before, all), fmt.Errorf("%d restarts", most)))
 		}
-		return nil
 	})
-	if err != nil {
-		return err
-	}
-	if err := c.degraded(ctx, set, v1alpha1.ReasonRevisionFailing); err != nil {
-		return err
-	}
-	live, err := c.members(ctx, set)
-	if err := errors.Join(err, sameNames(before, live)); err != nil {
-		return fmt.Errorf("while it crashes: %w", err)
-	}
-	if err := run(diary); err != nil {
-		return err
-	}
-	after, err := c.settle(ctx, set)
-	return errors.Join(err, sameNames(before, after), c.whole(ctx, set))
+	c.degraded(ctx, set, v1alpha1.ReasonRevisionFailing)
+	live := c.members(ctx, set)
+	c.during("while it crashes", func() { c.check(sameNames(before, live)) })
+	run(diary)
+	after := c.settle(ctx, set)
+	c.check(sameNames(before, after))
+	c.whole(ctx, set)
 }
 
 func sameNames(before, now map[string]corev1.Pod) error {

@@ -2,11 +2,9 @@ package promises
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"strings"
 
+	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -16,6 +14,7 @@ import (
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/test/faults/testimony"
+	"github.com/stateful-operator/stateful-operator/test/faults/witnessset"
 )
 
 // StatefulSingleton are the promises of this kind. Each of them but the last,
@@ -31,12 +30,13 @@ var StatefulSingleton = []Promise{
 	scribed(together("S12 the next one waits for the end of a slow shutdown", slowShutdown)),
 	together("S13 a handover that takes too long is told of once, and ends", timeout),
 	together("S13 onTimeout DeleteOld deletes the pod that is waited for", timeoutDeletes),
+	together("S13 onTimeout DeleteOld spares a pod that was there before the object", timeoutSpares),
 	together("S14 a broken side container ends nobody's turn", brokenSide),
 	together("S14 a pod whose program never started gives way", neverStarted),
 	together("S14 a script without a shell is told of", noShell),
 	scribed(together("S15 of three replicas one runs, and one other takes over", replicas)),
 	together("S16 a pod from before the object blocks, and is told of", unmanaged),
-	{Name: "V14 three programs from before the object are told of, with the command that helps", Faults: true, Together: true, Keep: threeFromBefore},
+	{Name: "V14 three programs from before the object are told of, with the command that helps", Faults: true, Site: SharedSite, Run: threeFromBefore},
 	together("V14 pods of a DaemonSet take turns", daemonSet),
 	together("V14 pods of a Parallel StatefulSet take turns", parallelSet),
 	together("V14 a native sidecar that stops late holds the next one back", nativeSidecar),
@@ -57,11 +57,11 @@ var StatefulSingleton = []Promise{
 	together("S25 release-now lets all pods go", releaseNow),
 	together("S25 a namespace with waiting pods can be deleted", namespaceDeleted),
 	together("S27 without pods it says so", noPods),
-	alone("S16 an outage of the webhook refuses our pods and no others", webhookDown),
-	alone("S23 a node without its kubelet blocks until it is declared off", nodeOff),
-	alone("S24 an operator that dies in a handover is succeeded", operatorDiesInHandover),
-	alone("S9 no overlap over mixed handovers", soak),
-	{Name: "S9 the witness sees overlaps without the gate", Faults: true, Keep: soakWithoutGate},
+	alone(OperatorSite, "S16 an outage of the webhook refuses our pods and no others", webhookDown),
+	alone(NodeSite, "S23 a node without its kubelet blocks until it is declared off", nodeOff),
+	alone(OperatorSite, "S24 an operator that dies in a handover is succeeded", operatorDiesInHandover),
+	alone(NodeSite, "S9 no overlap over mixed handovers", soak),
+	{Name: "S9 the witness sees overlaps without the gate", Site: NodeSite, Faults: true, Run: soakWithoutGate},
 }
 
 // scribed is a promise whose programs may tell a scribe what they do.
@@ -70,57 +70,30 @@ func scribed(p Promise) Promise {
 	return p
 }
 
-func together(name string, keep func(context.Context, *Cluster) error) Promise {
-	return Promise{Name: name, Faults: true, Together: true, Keep: witnessed(keep)}
+func together(name string, keep func(context.Context, *Cluster)) Promise {
+	return Promise{Name: name, Faults: true, Site: SharedSite, Run: witnessed(keep)}
 }
 
-func alone(name string, keep func(context.Context, *Cluster) error) Promise {
-	return Promise{Name: name, Faults: true, Keep: witnessed(keep)}
+func alone(site Site, name string, keep func(context.Context, *Cluster)) Promise {
+	return Promise{Name: name, Faults: true, Site: site, Run: witnessed(keep)}
 }
 
-func firstPod(ctx context.Context, c *Cluster) error {
-	a, err := c.application("first")
-	if err != nil {
-		return err
-	}
-	if err := a.hold(ctx); err != nil {
-		return err
-	}
-	if _, err := a.deploy(ctx, 1, surge()); err != nil {
-		return err
-	}
-	run, err := a.one(ctx)
-	if err != nil {
-		return err
-	}
-	if err := a.ready(ctx, run); err != nil {
-		return err
-	}
-	if err := a.active(ctx, run); err != nil {
-		return err
-	}
-	s, err := a.says(ctx, "that it is available", isTrue(v1.ConditionAvailable, v1.ReasonActive))
-	if err != nil {
-		return err
-	}
-	if h := s.Status.Holder; h == nil || h.Name != run.Pod || string(h.UID) != run.UID || h.Node != run.Node || h.Epoch < 1 {
-		return fmt.Errorf("%+v holds, and %s runs", h, run.Pod)
-	}
-	_, err = a.event(ctx, v1.EventPodStarted)
-	return err
+func firstPod(ctx context.Context, c *Cluster) {
+	a, _ := c.running(ctx, 1, "first")
+	run := a.one(ctx)
+	a.ready(ctx, run)
+	a.active(ctx, run)
+	s := a.says(ctx, "that it is available", isTrue(v1.ConditionAvailable, v1.ReasonActive))
+	h := s.Status.Holder
+	c.Expect(h == nil || h.Name != run.Pod || string(h.UID) != run.UID || h.Node != run.Node || h.Epoch < 1).To(BeFalse(), "%+v holds, and %s runs", h, run.Pod)
+	a.event(ctx, v1.EventPodStarted)
 }
 
 // ready waits until the pod of a run is Ready, which takes the gate's condition.
-func (a *application) ready(ctx context.Context, run testimony.Run) error {
-	return until(ctx, run.Pod+" to be Ready", func(ctx context.Context) error {
-		pod, err := a.podOf(ctx, run)
-		if err != nil {
-			return err
-		}
-		if !podCondition(pod, corev1.PodReady) || !podCondition(pod, v1.ReadinessGate) {
-			return fmt.Errorf("it is Ready: %t, and %s: %t", podCondition(pod, corev1.PodReady), v1.ReadinessGate, podCondition(pod, v1.ReadinessGate))
-		}
-		return nil
+func (a *application) ready(ctx context.Context, run testimony.Run) {
+	a.until(ctx, run.Pod+" to be Ready", func(ctx context.Context) {
+		pod := a.podOf(ctx, run)
+		a.Expect(!podCondition(pod, corev1.PodReady) || !podCondition(pod, v1.ReadinessGate)).To(BeFalse(), "it is Ready: %t, and %s: %t", podCondition(pod, corev1.PodReady), v1.ReadinessGate, podCondition(pod, v1.ReadinessGate))
 	})
 }
 
@@ -133,190 +106,98 @@ func podCondition(pod *corev1.Pod, condition corev1.PodConditionType) bool {
 	return false
 }
 
-func surgeRollout(ctx context.Context, c *Cluster) error {
-	a, err := c.application("surge", behave("WITNESS_STOP_AFTER", "4s"), grace(30))
-	if err != nil {
-		return err
-	}
+func surgeRollout(ctx context.Context, c *Cluster) {
+	a := c.application("surge", behave("WITNESS_STOP_AFTER", "4s"), grace(30))
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: a.name, Namespace: a.Namespace},
-		Spec: corev1.ServiceSpec{Selector: a.labels(), Ports: []corev1.ServicePort{{Port: 80}}}}
-	if err := errors.Join(a.hold(ctx), a.Client.Create(ctx, service)); err != nil {
-		return err
-	}
-	d, err := a.deploy(ctx, 1, surge())
-	if err != nil {
-		return err
-	}
-	old, err := a.one(ctx)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(a.active(ctx, old), a.ready(ctx, old), a.rollOut(ctx, d)); err != nil {
-		return err
-	}
-	if err := a.waitsForOld(ctx, old); err != nil {
-		return err
-	}
-	next, err := a.one(ctx, old)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(a.active(ctx, next), a.rolledOut(ctx, d)); err != nil {
-		return err
-	}
-	if s, err := a.singleton(ctx); err != nil || s.Status.TransitionTimestamp != nil {
-		return errors.Join(err, fmt.Errorf("the handover is over, and the status says it began at %v", s.Status.TransitionTimestamp))
-	}
-	_, err = a.event(ctx, v1.EventPodTransition)
-	return errors.Join(err, a.oldStopped(old))
+		Spec: corev1.ServiceSpec{Selector: a.set().Labels(), Ports: []corev1.ServicePort{{Port: 80}}}}
+	a.hold(ctx)
+	c.put(ctx, service)
+	d := a.deploy(ctx, 1, surge())
+	old := a.one(ctx)
+	a.active(ctx, old)
+	a.ready(ctx, old)
+	a.rollOut(ctx, d)
+	a.waitsForOld(ctx, old)
+	next := a.one(ctx, old)
+	a.active(ctx, next)
+	a.rolledOut(ctx, d)
+	s := a.singleton(ctx)
+	c.Expect(s.Status.TransitionTimestamp != nil).To(BeFalse(), "the handover is over, and the status says it began at %v", s.Status.TransitionTimestamp)
+	a.event(ctx, v1.EventPodTransition)
+	a.oldStopped(old)
 }
 
 // waitsForOld looks at the pod that waits while the old one shuts down.
-func (a *application) waitsForOld(ctx context.Context, old testimony.Run) error {
-	s, err := a.says(ctx, "that a handover goes on", func(s *v1.StatefulSingleton) bool {
+func (a *application) waitsForOld(ctx context.Context, old testimony.Run) {
+	s := a.says(ctx, "that a handover goes on", func(s *v1.StatefulSingleton) bool {
 		return s.Status.Phase == v1.PhaseTransitioning && s.Status.TransitionTimestamp != nil && len(s.Status.Waiting) > 0 &&
 			meta.IsStatusConditionTrue(s.Status.Conditions, v1.ConditionProgressing)
 	})
-	if err != nil {
-		return err
-	}
-	pods, err := a.held(ctx, len(s.Status.Waiting))
-	if err != nil {
-		return err
-	}
+	pods := a.held(ctx, len(s.Status.Waiting))
 	waiting := &pods[0]
-	if podCondition(waiting, corev1.PodReady) {
-		return fmt.Errorf("%s waits and is Ready", waiting.Name)
-	}
-	log, err := a.log(ctx, waiting)
-	if err != nil {
-		return err
-	}
-	if !strings.Contains(log, "StatefulSingleton: waiting for the start signal") || strings.Contains(log, "witness:") {
-		return fmt.Errorf("the log of %s, which waits, says %q", waiting.Name, log)
-	}
-	if err := a.noEndpoint(ctx, waiting.Name); err != nil {
-		return err
-	}
-	live, err := a.living()
-	if err == nil && (len(live) != 1 || live[0].ID != old.ID) {
-		// Then nothing was seen of the wait; the shutdown takes 4 s.
-		err = errors.New("the old program has ended before its successor was looked at")
-	}
-	return err
+	a.Expect(podCondition(waiting, corev1.PodReady)).To(BeFalse(), "%s waits and is Ready", waiting.Name)
+	log := a.log(ctx, waiting)
+	a.Expect(!strings.Contains(log, "StatefulSingleton: waiting for the start signal") || strings.Contains(log, "witness:")).To(BeFalse(), "the log of %s, which waits, says %q", waiting.Name, log)
+	a.noEndpoint(ctx, waiting.Name)
+	live := a.living()
+	a.Expect(len(live) != 1 || live[0].ID != old.ID).To(BeFalse(), "the old program has ended before its successor was looked at")
 }
 
-func (a *application) log(ctx context.Context, pod *corev1.Pod) (string, error) {
-	stream, err := a.Kube.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: programName}).Stream(ctx)
-	if err != nil {
-		return "", fmt.Errorf("reading the log of %s: %w", pod.Name, err)
-	}
-	defer stream.Close()
-	text, err := io.ReadAll(stream)
-	return string(text), err
+func (a *application) log(ctx context.Context, pod *corev1.Pod) string {
+	text, err := a.Kube.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: witnessset.Program}).DoRaw(ctx)
+	a.check(err)
+	return string(text)
 }
 
 // noEndpoint checks that a pod gets no requests of the application's Service.
-func (a *application) noEndpoint(ctx context.Context, pod string) error {
+func (a *application) noEndpoint(ctx context.Context, pod string) {
 	var slices discoveryv1.EndpointSliceList
-	if err := a.Client.List(ctx, &slices, client.InNamespace(a.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: a.name}); err != nil {
-		return err
-	}
+	a.list(ctx, &slices, client.InNamespace(a.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: a.name})
 	for _, s := range slices.Items {
 		for _, e := range s.Endpoints {
-			if e.TargetRef != nil && e.TargetRef.Name == pod && (e.Conditions.Ready == nil || *e.Conditions.Ready) {
-				return fmt.Errorf("%s waits and gets requests", pod)
-			}
+			a.Expect(e.TargetRef != nil && e.TargetRef.Name == pod && (e.Conditions.Ready == nil || *e.Conditions.Ready)).To(BeFalse(), "%s waits and gets requests", pod)
 		}
 	}
-	return nil
 }
 
 // oldStopped checks that a program stopped by itself, and was not killed.
-func (a *application) oldStopped(old testimony.Run) error {
-	runs, err := a.folder.Runs()
+func (a *application) oldStopped(old testimony.Run) {
+	runs := a.runs()
 	for _, r := range runs {
-		if r.ID == old.ID && !r.Stopped {
-			return fmt.Errorf("the program of %s was killed before it had stopped", r.Pod)
-		}
+		a.Expect(r.ID == old.ID && !r.Stopped).To(BeFalse(), "the program of %s was killed before it had stopped", r.Pod)
 	}
-	return err
 }
 
-func drained(ctx context.Context, c *Cluster) error {
-	a, err := c.application("drained")
-	if err != nil {
-		return err
-	}
-	if err := a.hold(ctx); err != nil {
-		return err
-	}
-	if _, err := a.deploy(ctx, 1, surge()); err != nil {
-		return err
-	}
-	old, err := a.one(ctx)
-	if err != nil {
-		return err
-	}
-	if err := a.closed(ctx, old.Node, true); err != nil {
-		return err
-	}
-	defer func() { _ = a.closed(context.WithoutCancel(ctx), old.Node, false) }()
-	next, err := a.handover(ctx, "drain", func(old testimony.Run) error { return a.evict(ctx, old) })
-	if err == nil && next.Node == old.Node {
-		err = fmt.Errorf("%s is on the drained node", next.Pod)
-	}
-	return errors.Join(err, a.active(ctx, next))
+func drained(ctx context.Context, c *Cluster) {
+	a, _ := c.running(ctx, 1, "drained")
+	old := a.one(ctx)
+	a.closed(ctx, old.Node, true)
+	defer a.closed(context.WithoutCancel(ctx), old.Node, false)
+	next := a.handover(ctx, "drain", func(old testimony.Run) { a.evict(ctx, old) })
+	c.Expect(next.Node == old.Node).To(BeFalse(), "%s is on the drained node", next.Pod)
+	a.active(ctx, next)
 }
 
-func otherOwners(ctx context.Context, c *Cluster) error {
-	for name, strategy := range map[string]appsv1.DeploymentStrategy{"recreate": recreate(), "nosurge": rolling(0, 1)} {
-		a, err := c.application(name)
-		if err != nil {
-			return err
-		}
-		if err := a.hold(ctx); err != nil {
-			return err
-		}
-		d, err := a.deploy(ctx, 1, strategy)
-		if err != nil {
-			return err
-		}
-		if _, err := a.handover(ctx, "rollout with strategy "+name, func(testimony.Run) error { return a.rollOut(ctx, d) }); err != nil {
-			return err
-		}
-		if err := a.rolledOut(ctx, d); err != nil {
-			return err
-		}
+func otherOwners(ctx context.Context, c *Cluster) {
+	for name, strategy := range map[string]appsv1.DeploymentStrategy{"recreate": witnessset.Recreate(), "nosurge": witnessset.Rolling(0, 1)} {
+		a := c.application(name)
+		a.hold(ctx)
+		d := a.deploy(ctx, 1, strategy)
+		a.handover(ctx, "rollout with strategy "+name, func(testimony.Run) { a.rollOut(ctx, d) })
+		a.rolledOut(ctx, d)
 	}
-	a, err := c.application("set")
-	if err != nil {
-		return err
-	}
-	if err := a.hold(ctx); err != nil {
-		return err
-	}
-	set, err := a.statefulSet(ctx)
-	if err != nil {
-		return err
-	}
-	next, err := a.handover(ctx, "rollout of a StatefulSet", func(testimony.Run) error { return a.rollOut(ctx, set) })
-	if err != nil {
-		return err
-	}
-	return errors.Join(a.ready(ctx, next), a.active(ctx, next))
+	a := c.application("set")
+	a.hold(ctx)
+	set := a.statefulSet(ctx)
+	next := a.handover(ctx, "rollout of a StatefulSet", func(testimony.Run) { a.rollOut(ctx, set) })
+	a.ready(ctx, next)
+	a.active(ctx, next)
 }
 
-func noPods(ctx context.Context, c *Cluster) error {
-	a, err := c.application("nobody")
-	if err != nil {
-		return err
-	}
-	if err := a.hold(ctx); err != nil {
-		return err
-	}
-	_, err = a.says(ctx, "that there are no pods", func(s *v1.StatefulSingleton) bool {
+func noPods(ctx context.Context, c *Cluster) {
+	a := c.application("nobody")
+	a.hold(ctx)
+	a.says(ctx, "that there are no pods", func(s *v1.StatefulSingleton) bool {
 		return s.Status.Phase == v1.PhaseRunning && s.Status.Message == "No pods found" && s.Status.ActivePod == ""
 	})
-	return err
 }

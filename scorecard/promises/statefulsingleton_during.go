@@ -2,8 +2,6 @@ package promises
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 
@@ -15,42 +13,21 @@ import (
 // done: the old program does not end until that is over. It fails where the next
 // program started before, where two ran together, or where none does at the end.
 func HandoverDuring(ctx context.Context, c *Cluster, what string, do func() error) error {
-	return witnessed(func(ctx context.Context, c *Cluster) error {
-		const mayEnd = "may-end"
-		a, err := c.application("during", behave("WITNESS_STOP_FILE", mayEnd), grace(3600))
-		if err != nil {
-			return err
-		}
-		if err := a.hold(ctx); err != nil {
-			return err
-		}
-		d, err := a.deploy(ctx, 1, surge())
-		if err != nil {
-			return err
-		}
-		old, err := a.one(ctx)
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(a.active(ctx, old), a.rollOut(ctx, d)); err != nil {
-			return err
-		}
-		transitioning := func(s *v1.StatefulSingleton) bool { return s.Status.Phase == v1.PhaseTransitioning }
-		if _, err := a.says(ctx, "that a handover goes on", transitioning); err != nil {
-			return err
-		}
-		if err := do(); err != nil {
-			return fmt.Errorf("%s, during a handover: %w", what, err)
-		}
-		if err := a.stays(old); err != nil {
-			return fmt.Errorf("the handover did not wait for the end of %s: %w", what, err)
-		}
-		next, err := a.handover(ctx, "the end of the old program", func(testimony.Run) error {
-			return os.WriteFile(filepath.Join(a.folder.Dir(), mayEnd), nil, 0o644)
-		})
-		if err != nil {
-			return err
-		}
-		return errors.Join(a.active(ctx, next), a.rolledOut(ctx, d))
-	})(ctx, c)
+	const mayEnd = "may-end"
+	return c.Kept(func(c *Cluster) {
+		witnessed(func(ctx context.Context, c *Cluster) {
+			a, d := c.running(ctx, 1, "during", behave("WITNESS_STOP_FILE", mayEnd), grace(3600))
+			old := a.one(ctx)
+			a.active(ctx, old)
+			a.rollOut(ctx, d)
+			a.says(ctx, "that a handover goes on", func(s *v1.StatefulSingleton) bool { return s.Status.Phase == v1.PhaseTransitioning })
+			c.during(what+", during a handover", func() { c.check(do()) })
+			c.during("the handover did not wait for the end of "+what, func() { a.stays(old) })
+			next := a.handover(ctx, "the end of the old program", func(testimony.Run) {
+				c.check(os.WriteFile(filepath.Join(a.folder.Dir(), mayEnd), nil, 0o644))
+			})
+			a.active(ctx, next)
+			a.rolledOut(ctx, d)
+		})(ctx, c)
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,226 +27,130 @@ func onNodes(names ...string) podChange {
 	}
 }
 
-func placement(ctx context.Context, c *Cluster) error {
-	a, err := c.application("spread")
-	if err != nil {
-		return err
-	}
-	if err := a.hold(ctx); err != nil {
-		return err
-	}
-	if _, err := a.deploy(ctx, 2, surge()); err != nil {
-		return err
-	}
-	if _, err := a.held(ctx, 1); err != nil {
-		return err
-	}
-	old, err := a.one(ctx)
-	if err != nil {
-		return err
-	}
-	next, err := a.handover(ctx, "deletion with a standby on another node", func(old testimony.Run) error { return a.delete(ctx, old) })
-	if err != nil {
-		return err
-	}
-	if next.Node == old.Node {
-		return fmt.Errorf("both were on %s", old.Node)
-	}
+func placement(ctx context.Context, c *Cluster) {
+	a, _ := c.running(ctx, 2, "spread")
+	old := a.one(ctx)
+	next := a.handover(ctx, "deletion with a standby on another node", func(old testimony.Run) { a.delete(ctx, old) })
+	c.Expect(next.Node == old.Node).To(BeFalse(), "both were on %s", old.Node)
 	// What the user says of nodes stays: here there is only one.
-	b, err := c.application("narrow", onNodes(old.Node))
-	if err != nil {
-		return err
-	}
-	if err := b.hold(ctx); err != nil {
-		return err
-	}
-	d, err := b.deploy(ctx, 1, surge())
-	if err != nil {
-		return err
-	}
-	next, err = b.handover(ctx, "rollout on one node", func(testimony.Run) error { return b.rollOut(ctx, d) })
-	if err == nil && next.Node != old.Node {
-		err = fmt.Errorf("%s is on %s, and was to be on %s", next.Pod, next.Node, old.Node)
-	}
-	return err
+	b, d := c.running(ctx, 1, "narrow", onNodes(old.Node))
+	next = b.handover(ctx, "rollout on one node", func(testimony.Run) { b.rollOut(ctx, d) })
+	c.Expect(next.Node != old.Node).To(BeFalse(), "%s is on %s, and was to be on %s", next.Pod, next.Node, old.Node)
 }
 
 // oneNodeVolume has the data of the program on a claim that one node at a time
 // can mount.
-func oneNodeVolume(ctx context.Context, c *Cluster) error {
+func oneNodeVolume(ctx context.Context, c *Cluster) {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data", Namespace: c.Namespace},
 		Spec: corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("16Mi")}}}}
-	a, err := c.application("volume", func(t *corev1.PodTemplateSpec) {
+	a := c.application("volume", func(t *corev1.PodTemplateSpec) {
 		t.Spec.Volumes = append(t.Spec.Volumes, corev1.Volume{Name: "data", VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name}}})
 		mounts := &t.Spec.Containers[0].VolumeMounts
 		*mounts = append(*mounts, corev1.VolumeMount{Name: "data", MountPath: "/data"})
 	})
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(a.hold(ctx), c.Client.Create(ctx, claim)); err != nil {
-		return err
-	}
-	d, err := a.deploy(ctx, 1, surge())
-	if err != nil {
-		return err
-	}
-	old, err := a.one(ctx)
-	if err != nil {
-		return err
-	}
-	next, err := a.handover(ctx, "rollout with a volume of one node", func(testimony.Run) error { return a.rollOut(ctx, d) })
-	if err == nil && next.Node != old.Node {
-		err = fmt.Errorf("%s is not where its volume is", next.Pod)
-	}
-	return errors.Join(err, a.rolledOut(ctx, d))
+	a.hold(ctx)
+	c.put(ctx, claim)
+	d := a.deploy(ctx, 1, surge())
+	old := a.one(ctx)
+	next := a.handover(ctx, "rollout with a volume of one node", func(testimony.Run) { a.rollOut(ctx, d) })
+	c.Expect(next.Node != old.Node).To(BeFalse(), "%s is not where its volume is", next.Pod)
+	a.rolledOut(ctx, d)
 }
 
 // restrictedNamespace is one where nothing may be asked for; the witness's folder
 // comes by a claim, since a pod may not ask for a folder of its node.
-func restrictedNamespace(ctx context.Context, c *Cluster) error {
+func restrictedNamespace(ctx context.Context, c *Cluster) {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace}}
-	err := change(ctx, c, ns, func(ns *corev1.Namespace) { ns.Labels["pod-security.kubernetes.io/enforce"] = "restricted" })
-	if err != nil {
-		return err
-	}
-	a, err := c.application("restricted")
-	if err != nil {
-		return err
-	}
-	volume, err := a.bindFolder(ctx)
-	if err != nil {
-		return err
-	}
+	change(ctx, c, ns, func(ns *corev1.Namespace) { ns.Labels["pod-security.kubernetes.io/enforce"] = "restricted" })
+	a := c.application("restricted")
+	volume := a.bindFolder(ctx)
 	defer func() { _ = c.Client.Delete(context.WithoutCancel(ctx), volume) }()
 	a.change = append(a.change, func(t *corev1.PodTemplateSpec) {
-		t.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: witnessVolume}}
+		t.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: witnessClaim}}
 		t.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: new(true), RunAsUser: new(int64(12345)),
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
 		t.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{AllowPrivilegeEscalation: new(false),
 			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
 	})
 	// One pod of each mode; the second one waits for the first.
-	if err := a.hold(ctx, func(s *v1.StatefulSingletonSpec) { s.GateMode, s.StatusSidecar = v1.GateBinary, new(true) }); err != nil {
-		return err
-	}
-	if _, err := a.pod(ctx, "binary"); err != nil {
-		return err
-	}
-	if _, err := a.one(ctx); err != nil {
-		return err
-	}
-	s, err := a.singleton(ctx)
-	if err != nil {
-		return err
-	}
-	if err := change(ctx, c, s, func(s *v1.StatefulSingleton) { s.Spec.GateMode = v1.GateInit }); err != nil {
-		return err
-	}
+	a.hold(ctx, func(s *v1.StatefulSingletonSpec) { s.GateMode, s.StatusSidecar = v1.GateBinary, new(true) })
+	a.pod(ctx, "binary")
+	a.one(ctx)
+	s := a.singleton(ctx)
+	change(ctx, c, s, func(s *v1.StatefulSingleton) { s.Spec.GateMode = v1.GateInit })
 	// The webhook answers from a cache, which may still have the other mode.
 	for n := 0; ; n++ {
-		pod, err := a.pod(ctx, fmt.Sprint("init-", n))
-		if err != nil {
-			return err
-		}
+		pod := a.pod(ctx, fmt.Sprint("init-", n))
 		if slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == v1.ContainerWait }) {
 			break
 		}
-		if err := a.Client.Delete(ctx, pod); err != nil || n == 50 {
-			return errors.Join(err, errors.New("the mode does not change"))
-		}
+		c.remove(ctx, pod)
+		c.Expect(n == 50).To(BeFalse(), "the mode does not change")
 	}
-	if _, err := a.held(ctx, 1); err != nil {
-		return err
-	}
-	_, err = a.handover(ctx, "deletion in a restricted namespace", func(old testimony.Run) error { return a.delete(ctx, old) })
-	return err
+	a.held(ctx, 1)
+	a.handover(ctx, "deletion in a restricted namespace", func(old testimony.Run) { a.delete(ctx, old) })
 }
 
+// witnessClaim is the claim of the witness's folder.
+const witnessClaim = "witness"
+
 // bindFolder makes the witness's folder a volume with a claim.
-func (a *application) bindFolder(ctx context.Context) (*corev1.PersistentVolume, error) {
+func (a *application) bindFolder(ctx context.Context) *corev1.PersistentVolume {
 	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}
 	all := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
 	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: a.Namespace},
 		Spec: corev1.PersistentVolumeSpec{Capacity: size, AccessModes: all, StorageClassName: a.Namespace,
-			ClaimRef:               &corev1.ObjectReference{Namespace: a.Namespace, Name: witnessVolume},
+			ClaimRef:               &corev1.ObjectReference{Namespace: a.Namespace, Name: witnessClaim},
 			PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: a.folder.Dir()}}}}
-	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: witnessVolume, Namespace: a.Namespace},
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: witnessClaim, Namespace: a.Namespace},
 		Spec: corev1.PersistentVolumeClaimSpec{AccessModes: all, StorageClassName: &a.Namespace, VolumeName: volume.Name,
 			Resources: corev1.VolumeResourceRequirements{Requests: size}}}
-	return volume, errors.Join(a.Client.Create(ctx, volume), a.Client.Create(ctx, claim))
+	a.put(ctx, volume)
+	a.put(ctx, claim)
+	return volume
 }
 
 // nodeOff takes the kubelets of two nodes away, powers the nodes off, and then
 // declares each off in its own way.
-func nodeOff(ctx context.Context, c *Cluster) (err error) {
+func nodeOff(ctx context.Context, c *Cluster) {
 	var nodes corev1.NodeList
-	if err := c.Client.List(ctx, &nodes); err != nil {
-		return err
-	}
-	if len(nodes.Items) < 4 {
-		return fmt.Errorf("%d nodes are too few: each of two applications needs one to lose and one to go to", len(nodes.Items))
-	}
+	c.list(ctx, &nodes)
+	c.Expect(len(nodes.Items) < 4).To(BeFalse(), "%d nodes are too few: each of two applications needs one to lose and one to go to", len(nodes.Items))
 	names := c.quietNodes(ctx, nodes.Items)
 	lost := []string{names[0], names[1]}
-	defer func() { err = errors.Join(err, c.powerOn(context.WithoutCancel(ctx), lost)) }()
-	tainted, err := c.onLostNode(ctx, "tainted", names[0], names[2])
-	if err != nil {
-		return err
-	}
-	removed, err := c.onLostNode(ctx, "removed", names[1], names[3])
-	if err != nil {
-		return err
-	}
+	defer func() { c.powerOn(context.WithoutCancel(ctx), lost) }()
+	tainted := c.onLostNode(ctx, "tainted", names[0], names[2])
+	removed := c.onLostNode(ctx, "removed", names[1], names[3])
 	for _, node := range lost {
 		c.Log("stopping the kubelet of %s", node)
-		if err := c.Nodes.StopKubelet(node); err != nil {
-			return err
-		}
+		c.check(c.Nodes.StopKubelet(node))
 	}
 	both := []*lostApplication{tainted, removed}
 	for _, l := range both {
-		if err := l.blocks(ctx); err != nil {
-			return err
-		}
+		l.blocks(ctx)
 	}
 	for i, l := range both {
-		if err := c.Nodes.StopNode(lost[i]); err != nil {
-			return err
-		}
-		if err := l.none(ctx); err != nil {
-			return err
-		}
+		c.check(c.Nodes.StopNode(lost[i]))
+		l.none(ctx)
 	}
-	return c.declareOff(ctx, tainted, removed)
+	c.declareOff(ctx, tainted, removed)
 }
 
 // declareOff says of two nodes that are off that they are: by taint, and by
 // deleting the Node.
-func (c *Cluster) declareOff(ctx context.Context, tainted, removed *lostApplication) error {
+func (c *Cluster) declareOff(ctx context.Context, tainted, removed *lostApplication) {
 	began := time.Now()
-	err := change(ctx, c, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: tainted.run.Node}}, func(n *corev1.Node) {
+	change(ctx, c, node(tainted.run.Node), func(n *corev1.Node) {
 		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute})
 	})
-	if err != nil {
-		return err
-	}
-	if err := c.Client.Delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: removed.run.Node}}); err != nil {
-		return err
-	}
+	c.remove(ctx, node(removed.run.Node))
 	for _, l := range []*lostApplication{tainted, removed} {
-		next, err := l.one(ctx, l.run)
-		if err != nil {
-			return err
-		}
+		next := l.one(ctx, l.run)
 		c.Log("%s: the next program started %s after the node had been declared off", l.name, time.Since(began).Round(100*time.Millisecond))
-		if err := l.active(ctx, next); err != nil {
-			return err
-		}
+		l.active(ctx, next)
 	}
-	return nil
 }
 
 // quietNodes are the names of the nodes, those without the operator first.
@@ -272,55 +177,36 @@ type lostApplication struct {
 }
 
 // onLostNode has a pod run on one node and another wait on a second.
-func (c *Cluster) onLostNode(ctx context.Context, name, lost, other string) (*lostApplication, error) {
-	a, err := c.application(name)
-	if err != nil {
-		return nil, err
-	}
-	if err := a.hold(ctx); err != nil {
-		return nil, err
-	}
-	if _, err := a.pod(ctx, name+"-old", onNodes(lost)); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	run, err := a.one(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := a.pod(ctx, name+"-next", onNodes(other)); err != nil {
-		return nil, err
-	}
-	_, err = a.held(ctx, 1)
-	return &lostApplication{a, run}, err
+func (c *Cluster) onLostNode(ctx context.Context, name, lost, other string) *lostApplication {
+	a := c.application(name)
+	a.hold(ctx)
+	c.during(name, func() { a.pod(ctx, name+"-old", onNodes(lost)) })
+	run := a.one(ctx)
+	a.pod(ctx, name+"-next", onNodes(other))
+	a.held(ctx, 1)
+	return &lostApplication{a, run}
 }
 
 // blocks deletes the old pod, whose kubelet does not hear it: the program runs
 // on, and nobody may take over.
-func (l *lostApplication) blocks(ctx context.Context) error {
-	if err := l.delete(ctx, l.run); err != nil {
-		return err
-	}
-	if _, err := l.says(ctx, "that the node is lost", isTrue(v1.ConditionDegraded, v1.ReasonNodeLost)); err != nil {
-		return err
-	}
-	return l.stays(l.run)
+func (l *lostApplication) blocks(ctx context.Context) {
+	l.delete(ctx, l.run)
+	l.says(ctx, "that the node is lost", isTrue(v1.ConditionDegraded, v1.ReasonNodeLost))
+	l.stays(l.run)
 }
 
 // powerOn brings nodes back as they were: booted, with their Nodes, and without
 // the taint.
-func (c *Cluster) powerOn(ctx context.Context, names []string) error {
+func (c *Cluster) powerOn(ctx context.Context, names []string) {
 	var all error
 	for _, name := range names {
 		all = errors.Join(all, c.Nodes.StartNode(name), c.Nodes.StartKubelet(name))
 	}
-	if all != nil {
-		return all
-	}
+	c.check(all)
 	for _, name := range names {
-		err := change(ctx, c, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, func(n *corev1.Node) {
+		change(ctx, c, node(name), func(n *corev1.Node) {
 			n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
 		})
-		all = errors.Join(all, err)
 	}
-	return errors.Join(all, c.nodesReady(ctx))
+	c.nodesReady(ctx)
 }

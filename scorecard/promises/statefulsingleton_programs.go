@@ -2,19 +2,20 @@ package promises
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/test/faults/observer"
 	"github.com/stateful-operator/stateful-operator/test/faults/testimony"
+	"github.com/stateful-operator/stateful-operator/test/faults/witnessset"
 )
 
 // What a program notices of the gate: nothing.
@@ -27,352 +28,172 @@ var awkward = []string{
 
 // arguments compares what a program is given with what one is given that no
 // gate holds back.
-func arguments(ctx context.Context, c *Cluster) error {
+func arguments(ctx context.Context, c *Cluster) {
 	say := program(func(p *corev1.Container) { p.Command, p.Args = []string{"/witness", "in the command", ""}, awkward })
-	plain, err := c.application("plain", say)
-	if err != nil {
-		return err
-	}
-	if _, err := plain.pod(ctx, "plain"); err != nil {
-		return err
-	}
-	want, err := plain.one(ctx)
-	if err != nil {
-		return err
-	}
+	plain := c.application("plain", say)
+	plain.pod(ctx, "plain")
+	want := plain.one(ctx)
 	for _, mode := range []v1.GateMode{v1.GateBinary, v1.GateScript, v1.GateInit} {
 		name := strings.ToLower(string(mode))
-		a, err := c.application(name, say, program(func(p *corev1.Container) { p.Image = c.WitnessShell }))
-		if err != nil {
-			return err
-		}
-		if err := a.hold(ctx, func(s *v1.StatefulSingletonSpec) { s.GateMode = mode }); err != nil {
-			return err
-		}
-		if _, err := a.pod(ctx, name); err != nil {
-			return err
-		}
-		got, err := a.one(ctx)
-		if err != nil {
-			return err
-		}
+		a := c.application(name, say, program(func(p *corev1.Container) { p.Image = c.WitnessShell }))
+		a.hold(ctx, func(s *v1.StatefulSingletonSpec) { s.GateMode = mode })
+		a.pod(ctx, name)
+		got := a.one(ctx)
 		expected := slices.Clone(want.Args)
 		for i := range expected {
 			if expected[i] == want.Pod { // $(POD), which Kubernetes itself expands
 				expected[i] = got.Pod
 			}
 		}
-		if !slices.Equal(got.Args, expected) || got.PID != want.PID {
-			return fmt.Errorf("in mode %s process %d got %q, and without a gate process %d %q", mode, got.PID, got.Args, want.PID, expected)
-		}
+		c.Expect(!slices.Equal(got.Args, expected) || got.PID != want.PID).To(BeFalse(), "in mode %s process %d got %q, and without a gate process %d %q", mode, got.PID, got.Args, want.PID, expected)
 	}
-	return nil
 }
 
 // noCommand has an image's entrypoint for its program: it is held back as a
 // whole, or refused where that is not wanted.
-func noCommand(ctx context.Context, c *Cluster) error {
+func noCommand(ctx context.Context, c *Cluster) {
 	silent := program(func(p *corev1.Container) { p.Command, p.Args = nil, []string{"an argument"} })
-	a, err := c.application("silent", silent)
-	if err != nil {
-		return err
-	}
-	if err := a.hold(ctx); err != nil {
-		return err
-	}
-	if _, err := a.deploy(ctx, 2, surge()); err != nil {
-		return err
-	}
-	run, err := a.one(ctx)
-	if err != nil {
-		return err
-	}
-	if !slices.Equal(run.Args, []string{"an argument"}) {
-		return fmt.Errorf("it got %q", run.Args)
-	}
-	if _, err := a.held(ctx, 1); err != nil {
-		return err
-	}
-	if _, err := a.handover(ctx, "deletion with Init", func(old testimony.Run) error { return a.delete(ctx, old) }); err != nil {
-		return err
-	}
-	b, err := c.application("refused", silent)
-	if err != nil {
-		return err
-	}
-	if err := b.hold(ctx, func(s *v1.StatefulSingletonSpec) { s.GateMode = v1.GateBinary }); err != nil {
-		return err
-	}
-	return until(ctx, "a pod that cannot be held back to be refused for its command", func(ctx context.Context) error {
-		if _, err := b.tryPod(ctx, "refused"); err == nil || !strings.Contains(err.Error(), "containers[0].command") {
-			return errors.Join(err, errors.New("it was not"))
-		}
-		return nil
+	a, _ := c.running(ctx, 2, "silent", silent)
+	run := a.one(ctx)
+	c.Expect(slices.Equal(run.Args, []string{"an argument"})).To(BeTrue(), "it got %q", run.Args)
+
+	a.handover(ctx, "deletion with Init", func(old testimony.Run) { a.delete(ctx, old) })
+	b := c.application("refused", silent)
+	b.hold(ctx, func(s *v1.StatefulSingletonSpec) { s.GateMode = v1.GateBinary })
+	c.until(ctx, "a pod that cannot be held back to be refused for its command", func(ctx context.Context) {
+		_, err := b.tryPod(ctx, "refused")
+		c.Expect(err).To(MatchError(ContainSubstring("containers[0].command")))
 	})
 }
 
 // process1 deletes a pod that waits with a long grace period, which it must not
 // use up, and looks at how a program ends.
-func process1(ctx context.Context, c *Cluster) error {
-	a, err := c.application("one", grace(3600))
-	if err != nil {
-		return err
-	}
-	if err := a.hold(ctx); err != nil {
-		return err
-	}
+func process1(ctx context.Context, c *Cluster) {
+	a := c.application("one", grace(3600))
+	a.hold(ctx)
 	ends := func(t *corev1.PodTemplateSpec) { t.Spec.RestartPolicy = corev1.RestartPolicyNever }
-	if _, err := a.pod(ctx, "first", ends, behave("WITNESS_EXIT_CODE", "7"), behave("WITNESS_EXIT_AFTER", "6s")); err != nil {
-		return err
-	}
-	first, err := a.one(ctx)
-	if err != nil {
-		return err
-	}
-	if first.PID != 1 {
-		return fmt.Errorf("it is process %d", first.PID)
-	}
-	second, err := a.pod(ctx, "second")
-	if err != nil {
-		return err
-	}
-	if _, err := a.held(ctx, 1); err != nil {
-		return err
-	}
-	began := time.Now()
-	if err := errors.Join(a.Client.Delete(ctx, second), c.gone(ctx, second)); err != nil {
-		return err
-	}
-	// A busy machine takes seconds; one that waits for the grace period, an hour.
-	if took := time.Since(began); took > 30*time.Second {
-		return fmt.Errorf("a pod that waited took %s to end", took.Round(time.Second))
-	}
-	if _, err := a.pod(ctx, "third"); err != nil {
-		return err
-	}
+	a.pod(ctx, "first", ends, behave("WITNESS_EXIT_CODE", "7"), behave("WITNESS_EXIT_AFTER", "6s"))
+	first := a.one(ctx)
+	c.Expect(first.PID != 1).To(BeFalse(), "it is process %d", first.PID)
+	second := a.pod(ctx, "second")
+	a.held(ctx, 1)
+	c.remove(ctx, second)
+	// One that waited for the grace period would be gone in an hour.
+	c.gone(ctx, second)
+	a.pod(ctx, "third")
 	// The first pod is done and gives way, with its own exit status.
-	third, err := a.one(ctx, first)
-	if err != nil {
-		return err
-	}
-	pod, err := a.podOf(ctx, first)
-	if err != nil {
-		return err
-	}
-	if s := pod.Status.ContainerStatuses[0].State.Terminated; s == nil || s.ExitCode != 7 {
-		return fmt.Errorf("it ended with %+v and not with 7", s)
-	}
+	third := a.one(ctx, first)
+	pod := a.podOf(ctx, first)
+	s := pod.Status.ContainerStatuses[0].State.Terminated
+	c.Expect(s == nil || s.ExitCode != 7).To(BeFalse(), "it ended with %+v and not with 7", s)
 	// SIGTERM reaches the program, or its grace period would be used up.
-	if err := a.delete(ctx, third); err != nil {
-		return err
-	}
-	return errors.Join(a.none(ctx), a.oldStopped(third))
+	a.delete(ctx, third)
+	a.none(ctx)
+	a.oldStopped(third)
 }
 
 // restarts ends a gate that waits, and then a program while another waits. Both
 // start again in their pods, and only the holder's gate opens.
-func restarts(ctx context.Context, c *Cluster) error {
-	a, err := c.application("restart", program(func(p *corev1.Container) { p.Image = c.WitnessShell }))
-	if err != nil {
-		return err
-	}
-	if err := a.hold(ctx); err != nil {
-		return err
-	}
-	if _, err := a.deploy(ctx, 2, surge()); err != nil {
-		return err
-	}
-	waiting, err := a.held(ctx, 1)
-	if err != nil {
-		return err
-	}
-	old, err := a.one(ctx)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(a.gateRestarts(ctx, &waiting[0]), a.stays(old)); err != nil {
-		return err
-	}
-	before, err := a.says(ctx, "who holds", func(s *v1.StatefulSingleton) bool { return s.Status.ActivePod == old.Pod && s.Status.Holder != nil })
-	if err != nil {
-		return err
-	}
-	next, err := a.handover(ctx, "killed program", func(old testimony.Run) error { return a.folder.Kill(old.ID) })
-	if err != nil {
-		return err
-	}
-	after, err := a.singleton(ctx)
-	if err == nil && (next.UID != old.UID || after.Status.Holder.Epoch != before.Status.Holder.Epoch) {
-		err = fmt.Errorf("%s ran in epoch %d and %s runs in epoch %d", old.Pod, before.Status.Holder.Epoch, next.Pod, after.Status.Holder.Epoch)
-	}
-	return err
+func restarts(ctx context.Context, c *Cluster) {
+	a, _ := c.running(ctx, 2, "restart", program(func(p *corev1.Container) { p.Image = c.WitnessShell }))
+	waiting := a.held(ctx, 1)
+	old := a.one(ctx)
+	a.gateRestarts(ctx, &waiting[0])
+	a.stays(old)
+	before := a.says(ctx, "who holds", func(s *v1.StatefulSingleton) bool { return s.Status.ActivePod == old.Pod && s.Status.Holder != nil })
+	next := a.handover(ctx, "killed program", func(old testimony.Run) { c.check(a.folder.Kill(old.ID)) })
+	after := a.singleton(ctx)
+	c.Expect(next.UID != old.UID || after.Status.Holder.Epoch != before.Status.Holder.Epoch).To(BeFalse(), "%s ran in epoch %d and %s runs in epoch %d", old.Pod, before.Status.Holder.Epoch, next.Pod, after.Status.Holder.Epoch)
 }
 
 // gateRestarts ends the gate of a pod that waits, and waits until it runs again.
-func (a *application) gateRestarts(ctx context.Context, pod *corev1.Pod) error {
-	_, _ = a.exec(ctx, client.ObjectKeyFromObject(pod), programName, "/bin/sh", "-c", "kill 1") // it may take the command with it
-	return until(ctx, "the gate of "+pod.Name+" to run again", func(ctx context.Context) error {
-		if err := a.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
-			return err
-		}
-		if s := pod.Status.ContainerStatuses[0]; s.RestartCount == 0 || s.State.Running == nil {
-			return fmt.Errorf("it restarted %d times, and is %+v", s.RestartCount, s.State)
-		}
-		if log, err := a.log(ctx, pod); err != nil || !strings.Contains(log, "StatefulSingleton: waiting for the start signal") {
-			return errors.Join(err, fmt.Errorf("its log says %q", log))
-		}
-		return nil
+func (a *application) gateRestarts(ctx context.Context, pod *corev1.Pod) {
+	_, _ = a.tryExec(ctx, client.ObjectKeyFromObject(pod), witnessset.Program, "/bin/sh", "-c", "kill 1") // it may take the command with it
+	a.until(ctx, "the gate of "+pod.Name+" to run again", func(ctx context.Context) {
+		a.read(ctx, pod)
+		s := pod.Status.ContainerStatuses[0]
+		a.Expect(s.RestartCount == 0 || s.State.Running == nil).To(BeFalse(), "it restarted %d times, and is %+v", s.RestartCount, s.State)
+		log := a.log(ctx, pod)
+		a.Expect(strings.Contains(log, "StatefulSingleton: waiting for the start signal")).To(BeTrue(), "its log says %q", log)
 	})
 }
 
 // probes has a liveness probe that fails while the gate waits, and would end the
-// container after a second.
-func probes(ctx context.Context, c *Cluster) error {
-	alive := corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/alive"}}}
-	a, err := c.application("probed", program(func(p *corev1.Container) {
-		p.LivenessProbe = &corev1.Probe{ProbeHandler: alive, PeriodSeconds: 1, FailureThreshold: 1, TimeoutSeconds: 10}
+// container after three seconds. Fewer would not let the program begin to listen.
+func probes(ctx context.Context, c *Cluster) {
+	alive := corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/alive", Port: intstr.FromInt32(8080)}}
+	a, _ := c.running(ctx, 2, "probed", behave("WITNESS_ALIVE", ":8080"), program(func(p *corev1.Container) {
+		p.LivenessProbe = &corev1.Probe{ProbeHandler: alive, PeriodSeconds: 1, FailureThreshold: 3, TimeoutSeconds: 10}
 		p.ReadinessProbe = &corev1.Probe{ProbeHandler: alive, PeriodSeconds: 1, TimeoutSeconds: 10}
 	}))
-	if err != nil {
-		return err
-	}
-	if err := a.hold(ctx); err != nil {
-		return err
-	}
-	if _, err := a.deploy(ctx, 2, surge()); err != nil {
-		return err
-	}
-	waiting, err := a.held(ctx, 1)
-	if err != nil {
-		return err
-	}
+	waiting := a.held(ctx, 1)
 	for _, p := range waiting[0].Spec.InitContainers {
-		if p.Name == v1.ContainerWait {
-			return errors.New("the whole pod waits, so that nothing is seen of its probes")
-		}
+		c.Expect(p.Name == v1.ContainerWait).To(BeFalse(), "the whole pod waits, so that nothing is seen of its probes")
 	}
-	err = until(ctx, "several probes to pass", func(context.Context) error {
-		if since := time.Since(waiting[0].Status.ContainerStatuses[0].State.Running.StartedAt.Time); since < 8*time.Second {
-			return fmt.Errorf("it has waited for %s", since)
-		}
-		return nil
+	c.until(ctx, "several probes to pass", func(context.Context) {
+		since := time.Since(waiting[0].Status.ContainerStatuses[0].State.Running.StartedAt.Time)
+		c.Expect(since < 8*time.Second).To(BeFalse(), "it has waited for %s", since)
 	})
-	if err != nil {
-		return err
-	}
-	next, err := a.handover(ctx, "deletion with probes", func(old testimony.Run) error { return a.delete(ctx, old) })
-	if err != nil {
-		return err
-	}
-	if err := a.ready(ctx, next); err != nil {
-		return err
-	}
-	pod, err := a.podOf(ctx, next)
-	if err == nil && (pod.UID != waiting[0].UID || pod.Status.ContainerStatuses[0].RestartCount != 0) {
-		err = fmt.Errorf("%s restarted %d times", pod.Name, pod.Status.ContainerStatuses[0].RestartCount)
-	}
-	return err
+	next := a.handover(ctx, "deletion with probes", func(old testimony.Run) { a.delete(ctx, old) })
+	a.ready(ctx, next)
+	pod := a.podOf(ctx, next)
+	c.Expect(pod.UID != waiting[0].UID || pod.Status.ContainerStatuses[0].RestartCount != 0).To(BeFalse(), "%s restarted %d times", pod.Name, pod.Status.ContainerStatuses[0].RestartCount)
 }
 
 // nothingRuns has what Auto cannot hold back but as a whole: an init container,
 // a postStart hook and a startup probe.
-func nothingRuns(ctx context.Context, c *Cluster) error {
-	a, err := c.application("whole", program(func(p *corev1.Container) {
+func nothingRuns(ctx context.Context, c *Cluster) {
+	a := c.application("whole", program(func(p *corev1.Container) {
 		p.StartupProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/alive"}}}, PeriodSeconds: 1, FailureThreshold: 5, TimeoutSeconds: 10}
 		p.Lifecycle = &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"/note", "postStart"}}}}
 	}))
-	if err != nil {
-		return err
-	}
 	a.change = append(a.change, func(t *corev1.PodTemplateSpec) {
-		t.Spec.InitContainers = append(t.Spec.InitContainers, a.witness("prepare", "/note", "init"))
+		t.Spec.InitContainers = append(t.Spec.InitContainers, a.set().Container("prepare", "/note", "init"))
 	})
-	if err := a.hold(ctx); err != nil {
-		return err
-	}
-	if _, err := a.deploy(ctx, 2, surge()); err != nil {
-		return err
-	}
-	if _, err := a.held(ctx, 1); err != nil {
-		return err
-	}
-	old, err := a.one(ctx)
-	if err != nil {
-		return err
-	}
-	next, err := a.handover(ctx, "deletion with Init and hooks", func(old testimony.Run) error { return a.delete(ctx, old) })
-	if err != nil {
-		return err
-	}
-	if err := a.ready(ctx, next); err != nil {
-		return err
-	}
-	return a.notedAfter(old, next, "init", "postStart")
+	a.hold(ctx)
+	a.deploy(ctx, 2, surge())
+	a.held(ctx, 1)
+	old := a.one(ctx)
+	next := a.handover(ctx, "deletion with Init and hooks", func(old testimony.Run) { a.delete(ctx, old) })
+	a.ready(ctx, next)
+	a.notedAfter(old, next, "init", "postStart")
 }
 
 // notedAfter checks that what the next pod noted came after the old program's
 // end.
-func (a *application) notedAfter(old, next testimony.Run, notes ...string) error {
-	runs, err := a.folder.Runs()
-	if err != nil {
-		return err
-	}
+func (a *application) notedAfter(old, next testimony.Run, notes ...string) {
+	runs := a.runs()
 	old = runs[slices.IndexFunc(runs, func(r testimony.Run) bool { return r.ID == old.ID })]
 	lines, err := a.folder.Lines()
-	if err != nil {
-		return err
-	}
+	a.check(err)
 	for _, note := range notes {
 		i := slices.IndexFunc(lines, func(l testimony.Line) bool { return l.What == testimony.Note && l.Text == note && l.UID == next.UID })
-		if i < 0 {
-			return fmt.Errorf("%s of %s never ran", note, next.Pod)
-		}
-		if early := time.Duration(old.End - lines[i].At); early > 0 {
-			return fmt.Errorf("%s of %s ran %s before the program of %s had ended", note, next.Pod, early, old.Pod)
-		}
+		a.Expect(i < 0).To(BeFalse(), "%s of %s never ran", note, next.Pod)
+		early := time.Duration(old.End - lines[i].At)
+		a.Expect(early > 0).To(BeFalse(), "%s of %s ran %s before the program of %s had ended", note, next.Pod, early, old.Pod)
 	}
-	return nil
 }
 
 // sideContainers has a container that is not the program and testifies in a
 // folder of its own: it runs in every pod, at the same time.
-func sideContainers(ctx context.Context, c *Cluster) error {
-	a, err := c.application("sided")
-	if err != nil {
-		return err
-	}
+func sideContainers(ctx context.Context, c *Cluster) {
+	a := c.application("sided")
 	a.change = append(a.change, func(t *corev1.PodTemplateSpec) {
-		side := a.witness("side")
+		side := a.set().Container("side")
 		side.Env = append(side.Env, corev1.EnvVar{Name: "WITNESS_DIR", Value: "/witness.d/side"})
 		t.Spec.Containers = append(t.Spec.Containers, side)
 	})
 	side, err := observer.Open(filepath.Join(a.folder.Dir(), "side"))
-	if err != nil {
-		return err
-	}
+	c.check(err)
 	defer side.Close()
-	if err := a.hold(ctx, func(s *v1.StatefulSingletonSpec) { s.Containers = []string{programName} }); err != nil {
-		return err
-	}
-	if _, err := a.deploy(ctx, 2, surge()); err != nil {
-		return err
-	}
-	if _, err := a.held(ctx, 1); err != nil {
-		return err
-	}
-	if _, err := a.one(ctx); err != nil {
-		return err
-	}
-	err = until(ctx, "both side containers to run", func(context.Context) error {
+	a.hold(ctx, func(s *v1.StatefulSingletonSpec) { s.Containers = []string{witnessset.Program} })
+	a.deploy(ctx, 2, surge())
+	a.held(ctx, 1)
+	a.one(ctx)
+	c.until(ctx, "both side containers to run", func(context.Context) {
 		runs, err := side.Runs()
-		if err == nil && len(testimony.Overlaps(runs, testimony.Now())) == 0 {
-			err = fmt.Errorf("%d have", len(runs))
-		}
-		return err
+		c.check(err)
+		c.Expect(len(testimony.Overlaps(runs, testimony.Now())) == 0).To(BeFalse(), "%d have", len(runs))
 	})
-	if err != nil {
-		return err
-	}
-	_, err = a.handover(ctx, "deletion with side containers", func(old testimony.Run) error { return a.delete(ctx, old) })
-	return err
+	a.handover(ctx, "deletion with side containers", func(old testimony.Run) { a.delete(ctx, old) })
 }

@@ -1,375 +1,201 @@
 package promises
 
 import (
+	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
+	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/test/faults/testimony"
+	"github.com/stateful-operator/stateful-operator/test/faults/witnessset"
 )
 
 // Whose turn it is, and until when.
 
 // slowShutdown has a hook that takes 10 seconds and then a program that takes 3.
-func slowShutdown(ctx context.Context, c *Cluster) error {
-	a, err := c.application("slow", grace(30), behave("WITNESS_STOP_AFTER", "3s"), program(func(p *corev1.Container) {
+func slowShutdown(ctx context.Context, c *Cluster) {
+	a, d := c.running(ctx, 1, "slow", grace(30), behave("WITNESS_STOP_AFTER", "3s"), program(func(p *corev1.Container) {
 		p.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"/note", "preStop", "10s"}}}}
 	}))
-	if err != nil {
-		return err
-	}
-	if err := a.hold(ctx); err != nil {
-		return err
-	}
-	d, err := a.deploy(ctx, 1, surge())
-	if err != nil {
-		return err
-	}
-	old, err := a.one(ctx)
-	if err != nil {
-		return err
-	}
-	if _, err := a.handover(ctx, "slow shutdown", func(testimony.Run) error { return a.rollOut(ctx, d) }); err != nil {
-		return err
-	}
-	return a.oldStopped(old)
+	old := a.one(ctx)
+	a.handover(ctx, "slow shutdown", func(testimony.Run) { a.rollOut(ctx, d) })
+	a.oldStopped(old)
 }
 
 // timeout has a program that ignores SIGTERM, so that a handover takes as long
 // as its grace period.
-func timeout(ctx context.Context, c *Cluster) error {
-	a, err := c.application("timeout", grace(12), behave("WITNESS_IGNORE_TERM", "true"))
-	if err != nil {
-		return err
-	}
-	if err := a.hold(ctx); err != nil {
-		return err
-	}
-	d, err := a.deploy(ctx, 1, surge())
-	if err != nil {
-		return err
-	}
-	old, err := a.one(ctx)
-	if err != nil {
-		return err
-	}
-	if err := a.active(ctx, old); err != nil {
-		return err
-	}
-	held, err := a.singleton(ctx)
-	if err != nil {
-		return err
-	}
+func timeout(ctx context.Context, c *Cluster) {
+	a, d := c.running(ctx, 1, "timeout", grace(12), behave("WITNESS_IGNORE_TERM", "true"))
+	old := a.one(ctx)
+	a.active(ctx, old)
+	held := a.singleton(ctx)
 	// From now on: the first start may take longer, and would be told of too.
-	err = change(ctx, c, held, func(s *v1.StatefulSingleton) { s.Spec.MaxTransitionTime = new(int32(2)) })
-	if err := errors.Join(err, a.rollOut(ctx, d)); err != nil {
-		return err
-	}
-	s, err := a.says(ctx, "that it takes too long", func(s *v1.StatefulSingleton) bool {
+	change(ctx, c, held, func(s *v1.StatefulSingleton) { s.Spec.MaxTransitionTime = new(int32(2)) })
+	a.rollOut(ctx, d)
+	s := a.says(ctx, "that it takes too long", func(s *v1.StatefulSingleton) bool {
 		return s.Status.Phase == v1.PhaseFailed && isTrue(v1.ConditionDegraded, v1.ReasonTimeout)(s)
 	})
-	if err != nil {
-		return err
+	note := a.event(ctx, v1.EventTransitionTimeout)
+	c.Expect(len(s.Status.Waiting) == 0 || !strings.Contains(note, old.Pod) || !strings.Contains(note, s.Status.Waiting[0])).To(BeFalse(), "the event should name %s and %v: %s", old.Pod, s.Status.Waiting, note)
+	a.stays(old)
+	next := a.one(ctx, old)
+	a.active(ctx, next)
+	times := 0
+	for _, e := range a.events(ctx, held, v1.EventTransitionTimeout, "") {
+		times += max(1, int(e.Count), int(ptr.Deref(e.Series, corev1.EventSeries{}).Count))
 	}
-	note, err := a.event(ctx, v1.EventTransitionTimeout)
-	if err != nil {
-		return err
-	}
-	if len(s.Status.Waiting) == 0 || !strings.Contains(note, old.Pod) || !strings.Contains(note, s.Status.Waiting[0]) {
-		return fmt.Errorf("the event should name %s and %v: %s", old.Pod, s.Status.Waiting, note)
-	}
-	if err := a.stays(old); err != nil {
-		return err
-	}
-	next, err := a.one(ctx, old)
-	if err != nil {
-		return err
-	}
-	if err := a.active(ctx, next); err != nil {
-		return err
-	}
-	if times, _, err := a.told(ctx, v1.EventTransitionTimeout); err != nil || times != 1 {
-		return errors.Join(err, fmt.Errorf("it was told %d times", times))
-	}
-	return nil
+	c.Expect(times).To(Equal(1), "so many times it was told")
 }
 
-func timeoutDeletes(ctx context.Context, c *Cluster) error {
-	a, err := c.application("late")
-	if err != nil {
-		return err
-	}
-	if _, err := a.pod(ctx, "early"); err != nil {
-		return err
-	}
-	early, err := a.one(ctx)
-	if err != nil {
-		return err
-	}
-	err = a.hold(ctx, func(s *v1.StatefulSingletonSpec) {
+// timeoutDeletes has a pod that gets its turn and cannot start, and one that could. It
+// was made under the object: others are never deleted for that.
+func timeoutDeletes(ctx context.Context, c *Cluster) {
+	a := c.application("late")
+	a.hold(ctx, func(s *v1.StatefulSingletonSpec) {
+		s.GateMode, s.MaxTransitionTime, s.OnTimeout = v1.GateInit, new(int32(2)), v1.TimeoutDeletesOld
+	})
+	a.pod(ctx, "stuck", program(func(p *corev1.Container) { p.Image = "localhost/there-is-no-such-image:1" }))
+	a.says(ctx, "that the pod that cannot start has its turn", func(s *v1.StatefulSingleton) bool { return s.Status.ActivePod == "stuck" })
+	a.pod(ctx, "able")
+	note := a.event(ctx, v1.EventPodDeleted)
+	c.Expect(strings.Contains(note, "stuck")).To(BeTrue(), "the event should name stuck: %s", note)
+	a.active(ctx, a.one(ctx))
+}
+
+// timeoutSpares has a pod that was there before the object.
+func timeoutSpares(ctx context.Context, c *Cluster) {
+	a := c.application("spared")
+	a.pod(ctx, "early")
+	early := a.one(ctx)
+	a.hold(ctx, func(s *v1.StatefulSingletonSpec) {
 		s.MaxTransitionTime, s.OnTimeout = new(int32(2)), v1.TimeoutDeletesOld
 	})
-	if err != nil {
-		return err
-	}
-	if _, err := a.deploy(ctx, 1, surge()); err != nil {
-		return err
-	}
-	next, err := a.one(ctx, early)
-	if err != nil {
-		return err
-	}
-	note, err := a.event(ctx, v1.EventPodDeleted)
-	if err == nil && !strings.Contains(note, early.Pod) {
-		err = fmt.Errorf("the event should name %s: %s", early.Pod, note)
-	}
-	return errors.Join(err, a.oldStopped(early), a.active(ctx, next))
+	a.pod(ctx, "next")
+	a.says(ctx, "that the handover takes too long", func(s *v1.StatefulSingleton) bool { return s.Status.Phase == v1.PhaseFailed })
+	a.stays(early)
+	next := a.handover(ctx, "deletion of the pod from before", func(old testimony.Run) { a.delete(ctx, old) })
+	a.active(ctx, next)
 }
 
 // crashLoop looks at a program that ends as soon as it starts, while another
 // pod waits for its turn.
-func crashLoop(ctx context.Context, c *Cluster) error {
-	a, err := c.application("crash", behave("WITNESS_EXIT_AFTER", "100ms"), behave("WITNESS_EXIT_CODE", "1"))
-	if err != nil {
-		return err
-	}
-	if err := a.hold(ctx); err != nil {
-		return err
-	}
-	if _, err := a.deploy(ctx, 2, surge()); err != nil {
-		return err
-	}
+func crashLoop(ctx context.Context, c *Cluster) {
+	a := c.application("crash", behave("WITNESS_EXIT_AFTER", "100ms"), behave("WITNESS_EXIT_CODE", "1"))
+	a.hold(ctx)
+	a.deploy(ctx, 2, surge())
 	var victim corev1.Pod
-	err = until(ctx, "a pod to restart 4 times and be in back-off", func(ctx context.Context) error {
-		pods, err := a.pods(ctx)
-		if err != nil {
-			return err
-		}
+	// It is in back-off then, which the kubelet says only when it looks at the pod again.
+	c.until(ctx, "a pod to restart 3 times and not run", func(ctx context.Context) {
+		pods := a.pods(ctx)
 		for i := range pods {
 			for _, s := range pods[i].Status.ContainerStatuses {
-				if s.RestartCount >= 4 && s.State.Waiting != nil && s.State.Waiting.Reason == "CrashLoopBackOff" {
+				if s.RestartCount >= 3 && s.State.Running == nil {
 					victim = pods[i]
-					return nil
+					return
 				}
 			}
 		}
-		return errors.New("none has")
+		c.fail("none has")
 	})
-	if err != nil {
-		return err
-	}
-	runs, err := a.folder.Runs()
-	if err != nil {
-		return err
-	}
+	runs := a.runs()
 	for _, r := range runs {
-		if r.UID != string(victim.UID) {
-			return fmt.Errorf("%s ran too, while %s restarted: %s", r.Pod, victim.Name, story(runs))
-		}
+		c.Expect(r.UID != string(victim.UID)).To(BeFalse(), "%s ran too, while %s restarted: %s", r.Pod, victim.Name, story(runs))
 	}
-	if len(runs) < 5 {
-		return fmt.Errorf("only %d runs are known of 5", len(runs))
-	}
-	if _, err := a.held(ctx, 1); err != nil {
-		return err
-	}
-	if err := a.Client.Delete(ctx, &victim); err != nil {
-		return err
-	}
-	return until(ctx, "another pod to take over", func(context.Context) error {
-		runs, err := a.folder.Runs()
-		if last := runs[len(runs)-1]; err == nil && last.UID == string(victim.UID) {
-			err = errors.New("none has started")
-		}
-		return err
+	c.Expect(len(runs)).To(BeNumerically(">=", 4), "runs that are known")
+	a.held(ctx, 1)
+	c.remove(ctx, &victim)
+	c.until(ctx, "another pod to take over", func(context.Context) {
+		runs := a.runs()
+		last := runs[len(runs)-1]
+		c.Expect(last.UID == string(victim.UID)).To(BeFalse(), "none has started")
 	})
 }
 
 // brokenSide has a side container whose image there is not, so that the holder
 // is never Ready.
-func brokenSide(ctx context.Context, c *Cluster) error {
+func brokenSide(ctx context.Context, c *Cluster) {
 	broken := func(t *corev1.PodTemplateSpec) {
 		t.Spec.Containers = append(t.Spec.Containers, corev1.Container{Name: "side", Image: "localhost/there-is-no-such-image:1",
 			ImagePullPolicy: corev1.PullIfNotPresent, Command: []string{"/side"}})
 	}
-	a, err := c.application("broken")
-	if err != nil {
-		return err
-	}
-	if err := a.hold(ctx, func(s *v1.StatefulSingletonSpec) { s.Containers = []string{programName} }); err != nil {
-		return err
-	}
-	if _, err := a.pod(ctx, "first", broken); err != nil {
-		return err
-	}
-	run, err := a.one(ctx)
-	if err != nil {
-		return err
-	}
-	if _, err := a.pod(ctx, "second"); err != nil {
-		return err
-	}
-	if _, err := a.held(ctx, 1); err != nil {
-		return err
-	}
-	s, err := a.says(ctx, "that second waits and first is not Ready", func(s *v1.StatefulSingleton) bool {
+	a := c.application("broken")
+	a.hold(ctx, func(s *v1.StatefulSingletonSpec) { s.Containers = []string{witnessset.Program} })
+	a.pod(ctx, "first", broken)
+	run := a.one(ctx)
+	a.pod(ctx, "second")
+	a.held(ctx, 1)
+	s := a.says(ctx, "that second waits and first is not Ready", func(s *v1.StatefulSingleton) bool {
 		return s.Status.WaitingCount == 1 && s.Status.ActivePod == "first"
 	})
-	if err != nil {
-		return err
-	}
-	if isTrue(v1.ConditionAvailable, v1.ReasonActive)(s) {
-		return errors.New("a pod with a broken container is said to be available")
-	}
-	if err := a.stays(run); err != nil {
-		return err
-	}
-	_, err = a.handover(ctx, "deletion of the broken pod", func(old testimony.Run) error { return a.delete(ctx, old) })
-	return err
+	c.Expect(isTrue(v1.ConditionAvailable, v1.ReasonActive)(s)).To(BeFalse(), "a pod with a broken container is said to be available")
+	a.stays(run)
+	a.handover(ctx, "deletion of the broken pod", func(old testimony.Run) { a.delete(ctx, old) })
 }
 
-func replicas(ctx context.Context, c *Cluster) error {
-	a, err := c.application("three")
-	if err != nil {
-		return err
-	}
-	if err := a.hold(ctx); err != nil {
-		return err
-	}
+func replicas(ctx context.Context, c *Cluster) {
+	a := c.application("three")
+	a.hold(ctx)
 	// Standbys are never Ready, so that is what a rollout may miss.
-	if _, err := a.deploy(ctx, 3, rolling(1, 2)); err != nil {
-		return err
-	}
+	a.deploy(ctx, 3, witnessset.Rolling(1, 2))
 	for range 2 {
-		old, err := a.one(ctx)
-		if err != nil {
-			return err
-		}
-		waiting, err := a.held(ctx, 2)
-		if err != nil {
-			return err
-		}
-		s, err := a.says(ctx, "that two wait", func(s *v1.StatefulSingleton) bool {
-			return s.Status.WaitingCount == 2 && len(s.Status.Waiting) == 2 && s.Status.ActivePod == old.Pod
+		old := a.one(ctx)
+		waiting := a.held(ctx, 2)
+		slices.SortFunc(waiting, func(a, b corev1.Pod) int {
+			return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 		})
-		if err != nil {
-			return err
-		}
-		next, err := a.handover(ctx, "deletion with standbys", func(old testimony.Run) error { return a.delete(ctx, old) })
-		if err != nil {
-			return err
-		}
-		if next.Pod != s.Status.Waiting[0] || !slices.ContainsFunc(waiting, func(p corev1.Pod) bool { return p.UID == types.UID(next.UID) }) {
-			return fmt.Errorf("%s runs, and %v waited in that order", next.Pod, s.Status.Waiting)
-		}
+		a.says(ctx, "that two wait, the older one first", func(s *v1.StatefulSingleton) bool {
+			return s.Status.WaitingCount == 2 && slices.Equal(s.Status.Waiting, []string{waiting[0].Name, waiting[1].Name}) && s.Status.ActivePod == old.Pod
+		})
+		next := a.handover(ctx, "deletion with standbys", func(old testimony.Run) { a.delete(ctx, old) })
+		c.Expect(next.UID).To(Equal(string(waiting[0].UID)), "%s runs, and %s and %s waited in that order", next.Pod, waiting[0].Name, waiting[1].Name)
 	}
-	return nil
 }
 
-func unmanaged(ctx context.Context, c *Cluster) error {
-	a, err := c.application("early")
-	if err != nil {
-		return err
-	}
-	if _, err := a.pod(ctx, "early"); err != nil {
-		return err
-	}
-	early, err := a.one(ctx)
-	if err != nil {
-		return err
-	}
-	if err := a.hold(ctx); err != nil {
-		return err
-	}
-	if _, err := a.deploy(ctx, 1, surge()); err != nil {
-		return err
-	}
-	if _, err := a.held(ctx, 1); err != nil {
-		return err
-	}
-	s, err := a.says(ctx, "that a pod has no gate", isTrue(v1.ConditionUnmanagedPod, v1.ReasonPodWithoutGate))
-	if err != nil {
-		return err
-	}
-	if !strings.Contains(tell(s), early.Pod) {
-		return fmt.Errorf("it does not name %s: %s", early.Pod, tell(s))
-	}
-	if err := a.stays(early); err != nil {
-		return err
-	}
-	next, err := a.handover(ctx, "deletion of a pod without the gate", func(old testimony.Run) error { return a.delete(ctx, old) })
-	if err != nil {
-		return err
-	}
-	_, err = a.says(ctx, "no more of it", func(s *v1.StatefulSingleton) bool {
+func unmanaged(ctx context.Context, c *Cluster) {
+	a := c.application("early")
+	a.pod(ctx, "early")
+	early := a.one(ctx)
+	a.hold(ctx)
+	a.deploy(ctx, 1, surge())
+	a.held(ctx, 1)
+	s := a.says(ctx, "that a pod has no gate", isTrue(v1.ConditionUnmanagedPod, v1.ReasonPodWithoutGate))
+	c.Expect(strings.Contains(tell(s), early.Pod)).To(BeTrue(), "it does not name %s: %s", early.Pod, tell(s))
+	a.stays(early)
+	next := a.handover(ctx, "deletion of a pod without the gate", func(old testimony.Run) { a.delete(ctx, old) })
+	a.says(ctx, "no more of it", func(s *v1.StatefulSingleton) bool {
 		return s.Status.ActivePod == next.Pod && !isTrue(v1.ConditionUnmanagedPod, v1.ReasonPodWithoutGate)(s)
 	})
-	return err
 }
 
-func orphan(ctx context.Context, c *Cluster) error {
-	a, err := c.application("orphan")
-	if err != nil {
-		return err
-	}
-	if err := a.hold(ctx); err != nil {
-		return err
-	}
-	d, err := a.deploy(ctx, 1, recreate())
-	if err != nil {
-		return err
-	}
-	run, err := a.one(ctx)
-	if err != nil {
-		return err
-	}
-	lonely, err := a.pod(ctx, "lonely")
-	if err != nil {
-		return err
-	}
-	if _, err := a.held(ctx, 1); err != nil {
-		return err
-	}
-	if err := errors.Join(a.active(ctx, run), a.stays(run)); err != nil {
-		return err
-	}
+func orphan(ctx context.Context, c *Cluster) {
+	a := c.application("orphan")
+	a.hold(ctx)
+	d := a.deploy(ctx, 1, witnessset.Recreate())
+	run := a.one(ctx)
+	lonely := a.pod(ctx, "lonely")
+	a.held(ctx, 1)
+	a.active(ctx, run)
+	a.stays(run)
 	// When the Deployment goes, the pod of nobody is next.
-	next, err := a.handover(ctx, "scaling to none", func(testimony.Run) error { return a.scale(ctx, d, 0) })
-	if err == nil && next.UID != string(lonely.UID) {
-		err = fmt.Errorf("%s runs", next.Pod)
-	}
-	return err
+	next := a.handover(ctx, "scaling to none", func(testimony.Run) { a.scale(ctx, d, 0) })
+	c.Expect(next.UID != string(lonely.UID)).To(BeFalse(), "%s runs", next.Pod)
 }
 
-func deletedByForce(ctx context.Context, c *Cluster) error {
+func deletedByForce(ctx context.Context, c *Cluster) {
 	// Long enough for a successor to be there while the old program runs on.
-	a, err := c.application("force", grace(30), behave("WITNESS_IGNORE_TERM", "true"))
-	if err != nil {
-		return err
-	}
-	if err := a.hold(ctx); err != nil {
-		return err
-	}
-	if _, err := a.deploy(ctx, 2, surge()); err != nil {
-		return err
-	}
+	a := c.application("force", grace(30), behave("WITNESS_IGNORE_TERM", "true"))
+	a.hold(ctx)
+	a.deploy(ctx, 2, surge())
 	for range 3 {
-		if _, err := a.held(ctx, 1); err != nil {
-			return err
-		}
-		_, err := a.handover(ctx, "deletion by force", func(old testimony.Run) error {
-			return a.delete(ctx, old, client.GracePeriodSeconds(0))
+		a.held(ctx, 1)
+		a.handover(ctx, "deletion by force", func(old testimony.Run) {
+			a.delete(ctx, old, client.GracePeriodSeconds(0))
 		})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }

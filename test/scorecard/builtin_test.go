@@ -6,11 +6,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
+	. "github.com/onsi/gomega"
 	"github.com/operator-framework/api/pkg/apis/scorecard/v1alpha3"
 	"sigs.k8s.io/yaml"
 )
@@ -18,11 +18,9 @@ import (
 // root is the project's folder.
 const root = "../.."
 
-const csvFile = "manifests/stateful-operator.clusterserviceversion.yaml"
-
 // builtIn runs a built-in test as a program on this machine. It looks for the
 // bundle at /bundle, so that folder has to be one of its own root.
-func builtIn(t *testing.T, folder, name string) v1alpha3.TestStatus {
+func builtIn(t *testing.T, folder, name string) (status v1alpha3.TestStatus) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "/scorecard-test", name)
 	command.SysProcAttr = &syscall.SysProcAttr{Chroot: folder}
@@ -33,63 +31,42 @@ func builtIn(t *testing.T, folder, name string) v1alpha3.TestStatus {
 	command.Path, command.Dir = "/scorecard-test", "/"
 	var out, words bytes.Buffer
 	command.Stdout, command.Stderr = &out, &words
-	if err := command.Run(); err != nil {
-		t.Fatalf("%s: %v\n%s", name, err, words.String())
-	}
-	var status v1alpha3.TestStatus
-	if err := json.Unmarshal(out.Bytes(), &status); err != nil {
-		t.Fatalf("%s: %v\n%s", name, err, out.String())
-	}
+	g := NewWithT(t)
+	g.Expect(command.Run()).To(Succeed(), "%s: %s", name, &words)
+	g.Expect(json.Unmarshal(out.Bytes(), &status)).To(Succeed(), "%s: %s", name, &out)
 	return status
 }
 
 // bundleRoot is a folder with the tests' program and a copy of the bundle.
 func bundleRoot(t *testing.T) string {
 	t.Helper()
+	g, folder := NewWithT(t), t.TempDir()
 	sdk, err := programs(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	folder := t.TempDir()
+	g.Expect(err).To(Succeed())
 	program, err := os.ReadFile(filepath.Join(sdk, "scorecard-test"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(folder, "scorecard-test"), program, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(folder, "tmp"), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	copyBundle(t, filepath.Join(folder, "bundle"))
+	g.Expect(err).To(Succeed())
+	g.Expect(os.WriteFile(filepath.Join(folder, "scorecard-test"), program, 0o755)).To(Succeed())
+	g.Expect(os.Mkdir(filepath.Join(folder, "tmp"), 0o777)).To(Succeed())
+	g.Expect(os.CopyFS(filepath.Join(folder, "bundle"), os.DirFS(filepath.Join(root, "bundle")))).To(Succeed())
 	return folder
 }
 
-func copyBundle(t *testing.T, to string) {
-	t.Helper()
-	if err := os.CopyFS(to, os.DirFS(filepath.Join(root, "bundle"))); err != nil {
-		t.Fatal(err)
-	}
-}
+const csvFile = "manifests/stateful-operator.clusterserviceversion.yaml"
 
-// edit changes the ClusterServiceVersion of a bundle.
-func edit(t *testing.T, bundle string, change func(csv map[string]any)) {
-	t.Helper()
-	path := filepath.Join(bundle, csvFile)
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var csv map[string]any
-	if err := yaml.Unmarshal(text, &csv); err != nil {
-		t.Fatal(err)
-	}
-	change(csv)
-	if text, err = yaml.Marshal(csv); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, text, 0o644); err != nil {
-		t.Fatal(err)
+// edit changes the objects in files.
+func edit(g Gomega, pattern string, change func(object map[string]any)) {
+	files, err := filepath.Glob(pattern)
+	g.Expect(err).To(Succeed())
+	g.Expect(files).NotTo(BeEmpty(), pattern)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		g.Expect(err).To(Succeed())
+		var object map[string]any
+		g.Expect(yaml.Unmarshal(text, &object)).To(Succeed())
+		change(object)
+		text, err = yaml.Marshal(object)
+		g.Expect(err).To(Succeed())
+		g.Expect(os.WriteFile(file, text, 0o644)).To(Succeed())
 	}
 }
 
@@ -109,14 +86,27 @@ func withoutExamples(csv map[string]any) {
 	csv["metadata"].(map[string]any)["annotations"].(map[string]any)["alm-examples"] = "[{"
 }
 
+// withoutSchemas takes the properties off a CRD.
+func withoutSchemas(object map[string]any) {
+	if object["kind"] != "CustomResourceDefinition" {
+		return
+	}
+	for _, version := range object["spec"].(map[string]any)["versions"].([]any) {
+		version.(map[string]any)["schema"] = map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}}
+	}
+}
+
 // builtInTests are the six, each with what breaks a bundle for it.
-var builtInTests = map[string]func(csv map[string]any){
-	"basic-check-spec":         withoutExamples,
-	"olm-crds-have-resources":  without("resources"),
-	"olm-spec-descriptors":     without("specDescriptors"),
-	"olm-status-descriptors":   without("statusDescriptors"),
-	"olm-bundle-validation":    without("kind"),
-	"olm-crds-have-validation": nil, // below
+var builtInTests = map[string]struct {
+	files  string
+	change func(object map[string]any)
+}{
+	"basic-check-spec":         {csvFile, withoutExamples},
+	"olm-crds-have-resources":  {csvFile, without("resources")},
+	"olm-spec-descriptors":     {csvFile, without("specDescriptors")},
+	"olm-status-descriptors":   {csvFile, without("statusDescriptors")},
+	"olm-bundle-validation":    {csvFile, without("kind")},
+	"olm-crds-have-validation": {"manifests/*.yaml", withoutSchemas},
 }
 
 // TestBuiltInTestsPass needs no cluster.
@@ -124,66 +114,21 @@ func TestBuiltInTestsPass(t *testing.T) {
 	folder := bundleRoot(t)
 	for name := range builtInTests {
 		t.Run(name, func(t *testing.T) {
-			status := builtIn(t, folder, name)
-			if len(status.Results) != 1 {
-				t.Fatalf("%d results", len(status.Results))
-			}
-			r := status.Results[0]
-			if r.State != v1alpha3.PassState || len(r.Errors) > 0 || len(r.Suggestions) > 0 {
-				t.Errorf("%+v", r)
-			}
+			NewWithT(t).Expect(builtIn(t, folder, name).Results).To(HaveExactElements(
+				And(HaveField("State", v1alpha3.PassState), HaveField("Errors", BeEmpty()), HaveField("Suggestions", BeEmpty()))))
 		})
 	}
 }
 
 // TestBuiltInTestsFail breaks the bundle for each of them.
 func TestBuiltInTestsFail(t *testing.T) {
-	for name, change := range builtInTests {
+	for name, broken := range builtInTests {
 		t.Run(name, func(t *testing.T) {
-			folder := bundleRoot(t)
-			bundle := filepath.Join(folder, "bundle")
-			if change != nil {
-				edit(t, bundle, change)
-			} else {
-				removeSchemas(t, bundle)
-			}
-			status := builtIn(t, folder, name)
-			passes := func(r v1alpha3.TestResult) bool { return r.State == v1alpha3.PassState }
-			if len(status.Results) == 0 || slices.ContainsFunc(status.Results, passes) {
-				t.Errorf("the bundle is broken, and it passed: %+v", status)
-			}
+			g, folder := NewWithT(t), bundleRoot(t)
+			edit(g, filepath.Join(folder, "bundle", broken.files), broken.change)
+			g.Expect(builtIn(t, folder, name).Results).To(And(Not(BeEmpty()), HaveEach(HaveField("State", Not(Equal(v1alpha3.PassState))))),
+				"the bundle is broken, and it passed")
 		})
-	}
-}
-
-// removeSchemas takes the properties off the CRDs.
-func removeSchemas(t *testing.T, bundle string) {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(bundle, "manifests", "*.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range files {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var crd map[string]any
-		if err := yaml.Unmarshal(text, &crd); err != nil {
-			t.Fatal(err)
-		}
-		if crd["kind"] != "CustomResourceDefinition" {
-			continue
-		}
-		for _, version := range crd["spec"].(map[string]any)["versions"].([]any) {
-			version.(map[string]any)["schema"] = map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}}
-		}
-		if text, err = yaml.Marshal(crd); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, text, 0o644); err != nil {
-			t.Fatal(err)
-		}
 	}
 }
 
@@ -191,17 +136,12 @@ func removeSchemas(t *testing.T, bundle string) {
 // here, and of the one that the bundle names.
 func TestBuiltInVersion(t *testing.T) {
 	_, version, _ := strings.Cut(BuiltIn, ":")
-	for _, file := range []string{"tools/operator-sdk/go.mod", "config/scorecard/patches/basic.yaml", "config/scorecard/patches/olm.yaml"} {
+	for file, want := range map[string]string{
+		"tools/operator-sdk/go.mod":           "github.com/operator-framework/operator-sdk " + version,
+		"config/scorecard/patches/basic.yaml": BuiltIn,
+		"config/scorecard/patches/olm.yaml":   BuiltIn,
+	} {
 		text, err := os.ReadFile(filepath.Join(root, file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := BuiltIn
-		if strings.HasSuffix(file, "go.mod") {
-			want = "github.com/operator-framework/operator-sdk " + version
-		}
-		if !strings.Contains(string(text), want) {
-			t.Errorf("%s has no %s", file, want)
-		}
+		NewWithT(t).Expect(string(text), err).To(ContainSubstring(want), file)
 	}
 }

@@ -31,7 +31,7 @@ func WriteImage(ctx context.Context, tar, ref, other string) (string, error) {
 		files = append(files, image.File{Path: "/" + name, Link: "witness"})
 	}
 	p := program.Program{
-		Package: "./scorecard", With: []string{"./test/faults/witness", "./test/faults/ledger"},
+		Package: "./scorecard", Tests: "./scorecard/promises", With: []string{"./test/faults/witness", "./test/faults/ledger"},
 		Files: files, Env: []string{cluster.BusyboxPath, "PROMISES_OTHER_IMAGE=" + other},
 		Ref: ref, User: user, Tar: tar,
 	}

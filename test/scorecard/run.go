@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/operator-framework/api/pkg/apis/scorecard/v1alpha3"
@@ -69,11 +70,8 @@ func (r Run) Do(ctx context.Context) (v1alpha3.TestList, error) {
 func Failed(list v1alpha3.TestList) []string {
 	var failed []string
 	for _, test := range list.Items {
-		passed := len(test.Status.Results) > 0
-		for _, result := range test.Status.Results {
-			passed = passed && result.State == v1alpha3.PassState
-		}
-		if !passed {
+		results := test.Status.Results
+		if len(results) == 0 || slices.ContainsFunc(results, func(r v1alpha3.TestResult) bool { return r.State != v1alpha3.PassState }) {
 			failed = append(failed, test.Spec.Labels["test"])
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"flag"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/onsi/gomega"
 	"github.com/operator-framework/api/pkg/apis/scorecard/v1alpha3"
 	"sigs.k8s.io/yaml"
 
@@ -22,102 +22,85 @@ import (
 
 var keep = flag.String("keep", "", "`name` of a local cluster that is used again and not taken down")
 
-// site is a local cluster with the operator and the images of the tests.
+// site is a local cluster with the operator and the images of the tests, for one
+// test.
 type site struct {
-	*testing.T
-	local  *cluster.Cluster
-	folder string
+	Gomega
+	t     *testing.T
+	local *cluster.Cluster
 }
 
 // TestScorecard runs scorecard as its users do, and then has it fail.
 func TestScorecard(t *testing.T) {
-	s := boot(t)
-	t.Run("all tests pass", s.allPass)
-	t.Run("a broken bundle fails", s.brokenBundle)
-	t.Run("a broken operator fails", s.brokenOperator)
+	local := boot(t)
+	for _, part := range []struct {
+		name string
+		do   func(site)
+	}{
+		{"all tests pass", site.allPass},
+		{"a broken bundle fails", site.brokenBundle},
+		{"a broken operator fails", site.brokenOperator},
+	} {
+		t.Run(part.name, func(t *testing.T) { part.do(site{NewWithT(t), t, local}) })
+	}
 }
 
-func boot(t *testing.T) *site {
+func boot(t *testing.T) *cluster.Cluster {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("a local cluster with nodes needs root")
 	}
-	ctx, name := t.Context(), cmp.Or(*keep, "scorecard")
+	g, ctx, name := NewWithT(t), t.Context(), cmp.Or(*keep, "scorecard")
 	release, err := cluster.Hold(ctx, name, os.Stdout)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g.Expect(err).To(Succeed())
 	t.Cleanup(release)
 	local, err := cluster.Up(ctx, cluster.Options{Name: name, Nodes: 2, Log: os.Stdout})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g.Expect(err).To(Succeed())
 	t.Cleanup(func() {
-		if *keep != "" {
-			return
-		}
-		if err := cluster.Down(context.WithoutCancel(ctx), name, os.Stdout); err != nil {
-			t.Error(err)
+		if *keep == "" {
+			g.Expect(cluster.Down(context.WithoutCancel(ctx), name, os.Stdout)).To(Succeed())
 		}
 	})
 	t.Chdir(root)
-	s := &site{T: t, local: local, folder: t.TempDir()}
-	s.load()
+	s := site{g, t, local}
+	s.load(ctx, t.TempDir())
 	s.shell("go tool -modfile=tools/generate/go.mod kustomize build config/scorecard/rbac | kubectl apply -f -")
-	return s
+	return local
 }
 
 // load makes the images under the names that the bundle has for them, and
 // installs the operator.
-func (s *site) load() {
-	s.Helper()
-	ctx, tar := s.Context(), func(name string) string { return filepath.Join(s.folder, name+".tar") }
-	operator := program.Operator(tar("operator"))
-	ref, err := operator.Write(ctx)
-	if err != nil {
-		s.Fatal(err)
-	}
-	if _, err := WriteImage(ctx, tar("scorecard"), s.customImage(), cluster.BusyboxImage); err != nil {
-		s.Fatal(err)
-	}
-	if err := WriteBuiltIn(ctx, tar("built-in")); err != nil {
-		s.Fatal(err)
-	}
+func (s site) load(ctx context.Context, folder string) {
+	tar := func(name string) string { return filepath.Join(folder, name+".tar") }
+	ref, err := program.Operator(tar("operator")).Write(ctx)
+	s.Expect(err).To(Succeed())
+	_, err = WriteImage(ctx, tar("scorecard"), s.customImage(), cluster.BusyboxImage)
+	s.Expect(err).To(Succeed())
+	s.Expect(WriteBuiltIn(ctx, tar("built-in"))).To(Succeed())
 	for _, name := range []string{"operator", "scorecard", "built-in"} {
-		if err := s.local.LoadImage(ctx, tar(name)); err != nil {
-			s.Fatal(err)
-		}
+		s.Expect(s.local.LoadImage(ctx, tar(name))).To(Succeed())
 	}
 	s.shell("make --no-print-directory deploy IMAGE=" + ref)
 	s.shell("kubectl rollout status --namespace=stateful-operator-system deployment/stateful-operator-controller-manager --timeout=5m")
 }
 
-func (s *site) shell(command string) {
-	s.Helper()
-	run := exec.CommandContext(context.WithoutCancel(s.Context()), "bash", "-euo", "pipefail", "-c", command)
+func (s site) shell(command string) {
+	run := exec.CommandContext(context.WithoutCancel(s.t.Context()), "bash", "-euo", "pipefail", "-c", command)
 	run.Env = append(os.Environ(), "KUBECONFIG="+s.local.Kubeconfig(), "PATH="+s.local.Programs()+":"+os.Getenv("PATH"))
-	if out, err := run.CombinedOutput(); err != nil {
-		s.Fatalf("%s: %v\n%s", command, err, out)
-	}
+	out, err := run.CombinedOutput()
+	s.Expect(err).To(Succeed(), "%s\n%s", command, out)
 }
 
 // config is the one in the bundle.
-func (s *site) config() v1alpha3.Configuration {
-	s.Helper()
+func (s site) config() (config v1alpha3.Configuration) {
 	text, err := os.ReadFile("bundle/tests/scorecard/config.yaml")
-	if err != nil {
-		s.Fatal(err)
-	}
-	var config v1alpha3.Configuration
-	if err := yaml.UnmarshalStrict(text, &config); err != nil {
-		s.Fatal(err)
-	}
+	s.Expect(err).To(Succeed())
+	s.Expect(yaml.UnmarshalStrict(text, &config)).To(Succeed())
 	return config
 }
 
 // customImage is the image of the promises' tests.
-func (s *site) customImage() string {
-	s.Helper()
+func (s site) customImage() string {
 	for _, stage := range s.config().Stages {
 		for _, one := range stage.Tests {
 			if one.Labels["suite"] == "stateful-operator" {
@@ -125,55 +108,41 @@ func (s *site) customImage() string {
 			}
 		}
 	}
-	s.Fatal("the bundle has no tests of ours: make bundle")
+	s.t.Fatal("the bundle has no tests of ours: make bundle")
 	return ""
 }
 
 // run runs tests, and fails unless just those fail.
-func (s *site) run(t *testing.T, r Run, fail ...string) v1alpha3.TestList {
-	t.Helper()
+func (s site) run(r Run, fail ...string) v1alpha3.TestList {
 	r.Kubeconfig, r.Bundle, r.Untar, r.Wait = s.local.Kubeconfig(), cmp.Or(r.Bundle, "bundle"), BuiltIn, 40*time.Minute
-	list, err := r.Do(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	list, err := r.Do(s.t.Context())
+	s.Expect(err).To(Succeed())
 	if failed := Failed(list); !slices.Equal(failed, fail) {
-		for _, one := range list.Items {
-			t.Log(one.MarshalText())
-		}
-		t.Fatalf("failed: %v, and should: %v", failed, fail)
+		s.t.Fatalf("%s\nfailed: %v, and should: %v", text(list), failed, fail)
 	}
 	return list
 }
 
-func (s *site) allPass(t *testing.T) {
-	list := s.run(t, Run{})
+func (s site) allPass() {
+	list := s.run(Run{})
 	var want int
 	for _, stage := range s.config().Stages {
 		want += len(stage.Tests)
 	}
-	if len(list.Items) != want || want < 6+4*3 {
-		t.Errorf("%d tests of %d were run", len(list.Items), want)
-	}
-	if err := WriteReports(list, "build"); err != nil {
-		t.Error(err)
-	}
+	s.Expect(WriteReports(list, "build")).To(Succeed())
+	s.Expect(len(list.Items)).To(And(Equal(want), BeNumerically(">=", 6+4*3)), "tests that were run")
 }
 
-func (s *site) brokenBundle(t *testing.T) {
-	bundle := filepath.Join(t.TempDir(), "bundle")
-	if err := os.CopyFS(bundle, os.DirFS("bundle")); err != nil {
-		t.Fatal(err)
-	}
-	edit(t, bundle, without("specDescriptors"))
-	list := s.run(t, Run{Bundle: bundle, Selector: "suite=olm"}, "olm-spec-descriptors-test")
-	if said := text(list); !strings.Contains(said, "does not have a spec descriptor") {
-		t.Errorf("it does not say what is missing: %s", said)
-	}
+func (s site) brokenBundle() {
+	bundle := filepath.Join(s.t.TempDir(), "bundle")
+	s.Expect(os.CopyFS(bundle, os.DirFS("bundle"))).To(Succeed())
+	edit(s, filepath.Join(bundle, csvFile), without("specDescriptors"))
+	list := s.run(Run{Bundle: bundle, Selector: "suite=olm"}, "olm-spec-descriptors-test")
+	s.Expect(text(list)).To(ContainSubstring("does not have a spec descriptor"))
 }
 
 // brokenOperator tries a promise where nobody keeps it.
-func (s *site) brokenOperator(t *testing.T) {
+func (s site) brokenOperator() {
 	const name = "statefulcluster-names-once"
 	config := s.config()
 	for i := range config.Stages {
@@ -184,24 +153,15 @@ func (s *site) brokenOperator(t *testing.T) {
 			config.Stages[i].Tests[j].Entrypoint = []string{"/scorecard", "--within=30s", name}
 		}
 	}
-	file := filepath.Join(t.TempDir(), "config.yaml")
+	file := filepath.Join(s.t.TempDir(), "config.yaml")
 	out, err := yaml.Marshal(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, out, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	s.Expect(err).To(Succeed())
+	s.Expect(os.WriteFile(file, out, 0o644)).To(Succeed())
 	s.shell("kubectl scale --namespace=stateful-operator-system deployment/stateful-operator-controller-manager --replicas=0")
 	defer s.shell("kubectl scale --namespace=stateful-operator-system deployment/stateful-operator-controller-manager --replicas=2")
-	list := s.run(t, Run{Config: file}, name+"-test")
-	result := list.Items[0].Status.Results[0]
-	if result.State != v1alpha3.FailState || len(result.Errors) == 0 {
-		t.Errorf("%+v", result)
-	}
-	if want := "0 pods are wanted and 0 are available"; !strings.Contains(fmt.Sprint(result.Suggestions), want) {
-		t.Errorf("%q does not say that the operator is away", result.Suggestions)
-	}
+	result := s.run(Run{Config: file}, name+"-test").Items[0].Status.Results[0]
+	s.Expect(result).To(And(HaveField("State", v1alpha3.FailState), HaveField("Errors", Not(BeEmpty()))))
+	s.Expect(result.Suggestions).To(ContainElement(ContainSubstring("0 pods are wanted and 0 are available")), "the operator is away")
 }
 
 func text(list v1alpha3.TestList) string {

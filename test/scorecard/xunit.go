@@ -8,70 +8,41 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/onsi/ginkgo/v2/reporters"
 	"github.com/operator-framework/api/pkg/apis/scorecard/v1alpha3"
 )
 
-// What operator-sdk prints as xunit has its errors as they are, and is no XML
-// where these have an ampersand or a bracket. So this is made from its JSON.
-
-type xunitSuites struct {
-	XMLName xml.Name     `xml:"testsuites"`
-	Name    string       `xml:"name,attr"`
-	Suites  []xunitSuite `xml:"testsuite"`
-}
-
-type xunitSuite struct {
-	Name     string          `xml:"name,attr"`
-	Tests    int             `xml:"tests,attr"`
-	Failures int             `xml:"failures,attr"`
-	Errors   int             `xml:"errors,attr"`
-	Values   []xunitProperty `xml:"properties>property"`
-	Cases    []xunitCase     `xml:"testcase"`
-}
-
-type xunitProperty struct {
-	Name  string `xml:"name,attr"`
-	Value string `xml:"value,attr"`
-}
-
-type xunitCase struct {
-	Name    string      `xml:"name,attr"`
-	Failure *xunitWords `xml:"failure"`
-	Error   *xunitWords `xml:"error"`
-	Out     string      `xml:"system-out,omitempty"`
-}
-
-type xunitWords struct {
-	Text string `xml:",chardata"`
-}
-
-// XUnit is a report for machines, a suite for each test.
+// XUnit is a report for machines, a suite for each test. What operator-sdk prints as
+// xunit has its errors as they are, and is no XML where these have an ampersand or a
+// bracket. So this is made from its JSON.
 func XUnit(list v1alpha3.TestList) ([]byte, error) {
-	suites := xunitSuites{Name: "scorecard"}
+	var all reporters.JUnitTestSuites
 	for _, test := range list.Items {
-		suite := xunitSuite{Name: test.Spec.Labels["test"], Tests: len(test.Status.Results), Values: []xunitProperty{
-			{"spec.image", test.Spec.Image},
-			{"spec.entrypoint", strings.Join(test.Spec.Entrypoint, " ")},
-			{"labels.test", test.Spec.Labels["test"]},
-			{"labels.suite", test.Spec.Labels["suite"]},
-		}}
+		suite := reporters.JUnitTestSuite{Name: test.Spec.Labels["test"], Package: "scorecard", Tests: len(test.Status.Results)}
+		suite.Properties.Properties = []reporters.JUnitProperty{
+			{Name: "spec.image", Value: test.Spec.Image},
+			{Name: "spec.entrypoint", Value: strings.Join(test.Spec.Entrypoint, " ")},
+			{Name: "labels.test", Value: test.Spec.Labels["test"]},
+			{Name: "labels.suite", Value: test.Spec.Labels["suite"]},
+		}
 		for _, result := range test.Status.Results {
-			one := xunitCase{Name: result.Name, Out: result.Log}
-			words := &xunitWords{Text: strings.Join(append(result.Errors, result.Suggestions...), "\n")}
+			one := reporters.JUnitTestCase{Name: result.Name, Classname: suite.Name, Status: string(result.State), SystemOut: result.Log}
+			words := strings.Join(append(result.Errors, result.Suggestions...), "\n")
 			switch result.State {
 			case v1alpha3.PassState:
 			case v1alpha3.FailState:
-				one.Failure = words
+				one.Failure = &reporters.JUnitFailure{Description: words}
 				suite.Failures++
 			default:
-				one.Error = words
+				one.Error = &reporters.JUnitError{Description: words}
 				suite.Errors++
 			}
-			suite.Cases = append(suite.Cases, one)
+			suite.TestCases = append(suite.TestCases, one)
 		}
-		suites.Suites = append(suites.Suites, suite)
+		all.Tests, all.Failures, all.Errors = all.Tests+suite.Tests, all.Failures+suite.Failures, all.Errors+suite.Errors
+		all.TestSuites = append(all.TestSuites, suite)
 	}
-	text, err := xml.MarshalIndent(suites, "", "  ")
+	text, err := xml.MarshalIndent(all, "", "  ")
 	return append([]byte(xml.Header), append(text, '\n')...), err
 }
 
@@ -85,10 +56,8 @@ func WriteReports(list v1alpha3.TestList, folder string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return err
-	}
 	return errors.Join(
+		os.MkdirAll(folder, 0o755),
 		os.WriteFile(filepath.Join(folder, "scorecard.json"), append(asJSON, '\n'), 0o644),
 		os.WriteFile(filepath.Join(folder, "scorecard.xml"), asXML, 0o644))
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/xml"
 	"testing"
 
+	"github.com/onsi/ginkgo/v2/reporters"
+	. "github.com/onsi/gomega"
 	"github.com/operator-framework/api/pkg/apis/scorecard/v1alpha3"
 )
 
@@ -25,35 +27,23 @@ func reported() v1alpha3.TestList {
 }
 
 func TestXUnit(t *testing.T) {
+	g := NewWithT(t)
 	text, err := XUnit(reported())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var read xunitSuites
-	if err := xml.Unmarshal(text, &read); err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-	failures, errors := 0, 0
-	for _, suite := range read.Suites {
-		failures, errors = failures+suite.Failures, errors+suite.Errors
-		one := suite.Cases[0]
-		switch suite.Name {
-		case "good":
-			if one.Failure != nil || one.Error != nil {
-				t.Errorf("a test that passed: %+v", one)
-			}
-		case "broken":
-			if one.Failure == nil || one.Failure.Text != "a <b> & c\ntry it" || one.Out != "1 < 2" {
-				t.Errorf("a test that failed: %+v", one)
-			}
-		case "none":
-			if one.Error == nil || one.Error.Text != "no cluster" {
-				t.Errorf("a test that could not be run: %+v", one)
-			}
+	g.Expect(err).To(Succeed())
+	var read reporters.JUnitTestSuites
+	g.Expect(xml.Unmarshal(text, &read)).To(Succeed(), "%s", text)
+	g.Expect([]int{len(read.TestSuites), read.Failures, read.Errors}).To(Equal([]int{3, 1, 1}), "suites, failures, errors")
+	for _, suite := range read.TestSuites {
+		one := suite.TestCases[0]
+		g.Expect(one.Failure != nil).To(Equal(suite.Name == "broken"), "%+v", one)
+		g.Expect(one.Error != nil).To(Equal(suite.Name == "none"), "%+v", one)
+		g.Expect([]int{suite.Failures, suite.Errors}).To(Equal(map[string][]int{"good": {0, 0}, "broken": {1, 0}, "none": {0, 1}}[suite.Name]), suite.Name)
+		if one.Failure != nil {
+			g.Expect([]string{one.Failure.Description, one.SystemOut}).To(Equal([]string{"a <b> & c\ntry it", "1 < 2"}))
 		}
-	}
-	if len(read.Suites) != 3 || failures != 1 || errors != 1 {
-		t.Errorf("%d suites, %d failures, %d errors", len(read.Suites), failures, errors)
+		if one.Error != nil {
+			g.Expect(one.Error.Description).To(Equal("no cluster"))
+		}
 	}
 }
 
@@ -62,7 +52,5 @@ func TestFailed(t *testing.T) {
 	silent := v1alpha3.NewTest()
 	silent.Spec.Labels = map[string]string{"test": "silent"}
 	list.Items = append(list.Items, silent) // no result is no success
-	if failed := Failed(list); len(failed) != 3 {
-		t.Errorf("failed: %v", failed)
-	}
+	NewWithT(t).Expect(Failed(list)).To(ConsistOf("broken", "none", "silent"))
 }

@@ -1,7 +1,6 @@
-package main
+package promises_test
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -46,30 +45,25 @@ var tests = map[string][]test{
 	},
 }
 
-// ofKind are the promises that a kind's tests try.
-var ofKind = map[string][]promises.Promise{
-	"statefulcluster":       promises.StatefulCluster,
-	"replicatedstatefulset": promises.ReplicatedStatefulSet,
-	"extendedstatefulset":   promises.ExtendedStatefulSet,
-	"statefulsingleton":     promises.StatefulSingleton,
-}
-
-// promised finds the promise of a test.
-func promised(name string) (promises.Promise, error) {
-	var known []string
-	for kind, all := range tests {
+// testOf is the name of the scorecard test that tries a promise, empty if none does.
+func testOf(p promises.Promise) string {
+	for _, all := range tests {
 		for _, t := range all {
-			known = append(known, t.name)
-			if t.name != name {
-				continue
+			if strings.HasPrefix(p.Name, t.promise) {
+				return t.name
 			}
-			i := slices.IndexFunc(ofKind[kind], func(p promises.Promise) bool { return strings.HasPrefix(p.Name, t.promise) })
-			if i < 0 {
-				return promises.Promise{}, fmt.Errorf("no promise begins with %q", t.promise)
-			}
-			return ofKind[kind][i], nil
 		}
 	}
-	slices.Sort(known)
-	return promises.Promise{}, fmt.Errorf("there is no test %q, but %s", name, strings.Join(known, ", "))
+	return ""
+}
+
+// testNames are the names of all scorecard tests.
+func testNames() (names []string) {
+	for _, all := range tests {
+		for _, t := range all {
+			names = append(names, t.name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }

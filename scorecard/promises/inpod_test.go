@@ -1,4 +1,4 @@
-package main
+package promises_test
 
 import (
 	"cmp"
@@ -13,20 +13,15 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/stateful-operator/stateful-operator/controllers"
 	"github.com/stateful-operator/stateful-operator/scorecard/promises"
 	"github.com/stateful-operator/stateful-operator/test/faults/scribe"
 )
 
 // otherImage is a public one with a shell, where PROMISES_OTHER_IMAGE names none.
 const otherImage = "registry.k8s.io/e2e-test-images/busybox:1.37.0-1"
-
-// operatorName is the operator's Deployment, wherever it is.
-const operatorName = "stateful-operator-controller-manager"
 
 // inPod is the cluster of the pod that this runs in, whose image has all that
 // promises run.
@@ -35,24 +30,16 @@ func inPod(ctx context.Context) (*promises.Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("this runs in pods only: %w", err)
 	}
-	config.QPS = -1
 	config.WarningHandlerWithContext = rest.NoWarnings{}
-	scheme, err := controllers.Scheme()
+	c, err := promises.Connect(config)
 	if err != nil {
-		return nil, err
-	}
-	c := &promises.Cluster{Config: config, OtherImage: cmp.Or(os.Getenv("PROMISES_OTHER_IMAGE"), otherImage)}
-	if c.Client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
-		return nil, err
-	}
-	if c.Kube, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, err
 	}
 	pod, err := thisPod(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("looking for the pod that this is, whose image the promises run: %w", err)
 	}
-	c.Image = pod.Spec.Containers[0].Image
+	c.Image, c.OtherImage = pod.Spec.Containers[0].Image, cmp.Or(os.Getenv("PROMISES_OTHER_IMAGE"), otherImage)
 	c.Witness, c.WitnessShell, c.Ledger = c.Image, c.Image, c.Image
 	if c.Shared, err = os.MkdirTemp("", "promises-"); err != nil {
 		return nil, err
@@ -89,7 +76,7 @@ func operators(ctx context.Context, c *promises.Cluster) []string {
 	var said []string
 	found := false
 	for _, d := range all.Items {
-		if d.Name != operatorName {
+		if d.Name != operator.Name {
 			continue
 		}
 		found = true
@@ -99,7 +86,7 @@ func operators(ctx context.Context, c *promises.Cluster) []string {
 		}
 	}
 	if !found {
-		said = []string{"install the operator: there is no Deployment " + operatorName + " in any namespace"}
+		said = []string{"install the operator: there is no Deployment " + operator.Name + " in any namespace"}
 	}
 	return said
 }

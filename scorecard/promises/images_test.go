@@ -1,0 +1,62 @@
+package promises_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	. "github.com/onsi/ginkgo/v2"
+
+	"github.com/stateful-operator/stateful-operator/test/cluster"
+	"github.com/stateful-operator/stateful-operator/test/cluster/image"
+	"github.com/stateful-operator/stateful-operator/test/run/dummy"
+	"github.com/stateful-operator/stateful-operator/test/run/program"
+	"github.com/stateful-operator/stateful-operator/test/run/redis/server"
+)
+
+// writeImages writes the images of the operator and of what the promises run: one with a
+// shell that differs from the cluster's own, two with a witness, one with a ledger, a
+// server that people run and its client, and the original's sample application.
+func (w *workshop) writeImages(ctx context.Context) (err error) {
+	shell := []image.File{{Path: "/bin/busybox", Source: "/bin/busybox"}}
+	for _, applet := range []string{"sh", "cat", "date", "sleep"} {
+		shell = append(shell, image.File{Path: "/bin/" + applet, Link: "busybox"})
+	}
+	var links []image.File
+	for _, name := range []string{"note", "alive"} {
+		links = append(links, image.File{Path: "/" + name, Link: "witness"})
+	}
+	path := []string{"PATH=/bin"}
+	programs := []program.Program{
+		program.Operator(w.tar()),
+		{Package: "./test/faults/witness", Ref: "localhost/witness", Files: links, Env: path, Tar: w.tar()},
+		{Package: "./test/faults/witness", Ref: "localhost/witness-shell", Files: append(shell, links...), Env: path, Tar: w.tar()},
+		{Package: "./test/faults/ledger", Ref: "localhost/ledger", Tar: w.tar()},
+		{Package: "./test/run/redis/client", Ref: "localhost/redis-client", User: "65532:65532", Tar: w.tar()},
+	}
+	refs, err := program.WriteFrom(ctx, GinkgoWriter, w.Folder, programs...)
+	if err != nil {
+		return err
+	}
+	w.Operator = refs[0]
+	i := &w.Images
+	i.Witness, i.WitnessShell, i.Ledger, i.RedisClient = refs[1], refs[2], refs[3], refs[4]
+	i.Image, i.OtherImage = cluster.BusyboxImage, "localhost/busybox-other:1"
+	if err := image.Write(w.tar(), i.OtherImage, v1.Config{Env: path}, shell...); err != nil {
+		return err
+	}
+	if i.Redis, err = server.Image.Write(ctx, w.tar()); err != nil {
+		return err
+	}
+	i.Dummy, err = dummy.Image.Write(ctx, w.tar())
+	i.RedisSample = "config/samples/replicatedstatefulset/redis.yaml"
+	i.DummySample = "config/samples/replicatedstatefulset/dummy.yaml"
+	return err
+}
+
+// tar is where one more image is written.
+func (w *workshop) tar() string {
+	w.Tars = append(w.Tars, filepath.Join(w.Folder, fmt.Sprint("image-", len(w.Tars), ".tar")))
+	return w.Tars[len(w.Tars)-1]
+}

@@ -1,0 +1,72 @@
+package promises
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// What is done with an object of any kind.
+
+func (c *Cluster) put(ctx context.Context, object client.Object) {
+	c.ExpectWithOffset(1, c.Client.Create(ctx, object)).To(plain{})
+}
+
+func (c *Cluster) read(ctx context.Context, object client.Object) {
+	c.ExpectWithOffset(1, c.Client.Get(ctx, client.ObjectKeyFromObject(object), object)).To(plain{})
+}
+
+func (c *Cluster) list(ctx context.Context, list client.ObjectList, options ...client.ListOption) {
+	c.ExpectWithOffset(1, c.Client.List(ctx, list, options...)).To(plain{})
+}
+
+func (c *Cluster) remove(ctx context.Context, object client.Object, options ...client.DeleteOption) {
+	c.ExpectWithOffset(1, c.Client.Delete(ctx, object, options...)).To(plain{})
+}
+
+// change writes an object anew, again if somebody else wrote meanwhile.
+func change[T client.Object](ctx context.Context, c *Cluster, object T, edit func(T)) {
+	c.until(ctx, "the change to be taken", func(ctx context.Context) {
+		c.read(ctx, object)
+		edit(object)
+		c.check(c.Client.Update(ctx, object))
+	})
+}
+
+// gone waits until there is no such object.
+func (c *Cluster) gone(ctx context.Context, object client.Object) {
+	c.until(ctx, object.GetName()+" to be gone", func(ctx context.Context) {
+		uid := object.GetUID()
+		err := c.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
+		if apierrors.IsNotFound(err) || err == nil && object.GetUID() != uid {
+			return
+		}
+		c.check(errors.Join(err, fmt.Errorf("it is there, with finalizers %v", object.GetFinalizers())))
+	})
+}
+
+// events are those about an object, for a reason and with these words in their notes.
+func (c *Cluster) events(ctx context.Context, about client.Object, reason, words string) []corev1.Event {
+	var all corev1.EventList
+	c.list(ctx, &all, client.InNamespace(about.GetNamespace()))
+	return slices.DeleteFunc(all.Items, func(e corev1.Event) bool {
+		return e.InvolvedObject.UID != about.GetUID() || e.Reason != reason || !strings.Contains(e.Message, words)
+	})
+}
+
+// event waits until there is one, and gives the last.
+func (c *Cluster) event(ctx context.Context, about client.Object, reason, words string) (last corev1.Event) {
+	c.until(ctx, "an event "+reason+" of "+about.GetName()+": "+words, func(ctx context.Context) {
+		found := c.events(ctx, about, reason, words)
+		c.Expect(found).NotTo(BeEmpty(), "there is none")
+		last = found[len(found)-1]
+	})
+	return last
+}

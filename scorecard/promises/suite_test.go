@@ -1,0 +1,210 @@
+package promises_test
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/stateful-operator/stateful-operator/scorecard/promises"
+)
+
+var (
+	handovers = flag.Int("handovers", 15, "how many `handovers` S9 makes")
+	faults    = flag.Int("faults", 1, "how many `runs` with faults RS-56 makes")
+	fault     = flag.String("fault", "", "a `text` in the names of the faults that RS-56 makes, and of the scenarios of V2; empty are all")
+	freezes   = flag.Int("freezes", 1, "at how many `writes` V2 freezes a leader of each kind; 0 is at each of all scenarios, in each mode")
+	seed      = flag.Uint64("seed", 0, "`seed` of the chances of S9, RS-56, E35 and V2; 0 takes one by chance")
+	keep      = flag.String("keep", "", "`name` of local clusters that are used again and not taken down")
+)
+
+// kinds are all promises. The labels are for `-ginkgo.label-filter`, as are the names
+// of scorecard tests.
+var kinds = []struct {
+	label    string
+	promises []promises.Promise
+}{
+	{"StatefulCluster", promises.StatefulCluster},
+	{"ReplicatedStatefulSet", promises.ReplicatedStatefulSet},
+	{"ExtendedStatefulSet", promises.ExtendedStatefulSet},
+	{"StatefulSingleton", promises.StatefulSingleton},
+	{"operator", promises.Freeze},
+}
+
+// chosen are the sites of the promises that are tried in this run, and whole is true if
+// those are all promises.
+var (
+	chosen = map[promises.Site]bool{}
+	whole  = true
+)
+
+// TestPromises tries every promise on real nodes: on KUBECONFIG's cluster, which has
+// the operator and whose nodes are not disturbed, or on local clusters, one a site.
+// `make test-nodes` runs it in several processes; in one, all are tried in turn.
+func TestPromises(t *testing.T) {
+	if scorecard == nil && os.Getenv("KUBECONFIG") == "" && os.Geteuid() != 0 {
+		t.Skip("a local cluster with nodes needs root; set KUBECONFIG to use another one")
+	}
+	log.SetLogger(logr.Discard()) // the tests say what they do
+	RegisterFailHandler(Fail)
+	if *seed == 0 {
+		*seed = rand.Uint64N(1_000_000)
+	}
+	if scorecard == nil {
+		t.Chdir(root)
+	}
+	for _, spec := range PreviewSpecs("Promises").SpecReports {
+		switch {
+		case !spec.LeafNodeType.Is(types.NodeTypeIt): // what comes before and after all
+		case spec.State == types.SpecStateSkipped:
+			whole = false
+		default:
+			chosen[promises.Site(spec.ContainerHierarchyTexts[0])] = true
+		}
+	}
+	RunSpecs(t, "Promises")
+}
+
+var _ = describe(promises.SharedSite)
+
+// The sites whose promises are tried one after another, each in a process. These are
+// begun first, as each of them takes as long as the shared site does.
+var _ = func() bool {
+	order := []any{Ordered, ContinueOnFailure, SpecPriority(2)}
+	if os.Getenv("KUBECONFIG") != "" {
+		order = []any{Serial} // there is one cluster, and one operator
+	}
+	for _, site := range promises.Alone {
+		describe(site, order...)
+	}
+	return true
+}()
+
+// describe makes a spec of each promise of a site.
+func describe(site promises.Site, decorators ...any) bool {
+	return Describe(string(site), slices.Concat(decorators, []any{func() {
+		for _, kind := range kinds {
+			for _, p := range kind.promises {
+				if p.Site != site {
+					continue
+				}
+				priority, labels := SpecPriority(0), Label(kind.label)
+				if p.Long {
+					priority = 1
+				}
+				if name := testOf(p); name != "" {
+					labels = Label(kind.label, name)
+				}
+				if slices.Contains(decorators, any(Ordered)) {
+					It(p.Name, labels, func(ctx SpecContext) { try(ctx, p) }) // the container has the priority
+					continue
+				}
+				It(p.Name, labels, priority, func(ctx SpecContext) { try(ctx, p) })
+			}
+		}
+	}})...)
+}
+
+// try tries a promise in a namespace of its own.
+func try(ctx context.Context, p promises.Promise) {
+	c := clusterOf(ctx, p.Site)
+	if p.Faults && c.Nodes == nil && (!p.Scribed || c.Scribe == "") {
+		Skip(notOurs)
+	}
+	if c.Nodes != nil {
+		awaitCalm(ctx)
+	}
+	own, remove, err := c.New(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(remove)
+	own.Log = func(format string, args ...any) { GinkgoWriter.Printf(format+"\n", args...) }
+	// Ginkgo would show the first failure only, and not what its cleanup fails with.
+	if err := own.Kept(func(own *promises.Cluster) { p.Run(ctx, own) }); err != nil {
+		show(context.WithoutCancel(ctx), own)
+		Fail(err.Error())
+	}
+}
+
+// awaitCalm waits for up to three minutes while this machine has far more to do than it can,
+// so that on a slow one fewer promises are tried at a time: leases run out, and canaries
+// are given up, where programs wait for a processor.
+func awaitCalm(ctx context.Context) {
+	for range 36 {
+		var load float64
+		text, err := os.ReadFile("/proc/loadavg")
+		if _, scanned := fmt.Sscan(string(text), &load); err != nil || scanned != nil || load < float64(12*runtime.NumCPU()) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(5 * time.Second):
+		}
+	}
+}
+
+const notOurs = "the nodes of this cluster are not ours to disturb, or to look into"
+
+// Why a promise failed is said once more at the end: it is lost among the lines of
+// those that passed, and Ginkgo's summary gives names only.
+var _ = ReportAfterSuite("promises that failed", func(r Report) {
+	for _, spec := range r.SpecReports {
+		if spec.Failed() {
+			fmt.Printf("\nFAILED after %s: %s\n%s\n", spec.RunTime.Round(time.Second), spec.LeafNodeText, spec.FailureMessage())
+		}
+	}
+})
+
+// What was not tried is said at the end, and how to try it: it is lost among the lines
+// of those that passed.
+var _ = ReportAfterSuite("promises that were not tried", func(r Report) {
+	var names []string
+	for _, spec := range r.SpecReports {
+		if spec.Failure.Message == notOurs {
+			names = append(names, spec.LeafNodeText)
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	fmt.Printf("\nNOT TRIED: %d promises, because KUBECONFIG names a cluster whose nodes are not ours to disturb.\n"+
+		"Unset KUBECONFIG and run as root to try them on a local cluster:\n", len(names))
+	for _, name := range names {
+		fmt.Println("  -", name)
+	}
+})
+
+// The first process builds what all of them run, and takes all clusters down when they
+// have ended.
+var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
+	if scorecard != nil || os.Getenv("KUBECONFIG") != "" {
+		return []byte("{}")
+	}
+	DeferCleanup(takeDown)
+	w, err := build(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	text, err := json.Marshal(w)
+	Expect(err).NotTo(HaveOccurred())
+	return text
+}, func(ctx SpecContext, text []byte) {
+	if scorecard != nil {
+		c, err := ready(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		for _, site := range append(promises.Alone, promises.SharedSite) {
+			connected[site] = c
+		}
+	}
+	Expect(json.Unmarshal(text, &work)).To(Succeed())
+})
