@@ -1,140 +1,125 @@
 package main
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
+	"strings"
 	"time"
+
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
+	"github.com/stateful-operator/stateful-operator/test/auditlog"
 )
 
-// request is what the API server's audit log says of one request.
-type request struct {
-	Verb string `json:"verb"`
-	User struct {
-		Username string `json:"username"`
-	} `json:"user"`
-	Object struct {
-		Resource    string `json:"resource"`
-		Subresource string `json:"subresource"`
-		Namespace   string `json:"namespace"`
-		Name        string `json:"name"`
-	} `json:"objectRef"`
-	Received time.Time `json:"requestReceivedTimestamp"`
-	Answered time.Time `json:"stageTimestamp"`
-	Stage    string    `json:"stage"`
-	Answer   struct {
-		Code int `json:"code"`
-	} `json:"responseStatus"`
+// request is one that was answered, as the API server's audit log tells of it.
+type request struct{ *auditv1.Event }
+
+func (r *request) received() time.Time { return r.RequestReceivedTimestamp.Time }
+
+func (r *request) answered() time.Time { return r.StageTimestamp.Time }
+
+func (r *request) refused() bool { return r.ResponseStatus != nil && r.ResponseStatus.Code >= 300 }
+
+func (r *request) what() string { return r.Verb + " " + auditlog.Resource(r.Event) }
+
+// isWrite tells whether the request changes what etcd holds. Questions about
+// tokens and permissions are asked by POST and change nothing.
+func (r *request) isWrite() bool {
+	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, r.Verb) &&
+		!slices.Contains([]string{"tokenreviews", "subjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"}, r.ObjectRef.Resource)
 }
+
+// isOperators tells whether it is a write of the operator, isChange whether of
+// anything but an event.
+func (r *request) isOperators() bool { return r.isWrite() && r.User.Username == operatorUser }
+
+func (r *request) isChange() bool { return r.isOperators() && r.ObjectRef.Resource != "events" }
 
 // auditMark is a place in the audit log.
 type auditMark int64
 
-func (s *site) markAudit() (auditMark, error) { return markLog(s.cluster.AuditLog()) }
+func (s *site) markAudit() auditMark { return auditMark(must(os.Stat(s.cluster.AuditLog())).Size()) }
 
-// writesSince is every write that the API server was asked for since the mark,
-// refused ones too.
-func (s *site) writesSince(mark auditMark) ([]request, error) {
-	return readSince(s.cluster.AuditLog(), mark, request.isWrite)
-}
-
-// operatorsSince are those of the operator, events too.
-func (s *site) operatorsSince(mark auditMark) ([]request, error) {
-	writes, err := s.writesSince(mark)
-	changes, events := byOperator(writes)
-	return append(changes, events...), err
-}
-
-func markLog(path string) (auditMark, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return 0, err
-	}
-	return auditMark(info.Size()), nil
-}
-
-func readSince(path string, mark auditMark, wanted func(request) bool) ([]request, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
+// since is every wanted request that the API server was asked for since the mark,
+// refused ones too, in the order in which they arrived.
+func (s *site) since(mark auditMark, wanted func(*request) bool) []*request {
+	file := must(os.Open(s.cluster.AuditLog()))
 	defer file.Close()
-	if _, err := file.Seek(int64(mark), io.SeekStart); err != nil {
-		return nil, err
-	}
+	must(file.Seek(int64(mark), io.SeekStart))
 	return readAudit(file, wanted)
 }
 
-// readAudit reads the requests that were answered and are wanted.
-func readAudit(log io.Reader, wanted func(request) bool) ([]request, error) {
-	var found []request
-	lines := bufio.NewReaderSize(log, 1<<20)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if err == io.EOF {
-			return found, nil // what is left is a line that is being written
-		}
-		if err != nil {
-			return nil, err
-		}
-		var r request
-		if err := json.Unmarshal(line, &r); err != nil {
-			return nil, fmt.Errorf("reading the audit log: %w", err)
-		}
-		if r.Stage == "ResponseComplete" && wanted(r) {
+func readAudit(log io.Reader, wanted func(*request) bool) (found []*request) {
+	check(auditlog.Read(log, string(auditv1.StageResponseComplete), func(e *auditv1.Event) {
+		if r := (&request{e}); r.Stage == auditv1.StageResponseComplete && wanted(r) {
 			found = append(found, r)
 		}
-	}
-}
-
-// isWrite tells whether the request changes what etcd holds. Questions about
-// tokens and permissions are asked by POST and change nothing.
-func (r request) isWrite() bool {
-	if !slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, r.Verb) {
-		return false
-	}
-	return !slices.Contains([]string{"tokenreviews", "subjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"}, r.Object.Resource)
-}
-
-// isExec tells whether it runs a command in a container.
-func (r request) isExec() bool { return r.Object.Subresource == "exec" }
-
-func (r request) isEvent() bool { return r.Object.Resource == "events" }
-
-func (r request) String() string {
-	resource := r.Object.Resource
-	if r.Object.Subresource != "" {
-		resource += "/" + r.Object.Subresource
-	}
-	return r.Verb + " " + resource
-}
-
-// byOperator are the operator's writes; events are counted apart.
-func byOperator(writes []request) (changes, events []request) {
-	for _, w := range writes {
-		switch {
-		case w.User.Username != operatorUser:
-		case w.isEvent():
-			events = append(events, w)
-		default:
-			changes = append(changes, w)
-		}
-	}
-	return changes, events
+	}))
+	slices.SortStableFunc(found, func(a, b *request) int { return a.received().Compare(b.received()) })
+	return found
 }
 
 // tallied says how often each kind of write was made.
-func tallied(writes []request) string {
+func tallied(writes []*request) string {
 	counts := map[string]int{}
 	for _, w := range writes {
-		what := w.String()
-		if w.Answer.Code >= 300 {
-			what += fmt.Sprintf(" (answered %d)", w.Answer.Code)
+		what := w.what()
+		if w.refused() {
+			what += fmt.Sprintf(" (answered %d)", w.ResponseStatus.Code)
 		}
 		counts[what]++
 	}
-	return commaList(counts)
+	parts := make([]string, 0, len(counts))
+	for _, what := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%d %s", counts[what], what))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// delays pairs each change of a set, which is such a request, with the first answer
+// to it, which is one for a pod of that set, and gives the times between them.
+func delays(writes []*request, namespace, change, answer, afterSet string, want int) (found []time.Duration) {
+	changed := map[string]time.Time{} // by the name of the set
+	for _, w := range writes {
+		if w.ObjectRef.Namespace != namespace {
+			continue
+		}
+		switch w.what() {
+		case change:
+			changed[w.ObjectRef.Name] = w.received()
+		case answer:
+			set := w.ObjectRef.Name[:max(0, strings.LastIndex(w.ObjectRef.Name, afterSet))]
+			if at, waiting := changed[set]; waiting {
+				found = append(found, w.received().Sub(at))
+				delete(changed, set)
+			}
+		}
+	}
+	if len(found) != want {
+		fail("%d of %d times %q was followed by %q", len(found), want, change, answer)
+	}
+	return found
+}
+
+// covered is for how long between two instants at least one of the requests was on
+// its way.
+func covered(requests []*request, from, to time.Time) (sum time.Duration) {
+	slices.SortFunc(requests, func(a, b *request) int { return a.received().Compare(b.received()) })
+	for _, q := range requests {
+		if q.received().After(from) {
+			from = q.received()
+		}
+		end := q.answered()
+		if end.After(to) {
+			end = to
+		}
+		if end.After(from) {
+			sum += end.Sub(from)
+			from = end
+		}
+	}
+	return sum
 }

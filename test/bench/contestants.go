@@ -2,84 +2,67 @@ package main
 
 import (
 	"context"
-	"sync"
+	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// contestant is one way to bring pods and claims about.
+// contestant is one way to bring pods and claims about: by the objects of a kind,
+// or, if it has none, by the bare pool.
 type contestant struct {
 	name string
-	// prepare runs before the clock; what it returns runs after. The operator
-	// runs only for its own turn.
-	prepare func(context.Context, *site, string) (stop func(), err error)
-	// create asks for the sets; the clock starts with it.
-	create func(context.Context, *site, string, shape) error
-	// change makes every member be replaced.
-	change func(context.Context, *site, string) error
+	set  func(namespace string, i, members int) client.Object
 }
 
 const (
 	ours    = "StatefulCluster"
 	builtIn = "StatefulSet"
 	bare    = "bare pool"
+	// ownerName is an object that owns the bare pods, as every controller's pods
+	// have an owner.
+	ownerName = "owner"
 	// workers is how many goroutines the bare pool has.
 	workers = 32
 )
 
-var contestants = []contestant{
-	{name: ours, prepare: withOperator, create: createClusters, change: changeCluster},
-	{name: builtIn, prepare: withNothing, create: createStatefulSets, change: changeStatefulSet},
-	{name: bare, prepare: withOwner, create: createBare},
-}
+var contestants = []contestant{{ours, statefulCluster}, {builtIn, statefulSet}, {bare, nil}}
 
-func withOperator(ctx context.Context, s *site, _ string) (func(), error) {
-	o, err := s.startOperator(ctx, ours)
-	if err != nil {
-		return nil, err
+// prepare runs before the clock; what it returns runs after. The operator runs only
+// for its own turn.
+func (c contestant) prepare(ctx context.Context, s *site, namespace string) (stop func()) {
+	switch c.name {
+	case ours:
+		return s.startOperator(ctx, ours).stop
+	case bare:
+		check(s.client.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: ownerName}}))
 	}
-	return o.stop, nil
+	return func() {}
 }
 
-func withNothing(context.Context, *site, string) (func(), error) { return func() {}, nil }
-
-// ownerName is an object that owns the bare pods, as every controller's pods
-// have an owner.
-const ownerName = "owner"
-
-func withOwner(ctx context.Context, s *site, namespace string) (func(), error) {
-	_, err := s.admin.CoreV1().ConfigMaps(namespace).Create(ctx,
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: ownerName}}, metav1.CreateOptions{})
-	return func() {}, err
+// create asks for the sets; the clock starts with it.
+func (c contestant) create(ctx context.Context, s *site, namespace string, want shape) error {
+	if c.set == nil {
+		return s.createBare(ctx, namespace, want)
+	}
+	return spread(ctx, want.sets, func(i int) error { return s.client.Create(ctx, c.set(namespace, i, want.members)) })
 }
 
-func createClusters(ctx context.Context, s *site, namespace string, want shape) error {
-	return spread(ctx, want.sets, func(i int) error {
-		return s.objects.Create(ctx, statefulCluster(namespace, i, want.members))
-	})
-}
-
-func createStatefulSets(ctx context.Context, s *site, namespace string, want shape) error {
-	return spread(ctx, want.sets, func(i int) error {
-		_, err := s.admin.AppsV1().StatefulSets(namespace).Create(ctx, statefulSet(namespace, i, want.members), metav1.CreateOptions{})
-		return err
-	})
-}
-
-func createBare(ctx context.Context, s *site, namespace string, want shape) error {
-	owner, err := s.bareOwner(ctx, namespace)
-	if err != nil {
+func (s *site) createBare(ctx context.Context, namespace string, want shape) error {
+	var object corev1.ConfigMap
+	if err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ownerName}, &object); err != nil {
 		return err
 	}
+	owner := *metav1.NewControllerRef(&object, corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 	pods, claims := s.pool.CoreV1().Pods(namespace), s.pool.CoreV1().PersistentVolumeClaims(namespace)
 	return spread(ctx, want.pods(), func(n int) error {
 		i, m := n/want.members, n%want.members
-		if m == 0 {
-			if err := s.createBareRest(ctx, owner, namespace, i); err != nil {
+		if m == 0 { // what a StatefulCluster has beside its members
+			_, revised := s.pool.AppsV1().ControllerRevisions(namespace).Create(ctx, bareRevision(owner, i), metav1.CreateOptions{})
+			_, guarded := s.pool.PolicyV1().PodDisruptionBudgets(namespace).Create(ctx, bareBudget(owner, i), metav1.CreateOptions{})
+			if err := errors.Join(revised, guarded); err != nil {
 				return err
 			}
 		}
@@ -91,61 +74,9 @@ func createBare(ctx context.Context, s *site, namespace string, want shape) erro
 	})
 }
 
-// createBareRest creates what a StatefulCluster has beside its members.
-func (s *site) createBareRest(ctx context.Context, owner metav1.OwnerReference, namespace string, i int) error {
-	if _, err := s.pool.AppsV1().ControllerRevisions(namespace).Create(ctx, bareRevision(owner, i), metav1.CreateOptions{}); err != nil {
-		return err
-	}
-	_, err := s.pool.PolicyV1().PodDisruptionBudgets(namespace).Create(ctx, bareBudget(owner, i), metav1.CreateOptions{})
-	return err
-}
-
-func (s *site) bareOwner(ctx context.Context, namespace string) (metav1.OwnerReference, error) {
-	owner, err := s.admin.CoreV1().ConfigMaps(namespace).Get(ctx, ownerName, metav1.GetOptions{})
-	if err != nil {
-		return metav1.OwnerReference{}, err
-	}
-	return metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID,
-		Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true)}, nil
-}
-
-// newGeneration replaces the only container's variable, in both kinds alike.
-var newGeneration = []byte(`[{"op":"replace","path":"/spec/template/spec/containers/0/env/0/value","value":"2"}]`)
-
-func changeCluster(ctx context.Context, s *site, namespace string) error {
-	set := statefulCluster(namespace, 0, 0)
-	return s.objects.Patch(ctx, set, client.RawPatch(types.JSONPatchType, newGeneration))
-}
-
-func changeStatefulSet(ctx context.Context, s *site, namespace string) error {
-	_, err := s.admin.AppsV1().StatefulSets(namespace).Patch(ctx, setName(0), types.JSONPatchType, newGeneration, metav1.PatchOptions{})
-	return err
-}
-
-// spread calls do for 0 to n-1 from as many goroutines as the bare pool has,
-// and stops at the first error.
-func spread(ctx context.Context, n int, do func(int) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	numbers := make(chan int)
-	var running sync.WaitGroup
-	for range min(workers, n) {
-		running.Go(func() {
-			for i := range numbers {
-				if err := do(i); err != nil {
-					cancel(err)
-					return
-				}
-			}
-		})
-	}
-	for i := 0; i < n && ctx.Err() == nil; i++ {
-		select {
-		case numbers <- i:
-		case <-ctx.Done():
-		}
-	}
-	close(numbers)
-	running.Wait()
-	return context.Cause(ctx)
+// change makes every member of a namespace's first set be replaced: it changes the
+// only container's variable, in both kinds alike.
+func (c contestant) change(ctx context.Context, s *site, namespace string) {
+	generation := []byte(`[{"op":"replace","path":"/spec/template/spec/containers/0/env/0/value","value":"2"}]`)
+	check(s.client.Patch(ctx, c.set(namespace, 0, 0), client.RawPatch(types.JSONPatchType, generation)))
 }

@@ -18,198 +18,119 @@ const (
 // lap is what one contestant took in one round.
 type lap struct {
 	created, ready time.Duration
-	writes         []request // of the operator
+	writes         []*request // of the operator
 }
 
-func measureOneSet(ctx context.Context, s *site, size sizes) ([]figure, error) {
-	want := shape{1, size.members}
-	laps, err := s.compare(ctx, "one", want, size.rounds)
-	if err != nil {
-		return nil, err
-	}
-	title := fmt.Sprintf("create 1 × %s members", thousands(size.members))
-	return append(comparison(title, laps), writesPerMember(title, want, laps[ours])...), nil
+func measureOneSet(ctx context.Context, s *site) {
+	want := shape{1, s.size.members}
+	laps := s.compare(ctx, "one", want)
+	title := fmt.Sprintf("create 1 × %s members", thousands(s.size.members))
+	s.reportCreation(title, laps)
+	value := medianOf(laps[ours], func(l lap) float64 { return float64(len(l.writes)) / float64(want.pods()) })
+	s.report(figure{title: title, what: "writes per member, events not counted", value: value, digits: 4, goal: atMost(goalWrites),
+		detail: "last round: " + tallied(laps[ours][len(laps[ours])-1].writes)})
 }
 
-func measureManySets(ctx context.Context, s *site, size sizes) ([]figure, error) {
-	want := shape{size.sets, setMembers}
-	laps, err := s.compare(ctx, "many", want, size.rounds)
-	if err != nil {
-		return nil, err
-	}
-	return comparison(fmt.Sprintf("create %d × %d members", size.sets, setMembers), laps), nil
+func measureManySets(ctx context.Context, s *site) {
+	laps := s.compare(ctx, "many", shape{s.size.sets, setMembers})
+	s.reportCreation(fmt.Sprintf("create %d × %d members", s.size.sets, setMembers), laps)
 }
 
-// compare lets every contestant create the same, in every round in another
-// order, because who comes first finds a younger API server.
-func (s *site) compare(ctx context.Context, name string, want shape, rounds int) (map[string][]lap, error) {
+func (s *site) reportCreation(title string, laps map[string][]lap) {
+	s.comparison(title, "all created", laps, lap.tillCreated, atLeast(goalBuiltIn), atLeast(goalPool))
+	s.comparison(title, "all Ready", laps, func(l lap) float64 { return l.ready.Seconds() }, goal{}, goal{})
+}
+
+func (l lap) tillCreated() float64 { return l.created.Seconds() }
+
+// compare lets every contestant create the same.
+func (s *site) compare(ctx context.Context, name string, want shape) map[string][]lap {
 	laps := map[string][]lap{}
-	for round := range rounds {
-		for turn := range contestants {
-			c := contestants[(turn+round)%len(contestants)]
-			l, err := s.lap(ctx, c, fmt.Sprintf("%s-%d-%d", name, round+1, turn+1), want)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", c.name, err)
-			}
+	inTurns(s.size.rounds, contestants, func(round, turn int, c contestant) {
+		within(c.name, func() {
+			l := s.lap(ctx, c, fmt.Sprintf("%s-%d-%d", name, round, turn), want)
 			laps[c.name] = append(laps[c.name], l)
-			fmt.Printf("  round %d, %s: all created after %.2f s, all Ready after %.2f s\n",
-				round+1, c.name, l.created.Seconds(), l.ready.Seconds())
-		}
-	}
-	return laps, nil
+			fmt.Printf("  round %d, %s: all created after %.2f s, all Ready after %.2f s\n", round, c.name, l.created.Seconds(), l.ready.Seconds())
+		})
+	})
+	return laps
 }
 
-func (s *site) lap(ctx context.Context, c contestant, namespace string, want shape) (lap, error) {
-	if err := s.makeNamespace(ctx, namespace); err != nil {
-		return lap{}, err
-	}
-	watch, err := s.spectate(ctx, namespace, ready)
-	if err != nil {
-		return lap{}, err
-	}
+func (s *site) lap(ctx context.Context, c contestant, namespace string, want shape) lap {
+	s.makeNamespace(ctx, namespace)
+	watch := s.spectate(ctx, namespace, ready)
 	defer watch.stop()
-	stop, err := c.prepare(ctx, s, namespace)
-	if err != nil {
-		return lap{}, err
-	}
-	l, err := s.timeCreate(ctx, c, namespace, want, watch)
+	stop := c.prepare(ctx, s, namespace)
+	defer stop()
+	l := s.timeCreate(ctx, c, namespace, want, watch)
 	stop()
-	if err != nil {
-		return lap{}, err
-	}
-	return l, s.clearNamespaces(ctx, namespace)
+	s.clearNamespaces(ctx, namespace)
+	return l
 }
 
 // settle is how long the operator may still write its last status after all
 // pods are Ready. Those writes count.
 const settle = 3 * time.Second
 
-func (s *site) timeCreate(ctx context.Context, c contestant, namespace string, want shape, watch *spectator) (lap, error) {
-	mark, err := s.markAudit()
-	if err != nil {
-		return lap{}, err
-	}
+func (s *site) timeCreate(ctx context.Context, c contestant, namespace string, want shape, watch *spectator) lap {
+	mark := s.markAudit()
 	created := watch.when(func(t tally) bool { return t.pods == want.pods() && t.claims >= want.pods() })
 	allReady := watch.when(func(t tally) bool { return t.good == want.pods() && t.claims >= want.pods() })
 	asked := make(chan error, 1)
 	began := time.Now()
-	go func() {
-		if err := c.create(ctx, s, namespace, want); err != nil {
-			asked <- err
-		}
-		close(asked)
-	}()
-	createdAt, err := watch.await(ctx, created, c.name+" creates")
-	if err != nil {
-		return lap{}, err
-	}
-	readyAt, err := watch.await(ctx, allReady, c.name+" gets Ready")
-	if err != nil {
-		return lap{}, err
-	}
-	if err := <-asked; err != nil {
-		return lap{}, err
-	}
-	if err := pause(ctx, settle); err != nil {
-		return lap{}, err
-	}
+	go func() { asked <- c.create(ctx, s, namespace, want) }()
+	createdAt := watch.await(ctx, created, c.name+" creates")
+	readyAt := watch.await(ctx, allReady, c.name+" gets Ready")
+	check(<-asked)
+	pause(ctx, settle)
 	if have := watch.now(); have.claims != want.pods() {
-		return lap{}, fmt.Errorf("%d claims were created for %d members: some were replaced; see -keep-logs", have.claims, want.pods())
+		fail("%d claims were created for %d members: some were replaced; see -keep-logs", have.claims, want.pods())
 	}
-	writes, err := s.writesSince(mark)
-	changes, _ := byOperator(writes)
-	return lap{created: createdAt.Sub(began), ready: readyAt.Sub(began), writes: changes}, err
+	return lap{created: createdAt.Sub(began), ready: readyAt.Sub(began), writes: s.since(mark, (*request).isChange)}
 }
 
 // comparison turns laps into ratios of medians.
-func comparison(title string, laps map[string][]lap) []figure {
-	created := func(l lap) float64 { return l.created.Seconds() }
-	allReady := func(l lap) float64 { return l.ready.Seconds() }
-	var figures []figure
-	for _, each := range []struct {
-		what string
-		of   func(lap) float64
-		goal bool
-	}{{"all created", created, true}, {"all Ready", allReady, false}} {
-		seconds := map[string]float64{}
-		for name, l := range laps {
-			seconds[name] = medianOf(l, each.of)
-		}
-		detail := fmt.Sprintf("%s %.2f s, %s %.2f s", ours, seconds[ours], builtIn, seconds[builtIn])
-		if seconds[bare] > 0 {
-			detail += fmt.Sprintf(", %s %.2f s", bare, seconds[bare])
-		}
-		against := figure{title: title, what: each.what + ", times as fast as StatefulSet", value: seconds[builtIn] / seconds[ours], unit: "×", detail: detail}
-		pool := figure{title: title, what: each.what + ", of the speed of the bare pool", value: seconds[bare] / seconds[ours], unit: "×"}
-		if each.goal {
-			against.goal, pool.goal = atLeast(goalBuiltIn), atLeast(goalPool)
-		}
-		figures = append(figures, against)
-		if seconds[bare] > 0 {
-			figures = append(figures, pool)
-		}
+func (r *results) comparison(title, what string, laps map[string][]lap, of func(lap) float64, against, pool goal) {
+	us, them, loop := medianOf(laps[ours], of), medianOf(laps[builtIn], of), medianOf(laps[bare], of)
+	detail := fmt.Sprintf("%s %.2f s, %s %.2f s", ours, us, builtIn, them)
+	if loop > 0 {
+		detail += fmt.Sprintf(", %s %.2f s", bare, loop)
 	}
-	return figures
+	r.report(figure{title: title, what: what + ", times as fast as StatefulSet", value: them / us, unit: "×", goal: against, detail: detail})
+	if loop > 0 {
+		r.report(figure{title: title, what: what + ", of the speed of the bare pool", value: loop / us, unit: "×", goal: pool})
+	}
 }
 
-func writesPerMember(title string, want shape, laps []lap) []figure {
-	value := medianOf(laps, func(l lap) float64 { return float64(len(l.writes)) / float64(want.pods()) })
-	return []figure{{title: title, what: "writes per member, events not counted", value: value, digits: 4, goal: atMost(goalWrites),
-		detail: "last round: " + tallied(laps[len(laps)-1].writes)}}
-}
-
-func measureRollout(ctx context.Context, s *site, size sizes) ([]figure, error) {
+func measureRollout(ctx context.Context, s *site) {
 	laps := map[string][]lap{}
-	rivals := contestants[:2] // a bare loop has no rolling update
-	for round := range size.rounds {
-		for turn := range rivals {
-			c := rivals[(turn+round)%len(rivals)]
-			took, err := s.rollout(ctx, c, fmt.Sprintf("rollout-%d-%d", round+1, turn+1), size.rollout)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", c.name, err)
-			}
+	// A bare loop has no rolling update.
+	inTurns(s.size.rounds, contestants[:2], func(round, turn int, c contestant) {
+		within(c.name, func() {
+			took := s.rollout(ctx, c, fmt.Sprintf("rollout-%d-%d", round, turn), s.size.rollout)
 			laps[c.name] = append(laps[c.name], lap{created: took})
-			fmt.Printf("  round %d, %s: all replaced and Ready after %.2f s\n", round+1, c.name, took.Seconds())
-		}
-	}
-	found := comparison(fmt.Sprintf("replace %d members, 25 %% at a time", size.rollout), laps)[:1]
-	found[0].what = "all replaced and Ready, times as fast as StatefulSet"
-	return found, nil
+			fmt.Printf("  round %d, %s: all replaced and Ready after %.2f s\n", round, c.name, took.Seconds())
+		})
+	})
+	s.comparison(fmt.Sprintf("replace %d members, 25 %% at a time", s.size.rollout), "all replaced and Ready", laps, lap.tillCreated, atLeast(goalBuiltIn), goal{})
 }
 
-func (s *site) rollout(ctx context.Context, c contestant, namespace string, members int) (time.Duration, error) {
-	if err := s.makeNamespace(ctx, namespace); err != nil {
-		return 0, err
-	}
-	old, err := s.spectate(ctx, namespace, ready)
-	if err != nil {
-		return 0, err
-	}
+func (s *site) rollout(ctx context.Context, c contestant, namespace string, members int) time.Duration {
+	s.makeNamespace(ctx, namespace)
+	old := s.spectate(ctx, namespace, ready)
 	defer old.stop()
-	stop, err := c.prepare(ctx, s, namespace)
-	if err != nil {
-		return 0, err
-	}
+	stop := c.prepare(ctx, s, namespace)
 	defer stop()
-	if _, err := s.timeCreate(ctx, c, namespace, shape{1, members}, old); err != nil {
-		return 0, err
-	}
-	replaced, err := s.spectate(ctx, namespace, func(pod *corev1.Pod) bool {
+	s.timeCreate(ctx, c, namespace, shape{1, members}, old)
+	replaced := s.spectate(ctx, namespace, func(pod *corev1.Pod) bool {
 		return ready(pod) && pod.Spec.Containers[0].Env[0].Value == "2"
 	})
-	if err != nil {
-		return 0, err
-	}
 	defer replaced.stop()
 	done := replaced.when(func(t tally) bool { return t.good == members && t.pods == members })
 	began := time.Now()
-	if err := c.change(ctx, s, namespace); err != nil {
-		return 0, err
-	}
-	at, err := replaced.await(ctx, done, c.name+" replaces")
-	if err != nil {
-		return 0, err
-	}
+	c.change(ctx, s, namespace)
+	at := replaced.await(ctx, done, c.name+" replaces")
 	stop()
-	return at.Sub(began), s.clearNamespaces(ctx, namespace)
+	s.clearNamespaces(ctx, namespace)
+	return at.Sub(began)
 }

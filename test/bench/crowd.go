@@ -9,10 +9,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-base/metrics/testutil"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/test/cluster/simulated"
 )
 
 const (
@@ -27,54 +30,40 @@ const (
 // crowd is one operator with some ReplicatedStatefulSets, and then with many.
 type crowd struct {
 	*site
-	kubelets *kubelets
+	kubelets *simulated.Kubelets
 	operator *operator
 	sets     int
 }
 
 // measureCrowd leaves its sets behind, since the operator would stop each in
 // order: it is the last benchmark of its control plane.
-func measureCrowd(ctx context.Context, s *site, size sizes) ([]figure, error) {
-	if err := s.makeNamespace(ctx, crowdNamespace); err != nil {
-		return nil, err
-	}
-	k, err := s.startKubelets(ctx, crowdNamespace)
-	if err != nil {
-		return nil, err
-	}
-	defer k.close()
-	o, err := s.startOperator(ctx, "ReplicatedStatefulSet")
-	if err != nil {
-		return nil, err
-	}
+func measureCrowd(ctx context.Context, s *site) {
+	s.makeNamespace(ctx, crowdNamespace)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	k := must(simulated.Serve(ctx, s.admin, s.cluster.Dir(), simulatedNodes))
+	defer k.Close()
+	k.Watch(ctx, crowdNamespace, k.Identify) // kwok plays the pods
+	o := s.startOperator(ctx, "ReplicatedStatefulSet")
 	defer o.stop()
 	c := &crowd{site: s, kubelets: k, operator: o}
-	var figures []figure
-	var p99 []float64
-	for _, sets := range size.crowd {
-		if err := c.grow(ctx, sets); err != nil {
-			return figures, err
-		}
-		seconds, passes, err := c.failOvers(ctx, size.failovers)
-		if err != nil {
-			return figures, err
-		}
-		title := fmt.Sprintf("primary lost, one of %d sets", sets)
-		figures = append(figures, spread3(title+", from the readiness flip to the next primary's command", seconds, goalFailover, fmt.Sprintf("%d times", len(seconds)))...)
-		figures = append(figures, passes.figures(title)...)
-		p99 = append(p99, quantile(seconds, 0.99)) // spread3 has sorted them
+	var p99 []time.Duration
+	var title string
+	for _, sets := range s.size.crowd {
+		c.grow(ctx, sets)
+		took, passes := c.failOvers(ctx, s.size.failovers)
+		title = fmt.Sprintf("primary lost, one of %d sets", sets)
+		s.spread3(title+", from the readiness flip to the next primary's command", took, goalFailover, fmt.Sprintf("%d times", len(took)))
+		s.reportPasses(title, passes)
+		p99 = append(p99, quantile(took, 0.99))
 	}
-	figures = append(figures, figure{title: fmt.Sprintf("primary lost, one of %d sets", c.sets), what: "p99 against one of " + fmt.Sprint(size.crowd[0]),
-		value: p99[1] / p99[0], goal: atMost(goalCrowd)})
-	resting, err := c.rest(ctx, size.crowdRest)
-	return append(figures, resting...), err
+	s.report(figure{title: title, what: "p99 against one of " + fmt.Sprint(s.size.crowd[0]), value: float64(p99[1]) / float64(p99[0]), goal: atMost(goalCrowd)})
+	c.atRest(ctx, s.size.crowdRest)
 }
 
-func (o observed) figures(title string) []figure {
-	return []figure{
-		{title: title, what: "one pass, mean", value: 1000 * o.mean, unit: " ms", detail: fmt.Sprintf("%.0f passes", o.count)},
-		{title: title, what: "one pass, p99 at most", value: 1000 * o.p99, unit: " ms", digits: -1},
-	}
+func (r *results) reportPasses(title string, passes *testutil.Histogram) {
+	r.report(figure{title: title, what: "one pass, mean", value: 1000 * passes.Average(), unit: " ms", detail: fmt.Sprintf("%d passes", passes.GetSampleCount())})
+	r.report(figure{title: title, what: "one pass, p99 at most", value: 1000 * boundOf(passes, 0.99), unit: " ms", digits: -1})
 }
 
 // crowdSet has one primary. Its commands are names that the kubelets know.
@@ -108,123 +97,80 @@ func isWhole(set *v1alpha1.ReplicatedStatefulSet, members int) bool {
 const wave = 50
 
 // grow makes sets until there are so many, and waits until all are at rest.
-func (c *crowd) grow(ctx context.Context, sets int) error {
+func (c *crowd) grow(ctx context.Context, sets int) {
 	step("making sets, so that there are %d with %d members", sets, crowdMembers)
 	for c.sets < sets {
 		first, next := c.sets, min(c.sets+wave, sets)
-		if err := spread(ctx, next-first, func(i int) error { return c.objects.Create(ctx, crowdSet(first+i)) }); err != nil {
-			return err
-		}
+		check(spread(ctx, next-first, func(i int) error { return c.client.Create(ctx, crowdSet(first+i)) }))
 		c.sets = next
-		if err := waitFor(ctx, 5*time.Minute, "members to run", func() (bool, string, error) {
-			running := c.kubelets.running()
-			return running == c.sets*crowdMembers, fmt.Sprintf("(%d of %d do)", running, sets*crowdMembers), nil
-		}); err != nil {
-			return err
-		}
+		waitFor(ctx, 5*time.Minute, "members to run", func() (bool, string) {
+			running := c.kubelets.Running()
+			return running == c.sets*crowdMembers, fmt.Sprintf("(%d of %d do)", running, sets*crowdMembers)
+		})
 	}
-	return c.quiet(ctx)
+	c.quiet(ctx)
 }
 
 // failOvers takes the primary from one set after the other.
-func (c *crowd) failOvers(ctx context.Context, times int) (seconds []float64, passes observed, err error) {
+func (c *crowd) failOvers(ctx context.Context, times int) (took []time.Duration, passes *testutil.Histogram) {
 	step("taking the primary from one of %d sets, %d times", c.sets, times)
-	before, err := c.operator.scrape(ctx)
-	if err != nil {
-		return nil, passes, err
-	}
+	before := c.operator.scrape(ctx)
 	for i := range times {
-		took, err := c.failOver(ctx, i*c.sets/times)
-		if err != nil {
-			return nil, passes, err
-		}
-		seconds = append(seconds, took.Seconds())
+		took = append(took, c.failOver(ctx, i*c.sets/times))
 	}
-	after, err := c.operator.scrape(ctx)
-	return seconds, observedBetween(before, after, metricPass), err
+	return took, between(before, c.operator.scrape(ctx), metricPass, nil)
 }
 
 // failOver is how long after the primary's readiness flipped, which is when that
 // was asked of the API server, another member was told to be primary.
-func (c *crowd) failOver(ctx context.Context, i int) (time.Duration, error) {
+func (c *crowd) failOver(ctx context.Context, i int) time.Duration {
 	set := crowdSet(i)
-	old, err := c.whole(ctx, set)
-	if err != nil {
-		return 0, err
-	}
-	c.kubelets.kill(old)
+	old := c.whole(ctx, set)
+	c.kubelets.Kill(old)
 	flipped := time.Now()
-	if err := c.kubelets.setReady(ctx, old, corev1.ConditionFalse); err != nil {
-		return 0, err
-	}
-	var next order
-	if err := waitFor(ctx, time.Minute, "another primary", func() (bool, string, error) {
-		for _, o := range c.kubelets.since(flipped) {
-			if o.name == v1alpha1.CommandPromote && strings.HasPrefix(o.pod, "rss-"+set.Name+"-") {
+	check(c.kubelets.SetReady(ctx, old, corev1.ConditionFalse))
+	var next simulated.Order
+	waitFor(ctx, time.Minute, "another primary", func() (bool, string) {
+		for _, o := range c.kubelets.Since(flipped) {
+			if o.Name == v1alpha1.CommandPromote && strings.HasPrefix(o.Pod.Name, "rss-"+set.Name+"-") {
 				next = o
 			}
 		}
-		return next.pod != "", "", nil
-	}); err != nil {
-		return 0, err
-	}
-	if err := waitFor(ctx, time.Minute, "the old primary to be secondary", func() (bool, string, error) {
-		return c.kubelets.role(old) == roleSecondary, "", nil
-	}); err != nil {
-		return 0, err
-	}
-	if err := c.kubelets.setReady(ctx, old, corev1.ConditionTrue); err != nil {
-		return 0, err
-	}
-	_, err = c.whole(ctx, set)
-	return next.at.Sub(flipped), err
+		return next.Pod.Name != "", ""
+	})
+	waitFor(ctx, time.Minute, "the old primary to be secondary", func() (bool, string) {
+		return c.kubelets.Role(old) == simulated.Secondary, ""
+	})
+	check(c.kubelets.SetReady(ctx, old, corev1.ConditionTrue))
+	c.whole(ctx, set)
+	return next.At.Sub(flipped)
 }
 
 // whole waits until a set shows its members in the roles that they have, and gives
 // the primary.
-func (c *crowd) whole(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet) (primary string, err error) {
-	return primary, waitFor(ctx, time.Minute, set.Name+" to be whole", func() (bool, string, error) {
-		if err := c.objects.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil || !isWhole(set, crowdMembers) {
-			return false, fmt.Sprintf("(%s)", set.Status.Reason), err
+func (c *crowd) whole(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet) (primary types.NamespacedName) {
+	waitFor(ctx, time.Minute, set.Name+" to be whole", func() (bool, string) {
+		check(c.client.Get(ctx, client.ObjectKeyFromObject(set), set))
+		if isWhole(set, crowdMembers) {
+			primary = types.NamespacedName{Namespace: crowdNamespace, Name: set.Status.Members.Primary[0]}
 		}
-		primary = set.Status.Members.Primary[0]
-		return c.kubelets.role(primary) == rolePrimary, "", nil
+		return isWhole(set, crowdMembers) && c.kubelets.Role(primary) == simulated.Primary, fmt.Sprintf("(%s)", set.Status.Reason)
 	})
+	return primary
 }
 
-// rest looks at an operator whose sets are all at rest.
-func (c *crowd) rest(ctx context.Context, during time.Duration) ([]figure, error) {
-	if err := c.quiet(ctx); err != nil {
-		return nil, err
-	}
-	step("%d sets at rest for %s", c.sets, during)
-	mark, err := c.markAudit()
-	if err != nil {
-		return nil, err
-	}
-	before, err := c.operator.scrape(ctx)
-	if err != nil {
-		return nil, err
-	}
-	began := time.Now()
-	if err := pause(ctx, during); err != nil {
-		return nil, err
-	}
-	commands := len(c.kubelets.since(began))
-	after, err := c.operator.scrape(ctx)
-	if err != nil {
-		return nil, err
-	}
-	changes, err := c.operatorsSince(mark)
-	if err != nil {
-		return nil, err
-	}
+// atRest looks at an operator whose sets are all at rest.
+func (c *crowd) atRest(ctx context.Context, during time.Duration) {
+	c.quiet(ctx)
+	mark, before, began := c.markAudit(), c.operator.scrape(ctx), time.Now()
+	c.rest(ctx, during)
+	commands, after := len(c.kubelets.Since(began)), c.operator.scrape(ctx)
 	title := fmt.Sprintf("%d sets at rest", c.sets)
 	perHour := float64(commands) * float64(time.Hour) / float64(during) / float64(c.sets)
-	return append([]figure{
-		{title: title, what: "commands an hour, of a set with 3 members", value: perHour, digits: -1, detail: "reconcileInterval 1m: one status a minute and member"},
-		{title: title, what: fmt.Sprintf("writes in %s, events counted too", during), value: float64(len(changes)), digits: -1, goal: atMost(0), detail: tallied(changes)},
-		{title: title, what: "the operator's processor time", value: 100 * (after[metricCPU] - before[metricCPU]) / during.Seconds(), unit: " % of a core"},
-		{title: title, what: "the operator's resident memory", value: mib(after[metricRSS]), unit: " MiB", digits: -1, detail: fmt.Sprintf("live heap %.1f MiB", mib(after[metricLive]))},
-	}, observedBetween(before, after, metricPass).figures(title)...), nil
+	c.report(figure{title: title, what: "commands an hour, of a set with 3 members", value: perHour, digits: -1, detail: "reconcileInterval 1m: one status a minute and member"})
+	c.reportRest(title, during, mark, "")
+	c.report(figure{title: title, what: "the operator's processor time", value: 100 * (after.value(metricCPU) - before.value(metricCPU)) / during.Seconds(), unit: " % of a core"})
+	c.report(figure{title: title, what: "the operator's resident memory", value: mib(after.value(metricRSS)), unit: " MiB", digits: -1,
+		detail: fmt.Sprintf("live heap %.1f MiB", mib(after.value(metricLive)))})
+	c.reportPasses(title, between(before, after, metricPass, nil))
 }

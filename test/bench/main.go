@@ -8,12 +8,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -25,27 +27,27 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/cluster"
 )
 
-// benchmark is one thing to measure: on a control plane with simulated nodes,
-// or on real ones.
+// benchmark is one thing to measure: on a control plane with simulated nodes, or
+// on real ones. What it finds it reports to the site.
 type benchmark struct {
 	name    string // for -only
 	about   string
-	measure func(context.Context, *site, sizes) ([]figure, error)
-	onNodes func(context.Context, *nodes, sizes) ([]figure, error)
+	onNodes bool
+	measure func(context.Context, *site)
 }
 
 var benchmarks = []benchmark{
-	{"one", "create one set with many members", measureOneSet, nil},
-	{"many", "create many sets with 5 members", measureManySets, nil},
-	{"rollout", "replace every member, maxUnavailable 25 %", measureRollout, nil},
-	{"memory", "the operator's live heap", measureMemory, nil},
-	{"latency", "from a spec change to the first write", measureLatency, nil},
-	{"rest", "writes while nothing changes", measureRest, nil},
-	{"extended", "many ExtendedStatefulSets, and edits of their configuration", measureExtended, nil},
-	{"crowd", "failovers of replicated sets among many others", measureCrowd, nil}, // leaves its sets behind
-	{"singleton", "handovers between programs on real nodes", nil, measureSingleton},
-	{"replicated", "switchovers and failovers on real nodes", nil, measureReplicated},
-	{"upgrade", "good upgrades beside a rolling update on real nodes", nil, measureUpgrades},
+	{"one", "create one set with many members", false, measureOneSet},
+	{"many", "create many sets with 5 members", false, measureManySets},
+	{"rollout", "replace every member, maxUnavailable 25 %", false, measureRollout},
+	{"memory", "the operator's live heap", false, measureMemory},
+	{"latency", "from a spec change to the first write", false, measureLatency},
+	{"rest", "writes while nothing changes", false, measureRest},
+	{"extended", "many ExtendedStatefulSets, and edits of their configuration", false, measureExtended},
+	{"crowd", "failovers of replicated sets among many others", false, measureCrowd}, // leaves its sets behind
+	{"singleton", "handovers between programs on real nodes", true, measureSingleton},
+	{"replicated", "switchovers and failovers on real nodes", true, measureReplicated},
+	{"upgrade", "good upgrades beside a rolling update on real nodes", true, measureUpgrades},
 }
 
 // sizes is how much is measured.
@@ -106,12 +108,20 @@ func main() {
 }
 
 func parse(args []string) (settings, error) {
+	names := make([]string, 0, len(benchmarks))
+	for _, b := range benchmarks {
+		names = append(names, b.name)
+	}
+	all := strings.Join(names, ", ")
 	s := settings{}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.BoolVar(&s.quick, "quick", false, "measure a tenth, once: for work on the benchmarks, not for their figures")
 	flags.BoolVar(&s.keep, "keep-logs", false, "keep the operator's log and the audit log, and say where")
-	flags.StringVar(&s.out, "out", "", "`file` that gets the tables too")
-	only := flags.String("only", "", "comma-separated `names` of the benchmarks to run: "+names())
+	flags.Func("out", "`file` that gets the tables too", func(path string) (err error) {
+		s.out, err = filepath.Abs(path) // what is measured changes the directory
+		return err
+	})
+	only := flags.String("only", "", "comma-separated `names` of the benchmarks to run: "+all)
 	rest := flags.Duration("rest", 0, "`time` without changes that must bring no write (default 10m, quick 20s)")
 	handovers := flags.Int("handovers", 0, "`times` that a program hands over to the next one, of each kind (default 100, quick 10; of the replicated ones 20 and 3)")
 	rounds := flags.Int("rounds", 0, "`times` that each comparison is made, in turning order (default 3, quick 1)")
@@ -121,36 +131,31 @@ func parse(args []string) (settings, error) {
 	if s.size = fullSizes; s.quick {
 		s.size = quickSizes
 	}
-	if *rest > 0 {
-		s.size.rest = *rest
-	}
-	if *rounds > 0 {
-		s.size.rounds = *rounds
-	}
-	if *handovers > 0 {
-		s.size.handovers, s.size.failovers = *handovers, *handovers
-	}
-	s.chosen = benchmarks
+	s.size.rest = cmp.Or(max(*rest, 0), s.size.rest)
+	s.size.rounds = cmp.Or(max(*rounds, 0), s.size.rounds)
+	s.size.handovers = cmp.Or(max(*handovers, 0), s.size.handovers)
+	s.size.failovers = cmp.Or(max(*handovers, 0), s.size.failovers)
 	if *only == "" {
-		s.chosen = possible(benchmarks)
+		s.chosen = possible()
 		return s, nil
 	}
 	wanted := strings.Split(*only, ",")
 	for _, name := range wanted {
-		if !slices.ContainsFunc(benchmarks, func(b benchmark) bool { return b.name == name }) {
-			return s, fmt.Errorf("no benchmark %q: there are %s", name, names())
+		if !slices.Contains(names, name) {
+			return s, fmt.Errorf("no benchmark %q: there are %s", name, all)
 		}
 	}
 	s.chosen = slices.DeleteFunc(slices.Clone(benchmarks), func(b benchmark) bool { return !slices.Contains(wanted, b.name) })
 	return s, nil
 }
 
-func names() string {
-	var all []string
-	for _, b := range benchmarks {
-		all = append(all, b.name)
+// possible leaves out what this machine cannot have; who names it is told why.
+func possible() []benchmark {
+	if os.Geteuid() == 0 {
+		return benchmarks
 	}
-	return strings.Join(all, ", ")
+	fmt.Println("benchmarks on real nodes need root, and are left out")
+	return slices.DeleteFunc(slices.Clone(benchmarks), func(b benchmark) bool { return b.onNodes })
 }
 
 // clusterName keeps the benchmarks away from every other cluster of the machine.
@@ -170,26 +175,17 @@ func run(ctx context.Context, s settings) (err error) {
 		err = errors.Join(err, cluster.Down(down, clusterName, os.Stdout))
 	}()
 	// What was measured before something failed was measured.
-	found := results{}
-	failed := found.onControlPlane(ctx, s)
-	if failed == nil {
-		failed = found.onNodes(ctx, s)
-	}
+	found := &results{}
+	failed := attempt(func() {
+		found.measure(ctx, s, false)
+		found.measure(ctx, s, true)
+	})
 	text := tables(found.figures, describe(ctx, found.programs, s, before))
 	fmt.Print("\n" + text)
 	if failed != nil || s.out == "" {
 		return failed
 	}
 	return os.WriteFile(s.out, []byte(text), 0o644)
-}
-
-// possible leaves out what this machine cannot have; who names it is told why.
-func possible(all []benchmark) []benchmark {
-	if os.Geteuid() == 0 {
-		return all
-	}
-	fmt.Println("benchmarks on real nodes need root, and are left out")
-	return slices.DeleteFunc(slices.Clone(all), func(b benchmark) bool { return b.onNodes != nil })
 }
 
 // results are the figures so far, and the folder of the Kubernetes programs that
@@ -199,55 +195,28 @@ type results struct {
 	programs string
 }
 
-func (r *results) onControlPlane(ctx context.Context, s settings) error {
-	chosen := slices.DeleteFunc(slices.Clone(s.chosen), func(b benchmark) bool { return b.measure == nil })
-	if len(chosen) == 0 {
-		return nil
-	}
-	if err := cluster.Down(ctx, clusterName, os.Stdout); err != nil {
-		return err
-	}
-	where, err := openSite(ctx, s.keep)
-	if err != nil {
-		return err
-	}
-	defer where.close()
-	r.programs = where.cluster.Programs()
-	return r.run(chosen, func(b benchmark) ([]figure, error) { return b.measure(ctx, where, s.size) })
+func (r *results) report(f figure) {
+	r.figures = append(r.figures, f)
+	fmt.Println("  " + f.String())
 }
 
-func (r *results) onNodes(ctx context.Context, s settings) error {
-	chosen := slices.DeleteFunc(slices.Clone(s.chosen), func(b benchmark) bool { return b.onNodes == nil })
+// measure runs the chosen benchmarks for one of the two kinds of nodes.
+func (r *results) measure(ctx context.Context, s settings, onNodes bool) {
+	chosen := slices.DeleteFunc(slices.Clone(s.chosen), func(b benchmark) bool { return b.onNodes != onNodes })
 	if len(chosen) == 0 {
-		return nil
+		return
 	}
-	if err := cluster.Down(ctx, clusterName, os.Stdout); err != nil {
-		return err
-	}
-	where, err := openNodes(ctx, s.keep)
-	if err != nil {
-		return err
-	}
+	check(cluster.Down(ctx, clusterName, os.Stdout))
+	where := &site{results: r, size: s.size, keep: s.keep, onNodes: onNodes}
 	defer where.close()
+	where.boot(ctx)
 	r.programs = where.cluster.Programs()
-	return r.run(chosen, func(b benchmark) ([]figure, error) { return b.onNodes(ctx, where, s.size) })
-}
-
-func (r *results) run(chosen []benchmark, measure func(benchmark) ([]figure, error)) error {
 	for _, b := range chosen {
 		say("%s: %s", b.name, b.about)
 		began := time.Now()
-		found, err := measure(b)
-		r.figures = append(r.figures, found...)
-		for _, f := range found {
-			fmt.Println("  " + f.String())
-		}
-		if err != nil {
-			return fmt.Errorf("benchmark %s: %w", b.name, err)
-		}
+		within("benchmark "+b.name, func() { b.measure(ctx, where) })
 		fmt.Printf("  (took %s)\n", time.Since(began).Round(time.Second))
 	}
-	return nil
 }
 
 func say(format string, args ...any) { fmt.Printf("\n==> "+format+"\n", args...) }

@@ -12,8 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/test/cluster"
 )
 
 // All contestants create these pods and claims; the bare pool also creates a
@@ -43,7 +45,7 @@ func podTemplate(i int) corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: setLabels(i)},
 		Spec: corev1.PodSpec{
-			NodeName:                     fmt.Sprintf("kwok-%d", 1+i%simulatedNodes),
+			NodeName:                     cluster.SimulatedNode(1 + i%simulatedNodes),
 			AutomountServiceAccountToken: ptr.To(false),
 			// kwok ends pods by their names, and may end the next of that name
 			// too; without grace the API server does it.
@@ -69,9 +71,7 @@ func claimTemplate() corev1.PersistentVolumeClaim {
 	}
 }
 
-func emptySet() *v1alpha1.StatefulCluster { return &v1alpha1.StatefulCluster{} }
-
-func statefulCluster(namespace string, i, members int) *v1alpha1.StatefulCluster {
+func statefulCluster(namespace string, i, members int) client.Object {
 	return &v1alpha1.StatefulCluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: setName(i)},
 		Spec: v1alpha1.StatefulClusterSpec{
@@ -86,7 +86,7 @@ func statefulCluster(namespace string, i, members int) *v1alpha1.StatefulCluster
 	}
 }
 
-func statefulSet(namespace string, i, members int) *appsv1.StatefulSet {
+func statefulSet(namespace string, i, members int) client.Object {
 	return &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: setName(i)},
 		Spec: appsv1.StatefulSetSpec{
@@ -123,10 +123,7 @@ func bareClaim(owner metav1.OwnerReference, i, m int) *corev1.PersistentVolumeCl
 }
 
 func bareRevision(owner metav1.OwnerReference, i int) *appsv1.ControllerRevision {
-	template, err := json.Marshal(podTemplate(i))
-	if err != nil { // a template can be written as JSON
-		panic(err)
-	}
+	template, _ := json.Marshal(podTemplate(i)) // it has no field that cannot be
 	return &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{Name: bareName(i, 0), Labels: setLabels(i), OwnerReferences: []metav1.OwnerReference{owner}},
 		Data:       runtime.RawExtension{Raw: template}, Revision: 1,

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -33,29 +32,24 @@ type goal struct {
 	set     bool
 }
 
+// bounds are those of a time that varies.
+type bounds struct{ p50, p99 goal }
+
 func atLeast(bound float64) goal { return goal{bound, true, true} }
 func atMost(bound float64) goal  { return goal{bound, false, true} }
-
-func (f figure) met() bool {
-	if f.goal.atLeast {
-		return f.value >= f.goal.bound
-	}
-	return f.value <= f.goal.bound
-}
 
 func (f figure) verdict() string {
 	switch {
 	case !f.goal.set:
 		return ""
-	case f.met():
+	case f.goal.atLeast && f.value >= f.goal.bound, !f.goal.atLeast && f.value <= f.goal.bound:
 		return "met"
 	}
 	return "NOT met"
 }
 
 func (f figure) measured() string {
-	digits := max(cmp.Or(f.digits, 2), 0)
-	return fmt.Sprintf("%.*f%s", digits, f.value, f.unit)
+	return fmt.Sprintf("%.*f%s", max(cmp.Or(f.digits, 2), 0), f.value, f.unit)
 }
 
 func (f figure) wanted() string {
@@ -103,14 +97,11 @@ func tables(figures []figure, conditions []string) string {
 
 // describe says what the figures depend on.
 func describe(ctx context.Context, programs string, chosen settings, loadBefore string) []string {
-	lines := []string{"date: " + time.Now().UTC().Format("2006-01-02 15:04 MST")}
+	how := fmt.Sprintf("medians of %d rounds; in each the contestants come in another order", chosen.size.rounds)
 	if chosen.quick {
-		lines = append(lines, "a QUICK run: a tenth of the size, once; not for comparison")
-	} else {
-		lines = append(lines, fmt.Sprintf("medians of %d rounds; in each the contestants come in another order", chosen.size.rounds))
+		how = "a QUICK run: a tenth of the size, once; not for comparison"
 	}
-	lines = append(lines, fmt.Sprintf("machine: %s, %d cores, %s; contestants, control plane and nodes share it", processor(), runtime.NumCPU(), memory()))
-	lines = append(lines, "load average (1, 5, 15 minutes) before the run: "+loadBefore)
+	machine := cmp.Or(procField("/proc/cpuinfo", "model name"), runtime.GOARCH)
 	versions := "versions: " + runtime.Version()
 	// The programs do not know their version; their folder does.
 	if _, version, ok := strings.Cut(filepath.Base(programs), "-"); ok {
@@ -127,10 +118,10 @@ func describe(ctx context.Context, programs string, chosen settings, loadBefore 
 	if commit, err := output(ctx, "git", "describe", "--always", "--dirty"); err == nil {
 		versions += ", this project at " + commit
 	}
-	return append(lines, versions)
+	return []string{"date: " + time.Now().UTC().Format("2006-01-02 15:04 MST"), how,
+		fmt.Sprintf("machine: %s, %d cores, %s; contestants, control plane and nodes share it", machine, runtime.NumCPU(), memory()),
+		"load average (1, 5, 15 minutes) before the run: " + loadBefore, versions}
 }
-
-func processor() string { return cmp.Or(procField("/proc/cpuinfo", "model name"), runtime.GOARCH) }
 
 func memory() string {
 	var kib int64
@@ -165,35 +156,40 @@ func machineLoad() string {
 	return strings.Join(fields[:min(3, len(fields))], ", ")
 }
 
-// medianOf is the median over the rounds.
-func medianOf(laps []lap, of func(lap) float64) float64 {
-	if len(laps) == 0 {
-		return 0
-	}
-	values := make([]float64, 0, len(laps))
+// medianOf is the median over the rounds; 0 if there was none.
+func medianOf[T cmp.Ordered](laps []lap, of func(lap) T) T {
+	values := make([]T, 0, len(laps))
 	for _, l := range laps {
 		values = append(values, of(l))
 	}
-	slices.Sort(values)
 	return quantile(values, 0.5)
 }
 
 // quantile is the smallest value that at least that part is not above.
-func quantile(sorted []float64, part float64) float64 {
-	return sorted[max(0, int(math.Ceil(part*float64(len(sorted))))-1)]
+func quantile[T cmp.Ordered](values []T, part float64) (none T) {
+	if len(values) == 0 {
+		return none
+	}
+	return slices.Sorted(slices.Values(values))[max(0, int(math.Ceil(part*float64(len(values))))-1)]
 }
+
+// spread3 reports the usual three figures of a time that varies.
+func (r *results) spread3(title string, lengths []time.Duration, want bounds, detail string) {
+	if len(lengths) == 0 {
+		return
+	}
+	r.report(figure{title: title, what: "p50", value: quantile(lengths, 0.5).Seconds(), unit: " s", goal: want.p50, detail: detail})
+	r.report(figure{title: title, what: "p99", value: quantile(lengths, 0.99).Seconds(), unit: " s", goal: want.p99})
+	r.report(figure{title: title, what: "max", value: slices.Max(lengths).Seconds(), unit: " s"})
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+func mib(bytes float64) float64 { return bytes / (1 << 20) }
 
 func thousands(n int) string {
 	if n < 1000 {
 		return fmt.Sprint(n)
 	}
 	return fmt.Sprintf("%d,%03d", n/1000, n%1000)
-}
-
-func commaList(counts map[string]int) string {
-	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(counts)) {
-		parts = append(parts, fmt.Sprintf("%d %s", counts[name], name))
-	}
-	return strings.Join(parts, ", ")
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	. "github.com/onsi/gomega"
 )
 
 const (
@@ -21,49 +23,43 @@ const (
 `
 	histogramLines = `# TYPE apiserver_admission_webhook_admission_duration_seconds histogram
 apiserver_admission_webhook_admission_duration_seconds_bucket{name="other",operation="CREATE",rejected="false",type="admit",le="0.005"} 7
+apiserver_admission_webhook_admission_duration_seconds_bucket{name="other",operation="CREATE",rejected="false",type="admit",le="0.025"} 7
+apiserver_admission_webhook_admission_duration_seconds_bucket{name="other",operation="CREATE",rejected="false",type="admit",le="+Inf"} 7
+apiserver_admission_webhook_admission_duration_seconds_sum{name="other",operation="CREATE",rejected="false",type="admit"} 1
+apiserver_admission_webhook_admission_duration_seconds_count{name="other",operation="CREATE",rejected="false",type="admit"} 7
 apiserver_admission_webhook_admission_duration_seconds_bucket{name="mpod.kb.io",operation="CREATE",rejected="false",type="admit",le="0.005"} 98
 apiserver_admission_webhook_admission_duration_seconds_bucket{name="mpod.kb.io",operation="CREATE",rejected="false",type="admit",le="0.025"} 99
 apiserver_admission_webhook_admission_duration_seconds_bucket{name="mpod.kb.io",operation="CREATE",rejected="false",type="admit",le="+Inf"} 99
+apiserver_admission_webhook_admission_duration_seconds_sum{name="mpod.kb.io",operation="CREATE",rejected="false",type="admit"} 1
+apiserver_admission_webhook_admission_duration_seconds_count{name="mpod.kb.io",operation="CREATE",rejected="false",type="admit"} 99
 apiserver_admission_webhook_admission_duration_seconds_bucket{name="mpod.kb.io",operation="CREATE",rejected="true",type="admit",le="0.005"} 1
 apiserver_admission_webhook_admission_duration_seconds_bucket{name="mpod.kb.io",operation="CREATE",rejected="true",type="admit",le="0.025"} 1
 apiserver_admission_webhook_admission_duration_seconds_bucket{name="mpod.kb.io",operation="CREATE",rejected="true",type="admit",le="+Inf"} 1
+apiserver_admission_webhook_admission_duration_seconds_sum{name="mpod.kb.io",operation="CREATE",rejected="true",type="admit"} 1
+apiserver_admission_webhook_admission_duration_seconds_count{name="mpod.kb.io",operation="CREATE",rejected="true",type="admit"} 1
 `
 )
 
 func TestTheAuditLogTellsTheStagesOfAHandover(t *testing.T) {
-	requests, err := readAudit(strings.NewReader(strings.ReplaceAll(handoverLines, "OPERATOR", deployedOperator)), request.isOfHandover)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := NewWithT(t)
+	requests := readAudit(strings.NewReader(strings.ReplaceAll(handoverLines, "OPERATOR", deployedOperator)), (*request).isOfHandover)
 	second := time.Date(2026, 1, 1, 0, 0, 1, 0, time.UTC)
-	got := findStages(requests, "n", "old", "next", second, second.Add(80*time.Millisecond))
 	const ms = time.Millisecond
-	if want := (stages{20 * ms, 5 * ms, 15 * ms, 10 * ms, 30 * ms, true, 2, 1}); got != want {
-		t.Errorf("found %+v, want %+v", got, want)
-	}
-	if got := findStages(requests, "n", "old", "another", second, second.Add(80*ms)); got.known {
-		t.Errorf("found %+v of a pod that was granted nothing", got)
-	}
+	g.Expect(findStages(requests, "n", "old", "next", second, second.Add(80*ms))).To(Equal(stages{20 * ms, 5 * ms, 15 * ms, 10 * ms, 30 * ms, true, 2, 1}))
+	g.Expect(findStages(requests, "n", "old", "another", second, second.Add(80*ms)).known).To(BeFalse(), "a pod was granted nothing")
 }
 
 func TestAHistogramIsExactAtItsBounds(t *testing.T) {
-	got, err := parseHistogram(strings.NewReader(histogramLines), admissionMetric, `name="`+podWebhook+`"`)
-	if err != nil || len(got) != 3 || got[0.005] != 99 || got[math.Inf(1)] != 100 {
-		t.Fatalf("found %v, %v", got, err)
-	}
-	if p99 := got.quantile(0.99); p99 != 0.005 {
-		t.Errorf("99 of 100 within 5 ms are a p99 of %v s", p99)
-	}
-	if p50, p995 := got.quantile(0.5), got.quantile(0.995); p50 >= 0.005 || p995 <= 0.005 || p995 >= 0.025 {
-		t.Errorf("found p50 %v, p99.5 %v", p50, p995)
-	}
-	if left := got.since(got).quantile(0.99); !math.IsNaN(left) {
-		t.Errorf("no calls have a p99 of %v", left)
-	}
-	const want = "100 calls, 99 within 5 ms, all within 25 ms"
-	if got := got.String(); got != want {
-		t.Errorf("found %q, want %q", got, want)
-	}
+	g := NewWithT(t)
+	scrape := func(text string) metrics { return parseMetrics(strings.NewReader(text)) }
+	got := between(scrape(""), scrape(histogramLines), admissionMetric, podWebhook)
+	g.Expect(got.Quantile(0.99)).To(Equal(0.005), "99 of 100 are within 5 ms")
+	g.Expect(got.Quantile(0.5)).To(BeNumerically("<", 0.005))
+	g.Expect(got.Quantile(0.995)).To(And(BeNumerically(">", 0.005), BeNumerically("<", 0.025)))
+	g.Expect(tell(got)).To(Equal("100 calls, 99 within 5 ms, all within 25 ms"))
+	none := between(scrape(histogramLines), scrape(histogramLines), admissionMetric, podWebhook)
+	g.Expect(math.IsNaN(none.Quantile(0.99))).To(BeTrue())
+	g.Expect(attempt(func() { between(scrape(""), scrape(""), admissionMetric, podWebhook) })).To(MatchError(ContainSubstring("there is no metric")))
 }
 
 func TestAProcessIsRead(t *testing.T) {
@@ -74,5 +70,8 @@ func TestAProcessIsRead(t *testing.T) {
 	p, ok := readProcess(dir)
 	if !ok || p.pid != os.Getpid() || p.resident <= p.own || p.own <= 0 || p.cpu <= 0 || p.isGate() {
 		t.Errorf("found %+v, %v", p, ok)
+	}
+	if p, ok := readProcess("/proc/0"); ok {
+		t.Errorf("found %+v where nothing is", p)
 	}
 }

@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -24,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers"
 	"github.com/stateful-operator/stateful-operator/test/cluster"
 )
@@ -41,96 +41,68 @@ const (
 // counted.
 const simulatedNodes = 4
 
-// site is where everything is measured.
+// site is where everything is measured: a control plane with simulated nodes, or a
+// cluster of real ones.
 type site struct {
-	cluster *cluster.Cluster
-	folder  string // temporary
+	*results
+	size    sizes
 	keep    bool
-	// admin watches and cleans up; objects is the same for our kind.
-	admin   *kubernetes.Clientset
-	objects client.Client
-	// pool is the bare loop's client.
-	pool *kubernetes.Clientset
-	// operator is what the operator's process needs.
-	operator operatorProgram
+	onNodes bool
+	folder  string // temporary
+	cluster *cluster.Cluster
+	// client and admin are an administrator's.
+	client client.Client
+	admin  *kubernetes.Clientset
+
+	// Where nodes are simulated: the bare loop's client, and the operator's real
+	// program and how it reaches the cluster.
+	pool     *kubernetes.Clientset
+	operator struct{ path, kubeconfig, token string }
+
+	// On real nodes: the image of the program that says when it runs, and what it
+	// runs in.
+	witness string
+	open    []*application
 }
 
-// operatorProgram is the operator's real program and how it reaches the cluster.
-type operatorProgram struct {
-	path, kubeconfig, token string
-}
-
-func openSite(ctx context.Context, keep bool) (*site, error) {
-	folder, err := os.MkdirTemp("", "bench-")
-	if err != nil {
-		return nil, err
+func (s *site) boot(ctx context.Context) {
+	s.folder = must(os.MkdirTemp("", "bench-"))
+	root := must(output(ctx, "go", "list", "-m", "-f", "{{.Dir}}"))
+	check(os.Chdir(root)) // what is built and installed is named from there
+	if s.onNodes {
+		s.bootNodes(ctx)
+		return
 	}
-	s := &site{folder: folder, keep: keep}
-	if err := s.open(ctx); err != nil {
-		s.close()
-		return nil, err
-	}
-	return s, nil
-}
-
-func (s *site) open(ctx context.Context) error {
 	say("Building the operator and booting a control plane with %d simulated nodes", simulatedNodes)
-	root, err := output(ctx, "go", "list", "-m", "-f", "{{.Dir}}")
-	if err != nil {
-		return err
-	}
 	s.operator.path = filepath.Join(s.folder, "stateful-operator")
-	if _, err := output(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", s.operator.path, root); err != nil {
-		return err
-	}
-	s.cluster, err = cluster.UpControlPlane(ctx, cluster.Options{
+	must(output(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", s.operator.path, "."))
+	s.connect(must(cluster.UpControlPlane(ctx, cluster.Options{
 		Name: clusterName, Log: os.Stdout,
 		// Off by default in Kubernetes 1.36; without it a StatefulSet ignores maxUnavailable.
 		FeatureGates: map[string]bool{"MaxUnavailableStatefulSet": true},
+	})))
+	check(s.cluster.StartKwok(ctx, simulatedNodes))
+	within("installing the CRDs", func() {
+		must(envtest.InstallCRDs(s.cluster.Config(), envtest.CRDInstallOptions{Paths: []string{filepath.Join("config", "crd", "bases")}, ErrorIfPathMissing: true}))
 	})
-	if err != nil {
-		return err
-	}
-	if err := s.cluster.StartKwok(ctx, simulatedNodes); err != nil {
-		return err
-	}
-	if err := s.connect(); err != nil {
-		return err
-	}
-	if _, err := envtest.InstallCRDs(s.cluster.Config(), envtest.CRDInstallOptions{
-		Paths: []string{filepath.Join(root, "config", "crd", "bases")}, ErrorIfPathMissing: true,
-	}); err != nil {
-		return fmt.Errorf("installing the CRDs: %w", err)
-	}
-	if err := s.makeAccounts(ctx); err != nil {
-		return err
-	}
-	return s.warmUp(ctx)
+	s.makeAccounts(ctx)
+	s.warmUp(ctx)
 }
 
 // warmUp has every contestant do a little before anything is measured: the
 // first one would find an API server that has not compiled its patches, grown
 // its heap or opened its connections.
-func (s *site) warmUp(ctx context.Context) error {
+func (s *site) warmUp(ctx context.Context) {
 	step("warming up")
 	for i, c := range contestants {
-		if _, err := s.lap(ctx, c, fmt.Sprintf("warm-%d", i), shape{4, 50}); err != nil {
-			return fmt.Errorf("warming up with %s: %w", c.name, err)
-		}
+		within("warming up with "+c.name, func() { s.lap(ctx, c, fmt.Sprintf("warm-%d", i), shape{4, 50}) })
 	}
-	return nil
 }
 
-func (s *site) connect() error {
-	scheme, err := controllers.Scheme()
-	if err != nil {
-		return err
-	}
-	if s.objects, err = client.New(s.cluster.Config(), client.Options{Scheme: scheme}); err != nil {
-		return err
-	}
-	s.admin, err = kubernetes.NewForConfig(protobuf(s.cluster.Config()))
-	return err
+func (s *site) connect(c *cluster.Cluster) {
+	s.cluster = c
+	s.client = must(client.New(c.Config(), client.Options{Scheme: must(controllers.Scheme())}))
+	s.admin = must(kubernetes.NewForConfig(protobuf(c.Config())))
 }
 
 // protobuf is how the built-in controllers talk to the API server.
@@ -139,59 +111,51 @@ func protobuf(config *rest.Config) *rest.Config {
 	return config
 }
 
-func (s *site) makeAccounts(ctx context.Context) error {
-	tokens := map[string]string{}
-	for _, name := range []string{operatorAccount, poolAccount} {
-		token, err := s.makeAccount(ctx, name)
-		if err != nil {
-			return fmt.Errorf("making the account %s: %w", name, err)
-		}
-		tokens[name] = token
-	}
+func (s *site) makeAccounts(ctx context.Context) {
 	config := protobuf(rest.AnonymousClientConfig(s.cluster.Config()))
-	config.BearerToken, config.QPS = tokens[poolAccount], -1
-	var err error
-	if s.pool, err = kubernetes.NewForConfig(config); err != nil {
-		return err
-	}
-	s.operator.token = tokens[operatorAccount]
+	config.BearerToken, config.QPS = s.makeAccount(ctx, poolAccount), -1
+	s.pool = must(kubernetes.NewForConfig(config))
+	s.operator.token = s.makeAccount(ctx, operatorAccount)
 	s.operator.kubeconfig = filepath.Join(s.folder, "kubeconfig")
-	return clientcmd.WriteToFile(clientcmdapi.Config{
-		CurrentContext: clusterName,
-		Contexts:       map[string]*clientcmdapi.Context{clusterName: {Cluster: clusterName, AuthInfo: operatorAccount}},
-		Clusters: map[string]*clientcmdapi.Cluster{clusterName: {
-			Server: config.Host, CertificateAuthorityData: config.CAData}},
-		AuthInfos: map[string]*clientcmdapi.AuthInfo{operatorAccount: {Token: s.operator.token}},
-	}, s.operator.kubeconfig)
+	file := clientcmdapi.NewConfig()
+	file.CurrentContext = clusterName
+	file.Contexts[clusterName] = &clientcmdapi.Context{Cluster: clusterName, AuthInfo: operatorAccount}
+	file.Clusters[clusterName] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+	file.AuthInfos[operatorAccount] = &clientcmdapi.AuthInfo{Token: s.operator.token}
+	check(clientcmd.WriteToFile(*file, s.operator.kubeconfig))
 }
 
-func (s *site) makeAccount(ctx context.Context, name string) (token string, err error) {
-	accounts := s.admin.CoreV1().ServiceAccounts(metav1.NamespaceSystem)
-	meta := metav1.ObjectMeta{Name: name}
-	if _, err := accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{}); err != nil {
-		return "", err
-	}
-	if _, err := s.admin.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: meta,
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: metav1.NamespaceSystem, Name: name}},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-	}, metav1.CreateOptions{}); err != nil {
-		return "", err
-	}
+func (s *site) makeAccount(ctx context.Context, name string) (token string) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: name}}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](24 * 3600)}}
-	if request, err = accounts.CreateToken(ctx, name, request, metav1.CreateOptions{}); err != nil {
-		return "", err
-	}
-	return request.Status.Token, nil
+	within("making the account "+name, func() {
+		check(s.client.Create(ctx, account))
+		check(s.client.Create(ctx, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: metav1.NamespaceSystem, Name: name}},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		}))
+		check(s.client.SubResource("token").Create(ctx, account, request))
+	})
+	return request.Status.Token
 }
 
+// close keeps the logs if that is wanted. Nothing may be there yet.
 func (s *site) close() {
+	for _, a := range s.open {
+		a.folder.Close()
+	}
 	if !s.keep {
 		os.RemoveAll(s.folder)
 		return
 	}
 	if s.cluster != nil {
-		if _, err := output(context.Background(), "cp", "-r", filepath.Dir(s.cluster.AuditLog()), s.folder); err != nil {
+		_, err := output(context.Background(), "cp", "-r", filepath.Dir(s.cluster.AuditLog()), s.folder)
+		if s.onNodes {
+			text, asked := s.kubectl(context.Background(), operatorNamespace, "logs", "-l", "control-plane=controller-manager", "--tail=-1", "--prefix")
+			err = errors.Join(err, asked, os.WriteFile(filepath.Join(s.folder, "operator.log"), []byte(text), 0o644))
+		}
+		if err != nil {
 			fmt.Println(err)
 		}
 	}
@@ -199,90 +163,61 @@ func (s *site) close() {
 }
 
 // makeNamespace makes an empty namespace in which pods can be created.
-func (s *site) makeNamespace(ctx context.Context, name string) error {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if _, err := s.admin.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
-		return err
-	}
-	return waitFor(ctx, time.Minute, "the service account of "+name, func() (bool, string, error) {
-		_, err := s.admin.CoreV1().ServiceAccounts(name).Get(ctx, "default", metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return false, "", nil
-		}
-		return err == nil, "", err
+func (s *site) makeNamespace(ctx context.Context, name string) {
+	check(s.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	waitFor(ctx, time.Minute, "the service account of "+name, func() (bool, string) {
+		err := s.client.Get(ctx, client.ObjectKey{Namespace: name, Name: "default"}, &corev1.ServiceAccount{})
+		check(client.IgnoreNotFound(err))
+		return err == nil, ""
 	})
 }
 
 // clearNamespaces deletes namespaces and waits until nothing of them is left,
 // so that the next contestant finds the machine as the last one did.
-func (s *site) clearNamespaces(ctx context.Context, names ...string) error {
+func (s *site) clearNamespaces(ctx context.Context, names ...string) {
 	for _, name := range names {
-		if err := s.empty(ctx, name); err != nil {
-			return err
-		}
-		if err := s.admin.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
-			return err
-		}
+		s.empty(ctx, name)
+		check(s.client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	}
 	for _, name := range names {
-		err := waitFor(ctx, 10*time.Minute, "the end of "+name, func() (bool, string, error) {
-			namespace, err := s.admin.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
-			if apierrors.IsNotFound(err) {
-				return true, "", nil
-			}
-			return false, remainder(namespace), err
+		waitFor(ctx, 10*time.Minute, "the end of "+name, func() (bool, string) {
+			var namespace corev1.Namespace
+			err := s.client.Get(ctx, client.ObjectKey{Name: name}, &namespace)
+			check(client.IgnoreNotFound(err))
+			return apierrors.IsNotFound(err), remainder(&namespace)
 		})
-		if err != nil {
-			return err
-		}
 	}
-	return pause(ctx, 2*time.Second)
+	pause(ctx, 2*time.Second)
 }
 
 // empty deletes what takes long to delete with its namespace: the sets, which
 // would make their pods anew, the pods, and the claims, which a controller of
 // one worker guards while they have pods.
-func (s *site) empty(ctx context.Context, name string) error {
-	if err := s.objects.DeleteAllOf(ctx, emptySet(), client.InNamespace(name)); err != nil {
-		return err
-	}
-	if err := s.admin.AppsV1().StatefulSets(name).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
-		return err
-	}
+func (s *site) empty(ctx context.Context, name string) {
+	inside := client.InNamespace(name)
+	check(s.client.DeleteAllOf(ctx, &v1alpha1.StatefulCluster{}, inside))
+	check(s.client.DeleteAllOf(ctx, &appsv1.StatefulSet{}, inside))
 	// One by one, because a collection is deleted by one worker of the API
 	// server, and thousands take longer than a request may.
-	if err := s.deletePods(ctx, name); err != nil {
-		return err
-	}
-	return s.deleteClaims(ctx, name)
-}
-
-func (s *site) deletePods(ctx context.Context, namespace string) error {
-	pods := s.admin.CoreV1().Pods(namespace)
-	list, err := pods.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-	if err != nil {
-		return err
-	}
-	return spread(ctx, len(list.Items), func(i int) error {
-		return client.IgnoreNotFound(pods.Delete(ctx, list.Items[i].Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}))
-	})
-}
-
-func (s *site) deleteClaims(ctx context.Context, namespace string) error {
-	claims := s.admin.CoreV1().PersistentVolumeClaims(namespace)
-	list, err := claims.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-	if err != nil {
-		return err
-	}
-	unguard := []byte(`{"metadata":{"finalizers":null}}`)
-	return spread(ctx, len(list.Items), func(i int) error {
-		name := list.Items[i].Name
-		if _, err := claims.Patch(ctx, name, types.MergePatchType, unguard, metav1.PatchOptions{}); err != nil {
-			return client.IgnoreNotFound(err)
+	var pods corev1.PodList
+	check(s.client.List(ctx, &pods, inside, cached))
+	check(spread(ctx, len(pods.Items), func(i int) error {
+		return client.IgnoreNotFound(s.client.Delete(ctx, &pods.Items[i], client.GracePeriodSeconds(0)))
+	}))
+	var claims corev1.PersistentVolumeClaimList
+	check(s.client.List(ctx, &claims, inside, cached))
+	unguard := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+	check(spread(ctx, len(claims.Items), func(i int) error {
+		err := s.client.Patch(ctx, &claims.Items[i], unguard)
+		if err == nil {
+			err = s.client.Delete(ctx, &claims.Items[i])
 		}
-		return client.IgnoreNotFound(claims.Delete(ctx, name, metav1.DeleteOptions{}))
-	})
+		return client.IgnoreNotFound(err)
+	}))
 }
+
+// cached is of a list that the API server may give from its cache.
+var cached = &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}}
 
 // remainder is what the namespace says it still holds.
 func remainder(namespace *corev1.Namespace) string {
@@ -292,48 +227,4 @@ func remainder(namespace *corev1.Namespace) string {
 		}
 	}
 	return ""
-}
-
-func output(ctx context.Context, args ...string) (string, error) {
-	command := exec.CommandContext(ctx, args[0], args[1:]...)
-	command.Env = append(os.Environ(), "CGO_ENABLED=0")
-	command.Stderr = os.Stderr
-	text, err := command.Output()
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", strings.Join(args, " "), err)
-	}
-	return strings.TrimSpace(string(text)), nil
-}
-
-// progressInterval is the longest that nothing is printed.
-const progressInterval = 5 * time.Second
-
-// waitFor asks until done, and says every few seconds how it stands.
-func waitFor(ctx context.Context, timeout time.Duration, what string, done func() (bool, string, error)) error {
-	began, said := time.Now(), time.Now()
-	for {
-		ok, state, err := done()
-		if ok || err != nil {
-			return err
-		}
-		if time.Since(began) > timeout {
-			return fmt.Errorf("%s does not come within %s: %s", what, timeout, state)
-		}
-		if time.Since(said) >= progressInterval {
-			said = time.Now()
-			step("waiting for %s since %s %s", what, time.Since(began).Round(time.Second), state)
-		}
-		if err := pause(ctx, 50*time.Millisecond); err != nil {
-			return err
-		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return errors.New("interrupted")
-	case <-time.After(d):
-		return nil
-	}
 }

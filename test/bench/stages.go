@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stateful-operator/stateful-operator/test/auditlog"
 	"github.com/stateful-operator/stateful-operator/test/faults/testimony"
 )
 
@@ -27,53 +28,57 @@ func (s stages) all() []time.Duration {
 }
 
 // isOfHandover tells whether the request says something of a handover.
-func (r request) isOfHandover() bool {
-	return r.User.Username == deployedOperator ||
-		strings.HasPrefix(r.User.Username, "system:node:") && r.Object.Resource == "pods" && r.Object.Subresource == "status"
+func (r *request) isOfHandover() bool {
+	return r.byOperator() || strings.HasPrefix(r.User.Username, "system:node:") && auditlog.Resource(r.Event) == "pods/status"
 }
 
+func (r *request) byOperator() bool { return r.User.Username == deployedOperator }
+
 // stagesOf finds the stages of one handover.
-func stagesOf(requests []request, namespace string, old, next testimony.Run) stages {
+func stagesOf(requests []*request, namespace string, old, next testimony.Run) stages {
 	return findStages(requests, namespace, old.Pod, next.Pod, wall(old.End), wall(next.Start))
 }
 
 // wall is that time by the clock of the audit log.
 func wall(at int64) time.Time { return time.Now().Add(time.Duration(at - testimony.Now())) }
 
-func findStages(requests []request, namespace, oldPod, nextPod string, exit, start time.Time) stages {
-	requests = slices.DeleteFunc(slices.Clone(requests), func(r request) bool { return r.Object.Namespace != namespace || r.Answer.Code >= 300 })
-	slices.SortStableFunc(requests, func(a, b request) int { return a.Received.Compare(b.Received) })
+func findStages(requests []*request, namespace, oldPod, nextPod string, exit, start time.Time) stages {
+	requests = slices.DeleteFunc(slices.Clone(requests), func(r *request) bool { return r.ObjectRef.Namespace != namespace || r.refused() })
 	// Backwards from the grant, since what comes before it comes often.
-	last := func(before time.Time, what, name string) (request, bool) {
+	last := func(before time.Time, what, name string) *request {
 		for _, r := range slices.Backward(requests) {
-			if r.Answered.Before(before) && r.String() == what && (name == "" || r.Object.Name == name) {
-				return r, true
+			if r.answered().Before(before) && r.what() == what && (name == "" || r.ObjectRef.Name == name) {
+				return r
 			}
 		}
-		return request{}, false
+		return nil
 	}
-	holder, named := last(start, "patch statefulsingletons/status", "")
-	for named && !followedBy(requests, holder, nextPod) {
-		holder, named = last(holder.Received, "patch statefulsingletons/status", "")
+	// A write of the holder comes with a grant.
+	var grant *request
+	holder := last(start, "patch statefulsingletons/status", "")
+	for ; holder != nil; holder = last(holder.received(), "patch statefulsingletons/status", "") {
+		if i := slices.IndexFunc(requests, func(r *request) bool { return r.grants(holder, nextPod) }); i >= 0 {
+			grant = requests[i]
+			break
+		}
 	}
-	if !named {
+	if holder == nil {
 		return stages{}
 	}
-	grant := requests[slices.IndexFunc(requests, func(r request) bool { return isGrant(r, holder, nextPod) })]
-	pass, began := last(holder.Received, "list statefulsingletons", "")
-	if !began {
+	pass := last(holder.received(), "list statefulsingletons", "")
+	if pass == nil {
 		return stages{}
 	}
-	said, reported := last(pass.Received, "patch pods/status", oldPod)
-	if !reported || said.Answered.Before(exit) {
+	said := last(pass.received(), "patch pods/status", oldPod)
+	if said == nil || said.answered().Before(exit) {
 		return stages{}
 	}
 	s := stages{known: true,
-		reported: said.Answered.Sub(exit), noticed: pass.Received.Sub(said.Answered), decided: holder.Received.Sub(pass.Received),
-		granted: grant.Answered.Sub(holder.Received), started: start.Sub(grant.Answered)}
+		reported: said.answered().Sub(exit), noticed: pass.received().Sub(said.answered()), decided: holder.received().Sub(pass.received()),
+		granted: grant.answered().Sub(holder.received()), started: start.Sub(grant.answered())}
 	for _, r := range requests {
 		switch {
-		case r.User.Username != deployedOperator, r.Received.Before(pass.Received), !r.Received.Before(holder.Received):
+		case !r.byOperator(), r.received().Before(pass.received()), !r.received().Before(holder.received()):
 		case r.isWrite():
 			s.between++
 		default:
@@ -83,36 +88,29 @@ func findStages(requests []request, namespace, oldPod, nextPod string, exit, sta
 	return s
 }
 
-// followedBy tells whether the write of the holder came with a grant.
-func followedBy(requests []request, holder request, pod string) bool {
-	return slices.ContainsFunc(requests, func(r request) bool { return isGrant(r, holder, pod) })
-}
-
-func isGrant(r, holder request, pod string) bool {
-	return r.String() == "patch pods" && r.Object.Name == pod && r.User.Username == deployedOperator &&
-		!r.Received.Before(holder.Answered) && r.Received.Sub(holder.Answered) < 100*time.Millisecond
+// grants tells whether it lets a pod go on, as the holder says.
+func (r *request) grants(holder *request, pod string) bool {
+	return r.what() == "patch pods" && r.ObjectRef.Name == pod && r.byOperator() &&
+		!r.received().Before(holder.answered()) && r.received().Sub(holder.answered()) < 100*time.Millisecond
 }
 
 // medianStages says where the time goes.
 func medianStages(seen []handover) string {
-	var columns [5][]float64
-	var reads, writes []float64
+	var columns [5][]time.Duration
+	var reads, writes []int
 	for _, h := range seen {
 		if !h.spent.known {
 			continue
 		}
 		for i, d := range h.spent.all() {
-			columns[i] = append(columns[i], float64(d.Microseconds())/1000)
+			columns[i] = append(columns[i], d)
 		}
-		reads, writes = append(reads, float64(h.spent.reads)), append(writes, float64(h.spent.between))
+		reads, writes = append(reads, h.spent.reads), append(writes, h.spent.between)
 	}
 	if len(reads) == 0 {
 		return "no stages are known"
 	}
-	middle := func(values []float64) float64 {
-		slices.Sort(values)
-		return quantile(values, 0.5)
-	}
-	return fmt.Sprintf("medians of the stages of %d: exit to kubelet's report %.0f ms, to the deciding pass %.0f ms, to the holder %.0f ms (%.0f reads, %.0f other writes), to the grant %.0f ms, to the start %.0f ms",
-		len(reads), middle(columns[0]), middle(columns[1]), middle(columns[2]), middle(reads), middle(writes), middle(columns[3]), middle(columns[4]))
+	middle := func(column int) float64 { return milliseconds(quantile(columns[column], 0.5)) }
+	return fmt.Sprintf("medians of the stages of %d: exit to kubelet's report %.0f ms, to the deciding pass %.0f ms, to the holder %.0f ms (%d reads, %d other writes), to the grant %.0f ms, to the start %.0f ms",
+		len(reads), middle(0), middle(1), middle(2), quantile(reads, 0.5), quantile(writes, 0.5), middle(3), middle(4))
 }

@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,68 +31,50 @@ var upgradeSizes = []int32{3, 30}
 
 // measureUpgrades takes sets of every kind from one version to the next, in
 // turning order, on real nodes.
-func measureUpgrades(ctx context.Context, n *nodes, size sizes) ([]figure, error) {
-	var figures []figure
+func measureUpgrades(ctx context.Context, s *site) {
 	for _, replicas := range upgradeSizes {
 		laps := map[string][]lap{}
 		namespace := fmt.Sprintf("upgrade-%d", replicas)
-		if err := n.makeNamespace(ctx, namespace); err != nil {
-			return figures, err
-		}
-		for round := range size.rounds {
-			for turn := range upgraders {
-				u := upgraders[(turn+round)%len(upgraders)]
-				took, err := n.upgrade(ctx, u, namespace, replicas)
-				if err != nil {
-					return figures, fmt.Errorf("upgrade of %d by %s: %w", replicas, u.name, err)
-				}
-				fmt.Printf("  round %d, %d replicas, %s: upgraded after %.2f s\n", round+1, replicas, u.name, took.Seconds())
+		s.makeNamespace(ctx, namespace)
+		inTurns(s.size.rounds, upgraders, func(round, _ int, u upgrader) {
+			within(fmt.Sprintf("upgrade of %d by %s", replicas, u.name), func() {
+				took := s.upgrade(ctx, u, namespace, replicas)
+				fmt.Printf("  round %d, %d replicas, %s: upgraded after %.2f s\n", round, replicas, u.name, took.Seconds())
 				laps[u.name] = append(laps[u.name], lap{created: took})
-			}
-		}
-		plain := medianOf(laps[builtIn], func(l lap) float64 { return l.created.Seconds() })
+			})
+		})
+		plain := medianOf(laps[builtIn], lap.tillCreated)
 		for _, u := range upgraders[1:] {
-			ours := medianOf(laps[u.name], func(l lap) float64 { return l.created.Seconds() })
-			figures = append(figures, figure{title: fmt.Sprintf("good upgrade of %d replicas, %s", replicas, u.name), what: "times as fast as a rolling update of StatefulSet",
+			ours := medianOf(laps[u.name], lap.tillCreated)
+			s.report(figure{title: fmt.Sprintf("good upgrade of %d replicas, %s", replicas, u.name), what: "times as fast as a rolling update of StatefulSet",
 				value: plain / ours, unit: "×", detail: fmt.Sprintf("%s %.2f s, StatefulSet %.2f s, both with minReadySeconds 1", u.name, ours, plain)})
 		}
 	}
-	return figures, nil
 }
 
 // upgrade makes a set, upgrades it, removes it, and gives the time of the upgrade:
 // until all pods are of the new version and Ready, and no other is there.
-func (n *nodes) upgrade(ctx context.Context, u upgrader, namespace string, replicas int32) (time.Duration, error) {
+func (s *site) upgrade(ctx context.Context, u upgrader, namespace string, replicas int32) time.Duration {
 	set := u.make(namespace, replicas)
-	if err := n.client.Create(ctx, set); err != nil {
-		return 0, err
-	}
-	if err := n.versionServes(ctx, namespace, "1", replicas); err != nil {
-		return 0, err
-	}
-	if err := pause(ctx, settle); err != nil {
-		return 0, err
-	}
+	check(s.client.Create(ctx, set))
+	s.versionServes(ctx, namespace, "1", replicas)
+	pause(ctx, settle)
 	path := "/spec/template/spec/containers/0/env/0/value"
 	if u.handover != "" {
 		path = "/spec/template" + path
 	}
 	began := time.Now()
-	edit := fmt.Sprintf(`[{"op":"replace","path":%q,"value":"2"}]`, path)
-	if err := n.client.Patch(ctx, set, client.RawPatch(types.JSONPatchType, []byte(edit))); err != nil {
-		return 0, err
-	}
-	if err := n.versionServes(ctx, namespace, "2", replicas); err != nil {
-		return 0, err
-	}
+	edit := fmt.Appendf(nil, `[{"op":"replace","path":%q,"value":"2"}]`, path)
+	check(s.client.Patch(ctx, set, client.RawPatch(types.JSONPatchType, edit)))
+	s.versionServes(ctx, namespace, "2", replicas)
 	took := time.Since(began)
-	if err := n.client.Delete(ctx, set, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
-		return 0, err
-	}
-	return took, waitFor(ctx, 3*time.Minute, "the set to be gone", func() (bool, string, error) {
-		err := n.client.Get(ctx, client.ObjectKeyFromObject(set), set)
-		return apierrors.IsNotFound(err), "", client.IgnoreNotFound(err)
+	check(s.client.Delete(ctx, set, client.PropagationPolicy(metav1.DeletePropagationForeground)))
+	waitFor(ctx, 3*time.Minute, "the set to be gone", func() (bool, string) {
+		err := s.client.Get(ctx, client.ObjectKeyFromObject(set), set)
+		check(client.IgnoreNotFound(err))
+		return err != nil, ""
 	})
+	return took
 }
 
 // make builds a set whose pods end at once when told.
@@ -125,20 +107,15 @@ func (u upgrader) make(namespace string, replicas int32) client.Object {
 
 // versionServes waits until the pods of a namespace are of one version, Ready, and
 // as many as wanted.
-func (n *nodes) versionServes(ctx context.Context, namespace, version string, replicas int32) error {
-	return waitFor(ctx, 10*time.Minute, "version "+version, func() (bool, string, error) {
-		var pods corev1.PodList
-		if err := n.client.List(ctx, &pods, client.InNamespace(namespace)); err != nil {
-			return false, "", err
-		}
+func (s *site) versionServes(ctx context.Context, namespace, version string, replicas int32) {
+	waitFor(ctx, 10*time.Minute, "version "+version, func() (bool, string) {
+		pods := s.podsIn(ctx, namespace)
 		good := 0
-		for i := range pods.Items {
-			for _, e := range pods.Items[i].Spec.Containers[0].Env {
-				if e.Name == generation && e.Value == version && ready(&pods.Items[i]) {
-					good++
-				}
+		for i := range pods {
+			if wanted := (corev1.EnvVar{Name: generation, Value: version}); slices.Contains(pods[i].Spec.Containers[0].Env, wanted) && ready(&pods[i]) {
+				good++
 			}
 		}
-		return good == int(replicas) && len(pods.Items) == good, fmt.Sprintf("(%d of %d pods are)", good, len(pods.Items)), nil
+		return good == int(replicas) && len(pods) == good, fmt.Sprintf("(%d of %d pods are)", good, len(pods))
 	})
 }

@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,10 +20,11 @@ type tally struct{ pods, good, claims int }
 // It is the same for all contestants, and belongs to none.
 type spectator struct {
 	stop   context.CancelFunc
+	isGood func(*corev1.Pod) bool
 	mu     sync.Mutex
+	tally  tally
 	pods   map[types.UID]bool // and whether they are good
 	claims map[types.UID]bool
-	good   int
 	goals  []*milestone
 }
 
@@ -34,50 +35,47 @@ type milestone struct {
 }
 
 // spectate starts to count. A pod is good when the predicate says so.
-func (s *site) spectate(ctx context.Context, namespace string, good func(*corev1.Pod) bool) (*spectator, error) {
+func (s *site) spectate(ctx context.Context, namespace string, good func(*corev1.Pod) bool) *spectator {
 	ctx, stop := context.WithCancel(ctx)
-	w := &spectator{stop: stop, pods: map[types.UID]bool{}, claims: map[types.UID]bool{}}
-	core := s.admin.CoreV1().RESTClient()
-	pods := cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { w.sawPod(obj, good) },
-		UpdateFunc: func(_, obj any) { w.sawPod(obj, good) },
-		DeleteFunc: w.lostPod,
-	}
-	claims := cache.ResourceEventHandlerFuncs{AddFunc: w.sawClaim}
-	var synced []cache.InformerSynced
-	for _, each := range []struct {
-		resource string
-		object   runtime.Object
-		handler  cache.ResourceEventHandler
-	}{{"pods", &corev1.Pod{}, pods}, {"persistentvolumeclaims", &corev1.PersistentVolumeClaim{}, claims}} {
-		_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
-			ListerWatcher: cache.NewListWatchFromClient(core, each.resource, namespace, fields.Everything()),
-			ObjectType:    each.object, Handler: each.handler,
-		})
-		go informer.RunWithContext(ctx)
-		synced = append(synced, informer.HasSynced)
-	}
-	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
+	w := &spectator{stop: stop, isGood: good, pods: map[types.UID]bool{}, claims: map[types.UID]bool{}}
+	seen := cache.ResourceEventHandlerFuncs{AddFunc: w.saw, UpdateFunc: func(_, obj any) { w.saw(obj) }, DeleteFunc: w.lost}
+	pods, claims := s.watch(ctx, namespace, "pods", &corev1.Pod{}, seen), s.watch(ctx, namespace, "persistentvolumeclaims", &corev1.PersistentVolumeClaim{}, seen)
+	if !cache.WaitForCacheSync(ctx.Done(), pods, claims) {
 		stop()
-		return nil, fmt.Errorf("watching namespace %s: interrupted", namespace)
+		fail("watching namespace %s: interrupted", namespace)
 	}
-	return w, nil
+	return w
 }
 
-func (w *spectator) sawPod(obj any, good func(*corev1.Pod) bool) {
-	pod, isPod := obj.(*corev1.Pod)
-	if !isPod {
-		return
-	}
-	now := good(pod)
+// watch has a handler see all objects of a resource in a namespace.
+func (s *site) watch(ctx context.Context, namespace, resource string, object runtime.Object, handler cache.ResourceEventHandler) cache.InformerSynced {
+	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: cache.NewListWatchFromClient(s.admin.CoreV1().RESTClient(), resource, namespace, fields.Everything()),
+		ObjectType:    object, Handler: handler,
+	})
+	go informer.RunWithContext(ctx)
+	return informer.HasSynced
+}
+
+// saw takes note of a pod or a claim as it is now.
+func (w *spectator) saw(obj any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.setGood(w.pods[pod.UID], now)
-	w.pods[pod.UID] = now
+	switch o := obj.(type) {
+	case *corev1.Pod:
+		w.forget(o.UID)
+		w.pods[o.UID] = w.isGood(o)
+		if w.pods[o.UID] {
+			w.tally.good++
+		}
+	case *corev1.PersistentVolumeClaim:
+		w.claims[o.UID] = true
+	}
 	w.look()
 }
 
-func (w *spectator) lostPod(obj any) {
+// lost takes note of the end of a pod. Claims that were there count on.
+func (w *spectator) lost(obj any) {
 	if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = unknown.Obj
 	}
@@ -87,36 +85,23 @@ func (w *spectator) lostPod(obj any) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.setGood(w.pods[pod.UID], false)
-	delete(w.pods, pod.UID)
+	w.forget(pod.UID)
 	w.look()
 }
 
-func (w *spectator) setGood(was, is bool) {
-	if is && !was {
-		w.good++
+func (w *spectator) forget(pod types.UID) {
+	if w.pods[pod] {
+		w.tally.good--
 	}
-	if was && !is {
-		w.good--
-	}
-}
-
-func (w *spectator) sawClaim(obj any) {
-	claim, isClaim := obj.(*corev1.PersistentVolumeClaim)
-	if !isClaim {
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.claims[claim.UID] = true
-	w.look()
+	delete(w.pods, pod)
 }
 
 // look sees whether a milestone is reached. The caller holds mu.
 func (w *spectator) look() {
-	now, left := w.tally(), w.goals[:0]
+	w.tally.pods, w.tally.claims = len(w.pods), len(w.claims)
+	left := w.goals[:0]
 	for _, m := range w.goals {
-		if m.reached(now) {
+		if m.reached(w.tally) {
 			m.done <- time.Now()
 		} else {
 			left = append(left, m)
@@ -125,12 +110,10 @@ func (w *spectator) look() {
 	w.goals = left
 }
 
-func (w *spectator) tally() tally { return tally{len(w.pods), w.good, len(w.claims)} }
-
 func (w *spectator) now() tally {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.tally()
+	return w.tally
 }
 
 // when is to be asked before the clock starts.
@@ -145,31 +128,29 @@ func (w *spectator) when(reached func(tally) bool) *milestone {
 
 // await gives the time when the milestone was reached, and says every few
 // seconds how it stands.
-func (w *spectator) await(ctx context.Context, m *milestone, what string) (time.Time, error) {
+func (w *spectator) await(ctx context.Context, m *milestone, what string) time.Time {
 	began := time.Now()
 	ticker := time.NewTicker(progressInterval)
 	defer ticker.Stop()
 	for {
 		select {
 		case at := <-m.done:
-			return at, nil
+			return at
 		case <-ctx.Done():
-			return time.Time{}, fmt.Errorf("waiting for %s: interrupted", what)
+			fail("waiting for %s: interrupted", what)
 		case <-ticker.C:
 			now := w.now()
 			if time.Since(began) > 15*time.Minute {
-				return time.Time{}, fmt.Errorf("%s does not come within 15 minutes: %+v", what, now)
+				fail("%s does not come within 15 minutes: %+v", what, now)
 			}
 			step("%s after %s: %d pods, %d claims, %d as wanted", what, time.Since(began).Round(time.Second), now.pods, now.claims, now.good)
 		}
 	}
 }
 
-func ready(pod *corev1.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue && pod.DeletionTimestamp == nil
-		}
-	}
-	return false
+func ready(pod *corev1.Pod) bool { return saysReady(pod) && pod.DeletionTimestamp == nil }
+
+// saysReady is true also for one that is told to end, and serves.
+func saysReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue })
 }

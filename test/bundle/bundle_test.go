@@ -2,6 +2,7 @@ package bundle_test
 
 import (
 	"archive/tar"
+	"bytes"
 	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
@@ -14,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	. "github.com/onsi/gomega"
 	"github.com/operator-framework/api/pkg/manifests"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/operator-framework/api/pkg/validation"
@@ -26,18 +28,25 @@ import (
 
 const folder = "../../bundle"
 
+// telling is a Gomega that tells of every fault: a test goes on after one.
+func telling(t *testing.T) Gomega {
+	g := NewWithT(t)
+	g.Fail = func(message string, _ ...int) {
+		t.Helper()
+		t.Error("\n" + message)
+	}
+	return g
+}
+
 // read gives the bundle as it is in the tree; `make check-generated` says that it is
 // what `make bundle` writes.
 func read(t *testing.T) *manifests.Bundle {
 	t.Helper()
+	g := NewWithT(t)
 	read, err := once()
-	if err != nil {
-		t.Fatal(err)
-	}
+	g.Expect(err).To(Succeed())
 	annotations, err := bundle.Annotations(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g.Expect(err).To(Succeed())
 	read.Package = annotations["operators.operatorframework.io.bundle.package.v1"]
 	read.Channels = strings.Split(annotations["operators.operatorframework.io.bundle.channels.v1"], ",")
 	read.DefaultChannel = annotations["operators.operatorframework.io.bundle.channel.default.v1"]
@@ -53,48 +62,43 @@ var once = sync.OnceValues(func() (*manifests.Bundle, error) {
 func parse(t *testing.T, file string, into any) {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.Unmarshal(text, into); err != nil {
-		t.Fatalf("%s: %v", file, err)
-	}
+	NewWithT(t).Expect(err).To(Succeed())
+	NewWithT(t).Expect(yaml.Unmarshal(text, into)).To(Succeed(), file)
 }
 
 func TestNoValidatorOfOLMComplains(t *testing.T) {
+	g := telling(t)
 	testdata, err := filepath.Abs("testdata")
-	if err != nil {
-		t.Fatal(err)
-	}
+	g.Expect(err).To(Succeed())
 	t.Setenv("PATH", testdata+string(os.PathListSeparator)+os.Getenv("PATH"))
-	checked := 0
-	for _, result := range validation.AllValidators.Validate(read(t).ObjectsToValidate()...) {
-		checked++
+	results := validation.AllValidators.Validate(read(t).ObjectsToValidate()...)
+	for _, result := range results {
 		for _, complaint := range slices.Concat(result.Errors, result.Warnings) {
 			t.Errorf("%s: %v", result.Name, complaint)
 		}
 	}
-	if checked < len(validation.AllValidators) {
-		t.Errorf("%d results of %d validators", checked, len(validation.AllValidators))
-	}
+	g.Expect(len(results)).To(BeNumerically(">=", len(validation.AllValidators)), "results of all validators")
+}
+
+// crds are the files that CRDs are generated into.
+func crds(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("../../config/crd/bases/*.yaml")
+	NewWithT(t).Expect(files, err).To(HaveLen(4))
+	return files
 }
 
 func TestTheBundleHasTheCRDsOfConfig(t *testing.T) {
-	files, err := filepath.Glob("../../config/crd/bases/*.yaml")
-	if err != nil || len(files) != 4 {
-		t.Fatalf("%d files: %v", len(files), err)
-	}
-	owned := map[string]bool{}
+	g, owned := telling(t), map[string]bool{}
 	for _, crd := range read(t).CSV.Spec.CustomResourceDefinitions.Owned {
 		owned[crd.Name] = true
 	}
-	for _, file := range files {
+	for _, file := range crds(t) {
 		var crd, have apiextensionsv1.CustomResourceDefinition
 		parse(t, file, &crd)
 		parse(t, filepath.Join(folder, "manifests", filepath.Base(file)), &have)
-		if !reflect.DeepEqual(have.Spec, crd.Spec) || have.Name != crd.Name || !owned[crd.Name] {
-			t.Errorf("%s is not in the bundle as it is in config, or not owned", crd.Name)
-		}
+		same := reflect.DeepEqual(have.Spec, crd.Spec) && have.Name == crd.Name && owned[crd.Name]
+		g.Expect(same).To(BeTrueBecause("%s is not in the bundle as it is in config, or not owned", crd.Name))
 	}
 }
 
@@ -103,55 +107,38 @@ func TestTheBundleHasTheCRDsOfConfig(t *testing.T) {
 const mostAnnotations = 256 << 10
 
 func TestTheCRDsCanBeApplied(t *testing.T) {
-	files, err := filepath.Glob("../../config/crd/bases/*.yaml")
-	if err != nil || len(files) != 4 {
-		t.Fatalf("%d files: %v", len(files), err)
-	}
-	for _, file := range files {
+	for _, file := range crds(t) {
 		var crd any
 		parse(t, file, &crd)
 		object, err := json.Marshal(crd)
-		if err != nil {
-			t.Fatal(err)
-		}
 		// Some are left for labels and other annotations.
-		if room := mostAnnotations - 4<<10; len(object) > room {
-			t.Errorf("%s has %d bytes: above %d kubectl apply takes it with --server-side only", file, len(object), room)
-		}
+		telling(t).Expect(len(object), err).To(BeNumerically("<=", mostAnnotations-4<<10),
+			"bytes of %s: kubectl apply takes a larger one with --server-side only", file)
 	}
 }
 
 // examples are the objects that the console offers.
-func examples(t *testing.T) []unstructured.Unstructured {
+func examples(t *testing.T) (objects []unstructured.Unstructured) {
 	t.Helper()
-	var objects []unstructured.Unstructured
-	if err := yaml.Unmarshal([]byte(read(t).CSV.Annotations["alm-examples"]), &objects); err != nil {
-		t.Fatal(err)
-	}
+	NewWithT(t).Expect(yaml.Unmarshal([]byte(read(t).CSV.Annotations["alm-examples"]), &objects)).To(Succeed())
 	return objects
 }
 
 func TestEachKindHasAnExampleWithStatus(t *testing.T) {
-	kinds := map[string]int{}
+	g, kinds := telling(t), map[string]bool{}
 	for _, object := range examples(t) {
-		if object.Object["spec"] == nil || object.Object["status"] == nil {
-			t.Errorf("%s %s has no spec, or no status", object.GetKind(), object.GetName())
-		}
-		kinds[object.GetKind()]++
+		g.Expect(object.Object).To(And(HaveKeyWithValue("spec", Not(BeNil())), HaveKeyWithValue("status", Not(BeNil()))), object.GetName())
+		kinds[object.GetKind()] = true
 	}
 	for _, owned := range read(t).CSV.Spec.CustomResourceDefinitions.Owned {
-		if kinds[owned.Kind] == 0 {
-			t.Errorf("there is no example of %s", owned.Kind)
-		}
+		g.Expect(kinds).To(HaveKey(owned.Kind), "kinds with an example")
 	}
 }
 
 func TestExamplesRunAsTheyAre(t *testing.T) {
-	kinds := map[string]bool{}
+	g, kinds := telling(t), map[string]bool{}
 	for _, object := range examples(t) {
-		if kinds[object.GetKind()] {
-			t.Errorf("the console shows the first example of %s only, and %s is another", object.GetKind(), object.GetName())
-		}
+		g.Expect(kinds).NotTo(HaveKey(object.GetKind()), "the console shows the first example of a kind only, and %s is another", object.GetName())
 		kinds[object.GetKind()] = true
 		runsAsItIs(t, object.GetKind()+" "+object.GetName(), object.Object)
 	}
@@ -161,9 +148,8 @@ func TestTheConsolesSamplesRunAsTheyAre(t *testing.T) {
 	for _, sample := range documents[unstructured.Unstructured](t, "../../config/openshift/samples.yaml") {
 		var object unstructured.Unstructured
 		shown, _, _ := unstructured.NestedString(sample.Object, "spec", "yaml")
-		if err := yaml.Unmarshal([]byte(shown), &object); err != nil || object.GetKind() == "" {
-			t.Fatalf("%q shows no object: %v", sample.GetName(), err)
-		}
+		NewWithT(t).Expect(yaml.Unmarshal([]byte(shown), &object)).To(Succeed(), sample.GetName())
+		NewWithT(t).Expect(object.GetKind()).NotTo(BeEmpty(), "%q shows no object", sample.GetName())
 		runsAsItIs(t, sample.GetName(), object.Object)
 	}
 }
@@ -214,64 +200,43 @@ func TestEveryImageIsRelated(t *testing.T) {
 			used = append(used, container.Image)
 		}
 	}
-	for _, image := range used {
-		if !slices.Contains(related, image) {
-			t.Errorf("image %s is not one of relatedImages %v", image, related)
-		}
-	}
+	NewWithT(t).Expect(used).To(HaveEach(BeElementOf(related)))
 }
 
 func TestTheCSVSaysWhatItIs(t *testing.T) {
-	csv := read(t).CSV
-	if got := len(csv.Spec.InstallModes); got != 4 || slices.ContainsFunc(csv.Spec.InstallModes, func(m v1alpha1.InstallMode) bool { return !m.Supported }) {
-		t.Errorf("install modes %v, want all four", csv.Spec.InstallModes)
+	g, csv := telling(t), read(t).CSV
+	for _, mode := range csv.Spec.InstallModes {
+		// Who may edit the operator's own namespace has its account.
+		g.Expect(mode.Supported).To(Equal(mode.Type != v1alpha1.InstallModeTypeOwnNamespace), string(mode.Type))
 	}
+	g.Expect(csv.Spec.InstallModes).To(HaveLen(4))
 	features := 0
 	for key, value := range csv.Annotations {
 		if strings.HasPrefix(key, "features.operators.openshift.io/") && (value == "true" || value == "false") {
 			features++
 		}
 	}
-	if features != 10 {
-		t.Errorf("%d features are true or false, want 10", features)
-	}
+	g.Expect(features).To(Equal(10), "features that are true or false")
 	byTag := slices.ContainsFunc(csv.Spec.RelatedImages, func(i v1alpha1.RelatedImage) bool { return !strings.Contains(i.Image, "@sha256:") })
-	if says := csv.Annotations["features.operators.openshift.io/disconnected"]; says != strconv.FormatBool(!byTag) {
-		t.Errorf("disconnected is %s, and images that no mirror can stand for are named: %t", says, byTag)
-	}
-	if csv.Spec.Replaces == "" && !first || !strings.HasSuffix(csv.Annotations["olm.skipRange"], "<"+csv.Spec.Version.String()) {
-		t.Errorf("replaces %q, skips %q: nothing is upgraded to %s", csv.Spec.Replaces, csv.Annotations["olm.skipRange"], csv.Spec.Version)
-	}
+	g.Expect(csv.Annotations).To(HaveKeyWithValue("features.operators.openshift.io/disconnected", strconv.FormatBool(!byTag)),
+		"images that no mirror can stand for are named: %t", byTag)
+	g.Expect(csv.Spec.Replaces != "" || first).To(BeTrueBecause("it replaces nothing: nothing is upgraded to %s", csv.Spec.Version))
+	g.Expect(csv.Annotations["olm.skipRange"]).To(HaveSuffix("<" + csv.Spec.Version.String()))
 	icon, err := os.ReadFile("../../config/manifests/icon.svg")
-	if err != nil || len(csv.Spec.Icon) != 1 || csv.Spec.Icon[0].Data != base64.StdEncoding.EncodeToString(icon) {
-		t.Errorf("the icon is not config/manifests/icon.svg: %v", err)
-	}
+	g.Expect(err).To(Succeed())
+	g.Expect(csv.Spec.Icon).To(HaveExactElements(HaveField("Data", base64.StdEncoding.EncodeToString(icon))), "config/manifests/icon.svg")
 }
 
 // mostBytes is what a ConfigMap can hold, in which OLM unpacks a bundle.
 const mostBytes = 1 << 20
 
 func TestTheBundleFitsAConfigMap(t *testing.T) {
-	var size counter
-	packed := gzip.NewWriter(&size)
+	g := NewWithT(t)
+	var out bytes.Buffer
+	packed := gzip.NewWriter(&out)
 	archive := tar.NewWriter(packed)
-	if err := archive.AddFS(os.DirFS(folder)); err != nil {
-		t.Fatal(err)
-	}
-	if err := archive.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := packed.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if size > mostBytes*3/4 { // it is kept as base64
-		t.Errorf("the bundle has %d bytes compressed", size)
-	}
-}
-
-type counter int
-
-func (c *counter) Write(bytes []byte) (int, error) {
-	*c += counter(len(bytes))
-	return len(bytes), nil
+	g.Expect(archive.AddFS(os.DirFS(folder))).To(Succeed())
+	g.Expect(archive.Close()).To(Succeed())
+	g.Expect(packed.Close()).To(Succeed())
+	g.Expect(out.Len()).To(BeNumerically("<=", mostBytes*3/4), "bytes compressed; it is kept as base64")
 }

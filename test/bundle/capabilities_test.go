@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	. "github.com/onsi/gomega"
 )
 
 // shownBy is the name of a test in a row of docs/capabilities.md.
@@ -13,10 +15,9 @@ var shownBy = regexp.MustCompile("`((?:SC-|RS-|OLM-|E|S)[0-9][^`]*|Test[A-Za-z]+
 
 // The page names tests that exist, and the bundle claims the level that it reaches.
 func TestCapabilitiesAreShown(t *testing.T) {
+	g := telling(t)
 	text, err := os.ReadFile("../../docs/capabilities.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	NewWithT(t).Expect(err).To(Succeed())
 	tests := testSources(t)
 	reached, whole, level := "", true, ""
 	for line := range strings.SplitSeq(string(text)+"## ", "\n") {
@@ -33,18 +34,12 @@ func TestCapabilitiesAreShown(t *testing.T) {
 		named := shownBy.FindAllStringSubmatch(cells[3], -1)
 		yes := strings.TrimSpace(cells[2]) == "yes"
 		whole = whole && yes
-		if yes && len(named) == 0 {
-			t.Errorf("nothing shows that%s", strings.ToLower(cells[1]))
-		}
+		g.Expect(yes && len(named) == 0).To(BeFalseBecause("nothing shows that%s", strings.ToLower(cells[1])))
 		for _, name := range named {
-			if !strings.Contains(tests, `"`+name[1]) && !strings.Contains(tests, "func "+name[1]+"(") {
-				t.Errorf("there is no test %s", name[1])
-			}
+			g.Expect(strings.Contains(tests, `"`+name[1]) || strings.Contains(tests, "func "+name[1]+"(")).To(BeTrueBecause("there is no test %s", name[1]))
 		}
 	}
-	if claimed := read(t).CSV.Annotations["capabilities"]; claimed != reached {
-		t.Errorf("the bundle claims %s, and the page reaches %s", claimed, reached)
-	}
+	g.Expect(read(t).CSV.Annotations).To(HaveKeyWithValue("capabilities", reached), "what the bundle claims is what the page reaches")
 }
 
 // testSources is the text of all tests and promises.
@@ -60,9 +55,7 @@ func testSources(t *testing.T) string {
 			all.Write(text)
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		NewWithT(t).Expect(err).To(Succeed())
 	}
 	return all.String()
 }

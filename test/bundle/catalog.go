@@ -65,7 +65,7 @@ func Render(ctx context.Context, opm, template string, versions ...Version) ([]b
 		if err := WriteImage(v.Folder, here+v.Name, tar); err != nil {
 			return nil, err
 		}
-		if err := push(ctx, tar, here+v.Name); err != nil {
+		if err := Push(ctx, tar, here+v.Name); err != nil {
 			return nil, fmt.Errorf("giving %s to opm: %w", v.Folder, err)
 		}
 	}
@@ -127,15 +127,15 @@ func inOneChannel(rendered []byte) ([]byte, error) {
 	return majorChannel.ReplaceAll(rendered, []byte("$1")), nil
 }
 
-// push uploads the image in a tar.
-func push(ctx context.Context, tar, ref string) error {
+// Push uploads the image in a tar.
+func Push(ctx context.Context, tar, ref string, options ...remote.Option) error {
 	img, err := tarball.ImageFromPath(tar, nil)
 	if err != nil {
 		return err
 	}
-	at, err := name.ParseReference(ref, name.Insecure)
+	at, err := name.ParseReference(ref)
 	if err != nil {
 		return err
 	}
-	return remote.Write(at, img, remote.WithContext(ctx))
+	return remote.Write(at, img, append(options, remote.WithContext(ctx))...)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	. "github.com/onsi/gomega"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
@@ -14,95 +15,59 @@ const (
 	fieldDependency = "urn:alm:descriptor:com.tectonic.ui:fieldDependency:"
 )
 
-// A descriptor is of the spec or of the status; both say the same.
-type descriptor struct {
-	path, displayName, description string
-	x                              []string
-}
-
-func specOf(owned *v1alpha1.CRDDescription) []descriptor {
-	var all []descriptor
-	for _, d := range owned.SpecDescriptors {
-		all = append(all, descriptor{d.Path, d.DisplayName, d.Description, d.XDescriptors})
-	}
-	return all
-}
-
-func statusOf(owned *v1alpha1.CRDDescription) []descriptor {
-	var all []descriptor
-	for _, d := range owned.StatusDescriptors {
-		all = append(all, descriptor{d.Path, d.DisplayName, d.Description, d.XDescriptors})
-	}
-	return all
-}
-
 func TestDescriptorsAndSchemaAgree(t *testing.T) {
 	read := read(t)
 	for i := range read.CSV.Spec.CustomResourceDefinitions.Owned {
 		owned := &read.CSV.Spec.CustomResourceDefinitions.Owned[i]
-		at := slices.IndexFunc(read.V1CRDs, func(crd *apiextensionsv1.CustomResourceDefinition) bool { return crd.Name == owned.Name })
-		if at < 0 {
-			t.Errorf("there is no CRD %s", owned.Name)
-			continue
-		}
-		schema := read.V1CRDs[at].Spec.Versions[0].Schema.OpenAPIV3Schema
 		t.Run(owned.Kind, func(t *testing.T) {
-			if owned.DisplayName == "" || owned.Description == "" || len(owned.Resources) == 0 {
-				t.Error("it has no name, no description or no resources")
+			at := slices.IndexFunc(read.V1CRDs, func(crd *apiextensionsv1.CustomResourceDefinition) bool { return crd.Name == owned.Name })
+			NewWithT(t).Expect(at).To(BeNumerically(">=", 0), "there is no CRD %s", owned.Name)
+			schema := read.V1CRDs[at].Spec.Versions[0].Schema.OpenAPIV3Schema
+			g := telling(t)
+			g.Expect(owned.DisplayName != "" && owned.Description != "" && len(owned.Resources) > 0).To(
+				BeTrueBecause("it has no name, no description or no resources"))
+			var status []v1alpha1.SpecDescriptor // which says the same
+			for _, d := range owned.StatusDescriptors {
+				status = append(status, v1alpha1.SpecDescriptor(d))
 			}
-			compare(t, specOf(owned), schema.Properties["spec"])
-			compare(t, statusOf(owned), schema.Properties["status"])
+			compare(g, owned.SpecDescriptors, schema.Properties["spec"])
+			compare(g, status, schema.Properties["status"])
 		})
 	}
 }
 
 // compare looks for descriptors of nothing, and for fields without one.
-func compare(t *testing.T, descriptors []descriptor, schema apiextensionsv1.JSONSchemaProps) {
-	t.Helper()
+func compare(g Gomega, descriptors []v1alpha1.SpecDescriptor, schema apiextensionsv1.JSONSchemaProps) {
 	described := map[string]bool{}
 	for _, d := range descriptors {
-		if described[d.path] {
-			t.Errorf("two descriptors say %s", d.path)
-		}
+		g.Expect(described).NotTo(HaveKey(d.Path), "two descriptors say it")
 		for path := range described {
-			if strings.HasPrefix(path, d.path+".") || strings.HasPrefix(path, d.path+"[") {
-				t.Errorf("%s is described after %s, which the console's form then forgets", d.path, path)
-			}
+			g.Expect(strings.HasPrefix(path, d.Path+".") || strings.HasPrefix(path, d.Path+"[")).To(
+				BeFalseBecause("%s is described after %s, which the console's form then forgets", d.Path, path))
 		}
-		described[d.path] = true
-		if d.displayName == "" || d.description == "" {
-			t.Errorf("the descriptor of %s says too little", d.path)
-		}
-		for _, path := range append(depends(t, d), d.path) {
-			if !exists(schema, path) {
-				t.Errorf("the descriptor of %s speaks of %s, which is not in the schema", d.path, path)
-			}
+		described[d.Path] = true
+		g.Expect(d.DisplayName != "" && d.Description != "").To(BeTrueBecause("the descriptor of %s says too little", d.Path))
+		for _, path := range append(depends(g, d), d.Path) {
+			g.Expect(exists(schema, path)).To(BeTrueBecause("the descriptor of %s speaks of %s, which is not in the schema", d.Path, path))
 		}
 	}
 	for name := range schema.Properties {
-		if !described[name] {
-			t.Errorf("%s has no descriptor", name)
-		}
+		g.Expect(described[name]).To(BeTrueBecause("%s has no descriptor", name))
 	}
 }
 
 // depends are the paths that the x-descriptors name.
-func depends(t *testing.T, d descriptor) []string {
-	t.Helper()
-	var paths []string
-	for _, x := range d.x {
+func depends(g Gomega, d v1alpha1.SpecDescriptor) (paths []string) {
+	for _, x := range d.XDescriptors {
 		if group, ok := strings.CutPrefix(x, fieldGroup); ok {
 			paths = append(paths, group)
-			if top, _, _ := strings.Cut(d.path, "."); top != group {
-				t.Errorf("%s is in group %s", d.path, group)
-			}
+			top, _, _ := strings.Cut(d.Path, ".")
+			g.Expect(group).To(Equal(top), "the group of %s", d.Path)
 		}
 		if on, ok := strings.CutPrefix(x, fieldDependency); ok {
 			path, value, _ := strings.Cut(on, ":")
 			paths = append(paths, path)
-			if value == "" {
-				t.Errorf("%s depends on %s without a value", d.path, path)
-			}
+			g.Expect(value).NotTo(BeEmpty(), "%s depends on %s without a value", d.Path, path)
 		}
 	}
 	return paths
@@ -133,11 +98,8 @@ func TestObjectsThatAFormFillsIn(t *testing.T) {
 		"ExtendedStatefulSet": {"updateStrategy"},
 	}
 	for _, crd := range read(t).V1CRDs {
-		got := filledIn("", crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"])
-		slices.Sort(got)
-		if kind := crd.Spec.Names.Kind; !slices.Equal(got, want[kind]) {
-			t.Errorf("of a %s a form fills in %q, want %q", kind, got, want[kind])
-		}
+		got, kind := filledIn("", crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]), crd.Spec.Names.Kind
+		telling(t).Expect(got).To(ConsistOf(want[kind]), "what a form fills in of a %s", kind)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	. "github.com/onsi/gomega"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -18,9 +19,7 @@ import (
 func documents[T any](t *testing.T, file string) []T {
 	t.Helper()
 	all, err := manifest.ReadFile[T](file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	NewWithT(t).Expect(err).To(Succeed())
 	return all
 }
 
@@ -62,70 +61,56 @@ func TestRightsAreThoseOfConfig(t *testing.T) {
 				}
 			}
 		}
-		if len(scope.granted) != 1 || len(want) == 0 {
-			t.Fatalf("%s %d accounts have rights, and %d rules are wanted", scope.name, len(scope.granted), len(want))
-		}
+		g := NewWithT(t)
+		g.Expect(scope.granted).To(HaveLen(1), "accounts that have rights %s", scope.name)
+		g.Expect(want).NotTo(BeEmpty(), "rules that are wanted %s", scope.name)
 		missing(t, scope.name+" the bundle lacks", want, scope.granted[0].Rules)
 		missing(t, scope.name+" config lacks", scope.granted[0].Rules, want)
 	}
 }
 
 func missing(t *testing.T, text string, these, among []rbacv1.PolicyRule) {
-	t.Helper()
 	for _, rule := range these {
-		if !slices.ContainsFunc(among, func(other rbacv1.PolicyRule) bool { return reflect.DeepEqual(rule, other) }) {
-			t.Errorf("%s %v", text, rule)
-		}
+		has := slices.ContainsFunc(among, func(other rbacv1.PolicyRule) bool { return reflect.DeepEqual(rule, other) })
+		telling(t).Expect(has).To(BeTrueBecause("%s %v", text, rule))
 	}
 }
 
 func TestWebhooksAreThoseOfConfig(t *testing.T) {
-	described := map[string]v1alpha1.WebhookDescription{}
+	g, described := telling(t), map[string]v1alpha1.WebhookDescription{}
 	for _, d := range read(t).CSV.Spec.WebhookDefinitions {
 		described[d.GenerateName] = d
-		if faults := validation.IsValidLabelValue(d.GenerateName); len(faults) > 0 {
-			t.Errorf("OLM makes a label of the name %s: %v", d.GenerateName, faults)
-		}
+		g.Expect(validation.IsValidLabelValue(d.GenerateName)).To(BeEmpty(), "OLM makes a label of the name %s", d.GenerateName)
 	}
 	wanted := 0
 	for _, c := range documents[admissionv1.MutatingWebhookConfiguration](t, "../../config/webhook/manifests.yaml") {
 		for i := range c.Webhooks {
 			w, d := &c.Webhooks[i], described[c.Webhooks[i].Name]
 			wanted++
-			if w.NamespaceSelector != nil || len(w.MatchConditions) > 0 {
-				t.Errorf("%s has selectors that OLM drops", w.Name)
-			}
+			g.Expect(w.NamespaceSelector == nil && len(w.MatchConditions) == 0).To(BeTrueBecause("%s has selectors that OLM drops", w.Name))
 			made := d.GetMutatingWebhook("", nil, nil)
 			if c.Kind == "ValidatingWebhookConfiguration" {
 				made.ReinvocationPolicy = nil
 			}
 			made.ClientConfig, w.ClientConfig.Service.Path = w.ClientConfig, d.WebhookPath
-			if !reflect.DeepEqual(made, *w) {
-				t.Errorf("OLM makes of %s\n%+v, and wanted is\n%+v", w.Name, made, *w)
-			}
+			g.Expect(made).To(Equal(*w), "what OLM makes of %s", w.Name)
 		}
 	}
-	if len(described) != wanted || wanted == 0 {
-		t.Errorf("%d webhooks, want %d", len(described), wanted)
-	}
+	g.Expect(described).To(And(HaveLen(wanted), Not(BeEmpty())))
 }
 
 // S28: what OLM installs for all namespaces has the webhook that holds the pods of
 // StatefulSingletons back, and the one that refuses wrong ones. That their
 // certificates work, make test-olm shows.
 func TestS28TheBundleHasTheWebhooksOfStatefulSingletons(t *testing.T) {
-	csv := read(t).CSV
-	if !slices.Contains(csv.Spec.InstallModes, v1alpha1.InstallMode{Type: v1alpha1.InstallModeTypeAllNamespaces, Supported: true}) {
-		t.Errorf("it cannot be installed for all namespaces: %v", csv.Spec.InstallModes)
-	}
+	g, csv := telling(t), read(t).CSV
+	g.Expect(csv.Spec.InstallModes).To(ContainElement(v1alpha1.InstallMode{Type: v1alpha1.InstallModeTypeAllNamespaces, Supported: true}))
 	for name, want := range map[string]v1alpha1.WebhookAdmissionType{
 		"mpod.kb.io": v1alpha1.MutatingAdmissionWebhook,
 		"statefulsingletons.apps.openshift.statefulsingleton.com": v1alpha1.ValidatingAdmissionWebhook,
 	} {
-		i := slices.IndexFunc(csv.Spec.WebhookDefinitions, func(d v1alpha1.WebhookDescription) bool { return d.GenerateName == name && d.Type == want })
-		if i < 0 {
-			t.Errorf("it has no webhook %s of type %s", name, want)
-		}
+		has := func(d v1alpha1.WebhookDescription) bool { return d.GenerateName == name && d.Type == want }
+		g.Expect(slices.ContainsFunc(csv.Spec.WebhookDefinitions, has)).To(BeTrueBecause("it has no webhook %s of type %s", name, want))
 	}
 }
 
@@ -137,9 +122,8 @@ func TestNoWebhookStandsInTheWayOfOtherPods(t *testing.T) {
 			if !slices.Contains(rule.Resources, "pods") || *d.FailurePolicy == admissionv1.Ignore {
 				continue
 			}
-			if d.ObjectSelector == nil || len(d.ObjectSelector.MatchExpressions)+len(d.ObjectSelector.MatchLabels) == 0 {
-				t.Errorf("%s fails closed for every pod", d.GenerateName)
-			}
+			telling(t).Expect(d.ObjectSelector != nil && len(d.ObjectSelector.MatchExpressions)+len(d.ObjectSelector.MatchLabels) > 0).To(
+				BeTrueBecause("%s fails closed for every pod", d.GenerateName))
 		}
 	}
 }
@@ -147,39 +131,28 @@ func TestNoWebhookStandsInTheWayOfOtherPods(t *testing.T) {
 // OLM installs many operators into one namespace, and makes the webhooks' Service
 // from the labels that the Deployment selects by.
 func TestTheDeploymentIsReadyForOLM(t *testing.T) {
-	csv := read(t).CSV
+	g, csv := telling(t), read(t).CSV
 	deployments := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
-	if len(deployments) != 1 {
-		t.Fatalf("%d deployments", len(deployments))
-	}
+	NewWithT(t).Expect(deployments).To(HaveLen(1))
 	spec := deployments[0].Spec
-	if spec.Selector.MatchLabels["app.kubernetes.io/name"] != "stateful-operator" {
-		t.Errorf("it selects by %v, as others do", spec.Selector.MatchLabels)
-	}
-	if len(spec.Template.Spec.Volumes) > 0 {
-		t.Error("it has volumes, of which OLM knows nothing")
-	}
+	g.Expect(spec.Selector.MatchLabels).To(HaveKeyWithValue("app.kubernetes.io/name", "stateful-operator"), "it selects as others do")
+	g.Expect(spec.Template.Spec.Volumes).To(BeEmpty(), "OLM knows nothing of volumes")
 	ports := map[string]bool{}
 	for _, container := range spec.Template.Spec.Containers {
-		if len(container.Resources.Requests) == 0 {
-			t.Errorf("container %s asks for nothing", container.Name)
-		}
+		g.Expect(container.Resources.Requests).NotTo(BeEmpty(), "container %s asks for nothing", container.Name)
 		for _, port := range container.Ports {
 			ports[port.Name] = true
 		}
 	}
 	for _, d := range csv.Spec.WebhookDefinitions {
-		if d.DeploymentName != deployments[0].Name || d.TargetPort == nil || !ports[d.TargetPort.StrVal] {
-			t.Errorf("%s does not lead to a port of the Deployment", d.GenerateName)
-		}
+		g.Expect(d.DeploymentName == deployments[0].Name && d.TargetPort != nil && ports[d.TargetPort.StrVal]).To(
+			BeTrueBecause("%s does not lead to a port of the Deployment", d.GenerateName))
 	}
 	for _, object := range read(t).Objects {
 		if object.GetKind() == "Service" {
 			var service corev1.Service
 			parse(t, folder+"/manifests/"+object.GetName()+"_v1_service.yaml", &service)
-			if !reflect.DeepEqual(service.Spec.Selector, spec.Selector.MatchLabels) {
-				t.Errorf("Service %s selects by %v", service.Name, service.Spec.Selector)
-			}
+			g.Expect(service.Spec.Selector).To(Equal(spec.Selector.MatchLabels), "Service %s", service.Name)
 		}
 	}
 }

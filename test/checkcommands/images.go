@@ -32,7 +32,7 @@ func packaged(image debian.Image, tar string) func(context.Context, place.Place)
 		if err != nil {
 			return "", err
 		}
-		return ref, where.Load(ctx, ref, tar)
+		return where.Load(ctx, ref, tar)
 	}
 }
 

@@ -3,23 +3,21 @@ package main
 import (
 	"path/filepath"
 	"testing"
+
+	. "github.com/onsi/gomega"
 )
 
 func TestEverySampleHasAnImageForTheLocalCluster(t *testing.T) {
+	g := NewWithT(t)
 	files, err := filepath.Glob("../../config/samples/replicatedstatefulset/*.yaml")
-	if err != nil || len(files) < 3 {
-		t.Fatalf("found %q, %v", files, err)
-	}
+	g.Expect(err).To(Succeed())
+	g.Expect(len(files)).To(BeNumerically(">=", 3))
 	for _, file := range files {
 		m, err := readManifest(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g.Expect(err).To(Succeed())
 		for _, set := range m.sets {
 			for i := range set.Spec.Pod.Containers {
-				if image := set.Spec.Pod.Containers[i].Image; samples[image] == nil {
-					t.Errorf("%s: nobody makes %s", file, image)
-				}
+				g.Expect(samples).To(HaveKey(set.Spec.Pod.Containers[i].Image), file)
 			}
 		}
 	}

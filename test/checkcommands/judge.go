@@ -45,6 +45,7 @@ type judge struct {
 	verdicts  [countOfRules]verdict
 	sequences []uint64 // the highest of each member
 	before    []string // what ran in the first member while it was idle
+	over      bool     // what follows would say nothing
 	out       io.Writer
 }
 
@@ -62,7 +63,8 @@ func (j *judge) try(ctx context.Context) {
 			return
 		}
 		fmt.Fprintf(j.out, "\n%s\n", part.title)
-		if !part.tell(j, ctx) {
+		part.tell(j, ctx)
+		if j.over {
 			fmt.Fprintln(j.out, "the rest is not tried")
 			j.restart(ctx)
 			return
@@ -95,13 +97,20 @@ func (j *judge) fault(id int, format string, args ...any) {
 func (j *judge) untold(id int, why string) { j.verdicts[id].untold = why }
 
 // rule is kept or broken.
-func (j *judge) rule(id int, ok bool, format string, args ...any) bool {
-	if ok {
+func (j *judge) rule(id int, ok bool, format string, args ...any) {
+	switch {
+	case j.over:
+	case ok:
 		j.keep(id)
-	} else {
+	default:
 		j.fault(id, format, args...)
 	}
-	return ok
+}
+
+// must is a rule without which nothing can follow.
+func (j *judge) must(id int, ok bool, format string, args ...any) {
+	j.rule(id, ok, format, args...)
+	j.over = j.over || !ok
 }
 
 // has tells whether the user gave that command.
@@ -118,16 +127,20 @@ func (j *judge) orPrimary(command string) string {
 	return v1alpha1.CommandPrimary
 }
 
-// call runs a command, and judges what holds for all of them. It is false when
-// nobody knows how the command ended.
-func (j *judge) call(ctx context.Context, member int, command string) (controllers.Result, bool) {
-	r := j.run(ctx, member, command, j.primaries)
+// call runs a command, and judges what holds for all of them. Nothing can follow
+// when nobody knows how the command ended.
+func (j *judge) call(ctx context.Context, member int, command string) (r controllers.Result) {
+	if j.over {
+		return r
+	}
+	r = j.run(ctx, member, command, j.primaries)
 	fmt.Fprintf(j.out, "  %-9s in %s%s: %s\n", command, j.name(member), j.told(), describe(r))
 	j.rule(ruleOutput, len(r.Stdout) < controllers.MostOutput && len(r.Stderr) < controllers.MostOutput && !strings.Contains(r.Why, "printed more than"),
 		"%s printed %d bytes or more", command, controllers.MostOutput)
 	if r.Outcome == controllers.Unknown {
 		j.unseen(ctx, member, command, r)
-		return r, false
+		j.over = true
+		return r
 	}
 	j.keep(ruleEnds)
 	j.keep(ruleStream)
@@ -137,7 +150,7 @@ func (j *judge) call(ctx context.Context, member int, command string) (controlle
 		codes = []int{0, 7, 8, 190, 191}
 	}
 	j.rule(ruleCodes, slices.Contains(codes, r.Code), "%s ended with %d (%s)%s", command, r.Code, meaning(r.Code), said(r))
-	return r, true
+	return r
 }
 
 // startFaults are what runtimes say of a program that cannot be started. It has
@@ -176,7 +189,7 @@ func (j *judge) doneCodes(command string) []int {
 	case v1alpha1.CommandSecondary:
 		return []int{0, 190}
 	}
-	return j.primary()
+	return j.primaryCodes()
 }
 
 // told is whom a command is told of.

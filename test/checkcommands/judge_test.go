@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/onsi/gomega"
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
@@ -78,7 +79,7 @@ func unknown(why string) *controllers.Result {
 
 func (t *toy) run(_ context.Context, member int, command string, primaries []int) controllers.Result {
 	if t.fault != nil {
-		if r := t.fault(t, member, command, primaries); r != nil {
+		if r := t.fault(call{t, &t.pods[member], member, command, primaries}); r != nil {
 			return *r
 		}
 	}
@@ -118,10 +119,10 @@ func toySet(primaries int32, without ...string) *v1alpha1.ReplicatedStatefulSet 
 }
 
 // judged tries the toy, and names the rules that it broke.
-func judged(t *testing.T, app *toy, set *v1alpha1.ReplicatedStatefulSet) (broken []int, said string) {
+func judged(t *testing.T, app *toy, set *v1alpha1.ReplicatedStatefulSet) (j *judge, broken []int, said string) {
 	t.Helper()
 	var out bytes.Buffer
-	j := newJudge(app, set, &out)
+	j = newJudge(app, set, &out)
 	j.try(t.Context())
 	count := j.report()
 	for id, v := range j.verdicts {
@@ -129,10 +130,8 @@ func judged(t *testing.T, app *toy, set *v1alpha1.ReplicatedStatefulSet) (broken
 			broken = append(broken, id)
 		}
 	}
-	if count != len(broken) {
-		t.Errorf("reported %d rules as broken, and %d are", count, len(broken))
-	}
-	return broken, out.String()
+	NewWithT(t).Expect(broken).To(HaveLen(count), "rules that are reported as broken, and that are")
+	return j, broken, out.String()
 }
 
 func TestAGoodApplicationIsFoundGood(t *testing.T) {
@@ -147,56 +146,92 @@ func TestAGoodApplicationIsFoundGood(t *testing.T) {
 		{"with one primary and nobody beside it", toySet(1, "seed", "secondary", "promote", "demote"), []int{ruleJoin, rulePromote, ruleRejoin, ruleDemote}},
 	} {
 		t.Run(row.sentence, func(t *testing.T) {
-			var out bytes.Buffer
-			j := newJudge(&toy{}, row.set, &out)
-			j.try(t.Context())
-			if broken := j.report(); broken > 0 {
-				t.Errorf("%d rules are said to be broken:\n%s", broken, out.String())
-			}
+			g := NewWithT(t)
+			j, broken, said := judged(t, &toy{}, row.set)
+			g.Expect(broken).To(BeEmpty(), "%s", said)
 			for id, v := range j.verdicts {
-				if want := slices.Contains(row.untold, id); (v.untold != "") != want {
-					t.Errorf("%q: not told is %t, want %t:\n%s", rules[id].says, v.untold != "", want, out.String())
-				} else if !want && v.kept == 0 {
-					t.Errorf("%q was not tried:\n%s", rules[id].says, out.String())
-				}
+				want := slices.Contains(row.untold, id)
+				g.Expect(v.untold != "").To(Equal(want), "%q is not told:\n%s", rules[id].says, said)
+				g.Expect(want || v.kept > 0).To(BeTrueBecause("%q was not tried:\n%s", rules[id].says, said))
 			}
 		})
 	}
 }
 
+// call is a command that comes to the toy.
+type call struct {
+	app       *toy
+	pod       *toyPod
+	member    int
+	command   string
+	primaries []int
+}
+
 // faultOf sees each command before the toy, and may answer for it.
-type faultOf func(t *toy, member int, command string, primaries []int) *controllers.Result
+type faultOf func(call) *controllers.Result
+
+// does something when a command comes.
+func does(command string, then faultOf) faultOf {
+	return func(c call) *controllers.Result {
+		if c.command == command {
+			return then(c)
+		}
+		return nil
+	}
+}
 
 // always answers a command so.
 func always(command string, r *controllers.Result) faultOf {
-	return func(_ *toy, _ int, c string, _ []int) *controllers.Result {
-		if c == command {
+	return does(command, func(call) *controllers.Result { return r })
+}
+
+// when answers a command so when that is true.
+func when(command string, is func(call) bool, r *controllers.Result) faultOf {
+	return does(command, func(c call) *controllers.Result {
+		if is(c) {
 			return r
 		}
 		return nil
-	}
+	})
 }
 
-// does something when a command comes.
-func does(command string, then func(*toy, int) *controllers.Result) faultOf {
-	return func(a *toy, member int, c string, _ []int) *controllers.Result {
-		if c == command {
-			return then(a, member)
-		}
-		return nil
-	}
+// changes the toy before it obeys a command.
+func changes(command string, change func(call)) faultOf {
+	return does(command, func(c call) *controllers.Result { change(c); return nil })
 }
+
+// obeysSo changes the toy in the place of obeying a command.
+func obeysSo(command string, change func(call)) faultOf {
+	return does(command, func(c call) *controllers.Result { change(c); return exit(0) })
+}
+
+func stopped(c call) bool   { return c.pod.role == "" }
+func runs(c call) bool      { return c.pod.role != "" }
+func isPrimary(c call) bool { return c.pod.role == "primary" }
+
+// holdsStream does the work of a command, and does not end.
+func holdsStream(command string, is func(call) bool) faultOf {
+	return does(command, func(c call) *controllers.Result {
+		if !is(c) {
+			return nil
+		}
+		c.app.obey(c.member, command)
+		return hangs
+	})
+}
+
+var hangs = unknown("it did not end within 10s")
 
 // stopsLate returns from stop before the program ends.
 func stopsLate() faultOf {
 	stopping := false
-	return func(a *toy, m int, c string, _ []int) *controllers.Result {
+	return func(c call) *controllers.Result {
 		switch {
-		case c == "stop" && a.pods[m].role != "":
+		case c.command == "stop" && runs(c):
 			stopping = true
 			return exit(0)
-		case c == "status" && stopping:
-			stopping, a.pods[m].role = false, ""
+		case c.command == "status" && stopping:
+			stopping, c.pod.role = false, ""
 			return exit(8)
 		}
 		return nil
@@ -209,118 +244,68 @@ var broken = []struct {
 	fault    faultOf
 	want     []int
 }{
-	{"status says 0 of a stopped member", func(a *toy, m int, c string, _ []int) *controllers.Result {
-		if c == "status" && a.pods[m].role == "" {
-			return exit(0)
-		}
-		return nil
-	}, []int{ruleIdle}},
+	{"status says 0 of a stopped member", when("status", stopped, exit(0)), []int{ruleIdle}},
 	{"status ends with 1 when nothing runs", always("status", exit(1)), []int{ruleIdle, ruleCodes}},
-	{"stop fails when there is nothing to stop", func(a *toy, m int, c string, _ []int) *controllers.Result {
-		if c == "stop" && a.pods[m].role == "" {
-			return exit(7)
-		}
-		return nil
-	}, []int{ruleStoppedStop, ruleCodes}},
+	{"stop fails when there is nothing to stop", when("stop", stopped, exit(7)), []int{ruleStoppedStop, ruleCodes}},
 	{"sequence prints no number", always("sequence", prints("x\n")), []int{ruleStoppedSequence}},
 	{"sequence prints two lines", always("sequence", prints("1\n2\n")), []int{ruleStoppedSequence}},
 	{"sequence prints a negative number", always("sequence", prints("-1")), []int{ruleStoppedSequence}},
 	{"sequence prints more than 64 bits", always("sequence", prints("18446744073709551616")), []int{ruleStoppedSequence}},
-	{"sequence prints at random", does("sequence", func(a *toy, m int) *controllers.Result { a.pods[m].sequence += 7; return nil }), []int{ruleStoppedSequence}},
-	{"sequence fails while the program runs", func(a *toy, m int, c string, _ []int) *controllers.Result {
-		if c == "sequence" && a.pods[m].role != "" {
-			return exit(1)
-		}
-		return nil
-	}, []int{ruleRunningSequence, ruleCodes}},
-	{"sequence starts the program", does("sequence", func(a *toy, m int) *controllers.Result {
-		a.pods[m].role = map[string]string{"primary": "secondary"}[a.pods[m].role]
-		return nil
+	{"sequence prints at random", changes("sequence", func(c call) { c.pod.sequence += 7 }), []int{ruleStoppedSequence}},
+	{"sequence fails while the program runs", when("sequence", runs, exit(1)), []int{ruleRunningSequence, ruleCodes}},
+	{"sequence starts the program", changes("sequence", func(c call) {
+		c.pod.role = map[string]string{"primary": "secondary"}[c.pod.role]
 	}), []int{ruleRunningSequence}},
-	{"seed returns before it is primary", does("seed", func(a *toy, m int) *controllers.Result { a.pods[m].role = "secondary"; return exit(0) }), []int{ruleSeed}},
+	{"seed returns before it is primary", obeysSo("seed", func(c call) { c.pod.role = "secondary" }), []int{ruleSeed}},
 	{"seed is not installed", always("seed", exit(5)), []int{ruleSeed, ruleCodes}},
-	{"a second seed fails", func(a *toy, m int, c string, _ []int) *controllers.Result {
-		if c == "seed" && a.pods[m].role == "primary" {
-			return exit(1)
+	{"a second seed fails", when("seed", isPrimary, exit(1)), []int{ruleAgain, ruleCodes}},
+	{"a second seed wipes the copy", changes("seed", func(c call) {
+		if isPrimary(c) {
+			c.pod.sequence = 0
 		}
-		return nil
-	}, []int{ruleAgain, ruleCodes}},
-	{"a second seed wipes the copy", func(a *toy, m int, c string, _ []int) *controllers.Result {
-		if c == "seed" && a.pods[m].role == "primary" {
-			a.pods[m].sequence = 0
-		}
-		return nil
-	}, []int{ruleAgain}},
+	}), []int{ruleAgain}},
 	{"secondary cannot join", always("secondary", exit(1)), []int{ruleJoin, ruleCodes}},
-	{"secondary becomes primary", does("secondary", func(a *toy, m int) *controllers.Result { a.pods[m].role = "primary"; return exit(0) }), []int{ruleJoin}},
-	{"secondary does not look whom it is told of", func(_ *toy, _ int, c string, primaries []int) *controllers.Result {
-		if c == "secondary" && (len(primaries) != 1) {
-			return exit(2)
-		}
-		return nil
-	}, nil},
-	{"promote waits for a primary", func(_ *toy, _ int, c string, primaries []int) *controllers.Result {
-		if c == "promote" && len(primaries) == 0 {
-			return exit(1)
-		}
-		return nil
-	}, []int{rulePromote, ruleCodes}},
-	{"promote loses data", does("promote", func(a *toy, m int) *controllers.Result { a.pods[m] = toyPod{role: "primary"}; return exit(0) }), []int{rulePromote, ruleLasting}},
-	{"one that was primary does not join again", func(a *toy, m int, c string, _ []int) *controllers.Result {
-		if c == "secondary" && m == 0 {
-			return exit(1)
-		}
-		return nil
-	}, []int{ruleRejoin, ruleCodes}},
+	{"secondary becomes primary", obeysSo("secondary", func(c call) { c.pod.role = "primary" }), []int{ruleJoin}},
+	{"secondary does not look whom it is told of", when("secondary", func(c call) bool { return len(c.primaries) != 1 }, exit(2)), nil},
+	{"promote waits for a primary", when("promote", func(c call) bool { return len(c.primaries) == 0 }, exit(1)), []int{rulePromote, ruleCodes}},
+	{"promote loses data", obeysSo("promote", func(c call) { *c.pod = toyPod{role: "primary"} }), []int{rulePromote, ruleLasting}},
+	{"one that was primary does not join again", when("secondary", func(c call) bool { return c.member == 0 }, exit(1)), []int{ruleRejoin, ruleCodes}},
 	{"demote does nothing", always("demote", exit(0)), []int{ruleDemote}},
-	{"sequence counts from the start of the program", does("stop", func(a *toy, m int) *controllers.Result { a.pods[m] = toyPod{}; return exit(0) }), []int{ruleLasting}},
+	{"sequence counts from the start of the program", obeysSo("stop", func(c call) { *c.pod = toyPod{} }), []int{ruleLasting}},
 	{"stop returns before the program ends", stopsLate(), []int{ruleStop}},
-	{"stop leaves a process behind", does("stop", func(a *toy, m int) *controllers.Result { a.pods[m].left = a.pods[m].role != ""; return nil }), []int{ruleProcesses}},
-	{"what watched over stop ends a moment after it", does("stop", func(a *toy, m int) *controllers.Result { a.pods[m].lingers = a.pods[m].role != ""; return nil }), nil},
-	{"seed hangs", always("seed", unknown("it did not end within 10s")), []int{ruleEnds}},
-	{"seed does its work and lets its child hold the stream", does("seed", func(a *toy, m int) *controllers.Result {
-		a.obey(m, "seed")
-		return unknown("it did not end within 10s")
-	}), []int{ruleStream}},
-	{"stop does its work and lets its child hold the stream", func(a *toy, m int, c string, _ []int) *controllers.Result {
-		if c != "stop" || a.pods[m].role == "" {
-			return nil
-		}
-		a.obey(m, "stop")
-		return unknown("it did not end within 10s")
-	}, []int{ruleStream}},
-	{"status hangs", always("status", unknown("it did not end within 10s")), []int{ruleEnds}},
+	{"stop leaves a process behind", changes("stop", func(c call) { c.pod.left = runs(c) }), []int{ruleProcesses}},
+	{"what watched over stop ends a moment after it", changes("stop", func(c call) { c.pod.lingers = runs(c) }), nil},
+	{"seed hangs", always("seed", hangs), []int{ruleEnds}},
+	{"seed does its work and lets its child hold the stream", holdsStream("seed", stopped), []int{ruleStream}},
+	{"stop does its work and lets its child hold the stream", holdsStream("stop", runs), []int{ruleStream}},
+	{"status hangs", always("status", hangs), []int{ruleEnds}},
 	{"the program of a command is not there", always("stop", unknown("the stream ended before the node told the exit code: exec: \"/stop\": no such file or directory")), []int{ruleProgram}},
 	{"a script calls what is not there", always("stop", exit(127)), []int{ruleStoppedStop, ruleProgram, ruleCodes}},
-	{"promote hangs", always("promote", unknown("it did not end within 10s")), []int{ruleEnds}},
+	{"promote hangs", always("promote", hangs), []int{ruleEnds}},
 	{"the answer of status is lost", always("status", unknown("the stream ended before the node told the exit code: EOF")), []int{ruleEnds}},
 	{"seed prints too much", always("seed", prints(strings.Repeat("9", controllers.MostOutput))), []int{ruleSeed, ruleOutput}},
 	{"sequence prints without end", always("sequence", unknown("the stream ended before the node told the exit code: it printed more than 16 MiB")), []int{ruleOutput}},
 	{"an exit code that means nothing", always("promote", exit(42)), []int{rulePromote, ruleCodes}},
-	{"process 1 ends with the program", does("stop", func(a *toy, m int) *controllers.Result { a.pods[m].ended = a.pods[m].role != ""; return nil }), []int{ruleProcessOne}},
+	{"process 1 ends with the program", changes("stop", func(c call) { c.pod.ended = runs(c) }), []int{ruleProcessOne}},
 }
 
 func TestWhatIsBrokenIsFound(t *testing.T) {
 	for _, row := range broken {
 		t.Run(row.sentence, func(t *testing.T) {
-			broken, said := judged(t, &toy{fault: row.fault}, toySet(1))
-			if !slices.Equal(broken, row.want) {
-				t.Errorf("broken are %v, want %v:\n%s", broken, row.want, said)
-			}
+			g := NewWithT(t)
+			_, broken, said := judged(t, &toy{fault: row.fault}, toySet(1))
+			g.Expect(broken).To(Equal(row.want), "%s", said)
 			for _, id := range row.want {
-				if !strings.Contains(said, "FAILED   "+rules[id].says) || !strings.Contains(said, "remedy: "+rules[id].remedy) {
-					t.Errorf("the report does not name %q and its remedy:\n%s", rules[id].says, said)
-				}
+				g.Expect(said).To(And(ContainSubstring("FAILED   "+rules[id].says), ContainSubstring("remedy: "+rules[id].remedy)))
 			}
 		})
 	}
 }
 
 func TestAnImageWithoutAShellIsNoFault(t *testing.T) {
-	broken, said := judged(t, &toy{mute: true}, toySet(1))
-	if len(broken) > 0 || !strings.Contains(said, "not told "+rules[ruleProcesses].says) {
-		t.Errorf("broken are %v:\n%s", broken, said)
-	}
+	_, broken, said := judged(t, &toy{mute: true}, toySet(1))
+	NewWithT(t).Expect(broken).To(BeEmpty(), "%s", said)
+	NewWithT(t).Expect(said).To(ContainSubstring("not told " + rules[ruleProcesses].says))
 }
 
 func TestAManifestIsRead(t *testing.T) {
@@ -334,13 +319,10 @@ func TestAManifestIsRead(t *testing.T) {
 		{"that is no YAML", "kind: [\n", 0, 0, true},
 	} {
 		t.Run(row.sentence, func(t *testing.T) {
+			g := NewWithT(t)
 			m, err := parseManifest([]byte(row.text))
-			if (err != nil) != row.fails {
-				t.Fatalf("error is %v", err)
-			}
-			if err == nil && (len(m.sets) != row.sets || len(m.others) != row.others) {
-				t.Errorf("%d sets and %d others, want %d and %d", len(m.sets), len(m.others), row.sets, row.others)
-			}
+			g.Expect(err != nil).To(Equal(row.fails), "error is %v", err)
+			g.Expect([]int{len(m.sets), len(m.others)}).To(Equal([]int{row.sets, row.others}), "sets and others")
 		})
 	}
 }

@@ -240,7 +240,7 @@ func (p *realPods) exec(ctx context.Context, member int, name string, argv []str
 		return controllers.Result{Outcome: controllers.Unknown, Why: fmt.Sprintf("its pod could not be read: %v", err)}
 	}
 	return p.executor.Run(ctx, controllers.Command{Name: name, Pod: client.ObjectKeyFromObject(pod), UID: pod.UID,
-		Container: p.trial.Container, ContainerID: status.ContainerID, Argv: argv, Timeout: timeout})
+		Container: p.trial.Container, ContainerID: status.ContainerID, Argv: argv, Timeout: timeout, Keep: controllers.MostOutput})
 }
 
 // listing prints the command lines of all processes but itself.

@@ -10,13 +10,11 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers"
 )
 
-// part is one part of the life of a set; it is false when nothing can follow.
-type part struct {
+// story is the life of a set. A rule that must be kept ends it.
+var story = []struct {
 	title string
-	tell  func(*judge, context.Context) bool
-}
-
-var story = []part{
+	tell  func(*judge, context.Context)
+}{
 	{"all members are stopped", (*judge).idle},
 	{"the first member is started", (*judge).first},
 	{"it is started again", (*judge).again},
@@ -30,159 +28,131 @@ var story = []part{
 }
 
 // idle tries what is asked of members in which nothing runs.
-func (j *judge) idle(ctx context.Context) bool {
+func (j *judge) idle(ctx context.Context) {
 	if lines, ok := j.processes(ctx, 0); ok {
 		j.before = lines
 	}
 	for i := range j.count() {
-		if !j.idles(ctx, ruleIdle, i) {
-			return false
-		}
+		j.idles(ctx, ruleIdle, i)
 	}
-	stop, seen := j.call(ctx, 0, v1alpha1.CommandStop)
-	if !seen || !j.rule(ruleStoppedStop, stop.Code == 0, "stop of a stopped member ended with %d (%s)%s", stop.Code, meaning(stop.Code), said(stop)) {
-		return false
-	}
-	if !j.status(ctx, ruleIdle, 0, 7) {
-		return false
-	}
+	stop := j.call(ctx, 0, v1alpha1.CommandStop)
+	j.must(ruleStoppedStop, stop.Code == 0, "stop of a stopped member ended with %d (%s)%s", stop.Code, meaning(stop.Code), said(stop))
+	j.status(ctx, ruleIdle, 0, 7)
 	for i := range j.count() {
-		one, ok := j.sequence(ctx, ruleStoppedSequence, i)
-		if !ok {
-			return false
-		}
-		two, ok := j.sequence(ctx, ruleStoppedSequence, i)
-		if !ok {
-			return false
-		}
+		one, two := j.sequence(ctx, ruleStoppedSequence, i), j.sequence(ctx, ruleStoppedSequence, i)
 		j.rule(ruleStoppedSequence, one == two, "sequence of %s said %d, and then %d", j.name(i), one, two)
 	}
-	return true
+}
+
+// primary makes a member primary, by a command or by what is run in its place.
+func (j *judge) primary(ctx context.Context, id, member int, command string) {
+	j.do(ctx, id, member, j.orPrimary(command))
+	j.status(ctx, id, member, j.primaryCodes()...)
 }
 
 // first seeds a member.
-func (j *judge) first(ctx context.Context) bool {
-	if !j.do(ctx, ruleSeed, 0, j.orPrimary(v1alpha1.CommandSeed)) || !j.status(ctx, ruleSeed, 0, j.primary()...) {
-		return false
-	}
+func (j *judge) first(ctx context.Context) {
+	j.primary(ctx, ruleSeed, 0, v1alpha1.CommandSeed)
 	j.primaries = []int{0}
-	if _, ok := j.sequence(ctx, ruleRunningSequence, 0); !ok {
-		return false
-	}
-	return j.status(ctx, ruleRunningSequence, 0, j.primary()...)
+	j.sequence(ctx, ruleRunningSequence, 0)
+	j.status(ctx, ruleRunningSequence, 0, j.primaryCodes()...)
 }
 
 // again repeats the start of what runs: an operator that saw no end may.
-func (j *judge) again(ctx context.Context) bool {
-	if !j.do(ctx, ruleAgain, 0, j.orPrimary(v1alpha1.CommandSeed)) || !j.status(ctx, ruleAgain, 0, j.primary()...) {
-		return false
-	}
-	return j.lasts(ctx, 0, ruleAgain)
+func (j *judge) again(ctx context.Context) {
+	j.primary(ctx, ruleAgain, 0, v1alpha1.CommandSeed)
+	j.lasts(ctx, 0, ruleAgain)
 }
 
 // second starts another member as the operator would: as a primary where there
 // may be more than one, else as a secondary.
-func (j *judge) second(ctx context.Context) bool {
+func (j *judge) second(ctx context.Context) {
 	if j.count() < 2 || !j.many && !j.has(v1alpha1.CommandSecondary) {
 		for _, id := range []int{ruleJoin, rulePromote, ruleRejoin, ruleDemote} {
 			j.untold(id, "there is one member, or no command secondary and one primary")
 		}
-		return true
+		return
 	}
-	if !j.join(ctx, ruleJoin, 1) || !j.join(ctx, ruleAgain, 1) {
-		return false
-	}
-	_, ok := j.sequence(ctx, ruleRunningSequence, 1)
-	return ok
-}
-
-// joins is the command with which another member is started.
-func (j *judge) joins() string {
-	if j.many {
-		return v1alpha1.CommandPrimary
-	}
-	return v1alpha1.CommandSecondary
+	j.join(ctx, ruleJoin, 1)
+	j.join(ctx, ruleAgain, 1)
+	j.sequence(ctx, ruleRunningSequence, 1)
 }
 
 // alone tells whether no other member was started.
 func (j *judge) alone() bool { return j.verdicts[ruleJoin].untold != "" }
 
-func (j *judge) join(ctx context.Context, id, member int) bool {
-	roles := []int{0}
-	if j.many {
-		roles = j.primary()
+// join starts a member beside others.
+func (j *judge) join(ctx context.Context, id, member int) {
+	if !j.many {
+		j.do(ctx, id, member, v1alpha1.CommandSecondary)
+		j.status(ctx, id, member, 0)
+		return
 	}
-	if !j.do(ctx, id, member, j.joins()) || !j.status(ctx, id, member, roles...) {
-		return false
-	}
-	if j.many && !slices.Contains(j.primaries, member) {
+	j.primary(ctx, id, member, v1alpha1.CommandPrimary)
+	if !slices.Contains(j.primaries, member) {
 		j.primaries = append(j.primaries, member)
 	}
-	return true
 }
 
 // handOff stops the first member, as before a promotion.
-func (j *judge) handOff(ctx context.Context) bool {
-	return j.stopped(ctx, 0) && j.lasts(ctx, 0, ruleLasting)
+func (j *judge) handOff(ctx context.Context) {
+	j.stopped(ctx, 0)
+	j.lasts(ctx, 0, ruleLasting)
 }
 
 // takeOver makes the second primary.
-func (j *judge) takeOver(ctx context.Context) bool {
-	if j.alone() {
-		return true
-	}
-	if j.many {
+func (j *judge) takeOver(ctx context.Context) {
+	switch {
+	case j.alone():
+	case j.many:
 		j.untold(rulePromote, "all members are primaries")
-		return j.status(ctx, ruleJoin, 1, j.primary()...)
+		j.status(ctx, ruleJoin, 1, j.primaryCodes()...)
+	default:
+		j.primary(ctx, rulePromote, 1, v1alpha1.CommandPromote)
+		j.primaries = []int{1}
+		j.lasts(ctx, 1, rulePromote)
 	}
-	if !j.do(ctx, rulePromote, 1, j.orPrimary(v1alpha1.CommandPromote)) || !j.status(ctx, rulePromote, 1, j.primary()...) {
-		return false
-	}
-	j.primaries = []int{1}
-	return j.lasts(ctx, 1, rulePromote)
 }
 
 // rejoin starts the former primary beside the new one.
-func (j *judge) rejoin(ctx context.Context) bool {
-	return j.alone() || j.join(ctx, ruleRejoin, 0)
+func (j *judge) rejoin(ctx context.Context) {
+	if !j.alone() {
+		j.join(ctx, ruleRejoin, 0)
+	}
 }
 
 // giveBack demotes the second and promotes the first.
-func (j *judge) giveBack(ctx context.Context) bool {
+func (j *judge) giveBack(ctx context.Context) {
 	if !j.has(v1alpha1.CommandDemote) || j.many || j.alone() {
 		j.untold(ruleDemote, "there is no command demote, or no use for it: the operator runs stop, and then secondary")
-		return true
+		return
 	}
-	if !j.do(ctx, ruleDemote, 1, v1alpha1.CommandDemote) || !j.status(ctx, ruleDemote, 1, 0, 7) {
-		return false
-	}
+	j.do(ctx, ruleDemote, 1, v1alpha1.CommandDemote)
+	j.status(ctx, ruleDemote, 1, 0, 7)
 	j.primaries = nil
-	promote := j.orPrimary(v1alpha1.CommandPromote)
-	if !j.do(ctx, rulePromote, 0, promote) || !j.status(ctx, rulePromote, 0, j.primary()...) {
-		return false
-	}
+	j.primary(ctx, rulePromote, 0, v1alpha1.CommandPromote)
 	j.primaries = []int{0}
-	return j.join(ctx, ruleRejoin, 1)
+	j.join(ctx, ruleRejoin, 1)
 }
 
 // end stops all, secondaries before primaries.
-func (j *judge) end(ctx context.Context) bool {
+func (j *judge) end(ctx context.Context) {
 	for i := range j.count() {
-		if !slices.Contains(j.primaries, i) && !j.stopped(ctx, i) {
-			return false
+		if !slices.Contains(j.primaries, i) {
+			j.stopped(ctx, i)
 		}
 	}
 	for _, i := range slices.Backward(slices.Clone(j.primaries)) {
-		if !j.stopped(ctx, i) {
-			return false
-		}
+		j.stopped(ctx, i)
 	}
-	if j.before == nil {
+	switch {
+	case j.over:
+	case j.before == nil:
 		j.untold(ruleProcesses, "the image has no sh and tr to look with; look with kubectl debug")
-		return true
+	default:
+		left := j.left(ctx)
+		j.must(ruleProcesses, len(left) == 0, "after stop this runs still in %s: %s", j.name(0), strings.Join(left, " | "))
 	}
-	left := j.left(ctx)
-	return j.rule(ruleProcesses, len(left) == 0, "after stop this runs still in %s: %s", j.name(0), strings.Join(left, " | "))
 }
 
 // looks is how often it is looked for what stays behind: what watches over a
@@ -202,17 +172,17 @@ func (j *judge) left(ctx context.Context) (left []string) {
 }
 
 // once starts the first anew: what was written is still there.
-func (j *judge) once(ctx context.Context) bool {
-	if !j.lasts(ctx, 0, ruleLasting) || !j.do(ctx, ruleSeed, 0, j.orPrimary(v1alpha1.CommandSeed)) || !j.status(ctx, ruleSeed, 0, j.primary()...) {
-		return false
-	}
+func (j *judge) once(ctx context.Context) {
+	j.lasts(ctx, 0, ruleLasting)
+	j.primary(ctx, ruleSeed, 0, v1alpha1.CommandSeed)
 	j.primaries = []int{0}
-	return j.lasts(ctx, 0, ruleLasting) && j.stopped(ctx, 0)
+	j.lasts(ctx, 0, ruleLasting)
+	j.stopped(ctx, 0)
 }
 
-// primary are the codes of status that mean primary: without a command
+// primaryCodes are the codes of status that mean primary: without a command
 // secondary, all that run are.
-func (j *judge) primary() []int {
+func (j *judge) primaryCodes() []int {
 	if j.has(v1alpha1.CommandSecondary) {
 		return []int{8, 191}
 	}
@@ -220,63 +190,48 @@ func (j *judge) primary() []int {
 }
 
 // do runs a command that changes something, and wants 0.
-func (j *judge) do(ctx context.Context, id, member int, command string) bool {
-	r, seen := j.call(ctx, member, command)
-	return seen && j.rule(id, r.Code == 0, "%s in %s ended with %d (%s)%s", command, j.name(member), r.Code, meaning(r.Code), said(r))
+func (j *judge) do(ctx context.Context, id, member int, command string) {
+	r := j.call(ctx, member, command)
+	j.must(id, r.Code == 0, "%s in %s ended with %d (%s)%s", command, j.name(member), r.Code, meaning(r.Code), said(r))
 }
 
 // status wants one of those codes.
-func (j *judge) status(ctx context.Context, id, member int, codes ...int) bool {
-	r, seen := j.call(ctx, member, v1alpha1.CommandStatus)
-	return seen && j.rule(id, slices.Contains(codes, r.Code), "status of %s ended with %d (%s), and not with %s%s",
+func (j *judge) status(ctx context.Context, id, member int, codes ...int) {
+	r := j.call(ctx, member, v1alpha1.CommandStatus)
+	j.must(id, slices.Contains(codes, r.Code), "status of %s ended with %d (%s), and not with %s%s",
 		j.name(member), r.Code, meaning(r.Code), list(codes), said(r))
 }
 
 // stopped stops a member, and looks twice.
-func (j *judge) stopped(ctx context.Context, member int) bool {
-	if !j.do(ctx, ruleStop, member, v1alpha1.CommandStop) {
-		return false
-	}
+func (j *judge) stopped(ctx context.Context, member int) {
+	j.do(ctx, ruleStop, member, v1alpha1.CommandStop)
 	j.primaries = slices.DeleteFunc(j.primaries, func(p int) bool { return p == member })
-	return j.idles(ctx, ruleStop, member)
+	j.idles(ctx, ruleStop, member)
 }
 
 // idles looks twice: asking changes nothing.
-func (j *judge) idles(ctx context.Context, id, member int) bool {
-	for range 2 {
-		if !j.status(ctx, id, member, 7) {
-			return false
-		}
-	}
-	return true
+func (j *judge) idles(ctx context.Context, id, member int) {
+	j.status(ctx, id, member, 7)
+	j.status(ctx, id, member, 7)
 }
 
 // sequence wants a number.
-func (j *judge) sequence(ctx context.Context, id, member int) (uint64, bool) {
-	r, seen := j.call(ctx, member, v1alpha1.CommandSequence)
-	if !seen {
-		return 0, false
-	}
+func (j *judge) sequence(ctx context.Context, id, member int) uint64 {
+	r := j.call(ctx, member, v1alpha1.CommandSequence)
 	n, err := strconv.ParseUint(strings.TrimSpace(r.Stdout), 10, 64)
-	if r.Outcome != controllers.Succeeded || err != nil {
-		j.fault(id, "sequence of %s ended with %d and printed %s%s", j.name(member), r.Code,
-			strconv.QuoteToASCII(r.Stdout[:min(len(r.Stdout), 80)]), said(r))
-		return 0, false
-	}
-	j.keep(id)
+	j.must(id, r.Outcome == controllers.Succeeded && err == nil, "sequence of %s ended with %d and printed %s%s",
+		j.name(member), r.Code, strconv.QuoteToASCII(r.Stdout[:min(len(r.Stdout), 80)]), said(r))
 	j.sequences[member] = max(j.sequences[member], n)
-	return n, true
+	return n
 }
 
 // lasts wants a sequence that is no lower than before. Where it is, the rest can
 // be tried all the same.
-func (j *judge) lasts(ctx context.Context, member, id int) bool {
+func (j *judge) lasts(ctx context.Context, member, id int) {
 	before := j.sequences[member]
-	n, ok := j.sequence(ctx, id, member)
-	if ok && !j.rule(id, n >= before, "sequence of %s was %d, and is %d", j.name(member), before, n) {
-		j.sequences[member] = n // said once
-	}
-	return ok
+	n := j.sequence(ctx, id, member)
+	j.rule(id, n >= before, "sequence of %s was %d, and is %d", j.name(member), before, n)
+	j.sequences[member] = n // said once
 }
 
 func list(codes []int) string {

@@ -1,16 +1,22 @@
-// Package manifest reads files of objects, a YAML document each.
+// Package manifest reads files of objects, a YAML document each, and applies them.
 package manifest
 
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 )
 
@@ -53,4 +59,36 @@ func ReadFile[T any](file string) ([]T, error) {
 		return nil, fmt.Errorf("reading %s: %w", file, err)
 	}
 	return all, nil
+}
+
+// Apply applies objects, on the server's side, for an owner of what they say. What
+// is written by the server alone is left out.
+func Apply(ctx context.Context, c client.Client, owner client.FieldOwner, objects ...*unstructured.Unstructured) error {
+	for _, object := range objects {
+		object.SetCreationTimestamp(metav1.Time{})
+		unstructured.RemoveNestedField(object.Object, "status")
+		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), owner, client.ForceOwnership)
+		if err != nil {
+			return fmt.Errorf("applying %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// Render gives the objects that kustomize makes of a folder, as kubectl apply --kustomize
+// sends them.
+func Render(folder string) ([]unstructured.Unstructured, error) {
+	made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
+	if err != nil {
+		return nil, fmt.Errorf("rendering %s: %w", folder, err)
+	}
+	var objects []unstructured.Unstructured
+	for _, resource := range made.Resources() {
+		object, err := resource.Map()
+		if err != nil {
+			return nil, fmt.Errorf("rendering %s of %s: %w", resource.CurId(), folder, err)
+		}
+		objects = append(objects, unstructured.Unstructured{Object: object})
+	}
+	return objects, nil
 }

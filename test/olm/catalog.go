@@ -3,18 +3,18 @@ package olm
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 
+	"github.com/onsi/gomega"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/stateful-operator/stateful-operator/test/bundle"
+	"github.com/stateful-operator/stateful-operator/test/run/program"
 )
 
 // Package is the name of the operator's in catalogs.
@@ -28,69 +28,44 @@ type Bundle struct {
 	Folder string
 	// Image has the same, where it was pushed.
 	Image string
+	// Operator is the operator's image.
+	Operator string
 }
 
 // Bundle makes the bundle of a version from that in a folder: the same, with that
 // version and that image of the operator. An empty version is the folder's own.
-func (m *Manager) Bundle(source, version, image string) (Bundle, error) {
-	file, csv, err := readCSV(source)
-	if err != nil {
-		return Bundle{}, err
-	}
-	content, err := os.ReadFile(file)
-	if err != nil {
-		return Bundle{}, err
-	}
+func (m *Manager) Bundle(source, version, image string) Bundle {
+	file, csv := m.readCSV(source)
 	deployments := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
-	if len(deployments) != 1 || len(deployments[0].Spec.Template.Spec.Containers) != 1 {
-		return Bundle{}, fmt.Errorf("%s has %d deployments: want one with one container", file, len(deployments))
-	}
-	text := string(content)
-	text = strings.ReplaceAll(text, deployments[0].Spec.Template.Spec.Containers[0].Image, image)
-	name := csv.Name
+	m.Expect(len(deployments) == 1 && len(deployments[0].Spec.Template.Spec.Containers) == 1).To(
+		gomega.BeTrueBecause("%s has %d deployments: want one with one container", file, len(deployments)))
+	text := strings.ReplaceAll(m.read(file), deployments[0].Spec.Template.Spec.Containers[0].Image, image)
+	b := Bundle{Name: csv.Name, Operator: image}
 	if version != "" {
-		name = Package + ".v" + version
-		if text, err = asVersion(text, name, version); err != nil {
-			return Bundle{}, err
-		}
+		b.Name = Package + ".v" + version
+		text = m.asVersion(text, b.Name, version)
 	}
-	folder, err := m.dir("bundles", name)
-	if err != nil {
-		return Bundle{}, err
-	}
-	if err := os.RemoveAll(folder); err != nil {
-		return Bundle{}, err
-	}
-	if err := os.CopyFS(folder, os.DirFS(source)); err != nil {
-		return Bundle{}, err
-	}
-	return Bundle{Name: name, Folder: folder},
-		os.WriteFile(filepath.Join(folder, "manifests", filepath.Base(file)), []byte(text), 0o644)
+	b.Folder = m.dir("bundles", b.Name)
+	m.Expect(os.RemoveAll(b.Folder)).To(gomega.Succeed())
+	m.Expect(os.CopyFS(b.Folder, os.DirFS(source))).To(gomega.Succeed())
+	m.write(filepath.Join(b.Folder, "manifests", filepath.Base(file)), text)
+	return b
 }
 
 // readCSV finds the ClusterServiceVersion of a bundle.
-func readCSV(folder string) (file string, csv operatorsv1alpha1.ClusterServiceVersion, err error) {
+func (m *Manager) readCSV(folder string) (file string, csv operatorsv1alpha1.ClusterServiceVersion) {
 	files, err := filepath.Glob(filepath.Join(folder, "manifests", "*.clusterserviceversion.yaml"))
-	if err != nil || len(files) != 1 {
-		return "", csv, errors.Join(err, fmt.Errorf("%d ClusterServiceVersions in %s: want one", len(files), folder))
-	}
-	content, err := os.ReadFile(files[0])
-	if err != nil {
-		return "", csv, err
-	}
-	if err := yaml.Unmarshal(content, &csv); err != nil {
-		return "", csv, fmt.Errorf("reading %s: %w", files[0], err)
-	}
-	return files[0], csv, nil
+	m.Expect(err).To(gomega.Succeed())
+	m.Expect(files).To(gomega.HaveLen(1), "ClusterServiceVersions in %s", folder)
+	m.Expect(yaml.Unmarshal([]byte(m.read(files[0])), &csv)).To(gomega.Succeed(), "reading %s", files[0])
+	return files[0], csv
 }
 
 // asVersion is a ClusterServiceVersion under another name and version. What it
 // replaces is said by the catalog alone.
-func asVersion(text, name, version string) (string, error) {
+func (m *Manager) asVersion(text, name, version string) string {
 	var object map[string]any
-	if err := yaml.Unmarshal([]byte(text), &object); err != nil {
-		return "", err
-	}
+	m.Expect(yaml.Unmarshal([]byte(text), &object)).To(gomega.Succeed())
 	metadata, spec := object["metadata"].(map[string]any), object["spec"].(map[string]any)
 	metadata["name"], spec["version"] = name, version
 	delete(spec, "replaces")
@@ -98,17 +73,27 @@ func asVersion(text, name, version string) (string, error) {
 		delete(annotations, "olm.skipRange")
 	}
 	out, err := yaml.Marshal(object)
-	return string(out), err
+	m.Expect(err).To(gomega.Succeed())
+	return string(out)
+}
+
+// ServeVersions serves a catalog with two versions of the operator: the project's
+// bundle as it is, but for its image, and an earlier version of the same. Their
+// images are one program by two names.
+func (m *Manager) ServeVersions(ctx context.Context, catalog string) (earlier, present Bundle) {
+	m.Say("building the operator …")
+	operator := program.Operator("")
+	present = m.Bundle("bundle", "", m.Load(ctx, operator))
+	operator.Ref = present.Operator + "-earlier"
+	earlier = m.Bundle("bundle", "0.0.9", m.Load(ctx, operator))
+	m.Serve(ctx, catalog, m.Catalog(ctx, catalog, earlier, present))
+	return earlier, present
 }
 
 // Catalog writes a catalog with these bundles in it, each replacing the one before
 // it in channel stable, and gives its folder. The nodes then fetch no bundle.
-func (m *Manager) Catalog(ctx context.Context, name string, bundles ...Bundle) (string, error) {
-	folder, err := m.dir("catalogs", name)
-	if err != nil {
-		return "", err
-	}
-	var out bytes.Buffer
+func (m *Manager) Catalog(ctx context.Context, name string, bundles ...Bundle) string {
+	var out strings.Builder
 	fmt.Fprintf(&out, "---\nschema: olm.package\nname: %s\ndefaultChannel: %s\n", Package, Channel)
 	fmt.Fprintf(&out, "---\nschema: olm.channel\nname: %s\npackage: %s\nentries:\n", Channel, Package)
 	for i, bundle := range bundles {
@@ -118,81 +103,41 @@ func (m *Manager) Catalog(ctx context.Context, name string, bundles ...Bundle) (
 		}
 	}
 	for _, bundle := range bundles {
-		rendered, err := m.opm(ctx, "render", bundle.Folder, "--output=yaml")
-		if err != nil {
-			return "", err
-		}
-		fmt.Fprintf(&out, "---\n%s", rendered)
+		fmt.Fprintf(&out, "---\n%s", m.program(ctx, m.OPM, "render", bundle.Folder, "--output=yaml"))
 	}
-	return folder, m.keep(ctx, folder, out.Bytes())
+	return m.keep(ctx, name, out.String())
 }
 
 // Shipped writes the catalog that `make catalog` makes of these bundles' images.
-func (m *Manager) Shipped(ctx context.Context, name string, previous, present Bundle) (string, error) {
-	folder, err := m.dir("catalogs", name)
-	if err != nil {
-		return "", err
-	}
+func (m *Manager) Shipped(ctx context.Context, name string, previous, present Bundle) string {
 	text, err := bundle.Render(ctx, m.OPM, filepath.Join("config", "olm", "catalog.yaml"),
 		bundle.Version{Name: "previous", Image: previous.Image, Folder: previous.Folder},
 		bundle.Version{Name: "present", Image: present.Image, Folder: present.Folder})
-	if err != nil {
-		return "", err
-	}
-	return folder, m.keep(ctx, folder, text)
+	m.Expect(err).To(gomega.Succeed())
+	return m.keep(ctx, name, string(text))
 }
 
-// keep writes a catalog into its folder, and has opm look at it.
-func (m *Manager) keep(ctx context.Context, folder string, text []byte) error {
-	if err := os.WriteFile(filepath.Join(folder, "catalog.yaml"), text, 0o644); err != nil {
-		return err
-	}
-	if err := open(folder); err != nil {
-		return err
-	}
-	_, err := m.opm(ctx, "validate", folder)
-	return err
+// keep writes a catalog into a folder that the user of a pod can read, past this
+// process's umask, and has opm look at it.
+func (m *Manager) keep(ctx context.Context, name, text string) (folder string) {
+	folder = m.dir("catalogs", name)
+	file := filepath.Join(folder, "catalog.yaml")
+	m.write(file, text)
+	m.Expect(os.Chmod(folder, 0o755)).To(gomega.Succeed())
+	m.Expect(os.Chmod(file, 0o644)).To(gomega.Succeed())
+	m.program(ctx, m.OPM, "validate", folder)
+	return folder
 }
 
-// open lets the user of a pod read a folder, past this process's umask.
-func open(folder string) error {
-	return filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if entry.IsDir() {
-			return os.Chmod(path, 0o755)
-		}
-		return os.Chmod(path, 0o644)
-	})
-}
-
-// opm runs opm on this machine. It trusts the cluster's registry.
-func (m *Manager) opm(ctx context.Context, args ...string) (string, error) {
-	return m.program(ctx, m.OPM, args...)
-}
-
-// program runs a program that may ask the registry and the cluster.
-func (m *Manager) program(ctx context.Context, name string, args ...string) (string, error) {
-	config, err := m.dir("config")
-	if err != nil {
-		return "", err
-	}
+// program runs a program that may ask the registry, which it trusts, and the
+// cluster, and gives what it prints.
+func (m *Manager) program(ctx context.Context, name string, args ...string) string {
 	// Without a file that says whose signatures are wanted, opm pulls nothing.
-	containers, err := m.dir("config", "containers")
-	if err != nil {
-		return "", err
-	}
-	const policy = `{"default": [{"type": "insecureAcceptAnything"}]}`
-	if err := os.WriteFile(filepath.Join(containers, "policy.json"), []byte(policy), 0o644); err != nil {
-		return "", err
-	}
+	m.write(filepath.Join(m.dir("config", "containers"), "policy.json"), `{"default": [{"type": "insecureAcceptAnything"}]}`)
 	var out, log bytes.Buffer
 	command := exec.CommandContext(ctx, name, args...)
 	command.Stdout, command.Stderr = &out, &log
-	command.Env = append(os.Environ(), "SSL_CERT_FILE="+m.Cluster.Authority(), "KUBECONFIG="+m.Cluster.Kubeconfig(), "XDG_CONFIG_HOME="+config)
-	if err := command.Run(); err != nil {
-		return out.String(), fmt.Errorf("%s %s: %w: %s%s", filepath.Base(name), strings.Join(args, " "), err, log.String(), out.String())
-	}
-	return out.String(), nil
+	command.Env = append(os.Environ(), "SSL_CERT_FILE="+m.Cluster.Authority(), "KUBECONFIG="+m.Cluster.Kubeconfig(), "XDG_CONFIG_HOME="+m.dir("config"))
+	m.Expect(command.Run()).To(gomega.Succeed(), "%s %s: %s%s", filepath.Base(name), strings.Join(args, " "), &log, &out)
+	return out.String()
 }

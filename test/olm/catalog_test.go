@@ -2,59 +2,34 @@ package olm
 
 import (
 	"io"
-	"os"
 	"strings"
 	"testing"
+
+	. "github.com/onsi/gomega"
 )
 
 const project = "../.."
 
 func TestABundleOfAnEarlierVersionSaysSoThroughout(t *testing.T) {
-	m := &Manager{folder: t.TempDir(), log: io.Discard}
+	m := &Manager{Gomega: NewWithT(t), folder: t.TempDir(), log: io.Discard}
 	const image = "localhost/stateful-operator:of-the-test"
-	bundle, err := m.Bundle(project+"/bundle", "0.0.3", image)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, csv, err := readCSV(bundle.Folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if bundle.Name != "stateful-operator.v0.0.3" || csv.Name != bundle.Name || csv.Spec.Version.String() != "0.0.3" {
-		t.Errorf("bundle %s is of %s, version %s", bundle.Name, csv.Name, csv.Spec.Version)
-	}
-	if csv.Spec.Replaces != "" || csv.Annotations["olm.skipRange"] != "" {
-		t.Errorf("it replaces %q and skips %q", csv.Spec.Replaces, csv.Annotations["olm.skipRange"])
-	}
-	_, before, err := readCSV(project + "/bundle")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bundle := m.Bundle(project+"/bundle", "0.0.3", image)
+	file, csv := m.readCSV(bundle.Folder)
+	m.Expect([]string{bundle.Name, csv.Name, csv.Spec.Version.String()}).To(
+		Equal([]string{"stateful-operator.v0.0.3", "stateful-operator.v0.0.3", "0.0.3"}), "names and version")
+	m.Expect(csv.Spec.Replaces+csv.Annotations["olm.skipRange"]).To(BeEmpty(), "what it replaces or skips")
+	_, before := m.readCSV(project + "/bundle")
+	text := m.read(file)
 	was := before.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0].Image
-	if strings.Contains(string(text), was) || strings.Count(string(text), image) < 3 {
-		t.Errorf("it says %s, and %s only %d times", was, image, strings.Count(string(text), image))
-	}
+	m.Expect(strings.Count(text, was)).To(BeZero(), "it says %s", was)
+	m.Expect(strings.Count(text, image)).To(BeNumerically(">=", 3), "it says %s too seldom", image)
 }
 
 func TestABundleAsItIsKeepsItsVersion(t *testing.T) {
-	m := &Manager{folder: t.TempDir(), log: io.Discard}
-	bundle, err := m.Bundle(project+"/bundle", "", "localhost/stateful-operator:of-the-test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, want, err := readCSV(project + "/bundle")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, got, err := readCSV(bundle.Folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got.Name != want.Name || got.Spec.Replaces != want.Spec.Replaces || got.Annotations["olm.skipRange"] != want.Annotations["olm.skipRange"] {
-		t.Errorf("%s became %s, replacing %q and skipping %q", want.Name, got.Name, got.Spec.Replaces, got.Annotations["olm.skipRange"])
-	}
+	m := &Manager{Gomega: NewWithT(t), folder: t.TempDir(), log: io.Discard}
+	bundle := m.Bundle(project+"/bundle", "", "localhost/stateful-operator:of-the-test")
+	_, want := m.readCSV(project + "/bundle")
+	_, got := m.readCSV(bundle.Folder)
+	m.Expect([]string{got.Name, got.Spec.Replaces, got.Annotations["olm.skipRange"]}).To(
+		Equal([]string{want.Name, want.Spec.Replaces, want.Annotations["olm.skipRange"]}), "name, what it replaces and what it skips")
 }

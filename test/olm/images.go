@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/onsi/gomega"
 
 	"github.com/stateful-operator/stateful-operator/test/cluster"
 	"github.com/stateful-operator/stateful-operator/test/cluster/image"
@@ -46,53 +47,32 @@ func shell() []image.File {
 	return files
 }
 
-func (i images) write(folder string) (tars []string, err error) {
-	olm, opm := shell(), i.opmFiles()
+func (i images) opmFiles() []image.File {
+	return append(shell(),
+		image.File{Path: "/bin/opm", Source: filepath.Join(i.opmDir, "opm")},
+		image.File{Path: "/bin/grpc_health_probe", Source: filepath.Join(i.opmDir, "grpc-health-probe")})
+}
+
+// load brings OLM's images to the nodes, once in a cluster's life.
+func (m *Manager) load(ctx context.Context) {
+	note, content := filepath.Join(m.dir(), "loaded"), m.images.olm+" "+m.images.opm
+	if before, err := os.ReadFile(note); err == nil && string(before) == content {
+		return
+	}
+	m.Say("writing the images of OLM and opm, and loading them into the nodes …")
+	programs := shell()
 	for _, program := range []string{"olm", "catalog", "copy-content", "cpb"} {
-		olm = append(olm, image.File{Path: "/bin/" + program, Source: filepath.Join(i.olmDir, program)})
+		programs = append(programs, image.File{Path: "/bin/" + program, Source: filepath.Join(m.images.olmDir, program)})
 	}
 	for _, one := range []struct {
 		ref, entrypoint string
 		files           []image.File
-	}{{i.olm, "/bin/olm", olm}, {i.opm, "/bin/opm", opm}} {
-		tar := filepath.Join(folder, filepath.Base(one.entrypoint)+".tar")
+	}{{m.images.olm, "/bin/olm", programs}, {m.images.opm, "/bin/opm", m.images.opmFiles()}} {
+		tar := filepath.Join(m.dir(), filepath.Base(one.entrypoint)+".tar")
 		config := v1.Config{User: user, Entrypoint: []string{one.entrypoint}, Env: []string{"PATH=/bin"}, WorkingDir: "/tmp"}
-		if err := image.Write(tar, one.ref, config, one.files...); err != nil {
-			return nil, err
-		}
-		tars = append(tars, tar)
+		m.Expect(image.Write(tar, one.ref, config, one.files...)).To(gomega.Succeed())
+		m.Expect(m.Cluster.LoadImage(ctx, tar)).To(gomega.Succeed())
+		m.Expect(os.Remove(tar)).To(gomega.Succeed())
 	}
-	return tars, nil
-}
-
-func (i images) opmFiles() []image.File {
-	return append(shell(),
-		image.File{Path: "/bin/opm", Source: filepath.Join(i.opmDir, "opm")},
-		image.File{Path: "/bin/grpc_health_probe", Source: filepath.Join(i.opmDir, "grpc_health_probe")})
-}
-
-// load brings OLM's images to the nodes, once in a cluster's life.
-func (m *Manager) load(ctx context.Context) error {
-	folder, err := m.dir()
-	if err != nil {
-		return err
-	}
-	note, content := filepath.Join(folder, "loaded"), m.images.olm+" "+m.images.opm
-	if before, err := os.ReadFile(note); err == nil && string(before) == content {
-		return nil
-	}
-	m.Say("writing the images of OLM and opm, and loading them into the nodes …")
-	tars, err := m.images.write(folder)
-	if err != nil {
-		return err
-	}
-	for _, tar := range tars {
-		if err := m.Cluster.LoadImage(ctx, tar); err != nil {
-			return err
-		}
-		if err := os.Remove(tar); err != nil {
-			return err
-		}
-	}
-	return os.WriteFile(note, []byte(content), 0o644)
+	m.write(note, content)
 }

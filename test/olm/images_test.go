@@ -2,12 +2,11 @@ package olm_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"path/filepath"
-	"strings"
+	"slices"
 	"testing"
 
+	. "github.com/onsi/gomega"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,58 +19,31 @@ import (
 // is the one of `make catalog`, OLM makes a pod of its image, and a job that unpacks
 // the bundle's. Then operator-sdk does it by itself.
 func bundleImages(t *testing.T, s *site) {
-	registry, err := s.m.StartRegistry()
-	if err != nil {
-		t.Fatal(err)
-	}
+	registry := s.at(t).m.StartRegistry()
 	defer registry.Close()
-	t.Run("OLM-3 a catalog's image and bundles' images", func(t *testing.T) { s.check(t, s.fromImages(t.Context(), registry)) })
-	t.Run("OLM-3 operator-sdk run bundle, and bundle-upgrade", func(t *testing.T) { s.check(t, s.runsBundle(t.Context(), registry)) })
+	s.try(t, "OLM-3 a catalog's image and bundles' images", func(s *site, ctx context.Context) { s.fromImages(ctx, registry) })
+	s.try(t, "OLM-3 operator-sdk run bundle, and bundle-upgrade", func(s *site, ctx context.Context) { s.runsBundle(ctx, registry) })
 }
 
-func (s *site) fromImages(ctx context.Context, registry *olm.Registry) error {
+func (s *site) fromImages(ctx context.Context, registry *olm.Registry) {
 	const namespace, catalog = "from-images", "images"
-	earlier, err := registry.PushBundle(ctx, s.earlier)
-	if err != nil {
-		return err
-	}
-	present, err := registry.PushBundle(ctx, s.present)
-	if err != nil {
-		return err
-	}
-	folder, err := s.m.Shipped(ctx, catalog, earlier, present)
-	if err != nil {
-		return err
-	}
-	image, err := registry.PushCatalog(ctx, s.m, catalog, folder)
-	if err != nil {
-		return err
-	}
-	if err := s.m.ServeImage(ctx, catalog, image); err != nil {
-		return err
-	}
-	if err := s.m.Subscribe(ctx, olm.Subscription{Namespace: namespace, Catalog: catalog, Channel: "candidate", Start: earlier.Name}); err != nil {
-		return err
-	}
+	earlier, present := s.m.PushBundle(ctx, registry, s.earlier), s.m.PushBundle(ctx, registry, s.present)
+	image := s.m.PushCatalog(ctx, registry, catalog, s.m.Shipped(ctx, catalog, earlier, present))
+	s.m.ServeImage(ctx, catalog, image)
+	s.m.Subscribe(ctx, olm.Subscription{Namespace: namespace, Catalog: catalog, Channel: "candidate", Start: earlier.Name})
 	// Approval is automatic: it is upgraded as soon as it is installed.
-	if _, err := s.m.Succeeded(ctx, namespace, present.Name); err != nil {
-		return err
-	}
-	if err := errors.Join(s.operatorRuns(ctx, namespace, s.presentImage), s.unpacked(ctx, earlier, present), s.servedByPod(ctx, catalog, image)); err != nil {
-		return err
-	}
-	if err := s.leave(ctx, namespace); err != nil {
-		return err
-	}
-	return s.m.RemoveCatalog(ctx, catalog)
+	s.m.Succeeded(ctx, namespace, present.Name)
+	s.operatorRuns(ctx, namespace, present)
+	s.unpacked(ctx, earlier, present)
+	s.servedByPod(ctx, catalog, image)
+	s.leave(ctx, namespace)
+	s.m.RemoveCatalog(ctx, catalog)
 }
 
 // unpacked checks that a job has unpacked each of the bundles' images.
-func (s *site) unpacked(ctx context.Context, bundles ...olm.Bundle) error {
+func (s *site) unpacked(ctx context.Context, bundles ...olm.Bundle) {
 	var jobs batchv1.JobList
-	if err := s.m.Client.List(ctx, &jobs, client.InNamespace(olm.Namespace)); err != nil {
-		return err
-	}
+	s.Expect(s.m.Client.List(ctx, &jobs, client.InNamespace(olm.Namespace))).To(Succeed())
 	done := map[string]bool{}
 	for i := range jobs.Items {
 		for _, c := range jobs.Items[i].Spec.Template.Spec.InitContainers {
@@ -79,76 +51,33 @@ func (s *site) unpacked(ctx context.Context, bundles ...olm.Bundle) error {
 		}
 	}
 	for _, bundle := range bundles {
-		if !done[bundle.Image] {
-			return fmt.Errorf("no job has unpacked %s", bundle.Image)
-		}
+		s.Expect(done).To(HaveKeyWithValue(bundle.Image, true), "no job has unpacked it")
 	}
-	return nil
 }
 
 // servedByPod checks that OLM made a pod of the catalog's image.
-func (s *site) servedByPod(ctx context.Context, catalog, image string) error {
+func (s *site) servedByPod(ctx context.Context, catalog, image string) {
 	var pods corev1.PodList
-	if err := s.m.Client.List(ctx, &pods, client.InNamespace(olm.Namespace), client.MatchingLabels{"olm.catalogSource": catalog}); err != nil {
-		return err
+	s.Expect(s.m.Client.List(ctx, &pods, client.InNamespace(olm.Namespace), client.MatchingLabels{"olm.catalogSource": catalog})).To(Succeed())
+	runs := func(p corev1.Pod) bool {
+		return p.Spec.Containers[0].Image == image && p.Status.Phase == corev1.PodRunning
 	}
-	for i := range pods.Items {
-		if pods.Items[i].Spec.Containers[0].Image == image && pods.Items[i].Status.Phase == corev1.PodRunning {
-			return nil
-		}
-	}
-	return fmt.Errorf("none of %d pods of catalog %s runs %s", len(pods.Items), catalog, image)
+	s.Expect(slices.ContainsFunc(pods.Items, runs)).To(BeTrueBecause("none of %d pods of catalog %s runs %s", len(pods.Items), catalog, image))
 }
 
-func (s *site) runsBundle(ctx context.Context, registry *olm.Registry) error {
+func (s *site) runsBundle(ctx context.Context, registry *olm.Registry) {
 	const namespace = "run-bundle"
-	earlier, err := registry.PushBundle(ctx, s.earlier)
-	if err != nil {
-		return err
-	}
-	present, err := registry.PushBundle(ctx, s.present)
-	if err != nil {
-		return err
-	}
-	index, err := registry.PushIndex(ctx, s.m)
-	if err != nil {
-		return err
-	}
-	if err := s.m.MakeNamespace(ctx, namespace, nil); err != nil {
-		return err
-	}
-	out, err := s.m.RunBundle(ctx, namespace, earlier.Image, index)
-	s.m.Say("%s", out)
-	if err != nil {
-		return err
-	}
-	if !strings.Contains(out, "has successfully installed") {
-		return errors.New("operator-sdk does not say that it has installed the operator")
-	}
-	if _, err := s.m.Succeeded(ctx, namespace, earlier.Name); err != nil {
-		return err
-	}
-	tar := filepath.Join(s.folder, "decompressor.tar")
-	if err := cluster.WriteBusybox(ctx, tar, olm.Decompressor); err != nil {
-		return err
-	}
-	if err := s.local.LoadImage(ctx, tar); err != nil {
-		return err
-	}
-	out, err = s.m.UpgradeBundle(ctx, namespace, present.Image)
-	s.m.Say("%s", out)
-	if err != nil {
-		return err
-	}
-	if _, err := s.m.Succeeded(ctx, namespace, present.Name); err != nil {
-		return err
-	}
-	if err := s.operatorRuns(ctx, namespace, s.presentImage); err != nil {
-		return err
-	}
-	if out, err = s.m.CleanUp(ctx, namespace); err != nil {
-		return err
-	}
-	s.m.Say("%s", out)
-	return s.leave(ctx, namespace)
+	earlier, present := s.m.PushBundle(ctx, registry, s.earlier), s.m.PushBundle(ctx, registry, s.present)
+	index := s.m.PushIndex(ctx, registry)
+	s.m.MakeNamespace(ctx, namespace, nil)
+	s.Expect(s.m.RunBundle(ctx, namespace, earlier.Image, index)).To(ContainSubstring("has successfully installed"))
+	s.m.Succeeded(ctx, namespace, earlier.Name)
+	tar := filepath.Join(s.t.TempDir(), "decompressor.tar")
+	s.Expect(cluster.WriteBusybox(ctx, tar, olm.Decompressor)).To(Succeed())
+	s.Expect(s.local.LoadImage(ctx, tar)).To(Succeed())
+	s.m.UpgradeBundle(ctx, namespace, present.Image)
+	s.m.Succeeded(ctx, namespace, present.Name)
+	s.operatorRuns(ctx, namespace, present)
+	s.m.CleanUp(ctx, namespace)
+	s.leave(ctx, namespace)
 }

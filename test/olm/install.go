@@ -9,13 +9,15 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stateful-operator/stateful-operator/test/manifest"
@@ -24,72 +26,44 @@ import (
 //go:embed manager.yaml
 var managerObjects string
 
-const owner = client.FieldOwner("test-olm")
-
 // Install brings OLM into the cluster, or makes what is there what it should be,
 // and waits until it runs.
-func (m *Manager) Install(ctx context.Context) error {
-	if err := m.load(ctx); err != nil {
-		return err
-	}
+func (m *Manager) Install(ctx context.Context) {
+	m.load(ctx)
 	m.Say("installing OLM …")
-	crds, err := customResources(ctx)
-	if err != nil {
-		return err
+	for _, file := range m.customResources(ctx) {
+		m.Apply(ctx, m.read(file))
 	}
-	for _, file := range crds {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		if err := m.Apply(ctx, string(content)); err != nil {
-			return err
-		}
-	}
-	if err := m.established(ctx); err != nil {
-		return err
-	}
-	objects := strings.NewReplacer("IMAGE_OF_OLM", m.images.olm, "IMAGE_OF_OPM", m.images.opm).Replace(managerObjects)
-	if err := m.Apply(ctx, objects); err != nil {
-		return err
-	}
+	m.established(ctx)
+	m.Apply(ctx, strings.NewReplacer("IMAGE_OF_OLM", m.images.olm, "IMAGE_OF_OPM", m.images.opm).Replace(managerObjects))
 	for _, name := range []string{"olm-operator", "catalog-operator"} {
-		if err := m.Rolled(ctx, types.NamespacedName{Namespace: Namespace, Name: name}); err != nil {
-			return err
-		}
+		m.Rolled(ctx, types.NamespacedName{Namespace: Namespace, Name: name})
 	}
-	return nil
 }
 
 // customResources are the files of OLM's own CRDs, in its module.
-func customResources(ctx context.Context) ([]string, error) {
+func (m *Manager) customResources(ctx context.Context) []string {
 	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/operator-framework/operator-lifecycle-manager")
 	list.Dir = filepath.Join("tools", "olm")
 	list.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")
 	out, err := list.Output()
-	if err != nil {
-		return nil, fmt.Errorf("finding OLM's module (run this in the project's folder): %w", err)
-	}
+	m.Expect(err).To(gomega.Succeed(), "finding OLM's module (run this in the project's folder)")
 	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(out)), "deploy", "chart", "crds", "*.yaml"))
-	if err == nil && len(files) == 0 {
-		err = fmt.Errorf("there are no CRDs in OLM's module at %s", out)
-	}
-	return files, err
+	m.Expect(err).To(gomega.Succeed())
+	m.Expect(files).NotTo(gomega.BeEmpty(), "CRDs in OLM's module at %s", out)
+	return files
 }
 
-func (m *Manager) established(ctx context.Context) error {
-	return m.Until(ctx, "OLM's kinds", func(ctx context.Context) error {
+// established waits until OLM's kinds are served.
+func (m *Manager) established(ctx context.Context) {
+	m.Until(ctx, "OLM's kinds", func(ctx context.Context) error {
 		var list apiextensionsv1.CustomResourceDefinitionList
 		if err := m.Client.List(ctx, &list); err != nil {
 			return err
 		}
 		for i := range list.Items {
 			crd := &list.Items[i]
-			served := false
-			for _, c := range crd.Status.Conditions {
-				served = served || c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
-			}
-			if crd.Spec.Group == "operators.coreos.com" && !served {
+			if crd.Spec.Group == operatorGroup && !apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established) {
 				return fmt.Errorf("%s is not served yet", crd.Name)
 			}
 		}
@@ -98,33 +72,20 @@ func (m *Manager) established(ctx context.Context) error {
 }
 
 // Apply applies every object of a text.
-func (m *Manager) Apply(ctx context.Context, text string) error {
-	objects, err := manifest.Read[unstructured.Unstructured]([]byte(text))
-	if err != nil {
-		return err
-	}
-	for _, object := range objects {
-		object.SetCreationTimestamp(metav1.Time{})
-		unstructured.RemoveNestedField(object.Object, "status")
-		err = m.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(&object), owner, client.ForceOwnership)
-		if err != nil {
-			return fmt.Errorf("applying %s %s: %w", object.GetKind(), object.GetName(), err)
-		}
-	}
-	return nil
+func (m *Manager) Apply(ctx context.Context, text string) {
+	objects, err := manifest.Read[*unstructured.Unstructured]([]byte(text))
+	m.Expect(err).To(gomega.Succeed())
+	m.Expect(manifest.Apply(ctx, m.Client, "test-olm", objects...)).To(gomega.Succeed())
 }
 
 // Rolled waits until a rollout of a Deployment is complete.
-func (m *Manager) Rolled(ctx context.Context, key types.NamespacedName) error {
-	return m.Until(ctx, key.Name, func(ctx context.Context) error {
+func (m *Manager) Rolled(ctx context.Context, key types.NamespacedName) {
+	m.Until(ctx, key.Name, func(ctx context.Context) error {
 		var d appsv1.Deployment
 		if err := m.Client.Get(ctx, key, &d); err != nil {
 			return err
 		}
-		s, want := d.Status, int32(1)
-		if d.Spec.Replicas != nil {
-			want = *d.Spec.Replicas
-		}
+		s, want := d.Status, ptr.Deref(d.Spec.Replicas, 1)
 		if s.ObservedGeneration < d.Generation || s.UpdatedReplicas != want || s.Replicas != want || s.AvailableReplicas != want {
 			return fmt.Errorf("%d pods, %d of the present revision, %d available of %d", s.Replicas, s.UpdatedReplicas, s.AvailableReplicas, want)
 		}
@@ -132,12 +93,8 @@ func (m *Manager) Rolled(ctx context.Context, key types.NamespacedName) error {
 	})
 }
 
-// MakeNamespace makes a namespace; an existing one gets the labels.
-func (m *Manager) MakeNamespace(ctx context.Context, name string, labels map[string]string) error {
+// MakeNamespace makes a namespace; an existing one stays as it is.
+func (m *Manager) MakeNamespace(ctx context.Context, name string, labels map[string]string) {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
-	err := m.Client.Create(ctx, ns)
-	if apierrors.IsAlreadyExists(err) {
-		return nil
-	}
-	return err
+	m.Expect(client.IgnoreAlreadyExists(m.Client.Create(ctx, ns))).To(gomega.Succeed())
 }

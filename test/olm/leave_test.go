@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
+	. "github.com/onsi/gomega"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +18,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterlabsv1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
@@ -41,78 +44,50 @@ var groups = []string{
 
 // withdraw deletes the operator's objects, of all namespaces and while it runs,
 // because it takes off the finalizers; then the operator.
-func (s *site) withdraw(ctx context.Context, namespace string) error {
+func (s *site) withdraw(ctx context.Context, namespace string) {
 	for _, list := range kinds() {
-		if err := s.m.DeleteAll(ctx, list); err != nil {
-			return err
-		}
+		s.m.DeleteAll(ctx, list)
 	}
-	if err := s.m.Unsubscribe(ctx, namespace); err != nil {
-		return err
-	}
+	s.m.Unsubscribe(ctx, namespace)
 	// The guard is the operator's own, and OLM does not know it. It goes before the
 	// CRD that it takes its parameters from.
 	guard := metav1.ObjectMeta{Name: "statefulsingleton-guard-" + namespace}
-	return errors.Join(
-		s.m.Delete(ctx, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: guard}),
-		s.m.Delete(ctx, &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: guard}),
-	)
+	s.m.Delete(ctx, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: guard})
+	s.m.Delete(ctx, &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: guard})
 }
 
 // leave removes everything, and looks for what is left.
-func (s *site) leave(ctx context.Context, namespace string, others ...string) error {
-	if err := s.withdraw(ctx, namespace); err != nil {
-		return err
-	}
-	var crds apiextensionsv1.CustomResourceDefinitionList
-	if err := s.m.Client.List(ctx, &crds); err != nil {
-		return err
-	}
-	for i := range crds.Items {
-		for _, group := range groups {
-			if crds.Items[i].Spec.Group == group {
-				if err := s.m.Delete(ctx, &crds.Items[i]); err != nil {
-					return err
-				}
-			}
-		}
-	}
+func (s *site) leave(ctx context.Context, namespace string, others ...string) {
+	s.withdraw(ctx, namespace)
+	s.m.DeleteKinds(ctx, groups...)
 	// Those that come with the bundle stay too, as all do that OLM did not make up
 	// for itself.
-	if err := s.m.DeleteAll(ctx, &rbacv1.ClusterRoleList{}, client.MatchingLabels{"app.kubernetes.io/name": olm.Package}); err != nil {
-		return err
-	}
-	if err := s.m.DeleteAll(ctx, &operatorsv1.OperatorGroupList{}, client.InNamespace(namespace)); err != nil {
-		return err
-	}
+	s.m.DeleteAll(ctx, &rbacv1.ClusterRoleList{}, client.MatchingLabels{"app.kubernetes.io/name": olm.Package})
+	s.m.DeleteAll(ctx, &operatorsv1.OperatorGroupList{}, client.InNamespace(namespace))
 	for _, name := range append(others, namespace) {
-		if err := s.m.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
-			return err
-		}
+		s.deleteNamespace(ctx, name)
 	}
-	return s.m.Until(ctx, "nothing to be left", s.nothingLeft)
+	s.m.Until(ctx, "nothing to be left", s.nothingLeft)
+}
+
+func (s *site) deleteNamespace(ctx context.Context, name string) {
+	s.m.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 }
 
 // leaveAsDocumented removes everything by the commands of docs/install.md, which are
 // for lifeNamespace, and looks for what is left.
-func (s *site) leaveAsDocumented(ctx context.Context, operands string) error {
+func (s *site) leaveAsDocumented(ctx context.Context, operands string) {
 	commands, err := removal("docs/install.md")
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	s.Expect(err).To(Succeed())
+	within, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
-	bash := exec.CommandContext(ctx, "bash", "-euxo", "pipefail", "-c", commands)
+	bash := exec.CommandContext(within, "bash", "-euxo", "pipefail", "-c", commands)
 	bash.Env = append(os.Environ(), "KUBECONFIG="+s.local.Kubeconfig(), "PATH="+s.local.Programs()+":"+os.Getenv("PATH"))
 	out, err := bash.CombinedOutput()
 	s.m.Say("%s", out)
-	if err != nil {
-		return fmt.Errorf("removing the operator as docs/install.md says: %w", err)
-	}
-	if err := s.m.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operands}}); err != nil {
-		return err
-	}
-	return s.m.Until(ctx, "nothing to be left", s.nothingLeft)
+	s.Expect(err).To(Succeed(), "removing the operator as docs/install.md says")
+	s.deleteNamespace(ctx, operands)
+	s.m.Until(ctx, "nothing to be left", s.nothingLeft)
 }
 
 // removal is the first block of commands under the heading Removal.
@@ -134,8 +109,7 @@ func removal(file string) (commands string, err error) {
 }
 
 // nothingLeft looks through what has no namespace for anything of the operator.
-func (s *site) nothingLeft(ctx context.Context) error {
-	var err error
+func (s *site) nothingLeft(ctx context.Context) (left error) {
 	for _, list := range []client.ObjectList{
 		&rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}, &apiextensionsv1.CustomResourceDefinitionList{},
 		&admissionv1.MutatingWebhookConfigurationList{}, &admissionv1.ValidatingWebhookConfigurationList{},
@@ -144,29 +118,20 @@ func (s *site) nothingLeft(ctx context.Context) error {
 		if err := s.m.Client.List(ctx, list); err != nil {
 			return err
 		}
-		objects, failed := meta.ExtractList(list)
-		if failed != nil {
-			return failed
-		}
-		for _, object := range objects {
-			o := object.(client.Object)
-			if ours(o) {
-				err = errors.Join(err, fmt.Errorf("%T %s is left", o, o.GetName()))
+		err := meta.EachListItem(list, func(object runtime.Object) error {
+			if o := object.(client.Object); ours(o) {
+				left = errors.Join(left, fmt.Errorf("%T %s is left", o, o.GetName()))
 			}
-		}
+			return nil
+		})
+		left = errors.Join(left, err)
 	}
-	return err
+	return left
 }
 
 // ours tells the operator's objects by their names and by OLM's labels.
 func ours(o client.Object) bool {
-	if strings.Contains(o.GetName(), olm.Package) || strings.Contains(o.GetName(), "statefulsingleton") {
-		return true
-	}
-	for _, group := range groups {
-		if strings.Contains(o.GetName(), group) {
-			return true
-		}
-	}
-	return strings.Contains(o.GetLabels()["olm.owner"], olm.Package)
+	names := append([]string{olm.Package, "statefulsingleton"}, groups...)
+	return slices.ContainsFunc(names, func(name string) bool { return strings.Contains(o.GetName(), name) }) ||
+		strings.Contains(o.GetLabels()["olm.owner"], olm.Package)
 }

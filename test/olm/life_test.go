@@ -1,12 +1,10 @@
 package olm_test
 
 import (
-	"errors"
-	"fmt"
-	"slices"
-	"strings"
+	"context"
 	"testing"
 
+	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,120 +21,82 @@ const (
 )
 
 func life(t *testing.T, s *site) {
-	steps := []struct {
+	for _, step := range []struct {
 		name string
-		do   func(*testing.T, *site) error
+		do   func(*site, context.Context)
 	}{
-		{"OLM-3 a subscription installs the operator", subscribes},
-		{"OLM-3 its webhooks work with OLM's certificates", webhooks},
-		{"OLM-3 a sample of each kind becomes Ready", samples},
-		{"OLM-3 an upgrade leaves operands alone and a handover whole", upgrades},
-		{"OLM-3 without the operator its operands run on", uninstalls},
-		{"OLM-3 subscribed to again it takes them over, and all can be removed", removes},
-	}
-	for _, step := range steps {
-		if !t.Run(step.name, func(t *testing.T) { s.check(t, step.do(t, s)) }) {
+		{"OLM-3 a subscription installs the operator", (*site).subscribes},
+		{"OLM-3 its webhooks work with OLM's certificates", (*site).webhooks},
+		{"OLM-3 a sample of each kind becomes Ready", (*site).samples},
+		{"OLM-3 an upgrade leaves operands alone and a handover whole", (*site).upgrades},
+		{"OLM-3 without the operator its operands run on", (*site).uninstalls},
+		{"OLM-3 subscribed to again it takes them over, and all can be removed", (*site).removes},
+	} {
+		if !s.try(t, step.name, step.do) {
 			t.FailNow() // what follows begins where this ends
 		}
 	}
 }
 
-func subscribes(t *testing.T, s *site) error {
-	ctx := t.Context()
-	err := s.m.Subscribe(ctx, olm.Subscription{Namespace: lifeNamespace, Catalog: s.catalog, Start: s.earlier.Name, Manual: true})
-	if err != nil {
-		return err
-	}
-	if err := s.m.Approve(ctx, lifeNamespace, s.earlier.Name); err != nil {
-		return err
-	}
-	if _, err := s.m.Succeeded(ctx, lifeNamespace, s.earlier.Name); err != nil {
-		return err
-	}
-	return s.operatorRuns(ctx, lifeNamespace, s.earlierImage)
+func (s *site) subscribes(ctx context.Context) {
+	s.m.Subscribe(ctx, olm.Subscription{Namespace: lifeNamespace, Catalog: s.catalog, Start: s.earlier.Name, Manual: true})
+	s.m.Approve(ctx, lifeNamespace, s.earlier.Name)
+	s.m.Succeeded(ctx, lifeNamespace, s.earlier.Name)
+	s.operatorRuns(ctx, lifeNamespace, s.earlier)
 }
 
 // webhooks shows that the API server trusts the operator: a webhook that it does
 // not reach is ignored, so what is looked at is what the webhooks did.
-func webhooks(t *testing.T, s *site) error {
-	ctx := t.Context()
-	if err := s.m.MakeNamespace(ctx, lifeOperands, nil); err != nil {
-		return err
-	}
-	if err := s.refusesBadObject(ctx, lifeOperands); err != nil {
-		return err
-	}
+func (s *site) webhooks(ctx context.Context) {
+	s.m.MakeNamespace(ctx, lifeOperands, nil)
+	s.refusesBadObject(ctx, lifeOperands)
 	var secrets corev1.SecretList
-	if err := s.m.Client.List(ctx, &secrets, client.InNamespace(lifeNamespace)); err != nil {
-		return err
-	}
+	s.Expect(s.m.Client.List(ctx, &secrets, client.InNamespace(lifeNamespace))).To(Succeed())
 	var names []string
 	for i := range secrets.Items {
 		names = append(names, secrets.Items[i].Name)
 	}
-	if !slices.Contains(names, olm.DeploymentName+"-service-cert") || slices.Contains(names, "stateful-operator-webhook-certs") {
-		return fmt.Errorf("want OLM's certificate and none of the operator's own; Secrets are %v", names)
-	}
-	return nil
+	s.Expect(names).To(And(ContainElement(olm.DeploymentName+"-service-cert"), Not(ContainElement("stateful-operator-webhook-certs"))),
+		"want OLM's certificate and none of the operator's own")
 }
 
-func samples(t *testing.T, s *site) error {
-	ctx := t.Context()
-	if err := s.applySamples(ctx, lifeOperands, samplesOfKinds); err != nil {
-		return err
-	}
-	return s.samplesReady(ctx, lifeOperands, samplesOfKinds)
+func (s *site) samples(ctx context.Context) {
+	s.applySamples(ctx, lifeOperands, samplesOfKinds)
+	s.samplesReady(ctx, lifeOperands, samplesOfKinds)
 }
 
-func upgrades(t *testing.T, s *site) error {
-	ctx := t.Context()
-	before, err := s.operands(ctx, lifeOperands)
-	if err != nil {
-		return err
-	}
-	c, _, err := s.promises(t).New(ctx)
-	if err != nil {
-		return err
-	}
+func (s *site) upgrades(ctx context.Context) {
+	before := s.operands(ctx, lifeOperands)
+	c, _, err := s.promises(s.t).New(ctx)
+	s.Expect(err).To(Succeed())
 	err = promises.HandoverDuring(ctx, c, "the upgrade", func() error {
-		if err := s.m.Approve(ctx, lifeNamespace, s.present.Name); err != nil {
-			return err
-		}
-		if _, err := s.m.Succeeded(ctx, lifeNamespace, s.present.Name); err != nil {
-			return err
-		}
-		return s.operatorRuns(ctx, lifeNamespace, s.presentImage)
+		// What the witness says is wanted also when the upgrade fails.
+		return s.m.Try(func(m *olm.Manager) {
+			m.Approve(ctx, lifeNamespace, s.present.Name)
+			m.Succeeded(ctx, lifeNamespace, s.present.Name)
+			own := *s
+			own.Gomega, own.m = m, m
+			own.operatorRuns(ctx, lifeNamespace, s.present)
+		})
 	})
-	if err != nil {
-		return err
-	}
-	err = errors.Join(s.untouched(ctx, lifeOperands, before), s.refusesBadObject(ctx, lifeOperands), s.samplesReady(ctx, lifeOperands, samplesOfKinds))
+	s.Expect(err).To(Succeed())
+	s.untouched(ctx, lifeOperands, before)
+	s.refusesBadObject(ctx, lifeOperands)
+	s.samplesReady(ctx, lifeOperands, samplesOfKinds)
 	// And waited for: without the operator a StatefulSingleton in it would stay.
-	return errors.Join(err, s.m.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace}}))
+	s.deleteNamespace(ctx, c.Namespace)
 }
 
-func uninstalls(t *testing.T, s *site) error {
-	ctx := t.Context()
-	before, err := s.operands(ctx, lifeOperands)
-	if err != nil {
-		return err
-	}
-	if err := s.m.Unsubscribe(ctx, lifeNamespace); err != nil {
-		return err
-	}
-	if err := s.noWebhooks(ctx); err != nil {
-		return err
-	}
-	if err := s.untouched(ctx, lifeOperands, before); err != nil {
-		return err
-	}
+func (s *site) uninstalls(ctx context.Context) {
+	before := s.operands(ctx, lifeOperands)
+	s.m.Unsubscribe(ctx, lifeNamespace)
+	s.noWebhooks(ctx)
+	s.untouched(ctx, lifeOperands, before)
 	// Only one program may run, so what would be a second one is refused while
 	// nobody can hold it back, and other pods are not.
-	err = s.m.Client.Create(ctx, podOf("mailer"), client.DryRunAll)
-	if err == nil || !strings.Contains(err.Error(), "StatefulSingleton mailer") {
-		return errors.Join(err, errors.New("a pod of the mailer should be refused by the guard"))
-	}
-	return s.m.Client.Create(ctx, podOf("stranger"), client.DryRunAll)
+	s.Expect(s.m.Client.Create(ctx, podOf("mailer"), client.DryRunAll)).To(MatchError(ContainSubstring("StatefulSingleton mailer")),
+		"a pod of the mailer should be refused by the guard")
+	s.Expect(s.m.Client.Create(ctx, podOf("stranger"), client.DryRunAll)).To(Succeed())
 }
 
 func podOf(app string) *corev1.Pod {
@@ -146,20 +106,11 @@ func podOf(app string) *corev1.Pod {
 	}
 }
 
-func removes(t *testing.T, s *site) error {
-	ctx := t.Context()
-	before, err := s.operands(ctx, lifeOperands)
-	if err != nil {
-		return err
-	}
-	if err := s.m.Subscribe(ctx, olm.Subscription{Namespace: lifeNamespace, Catalog: s.catalog}); err != nil {
-		return err
-	}
-	if _, err := s.m.Succeeded(ctx, lifeNamespace, s.present.Name); err != nil {
-		return err
-	}
-	if err := errors.Join(s.samplesReady(ctx, lifeOperands, samplesOfKinds), s.untouched(ctx, lifeOperands, before)); err != nil {
-		return err
-	}
-	return s.leaveAsDocumented(ctx, lifeOperands)
+func (s *site) removes(ctx context.Context) {
+	before := s.operands(ctx, lifeOperands)
+	s.m.Subscribe(ctx, olm.Subscription{Namespace: lifeNamespace, Catalog: s.catalog})
+	s.m.Succeeded(ctx, lifeNamespace, s.present.Name)
+	s.samplesReady(ctx, lifeOperands, samplesOfKinds)
+	s.untouched(ctx, lifeOperands, before)
+	s.leaveAsDocumented(ctx, lifeOperands)
 }

@@ -2,12 +2,13 @@ package olm_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	. "github.com/onsi/gomega"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,61 +22,68 @@ import (
 // modes installs the operator in each of OLM's install modes, and looks in which
 // namespaces it acts and which it leaves alone.
 func modes(t *testing.T, s *site) {
+	s.try(t, "OLM-3 OwnNamespace", (*site).refusesItsOwn)
 	for _, mode := range []struct {
 		name string
-		// home is the operator's namespace; all are home, one, two and three.
+		// The operator's namespace is home; others are one, two and three.
 		targets []string
 	}{
-		{"OwnNamespace", []string{"home"}},
 		{"SingleNamespace", []string{"one"}},
 		{"MultiNamespace", []string{"one", "two"}},
 		{"AllNamespaces", nil},
 	} {
-		t.Run("OLM-3 "+mode.name, func(t *testing.T) { s.check(t, s.inMode(t.Context(), strings.ToLower(mode.name), mode.targets)) })
+		s.try(t, "OLM-3 "+mode.name, func(s *site, ctx context.Context) { s.inMode(ctx, strings.ToLower(mode.name), mode.targets) })
 	}
 }
 
-func (s *site) inMode(ctx context.Context, mode string, targets []string) error {
-	name := func(short string) string { return mode + "-" + short }
-	home := name("home")
+// refusesItsOwn asks for the operator in the namespace that it acts in, which it does not
+// support: who may edit that namespace would have its account.
+func (s *site) refusesItsOwn(ctx context.Context) {
+	const home = "ownnamespace-home"
+	s.m.MakeNamespace(ctx, home, nil)
+	s.m.Subscribe(ctx, olm.Subscription{Namespace: home, Catalog: s.catalog, Targets: []string{home}})
+	s.m.Until(ctx, "OLM to say that the mode is not supported", func(ctx context.Context) error {
+		csv := &operatorsv1alpha1.ClusterServiceVersion{}
+		err := s.m.Client.Get(ctx, client.ObjectKey{Namespace: home, Name: s.present.Name}, csv)
+		if err == nil && csv.Status.Reason != operatorsv1alpha1.CSVReasonUnsupportedOperatorGroup {
+			err = fmt.Errorf("phase %q (%s: %s)", csv.Status.Phase, csv.Status.Reason, csv.Status.Message)
+		}
+		return err
+	})
+	s.Expect(s.m.OperatorPods(ctx, home)).To(BeEmpty())
+	s.leave(ctx, home)
+}
+
+func (s *site) inMode(ctx context.Context, mode string, targets []string) {
+	home := mode + "-home"
+	all := []string{mode + "-one", mode + "-two", mode + "-three"}
 	wanted := make([]string, 0, len(targets))
 	for _, short := range targets {
-		wanted = append(wanted, name(short))
+		wanted = append(wanted, mode+"-"+short)
 	}
-	all := []string{home, name("one"), name("two"), name("three")}
+	for _, namespace := range append([]string{home}, all...) {
+		s.m.MakeNamespace(ctx, namespace, nil)
+	}
+	s.m.Subscribe(ctx, olm.Subscription{Namespace: home, Catalog: s.catalog, Targets: wanted})
+	s.m.Succeeded(ctx, home, s.present.Name)
 	for _, namespace := range all {
-		if err := s.m.MakeNamespace(ctx, namespace, nil); err != nil {
-			return err
-		}
-	}
-	if err := s.m.Subscribe(ctx, olm.Subscription{Namespace: home, Catalog: s.catalog, Targets: wanted}); err != nil {
-		return err
-	}
-	if _, err := s.m.Succeeded(ctx, home, s.present.Name); err != nil {
-		return err
+		s.Expect(s.m.Client.Create(ctx, oneMember(namespace))).To(Succeed())
 	}
 	acts := func(namespace string) bool { return len(wanted) == 0 || slices.Contains(wanted, namespace) }
 	for _, namespace := range all {
-		if err := s.m.Client.Create(ctx, oneMember(namespace)); err != nil {
-			return err
-		}
-	}
-	for _, namespace := range all {
 		if acts(namespace) {
-			if err := errors.Join(s.memberReady(ctx, namespace), s.refusesBadObject(ctx, namespace)); err != nil {
-				return fmt.Errorf("in %s, where it should act: %w", namespace, err)
-			}
+			s.m.Say("in %s, where it should act", namespace)
+			s.memberReady(ctx, namespace)
+			s.refusesBadObject(ctx, namespace)
 		}
 	}
 	// The others had as long as those.
 	for _, namespace := range all {
 		if !acts(namespace) {
-			if err := s.leftAlone(ctx, namespace); err != nil {
-				return fmt.Errorf("in %s, where it should not act: %w", namespace, err)
-			}
+			s.leftAlone(ctx, namespace)
 		}
 	}
-	return s.leave(ctx, home, all[1:]...)
+	s.leave(ctx, home, all...)
 }
 
 // oneMember is a StatefulCluster of one.
@@ -90,55 +98,36 @@ func oneMember(namespace string) *engev1alpha1.StatefulCluster {
 	return set
 }
 
-func (s *site) memberReady(ctx context.Context, namespace string) error {
-	return s.m.Until(ctx, "the member in "+namespace, func(ctx context.Context) error {
+func (s *site) memberReady(ctx context.Context, namespace string) {
+	s.m.Until(ctx, "the member in "+namespace, func(ctx context.Context) error {
 		set := oneMember(namespace)
-		if err := s.m.Client.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
-			return err
+		err := s.m.Client.Get(ctx, client.ObjectKeyFromObject(set), set)
+		if err == nil && (set.Status.ReadyReplicas != 1 || set.Status.ObservedGeneration != set.Generation) {
+			err = fmt.Errorf("%d members are Ready", set.Status.ReadyReplicas)
 		}
-		if set.Status.ReadyReplicas != 1 || set.Status.ObservedGeneration != set.Generation {
-			return fmt.Errorf("%d members are Ready", set.Status.ReadyReplicas)
-		}
-		return nil
+		return err
 	})
 }
 
 // leftAlone checks that the operator did nothing in a namespace, is not asked there,
 // and has no rights there.
-func (s *site) leftAlone(ctx context.Context, namespace string) error {
+func (s *site) leftAlone(ctx context.Context, namespace string) {
+	where := "in " + namespace + ", where it should not act"
 	set := oneMember(namespace)
-	if err := s.m.Client.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
-		return err
-	}
+	s.Expect(s.m.Client.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed(), where)
 	var pods corev1.PodList
-	if err := s.m.Client.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{"app": "one"}); err != nil {
-		return err
-	}
-	if len(pods.Items) > 0 || set.Status.ObservedGeneration != 0 {
-		return fmt.Errorf("it acts: %d pods, status %+v", len(pods.Items), set.Status)
-	}
+	s.Expect(s.m.Client.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{"app": "one"})).To(Succeed(), where)
+	s.Expect(len(pods.Items) == 0 && set.Status.ObservedGeneration == 0).To(
+		BeTrueBecause("%s, it acts: %d pods, status %+v", where, len(pods.Items), set.Status))
 	bad := oneMember(namespace)
 	bad.Name = "bad"
 	bad.Spec.Template.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "there-is-no-such-volume", MountPath: "/nowhere"}}
-	if err := s.m.Client.Create(ctx, bad, client.DryRunAll); err != nil {
-		return fmt.Errorf("its webhook is asked: %w", err)
-	}
-	return s.noRights(ctx, namespace)
-}
-
-// noRights asks the API server whether the operator may change pods in a namespace.
-func (s *site) noRights(ctx context.Context, namespace string) error {
+	s.Expect(s.m.Client.Create(ctx, bad, client.DryRunAll)).To(Succeed(), "%s, its webhook is asked", where)
 	mode, _, _ := strings.Cut(namespace, "-")
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User:               "system:serviceaccount:" + mode + "-home:" + olm.DeploymentName,
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: "delete", Resource: "pods"},
 	}}
-	if err := s.m.Client.Create(ctx, review); err != nil {
-		return err
-	}
-	// OLM gives it, in its own namespace, all of its namespaced rights.
-	if own := strings.HasSuffix(namespace, "-home"); review.Status.Allowed != own {
-		return fmt.Errorf("it may delete pods: %t (%s)", review.Status.Allowed, review.Status.Reason)
-	}
-	return nil
+	s.Expect(s.m.Client.Create(ctx, review)).To(Succeed(), where)
+	s.Expect(review.Status.Allowed).To(BeFalse(), "%s, may it delete pods? (%s)", where, review.Status.Reason)
 }

@@ -11,21 +11,23 @@ package olm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"time"
 
+	"github.com/onsi/gomega"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stateful-operator/stateful-operator/controllers"
 	"github.com/stateful-operator/stateful-operator/test/cluster"
+	"github.com/stateful-operator/stateful-operator/test/run/program"
 )
 
 // Namespace is OLM's own, where catalogs for all namespaces are too.
@@ -34,8 +36,10 @@ const Namespace = "olm"
 // patience bounds every wait. It is a limit for what never comes, not a goal.
 const patience = 5 * time.Minute
 
-// Manager is OLM in a local cluster.
+// Manager is OLM in a local cluster. Nothing that it does returns an error: what
+// goes wrong is told to its Gomega, which must end whoever called.
 type Manager struct {
+	gomega.Gomega
 	Cluster *cluster.Cluster
 	Client  client.Client
 	// OPM is the program that makes catalogs, on this machine.
@@ -48,63 +52,92 @@ type Manager struct {
 
 // Open attaches to the OLM of a cluster that Install was called for, or to what
 // Install will make of it.
-func Open(ctx context.Context, local *cluster.Cluster, log io.Writer) (*Manager, error) {
+func Open(ctx context.Context, g gomega.Gomega, local *cluster.Cluster, log io.Writer) *Manager {
+	m := &Manager{Gomega: g, Cluster: local, log: log, folder: filepath.Join(local.Dir(), "olm")}
 	config, err := clientcmd.BuildConfigFromFlags("", local.Kubeconfig())
-	if err != nil {
-		return nil, err
-	}
+	m.Expect(err).To(gomega.Succeed())
 	config.QPS = -1
 	scheme, err := controllers.Scheme()
-	if err != nil {
-		return nil, err
-	}
-	for _, add := range []func() error{
-		func() error { return operatorsv1.AddToScheme(scheme) },
-		func() error { return operatorsv1alpha1.AddToScheme(scheme) },
-		func() error { return apiextensionsv1.AddToScheme(scheme) },
-	} {
-		if err := add(); err != nil {
-			return nil, err
-		}
-	}
-	m := &Manager{Cluster: local, log: log, folder: filepath.Join(local.Dir(), "olm")}
-	if m.Client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
-		return nil, err
-	}
+	m.Expect(err).To(gomega.Succeed())
+	m.Expect(operatorsv1.AddToScheme(scheme)).To(gomega.Succeed())
+	m.Expect(operatorsv1alpha1.AddToScheme(scheme)).To(gomega.Succeed())
+	m.Expect(apiextensionsv1.AddToScheme(scheme)).To(gomega.Succeed())
+	m.Client, err = client.New(config, client.Options{Scheme: scheme})
+	m.Expect(err).To(gomega.Succeed())
 	folders, err := cluster.Build(ctx, log, cluster.OPM, cluster.OLM)
-	if err != nil {
-		return nil, err
-	}
+	m.Expect(err).To(gomega.Succeed())
 	m.OPM = filepath.Join(folders[cluster.OPM], "opm")
 	m.images = imagesOf(folders)
-	return m, nil
+	return m
+}
+
+// In is the same with another Gomega, such as that of a test.
+func (m *Manager) In(g gomega.Gomega) *Manager {
+	other := *m
+	other.Gomega = g
+	return &other
+}
+
+// Try gives what went wrong as an error, to one who has to go on.
+func (m *Manager) Try(do func(*Manager)) (err error) {
+	type failure string
+	defer func() {
+		switch failed := recover().(type) {
+		case nil:
+		case failure:
+			err = errors.New(string(failed))
+		default:
+			panic(failed)
+		}
+	}()
+	do(m.In(gomega.NewGomega(func(message string, _ ...int) { panic(failure(message)) })))
+	return nil
 }
 
 // dir is a folder for this.
-func (m *Manager) dir(parts ...string) (string, error) {
+func (m *Manager) dir(parts ...string) string {
 	path := filepath.Join(append([]string{m.folder}, parts...)...)
-	return path, os.MkdirAll(path, 0o755)
+	m.Expect(os.MkdirAll(path, 0o755)).To(gomega.Succeed())
+	return path
+}
+
+func (m *Manager) read(file string) string {
+	content, err := os.ReadFile(file)
+	m.Expect(err).To(gomega.Succeed())
+	return string(content)
+}
+
+func (m *Manager) write(file, content string) {
+	m.Expect(os.WriteFile(file, []byte(content), 0o644)).To(gomega.Succeed())
+}
+
+// Load builds the image of a program, brings it to the nodes, and gives its name.
+func (m *Manager) Load(ctx context.Context, p program.Program) (ref string) {
+	p.Tar = filepath.Join(m.dir(), "program.tar")
+	defer os.Remove(p.Tar)
+	ref, err := p.Write(ctx)
+	m.Expect(err).To(gomega.Succeed())
+	m.Expect(m.Cluster.LoadImage(ctx, p.Tar)).To(gomega.Succeed())
+	return ref
 }
 
 // Say tells of a step.
 func (m *Manager) Say(format string, args ...any) { fmt.Fprintf(m.log, format+"\n", args...) }
 
-// Until asks again and again, and tells what has changed; the error is the last
-// answer.
-func (m *Manager) Until(ctx context.Context, what string, ask func(context.Context) error) error {
+// Until asks again and again until no error comes, and tells what has changed.
+func (m *Manager) Until(ctx context.Context, what string, ask func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	m.Eventually(ctx, func() error {
 		answer := ask(ctx)
+		if answer != nil && ctx.Err() != nil && last != nil {
+			return last // one that only says that time is up hides the better one
+		}
 		if answer != nil && (last == nil || last.Error() != answer.Error()) {
 			m.Say("  %s: %v", what, answer)
 		}
-		if answer == nil || ctx.Err() == nil || last == nil {
-			last = answer // one that only says that time is up hides the better one
-		}
-		return answer == nil, nil
-	})
-	if err != nil {
-		return fmt.Errorf("waited for %s: %w", what, last)
-	}
-	return nil
+		last = answer
+		return answer
+	}).WithPolling(200*time.Millisecond).Should(gomega.Succeed(), "waited for %s", what)
 }

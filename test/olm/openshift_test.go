@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -95,48 +96,31 @@ func noCapability() string {
 // openShift runs operator and operands as OpenShift runs what nobody has given
 // rights: the admission plugin that it has is on in this cluster.
 func openShift(t *testing.T, s *site) {
-	t.Run("OLM-5 under restricted-v2 with a random user", func(t *testing.T) { s.check(t, s.restricted(t.Context())) })
+	s.try(t, "OLM-5 under restricted-v2 with a random user", (*site).restricted)
 }
 
-func (s *site) restricted(ctx context.Context) error {
+func (s *site) restricted(ctx context.Context) {
 	const home, operands = "openshift-home", "openshift-operands"
-	if err := s.m.Apply(ctx, strings.ReplaceAll(forced, "NO_CAPABILITY", noCapability())); err != nil {
-		return err
-	}
+	s.m.Apply(ctx, strings.ReplaceAll(forced, "NO_CAPABILITY", noCapability()))
 	uids := map[string]int64{}
 	for _, namespace := range []string{home, operands} {
 		uids[namespace] = 1_000_000_000 + rand.Int64N(1000)*10_000
-		err := s.m.MakeNamespace(ctx, namespace, map[string]string{
+		s.m.MakeNamespace(ctx, namespace, map[string]string{
 			"pod-security.kubernetes.io/enforce": "restricted", "test/uid": fmt.Sprint(uids[namespace])})
-		if err != nil {
-			return err
-		}
 	}
-	if err := s.forces(ctx, operands); err != nil {
-		return err
-	}
-	if err := s.m.Subscribe(ctx, olm.Subscription{Namespace: home, Catalog: s.catalog}); err != nil {
-		return err
-	}
-	if _, err := s.m.Succeeded(ctx, home, s.present.Name); err != nil {
-		return err
-	}
+	s.forces(ctx, operands)
+	s.m.Subscribe(ctx, olm.Subscription{Namespace: home, Catalog: s.catalog})
+	s.m.Succeeded(ctx, home, s.present.Name)
 	// Where the namespace says who one is, nobody may ask for another.
-	if err := s.applySamples(ctx, operands, samplesOfKinds, anyUser); err != nil {
-		return err
-	}
-	if err := s.applySamples(ctx, operands, plainSamples); err != nil { // which ask for none
-		return err
-	}
-	if err := errors.Join(s.operatorRuns(ctx, home, s.presentImage), s.samplesReady(ctx, operands, samplesOfKinds), s.samplesReady(ctx, operands, plainSamples)); err != nil {
-		return err
-	}
+	s.applySamples(ctx, operands, samplesOfKinds, anyUser)
+	s.applySamples(ctx, operands, plainSamples) // which ask for none
+	s.operatorRuns(ctx, home, s.present)
+	s.samplesReady(ctx, operands, samplesOfKinds)
+	s.samplesReady(ctx, operands, plainSamples)
 	for namespace, uid := range uids {
-		if err := s.allRunAs(ctx, namespace, uid); err != nil {
-			return err
-		}
+		s.allRunAs(ctx, namespace, uid)
 	}
-	return s.leave(ctx, home, operands)
+	s.leave(ctx, home, operands)
 }
 
 // anyUser takes out of an object what says as whom its pods run.
@@ -165,8 +149,8 @@ func eachMap(value any, do func(map[string]any)) {
 
 // forces checks that the policy is in force: a pod that wants to be somebody is
 // refused, and one that does not care is taken.
-func (s *site) forces(ctx context.Context, namespace string) error {
-	return s.m.Until(ctx, "the policy to be in force", func(ctx context.Context) error {
+func (s *site) forces(ctx context.Context, namespace string) {
+	s.m.Until(ctx, "the policy to be in force", func(ctx context.Context) error {
 		pod := podOf("somebody")
 		pod.Namespace = namespace
 		pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{RunAsUser: new(int64(4711))}
@@ -181,24 +165,16 @@ func (s *site) forces(ctx context.Context, namespace string) error {
 }
 
 // allRunAs checks that all pods of a namespace run, as that user.
-func (s *site) allRunAs(ctx context.Context, namespace string, uid int64) error {
+func (s *site) allRunAs(ctx context.Context, namespace string, uid int64) {
 	var pods corev1.PodList
-	if err := s.m.Client.List(ctx, &pods, client.InNamespace(namespace)); err != nil {
-		return err
-	}
-	if len(pods.Items) == 0 {
-		return fmt.Errorf("there are no pods in %s", namespace)
-	}
+	s.Expect(s.m.Client.List(ctx, &pods, client.InNamespace(namespace))).To(Succeed())
+	s.Expect(pods.Items).NotTo(BeEmpty(), "pods in %s", namespace)
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		if pod.Status.Phase != corev1.PodRunning {
-			return fmt.Errorf("pod %s is %s", pod.Name, pod.Status.Phase)
-		}
+		s.Expect(pod.Status.Phase).To(Equal(corev1.PodRunning), "pod %s", pod.Name)
 		for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-			if c.User == nil || c.User.Linux == nil || c.User.Linux.UID != uid {
-				return fmt.Errorf("container %s of %s runs as %v: want %d", c.Name, pod.Name, c.User, uid)
-			}
+			s.Expect(c.User != nil && c.User.Linux != nil && c.User.Linux.UID == uid).To(
+				BeTrueBecause("container %s of %s runs as %v: want %d", c.Name, pod.Name, c.User, uid))
 		}
 	}
-	return nil
 }

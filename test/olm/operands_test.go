@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
+	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,13 +43,14 @@ var plainSamples = []sample{
 func inBusybox(_ *site, c map[string]any) { c["image"] = cluster.BusyboxImage }
 
 // objects are those of the sample, in a namespace.
-func (p sample) objects(s *site, namespace string) ([]*unstructured.Unstructured, error) {
+func (p sample) objects(s *site, namespace string) []*unstructured.Unstructured {
 	objects, err := manifest.ReadFile[*unstructured.Unstructured](p.file)
+	s.Expect(err).To(Succeed())
 	for _, object := range objects {
 		object.SetNamespace(namespace)
 		eachContainer(object.Object, func(c map[string]any) { p.change(s, c) })
 	}
-	return objects, err
+	return objects
 }
 
 // eachContainer finds the containers in an object, wherever its pods are said.
@@ -63,49 +64,31 @@ func eachContainer(object map[string]any, do func(map[string]any)) {
 	}
 }
 
-func (s *site) applySamples(ctx context.Context, namespace string, samples []sample, change ...func(map[string]any)) error {
+func (s *site) applySamples(ctx context.Context, namespace string, samples []sample, change ...func(map[string]any)) {
 	for _, p := range samples {
-		objects, err := p.objects(s, namespace)
-		if err != nil {
-			return err
-		}
-		for _, object := range objects {
+		for _, object := range p.objects(s, namespace) {
 			for _, f := range change {
 				f(object.Object)
 			}
 			s.m.Say("applying %s %s to %s", object.GetKind(), object.GetName(), namespace)
-			if err := s.m.Client.Create(ctx, object); err != nil {
-				return fmt.Errorf("creating %s %s: %w", object.GetKind(), object.GetName(), err)
-			}
+			s.Expect(s.m.Client.Create(ctx, object)).To(Succeed(), "creating %s %s", object.GetKind(), object.GetName())
 		}
 	}
-	return nil
 }
 
 // samplesReady waits until all objects are available, at their present generation,
 // and the program of a StatefulSingleton was held by the gate.
-func (s *site) samplesReady(ctx context.Context, namespace string, samples []sample) error {
+func (s *site) samplesReady(ctx context.Context, namespace string, samples []sample) {
 	for _, p := range samples {
-		objects, err := p.objects(s, namespace)
-		if err != nil {
-			return err
-		}
-		for _, object := range objects {
+		for _, object := range p.objects(s, namespace) {
 			if object.GetKind() == "Deployment" {
-				if err := s.m.Rolled(ctx, client.ObjectKeyFromObject(object)); err != nil {
-					return err
-				}
-				if err := s.gated(ctx, namespace, object.GetName()); err != nil {
-					return err
-				}
+				s.m.Rolled(ctx, client.ObjectKeyFromObject(object))
+				s.gated(ctx, namespace, object.GetName())
 				continue
 			}
-			if err := s.m.Until(ctx, object.GetKind()+" "+object.GetName(), func(ctx context.Context) error { return s.available(ctx, object) }); err != nil {
-				return err
-			}
+			s.m.Until(ctx, object.GetKind()+" "+object.GetName(), func(ctx context.Context) error { return s.available(ctx, object) })
 		}
 	}
-	return nil
 }
 
 func (s *site) available(ctx context.Context, object *unstructured.Unstructured) error {
@@ -128,44 +111,32 @@ func (s *site) available(ctx context.Context, object *unstructured.Unstructured)
 }
 
 // gated checks that the pods of an application are as the pod webhook makes them.
-func (s *site) gated(ctx context.Context, namespace, app string) error {
+func (s *site) gated(ctx context.Context, namespace, app string) {
 	var pods corev1.PodList
-	if err := s.m.Client.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{"app": app}); err != nil {
-		return err
-	}
+	s.Expect(s.m.Client.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{"app": app})).To(Succeed())
 	for i := range pods.Items {
 		command := pods.Items[i].Spec.Containers[0].Command
-		if len(command) == 0 || command[0] != singletonv1.GateInPod {
-			return fmt.Errorf("the program of pod %s runs without the gate: %v", pods.Items[i].Name, command)
-		}
+		s.Expect(len(command) > 0 && command[0] == singletonv1.GateInPod).To(
+			BeTrueBecause("the program of pod %s runs without the gate: %v", pods.Items[i].Name, command))
 	}
-	if len(pods.Items) == 0 {
-		return fmt.Errorf("there are no pods of %s", app)
-	}
-	return nil
+	s.Expect(pods.Items).NotTo(BeEmpty(), "pods of %s", app)
 }
 
 // refusesBadObject shows that the webhook of each kind is asked: what is wrong
 // with these the API server does not know. A webhook that is not reached is
 // ignored, and the object would be taken.
-func (s *site) refusesBadObject(ctx context.Context, namespace string) error {
+func (s *site) refusesBadObject(ctx context.Context, namespace string) {
 	for _, p := range samplesOfKinds {
-		objects, err := p.objects(s, namespace)
-		if err != nil {
-			return err
-		}
-		bad := objects[0]
+		bad := p.objects(s, namespace)[0]
 		bad.SetName("bad-one")
 		eachContainer(bad.Object, func(c map[string]any) {
 			c["volumeMounts"] = []any{map[string]any{"name": "there-is-no-such-volume", "mountPath": "/nowhere"}}
 		})
 		if bad.GetKind() == "StatefulSingleton" { // which has no containers
 			not := map[string]any{"key": "app", "operator": "NotIn", "values": []any{"mailer"}}
-			if err := unstructured.SetNestedSlice(bad.Object, []any{not}, "spec", "selector", "matchExpressions"); err != nil {
-				return err
-			}
+			s.Expect(unstructured.SetNestedSlice(bad.Object, []any{not}, "spec", "selector", "matchExpressions")).To(Succeed())
 		}
-		err = s.m.Until(ctx, "the webhook of "+bad.GetKind()+" to refuse a bad one", func(ctx context.Context) error {
+		s.m.Until(ctx, "the webhook of "+bad.GetKind()+" in "+namespace+" to refuse a bad one", func(ctx context.Context) error {
 			err := s.m.Client.Create(ctx, bad.DeepCopy(), client.DryRunAll)
 			if err == nil {
 				return errors.New("it is taken")
@@ -175,20 +146,14 @@ func (s *site) refusesBadObject(ctx context.Context, namespace string) error {
 			}
 			return nil
 		})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 // operands are the pods of a namespace and their containers: all that changes if
 // one is touched.
-func (s *site) operands(ctx context.Context, namespace string) (map[string]string, error) {
+func (s *site) operands(ctx context.Context, namespace string) map[string]string {
 	var pods corev1.PodList
-	if err := s.m.Client.List(ctx, &pods, client.InNamespace(namespace)); err != nil {
-		return nil, err
-	}
+	s.Expect(s.m.Client.List(ctx, &pods, client.InNamespace(namespace))).To(Succeed())
 	found := map[string]string{}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
@@ -198,28 +163,18 @@ func (s *site) operands(ctx context.Context, namespace string) (map[string]strin
 		}
 		found[pod.Name] = strings.Join(words, " ")
 	}
-	if len(found) < len(samplesOfKinds) {
-		return nil, fmt.Errorf("there are %d pods in %s: too few to say anything of", len(found), namespace)
-	}
-	return found, nil
+	s.Expect(len(found)).To(BeNumerically(">=", len(samplesOfKinds)), "pods in %s: too few to say anything of", namespace)
+	return found
 }
 
 // untouched checks that the pods of a namespace are those from before, and that
 // none of their programs was started again.
-func (s *site) untouched(ctx context.Context, namespace string, before map[string]string) error {
-	now, err := s.operands(ctx, namespace)
-	if err != nil {
-		return err
-	}
-	for name := range maps.Keys(before) {
-		if now[name] != before[name] {
-			err = errors.Join(err, fmt.Errorf("pod %s was %s, and is %s", name, before[name], now[name]))
-		}
-	}
+func (s *site) untouched(ctx context.Context, namespace string, before map[string]string) {
+	now := s.operands(ctx, namespace)
 	for name := range now {
-		if before[name] == "" {
-			err = errors.Join(err, fmt.Errorf("pod %s is new", name))
-		}
+		s.Expect(before).To(HaveKey(name), "pod %s is new", name)
 	}
-	return err
+	for name, was := range before {
+		s.Expect(now[name]).To(Equal(was), "pod %s", name)
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"io"
 	"log"
 	"net"
@@ -13,11 +12,10 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
-	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/onsi/gomega"
 
 	"github.com/stateful-operator/stateful-operator/test/bundle"
 	"github.com/stateful-operator/stateful-operator/test/cluster/image"
@@ -34,24 +32,14 @@ type Registry struct {
 
 // StartRegistry starts a registry at the cluster's own address. It speaks TLS,
 // because operator-sdk asks for the labels of an index image in no other way.
-func (m *Manager) StartRegistry() (*Registry, error) {
-	pem, err := os.ReadFile(m.Cluster.Authority())
-	if err != nil {
-		return nil, err
-	}
+func (m *Manager) StartRegistry() *Registry {
 	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(pem)
+	pool.AppendCertsFromPEM([]byte(m.read(m.Cluster.Authority())))
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
-	folder, err := m.dir("registry")
-	if err != nil {
-		return nil, err
-	}
 	listener, err := net.Listen("tcp", net.JoinHostPort(m.Cluster.Address(), "0"))
-	if err != nil {
-		return nil, err
-	}
-	quiet := log.New(io.Discard, "", 0)
+	m.Expect(err).To(gomega.Succeed())
+	quiet, folder := log.New(io.Discard, "", 0), m.dir("registry")
 	r := &Registry{
 		address: listener.Addr().String(), client: transport, folder: folder,
 		server: &http.Server{ErrorLog: quiet, Handler: registry.New(registry.Logger(quiet), registry.WithBlobHandler(registry.NewDiskBlobHandler(folder)))},
@@ -63,57 +51,42 @@ func (m *Manager) StartRegistry() (*Registry, error) {
 		}
 	}()
 	m.Say("a registry serves at %s", r.address)
-	return r, nil
+	return r
 }
 
 // Close ends it.
 func (r *Registry) Close() error { return r.server.Close() }
 
-// ref is the whole reference of an image such as app:1.
-func (r *Registry) ref(as string) string { return r.address + "/" + as }
-
-// push writes an image's tar by write, and keeps the image.
-func (r *Registry) push(ctx context.Context, as string, write func(ref, tar string) error) (string, error) {
-	ref, err := name.NewTag(r.ref(as))
-	if err != nil {
-		return "", err
-	}
-	tar := filepath.Join(r.folder, "pushed.tar")
+// push writes the tar of an image such as app:1 by write, keeps the image, and gives
+// its whole reference.
+func (m *Manager) push(ctx context.Context, r *Registry, as string, write func(ref, tar string) error) string {
+	ref, tar := r.address+"/"+as, filepath.Join(r.folder, "pushed.tar")
 	defer os.Remove(tar)
-	if err := write(ref.Name(), tar); err != nil {
-		return "", err
-	}
-	content, err := tarball.ImageFromPath(tar, nil)
-	if err != nil {
-		return "", err
-	}
-	if err := remote.Write(ref, content, remote.WithContext(ctx), remote.WithTransport(r.client)); err != nil {
-		return "", fmt.Errorf("pushing %s: %w", ref, err)
-	}
-	return ref.Name(), nil
+	m.Expect(write(ref, tar)).To(gomega.Succeed())
+	m.Expect(bundle.Push(ctx, tar, ref, remote.WithTransport(r.client))).To(gomega.Succeed(), "pushing %s", ref)
+	return ref
 }
 
 // PushBundle keeps the image of a bundle, as `make bundle-image` makes it.
-func (r *Registry) PushBundle(ctx context.Context, b Bundle) (Bundle, error) {
-	var err error
-	b.Image, err = r.push(ctx, Package+"-bundle:"+b.Name, func(ref, tar string) error { return bundle.WriteImage(b.Folder, ref, tar) })
-	return b, err
+func (m *Manager) PushBundle(ctx context.Context, r *Registry, b Bundle) Bundle {
+	b.Image = m.push(ctx, r, Package+"-bundle:"+b.Name, func(ref, tar string) error { return bundle.WriteImage(b.Folder, ref, tar) })
+	return b
 }
 
 // PushCatalog keeps the image of a catalog, as `make catalog-image` makes it.
-func (r *Registry) PushCatalog(ctx context.Context, m *Manager, name, folder string) (string, error) {
-	return r.push(ctx, Package+"-catalog:"+name, func(ref, tar string) error {
-		return bundle.WriteCatalogImage(ctx, folder, ref, tar, bundle.Programs{OPM: m.OPM, Probe: filepath.Join(m.images.opmDir, "grpc_health_probe")})
+func (m *Manager) PushCatalog(ctx context.Context, r *Registry, name, folder string) string {
+	return m.push(ctx, r, Package+"-catalog:"+name, func(ref, tar string) error {
+		return bundle.WriteCatalogImage(ctx, folder, ref, tar, bundle.Programs{OPM: m.OPM, Probe: filepath.Join(m.images.opmDir, "grpc-health-probe")})
 	})
 }
 
 // PushIndex keeps an image of an empty catalog, which `operator-sdk run bundle`
 // puts its bundle into. It runs opm by a shell.
-func (r *Registry) PushIndex(ctx context.Context, m *Manager) (string, error) {
+func (m *Manager) PushIndex(ctx context.Context, r *Registry) string {
 	files := append(m.images.opmFiles(), image.File{Path: "/configs", Dir: true})
 	config := v1.Config{
 		User: user, Env: []string{"PATH=/bin"}, Entrypoint: []string{"/bin/opm"},
 		Labels: map[string]string{"operators.operatorframework.io.index.configs.v1": "/configs"},
 	}
-	return r.push(ctx, "index:empty", func(ref, tar string) error { return image.Write(tar, ref, config, files...) })
+	return m.push(ctx, r, "index:empty", func(ref, tar string) error { return image.Write(tar, ref, config, files...) })
 }

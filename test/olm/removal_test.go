@@ -6,16 +6,16 @@ import (
 	"strings"
 	"testing"
 
+	. "github.com/onsi/gomega"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"sigs.k8s.io/yaml"
 )
 
 // What TestOLM runs of docs/install.md is what the console and the README say.
 func TestRemovalIsTheSameEverywhere(t *testing.T) {
+	g := NewWithT(t)
 	text, err := removal(root + "/docs/install.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	g.Expect(err).To(Succeed())
 	commands := strings.Split(strings.TrimSpace(text), "\n")
 	// In this order: the operator takes off the finalizers of the objects, and it
 	// makes the guard again, which must be gone before the CRD.
@@ -23,24 +23,16 @@ func TestRemovalIsTheSameEverywhere(t *testing.T) {
 	for _, step := range []string{"annotate statefulsingletons", "delete statefulsingletons,", "delete subscriptions.operators.coreos.com",
 		"delete clusterserviceversions.operators.coreos.com", "wait --for=delete pod", "delete validatingadmissionpolicybindings,", "delete crd"} {
 		next := slices.IndexFunc(commands, func(c string) bool { return strings.HasPrefix(c, "kubectl "+step) })
-		if next <= at {
-			t.Errorf("%q is command %d, and the one before it %d", step, next, at)
-		}
+		g.Expect(next).To(BeNumerically(">", at), "%q comes as this command, and the one before it as that", step)
 		at = next
 	}
 	var csv operatorsv1alpha1.ClusterServiceVersion
 	content, err := os.ReadFile(root + "/bundle/manifests/stateful-operator.clusterserviceversion.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.Unmarshal(content, &csv); err != nil {
-		t.Fatal(err)
-	}
+	g.Expect(err).To(Succeed())
+	g.Expect(yaml.Unmarshal(content, &csv)).To(Succeed())
 	described := strings.ReplaceAll(csv.Spec.Description, "<namespace of the operator>", lifeNamespace)
 	readme, err := os.ReadFile(root + "/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	g.Expect(err).To(Succeed())
 	for _, command := range commands {
 		if !strings.HasPrefix(command, "kubectl delete namespace ") && !strings.Contains(described, "    "+command+"\n") {
 			t.Errorf("the bundle's description lacks %s", command)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/onsi/gomega"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -21,70 +24,53 @@ const operatorGroup = "operators.coreos.com"
 
 // Remove takes OLM out of the cluster: first what it manages, which it must clean
 // up itself, then its kinds and its programs.
-func (m *Manager) Remove(ctx context.Context) error {
+func (m *Manager) Remove(ctx context.Context) {
 	m.Say("removing OLM, and what it installed …")
 	for _, list := range []client.ObjectList{
 		&operatorsv1alpha1.SubscriptionList{}, &operatorsv1alpha1.ClusterServiceVersionList{},
 		&operatorsv1alpha1.InstallPlanList{}, &operatorsv1.OperatorGroupList{}, &operatorsv1alpha1.CatalogSourceList{},
 	} {
-		if err := m.DeleteAll(ctx, list); err != nil {
-			return err
-		}
+		m.DeleteAll(ctx, list)
 	}
+	m.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}})
+	m.Delete(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "olm-operator-binding-olm"}})
+	m.Delete(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "system:controller:operator-lifecycle-manager"}})
+	m.DeleteKinds(ctx, operatorGroup)
+}
+
+// DeleteKinds deletes the CRDs of API groups.
+func (m *Manager) DeleteKinds(ctx context.Context, groups ...string) {
 	var crds apiextensionsv1.CustomResourceDefinitionList
-	if err := m.Client.List(ctx, &crds); err != nil {
-		return err
-	}
-	objects := []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: Namespace}},
-		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "olm-operator-binding-olm"}},
-		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "system:controller:operator-lifecycle-manager"}},
-	}
+	m.Expect(m.Client.List(ctx, &crds)).To(gomega.Succeed())
 	for i := range crds.Items {
-		if crds.Items[i].Spec.Group == operatorGroup {
-			objects = append(objects, &crds.Items[i])
+		if slices.Contains(groups, crds.Items[i].Spec.Group) {
+			m.Delete(ctx, &crds.Items[i])
 		}
 	}
-	for _, object := range objects {
-		if err := m.Delete(ctx, object); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // DeleteAll deletes all objects of a kind that OLM did not copy, and waits for
 // their end.
-func (m *Manager) DeleteAll(ctx context.Context, list client.ObjectList, where ...client.ListOption) error {
+func (m *Manager) DeleteAll(ctx context.Context, list client.ObjectList, where ...client.ListOption) {
 	err := m.Client.List(ctx, list, where...)
 	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-		return nil
+		return
 	}
-	if err != nil {
-		return err
-	}
-	objects, err := meta.ExtractList(list)
-	if err != nil {
-		return err
-	}
-	for _, object := range objects {
+	m.Expect(err).To(gomega.Succeed())
+	m.Expect(meta.EachListItem(list, func(object runtime.Object) error {
 		if o := object.(client.Object); o.GetLabels()[operatorsv1alpha1.CopiedLabelKey] == "" {
-			if err := m.Delete(ctx, o); err != nil {
-				return err
-			}
+			m.Delete(ctx, o)
 		}
-	}
-	return nil
+		return nil
+	})).To(gomega.Succeed())
 }
 
 // Delete deletes an object and waits until it is gone.
-func (m *Manager) Delete(ctx context.Context, object client.Object) error {
+func (m *Manager) Delete(ctx context.Context, object client.Object) {
 	what := fmt.Sprintf("%T %s to be gone", object, object.GetName())
-	if err := client.IgnoreNotFound(m.Client.Delete(ctx, object)); err != nil {
-		return err
-	}
+	m.Expect(client.IgnoreNotFound(m.Client.Delete(ctx, object))).To(gomega.Succeed(), what)
 	uid := object.GetUID()
-	return m.Until(ctx, what, func(ctx context.Context) error {
+	m.Until(ctx, what, func(ctx context.Context) error {
 		err := m.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
 		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || err == nil && uid != "" && object.GetUID() != uid {
 			return nil

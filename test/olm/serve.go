@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/onsi/gomega"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -49,51 +50,38 @@ spec:
 `
 
 // Serve serves a catalog's folder, and tells OLM of it.
-func (m *Manager) Serve(ctx context.Context, name, folder string) error {
+func (m *Manager) Serve(ctx context.Context, name, folder string) {
 	m.Say("serving catalog %s", name)
-	objects := strings.NewReplacer("NAME", name, "IMAGE", m.images.opm, "FOLDER", folder).Replace(served)
-	if err := m.Apply(ctx, objects); err != nil {
-		return err
-	}
-	if err := m.Rolled(ctx, types.NamespacedName{Namespace: Namespace, Name: name}); err != nil {
-		return err
-	}
-	return m.source(ctx, name, operatorsv1alpha1.CatalogSourceSpec{Address: fmt.Sprintf("%s.%s.svc:%d", name, Namespace, grpcPort)})
+	m.Apply(ctx, strings.NewReplacer("NAME", name, "IMAGE", m.images.opm, "FOLDER", folder).Replace(served))
+	m.Rolled(ctx, types.NamespacedName{Namespace: Namespace, Name: name})
+	m.source(ctx, name, operatorsv1alpha1.CatalogSourceSpec{Address: fmt.Sprintf("%s.%s.svc:%d", name, Namespace, grpcPort)})
 }
 
 // ServeImage tells OLM of a catalog's image, of which it makes a pod itself.
-func (m *Manager) ServeImage(ctx context.Context, name, image string) error {
+func (m *Manager) ServeImage(ctx context.Context, name, image string) {
 	m.Say("catalog %s is image %s", name, image)
-	return m.source(ctx, name, operatorsv1alpha1.CatalogSourceSpec{Image: image,
+	m.source(ctx, name, operatorsv1alpha1.CatalogSourceSpec{Image: image,
 		GrpcPodConfig: &operatorsv1alpha1.GrpcPodConfig{SecurityContextConfig: operatorsv1alpha1.Restricted}})
 }
 
 // source makes a CatalogSource, and waits until OLM has reached what it names.
-func (m *Manager) source(ctx context.Context, name string, spec operatorsv1alpha1.CatalogSourceSpec) error {
+func (m *Manager) source(ctx context.Context, name string, spec operatorsv1alpha1.CatalogSourceSpec) {
 	spec.SourceType, spec.DisplayName, spec.Publisher = operatorsv1alpha1.SourceTypeGrpc, "stateful-operator "+name, "stateful-operator"
 	source := &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name}, Spec: spec}
-	if err := client.IgnoreAlreadyExists(m.Client.Create(ctx, source)); err != nil {
+	m.Expect(client.IgnoreAlreadyExists(m.Client.Create(ctx, source))).To(gomega.Succeed())
+	m.Until(ctx, "catalog "+name, func(ctx context.Context) error {
+		err := m.Client.Get(ctx, client.ObjectKeyFromObject(source), source)
+		if state := source.Status.GRPCConnectionState; err == nil && (state == nil || state.LastObservedState != "READY") {
+			err = fmt.Errorf("connection %+v; %s", state, source.Status.Message)
+		}
 		return err
-	}
-	return m.Until(ctx, "catalog "+name, func(ctx context.Context) error {
-		if err := m.Client.Get(ctx, client.ObjectKeyFromObject(source), source); err != nil {
-			return err
-		}
-		state := source.Status.GRPCConnectionState
-		if state == nil || state.LastObservedState != "READY" {
-			return fmt.Errorf("connection %+v; %s", state, source.Status.Message)
-		}
-		return nil
 	})
 }
 
 // RemoveCatalog removes a CatalogSource, and what serves it.
-func (m *Manager) RemoveCatalog(ctx context.Context, name string) error {
+func (m *Manager) RemoveCatalog(ctx context.Context, name string) {
 	meta := metav1.ObjectMeta{Namespace: Namespace, Name: name}
-	for _, object := range []client.Object{&operatorsv1alpha1.CatalogSource{ObjectMeta: meta}, &appsv1.Deployment{ObjectMeta: meta}, &corev1.Service{ObjectMeta: meta}} {
-		if err := m.Delete(ctx, object); err != nil {
-			return err
-		}
-	}
-	return nil
+	m.Delete(ctx, &operatorsv1alpha1.CatalogSource{ObjectMeta: meta})
+	m.Delete(ctx, &appsv1.Deployment{ObjectMeta: meta})
+	m.Delete(ctx, &corev1.Service{ObjectMeta: meta})
 }

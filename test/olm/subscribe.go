@@ -8,10 +8,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/onsi/gomega"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -34,68 +36,51 @@ type Subscription struct {
 }
 
 // Subscribe makes the OperatorGroup and the Subscription.
-func (m *Manager) Subscribe(ctx context.Context, s Subscription) error {
-	if err := m.MakeNamespace(ctx, s.Namespace, nil); err != nil {
-		return err
-	}
-	group := &operatorsv1.OperatorGroup{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: Package},
-		Spec:       operatorsv1.OperatorGroupSpec{TargetNamespaces: s.Targets},
-	}
+func (m *Manager) Subscribe(ctx context.Context, s Subscription) {
+	m.MakeNamespace(ctx, s.Namespace, nil)
+	meta := metav1.ObjectMeta{Namespace: s.Namespace, Name: Package}
 	approval := operatorsv1alpha1.ApprovalAutomatic
 	if s.Manual {
 		approval = operatorsv1alpha1.ApprovalManual
 	}
-	subscription := &operatorsv1alpha1.Subscription{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: Package},
-		Spec: &operatorsv1alpha1.SubscriptionSpec{
-			CatalogSource: s.Catalog, CatalogSourceNamespace: Namespace, Package: Package, Channel: cmp.Or(s.Channel, Channel),
-			StartingCSV: s.Start, InstallPlanApproval: approval,
-		},
-	}
-	m.Say("subscribing to channel %s of catalog %s in namespace %s, for %s", subscription.Spec.Channel, s.Catalog, s.Namespace, targets(s.Targets))
+	channel := cmp.Or(s.Channel, Channel)
+	m.Say("subscribing to channel %s of catalog %s in namespace %s, for %s", channel, s.Catalog, s.Namespace,
+		cmp.Or(strings.Join(s.Targets, ", "), "all namespaces"))
 	// They may be there: the group where the operator was installed before, both
 	// where this is said again.
-	if err := client.IgnoreAlreadyExists(m.Client.Create(ctx, group)); err != nil {
-		return fmt.Errorf("making the OperatorGroup: %w", err)
-	}
-	if err := client.IgnoreAlreadyExists(m.Client.Create(ctx, subscription)); err != nil {
-		return fmt.Errorf("making the Subscription: %w", err)
-	}
-	return nil
-}
-
-func targets(names []string) string {
-	if len(names) == 0 {
-		return "all namespaces"
-	}
-	return strings.Join(names, ", ")
+	group := &operatorsv1.OperatorGroup{ObjectMeta: meta, Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: s.Targets}}
+	m.Expect(client.IgnoreAlreadyExists(m.Client.Create(ctx, group))).To(gomega.Succeed(), "making the OperatorGroup")
+	subscription := &operatorsv1alpha1.Subscription{ObjectMeta: meta, Spec: &operatorsv1alpha1.SubscriptionSpec{
+		CatalogSource: s.Catalog, CatalogSourceNamespace: Namespace, Package: Package, Channel: channel,
+		StartingCSV: s.Start, InstallPlanApproval: approval,
+	}}
+	m.Expect(client.IgnoreAlreadyExists(m.Client.Create(ctx, subscription))).To(gomega.Succeed(), "making the Subscription")
 }
 
 // Approve approves the install plan of a version, when OLM says that it waits for
 // that: one approved before is never taken up.
-func (m *Manager) Approve(ctx context.Context, namespace, csv string) error {
-	return m.Until(ctx, "an install plan of "+csv, func(ctx context.Context) error {
+func (m *Manager) Approve(ctx context.Context, namespace, csv string) {
+	m.Until(ctx, "an install plan of "+csv, func(ctx context.Context) error {
 		var plans operatorsv1alpha1.InstallPlanList
 		if err := m.Client.List(ctx, &plans, client.InNamespace(namespace)); err != nil {
 			return err
 		}
-		for i := range plans.Items {
-			plan := &plans.Items[i]
-			if !slices.Contains(plan.Spec.ClusterServiceVersionNames, csv) {
-				continue
-			}
-			if plan.Spec.Approved {
-				return nil
-			}
-			if err := m.pending(ctx, plan); err != nil {
-				return err
-			}
-			plan.Spec.Approved = true
-			m.Say("approving install plan %s of %s", plan.Name, csv)
-			return m.Client.Update(ctx, plan)
+		i := slices.IndexFunc(plans.Items, func(p operatorsv1alpha1.InstallPlan) bool {
+			return slices.Contains(p.Spec.ClusterServiceVersionNames, csv)
+		})
+		if i < 0 {
+			return m.whyNot(ctx, namespace)
 		}
-		return m.whyNot(ctx, namespace)
+		plan := &plans.Items[i]
+		if plan.Spec.Approved {
+			return nil
+		}
+		if err := m.pending(ctx, plan); err != nil {
+			return err
+		}
+		plan.Spec.Approved = true
+		m.Say("approving install plan %s of %s", plan.Name, csv)
+		return m.Client.Update(ctx, plan)
 	})
 }
 
@@ -129,80 +114,52 @@ func (m *Manager) whyNot(ctx context.Context, namespace string) error {
 }
 
 // Succeeded waits until a version is installed and its pods are available.
-func (m *Manager) Succeeded(ctx context.Context, namespace, name string) (*operatorsv1alpha1.ClusterServiceVersion, error) {
+func (m *Manager) Succeeded(ctx context.Context, namespace, name string) {
 	csv := &operatorsv1alpha1.ClusterServiceVersion{}
-	err := m.Until(ctx, name, func(ctx context.Context) error {
+	m.Until(ctx, name, func(ctx context.Context) error {
 		err := m.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, csv)
-		if client.IgnoreNotFound(err) != nil {
-			return err
-		}
-		if err != nil {
+		if apierrors.IsNotFound(err) {
 			return m.whyNot(ctx, namespace)
 		}
-		if csv.Status.Phase != operatorsv1alpha1.CSVPhaseSucceeded {
-			return fmt.Errorf("phase %q (%s: %s)", csv.Status.Phase, csv.Status.Reason, csv.Status.Message)
+		if err == nil && csv.Status.Phase != operatorsv1alpha1.CSVPhaseSucceeded {
+			err = fmt.Errorf("phase %q (%s: %s)", csv.Status.Phase, csv.Status.Reason, csv.Status.Message)
 		}
-		return nil
+		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return csv, m.running(ctx, csv)
-}
-
-// running waits until all pods of a version run, and no others of its Deployment.
-func (m *Manager) running(ctx context.Context, csv *operatorsv1alpha1.ClusterServiceVersion) error {
+	// All its pods run, and no others of its Deployment.
 	for _, wanted := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
-		if err := m.Rolled(ctx, client.ObjectKey{Namespace: csv.Namespace, Name: wanted.Name}); err != nil {
-			return err
-		}
-		pods, err := m.OperatorPods(ctx, csv.Namespace)
-		if err != nil {
-			return err
-		}
-		for i := range pods {
-			m.Say("  %s runs %s on %s", pods[i].Name, pods[i].Spec.Containers[0].Image, pods[i].Spec.NodeName)
+		m.Rolled(ctx, client.ObjectKey{Namespace: csv.Namespace, Name: wanted.Name})
+		for _, pod := range m.OperatorPods(ctx, csv.Namespace) {
+			m.Say("  %s runs %s on %s", pod.Name, pod.Spec.Containers[0].Image, pod.Spec.NodeName)
 		}
 	}
-	return nil
 }
 
 // DeploymentName is the operator's own, in every version.
 const DeploymentName = "stateful-operator-controller-manager"
 
 // OperatorPods are the operator's own pods that are not being deleted.
-func (m *Manager) OperatorPods(ctx context.Context, namespace string) ([]corev1.Pod, error) {
+func (m *Manager) OperatorPods(ctx context.Context, namespace string) []corev1.Pod {
 	var d appsv1.Deployment
-	if err := m.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: DeploymentName}, &d); err != nil {
-		return nil, err
-	}
+	m.Expect(m.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: DeploymentName}, &d)).To(gomega.Succeed())
 	var pods corev1.PodList
-	if err := m.Client.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels(d.Spec.Selector.MatchLabels)); err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil }), nil
+	m.Expect(m.Client.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels(d.Spec.Selector.MatchLabels))).To(gomega.Succeed())
+	return slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
 }
 
 // Unsubscribe removes the operator as its users do: first the Subscription, then
 // what it installed. OperatorGroup and namespace stay.
-func (m *Manager) Unsubscribe(ctx context.Context, namespace string) error {
+func (m *Manager) Unsubscribe(ctx context.Context, namespace string) {
 	m.Say("deleting the Subscription and the ClusterServiceVersion in %s", namespace)
-	subscription := &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Package}}
-	if err := m.Delete(ctx, subscription); err != nil {
-		return err
-	}
+	m.Delete(ctx, &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Package}})
 	var csvs operatorsv1alpha1.ClusterServiceVersionList
-	if err := m.Client.List(ctx, &csvs, client.InNamespace(namespace)); err != nil {
-		return err
-	}
+	m.Expect(m.Client.List(ctx, &csvs, client.InNamespace(namespace))).To(gomega.Succeed())
 	for i := range csvs.Items {
 		if strings.HasPrefix(csvs.Items[i].Name, Package+".") {
-			if err := m.Delete(ctx, &csvs.Items[i]); err != nil {
-				return err
-			}
+			m.Delete(ctx, &csvs.Items[i])
 		}
 	}
-	return m.Until(ctx, "the operator to be gone", func(ctx context.Context) error {
+	m.Until(ctx, "the operator to be gone", func(ctx context.Context) error {
 		var d appsv1.Deployment
 		err := m.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: DeploymentName}, &d)
 		if client.IgnoreNotFound(err) != nil {

@@ -29,13 +29,17 @@ var excuses = []excuse{
 		func(p Permission) bool {
 			return is(p, "statefulsingletons") && p.Verb == "get" || is(p, "statefulsingletons/status") && p.Verb == "update"
 		}},
+	{"the API server asks the authorizer whether an apply that finds nothing may create",
+		func(p Permission) bool {
+			return p.Verb == "create" && is(p, "configmaps") && p.Name == "statefulsingleton-wrapper"
+		}},
 	{"commands begin as a get before Kubernetes 1.35, and as a create after it, of which the audit log says get",
 		func(p Permission) bool { return is(p, "pods/exec") }},
 	{"happens by the policy of a set, with a long history, or when the numbers change: the API suites show it under this role",
 		func(p Permission) bool {
 			return p.Verb == "delete" && is(p, "persistentvolumeclaims", "controllerrevisions") || p.Verb == "patch" && is(p, "poddisruptionbudgets")
 		}},
-	{"asked when somebody reads the metrics: the benchmarks do",
+	{"asked when somebody reads the metrics, which the benchmarks do, and before a dry run, which admission makes",
 		func(p Permission) bool { return is(p, "tokenreviews", "subjectaccessreviews") }},
 	{"an event that repeats is patched",
 		func(p Permission) bool { return is(p, "events") && p.Verb == "patch" }},

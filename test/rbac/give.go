@@ -2,6 +2,7 @@ package rbac
 
 import (
 	"context"
+	"errors"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,10 +22,7 @@ func Give(ctx context.Context, c client.Client, file, user string) error {
 		if role.Kind != "ClusterRole" {
 			continue
 		}
-		if err := c.Create(ctx, &role); err != nil {
-			return err
-		}
-		if err := Bind(ctx, c, role.Name, user); err != nil {
+		if err := errors.Join(c.Create(ctx, &role), Bind(ctx, c, role.Name, user)); err != nil {
 			return err
 		}
 	}

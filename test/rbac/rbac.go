@@ -3,10 +3,7 @@
 package rbac
 
 import (
-	"bufio"
 	"cmp"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -15,7 +12,9 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
+	"github.com/stateful-operator/stateful-operator/test/auditlog"
 	"github.com/stateful-operator/stateful-operator/test/manifest"
 )
 
@@ -89,55 +88,24 @@ func (r Request) String() string {
 // Asked is what one user asked for, and how often.
 type Asked struct{ Allowed, Forbidden map[Request]int }
 
-// event is one line of an audit log, as far as it is read.
-type event struct {
-	Stage string `json:"stage"`
-	Verb  string `json:"verb"`
-	User  struct {
-		Username string `json:"username"`
-	} `json:"user"`
-	Object struct {
-		Group       string `json:"apiGroup"`
-		Resource    string `json:"resource"`
-		Subresource string `json:"subresource"`
-		Namespace   string `json:"namespace"`
-		Name        string `json:"name"`
-	} `json:"objectRef"`
-	Annotations map[string]string `json:"annotations"`
-}
-
 // ReadAudit reads a log of level Metadata or more. A last line that is not whole
 // is passed over: the API server may be writing it.
 func ReadAudit(log io.Reader, user string) (Asked, error) {
 	asked := Asked{map[Request]int{}, map[Request]int{}}
-	lines := bufio.NewReaderSize(log, 1<<20)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return asked, nil
-		}
-		if err != nil {
-			return asked, fmt.Errorf("reading the audit log: %w", err)
-		}
-		var e event
-		if err := json.Unmarshal(line, &e); err != nil {
-			return asked, fmt.Errorf("reading the audit log: %w", err)
-		}
+	err := auditlog.Read(log, user, func(e *auditv1.Event) {
 		// A watch that goes on has only started to respond.
-		if e.User.Username != user || e.Stage != "ResponseComplete" && e.Stage != "ResponseStarted" || e.Object.Resource == "" {
-			continue
+		if e.User.Username != user || e.Stage != auditv1.StageResponseComplete && e.Stage != auditv1.StageResponseStarted || e.ObjectRef.Resource == "" {
+			return
 		}
-		r := Request{e.Verb, e.Object.Group, e.Object.Resource, e.Object.Namespace, e.Object.Name}
-		if e.Object.Subresource != "" {
-			r.Resource += "/" + e.Object.Subresource
-		}
+		r := Request{e.Verb, e.ObjectRef.APIGroup, auditlog.Resource(e), e.ObjectRef.Namespace, e.ObjectRef.Name}
 		switch e.Annotations["authorization.k8s.io/decision"] {
 		case "allow":
 			asked.Allowed[r]++
 		case "forbid":
 			asked.Forbidden[r]++
 		}
-	}
+	})
+	return asked, err
 }
 
 // Report says how what is given and what is asked for differ.
@@ -176,15 +144,19 @@ func (p Permission) allows(r Request, namespace string) bool {
 		(p.Name == "" || p.Name == r.Name) && (!p.Own || r.Namespace == namespace)
 }
 
-// ReadReport compares the roles in a file with an audit log, for an operator with
-// that service account in that namespace.
-func ReadReport(auditLog, roles, namespace, account string) (Report, error) {
-	log, err := os.Open(auditLog)
-	if err != nil {
-		return Report{}, err
+// ReadReport compares the roles in a file with audit logs, for operators with that
+// service account in that namespace.
+func ReadReport(roles, namespace, account string, auditLogs ...string) (Report, error) {
+	var logs []io.Reader
+	for _, path := range auditLogs {
+		log, err := os.Open(path)
+		if err != nil {
+			return Report{}, err
+		}
+		defer log.Close()
+		logs = append(logs, log)
 	}
-	defer log.Close()
-	asked, err := ReadAudit(log, "system:serviceaccount:"+namespace+":"+account)
+	asked, err := ReadAudit(io.MultiReader(logs...), "system:serviceaccount:"+namespace+":"+account)
 	if err != nil {
 		return Report{}, err
 	}

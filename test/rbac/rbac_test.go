@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	. "github.com/onsi/gomega"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/stateful-operator/stateful-operator/test/manifest"
@@ -38,20 +39,15 @@ func TestCompare(t *testing.T) {
 		line("me", "list", "", "secrets", "", "a", "", "allow") + // in another namespace
 		line("me", "delete", "", "pods", "", "a", "x", "forbid") +
 		`{"stage":"Resp` // is being written
+	g := NewWithT(t)
 	given, err := manifest.Read[rbacv1.ClusterRole]([]byte(roles))
 	granted := Granted(given)
-	if err != nil || len(granted) != 6 {
-		t.Fatal(granted, err)
-	}
+	g.Expect(granted, err).To(HaveLen(6))
 	asked, err := ReadAudit(strings.NewReader(log), "me")
-	if err != nil {
-		t.Fatal(err)
-	}
+	g.Expect(err).To(Succeed())
 	report := Compare(granted, asked, "own", func(p Permission) bool { return p.Resource == "pods/status" })
 	var text strings.Builder
-	if err := report.Write(&text); err != nil {
-		t.Fatal(err)
-	}
+	g.Expect(report.Write(&text)).To(Succeed())
 	const want = `       1  get pods (manager-role)
        2  patch pods/status (manager-role)
   UNUSED  patch pods (manager-role)
@@ -59,16 +55,11 @@ func TestCompare(t *testing.T) {
   UNUSED  list secrets (own)
  REFUSED  delete pods x in namespace a, 1 times
 `
-	if text.String() != want {
-		t.Errorf("got\n%swant\n%s", &text, want)
-	}
-	if own := slices.IndexFunc(granted, func(p Permission) bool { return p.Own }); own != 5 {
-		t.Errorf("the permission of the Role is number %d", own)
-	}
+	g.Expect(text.String()).To(Equal(want))
+	g.Expect(slices.IndexFunc(granted, func(p Permission) bool { return p.Own })).To(Equal(5), "the permission of the Role")
 }
 
 func TestWhatCannotBeReadIsSaid(t *testing.T) {
-	if _, err := ReadAudit(strings.NewReader("no JSON\n"), "me"); err == nil {
-		t.Error("a log that is none is read")
-	}
+	_, err := ReadAudit(strings.NewReader("no JSON\n"), "me")
+	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("reading the audit log")))
 }

@@ -5,19 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 )
 
@@ -30,37 +32,46 @@ type Election struct {
 
 // Watch follows a lease, which need not be there yet, until the context ends.
 func Watch(ctx context.Context, kube kubernetes.Interface, namespace, name string) (*Election, error) {
-	source := cache.NewListWatchFromClient(kube.CoordinationV1().RESTClient(), "leases", namespace, fields.OneTermEqualSelector(metav1.ObjectNameField, name))
+	e := &Election{}
+	return e, Follow(ctx, cache.NewListWatchFromClient(kube.CoordinationV1().RESTClient(), "leases", namespace,
+		fields.OneTermEqualSelector(metav1.ObjectNameField, name)), e.see)
+}
+
+// Follow hands over every object and then every change of them, in their order and
+// without a gap, until the context ends. An error comes as an event of that type.
+func Follow(ctx context.Context, source *cache.ListWatch, see func(watch.Event)) error {
 	list, err := source.ListWithContext(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	leases, ok := list.(*coordinationv1.LeaseList)
-	if !ok {
-		return nil, fmt.Errorf("a list of leases was expected, and %T came", list)
-	}
-	e := &Election{}
-	for i := range leases.Items {
-		e.see(watch.Event{Type: watch.Added, Object: &leases.Items[i]})
-	}
-	changes, err := watchtools.NewRetryWatcherWithContext(ctx, leases.ResourceVersion, source)
+	about, err := meta.ListAccessor(list)
 	if err != nil {
-		return nil, err
+		return err
+	}
+	err = meta.EachListItem(list, func(object runtime.Object) error {
+		see(watch.Event{Type: watch.Added, Object: object})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	changes, err := watchtools.NewRetryWatcherWithContext(ctx, about.GetResourceVersion(), source)
+	if err != nil {
+		return err
 	}
 	go func() {
 		for change := range changes.ResultChan() {
-			e.see(change)
+			if change.Type != watch.Bookmark {
+				see(change)
+			}
 		}
 	}()
-	return e, nil
+	return nil
 }
 
 func (e *Election) see(change watch.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if change.Type == watch.Bookmark {
-		return
-	}
 	lease, ok := change.Object.(*coordinationv1.Lease)
 	if !ok {
 		e.err = errors.Join(e.err, fmt.Errorf("the watch on the lease broke: %w", apierrors.FromObject(change.Object)))
@@ -104,21 +115,19 @@ const parkedFor = 2 * time.Minute
 // Park takes a lease over, so that none of its candidates acts, and keeps it until
 // the context ends or it is given back.
 func Park(ctx context.Context, kube kubernetes.Interface, namespace, name string) (was string, giveBack func(context.Context) error, err error) {
-	ctx, stop := context.WithCancel(ctx)
 	if was, err = hold(ctx, kube, namespace, name, Parked, parkedFor); err != nil {
-		stop()
 		return "", nil, err
 	}
-	kept := make(chan struct{})
-	go func() {
-		defer close(kept)
+	ctx, stop := context.WithCancel(ctx)
+	var keeping sync.WaitGroup
+	keeping.Go(func() {
 		wait.UntilWithContext(ctx, func(ctx context.Context) {
 			_, _ = hold(ctx, kube, namespace, name, Parked, parkedFor) // it is tried again long before it ends
 		}, parkedFor/20)
-	}()
+	})
 	return was, func(ctx context.Context) error {
 		stop()
-		<-kept
+		keeping.Wait()
 		_, err := hold(ctx, kube, namespace, name, "", time.Second)
 		return err
 	}, nil
@@ -127,22 +136,20 @@ func Park(ctx context.Context, kube kubernetes.Interface, namespace, name string
 // hold writes a holder into a lease, whoever held it.
 func hold(ctx context.Context, kube kubernetes.Interface, namespace, name, holder string, d time.Duration) (was string, err error) {
 	leases := kube.CoordinationV1().Leases(namespace)
-	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+	often := wait.Backoff{Duration: 50 * time.Millisecond, Steps: 600}
+	err = retry.RetryOnConflict(often, func() error {
 		lease, err := leases.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
-			return false, err
+			return err
 		}
 		was = ptr.Deref(lease.Spec.HolderIdentity, "")
 		lease.Spec.HolderIdentity, lease.Spec.RenewTime = &holder, &metav1.MicroTime{Time: time.Now()}
 		lease.Spec.LeaseDurationSeconds = ptr.To(int32(d / time.Second))
 		_, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
-		if apierrors.IsConflict(err) {
-			return false, nil
-		}
-		return err == nil, err
+		return err
 	})
 	if err != nil {
-		err = fmt.Errorf("writing %q into lease %s: %w", holder, strings.Join([]string{namespace, name}, "/"), err)
+		err = fmt.Errorf("writing %q into lease %s/%s: %w", holder, namespace, name, err)
 	}
 	return was, err
 }

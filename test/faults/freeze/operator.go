@@ -89,9 +89,6 @@ func Start(o Options) (_ *Operator, err error) {
 }
 
 func writeKubeconfig(path, server string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
 	config := clientcmdapi.NewConfig()
 	config.Clusters["proxy"] = &clientcmdapi.Cluster{Server: server}
 	config.Contexts["proxy"] = &clientcmdapi.Context{Cluster: "proxy"}
@@ -131,9 +128,6 @@ func stopped(pid int) bool {
 
 // Wake has the process go on.
 func (o *Operator) Wake() error { return o.process.Signal(syscall.SIGCONT) }
-
-// Ended is closed when the process has ended.
-func (o *Operator) Ended() <-chan struct{} { return o.ended }
 
 // Kill ends the process, frozen or not, and its proxy.
 func (o *Operator) Kill() {

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -15,6 +14,10 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/gorilla/websocket"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
 )
 
 func TestParse(t *testing.T) {
@@ -39,9 +42,7 @@ func TestParse(t *testing.T) {
 		if writes {
 			got = w.String()
 		}
-		if got != row.want {
-			t.Errorf("%s %s is %q, want %q", row.method, row.path, got, row.want)
-		}
+		NewWithT(t).Expect(got).To(Equal(row.want), "%s %s", row.method, row.path)
 	}
 }
 
@@ -61,6 +62,7 @@ func (s *server) took() []string {
 // behind starts a proxy before a server.
 func behind(t *testing.T, handle http.HandlerFunc) (*Proxy, *server) {
 	t.Helper()
+	g := NewWithT(t)
 	s := &server{}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -71,13 +73,9 @@ func behind(t *testing.T, handle http.HandlerFunc) (*Proxy, *server) {
 	}))
 	t.Cleanup(s.Close)
 	target, err := url.Parse(s.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g.Expect(err).NotTo(HaveOccurred())
 	p, err := serve(target, &http.Transport{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { _ = p.Close() })
 	return p, s
 }
@@ -93,8 +91,10 @@ func post(p *Proxy, body string) (int, error) {
 }
 
 func TestModes(t *testing.T) {
-	for _, mode := range Modes {
+	one, two := []string{"POST first"}, []string{"POST first", "POST second"}
+	for mode, had := range map[Mode]struct{ frozen, after []string }{Lost: {one, one}, Unanswered: {two, two}, Late: {one, two}} {
 		t.Run(string(mode), func(t *testing.T) {
+			g := NewWithT(t)
 			p, s := behind(t, created)
 			frozen := make(chan []string, 1)
 			trap := &Trap{Matches: func(w Write) bool { return w.Resource == "pods" }, At: 2, Mode: mode, Freeze: func() error {
@@ -102,42 +102,21 @@ func TestModes(t *testing.T) {
 				return nil
 			}}
 			p.Set(trap)
-			if status, err := post(p, "first"); err != nil || status != http.StatusCreated {
-				t.Fatalf("the first write is let through: %d, %v", status, err)
-			}
+			g.Expect(post(p, "first")).To(Equal(http.StatusCreated), "the first write is let through")
 			answered := make(chan error, 1)
 			go func() {
 				_, err := post(p, "second")
 				answered <- err
 			}()
 			<-trap.Sprung()
-			before := []string{"POST first"}
-			if mode == Unanswered {
-				before = append(before, "POST second")
-			}
-			if got := <-frozen; !slices.Equal(got, before) {
-				t.Errorf("when the process was frozen the API server had %q, want %q", got, before)
-			}
-			if err := trap.LetGo(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if err := <-answered; (err != nil) != (mode == Lost) {
-				t.Errorf("the process was answered %v", err)
-			}
-			after := []string{"POST first", "POST second"}
-			if mode == Lost {
-				after = after[:1]
-			}
-			if got := s.took(); !slices.Equal(got, after) {
-				t.Errorf("in the end the API server had %q, want %q", got, after)
-			}
+			g.Expect(<-frozen).To(Equal(had.frozen), "what the API server had when the process was frozen")
+			g.Expect(trap.LetGo(t.Context())).To(Succeed())
+			g.Expect(<-answered != nil).To(Equal(mode == Lost), "whether the process got an error")
+			g.Expect(s.took()).To(Equal(had.after), "what the API server had in the end")
 			held := p.Writes(func(w Write) bool { return w.Held })
-			if len(held) != 1 || (held[0].Status == http.StatusCreated) != (mode != Lost) {
-				t.Errorf("held were %v", held)
-			}
-			if n := p.Counted(); n != 2 {
-				t.Errorf("%d writes were counted, want 2", n)
-			}
+			g.Expect(held).To(HaveLen(1))
+			g.Expect(held[0].Status == http.StatusCreated).To(Equal(mode != Lost), "%v", held)
+			g.Expect(p.Counted()).To(Equal(2))
 		})
 	}
 }
@@ -147,12 +126,11 @@ func TestALateRequestIsNotAwaitedForEver(t *testing.T) {
 	p.Set(&Trap{Mode: Late})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := p.trap.LetGo(ctx); err == nil {
-		t.Error("no request was held, and it was answered")
-	}
+	NewWithT(t).Expect(p.trap.LetGo(ctx)).NotTo(Succeed(), "no request was held")
 }
 
 func TestAWatchIsFlushedAtOnce(t *testing.T) {
+	g := NewWithT(t)
 	more := make(chan struct{})
 	p, _ := behind(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "ADDED\n")
@@ -161,49 +139,33 @@ func TestAWatchIsFlushedAtOnce(t *testing.T) {
 	})
 	defer close(more)
 	answer, err := http.Get(p.URL() + "/api/v1/pods?watch=true")
-	if err != nil {
-		t.Fatal(err)
-	}
+	g.Expect(err).NotTo(HaveOccurred())
 	defer answer.Body.Close()
-	if line, err := bufio.NewReader(answer.Body).ReadString('\n'); err != nil || line != "ADDED\n" {
-		t.Errorf("%q, %v", line, err)
-	}
+	g.Expect(bufio.NewReader(answer.Body).ReadString('\n')).To(Equal("ADDED\n"))
 }
 
 func TestACommandPasses(t *testing.T) {
-	p, _ := behind(t, func(w http.ResponseWriter, _ *http.Request) {
-		conn, both, err := w.(http.Hijacker).Hijack()
+	g := NewWithT(t)
+	p, _ := behind(t, func(w http.ResponseWriter, r *http.Request) {
+		conn, err := new(websocket.Upgrader).Upgrade(w, r, nil)
 		if err != nil {
 			return
 		}
 		defer conn.Close()
-		_, _ = io.WriteString(both, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
-		_ = both.Flush()
-		line, _ := both.ReadString('\n')
-		_, _ = io.WriteString(conn, "you said "+line)
+		kind, said, _ := conn.ReadMessage()
+		_ = conn.WriteMessage(kind, append([]byte("you said "), said...))
 	})
-	conn, err := net.Dial("tcp", p.listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	exec := "ws" + strings.TrimPrefix(p.URL(), "http") + "/api/v1/namespaces/ns/pods/p/exec?command=promote"
+	conn, answer, err := websocket.DefaultDialer.Dial(exec, nil)
+	g.Expect(err).NotTo(HaveOccurred())
 	defer conn.Close()
-	_, err = io.WriteString(conn, "GET /api/v1/namespaces/ns/pods/p/exec?command=promote HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	from := bufio.NewReader(conn)
-	answer, err := http.ReadResponse(from, nil)
-	if err != nil || answer.StatusCode != http.StatusSwitchingProtocols {
-		t.Fatalf("%+v, %v", answer, err)
-	}
 	defer answer.Body.Close()
-	_, _ = io.WriteString(conn, "hello\n")
-	if line, err := from.ReadString('\n'); err != nil || line != "you said hello\n" {
-		t.Errorf("%q, %v", line, err)
-	}
-	if got := p.Writes(func(w Write) bool { return w.Method == Exec }); len(got) != 1 || got[0].Status != http.StatusSwitchingProtocols {
-		t.Errorf("commands: %v", got)
-	}
+	g.Expect(conn.WriteMessage(websocket.TextMessage, []byte("hello"))).To(Succeed())
+	_, said, err := conn.ReadMessage()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(said)).To(Equal("you said hello"))
+	commands := p.Writes(func(w Write) bool { return w.Method == Exec })
+	g.Expect(commands).To(HaveExactElements(HaveField("Status", http.StatusSwitchingProtocols)))
 }
 
 // TestAFrozenProcess writes nothing until it is woken.
@@ -211,45 +173,19 @@ func TestAFrozenProcess(t *testing.T) {
 	if _, err := os.Stat("/proc/self/task"); err != nil {
 		t.Skip("whether a process is frozen is read from /proc")
 	}
+	g := NewWithT(t)
 	command := exec.Command("/bin/sh", "-c", "while read line; do echo $line; done")
 	in, err := command.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	g.Expect(err).NotTo(HaveOccurred())
+	said := gbytes.NewBuffer()
+	command.Stdout = said
+	g.Expect(command.Start()).To(Succeed())
 	o := &Operator{process: command.Process, ended: make(chan struct{})}
-	if err := o.Freeze(); err != nil {
-		t.Fatal(err)
-	}
-	lines := make(chan string)
-	go func() {
-		line, _ := bufio.NewReader(out).ReadString('\n')
-		lines <- line
-	}()
-	if _, err := io.WriteString(in, "hello\n"); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case line := <-lines:
-		t.Errorf("a frozen process said %q", line)
-	case <-time.After(50 * time.Millisecond):
-	}
-	if err := o.Wake(); err != nil {
-		t.Fatal(err)
-	}
-	if line := <-lines; line != "hello\n" {
-		t.Errorf("it woke and said %q", line)
-	}
-	if err := in.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Wait(); err != nil {
-		t.Error(err)
-	}
+	g.Expect(o.Freeze()).To(Succeed())
+	g.Expect(io.WriteString(in, "hello\n")).To(Equal(6))
+	g.Consistently(said, 50*time.Millisecond).ShouldNot(gbytes.Say("hello"), "it is frozen")
+	g.Expect(o.Wake()).To(Succeed())
+	g.Eventually(said, time.Minute).Should(gbytes.Say("hello\n"), "it woke")
+	g.Expect(in.Close()).To(Succeed())
+	g.Expect(command.Wait()).To(Succeed())
 }

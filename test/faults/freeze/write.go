@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
 // Write is a request of an operator that may change something.
@@ -29,14 +32,8 @@ type Write struct {
 const Exec = "EXEC"
 
 func (w Write) String() string {
-	words := []string{w.Method, w.Resource}
-	for _, word := range []string{w.Name, w.Subresource} {
-		if word != "" {
-			words = append(words, word)
-		}
-	}
-	words = append(words, w.Command...)
-	return fmt.Sprintf("%s: %d", strings.Join(words, " "), w.Status)
+	words := slices.DeleteFunc([]string{w.Method, w.Resource, w.Name, w.Subresource}, func(word string) bool { return word == "" })
+	return fmt.Sprintf("%s: %d", strings.Join(append(words, w.Command...), " "), w.Status)
 }
 
 // Lease reports whether it is about the lease of an election.
@@ -63,40 +60,25 @@ func (w Write) Changed() bool {
 // people only.
 var notWritten = []string{"events", "tokenreviews", "subjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"}
 
+// paths takes apart /api/v1/… and /apis/GROUP/VERSION/… as an API server does.
+var paths = request.RequestInfoFactory{
+	APIPrefixes:          map[string]sets.Empty{"api": {}, "apis": {}},
+	GrouplessAPIPrefixes: map[string]sets.Empty{"api": {}},
+}
+
 // parse reports whether a request may change something, and what.
 func parse(r *http.Request) (Write, bool) {
 	w := Write{At: time.Now(), Method: r.Method}
-	w.read(strings.Split(strings.Trim(r.URL.Path, "/"), "/"))
+	about, err := paths.NewRequestInfo(r)
+	if err == nil {
+		w.Namespace, w.Resource, w.Name, w.Subresource = about.Namespace, about.Resource, about.Name, about.Subresource
+	}
 	query := r.URL.Query()
 	if w.Subresource == "exec" {
 		// A websocket begins with a GET, and is no less of a write.
 		w.Method, w.Command = Exec, query["command"]
 		return w, true
 	}
-	switch r.Method {
-	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
-	default:
-		return w, false
-	}
-	return w, !slices.Contains(notWritten, w.Resource) && !query.Has("dryRun")
-}
-
-// read takes apart /api/v1/… and /apis/GROUP/VERSION/….
-func (w *Write) read(path []string) {
-	switch {
-	case len(path) > 2 && path[0] == "api":
-		path = path[2:]
-	case len(path) > 3 && path[0] == "apis":
-		path = path[3:]
-	default:
-		return
-	}
-	if path[0] == "namespaces" && len(path) > 2 {
-		w.Namespace, path = path[1], path[2:]
-	}
-	for i, field := range []*string{&w.Resource, &w.Name, &w.Subresource} {
-		if i < len(path) {
-			*field = path[i]
-		}
-	}
+	changes := slices.Contains([]string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}, r.Method)
+	return w, changes && !slices.Contains(notWritten, w.Resource) && !query.Has("dryRun")
 }

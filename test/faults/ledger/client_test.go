@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 
+	. "github.com/onsi/gomega"
+
 	"github.com/stateful-operator/stateful-operator/test/faults/ledger/client"
 	"github.com/stateful-operator/stateful-operator/test/faults/ledger/record"
 )
@@ -18,25 +20,18 @@ func TestClientProgram(t *testing.T) {
 	s, a, b, c := trio(t)
 	history := filepath.Join(s.dir, "program.history")
 	a.does("client", a.address, "--count=5", "--every=1ms", "--id=p", "--history="+history)
-	forever := a.command("client", a.address, "--every=1ms", "--history="+filepath.Join(s.dir, "forever.history"))
-	if err := forever.Start(); err != nil {
-		t.Fatal(err)
-	}
+	forever := a.begins("client", a.address, "--every=1ms", "--history="+filepath.Join(s.dir, "forever.history"))
 	s.until("it has appended", func() bool { return a.view(s).Index > 10 })
-	if err := forever.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := forever.Wait(); err != nil {
-		t.Error(err)
-	}
+	s.Expect(forever.Process.Signal(syscall.SIGTERM)).To(Succeed())
+	s.Expect(forever.Wait()).To(Succeed())
 	a.ends(exitFailed, "client", a.address, "--history="+history) // it is another's
 	s.same(a, b, c)
-	if report := s.check(a); report.Appends < 9 || report.Reads == 0 {
-		t.Errorf("got %v", report)
-	}
-	if code, out := a.run("log"); code != 0 || strings.Count(out, "\n") != len(a.log()) {
-		t.Errorf("log ended with %d and %q", code, out)
-	}
+	report := s.check(a)
+	s.Expect(report.Appends).To(BeNumerically(">=", 9), report.String)
+	s.Expect(report.Reads).NotTo(BeZero(), report.String)
+	code, out := a.run("log")
+	s.Expect(code).To(BeZero(), out)
+	s.Expect(strings.Count(out, "\n")).To(Equal(len(a.log())), out)
 }
 
 func TestClientOutcomes(t *testing.T) {
@@ -75,16 +70,14 @@ func TestClientOutcomes(t *testing.T) {
 // want tries until it is enough.
 func want(t *testing.T, address string, enough <-chan struct{}, outcome string) {
 	t.Helper()
+	g := NewWithT(t)
 	var history strings.Builder
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() { <-enough; cancel() }()
 	c := client.Client{Address: address, ID: "x", History: &history}
-	if op, err := c.Append(ctx, "v"); err != nil || op.Outcome != outcome || op.Error == "" {
-		t.Errorf("%+v: %v", op, err)
-	}
+	g.Expect(c.Append(ctx, "v")).To(And(HaveField("Outcome", outcome), HaveField("Error", Not(BeEmpty()))))
 	lines, _, err := record.Lines[record.Op]([]byte(history.String()))
-	if err != nil || len(lines) != 2 || lines[0].Outcome != "" || lines[1].Outcome != outcome {
-		t.Errorf("%+v: %v", lines, err)
-	}
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(lines).To(HaveExactElements(HaveField("Outcome", ""), HaveField("Outcome", outcome)))
 }

@@ -77,14 +77,14 @@ func (f *follower) find(ctx context.Context) (string, error) {
 			asked.Go(func() { _ = ask(ctx, peer, "GET", "/role", nil, &views[i]) })
 		}
 		asked.Wait()
-		best := -1
+		best, epoch := "", uint64(0)
 		for i, v := range views {
-			if v.Role == primary && (best < 0 || v.Epoch > views[best].Epoch) {
-				best = i
+			if v.Role == primary && v.Epoch > epoch {
+				best, epoch = peers[i], v.Epoch
 			}
 		}
-		if best >= 0 {
-			return peers[best], nil
+		if best != "" {
+			return best, nil
 		}
 	}
 	return "", errors.New("nobody says to be primary")
@@ -141,10 +141,10 @@ func (f *follower) cutDiverged(ctx context.Context, source string) error {
 	same, different := uint64(0), last+1
 	for try := last; same+1 < different; try = (same + different) / 2 {
 		var theirs sumAnswer
-		if err := ask(ctx, source, "GET", fmt.Sprintf("/sum?index=%d", try), nil, &theirs); err != nil {
+		if err := ask(ctx, source, "POST", "/sum", try, &theirs); err != nil {
 			return err
 		}
-		if ours, _ := f.sumAt(try); theirs.Has && theirs.Sum == ours {
+		if ours, _ := f.sumAt(ctx, try); theirs.Has && theirs == ours {
 			same = try
 		} else {
 			different = try
@@ -155,17 +155,15 @@ func (f *follower) cutDiverged(ctx context.Context, source string) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.journal.say(record.Line{What: record.Cut, Epoch: f.log.entry(same + 1).Epoch, Index: same + 1})
-	if err := f.log.cut(same); err != nil {
-		f.die(err)
-	}
+	f.journal.say(record.Line{What: record.Cut, Epoch: f.log.all[same+1].Epoch, Index: same + 1})
+	need(f.log.cut(same))
 	return nil
 }
 
 func (f *follower) pull(ctx context.Context, source string, in invitation) error {
 	f.mu.Lock()
 	last := f.log.last().Index
-	p := pull{Member: f.name, Joined: in.Joined, From: last + 1, Sum: f.log.sum(last)}
+	p := pull{Member: f.name, Joined: in.Joined, From: last + 1, Sum: f.log.all[last].sum}
 	f.mu.Unlock()
 	var entries []record.Entry
 	if err := ask(ctx, source, "POST", "/pull", p, &entries); err != nil {
@@ -177,9 +175,7 @@ func (f *follower) pull(ctx context.Context, source string, in invitation) error
 		return errors.New("it follows somebody else now")
 	}
 	if len(entries) > 0 {
-		if err := f.log.add(entries...); err != nil {
-			f.die(err)
-		}
+		need(f.log.add(entries...))
 	}
 	if f.whole != nil && f.log.last().Index >= in.Last {
 		close(f.whole)
@@ -192,7 +188,7 @@ func (f *follower) pull(ctx context.Context, source string, in invitation) error
 func (f *follower) mayPull(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		k, err := f.knob("replicate")
-		if err == nil && !k.hang {
+		if err == nil && !k.has["hang"] {
 			pause(ctx, k.lag)
 			return ctx.Err() == nil
 		}

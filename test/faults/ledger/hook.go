@@ -2,8 +2,8 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -25,26 +25,26 @@ func hook(s settings, command string, peers []string) int {
 		k = knob{}
 	}
 	time.Sleep(k.lag)
-	if k.hang {
+	if k.has["hang"] {
 		hang()
 	}
-	if k.insteadOfDoing {
+	if k.pretends() {
 		return k.pretend()
 	}
 	if chaos(command) {
 		fmt.Fprintln(os.Stderr, "ledger: chaos")
 		return exitFailed
 	}
-	o := order{Command: command, Peers: peers, Late: k.late, Crash: k.crash}
-	if k.kill {
+	o := order{Command: command, Peers: peers, Late: k.late, Crash: k.has["crash"]}
+	if k.has["kill"] {
 		o.Late = max(o.Late, 1)
 	}
-	out, err := send(context.Background(), s.socket, o)
+	out, err := send(s.socket, 0, o)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "ledger: asking process 1:", err)
 		return exitFailed
 	}
-	if k.kill {
+	if k.has["kill"] {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		hang()
 	}
@@ -52,40 +52,31 @@ func hook(s settings, command string, peers []string) int {
 	if out.Error != "" {
 		fmt.Fprintln(os.Stderr, "ledger:", out.Error)
 	}
-	if k.thenHang {
+	if k.has["then hang"] {
 		hang()
 	}
-	if k.thenExit != nil {
-		return *k.thenExit
+	if k.has["then exit"] {
+		return k.thenExit
 	}
 	return out.Code
 }
 
-func hang() {
-	for {
-		time.Sleep(time.Hour)
-	}
-}
+func hang() { time.Sleep(math.MaxInt64) }
 
 // pretend prints and ends as the knob says.
 func (k knob) pretend() int {
 	switch {
-	case k.print != nil:
-		fmt.Println(*k.print)
-	case k.garbage:
+	case k.has["print"]:
+		fmt.Println(k.print)
+	case k.has["garbage"]:
 		_, _ = os.Stdout.WriteString("\xff\x00-1e9\nnot a number\x1b[31m\n")
-	case k.flood:
+	case k.has["flood"]:
 		chunk := bytes.Repeat([]byte("9"), 1<<20)
-		for range floodBytes / len(chunk) {
-			if _, err := os.Stdout.Write(chunk); err != nil {
-				break // nobody reads on
-			}
+		for left, err := floodBytes, error(nil); left > 0 && err == nil; left -= len(chunk) {
+			_, err = os.Stdout.Write(chunk) // the error is that nobody reads on
 		}
 	}
-	if k.exit != nil {
-		return *k.exit
-	}
-	return 0
+	return k.exit
 }
 
 // chaos fails a command at random, where the operator's chaosLevel says so.

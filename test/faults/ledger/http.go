@@ -1,10 +1,10 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strconv"
 
 	"github.com/stateful-operator/stateful-operator/test/faults/ledger/record"
 )
@@ -20,18 +20,7 @@ const mostBody = 1 << 20
 // api is what clients and other members reach.
 func (n *node) api() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /append", func(w http.ResponseWriter, r *http.Request) {
-		var asked request
-		if !hear(w, r, &asked) {
-			return
-		}
-		if asked.Client == "" || asked.Request == "" {
-			tell(w, http.StatusBadRequest, answer{Error: "client and request are needed", Effect: "none"})
-			return
-		}
-		a, err := n.append(r.Context(), asked)
-		reply(w, a, err)
-	})
+	mux.Handle("POST /append", handler(n.append))
 	mux.HandleFunc("GET /read", func(w http.ResponseWriter, r *http.Request) {
 		a, err := n.read(r.Context())
 		reply(w, a, err)
@@ -44,54 +33,21 @@ func (n *node) api() http.Handler {
 		}
 		tell(w, status, v)
 	})
-	mux.HandleFunc("GET /log", func(w http.ResponseWriter, _ *http.Request) {
-		n.mu.Lock()
-		entries := n.log.entries[:len(n.log.entries):len(n.log.entries)]
-		n.mu.Unlock()
-		for _, e := range entries {
-			if _, err := w.Write(record.Marshal(e)); err != nil {
-				return
-			}
-		}
-	})
-	n.memberAPI(mux)
+	// What followers ask of their primary.
+	mux.Handle("POST /join", handler(n.welcome))
+	mux.Handle("POST /pull", handler(n.give))
+	mux.Handle("POST /sum", handler(n.sumAt))
 	return mux
 }
 
-// memberAPI is what followers ask of their primary.
-func (n *node) memberAPI(mux *http.ServeMux) {
-	mux.HandleFunc("POST /join", func(w http.ResponseWriter, r *http.Request) {
-		var had promise
-		if !hear(w, r, &had) {
-			return
+// handler answers a question that is asked as JSON.
+func handler[Q, A any](do func(context.Context, Q) (A, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var question Q
+		if hear(w, r, &question) {
+			a, err := do(r.Context(), question)
+			reply(w, a, err)
 		}
-		joined, last, err := n.welcome(had)
-		if err != nil {
-			reply(w, answer{}, err)
-			return
-		}
-		tell(w, http.StatusOK, invitation{joined, last})
-	})
-	mux.HandleFunc("GET /sum", func(w http.ResponseWriter, r *http.Request) {
-		index, err := strconv.ParseUint(r.FormValue("index"), 10, 64)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		sum, has := n.sumAt(index)
-		tell(w, http.StatusOK, sumAnswer{has, sum})
-	})
-	mux.HandleFunc("POST /pull", func(w http.ResponseWriter, r *http.Request) {
-		var p pull
-		if !hear(w, r, &p) {
-			return
-		}
-		entries, err := n.give(r.Context(), p)
-		if err != nil {
-			reply(w, answer{}, err)
-			return
-		}
-		tell(w, http.StatusOK, entries)
 	})
 }
 
@@ -109,14 +65,16 @@ func tell(w http.ResponseWriter, status int, what any) {
 	_, _ = w.Write(record.Marshal(what)) // the client knows if it got it
 }
 
-func reply(w http.ResponseWriter, a answer, err error) {
-	status := http.StatusOK
-	if err != nil {
-		a.Error = err.Error()
-		status = http.StatusServiceUnavailable
+func reply(w http.ResponseWriter, what any, err error) {
+	if err == nil {
+		tell(w, http.StatusOK, what)
+		return
 	}
+	refusal, _ := what.(answer) // it may tell of an effect
+	refusal.Error = err.Error()
+	status := http.StatusServiceUnavailable
 	if errors.Is(err, errNotPrimary) {
 		status = http.StatusMisdirectedRequest
 	}
-	tell(w, status, a)
+	tell(w, status, refusal)
 }

@@ -34,7 +34,7 @@ func openJournal(s settings, run string) (*journal, error) {
 	if j.dir == "" {
 		return j, nil
 	}
-	file, err := openEvidence(j.path(record.JournalSuffix), testimony.Journal)
+	file, err := openEvidence(j.path(record.JournalSuffix), testimony.Journal, os.O_APPEND)
 	if err != nil {
 		return nil, fmt.Errorf("opening the journal: %w", err)
 	}
@@ -43,20 +43,16 @@ func openJournal(s settings, run string) (*journal, error) {
 }
 
 func (j *journal) path(suffix string) string {
-	name := j.self.Pod
-	if j.self.UID != "" {
-		name += "_" + j.self.UID
-	}
-	return j.dir + "/" + name + suffix
+	return j.dir + "/" + strings.TrimSuffix(j.self.Pod+"_"+j.self.UID, "_") + suffix
 }
 
 // openEvidence opens a file for lines, or reaches the scribe that keeps it.
-func openEvidence(path, what string) (io.WriteCloser, error) {
+func openEvidence(path, what string, mode int) (io.WriteCloser, error) {
 	if strings.HasPrefix(path, testimony.Scheme) {
 		return testimony.Dial(path, what)
 	}
 	syscall.Umask(0) // the next one may be another user
-	return os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
+	return os.OpenFile(path, mode|os.O_CREATE|os.O_WRONLY, 0o666)
 }
 
 // say appends one line at once. Whoever cannot testify must not go on: what it
@@ -76,19 +72,18 @@ func (j *journal) say(line record.Line) {
 // lead takes the lock, looks who else has theirs, and then says that it is
 // primary. Two that do it together both have their locks before they look, so
 // that at least one of them finds the other.
-func (j *journal) lead(epoch uint64) error {
+func (j *journal) lead(epoch uint64) {
 	if _, local := j.file.(*os.File); local && j.lock == nil {
-		lock, err := takeLock(j.path(record.LockSuffix), j.self.Run)
-		if err != nil {
-			return err
-		}
-		j.lock = lock
-		if err := j.lookAround(); err != nil {
-			return err
+		j.lock = must(os.OpenFile(j.path(record.LockSuffix), os.O_CREATE|os.O_RDWR, 0o666))
+		need(flock(j.lock, syscall.LOCK_EX)) // it waits for those who look
+		must(j.lock.WriteAt([]byte(j.self.Run), 0))
+		for _, path := range must(filepath.Glob(filepath.Join(j.dir, "*"+record.LockSuffix))) {
+			if path != j.path(record.LockSuffix) {
+				j.lookAt(path)
+			}
 		}
 	}
 	j.say(record.Line{What: record.Primary, Epoch: epoch})
-	return nil
 }
 
 // cease says that it is not primary any more, and then lets go of the lock.
@@ -101,19 +96,6 @@ func (j *journal) cease(epoch uint64) {
 	}
 }
 
-// takeLock writes into the file whose lock it is. It waits for those who look.
-func takeLock(path, run string) (*os.File, error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o666)
-	if err != nil {
-		return nil, err
-	}
-	if err := flock(file, syscall.LOCK_EX); err != nil {
-		return nil, fmt.Errorf("locking %s: %w", path, err)
-	}
-	_, err = file.WriteAt([]byte(run), 0)
-	return file, err
-}
-
 func flock(file *os.File, how int) error {
 	for {
 		if err := syscall.Flock(int(file.Fd()), how); !errors.Is(err, syscall.EINTR) {
@@ -122,45 +104,23 @@ func flock(file *os.File, how int) error {
 	}
 }
 
-func (j *journal) lookAround() error {
-	files, err := filepath.Glob(filepath.Join(j.dir, "*"+record.LockSuffix))
-	if err != nil {
-		return err
-	}
-	for _, path := range files {
-		if path == j.path(record.LockSuffix) {
-			continue
-		}
-		run, held, err := holder(path)
-		if err != nil {
-			return err
-		}
-		switch {
-		case held:
-			j.say(record.Line{What: record.Meets, Other: run})
-		case run != "":
-			j.say(record.Line{What: record.Over, Other: run})
-		}
-	}
-	return nil
-}
-
-// holder is the run that took a lock last, and whether it holds it still. The
-// shared locks of those who look do not exclude each other.
-func holder(path string) (run string, held bool, err error) {
+// lookAt tells of the run that took a lock last, if it holds it still or did not
+// cease. The shared locks of those who look do not exclude each other.
+func (j *journal) lookAt(path string) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", false, nil
+		return
 	}
-	if err != nil {
-		return "", false, err
-	}
-	defer file.Close()
+	defer must(file, err).Close()
 	err = flock(file, syscall.LOCK_SH|syscall.LOCK_NB)
-	held = errors.Is(err, syscall.EWOULDBLOCK)
-	if err != nil && !held {
-		return "", false, fmt.Errorf("asking for the lock of %s: %w", path, err)
+	held := errors.Is(err, syscall.EWOULDBLOCK)
+	if !held {
+		need(err)
 	}
-	text, err := os.ReadFile(path)
-	return string(text), held, err
+	switch run := string(must(os.ReadFile(path))); {
+	case held:
+		j.say(record.Line{What: record.Meets, Other: run})
+	case run != "":
+		j.say(record.Line{What: record.Over, Other: run})
+	}
 }

@@ -34,17 +34,11 @@ import (
 // hooks: replicate (hang, lag) is the follower's pulling, and term (hang, lag)
 // what process 1 does on SIGTERM.
 type knob struct {
-	once           bool
-	lag, late      time.Duration
-	hang           bool
-	exit           *int
-	print          *string
-	garbage, flood bool
-	kill, crash    bool
-	thenHang       bool
-	thenExit       *int
-	insteadOfDoing bool
 	path           string
+	has            map[string]bool // the words
+	lag, late      time.Duration
+	exit, thenExit int
+	print          string
 }
 
 // knob is the one for a command. None turned is an empty one.
@@ -67,7 +61,7 @@ func (s settings) knob(command string) (knob, error) {
 }
 
 func parseKnob(text string) (knob, error) {
-	var k knob
+	k := knob{has: map[string]bool{}}
 	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == ';' }) {
 		if err := k.turn(strings.TrimSpace(line)); err != nil {
 			return knob{}, fmt.Errorf("knob %q: %w", line, err)
@@ -78,46 +72,36 @@ func parseKnob(text string) (knob, error) {
 
 func (k *knob) turn(line string) (err error) {
 	word, rest, _ := strings.Cut(line, " ")
-	number := func() *int {
-		var n int
-		n, err = strconv.Atoi(rest)
-		return &n
+	if word == "then" {
+		word, rest, _ = strings.Cut(rest, " ")
+		word = "then " + word
 	}
-	switch {
-	case word == "":
-	case word == "once":
-		k.once = true
-	case word == "lag":
+	switch word {
+	case "", "once", "hang", "garbage", "flood", "kill", "crash", "then hang":
+	case "lag":
 		k.lag, err = time.ParseDuration(rest)
-	case word == "late":
+	case "late":
 		k.late, err = time.ParseDuration(rest)
-	case word == "hang":
-		k.hang = true
-	case word == "exit":
-		k.exit, k.insteadOfDoing = number(), true
-	case word == "print":
-		k.print, k.insteadOfDoing = &rest, true
-	case word == "garbage":
-		k.garbage, k.insteadOfDoing = true, true
-	case word == "flood":
-		k.flood, k.insteadOfDoing = true, true
-	case word == "kill":
-		k.kill = true
-	case word == "crash":
-		k.crash = true
-	case line == "then hang":
-		k.thenHang = true
-	case strings.HasPrefix(line, "then exit "):
-		rest = strings.TrimPrefix(line, "then exit ")
-		k.thenExit = number()
+	case "exit":
+		k.exit, err = strconv.Atoi(rest)
+	case "then exit":
+		k.thenExit, err = strconv.Atoi(rest)
+	case "print":
+		k.print = rest
 	default:
 		return errors.New("no such word")
 	}
+	k.has[word] = true
 	return err
+}
+
+// pretends tells whether a word takes the place of what was to be done.
+func (k knob) pretends() bool {
+	return k.has["exit"] || k.has["print"] || k.has["garbage"] || k.has["flood"]
 }
 
 // use removes the file of a knob that is for one use. Of two that read it at
 // once, one gets it.
 func (k knob) use() (mine bool) {
-	return !k.once || k.path == "" || os.Remove(k.path) == nil
+	return !k.has["once"] || k.path == "" || os.Remove(k.path) == nil
 }

@@ -4,8 +4,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
+	"syscall"
 	"testing"
+
+	. "github.com/onsi/gomega"
 
 	"github.com/stateful-operator/stateful-operator/test/faults/ledger/record"
 )
@@ -27,9 +29,9 @@ func TestKnobsThatPretend(t *testing.T) {
 		{"no such word", exitUsage, ""},
 	} {
 		a.turn("sequence", row.knob)
-		if code, out := a.run("sequence"); code != row.code || out != row.out {
-			t.Errorf("%q: ended with %d and %q", row.knob, code, out)
-		}
+		code, out := a.run("sequence")
+		s.Expect(code).To(Equal(row.code), row.knob)
+		s.Expect(out).To(Equal(row.out), row.knob)
 	}
 	a.turn("status", "exit 8\nonce")
 	a.ends(8, "status")
@@ -37,15 +39,9 @@ func TestKnobsThatPretend(t *testing.T) {
 	a.turn("sequence", "flood")
 	cmd := a.command("sequence")
 	pipe, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if n, err := io.Copy(io.Discard, io.LimitReader(pipe, 8<<20)); n != 8<<20 {
-		t.Errorf("read %d bytes: %v", n, err)
-	}
+	s.Expect(err).NotTo(HaveOccurred())
+	s.Expect(cmd.Start()).To(Succeed())
+	s.Expect(io.CopyN(io.Discard, pipe, 8<<20)).To(BeEquivalentTo(8 << 20))
 	pipe.Close()
 	_ = cmd.Wait()
 }
@@ -68,26 +64,15 @@ func TestKnobsOfStarts(t *testing.T) {
 	s.until("it is primary after its hook failed", func() bool { code, _ := a.run("status"); return code == exitPrimary })
 
 	a.turn("stop", "then hang")
-	stop := a.command("stop")
-	if err := stop.Start(); err != nil {
-		t.Fatal(err)
-	}
+	stop := a.begins("stop")
 	s.until("it is stopped", func() bool { code, _ := a.run("status"); return code == exitStopped })
-	if !alive(stop.Process.Pid) {
-		t.Error("the hook has ended")
-	}
-	_ = stop.Process.Kill()
-	_ = stop.Wait()
+	s.Expect(syscall.Kill(stop.Process.Pid, 0)).To(Succeed(), "the hook has ended")
 	a.turn("stop", "")
 
 	a.turn("seed", "hang")
-	seed := a.command("seed")
-	if err := seed.Start(); err != nil {
-		t.Fatal(err)
-	}
+	seed := a.begins("seed")
 	a.ends(exitStopped, "status")
 	_ = seed.Process.Kill()
-	_ = seed.Wait()
 	a.ends(exitStopped, "status")
 	s.said(a, record.Primary)
 	s.check(a)
@@ -105,24 +90,21 @@ func TestHookIsKilledAndItsCommandGoesOn(t *testing.T) {
 }
 
 func TestWhichKnob(t *testing.T) {
+	g := NewWithT(t)
 	dir := t.TempDir()
 	s := settings{name: "a", knobs: dir}
 	t.Setenv("LEDGER_KNOB_STOP", "exit 1; lag 1s")
 	want := func(exit int) {
 		t.Helper()
-		if k, err := s.knob("stop"); err != nil || k.exit == nil || *k.exit != exit {
-			t.Errorf("want exit %d, got %+v: %v", exit, k, err)
-		}
+		k, err := s.knob("stop")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(k.exit).To(Equal(exit))
 	}
 	write := func(path, text string) {
 		t.Helper()
 		path = filepath.Join(dir, path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		g.Expect(os.MkdirAll(filepath.Dir(path), 0o755)).To(Succeed())
+		g.Expect(os.WriteFile(path, []byte(text), 0o644)).To(Succeed())
 	}
 	want(1)
 	write("stop", "exit 2\n")
@@ -144,16 +126,12 @@ func TestChaos(t *testing.T) {
 		return failed > 0 && answered > 0
 	})
 	for range 20 {
-		if out := s.members[0].sequence(); out != 0 {
-			t.Error("sequence is spared")
-		}
+		s.Expect(s.members[0].sequence()).To(BeZero(), "it is spared")
 	}
 }
 
 func TestUnknownKnob(t *testing.T) {
 	for _, text := range []string{"exit", "exit x", "lag", "late 5", "then", "then exit", "bang"} {
-		if k, err := parseKnob(text); err == nil || !strings.Contains(err.Error(), text) {
-			t.Errorf("%q: got %+v and %v", text, k, err)
-		}
+		NewWithT(t).Expect(parseKnob(text)).Error().To(MatchError(ContainSubstring(text)))
 	}
 }

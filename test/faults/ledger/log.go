@@ -21,12 +21,17 @@ const (
 
 // ledgerLog is a copy's log. What it holds is on the disk.
 type ledgerLog struct {
-	file    *os.File
-	entries []record.Entry
-	ends    []int64         // where each entry ends in the file
-	sums    []record.Digest // of the entries up to each one
-	appends []appends       // up to each one
-	at      map[record.Key]uint64
+	file *os.File
+	all  []kept // by index; the first one is no entry
+	at   map[record.Key]uint64
+}
+
+// kept is an entry, and what the log is up to it.
+type kept struct {
+	record.Entry
+	end  int64         // in the file
+	sum  record.Digest // two logs with the same one are the same up to there
+	seen appends
 }
 
 // appends is what clients see of a log.
@@ -35,108 +40,69 @@ type appends struct {
 	digest record.Digest
 }
 
-// parseLog gives the entries in a text and how many bytes they are. A last
-// entry that was not written to its end was never acknowledged.
-func parseLog(text []byte) ([]record.Entry, int, error) {
-	entries, size, err := record.Lines[record.Entry](text)
-	if err != nil {
-		return nil, 0, err
+// readLog reads a copy that may be in use, and changes nothing. It gives the
+// entries and how many bytes they are: a last one that was not written to its end
+// was never acknowledged.
+func readLog(dir string) (entries []record.Entry, size int, err error) {
+	path := filepath.Join(dir, logFile)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, nil
+	}
+	if err == nil {
+		entries, size, err = record.Lines[record.Entry](text)
 	}
 	var last record.Entry
 	for _, e := range entries {
 		if e.Index != last.Index+1 || e.Epoch < last.Epoch {
-			return nil, 0, fmt.Errorf("entry %d of epoch %d follows entry %d of epoch %d", e.Index, e.Epoch, last.Index, last.Epoch)
+			err = fmt.Errorf("entry %d of epoch %d follows entry %d of epoch %d", e.Index, e.Epoch, last.Index, last.Epoch)
+			break
 		}
 		last = e
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("reading %s: %w", path, err)
 	}
 	return entries, size, nil
 }
 
-// readLog reads a copy that may be in use, and changes nothing.
-func readLog(dir string) ([]record.Entry, error) {
-	text, err := os.ReadFile(filepath.Join(dir, logFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	entries, _, err := parseLog(text)
-	return entries, err
-}
-
 func openLog(dir string) (*ledgerLog, error) {
-	path := filepath.Join(dir, logFile)
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	entries, size, err := readLog(dir)
 	if err != nil {
 		return nil, err
 	}
-	text, err := os.ReadFile(path)
+	file, err := os.OpenFile(filepath.Join(dir, logFile), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, err
-	}
-	entries, size, err := parseLog(text)
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", path, err)
 	}
 	if err := errors.Join(file.Truncate(int64(size)), file.Sync(), syncDir(dir)); err != nil {
 		return nil, err
 	}
-	l := &ledgerLog{file: file, at: map[record.Key]uint64{}}
+	l := &ledgerLog{file: file, all: make([]kept, 1), at: map[record.Key]uint64{}}
 	for _, e := range entries {
-		l.remember(e, len(record.Marshal(e)))
+		l.remember(e)
 	}
 	if l.size() != int64(size) {
-		return nil, fmt.Errorf("reading %s: its entries are not written as this program writes them", path)
+		return nil, errors.New("the entries of the log are not written as this program writes them")
 	}
 	return l, nil
 }
 
-func (l *ledgerLog) size() int64 {
-	if len(l.ends) == 0 {
-		return 0
-	}
-	return l.ends[len(l.ends)-1]
-}
-
-func (l *ledgerLog) remember(e record.Entry, size int) {
-	seen := l.seen(e.Index - 1)
+func (l *ledgerLog) remember(e record.Entry) {
+	before := l.all[len(l.all)-1]
+	k := kept{Entry: e, end: before.end + int64(len(record.Marshal(e))), sum: before.sum.AddEntry(e), seen: before.seen}
 	if e.IsAppend() {
-		seen.count++
-		seen.digest = seen.digest.AddAppend(e.Client, e.Request, e.Value)
+		k.seen.count++
+		k.seen.digest = k.seen.digest.AddAppend(e.Client, e.Request, e.Value)
 		l.at[record.Key{Client: e.Client, Request: e.Request}] = e.Index
 	}
-	l.ends = append(l.ends, l.size()+int64(size))
-	l.sums = append(l.sums, l.sum(e.Index-1).AddEntry(e))
-	l.appends = append(l.appends, seen)
-	l.entries = append(l.entries, e)
+	l.all = append(l.all, k)
 }
 
 // last is the last entry, or an empty one.
-func (l *ledgerLog) last() record.Entry {
-	if len(l.entries) == 0 {
-		return record.Entry{}
-	}
-	return l.entries[len(l.entries)-1]
-}
+func (l *ledgerLog) last() record.Entry { return l.all[len(l.all)-1].Entry }
 
-func (l *ledgerLog) entry(index uint64) record.Entry { return l.entries[index-1] }
-
-// sum stands for the entries up to an index: two logs with the same sum there
-// are the same up to there.
-func (l *ledgerLog) sum(index uint64) record.Digest {
-	if index == 0 {
-		return 0
-	}
-	return l.sums[index-1]
-}
-
-func (l *ledgerLog) seen(index uint64) appends {
-	if index == 0 {
-		return appends{}
-	}
-	return l.appends[index-1]
-}
+func (l *ledgerLog) size() int64 { return l.all[len(l.all)-1].end }
 
 // find gives the index at which a client's request was appended.
 func (l *ledgerLog) find(client, request string) (uint64, bool) {
@@ -148,14 +114,11 @@ func (l *ledgerLog) find(client, request string) (uint64, bool) {
 // error nobody knows what is there, and the log must not be used again.
 func (l *ledgerLog) add(entries ...record.Entry) error {
 	var text []byte
-	sizes := make([]int, len(entries))
 	for i, e := range entries {
 		if e.Index != l.last().Index+uint64(i)+1 || e.Index >= 1<<record.IndexBits || e.Epoch >= 1<<record.EpochBits {
 			return fmt.Errorf("entry %d of epoch %d cannot follow entry %d", e.Index, e.Epoch, l.last().Index)
 		}
-		line := record.Marshal(e)
-		sizes[i] = len(line)
-		text = append(text, line...)
+		text = append(text, record.Marshal(e)...)
 	}
 	if _, err := l.file.WriteAt(text, l.size()); err != nil {
 		return err
@@ -163,21 +126,20 @@ func (l *ledgerLog) add(entries ...record.Entry) error {
 	if err := l.file.Sync(); err != nil {
 		return err
 	}
-	for i, e := range entries {
-		l.remember(e, sizes[i])
+	for _, e := range entries {
+		l.remember(e)
 	}
 	return nil
 }
 
 // cut takes off all entries but the first ones.
 func (l *ledgerLog) cut(keep uint64) error {
-	for _, e := range l.entries[keep:] {
+	for _, e := range l.all[keep+1:] {
 		if index, ok := l.find(e.Client, e.Request); ok && index == e.Index {
 			delete(l.at, record.Key{Client: e.Client, Request: e.Request})
 		}
 	}
-	l.entries, l.ends = l.entries[:keep], l.ends[:keep]
-	l.sums, l.appends = l.sums[:keep], l.appends[:keep]
+	l.all = l.all[:keep+1]
 	return errors.Join(l.file.Truncate(l.size()), l.file.Sync())
 }
 
@@ -200,10 +162,13 @@ func readPromise(dir string) (promise, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return p, nil
 	}
-	if err != nil {
-		return p, err
+	if err == nil {
+		err = json.Unmarshal(text, &p)
 	}
-	return p, json.Unmarshal(text, &p)
+	if err != nil {
+		err = fmt.Errorf("reading the epoch joined last: %w", err)
+	}
+	return p, err
 }
 
 // keep returns when the promise is on the disk.

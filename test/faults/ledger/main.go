@@ -30,8 +30,7 @@
 //	LEDGER_JOIN_TIMEOUT  how long secondary waits for a primary's log; 30s
 //	POD_NAME, POD_UID, SERVICE_NAME, CHAOS_MODULO
 //
-// Clients and members are served over HTTP: POST /append, GET /read, /role and
-// /log.
+// Clients and members are served over HTTP: POST /append, GET /read and /role.
 package main
 
 import (
@@ -52,40 +51,39 @@ func main() {
 }
 
 func run(command string, args []string) int {
-	s, err := readSettings()
-	if err == nil {
-		switch command {
-		case "seed", "primary", "secondary", "promote", "demote", "stop", "status", "sequence", "kill":
-			return hook(s, command, args)
-		case "supervise":
-			err = supervise(s)
-		case "serve":
-			err = serve(s, args[0])
-		case "log":
-			err = printLog(s)
-		case "client":
-			err = runClient(args)
-		default:
-			fmt.Fprintln(os.Stderr, usage)
-			return exitUsage
+	s := readSettings()
+	switch command {
+	case "seed", "primary", "secondary", "promote", "demote", "stop", "status", "sequence", "kill":
+		return hook(s, command, args)
+	case "supervise":
+		supervise(s)
+	case "serve":
+		serve(s, args[0])
+	case "log":
+		entries, _, err := readLog(s.dir)
+		need(err)
+		for _, e := range entries {
+			must(os.Stdout.Write(record.Marshal(e)))
 		}
-	}
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "ledger %s: %v\n", command, err)
-		return exitFailed
+	case "client":
+		runClient(args)
+	default:
+		fmt.Fprintln(os.Stderr, usage)
+		return exitUsage
 	}
 	return 0
 }
 
-func printLog(s settings) error {
-	entries, err := readLog(s.dir)
+// must is what the program needs. It ends without.
+func must[T any](value T, err error) T {
+	need(err)
+	return value
+}
+
+// need ends the program where something failed that it needs.
+func need(err error) {
 	if err != nil {
-		return err
+		fmt.Fprintf(os.Stderr, "ledger %s: %v\n", os.Args[1], err)
+		os.Exit(exitFailed)
 	}
-	for _, e := range entries {
-		if _, err := os.Stdout.Write(record.Marshal(e)); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,9 +14,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gexec"
 
 	"github.com/stateful-operator/stateful-operator/test/faults/ledger/client"
 	"github.com/stateful-operator/stateful-operator/test/faults/ledger/record"
@@ -25,26 +28,22 @@ import (
 // ledgerBinary is what every test runs: the program as it is shipped.
 var ledgerBinary string
 
-func TestMain(m *testing.M) { os.Exit(withLedger(m.Run)) }
-
-func withLedger(run func() int) int {
-	dir, err := os.MkdirTemp("", "ledger-test-")
+func TestMain(m *testing.M) {
+	var err error
+	ledgerBinary, err = gexec.BuildWithEnvironment("github.com/stateful-operator/stateful-operator/test/faults/ledger",
+		[]string{"CGO_ENABLED=0"}, "-trimpath", "-ldflags=-s -w")
 	if err != nil {
 		panic(err)
 	}
-	defer os.RemoveAll(dir)
-	ledgerBinary = filepath.Join(dir, "ledger")
-	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", ledgerBinary, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		panic("building the ledger: " + err.Error() + "\n" + string(out))
-	}
-	return run()
+	code := m.Run()
+	gexec.CleanupBuildArtifacts()
+	os.Exit(code)
 }
 
 // set is some members on loopback, and what they write down.
 type set struct {
 	*testing.T
+	*WithT
 	dir     string // short: it holds sockets
 	members []*member
 	clients int
@@ -59,20 +58,17 @@ type member struct {
 // newSet has members a, b, c and so on, idle.
 func newSet(t *testing.T, count int, env ...string) *set {
 	t.Parallel()
-	dir, err := os.MkdirTemp("", "ledger")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	s := &set{T: t, dir: dir}
+	s := &set{T: t, WithT: NewWithT(t)}
+	var err error
+	s.dir, err = os.MkdirTemp("", "ledger")
+	s.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { os.RemoveAll(s.dir) })
 	for _, name := range []string{"journal", "knobs"} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		s.Expect(os.Mkdir(filepath.Join(s.dir, name), 0o755)).To(Succeed())
 	}
 	for i := range count {
 		name := string(rune('a' + i))
-		s.members = append(s.members, &member{set: s, name: name, dir: filepath.Join(dir, name), address: freeAddress(t)})
+		s.members = append(s.members, &member{set: s, name: name, dir: filepath.Join(s.dir, name), address: freeAddress(t)})
 	}
 	for _, m := range s.members {
 		m.start(env...)
@@ -109,9 +105,7 @@ func (m *member) start(env ...string) {
 		"LEDGER_JOURNAL="+filepath.Join(m.set.dir, "journal"), "LEDGER_KNOBS="+filepath.Join(m.set.dir, "knobs"),
 	), env...)
 	m.process.Stdout, m.process.Stderr = os.Stdout, os.Stderr
-	if err := m.process.Start(); err != nil {
-		m.Fatal(err)
-	}
+	m.Expect(m.process.Start()).To(Succeed())
 	process := m.process
 	m.Cleanup(func() { _ = process.Process.Kill(); _ = process.Wait() })
 	m.until("its process 1 answers", func() bool { code, _ := m.run("status"); return code != exitFailed })
@@ -120,9 +114,7 @@ func (m *member) start(env ...string) {
 // kill ends all its processes, as when its node loses power.
 func (m *member) kill() {
 	m.Helper()
-	if err := m.process.Process.Kill(); err != nil {
-		m.Fatal(err)
-	}
+	m.Expect(m.process.Process.Kill()).To(Succeed())
 	_ = m.process.Wait()
 	m.until("its server is gone", func() bool { return !m.serves() })
 }
@@ -142,6 +134,15 @@ func (m *member) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
+// begins starts a command that need not end by itself.
+func (m *member) begins(args ...string) *exec.Cmd {
+	m.Helper()
+	cmd := m.command(args...)
+	m.Expect(cmd.Start()).To(Succeed())
+	m.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	return cmd
+}
+
 func (m *member) run(args ...string) (code int, stdout string) {
 	m.Helper()
 	var out, errs bytes.Buffer
@@ -149,9 +150,7 @@ func (m *member) run(args ...string) (code int, stdout string) {
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
 	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		m.Fatal(err)
-	}
+	m.Expect(err == nil || errors.As(err, &exit)).To(BeTrue(), "%v: %v", args, err)
 	if errs.Len() > 0 {
 		m.Logf("%s %v: %s", m.name, args, strings.TrimSpace(errs.String()))
 	}
@@ -162,27 +161,23 @@ func (m *member) does(args ...string) { m.Helper(); m.ends(0, args...) }
 
 func (m *member) ends(want int, args ...string) {
 	m.Helper()
-	if code, out := m.run(args...); code != want {
-		m.Fatalf("%s %v ended with %d and %q, want %d", m.name, args, code, out, want)
-	}
+	code, out := m.run(args...)
+	m.Expect(code).To(Equal(want), "%s %v said %q", m.name, args, out)
 }
 
 func (m *member) sequence() uint64 {
 	m.Helper()
 	code, out := m.run("sequence")
 	n, err := strconv.ParseUint(strings.TrimSpace(out), 10, 64)
-	if code != 0 || err != nil {
-		m.Fatalf("%s sequence ended with %d and %q", m.name, code, out)
-	}
+	m.Expect(code).To(BeZero(), "%s sequence said %q", m.name, out)
+	m.Expect(err).NotTo(HaveOccurred())
 	return n
 }
 
 func (m *member) log() []record.Entry {
 	m.Helper()
-	entries, err := readLog(m.dir)
-	if err != nil {
-		m.Fatal(err)
-	}
+	entries, _, err := readLog(m.dir)
+	m.Expect(err).NotTo(HaveOccurred())
 	return entries
 }
 
@@ -196,30 +191,17 @@ func (m *member) turn(command, text string) {
 	} else if err == nil {
 		err = errors.Join(os.WriteFile(path+".new", []byte(text), 0o644), os.Rename(path+".new", path))
 	}
-	if err != nil {
-		m.Fatal(err)
-	}
+	m.Expect(err).NotTo(HaveOccurred())
 }
 
 func (s *set) until(what string, holds func() bool) {
 	s.Helper()
-	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			s.Fatal("not seen: ", what)
-		}
-	}
+	s.Eventually(holds, time.Minute, 5*time.Millisecond).Should(BeTrue(), "not seen: %s", what)
 }
 
-// newest has the highest sequence.
+// newest has the highest sequence, and is the first of those that have.
 func newest(members ...*member) *member {
-	return slices.MaxFunc(members, func(a, b *member) int { return compare(a.sequence(), b.sequence()) })
-}
-
-func compare(a, b uint64) int {
-	if a > b {
-		return 1
-	}
-	return -1 // the first of two equal ones
+	return slices.MaxFunc(members, func(a, b *member) int { return cmp.Compare(a.sequence(), b.sequence()) })
 }
 
 // client writes its history where check finds it.
@@ -228,9 +210,7 @@ func (s *set) client(m *member) *client.Client {
 	s.clients++
 	id := "client" + strconv.Itoa(s.clients)
 	file, err := os.Create(filepath.Join(s.dir, id+".history"))
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.Expect(err).NotTo(HaveOccurred())
 	s.Cleanup(func() { file.Close() })
 	return &client.Client{Address: m.address, ID: id, History: file}
 }
@@ -242,10 +222,7 @@ func (s *set) appends(m *member, count int) {
 	ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
 	defer cancel()
 	for i := range count {
-		op, err := c.Append(ctx, fmt.Sprint(i))
-		if err != nil || op.Outcome != record.OK {
-			s.Fatalf("append %d: %+v: %v", i, op, err)
-		}
+		s.Expect(c.Append(ctx, fmt.Sprint(i))).To(HaveField("Outcome", record.OK))
 	}
 	s.reads(m)
 }
@@ -254,26 +231,21 @@ func (s *set) appends(m *member, count int) {
 func (s *set) reads(m *member) record.Op {
 	s.Helper()
 	op, err := s.client(m).Read(s.Context())
-	if err != nil || op.Outcome != record.OK {
-		s.Fatalf("read: %+v: %v", op, err)
-	}
+	s.Expect(err).NotTo(HaveOccurred())
+	s.Expect(op.Outcome).To(Equal(record.OK), "read: %+v", op)
 	return op
 }
 
 func (s *set) evidence(final *member) (ledgercheck.Journals, [][]record.Op) {
 	s.Helper()
 	journals, err := ledgercheck.ReadJournals(filepath.Join(s.dir, "journal"))
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.Expect(err).NotTo(HaveOccurred())
 	journals.FinalPod, journals.Final = final.name, final.log()
 	files, _ := filepath.Glob(filepath.Join(s.dir, "*.history"))
 	var histories [][]record.Op
 	for _, path := range files {
 		history, err := record.ReadHistory(path)
-		if err != nil {
-			s.Fatal(err)
-		}
+		s.Expect(err).NotTo(HaveOccurred())
 		histories = append(histories, history)
 	}
 	return journals, histories
@@ -283,9 +255,7 @@ func (s *set) evidence(final *member) (ledgercheck.Journals, [][]record.Op) {
 func (s *set) check(final *member) ledgercheck.Report {
 	s.Helper()
 	report, err := ledgercheck.Check(s.evidence(final))
-	if err != nil {
-		s.Fatalf("%v\n%v", err, report)
-	}
+	s.Expect(err).NotTo(HaveOccurred(), report.String)
 	s.Log(report)
 	return report
 }
@@ -293,10 +263,6 @@ func (s *set) check(final *member) ledgercheck.Report {
 // breaks wants the checker to find a fault.
 func (s *set) breaks(final *member, want string) {
 	s.Helper()
-	if _, err := ledgercheck.Check(s.evidence(final)); err == nil || !strings.Contains(err.Error(), want) {
-		s.Errorf("want a fault with %q, got %v", want, err)
-	}
+	_, err := ledgercheck.Check(s.evidence(final))
+	s.Expect(err).To(MatchError(ContainSubstring(want)))
 }
-
-// alive tells whether a process is there.
-func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }

@@ -27,7 +27,7 @@ type node struct {
 	stop     func()     // ends the following, and waits for its end; only for commands
 
 	mu      sync.Mutex // guards what follows
-	changed chan struct{}
+	changed *sync.Cond
 	log     *ledgerLog
 	joined  promise
 	role    string
@@ -39,60 +39,35 @@ type node struct {
 	commit   uint64            // up to here enough copies have the log
 }
 
-func openNode(s settings, run string) (*node, error) {
-	log, err := openLog(s.dir)
-	if err != nil {
-		return nil, err
+func openNode(s settings, run string) *node {
+	n := &node{
+		settings: s, journal: must(openJournal(s, run)), stop: func() {},
+		log: must(openLog(s.dir)), joined: must(readPromise(s.dir)), role: none,
 	}
-	joined, err := readPromise(s.dir)
-	if err != nil {
-		return nil, fmt.Errorf("reading the epoch joined last: %w", err)
-	}
-	journal, err := openJournal(s, run)
-	if err != nil {
-		return nil, err
-	}
-	journal.say(record.Line{What: record.Serve, Epoch: log.last().Epoch, Index: log.last().Index})
-	return &node{
-		settings: s, journal: journal, stop: func() {}, changed: make(chan struct{}),
-		log: log, joined: joined, role: none,
-	}, nil
-}
-
-// broadcast wakes all who wait for the node to change. mu is held.
-func (n *node) broadcast() {
-	close(n.changed)
-	n.changed = make(chan struct{})
+	n.changed = sync.NewCond(&n.mu)
+	n.journal.say(record.Line{What: record.Serve, Epoch: n.log.last().Epoch, Index: n.log.last().Index})
+	return n
 }
 
 // await returns when something holds. mu is held, except while it waits.
 func (n *node) await(ctx context.Context, holds func() bool) error {
-	for !holds() {
-		changed := n.changed
-		n.mu.Unlock()
-		select {
-		case <-changed:
-		case <-ctx.Done():
-		}
+	defer context.AfterFunc(ctx, func() {
 		n.mu.Lock()
-		if ctx.Err() != nil && !holds() {
+		defer n.mu.Unlock()
+		n.changed.Broadcast()
+	})()
+	for !holds() {
+		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		n.changed.Wait()
 	}
 	return nil
 }
 
-// die ends the server: nobody knows any more what is on its disk.
-func (n *node) die(err error) {
-	fmt.Fprintln(os.Stderr, "ledger: the disk failed:", err)
-	os.Exit(1)
-}
-
 // promise joins an epoch, on the disk. mu is held.
 func (n *node) promise(p promise) {
-	if err := p.keep(n.dir); err != nil {
-		n.die(err)
-	}
+	need(p.keep(n.dir))
 	n.joined = p
 }
 
@@ -103,23 +78,24 @@ func (n *node) obey(ctx context.Context, command string, peers []string, crash b
 	others := n.others(peers)
 	switch command {
 	case "seed", "promote":
-		return n.lead(crash)
+		n.lead(crash)
 	case "primary":
-		if len(others) == 0 {
-			return n.lead(crash)
+		if len(others) > 0 {
+			return n.join(ctx, others, crash)
 		}
-		return n.join(ctx, others, crash)
+		n.lead(crash)
 	case "secondary":
 		return n.join(ctx, others, crash)
 	case "demote":
 		n.startFollowing(others, nil)
 		crashIf(crash)
-		return nil
 	case "stop":
 		crashIf(crash)
 		return n.end()
+	default:
+		return fmt.Errorf("no such command: %s", command)
 	}
-	return fmt.Errorf("no such command: %s", command)
+	return nil
 }
 
 // crashIf ends the server in the middle of a command, for a knob.
@@ -133,25 +109,19 @@ func crashIf(crash bool) {
 // lead makes it primary in an epoch of its own. There are no entries of that
 // epoch before enough followers have joined it: a primary that nobody follows
 // leaves nothing behind that would make its copy look newer than it is.
-func (n *node) lead(crash bool) error {
-	n.mu.Lock()
-	leads := n.role == primary
-	n.mu.Unlock()
-	if leads {
-		return nil
+func (n *node) lead(crash bool) {
+	if n.view().Role == primary {
+		return
 	}
 	n.stop()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.promise(n.nextEpoch())
 	crashIf(crash)
-	if err := n.journal.lead(n.joined.Epoch); err != nil {
-		return err
-	}
+	n.journal.lead(n.joined.Epoch)
 	n.role, n.commit = primary, 0
 	n.term++
 	n.beginEpoch()
-	return nil
 }
 
 // nextEpoch is newer than all that this member knows of. mu is held.
@@ -169,7 +139,7 @@ func (n *node) cease() {
 		n.journal.cease(n.joined.Epoch)
 	}
 	n.role = secondary
-	n.broadcast()
+	n.changed.Broadcast()
 }
 
 // startFollowing follows the first of the peers that is primary, or whoever else
@@ -178,13 +148,9 @@ func (n *node) startFollowing(peers []string, whole chan<- struct{}) {
 	n.stop()
 	n.cease()
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		f := follower{node: n, told: peers, whole: whole}
-		f.run(ctx)
-	}()
-	n.stop = func() { cancel(); <-done }
+	var following sync.WaitGroup
+	following.Go(func() { (&follower{node: n, told: peers, whole: whole}).run(ctx) })
+	n.stop = func() { cancel(); following.Wait() }
 }
 
 // join follows, and returns when the copy is whole. Without anybody to follow

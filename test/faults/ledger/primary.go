@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/stateful-operator/stateful-operator/test/faults/ledger/record"
@@ -37,7 +38,7 @@ func (n *node) advance() {
 	}
 	if index := n.onEnough(); index >= n.begun && index > n.commit {
 		n.commit = index
-		n.broadcast()
+		n.changed.Broadcast()
 	}
 }
 
@@ -49,20 +50,14 @@ func (n *node) onEnough() uint64 {
 	if len(n.progress) < n.acks {
 		return 0
 	}
-	var have []uint64
-	for _, index := range n.progress {
-		have = append(have, index)
-	}
-	slices.Sort(have)
+	have := slices.Sorted(maps.Values(n.progress))
 	return have[len(have)-n.acks]
 }
 
 // write puts entries on the disk, and lets followers have them. mu is held.
 func (n *node) write(entries ...record.Entry) {
-	if err := n.log.add(entries...); err != nil {
-		n.die(err)
-	}
-	n.broadcast()
+	need(n.log.add(entries...)) // or nobody knows what is on the disk
+	n.changed.Broadcast()
 }
 
 // request is what a client sends to append.
@@ -85,6 +80,9 @@ type answer struct {
 // append acknowledges a client's append: enough followers have it on their
 // disks. The same request again is the same entry.
 func (n *node) append(ctx context.Context, r request) (answer, error) {
+	if r.Client == "" || r.Request == "" {
+		return answer{Effect: "none"}, errors.New("client and request are needed")
+	}
 	ctx, cancel := context.WithTimeout(ctx, n.ackTimeout)
 	defer cancel()
 	n.mu.Lock()
@@ -115,11 +113,11 @@ func (n *node) append(ctx context.Context, r request) (answer, error) {
 	case err != nil:
 		return answer{Effect: "unknown"}, errNotEnough
 	}
-	e, position := n.log.entry(index), n.log.seen(index).count
+	e := n.log.all[index]
 	n.journal.say(record.Line{
-		What: record.Ack, Epoch: e.Epoch, Index: e.Index, Position: position, Client: e.Client, Request: e.Request,
+		What: record.Ack, Epoch: e.Epoch, Index: e.Index, Position: e.seen.count, Client: e.Client, Request: e.Request,
 	})
-	return answer{Epoch: e.Epoch, Index: e.Index, Position: position}, nil
+	return answer{Epoch: e.Epoch, Index: e.Index, Position: e.seen.count}, nil
 }
 
 // read gives what enough copies have. It trusts that no other primary is there,
@@ -136,31 +134,29 @@ func (n *node) read(ctx context.Context) (answer, error) {
 	if n.role != primary {
 		return answer{Effect: "none"}, errNotPrimary
 	}
-	seen, e := n.log.seen(n.commit), n.log.entry(n.commit)
-	return answer{Epoch: e.Epoch, Index: n.commit, Position: seen.count, Digest: seen.digest}, nil
+	e := n.log.all[n.commit]
+	return answer{Epoch: e.Epoch, Index: n.commit, Position: e.seen.count, Digest: e.seen.digest}, nil
 }
 
 // welcome lets a follower join. One that has joined a newer epoch, or another's
 // of the same number, does not go back: this primary takes a still newer one.
 // Whoever is told to follow follows; that the right member was made primary is
 // the operator's to know, and a mistake must show as a lost entry.
-func (n *node) welcome(had promise) (answer promise, last uint64, err error) {
+func (n *node) welcome(_ context.Context, had promise) (invitation, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.role != primary {
-		return promise{}, 0, errNotPrimary
+		return invitation{}, errNotPrimary
 	}
 	if !had.allows(n.joined) {
 		next := n.nextEpoch()
 		next.Epoch = max(next.Epoch, had.Epoch+1)
 		n.promise(next)
-		if err := n.journal.lead(next.Epoch); err != nil {
-			return promise{}, 0, err
-		}
+		n.journal.lead(next.Epoch)
 		n.beginEpoch()
-		n.broadcast()
+		n.changed.Broadcast()
 	}
-	return n.joined, n.log.last().Index, nil
+	return invitation{n.joined, n.log.last().Index}, nil
 }
 
 // mostEntries are given to a follower at once.
@@ -178,7 +174,7 @@ func (n *node) give(ctx context.Context, p pull) (entries []record.Entry, err er
 		return nil, errNotPrimary
 	}
 	have := p.From - 1
-	if p.From == 0 || have > n.log.last().Index || n.log.sum(have) != p.Sum {
+	if p.From == 0 || have > n.log.last().Index || n.log.all[have].sum != p.Sum {
 		return nil, errors.New("the copies differ")
 	}
 	n.progress[p.Member] = have
@@ -187,15 +183,18 @@ func (n *node) give(ctx context.Context, p pull) (entries []record.Entry, err er
 	if !leads() {
 		return nil, errNotPrimary
 	}
-	return slices.Clone(n.log.entries[have:min(have+mostEntries, n.log.last().Index)]), nil
+	for _, k := range n.log.all[p.From : min(have+mostEntries, n.log.last().Index)+1] {
+		entries = append(entries, k.Entry)
+	}
+	return entries, nil
 }
 
 // sumAt is the digest of the log up to an index, if it goes that far.
-func (n *node) sumAt(index uint64) (sum record.Digest, ok bool) {
+func (n *node) sumAt(_ context.Context, index uint64) (sumAnswer, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if index > n.log.last().Index {
-		return 0, false
+		return sumAnswer{}, nil
 	}
-	return n.log.sum(index), true
+	return sumAnswer{true, n.log.all[index].sum}, nil
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	. "github.com/onsi/gomega"
 
 	"github.com/stateful-operator/stateful-operator/test/faults/ledger/record"
 )
@@ -32,7 +34,7 @@ func trio(t *testing.T, env ...string) (s *set, a, b, c *member) {
 func (s *set) same(members ...*member) {
 	s.Helper()
 	for _, m := range members[1:] {
-		s.until(m.name+" has the log of "+members[0].name, func() bool { return reflect.DeepEqual(m.log(), members[0].log()) })
+		s.Eventually(func(g Gomega) { g.Expect(m.log()).To(Equal(members[0].log())) }, time.Minute).Should(Succeed(), "the log of %s", m.name)
 	}
 }
 
@@ -52,12 +54,11 @@ func TestPrimaryIsKilled(t *testing.T) {
 	s.appends(next, 1)
 	s.same(next, a, b, c)
 	report := s.check(next)
-	if report.Appends != 41 || len(report.Failovers) != 1 || report.Failovers[0].Pause == 0 {
-		t.Errorf("got %v", report)
-	}
-	if killed := report.Reigns[0]; killed.Ceased || killed.Gone < killed.End {
-		t.Errorf("the killed primary's end is %+v", killed)
-	}
+	s.Expect(report.Appends).To(Equal(41))
+	s.Expect(report.Failovers).To(HaveExactElements(HaveField("Pause", Not(BeZero()))))
+	killed := report.Reigns[0]
+	s.Expect(killed.Ceased).To(BeFalse())
+	s.Expect(killed.Gone).To(BeNumerically(">=", killed.End), "the killed primary's end")
 }
 
 func TestSwitchover(t *testing.T) {
@@ -88,12 +89,8 @@ func TestUnacknowledgedTailIsCut(t *testing.T) {
 	for range 2 {
 		s.unacknowledged(a)
 	}
-	if a.sequence() <= b.sequence() {
-		t.Error("the primary's copy is not newer")
-	}
-	if op := s.reads(a); op.Position != 5 {
-		t.Errorf("a reader sees %d appends, and 5 are acknowledged", op.Position)
-	}
+	s.Expect(a.sequence()).To(BeNumerically(">", b.sequence()), "the primary's copy is newer")
+	s.Expect(s.reads(a).Position).To(BeEquivalentTo(5), "a reader sees those that are acknowledged")
 	a.does("kill")
 	b.turn("replicate", "")
 	c.turn("replicate", "")
@@ -120,17 +117,14 @@ func (s *set) unacknowledged(m *member) {
 	}()
 	s.until("the append is in the log", func() bool { return m.view(s).Index > before })
 	cancel()
-	if op := <-answered; op.Outcome != record.Unknown {
-		s.Errorf("it is not unknown: %+v", op)
-	}
+	op := <-answered
+	s.Expect(op.Outcome).To(Equal(record.Unknown), "%+v", op)
 }
 
 func (m *member) view(s *set) view {
 	s.Helper()
 	var v view
-	if err := ask(s.Context(), m.address, "GET", "/role", nil, &v); err != nil {
-		s.Fatal(err)
-	}
+	s.Expect(ask(s.Context(), m.address, "GET", "/role", nil, &v)).To(Succeed())
 	return v
 }
 
@@ -138,19 +132,9 @@ func (m *member) view(s *set) view {
 func (s *set) said(m *member, what string) int {
 	s.Helper()
 	lines, err := record.ReadLines[record.Line](filepath.Join(s.dir, "journal", m.name+record.JournalSuffix))
-	if err != nil {
-		s.Fatal(err)
-	}
-	count := 0
-	for _, l := range lines {
-		if l.What == what {
-			count++
-		}
-	}
-	if count == 0 {
-		s.Errorf("the journal of %s has no line %s", m.name, what)
-	}
-	return count
+	s.Expect(err).NotTo(HaveOccurred())
+	s.Expect(lines).To(ContainElement(HaveField("What", what)), "the journal of %s", m.name)
+	return len(slices.DeleteFunc(lines, func(l record.Line) bool { return l.What != what }))
 }
 
 func TestLightsOut(t *testing.T) {
@@ -162,37 +146,31 @@ func TestLightsOut(t *testing.T) {
 	for _, m := range s.members {
 		m.kill()
 	}
-	dropTail(t, a, 3) // a's disk lost what it had said to have
+	a.dropTail(3) // a's disk lost what it had said to have
 	for _, m := range s.members {
 		m.start()
 		m.ends(exitStopped, "status")
 	}
-	if newest(a, b, c) != b || a.sequence() <= c.sequence() {
-		t.Fatalf("sequences %d %d %d", a.sequence(), b.sequence(), c.sequence())
-	}
+	s.Expect(a.sequence()).To(BeNumerically("<", b.sequence()))
+	s.Expect(a.sequence()).To(BeNumerically(">", c.sequence()))
 	b.does("seed")
 	a.does("secondary", b.address)
 	c.turn("replicate", "lag 300ms")
 	c.does("secondary", b.address)
-	if len(c.log()) < 21 {
-		t.Errorf("secondary ended when c had %d entries of 21", len(c.log()))
-	}
+	s.Expect(len(c.log())).To(BeNumerically(">=", 21), "entries when secondary ended")
 	s.appends(b, 5)
 	s.same(b, a, c)
 	s.check(b)
 }
 
-func dropTail(t *testing.T, m *member, count int) {
+func (m *member) dropTail(count int) {
+	m.Helper()
 	path := filepath.Join(m.dir, logFile)
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m.Expect(err).NotTo(HaveOccurred())
 	lines := strings.SplitAfter(strings.TrimSuffix(string(text), "\n"), "\n")
 	kept := strings.Join(lines[:len(lines)-count], "") + `{"epoch":1,"ind` // and was writing
-	if err := os.WriteFile(path, []byte(kept), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	m.Expect(os.WriteFile(path, []byte(kept), 0o644)).To(Succeed())
 }
 
 func TestPrimaryWithoutFollowersLeavesNothing(t *testing.T) {
@@ -205,12 +183,8 @@ func TestPrimaryWithoutFollowersLeavesNothing(t *testing.T) {
 	was := b.sequence()
 	b.does("seed")
 	err := ask(t.Context(), b.address, "POST", "/append", request{"x", "1", "lost"}, &answer{})
-	if err == nil || !strings.Contains(err.Error(), `"effect":"none"`) {
-		t.Errorf("got %v", err)
-	}
-	if b.sequence() != was {
-		t.Error("nobody follows it, and its copy looks newer")
-	}
+	s.Expect(err).To(MatchError(ContainSubstring(`"effect":"none"`)))
+	s.Expect(b.sequence()).To(Equal(was), "nobody follows it, and its copy looks newer")
 	b.does("kill")
 	a.does("seed") // takes the epoch that b had
 	c.does("secondary", a.address)
@@ -218,9 +192,7 @@ func TestPrimaryWithoutFollowersLeavesNothing(t *testing.T) {
 	b.does("secondary", a.address) // b has joined its own
 	s.appends(a, 1)
 	s.same(a, b, c)
-	if s.said(a, record.Established) < 3 {
-		t.Error("a went on in an epoch of which b had joined another's")
-	}
+	s.Expect(s.said(a, record.Established)).To(BeNumerically(">=", 3), "a went on in an epoch of which b had joined another's")
 	s.check(a)
 }
 
@@ -234,9 +206,9 @@ func TestJoinedEpochOutlivesItsMember(t *testing.T) {
 	b.kill()
 	b.start("LEDGER_ACKS=2")
 	b.does("seed")
-	if v := b.view(s); v.Epoch != 2 || v.Established {
-		t.Errorf("b, which had joined epoch 1, leads as %+v", v)
-	}
+	v := b.view(s)
+	s.Expect(v.Epoch).To(BeEquivalentTo(2), "b, which had joined epoch 1, leads")
+	s.Expect(v.Established).To(BeFalse())
 }
 
 func TestSameRequestIsOneEntry(t *testing.T) {
@@ -244,19 +216,14 @@ func TestSameRequestIsOneEntry(t *testing.T) {
 	twice := request{Client: "x", Request: "1", Value: "v"}
 	var first, second, third answer
 	for _, to := range []*answer{&first, &second} {
-		if err := ask(t.Context(), a.address, "POST", "/append", twice, to); err != nil {
-			t.Fatal(err)
-		}
+		s.Expect(ask(t.Context(), a.address, "POST", "/append", twice, to)).To(Succeed())
 	}
 	s.same(a, b)
 	a.does("kill")
 	b.does("promote")
-	if err := ask(t.Context(), b.address, "POST", "/append", twice, &third); err != nil {
-		t.Fatal(err)
-	}
-	if first.Index == 0 || second != first || third != first {
-		t.Errorf("answers %+v, %+v and %+v", first, second, third)
-	}
+	s.Expect(ask(t.Context(), b.address, "POST", "/append", twice, &third)).To(Succeed())
+	s.Expect(first.Index).NotTo(BeZero())
+	s.Expect([]answer{second, third}).To(HaveEach(first))
 	s.same(b, c)
 	s.check(b)
 }
@@ -267,9 +234,7 @@ func TestAcksOfOneMember(t *testing.T) {
 	s.appends(s.members[0], 3)
 	s.members[0].does("seed") // of a primary: nothing to do
 	s.check(s.members[0])
-	if n := s.said(s.members[0], record.Established); n != 1 {
-		t.Errorf("%d epochs", n)
-	}
+	s.Expect(s.said(s.members[0], record.Established)).To(Equal(1), "epochs")
 }
 
 func TestCommandsOfAStoppedMember(t *testing.T) {
@@ -281,9 +246,7 @@ func TestCommandsOfAStoppedMember(t *testing.T) {
 	a.ends(exitUsage, "fence")
 	a.ends(exitFailed, "secondary", b.address) // nobody is primary
 	a.ends(exitStopped, "status")
-	if a.sequence() != 0 {
-		t.Error("an empty copy is not the oldest")
-	}
+	s.Expect(a.sequence()).To(BeZero(), "an empty copy is the oldest")
 	a.does("secondary")
 	a.does("status")
 	a.does("kill")
@@ -292,12 +255,9 @@ func TestCommandsOfAStoppedMember(t *testing.T) {
 
 func TestProcess1Ends(t *testing.T) {
 	s, a, b, _ := trio(t)
-	if err := a.process.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := a.process.Wait(); err != nil || a.serves() {
-		t.Errorf("it ended with %v, and serves: %t", err, a.serves())
-	}
+	s.Expect(a.process.Process.Signal(syscall.SIGTERM)).To(Succeed())
+	s.Expect(a.process.Wait()).To(Succeed())
+	s.Expect(a.serves()).To(BeFalse())
 	for _, what := range []string{record.Ceased, record.Served, record.End} {
 		s.said(a, what)
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -36,70 +35,38 @@ const ordersFD = 3
 // serve is the server: a process of its own, so that it can be killed alone. It
 // does nothing before process 1 tells it, and ends with it: its input is a pipe
 // from there.
-func serve(s settings, run string) error {
+func serve(s settings, run string) {
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(1)
 	}()
-	lock, err := os.OpenFile(s.path(lockFile), os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return err
-	}
+	lock := must(os.OpenFile(s.path(lockFile), os.O_CREATE|os.O_RDWR, 0o644))
 	defer lock.Close()
-	if err := flock(lock, syscall.LOCK_EX); err != nil { // of one that is being killed
-		return fmt.Errorf("locking %s: %w", s.dir, err)
-	}
-	n, err := openNode(s, run)
-	if err != nil {
-		return err
-	}
-	clients, err := net.Listen("tcp", s.listen)
-	if err != nil {
-		return err
-	}
-	orders, err := net.FileListener(os.NewFile(ordersFD, "orders"))
-	if err != nil {
-		return fmt.Errorf("taking the socket of process 1: %w", err)
-	}
-	ended := make(chan error, 3)
-	server := &http.Server{Handler: n.orders(ended), ReadHeaderTimeout: time.Minute}
-	go func() { ended <- http.Serve(clients, n.api()) }()
-	go func() { ended <- server.Serve(orders) }()
-	if err := <-ended; err != nil {
-		return err
-	}
-	return server.Shutdown(context.Background()) // the last answer goes out
+	need(flock(lock, syscall.LOCK_EX)) // of one that is being killed
+	n := openNode(s, run)
+	clients := must(net.Listen("tcp", s.listen))
+	orders := must(net.FileListener(os.NewFile(ordersFD, "the socket of process 1")))
+	stopped := make(chan struct{}, 1)
+	server := &http.Server{Handler: n.orders(stopped), ReadHeaderTimeout: time.Minute}
+	go func() { need(http.Serve(clients, n.api())) }()
+	go func() { _ = server.Serve(orders) }() // it ends by Shutdown
+	<-stopped
+	need(server.Shutdown(context.Background())) // the last answer goes out
 }
 
-func (n *node) orders(ended chan<- error) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var o order
-		if !hear(w, r, &o) {
-			return
-		}
-		var out outcome
+func (n *node) orders(stopped chan<- struct{}) http.Handler {
+	return handler(func(ctx context.Context, o order) (out outcome, _ error) {
 		if o.Command != "view" {
-			if err := n.obey(context.WithoutCancel(r.Context()), o.Command, o.Peers, o.Crash); err != nil {
+			if err := n.obey(context.WithoutCancel(ctx), o.Command, o.Peers, o.Crash); err != nil {
 				out = outcome{Code: exitFailed, Error: err.Error()}
 			}
 		}
 		out.View = n.view()
-		tell(w, http.StatusOK, out)
 		if o.Command == "stop" && out.Code == 0 {
-			ended <- nil
+			stopped <- struct{}{}
 		}
+		return out, nil
 	})
-}
-
-// orderClient sends orders to a unix socket. A command takes as long as it
-// takes: the operator has a timeout.
-func orderClient(socket string) *http.Client {
-	return &http.Client{Transport: &http.Transport{
-		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", socket)
-		},
-	}}
 }
 
 func listenUnix(socket string) (*net.UnixListener, error) {
@@ -117,8 +84,15 @@ func listenUnix(socket string) (*net.UnixListener, error) {
 	return listener, nil
 }
 
-// send gives an order to a socket.
-func send(ctx context.Context, socket string, o order) (out outcome, err error) {
-	err = askThrough(ctx, orderClient(socket), "ledger", "POST", "/", o, &out)
+// send gives an order to a socket. Without a bound it takes as long as it takes:
+// the operator has a timeout.
+func send(socket string, within time.Duration, o order) (out outcome, err error) {
+	through := &http.Client{Timeout: within, Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
+		},
+	}}
+	err = askThrough(context.Background(), through, "ledger", "POST", "/", o, &out)
 	return out, err
 }

@@ -1,8 +1,9 @@
 package main
 
 import (
+	"io"
 	"os"
-	"runtime"
+	"os/exec"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -12,11 +13,11 @@ import (
 
 // server is the child that serves.
 type server struct {
-	pid   int
-	run   string
-	input *os.File    // it ends when this is closed
-	told  atomic.Bool // to stop
-	ended chan struct{}
+	process *os.Process
+	run     string
+	input   io.Closer   // it ends when this is closed
+	told    atomic.Bool // to stop
+	ended   chan struct{}
 }
 
 // endsNow tells whether a server that did not answer is one that ends. Its last
@@ -43,69 +44,45 @@ func (v *supervisor) launch() (*server, error) {
 		return nil, err
 	}
 	defer orders.Close()
-	theirs, input, err := os.Pipe()
-	if err != nil {
+	s := &server{run: newRun(), ended: make(chan struct{})}
+	command := exec.Command(os.Args[0], "serve", s.run)
+	command.Stdout, command.Stderr, command.ExtraFiles = os.Stdout, os.Stderr, []*os.File{orders}
+	if s.input, err = command.StdinPipe(); err != nil {
 		return nil, err
 	}
-	defer theirs.Close()
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	s := &server{run: newRun(), input: input, ended: make(chan struct{})}
 	v.mu.Lock() // reap must know it before it can end
 	defer v.mu.Unlock()
-	s.pid, err = syscall.ForkExec(self, []string{"ledger", "serve", s.run}, &syscall.ProcAttr{
-		Env:   os.Environ(),
-		Files: []uintptr{theirs.Fd(), 1, 2, orders.Fd()},
-	})
-	runtime.KeepAlive(theirs)
-	if err != nil {
-		input.Close()
+	if err := command.Start(); err != nil {
 		return nil, err
 	}
+	s.process = command.Process
 	v.server, v.role, v.failed = s, none, false
 	return s, nil
 }
 
-// kill ends a server by force. Nobody else can have its number before reap has
-// taken its exit.
+// kill ends a server by force.
 func (v *supervisor) kill(s *server) {
-	v.mu.Lock()
-	if v.server == s {
-		_ = syscall.Kill(s.pid, syscall.SIGKILL)
-	}
-	v.mu.Unlock()
+	_ = s.process.Kill() // the error is that it has ended
 	<-s.ended
 }
 
 // reap takes the exit of every process that ended: the server's, and those of
-// orphans, whom nobody else takes.
+// orphans, whom nobody else takes. That is why nobody waits for the command.
 func (v *supervisor) reap() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for {
-		var status syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
-		if err == syscall.EINTR {
-			continue
-		}
+		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
 		if err != nil || pid <= 0 {
 			return
 		}
-		v.bury(pid)
+		if s := v.server; s != nil && s.process.Pid == pid {
+			v.journal.say(record.Line{What: record.Over, Other: s.run})
+			v.failed = v.role == primary && !s.told.Load()
+			v.server, v.role = nil, none
+			_ = s.process.Release()
+			s.input.Close()
+			close(s.ended)
+		}
 	}
-}
-
-// bury notes that a process has ended. mu is held.
-func (v *supervisor) bury(pid int) {
-	s := v.server
-	if s == nil || s.pid != pid {
-		return
-	}
-	v.journal.say(record.Line{What: record.Over, Other: s.run})
-	v.failed = v.role == primary && !s.told.Load()
-	v.server, v.role = nil, none
-	s.input.Close()
-	close(s.ended)
 }

@@ -30,41 +30,38 @@ type settings struct {
 	joinWithin time.Duration
 }
 
-func readSettings() (settings, error) {
+func readSettings() settings {
 	dir := cmp.Or(os.Getenv("LEDGER_DIR"), "/data")
 	host, _ := os.Hostname()
 	s := settings{
-		dir:     dir,
-		socket:  cmp.Or(os.Getenv("LEDGER_SOCKET"), filepath.Join(dir, "control.sock")),
-		listen:  cmp.Or(os.Getenv("LEDGER_LISTEN"), ":7070"),
-		name:    cmp.Or(os.Getenv("POD_NAME"), host),
-		uid:     os.Getenv("POD_UID"),
-		self:    os.Getenv("LEDGER_SELF"),
-		service: os.Getenv("SERVICE_NAME"),
-		peers:   strings.FieldsFunc(os.Getenv("LEDGER_PEERS"), func(r rune) bool { return r == ',' || r == ' ' }),
-		journal: os.Getenv("LEDGER_JOURNAL"),
-		knobs:   os.Getenv("LEDGER_KNOBS"),
+		dir:        dir,
+		socket:     cmp.Or(os.Getenv("LEDGER_SOCKET"), filepath.Join(dir, "control.sock")),
+		listen:     cmp.Or(os.Getenv("LEDGER_LISTEN"), ":7070"),
+		name:       cmp.Or(os.Getenv("POD_NAME"), host),
+		uid:        os.Getenv("POD_UID"),
+		self:       os.Getenv("LEDGER_SELF"),
+		service:    os.Getenv("SERVICE_NAME"),
+		peers:      strings.FieldsFunc(os.Getenv("LEDGER_PEERS"), func(r rune) bool { return r == ',' || r == ' ' }),
+		journal:    os.Getenv("LEDGER_JOURNAL"),
+		knobs:      os.Getenv("LEDGER_KNOBS"),
+		members:    variable("LEDGER_MEMBERS", "0", strconv.Atoi),
+		ackTimeout: variable("LEDGER_ACK_TIMEOUT", "5s", time.ParseDuration),
+		joinWithin: variable("LEDGER_JOIN_TIMEOUT", "30s", time.ParseDuration),
 	}
-	var errs []error
-	number := func(name string, fallback int) int {
-		n, err := strconv.Atoi(cmp.Or(os.Getenv(name), strconv.Itoa(fallback)))
-		if err != nil || n < 0 {
-			errs = append(errs, fmt.Errorf("%s: %q is not a number", name, os.Getenv(name)))
-		}
-		return n
+	s.acks = variable("LEDGER_ACKS", strconv.Itoa(s.members/2), strconv.Atoi)
+	return s
+}
+
+// variable is one of the environment, which must be none below 0.
+func variable[T int | time.Duration](name, fallback string, parse func(string) (T, error)) T {
+	value, err := parse(cmp.Or(os.Getenv(name), fallback))
+	if err == nil && value < 0 {
+		err = errors.New("it is below 0")
 	}
-	span := func(name, fallback string) time.Duration {
-		d, err := time.ParseDuration(cmp.Or(os.Getenv(name), fallback))
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", name, err))
-		}
-		return d
+	if err != nil {
+		need(fmt.Errorf("%s: %w", name, err))
 	}
-	s.members = number("LEDGER_MEMBERS", 0)
-	s.acks = number("LEDGER_ACKS", s.members/2)
-	s.ackTimeout = span("LEDGER_ACK_TIMEOUT", "5s")
-	s.joinWithin = span("LEDGER_JOIN_TIMEOUT", "30s")
-	return s, errors.Join(errs...)
+	return value
 }
 
 // path is a file in the data directory.

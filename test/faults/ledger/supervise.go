@@ -41,41 +41,22 @@ type supervisor struct {
 	failed bool       // it was primary and ended without being told
 }
 
-func supervise(s settings) error {
+func supervise(s settings) {
 	if s.members < 1 {
-		return errors.New("LEDGER_MEMBERS is needed: how many members are configured")
+		need(errors.New("LEDGER_MEMBERS is needed: how many members are configured"))
 	}
-	if err := os.MkdirAll(s.dir, 0o755); err != nil {
-		return err
-	}
-	journal, err := openJournal(s, newRun())
-	if err != nil {
-		return err
-	}
-	v := &supervisor{settings: s, journal: journal}
+	need(os.MkdirAll(s.dir, 0o755))
+	v := &supervisor{settings: s, journal: must(openJournal(s, newRun()))}
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGCHLD)
-	listener, err := listenUnix(s.socket)
-	if err != nil {
-		return err
-	}
-	journal.say(record.Line{What: record.Start})
+	listener := must(listenUnix(s.socket))
+	v.journal.say(record.Line{What: record.Start})
 	fmt.Println("ledger: idle until told")
-	broken := make(chan error, 1)
-	go func() { broken <- http.Serve(listener, v) }()
-	ended := make(chan struct{})
-	for {
-		select {
-		case err := <-broken:
-			return err
-		case <-ended:
-			journal.say(record.Line{What: record.End})
-			return nil
-		case sig := <-signals:
-			v.reap()
-			if sig != syscall.SIGCHLD {
-				go func() { v.terminate(); ended <- struct{}{} }()
-			}
+	go func() { need(http.Serve(listener, handler(v.take))) }()
+	for sig := range signals {
+		v.reap()
+		if sig != syscall.SIGCHLD {
+			go v.terminate()
 		}
 	}
 }
@@ -87,37 +68,34 @@ func (v *supervisor) terminate() {
 		fmt.Fprintln(os.Stderr, "ledger:", err)
 	}
 	time.Sleep(k.lag)
-	if k.hang {
-		select {}
-	}
-	v.stop(order{Command: "stop"})
-}
-
-// ServeHTTP takes the orders of hooks. An order is carried out to its end, also
-// if the hook that gave it is gone.
-func (v *supervisor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var o order
-	if !hear(w, r, &o) {
+	if k.has["hang"] {
 		return
 	}
+	v.stop(order{Command: "stop"})
+	v.journal.say(record.Line{What: record.End})
+	os.Exit(0)
+}
+
+// take takes the order of a hook. It is carried out to its end, also if the hook
+// that gave it is gone.
+func (v *supervisor) take(_ context.Context, o order) (outcome, error) {
 	switch {
 	case o.Command == "status":
 		v.journal.say(record.Line{What: record.Asked, Text: o.Command})
-		tell(w, http.StatusOK, v.status())
+		return v.status(), nil
 	case o.Command == "sequence":
 		v.journal.say(record.Line{What: record.Asked, Text: o.Command})
-		tell(w, http.StatusOK, v.sequence())
+		return v.sequence(), nil
 	case o.Command == "kill":
 		if s, _, _ := v.now(); s != nil {
 			v.kill(s)
 		}
-		tell(w, http.StatusOK, outcome{})
+		return outcome{}, nil
 	case o.Late > 0:
 		time.AfterFunc(o.Late, func() { v.carryOut(o) })
-		tell(w, http.StatusOK, outcome{})
-	default:
-		tell(w, http.StatusOK, v.carryOut(o))
+		return outcome{}, nil
 	}
+	return v.carryOut(o), nil
 }
 
 // carryOut obeys a command, and writes down when it came and when it was done.
@@ -170,7 +148,7 @@ func (v *supervisor) start(o order) outcome {
 
 // order gives an order to the server, and tells what came of it.
 func (v *supervisor) order(s *server, o order) outcome {
-	out, err := send(context.Background(), v.serverSocket(), o)
+	out, err := send(v.serverSocket(), 0, o)
 	if err != nil {
 		if s.endsNow() {
 			err = errors.New("the server has ended")
@@ -188,14 +166,13 @@ func (v *supervisor) stop(o order) outcome {
 	s, _, _ := v.now()
 	if s != nil {
 		s.told.Store(true)
-		ctx, cancel := context.WithTimeout(context.Background(), stopWithin)
-		defer cancel()
-		if _, err := send(ctx, v.serverSocket(), o); err != nil {
+		late := time.After(stopWithin)
+		if _, err := send(v.serverSocket(), stopWithin, o); err != nil {
 			v.kill(s)
 		}
 		select {
 		case <-s.ended:
-		case <-ctx.Done():
+		case <-late:
 			v.kill(s)
 		}
 	}
@@ -214,9 +191,7 @@ func (v *supervisor) status() outcome {
 	case s == nil:
 		return outcome{Code: exitStopped}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
-	defer cancel()
-	out, err := send(ctx, v.serverSocket(), order{Command: "view"})
+	out, err := send(v.serverSocket(), answerWithin, order{Command: "view"})
 	switch {
 	case err != nil && s.endsNow():
 		return v.status()
@@ -232,15 +207,13 @@ func (v *supervisor) status() outcome {
 // sequence is the number of the copy, from the server or from the disk.
 func (v *supervisor) sequence() outcome {
 	if s, _, _ := v.now(); s != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
-		defer cancel()
-		if out, err := send(ctx, v.serverSocket(), order{Command: "view"}); err == nil {
+		if out, err := send(v.serverSocket(), answerWithin, order{Command: "view"}); err == nil {
 			return outcome{Output: fmt.Sprintln(out.View.Sequence)}
 		}
 	}
-	entries, err := readLog(v.dir)
+	entries, _, err := readLog(v.dir)
 	if err != nil {
-		return outcome{Code: exitFailed, Error: "reading the log: " + err.Error()}
+		return outcome{Code: exitFailed, Error: err.Error()}
 	}
 	var last record.Entry
 	if len(entries) > 0 {

@@ -2,6 +2,7 @@ package ledgercheck
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -198,13 +199,7 @@ func (c *checker) checkClients() {
 	}
 }
 
-func (c *checker) operations() []record.Op {
-	var all []record.Op
-	for _, history := range c.histories {
-		all = append(all, history...)
-	}
-	return all
-}
+func (c *checker) operations() []record.Op { return slices.Concat(c.histories...) }
 
 // measure finds the pauses.
 func (c *checker) measure() {
@@ -214,24 +209,13 @@ func (c *checker) measure() {
 			acks = append(acks, l.At)
 		}
 	}
-	for i := range acks {
-		if i > 0 {
-			c.report.LongestPause = max(c.report.LongestPause, time.Duration(acks[i]-acks[i-1]))
-		}
+	for i := 1; i < len(acks); i++ {
+		c.report.LongestPause = max(c.report.LongestPause, time.Duration(acks[i]-acks[i-1]))
 	}
-	for i := range c.report.Reigns {
-		if i == 0 {
-			continue
-		}
+	for i := 1; i < len(c.report.Reigns); i++ {
 		f := Failover{From: c.report.Reigns[i-1], To: c.report.Reigns[i]}
-		var before int64
-		for _, at := range acks {
-			if at < f.To.Start {
-				before = at
-			} else if before > 0 {
-				f.Pause = time.Duration(at - before)
-				break
-			}
+		if first, _ := slices.BinarySearch(acks, f.To.Start); 0 < first && first < len(acks) {
+			f.Pause = time.Duration(acks[first] - acks[first-1])
 		}
 		c.report.Failovers = append(c.report.Failovers, f)
 	}

@@ -5,9 +5,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
+
+	. "github.com/onsi/gomega"
 
 	"github.com/stateful-operator/stateful-operator/test/faults/ledger/record"
 )
@@ -95,93 +96,71 @@ func (e *evidence) check() (Report, error) {
 }
 
 func TestAllIsWell(t *testing.T) {
+	g := NewWithT(t)
 	report, err := well().check()
-	if err != nil {
-		t.Fatal(err)
+	g.Expect(err).NotTo(HaveOccurred())
+	text := report.String()
+	for _, want := range []string{
+		"3 appends acknowledged to clients (3 by ledgers), 2 unknown, 1 refused; 3 reads; 6 entries",
+		"killed between 20ns and 35ns", "failover: a to b, no write for 30ns",
+	} {
+		g.Expect(text).To(ContainSubstring(want))
 	}
-	if report.Appends != 3 || report.Acked != 3 || report.Unknown != 2 || report.Refused != 1 || report.Reads != 3 || report.Entries != 6 {
-		t.Errorf("counts: %v", report)
-	}
-	if len(report.Failovers) != 1 || report.Failovers[0].Pause != 30 || report.LongestPause != 30 {
-		t.Errorf("pauses: %v", report)
-	}
+	g.Expect(report.Failovers).To(HaveLen(1))
+	g.Expect(report.LongestPause).To(BeEquivalentTo(30))
 	a, b := report.Reigns[0], report.Reigns[1]
-	if a.Ceased || a.End != 30 || a.Gone != 45 || !b.Ceased || b.End != 70 {
-		t.Errorf("reigns: %v", report)
-	}
-	for _, want := range []string{"3 appends acknowledged", "killed between 20ns and 35ns", "failover: a to b, no write for 30ns"} {
-		if !strings.Contains(report.String(), want) {
-			t.Errorf("no %q in %v", want, report)
-		}
-	}
+	g.Expect([]any{a.Ceased, a.End, a.Gone}).To(Equal([]any{false, int64(30), int64(45)}))
+	g.Expect([]any{b.Ceased, b.End}).To(Equal([]any{true, int64(70)}))
 }
 
 // planted are faults, and what finds each one.
 var planted = []struct {
-	name  string
-	plant func(*evidence)
-	want  string
+	name, want string
+	plant      func(*evidence)
 }{
-	{"an acknowledged append is not in the final log", func(e *evidence) {
-		e.journals.Final = e.journals.Final[:5]
-	}, "lost: request 3 of client x, acknowledged by b as entry 6 of epoch 2"},
-	{"it is lost and only the journal knows of it", func(e *evidence) {
-		e.journals.Final, e.client = e.journals.Final[:5], e.client[:5]
-	}, "lost: request 3"},
-	{"it is lost and only the client knows of it", func(e *evidence) {
+	{"an acknowledged append is not in the final log", "lost: request 3 of client x, acknowledged by b as entry 6 of epoch 2",
+		func(e *evidence) { e.journals.Final = e.journals.Final[:5] }},
+	{"it is lost and only the journal knows of it", "lost: request 3",
+		func(e *evidence) { e.journals.Final, e.client = e.journals.Final[:5], e.client[:5] }},
+	{"it is lost and only the client knows of it", "lost: request 3 of client x, acknowledged by nobody", func(e *evidence) {
 		e.journals.Final = e.journals.Final[:5]
 		e.journals.Lines = slices.Delete(e.journals.Lines, 7, 8)
-	}, "lost: request 3 of client x, acknowledged by nobody"},
-	{"it stands elsewhere", func(e *evidence) {
-		e.journals.Final[1], e.journals.Final[2] = added(1, 2, "2"), added(1, 3, "1")
-	}, "moved: request 1"},
-	{"a client was told what no ledger said", func(e *evidence) {
-		e.journals.Lines = slices.Delete(e.journals.Lines, 7, 8)
-	}, "no ledger acknowledged it"},
-	{"an append is there twice", func(e *evidence) {
-		e.journals.Final = append(e.journals.Final, added(2, 7, "1"))
-	}, "in the final log twice, as entries 2 and 7"},
-	{"an append is there with another value", func(e *evidence) {
-		e.journals.Final[1].Value = "other"
-	}, `entry 2 is "other"`},
-	{"what had no effect is there", func(e *evidence) {
-		e.journals.Final = append(e.journals.Final, added(2, 7, "6"))
-	}, "request 6 had no effect, and it is entry 7"},
-	{"the final log has a gap", func(e *evidence) {
-		e.journals.Final[5].Index = 7
-	}, "has entry 7 of epoch 2 behind entry 5"},
-	{"the final log is another's", func(e *evidence) {
-		e.journals.FinalPod = "a"
-	}, "the final log is of a, and the last primary was b"},
-	{"two primaries by their words", func(e *evidence) {
-		e.journals.Lines[5].At = 29
-	}, "two primaries for 1ns: a (run run-a, epoch 1)"},
-	{"two primaries by their locks", func(e *evidence) {
+	}},
+	{"it stands elsewhere", "moved: request 1",
+		func(e *evidence) { e.journals.Final[1], e.journals.Final[2] = added(1, 2, "2"), added(1, 3, "1") }},
+	{"a client was told what no ledger said", "no ledger acknowledged it",
+		func(e *evidence) { e.journals.Lines = slices.Delete(e.journals.Lines, 7, 8) }},
+	{"an append is there twice", "in the final log twice, as entries 2 and 7",
+		func(e *evidence) { e.journals.Final = append(e.journals.Final, added(2, 7, "1")) }},
+	{"an append is there with another value", `entry 2 is "other"`,
+		func(e *evidence) { e.journals.Final[1].Value = "other" }},
+	{"what had no effect is there", "request 6 had no effect, and it is entry 7",
+		func(e *evidence) { e.journals.Final = append(e.journals.Final, added(2, 7, "6")) }},
+	{"the final log has a gap", "has entry 7 of epoch 2 behind entry 5",
+		func(e *evidence) { e.journals.Final[5].Index = 7 }},
+	{"the final log is another's", "the final log is of a, and the last primary was b",
+		func(e *evidence) { e.journals.FinalPod = "a" }},
+	{"two primaries by their words", "two primaries for 1ns: a (run run-a, epoch 1)",
+		func(e *evidence) { e.journals.Lines[5].At = 29 }},
+	{"two primaries by their locks", "when b (run run-b) became primary, run run-a held its lock", func(e *evidence) {
 		meets := line(50, "b", record.Meets, 0)
 		meets.Other = "run-a"
 		e.journals.Lines = append(e.journals.Lines, meets)
-	}, "when b (run run-b) became primary, run run-a held its lock"},
-	{"an epoch comes twice", func(e *evidence) {
-		e.journals.Lines[6].Epoch = 1
-	}, "epoch 1 of b came after epoch 1 of a"},
-	{"one that ceased acknowledges", func(e *evidence) {
-		e.journals.Lines = append(e.journals.Lines, ack(71, "b", 2, 6, 4, "3"))
-	}, "b (run run-b) acknowledged entry 6 and was not primary"},
-	{"a read of old data", func(e *evidence) {
-		e.reader[2] = readOp("3", 62, 63, "1", "2", "4")
-	}, "read 3 of client y saw 3 appends, and append 3 of client x had seen 4 before it began"},
-	{"a read that goes back behind another read", func(e *evidence) {
-		e.reader[2] = readOp("3", 62, 63, "1")
-	}, "no order of all operations"},
-	{"a read of what comes later", func(e *evidence) {
-		e.reader[0] = readOp("1", 22, 23, "1", "2")
-	}, "no order of all operations"},
-	{"a read of what is lost", func(e *evidence) {
-		e.reader[2] = readOp("3", 55, 59, "1", "2", "5")
-	}, "read 3 of client y saw 3 appends that are not the first 3 of the final log"},
-	{"two appends against the order of their calls", func(e *evidence) {
-		e.client[0].Position, e.client[1].Position = 2, 1
-	}, "no order of all operations"},
+	}},
+	{"an epoch comes twice", "epoch 1 of b came after epoch 1 of a",
+		func(e *evidence) { e.journals.Lines[6].Epoch = 1 }},
+	{"one that ceased acknowledges", "b (run run-b) acknowledged entry 6 and was not primary",
+		func(e *evidence) { e.journals.Lines = append(e.journals.Lines, ack(71, "b", 2, 6, 4, "3")) }},
+	{"a read of old data", "read 3 of client y saw 3 appends, and append 3 of client x had seen 4 before it began",
+		func(e *evidence) { e.reader[2] = readOp("3", 62, 63, "1", "2", "4") }},
+	{"a read that goes back behind another read", "no order of all operations",
+		func(e *evidence) { e.reader[2] = readOp("3", 62, 63, "1") }},
+	{"a read of what comes later", "no order of all operations",
+		func(e *evidence) { e.reader[0] = readOp("1", 22, 23, "1", "2") }},
+	{"a read of what is lost", "read 3 of client y saw 3 appends that are not the first 3 of the final log",
+		func(e *evidence) { e.reader[2] = readOp("3", 55, 59, "1", "2", "5") }},
+	{"two appends against the order of their calls", "no order of all operations",
+		func(e *evidence) { e.client[0].Position, e.client[1].Position = 2, 1 }},
 }
 
 func TestFaultsAreFound(t *testing.T) {
@@ -190,12 +169,9 @@ func TestFaultsAreFound(t *testing.T) {
 			e := well()
 			row.plant(e)
 			report, err := e.check()
-			if err == nil || !strings.Contains(err.Error(), row.want) {
-				t.Errorf("want %q, got %v", row.want, err)
-			}
-			if !strings.Contains(report.String(), "BROKEN: ") {
-				t.Errorf("the report does not say it: %v", report)
-			}
+			g := NewWithT(t)
+			g.Expect(err).To(MatchError(ContainSubstring(row.want)))
+			g.Expect(report.String()).To(ContainSubstring("BROKEN: "))
 		})
 	}
 }
@@ -205,9 +181,7 @@ func TestNotAFault(t *testing.T) {
 		name  string
 		plant func(*evidence)
 	}{
-		{"a client whose history is not there", func(e *evidence) {
-			e.client = nil
-		}},
+		{"a client whose history is not there", func(e *evidence) { e.client = nil }},
 		{"the same append is acknowledged again, after its epoch", func(e *evidence) {
 			e.journals.Lines = slices.Insert(e.journals.Lines, 8, ack(62, "b", 1, 2, 1, "1"))
 		}},
@@ -215,9 +189,7 @@ func TestNotAFault(t *testing.T) {
 			lone := line(46, "c", record.Primary, 2)
 			e.journals.Lines = append(e.journals.Lines, lone, over(47, "c-supervisor", "c"))
 		}},
-		{"a read at the time of an append sees it or not", func(e *evidence) {
-			e.reader[2] = readOp("3", 55, 59, "1", "2", "4", "3")
-		}},
+		{"a read at the time of an append sees it or not", func(e *evidence) { e.reader[2] = readOp("3", 55, 59, "1", "2", "4", "3") }},
 		{"a primary takes a newer epoch", func(e *evidence) {
 			e.journals.Lines = slices.Insert(e.journals.Lines, 4,
 				line(31, "a", record.Primary, 2), line(32, "a", record.Established, 2))
@@ -231,52 +203,42 @@ func TestNotAFault(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			e := well()
 			row.plant(e)
-			if report, err := e.check(); err != nil {
-				t.Errorf("%v\n%v", err, report)
-			}
+			report, err := e.check()
+			NewWithT(t).Expect(err).NotTo(HaveOccurred(), report.String)
 		})
 	}
 }
 
 func TestReadJournals(t *testing.T) {
+	g := NewWithT(t)
 	dir := t.TempDir()
-	if _, err := ReadJournals(dir); err == nil {
-		t.Error("no journals are no evidence")
-	}
+	g.Expect(ReadJournals(dir)).Error().To(HaveOccurred(), "no journals are no evidence")
 	for name, text := range map[string]string{
 		"a" + record.JournalSuffix:     `{"at":1,"what":"start"}` + "\n" + `{"at":2,"wh`, // killed, or the machine was
 		"b_uid" + record.JournalSuffix: `{"at":3,"what":"start"}` + "\n",
 		"b_uid" + record.LockSuffix:    "run",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		g.Expect(os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644)).To(Succeed())
 	}
-	if j, err := ReadJournals(dir); err != nil || len(j.Lines) != 2 {
-		t.Errorf("read %+v: %v", j, err)
-	}
+	g.Expect(ReadJournals(dir)).To(HaveField("Lines", HaveLen(2)))
 }
 
 func TestHistories(t *testing.T) {
+	g := NewWithT(t)
 	call := record.Op{Client: "x", Request: "1", Kind: record.Append, Call: 5}
 	done := call
 	done.Outcome, done.Return = record.OK, 9
-	if ops, err := record.Merge([]record.Op{call, done}); err != nil || len(ops) != 1 || ops[0] != done {
-		t.Errorf("got %+v: %v", ops, err)
-	}
-	if ops, err := record.Merge([]record.Op{call}); err != nil || ops[0].Outcome != record.Unknown {
-		t.Errorf("a client that was killed: got %+v: %v", ops, err)
-	}
+	g.Expect(record.Merge([]record.Op{call, done})).To(HaveExactElements(done))
+	g.Expect(record.Merge([]record.Op{call})).To(HaveExactElements(HaveField("Outcome", record.Unknown)), "a client that was killed")
 	for _, lines := range [][]record.Op{{call, done, call}, {done}} {
-		if _, err := record.Merge(lines); err == nil {
-			t.Errorf("%+v is no history", lines)
-		}
+		g.Expect(record.Merge(lines)).Error().To(HaveOccurred(), "%+v is no history", lines)
 	}
 }
 
 // TestManyOperations fails by taking for ever if the search is not led by the
 // places of the appends.
 func TestManyOperations(t *testing.T) {
+	g := NewWithT(t)
 	e := &evidence{}
 	e.journals.Lines = append(e.journals.Lines, line(0, "a", record.Primary, 1))
 	const span = int64(10 * time.Millisecond)
@@ -292,12 +254,10 @@ func TestManyOperations(t *testing.T) {
 		}
 		e.client = append(e.client, op)
 	}
-	if _, err := e.check(); err != nil {
-		t.Error(err)
-	}
+	_, err := e.check()
+	g.Expect(err).NotTo(HaveOccurred())
 	e.client[100].Call = e.client[2000].Call
 	e.client[100].Return = e.client[100].Call + span
-	if _, err := e.check(); err == nil {
-		t.Error("an append that had its effect before its call fits nowhere")
-	}
+	_, err = e.check()
+	g.Expect(err).To(HaveOccurred(), "an append that had its effect before its call fits nowhere")
 }

@@ -19,7 +19,7 @@ type Journals struct {
 	// Lines are those of all pods.
 	Lines []record.Line
 	// FinalPod and Final are the last primary's copy, read when all is over
-	// from its GET /log, `ledger log`, or its disk.
+	// by `ledger log` or from its disk.
 	FinalPod string
 	Final    []record.Entry
 }

@@ -3,6 +3,7 @@
 package ledgerset
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -28,12 +29,7 @@ const (
 
 // MakeFolder makes the folder of a set.
 func MakeFolder(folder string) error {
-	for _, sub := range []string{"journals", "knobs"} {
-		if err := os.MkdirAll(filepath.Join(folder, sub), 0o777); err != nil {
-			return err
-		}
-	}
-	return nil
+	return errors.Join(os.MkdirAll(Journals(folder), 0o777), os.MkdirAll(Knobs(folder), 0o777))
 }
 
 // Journals is where the members write what they do.

@@ -13,9 +13,11 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -101,54 +103,42 @@ func main() {
 
 // write writes the changed files of a mutant and the overlay that names them.
 func write(name, folder string) error {
-	for _, m := range mutants {
-		if m.name != name {
-			continue
-		}
-		changed, err := m.apply()
-		if err != nil {
-			return err
-		}
-		overlay := map[string]string{}
-		for file, text := range changed {
-			at, err := filepath.Abs(filepath.Join(folder, filepath.Base(file)))
-			if err != nil {
-				return err
-			}
-			from, err := filepath.Abs(file)
-			if err != nil {
-				return err
-			}
-			if err := os.WriteFile(at, []byte(text), 0o644); err != nil {
-				return err
-			}
-			overlay[from] = at
-		}
-		text, err := json.Marshal(map[string]any{"Replace": overlay})
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(folder, "overlay.json"), text, 0o644)
+	i := slices.IndexFunc(mutants, func(m mutant) bool { return m.name == name })
+	if i < 0 {
+		return fmt.Errorf("no rule %q; without arguments they are listed", name)
 	}
-	return fmt.Errorf("no rule %q; without arguments they are listed", name)
+	changed, err := mutants[i].apply()
+	if err != nil {
+		return err
+	}
+	overlay := map[string]string{} // of absolute paths
+	for file, text := range changed {
+		at, err1 := filepath.Abs(filepath.Join(folder, filepath.Base(file)))
+		from, err2 := filepath.Abs(file)
+		if err := errors.Join(err1, err2, os.WriteFile(at, []byte(text), 0o644)); err != nil {
+			return err
+		}
+		overlay[from] = at
+	}
+	text, err := json.Marshal(map[string]any{"Replace": overlay})
+	return errors.Join(err, os.WriteFile(filepath.Join(folder, "overlay.json"), text, 0o644))
 }
 
 // apply gives the changed files by name, from the module's root.
 func (m mutant) apply() (map[string]string, error) {
 	changed := map[string]string{}
 	for _, e := range m.edits {
-		text, have := changed[e.file]
-		if !have {
-			content, err := os.ReadFile(e.file)
+		if _, have := changed[e.file]; !have {
+			text, err := os.ReadFile(e.file)
 			if err != nil {
 				return nil, err
 			}
-			text = string(content)
+			changed[e.file] = string(text)
 		}
-		if n := strings.Count(text, e.old); n != 1 {
+		if n := strings.Count(changed[e.file], e.old); n != 1 {
 			return nil, fmt.Errorf("%s: %s has this %d times, and not once: %s", m.name, e.file, n, e.old)
 		}
-		changed[e.file] = strings.Replace(text, e.old, e.new, 1)
+		changed[e.file] = strings.Replace(changed[e.file], e.old, e.new, 1)
 	}
 	return changed, nil
 }

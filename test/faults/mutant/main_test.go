@@ -4,6 +4,8 @@ import (
 	"go/parser"
 	"go/token"
 	"testing"
+
+	. "github.com/onsi/gomega"
 )
 
 // Every rule can be taken out of the operator as it is now.
@@ -11,14 +13,11 @@ func TestMutantsApply(t *testing.T) {
 	t.Chdir("../../..")
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
+			g := NewWithT(t)
 			changed, err := m.apply()
-			if err != nil {
-				t.Fatal(err)
-			}
+			g.Expect(err).NotTo(HaveOccurred())
 			for file, text := range changed {
-				if _, err := parser.ParseFile(token.NewFileSet(), file, text, 0); err != nil {
-					t.Error(err)
-				}
+				g.Expect(parser.ParseFile(token.NewFileSet(), file, text, 0)).Error().NotTo(HaveOccurred())
 			}
 		})
 	}

@@ -1,45 +1,46 @@
-// Package observer watches the folder of a witness from outside: it reads the
-// diary, and waits for the lock of each run, which the kernel gives away at the
-// instant that the last of its processes ends, however that comes.
+// Package observer hears what the witnesses of an application say, and sees when
+// they end: each has a connection to it, which the kernel closes at the instant
+// that the last of its processes ends, however that comes.
 package observer
 
 import (
-	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/stateful-operator/stateful-operator/test/faults/testimony"
 )
 
-// lookEvery is how often the diary is read. A program that ends sooner than
-// that after its start is seen to end later than it did, never earlier.
-const lookEvery = 5 * time.Millisecond
-
-// Folder is a witness's folder.
+// Folder is a witness's folder, with the socket of its observer in it.
 type Folder struct {
-	dir  string
-	stop chan struct{}
-	once sync.Once
-	done sync.WaitGroup
+	dir    string
+	socket *net.UnixListener
 
-	mu    sync.Mutex // guards what follows
-	read  int64
-	lines []testimony.Line
-	ends  map[string]int64
-	err   error
+	mu      sync.Mutex // guards what follows
+	closed  bool
+	lines   []testimony.Line
+	running []*Program
+	ends    map[string]int64
 }
 
-// Open makes the folder, for any user to write into, and watches it.
+// folders are the open ones by their paths, for Find.
+var folders sync.Map
+
+// Find is the folder that was opened with that path, or nil.
+func Find(dir string) *Folder {
+	f, _ := folders.Load(filepath.Clean(dir))
+	found, _ := f.(*Folder)
+	return found
+}
+
+// Open makes the folder and a socket in it, for any user, and hears who connects.
 func Open(dir string) (*Folder, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -47,18 +48,51 @@ func Open(dir string) (*Folder, error) {
 	if err := os.Chmod(dir, 0o777); err != nil { // past the umask
 		return nil, err
 	}
-	f := &Folder{dir: dir, stop: make(chan struct{}), ends: map[string]int64{}}
-	f.done.Go(f.watch)
+	f := &Folder{dir: dir, ends: map[string]int64{}}
+	if err := f.listen(); err != nil {
+		return nil, fmt.Errorf("listening in %s: %w", dir, err)
+	}
+	folders.Store(filepath.Clean(dir), f)
+	go testimony.Accept(f.socket.AcceptUnix, func(conn *net.UnixConn) {
+		p := f.Program(conn, false)
+		defer p.End()
+		testimony.Serve(conn, p.Hear)
+	})
 	return f, nil
+}
+
+// listen makes the socket. Its address goes through a descriptor of the folder,
+// because an address has 108 bytes at most.
+func (f *Folder) listen() error {
+	dir, err := os.Open(f.dir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	path := filepath.Join(f.dir, testimony.SocketFile)
+	_ = os.Remove(path) // of one that was before
+	address := net.UnixAddr{Net: "unix", Name: fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), testimony.SocketFile)}
+	if f.socket, err = net.ListenUnix("unix", &address); err != nil {
+		return err
+	}
+	f.socket.SetUnlinkOnClose(false) // that address is another folder's by then
+	return os.Chmod(path, 0o777)
 }
 
 // Dir is its path on this machine, and on its nodes.
 func (f *Folder) Dir() string { return f.dir }
 
-// Close ends the watch. The folder stays.
+// Close lets nobody in any more. Those who are in stay, and so does the folder.
 func (f *Folder) Close() {
-	f.once.Do(func() { close(f.stop) })
-	f.done.Wait()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return
+	}
+	f.closed = true
+	folders.CompareAndDelete(filepath.Clean(f.dir), f)
+	_ = os.Remove(filepath.Join(f.dir, testimony.SocketFile)) // who comes now keeps a diary
+	_ = f.socket.Close()
 }
 
 // Runs are the runs so far, in the order of their starts.
@@ -69,134 +103,98 @@ func (f *Folder) Runs() ([]testimony.Run, error) {
 	return testimony.Runs(lines, f.ends), err
 }
 
-// Lines are all lines so far. A program that could not testify is an error.
+// Lines are all lines so far. A program that could not reach its observer is an
+// error: nobody saw how long it ran.
 func (f *Folder) Lines() ([]testimony.Line, error) {
-	f.look()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, l := range f.lines {
-		if l.What == testimony.Cannot {
-			return f.lines, errors.Join(f.err, fmt.Errorf("the witness in %s could not testify: %s", l.Pod, l.Text))
-		}
+	diary, err := os.ReadFile(filepath.Join(f.dir, testimony.DiaryFile))
+	switch {
+	case f.closed || errors.Is(err, fs.ErrNotExist):
+		err = nil
+	case err == nil:
+		err = fmt.Errorf("a witness did not reach its observer, and kept a diary: %s", diary)
 	}
-	return slices.Clone(f.lines), f.err
-}
-
-func (f *Folder) watch() {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-f.stop:
-			return
-		case <-tick.C:
-			f.look()
-		}
-	}
-}
-
-// look reads what is new in the diary, and has somebody wait for the end of
-// each run that is told of.
-func (f *Folder) look() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	fresh, err := f.fresh()
-	if err != nil {
-		f.err = errors.Join(f.err, err)
-	}
-	f.lines = append(f.lines, fresh...)
-	for _, l := range fresh {
-		if l.What == testimony.Start {
-			go f.await(l.Run) // ends with the run, which this cannot shorten
-		}
-	}
-}
-
-func (f *Folder) fresh() ([]testimony.Line, error) {
-	file, err := os.Open(filepath.Join(f.dir, testimony.DiaryFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	if info, err := file.Stat(); err != nil || info.Size() == f.read {
-		return nil, err
-	}
-	var text bytes.Buffer
-	if _, err := io.Copy(&text, io.NewSectionReader(file, f.read, 1<<40)); err != nil {
-		return nil, err
-	}
-	lines, size, err := testimony.Read(text.Bytes())
-	f.read += int64(size)
-	return lines, err
-}
-
-// await waits for a run's lock and writes down when it came. Its file is of no
-// more use then.
-func (f *Folder) await(run string) {
-	path := f.path(run)
-	err := waitForLock(path)
-	now := testimony.Now()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err != nil {
-		f.err = errors.Join(f.err, fmt.Errorf("waiting for the end of run %s: %w", run, err))
-		return
-	}
-	f.ends[run] = now
-	_ = os.Remove(path) // one that stays costs the next run a look
-}
-
-func waitForLock(path string) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	for {
-		if err := syscall.Flock(int(file.Fd()), syscall.LOCK_SH); !errors.Is(err, syscall.EINTR) {
-			return err
-		}
-	}
-}
-
-func (f *Folder) path(run string) string {
-	return filepath.Join(f.dir, testimony.RunPrefix+run)
+	return slices.Clone(f.lines), err
 }
 
 // Kill ends a run's program by SIGKILL, as the kernel does to one that takes too
-// much memory. Nobody is asked, so its node may be cut off. The kernel's list of
-// locks says who holds the lock that is this run's alone.
+// much memory. Nobody is asked, so its node may be cut off: the kernel says whose
+// the other end of the connection is.
 func (f *Folder) Kill(run string) error {
-	var file syscall.Stat_t
-	if err := syscall.Stat(f.path(run), &file); err != nil {
-		return fmt.Errorf("looking for the lock of run %s: %w", run, err)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	i := slices.IndexFunc(f.running, func(p *Program) bool { return p.run == run })
+	if i < 0 {
+		return fmt.Errorf("run %s does not run", run)
 	}
-	locks, err := os.ReadFile("/proc/locks")
+	pid, err := peer(f.running[i].conn)
 	if err != nil {
-		return err
-	}
-	pid := holder(string(locks), file.Ino)
-	if pid == 0 {
-		return fmt.Errorf("nobody holds the lock of run %s", run)
+		return fmt.Errorf("asking who run %s is: %w", run, err)
 	}
 	return syscall.Kill(pid, syscall.SIGKILL)
 }
 
-// holder finds who has the exclusive lock of a file. A line is, for example:
-//
-//	15: FLOCK  ADVISORY  WRITE 26120 fe:00:3548160 0 EOF
-func holder(locks string, inode uint64) int {
-	for line := range strings.Lines(locks) {
-		words := strings.Fields(line)
-		if len(words) < 6 || words[1] != "FLOCK" || words[3] != "WRITE" || !strings.HasSuffix(words[5], ":"+strconv.FormatUint(inode, 10)) {
-			continue
-		}
-		if pid, err := strconv.Atoi(words[4]); err == nil {
-			return pid
-		}
+// Program is who speaks through a connection.
+type Program struct {
+	folder *Folder
+	conn   syscall.Conn
+	far    bool
+	run    string // empty until it says that it runs
+}
+
+// Program is a new one. The times of one that is far away are the observer's: a
+// line is stamped after it was said, and before the speaker goes on.
+func (f *Folder) Program(conn syscall.Conn, far bool) *Program {
+	return &Program{folder: f, conn: conn, far: far}
+}
+
+// Hear takes a line. When it says that the program runs, those that have ended
+// are known before that is believed, and the others are met: what must not
+// overlap is ordered by cause and effect, and needs no clock.
+func (p *Program) Hear(text []byte) error {
+	var line testimony.Line
+	if err := json.Unmarshal(text, &line); err != nil {
+		return err
 	}
-	return 0
+	f := p.folder
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	starts := line.What == testimony.Start
+	if starts && p.run != "" {
+		return errors.New("a connection is one run's")
+	}
+	if starts {
+		f.bury(func(other *Program) bool { return hungUp(other.conn) })
+	}
+	if p.far {
+		line.At = testimony.Now()
+	}
+	f.lines = append(f.lines, line)
+	if starts {
+		for _, other := range f.running {
+			f.lines = append(f.lines, testimony.Line{At: line.At, What: testimony.Meets, Run: line.Run, Pod: line.Pod, Text: other.run})
+		}
+		p.run = line.Run
+		f.running = append(f.running, p)
+	}
+	return nil
+}
+
+// End tells that the connection has ended.
+func (p *Program) End() {
+	p.folder.mu.Lock()
+	defer p.folder.mu.Unlock()
+	p.folder.bury(func(other *Program) bool { return other == p })
+}
+
+// bury notes the ends of programs. mu is held.
+func (f *Folder) bury(gone func(*Program) bool) {
+	f.running = slices.DeleteFunc(f.running, func(p *Program) bool {
+		if !gone(p) {
+			return false
+		}
+		f.ends[p.run] = testimony.Now()
+		return true
+	})
 }

@@ -1,38 +1,35 @@
-// Package scribe writes down what programs testify that share no folder with
-// those who ask, such as pods and the pod of a scorecard test. They tell it
-// over the network, a line at a time, and go on when it is written. The files
-// are those that they would write themselves, so who reads them need not know.
+// Package scribe hears programs that share no folder with those who ask, such as
+// pods and the pod of a scorecard test. They tell it over the network, a line at
+// a time, and go on when it was heard. What witnesses say it tells the observer of
+// their folder; what ledgers say it writes into the files that they would write
+// themselves. So who reads them need not know.
 //
-// Times are the scribe's own. A line is stamped after it was said and before the
-// speaker goes on. What must not overlap is ordered by cause and effect: the
-// connection of a program that has ended is closed, by the kernel, before
-// anybody can start the next one, and the scribe looks for that before it
-// believes a start.
+// Times are the scribe's own. What must not overlap is ordered by cause and
+// effect: the connection of a program that has ended is closed, by the kernel,
+// before anybody can start the next one.
 package scribe
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/stateful-operator/stateful-operator/test/faults/ledger/record"
+	"github.com/stateful-operator/stateful-operator/test/faults/observer"
 	"github.com/stateful-operator/stateful-operator/test/faults/testimony"
 )
 
-// Scribe keeps what it is told in files of one folder.
+// Scribe is told what belongs into one folder.
 type Scribe struct {
 	root     string
 	listener net.Listener
-
-	mu   sync.Mutex        // one line at a time
-	runs map[*run]struct{} // that live, or whose end may not be noted yet
+	mu       sync.Mutex // one line at a time
 }
 
 // Start keeps a scribe at an address, such as ":0", until it is closed.
@@ -41,8 +38,8 @@ func Start(address, root string) (*Scribe, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Scribe{root: root, listener: listener, runs: map[*run]struct{}{}}
-	go s.accept()
+	s := &Scribe{root: root, listener: listener}
+	go testimony.Accept(listener.Accept, func(conn net.Conn) { s.serve(conn.(*net.TCPConn)) })
 	return s, nil
 }
 
@@ -52,58 +49,31 @@ func (s *Scribe) Port() int { return s.listener.Addr().(*net.TCPAddr).Port }
 // Close lets nobody in any more. Those who are in stay.
 func (s *Scribe) Close() error { return s.listener.Close() }
 
-func (s *Scribe) accept() {
-	for {
-		conn, err := s.listener.Accept()
-		if err != nil {
-			return
+// serve hears a connection. Its first line says what the others are for.
+func (s *Scribe) serve(conn *net.TCPConn) {
+	// A machine that is gone closes nothing.
+	_ = conn.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: time.Second, Interval: time.Second, Count: 5})
+	var to listener
+	testimony.Serve(conn, func(line []byte) (err error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if to != nil {
+			return to.Hear(line)
 		}
-		go s.serve(conn.(*net.TCPConn))
+		to, err = s.greet(conn, line)
+		return err
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if to != nil {
+		to.End()
 	}
 }
 
 // listener takes lines from one connection, and is told of its end.
 type listener interface {
-	hear(line []byte) error
-	end()
-}
-
-// serve answers each line by an empty one, or by what was wrong with it.
-func (s *Scribe) serve(conn *net.TCPConn) {
-	defer conn.Close()
-	// A machine that is gone closes nothing.
-	_ = conn.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: time.Second, Interval: time.Second, Count: 5})
-	lines := bufio.NewScanner(conn)
-	lines.Buffer(nil, 1<<20)
-	if !lines.Scan() {
-		return
-	}
-	to, err := s.greet(conn, lines.Bytes())
-	if answer(conn, err) != nil || err != nil {
-		return
-	}
-	defer func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		to.end()
-	}()
-	for lines.Scan() {
-		s.mu.Lock()
-		err := to.hear(lines.Bytes())
-		s.mu.Unlock()
-		if answer(conn, err) != nil {
-			return
-		}
-	}
-}
-
-func answer(conn net.Conn, err error) error {
-	words := ""
-	if err != nil {
-		words = strings.ReplaceAll(err.Error(), "\n", " ")
-	}
-	_, err = conn.Write([]byte(words + "\n"))
-	return err
+	Hear(line []byte) error
+	End()
 }
 
 func (s *Scribe) greet(conn *net.TCPConn, line []byte) (listener, error) {
@@ -117,48 +87,41 @@ func (s *Scribe) greet(conn *net.TCPConn, line []byte) (listener, error) {
 	path := filepath.Join(s.root, hello.Path)
 	switch hello.What {
 	case testimony.Diary:
-		return &run{scribe: s, dir: path, conn: conn}, nil
+		if folder := observer.Find(path); folder != nil {
+			return folder.Program(conn, true), nil
+		}
+		return nil, fmt.Errorf("nobody observes %q", hello.Path)
 	case testimony.Journal:
-		return &file{path: path, change: stamped}, nil
+		return file{path: path, stamped: true}, nil
 	case testimony.History:
-		return &file{path: path}, nil
+		return file{path: path}, nil
 	}
 	return nil, fmt.Errorf("%q is nothing that a scribe keeps", hello.What)
 }
 
-// file takes lines as they are, or changed.
+// file takes lines as they are, or those of a ledger's journal at the time of now.
 type file struct {
-	path   string
-	change func([]byte) ([]byte, error)
+	path    string
+	stamped bool
 }
 
-func (f *file) hear(line []byte) (err error) {
-	if f.change != nil {
-		if line, err = f.change(line); err != nil {
+// Hear appends a line.
+func (f file) Hear(text []byte) error {
+	if f.stamped {
+		var line record.Line
+		if err := json.Unmarshal(text, &line); err != nil {
 			return err
 		}
+		line.At = testimony.Now()
+		text = bytes.TrimSpace(record.Marshal(line))
 	}
-	return add(f.path, line)
-}
-
-func (f *file) end() {}
-
-// stamped is a line of a ledger's journal at the time of now.
-func stamped(text []byte) ([]byte, error) {
-	var line record.Line
-	if err := json.Unmarshal(text, &line); err != nil {
-		return nil, err
-	}
-	line.At = testimony.Now()
-	return json.Marshal(line)
-}
-
-// add appends a line to a file.
-func add(path string, line []byte) error {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
+	to, err := os.OpenFile(f.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
 	if err != nil {
 		return err
 	}
-	_, err = file.Write(append(append([]byte{}, line...), '\n'))
-	return errors.Join(err, file.Close())
+	_, err = fmt.Fprintf(to, "%s\n", text)
+	return errors.Join(err, to.Close())
 }
+
+// End of a connection is nothing to a file.
+func (f file) End() {}

@@ -6,188 +6,299 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gexec"
 
 	"github.com/stateful-operator/stateful-operator/test/faults/ledger/record"
 	"github.com/stateful-operator/stateful-operator/test/faults/observer"
 	"github.com/stateful-operator/stateful-operator/test/faults/testimony"
 )
 
-// scene is a folder that a scribe keeps for witnesses elsewhere.
+var program string
+
+func TestMain(m *testing.M) {
+	var err error
+	if program, err = gexec.Build("github.com/stateful-operator/stateful-operator/test/faults/witness"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	gexec.CleanupBuildArtifacts()
+	os.Exit(code)
+}
+
+// scene is an observed folder, and a scribe for witnesses that do not have it.
 type scene struct {
 	*testing.T
-	scribe  *Scribe
-	folder  *observer.Folder
-	program string
-	to      string
+	*WithT
+	scribe *Scribe
+	folder *observer.Folder
+	to     string // the scribe's address
+	far    bool   // witnesses go to the scribe
 }
 
 func open(t *testing.T) scene {
 	if runtime.GOOS != "linux" {
 		t.Skip("witnesses and scribes are programs of pods")
 	}
-	program := filepath.Join(t.TempDir(), "witness")
-	if out, err := exec.Command("go", "build", "-o", program, "../witness").CombinedOutput(); err != nil {
-		t.Fatalf("building the witness: %v\n%s", err, out)
-	}
-	root := t.TempDir()
-	folder, err := observer.Open(filepath.Join(root, "namespace", "app"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(folder.Close)
-	s, err := Start("127.0.0.1:0", root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return scene{t, s, folder, program, fmt.Sprintf("%s127.0.0.1:%d/", testimony.Scheme, s.Port())}
+	s := scene{T: t, WithT: NewWithT(t), far: true}
+	root := filepath.Join(t.TempDir(), strings.Repeat("long", 20)) // more than an address takes
+	var err error
+	s.folder, err = observer.Open(filepath.Join(root, "namespace", "app"))
+	s.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(s.folder.Close)
+	s.scribe, err = Start("127.0.0.1:0", root)
+	s.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { _ = s.scribe.Close() })
+	s.to = fmt.Sprintf("%s127.0.0.1:%d/", testimony.Scheme, s.scribe.Port())
+	return s
 }
 
+// both tries something with witnesses here and with witnesses far away.
+func both(t *testing.T, try func(scene)) {
+	for name, far := range map[string]bool{"in a folder": false, "over the network": true} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t)
+			s.far = far
+			try(s)
+		})
+	}
+}
+
+// start runs a witness as a pod, in a group of processes of its own.
 func (s scene) start(pod string, env ...string) *exec.Cmd {
 	s.Helper()
-	cmd := exec.Command(s.program)
-	cmd.Env = append(os.Environ(), append(env, "WITNESS_TO="+s.to+"namespace/app", "POD="+pod)...)
-	if err := cmd.Start(); err != nil {
-		s.Fatal(err)
+	cmd := exec.Command(program, "argument of", pod)
+	cmd.Env = append(os.Environ(), append(env, "POD="+pod)...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if s.far {
+		cmd.Env = append(cmd.Env, "WITNESS_TO="+s.to+"namespace/app")
+	} else {
+		cmd.Dir = s.folder.Dir()
+		cmd.Env = append(cmd.Env, "WITNESS_DIR=.")
 	}
-	s.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	s.Expect(cmd.Start()).To(Succeed())
+	s.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); _ = cmd.Wait() })
 	return cmd
 }
 
-// runs waits until the runs are as wanted.
-func (s scene) runs(what string, want func([]testimony.Run) bool) []testimony.Run {
+// waits until so many run of so many that have started.
+func (s scene) waits(living, started int) []testimony.Run {
 	s.Helper()
 	var runs []testimony.Run
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	s.Eventually(func(g Gomega) {
 		var err error
-		if runs, err = s.folder.Runs(); err != nil {
-			s.Fatal(err)
-		}
-		if want(runs) {
-			return runs
-		}
-	}
-	s.Fatalf("waited for %s: %+v", what, runs)
-	return nil
-}
-
-func (s scene) started(n int) []testimony.Run {
-	s.Helper()
-	return s.runs(fmt.Sprint(n, " runs"), func(runs []testimony.Run) bool { return len(runs) == n && runs[n-1].Alive() })
+		runs, err = s.folder.Runs()
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(runs).To(HaveLen(started))
+		alive := slices.DeleteFunc(slices.Clone(runs), func(r testimony.Run) bool { return !r.Alive() })
+		g.Expect(alive).To(HaveLen(living))
+	}, 20*time.Second, time.Millisecond).Should(Succeed())
+	return runs
 }
 
 func (s scene) overlaps() []testimony.Overlap {
 	s.Helper()
 	runs, err := s.folder.Runs()
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.Expect(err).NotTo(HaveOccurred())
 	return testimony.Overlaps(runs, testimony.Now())
 }
 
+func TestOneAfterTheOther(t *testing.T) {
+	both(t, func(s scene) {
+		for i, end := range []os.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+			c := s.start(fmt.Sprint("pod-", i))
+			s.waits(1, i+1)
+			s.Expect(c.Process.Signal(end)).To(Succeed())
+			_ = c.Wait()
+			s.waits(0, i+1)
+		}
+		s.Expect(s.overlaps()).To(BeEmpty())
+		runs, _ := s.folder.Runs()
+		s.Expect(runs[0].Stopped).To(BeTrue(), "it was asked to")
+		s.Expect(runs[1].Stopped).To(BeFalse(), "it was killed")
+		s.Expect(testimony.Gaps(runs)).To(HaveExactElements(HaveField("Length", BeNumerically(">", 0))))
+		s.Expect(runs[0].Args).To(Equal([]string{"argument of", "pod-0"}))
+		s.Expect(runs[0].Pod).To(Equal("pod-0"))
+		s.Expect(runs[0].PID).NotTo(BeZero())
+	})
+}
+
+// TestOneAfterAnother starts each one as soon as the last one is gone.
 func TestOneAfterAnother(t *testing.T) {
 	s := open(t)
+	ends := []os.Signal{syscall.SIGTERM, syscall.SIGKILL}
 	for i := range 20 {
 		cmd := s.start(fmt.Sprint("pod-", i))
-		s.started(i + 1)
-		end := syscall.SIGTERM
-		if i%2 == 1 {
-			end = syscall.SIGKILL
-		}
-		if err := cmd.Process.Signal(end); err != nil {
-			t.Fatal(err)
-		}
-		_ = cmd.Wait() // the next one starts at once
+		s.waits(1, i+1)
+		s.Expect(cmd.Process.Signal(ends[i%2])).To(Succeed())
+		_ = cmd.Wait()
 	}
-	runs := s.runs("all to end", func(runs []testimony.Run) bool { return !runs[len(runs)-1].Alive() })
-	for i, r := range runs {
-		if r.Stopped != (i%2 == 0) || r.Pod != fmt.Sprint("pod-", i) {
-			t.Errorf("run %d is %+v", i, r)
-		}
+	for i, r := range s.waits(0, 20) {
+		s.Expect(r.Stopped).To(Equal(i%2 == 0), "run %d", i)
+		s.Expect(r.Pod).To(Equal(fmt.Sprint("pod-", i)))
 	}
-	if found := s.overlaps(); len(found) > 0 {
-		t.Errorf("none ran together: %+v", found)
-	}
+	s.Expect(s.overlaps()).To(BeEmpty())
 }
 
-func TestTwoTogether(t *testing.T) {
+func TestTwoAtATimeMeet(t *testing.T) {
+	both(t, func(s scene) {
+		s.start("one")
+		first := s.waits(1, 1)[0]
+		s.start("two", "WITNESS_EXIT_AFTER=1ms", "WITNESS_EXIT_CODE=3")
+		second := s.waits(1, 2)[1]
+		s.Expect(second.Met).To(Equal([]string{first.ID}))
+		s.Expect(s.overlaps()).To(HaveExactElements(HaveField("Length", BeNumerically(">", 0))))
+	})
+}
+
+// TestManyAtOnce starts many together: whichever comes later finds the others.
+func TestManyAtOnce(t *testing.T) {
+	both(t, func(s scene) {
+		const many = 8
+		for i := range many {
+			s.start(fmt.Sprint("pod-", i))
+		}
+		met := 0
+		for _, r := range s.waits(many, many) {
+			met += len(r.Met)
+		}
+		s.Expect(met).To(Equal(many*(many-1)/2), "each pair is found once")
+	})
+}
+
+func TestAChildHoldsTheConnection(t *testing.T) {
+	both(t, func(s scene) {
+		c := s.start("parent", "WITNESS_FORK=true")
+		kill := c.Process.Kill
+		if run := s.waits(1, 1)[0]; !s.far {
+			kill = func() error { return s.folder.Kill(run.ID) }
+		}
+		s.Expect(kill()).To(Succeed())
+		_ = c.Wait() // the parent is gone
+		s.Consistently(func() []testimony.Run { return s.waits(1, 1) }, 100*time.Millisecond).Should(HaveLen(1), "its child lives")
+		s.Expect(syscall.Kill(-c.Process.Pid, syscall.SIGKILL)).To(Succeed())
+		s.waits(0, 1)
+	})
+}
+
+// TestAFrozenWitnessRuns although it says nothing.
+func TestAFrozenWitnessRuns(t *testing.T) {
+	both(t, func(s scene) {
+		c := s.start("frozen")
+		s.waits(1, 1)
+		s.Expect(c.Process.Signal(syscall.SIGSTOP)).To(Succeed())
+		s.start("next")
+		s.Expect(s.waits(2, 2)[1].Met).To(HaveLen(1))
+	})
+}
+
+func TestKill(t *testing.T) {
 	s := open(t)
-	s.start("first")
-	first := s.started(1)[0]
-	s.start("second")
-	second := s.started(2)[1]
-	if len(second.Met) != 1 || second.Met[0] != first.ID {
-		t.Errorf("the second one met %v, and %s ran", second.Met, first.ID)
-	}
-	if found := s.overlaps(); len(found) != 1 || found[0].Length <= 0 {
-		t.Errorf("both run: %+v", found)
-	}
+	s.far = false
+	c := s.start("victim", "WITNESS_IGNORE_TERM=true")
+	run := s.waits(1, 1)[0]
+	s.start("other")
+	s.waits(2, 2)
+	s.Expect(c.Process.Signal(syscall.SIGTERM)).To(Succeed())
+	s.Expect(s.folder.Kill(run.ID)).To(Succeed())
+	state, err := c.Process.Wait()
+	s.Expect(err).NotTo(HaveOccurred())
+	s.Expect(state.Sys().(syscall.WaitStatus).Signal()).To(Equal(syscall.SIGKILL))
+	s.waits(1, 2)
+	s.Expect(s.folder.Kill(run.ID)).NotTo(Succeed(), "it has ended")
+
+	s.far = true
+	s.start("far")
+	s.Expect(s.folder.Kill(s.waits(2, 3)[2].ID)).To(MatchError(ContainSubstring("another machine")))
 }
 
-// A scribe that had no time reads the start of the next run before the end of
-// the last one.
+// A scribe that had no time reads the start of the next run before the last words
+// and the end of the last one.
 func TestEndReadLate(t *testing.T) {
 	s := open(t)
+	t.Chdir(s.folder.Dir())
+	begins := func(run string) {
+		remote, err := testimony.DialFolder(".")
+		s.Expect(err).NotTo(HaveOccurred())
+		s.Cleanup(func() { _ = remote.Close() })
+		s.Expect(remote.Conn.Write([]byte(`{"what":"NOTE"}` + "\n"))).NotTo(BeZero()) // nobody reads the answer
+		p := s.folder.Program(remote.Conn.(syscall.Conn), true)
+		s.Expect(p.Hear([]byte(`{"what":"START","run":"` + run + `"}`))).To(Succeed())
+	}
 	cmd := s.start("first")
-	s.started(1)
+	first := s.waits(1, 1)[0]
 	s.scribe.mu.Lock() // nobody is heard
+	s.Expect(cmd.Process.Signal(syscall.SIGTERM)).To(Succeed())
+	time.Sleep(100 * time.Millisecond) // it says that it stops, and waits
+	begins("early")
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	next := &run{scribe: s.scribe, dir: s.folder.Dir()}
-	err := next.start(testimony.Line{What: testimony.Start, Run: "next", Pod: "next"})
+	begins("next")
 	s.scribe.mu.Unlock()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.started(2)
-	if found := s.overlaps(); len(found) > 0 {
-		t.Errorf("the first one had ended: %+v", found)
-	}
+	runs := s.waits(2, 3)
+	s.Expect(runs[1].Met).To(Equal([]string{first.ID}), "it ran still")
+	s.Expect(runs[2].Met).To(Equal([]string{"early"}), "the first one had ended")
+	s.Expect(runs[2].Start).To(BeNumerically(">=", runs[0].End))
+}
+
+func TestWithoutObserver(t *testing.T) {
+	s := open(t)
+	s.far = false
+	s.folder.Close()
+	s.start("lonely")
+	diary := filepath.Join(s.folder.Dir(), testimony.DiaryFile)
+	s.Eventually(func() ([]byte, error) { return os.ReadFile(diary) }, 20*time.Second).Should(ContainSubstring(testimony.Start))
+	s.Expect(s.folder.Runs()).To(BeEmpty())
+
+	again, err := observer.Open(s.folder.Dir())
+	s.Expect(err).NotTo(HaveOccurred())
+	s.Cleanup(again.Close)
+	_, err = again.Runs()
+	s.Expect(err).To(MatchError(ContainSubstring("lonely")), "nobody knows how long that ran")
+}
+
+func TestUnreachableObserver(t *testing.T) {
+	s := open(t)
+	s.far = false
+	socket := filepath.Join(s.folder.Dir(), testimony.SocketFile)
+	s.Expect(os.Remove(socket)).To(Succeed())
+	s.Expect(os.WriteFile(socket, nil, 0o644)).To(Succeed())
+	s.Expect(s.start("lost").Wait()).NotTo(Succeed())
+	_, err := s.folder.Runs()
+	s.Expect(err).To(MatchError(And(ContainSubstring(testimony.Cannot), ContainSubstring("connection refused"))))
 }
 
 func TestFiles(t *testing.T) {
 	s := open(t)
 	journal, err := testimony.Dial(s.to+"namespace/j", testimony.Journal)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s.Expect(err).NotTo(HaveOccurred())
 	before := testimony.Now()
-	if _, err := journal.Write(record.Marshal(record.Line{What: record.Ack, At: 1})); err != nil {
-		t.Fatal(err)
-	}
-	lines, err := record.ReadLines[record.Line](filepath.Join(s.scribe.root, "namespace", "j"))
-	if err != nil || len(lines) != 1 || lines[0].At < before || lines[0].What != record.Ack {
-		t.Errorf("%v, %+v: what is answered is written, at the scribe's time", err, lines)
-	}
+	s.Expect(journal.Write(record.Marshal(record.Line{What: record.Ack, At: 1}))).NotTo(BeZero())
+	s.Expect(record.ReadLines[record.Line](filepath.Join(s.scribe.root, "namespace", "j"))).To(HaveExactElements(
+		And(HaveField("What", record.Ack), HaveField("At", BeNumerically(">=", before)))), "what is answered is written, at the scribe's time")
+
 	history, err := testimony.Dial(s.to+"namespace/h", testimony.History)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := history.Write([]byte("as it is\n")); err != nil {
-		t.Fatal(err)
-	}
-	if text, err := os.ReadFile(filepath.Join(s.scribe.root, "namespace", "h")); err != nil || string(text) != "as it is\n" {
-		t.Errorf("%v: %q", err, text)
-	}
+	s.Expect(err).NotTo(HaveOccurred())
+	s.Expect(history.Write([]byte("as it is\n"))).NotTo(BeZero())
+	s.Expect(os.ReadFile(filepath.Join(s.scribe.root, "namespace", "h"))).To(BeEquivalentTo("as it is\n"))
 }
 
 func TestRefused(t *testing.T) {
 	s := open(t)
-	if _, err := testimony.Dial(s.to+"../escaped", testimony.History); err == nil || !strings.Contains(err.Error(), "leaves the folder") {
-		t.Errorf("a path out of the folder: %v", err)
-	}
-	if _, err := testimony.Dial(s.to+"x", "poem"); err == nil || !strings.Contains(err.Error(), "poem") {
-		t.Errorf("something else: %v", err)
+	for _, row := range []struct{ path, what, want string }{
+		{"../escaped", testimony.History, "leaves the folder"},
+		{"x", "poem", "poem"},
+		{"namespace/other", testimony.Diary, "nobody observes"},
+	} {
+		s.Expect(testimony.Dial(s.to+row.path, row.what)).Error().To(MatchError(ContainSubstring(row.want)))
 	}
 	lost, err := testimony.Dial(s.to+"no/such/folder", testimony.History)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := lost.Write([]byte("lost\n")); err == nil {
-		t.Error("what cannot be written down is not answered")
-	}
+	s.Expect(err).NotTo(HaveOccurred())
+	s.Expect(lost.Write([]byte("lost\n"))).Error().To(HaveOccurred(), "what cannot be written down is not answered")
 }

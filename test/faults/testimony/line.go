@@ -1,14 +1,9 @@
-// Package testimony says what programs did, from what they wrote themselves:
+// Package testimony says what programs did, from what they said themselves:
 // when each ran, which ran at the same time, and for how long none did. The
 // status of a pod has no part in it.
 package testimony
 
-import (
-	"bufio"
-	"bytes"
-	"encoding/json"
-	"fmt"
-)
+import "github.com/stateful-operator/stateful-operator/test/faults/ledger/record"
 
 // What a line tells.
 const (
@@ -16,7 +11,7 @@ const (
 	Start = "START"
 	// Stop is its last, where it ends by itself.
 	Stop = "STOP"
-	// Meets names in Text another run whose lock was still held when this
+	// Meets names in Text another run whose connection was still open when this
 	// one started. It needs no clock.
 	Meets = "MEETS"
 	// Note is a word of a hook or of an init container, which are no runs.
@@ -25,7 +20,7 @@ const (
 	Cannot = "CANNOT"
 )
 
-// Line is one entry of a diary.
+// Line is one thing that is said.
 type Line struct {
 	At   int64    `json:"at"` // by the machine's monotonic clock, in nanoseconds
 	What string   `json:"what"`
@@ -40,24 +35,11 @@ type Line struct {
 
 // The files in the folder that the runs of one application share.
 const (
-	// DiaryFile takes one line at a time, appended by anybody.
+	// SocketFile is where an observer listens.
+	SocketFile = "socket"
+	// DiaryFile takes one line at a time, appended by anybody, where none does.
 	DiaryFile = "diary"
-	// RunPrefix and a run's id name the file whose lock it holds while it, or
-	// a child of it, lives.
-	RunPrefix = "run-"
 )
 
 // Read gives the whole lines of a diary, and how many bytes they are.
-func Read(diary []byte) (lines []Line, size int, err error) {
-	scanner := bufio.NewScanner(bytes.NewReader(diary[:bytes.LastIndexByte(diary, '\n')+1]))
-	scanner.Buffer(nil, 1<<20)
-	for scanner.Scan() {
-		var line Line
-		if err := json.Unmarshal(scanner.Bytes(), &line); err != nil {
-			return lines, size, fmt.Errorf("line %q of a diary: %w", scanner.Text(), err)
-		}
-		lines = append(lines, line)
-		size += len(scanner.Bytes()) + 1
-	}
-	return lines, size, scanner.Err()
-}
+func Read(diary []byte) (lines []Line, size int, err error) { return record.Lines[Line](diary) }

@@ -5,8 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -14,8 +15,8 @@ import (
 
 // What a scribe is asked to keep.
 const (
-	// Diary is a folder with the diary and the locks of the runs of one
-	// application. The run that a connection tells of lives while it is open.
+	// Diary is what the witnesses of one application say. The run that a
+	// connection tells of lives while it is open.
 	Diary = "diary"
 	// Journal is a file of lines, whose times become the scribe's.
 	Journal = "journal"
@@ -26,15 +27,16 @@ const (
 // Scheme begins the address of what a scribe keeps: tcp://host:port/path.
 const Scheme = "tcp://"
 
-// Hello is the first line of a connection.
+// Hello is the first line of a connection to a scribe.
 type Hello struct {
 	What string `json:"what"`
 	Path string `json:"path"`
 }
 
-// Remote is somebody who testifies to a scribe, because no folder is shared.
+// Remote is a connection of somebody who testifies. It is open, and a run is one
+// that runs, until the last process that has it ends.
 type Remote struct {
-	conn    net.Conn
+	net.Conn
 	mu      sync.Mutex // one line at a time
 	answers *bufio.Reader
 }
@@ -45,40 +47,80 @@ func Dial(address, what string) (*Remote, error) {
 	if !ok {
 		return nil, fmt.Errorf("%q is no %shost:port/path", address, Scheme)
 	}
-	conn, err := net.DialTimeout("tcp", host, 10*time.Second)
+	r, err := dial("tcp", host)
 	if err != nil {
-		return nil, fmt.Errorf("reaching the scribe: %w", err)
+		return nil, err
 	}
-	r := &Remote{conn: conn, answers: bufio.NewReader(conn)}
 	hello, err := json.Marshal(Hello{What: what, Path: path})
 	if err == nil {
 		_, err = r.Write(append(hello, '\n'))
 	}
 	if err != nil {
-		return nil, errors.Join(err, conn.Close())
+		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
 }
 
-// Write says one line, with its end, and waits until it is written down.
+// DialFolder reaches the observer of a folder. The error is fs.ErrNotExist where
+// there is none.
+func DialFolder(dir string) (*Remote, error) { return dial("unix", filepath.Join(dir, SocketFile)) }
+
+func dial(network, address string) (*Remote, error) {
+	conn, err := net.DialTimeout(network, address, 10*time.Second)
+	if err != nil {
+		return nil, fmt.Errorf("reaching who listens: %w", err)
+	}
+	return &Remote{Conn: conn, answers: bufio.NewReader(conn)}, nil
+}
+
+// File is the connection for another process.
+func (r *Remote) File() (*os.File, error) {
+	return r.Conn.(interface{ File() (*os.File, error) }).File() // each kind of connection has it
+}
+
+// Write says one line, with its end, and waits until it is heard.
 func (r *Remote) Write(line []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, err := r.conn.Write(line); err != nil {
-		return 0, fmt.Errorf("telling the scribe: %w", err)
+	if _, err := r.Conn.Write(line); err != nil {
+		return 0, fmt.Errorf("telling who listens: %w", err)
 	}
 	answer, err := r.answers.ReadString('\n')
-	if errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF
-	}
 	if err != nil {
-		return 0, fmt.Errorf("waiting for the scribe: %w", err)
+		return 0, fmt.Errorf("waiting for who listens: %w", err)
 	}
 	if answer = strings.TrimSpace(answer); answer != "" {
-		return 0, fmt.Errorf("the scribe says: %s", answer)
+		return 0, fmt.Errorf("who listens says: %s", answer)
 	}
 	return len(line), nil
 }
 
-// Close ends the connection, and the run that was told of.
-func (r *Remote) Close() error { return r.conn.Close() }
+// Accept hands over each connection that comes, until there can be none any more.
+func Accept[C net.Conn](accept func() (C, error), serve func(C)) {
+	for {
+		conn, err := accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer conn.Close()
+			serve(conn)
+		}()
+	}
+}
+
+// Serve answers each line that somebody says by an empty one, or by what was
+// wrong with it, until the connection ends.
+func Serve(conn net.Conn, hear func(line []byte) error) {
+	lines := bufio.NewScanner(conn)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		words := ""
+		if err := hear(lines.Bytes()); err != nil {
+			words = strings.ReplaceAll(err.Error(), "\n", " ")
+		}
+		if _, err := conn.Write([]byte(words + "\n")); err != nil {
+			return
+		}
+	}
+}

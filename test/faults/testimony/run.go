@@ -49,7 +49,7 @@ func Runs(lines []Line, ends map[string]int64) []Run {
 // Overlap is two runs at the same time.
 type Overlap struct {
 	First, Second Run
-	// Length is 0 where only the locks show it.
+	// Length is 0 where only what they met shows it.
 	Length time.Duration
 }
 
@@ -87,10 +87,8 @@ type Gap struct {
 // they overlapped, where there was none.
 func Gaps(runs []Run) []Gap {
 	var gaps []Gap
-	for i, after := range runs {
-		if i == 0 {
-			continue
-		}
+	for i := 1; i < len(runs); i++ {
+		after := runs[i]
 		last := slices.MaxFunc(runs[:i], func(a, b Run) int {
 			return cmp.Compare(endOf(a, math.MaxInt64), endOf(b, math.MaxInt64))
 		})

@@ -1,10 +1,11 @@
 package testimony
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	. "github.com/onsi/gomega"
 )
 
 const ms = int64(time.Millisecond)
@@ -35,9 +36,7 @@ func TestOverlaps(t *testing.T) {
 			for _, o := range Overlaps(row.runs, 100*ms) {
 				got = append(got, o.First.ID+"+"+o.Second.ID+" "+o.Length.String())
 			}
-			if !slices.Equal(got, row.want) {
-				t.Errorf("got %v, want %v", got, row.want)
-			}
+			NewWithT(t).Expect(got).To(Equal(row.want))
 		})
 	}
 }
@@ -59,29 +58,26 @@ func TestGaps(t *testing.T) {
 			for _, g := range Gaps(row.runs) {
 				got = append(got, g.Before.ID+">"+g.After.ID+" "+g.Length.String())
 			}
-			if !slices.Equal(got, row.want) {
-				t.Errorf("got %v, want %v", got, row.want)
-			}
+			NewWithT(t).Expect(got).To(Equal(row.want))
 		})
 	}
 }
 
 func TestPercentile(t *testing.T) {
+	g := NewWithT(t)
 	var hundred []time.Duration
 	for i := range 100 {
 		hundred = append(hundred, time.Duration(100-i))
 	}
 	for share, want := range map[float64]time.Duration{0: 1, 0.5: 50, 0.99: 99, 1: 100} {
-		if got := Percentile(hundred, share); got != want {
-			t.Errorf("%v of 1 to 100: got %d, want %d", share, got, want)
-		}
+		g.Expect(Percentile(hundred, share)).To(Equal(want), "%v of 1 to 100", share)
 	}
-	if Percentile(nil, 0.5) != 0 || Percentile([]time.Duration{7}, 0.5) != 7 {
-		t.Error("none has 0, and one has itself")
-	}
+	g.Expect(Percentile(nil, 0.5)).To(BeZero(), "none has 0")
+	g.Expect(Percentile([]time.Duration{7}, 0.5)).To(BeEquivalentTo(7), "one has itself")
 }
 
 func TestRuns(t *testing.T) {
+	g := NewWithT(t)
 	diary := strings.Join([]string{
 		`{"at":20,"what":"START","run":"b","pod":"two","uid":"u2","node":"n","pid":1,"args":["x y",""]}`,
 		`{"at":10,"what":"START","run":"a","pod":"one"}`,
@@ -92,20 +88,13 @@ func TestRuns(t *testing.T) {
 		`{"at":32,"what":"STA`,
 	}, "\n")
 	lines, size, err := Read([]byte(diary))
-	if err != nil || len(lines) != 6 || diary[size:] != `{"at":32,"what":"STA` {
-		t.Fatalf("read %d lines of %d bytes: %v", len(lines), size, err)
-	}
-	runs := Runs(lines, map[string]int64{"a": 30})
-	if len(runs) != 2 || runs[0].ID != "a" || runs[1].ID != "b" {
-		t.Fatalf("got %+v", runs)
-	}
-	if a := runs[0]; a.Alive() || a.End != 30 || !a.Stopped || a.Pod != "one" {
-		t.Errorf("the first run is %+v", a)
-	}
-	if b := runs[1]; !b.Alive() || b.Stopped || !slices.Equal(b.Met, []string{"a"}) || !slices.Equal(b.Args, []string{"x y", ""}) {
-		t.Errorf("the second run is %+v", b)
-	}
-	if _, _, err := Read([]byte("no JSON\n")); err == nil {
-		t.Error("a line that is none must be an error")
-	}
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(lines).To(HaveLen(6))
+	g.Expect(diary[size:]).To(Equal(`{"at":32,"what":"STA`))
+	g.Expect(Runs(lines, map[string]int64{"a": 30})).To(Equal([]Run{
+		{ID: "a", Pod: "one", Start: 10, End: 30, Stopped: true},
+		{ID: "b", Pod: "two", UID: "u2", Node: "n", PID: 1, Args: []string{"x y", ""}, Start: 20, Met: []string{"a"}},
+	}))
+	_, _, err = Read([]byte("no JSON\n"))
+	g.Expect(err).To(HaveOccurred(), "a line that is none")
 }

@@ -1,30 +1,33 @@
 // Command witness is a program that must not run twice at a time, and that
-// tells whether it did. It writes into a folder, which all nodes of the local
-// cluster share, when it starts and when it stops, and holds a lock there while
-// it lives: whoever waits for that lock sees the end of a program that was
-// killed. When it starts it looks whose locks are held.
+// tells whether it did. It tells an observer when it starts and when it stops,
+// through a socket in a folder that all nodes of the local cluster share, and
+// stays connected while it lives: whoever has the other end sees the end of a
+// program that was killed. In a folder without a socket it keeps a diary.
 //
 // The arguments are not its own but part of its testimony. What it does comes
 // in the environment:
 //
 //	WITNESS_DIR           the folder; /witness.d if not said
-//	WITNESS_TO            a scribe that keeps the folder instead: tcp://host:port/path
+//	WITNESS_TO            a scribe to tell instead: tcp://host:port/path
 //	POD, POD_UID, NODE    who it is
 //	WITNESS_EXIT_AFTER    ends by itself after this long
 //	WITNESS_EXIT_CODE     with this
 //	WITNESS_STOP_AFTER    runs on for this long after SIGTERM
 //	WITNESS_STOP_FILE     runs on after SIGTERM until the folder has this file
 //	WITNESS_IGNORE_TERM   runs on until it is killed, if "true"
-//	WITNESS_FORK          has a child that holds the lock too, if "true"
+//	WITNESS_FORK          has a child that has the connection too, if "true"
+//	WITNESS_ALIVE         answers GET /alive at this address, for probes
 //
-// Under the name note it writes a line and ends: note TEXT [DURATION] is for
+// Under the name note it says a line and ends: note TEXT [DURATION] is for
 // hooks and init containers, and stays for that long. Under the name alive it
 // tells by its exit status whether process 1 is a witness, and so no gate.
 package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -39,55 +42,58 @@ func main() {
 	began := testimony.Now()
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM) // process 1 gets only what it handles
-	code, err := 0, error(nil)
 	switch filepath.Base(os.Args[0]) {
 	case "note":
-		err = note(began, os.Args[1:])
+		note(began, os.Args[1:])
 	case "alive":
-		err = alive()
+		if exe := must(os.Readlink("/proc/1/exe")); filepath.Base(exe) != "witness" {
+			fail(fmt.Errorf("process 1 is %s", exe))
+		}
 	default:
-		code, err = live(began, stop)
+		os.Exit(live(began, stop))
 	}
+}
+
+// must is what the program needs. It ends without.
+func must[T any](value T, err error) T {
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "witness:", err)
-		code = 1
+		fail(err)
 	}
-	os.Exit(code)
+	return value
+}
+
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, "witness:", err)
+	os.Exit(1)
 }
 
 // live is a run.
-func live(began int64, stop <-chan os.Signal) (code int, err error) {
-	w, err := swear(began)
-	if err != nil {
-		return 1, err
-	}
+func live(began int64, stop <-chan os.Signal) (code int) {
+	w := swear(began)
 	fmt.Println("witness: running in pod", w.line.Pod)
-	if code, err = strconv.Atoi(cmp.Or(os.Getenv("WITNESS_EXIT_CODE"), "0")); err != nil {
-		return 1, err
+	if address := os.Getenv("WITNESS_ALIVE"); address != "" {
+		http.HandleFunc("GET /alive", func(http.ResponseWriter, *http.Request) {})
+		go func() { fmt.Fprintln(os.Stderr, "witness:", http.ListenAndServe(address, nil)) }()
 	}
-	exitAfter, err := duration("WITNESS_EXIT_AFTER")
-	if err != nil {
-		return 1, err
-	}
-	stopAfter, err := duration("WITNESS_STOP_AFTER")
-	if err != nil {
-		return 1, err
-	}
+	code = must(strconv.Atoi(cmp.Or(os.Getenv("WITNESS_EXIT_CODE"), "0")))
+	stopAfter := duration(os.Getenv("WITNESS_STOP_AFTER"))
 	var exit <-chan time.Time
-	if exitAfter > 0 {
+	if exitAfter := duration(os.Getenv("WITNESS_EXIT_AFTER")); exitAfter > 0 {
 		exit = time.After(exitAfter)
 	}
 	for {
 		select {
 		case <-exit:
-			return code, w.say(testimony.Stop, "by itself")
+			w.say(testimony.Stop, "by itself")
+			return code
 		case <-stop:
 			if os.Getenv("WITNESS_IGNORE_TERM") == "true" {
 				continue
 			}
 			time.Sleep(stopAfter)
 			await(os.Getenv("WITNESS_STOP_FILE"))
-			return 0, w.say(testimony.Stop, "on SIGTERM")
+			w.say(testimony.Stop, "on SIGTERM")
+			return 0
 		}
 	}
 }
@@ -102,41 +108,14 @@ func await(name string) {
 	}
 }
 
-func duration(name string) (time.Duration, error) {
-	value := os.Getenv(name)
-	if value == "" {
-		return 0, nil
-	}
-	d, err := time.ParseDuration(value)
-	if err != nil {
-		return 0, fmt.Errorf("%s: %w", name, err)
-	}
-	return d, nil
-}
+func duration(text string) time.Duration { return must(time.ParseDuration(cmp.Or(text, "0s"))) }
 
-func note(began int64, args []string) error {
+func note(began int64, args []string) {
 	if len(args) == 0 {
-		return fmt.Errorf("usage: note TEXT [DURATION]")
+		fail(errors.New("usage: note TEXT [DURATION]"))
 	}
-	w, err := newWitness(began)
-	if err != nil {
-		return err
+	newWitness(began).say(testimony.Note, args[0])
+	if len(args) > 1 {
+		time.Sleep(duration(args[1]))
 	}
-	if err := w.say(testimony.Note, args[0]); err != nil || len(args) == 1 {
-		return err
-	}
-	d, err := time.ParseDuration(args[1])
-	time.Sleep(d)
-	return err
-}
-
-func alive() error {
-	exe, err := os.Readlink("/proc/1/exe")
-	if err != nil {
-		return err
-	}
-	if filepath.Base(exe) != "witness" {
-		return fmt.Errorf("process 1 is %s", exe)
-	}
-	return nil
 }

@@ -22,7 +22,7 @@ func main() {
 }
 
 func run(auditLog, roles, namespace, account string) error {
-	report, err := rbac.ReadReport(auditLog, roles, namespace, account)
+	report, err := rbac.ReadReport(roles, namespace, account, auditLog)
 	if err != nil {
 		return err
 	}

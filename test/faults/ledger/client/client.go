@@ -30,15 +30,14 @@ type Client struct {
 	ID string
 	// History takes the lines of each operation.
 	History io.Writer
-	// Try bounds one attempt, and RetryAfter is between two; 5 s and 20 ms if
-	// not said.
-	Try, RetryAfter time.Duration
+	// Try bounds one attempt; 5 s if not said.
+	Try time.Duration
 
 	mu   sync.Mutex
 	last int
-	http http.Client
-	once sync.Once
 }
+
+const retryAfter = 20 * time.Millisecond
 
 // answer is a ledger's.
 type answer struct {
@@ -68,7 +67,7 @@ func (c *Client) Append(ctx context.Context, value string) (record.Op, error) {
 		if effect {
 			op.Outcome = record.Unknown
 		}
-		if !c.pause(ctx) {
+		if !pause(ctx) {
 			break
 		}
 	}
@@ -93,11 +92,6 @@ func (c *Client) Read(ctx context.Context) (record.Op, error) {
 }
 
 func (c *Client) begin(kind, value string) (record.Op, error) {
-	c.once.Do(func() {
-		// Each request finds out anew who is behind the address.
-		c.http.Transport = &http.Transport{DisableKeepAlives: true}
-		c.http.Timeout = cmp.Or(c.Try, 5*time.Second)
-	})
 	c.mu.Lock()
 	c.last++
 	op := record.Op{Client: c.ID, Request: strconv.Itoa(c.last), Kind: kind, Value: value}
@@ -113,11 +107,11 @@ func (c *Client) write(op record.Op) error {
 	return err
 }
 
-func (c *Client) pause(ctx context.Context) bool {
+func pause(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
 		return false
-	case <-time.After(cmp.Or(c.RetryAfter, 20*time.Millisecond)):
+	case <-time.After(retryAfter):
 		return true
 	}
 }
@@ -128,7 +122,9 @@ func (c *Client) try(ctx context.Context, method, path string, body []byte) (a a
 	if err != nil {
 		return a, false, err
 	}
-	response, err := c.http.Do(r)
+	// Each request finds out anew who is behind the address.
+	through := http.Client{Timeout: cmp.Or(c.Try, 5*time.Second), Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := through.Do(r)
 	if err != nil {
 		return a, !neverSent(err), err
 	}

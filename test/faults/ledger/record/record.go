@@ -3,7 +3,6 @@
 package record
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -71,17 +70,16 @@ func Marshal(value any) []byte {
 // Lines reads the whole lines of a text, and tells how many bytes they are. A
 // last line that was not written to its end is left out.
 func Lines[T any](text []byte) (lines []T, size int, err error) {
-	scanner := bufio.NewScanner(bytes.NewReader(text[:bytes.LastIndexByte(text, '\n')+1]))
-	scanner.Buffer(nil, 1<<24)
-	for scanner.Scan() {
+	whole := text[:bytes.LastIndexByte(text, '\n')+1]
+	for text := range bytes.Lines(whole) {
 		var line T
-		if err := json.Unmarshal(scanner.Bytes(), &line); err != nil {
-			return lines, size, fmt.Errorf("line %d: %w", len(lines)+1, err)
+		if err := json.Unmarshal(text, &line); err != nil {
+			return lines, size, fmt.Errorf("line %d: %w: %s", len(lines)+1, err, text)
 		}
 		lines = append(lines, line)
-		size += len(scanner.Bytes()) + 1
+		size += len(text)
 	}
-	return lines, size, scanner.Err()
+	return lines, size, nil
 }
 
 // ReadLines reads a file of lines.

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -13,18 +12,17 @@ import (
 	"syscall"
 
 	"github.com/go-logr/logr"
+	"github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/stateful-operator/stateful-operator/test/cluster"
 	"github.com/stateful-operator/stateful-operator/test/olm"
-	"github.com/stateful-operator/stateful-operator/test/run/program"
 )
 
 const (
 	usage     = "usage: olm up|down [--name CLUSTER] [--nodes 3]"
 	catalog   = "stateful-operator"
 	namespace = "stateful-operator-system"
-	version   = "0.0.9" // the earlier one in the catalog
 )
 
 func main() {
@@ -33,82 +31,33 @@ func main() {
 	flags.Usage = func() { fmt.Fprintln(os.Stderr, usage) }
 	name := flags.String("name", cluster.DefaultName, "")
 	nodes := flags.Int("nodes", 3, "")
-	if len(os.Args) < 2 {
+	if len(os.Args) < 2 || os.Args[1] != "up" && os.Args[1] != "down" {
 		flags.Usage()
 		os.Exit(2)
 	}
 	_ = flags.Parse(os.Args[2:]) // it exits by itself
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1], *name, *nodes)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "olm:", err)
+	defer stop()
+	g := gomega.NewGomega(func(message string, _ ...int) {
+		fmt.Fprintln(os.Stderr, "olm:", message)
 		os.Exit(1)
+	})
+	if os.Args[1] == "up" {
+		up(ctx, g, cluster.Options{Name: *name, Nodes: *nodes, Log: os.Stdout})
+	} else {
+		down(ctx, g, *name)
 	}
 }
 
-func run(ctx context.Context, command, name string, nodes int) error {
-	switch command {
-	case "up":
-		return up(ctx, name, nodes)
-	case "down":
-		return down(ctx, name)
-	}
-	return errors.New(usage)
-}
-
-func up(ctx context.Context, name string, nodes int) error {
-	local, err := cluster.Up(ctx, cluster.Options{Name: name, Nodes: nodes, Log: os.Stdout})
-	if err != nil {
-		return err
-	}
-	m, err := olm.Open(ctx, local, os.Stdout)
-	if err != nil {
-		return err
-	}
-	if err := m.Install(ctx); err != nil {
-		return err
-	}
-	m.Say("building the operator …")
-	operator := program.Operator(filepath.Join("build", "olm", "stateful-operator.tar"))
-	present, err := operator.Write(ctx)
-	if err != nil {
-		return err
-	}
-	if err := local.LoadImage(ctx, operator.Tar); err != nil {
-		return err
-	}
-	operator.Ref = present + "-earlier"
-	earlier, err := operator.Write(ctx)
-	if err != nil {
-		return err
-	}
-	if err := local.LoadImage(ctx, operator.Tar); err != nil {
-		return err
-	}
-	old, err := m.Bundle("bundle", version, earlier)
-	if err != nil {
-		return err
-	}
-	now, err := m.Bundle("bundle", "", present)
-	if err != nil {
-		return err
-	}
-	folder, err := m.Catalog(ctx, catalog, old, now)
-	if err != nil {
-		return err
-	}
-	if err := m.Serve(ctx, catalog, folder); err != nil {
-		return err
-	}
-	if err := m.Subscribe(ctx, olm.Subscription{Namespace: namespace, Catalog: catalog}); err != nil {
-		return err
-	}
-	if _, err := m.Succeeded(ctx, namespace, now.Name); err != nil {
-		return err
-	}
+func up(ctx context.Context, g gomega.Gomega, options cluster.Options) {
+	local, err := cluster.Up(ctx, options)
+	g.Expect(err == nil).To(gomega.BeTrueBecause("%v", err))
+	m := olm.Open(ctx, g, local, os.Stdout)
+	m.Install(ctx)
+	_, now := m.ServeVersions(ctx, catalog)
+	m.Subscribe(ctx, olm.Subscription{Namespace: namespace, Catalog: catalog})
+	m.Succeeded(ctx, namespace, now.Name)
 	suggest(local)
-	return nil
 }
 
 func suggest(local *cluster.Cluster) {
@@ -124,14 +73,8 @@ Stop:
 `, local.Kubeconfig(), filepath.Join(local.Programs(), "kubectl"), namespace)
 }
 
-func down(ctx context.Context, name string) error {
+func down(ctx context.Context, g gomega.Gomega, name string) {
 	local, err := cluster.Open(name)
-	if err != nil {
-		return err
-	}
-	m, err := olm.Open(ctx, local, os.Stdout)
-	if err != nil {
-		return err
-	}
-	return m.Remove(ctx)
+	g.Expect(err == nil).To(gomega.BeTrueBecause("%v", err))
+	olm.Open(ctx, g, local, os.Stdout).Remove(ctx)
 }

@@ -1,0 +1,47 @@
+// Package auditlog reads the API server's audit log.
+package auditlog
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+)
+
+// Read shows the events about objects, in the order of the log. Objects without the
+// mention are passed over unread, which spares most of the work where one user is
+// looked for. So is a last line that is not whole: the API server may be writing it.
+func Read(log io.Reader, mention string, see func(*auditv1.Event)) error {
+	lines := bufio.NewReaderSize(log, 1<<20)
+	for {
+		line, err := lines.ReadBytes('\n')
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err == nil && line[0] == '{' && !bytes.Contains(line, []byte(mention)):
+			continue
+		}
+		var e auditv1.Event
+		if err == nil {
+			err = json.Unmarshal(line, &e)
+		}
+		if err != nil {
+			return fmt.Errorf("reading the audit log: %w", err)
+		}
+		if e.ObjectRef != nil {
+			see(&e)
+		}
+	}
+}
+
+// Resource is the one that a request is about, with its subresource.
+func Resource(e *auditv1.Event) string {
+	if e.ObjectRef.Subresource == "" {
+		return e.ObjectRef.Resource
+	}
+	return e.ObjectRef.Resource + "/" + e.ObjectRef.Subresource
+}
