@@ -53,6 +53,9 @@ type Action struct {
 	Object client.Object
 	// From is the object as it was read; only patches have it.
 	From client.Object
+	// Named has a Create be sent as an apply: the right to it can be bound to the name.
+	// It is for an object that is known to be not there.
+	Named bool
 	// Command is what to run; only Exec has it.
 	Command *podexec.Command
 	// Unchanged binds a Patch to the resourceVersion that was read too: it fails

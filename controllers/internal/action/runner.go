@@ -146,6 +146,10 @@ func (r *Runner) do(ctx context.Context, key types.NamespacedName, a Action) (cl
 	var err error
 	switch a.Verb {
 	case Create:
+		if a.Named {
+			err = r.apply(ctx, obj)
+			break
+		}
 		if err = r.Client.Create(ctx, obj); apierrors.IsAlreadyExists(err) {
 			err = r.adopt(ctx, a.Object, err)
 			if err == nil {
@@ -237,6 +241,23 @@ func (r *Runner) rebase(ctx context.Context, a Action) (from, to client.Object, 
 	is["status"] = wanted["status"]
 	to = reflect.New(reflect.TypeOf(a.From).Elem()).Interface().(client.Object)
 	return from, to, runtime.DefaultUnstructuredConverter.FromUnstructured(is, to)
+}
+
+// fieldOwner is who applies.
+const fieldOwner = client.FieldOwner("stateful-operator")
+
+// apply creates an object by its name.
+func (r *Runner) apply(ctx context.Context, obj client.Object) error {
+	kind, err := r.Client.GroupVersionKindFor(obj)
+	if err != nil {
+		return err
+	}
+	obj.GetObjectKind().SetGroupVersionKind(kind)
+	text, err := json.Marshal(obj)
+	if err != nil {
+		return err
+	}
+	return r.Client.Patch(ctx, obj, client.RawPatch(types.ApplyPatchType, text), fieldOwner)
 }
 
 // adopt finds out whether the object that exists is the one that was to be

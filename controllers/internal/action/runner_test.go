@@ -151,6 +151,24 @@ func TestACreateWhoseAnswerWasLost(t *testing.T) {
 }
 
 // Every patch and delete is for the object that was read, not for its namesake.
+// A right to create has no name; a right to apply has.
+func TestANamedCreateIsAnApply(t *testing.T) {
+	asked := ""
+	d := newDesk(interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+		text, err := patch.Data(obj)
+		asked = fmt.Sprintf("%s %s %v", patch.Type(), text, err)
+		return nil
+	}})
+	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "one", Namespace: "ns"}, Data: map[string]string{"a": "b"}}
+	expect(t, "a named create", d.run(Step{{{Verb: Create, Named: true, Object: m}}}), "one done")
+	if want := `application/apply-patch+yaml {"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"one","namespace":"ns"},"data":{"a":"b"}} <nil>`; asked != want {
+		t.Errorf("it asks\n  %s\nwant\n  %s", asked, want)
+	}
+	if m.Kind != "" {
+		t.Error("the plan's own object was changed")
+	}
+}
+
 func TestWritesAreBound(t *testing.T) {
 	var sent []string
 	note := func(obj client.Object, patch client.Patch) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// Board runs commands in the background, one at a time in each pod, and keeps
-// the newest result of each. All of it may be lost: a restart knows nothing, and
-// asks again.
+// Board runs commands in the background, one at a time in each pod and not more than
+// mostRunning in this process, and keeps the newest result of each. All of it may be
+// lost: a restart knows nothing, and asks again.
 type Board struct {
 	// Run runs one command; Executor.Run does.
 	Run func(context.Context, Command) Result
@@ -26,6 +27,7 @@ type Board struct {
 	root    context.Context // ends with the manager
 	owners  map[types.NamespacedName]map[types.UID]*desk
 	running sync.WaitGroup
+	places  *places // nil: those of this process
 }
 
 // Attach makes a Board that runs commands with run a part of the manager. The
@@ -74,7 +76,8 @@ func (b *Board) Start(ctx context.Context) error {
 }
 
 // Send begins a command for the object that owns the pod. It returns false, and
-// does nothing, while another command runs in that pod or this process ends.
+// does nothing, while another command runs in that pod or this process ends. Where
+// too many run at one time it waits for its turn, as long as it may begin.
 func (b *Board) Send(owner types.NamespacedName, c Command) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -85,18 +88,51 @@ func (b *Board) Send(owner types.NamespacedName, c Command) bool {
 	if d.running != nil {
 		return false
 	}
+	t := b.room().lineUp(owner)
 	d.running = &c
+	if !t.has() {
+		waits := c
+		waits.Asked = time.Time{} // nobody was asked yet
+		d.running = &waits
+	}
 	ctx := b.root
-	b.running.Go(func() { b.run(ctx, owner, d, c) })
+	b.running.Go(func() { b.run(ctx, owner, d, c, t) })
 	return true
 }
 
-func (b *Board) run(ctx context.Context, owner types.NamespacedName, d *desk, c Command) {
-	result := b.Run(ctx, c)
+func (b *Board) room() *places {
+	if b.places == nil {
+		return &shared
+	}
+	return b.places
+}
+
+func (b *Board) run(ctx context.Context, owner types.NamespacedName, d *desk, c Command, t *turn) {
+	came := time.Now()
+	result := Result{Command: c, Outcome: Unknown, Began: came}
+	if b.room().wait(ctx, t, c.within()) {
+		b.begin(d, c, time.Since(came))
+		result = b.Run(ctx, c)
+		b.room().leave(t)
+	} else {
+		result.Why = fmt.Sprintf("it did not get its turn within %s: too many commands run at one time in this operator, or in this namespace", c.within())
+		result.Ended = time.Now()
+	}
+	result.Argv = nil // nobody asks for it again, and it may be long
 	b.mu.Lock()
 	d.running, d.results[c.Name] = nil, result
 	b.mu.Unlock()
 	b.Woken(owner)
+}
+
+// begin notes that a command has its place: it was asked later by what it waited.
+func (b *Board) begin(d *desk, c Command, waited time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if d.running.Asked.IsZero() && !c.Asked.IsZero() {
+		c.Asked = c.Asked.Add(waited)
+		d.running = &c
+	}
 }
 
 // desk finds the desk of a pod; the lock is held.

@@ -8,6 +8,7 @@ package podexec
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,8 +37,9 @@ const (
 // where the decider gives it longer because the API server is slow.
 const Hurry, MostHurry = 5 * time.Second, 20 * time.Second
 
-// MostOutput is how many bytes of each of stdout and stderr are kept.
-const MostOutput = 64 << 10
+// MostOutput is how many bytes of each of stdout and stderr are kept, whatever
+// Command.Keep says, and mostWhy how many of a reason.
+const MostOutput, mostWhy = 64 << 10, 1 << 10
 
 // Command is one argv for one running container.
 type Command struct {
@@ -64,6 +66,9 @@ type Command struct {
 	// Timeout is how long its end is waited for. The command itself goes on in
 	// the container: nothing in Kubernetes ends it.
 	Timeout time.Duration
+	// Keep is how many bytes are kept of what it prints on each of stdout and stderr,
+	// after blanks; the rest is read and thrown away. Of 0 nothing is kept.
+	Keep int
 }
 
 // Result is what came of a command.
@@ -72,9 +77,11 @@ type Result struct {
 	Outcome Outcome
 	// Code is the exit code; it means nothing when the outcome is unknown.
 	Code int
-	// Stdout and Stderr are what the command printed, up to MostOutput bytes each.
+	// Stdout and Stderr are what the command printed, as far as Command.Keep says.
 	Stdout, Stderr string
-	// Why says why the outcome is unknown.
+	// Cut is true when it printed more on stdout than was kept, blanks at the end aside.
+	Cut bool
+	// Why says why the outcome is unknown, in at most mostWhy bytes.
 	Why string
 	// Sent is false when the command surely never began.
 	Sent bool
@@ -129,6 +136,7 @@ func (e *Executor) Run(ctx context.Context, c Command) Result {
 			result.Outcome, result.Why = Unknown, why
 		}
 	}
+	result.Why = strings.ToValidUTF8(result.Why[:min(len(result.Why), mostWhy)], "")
 	result.Ended = time.Now()
 	return result
 }

@@ -56,7 +56,7 @@ func running(uid, container string) *corev1.Pod {
 
 func command(argv ...string) Command {
 	return Command{Name: "status", Pod: types.NamespacedName{Namespace: "ns", Name: "a"}, UID: "uid",
-		Container: "db", ContainerID: "containerd://1", Argv: argv, Timeout: time.Minute}
+		Container: "db", ContainerID: "containerd://1", Argv: argv, Timeout: time.Minute, Keep: MostOutput}
 }
 
 func say(t *testing.T, conn *websocket.Conn, channel byte, text string) {

@@ -1,10 +1,12 @@
 package podexec
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"regexp"
@@ -35,8 +37,9 @@ const (
 )
 
 const (
-	// mostRead ends the reading of a command that prints without end.
-	mostRead = 16 << 20
+	// mostRead ends the reading of a command that prints without end, and mostStatus
+	// is how long the word may be by which a node tells of its end.
+	mostRead, mostStatus = 16 << 20, 64 << 10
 	// silence is how long a connection may not answer a ping, and pings how often
 	// it is asked.
 	silence, pings = 30 * time.Second, 10 * time.Second
@@ -96,36 +99,63 @@ func notReached(err error) bool {
 }
 
 // read takes messages until the node tells how the command ended, and gives what
-// it said of that.
+// it said of that. It holds no more of a message than it keeps.
 func read(conn *websocket.Conn, result *Result) (status []byte, err error) {
-	var stdout, stderr []byte
-	defer func() { result.Stdout, result.Stderr = string(stdout), string(stderr) }()
-	for total := 0; total <= mostRead; {
-		_, message, err := conn.ReadMessage()
+	most := min(result.Keep, MostOutput)
+	stdout, stderr, said := kept{most: most}, kept{most: most}, kept{most: mostStatus}
+	defer func() {
+		result.Stdout, result.Stderr, result.Cut = string(stdout.text), string(stderr.text), stdout.cut
+	}()
+	buffer := make([]byte, 4<<10)
+	for left := int64(mostRead); left > 0; left-- { // an empty message counts too
+		_, message, err := conn.NextReader()
 		if err != nil {
 			return nil, err
 		}
-		total += len(message)
-		if len(message) == 0 {
+		to := io.Discard
+		switch _, err = io.ReadFull(message, buffer[:1]); {
+		case errors.Is(err, io.EOF):
 			continue
+		case err != nil:
+			return nil, err
+		case buffer[0] == channelStdout:
+			to = &stdout
+		case buffer[0] == channelStderr:
+			to = &stderr
+		case buffer[0] == channelStatus:
+			to = &said
 		}
-		switch text := message[1:]; message[0] {
-		case channelStdout:
-			stdout = keep(stdout, text)
-		case channelStderr:
-			stderr = keep(stderr, text)
-		case channelStatus:
-			if len(text) > 0 {
-				return text, nil
-			}
+		n, err := io.CopyBuffer(to, io.LimitReader(message, left), buffer)
+		if err != nil {
+			return nil, err
+		}
+		if left -= n; len(said.text) > 0 {
+			return said.text, nil
 		}
 	}
 	return nil, fmt.Errorf("it printed more than %d MiB", mostRead>>20)
 }
 
-func keep(have, more []byte) []byte {
-	return append(have, more[:min(len(more), MostOutput-len(have))]...)
+// kept is the beginning of what was written to it, after blanks.
+type kept struct {
+	most int
+	text []byte
+	cut  bool // more than blanks came after that
 }
+
+// Write keeps what has room, and takes all.
+func (k *kept) Write(more []byte) (int, error) {
+	text := more
+	if len(k.text) == 0 {
+		text = bytes.TrimLeft(text, blanks)
+	}
+	room := min(len(text), k.most-len(k.text))
+	k.text = append(k.text, text[:room]...)
+	k.cut = k.cut || len(bytes.TrimLeft(text[room:], blanks)) > 0
+	return len(more), nil
+}
+
+const blanks = " \t\r\n"
 
 // conclude reads the metav1.Status that ends a stream.
 func (r *Result) conclude(text []byte) error {
@@ -147,7 +177,7 @@ func (r *Result) conclude(text []byte) error {
 		}
 	}
 	if notStarted.MatchString(status.Message) {
-		r.Outcome, r.Code, r.Stderr = Failed, cannotStart, status.Message
+		r.Outcome, r.Code, r.Stderr = Failed, cannotStart, status.Message[:min(len(status.Message), r.Keep)]
 		return nil
 	}
 	return errors.New(status.Message)

@@ -10,16 +10,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Explain lists the causes in an answer of the API server, each at the path that
+// mostCauses is how many causes are listed, and mostDetail how many bytes of each.
+const mostCauses, mostDetail = 10, 500
+
+// Explain lists the first causes in an answer of the API server, each at the path that
 // it has in another object. at is given the path of a cause, "" where it speaks
-// of the whole object.
+// of the whole object. An answer without causes may speak of anything, and is not
+// passed on.
 func Explain(err error, at func(path string) string) field.ErrorList {
 	status, ok := err.(apierrors.APIStatus)
 	if !ok || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {
-		return field.ErrorList{{Type: field.ErrorTypeInvalid, Field: at(""), BadValue: field.OmitValueType{}, Detail: err.Error()}}
+		return field.ErrorList{{Type: field.ErrorTypeInvalid, Field: at(""), BadValue: field.OmitValueType{}, Detail: "the API server does not take what is made of it; try to create one by `kubectl create --dry-run=server`"}}
 	}
 	var errs field.ErrorList
-	for _, cause := range status.Status().Details.Causes {
+	causes := status.Status().Details.Causes
+	for _, cause := range causes[:min(len(causes), mostCauses)] {
 		kind := errorType(cause.Type)
 		// The message of a cause begins with the words for its type.
 		detail := strings.TrimPrefix(strings.TrimPrefix(cause.Message, kind.String()), ": ")
@@ -27,7 +32,7 @@ func Explain(err error, at func(path string) string) field.ErrorList {
 		if path == (*field.Path)(nil).String() {
 			path = ""
 		}
-		errs = append(errs, &field.Error{Type: kind, Field: at(path), BadValue: field.OmitValueType{}, Detail: detail})
+		errs = append(errs, &field.Error{Type: kind, Field: at(path), BadValue: field.OmitValueType{}, Detail: strings.ToValidUTF8(detail[:min(len(detail), mostDetail)], "")})
 	}
 	return errs
 }

@@ -2,6 +2,7 @@ package rejection
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -46,11 +47,27 @@ func TestExplain(t *testing.T) {
 		{"a type that this version does not know", cause("FieldValueTooOdd", "Too odd: 3"), `spec.template.spec.nodeName: Invalid value: Too odd: 3`},
 		{"a cause without a type", cause("", "it is wrong"), `spec.template.spec.nodeName: Invalid value: it is wrong`},
 		{"a cause that names no field", invalid(field.Forbidden(nil, "not in this namespace")), `spec.template: Forbidden: not in this namespace`},
-		{"no causes", apierrors.NewBadRequest("what is this?"), `spec.template: Invalid value: what is this?`},
-		{"no answer of an API server", errors.New("what is this?"), `spec.template: Invalid value: what is this?`},
+		{"no causes", apierrors.NewBadRequest("what is this?"), "spec.template: Invalid value: the API server does not take what is made of it; try to create one by `kubectl create --dry-run=server`"},
+		{"no answer of an API server", errors.New("what is this?"), "spec.template: Invalid value: the API server does not take what is made of it; try to create one by `kubectl create --dry-run=server`"},
 	} {
 		if got := Explain(r.err, under).ToAggregate().Error(); got != r.want {
 			t.Errorf("%s:\n  %s\nwant\n  %s", r.name, got, r.want)
+		}
+	}
+}
+
+func TestWhatIsPassedOnIsBounded(t *testing.T) {
+	var many field.ErrorList
+	for i := range mostCauses + 1 {
+		many = append(many, field.Invalid(field.NewPath("spec").Index(i), "x", strings.Repeat("ö", mostDetail)))
+	}
+	got := Explain(apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "db-a", many), func(path string) string { return path })
+	if len(got) != mostCauses {
+		t.Errorf("%d causes are listed, want %d", len(got), mostCauses)
+	}
+	for _, e := range got {
+		if len(e.Detail) > mostDetail {
+			t.Errorf("%d bytes say why", len(e.Detail))
 		}
 	}
 }

@@ -1,0 +1,27 @@
+package bounded
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// FuzzLimit sends any body as a stranger would: a handler sees all of it or nothing, and
+// what was taken for it is given back.
+func FuzzLimit(f *testing.F) {
+	f.Add("")
+	f.Add(`{"containers":[null,null]}`)
+	f.Add(strings.Repeat(",", 100))
+	f.Fuzz(func(t *testing.T, body string) {
+		seen := false
+		handler := limited(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { seen = true }), few)
+		status := post(handler, "10.0.0.1", body)
+		if seen != (status == http.StatusOK) {
+			t.Errorf("it answers %d, and the handler was asked: %v", status, seen)
+		}
+		l := handler.(*limiter)
+		if !l.all.TryAcquire(few.requests) || !l.decoded.TryAcquire(few.memory) || len(l.peers) > 0 {
+			t.Error("it keeps what the request took")
+		}
+	})
+}

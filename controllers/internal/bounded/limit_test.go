@@ -1,0 +1,183 @@
+package bounded
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+)
+
+// few are bounds that a test reaches.
+var few = limits{body: 1000, requests: 3, requestsPeer: 2, memory: 90 << 10, wait: 50 * time.Millisecond, read: 50 * time.Millisecond, work: time.Minute}
+
+// post sends a body as a peer would, and gives the status of the answer.
+func post(handler http.Handler, peer string, body string) int {
+	request := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+	request.RemoteAddr = peer + ":40000"
+	answer := httptest.NewRecorder()
+	handler.ServeHTTP(answer, request)
+	return answer.Code
+}
+
+func TestABodyIsBoundedBeforeItIsDecoded(t *testing.T) {
+	g := NewWithT(t)
+	var seen atomic.Int32
+	handler := limited(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		g.Expect(err).NotTo(HaveOccurred())
+		seen.Store(int32(len(body)))
+	}), few)
+	parts := func(n int) string { return "[" + strings.Repeat(",", n-1) }
+	for _, row := range []struct {
+		name, body string
+		status     int
+	}{
+		{"none", "", http.StatusOK},
+		{"at the bound", strings.Repeat("x", 1000), http.StatusOK},
+		{"above it", strings.Repeat("x", 1001), http.StatusRequestEntityTooLarge},
+		{"as many parts as may be", parts(29), http.StatusOK}, // of 1 KiB and 8 bytes, where 30 KiB may be
+		{"one more", parts(30), http.StatusRequestEntityTooLarge},
+	} {
+		seen.Store(-1)
+		g.Expect(post(handler, "10.0.0.1", row.body)).To(Equal(row.status), row.name)
+		if row.status == http.StatusOK {
+			g.Expect(seen.Load()).To(BeEquivalentTo(len(row.body)), row.name)
+		} else {
+			g.Expect(seen.Load()).To(BeEquivalentTo(-1), "%s reached the webhook", row.name)
+		}
+	}
+}
+
+// held is a handler whose requests stay until they are let go.
+func held(began chan<- string, end <-chan struct{}) http.Handler {
+	return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		began <- hostOf(r.RemoteAddr)
+		<-end
+	})
+}
+
+func TestAPeerThatSendsMuchWaitsForItself(t *testing.T) {
+	g := NewWithT(t)
+	began, end := make(chan string), make(chan struct{})
+	handler := limited(held(began, end), few)
+	for range 2 {
+		go post(handler, "10.0.0.1", "")
+		<-began
+	}
+	g.Expect(post(handler, "10.0.0.1", "")).To(Equal(http.StatusTooManyRequests), "it has two under way")
+	go post(handler, "10.0.0.2", "")
+	g.Expect(<-began).To(Equal("10.0.0.2"), "another peer has the third turn")
+	g.Expect(post(handler, "10.0.0.3", "")).To(Equal(http.StatusTooManyRequests), "three are all")
+	close(end)
+	l := handler.(*limiter)
+	g.Eventually(func() int {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(l.peers)
+	}).Should(BeZero(), "peers that are gone are forgotten")
+}
+
+func TestDecodedBodiesShareTheirMemory(t *testing.T) {
+	g := NewWithT(t)
+	began, end := make(chan string), make(chan struct{})
+	l := few
+	l.requests, l.requestsPeer = 9, 9
+	handler := limited(held(began, end), l)
+	large := "[" + strings.Repeat(",", 28) // nearly a third of all
+	for range 3 {
+		go post(handler, "10.0.0.1", large)
+		<-began
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer stop()
+	request := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", strings.NewReader(large))
+	answer := httptest.NewRecorder()
+	handler.ServeHTTP(answer, request)
+	g.Expect(answer.Code).To(Equal(http.StatusTooManyRequests))
+	go post(handler, "10.0.0.1", "")
+	g.Eventually(began).Should(Receive(), "a small one has room")
+	close(end)
+}
+
+// listening serves a handler on a free port, and gives its address.
+func listening(t *testing.T, handler http.Handler) string {
+	t.Helper()
+	g := NewWithT(t)
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	g.Expect(err).NotTo(HaveOccurred())
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
+	go func() { _ = server.Serve(newListener(inner, 3, 3)) }()
+	t.Cleanup(func() { server.Close() })
+	return inner.Addr().String()
+}
+
+func TestASlowBodyEnds(t *testing.T) {
+	g := NewWithT(t)
+	address := listening(t, limited(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it came whole") }), few))
+	connection, err := net.Dial("tcp", address)
+	g.Expect(err).NotTo(HaveOccurred())
+	defer connection.Close()
+	_, err = io.WriteString(connection, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nslow")
+	g.Expect(err).NotTo(HaveOccurred())
+	answer, err := io.ReadAll(connection)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(answer)).To(HavePrefix("HTTP/1.1 400 "))
+}
+
+func TestWorkEndsWhenTheCallerIsGone(t *testing.T) {
+	g := NewWithT(t)
+	began, ended := make(chan struct{}), make(chan struct{})
+	address := listening(t, limited(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(began)
+		<-r.Context().Done()
+		close(ended)
+	}), few))
+	connection, err := net.Dial("tcp", address)
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = io.WriteString(connection, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Eventually(began).Should(BeClosed())
+	g.Consistently(ended, 2*few.read).ShouldNot(BeClosed(), "the deadline of the body ends nothing later")
+	connection.Close()
+	g.Eventually(ended).Should(BeClosed())
+}
+
+func TestConnectionsAreBounded(t *testing.T) {
+	g := NewWithT(t)
+	l := newListener(nil, 3, 2)
+	for range 2 {
+		g.Expect(l.enter("a")).To(BeTrue())
+	}
+	g.Expect(l.enter("a")).To(BeFalse(), "two are all of a peer")
+	g.Expect(l.enter("b")).To(BeTrue())
+	g.Expect(l.enter("c")).To(BeFalse(), "three are all")
+	l.leave("a")
+	g.Expect(l.enter("c")).To(BeTrue())
+
+	address := listening(t, http.NotFoundHandler())
+	var open []net.Conn
+	for range 3 {
+		connection, err := net.Dial("tcp", address)
+		g.Expect(err).NotTo(HaveOccurred())
+		open = append(open, connection)
+	}
+	tooMany, err := net.Dial("tcp", address)
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = tooMany.Read(make([]byte, 1))
+	g.Expect(err).To(MatchError(io.EOF), "the fourth is closed")
+	open[0].Close()
+	g.Eventually(func() error {
+		answer, err := http.Get("http://" + address)
+		if err == nil {
+			answer.Body.Close()
+		}
+		return err
+	}).Should(Succeed(), "one that is closed makes room")
+}

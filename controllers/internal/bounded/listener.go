@@ -1,0 +1,85 @@
+package bounded
+
+import (
+	"net"
+	"sync"
+)
+
+// Connections that are open at one time. A TLS connection takes about 40 KiB, so all of
+// them take 40 MiB. The API server opens one for each call under way, and makes up to 600
+// calls in its own defaults (--max-requests-inflight, --max-mutating-requests-inflight).
+const (
+	maxConnections     = 1024
+	maxConnectionsPeer = 640
+)
+
+// listener closes the connections that are too many: those of a peer, by its address, and
+// those of all. Others would wait with the API server's among them.
+type listener struct {
+	net.Listener
+	max, maxPeer int
+
+	mu   sync.Mutex
+	open int
+	by   map[string]int
+}
+
+func newListener(inner net.Listener, most, mostPeer int) *listener {
+	return &listener{Listener: inner, max: most, maxPeer: mostPeer, by: map[string]int{}}
+}
+
+// Accept waits for a connection that is not one too many.
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		connection, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		peer := hostOf(connection.RemoteAddr().String())
+		if l.enter(peer) {
+			return &counted{Conn: connection, leave: func() { l.leave(peer) }}, nil
+		}
+		connection.Close()
+	}
+}
+
+func (l *listener) enter(peer string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open >= l.max || l.by[peer] >= l.maxPeer {
+		return false
+	}
+	l.open++
+	l.by[peer]++
+	return true
+}
+
+func (l *listener) leave(peer string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open--
+	if l.by[peer]--; l.by[peer] == 0 {
+		delete(l.by, peer)
+	}
+}
+
+// counted is a connection that is one less when it is closed.
+type counted struct {
+	net.Conn
+	once  sync.Once
+	leave func()
+}
+
+func (c *counted) Close() error {
+	c.once.Do(c.leave)
+	return c.Conn.Close()
+}
+
+// hostOf is the address without its port.
+func hostOf(address string) string {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return address
+	}
+	return host
+}

@@ -1,0 +1,87 @@
+// Package policy keeps ValidatingAdmissionPolicies as they should be: what the API server
+// itself checks, whether the operator runs or not.
+package policy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+)
+
+// Keeper writes policies. A leader alone writes.
+type Keeper struct {
+	Live   client.Reader
+	Runner *action.Runner
+}
+
+// Keep makes a policy and its binding, or what they should be. They go with the definition
+// of that name, such as statefulclusters.enge.me.
+func (k Keeper) Keep(ctx context.Context, crd string, policy *admissionv1.ValidatingAdmissionPolicy, binding *admissionv1.ValidatingAdmissionPolicyBinding) error {
+	owner, err := k.owner(ctx, crd)
+	if err != nil {
+		return err
+	}
+	policy.OwnerReferences, binding.OwnerReferences = []metav1.OwnerReference{owner}, []metav1.OwnerReference{owner}
+	var havePolicy admissionv1.ValidatingAdmissionPolicy
+	err = k.keep(ctx, policy, &havePolicy, func() bool { return apiequality.Semantic.DeepEqual(havePolicy.Spec, policy.Spec) })
+	if err != nil {
+		return err
+	}
+	var haveBinding admissionv1.ValidatingAdmissionPolicyBinding
+	return k.keep(ctx, binding, &haveBinding, func() bool { return apiequality.Semantic.DeepEqual(haveBinding.Spec, binding.Spec) })
+}
+
+// owner is the definition, with which the garbage collector takes a policy away.
+func (k Keeper) owner(ctx context.Context, name string) (metav1.OwnerReference, error) {
+	crd := metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}}
+	if err := k.Live.Get(ctx, types.NamespacedName{Name: name}, &crd); err != nil {
+		return metav1.OwnerReference{}, err
+	}
+	if crd.DeletionTimestamp != nil {
+		return metav1.OwnerReference{}, fmt.Errorf("%s is being deleted", name)
+	}
+	return metav1.OwnerReference{APIVersion: crd.APIVersion, Kind: crd.Kind, Name: crd.Name, UID: crd.UID}, nil
+}
+
+// keep creates an object, or makes it what it should be.
+func (k Keeper) keep(ctx context.Context, want, have client.Object, same func() bool) error {
+	key := client.ObjectKeyFromObject(want)
+	write := action.Action{Verb: action.Create, Object: want, Reason: "Policy"}
+	switch err := k.Live.Get(ctx, key, have); {
+	case err == nil && same() && len(owned(have, want.GetOwnerReferences())) == len(have.GetOwnerReferences()):
+		return nil
+	case err == nil:
+		want.SetOwnerReferences(owned(have, want.GetOwnerReferences()))
+		want.SetUID(have.GetUID())
+		want.SetResourceVersion(have.GetResourceVersion())
+		write = action.Action{Verb: action.Patch, Object: want, From: have, Unchanged: true, Reason: "Policy"}
+	case !apierrors.IsNotFound(err):
+		return err
+	}
+	for _, o := range k.Runner.Run(ctx, key, action.Steps{{{write}}}) {
+		if o.Err != nil {
+			return o.Err
+		}
+	}
+	return nil
+}
+
+// owned adds owners to those that an object has.
+func owned(object metav1.Object, owners []metav1.OwnerReference) []metav1.OwnerReference {
+	all := slices.Clone(object.GetOwnerReferences())
+	for _, o := range owners {
+		if !slices.ContainsFunc(all, func(has metav1.OwnerReference) bool { return has.UID == o.UID }) {
+			all = append(all, o)
+		}
+	}
+	return all
+}

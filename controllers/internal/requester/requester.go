@@ -1,0 +1,188 @@
+// Package requester has the API server ask what those may do themselves who create or
+// change an object, in the namespace of the object: an operator that makes pods for
+// everybody would otherwise lend its own rights.
+//
+// The check is a ValidatingAdmissionPolicy with an authorizer, so it holds whether the
+// operator runs or not, and what cannot be evaluated is refused. It looks at our kinds
+// only. What a change leaves as it was is not checked: who may scale need not be allowed
+// to make pods, and neither must controllers that write labels.
+package requester
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
+)
+
+// Kind is a kind whose requesters are asked about.
+type Kind struct {
+	schema.GroupVersion
+	Name, Plural string
+	Rights       []Right
+}
+
+// Right is one that a requester must have, because the operator uses its own for them.
+type Right struct {
+	Verb, Group, Resource, Subresource string
+	// Does completes "the operator … for it".
+	Does string
+	// Fields are what asks for it: paths below spec. Without any of them it is not asked.
+	Fields []string
+	// If is a CEL expression over spec without which Fields ask for nothing; empty always
+	// holds.
+	If string
+}
+
+// name is the right in words: create pods/exec.
+func (r Right) name() string {
+	resource := r.Resource
+	if r.Subresource != "" {
+		resource += "/" + r.Subresource
+	}
+	if r.Group != "" {
+		resource += "." + r.Group
+	}
+	return r.Verb + " " + resource
+}
+
+// asked is the CEL expression of what an object asks for: a list with an empty list for
+// each field that is not there.
+func (r Right) asked(object string) string {
+	var parts []string
+	for _, field := range r.Fields {
+		parts = append(parts, fmt.Sprintf("%s ? [%s.spec.%s] : []", present(object, field), object, field))
+	}
+	all := "[" + strings.Join(parts, ", ") + "]"
+	if r.If == "" {
+		return all
+	}
+	return fmt.Sprintf("(%s) ? %s : []", strings.ReplaceAll(r.If, "spec.", object+".spec."), all)
+}
+
+// present is the CEL expression that a path below spec is there.
+func present(object, field string) string {
+	at := object + ".spec"
+	terms := []string{"has(" + at + ")"}
+	for part := range strings.SplitSeq(field, ".") {
+		at += "." + part
+		terms = append(terms, "has("+at+")")
+	}
+	return strings.Join(terms, " && ")
+}
+
+func (r Right) check() string {
+	subresource := ""
+	if r.Subresource != "" {
+		subresource = fmt.Sprintf(".subresource(%q)", r.Subresource)
+	}
+	return fmt.Sprintf("authorizer.group(%q).resource(%q)%s.namespace(request.namespace).check(%q).allowed()", r.Group, r.Resource, subresource, r.Verb)
+}
+
+// Policy is what the API server checks for a kind. An operator of that namespace wrote it,
+// for the namespaces that it acts in; none are all.
+func Policy(kind Kind, namespace string, watched []string) (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
+	selector := &metav1.LabelSelector{}
+	if len(watched) > 0 {
+		selector.MatchExpressions = []metav1.LabelSelectorRequirement{{
+			Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: slices.Sorted(slices.Values(watched))}}
+	}
+	meta := metav1.ObjectMeta{Name: strings.ToLower(kind.Name) + "-requester-" + namespace,
+		Labels: map[string]string{"app.kubernetes.io/managed-by": "stateful-operator"}}
+	made := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicySpec{
+		FailurePolicy: ptr.To(admissionv1.Fail),
+		MatchConstraints: &admissionv1.MatchResources{
+			ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+				Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
+				Rule: admissionv1.Rule{APIGroups: []string{kind.Group}, APIVersions: []string{kind.Version}, Resources: []string{kind.Plural},
+					Scope: ptr.To(admissionv1.NamespacedScope)},
+			}}},
+			NamespaceSelector: selector, ObjectSelector: &metav1.LabelSelector{}, MatchPolicy: ptr.To(admissionv1.Equivalent),
+		},
+	}}
+	made.Spec.Validations = []admissionv1.Validation{elsewhere(kind, namespace)}
+	for i, right := range kind.Rights {
+		now, before := fmt.Sprintf("asked%d", i), fmt.Sprintf("had%d", i)
+		made.Spec.Variables = append(made.Spec.Variables,
+			admissionv1.Variable{Name: now, Expression: right.asked("object")},
+			admissionv1.Variable{Name: before, Expression: "oldObject == null ? [] : " + right.asked("oldObject")})
+		made.Spec.Validations = append(made.Spec.Validations, admissionv1.Validation{
+			Expression: fmt.Sprintf("!variables.%[1]s.exists(f, size(f) > 0) || variables.%[1]s == variables.%[2]s || %[3]s", now, before, right.check()),
+			Message:    fmt.Sprintf("you may not %s in this namespace, which the operator does for a %s", right.name(), kind.Name),
+			MessageExpression: fmt.Sprintf(`"the operator %s for a %s, and " + request.userInfo.username + " may not %s in namespace " + request.namespace + `+
+				`". Ask for a role with that verb (spec.%s asks for it). To look: kubectl auth can-i %s -n " + request.namespace + " --as=" + request.userInfo.username`,
+				right.Does, kind.Name, right.name(), strings.Join(right.Fields, ", spec."), right.name()),
+			Reason: ptr.To(metav1.StatusReasonForbidden),
+		})
+	}
+	return made, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: *meta.DeepCopy(), Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+		PolicyName:        made.Name,
+		ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+	}}
+}
+
+// elsewhere keeps objects out of two namespaces: who may edit the operator's own has its
+// account, and what the cluster itself runs on is nobody's to hold up.
+func elsewhere(kind Kind, namespace string) admissionv1.Validation {
+	return admissionv1.Validation{
+		Expression: fmt.Sprintf("request.operation != \"CREATE\" || !(request.namespace in [%q, %q])", metav1.NamespaceSystem, namespace),
+		Message: fmt.Sprintf("a %s cannot be in namespace %s, nor in %s, the operator's own: who may make pods there has the accounts of the cluster or of the operator. Use another namespace",
+			kind.Name, metav1.NamespaceSystem, namespace),
+		Reason: ptr.To(metav1.StatusReasonForbidden),
+	}
+}
+
+// interval is how often the policies are looked at.
+const interval = 15 * time.Second
+
+// Guard keeps the policies of kinds. Only the leader does.
+type Guard struct {
+	policy.Keeper
+	Kinds []Kind
+	// Namespace is the operator's own.
+	Namespace string
+	// Watched are the namespaces that it acts in; none are all.
+	Watched []string
+}
+
+// Start keeps the policies until ctx ends.
+func (g *Guard) Start(ctx context.Context) error {
+	said := ""
+	for {
+		now := ""
+		if err := g.keepAll(ctx); err != nil {
+			now = err.Error()
+		}
+		if now != said && ctx.Err() == nil {
+			ctrl.LoggerFrom(ctx).Info("The policies that check requesters", "problem", now)
+			said = now
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(interval):
+		}
+	}
+}
+
+func (g *Guard) keepAll(ctx context.Context) error {
+	var problems []error
+	for _, kind := range g.Kinds {
+		made, binding := Policy(kind, g.Namespace, g.Watched)
+		if err := g.Keep(ctx, kind.Plural+"."+kind.Group, made, binding); err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", made.Name, err))
+		}
+	}
+	return errors.Join(problems...)
+}

@@ -1,0 +1,129 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+// asking is the context of an admission request.
+func asking(who, namespace string) context.Context {
+	return admission.NewContextWithRequest(context.Background(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		Namespace: namespace, UserInfo: authenticationv1.UserInfo{Username: who, Groups: []string{"people"},
+			Extra: map[string]authenticationv1.ExtraValue{"scope": {"all"}}}}})
+}
+
+// court is one in which maker may create pods in namespace ns, and nobody else may.
+func court(reviews *[]authorizationv1.SubjectAccessReviewSpec) *Court {
+	return NewCourt(interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		Create: func(_ context.Context, _ client.WithWatch, obj client.Object, _ ...client.CreateOption) error {
+			review := obj.(*authorizationv1.SubjectAccessReview)
+			*reviews = append(*reviews, review.Spec)
+			if review.Spec.User == "down" {
+				review.Status.Allowed = true
+				return errors.New("no answer")
+			}
+			review.Status.Allowed = review.Spec.User == "maker" && review.Spec.ResourceAttributes.Namespace == "ns"
+			return nil
+		}}))
+}
+
+func TestForWhomATrialIsHeld(t *testing.T) {
+	for _, r := range []struct {
+		name, who, of, namespace string
+		asked                    int
+		want                     string
+	}{
+		{"who may create pods", "maker", "ns", "ns", 1, ""},
+		{"who may not", "peer", "ns", "ns", 1, "only who may create pods in this namespace is told whether they would be taken"},
+		{"who may elsewhere", "maker", "else", "else", 1, "only who may create pods"},
+		{"an object of another namespace than the request", "maker", "ns", "else", 0, "nobody knows who asks"},
+		{"of none", "maker", "", "", 0, "nobody knows who asks"},
+		{"when nobody says what he may", "down", "ns", "ns", 1, "only who may create pods"},
+	} {
+		var reviews []authorizationv1.SubjectAccessReviewSpec
+		c := court(&reviews)
+		end, why := c.Open(asking(r.who, r.of), r.namespace)
+		if !strings.HasPrefix(why, r.want) || (why == "") != (r.want == "") || (end != nil) != (why == "") || len(reviews) != r.asked {
+			t.Errorf("%s: %q, want %q; %d reviews", r.name, why, r.want, len(reviews))
+		}
+		if end != nil {
+			if got := fmt.Sprint(reviews[0].User, reviews[0].Groups, reviews[0].Extra, *reviews[0].ResourceAttributes); got != "maker[people] map[scope:[all]] {ns create  v1 pods   nil nil}" {
+				t.Errorf("%s: asked for %s", r.name, got)
+			}
+			end()
+		}
+		if c.inAll != 0 || len(c.running) != 0 {
+			t.Errorf("%s: %d trials are left open", r.name, c.inAll)
+		}
+	}
+	if _, why := court(nil).Open(context.Background(), "ns"); why == "" {
+		t.Error("a trial was held for nobody")
+	}
+}
+
+func TestTrialsAtOneTimeAreBounded(t *testing.T) {
+	var reviews []authorizationv1.SubjectAccessReviewSpec
+	c := court(&reviews)
+	var ends []func()
+	for range mostOfNamespace {
+		end, why := c.Open(asking("maker", "ns"), "ns")
+		if why != "" {
+			t.Fatal(why)
+		}
+		ends = append(ends, end)
+	}
+	if _, why := c.Open(asking("maker", "ns"), "ns"); why != "too many objects are tried out at one time" || len(reviews) != mostOfNamespace {
+		t.Errorf("one more: %q, %d reviews", why, len(reviews))
+	}
+	if !c.enter(context.Background(), "another") {
+		t.Error("another namespace waits for this one")
+	}
+	c.leave("another")
+	go ends[0]()
+	if end, why := c.Open(asking("maker", "ns"), "ns"); why != "" {
+		t.Errorf("when one has ended: %s", why)
+	} else {
+		ends[0] = end
+	}
+	for i := c.inAll; i < mostInAll; i++ {
+		if !c.enter(context.Background(), fmt.Sprint("ns", i)) {
+			t.Fatalf("the %dth has no place", i)
+		}
+	}
+	if c.enter(context.Background(), "another") {
+		t.Errorf("more than %d are held in all", mostInAll)
+	}
+}
+
+func TestWhyNot(t *testing.T) {
+	forbidden := func(text string) error {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "db-secret-name", errors.New(text))
+	}
+	for _, r := range []struct {
+		err  error
+		want string
+	}{
+		{forbidden("exceeded quota: secret-name, requested: pods=1"), "a quota of the namespace has no room"},
+		{forbidden(`violates PodSecurity "restricted:latest": secret-name`), "the Pod Security level of the namespace forbids it"},
+		{forbidden("error looking up service account ns/secret-name"), "a policy forbids it, or something that it names is missing"},
+		{apierrors.NewInternalError(errors.New("secret-name")), "the API server gives no answer"},
+		{errors.New("dial tcp secret-name"), "the API server gives no answer"},
+	} {
+		if got := WhyNot(r.err); !strings.HasPrefix(got, r.want) || strings.Contains(got, "secret-name") {
+			t.Errorf("%v: %s", r.err, got)
+		}
+	}
+}
