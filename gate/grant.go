@@ -11,8 +11,7 @@ import (
 // the UID of this pod, one space, a decimal number from 1 on. A file that a
 // volume kept from another pod, or that somebody touched, is none.
 //
-// wrapper.sh of controllers/statefulsingleton has the same rule; grant_test.go
-// holds both to one table.
+// script/wrapper.sh has the same rule; grant_test.go holds both to one table.
 
 const (
 	grantFile = "start-signal"

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/stateful-operator/stateful-operator/gate/script"
 )
 
 func TestInstallCopiesTheGate(t *testing.T) {
@@ -18,15 +20,17 @@ func TestInstallCopiesTheGate(t *testing.T) {
 	installed := filepath.Join(dir, "gate")
 	check := func() {
 		t.Helper()
-		got, err := os.ReadFile(installed)
-		if err != nil || !bytes.Equal(got, want) {
-			t.Errorf("the copy has %d bytes (%v), want the gate's %d", len(got), err, len(want))
+		for name, want := range map[string][]byte{"gate": want, "entrypoint-wrapper.sh": []byte(script.Text)} {
+			got, err := os.ReadFile(filepath.Join(dir, name))
+			if err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%s has %d bytes (%v), want %d", name, len(got), err, len(want))
+			}
+			if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode() != 0o755 {
+				t.Errorf("%s is %v (%v), want mode 0755", name, info.Mode(), err)
+			}
 		}
-		if info, err := os.Stat(installed); err != nil || info.Mode() != 0o755 {
-			t.Errorf("the copy is %v (%v), want mode 0755", info.Mode(), err)
-		}
-		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
-			t.Errorf("the folder holds %v (%v), want the copy alone", entries, err)
+		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
+			t.Errorf("the folder holds %v (%v), want the gate and its script alone", entries, err)
 		}
 	}
 	umask := exec.Command("sh", "-c", `umask 077; exec "$@"`, "sh", gateBinary, "install", dir)

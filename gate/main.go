@@ -7,7 +7,8 @@
 // Gate holds a program back until its pod is granted the start, and then
 // becomes it.
 //
-//	gate install DIR   copies itself to DIR/gate, so that no shell is needed
+//	gate install DIR   copies itself to DIR/gate, so that no shell is needed, and
+//	                   the script of mode Script beside it
 //	gate wait          ends with 0 when the grant is there
 //	gate run -- ARGV   waits, and then becomes ARGV
 //	gate status        says where the pod stands: 0 granted, 1 waiting
@@ -15,8 +16,7 @@
 //	gate touch         does nothing: whoever runs it wants its image pulled
 //
 // The grant is the pod's annotation, which the kubelet writes into a file of a
-// downwardAPI volume; see grant.go. GATE_SIGNAL_DIR names another folder than
-// /var/run/signal, for tests.
+// downwardAPI volume; see grant.go. Nothing that a pod says can name another folder.
 //
 // It imports next to nothing, because it is copied into every pod that is held:
 // neither fmt nor net, at most 2 MiB.
@@ -42,7 +42,7 @@ const (
 	exitNotFound      = 127
 	exitSignal        = 128 // plus the signal's number, as shells say it
 
-	usage = `usage: gate install DIR      copy this program to DIR/gate
+	usage = `usage: gate install DIR      copy this program to DIR/gate, and its script beside it
        gate wait             wait for the start signal
        gate run -- ARGV...   wait for the start signal, then become ARGV
        gate status           say where this pod stands: exit 0 granted, 1 waiting
@@ -80,8 +80,11 @@ func obey(args []string) int {
 	return exitUsage
 }
 
+// signalVariable is set by the linker for tests, and names the folder then.
+var signalVariable string
+
 func signalDir() string {
-	if dir := os.Getenv("GATE_SIGNAL_DIR"); dir != "" {
+	if dir := os.Getenv(signalVariable); signalVariable != "" && dir != "" {
 		return dir
 	}
 	return defaultSignalDir

@@ -12,11 +12,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/stateful-operator/stateful-operator/gate/script"
 )
 
 const mostBytes = 2 << 20
 
-// gateBinary is what every test runs: the program as it is shipped.
+// gateBinary is what every test runs: the program as it is shipped, but for where it
+// looks for its grant.
 var gateBinary string
 
 func TestMain(m *testing.M) {
@@ -39,7 +42,7 @@ func withGate(run func() int) int {
 		panic(err)
 	}
 	gateBinary = filepath.Join(dir, "gate")
-	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", gateBinary, ".")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w -X main.signalVariable=GATE_SIGNAL_DIR", "-o", gateBinary, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		panic("building the gate: " + err.Error() + "\n" + string(out))
@@ -79,15 +82,49 @@ func lacks(t *testing.T, what string) {
 // everyWay runs a test through the gate, and through the script with each shell
 // that there is.
 func everyWay(t *testing.T, test func(*testing.T, way)) {
-	script, err := filepath.Abs("../controllers/statefulsingleton/wrapper.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	held := scriptFor(t)
 	t.Run("gate", func(t *testing.T) { test(t, theGate) })
 	for _, shell := range [][]string{{"dash"}, {"busybox", "sh"}, {"bash"}} {
 		t.Run(shell[0], func(t *testing.T) {
-			test(t, way{name: shell[0], argv: append(append([]string{program(t, shell[0])}, shell[1:]...), script)})
+			test(t, way{name: shell[0], argv: append(append([]string{program(t, shell[0])}, shell[1:]...), held)})
 		})
+	}
+}
+
+// scriptFor is the script, but for where it looks for its grant.
+func scriptFor(t *testing.T) string {
+	t.Helper()
+	const shipped = "\n_ssn_dir=/var/run/signal\n"
+	if strings.Count(script.Text, shipped) != 1 {
+		t.Fatalf("the script does not say %q once", shipped)
+	}
+	file := filepath.Join(t.TempDir(), script.Name)
+	if err := os.WriteFile(file, []byte(strings.Replace(script.Text, shipped, "\n_ssn_dir=${GATE_SIGNAL_DIR:-/var/run/signal}\n", 1)), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// A pod's environment may come from a ConfigMap, which others may write than who made
+// the pod: it does not say where the grant is.
+func TestTheEnvironmentDoesNotSayWhereTheGrantIs(t *testing.T) {
+	p := newPod(t, granted)
+	shipped := filepath.Join(t.TempDir(), "gate")
+	build := exec.Command("go", "build", "-o", shipped, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building the gate: %v\n%s", err, out)
+	}
+	if _, err := os.Stat(defaultSignalDir); err == nil {
+		lacks(t, "this machine has "+defaultSignalDir)
+	}
+	cmd := gate(p, "status")
+	cmd.Path = shipped
+	if got := run(t, cmd); got.status != "exit 1" || !strings.Contains(got.stdout, defaultSignalDir) {
+		t.Errorf("with a grant in a folder that its environment names it says %+v", got)
+	}
+	if strings.Contains(script.Text, "GATE_SIGNAL_DIR") {
+		t.Error("the script asks its environment where the grant is")
 	}
 }
 
@@ -292,7 +329,7 @@ func TestTheBinaryIsSmallAndStandsAlone(t *testing.T) {
 		switch {
 		case name == "fmt", name == "reflect", name == "net", strings.HasPrefix(name, "net/"), strings.HasPrefix(name, "encoding/"):
 			t.Errorf("the gate depends on %s, which makes it big or lets it talk", name)
-		case strings.HasPrefix(name, "other "):
+		case strings.HasPrefix(name, "other ") && !strings.HasSuffix(name, "/gate/script"): // which has its text
 			t.Errorf("the gate depends on %s, and should on the standard library alone", strings.TrimPrefix(name, "other "))
 		}
 	}

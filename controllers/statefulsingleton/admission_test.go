@@ -44,6 +44,12 @@ func badObjects() []TableEntry {
 			invalid + `[spec.selector: Required value` + unchecked}),
 		Entry("S26 an empty selector", bad{func(s *v1.StatefulSingleton) { s.Spec.Selector = &metav1.LabelSelector{} },
 			invalid + `spec.selector: Invalid value: say which labels the pods have, for example matchLabels: {app: my-app}; an empty selector would match every pod`}),
+		Entry("a selector that only rules out, and would match the pods of others", bad{func(s *v1.StatefulSingleton) {
+			s.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "no-such-label", Operator: metav1.LabelSelectorOpDoesNotExist}}}
+		}, invalid + `spec.selector: Invalid value: say which pods are meant by matchLabels, or by an expression In, for example matchLabels: {app: my-app}; an object that only says which are not meant, or that a label is there, would match the pods of others`}),
+		Entry("33 values", bad{func(s *v1.StatefulSingleton) {
+			s.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpIn, Values: strings.Fields(strings.Repeat("v ", 33))}}
+		}, invalid + `[spec.selector.matchExpressions[0].values: Too many: 33: must have at most 32 items` + unchecked}),
 		Entry("S26 a selector that no pod can match", bad{func(s *v1.StatefulSingleton) {
 			s.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpDoesNotExist}}
 		}, invalid + `spec.selector: Invalid value: "app=db,!app": no pod can match: what is asked of label "app" contradicts itself`}),

@@ -1,7 +1,6 @@
 package statefulsingleton
 
 import (
-	_ "embed" // wrapper.sh
 	"fmt"
 	"slices"
 	"strings"
@@ -20,13 +19,9 @@ import (
 // grantOf is the text that lets the pod of that UID start its program.
 func grantOf(uid types.UID, epoch int64) string { return fmt.Sprintf("%s %d", uid, epoch) }
 
-// wrapperScript holds a program back in Script mode. gate/ tests it beside the
-// gate, since both must do the same.
-//
-//go:embed wrapper.sh
-var wrapperScript string
-
-// buildWrapper builds the ConfigMap that a namespace's StatefulSingletons share.
+// buildWrapper builds the ConfigMap that a namespace's StatefulSingletons share: the
+// script of Script mode, for people to read. No new pod mounts it, since whoever may
+// write ConfigMaps could then say what runs first in other people's pods.
 // It belongs to all of them, so that the garbage collector deletes it with the
 // last one.
 func buildWrapper(namespace, script string, owners []v1.StatefulSingleton) *corev1.ConfigMap {
@@ -62,17 +57,27 @@ const (
 	uidField   = "metadata.uid"
 )
 
-// gateVolume is on disk and not in memory, where it would count against the
+// home is where the gate is in a pod: a volume, and where it is mounted.
+type home struct{ volume, path string }
+
+// homeOf is the script's or that of the static gate.
+func homeOf(mode v1.GateMode) home {
+	if mode == v1.GateScript {
+		return home{v1.VolumeScripts, v1.PathScripts}
+	}
+	return home{v1.VolumeGate, v1.PathGate}
+}
+
+// emptyVolume is on disk and not in memory, where it would count against the
 // memory of a container.
-func gateVolume() corev1.Volume {
-	return corev1.Volume{Name: v1.VolumeGate, VolumeSource: corev1.VolumeSource{
+func (h home) emptyVolume() corev1.Volume {
+	return corev1.Volume{Name: h.volume, VolumeSource: corev1.VolumeSource{
 		EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: ptr.To(resource.MustParse("16Mi"))}}}
 }
 
-func scriptsVolume() corev1.Volume {
-	return corev1.Volume{Name: v1.VolumeScripts, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-		LocalObjectReference: corev1.LocalObjectReference{Name: v1.ConfigMapWrapper}, DefaultMode: ptr.To(int32(0o755))}}}
-}
+func (h home) mount() corev1.VolumeMount { return mounted(h.volume, h.path) }
+
+func (h home) installCommand() []string { return []string{v1.GateInImage, "install", h.path} }
 
 func mounted(volume, path string) corev1.VolumeMount {
 	return corev1.VolumeMount{Name: volume, MountPath: path, ReadOnly: true}
@@ -82,16 +87,15 @@ func mounted(volume, path string) corev1.VolumeMount {
 // OpenShift gives each namespace a range of its own.
 
 var (
-	installCommand = []string{v1.GateInImage, "install", v1.PathGate}
-	waitCommand    = []string{v1.GateInImage, "wait"}
-	idleCommand    = []string{v1.GateInImage, "idle"}
-	touchCommand   = []string{v1.GateInPod, "touch"}
+	waitCommand  = []string{v1.GateInImage, "wait"}
+	idleCommand  = []string{v1.GateInImage, "idle"}
+	touchCommand = []string{v1.GateInPod, "touch"}
 )
 
 // installContainer copies the gate to where the containers of the pod find it.
-func installContainer(pod *corev1.Pod, image string) corev1.Container {
-	c := gateContainer(pod, v1.ContainerInstall, image, installCommand)
-	c.VolumeMounts = []corev1.VolumeMount{{Name: v1.VolumeGate, MountPath: v1.PathGate}}
+func installContainer(pod *corev1.Pod, at home, image string) corev1.Container {
+	c := gateContainer(pod, v1.ContainerInstall, image, at.installCommand())
+	c.VolumeMounts = []corev1.VolumeMount{{Name: at.volume, MountPath: at.path}}
 	c.Resources = likeProgram(pod)
 	return c
 }
@@ -122,7 +126,7 @@ func imageContainer(like *corev1.Container, name string) corev1.Container {
 	c := corev1.Container{
 		Name: name, Image: like.Image, ImagePullPolicy: like.ImagePullPolicy,
 		Command:         touchCommand,
-		VolumeMounts:    []corev1.VolumeMount{mounted(v1.VolumeGate, v1.PathGate)},
+		VolumeMounts:    []corev1.VolumeMount{homeOf(v1.GateInit).mount()},
 		Resources:       cpuAndMemoryOf(like),
 		SecurityContext: restricted(),
 	}
@@ -247,19 +251,32 @@ var guardVariables = []admissionv1.Variable{
 	{Name: "matched", Expression: matchesCEL("variables.oldLabels")},
 	{Name: "grant", Expression: annotationCEL("object", v1.AnnotationGrant)},
 	{Name: "oldGrant", Expression: annotationCEL("oldObject", v1.AnnotationGrant)},
+	{Name: "maker", Expression: annotationCEL("object", v1.AnnotationSingletonUID)},
+	{Name: "oldMaker", Expression: annotationCEL("oldObject", v1.AnnotationSingletonUID)},
 	{Name: "mirror", Expression: annotationCEL("object", corev1.MirrorPodAnnotationKey) + ` != ""`},
 	{Name: "ended", Expression: `has(oldObject.status) && has(oldObject.status.phase) && oldObject.status.phase in ["Succeeded", "Failed"] && ` +
 		`!(has(oldObject.metadata.finalizers) && ` + quoted(v1.FinalizerPod) + ` in oldObject.metadata.finalizers)`},
 	{Name: "signal", Expression: `has(object.spec.volumes) && object.spec.volumes.exists(v, v.name == ` + quoted(v1.VolumeSignal) +
-		` && has(v.downwardAPI) && has(v.downwardAPI.items) && ` + fileCEL(v1.FileSignal, grantField) + ` && ` + fileCEL(v1.FilePodUID, uidField) + `)`},
+		` && has(v.downwardAPI) && has(v.downwardAPI.items) && size(v.downwardAPI.items) == 2 && ` + fileCEL(v1.FileSignal, grantField) + ` && ` + fileCEL(v1.FilePodUID, uidField) + `)`},
 	{Name: "waits", Expression: `has(object.spec.initContainers) && object.spec.initContainers.exists(c, ` + isContainerCEL(v1.ContainerWait, waitCommand) + `)`},
+	{Name: "inits", Expression: `has(object.spec.initContainers) ? object.spec.initContainers : []`},
+	{Name: "ours", Expression: `["` + v1.VolumeSignal + `"] + variables.inits.filter(c, ` + isContainerCEL(v1.ContainerInstall, homeOf(v1.GateBinary).installCommand()) + `).map(c, "` + v1.VolumeGate + `")` +
+		` + variables.inits.filter(c, ` + isContainerCEL(v1.ContainerInstall, homeOf(v1.GateScript).installCommand()) + `).map(c, "` + v1.VolumeScripts + `")`},
+	{Name: "intact", Expression: `variables.inits.all(c, ` + mountsCEL + `) && object.spec.containers.all(c, ` + mountsCEL + `)`},
+	{Name: "script", Expression: `has(object.spec.volumes) && object.spec.volumes.exists(v, v.name == ` + quoted(v1.VolumeScripts) + ` && has(v.emptyDir))`},
 	{Name: "held", Expression: `object.spec.containers.filter(c, has(c.command) && (` +
 		`size(c.command) > 3 && c.command[0] == ` + quoted(v1.GateInPod) + ` && c.command[1] == "run" && c.command[2] == "--" || ` +
-		`size(c.command) > 1 && c.command[0] == ` + quoted(v1.ScriptInPod) + `)).map(c, c.name)`},
+		`size(c.command) > 1 && c.command[0] == ` + quoted(v1.ScriptInPod) + ` && variables.script)).map(c, c.name)`},
 	{Name: "program", Expression: `has(params.spec) && has(params.spec.containers) && size(params.spec.containers) > 0 ? params.spec.containers : ` +
 		`object.spec.containers.filter(c, !(` + isContainerCEL(v1.ContainerSidecar, idleCommand) + `)).map(c, c.name)`},
-	{Name: "hasGate", Expression: `variables.signal && (variables.waits || variables.program.all(n, n in variables.held))`},
+	{Name: "hasGate", Expression: `variables.signal && variables.intact && (variables.waits || variables.program.all(n, n in variables.held))`},
 }
+
+// mountsCEL is that a container mounts our volumes as isOurMount says.
+const mountsCEL = `!has(c.volumeMounts) || c.volumeMounts.all(m, !(m.name in variables.ours) || ` +
+	`m.mountPath == {"` + v1.VolumeSignal + `": "` + v1.PathSignal + `", "` + v1.VolumeGate + `": "` + v1.PathGate + `", "` + v1.VolumeScripts + `": "` + v1.PathScripts + `"}[m.name] && ` +
+	`(has(m.readOnly) && m.readOnly || c.name == "` + v1.ContainerInstall + `" || m.name == "` + v1.VolumeSignal + `") && ` +
+	`(!has(m.subPath) || m.subPath == "") && (!has(m.subPathExpr) || m.subPathExpr == ""))`
 
 // matchesCEL is labels.Selector in CEL.
 func matchesCEL(have string) string {
@@ -364,6 +381,7 @@ func guardValidations(namespace string) []admissionv1.Validation {
 	relabelled := "selects by these labels, and with this change a pod that may be running would come under it or leave it, " +
 		"so that two programs could run. Delete the pod instead, or change the labels in the template that it is made from"
 	granted := "lets one pod start at a time, and only its operator may change annotation " + v1.AnnotationGrant + ", which starts a program"
+	remade := "selects this pod, and annotation " + v1.AnnotationSingletonUID + ", which says under which one it was created, stays as it is"
 	return []admissionv1.Validation{
 		{Expression: `request.operation != "CREATE" || !variables.matches || has(params.metadata.deletionTimestamp) || variables.mirror || variables.hasGate`,
 			Message: "a StatefulSingleton " + withoutGate, MessageExpression: says(withoutGate), Reason: ptr.To(metav1.StatusReasonForbidden)},
@@ -372,6 +390,8 @@ func guardValidations(namespace string) []admissionv1.Validation {
 		{Expression: `request.operation != "UPDATE" || variables.grant == variables.oldGrant || authorizer.group(` + quoted(v1.GroupVersion.Group) +
 			`).resource("statefulsingletons").subresource("status").namespace(request.namespace).check("update").allowed()`,
 			Message: "a StatefulSingleton " + granted, MessageExpression: says(granted), Reason: ptr.To(metav1.StatusReasonForbidden)},
+		{Expression: `request.operation != "UPDATE" || !variables.matches || variables.maker == variables.oldMaker`,
+			Message: "a StatefulSingleton " + remade, MessageExpression: says(remade), Reason: ptr.To(metav1.StatusReasonForbidden)},
 	}
 }
 

@@ -1,13 +1,17 @@
 package statefulsingleton
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/gate/script"
 )
 
 // S2: the ConfigMap of a namespace, whichever object asks for it.
@@ -29,21 +33,48 @@ func TestS2TheConfigMap(t *testing.T) {
 	}
 }
 
-// S2: the script can be executed, and is the one of the ConfigMap.
-func TestS2TheScriptIsMounted(t *testing.T) {
-	source := scriptsVolume().ConfigMap
-	if source.Name != buildWrapper("ns", "", nil).Name || *source.DefaultMode != 0o755 || v1.ScriptInPod != "/opt/wrapper/entrypoint-wrapper.sh" {
-		t.Errorf("%v", source)
+// S2: the script is found where it always was. It comes out of the operator's image:
+// whoever may write ConfigMaps does not say what runs in pods.
+func TestS2TheScriptComesOutOfTheImage(t *testing.T) {
+	p := injected(t, &pod().Pod, singleton("db").mode(v1.GateScript))
+	for _, v := range p.Spec.Volumes {
+		if v.ConfigMap != nil {
+			t.Errorf("volume %s is ConfigMap %s", v.Name, v.ConfigMap.Name)
+		}
+	}
+	install := p.Spec.InitContainers[0]
+	if got := strings.Join(install.Command, " "); got != "/gate install /opt/wrapper" || install.Image != gateImage ||
+		fmt.Sprint(install.VolumeMounts) != fmt.Sprint([]corev1.VolumeMount{{Name: "wrapper-scripts", MountPath: "/opt/wrapper"}}) {
+		t.Errorf("it is installed by %s of %s, into %v", got, install.Image, install.VolumeMounts)
+	}
+	if v1.ScriptInPod != "/opt/wrapper/entrypoint-wrapper.sh" || script.Name != v1.FileScript {
+		t.Errorf("it is called %s, and installed as %s", v1.ScriptInPod, script.Name)
+	}
+}
+
+// Pods that were made before that have the ConfigMap still, and run or wait on.
+func TestS2AScriptOfTheConfigMapIsAGateStill(t *testing.T) {
+	old := injected(t, &pod().Pod, singleton("db").mode(v1.GateScript))
+	old.Spec.InitContainers = nil
+	old.Spec.Volumes[1].VolumeSource = corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+		LocalObjectReference: corev1.LocalObjectReference{Name: v1.ConfigMapWrapper}, DefaultMode: ptr.To(int32(0o755))}}
+	m := &member{pod: old}
+	m.lookAt(withDefaults(&singleton("db").StatefulSingleton))
+	if !m.gated || strings.Join(m.program, " ") != "app" {
+		t.Errorf("such a pod has a gate: %v, with program %v", m.gated, m.program)
+	}
+	if errs := inject(old, &singleton("db").mode(v1.GateScript).StatefulSingleton, around()); len(errs) != 1 || errs[0].Field != "spec.volumes[1].name" {
+		t.Errorf("one that is made so anew is told %v", errs.ToAggregate())
 	}
 }
 
 // S2: the script that is shipped starts by itself, and looks where the grant is.
 func TestS2TheScriptReadsTheSignal(t *testing.T) {
-	if !strings.HasPrefix(wrapperScript, "#!/bin/sh\n") {
-		t.Errorf("it begins with %.20q", wrapperScript)
+	if !strings.HasPrefix(script.Text, "#!/bin/sh\n") {
+		t.Errorf("it begins with %.20q", script.Text)
 	}
 	for _, name := range []string{v1.PathSignal, v1.FileSignal, v1.FilePodUID, v1.FileScript} {
-		if !strings.Contains(wrapperScript, name) {
+		if !strings.Contains(script.Text, name) {
 			t.Errorf("it does not say %s", name)
 		}
 	}

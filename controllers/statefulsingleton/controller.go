@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -71,8 +72,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=apps.openshift.statefulsingleton.com,resources=statefulsingletons/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
-// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch;create;patch
-// +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=statefulsingleton-wrapper,verbs=delete
+// +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=statefulsingleton-wrapper,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch,roleName=cluster-scoped-role
 // +kubebuilder:rbac:groups=apps,resources=replicasets;statefulsets,verbs=get;list;patch
@@ -101,10 +101,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // they are watched only in namespaces that have a StatefulSingleton.
 func Cache() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
-		metadataOf("ConfigMap"): {Label: labels.SelectorFromSet(ownLabels()), Transform: slim.Kept{
-			Labels: []string{v1.LabelPartOf, v1.LabelManagedBy}}.Metadata},
+		metadataOf("ConfigMap"): {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, v1.ConfigMapWrapper), Transform: slim.Kept{}.Metadata},
 		&corev1.Node{}:          {Transform: slim.Node},
-		&v1.StatefulSingleton{}: {Transform: cache.TransformStripManagedFields()},
+		&v1.StatefulSingleton{}: {Transform: slimObject},
 	}
 }
 
@@ -148,25 +147,54 @@ func setup(mgr ctrl.Manager, o Options, now func() time.Time) error {
 
 var comesOrGoes = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 
-// inNamespace lists the StatefulSingletons of a namespace, or of all, that a
-// filter lets pass.
-func (r *Reconciler) inNamespace(ctx context.Context, namespace string, filter func(*v1.StatefulSingleton) bool) []reconcile.Request {
+// known are the StatefulSingletons of a namespace, or of all, as the cache has them.
+// They are the cache's own: nobody may change them.
+func (r *Reconciler) known(ctx context.Context, namespace string) []v1.StatefulSingleton {
 	var all v1.StatefulSingletonList
 	if err := r.Cache.List(ctx, &all, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list StatefulSingletons", "namespace", namespace)
 	}
+	return all.Items
+}
+
+// inNamespace lists the StatefulSingletons of a namespace, or of all, that a
+// filter lets pass.
+func (r *Reconciler) inNamespace(ctx context.Context, namespace string, filter func(*v1.StatefulSingleton) bool) []reconcile.Request {
+	all := r.known(ctx, namespace)
 	var requests []reconcile.Request
-	for i := range all.Items {
-		if filter(&all.Items[i]) {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
+	for i := range all {
+		if filter(&all[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all[i])})
 		}
 	}
 	return requests
 }
 
-// neighbours are those whose selectors may overlap, or overlapped.
-func (r *Reconciler) neighbours(ctx context.Context, s client.Object) []reconcile.Request {
-	return r.inNamespace(ctx, s.GetNamespace(), func(other *v1.StatefulSingleton) bool { return other.Name != s.GetName() })
+// neighbours are those that look at an object which comes or goes: whose selectors
+// overlap with its own, and who are served or not any more, since a namespace has a
+// limit. All others are left alone.
+func (r *Reconciler) neighbours(ctx context.Context, changed client.Object) []reconcile.Request {
+	s, ok := changed.(*v1.StatefulSingleton)
+	if !ok {
+		return nil
+	}
+	var requests []reconcile.Request
+	wake := func(o *v1.StatefulSingleton) {
+		if o.Name != s.Name {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)})
+		}
+	}
+	known := r.known(ctx, s.Namespace)
+	for _, o := range conflicting(s, withinLimit(known)) {
+		wake(o)
+	}
+	if len(known) >= MaxPerNamespace {
+		atLimit := byAge(known)[MaxPerNamespace-1:]
+		for i := range atLimit[:min(len(atLimit), 2)] {
+			wake(&atLimit[i])
+		}
+	}
+	return requests
 }
 
 // onNode finds the objects that a Node may concern: where a pod runs that is
@@ -183,7 +211,7 @@ func (r *Reconciler) onNode(ctx context.Context, n client.Object) []reconcile.Re
 func (r *Reconciler) concerned(ctx context.Context, pod metav1.Object) []reconcile.Request {
 	maker := pod.GetLabels()[v1.LabelSingleton]
 	requests := r.inNamespace(ctx, pod.GetNamespace(), func(s *v1.StatefulSingleton) bool {
-		return s.Name != maker && (s.Status.Holder != nil && s.Status.Holder.Name == pod.GetName() || selectorOf(s).Matches(labelsOf(pod)))
+		return s.Name != maker && (s.Status.Holder != nil && s.Status.Holder.Name == pod.GetName() || selects(s, labelsOf(pod)))
 	})
 	if maker != "" {
 		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: maker}})
@@ -326,4 +354,21 @@ func stripToLabels(obj any) (any, error) {
 		m.ObjectMeta = metav1.ObjectMeta{Name: m.Name, Namespace: m.Namespace, UID: m.UID, ResourceVersion: m.ResourceVersion, Labels: m.Labels}
 	}
 	return obj, nil
+}
+
+// slimObject is a cache transform that keeps what others ask of an object: its spec,
+// and who holds its grant. A selector that is too large is not kept.
+func slimObject(obj any) (any, error) {
+	s, ok := obj.(*v1.StatefulSingleton)
+	if !ok {
+		return obj, nil
+	}
+	slim := &v1.StatefulSingleton{TypeMeta: s.TypeMeta, Spec: s.Spec, ObjectMeta: metav1.ObjectMeta{
+		Name: s.Name, Namespace: s.Namespace, UID: s.UID, ResourceVersion: s.ResourceVersion, Generation: s.Generation,
+		CreationTimestamp: s.CreationTimestamp, DeletionTimestamp: s.DeletionTimestamp, Finalizers: s.Finalizers}}
+	slim.Status.Holder, slim.Status.ActivePod, slim.Status.WaitingCount = s.Status.Holder, s.Status.ActivePod, s.Status.WaitingCount
+	if !inBounds(slim.Spec.Selector) {
+		slim.Spec.Selector = nil
+	}
+	return slim, nil
 }

@@ -121,11 +121,14 @@ var _ = Describe("a singleton", func() {
 		Expect(notes(ctx, s, v1.EventTransitionTimeout)).To(HaveLen(1))
 	})
 
+	deletesOld := func(s *v1.StatefulSingleton) {
+		s.Spec.OnTimeout, s.Spec.MaxTransitionTime = v1.TimeoutDeletesOld, ptr.To[int32](60)
+	}
+
 	It("S13 deletes what it waits for after that time, if it shall, and never by force", func(ctx SpecContext) {
-		a := add(ctx, newPod(ns, "a", playing(playHang, "yes"))) // it was there before the object
-		s := declare(ctx, newSingleton(ns, func(s *v1.StatefulSingleton) {
-			s.Spec.OnTimeout, s.Spec.MaxTransitionTime = v1.TimeoutDeletesOld, ptr.To[int32](60)
-		}))
+		s := declare(ctx, newSingleton(ns, deletesOld))
+		a := add(ctx, newPod(ns, "a", playing(playMount, "yes"), playing(playHang, "yes"))) // it comes not as far as its program
+		Eventually(func() string { return look(ctx, s).ActivePod }).Should(Equal("a"))
 		b := add(ctx, newPod(ns, "b"))
 		says(ctx, s, v1.ConditionProgressing, v1.ReasonWaitingForStop)
 		op.forward(30 * time.Second)
@@ -139,6 +142,33 @@ var _ = Describe("a singleton", func() {
 		Eventually(func() []string { return notes(ctx, s, v1.EventPodDeleted) }).Should(Equal([]string{"Normal: pod a: the handover takes longer than maxTransitionTime"}))
 		Eventually(func() []string { return notes(ctx, s, v1.EventTransitionTimeout) }).Should(HaveLen(1))
 		tell(ctx, a, playHang, "")
+		activates(ctx, s, b)
+	})
+
+	It("deletes no pod that was there before the object, whatever it shall", func(ctx SpecContext) {
+		a := add(ctx, newPod(ns, "a"))
+		s := declare(ctx, newSingleton(ns, deletesOld))
+		b := add(ctx, newPod(ns, "b"))
+		says(ctx, s, v1.ConditionProgressing, v1.ReasonWaitingForStop)
+		op.forward(61 * time.Second)
+		Expect(says(ctx, s, v1.ConditionUnmanagedPod, v1.ReasonPodWithoutGate)).To(ContainSubstring("To go on: kubectl -n " + ns + " delete pod a"))
+		Expect(look(ctx, s).Phase).To(Equal(v1.PhaseFailed))
+		Consistently(func() bool { return live(ctx, a).DeletionTimestamp == nil && !granted(live(ctx, b)) }, time.Second).Should(BeTrue())
+		Expect(notes(ctx, s, v1.EventPodDeleted)).To(BeEmpty())
+		remove(ctx, a)
+		activates(ctx, s, b)
+	})
+
+	It("makes a pod wait that lacks a container of the program, and says so", func(ctx SpecContext) {
+		s := declare(ctx, newSingleton(ns, func(s *v1.StatefulSingleton) { s.Spec.Containers = []string{"no-such"} }))
+		a := add(ctx, newPod(ns, "a"))
+		Expect(a.Spec.InitContainers).To(ContainElement(HaveField("Name", v1.ContainerWait)))
+		activates(ctx, s, a)
+		Expect(says(ctx, s, v1.ConditionDegraded, v1.ReasonContainersMissing)).To(Equal(
+			"pod a has no container no-such, which spec.containers says is the program, and waits as a whole, as in gate mode Init; correct spec.containers, or the pod's template"))
+		b := add(ctx, newPod(ns, "b"))
+		activates(ctx, s, a, "b")
+		remove(ctx, a)
 		activates(ctx, s, b)
 	})
 
@@ -178,6 +208,7 @@ var _ = Describe("a singleton", func() {
 		add(ctx, newPod(ns, "b"))
 		activates(ctx, s, a, "b")
 		Eventually(func() []string { return notes(ctx, s, v1.EventPodStarted) }).Should(HaveLen(1)) // events are written beside all else
+		Eventually(func() string { return live(ctx, a).Annotations[v1.AnnotationReminder] }).ShouldNot(BeEmpty(), "its kubelet is reminded once, 2 s after the grant")
 		look(ctx, s)
 		before := writes.Load()
 		tell(ctx, a, "wake", "up")

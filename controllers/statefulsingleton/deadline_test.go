@@ -24,10 +24,10 @@ func acts(w *world) bool { p := decide(w); return len(p.steps) > 0 }
 
 func deadlines() []deadline {
 	began := func(ago time.Duration, policy v1.TimeoutPolicy) *world {
-		object := singleton("db").held("x", 1).with(func(s *v1.StatefulSingleton) {
+		object := singleton("db").held("a", 1).with(func(s *v1.StatefulSingleton) {
 			s.Status.TransitionTimestamp, s.Spec.OnTimeout = &metav1.Time{Time: noon.Add(-ago)}, policy
 		})
-		return worldOf(object, ungated("a").protect(), waiting("b"))
+		return worldOf(object, granted("a", 1).coming(), waiting("b"))
 	}
 	return []deadline{
 		{"maxTransitionTime, onTimeout Wait", 300 * time.Second, func(ago time.Duration) *world { return began(ago, v1.TimeoutWaits) },

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/gate/script"
 )
 
 // Worlds are said in these words:
@@ -48,7 +49,7 @@ func worldOf(s *singletonFixture, members ...*memberFixture) *world {
 		s.Finalizers = []string{v1.FinalizerSingleton}
 		w.object = withDefaults(&s.StatefulSingleton)
 		w.invalid = problem(w.object)
-		w.wrapper = buildWrapper("ns", wrapperScript, []v1.StatefulSingleton{*w.object})
+		w.wrapper = buildWrapper("ns", script.Text, []v1.StatefulSingleton{*w.object})
 	}
 	for _, m := range members {
 		w.pods = append(w.pods, &m.member)
@@ -74,10 +75,11 @@ func newMember(name string) *memberFixture {
 	return &memberFixture{member{pod: &p.Pod, program: []string{"app"}, node: node{ready: true}}}
 }
 
-// waiting has the gate, which runs.
+// waiting has the gate, which runs. It was made under StatefulSingleton db.
 func waiting(name string) *memberFixture {
 	m := newMember(name)
 	m.gated = true
+	m.pod.Annotations = map[string]string{v1.AnnotationSingletonUID: "uid-of-db"}
 	return m
 }
 
@@ -93,7 +95,7 @@ func ungated(name string) *memberFixture { return newMember(name) }
 // granted runs its program, and is protected.
 func granted(name string, epoch int64) *memberFixture {
 	m := waiting(name)
-	m.pod.Annotations = map[string]string{v1.AnnotationGrant: grantOf(m.pod.UID, epoch), v1.AnnotationReminder: strconv.FormatInt(epoch, 10)}
+	m.pod.Annotations[v1.AnnotationGrant], m.pod.Annotations[v1.AnnotationReminder] = grantOf(m.pod.UID, epoch), strconv.FormatInt(epoch, 10)
 	m.pod.Finalizers = []string{v1.FinalizerPod}
 	m.pod.Status.Conditions = []corev1.PodCondition{{Type: v1.ReadinessGate, Status: corev1.ConditionTrue}}
 	return m

@@ -89,12 +89,13 @@ var _ = Describe("the gate in a new pod", func() {
 		Expect(original.Args).To(Equal([]string{"-g", "daemon off;"}))
 	})
 
-	It("S3 S2 is the script of the ConfigMap in Script mode, with the sidecar", func(ctx SpecContext) {
+	It("S3 S2 is the script in Script mode, out of the operator's image, with the sidecar", func(ctx SpecContext) {
 		declare(ctx, newSingleton(ns, mode(v1.GateScript)))
 		p := admitted(ctx, newPod(ns, "a"))
 		every(p)
 		Expect(volumeNames(p)).To(Equal([]string{"signal-volume", "wrapper-scripts"}))
-		Expect(p.Spec.Volumes[1].ConfigMap.DefaultMode).To(HaveValue(BeEquivalentTo(0o755)))
+		Expect(p.Spec.Volumes[1].EmptyDir).NotTo(BeNil())
+		Expect(p.Spec.InitContainers).To(ConsistOf(HaveField("Command", Equal([]string{"/gate", "install", "/opt/wrapper"}))))
 		Expect(p.Spec.Containers[0].Command).To(Equal([]string{"/opt/wrapper/entrypoint-wrapper.sh", "serve"}))
 		Expect(containerNames(p.Spec.Containers)).To(Equal([]string{"app", "status-sidecar"}))
 		requests := p.Spec.Containers[1].Resources.Requests
@@ -168,8 +169,6 @@ var _ = Describe("the gate in a new pod", func() {
 		Entry("to a pod with a status-sidecar of its own", func(p *corev1.Pod) {
 			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "status-sidecar", Image: "one"})
 		}, `spec.containers[1].name: Invalid value: "status-sidecar": the operator puts its own into the pod; choose another name`),
-		Entry("to a pod without the container that is the program", func(p *corev1.Pod) { p.Spec.Containers[0].Name = "other" },
-			`spec.containers[app]: Not found: "app": spec.containers of the StatefulSingleton says that it is the program; give a container this name, or change it there`),
 		Entry("S18 to a program whose command is not known", func(p *corev1.Pod) { p.Spec.Containers[0].Command = nil },
 			`spec.containers[0].command: Required value: gate mode Binary starts the program by its command, and what the image starts by itself is not known; say the command, or set spec.gateMode of the StatefulSingleton to Auto or Init, or name the containers that are the program in its spec.containers if this is none`),
 	)
@@ -182,7 +181,7 @@ var _ = Describe("the gate in a new pod", func() {
 		Expect(p.Spec.TerminationGracePeriodSeconds).To(HaveValue(Equal(want)))
 	},
 		Entry("the object's, which need not respect the pod's", int64(120), int64(60), false, int64(120)),
-		Entry("the object's, though the pod's is longer", int64(60), int64(180), false, int64(60)),
+		Entry("the pod's, which is longer and whose author did not allow less", int64(60), int64(180), false, int64(180)),
 		Entry("the pod's, which is longer", int64(60), int64(180), true, int64(180)),
 		Entry("the object's, which is longer", int64(60), int64(30), true, int64(60)),
 		Entry("the pod's, where the object says 0", int64(0), int64(45), false, int64(45)),

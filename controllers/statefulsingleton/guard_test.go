@@ -23,6 +23,7 @@ const (
 	denied     = `pods "db-1" is forbidden: ValidatingAdmissionPolicy 'statefulsingleton-guard-operator-system' with binding 'statefulsingleton-guard-operator-system' denied request: `
 	noGate     = `StatefulSingleton db holds the program of this pod back until its turn comes, and the pod was created without the gate that does so: the operator did not answer, or the StatefulSingleton is only just there. It is refused, because otherwise two programs could run. Its owner will try again; if that does not help, see whether the operator runs: kubectl -n operator-system get pods`
 	relabelled = `StatefulSingleton db selects by these labels, and with this change a pod that may be running would come under it or leave it, so that two programs could run. Delete the pod instead, or change the labels in the template that it is made from`
+	remade     = `StatefulSingleton db selects this pod, and annotation apps.statefulsingleton.com/singleton-uid, which says under which one it was created, stays as it is`
 	forged     = `StatefulSingleton db lets one pod start at a time, and only its operator may change annotation apps.statefulsingleton.com/grant, which starts a program`
 )
 
@@ -39,12 +40,18 @@ func TestTheGuardOnCreate(t *testing.T) {
 	db := singleton("db")
 	gone := singleton("gone").selecting(labelled("app", "gone")).deleted()
 	g := newGuard(t, nil, &db.StatefulSingleton, &gone.StatefulSingleton)
+	writable := injected(t, &pod().inits(container("own")).Pod, db)
+	writable.Spec.InitContainers[1].VolumeMounts = []corev1.VolumeMount{{Name: v1.VolumeGate, MountPath: "/gate"}}
+	inConfigMap := injected(t, &pod().Pod, singleton("db").mode(v1.GateScript))
+	inConfigMap.Spec.Volumes[1].VolumeSource = corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}
 	for _, r := range []struct {
 		name string
 		pod  *corev1.Pod
 		want string
 	}{
 		{"S16 a matching pod without its gate", &pod().Pod, noGate},
+		{"one whose gate an init container may write", writable, noGate},
+		{"one whose script is in a ConfigMap, which others may write", inConfigMap, noGate},
 		{"a matching pod with its gate", injected(t, &pod().Pod, db), ""},
 		{"a stranger", &pod().with(func(p *corev1.Pod) { p.Labels["app"] = "web" }).Pod, ""},
 		{"a stranger without any labels", &pod().with(func(p *corev1.Pod) { p.Labels = nil }).Pod, ""},
@@ -88,7 +95,10 @@ func TestTheGuardOnUpdate(t *testing.T) {
 		{"a stranger's labels", &pod().with(func(p *corev1.Pod) { p.Labels["app"] = "web" }).Pod, func(p *corev1.Pod) { p.Labels = nil }, "somebody", ""},
 		{"H10 a grant by somebody else", held, func(p *corev1.Pod) { p.Annotations[v1.AnnotationGrant] = grantOf("uid", 1) }, "somebody", forged},
 		{"a grant by the operator", held, func(p *corev1.Pod) { p.Annotations[v1.AnnotationGrant] = grantOf("uid", 1) }, theOperator, ""},
-		{"a grant taken off by somebody else", granted, func(p *corev1.Pod) { p.Annotations = nil }, "somebody", forged},
+		{"a grant taken off by somebody else", granted, func(p *corev1.Pod) { delete(p.Annotations, v1.AnnotationGrant) }, "somebody", forged},
+		{"another object that it was made under", held, func(p *corev1.Pod) { p.Annotations[v1.AnnotationSingletonUID] = "uid-of-another" }, "somebody", remade},
+		{"none that it was made under", held, func(p *corev1.Pod) { delete(p.Annotations, v1.AnnotationSingletonUID) }, "somebody", remade},
+		{"that of a pod that nothing selects", &pod().with(func(p *corev1.Pod) { p.Labels["app"] = "web" }).Pod, func(p *corev1.Pod) { p.Annotations = map[string]string{v1.AnnotationSingletonUID: "x"} }, "somebody", ""},
 		{"a grant that stays as it is", granted, func(p *corev1.Pod) { p.Labels["tier"] = "one" }, "somebody", ""},
 	} {
 		old := r.old.DeepCopy()
@@ -175,6 +185,10 @@ func TestTheGuardBearsTheLargestObject(t *testing.T) {
 			p.Spec.Containers = append(p.Spec.Containers, container(fmt.Sprintf("c%d", i)).command(values...).Container)
 			p.Spec.InitContainers = append(p.Spec.InitContainers, container(fmt.Sprintf("i%d", i)).command(values...).Container)
 			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: fmt.Sprintf("v%d", i)})
+			for j := range 40 {
+				m := corev1.VolumeMount{Name: fmt.Sprintf("v%d", j), MountPath: fmt.Sprintf("/%s/%d", values[j], j)}
+				p.Spec.Containers[len(p.Spec.Containers)-1].VolumeMounts = append(p.Spec.Containers[len(p.Spec.Containers)-1].VolumeMounts, m)
+			}
 		}
 	})
 	g := newGuard(t, nil, &s.StatefulSingleton)
@@ -275,7 +289,23 @@ func TestTheGuardKnowsAGateAsWeDo(t *testing.T) {
 // damage takes one thing away from a pod, or none.
 func damage(r *rand.Rand, p *corev1.Pod) {
 	c := &p.Spec.Containers[r.IntN(len(p.Spec.Containers))]
-	switch r.IntN(10) {
+	mount := func(m corev1.VolumeMount) { c.VolumeMounts = append(c.VolumeMounts, m) }
+	switch r.IntN(16) {
+	case 8:
+		for i := range p.Spec.Volumes {
+			if d := p.Spec.Volumes[i].DownwardAPI; d != nil {
+				d.Items = append(d.Items, d.Items[r.IntN(2)])
+			}
+		}
+	case 9:
+		mount(corev1.VolumeMount{Name: one(r, v1.VolumeGate, v1.VolumeSignal, v1.VolumeScripts, "data"), MountPath: one(r, "/x", v1.PathGate, v1.PathSignal, v1.PathScripts), ReadOnly: maybe(r, 2)})
+	case 10:
+		mount(corev1.VolumeMount{Name: v1.VolumeGate, MountPath: v1.PathGate, ReadOnly: true, SubPath: one(r, "", "x"), SubPathExpr: one(r, "", "y")})
+	case 11:
+		if len(p.Spec.InitContainers) > 0 {
+			c = &p.Spec.InitContainers[r.IntN(len(p.Spec.InitContainers))]
+			mount(corev1.VolumeMount{Name: one(r, v1.VolumeGate, v1.VolumeSignal, v1.VolumeScripts), MountPath: one(r, v1.PathGate, v1.PathSignal, v1.PathScripts)})
+		}
 	case 0:
 		p.Spec.Volumes = nil
 	case 1:

@@ -64,20 +64,27 @@ func inject(pod *corev1.Pod, s *v1.StatefulSingleton, around surroundings) field
 	metav1.SetMetaDataLabel(&pod.ObjectMeta, v1.LabelManaged, v1.True)
 	metav1.SetMetaDataLabel(&pod.ObjectMeta, v1.LabelSingleton, s.Name)
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1.AnnotationManaged, v1.True)
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1.AnnotationSingletonUID, string(s.UID))
 	return nil
 }
 
 // modeFor settles Auto. A pod that was made to wait as a whole when it was
-// looked at first stays so.
+// looked at first stays so. One that lacks a container of the program waits as a
+// whole in any mode: to refuse it would keep the pods of others from being made
+// where a selector matches them, and to hold what there is could let the program run.
 func modeFor(pod *corev1.Pod, s *v1.StatefulSingleton) v1.GateMode {
+	if len(lacking(pod, s)) > 0 {
+		return v1.GateInit
+	}
 	if s.Spec.GateMode != v1.GateAuto {
 		return s.Spec.GateMode
 	}
 	if slices.ContainsFunc(pod.Spec.InitContainers, isWait) {
 		return v1.GateInit
 	}
+	fixed := readOnlyVolumes(pod)
 	for _, c := range program(pod, s) {
-		if len(obstacles(c, nil, v1.GateBinary)) > 0 || len(mountClashes(pod, c, v1.GateBinary, nil)) > 0 {
+		if len(obstacles(c, nil, v1.GateBinary)) > 0 || len(mountClashes(c, fixed, v1.GateBinary, nil)) > 0 {
 			return v1.GateInit
 		}
 	}
@@ -88,19 +95,22 @@ func modeFor(pod *corev1.Pod, s *v1.StatefulSingleton) v1.GateMode {
 func program(pod *corev1.Pod, s *v1.StatefulSingleton) []*corev1.Container {
 	var found []*corev1.Container
 	for i := range pod.Spec.Containers {
-		c := &pod.Spec.Containers[i]
-		if !isSidecar(*c) && (len(s.Spec.Containers) == 0 || slices.Contains(s.Spec.Containers, c.Name)) {
+		if c := &pod.Spec.Containers[i]; isProgram(c, s) {
 			found = append(found, c)
 		}
 	}
 	return found
 }
 
+func isProgram(c *corev1.Container, s *v1.StatefulSingleton) bool {
+	return !isSidecar(*c) && (len(s.Spec.Containers) == 0 || slices.Contains(s.Spec.Containers, c.Name))
+}
+
 // hasGate tells whether a pod cannot start the program without a grant. The
 // guard asks the same. The mode does not matter: it may have been changed since
 // the pod was made.
 func hasGate(pod *corev1.Pod, s *v1.StatefulSingleton) bool {
-	if !slices.ContainsFunc(pod.Spec.Volumes, isSignal) {
+	if !slices.ContainsFunc(pod.Spec.Volumes, isSignal) || !intact(pod) {
 		return false
 	}
 	if slices.ContainsFunc(pod.Spec.InitContainers, isWait) {
@@ -121,12 +131,10 @@ func hasGate(pod *corev1.Pod, s *v1.StatefulSingleton) bool {
 // appends them, as it does without the gate, and nobody takes them apart.
 func hold(c *corev1.Container, mode v1.GateMode) {
 	addMount(c, mounted(v1.VolumeSignal, v1.PathSignal))
+	addMount(c, homeOf(mode).mount())
 	gate, probe := []string{v1.GateInPod, "run", "--"}, binaryProbe
 	if mode == v1.GateScript {
-		addMount(c, mounted(v1.VolumeScripts, v1.PathScripts))
 		gate, probe = []string{v1.ScriptInPod}, scriptProbe
-	} else {
-		addMount(c, mounted(v1.VolumeGate, v1.PathGate))
 	}
 	if isHeld(c) {
 		return
@@ -169,7 +177,7 @@ func gateFirst(pod *corev1.Pod, mode v1.GateMode, image string) []corev1.Contain
 	var install, images, wait, others []corev1.Container
 	for _, c := range pod.Spec.InitContainers {
 		switch {
-		case is(&c, v1.ContainerInstall, installCommand):
+		case isInstall(&c):
 			install = append(install, c)
 		case isImage(&c):
 			images = append(images, c)
@@ -179,8 +187,8 @@ func gateFirst(pod *corev1.Pod, mode v1.GateMode, image string) []corev1.Contain
 			others = append(others, c)
 		}
 	}
-	if len(install) == 0 && mode != v1.GateScript {
-		install = append(install, installContainer(pod, image))
+	if len(install) == 0 {
+		install = append(install, installContainer(pod, homeOf(mode), image))
 	}
 	if mode == v1.GateInit {
 		images = withImagesOf(images, others, pod.Spec.Containers)
@@ -193,25 +201,29 @@ func gateFirst(pod *corev1.Pod, mode v1.GateMode, image string) []corev1.Contain
 
 // withImagesOf adds a container for each image that none has yet.
 func withImagesOf(have []corev1.Container, lists ...[]corev1.Container) []corev1.Container {
+	images, names := sets.New[string](), sets.New[string]()
+	for i := range have {
+		images.Insert(have[i].Image)
+		names.Insert(have[i].Name)
+	}
+	number := len(have)
 	for _, list := range lists {
 		for i := range list {
 			c := &list[i]
-			if isOurs(c) || slices.ContainsFunc(have, func(h corev1.Container) bool { return h.Image == c.Image }) {
+			if isOurs(c) || images.Has(c.Image) {
 				continue
 			}
-			have = append(have, imageContainer(c, freeName(have)))
+			name := ""
+			for name == "" || names.Has(name) {
+				number++
+				name = v1.ContainerImagePrefix + strconv.Itoa(number)
+			}
+			images.Insert(c.Image)
+			names.Insert(name)
+			have = append(have, imageContainer(c, name))
 		}
 	}
 	return have
-}
-
-func freeName(taken []corev1.Container) string {
-	for n := len(taken) + 1; ; n++ {
-		name := v1.ContainerImagePrefix + strconv.Itoa(n)
-		if !slices.ContainsFunc(taken, func(c corev1.Container) bool { return c.Name == name }) {
-			return name
-		}
-	}
 }
 
 // wantsSidecar spares pods that are to end by themselves: the sidecar would keep
@@ -227,13 +239,16 @@ func wantsSidecar(pod *corev1.Pod, s *v1.StatefulSingleton, mode v1.GateMode) bo
 }
 
 // gracePeriod is what the pod gets. The API server has put its default of 30
-// seconds into pods that do not say their own.
+// seconds into pods that do not say their own. It is shortened only where the pod's
+// author has a say in it: a program that gets less time to stop than it needs may
+// harm its data.
 func gracePeriod(pod *corev1.Pod, spec *v1.StatefulSingletonSpec) *int64 {
 	own, wanted := pod.Spec.TerminationGracePeriodSeconds, *spec.TerminationGracePeriod
 	switch {
 	case wanted <= 0:
 		return own
-	case *spec.RespectPodGracePeriod && ptr.Deref(own, corev1.DefaultTerminationGracePeriodSeconds) > wanted:
+	case ptr.Deref(own, corev1.DefaultTerminationGracePeriodSeconds) > wanted &&
+		(*spec.RespectPodGracePeriod || pod.Annotations[v1.AnnotationShortenGrace] != v1.True):
 		return own
 	}
 	return ptr.To(wanted)
@@ -297,8 +312,12 @@ func isImage(c *corev1.Container) bool {
 	return strings.HasPrefix(c.Name, v1.ContainerImagePrefix) && is(c, c.Name, touchCommand)
 }
 
+func isInstall(c *corev1.Container) bool {
+	return is(c, v1.ContainerInstall, homeOf(v1.GateBinary).installCommand()) || is(c, v1.ContainerInstall, homeOf(v1.GateScript).installCommand())
+}
+
 func isOurs(c *corev1.Container) bool {
-	return isImage(c) || isWait(*c) || isSidecar(*c) || is(c, v1.ContainerInstall, installCommand)
+	return isImage(c) || isWait(*c) || isSidecar(*c) || isInstall(c)
 }
 
 // isHeld tells whether the container starts with the gate.
@@ -320,34 +339,28 @@ func same(have, want *corev1.Volume) bool {
 	case have.Name != want.Name:
 		return false
 	case want.DownwardAPI != nil:
-		return have.DownwardAPI != nil && !slices.ContainsFunc(want.DownwardAPI.Items, func(w corev1.DownwardAPIVolumeFile) bool {
+		return have.DownwardAPI != nil && len(have.DownwardAPI.Items) == len(want.DownwardAPI.Items) && !slices.ContainsFunc(want.DownwardAPI.Items, func(w corev1.DownwardAPIVolumeFile) bool {
 			return !slices.ContainsFunc(have.DownwardAPI.Items, func(h corev1.DownwardAPIVolumeFile) bool {
 				return h.Path == w.Path && h.FieldRef != nil && h.FieldRef.FieldPath == w.FieldRef.FieldPath
 			})
 		})
-	case want.ConfigMap != nil:
-		return have.ConfigMap != nil && have.ConfigMap.Name == want.ConfigMap.Name &&
-			ptr.Deref(have.ConfigMap.DefaultMode, 0) == *want.ConfigMap.DefaultMode && len(have.ConfigMap.Items) == 0
 	}
 	return apiequality.Semantic.DeepEqual(have.EmptyDir, want.EmptyDir)
 }
 
 func volumesFor(mode v1.GateMode) []corev1.Volume {
-	if mode == v1.GateScript {
-		return []corev1.Volume{signalVolume(), scriptsVolume()}
-	}
-	return []corev1.Volume{signalVolume(), gateVolume()}
+	return []corev1.Volume{signalVolume(), homeOf(mode).emptyVolume()}
 }
 
 // mountClashes are mounts of a program's container that would hide ours, or
 // below which ours cannot be made.
-func mountClashes(pod *corev1.Pod, c *corev1.Container, mode v1.GateMode, at *field.Path) field.ErrorList {
-	paths := []string{v1.PathSignal, v1.PathGate}
-	if mode == v1.GateScript {
-		paths = []string{v1.PathSignal, v1.PathScripts}
-	}
+func mountClashes(c *corev1.Container, fixed sets.Set[string], mode v1.GateMode, at *field.Path) field.ErrorList {
+	paths := []string{v1.PathSignal, homeOf(mode).path}
 	var errs field.ErrorList
 	for i, m := range c.VolumeMounts {
+		if len(errs) >= mostFaults {
+			break
+		}
 		for _, ours := range paths {
 			theirs := realPath(m.MountPath)
 			switch {
@@ -355,7 +368,7 @@ func mountClashes(pod *corev1.Pod, c *corev1.Container, mode v1.GateMode, at *fi
 			case theirs == ours || strings.HasPrefix(theirs, ours+"/"):
 				errs = append(errs, field.Invalid(at.Child("volumeMounts").Index(i).Child("mountPath"), m.MountPath,
 					"the operator mounts its own volume at "+ours+"; mount yours elsewhere, or set spec.gateMode of the StatefulSingleton to Init"))
-			case strings.HasPrefix(ours, strings.TrimSuffix(theirs, "/")+"/") && readOnly(pod, m):
+			case strings.HasPrefix(ours, strings.TrimSuffix(theirs, "/")+"/") && (m.ReadOnly || fixed.Has(m.Name)):
 				errs = append(errs, field.Invalid(at.Child("volumeMounts").Index(i).Child("mountPath"), m.MountPath,
 					"it is read-only, and the operator has to mount its own volume below it at "+ours+"; mount yours elsewhere, or set spec.gateMode of the StatefulSingleton to Init"))
 			}
@@ -364,12 +377,17 @@ func mountClashes(pod *corev1.Pod, c *corev1.Container, mode v1.GateMode, at *fi
 	return errs
 }
 
-// readOnly tells whether nothing can be made in what is mounted.
-func readOnly(pod *corev1.Pod, m corev1.VolumeMount) bool {
-	return m.ReadOnly || slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
-		return v.Name == m.Name && (v.ConfigMap != nil || v.Secret != nil || v.Projected != nil || v.DownwardAPI != nil || v.Image != nil ||
-			v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly)
-	})
+// readOnlyVolumes are those of a pod in which nothing can be made.
+func readOnlyVolumes(pod *corev1.Pod) sets.Set[string] {
+	fixed := sets.New[string]()
+	for i := range pod.Spec.Volumes {
+		v := &pod.Spec.Volumes[i]
+		if v.ConfigMap != nil || v.Secret != nil || v.Projected != nil || v.DownwardAPI != nil || v.Image != nil ||
+			v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly {
+			fixed.Insert(v.Name)
+		}
+	}
+	return fixed
 }
 
 // realPath is a path in a container without the link that most images have.

@@ -213,7 +213,7 @@ func TestS5GracePeriod(t *testing.T) {
 	}{
 		{"120 over the pod's 60", singleton("db").grace(120, false), ptr.To(int64(60)), ptr.To(int64(120))},
 		{"60 under the pod's 180, which is respected", singleton("db").grace(60, true), ptr.To(int64(180)), ptr.To(int64(180))},
-		{"60 under the pod's 180, which is not", singleton("db").grace(60, false), ptr.To(int64(180)), ptr.To(int64(60))},
+		{"60 under the pod's 180, which is kept although it is not respected", singleton("db").grace(60, false), ptr.To(int64(180)), ptr.To(int64(180))},
 		{"60 over the pod's 30, which is respected only where it is longer", singleton("db").grace(60, true), ptr.To(int64(30)), ptr.To(int64(60))},
 		{"0 leaves the pod's", singleton("db").grace(0, false), ptr.To(int64(7)), ptr.To(int64(7))},
 		{"less than 0 leaves the pod's", singleton("db").grace(-1, true), ptr.To(int64(7)), ptr.To(int64(7))},
@@ -224,6 +224,55 @@ func TestS5GracePeriod(t *testing.T) {
 		p := pod().with(func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = r.own })
 		if got := injected(t, &p.Pod, r.singular).Spec.TerminationGracePeriodSeconds; !reflect.DeepEqual(got, r.want) {
 			t.Errorf("%s: %v, want %v", r.name, ptr.Deref(got, -1), ptr.Deref(r.want, -1))
+		}
+	}
+}
+
+// The author of a pod may let it be shortened; nobody else may say so for them.
+func TestAGracePeriodIsShortenedByConsent(t *testing.T) {
+	for _, r := range []struct {
+		name, word string
+		respect    bool
+		want       int64
+	}{
+		{"without a word", "", false, 180}, {"with the word", "true", false, 60},
+		{"with another word", "yes", false, 180}, {"with the word, where it is respected", "true", true, 180},
+	} {
+		p := pod().with(func(p *corev1.Pod) {
+			p.Spec.TerminationGracePeriodSeconds = ptr.To(int64(180))
+			p.Annotations = map[string]string{v1.AnnotationShortenGrace: r.word}
+		})
+		if got := *injected(t, &p.Pod, singleton("db").grace(60, r.respect)).Spec.TerminationGracePeriodSeconds; got != r.want {
+			t.Errorf("%s: %d, want %d", r.name, got, r.want)
+		}
+	}
+}
+
+// A wrong name in spec.containers: what the selector matches waits, and is made.
+func TestAPodThatLacksAContainerWaitsAsAWhole(t *testing.T) {
+	for _, mode := range modes {
+		s := singleton("db").mode(mode).containers("app", "no-such")
+		p := injected(t, &pod(app(), container("log").command("ship")).Pod, s)
+		if !slices.ContainsFunc(p.Spec.InitContainers, isWait) || isHeld(&p.Spec.Containers[0]) || !hasGate(p, &s.StatefulSingleton) {
+			t.Errorf("%s: it is not held as a whole: %s, with %q", mode, names(p.Spec.InitContainers), p.Spec.Containers[0].Command)
+		}
+		if again := injected(t, p, s); !apiequality.Semantic.DeepEqual(p, again) {
+			t.Errorf("%s: the pod was changed again: %v", mode, lost("", tree(t, again), tree(t, p)))
+		}
+		said := podWarnings(&pod(app()).Pod, &s.StatefulSingleton)
+		const want = "StatefulSingleton db holds this pod back as a whole, since it has no container no-such, which spec.containers of the StatefulSingleton says is the program"
+		if wanted := mode != v1.GateInit; wanted != (len(said) == 1 && said[0] == want) || !wanted && len(said) > 0 {
+			t.Errorf("%s: it warns %q", mode, said)
+		}
+	}
+}
+
+// The webhook writes down which object a pod was made under, whatever the pod says.
+func TestAPodSaysWhichObjectItWasMadeUnder(t *testing.T) {
+	forged := pod().with(func(p *corev1.Pod) { p.Annotations = map[string]string{v1.AnnotationSingletonUID: "uid-of-another"} })
+	for name, p := range map[string]*corev1.Pod{"a pod that says nothing": &pod().Pod, "one that says another": &forged.Pod} {
+		if got := injected(t, p, singleton("db")).Annotations[v1.AnnotationSingletonUID]; got != "uid-of-db" {
+			t.Errorf("%s: it says %q", name, got)
 		}
 	}
 }

@@ -94,6 +94,7 @@ func revoking(operators int, how revokes) model {
 func TestModelNeedsItsRules(t *testing.T) {
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
 			x, at := row.m.explore(row.stuck)
 			switch {
 			case row.because == "" && at < 0:

@@ -29,6 +29,7 @@ var worlds = []model{
 func TestModelHolds(t *testing.T) {
 	for _, m := range worlds {
 		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
 			x, at := m.explore(true)
 			if at >= 0 {
 				t.Fatalf("two programs run at once:\n%s", x.story(at))

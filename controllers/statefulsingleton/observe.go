@@ -23,8 +23,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// world is all that a decision may know. But for Nodes that look well, all of it
-// is read from the API server: the caches only say when to look.
+// world is all that a decision may know. But for Nodes that look well and for other
+// objects of its kind, all of it is read from the API server: the caches only say when
+// to look.
 type world struct {
 	now time.Time
 	// watch says in which time before now this process could look.
@@ -65,8 +66,10 @@ type member struct {
 	// which containers that are.
 	gated   bool
 	program []string
-	node    node
-	family  family
+	// lacks are the containers of the program that the pod does not have.
+	lacks  []string
+	node   node
+	family family
 	// heldSince is when this process first saw the gate run.
 	heldSince time.Time
 	// claims are those of its volumes that other pods mount too, with how narrow
@@ -78,23 +81,17 @@ type member struct {
 // grant: the object first, its pods after it, the holder last.
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*world, error) {
 	w := &world{now: r.Now(), watch: r.Lease.Watch()}
-	var all v1.StatefulSingletonList
-	if err := r.Live.List(ctx, &all, client.InNamespace(key.Namespace)); err != nil {
-		return nil, fmt.Errorf("list StatefulSingletons: %w", err)
-	}
-	for i := range all.Items {
-		if all.Items[i].Name == key.Name {
-			w.object = withDefaults(&all.Items[i])
-			w.invalid = problem(w.object)
-			w.rivals = conflicting(w.object, all.Items)
-			w.crowded = beyondLimit(w.object, all.Items)
-		}
+	if err := r.readObject(ctx, w, key); err != nil {
+		return nil, err
 	}
 	pods, err := r.readPods(ctx, w, key)
 	if err != nil {
 		return nil, err
 	}
 	if err := r.assemble(ctx, w, pods); err != nil {
+		return nil, err
+	}
+	if err := r.confirmRivals(ctx, w); err != nil {
 		return nil, err
 	}
 	if err := r.readClaims(ctx, w); err != nil {
@@ -138,27 +135,6 @@ func (r *Reconciler) readPods(ctx context.Context, w *world, key types.Namespace
 		}
 	}
 	return latest(pods), nil
-}
-
-// readOrphans reads the pods of an object that is gone: those that were made for
-// it, and those with our finalizer, as far as no other object sees to them. The
-// objects are read after the pods: one that was made meanwhile may have put its
-// finalizer on them.
-func (r *Reconciler) readOrphans(ctx context.Context, key types.NamespacedName) ([]corev1.Pod, error) {
-	var list corev1.PodList
-	if err := r.Live.List(ctx, &list, client.InNamespace(key.Namespace)); err != nil {
-		return nil, fmt.Errorf("list pods: %w", err)
-	}
-	var all v1.StatefulSingletonList
-	if err := r.Live.List(ctx, &all, client.InNamespace(key.Namespace)); err != nil {
-		return nil, fmt.Errorf("list StatefulSingletons: %w", err)
-	}
-	return latest(slices.DeleteFunc(list.Items, func(p corev1.Pod) bool {
-		ours := p.Labels[v1.LabelSingleton] == key.Name || slices.Contains(p.Finalizers, v1.FinalizerPod)
-		return !ours || slices.ContainsFunc(all.Items, func(s v1.StatefulSingleton) bool {
-			return p.Labels[v1.LabelSingleton] == s.Name || selectorOf(&s).Matches(labelsOf(&p))
-		})
-	})), nil
 }
 
 // latest keeps the newest view of each pod, and orders them by age.
@@ -207,7 +183,8 @@ func (m *member) lookAt(object *v1.StatefulSingleton) {
 			}
 		}
 	}
-	m.gated = hasGate(m.pod, object)
+	m.gated = hasGate(m.pod, object) && !m.cameThrough()
+	m.lacks = lacking(m.pod, object)
 	for _, c := range program(m.pod, object) {
 		m.program = append(m.program, c.Name)
 	}

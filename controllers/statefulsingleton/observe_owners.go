@@ -20,30 +20,35 @@ const ownerPatience = 10 * time.Second
 // readRefusedOwners reads the ReplicaSets and StatefulSets that lack pods which
 // this object selects.
 func (r *Reconciler) readRefusedOwners(ctx context.Context, w *world, key types.NamespacedName) error {
-	var sets appsv1.ReplicaSetList
-	if err := r.Live.List(ctx, &sets, client.InNamespace(key.Namespace)); err != nil {
+	lacks := func(template *corev1.PodTemplateSpec, have int32, want *int32) bool {
+		return have < ptr.Deref(want, 1) && selects(w.object, labelsOf(template))
+	}
+	replicaSets := func() client.ObjectList { return &appsv1.ReplicaSetList{} }
+	err := r.pages(ctx, key.Namespace, ownersPerPage, replicaSets, func(page client.ObjectList) {
+		sets := page.(*appsv1.ReplicaSetList).Items
+		for i := range sets {
+			refused := slices.ContainsFunc(sets[i].Status.Conditions, func(c appsv1.ReplicaSetCondition) bool {
+				return c.Type == appsv1.ReplicaSetReplicaFailure && c.Status == corev1.ConditionTrue
+			})
+			if refused && lacks(&sets[i].Spec.Template, sets[i].Status.Replicas, sets[i].Spec.Replicas) {
+				w.refusedOwners = append(w.refusedOwners, sets[i].DeepCopy()) // without the page
+			}
+		}
+	})
+	if err != nil {
 		return fmt.Errorf("list ReplicaSets: %w", err)
 	}
-	lacks := func(template *corev1.PodTemplateSpec, have int32, want *int32) bool {
-		return have < ptr.Deref(want, 1) && selectorOf(w.object).Matches(labelsOf(template))
-	}
-	for i := range sets.Items {
-		s := &sets.Items[i]
-		refused := slices.ContainsFunc(s.Status.Conditions, func(c appsv1.ReplicaSetCondition) bool {
-			return c.Type == appsv1.ReplicaSetReplicaFailure && c.Status == corev1.ConditionTrue
-		})
-		if refused && lacks(&s.Spec.Template, s.Status.Replicas, s.Spec.Replicas) {
-			w.refusedOwners = append(w.refusedOwners, s)
+	statefulSets := func() client.ObjectList { return &appsv1.StatefulSetList{} }
+	err = r.pages(ctx, key.Namespace, ownersPerPage, statefulSets, func(page client.ObjectList) {
+		sets := page.(*appsv1.StatefulSetList).Items
+		for i := range sets {
+			if s := &sets[i]; lacks(&s.Spec.Template, s.Status.Replicas, s.Spec.Replicas) && w.now.Sub(s.CreationTimestamp.Time) > ownerPatience {
+				w.refusedOwners = append(w.refusedOwners, s.DeepCopy())
+			}
 		}
-	}
-	var stateful appsv1.StatefulSetList
-	if err := r.Live.List(ctx, &stateful, client.InNamespace(key.Namespace)); err != nil {
+	})
+	if err != nil {
 		return fmt.Errorf("list StatefulSets: %w", err)
-	}
-	for i := range stateful.Items {
-		if s := &stateful.Items[i]; lacks(&s.Spec.Template, s.Status.Replicas, s.Spec.Replicas) && w.now.Sub(s.CreationTimestamp.Time) > ownerPatience {
-			w.refusedOwners = append(w.refusedOwners, s)
-		}
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ var _ = Describe("S16 a pod without its gate", func() {
 		s := declare(ctx, newSingleton(ns))
 		startOperator(operatorOptions{namespaces: []string{ns}})
 		next := add(ctx, newPod(ns, "next"))
-		Expect(says(ctx, s, v1.ConditionUnmanagedPod, v1.ReasonPodWithoutGate)).To(Equal("these pods match and may be running the program without the gate, because they were made before the StatefulSingleton, without its webhook, or before spec.containers named their containers: old. No other pod starts until they have stopped. To go on: kubectl -n " + ns + " delete pod old"))
+		Expect(says(ctx, s, v1.ConditionUnmanagedPod, v1.ReasonPodWithoutGate)).To(Equal("these pods match and may be running the program without the gate, because they were made before the StatefulSingleton, without its webhook, or before spec.containers named their containers, or came through a gate that is not the operator's: old. No other pod starts until they have stopped. To go on: kubectl -n " + ns + " delete pod old"))
 		Expect(look(ctx, s).Phase).To(Equal(v1.PhaseTransitioning))
 		Expect(s.Status.ActivePod).To(Equal("old"))
 		Expect(controllerutil.ContainsFinalizer(live(ctx, old), v1.FinalizerPod)).To(BeTrue(), "it would vanish when it is force deleted")
@@ -107,6 +107,7 @@ var _ = Describe("S16 a pod without its gate", func() {
 			slipped = add(ctx, newPod(ns, "slipped", func(p *corev1.Pod) {
 				p.Spec.NodeName = "node-1"
 				p.Annotations[corev1.MirrorPodAnnotationKey] = "x"
+				p.Annotations[playOff] = "its end must not be seen"
 			}))
 		})
 		op := startOperator(operatorOptions{namespaces: []string{ns}})
@@ -114,7 +115,7 @@ var _ = Describe("S16 a pod without its gate", func() {
 		Expect(says(ctx, s, v1.ConditionUnmanagedPod, v1.ReasonPodWithoutGate)).To(HaveSuffix("To go on: take the manifest of static pod slipped out of the kubelet's folder on Node node-1"))
 		look(ctx, s)
 		Expect(granted(live(ctx, next))).To(BeFalse())
-		remove(ctx, slipped)
+		remove(ctx, slipped, client.GracePeriodSeconds(0))
 		gone(ctx, slipped)
 		// V14: that says nothing of the program; its kubelet would show it again.
 		Expect(says(ctx, s, v1.ConditionProgressing, v1.ReasonWaitingForPod)).To(HavePrefix("a static pod is not shown any more"))

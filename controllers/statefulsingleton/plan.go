@@ -287,6 +287,14 @@ func (m *member) epoch() int64 {
 	return epoch
 }
 
+// madeUnder reports whether the pod was created under this very object: it has the
+// gate, and the webhook wrote the object's UID into it. A pod that was there before,
+// or came past the webhook, is not the object's to delete; labels and times can be
+// had otherwise.
+func (w *world) madeUnder(m *member) bool {
+	return m.gated && m.pod.Annotations[v1.AnnotationSingletonUID] == string(w.object.UID)
+}
+
 // copied tells whether the pod was made from the text of another, whose grant it
 // carries; the finalizer came with it and says nothing.
 func (m *member) copied() bool { return m.pod.Annotations[v1.AnnotationGrant] != "" && !m.granted() }

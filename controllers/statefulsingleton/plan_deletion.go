@@ -11,6 +11,7 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/gate/script"
 )
 
 // keepObject holds the object back from being deleted while pods wait. It comes
@@ -24,15 +25,16 @@ func keepObject(w *world, p *plan) {
 	p.do(action.Chain{{Verb: action.Patch, Object: object, From: w.object, Unchanged: true, Reason: reasonKeep}})
 }
 
-// keepWrapper keeps the ConfigMap with the script of Script mode. What others
-// added to it stays.
+// keepWrapper keeps the ConfigMap with a copy of the script of Script mode, for people
+// to read. What others added to it stays, and one that is somebody else's is left
+// alone: no pod depends on it.
 func keepWrapper(w *world, p *plan) {
 	if w.object == nil || w.deleting() {
 		return
 	}
-	want := buildWrapper(w.object.Namespace, wrapperScript, []v1.StatefulSingleton{*w.object})
+	want := buildWrapper(w.object.Namespace, script.Text, []v1.StatefulSingleton{*w.object})
 	if w.wrapper == nil {
-		p.do(action.Chain{{Verb: action.Create, Object: want, Reason: reasonWrapper}})
+		p.do(action.Chain{{Verb: action.Create, Named: true, Object: want, Reason: reasonWrapper}})
 		return
 	}
 	if w.foreignWrapper() {
@@ -145,7 +147,7 @@ func finishDeletion(w *world, p *plan) {
 // isAlsoOfAnother reports whether another object, whose selector overlaps,
 // watches the pod too.
 func (w *world) isAlsoOfAnother(m *member) bool {
-	return slices.ContainsFunc(w.rivals, func(s *v1.StatefulSingleton) bool { return selectorOf(s).Matches(labelsOf(m.pod)) })
+	return slices.ContainsFunc(w.rivals, func(s *v1.StatefulSingleton) bool { return selects(s, labelsOf(m.pod)) })
 }
 
 // freeObject takes our finalizer off the object; others may hold it still.

@@ -30,7 +30,8 @@ type family struct {
 // newest is held and at rest. A rolling update with surge waits for the new pod to be Ready,
 // which waits for the old one to stop: one of them must go, and it is the one
 // that the Deployment would delete. Nothing is deleted while a pod that is not
-// superseded would block the new one anyway.
+// superseded would block the new one anyway. Of several pods that were not made under
+// this object none is: their Deployment would not stop them all at one time.
 func supersede(w *world, p *plan) {
 	if !w.grants() || w.releasesAll() {
 		return
@@ -39,6 +40,9 @@ func supersede(w *world, p *plan) {
 	for _, m := range p.blockers {
 		if m.terminating() {
 			continue
+		}
+		if len(p.blockers) > 1 && !w.madeUnder(m) {
+			return
 		}
 		if !supersededBy(m, p.waiting, func(next *member) bool { return next.eligible() && w.rests(next) || next.needsClaimOf(m) }) {
 			return
@@ -110,9 +114,14 @@ func inTransition(p *plan) bool {
 // that wait: it ended without proof, it has no gate, a newer revision takes its
 // place, or it cannot come as far as its program while another could.
 func (p *plan) isToGo(m *member) bool {
-	idle := m.granted() && !m.begun() && slices.ContainsFunc(p.waiting, (*member).held)
-	return podstate.Ended(m.pod) || !m.gated && !m.granted() || idle ||
+	return podstate.Ended(m.pod) || !m.gated && !m.granted() || p.isIdle(m) ||
 		supersededBy(m, p.waiting, func(*member) bool { return true })
+}
+
+// isIdle reports whether a pod has its turn and cannot come as far as its program,
+// while another could.
+func (p *plan) isIdle(m *member) bool {
+	return m.granted() && !m.begun() && slices.ContainsFunc(p.waiting, (*member).held)
 }
 
 // obstacle says what keeps a waiting pod from its gate; "" if nothing does.
@@ -171,14 +180,17 @@ func timedOut(w *world, p *plan) bool {
 	return began != nil && w.since(began.Time) >= w.patience()
 }
 
-// endTimeout deletes the pods that are waited for, if the spec wants that.
+// endTimeout deletes the pods that are waited for, if the spec wants that and they
+// were made under this object. One whose successor cannot come to its gate runs on:
+// nothing would be won, and the next pod of its revision would be deleted as well.
 func endTimeout(w *world, p *plan) {
 	if !timedOut(w, p) || w.object.Spec.OnTimeout != v1.TimeoutDeletesOld || !w.serves() || w.deleting() {
 		return
 	}
 	var chains []action.Chain
 	for _, m := range p.blockers {
-		if !m.terminating() && p.isToGo(m) {
+		goes := podstate.Ended(m.pod) || p.isIdle(m) || supersededBy(m, p.waiting, (*member).held)
+		if goes && !m.terminating() && w.madeUnder(m) {
 			chains = append(chains, action.Chain{{Verb: action.Delete, Object: m.pod, Reason: reasonTimeout,
 				Detail: "the handover takes longer than maxTransitionTime"}})
 		}

@@ -267,8 +267,10 @@ var stories = []story{
 	{"object-gone-at-once", []act{makeObject(), makeDeployment(3, rolling), deleteObject, forceObject, deleteOne, deleteOne}},
 	{"deleted-and-made-again", []act{makeObject(), makeDeployment(1, rolling), deleteObject, remakeObject, rollTo("two")}},
 	{"timeout", []act{makeDeployment(2, rolling), makeObject(func(s *v1.StatefulSingleton) { s.Spec.OnTimeout = v1.TimeoutDeletesOld }),
-		deleteOne, passes(301 * time.Second), passes(301 * time.Second)}},
+		deleteOne, passes(301 * time.Second), deleteOne}},
 	{"whole-pods-wait", []act{makeObject(func(s *v1.StatefulSingleton) { s.Spec.GateMode = v1.GateInit }), makeDeployment(2, rolling), crashOne, rollTo("two")}},
+	{"bad-image-and-a-timeout", []act{makeObject(func(s *v1.StatefulSingleton) { s.Spec.OnTimeout = v1.TimeoutDeletesOld }), makeDeployment(2, rolling),
+		rollTo(badImage), passes(301 * time.Second), rollTo("one")}},
 	{"bad-image-and-back", []act{makeObject(), makeDeployment(1, rolling), rollTo(badImage), rollTo("one")}},
 	{"ended-by-others", []act{makeObject(), makeDeployment(3, rolling), collectCrashed, collectOne, deleteOne, collectCrashed, evictOne, crashOne, collectOne,
 		collectCrashed, refuseOne, collectOne, crashOne, refuseOne, forceOne}},
@@ -280,7 +282,7 @@ var stories = []story{
 }
 
 // goldenStories are few enough to be read.
-const goldenStories = 27
+const goldenStories = 28
 
 func TestStories(t *testing.T) {
 	for i, story := range stories {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/gate/script"
 )
 
 type row struct {
@@ -206,6 +207,8 @@ func TestSurge(t *testing.T) {
 	ofDeployment := func(m *memberFixture) *memberFixture { return m.of("d") }
 	check(t, []row{
 		{"S8 the old pod is deleted once the new one is held", worldOf(held(), ofDeployment(granted("a", 1)).old(), ofDeployment(waiting("b"))), []string{deletesA}},
+		{"so is one that was there before the object, if it is the only one", worldOf(singleton("db").held("x", 1), ofDeployment(ungated("a")).protect().old(), ofDeployment(waiting("b"))), []string{deletesA}},
+		{"of several that were there before, which run beside each other, none is", worldOf(singleton("db").held("x", 1), ofDeployment(ungated("a")).protect().old(), ofDeployment(ungated("c")).protect().old(), ofDeployment(waiting("b"))), nil},
 		{"and not before", worldOf(held(), ofDeployment(granted("a", 1)).old(), ofDeployment(waiting("b")).silent()), nil},
 		{"and not while its kubelet would be slow to show it a grant", worldOf(held(), ofDeployment(granted("a", 1)).old(), ofDeployment(waiting("b")).heldFor(time.Second)), nil},
 		{"that is over soon", worldOf(held(), ofDeployment(granted("a", 1)).old(), ofDeployment(waiting("b")).heldFor(restsAfter)), []string{deletesA}},
@@ -294,8 +297,8 @@ func TestWhoDecides(t *testing.T) {
 	}
 	late := handingOver(301*time.Second, v1.TimeoutDeletesOld)
 	check(t, []row{
-		{"S26 the younger deletes nobody for a handover that takes too long", worldOf(singleton("younger").madeAt(2).held("x", 1).with(late), ungated("a").protect(), waiting("b")).with(rivals(older)), nil},
-		{"nor does one too many", worldOf(singleton("db").held("x", 1).with(late), ungated("a").protect(), waiting("b")).with(func(w *world) { w.crowded = true }), nil},
+		{"S26 the younger deletes nobody for a handover that takes too long", worldOf(singleton("younger").madeAt(2).held("a", 1).with(late), granted("a", 1).coming(), waiting("b")).with(rivals(older)), nil},
+		{"nor does one too many", worldOf(singleton("db").held("a", 1).with(late), granted("a", 1).coming(), waiting("b")).with(func(w *world) { w.crowded = true }), nil},
 		{"S26 the younger of two starts nobody", worldOf(singleton("younger").madeAt(2), waiting("a")).with(rivals(older)), nil},
 		{"S26 the older does", worldOf(singleton("older").madeAt(1), waiting("a")).with(rivals(younger)),
 			[]string{"patch status of statefulsingleton older: Holder, a, epoch 1 > patch pod a: Grant, epoch 1"}},
@@ -311,16 +314,24 @@ func TestWhoDecides(t *testing.T) {
 
 func TestTimeout(t *testing.T) {
 	since := func(ago time.Duration, policy v1.TimeoutPolicy) *singletonFixture {
-		return singleton("db").held("x", 1).with(handingOver(ago, policy))
+		return singleton("db").held("a", 1).with(handingOver(ago, policy))
 	}
-	blocked := func() []*memberFixture { return []*memberFixture{ungated("a").protect(), waiting("b")} }
+	blocked := func() []*memberFixture { return []*memberFixture{granted("a", 1).coming(), waiting("b")} }
+	under := func(uid string) *memberFixture {
+		return granted("a", 1).coming().with(func(p *corev1.Pod) { p.Annotations[v1.AnnotationSingletonUID] = uid })
+	}
 	check(t, []row{
 		{"S13 Wait waits on", worldOf(since(301*time.Second, v1.TimeoutWaits), blocked()...), nil},
 		{"S13 DeleteOld deletes", worldOf(since(301*time.Second, v1.TimeoutDeletesOld), blocked()...),
 			[]string{"delete pod a: Timeout, the handover takes longer than maxTransitionTime"}},
 		{"S13 a slow start is no handover while nobody else could start", worldOf(since(301*time.Second, v1.TimeoutDeletesOld).held("a", 1), granted("a", 1).coming(), waiting("b").coming()), nil},
 		{"S13 and not before", worldOf(since(299*time.Second, v1.TimeoutDeletesOld), blocked()...), nil},
-		{"S13 nobody is deleted twice", worldOf(since(301*time.Second, v1.TimeoutDeletesOld), ungated("a").deleted(), waiting("b")), nil},
+		{"a pod that was there before the object is not deleted", worldOf(since(301*time.Second, v1.TimeoutDeletesOld).held("x", 1), ungated("a").protect(), waiting("b")), nil},
+		{"nor one that says that it was made under the object, and has no gate", worldOf(since(301*time.Second, v1.TimeoutDeletesOld).held("x", 1), waiting("a").bare().protect(), waiting("b")), nil},
+		{"nor one that was made under another object of that name", worldOf(since(301*time.Second, v1.TimeoutDeletesOld), under("uid-of-the-one-before"), waiting("b")), nil},
+		{"nor one that an operator made who did not write it down", worldOf(since(301*time.Second, v1.TimeoutDeletesOld), under(""), waiting("b")), nil},
+		{"nor one whose successor cannot come to its gate", worldOf(since(301*time.Second, v1.TimeoutDeletesOld), granted("a", 1).of("d").old(), waiting("b").of("d").stuck("ErrImagePull"), waiting("c").of("d").old()), nil},
+		{"S13 nobody is deleted twice", worldOf(since(301*time.Second, v1.TimeoutDeletesOld), granted("a", 1).coming().deleted(), waiting("b")), nil},
 		{"a standby is no handover", worldOf(since(301*time.Second, v1.TimeoutDeletesOld).held("a", 1), granted("a", 1), waiting("b")), nil},
 	})
 }
@@ -340,7 +351,7 @@ func TestSurroundings(t *testing.T) {
 		{"S27 no pods, nothing to do", worldOf(singleton("db")), nil},
 	})
 	for _, step := range decide(drifted).steps {
-		if data := step[0][0].Object.(*corev1.ConfigMap).Data; data["mine"] != "stays" || data[v1.FileScript] != wrapperScript {
+		if data := step[0][0].Object.(*corev1.ConfigMap).Data; data["mine"] != "stays" || data[v1.FileScript] != script.Text {
 			t.Errorf("the repaired script has %v", data)
 		}
 	}

@@ -14,6 +14,15 @@ import (
 
 const anotherName = ": the operator puts its own into the pod; choose another name"
 
+const alone = " is the operator's, by which programs are held back, and it alone mounts it; mount a volume of your own"
+
+// more is our signal-volume with one file more.
+func more(path string) corev1.VolumeSource {
+	v := signalVolume().VolumeSource
+	v.DownwardAPI.Items = append(v.DownwardAPI.Items, corev1.DownwardAPIVolumeFile{Path: path, FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['x']"}})
+	return v
+}
+
 // refusal is a pod and what it is told; "" if it is not refused.
 type refusal struct {
 	name     string
@@ -35,7 +44,7 @@ func (r refusal) check(t *testing.T) {
 	}
 }
 
-var binary, script, whole = singleton("db").mode(v1.GateBinary), singleton("db").mode(v1.GateScript), singleton("db").mode(v1.GateInit)
+var binary, scripted, whole = singleton("db").mode(v1.GateBinary), singleton("db").mode(v1.GateScript), singleton("db").mode(v1.GateInit)
 
 func app() *containerFixture { return container("app").command("serve") }
 
@@ -51,10 +60,10 @@ func TestS4Clashes(t *testing.T) {
 				{Path: v1.FilePodUID, FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.uid"}}}}}), whole,
 			`spec.volumes[0].name: Invalid value: "signal-volume"` + anotherName},
 		{"a gate-volume of somebody else", pod().volume(v1.VolumeGate, emptyDir), binary, `spec.volumes[0].name: Invalid value: "gate-volume"` + anotherName},
-		{"a gate-volume does not matter where there is none of ours", pod().volume(v1.VolumeGate, emptyDir), script, ""},
-		{"wrapper-scripts of somebody else", pod().volume(v1.VolumeScripts, emptyDir), script, `spec.volumes[0].name: Invalid value: "wrapper-scripts"` + anotherName},
-		{"wrapper-scripts that cannot be executed", pod().volume(v1.VolumeScripts, corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-			LocalObjectReference: corev1.LocalObjectReference{Name: v1.ConfigMapWrapper}, DefaultMode: ptr.To(int32(0o644))}}), script,
+		{"a gate-volume does not matter where there is none of ours", pod().volume(v1.VolumeGate, emptyDir), scripted, ""},
+		{"wrapper-scripts of somebody else", pod().volume(v1.VolumeScripts, emptyDir), scripted, `spec.volumes[0].name: Invalid value: "wrapper-scripts"` + anotherName},
+		{"wrapper-scripts of the ConfigMap, which others may write", pod().volume(v1.VolumeScripts, corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: v1.ConfigMapWrapper}, DefaultMode: ptr.To(int32(0o755))}}), scripted,
 			`spec.volumes[0].name: Invalid value: "wrapper-scripts"` + anotherName},
 		{"wrapper-scripts do not matter where there are none of ours", pod().volume(v1.VolumeScripts, emptyDir), binary, ""},
 		{"a status-sidecar of the user's own", pod(app(), container("status-sidecar").command("sleep")), binary, `spec.containers[1].name: Invalid value: "status-sidecar"` + anotherName},
@@ -64,16 +73,33 @@ func TestS4Clashes(t *testing.T) {
 				`, spec.initContainers[2].name: Invalid value: "gate-image-7"` + anotherName + `]`},
 		{"a mount where ours goes", pod(app().mount("data", "/var/run/signal/")).volume("data", emptyDir), binary,
 			`spec.containers[0].volumeMounts[0].mountPath: Invalid value: "/var/run/signal/": the operator mounts its own volume at /var/run/signal; mount yours elsewhere, or set spec.gateMode of the StatefulSingleton to Init`},
-		{"a mount below ours", pod(app().mount("data", "/opt/wrapper/x")).volume("data", emptyDir), script,
+		{"a mount below ours", pod(app().mount("data", "/opt/wrapper/x")).volume("data", emptyDir), scripted,
 			`spec.containers[0].volumeMounts[0].mountPath: Invalid value: "/opt/wrapper/x": the operator mounts its own volume at /opt/wrapper; mount yours elsewhere, or set spec.gateMode of the StatefulSingleton to Init`},
 		{"a mount at ours by the way of a link that images have", pod(app().mount("data", "/run/gate")).volume("data", emptyDir), binary,
 			`spec.containers[0].volumeMounts[0].mountPath: Invalid value: "/run/gate": the operator mounts its own volume at /var/run/gate; mount yours elsewhere, or set spec.gateMode of the StatefulSingleton to Init`},
 		{"a mount at ours in a container that is not the program", pod(app(), container("log").command("ship").mount("data", "/var/run/signal")).volume("data", emptyDir),
 			singleton("db").mode(v1.GateBinary).containers("app"), ""},
 		{"a mount at ours where the whole pod waits", pod(app().mount("data", "/var/run/signal")).volume("data", emptyDir), whole, ""},
+		{"an init container that writes where the gate is", pod(app()).inits(container("own").mount(v1.VolumeGate, "/gate")), binary,
+			`spec.initContainers[0].volumeMounts[0].name: Forbidden: volume gate-volume` + alone},
+		{"one that does so as the gate is mounted", pod(app()).inits(container("own").mount(v1.VolumeGate, v1.PathGate)), binary,
+			`spec.initContainers[0].volumeMounts[0].name: Forbidden: volume gate-volume` + alone},
+		{"and where the whole pod waits", pod(app()).inits(container("own").mount(v1.VolumeGate, "/gate")), whole,
+			`spec.initContainers[0].volumeMounts[0].name: Forbidden: volume gate-volume` + alone},
+		{"one that writes where the script is", pod(app()).inits(container("own").mount(v1.VolumeScripts, "/gate")), scripted,
+			`spec.initContainers[0].volumeMounts[0].name: Forbidden: volume wrapper-scripts` + alone},
+		{"a program that may write its own gate", pod(app().mount(v1.VolumeGate, v1.PathGate)), binary,
+			`spec.containers[0].volumeMounts[0].name: Forbidden: volume gate-volume` + alone},
+		{"a program that mounts a part of the gate's volume", pod(app().with(func(c *corev1.Container) {
+			c.VolumeMounts = []corev1.VolumeMount{{Name: v1.VolumeGate, MountPath: v1.PathGate, ReadOnly: true, SubPath: "x"}}
+		})), binary, `spec.containers[0].volumeMounts[0].name: Forbidden: volume gate-volume` + alone},
+		{"another container that mounts the signal", pod(app(), container("log").command("ship").mount(v1.VolumeSignal, "/x")), singleton("db").mode(v1.GateBinary).containers("app"),
+			`spec.containers[1].volumeMounts[0].name: Forbidden: volume signal-volume` + alone},
+		{"a program that mounts the signal as we do", pod(app().mount(v1.VolumeSignal, v1.PathSignal)), binary, ""},
+		{"a signal-volume with a file more", pod(app()).volume(v1.VolumeSignal, more(v1.FileSignal)), binary, `spec.volumes[0].name: Invalid value: "signal-volume"` + anotherName},
 		{"a mount above ours", pod(app().mount("data", "/run")).volume("data", emptyDir), binary, ""},
 		{"a mount whose path only begins like ours", pod(app().mount("data", "/var/run/signals")).volume("data", emptyDir), binary, ""},
-		{"a mount above ours in which nothing can be made", pod(app().mount("conf", "/opt")).volume("conf", corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{}}), script,
+		{"a mount above ours in which nothing can be made", pod(app().mount("conf", "/opt")).volume("conf", corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{}}), scripted,
 			`spec.containers[0].volumeMounts[0].mountPath: Invalid value: "/opt": it is read-only, and the operator has to mount its own volume below it at /opt/wrapper; mount yours elsewhere, or set spec.gateMode of the StatefulSingleton to Init`},
 	} {
 		t.Run(r.name, r.check)
@@ -83,12 +109,11 @@ func TestS4Clashes(t *testing.T) {
 // Pods that cannot be held back in the mode that was chosen are refused.
 func TestWhatCannotBeHeld(t *testing.T) {
 	for _, r := range []refusal{
-		{"a program that is not there", pod(app()), singleton("db").mode(v1.GateBinary).containers("app", "postgres"),
-			`spec.containers[postgres]: Not found: "postgres": spec.containers of the StatefulSingleton says that it is the program; give a container this name, or change it there`},
+		{"a program that is not there", pod(app()), singleton("db").mode(v1.GateBinary).containers("app", "postgres"), ""},
 		{"a program that is not there, where the whole pod waits", pod(app()), singleton("db").mode(v1.GateInit).containers("postgres"), ""},
 		{"S18 no command, where the mode needs one", pod(app(), container("log").args("x")), binary,
 			`spec.containers[1].command: Required value: gate mode Binary starts the program by its command, and what the image starts by itself is not known; say the command, or set spec.gateMode of the StatefulSingleton to Auto or Init, or name the containers that are the program in its spec.containers if this is none`},
-		{"S20 a startup probe, where the mode cannot bear it", pod(app().with(func(c *corev1.Container) { c.StartupProbe = &corev1.Probe{} })), script,
+		{"S20 a startup probe, where the mode cannot bear it", pod(app().with(func(c *corev1.Container) { c.StartupProbe = &corev1.Probe{} })), scripted,
 			`spec.containers[0].startupProbe: Forbidden: it would fail and end the container while the program waits; set spec.gateMode of the StatefulSingleton to Auto or Init`},
 		{"S20 a postStart hook, where the mode cannot bear it", pod(app().with(func(c *corev1.Container) { c.Lifecycle = &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{}} })), binary,
 			`spec.containers[0].lifecycle.postStart: Forbidden: it would run while the program waits, and end the container if it fails; set spec.gateMode of the StatefulSingleton to Auto or Init`},
@@ -103,13 +128,13 @@ func TestWhatCannotBeHeld(t *testing.T) {
 
 // Our own gate-volume is told from another's by its size.
 func TestAVolumeIsOursByItsContent(t *testing.T) {
-	ours := gateVolume()
+	ours := homeOf(v1.GateBinary).emptyVolume()
 	ours.EmptyDir.SizeLimit = ptr.To(resource.MustParse("16384Ki"))
-	if !same(&ours, ptr.To(gateVolume())) {
+	if !same(&ours, ptr.To(homeOf(v1.GateBinary).emptyVolume())) {
 		t.Error("16384Ki is 16Mi")
 	}
 	ours.EmptyDir.Medium = corev1.StorageMediumMemory
-	if same(&ours, ptr.To(gateVolume())) {
+	if same(&ours, ptr.To(homeOf(v1.GateBinary).emptyVolume())) {
 		t.Error("a volume in memory is another's")
 	}
 }
@@ -133,6 +158,10 @@ func TestWhoHasAGate(t *testing.T) {
 			p.Spec.ReadinessGates = each.Spec.ReadinessGates
 		}, s, false},
 		{"a pod without the signal", each, func(p *corev1.Pod) { p.Spec.Volumes = nil }, s, false},
+		{"a pod whose signal has a file more", each, func(p *corev1.Pod) { p.Spec.Volumes[0].VolumeSource = more(v1.FileSignal) }, s, false},
+		{"a pod whose gate others may write", each, func(p *corev1.Pod) {
+			p.Spec.InitContainers = append(p.Spec.InitContainers, container("own").mount(v1.VolumeGate, "/x").Container)
+		}, s, false},
 		{"a pod with a container that does not wait", each, func(p *corev1.Pod) { p.Spec.Containers[1].Command = nil }, s, false},
 		{"a pod with a container that does not wait and is not the program", each, func(p *corev1.Pod) { p.Spec.Containers[1].Command = nil },
 			singleton("db").containers("app"), true},

@@ -26,13 +26,15 @@ func manifest(spec string) string {
 // S1: what the API server itself refuses, with no operator there.
 func TestS1TheSchemaRefuses(t *testing.T) {
 	crd := readCRD(t)
-	many := func(entry string) string {
+	many := func(count int, entry string) string {
 		var all []string
-		for i := range 33 {
+		for i := range count {
 			all = append(all, fmt.Sprintf(entry, i))
 		}
 		return strings.Join(all, ", ")
 	}
+	long := func(count int) string { return strings.Repeat("x", count) }
+	const whichPods = "spec.selector: Invalid value: say which pods are meant by matchLabels, or by an expression In, for example matchLabels: {app: my-app}; an object that only says which are not meant, or that a label is there, would match the pods of others"
 	for _, r := range []struct{ name, spec, want string }{ // "" if it is taken
 		{"nothing of an object that says only its selector", "", ""},
 		{"S26 an empty selector", "selector: {}", `spec.selector: Invalid value: say which labels the pods have, for example matchLabels: {app: my-app}; an empty selector would match every pod`},
@@ -40,14 +42,27 @@ func TestS1TheSchemaRefuses(t *testing.T) {
 		{"S26 a selector that is null", "selector: null", `spec.selector: Required value`},
 		{"a selector by the operator's own label", "selector: {matchLabels: {apps.statefulsingleton.com/managed: 'true'}}",
 			`spec.selector: Invalid value: labels that begin with apps.statefulsingleton.com/ are put on pods by the operator; select by a label of the application`},
-		{"an expression on the operator's own label", "selector: {matchExpressions: [{key: apps.statefulsingleton.com/managed, operator: DoesNotExist}]}",
+		{"an expression on the operator's own label", "selector: {matchLabels: {app: db}, matchExpressions: [{key: apps.statefulsingleton.com/managed, operator: DoesNotExist}]}",
 			`spec.selector: Invalid value: labels that begin with apps.statefulsingleton.com/ are put on pods by the operator; select by a label of the application`},
 		{"expressions of all four kinds", "selector: {matchExpressions: [{key: a, operator: In, values: [x]}, {key: b, operator: NotIn, values: [x]}, {key: c, operator: Exists}, {key: d, operator: DoesNotExist}]}", ""},
-		{"an expression with an unknown operator", "selector: {matchExpressions: [{key: a, operator: Near, values: [x]}]}", `spec.selector: Invalid value: an expression is In or NotIn with values, or Exists or DoesNotExist without`},
+		{"a selector that only rules out", "selector: {matchExpressions: [{key: no-such-label, operator: DoesNotExist}, {key: a, operator: NotIn, values: [x]}, {key: b, operator: Exists}]}", whichPods},
+		{"one that says which pods too", "selector: {matchExpressions: [{key: no-such-label, operator: DoesNotExist}, {key: app, operator: In, values: [x]}]}", ""},
+		{"one that says it by a label", "selector: {matchLabels: {app: x}, matchExpressions: [{key: no-such-label, operator: DoesNotExist}]}", ""},
+		{"an expression with an unknown operator", "selector: {matchLabels: {app: db}, matchExpressions: [{key: a, operator: Near, values: [x]}]}", `spec.selector: Invalid value: an expression is In or NotIn with values, or Exists or DoesNotExist without`},
 		{"an In without values", "selector: {matchExpressions: [{key: a, operator: In}]}", `spec.selector: Invalid value: an expression is In or NotIn with values, or Exists or DoesNotExist without`},
-		{"an Exists with values", "selector: {matchExpressions: [{key: a, operator: Exists, values: [x]}]}", `spec.selector: Invalid value: an expression is In or NotIn with values, or Exists or DoesNotExist without`},
-		{"33 labels", "selector: {matchLabels: {" + many("k%d: v") + "}}", `spec.selector: Invalid value: at most 32 labels and 32 expressions: every pod of the namespace is compared with them`},
-		{"33 expressions", "selector: {matchExpressions: [" + many("{key: k%d, operator: Exists}") + "]}", `spec.selector: Invalid value: at most 32 labels and 32 expressions: every pod of the namespace is compared with them`},
+		{"an Exists with values", "selector: {matchLabels: {app: db}, matchExpressions: [{key: a, operator: Exists, values: [x]}]}", `spec.selector: Invalid value: an expression is In or NotIn with values, or Exists or DoesNotExist without`},
+		{"32 labels", "selector: {matchLabels: {" + many(32, "k%d: v") + "}}", ""},
+		{"33 labels", "selector: {matchLabels: {" + many(33, "k%d: v") + "}}", `spec.selector.matchLabels: Too many: 33: must have at most 32 items`},
+		{"32 expressions", "selector: {matchLabels: {app: db}, matchExpressions: [" + many(32, "{key: k%d, operator: Exists}") + "]}", ""},
+		{"33 expressions", "selector: {matchLabels: {app: db}, matchExpressions: [" + many(33, "{key: k%d, operator: Exists}") + "]}", `spec.selector.matchExpressions: Too many: 33: must have at most 32 items`},
+		{"32 values", "selector: {matchExpressions: [{key: app, operator: In, values: [" + many(32, "v%d") + "]}]}", ""},
+		{"33 values", "selector: {matchExpressions: [{key: app, operator: In, values: [" + many(33, "v%d") + "]}]}", `spec.selector.matchExpressions[0].values: Too many: 33: must have at most 32 items`},
+		{"values as long as a label's can be", "selector: {matchLabels: {app: " + long(63) + "}, matchExpressions: [{key: app, operator: In, values: [" + long(63) + "]}]}", ""},
+		{"a longer label", "selector: {matchLabels: {app: " + long(64) + "}}", `spec.selector.matchLabels.app: Too long: may not be more than 63 bytes`},
+		{"a longer value", "selector: {matchExpressions: [{key: app, operator: In, values: [" + long(64) + "]}]}", `spec.selector.matchExpressions[0].values[0]: Too long: may not be more than 63 bytes`},
+		{"keys as long as they can be", "selector: {matchLabels: {" + long(317) + ": v}, matchExpressions: [{key: " + long(317) + ", operator: Exists}]}", ""},
+		{"a label with a longer key", "selector: {matchLabels: {" + long(318) + ": v}}", `spec.selector: Invalid value: no label of a pod is so long: a key has at most 317 characters, with its prefix`},
+		{"an expression with a longer key", "selector: {matchLabels: {app: db}, matchExpressions: [{key: " + long(318) + ", operator: Exists}]}", `spec.selector.matchExpressions[0].key: Too long: may not be more than 317 bytes`},
 		{"S1 a maxTransitionTime of 0", "maxTransitionTime: 0", `spec.maxTransitionTime: Invalid value: 0: spec.maxTransitionTime in body should be greater than or equal to 1`},
 		{"S1 a maxTransitionTime of 1", "maxTransitionTime: 1", ""},
 		{"S1 a maxTransitionTime of 3600", "maxTransitionTime: 3600", ""},

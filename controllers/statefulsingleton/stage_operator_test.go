@@ -237,14 +237,37 @@ func (t teller) Eventf(_, _ runtime.Object, _, reason, _, note string, args ...a
 type live struct{ o *operator }
 
 func (l live) Get(ctx context.Context, name client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	if _, first := into.(*v1.StatefulSingleton); first {
+		return l.begin(func() error { return l.o.s.Get(ctx, name, into, opts...) })
+	}
 	if !l.o.pause() {
 		return simtest.ErrKilled
 	}
 	return l.o.s.Get(ctx, name, into, opts...)
 }
 
-// List pauses before and after the first list. Those of pods are made at the
-// same time, and each shows the pods at any moment from the first list on.
+// begin reads the object, with which a pass begins, and pauses. The lists of pods
+// come after it: they are made at the same time, and each shows the pods at any
+// moment from then on.
+func (l live) begin(read func() error) error {
+	o, shown := l.o, &l.o.s.Objects
+	missing := read()
+	o.objects++
+	then := &objects.Objects{All: maps.Clone(shown.All)}
+	if !o.pause() {
+		return simtest.ErrKilled
+	}
+	now := &objects.Objects{All: maps.Clone(shown.All)}
+	o.lists = [2]*objects.Objects{now, now}
+	for i := range o.lists {
+		if o.s.chance != nil && o.s.chance.Intn(2) == 0 {
+			o.lists[i] = then
+		}
+	}
+	return missing
+}
+
+// List pauses before each list but those of pods.
 func (l live) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	o, shown := l.o, &l.o.s.Objects
 	switch into.(type) {
@@ -254,22 +277,10 @@ func (l live) List(ctx context.Context, into client.ObjectList, opts ...client.L
 			shown = o.lists[1]
 		}
 	case *v1.StatefulSingletonList:
-		if err := shown.List(ctx, into, opts...); err != nil {
-			return err
-		}
-		o.objects++
-		then := &objects.Objects{All: maps.Clone(shown.All)}
+		o.objects++ // of one that is gone
 		if !o.pause() {
 			return simtest.ErrKilled
 		}
-		now := &objects.Objects{All: maps.Clone(shown.All)}
-		o.lists = [2]*objects.Objects{now, now}
-		for i := range o.lists {
-			if o.s.chance != nil && o.s.chance.Intn(2) == 0 {
-				o.lists[i] = then
-			}
-		}
-		return nil
 	default:
 		if !o.pause() {
 			return simtest.ErrKilled

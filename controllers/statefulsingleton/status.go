@@ -204,9 +204,6 @@ func degraded(w *world, p *plan) metav1.Condition {
 		c.Reason = v1.ReasonScriptFailing
 		c.Message = fmt.Sprintf("the script of gate mode Script does not start in pod %s: %s. It needs an image with a shell at /bin/sh; "+
 			"set spec.gateMode to Auto, Binary or Init and delete the pod", unscripted.name(), why)
-	case w.foreignWrapper():
-		c.Reason = v1.ReasonWriteRefused
-		c.Message = fmt.Sprintf("ConfigMap %s is not the operator's, which keeps the script of gate mode Script under that name, and it is left alone; rename it", v1.ConfigMapWrapper)
 	case w.refused != "":
 		c.Reason, c.Message = v1.ReasonWriteRefused, "the API server refuses what has to be written, and it is tried again: "+w.refused
 	case timedOut(w, p):
@@ -215,10 +212,25 @@ func degraded(w *world, p *plan) metav1.Condition {
 			*w.object.Spec.MaxTransitionTime, whatHolds(w, p), someOf(p.waiting))
 	case failing(w, p) != "":
 		c.Reason, c.Message = v1.ReasonPodFailing, failing(w, p)
+	case incomplete(w) != nil:
+		m := incomplete(w)
+		c.Reason = v1.ReasonContainersMissing
+		c.Message = fmt.Sprintf("pod %s has no container %s, which spec.containers says is the program, and waits as a whole, as in gate mode Init; correct spec.containers, or the pod's template",
+			m.name(), strings.Join(m.lacks, ", "))
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1.ReasonHealthy, "nothing needs a person"
 	}
 	return c
+}
+
+// incomplete is a pod that waits, or waited, as a whole because it lacks a container of
+// the program; nil if there is none.
+func incomplete(w *world) *member {
+	i := slices.IndexFunc(w.pods, func(m *member) bool { return m.gated && len(m.lacks) > 0 && !podstate.Ended(m.pod) })
+	if i < 0 {
+		return nil
+	}
+	return w.pods[i]
 }
 
 // failing says that the program of the active pod does not run, or ends again
@@ -295,7 +307,7 @@ func unmanagedPod(p *plan) metav1.Condition {
 	found := slices.DeleteFunc(slices.Clone(p.blockers), func(m *member) bool { return m.gated || m.granted() })
 	if len(found) > 0 {
 		c.Status, c.Reason = metav1.ConditionTrue, v1.ReasonPodWithoutGate
-		c.Message = fmt.Sprintf("these pods match and may be running the program without the gate, because they were made before the StatefulSingleton, without its webhook, or before spec.containers named their containers: %s. "+
+		c.Message = fmt.Sprintf("these pods match and may be running the program without the gate, because they were made before the StatefulSingleton, without its webhook, or before spec.containers named their containers, or came through a gate that is not the operator's: %s. "+
 			"No other pod starts until they have stopped", standing(found))
 		if how := howToStop(found); how != "" {
 			c.Message += ". To go on: " + how

@@ -48,7 +48,7 @@ const (
 	lostA   = "Degraded=True NodeUnreachable: pod a may be running its program on Node n1, which does not answer, and no other pod starts until it has stopped. " +
 		"If that machine is off, say so: kubectl taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 	noGateThere = "UnmanagedPod=True PodWithoutGate: these pods match and may be running the program without the gate, because they were made before the StatefulSingleton, " +
-		"without its webhook, or before spec.containers named their containers: "
+		"without its webhook, or before spec.containers named their containers, or came through a gate that is not the operator's: "
 )
 
 func say(t *testing.T, situations []situation) {

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -17,10 +16,6 @@ import (
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
-
-// MaxPerNamespace is how many StatefulSingletons a namespace may have: the API
-// server compares every new pod with all of them.
-const MaxPerNamespace = 100
 
 // withDefaults fills in what the schema's defaults would, for objects that did
 // not go through the API server's.
@@ -68,6 +63,13 @@ func validateSelector(selector *metav1.LabelSelector, at *field.Path) field.Erro
 	if selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
 		return field.ErrorList{field.Required(at, "say which labels the pods have, for example matchLabels: {app: my-app}; an empty selector would match every pod")}
 	}
+	if !saysWhich(selector) {
+		return field.ErrorList{field.Invalid(at, metav1.FormatLabelSelector(selector), "say which pods are meant by matchLabels, or by an expression In, for example matchLabels: {app: my-app}; "+
+			"an object that only says which are not meant, or that a label is there, would match the pods of others")}
+	}
+	if err := sizeOf(selector, at); err != nil {
+		return field.ErrorList{err}
+	}
 	if errs := metavalidation.ValidateLabelSelector(selector, metavalidation.LabelSelectorValidationOptions{}, at); len(errs) > 0 {
 		return errs
 	}
@@ -83,6 +85,13 @@ func validateSelector(selector *metav1.LabelSelector, at *field.Path) field.Erro
 		}
 	}
 	return nil
+}
+
+// saysWhich reports whether a selector asks for the value of a label.
+func saysWhich(selector *metav1.LabelSelector) bool {
+	return len(selector.MatchLabels) > 0 || slices.ContainsFunc(selector.MatchExpressions, func(e metav1.LabelSelectorRequirement) bool {
+		return e.Operator == metav1.LabelSelectorOpIn
+	})
 }
 
 func validateContainers(names []string, at *field.Path) field.ErrorList {
@@ -111,6 +120,9 @@ func warnings(s *v1.StatefulSingleton, operator string) []string {
 	if grace, most := *spec.TerminationGracePeriod, int64(*spec.MaxTransitionTime); grace > most {
 		all = append(all, fmt.Sprintf("spec.terminationGracePeriod: %d seconds are more than maxTransitionTime (%d): a program that takes so long to stop is reported as a handover that takes too long; "+
 			"set the one lower, or spec.maxTransitionTime higher (3600 at most)", grace, most))
+	}
+	if !*spec.RespectPodGracePeriod && *spec.TerminationGracePeriod > 0 {
+		all = append(all, fmt.Sprintf("spec.respectPodGracePeriod: false shortens the grace period only of pods whose author allows it, by annotation %s=true in their template", v1.AnnotationShortenGrace))
 	}
 	if slices.Contains(unguarded(operator), s.Namespace) {
 		all = append(all, fmt.Sprintf("metadata.namespace: %s; a pod that is created there while the operator's webhook is away runs its program at once; use another namespace", notGuarded(s.Namespace)))
@@ -144,163 +156,51 @@ func annotationWarnings(s *v1.StatefulSingleton) []string {
 	return all
 }
 
-// selectorOf is the selector of an object; it matches nothing if the object has
-// none that can be used.
-func selectorOf(s *v1.StatefulSingleton) labels.Selector {
-	selector, err := metav1.LabelSelectorAsSelector(s.Spec.Selector)
-	if err != nil || selector.Empty() {
-		return labels.Nothing()
-	}
-	return selector
-}
+// mostContainers is how many containers a pod may have, with its init containers;
+// mostOurs is how many come to that beside one for each image. mostFaults is how many
+// faults of one kind are looked for.
+const (
+	mostContainers = 200
+	mostOurs       = 3
+	mostFaults     = 10
+)
 
-// rulerOf is the StatefulSingleton that decides about a pod that is created now:
-// the oldest that matches and is not being deleted; nil for the pods of
-// strangers.
-func rulerOf(have labels.Set, all []v1.StatefulSingleton) *v1.StatefulSingleton {
-	var ruler *v1.StatefulSingleton
-	for i := range all {
-		s := &all[i]
-		if s.DeletionTimestamp == nil && selectorOf(s).Matches(have) && (ruler == nil || older(s, ruler)) {
-			ruler = s
-		}
-	}
-	return ruler
-}
-
-// older orders objects by their age, and those of one second by name.
-func older(a, b *v1.StatefulSingleton) bool {
-	if a.CreationTimestamp.Equal(&b.CreationTimestamp) {
-		return a.Name < b.Name
-	}
-	return a.CreationTimestamp.Before(&b.CreationTimestamp)
-}
-
-// conflicting are the other objects of the namespace whose selectors a pod of
-// this one could match too. Those being deleted count: they still have pods.
-func conflicting(s *v1.StatefulSingleton, all []v1.StatefulSingleton) []*v1.StatefulSingleton {
-	var found []*v1.StatefulSingleton
-	for i := range all {
-		if other := &all[i]; other.Name != s.Name && overlap(s.Spec.Selector, other.Spec.Selector) {
-			found = append(found, other)
-		}
-	}
-	slices.SortFunc(found, func(a, b *v1.StatefulSingleton) int { return strings.Compare(a.Name, b.Name) })
-	return found
-}
-
-// beyondLimit tells whether MaxPerNamespace older objects are in the namespace.
-func beyondLimit(s *v1.StatefulSingleton, all []v1.StatefulSingleton) bool {
-	before := 0
-	for i := range all {
-		if all[i].Name != s.Name && older(&all[i], s) {
-			before++
-		}
-	}
-	return before >= MaxPerNamespace
-}
-
-// overlap tells whether a pod can match both selectors. The labels of a pod are
-// independent of each other, so it can if each label by itself can do what both
-// ask of it. Selectors that are empty or malformed select nothing here.
-func overlap(a, b *metav1.LabelSelector) bool {
-	for _, selector := range []*metav1.LabelSelector{a, b} {
-		if _, err := metav1.LabelSelectorAsSelector(selector); err != nil || len(wishes(selector)) == 0 {
-			return false
-		}
-	}
-	for _, wish := range wishes(a, b) {
-		if !wish.possible() {
-			return false
-		}
-	}
-	return true
-}
-
-// wish is all that is asked of one label.
-type wish struct {
-	present, absent bool
-	among           sets.Set[string] // nil: any value
-	not             sets.Set[string]
-}
-
-// possible tells whether a pod can fulfil the wish, with a value or without the
-// label. There are always more values than a list rules out.
-func (w *wish) possible() bool {
-	switch {
-	case !w.present:
-		return true
-	case w.absent:
-		return false
-	}
-	return w.among == nil || w.among.Difference(w.not).Len() > 0
-}
-
-func (w *wish) oneOf(values ...string) {
-	w.present = true
-	if w.among == nil {
-		w.among = sets.New(values...)
-		return
-	}
-	w.among = w.among.Intersection(sets.New(values...))
-}
-
-// wishes collects what selectors ask together, by label.
-func wishes(selectors ...*metav1.LabelSelector) map[string]*wish {
-	wanted := map[string]*wish{}
-	of := func(key string) *wish {
-		if wanted[key] == nil {
-			wanted[key] = &wish{not: sets.New[string]()}
-		}
-		return wanted[key]
-	}
-	for _, selector := range selectors {
-		if selector == nil {
-			continue
-		}
-		for key, value := range selector.MatchLabels {
-			of(key).oneOf(value)
-		}
-		for _, e := range selector.MatchExpressions {
-			switch w := of(e.Key); e.Operator {
-			case metav1.LabelSelectorOpIn:
-				w.oneOf(e.Values...)
-			case metav1.LabelSelectorOpNotIn:
-				w.not.Insert(e.Values...)
-			case metav1.LabelSelectorOpExists:
-				w.present = true
-			case metav1.LabelSelectorOpDoesNotExist:
-				w.absent = true
-			}
-		}
-	}
-	return wanted
+func tooManyContainers(count int) *field.Error {
+	return field.Forbidden(field.NewPath("spec", "containers"), fmt.Sprintf(
+		"%d containers, with the init containers, and %d is the most; make several pods of it, or give it labels that the StatefulSingleton does not select", count, mostContainers))
 }
 
 // refusals say why a pod cannot get the gate, each with its remedy.
 func refusals(pod *corev1.Pod, s *v1.StatefulSingleton, mode v1.GateMode, volumes []corev1.Volume) field.ErrorList {
 	spec := field.NewPath("spec")
+	if count := theirs(pod.Spec.Containers) + theirs(pod.Spec.InitContainers); count > mostContainers {
+		return field.ErrorList{tooManyContainers(count)}
+	}
 	if os := pod.Spec.OS; os != nil && os.Name == corev1.Windows {
 		return field.ErrorList{field.NotSupported(spec.Child("os", "name"), os.Name, []corev1.OSName{corev1.Linux})}
 	}
-	errs := clashes(pod, volumes, spec)
+	errs := append(clashes(pod, volumes, spec), trespasses(pod, s, mode, spec)...)
 	if mode == v1.GateInit {
 		return errs
 	}
-	known := sets.New[string]()
-	for _, c := range program(pod, s) {
-		known.Insert(c.Name)
-		at := spec.Child("containers").Index(slices.IndexFunc(pod.Spec.Containers, func(o corev1.Container) bool { return o.Name == c.Name }))
-		errs = append(errs, obstacles(c, at, mode)...)
-		errs = append(errs, mountClashes(pod, c, mode, at)...)
-	}
-	for _, name := range s.Spec.Containers {
-		if !known.Has(name) {
-			errs = append(errs, field.NotFound(spec.Child("containers").Key(name), name))
-			errs[len(errs)-1].Detail = "spec.containers of the StatefulSingleton says that it is the program; give a container this name, or change it there"
+	fixed := readOnlyVolumes(pod)
+	for i := range pod.Spec.Containers {
+		if c, at := &pod.Spec.Containers[i], spec.Child("containers").Index(i); isProgram(c, s) {
+			errs = append(errs, obstacles(c, at, mode)...)
+			errs = append(errs, mountClashes(c, fixed, mode, at)...)
 		}
 	}
 	return errs
+}
+
+// lacking are the names in spec.containers that no container of the pod has.
+func lacking(pod *corev1.Pod, s *v1.StatefulSingleton) []string {
+	if s.Spec.GateMode == v1.GateInit {
+		return nil // which ignores them
+	}
+	return slices.DeleteFunc(slices.Clone(s.Spec.Containers), func(name string) bool {
+		return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == name && !isSidecar(c) })
+	})
 }
 
 // obstacles say why a program cannot wait in its container. Init mode is the
@@ -328,6 +228,50 @@ func obstacles(c *corev1.Container, at *field.Path, mode v1.GateMode) field.Erro
 	return errs
 }
 
+// trespasses are mounts of our volumes by containers that are not ours, or by ours and
+// not as we mount them: who writes where the gate is, or shows a program another
+// folder for the signal, starts it out of turn.
+func trespasses(pod *corev1.Pod, s *v1.StatefulSingleton, mode v1.GateMode, spec *field.Path) field.ErrorList {
+	ours := sets.New(v1.VolumeSignal, homeOf(mode).volume)
+	var errs field.ErrorList
+	for name, list := range map[string][]corev1.Container{"containers": pod.Spec.Containers, "initContainers": pod.Spec.InitContainers} {
+		for i := range list {
+			c := &list[i]
+			for j, m := range c.VolumeMounts {
+				known := isOurs(c) || name == "containers" && isProgram(c, s)
+				if !ours.Has(m.Name) || known && isOurMount(c, &m) || len(errs) >= mostFaults {
+					continue
+				}
+				errs = append(errs, field.Forbidden(spec.Child(name).Index(i).Child("volumeMounts").Index(j).Child("name"),
+					fmt.Sprintf("volume %s is the operator's, by which programs are held back, and it alone mounts it; mount a volume of your own", m.Name)))
+			}
+		}
+	}
+	return errs
+}
+
+// isOurMount reports whether one of our volumes is mounted as we do it. The guard asks
+// the same.
+func isOurMount(c *corev1.Container, m *corev1.VolumeMount) bool {
+	places := map[string]string{v1.VolumeSignal: v1.PathSignal, v1.VolumeGate: v1.PathGate, v1.VolumeScripts: v1.PathScripts}
+	harmless := m.ReadOnly || m.Name == v1.VolumeSignal /* which nobody can write */ || c.Name == v1.ContainerInstall
+	return m.MountPath == places[m.Name] && harmless && m.SubPath == "" && m.SubPathExpr == ""
+}
+
+// intact reports whether no container mounts our volumes otherwise than we do. Where
+// the gate is says the container that brings it.
+func intact(pod *corev1.Pod) bool {
+	ours := sets.New(v1.VolumeSignal)
+	for _, mode := range []v1.GateMode{v1.GateBinary, v1.GateScript} {
+		if at := homeOf(mode); slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return is(&c, v1.ContainerInstall, at.installCommand()) }) {
+			ours.Insert(at.volume)
+		}
+	}
+	return !slices.ContainsFunc(slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers), func(c corev1.Container) bool {
+		return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return ours.Has(m.Name) && !isOurMount(&c, &m) })
+	})
+}
+
 // clashes are names of ours that the pod uses for something else. Two things of
 // one name would be taken for each other: a volume that somebody else fills, for
 // the grant.
@@ -335,6 +279,9 @@ func clashes(pod *corev1.Pod, volumes []corev1.Volume, spec *field.Path) field.E
 	const remedy = "the operator puts its own into the pod; choose another name"
 	var errs field.ErrorList
 	for i := range pod.Spec.Volumes {
+		if len(errs) >= mostFaults {
+			break
+		}
 		for j := range volumes {
 			if v := &pod.Spec.Volumes[i]; v.Name == volumes[j].Name && !same(v, &volumes[j]) {
 				errs = append(errs, field.Invalid(spec.Child("volumes").Index(i).Child("name"), v.Name, remedy))
@@ -353,6 +300,16 @@ func nameClashes(containers []corev1.Container, at *field.Path, remedy string) f
 		}
 	}
 	return errs
+}
+
+// theirs is how many containers are not the operator's.
+func theirs(containers []corev1.Container) (count int) {
+	for i := range containers {
+		if !isOurs(&containers[i]) {
+			count++
+		}
+	}
+	return count
 }
 
 func reserved(name string) bool {

@@ -46,14 +46,31 @@ func TestValidate(t *testing.T) {
 		{"nothing wrong", singleton("db"), ""},
 		{"S26 no selector", singleton("db").selecting(metav1.LabelSelector{}),
 			`spec.selector: Required value: say which labels the pods have, for example matchLabels: {app: my-app}; an empty selector would match every pod`},
-		{"a selector with an unknown operator", singleton("db").selecting(expressions(asking("app", "Near", "x"))),
-			`spec.selector.matchExpressions[0].operator: Invalid value: "Near": not a valid selector operator`},
+		{"a selector that only rules out, which would match the pods of others", singleton("db").selecting(expressions(asking("no-such-label", absent), asking("app", notIn, "x"), asking("tier", exists))),
+			`spec.selector: Invalid value: "app notin (x),!no-such-label,tier": say which pods are meant by matchLabels, or by an expression In, for example matchLabels: {app: my-app}; an object that only says which are not meant, or that a label is there, would match the pods of others`},
+		{"one that says which as well", singleton("db").selecting(expressions(asking("no-such-label", absent), asking("app", in, "x"))), ""},
+		{"a selector with an unknown operator", singleton("db").selecting(expressions(asking("tier", in, "x"), asking("app", "Near", "x"))),
+			`spec.selector.matchExpressions[1].operator: Invalid value: "Near": not a valid selector operator`},
 		{"a selector that can be no label", singleton("db").selecting(labelled("app", "two words")),
 			`spec.selector.matchLabels: Invalid value: "two words": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')`},
-		{"a selector that no pod can match", singleton("db").selecting(expressions(asking("app", exists), asking("app", absent))),
-			`spec.selector: Invalid value: "app,!app": no pod can match: what is asked of label "app" contradicts itself`},
+		{"a selector that no pod can match", singleton("db").selecting(expressions(asking("app", in, "x"), asking("app", absent))),
+			`spec.selector: Invalid value: "app in (x),!app": no pod can match: what is asked of label "app" contradicts itself`},
 		{"a selector by a label that the operator puts on pods", singleton("db").selecting(labelled("apps.statefulsingleton.com/managed", "true")),
 			`spec.selector: Forbidden: label "apps.statefulsingleton.com/managed" is put on pods by the operator; select by a label of the application`},
+		{"an expression with 32 values", singleton("db").selecting(expressions(asking("app", in, numbered(32)...))), ""},
+		{"one with 33", singleton("db").selecting(expressions(asking("app", in, numbered(33)...))), `spec.selector.matchExpressions[0].values: Too many: 33: must have at most 32 items`},
+		{"33 expressions", singleton("db").with(func(s *v1.StatefulSingleton) {
+			s.Spec.Selector.MatchExpressions = make([]metav1.LabelSelectorRequirement, 33)
+		}), `spec.selector.matchExpressions: Too many: 33: must have at most 32 items`},
+		{"33 labels", singleton("db").with(func(s *v1.StatefulSingleton) {
+			for _, name := range numbered(33) {
+				s.Spec.Selector.MatchLabels[name] = name
+			}
+			delete(s.Spec.Selector.MatchLabels, "app")
+		}), `spec.selector.matchLabels: Too many: 33: must have at most 32 items`},
+		{"a label that is too long", singleton("db").selecting(labelled("app", long)), `spec.selector.matchLabels[app]: Too long: may not be more than 63 bytes`},
+		{"a value that is", singleton("db").selecting(expressions(asking("app", in, "a", long))), `spec.selector.matchExpressions[0].values[1]: Too long: may not be more than 63 bytes`},
+		{"a key that is", singleton("db").selecting(expressions(asking("app", in, "x"), asking(strings.Repeat("x", 318), exists))), `spec.selector.matchExpressions[1].key: Too long: may not be more than 317 bytes`},
 		{"a name that fits no label", singleton(long), `metadata.name: Invalid value: "` + long + `": may have at most 63 characters: pods carry it as the value of a label`},
 		{"S1 a maxTransitionTime of 0", timed(0), `spec.maxTransitionTime: Invalid value: 0: must be from 1 to 3600 seconds`},
 		{"S1 a maxTransitionTime of 3601", timed(3601), `spec.maxTransitionTime: Invalid value: 3601: must be from 1 to 3600 seconds`},
@@ -74,6 +91,14 @@ func TestValidate(t *testing.T) {
 	if problem(withDefaults(&none.StatefulSingleton)) == "" {
 		t.Error("a missing selector passed")
 	}
+}
+
+func numbered(count int) []string {
+	var all []string
+	for i := range count {
+		all = append(all, fmt.Sprintf("v%d", i))
+	}
+	return all
 }
 
 func timed(seconds int32) *singletonFixture {
@@ -180,6 +205,17 @@ func TestOverlapAgreesWithBruteForce(t *testing.T) {
 	}
 }
 
+func TestSelectsSaysWhatLabelsSay(t *testing.T) {
+	for seed := range uint64(20000) {
+		s := &singleton("a").selecting(randomSelector(rand.New(rand.NewPCG(seed, 8)))).StatefulSingleton
+		for _, have := range append(universe(), nil) {
+			if got, want := selects(s, have), selectorOf(s).Matches(have); got != want {
+				t.Fatalf("seed %d: %s selects %v: %v, and labels.Selector says %v", seed, metav1.FormatLabelSelector(s.Spec.Selector), have, got, want)
+			}
+		}
+	}
+}
+
 // S26: for one pod there is one that decides.
 func TestS26ThereIsOneRuler(t *testing.T) {
 	older, younger := singleton("z").madeAt(1), singleton("a").madeAt(2)
@@ -271,6 +307,8 @@ func TestV20WhatIsWarnedOf(t *testing.T) {
 		{"V20 release-now of an object that nobody deletes", annotated(v1.AnnotationReleaseNow, "true"),
 			releaseNow + "it does nothing yet; when the StatefulSingleton is deleted, all its waiting pods start at once, together"},
 		{"V20 nothing of release-now where it belongs", annotated(v1.AnnotationReleaseNow, "true").deleted(), ""},
+		{"V20 a grace period that is not respected", singleton("db").grace(20, false),
+			"spec.respectPodGracePeriod: false shortens the grace period only of pods whose author allows it, by annotation apps.statefulsingleton.com/shorten-grace-period=true in their template"},
 		{"V20 a grace period that outlasts every handover", singleton("db").grace(600, true),
 			"spec.terminationGracePeriod: 600 seconds are more than maxTransitionTime (300): a program that takes so long to stop is reported as a handover that takes too long; set the one lower, or spec.maxTransitionTime higher (3600 at most)"},
 	} {

@@ -5,21 +5,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"reflect"
 	"slices"
 	"strings"
-	"sync/atomic"
-	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	policyv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
@@ -28,7 +25,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
 // +kubebuilder:webhook:path=/mutate--v1-pod,mutating=true,failurePolicy=ignore,sideEffects=None,groups="",resources=pods,verbs=create,versions=v1,name=mpod.kb.io,admissionReviewVersions=v1,reinvocationPolicy=IfNeeded,timeoutSeconds=2
@@ -48,7 +44,8 @@ func SetupWebhook(mgr ctrl.Manager, image, namespace string) error {
 		Complete()
 }
 
-// lister lists the StatefulSingletons of a namespace, from a cache.
+// lister lists the StatefulSingletons of a namespace, from a cache and not copied:
+// nobody may change them.
 type lister interface {
 	List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error
 }
@@ -69,30 +66,64 @@ type podHandler struct {
 	image      string
 }
 
-// Handle answers for one new pod.
+// outline is what of a pod decides whether the rest of it is read at all.
+type outline struct {
+	Metadata metav1.ObjectMeta `json:"metadata"`
+	Spec     struct {
+		Containers     []struct{} `json:"containers"`
+		InitContainers []struct{} `json:"initContainers"`
+	} `json:"spec"`
+}
+
+// Handle answers for one new pod. Of the pods of strangers no more than their outline
+// is read.
 func (h *podHandler) Handle(ctx context.Context, req admission.Request) admission.Response {
 	var all v1.StatefulSingletonList
-	if err := h.singletons.List(ctx, &all, client.InNamespace(req.Namespace)); err != nil {
+	if err := h.singletons.List(ctx, &all, client.InNamespace(req.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "A pod passes as it is: the StatefulSingletons of its namespace cannot be listed")
 		return admission.Allowed("")
 	}
 	if len(all.Items) == 0 {
 		return admission.Allowed("")
 	}
+	var seen outline
+	if err := utiljson.Unmarshal(req.Object.Raw, &seen); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "A pod passes as it is: it cannot be read")
+		return admission.Allowed("")
+	}
+	ruler := rulerOf(seen.Metadata.Labels, all.Items)
+	if ruler == nil || isMirror(&seen.Metadata) {
+		return admission.Allowed("")
+	}
+	if count := len(seen.Spec.Containers) + len(seen.Spec.InitContainers); count > 2*mostContainers+mostOurs {
+		return refused(ruler, field.ErrorList{tooManyContainers(count)})
+	}
+	if ctx.Err() != nil { // nobody waits for the answer any more
+		return admission.Errored(http.StatusServiceUnavailable, ctx.Err())
+	}
+	return h.hold(ctx, req, ruler)
+}
+
+func refused(ruler *v1.StatefulSingleton, errs field.ErrorList) admission.Response {
+	errs = errs[:min(len(errs), mostFaults)]
+	return admission.Denied(fmt.Sprintf("StatefulSingleton %s cannot hold this pod back: %v", ruler.Name, errs.ToAggregate()))
+}
+
+// hold answers for a pod of that object.
+func (h *podHandler) hold(ctx context.Context, req admission.Request, ruler *v1.StatefulSingleton) admission.Response {
 	var before corev1.Pod
 	if err := h.decoder.Decode(req, &before); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "A pod passes as it is: it cannot be read")
 		return admission.Allowed("")
 	}
-	ruler := rulerOf(labels.Set(before.Labels), all.Items)
-	if ruler == nil || isMirror(&before) {
-		return admission.Allowed("")
-	}
 	after := before.DeepCopy()
 	if errs := inject(after, ruler, surroundings{h.image, h.oneNodeClaims(ctx, req.Namespace, after)}); len(errs) > 0 {
-		return admission.Denied(fmt.Sprintf("StatefulSingleton %s cannot hold this pod back: %v", ruler.Name, errs.ToAggregate()))
+		return refused(ruler, errs)
 	}
-	answer := admission.Allowed("")
+	if ctx.Err() != nil {
+		return admission.Errored(http.StatusServiceUnavailable, ctx.Err())
+	}
+	answer := admission.Allowed("").WithWarnings(podWarnings(&before, ruler)...)
 	patch, err := changes(&before, after)
 	if err == nil && len(patch) > 0 {
 		answer.Patch, err = json.Marshal(patch)
@@ -105,20 +136,36 @@ func (h *podHandler) Handle(ctx context.Context, req admission.Request) admissio
 	return answer
 }
 
+// podWarnings say what becomes of a pod that its author may not expect.
+func podWarnings(pod *corev1.Pod, s *v1.StatefulSingleton) []string {
+	missing := lacking(pod, s)
+	if len(missing) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("StatefulSingleton %s holds this pod back as a whole, since it has no container %s, which spec.containers of the StatefulSingleton says is the program", s.Name, strings.Join(missing, ", "))}
+}
+
 // isMirror tells whether the pod only shows what a kubelet runs by itself. The
 // guard lets it pass too: it must be seen, so that nothing starts beside it.
-func isMirror(pod *corev1.Pod) bool {
-	_, ok := pod.Annotations[corev1.MirrorPodAnnotationKey]
+func isMirror(pod metav1.Object) bool {
+	_, ok := pod.GetAnnotations()[corev1.MirrorPodAnnotationKey]
 	return ok
 }
 
+// mostClaims is how many claims of a pod are read.
+const mostClaims = 32
+
 // oneNodeClaims are the claims of the pod that one node at a time can mount. A
-// claim that cannot be read counts: without anti-affinity nothing is lost.
+// claim that is not read counts: without anti-affinity nothing is lost.
 func (h *podHandler) oneNodeClaims(ctx context.Context, namespace string, pod *corev1.Pod) sets.Set[string] {
-	claims := sets.New[string]()
+	claims, read := sets.New[string](), 0
 	for i := range pod.Spec.Volumes {
 		source := pod.Spec.Volumes[i].PersistentVolumeClaim
 		if source == nil {
+			continue
+		}
+		if read++; read > mostClaims {
+			claims.Insert(source.ClaimName)
 			continue
 		}
 		var claim corev1.PersistentVolumeClaim
@@ -267,7 +314,7 @@ func (v *validator) ValidateDelete(context.Context, *v1.StatefulSingleton) (admi
 // pass what a condition then says.
 func (v *validator) besides(ctx context.Context, s *v1.StatefulSingleton) field.ErrorList {
 	var all v1.StatefulSingletonList
-	if err := v.singletons.List(ctx, &all, client.InNamespace(s.Namespace)); err != nil {
+	if err := v.singletons.List(ctx, &all, client.InNamespace(s.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "A StatefulSingleton passes without a look at the others: they cannot be listed")
 		return nil
 	}
@@ -296,103 +343,4 @@ func refuse(s *v1.StatefulSingleton, errs field.ErrorList) error {
 		return nil
 	}
 	return apierrors.NewInvalid(v1.GroupVersion.WithKind("StatefulSingleton").GroupKind(), s.Name, errs)
-}
-
-// Guard keeps the policy that makes the API server itself refuse pods without
-// the gate.
-type Guard struct {
-	Live   client.Reader
-	Runner *action.Runner
-	Options
-
-	problem atomic.Pointer[string]
-}
-
-// guardInterval is how often the policy is looked at.
-const guardInterval = 15 * time.Second
-
-// guardTrial is for how long a new policy lets pass what the API server cannot
-// evaluate. It may not know the kind of the parameters yet, which is as new as
-// the policy, and would deny every pod.
-const guardTrial = time.Minute
-
-// Start applies the policy until the context ends.
-func (g *Guard) Start(ctx context.Context) error {
-	for {
-		problem := g.apply(ctx)
-		if was := g.missing(); problem != was && ctx.Err() == nil {
-			ctrl.LoggerFrom(ctx).Info("the guard policy", "problem", problem)
-		}
-		g.problem.Store(&problem)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(guardInterval):
-		}
-	}
-}
-
-// missingIn says why there is no guard in a namespace; "" if there is one.
-func (g *Guard) missingIn(namespace string) string {
-	if slices.Contains(unguarded(g.Namespace), namespace) {
-		return notGuarded(namespace)
-	}
-	return g.missing()
-}
-
-// missing says why there is no guard; "" if there is one, or nobody has looked.
-func (g *Guard) missing() string {
-	if problem := g.problem.Load(); problem != nil {
-		return *problem
-	}
-	return ""
-}
-
-func (g *Guard) apply(ctx context.Context) string {
-	owner, err := g.owner(ctx)
-	if err != nil {
-		return "the operator cannot install its policy: " + err.Error()
-	}
-	policy, binding := buildGuard(g.Namespace, g.Watched, owner)
-	var havePolicy policyv1.ValidatingAdmissionPolicy
-	var haveBinding policyv1.ValidatingAdmissionPolicyBinding
-	err = g.keep(ctx, policy, &havePolicy, func() bool {
-		if havePolicy.UID == "" || time.Since(havePolicy.CreationTimestamp.Time) < guardTrial {
-			policy.Spec.FailurePolicy = ptr.To(policyv1.Ignore)
-		}
-		return apiequality.Semantic.DeepEqual(havePolicy.Spec, policy.Spec)
-	})
-	if err == nil {
-		err = g.keep(ctx, binding, &haveBinding, func() bool { return apiequality.Semantic.DeepEqual(haveBinding.Spec, binding.Spec) })
-	}
-	switch {
-	case meta.IsNoMatchError(err):
-		return noPolicyAPI
-	case err != nil:
-		return "the operator cannot install its policy: " + err.Error()
-	}
-	return ""
-}
-
-// keep creates an object, or makes it what it should be.
-func (g *Guard) keep(ctx context.Context, want, have client.Object, same func() bool) error {
-	key := client.ObjectKeyFromObject(want)
-	write := action.Action{Verb: action.Create, Object: want, Reason: "Guard"}
-	switch err := g.Live.Get(ctx, key, have); {
-	case client.IgnoreNotFound(err) == nil && same() && err == nil && len(owned(have, want.GetOwnerReferences())) == len(have.GetOwnerReferences()):
-		return nil
-	case err == nil:
-		want.SetOwnerReferences(owned(have, want.GetOwnerReferences()))
-		want.SetUID(have.GetUID())
-		want.SetResourceVersion(have.GetResourceVersion())
-		write = action.Action{Verb: action.Patch, Object: want, From: have, Unchanged: true, Reason: "Guard"}
-	case !apierrors.IsNotFound(err):
-		return err
-	}
-	for _, o := range g.Runner.Run(ctx, key, action.Steps{{{write}}}) {
-		if o.Err != nil {
-			return o.Err
-		}
-	}
-	return nil
 }

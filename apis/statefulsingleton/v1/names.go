@@ -16,6 +16,14 @@ const (
 	LabelSingleton = Prefix + "singleton"
 	// AnnotationManaged is "true" on every pod that has the gate.
 	AnnotationManaged = Prefix + "statefulsingleton-managed"
+	// AnnotationSingletonUID is the UID of the StatefulSingleton that a pod was
+	// created under. Only the pods of this very object are deleted because a handover
+	// takes too long. The guard lets nobody change it.
+	AnnotationSingletonUID = Prefix + "singleton-uid"
+	// AnnotationShortenGrace set to "true" by the author of a pod lets a
+	// StatefulSingleton with respectPodGracePeriod false shorten the pod's grace
+	// period.
+	AnnotationShortenGrace = Prefix + "shorten-grace-period"
 	// AnnotationGrant lets a pod start its program: the pod's own UID, a space
 	// and the holder's epoch. Any other text is no grant. Only who may update
 	// the status of StatefulSingletons may change it.
@@ -49,7 +57,7 @@ const (
 	VolumeSignal = "signal-volume"
 	// VolumeGate is the emptyDir that the gate is copied into.
 	VolumeGate = "gate-volume"
-	// VolumeScripts holds ConfigMapWrapper.
+	// VolumeScripts is the emptyDir that the script is copied into, in Script mode.
 	VolumeScripts = "wrapper-scripts"
 
 	// PathSignal is where VolumeSignal is mounted.
@@ -71,7 +79,7 @@ const (
 	// ScriptInPod is the script that holds a program back in Script mode.
 	ScriptInPod = PathScripts + "/" + FileScript
 
-	// ContainerInstall copies the gate into VolumeGate.
+	// ContainerInstall copies the gate into VolumeGate, or VolumeScripts.
 	ContainerInstall = "gate-install"
 	// ContainerImagePrefix and a number name the containers that bring the
 	// pod's images to its node before it waits, in Init mode.
@@ -86,7 +94,8 @@ const (
 	EnvOriginalEntrypoint = "ORIGINAL_ENTRYPOINT"
 )
 
-// The ConfigMap of each namespace that has a StatefulSingleton.
+// The ConfigMap of each namespace that has a StatefulSingleton. It is for people to
+// read: no pod runs what is in it.
 const (
 	// ConfigMapWrapper is its name.
 	ConfigMapWrapper = "statefulsingleton-wrapper"
@@ -167,6 +176,9 @@ const (
 	// running the program now. That takes pods without the gate, or such as a
 	// person has let go.
 	ReasonSeveralRunning = "SeveralPodsRunning"
+	// ReasonContainersMissing: pods lack a container that spec.containers names, and
+	// wait as a whole.
+	ReasonContainersMissing = "ContainersMissing"
 	// ReasonPodFailing: the active pod cannot start its program, or that ends
 	// again and again. The pod keeps its turn.
 	ReasonPodFailing = "PodFailing"

@@ -38,10 +38,11 @@ type StatefulSingletonSpec struct {
 	// Selector says which pods of this namespace are the singleton: of all that
 	// match, at most one runs its program. Immutable. No pod may match the
 	// selectors of two StatefulSingletons. At most 32 labels and 32
-	// expressions. Take a label that the pods of the application have and no
-	// others, as in matchLabels: {app: my-app}.
+	// expressions, of 32 values each. Take a label that the pods of the
+	// application have and no others, as in matchLabels: {app: my-app}.
 	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",message="say which labels the pods have, for example matchLabels: {app: my-app}; an empty selector would match every pod"
-	// +kubebuilder:validation:XValidation:rule="(!has(self.matchLabels) || size(self.matchLabels) <= 32) && (!has(self.matchExpressions) || size(self.matchExpressions) <= 32)",message="at most 32 labels and 32 expressions: every pod of the namespace is compared with them"
+	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) && size(self.matchLabels) > 0 || !has(self.matchExpressions) || size(self.matchExpressions) == 0 || self.matchExpressions.exists(e, e.operator == 'In')",message="say which pods are meant by matchLabels, or by an expression In, for example matchLabels: {app: my-app}; an object that only says which are not meant, or that a label is there, would match the pods of others"
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchLabels) || self.matchLabels.all(k, size(k) <= 317)",message="no label of a pod is so long: a key has at most 317 characters, with its prefix"
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator == 'In' || e.operator == 'NotIn' ? has(e.values) && size(e.values) > 0 : (e.operator == 'Exists' || e.operator == 'DoesNotExist') && (!has(e.values) || size(e.values) == 0))",message="an expression is In or NotIn with values, or Exists or DoesNotExist without"
 	// +kubebuilder:validation:XValidation:rule="(!has(self.matchLabels) || self.matchLabels.all(k, !k.startsWith('apps.statefulsingleton.com/'))) && (!has(self.matchExpressions) || self.matchExpressions.all(e, !e.key.startsWith('apps.statefulsingleton.com/')))",message="labels that begin with apps.statefulsingleton.com/ are put on pods by the operator; select by a label of the application"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Selector",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:selector:core:v1:Pod"},order=1
@@ -58,8 +59,9 @@ type StatefulSingletonSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Max transition time",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"},order=2
 	MaxTransitionTime *int32 `json:"maxTransitionTime,omitempty"`
 
-	// TerminationGracePeriod is the terminationGracePeriodSeconds that pods get
-	// when they are created. 0 or less leaves the pod's own. At most 31536000, a
+	// TerminationGracePeriod is the least terminationGracePeriodSeconds that pods
+	// get when they are created; a longer one of their own is kept, see
+	// respectPodGracePeriod. 0 or less leaves the pod's own. At most 31536000, a
 	// year. Defaults to 30.
 	// +optional
 	// +kubebuilder:default=30
@@ -68,7 +70,10 @@ type StatefulSingletonSpec struct {
 	TerminationGracePeriod *int64 `json:"terminationGracePeriod,omitempty"`
 
 	// RespectPodGracePeriod keeps a pod's own terminationGracePeriodSeconds
-	// where it is longer than terminationGracePeriod. Defaults to true.
+	// where it is longer than terminationGracePeriod. False shortens that of pods
+	// whose author allows it, by annotation
+	// apps.statefulsingleton.com/shorten-grace-period=true in their template.
+	// Defaults to true.
 	// +optional
 	// +kubebuilder:default=true
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Respect pod grace period",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch"},order=4
@@ -80,8 +85,8 @@ type StatefulSingletonSpec struct {
 	// waits and then becomes the program; its arguments are passed on untouched.
 	// Fastest. The pod's init containers and preStop hooks are not held back.
 	//
-	// Script: the same with the shell script of ConfigMap
-	// statefulsingleton-wrapper, for images with a shell.
+	// Script: the same with a shell script, for images with a shell. It comes out of
+	// the operator's image; ConfigMap statefulsingleton-wrapper has a copy to read.
 	//
 	// Init: an init container waits, so that nothing of the pod runs, not even
 	// its own init containers, probes and hooks; its containers are untouched.
@@ -97,9 +102,9 @@ type StatefulSingletonSpec struct {
 	GateMode GateMode `json:"gateMode,omitempty"`
 
 	// Containers names the containers that are the program, so that those of a
-	// mesh or of a log shipper need not wait. A pod that lacks one of them is
-	// refused. In Init mode the whole pod waits, and this is ignored. Defaults
-	// to all of the pod's containers.
+	// mesh or of a log shipper need not wait. A pod that lacks one of them waits
+	// as a whole, as in Init mode, and a condition says so. In Init mode the whole
+	// pod waits, and this is ignored. Defaults to all of the pod's containers.
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MinLength=1
@@ -121,7 +126,8 @@ type StatefulSingletonSpec struct {
 
 	// OnTimeout says what happens after maxTransitionTime. Wait: a Warning event
 	// and a condition. DeleteOld: the pod that is waited for is deleted too,
-	// with its grace period and never by force. Defaults to Wait.
+	// with its grace period and never by force, if it was created under this
+	// object. Defaults to Wait.
 	// +optional
 	// +kubebuilder:default=Wait
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="On timeout",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Wait","urn:alm:descriptor:com.tectonic.ui:select:DeleteOld"},order=8

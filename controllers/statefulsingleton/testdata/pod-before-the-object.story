@@ -11,7 +11,7 @@
 = Available True ActivePodReady: pod web-1-a runs
 = Progressing False Steady: no handover is on its way
 = Degraded False Healthy: nothing needs a person
-= UnmanagedPod True PodWithoutGate: these pods match and may be running the program without the gate, because they were made before the StatefulSingleton, without its webhook, or before spec.containers named their containers: web-1-a. No other pod starts until they have stopped. To go on: kubectl -n ns delete pod web-1-a
+= UnmanagedPod True PodWithoutGate: these pods match and may be running the program without the gate, because they were made before the StatefulSingleton, without its webhook, or before spec.containers named their containers, or came through a gate that is not the operator's: web-1-a. No other pod starts until they have stopped. To go on: kubectl -n ns delete pod web-1-a
 # the user wants image two
     web-2-b is made
     web-2-b is bound to n2

@@ -15,7 +15,7 @@
 = Available False SeveralPodsRunning: 2 pods may be running the program at the same time, and one at most should: web-1-a, web-1-b
 = Progressing False Steady: no handover is on its way
 = Degraded True SeveralPodsRunning: 2 pods may be running the program at the same time, and one at most should: web-1-a, web-1-b. Stop all but one: kubectl -n ns delete pod web-1-b
-= UnmanagedPod True PodWithoutGate: these pods match and may be running the program without the gate, because they were made before the StatefulSingleton, without its webhook, or before spec.containers named their containers: web-1-a, web-1-b. No other pod starts until they have stopped. To go on: kubectl -n ns delete pod web-1-a web-1-b
+= UnmanagedPod True PodWithoutGate: these pods match and may be running the program without the gate, because they were made before the StatefulSingleton, without its webhook, or before spec.containers named their containers, or came through a gate that is not the operator's: web-1-a, web-1-b. No other pod starts until they have stopped. To go on: kubectl -n ns delete pod web-1-a web-1-b
 # a user deletes the pod that runs
     web-1-c is made
     web-1-c is bound to n3
@@ -26,9 +26,14 @@
 = Available True ActivePodReady: pod web-1-b runs
 = Progressing True WaitingForStop: pod web-1-b may be running its program and was not told to stop; waiting: web-1-c
 = Degraded False Healthy: nothing needs a person
-= UnmanagedPod True PodWithoutGate: these pods match and may be running the program without the gate, because they were made before the StatefulSingleton, without its webhook, or before spec.containers named their containers: web-1-b. No other pod starts until they have stopped. To go on: kubectl -n ns delete pod web-1-b
+= UnmanagedPod True PodWithoutGate: these pods match and may be running the program without the gate, because they were made before the StatefulSingleton, without its webhook, or before spec.containers named their containers, or came through a gate that is not the operator's: web-1-b. No other pod starts until they have stopped. To go on: kubectl -n ns delete pod web-1-b
 # 5m1s pass
-  delete pod web-1-b: Timeout, the handover takes longer than maxTransitionTime
+= Failed, active: web-1-b, waiting: web-1-c
+= Available True ActivePodReady: pod web-1-b runs
+= Progressing True WaitingForStop: pod web-1-b may be running its program and was not told to stop; waiting: web-1-c
+= Degraded True TransitionTimeout: the handover takes longer than maxTransitionTime (300 s): pod web-1-b may be running its program and was not told to stop; waiting: web-1-c; it goes on as soon as that changes
+= UnmanagedPod True PodWithoutGate: these pods match and may be running the program without the gate, because they were made before the StatefulSingleton, without its webhook, or before spec.containers named their containers, or came through a gate that is not the operator's: web-1-b. No other pod starts until they have stopped. To go on: kubectl -n ns delete pod web-1-b
+# a user deletes the pod that runs
     web-1-d is made
     web-1-d is bound to n1
     web-1-b stops
@@ -39,11 +44,6 @@
   set a condition of pod web-1-c: Ready, True
     web-1-c runs its program
   patch pod web-1-c: Remind, epoch 1
-= Running, active: web-1-c, waiting: web-1-d
-= Available True ActivePodReady: pod web-1-c runs
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
-# 5m1s pass
 = Running, active: web-1-c, waiting: web-1-d
 = Available True ActivePodReady: pod web-1-c runs
 = Progressing False Steady: no handover is on its way

@@ -7,7 +7,7 @@
 # The names of its variables start with _ssn_: a variable that the program's
 # environment has too would reach the program changed.
 
-_ssn_dir=${GATE_SIGNAL_DIR:-/var/run/signal}
+_ssn_dir=/var/run/signal
 
 _ssn_say() { echo "StatefulSingleton: $1" >&2; }
 

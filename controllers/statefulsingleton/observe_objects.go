@@ -1,0 +1,133 @@
+package statefulsingleton
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+)
+
+// readObject reads the object live, and its rivals from the cache. How large other
+// objects are does not matter to a pass.
+//
+// Two that overlap never both start pods, all the same: an object is decided about
+// only by a process whose cache has it, and starts nobody in the first seconds after
+// that (settled). So whoever may start a pod is in the cache of the process that
+// decides about the other.
+func (r *Reconciler) readObject(ctx context.Context, w *world, key types.NamespacedName) error {
+	var object v1.StatefulSingleton
+	err := r.Live.Get(ctx, key, &object)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return fmt.Errorf("get the StatefulSingleton: %w", err)
+	case err != nil:
+		return nil
+	}
+	w.object = withDefaults(&object)
+	w.invalid = problem(w.object)
+	others := r.known(ctx, key.Namespace)
+	if w.crowded = beyondLimit(w.object, others); !w.crowded {
+		w.rivals = conflicting(w.object, withinLimit(others))
+	}
+	return nil
+}
+
+// confirmRivals finds out whether those rivals are there still that an object which
+// is being deleted would leave pods to: a cache may show one that is gone, and then
+// nobody would see to them.
+func (r *Reconciler) confirmRivals(ctx context.Context, w *world) error {
+	if !w.deleting() {
+		return nil
+	}
+	var there []*v1.StatefulSingleton
+	for _, s := range w.rivals {
+		if slices.ContainsFunc(w.pods, func(m *member) bool { return selects(s, labelsOf(m.pod)) }) {
+			now := metav1.PartialObjectMetadata{}
+			now.SetGroupVersionKind(v1.GroupVersion.WithKind("StatefulSingleton"))
+			err := r.Live.Get(ctx, client.ObjectKeyFromObject(s), &now)
+			switch {
+			case client.IgnoreNotFound(err) != nil:
+				return fmt.Errorf("get StatefulSingleton %s: %w", s.Name, err)
+			case err != nil || now.UID != s.UID:
+				continue
+			}
+		}
+		there = append(there, s)
+	}
+	w.rivals = there
+	return nil
+}
+
+// Lists of what others own are read in pages: what is held at one time does not grow
+// with a namespace.
+const (
+	podsPerPage    = 100 // metadata
+	objectsPerPage = 10
+	ownersPerPage  = 20
+)
+
+// pages lists page by page into what next makes.
+func (r *Reconciler) pages(ctx context.Context, namespace string, size int64, next func() client.ObjectList, see func(client.ObjectList)) error {
+	for from := ""; ; {
+		page := next()
+		if err := r.Live.List(ctx, page, client.InNamespace(namespace), client.Limit(size), client.Continue(from)); err != nil {
+			return err
+		}
+		see(page)
+		if from = page.GetContinue(); from == "" {
+			return nil
+		}
+	}
+}
+
+// readOrphans reads the pods of an object that is gone: those that were made for
+// it, and those with our finalizer, as far as no other object sees to them. The
+// objects are read after the pods: one that was made meanwhile may have put its
+// finalizer on them.
+func (r *Reconciler) readOrphans(ctx context.Context, key types.NamespacedName) ([]corev1.Pod, error) {
+	var names []string
+	metadata := func() client.ObjectList {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+		return list
+	}
+	err := r.pages(ctx, key.Namespace, podsPerPage, metadata, func(page client.ObjectList) {
+		for _, p := range page.(*metav1.PartialObjectMetadataList).Items {
+			if p.Labels[v1.LabelSingleton] == key.Name || slices.Contains(p.Finalizers, v1.FinalizerPod) {
+				names = append(names, p.Name)
+			}
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list pods: %w", err)
+	}
+	var pods []corev1.Pod
+	for _, name := range names {
+		var pod corev1.Pod
+		err := r.Live.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: name}, &pod)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("get pod %s: %w", name, err)
+		}
+		if err == nil && (pod.Labels[v1.LabelSingleton] == key.Name || slices.Contains(pod.Finalizers, v1.FinalizerPod)) {
+			pods = append(pods, pod)
+		}
+	}
+	err = r.pages(ctx, key.Namespace, objectsPerPage, func() client.ObjectList { return &v1.StatefulSingletonList{} }, func(page client.ObjectList) {
+		objects := page.(*v1.StatefulSingletonList).Items
+		pods = slices.DeleteFunc(pods, func(p corev1.Pod) bool {
+			return slices.ContainsFunc(objects, func(s v1.StatefulSingleton) bool {
+				return p.Labels[v1.LabelSingleton] == s.Name || selects(&s, labelsOf(&p))
+			})
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list StatefulSingletons: %w", err)
+	}
+	return latest(pods), nil
+}

@@ -1,0 +1,31 @@
+package statefulsingleton
+
+import (
+	"strings"
+	"testing"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+)
+
+func TestAPodThatLacksAContainerIsNamed(t *testing.T) {
+	lacks := func(m *memberFixture) *memberFixture {
+		m.lacks = []string{"db", "web"}
+		return m
+	}
+	for name, r := range map[string]struct {
+		m    *memberFixture
+		want string
+	}{
+		"one that waits":                  {lacks(waiting("a")), v1.ReasonContainersMissing},
+		"one that runs":                   {lacks(granted("a", 1)), v1.ReasonContainersMissing},
+		"one without the gate":            {lacks(ungated("a")), v1.ReasonHealthy},
+		"one that has ended":              {lacks(granted("a", 1)).ended(), v1.ReasonHealthy},
+		"one that has all its containers": {granted("a", 1), v1.ReasonHealthy},
+	} {
+		w := worldOf(held(), r.m)
+		p := decide(w)
+		if got := degraded(w, &p); got.Reason != r.want || got.Reason == v1.ReasonContainersMissing && !strings.HasPrefix(got.Message, "pod a has no container db, web, which") {
+			t.Errorf("%s: %s, %q; want %s", name, got.Reason, got.Message, r.want)
+		}
+	}
+}

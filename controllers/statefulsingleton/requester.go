@@ -1,0 +1,16 @@
+package statefulsingleton
+
+import (
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/requester"
+)
+
+// Requester is what those must be allowed who ask for a StatefulSingleton: its pods are
+// other people's.
+func Requester() requester.Kind {
+	fields := []string{"selector", "maxTransitionTime", "terminationGracePeriod", "respectPodGracePeriod", "gateMode", "containers", "statusSidecar", "onTimeout"}
+	return requester.Kind{GroupVersion: v1.GroupVersion, Name: "StatefulSingleton", Plural: "statefulsingletons", Rights: []requester.Right{
+		{Verb: "update", Resource: "pods", Does: "holds back pods", Fields: fields},
+		{Verb: "delete", Resource: "pods", Does: "deletes pods", Fields: fields},
+	}}
+}

@@ -1,0 +1,55 @@
+# the user makes the StatefulSingleton
+  patch statefulsingleton db: Keep
+  create configmap statefulsingleton-wrapper: Wrapper
+= Running, active: nobody, waiting: nobody
+= Available False NoPods: no pod matches the selector
+= Progressing False Steady: no handover is on its way
+= Degraded False Healthy: nothing needs a person
+# the user makes a Deployment of 2, RollingUpdate
+    web-1-a is made
+    web-1-b is made
+    web-1-a is bound to n1
+    web-1-b is bound to n2
+    web-1-a waits at its gate
+    web-1-b waits at its gate
+  patch status of statefulsingleton db: Holder, web-1-a, epoch 1
+  patch pod web-1-a: Grant, epoch 1
+  set a condition of pod web-1-a: Ready, True
+    web-1-a runs its program
+  patch pod web-1-a: Remind, epoch 1
+= Running, active: web-1-a, waiting: web-1-b
+= Available True ActivePodReady: pod web-1-a runs
+= Progressing False Steady: no handover is on its way
+= Degraded False Healthy: nothing needs a person
+# the user wants image bad
+    web-2-c is made
+    web-1 is scaled to 1
+    web-2-c is bound to n3
+    web-2 is scaled to 2
+    web-1 deletes web-1-b
+    web-2-d is made
+    web-2-d is bound to n1
+    web-1-b stops
+= Transitioning, active: web-1-a, waiting: web-2-c, web-2-d
+= Available True ActivePodReady: pod web-1-a runs
+= Progressing True WaitingForPod: pod web-1-a runs on; pod web-2-c is to take its place, and cannot start: ErrImagePull of container app; see: kubectl -n ns describe pod web-2-c
+= Degraded False Healthy: nothing needs a person
+# 5m1s pass
+= Failed, active: web-1-a, waiting: web-2-c, web-2-d
+= Available True ActivePodReady: pod web-1-a runs
+= Progressing True WaitingForPod: pod web-1-a runs on; pod web-2-c is to take its place, and cannot start: ErrImagePull of container app; see: kubectl -n ns describe pod web-2-c
+= Degraded True TransitionTimeout: the handover takes longer than maxTransitionTime (300 s): pod web-1-a runs on; pod web-2-c is to take its place, and cannot start: ErrImagePull of container app; see: kubectl -n ns describe pod web-2-c; waiting: web-2-c, web-2-d; it goes on as soon as that changes
+# the user wants image one
+    web-2 is scaled to 0
+    web-1 is scaled to 2
+    web-2 deletes web-2-d
+    web-1-e is made
+    web-2 deletes web-2-c
+    web-1-e is bound to n2
+    web-2-d will not start
+    web-2-c will not start
+    web-1-e waits at its gate
+= Running, active: web-1-a, waiting: web-1-e
+= Available True ActivePodReady: pod web-1-a runs
+= Progressing False Steady: no handover is on its way
+= Degraded False Healthy: nothing needs a person

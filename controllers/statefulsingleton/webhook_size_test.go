@@ -1,0 +1,157 @@
+package statefulsingleton
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	kubeadmissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+)
+
+// decodes counts the pods that are read whole.
+type decodes struct {
+	admission.Decoder
+	count int
+}
+
+func (d *decodes) Decode(req admission.Request, into runtime.Object) error {
+	d.count++
+	return d.Decoder.Decode(req, into)
+}
+
+// crate is a pod of so many containers, each with an image of its own.
+func crate(containers, inits int) *podFixture {
+	p := pod()
+	p.Spec.Containers = nil
+	for i := range containers {
+		p.Spec.Containers = append(p.Spec.Containers, container(fmt.Sprintf("c%d", i)).command("serve").Container)
+	}
+	for i := range inits {
+		p.inits(container(fmt.Sprintf("i%d", i)))
+	}
+	return p
+}
+
+// Every container used to be compared with every other, by the webhook of all.
+func TestAPodOfManyContainersIsRefusedAtOnce(t *testing.T) {
+	h := newHandler(t, known{items: all(singleton("db").mode(v1.GateInit))})
+	count := &decodes{Decoder: h.decoder}
+	h.decoder = count
+	raw := `{"metadata":{"labels":{"app":"%s"}},"spec":{"containers":[` + strings.TrimSuffix(strings.Repeat(`{"name":""},`, 16000), ",") + `]}}`
+	answer := asked(h, fmt.Sprintf(raw, "db"))
+	const want = "StatefulSingleton db cannot hold this pod back: spec.containers: Forbidden: 16000 containers, with the init containers, and 200 is the most; make several pods of it, or give it labels that the StatefulSingleton does not select"
+	if answer.Allowed || answer.Result.Message != want || count.count > 0 {
+		t.Errorf("after %d whole reads it says\n  %v\nwant\n  %s", count.count, answer.Result, want)
+	}
+	if answer := asked(h, fmt.Sprintf(raw, "web")); !answer.Allowed || answer.Patch != nil || count.count > 0 {
+		t.Errorf("a stranger of as many is read whole %d times, and gets %+v", count.count, answer)
+	}
+}
+
+func TestTheMostContainersOfAPod(t *testing.T) {
+	for _, mode := range modes {
+		s := singleton("db").mode(mode)
+		for _, r := range []struct {
+			name string
+			pod  *podFixture
+			want string
+		}{
+			{"200 containers", crate(200, 0), ""},
+			{"200 with the init containers", crate(120, 80), ""},
+			{"201", crate(201, 0), "201 containers"},
+			{"201 with the init containers", crate(120, 81), "201 containers"},
+		} {
+			errs := inject(r.pod.DeepCopy(), &s.StatefulSingleton, around())
+			if text := fmt.Sprint(errs.ToAggregate()); r.want == "" && len(errs) > 0 || r.want != "" && !strings.Contains(text, r.want) {
+				t.Errorf("%s: it says %s, want %q", r.name, text, r.want)
+			}
+		}
+		once := injected(t, &crate(120, 80).Pod, s)
+		if twice := injected(t, once, s); len(twice.Spec.InitContainers) != len(once.Spec.InitContainers) {
+			t.Errorf("%s: a pod that has the gate is not taken again", mode)
+		}
+		h := newHandler(t, known{items: all(s)})
+		if answer := asked(h, asJSON(t, once)); !answer.Allowed {
+			t.Errorf("%s: a pod that has the gate is refused: %s", mode, answer.Result.Message)
+		}
+	}
+}
+
+// A pod with the most images gets one container for each, by names that are free.
+func TestEachImageIsBroughtOnce(t *testing.T) {
+	p := crate(100, 100)
+	for i := range p.Spec.InitContainers {
+		p.Spec.InitContainers[i].Image = p.Spec.Containers[i].Image
+	}
+	got := injected(t, &p.Pod, singleton("db").mode(v1.GateInit))
+	images, taken := map[string]int{}, map[string]int{}
+	for i := range got.Spec.InitContainers {
+		if c := &got.Spec.InitContainers[i]; isImage(c) {
+			images[c.Image]++
+			taken[c.Name]++
+		}
+	}
+	if len(images) != 100 || len(taken) != 100 {
+		t.Errorf("%d images by %d names", len(images), len(taken))
+	}
+}
+
+// Nobody waits for the answer any more: nothing more is done.
+func TestTheWebhookEndsWithItsRequest(t *testing.T) {
+	h := newHandler(t, known{items: all(singleton("db"))})
+	count := &decodes{Decoder: h.decoder}
+	h.decoder = count
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	answer := h.Handle(ctx, admission.Request{AdmissionRequest: kubeadmissionv1.AdmissionRequest{
+		Namespace: "ns", Object: runtime.RawExtension{Raw: []byte(asJSON(t, &pod().Pod))}}})
+	if answer.Allowed || count.count > 0 {
+		t.Errorf("after the end it reads %d pods, and answers %+v", count.count, answer)
+	}
+}
+
+// reads counts the claims that are read.
+type reads struct {
+	claims
+	count int
+}
+
+func (r *reads) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	r.count++
+	return r.claims.Get(ctx, key, obj, opts...)
+}
+
+func TestFewClaimsOfAPodAreRead(t *testing.T) {
+	h := newHandler(t, known{items: all(singleton("db"))})
+	count := &reads{claims: claims{}}
+	h.claims = count
+	p := pod()
+	for i := range 1000 {
+		name := fmt.Sprintf("data%d", i)
+		count.claims[name] = corev1.ReadWriteMany
+		p.claim(name)
+	}
+	if got := h.oneNodeClaims(context.Background(), "ns", &p.Pod); count.count != mostClaims || got.Len() != 1000-mostClaims {
+		t.Errorf("%d claims are read, and %d count as for one node", count.count, got.Len())
+	}
+}
+
+// A pod with many faults is told some of them.
+func TestARefusalHasAnEnd(t *testing.T) {
+	p := pod(app())
+	for i := range 5000 {
+		p.Spec.Containers[0].VolumeMounts = append(p.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "x", MountPath: fmt.Sprintf("/var/run/gate/%d", i)})
+		p.volume(v1.VolumeSignal, corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
+	}
+	answer := asked(newHandler(t, known{items: all(singleton("db").mode(v1.GateBinary))}), asJSON(t, &p.Pod))
+	if answer.Allowed || len(answer.Result.Message) > 10_000 {
+		t.Errorf("it answers in %d bytes", len(answer.Result.Message))
+	}
+}
