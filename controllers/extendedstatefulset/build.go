@@ -3,7 +3,9 @@ package extendedstatefulset
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,12 +61,10 @@ func digestOf(set *v1alpha1.ExtendedStatefulSet) (string, error) {
 }
 
 // replicasOf is how many pods a zone shall have. Admission fills absent replicas
-// in; this holds for what slipped past.
+// in; this holds for what slipped past. More than there may be are never worked
+// through; nothing is done for a set that asks for them.
 func replicasOf(set *v1alpha1.ExtendedStatefulSet) int32 {
-	if n := set.Spec.Template.Spec.Replicas; n != nil {
-		return max(0, *n)
-	}
-	return smallestLegal(set.Spec.Scaling)
+	return min(max(0, ptr.Deref(set.Spec.Template.Spec.Replicas, smallestLegal(set.Spec.Scaling))), mostReplicas)
 }
 
 // handoverOf is how an upgrade that begins now would take over.
@@ -81,7 +81,20 @@ func handoverOf(set *v1alpha1.ExtendedStatefulSet) v1alpha1.Handover {
 // span is the ordinals that a StatefulSet has: from start, that many.
 type span struct{ start, replicas int32 }
 
-func (s span) end() int32 { return s.start + s.replicas }
+// end is the ordinal after the last.
+func (s span) end() int32 { return s.start + min(s.replicas, math.MaxInt32-s.start) }
+
+// ordinals are those that are looked at one by one: not more than there may be,
+// whatever somebody else gave a StatefulSet.
+func (s span) ordinals() iter.Seq[int32] {
+	return func(yield func(int32) bool) {
+		for i := range min(s.end()-s.start, mostReplicas) {
+			if !yield(s.start + i) {
+				return
+			}
+		}
+	}
+}
 
 func (s span) has(ordinal int32) bool { return s.start <= ordinal && ordinal < s.end() }
 
@@ -289,16 +302,21 @@ func activeService(set *v1alpha1.ExtendedStatefulSet) string { return set.Name +
 // servicePorts are the ports of the containers, each once.
 func servicePorts(pod *corev1.PodSpec) []corev1.ServicePort {
 	var ports []corev1.ServicePort
-	names := map[string]bool{}
+	type port struct {
+		number   int32
+		protocol corev1.Protocol
+	}
+	names, known := map[string]bool{}, map[port]bool{}
 	for _, c := range pod.Containers {
 		for _, p := range c.Ports {
 			protocol := p.Protocol
 			if protocol == "" {
 				protocol = corev1.ProtocolTCP
 			}
-			if slices.ContainsFunc(ports, func(s corev1.ServicePort) bool { return s.Port == p.ContainerPort && s.Protocol == protocol }) {
+			if known[port{p.ContainerPort, protocol}] || len(ports) == mostPorts {
 				continue
 			}
+			known[port{p.ContainerPort, protocol}] = true
 			name := p.Name
 			if name == "" || names[name] {
 				name = fmt.Sprintf("port-%d-%s", p.ContainerPort, map[corev1.Protocol]string{corev1.ProtocolUDP: "udp", corev1.ProtocolSCTP: "sctp"}[protocol])

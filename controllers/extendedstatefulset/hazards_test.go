@@ -121,11 +121,6 @@ var dataHazards = []hazard{
 		s.rest()
 		s.zones()
 	}, "= Stable, version 1, 1 Ready; db-z0-v1 ordinals 0 to 0; active version 1"},
-	{"a claim is that of another set", volumes, func(s *stage) {
-		c := buildClaim(s.set(), &s.set().Spec.Template.Spec.VolumeClaimTemplates[0], zone{index: noZone}, 1)
-		c.Labels[v1alpha1.LabelSet] = "data-db"
-		s.Put(c)
-	}, "= , version 0, 0 Ready; ; active none"},
 	{"somebody deleted a claim, which its pod still holds, and then edits the template", volumes, func(s *stage) {
 		s.rest()
 		s.Delete(s.object("PersistentVolumeClaim", "data-db-2"))

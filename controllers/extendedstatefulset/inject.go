@@ -3,45 +3,54 @@ package extendedstatefulset
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
 )
 
-// inject gives a pod of ours that is being created the claims of its ordinal, in
-// whatever version, and the host name too where versions take turns. It is asked
-// about every pod with our label, so also about pods that somebody else gave it:
+// change is an operation of a JSON patch.
+type change struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value string `json:"value"`
+}
+
+// inject says what gives a pod of ours that is being created the claims of its
+// ordinal, in whatever version, and the host name too where versions take turns. It is
+// asked about every pod with our label, so also about pods that somebody else gave it:
 // those stay as they are, on a claim that never exists, and it says why.
 //
 // It opens no door: who may create a pod may name any claim of the namespace in
 // it, and this names none of another namespace.
-func inject(pod *corev1.Pod) (why string) {
+func inject(pod *newborn) (changes []change, why string) {
 	m, why := memberOf(pod)
 	if why != "" {
-		return why
+		return nil, why
 	}
-	for i := range pod.Spec.Volumes {
-		v := &pod.Spec.Volumes[i]
-		if unassigned(v, m.set) {
-			v.PersistentVolumeClaim.ClaimName = claim.Name(v.Name, m.stem, strconv.Itoa(m.ordinal))
-		}
+	if mounts := pod.mounts(m); pod.more || len(mounts) > mostClaimsOf {
+		return nil, fmt.Sprintf("more than %d of its volumes are on claim %s", mostClaimsOf, m.set+v1alpha1.UnassignedClaim)
 	}
-	if pod.Annotations[v1alpha1.AnnotationHostnames] == v1alpha1.True {
-		pod.Spec.Hostname = m.hostname()
+	for _, v := range pod.mounts(m) {
+		changes = append(changes, change{"replace", fmt.Sprintf("/spec/volumes/%d/persistentVolumeClaim/claimName", v.at), m.claim(v.name)})
 	}
-	metav1.SetMetaDataLabel(&pod.ObjectMeta, v1alpha1.LabelPodOrdinal, strconv.Itoa(m.ordinal))
-	return ""
+	if pod.Annotations[v1alpha1.AnnotationHostnames] == v1alpha1.True && pod.hostname != m.hostname() {
+		changes = append(changes, change{"add", "/spec/hostname", m.hostname()})
+	}
+	if ordinal := strconv.Itoa(m.ordinal); pod.Labels[v1alpha1.LabelPodOrdinal] != ordinal {
+		changes = append(changes, change{"add", "/metadata/labels/" + strings.ReplaceAll(v1alpha1.LabelPodOrdinal, "/", "~1"), ordinal})
+	}
+	return changes, ""
 }
 
-// unassigned tells whether a volume is of the claim of that set that never exists.
-func unassigned(v *corev1.Volume, set string) bool {
-	return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == set+v1alpha1.UnassignedClaim
+// mounts are the volumes that get the claims of a member.
+func (n *newborn) mounts(m podMember) []waiting {
+	return slices.DeleteFunc(slices.Clone(n.waiting), func(v waiting) bool { return v.claim != m.set+v1alpha1.UnassignedClaim })
 }
 
 // podMember is what a pod is, whatever its version.
@@ -54,28 +63,34 @@ type podMember struct {
 // hostname is the name of the pod that no version changes.
 func (m podMember) hostname() string { return fmt.Sprintf("%s-%d", m.stem, m.ordinal) }
 
+// claim is the name of its claim of a template.
+func (m podMember) claim(template string) string {
+	return claim.Name(template, m.stem, strconv.Itoa(m.ordinal))
+}
+
 var zoneOf = regexp.MustCompile(`^-z(0|[1-9][0-9]*)$`)
 
-// memberOf reads from a new pod which one it is, or says why it is none: its
-// labels, its owner and its name must tell the same, as those do that the
-// StatefulSet controller makes.
-func memberOf(pod *corev1.Pod) (podMember, string) {
-	m := podMember{set: pod.Labels[v1alpha1.LabelSet], stem: pod.Labels[v1alpha1.LabelStatefulSet]}
+// memberOf reads from a pod which one it is, or says why it is none: its labels, its
+// owner and its name must tell the same, as those do that the StatefulSet controller
+// makes.
+func memberOf(pod metav1.Object) (podMember, string) {
+	labels := pod.GetLabels()
+	m := podMember{set: labels[v1alpha1.LabelSet], stem: labels[v1alpha1.LabelStatefulSet]}
 	zone, isStem := strings.CutPrefix(m.stem, m.set)
 	if m.set == "" || !isStem || zone != "" && !zoneOf.MatchString(zone) {
 		return m, fmt.Sprintf("label %s does not fit label %s", v1alpha1.LabelStatefulSet, v1alpha1.LabelSet)
 	}
 	owner := metav1.GetControllerOf(pod)
-	child := fmt.Sprintf("%s-v%s", m.stem, pod.Labels[v1alpha1.LabelVersion])
+	child := fmt.Sprintf("%s-v%s", m.stem, labels[v1alpha1.LabelVersion])
 	if owner == nil || owner.Kind != "StatefulSet" || owner.APIVersion != appsv1.SchemeGroupVersion.String() || owner.Name != child {
 		return m, "its controller is not StatefulSet " + child
 	}
-	index, ok := pod.Labels[appsv1.PodIndexLabel]
+	index, ok := labels[appsv1.PodIndexLabel]
 	if !ok {
 		return m, fmt.Sprintf("it has no label %s, which StatefulSets set from Kubernetes 1.28 on", appsv1.PodIndexLabel)
 	}
 	n, err := strconv.Atoi(index)
-	if err != nil || n < 0 || pod.Name != child+"-"+strconv.Itoa(n) || strconv.Itoa(n) != index {
+	if err != nil || n < 0 || pod.GetName() != child+"-"+strconv.Itoa(n) || strconv.Itoa(n) != index {
 		return m, fmt.Sprintf("label %s does not fit its name", appsv1.PodIndexLabel)
 	}
 	m.ordinal = n

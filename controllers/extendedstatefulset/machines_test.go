@@ -110,11 +110,11 @@ func (s *stage) createPod(set *appsv1.StatefulSet, ordinal int32) {
 	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
 	pod.Annotations = merged(pod.Annotations, map[string]string{"revision": revisionOf(set)})
 	pod.Labels = merged(pod.Labels, map[string]string{appsv1.PodIndexLabel: strconv.Itoa(int(ordinal))})
-	asked := pod.DeepCopy()
-	if why := inject(pod); why != "" {
+	asked, why := injected(s.t, pod)
+	if why != "" {
 		s.Fatal(s.t, pod.Name+" gets no claims: "+why)
 	}
-	if why, err := sharesClaims(context.Background(), s.Cluster, set.Namespace, asked); err != nil || why != "" {
+	if why, err := denial(context.Background(), s.Cluster, set.Namespace, asked); err != nil || why != "" {
 		s.Say("    %s is refused: %s", pod.Name, why)
 		return
 	}

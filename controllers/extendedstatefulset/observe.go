@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
@@ -41,9 +41,16 @@ type world struct {
 	// rivals are StatefulSets that were ours, and whose pods get our claims.
 	rivals []*child
 	// seen are zones that labels tell of and the status does not.
-	seen     []v1alpha1.ZoneStatus
-	tenants  []tenant
-	claims   map[string]*corev1.PersistentVolumeClaim
+	seen    []v1alpha1.ZoneStatus
+	tenants []tenant
+	claims  map[string]*corev1.PersistentVolumeClaim
+	// foreign are claims that have the names of ours and are somebody else's.
+	foreign map[string]*corev1.PersistentVolumeClaim
+	// claimants are StatefulSets whose claims would have the names of ours, by those
+	// names without ordinals. They are looked for only where claims are missing.
+	claimants map[string]string
+	// unseen is from which ordinal on a zone was not looked at by name, by its index.
+	unseen   map[int32]int32
 	services map[string]*corev1.Service
 	jobs     map[string]*batchv1.Job // those that the object controls
 	// config holds, by the name of a StatefulSet that is there or to be made, what
@@ -111,17 +118,17 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ExtendedStateful
 	if err := readChildren(ctx, w, from); err != nil {
 		return nil, fmt.Errorf("read the StatefulSets: %w", err)
 	}
-	if err := r.readConfig(ctx, w); err != nil {
-		return nil, fmt.Errorf("read configuration: %w", err)
-	}
 	if err := readPods(ctx, w, from); err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
 	if err := findClaims(ctx, w, from); err != nil {
 		return nil, fmt.Errorf("read claims: %w", err)
 	}
+	if err := r.readConfig(ctx, w); err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
 	r.readRefusals(ctx, w)
-	w.invalid = cmp.Or(w.invalid, w.zonesTurned(), w.claimOfOthers())
+	w.invalid = cmp.Or(w.invalid, w.zonesTurned(), w.zonesUsedUp(), w.claimOfOthers())
 	if err := readServices(ctx, w, from); err != nil {
 		return nil, fmt.Errorf("read Services: %w", err)
 	}
@@ -215,24 +222,14 @@ func readPods(ctx context.Context, w *world, from view) error {
 	if err := findChildren(ctx, w, from); err != nil {
 		return err
 	}
-	for _, name := range w.leftNames() {
-		var pod corev1.Pod
-		err := from.Get(ctx, client.ObjectKey{Namespace: w.set.Namespace, Name: name}, &pod)
-		if client.IgnoreNotFound(err) != nil {
-			return err
-		}
-		if err == nil {
-			w.addPod(&pod)
-		}
-	}
-	return nil
+	return findPods(ctx, w, from)
 }
 
 func (w *world) addPod(pod *corev1.Pod) {
 	cut := strings.LastIndex(pod.Name, "-")
 	index, number, ours := parseChild(w.set.Name, pod.Name[:max(cut, 0)])
 	ordinal, err := strconv.ParseInt(pod.Name[cut+1:], 10, 32)
-	if !ours || err != nil || slices.ContainsFunc(w.tenants, func(t tenant) bool { return t.pod.Name == pod.Name }) {
+	if !ours || err != nil {
 		return
 	}
 	w.tenants = append(w.tenants, tenant{zone: index, version: number, ordinal: int32(ordinal), pod: pod})
@@ -249,11 +246,14 @@ func (w *world) own(t *tenant) {
 // findChildren finds the StatefulSets of pods that seem to have none: somebody may
 // have taken the label off.
 func findChildren(ctx context.Context, w *world, from view) error {
+	asked := sets.New[string]()
 	for i := range w.tenants {
 		t := &w.tenants[i]
-		if w.child(t.zone, t.version) == nil {
+		name := t.pod.Name[:strings.LastIndex(t.pod.Name, "-")]
+		if w.child(t.zone, t.version) == nil && !asked.Has(name) {
+			asked.Insert(name)
 			var one appsv1.StatefulSet
-			err := from.Get(ctx, client.ObjectKey{Namespace: w.set.Namespace, Name: t.pod.Name[:strings.LastIndex(t.pod.Name, "-")]}, &one)
+			err := from.Get(ctx, client.ObjectKey{Namespace: w.set.Namespace, Name: name}, &one)
 			if client.IgnoreNotFound(err) != nil {
 				return err
 			}
@@ -273,60 +273,6 @@ func (w *world) unsure() bool {
 		return false
 	}
 	return slices.ContainsFunc(w.tenants, func(t tenant) bool { return w.child(t.zone, t.version) == nil && t.pod.DeletionTimestamp == nil })
-}
-
-// leftNames are those of pods on ordinals that no StatefulSet has at the moment:
-// before one is given away, a pod without our label is looked for too.
-func (w *world) leftNames() (names []string) {
-	for _, z := range w.zones {
-		all := spans{}
-		for _, c := range w.children {
-			if c.zone == z.index {
-				all[c.version] = c.span()
-			}
-		}
-		for _, o := range all.free(w.replicas) {
-			for _, number := range slices.Sorted(maps.Keys(all)) {
-				names = append(names, fmt.Sprintf("%s-%d", childName(w.set.Name, z, number), o))
-			}
-		}
-	}
-	return names
-}
-
-// listClaims finds the claims by their label.
-func listClaims(ctx context.Context, w *world, from view) error {
-	w.claims = map[string]*corev1.PersistentVolumeClaim{}
-	if len(w.set.Spec.Template.Spec.VolumeClaimTemplates) == 0 {
-		return nil
-	}
-	var list corev1.PersistentVolumeClaimList
-	if err := from.List(ctx, &list, ofSet(w.set)...); err != nil {
-		return err
-	}
-	for i := range list.Items {
-		w.claims[list.Items[i].Name] = &list.Items[i]
-	}
-	return nil
-}
-
-// findClaims finds, live, those without the label by the names that are needed: a
-// claim that a person made for us is used as it is.
-func findClaims(ctx context.Context, w *world, from view) error {
-	for _, name := range w.claimNames() {
-		if !from.live || w.claims[name] != nil {
-			continue
-		}
-		var one corev1.PersistentVolumeClaim
-		err := from.Get(ctx, client.ObjectKey{Namespace: w.set.Namespace, Name: name}, &one)
-		if client.IgnoreNotFound(err) != nil {
-			return err
-		}
-		if err == nil {
-			w.claims[name] = &one
-		}
-	}
-	return nil
 }
 
 // readServices reads the two Services by their names, whosever they are.

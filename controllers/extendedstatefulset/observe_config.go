@@ -52,6 +52,12 @@ type known struct {
 	results map[string]result // by the shape of a use
 }
 
+// So much is remembered of what was read; beyond that it is forgotten, and read again.
+const (
+	mostRead   = 1 << 16 // sources
+	mostShapes = 64      // of one of them
+)
+
 type result struct {
 	digest  string
 	missing []string
@@ -234,11 +240,14 @@ func (r *configReader) resultOf(ctx context.Context, key hashKey, namespace stri
 	case held == nil:
 		delete(r.read, at)
 	case r.read[at] == nil || r.read[at].edition != e || r.read[at].key != key.name():
-		if r.read == nil {
+		if r.read == nil || len(r.read) == mostRead {
 			r.read = map[address]*known{}
 		}
 		r.read[at] = &known{edition: e, key: key.name(), results: map[string]result{shape: got}}
 	default:
+		if len(r.read[at].results) == mostShapes {
+			clear(r.read[at].results)
+		}
 		r.read[at].results[shape] = got
 	}
 	return got, e, nil

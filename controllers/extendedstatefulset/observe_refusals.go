@@ -2,7 +2,8 @@ package extendedstatefulset
 
 import (
 	"context"
-	"strings"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +20,8 @@ const (
 	// refusalsSeldom. Nothing that is watched tells that a pod was refused.
 	refusalsAgain  = 5 * time.Second
 	refusalsSeldom = time.Minute
+	// refusalsAtOnce is how many events of a StatefulSet are read: anybody may write some.
+	refusalsAtOnce = 500
 )
 
 // refusals remembers why pods are not there that a StatefulSet should have. It may be
@@ -41,35 +44,33 @@ type answer struct {
 // Nothing is decided by it, so nothing waits for it: if it cannot be read, that is said.
 func (r *Reconciler) readRefusals(ctx context.Context, w *world) {
 	key := client.ObjectKeyFromObject(w.set)
-	absent := w.absentees(0)
-	if len(absent) == 0 || w.set.DeletionTimestamp != nil {
+	if w.set.DeletionTimestamp != nil || !slices.ContainsFunc(w.children, (*child).lacksPods) {
 		r.refusals.forget(key)
 		return
 	}
 	known, due := r.refusals.of(key, w.set.UID, w.now)
 	if due {
-		known.said = r.askRefusals(ctx, w, absent)
+		known.said = r.askRefusals(ctx, w)
 		known.due, known.next = w.now.Add(known.next), min(2*known.next, refusalsSeldom)
 		r.refusals.learn(key, known)
 	}
 	w.refusals, w.refusalsDue = known.said, known.due
 }
 
-// askRefusals reads the events of the StatefulSets.
-func (r *Reconciler) askRefusals(ctx context.Context, w *world, absent []string) map[string]string {
+// askRefusals reads the events of the StatefulSets that lack pods. What is said by
+// the name of a StatefulSet is of all its pods.
+func (r *Reconciler) askRefusals(ctx context.Context, w *world) map[string]string {
 	said := map[string]string{}
 	for _, c := range w.children {
+		if !c.lacksPods() {
+			continue
+		}
 		var events corev1.EventList
 		of := client.MatchingFields{"involvedObject.kind": "StatefulSet", "involvedObject.uid": string(c.set.UID)}
-		err := r.Live.List(ctx, &events, client.InNamespace(w.set.Namespace), of)
-		for pod, why := range refusalsIn(events.Items, absent) {
-			said[pod] = why
+		if err := r.Live.List(ctx, &events, client.InNamespace(w.set.Namespace), of, client.Limit(refusalsAtOnce)); err != nil {
+			said[c.set.Name] = "it is not there, and the events that say why cannot be read: " + err.Error()
 		}
-		for _, pod := range absent {
-			if err != nil && strings.HasPrefix(pod, c.set.Name+"-") {
-				said[pod] = "it is not there, and the events that say why cannot be read: " + err.Error()
-			}
-		}
+		maps.Copy(said, refusalsIn(events.Items, c.lacks))
 	}
 	return said
 }

@@ -3,30 +3,62 @@ package extendedstatefulset
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
+// denial says why a pod that is being created must not have the claims of its ordinal:
+// somebody else's pod has them, or they are somebody else's. "" if it may.
+//
+// It is read live: a cache may still lack the other pod, and has no claims of others.
+func denial(ctx context.Context, live client.Reader, namespace string, pod *newborn) (why string, err error) {
+	if why, err := sharesClaims(ctx, live, namespace, pod); why != "" || err != nil {
+		return why, err
+	}
+	return takesClaims(ctx, live, namespace, pod)
+}
+
+// takesClaims says which claim of a new pod is somebody else's. One that is not there
+// yet will be ours.
+func takesClaims(ctx context.Context, live client.Reader, namespace string, pod *newborn) (why string, err error) {
+	m, _ := memberOf(pod)
+	for _, v := range pod.mounts(m) {
+		key := client.ObjectKey{Namespace: namespace, Name: m.claim(v.name)}
+		one := &metav1.PartialObjectMetadata{}
+		one.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"))
+		err := live.Get(ctx, key, one)
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return "", fmt.Errorf("get claim %s: %w", key.Name, err)
+		case !mayHave(m.set, one):
+			return askOwner(namespace, m.set, one), nil
+		}
+	}
+	return "", nil
+}
+
 // sharesClaims says why a pod that is being created must not have the claims of its
 // ordinal yet: one of another version is there, also one that ends. "" if it may. The
 // operator gives nobody such an ordinal, but whoever scales a StatefulSet by hand does,
 // and then the StatefulSet controller is faster than the operator.
-//
-// It is read live: a cache may still lack the other pod.
-func sharesClaims(ctx context.Context, live client.Reader, namespace string, pod *corev1.Pod) (why string, err error) {
+func sharesClaims(ctx context.Context, live client.Reader, namespace string, pod *newborn) (why string, err error) {
 	m, _ := memberOf(pod)
-	if !slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return unassigned(&v, m.set) }) {
+	if len(pod.mounts(m)) == 0 {
 		return "", nil
 	}
-	var others corev1.PodList
-	if err := live.List(ctx, &others, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.LabelSet: m.set,
+	others := &metav1.PartialObjectMetadataList{}
+	others.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	if err := live.List(ctx, others, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.LabelSet: m.set,
 		v1alpha1.LabelStatefulSet: m.stem, appsv1.PodIndexLabel: strconv.Itoa(m.ordinal)}); err != nil {
 		return "", fmt.Errorf("list the pods of ordinal %d: %w", m.ordinal, err)
 	}
@@ -71,19 +103,40 @@ func (v *validator) leftBehind(ctx context.Context, set *v1alpha1.ExtendedStatef
 	return nil
 }
 
-// claimsInUse refuses the name of a StatefulSet whose claims would be ours too:
-// two pods would have one claim.
+// claimsTrial is how many claims of a new set are looked for, and within which time. What
+// is beyond, a condition will say.
+const (
+	claimsTrial     = 32
+	claimsTrialTime = time.Second
+)
+
+// claimsInUse refuses a new set whose claims would be somebody else's: a StatefulSet's
+// now or one day, or such as are there and were not given to it.
 func (v *validator) claimsInUse(ctx context.Context, set *v1alpha1.ExtendedStatefulSet) field.ErrorList {
-	var other appsv1.StatefulSet
-	if len(set.Spec.Template.Spec.VolumeClaimTemplates) == 0 || len(set.Spec.Zones) > 0 ||
-		v.live.Get(ctx, client.ObjectKeyFromObject(set), &other) != nil {
-		return nil // nothing to share, or nobody to share it with
-	}
-	for _, t := range other.Spec.VolumeClaimTemplates {
-		if slices.ContainsFunc(set.Spec.Template.Spec.VolumeClaimTemplates, func(o corev1.PersistentVolumeClaim) bool { return o.Name == t.Name }) {
-			return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), set.Name, fmt.Sprintf(
-				"the claims of template %q would be those of StatefulSet %s; choose another name, or delete the StatefulSet first: its claims stay, and are taken over", t.Name, other.Name))}
+	ctx, cancel := context.WithTimeout(ctx, claimsTrialTime)
+	defer cancel()
+	at := field.NewPath("metadata", "name")
+	w := &world{set: set, zones: zonesOf(set, &set.Status), replicas: replicasOf(set)}
+	asked, taken := 0, []metav1.Object(nil)
+	for _, name := range w.claimNames() {
+		if asked++; asked > claimsTrial {
+			break
 		}
+		var one corev1.PersistentVolumeClaim
+		if v.live.Get(ctx, client.ObjectKey{Namespace: set.Namespace, Name: name}, &one) == nil && !mayHave(set.Name, &one) {
+			taken = append(taken, &one)
+		}
+	}
+	for _, t := range set.Spec.Template.Spec.VolumeClaimTemplates {
+		other, err := claimantOf(ctx, v.live, set.Namespace, t.Name, w.zones[0].stem(set.Name))
+		if err == nil && other != "" {
+			return field.ErrorList{field.Invalid(at, set.Name, fmt.Sprintf(
+				"the claims of template %q would be those of StatefulSet %s; choose another name, or delete the StatefulSet first: its claims stay, and each can be given: %s",
+				t.Name, other, consent(set.Namespace, set.Name, "<claim>")))}
+		}
+	}
+	if len(taken) > 0 {
+		return field.ErrorList{field.Invalid(at, set.Name, askOwner(set.Namespace, set.Name, taken...)+"; or choose another name")}
 	}
 	return nil
 }

@@ -30,15 +30,11 @@ func (deaf) List(context.Context, client.ObjectList, ...client.ListOption) error
 // admit asks the webhook about a new pod of the toy.
 func admit(t *testing.T, live client.Reader, pod *corev1.Pod) admission.Response {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := corev1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
 	raw, err := json.Marshal(pod)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &podHandler{admission.NewDecoder(scheme), live}
+	h := &podHandler{live}
 	return h.Handle(context.Background(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		Namespace: "ns", Object: runtime.RawExtension{Raw: raw}}})
 }
@@ -106,7 +102,7 @@ func TestNobodySharesClaims(t *testing.T) {
 			if said := got.Result; got.Allowed != (row.want == "") || !got.Allowed && said.Message != row.want {
 				t.Errorf("allowed: %t, %v", got.Allowed, said)
 			}
-			if got.Allowed && len(got.Patches) == 0 {
+			if got.Allowed && len(got.Patch) == 0 {
 				t.Error("it is not given its ordinal")
 			}
 		})

@@ -58,6 +58,22 @@ func (w *world) zonesTurned() string {
 	return "spec.zones: " + zonesFixed
 }
 
+// zonesUsedUp says that there were more zones than the status can remember; "" if not.
+// A zone that it forgets might get the index, and so the claims, of another.
+func (w *world) zonesUsedUp() string {
+	ever := len(w.set.Status.Zones) + len(w.seen)
+	for _, z := range w.zones {
+		known := func(s v1alpha1.ZoneStatus) bool { return s.Name == z.name }
+		if z.index != noZone && !slices.ContainsFunc(w.set.Status.Zones, known) && !slices.ContainsFunc(w.seen, known) {
+			ever++
+		}
+	}
+	if ever <= mostZonesEver {
+		return ""
+	}
+	return fmt.Sprintf("spec.zones: this would be %d zones that were ever named, and there may be at most %d; take zones of before, or another object", ever, mostZonesEver)
+}
+
 const zonesFixed = "the claims are named after the zones, and pods would start on new ones: with volumeClaimTemplates, zones are there from the beginning or never"
 
 // turnsZones tells whether a set whose status that is has zones now and had none,
@@ -69,10 +85,9 @@ func turnsZones(set *v1alpha1.ExtendedStatefulSet, was *v1alpha1.ExtendedStatefu
 // claimOfOthers says which claim another set has; "" if none. Template data-db of
 // web has the names of template data of db-web.
 func (w *world) claimOfOthers() string {
-	for _, name := range w.claimNames() {
-		if c := w.claims[name]; c != nil && c.Labels[v1alpha1.LabelSet] != "" && c.Labels[v1alpha1.LabelSet] != w.set.Name {
-			return fmt.Sprintf("claim %s is that of ExtendedStatefulSet %s, and two pods would have it: choose another name, or, if that one is gone, take label %s off the claim",
-				name, c.Labels[v1alpha1.LabelSet], v1alpha1.LabelSet)
+	for _, name := range slices.Sorted(maps.Keys(w.foreign)) {
+		if w.foreign[name].Labels[v1alpha1.LabelSet] != "" {
+			return askOwner(w.set.Namespace, w.set.Name, w.foreign[name])
 		}
 	}
 	return ""

@@ -105,6 +105,9 @@ func (p *plan) waitFor(what string) { p.waits = cmp.Or(p.waits, what) }
 // lookAgainFor wakes the key for what no event tells.
 func (p *plan) lookAgainFor(w *world) {
 	p.lookAgain(w.configWait)
+	if w.disputed() != "" {
+		p.lookAgain(consentRetry)
+	}
 	if !w.refusalsDue.IsZero() {
 		p.lookAgain(w.refusalsDue.Sub(w.now))
 	}
@@ -237,15 +240,16 @@ func attemptsOf(set *appsv1.StatefulSet) int32 {
 // zonesOf are the wanted zones. One that has no index yet gets the next: an index
 // is never given to another zone, since claims are named after it.
 func zonesOf(set *v1alpha1.ExtendedStatefulSet, s *v1alpha1.ExtendedStatefulSetStatus) []zone {
-	if len(set.Spec.Zones) == 0 {
+	names := set.Spec.Zones[:min(len(set.Spec.Zones), mostZones)] // nothing is done for a set that has more
+	if len(names) == 0 {
 		return []zone{{index: noZone}}
 	}
 	next, known := int32(0), map[string]int32{}
 	for _, z := range s.Zones {
 		known[z.Name], next = z.Index, max(next, z.Index+1)
 	}
-	zones := make([]zone, 0, len(set.Spec.Zones))
-	for _, name := range set.Spec.Zones {
+	zones := make([]zone, 0, len(names))
+	for _, name := range names {
 		index, ok := known[name]
 		if !ok {
 			index, known[name] = next, next

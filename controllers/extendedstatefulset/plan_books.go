@@ -123,7 +123,7 @@ func (b *ledger) consider() {
 		b.CurrentVersion, b.CurrentDigest = b.UpdateVersion, b.Update.Digest
 	}
 	b.Update, b.Attempts = nil, 0
-	if b.w.unreturned(b.CurrentVersion) != "" || !b.w.set.Spec.UpdateStrategy.UpdateNotReady && b.w.unsettled(b.CurrentVersion) != "" {
+	if b.w.unreturned(b.CurrentVersion) != "" || b.w.strangers() != "" || !b.w.set.Spec.UpdateStrategy.UpdateNotReady && b.w.unsettled(b.CurrentVersion) != "" {
 		b.Phase, b.UpdateVersion = v1alpha1.PhaseWaiting, b.CurrentVersion
 		return
 	}
@@ -247,13 +247,15 @@ func (b *ledger) proceed() {
 }
 
 // zone is the one under way, or the first if it was taken off the spec.
-func (b *ledger) zone() zone {
-	for _, z := range b.w.zones {
-		if z.name == b.Update.Zone {
+func (b *ledger) zone() zone { return b.w.zoneOf(b.Update) }
+
+func (w *world) zoneOf(u *v1alpha1.UpdateStatus) zone {
+	for _, z := range w.zones {
+		if z.name == u.Zone {
 			return z
 		}
 	}
-	return b.w.zones[0]
+	return w.zones[0]
 }
 
 func (b *ledger) afterPreJob() {
@@ -281,7 +283,7 @@ func (b *ledger) afterCanary() {
 		b.Update.StartedAt, b.Update.CanaryAt = &now, &now
 	case c != nil && b.w.proven(c) >= b.w.canaries():
 		b.Phase = v1alpha1.PhasePromoting
-	case b.w.ranOut(b.Update.CanaryAt.Time, b.allowed(b.w.canaryTime())):
+	case c != nil && b.w.ranOut(watchedSince(b.Update, c), b.allowed(b.w.canaryTime())):
 		b.fail(v1alpha1.ReasonCanaryFailed, fmt.Sprintf("%d of %d canaries were Ready within %s (canaryWatchTime)%s%s",
 			b.w.serving(c, b.w.replicas), b.w.canaries(), b.w.canaryTime(), z.in(), b.w.hindered(b.UpdateVersion)))
 	}
@@ -365,25 +367,4 @@ func (b *ledger) fail(reason, message string) {
 		return
 	}
 	b.Phase = v1alpha1.PhaseStale
-}
-
-// ranOut reports whether a time that began at from is over. Time in which this process
-// could not look does not count: it may have missed what happened in it.
-func (w *world) ranOut(from time.Time, limit time.Duration) bool {
-	return w.watch.Elapsed(from, w.now) >= limit
-}
-
-// deadlines are when the upgrade has failed, if nothing happens before.
-func (w *world) deadlines() (at []time.Time) {
-	u := w.books.Update
-	if u == nil || u.Returning || w.books.Phase == v1alpha1.PhaseStale || w.books.Phase == v1alpha1.PhaseAborted {
-		return nil
-	}
-	if u.StartedAt != nil {
-		at = append(at, w.watch.Deadline(u.StartedAt.Time, w.updateTime()), w.watch.Deadline(u.StartedAt.Time, w.updateTime()+w.probation()))
-	}
-	if u.CanaryAt != nil && w.books.Phase == v1alpha1.PhaseCanary {
-		at = append(at, w.watch.Deadline(u.CanaryAt.Time, w.canaryTime()), w.watch.Deadline(u.CanaryAt.Time, w.canaryTime()+w.probation()))
-	}
-	return at
 }

@@ -1,8 +1,10 @@
 package extendedstatefulset
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,42 +23,46 @@ const (
 	causeLength = 200
 )
 
-// absentees are the names of the pods that the StatefulSets of a version should have
-// and that are not there; of all versions for 0.
-func (w *world) absentees(number int64) (names []string) {
-	for _, c := range w.children {
-		if number != 0 && c.version != number || c.going() {
-			continue
-		}
-		for o := c.span().start; o < c.span().end(); o++ {
-			if c.pods[o] == nil {
-				names = append(names, fmt.Sprintf("%s-%d", c.set.Name, o))
-			}
+// lacksPods reports whether a StatefulSet should have pods that are not there.
+func (c *child) lacksPods() bool {
+	if c.going() {
+		return false
+	}
+	for o := range c.span().ordinals() {
+		if c.pods[o] == nil {
+			return true
 		}
 	}
-	return names
+	return false
+}
+
+// lacks reports whether a StatefulSet should have the pod of that name, and has it not.
+func (c *child) lacks(pod string) bool {
+	rest, ours := strings.CutPrefix(pod, c.set.Name+"-")
+	ordinal, err := strconv.ParseInt(rest, 10, 32)
+	return ours && err == nil && strconv.FormatInt(ordinal, 10) == rest && c.span().has(int32(ordinal)) && c.pods[int32(ordinal)] == nil
 }
 
 // unready names the pods of a version that are not Ready, with what is known to keep
 // them from it; of all versions for 0. It is "" if all are.
 func (w *world) unready(number int64) string {
 	var causes []string
-	pods := map[string][]string{}
+	pods := map[string]*some{}
 	add := func(pod, cause string) {
-		if !slices.Contains(causes, cause) {
-			causes = append(causes, cause)
+		if pods[cause] == nil {
+			causes, pods[cause] = append(causes, cause), &some{}
 		}
-		pods[cause] = append(pods[cause], pod)
+		pods[cause].add(pod)
 	}
 	for _, c := range w.children {
 		if number != 0 && c.version != number || c.going() {
 			continue
 		}
-		for o := c.span().start; o < c.span().end(); o++ {
+		for o := range c.span().ordinals() {
 			name, pod := fmt.Sprintf("%s-%d", c.set.Name, o), c.pods[o]
 			switch {
 			case pod == nil:
-				add(name, w.refusals[name])
+				add(name, cmp.Or(w.refusals[name], w.refusals[c.set.Name]))
 			case podstate.Terminating(pod):
 				add(name, "it is being deleted")
 			case !podstate.Ready(pod):
@@ -71,7 +77,7 @@ func (w *world) unready(number int64) string {
 	slices.SortStableFunc(causes, func(a, b string) int { return map[bool]int{true: 1}[a == ""] - map[bool]int{true: 1}[b == ""] })
 	told := make([]string, 0, causesAtMost)
 	for _, cause := range causes[:min(len(causes), causesAtMost)] {
-		text := atMost(3, pods[cause])
+		text := pods[cause].String()
 		if cause != "" {
 			text += " (" + cut(cause, causeLength) + ")"
 		}
@@ -112,12 +118,26 @@ func (w *world) causeOf(pod *corev1.Pod, z zone, ordinal int32) string {
 	return cause
 }
 
-// atMost names the first n, and says how many more there are.
-func atMost(n int, names []string) string {
-	if len(names) <= n {
-		return strings.Join(names, ", ")
+// some are names of which the first three are told, and how many more there are.
+type some struct {
+	first []string
+	more  int
+}
+
+func (s *some) add(name string) {
+	if len(s.first) < 3 {
+		s.first = append(s.first, name)
+	} else {
+		s.more++
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:n], ", "), len(names)-n)
+}
+
+func (s *some) String() string {
+	text := strings.Join(s.first, ", ")
+	if s.more > 0 {
+		text += fmt.Sprintf(" and %d more", s.more)
+	}
+	return text
 }
 
 // Events that a StatefulSet controller writes about its StatefulSet.
@@ -129,26 +149,23 @@ const (
 // refusalsIn finds in the events of a StatefulSet why those of its pods cannot be
 // created that are not there: the last that was said of each, unless it was created
 // since. The controller has no other place for it.
-func refusalsIn(events []corev1.Event, absent []string) map[string]string {
+func refusalsIn(events []corev1.Event, absent func(pod string) bool) map[string]string {
 	found, at := map[string]string{}, map[string]time.Time{}
 	for i := range events {
 		e := &events[i]
-		if e.Reason != eventFailedCreate && e.Reason != eventCreated {
+		// Create Pod web-v2-0 in StatefulSet web-v2 failed error: …; older ones say create.
+		rest, isPods := strings.CutPrefix(e.Message[min(1, len(e.Message)):], "reate Pod ")
+		pod, _, _ := strings.Cut(rest, " ")
+		switch {
+		case e.Reason != eventFailedCreate && e.Reason != eventCreated, !isPods, toldAt(e).Before(at[pod]), !absent(pod):
 			continue
+		case toldAt(e).Equal(at[pod]) && e.Reason == eventFailedCreate:
+			continue // times have whole seconds: it may have been created after
 		}
-		for _, pod := range absent {
-			// Create Pod web-v2-0 in StatefulSet web-v2 failed error: …; older ones say create.
-			if !strings.HasPrefix(e.Message[min(1, len(e.Message)):], "reate Pod "+pod+" ") || toldAt(e).Before(at[pod]) {
-				continue
-			}
-			if toldAt(e).Equal(at[pod]) && e.Reason == eventFailedCreate {
-				continue // times have whole seconds: it may have been created after
-			}
-			at[pod] = toldAt(e)
-			delete(found, pod)
-			if _, why, ok := strings.Cut(e.Message, "failed error: "); ok && e.Reason == eventFailedCreate {
-				found[pod] = "it cannot be created: " + strings.TrimPrefix(why, fmt.Sprintf("pods %q is forbidden: ", pod))
-			}
+		at[pod] = toldAt(e)
+		delete(found, pod)
+		if _, why, ok := strings.Cut(e.Message, "failed error: "); ok && e.Reason == eventFailedCreate {
+			found[pod] = "it cannot be created: " + strings.TrimPrefix(why, fmt.Sprintf("pods %q is forbidden: ", pod))
 		}
 	}
 	return found

@@ -146,3 +146,20 @@ func TestV5LooksAgainWhenTheTimeIsOver(t *testing.T) {
 	}
 	t.Error("the canary is never given up")
 }
+
+// madeAt has the StatefulSet of version 2 made that long after noon.
+func madeAt(late time.Duration) func(*world) {
+	return func(w *world) { w.children[1].set.CreationTimestamp = metav1.NewTime(noon.Add(late)) }
+}
+
+func TestACanaryIsWatchedFromItsCreation(t *testing.T) {
+	canary, coexist := v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist
+	for _, row := range []sentence{
+		{"a canary that was not made is not to blame", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).after(5 * time.Minute), "create statefulset db-v2: VersionCreated, ordinals 0 to 0\n"},
+		{"one that was made late has its time from then", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}, 0).but(madeAt(time.Minute)).after(5 * time.Minute), ""},
+		{"and that time ends too", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}, 0).but(madeAt(time.Minute)).after(6 * time.Minute),
+			"books: Stale, version 1 to 2, attempt 1, CanaryFailed"},
+	} {
+		t.Run(row.name, row.check)
+	}
+}

@@ -3,6 +3,7 @@ package extendedstatefulset
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 
@@ -75,10 +76,10 @@ func coexist(w *world, z zone, have spans) spans {
 	for number, s := range want {
 		want[number] = span{start: s.start}
 	}
-	want[w.books.CurrentVersion] = span{0, w.replicas}
-	n := w.replicas
+	want[w.books.CurrentVersion] = span{0, w.reach(z, have[w.books.CurrentVersion])}
+	n := w.reach(z, have[w.books.UpdateVersion])
 	if w.books.Phase == v1alpha1.PhaseCanary && w.books.Update.Zone == z.name {
-		n = min(max(w.canaries(), have[w.books.UpdateVersion].replicas), w.replicas)
+		n = min(max(w.canaries(), have[w.books.UpdateVersion].replicas), n)
 	}
 	want[w.books.UpdateVersion] = span{0, n}
 	return want
@@ -95,9 +96,8 @@ func move(w *world, z zone, have spans, goal int64, p *plan) spans {
 	if !exists {
 		want[goal] = span{start: w.replicas}
 	}
-	free := want.free(w.replicas)
-	if len(free) > 0 {
-		fill(w, z, want, goal, free, p)
+	if first, some := want.firstFree(w.replicas); some {
+		fill(w, z, want, goal, first, p)
 		return want
 	}
 	from, ordinal := want.next(goal, goal == w.books.CurrentVersion)
@@ -146,14 +146,27 @@ func trim(all spans, goal int64, replicas int32) {
 	}
 }
 
-// free are the ordinals of nobody, in order.
-func (all spans) free(replicas int32) (free []int32) {
-	for o := range replicas {
-		if all.owner(o) == 0 {
-			free = append(free, o)
+// free are the ordinals of nobody, upwards or downwards. Each is asked about when its
+// turn comes: one that got an owner meanwhile is none any more.
+func (all spans) free(replicas int32, down bool) iter.Seq[int32] {
+	return func(yield func(int32) bool) {
+		for o := range replicas {
+			if down {
+				o = replicas - 1 - o
+			}
+			if all.owner(o) == 0 && !yield(o) {
+				return
+			}
 		}
 	}
-	return free
+}
+
+// firstFree is the lowest ordinal of nobody, if there is one.
+func (all spans) firstFree(replicas int32) (ordinal int32, some bool) {
+	for o := range all.free(replicas, false) {
+		return o, true
+	}
+	return 0, false
 }
 
 // owner is the version that has an ordinal; 0 if none has.
@@ -168,19 +181,16 @@ func (all spans) owner(ordinal int32) int64 {
 
 // fill gives ordinals of nobody to the goal where they are next to what it has,
 // and else to a neighbour: but not before the pods that were there are gone.
-func fill(w *world, z zone, all spans, goal int64, free []int32, p *plan) {
-	order := slices.Clone(free)
-	if goal != w.books.CurrentVersion || all[goal].replicas > 0 && free[0] < all[goal].start {
-		slices.Reverse(order)
-	}
+func fill(w *world, z zone, all spans, goal int64, first int32, p *plan) {
+	down := goal != w.books.CurrentVersion || all[goal].replicas > 0 && first < all[goal].start
 	for range 2 { // what the first round gave may be next to what was passed over
-		for _, o := range order {
-			if all.owner(o) != 0 {
+		for o := range all.free(w.replicas, down) {
+			if w.left(z, o) {
 				continue
 			}
 			if to := all.heir(o, goal, w.enough(z, all, goal)); to == 0 {
 				continue
-			} else if why := w.heldByOther(z, to, o); why != "" {
+			} else if why := cmp.Or(w.withheld(z, o), w.heldByOther(z, to, o)); why != "" {
 				p.waitFor(why)
 			} else {
 				all[to] = all[to].with(o)
@@ -288,6 +298,10 @@ func (w *world) mayTake(z zone, all spans, goal int64, from int64, ordinal int32
 	back := goal == w.books.CurrentVersion
 	if name := w.doomed(z, ordinal); name != "" {
 		p.waitFor(fmt.Sprintf("claim %s is safe: somebody deleted it, and it goes with its data when its pod ends", name))
+		return false
+	}
+	if why := w.withheld(z, ordinal); why != "" {
+		p.waitFor(why)
 		return false
 	}
 	if !back {

@@ -54,6 +54,38 @@ func (w *world) allProven(number int64) bool {
 	return true
 }
 
+// watchedSince is when canaryWatchTime begins: when the canaries were asked for, or when
+// their StatefulSet was made, if that came later. Until it is made only updateWatchTime
+// counts, as the version is not to blame.
+func watchedSince(u *v1alpha1.UpdateStatus, c *child) time.Time {
+	if made := c.set.CreationTimestamp.Time; made.After(u.CanaryAt.Time) {
+		return made
+	}
+	return u.CanaryAt.Time
+}
+
+// ranOut reports whether a time that began at from is over. Time in which this process
+// could not look does not count: it may have missed what happened in it.
+func (w *world) ranOut(from time.Time, limit time.Duration) bool {
+	return w.watch.Elapsed(from, w.now) >= limit
+}
+
+// deadlines are when the upgrade has failed, if nothing happens before.
+func (w *world) deadlines() (at []time.Time) {
+	u := w.books.Update
+	if u == nil || u.Returning || w.books.Phase == v1alpha1.PhaseStale || w.books.Phase == v1alpha1.PhaseAborted {
+		return nil
+	}
+	if u.StartedAt != nil {
+		at = append(at, w.watch.Deadline(u.StartedAt.Time, w.updateTime()), w.watch.Deadline(u.StartedAt.Time, w.updateTime()+w.probation()))
+	}
+	if c := w.child(w.zoneOf(u).index, w.books.UpdateVersion); c != nil && u.CanaryAt != nil && w.books.Phase == v1alpha1.PhaseCanary {
+		from := watchedSince(u, c)
+		at = append(at, w.watch.Deadline(from, w.canaryTime()), w.watch.Deadline(from, w.canaryTime()+w.probation()))
+	}
+	return at
+}
+
 // allowed is a time that is allowed, and the probation if all is Ready that must be.
 func (b *ledger) allowed(time time.Duration) time.Duration {
 	n := b.w.serving(b.w.child(b.zone().index, b.UpdateVersion), b.w.replicas)
@@ -114,14 +146,28 @@ func (w *world) holdsPods(number int64) string {
 	if w.split(w.set.Status.CurrentVersion) && !w.onTrial(number) {
 		return "ordinals change hands"
 	}
-	for _, z := range w.zones {
-		for o := range w.replicas {
-			if name := w.doomed(z, o); name != "" {
-				return fmt.Sprintf("claim %s was deleted by somebody, and goes with its pod", name)
-			}
+	if why := w.strangers(); why != "" {
+		return "it waits until " + why
+	}
+	if !w.claimGoes() {
+		return ""
+	}
+	for at := range w.claimNames() {
+		if name := w.doomed(at.zone, at.ordinal); name != "" {
+			return fmt.Sprintf("claim %s was deleted by somebody, and goes with its pod", name)
 		}
 	}
 	return ""
+}
+
+// claimGoes reports whether any claim of ours was deleted.
+func (w *world) claimGoes() bool {
+	for _, c := range w.claims {
+		if c.DeletionTimestamp != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // onTrial tells whether a version has canaries, and none that is good yet. They may be

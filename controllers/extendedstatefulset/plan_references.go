@@ -227,7 +227,7 @@ func (f finder) sorted() []usage {
 		all = append(all, usage{origin: s, whole: u.whole, keys: slices.Sorted(maps.Keys(u.keys)), needs: u.needs})
 	}
 	slices.SortFunc(all, func(a, b usage) int { return compareOrigins(a.origin, b.origin) })
-	return all
+	return all[:min(len(all), mostSources+1)] // one too many tells that there are too many
 }
 
 // originsOf are the sources that any of these templates uses, each once, in order.

@@ -40,3 +40,8 @@ func replaceStrays(w *world, p *plan) {
 func (w *world) stray(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return unassigned(&v, w.set.Name) })
 }
+
+// unassigned reports whether a volume is of the claim of that set that never exists.
+func unassigned(v *corev1.Volume, set string) bool {
+	return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == set+v1alpha1.UnassignedClaim
+}

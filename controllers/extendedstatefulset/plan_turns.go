@@ -3,6 +3,7 @@ package extendedstatefulset
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -19,6 +20,8 @@ const (
 	turnLimit = 10 * time.Minute
 	// turnPatience is how often one that waits looks again, should nobody wake it.
 	turnPatience = 15 * time.Second
+	// turnMemory is how long it is remembered that a namespace had its turn.
+	turnMemory = time.Hour
 )
 
 // turn says whether an object may begin to restart pods for a change of
@@ -26,6 +29,7 @@ const (
 type turn struct {
 	granted    bool
 	busy, most int
+	mine       int // of the busy ones those of its namespace
 	ahead      int
 }
 
@@ -33,12 +37,20 @@ func (t turn) String() string {
 	if t.most == 0 {
 		return ""
 	}
-	return fmt.Sprintf(": %d of at most %d restart now, and %d wait before it", t.busy, t.most, t.ahead)
+	mine := ""
+	if t.busy < t.most && t.mine >= t.most-t.busy {
+		mine = fmt.Sprintf(", %d of them in this namespace, which may have no more while no more are free", t.mine)
+	}
+	return fmt.Sprintf(": %d of at most %d restart now%s, and %d wait before it", t.busy, t.most, mine, t.ahead)
 }
 
 // turns bounds how many objects restart pods at one time. How many do so is seen in
 // their StatefulSets, also after a restart of the operator; what is kept here is who
 // waits, and who was let go before the cache shows it.
+//
+// Namespaces are let go in turn, and each object of a namespace by age. A namespace
+// gets another place only while more are free than it has, so 5 of 10: whatever never
+// gets well in it, there are places for others.
 type turns struct {
 	// most is the bound; 0 or less is none.
 	most int
@@ -52,6 +64,8 @@ type turns struct {
 	// not seen may have been made all the same: so such a place is held as long as that
 	// of a restart, unless a pass of the object finds that it has nothing to restart.
 	let map[types.NamespacedName]time.Time
+	// served is when a namespace was last let restart something.
+	served map[string]time.Time
 }
 
 type wait struct {
@@ -72,7 +86,7 @@ func (t *turns) ask(key types.NamespacedName, since, now time.Time, restarting m
 		return turn{granted: true}
 	}
 	if t.waiting == nil {
-		t.waiting, t.let = map[types.NamespacedName]wait{}, map[types.NamespacedName]time.Time{}
+		t.waiting, t.let, t.served = map[types.NamespacedName]wait{}, map[types.NamespacedName]time.Time{}, map[string]time.Time{}
 	}
 	if let {
 		// Its write was refused for as long as a restart holds its place. It has lost
@@ -85,13 +99,13 @@ func (t *turns) ask(key types.NamespacedName, since, now time.Time, restarting m
 		since = before
 	}
 	t.waiting[key] = wait{since, now}
-	busy := t.busy(now, restarting)
-	ahead := slices.Index(t.order(now), key)
-	if busy+ahead >= t.most {
-		return turn{busy: busy, most: t.most, ahead: ahead}
+	busy, held := t.busy(now, restarting)
+	order := t.order(now, held)
+	if !slices.Contains(t.pick(order, busy, held), key) {
+		return turn{busy: busy, most: t.most, mine: held[key.Namespace], ahead: slices.Index(order, key)}
 	}
 	delete(t.waiting, key)
-	t.let[key] = now
+	t.let[key], t.served[key.Namespace] = now, now
 	return turn{granted: true}
 }
 
@@ -105,25 +119,30 @@ func (t *turns) inTime(at, now time.Time) bool {
 	return watch.Elapsed(at, now) < turnLimit
 }
 
-// busy counts who restarts, and who was just let.
-func (t *turns) busy(now time.Time, restarting map[types.NamespacedName]time.Time) (n int) {
+// busy counts who restarts, and who was just let: all, and by namespace.
+func (t *turns) busy(now time.Time, restarting map[types.NamespacedName]time.Time) (n int, held map[string]int) {
+	held = map[string]int{}
 	for key, at := range t.let {
 		if _, seen := restarting[key]; seen {
 			delete(t.let, key)
 		} else if t.inTime(at, now) {
 			n++
+			held[key.Namespace]++
 		}
 	}
-	for _, began := range restarting {
+	for key, began := range restarting {
 		if t.inTime(began, now) {
 			n++
+			held[key.Namespace]++
 		}
 	}
-	return n
+	return n, held
 }
 
-// order lists who waits, the longest first, and forgets those that ask no more.
-func (t *turns) order(now time.Time) []types.NamespacedName {
+// order lists who waits, and forgets those that ask no more. Namespaces take turns:
+// first comes the one that has the fewest places, and of several the one that was
+// served least lately. In each of them the one that waits longest comes first.
+func (t *turns) order(now time.Time, held map[string]int) []types.NamespacedName {
 	keys := make([]types.NamespacedName, 0, len(t.waiting))
 	for key, w := range t.waiting {
 		if now.Sub(w.asked) > 4*turnPatience {
@@ -132,21 +151,46 @@ func (t *turns) order(now time.Time) []types.NamespacedName {
 		}
 		keys = append(keys, key)
 	}
-	slices.SortFunc(keys, func(a, b types.NamespacedName) int {
+	maps.DeleteFunc(t.served, func(_ string, at time.Time) bool { return now.Sub(at) > turnMemory })
+	byAge := func(a, b types.NamespacedName) int {
 		return cmp.Or(t.waiting[a].since.Compare(t.waiting[b].since), cmp.Compare(a.String(), b.String()))
+	}
+	slices.SortFunc(keys, byAge)
+	// How many places its namespace would have before it.
+	has, rank := maps.Clone(held), make(map[types.NamespacedName]int, len(keys))
+	for _, key := range keys {
+		rank[key] = has[key.Namespace]
+		has[key.Namespace]++
+	}
+	slices.SortFunc(keys, func(a, b types.NamespacedName) int {
+		return cmp.Or(cmp.Compare(rank[a], rank[b]), t.served[a.Namespace].Compare(t.served[b.Namespace]), byAge(a, b))
 	})
 	return keys
 }
 
-// next lists who may go now, of those that wait, to be woken.
+// pick lists who may go now, of those that wait in that order.
+func (t *turns) pick(order []types.NamespacedName, busy int, held map[string]int) (all []types.NamespacedName) {
+	held = maps.Clone(held)
+	for _, key := range order {
+		if free := t.most - busy - len(all); free <= 0 {
+			break
+		} else if held[key.Namespace] < free {
+			all = append(all, key)
+			held[key.Namespace]++
+		}
+	}
+	return all
+}
+
+// next lists who may go now, to be woken.
 func (t *turns) next(now time.Time, restarting map[types.NamespacedName]time.Time) []types.NamespacedName {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.waiting) == 0 {
 		return nil
 	}
-	order := t.order(now)
-	return order[:max(0, min(len(order), t.most-t.busy(now, restarting)))]
+	busy, held := t.busy(now, restarting)
+	return t.pick(t.order(now, held), busy, held)
 }
 
 // forget takes one off the queue that has nothing to restart, or is gone.

@@ -3,6 +3,7 @@ package extendedstatefulset
 import (
 	"fmt"
 	"math/rand"
+	"strings"
 	"testing"
 	"time"
 
@@ -170,6 +171,128 @@ func TestV10APlaceIsHeldUntilItsRestartIsSeen(t *testing.T) {
 		turns.forget(a)
 		if !ask(turns, b, noon, noon) {
 			t.Error("the place is lost")
+		}
+	})
+}
+
+func inNamespace(namespace string, i int) types.NamespacedName {
+	return types.NamespacedName{Namespace: namespace, Name: fmt.Sprintf("set-%03d", i)}
+}
+
+// let lets everybody of a namespace ask, and counts who may go.
+func let(turns *turns, namespace string, sets int, now time.Time) (granted int) {
+	for i := range sets {
+		if turns.ask(inNamespace(namespace, i), noon, now, nil).granted {
+			granted++
+		}
+	}
+	return granted
+}
+
+// No namespace holds all places: one gets another only while more are free than it has.
+func TestTurnsAmongNamespaces(t *testing.T) {
+	t.Run("one whose sets never get well leaves places to others", func(t *testing.T) {
+		turns := &turns{most: 10}
+		if n := let(turns, "broken", 100, noon); n != 5 {
+			t.Errorf("it has %d of 10 places", n)
+		}
+		if n := let(turns, "other", 100, noon.Add(time.Second)); n != 3 {
+			t.Errorf("another that comes then has %d", n)
+		}
+		if n := let(turns, "third", 1, noon.Add(2*time.Second)); n != 1 {
+			t.Errorf("a third has %d", n)
+		}
+	})
+	t.Run("also where the cluster shows who restarts", func(t *testing.T) {
+		turns, began := &turns{most: 4}, map[types.NamespacedName]time.Time{}
+		for i := range 2 {
+			began[inNamespace("broken", i)] = noon
+		}
+		if turns.ask(inNamespace("broken", 2), noon, noon, began).granted || !turns.ask(inNamespace("other", 0), noon, noon, began).granted {
+			t.Error("the broken one goes on, or the other waits")
+		}
+	})
+	t.Run("and says so", func(t *testing.T) {
+		turns := &turns{most: 10}
+		let(turns, "broken", 7, noon)
+		got := turns.ask(inNamespace("broken", 6), noon, noon, nil).String()
+		if want := ": 5 of at most 10 restart now, 5 of them in this namespace, which may have no more while no more are free, and 1 wait before it"; got != want {
+			t.Errorf("it says %s", got)
+		}
+		let(turns, "other", 10, noon)
+		if next := turns.next(noon, nil); len(next) != 0 {
+			t.Errorf("%v are woken for nothing", next)
+		}
+	})
+	t.Run("one place alone is for everybody", func(t *testing.T) {
+		if turns := (&turns{most: 1}); let(turns, "only", 3, noon) != 1 {
+			t.Error("nobody has it, or two have")
+		}
+	})
+}
+
+// Nor has one all the turns.
+func TestNamespacesTakeTurns(t *testing.T) {
+	t.Run("a change that was seen long before gives no namespace all the turns", func(t *testing.T) {
+		turns, now := &turns{most: 1}, noon
+		var order []string
+		for range 6 {
+			for i := range 100 {
+				if turns.ask(inNamespace("old", i), noon, now, nil).granted {
+					order = append(order, "old")
+				}
+			}
+			for i := range 3 {
+				if turns.ask(inNamespace("new", i), noon.Add(time.Hour), now, nil).granted {
+					order = append(order, "new")
+				}
+			}
+			for key := range turns.let { // it is over
+				turns.forget(key)
+			}
+			now = now.Add(time.Second)
+		}
+		if got := strings.Join(order, " "); got != "old new old new old new" {
+			t.Errorf("they go in the order %s", got)
+		}
+	})
+	t.Run("nor has one that always has just one more", func(t *testing.T) {
+		turns, now, many := &turns{most: 1}, noon, 0
+		for range 10 {
+			turns.ask(inNamespace("one", 0), now, now, nil)
+			let(turns, "many", 10, now)
+			for key := range turns.let {
+				if key.Namespace == "many" {
+					many++
+				}
+				turns.forget(key)
+			}
+			now = now.Add(time.Second)
+		}
+		if many < 4 {
+			t.Errorf("of 10 turns the namespace with many had %d", many)
+		}
+	})
+	t.Run("in a namespace who waits longest goes first", func(t *testing.T) {
+		turns := &turns{most: 3}
+		let(turns, "a", 2, noon)
+		turns.ask(inNamespace("a", 8), noon.Add(2), noon, nil)
+		turns.ask(inNamespace("a", 7), noon.Add(1), noon, nil)
+		for key := range turns.let {
+			turns.forget(key)
+		}
+		if next := turns.next(noon, nil); len(next) != 2 || next[0] != inNamespace("a", 7) {
+			t.Errorf("%v are next", next)
+		}
+	})
+	t.Run("a namespace is forgotten in time", func(t *testing.T) {
+		turns := &turns{most: 10}
+		for i := range 1000 {
+			turns.ask(inNamespace(fmt.Sprintf("ns-%d", i), 0), noon, noon.Add(time.Duration(i)*time.Minute), nil)
+			turns.forget(inNamespace(fmt.Sprintf("ns-%d", i), 0))
+		}
+		if n := len(turns.served); n > 100 {
+			t.Errorf("%d are remembered", n)
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
@@ -224,12 +225,72 @@ var _ = Describe("a name", func() {
 	It("is refused while a StatefulSet has the claims that it would have", func(ctx SpecContext) {
 		claim := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}}}
+		const said1, said2 = invalid + `metadata.name: Invalid value: "web": the claims of template `,
+			`; choose another name, or delete the StatefulSet first: its claims stay, and each can be given: kubectl -n `
 		other := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: ns}, Spec: appsv1.StatefulSetSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}, VolumeClaimTemplates: []corev1.PersistentVolumeClaim{claim},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}}}}
 		Expect(user.Create(ctx, other)).To(Succeed())
-		Expect(said(user.Create(ctx, object(ns, stored)))).To(Equal(invalid + `metadata.name: Invalid value: "web": the claims of template "data" would be those of StatefulSet web; choose another name, or delete the StatefulSet first: its claims stay, and are taken over`))
+		Expect(said(user.Create(ctx, object(ns, stored)))).To(Equal(said1 + `"data" would be those of StatefulSet web` + said2 + ns + ` annotate pvc <claim> fissile.cloudfoundry.org/adopt=web`))
+		By("also of a StatefulSet of another name, whose template makes up for it")
+		longer := other.DeepCopy()
+		longer.ObjectMeta = metav1.ObjectMeta{Name: "my-web", Namespace: ns}
+		Expect(user.Delete(ctx, other)).To(Succeed())
+		Expect(user.Create(ctx, longer)).To(Succeed())
+		Expect(said(user.Create(ctx, object(ns, strings.Replace(stored, "name: data", "name: data-my", 1))))).To(HavePrefix(said1 + `"data-my" would be those of StatefulSet my-web` + said2))
 		Expect(user.Create(ctx, object(ns))).To(Succeed(), "no claims, nothing to share")
+	})
+})
+
+var _ = Describe("a claim of somebody else", func() {
+	var ns string
+	var theirs *corev1.PersistentVolumeClaim
+	BeforeEach(func(ctx SpecContext) {
+		ns = newNamespace(ctx)
+		theirs = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-web-1", Namespace: ns}, Spec: corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}}}
+	})
+	ask := func() string {
+		return `claim data-web-1 is somebody else's, and is taken only if its owner says so: kubectl -n ` + ns + ` annotate pvc data-web-1 fissile.cloudfoundry.org/adopt=web`
+	}
+
+	It("keeps a set from being made that would take it, until its owner says so", func(ctx SpecContext) {
+		Expect(user.Create(ctx, theirs)).To(Succeed())
+		Expect(said(user.Create(ctx, object(ns, stored)))).To(Equal(invalid + `metadata.name: Invalid value: "web": ` + ask() + `; or choose another name`))
+		Expect(user.Create(ctx, object(ns, "metadata: {name: other}", stored))).To(Succeed())
+		Expect(change(ctx, theirs, "metadata: {annotations: {fissile.cloudfoundry.org/adopt: web}}")).To(Succeed())
+		Expect(user.Create(ctx, object(ns, stored))).To(Succeed())
+	})
+
+	It("cannot be given by the template of another set", func(ctx SpecContext) {
+		Expect(said(user.Create(ctx, object(ns, strings.Replace(stored, "{name: data}", "{name: data, annotations: {fissile.cloudfoundry.org/adopt: x}}", 1))))).
+			To(Equal(invalid + `spec.template.spec.volumeClaimTemplates[0].metadata.annotations[fissile.cloudfoundry.org/adopt]: Forbidden: what begins with fissile.cloudfoundry.org/ is the operator's; remove it`))
+	})
+
+	It("is neither written on nor mounted before its owner gives it, and grows then", func(ctx SpecContext) {
+		startPuppet(ns)
+		startOperator(ns)
+		one := strings.Replace(stored, "spec: {volume", "spec: {replicas: 1, volume", 1)
+		Expect(user.Create(ctx, object(ns, one))).To(Succeed())
+		stable(ctx, ns, 1, 1)
+		Expect(user.Create(ctx, theirs)).To(Succeed())
+		Expect(scale(ctx, object(ns), 3)).To(Succeed())
+		Eventually(condition(ctx, web(ctx, ns), v1alpha1.ConditionProgressing)).Should(HavePrefix("True ClaimTaken: " + ask()))
+		now := theirs.DeepCopy()
+		Expect(user.Get(ctx, client.ObjectKeyFromObject(theirs), now)).To(Succeed())
+		Expect(now.ResourceVersion).To(Equal(theirs.ResourceVersion))
+		By("not even by a pod that somebody has made for it")
+		child := statefulSets(ctx, ns)["web-v1"]
+		child.Spec.Replicas = ptr.To[int32](3)
+		Expect(user.Update(ctx, &child)).To(Succeed())
+		Expect(said(user.Create(ctx, born(ns, func(pod *corev1.Pod) {
+			pod.Name, pod.Labels[appsv1.PodIndexLabel], pod.Labels[v1alpha1.LabelVersion], pod.OwnerReferences[0].Name = "web-v9-1", "1", "9", "web-v9"
+		})))).To(HaveSuffix(ask()))
+		Expect(change(ctx, now, "metadata: {annotations: {fissile.cloudfoundry.org/adopt: web}}")).To(Succeed())
+		stable(ctx, ns, 1, 3)
+		Expect(user.Get(ctx, client.ObjectKeyFromObject(theirs), now)).To(Succeed())
+		Expect(now.Labels).To(HaveKeyWithValue(v1alpha1.LabelSet, "web"))
+		Expect(now.UID).To(Equal(theirs.UID))
 	})
 })
 

@@ -126,6 +126,8 @@ func progressing(w *world, p *plan) metav1.Condition {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonInvalidSpec, w.invalid
 	case w.refused != "":
 		c.Reason, c.Message = v1alpha1.ReasonWriteRefused, "the API server refuses what has to be written, and it is tried again: "+w.refused
+	case w.disputed() != "":
+		c.Reason, c.Message = v1alpha1.ReasonClaimTaken, w.disputed()
 	case b.Phase == v1alpha1.PhaseWaiting && w.unreturned(b.CurrentVersion) != "":
 		c.Reason, c.Message = v1alpha1.ReasonReturning, said("what an earlier template took is given back: "+w.unreturned(b.CurrentVersion))
 	case b.Phase == v1alpha1.PhaseWaiting:

@@ -85,17 +85,25 @@ func smallestLegal(rules *v1alpha1.Scaling) int32 {
 // problem says why a spec cannot be served, in the words of admission; "" if it
 // can.
 func problem(set *v1alpha1.ExtendedStatefulSet) string {
-	if errs := validate(set); len(errs) > 0 {
+	if errs := faults(set); len(errs) > 0 {
 		return errs.ToAggregate().Error()
 	}
 	return ""
 }
 
 // validate checks what can be said about an object by itself, after defaults.
-// Part of it the schema refuses too; what slipped past it, under an older schema
-// or without the webhook, is found here.
 func validate(set *v1alpha1.ExtendedStatefulSet) field.ErrorList {
+	return append(faults(set), tooWide(set.Spec.Scaling, field.NewPath("spec", "scaling"))...)
+}
+
+// faults are those for which an object cannot be served. Part of them the schema
+// refuses too; what slipped past it, under an older schema or without the webhook,
+// is found here.
+func faults(set *v1alpha1.ExtendedStatefulSet) field.ErrorList {
 	spec, at := &set.Spec, field.NewPath("spec")
+	if errs := tooMuch(spec, at); len(errs) > 0 {
+		return errs
+	}
 	errs := validateName(set, field.NewPath("metadata", "name"))
 	errs = append(errs, validateReplicas(spec, at)...)
 	errs = append(errs, validateStrategy(spec, at.Child("updateStrategy"))...)
@@ -168,6 +176,9 @@ func validateStrategy(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) fi
 	}{{"canaryWatchTime", canary}, {"updateWatchTime", update}} {
 		if t.time.Duration <= 0 {
 			errs = append(errs, field.Invalid(at.Child(t.name), t.time.Duration.String(), "must be more than 0, for example 5m"))
+		}
+		if t.time.Duration > longestWatch {
+			errs = append(errs, field.Invalid(at.Child(t.name), t.time.Duration.String(), "may be at most 720h; take a shorter time"))
 		}
 	}
 	if canary.Duration > update.Duration && update.Duration > 0 {
@@ -246,6 +257,7 @@ func validateProbes(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) fiel
 		if probe.Exec == nil || len(probe.Exec.Command) == 0 || probe.Exec.Command[0] == "" {
 			errs = append(errs, field.Required(p.Child("exec", "command"), `write the program and its arguments, for example ["/active.sh"]`))
 		}
+		errs = append(errs, tooMuchOfProbe(&probe, p)...)
 		if probe.PeriodSeconds < 0 {
 			errs = append(errs, field.Invalid(p.Child("periodSeconds"), probe.PeriodSeconds, "must be 1 or more"))
 		}
@@ -340,6 +352,7 @@ func validateClaims(templates []corev1.PersistentVolumeClaim, pod *corev1.PodSpe
 			errs = append(errs, field.Invalid(p.Child("spec", "resources", "requests", "storage"), size.String(), "must be more than 0, for example 1Gi"))
 		}
 		errs = append(errs, validateOwnKeys(t.Labels, p.Child("metadata", "labels"))...)
+		errs = append(errs, validateOwnKeys(t.Annotations, p.Child("metadata", "annotations"))...)
 	}
 	for i, v := range pod.Volumes {
 		if seen.Has(v.Name) {

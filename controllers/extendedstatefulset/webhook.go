@@ -1,9 +1,11 @@
 package extendedstatefulset
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"regexp"
 	"slices"
@@ -44,7 +46,7 @@ const trialTime = 3 * time.Second
 // SetupWebhook registers the admission of ExtendedStatefulSets and of their pods.
 func SetupWebhook(mgr ctrl.Manager) error {
 	server := mgr.GetWebhookServer()
-	server.Register(podPath, &admission.Webhook{Handler: &podHandler{admission.NewDecoder(mgr.GetScheme()), mgr.GetAPIReader()}})
+	server.Register(podPath, &admission.Webhook{Handler: &podHandler{mgr.GetAPIReader()}})
 	server.Register(replicasPath, &admission.Webhook{Handler: admission.HandlerFunc(defaultReplicas)})
 	return ctrl.NewWebhookManagedBy(mgr, &v1alpha1.ExtendedStatefulSet{}).
 		WithValidator(&validator{live: mgr.GetAPIReader(), dryRun: client.NewDryRunClient(mgr.GetClient())}).
@@ -53,38 +55,47 @@ func SetupWebhook(mgr ctrl.Manager) error {
 
 // podHandler gives new pods what their ordinal has in every version. It fails
 // closed: a pod that it did not see waits for a claim that never exists.
-type podHandler struct {
-	decoder admission.Decoder
-	live    client.Reader
-}
+type podHandler struct{ live client.Reader }
 
 // Handle answers for one new pod.
 func (h *podHandler) Handle(ctx context.Context, req admission.Request) admission.Response {
-	var before corev1.Pod
-	if err := h.decoder.Decode(req, &before); err != nil {
+	pod, err := readNewborn(json.NewDecoder(whileAsked{ctx, bytes.NewReader(req.Object.Raw)}))
+	if err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("read the pod: %w", err))
 	}
-	after := before.DeepCopy()
-	if why := inject(after); why != "" {
-		ctrl.LoggerFrom(ctx).Info("A pod with our label is none of ours", "namespace", req.Namespace, "pod", before.Name, "why", why)
+	changes, why := inject(pod)
+	if why != "" {
+		ctrl.LoggerFrom(ctx).Info("A pod with our label is none of ours", "namespace", req.Namespace, "pod", pod.Name, "why", why)
 		return admission.Allowed("").WithWarnings("ExtendedStatefulSet gives this pod no claims: " + why)
 	}
-	if why, err := sharesClaims(ctx, h.live, req.Namespace, &before); err != nil {
+	if why, err := denial(ctx, h.live, req.Namespace, pod); err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	} else if why != "" {
 		return admission.Denied(why)
 	}
-	// Both are what this program knows of the pod, so that what it does not know
-	// is not in the difference.
-	from, err := json.Marshal(&before)
-	if err != nil {
+	answer := admission.Allowed("")
+	if len(changes) == 0 {
+		return answer
+	}
+	if answer.Patch, err = json.Marshal(changes); err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
-	to, err := json.Marshal(after)
-	if err != nil {
-		return admission.Errored(http.StatusInternalServerError, err)
+	answer.PatchType = ptr.To(admissionv1.PatchTypeJSONPatch)
+	return answer
+}
+
+// whileAsked reads a request as long as somebody waits for the answer. It lives as long
+// as that, and so does its context.
+type whileAsked struct {
+	ctx  context.Context
+	from io.Reader
+}
+
+func (r whileAsked) Read(into []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
 	}
-	return admission.PatchResponseFromRaw(from, to)
+	return r.from.Read(into)
 }
 
 // defaultReplicas writes the smallest legal number where an object says none.
@@ -339,7 +350,7 @@ func ours(context.Context, *v1alpha1.ExtendedStatefulSet, client.Object) field.E
 
 // foreign refuses the name of a new set if an object of a name that it needs
 // belongs to somebody else. One of a set of the same name, which was deleted just
-// now, will be gone soon; a claim is taken as it is, as a StatefulSet does.
+// now, will be gone soon; claims are looked at by claimsInUse.
 func (v *validator) foreign(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, object client.Object) field.ErrorList {
 	if _, ok := object.(*corev1.PersistentVolumeClaim); ok {
 		return nil

@@ -141,7 +141,7 @@ type UpdateStatus struct {
 	// +optional
 	StartedAt *metav1.Time `json:"startedAt,omitempty"`
 	// CanaryAt is when the canaries of the zone were asked for; canaryWatchTime
-	// counts from it.
+	// counts from it, or from when their StatefulSet was made if that was later.
 	// +optional
 	CanaryAt *metav1.Time `json:"canaryAt,omitempty"`
 	// Returning is true while a failed attempt gives back what it took.

@@ -52,6 +52,10 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(self.scaling.max) || !has(self.template.spec.replicas) || self.template.spec.replicas <= self.scaling.max",fieldPath=".template.spec.replicas",message="may not be more than scaling.max; take fewer replicas, or raise max first"
 // +kubebuilder:validation:XValidation:rule="!has(self.scaling) || !has(self.scaling.oddOnly) || !self.scaling.oddOnly || !has(self.template.spec.replicas) || self.template.spec.replicas % 2 == 1",fieldPath=".template.spec.replicas",message="scaling.oddOnly allows odd numbers only; take one more or one less, or remove oddOnly first"
 // +kubebuilder:validation:XValidation:rule="!has(self.updateStrategy) || !has(self.updateStrategy.canaries) || !has(self.template.spec.replicas) || self.template.spec.replicas <= 0 || self.updateStrategy.canaries <= self.template.spec.replicas",fieldPath=".updateStrategy.canaries",message="may not be more than template.spec.replicas; lower canaries first, or take more replicas"
+// +kubebuilder:validation:XValidation:rule="!has(self.template.spec.replicas) || self.template.spec.replicas <= 1000",fieldPath=".template.spec.replicas",message="may be at most 1000; take fewer replicas"
+// +kubebuilder:validation:XValidation:rule="!has(self.template.spec.replicas) || !has(self.zones) || self.template.spec.replicas * size(self.zones) <= 2000",fieldPath=".template.spec.replicas",message="times the number of zones may be at most 2000; take fewer replicas or fewer zones"
+// +kubebuilder:validation:XValidation:rule="!has(self.template.spec.volumeClaimTemplates) || size(self.template.spec.volumeClaimTemplates) <= 16",fieldPath=".template.spec.volumeClaimTemplates",message="may be at most 16; take fewer claim templates"
+// +kubebuilder:validation:XValidation:rule="!has(self.template.spec.replicas) || !has(self.template.spec.volumeClaimTemplates) || self.template.spec.replicas * size(self.template.spec.volumeClaimTemplates) * (has(self.zones) && size(self.zones) > 0 ? size(self.zones) : 1) <= 4000",fieldPath=".template.spec.replicas",message="times the number of zones and of claim templates may be at most 4000; take fewer replicas, zones or claim templates"
 type ExtendedStatefulSetSpec struct {
 	// Template is an ordinary StatefulSet. A change of it, other than of its
 	// replicas and of the sizes of its claims, makes a new version.
@@ -130,13 +134,24 @@ type ExtendedStatefulSetSpec struct {
 }
 
 // StatefulSetTemplate is a StatefulSet without its status.
+// +kubebuilder:validation:XValidation:rule="!has(self.metadata) || !has(self.metadata.labels) || size(self.metadata.labels) <= 64",fieldPath=".metadata.labels",message="may be at most 64; take fewer labels"
+// +kubebuilder:validation:XValidation:rule="!has(self.metadata) || !has(self.metadata.annotations) || size(self.metadata.annotations) <= 64",fieldPath=".metadata.annotations",message="may be at most 64; take fewer annotations"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.selector) || !has(self.spec.selector.matchLabels) || size(self.spec.selector.matchLabels) <= 32",fieldPath=".spec.selector.matchLabels",message="may be at most 32; select by fewer labels"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.selector) || !has(self.spec.selector.matchExpressions) || size(self.spec.selector.matchExpressions) <= 32",fieldPath=".spec.selector.matchExpressions",message="may be at most 32; take fewer expressions"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.selector) || !has(self.spec.selector.matchExpressions) || self.spec.selector.matchExpressions.all(e, !has(e.values) || size(e.values) <= 64)",fieldPath=".spec.selector.matchExpressions",message="may have at most 64 values each; take fewer values"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.template.metadata) || !has(self.spec.template.metadata.labels) || size(self.spec.template.metadata.labels) <= 64",fieldPath=".spec.template.metadata.labels",message="may be at most 64; take fewer labels"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.template.metadata) || !has(self.spec.template.metadata.annotations) || size(self.spec.template.metadata.annotations) <= 64",fieldPath=".spec.template.metadata.annotations",message="may be at most 64; take fewer annotations"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.template.spec) || !has(self.spec.template.spec.containers) || size(self.spec.template.spec.containers) <= 64",fieldPath=".spec.template.spec.containers",message="may be at most 64; take fewer containers"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.template.spec) || !has(self.spec.template.spec.initContainers) || size(self.spec.template.spec.initContainers) <= 64",fieldPath=".spec.template.spec.initContainers",message="may be at most 64; take fewer init containers"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.template.spec) || !has(self.spec.template.spec.volumes) || size(self.spec.template.spec.volumes) <= 256",fieldPath=".spec.template.spec.volumes",message="may be at most 256; take fewer volumes"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.template.spec) || !has(self.spec.template.spec.imagePullSecrets) || size(self.spec.template.spec.imagePullSecrets) <= 64",fieldPath=".spec.template.spec.imagePullSecrets",message="may be at most 64; take fewer Secrets"
 type StatefulSetTemplate struct {
 	// Metadata holds labels and annotations for the StatefulSets. Defaults to none.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec is the spec of apps/v1 StatefulSet. Absent replicas become the smallest
-	// number that scaling allows.
+	// number that scaling allows. There may be 1000 of them, and 2000 in all zones.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="StatefulSet spec",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:template"}
 	Spec appsv1.StatefulSetSpec `json:"spec"`
 }
@@ -146,12 +161,14 @@ type Scaling struct {
 	// Min is the smallest number of replicas. Defaults to none.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Min",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:fieldGroup:scaling"}
 	Min *int32 `json:"min,omitempty"`
 
 	// Max is the largest number of replicas. Defaults to none.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Max",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:fieldGroup:scaling"}
 	Max *int32 `json:"max,omitempty"`
 
@@ -171,6 +188,7 @@ type UpdateStrategy struct {
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Canaries",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy"}
 	Canaries *int32 `json:"canaries,omitempty"`
 
@@ -198,6 +216,7 @@ type UpdateStrategy struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,6}([.][0-9]+)?(ns|us|ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,6}([.][0-9]+)?(ns|us|ms|s|m|h))+$') || duration(self) > duration('0s')",message="must be more than 0, for example 5m"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,6}([.][0-9]+)?(ns|us|ms|s|m|h))+$') || duration(self) <= duration('720h')",message="may be at most 720h; take a shorter time"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Canary watch time",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy"}
 	CanaryWatchTime *metav1.Duration `json:"canaryWatchTime,omitempty"`
 
@@ -209,6 +228,7 @@ type UpdateStrategy struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,6}([.][0-9]+)?(ns|us|ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,6}([.][0-9]+)?(ns|us|ms|s|m|h))+$') || duration(self) > duration('0s')",message="must be more than 0, for example 5m"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,6}([.][0-9]+)?(ns|us|ms|s|m|h))+$') || duration(self) <= duration('720h')",message="may be at most 720h; take a shorter time"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Update watch time",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy"}
 	UpdateWatchTime *metav1.Duration `json:"updateWatchTime,omitempty"`
 
@@ -235,6 +255,16 @@ type UpdateStrategy struct {
 
 // UpdateJob is a Job before or after an upgrade. It runs at most once for each
 // version and attempt.
+// +kubebuilder:validation:XValidation:rule="!has(self.metadata) || !has(self.metadata.labels) || size(self.metadata.labels) <= 64",fieldPath=".metadata.labels",message="may be at most 64; take fewer labels"
+// +kubebuilder:validation:XValidation:rule="!has(self.metadata) || !has(self.metadata.annotations) || size(self.metadata.annotations) <= 64",fieldPath=".metadata.annotations",message="may be at most 64; take fewer annotations"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.template.metadata) || !has(self.spec.template.metadata.labels) || size(self.spec.template.metadata.labels) <= 64",fieldPath=".spec.template.metadata.labels",message="may be at most 64; take fewer labels"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.template.metadata) || !has(self.spec.template.metadata.annotations) || size(self.spec.template.metadata.annotations) <= 64",fieldPath=".spec.template.metadata.annotations",message="may be at most 64; take fewer annotations"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.template.spec) || !has(self.spec.template.spec.containers) || size(self.spec.template.spec.containers) <= 64",fieldPath=".spec.template.spec.containers",message="may be at most 64; take fewer containers"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.template.spec) || !has(self.spec.template.spec.initContainers) || size(self.spec.template.spec.initContainers) <= 64",fieldPath=".spec.template.spec.initContainers",message="may be at most 64; take fewer init containers"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.template.spec) || !has(self.spec.template.spec.volumes) || size(self.spec.template.spec.volumes) <= 256",fieldPath=".spec.template.spec.volumes",message="may be at most 256; take fewer volumes"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.template.spec) || !has(self.spec.template.spec.imagePullSecrets) || size(self.spec.template.spec.imagePullSecrets) <= 64",fieldPath=".spec.template.spec.imagePullSecrets",message="may be at most 64; take fewer Secrets"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.parallelism) || self.spec.parallelism <= 100",fieldPath=".spec.parallelism",message="may be at most 100; take fewer pods at one time"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.completions) || self.spec.completions <= 1000",fieldPath=".spec.completions",message="may be at most 1000; take fewer completions"
 type UpdateJob struct {
 	// The metadata and spec of a Job. Its ttlSecondsAfterFinished and suspend are
 	// the operator's.
@@ -247,6 +277,7 @@ type UpdateJob struct {
 }
 
 // ActivePassiveProbe asks a container whether its pod is the active one.
+// +kubebuilder:validation:XValidation:rule="!has(self.exec.command) || size(self.exec.command) <= 64",fieldPath=".exec.command",message="may be at most 64; take fewer arguments, or write a script"
 type ActivePassiveProbe struct {
 	// Exec is the command; an exit code of 0 is yes.
 	Exec *corev1.ExecAction `json:"exec"`

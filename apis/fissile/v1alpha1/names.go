@@ -59,6 +59,9 @@ const (
 	// reference to an ExtendedStatefulSet, one to their namespace from the operator:
 	// so the garbage collector never takes them along.
 	AnnotationGuard = "fissile.cloudfoundry.org/guarded-by-namespace"
+	// AnnotationAdopt is on a claim that somebody else made, and holds the name of the
+	// ExtendedStatefulSet that may take it: the consent of who owns the claim.
+	AnnotationAdopt = "fissile.cloudfoundry.org/adopt"
 	// AnnotationZones holds, on StatefulSets and pods, the JSON array of the
 	// zones in the order of the spec.
 	AnnotationZones = "fissile.cloudfoundry.org/zones"
@@ -139,6 +142,9 @@ const (
 	// ReasonServiceTaken: a Service has the name of one of ours and is somebody
 	// else's, or was orphaned. It is left alone.
 	ReasonServiceTaken = "ServiceTaken"
+	// ReasonClaimTaken: a claim has the name of one of ours and is somebody else's. It
+	// is left alone, and so is its ordinal.
+	ReasonClaimTaken = "ClaimTaken"
 	// ReasonWriteRefused: the API server refuses a write; it is tried again.
 	ReasonWriteRefused = "WriteRefused"
 	// ReasonHealthy: nothing of the kind.

@@ -1,0 +1,185 @@
+package extendedstatefulset
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+)
+
+// many is a map of so many keys.
+func many(n int) map[string]string {
+	all := map[string]string{}
+	for i := range n {
+		all[fmt.Sprintf("k%d", i)] = "v"
+	}
+	return all
+}
+
+type spec = v1alpha1.ExtendedStatefulSetSpec
+
+// insideBounds are of what is in a spec: how many there may be, who makes so many, and
+// what is said of one more.
+var insideBounds = []struct {
+	name string
+	most int
+	set  func(s *spec, n int)
+	want string
+}{
+	{"attempts", 100, func(s *spec, n int) { s.UpdateStrategy.RetryCount = int32(n) }, "spec.updateStrategy.retryCount: Invalid value: 101: may be at most 100; take fewer attempts"},
+	{"canaryWatchTime", 720, func(s *spec, n int) {
+		d := &metav1.Duration{Duration: time.Duration(n) * time.Hour}
+		s.UpdateStrategy.CanaryWatchTime, s.UpdateStrategy.UpdateWatchTime = d, d
+	}, `spec.updateStrategy.canaryWatchTime: Invalid value: "721h0m0s": may be at most 720h; take a shorter time`},
+	{"labels", 64, func(s *spec, n int) { s.Template.Labels = many(n) }, "spec.template.metadata.labels: Invalid value: 65: may be at most 64; take fewer labels"},
+	{"annotations", 64, func(s *spec, n int) { s.Template.Annotations = many(n) }, "spec.template.metadata.annotations: Invalid value: 65: may be at most 64; take fewer annotations"},
+	{"labels of pods", 64, func(s *spec, n int) {
+		s.Template.Spec.Template.Labels = many(n - 1)
+		s.Template.Spec.Template.Labels["app"] = "db"
+	}, "spec.template.spec.template.metadata.labels: Invalid value: 65: may be at most 64"},
+	{"labels that select", 32, func(s *spec, n int) {
+		s.Template.Spec.Selector.MatchLabels, s.Template.Spec.Template.Labels = many(n), many(n)
+	}, "spec.template.spec.selector.matchLabels: Invalid value: 33: may be at most 32; select by fewer labels"},
+	{"expressions", 32, func(s *spec, n int) {
+		for range n {
+			s.Template.Spec.Selector.MatchExpressions = append(s.Template.Spec.Selector.MatchExpressions, metav1.LabelSelectorRequirement{Key: "app", Operator: metav1.LabelSelectorOpExists})
+		}
+	}, "spec.template.spec.selector.matchExpressions: Invalid value: 33: may be at most 32; take fewer expressions"},
+	{"values", 64, func(s *spec, n int) {
+		s.Template.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: slices.Repeat([]string{"db"}, n)}}
+	}, "spec.template.spec.selector.matchExpressions[0].values: Invalid value: 65: may be at most 64; take fewer values"},
+	{"containers", 64, func(s *spec, n int) {
+		s.Template.Spec.Template.Spec.Containers = make([]corev1.Container, n)
+	}, "spec.template.spec.template.spec.containers: Invalid value: 65: may be at most 64; take fewer containers"},
+	{"init containers", 64, func(s *spec, n int) {
+		s.Template.Spec.Template.Spec.InitContainers = make([]corev1.Container, n)
+	}, "spec.template.spec.template.spec.initContainers: Invalid value: 65: may be at most 64"},
+	{"volumes", 256, func(s *spec, n int) { s.Template.Spec.Template.Spec.Volumes = make([]corev1.Volume, n) }, "spec.template.spec.template.spec.volumes: Invalid value: 257: may be at most 256"},
+	{"pull secrets", 64, func(s *spec, n int) {
+		s.Template.Spec.Template.Spec.ImagePullSecrets = make([]corev1.LocalObjectReference, n)
+	}, "spec.template.spec.template.spec.imagePullSecrets: Invalid value: 65: may be at most 64"},
+	{"ports", 256, func(s *spec, n int) {
+		s.Template.Spec.Template.Spec.Containers[0].Ports = make([]corev1.ContainerPort, n)
+	}, "spec.template.spec.template.spec.containers: Invalid value: 257: may be at most 256; take fewer ports, of all containers"},
+	{"what is followed", 256, func(s *spec, n int) {
+		s.UpdateOnEnvChange = true
+		for i := range n {
+			s.Template.Spec.Template.Spec.Containers[0].EnvFrom = append(s.Template.Spec.Template.Spec.Containers[0].EnvFrom,
+				corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: fmt.Sprint(i)}}})
+		}
+	}, "spec.updateOnEnvChange: Invalid value: true: follows at most 256 ConfigMaps and Secrets, and template names more; name fewer, or set this to false"},
+	{"pods of a job", 100, func(s *spec, n int) {
+		s.UpdateStrategy.PreUpdateJob = job("x")
+		s.UpdateStrategy.PreUpdateJob.Spec.Parallelism = ptr.To(int32(n))
+	}, "spec.updateStrategy.preUpdateJob.spec.parallelism: Invalid value: 101: may be at most 100; take fewer pods at one time"},
+	{"completions of a job", 1000, func(s *spec, n int) {
+		s.UpdateStrategy.PostUpdateJob = job("x")
+		s.UpdateStrategy.PostUpdateJob.Spec.Completions = ptr.To(int32(n))
+	}, "spec.updateStrategy.postUpdateJob.spec.completions: Invalid value: 1001: may be at most 1000; take fewer completions"},
+	{"probes", 16, func(s *spec, n int) {
+		s.ActivePassiveProbes, s.Template.Spec.Template.Spec.Containers = map[string]v1alpha1.ActivePassiveProbe{}, nil
+		for name := range many(n) {
+			s.ActivePassiveProbes[name] = asking("/ask")
+			s.Template.Spec.Template.Spec.Containers = append(s.Template.Spec.Template.Spec.Containers, corev1.Container{Name: name})
+		}
+	}, "spec.activePassiveProbes: Invalid value: 17: may be at most 16; take fewer probes"},
+	{"arguments of a probe", 64, func(s *spec, n int) {
+		s.ActivePassiveProbes = map[string]v1alpha1.ActivePassiveProbe{"main": asking(slices.Repeat([]string{"x"}, n)...)}
+	}, "spec.activePassiveProbes[main].exec.command: Invalid value: 65: may be at most 64; take fewer arguments, or write a script"},
+	{"bytes of a probe", 16384, func(s *spec, n int) {
+		s.ActivePassiveProbes = map[string]v1alpha1.ActivePassiveProbe{"main": asking(strings.Repeat("x", n))}
+	}, "spec.activePassiveProbes[main].exec.command: Invalid value: 16385: may be at most 16384; take fewer bytes, or write a script"},
+	{"the period of a probe", 3600, func(s *spec, n int) {
+		p := asking("x")
+		p.PeriodSeconds = int32(n)
+		s.ActivePassiveProbes = map[string]v1alpha1.ActivePassiveProbe{"main": p}
+	}, "spec.activePassiveProbes[main].periodSeconds: Invalid value: 3601: may be at most 3600; ask more often"},
+	{"the time of a probe", 3600, func(s *spec, n int) {
+		p := asking("x")
+		p.TimeoutSeconds = int32(n)
+		s.ActivePassiveProbes = map[string]v1alpha1.ActivePassiveProbe{"main": p}
+	}, "spec.activePassiveProbes[main].timeoutSeconds: Invalid value: 3601: may be at most 3600; wait for less"},
+	{"all in all", 256 << 10, func(s *spec, n int) { swell(s, n) }, `spec: Invalid value: "262145 bytes": may have at most 262144 bytes; put what is long into ConfigMaps`},
+	{"all in all, in all zones", 64 << 10, func(s *spec, n int) {
+		for i := range 64 {
+			s.Zones = append(s.Zones, fmt.Sprint("z", i))
+		}
+		swell(s, n)
+	}, `spec: Invalid value: "65537 bytes": times the number of zones may be at most 4194304 bytes, since each zone has a copy; take fewer zones, or put what is long into ConfigMaps`},
+}
+
+// Lists, maps and texts of any length are of use to nobody, and are worked through again
+// and again.
+func TestBoundsOfWhatIsInside(t *testing.T) {
+	for _, row := range insideBounds {
+		t.Run(row.name, func(t *testing.T) {
+			said := func(n int) string {
+				set := withDefaults(toySet(3))
+				row.set(&set.Spec, n)
+				if errs := validate(set); len(errs) > 0 {
+					return errs.ToAggregate().Error()
+				}
+				return ""
+			}
+			if got := said(row.most); got != "" {
+				t.Errorf("what may be is refused: %s", got)
+			}
+			if got := said(row.most + 1); !strings.Contains(got, row.want) {
+				t.Errorf("it says %s, want %s", got, row.want)
+			}
+		})
+	}
+}
+
+func asking(argv ...string) v1alpha1.ActivePassiveProbe {
+	return v1alpha1.ActivePassiveProbe{Exec: &corev1.ExecAction{Command: argv}, PeriodSeconds: 1, TimeoutSeconds: 1}
+}
+
+// swell makes a spec that many bytes large.
+func swell(s *v1alpha1.ExtendedStatefulSetSpec, to int) {
+	s.Template.Annotations = map[string]string{"a": "x"}
+	raw, err := json.Marshal(s)
+	if err != nil {
+		panic(err)
+	}
+	s.Template.Annotations["a"] = strings.Repeat("x", to-len(raw)+1)
+}
+
+// A large object that slipped past admission costs little at each look.
+func TestALargeObjectCostsLittle(t *testing.T) {
+	set := plain()
+	pod := &set.Spec.Template.Spec.Template.Spec
+	set.Spec.UpdateOnEnvChange = true
+	for i := range 50_000 {
+		pod.Containers[0].Ports = append(pod.Containers[0].Ports, corev1.ContainerPort{ContainerPort: int32(i)})
+		set.Spec.Zones = append(set.Spec.Zones, fmt.Sprint(i))
+	}
+	for i := range 20_000 {
+		pod.Containers[0].EnvFrom = append(pod.Containers[0].EnvFrom,
+			corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: fmt.Sprint(i)}}})
+	}
+	began := time.Now()
+	if why := problem(withDefaults(set)); !strings.Contains(why, "spec.zones: Invalid value: 50000: may be at most 64; take fewer zones") {
+		t.Error(why)
+	}
+	if n := len(zonesOf(set, &set.Status)); n != mostZones {
+		t.Errorf("%d zones are worked through", n)
+	}
+	if n := len(buildServices(set, nil)[0].Spec.Ports); n != mostPorts {
+		t.Errorf("a Service has %d ports", n)
+	}
+	if n := len(originsOf(pod)); n > mostSources+1 {
+		t.Errorf("%d sources are looked at", n)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it takes %s", took)
+	}
+}

@@ -1,0 +1,233 @@
+package extendedstatefulset
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+)
+
+// allocated is how much memory a function asks for, whether or not it keeps it.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// An object may be older than the bound, and /scale passes the webhook. Such a number
+// costs next to nothing, and a set that runs is left as it is: it is neither scaled up
+// to what nobody meant, nor down to what would be allowed.
+func TestManyMoreReplicasThanThereMayBe(t *testing.T) {
+	const little = 16 << 20
+	for _, row := range []struct {
+		name string
+		set  func() *v1alpha1.ExtendedStatefulSet
+		more func(*v1alpha1.ExtendedStatefulSet)
+		want string
+	}{
+		{"without volumes", plain, func(*v1alpha1.ExtendedStatefulSet) {}, "spec.template.spec.replicas"},
+		{"with volumes", volumes, func(*v1alpha1.ExtendedStatefulSet) {}, "spec.template.spec.replicas"},
+		{"in zones", func() *v1alpha1.ExtendedStatefulSet { return zoned(2, "a", "b") }, func(*v1alpha1.ExtendedStatefulSet) {}, "spec.template.spec.replicas"},
+		{"in the middle of an upgrade", volumes, func(set *v1alpha1.ExtendedStatefulSet) {
+			set.Spec.Template.Spec.Template.Spec.Containers[0].Image = "two"
+		}, "spec.template.spec.replicas"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := newStage(t, row.set())
+			s.rest()
+			before, replicas := s.children(), *s.set().Spec.Template.Spec.Replicas
+			s.change("more replicas than there may be", func(set *v1alpha1.ExtendedStatefulSet) {
+				set.Spec.Template.Spec.Replicas = ptr.To[int32](math.MaxInt32)
+				row.more(set)
+			})
+			if used := allocated(func() { s.steps(3) }); used > little {
+				t.Errorf("three looks at it ask for %d MiB", used>>20)
+			}
+			now := s.children()
+			for i := range now {
+				if len(now) != len(before) || now[i].ResourceVersion != before[i].ResourceVersion {
+					s.Fatal(t, "the StatefulSets are written on")
+				}
+			}
+			for _, kind := range []string{v1alpha1.ConditionAvailable, v1alpha1.ConditionProgressing} {
+				c := meta.FindStatusCondition(s.set().Status.Conditions, kind)
+				if c.Reason != v1alpha1.ReasonInvalidSpec || !strings.Contains(c.Message, row.want) || !strings.Contains(c.Message, "take fewer replicas") {
+					s.Fatal(t, "it says "+c.Reason+", "+c.Message)
+				}
+			}
+			s.scale(replicas)
+			if set := s.rest(); set.Status.Phase != v1alpha1.PhaseStable || int(set.Status.ReadyReplicas) != len(s.pods()) {
+				s.Fatal(t, "it is not well again")
+			}
+		})
+	}
+}
+
+// What somebody else gave a StatefulSet of ours is not worked through one by one either.
+func TestAStatefulSetWithManyMoreReplicasThanThereMayBe(t *testing.T) {
+	s := newStage(t, volumes())
+	s.rest()
+	s.edit("db-v1", func(c *appsv1.StatefulSet) { c.Spec.Replicas = ptr.To[int32](math.MaxInt32) })
+	if used := allocated(func() { s.steps(3) }); used > 16<<20 {
+		t.Errorf("three looks at it ask for %d MiB", used>>20)
+	}
+	if end := s.rest(); end.Status.Phase != v1alpha1.PhaseStable || *s.children()[0].Spec.Replicas != 3 {
+		s.Fatal(t, "the edit is not undone")
+	}
+}
+
+// No pass asks for more names than so many, and a large set gets there in some passes.
+func TestALargeSetComesInParts(t *testing.T) {
+	const replicas = 2*namesAtOnce + 50
+	s := newStage(t, withClaims(toySet(replicas)))
+	counted := &counter{Reader: s.Cluster}
+	s.r.Live = counted
+	for range 8 {
+		counted.asked = 0
+		s.steps(1)
+		if counted.asked > 3*namesAtOnce {
+			s.Fatal(t, fmt.Sprintf("a pass asks %d times", counted.asked))
+		}
+	}
+	if n := *s.children()[0].Spec.Replicas; n != replicas {
+		t.Errorf("it has %d replicas", n)
+	}
+	if n := len(s.claims); n != replicas {
+		t.Errorf("it has %d claims", n)
+	}
+	s.scale(0)
+	s.steps(2)
+	s.scale(replicas)
+	s.steps(1)
+	if n := *s.children()[0].Spec.Replicas; n == 0 || n > namesAtOnce {
+		t.Errorf("%d ordinals are given at once, whose pods were not all looked for", n)
+	}
+	s.steps(4)
+	if n := *s.children()[0].Spec.Replicas; n != replicas {
+		t.Errorf("it has %d replicas again", n)
+	}
+}
+
+// counter counts the questions about single objects.
+type counter struct {
+	client.Reader
+	asked int
+}
+
+func (c *counter) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	c.asked++
+	return c.Reader.Get(ctx, key, into, opts...)
+}
+
+// What is at a bound is taken, and what is above is refused with its remedy.
+func TestBounds(t *testing.T) {
+	replicas := func(n int32) func(*v1alpha1.ExtendedStatefulSet) {
+		return func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Template.Spec.Replicas = &n }
+	}
+	templates := func(n int) func(*v1alpha1.ExtendedStatefulSet) {
+		return func(set *v1alpha1.ExtendedStatefulSet) {
+			t := &set.Spec.Template.Spec
+			for i := range n - 1 {
+				t.VolumeClaimTemplates = append(t.VolumeClaimTemplates, t.VolumeClaimTemplates[0])
+				t.VolumeClaimTemplates[i+1].Name = fmt.Sprintf("data-%d", i)
+			}
+		}
+	}
+	zones := func(n int) func(*v1alpha1.ExtendedStatefulSet) {
+		return func(set *v1alpha1.ExtendedStatefulSet) {
+			set.Spec.Zones = nil
+			for i := range n {
+				set.Spec.Zones = append(set.Spec.Zones, fmt.Sprintf("z%d", i))
+			}
+		}
+	}
+	both := func(all ...func(*v1alpha1.ExtendedStatefulSet)) func(*v1alpha1.ExtendedStatefulSet) {
+		return func(set *v1alpha1.ExtendedStatefulSet) {
+			for _, f := range all {
+				f(set)
+			}
+		}
+	}
+	scaling := func(low, high int32) func(*v1alpha1.ExtendedStatefulSet) {
+		return func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Scaling = &v1alpha1.Scaling{Min: &low, Max: &high} }
+	}
+	canaries := func(n int32) func(*v1alpha1.ExtendedStatefulSet) {
+		return both(replicas(mostReplicas), func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.UpdateStrategy.Canaries = &n })
+	}
+	for _, row := range []struct {
+		name       string
+		most, more func(*v1alpha1.ExtendedStatefulSet)
+		want       string
+	}{
+		{"replicas", replicas(1000), replicas(1001), "spec.template.spec.replicas: Invalid value: 1001: may be at most 1000; take fewer replicas"},
+		{"the largest number", replicas(1000), replicas(math.MaxInt32), "spec.template.spec.replicas: Invalid value: 2147483647: may be at most 1000; take fewer replicas"},
+		{"pods in all zones", both(zones(64), replicas(31)), both(zones(64), replicas(32)),
+			"spec.template.spec.replicas: Invalid value: 32: times the number of zones may be at most 2000; take fewer replicas or fewer zones"},
+		{"claims", both(templates(16), replicas(250)), both(templates(16), replicas(251)),
+			"spec.template.spec.replicas: Invalid value: 251: times the number of zones and of claim templates may be at most 4000; take fewer replicas, zones or claim templates"},
+		{"claim templates", templates(16), templates(17), "spec.template.spec.volumeClaimTemplates: Invalid value: 17: may be at most 16; take fewer claim templates"},
+		{"zones", zones(64), zones(65), "spec.zones: Invalid value: 65: may be at most 64; take fewer zones"},
+		{"scaling.max", scaling(0, 1000), scaling(0, 1001), "spec.scaling.max: Invalid value: 1001: may be at most 1000, as many replicas as there may be; lower it"},
+		{"scaling.min", both(replicas(1000), scaling(1000, 1000)), both(replicas(1000), scaling(1001, 1000)), "spec.scaling.min: Invalid value: 1001: may"},
+		{"canaries", canaries(1000), canaries(1001), "spec.updateStrategy.canaries: Invalid value: 1001: may be at most 1000; take fewer canaries"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			set := withClaims(toySet(3))
+			row.most(set)
+			if errs := validate(withDefaults(set)); len(errs) > 0 {
+				t.Errorf("what may be is refused: %v", errs)
+			}
+			set = withClaims(toySet(3))
+			row.more(set)
+			if errs := validate(withDefaults(set)); len(errs) == 0 || !strings.Contains(errs.ToAggregate().Error(), row.want) {
+				t.Errorf("it says %v, want %s", errs, row.want)
+			}
+		})
+	}
+}
+
+// Rules of before that would allow any number allow no more than there may be, and
+// keep no set from being served.
+func TestWideRulesOfBefore(t *testing.T) {
+	set := plain()
+	set.Spec.Scaling = &v1alpha1.Scaling{Max: ptr.To[int32](math.MaxInt32)}
+	if why := problem(withDefaults(set)); why != "" {
+		t.Error(why)
+	}
+	if len(validate(withDefaults(set))) == 0 {
+		t.Error("such rules are taken")
+	}
+}
+
+// A status has room for so many zones, and each zone keeps its index.
+func TestZonesThatWereEverNamed(t *testing.T) {
+	s := newStage(t, zoned(1, "a"))
+	s.rest()
+	s.change("there were many zones", func(set *v1alpha1.ExtendedStatefulSet) {
+		for i := len(set.Status.Zones); i < mostZonesEver; i++ {
+			set.Status.Zones = append(set.Status.Zones, v1alpha1.ZoneStatus{Name: fmt.Sprintf("z%d", i), Index: int32(i)})
+		}
+	})
+	s.zones("a", "z7")
+	s.rest()
+	s.zones("a", "another")
+	s.steps(3)
+	c := meta.FindStatusCondition(s.set().Status.Conditions, v1alpha1.ConditionAvailable)
+	if c.Reason != v1alpha1.ReasonInvalidSpec || !strings.Contains(c.Message, "257 zones that were ever named, and there may be at most 256; take zones of before") {
+		s.Fatal(t, "it says "+c.Message)
+	}
+	if n := len(s.set().Status.Zones); n != mostZonesEver {
+		t.Errorf("the status has %d zones", n)
+	}
+}

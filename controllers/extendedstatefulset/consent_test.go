@@ -1,0 +1,225 @@
+package extendedstatefulset
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+)
+
+// theirs is a claim that somebody else made, by name.
+func theirs(name string) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Labels: map[string]string{"app": "theirs"}},
+		Spec: corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}}},
+	}
+}
+
+// give is what the owner of a claim says.
+func (s *stage) give(name, to string) {
+	c := s.object("PersistentVolumeClaim", name).DeepCopyObject().(*corev1.PersistentVolumeClaim)
+	metav1.SetMetaDataAnnotation(&c.ObjectMeta, v1alpha1.AnnotationAdopt, to)
+	s.Say("# claim %s is for %s", name, to)
+	s.Put(c)
+}
+
+func (s *stage) strip(name string) {
+	c := s.object("PersistentVolumeClaim", name).DeepCopyObject().(*corev1.PersistentVolumeClaim)
+	c.Labels = nil
+	s.Say("# somebody takes the labels off claim %s", name)
+	s.Put(c)
+}
+
+// progress is what condition Progressing says.
+func (s *stage) progress() string {
+	c := meta.FindStatusCondition(s.set().Status.Conditions, v1alpha1.ConditionProgressing)
+	return c.Reason + ": " + c.Message
+}
+
+// untouched checks that nobody wrote on a claim, or mounts it.
+func (s *stage) untouched(name, version string) {
+	s.t.Helper()
+	if now := s.object("PersistentVolumeClaim", name); now.GetResourceVersion() != version {
+		s.Fatal(s.t, "claim "+name+" is written on")
+	}
+	for _, pod := range s.pods() {
+		for _, c := range s.Claims(pod) {
+			if c.Name == name {
+				s.Fatal(s.t, pod.Name+" mounts claim "+name)
+			}
+		}
+	}
+}
+
+func theirNames(pods []*corev1.Pod) string {
+	all := make([]string, len(pods))
+	for i := range pods {
+		all[i] = pods[i].Name
+	}
+	return strings.Join(all, " ")
+}
+
+// A claim that somebody else made is his: it is neither written on nor mounted, unless
+// he says so on the claim itself.
+func TestAClaimOfSomebodyElseIsTakenWithConsentOnly(t *testing.T) {
+	s := newStage(t, volumes())
+	s.Put(theirs("data-db-1"))
+	version := s.object("PersistentVolumeClaim", "data-db-1").GetResourceVersion()
+	s.steps(5)
+	for range 200 {
+		for _, move := range s.machines() {
+			move()
+		}
+		s.steps(1)
+	}
+	s.untouched("data-db-1", version)
+	if got, want := s.progress(), "ClaimTaken: claim data-db-1 is somebody else's, and is taken only if its owner says so: kubectl -n ns annotate pvc data-db-1 fissile.cloudfoundry.org/adopt=db"; !strings.HasPrefix(got, want) {
+		s.Fatal(t, "it says "+got)
+	}
+	if got := theirNames(s.pods()); got != "db-v1-0" {
+		s.Fatal(t, "there are the pods "+got)
+	}
+	s.give("data-db-1", "another")
+	s.steps(2)
+	if !strings.HasPrefix(s.progress(), "ClaimTaken") {
+		s.Fatal(t, "consent for another set is enough")
+	}
+	s.give("data-db-1", "db")
+	if set := s.rest(); set.Status.ReadyReplicas != 3 || set.Status.Phase != v1alpha1.PhaseStable {
+		s.Fatal(t, "with consent it does not come up")
+	}
+	taken := s.object("PersistentVolumeClaim", "data-db-1").(*corev1.PersistentVolumeClaim)
+	if size := taken.Spec.Resources.Requests[corev1.ResourceStorage]; taken.Labels[v1alpha1.LabelSet] != "db" || taken.Labels["app"] != "theirs" || size.String() != "1Gi" {
+		s.Fatal(t, "it is not ours")
+	}
+}
+
+// Whoever takes the label off a claim stops nothing that runs, and nothing is started
+// that would need it: no upgrade, and no pod in the place of one that goes.
+func TestAClaimThatLostItsLabelIsKeptByItsPod(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		then func(*stage)
+	}{
+		{"at rest", func(*stage) {}},
+		{"and then there is a new template", func(s *stage) { s.image("two") }},
+		{"and it is scaled up", func(s *stage) { s.scale(4) }},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := newStage(t, volumes())
+			s.rest()
+			s.floor = 3
+			s.strip("data-db-1")
+			row.then(s)
+			s.steps(4)
+			for range 100 {
+				for _, move := range s.machines() {
+					move()
+				}
+				s.steps(1)
+			}
+			if got := s.progress(); !strings.HasPrefix(got, "ClaimTaken: claim data-db-1 is somebody else's") {
+				s.Fatal(t, "it says "+got)
+			}
+			s.floor = 2
+			s.give("data-db-1", "db")
+			if set := s.rest(); set.Status.Phase != v1alpha1.PhaseStable || set.Status.ReadyReplicas != *set.Spec.Template.Spec.Replicas {
+				s.Fatal(t, "it is not well again")
+			}
+		})
+	}
+}
+
+// With a claim of another set nothing is done, whatever is said beside its label: two
+// pods would have it.
+func TestAClaimOfAnotherSet(t *testing.T) {
+	s := newStage(t, volumes())
+	c := theirs("data-db-1")
+	c.Labels[v1alpha1.LabelSet] = "data-db"
+	s.Put(c)
+	s.give(c.Name, "db")
+	s.steps(5)
+	if got := s.progress(); len(s.children()) > 0 || len(s.claims) != 1 || !strings.HasPrefix(got, "InvalidSpec: claim data-db-1 is that of ExtendedStatefulSet data-db, and two pods would have it") {
+		s.Fatal(t, "it says "+got)
+	}
+	s.strip(c.Name)
+	if set := s.rest(); set.Status.ReadyReplicas != 3 {
+		s.Fatal(t, "it does not come up when that is over")
+	}
+}
+
+// The claims of ordinals that another StatefulSet may get one day are not made before.
+func TestNoClaimIsMadeThatAnotherStatefulSetWouldTake(t *testing.T) {
+	set := volumes()
+	set.Spec.Template.Spec.VolumeClaimTemplates[0].Name = "data-my"
+	s := newStage(t, set)
+	s.Put(&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "my-db"}, Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](0),
+		VolumeClaimTemplates: []corev1.PersistentVolumeClaim{*theirs("data")}}})
+	s.steps(5)
+	if len(s.claims) > 0 || !strings.HasPrefix(s.progress(), "ClaimTaken: the claims data-my-db-<ordinal> are those of StatefulSet my-db too") {
+		s.Fatal(t, "it says "+s.progress())
+	}
+	s.Remove(s.object("StatefulSet", "my-db"))
+	if set := s.rest(); set.Status.ReadyReplicas != 3 {
+		s.Fatal(t, "it does not come up when that is gone")
+	}
+}
+
+// The webhook is the last to look: a pod may be older than what it is asked to mount.
+func TestNoPodMountsAClaimOfSomebodyElse(t *testing.T) {
+	const refused = "claim data-db-2 is somebody else's, and is taken only if its owner says so: kubectl -n ns annotate pvc data-db-2 fissile.cloudfoundry.org/adopt=db"
+	of := func(change func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
+		c := theirs("data-db-2")
+		change(c)
+		return c
+	}
+	for _, row := range []struct {
+		name  string
+		claim *corev1.PersistentVolumeClaim
+		want  string
+	}{
+		{"one that is yet to be made is ours", nil, ""},
+		{"one of ours", of(func(c *corev1.PersistentVolumeClaim) { c.Labels[v1alpha1.LabelSet] = "db" }), ""},
+		{"one that was given to us, before it has our label", of(func(c *corev1.PersistentVolumeClaim) {
+			c.Annotations = map[string]string{v1alpha1.AnnotationAdopt: "db"}
+		}), ""},
+		{"one of somebody else", of(func(*corev1.PersistentVolumeClaim) {}), refused},
+		{"one that was given to another", of(func(c *corev1.PersistentVolumeClaim) {
+			c.Annotations = map[string]string{v1alpha1.AnnotationAdopt: "other"}
+		}), refused},
+		{"one of another set, whatever is said beside", of(func(c *corev1.PersistentVolumeClaim) {
+			c.Labels[v1alpha1.LabelSet], c.Annotations = "other", map[string]string{v1alpha1.AnnotationAdopt: "db"}
+		}), "claim data-db-2 is that of ExtendedStatefulSet other"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := newStage(t, volumes())
+			if row.claim != nil {
+				s.Put(row.claim)
+			}
+			got := admit(t, s.Cluster, newPod(volumes(), zone{index: noZone}, 2))
+			if got.Allowed != (row.want == "") || !got.Allowed && !strings.HasPrefix(got.Result.Message, row.want) {
+				t.Errorf("allowed: %t, %v", got.Allowed, got.Result)
+			}
+		})
+	}
+	if got := admit(t, mute{newStage(t, volumes()).Cluster}, newPod(volumes(), zone{index: noZone}, 2)); got.Allowed {
+		t.Error("without an answer it is created")
+	}
+}
+
+// mute is an API server that says nothing of single objects.
+type mute struct{ client.Reader }
+
+func (mute) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return context.DeadlineExceeded
+}

@@ -1,0 +1,216 @@
+package extendedstatefulset
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+)
+
+// newborn is what is read of a pod that is being created. All else of it is passed
+// over, of whatever length it is.
+type newborn struct {
+	// ObjectMeta has the name, those labels and annotations that are asked about, and
+	// the owner that is the controller.
+	metav1.ObjectMeta
+	hostname string
+	// waiting are the volumes on claims that never exist, and more says that there are
+	// more of them than any pod of ours has.
+	waiting []waiting
+	more    bool
+}
+
+// waiting is a volume that waits for its claim: its place in the list, its name, and
+// the claim that never exists.
+type waiting struct {
+	at          int
+	name, claim string
+}
+
+// What of labels and annotations is kept.
+var (
+	bornLabels      = []string{v1alpha1.LabelSet, v1alpha1.LabelStatefulSet, v1alpha1.LabelVersion, v1alpha1.LabelPodOrdinal, appsv1.PodIndexLabel}
+	bornAnnotations = []string{v1alpha1.AnnotationHostnames}
+)
+
+// readNewborn reads a pod once from its begin to its end, and keeps no more of it than
+// a newborn has.
+func readNewborn(d *json.Decoder) (*newborn, error) {
+	d.UseNumber()
+	n := &newborn{}
+	return n, fields(d, func(name string) error {
+		switch name {
+		case "metadata":
+			return fields(d, func(name string) error { return n.readMeta(d, name) })
+		case "spec":
+			return fields(d, func(name string) error { return n.readSpec(d, name) })
+		}
+		return skip(d)
+	})
+}
+
+func (n *newborn) readMeta(d *json.Decoder, name string) (err error) {
+	switch name {
+	case "name":
+		n.Name, err = text(d)
+	case "labels":
+		n.Labels, err = entries(d, bornLabels)
+	case "annotations":
+		n.Annotations, err = entries(d, bornAnnotations)
+	case "ownerReferences":
+		err = items(d, func(int) error { return n.readOwner(d) })
+	default:
+		err = skip(d)
+	}
+	return err
+}
+
+func (n *newborn) readOwner(d *json.Decoder) error {
+	var owner metav1.OwnerReference
+	var controller bool
+	err := fields(d, func(name string) (err error) {
+		switch name {
+		case "apiVersion":
+			owner.APIVersion, err = text(d)
+		case "kind":
+			owner.Kind, err = text(d)
+		case "name":
+			owner.Name, err = text(d)
+		case "controller":
+			controller, err = yes(d)
+		default:
+			err = skip(d)
+		}
+		return err
+	})
+	if controller && len(n.OwnerReferences) == 0 {
+		owner.Controller = &controller
+		n.OwnerReferences = []metav1.OwnerReference{owner}
+	}
+	return err
+}
+
+func (n *newborn) readSpec(d *json.Decoder, name string) (err error) {
+	switch name {
+	case "hostname":
+		n.hostname, err = text(d)
+	case "volumes":
+		err = items(d, func(i int) error { return n.readVolume(d, i) })
+	default:
+		err = skip(d)
+	}
+	return err
+}
+
+func (n *newborn) readVolume(d *json.Decoder, at int) error {
+	v := waiting{at: at}
+	err := fields(d, func(name string) (err error) {
+		switch name {
+		case "name":
+			v.name, err = text(d)
+		case "persistentVolumeClaim":
+			err = fields(d, func(name string) (err error) {
+				if name != "claimName" {
+					return skip(d)
+				}
+				v.claim, err = text(d)
+				return err
+			})
+		default:
+			err = skip(d)
+		}
+		return err
+	})
+	if !strings.HasSuffix(v.claim, v1alpha1.UnassignedClaim) {
+		return err
+	}
+	if n.more = n.more || len(n.waiting) == mostVolumes; !n.more {
+		n.waiting = append(n.waiting, v)
+	}
+	return err
+}
+
+// fields reads a JSON object. read is told the name of each field, and reads its value.
+func fields(d *json.Decoder, read func(name string) error) error {
+	return within(d, '{', func(int) error {
+		name, err := text(d)
+		if err != nil {
+			return err
+		}
+		return read(name)
+	})
+}
+
+// items reads a JSON array. read is told the place of each item, and reads it.
+func items(d *json.Decoder, read func(at int) error) error { return within(d, '[', read) }
+
+// within reads what is in the brackets that come next; nothing where there is null.
+func within(d *json.Decoder, opens json.Delim, read func(at int) error) error {
+	switch t, err := d.Token(); {
+	case err != nil || t == nil:
+		return err
+	case t != opens:
+		return fmt.Errorf("%v is where a %v should be", t, opens)
+	}
+	for at := 0; d.More(); at++ {
+		if err := read(at); err != nil {
+			return err
+		}
+	}
+	_, err := d.Token()
+	return err
+}
+
+// entries reads an object of texts, and keeps those of some names.
+func entries(d *json.Decoder, of []string) (map[string]string, error) {
+	kept := map[string]string{}
+	return kept, fields(d, func(name string) error {
+		value, err := text(d)
+		if slices.Contains(of, name) {
+			kept[name] = value
+		}
+		return err
+	})
+}
+
+// text reads a string; "" for null.
+func text(d *json.Decoder) (string, error) {
+	t, err := d.Token()
+	if s, ok := t.(string); ok || t == nil {
+		return s, err
+	}
+	return "", fmt.Errorf("%v is where a text should be", t)
+}
+
+// yes reads a bool; false for null.
+func yes(d *json.Decoder) (bool, error) {
+	t, err := d.Token()
+	if b, ok := t.(bool); ok || t == nil {
+		return b, err
+	}
+	return false, fmt.Errorf("%v is where true or false should be", t)
+}
+
+// skip passes over one value.
+func skip(d *json.Decoder) error {
+	for depth := 0; ; {
+		t, err := d.Token()
+		if err != nil {
+			return err
+		}
+		switch t {
+		case json.Delim('{'), json.Delim('['):
+			depth++
+		case json.Delim('}'), json.Delim(']'):
+			depth--
+		}
+		if depth == 0 {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package extendedstatefulset
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+)
+
+// asPod puts texts where a pod has them.
+func asPod(meta, spec string) []byte {
+	return fmt.Appendf(nil, `{"metadata": {"name": "db-v1-2", %s "uid": null}, "spec": {%s "x": null}}`, meta, spec)
+}
+
+// handled is what the webhook answers to a raw pod.
+func handled(ctx context.Context, raw []byte) admission.Response {
+	return (&podHandler{deaf{}}).Handle(ctx, admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Namespace: "ns", Object: runtime.RawExtension{Raw: raw}}})
+}
+
+// Whatever a pod is full of, the webhook reads it once, and keeps what it needs.
+func TestAPodOfAnySizeIsReadOnceAndNotKept(t *testing.T) {
+	many := func(item string, n int) string { return strings.TrimSuffix(strings.Repeat(item+",", n), ",") }
+	labels := func(n int) string {
+		var all strings.Builder
+		for i := range n {
+			fmt.Fprintf(&all, `"k%d":"",`, i)
+		}
+		return all.String()
+	}
+	for _, row := range []struct {
+		name string
+		raw  func(n int) []byte
+	}{
+		{"containers", func(n int) []byte { return asPod("", `"containers": [`+many(`{"name":""}`, n)+`],`) }},
+		{"volumes", func(n int) []byte { return asPod("", `"volumes": [`+many(`{}`, n)+`],`) }},
+		{"volumes that wait", func(n int) []byte {
+			return asPod("", `"volumes": [`+many(`{"persistentVolumeClaim":{"claimName":"db-unassigned"}}`, n)+`],`)
+		}},
+		{"labels", func(n int) []byte { return asPod(`"labels": {`+labels(n)+`"a": "b"},`, "") }},
+		{"owners", func(n int) []byte { return asPod(`"ownerReferences": [`+many(`{"controller":true}`, n)+`],`, "") }},
+		{"depths", func(n int) []byte { return asPod("", `"deep": `+strings.Repeat("[", n)+strings.Repeat("]", n)+`,`) }},
+		{"one long text", func(n int) []byte { return asPod(`"annotations": {"a": "`+strings.Repeat("x", 10*n)+`"},`, "") }},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			raw := row.raw(200_000)
+			began := time.Now()
+			n, err := readNewborn(json.NewDecoder(bytes.NewReader(raw)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(began); took > 10*time.Second {
+				t.Errorf("%d bytes take %s", len(raw), took)
+			}
+			if len(n.Labels)+len(n.Annotations)+len(n.OwnerReferences)+len(n.waiting) > mostVolumes+1 {
+				t.Errorf("it keeps %d labels, %d annotations, %d owners, %d volumes", len(n.Labels), len(n.Annotations), len(n.OwnerReferences), len(n.waiting))
+			}
+			if got := handled(context.Background(), raw); !got.Allowed || len(got.Patch) > 0 || len(got.Warnings) != 1 {
+				t.Errorf("a pod that is none of ours is answered with %v", got)
+			}
+		})
+	}
+}
+
+// One that nobody waits for is not read to its end, and asks no API server.
+func TestAPodThatNobodyWaitsForIsLeft(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if got := handled(ctx, asPod("", "")); got.Allowed || !strings.Contains(got.Result.Message, context.Canceled.Error()) {
+		t.Errorf("it is answered with %v", got)
+	}
+}
+
+func TestWhatIsNoPodIsRefused(t *testing.T) {
+	for _, raw := range []string{"", "[]", `"pod"`, "{", `{"metadata": []}`, `{"metadata": {"labels": {"a": 1}}}`, `{"spec": {"volumes": {}}}`,
+		`{"spec": {"volumes": [1]}}`, `{"metadata": {"ownerReferences": [{"controller": "yes"}]}}`, `{"spec": {"a": [}}`} {
+		if got := handled(context.Background(), []byte(raw)); got.Allowed || got.Result.Code != 400 {
+			t.Errorf("%s is answered with %v", raw, got)
+		}
+	}
+}
+
+// A pod of ours has as many volumes on claims as there may be templates.
+func TestAPodWithMoreClaimsThanThereMayBe(t *testing.T) {
+	for _, row := range []struct {
+		volumes int
+		patched bool
+	}{{mostClaimsOf, true}, {mostClaimsOf + 1, false}, {mostVolumes, false}, {mostVolumes + 1, false}} {
+		pod := newPod(volumes(), zone{index: noZone}, 1)
+		pod.Spec.Volumes = slices.Repeat(pod.Spec.Volumes[:1], row.volumes)
+		changes, why := inject(readBorn(t, pod))
+		if len(changes) > 0 != row.patched || !row.patched && why != "more than 16 of its volumes are on claim db-unassigned" {
+			t.Errorf("%d volumes: %d changes, %s", row.volumes, len(changes), why)
+		}
+	}
+}
+
+// What is read of a pod is what is in it.
+func FuzzReadNewborn(f *testing.F) {
+	for _, pod := range []*corev1.Pod{newPod(volumes(), zone{index: noZone}, 1), newPod(zoned(3, "a"), zone{"a", 0}, 12), {}} {
+		raw, err := json.Marshal(pod)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(raw)
+	}
+	f.Add([]byte(`{"spec": {"volumes": [null, {"name": null, "persistentVolumeClaim": null}]}, "metadata": null}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		n, err := readNewborn(json.NewDecoder(bytes.NewReader(raw)))
+		var pod corev1.Pod
+		strict := json.NewDecoder(bytes.NewReader(raw))
+		if err != nil || strict.Decode(&pod) != nil {
+			return // the API server sends no such thing
+		}
+		again, err := json.Marshal(&pod) // as the API server writes it, each name once and in its case
+		if err != nil {
+			return
+		}
+		if n, err = readNewborn(json.NewDecoder(bytes.NewReader(again))); err != nil {
+			t.Fatal(err)
+		}
+		if n.Name != pod.Name || n.hostname != pod.Spec.Hostname || n.Annotations[v1alpha1.AnnotationHostnames] != pod.Annotations[v1alpha1.AnnotationHostnames] {
+			t.Errorf("%+v is read of %s", n, again)
+		}
+		for _, label := range bornLabels {
+			if n.Labels[label] != pod.Labels[label] {
+				t.Errorf("label %s is read as %q", label, n.Labels[label])
+			}
+		}
+		a, b := metav1.GetControllerOf(n), metav1.GetControllerOf(&pod)
+		if (a == nil) != (b == nil) || a != nil && (a.Kind != b.Kind || a.Name != b.Name || a.APIVersion != b.APIVersion) {
+			t.Errorf("its controller is read as %v", a)
+		}
+		var want []waiting
+		for i, v := range pod.Spec.Volumes {
+			if c := v.PersistentVolumeClaim; c != nil && strings.HasSuffix(c.ClaimName, v1alpha1.UnassignedClaim) {
+				want = append(want, waiting{i, v.Name, c.ClaimName})
+			}
+		}
+		if !n.more && !slices.Equal(n.waiting, want) {
+			t.Errorf("the volumes that wait are read as %v, and are %v", n.waiting, want)
+		}
+	})
+}

@@ -1,0 +1,172 @@
+package extendedstatefulset
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// What has lost our label, or never had it, is found by its name, and only past the
+// cache. Each name is a question to the API server, so a pass asks about so many pods
+// and so many claims. Ordinals beyond are left for later passes: nobody gets them in
+// this one, and no claims are made for them.
+const namesAtOnce = 200
+
+// place is an ordinal of a zone.
+type place struct {
+	zone    zone
+	ordinal int32
+}
+
+// leave notes that this place, and all after it, are not looked at in this pass.
+func (w *world) leave(at place) {
+	if w.unseen == nil {
+		w.unseen = map[int32]int32{}
+	}
+	from := at.ordinal
+	for _, z := range w.zones[slices.Index(w.zones, at.zone):] {
+		if first, some := w.unseen[z.index]; !some || from < first {
+			w.unseen[z.index] = from
+		}
+		from = 0
+	}
+}
+
+// left reports whether an ordinal is for a later pass.
+func (w *world) left(z zone, ordinal int32) bool {
+	first, some := w.unseen[z.index]
+	return some && ordinal >= first
+}
+
+// podNames are those of pods on ordinals that no StatefulSet has at the moment:
+// before one is given away, a pod without our label is looked for too.
+func (w *world) podNames() iter.Seq2[place, string] {
+	return func(yield func(place, string) bool) {
+		for _, z := range w.zones {
+			all := spans{}
+			for _, c := range w.children {
+				if c.zone == z.index {
+					all[c.version] = c.span()
+				}
+			}
+			numbers := slices.Sorted(maps.Keys(all))
+			for o := range all.free(w.replicas, false) {
+				for _, number := range numbers {
+					if !yield(place{z, o}, fmt.Sprintf("%s-%d", childName(w.set.Name, z, number), o)) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// findPods finds, live, pods without our label.
+func findPods(ctx context.Context, w *world, from view) error {
+	asked := 0
+	for at, name := range w.podNames() {
+		if asked++; asked > namesAtOnce {
+			w.leave(at)
+			return nil
+		}
+		var pod corev1.Pod
+		err := from.Get(ctx, client.ObjectKey{Namespace: w.set.Namespace, Name: name}, &pod)
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if err == nil && !slices.ContainsFunc(w.tenants, func(t tenant) bool { return t.pod.Name == name }) {
+			w.addPod(&pod)
+		}
+	}
+	return nil
+}
+
+// listClaims finds the claims by their label.
+func listClaims(ctx context.Context, w *world, from view) error {
+	w.claims = map[string]*corev1.PersistentVolumeClaim{}
+	if len(w.set.Spec.Template.Spec.VolumeClaimTemplates) == 0 {
+		return nil
+	}
+	var list corev1.PersistentVolumeClaimList
+	if err := from.List(ctx, &list, ofSet(w.set)...); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		w.claims[list.Items[i].Name] = &list.Items[i]
+	}
+	return nil
+}
+
+// findClaims finds, live, those without the label by the names that are needed.
+func findClaims(ctx context.Context, w *world, from view) error {
+	w.foreign, w.claimants = map[string]*corev1.PersistentVolumeClaim{}, map[string]string{}
+	asked, stems := 0, sets.New[string]()
+	for at, name := range w.claimNames() {
+		if !from.live || w.claims[name] != nil {
+			continue
+		}
+		if asked++; asked > namesAtOnce {
+			w.leave(at)
+			return nil
+		}
+		var one corev1.PersistentVolumeClaim
+		err := from.Get(ctx, client.ObjectKey{Namespace: w.set.Namespace, Name: name}, &one)
+		switch {
+		case apierrors.IsNotFound(err):
+			if err := findClaimants(ctx, w, at.zone, stems, from); err != nil {
+				return err
+			}
+		case err != nil:
+			return err
+		case mayHave(w.set.Name, &one):
+			w.claims[name] = &one
+		default:
+			w.foreign[name] = &one
+		}
+	}
+	return nil
+}
+
+// findClaimants finds, before claims are made for a zone, the StatefulSets that would
+// take them for theirs.
+func findClaimants(ctx context.Context, w *world, z zone, asked sets.Set[string], from client.Reader) error {
+	for _, t := range w.set.Spec.Template.Spec.VolumeClaimTemplates {
+		stem := claimStem(t.Name, z.stem(w.set.Name))
+		if asked.Has(stem) {
+			continue
+		}
+		asked.Insert(stem)
+		other, err := claimantOf(ctx, from, w.set.Namespace, t.Name, z.stem(w.set.Name))
+		if err != nil {
+			return err
+		}
+		if other != "" {
+			w.claimants[stem] = other
+		}
+	}
+	return nil
+}
+
+// claimantOf is the StatefulSet whose claims have the names of those of a template; ""
+// if there is none.
+func claimantOf(ctx context.Context, from client.Reader, namespace, template, stem string) (string, error) {
+	for name, theirs := range claimants(template, stem) {
+		var other appsv1.StatefulSet
+		err := from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &other)
+		if client.IgnoreNotFound(err) != nil {
+			return "", err
+		}
+		if err == nil && slices.ContainsFunc(other.Spec.VolumeClaimTemplates, func(t corev1.PersistentVolumeClaim) bool { return t.Name == theirs }) {
+			return name, nil
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,211 @@
+package extendedstatefulset
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+)
+
+// How much one object may ask for. The schema says the same wherever it can. Here it
+// is said again for objects that are older than a bound, and /scale goes past the
+// webhook: such an object is left alone, with a condition. Its replicas are not taken
+// for the most that there may be: that would scale down what runs.
+const (
+	mostReplicas  = 1000 // in a zone
+	mostZones     = 64
+	mostZonesEver = 256  // as many as the status has room for
+	mostPods      = 2000 // in all zones
+	mostClaims    = 4000 // of all of those
+	mostClaimsOf  = 16   // templates of claims
+
+	mostContainers = 64
+	mostVolumes    = 256
+	mostPorts      = 256 // of all containers: each is one of two Services
+	mostKeys       = 64  // labels, annotations
+	mostTerms      = 32  // of a selector
+	mostValues     = 64  // of a term
+	mostSources    = 256 // ConfigMaps and Secrets that are followed
+
+	mostRetries     = 100
+	mostParallel    = 100 // pods of a job at one time
+	mostCompletions = 1000
+	longestWatch    = 720 * time.Hour
+
+	mostProbes     = 16
+	mostArguments  = 64 // of the command of a probe
+	longestCommand = 16 << 10
+	longestProbe   = 3600 // seconds
+
+	// What is written for each zone is as large as the object.
+	largestSpec    = 256 << 10
+	largestOfZones = 4 << 20
+)
+
+// bound is a number that an object has of something, and how to have less.
+type bound struct {
+	have, most int
+	at         *field.Path
+	cure       string
+}
+
+func (b bound) check() field.ErrorList {
+	if b.have <= b.most {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(b.at, b.have, fmt.Sprintf("may be at most %d; %s", b.most, b.cure))}
+}
+
+// tooMuch says what of a spec is beyond bounds. It is asked before anything is worked
+// through that could be of any length.
+func tooMuch(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) (errs field.ErrorList) {
+	template, strategy := at.Child("template", "spec"), at.Child("updateStrategy")
+	replicas, claims := *spec.Template.Spec.Replicas, len(spec.Template.Spec.VolumeClaimTemplates)
+	for _, b := range []bound{
+		{int(replicas), mostReplicas, template.Child("replicas"), "take fewer replicas"},
+		{len(spec.Zones), mostZones, at.Child("zones"), "take fewer zones"},
+		{claims, mostClaimsOf, template.Child("volumeClaimTemplates"), "take fewer claim templates"},
+		{int(ptr.Deref(spec.UpdateStrategy.Canaries, 1)), mostReplicas, strategy.Child("canaries"), "take fewer canaries"},
+		{int(spec.UpdateStrategy.RetryCount), mostRetries, strategy.Child("retryCount"), "take fewer attempts"},
+		{len(spec.ActivePassiveProbes), mostProbes, at.Child("activePassiveProbes"), "take fewer probes"},
+	} {
+		errs = append(errs, b.check()...)
+	}
+	errs = append(errs, tooManyTerms(spec.Template.Spec.Selector, template.Child("selector"))...)
+	errs = append(errs, tooManyKeys(&spec.Template.ObjectMeta, at.Child("template", "metadata"))...)
+	errs = append(errs, tooManyInPod(&spec.Template.Spec.Template, template.Child("template"))...)
+	errs = append(errs, tooMuchOfJob(spec.UpdateStrategy.PreUpdateJob, strategy.Child("preUpdateJob"))...)
+	errs = append(errs, tooMuchOfJob(spec.UpdateStrategy.PostUpdateJob, strategy.Child("postUpdateJob"))...)
+	if len(errs) > 0 {
+		return errs
+	}
+	errs = append(tooManyInAll(int(replicas), max(1, len(spec.Zones)), claims, template.Child("replicas")), tooLarge(spec, at)...)
+	if n := len(originsOf(&spec.Template.Spec.Template.Spec)); spec.UpdateOnEnvChange && n > mostSources {
+		errs = append(errs, field.Invalid(at.Child("updateOnEnvChange"), true, fmt.Sprintf(
+			"follows at most %d ConfigMaps and Secrets, and template names more; name fewer, or set this to false", mostSources)))
+	}
+	return errs
+}
+
+// tooManyInAll says whether the products of numbers are within bounds.
+func tooManyInAll(replicas, zones, claims int, at *field.Path) field.ErrorList {
+	switch {
+	case replicas*zones > mostPods:
+		return field.ErrorList{field.Invalid(at, replicas, fmt.Sprintf(
+			"times the number of zones may be at most %d; take fewer replicas or fewer zones", mostPods))}
+	case replicas*zones*claims > mostClaims:
+		return field.ErrorList{field.Invalid(at, replicas, fmt.Sprintf(
+			"times the number of zones and of claim templates may be at most %d; take fewer replicas, zones or claim templates", mostClaims))}
+	}
+	return nil
+}
+
+// tooLarge says whether what would be written for all zones is within bounds. No schema
+// can say that.
+func tooLarge(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) field.ErrorList {
+	raw, err := json.Marshal(spec)
+	switch size := len(raw); {
+	case err != nil:
+		return field.ErrorList{field.Invalid(at, nil, err.Error())}
+	case size > largestSpec:
+		return field.ErrorList{field.Invalid(at, fmt.Sprintf("%d bytes", size), fmt.Sprintf(
+			"may have at most %d bytes; put what is long into ConfigMaps", largestSpec))}
+	case size*len(spec.Zones) > largestOfZones:
+		return field.ErrorList{field.Invalid(at, fmt.Sprintf("%d bytes", size), fmt.Sprintf(
+			"times the number of zones may be at most %d bytes, since each zone has a copy; take fewer zones, or put what is long into ConfigMaps", largestOfZones))}
+	}
+	return nil
+}
+
+// tooManyTerms bounds a selector.
+func tooManyTerms(s *metav1.LabelSelector, at *field.Path) (errs field.ErrorList) {
+	if s == nil {
+		return nil
+	}
+	errs = append(bound{len(s.MatchLabels), mostTerms, at.Child("matchLabels"), "select by fewer labels"}.check(),
+		bound{len(s.MatchExpressions), mostTerms, at.Child("matchExpressions"), "take fewer expressions"}.check()...)
+	for i := range s.MatchExpressions[:min(len(s.MatchExpressions), mostTerms)] {
+		errs = append(errs, bound{len(s.MatchExpressions[i].Values), mostValues, at.Child("matchExpressions").Index(i).Child("values"), "take fewer values"}.check()...)
+	}
+	return errs
+}
+
+// tooManyKeys bounds labels and annotations.
+func tooManyKeys(m *metav1.ObjectMeta, at *field.Path) field.ErrorList {
+	return append(bound{len(m.Labels), mostKeys, at.Child("labels"), "take fewer labels"}.check(),
+		bound{len(m.Annotations), mostKeys, at.Child("annotations"), "take fewer annotations"}.check()...)
+}
+
+// tooManyInPod bounds a template of pods.
+func tooManyInPod(pod *corev1.PodTemplateSpec, at *field.Path) field.ErrorList {
+	spec, ports := at.Child("spec"), 0
+	for i := range pod.Spec.Containers {
+		ports += len(pod.Spec.Containers[i].Ports)
+	}
+	errs := tooManyKeys(&pod.ObjectMeta, at.Child("metadata"))
+	for _, b := range []bound{
+		{len(pod.Spec.Containers), mostContainers, spec.Child("containers"), "take fewer containers"},
+		{len(pod.Spec.InitContainers), mostContainers, spec.Child("initContainers"), "take fewer init containers"},
+		{len(pod.Spec.Volumes), mostVolumes, spec.Child("volumes"), "take fewer volumes"},
+		{len(pod.Spec.ImagePullSecrets), mostContainers, spec.Child("imagePullSecrets"), "take fewer Secrets"},
+		{ports, mostPorts, spec.Child("containers"), "take fewer ports, of all containers"},
+	} {
+		errs = append(errs, b.check()...)
+	}
+	return errs
+}
+
+// tooMuchOfJob bounds a job.
+func tooMuchOfJob(job *v1alpha1.UpdateJob, at *field.Path) field.ErrorList {
+	if job == nil {
+		return nil
+	}
+	spec := at.Child("spec")
+	errs := append(tooManyKeys(&job.ObjectMeta, at.Child("metadata")), tooManyInPod(&job.Spec.Template, spec.Child("template"))...)
+	errs = append(errs, bound{int(ptr.Deref(job.Spec.Parallelism, 1)), mostParallel, spec.Child("parallelism"), "take fewer pods at one time"}.check()...)
+	return append(errs, bound{int(ptr.Deref(job.Spec.Completions, 1)), mostCompletions, spec.Child("completions"), "take fewer completions"}.check()...)
+}
+
+// tooMuchOfProbe bounds a probe: its command is sent with each question.
+func tooMuchOfProbe(probe *v1alpha1.ActivePassiveProbe, at *field.Path) (errs field.ErrorList) {
+	var argv []string
+	if probe.Exec != nil {
+		argv = probe.Exec.Command
+	}
+	size := 0
+	for _, arg := range argv {
+		size += len(arg)
+	}
+	for _, b := range []bound{
+		{len(argv), mostArguments, at.Child("exec", "command"), "take fewer arguments, or write a script"},
+		{size, longestCommand, at.Child("exec", "command"), "take fewer bytes, or write a script"},
+		{int(probe.PeriodSeconds), longestProbe, at.Child("periodSeconds"), "ask more often"},
+		{int(probe.TimeoutSeconds), longestProbe, at.Child("timeoutSeconds"), "wait for less"},
+	} {
+		errs = append(errs, b.check()...)
+	}
+	return errs
+}
+
+// tooWide says what is wrong with rules that would allow more replicas than there may
+// be. Who has them from before is served all the same: they allow nothing by it.
+func tooWide(rules *v1alpha1.Scaling, at *field.Path) (errs field.ErrorList) {
+	if rules == nil {
+		return nil
+	}
+	for _, b := range []struct {
+		name string
+		have *int32
+	}{{"min", rules.Min}, {"max", rules.Max}} {
+		if b.have != nil && *b.have > mostReplicas {
+			errs = append(errs, field.Invalid(at.Child(b.name), *b.have, fmt.Sprintf("may be at most %d, as many replicas as there may be; lower it", mostReplicas)))
+		}
+	}
+	return errs
+}

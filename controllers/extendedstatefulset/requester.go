@@ -1,0 +1,25 @@
+package extendedstatefulset
+
+import (
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/requester"
+)
+
+// Requester is what those must be allowed who ask for an ExtendedStatefulSet.
+func Requester() requester.Kind {
+	const (
+		template = "template.spec.template"
+		reads    = `has(spec.updateOnEnvChange) && spec.updateOnEnvChange`
+		owns     = `has(spec.configTracking) && spec.configTracking == "` + string(v1alpha1.TrackByOwnerReference) + `"`
+	)
+	return requester.Kind{GroupVersion: v1alpha1.GroupVersion, Name: "ExtendedStatefulSet", Plural: "extendedstatefulsets", Rights: []requester.Right{
+		{Verb: "create", Resource: "pods", Does: "makes pods", Fields: []string{template}},
+		{Verb: "create", Resource: "persistentvolumeclaims", Does: "makes claims", Fields: []string{"template.spec.volumeClaimTemplates"}},
+		{Verb: "create", Resource: "pods", Subresource: "exec", Does: "runs probes in pods", Fields: []string{"activePassiveProbes"}},
+		{Verb: "create", Group: "batch", Resource: "jobs", Does: "runs Jobs", Fields: []string{"updateStrategy.preUpdateJob", "updateStrategy.postUpdateJob"}},
+		{Verb: "get", Resource: "secrets", Does: "reads Secrets", Fields: []string{template, "updateOnEnvChange"}, If: reads},
+		{Verb: "get", Resource: "configmaps", Does: "reads ConfigMaps", Fields: []string{template, "updateOnEnvChange"}, If: reads},
+		{Verb: "patch", Resource: "secrets", Does: "writes owner references into Secrets", Fields: []string{template, "configTracking"}, If: owns},
+		{Verb: "patch", Resource: "configmaps", Does: "writes owner references into ConfigMaps", Fields: []string{template, "configTracking"}, If: owns},
+	}}
+}
