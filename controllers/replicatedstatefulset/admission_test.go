@@ -193,7 +193,7 @@ var _ = Describe("admission", func() {
 			heard := &warned{}
 			Expect(heard.client().Create(ctx, newSet(ns), client.DryRunAll)).To(Succeed())
 			return heard.texts
-		}).Should(ContainElement(HavePrefix(`StatefulSet rss-example could not be tried out; it cannot be created while this lasts: statefulsets.apps "rss-example" is forbidden: exceeded quota: none`)))
+		}).Should(ContainElement("StatefulSet rss-example could not be tried out; it cannot be created while this lasts: a quota of the namespace has no room; make room"))
 	})
 })
 

@@ -3,6 +3,7 @@ package replicatedstatefulset
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -56,7 +57,8 @@ type Reconciler struct {
 	// Lease says whether this process leads, and in which time it could look.
 	Lease *leadership.Lease
 
-	memory memory
+	memory  memory
+	hashing sync.Mutex // see hashRules
 }
 
 // +kubebuilder:rbac:groups=clusterlabs.org,resources=replicatedstatefulsets,verbs=get;list;watch;patch
@@ -66,7 +68,8 @@ type Reconciler struct {
 // A WebSocket begins with a GET, which API servers before 1.35 take for get, and later ones for create.
 // +kubebuilder:rbac:groups="",resources=pods/exec,verbs=get;create,roleName=exec-role
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch
-// +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch,roleName=cluster-scoped-role
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch

@@ -128,6 +128,14 @@ func (f *podFixture) sequence(out string) *podFixture {
 	return f.answered("sequence", podexec.Succeeded, 0, out+"\n", 5*time.Second)
 }
 
+// cut: its sequence printed more than is kept.
+func (f *podFixture) cut() *podFixture {
+	r := f.results["sequence"]
+	r.Cut = true
+	f.results["sequence"], f.said["sequence"] = r, r
+	return f
+}
+
 // grantedFor is so since that long ago only.
 func (f *podFixture) grantedFor(age time.Duration) *podFixture {
 	return f.granted().but(func(w *world) {

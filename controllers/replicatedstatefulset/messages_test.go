@@ -31,7 +31,9 @@ func TestMessages(t *testing.T) {
 			"NotSeeded: sequence has not answered yet in all of rss-db-1, rss-db-2"},
 		{"V16 before the first start it is said", v1alpha1.ConditionSeeded, worldOf(toySet(1, 1), pod(0).idle().sequence("9")), "NotSeeded: no member has been started yet"},
 		{"V19 sequence failed", v1alpha1.ConditionSeeded, worldOf(toySet(1, 1), sequence(podexec.Failed, 3, "")), "SequenceUnknown: nobody knows how new the copies of these are: rss-db-0 (sequence failed with exit code 3)"},
-		{"V19 sequence said no number", v1alpha1.ConditionDataLossRisk, worldOf(toySet(1, 1), sequence(podexec.Succeeded, 0, "GTID 7-9\n")), `SequenceUnknown: nobody knows how new the copies of these are: rss-db-0 (sequence printed "GTID 7-9", which is not one unsigned whole number)`},
+		{"V19 sequence said no number", v1alpha1.ConditionDataLossRisk, worldOf(toySet(1, 1), sequence(podexec.Succeeded, 0, "GTID 7-9\n")), `SequenceUnknown: nobody knows how new the copies of these are: rss-db-0 (sequence printed something else than one unsigned whole number (8 bytes))`},
+		{"V19 sequence said nothing", v1alpha1.ConditionDataLossRisk, worldOf(toySet(1, 1), sequence(podexec.Succeeded, 0, " \n")), "rss-db-0 (sequence printed nothing, and has to print one unsigned whole number)"},
+		{"V19 sequence said too much", v1alpha1.ConditionDataLossRisk, worldOf(toySet(1, 1), sequence(podexec.Succeeded, 0, "7").cut()), "rss-db-0 (sequence printed something else than one unsigned whole number (more than 64 bytes))"},
 		{"V19 sequence did not end", v1alpha1.ConditionSeeded, worldOf(toySet(1, 1), pod(0).idle().hung()), "SequenceUnknown: nobody knows how new the copies of these are: rss-db-0 (sequence: the stream broke)"},
 		{"V23 an ordered switchover waits for a member that is down", v1alpha1.ConditionProgressing, worldOf(toySet(3, 1), pod(0).primary().sequence("9"), pod(1).secondary().sequence("9"), pod(2).pending(), wish),
 			"HandingOver: rss-db-1 takes over, as annotation clusterlabs.org/switchover-to says, when no member is missing; missing now: rss-db-2 (pending)"},
@@ -101,4 +103,30 @@ func TestV20WarningsOfAdmission(t *testing.T) {
 
 func annotate(key string) func(*v1alpha1.ReplicatedStatefulSet) {
 	return func(s *v1alpha1.ReplicatedStatefulSet) { metav1.SetMetaDataAnnotation(&s.ObjectMeta, key, "rss-db-1") }
+}
+
+// What commands print is not for the operator to know, but for one number.
+func TestOnlyWhatSequencePrintsIsKept(t *testing.T) {
+	w := worldOf(toySet(2, 1), pod(0).idle(), pod(1).idle())
+	for name := range w.set.Spec.Pod.Commands {
+		want := 0
+		if name == v1alpha1.CommandSequence {
+			want = mostSequence
+		}
+		if c := w.command(w.members[0], name, name); c.Keep != want {
+			t.Errorf("of %s %d bytes are kept, want %d", name, c.Keep, want)
+		}
+	}
+	for _, row := range []struct {
+		prints podexec.Result
+		number bool
+	}{
+		{podexec.Result{Outcome: podexec.Succeeded, Stdout: "18446744073709551615\n"}, true},
+		{podexec.Result{Outcome: podexec.Succeeded, Stdout: "18446744073709551616\n"}, false},
+		{podexec.Result{Outcome: podexec.Succeeded, Stdout: "7", Cut: true}, false},
+	} {
+		if _, ok := sequenceOf(row.prints); ok != row.number {
+			t.Errorf("%q, cut %t: a number is %t", row.prints.Stdout, row.prints.Cut, ok)
+		}
+	}
 }

@@ -233,17 +233,18 @@ type memory struct {
 }
 
 type remembered struct {
-	uid             types.UID
-	rules, versions string // a hash of ConfigMaps, and of which
-	grants          []v1alpha1.Grant
-	lossAt          time.Time
-	lossOf          types.UID
-	pods            map[types.UID]*seen
-	refused         string            // the last write that the API server refused
-	failed          int               // how often in a row
-	mended          map[string]mended // the last patches of children, by childKey
-	wish            string            // who a person wants to be primary
-	wishAt          time.Time
+	uid types.UID
+	// rules is a hash of ConfigMaps, versions of which, and excess why there is none.
+	rules, versions, excess string
+	grants                  []v1alpha1.Grant
+	lossAt                  time.Time
+	lossOf                  types.UID
+	pods                    map[types.UID]*seen
+	refused                 string            // the last write that the API server refused
+	failed                  int               // how often in a row
+	mended                  map[string]mended // the last patches of children, by childKey
+	wish                    string            // who a person wants to be primary
+	wishAt                  time.Time
 }
 
 // of returns what is remembered of a set, anew for a new UID. One key is

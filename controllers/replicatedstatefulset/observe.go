@@ -2,12 +2,8 @@ package replicatedstatefulset
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -44,6 +40,8 @@ type world struct {
 	members  []*member // pods of the set, by ordinal
 	// rules is a hash of the ConfigMaps of spec.ruleSelector.
 	rules string
+	// excess says why the ConfigMaps of spec.ruleSelector are not followed; "" if they are.
+	excess string
 	// missing are the Secrets of spec.TLS that are not there.
 	missing []string
 	// lossAt is when this process last saw a grant go, or the set for the first
@@ -68,8 +66,8 @@ type member struct {
 	pod     *corev1.Pod
 	ordinal int
 	node    node
-	// owned is true of a pod that its owners say is this object's: no command is
-	// run in any other.
+	// owned is true of a pod that its owners say is this object's, and that is no
+	// stranger: no command is run in any other.
 	owned bool
 	// commandsIn is the name of the container in which commands run.
 	commandsIn string
@@ -115,7 +113,7 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ReplicatedStatef
 		return nil, err
 	}
 	for _, m := range w.members {
-		m.owned = w.stateful != nil && w.ours(w.stateful) && metav1.IsControlledBy(m.pod, w.stateful)
+		m.owned = w.stateful != nil && w.ours(w.stateful) && metav1.IsControlledBy(m.pod, w.stateful) && w.stranger(m) == ""
 	}
 	if w.invalid == "" {
 		if err := r.readRules(ctx, w); err != nil {
@@ -160,11 +158,12 @@ func (r *Reconciler) readPods(ctx context.Context, w *world, from view) ([]corev
 	for i := range pods.Items {
 		listed[pods.Items[i].Name] = true
 	}
-	for _, name := range w.names() {
+	unlisted, err := r.unlisted(ctx, w, listed)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range unlisted {
 		var pod corev1.Pod
-		if listed[name] {
-			continue
-		}
 		err := r.Live.Get(ctx, types.NamespacedName{Namespace: w.set.Namespace, Name: name}, &pod)
 		if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("get pod %s: %w", name, err)
@@ -175,22 +174,6 @@ func (r *Reconciler) readPods(ctx context.Context, w *world, from view) ([]corev
 		}
 	}
 	return pods.Items, nil
-}
-
-// names are those of the pods that there should be, and that the books name.
-func (w *world) names() (names []string) {
-	s := &w.set.Status
-	for i := range int(*w.set.Spec.Replicas) {
-		names = append(names, memberName(w.set, i))
-	}
-	for i := range s.Grants {
-		names = append(names, s.Grants[i].Pod)
-	}
-	for i := range s.Commands {
-		names = append(names, s.Commands[i].Pod)
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 // readMembers reads the pods of the set, and what is known of each.
@@ -206,6 +189,9 @@ func (r *Reconciler) readMembers(ctx context.Context, w *world, from view) error
 		m := &member{pod: pod, ordinal: ordinal, commandsIn: pod.Annotations[v1alpha1.AnnotationContainer], results: map[string]podexec.Result{}}
 		// One that may be primary, or waits for us to go, is a member whoever owns it now.
 		let := m.terminating() && m.protected()
+		if ordinal >= maxReplicas && !w.written(m) && !let {
+			continue // no set has that many
+		}
 		if owner := metav1.GetControllerOf(pod); !ok || owner != nil && (owner.Kind != "StatefulSet" || owner.Name != statefulSetName(w.set)) && !w.written(m) && !let {
 			continue
 		}
@@ -289,56 +275,6 @@ func (r *Reconciler) readChildren(ctx context.Context, w *world, from view) erro
 	return nil
 }
 
-// readRules hashes what is in the ConfigMaps of spec.ruleSelector. Only their
-// metadata is cached: they are read when one has another version.
-func (r *Reconciler) readRules(ctx context.Context, w *world) error {
-	if w.set.Spec.RuleSelector == nil {
-		return nil
-	}
-	selector, err := metav1.LabelSelectorAsSelector(w.set.Spec.RuleSelector)
-	if err != nil {
-		return nil //nolint:nilerr // validate has said so
-	}
-	in, matching := client.InNamespace(w.set.Namespace), client.MatchingLabelsSelector{Selector: selector}
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
-	if err := r.Cache.List(ctx, list, in, matching); err != nil {
-		return fmt.Errorf("list ConfigMaps: %w", err)
-	}
-	versions := make([]string, 0, len(list.Items))
-	for i := range list.Items {
-		versions = append(versions, list.Items[i].Name+"/"+list.Items[i].ResourceVersion)
-	}
-	slices.Sort(versions)
-	known := r.memory.of(w.set)
-	if seen := strings.Join(versions, " "); known.rules == "" || known.versions != seen {
-		var maps corev1.ConfigMapList
-		if err := r.Live.List(ctx, &maps, in, matching); err != nil {
-			return fmt.Errorf("list ConfigMaps: %w", err)
-		}
-		if known.rules, err = hashOf(maps.Items); err != nil {
-			return err
-		}
-		known.versions = seen
-	}
-	w.rules = known.rules
-	return nil
-}
-
-// hashOf is over names and contents.
-func hashOf(maps []corev1.ConfigMap) (string, error) {
-	contents := map[string]any{}
-	for i := range maps {
-		contents[maps[i].Name] = []any{maps[i].Data, maps[i].BinaryData}
-	}
-	text, err := json.Marshal(contents)
-	if err != nil {
-		return "", fmt.Errorf("hash ConfigMaps: %w", err)
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:8]), nil
-}
-
 // readSecrets finds out which of the Secrets of spec.TLS are missing.
 func (r *Reconciler) readSecrets(ctx context.Context, w *world) error {
 	for _, name := range secretsOfTLS(w.set) {
@@ -368,6 +304,13 @@ func secretsOfTLS(set *v1alpha1.ReplicatedStatefulSet) (names []string) {
 		}
 	}
 	return names
+}
+
+// metadataListOf is an empty list of the metadata of that core kind.
+func metadataListOf(kind string) *metav1.PartialObjectMetadataList {
+	l := &metav1.PartialObjectMetadataList{}
+	l.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
+	return l
 }
 
 func metadataOf(kind string) *metav1.PartialObjectMetadata {

@@ -216,6 +216,8 @@ func showRoles(w *world, p *plan) {
 	for _, m := range w.members {
 		active, role := v1alpha1.False, v1alpha1.RoleNone
 		switch s := w.state(m); {
+		case w.stranger(m) != "":
+			// No client is sent there, whatever labels it came with.
 		case w.resists(m) && w.state(m) != failed && w.shallStop(m):
 			continue // it was shown as one that goes, and is told to again
 		case s == primary:
@@ -250,7 +252,7 @@ func protect(w *world, p *plan) {
 		return
 	}
 	for _, m := range w.members {
-		if m.protected() || m.terminating() {
+		if m.protected() || m.terminating() || w.stranger(m) != "" {
 			continue
 		}
 		pod := m.pod.DeepCopy()
@@ -287,7 +289,7 @@ func unprotect(m *member) action.Action {
 // they tolerate the taint: their kubelet would start them again.
 func deleteFenced(w *world, p *plan) {
 	for _, m := range w.members {
-		if w.powerless(m) && !m.terminating() && w.invalid == "" {
+		if w.powerless(m) && !m.terminating() && w.invalid == "" && w.stranger(m) == "" {
 			p.do(remove(m, reasonFenced, "its Node "+m.pod.Spec.NodeName+" is out of service"))
 		}
 	}

@@ -49,6 +49,10 @@ func starts(name string) bool { return startsPrimary(name) || name == v1alpha1.C
 // reasonOf is the reason of the action that sends a command: Seed, Primary, ...
 func reasonOf(name string) string { return strings.ToUpper(name[:1]) + name[1:] }
 
+// mostSequence is how many bytes are kept of what sequence prints; a number has at most
+// 20 digits. Of other commands nothing is.
+const mostSequence = 64
+
 // command is one for a member. What is run may have another name than what it is
 // for: where there is no seed, a primary is seeded.
 func (w *world) command(m *member, name, instead string) *podexec.Command {
@@ -56,8 +60,12 @@ func (w *world) command(m *member, name, instead string) *podexec.Command {
 	if !ok {
 		spec = w.set.Spec.Pod.Commands[instead]
 	}
+	keep := 0
+	if name == v1alpha1.CommandSequence {
+		keep = mostSequence
+	}
 	return &podexec.Command{
-		Name: name, Pod: types.NamespacedName{Namespace: m.pod.Namespace, Name: m.pod.Name}, UID: m.pod.UID, Container: m.commandsIn, ContainerID: m.running(),
+		Name: name, Keep: keep, Pod: types.NamespacedName{Namespace: m.pod.Namespace, Name: m.pod.Name}, UID: m.pod.UID, Container: m.commandsIn, ContainerID: m.running(),
 		Argv: slices.Concat(spec.Command, w.peers()), Timeout: timeoutOf(spec),
 	}
 }

@@ -317,7 +317,7 @@ func (w *world) byUID(uid types.UID) *member {
 
 // sequenceOf reads an answer to sequence: one unsigned whole number.
 func sequenceOf(r podexec.Result) (uint64, bool) {
-	if r.Outcome != podexec.Succeeded {
+	if r.Outcome != podexec.Succeeded || r.Cut {
 		return 0, false
 	}
 	n, err := strconv.ParseUint(strings.TrimSpace(r.Stdout), 10, 64)

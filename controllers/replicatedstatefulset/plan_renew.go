@@ -34,7 +34,7 @@ func renewIdle(w *world, p *plan) {
 		if len(w.books.grants) == 0 && len(w.set.Spec.Pod.VolumeClaimTemplates) == 0 && m.endedAfter(w.now.Add(-returnsWithin)) {
 			continue // its copy goes with its pod, and may be the newest when its container runs again
 		}
-		if w.fresher(m) || m.terminating() || m.lost() || w.granted(m) || w.commandIn(m) != nil || s != idle && s != pending && s != failed && !w.silent(m) {
+		if w.fresher(m) || w.stranger(m) != "" || m.terminating() || m.lost() || w.granted(m) || w.commandIn(m) != nil || s != idle && s != pending && s != failed && !w.silent(m) {
 			continue
 		}
 		p.do(remove(m, reasonRenew, "its template is out of date, and nothing runs in it"))

@@ -225,9 +225,16 @@ func whyUnknown(m *member) string {
 	case podexec.Failed:
 		return fmt.Sprintf("sequence failed with exit code %d", r.Code)
 	}
-	const most = 40
-	printed := strings.TrimSpace(r.Stdout)
-	return fmt.Sprintf("sequence printed %.*q, which is not one unsigned whole number", most, printed)
+	// Who reads the status need not be one who may read what is in the pod.
+	const wrong = "sequence printed something else than one unsigned whole number"
+	switch n := len(strings.TrimSpace(r.Stdout)); {
+	case r.Cut:
+		return fmt.Sprintf("%s (more than %d bytes)", wrong, mostSequence)
+	case n == 0:
+		return "sequence printed nothing, and has to print one unsigned whole number"
+	default:
+		return fmt.Sprintf("%s (%d bytes)", wrong, n)
+	}
 }
 
 // seed starts the newest copy of all. All wanted members have to say how new

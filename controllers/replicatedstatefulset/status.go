@@ -158,6 +158,9 @@ func degraded(w *world) metav1.Condition {
 		c.Message = fmt.Sprintf("%s is primary, and its pod has not been Ready since %s, so no Service sends clients there. Why: kubectl -n %s describe pod %s. "+
 			"If it does not come back, have it made anew, so that another takes over where one can: kubectl -n %s delete pod %s",
 			m.name(), w.unreadySince(m).UTC().Format(time.RFC3339), m.pod.Namespace, m.name(), m.pod.Namespace, m.name())
+	} else if w.excess != "" && c.Status == metav1.ConditionFalse {
+		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonRulesUnfollowed
+		c.Message = "spec.ruleSelector is not followed, and members stay as they are: " + w.excess + "; select fewer"
 	}
 	return c
 }
@@ -204,13 +207,15 @@ func trouble(w *world) metav1.Condition {
 		f := w.failure(m)
 		return w.shown(m) == failed || w.unclean(m) || w.barred(m) || f != nil && dud(f) && f.Count >= *w.set.Spec.FailureThreshold && w.shown(m) != secondary
 	})
-	lost := w.among(w.outOfReach)
+	lost, strangers := w.among(w.outOfReach), w.among(func(m *member) bool { return w.stranger(m) != "" })
 	mute, limping := w.among(func(m *member) bool { return w.unanswered(m) || m.mute() }), w.among(w.limping)
 	switch foreign := w.foreign(); {
 	case w.invalid != "":
 		c.Reason, c.Message = v1alpha1.ReasonInvalidSpec, "the spec cannot be served, and nothing is done: "+w.invalid
 	case foreign != "":
 		c.Reason, c.Message = v1alpha1.ReasonForeignObject, foreign+" belongs to somebody else and is left alone; rename or delete it"
+	case len(strangers) > 0:
+		c.Reason, c.Message = v1alpha1.ReasonForeignPods, w.whyStranger(strangers)
 	case w.fatal() != "":
 		c.Reason, c.Message = v1alpha1.ReasonMembersFailed, w.fatal()
 	case len(lost) > 0:

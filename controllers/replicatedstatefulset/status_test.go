@@ -50,7 +50,7 @@ func TestStatus(t *testing.T) {
 		{"RS-14 the newest failed, and no other has its data", worldOf(toySet(2, 1), pod(0).idle().sequence("9").failures(1, "seed", 3, false), pod(1).idle().sequence("8")),
 			"Creating: ready 0 1, failed 0; Degraded=MembersFailed Progressing=Recovering", "the newest copy cannot be started yet: rss-db-0"},
 		{"RS-15 whose copy is unknown", worldOf(toySet(2, 1), pod(0).idle().sequence("x"), pod(1).idle().sequence("8")),
-			"Creating: ready 0 1; DataLossRisk=SequenceUnknown Progressing=Seeding", "nobody knows how new the copies of these are: rss-db-0 (sequence printed \"x\", which is not one unsigned whole number)"},
+			"Creating: ready 0 1; DataLossRisk=SequenceUnknown Progressing=Seeding", "nobody knows how new the copies of these are: rss-db-0 (sequence printed something else than one unsigned whole number (1 bytes))"},
 		{"RS-15 while it is being asked there is no risk", worldOf(toySet(2, 1), pod(0).idle(), pod(1).idle().sequence("8")),
 			"Creating: ready 0 1; Progressing=Seeding", "nobody knows yet how new the copies of all of these are: rss-db-0, rss-db-1"},
 		{"who says that it is degraded", worldOf(toySet(2, 1), pod(0).status(191).granted(), pod(1).secondary()),

@@ -118,15 +118,18 @@ func newSet(namespace string, change ...func(*v1alpha1.ReplicatedStatefulSet)) *
 	return set
 }
 
-// warned collects what the API server warns of.
-type warned struct{ texts []string }
+// warned collects what the API server warns of, whoever asks it.
+type warned struct {
+	who   string // an administrator if ""
+	texts []string
+}
 
 func (w *warned) HandleWarningHeader(_ int, _ string, text string) { w.texts = append(w.texts, text) }
 
 func (w *warned) client() client.Client {
 	GinkgoHelper()
 	conf := rest.CopyConfig(server.Config)
-	conf.WarningHandler = w
+	conf.WarningHandler, conf.Impersonate.UserName = w, w.who
 	c, err := client.New(conf, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	return c

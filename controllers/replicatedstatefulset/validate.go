@@ -1,14 +1,9 @@
 package replicatedstatefulset
 
 import (
-	"errors"
 	"fmt"
-	"math"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -26,15 +21,6 @@ import (
 // rss-<name>-<hash of 10> as the value of a label. Pods, Services and claims
 // have shorter names.
 const maxNameLength = validation.LabelValueMaxLength - len("rss-") - len("-") - 10
-
-// Durations, where the user says none, and the least that is heeded.
-const (
-	defaultInterval = time.Minute
-	leastInterval   = 100 * time.Millisecond
-	defaultTimeout  = 10 * time.Minute
-	leastTimeout    = 10 * time.Second
-	defaultWindow   = 10 * time.Minute
-)
 
 var (
 	neededCommands   = []string{v1alpha1.CommandSequence, v1alpha1.CommandStatus, v1alpha1.CommandStop, v1alpha1.CommandPrimary}
@@ -64,79 +50,6 @@ func withDefaults(set *v1alpha1.ReplicatedStatefulSet) *v1alpha1.ReplicatedState
 	return set
 }
 
-// Durations.
-
-// durationForm is the grammar of v1alpha1.Duration; the schema has it too.
-var durationForm = regexp.MustCompile(`^([0-9]+|([0-9]+Y)?([0-9]+M)?([0-9]+D)?(T?(([0-9]+[.]?[0-9]*|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))+)?)$`)
-
-var (
-	errNoDuration   = errors.New("is no duration; write it like 30s, 15m, 1h30m, 1D2h or 500ms, or as a number of seconds like 8")
-	errLongDuration = errors.New("is too long; the longest is 292 years")
-)
-
-// parseDuration reads a duration in the grammar of v1alpha1.Duration.
-func parseDuration(text string) (time.Duration, error) {
-	parts := durationForm.FindStringSubmatch(text)
-	if parts == nil || text == "" {
-		return 0, errNoDuration
-	}
-	if seconds := parts[1]; validSeconds(seconds) {
-		return times(seconds, time.Second)
-	}
-	const day = 24 * time.Hour
-	var sum time.Duration
-	for i, unit := range []time.Duration{365 * day, 30 * day, day} {
-		part, err := times(strings.TrimRight(parts[2+i], "YMD"), unit)
-		if sum += part; err != nil || sum < 0 {
-			return 0, errLongDuration
-		}
-	}
-	if rest := strings.TrimPrefix(parts[5], "T"); rest != "" {
-		part, err := time.ParseDuration(rest)
-		if sum += part; err != nil || sum < 0 {
-			return 0, errLongDuration // nothing else can be wrong with it
-		}
-	}
-	return sum, nil
-}
-
-// validSeconds tells a number without a unit from the other form.
-func validSeconds(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
-
-// times is that many of a unit; none for no digits.
-func times(digits string, unit time.Duration) (time.Duration, error) {
-	if digits == "" {
-		return 0, nil
-	}
-	n, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || n > math.MaxInt64/int64(unit) {
-		return 0, errLongDuration
-	}
-	return time.Duration(n) * unit, nil
-}
-
-// durationOr is a duration, no less than the least, or the other where it says
-// none: zero, nothing, or what cannot be read and slipped past admission.
-func durationOr(text v1alpha1.Duration, other, least time.Duration) time.Duration {
-	if d, err := parseDuration(string(text)); err == nil && d > 0 {
-		return max(d, least)
-	}
-	return other
-}
-
-func reconcileInterval(spec *v1alpha1.ReplicatedStatefulSetSpec) time.Duration {
-	return durationOr(spec.ReconcileInterval, defaultInterval, leastInterval)
-}
-
-func failureWindow(spec *v1alpha1.ReplicatedStatefulSetSpec) time.Duration {
-	return durationOr(spec.FailureWindow, defaultWindow, 0)
-}
-
-// timeoutOf is how long a command may take.
-func timeoutOf(command v1alpha1.Command) time.Duration {
-	return durationOr(command.Timeout, defaultTimeout, leastTimeout)
-}
-
 // validate checks what can be said about an object by itself, after defaults.
 // Most of it the schema refuses in the same words; what slipped past it, under an
 // older schema or without one, is found here, and nothing is done to the set.
@@ -145,6 +58,7 @@ func validate(set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
 	errs := validateName(set.Name, field.NewPath("metadata", "name"))
 	errs = append(errs, validateLabels(set.Labels, field.NewPath("metadata", "labels"))...)
 	errs = append(errs, validateCounts(spec, at)...)
+	errs = append(errs, validateBounds(spec, at)...)
 	errs = append(errs, validateDuration(spec.ReconcileInterval, at.Child("reconcileInterval"))...)
 	errs = append(errs, validateDuration(spec.FailureWindow, at.Child("failureWindow"))...)
 	errs = append(errs, validateServicePorts(spec.ServicePorts, at.Child("servicePorts"))...)
@@ -182,8 +96,11 @@ func validateLabels(labels map[string]string, at *field.Path) field.ErrorList {
 func validateCounts(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) field.ErrorList {
 	replicas := *spec.Replicas
 	var errs field.ErrorList
-	if replicas < 0 {
-		errs = append(errs, field.Invalid(at.Child("replicas"), replicas, "must be 0 or more; 0 stops the set"))
+	switch p := at.Child("replicas"); {
+	case replicas < 0:
+		errs = append(errs, field.Invalid(p, replicas, "must be 0 or more; 0 stops the set"))
+	case replicas > maxReplicas:
+		errs = append(errs, field.Invalid(p, replicas, fmt.Sprintf("may be at most %d; lower it", maxReplicas)))
 	}
 	primaries := ptr.Deref(spec.Primaries, replicas)
 	switch p := at.Child("primaries"); {

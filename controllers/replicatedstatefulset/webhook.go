@@ -21,17 +21,21 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/rejection"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/trial"
 )
 
 // +kubebuilder:webhook:path=/validate-clusterlabs-org-v1alpha1-replicatedstatefulset,mutating=false,failurePolicy=ignore,sideEffects=None,groups=clusterlabs.org,resources=replicatedstatefulsets,verbs=create;update,versions=v1alpha1,name=replicatedstatefulsets.clusterlabs.org,admissionReviewVersions=v1,timeoutSeconds=5
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create,roleName=cluster-scoped-role
 
 // validator answers admission. It fails open (failurePolicy Ignore): what must
 // never slip past is a rule of the schema, and what does is a condition.
 type validator struct {
 	// live reads from the API server: who has a name is not worth a cache.
 	live client.Reader
-	// dryRun creates objects with the API server's dry run.
-	dryRun client.Client
+	// court tries out what the operator would create, for who may create pods himself.
+	court *trial.Court
+	// kinds knows the names of kinds.
+	kinds client.Client
 }
 
 var _ admission.Validator[*v1alpha1.ReplicatedStatefulSet] = &validator{}
@@ -39,7 +43,7 @@ var _ admission.Validator[*v1alpha1.ReplicatedStatefulSet] = &validator{}
 // SetupWebhook registers the admission of ReplicatedStatefulSets.
 func SetupWebhook(mgr ctrl.Manager) error {
 	return ctrl.NewWebhookManagedBy(mgr, &v1alpha1.ReplicatedStatefulSet{}).
-		WithValidator(&validator{live: mgr.GetAPIReader(), dryRun: client.NewDryRunClient(mgr.GetClient())}).
+		WithValidator(&validator{live: mgr.GetAPIReader(), court: trial.NewCourt(mgr.GetClient()), kinds: mgr.GetClient()}).
 		Complete()
 }
 
@@ -114,7 +118,7 @@ func warnings(set *v1alpha1.ReplicatedStatefulSet) admission.Warnings {
 	if _, ok := pod.Commands[v1alpha1.CommandPreStop]; ok && len(pod.Containers) > 0 && hasPreStop(&pod.Containers[commandContainer(pod)]) {
 		texts = append(texts, "spec.pod.commands[preStop] is not used: the container has a preStop hook of its own")
 	}
-	texts = append(texts, shortTimes(&set.Spec)...)
+	texts = append(texts, oddTimes(&set.Spec)...)
 	if s := set.Spec.RuleSelector; s != nil && len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
 		texts = append(texts, "spec.ruleSelector is empty and selects every ConfigMap of the namespace: whenever one of them changes, all members are made anew; "+
 			"select those that are meant by matchLabels, or remove it")
@@ -122,19 +126,24 @@ func warnings(set *v1alpha1.ReplicatedStatefulSet) admission.Warnings {
 	return append(texts, strangeAnnotations(set.Annotations)...)
 }
 
-// shortTimes warns of times that are shorter than the least that is heeded.
-func shortTimes(spec *v1alpha1.ReplicatedStatefulSetSpec) (texts admission.Warnings) {
-	warn := func(path string, said v1alpha1.Duration, least time.Duration) {
-		if d, err := parseDuration(string(said)); err == nil && d > 0 && d < least {
+// oddTimes warns of times that are shorter or longer than what is heeded.
+func oddTimes(spec *v1alpha1.ReplicatedStatefulSetSpec) (texts admission.Warnings) {
+	warn := func(path string, said v1alpha1.Duration, least, most time.Duration) {
+		switch d, err := parseDuration(string(said)); {
+		case err != nil || d == 0:
+		case d < least:
 			texts = append(texts, fmt.Sprintf("%s is %s, and counts as %s, the least; write %s or more", path, said, least, least))
+		case d > most:
+			texts = append(texts, fmt.Sprintf("%s is %s, and counts as %s, the most; write %s or less", path, said, most, most))
 		}
 	}
-	warn("spec.reconcileInterval", spec.ReconcileInterval, leastInterval)
+	warn("spec.reconcileInterval", spec.ReconcileInterval, leastInterval, mostTime)
+	warn("spec.failureWindow", spec.FailureWindow, 0, mostWindow)
 	for _, name := range slices.Sorted(maps.Keys(spec.Pod.Commands)) {
 		if name == v1alpha1.CommandPreStop { // its time is the grace period
 			continue
 		}
-		warn(fmt.Sprintf("spec.pod.commands[%s].timeout", name), spec.Pod.Commands[name].Timeout, leastTimeout)
+		warn(fmt.Sprintf("spec.pod.commands[%s].timeout", name), spec.Pod.Commands[name].Timeout, leastTimeout, mostTime)
 	}
 	return texts
 }
@@ -204,13 +213,20 @@ func place(path string) string {
 // tryChildren asks the API server, by dry run, whether it would take the
 // children. Invalid (422) refuses. Forbidden may be a quota or a policy of the
 // moment, and any other answer says nothing about the set: both are warnings.
-// taken looks at an object whose name is taken.
+// taken looks at an object whose name is taken. What is said of fields is said of what
+// the user wrote; all else is in our own words, and all is for who may create pods
+// himself.
 func (v *validator) tryChildren(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet,
 	taken func(context.Context, *v1alpha1.ReplicatedStatefulSet, client.Object) field.ErrorList) (admission.Warnings, field.ErrorList) {
+	end, why := v.court.Open(ctx, set.Namespace)
+	if why != "" {
+		return admission.Warnings{"spec.pod was not tried out: " + why}, nil
+	}
+	defer end()
 	var warned admission.Warnings
 	for _, object := range children(set) {
 		object.SetOwnerReferences(nil) // the owner may not exist yet
-		switch err := v.dryRun.Create(ctx, object); {
+		switch err := v.court.Try(ctx, object); {
 		case err == nil:
 		case apierrors.IsAlreadyExists(err):
 			if errs := taken(ctx, set, object); len(errs) > 0 {
@@ -219,7 +235,7 @@ func (v *validator) tryChildren(ctx context.Context, set *v1alpha1.ReplicatedSta
 		case apierrors.IsInvalid(err):
 			return warned, rejection.Explain(err, place)
 		default:
-			warned = append(warned, fmt.Sprintf("%s could not be tried out; it cannot be created while this lasts: %v", describe(v.dryRun, object), err))
+			warned = append(warned, fmt.Sprintf("%s could not be tried out; it cannot be created while this lasts: %s", describe(v.kinds, object), trial.WhyNot(err)))
 		}
 	}
 	return warned, nil
@@ -244,7 +260,7 @@ func (v *validator) foreign(ctx context.Context, set *v1alpha1.ReplicatedStatefu
 		}
 	}
 	return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), set.Name, fmt.Sprintf(
-		"%s is there already and belongs to somebody else; choose another name, or delete it", describe(v.dryRun, found)))}
+		"%s is there already and belongs to somebody else; choose another name, or delete it", describe(v.kinds, found)))}
 }
 
 // describe is kind and name of an object.

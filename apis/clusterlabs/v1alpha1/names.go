@@ -155,6 +155,10 @@ const (
 	ReasonSecretMissing = "SecretMissing"
 	// ReasonForeignObject: an object of a needed name belongs to somebody else.
 	ReasonForeignObject = "ForeignObject"
+	// ReasonRulesUnfollowed: spec.ruleSelector selects more than may be read.
+	ReasonRulesUnfollowed = "RulesUnfollowed"
+	// ReasonForeignPods: a pod has the name of a member, and was not made for the object.
+	ReasonForeignPods = "ForeignPods"
 	// ReasonWriteRefused: the API server refuses a write.
 	ReasonWriteRefused = "WriteRefused"
 

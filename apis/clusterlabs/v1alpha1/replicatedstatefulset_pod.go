@@ -110,6 +110,7 @@ type PodPolicy struct {
 	// NodeSelector is what the labels of the pods' Nodes must be, together with
 	// spec.nodeSelector, of which it wins. Defaults to none.
 	// +optional
+	// +kubebuilder:validation:MaxProperties=64
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Node selector",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:selector:core:v1:Node","urn:alm:descriptor:com.tectonic.ui:fieldGroup:pod"}
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 
@@ -118,6 +119,7 @@ type PodPolicy struct {
 	// +optional
 	// +kubebuilder:default=600
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=604800
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Termination grace period",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:fieldGroup:pod"}
 	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
 }
@@ -127,13 +129,14 @@ type Command struct {
 	// Command is the program and its arguments, taken as they are: no shell. The
 	// DNS names of the members that are primary are appended, but not to preStop.
 	// +kubebuilder:validation:MaxItems=1024
+	// +kubebuilder:validation:items:MaxLength=32768
 	// +kubebuilder:validation:XValidation:rule="size(self) > 0 && size(self[0]) > 0",message="says no program; write it and its arguments, for example [\"/status.sh\"]"
 	// +listType=atomic
 	Command []string `json:"command"`
 
 	// Timeout is how long the command may take. Then its answer is unknown, and
-	// the operator goes on to find out. Not below 10s; preStop has the grace
-	// period of the pod instead. Defaults to 10m.
+	// the operator goes on to find out. Not below 10s, nor above a day; preStop has
+	// the grace period of the pod instead. Defaults to 10m.
 	// +optional
 	// +kubebuilder:default="10m"
 	Timeout Duration `json:"timeout,omitempty"`

@@ -25,7 +25,7 @@ const (
 	SeedingQuorum Seeding = "Quorum"
 )
 
-// ReplicatedStatefulSetSpec is what the user wants.
+// ReplicatedStatefulSetSpec is what the user wants. It has at most 256 KiB.
 // +kubebuilder:validation:XValidation:rule="!has(self.primaries) || !has(self.replicas) || self.replicas == 0 || self.primaries <= self.replicas",fieldPath=".primaries",message="may not be more than replicas; lower it, or remove it so that it follows replicas"
 // +kubebuilder:validation:XValidation:rule="!has(self.primaries) || !has(self.replicas) || self.replicas == 0 || self.primaries > 0",fieldPath=".primaries",message="may be 0 only with replicas 0; to stop the set, set replicas to 0 and leave primaries"
 // +kubebuilder:validation:XValidation:rule="!has(self.secrets) || !has(self.pod.volumes) || self.pod.volumes.all(v, self.secrets.all(s, v.name != 'secret-' + s))",fieldPath=".pod.volumes",message="a volume has the name secret-<name> that the volume of one of spec.secrets gets; rename it"
@@ -45,6 +45,7 @@ type ReplicatedStatefulSetSpec struct {
 	// while replicas is 0. Defaults to replicas.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Primaries",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"},order=2
 	Primaries *int32 `json:"primaries,omitempty"`
 
@@ -53,7 +54,8 @@ type ReplicatedStatefulSetSpec struct {
 	Pod PodPolicy `json:"pod"`
 
 	// ReconcileInterval is the time between two looks at members of which no
-	// event tells; events are acted on at once. Not below 100 ms. Defaults to 1m.
+	// event tells; events are acted on at once. Not below 100 ms, nor above a day.
+	// Defaults to 1m.
 	// +optional
 	// +kubebuilder:default="1m"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Reconcile interval",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"},order=4
@@ -83,7 +85,8 @@ type ReplicatedStatefulSetSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Failure threshold",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:advanced"},order=7
 	FailureThreshold *int32 `json:"failureThreshold,omitempty"`
 
-	// FailureWindow is how long a failed start or stop counts. Defaults to 10m.
+	// FailureWindow is how long a failed start or stop counts, 30 days at most.
+	// Defaults to 10m.
 	// +optional
 	// +kubebuilder:default="10m"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Failure window",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:advanced"},order=8
@@ -134,11 +137,13 @@ type ReplicatedStatefulSetSpec struct {
 	// NodeSelector is what the labels of the pods' Nodes must be, together with
 	// pod.nodeSelector, which has the last word. Defaults to none.
 	// +optional
+	// +kubebuilder:validation:MaxProperties=64
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Node selector",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:selector:core:v1:Node"},order=14
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 
 	// Tolerations of the pods. Defaults to none.
 	// +optional
+	// +kubebuilder:validation:MaxItems=128
 	// +listType=atomic
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Tolerations",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"},order=15
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
@@ -155,9 +160,12 @@ type ReplicatedStatefulSetSpec struct {
 	TLS *TLSPolicy `json:"TLS,omitempty"`
 
 	// RuleSelector selects ConfigMaps of this namespace. When what is in them
-	// changes, the members are made anew one at a time. Nothing is mounted.
-	// Defaults to none.
+	// changes, the members are made anew one at a time. Nothing is mounted. It has
+	// at most 32 labels and 32 expressions of 32 values, and may select 100
+	// ConfigMaps. Defaults to none.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchLabels) || size(self.matchLabels) <= 32",fieldPath=".matchLabels",message="there may be at most 32; remove the others"
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || size(self.matchExpressions) <= 32 && self.matchExpressions.all(e, !has(e.values) || size(e.values) <= 32)",fieldPath=".matchExpressions",message="there may be at most 32, each of at most 32 values; remove the others"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Rule selector",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:selector:core:v1:ConfigMap","urn:alm:descriptor:com.tectonic.ui:advanced"},order=18
 	RuleSelector *metav1.LabelSelector `json:"ruleSelector,omitempty"`
 

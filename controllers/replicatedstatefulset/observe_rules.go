@@ -1,0 +1,115 @@
+package replicatedstatefulset
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"io"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+)
+
+// mostRuleBytes is how many bytes the ConfigMaps of spec.ruleSelector may have in all.
+const mostRuleBytes = 8 << 20
+
+// readRules hashes what is in the ConfigMaps of spec.ruleSelector. Only their
+// metadata is cached: they are read when one has another version. Where there are too
+// many of them, the members stay as they are.
+func (r *Reconciler) readRules(ctx context.Context, w *world) error {
+	if w.set.Spec.RuleSelector == nil {
+		return nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(w.set.Spec.RuleSelector)
+	if err != nil {
+		return nil //nolint:nilerr // validate has said so
+	}
+	list := metadataListOf("ConfigMap")
+	if err := r.Cache.List(ctx, list, client.InNamespace(w.set.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list ConfigMaps: %w", err)
+	}
+	if n := len(list.Items); n > mostRules {
+		w.follow("", fmt.Sprintf("it selects %d ConfigMaps, and may select %d", n, mostRules))
+		return nil
+	}
+	slices.SortFunc(list.Items, func(a, b metav1.PartialObjectMetadata) int { return strings.Compare(a.Name, b.Name) })
+	var versions strings.Builder
+	for i := range list.Items {
+		fmt.Fprintf(&versions, "%s/%s ", list.Items[i].Name, list.Items[i].ResourceVersion)
+	}
+	known := r.memory.of(w.set)
+	if known.rules == "" && known.excess == "" || known.versions != versions.String() {
+		known.rules, known.excess, err = r.hashRules(ctx, w.set.Namespace, list.Items)
+		if err != nil {
+			known.rules, known.excess = "", ""
+			return err
+		}
+		known.versions = versions.String()
+	}
+	w.follow(known.rules, known.excess)
+	return nil
+}
+
+// follow makes a hash that of the rules, or where they are too many the one that the
+// pods have.
+func (w *world) follow(rules, excess string) {
+	w.rules, w.excess = rules, excess
+	if excess != "" && w.stateful != nil {
+		w.rules = w.stateful.Spec.Template.Annotations[v1alpha1.AnnotationRules]
+	}
+}
+
+// hashRules reads ConfigMaps one after the other, of one set at a time: who makes
+// large ones fills no memory. It is the hash of a JSON map of names to contents. excess
+// says that they are too large.
+func (r *Reconciler) hashRules(ctx context.Context, namespace string, of []metav1.PartialObjectMetadata) (rules, excess string, err error) {
+	r.hashing.Lock()
+	defer r.hashing.Unlock()
+	sum, left := sha256.New(), mostRuleBytes
+	comma := "{"
+	for i := range of {
+		var one corev1.ConfigMap
+		err := r.Live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: of[i].Name}, &one)
+		if client.IgnoreNotFound(err) != nil {
+			return "", "", fmt.Errorf("get ConfigMap %s: %w", of[i].Name, err)
+		}
+		if err != nil {
+			continue // its event is on the way
+		}
+		n, err := hashOne(sum, comma, &one)
+		if err != nil {
+			return "", "", err
+		}
+		comma = ","
+		if left -= n; left < 0 {
+			return "", fmt.Sprintf("it selects ConfigMaps of more than %d MiB in all", mostRuleBytes>>20), nil
+		}
+	}
+	_, _ = io.WriteString(sum, strings.TrimSuffix(comma, ",")+"}") // a hash takes all
+	return hex.EncodeToString(sum.Sum(nil)[:8]), "", nil
+}
+
+// hashOne is over name and contents of a ConfigMap, and tells how many bytes these have.
+func hashOne(sum hash.Hash, before string, one *corev1.ConfigMap) (int, error) {
+	name, err := json.Marshal(one.Name)
+	if err != nil {
+		return 0, fmt.Errorf("hash ConfigMaps: %w", err)
+	}
+	contents, err := json.Marshal([]any{one.Data, one.BinaryData})
+	if err != nil {
+		return 0, fmt.Errorf("hash ConfigMaps: %w", err)
+	}
+	for _, text := range [][]byte{[]byte(before), name, []byte(":"), contents} {
+		_, _ = sum.Write(text)
+	}
+	return len(contents), nil
+}

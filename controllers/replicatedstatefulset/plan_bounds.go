@@ -1,0 +1,72 @@
+package replicatedstatefulset
+
+import (
+	"fmt"
+	"iter"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
+)
+
+// The most that a set may have. The schema says so too; an object may be older.
+const (
+	maxReplicas  = 1000
+	mostRules    = 100 // ConfigMaps of spec.ruleSelector
+	mostPorts    = 100
+	mostSecrets  = 64
+	mostTolerate = 128
+	mostArgs     = 1024
+	longestArg   = 32 << 10
+)
+
+// validateBounds refuses what the schema does, in objects that are older than that
+// part of it, and a spec that is longer than any needs to be.
+func validateBounds(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) field.ErrorList {
+	pod, in := &spec.Pod, at.Child("pod")
+	errs := bounds.Selector(spec.RuleSelector, at.Child("ruleSelector"))
+	for _, one := range []struct {
+		have, most int
+		at         *field.Path
+	}{
+		{len(spec.ServicePorts), mostPorts, at.Child("servicePorts")},
+		{len(spec.Secrets), mostSecrets, at.Child("secrets")},
+		{len(spec.ImagePullSecrets), mostSecrets, at.Child("imagePullSecrets")},
+		{len(spec.NodeSelector), bounds.Words, at.Child("nodeSelector")},
+		{len(spec.Tolerations), mostTolerate, at.Child("tolerations")},
+		{len(pod.InitContainers), bounds.Containers, in.Child("initContainers")},
+		{len(pod.Containers), bounds.Containers, in.Child("containers")},
+		{len(pod.Volumes), bounds.Volumes, in.Child("volumes")},
+		{len(pod.VolumeClaimTemplates), bounds.Claims, in.Child("volumeClaimTemplates")},
+		{len(pod.Labels), bounds.Words, in.Child("labels")},
+		{len(pod.Annotations), bounds.Words, in.Child("annotations")},
+		{len(pod.NodeSelector), bounds.Words, in.Child("nodeSelector")},
+	} {
+		errs = append(errs, bounds.AtMost(one.have, one.most, one.at)...)
+	}
+	for _, name := range sets.List(sets.KeySet(pod.Commands)) {
+		argv := in.Child("commands").Key(name).Child("command")
+		errs = append(errs, bounds.AtMost(len(pod.Commands[name].Command), mostArgs, argv)...)
+		for i, arg := range pod.Commands[name].Command[:min(len(pod.Commands[name].Command), mostArgs)] {
+			if len(arg) > longestArg {
+				errs = append(errs, field.Invalid(argv.Index(i), field.OmitValueType{}, fmt.Sprintf(
+					"has %d bytes, and may have at most %d; put the script into the image or a ConfigMap", len(arg), longestArg)))
+			}
+		}
+	}
+	return append(errs, bounds.Spec(spec, at)...)
+}
+
+// wantedNames are the names of the pods that there should be, one after the other: an
+// old object may want any number of them.
+func (w *world) wantedNames() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range int(min(*w.set.Spec.Replicas, maxReplicas)) {
+			if !yield(memberName(w.set, i)) {
+				return
+			}
+		}
+	}
+}

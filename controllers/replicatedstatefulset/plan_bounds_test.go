@@ -1,0 +1,240 @@
+package replicatedstatefulset
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
+)
+
+// words are that many labels, or what else is a map of strings.
+func words(n int) map[string]string {
+	all := map[string]string{}
+	for i := range n {
+		all[fmt.Sprint("k", i)] = "v"
+	}
+	return all
+}
+
+const others = "there may be at most %d; remove the others"
+
+// bounded are the parts of a spec of which there may be so many, and what is said of
+// one more.
+var bounded = []struct {
+	path   string
+	most   int
+	says   string
+	change func(*v1alpha1.ReplicatedStatefulSetSpec, int)
+}{
+	{"spec.replicas", 1000, "may be at most 1000; lower it", func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) { s.Replicas, s.Primaries = ptr.To(int32(n)), nil }},
+	{"spec.servicePorts", 100, others, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) { s.ServicePorts = make([]corev1.ServicePort, n) }},
+	{"spec.imagePullSecrets", 64, others, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
+		s.ImagePullSecrets = make([]corev1.LocalObjectReference, n)
+	}},
+	{"spec.secrets", 64, others, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
+		for i := range n {
+			s.Secrets = append(s.Secrets[:i], fmt.Sprint("s", i))
+		}
+	}},
+	{"spec.nodeSelector", 64, others, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) { s.NodeSelector = words(n) }},
+	{"spec.tolerations", 128, others, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) { s.Tolerations = make([]corev1.Toleration, n) }},
+	{"spec.ruleSelector.matchLabels", 32, others, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
+		s.RuleSelector = &metav1.LabelSelector{MatchLabels: words(n)}
+	}},
+	{"spec.pod.containers", 32, others, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
+		s.Pod.Containers = make([]corev1.Container, n)
+		for i := range n {
+			s.Pod.Containers[i] = corev1.Container{Name: fmt.Sprint("c", i), Image: "x"}
+		}
+	}},
+	{"spec.pod.initContainers", 32, others, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
+		s.Pod.InitContainers = make([]corev1.Container, n)
+		for i := range n {
+			s.Pod.InitContainers[i] = corev1.Container{Name: fmt.Sprint("c", i), Image: "x"}
+		}
+	}},
+	{"spec.pod.volumes", 128, others, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
+		for i := range n {
+			s.Pod.Volumes = append(s.Pod.Volumes[:i], corev1.Volume{Name: fmt.Sprint("v", i)})
+		}
+	}},
+	{"spec.pod.volumeClaimTemplates", 32, others, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
+		for i := range n {
+			s.Pod.VolumeClaimTemplates = append(s.Pod.VolumeClaimTemplates[:i], corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("v", i)}})
+		}
+	}},
+	{"spec.pod.labels", 64, others, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) { s.Pod.Labels = words(n) }},
+	{"spec.pod.annotations", 64, others, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) { s.Pod.Annotations = words(n) }},
+	{"spec.pod.nodeSelector", 64, others, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) { s.Pod.NodeSelector = words(n) }},
+	{"spec.pod.commands[stop].command", 1024, others, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
+		s.Pod.Commands["stop"] = v1alpha1.Command{Command: append([]string{"/stop"}, make([]string, n-1)...)}
+	}},
+	{"spec.pod.commands[stop].command[1]", 32768, "has 32769 bytes, and may have at most %d; put the script into the image or a ConfigMap", func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
+		s.Pod.Commands["stop"] = v1alpha1.Command{Command: []string{"/stop", strings.Repeat("x", n)}}
+	}},
+	{"spec", bounds.Bytes, "has 262145 bytes as JSON, and may have at most %d; put scripts and configuration into the image or a ConfigMap", func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
+		s.Pod.Annotations = map[string]string{"a": ""}
+		text, err := json.Marshal(s)
+		if err != nil {
+			panic(err)
+		}
+		s.Pod.Annotations["a"] = strings.Repeat("x", n-len(text))
+	}},
+}
+
+func TestBounds(t *testing.T) {
+	for _, r := range bounded {
+		tried := func(n int) field.ErrorList {
+			set := withDefaults(toySet(3, 1))
+			r.change(&set.Spec, n)
+			return validate(set)
+		}
+		if errs := tried(r.most); len(errs) > 0 {
+			t.Errorf("%d: %v", r.most, errs)
+		}
+		says := r.says
+		if strings.Contains(says, "%d") {
+			says = fmt.Sprintf(says, r.most)
+		}
+		if errs := tried(r.most + 1); len(errs) != 1 || errs[0].Field != r.path || errs[0].Detail != says {
+			t.Errorf("%d: %v, want %s: %s", r.most+1, errs, r.path, says)
+		}
+	}
+}
+
+func TestTimesAreNoLongerThanIsHeeded(t *testing.T) {
+	s := withDefaults(toySet(1, 1))
+	s.Spec.ReconcileInterval, s.Spec.FailureWindow = "100Y", "31D"
+	s.Spec.Pod.Commands["stop"] = v1alpha1.Command{Command: []string{"/stop"}, Timeout: "25h"}
+	if a, b, c := reconcileInterval(&s.Spec), failureWindow(&s.Spec), timeoutOf(s.Spec.Pod.Commands["stop"]); a != 24*time.Hour || b != 30*24*time.Hour || c != 24*time.Hour {
+		t.Errorf("heeded are %s, %s and %s", a, b, c)
+	}
+	want := []string{
+		"spec.reconcileInterval is 100Y, and counts as 24h0m0s, the most; write 24h0m0s or less",
+		"spec.failureWindow is 31D, and counts as 720h0m0s, the most; write 720h0m0s or less",
+		"spec.pod.commands[stop].timeout is 25h, and counts as 24h0m0s, the most; write 24h0m0s or less",
+	}
+	if got := oddTimes(&s.Spec); !slices.Equal(got, want) {
+		t.Errorf("it warns %q", got)
+	}
+}
+
+// An object that is older than the schema may want any number of members.
+func TestAnOldObjectThatWantsTooMany(t *testing.T) {
+	s := newStage(t, toySet(math.MaxInt32, 1))
+	s.settle(20 * time.Second)
+	n := noting{s.Cluster, map[string]int{}}
+	w := s.observe(s.set(), view{n, true})
+	if !strings.Contains(w.invalid, "spec.replicas: Invalid value: 2147483647: may be at most 1000; lower it") || s.statefulSet() != nil {
+		t.Errorf("%s, and the StatefulSet is %v", w.invalid, s.statefulSet())
+	}
+	count := 0
+	for range w.wantedNames() {
+		count++
+	}
+	if count != maxReplicas {
+		t.Errorf("%d names are looked for", count)
+	}
+}
+
+// Pods that are missing are looked for one by one only while they are few.
+func TestManyMissingPodsAreLookedForAtOnce(t *testing.T) {
+	for _, r := range []struct{ replicas, gets int32 }{{mostLookups, mostLookups}, {mostLookups + 1, 0}, {1000, 0}} {
+		s := newStage(t, toySet(r.replicas, 1))
+		stray := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "rss-db-7", Namespace: "ns", Annotations: map[string]string{v1alpha1.AnnotationTemplate: "x"}}}
+		s.Put(stray)
+		n := noting{s.Cluster, map[string]int{}}
+		s.r.Live = n
+		w := s.observe(s.set(), view{n, true})
+		if len(w.members) != 1 || w.members[0].name() != "rss-db-7" {
+			t.Errorf("of %d: %d members are found, want the one that lost its labels", r.replicas, len(w.members))
+		}
+		if got := int32(n.asked["*v1.Pod"]); got > max(r.gets, 1) {
+			t.Errorf("of %d: %d pods are read one by one", r.replicas, got)
+		}
+	}
+}
+
+func TestAPodBeyondAllOrdinalsIsNoMember(t *testing.T) {
+	s := newStage(t, toySet(1, 1))
+	for _, n := range []int{maxReplicas - 1, maxReplicas} {
+		s.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: memberName(anySet, n), Namespace: "ns", Labels: ownLabels(anySet)}})
+	}
+	var names []string
+	for _, m := range s.observe(s.set(), view{s.Cluster, true}).members {
+		names = append(names, m.name())
+	}
+	if !slices.Equal(names, []string{"rss-db-999"}) {
+		t.Errorf("members are %q", names)
+	}
+}
+
+func TestRulesAreBounded(t *testing.T) {
+	set := toySet(1, 1)
+	set.Spec.RuleSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"rules": "yes"}}
+	s := newStage(t, set)
+	rule := func(i int, text string) *corev1.ConfigMap {
+		c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("rule-", i), Namespace: "ns", Labels: map[string]string{"rules": "yes"}}, Data: map[string]string{"<a>": text}}
+		if i%2 == 1 {
+			c.BinaryData = map[string][]byte{"b": {1, 2, 3}}
+		}
+		return c
+	}
+	all := map[string]any{}
+	for i := range mostRules {
+		c := rule(i, "x")
+		s.Put(c)
+		all[c.Name] = []any{c.Data, c.BinaryData}
+	}
+	observe := func() *world { s.look(); return s.observe(s.set(), view{s.Cluster, true}) }
+	w := observe()
+	text, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := hashed(text); w.rules != want || w.excess != "" {
+		t.Errorf("the hash is %s, %q; pods that run have %s", w.rules, w.excess, want)
+	}
+	s.settle(20 * time.Second)
+	before := s.statefulSet().Spec.Template.Annotations[v1alpha1.AnnotationRules]
+	extra := rule(mostRules, "x")
+	s.Put(extra)
+	if w = observe(); w.excess != "it selects 101 ConfigMaps, and may select 100" || w.rules != before || before == "" {
+		t.Errorf("%q; the hash is %q, and was %q", w.excess, w.rules, before)
+	}
+	p := decide(w)
+	if c := meta.FindStatusCondition(summarize(w, &p).Conditions, v1alpha1.ConditionDegraded); c.Reason+": "+c.Message != "RulesUnfollowed: spec.ruleSelector is not followed, and members stay as they are: it selects 101 ConfigMaps, and may select 100; select fewer" {
+		t.Errorf("%s: %s", c.Reason, c.Message)
+	}
+	s.DeleteNow(extra)
+	for i := range mostRuleBytes >> 20 {
+		s.Put(rule(i, strings.Repeat("x", 1<<20)))
+	}
+	if w = observe(); w.excess != "it selects ConfigMaps of more than 8 MiB in all" || w.rules != before {
+		t.Errorf("%q; the hash is %q, and was %q", w.excess, w.rules, before)
+	}
+	s.restart()
+	if w = observe(); w.rules != before {
+		t.Errorf("a new process has %q, and it was %q", w.rules, before)
+	}
+}
+
+// hashed is how the rules of a set were hashed before they were read one by one.
+func hashed(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}

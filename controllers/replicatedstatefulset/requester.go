@@ -1,0 +1,19 @@
+package replicatedstatefulset
+
+import (
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/requester"
+)
+
+// Requester is what those must be allowed who ask for a ReplicatedStatefulSet. All Secrets
+// that it names go into its pods, or show by a condition whether they are there.
+func Requester() requester.Kind {
+	pods := []string{"pod", "serviceAccountName", "imagePullSecrets", "resources", "nodeSelector", "tolerations", "affinity"}
+	return requester.Kind{GroupVersion: v1alpha1.GroupVersion, Name: "ReplicatedStatefulSet", Plural: "replicatedstatefulsets", Rights: []requester.Right{
+		{Verb: "create", Resource: "pods", Does: "makes pods", Fields: pods},
+		{Verb: "create", Resource: "pods", Subresource: "exec", Does: "runs commands in pods", Fields: []string{"pod"}},
+		{Verb: "create", Resource: "persistentvolumeclaims", Does: "makes claims", Fields: []string{"pod.volumeClaimTemplates"}},
+		{Verb: "get", Resource: "secrets", Does: "gives Secrets to the members", Fields: []string{"secrets", "TLS"}},
+		{Verb: "get", Resource: "configmaps", Does: "reads ConfigMaps", Fields: []string{"ruleSelector"}},
+	}}
+}

@@ -1,0 +1,84 @@
+package replicatedstatefulset
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+)
+
+// A pod that somebody made under the name of a member, before or beside the set, is
+// taken by the StatefulSet. Nothing is run in it, and what it says decides nothing.
+func TestAPodThatWasThereFirstIsNoMember(t *testing.T) {
+	for _, r := range []struct {
+		name        string
+		age         time.Duration
+		annotations map[string]string
+		why         string
+	}{
+		{"before the object, as one of ours", time.Hour, map[string]string{v1alpha1.AnnotationTemplate: "guessed"}, "is older than the object"},
+		{"before the object, and knows nothing of us", time.Hour, nil, "was not made from its template"},
+		{"beside it", -time.Minute, nil, "was not made from its template"},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			made := toySet(3, 1)
+			made.CreationTimestamp = metav1.NewTime(noon)
+			s := newStage(t, made)
+			s.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "rss-db-0", Namespace: "ns", UID: "somebodys", Generation: 1, Annotations: r.annotations,
+				CreationTimestamp: metav1.NewTime(noon.Add(-r.age)),
+				Labels: map[string]string{v1alpha1.LabelApp: "db", v1alpha1.LabelManaged: v1alpha1.True,
+					v1alpha1.LabelActive: v1alpha1.True, v1alpha1.LabelRole: v1alpha1.RoleSecondary}},
+				Spec: corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Name: "main"}}}})
+			s.settle(20 * time.Second)
+			s.check()
+			if !metav1.IsControlledBy(s.pod(0), s.statefulSet()) {
+				t.Fatal("the toy StatefulSet did not adopt it, as a real one does")
+			}
+			if story := strings.Join(s.Story, "\n"); strings.Contains(story, "pod rss-db-0: Ask") || strings.Contains(story, "delete pod") || strings.Contains(story, "rss-db-0: /") {
+				t.Errorf("something was done in it or to it:\n%s", story)
+			}
+			if is := s.pod(0).Labels; is[v1alpha1.LabelActive] != v1alpha1.False || is[v1alpha1.LabelRole] != v1alpha1.RoleNone {
+				t.Errorf("Services find it: %v", is)
+			}
+			c := meta.FindStatusCondition(s.set().Status.Conditions, v1alpha1.ConditionDegraded)
+			if c.Reason != v1alpha1.ReasonForeignPods || !strings.Contains(c.Message, "rss-db-0 "+r.why) || !strings.Contains(c.Message, "kubectl -n ns delete pod rss-db-0") {
+				t.Errorf("%s: %s", c.Reason, c.Message)
+			}
+			s.Delete(s.pod(0)) // as the message says
+			s.settle(20 * time.Second)
+			s.check()
+			if st := s.set().Status; len(st.Members.Primary) != 1 || len(st.Members.Secondary) != 2 || podstate.Terminating(s.pod(0)) {
+				t.Errorf("without it %+v", st.Members)
+			}
+		})
+	}
+}
+
+// Clocks of API servers differ, and pods of a set that lost its StatefulSet stay its
+// own.
+func TestWhoIsNoStranger(t *testing.T) {
+	object := with(func(w *world) { w.set.CreationTimestamp = metav1.NewTime(ago(time.Hour)) })
+	for _, r := range []struct {
+		name string
+		pod  *podFixture
+		want bool
+	}{
+		{"one that was made after the object", pod(0).born(time.Minute), false},
+		{"one by a clock that is a little behind", pod(0).born(time.Hour + clocksDiffer), false},
+		{"one that is older", pod(0).born(time.Hour + clocksDiffer + time.Second), true},
+		{"but not one in the books", pod(0).born(2 * time.Hour).granted(), false},
+		{"nor one that goes: it has to stop, whoever it is", pod(0).born(2 * time.Hour).deleted(), false},
+		{"one without our annotation", pod(0).born(time.Minute).but(func(w *world) { w.members[0].pod.Annotations = nil }), true},
+	} {
+		w := worldOf(toySet(1, 1), r.pod, object)
+		if got := w.stranger(w.members[0]) != ""; got != r.want {
+			t.Errorf("%s is a stranger: %t", r.name, got)
+		}
+	}
+}
