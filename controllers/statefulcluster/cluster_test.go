@@ -218,15 +218,18 @@ func unschedule(ctx context.Context, p *corev1.Pod) {
 	}).Should(Succeed())
 }
 
-// warnings collects what the API server warns of.
-type warnings struct{ texts []string }
+// warnings collects what the API server warns of, whoever asks it.
+type warnings struct {
+	who   string // an administrator if ""
+	texts []string
+}
 
 func (w *warnings) HandleWarningHeader(_ int, _ string, text string) { w.texts = append(w.texts, text) }
 
 func (w *warnings) client() client.Client {
 	GinkgoHelper()
 	conf := rest.CopyConfig(server.Config)
-	conf.WarningHandler = w
+	conf.WarningHandler, conf.Impersonate.UserName = w, w.who
 	c, err := client.New(conf, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	return c

@@ -233,6 +233,7 @@ var nowUnproven = with(func(w *world) {
 // claimFixture is a claim whose pod is gone.
 type claimFixture struct {
 	id, why string
+	record  types.UID
 	change  []func(*corev1.PersistentVolumeClaim)
 }
 
@@ -244,6 +245,13 @@ func (c *claimFixture) setAsideUnder(p v1alpha1.RetentionPolicy) *claimFixture {
 		c.Annotations = map[string]string{v1alpha1.AnnotationRetention: string(p)}
 	})
 }
+
+// onRecord: the status knows it for a member's; named by another UID, one that is gone.
+func (c *claimFixture) onRecord() *claimFixture {
+	return c.onRecordAs("uid-of-db-data-" + types.UID(c.id))
+}
+
+func (c *claimFixture) onRecordAs(uid types.UID) *claimFixture { c.record = uid; return c }
 
 func (c *claimFixture) retained(why string) *claimFixture { c.why = why; return c }
 
@@ -261,6 +269,9 @@ func (c *claimFixture) into(w *world) {
 			f(built)
 		}
 		w.loose = append(w.loose, built)
+		if c.record != "" {
+			w.set.Status.Claims = append(w.set.Status.Claims, v1alpha1.RecordedClaim{Name: built.Name, UID: c.record})
+		}
 	}
 }
 

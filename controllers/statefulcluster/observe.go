@@ -35,6 +35,8 @@ type world struct {
 
 	members []*member // pods owned by the set, in the order of their names
 	loose   []*corev1.PersistentVolumeClaim
+	// strange are claims with our labels and a name that the set gives to none.
+	strange []*corev1.PersistentVolumeClaim
 	// abandoned are claims that a deleted namesake of the set left, and that do not
 	// say so yet. Looked for in a live world, until there are none.
 	abandoned []*corev1.PersistentVolumeClaim
@@ -50,9 +52,10 @@ type world struct {
 	// retired are pods that this process deleted to scale down.
 	retired map[types.UID]bool
 
-	targetRevision *appsv1.ControllerRevision // see target
-	replaced       map[string]bool            // members that this plan replaces
-	created        int                        // new members given the current revision by this plan
+	recorded       map[v1alpha1.RecordedClaim]bool // see onRecord
+	targetRevision *appsv1.ControllerRevision      // see target
+	replaced       map[string]bool                 // members that this plan replaces
+	created        int                             // new members given the current revision by this plan
 }
 
 // member is a pod and its claims.
@@ -137,6 +140,7 @@ func (r *Reconciler) readMembers(ctx context.Context, w *world, from source) ([]
 		reads.Go(func() (err error) { strays, err = r.readUnlabelled(within, w, from); return err })
 	}
 	err := reads.Wait()
+	claims, w.strange = w.namedAsOurs(claims)
 	if err == nil && from.live && len(unexplained(w, pods, claims)) > 0 {
 		// One after the other: a pod that loses our label in between is in the second.
 		if pods, err = r.readPods(ctx, w.set, from); err == nil {

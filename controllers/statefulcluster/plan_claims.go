@@ -13,7 +13,6 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/identity"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -64,7 +63,7 @@ func setAside(w *world, r *roster, p *plan) {
 	}
 	var chains []action.Chain
 	for _, c := range w.loose {
-		if a, ok := looseClaim(w, c, returning[c.Labels[v1alpha1.LabelMember]]); ok {
+		if a, ok := looseClaim(w, c, returning[memberOf(c)]); ok {
 			chains = append(chains, action.Chain{a})
 		}
 	}
@@ -82,19 +81,18 @@ func setAside(w *world, r *roster, p *plan) {
 }
 
 // looseClaim is what to do about a claim without a pod. Only a claim that was
-// labelled by an earlier pass is deleted: its pod was found gone twice.
+// labelled by an earlier pass is deleted: its pod was found gone twice. And only
+// one on record: labels and annotations are for everybody to write.
 func looseClaim(w *world, c *corev1.PersistentVolumeClaim, returning bool) (action.Action, bool) {
 	why := c.Labels[v1alpha1.LabelRetained]
-	policy := w.set.Spec.PersistentVolumeClaimRetentionPolicy
 	switch {
 	case returning || c.DeletionTimestamp != nil:
 		return action.Action{}, false
 	case why == "":
-		return retain(c, v1alpha1.RetainedLost, policy.WhenLost), true
-	case c.Annotations[v1alpha1.AnnotationRetention] != string(v1alpha1.DeleteClaims):
-		// It was set aside to be kept, whatever the policy says now.
-	case why == v1alpha1.RetainedLost && policy.WhenLost == v1alpha1.DeleteClaims,
-		why == v1alpha1.RetainedScaled && policy.WhenScaled == v1alpha1.DeleteClaims:
+		return retain(c, v1alpha1.RetainedLost, w.set.Spec.PersistentVolumeClaimRetentionPolicy.WhenLost), true
+	case w.keepsUnrecorded(c):
+		return action.Action{}, false
+	case deletable(w, c):
 		return action.Action{Verb: action.Delete, Object: c, Reason: why, Detail: "as persistentVolumeClaimRetentionPolicy says"}, true
 	}
 	return ownAsPolicySays(w, c)
@@ -113,7 +111,7 @@ func memberClaim(w *world, m *member, c *corev1.PersistentVolumeClaim) (action.A
 // ownAsPolicySays keeps the owner reference that makes the garbage collector
 // delete the claim with the set, or keeps it away.
 func ownAsPolicySays(w *world, c *corev1.PersistentVolumeClaim) (action.Action, bool) {
-	owned := slices.ContainsFunc(c.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == w.set.UID })
+	owned := w.owns(c)
 	if owned == w.deletesClaims() || c.DeletionTimestamp != nil {
 		return action.Action{}, false
 	}
@@ -231,12 +229,9 @@ func unexplained(w *world, pods []*corev1.Pod, claims []*corev1.PersistentVolume
 	return names
 }
 
-// memberOf is the id of the member that a claim belongs to: its label, or the
-// end of its name if somebody took the label away.
+// memberOf is the id of the member that a claim belongs to: the end of its name.
+// Its label may be anybody's.
 func memberOf(c *corev1.PersistentVolumeClaim) string {
-	if id := c.Labels[v1alpha1.LabelMember]; identity.Valid(id) {
-		return id
-	}
 	return c.Name[strings.LastIndex(c.Name, "-")+1:]
 }
 

@@ -74,7 +74,7 @@ func departures(w *world, r *roster) []*member {
 func vanished(w *world, r *roster) []string {
 	var names []string
 	for _, c := range w.loose {
-		name := w.nameOf(c.Labels[v1alpha1.LabelMember])
+		name := w.nameOf(memberOf(c))
 		returning := slices.ContainsFunc(r.returning, func(e v1alpha1.UpdatingMember) bool { return e.Name == name })
 		if c.Labels[v1alpha1.LabelRetained] == "" && !returning && !slices.Contains(names, name) {
 			names = append(names, name)

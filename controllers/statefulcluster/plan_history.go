@@ -120,6 +120,19 @@ func markReady(w *world, r *roster, p *plan) {
 	p.do(chains...)
 }
 
+// mostRevisions is how many old revisions are kept at most, and mostHistory how many
+// bytes of them: they are all in the memory of the operator.
+const mostRevisions, mostHistory = 100, 2 << 20
+
+// largest is how many bytes the largest revision has, and at least 1.
+func largest(revisions []*appsv1.ControllerRevision) int {
+	most := 1
+	for _, rev := range revisions {
+		most = max(most, len(rev.Data.Raw))
+	}
+	return most
+}
+
 // trimHistory deletes the oldest revisions that nobody uses.
 func trimHistory(w *world, r *roster, p *plan) {
 	if w.refusedNow(reasonHistory, p) {
@@ -132,9 +145,10 @@ func trimHistory(w *world, r *roster, p *plan) {
 	for _, e := range r.returning {
 		used = append(used, e.Revision)
 	}
+	limit := min(max(0, int(*w.set.Spec.RevisionHistoryLimit)), mostRevisions, mostHistory/largest(w.revisions))
 	inUse := func(name string) bool { return slices.Contains(used, name) }
 	var chains []action.Chain
-	for _, rev := range revision.Surplus(w.revisions, int(*w.set.Spec.RevisionHistoryLimit), inUse) {
+	for _, rev := range revision.Surplus(w.revisions, limit, inUse) {
 		chains = append(chains, action.Chain{{Verb: action.Delete, Object: rev, Reason: reasonHistory}})
 	}
 	p.do(chains...)

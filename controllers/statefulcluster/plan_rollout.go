@@ -206,7 +206,7 @@ func bringBack(w *world, r *roster, p *plan) {
 func (w *world) hasClaims(id string) bool {
 	n := 0
 	for _, c := range w.loose {
-		if c.Labels[v1alpha1.LabelMember] == id && c.DeletionTimestamp == nil && c.Labels[v1alpha1.LabelRetained] == "" {
+		if memberOf(c) == id && c.DeletionTimestamp == nil && c.Labels[v1alpha1.LabelRetained] == "" {
 			n++
 		}
 	}

@@ -119,7 +119,7 @@ func giveUp(w *world, p *plan, n int) {
 	}
 	var labels []action.Chain
 	for _, c := range w.loose {
-		if gone[w.nameOf(c.Labels[v1alpha1.LabelMember])] {
+		if gone[w.nameOf(memberOf(c))] {
 			labels = append(labels, action.Chain{retain(c, v1alpha1.RetainedScaled, w.set.Spec.PersistentVolumeClaimRetentionPolicy.WhenScaled)})
 		}
 	}

@@ -29,6 +29,7 @@ func summarize(w *world, p *plan, outcomes []action.Outcome) v1alpha1.StatefulCl
 		s.Updating = stillUpdating(onRecord(w, p, outcomes), outcomes)
 		s.Creating = stillCreating(w, r, p, outcomes)
 		s.Lost = lostNow(w, r, outcomes)
+		s.Claims = claimsOnRecord(w, outcomes)
 	} else if w.set.DeletionTimestamp == nil {
 		countBlindly(w, &s)
 	}
@@ -260,6 +261,8 @@ func degradedCondition(w *world, p *plan, s *v1alpha1.StatefulClusterStatus) met
 	case len(w.foreign) > 0:
 		c.Reason = v1alpha1.ReasonForeignPods
 		c.Message = fmt.Sprintf("pods that are not members carry the selector's labels and are left alone: %s; Services that select them send them traffic", someOf(w.foreign))
+	case len(w.unrecorded()) > 0:
+		c.Reason, c.Message = v1alpha1.ReasonUnrecordedClaims, keptUnrecorded(w)
 	case w.budget != nil && !metav1.IsControlledBy(w.budget, w.set):
 		c.Reason = v1alpha1.ReasonCreateFailing
 		c.Message = fmt.Sprintf("a PodDisruptionBudget named %s exists and is not ours; it is left alone and none is made; rename it if the members should have one", w.budget.Name)

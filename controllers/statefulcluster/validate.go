@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/identity"
 )
@@ -84,6 +85,7 @@ func validate(set *v1alpha1.StatefulCluster) field.ErrorList {
 	if *spec.Replicas < 0 {
 		errs = append(errs, field.Invalid(path.Child("replicas"), *spec.Replicas, "must be 0 or more"))
 	}
+	errs = append(errs, validateBounds(spec, path)...)
 	if len(spec.Template.Spec.Containers) == 0 {
 		errs = append(errs, field.Required(path.Child("template", "spec", "containers"), "a pod has at least one container"))
 	}
@@ -91,6 +93,22 @@ func validate(set *v1alpha1.StatefulCluster) field.ErrorList {
 	errs = append(errs, validateClaims(set, path.Child("volumeClaimTemplates"))...)
 	errs = append(errs, validateBudgets(spec, path)...)
 	return errs
+}
+
+// maxReplicas is how many members a set may have.
+const maxReplicas = 20000
+
+// validateBounds refuses what the schema does, in objects that are older than that
+// part of it, and a spec that is longer than any needs to be.
+func validateBounds(spec *v1alpha1.StatefulClusterSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if *spec.Replicas > maxReplicas {
+		errs = append(errs, field.Invalid(path.Child("replicas"), *spec.Replicas, fmt.Sprintf("may be at most %d; lower it, and make another set for the rest", maxReplicas)))
+	}
+	errs = append(errs, bounds.Selector(spec.Selector, path.Child("selector"))...)
+	errs = append(errs, bounds.Template(&spec.Template, path.Child("template"))...)
+	errs = append(errs, bounds.AtMost(len(spec.VolumeClaimTemplates), bounds.Claims, path.Child("volumeClaimTemplates"))...)
+	return append(errs, bounds.Spec(spec, path)...)
 }
 
 func validateSelector(spec *v1alpha1.StatefulClusterSpec, path *field.Path) field.ErrorList {
@@ -221,13 +239,13 @@ func changedClaims(w *world) string {
 	return errs.ToAggregate().Error()
 }
 
-// share is a number, or that part of a whole.
+// share is a number, or that part of a whole; no more than a set may have.
 func share(v intstr.IntOrString, whole int, roundUp bool) int {
 	n, err := intstr.GetScaledValueFromIntOrPercent(&v, whole, roundUp)
 	if err != nil {
 		return 0
 	}
-	return max(0, n)
+	return min(max(0, n), maxReplicas)
 }
 
 // maxConcurrent is how many members may be in replacement at one time.

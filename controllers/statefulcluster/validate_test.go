@@ -1,6 +1,8 @@
 package statefulcluster
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
 )
 
 func texts(errs field.ErrorList) (out []string) {
@@ -117,6 +120,63 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+func TestBounds(t *testing.T) {
+	containers := func(n int) func(*v1alpha1.StatefulCluster) {
+		return func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Spec.Containers = make([]corev1.Container, n) }
+	}
+	templates := func(n int) func(*v1alpha1.StatefulCluster) {
+		return func(s *v1alpha1.StatefulCluster) {
+			for i := range n {
+				s.Spec.VolumeClaimTemplates = append(s.Spec.VolumeClaimTemplates[:i], volumeClaimTemplate(fmt.Sprint("v", i), "1Gi"))
+			}
+		}
+	}
+	for _, r := range []struct {
+		name   string
+		change func(*v1alpha1.StatefulCluster)
+		want   string // "" if it is accepted
+	}{
+		{"as many replicas as may be", func(s *v1alpha1.StatefulCluster) { s.Spec.Replicas = ptr.To(int32(20000)) }, ""},
+		{"one more, which an old object or /scale may say", func(s *v1alpha1.StatefulCluster) { s.Spec.Replicas = ptr.To(int32(20001)) },
+			`spec.replicas: Invalid value: 20001: may be at most 20000; lower it, and make another set for the rest`},
+		{"as many containers as may be", containers(32), ""},
+		{"one more container", containers(33), `spec.template.spec.containers: Invalid value: 33: there may be at most 32; remove the others`},
+		{"as many claims as may be", templates(32), ""},
+		{"one more claim", templates(33), `spec.volumeClaimTemplates: Invalid value: 33: there may be at most 32; remove the others`},
+		{"a selector of too much", func(s *v1alpha1.StatefulCluster) {
+			s.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: append(make([]string, 32), "db")}}
+		}, `spec.selector.matchExpressions[0].values: Invalid value: 33: there may be at most 32; remove the others`},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			s := set("db")
+			r.change(&s.StatefulCluster)
+			if got := strings.Join(texts(validate(withDefaults(&s.StatefulCluster))), "\n"); got != r.want {
+				t.Errorf("it says\n  %s\nwant\n  %s", got, r.want)
+			}
+		})
+	}
+}
+
+// A spec has room for all that kubectl can apply, and no more.
+func TestALongSpec(t *testing.T) {
+	s := withDefaults(&set("db").StatefulCluster)
+	arg := func(n int) string {
+		s.Spec.Template.Spec.Containers[0].Args = []string{strings.Repeat("x", n)}
+		return problem(s)
+	}
+	text, err := json.Marshal(s.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	room := bounds.Bytes - len(text) - len(`,"args":[""]`)
+	if got := arg(room); got != "" {
+		t.Error(got)
+	}
+	if got, want := arg(room+1), "spec: Invalid value: has 262145 bytes as JSON, and may have at most 262144; put scripts and configuration into the image or a ConfigMap"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 const notALabel = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character " +
 	"(e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
 
@@ -204,6 +264,9 @@ func TestShares(t *testing.T) {
 		{"the disruption budget is a number", int(w(10, "1", "0", "25%").disruptions().IntVal), 2},
 		{"maxUnavailable 0 without a surge is 1: an update must move", w(0, "25%", "0", "1").maxUnavailable(), 1},
 		{"maxUnavailable 0 with a surge is 0", w(10, "0", "1", "1").maxUnavailable(), 0},
+		{"a surge of an old object is no more than a set", w(10, "1", "2147483647", "1").maxSurge(), 20000},
+		{"nor a part of a whole that is none", w(20000, "1", "2147483647%", "1").maxSurge(), 20000},
+		{"nor what may be replaced at one time", w(10, "1", "0", "2147483647").maxConcurrent(), 20000},
 		{"what is no number is 0", w(10, "many", "0", "many").maxConcurrent(), 1},
 	} {
 		if r.got != r.want {

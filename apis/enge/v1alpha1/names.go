@@ -105,6 +105,9 @@ const (
 	ReasonMembersNotReady = "MembersNotReady"
 	// ReasonForeignPods: pods that are not members carry the selector's labels.
 	ReasonForeignPods = "ForeignPods"
+	// ReasonUnrecordedClaims: claims that look like the set's are kept, whatever the
+	// retention policy says, since nothing on record says that they are.
+	ReasonUnrecordedClaims = "UnrecordedClaims"
 	// ReasonClaimResize: a claim cannot be expanded.
 	ReasonClaimResize = "ClaimResizeRefused"
 )

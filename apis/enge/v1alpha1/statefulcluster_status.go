@@ -78,6 +78,15 @@ type StatefulClusterStatus struct {
 	// +listType=set
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Names of members that are being created",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	Creating []string `json:"creating,omitempty"`
+	// Claims are those that persistentVolumeClaimRetentionPolicy may have deleted:
+	// claims of members, and of those that were, while one of its policies says
+	// Delete. A claim that is not named here is kept.
+	// +optional
+	// +kubebuilder:validation:MaxItems=2000
+	// +listType=map
+	// +listMapKey=name
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Claims on record",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
+	Claims []RecordedClaim `json:"claims,omitempty"`
 	// Conditions are Available, Progressing and Degraded.
 	// +optional
 	// +listType=map
@@ -100,6 +109,15 @@ type LostMember struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	Claims []string `json:"claims,omitempty"`
+}
+
+// RecordedClaim is a claim that is known to be a member's.
+type RecordedClaim struct {
+	// Name of the claim.
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// UID of the claim; another of the same name is not meant.
+	UID types.UID `json:"uid"`
 }
 
 // UpdatingMember is a member whose pod comes back under the same name.

@@ -62,7 +62,12 @@ const (
 	EvictionKeeps EvictionPolicy = "Keep"
 )
 
-// StatefulClusterSpec is what the user wants.
+// StatefulClusterSpec is what the user wants. It has at most 256 KiB.
+// +kubebuilder:validation:XValidation:rule="!has(self.template.spec) || size(self.template.spec.containers) <= 32",fieldPath=".template.spec.containers",message="there may be at most 32; remove the others"
+// +kubebuilder:validation:XValidation:rule="!has(self.template.spec) || !has(self.template.spec.initContainers) || size(self.template.spec.initContainers) <= 32",fieldPath=".template.spec.initContainers",message="there may be at most 32; remove the others"
+// +kubebuilder:validation:XValidation:rule="!has(self.template.spec) || !has(self.template.spec.volumes) || size(self.template.spec.volumes) <= 128",fieldPath=".template.spec.volumes",message="there may be at most 128; remove the others"
+// +kubebuilder:validation:XValidation:rule="!has(self.template.metadata) || !has(self.template.metadata.labels) || size(self.template.metadata.labels) <= 64",fieldPath=".template.metadata.labels",message="there may be at most 64; remove the others"
+// +kubebuilder:validation:XValidation:rule="!has(self.template.metadata) || !has(self.template.metadata.annotations) || size(self.template.metadata.annotations) <= 64",fieldPath=".template.metadata.annotations",message="there may be at most 64; remove the others"
 // +kubebuilder:validation:XValidation:rule="has(self.selector) == has(oldSelf.selector) && self.selector == oldSelf.selector",message="selector is immutable; delete the StatefulCluster (its claims stay under the Retain policy) and create another"
 type StatefulClusterSpec struct {
 	// Replicas is the number of members wanted. Defaults to 1.
@@ -75,7 +80,10 @@ type StatefulClusterSpec struct {
 
 	// Selector must match the labels of the template, and is immutable. It is
 	// what /scale and your Services select by; membership is decided by the
-	// owner of a pod, never by its labels.
+	// owner of a pod, never by its labels. It has at most 32 labels and 32
+	// expressions of 32 values.
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchLabels) || size(self.matchLabels) <= 32",fieldPath=".matchLabels",message="there may be at most 32; remove the others"
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || size(self.matchExpressions) <= 32 && self.matchExpressions.all(e, !has(e.values) || size(e.values) <= 32)",fieldPath=".matchExpressions",message="there may be at most 32, each of at most 32 values; remove the others"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Selector",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:selector:core:v1:Pod"},order=2
 	Selector *metav1.LabelSelector `json:"selector"`
 
@@ -124,7 +132,8 @@ type StatefulClusterSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Minimum ready seconds",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:advanced"},order=8
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 
-	// RevisionHistoryLimit is how many old revisions are kept. Defaults to 10.
+	// RevisionHistoryLimit is how many old revisions are kept; fewer where they are
+	// more than 2 MiB together. Defaults to 10.
 	// +optional
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=0
@@ -178,6 +187,7 @@ type RollingUpdate struct {
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="maxUnavailable must be a number of 0 or more, or a percentage from 0% to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) != int || self <= 20000",message="maxUnavailable may be at most 20000, the most that a set can have; lower it, or write a percentage"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Max unavailable",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy","urn:alm:descriptor:com.tectonic.ui:fieldDependency:updateStrategy.type:RollingUpdate"}
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
@@ -187,12 +197,14 @@ type RollingUpdate struct {
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",message="maxSurge must be a number of 0 or more, or a percentage from 0% to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) != int || self <= 20000",message="maxSurge may be at most 20000, the most that a set can have; lower it, or write a percentage"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Max surge",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy","urn:alm:descriptor:com.tectonic.ui:fieldDependency:updateStrategy.type:RollingUpdate"}
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 
 	// Partition is how many members stay at the current revision. Defaults to 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=20000
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Partition",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy","urn:alm:descriptor:com.tectonic.ui:fieldDependency:updateStrategy.type:RollingUpdate"}
 	Partition int32 `json:"partition,omitempty"`
 }
@@ -274,6 +286,7 @@ type Replacement struct {
 	// +kubebuilder:default="25%"
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^(100|[1-9][0-9]?)%$')",message="maxConcurrent must be a number of 1 or more, or a percentage from 1% to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) != int || self <= 20000",message="maxConcurrent may be at most 20000, the most that a set can have; lower it, or write a percentage"
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Max concurrent",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:fieldGroup:replacement"}
 	MaxConcurrent *intstr.IntOrString `json:"maxConcurrent,omitempty"`
 }

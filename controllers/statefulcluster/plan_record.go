@@ -1,0 +1,148 @@
+package statefulcluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+)
+
+// Who may patch a claim can put every label and annotation on it that the operator
+// does. So that this does not let him have it deleted, a claim is deleted only if it
+// has a name that the set gives, and stands in status.claims with its UID. It comes
+// there when the operator creates it, and while a member has it whose pod the set
+// controls; only the operator writes the status. A status that is older than this
+// record, or was restored, has the claims of its members on record again after the
+// first pass; claims that lost their pod before that are kept.
+
+// maxClaims bounds the record, so that the object stays far below what etcd takes
+// (1.5 MiB). Of a set with more, those of members that go come first.
+const maxClaims = 2000
+
+// namedAsOurs parts the claims whose name the set would give from the others.
+func (w *world) namedAsOurs(claims []*corev1.PersistentVolumeClaim) (ours, others []*corev1.PersistentVolumeClaim) {
+	for _, c := range claims {
+		id := memberOf(c)
+		if slices.ContainsFunc(w.set.Spec.VolumeClaimTemplates, func(t corev1.PersistentVolumeClaim) bool {
+			return claim.Name(w.set.Name, t.Name, id) == c.Name
+		}) {
+			ours = append(ours, c)
+		} else {
+			others = append(others, c)
+		}
+	}
+	return ours, others
+}
+
+// onRecord reports whether the status says that the claim is, or was, a member's.
+func (w *world) onRecord(c *corev1.PersistentVolumeClaim) bool {
+	if w.recorded == nil {
+		w.recorded = make(map[v1alpha1.RecordedClaim]bool, len(w.set.Status.Claims))
+		for _, r := range w.set.Status.Claims {
+			w.recorded[r] = true
+		}
+	}
+	return w.recorded[v1alpha1.RecordedClaim{Name: c.Name, UID: c.UID}]
+}
+
+// deletable reports whether the policy has a claim deleted that was set aside.
+func deletable(w *world, c *corev1.PersistentVolumeClaim) bool {
+	if c.Annotations[v1alpha1.AnnotationRetention] != string(v1alpha1.DeleteClaims) {
+		return false // it was set aside to be kept, whatever the policy says now
+	}
+	policy := w.set.Spec.PersistentVolumeClaimRetentionPolicy
+	switch c.Labels[v1alpha1.LabelRetained] {
+	case v1alpha1.RetainedLost:
+		return policy.WhenLost == v1alpha1.DeleteClaims
+	case v1alpha1.RetainedScaled:
+		return policy.WhenScaled == v1alpha1.DeleteClaims
+	}
+	return false
+}
+
+// keepsUnrecorded reports whether a claim without a pod would be deleted, now or with
+// the set, and is kept for it is not on record.
+func (w *world) keepsUnrecorded(c *corev1.PersistentVolumeClaim) bool {
+	goes := deletable(w, c) || w.deletesClaims() && !w.owns(c)
+	return goes && c.DeletionTimestamp == nil && c.Labels[v1alpha1.LabelRetained] != "" && !w.onRecord(c)
+}
+
+// owns reports whether the claim goes with the set.
+func (w *world) owns(c *corev1.PersistentVolumeClaim) bool {
+	return slices.ContainsFunc(c.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == w.set.UID })
+}
+
+// deletesAny reports whether there is a policy by which claims are deleted.
+func (w *world) deletesAny() bool {
+	p := w.set.Spec.PersistentVolumeClaimRetentionPolicy
+	return slices.Contains([]v1alpha1.RetentionPolicy{p.WhenDeleted, p.WhenScaled, p.WhenLost}, v1alpha1.DeleteClaims)
+}
+
+// claimsOnRecord are the claims that stand in status.claims after the pass, by name.
+func claimsOnRecord(w *world, outcomes []action.Outcome) []v1alpha1.RecordedClaim {
+	if !w.deletesAny() {
+		return nil
+	}
+	var going, staying []v1alpha1.RecordedClaim
+	for _, c := range w.loose {
+		if w.onRecord(c) && c.DeletionTimestamp == nil && !deletedNow(c, outcomes) {
+			going = append(going, v1alpha1.RecordedClaim{Name: c.Name, UID: c.UID})
+		}
+	}
+	for _, m := range w.members {
+		list := &staying
+		if podstate.Terminating(m.pod) || m.node.lostNow() {
+			list = &going
+		}
+		for _, c := range m.sortedClaims() {
+			*list = append(*list, v1alpha1.RecordedClaim{Name: c.Name, UID: c.UID})
+		}
+	}
+	for _, o := range outcomes {
+		if _, isClaim := o.Object.(*corev1.PersistentVolumeClaim); isClaim && o.Verb == action.Create && o.Err == nil && o.Answer != nil {
+			staying = append(staying, v1alpha1.RecordedClaim{Name: o.Answer.GetName(), UID: o.Answer.GetUID()})
+		}
+	}
+	byName := func(a, b v1alpha1.RecordedClaim) int { return strings.Compare(a.Name, b.Name) }
+	slices.SortStableFunc(staying, byName)
+	all := slices.DeleteFunc(append(going, staying...), func(r v1alpha1.RecordedClaim) bool { return r.UID == "" })
+	all = all[:min(len(all), maxClaims)]
+	slices.SortStableFunc(all, byName)
+	return slices.CompactFunc(all, func(a, b v1alpha1.RecordedClaim) bool { return a.Name == b.Name })
+}
+
+func deletedNow(c *corev1.PersistentVolumeClaim, outcomes []action.Outcome) bool {
+	return slices.ContainsFunc(outcomes, func(o action.Outcome) bool {
+		return o.Verb == action.Delete && o.Err == nil && o.Object.GetUID() == c.UID
+	})
+}
+
+// unrecorded are the claims that carry the set's labels and are kept, since nothing
+// on record says that they are its own.
+func (w *world) unrecorded() (names []string) {
+	for _, c := range w.strange {
+		names = append(names, c.Name)
+	}
+	for _, c := range w.loose {
+		if w.keepsUnrecorded(c) {
+			names = append(names, c.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// keptUnrecorded names them, and says what a person may do.
+func keptUnrecorded(w *world) string {
+	names := w.unrecorded()
+	return fmt.Sprintf("these claims carry the set's labels, and nothing on record says that they are its own, so they are kept whatever the retention policy says: %s; "+
+		"to delete one: `kubectl -n %s delete pvc %s`; to keep it, take it from the set: `kubectl -n %s label pvc %s %s-`",
+		someOf(names), w.set.Namespace, names[0], w.set.Namespace, names[0], v1alpha1.LabelClusterUID)
+}

@@ -1,0 +1,137 @@
+package statefulcluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+)
+
+// recordOf is what the status says of claims, without their UIDs.
+func recordOf(s v1alpha1.StatefulClusterStatus) (names []string) {
+	for _, c := range s.Claims {
+		if c.UID == "" {
+			names = append(names, "nothing of")
+		}
+		names = append(names, strings.TrimPrefix(c.Name, "db-data-"))
+	}
+	return names
+}
+
+func TestClaimsOnRecord(t *testing.T) {
+	deletes := func() *setFixture { return set("db").retention(keep, keep, remove) }
+	for _, r := range []struct {
+		name  string
+		world *world
+		want  []string
+	}{
+		{"nothing is deleted, so nothing is on record", seen(set("db"), a(), b(), c()), nil},
+		{"those of members are", seen(deletes(), a(), b(), c()), []string{"a", "b", "c"}},
+		{"also with whenScaled alone", seen(set("db").retention(keep, remove, keep), a(), b(), c()), []string{"a", "b", "c"}},
+		{"and whenDeleted alone", seen(set("db").retention(remove, keep, keep), a(), b(), c()), []string{"a", "b", "c"}},
+		{"those of members that go", seen(deletes(), a(), b(), c().going()), []string{"a", "b", "c"}},
+		{"one without a pod stays as long as it is there", seen(deletes(), a(), b(), c(), looseClaimOf("x").retained(lost).onRecord()), []string{"a", "b", "c", "x"}},
+		{"and does not come there", seen(deletes(), a(), b(), c(), looseClaimOf("x")), []string{"a", "b", "c"}},
+		{"nor by the record of another of its name", seen(deletes(), a(), b(), c(), looseClaimOf("x").onRecordAs("restored")), []string{"a", "b", "c"}},
+		{"a claim that is gone is forgotten", seen(deletes(), a(), b(), c(), with(func(w *world) {
+			w.set.Status.Claims = []v1alpha1.RecordedClaim{{Name: "db-data-x", UID: "uid-of-db-data-x"}}
+		})), []string{"a", "b", "c"}},
+	} {
+		if got := recordOf(told(r.world)); !slices.Equal(got, r.want) {
+			t.Errorf("%s: %q, want %q", r.name, got, r.want)
+		}
+	}
+}
+
+func TestClaimsComeOnRecordWithTheirCreation(t *testing.T) {
+	w := seen(set("db").retention(keep, keep, remove).replicas(1))
+	p := decide(w)
+	var outcomes []action.Outcome
+	for _, a := range p.steps[0][0] {
+		answer := a.Object.DeepCopyObject().(client.Object)
+		answer.SetUID("new")
+		outcomes = append(outcomes, action.Outcome{Action: a, Answer: answer})
+	}
+	if got := summarize(w, &p, outcomes).Claims; !slices.Equal(got, []v1alpha1.RecordedClaim{{Name: "db-data-f1", UID: "new"}}) {
+		t.Errorf("on record: %v", got)
+	}
+	for i := range outcomes {
+		outcomes[i].Err = context.Canceled
+	}
+	if got := summarize(w, &p, outcomes).Claims; len(got) > 0 {
+		t.Errorf("on record, though nothing was created: %v", got)
+	}
+}
+
+func TestADeletedClaimLeavesTheRecord(t *testing.T) {
+	w := seen(set("db").retention(keep, keep, remove), a(), b(), c(), looseClaimOf("x").retained(lost).setAsideUnder(remove).onRecord())
+	p := decide(w)
+	if got := recordOf(summarize(w, &p, []action.Outcome{{Action: p.steps[0][0][0]}})); !slices.Equal(got, []string{"a", "b", "c"}) {
+		t.Errorf("on record: %q", got)
+	}
+}
+
+func TestTheRecordOfClaimsIsBounded(t *testing.T) {
+	things := []thing{pod("zz").on("n1").ready().going(), looseClaimOf("zy").retained(lost).onRecord()}
+	for i := range maxClaims + 1 {
+		things = append(things, pod(fmt.Sprintf("m%04d", i)).on("n1").ready())
+	}
+	got := recordOf(told(seen(set("db").replicas(maxClaims+2).retention(keep, keep, remove), things...)))
+	if len(got) != maxClaims || got[0] != "m0000" || got[maxClaims-3] != "m1997" || got[maxClaims-2] != "zy" || got[maxClaims-1] != "zz" {
+		t.Errorf("%d are on record: %s … %s", len(got), got[0], got[len(got)-3:])
+	}
+}
+
+// Labels are for everybody to write who may patch a claim.
+func TestALabelMakesNoClaimOurs(t *testing.T) {
+	s := newStage(t, set("db").retention(remove, remove, remove))
+	s.settle(time.Minute)
+	for _, name := range []string{"payroll", "db-payroll", "payroll-data-aaaaaaaaaa", "db-other-aaaaaaaaaa", "db-data-aaaaaaaaaa"} {
+		labelled := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns",
+			Labels: map[string]string{v1alpha1.LabelCluster: "db", v1alpha1.LabelClusterUID: string(s.set().UID),
+				v1alpha1.LabelMember: "aaaaaaaaaa", v1alpha1.LabelRetained: lost},
+			Annotations: map[string]string{v1alpha1.AnnotationRetention: string(remove)}}}
+		s.Put(labelled)
+		s.settle(time.Minute)
+		s.Check(t)
+		var after corev1.PersistentVolumeClaim
+		if err := s.Get(context.Background(), client.ObjectKeyFromObject(labelled), &after); err != nil || len(after.OwnerReferences) > 0 {
+			t.Errorf("%s: %v, owners %v", name, err, after.OwnerReferences)
+		}
+		if got := says(s.set().Status, v1alpha1.ConditionDegraded); !strings.HasPrefix(got, "True UnrecordedClaims") || !strings.Contains(got, name) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+func TestUnrecordedClaimsAreTold(t *testing.T) {
+	const want = "True UnrecordedClaims: these claims carry the set's labels, and nothing on record says that they are its own, so they are kept whatever the retention policy says: " +
+		"db-data-x; to delete one: `kubectl -n ns delete pvc db-data-x`; to keep it, take it from the set: `kubectl -n ns label pvc db-data-x enge.me/cluster-uid-`"
+	x := func() *claimFixture { return looseClaimOf("x").retained(lost).setAsideUnder(remove) }
+	for _, r := range []struct {
+		name  string
+		world *world
+		want  string
+	}{
+		{"one that would be deleted", seen(set("db").retention(keep, keep, remove), a(), b(), c(), x()), want},
+		{"one that would go with the set", seen(set("db").retention(remove, keep, keep), a(), b(), c(), x().but(func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences = nil })), want},
+		{"one with another name than the set gives", seen(set("db"), a(), b(), c(), with(func(w *world) {
+			w.strange = []*corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "db-data-x"}}}
+		})), want},
+		{"not one that is kept anyway", seen(set("db"), a(), b(), c(), x()), "False Healthy: nothing needs a person"},
+		{"nor one on record", seen(set("db").retention(keep, keep, remove), a(), b(), c(), x().onRecord()), "False Healthy: nothing needs a person"},
+	} {
+		if got := says(told(r.world), v1alpha1.ConditionDegraded); got != r.want {
+			t.Errorf("%s: %s", r.name, got)
+		}
+	}
+}
