@@ -8,6 +8,8 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"runtime/debug"
+	"strconv"
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
@@ -33,6 +35,7 @@ func main() {
 		os.Exit(exitUsage)
 	}
 	logTo(os.Stderr, options)
+	limitMemory(os.Getenv)
 	if err := run(options); err != nil {
 		ctrl.Log.Error(err, "The operator ends")
 		os.Exit(exitFailed)
@@ -58,6 +61,16 @@ func run(options controllers.Options) error {
 		return err
 	}
 	return mgr.Start(ctrl.SetupSignalHandler())
+}
+
+// limitMemory has garbage collected in time where $MEMORY_LIMIT says, in bytes, how much
+// the container may have. $GOMEMLIMIT goes before it.
+func limitMemory(getenv func(string) string) {
+	limit, err := strconv.ParseInt(getenv("MEMORY_LIMIT"), 10, 64)
+	if err != nil || limit <= 0 || getenv("GOMEMLIMIT") != "" {
+		return
+	}
+	debug.SetMemoryLimit(limit / 5 * 4) // the rest is for what is not Go's: the program, the kernel's buffers
 }
 
 // logTo sends the logs of the operator and of the libraries to one place.

@@ -23,7 +23,8 @@ const (
 	Unknown   = podexec.Unknown
 )
 
-// MostOutput is how many bytes the operator keeps of what a command prints.
+// MostOutput is the most that can be kept of what a command prints; the operator
+// itself keeps less, see podexec.Command.
 const MostOutput = podexec.MostOutput
 
 // NewExecutor makes what runs commands in pods, for a process without an election.

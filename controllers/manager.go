@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"time"
 
@@ -15,11 +14,9 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"github.com/stateful-operator/stateful-operator/controllers/internal/bounded"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/servingcert"
 )
@@ -53,8 +50,8 @@ func (o *Options) Manager(config *rest.Config) (ctrl.Options, error) {
 	options := ctrl.Options{
 		Scheme:                 scheme,
 		Cache:                  cached,
-		HealthProbeBindAddress: o.HealthAddress,
-		Metrics:                o.metrics(),
+		HealthProbeBindAddress: "0", // setupServers serves these two
+		Metrics:                metricsserver.Options{BindAddress: "0"},
 		LeaderElection:         o.LeaderElect,
 		LeaderElectionID:       o.Name, // the metric's label
 		LeaseDuration:          &o.Timing.LeaseDuration,
@@ -69,10 +66,11 @@ func (o *Options) Manager(config *rest.Config) (ctrl.Options, error) {
 		options.LeaderElectionResourceLockInterface = o.lease
 	}
 	if o.Webhooks {
-		options.WebhookServer = webhook.NewServer(webhook.Options{
-			Port:    o.WebhookPort,
-			TLSOpts: []func(*tls.Config){o.certificate.Configure},
-		})
+		config, err := o.webhookTLS()
+		if err != nil {
+			return ctrl.Options{}, err
+		}
+		options.WebhookServer = bounded.NewWebhooks(o.WebhookPort, config)
 	}
 	return options, nil
 }
@@ -110,38 +108,6 @@ func (o Options) watchAPIServer(mgr ctrl.Manager) error {
 		return fmt.Errorf("adding the watch of the API server: %w", err)
 	}
 	return nil
-}
-
-// metrics are for those who may read them. The certificate is the webhook's
-// where there is one; otherwise controller-runtime makes one nobody can check.
-func (o Options) metrics() metricsserver.Options {
-	options := metricsserver.Options{
-		BindAddress:    o.MetricsAddress,
-		SecureServing:  true,
-		FilterProvider: filters.WithAuthenticationAndAuthorization,
-	}
-	if o.Webhooks {
-		options.TLSOpts = []func(*tls.Config){o.certificate.Configure}
-	}
-	return options
-}
-
-// setupServers supplies the certificate, and answers the probes: alive while
-// the process answers, ready while a webhook call would be answered.
-func (o Options) setupServers(mgr ctrl.Manager) error {
-	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return fmt.Errorf("adding the health check: %w", err)
-	}
-	if !o.Webhooks {
-		return mgr.AddReadyzCheck("ping", healthz.Ping)
-	}
-	if err := o.certificate.Setup(mgr, o.WebhookCertDir, o.certificateNames()); err != nil {
-		return err
-	}
-	if err := mgr.AddReadyzCheck("certificate", o.certificate.Check); err != nil {
-		return fmt.Errorf("adding the readiness check: %w", err)
-	}
-	return mgr.AddReadyzCheck("webhook", mgr.GetWebhookServer().StartedChecker())
 }
 
 // certificateNames follow config/: what kustomize names there is found here.

@@ -1,8 +1,10 @@
 package controllers_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
+	"fmt"
 	"net"
 	"net/http"
 	"testing"
@@ -126,6 +128,29 @@ func status(t *testing.T, url string) int {
 	response, err := stranger.Get(url)
 	if err != nil {
 		return 0
+	}
+	defer response.Body.Close()
+	return response.StatusCode
+}
+
+// protocol is what a server chooses where it may choose HTTP/2.
+func protocol(t *testing.T, port int) string {
+	t.Helper()
+	connection, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	return connection.ConnectionState().NegotiatedProtocol
+}
+
+// post sends that many bytes, and gives the status of the answer.
+func post(t *testing.T, url string, size int) int {
+	t.Helper()
+	stranger := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	response, err := stranger.Post(url, "application/json", bytes.NewReader(make([]byte, size)))
+	if err != nil {
+		t.Fatal(err)
 	}
 	defer response.Body.Close()
 	return response.StatusCode

@@ -64,6 +64,14 @@ func TestAPIManager(t *testing.T) {
 		}
 		connection.Close()
 	}
+	for _, port := range []int{webhook, metrics} {
+		if proto := protocol(t, port); proto == "h2" {
+			t.Errorf("port %d speaks HTTP/2, with which one connection has any number of requests", port)
+		}
+	}
+	if got := post(t, fmt.Sprintf("https://127.0.0.1:%d/validate-enge-me-v1alpha1-statefulcluster", webhook), 4<<20); got != http.StatusRequestEntityTooLarge {
+		t.Errorf("a webhook answered 4 MiB with %d, want %d", got, http.StatusRequestEntityTooLarge)
+	}
 	if got := status(t, fmt.Sprintf("https://127.0.0.1:%d/metrics", metrics)); got != http.StatusUnauthorized {
 		t.Errorf("metrics answered a stranger with %d, want %d", got, http.StatusUnauthorized)
 	}

@@ -43,6 +43,9 @@ type Options struct {
 	Webhooks       bool
 	WebhookPort    int
 	WebhookCertDir string
+	// WebhookClientCA is a file with the authority of the certificate that the API server
+	// shows to webhooks; empty asks callers for none.
+	WebhookClientCA string
 	// GateImage has the gate; empty is the image that this operator runs from. OLM
 	// names it in a variable, where those who mirror a catalog find and change it.
 	GateImage string
@@ -84,8 +87,10 @@ func ParseOptions(args []string, getenv func(string) string, help io.Writer) (Op
 	flags.IntVar(&options.WebhookPort, "webhook-port", 9443, "`port` of the webhook server")
 	flags.StringVar(&options.WebhookCertDir, "webhook-cert-dir", filepath.Join(os.TempDir(), "k8s-webhook-server", "serving-certs"),
 		"`folder` of a mounted tls.crt and tls.key; if it holds none, the operator makes and renews a certificate itself")
+	flags.StringVar(&options.WebhookClientCA, "webhook-client-ca-file", "",
+		"`file` with the authority of the certificate that your API server shows to webhooks (its --admission-control-config-file says so); then nobody else is answered. Empty asks for none")
 	flags.StringVar(&options.GateImage, "gate-image", "", "`image` with /gate, which is put into the pods of StatefulSingletons (default $RELATED_IMAGE_GATE, then the image of the operator's own pod)")
-	flags.IntVar(&options.ConfigRestarts, "max-concurrent-restarts", 10, "`number` of ExtendedStatefulSets that restart their pods at one time after an edit of a ConfigMap or Secret; 0 is no bound")
+	flags.IntVar(&options.ConfigRestarts, "max-concurrent-restarts", 10, "`number` of ExtendedStatefulSets that restart their pods at one time after an edit of a ConfigMap or Secret; a namespace gets another place only while more are free than it has; 0 is no bound")
 	flags.TextVar(&options.LogLevel, "log-level", slog.LevelInfo, "`level`: debug, info, warn or error")
 	flags.StringVar(&options.LogFormat, "log-format", "json", "`format`: json or console")
 
@@ -167,8 +172,12 @@ func (o *Options) check(given map[string]bool) error {
 			return fmt.Errorf("%q cannot be a namespace: %s", namespace, problems[0])
 		}
 	}
+	if o.Namespace != "" && slices.Contains(o.WatchNamespaces, o.Namespace) {
+		return fmt.Errorf("namespace %s is both the operator's own and in --watch-namespaces (or $WATCH_NAMESPACE, which OLM sets from the OperatorGroup): "+
+			"who may edit it has the operator's account. Install the operator into another namespace", o.Namespace)
+	}
 	if !o.Webhooks {
-		for _, name := range []string{"webhook-port", "webhook-cert-dir", "gate-image"} {
+		for _, name := range []string{"webhook-port", "webhook-cert-dir", "webhook-client-ca-file", "gate-image"} {
 			if given[name] {
 				return fmt.Errorf("--%s needs --webhooks=true", name)
 			}

@@ -176,6 +176,7 @@ func TestWhatCannotWorkIsRefusedInOneLine(t *testing.T) {
 		{"a lease that is renewed too seldom", []string{"--leader-elect-retry-period=9s"}, `--leader-elect-renew-deadline 10s must be longer than 1.2 times --leader-elect-retry-period 9s`},
 		{"a lease that is renewed all the time", []string{"--leader-elect-retry-period=1ms"}, `--leader-elect-retry-period 1ms is too short: 100ms is the least`},
 		{"a lease of half seconds", []string{"--leader-elect-lease-duration=15500ms"}, `--leader-elect-lease-duration 15.5s must be in whole seconds, as a Lease has it`},
+		{"its own namespace", []string{"--namespace=operators", "--watch-namespaces=tenant,operators"}, "namespace operators is both the operator's own and in --watch-namespaces"},
 		{"a namespace that cannot be", []string{"--watch-namespaces=A_b"}, `"A_b" cannot be a namespace: `},
 	} {
 		t.Run(row.sentence, func(t *testing.T) {

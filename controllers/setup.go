@@ -19,26 +19,33 @@ import (
 	fissilev1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	statefulsingletonv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/requester"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton"
 )
 
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=statefulclusters.enge.me;replicatedstatefulsets.clusterlabs.org;extendedstatefulsets.fissile.cloudfoundry.org,verbs=get,roleName=cluster-scoped-role
+
 // kinds is the table of contents.
 var kinds = []kind{
-	{"StatefulCluster", engev1alpha1.AddToScheme, setupClusters, plain(statefulcluster.SetupWebhook), statefulcluster.Cache},
-	{"ReplicatedStatefulSet", clusterlabsv1alpha1.AddToScheme, setupReplicated, plain(replicatedstatefulset.SetupWebhook), replicatedstatefulset.Cache},
-	{extendedStatefulSet, fissilev1alpha1.AddToScheme, setupExtended, plain(extendedstatefulset.SetupWebhook), extendedstatefulset.Cache},
-	{statefulSingleton, statefulsingletonv1.AddToScheme, setupSingletons, setupSingletonWebhook, statefulsingleton.Cache},
+	{"StatefulCluster", engev1alpha1.AddToScheme, setupClusters, plain(statefulcluster.SetupWebhook), statefulcluster.Cache, statefulcluster.Requester},
+	{"ReplicatedStatefulSet", clusterlabsv1alpha1.AddToScheme, setupReplicated, plain(replicatedstatefulset.SetupWebhook), replicatedstatefulset.Cache, replicatedstatefulset.Requester},
+	{extendedStatefulSet, fissilev1alpha1.AddToScheme, setupExtended, plain(extendedstatefulset.SetupWebhook), extendedstatefulset.Cache, extendedstatefulset.Requester},
+	{statefulSingleton, statefulsingletonv1.AddToScheme, setupSingletons, setupSingletonWebhook, statefulsingleton.Cache, statefulsingleton.Requester},
 }
 
-// kind is one kind: its types, its controller, its webhook, and what it caches.
+// kind is one kind: its types, its controller, its webhook, what it caches, and what those
+// must be allowed who ask for it.
 type kind struct {
 	name        string
 	addToScheme func(*runtime.Scheme) error
 	controller  func(ctrl.Manager, Options) error
 	webhook     func(ctrl.Manager, Options) error
 	cache       func() map[client.Object]cache.ByObject
+	requester   func() requester.Kind
 }
 
 // plain is for a kind that asks nothing of the options.
@@ -93,7 +100,9 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if err := options.watchAPIServer(mgr); err != nil {
 		return err
 	}
+	guard := options.requesterGuard(mgr)
 	for _, k := range options.kinds() {
+		guard.Kinds = append(guard.Kinds, k.requester())
 		if err := k.controller(mgr, options); err != nil {
 			return fmt.Errorf("setting up the controller of %s: %w", k.name, err)
 		}
@@ -104,7 +113,15 @@ func Setup(mgr ctrl.Manager, options Options) error {
 			return fmt.Errorf("setting up the webhook of %s: %w", k.name, err)
 		}
 	}
+	if err := mgr.Add(guard); err != nil {
+		return fmt.Errorf("adding the policies that check requesters: %w", err)
+	}
 	return options.setupServers(mgr)
+}
+
+func (o Options) requesterGuard(mgr ctrl.Manager) *requester.Guard {
+	runner := &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Lease: o.lease}
+	return &requester.Guard{Keeper: policy.Keeper{Live: mgr.GetAPIReader(), Runner: runner}, Namespace: o.Namespace, Watched: o.WatchNamespaces}
 }
 
 // Scheme knows the built-in types and those of every kind, chosen or not.

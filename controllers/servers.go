@@ -1,0 +1,106 @@
+package controllers
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"os"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	certutil "k8s.io/client-go/util/cert"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/bounded"
+)
+
+// setupServers supplies the certificate, and serves metrics and probes.
+func (o Options) setupServers(mgr ctrl.Manager) error {
+	if o.Webhooks {
+		if err := o.certificate.Setup(mgr, o.WebhookCertDir, o.certificateNames()); err != nil {
+			return err
+		}
+	}
+	if o.HealthAddress != "0" {
+		server, err := bounded.NewServer("probes", o.HealthAddress, nil, o.probes(mgr))
+		if err != nil {
+			return err
+		}
+		if err := mgr.Add(server); err != nil {
+			return fmt.Errorf("adding the server of the probes: %w", err)
+		}
+	}
+	if o.MetricsAddress == "0" {
+		return nil
+	}
+	return o.serveMetrics(mgr)
+}
+
+// probes are answered: alive while the process answers, ready while a webhook call would
+// be answered.
+func (o Options) probes(mgr ctrl.Manager) http.Handler {
+	ready := healthz.Handler{Checks: map[string]healthz.Checker{"ping": healthz.Ping}}
+	if o.Webhooks {
+		ready.Checks = map[string]healthz.Checker{"certificate": o.certificate.Check, "webhook": mgr.GetWebhookServer().StartedChecker()}
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/healthz", http.StripPrefix("/healthz", &healthz.Handler{Checks: map[string]healthz.Checker{"ping": healthz.Ping}}))
+	mux.Handle("/readyz", http.StripPrefix("/readyz", &ready))
+	return mux
+}
+
+// serveMetrics serves them to those who may read them. The certificate is the webhooks'
+// where there is one; otherwise it is one that nobody can check.
+func (o Options) serveMetrics(mgr ctrl.Manager) error {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if o.Webhooks {
+		o.certificate.Configure(config)
+	} else {
+		certificate, key, err := certutil.GenerateSelfSignedCertKey("localhost", nil, nil)
+		if err != nil {
+			return fmt.Errorf("making a certificate for the metrics: %w", err)
+		}
+		pair, err := tls.X509KeyPair(certificate, key)
+		if err != nil {
+			return fmt.Errorf("reading the certificate of the metrics: %w", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	filter, err := filters.WithAuthenticationAndAuthorization(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("making the clients that ask who may read the metrics: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
+	handler, err := filter(ctrl.Log.WithName("metrics"), mux)
+	if err != nil {
+		return fmt.Errorf("guarding the metrics: %w", err)
+	}
+	server, err := bounded.NewServer("metrics", o.MetricsAddress, config, handler)
+	if err != nil {
+		return err
+	}
+	return mgr.Add(server)
+}
+
+// webhookTLS asks callers for a certificate where the cluster's API server has one for
+// webhooks.
+func (o Options) webhookTLS() (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	o.certificate.Configure(config)
+	if o.WebhookClientCA == "" {
+		return config, nil
+	}
+	pem, err := os.ReadFile(o.WebhookClientCA)
+	if err != nil {
+		return nil, fmt.Errorf("reading --webhook-client-ca-file: %w", err)
+	}
+	config.ClientCAs, config.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
+	if !config.ClientCAs.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("--webhook-client-ca-file %s has no certificate", o.WebhookClientCA)
+	}
+	return config, nil
+}
