@@ -1,0 +1,180 @@
+package escalation
+
+import (
+	"context"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	clusterlabsv1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	engev1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	fissilev1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	statefulsingletonv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+)
+
+// read reads a manifest.
+func read[T client.Object](object T, text string) T {
+	if err := yaml.UnmarshalStrict([]byte(text), object); err != nil {
+		panic(err) // a text of this file
+	}
+	object.SetNamespace(tenant)
+	return object
+}
+
+func cluster(spec string) *engev1alpha1.StatefulCluster {
+	return read(&engev1alpha1.StatefulCluster{}, `
+metadata: {name: a}
+spec:
+  selector: {matchLabels: {app: a}}
+  template: {metadata: {labels: {app: a}}, spec: {containers: [{name: a, image: a}]}}
+`+spec)
+}
+
+func replicated(pod, spec string) *clusterlabsv1alpha1.ReplicatedStatefulSet {
+	return read(&clusterlabsv1alpha1.ReplicatedStatefulSet{}, `
+metadata: {name: b}
+spec:
+  pod:
+    containers: [{name: b, image: b}]
+    commands: {status: {command: [a], timeout: 5s}, sequence: {command: [a], timeout: 5s}, stop: {command: [a], timeout: 5s}, seed: {command: [a], timeout: 5s}, primary: {command: [a], timeout: 5s}}
+`+pod+spec)
+}
+
+func extended(set, spec string) *fissilev1alpha1.ExtendedStatefulSet {
+	return read(&fissilev1alpha1.ExtendedStatefulSet{}, `
+metadata: {name: c}
+spec:
+  template:
+    spec:
+      selector: {matchLabels: {app: c}}
+      template: {metadata: {labels: {app: c}}, spec: {containers: [{name: c, image: c}]}}
+`+set+spec)
+}
+
+func singleton() *statefulsingletonv1.StatefulSingleton {
+	return read(&statefulsingletonv1.StatefulSingleton{}, "metadata: {name: d}\nspec: {selector: {matchLabels: {app: d}}}")
+}
+
+const (
+	claimTemplates = "volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]\n"
+	job            = "{spec: {template: {spec: {restartPolicy: Never, containers: [{name: j, image: j}]}}}}"
+)
+
+// rights are what an actor has in the namespace, beside its kind.
+type rights map[string][]string // verbs, by resource
+
+// attempt is what an actor tries. It is blocked by text in the answer; without one it is
+// allowed, to show that nothing else blocks it.
+type attempt struct {
+	name    string
+	kind    string // whose editor role the actor has
+	rights  rights
+	object  client.Object
+	blocked string
+}
+
+var attempts = []attempt{
+	{"pods by a StatefulCluster", "statefulcluster", nil, cluster(""), "may not create pods"},
+	{"pods by a ReplicatedStatefulSet", "replicatedstatefulset", nil, replicated("", ""), "may not create pods"},
+	{"pods by an ExtendedStatefulSet", "extendedstatefulset", nil, extended("", ""), "may not create pods"},
+	{"other people's pods by a StatefulSingleton", "statefulsingleton", nil, singleton(), "may not update pods"},
+	{"the end of other people's pods by a StatefulSingleton", "statefulsingleton", rights{"pods": {"update"}}, singleton(), "may not delete pods"},
+	{"a StatefulSingleton by who may", "statefulsingleton", rights{"pods": {"update", "delete"}}, singleton(), ""},
+
+	{"a StatefulCluster by who may create pods", "statefulcluster", rights{"pods": {"create"}}, cluster(""), ""},
+	{"claims by a StatefulCluster", "statefulcluster", rights{"pods": {"create"}}, cluster("  " + claimTemplates), "may not create persistentvolumeclaims"},
+	{"claims by a StatefulCluster by who may", "statefulcluster", rights{"pods": {"create"}, "persistentvolumeclaims": {"create"}}, cluster("  " + claimTemplates), ""},
+	{"the end of claims by a StatefulCluster", "statefulcluster", rights{"pods": {"create"}, "persistentvolumeclaims": {"create"}},
+		cluster("  " + claimTemplates + "  persistentVolumeClaimRetentionPolicy: {whenDeleted: Delete}"), "may not delete persistentvolumeclaims"},
+
+	{"commands by a ReplicatedStatefulSet", "replicatedstatefulset", rights{"pods": {"create"}}, replicated("", ""), "may not create pods/exec"},
+	{"a ReplicatedStatefulSet by who may", "replicatedstatefulset", rights{"pods": {"create"}, "pods/exec": {"create"}}, replicated("", ""), ""},
+	{"claims by a ReplicatedStatefulSet", "replicatedstatefulset", rights{"pods": {"create"}, "pods/exec": {"create"}},
+		replicated("    "+claimTemplates, ""), "may not create persistentvolumeclaims"},
+	{"Secrets by a ReplicatedStatefulSet", "replicatedstatefulset", rights{"pods": {"create"}, "pods/exec": {"create"}},
+		replicated("", "  secrets: [crown]\n"), "may not get secrets"},
+	{"ConfigMaps by a ReplicatedStatefulSet", "replicatedstatefulset", rights{"pods": {"create"}, "pods/exec": {"create"}},
+		replicated("", "  ruleSelector: {matchLabels: {a: b}}\n"), "may not get configmaps"},
+
+	{"an ExtendedStatefulSet by who may create pods", "extendedstatefulset", rights{"pods": {"create"}}, extended("", ""), ""},
+	{"claims by an ExtendedStatefulSet", "extendedstatefulset", rights{"pods": {"create"}}, extended("      "+claimTemplates, ""), "may not create persistentvolumeclaims"},
+	{"probes by an ExtendedStatefulSet", "extendedstatefulset", rights{"pods": {"create"}},
+		extended("", "  activePassiveProbes: {c: {exec: {command: [a]}}}\n"), "may not create pods/exec"},
+	{"Jobs by an ExtendedStatefulSet", "extendedstatefulset", rights{"pods": {"create"}},
+		extended("", "  updateStrategy: {preUpdateJob: "+job+"}\n"), "may not create jobs.batch"},
+	{"what changes in Secrets by an ExtendedStatefulSet", "extendedstatefulset", rights{"pods": {"create"}},
+		extended("", "  updateOnEnvChange: true\n"), "may not get secrets"},
+	{"what changes in ConfigMaps by an ExtendedStatefulSet", "extendedstatefulset", rights{"pods": {"create"}, "secrets": {"get"}},
+		extended("", "  updateOnEnvChange: true\n"), "may not get configmaps"},
+	{"a write into Secrets by an ExtendedStatefulSet", "extendedstatefulset", rights{"pods": {"create"}, "secrets": {"get"}, "configmaps": {"get"}},
+		extended("", "  updateOnEnvChange: true\n  configTracking: OwnerReference\n"), "may not patch secrets"},
+}
+
+func TestAPIEscalation(t *testing.T) {
+	s := newSite(t)
+	nobody := s.actor(t, "nobody", "", nil)
+	for _, kind := range []string{"statefulcluster", "replicatedstatefulset", "extendedstatefulset", "statefulsingleton"} {
+		s.bind(t, tenant, "ClusterRole", kind+"-editor-role", "nobody")
+	}
+	s.awaitPolicies(t, nobody, cluster(""), replicated("", ""), extended("", ""), singleton())
+	for _, a := range attempts {
+		t.Run(a.name, func(t *testing.T) {
+			g := NewWithT(t)
+			actor := s.actor(t, a.name, a.kind, a.rights)
+			err := actor.Create(t.Context(), a.object.DeepCopyObject().(client.Object), client.DryRunAll)
+			if a.blocked == "" {
+				g.Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			g.Expect(err).To(MatchError(And(ContainSubstring(a.blocked), ContainSubstring(a.name), ContainSubstring("kubectl auth can-i"))))
+		})
+	}
+	t.Run("nobody has objects where the accounts of the cluster or of the operator are", func(t *testing.T) {
+		for _, namespace := range []string{operatorNamespace, metav1.NamespaceSystem} {
+			for _, object := range []client.Object{cluster(""), replicated("", ""), extended("", ""), singleton()} {
+				object.SetNamespace(namespace)
+				NewWithT(t).Expect(s.admin.Create(t.Context(), object, client.DryRunAll)).To(MatchError(ContainSubstring("Use another namespace")))
+			}
+		}
+	})
+	t.Run("what a change leaves as it was is not asked about", func(t *testing.T) { s.scales(t) })
+}
+
+// actor is a user with the editor role of a kind and further rights in the tenant's
+// namespace.
+func (s site) actor(t *testing.T, name, kind string, more rights) client.Client {
+	t.Helper()
+	if kind != "" {
+		s.bind(t, tenant, "ClusterRole", kind+"-editor-role", name)
+	}
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, GenerateName: "actor-"}}
+	for resource, verbs := range more {
+		role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{"", "batch"}, Resources: []string{resource}, Verbs: verbs})
+	}
+	NewWithT(t).Expect(s.admin.Create(t.Context(), role)).To(Succeed())
+	s.bind(t, tenant, "Role", role.Name, name)
+	return s.as(t, name)
+}
+
+// scales lets who may not create pods change what makes none: the number of replicas,
+// labels. The template they may not.
+func (s site) scales(t *testing.T) {
+	g := NewWithT(t)
+	actor := s.actor(t, "scaler", "statefulcluster", nil)
+	made := cluster("")
+	made.Name = "scaled"
+	g.Expect(s.admin.Create(t.Context(), made)).To(Succeed())
+	patch := func(text string) error {
+		object := &engev1alpha1.StatefulCluster{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "scaled"}}
+		return actor.Patch(context.WithoutCancel(t.Context()), object, client.RawPatch(types.MergePatchType, []byte(text)))
+	}
+	g.Expect(patch(`{"spec": {"replicas": 0}, "metadata": {"labels": {"a": "b"}}}`)).To(Succeed())
+	g.Expect(patch(`{"spec": {"template": {"spec": {"serviceAccountName": "privileged"}}}}`)).To(MatchError(ContainSubstring("may not create pods")))
+	g.Expect(patch(`{"spec": {"template": {"spec": {"containers": [{"name": "a", "image": "other"}]}}}}`)).To(MatchError(ContainSubstring("may not create pods")))
+	g.Expect(s.admin.Delete(t.Context(), made)).To(Succeed())
+}

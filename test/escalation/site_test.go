@@ -1,0 +1,154 @@
+// Package escalation tries to do through the operator what one may not do oneself. Each
+// attempt says who makes it, and by what it is blocked.
+package escalation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/stateful-operator/stateful-operator/controllers"
+	"github.com/stateful-operator/stateful-operator/test/manifest"
+	"github.com/stateful-operator/stateful-operator/test/rbac"
+)
+
+const (
+	operatorNamespace = "stateful-operator-system"
+	operatorUser      = "system:serviceaccount:" + operatorNamespace + ":stateful-operator-controller-manager"
+	tenant            = "tenant"
+)
+
+// site is an API server with the operator in this process, under its own account.
+type site struct {
+	server  *envtest.Environment
+	admin   client.Client
+	webhook string // its address
+}
+
+var config = filepath.Join("..", "..", "config")
+
+func newSite(t *testing.T) site {
+	t.Helper()
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		t.Skip("no API server: `make test-api` builds one and sets KUBEBUILDER_ASSETS")
+	}
+	g := NewWithT(t)
+	s := site{server: &envtest.Environment{
+		CRDDirectoryPaths: []string{filepath.Join(config, "crd", "bases")}, ErrorIfCRDPathMissing: true,
+		WebhookInstallOptions: envtest.WebhookInstallOptions{Paths: []string{filepath.Join(config, "webhook", "manifests.yaml")}},
+	}}
+	t.Cleanup(func() { g.Expect(s.server.Stop()).To(Succeed()) })
+	_, err := s.server.Start()
+	g.Expect(err).NotTo(HaveOccurred())
+	scheme, err := controllers.Scheme()
+	g.Expect(err).NotTo(HaveOccurred())
+	s.admin, err = client.New(s.server.Config, client.Options{Scheme: scheme})
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, name := range []string{operatorNamespace, tenant} {
+		g.Expect(s.admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
+	}
+	s.giveRoles(t)
+	s.startOperator(t)
+	return s
+}
+
+// giveRoles gives the operator its roles, and makes those for users.
+func (s site) giveRoles(t *testing.T) {
+	t.Helper()
+	g := NewWithT(t)
+	g.Expect(rbac.Give(t.Context(), s.admin, filepath.Join(config, "rbac", "role.yaml"), operatorUser)).To(Succeed())
+	roles, err := manifest.ReadFile[rbacv1.Role](filepath.Join(config, "rbac", "role.yaml"))
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, role := range roles {
+		if role.Kind != "Role" {
+			continue
+		}
+		role.Namespace = operatorNamespace
+		g.Expect(s.admin.Create(t.Context(), &role)).To(Succeed())
+		s.bind(t, operatorNamespace, "Role", role.Name, operatorUser)
+	}
+	editors, err := filepath.Glob(filepath.Join(config, "rbac", "*_editor_role.yaml"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(editors).To(HaveLen(4))
+	for _, file := range editors {
+		roles, err := manifest.ReadFile[rbacv1.ClusterRole](file)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(s.admin.Create(t.Context(), &roles[0])).To(Succeed())
+	}
+}
+
+// bind gives a user what a role allows in a namespace.
+func (s site) bind(t *testing.T, namespace, kind, role, user string) {
+	t.Helper()
+	NewWithT(t).Expect(s.admin.Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "test-"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	})).To(Succeed())
+}
+
+func (s *site) startOperator(t *testing.T) {
+	t.Helper()
+	g := NewWithT(t)
+	at := s.server.WebhookInstallOptions
+	s.webhook = fmt.Sprintf("%s:%d", at.LocalServingHost, at.LocalServingPort)
+	options, err := controllers.ParseOptions([]string{
+		"--namespace=" + operatorNamespace, "--webhook-cert-dir=" + at.LocalServingCertDir, fmt.Sprint("--webhook-port=", at.LocalServingPort),
+		"--gate-image=gate", "--health-probe-bind-address=0", "--metrics-bind-address=0",
+	}, func(string) string { return "" }, io.Discard)
+	g.Expect(err).NotTo(HaveOccurred())
+	own := rest.CopyConfig(s.server.Config)
+	own.Impersonate = rest.ImpersonationConfig{UserName: operatorUser, Groups: []string{"system:serviceaccounts", "system:authenticated"}}
+	managerOptions, err := options.Manager(own)
+	g.Expect(err).NotTo(HaveOccurred())
+	mgr, err := ctrl.NewManager(own, managerOptions)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(controllers.Setup(mgr, options)).To(Succeed())
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		g.Expect(<-ended).To(Succeed())
+	})
+	g.Eventually(func() error { return mgr.GetWebhookServer().StartedChecker()(nil) }, time.Minute).Should(Succeed())
+}
+
+// as is the client of a user.
+func (s site) as(t *testing.T, user string) client.Client {
+	t.Helper()
+	g := NewWithT(t)
+	own := rest.CopyConfig(s.server.Config)
+	own.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
+	c, err := client.New(own, client.Options{Scheme: s.admin.Scheme()})
+	g.Expect(err).NotTo(HaveOccurred())
+	return c
+}
+
+// awaitPolicies waits until the API server asks whoever wants a kind.
+func (s site) awaitPolicies(t *testing.T, actor client.Client, objects ...client.Object) {
+	t.Helper()
+	for _, object := range objects {
+		NewWithT(t).Eventually(func() error {
+			err := actor.Create(t.Context(), object.DeepCopyObject().(client.Object), client.DryRunAll)
+			if err == nil {
+				return errors.New("it is not refused")
+			}
+			return nil
+		}, time.Minute, 100*time.Millisecond).Should(Succeed(), "%T", object)
+	}
+}
