@@ -9,6 +9,9 @@
 // CustomResourceDefinition they do harm: the form of OpenShift's console takes the
 // defaults also of objects that nobody wrote, such as the fsType of an azureDisk
 // for each volume, and sends what is then refused.
+//
+// And it bounds the selectors that are compared with every pod: a marker cannot say
+// that of a Kubernetes type.
 package main
 
 import (
@@ -35,6 +38,21 @@ var embedded = map[string]bool{
 	"volumeClaimTemplates": true,
 	"volumes":              true,
 }
+
+// selectors are the label selectors in spec that are bounded, by the name of the
+// definition.
+var selectors = map[string][]string{
+	"statefulsingletons.apps.openshift.statefulsingleton.com": {"selector"},
+}
+
+// The bounds of a selector. The key of a label has 253 characters of prefix, a slash
+// and 63; its value has 63.
+const (
+	mostTerms  = 32 // labels, and expressions
+	mostValues = 32 // of an expression
+	longestKey = 317
+	longest    = 63
+)
 
 func main() {
 	if len(os.Args) != 2 {
@@ -78,6 +96,7 @@ func trim(content []byte) ([]byte, error) {
 		return nil, err
 	}
 	walk(object)
+	bound(object)
 	trimmed, err := yaml.Marshal(object)
 	return append([]byte("---\n"), trimmed...), err
 }
@@ -133,4 +152,40 @@ func bare(schema any, isKey bool, keys []any) {
 		delete(s, "default")
 	}
 	trimBelow(s, keys)
+}
+
+// bound puts bounds into the selectors of a definition.
+func bound(definition map[string]any) {
+	name, _ := at(definition, "metadata", "name").(string)
+	versions, _ := at(definition, "spec", "versions").([]any)
+	for _, version := range versions {
+		spec := at(version, "schema", "openAPIV3Schema", "properties", "spec", "properties")
+		for _, field := range selectors[name] {
+			boundSelector(at(spec, field, "properties"))
+		}
+	}
+}
+
+func boundSelector(properties any) {
+	set := func(key string, value int, path ...string) {
+		if schema, ok := at(properties, path...).(map[string]any); ok {
+			schema[key] = value
+		}
+	}
+	set("maxProperties", mostTerms, "matchLabels")
+	set("maxLength", longest, "matchLabels", "additionalProperties")
+	set("maxItems", mostTerms, "matchExpressions")
+	set("maxLength", longestKey, "matchExpressions", "items", "properties", "key")
+	set("maxLength", longest, "matchExpressions", "items", "properties", "operator")
+	set("maxItems", mostValues, "matchExpressions", "items", "properties", "values")
+	set("maxLength", longest, "matchExpressions", "items", "properties", "values", "items")
+}
+
+// at is what is found on a path of keys; nil if nothing is.
+func at(node any, path ...string) any {
+	for _, key := range path {
+		object, _ := node.(map[string]any)
+		node = object[key]
+	}
+	return node
 }

@@ -1,6 +1,9 @@
 package main
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 const untrimmed = `kind: CustomResourceDefinition
 spec:
@@ -94,5 +97,94 @@ func TestDescriptionsAndDefaultsInsideEmbeddedTypesGo(t *testing.T) {
 				t.Errorf("got:\n%s\nwant:\n%s", got, trimmed)
 			}
 		})
+	}
+}
+
+const unbounded = `kind: CustomResourceDefinition
+metadata:
+  name: %s
+spec:
+  versions:
+  - schema:
+      openAPIV3Schema:
+        properties:
+          spec:
+            properties:
+              selector:
+                properties:
+                  matchExpressions:
+                    items:
+                      properties:
+                        key:
+                          type: string
+                        operator:
+                          type: string
+                        values:
+                          items:
+                            type: string
+                          type: array
+                      type: object
+                    type: array
+                  matchLabels:
+                    additionalProperties:
+                      type: string
+                    type: object
+                type: object
+            type: object
+`
+
+const boundedSelector = `---
+kind: CustomResourceDefinition
+metadata:
+  name: statefulsingletons.apps.openshift.statefulsingleton.com
+spec:
+  versions:
+  - schema:
+      openAPIV3Schema:
+        properties:
+          spec:
+            properties:
+              selector:
+                properties:
+                  matchExpressions:
+                    items:
+                      properties:
+                        key:
+                          maxLength: 317
+                          type: string
+                        operator:
+                          maxLength: 63
+                          type: string
+                        values:
+                          items:
+                            maxLength: 63
+                            type: string
+                          maxItems: 32
+                          type: array
+                      type: object
+                    maxItems: 32
+                    type: array
+                  matchLabels:
+                    additionalProperties:
+                      maxLength: 63
+                      type: string
+                    maxProperties: 32
+                    type: object
+                type: object
+            type: object
+`
+
+func TestSelectorsAreBounded(t *testing.T) {
+	for name, want := range map[string]string{
+		"statefulsingletons.apps.openshift.statefulsingleton.com": boundedSelector,
+		"strangers.example.com":                                   "---\n" + fmt.Sprintf(unbounded, "strangers.example.com"),
+	} {
+		got, err := trim(fmt.Appendf(nil, unbounded, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(got) != want {
+			t.Errorf("%s:\n%s\nwant:\n%s", name, got, want)
+		}
 	}
 }
