@@ -4,6 +4,10 @@ SHELL := bash
 .DEFAULT_GOAL := help
 export CGO_ENABLED := 0
 
+# The flags of every build (see test/cluster/gobuild.go): all of them share what is compiled.
+GOFLAGS ?= -trimpath -buildvcs=false -gcflags=all=-dwarf=false
+export GOFLAGS
+
 VERSION ?= 0.1.0
 IMAGE ?= localhost/stateful-operator:$(VERSION)
 GATE_IMAGE ?= localhost/statefulsingleton-gate:$(VERSION)
@@ -52,8 +56,7 @@ help: ## Show this list.
 		/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
 
 .PHONY: run
-run: ## Boot a local cluster (or use KUBECONFIG), deploy the operator and samples, and show what to try.
-	$(call say,Running the operator and its sample)
+run: ## Boot a local cluster (or use KUBECONFIG), deploy the operator and samples, and show what to try [IMAGE=registry/name, for KUBECONFIG].
 	@go run ./test/run
 
 .PHONY: sample-postgres
@@ -67,11 +70,7 @@ sample-redis: ## The same with Redis as a ReplicatedStatefulSet: failovers, and 
 	@go run ./test/run/redis
 
 .PHONY: test
-test: test-unit ## Run every test. Those on real nodes mostly wait, so those against API servers run beside them.
-	@mkdir -p build; $(MAKE) test-api > build/test-api.log 2>&1 & api=$$!; \
-	echo "The API-server tests write to build/test-api.log, which is shown at the end."; \
-	status=0; $(MAKE) test-nodes || status=$$?; \
-	wait $$api || status=$$?; cat build/test-api.log; exit $$status
+test: test-unit test-api test-nodes ## Run every test, one kind after another: each kind uses the whole machine.
 
 ##@ Change the code
 
@@ -121,33 +120,42 @@ $(LINT): tools/lint/go.mod
 as_root = @[ "$$(id -u)" = 0 ] || { echo "make $@: a local cluster with nodes needs root" >&2; exit 1; }
 as_root_or_there = @[ -n "$${KUBECONFIG:-}" ] || [ "$$(id -u)" = 0 ] || { echo "make $@: a local cluster with nodes needs root; set KUBECONFIG to use another one" >&2; exit 1; }
 
+test-unit test-api test-nodes: export GOGC = 400
+
 .PHONY: test-unit
 test-unit: ## Tests that need nothing: tables, stories, layout.
 	$(call say,Unit tests)
 	@if [ "$$(id -u)" = 0 ]; then $(CLUSTER) packages; export GATE_NEEDS_ALL=1; fi; \
-	go test -skip '^Test(API|OLM|Scorecard|BuiltIn)' $$(go list ./... | grep -v '/scorecard/promises$$')
+	go test -vet=off -skip '^Test(API|OLM|Scorecard|BuiltIn|Promises)' ./...
 
 .PHONY: test-api
 test-api: ## Tests against a real API server (their names start with TestAPI).
 	$(call say,API-server tests)
 	@assets=$$($(CLUSTER) build kubernetes); \
-	packages=$$(grep -rl --include='*_test.go' 'func TestAPI' controllers | xargs -n1 dirname | sort -u); \
-	KUBEBUILDER_ASSETS=$$assets go tool ginkgo run --procs=3 --timeout=30m $$packages -- -test.run='^TestAPI$$'
+	export KUBEBUILDER_ASSETS=$$assets KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m; \
+	suites=$$(grep -rl --include='*_test.go' 'func TestAPI(' controllers | xargs -n1 dirname | sort -u); \
+	go test -vet=off -count=1 -run '^TestAPI[A-Z]' $$(grep -rlE --include='*_test.go' 'func TestAPI[A-Z]' controllers test | xargs -n1 dirname | sort -u | sed 's,^,./,'); \
+	go tool ginkgo run --vet=off --procs=3 --timeout=30m $$suites -- -test.run='^TestAPI$$'
 
-# -parallel lets all promises wait: how many are tried at once they decide themselves.
+# Two processes have a cluster each, and the others share one.
 .PHONY: test-nodes
-test-nodes: ## The promises of each kind on real nodes: KUBECONFIG's, or a local cluster's.
+test-nodes: ## The promises of each kind on real nodes: KUBECONFIG's, or those of local clusters.
 	$(as_root_or_there)
 	$(call say,Promises on real nodes)
-	@go test -count=1 -p 1 -timeout 60m -parallel 100 -v ./scorecard/...
+	@go tool ginkgo run --vet=off --procs=6 --timeout=60m --grace-period=2m -v ./scorecard/promises -- -test.run='^TestPromises$$'
+
+# The flags of one promise that is tried for long, with what it says as it goes on.
+ONE_PROMISE := go test -vet=off -count=1 -timeout 12h -v -run '^TestPromises$$' ./scorecard/promises -ginkgo.v -ginkgo.timeout=12h
 
 # The unit tests of make test take a sample of these. No flag is known to all four.
 .PHONY: test-stories
-test-stories: ## Every story of each kind: each write goes wrong in each way, and a hundred random orders (a quarter of an hour).
+test-stories: ## Every story of each kind: each write goes wrong in each way, also against an API server, and a hundred random orders (half an hour).
 	$(call say,Each write of each story goes wrong)
 	@go test -count=1 -timeout 2h -skip '^TestAPI' ./controllers/statefulcluster ./controllers/statefulsingleton -seeds=100
 	@go test -count=1 -timeout 2h -skip '^TestAPI' ./controllers/extendedstatefulset -every=1 -storms=100
 	@go test -count=1 -timeout 2h -skip '^TestAPI' ./controllers/replicatedstatefulset -orders=100
+	@KUBEBUILDER_ASSETS=$$($(CLUSTER) build kubernetes) go tool ginkgo run --vet=off --procs=3 --timeout=2h \
+		./controllers/statefulcluster ./controllers/statefulsingleton -- -test.run='^TestAPI$$' -seeds=100
 
 # Each mutant must be found by the runs with its seed, or the faults have become blunt.
 .PHONY: test-long
@@ -157,13 +165,13 @@ test-long: test-stories soak-singleton soak-replicated soak-freeze ## What is to
 	@for rule in $$(go run ./test/faults/mutant soak-replicated); do \
 		log=build/mutant-$$rule.log; printf 'without %s: ' "$$rule"; \
 		$(MAKE) soak-replicated RUNS=3 SEED=7 WITHOUT="$$rule" > $$log 2>&1 || true; \
-		grep -q -e '--- FAIL: TestPromises/RS-43' $$log || { echo "not found, see $$log" >&2; exit 1; }; \
+		grep -q '\[FAIL\].*RS-43' $$log || { echo "not found, see $$log" >&2; exit 1; }; \
 		echo found; \
 	done
 	@for rule in $$(go run ./test/faults/mutant soak-freeze); do \
 		log=build/mutant-$$rule.log; printf 'without %s: ' "$$rule"; \
 		$(MAKE) soak-freeze FREEZES=0 SEED=7 FAULT='StatefulCluster scale' WITHOUT="$$rule" > $$log 2>&1 || true; \
-		grep -q -e '--- FAIL: TestPromises/V[23]_' $$log || { echo "not found, see $$log" >&2; exit 1; }; \
+		grep -q '\[FAIL\].*V[23] ' $$log || { echo "not found, see $$log" >&2; exit 1; }; \
 		echo found; \
 	done
 
@@ -195,7 +203,7 @@ check-commands: ## Try the commands of a ReplicatedStatefulSet in a cluster, rul
 soak-singleton: ## Many mixed handovers of StatefulSingletons on a local cluster; none may overlap [HANDOVERS=500 SEED=0].
 	$(as_root_or_there)
 	$(call say,Handovers of StatefulSingletons)
-	@go test -count=1 -timeout 12h -v -run '^TestPromises$$/^S9_' ./scorecard/promises -handovers=$(or $(HANDOVERS),500) -seed=$(or $(SEED),0)
+	@$(ONE_PROMISE) -ginkgo.focus='nodes S9 ' -handovers=$(or $(HANDOVERS),500) -seed=$(or $(SEED),0)
 
 .PHONY: soak-replicated
 soak-replicated: ## Many runs of ReplicatedStatefulSets with faults by chance; no entry may be lost [RUNS=100 SEED=0 FAULT=text in its name WITHOUT=rule, which must fail].
@@ -203,9 +211,9 @@ soak-replicated: ## Many runs of ReplicatedStatefulSets with faults by chance; n
 	$(call say,Faults of ReplicatedStatefulSets)
 	@if [ -n '$(WITHOUT)' ]; then \
 		rm -rf build/mutant && mkdir -p build/mutant && go run ./test/faults/mutant '$(WITHOUT)' build/mutant && \
-		export GOFLAGS=-overlay=$(CURDIR)/build/mutant/overlay.json; \
+		export GOFLAGS="$$GOFLAGS -overlay=$(CURDIR)/build/mutant/overlay.json"; \
 	fi; \
-	go test -count=1 -timeout 12h -v -run '^TestPromises$$/^RS-43_' ./scorecard/promises -faults=$(or $(RUNS),100) -seed=$(or $(SEED),0) -fault='$(FAULT)'
+	$(ONE_PROMISE) -ginkgo.focus='nodes RS-43 ' -faults=$(or $(RUNS),100) -seed=$(or $(SEED),0) -fault='$(FAULT)'
 
 .PHONY: soak-freeze
 soak-freeze: ## A leader frozen at every write of every scenario, in each mode; nothing may be made twice [FREEZES=0 SEED=0 FAULT=text in a scenario's name WITHOUT=rule, which must fail].
@@ -213,9 +221,9 @@ soak-freeze: ## A leader frozen at every write of every scenario, in each mode; 
 	$(call say,Frozen leaders)
 	@if [ -n '$(WITHOUT)' ]; then \
 		rm -rf build/mutant && mkdir -p build/mutant && go run ./test/faults/mutant '$(WITHOUT)' build/mutant && \
-		export GOFLAGS=-overlay=$(CURDIR)/build/mutant/overlay.json; \
+		export GOFLAGS="$$GOFLAGS -overlay=$(CURDIR)/build/mutant/overlay.json"; \
 	fi; \
-	go test -count=1 -timeout 12h -v -run '^TestPromises$$/^V[23]_' ./scorecard/promises -freezes=$(or $(FREEZES),0) -seed=$(or $(SEED),0) -fault='$(FAULT)'
+	$(ONE_PROMISE) -ginkgo.focus='operator V[23] ' -freezes=$(or $(FREEZES),0) -seed=$(or $(SEED),0) -fault='$(FAULT)'
 
 .PHONY: bench
 bench: ## Measure against the built-in StatefulSet; prints each figure with its goal.
@@ -264,10 +272,13 @@ in_cluster = export KUBECONFIG=$${KUBECONFIG:-$$($(CLUSTER) kubeconfig)}; \
 install: ## Install the CRDs only (KUBECONFIG's cluster, or the local one).
 	@$(in_cluster); $(KUSTOMIZE) build config/crd | $$kubectl apply -f -
 
+comma := ,
+# make run sets LOADED, as it has brought the image itself, and REPLICAS=0 where no node can
+# run the operator.
 .PHONY: deploy
 deploy: ## Install the operator: in KUBECONFIG's cluster, or in the local one, which gets the image too [IMAGE=name:tag or name@digest].
 	@local=$$($(CLUSTER) kubeconfig 2>/dev/null || true); \
-	if [ "$${KUBECONFIG:-$$local}" = "$$local" ] && [[ '$(IMAGE)' == localhost/* ]]; then \
+	if [ -z '$(LOADED)' ] && [ "$${KUBECONFIG:-$$local}" = "$$local" ] && [[ '$(IMAGE)' == localhost/* ]]; then \
 		$(MAKE) image IMAGE='$(IMAGE)'; $(CLUSTER) load build/stateful-operator.tar; \
 	fi
 	@mkdir -p build/deploy
@@ -275,7 +286,8 @@ deploy: ## Install the operator: in KUBECONFIG's cluster, or in the local one, w
 		*@*) parts="newName: $${image%@*}, digest: $${image#*@}" ;; \
 		*) parts="newName: $${image%:*}, newTag: \"$${image##*:}\"" ;; \
 	esac; printf '%s\n' 'resources: [../../config/default]' \
-		"images: [{name: localhost/stateful-operator, $$parts}]" > build/deploy/kustomization.yaml
+		"images: [{name: localhost/stateful-operator, $$parts}]" \
+		$(if $(REPLICAS),'replicas: [{name: stateful-operator-controller-manager$(comma) count: $(REPLICAS)}]') > build/deploy/kustomization.yaml
 	@$(in_cluster); $(KUSTOMIZE) build build/deploy | $$kubectl apply -f -
 
 ##@ OLM: bundle and catalog
@@ -335,7 +347,7 @@ catalog: bundle $(if $(PREVIOUS),build/previous) ## Write catalog/ from config/o
 .PHONY: catalog-image
 catalog-image: ## Write the catalog's image to build/ [CATALOG_IMAGE].
 	@go run ./test/bundle/cmd/bundle catalog-image --folder=catalog --ref=$(CATALOG_IMAGE) --out=build/catalog.tar \
-		--opm=$(OPM) --probe=$$(dirname $(OPM))/grpc_health_probe
+		--opm=$(OPM) --probe=$$(dirname $(OPM))/grpc-health-probe
 
 .PHONY: check-bundle
 check-bundle: ## Ask all validators of OLM about bundle/ and catalog/: no error, no warning.
