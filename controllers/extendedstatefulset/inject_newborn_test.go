@@ -117,7 +117,7 @@ func FuzzReadNewborn(f *testing.F) {
 	}
 	f.Add([]byte(`{"spec": {"volumes": [null, {"name": null, "persistentVolumeClaim": null}]}, "metadata": null}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		n, err := readNewborn(json.NewDecoder(bytes.NewReader(raw)))
+		_, err := readNewborn(json.NewDecoder(bytes.NewReader(raw)))
 		var pod corev1.Pod
 		strict := json.NewDecoder(bytes.NewReader(raw))
 		if err != nil || strict.Decode(&pod) != nil {
@@ -127,7 +127,8 @@ func FuzzReadNewborn(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if n, err = readNewborn(json.NewDecoder(bytes.NewReader(again))); err != nil {
+		n, err := readNewborn(json.NewDecoder(bytes.NewReader(again)))
+		if err != nil {
 			t.Fatal(err)
 		}
 		if n.Name != pod.Name || n.hostname != pod.Spec.Hostname || n.Annotations[v1alpha1.AnnotationHostnames] != pod.Annotations[v1alpha1.AnnotationHostnames] {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,10 +25,10 @@ func (r *Reconciler) readObject(ctx context.Context, w *world, key types.Namespa
 	var object v1.StatefulSingleton
 	err := r.Live.Get(ctx, key, &object)
 	switch {
-	case client.IgnoreNotFound(err) != nil:
-		return fmt.Errorf("get the StatefulSingleton: %w", err)
-	case err != nil:
+	case apierrors.IsNotFound(err):
 		return nil
+	case err != nil:
+		return fmt.Errorf("get the StatefulSingleton: %w", err)
 	}
 	w.object = withDefaults(&object)
 	w.invalid = problem(w.object)
