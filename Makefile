@@ -287,7 +287,7 @@ deploy: ## Install the operator: in KUBECONFIG's cluster, or in the local one, w
 		*) parts="newName: $${image%:*}, newTag: \"$${image##*:}\"" ;; \
 	esac; printf '%s\n' 'resources: [../../config/default]' \
 		"images: [{name: localhost/stateful-operator, $$parts}]" \
-		$(if $(REPLICAS),'replicas: [{name: stateful-operator-controller-manager$(comma) count: $(REPLICAS)}]') > build/deploy/kustomization.yaml
+		$(if $(REPLICAS),'replicas:' $(foreach d,controller-manager webhook installer,'- {name: stateful-operator-$(d)$(comma) count: $(REPLICAS)}')) > build/deploy/kustomization.yaml
 	@$(in_cluster); $(KUSTOMIZE) build build/deploy | $$kubectl apply -f -
 
 ##@ OLM: bundle and catalog
@@ -401,7 +401,7 @@ undeploy: ## Remove the operator and its CRDs, and with them every object of its
 		$$kubectl delete $(EXTENDED) --all-namespaces --all --timeout=2m || { \
 			echo "ExtendedStatefulSets are still there, and no more was removed: does the operator run?" >&2; exit 1; }; \
 	fi; \
-	$$kubectl delete deployment stateful-operator-controller-manager --namespace=stateful-operator-system --ignore-not-found --cascade=foreground; \
+	$$kubectl delete deployment stateful-operator-installer stateful-operator-controller-manager --namespace=stateful-operator-system --ignore-not-found --cascade=foreground; \
 	$$kubectl delete validatingadmissionpolicybindings,validatingadmissionpolicies $(GUARD) --ignore-not-found; \
 	$(KUSTOMIZE) build config/default | $$kubectl delete --ignore-not-found -f -
 

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// +kubebuilder:rbac:groups="",namespace=system,roleName=own-namespace-role,resources=pods,verbs=get
+// +kubebuilder:rbac:groups="",namespace=system,roleName=webhook-own-namespace-role,resources=pods,verbs=get
 
 const (
 	// ownContainer is the name in config/manager.

@@ -18,7 +18,6 @@ import (
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/bounded"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/servingcert"
 )
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=system,roleName=own-namespace-role,resources=leases,verbs=create
@@ -52,8 +51,8 @@ func (o *Options) Manager(config *rest.Config) (ctrl.Options, error) {
 		Cache:                  cached,
 		HealthProbeBindAddress: "0", // setupServers serves these two
 		Metrics:                metricsserver.Options{BindAddress: "0"},
-		LeaderElection:         o.LeaderElect,
-		LeaderElectionID:       o.Name, // the metric's label
+		LeaderElection:         o.elects(),
+		LeaderElectionID:       o.leaseName(), // the metric's label
 		LeaseDuration:          &o.Timing.LeaseDuration,
 		RenewDeadline:          &o.Timing.RenewDeadline,
 		RetryPeriod:            &o.Timing.RetryPeriod,
@@ -62,10 +61,10 @@ func (o *Options) Manager(config *rest.Config) (ctrl.Options, error) {
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       &timeout,
 	}
-	if o.LeaderElect {
+	if o.elects() {
 		options.LeaderElectionResourceLockInterface = o.lease
 	}
-	if o.Webhooks {
+	if o.runs(Webhooks) {
 		config, err := o.webhookTLS()
 		if err != nil {
 			return ctrl.Options{}, err
@@ -75,6 +74,18 @@ func (o *Options) Manager(config *rest.Config) (ctrl.Options, error) {
 	return options, nil
 }
 
+// elects reports whether this process may be one of several that act. Webhooks do not act.
+func (o Options) elects() bool { return o.LeaderElect && (o.runs(Controllers) || o.runs(Installer)) }
+
+// leaseName is that of the process that acts on objects; an installer by itself has
+// another.
+func (o Options) leaseName() string {
+	if o.runs(Controllers) {
+		return o.Name
+	}
+	return o.Name + "-installer"
+}
+
 // makeLease makes the lock of the leader election; without one, what watches the API
 // server.
 func (o *Options) makeLease(config *rest.Config) error {
@@ -82,7 +93,7 @@ func (o *Options) makeLease(config *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("making a client: %w", err)
 	}
-	if !o.LeaderElect {
+	if !o.elects() {
 		o.lease = leadership.Alone(func(ctx context.Context) error {
 			return core.RESTClient().Get().AbsPath("/version").Do(ctx).Error()
 		}, o.Timing)
@@ -92,7 +103,7 @@ func (o *Options) makeLease(config *rest.Config) error {
 	identity := o.pod + "_" + string(uuid.NewUUID())
 	broadcaster := record.NewBroadcaster()
 	broadcaster.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: core.CoreV1().Events(o.Namespace)})
-	o.lease, err = leadership.New(config, o.Namespace, o.Name, resourcelock.ResourceLockConfig{
+	o.lease, err = leadership.New(config, o.Namespace, o.leaseName(), resourcelock.ResourceLockConfig{
 		Identity:      identity,
 		EventRecorder: broadcaster.NewRecorder(clientgoscheme.Scheme, corev1.EventSource{Component: identity}),
 	}, o.Timing)
@@ -101,27 +112,11 @@ func (o *Options) makeLease(config *rest.Config) error {
 
 // watchAPIServer lets a process without an election know when the API server is away.
 func (o Options) watchAPIServer(mgr ctrl.Manager) error {
-	if o.LeaderElect || o.lease == nil {
+	if o.elects() || o.lease == nil {
 		return nil
 	}
 	if err := mgr.Add(o.lease); err != nil {
 		return fmt.Errorf("adding the watch of the API server: %w", err)
 	}
 	return nil
-}
-
-// certificateNames follow config/: what kustomize names there is found here.
-func (o Options) certificateNames() servingcert.Names {
-	names := servingcert.Names{
-		Namespace:  o.Namespace,
-		Secret:     o.Name + "-webhook-certs",
-		Services:   []string{o.Name + "-webhook-service", o.Name + "-metrics-service"},
-		Validating: o.Name + "-validating-webhook-configuration",
-	}
-	// Where nothing is served there, it may have been taken away, and is not
-	// missed.
-	if o.serves(statefulSingleton) || o.serves(extendedStatefulSet) {
-		names.Mutating = o.Name + "-mutating-webhook-configuration"
-	}
-	return names
 }

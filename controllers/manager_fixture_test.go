@@ -33,6 +33,7 @@ func install(t *testing.T, user client.Client) {
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "manager", Image: "operator"}}},
 		},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "stateful-operator-webhook-certs"}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "stateful-operator-ca"}},
 		&admissionv1.ValidatingWebhookConfiguration{
 			ObjectMeta: metav1.ObjectMeta{Name: "stateful-operator-validating-webhook-configuration"},
 			Webhooks: []admissionv1.ValidatingWebhook{{

@@ -29,8 +29,11 @@ type Options struct {
 	Name string
 	// Namespace the operator runs in.
 	Namespace string
-	// Kinds whose controllers run.
+	// Kinds that are served.
 	Kinds []string
+	// Components are the parts of the operator that this process is: Controllers, Webhooks,
+	// Installer. In config/default they have Deployments and accounts of their own.
+	Components []string
 	// WatchNamespaces are the only ones acted in; none means all.
 	WatchNamespaces []string
 
@@ -40,9 +43,11 @@ type Options struct {
 	HealthAddress  string
 	MetricsAddress string
 
-	Webhooks       bool
 	WebhookPort    int
 	WebhookCertDir string
+	// MakeCertificates is false where somebody else makes the certificate of the webhooks
+	// and gives its authority to the API server, as OLM and cert-manager do.
+	MakeCertificates bool
 	// WebhookClientCA is a file with the authority of the certificate that the API server
 	// shows to webhooks; empty asks callers for none.
 	WebhookClientCA string
@@ -58,6 +63,7 @@ type Options struct {
 	LogFormat string
 
 	certificate *servingcert.Source
+	authority   *servingcert.Authority
 	// lease is made by Manager.
 	lease *leadership.Lease
 	// pod is the operator's own.
@@ -67,13 +73,15 @@ type Options struct {
 // ParseOptions reads the command line and the environment. Its errors are one
 // line for the user; flag.ErrHelp means that help was asked for and printed.
 func ParseOptions(args []string, getenv func(string) string, help io.Writer) (Options, error) {
-	options := Options{certificate: servingcert.New()}
-	var kindNames, namespaces string
+	options := Options{certificate: &servingcert.Source{}, authority: servingcert.NewAuthority()}
+	var kindNames, namespaces, components string
 	flags := flag.NewFlagSet("stateful-operator", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&options.Name, "name", "stateful-operator", "`prefix` of the names of this installation's Lease, webhook Service, Secret and configuration")
 	flags.StringVar(&options.Namespace, "namespace", "", "`namespace` this operator runs in (default $POD_NAMESPACE, then the service account's)")
-	flags.StringVar(&kindNames, "kinds", strings.Join(Kinds(), ","), "comma-separated `kinds` whose controllers run")
+	flags.StringVar(&kindNames, "kinds", strings.Join(Kinds(), ","), "comma-separated `kinds` to serve (default $KINDS, then all)")
+	flags.StringVar(&components, "components", strings.Join(allComponents, ","), "comma-separated `parts` of the operator that this process is: "+
+		"controllers act on objects, webhooks answer the API server, the installer keeps admission policies and the webhooks' certificate")
 	flags.StringVar(&namespaces, "watch-namespaces", "", "comma-separated `namespaces` to act in; empty is all (default $WATCH_NAMESPACE)")
 	flags.BoolVar(&options.LeaderElect, "leader-elect", true, "act only while holding the Lease; needed with more than one replica")
 	flags.DurationVar(&options.Timing.LeaseDuration, "leader-elect-lease-duration", 15*time.Second,
@@ -83,10 +91,10 @@ func ParseOptions(args []string, getenv func(string) string, help io.Writer) (Op
 	flags.DurationVar(&options.Timing.RetryPeriod, "leader-elect-retry-period", 2*time.Second, "`time` between two renewals of the Lease, or two tries to take it")
 	flags.StringVar(&options.HealthAddress, "health-probe-bind-address", ":8081", "`address` of /healthz and /readyz; 0 is none")
 	flags.StringVar(&options.MetricsAddress, "metrics-bind-address", ":8443", "`address` of /metrics, over TLS; 0 is none")
-	flags.BoolVar(&options.Webhooks, "webhooks", true, "serve the admission webhooks")
 	flags.IntVar(&options.WebhookPort, "webhook-port", 9443, "`port` of the webhook server")
 	flags.StringVar(&options.WebhookCertDir, "webhook-cert-dir", filepath.Join(os.TempDir(), "k8s-webhook-server", "serving-certs"),
-		"`folder` of a mounted tls.crt and tls.key; if it holds none, the operator makes and renews a certificate itself")
+		"`folder` of a mounted tls.crt and tls.key; if it holds none, the certificate is the one that the installer makes")
+	flags.BoolVar(&options.MakeCertificates, "make-certificates", true, "have the installer make the certificate of the servers, publish it for them in a Secret, and write its authority into the webhook configurations; false where it is mounted in --webhook-cert-dir")
 	flags.StringVar(&options.WebhookClientCA, "webhook-client-ca-file", "",
 		"`file` with the authority of the certificate that your API server shows to webhooks (its --admission-control-config-file says so); then nobody else is answered. Empty asks for none")
 	flags.StringVar(&options.GateImage, "gate-image", "", "`image` with /gate, which is put into the pods of StatefulSingletons (default $RELATED_IMAGE_GATE, then the image of the operator's own pod)")
@@ -111,7 +119,11 @@ func ParseOptions(args []string, getenv func(string) string, help io.Writer) (Op
 	}
 	options.Namespace = ownNamespace(options.Namespace, getenv)
 	options.pod = ownPod(getenv)
+	if fromEnvironment := getenv("KINDS"); fromEnvironment != "" && !given["kinds"] {
+		kindNames = fromEnvironment
+	}
 	options.Kinds = list(kindNames)
+	options.Components = list(components)
 	options.WatchNamespaces = list(namespaces)
 	if extra := flags.Args(); len(extra) > 0 {
 		return Options{}, fmt.Errorf("unexpected argument %q: everything is set by flags", extra[0])
@@ -176,15 +188,11 @@ func (o *Options) check(given map[string]bool) error {
 		return fmt.Errorf("namespace %s is both the operator's own and in --watch-namespaces (or $WATCH_NAMESPACE, which OLM sets from the OperatorGroup): "+
 			"who may edit it has the operator's account. Install the operator into another namespace", o.Namespace)
 	}
-	if !o.Webhooks {
-		for _, name := range []string{"webhook-port", "webhook-cert-dir", "webhook-client-ca-file", "gate-image"} {
-			if given[name] {
-				return fmt.Errorf("--%s needs --webhooks=true", name)
-			}
-		}
+	if err := o.checkComponents(given); err != nil {
+		return err
 	}
-	if o.Namespace == "" && (o.LeaderElect || o.Webhooks || o.serves(statefulSingleton) || o.serves(extendedStatefulSet)) {
-		return errors.New("--leader-elect, --webhooks, " + statefulSingleton + " and " + extendedStatefulSet +
+	if o.Namespace == "" && (o.LeaderElect || o.runs(Webhooks) || o.runs(Installer) || o.serves(statefulSingleton) || o.serves(extendedStatefulSet)) {
+		return errors.New("--leader-elect, webhooks and installer in --components, and " + statefulSingleton + " and " + extendedStatefulSet +
 			" in --kinds need to know the operator's own namespace: set --namespace or POD_NAMESPACE")
 	}
 	if err := o.checkTiming(); err != nil {
@@ -210,6 +218,32 @@ func (o *Options) checkTiming() error {
 	return nil
 }
 
+// checkComponents refuses unknown parts, and flags of parts that are not here.
+func (o *Options) checkComponents(given map[string]bool) error {
+	if len(o.Components) == 0 {
+		return fmt.Errorf("--components names no part: choose from %s", strings.Join(allComponents, ", "))
+	}
+	for _, name := range o.Components {
+		if !slices.Contains(allComponents, name) {
+			return fmt.Errorf("unknown part %q in --components: choose from %s", name, strings.Join(allComponents, ", "))
+		}
+	}
+	for _, needs := range []struct {
+		component string
+		flags     []string
+	}{
+		{Webhooks, []string{"webhook-port", "webhook-client-ca-file", "gate-image"}},
+		{Controllers, []string{"max-concurrent-restarts"}},
+	} {
+		for _, name := range needs.flags {
+			if given[name] && !o.runs(needs.component) {
+				return fmt.Errorf("--%s needs %s in --components", name, needs.component)
+			}
+		}
+	}
+	return nil
+}
+
 func (o *Options) checkKinds() error {
 	known := Kinds()
 	if len(o.Kinds) == 0 {
@@ -228,7 +262,7 @@ func (o *Options) checkKinds() error {
 // checkPorts finds addresses that are none, and two servers on one port.
 func (o *Options) checkPorts() error {
 	users := map[string]string{}
-	if o.Webhooks {
+	if o.runs(Webhooks) {
 		if o.WebhookPort < 1 || o.WebhookPort > 65535 {
 			return fmt.Errorf("--webhook-port %d is not a port: it is a number from 1 to 65535", o.WebhookPort)
 		}

@@ -45,8 +45,8 @@ func TestDefaultsServeEverything(t *testing.T) {
 	if len(options.WatchNamespaces) != 0 {
 		t.Errorf("watches %q, want all namespaces", options.WatchNamespaces)
 	}
-	if !options.LeaderElect || !options.Webhooks {
-		t.Errorf("leader election %v and webhooks %v, want both", options.LeaderElect, options.Webhooks)
+	if parts := []string{controllers.Controllers, controllers.Webhooks, controllers.Installer}; !options.LeaderElect || !slices.Equal(options.Components, parts) {
+		t.Errorf("leader election %v and parts %q, want it and all parts", options.LeaderElect, options.Components)
 	}
 	if options.Namespace != "operators" {
 		t.Errorf("namespace is %q, want the pod's", options.Namespace)
@@ -169,9 +169,11 @@ func TestWhatCannotWorkIsRefusedInOneLine(t *testing.T) {
 		{"an address that is none", []string{"--metrics-bind-address=8443"}, `--metrics-bind-address "8443" is not an address: write [host]:port, or 0 for none`},
 		{"two servers on one port", []string{"--health-probe-bind-address=:8443"}, `--health-probe-bind-address and --metrics-bind-address both want port 8443`},
 		{"the webhook on the metrics' port", []string{"--webhook-port=8443"}, `--webhook-port and --metrics-bind-address both want port 8443`},
-		{"a certificate for no webhook", []string{"--webhooks=false", "--webhook-cert-dir=/certs"}, `--webhook-cert-dir needs --webhooks=true`},
-		{"a port for no webhook", []string{"--webhooks=false", "--webhook-port=9443"}, `--webhook-port needs --webhooks=true`},
-		{"a gate for no webhook", []string{"--webhooks=false", "--gate-image=gate"}, `--gate-image needs --webhooks=true`},
+		{"no part", []string{"--components="}, `--components names no part: choose from controllers, webhooks, installer`},
+		{"an unknown part", []string{"--components=webhook"}, `unknown part "webhook" in --components: choose from controllers, webhooks, installer`},
+		{"a port for no webhook", []string{"--components=controllers", "--webhook-port=9443"}, `--webhook-port needs webhooks in --components`},
+		{"a gate for no webhook", []string{"--components=controllers,installer", "--gate-image=gate"}, `--gate-image needs webhooks in --components`},
+		{"restarts by no controller", []string{"--components=webhooks", "--max-concurrent-restarts=3"}, `--max-concurrent-restarts needs controllers in --components`},
 		{"a lease that is not renewed in time", []string{"--leader-elect-renew-deadline=15s"}, `--leader-elect-lease-duration 15s must be longer than --leader-elect-renew-deadline 15s`},
 		{"a lease that is renewed too seldom", []string{"--leader-elect-retry-period=9s"}, `--leader-elect-renew-deadline 10s must be longer than 1.2 times --leader-elect-retry-period 9s`},
 		{"a lease that is renewed all the time", []string{"--leader-elect-retry-period=1ms"}, `--leader-elect-retry-period 1ms is too short: 100ms is the least`},
@@ -193,12 +195,12 @@ func TestTheOwnNamespaceIsAskedForOnlyWhereItIsNeeded(t *testing.T) {
 	if _, err := controllers.ParseOptions(nil, nowhere, io.Discard); err == nil || !strings.Contains(err.Error(), "set --namespace or POD_NAMESPACE") {
 		t.Errorf("got %v, want to be told to set the namespace", err)
 	}
-	if _, err := controllers.ParseOptions([]string{"--leader-elect=false", "--webhooks=false"}, nowhere, io.Discard); err == nil {
+	if _, err := controllers.ParseOptions([]string{"--leader-elect=false", "--components=controllers"}, nowhere, io.Discard); err == nil {
 		t.Error("StatefulSingleton is served and its guard has no name")
 	}
-	if _, err := controllers.ParseOptions([]string{"--leader-elect=false", "--webhooks=false", "--kinds=ExtendedStatefulSet"}, nowhere, io.Discard); err == nil {
+	if _, err := controllers.ParseOptions([]string{"--leader-elect=false", "--components=controllers", "--kinds=ExtendedStatefulSet"}, nowhere, io.Discard); err == nil {
 		t.Error("ExtendedStatefulSet is served and its key has no place")
 	}
-	parseOptions(t, nowhere, "--leader-elect=false", "--webhooks=false", "--kinds=StatefulCluster")
+	parseOptions(t, nowhere, "--leader-elect=false", "--components=controllers", "--kinds=StatefulCluster")
 	parseOptions(t, nowhere, "--namespace=operators")
 }

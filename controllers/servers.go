@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"k8s.io/apimachinery/pkg/types"
 	certutil "k8s.io/client-go/util/cert"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -15,12 +16,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/bounded"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/servingcert"
 )
+
+// +kubebuilder:rbac:groups="",namespace=system,roleName=own-namespace-role,resources=secrets,resourceNames=stateful-operator-webhook-certs,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",namespace=system,roleName=webhook-own-namespace-role,resources=secrets,resourceNames=stateful-operator-webhook-certs,verbs=get;list;watch
 
 // setupServers supplies the certificate, and serves metrics and probes.
 func (o Options) setupServers(mgr ctrl.Manager) error {
-	if o.Webhooks {
-		if err := o.certificate.Setup(mgr, o.WebhookCertDir, o.certificateNames()); err != nil {
+	if o.showsCertificate() {
+		secret := types.NamespacedName{Namespace: o.Namespace, Name: o.servingSecret()}
+		if err := o.certificate.Setup(mgr, o.WebhookCertDir, secret); err != nil {
 			return err
 		}
 	}
@@ -39,12 +45,21 @@ func (o Options) setupServers(mgr ctrl.Manager) error {
 	return o.serveMetrics(mgr)
 }
 
+// showsCertificate reports whether the servers of this process show the certificate of the
+// webhooks: it is mounted, or the installer publishes it.
+func (o Options) showsCertificate() bool {
+	return o.runs(Webhooks) || o.MakeCertificates && o.MetricsAddress != "0" || servingcert.Mounted(o.WebhookCertDir)
+}
+
 // probes are answered: alive while the process answers, ready while a webhook call would
-// be answered.
+// be answered, and the API server trusts who answers it.
 func (o Options) probes(mgr ctrl.Manager) http.Handler {
 	ready := healthz.Handler{Checks: map[string]healthz.Checker{"ping": healthz.Ping}}
-	if o.Webhooks {
-		ready.Checks = map[string]healthz.Checker{"certificate": o.certificate.Check, "webhook": mgr.GetWebhookServer().StartedChecker()}
+	if o.runs(Webhooks) {
+		ready.Checks["certificate"], ready.Checks["webhook"] = o.certificate.Check, mgr.GetWebhookServer().StartedChecker()
+	}
+	if o.makesCertificates() {
+		ready.Checks["authority"] = o.authority.Check
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/healthz", http.StripPrefix("/healthz", &healthz.Handler{Checks: map[string]healthz.Checker{"ping": healthz.Ping}}))
@@ -56,7 +71,7 @@ func (o Options) probes(mgr ctrl.Manager) http.Handler {
 // where there is one; otherwise it is one that nobody can check.
 func (o Options) serveMetrics(mgr ctrl.Manager) error {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if o.Webhooks {
+	if o.showsCertificate() {
 		o.certificate.Configure(config)
 	} else {
 		certificate, key, err := certutil.GenerateSelfSignedCertKey("localhost", nil, nil)

@@ -19,7 +19,6 @@ import (
 	fissilev1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	statefulsingletonv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/requester"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset"
@@ -27,18 +26,16 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton"
 )
 
-// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=statefulclusters.enge.me;replicatedstatefulsets.clusterlabs.org;extendedstatefulsets.fissile.cloudfoundry.org,verbs=get,roleName=cluster-scoped-role
-
 // kinds is the table of contents.
 var kinds = []kind{
-	{"StatefulCluster", engev1alpha1.AddToScheme, setupClusters, plain(statefulcluster.SetupWebhook), statefulcluster.Cache, statefulcluster.Requester},
-	{"ReplicatedStatefulSet", clusterlabsv1alpha1.AddToScheme, setupReplicated, plain(replicatedstatefulset.SetupWebhook), replicatedstatefulset.Cache, replicatedstatefulset.Requester},
-	{extendedStatefulSet, fissilev1alpha1.AddToScheme, setupExtended, plain(extendedstatefulset.SetupWebhook), extendedstatefulset.Cache, extendedstatefulset.Requester},
-	{statefulSingleton, statefulsingletonv1.AddToScheme, setupSingletons, setupSingletonWebhook, statefulsingleton.Cache, statefulsingleton.Requester},
+	{"StatefulCluster", engev1alpha1.AddToScheme, setupClusters, plain(statefulcluster.SetupWebhook), statefulcluster.Cache, statefulcluster.Requester, nil},
+	{"ReplicatedStatefulSet", clusterlabsv1alpha1.AddToScheme, setupReplicated, plain(replicatedstatefulset.SetupWebhook), replicatedstatefulset.Cache, replicatedstatefulset.Requester, nil},
+	{extendedStatefulSet, fissilev1alpha1.AddToScheme, setupExtended, plain(extendedstatefulset.SetupWebhook), extendedstatefulset.Cache, extendedstatefulset.Requester, nil},
+	{statefulSingleton, statefulsingletonv1.AddToScheme, setupSingletons, setupSingletonWebhook, statefulsingleton.Cache, statefulsingleton.Requester, installSingletons},
 }
 
-// kind is one kind: its types, its controller, its webhook, what it caches, and what those
-// must be allowed who ask for it.
+// kind is one kind: its types, its controller, its webhook, what it caches, what those
+// must be allowed who ask for it, and what it needs installed beside that.
 type kind struct {
 	name        string
 	addToScheme func(*runtime.Scheme) error
@@ -46,6 +43,7 @@ type kind struct {
 	webhook     func(ctrl.Manager, Options) error
 	cache       func() map[client.Object]cache.ByObject
 	requester   func() requester.Kind
+	installer   func(ctrl.Manager, policy.Keeper, Options) error
 }
 
 // plain is for a kind that asks nothing of the options.
@@ -77,6 +75,10 @@ func setupSingletons(mgr ctrl.Manager, o Options) error {
 	return statefulsingleton.Setup(mgr, statefulsingleton.Options{Namespace: o.Namespace, Watched: o.WatchNamespaces, Lease: o.lease})
 }
 
+func installSingletons(mgr ctrl.Manager, keeper policy.Keeper, o Options) error {
+	return mgr.Add(&statefulsingleton.GuardKeeper{Keeper: keeper, Namespace: o.Namespace, Watched: o.WatchNamespaces})
+}
+
 func setupSingletonWebhook(mgr ctrl.Manager, o Options) error {
 	image, err := o.gateImage(mgr.GetAPIReader())
 	if err != nil {
@@ -94,34 +96,30 @@ func Kinds() []string {
 	return names
 }
 
-// Setup adds the controllers and webhooks of the chosen kinds, and what the
-// servers of this process need, to the manager.
+// Setup adds the chosen parts for the chosen kinds, and what the servers of this process
+// need, to the manager.
 func Setup(mgr ctrl.Manager, options Options) error {
 	if err := options.watchAPIServer(mgr); err != nil {
 		return err
 	}
-	guard := options.requesterGuard(mgr)
 	for _, k := range options.kinds() {
-		guard.Kinds = append(guard.Kinds, k.requester())
-		if err := k.controller(mgr, options); err != nil {
-			return fmt.Errorf("setting up the controller of %s: %w", k.name, err)
+		if options.runs(Controllers) {
+			if err := k.controller(mgr, options); err != nil {
+				return fmt.Errorf("setting up the controller of %s: %w", k.name, err)
+			}
 		}
-		if !options.Webhooks {
-			continue
-		}
-		if err := k.webhook(mgr, options); err != nil {
-			return fmt.Errorf("setting up the webhook of %s: %w", k.name, err)
+		if options.runs(Webhooks) {
+			if err := k.webhook(mgr, options); err != nil {
+				return fmt.Errorf("setting up the webhook of %s: %w", k.name, err)
+			}
 		}
 	}
-	if err := mgr.Add(guard); err != nil {
-		return fmt.Errorf("adding the policies that check requesters: %w", err)
+	if options.runs(Installer) {
+		if err := options.setupInstaller(mgr); err != nil {
+			return err
+		}
 	}
 	return options.setupServers(mgr)
-}
-
-func (o Options) requesterGuard(mgr ctrl.Manager) *requester.Guard {
-	runner := &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Lease: o.lease}
-	return &requester.Guard{Keeper: policy.Keeper{Live: mgr.GetAPIReader(), Runner: runner}, Namespace: o.Namespace, Watched: o.WatchNamespaces}
 }
 
 // Scheme knows the built-in types and those of every kind, chosen or not.

@@ -67,8 +67,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=fissile.cloudfoundry.org,resources=extendedstatefulsets,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=fissile.cloudfoundry.org,resources=extendedstatefulsets/status,verbs=patch
 // +kubebuilder:rbac:groups=fissile.cloudfoundry.org,resources=extendedstatefulsets/finalizers,verbs=update
-// Pods are created by dry run only, to warn at admission of what would refuse them.
-// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch;delete
 // A WebSocket begins with a GET, which API servers before 1.35 take for get, and later ones for create.
 // +kubebuilder:rbac:groups="",resources=pods/exec,verbs=get;create,roleName=exec-role
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;create;patch

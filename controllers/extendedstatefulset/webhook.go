@@ -32,6 +32,12 @@ import (
 // +kubebuilder:webhook:path=/mutate-fissile-cloudfoundry-org-v1alpha1-pod,mutating=true,failurePolicy=fail,sideEffects=None,groups="",resources=pods,verbs=create,versions=v1,name=pods.extendedstatefulsets.fissile.cloudfoundry.org,admissionReviewVersions=v1,timeoutSeconds=10,patch=`{"objectSelector":{"matchExpressions":[{"key":"fissile.cloudfoundry.org/extendedstatefulset","operator":"Exists"}]}}`
 // +kubebuilder:webhook:path=/mutate-fissile-cloudfoundry-org-v1alpha1-extendedstatefulset,mutating=true,failurePolicy=ignore,sideEffects=None,groups=fissile.cloudfoundry.org,resources=extendedstatefulsets,verbs=create;update,versions=v1alpha1,name=replicas.extendedstatefulsets.fissile.cloudfoundry.org,admissionReviewVersions=v1,timeoutSeconds=5
 // +kubebuilder:webhook:path=/validate-fissile-cloudfoundry-org-v1alpha1-extendedstatefulset,mutating=false,failurePolicy=ignore,sideEffects=None,groups=fissile.cloudfoundry.org,resources=extendedstatefulsets,verbs=create;update,versions=v1alpha1,name=extendedstatefulsets.fissile.cloudfoundry.org,admissionReviewVersions=v1,timeoutSeconds=5
+// +kubebuilder:rbac:groups=fissile.cloudfoundry.org,resources=extendedstatefulsets,verbs=get,roleName=webhook-role
+// Pods are created by dry run only, to warn at admission of what would refuse them.
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;create,roleName=webhook-role
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;create,roleName=webhook-role
+// +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;create,roleName=webhook-role
+// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;create,roleName=webhook-role
 
 // Where the API server sends new pods of ours, and objects.
 const (

@@ -25,7 +25,9 @@ import (
 )
 
 // +kubebuilder:webhook:path=/validate-clusterlabs-org-v1alpha1-replicatedstatefulset,mutating=false,failurePolicy=ignore,sideEffects=None,groups=clusterlabs.org,resources=replicatedstatefulsets,verbs=create;update,versions=v1alpha1,name=replicatedstatefulsets.clusterlabs.org,admissionReviewVersions=v1,timeoutSeconds=5
-// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create,roleName=cluster-scoped-role
+// +kubebuilder:rbac:groups="",resources=services,verbs=get;create,roleName=webhook-role
+// +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;create,roleName=webhook-role
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;create,roleName=webhook-role
 
 // validator answers admission. It fails open (failurePolicy Ignore): what must
 // never slip past is a rule of the schema, and what does is a condition.

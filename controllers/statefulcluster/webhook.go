@@ -20,7 +20,8 @@ import (
 )
 
 // +kubebuilder:webhook:path=/validate-enge-me-v1alpha1-statefulcluster,mutating=false,failurePolicy=ignore,sideEffects=None,groups=enge.me,resources=statefulclusters,verbs=create;update,versions=v1alpha1,name=statefulclusters.enge.me,admissionReviewVersions=v1,timeoutSeconds=5
-// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create,roleName=cluster-scoped-role
+// +kubebuilder:rbac:groups=enge.me,resources=statefulclusters,verbs=list;watch,roleName=webhook-role
+// +kubebuilder:rbac:groups="",resources=pods;persistentvolumeclaims,verbs=create,roleName=webhook-role
 
 // validator answers admission. It fails open (failurePolicy Ignore): what must
 // never slip past is a rule of the schema, and what does is a condition.

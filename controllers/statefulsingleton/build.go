@@ -310,9 +310,9 @@ func guardName(namespace string) string { return "statefulsingleton-guard-" + na
 
 // buildGuard builds the policy, and the binding that limits it to the watched
 // namespaces; none means all. Defaults are spelled out, so that what is stored
-// can be compared with what is wanted. They go with their owners.
-func buildGuard(namespace string, watched []string, owners ...metav1.OwnerReference) (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
-	meta := metav1.ObjectMeta{Name: guardName(namespace), Labels: ownLabels(), OwnerReferences: owners}
+// can be compared with what is wanted.
+func buildGuard(namespace string, watched []string) (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
+	meta := metav1.ObjectMeta{Name: guardName(namespace), Labels: ownLabels()}
 	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicySpec{
 		ParamKind:     &admissionv1.ParamKind{APIVersion: v1.GroupVersion.String(), Kind: "StatefulSingleton"},
 		FailurePolicy: ptr.To(admissionv1.Fail),
@@ -342,17 +342,6 @@ func buildGuard(namespace string, watched []string, owners ...metav1.OwnerRefere
 		}
 	}
 	return policy, binding
-}
-
-// owned adds owners to those that an object has.
-func owned(obj metav1.Object, owners []metav1.OwnerReference) []metav1.OwnerReference {
-	all := slices.Clone(obj.GetOwnerReferences())
-	for _, o := range owners {
-		if !slices.ContainsFunc(all, func(has metav1.OwnerReference) bool { return has.UID == o.UID }) {
-			all = append(all, o)
-		}
-	}
-	return all
 }
 
 // unguarded are the namespaces that the guard leaves alone: an API server that

@@ -77,10 +77,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch,roleName=cluster-scoped-role
 // +kubebuilder:rbac:groups=apps,resources=replicasets;statefulsets,verbs=get;list;patch
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get
-// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,verbs=get;create;patch;delete,roleName=cluster-scoped-role
-// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=statefulsingletons.apps.openshift.statefulsingleton.com,verbs=get,roleName=cluster-scoped-role
-// The API server takes a policy with parameters only from who may read all of them.
-// +kubebuilder:rbac:groups=apps.openshift.statefulsingleton.com,resources=statefulsingletons,verbs=get;list,roleName=cluster-scoped-role
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,verbs=get,roleName=cluster-scoped-role
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Reconcile looks at one StatefulSingleton and does the next thing.
@@ -120,7 +117,7 @@ func setup(mgr ctrl.Manager, o Options, now func() time.Time) error {
 	runner := &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Lease: o.Lease}
 	r := &Reconciler{
 		Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Now: now, Runner: runner, Lease: o.Lease,
-		Guard:  &Guard{Live: mgr.GetAPIReader(), Runner: runner, Options: o},
+		Guard:  &Guard{Live: mgr.GetAPIReader(), Options: o},
 		Events: mgr.GetEventRecorder("statefulsingleton"),
 		pods:   newPodWatch(mgr, o.Watched),
 	}

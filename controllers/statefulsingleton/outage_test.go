@@ -177,7 +177,7 @@ var _ = Describe("the guard policy", func() {
 		a := add(ctx, newPod(ns, "a"))
 		activates(ctx, s, a)
 		look(ctx, s)
-		Expect(says(ctx, s, v1.ConditionGuardMissing, v1.ReasonPolicyNotInstalled)).To(Equal("the operator cannot install its policy: create validatingadmissionpolicy statefulsingleton-guard-elsewhere: policies are not for you; a pod that is created while the operator's webhook is away runs its program at once"))
+		Expect(says(ctx, s, v1.ConditionGuardMissing, v1.ReasonPolicyNotInstalled)).To(Equal("the API server has no policy statefulsingleton-guard-elsewhere; the operator's installer makes it within seconds, and its log says what keeps it from that: kubectl logs -n elsewhere -l control-plane=installer; a pod that is created while the operator's webhook is away runs its program at once"))
 	})
 
 	It("S16 is missed, and said to be, where the API server does not know policies", func(ctx SpecContext) {

@@ -29,6 +29,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton"
 	"github.com/stateful-operator/stateful-operator/test/rbac"
 )
@@ -191,6 +193,8 @@ func startOperator(o operatorOptions) *operator {
 		own = o.name
 	}
 	Expect(statefulsingleton.SetupWithClock(mgr, statefulsingleton.Options{Namespace: own}, op.now)).To(Succeed())
+	Expect(mgr.Add(&statefulsingleton.GuardKeeper{Namespace: own,
+		Keeper: policy.Keeper{Live: mgr.GetAPIReader(), Runner: &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader()}}})).To(Succeed())
 	var ctx context.Context
 	ctx, op.cancel = context.WithCancel(context.Background())
 	go func() { op.done <- mgr.Start(ctx); close(op.done) }()

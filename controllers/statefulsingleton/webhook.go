@@ -29,7 +29,8 @@ import (
 
 // +kubebuilder:webhook:path=/mutate--v1-pod,mutating=true,failurePolicy=ignore,sideEffects=None,groups="",resources=pods,verbs=create,versions=v1,name=mpod.kb.io,admissionReviewVersions=v1,reinvocationPolicy=IfNeeded,timeoutSeconds=2
 // +kubebuilder:webhook:path=/validate-apps-openshift-statefulsingleton-com-v1-statefulsingleton,mutating=false,failurePolicy=ignore,sideEffects=None,groups=apps.openshift.statefulsingleton.com,resources=statefulsingletons,verbs=create;update,versions=v1,name=statefulsingletons.apps.openshift.statefulsingleton.com,admissionReviewVersions=v1,timeoutSeconds=5
-// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get
+// +kubebuilder:rbac:groups=apps.openshift.statefulsingleton.com,resources=statefulsingletons,verbs=list;watch,roleName=webhook-role
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get,roleName=webhook-role
 
 // podPath is where the API server sends new pods.
 const podPath = "/mutate--v1-pod"

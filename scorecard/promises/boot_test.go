@@ -157,15 +157,27 @@ func clusterOf(ctx context.Context, site promises.Site) *promises.Cluster {
 	return c
 }
 
+// operatorReady waits until every part of the operator is available.
 func operatorReady(ctx context.Context, c *promises.Cluster) error {
-	var d appsv1.Deployment
+	var why string
 	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
-		err := c.Client.Get(ctx, c.Operator, &d)
-		s, want := d.Status, *d.Spec.Replicas
-		return err == nil && s.ObservedGeneration == d.Generation && s.Replicas == want && s.UpdatedReplicas == want && s.AvailableReplicas == want, nil
+		var parts appsv1.DeploymentList
+		if err := c.Client.List(ctx, &parts, client.InNamespace(c.Operator.Namespace), client.MatchingLabels{"app.kubernetes.io/name": "stateful-operator"}); err != nil {
+			return false, nil
+		}
+		why = fmt.Sprintf("it has %d Deployments", len(parts.Items))
+		for i := range parts.Items {
+			d := &parts.Items[i]
+			s, want := d.Status, *d.Spec.Replicas
+			if s.ObservedGeneration != d.Generation || s.Replicas != want || s.UpdatedReplicas != want || s.AvailableReplicas != want {
+				why = fmt.Sprintf("%s: %+v", d.Name, s)
+				return false, nil
+			}
+		}
+		return len(parts.Items) > 0, nil
 	})
 	if err != nil {
-		return fmt.Errorf("the operator is not available: %+v: %w", d.Status, err)
+		return fmt.Errorf("the operator is not available: %s: %w", why, err)
 	}
 	return nil
 }
@@ -182,7 +194,7 @@ func show(ctx context.Context, c *promises.Cluster) {
 	}
 	for _, args := range [][]string{
 		{"get", "statefulclusters,replicatedstatefulsets,extendedstatefulsets,statefulsingletons,deployments,statefulsets,jobs,pods,pvc", "-o", "wide"}, {"get", "events", "--sort-by=.lastTimestamp"},
-		{"logs", "-n", c.Operator.Namespace, "-l", "control-plane=controller-manager", "--tail=30", "--prefix"},
+		{"logs", "-n", c.Operator.Namespace, "-l", "control-plane in (controller-manager, webhook, installer)", "--tail=30", "--prefix"},
 	} {
 		kubectl := exec.CommandContext(ctx, filepath.Join(local.Programs(), "kubectl"), append([]string{"--kubeconfig", local.Kubeconfig(), "-n", c.Namespace}, args...)...)
 		out, _ := kubectl.CombinedOutput()

@@ -71,7 +71,7 @@ func (c *Cluster) whileFrozen(ctx context.Context, do func()) {
 		c.check(err)
 	}()
 	var pods corev1.PodList
-	c.list(ctx, &pods, client.InNamespace(c.Operator.Namespace), client.MatchingLabels{"control-plane": "controller-manager"})
+	c.list(ctx, &pods, client.InNamespace(c.Operator.Namespace), c.operatorPods())
 	for i := range pods.Items {
 		for _, s := range pods.Items[i].Status.ContainerStatuses {
 			_, id, _ := strings.Cut(s.ContainerID, "://")

@@ -16,7 +16,7 @@ var rights *rbac.Report
 
 // readRights looks into audit logs for what the operators asked for.
 func readRights(auditLogs []string) error {
-	report, err := rbac.ReadReport(filepath.Join("config", "rbac", "role.yaml"), operator.Namespace, operator.Name, auditLogs...)
+	report, err := rbac.ReadReport(filepath.Join("config", "rbac"), operator.Namespace, auditLogs...)
 	if err != nil {
 		return err
 	}

@@ -98,7 +98,7 @@ func operatorDies(ctx context.Context, c *Cluster) {
 // killOperators ends all operator pods without grace.
 func (c *Cluster) killOperators(ctx context.Context) {
 	c.check(c.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(c.Operator.Namespace),
-		client.MatchingLabels{"control-plane": "controller-manager"}, client.GracePeriodSeconds(0)))
+		c.operatorPods(), client.GracePeriodSeconds(0)))
 }
 
 func outOfService(ctx context.Context, c *Cluster) {

@@ -2,6 +2,7 @@ package promises
 
 import (
 	"context"
+	"strings"
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
@@ -47,14 +48,27 @@ func (c *Cluster) untouched(ctx context.Context, set *v1alpha1.StatefulCluster) 
 // no operator is left that acts in others.
 func (c *Cluster) watch(ctx context.Context, namespaces string) {
 	c.Log("the operator is to watch %q", namespaces)
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: c.Operator.Namespace, Name: c.Operator.Name}}
+	parts := append(c.operatorParts(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+		Namespace: c.Operator.Namespace, Name: strings.TrimSuffix(c.Operator.Name, "controller-manager") + "installer"}})
+	for _, d := range parts {
+		c.watchBy(ctx, d, namespaces)
+	}
+	for _, d := range parts {
+		c.rolledOut(ctx, d)
+	}
+}
+
+func (c *Cluster) watchBy(ctx context.Context, d *appsv1.Deployment, namespaces string) {
 	change(ctx, c, d, func(d *appsv1.Deployment) {
 		metav1.SetMetaDataAnnotation(&d.Spec.Template.ObjectMeta, targetNamespaces, namespaces)
 		if namespaces == "" {
 			delete(d.Spec.Template.Annotations, targetNamespaces)
 		}
 	})
-	c.until(ctx, "the operator to roll out", func(ctx context.Context) {
+}
+
+func (c *Cluster) rolledOut(ctx context.Context, d *appsv1.Deployment) {
+	c.until(ctx, d.Name+" to roll out", func(ctx context.Context) {
 		c.read(ctx, d)
 		var pods corev1.PodList
 		c.list(ctx, &pods, client.InNamespace(c.Operator.Namespace), client.MatchingLabels(d.Spec.Selector.MatchLabels))

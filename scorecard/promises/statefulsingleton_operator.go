@@ -3,6 +3,7 @@ package promises
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	. "github.com/onsi/gomega"
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
@@ -47,18 +49,42 @@ func (c *Cluster) whileNoWebhook(ctx context.Context, do func()) {
 	c.fail("there is no webhook %s", podWebhook)
 }
 
-// whileNoOperator does something while no operator runs.
+// operatorParts are the Deployments that act on objects, and that answer webhooks. What
+// the installer keeps holds without it.
+func (c *Cluster) operatorParts() []*appsv1.Deployment {
+	webhooks := strings.TrimSuffix(c.Operator.Name, "controller-manager") + "webhook"
+	return []*appsv1.Deployment{
+		{ObjectMeta: metav1.ObjectMeta{Namespace: c.Operator.Namespace, Name: c.Operator.Name}},
+		{ObjectMeta: metav1.ObjectMeta{Namespace: c.Operator.Namespace, Name: webhooks}},
+	}
+}
+
+// operatorPods selects the pods of operatorParts.
+func (c *Cluster) operatorPods() client.MatchingLabelsSelector {
+	selector, err := labels.Parse("control-plane in (controller-manager, webhook)")
+	c.check(err)
+	return client.MatchingLabelsSelector{Selector: selector}
+}
+
+// whileNoOperator does something while nothing acts on objects or answers webhooks.
 func (c *Cluster) whileNoOperator(ctx context.Context, do func()) {
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: c.Operator.Namespace, Name: c.Operator.Name}}
-	c.read(ctx, d)
-	defer c.scaleOperator(context.WithoutCancel(ctx), d, *d.Spec.Replicas)
-	c.scaleOperator(ctx, d, 0)
+	for _, d := range c.operatorParts() {
+		c.read(ctx, d)
+		replicas := *d.Spec.Replicas
+		defer func() { c.awaitScale(context.WithoutCancel(ctx), d, replicas) }()
+		defer func() { c.scale(context.WithoutCancel(ctx), d, replicas) }()
+		c.scale(ctx, d, 0)
+		c.awaitScale(ctx, d, 0)
+	}
 	do()
 }
 
-// scaleOperator sets the operator's replicas and waits until that many run.
-func (c *Cluster) scaleOperator(ctx context.Context, d *appsv1.Deployment, replicas int32) {
+func (c *Cluster) scale(ctx context.Context, d *appsv1.Deployment, replicas int32) {
 	change(ctx, c, d, func(d *appsv1.Deployment) { d.Spec.Replicas = &replicas })
+}
+
+// awaitScale waits until that many pods of a Deployment run.
+func (c *Cluster) awaitScale(ctx context.Context, d *appsv1.Deployment, replicas int32) {
 	c.until(ctx, "the operator to be scaled", func(ctx context.Context) {
 		var pods corev1.PodList
 		c.list(ctx, &pods, client.InNamespace(d.Namespace), client.MatchingLabels(d.Spec.Selector.MatchLabels))

@@ -34,7 +34,7 @@ func (s *site) startOperator(ctx context.Context, kind string, env ...string) *o
 	metrics, health := fmt.Sprint("127.0.0.1:", ports[0]), fmt.Sprint("127.0.0.1:", ports[1])
 	log := must(os.OpenFile(filepath.Join(s.folder, "operator.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644))
 	defer log.Close()
-	command := exec.Command(s.operator.path, "--kinds="+kind, "--namespace="+metav1.NamespaceSystem, "--leader-elect=false", "--webhooks=false",
+	command := exec.Command(s.operator.path, "--kinds="+kind, "--namespace="+metav1.NamespaceSystem, "--leader-elect=false", "--components=controllers,installer", "--make-certificates=false",
 		"--metrics-bind-address="+metrics, "--health-probe-bind-address="+health)
 	// The mark of the cluster's own programs lets its Down find this one too,
 	// when we were killed.

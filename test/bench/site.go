@@ -152,7 +152,7 @@ func (s *site) close() {
 	if s.cluster != nil {
 		_, err := output(context.Background(), "cp", "-r", filepath.Dir(s.cluster.AuditLog()), s.folder)
 		if s.onNodes {
-			text, asked := s.kubectl(context.Background(), operatorNamespace, "logs", "-l", "control-plane=controller-manager", "--tail=-1", "--prefix")
+			text, asked := s.kubectl(context.Background(), operatorNamespace, "logs", "-l", "control-plane in (controller-manager, webhook, installer)", "--tail=-1", "--prefix")
 			err = errors.Join(err, asked, os.WriteFile(filepath.Join(s.folder, "operator.log"), []byte(text), 0o644))
 		}
 		if err != nil {

@@ -3,6 +3,7 @@ package bundle_test
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -23,49 +24,52 @@ func documents[T any](t *testing.T, file string) []T {
 	return all
 }
 
-// inNamespaces are the generated roles that OLM is to grant in the namespaces of the
-// OperatorGroup only.
-var inNamespaces = []string{"manager-role", "exec-role", "own-namespace-role"}
+// inNamespaces reports whether a generated role is one that OLM is to grant in the
+// namespaces of the OperatorGroup only.
+func inNamespaces(role string) bool {
+	return slices.Contains([]string{"manager-role", "exec-role", "webhook-role"}, role) || strings.HasSuffix(role, "own-namespace-role")
+}
 
-// forCertificates tells whether a rule is for making certificates, which OLM does,
-// and what is left of it.
-func forCertificates(rule rbacv1.PolicyRule) (left rbacv1.PolicyRule, gone bool) {
-	for _, resource := range []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"} {
-		if slices.Contains(rule.Resources, resource) {
-			return rule, true
-		}
-	}
-	if slices.Contains(rule.ResourceNames, "stateful-operator-webhook-certs") {
-		return rule, true
-	}
-	if slices.Equal(rule.Resources, []string{"secrets"}) && slices.Equal(rule.Verbs, []string{"create", "list", "watch"}) {
-		rule.Verbs = []string{"create"}
-	}
-	return rule, false
+// forCertificates reports whether a rule is for making certificates, or for reading those
+// that the operator makes: OLM makes and mounts them.
+func forCertificates(role string, rule rbacv1.PolicyRule) bool {
+	return slices.Contains(rule.Resources, "mutatingwebhookconfigurations") || slices.Contains(rule.Resources, "validatingwebhookconfigurations") ||
+		slices.Contains(rule.ResourceNames, "stateful-operator-webhook-certs") ||
+		role == "installer-own-namespace-role" && slices.Contains(rule.Resources, "secrets")
 }
 
 func TestRightsAreThoseOfConfig(t *testing.T) {
 	strategy := read(t).CSV.Spec.InstallStrategy.StrategySpec
+	roles := documents[rbacv1.ClusterRole](t, "../../config/rbac/role.yaml")
+	bindings := documents[rbacv1.ClusterRoleBinding](t, "../../config/rbac/role_bindings.yaml")
 	for _, scope := range []struct {
 		name    string
 		granted []v1alpha1.StrategyDeploymentPermissions
 	}{{"in namespaces", strategy.Permissions}, {"in the cluster", strategy.ClusterPermissions}} {
-		var want []rbacv1.PolicyRule
-		for _, role := range documents[rbacv1.ClusterRole](t, "../../config/rbac/role.yaml") {
-			if slices.Contains(inNamespaces, role.Name) != (scope.name == "in namespaces") {
+		want := map[string][]rbacv1.PolicyRule{}
+		for _, binding := range bindings {
+			i := slices.IndexFunc(roles, func(r rbacv1.ClusterRole) bool {
+				return r.Kind == binding.RoleRef.Kind && r.Name == binding.RoleRef.Name
+			})
+			if inNamespaces(roles[i].Name) != (scope.name == "in namespaces") {
 				continue
 			}
-			for _, rule := range role.Rules {
-				if left, gone := forCertificates(rule); !gone {
-					want = append(want, left)
+			for _, account := range binding.Subjects {
+				for _, rule := range roles[i].Rules {
+					if !forCertificates(roles[i].Name, rule) {
+						want["stateful-operator-"+account.Name] = append(want["stateful-operator-"+account.Name], rule)
+					}
 				}
 			}
 		}
 		g := NewWithT(t)
-		g.Expect(scope.granted).To(HaveLen(1), "accounts that have rights %s", scope.name)
-		g.Expect(want).NotTo(BeEmpty(), "rules that are wanted %s", scope.name)
-		missing(t, scope.name+" the bundle lacks", want, scope.granted[0].Rules)
-		missing(t, scope.name+" config lacks", scope.granted[0].Rules, want)
+		g.Expect(scope.granted).To(HaveLen(3), "accounts that have rights %s", scope.name)
+		for _, granted := range scope.granted {
+			account := granted.ServiceAccountName
+			g.Expect(want[account]).NotTo(BeEmpty(), "rules that are wanted %s for %s", scope.name, account)
+			missing(t, scope.name+" the bundle lacks for "+account, want[account], granted.Rules)
+			missing(t, scope.name+" config lacks for "+account, granted.Rules, want[account])
+		}
 	}
 }
 
@@ -130,29 +134,44 @@ func TestNoWebhookStandsInTheWayOfOtherPods(t *testing.T) {
 
 // OLM installs many operators into one namespace, and makes the webhooks' Service
 // from the labels that the Deployment selects by.
-func TestTheDeploymentIsReadyForOLM(t *testing.T) {
+func TestTheDeploymentsAreReadyForOLM(t *testing.T) {
 	g, csv := telling(t), read(t).CSV
-	deployments := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
-	NewWithT(t).Expect(deployments).To(HaveLen(1))
-	spec := deployments[0].Spec
-	g.Expect(spec.Selector.MatchLabels).To(HaveKeyWithValue("app.kubernetes.io/name", "stateful-operator"), "it selects as others do")
-	g.Expect(spec.Template.Spec.Volumes).To(BeEmpty(), "OLM knows nothing of volumes")
-	ports := map[string]bool{}
-	for _, container := range spec.Template.Spec.Containers {
-		g.Expect(container.Resources.Requests).NotTo(BeEmpty(), "container %s asks for nothing", container.Name)
-		for _, port := range container.Ports {
-			ports[port.Name] = true
+	ports, selects := map[string]bool{}, map[string]map[string]string{}
+	for _, d := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		selects[d.Name] = d.Spec.Selector.MatchLabels
+		g.Expect(selects[d.Name]).To(HaveKeyWithValue("app.kubernetes.io/name", "stateful-operator"), "%s selects as others do", d.Name)
+		g.Expect(d.Spec.Template.Spec.ServiceAccountName).To(Equal(d.Name))
+		for _, container := range d.Spec.Template.Spec.Containers {
+			g.Expect(container.Resources.Requests).NotTo(BeEmpty(), "container %s of %s asks for nothing", container.Name, d.Name)
+			for _, port := range container.Ports {
+				ports[d.Name+" "+port.Name] = true
+			}
 		}
 	}
+	g.Expect(selects).To(And(HaveLen(3), HaveKey("stateful-operator-webhook")))
 	for _, d := range csv.Spec.WebhookDefinitions {
-		g.Expect(d.DeploymentName == deployments[0].Name && d.TargetPort != nil && ports[d.TargetPort.StrVal]).To(
+		g.Expect(d.DeploymentName == "stateful-operator-webhook" && d.TargetPort != nil && ports[d.DeploymentName+" "+d.TargetPort.StrVal]).To(
 			BeTrueBecause("%s does not lead to a port of the Deployment", d.GenerateName))
 	}
 	for _, object := range read(t).Objects {
 		if object.GetKind() == "Service" {
 			var service corev1.Service
 			parse(t, folder+"/manifests/"+object.GetName()+"_v1_service.yaml", &service)
-			g.Expect(service.Spec.Selector).To(Equal(spec.Selector.MatchLabels), "Service %s", service.Name)
+			g.Expect(service.Spec.Selector).To(Equal(map[string]string{"metrics": "served", "app.kubernetes.io/name": "stateful-operator"}), "Service %s", service.Name)
 		}
 	}
+}
+
+// The certificate that OLM makes is named after the Deployment of the webhooks. Who serves
+// metrics with it mounts it by that name.
+func TestOLMsCertificateIsMountedByItsName(t *testing.T) {
+	g, seen := NewWithT(t), 0
+	for _, d := range read(t).CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		for _, v := range d.Spec.Template.Spec.Volumes {
+			seen++
+			g.Expect(d.Name).To(Equal("stateful-operator-controller-manager"))
+			g.Expect(v.Secret.SecretName).To(Equal("stateful-operator-webhook-service-cert"))
+		}
+	}
+	g.Expect(seen).To(Equal(1))
 }

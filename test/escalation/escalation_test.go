@@ -143,6 +143,7 @@ func TestAPIEscalation(t *testing.T) {
 		}
 	})
 	t.Run("what a change leaves as it was is not asked about", func(t *testing.T) { s.scales(t) })
+	s.thieves(t)
 }
 
 // actor is a user with the editor role of a kind and further rights in the tenant's

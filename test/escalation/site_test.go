@@ -23,20 +23,18 @@ import (
 
 	"github.com/stateful-operator/stateful-operator/controllers"
 	"github.com/stateful-operator/stateful-operator/test/manifest"
-	"github.com/stateful-operator/stateful-operator/test/rbac"
 )
 
 const (
 	operatorNamespace = "stateful-operator-system"
-	operatorUser      = "system:serviceaccount:" + operatorNamespace + ":stateful-operator-controller-manager"
 	tenant            = "tenant"
 )
 
-// site is an API server with the operator in this process, under its own account.
+// site is an API server with the parts of the operator in this process, under their own
+// accounts.
 type site struct {
-	server  *envtest.Environment
-	admin   client.Client
-	webhook string // its address
+	server *envtest.Environment
+	admin  client.Client
 }
 
 var config = filepath.Join("..", "..", "config")
@@ -66,29 +64,42 @@ func newSite(t *testing.T) site {
 	return s
 }
 
-// giveRoles gives the operator its roles, and makes those for users.
+// giveRoles gives the operator's accounts their roles, and makes those for users.
 func (s site) giveRoles(t *testing.T) {
 	t.Helper()
 	g := NewWithT(t)
-	g.Expect(rbac.Give(t.Context(), s.admin, filepath.Join(config, "rbac", "role.yaml"), operatorUser)).To(Succeed())
-	roles, err := manifest.ReadFile[rbacv1.Role](filepath.Join(config, "rbac", "role.yaml"))
-	g.Expect(err).NotTo(HaveOccurred())
-	for _, role := range roles {
-		if role.Kind != "Role" {
-			continue
-		}
-		role.Namespace = operatorNamespace
-		g.Expect(s.admin.Create(t.Context(), &role)).To(Succeed())
-		s.bind(t, operatorNamespace, "Role", role.Name, operatorUser)
-	}
-	editors, err := filepath.Glob(filepath.Join(config, "rbac", "*_editor_role.yaml"))
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(editors).To(HaveLen(4))
-	for _, file := range editors {
-		roles, err := manifest.ReadFile[rbacv1.ClusterRole](file)
+	for _, file := range []string{"role.yaml", "statefulcluster_editor_role.yaml", "replicatedstatefulset_editor_role.yaml",
+		"extendedstatefulset_editor_role.yaml", "statefulsingleton_editor_role.yaml"} {
+		roles, err := manifest.ReadFile[rbacv1.ClusterRole](filepath.Join(config, "rbac", file))
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(s.admin.Create(t.Context(), &roles[0])).To(Succeed())
+		for _, role := range roles {
+			if role.Kind == "Role" {
+				g.Expect(s.admin.Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: role.Name}, Rules: role.Rules})).To(Succeed())
+				continue
+			}
+			g.Expect(s.admin.Create(t.Context(), &role)).To(Succeed())
+		}
 	}
+	bindings, err := manifest.ReadFile[rbacv1.ClusterRoleBinding](filepath.Join(config, "rbac", "role_bindings.yaml"))
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, binding := range bindings {
+		for _, subject := range binding.Subjects {
+			user := accountOf(subject.Name)
+			if binding.Kind == "RoleBinding" {
+				s.bind(t, operatorNamespace, binding.RoleRef.Kind, binding.RoleRef.Name, user)
+				continue
+			}
+			g.Expect(s.admin.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+				ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}, RoleRef: binding.RoleRef,
+				Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+			})).To(Succeed())
+		}
+	}
+}
+
+// accountOf is the user that a service account of config/rbac is to the API server.
+func accountOf(name string) string {
+	return "system:serviceaccount:" + operatorNamespace + ":stateful-operator-" + name
 }
 
 // bind gives a user what a role allows in a namespace.
@@ -101,31 +112,40 @@ func (s site) bind(t *testing.T, namespace, kind, role, user string) {
 	})).To(Succeed())
 }
 
+// startOperator starts each part of the operator under its own account.
 func (s *site) startOperator(t *testing.T) {
 	t.Helper()
 	g := NewWithT(t)
 	at := s.server.WebhookInstallOptions
-	s.webhook = fmt.Sprintf("%s:%d", at.LocalServingHost, at.LocalServingPort)
-	options, err := controllers.ParseOptions([]string{
-		"--namespace=" + operatorNamespace, "--webhook-cert-dir=" + at.LocalServingCertDir, fmt.Sprint("--webhook-port=", at.LocalServingPort),
-		"--gate-image=gate", "--health-probe-bind-address=0", "--metrics-bind-address=0",
-	}, func(string) string { return "" }, io.Discard)
-	g.Expect(err).NotTo(HaveOccurred())
-	own := rest.CopyConfig(s.server.Config)
-	own.Impersonate = rest.ImpersonationConfig{UserName: operatorUser, Groups: []string{"system:serviceaccounts", "system:authenticated"}}
-	managerOptions, err := options.Manager(own)
-	g.Expect(err).NotTo(HaveOccurred())
-	mgr, err := ctrl.NewManager(own, managerOptions)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(controllers.Setup(mgr, options)).To(Succeed())
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		g.Expect(<-ended).To(Succeed())
-	})
-	g.Eventually(func() error { return mgr.GetWebhookServer().StartedChecker()(nil) }, time.Minute).Should(Succeed())
+	for _, part := range []struct {
+		account string
+		args    []string
+	}{
+		{"installer", []string{"--components=installer"}},
+		{"webhook", []string{"--components=webhooks", "--webhook-cert-dir=" + at.LocalServingCertDir, fmt.Sprint("--webhook-port=", at.LocalServingPort), "--gate-image=gate"}},
+		{"controller-manager", []string{"--components=controllers"}},
+	} {
+		options, err := controllers.ParseOptions(append(part.args, "--namespace="+operatorNamespace, "--make-certificates=false",
+			"--health-probe-bind-address=0", "--metrics-bind-address=0"), func(string) string { return "" }, io.Discard)
+		g.Expect(err).NotTo(HaveOccurred())
+		own := rest.CopyConfig(s.server.Config)
+		own.Impersonate = rest.ImpersonationConfig{UserName: accountOf(part.account), Groups: []string{"system:serviceaccounts", "system:authenticated"}}
+		managerOptions, err := options.Manager(own)
+		g.Expect(err).NotTo(HaveOccurred())
+		mgr, err := ctrl.NewManager(own, managerOptions)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(controllers.Setup(mgr, options)).To(Succeed())
+		ctx, stop := context.WithCancel(context.Background())
+		ended := make(chan error, 1)
+		go func() { ended <- mgr.Start(ctx) }()
+		t.Cleanup(func() {
+			stop()
+			g.Expect(<-ended).To(Succeed())
+		})
+		if part.account == "webhook" {
+			g.Eventually(func() error { return mgr.GetWebhookServer().StartedChecker()(nil) }, time.Minute).Should(Succeed())
+		}
+	}
 }
 
 // as is the client of a user.

@@ -1,7 +1,10 @@
 package rbac
 
 import (
+	"maps"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -51,28 +54,36 @@ func rendered[T any](g Gomega, folder, kind string) (found []T) {
 // there, nor have rights over pods where it is.
 func TestTheOperatorAndWhatItManagesShareNoNamespace(t *testing.T) {
 	g := NewWithT(t)
-	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: own, Name: "stateful-operator-controller-manager"}
 	where := map[string]string{}
 	for _, binding := range rendered[rbacv1.RoleBinding](g, "namespaced", "RoleBinding") {
-		g.Expect(binding.Subjects).To(ConsistOf(account))
-		where[binding.RoleRef.Kind+" "+binding.RoleRef.Name] = binding.Namespace
+		g.Expect(binding.Subjects).To(ConsistOf(And(HaveField("Kind", rbacv1.ServiceAccountKind), HaveField("Namespace", own), HaveField("Name", HavePrefix("stateful-operator-")))))
+		where[binding.RoleRef.Kind+" "+binding.RoleRef.Name+" for "+binding.Subjects[0].Name] = binding.Namespace
 	}
 	g.Expect(where).To(Equal(map[string]string{
-		"Role stateful-operator-manager-role":       data,
-		"Role stateful-operator-exec-role":          data,
-		"Role stateful-operator-own-namespace-role": own,
+		"Role stateful-operator-manager-role for stateful-operator-controller-manager":        data,
+		"Role stateful-operator-exec-role for stateful-operator-controller-manager":           data,
+		"Role stateful-operator-webhook-role for stateful-operator-webhook":                   data,
+		"Role stateful-operator-own-namespace-role for stateful-operator-controller-manager":  own,
+		"Role stateful-operator-webhook-own-namespace-role for stateful-operator-webhook":     own,
+		"Role stateful-operator-installer-own-namespace-role for stateful-operator-installer": own,
 	}))
 	for _, role := range rendered[rbacv1.Role](g, "namespaced", "Role") {
-		g.Expect(role.Namespace).To(Equal(where["Role "+role.Name]), role.Name)
+		g.Expect(slices.Sorted(maps.Keys(where))).To(ContainElement(HavePrefix("Role "+role.Name+" for ")), role.Name)
+		for key, namespace := range where {
+			if strings.HasPrefix(key, "Role "+role.Name+" for ") {
+				g.Expect(role.Namespace).To(Equal(namespace), role.Name)
+			}
+		}
 	}
 	var everywhere []string
 	for _, binding := range rendered[rbacv1.ClusterRoleBinding](g, "namespaced", "ClusterRoleBinding") {
 		everywhere = append(everywhere, binding.RoleRef.Name)
 	}
-	g.Expect(everywhere).To(ConsistOf("stateful-operator-cluster-scoped-role", "stateful-operator-metrics-auth-role"))
-	operator := rendered[appsv1.Deployment](g, "namespaced", "Deployment")[0]
-	g.Expect(operator.Namespace).To(Equal(own))
-	g.Expect(operator.Spec.Template.Spec.Containers[0].Env).To(ContainElement(corev1.EnvVar{Name: "WATCH_NAMESPACE", Value: data}))
+	g.Expect(everywhere).To(ConsistOf("stateful-operator-cluster-scoped-role", "stateful-operator-metrics-auth-role", "stateful-operator-installer-role"))
+	for _, part := range rendered[appsv1.Deployment](g, "namespaced", "Deployment") {
+		g.Expect(part.Namespace).To(Equal(own), part.Name)
+		g.Expect(part.Spec.Template.Spec.Containers[0].Env).To(ContainElement(corev1.EnvVar{Name: "WATCH_NAMESPACE", Value: data}), part.Name)
+	}
 	for _, webhooks := range rendered[admissionv1.MutatingWebhookConfiguration](g, "namespaced", "MutatingWebhookConfiguration") {
 		for _, w := range webhooks.Webhooks {
 			g.Expect(w.NamespaceSelector.MatchLabels).To(Equal(map[string]string{corev1.LabelMetadataName: data}), w.Name)
@@ -94,4 +105,46 @@ func TestWebhooksOfPodsLeaveOutWhatTheClusterRunsOn(t *testing.T) {
 		}
 	}
 	g.Expect(seen).To(Equal(2))
+}
+
+// What the API server trusts is kept by one account, which acts on nothing else; and no
+// account that acts for users may write it.
+func TestEachPartHasItsOwnAccount(t *testing.T) {
+	g := NewWithT(t)
+	roles := map[string]rbacv1.ClusterRole{}
+	for _, role := range rendered[rbacv1.ClusterRole](g, "default", "ClusterRole") {
+		roles["ClusterRole "+role.Name] = role
+	}
+	for _, role := range rendered[rbacv1.ClusterRole](g, "default", "Role") { // it has the same fields
+		roles["Role "+role.Name] = role
+	}
+	writes := map[string][]string{} // what each account may write, by its name
+	add := func(ref rbacv1.RoleRef, subjects []rbacv1.Subject) {
+		for _, p := range Granted([]rbacv1.ClusterRole{roles[ref.Kind+" "+ref.Name]}) {
+			if p.Verb == "get" || p.Verb == "list" || p.Verb == "watch" {
+				continue
+			}
+			for _, s := range subjects {
+				writes[s.Name] = append(writes[s.Name], p.Verb+" "+p.Resource)
+			}
+		}
+	}
+	for _, b := range rendered[rbacv1.ClusterRoleBinding](g, "default", "ClusterRoleBinding") {
+		add(b.RoleRef, b.Subjects)
+	}
+	for _, b := range rendered[rbacv1.RoleBinding](g, "default", "RoleBinding") {
+		add(b.RoleRef, b.Subjects)
+	}
+	g.Expect(writes).To(HaveLen(3))
+	g.Expect(writes["stateful-operator-installer"]).To(ConsistOf(
+		"create leases", "update leases", "create events", "patch events", "update secrets", "update secrets",
+		"update mutatingwebhookconfigurations", "update validatingwebhookconfigurations",
+		"create validatingadmissionpolicies", "patch validatingadmissionpolicies", "delete validatingadmissionpolicies",
+		"create validatingadmissionpolicybindings", "patch validatingadmissionpolicybindings", "delete validatingadmissionpolicybindings"))
+	g.Expect(writes["stateful-operator-webhook"]).To(HaveEach(HavePrefix("create ")), "by dry run")
+	g.Expect(writes["stateful-operator-controller-manager"]).NotTo(ContainElement(Or(
+		ContainSubstring("webhookconfigurations"), ContainSubstring("validatingadmissionpolic"), ContainSubstring("serviceaccounts"), ContainSubstring("rolebindings"))))
+	for _, part := range rendered[appsv1.Deployment](g, "default", "Deployment") {
+		g.Expect(part.Spec.Template.Spec.ServiceAccountName).To(Equal(part.Name))
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -144,27 +145,62 @@ func (p Permission) allows(r Request, namespace string) bool {
 		(p.Name == "" || p.Name == r.Name) && (!p.Own || r.Namespace == namespace)
 }
 
-// ReadReport compares the roles in a file with audit logs, for operators with that
-// service account in that namespace.
-func ReadReport(roles, namespace, account string, auditLogs ...string) (Report, error) {
-	var logs []io.Reader
-	for _, path := range auditLogs {
-		log, err := os.Open(path)
+// prefix is what config/default puts before all names.
+const prefix = "stateful-operator-"
+
+// ReadReport compares the roles in a folder, such as config/rbac, with audit logs, for
+// operators in that namespace. Each account that has roles there is looked at by itself.
+func ReadReport(folder, namespace string, auditLogs ...string) (Report, error) {
+	roles, err := manifest.ReadFile[rbacv1.ClusterRole](filepath.Join(folder, "role.yaml")) // a Role has the same fields
+	if err != nil {
+		return Report{}, err
+	}
+	bindings, err := manifest.ReadFile[rbacv1.ClusterRoleBinding](filepath.Join(folder, "role_bindings.yaml")) // and a RoleBinding
+	if err != nil {
+		return Report{}, err
+	}
+	all := Report{Used: map[Permission]int{}}
+	for account, given := range byAccount(roles, bindings) {
+		asked, err := readAudits("system:serviceaccount:"+namespace+":"+prefix+account, auditLogs)
 		if err != nil {
 			return Report{}, err
+		}
+		report := Compare(Granted(given), asked, namespace, Excused)
+		all.Unused = append(all.Unused, report.Unused...)
+		all.Refused = append(all.Refused, report.Refused...)
+		for p, n := range report.Used {
+			all.Used[p] += n
+		}
+	}
+	return all, nil
+}
+
+// byAccount are the roles that each account has.
+func byAccount(roles []rbacv1.ClusterRole, bindings []rbacv1.ClusterRoleBinding) map[string][]rbacv1.ClusterRole {
+	all := map[string][]rbacv1.ClusterRole{}
+	for _, binding := range bindings {
+		for _, subject := range binding.Subjects {
+			for i := range roles {
+				if roles[i].Kind == binding.RoleRef.Kind && roles[i].Name == binding.RoleRef.Name {
+					all[subject.Name] = append(all[subject.Name], roles[i])
+				}
+			}
+		}
+	}
+	return all
+}
+
+func readAudits(user string, files []string) (Asked, error) {
+	var logs []io.Reader
+	for _, path := range files {
+		log, err := os.Open(path)
+		if err != nil {
+			return Asked{}, err
 		}
 		defer log.Close()
 		logs = append(logs, log)
 	}
-	asked, err := ReadAudit(io.MultiReader(logs...), "system:serviceaccount:"+namespace+":"+account)
-	if err != nil {
-		return Report{}, err
-	}
-	given, err := manifest.ReadFile[rbacv1.ClusterRole](roles) // a Role has the same fields
-	if err != nil {
-		return Report{}, err
-	}
-	return Compare(Granted(given), asked, namespace, Excused), nil
+	return ReadAudit(io.MultiReader(logs...), user)
 }
 
 // Write prints the report as a table.

@@ -6,12 +6,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
@@ -23,6 +25,11 @@ type Keeper struct {
 	Runner *action.Runner
 }
 
+// trialPeriod is for how long a new policy with parameters lets pass what the API server
+// cannot evaluate. It may not know the kind of the parameters yet, which is as new as the
+// policy, and would deny everything.
+const trialPeriod = time.Minute
+
 // Keep makes a policy and its binding, or what they should be. They go with the definition
 // of that name, such as statefulclusters.enge.me.
 func (k Keeper) Keep(ctx context.Context, crd string, policy *admissionv1.ValidatingAdmissionPolicy, binding *admissionv1.ValidatingAdmissionPolicyBinding) error {
@@ -32,7 +39,12 @@ func (k Keeper) Keep(ctx context.Context, crd string, policy *admissionv1.Valida
 	}
 	policy.OwnerReferences, binding.OwnerReferences = []metav1.OwnerReference{owner}, []metav1.OwnerReference{owner}
 	var havePolicy admissionv1.ValidatingAdmissionPolicy
-	err = k.keep(ctx, policy, &havePolicy, func() bool { return apiequality.Semantic.DeepEqual(havePolicy.Spec, policy.Spec) })
+	err = k.keep(ctx, policy, &havePolicy, func() bool {
+		if policy.Spec.ParamKind != nil && (havePolicy.UID == "" || time.Since(havePolicy.CreationTimestamp.Time) < trialPeriod) {
+			policy.Spec.FailurePolicy = ptr.To(admissionv1.Ignore)
+		}
+		return apiequality.Semantic.DeepEqual(havePolicy.Spec, policy.Spec)
+	})
 	if err != nil {
 		return err
 	}
@@ -56,8 +68,9 @@ func (k Keeper) owner(ctx context.Context, name string) (metav1.OwnerReference, 
 func (k Keeper) keep(ctx context.Context, want, have client.Object, same func() bool) error {
 	key := client.ObjectKeyFromObject(want)
 	write := action.Action{Verb: action.Create, Object: want, Reason: "Policy"}
-	switch err := k.Live.Get(ctx, key, have); {
-	case err == nil && same() && len(owned(have, want.GetOwnerReferences())) == len(have.GetOwnerReferences()):
+	err := k.Live.Get(ctx, key, have)
+	switch equal := same(); { // asked of what is new as well
+	case err == nil && equal && len(owned(have, want.GetOwnerReferences())) == len(have.GetOwnerReferences()):
 		return nil
 	case err == nil:
 		want.SetOwnerReferences(owned(have, want.GetOwnerReferences()))

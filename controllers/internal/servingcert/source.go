@@ -1,11 +1,12 @@
-// Package servingcert provides the TLS certificate that the webhook and
-// metrics servers of this process serve with.
+// Package servingcert provides the TLS certificate that the webhook and metrics servers
+// serve with.
 //
-// A mounted certificate (OLM, cert-manager, or by hand) is used and reloaded.
-// Where none is mounted, cert-controller makes one, renews it, keeps it in a
-// Secret and writes its CA into the webhook configurations. Each replica then
-// serves what that Secret holds, read by a watch and kept in memory: a Secret
-// volume would follow a minute later, and the key would lie on a disk.
+// A mounted certificate (OLM, cert-manager, or by hand) is used and reloaded. Where none
+// is mounted, an Authority, which may be another process, makes and renews it with
+// cert-controller. The key of the authority lies in a Secret that nobody else reads; what
+// servers need is published in another. A Source serves what that one holds, read by a
+// watch and kept in memory: a Secret volume would follow a minute later, and the key would
+// lie on a disk.
 package servingcert
 
 import (
@@ -19,6 +20,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
@@ -32,13 +34,6 @@ const (
 // Source hands out the certificate. It has none until its manager runs.
 type Source struct {
 	certificate atomic.Pointer[tls.Certificate]
-	// injected is closed once the API server was given our CA.
-	injected chan struct{}
-}
-
-// New gives a source with no certificate yet.
-func New() *Source {
-	return &Source{injected: make(chan struct{})}
 }
 
 // Configure makes a TLS server ask this source at each handshake.
@@ -52,23 +47,17 @@ func (s *Source) Configure(config *tls.Config) {
 	}
 }
 
-// Check is the readiness of this source: it has a certificate, and the API
-// server was told to trust it.
+// Check is the readiness of this source: it has a certificate.
 func (s *Source) Check(*http.Request) error {
 	if s.certificate.Load() == nil {
 		return errors.New("there is no serving certificate yet")
 	}
-	select {
-	case <-s.injected:
-		return nil
-	default:
-		return errors.New("the CA is not yet in the webhook configurations")
-	}
+	return nil
 }
 
 // Setup makes the manager keep this source supplied: from the folder if a
 // certificate is mounted there, else from the Secret.
-func (s *Source) Setup(mgr manager.Manager, folder string, names Names) error {
+func (s *Source) Setup(mgr manager.Manager, folder string, secret types.NamespacedName) error {
 	mounted, err := isMounted(folder)
 	if err != nil {
 		return err
@@ -76,7 +65,13 @@ func (s *Source) Setup(mgr manager.Manager, folder string, names Names) error {
 	if mounted {
 		return s.followFolder(mgr, folder)
 	}
-	return s.followSecret(mgr, names)
+	return s.followSecret(mgr, secret)
+}
+
+// Mounted reports whether a folder has a certificate, and nothing is wrong with that.
+func Mounted(folder string) bool {
+	mounted, err := isMounted(folder)
+	return mounted && err == nil
 }
 
 func isMounted(folder string) (bool, error) {
@@ -103,7 +98,6 @@ func (s *Source) followFolder(mgr manager.Manager, folder string) error {
 		return fmt.Errorf("reading the mounted certificate: %w", err)
 	}
 	watcher.RegisterCallback(func(certificate tls.Certificate) { s.certificate.Store(&certificate) })
-	close(s.injected)
 	return mgr.Add(everywhere(watcher.Start))
 }
 

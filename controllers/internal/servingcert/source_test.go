@@ -1,7 +1,9 @@
 package servingcert
 
 import (
+	"bytes"
 	"crypto/tls"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +11,10 @@ import (
 	"testing"
 
 	"github.com/open-policy-agent/cert-controller/pkg/rotator"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
 func TestAMountedCertificateIsAPair(t *testing.T) {
@@ -41,8 +47,8 @@ func TestAMountedCertificateIsAPair(t *testing.T) {
 	}
 }
 
-func TestReadyNeedsTheCertificateAndTheTrust(t *testing.T) {
-	source, config := New(), &tls.Config{}
+func TestReadyNeedsTheCertificate(t *testing.T) {
+	source, config := &Source{}, &tls.Config{}
 	source.Configure(config)
 	if source.Check(nil) == nil {
 		t.Error("ready without a certificate")
@@ -52,15 +58,58 @@ func TestReadyNeedsTheCertificateAndTheTrust(t *testing.T) {
 	}
 	certificate := &tls.Certificate{}
 	source.certificate.Store(certificate)
-	if source.Check(nil) == nil {
-		t.Error("ready before the API server trusts the certificate")
-	}
-	close(source.injected)
 	if err := source.Check(nil); err != nil {
-		t.Errorf("not ready with everything there: %v", err)
+		t.Errorf("not ready with a certificate: %v", err)
 	}
 	if got, err := config.GetCertificate(nil); got != certificate || err != nil {
 		t.Errorf("a handshake got %v and %v, want the certificate", got, err)
+	}
+}
+
+func TestTheAuthorityIsReadyWhenItIsTrusted(t *testing.T) {
+	authority := NewAuthority()
+	if authority.Check(nil) == nil {
+		t.Error("ready before the API server trusts the certificate")
+	}
+	close(authority.injected)
+	if err := authority.Check(nil); err != nil {
+		t.Errorf("not ready with everything there: %v", err)
+	}
+}
+
+func TestTheKeyOfTheAuthorityIsNotPublished(t *testing.T) {
+	secret := func(name string, data map[string]string) *corev1.Secret {
+		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "operators", Name: name}, Data: map[string][]byte{}}
+		for k, v := range data {
+			s.Data[k] = []byte(v)
+		}
+		return s
+	}
+	made := map[string]string{"ca.crt": "ca", "ca.key": "secret", "tls.crt": "certificate", "tls.key": "key"}
+	published := map[string]string{"ca.crt": "ca", "tls.crt": "certificate", "tls.key": "key"}
+	for _, row := range []struct {
+		sentence            string
+		authority, had, has map[string]string
+	}{
+		{"nothing is made yet", nil, nil, nil},
+		{"the first certificate", made, nil, published},
+		{"a Secret of an older version, with the key of the authority", made, made, published},
+		{"one that is as it should be", made, published, published},
+	} {
+		t.Run(row.sentence, func(t *testing.T) {
+			authority, serving := secret("ca", row.authority), secret("certs", row.had)
+			c := fake.NewClientBuilder().WithObjects(authority, serving).Build()
+			p := publisher{live: c, writer: c, from: client.ObjectKeyFromObject(authority), to: client.ObjectKeyFromObject(serving)}
+			if err := p.publish(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Get(t.Context(), p.to, serving); err != nil {
+				t.Fatal(err)
+			}
+			if want := secret("certs", row.has).Data; !maps.EqualFunc(serving.Data, want, bytes.Equal) {
+				t.Errorf("published are %q, want %q", serving.Data, want)
+			}
+		})
 	}
 }
 

@@ -69,7 +69,7 @@ func Start(o Options) (_ *Operator, err error) {
 	}
 	defer log.Close()
 	command := exec.Command(o.Program,
-		"--name="+o.Lease, "--namespace="+o.Namespace, "--kinds="+o.Kind, "--watch-namespaces="+o.Watch, "--webhooks=false",
+		"--name="+o.Lease, "--namespace="+o.Namespace, "--kinds="+o.Kind, "--watch-namespaces="+o.Watch, "--components=controllers", "--make-certificates=false",
 		"--health-probe-bind-address=0", "--metrics-bind-address=0", "--log-level=debug",
 		"--leader-elect-lease-duration="+LeaseDuration.String(),
 		"--leader-elect-renew-deadline="+RenewDeadline.String(),

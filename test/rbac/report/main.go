@@ -11,18 +11,17 @@ import (
 
 func main() {
 	auditLog := flag.String("audit-log", "", "`file` that the API server wrote, at level Metadata or more")
-	roles := flag.String("roles", "config/rbac/role.yaml", "`file` with the operator's roles")
+	roles := flag.String("roles", "config/rbac", "`folder` with the operator's roles and their bindings")
 	namespace := flag.String("namespace", "stateful-operator-system", "`namespace` of the operator")
-	account := flag.String("service-account", "stateful-operator-controller-manager", "`name` of the operator's service account")
 	flag.Parse()
-	if err := run(*auditLog, *roles, *namespace, *account); err != nil {
+	if err := run(*auditLog, *roles, *namespace); err != nil {
 		fmt.Fprintln(os.Stderr, "report:", err)
 		os.Exit(1)
 	}
 }
 
-func run(auditLog, roles, namespace, account string) error {
-	report, err := rbac.ReadReport(roles, namespace, account, auditLog)
+func run(auditLog, roles, namespace string) error {
+	report, err := rbac.ReadReport(roles, namespace, auditLog)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,16 @@ import (
 
 const patience = 10 * time.Minute
 
-var operatorKey = types.NamespacedName{Namespace: "stateful-operator-system", Name: "stateful-operator-controller-manager"}
+// operatorNamespace has the Deployments of the operator.
+const operatorNamespace = "stateful-operator-system"
+
+// parts are the names of the Deployments and accounts of the operator, by the component
+// that each is. The first to be started is the one that the others need nothing of.
+var parts = []struct{ component, name string }{
+	{"installer", "stateful-operator-installer"},
+	{"webhooks", "stateful-operator-webhook"},
+	{"controllers", "stateful-operator-controller-manager"},
+}
 
 // Kind says what a place is made of.
 type Kind string
@@ -187,7 +196,12 @@ func (p Place) Operator(ctx context.Context) error {
 	if p.Kind == Simulated {
 		return p.runOperator(ctx, image)
 	}
-	return p.Rolled(ctx, operatorKey)
+	for _, part := range parts {
+		if err := p.Rolled(ctx, types.NamespacedName{Namespace: operatorNamespace, Name: part.name}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Rolled waits until a rollout of a Deployment is complete.

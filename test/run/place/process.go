@@ -20,8 +20,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/cluster"
 )
 
-// Where nodes are simulated no pod can be the operator: it is a process of this machine,
-// with the rights of its service account, and its webhooks are behind their Service.
+// Where nodes are simulated no pod can be the operator: its parts are processes of this
+// machine, each with the rights of its service account, and the webhooks are behind their
+// Service.
 const (
 	simulatedNodes  = 3
 	operatorProgram = "build/run/stateful-operator"
@@ -34,26 +35,39 @@ func (p Place) runOperator(ctx context.Context, image string) error {
 	if err != nil {
 		return err
 	}
-	kubeconfig, err := p.operatorKubeconfig()
+	ports, err := cluster.FreePorts("", 1+len(parts))
 	if err != nil {
 		return err
 	}
-	ports, err := cluster.FreePorts("", 2)
-	if err != nil {
-		return err
-	}
-	webhook, health := ports[0], ports[1]
+	webhook := ports[0]
 	if err := p.routeWebhooks(ctx, webhook); err != nil {
 		return err
 	}
-	err = p.Local.Run(ctx, "operator", []string{"KUBECONFIG=" + kubeconfig, "WATCH_NAMESPACE=", "POD_NAMESPACE=" + operatorKey.Namespace, "POD_NAME=operator"},
-		path, "--gate-image="+image, fmt.Sprintf("--webhook-port=%d", webhook), "--webhook-cert-dir="+filepath.Join(p.Local.Dir(), "none"),
-		"--metrics-bind-address=127.0.0.1:0", fmt.Sprintf("--health-probe-bind-address=127.0.0.1:%d", health))
+	for i, part := range parts {
+		args := []string{"--components=" + part.component, "--webhook-cert-dir=" + filepath.Join(p.Local.Dir(), "none"),
+			"--metrics-bind-address=0", fmt.Sprintf("--health-probe-bind-address=127.0.0.1:%d", ports[1+i])}
+		if part.component == "webhooks" {
+			args = append(args, "--gate-image="+image, fmt.Sprintf("--webhook-port=%d", webhook))
+		}
+		if err := p.runPart(ctx, path, part.name, ports[1+i], args); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runPart starts a part of the operator, and waits until it is ready.
+func (p Place) runPart(ctx context.Context, program, name string, health int, args []string) error {
+	kubeconfig, err := p.kubeconfigOf(name)
+	if err != nil {
+		return err
+	}
+	err = p.Local.Run(ctx, name, []string{"KUBECONFIG=" + kubeconfig, "WATCH_NAMESPACE=", "POD_NAMESPACE=" + operatorNamespace, "POD_NAME=" + name}, append([]string{program}, args...)...)
 	if err != nil {
 		return err
 	}
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		if !p.Local.Alive("operator") {
+		if !p.Local.Alive(name) {
 			return false, errors.New("it ended")
 		}
 		answer, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/readyz", health))
@@ -62,24 +76,24 @@ func (p Place) runOperator(ctx context.Context, image string) error {
 		}
 		return answer.StatusCode == http.StatusOK, answer.Body.Close()
 	})
-	log := filepath.Join(p.Local.Dir(), "logs", "operator.log")
+	log := filepath.Join(p.Local.Dir(), "logs", name+".log")
 	if err != nil {
-		return fmt.Errorf("the operator does not get ready; see %s: %w", log, err)
+		return fmt.Errorf("%s does not get ready; see %s: %w", name, log, err)
 	}
-	fmt.Println("the operator runs as a process of this machine; its log:", log)
+	fmt.Printf("%s runs as a process of this machine; its log: %s\n", name, log)
 	return nil
 }
 
-// operatorKubeconfig is the administrator's, for the rights of the operator's account.
-func (p Place) operatorKubeconfig() (string, error) {
+// kubeconfigOf is the administrator's, for the rights of an account of the operator.
+func (p Place) kubeconfigOf(account string) (string, error) {
 	config, err := clientcmd.LoadFromFile(p.Kubeconfig)
 	if err != nil {
 		return "", err
 	}
 	for _, user := range config.AuthInfos {
-		user.Impersonate = strings.Join([]string{"system:serviceaccount", operatorKey.Namespace, operatorKey.Name}, ":")
+		user.Impersonate = strings.Join([]string{"system:serviceaccount", operatorNamespace, account}, ":")
 	}
-	file := filepath.Join(p.Local.Dir(), "operator.kubeconfig")
+	file := filepath.Join(p.Local.Dir(), account+".kubeconfig")
 	return file, clientcmd.WriteToFile(*config, file)
 }
 
@@ -90,7 +104,7 @@ func (p Place) routeWebhooks(ctx context.Context, port int) error {
 	if err != nil {
 		return err
 	}
-	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: operatorKey.Namespace, Name: webhookService + "-process"}}
+	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: webhookService + "-process"}}
 	_, err = controllerutil.CreateOrUpdate(ctx, p.Client, slice, func() error {
 		slice.Labels = map[string]string{discoveryv1.LabelServiceName: webhookService, discoveryv1.LabelManagedBy: "make-run"}
 		slice.AddressType = discoveryv1.AddressTypeIPv4

@@ -1,0 +1,140 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
+)
+
+// accountGuard keeps policies on the operator's own accounts, so that a stolen token is
+// worth less than its roles say.
+type accountGuard struct {
+	policy.Keeper
+	// name is the prefix of the names in config/, namespace the operator's own.
+	name, namespace string
+	// crd is the definition that the policies go with.
+	crd string
+}
+
+// accountInterval is how often the policies are looked at.
+const accountInterval = 15 * time.Second
+
+// Start keeps the policies until ctx ends.
+func (g *accountGuard) Start(ctx context.Context) error {
+	said := ""
+	for {
+		now := ""
+		if err := g.keepAll(ctx); err != nil {
+			now = err.Error()
+		}
+		if now != said && ctx.Err() == nil {
+			ctrl.LoggerFrom(ctx).Info("The policies on the operator's own accounts", "problem", now)
+			said = now
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(accountInterval):
+		}
+	}
+}
+
+func (g *accountGuard) keepAll(ctx context.Context) error {
+	var problems []error
+	for _, rule := range []accountRule{controllersRule(g.name, g.namespace), webhooksRule(g.name)} {
+		made, binding := rule.build(g.name, g.namespace)
+		if err := g.Keep(ctx, g.crd, made, binding); err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", made.Name, err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// accountRule is what one account may not do, whatever its roles say.
+type accountRule struct {
+	account    string
+	operations []admissionv1.OperationType
+	resources  []admissionv1.Rule
+	// namespaces are the only ones that it is about; none are all.
+	namespaces  []string
+	validations []admissionv1.Validation
+}
+
+func (r accountRule) build(name, namespace string) (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
+	meta := metav1.ObjectMeta{Name: r.account + "-account-" + namespace, Labels: map[string]string{"app.kubernetes.io/managed-by": name}}
+	selector := &metav1.LabelSelector{}
+	if len(r.namespaces) > 0 {
+		selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: r.namespaces}}
+	}
+	made := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicySpec{
+		FailurePolicy: ptr.To(admissionv1.Fail),
+		MatchConstraints: &admissionv1.MatchResources{
+			NamespaceSelector: selector, ObjectSelector: &metav1.LabelSelector{}, MatchPolicy: ptr.To(admissionv1.Equivalent),
+		},
+		MatchConditions: []admissionv1.MatchCondition{{Name: "account",
+			Expression: fmt.Sprintf("request.userInfo.username == %q", "system:serviceaccount:"+namespace+":"+r.account)}},
+		Validations: r.validations,
+	}}
+	for _, rule := range r.resources {
+		rule.APIVersions, rule.Scope = []string{"*"}, ptr.To(admissionv1.NamespacedScope)
+		made.Spec.MatchConstraints.ResourceRules = append(made.Spec.MatchConstraints.ResourceRules, admissionv1.NamedRuleWithOperations{
+			RuleWithOperations: admissionv1.RuleWithOperations{Operations: r.operations, Rule: rule}})
+	}
+	return made, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: *meta.DeepCopy(), Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+		PolicyName:        made.Name,
+		ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+	}}
+}
+
+// controllersRule keeps the controllers out of the namespaces in which a pod is worth the
+// cluster or the operator. What is there from older versions can be let go: labels,
+// annotations and finalizers may change, and nothing that runs.
+func controllersRule(name, namespace string) accountRule {
+	const unchanged = `request.operation == "UPDATE" && !has(request.subResource) && has(object.spec) && object.spec == oldObject.spec`
+	return accountRule{
+		account:    name + "-controller-manager",
+		operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update, admissionv1.Delete, admissionv1.Connect},
+		resources: []admissionv1.Rule{
+			{APIGroups: []string{""}, Resources: []string{"pods", "pods/exec", "pods/resize", "persistentvolumeclaims", "services", "configmaps", "secrets"}},
+			{APIGroups: []string{"apps"}, Resources: []string{"statefulsets", "replicasets", "controllerrevisions"}},
+			{APIGroups: []string{"batch"}, Resources: []string{"jobs"}},
+			{APIGroups: []string{"policy"}, Resources: []string{"poddisruptionbudgets"}},
+		},
+		namespaces: []string{metav1.NamespaceSystem, namespace},
+		validations: []admissionv1.Validation{{
+			Expression: fmt.Sprintf(`(%s) || request.operation == "CREATE" && request.namespace == %q && request.resource.resource == "secrets" && object.metadata.name == %q`,
+				unchanged, namespace, name+"-config-key"),
+			Message: fmt.Sprintf("the controllers of %s change nothing in namespaces %s and %s: who may make pods there has the accounts of the cluster or of the operator. Move the object to another namespace",
+				name, metav1.NamespaceSystem, namespace),
+			Reason: ptr.To(metav1.StatusReasonForbidden),
+		}},
+	}
+}
+
+// webhooksRule lets the webhooks try out what would be refused, and make nothing.
+func webhooksRule(name string) accountRule {
+	return accountRule{
+		account:    name + "-webhook",
+		operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update, admissionv1.Delete, admissionv1.Connect},
+		resources: []admissionv1.Rule{
+			{APIGroups: []string{""}, Resources: []string{"pods", "pods/exec", "persistentvolumeclaims", "services", "configmaps", "secrets"}},
+			{APIGroups: []string{"apps"}, Resources: []string{"statefulsets"}},
+			{APIGroups: []string{"batch"}, Resources: []string{"jobs"}},
+			{APIGroups: []string{"policy"}, Resources: []string{"poddisruptionbudgets"}},
+		},
+		validations: []admissionv1.Validation{{
+			Expression: `request.operation == "CREATE" && has(request.dryRun) && request.dryRun`,
+			Message:    "the webhooks of " + name + " create by dry run only",
+			Reason:     ptr.To(metav1.StatusReasonForbidden),
+		}},
+	}
+}

@@ -1,0 +1,91 @@
+package controllers
+
+import (
+	"fmt"
+	"slices"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/requester"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/servingcert"
+)
+
+// The parts of the operator. Each can be a process of its own, with an account of its own,
+// so that a stolen token is worth what that part may do and no more.
+const (
+	// Controllers act on objects.
+	Controllers = "controllers"
+	// Webhooks answer the API server.
+	Webhooks = "webhooks"
+	// Installer keeps what the API server needs to know of the operator: admission
+	// policies, and the authority of the webhooks' certificate.
+	Installer = "installer"
+)
+
+var allComponents = []string{Controllers, Webhooks, Installer}
+
+// makesCertificates reports whether this process makes the certificate that its servers,
+// or those of other processes, show.
+func (o Options) makesCertificates() bool {
+	return o.runs(Installer) && o.MakeCertificates && !(o.runs(Webhooks) && servingcert.Mounted(o.WebhookCertDir))
+}
+
+func (o Options) runs(component string) bool { return slices.Contains(o.Components, component) }
+
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,verbs=get;create;patch;delete,roleName=installer-role
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=statefulclusters.enge.me;replicatedstatefulsets.clusterlabs.org;extendedstatefulsets.fissile.cloudfoundry.org;statefulsingletons.apps.openshift.statefulsingleton.com,verbs=get,roleName=installer-role
+// The API server takes a policy with parameters only from who may read all of them.
+// +kubebuilder:rbac:groups=apps.openshift.statefulsingleton.com,resources=statefulsingletons,verbs=get;list,roleName=installer-role
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=system,roleName=installer-own-namespace-role,resources=leases,verbs=create
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=system,roleName=installer-own-namespace-role,resources=leases,resourceNames=stateful-operator-installer,verbs=get;update
+// +kubebuilder:rbac:groups="",namespace=system,roleName=installer-own-namespace-role,resources=events,verbs=create;patch
+
+// setupInstaller adds what keeps policies and certificates.
+func (o Options) setupInstaller(mgr ctrl.Manager) error {
+	keeper := policy.Keeper{Live: mgr.GetAPIReader(),
+		Runner: &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Lease: o.lease}}
+	requesters := &requester.Guard{Keeper: keeper, Namespace: o.Namespace, Watched: o.WatchNamespaces}
+	for _, k := range o.kinds() {
+		requesters.Kinds = append(requesters.Kinds, k.requester())
+		if k.installer == nil {
+			continue
+		}
+		if err := k.installer(mgr, keeper, o); err != nil {
+			return fmt.Errorf("setting up what %s installs: %w", k.name, err)
+		}
+	}
+	if err := mgr.Add(requesters); err != nil {
+		return fmt.Errorf("adding the policies that check requesters: %w", err)
+	}
+	first := requesters.Kinds[0]
+	accounts := &accountGuard{Keeper: keeper, name: o.Name, namespace: o.Namespace, crd: first.Plural + "." + first.Group}
+	if err := mgr.Add(accounts); err != nil {
+		return fmt.Errorf("adding the policies on the operator's own accounts: %w", err)
+	}
+	if !o.makesCertificates() {
+		return nil
+	}
+	return o.authority.Setup(mgr, o.certificateNames())
+}
+
+// certificateNames follow config/: what kustomize names there is found here.
+func (o Options) certificateNames() servingcert.Names {
+	names := servingcert.Names{
+		Namespace:  o.Namespace,
+		Authority:  o.Name + "-ca",
+		Serving:    o.servingSecret(),
+		Services:   []string{o.Name + "-webhook-service", o.Name + "-metrics-service"},
+		Validating: o.Name + "-validating-webhook-configuration",
+	}
+	// Where nothing is served there, it may have been taken away, and is not
+	// missed.
+	if o.serves(statefulSingleton) || o.serves(extendedStatefulSet) {
+		names.Mutating = o.Name + "-mutating-webhook-configuration"
+	}
+	return names
+}
+
+// servingSecret holds the certificate that servers show, and its key.
+func (o Options) servingSecret() string { return o.Name + "-webhook-certs" }

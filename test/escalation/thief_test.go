@@ -1,0 +1,224 @@
+package escalation
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	statefulsingletonv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+)
+
+// theft is what somebody does with a token, or without one. It is blocked by text in the
+// answer; without one it is allowed, to show that nothing else blocks it.
+type theft struct {
+	name    string
+	who     []string // users
+	do      func(context.Context, loot) error
+	blocked string
+}
+
+// loot is what an actor can use.
+type loot struct {
+	client.Client
+	core kubernetes.Interface
+}
+
+func pod(namespace, name string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: corev1.PodSpec{
+		Containers: []corev1.Container{{Name: "a", Image: "a"}}}}
+}
+
+func creates(make func() client.Object, how ...client.CreateOption) func(context.Context, loot) error {
+	return func(ctx context.Context, l loot) error { return l.Create(ctx, make(), how...) }
+}
+
+func patches(make func() client.Object, text string) func(context.Context, loot) error {
+	return func(ctx context.Context, l loot) error {
+		return l.Patch(ctx, make(), client.RawPatch(types.MergePatchType, []byte(text)))
+	}
+}
+
+func readsSecret(namespace string) func(context.Context, loot) error {
+	return func(ctx context.Context, l loot) error {
+		return l.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "there"}, &corev1.Secret{})
+	}
+}
+
+func exec(namespace, name string) func(context.Context, loot) error {
+	return func(ctx context.Context, l loot) error {
+		return l.core.CoreV1().RESTClient().Post().Namespace(namespace).Resource("pods").Name(name).SubResource("exec").
+			Param("command", "id").Param("container", "a").Param("stdout", "true").Do(ctx).Error()
+	}
+}
+
+var (
+	controllersToken = accountOf("controller-manager")
+	webhooksToken    = accountOf("webhook")
+	installerToken   = accountOf("installer")
+	everyToken       = []string{controllersToken, webhooksToken, installerToken}
+	workers          = []string{controllersToken, webhooksToken}
+)
+
+// Users that have rights in the tenant's namespace alone.
+const (
+	namespaceEditor = "namespace-editor"
+	podCreator      = "pod-creator"
+)
+
+const (
+	forbidden   = "is forbidden: User"
+	ownAccount  = "change nothing in namespaces kube-system and stateful-operator-system"
+	dryRunsOnly = "create by dry run only"
+)
+
+var thefts = []theft{
+	{"a pod in kube-system", []string{controllersToken}, creates(func() client.Object { return pod(metav1.NamespaceSystem, "new") }), ownAccount},
+	{"a pod in the operator's namespace", []string{controllersToken}, creates(func() client.Object { return pod(operatorNamespace, "new") }), ownAccount},
+	{"a Secret in kube-system", []string{controllersToken}, patches(func() client.Object {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "there"}}
+	}, `{"stringData": {"a": "b"}}`), ownAccount},
+	{"another program in a pod of kube-system", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "there") },
+		`{"spec": {"containers": [{"name": "a", "image": "mine"}]}}`), ownAccount},
+	{"the end of a pod of kube-system", []string{controllersToken}, func(ctx context.Context, l loot) error {
+		return l.Delete(ctx, pod(metav1.NamespaceSystem, "there"))
+	}, ownAccount},
+	{"a command in a pod of kube-system", []string{controllersToken}, exec(metav1.NamespaceSystem, "there"), ownAccount},
+	{"a command in a pod of the operator", []string{controllersToken}, exec(operatorNamespace, "there"), ownAccount},
+	{"to let a pod of kube-system go", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "there") },
+		`{"metadata": {"labels": {"a": "b"}}}`), ""},
+	{"the key of hashes in the operator's namespace", []string{controllersToken}, creates(func() client.Object {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "stateful-operator-config-key"}}
+	}, client.DryRunAll), ""},
+	{"a token of an account of the operator, as a Secret", []string{controllersToken}, creates(func() client.Object {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "token",
+			Annotations: map[string]string{corev1.ServiceAccountNameKey: "stateful-operator-installer"}}, Type: corev1.SecretTypeServiceAccountToken}
+	}), ownAccount},
+
+	{"a pod", []string{webhooksToken}, creates(func() client.Object { return pod(tenant, "new") }), dryRunsOnly},
+	{"a pod by dry run", []string{webhooksToken}, creates(func() client.Object { return pod(tenant, "new") }, client.DryRunAll), ""},
+	{"a Job", []string{webhooksToken}, creates(func() client.Object {
+		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "new"}, Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{
+			Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: pod("", "").Spec.Containers}}}}
+	}), dryRunsOnly},
+	{"a command in a pod", []string{webhooksToken, installerToken}, exec(tenant, "there"), forbidden},
+	{"the end of a pod", []string{webhooksToken, installerToken}, func(ctx context.Context, l loot) error { return l.Delete(ctx, pod(tenant, "there")) }, forbidden},
+	{"a pod by who installs", []string{installerToken}, creates(func() client.Object { return pod(tenant, "new") }), forbidden},
+	{"what is in a Secret of a tenant", []string{webhooksToken, installerToken}, readsSecret(tenant), forbidden},
+	{"the key of the authority", []string{webhooksToken}, readsSecret(operatorNamespace), forbidden},
+	// Admission is not asked about reads, and roles cannot leave a namespace out. Whoever acts
+	// in all namespaces for updateOnEnvChange reads the Secrets of all: docs/security.md.
+	{"what is in a Secret of the operator's namespace", []string{controllersToken}, readsSecret(operatorNamespace), ""},
+
+	{"the end of a policy", workers, func(ctx context.Context, l loot) error {
+		return l.Delete(ctx, &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "there"}})
+	}, forbidden},
+	{"another policy", workers, creates(func() client.Object {
+		return &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "new"}}
+	}), forbidden},
+	{"another webhook", everyToken, creates(func() client.Object {
+		return &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "new"}}
+	}), forbidden},
+	{"a change of the operator's webhooks", workers, patches(func() client.Object {
+		return &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "stateful-operator-mutating-webhook-configuration"}}
+	}, `{"webhooks": []}`), forbidden},
+	{"a binding to cluster-admin", everyToken, creates(func() client.Object {
+		return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "new"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}}
+	}), forbidden},
+	{"a token of another account", everyToken, func(ctx context.Context, l loot) error {
+		_, err := l.core.CoreV1().ServiceAccounts(operatorNamespace).CreateToken(ctx, "stateful-operator-installer", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+		return err
+	}, forbidden},
+	{"a Node", everyToken, patches(func() client.Object { return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "there"}} }, `{"spec": {"unschedulable": true}}`), forbidden},
+
+	{"an object without any credentials", []string{"system:anonymous"}, creates(func() client.Object { return cluster("") }), forbidden},
+	{"a start out of turn", []string{namespaceEditor}, patches(func() client.Object { return pod(tenant, "there") },
+		`{"metadata": {"annotations": {"`+statefulsingletonv1.AnnotationGrant+`": "mine"}}}`), "denied request"},
+	{"the status of an object", []string{podCreator, namespaceEditor}, func(ctx context.Context, l loot) error {
+		s := singleton()
+		return l.Status().Patch(ctx, s, client.RawPatch(types.MergePatchType, []byte(`{"status": {"observedGeneration": 7}}`)))
+	}, forbidden},
+	{"an object in the operator's namespace", []string{namespaceEditor}, creates(func() client.Object {
+		c := cluster("")
+		c.Namespace = operatorNamespace
+		return c
+	}), forbidden},
+	{"an object where only its namespace is edited", []string{namespaceEditor}, creates(func() client.Object {
+		c := cluster("")
+		c.Namespace = metav1.NamespaceSystem
+		return c
+	}), forbidden},
+	{"a policy's end by who edits a namespace", []string{namespaceEditor, podCreator}, func(ctx context.Context, l loot) error {
+		return l.Delete(ctx, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "there"}})
+	}, forbidden},
+	{"a token of the operator by who edits a namespace", []string{namespaceEditor, podCreator}, func(ctx context.Context, l loot) error {
+		_, err := l.core.CoreV1().ServiceAccounts(operatorNamespace).CreateToken(ctx, "stateful-operator-controller-manager", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+		return err
+	}, forbidden},
+	{"a Secret of the operator by who edits a namespace", []string{namespaceEditor, podCreator}, readsSecret(operatorNamespace), forbidden},
+	{"a role of their own by who edits a namespace", []string{namespaceEditor, podCreator}, creates(func() client.Object {
+		return &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "new"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "admin"}}
+	}), forbidden},
+	{"an object by who may create pods alone", []string{podCreator}, creates(func() client.Object { return cluster("") }), forbidden},
+	{"a look without any credentials", []string{"system:anonymous"}, func(ctx context.Context, l loot) error { return l.List(ctx, &corev1.PodList{}) }, forbidden},
+}
+
+// thieves tries what somebody can do with a stolen token of each account, without any, and
+// with the built-in role edit or the right to create pods in the tenant's namespace.
+func (s site) thieves(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(s.admin.Create(t.Context(), singleton())).To(Succeed())
+	s.bind(t, tenant, "ClusterRole", "system:aggregate-to-edit", namespaceEditor) // what edit is made of
+	s.actor(t, podCreator, "", rights{"pods": {"create"}})
+	for _, namespace := range []string{tenant, operatorNamespace, metav1.NamespaceSystem} {
+		g.Expect(s.admin.Create(t.Context(), pod(namespace, "there"))).To(Succeed())
+		g.Expect(s.admin.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "there"}})).To(Succeed())
+	}
+	// The API server takes a while to heed a new policy.
+	controllers, webhooks := s.loot(t, controllersToken), s.loot(t, webhooksToken)
+	g.Eventually(func() error {
+		return controllers.Create(t.Context(), pod(metav1.NamespaceSystem, "probe"), client.DryRunAll)
+	}, time.Minute).Should(MatchError(ContainSubstring(ownAccount)))
+	g.Eventually(func() error {
+		err := webhooks.Create(t.Context(), pod(tenant, "probe"))
+		_ = s.admin.Delete(t.Context(), pod(tenant, "probe"))
+		return err
+	}, time.Minute).Should(MatchError(ContainSubstring(dryRunsOnly)))
+	for _, a := range thefts {
+		for _, who := range a.who {
+			t.Run(a.name+" by "+who, func(t *testing.T) {
+				err := a.do(t.Context(), s.loot(t, who))
+				if a.blocked == "" {
+					NewWithT(t).Expect(err).NotTo(HaveOccurred())
+					return
+				}
+				NewWithT(t).Expect(err).To(MatchError(ContainSubstring(a.blocked)))
+			})
+		}
+	}
+}
+
+func (s site) loot(t *testing.T, user string) loot {
+	t.Helper()
+	own := rest.CopyConfig(s.server.Config)
+	own.Impersonate = rest.ImpersonationConfig{UserName: user}
+	if user == "system:anonymous" {
+		own.Impersonate.Groups = []string{"system:unauthenticated"}
+	}
+	core, err := kubernetes.NewForConfig(own)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	c, err := client.New(own, client.Options{Scheme: s.admin.Scheme(), Mapper: s.admin.RESTMapper()})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return loot{c, core}
+}
