@@ -29,7 +29,8 @@ var allComponents = []string{Controllers, Webhooks, Installer}
 // makesCertificates reports whether this process makes the certificate that its servers,
 // or those of other processes, show.
 func (o Options) makesCertificates() bool {
-	return o.runs(Installer) && o.MakeCertificates && !(o.runs(Webhooks) && servingcert.Mounted(o.WebhookCertDir))
+	mounted := o.runs(Webhooks) && servingcert.Mounted(o.WebhookCertDir)
+	return o.runs(Installer) && o.MakeCertificates && !mounted
 }
 
 func (o Options) runs(component string) bool { return slices.Contains(o.Components, component) }

@@ -163,7 +163,8 @@ func operatorReady(ctx context.Context, c *promises.Cluster) error {
 	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
 		var parts appsv1.DeploymentList
 		if err := c.Client.List(ctx, &parts, client.InNamespace(c.Operator.Namespace), client.MatchingLabels{"app.kubernetes.io/name": "stateful-operator"}); err != nil {
-			return false, nil
+			why = err.Error()
+			return false, ctx.Err()
 		}
 		why = fmt.Sprintf("it has %d Deployments", len(parts.Items))
 		for i := range parts.Items {
