@@ -10,8 +10,9 @@
 // defaults also of objects that nobody wrote, such as the fsType of an azureDisk
 // for each volume, and sends what is then refused.
 //
-// And it bounds the selectors that are compared with every pod: a marker cannot say
-// that of a Kubernetes type.
+// And it bounds the selectors that are compared with every pod, and quantities: a marker
+// cannot say that of a Kubernetes type. A quantity with an exponent of many digits passes
+// the pattern that controller-gen knows, and takes all memory of who decodes it.
 package main
 
 import (
@@ -52,6 +53,14 @@ const (
 	mostValues = 32 // of an expression
 	longestKey = 317
 	longest    = 63
+)
+
+// What controller-gen writes of a quantity, and what is said instead: an exponent has at
+// most two digits. controllers/internal/bounds says the same to webhooks.
+const (
+	anyQuantity     = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`
+	quantity        = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?[0-9]{1,2}))?$`
+	longestQuantity = 64
 )
 
 func main() {
@@ -101,7 +110,7 @@ func trim(content []byte) ([]byte, error) {
 	return append([]byte("---\n"), trimmed...), err
 }
 
-// walk looks for schemas: objects with properties.
+// walk looks for schemas: objects with properties, and quantities.
 func walk(node any) {
 	switch node := node.(type) {
 	case []any:
@@ -109,6 +118,9 @@ func walk(node any) {
 			walk(item)
 		}
 	case map[string]any:
+		if node["pattern"] == anyQuantity {
+			node["pattern"], node["maxLength"] = quantity, longestQuantity
+		}
 		if properties, ok := node["properties"].(map[string]any); ok {
 			for name, schema := range properties {
 				if embedded[name] {

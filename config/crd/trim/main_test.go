@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"testing"
 )
 
@@ -185,6 +186,22 @@ func TestSelectorsAreBounded(t *testing.T) {
 		}
 		if string(got) != want {
 			t.Errorf("%s:\n%s\nwant:\n%s", name, got, want)
+		}
+	}
+}
+
+// 30 characters took all memory of who decoded them.
+func TestQuantitiesAreBounded(t *testing.T) {
+	got, err := trim([]byte("storage:\n  pattern: " + anyQuantity + "\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "---\nstorage:\n  maxLength: 64\n  pattern: " + quantity + "\n"; string(got) != want {
+		t.Errorf("it says\n%s\nwant\n%s", got, want)
+	}
+	for text, taken := range map[string]bool{"1Gi": true, "1.5": true, "-2e+10": true, "1e3": true, "12345678901234567890e2000000000": false, "1e100": false, "1e.5": false} {
+		if is := regexp.MustCompile(quantity).MatchString(text); is != taken {
+			t.Errorf("%s is taken: %v", text, is)
 		}
 	}
 }

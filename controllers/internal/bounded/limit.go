@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
 )
 
 // limits of what is done at one time. An answer that is not 200 is an error to the API
@@ -89,6 +91,10 @@ func (l *limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer l.decoded.Release(weight)
+	if err := bounds.Quantities(body); err != nil {
+		http.Error(w, "the request "+err.Error(), http.StatusBadRequest)
+		return
+	}
 	r = r.WithContext(ctx)
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	l.handler.ServeHTTP(w, r)
