@@ -157,9 +157,21 @@ test-stories: ## Every story of each kind: each write goes wrong in each way, al
 	@KUBEBUILDER_ASSETS=$$($(CLUSTER) build kubernetes) go tool ginkgo run --vet=off --procs=3 --timeout=2h \
 		./controllers/statefulcluster ./controllers/statefulsingleton -- -test.run='^TestAPI$$' -seeds=100
 
+# Whoever finds an input that fails keeps it: Go writes it into testdata/fuzz, and from then
+# on make test-unit tries it. Go would spend a minute on making each new input shorter, which
+# is more than there is for all.
+.PHONY: fuzz
+fuzz: ## What strangers send: each fuzz test for a while, one after another [FUZZTIME=30s].
+	$(call say,What strangers send)
+	@grep -rno --include='*_test.go' '^func Fuzz[A-Za-z0-9]*' apis config controllers gate scorecard test | sort | \
+	while IFS=: read -r file _ found; do \
+		printf '\n%s of %s\n' "$${found#func }" "$$(dirname "$$file")"; \
+		go test -vet=off -run '^$$' -fuzz "^$${found#func }$$" -fuzztime '$(or $(FUZZTIME),30s)' -fuzzminimizetime 20x "./$$(dirname "$$file")" < /dev/null || exit 1; \
+	done
+
 # Each mutant must be found by the runs with its seed, or the faults have become blunt.
 .PHONY: test-long
-test-long: test-stories soak-singleton soak-replicated soak-freeze ## What is too long for each change: all stories, the soaks, and mutants that the soak must find (some hours).
+test-long: test-stories fuzz soak-singleton soak-replicated soak-freeze ## What is too long for each change: all stories, fuzzing, the soaks, and mutants that the soak must find (some hours).
 	$(as_root)
 	$(call say,Mutants on real nodes)
 	@for rule in $$(go run ./test/faults/mutant soak-replicated); do \

@@ -54,7 +54,7 @@ func (c claims) Get(_ context.Context, key client.ObjectKey, obj client.Object, 
 	return nil
 }
 
-func newHandler(t *testing.T, singletons known) *podHandler {
+func newHandler(t testing.TB, singletons known) *podHandler {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {

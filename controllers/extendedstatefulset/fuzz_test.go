@@ -1,0 +1,350 @@
+package extendedstatefulset
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/stranger"
+)
+
+const samples = "../../config/samples/extendedstatefulset"
+
+var nastySets = []string{
+	`{"metadata":{"name":"a"},"spec":{"scaling":{"min":2147483647,"max":-2147483648,"oddOnly":true},"template":{"spec":{"template":{}}},"zones":["","a","a"],"zoneNodeLabel":"/"}}`,
+	`{"metadata":{"name":"a-z1"},"spec":{"updateStrategy":{"canaries":-1,"retryCount":-1,"canaryWatchTime":"1h","updateWatchTime":"-1s","preUpdateJob":{"spec":{"parallelism":0,"template":{}}}},"activePassiveProbes":{"":{}},"template":{"spec":{"ordinals":{"start":5},"template":{}}}}}`,
+	`{"metadata":{"name":"a"},"spec":{"template":{"spec":{"selector":{"matchExpressions":[{"key":"a","operator":"x"}]},"volumeClaimTemplates":[null],"template":{"spec":{"volumes":[{"name":""}],"containers":[{"ports":[null,{}]}]}}}}}}`,
+}
+
+// FuzzValidate reads an object as a stranger would write it: what passes is within
+// bounds, and can be built.
+func FuzzValidate(f *testing.F) {
+	for _, raw := range stranger.Samples(f, samples, v1alpha1.Kind) {
+		f.Add(raw)
+	}
+	for _, text := range nastySets {
+		f.Add([]byte(text))
+	}
+	const served = `{"metadata":{"name":"%s"},"spec":{"zones":[%s],"template":{"spec":{"replicas":%d,"selector":{"matchLabels":{"app":"a"}},"template":{"metadata":{"labels":{"app":"a"}},"spec":{"containers":[{"name":"a"}]}}}}}}`
+	for _, text := range []string{
+		fmt.Sprintf(served, "a", "", 3), fmt.Sprintf(served, "a", "", 1001), fmt.Sprintf(served, "a", `"b","c","d"`, 700), fmt.Sprintf(served, strings.Repeat("a", 46), "", 3),
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var object v1alpha1.ExtendedStatefulSet
+		if bounds.Quantities(raw) != nil || json.Unmarshal(raw, &object) != nil {
+			return
+		}
+		set := withDefaults(&object)
+		if !apiequality.Semantic.DeepEqual(set, withDefaults(set)) {
+			t.Error("defaults are filled in twice")
+		}
+		warnings(set)
+		if len(validate(set)) == 0 {
+			checkServed(t, set)
+		}
+	})
+}
+
+// checkServed looks at a set that passed validation, and at what is made for it.
+func checkServed(t *testing.T, set *v1alpha1.ExtendedStatefulSet) {
+	t.Helper()
+	spec := &set.Spec
+	replicas, zones, claims := int(*spec.Template.Spec.Replicas), max(1, len(spec.Zones)), len(spec.Template.Spec.VolumeClaimTemplates)
+	for name, within := range map[string]bool{
+		"replicas": 0 <= replicas && replicas <= 1000 && replicas == int(replicasOf(set)),
+		"zones":    zones <= 64 && replicas*zones <= 2000,
+		"claims":   claims <= 16 && replicas*zones*claims <= 4000,
+		"rules":    spec.Scaling == nil || ptr.Deref(spec.Scaling.Min, 0) <= *spec.Template.Spec.Replicas && *spec.Template.Spec.Replicas <= ptr.Deref(spec.Scaling.Max, 1000),
+		"canaries": 1 <= *spec.UpdateStrategy.Canaries && *spec.UpdateStrategy.Canaries <= 1000,
+		"probes":   len(spec.ActivePassiveProbes) <= 16,
+		"times":    0 < spec.UpdateStrategy.CanaryWatchTime.Duration && spec.UpdateStrategy.CanaryWatchTime.Duration <= spec.UpdateStrategy.UpdateWatchTime.Duration,
+		"length":   len(tooLarge(spec, nil)) == 0,
+	} {
+		if !within {
+			t.Errorf("%s beyond bounds, and passes", name)
+		}
+	}
+	digest, err := digestOf(set)
+	if err != nil || len(digest) != 64 {
+		t.Errorf("its digest is %q: %v", digest, err)
+	}
+	z := zone{index: noZone}
+	if len(spec.Zones) > 0 {
+		z = zone{name: spec.Zones[0], index: 99}
+	}
+	child := buildChild(set, z, version{number: 99999}, span{0, int32(replicas)})
+	if faults := validation.IsDNS1123Label(child.Name); len(faults) > 0 || len(child.Name) > maxStatefulSetName {
+		t.Errorf("StatefulSet %s: %v", child.Name, faults)
+	}
+	if index, number, ok := parseChild(set.Name, child.Name); !ok || index != z.index || number != 99999 {
+		t.Errorf("StatefulSet %s is read as version %d of zone %d, %v", child.Name, number, index, ok)
+	}
+	selector, err := metav1.LabelSelectorAsSelector(child.Spec.Selector)
+	if err != nil || !selector.Matches(labels.Set(child.Spec.Template.Labels)) {
+		t.Errorf("%v does not select %v: %v", child.Spec.Selector, child.Spec.Template.Labels, err)
+	}
+	for _, trial := range trials(set) {
+		if trial.object.GetName() == "" || len(trial.object.GetOwnerReferences()) > 0 {
+			t.Errorf("%v is tried out", trial.object)
+		}
+	}
+	buildServices(set, nil)
+}
+
+// nobody is an API server that answers nothing.
+type nobody struct{ client.Client }
+
+var errNobody = errors.New("nobody answers")
+
+func (nobody) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return errNobody
+}
+
+func (nobody) List(context.Context, client.ObjectList, ...client.ListOption) error { return errNobody }
+
+func (nobody) Create(context.Context, client.Object, ...client.CreateOption) error { return errNobody }
+
+// FuzzWebhook sends any body to the webhook: it answers, and what it allows is valid.
+func FuzzWebhook(f *testing.F) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		f.Fatal(err)
+	}
+	hook := admission.WithValidator(scheme, &validator{live: nobody{}, dryRun: nobody{}})
+	all := stranger.Samples(f, samples, v1alpha1.Kind)
+	for _, raw := range all {
+		f.Add(stranger.Review(raw, nil))
+		f.Add(stranger.Review(raw, all[0]))
+	}
+	f.Add([]byte(`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"operation":"UPDATE","object":{},"oldObject":null}}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if bounds.Quantities(body) != nil {
+			return
+		}
+		answer := stranger.Ask(t, hook, body)
+		var review struct {
+			Request struct {
+				Operation string
+				Object    v1alpha1.ExtendedStatefulSet
+			}
+		}
+		if json.Unmarshal(body, &review) != nil || review.Request.Operation != "CREATE" || !answer.Allowed {
+			return
+		}
+		if errs := validate(withDefaults(&review.Request.Object)); len(errs) > 0 {
+			t.Errorf("it allows what cannot be served: %v", errs)
+		}
+	})
+}
+
+// FuzzDefaultReplicas sends any object to the webhook that fills in replicas: it lets all
+// pass, and fills in a number that the rules allow, once.
+func FuzzDefaultReplicas(f *testing.F) {
+	hook := &admission.Webhook{Handler: admission.HandlerFunc(defaultReplicas)}
+	f.Add([]byte(`{"spec":{"scaling":{"min":2,"oddOnly":true},"template":{"spec":{"new":1}}}}`))
+	f.Add([]byte(`{"spec":{"scaling":{"min":2147483647,"oddOnly":true},"template":{"spec":{}}}}`))
+	f.Add([]byte(`{"spec":{"scaling":{"max":0},"template":{"spec":{"replicas":null}}}}`))
+	f.Add([]byte(`{"Spec":{"template":{"SPEC":{}}},"spec":null}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		body := stranger.Review(raw, nil)
+		if body == nil {
+			return
+		}
+		answer := stranger.Ask(t, hook, body)
+		if !answer.Allowed {
+			t.Errorf("it refuses %s", raw)
+		}
+		var object v1alpha1.ExtendedStatefulSet
+		if json.Unmarshal(raw, &object) != nil || answer.Patch == nil {
+			return
+		}
+		sent, err := json.Marshal(&object) // as the API server sends it, each field once and in its letters
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer = stranger.Ask(t, hook, stranger.Review(sent, nil)); answer.Patch == nil {
+			return
+		}
+		filled := stranger.Patched(t, sent, answer)
+		var after v1alpha1.ExtendedStatefulSet
+		if err := json.Unmarshal(filled, &after); err != nil {
+			t.Fatal(err)
+		}
+		if errs := validateReplicas(&after.Spec, nil); len(errs) > 0 {
+			t.Errorf("it fills in what its rules refuse: %v", errs)
+		}
+		if again := stranger.Ask(t, hook, stranger.Review(filled, nil)); again.Patch != nil {
+			t.Errorf("it fills in again: %s", again.Patch)
+		}
+	})
+}
+
+// FuzzPodWebhook sends any pod to the webhook: its patch applies, once, and gives no claim
+// but those of the pod's ordinal.
+func FuzzPodWebhook(f *testing.F) {
+	hook := &admission.Webhook{Handler: &podHandler{nobody{}}}
+	for _, pod := range []*corev1.Pod{newPod(volumes(), zone{index: noZone}, 1), newPod(zoned(3, "a"), zone{"a", 0}, 12), {}} {
+		raw, err := json.Marshal(pod)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(raw)
+	}
+	f.Add([]byte(`{"spec":{"volumes":[null,{"persistentVolumeClaim":null}]},"metadata":{"labels":null}}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var pod corev1.Pod
+		body := stranger.Review(raw, nil)
+		if body == nil || bounds.Quantities(body) != nil {
+			return
+		}
+		stranger.Ask(t, hook, body)
+		if json.Unmarshal(raw, &pod) != nil {
+			return // the API server sends no such thing
+		}
+		sent, err := json.Marshal(&pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		newborn := readBorn(t, &pod)
+		changes, _ := inject(newborn)
+		if len(changes) == 0 {
+			return
+		}
+		m, _ := memberOf(newborn)
+		text, err := json.Marshal(changes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response := admission.Allowed("").AdmissionResponse
+		response.Patch = text
+		var after corev1.Pod
+		if err := json.Unmarshal(stranger.Patched(t, sent, &response), &after); err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range after.Spec.Volumes {
+			if is, was := v.PersistentVolumeClaim, pod.Spec.Volumes[i].PersistentVolumeClaim; is != nil && is.ClaimName != was.ClaimName &&
+				(was.ClaimName != m.set+v1alpha1.UnassignedClaim || is.ClaimName != m.claim(v.Name)) {
+				t.Errorf("volume %s gets %s for %s", v.Name, is.ClaimName, was.ClaimName)
+			}
+		}
+		if again, _ := inject(readBorn(t, &after)); len(again) > 0 {
+			t.Errorf("a second look changes %v", again)
+		}
+	})
+}
+
+// FuzzNames reads the names of StatefulSets and pods that anybody may give: one that is
+// ours is the name of one version of one zone.
+func FuzzNames(f *testing.F) {
+	for _, name := range []string{"db-v1", "db-z0-v2", "db-z-1-v2", "db-zz1-v1", "db-v01", "db-v9223372036854775808", "db-z4294967296-v1", "db-+1-v1", "db-v", "-"} {
+		f.Add("db", name, int32(1), int64(2))
+	}
+	f.Fuzz(func(t *testing.T, set, name string, index int32, number int64) {
+		if i, n, ok := parseChild(set, name); ok && (n <= 0 || i < noZone || childName(set, zone{index: i}, n) != name) {
+			t.Errorf("%s is read as version %d of zone %d of %s", name, n, i, set)
+		}
+		index, number = max(noZone, index), max(1, number)
+		made := childName(set, zone{index: index}, number)
+		if i, n, ok := parseChild(set, made); !ok || i != index || n != number {
+			t.Errorf("%s is read as version %d of zone %d, %v", made, n, i, ok)
+		}
+		w := &world{set: &v1alpha1.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Name: set}}}
+		for _, pod := range []string{name, made + "-" + strconv.Itoa(math.MaxInt32)} {
+			w.addPod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: pod}})
+		}
+		for _, tenant := range w.tenants {
+			if !strings.HasPrefix(tenant.pod.Name, childName(set, zone{index: tenant.zone}, tenant.version)+"-") {
+				t.Errorf("pod %s is read as of version %d of zone %d", tenant.pod.Name, tenant.version, tenant.zone)
+			}
+		}
+	})
+}
+
+// FuzzRecords reads what the operator keeps in annotations of StatefulSets, which who may
+// change those can write: what is read is written the same.
+func FuzzRecords(f *testing.F) {
+	f.Add(`{"key":"k","seen":"s","hash":"h","incomplete":true,"restarted":"2024-01-01T00:00:00Z"}`, "abc/7")
+	f.Add(`{"key":""}`, "/")
+	f.Add(`null`, "a/b/9223372036854775808")
+	f.Fuzz(func(t *testing.T, record, written string) {
+		child := &appsv1.StatefulSet{}
+		child.Annotations = map[string]string{v1alpha1.AnnotationConfigRecord: record, v1alpha1.AnnotationApplied: written}
+		if r := recordOf(child); r != nil {
+			child.Annotations[v1alpha1.AnnotationConfigRecord] = r.String()
+			if again := recordOf(child); !apiequality.Semantic.DeepEqual(again, r) {
+				t.Errorf("%s is read as %v, was %v", r, again, r)
+			}
+		}
+		a := appliedOf(child)
+		child.Annotations[v1alpha1.AnnotationApplied] = a.String()
+		if again := appliedOf(child); again != a {
+			t.Errorf("%s is read as %v", a, again)
+		}
+	})
+}
+
+// FuzzZones reads labels of claims, which who may patch claims can write: no two zones
+// have one name or one index, whatever they say.
+func FuzzZones(f *testing.F) {
+	f.Add("a", "0", "b", "0")
+	f.Add("a", "0", "a", "1")
+	f.Add("c", "2147483647", "", "-1")
+	f.Add("x", "+1", "y", "01")
+	f.Fuzz(func(t *testing.T, name, index, otherName, otherIndex string) {
+		w := &world{set: zoned(1, "a", "b", "c"), claims: map[string]*corev1.PersistentVolumeClaim{}}
+		for claim, said := range map[string][2]string{"one": {name, index}, "two": {otherName, otherIndex}} {
+			w.claims[claim] = &corev1.PersistentVolumeClaim{}
+			w.claims[claim].Labels = map[string]string{v1alpha1.LabelZoneName: said[0], v1alpha1.LabelZoneIndex: said[1]}
+		}
+		w.recoverZones(nil)
+		var names []string
+		var indexes []int32
+		for _, z := range w.zones {
+			if slices.Contains(names, z.name) || slices.Contains(indexes, z.index) || z.index < 0 {
+				t.Fatalf("the zones are %v", w.zones)
+			}
+			names, indexes = append(names, z.name), append(indexes, z.index)
+		}
+		if !slices.Equal(names, w.set.Spec.Zones) {
+			t.Errorf("the zones are %v, want %v", names, w.set.Spec.Zones)
+		}
+	})
+}
+
+// FuzzRefusals reads events, which who may create events can write: what keeps a pod from
+// being created is said only of pods that are not there.
+func FuzzRefusals(f *testing.F) {
+	f.Add(`Create Pod db-v1-0 in StatefulSet db-v1 failed error: pods "db-v1-0" is forbidden: quota`, eventFailedCreate)
+	f.Add("create Pod ", eventFailedCreate)
+	f.Add("", eventCreated)
+	f.Add("\xc3create Pod failed error: ", eventFailedCreate)
+	f.Fuzz(func(t *testing.T, message, reason string) {
+		c := &child{set: &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db-v1"}, Spec: appsv1.StatefulSetSpec{Replicas: ptr.To(int32(3))}}}
+		for pod := range refusalsIn([]corev1.Event{{Message: message, Reason: reason}}, c.lacks) {
+			if reason != eventFailedCreate || !slices.Contains([]string{"db-v1-0", "db-v1-1", "db-v1-2"}, pod) {
+				t.Errorf("%s %q speaks of pod %s", reason, message, pod)
+			}
+		}
+	})
+}

@@ -1,0 +1,102 @@
+// Package stranger sends what strangers may, for tests: objects to begin with, and
+// requests of admission, by the API server or by anybody who reaches the webhooks.
+package stranger
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+)
+
+// Samples are the objects of that kind in a folder of YAML files, as JSON.
+func Samples(f *testing.F, folder, kind string) (objects [][]byte) {
+	f.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for document := range strings.SplitSeq(string(text), "\n---\n") {
+			raw, err := yaml.YAMLToJSON([]byte(document))
+			if err != nil {
+				f.Fatalf("%s: %v", file, err)
+			}
+			var meta struct{ Kind string }
+			if json.Unmarshal(raw, &meta) == nil && meta.Kind == kind {
+				objects = append(objects, raw)
+			}
+		}
+	}
+	if len(objects) == 0 {
+		f.Fatalf("no %s in %s", kind, folder)
+	}
+	return objects
+}
+
+// Review is a request of admission to create an object, or to change another into it.
+func Review(object, old []byte) []byte {
+	review := admissionv1.AdmissionReview{Request: &admissionv1.AdmissionRequest{UID: "asked", Namespace: "ns", Operation: admissionv1.Create}}
+	review.APIVersion, review.Kind = admissionv1.SchemeGroupVersion.String(), "AdmissionReview"
+	review.Request.Object = runtime.RawExtension{Raw: object}
+	if old != nil {
+		review.Request.Operation, review.Request.OldObject = admissionv1.Update, runtime.RawExtension{Raw: old}
+	}
+	body, err := json.Marshal(review)
+	if err != nil {
+		return nil // what is no JSON cannot be in a request
+	}
+	return body
+}
+
+// Ask sends a body to a webhook. There is always an answer, which is to this request and
+// is not that of a handler that panicked.
+func Ask(t *testing.T, hook http.Handler, body []byte) *admissionv1.AdmissionResponse {
+	t.Helper()
+	request := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
+	request.Header.Set("Content-Type", "application/json")
+	recorder := httptest.NewRecorder()
+	hook.ServeHTTP(recorder, request)
+	var answer, asked admissionv1.AdmissionReview
+	if err := json.Unmarshal(recorder.Body.Bytes(), &answer); err != nil || answer.Response == nil || recorder.Code != http.StatusOK {
+		t.Fatalf("%d %s is no answer: %v", recorder.Code, recorder.Body, err)
+	}
+	if r := answer.Response.Result; r != nil && strings.Contains(r.Message, "panic:") {
+		t.Fatal(r.Message)
+	}
+	if json.Unmarshal(body, &asked) == nil && asked.Request != nil && answer.Response.Allowed && answer.Response.UID != asked.Request.UID {
+		t.Errorf("the answer is to %q, and %q was asked", answer.Response.UID, asked.Request.UID)
+	}
+	return answer.Response
+}
+
+// Patched is what the API server makes of an object by an answer, with the library that
+// it uses.
+func Patched(t *testing.T, object []byte, answer *admissionv1.AdmissionResponse) []byte {
+	t.Helper()
+	if len(answer.Patch) == 0 {
+		return object
+	}
+	operations, err := jsonpatch.DecodePatch(answer.Patch)
+	if err != nil {
+		t.Fatalf("%s is no patch: %v", answer.Patch, err)
+	}
+	patched, err := operations.Apply(object)
+	if err != nil {
+		t.Fatalf("%s does not apply to %s: %v", answer.Patch, object, err)
+	}
+	return patched
+}

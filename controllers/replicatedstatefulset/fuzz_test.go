@@ -1,0 +1,232 @@
+package replicatedstatefulset
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/stranger"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/trial"
+)
+
+const samples = "../../config/samples/replicatedstatefulset"
+
+// FuzzValidate reads an object as a stranger would write it: what passes is within
+// bounds, and can be built, always the same.
+func FuzzValidate(f *testing.F) {
+	for _, raw := range stranger.Samples(f, samples, "ReplicatedStatefulSet") {
+		f.Add(raw)
+	}
+	f.Add([]byte(`{"metadata":{"name":"a"},"spec":{"replicas":-2147483648,"primaries":2147483647,"pod":{"commands":{"":{"command":[""]},"stop":{}},"container":"none"},"secrets":["","a","a"]}}`))
+	f.Add([]byte(`{"metadata":{"name":"a","labels":{"rss":""}},"spec":{"servicePorts":[{"nodePort":-1}],"pod":{"volumes":[{"name":"podinfo"}],"volumeClaimTemplates":[null]},"tls":{"static":{}}}}`))
+	const served = `{"metadata":{"name":"%s"},"spec":{"replicas":%d,"pod":{"commands":{"sequence":{"command":["a"]},"status":{"command":["a"]},"stop":{"command":["a"]},"primary":{"command":["a"]}},"containers":[{"name":"a","image":"a"}%s]}}}`
+	for _, text := range []string{
+		fmt.Sprintf(served, "a", 3, ""), fmt.Sprintf(served, "a", 1001, ""),
+		fmt.Sprintf(served, "a", 3, strings.Repeat(`,{"name":"b","image":"b"}`, 32)), fmt.Sprintf(served, strings.Repeat("a", 60), 3, ""),
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var object v1alpha1.ReplicatedStatefulSet
+		if bounds.Quantities(raw) != nil || json.Unmarshal(raw, &object) != nil {
+			return
+		}
+		set := withDefaults(&object)
+		if !apiequality.Semantic.DeepEqual(set, withDefaults(set)) {
+			t.Error("defaults are filled in twice")
+		}
+		warnings(set)
+		validateOverrides(set)
+		if len(validate(set)) == 0 {
+			checkServed(t, set)
+		}
+	})
+}
+
+// checkServed looks at a set that passed validation, and at what is made for it.
+func checkServed(t *testing.T, set *v1alpha1.ReplicatedStatefulSet) {
+	t.Helper()
+	spec := &set.Spec
+	replicas, primaries := *spec.Replicas, primariesWanted(set)
+	for name, within := range map[string]bool{
+		"replicas":      0 <= replicas && replicas <= 1000,
+		"primaries":     0 <= primaries && primaries <= replicas && (primaries > 0 || replicas == 0),
+		"containers":    0 < len(spec.Pod.Containers) && len(spec.Pod.Containers) <= bounds.Containers,
+		"volumes":       len(spec.Pod.Volumes) <= bounds.Volumes,
+		"claims":        len(spec.Pod.VolumeClaimTemplates) <= bounds.Claims,
+		"ports":         len(spec.ServicePorts) <= 100,
+		"secrets":       len(spec.Secrets) <= 64,
+		"commands":      len(spec.Pod.Commands) <= len(neededCommands)+len(optionalCommands),
+		"length of all": len(bounds.Spec(spec, nil)) == 0,
+	} {
+		if !within {
+			t.Errorf("%s is beyond bounds, and passes", name)
+		}
+	}
+	built := buildStatefulSet(set, replicas, "")
+	if hash := buildTemplate(set, "").Annotations[v1alpha1.AnnotationTemplate]; hash != built.Spec.Template.Annotations[v1alpha1.AnnotationTemplate] {
+		t.Error("each look at it would make the members anew")
+	}
+	for key, value := range ownLabels(set) {
+		if built.Spec.Template.Labels[key] != value {
+			t.Errorf("label %s of the pods is %q", key, built.Spec.Template.Labels[key])
+		}
+	}
+	var volumes []string
+	for _, v := range built.Spec.Template.Spec.Volumes {
+		if slices.Contains(volumes, v.Name) {
+			t.Errorf("two volumes are named %s", v.Name)
+		}
+		volumes = append(volumes, v.Name)
+	}
+	if !slices.ContainsFunc(built.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return c.Name == commandsIn(&spec.Pod) }) {
+		t.Error("commands run in no container")
+	}
+	for _, name := range []string{memberName(set, 999), serviceName(set), primaryServiceName(set), activeServiceName(set)} {
+		if faults := validation.IsDNS1123Label(name); len(faults) > 0 {
+			t.Errorf("%s: %v", name, faults)
+		}
+	}
+	for name, command := range spec.Pod.Commands {
+		if d := timeoutOf(command); d < leastTimeout || d > mostTime {
+			t.Errorf("%s may take %s", name, d)
+		}
+	}
+}
+
+// nobody is an API server that answers nothing.
+type nobody struct{ client.Client }
+
+func (nobody) Create(context.Context, client.Object, ...client.CreateOption) error {
+	return errors.New("nobody answers")
+}
+
+// FuzzWebhook sends any body to the webhook: it answers, and what it allows is valid.
+func FuzzWebhook(f *testing.F) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		f.Fatal(err)
+	}
+	hook := admission.WithValidator(scheme, &validator{live: nobody{}, court: trial.NewCourt(nobody{}), kinds: nobody{}})
+	all := stranger.Samples(f, samples, "ReplicatedStatefulSet")
+	for _, raw := range all {
+		f.Add(stranger.Review(raw, nil))
+		f.Add(stranger.Review(raw, all[0]))
+	}
+	f.Add([]byte(`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"operation":"UPDATE","object":{},"oldObject":null}}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if bounds.Quantities(body) != nil {
+			return
+		}
+		answer := stranger.Ask(t, hook, body)
+		var review struct {
+			Request struct {
+				Operation string
+				Object    v1alpha1.ReplicatedStatefulSet
+			}
+		}
+		if json.Unmarshal(body, &review) != nil || review.Request.Operation != "CREATE" || !answer.Allowed {
+			return
+		}
+		if errs := validate(withDefaults(&review.Request.Object)); len(errs) > 0 {
+			t.Errorf("it allows what cannot be served: %v", errs)
+		}
+	})
+}
+
+// FuzzOrders writes the annotations by which people give orders: one is taken only for a
+// member that there is, and a name is that of one ordinal.
+func FuzzOrders(f *testing.F) {
+	f.Add("db", "rss-db-0", "rss-db-2", int32(3))
+	f.Add("db", "rss-db-01", "rss-db-+1", int32(3))
+	f.Add("db-1", "rss-db-1-0", "rss-db-9223372036854775808", int32(1))
+	f.Add("", "rss--0", "rss-", int32(0))
+	f.Fuzz(func(t *testing.T, name, seed, switchover string, replicas int32) {
+		set := withDefaults(&v1alpha1.ReplicatedStatefulSet{})
+		set.Name, set.Spec.Replicas = name, &replicas
+		set.Annotations = map[string]string{v1alpha1.AnnotationSeedFrom: seed, v1alpha1.AnnotationSwitchoverTo: switchover}
+		strangeAnnotations(map[string]string{seed: "", switchover: ""})
+		for _, pod := range []string{seed, switchover} {
+			if n, ok := ordinalOf(set, pod); ok && (n < 0 || memberName(set, n) != pod) {
+				t.Errorf("%s is read as number %d, which is %s", pod, n, memberName(set, n))
+			}
+		}
+		if n, ok := ordinalOf(set, memberName(set, int(max(0, replicas)))); !ok || n != int(max(0, replicas)) {
+			t.Errorf("member %d is read as %d, %v", replicas, n, ok)
+		}
+		if len(validateOverrides(set)) > 0 {
+			return
+		}
+		for _, pod := range []string{seed, switchover} {
+			if n, ok := ordinalOf(set, pod); !ok || n >= int(replicas) {
+				t.Errorf("the order to %s is taken, of %d members", pod, replicas)
+			}
+		}
+	})
+}
+
+// FuzzDuration reads a duration: none is below zero, what Go reads is read the same, and
+// what is heeded is within bounds.
+func FuzzDuration(f *testing.F) {
+	for _, text := range []string{"30s", "1D2h", "500ms", "8", "1Y2M3DT4h", "9223372036", "292Y", "106751D23h47m", "9999999999999999999", "", "1.5h", ".s", "１s"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		d, err := parseDuration(text)
+		if d < 0 || err != nil && d != 0 {
+			t.Errorf("%q is %s, %v", text, d, err)
+		}
+		if seconds, parseErr := strconv.ParseUint(text, 10, 64); parseErr == nil && err == nil && d/time.Second != time.Duration(seconds) {
+			t.Errorf("%q is %s", text, d)
+		}
+		if same, goErr := time.ParseDuration(text); err == nil && goErr == nil && text != "0" && same != d {
+			t.Errorf("%q is %s, and Go reads %s", text, d, same)
+		}
+		if again, err := parseDuration(d.String()); err != nil || again != d {
+			t.Errorf("%s is read as %s, %v", d, again, err)
+		}
+		if got := durationOr(v1alpha1.Duration(text), defaultTimeout, leastTimeout, mostTime); got < leastTimeout || got > mostTime {
+			t.Errorf("%q counts as %s", text, got)
+		}
+	})
+}
+
+// FuzzSequence reads what the command sequence of a user prints: a number is known only
+// where nothing else was printed.
+func FuzzSequence(f *testing.F) {
+	for _, text := range []string{"42\n", "  007", "-1", "+5", "18446744073709551615", "18446744073709551616", "1 2", "0x10", "1_000", "", "٤"} {
+		f.Add(text, uint64(len(text)), false)
+	}
+	f.Fuzz(func(t *testing.T, printed string, number uint64, cut bool) {
+		n, known := sequenceOf(podexec.Result{Outcome: podexec.Succeeded, Stdout: printed, Cut: cut})
+		digits := strings.TrimSpace(printed)
+		if known && (cut || strings.Trim(digits, "0123456789") != "" || strings.TrimLeft(digits, "0") != strings.TrimLeft(strconv.FormatUint(n, 10), "0")) {
+			t.Errorf("%q is read as %d", printed, n)
+		}
+		for _, one := range []uint64{number, math.MaxUint64 - number} {
+			if got, known := sequenceOf(podexec.Result{Outcome: podexec.Succeeded, Stdout: fmt.Sprintf(" %d\n", one)}); !known || got != one {
+				t.Errorf("%d is read as %d, %v", one, got, known)
+			}
+		}
+		if _, known := sequenceOf(podexec.Result{Outcome: podexec.Failed, Stdout: "1"}); known {
+			t.Error("a command that failed says how new the data is")
+		}
+	})
+}

@@ -1,0 +1,189 @@
+package statefulcluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/stranger"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/trial"
+)
+
+const samples = "../../config/samples/statefulcluster"
+
+var nastySpecs = []string{
+	`{"metadata":{"name":"a"},"spec":{"replicas":2147483647,"selector":{"matchExpressions":[{"key":"a","operator":"Nor"}]}}}`,
+	`{"metadata":{"name":"a"},"spec":{"updateStrategy":{"rollingUpdate":{"maxSurge":"","maxUnavailable":"0%","partition":-1}},"replacement":{"maxConcurrent":"99999999999%"}}}`,
+	`{"metadata":{"name":"a"},"spec":{"selector":{"matchLabels":{"app":"a"}},"template":{"spec":{"containers":[{}],"volumes":[{"name":"d"}]}},"volumeClaimTemplates":[{"metadata":{"name":"d"}},{"metadata":{"name":"d"},"spec":{"resources":{"requests":{"storage":"-1e9"}}}}]}}`,
+	`{"metadata":{"name":"a"},"spec":{"template":{"metadata":{"annotations":null},"spec":null},"volumeClaimTemplates":[null]}}`,
+	`{"metadata":{"name":"a"},"spec":{"replicas":20001,"selector":{"matchLabels":{"app":"a"}},"template":{"spec":{"containers":[{"name":"a"}]}}}}`,
+	`{"metadata":{"name":"a"},"spec":{"selector":{"matchLabels":{"app":"a"}},"template":{"spec":{"containers":[{"name":"a"}` + strings.Repeat(`,{"name":"b"}`, 32) + `]}}}}`,
+	`{"metadata":{"name":"` + strings.Repeat("a", 53) + `"},"spec":{"selector":{"matchLabels":{"app":"a"}},"template":{"spec":{"containers":[{"name":"a"}]}}}}`,
+}
+
+// FuzzValidate reads an object as a stranger would write it: what passes is within
+// bounds, and can be built.
+func FuzzValidate(f *testing.F) {
+	for _, raw := range stranger.Samples(f, samples, "StatefulCluster") {
+		f.Add(raw)
+	}
+	for _, text := range nastySpecs {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var object v1alpha1.StatefulCluster
+		if bounds.Quantities(raw) != nil || json.Unmarshal(raw, &object) != nil {
+			return
+		}
+		set := withDefaults(&object)
+		if !apiequality.Semantic.DeepEqual(set, withDefaults(set)) {
+			t.Error("defaults are filled in twice")
+		}
+		advise(set)
+		faults := problem(set)
+		if errs := validateChange(set, set); len(errs) > 0 && len(faults) == 0 {
+			t.Errorf("it cannot stay as it is: %v", errs)
+		}
+		if faults == "" {
+			checkServed(t, set)
+		}
+	})
+}
+
+// checkServed looks at a set that passed validation, and at what is made for it.
+func checkServed(t *testing.T, set *v1alpha1.StatefulCluster) {
+	t.Helper()
+	spec := &set.Spec
+	for name, within := range map[string]bool{
+		"replicas":      0 <= *spec.Replicas && *spec.Replicas <= 20000,
+		"containers":    0 < len(spec.Template.Spec.Containers) && len(spec.Template.Spec.Containers) <= bounds.Containers,
+		"volumes":       len(spec.Template.Spec.Volumes) <= bounds.Volumes,
+		"claims":        len(spec.VolumeClaimTemplates) <= bounds.Claims,
+		"labels":        len(spec.Template.Labels) <= bounds.Words,
+		"selector":      len(spec.Selector.MatchLabels)+len(spec.Selector.MatchExpressions) > 0,
+		"terms":         len(spec.Selector.MatchLabels) <= bounds.Terms && len(spec.Selector.MatchExpressions) <= bounds.Terms,
+		"length of all": len(bounds.Spec(spec, nil)) == 0,
+	} {
+		if !within {
+			t.Errorf("%s is beyond bounds, and passes", name)
+		}
+	}
+	w := &world{set: set}
+	if n := w.maxConcurrent(); n < 1 || n > 20000 {
+		t.Errorf("%d members in replacement at one time", n)
+	}
+	if w.maxUnavailable()+w.maxSurge() < 1 {
+		t.Error("no member could ever be updated")
+	}
+	rev := buildRevision(w)
+	if data, ok := dataOf(rev); !ok || !apiequality.Semantic.DeepEqual(data, recorded(spec)) {
+		t.Error("the revision does not say what the spec does")
+	}
+	pod := buildPod(w, rev, "aaaaaaaaaa")
+	if faults := validation.IsDNS1123Label(pod.Name); len(faults) > 0 {
+		t.Errorf("pod %s: %v", pod.Name, faults)
+	}
+	var names []string
+	for i := range spec.VolumeClaimTemplates {
+		claim := buildClaim(w, &spec.VolumeClaimTemplates[i], "aaaaaaaaaa")
+		if faults := validation.IsDNS1123Subdomain(claim.Name); len(faults) > 0 || slices.Contains(names, claim.Name) {
+			t.Errorf("claim %s of %v: %v", claim.Name, names, faults)
+		}
+		names = append(names, claim.Name)
+		if !slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+			return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim.Name
+		}) {
+			t.Errorf("the pod does not mount claim %s", claim.Name)
+		}
+	}
+}
+
+// nobody is an API server that answers nothing.
+type nobody struct{ client.Client }
+
+var errNobody = errors.New("nobody answers")
+
+func (nobody) Create(context.Context, client.Object, ...client.CreateOption) error { return errNobody }
+
+func (nobody) List(context.Context, client.ObjectList, ...client.ListOption) error { return errNobody }
+
+// FuzzWebhook sends any body to the webhook: it answers, and what it allows is valid.
+func FuzzWebhook(f *testing.F) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		f.Fatal(err)
+	}
+	hook := admission.WithValidator(scheme, &validator{cache: nobody{}, court: trial.NewCourt(nobody{})})
+	for _, raw := range stranger.Samples(f, samples, "StatefulCluster") {
+		f.Add(stranger.Review(raw, nil))
+		f.Add(stranger.Review(raw, []byte(strings.Replace(nastySpecs[0], "{", `{"apiVersion":"enge.me/v1alpha1","kind":"StatefulCluster",`, 1))))
+	}
+	f.Add([]byte(`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":null}`))
+	f.Add([]byte(`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"operation":"UPDATE","object":null,"oldObject":{}}}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if bounds.Quantities(body) != nil {
+			return
+		}
+		answer := stranger.Ask(t, hook, body)
+		var review struct {
+			Request struct {
+				Operation string
+				Object    v1alpha1.StatefulCluster
+			}
+		}
+		if json.Unmarshal(body, &review) != nil || review.Request.Operation != "CREATE" || !answer.Allowed {
+			return
+		}
+		if faults := problem(withDefaults(&review.Request.Object)); faults != "" {
+			t.Errorf("it allows what cannot be served: %s", faults)
+		}
+	})
+}
+
+// FuzzNotesOnPods reads what the operator keeps in annotations of pods, which who may
+// patch pods can write: nothing is counted below zero or waited for longer than may be,
+// and a note that is read is written the same.
+func FuzzNotesOnPods(f *testing.F) {
+	f.Add("3", "2", `{"containers":{"main":{"restarts":1,"imageID":"a","image":"one"}},"resize":true}`, int32(5))
+	f.Add("-1", "9223372036854775808", "null", int32(0))
+	f.Add("999999999999", "2147483648", `{"containers":null}`, int32(-1))
+	f.Fuzz(func(t *testing.T, replaced, restarted, note string, count int32) {
+		w := seen(set("db"))
+		pod := buildPod(w, w.target(), "aaaaaaaaaa")
+		pod.Annotations = map[string]string{v1alpha1.AnnotationReplacements: replaced, v1alpha1.AnnotationRestarts: restarted, v1alpha1.AnnotationInPlace: note}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", RestartCount: max(0, count)}}
+		m := &member{pod: pod}
+		if n := restarts(m); n < 0 || n > max(0, count) {
+			t.Errorf("%d restarts of %d", n, count)
+		}
+		if n, wait := replacements(m), backoff(w, m); n < 0 || wait < 0 || wait > time.Hour {
+			t.Errorf("after %d replacements it waits %s", n, wait)
+		}
+		if n := successorOf(w, m).replacements; n < 1 {
+			t.Errorf("the successor is number %d", n)
+		}
+		data, _ := dataOf(w.target())
+		todo := changeImages(pod.DeepCopy(), data, data)
+		text, err := json.Marshal(todo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pod.Annotations[v1alpha1.AnnotationInPlace] = string(text)
+		if again := changeImages(pod, data, data); !apiequality.Semantic.DeepEqual(todo, again) {
+			t.Errorf("%s is read as %v, was %v", text, again, todo)
+		}
+	})
+}

@@ -1,0 +1,200 @@
+package statefulsingleton
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/stranger"
+)
+
+const samples = "../../config/samples/statefulsingleton"
+
+// FuzzValidate reads an object as a stranger would write it: what passes is within
+// bounds, and says which pods are meant.
+func FuzzValidate(f *testing.F) {
+	for _, raw := range stranger.Samples(f, samples, "StatefulSingleton") {
+		f.Add(raw)
+	}
+	f.Add([]byte(`{"spec":{"selector":{"matchExpressions":[{"key":"a","operator":"NotIn","values":["b"]}]},"maxTransitionTime":-1}}`))
+	f.Add([]byte(`{"metadata":{"annotations":{"statefulsingleton.com":"","x.statefulsingleton.com/y":"true"}},"spec":{"selector":{"matchLabels":{"a":"b"},"matchExpressions":[{"key":"a","operator":"In","values":["c"]}]}}}`))
+	f.Add([]byte(`{"spec":{"selector":{"matchLabels":{"apps.statefulsingleton.com/singleton":"x"}},"containers":["","A","a","a","status-sidecar"]}}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var object v1.StatefulSingleton
+		if json.Unmarshal(raw, &object) != nil {
+			return
+		}
+		s := withDefaults(&object)
+		if !apiequality.Semantic.DeepEqual(s, withDefaults(s)) {
+			t.Error("defaults are filled in twice")
+		}
+		warnings(s, "operator")
+		annotationWarnings(s)
+		if problem(s) != "" {
+			return
+		}
+		if most := *s.Spec.MaxTransitionTime; most < 1 || most > 3600 || len(s.Name) > 63 {
+			t.Errorf("%d seconds and %q pass", most, s.Name)
+		}
+		if !usable(s.Spec.Selector) || !saysWhich(s.Spec.Selector) || selects(s, nil) {
+			t.Errorf("selector %v passes", s.Spec.Selector)
+		}
+		if !overlap(s.Spec.Selector, s.Spec.Selector) {
+			t.Error("no pod can match, and it passes")
+		}
+	})
+}
+
+// FuzzWebhook sends any body to the webhook: it answers, and what it allows is valid.
+func FuzzWebhook(f *testing.F) {
+	scheme := runtime.NewScheme()
+	if err := v1.AddToScheme(scheme); err != nil {
+		f.Fatal(err)
+	}
+	hook := admission.WithValidator(scheme, &validator{singletons: known{items: all(singleton("db"))}, namespace: "operator"})
+	objects := stranger.Samples(f, samples, "StatefulSingleton")
+	for _, raw := range objects {
+		f.Add(stranger.Review(raw, nil))
+		f.Add(stranger.Review(raw, objects[0]))
+	}
+	f.Add([]byte(`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"operation":"UPDATE","object":{},"oldObject":null}}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		answer := stranger.Ask(t, hook, body)
+		var review struct {
+			Request struct {
+				Operation string
+				Object    v1.StatefulSingleton
+			}
+		}
+		if json.Unmarshal(body, &review) != nil || review.Request.Operation != "CREATE" || !answer.Allowed {
+			return
+		}
+		if faults := problem(withDefaults(&review.Request.Object)); faults != "" {
+			t.Errorf("it allows what cannot be served: %s", faults)
+		}
+	})
+}
+
+// FuzzPodWebhook sends any pod to the webhook: a pod that an object selects gets the
+// gate by a patch that applies, once, or is refused, and all others come out as they were.
+func FuzzPodWebhook(f *testing.F) {
+	for mode := range modes {
+		f.Add([]byte(`{"metadata":{"name":"db-1","labels":{"app":"db"}},"spec":{"containers":[{"name":"app","image":"a","command":["serve"],"new":1}]}}`), uint8(mode))
+		f.Add([]byte(`{"metadata":{"labels":{"app":"db"},"annotations":null},"spec":{"initContainers":[{"name":"gate-wait"}],"volumes":[{"name":"signal","persistentVolumeClaim":{"claimName":"x"}}],"containers":[{"name":"a"},{"name":"a"}]}}`), uint8(mode))
+		f.Add([]byte(`{"metadata":{"labels":{"app":"db"}},"spec":{"containers":[null,{"name":"b","volumeMounts":[{"name":"v","mountPath":"/var/run"}],"livenessProbe":{}}],"affinity":{"podAntiAffinity":{}}}}`), uint8(mode))
+	}
+	f.Add([]byte(`{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"app"}]}}`), uint8(0))
+	handlers := map[v1.GateMode]*podHandler{}
+	for _, mode := range modes {
+		handlers[mode] = newHandler(f, known{items: all(singleton("db").mode(mode))})
+	}
+	f.Fuzz(func(t *testing.T, pod []byte, number uint8) {
+		s := singleton("db").mode(modes[int(number)%len(modes)])
+		h := handlers[s.Spec.GateMode]
+		hook := &admission.Webhook{Handler: h}
+		body := stranger.Review(pod, nil)
+		if bounds.Quantities(body) != nil || body == nil {
+			return
+		}
+		answer := stranger.Ask(t, hook, body)
+		var read corev1.Pod
+		if err := h.decoder.DecodeRaw(runtime.RawExtension{Raw: pod}, &read); err != nil {
+			return // the API server sends no such thing
+		}
+		_, mirror := read.Annotations[corev1.MirrorPodAnnotationKey]
+		if read.Labels["app"] != "db" || mirror {
+			if !answer.Allowed || answer.Patch != nil {
+				t.Errorf("a stranger's pod gets %v", answer)
+			}
+			return
+		}
+		if !answer.Allowed {
+			return
+		}
+		again := stranger.Patched(t, sent(t, &read), answer)
+		var held corev1.Pod
+		if err := json.Unmarshal(again, &held); err != nil {
+			t.Fatal(err)
+		}
+		if !hasGate(&held, &s.StatefulSingleton) {
+			t.Errorf("it is let through without the gate: %s", again)
+		}
+		if second := stranger.Ask(t, hook, stranger.Review(again, nil)); !second.Allowed || second.Patch != nil {
+			t.Errorf("a second look gives %v %s", second, second.Patch)
+		}
+	})
+}
+
+// sent is a pod as the API server sends it: each field once, and in its letters.
+func sent(t *testing.T, pod *corev1.Pod) []byte {
+	t.Helper()
+	raw, err := json.Marshal(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// FuzzSelectors compares selectors and labels as users write them: an object selects
+// what the API server says, and two that select one pod overlap.
+func FuzzSelectors(f *testing.F) {
+	f.Add([]byte(`{"matchLabels":{"a":"b"}}`), []byte(`{"matchExpressions":[{"key":"a","operator":"In","values":["b","c"]}]}`), []byte(`{"a":"b"}`))
+	f.Add([]byte(`{"matchExpressions":[{"key":"a","operator":"NotIn","values":["b"]}]}`), []byte(`{"matchExpressions":[{"key":"a","operator":"DoesNotExist"}]}`), []byte(`{}`))
+	f.Add([]byte(`{"matchExpressions":[{"key":"a","operator":"Exists","values":["b"]}]}`), []byte(`{"matchExpressions":[{"key":"","operator":"In","values":[]}]}`), []byte(`null`))
+	f.Fuzz(func(t *testing.T, one, other, pod []byte) {
+		var have map[string]string
+		selectors := [2]*metav1.LabelSelector{{}, {}}
+		if json.Unmarshal(one, selectors[0]) != nil || json.Unmarshal(other, selectors[1]) != nil || json.Unmarshal(pod, &have) != nil {
+			return
+		}
+		both := true
+		for _, selector := range selectors {
+			s := &v1.StatefulSingleton{Spec: v1.StatefulSingletonSpec{Selector: selector}}
+			selected := selects(s, have)
+			// What validation refuses the API server may not be able to read.
+			if len(validateSelector(selector, nil)) == 0 && selected != selectorOf(s).Matches(labels.Set(have)) {
+				t.Errorf("%v selects %v: %v", selector, have, selected)
+			}
+			both = both && selected
+		}
+		if there := overlap(selectors[0], selectors[1]); both && !there || there != overlap(selectors[1], selectors[0]) {
+			t.Errorf("%s and %s overlap: %v; both select %v: %v", one, other, there, have, both)
+		}
+	})
+}
+
+// FuzzGrant reads the annotation that lets a program start, which who may patch pods can
+// write: it is a grant for the pod of that UID only, and one that is written is read.
+func FuzzGrant(f *testing.F) {
+	f.Add("uid-1 7", "uid-1", int64(7))
+	f.Add("uid-1 -9223372036854775808", "uid-1", int64(-1))
+	f.Add("uid-1", "uid-1", int64(0))
+	f.Add(" 5", "", int64(5))
+	f.Add("uid-1 5 6", "uid-1", int64(5))
+	f.Fuzz(func(t *testing.T, text, uid string, epoch int64) {
+		m := &member{pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid), Annotations: map[string]string{v1.AnnotationGrant: text}}}}
+		if m.granted() != strings.HasPrefix(text, uid+" ") && !strings.Contains(uid, " ") {
+			t.Errorf("%q is a grant for %q: %v", text, uid, m.granted())
+		}
+		if m.granted() && m.copied() || !m.granted() && m.epoch() != 0 {
+			t.Errorf("%q is of epoch %d: granted %v, copied %v", text, m.epoch(), m.granted(), m.copied())
+		}
+		if strings.Contains(uid, " ") {
+			return // the API server gives no such UID
+		}
+		m.pod.Annotations[v1.AnnotationGrant] = grantOf(types.UID(uid), epoch)
+		if !m.granted() || m.epoch() != epoch {
+			t.Errorf("the grant of epoch %d is read as of %d", epoch, m.epoch())
+		}
+	})
+}
