@@ -20,7 +20,8 @@ func FuzzLimit(f *testing.F) {
 			t.Errorf("it answers %d, and the handler was asked: %v", status, seen)
 		}
 		l := handler.(*limiter)
-		if !l.all.TryAcquire(few.requests) || !l.decoded.TryAcquire(few.memory) || len(l.peers) > 0 {
+		if !l.working.all.TryAcquire(few.requests) || !l.arriving.all.TryAcquire(few.large) || !l.decoded.TryAcquire(few.memory) ||
+			l.arriving.known()+l.working.known() > 0 {
 			t.Error("it keeps what the request took")
 		}
 	})

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -17,61 +16,65 @@ import (
 
 // limits of what is done at one time. An answer that is not 200 is an error to the API
 // server, which then follows the webhook's failurePolicy.
+//
+// Nothing that is large or late may keep others waiting: a small body is read before its
+// request takes a turn, and a request that is light when it is decoded waits for no memory.
 type limits struct {
 	// body is the most bytes of a request. An AdmissionReview has the object twice, and the
 	// API server stores objects of up to 1.5 MiB.
 	body int64
+	// small is the most bytes of a small body. Any number of them arrive at one time, as the
+	// connections are bounded; of larger ones so many, and of one peer.
+	small, large, largePeer int64
+	// memory is the most bytes that all requests take when they are decoded, estimated by
+	// weigh; one request may take a third of it. Those of up to light are not counted.
+	memory, light int64
 	// requests are worked on at one time, and of one peer. Others wait.
 	requests, requestsPeer int64
-	// memory is the most bytes that all requests take when they are decoded, estimated by
-	// weigh; one request may take a third of it.
-	memory int64
 	// wait is for a turn, read for the arrival of the body, work for the answer.
 	wait, read, work time.Duration
 }
 
 // webhookLimits fit into the memory limit of config/manager, as test/hostile shows.
 var webhookLimits = limits{
-	body: 3 << 20, requests: 24, requestsPeer: 16, memory: 128 << 20,
+	body: 3 << 20, small: 64 << 10, large: 12, largePeer: 8,
+	memory: 128 << 20, light: 1 << 20, requests: 24, requestsPeer: 16,
 	wait: 5 * time.Second, read: 5 * time.Second, work: 10 * time.Second,
 }
 
 // plainLimits are for requests without a body: metrics, probes.
 var plainLimits = limits{
-	body: 4 << 10, requests: 16, requestsPeer: 8, memory: 1 << 20,
+	body: 4 << 10, small: 4 << 10, large: 1, largePeer: 1,
+	memory: 1 << 20, light: 64 << 10, requests: 16, requestsPeer: 8,
 	wait: 5 * time.Second, read: 5 * time.Second, work: 30 * time.Second,
 }
 
 // limited gives a handler these bounds.
 func limited(handler http.Handler, l limits) http.Handler {
-	return &limiter{handler: handler, limits: l, all: semaphore.NewWeighted(l.requests),
-		decoded: semaphore.NewWeighted(l.memory), peers: map[string]*peer{}}
+	return &limiter{handler: handler, limits: l, decoded: semaphore.NewWeighted(l.memory),
+		arriving: newTurns(l.large, l.largePeer), working: newTurns(l.requests, l.requestsPeer)}
 }
 
 type limiter struct {
 	limits
-	handler      http.Handler
-	all, decoded *semaphore.Weighted
-
-	mu    sync.Mutex
-	peers map[string]*peer
-}
-
-// peer has the turns of one address.
-type peer struct {
-	turns *semaphore.Weighted
-	users int
+	handler http.Handler
+	// arriving are the turns of large bodies, and working those of all requests.
+	arriving, working *turns
+	decoded           *semaphore.Weighted
 }
 
 func (l *limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, stop := context.WithTimeout(r.Context(), l.work)
 	defer stop()
-	leave, err := l.enter(ctx, hostOf(r.RemoteAddr))
-	if err != nil {
-		http.Error(w, "too many requests at one time: try again", http.StatusTooManyRequests)
-		return
+	peer := hostOf(r.RemoteAddr)
+	if r.ContentLength > l.small || r.ContentLength < 0 { // -1 is not known
+		leave, err := l.arriving.enter(ctx, peer, l.wait)
+		if err != nil {
+			http.Error(w, "too many large requests at one time: try again", http.StatusTooManyRequests)
+			return
+		}
+		defer leave()
 	}
-	defer leave()
 	body, err := l.readBody(w, r)
 	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
 		http.Error(w, fmt.Sprintf("the request has more than %d bytes: make the object smaller", l.body), http.StatusRequestEntityTooLarge)
@@ -86,11 +89,19 @@ func (l *limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the object has too many parts: make its lists shorter", http.StatusRequestEntityTooLarge)
 		return
 	}
-	if l.decoded.Acquire(ctx, weight) != nil {
-		http.Error(w, "too many large requests at one time: try again", http.StatusTooManyRequests)
+	if weight > l.light {
+		if acquire(ctx, l.decoded, weight, l.wait) != nil {
+			http.Error(w, "too many large requests at one time: try again", http.StatusTooManyRequests)
+			return
+		}
+		defer l.decoded.Release(weight)
+	}
+	leave, err := l.working.enter(ctx, peer, l.wait)
+	if err != nil {
+		http.Error(w, "too many requests at one time: try again", http.StatusTooManyRequests)
 		return
 	}
-	defer l.decoded.Release(weight)
+	defer leave()
 	if err := bounds.Quantities(body); err != nil {
 		http.Error(w, "the request "+err.Error(), http.StatusBadRequest)
 		return
@@ -100,49 +111,11 @@ func (l *limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.handler.ServeHTTP(w, r)
 }
 
-// enter waits for a turn: first among those of a peer, so that one peer that sends much
-// waits for itself, and then among all.
-func (l *limiter) enter(ctx context.Context, address string) (leave func(), err error) {
-	ctx, stop := context.WithTimeout(ctx, l.wait)
+// acquire waits no longer than that.
+func acquire(ctx context.Context, from *semaphore.Weighted, n int64, wait time.Duration) error {
+	ctx, stop := context.WithTimeout(ctx, wait)
 	defer stop()
-	mine := l.peer(address)
-	if err := mine.turns.Acquire(ctx, 1); err != nil {
-		l.forget(address)
-		return nil, err
-	}
-	if err := l.all.Acquire(ctx, 1); err != nil {
-		mine.turns.Release(1)
-		l.forget(address)
-		return nil, err
-	}
-	return func() {
-		l.all.Release(1)
-		mine.turns.Release(1)
-		l.forget(address)
-	}, nil
-}
-
-func (l *limiter) peer(address string) *peer {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	p := l.peers[address]
-	if p == nil {
-		p = &peer{turns: semaphore.NewWeighted(l.requestsPeer)}
-		l.peers[address] = p
-	}
-	p.users++
-	return p
-}
-
-// forget lets go of a peer that nobody uses.
-func (l *limiter) forget(address string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if p := l.peers[address]; p.users > 1 {
-		p.users--
-		return
-	}
-	delete(l.peers, address)
+	return from.Acquire(ctx, n)
 }
 
 // readBody reads all of a request. One that sends slowly holds its turn no longer than it
@@ -152,7 +125,7 @@ func (l *limiter) readBody(w http.ResponseWriter, r *http.Request) ([]byte, erro
 	// A writer of a test has no deadline.
 	_ = connection.SetReadDeadline(time.Now().Add(l.read))
 	var body bytes.Buffer
-	body.Grow(int(max(0, min(r.ContentLength, l.body)) + bytes.MinRead)) // -1 is not known
+	body.Grow(int(max(0, min(r.ContentLength, l.body)) + bytes.MinRead))
 	if _, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, l.body)); err != nil {
 		// The server reads what is left, which the deadline ends.
 		w.Header().Set("Connection", "close")
@@ -163,9 +136,9 @@ func (l *limiter) readBody(w http.ResponseWriter, r *http.Request) ([]byte, erro
 	return body.Bytes(), nil
 }
 
-// weigh estimates the bytes that a body takes when it is decoded, with its copies. An element of a list may
-// take five bytes of JSON, and 1 KiB as an empty container. Each but the first has a comma
-// before it, and each that has something in it a brace.
+// weigh estimates the bytes that a body takes when it is decoded, with its copies. An element
+// of a list may take five bytes of JSON, and 1 KiB as an empty container. Each but the first
+// has a comma before it, and each that has something in it a brace.
 func weigh(body []byte) int64 {
 	parts := bytes.Count(body, []byte{','}) + bytes.Count(body, []byte{'{'}) + bytes.Count(body, []byte{'['})
 	return 8*int64(len(body)) + 1024*int64(parts)

@@ -1,12 +1,12 @@
 package bounded
 
 import (
-	"context"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,7 +15,8 @@ import (
 )
 
 // few are bounds that a test reaches.
-var few = limits{body: 1000, requests: 3, requestsPeer: 2, memory: 90 << 10, wait: 50 * time.Millisecond, read: 50 * time.Millisecond, work: time.Minute}
+var few = limits{body: 1000, small: 500, large: 2, largePeer: 1, memory: 90 << 10, light: 1000, requests: 3, requestsPeer: 2,
+	wait: 50 * time.Millisecond, read: 50 * time.Millisecond, work: time.Minute}
 
 // post sends a body as a peer would, and gives the status of the answer.
 func post(handler http.Handler, peer string, body string) int {
@@ -44,6 +45,7 @@ func TestABodyIsBoundedBeforeItIsDecoded(t *testing.T) {
 		{"above it", strings.Repeat("x", 1001), http.StatusRequestEntityTooLarge},
 		{"as many parts as may be", parts(29), http.StatusOK}, // of 1 KiB and 8 bytes, where 30 KiB may be
 		{"one more", parts(30), http.StatusRequestEntityTooLarge},
+		{"a quantity that takes all memory", `{"requests":{"storage":"12345678901234567890e2000000000"}}`, http.StatusBadRequest},
 	} {
 		seen.Store(-1)
 		g.Expect(post(handler, "10.0.0.1", row.body)).To(Equal(row.status), row.name)
@@ -76,12 +78,7 @@ func TestAPeerThatSendsMuchWaitsForItself(t *testing.T) {
 	g.Expect(<-began).To(Equal("10.0.0.2"), "another peer has the third turn")
 	g.Expect(post(handler, "10.0.0.3", "")).To(Equal(http.StatusTooManyRequests), "three are all")
 	close(end)
-	l := handler.(*limiter)
-	g.Eventually(func() int {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return len(l.peers)
-	}).Should(BeZero(), "peers that are gone are forgotten")
+	g.Eventually(handler.(*limiter).working.known).Should(BeZero(), "peers that are gone are forgotten")
 }
 
 func TestDecodedBodiesShareTheirMemory(t *testing.T) {
@@ -95,15 +92,78 @@ func TestDecodedBodiesShareTheirMemory(t *testing.T) {
 		go post(handler, "10.0.0.1", large)
 		<-began
 	}
-	ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer stop()
-	request := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", strings.NewReader(large))
-	answer := httptest.NewRecorder()
-	handler.ServeHTTP(answer, request)
-	g.Expect(answer.Code).To(Equal(http.StatusTooManyRequests))
+	g.Expect(post(handler, "10.0.0.1", large)).To(Equal(http.StatusTooManyRequests))
 	go post(handler, "10.0.0.1", "")
 	g.Eventually(began).Should(Receive(), "a small one has room")
 	close(end)
+}
+
+// A queue is first come, first served: what is small must not stand in that of the large.
+func TestALightRequestPassesThoseThatWaitForMemory(t *testing.T) {
+	g := NewWithT(t)
+	began, end := make(chan string), make(chan struct{})
+	l := few
+	l.requests, l.requestsPeer, l.wait = 5, 5, time.Minute
+	handler := limited(held(began, end), l)
+	large := "[" + strings.Repeat(",", 28) // nearly a third of all
+	for range 3 {
+		go post(handler, "10.0.0.1", large)
+		<-began
+	}
+	for range 9 {
+		go post(handler, "10.0.0.1", large)
+	}
+	g.Consistently(began).ShouldNot(Receive(), "there is no memory for more")
+	for range 2 {
+		go post(handler, "10.0.0.1", "")
+		g.Eventually(began).Should(Receive(), "a light one has room, and a turn")
+	}
+	go func() {
+		for range began { // the nine
+		}
+	}()
+	close(end)
+	g.Eventually(handler.(*limiter).working.known).Should(BeZero())
+}
+
+func TestBodiesThatArriveSlowlyKeepNobodyWaiting(t *testing.T) {
+	g := NewWithT(t)
+	l := few
+	l.read, l.wait, l.large, l.largePeer = time.Minute, 50*time.Millisecond, 2, 2
+	handler := limited(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), l)
+	send := func(size int64, body io.Reader) int {
+		request := httptest.NewRequest(http.MethodPost, "/", body)
+		request.RemoteAddr, request.ContentLength = "10.0.0.1:40000", size
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, request)
+		return answer.Code
+	}
+	var all sync.WaitGroup
+	slow := func(size int64) *io.PipeWriter {
+		body, end := io.Pipe()
+		all.Go(func() { send(size, body) })
+		read := make(chan struct{})
+		go func() {
+			defer close(read)
+			_, _ = end.Write([]byte("x"))
+		}()
+		g.Eventually(read).Should(BeClosed(), "a body of %d bytes waits for others", size)
+		return end
+	}
+	var ends []*io.PipeWriter
+	for range 10 {
+		ends = append(ends, slow(l.small))
+	}
+	for range 2 {
+		ends = append(ends, slow(-1))
+	}
+	g.Expect(send(l.small, strings.NewReader("{}"))).To(Equal(http.StatusOK), "a small one")
+	g.Expect(send(l.small+1, strings.NewReader("{}"))).To(Equal(http.StatusTooManyRequests), "a third large one")
+	for _, end := range ends {
+		end.Close()
+	}
+	all.Wait()
+	g.Expect(send(l.small+1, strings.NewReader("{}"))).To(Equal(http.StatusOK), "when they are gone")
 }
 
 // listening serves a handler on a free port, and gives its address.
