@@ -11,6 +11,7 @@ import (
 
 	"github.com/onsi/gomega"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/yaml"
 
 	"github.com/stateful-operator/stateful-operator/test/bundle"
@@ -36,10 +37,7 @@ type Bundle struct {
 // version and that image of the operator. An empty version is the folder's own.
 func (m *Manager) Bundle(source, version, image string) Bundle {
 	file, csv := m.readCSV(source)
-	deployments := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
-	m.Expect(len(deployments) == 1 && len(deployments[0].Spec.Template.Spec.Containers) == 1).To(
-		gomega.BeTrueBecause("%s has %d deployments: want one with one container", file, len(deployments)))
-	text := strings.ReplaceAll(m.read(file), deployments[0].Spec.Template.Spec.Containers[0].Image, image)
+	text := strings.ReplaceAll(m.read(file), m.operatorImage(file, csv), image)
 	b := Bundle{Name: csv.Name, Operator: image}
 	if version != "" {
 		b.Name = Package + ".v" + version
@@ -50,6 +48,18 @@ func (m *Manager) Bundle(source, version, image string) Bundle {
 	m.Expect(os.CopyFS(b.Folder, os.DirFS(source))).To(gomega.Succeed())
 	m.write(filepath.Join(b.Folder, "manifests", filepath.Base(file)), text)
 	return b
+}
+
+// operatorImage is the one image of all the operator's Deployments.
+func (m *Manager) operatorImage(file string, csv operatorsv1alpha1.ClusterServiceVersion) string {
+	images := sets.New[string]()
+	for _, deployment := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		for _, container := range deployment.Spec.Template.Spec.Containers {
+			images.Insert(container.Image)
+		}
+	}
+	m.Expect(images).To(gomega.HaveLen(1), "images in the Deployments of %s", file)
+	return images.UnsortedList()[0]
 }
 
 // readCSV finds the ClusterServiceVersion of a bundle.

@@ -56,7 +56,7 @@ func (s *site) webhooks(ctx context.Context) {
 	for i := range secrets.Items {
 		names = append(names, secrets.Items[i].Name)
 	}
-	s.Expect(names).To(And(ContainElement(olm.DeploymentName+"-service-cert"), Not(ContainElement("stateful-operator-webhook-certs"))),
+	s.Expect(names).To(And(ContainElement(olm.WebhookName+"-service-cert"), Not(ContainElement("stateful-operator-webhook-certs"))),
 		"want OLM's certificate and none of the operator's own")
 }
 

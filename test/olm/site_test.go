@@ -14,8 +14,10 @@ import (
 
 	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
+	. "github.com/onsi/gomega/gstruct"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -126,14 +128,17 @@ func (s *site) promises(t *testing.T) *promises.Cluster {
 // operatorRuns checks that the operator's pods are those of a bundle, on several
 // nodes.
 func (s *site) operatorRuns(ctx context.Context, namespace string, b olm.Bundle) {
-	pods, on := s.m.OperatorPods(ctx, namespace), map[string]bool{}
+	pods, nodes := s.m.OperatorPods(ctx, namespace), map[string]sets.Set[string]{}
 	for i := range pods {
 		is, phase := pods[i].Spec.Containers[0].Image, pods[i].Status.Phase
 		s.Expect(is == b.Operator && phase == corev1.PodRunning).To(
 			BeTrueBecause("pod %s of image %s is %s, and %s is wanted", pods[i].Name, is, phase, b.Operator))
-		on[pods[i].Spec.NodeName] = true
+		part := pods[i].Labels["control-plane"]
+		nodes[part] = nodes[part].Union(sets.New(pods[i].Spec.NodeName))
 	}
-	s.Expect(len(pods) == 2 && len(on) == 2).To(BeTrueBecause("%d pods of the operator run on %d nodes: want two on two", len(pods), len(on)))
+	s.Expect(pods).To(HaveLen(5))
+	s.Expect(nodes).To(MatchAllKeys(Keys{"controller-manager": HaveLen(2), "webhook": HaveLen(2), "installer": HaveLen(1)}),
+		"nodes that each part of the operator runs on")
 }
 
 // noWebhooks checks that the API server asks the operator nothing any more.
@@ -155,7 +160,7 @@ func (s *site) show() {
 		"get subscriptions.operators.coreos.com,csv,installplans.operators.coreos.com,operatorgroups.operators.coreos.com,catalogsources.operators.coreos.com -A -o wide",
 		"get pods,jobs,stc,rss,ests,ssn -A -o wide", "get events -A --sort-by=.lastTimestamp",
 		"logs -n olm deployment/olm-operator --tail=40", "logs -n olm deployment/catalog-operator --tail=40",
-		"logs -n " + lifeNamespace + " deployment/" + olm.DeploymentName + " --tail=40",
+		"logs -n " + lifeNamespace + " -l app.kubernetes.io/name=" + olm.Package + " --tail=40 --prefix",
 	} {
 		kubectl := exec.CommandContext(context.WithoutCancel(s.t.Context()), filepath.Join(s.local.Programs(), "kubectl"),
 			append([]string{"--kubeconfig", s.local.Kubeconfig()}, strings.Fields(args)...)...)

@@ -129,21 +129,25 @@ func (m *Manager) Succeeded(ctx context.Context, namespace, name string) {
 	// All its pods run, and no others of its Deployment.
 	for _, wanted := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		m.Rolled(ctx, client.ObjectKey{Namespace: csv.Namespace, Name: wanted.Name})
-		for _, pod := range m.OperatorPods(ctx, csv.Namespace) {
-			m.Say("  %s runs %s on %s", pod.Name, pod.Spec.Containers[0].Image, pod.Spec.NodeName)
-		}
+	}
+	for _, pod := range m.OperatorPods(ctx, csv.Namespace) {
+		m.Say("  %s runs %s on %s", pod.Name, pod.Spec.Containers[0].Image, pod.Spec.NodeName)
 	}
 }
 
-// DeploymentName is the operator's own, in every version.
-const DeploymentName = "stateful-operator-controller-manager"
+// The names of the operator's Deployments, and of their accounts, in every version.
+const (
+	DeploymentName = Package + "-controller-manager"
+	WebhookName    = Package + "-webhook"
+)
 
-// OperatorPods are the operator's own pods that are not being deleted.
+// ofOperator are the labels of all of the operator's own pods and Deployments.
+var ofOperator = client.MatchingLabels{"app.kubernetes.io/name": Package}
+
+// OperatorPods are the pods of the operator's Deployments that are not being deleted.
 func (m *Manager) OperatorPods(ctx context.Context, namespace string) []corev1.Pod {
-	var d appsv1.Deployment
-	m.Expect(m.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: DeploymentName}, &d)).To(gomega.Succeed())
 	var pods corev1.PodList
-	m.Expect(m.Client.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels(d.Spec.Selector.MatchLabels))).To(gomega.Succeed())
+	m.Expect(m.Client.List(ctx, &pods, client.InNamespace(namespace), ofOperator)).To(gomega.Succeed())
 	return slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
 }
 
@@ -160,19 +164,14 @@ func (m *Manager) Unsubscribe(ctx context.Context, namespace string) {
 		}
 	}
 	m.Until(ctx, "the operator to be gone", func(ctx context.Context) error {
-		var d appsv1.Deployment
-		err := m.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: DeploymentName}, &d)
-		if client.IgnoreNotFound(err) != nil {
-			return err
-		}
-		// As the Deployment selects them, which may be gone already.
+		var deployments appsv1.DeploymentList
 		var pods corev1.PodList
-		if err := m.Client.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{"app.kubernetes.io/name": Package}); err != nil {
-			return err
+		err := errors.Join(
+			m.Client.List(ctx, &deployments, client.InNamespace(namespace), ofOperator),
+			m.Client.List(ctx, &pods, client.InNamespace(namespace), ofOperator))
+		if err == nil && len(deployments.Items)+len(pods.Items) > 0 {
+			err = fmt.Errorf("%d of its Deployments and %d of its pods are there", len(deployments.Items), len(pods.Items))
 		}
-		if err == nil || len(pods.Items) > 0 {
-			return fmt.Errorf("its Deployment is there: %t, and %d pods", err == nil, len(pods.Items))
-		}
-		return nil
+		return err
 	})
 }
