@@ -282,7 +282,7 @@ in_cluster = export KUBECONFIG=$${KUBECONFIG:-$$($(CLUSTER) kubeconfig)}; \
 
 .PHONY: install
 install: ## Install the CRDs only (KUBECONFIG's cluster, or the local one).
-	@$(in_cluster); $(KUSTOMIZE) build config/crd | $$kubectl apply -f -
+	@$(in_cluster); $$kubectl apply -k config/crd
 
 comma := ,
 # make run sets LOADED, as it has brought the image itself, and REPLICAS=0 where no node can
@@ -300,7 +300,7 @@ deploy: ## Install the operator: in KUBECONFIG's cluster, or in the local one, w
 	esac; printf '%s\n' 'resources: [../../config/default]' \
 		"images: [{name: localhost/stateful-operator, $$parts}]" \
 		$(if $(REPLICAS),'replicas:' $(foreach d,controller-manager webhook installer,'- {name: stateful-operator-$(d)$(comma) count: $(REPLICAS)}')) > build/deploy/kustomization.yaml
-	@$(in_cluster); $(KUSTOMIZE) build build/deploy | $$kubectl apply -f -
+	@$(in_cluster); $$kubectl apply -k build/deploy
 
 ##@ OLM: bundle and catalog
 
@@ -385,7 +385,7 @@ scorecard: ## Run scorecard on the operator that is there: KUBECONFIG's cluster,
 		$(CLUSTER) load build/scorecard.tar build/scorecard-test.tar; \
 		untar=quay.io/operator-framework/scorecard-test:v1.42.3; \
 	fi; \
-	$(in_cluster); $(KUSTOMIZE) build config/scorecard/rbac | $$kubectl apply -f -; \
+	$(in_cluster); $$kubectl apply -k config/scorecard/rbac; \
 	go run ./test/scorecard/cmd/scorecard run --bundle=bundle --out=build --selector='$(SELECTOR)' --untar=$${untar:-}
 
 # The operator must be there to take off the finalizers of StatefulSingletons, of
@@ -415,7 +415,7 @@ undeploy: ## Remove the operator and its CRDs, and with them every object of its
 	fi; \
 	$$kubectl delete deployment stateful-operator-installer stateful-operator-controller-manager --namespace=stateful-operator-system --ignore-not-found --cascade=foreground; \
 	$$kubectl delete validatingadmissionpolicybindings,validatingadmissionpolicies $(GUARD) --ignore-not-found; \
-	$(KUSTOMIZE) build config/default | $$kubectl delete --ignore-not-found -f -
+	$$kubectl delete --ignore-not-found -k config/default
 
 .PHONY: clean
 clean: ## Remove what was built here; the cache folder stays.

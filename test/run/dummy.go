@@ -38,7 +38,7 @@ func (s shown) applyDummy(ctx context.Context) error {
 	if _, err := s.Set(ctx, dummyKey, anyPrimary); err != nil {
 		return err
 	}
-	out, err := s.Run(ctx, "get", "rss/example", `-o=jsonpath={"Primaries: "}{.status.members.primary}{"\n"}{"Members:   "}{.status.members.ready}{"\n"}`)
+	out, err := s.Run(ctx, "get", "rss/example", `-o=jsonpath={"example: Primaries: "}{.status.members.primary}{"\n"}{"example: Members:   "}{.status.members.ready}{"\n"}`)
 	if err == nil {
 		fmt.Println(out)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -100,7 +101,7 @@ func (s shown) upgradeShop(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("version %d serves in place of %d, which is gone: %s after the template was changed\n",
+	fmt.Printf("shop: version %d serves in place of %d, which is gone: %s after the template was changed\n",
 		after.CurrentVersion, before.CurrentVersion, time.Since(began).Round(100*time.Millisecond))
 	return nil
 }
@@ -110,7 +111,7 @@ func (s shown) upgradeShop(ctx context.Context) error {
 func (s shown) spoilShop(ctx context.Context) error {
 	began := time.Now()
 	err := s.applyShop(ctx, "three", func(container, strategy map[string]any) {
-		container["image"], strategy["canaryWatchTime"] = simulated.NoImage, "10s"
+		container["image"], strategy["canaryWatchTime"] = simulated.NoImage, "5s"
 	})
 	if err != nil {
 		return err
@@ -119,11 +120,13 @@ func (s shown) spoilShop(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("taken back by itself, %s after the template was changed:\n", time.Since(began).Round(100*time.Millisecond))
+	var text strings.Builder // as one, because others speak too
+	fmt.Fprintf(&text, "shop: taken back by itself, %s after the template was changed:\n", time.Since(began).Round(100*time.Millisecond))
 	for _, name := range []string{fissilev1alpha1.ConditionAvailable, fissilev1alpha1.ConditionStale} {
 		if c := meta.FindStatusCondition(after.Conditions, name); c != nil {
-			fmt.Printf("  %s=%s %s: %s\n", c.Type, c.Status, c.Reason, c.Message)
+			fmt.Fprintf(&text, "  %s=%s %s: %s\n", c.Type, c.Status, c.Reason, c.Message)
 		}
 	}
+	fmt.Print(text.String())
 	return nil
 }

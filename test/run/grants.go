@@ -48,7 +48,7 @@ func tellGrants(seen watch.Interface, last string) error {
 			return fmt.Errorf("two pods were granted the start at one time: %v", granted)
 		}
 		if !ended && pod.Name == last && granted[pod.UID] == last {
-			fmt.Printf("granted the start: %s; never two at one time\n", strings.Join(order, ", then "))
+			fmt.Printf("mailer: granted the start: %s; never two at one time\n", strings.Join(order, ", then "))
 			return nil
 		}
 	}

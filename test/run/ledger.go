@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -30,8 +31,9 @@ func (s shown) failOver(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	time.Sleep(place.Calm)
 	old := set.Status.Members.Primary[0]
+	fmt.Printf("ledger: its primary, %s, fails in %s\n", old, place.Calm)
+	time.Sleep(place.Calm)
 	fault := []string{"delete", "pod", old, "--now", "--wait=false"}
 	if s.Kind == place.Simulated {
 		fault = []string{"exec", old, "--", "crash"}

@@ -109,7 +109,7 @@ func (s shown) rollMailer(ctx context.Context) error {
 		return err
 	}
 	if s.Kind != place.Local {
-		fmt.Println("when the programs themselves stopped and started is told in the local cluster only, whose nodes share this machine's clock and a folder")
+		fmt.Println("mailer: when the programs themselves stopped and started is told in the local cluster only, whose nodes share this machine's clock and a folder")
 		return nil
 	}
 	after, err := s.diary()
@@ -158,7 +158,7 @@ func tell(before, after []testimony.Line) error {
 		for _, o := range testimony.Overlaps([]testimony.Run{gap.Before, gap.After}, now) {
 			overlap = fmt.Sprintf("%d ms", o.Length.Milliseconds())
 		}
-		fmt.Printf("old program stopped at %s (pod %s on %s),\nnew program started at %s (pod %s on %s): gap %d ms, overlap %s\n",
+		fmt.Printf("mailer: old program stopped at %s (pod %s on %s),\nmailer: new program started at %s (pod %s on %s): gap %d ms, overlap %s\n",
 			clock(gap.Before.End, now), gap.Before.Pod, gap.Before.Node,
 			clock(gap.After.Start, now), gap.After.Pod, gap.After.Node, gap.Length.Milliseconds(), overlap)
 	}

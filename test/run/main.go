@@ -1,8 +1,8 @@
 // Command run shows the operator at work: it boots the local cluster (or uses
-// KUBECONFIG's), with simulated nodes where there can be no others, deploys the operator into it from its image, applies samples of
-// each kind, waits until they are Ready, rolls the StatefulSingleton out, lets a
-// ReplicatedStatefulSet fail over, gives an ExtendedStatefulSet a good and a bad
-// upgrade, and says what to try next.
+// KUBECONFIG's), with simulated nodes where there can be no others, deploys the operator
+// into it from its image, applies samples of each kind, waits until they are Ready, rolls
+// the StatefulSingleton out, lets a ReplicatedStatefulSet fail over, gives an
+// ExtendedStatefulSet a good and a bad upgrade, and says what to try next.
 package main
 
 import (
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/stateful-operator/stateful-operator/test/cluster"
@@ -53,7 +54,13 @@ func run(ctx context.Context) error {
 	if !cluster.Built(kind.Sets()...) {
 		open.Key, open.Usual = open.Key+", all of it built", 12*time.Minute
 	}
-	all := append([]steps.Step{open}, s.samples(string(kind))...)
+	all := []steps.Step{open, {
+		Title: "Deploying the operator", Key: string(kind) + ": operator", Usual: 40 * time.Second,
+		Do: func(ctx context.Context) error { return s.Operator(ctx) },
+	}, {
+		Title: "Trying a sample of each kind: rollouts, a failover, a good upgrade and a bad one", Key: string(kind) + ": samples",
+		Usual: place.Calm + 25*time.Second, Do: func(ctx context.Context) error { return s.samples(ctx) },
+	}}
 	if err := steps.Run(ctx, os.Stdout, steps.File(), all); err != nil {
 		return err
 	}
@@ -61,24 +68,26 @@ func run(ctx context.Context) error {
 	return s.show(ctx)
 }
 
-// samples are the steps in a cluster that is there.
-func (s *shown) samples(kind string) []steps.Step {
-	step := func(title string, usual time.Duration, do func(shown, context.Context) error) steps.Step {
-		return steps.Step{Title: title, Key: kind + ": " + title, Usual: usual,
-			Do: func(ctx context.Context) error { return do(*s, ctx) }}
+// samples are tried beside each other, because each of them waits more than it works.
+func (s shown) samples(ctx context.Context) error {
+	all, ctx := errgroup.WithContext(ctx)
+	for _, sample := range [][]func(shown, context.Context) error{
+		{shown.applyLedger, shown.failOver}, // takes longest
+		{shown.startShop, shown.upgradeShop, shown.spoilShop},
+		{shown.applyMailer, shown.rollMailer},
+		{shown.applyCoder},
+		{shown.applyDummy},
+	} {
+		all.Go(func() error {
+			for _, do := range sample {
+				if err := do(s, ctx); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 	}
-	return []steps.Step{
-		step("Deploying the operator", 40*time.Second, func(s shown, ctx context.Context) error { return s.Operator(ctx) }),
-		step("Applying the sample "+coderFile, 10*time.Second, shown.applyCoder),
-		step("Applying the sample "+mailerFile, 10*time.Second, shown.applyMailer),
-		step("A rollout of StatefulSingleton mailer", 5*time.Second, shown.rollMailer),
-		step("Applying the sample "+dummyFile, 15*time.Second, shown.applyDummy),
-		step("Applying the sample "+ledgerFile, 15*time.Second, shown.applyLedger),
-		step("A failover of ReplicatedStatefulSet ledger", place.Calm+15*time.Second, shown.failOver),
-		step("Applying the sample "+shopFile, 20*time.Second, shown.startShop),
-		step("A good upgrade of ExtendedStatefulSet shop", 20*time.Second, shown.upgradeShop),
-		step("A bad upgrade of ExtendedStatefulSet shop: an image that does not exist", 20*time.Second, shown.spoilShop),
-	}
+	return all.Wait()
 }
 
 // The programs in the images.
