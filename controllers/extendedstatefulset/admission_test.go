@@ -105,7 +105,10 @@ func replicas(ctx context.Context, o client.Object) *int32 {
 }
 
 // listener hears the warnings of the API server.
-type listener struct{ heard []string }
+type listener struct {
+	who   string // an administrator if ""
+	heard []string
+}
 
 func (l *listener) HandleWarningHeader(_ int, _ string, text string) { l.heard = append(l.heard, text) }
 

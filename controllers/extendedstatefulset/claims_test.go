@@ -41,7 +41,7 @@ func hostnames(pod *corev1.Pod) {
 func listening(l *listener) client.Client {
 	GinkgoHelper()
 	conf := rest.CopyConfig(server.Config)
-	conf.WarningHandler = l
+	conf.WarningHandler, conf.Impersonate.UserName = l, l.who
 	c, err := client.New(conf, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	return c

@@ -25,6 +25,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/stranger"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/trial"
 )
 
 const samples = "../../config/samples/extendedstatefulset"
@@ -131,7 +132,7 @@ func FuzzWebhook(f *testing.F) {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		f.Fatal(err)
 	}
-	hook := admission.WithValidator(scheme, &validator{live: nobody{}, dryRun: nobody{}})
+	hook := admission.WithValidator(scheme, &validator{live: nobody{}, court: trial.NewCourt(nobody{})})
 	all := stranger.Samples(f, samples, v1alpha1.Kind)
 	for _, raw := range all {
 		f.Add(stranger.Review(raw, nil))

@@ -158,7 +158,8 @@ var _ = Describe("admission", func() {
 		Entry("V11 a Node for all pods", "spec: {template: {spec: {template: {spec: {nodeName: node-1}}}}}",
 			"spec.template.spec.template.spec.nodeName puts all pods on Node node-1 past the scheduler, which then looks at no taints, room or zone; use nodeSelector, which it follows"),
 		Entry("V6 pods that a policy refuses", "spec: {template: {spec: {template: {spec: {runtimeClassName: none}}}}}",
-			`pods like web-v1-0 cannot be created while this lasts: pods "web-v1-0" is forbidden: pod rejected: RuntimeClass "none" not found`),
+			"pods like web-v1-0 cannot be created while this lasts: a policy forbids it, or something that it names is missing, such as a service account, "+
+				"a priority class or a runtime class; once the object is there, its conditions say which"),
 		Entry("a job's fields that are ours", "spec: {updateStrategy: {preUpdateJob: {spec: {suspend: true, ttlSecondsAfterFinished: 0, template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}}}",
 			"spec.updateStrategy.preUpdateJob.spec: suspend and ttlSecondsAfterFinished are ignored: the operator sets them"),
 	)
@@ -169,7 +170,7 @@ var _ = Describe("admission", func() {
 		Expect(user.Create(ctx, quota)).To(Succeed())
 		quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: quota.Spec.Hard}
 		Expect(user.Status().Update(ctx, quota)).To(Succeed())
-		Expect(create(ctx, object(ns))).To(ConsistOf(HavePrefix(`StatefulSet web-v1 could not be tried out; it cannot be created while this lasts: statefulsets.apps "web-v1" is forbidden: exceeded quota: none`)))
+		Expect(create(ctx, object(ns))).To(ConsistOf("StatefulSet web-v1 could not be tried out; it cannot be created while this lasts: a quota of the namespace has no room; make room"))
 	})
 
 	It("leaves nothing behind", func(ctx SpecContext) {

@@ -7,18 +7,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"regexp"
 	"slices"
-	"strconv"
-	"strings"
-	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -26,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/rejection"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/trial"
 )
 
 // +kubebuilder:webhook:path=/mutate-fissile-cloudfoundry-org-v1alpha1-pod,mutating=true,failurePolicy=fail,sideEffects=None,groups="",resources=pods,verbs=create,versions=v1,name=pods.extendedstatefulsets.fissile.cloudfoundry.org,admissionReviewVersions=v1,timeoutSeconds=10,patch=`{"objectSelector":{"matchExpressions":[{"key":"fissile.cloudfoundry.org/extendedstatefulset","operator":"Exists"}]}}`
@@ -45,17 +39,13 @@ const (
 	replicasPath = "/mutate-fissile-cloudfoundry-org-v1alpha1-extendedstatefulset"
 )
 
-// trialTime is how long all trials together may take, so that the rest of the
-// answer comes before the API server stops waiting for it.
-const trialTime = 3 * time.Second
-
 // SetupWebhook registers the admission of ExtendedStatefulSets and of their pods.
 func SetupWebhook(mgr ctrl.Manager) error {
 	server := mgr.GetWebhookServer()
 	server.Register(podPath, &admission.Webhook{Handler: &podHandler{mgr.GetAPIReader()}})
 	server.Register(replicasPath, &admission.Webhook{Handler: admission.HandlerFunc(defaultReplicas)})
 	return ctrl.NewWebhookManagedBy(mgr, &v1alpha1.ExtendedStatefulSet{}).
-		WithValidator(&validator{live: mgr.GetAPIReader(), dryRun: client.NewDryRunClient(mgr.GetClient())}).
+		WithValidator(&validator{live: mgr.GetAPIReader(), court: trial.NewCourt(mgr.GetClient())}).
 		Complete()
 }
 
@@ -139,8 +129,8 @@ func defaultReplicas(_ context.Context, req admission.Request) admission.Respons
 type validator struct {
 	// live reads from the API server: who has a name is not worth a cache.
 	live client.Reader
-	// dryRun creates objects with the API server's dry run.
-	dryRun client.Client
+	// court tries what the operator would create.
+	court *trial.Court
 }
 
 var _ admission.Validator[*v1alpha1.ExtendedStatefulSet] = &validator{}
@@ -150,10 +140,12 @@ func (v *validator) ValidateCreate(ctx context.Context, set *v1alpha1.ExtendedSt
 	set = withDefaults(set)
 	errs := validate(set)
 	if len(errs) == 0 {
-		errs = slices.Concat(v.claimsInUse(ctx, set), v.leftBehind(ctx, set))
-	}
-	if len(errs) == 0 {
-		tried, faults := v.try(ctx, set, trials(set), v.foreign)
+		tried, faults := v.lookFurther(ctx, set, func() (admission.Warnings, field.ErrorList) {
+			if errs := slices.Concat(v.claimsInUse(ctx, set), v.leftBehind(ctx, set)); len(errs) > 0 {
+				return nil, errs
+			}
+			return v.try(ctx, set, trials(set), v.foreign)
+		})
 		warned, errs = append(warned, tried...), faults
 	}
 	return warned, refuse(set, errs)
@@ -170,7 +162,9 @@ func (v *validator) ValidateUpdate(ctx context.Context, old, set *v1alpha1.Exten
 	old, set = withDefaults(old), withDefaults(set)
 	errs := append(validate(set), validateChange(old, set)...)
 	if len(errs) == 0 && (len(validate(old)) > 0 || !same(asked(trials(old)), asked(trials(set)))) {
-		tried, faults := v.try(ctx, set, trials(set), ours)
+		tried, faults := v.lookFurther(ctx, set, func() (admission.Warnings, field.ErrorList) {
+			return v.try(ctx, set, trials(set), ours)
+		})
 		warned, errs = append(warned, tried...), faults
 	}
 	return warned, refuse(set, errs)
@@ -230,161 +224,4 @@ func warnOfAZ(ctx context.Context, set *v1alpha1.ExtendedStatefulSet) admission.
 		return admission.Warnings{"spec.az is ignored; list the zones in spec.zones"}
 	}
 	return nil
-}
-
-// trial is an object that the operator would create, and how the paths of its
-// fields become those of the set.
-type trial struct {
-	object client.Object
-	at     func(path string) string
-}
-
-// trials are what the API server is asked about: the first StatefulSet, a claim
-// of each template, and the jobs. Their owner may not exist yet.
-func trials(set *v1alpha1.ExtendedStatefulSet) []trial {
-	z := zone{index: noZone}
-	if len(set.Spec.Zones) > 0 {
-		z = zone{name: set.Spec.Zones[0]}
-	}
-	child := buildChild(set, z, version{number: 1}, span{})
-	all := []trial{{child, func(path string) string { return placeOfChild(set, child, path) }}}
-	for i := range set.Spec.Template.Spec.VolumeClaimTemplates {
-		all = append(all, trial{buildClaim(set, &set.Spec.Template.Spec.VolumeClaimTemplates[i], z, 0),
-			below("spec.template.spec.volumeClaimTemplates[" + strconv.Itoa(i) + "]")})
-	}
-	strategy := &set.Spec.UpdateStrategy
-	if strategy.PreUpdateJob != nil {
-		all = append(all, trial{buildJob(set, strategy.PreUpdateJob, preJob, 1, 1), below("spec.updateStrategy.preUpdateJob")})
-	}
-	if strategy.PostUpdateJob != nil {
-		all = append(all, trial{buildJob(set, strategy.PostUpdateJob, postJob, 1, 1), below("spec.updateStrategy.postUpdateJob")})
-	}
-	for _, t := range all {
-		t.object.SetOwnerReferences(nil)
-	}
-	return all
-}
-
-// tryPod asks, by dry run, whether the API server would take a pod. What it says
-// against one may be of the moment, so these are warnings.
-func (v *validator) tryPod(ctx context.Context, set *v1alpha1.ExtendedStatefulSet) admission.Warnings {
-	pod := buildTrialPod(trials(set)[0].object.(*appsv1.StatefulSet))
-	err := v.dryRun.Create(ctx, pod)
-	// One that takes the place of another needs no more room.
-	replaces := set.Status.CurrentVersion != 0 && handoverOf(set) == v1alpha1.HandoverPerOrdinal
-	if err == nil || apierrors.IsAlreadyExists(err) || replaces && strings.Contains(err.Error(), "exceeded quota") {
-		return nil
-	}
-	return admission.Warnings{fmt.Sprintf("pods like %s cannot be created while this lasts: %v", pod.Name, err)}
-}
-
-func asked(trials []trial) []client.Object {
-	all := make([]client.Object, len(trials))
-	for i := range trials {
-		all[i] = trials[i].object
-	}
-	return all
-}
-
-func below(parent string) func(string) string {
-	return func(path string) string { return strings.TrimSuffix(parent+"."+path, ".") }
-}
-
-var (
-	volumeIn = regexp.MustCompile(`^spec\.template\.spec\.volumes\[([0-9]+)\]`)
-	envIn    = regexp.MustCompile(`^(spec\.template\.spec\.)(initContainers|containers)\[([0-9]+)\]\.env\[([0-9]+)\]`)
-)
-
-// placeOfChild is where a field of a StatefulSet is in the set. What the operator
-// puts before the user's volumes and variables does not count there.
-func placeOfChild(set *v1alpha1.ExtendedStatefulSet, child *appsv1.StatefulSet, path string) string {
-	const parent = "spec.template."
-	if path == "metadata.name" {
-		return path
-	}
-	if m := volumeIn.FindStringSubmatch(path); m != nil {
-		n, _ := strconv.Atoi(m[1])
-		n -= len(set.Spec.Template.Spec.VolumeClaimTemplates)
-		return fmt.Sprintf("%sspec.template.spec.volumes[%d]%s", parent, n, path[len(m[0]):])
-	}
-	if m := envIn.FindStringSubmatch(path); m != nil {
-		c, _ := strconv.Atoi(m[3])
-		e, _ := strconv.Atoi(m[4])
-		made, from := &child.Spec.Template.Spec, &set.Spec.Template.Spec.Template.Spec
-		in, out := made.Containers, from.Containers
-		if m[2] == "initContainers" {
-			in, out = made.InitContainers, from.InitContainers
-		}
-		if c < len(in) && c < len(out) && e < len(in[c].Env) {
-			name := in[c].Env[e].Name
-			e = slices.IndexFunc(out[c].Env, func(v corev1.EnvVar) bool { return v.Name == name })
-		}
-		return fmt.Sprintf("%s%s%s[%d].env[%d]%s", parent, m[1], m[2], c, e, path[len(m[0]):])
-	}
-	return strings.TrimSuffix(parent+path, ".")
-}
-
-// try asks the API server, by dry run, whether it would take the objects. Invalid
-// (422) refuses. Forbidden may be a quota or a policy of the moment, and any other
-// answer says nothing about the set: both are warnings. taken looks at an object
-// whose name is taken.
-func (v *validator) try(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, trials []trial,
-	taken func(context.Context, *v1alpha1.ExtendedStatefulSet, client.Object) field.ErrorList) (admission.Warnings, field.ErrorList) {
-	ctx, cancel := context.WithTimeout(ctx, trialTime)
-	defer cancel()
-	var warned admission.Warnings
-	for _, t := range trials {
-		switch err := v.dryRun.Create(ctx, t.object); {
-		case err == nil:
-		case apierrors.IsAlreadyExists(err):
-			if errs := taken(ctx, set, t.object); len(errs) > 0 {
-				return warned, errs
-			}
-		case apierrors.IsInvalid(err):
-			return warned, rejection.Explain(err, t.at)
-		default:
-			warned = append(warned, fmt.Sprintf("%s %s could not be tried out; it cannot be created while this lasts: %v", kindOf(t.object), t.object.GetName(), err))
-		}
-	}
-	return append(warned, v.tryPod(ctx, set)...), nil
-}
-
-// ours takes an object of a name for the one that the operator made.
-func ours(context.Context, *v1alpha1.ExtendedStatefulSet, client.Object) field.ErrorList {
-	return nil
-}
-
-// foreign refuses the name of a new set if an object of a name that it needs
-// belongs to somebody else. One of a set of the same name, which was deleted just
-// now, will be gone soon; claims are looked at by claimsInUse.
-func (v *validator) foreign(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, object client.Object) field.ErrorList {
-	if _, ok := object.(*corev1.PersistentVolumeClaim); ok {
-		return nil
-	}
-	found := object.DeepCopyObject().(client.Object)
-	if err := v.live.Get(ctx, client.ObjectKeyFromObject(object), found); err != nil {
-		return nil // gone meanwhile; if not, a condition will say
-	}
-	return elsewhere(set, found)
-}
-
-// elsewhere refuses the name of a new set for the sake of an object that is none of
-// a set of that name.
-func elsewhere(set *v1alpha1.ExtendedStatefulSet, found client.Object) field.ErrorList {
-	if owner := metav1.GetControllerOf(found); owner != nil && owner.Kind == v1alpha1.Kind && owner.Name == set.Name &&
-		strings.HasPrefix(owner.APIVersion, v1alpha1.GroupVersion.Group+"/") {
-		return nil
-	}
-	return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), set.Name, fmt.Sprintf(
-		"%s %s is there already and belongs to somebody else; choose another name, or delete it", kindOf(found), found.GetName()))}
-}
-
-func kindOf(object client.Object) string {
-	switch object.(type) {
-	case *appsv1.StatefulSet:
-		return "StatefulSet"
-	case *corev1.PersistentVolumeClaim:
-		return "PersistentVolumeClaim"
-	}
-	return "Job"
 }

@@ -6,29 +6,18 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/test/rbac"
 )
-
-// allow lets a person do that with those resources of a namespace.
-func allow(ctx context.Context, namespace, who string, rule rbacv1.PolicyRule) {
-	GinkgoHelper()
-	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{GenerateName: "may-", Namespace: namespace}, Rules: []rbacv1.PolicyRule{rule}}
-	Expect(user.Create(ctx, role)).To(Succeed())
-	Expect(user.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: role.Name, Namespace: namespace},
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: who}}})).To(Succeed())
-}
 
 var _ = Describe("who may create a StatefulCluster and no pods", func() {
 	const untold = "spec.template was not tried out: only who may create pods in this namespace is told whether they would be taken"
 	var ns string
 	BeforeEach(func(ctx SpecContext) {
 		ns = newNamespace(ctx)
-		allow(ctx, ns, "peer", rbacv1.PolicyRule{Verbs: []string{"create"}, APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"statefulclusters"}})
+		Expect(rbac.Allow(ctx, user, ns, "peer", "create", v1alpha1.GroupVersion.Group, "statefulclusters")).To(Succeed())
 	})
 	hears := func(ctx context.Context, change func(*v1alpha1.StatefulCluster)) []string {
 		GinkgoHelper()
@@ -48,7 +37,7 @@ var _ = Describe("who may create a StatefulCluster and no pods", func() {
 	})
 
 	It("is told when he may, and of nothing else than what he wrote", func(ctx SpecContext) {
-		allow(ctx, ns, "peer", rbacv1.PolicyRule{Verbs: []string{"create"}, APIGroups: []string{""}, Resources: []string{"pods"}})
+		Expect(rbac.Allow(ctx, user, ns, "peer", "create", "", "pods")).To(Succeed())
 		Eventually(func() []string { return hears(ctx, named("no-such-class")) }).Should(ConsistOf(HavePrefix(
 			"spec.template could not be tried out; members cannot be created while this lasts: a policy forbids it, or something that it names is missing, such as a service account, a priority class")))
 		Expect(hears(ctx, named("system-node-critical"))).To(BeEmpty())

@@ -37,3 +37,17 @@ func Bind(ctx context.Context, c client.Client, role, user string) error {
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	})
 }
+
+// Allow lets a user do that with those objects of a namespace.
+func Allow(ctx context.Context, c client.Client, namespace, user, verb, group, resource string) error {
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{GenerateName: "may-", Namespace: namespace},
+		Rules: []rbacv1.PolicyRule{{Verbs: []string{verb}, APIGroups: []string{group}, Resources: []string{resource}}}}
+	if err := c.Create(ctx, role); err != nil {
+		return err
+	}
+	return c.Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name, Namespace: namespace},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	})
+}

@@ -128,7 +128,7 @@ func WhyNot(err error) string {
 		return "the Pod Security level of the namespace forbids it; change the template so that it meets the level"
 	case apierrors.IsForbidden(err):
 		return "a policy forbids it, or something that it names is missing, such as a service account, a priority class or a runtime class; " +
-			"once the object is there, its condition Degraded says which"
+			"once the object is there, its conditions say which"
 	}
-	return "the API server gives no answer to that now; once the object is there, its condition Degraded says whether that lasts"
+	return "the API server gives no answer to that now; once the object is there, its conditions say whether that lasts"
 }

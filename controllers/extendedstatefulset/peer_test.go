@@ -1,0 +1,34 @@
+package extendedstatefulset_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/test/rbac"
+)
+
+var _ = Describe("who may create an ExtendedStatefulSet and no pods", func() {
+	It("does not learn what there is", func(ctx SpecContext) {
+		ns := newNamespace(ctx)
+		labels := map[string]string{"app": "theirs"}
+		theirs := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "web-v1", Namespace: ns}, Spec: appsv1.StatefulSetSpec{
+			Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}}}}
+		Expect(user.Create(ctx, theirs)).To(Succeed())
+		peer := &listener{who: "peer"}
+		tries := func() error {
+			peer.heard = nil
+			return listening(peer).Create(ctx, object(ns), client.DryRunAll)
+		}
+		Expect(rbac.Allow(ctx, user, ns, peer.who, "create", v1alpha1.GroupVersion.Group, "extendedstatefulsets")).To(Succeed())
+		Eventually(tries).Should(Succeed(), "a name that is taken is told to nobody who may not ask")
+		Expect(peer.heard).To(ConsistOf("spec.template was not tried out: only who may create pods in this namespace is told whether they would be taken"))
+		Expect(rbac.Allow(ctx, user, ns, peer.who, "create", "", "pods")).To(Succeed())
+		Eventually(tries).Should(MatchError(ContainSubstring("StatefulSet web-v1 is there already and belongs to somebody else")))
+	})
+})

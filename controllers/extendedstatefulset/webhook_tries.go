@@ -1,0 +1,195 @@
+package extendedstatefulset
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/rejection"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/trial"
+)
+
+// trialTime is how long all trials together may take, so that the rest of the
+// answer comes before the API server stops waiting for it.
+const trialTime = 3 * time.Second
+
+// lookFurther looks at what else is in the namespace, for who may be told.
+func (v *validator) lookFurther(ctx context.Context, set *v1alpha1.ExtendedStatefulSet,
+	look func() (admission.Warnings, field.ErrorList)) (admission.Warnings, field.ErrorList) {
+	end, why := v.court.Open(ctx, set.Namespace)
+	if why != "" {
+		return admission.Warnings{"spec.template was not tried out: " + why}, nil
+	}
+	defer end()
+	return look()
+}
+
+// tried is an object that the operator would create, and how the paths of its
+// fields become those of the set.
+type tried struct {
+	object client.Object
+	at     func(path string) string
+}
+
+// trials are what the API server is asked about: the first StatefulSet, a claim
+// of each template, and the jobs. Their owner may not exist yet.
+func trials(set *v1alpha1.ExtendedStatefulSet) []tried {
+	z := zone{index: noZone}
+	if len(set.Spec.Zones) > 0 {
+		z = zone{name: set.Spec.Zones[0]}
+	}
+	child := buildChild(set, z, version{number: 1}, span{})
+	all := []tried{{child, func(path string) string { return placeOfChild(set, child, path) }}}
+	for i := range set.Spec.Template.Spec.VolumeClaimTemplates {
+		all = append(all, tried{buildClaim(set, &set.Spec.Template.Spec.VolumeClaimTemplates[i], z, 0),
+			below("spec.template.spec.volumeClaimTemplates[" + strconv.Itoa(i) + "]")})
+	}
+	strategy := &set.Spec.UpdateStrategy
+	if strategy.PreUpdateJob != nil {
+		all = append(all, tried{buildJob(set, strategy.PreUpdateJob, preJob, 1, 1), below("spec.updateStrategy.preUpdateJob")})
+	}
+	if strategy.PostUpdateJob != nil {
+		all = append(all, tried{buildJob(set, strategy.PostUpdateJob, postJob, 1, 1), below("spec.updateStrategy.postUpdateJob")})
+	}
+	for _, t := range all {
+		t.object.SetOwnerReferences(nil)
+	}
+	return all
+}
+
+// tryPod asks, by dry run, whether the API server would take a pod. What it says
+// against one may be of the moment, so these are warnings.
+func (v *validator) tryPod(ctx context.Context, set *v1alpha1.ExtendedStatefulSet) admission.Warnings {
+	pod := buildTrialPod(trials(set)[0].object.(*appsv1.StatefulSet))
+	err := v.court.Try(ctx, pod)
+	// One that takes the place of another needs no more room.
+	replaces := set.Status.CurrentVersion != 0 && handoverOf(set) == v1alpha1.HandoverPerOrdinal
+	if err == nil || apierrors.IsAlreadyExists(err) || replaces && strings.Contains(err.Error(), "exceeded quota") {
+		return nil
+	}
+	return admission.Warnings{fmt.Sprintf("pods like %s cannot be created while this lasts: %s", pod.Name, trial.WhyNot(err))}
+}
+
+func asked(trials []tried) []client.Object {
+	all := make([]client.Object, len(trials))
+	for i := range trials {
+		all[i] = trials[i].object
+	}
+	return all
+}
+
+func below(parent string) func(string) string {
+	return func(path string) string { return strings.TrimSuffix(parent+"."+path, ".") }
+}
+
+var (
+	volumeIn = regexp.MustCompile(`^spec\.template\.spec\.volumes\[([0-9]+)\]`)
+	envIn    = regexp.MustCompile(`^(spec\.template\.spec\.)(initContainers|containers)\[([0-9]+)\]\.env\[([0-9]+)\]`)
+)
+
+// placeOfChild is where a field of a StatefulSet is in the set. What the operator
+// puts before the user's volumes and variables does not count there.
+func placeOfChild(set *v1alpha1.ExtendedStatefulSet, child *appsv1.StatefulSet, path string) string {
+	const parent = "spec.template."
+	if path == "metadata.name" {
+		return path
+	}
+	if m := volumeIn.FindStringSubmatch(path); m != nil {
+		n, _ := strconv.Atoi(m[1])
+		n -= len(set.Spec.Template.Spec.VolumeClaimTemplates)
+		return fmt.Sprintf("%sspec.template.spec.volumes[%d]%s", parent, n, path[len(m[0]):])
+	}
+	if m := envIn.FindStringSubmatch(path); m != nil {
+		c, _ := strconv.Atoi(m[3])
+		e, _ := strconv.Atoi(m[4])
+		made, from := &child.Spec.Template.Spec, &set.Spec.Template.Spec.Template.Spec
+		in, out := made.Containers, from.Containers
+		if m[2] == "initContainers" {
+			in, out = made.InitContainers, from.InitContainers
+		}
+		if c < len(in) && c < len(out) && e < len(in[c].Env) {
+			name := in[c].Env[e].Name
+			e = slices.IndexFunc(out[c].Env, func(v corev1.EnvVar) bool { return v.Name == name })
+		}
+		return fmt.Sprintf("%s%s%s[%d].env[%d]%s", parent, m[1], m[2], c, e, path[len(m[0]):])
+	}
+	return strings.TrimSuffix(parent+path, ".")
+}
+
+// try asks the API server, by dry run, whether it would take the objects. Invalid
+// (422) refuses. Forbidden may be a quota or a policy of the moment, and any other
+// answer says nothing about the set: both are warnings. taken looks at an object
+// whose name is taken.
+func (v *validator) try(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, trials []tried,
+	taken func(context.Context, *v1alpha1.ExtendedStatefulSet, client.Object) field.ErrorList) (admission.Warnings, field.ErrorList) {
+	ctx, cancel := context.WithTimeout(ctx, trialTime)
+	defer cancel()
+	var warned admission.Warnings
+	for _, t := range trials {
+		switch err := v.court.Try(ctx, t.object); {
+		case err == nil:
+		case apierrors.IsAlreadyExists(err):
+			if errs := taken(ctx, set, t.object); len(errs) > 0 {
+				return warned, errs
+			}
+		case apierrors.IsInvalid(err):
+			return warned, rejection.Explain(err, t.at)
+		default:
+			warned = append(warned, fmt.Sprintf("%s %s could not be tried out; it cannot be created while this lasts: %s", kindOf(t.object), t.object.GetName(), trial.WhyNot(err)))
+		}
+	}
+	return append(warned, v.tryPod(ctx, set)...), nil
+}
+
+// ours takes an object of a name for the one that the operator made.
+func ours(context.Context, *v1alpha1.ExtendedStatefulSet, client.Object) field.ErrorList {
+	return nil
+}
+
+// foreign refuses the name of a new set if an object of a name that it needs
+// belongs to somebody else. One of a set of the same name, which was deleted just
+// now, will be gone soon; claims are looked at by claimsInUse.
+func (v *validator) foreign(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, object client.Object) field.ErrorList {
+	if _, ok := object.(*corev1.PersistentVolumeClaim); ok {
+		return nil
+	}
+	found := object.DeepCopyObject().(client.Object)
+	if err := v.live.Get(ctx, client.ObjectKeyFromObject(object), found); err != nil {
+		return nil // gone meanwhile; if not, a condition will say
+	}
+	return elsewhere(set, found)
+}
+
+// elsewhere refuses the name of a new set for the sake of an object that is none of
+// a set of that name.
+func elsewhere(set *v1alpha1.ExtendedStatefulSet, found client.Object) field.ErrorList {
+	if owner := metav1.GetControllerOf(found); owner != nil && owner.Kind == v1alpha1.Kind && owner.Name == set.Name &&
+		strings.HasPrefix(owner.APIVersion, v1alpha1.GroupVersion.Group+"/") {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), set.Name, fmt.Sprintf(
+		"%s %s is there already and belongs to somebody else; choose another name, or delete it", kindOf(found), found.GetName()))}
+}
+
+func kindOf(object client.Object) string {
+	switch object.(type) {
+	case *appsv1.StatefulSet:
+		return "StatefulSet"
+	case *corev1.PersistentVolumeClaim:
+		return "PersistentVolumeClaim"
+	}
+	return "Job"
+}
