@@ -106,6 +106,18 @@ fmt: $(LINT) ## Format the code.
 lint: $(LINT) ## Look for faults without running anything.
 	$(call say,Linting)
 	@$(LINT) run --timeout=20m ./...
+	@$(MAKE) vulncheck
+
+# Without a way to the database nothing is known, which fails nothing: the same commit must
+# not pass or fail by what a network is like.
+VULNDB ?= https://vuln.go.dev
+.PHONY: vulncheck
+vulncheck: ## Look for known vulnerabilities in what the images import [VULNDB=https://vuln.go.dev].
+	$(call say,Looking for known vulnerabilities)
+	@found=$$(go tool -modfile=tools/vulncheck/go.mod govulncheck -db '$(VULNDB)' . ./gate 2>&1) && echo "$$found" || case $$found in \
+		*'fetching vulnerabilities'*) echo "nothing is known: $$found" ;; \
+		*) echo "$$found" >&2; exit 1 ;; \
+	esac
 
 $(LINT): tools/lint/go.mod
 	$(call say,Building golangci-lint $(LINT_VERSION) once: this takes some minutes)
