@@ -43,8 +43,8 @@ func (c *child) lacks(pod string) bool {
 	return ours && err == nil && strconv.FormatInt(ordinal, 10) == rest && c.span().has(int32(ordinal)) && c.pods[int32(ordinal)] == nil
 }
 
-// unready names the pods of a version that are not Ready, with what is known to keep
-// them from it; of all versions for 0. It is "" if all are.
+// unready names the pods of a version that are not Ready, or only between crashes, with what
+// is known to keep them from it; of all versions for 0. It is "" if all are.
 func (w *world) unready(number int64) string {
 	var causes []string
 	pods := map[string]*some{}
@@ -67,6 +67,10 @@ func (w *world) unready(number int64) string {
 				add(name, "it is being deleted")
 			case !podstate.Ready(pod):
 				add(name, w.causeOf(pod, zone{index: c.zone}, o))
+			case !w.available(pod): // not for long enough: one that crashes is Ready in between
+				if cause := podstate.ExplainCrash(pod); cause != "" {
+					add(name, cause)
+				}
 			}
 		}
 	}

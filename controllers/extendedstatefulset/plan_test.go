@@ -315,6 +315,29 @@ func TestDigest(t *testing.T) {
 	}
 }
 
+// V6: a version may be given up in the moment in which its container was started again.
+func TestWhyAPodIsReadyOnlyBetweenCrashes(t *testing.T) {
+	crashed := func(w *world) {
+		w.children[0].pods[1].Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", RestartCount: 3,
+			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 7}}}}
+	}
+	lasting := func(w *world) { w.set.Spec.Template.Spec.MinReadySeconds = 10 }
+	for _, row := range []struct {
+		name  string
+		scene *scene
+		want  string
+	}{
+		{"it is Ready for a moment", of(plain()).has(1, span{0, 2}).turned(0, 1, time.Second).but(lasting).but(crashed),
+			"; not Ready: db-v1-1 (CrashLoopBackOff: container main ended with code 7)"},
+		{"it is Ready for long enough", of(plain()).has(1, span{0, 2}).turned(0, 1, time.Minute).but(lasting).but(crashed), ""},
+		{"it never crashed", of(plain()).has(1, span{0, 2}).turned(0, 1, time.Second).but(lasting), ""},
+	} {
+		if got := row.scene.w.unready(1); got != row.want {
+			t.Errorf("%s: %q, want %q", row.name, got, row.want)
+		}
+	}
+}
+
 // E20: a container without a readiness probe is Ready whenever it runs, also one
 // that crashes at its start.
 func TestACanaryThatCrashes(t *testing.T) {

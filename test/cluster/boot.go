@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"time"
 
@@ -194,5 +195,19 @@ func (c *Cluster) copyProgram(ctx context.Context) error {
 		}
 		return run(ctx, "cp", self, out)
 	}
-	return Host(ctx, c.log, program, out)
+	// Go does not link again what is there and up to date.
+	cache, err := cacheDir()
+	if err != nil {
+		return err
+	}
+	kept := filepath.Join(cache, "cluster-program")
+	unlock, err := lock(ctx, kept+".lock")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := Host(ctx, c.log, program, kept); err != nil {
+		return err
+	}
+	return run(ctx, "cp", kept, out)
 }

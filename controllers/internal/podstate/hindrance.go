@@ -67,10 +67,26 @@ func Explain(pod *corev1.Pod) string {
 	case word != "" && word != CrashLoop:
 		return withDetail(word, waits.State.Waiting.Message)
 	}
-	if name, ended := crashed(pod); ended != nil {
-		return withDetail(CrashLoop, fmt.Sprintf("container %s ended with code %d%s", name, ended.ExitCode, besides(ended.Reason)))
+	return cmp.Or(explainCrash(crashed(pod)), word, unready(pod))
+}
+
+// ExplainCrash says in the words of Explain that a container of a pod ended and was started
+// again, also of a pod that is Ready: one without a readiness probe is, for as long as its
+// program runs. "" if none did.
+func ExplainCrash(pod *corev1.Pod) string {
+	for i := range pod.Status.ContainerStatuses {
+		if s := &pod.Status.ContainerStatuses[i]; s.LastTerminationState.Terminated != nil {
+			return explainCrash(s.Name, s.LastTerminationState.Terminated)
+		}
 	}
-	return cmp.Or(word, unready(pod))
+	return ""
+}
+
+func explainCrash(container string, ended *corev1.ContainerStateTerminated) string {
+	if ended == nil {
+		return ""
+	}
+	return withDetail(CrashLoop, fmt.Sprintf("container %s ended with code %d%s", container, ended.ExitCode, besides(ended.Reason)))
 }
 
 func withDetail(word, detail string) string {

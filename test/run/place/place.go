@@ -125,7 +125,8 @@ func Open(ctx context.Context, kind Kind, programs ...program.Program) (Place, e
 	return where, err
 }
 
-// prepare builds programs, in one go.
+// prepare builds programs, in one go, into a folder that stays: Go does not link again what
+// is there and up to date.
 func (p *Place) prepare(ctx context.Context, log io.Writer, programs []program.Program) error {
 	switch {
 	case len(programs) == 0:
@@ -133,7 +134,7 @@ func (p *Place) prepare(ctx context.Context, log io.Writer, programs []program.P
 	case p.Kind == Simulated: // no other program runs
 		return cluster.Host(ctx, log, ".", operatorProgram)
 	}
-	refs, err := program.Write(ctx, log, programs...)
+	refs, err := program.WriteFrom(ctx, log, filepath.Join("build", "run", "programs"), programs...)
 	for i := range refs {
 		p.built[programs[i].Ref] = refs[i]
 	}

@@ -51,16 +51,6 @@ func Ledger(tar string) Program {
 	return Program{Package: "./test/faults/ledger", Ref: "localhost/ledger", User: "65532:65532", Tar: tar}
 }
 
-// Write builds programs, and writes the image of each.
-func Write(ctx context.Context, log io.Writer, programs ...Program) (refs []string, err error) {
-	folder, err := os.MkdirTemp("", "program-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(folder)
-	return WriteFrom(ctx, log, folder, programs...)
-}
-
 // WriteFrom builds programs in one go into a folder, as the Dockerfile does, writes the
 // image of each, and gives the images' names and tags. The same sources give the same
 // bytes: neither paths, nor times, nor the state of the checkout go in.
@@ -88,9 +78,14 @@ func WriteFrom(ctx context.Context, log io.Writer, folder string, programs ...Pr
 	return refs, nil
 }
 
-// Write is Write of one program.
+// Write builds the program, and writes its image.
 func (p Program) Write(ctx context.Context) (ref string, err error) {
-	refs, err := Write(ctx, os.Stderr, p)
+	folder, err := os.MkdirTemp("", "program-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(folder)
+	refs, err := WriteFrom(ctx, os.Stderr, folder, p)
 	if err != nil {
 		return "", err
 	}
