@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/onsi/gomega"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -130,10 +131,35 @@ func (m *Manager) Succeeded(ctx context.Context, namespace, name string) {
 	for _, wanted := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		m.Rolled(ctx, client.ObjectKey{Namespace: csv.Namespace, Name: wanted.Name})
 	}
+	m.planComplete(ctx, namespace, name)
 	for _, pod := range m.OperatorPods(ctx, csv.Namespace) {
 		m.Say("  %s runs %s on %s", pod.Name, pod.Spec.Containers[0].Image, pod.Spec.NodeName)
 	}
 }
+
+// planComplete waits until OLM has gone through the plan of a version. It makes what is in
+// the plan several times, also after the version is installed, and so makes again what is
+// deleted meanwhile. Once more it may begin when the plan is complete, by a cache that is
+// late: so this waits as long as that takes.
+func (m *Manager) planComplete(ctx context.Context, namespace, name string) {
+	m.Until(ctx, "the InstallPlan of "+name, func(ctx context.Context) error {
+		var plans operatorsv1alpha1.InstallPlanList
+		if err := m.Client.List(ctx, &plans, client.InNamespace(namespace)); err != nil {
+			return err
+		}
+		for i := range plans.Items {
+			if p := &plans.Items[i]; slices.Contains(p.Spec.ClusterServiceVersionNames, name) && p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseComplete {
+				return fmt.Errorf("%s is in phase %s", p.Name, p.Status.Phase)
+			}
+		}
+		return nil
+	})
+	time.Sleep(onceThroughAPlan)
+}
+
+// onceThroughAPlan is longer than OLM takes for all that is in the bundle, at five requests
+// a second.
+const onceThroughAPlan = 20 * time.Second
 
 // The names of the operator's Deployments, and of their accounts, in every version.
 const (
