@@ -54,13 +54,15 @@ func run(ctx context.Context) error {
 	if !cluster.Built(kind.Sets()...) {
 		open.Key, open.Usual = open.Key+", all of it built", 12*time.Minute
 	}
-	all := []steps.Step{open, {
-		Title: "Deploying the operator", Key: string(kind) + ": operator", Usual: 40 * time.Second,
-		Do: func(ctx context.Context) error { return s.Operator(ctx) },
-	}, {
-		Title: "Trying a sample of each kind: rollouts, a failover, a good upgrade and a bad one", Key: string(kind) + ": samples",
-		Usual: place.Calm + 25*time.Second, Do: func(ctx context.Context) error { return s.samples(ctx) },
-	}}
+	step := func(title string, usual time.Duration, do func(shown, context.Context) error) steps.Step {
+		return steps.Step{Title: title, Key: string(kind) + ": " + title, Usual: usual,
+			Do: func(ctx context.Context) error { return do(s, ctx) }}
+	}
+	all := []steps.Step{
+		open,
+		step("Deploying the operator", 40*time.Second, func(s shown, ctx context.Context) error { return s.Operator(ctx) }),
+		step("Trying a sample of each kind: rollouts, a failover, a good upgrade and a bad one", place.Calm+25*time.Second, shown.samples),
+	}
 	if err := steps.Run(ctx, os.Stdout, steps.File(), all); err != nil {
 		return err
 	}
