@@ -173,7 +173,7 @@ func listening(t *testing.T, handler http.Handler) string {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	g.Expect(err).NotTo(HaveOccurred())
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
-	go func() { _ = server.Serve(newListener(inner, 3, 3)) }()
+	go func() { _ = server.Serve(newListener(inner, 6)) }()
 	t.Cleanup(func() { server.Close() })
 	return inner.Addr().String()
 }
@@ -211,15 +211,21 @@ func TestWorkEndsWhenTheCallerIsGone(t *testing.T) {
 
 func TestConnectionsAreBounded(t *testing.T) {
 	g := NewWithT(t)
-	l := newListener(nil, 3, 2)
-	for range 2 {
+	l := newListener(nil, 8)
+	for range 4 {
 		g.Expect(l.enter("a")).To(BeTrue())
 	}
-	g.Expect(l.enter("a")).To(BeFalse(), "two are all of a peer")
-	g.Expect(l.enter("b")).To(BeTrue())
-	g.Expect(l.enter("c")).To(BeFalse(), "three are all")
+	g.Expect(l.enter("a")).To(BeFalse(), "four of eight are all of a peer")
+	for range 2 {
+		g.Expect(l.enter("b")).To(BeTrue())
+	}
+	g.Expect(l.enter("b")).To(BeFalse(), "two of the other four")
+	g.Expect(l.enter("c")).To(BeTrue(), "there is one for a third")
+	g.Expect(l.enter("d")).To(BeTrue(), "and for a fourth")
+	g.Expect(l.enter("e")).To(BeFalse(), "eight are all")
 	l.leave("a")
-	g.Expect(l.enter("c")).To(BeTrue())
+	g.Expect(l.enter("a")).To(BeFalse(), "it has three, and one is free")
+	g.Expect(l.enter("e")).To(BeTrue())
 
 	address := listening(t, http.NotFoundHandler())
 	var open []net.Conn

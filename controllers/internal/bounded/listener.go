@@ -5,27 +5,26 @@ import (
 	"sync"
 )
 
-// Connections that are open at one time. A TLS connection takes about 40 KiB, so all of
-// them take 40 MiB. The API server opens one for each call under way, and makes up to 600
-// calls in its own defaults (--max-requests-inflight, --max-mutating-requests-inflight).
-const (
-	maxConnections     = 1024
-	maxConnectionsPeer = 640
-)
+// maxConnections are open at one time. A TLS connection takes about 40 KiB, so all of them
+// take 50 MiB. The API server opens one for each call under way, and makes up to 600 calls
+// in its own defaults (--max-requests-inflight, --max-mutating-requests-inflight); one peer
+// may have half of all.
+const maxConnections = 1280
 
-// listener closes the connections that are too many: those of a peer, by its address, and
-// those of all. Others would wait with the API server's among them.
+// listener closes the connections that are too many. A peer, by its address, gets another
+// one only while more are free than it has: so there is always one free for a peer that has
+// few, as the API server, however many others hold all they get.
 type listener struct {
 	net.Listener
-	max, maxPeer int
+	max int
 
 	mu   sync.Mutex
 	open int
 	by   map[string]int
 }
 
-func newListener(inner net.Listener, most, mostPeer int) *listener {
-	return &listener{Listener: inner, max: most, maxPeer: mostPeer, by: map[string]int{}}
+func newListener(inner net.Listener, most int) *listener {
+	return &listener{Listener: inner, max: most, by: map[string]int{}}
 }
 
 // Accept waits for a connection that is not one too many.
@@ -46,7 +45,7 @@ func (l *listener) Accept() (net.Conn, error) {
 func (l *listener) enter(peer string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.open >= l.max || l.by[peer] >= l.maxPeer {
+	if l.by[peer] >= l.max-l.open {
 		return false
 	}
 	l.open++

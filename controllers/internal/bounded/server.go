@@ -66,7 +66,7 @@ func newServer(name, address string, config *tls.Config, handler http.Handler) (
 	if err != nil {
 		return nil, fmt.Errorf("listening for %s: %w", name, err)
 	}
-	var outer net.Listener = newListener(inner, maxConnections, maxConnectionsPeer)
+	var outer net.Listener = newListener(inner, maxConnections)
 	if config != nil {
 		config = config.Clone()
 		// One connection has one request at a time: HTTP/2 would let one peer open any number.
