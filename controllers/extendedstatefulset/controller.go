@@ -25,6 +25,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/consistency"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/enqueue"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
@@ -186,7 +187,7 @@ func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
 		ByObject: map[client.Object]cache.ByObject{
 			&v1alpha1.ExtendedStatefulSet{}: bare,
 			// The Service that a template names may be anybody's.
-			&corev1.Service{}: bare, &appsv1.StatefulSet{}: ours, &batchv1.Job{}: ours, &corev1.PersistentVolumeClaim{}: ours,
+			&corev1.Service{}: {Transform: cutService}, &appsv1.StatefulSet{}: ours, &batchv1.Job{}: ours, &corev1.PersistentVolumeClaim{}: ours,
 			partial(kindConfigMap): origins, partial(kindSecret): origins,
 			&corev1.Pod{}: {Label: ours.Label, Transform: cutPod},
 		}}
@@ -208,6 +209,21 @@ func cutPod(obj any) (any, error) {
 		Volumes: func(v *corev1.Volume) bool {
 			return v.PersistentVolumeClaim != nil && strings.HasSuffix(v.PersistentVolumeClaim.ClaimName, v1alpha1.UnassignedClaim)
 		}}.Pod(obj)
+}
+
+// cutService is a cache transform that keeps whose a Service is, and what it selects. No
+// selector of ours is longer. What is patched is read live first.
+func cutService(obj any) (any, error) {
+	service, ok := obj.(*corev1.Service)
+	if !ok {
+		return obj, nil
+	}
+	cut := &corev1.Service{ObjectMeta: service.ObjectMeta}
+	slim.Bounded(&cut.ObjectMeta)
+	if len(service.Spec.Selector) <= bounds.Terms {
+		cut.Spec.Selector = service.Spec.Selector
+	}
+	return cut, nil
 }
 
 // asCached is the empty object to read a written one from the cache with.

@@ -25,6 +25,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/consistency"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/enqueue"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
@@ -180,7 +181,7 @@ func (c ownCache) GetCache() cache.Cache { return c.Cache }
 func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
 	managed := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManaged: v1alpha1.True}), Transform: cache.TransformStripManagedFields()}
 	bare := cache.ByObject{Transform: slim.Kept{}.Metadata}
-	labelled := cache.ByObject{Transform: cache.TransformStripManagedFields()} // rules are selected by any label
+	labelled := cache.ByObject{Transform: cutRule}
 	options := cache.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
 		ByObject: map[client.Object]cache.ByObject{
 			&v1alpha1.ReplicatedStatefulSet{}: {Transform: cache.TransformStripManagedFields()},
@@ -206,8 +207,11 @@ func cutPod(obj any) (any, error) {
 		return obj, nil
 	}
 	cut := &corev1.Pod{ObjectMeta: pod.ObjectMeta, Status: pod.Status}
-	cut.ManagedFields = nil
+	slim.Bounded(&cut.ObjectMeta, v1alpha1.AnnotationTemplate, v1alpha1.AnnotationContainer)
 	cut.Spec.NodeName = pod.Spec.NodeName
+	if len(pod.Spec.InitContainers)+len(pod.Spec.Containers) > mostContainers {
+		return cut, nil
+	}
 	for i := range pod.Spec.InitContainers {
 		cut.Spec.InitContainers = append(cut.Spec.InitContainers, corev1.Container{Name: pod.Spec.InitContainers[i].Name})
 	}
@@ -215,6 +219,19 @@ func cutPod(obj any) (any, error) {
 		cut.Spec.Containers = append(cut.Spec.Containers, corev1.Container{Name: pod.Spec.Containers[i].Name})
 	}
 	return cut, nil
+}
+
+// mostContainers is more than a member has. A pod of somebody else may have some ten
+// thousand, and our labels.
+const mostContainers = 4 * bounds.Containers
+
+// cutRule is a cache transform of ConfigMaps. Rules are selected by any label; one with
+// more labels than are kept is no rule.
+func cutRule(obj any) (any, error) {
+	if m, ok := obj.(*metav1.PartialObjectMetadata); ok {
+		slim.Bounded(&m.ObjectMeta)
+	}
+	return obj, nil
 }
 
 // asCached is the empty object to read a written one from the cache with.

@@ -203,7 +203,7 @@ func (r *Reconciler) onNode(ctx context.Context, n client.Object) []reconcile.Re
 func (r *Reconciler) concerned(ctx context.Context, pod metav1.Object) []reconcile.Request {
 	maker := pod.GetLabels()[v1.LabelSingleton]
 	requests := r.inNamespace(ctx, pod.GetNamespace(), func(s *v1.StatefulSingleton) bool {
-		return s.Name != maker && (s.Status.Holder != nil && s.Status.Holder.Name == pod.GetName() || selects(s, labelsOf(pod)))
+		return crowded(pod) || s.Name != maker && (s.Status.Holder != nil && s.Status.Holder.Name == pod.GetName() || selects(s, labelsOf(pod)))
 	})
 	if maker != "" {
 		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: maker}})
@@ -340,13 +340,24 @@ func (p *podWatch) handler() toolscache.ResourceEventHandler {
 	}
 }
 
-// stripToLabels is a cache transform that keeps identity and labels.
+// stripToLabels is a cache transform that keeps identity and labels. A pod with more
+// labels than are kept is one that any object may select.
 func stripToLabels(obj any) (any, error) {
 	if m, ok := obj.(*metav1.PartialObjectMetadata); ok {
+		maker := m.Labels[v1.LabelSingleton]
 		m.ObjectMeta = metav1.ObjectMeta{Name: m.Name, Namespace: m.Namespace, UID: m.UID, ResourceVersion: m.ResourceVersion, Labels: m.Labels}
+		if slim.Bounded(&m.ObjectMeta) {
+			m.Annotations = map[string]string{annotationCrowded: v1.True}
+			m.Labels = map[string]string{v1.LabelSingleton: maker}
+		}
 	}
 	return obj, nil
 }
+
+// annotationCrowded is put on pods in the cache alone.
+const annotationCrowded = v1.Prefix + "more-labels-than-kept"
+
+func crowded(pod metav1.Object) bool { return pod.GetAnnotations()[annotationCrowded] != "" }
 
 // slimObject is a cache transform that keeps what others ask of an object: its spec,
 // and who holds its grant. A selector that is too large is not kept.

@@ -64,8 +64,9 @@ func (k Kept) metadata(m *metav1.ObjectMeta) metav1.ObjectMeta {
 		Name: m.Name, Namespace: m.Namespace, UID: m.UID, ResourceVersion: m.ResourceVersion,
 		Generation: m.Generation, CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp,
 		DeletionGracePeriodSeconds: m.DeletionGracePeriodSeconds, OwnerReferences: m.OwnerReferences,
-		Labels: keep(m.Labels, k.Labels), Annotations: keep(m.Annotations, k.Annotations),
+		Labels: keep(m.Labels, k.Labels), Annotations: m.Annotations,
 	}
+	Bounded(&slim, k.Annotations...)
 	for _, owner := range slim.OwnerReferences { // what is said twice is kept once
 		for key, value := range slim.Labels {
 			switch value {

@@ -1,0 +1,28 @@
+package slim
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+func TestMetadataIsBounded(t *testing.T) {
+	g := NewWithT(t)
+	m := &metav1.ObjectMeta{Name: "a", Labels: map[string]string{"app": "a"}, Annotations: map[string]string{"kept": "1", "other": "2"},
+		Finalizers: []string{"ours"}, ManagedFields: []metav1.ManagedFieldsEntry{{}}, OwnerReferences: make([]metav1.OwnerReference, mostOwners)}
+	g.Expect(Bounded(m, "kept")).To(BeFalse())
+	g.Expect(*m).To(Equal(metav1.ObjectMeta{Name: "a", Labels: map[string]string{"app": "a"}, Annotations: map[string]string{"kept": "1"},
+		Finalizers: []string{"ours"}, OwnerReferences: make([]metav1.OwnerReference, mostOwners)}), "at the bound")
+
+	m.OwnerReferences = append(m.OwnerReferences, metav1.OwnerReference{Name: "it", Controller: ptr.To(true)})
+	for i := range 300 {
+		m.Labels[fmt.Sprint(i)] = strings.Repeat("x", 60)
+	}
+	g.Expect(Bounded(m)).To(BeTrue())
+	g.Expect(*m).To(Equal(metav1.ObjectMeta{Name: "a", Finalizers: []string{"ours"}, OwnerReferences: m.OwnerReferences}))
+	g.Expect(m.OwnerReferences).To(ConsistOf(HaveField("Name", "it")), "the controller")
+}

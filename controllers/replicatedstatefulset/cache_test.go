@@ -1,0 +1,36 @@
+package replicatedstatefulset
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+)
+
+func TestTheCacheKeepsLittleOfStrangers(t *testing.T) {
+	g := NewWithT(t)
+	labels := map[string]string{}
+	for i := range 1000 {
+		labels[fmt.Sprint(i)] = strings.Repeat("x", 60)
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: labels, Finalizers: []string{v1alpha1.FinalizerMember},
+		Annotations: map[string]string{"a": "b", v1alpha1.AnnotationTemplate: "t"}}, Spec: corev1.PodSpec{Containers: make([]corev1.Container, mostContainers)}}
+	cut, err := cutPod(pod)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(cut.(*corev1.Pod).ObjectMeta).To(Equal(metav1.ObjectMeta{Finalizers: pod.Finalizers, Annotations: map[string]string{v1alpha1.AnnotationTemplate: "t"}}))
+	g.Expect(cut.(*corev1.Pod).Spec.Containers).To(HaveLen(mostContainers), "at the bound")
+	pod.Spec.Containers = make([]corev1.Container, mostContainers+1)
+	cut, err = cutPod(pod)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(cut.(*corev1.Pod).Spec.Containers).To(BeEmpty())
+
+	rule := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "a"}, Annotations: map[string]string{"a": "b"}}}
+	cut, err = cutRule(rule)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(cut.(*metav1.PartialObjectMetadata).ObjectMeta).To(Equal(metav1.ObjectMeta{Labels: map[string]string{"app": "a"}}))
+}
