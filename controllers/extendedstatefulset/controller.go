@@ -28,6 +28,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/consistency"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/enqueue"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/large"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
@@ -97,6 +98,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if behind { // the event that brings the write wakes the key
 		return report.Wait(consistency.Patience).Result()
 	}
+	ctx, leave := large.Pass(ctx)
+	defer leave()
 	return r.pass(ctx, &set).Result()
 }
 
@@ -125,6 +128,9 @@ func (r *Reconciler) consider(ctx context.Context, set *v1alpha1.ExtendedStatefu
 	p := decide(w)
 	if (!p.acts() || p.asksOnly()) && !w.unsure() {
 		return w, p, nil
+	}
+	if err := large.Read(ctx, len(w.tenants), &set.Spec.Template.Spec.Template); err != nil {
+		return nil, plan{}, err
 	}
 	var live v1alpha1.ExtendedStatefulSet
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(set), &live); apierrors.IsNotFound(err) || err == nil && live.UID != set.UID {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
 )
 
 // How much one object may ask for. The schema says the same wherever it can. Here it
@@ -86,6 +87,7 @@ func tooMuch(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) (errs field
 		return errs
 	}
 	errs = append(tooManyInAll(int(replicas), max(1, len(spec.Zones)), claims, template.Child("replicas")), tooLarge(spec, at)...)
+	errs = append(errs, bounds.Pods(int(replicas)*max(1, len(spec.Zones)), &spec.Template.Spec.Template, template.Child("replicas"))...)
 	if n := len(originsOf(&spec.Template.Spec.Template.Spec)); spec.UpdateOnEnvChange && n > mostSources {
 		errs = append(errs, field.Invalid(at.Child("updateOnEnvChange"), true, fmt.Sprintf(
 			"follows at most %d ConfigMaps and Secrets, and template names more; name fewer, or set this to false", mostSources)))

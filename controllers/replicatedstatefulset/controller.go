@@ -28,6 +28,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/consistency"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/enqueue"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/large"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
@@ -93,6 +94,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if behind { // the event that brings the write wakes the key
 		return report.Wait(consistency.Patience).Result()
 	}
+	ctx, leave := large.Pass(ctx)
+	defer leave()
 	return r.pass(ctx, &set).Result()
 }
 
@@ -106,6 +109,9 @@ func (r *Reconciler) pass(ctx context.Context, set *v1alpha1.ReplicatedStatefulS
 	}
 	p := decide(w)
 	if !p.asksOnly() || w.deleting() {
+		if err := large.Read(ctx, len(w.members), &set.Spec.Pod); err != nil {
+			return report.Retry(err)
+		}
 		var live v1alpha1.ReplicatedStatefulSet
 		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(set), &live); apierrors.IsNotFound(err) || err == nil && live.UID != set.UID {
 			return report.Done() // its event is on the way

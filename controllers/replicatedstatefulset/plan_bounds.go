@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
@@ -56,6 +57,7 @@ func validateBounds(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) fi
 			}
 		}
 	}
+	errs = append(errs, bounds.Pods(int(ptr.Deref(spec.Replicas, 1)), &spec.Pod, at.Child("replicas"))...)
 	return append(errs, bounds.Spec(spec, at)...)
 }
 

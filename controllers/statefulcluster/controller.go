@@ -29,6 +29,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/consistency"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/enqueue"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/large"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
@@ -76,6 +77,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil || behind {
 		return waitForCache(err).Result()
 	}
+	ctx, leave := large.Pass(ctx)
+	defer leave()
 	return r.pass(ctx, &set).Result()
 }
 
@@ -97,6 +100,9 @@ func (r *Reconciler) pass(ctx context.Context, set *v1alpha1.StatefulCluster) re
 	}
 	p := decide(w)
 	if p.wantsLive() || r.memory.wantsLive(set, w.now) {
+		if err := large.Read(ctx, len(w.members), &set.Spec.Template); err != nil {
+			return report.Retry(err)
+		}
 		if set, err = r.reread(ctx, set); err != nil || set == nil {
 			return retryOrDone(err)
 		}

@@ -108,6 +108,7 @@ func validateBounds(spec *v1alpha1.StatefulClusterSpec, path *field.Path) field.
 	errs = append(errs, bounds.Selector(spec.Selector, path.Child("selector"))...)
 	errs = append(errs, bounds.Template(&spec.Template, path.Child("template"))...)
 	errs = append(errs, bounds.AtMost(len(spec.VolumeClaimTemplates), bounds.Claims, path.Child("volumeClaimTemplates"))...)
+	errs = append(errs, bounds.Pods(int(*spec.Replicas), &spec.Template, path.Child("replicas"))...)
 	return append(errs, bounds.Spec(spec, path)...)
 }
 

@@ -24,6 +24,10 @@ const (
 	Bytes = 256 << 10
 )
 
+// PodBytes is how long all pods of a set may be together, as JSON. They are read at one
+// time, with what the API server adds to each.
+const PodBytes = 64 << 20
+
 // AtMost refuses more than that of something.
 func AtMost(n, most int, at *field.Path) field.ErrorList {
 	if n <= most {
@@ -53,6 +57,19 @@ func Selector(s *metav1.LabelSelector, at *field.Path) field.ErrorList {
 		errs = append(errs, AtMost(len(e.Values), Terms, at.Child("matchExpressions").Index(i).Child("values"))...)
 	}
 	return errs
+}
+
+// Pods refuses so many pods of a template that they are longer than PodBytes.
+func Pods(n int, template any, at *field.Path) field.ErrorList {
+	text, err := json.Marshal(template)
+	if err != nil {
+		return field.ErrorList{field.Invalid(at, field.OmitValueType{}, "cannot be written as JSON: "+err.Error())}
+	}
+	if n <= PodBytes/max(1, len(text)) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at, n, fmt.Sprintf("pods with a template of %d bytes as JSON are more than %d MiB in all; "+
+		"lower the number, or put scripts and configuration into the image or a ConfigMap", len(text), PodBytes>>20))}
 }
 
 // Spec refuses one that is longer than Bytes.

@@ -56,6 +56,8 @@ func TestBounds(t *testing.T) {
 		}, "spec.matchExpressions[1].values: Invalid value: 33"},
 		{"bytes in all", Bytes, func(n int) field.ErrorList { return Spec(strings.Repeat("x", n-2), at) },
 			"spec: Invalid value: has 262145 bytes as JSON, and may have at most 262144; put scripts and configuration into the image or a ConfigMap"},
+		{"pods of 64 KiB", 1024, func(n int) field.ErrorList { return Pods(n, strings.Repeat("x", 64<<10-2), at) },
+			"spec: Invalid value: 1025: pods with a template of 65536 bytes as JSON are more than 64 MiB in all"},
 	} {
 		if errs := r.check(r.most); len(errs) > 0 {
 			t.Errorf("%d %s: %v", r.most, r.name, errs)
