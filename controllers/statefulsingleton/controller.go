@@ -27,6 +27,7 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/enqueue"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/large"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
@@ -80,6 +81,8 @@ type Reconciler struct {
 
 // Reconcile looks at one StatefulSingleton and does the next thing.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	ctx, leave := large.Pass(ctx)
+	defer leave()
 	if err := r.pods.follow(ctx, req.Namespace); err != nil {
 		return report.Retry(err).Result()
 	}
@@ -113,8 +116,12 @@ func Setup(mgr ctrl.Manager, o Options) error { return setup(mgr, o, time.Now) }
 
 func setup(mgr ctrl.Manager, o Options, now func() time.Time) error {
 	runner := &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Lease: o.Lease}
+	live, err := newLivePods(mgr)
+	if err != nil {
+		return err
+	}
 	r := &Reconciler{
-		Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Now: now, Runner: runner, Lease: o.Lease,
+		Cache: mgr.GetCache(), Live: live, Now: now, Runner: runner, Lease: o.Lease,
 		Guard:  &Guard{Live: mgr.GetAPIReader(), Options: o},
 		Events: mgr.GetEventRecorder("statefulsingleton"),
 		pods:   newPodWatch(mgr, o.Watched),
