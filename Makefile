@@ -181,9 +181,15 @@ fuzz: ## What strangers send: each fuzz test for a while, one after another [FUZ
 		go test -vet=off -run '^$$' -fuzz "^$${found#func }$$" -fuzztime '$(or $(FUZZTIME),30s)' -fuzzminimizetime 20x "./$$(dirname "$$file")" < /dev/null || exit 1; \
 	done
 
+.PHONY: test-hostile
+test-hostile: ## All attacks of one tenant on the operator, and how long the others wait.
+	$(call say,One tenant against all)
+	@KUBEBUILDER_ASSETS=$$($(CLUSTER) build kubernetes) KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m \
+		go test -vet=off -count=1 -timeout 1h -v -run '^TestAPIHostile$$' ./test/hostile -long
+
 # Each mutant must be found by the runs with its seed, or the faults have become blunt.
 .PHONY: test-long
-test-long: test-stories fuzz soak-singleton soak-replicated soak-freeze ## What is too long for each change: all stories, fuzzing, the soaks, and mutants that the soak must find (some hours).
+test-long: test-stories fuzz test-hostile soak-singleton soak-replicated soak-freeze ## What is too long for each change: all stories, fuzzing, the soaks, and mutants that the soak must find (some hours).
 	$(as_root)
 	$(call say,Mutants on real nodes)
 	@for rule in $$(go run ./test/faults/mutant soak-replicated); do \

@@ -1,0 +1,285 @@
+package hostile
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterlabsv1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	engev1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	statefulsingletonv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+)
+
+// objects are attacks by what a tenant may write.
+func (s *site) attacks() []attack {
+	h := s.hostile
+	return []attack{
+		{name: "1: bodies of all shapes", strike: s.bodies()},
+		{name: "2: replicas without end", prepare: h.replicas, clean: true},
+		{name: "9: StatefulSingletons as large as may be", prepare: h.largeSingletons, strike: h.touch, clean: true},
+		{name: "11: pods with thousands of containers", prepare: h.initSingleton, strike: h.manyContainers, clean: true},
+		{name: "17: 200 StatefulSingletons at once", strike: h.manySingletons, clean: true},
+		{name: "18: commands that print without end", prepare: h.commands(true), clean: true},
+		{name: "19: restarts that never end", prepare: h.brokenSets, strike: h.editConfiguration, clean: true},
+
+		{name: "commands that hang", prepare: h.commands(false), clean: true, long: true},
+		{name: "connections from many addresses", strike: s.connections},
+		{name: "large objects", prepare: h.largeObjects, clean: true, long: true},
+		{name: "large metadata of pods and ConfigMaps", prepare: h.largeMetadata, strike: h.touch, clean: true, long: true},
+		{name: "large pods that a StatefulSingleton selects", prepare: h.largePods, strike: h.touch, clean: true, long: true},
+		{name: "objects that change all the time", prepare: h.objects, strike: h.touch, clean: true, long: true},
+		{name: "20 StatefulClusters of 20000", prepare: h.hugeClusters, clean: true, long: true},
+		{name: "objects that are older than the bounds", prepare: s.older, clean: true, long: true},
+	}
+}
+
+// many does something so many times, some at one time. The API server may refuse it: what
+// counts is what becomes of the others.
+func many(ctx context.Context, times int, do func(i int)) {
+	var all sync.WaitGroup
+	var next atomic.Int64
+	for range 16 {
+		all.Go(func() {
+			for i := int(next.Add(1)) - 1; i < times && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				do(i)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// makes creates so many objects.
+func (n *tenant) makes(ctx context.Context, times int, object func(name string) client.Object) {
+	many(ctx, times, func(i int) { _ = n.Create(ctx, object(fmt.Sprint("h", i))) })
+}
+
+// touch changes each object a little, so that it is reconciled.
+func (n *tenant) touch(ctx context.Context) {
+	for _, list := range ourLists() {
+		if n.List(ctx, list, client.InNamespace(n.name)) != nil {
+			continue
+		}
+		objects, _ := meta.ExtractList(list) // it is a list
+		many(ctx, len(objects), func(i int) {
+			patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"touched":"%d"}}}`, time.Now().UnixNano())
+			_ = n.Patch(ctx, objects[i].(client.Object), client.RawPatch(types.MergePatchType, patch))
+		})
+	}
+}
+
+// replicas asks for as many as a number can say, and for as many as may be.
+func (n *tenant) replicas(ctx context.Context) {
+	for _, object := range []client.Object{newExtended(n.name, "max"), newCluster(n.name, "max"), newReplicated(n.name, "max")} {
+		_ = n.Create(ctx, object)
+		for _, replicas := range []int32{1<<31 - 1, 200} {
+			_ = n.SubResource("scale").Update(ctx, object, client.WithSubResourceBody(&autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}))
+		}
+	}
+	for i, replicas := range []int32{1<<31 - 1, 1000, 1000, 1000, 1000} {
+		set := newExtended(n.name, fmt.Sprint("made", i))
+		set.Spec.Template.Spec.Replicas = &replicas
+		_ = n.Create(ctx, set)
+	}
+}
+
+// largeSingletons makes selectors of 64 KiB, and more objects than are served.
+func (n *tenant) largeSingletons(ctx context.Context) {
+	n.makes(ctx, 40, func(name string) client.Object {
+		s := newSingleton(n.name, name)
+		for i := range 31 {
+			e := metav1.LabelSelectorRequirement{Key: fmt.Sprint("key-", i), Operator: metav1.LabelSelectorOpNotIn}
+			for j := range 32 {
+				e.Values = append(e.Values, strings.Repeat("x", 60)+fmt.Sprint(j))
+			}
+			s.Spec.Selector.MatchExpressions = append(s.Spec.Selector.MatchExpressions, e)
+		}
+		return s
+	})
+}
+
+func (n *tenant) initSingleton(ctx context.Context) {
+	s := newSingleton(n.name, "init")
+	s.Spec.GateMode = statefulsingletonv1.GateInit
+	_ = n.Create(ctx, s)
+}
+
+// manyContainers asks for pods whose injection compares many containers, by dry run.
+func (n *tenant) manyContainers(ctx context.Context) {
+	pod := newPod(n.name, "many", "init")
+	for i := range 4000 {
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: fmt.Sprint("c", i), Image: fmt.Sprint("i", i)})
+	}
+	many(ctx, 4, func(int) { _ = n.Create(ctx, pod.DeepCopy(), client.DryRunAll) })
+}
+
+// manySingletons makes more than may be, all at one time, with pods.
+func (n *tenant) manySingletons(ctx context.Context) {
+	n.makes(ctx, 200, func(name string) client.Object { return newSingleton(n.name, name) })
+	n.makes(ctx, 40, func(name string) client.Object { return newPod(n.name, name, name) })
+}
+
+// commands makes members whose commands never end.
+func (n *tenant) commands(prints bool) func(context.Context) {
+	return func(ctx context.Context) {
+		babble.Store(prints)
+		many(ctx, 5, func(i int) {
+			set := newReplicated(n.name, fmt.Sprint("h", i))
+			set.Spec.Replicas = new(int32(60))
+			_ = n.Create(ctx, set)
+			child := &appsv1.StatefulSet{}
+			_ = poll(ctx, func() bool {
+				return n.Get(ctx, client.ObjectKey{Namespace: n.name, Name: "rss-" + set.Name}, child) == nil
+			})
+			many(ctx, 60, func(ordinal int) { _ = n.Create(ctx, podOf(child, ordinal, hostileNode)) })
+		})
+	}
+}
+
+// brokenSets makes objects whose pods never get Ready.
+func (n *tenant) brokenSets(ctx context.Context) {
+	_ = n.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: n.name, Name: "all"}, Data: map[string]string{"a": "1"}})
+	n.makes(ctx, 40, func(name string) client.Object {
+		set := newExtended(n.name, name)
+		set.Spec.Template.Spec.Template.Spec.Containers[0].EnvFrom[0].ConfigMapRef.Name = "all"
+		return set
+	})
+	var children appsv1.StatefulSetList
+	_ = poll(ctx, func() bool {
+		return n.List(ctx, &children, client.InNamespace(n.name)) == nil && len(children.Items) == 40
+	})
+}
+
+func (n *tenant) editConfiguration(ctx context.Context) {
+	patch := fmt.Appendf(nil, `{"data":{"a":"%d"}}`, time.Now().UnixNano())
+	_ = n.Patch(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: n.name, Name: "all"}}, client.RawPatch(types.MergePatchType, patch))
+}
+
+// largeObjects are as many bytes as may be, in each kind that has a template.
+func (n *tenant) largeObjects(ctx context.Context) {
+	fill := map[string]string{}
+	for i := range 60 {
+		fill[fmt.Sprint("fill-", i)] = strings.Repeat("x", 4000)
+	}
+	n.makes(ctx, 100, func(name string) client.Object {
+		set := newCluster(n.name, name)
+		set.Spec.Replicas, set.Spec.Template.Annotations = new(int32(0)), fill
+		return set
+	})
+	n.makes(ctx, 100, func(name string) client.Object {
+		set := newExtended(n.name, name)
+		set.Spec.Template.Spec.Replicas, set.Spec.Template.Spec.Template.Annotations = new(int32(0)), fill
+		return set
+	})
+	n.makes(ctx, 100, func(name string) client.Object {
+		set := newReplicated(n.name, name)
+		set.Spec.Replicas, set.Annotations = new(int32(0)), fill
+		return set
+	})
+}
+
+// largeMetadata is what watches bring of objects that are not ours: labels that the
+// operator looks for, and many more.
+func (n *tenant) largeMetadata(ctx context.Context) {
+	_ = n.Create(ctx, newSingleton(n.name, "all"))
+	labels := map[string]string{"app": "all", clusterlabsv1alpha1.LabelManaged: "true", engev1alpha1.LabelCluster: "all"}
+	for i := range 7000 {
+		labels[fmt.Sprintf("%s.example/%d", strings.Repeat("x", 60), i)] = strings.Repeat("y", 60)
+	}
+	n.makes(ctx, 100, func(name string) client.Object {
+		pod := newPod(n.name, name, "all")
+		pod.Labels, pod.Spec.NodeName = labels, ""
+		return pod
+	})
+	n.makes(ctx, 300, func(name string) client.Object {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: n.name, Name: name, Annotations: map[string]string{"a": strings.Repeat("x", 250<<10)}}}
+	})
+	n.makes(ctx, 300, func(name string) client.Object {
+		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: n.name, Name: name, Annotations: map[string]string{"a": strings.Repeat("x", 250<<10)}},
+			Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}}
+	})
+}
+
+// largePods are read whole where they are read live.
+func (n *tenant) largePods(ctx context.Context) {
+	n.makes(ctx, 30, func(name string) client.Object {
+		s := newSingleton(n.name, name)
+		s.Spec.Selector.MatchLabels = map[string]string{"app": "large"}
+		return s
+	})
+	n.makes(ctx, 150, func(name string) client.Object {
+		pod := newPod(n.name, name, "large")
+		pod.Spec.NodeName, pod.Spec.Containers[0].Args = "", []string{strings.Repeat("x", 1<<20)}
+		return pod
+	})
+}
+
+// objects are small, and many.
+func (n *tenant) objects(ctx context.Context) {
+	n.makes(ctx, 60, func(name string) client.Object { return newCluster(n.name, "c"+name) })
+	n.makes(ctx, 60, func(name string) client.Object { return newReplicated(n.name, "r"+name) })
+	n.makes(ctx, 60, func(name string) client.Object { return newExtended(n.name, "e"+name) })
+	n.makes(ctx, 60, func(name string) client.Object { return newSingleton(n.name, "s"+name) })
+}
+
+func (n *tenant) hugeClusters(ctx context.Context) {
+	n.makes(ctx, 40, func(name string) client.Object {
+		set := newCluster(n.name, name)
+		set.Spec.Replicas = new(int32(20000))
+		return set
+	})
+}
+
+// removeHostile deletes all that the hostile tenant has, as an administrator would.
+func (s *site) removeHostile(t *testing.T) {
+	t.Helper()
+	ctx, all := t.Context(), client.InNamespace(s.hostile.name)
+	NewWithT(t).Eventually(func() error {
+		left := 0
+		for i, kind := range ourKinds() {
+			if err := s.admin.DeleteAllOf(ctx, kind, all); err != nil {
+				return err
+			}
+			list := ourLists()[i]
+			if err := s.admin.List(ctx, list, all); err != nil {
+				return err
+			}
+			left += s.letGo(ctx, list)
+		}
+		if err := s.collect(ctx, s.hostile.name); err != nil {
+			return err
+		}
+		var pods corev1.PodList
+		if err := s.admin.List(ctx, &pods, all); err != nil {
+			return err
+		}
+		if left += s.letGo(ctx, &pods); left > 0 {
+			return fmt.Errorf("%d are left", left)
+		}
+		return nil
+	}, 2*time.Minute, 100*time.Millisecond).Should(Succeed())
+}
+
+// letGo takes the finalizers off objects, and counts them.
+func (s *site) letGo(ctx context.Context, list client.ObjectList) int {
+	objects, _ := meta.ExtractList(list) // it is a list
+	many(ctx, len(objects), func(i int) {
+		object := objects[i].(client.Object)
+		if len(object.GetFinalizers()) > 0 {
+			_ = s.admin.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+		}
+	})
+	return len(objects)
+}

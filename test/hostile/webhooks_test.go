@@ -1,0 +1,121 @@
+package hostile
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+var trusting = &http.Client{Timeout: time.Minute, Transport: &http.Transport{
+	TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: 100}} // as any stranger
+
+// post sends a body to a webhook. What comes back is the attacker's.
+func (s *site) post(ctx context.Context, path, body string) (status int, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+s.webhooks+path, strings.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	answer, err := trusting.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	_, err = io.Copy(io.Discard, answer.Body)
+	return answer.StatusCode, err
+}
+
+const review = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","operation":"CREATE","namespace":"default",` +
+	`"kind":{"version":"v1","kind":"Pod"},"resource":{"version":"v1","resource":"pods"},"object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"default"},"spec":{"containers":[%s]}}}}`
+
+// answers asks the webhook of pods for a small one.
+func (s *site) answers() error {
+	status, err := s.post(context.Background(), "/mutate--v1-pod", fmt.Sprintf(review, `{"name":"a","image":"a"}`))
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("status %d", status)
+	}
+	return err
+}
+
+// paths are those of all webhooks.
+var paths = []string{
+	"/mutate--v1-pod", "/mutate-fissile-cloudfoundry-org-v1alpha1-pod", "/mutate-fissile-cloudfoundry-org-v1alpha1-extendedstatefulset",
+	"/validate-enge-me-v1alpha1-statefulcluster", "/validate-clusterlabs-org-v1alpha1-replicatedstatefulset",
+	"/validate-fissile-cloudfoundry-org-v1alpha1-extendedstatefulset", "/validate-apps-openshift-statefulsingleton-com-v1-statefulsingleton",
+}
+
+// atOnce sends the body to each webhook, so many times at one time.
+func (s *site) atOnce(times int, body string) func(context.Context) {
+	return func(ctx context.Context) {
+		var all sync.WaitGroup
+		for _, path := range paths {
+			for range times {
+				all.Go(func() { _, _ = s.post(ctx, path, body) })
+			}
+		}
+		all.Wait()
+	}
+}
+
+// filled is a review whose list of containers has about that many bytes of one element.
+func filled(size int, element string) string {
+	return fmt.Sprintf(review, strings.TrimSuffix(strings.Repeat(element+",", size/(len(element)+1)), ","))
+}
+
+// bodies sends requests without credentials to all webhooks, of all shapes in turn.
+func (s *site) bodies() func(context.Context) {
+	shapes := []func(context.Context){
+		s.atOnce(4, filled(6<<20, `{"name":""}`)),                                  // beyond the bound
+		s.atOnce(8, filled(2900<<10, `{"name":""}`)),                               // below it
+		s.atOnce(8, filled(2900<<10, `null`)),                                      // elements that are nothing
+		s.atOnce(16, filled(300<<10, `{"name":""}`)),                               // as many parts as may be
+		s.atOnce(8, filled(2900<<10, `{"name":"`+strings.Repeat("x", 1<<20)+`"}`)), // long strings
+		s.atOnce(8, strings.Repeat("[", 50000)),                                    // deep
+		s.atOnce(8, strings.Repeat("x", 2900<<10)),                                 // no JSON
+	}
+	return func(ctx context.Context) {
+		for _, send := range shapes {
+			send(context.WithoutCancel(ctx)) // each, also when the neighbours are served
+		}
+	}
+}
+
+// connections holds more than the operator takes, from many addresses: some say nothing,
+// and some send a body slowly.
+func (s *site) connections(ctx context.Context) {
+	var all sync.WaitGroup
+	for i := range 2000 {
+		all.Go(func() {
+			dialer := tls.Dialer{NetDialer: &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(1+i%200))}}, Config: &tls.Config{InsecureSkipVerify: true}}
+			for ctx.Err() == nil {
+				s.hold(ctx, &dialer, i%4 == 0)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// hold keeps a connection until the operator closes it.
+func (s *site) hold(ctx context.Context, dialer *tls.Dialer, slowly bool) {
+	connection, err := dialer.DialContext(ctx, "tcp", s.webhooks)
+	if err != nil {
+		select { // many are refused at once
+		case <-ctx.Done():
+		case <-time.After(100 * time.Millisecond):
+		}
+		return
+	}
+	defer connection.Close()
+	ends := context.AfterFunc(ctx, func() { connection.Close() })
+	defer ends()
+	if slowly {
+		_, _ = io.WriteString(connection, "POST /mutate--v1-pod HTTP/1.1\r\nHost: a\r\nContent-Length: 2900000\r\n\r\n{")
+	}
+	_, _ = io.Copy(io.Discard, connection)
+}
