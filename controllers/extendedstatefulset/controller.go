@@ -9,7 +9,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
@@ -27,9 +26,10 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/consistency"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/enqueue"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/large"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
@@ -57,7 +57,7 @@ type Reconciler struct {
 	// Lease says whether this process leads, and in which time it could look.
 	Lease *leadership.Lease
 
-	memory   memory
+	memory   memory.Of[memory.Refusal]
 	refusals refusals
 	// config reads ConfigMaps and Secrets; nil: they are not followed.
 	config *configReader
@@ -83,65 +83,40 @@ type Reconciler struct {
 
 // Reconcile looks at one ExtendedStatefulSet and does the next thing.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	var set v1alpha1.ExtendedStatefulSet
-	if err := r.Cache.Get(ctx, req.NamespacedName, &set); err != nil {
-		if apierrors.IsNotFound(err) {
-			r.forget(req.NamespacedName)
-			return report.Done().Result()
-		}
-		return report.Retry(fmt.Errorf("get the ExtendedStatefulSet: %w", err)).Result()
-	}
-	behind, err := r.Tracker.Behind(ctx, req.NamespacedName, r.Cache, asCached)
-	if err != nil {
-		return report.Retry(fmt.Errorf("look for own writes in the cache: %w", err)).Result()
-	}
-	if behind { // the event that brings the write wakes the key
-		return report.Wait(consistency.Patience).Result()
-	}
-	ctx, leave := large.Pass(ctx)
-	defer leave()
-	return r.pass(ctx, &set).Result()
+	return r.pass().Run(ctx, req.NamespacedName).Result()
 }
 
-// pass decides, acts and reports.
-func (r *Reconciler) pass(ctx context.Context, set *v1alpha1.ExtendedStatefulSet) report.Outcome {
-	w, p, err := r.consider(ctx, set)
-	switch {
-	case err != nil:
-		return report.Retry(err)
-	case w == nil:
-		return report.Done() // its event is on the way
-	}
-	outcomes := r.Runner.Run(ctx, client.ObjectKeyFromObject(set), p.steps)
-	r.keepBoard(w)
-	return r.report(ctx, w, &p, outcomes)
+// considered is a world, and what was decided about it.
+type considered struct {
+	*world
+	plan
 }
 
-// consider decides on the cache, and again on what the API server has before anything
-// is done, and where the cache may lack a StatefulSet. There is no world when the
-// object is gone, or another of its name is there.
-func (r *Reconciler) consider(ctx context.Context, set *v1alpha1.ExtendedStatefulSet) (*world, plan, error) {
-	w, err := r.observe(ctx, set, view{r.Cache, false})
+func (r *Reconciler) pass() engine.Pass[*v1alpha1.ExtendedStatefulSet, considered] {
+	return engine.Pass[*v1alpha1.ExtendedStatefulSet, considered]{
+		Cache: r.Cache, Live: r.Live, Tracker: r.Tracker, AsCached: asCached,
+		New:    func() *v1alpha1.ExtendedStatefulSet { return &v1alpha1.ExtendedStatefulSet{} },
+		Decide: r.consider,
+		// The cache may lack a StatefulSet.
+		Recheck: func(c considered) bool { return c.acts() && !c.asksOnly() || c.unsure() },
+		Size:    func(c considered) (int, any) { return len(c.tenants), &c.set.Spec.Template.Spec.Template },
+		Act:     r.act,
+		Deleted: r.forget,
+	}
+}
+
+func (r *Reconciler) consider(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, from engine.View) (considered, error) {
+	w, err := r.observe(ctx, set, from)
 	if err != nil {
-		return nil, plan{}, err
+		return considered{}, err
 	}
-	p := decide(w)
-	if (!p.acts() || p.asksOnly()) && !w.unsure() {
-		return w, p, nil
-	}
-	if err := large.Read(ctx, len(w.tenants), &set.Spec.Template.Spec.Template); err != nil {
-		return nil, plan{}, err
-	}
-	var live v1alpha1.ExtendedStatefulSet
-	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(set), &live); apierrors.IsNotFound(err) || err == nil && live.UID != set.UID {
-		return nil, plan{}, nil
-	} else if err != nil {
-		return nil, plan{}, fmt.Errorf("get the ExtendedStatefulSet: %w", err)
-	}
-	if w, err = r.observe(ctx, &live, view{r.Live, true}); err != nil {
-		return nil, plan{}, err
-	}
-	return w, decide(w), nil
+	return considered{w, decide(w)}, nil
+}
+
+func (r *Reconciler) act(ctx context.Context, c considered) report.Outcome {
+	outcomes := r.Runner.Run(ctx, client.ObjectKeyFromObject(c.set), c.Steps)
+	r.keepBoard(c.world)
+	return r.report(ctx, c.world, &c.plan, outcomes)
 }
 
 // keepBoard lets the Board forget pods that are gone.
@@ -158,9 +133,9 @@ func (r *Reconciler) keepBoard(w *world) {
 
 // forget drops what is known of an object that is gone. Its children are the
 // garbage collector's, its claims the user's.
-func (r *Reconciler) forget(key types.NamespacedName) {
+func (r *Reconciler) forget(_ context.Context, key types.NamespacedName) report.Outcome {
 	r.Tracker.Forget(key)
-	r.memory.forget(key)
+	r.memory.Forget(key)
 	r.refusals.forget(key)
 	if r.config != nil {
 		r.config.forget(key)
@@ -169,6 +144,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	if r.Board != nil {
 		r.Board.Keep(key)
 	}
+	return report.Done()
 }
 
 // Cache says what the manager's cache holds for this kind: nothing. All is in a

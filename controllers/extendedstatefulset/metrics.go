@@ -3,7 +3,6 @@ package extendedstatefulset
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -80,7 +79,9 @@ func (r *Reconciler) report(ctx context.Context, w *world, p *plan, outcomes []a
 			refusedTotal.WithLabelValues(o.Reason).Inc()
 		}
 	}
-	w.refused = r.memory.learn(w.set, failed)
+	refusal, _ := r.memory.Get(client.ObjectKeyFromObject(w.set), w.set.UID)
+	refusal.Learn(failed)
+	w.refused = refusal.Text()
 	if failed == nil && !p.asksOnly() && len(outcomes) > 0 {
 		if overtaken {
 			return report.Wait(soon)
@@ -94,7 +95,7 @@ func (r *Reconciler) report(ctx context.Context, w *world, p *plan, outcomes []a
 	case !written && p.books:
 		return report.Wait(soon)
 	}
-	return report.Wait(p.wait)
+	return report.Wait(p.Wait)
 }
 
 // writeStatus patches the status if it differs. It is false when that came to
@@ -189,55 +190,4 @@ func (r *Reconciler) announce(w *world) {
 		}
 		tell(corev1.EventTypeNormal, v1alpha1.EventUpgradeBegun, "begun", "upgrade from version %d to %d", now.CurrentVersion, now.UpdateVersion)
 	}
-}
-
-// memory holds what no object says: what the API server refused. It may be lost.
-type memory struct {
-	mu   sync.Mutex
-	last map[types.NamespacedName]refusal
-}
-
-type refusal struct {
-	uid   types.UID
-	times int
-	text  string
-}
-
-func (m *memory) refused(set *v1alpha1.ExtendedStatefulSet) string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if known := m.last[client.ObjectKeyFromObject(set)]; known.uid == set.UID && known.times > 1 {
-		return known.text
-	}
-	return ""
-}
-
-func (m *memory) forget(key types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.last, key)
-}
-
-// learn remembers what the API server refused twice in a row, until it lets
-// something pass, or nothing is to be written.
-func (m *memory) learn(set *v1alpha1.ExtendedStatefulSet, failed error) string {
-	key := client.ObjectKeyFromObject(set)
-	if failed == nil {
-		m.forget(key)
-		return ""
-	}
-	m.mu.Lock()
-	if m.last == nil {
-		m.last = map[types.NamespacedName]refusal{}
-	}
-	known := m.last[key]
-	if known.uid != set.UID {
-		known = refusal{uid: set.UID}
-	}
-	if apierrors.IsForbidden(failed) || apierrors.IsInvalid(failed) || apierrors.IsBadRequest(failed) || apierrors.IsInternalError(failed) || apierrors.IsAlreadyExists(failed) {
-		known.times, known.text = known.times+1, failed.Error()
-	}
-	m.last[key] = known
-	m.mu.Unlock()
-	return m.refused(set)
 }

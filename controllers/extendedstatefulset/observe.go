@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
@@ -97,16 +98,13 @@ type tenant struct {
 	owned bool
 }
 
-// view is where a world is read from.
-type view struct {
-	client.Reader
-	live bool
-}
-
 // observe reads the world. It fails only when the API does.
-func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, from view) (*world, error) {
+func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, from engine.View) (*world, error) {
 	now := r.Now() // before the watch, and both before what is read
-	w := &world{now: now, watch: r.Lease.Watch(), live: from.live, set: set, invalid: problem(withDefaults(set)), replicas: replicasOf(set), refused: r.memory.refused(set)}
+	w := &world{now: now, watch: r.Lease.Watch(), live: from.Live, set: set, invalid: problem(withDefaults(set)), replicas: replicasOf(set)}
+	if refusal, isNew := r.memory.Get(client.ObjectKeyFromObject(set), set.UID); !isNew {
+		w.refused = refusal.Text()
+	}
 	digest, err := digestOf(set)
 	if err != nil {
 		w.invalid = err.Error()
@@ -143,7 +141,7 @@ func ofSet(set *v1alpha1.ExtendedStatefulSet) []client.ListOption {
 
 // readChildren finds the StatefulSets by their label, and live also by the names
 // that they must have: somebody may have taken the label off.
-func readChildren(ctx context.Context, w *world, from view) error {
+func readChildren(ctx context.Context, w *world, from engine.View) error {
 	var list appsv1.StatefulSetList
 	if err := from.List(ctx, &list, ofSet(w.set)...); err != nil {
 		return err
@@ -152,7 +150,7 @@ func readChildren(ctx context.Context, w *world, from view) error {
 		w.addChild(&list.Items[i])
 	}
 	w.recoverZones(list.Items)
-	if !from.live {
+	if !from.Live {
 		return nil
 	}
 	for _, z := range w.zones {
@@ -208,7 +206,7 @@ func parseChild(set, name string) (index int32, number int64, ok bool) {
 	return index, number, err == nil && number > 0 && childName(set, zone{index: index}, number) == name
 }
 
-func readPods(ctx context.Context, w *world, from view) error {
+func readPods(ctx context.Context, w *world, from engine.View) error {
 	var list corev1.PodList
 	if err := from.List(ctx, &list, ofSet(w.set)...); err != nil {
 		return err
@@ -216,7 +214,7 @@ func readPods(ctx context.Context, w *world, from view) error {
 	for i := range list.Items {
 		w.addPod(&list.Items[i])
 	}
-	if !from.live {
+	if !from.Live {
 		return nil
 	}
 	if err := findChildren(ctx, w, from); err != nil {
@@ -245,7 +243,7 @@ func (w *world) own(t *tenant) {
 
 // findChildren finds the StatefulSets of pods that seem to have none: somebody may
 // have taken the label off.
-func findChildren(ctx context.Context, w *world, from view) error {
+func findChildren(ctx context.Context, w *world, from engine.View) error {
 	asked := sets.New[string]()
 	for i := range w.tenants {
 		t := &w.tenants[i]
@@ -276,7 +274,7 @@ func (w *world) unsure() bool {
 }
 
 // readServices reads the two Services by their names, whosever they are.
-func readServices(ctx context.Context, w *world, from view) error {
+func readServices(ctx context.Context, w *world, from engine.View) error {
 	w.services = map[string]*corev1.Service{}
 	for _, want := range buildServices(w.set, nil) {
 		var one corev1.Service
@@ -307,7 +305,7 @@ func (r *Reconciler) readProbes(w *world) {
 	}
 }
 
-func readJobs(ctx context.Context, w *world, from view) error {
+func readJobs(ctx context.Context, w *world, from engine.View) error {
 	var list batchv1.JobList
 	if err := from.List(ctx, &list, ofSet(w.set)...); err != nil {
 		return fmt.Errorf("list Jobs: %w", err)

@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 )
 
 // What has lost our label, or never had it, is found by its name, and only past the
@@ -70,7 +72,7 @@ func (w *world) podNames() iter.Seq2[place, string] {
 }
 
 // findPods finds, live, pods without our label.
-func findPods(ctx context.Context, w *world, from view) error {
+func findPods(ctx context.Context, w *world, from engine.View) error {
 	asked := 0
 	for at, name := range w.podNames() {
 		if asked++; asked > namesAtOnce {
@@ -90,7 +92,7 @@ func findPods(ctx context.Context, w *world, from view) error {
 }
 
 // listClaims finds the claims by their label.
-func listClaims(ctx context.Context, w *world, from view) error {
+func listClaims(ctx context.Context, w *world, from engine.View) error {
 	w.claims = map[string]*corev1.PersistentVolumeClaim{}
 	if len(w.set.Spec.Template.Spec.VolumeClaimTemplates) == 0 {
 		return nil
@@ -106,11 +108,11 @@ func listClaims(ctx context.Context, w *world, from view) error {
 }
 
 // findClaims finds, live, those without the label by the names that are needed.
-func findClaims(ctx context.Context, w *world, from view) error {
+func findClaims(ctx context.Context, w *world, from engine.View) error {
 	w.foreign, w.claimants = map[string]*corev1.PersistentVolumeClaim{}, map[string]string{}
 	asked, stems := 0, sets.New[string]()
 	for at, name := range w.claimNames() {
-		if !from.live || w.claims[name] != nil {
+		if !from.Live || w.claims[name] != nil {
 			continue
 		}
 		if asked++; asked > namesAtOnce {

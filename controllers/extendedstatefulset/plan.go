@@ -1,7 +1,6 @@
 package extendedstatefulset
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 	"time"
@@ -11,43 +10,32 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
 // plan is what decide wants done, and what it knows about why.
 type plan struct {
-	// rule is the name of the first rule that acts; "" when there is nothing to do.
-	rule string
+	engine.Plan
+
 	// books is true when the books have to be written, and nothing else is done.
 	books bool
-	steps action.Steps
-	// wait is when to look again although no event will come; 0 is never.
-	wait time.Duration
-	// waits says what is waited for; the first to wait has the word.
-	waits string
 	// taken is true when a pod that serves is taken from it; no other is then.
 	taken bool
 }
 
-// rule looks for one thing to do. It writes chains into the plan, or nothing.
-type rule struct {
-	name string
-	act  func(*world, *plan)
-}
-
-// rules in the order in which they are asked. What goes, and what has to be
-// written down first, lets no other rule act.
-var rules = []rule{
-	{"keep the owner references on configuration", keepTracking},
-	{"keep the books", keepBooks},
-	{"keep the claims", keepClaims},
-	{"keep the Services", keepServices},
-	{"run the jobs", runJobs},
-	{"keep the versions", keepChildren},
-	{"replace pods without claims", replaceStrays},
-	{"clean up", cleanUp},
-	{"follow the active/passive probes", followProbes},
+// rules in the order in which they are asked. Each lets the next one act; what has to be
+// written down first stops the pass.
+var rules = []engine.Rule[*world, plan]{
+	{Name: "keep the owner references on configuration", Act: keepTracking, Mode: engine.Leading},
+	{Name: "keep the books", Act: keepBooks, Mode: engine.Leading},
+	{Name: "keep the claims", Act: keepClaims, Mode: engine.Leading},
+	{Name: "keep the Services", Act: keepServices, Mode: engine.Leading},
+	{Name: "run the jobs", Act: runJobs, Mode: engine.Leading},
+	{Name: "keep the versions", Act: keepChildren, Mode: engine.Leading},
+	{Name: "replace pods without claims", Act: replaceStrays, Mode: engine.Leading},
+	{Name: "clean up", Act: cleanUp, Mode: engine.Leading},
+	{Name: "follow the active/passive probes", Act: followProbes, Mode: engine.Leading},
 }
 
 // decide says what to do about a world. It is pure: the same world gives the same
@@ -55,79 +43,43 @@ var rules = []rule{
 func decide(w *world) plan {
 	p := plan{}
 	w.books = w.set.Status.DeepCopy()
+	asked := rules[:1] // what goes, or cannot be served, is left alone but for its owner references
 	if w.set.DeletionTimestamp == nil && w.invalid == "" {
-		w.books = advance(w)
+		w.books, asked = advance(w), rules
 	}
-	for _, rule := range rules {
-		rule.act(w, &p)
-		if p.acts() {
-			p.rule = cmp.Or(p.rule, rule.name)
-		}
-		if p.books || w.invalid != "" || w.set.DeletionTimestamp != nil {
-			break
-		}
-	}
+	engine.Decide(asked, w, &p, &p.Plan)
 	p.lookAgainFor(w)
 	return p
 }
 
-func (p *plan) acts() bool { return p.books || len(p.steps) > 0 }
-
-// do adds chains beside those that are there.
-func (p *plan) do(chains ...action.Chain) {
-	if len(chains) == 0 {
-		return
-	}
-	if len(p.steps) == 0 {
-		p.steps = action.Steps{nil}
-	}
-	p.steps[0] = append(p.steps[0], chains...)
-}
-
-// then adds chains that are begun only when all else succeeded.
-func (p *plan) then(chains ...action.Chain) {
-	if len(p.steps) == 0 {
-		p.do(chains...)
-	} else if len(chains) > 0 {
-		p.steps = append(p.steps, chains)
-	}
-}
-
-// lookAgain makes the plan wake the key after that time.
-func (p *plan) lookAgain(after time.Duration) {
-	if after > 0 && (p.wait == 0 || after < p.wait) {
-		p.wait = after
-	}
-}
-
-func (p *plan) waitFor(what string) { p.waits = cmp.Or(p.waits, what) }
+func (p *plan) acts() bool { return p.books || p.Acts() > 0 }
 
 // lookAgainFor wakes the key for what no event tells.
 func (p *plan) lookAgainFor(w *world) {
-	p.lookAgain(w.configWait)
+	p.LookAgain(w.configWait)
 	if w.disputed() != "" {
-		p.lookAgain(consentRetry)
+		p.LookAgain(consentRetry)
 	}
 	if !w.refusalsDue.IsZero() {
-		p.lookAgain(w.refusalsDue.Sub(w.now))
+		p.LookAgain(w.refusalsDue.Sub(w.now))
 	}
 	for _, at := range w.deadlines() {
-		p.lookAgain(at.Sub(w.now))
+		p.LookAgain(at.Sub(w.now))
 	}
 	for _, c := range w.children {
 		for _, pod := range c.pods {
 			_, missing := podstate.Available(pod, w.minReady(), w.now)
-			p.lookAgain(missing)
+			p.LookAgain(missing)
 			if w.books.Update != nil && c.version == w.books.UpdateVersion {
 				if podstate.Ready(pod) {
-					p.lookAgain(w.provenAt(pod).Sub(w.now))
+					p.LookAgain(w.provenAt(pod).Sub(w.now))
 				}
 			}
 			if since, _ := podstate.Since(pod, corev1.PodReady); w.returning() && !podstate.Ready(pod) {
-				p.lookAgain(w.watch.Deadline(since, w.canaryTime()).Sub(w.now))
+				p.LookAgain(w.watch.Deadline(since, w.canaryTime()).Sub(w.now))
 			}
 			if w.returning() && podstate.Terminating(pod) {
-				p.lookAgain(w.watch.Deadline(podstate.DeletedAt(pod), w.canaryTime()).Sub(w.now))
+				p.LookAgain(w.watch.Deadline(podstate.DeletedAt(pod), w.canaryTime()).Sub(w.now))
 			}
 		}
 	}

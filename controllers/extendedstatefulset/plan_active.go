@@ -63,17 +63,17 @@ func followProbes(w *world, p *plan) {
 		says := w.verdictOf(pod)
 		switch {
 		case isActive(pod) && (says == passive || !held.Has(pod.UID)):
-			p.do(action.Chain{label(pod, false)})
+			p.Do(action.Chain{label(pod, false)})
 		case isActive(pod) || says != active:
 		case !single:
-			p.do(action.Chain{label(pod, true)})
+			p.Do(action.Chain{label(pod, true)})
 		case !taken && next == nil:
 			next = pod
 		}
 		w.ask(p, pod)
 	}
 	if next != nil {
-		p.do(action.Chain{label(next, true)})
+		p.Do(action.Chain{label(next, true)})
 	}
 }
 
@@ -193,11 +193,11 @@ func (w *world) ask(p *plan, pod *corev1.Pod) {
 		}
 		if r, ok := known.results[name]; ok && r.ContainerID == id {
 			if due := r.Began.Add(periodOf(&probe)).Sub(w.now); due > 0 {
-				p.lookAgain(due)
+				p.LookAgain(due)
 				continue
 			}
 		}
-		p.do(action.Chain{{Verb: action.Exec, Object: pod, Reason: reasonProbe, Detail: name, Command: &podexec.Command{
+		p.Do(action.Chain{{Verb: action.Exec, Object: pod, Reason: reasonProbe, Detail: name, Command: &podexec.Command{
 			Name: name, Pod: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, UID: pod.UID,
 			Container: name, ContainerID: id, Argv: probe.Exec.Command, Timeout: timeoutOf(&probe)}}})
 		return
@@ -215,7 +215,7 @@ func timeoutOf(probe *v1alpha1.ActivePassiveProbe) time.Duration {
 // asksOnly tells whether the plan does nothing but ask, which an old world cannot
 // make wrong.
 func (p *plan) asksOnly() bool {
-	for _, step := range p.steps {
+	for _, step := range p.Steps {
 		for _, chain := range step {
 			if slices.ContainsFunc(chain, func(a action.Action) bool { return a.Verb != action.Exec }) {
 				return false

@@ -140,11 +140,11 @@ func TestFollowProbes(t *testing.T) {
 	} {
 		w, p := probedWorld(r.single, r.pods...), plan{}
 		followProbes(w, &p)
-		if got := p.steps.Strings(); !slices.Equal(got, r.want) {
+		if got := p.Steps.Strings(); !slices.Equal(got, r.want) {
 			t.Errorf("%s: %q, want %q", r.name, got, r.want)
 		}
-		if p.wait != r.wait {
-			t.Errorf("%s: looks again after %s, want %s", r.name, p.wait, r.wait)
+		if p.Wait != r.wait {
+			t.Errorf("%s: looks again after %s, want %s", r.name, p.Wait, r.wait)
 		}
 	}
 }
@@ -153,7 +153,7 @@ func TestProbesThatAreTakenOffTheSpecTakeTheLabelsAlong(t *testing.T) {
 	w, p := probedWorld(true, pod(1, 0).active().said(podexec.Succeeded, time.Second), pod(1, 1)), plan{}
 	w.set.Spec.ActivePassiveProbes = nil
 	followProbes(w, &p)
-	if got, want := p.steps.Strings(), []string{"patch pod db-v1-0: Passive"}; !slices.Equal(got, want) {
+	if got, want := p.Steps.Strings(), []string{"patch pod db-v1-0: Passive"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -176,7 +176,7 @@ func TestSeveralProbesMustAgree(t *testing.T) {
 		w, p := probedWorld(false, two), plan{}
 		w.set.Spec.ActivePassiveProbes["side"] = v1alpha1.ActivePassiveProbe{Exec: &corev1.ExecAction{Command: []string{"/side"}}, PeriodSeconds: 3}
 		followProbes(w, &p)
-		if got := p.steps.Strings(); !slices.Equal(got, r.want) {
+		if got := p.Steps.Strings(); !slices.Equal(got, r.want) {
 			t.Errorf("side says %q: %q, want %q", r.outcome, got, r.want)
 		}
 	}
@@ -197,7 +197,7 @@ func TestNeverTwoActive(t *testing.T) {
 			}
 			plan := plan{}
 			followProbes(probedWorld(true, pods...), &plan)
-			for _, chains := range plan.steps {
+			for _, chains := range plan.Steps {
 				random.Shuffle(len(chains), func(i, j int) { chains[i], chains[j] = chains[j], chains[i] })
 				for _, chain := range chains {
 					if chain[0].Verb != action.Patch || random.Intn(4) == 0 { // that write is lost

@@ -22,7 +22,11 @@ type ledger struct {
 
 // keepBooks lets nothing be done before the books say so.
 func keepBooks(w *world, p *plan) {
-	p.books = w.set.DeletionTimestamp == nil && w.invalid == "" && !sameBooks(&w.set.Status, w.books)
+	if w.set.DeletionTimestamp != nil || w.invalid != "" || sameBooks(&w.set.Status, w.books) {
+		return
+	}
+	p.books = true
+	p.Stop()
 }
 
 // sameBooks tells whether decisions rest on the same.

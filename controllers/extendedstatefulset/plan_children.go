@@ -37,9 +37,9 @@ func keepChildren(w *world, p *plan) {
 		want := arrange(w, z, p)
 		for _, number := range slices.Sorted(maps.Keys(want)) {
 			if c := w.child(z.index, number); c != nil {
-				p.do(w.keepChild(c, z, want[number])...)
+				p.Do(w.keepChild(c, z, want[number])...)
 			} else if w.known(number) && !w.configHolds(childName(w.set.Name, z, number)) {
-				p.do(w.makeChild(z, number, want[number]))
+				p.Do(w.makeChild(z, number, want[number]))
 			}
 		}
 	}

@@ -38,7 +38,7 @@ func keepClaims(w *world, p *plan) {
 				switch {
 				case w.foreign[name] != nil, have == nil && w.claimants[claimStem(templates[i].Name, z.stem(w.set.Name))] != "":
 				case have == nil && made < namesAtOnce && !w.left(z, o):
-					p.do(action.Chain{{Verb: action.Create, Object: buildClaim(w.set, &templates[i], z, o), Reason: reasonClaim}})
+					p.Do(action.Chain{{Verb: action.Create, Object: buildClaim(w.set, &templates[i], z, o), Reason: reasonClaim}})
 					made++
 				case have != nil && have.DeletionTimestamp == nil:
 					w.keepClaim(have, place{z, o}, i, p)
@@ -55,9 +55,9 @@ func (w *world) keepClaim(have *corev1.PersistentVolumeClaim, at place, template
 	if have.Labels[v1alpha1.LabelSet] != w.set.Name {
 		next = next.DeepCopy()
 		next.Labels = merged(have.Labels, buildClaim(w.set, from, at.zone, at.ordinal).Labels)
-		p.do(action.Chain{{Verb: action.Patch, Object: next, From: have, Reason: reasonClaim, Detail: "is taken, as its owner says"}})
+		p.Do(action.Chain{{Verb: action.Patch, Object: next, From: have, Reason: reasonClaim, Detail: "is taken, as its owner says"}})
 	} else if grows {
-		p.do(action.Chain{{Verb: action.Patch, Object: next, From: have, Reason: reasonClaim, Detail: "grows to " + size(claim.Storage(next))}})
+		p.Do(action.Chain{{Verb: action.Patch, Object: next, From: have, Reason: reasonClaim, Detail: "grows to " + size(claim.Storage(next))}})
 	}
 }
 

@@ -22,11 +22,11 @@ func cleanUp(w *world, p *plan) {
 			if w.zoneMayGo() {
 				gone = append(gone, action.Chain{{Verb: action.Delete, Object: c.set, Reason: reasonZoneGone}})
 			} else {
-				p.waitFor("another zone serves all its replicas")
+				p.WaitFor("", "another zone serves all its replicas")
 			}
 		case !w.over(c) || c.span().replicas > 0 || len(c.pods) > 0:
 		case c.set.Status.ObservedGeneration < c.set.Generation: // it may be about to make a pod that it shall not have
-			p.waitFor(fmt.Sprintf("StatefulSet %s is observed by its controller", c.set.Name))
+			p.WaitFor("", fmt.Sprintf("StatefulSet %s is observed by its controller", c.set.Name))
 		default:
 			gone = append(gone, action.Chain{{Verb: action.Delete, Object: c.set, Reason: reasonOld}})
 		}
@@ -38,7 +38,7 @@ func cleanUp(w *world, p *plan) {
 			gone = append(gone, action.Chain{{Verb: action.Delete, Object: job, Reason: reasonOld}})
 		}
 	}
-	p.then(gone...)
+	p.Then(gone...)
 }
 
 // over tells whether nothing will be asked of a version any more: one below that

@@ -139,10 +139,10 @@ func TestV5LooksAgainWhenTheTimeIsOver(t *testing.T) {
 		if p.books {
 			return
 		}
-		if p.wait <= 0 {
+		if p.Wait <= 0 {
 			t.Fatal("it never looks again, and the canary has had its time for ever")
 		}
-		s.after(p.wait)
+		s.after(p.Wait)
 	}
 	t.Error("the canary is never given up")
 }

@@ -28,7 +28,7 @@ func runJobs(w *world, p *plan) {
 		ended := hasEnded(job, batchv1.JobComplete) || hasEnded(job, batchv1.JobFailed)
 		idle := running == nil || running.UID != job.UID
 		if idle && !ended && !ptr.Deref(job.Spec.Suspend, false) && job.DeletionTimestamp == nil {
-			p.do(suspend(job, true, "nobody waits for it"))
+			p.Do(suspend(job, true, "nobody waits for it"))
 		}
 	}
 }
@@ -41,13 +41,13 @@ func (w *world) runJob(p *plan, which string, from *v1alpha1.UpdateJob, record *
 	job := w.jobs[name]
 	switch {
 	case record == nil && job == nil:
-		p.do(action.Chain{{Verb: action.Create, Object: buildJob(w.set, from, which, w.books.UpdateVersion,
+		p.Do(action.Chain{{Verb: action.Create, Object: buildJob(w.set, from, which, w.books.UpdateVersion,
 			w.books.Update.EarlierAttempts+w.books.Attempts), Reason: reasonJob, Detail: "suspended"}})
 	case record == nil || record.Result != "" || job == nil || job.UID != record.UID || job.DeletionTimestamp != nil:
 	case ptr.Deref(job.Spec.Suspend, false):
-		p.do(suspend(job, false, "goes"))
+		p.Do(suspend(job, false, "goes"))
 	}
-	p.waitFor("Job " + name + " ends")
+	p.WaitFor("", "Job "+name+" ends")
 	return record
 }
 

@@ -27,13 +27,13 @@ type spans map[int64]span
 func arrange(w *world, z zone, p *plan) spans {
 	have := w.spansOf(z)
 	if w.books.Phase == v1alpha1.PhaseCleaningUp && !w.switched() {
-		p.waitFor(fmt.Sprintf("Service %s selects what serves", activeService(w.set)))
+		p.WaitFor("", fmt.Sprintf("Service %s selects what serves", activeService(w.set)))
 		return have // clients first
 	}
 	goal := w.books.CurrentVersion
 	if w.forward(z) {
 		if w.books.Phase == v1alpha1.PhaseCanary && w.replicas == 0 {
-			p.waitFor("there are replicas to try it with")
+			p.WaitFor("", "there are replicas to try it with")
 		}
 		goal = w.books.UpdateVersion
 		if w.books.Update.Handover == v1alpha1.HandoverCoexist {
@@ -191,7 +191,7 @@ func fill(w *world, z zone, all spans, goal int64, first int32, p *plan) {
 			if to := all.heir(o, goal, w.enough(z, all, goal)); to == 0 {
 				continue
 			} else if why := cmp.Or(w.withheld(z, o), w.heldByOther(z, to, o)); why != "" {
-				p.waitFor(why)
+				p.WaitFor("", why)
 			} else {
 				all[to] = all[to].with(o)
 			}
@@ -297,16 +297,16 @@ func (all spans) next(goal int64, back bool) (from int64, ordinal int32) {
 func (w *world) mayTake(z zone, all spans, goal int64, from int64, ordinal int32, p *plan) bool {
 	back := goal == w.books.CurrentVersion
 	if name := w.doomed(z, ordinal); name != "" {
-		p.waitFor(fmt.Sprintf("claim %s is safe: somebody deleted it, and it goes with its data when its pod ends", name))
+		p.WaitFor("", fmt.Sprintf("claim %s is safe: somebody deleted it, and it goes with its data when its pod ends", name))
 		return false
 	}
 	if why := w.withheld(z, ordinal); why != "" {
-		p.waitFor(why)
+		p.WaitFor("", why)
 		return false
 	}
 	if !back {
 		if w.enough(z, all, goal) {
-			p.waitFor("the canaries have proven themselves")
+			p.WaitFor("", "the canaries have proven themselves")
 			return false
 		}
 		c, want := w.child(z.index, goal), all[goal].replicas
@@ -315,7 +315,7 @@ func (w *world) mayTake(z zone, all spans, goal int64, from int64, ordinal int32
 			good = w.proven(c)
 		}
 		if good < want {
-			p.waitFor(fmt.Sprintf("%s has %d of %d pods available", c.set.Name, want, want))
+			p.WaitFor("", fmt.Sprintf("%s has %d of %d pods available", c.set.Name, want, want))
 			return false
 		}
 	}
@@ -331,7 +331,7 @@ func (w *world) mayTake(z zone, all spans, goal int64, from int64, ordinal int32
 	if p.taken && why == "" {
 		why = "another zone has its pod back"
 	}
-	p.waitFor(why)
+	p.WaitFor("", why)
 	p.taken = p.taken || why == ""
 	return why == ""
 }

@@ -190,7 +190,7 @@ func TestClaimsThatGoAreLeftAlone(t *testing.T) {
 		s.w.claims[c.Name] = c
 	}
 	if p := decide(s.w); p.acts() {
-		t.Errorf("it does %v", p.steps.Strings())
+		t.Errorf("it does %v", p.Steps.Strings())
 	}
 }
 

@@ -88,7 +88,7 @@ func TestRestartsWait(t *testing.T) {
 // restarts tells whether pod templates are changed, beside what a write says it is.
 func (s *scene) restarts() bool {
 	p := decide(s.w)
-	for _, chain := range slices.Concat(p.steps...) {
+	for _, chain := range slices.Concat(p.Steps...) {
 		for _, a := range chain {
 			if next, ok := a.Object.(*appsv1.StatefulSet); ok && a.From != nil &&
 				!apiequality.Semantic.DeepEqual(next.Spec.Template, a.From.(*appsv1.StatefulSet).Spec.Template) {

@@ -19,12 +19,12 @@ func keepServices(w *world, p *plan) {
 		have := w.services[want.Name]
 		switch {
 		case have == nil:
-			p.do(action.Chain{{Verb: action.Create, Object: want, Reason: reasonChild}})
+			p.Do(action.Chain{{Verb: action.Create, Object: want, Reason: reasonChild}})
 		case !metav1.IsControlledBy(have, w.set) || have.DeletionTimestamp != nil:
 		case !maps.Equal(have.Spec.Selector, want.Spec.Selector):
 			next := have.DeepCopy()
 			next.Spec.Selector = want.Spec.Selector
-			p.do(action.Chain{{Verb: action.Patch, Object: next, From: have, Unchanged: true, Reason: reasonChild,
+			p.Do(action.Chain{{Verb: action.Patch, Object: next, From: have, Unchanged: true, Reason: reasonChild,
 				Detail: fmt.Sprintf("selects %s", selected(want.Spec.Selector))}})
 		}
 	}

@@ -27,11 +27,11 @@ func replaceStrays(w *world, p *plan) {
 				continue
 			}
 			if wait := pod.CreationTimestamp.Add(strayAge).Sub(w.now); wait > 0 {
-				p.lookAgain(wait)
-				p.waitFor("pod " + pod.Name + " is replaced, which has no claim because no webhook saw it")
+				p.LookAgain(wait)
+				p.WaitFor("", "pod "+pod.Name+" is replaced, which has no claim because no webhook saw it")
 				continue
 			}
-			p.do(action.Chain{{Verb: action.Delete, Object: pod, Reason: v1alpha1.EventStrayReplaced}})
+			p.Do(action.Chain{{Verb: action.Delete, Object: pod, Reason: v1alpha1.EventStrayReplaced}})
 		}
 	}
 }

@@ -109,7 +109,7 @@ func (s *scene) says() string {
 		return "books: " + bookLine(&s.w.set.Status, s.w.books)
 	}
 	var lines []string
-	for _, line := range p.steps.Strings() {
+	for _, line := range p.Steps.Strings() {
 		if !strings.Contains(line, "persistentvolumeclaim") {
 			lines = append(lines, line)
 		}

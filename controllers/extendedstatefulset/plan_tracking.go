@@ -119,11 +119,11 @@ func keepTracking(w *world, p *plan) {
 		return
 	}
 	if t.needsFinalizer() {
-		p.do(t.finalizer(true))
+		p.Do(t.finalizer(true))
 	}
-	p.do(t.chains()...)
+	p.Do(t.chains()...)
 	if t.needsNoFinalizer() {
-		p.do(t.finalizer(false))
+		p.Do(t.finalizer(false))
 	}
 }
 

@@ -158,23 +158,24 @@ func (s *stage) pass() (acted bool, wait time.Duration) {
 	if s.shown.Get(context.Background(), theKey, &cached) != nil {
 		return false, 0
 	}
-	w, p, err := s.r.consider(context.Background(), &cached)
-	switch {
-	case err != nil:
+	c, exists, err := s.r.pass().Consider(context.Background(), &cached)
+	if err != nil {
 		s.t.Fatal(err)
-	case w == nil:
+	}
+	if !exists {
 		return false, 0
 	}
+	w, p := c.world, c.plan
 	before := s.Writes()
-	_, alive := s.Apply(p.steps)
-	if alive && len(p.steps) == 0 {
+	_, alive := s.Apply(p.Steps)
+	if alive && len(p.Steps) == 0 {
 		alive = s.writeStatus(w, &p)
 	}
 	if !alive {
 		s.restart()
 	}
 	s.since = s.Writes()
-	return s.Writes() > before, p.wait
+	return s.Writes() > before, p.Wait
 }
 
 func (s *stage) writeStatus(w *world, p *plan) (alive bool) {

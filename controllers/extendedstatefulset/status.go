@@ -119,7 +119,7 @@ func progressing(w *world, p *plan) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue}
 	b, u := w.books, w.books.Update
 	said := func(text string) string {
-		return strings.TrimSuffix(text+"; waiting until "+p.waits, "; waiting until ")
+		return strings.TrimSuffix(text+"; waiting until "+p.Waiting.Message, "; waiting until ")
 	}
 	switch {
 	case w.invalid != "":
@@ -136,7 +136,7 @@ func progressing(w *world, p *plan) metav1.Condition {
 			b.CurrentVersion, w.unsettled(b.CurrentVersion))
 	case u != nil && u.Returning, b.Phase == v1alpha1.PhaseStale && w.unreturned(b.CurrentVersion) != "":
 		c.Reason, c.Message = v1alpha1.ReasonReturning, said(fmt.Sprintf("attempt %d with version %d failed: %s", b.Attempts, b.UpdateVersion, u.Message))
-		if still := cmp.Or(w.unreturned(b.CurrentVersion), w.notReady(b.CurrentVersion)); p.waits == "" && still != "" {
+		if still := cmp.Or(w.unreturned(b.CurrentVersion), w.notReady(b.CurrentVersion)); p.Waiting.Message == "" && still != "" {
 			c.Message += "; " + still
 		}
 	case u != nil && b.Phase != v1alpha1.PhaseStale && b.Phase != v1alpha1.PhaseAborted:
@@ -146,13 +146,13 @@ func progressing(w *world, p *plan) metav1.Condition {
 		c.Reason, c.Message = v1alpha1.ReasonUpgrading, said(fmt.Sprintf("version %d serves, and what others have left goes", b.CurrentVersion))
 	case w.restart.reason != "":
 		c.Reason, c.Message = w.restart.reason, w.restart.message
-	case w.foreignService() != "" && p.waits == "":
+	case w.foreignService() != "" && p.Waiting.Message == "":
 		c.Reason = v1alpha1.ReasonServiceTaken
 		c.Message = fmt.Sprintf("Service %s is not this object's and is left alone, so it may select other pods: delete it, and it is made anew, or take another name", w.foreignService())
 	case p.acts() && !p.asksOnly():
 		c.Reason, c.Message = v1alpha1.ReasonScaling, said("StatefulSets are brought to what the spec says")
-	case p.waits != "":
-		c.Reason, c.Message = v1alpha1.ReasonWaiting, "waiting until "+p.waits
+	case p.Waiting.Message != "":
+		c.Reason, c.Message = v1alpha1.ReasonWaiting, "waiting until "+p.Waiting.Message
 	case w.notReady(b.CurrentVersion) != "":
 		c.Reason, c.Message = v1alpha1.ReasonWaiting, w.notReady(b.CurrentVersion)
 	case w.unserved() != "":

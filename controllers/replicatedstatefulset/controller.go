@@ -27,9 +27,11 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/consistency"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/enqueue"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/large"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
@@ -57,7 +59,8 @@ type Reconciler struct {
 	// Lease says whether this process leads, and in which time it could look.
 	Lease *leadership.Lease
 
-	memory  memory
+	memory  memory.Of[remembered]
+	nodes   nodestate.Reader
 	hashing sync.Mutex // see hashRules
 }
 
@@ -80,52 +83,40 @@ type Reconciler struct {
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	began := r.Now()
 	defer func() { passSeconds.Observe(r.Now().Sub(began).Seconds()) }()
-	var set v1alpha1.ReplicatedStatefulSet
-	if err := r.Cache.Get(ctx, req.NamespacedName, &set); err != nil {
-		if apierrors.IsNotFound(err) {
-			return r.afterDeletion(ctx, req.NamespacedName).Result()
-		}
-		return report.Retry(fmt.Errorf("get the ReplicatedStatefulSet: %w", err)).Result()
-	}
-	behind, err := r.Tracker.Behind(ctx, req.NamespacedName, r.Cache, asCached)
-	if err != nil {
-		return report.Retry(fmt.Errorf("look for own writes in the cache: %w", err)).Result()
-	}
-	if behind { // the event that brings the write wakes the key
-		return report.Wait(consistency.Patience).Result()
-	}
-	ctx, leave := large.Pass(ctx)
-	defer leave()
-	return r.pass(ctx, &set).Result()
+	return r.pass().Run(ctx, req.NamespacedName).Result()
 }
 
-// pass decides on the cache, and before anything but questions is sent, again on
-// the live world; of an object that goes always, since no event tells that its
-// namespace goes too.
-func (r *Reconciler) pass(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet) report.Outcome {
-	w, err := r.observe(ctx, set, view{r.Cache, false})
+// considered is a world, and what was decided about it.
+type considered struct {
+	*world
+	plan
+}
+
+func (r *Reconciler) pass() engine.Pass[*v1alpha1.ReplicatedStatefulSet, considered] {
+	return engine.Pass[*v1alpha1.ReplicatedStatefulSet, considered]{
+		Cache: r.Cache, Live: r.Live, Tracker: r.Tracker, AsCached: asCached,
+		New:    func() *v1alpha1.ReplicatedStatefulSet { return &v1alpha1.ReplicatedStatefulSet{} },
+		Decide: r.consider,
+		// No event tells that the namespace of an object goes too.
+		Recheck: func(c considered) bool { return !c.asksOnly() || c.deleting() },
+		Size:    func(c considered) (int, any) { return len(c.members), &c.set.Spec.Pod },
+		Act:     r.act,
+		Deleted: r.afterDeletion,
+	}
+}
+
+func (r *Reconciler) consider(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, from engine.View) (considered, error) {
+	w, err := r.observe(ctx, set, from)
 	if err != nil {
-		return report.Retry(err)
+		return considered{}, err
 	}
-	p := decide(w)
-	if !p.asksOnly() || w.deleting() {
-		if err := large.Read(ctx, len(w.members), &set.Spec.Pod); err != nil {
-			return report.Retry(err)
-		}
-		var live v1alpha1.ReplicatedStatefulSet
-		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(set), &live); apierrors.IsNotFound(err) || err == nil && live.UID != set.UID {
-			return report.Done() // its event is on the way
-		} else if err != nil {
-			return report.Retry(fmt.Errorf("get the ReplicatedStatefulSet: %w", err))
-		}
-		if w, err = r.observe(ctx, &live, view{r.Live, true}); err != nil {
-			return report.Retry(err)
-		}
-		p = decide(w)
-	}
-	outcomes := r.Runner.Run(ctx, client.ObjectKeyFromObject(set), p.steps)
-	r.keepBoard(w)
-	return r.report(ctx, w, &p, outcomes)
+	return considered{w, decide(w)}, nil
+}
+
+func (r *Reconciler) act(ctx context.Context, c considered) report.Outcome {
+	outcomes := r.Runner.Run(ctx, client.ObjectKeyFromObject(c.set), c.Steps)
+	r.keepBoard(c.world)
+	return r.report(ctx, c.world, &c.plan, outcomes)
 }
 
 // keepBoard lets the Board forget pods that are gone.
@@ -148,7 +139,7 @@ func (r *Reconciler) afterDeletion(ctx context.Context, key types.NamespacedName
 		}
 		return report.Done() // it exists; its event is on the way
 	}
-	if r.memory.forget(key) {
+	if r.memory.Forget(key) {
 		deletedTotal.Inc()
 	}
 	forgetMetrics(key)

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
@@ -67,7 +68,7 @@ func deadlines() []timed {
 	}
 	return []timed{
 		{name: "a Node is gone", limit: fenceAfter, world: func(age time.Duration) *world {
-			return worldOf(toySet(2, 1), pod(0).granted().onNode(node{missing: true, missingSince: ago(age)}), heir())
+			return worldOf(toySet(2, 1), pod(0).granted().onNode(nodestate.Facts{Missing: true, MissingSince: ago(age)}), heir())
 		}, blames: acts("Fenced")},
 		{name: "members that went with the primary are awaited", limit: returnsWithin, world: func(age time.Duration) *world {
 			return worldOf(toySet(3, 1), pod(0).crashed(), pod(1).secondary().sequence("9").statusSince(0, time.Second), lost(age))

@@ -98,10 +98,10 @@ func TestV15CommandsMayBeginLaterWhereTheAPIServerIsSlow(t *testing.T) {
 			}
 			w := worldOf(toySet(2, 1), f, pod(1).secondary().sequence("9"), lost(15*time.Second), with(func(w *world) { w.took = r.took }))
 			p := decide(w)
-			if len(p.steps) != 1 || len(p.steps[0][0]) != 2 {
-				t.Fatalf("the plan is %q", p.steps.Strings())
+			if len(p.Steps) != 1 || len(p.Steps[0][0]) != 2 {
+				t.Fatalf("the plan is %q", p.Steps.Strings())
 			}
-			sent, written := p.steps[0][0][1].Command, p.steps[0][0][0].Object.(*v1alpha1.ReplicatedStatefulSet).Status
+			sent, written := p.Steps[0][0][1].Command, p.Steps[0][0][0].Object.(*v1alpha1.ReplicatedStatefulSet).Status
 			if sent.Within != r.want {
 				t.Errorf("it has to begin within %s, want %s", sent.Within, r.want)
 			}
@@ -138,7 +138,7 @@ func TestV7EventsComeAfterTheirWrite(t *testing.T) {
 		told, w := &heard{}, worldOf(toySet(2, 1), pod(0).granted().idle(), pod(1).secondary().sequence("9"))
 		p := decide(w)
 		var outcomes []action.Outcome
-		for _, chain := range p.steps[0] {
+		for _, chain := range p.Steps[0] {
 			outcomes = append(outcomes, action.Outcome{Action: chain[0], Answer: chain[0].Object, Err: r.err})
 		}
 		c := &Reconciler{Events: told, Now: func() time.Time { return noon }, Runner: &action.Runner{Client: fake.NewClientBuilder().WithScheme(scheme.Scheme).Build()}}

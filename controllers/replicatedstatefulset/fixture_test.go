@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
@@ -81,7 +82,7 @@ func pod(ordinal int) *podFixture {
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(ago(time.Hour))}}
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", ContainerID: id,
 		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(ago(time.Hour))}}}}
-	return &podFixture{member: &member{pod: p, ordinal: ordinal, owned: true, commandsIn: "main", node: node{ready: true}, touched: ago(time.Hour),
+	return &podFixture{member: &member{pod: p, ordinal: ordinal, owned: true, commandsIn: "main", node: nodestate.Facts{Ready: true}, touched: ago(time.Hour),
 		results: map[string]podexec.Result{}, said: map[string]podexec.Result{}, tries: map[string]int{}}}
 }
 
@@ -312,7 +313,7 @@ func (f *podFixture) beside(name string) *podFixture {
 	return f
 }
 
-func (f *podFixture) onNode(n node) *podFixture { f.node = n; return f }
+func (f *podFixture) onNode(n nodestate.Facts) *podFixture { f.node = n; return f }
 
 func (f *podFixture) outdated() *podFixture {
 	return f.but(func(*world) { f.pod.Annotations[v1alpha1.AnnotationTemplate] = "old" })
@@ -346,10 +347,10 @@ func check(t *testing.T, rows []row) {
 		t.Run(r.name, func(t *testing.T) {
 			p := decide(r.world)
 			if got := gist(&p); !slices.Equal(got, r.want) {
-				t.Errorf("rule %q does\n  %s\nwant\n  %s\nit waits: %+v", p.rule, strings.Join(got, "\n  "), strings.Join(r.want, "\n  "), p.waits)
+				t.Errorf("rule %q does\n  %s\nwant\n  %s\nit waits: %+v", p.Rule, strings.Join(got, "\n  "), strings.Join(r.want, "\n  "), p.Waiting)
 			}
-			if again := decide(r.world); !slices.Equal(again.steps.Strings(), p.steps.Strings()) {
-				t.Errorf("the same world gives another plan the second time:\n  %s", strings.Join(again.steps.Strings(), "\n  "))
+			if again := decide(r.world); !slices.Equal(again.Steps.Strings(), p.Steps.Strings()) {
+				t.Errorf("the same world gives another plan the second time:\n  %s", strings.Join(again.Steps.Strings(), "\n  "))
 			}
 		})
 	}
@@ -358,7 +359,7 @@ func check(t *testing.T, rows []row) {
 // gist leaves out of each chain what is always the same: a command is its pod, its
 // name and the pods that it is told of.
 func gist(p *plan) (lines []string) {
-	for _, line := range p.steps.Strings() {
+	for _, line := range p.Steps.Strings() {
 		parts := strings.Split(line, " > ")
 		line = parts[len(parts)-1]
 		if len(parts) > 1 && !strings.Contains(line, "exec in pod") {

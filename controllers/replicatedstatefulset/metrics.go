@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,6 +16,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 )
@@ -97,22 +97,24 @@ func (r *Reconciler) report(ctx context.Context, w *world, p *plan, outcomes []a
 			refusedTotal.WithLabelValues(o.Reason).Inc()
 		}
 	}
-	w.refused = r.memory.learn(w.set, failed)
+	known := r.of(w.set)
+	known.refused.Learn(failed)
+	w.refused = known.refused.Text()
 	if failed == nil && !p.asksOnly() {
 		if overtaken {
 			return report.Wait(soon)
 		}
-		return report.Wait(sooner(p.wait, afterActs)) // what was written wakes the key
+		return report.Wait(sooner(p.Wait, afterActs)) // what was written wakes the key
 	}
 	if err := errors.Join(failed, r.writeStatus(ctx, key, w, p)); err != nil {
 		return report.Retry(err)
 	}
-	return report.Wait(p.wait)
+	return report.Wait(p.Wait)
 }
 
 // remember notes of a write what the next plan has to know.
 func (r *Reconciler) remember(w *world, o *action.Outcome) {
-	known := r.memory.of(w.set)
+	known := r.of(w.set)
 	switch {
 	case o.Verb != action.Patch:
 	case o.Reason == reasonRefused && o.Object.GetAnnotations()[v1alpha1.AnnotationSwitchoverTo] == "":
@@ -224,93 +226,34 @@ func (r *Reconciler) announce(w *world, now *v1alpha1.ReplicatedStatefulSetStatu
 	tell(a.Secondary, b.Secondary, corev1.EventTypeNormal, v1alpha1.EventMemberStarted, "%s is secondary")
 }
 
-// memory holds what no object says. All of it may be lost: a restart counts the
-// absence of Nodes anew, and asks all members again.
-type memory struct {
-	mu    sync.Mutex
-	nodes map[string]time.Time // since when a Node is not there
-	sets  map[types.NamespacedName]*remembered
-}
-
+// remembered is what no object says. A restart asks all members again.
 type remembered struct {
-	uid types.UID
 	// rules is a hash of ConfigMaps, versions of which, and excess why there is none.
 	rules, versions, excess string
 	grants                  []v1alpha1.Grant
 	lossAt                  time.Time
 	lossOf                  types.UID
 	pods                    map[types.UID]*seen
-	refused                 string            // the last write that the API server refused
-	failed                  int               // how often in a row
+	refused                 memory.Refusal
 	mended                  map[string]mended // the last patches of children, by childKey
 	wish                    string            // who a person wants to be primary
 	wishAt                  time.Time
 }
 
-// of returns what is remembered of a set, anew for a new UID. One key is
-// reconciled by one worker at a time, so only the map needs the lock.
-func (m *memory) of(set *v1alpha1.ReplicatedStatefulSet) *remembered {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	key := client.ObjectKeyFromObject(set)
-	if m.sets == nil {
-		m.sets = map[types.NamespacedName]*remembered{}
-	}
-	if m.sets[key] == nil || m.sets[key].uid != set.UID {
-		m.sets[key] = &remembered{uid: set.UID, pods: map[types.UID]*seen{}, mended: map[string]mended{}}
+// of returns what is remembered of a set.
+func (r *Reconciler) of(set *v1alpha1.ReplicatedStatefulSet) *remembered {
+	known, isNew := r.memory.Get(client.ObjectKeyFromObject(set), set.UID)
+	if isNew {
+		known.pods, known.mended = map[types.UID]*seen{}, map[string]mended{}
 		createdTotal.Inc()
 	}
-	return m.sets[key]
-}
-
-// forget drops what is known of a set that is gone, and tells whether any was.
-func (m *memory) forget(key types.NamespacedName) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	known := m.sets[key] != nil
-	delete(m.sets, key)
 	return known
 }
 
-// learn remembers what the API server refused twice in a row, until it lets
-// something pass.
-func (m *memory) learn(set *v1alpha1.ReplicatedStatefulSet, failed error) string {
-	known := m.of(set)
-	known.failed++
-	switch {
-	case failed == nil:
-		known.refused, known.failed = "", 0
-	case known.failed < 2:
-	case apierrors.IsForbidden(failed), apierrors.IsInvalid(failed), apierrors.IsBadRequest(failed), apierrors.IsInternalError(failed), apierrors.IsAlreadyExists(failed):
-		known.refused = failed.Error()
-	}
-	return known.refused
-}
-
-// missingSince is when the Node of that name was first found missing.
-func (m *memory) missingSince(name string, now time.Time) time.Time {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.nodes == nil {
-		m.nodes = map[string]time.Time{}
-	}
-	if m.nodes[name].IsZero() {
-		m.nodes[name] = now
-	}
-	return m.nodes[name]
-}
-
-// found ends the absence of a Node.
-func (m *memory) found(name string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.nodes, name)
-}
-
 // recall puts what is remembered into a world, and remembers what is new in it.
-func (m *memory) recall(w *world) {
-	known := m.of(w.set)
-	w.refused, w.mended = known.refused, known.mended
+func (r *Reconciler) recall(w *world) {
+	known := r.of(w.set)
+	w.refused, w.mended = known.refused.Text(), known.mended
 	if wish := w.set.Annotations[v1alpha1.AnnotationSwitchoverTo]; wish != known.wish {
 		known.wish, known.wishAt = wish, w.now
 	}

@@ -56,7 +56,7 @@ func counted(t *testing.T) (sets []string) {
 
 // What a proven stop of the primary says holds for the last primary only.
 func TestMemoryKnowsWhoseGrantWentLast(t *testing.T) {
-	m := &memory{}
+	r := &Reconciler{}
 	seen := func(holders ...types.UID) types.UID {
 		set := toySet(3, 2)
 		set.UID = "set"
@@ -64,7 +64,7 @@ func TestMemoryKnowsWhoseGrantWentLast(t *testing.T) {
 			set.Status.Grants = append(set.Status.Grants, v1alpha1.Grant{UID: uid})
 		}
 		w := &world{set: set}
-		m.recall(w)
+		r.recall(w)
 		return w.lossOf
 	}
 	for _, row := range []struct {

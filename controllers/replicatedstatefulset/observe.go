@@ -16,7 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
@@ -65,7 +67,7 @@ type world struct {
 type member struct {
 	pod     *corev1.Pod
 	ordinal int
-	node    node
+	node    nodestate.Facts
 	// owned is true of a pod that its owners say is this object's, and that is no
 	// stranger: no command is run in any other.
 	owned bool
@@ -94,15 +96,10 @@ type member struct {
 }
 
 // view is where observe reads: the cache, or the API server.
-type view struct {
-	client.Reader
-	live bool
-}
-
 // observe reads the world of a set. What the Board knows is read first: a command
 // that ends meanwhile is seen by the next look, beside pods that are newer.
-func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, from view) (*world, error) {
-	w := &world{now: r.Now(), watch: r.Lease.Watch(), live: from.live, set: withDefaults(set)}
+func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, from engine.View) (*world, error) {
+	w := &world{now: r.Now(), watch: r.Lease.Watch(), live: from.Live, set: withDefaults(set)}
 	if errs := validate(w.set); len(errs) > 0 {
 		w.invalid = errs.ToAggregate().Error()
 	}
@@ -123,14 +120,14 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ReplicatedStatef
 			return nil, err
 		}
 	}
-	if w.deleting() && from.live {
+	if w.deleting() && from.Live {
 		var namespace corev1.Namespace
 		if err := from.Get(ctx, types.NamespacedName{Name: set.Namespace}, &namespace); err != nil {
 			return nil, fmt.Errorf("get the namespace: %w", err)
 		}
 		w.namespaceGoes = namespace.DeletionTimestamp != nil
 	}
-	r.memory.recall(w)
+	r.recall(w)
 	w.took = r.Now().Sub(w.now)
 	for _, m := range w.members {
 		for _, result := range m.unclear {
@@ -145,10 +142,10 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ReplicatedStatef
 // whose labels somebody took off runs on, and nobody can take its name: those of
 // the books, those with our finalizer, and those with our annotation that nobody
 // controls are found by their names.
-func (r *Reconciler) readPods(ctx context.Context, w *world, from view) ([]corev1.Pod, error) {
+func (r *Reconciler) readPods(ctx context.Context, w *world, from engine.View) ([]corev1.Pod, error) {
 	var pods corev1.PodList
 	options := []client.ListOption{client.InNamespace(w.set.Namespace), client.MatchingLabels(ownLabels(w.set))}
-	if !from.live {
+	if !from.Live {
 		options = append(options, client.UnsafeDisableDeepCopy)
 	}
 	if err := from.List(ctx, &pods, options...); err != nil {
@@ -177,7 +174,7 @@ func (r *Reconciler) readPods(ctx context.Context, w *world, from view) ([]corev
 }
 
 // readMembers reads the pods of the set, and what is known of each.
-func (r *Reconciler) readMembers(ctx context.Context, w *world, from view) error {
+func (r *Reconciler) readMembers(ctx context.Context, w *world, from engine.View) error {
 	pods, err := r.readPods(ctx, w, from)
 	if err != nil {
 		return err
@@ -203,7 +200,7 @@ func (r *Reconciler) readMembers(ctx context.Context, w *world, from view) error
 		for _, result := range results {
 			m.results[result.Name] = result
 		}
-		if m.node, err = r.readNode(ctx, pod.Spec.NodeName); err != nil {
+		if m.node, err = r.nodes.Read(ctx, r.Nodes, r.Live, pod.Spec.NodeName, r.Now()); err != nil {
 			return err
 		}
 		w.members = append(w.members, m)
@@ -212,32 +209,10 @@ func (r *Reconciler) readMembers(ctx context.Context, w *world, from view) error
 	return nil
 }
 
-// readNode reads a Node from the cache, and from the API server if it seems to be
-// gone or out of service: that makes others start.
-func (r *Reconciler) readNode(ctx context.Context, name string) (node, error) {
-	if name == "" {
-		return node{}, nil
-	}
-	var n corev1.Node
-	err := r.Nodes.Get(ctx, types.NamespacedName{Name: name}, &n)
-	if client.IgnoreNotFound(err) == nil && (err != nil || nodeOf(&n).outOfService) {
-		n = corev1.Node{}
-		err = r.Live.Get(ctx, types.NamespacedName{Name: name}, &n)
-	}
-	if apierrors.IsNotFound(err) {
-		return node{missing: true, missingSince: r.memory.missingSince(name, r.Now())}, nil
-	}
-	if err != nil {
-		return node{}, fmt.Errorf("get node %s: %w", name, err)
-	}
-	r.memory.found(name)
-	return nodeOf(&n), nil
-}
-
 // readChildren reads what the operator made for the set, whoever's it is. Services
 // and the budget stop and start nobody, and a patch of one is bound to the version
 // that was read: they are read live only where the cache has none.
-func (r *Reconciler) readChildren(ctx context.Context, w *world, from view) error {
+func (r *Reconciler) readChildren(ctx context.Context, w *world, from engine.View) error {
 	get := func(from client.Reader, name string, into client.Object) (bool, error) {
 		err := from.Get(ctx, types.NamespacedName{Namespace: w.set.Namespace, Name: name}, into)
 		if client.IgnoreNotFound(err) != nil {
@@ -246,7 +221,7 @@ func (r *Reconciler) readChildren(ctx context.Context, w *world, from view) erro
 		return err == nil, nil
 	}
 	find := func(name string, into client.Object) (bool, error) {
-		if ok, err := get(r.Cache, name, into); ok || err != nil || !from.live {
+		if ok, err := get(r.Cache, name, into); ok || err != nil || !from.Live {
 			return ok, err
 		}
 		return get(from, name, into)

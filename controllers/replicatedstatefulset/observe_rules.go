@@ -46,7 +46,7 @@ func (r *Reconciler) readRules(ctx context.Context, w *world) error {
 	for i := range list.Items {
 		fmt.Fprintf(&versions, "%s/%s ", list.Items[i].Name, list.Items[i].ResourceVersion)
 	}
-	known := r.memory.of(w.set)
+	known := r.of(w.set)
 	if known.rules == "" && known.excess == "" || known.versions != versions.String() {
 		known.rules, known.excess, err = r.hashRules(ctx, w.set.Namespace, list.Items)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
 )
@@ -32,7 +33,7 @@ func TestWhoIsAMember(t *testing.T) {
 		want = append(want, memberName(anySet, i))
 	}
 	look := func() (names []string) {
-		for _, m := range s.observe(s.set(), view{s.Cluster, true}).members {
+		for _, m := range s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}).members {
 			names = append(names, m.name())
 		}
 		return names
@@ -54,7 +55,7 @@ func TestCommandsStayInTheContainerOfThePod(t *testing.T) {
 	s := newStage(t, toySet(1, 1))
 	s.settle(10 * time.Second)
 	s.change(func(set *v1alpha1.ReplicatedStatefulSet) { set.Spec.Pod.Containers[0].Name = "other" })
-	if m := s.observe(s.set(), view{s.Cluster, true}).members[0]; m.commandsIn != "main" {
+	if m := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}).members[0]; m.commandsIn != "main" {
 		t.Errorf("commands for a pod of the former template run in %q, want main", m.commandsIn)
 	}
 }
@@ -130,7 +131,7 @@ func TestWhatStopsNobodyIsReadLiveWhereTheCacheHasNone(t *testing.T) {
 	s.settle(10 * time.Second)
 	live := func() (*world, map[string]int) {
 		n := noting{s.Cluster, map[string]int{}}
-		return s.observe(s.set(), view{n, true}), n.asked
+		return s.observe(s.set(), engine.View{Reader: n, Live: true}), n.asked
 	}
 	w, asked := live()
 	if asked["*v1.StatefulSet"] != 1 || asked["*v1.Service"]+asked["*v1.PodDisruptionBudget"] != 0 {
@@ -178,9 +179,9 @@ func TestANodeThatTheCacheMissesIsReadLive(t *testing.T) {
 	for name, behind := range map[string]*objects.Objects{"misses all Nodes": missing, "shows all of them as off": tainted} {
 		s.r.Nodes = behind
 		for range 3 {
-			w := s.observe(s.set(), view{s.Cluster, true})
+			w := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true})
 			for _, m := range w.members {
-				if m.node.missing || m.node.outOfService || !m.node.ready || w.powerless(m) {
+				if m.node.Missing || m.node.OutOfService || !m.node.Ready || w.powerless(m) {
 					t.Errorf("RS-34: the cache %s, and %s is taken for one on a machine that is off: %+v", name, m.name(), m.node)
 				}
 			}

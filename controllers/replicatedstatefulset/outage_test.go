@@ -124,8 +124,8 @@ func TestV13TheOperatorLooksAgainInTime(t *testing.T) {
 		{"while a primary is not Ready", worldOf(toySet(2, 1), pod(0).primary().unready(25*time.Second), pod(1).secondary()), 35 * time.Second},
 		{"when status was asked", worldOf(toySet(2, 1), pod(0).primary(), pod(1)), answersWithin},
 	} {
-		if p := decide(r.world); p.wait != r.want {
-			t.Errorf("V13 %s: it looks again after %s, want %s", r.name, p.wait, r.want)
+		if p := decide(r.world); p.Wait != r.want {
+			t.Errorf("V13 %s: it looks again after %s, want %s", r.name, p.Wait, r.want)
 		}
 	}
 }

@@ -1,26 +1,18 @@
 package replicatedstatefulset
 
 import (
-	"cmp"
-	"time"
-
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
 // plan is what decide wants done, and what it knows about why.
 type plan struct {
-	// rule is the name of the first rule that acts; "" when there is nothing to do.
-	rule  string
-	steps action.Steps
-	// wait is when to look again although no event will come; 0 is never.
-	wait time.Duration
-	// waits says what is waited for, with the reason of condition Progressing;
-	// the first to wait has the word.
-	waits notice
+	engine.Plan
+
 	// risk says why the newest copy is not at hand; blind, whose sequence is not
 	// known.
 	risk, blind string
@@ -32,43 +24,31 @@ type plan struct {
 	proven bool
 }
 
-// notice is the reason of a condition, and its message.
-type notice struct{ reason, message string }
-
-// rule looks for one thing to do. It writes chains into the plan, or nothing.
-type rule struct {
-	name string
-	act  func(*world, *plan)
-	// joins is true for a rule that acts beside any other.
-	joins bool
-}
-
-// rules in order of importance: the first with something to do wins, but for
-// those that join. Nothing is begun before what was learned is in the books.
-var rules = []rule{
-	{"let the pods of an object go that is not served", letGo, false},
-	{"keep the books", keepBooks, false},
-	{"release pods that have stopped", release, true},
-	{"protect pods that may run", protect, true},
-	{"find the pods again", keepLabels, true},
-	{"show the roles", showRoles, true},
-	{"ask how members are", askStatus, true},
-	{"keep the object until its members were stopped", keepObject, false},
-	{"keep the children", keepChildren, true},
-	{"delete pods whose machine is off", deleteFenced, false},
-	{"end commands whose end nobody saw", endUnseen, false},
-	{"clean members that failed", repair, false},
-	{"stop what is being deleted", stopTerminating, false},
-	{"finish the deletion", finishDeletion, false},
-	{"scale", scale, false},
-	{"take what a person asked for off the object", takeOverrides, false},
-	{"stop a primary too many", stopSurplus, false},
-	{"make pods anew that serve nobody", renewIdle, false},
-	{"start the first primary", startFirst, false},
-	{"start another primary", startPrimary, false},
-	{"start a secondary", startSecondary, false},
-	{"hand a role over", switchOver, false},
-	{"make a pod anew", renew, false},
+// rules in order of importance. Nothing is begun before what was learned is in the books.
+var rules = []engine.Rule[*world, plan]{
+	{Name: "let the pods of an object go that is not served", Act: letGo},
+	{Name: "keep the books", Act: keepBooks},
+	{Name: "release pods that have stopped", Act: release, Mode: engine.Beside},
+	{Name: "protect pods that may run", Act: protect, Mode: engine.Beside},
+	{Name: "find the pods again", Act: keepLabels, Mode: engine.Beside},
+	{Name: "show the roles", Act: showRoles, Mode: engine.Beside},
+	{Name: "ask how members are", Act: askStatus, Mode: engine.Beside},
+	{Name: "keep the object until its members were stopped", Act: keepObject},
+	{Name: "keep the children", Act: keepChildren, Mode: engine.Beside},
+	{Name: "delete pods whose machine is off", Act: deleteFenced},
+	{Name: "end commands whose end nobody saw", Act: endUnseen},
+	{Name: "clean members that failed", Act: repair},
+	{Name: "stop what is being deleted", Act: stopTerminating},
+	{Name: "finish the deletion", Act: finishDeletion},
+	{Name: "scale", Act: scale},
+	{Name: "take what a person asked for off the object", Act: takeOverrides},
+	{Name: "stop a primary too many", Act: stopSurplus},
+	{Name: "make pods anew that serve nobody", Act: renewIdle},
+	{Name: "start the first primary", Act: startFirst},
+	{Name: "start another primary", Act: startPrimary},
+	{Name: "start a secondary", Act: startSecondary},
+	{Name: "hand a role over", Act: switchOver},
+	{Name: "make a pod anew", Act: renew},
 }
 
 // decide says what to do about a world. It is pure: the same world gives the
@@ -76,46 +56,15 @@ var rules = []rule{
 func decide(w *world) plan {
 	p := plan{asked: map[string]bool{}}
 	w.books = learn(w)
-	decided := false
-	for _, rule := range rules {
-		if decided && !rule.joins {
-			continue
-		}
-		before := p.acts()
-		if rule.act(w, &p); p.acts() == before {
-			continue
-		}
-		p.rule = cmp.Or(p.rule, rule.name)
-		decided = decided || !rule.joins
-	}
+	engine.Decide(rules, w, &p, &p.Plan)
 	p.lookAgainFor(w)
 	return p
-}
-
-// do adds chains beside those that are there: what is refused of one keeps no
-// other from being done.
-func (p *plan) do(chains ...action.Chain) {
-	switch {
-	case len(chains) == 0:
-	case len(p.steps) == 0:
-		p.steps = action.Steps{chains}
-	default:
-		p.steps[0] = append(p.steps[0], chains...)
-	}
-}
-
-// acts is how many chains the plan has.
-func (p *plan) acts() (n int) {
-	for _, step := range p.steps {
-		n += len(step)
-	}
-	return n
 }
 
 // asksOnly tells whether the plan does nothing but ask, which an old world
 // cannot make wrong.
 func (p *plan) asksOnly() bool {
-	for _, step := range p.steps {
+	for _, step := range p.Steps {
 		for _, chain := range step {
 			for _, a := range chain {
 				if a.Verb != action.Exec || !asks(a.Command.Name) {
@@ -127,45 +76,31 @@ func (p *plan) asksOnly() bool {
 	return true
 }
 
-// waitFor says what is waited for, unless something more important is.
-func (p *plan) waitFor(reason, message string) {
-	if p.waits.reason == "" {
-		p.waits = notice{reason, message}
-	}
-}
-
-// lookAgain makes the plan wake the key after that time.
-func (p *plan) lookAgain(after time.Duration) {
-	if after > 0 && (p.wait == 0 || after < p.wait) {
-		p.wait = after
-	}
-}
-
 // lookAgainFor wakes the key for what no event tells.
 func (p *plan) lookAgainFor(w *world) {
 	for _, m := range w.members {
-		if m.node.missing {
-			p.lookAgain(w.watch.Deadline(m.node.missingSince, fenceAfter).Sub(w.now))
+		if m.node.Missing {
+			p.LookAgain(w.watch.Deadline(m.node.MissingSince, fenceAfter).Sub(w.now))
 		}
 		if w.serves() {
-			p.lookAgain(w.retryAt(m).Sub(w.now))
+			p.LookAgain(w.retryAt(m).Sub(w.now))
 		}
 		if !m.askedAt.IsZero() && !w.unanswered(m) {
-			p.lookAgain(w.watch.Deadline(m.askedAt, answersWithin).Sub(w.now))
+			p.LookAgain(w.watch.Deadline(m.askedAt, answersWithin).Sub(w.now))
 		}
 		if w.shown(m) == primary && !podstate.Ready(m.pod) {
-			p.lookAgain(w.unreadySince(m).Add(unreadyAfter).Sub(w.now))
+			p.LookAgain(w.unreadySince(m).Add(unreadyAfter).Sub(w.now))
 		}
 	}
 	for _, c := range w.books.commands {
-		p.lookAgain(strayUntil(c.StartedAt, c.BeginWithin).Sub(w.now))
-		p.lookAgain(c.StartedAt.Add(c.Timeout.Duration).Sub(w.now))
+		p.LookAgain(strayUntil(c.StartedAt, c.BeginWithin).Sub(w.now))
+		p.LookAgain(c.StartedAt.Add(c.Timeout.Duration).Sub(w.now))
 	}
 	for _, g := range w.books.grants {
-		p.lookAgain(strayUntil(g.Since, g.BeginWithin).Sub(w.now))
+		p.LookAgain(strayUntil(g.Since, g.BeginWithin).Sub(w.now))
 	}
 	if w.deleting() {
-		p.lookAgain(w.deadline().Sub(w.now))
+		p.LookAgain(w.deadline().Sub(w.now))
 	}
 }
 

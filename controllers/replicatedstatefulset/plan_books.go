@@ -274,7 +274,7 @@ func keepBooks(w *world, p *plan) {
 	for _, n := range w.books.news {
 		texts = append(texts, n.text)
 	}
-	p.do(action.Chain{w.write(w.books, reasonLearned, strings.Join(texts, "; "))})
+	p.Do(action.Chain{w.write(w.books, reasonLearned, strings.Join(texts, "; "))})
 }
 
 // write is the patch that puts books into the status, bound to what was read.
@@ -291,26 +291,8 @@ func (w *world) fenced(m *member) bool {
 }
 
 func (w *world) powerless(m *member) bool {
-	return m.node.outOfService && !m.node.ready || m.node.missing && w.watch.Elapsed(m.node.missingSince, w.now) >= fenceAfter
+	return m.node.OutOfService && !m.node.Ready || m.node.Missing && w.watch.Elapsed(m.node.MissingSince, w.now) >= fenceAfter
 }
 
 // fenceAfter is for how long a Node must be gone before its machine counts as off.
 const fenceAfter = time.Minute
-
-// node is what matters of a member's Node.
-type node struct {
-	ready, outOfService bool
-	missing             bool // there is no Node of that name
-	missingSince        time.Time
-}
-
-func nodeOf(n *corev1.Node) node {
-	var known node
-	known.ready = slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
-	known.outOfService = slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
-		return t.Key == corev1.TaintNodeOutOfService
-	})
-	return known
-}

@@ -19,6 +19,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 )
 
 // words are that many labels, or what else is a map of strings.
@@ -138,7 +139,7 @@ func TestAnOldObjectThatWantsTooMany(t *testing.T) {
 	s := newStage(t, toySet(math.MaxInt32, 1))
 	s.settle(20 * time.Second)
 	n := noting{s.Cluster, map[string]int{}}
-	w := s.observe(s.set(), view{n, true})
+	w := s.observe(s.set(), engine.View{Reader: n, Live: true})
 	if !strings.Contains(w.invalid, "spec.replicas: Invalid value: 2147483647: may be at most 1000; lower it") || s.statefulSet() != nil {
 		t.Errorf("%s, and the StatefulSet is %v", w.invalid, s.statefulSet())
 	}
@@ -159,7 +160,7 @@ func TestManyMissingPodsAreLookedForAtOnce(t *testing.T) {
 		s.Put(stray)
 		n := noting{s.Cluster, map[string]int{}}
 		s.r.Live = n
-		w := s.observe(s.set(), view{n, true})
+		w := s.observe(s.set(), engine.View{Reader: n, Live: true})
 		if len(w.members) != 1 || w.members[0].name() != "rss-db-7" {
 			t.Errorf("of %d: %d members are found, want the one that lost its labels", r.replicas, len(w.members))
 		}
@@ -175,7 +176,7 @@ func TestAPodBeyondAllOrdinalsIsNoMember(t *testing.T) {
 		s.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: memberName(anySet, n), Namespace: "ns", Labels: ownLabels(anySet)}})
 	}
 	var names []string
-	for _, m := range s.observe(s.set(), view{s.Cluster, true}).members {
+	for _, m := range s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}).members {
 		names = append(names, m.name())
 	}
 	if !slices.Equal(names, []string{"rss-db-999"}) {
@@ -200,7 +201,7 @@ func TestRulesAreBounded(t *testing.T) {
 		s.Put(c)
 		all[c.Name] = []any{c.Data, c.BinaryData}
 	}
-	observe := func() *world { s.look(); return s.observe(s.set(), view{s.Cluster, true}) }
+	observe := func() *world { s.look(); return s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}) }
 	w := observe()
 	text, err := json.Marshal(all)
 	if err != nil {

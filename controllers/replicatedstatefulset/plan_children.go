@@ -26,7 +26,7 @@ func keepChildren(w *world, p *plan) {
 	}
 	for _, want := range buildServices(w.set) {
 		if have := w.services[want.Name]; have == nil {
-			p.do(action.Chain{{Verb: action.Create, Object: want, Reason: reasonChild}})
+			p.Do(action.Chain{{Verb: action.Create, Object: want, Reason: reasonChild}})
 		} else if w.ours(have) {
 			next := have.DeepCopy()
 			next.Labels = merged(have.Labels, want.Labels)
@@ -38,7 +38,7 @@ func keepChildren(w *world, p *plan) {
 	want := buildBudget(w.set)
 	switch have := w.budget; {
 	case have == nil:
-		p.do(action.Chain{{Verb: action.Create, Object: want, Reason: reasonChild}})
+		p.Do(action.Chain{{Verb: action.Create, Object: want, Reason: reasonChild}})
 	case w.ours(have):
 		next := have.DeepCopy()
 		next.Labels = merged(have.Labels, want.Labels)
@@ -65,10 +65,10 @@ func mend(w *world, p *plan, changed bool, a action.Action) {
 		pause = mendPause
 	}
 	if left := last.at.Add(pause).Sub(w.now); left > 0 {
-		p.lookAgain(left)
+		p.LookAgain(left)
 		return
 	}
-	p.do(action.Chain{a})
+	p.Do(action.Chain{a})
 }
 
 // mendPause is between two patches of a child that are no answer to a new spec,
@@ -155,7 +155,7 @@ func keepStatefulSet(w *world, p *plan) {
 	have := w.stateful
 	if have == nil {
 		replicas := w.remade()
-		p.do(action.Chain{{Verb: action.Create, Object: buildStatefulSet(w.set, replicas, w.rules), Reason: reasonChild,
+		p.Do(action.Chain{{Verb: action.Create, Object: buildStatefulSet(w.set, replicas, w.rules), Reason: reasonChild,
 			Detail: fmt.Sprintf("%d pods", replicas)}})
 		return
 	}
@@ -230,7 +230,7 @@ func showRoles(w *world, p *plan) {
 			continue
 		}
 		if patch := w.label(m, active, role); len(patch) > 0 {
-			p.do(patch)
+			p.Do(patch)
 		}
 	}
 }
@@ -257,7 +257,7 @@ func protect(w *world, p *plan) {
 		}
 		pod := m.pod.DeepCopy()
 		controllerutil.AddFinalizer(pod, v1alpha1.FinalizerMember)
-		p.do(action.Chain{{Verb: action.Patch, Object: pod, From: m.pod, Unchanged: true, Reason: reasonProtect}})
+		p.Do(action.Chain{{Verb: action.Patch, Object: pod, From: m.pod, Unchanged: true, Reason: reasonProtect}})
 	}
 }
 
@@ -269,7 +269,7 @@ func release(w *world, p *plan) {
 			!podstate.Stopped(m.pod, m.pod.Labels[v1alpha1.LabelActive] == v1alpha1.True) && !w.fenced(m) {
 			continue
 		}
-		p.do(action.Chain{unprotect(m)})
+		p.Do(action.Chain{unprotect(m)})
 	}
 }
 
@@ -290,7 +290,7 @@ func unprotect(m *member) action.Action {
 func deleteFenced(w *world, p *plan) {
 	for _, m := range w.members {
 		if w.powerless(m) && !m.terminating() && w.invalid == "" && w.stranger(m) == "" {
-			p.do(remove(m, reasonFenced, "its Node "+m.pod.Spec.NodeName+" is out of service"))
+			p.Do(remove(m, reasonFenced, "its Node "+m.pod.Spec.NodeName+" is out of service"))
 		}
 	}
 }

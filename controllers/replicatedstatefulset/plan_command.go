@@ -78,9 +78,9 @@ func (p *plan) ask(w *world, m *member, name string) {
 	p.asked[m.name()] = true
 	c := w.command(m, name, name)
 	c.Asked = w.now
-	p.do(action.Chain{{Verb: action.Exec, Object: m.pod, Command: c, Reason: reasonAsk, Detail: name}})
+	p.Do(action.Chain{{Verb: action.Exec, Object: m.pod, Command: c, Reason: reasonAsk, Detail: name}})
 	if name == v1alpha1.CommandStatus {
-		p.lookAgain(answersWithin)
+		p.LookAgain(answersWithin)
 	}
 }
 
@@ -122,7 +122,7 @@ func askStatus(w *world, p *plan) {
 			p.ask(w, m, v1alpha1.CommandStatus)
 			continue
 		}
-		p.lookAgain(wait)
+		p.LookAgain(wait)
 	}
 }
 
@@ -156,7 +156,7 @@ func (w *world) askSequence(p *plan, m *member) {
 		}
 	}
 	if wait > 0 {
-		p.lookAgain(wait)
+		p.LookAgain(wait)
 		return
 	}
 	p.ask(w, m, v1alpha1.CommandSequence)
@@ -168,15 +168,15 @@ func (w *world) askSequence(p *plan, m *member) {
 // this process dies after it, the next one knows that it may have been.
 func (w *world) send(p *plan, m *member, name, instead, detail string, before ...action.Action) {
 	if !m.free() || !m.reachable() || w.commandIn(m) != nil || p.asked[m.name()] { // one at a time in a pod
-		p.waitFor(v1alpha1.ReasonWaitingForCommand, "a command runs in "+m.name())
+		p.WaitFor(v1alpha1.ReasonWaitingForCommand, "a command runs in "+m.name())
 		return
 	}
 	if startsPrimary(name) && len(w.books.grants) >= w.target() {
 		return // the callers know; this is the last door
 	}
 	if r, ok := m.result(name); ok && r.Outcome == podexec.Unknown && w.due(m, name) > 0 {
-		p.lookAgain(w.due(m, name))
-		p.waitFor(v1alpha1.ReasonWaitingForCommand, fmt.Sprintf("%s could not be sent to %s, and is tried again: %s", name, m.name(), r.Why))
+		p.LookAgain(w.due(m, name))
+		p.WaitFor(v1alpha1.ReasonWaitingForCommand, fmt.Sprintf("%s could not be sent to %s, and is tried again: %s", name, m.name(), r.Why))
 		return
 	}
 	if p.sent {
@@ -202,7 +202,7 @@ func (w *world) send(p *plan, m *member, name, instead, detail string, before ..
 		g.BeginWithin = within
 		b.grants = append(slices.Clone(b.grants), g)
 	}
-	p.do(append(slices.Clone(action.Chain(before)), w.write(b, reasonOf(name), detail), action.Action{Verb: action.Exec, Object: m.pod, Command: c, Reason: reasonOf(name), Detail: withPeers(w.peers())}))
+	p.Do(append(slices.Clone(action.Chain(before)), w.write(b, reasonOf(name), detail), action.Action{Verb: action.Exec, Object: m.pod, Command: c, Reason: reasonOf(name), Detail: withPeers(w.peers())}))
 }
 
 // beginWithin is how long after this decision a command may begin: longer where reading
@@ -227,8 +227,8 @@ func withPeers(peers []string) string {
 // is a pause, as there is before a start.
 func (w *world) stop(p *plan, m *member, why string) {
 	if f := w.failure(m); f != nil && f.Command == v1alpha1.CommandStop && f.ContainerID == m.running() && w.now.Before(w.retryAt(m)) {
-		p.lookAgain(w.retryAt(m).Sub(w.now))
-		p.waitFor(v1alpha1.ReasonStopping, fmt.Sprintf("stop of %s %s, and is tried again", m.name(), howFailed(int(f.Code))))
+		p.LookAgain(w.retryAt(m).Sub(w.now))
+		p.WaitFor(v1alpha1.ReasonStopping, fmt.Sprintf("stop of %s %s, and is tried again", m.name(), howFailed(int(f.Code))))
 		return
 	}
 	w.send(p, m, v1alpha1.CommandStop, v1alpha1.CommandStop, fmt.Sprintf("%s: %s", m.name(), why), w.label(m, v1alpha1.False, v1alpha1.RoleNone)...)

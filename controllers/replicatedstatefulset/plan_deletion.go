@@ -42,7 +42,7 @@ func keepObject(w *world, p *plan) {
 	}
 	set := w.set.DeepCopy()
 	controllerutil.AddFinalizer(set, v1alpha1.FinalizerStop)
-	p.do(action.Chain{{Verb: action.Patch, Object: set, From: w.set, Unchanged: true, Reason: reasonKeep}})
+	p.Do(action.Chain{{Verb: action.Patch, Object: set, From: w.set, Unchanged: true, Reason: reasonKeep}})
 }
 
 // letGo takes all finalizers off at once.
@@ -52,7 +52,7 @@ func letGo(w *world, p *plan) {
 	}
 	held := w.among((*member).protected)
 	for _, m := range held {
-		p.do(action.Chain{unprotect(m)})
+		p.Do(action.Chain{unprotect(m)})
 	}
 	if len(held) == 0 {
 		free(w, p)
@@ -64,18 +64,18 @@ func finishDeletion(w *world, p *plan) {
 	if !w.deleting() {
 		return
 	}
-	p.waitFor(v1alpha1.ReasonStopping, "the members are being stopped, since the object is being deleted")
+	p.WaitFor(v1alpha1.ReasonStopping, "the members are being stopped, since the object is being deleted")
 	if len(w.members) == 0 && (w.stateful == nil || !w.ours(w.stateful) || *w.stateful.Spec.Replicas == 0 || w.stateful.DeletionTimestamp != nil) {
 		free(w, p)
 		return
 	}
 	if w.now.Before(w.lastDeadline()) {
-		p.lookAgain(w.lastDeadline().Sub(w.now))
+		p.LookAgain(w.lastDeadline().Sub(w.now))
 		return
 	}
 	held := w.among((*member).protected)
 	for _, m := range held { // they are where nobody answers, and nobody will start beside them
-		p.do(action.Chain{unprotect(m)})
+		p.Do(action.Chain{unprotect(m)})
 	}
 	if len(held) == 0 {
 		free(w, p)
@@ -89,5 +89,5 @@ func free(w *world, p *plan) {
 	}
 	set := w.set.DeepCopy()
 	controllerutil.RemoveFinalizer(set, v1alpha1.FinalizerStop)
-	p.do(action.Chain{{Verb: action.Patch, Object: set, From: w.set, Unchanged: true, Reason: reasonRelease}})
+	p.Do(action.Chain{{Verb: action.Patch, Object: set, From: w.set, Unchanged: true, Reason: reasonRelease}})
 }

@@ -37,7 +37,7 @@ func (w *world) newerElsewhere(p *plan, running []*member, sequence uint64) bool
 	all, answered := w.copies(p, asked)
 	p.blind = unknownAmong(slices.DeleteFunc(slices.Clone(all), func(c copyOf) bool { return !w.kept(c.member) }))
 	if !answered || p.blind != "" {
-		p.waitFor(v1alpha1.ReasonSeeding, "nobody knows yet how new the copies of these are: "+namesOf(asked))
+		p.WaitFor(v1alpha1.ReasonSeeding, "nobody knows yet how new the copies of these are: "+namesOf(asked))
 		return true
 	}
 	if !all[0].known || all[0].sequence <= sequence {
@@ -50,7 +50,7 @@ func (w *world) newerElsewhere(p *plan, running []*member, sequence uint64) bool
 			return true
 		}
 	}
-	p.waitFor(v1alpha1.ReasonRecovering, "the newest copy cannot be started yet: "+all[0].name())
+	p.WaitFor(v1alpha1.ReasonRecovering, "the newest copy cannot be started yet: "+all[0].name())
 	return true
 }
 
@@ -72,12 +72,12 @@ func (w *world) awaits(p *plan) bool {
 	if len(went) == 0 && here >= w.wanted() {
 		return false
 	}
-	p.lookAgain(left)
+	p.LookAgain(left)
 	who := namesOf(went)
 	if who == "" {
 		who = fmt.Sprintf("%d of %d pods", w.wanted()-here, w.wanted())
 	}
-	p.waitFor(v1alpha1.ReasonSeeding, fmt.Sprintf("these went together with the primary, may have the newest copy, and are awaited for %s: %s", returnsWithin, who))
+	p.WaitFor(v1alpha1.ReasonSeeding, fmt.Sprintf("these went together with the primary, may have the newest copy, and are awaited for %s: %s", returnsWithin, who))
 	return true
 }
 

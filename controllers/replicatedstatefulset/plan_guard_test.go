@@ -137,7 +137,7 @@ func TestTheLastDoor(t *testing.T) {
 			w := worldOf(toySet(2, 1), r.first, r.second)
 			w.books = learn(w)
 			p := plan{asked: map[string]bool{}}
-			if w.send(&p, w.members[1], r.command, r.command, "somebody forgot to ask"); p.acts() > 0 != r.sent {
+			if w.send(&p, w.members[1], r.command, r.command, "somebody forgot to ask"); p.Acts() > 0 != r.sent {
 				t.Errorf("it does %q", gist(&p))
 			}
 		})
@@ -308,7 +308,7 @@ func inVainFor(image string) thing {
 		w.stateful.ResourceVersion, w.stateful.Kind = "what it was then", "" // not from a cache
 		var p plan
 		keepStatefulSet(w, &p)
-		a := p.steps[0][0][0]
+		a := p.Steps[0][0][0]
 		w.mended = map[string]mended{childKey(a.From): {attemptOf(a.From, a.Object), true, ago(9 * time.Minute)}}
 		w.stateful = before
 	})

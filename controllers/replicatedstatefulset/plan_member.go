@@ -42,7 +42,7 @@ func (m *member) name() string { return m.pod.Name }
 func (m *member) terminating() bool { return podstate.Terminating(m.pod) }
 
 // lost tells whether nobody can be reached where the member is.
-func (m *member) lost() bool { return podstate.Scheduled(m.pod) && !m.node.ready }
+func (m *member) lost() bool { return podstate.Scheduled(m.pod) && !m.node.Ready }
 
 func (m *member) protected() bool {
 	return controllerutil.ContainsFinalizer(m.pod, v1alpha1.FinalizerMember)

@@ -37,7 +37,7 @@ func renewIdle(w *world, p *plan) {
 		if w.fresher(m) || w.stranger(m) != "" || m.terminating() || m.lost() || w.granted(m) || w.commandIn(m) != nil || s != idle && s != pending && s != failed && !w.silent(m) {
 			continue
 		}
-		p.do(remove(m, reasonRenew, "its template is out of date, and nothing runs in it"))
+		p.Do(remove(m, reasonRenew, "its template is out of date, and nothing runs in it"))
 		return
 	}
 }
@@ -60,7 +60,7 @@ func renew(w *world, p *plan) {
 	if !w.starts() || !w.current() || len(w.among(func(m *member) bool { return !w.fresher(m) })) == 0 {
 		return
 	}
-	p.waitFor(v1alpha1.ReasonUpdating, "members are made anew from the present template, one at a time")
+	p.WaitFor(v1alpha1.ReasonUpdating, "members are made anew from the present template, one at a time")
 	fresh := func(m *member) bool { return w.fresher(m) && w.shown(m) == primary && w.unserved(m) != "" }
 	if !w.wellStaffed() || w.renewing() || trouble(w).Status == metav1.ConditionTrue || len(w.among(fresh)) > 0 {
 		return

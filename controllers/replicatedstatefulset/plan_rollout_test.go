@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/golden"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
@@ -296,13 +297,13 @@ func (s *stage) ends(story *told) {
 		}
 		return
 	}
-	w := s.observe(set, view{s.Cluster, true})
+	w := s.observe(set, engine.View{Reader: s.Cluster, Live: true})
 	p := decide(w)
 	if !w.wellStaffed() || len(w.books.grants) != w.target() || len(set.Status.Members.Primary) != w.target() {
 		for _, m := range w.members {
 			s.Say("%s is %s, terminating %t, finalizers %v, node %+v, failure %+v", m.name(), w.state(m), m.terminating(), m.pod.Finalizers, m.node, w.failure(m))
 		}
-		s.Say("grants %v, commands %v, waits %+v, rule %s, risk %q", w.books.grants, w.books.commands, p.waits, p.rule, p.risk)
+		s.Say("grants %v, commands %v, waits %+v, rule %s, risk %q", w.books.grants, w.books.commands, p.Waiting, p.Rule, p.risk)
 		s.Fatal(s.t, "the members are not as they are wanted")
 	}
 	for _, m := range w.members {

@@ -25,21 +25,21 @@ func scale(w *world, p *plan) {
 	down := have > w.wanted() || len(leavers) > 0
 	if down {
 		if w.wanted() > 0 && len(w.books.grants) > 0 && len(w.primaries()) == 0 {
-			p.waitFor(v1alpha1.ReasonScaling, w.whoMayRun()+"; nobody goes before that is known")
+			p.WaitFor(v1alpha1.ReasonScaling, w.whoMayRun()+"; nobody goes before that is known")
 			return
 		}
 		if why := w.missed(p, leavers); why != "" {
-			p.waitFor(v1alpha1.ReasonScaling, why)
+			p.WaitFor(v1alpha1.ReasonScaling, why)
 			if w.watch.Elapsed(w.lossAt, w.now) > returnsWithin {
 				p.risk = why
 			}
 			return
 		}
-		p.waitFor(v1alpha1.ReasonScaling, fmt.Sprintf("of %d pods %d shall stay", max(have, len(w.members)), w.wanted()))
+		p.WaitFor(v1alpha1.ReasonScaling, fmt.Sprintf("of %d pods %d shall stay", max(have, len(w.members)), w.wanted()))
 	}
 	if kept := w.among(w.kept); len(kept) > 0 {
 		w.copies(p, w.among(w.candid))
-		p.waitFor(v1alpha1.ReasonScaling, "nobody who stays is known to have all of the data of "+namesOf(kept))
+		p.WaitFor(v1alpha1.ReasonScaling, "nobody who stays is known to have all of the data of "+namesOf(kept))
 		return
 	}
 	if !w.overdue() && len(leavers) > 0 && !w.stopLeavers(p, leavers) {
@@ -52,7 +52,7 @@ func scale(w *world, p *plan) {
 	replicas := int32(w.wanted())
 	set.Spec.Replicas = &replicas
 	// Bound to what was read: a scale-down that arrives late must not meet a scale-up.
-	p.do(action.Chain{{Verb: action.Patch, Object: set, From: w.stateful, Unchanged: true, Reason: reasonScale, Detail: fmt.Sprintf("from %d to %d", have, replicas)}})
+	p.Do(action.Chain{{Verb: action.Patch, Object: set, From: w.stateful, Unchanged: true, Reason: reasonScale, Detail: fmt.Sprintf("from %d to %d", have, replicas)}})
 }
 
 // missed says whose data could go with the members that go, while nobody is primary:
@@ -111,12 +111,12 @@ func (w *world) relieve(p *plan, m *member, why string) {
 		if _, _, known := w.sequence(p, m); known {
 			w.stop(p, m, why+", and nobody follows it")
 		} else {
-			p.waitFor(v1alpha1.ReasonHandingOver, "sequence has not answered yet in "+m.name())
+			p.WaitFor(v1alpha1.ReasonHandingOver, "sequence has not answered yet in "+m.name())
 		}
 		return
 	}
 	if len(w.primaries()) < w.target() {
-		p.waitFor(v1alpha1.ReasonHandingOver, "another primary is started before this one stops: "+m.name())
+		p.WaitFor(v1alpha1.ReasonHandingOver, "another primary is started before this one stops: "+m.name())
 		return
 	}
 	if heir := w.heir(p, m, ""); heir != nil {
@@ -130,13 +130,13 @@ func (w *world) relieve(p *plan, m *member, why string) {
 func (w *world) heir(p *plan, m *member, name string) *member {
 	mine, answered, known := w.sequence(p, m)
 	if !answered || !known {
-		p.waitFor(v1alpha1.ReasonHandingOver, "sequence has not answered yet in "+m.name())
+		p.WaitFor(v1alpha1.ReasonHandingOver, "sequence has not answered yet in "+m.name())
 		return nil
 	}
 	asked, _ := m.answer(v1alpha1.CommandSequence)
 	if then := w.changedAt(); !asked.Began.After(then) {
 		// Entries that only a member had that was stopped since are not in it.
-		p.waitFor(v1alpha1.ReasonHandingOver, "sequence has not answered yet in "+m.name())
+		p.WaitFor(v1alpha1.ReasonHandingOver, "sequence has not answered yet in "+m.name())
 		w.askSince(p, m, then)
 		return nil
 	}
@@ -149,7 +149,7 @@ func (w *world) heir(p *plan, m *member, name string) *member {
 		r, said := o.answer(v1alpha1.CommandSequence)
 		n, known := sequenceOf(r)
 		if !said || !known || !r.Began.After(asked.Ended) || n < mine {
-			p.waitFor(v1alpha1.ReasonHandingOver, fmt.Sprintf("%s has not all of the data of %s yet", o.name(), m.name()))
+			p.WaitFor(v1alpha1.ReasonHandingOver, fmt.Sprintf("%s has not all of the data of %s yet", o.name(), m.name()))
 			w.askSince(p, o, asked.Ended)
 			continue
 		}
@@ -158,7 +158,7 @@ func (w *world) heir(p *plan, m *member, name string) *member {
 		}
 	}
 	if first == nil {
-		p.waitFor(v1alpha1.ReasonHandingOver, "no member can take the place of "+m.name())
+		p.WaitFor(v1alpha1.ReasonHandingOver, "no member can take the place of "+m.name())
 	}
 	return first
 }
@@ -178,7 +178,7 @@ func (w *world) changedAt() (last time.Time) {
 func (w *world) askSince(p *plan, m *member, then time.Time) {
 	if r, ok := m.result(v1alpha1.CommandSequence); ok && r.Began.After(then) {
 		if wait := r.Ended.Add(again(1)).Sub(w.now); wait > 0 {
-			p.lookAgain(wait)
+			p.LookAgain(wait)
 			return
 		}
 	}
@@ -192,12 +192,12 @@ func switchOver(w *world, p *plan) {
 		return
 	}
 	if !w.wellStaffed() {
-		p.waitFor(v1alpha1.ReasonHandingOver, fmt.Sprintf("%s takes over, as annotation %s says, when no member is missing; missing now: %s", m.name(), v1alpha1.AnnotationSwitchoverTo, w.whoIsMissing()))
+		p.WaitFor(v1alpha1.ReasonHandingOver, fmt.Sprintf("%s takes over, as annotation %s says, when no member is missing; missing now: %s", m.name(), v1alpha1.AnnotationSwitchoverTo, w.whoIsMissing()))
 		return
 	}
 	all, answered := w.copies(p, w.primaries())
 	if !answered || len(all) == 0 {
-		p.waitFor(v1alpha1.ReasonHandingOver, "sequence has not answered yet in "+namesOf(w.primaries()))
+		p.WaitFor(v1alpha1.ReasonHandingOver, "sequence has not answered yet in "+namesOf(w.primaries()))
 		return
 	}
 	old := all[len(all)-1].member
@@ -250,7 +250,7 @@ func takeOverrides(w *world, p *plan) {
 func (w *world) takeOverride(p *plan, annotation, reason, detail string) {
 	set := w.set.DeepCopy()
 	delete(set.Annotations, annotation)
-	p.do(action.Chain{{Verb: action.Patch, Object: set, From: w.set, Unchanged: true, Reason: reason, Detail: detail}})
+	p.Do(action.Chain{{Verb: action.Patch, Object: set, From: w.set, Unchanged: true, Reason: reason, Detail: detail}})
 }
 
 // seedingEnds says how a seeding by hand ended, and why; "" while it may go on.

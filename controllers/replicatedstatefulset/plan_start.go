@@ -66,7 +66,7 @@ func (w *world) starting(p *plan) bool {
 	for _, c := range w.books.commands {
 		m := w.byUID(c.UID)
 		if startsPrimary(c.Name) || c.Name == v1alpha1.CommandSecondary && len(w.books.grants) > 0 && (m == nil || !m.lost()) {
-			p.waitFor(v1alpha1.ReasonWaitingForCommand, fmt.Sprintf("%s of %s has not ended, as far as is known", c.Name, c.Pod))
+			p.WaitFor(v1alpha1.ReasonWaitingForCommand, fmt.Sprintf("%s of %s has not ended, as far as is known", c.Name, c.Pod))
 			return true
 		}
 	}
@@ -99,7 +99,7 @@ func startFirst(w *world, p *plan) {
 		return
 	}
 	if strangers := w.among(func(m *member) bool { return !m.owned && !podstate.Stopped(m.pod, true) && !w.fenced(m) }); len(strangers) > 0 {
-		p.waitFor(v1alpha1.ReasonWaitingForStop, "these are not this object's, and may run as primary: "+namesOf(strangers))
+		p.WaitFor(v1alpha1.ReasonWaitingForStop, "these are not this object's, and may run as primary: "+namesOf(strangers))
 		return
 	}
 	unsaid := w.unsaid()
@@ -112,7 +112,7 @@ func startFirst(w *world, p *plan) {
 		return
 	}
 	if len(unsaid) > 0 {
-		p.waitFor(v1alpha1.ReasonSeeding, "status has not answered yet: "+namesOf(unsaid))
+		p.WaitFor(v1alpha1.ReasonSeeding, "status has not answered yet: "+namesOf(unsaid))
 		return
 	}
 	if running := w.among(func(m *member) bool { return w.state(m) == secondary && !m.terminating() }); len(running) > 0 {
@@ -145,12 +145,12 @@ func succeed(w *world, p *plan, running []*member) {
 		for _, m := range old {
 			p.ask(w, m, v1alpha1.CommandStatus)
 		}
-		p.waitFor(v1alpha1.ReasonSeeding, "status has not answered since the last primary went: "+namesOf(old))
+		p.WaitFor(v1alpha1.ReasonSeeding, "status has not answered since the last primary went: "+namesOf(old))
 		return
 	}
 	all, answered := w.copies(p, running)
 	if p.blind = cmp.Or(unknownAmong(all), p.blind); !answered || unknownAmong(all) != "" {
-		p.waitFor(v1alpha1.ReasonSeeding, "sequence has not answered yet in all of "+namesOf(running))
+		p.WaitFor(v1alpha1.ReasonSeeding, "sequence has not answered yet in all of "+namesOf(running))
 		return
 	}
 	if risk := w.outdone(all[0].sequence); risk != "" {
@@ -181,7 +181,7 @@ func succeed(w *world, p *plan, running []*member) {
 			return
 		}
 	}
-	p.waitFor(v1alpha1.ReasonRecovering, "the newest copy cannot be started yet: "+all[0].name())
+	p.WaitFor(v1alpha1.ReasonRecovering, "the newest copy cannot be started yet: "+all[0].name())
 }
 
 // unheard are those of members whose answer to status is older than the loss of the
@@ -252,13 +252,13 @@ func seed(w *world, p *plan) {
 	p.blind = unknownAmong(all)
 	switch {
 	case missing > 0:
-		p.waitFor(v1alpha1.ReasonWaitingForPods, fmt.Sprintf("nothing is started before %d more members, of %d, have said how new their copies are", missing, w.wanted()))
+		p.WaitFor(v1alpha1.ReasonWaitingForPods, fmt.Sprintf("nothing is started before %d more members, of %d, have said how new their copies are", missing, w.wanted()))
 		return
 	case p.blind != "":
-		p.waitFor(v1alpha1.ReasonSeeding, "nobody knows how new the copies of these are: "+p.blind)
+		p.WaitFor(v1alpha1.ReasonSeeding, "nobody knows how new the copies of these are: "+p.blind)
 		return
 	case !answered:
-		p.waitFor(v1alpha1.ReasonSeeding, "nobody knows yet how new the copies of all of these are: "+namesOf(present))
+		p.WaitFor(v1alpha1.ReasonSeeding, "nobody knows yet how new the copies of all of these are: "+namesOf(present))
 		return
 	}
 	if p.risk = w.outdone(all[0].sequence); p.risk != "" {
@@ -270,7 +270,7 @@ func seed(w *world, p *plan) {
 			return
 		}
 	}
-	p.waitFor(v1alpha1.ReasonRecovering, "the newest copy cannot be started yet: "+all[0].name())
+	p.WaitFor(v1alpha1.ReasonRecovering, "the newest copy cannot be started yet: "+all[0].name())
 }
 
 // staying counts the copies of wanted members. Those of members that go may be the
@@ -300,11 +300,11 @@ func startPrimary(w *world, p *plan) {
 		return
 	}
 	if len(w.primaries()) == 0 {
-		p.waitFor(v1alpha1.ReasonWaitingForStop, w.whoMayRun())
+		p.WaitFor(v1alpha1.ReasonWaitingForStop, w.whoMayRun())
 		return
 	}
 	if unsaid := w.unsaid(); len(unsaid) > 0 {
-		p.waitFor(v1alpha1.ReasonStarting, "status has not answered yet: "+namesOf(unsaid))
+		p.WaitFor(v1alpha1.ReasonStarting, "status has not answered yet: "+namesOf(unsaid))
 		return
 	}
 	from, name := idle, v1alpha1.CommandPrimary
@@ -336,7 +336,7 @@ func (w *world) best(p *plan, s state) *member {
 	}
 	all, answered := w.copies(p, candidates)
 	if !answered {
-		p.waitFor(v1alpha1.ReasonStarting, "sequence has not answered yet in all of "+namesOf(candidates))
+		p.WaitFor(v1alpha1.ReasonStarting, "sequence has not answered yet in all of "+namesOf(candidates))
 		return nil
 	}
 	wish := w.set.Annotations[v1alpha1.AnnotationSwitchoverTo]

@@ -35,7 +35,7 @@ func endUnseen(w *world, p *plan) {
 		}
 		if m.terminating() {
 			if startsPrimary(c.Name) {
-				p.waitFor(v1alpha1.ReasonWaitingForStop, w.whoMayRun())
+				p.WaitFor(v1alpha1.ReasonWaitingForStop, w.whoMayRun())
 			}
 			continue
 		}
@@ -51,11 +51,11 @@ func endUnseen(w *world, p *plan) {
 		case w.askedSince(m, until) && seen:
 			w.removeAfter(p, m, c, remove(m, reasonUnseen, c.Name+" ended with 0, and status does not answer"))
 		case w.askedSince(m, until):
-			p.do(remove(m, reasonUnseen, fmt.Sprintf("nobody saw how %s ended, and status does not say", c.Name)))
+			p.Do(remove(m, reasonUnseen, fmt.Sprintf("nobody saw how %s ended, and status does not say", c.Name)))
 		case !seen:
-			p.waitFor(v1alpha1.ReasonWaitingForCommand, fmt.Sprintf("nobody saw how %s of %s ended; status is asked until it says", c.Name, c.Pod))
+			p.WaitFor(v1alpha1.ReasonWaitingForCommand, fmt.Sprintf("nobody saw how %s of %s ended; status is asked until it says", c.Name, c.Pod))
 		case answered:
-			p.waitFor(v1alpha1.ReasonWaitingForCommand, fmt.Sprintf("%s of %s ended with 0; status is asked until it agrees", c.Name, c.Pod))
+			p.WaitFor(v1alpha1.ReasonWaitingForCommand, fmt.Sprintf("%s of %s ended with 0; status is asked until it agrees", c.Name, c.Pod))
 		}
 	}
 }
@@ -65,13 +65,13 @@ func endUnseen(w *world, p *plan) {
 // it is not, since the next pod has another.
 func (w *world) removeAfter(p *plan, m *member, c *v1alpha1.RunningCommand, gone action.Chain) {
 	if _, seen := m.zeroOf(c); !seen || !startsPrimary(c.Name) || !w.fresher(m) || w.books.noted(c) {
-		p.do(gone)
+		p.Do(gone)
 	} else if !p.sent {
 		p.sent = true
 		b := w.books
 		b.failures = slices.Clone(b.failures)
 		b.failed(w, c, 0)
-		p.do(append(action.Chain{w.write(b, reasonUnseen, fmt.Sprintf("%s of %s %s", c.Name, c.Pod, howFailed(0)))}, gone...))
+		p.Do(append(action.Chain{w.write(b, reasonUnseen, fmt.Sprintf("%s of %s %s", c.Name, c.Pod, howFailed(0)))}, gone...))
 	}
 }
 
@@ -104,9 +104,9 @@ func repair(w *world, p *plan) {
 		bad := s == failed || w.unclean(m) && s != unknown && s != primary
 		switch {
 		case f != nil && bad && f.ContainerID == m.running() && f.Command == v1alpha1.CommandStop:
-			p.do(remove(m, reasonFailed, "stop "+howFailed(int(f.Code))))
+			p.Do(remove(m, reasonFailed, "stop "+howFailed(int(f.Code))))
 		case f != nil && f.UID == m.pod.UID && f.Count >= *w.set.Spec.FailureThreshold && !w.young(m) && (bad || f.Command == v1alpha1.CommandStop && s != idle && f.ContainerID == m.running()):
-			p.do(remove(m, reasonFailed, fmt.Sprintf("%d starts or stops failed", f.Count)))
+			p.Do(remove(m, reasonFailed, fmt.Sprintf("%d starts or stops failed", f.Count)))
 		case bad:
 			w.stop(p, m, w.whyBad(m))
 		}
@@ -154,7 +154,7 @@ func stopSurplus(w *world, p *plan) {
 	}
 	for _, c := range w.books.commands {
 		if !asks(c.Name) && w.grantedPod(c.Pod) {
-			p.waitFor(v1alpha1.ReasonWaitingForCommand, fmt.Sprintf("%s of %s has not ended, as far as is known", c.Name, c.Pod))
+			p.WaitFor(v1alpha1.ReasonWaitingForCommand, fmt.Sprintf("%s of %s has not ended, as far as is known", c.Name, c.Pod))
 			return
 		}
 	}
@@ -167,7 +167,7 @@ func stopSurplus(w *world, p *plan) {
 	}
 	all, answered := w.copies(p, live)
 	if !answered {
-		p.waitFor(v1alpha1.ReasonStopping, "sequence has not answered yet in all of "+namesOf(live))
+		p.WaitFor(v1alpha1.ReasonStopping, "sequence has not answered yet in all of "+namesOf(live))
 		return
 	}
 	w.demote(p, all[len(all)-1].member, "a primary too many")
@@ -193,10 +193,10 @@ func (w *world) stopLeavers(p *plan, leavers []*member) (done bool) {
 		case s == primary:
 			primaries = append(primaries, m)
 		case w.commandIn(m) != nil:
-			p.waitFor(v1alpha1.ReasonStopping, fmt.Sprintf("%s of %s has not ended, as far as is known", w.commandIn(m).Name, m.name()))
+			p.WaitFor(v1alpha1.ReasonStopping, fmt.Sprintf("%s of %s has not ended, as far as is known", w.commandIn(m).Name, m.name()))
 			return false // one after another
 		default:
-			p.waitFor(v1alpha1.ReasonStopping, "nobody knows how this member is: "+m.name())
+			p.WaitFor(v1alpha1.ReasonStopping, "nobody knows how this member is: "+m.name())
 		}
 		done = false
 	}
@@ -210,7 +210,7 @@ func (w *world) stopLeavers(p *plan, leavers []*member) (done bool) {
 		if answered {
 			w.stop(p, m, "it goes")
 		} else {
-			p.waitFor(v1alpha1.ReasonStopping, "sequence has not answered yet in "+m.name())
+			p.WaitFor(v1alpha1.ReasonStopping, "sequence has not answered yet in "+m.name())
 		}
 	case len(primaries) == 0:
 	case w.wanted() == 0:

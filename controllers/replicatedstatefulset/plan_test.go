@@ -9,12 +9,13 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
 var (
-	out = node{outOfService: true}
-	off = node{}
+	out = nodestate.Facts{OutOfService: true}
+	off = nodestate.Facts{}
 )
 
 func replicas(n int32) thing {
@@ -145,9 +146,9 @@ func TestFailover(t *testing.T) {
 		{"but when that is out of service, and the pod deleted", worldOf(toySet(2, 1), pod(0).granted().deleted().onNode(out), pod(1).secondary()),
 			[]string{"learned: 0 is not primary: its container has ended"}},
 		{"which it is made for", worldOf(toySet(2, 1), pod(0).granted().onNode(out), pod(1).secondary()), []string{"delete pod 0: Fenced, its Node n1 is out of service"}},
-		{"a Node that is gone is fenced after a minute", worldOf(toySet(2, 1), pod(0).granted().deleted().onNode(node{missing: true, missingSince: ago(time.Minute)}), pod(1).secondary()),
+		{"a Node that is gone is fenced after a minute", worldOf(toySet(2, 1), pod(0).granted().deleted().onNode(nodestate.Facts{Missing: true, MissingSince: ago(time.Minute)}), pod(1).secondary()),
 			[]string{"learned: 0 is not primary: its container has ended"}},
-		{"and not before", worldOf(toySet(2, 1), pod(0).granted().deleted().onNode(node{missing: true, missingSince: ago(59 * time.Second)}), pod(1).secondary()), nil},
+		{"and not before", worldOf(toySet(2, 1), pod(0).granted().deleted().onNode(nodestate.Facts{Missing: true, MissingSince: ago(59 * time.Second)}), pod(1).secondary()), nil},
 		{"the container that took its place has to say what it is first", worldOf(toySet(2, 1), pod(0).granted().restarted(time.Minute), pod(1).secondary()), []string{"0 asked status"}},
 		{"one that is found as primary counts", worldOf(toySet(2, 1), pod(0).status(8), pod(1).secondary()), []string{"learned: 0 is found running as primary"}},
 		{"RS-34 a primary that goes is stopped where another can follow", worldOf(toySet(2, 1), pod(0).primary().deleted(), pod(1).secondary()), []string{"0: Stop, alone"}},
@@ -257,11 +258,11 @@ func TestTheBooks(t *testing.T) {
 	t.Run("the record of a command is written before it is sent, and a grant with that of a start", func(t *testing.T) {
 		w := worldOf(toySet(2, 1), pod(0).crashed(), pod(1).secondary().sequence("9"))
 		p := decide(w)
-		chain := p.steps[0][0]
+		chain := p.Steps[0][0]
 		record, c := chain[len(chain)-2], chain[len(chain)-1].Command
 		set, ok := record.Object.(*v1alpha1.ReplicatedStatefulSet)
 		if !ok || record.Verb != action.PatchStatus || record.From != w.set || c == nil {
-			t.Fatalf("the chain is %q, want the status of the object that was read, and the command", p.steps.Strings())
+			t.Fatalf("the chain is %q, want the status of the object that was read, and the command", p.Steps.Strings())
 		}
 		if s := set.Status; len(s.Commands) != 1 || s.Commands[0].ContainerID != "c1" || !s.Commands[0].StartedAt.Time.Equal(c.Decided) || s.Commands[0].Timeout.Duration != c.Timeout ||
 			len(s.Grants) != 1 || s.Grants[0].ContainerID != "c1" || s.Grants[0].UID != "u1" || s.Epoch != 1 || s.Grants[0].Epoch != 1 {
@@ -289,7 +290,7 @@ func TestRecords(t *testing.T) {
 	t.Run("what a person gave up is not waited for again", func(t *testing.T) {
 		p := decide(worldOf(toySet(2, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("5"), recordedSequence("rss-db-0", "2"), recordedSequence("rss-db-2", "10"),
 			annotated(v1alpha1.AnnotationSeedFrom, "rss-db-0")))
-		chain := p.steps[0][0]
+		chain := p.Steps[0][0]
 		set, ok := chain[0].Object.(*v1alpha1.ReplicatedStatefulSet)
 		if !ok || len(set.Status.Sequences) != 1 || set.Status.Sequences[0].Pod != "rss-db-0" || set.Status.Sequences[0].Sequence != "3" {
 			t.Errorf("the record of %q has the sequences %+v, want only those up to 3", gist(&p), set.Status.Sequences)
@@ -299,7 +300,7 @@ func TestRecords(t *testing.T) {
 
 // sentBy is the command of a plan that changes something.
 func sentBy(p *plan) *podexec.Command {
-	for _, step := range p.steps {
+	for _, step := range p.Steps {
 		for _, chain := range step {
 			if c := chain[len(chain)-1].Command; c != nil && !asks(c.Name) {
 				return c

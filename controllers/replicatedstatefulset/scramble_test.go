@@ -13,6 +13,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 )
@@ -110,8 +111,8 @@ func (s *stage) inVain() {
 	if s.shown.Get(context.Background(), client.ObjectKey{Namespace: "ns", Name: "db"}, &cached) != nil {
 		return
 	}
-	if p := decide(s.observe(&cached, view{s.shown, false})); p.asksOnly() {
-		for _, chain := range slices.Concat(p.steps...) {
+	if p := decide(s.observe(&cached, engine.View{Reader: s.shown})); p.asksOnly() {
+		for _, chain := range slices.Concat(p.Steps...) {
 			for _, a := range chain {
 				s.toy.send(*a.Command)
 			}

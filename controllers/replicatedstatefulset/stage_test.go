@@ -18,6 +18,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
@@ -201,24 +202,24 @@ func (s *stage) pass() (acted bool, wait time.Duration) {
 	if s.shown.Get(context.Background(), client.ObjectKey{Namespace: "ns", Name: "db"}, &cached) != nil {
 		return s.afterDeletion(), 0
 	}
-	w := s.observe(&cached, view{s.shown, false})
+	w := s.observe(&cached, engine.View{Reader: s.shown})
 	p, raced := decide(w), s.race != nil
 	if !p.asksOnly() || w.deleting() {
 		set := s.set()
 		if set == nil || set.UID != cached.UID {
 			return false, 0
 		}
-		w = s.observe(set, view{s.Cluster, true})
+		w = s.observe(set, engine.View{Reader: s.Cluster, Live: true})
 		p = decide(w)
 		if s.race != nil {
 			s.race()
 		}
 	}
 	rivals := s.two || s.race == nil && raced
-	s.rule = p.rule
+	s.rule = p.Rule
 	before := s.Writes()
 	lines := len(s.Story)
-	outcomes, alive := s.Apply(p.steps)
+	outcomes, alive := s.Apply(p.Steps)
 	s.quiet(lines)
 	for _, o := range outcomes {
 		if errors.Is(o.Err, action.ErrNotBegun) && !rivals {
@@ -235,7 +236,7 @@ func (s *stage) pass() (acted bool, wait time.Duration) {
 	if !p.asksOnly() || s.Writes() > before+len(outcomes) {
 		s.acted = s.Now
 	}
-	return s.Writes() > before, p.wait
+	return s.Writes() > before, p.Wait
 }
 
 // afterDeletion is Reconciler.afterDeletion: it lets the pods go of a set that is gone.
@@ -254,7 +255,7 @@ func (s *stage) quiet(from int) {
 	s.Story = append(s.Story[:from], slices.DeleteFunc(s.Story[from:], func(line string) bool { return strings.Contains(line, ": Ask, ") })...)
 }
 
-func (s *stage) observe(set *v1alpha1.ReplicatedStatefulSet, from view) *world {
+func (s *stage) observe(set *v1alpha1.ReplicatedStatefulSet, from engine.View) *world {
 	w, err := s.r.observe(context.Background(), set, from)
 	if err != nil {
 		s.t.Fatal(err)

@@ -126,7 +126,7 @@ func available(w *world, s *v1alpha1.ReplicatedStatefulSetStatus) metav1.Conditi
 }
 
 func progressing(w *world, p *plan) metav1.Condition {
-	c := metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue, Reason: p.waits.reason, Message: p.waits.message}
+	c := metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue, Reason: p.Waiting.Reason, Message: p.Waiting.Message}
 	if c.Reason == "" && w.target() > 0 && w.serves() && !w.staffed(w.shown) {
 		c.Reason, c.Message = v1alpha1.ReasonRecovering, "members are missing, or have not answered yet"
 		if missing := w.among(func(m *member) bool { return w.shown(m) == pending || w.shown(m) == unknown }); len(missing) > 0 {
@@ -259,8 +259,8 @@ func (w *world) foreign() string {
 
 func seeded(w *world, p *plan) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionSeeded, Status: metav1.ConditionFalse}
-	said := cmp.Or(p.waits.message, "no member has been started yet")
-	if p.waits.message == "" && w.books.epoch > 0 {
+	said := cmp.Or(p.Waiting.Message, "no member has been started yet")
+	if p.Waiting.Message == "" && w.books.epoch > 0 {
 		said = fmt.Sprintf("the primary of epoch %d has stopped, and the next one is being chosen", w.books.epoch)
 	}
 	switch {

@@ -207,14 +207,14 @@ func TestRS25TheLabelsComeBeforeTheStop(t *testing.T) {
 			w = worldOf(toySet(3, 1), pod(0).primary().sequence("3"), pod(1).primary().sequence("9"), pod(2).secondary())
 		}
 		p := decide(w)
-		chain := p.steps[0][0]
+		chain := p.Steps[0][0]
 		first, last := chain[0], chain[len(chain)-1]
 		labels := map[string]string{}
 		if pod, ok := first.Object.(*corev1.Pod); ok {
 			labels = pod.Labels
 		}
 		if len(chain) != 3 || labels[v1alpha1.LabelRole] != want || last.Command == nil || last.Command.Name != name {
-			t.Errorf("%s: the chain is %v, want the label %s, the record, the command", name, p.steps.Strings(), want)
+			t.Errorf("%s: the chain is %v, want the label %s, the record, the command", name, p.Steps.Strings(), want)
 		}
 	}
 }

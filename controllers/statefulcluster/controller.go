@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -28,9 +27,10 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/consistency"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/enqueue"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/large"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
@@ -50,7 +50,7 @@ type Reconciler struct {
 	// Lease says whether this process leads, and in which time it could look.
 	Lease *leadership.Lease
 
-	memory memory
+	memory memory.Of[remembered]
 }
 
 // +kubebuilder:rbac:groups=enge.me,resources=statefulclusters,verbs=get;list;watch
@@ -66,72 +66,38 @@ type Reconciler struct {
 
 // Reconcile looks at one StatefulCluster and does the next thing.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	var set v1alpha1.StatefulCluster
-	if err := r.Cache.Get(ctx, req.NamespacedName, &set); err != nil {
-		if apierrors.IsNotFound(err) {
-			return r.afterDeletion(ctx, req.NamespacedName).Result()
-		}
-		return report.Retry(fmt.Errorf("get the StatefulCluster: %w", err)).Result()
-	}
-	behind, err := r.Tracker.Behind(ctx, req.NamespacedName, r.Cache, asCached)
-	if err != nil || behind {
-		return waitForCache(err).Result()
-	}
-	ctx, leave := large.Pass(ctx)
-	defer leave()
-	return r.pass(ctx, &set).Result()
+	return r.pass().Run(ctx, req.NamespacedName).Result()
 }
 
-// waitForCache ends a pass that may not decide yet; the event that brings the
-// write wakes the key.
-func waitForCache(err error) report.Outcome {
+// considered is a world, and what was decided about it.
+type considered struct {
+	*world
+	plan
+}
+
+func (r *Reconciler) pass() engine.Pass[*v1alpha1.StatefulCluster, considered] {
+	return engine.Pass[*v1alpha1.StatefulCluster, considered]{
+		Cache: r.Cache, Live: r.Live, Tracker: r.Tracker, AsCached: asCached,
+		New:     func() *v1alpha1.StatefulCluster { return &v1alpha1.StatefulCluster{} },
+		Decide:  r.consider,
+		Recheck: func(c considered) bool { return c.wantsLive() || r.of(c.set).wantsLive(c.set, c.now) },
+		Size:    func(c considered) (int, any) { return len(c.members), &c.set.Spec.Template },
+		Act:     r.act,
+		Deleted: r.afterDeletion,
+	}
+}
+
+func (r *Reconciler) consider(ctx context.Context, set *v1alpha1.StatefulCluster, from engine.View) (considered, error) {
+	w, err := r.observe(ctx, set, from)
 	if err != nil {
-		return report.Retry(fmt.Errorf("look for own writes in the cache: %w", err))
+		return considered{}, err
 	}
-	return report.Wait(consistency.Patience).Later()
+	return considered{w, decide(w)}, nil
 }
 
-// pass decides on the cache, and before anything is done that an old world
-// could make wrong, again on the live world.
-func (r *Reconciler) pass(ctx context.Context, set *v1alpha1.StatefulCluster) report.Outcome {
-	w, err := r.observe(ctx, set, source{r.Cache, false})
-	if err != nil {
-		return report.Retry(err)
-	}
-	p := decide(w)
-	if p.wantsLive() || r.memory.wantsLive(set, w.now) {
-		if err := large.Read(ctx, len(w.members), &set.Spec.Template); err != nil {
-			return report.Retry(err)
-		}
-		if set, err = r.reread(ctx, set); err != nil || set == nil {
-			return retryOrDone(err)
-		}
-		if w, err = r.observe(ctx, set, source{r.Live, true}); err != nil {
-			return report.Retry(err)
-		}
-		p = decide(w)
-	}
-	outcomes := r.Runner.Run(ctx, client.ObjectKeyFromObject(set), p.steps)
-	return r.report(ctx, w, &p, outcomes)
-}
-
-// reread gets the object live; nil when it is gone or another has its name.
-func (r *Reconciler) reread(ctx context.Context, set *v1alpha1.StatefulCluster) (*v1alpha1.StatefulCluster, error) {
-	var live v1alpha1.StatefulCluster
-	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(set), &live); err != nil {
-		return nil, client.IgnoreNotFound(err)
-	}
-	if live.UID != set.UID {
-		return nil, nil
-	}
-	return &live, nil
-}
-
-func retryOrDone(err error) report.Outcome {
-	if err != nil {
-		return report.Retry(err)
-	}
-	return report.Done()
+func (r *Reconciler) act(ctx context.Context, c considered) report.Outcome {
+	outcomes := r.Runner.Run(ctx, client.ObjectKeyFromObject(c.set), c.Steps)
+	return r.report(ctx, c.world, &c.plan, outcomes)
 }
 
 // afterDeletion labels the claims that outlive their StatefulCluster, so that
@@ -139,10 +105,12 @@ func retryOrDone(err error) report.Outcome {
 func (r *Reconciler) afterDeletion(ctx context.Context, key types.NamespacedName) report.Outcome {
 	r.Tracker.Forget(key)
 	var set v1alpha1.StatefulCluster
-	if err := r.Live.Get(ctx, key, &set); !apierrors.IsNotFound(err) {
-		return retryOrDone(err) // it exists; its event is on the way
+	if err := r.Live.Get(ctx, key, &set); err == nil {
+		return report.Done() // it exists; its event is on the way
+	} else if !apierrors.IsNotFound(err) {
+		return report.Retry(fmt.Errorf("get the StatefulCluster: %w", err))
 	}
-	r.memory.forget(key)
+	r.memory.Forget(key)
 	forgetMetrics(key)
 	left, err := r.readAbandoned(ctx, key, "")
 	if err != nil {
@@ -264,16 +232,9 @@ func indexFields(indexer client.FieldIndexer) error {
 	})
 }
 
-// memory holds what no object says: what was refused and when to try again,
-// whom a scale-down deleted.
-// All of it may be lost: a restart costs one more try.
-type memory struct {
-	mu   sync.Mutex
-	sets map[types.NamespacedName]*remembered
-}
-
+// remembered is what no object says: what was refused and when to try again, whom a
+// scale-down deleted. A restart costs one more try.
 type remembered struct {
-	uid     types.UID
 	seen    int64 // generation of the last live pass
 	refused map[string]refusal
 	retired map[types.UID]bool
@@ -289,25 +250,13 @@ type remembered struct {
 	budget *policyv1.PodDisruptionBudget
 }
 
-// of returns what is remembered of a set, anew for a new UID. One key is reconciled by one worker at a time, so only the map
-// needs the lock; what it returns belongs to that worker.
-func (m *memory) of(set *v1alpha1.StatefulCluster) *remembered {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	key := client.ObjectKeyFromObject(set)
-	if m.sets == nil {
-		m.sets = map[types.NamespacedName]*remembered{}
+// of returns what is remembered of a set.
+func (r *Reconciler) of(set *v1alpha1.StatefulCluster) *remembered {
+	known, isNew := r.memory.Get(client.ObjectKeyFromObject(set), set.UID)
+	if isNew {
+		known.refused, known.retired = map[string]refusal{}, map[types.UID]bool{}
 	}
-	if m.sets[key] == nil || m.sets[key].uid != set.UID {
-		m.sets[key] = &remembered{uid: set.UID, refused: map[string]refusal{}, retired: map[types.UID]bool{}}
-	}
-	return m.sets[key]
-}
-
-func (m *memory) forget(key types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.sets, key)
+	return known
 }
 
 // foreignInterval is how often what is not ours and in our way is looked for
@@ -317,15 +266,13 @@ const foreignInterval = time.Minute
 // wantsLive reports whether this process has not read this generation of the set
 // live, should look again for what the cache does not show, or has still to give
 // the claims of a namesake their reason.
-func (m *memory) wantsLive(set *v1alpha1.StatefulCluster, now time.Time) bool {
-	known := m.of(set)
+func (known *remembered) wantsLive(set *v1alpha1.StatefulCluster, now time.Time) bool {
 	return known.seen != set.Generation || !known.searched || known.hidden && known.budget == nil ||
 		(len(known.foreign) > 0 || known.hidden) && now.Sub(known.looked) >= foreignInterval
 }
 
 // recall puts what is remembered into a world.
-func (m *memory) recall(w *world) {
-	known := m.of(w.set)
+func (known *remembered) recall(w *world) {
 	if w.live {
 		if known.seen != w.set.Generation {
 			known.refused = map[string]refusal{} // of a spec that is corrected since

@@ -301,17 +301,17 @@ func check(t *testing.T, rows []row) {
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
 			p := decide(r.world)
-			if got := p.steps.Strings(); !slices.Equal(got, r.want) {
-				t.Errorf("rule %q does\n  %s\nwant\n  %s", p.rule, strings.Join(got, "\n  "), strings.Join(r.want, "\n  "))
+			if got := p.Steps.Strings(); !slices.Equal(got, r.want) {
+				t.Errorf("rule %q does\n  %s\nwant\n  %s", p.Rule, strings.Join(got, "\n  "), strings.Join(r.want, "\n  "))
 			}
 			if !slices.Equal(p.held, r.held) || !slices.Equal(p.failing, r.failing) || p.crowd != r.crowd {
 				t.Errorf("held %q, failing %q, crowd %d; want %q, %q, %d", p.held, p.failing, p.crowd, r.held, r.failing, r.crowd)
 			}
-			if p.wait != r.wait {
-				t.Errorf("looks again after %v, want %v", p.wait, r.wait)
+			if p.Wait != r.wait {
+				t.Errorf("looks again after %v, want %v", p.Wait, r.wait)
 			}
-			if again := decide(r.world); !slices.Equal(again.steps.Strings(), p.steps.Strings()) {
-				t.Errorf("the same world gives another plan the second time:\n  %s", strings.Join(again.steps.Strings(), "\n  "))
+			if again := decide(r.world); !slices.Equal(again.Steps.Strings(), p.Steps.Strings()) {
+				t.Errorf("the same world gives another plan the second time:\n  %s", strings.Join(again.Steps.Strings(), "\n  "))
 			}
 			for _, m := range r.world.members {
 				if podstate.Ready(m.pod) && !podstate.Scheduled(m.pod) {

@@ -60,11 +60,11 @@ const (
 // report tells users what happened and what is: events, metrics, one status
 // patch. It turns the pass into an outcome.
 func (r *Reconciler) report(ctx context.Context, w *world, p *plan, outcomes []action.Outcome) report.Outcome {
-	err := r.memory.learn(w, p, outcomes)
+	err := r.of(w.set).learn(w, p, outcomes)
 	r.emitDeeds(w, outcomes)
 	status := summarize(w, p, outcomes)
 	r.measure(w, p, outcomes, &status)
-	due := p.wait
+	due := p.Wait
 	for _, refused := range w.refused {
 		due = sooner(due, refused.until.Sub(w.now))
 	}
@@ -75,7 +75,7 @@ func (r *Reconciler) report(ctx context.Context, w *world, p *plan, outcomes []a
 	if err = errors.Join(err, statusErr); err != nil {
 		return report.Retry(err)
 	}
-	if known := r.memory.of(w.set); len(w.foreign) > 0 || known.hidden {
+	if known := r.of(w.set); len(w.foreign) > 0 || known.hidden {
 		later = sooner(later, foreignInterval)
 	}
 	if sooner(due, later) == due {
@@ -110,7 +110,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, w *world, status v1alpha1.
 	if !facts && len(outcomes) > 0 && len(w.refused) == 0 {
 		return false, statusInterval, nil
 	}
-	known := r.memory.of(w.set)
+	known := r.of(w.set)
 	if since := w.now.Sub(known.written); !facts && old.ObservedGeneration == status.ObservedGeneration && since < statusInterval {
 		return false, statusInterval - since, nil
 	}
@@ -294,8 +294,7 @@ func hides(o action.Outcome) bool {
 
 // learn remembers what the API server answered, and returns the errors that
 // are worth an immediate retry.
-func (m *memory) learn(w *world, p *plan, outcomes []action.Outcome) error {
-	known := m.of(w.set)
+func (known *remembered) learn(w *world, p *plan, outcomes []action.Outcome) error {
 	var retry error
 	if slices.ContainsFunc(outcomes, wroteStatus) {
 		for _, uid := range p.givenUp {

@@ -40,7 +40,7 @@ func emitted(w *world, err error) []string {
 	var told herald
 	p := decide(w)
 	var outcomes []action.Outcome
-	for _, step := range p.steps {
+	for _, step := range p.Steps {
 		for _, chain := range step {
 			for _, a := range chain {
 				o := action.Outcome{Action: a, Err: err}

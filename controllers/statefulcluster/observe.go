@@ -18,6 +18,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/identity"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 )
@@ -76,12 +77,6 @@ type node struct {
 
 func (m *member) name() string { return m.pod.Name }
 
-// source is where observe reads: the cache, or the API server.
-type source struct {
-	client.Reader
-	live bool
-}
-
 // indexOwner is the cache index of pods, claims and revisions by the UID of
 // their set, which is in a label.
 const indexOwner = "stateful-operator.cluster"
@@ -93,10 +88,10 @@ const indexNode = "spec.nodeName"
 // revisions and budget from the cache. An old view of these two cannot do harm:
 // they are made under names that follow from what is in them, and that one is
 // missing only delays.
-func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.StatefulCluster, from source) (*world, error) {
+func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.StatefulCluster, from engine.View) (*world, error) {
 	// The clock first, then who looked when, then the cluster: a freeze in between
 	// makes a time look shorter, never longer.
-	w := &world{now: r.Now(), live: from.live, set: withDefaults(set)}
+	w := &world{now: r.Now(), live: from.Live, set: withDefaults(set)}
 	w.watch = r.Lease.Watch()
 	w.invalid = problem(w.set)
 	pods, claims, err := r.readMembers(ctx, w, from)
@@ -112,12 +107,12 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.StatefulCluster,
 	if w.invalid == "" {
 		w.invalid = changedClaims(w)
 	}
-	if from.live && !r.memory.of(w.set).searched {
+	if from.Live && !r.of(w.set).searched {
 		if w.abandoned, err = r.readAbandoned(ctx, client.ObjectKeyFromObject(w.set), w.set.UID); err != nil {
 			return nil, fmt.Errorf("list the claims of namesakes: %w", err)
 		}
 	}
-	r.memory.recall(w)
+	r.of(w.set).recall(w)
 	w.fresh = unborn(w)
 	ids := w.ids()
 	for _, id := range w.fresh {
@@ -130,18 +125,18 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.StatefulCluster,
 // readMembers reads pods and claims at one time. A claim is created after its
 // pod, but the pods may be read a moment before the claims: a claim whose pod
 // is missing for no known reason has them read again.
-func (r *Reconciler) readMembers(ctx context.Context, w *world, from source) ([]*corev1.Pod, []*corev1.PersistentVolumeClaim, error) {
+func (r *Reconciler) readMembers(ctx context.Context, w *world, from engine.View) ([]*corev1.Pod, []*corev1.PersistentVolumeClaim, error) {
 	var pods, strays []*corev1.Pod
 	var claims []*corev1.PersistentVolumeClaim
 	reads, within := errgroup.WithContext(ctx)
 	reads.Go(func() (err error) { pods, err = r.readPods(within, w.set, from); return err })
 	reads.Go(func() (err error) { claims, err = r.readClaims(within, w.set, from); return err })
-	if from.live {
+	if from.Live {
 		reads.Go(func() (err error) { strays, err = r.readUnlabelled(within, w, from); return err })
 	}
 	err := reads.Wait()
 	claims, w.strange = w.namedAsOurs(claims)
-	if err == nil && from.live && len(unexplained(w, pods, claims)) > 0 {
+	if err == nil && from.Live && len(unexplained(w, pods, claims)) > 0 {
 		// One after the other: a pod that loses our label in between is in the second.
 		if pods, err = r.readPods(ctx, w.set, from); err == nil {
 			strays, err = r.readUnlabelled(ctx, w, from)
@@ -160,7 +155,7 @@ func (r *Reconciler) readMembers(ctx context.Context, w *world, from source) ([]
 }
 
 // readByName reads the pods of that name that the set controls.
-func readByName(ctx context.Context, w *world, names []string, from source) ([]*corev1.Pod, error) {
+func readByName(ctx context.Context, w *world, names []string, from engine.View) ([]*corev1.Pod, error) {
 	var found []*corev1.Pod
 	for _, name := range names {
 		var pod corev1.Pod
@@ -180,7 +175,7 @@ func (w *world) nameOf(id string) string { return w.set.Name + "-" + id }
 func (w *world) idOf(name string) string { return strings.TrimPrefix(name, w.set.Name+"-") }
 
 // readPods lists the pods that the set controls and that have our labels.
-func (r *Reconciler) readPods(ctx context.Context, set *v1alpha1.StatefulCluster, from source) ([]*corev1.Pod, error) {
+func (r *Reconciler) readPods(ctx context.Context, set *v1alpha1.StatefulCluster, from engine.View) ([]*corev1.Pod, error) {
 	var list corev1.PodList
 	if err := from.List(ctx, &list, r.belonging(set, from)...); err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
@@ -194,9 +189,9 @@ func (r *Reconciler) readPods(ctx context.Context, set *v1alpha1.StatefulCluster
 	return pods, nil
 }
 
-func (r *Reconciler) readClaims(ctx context.Context, set *v1alpha1.StatefulCluster, from source) ([]*corev1.PersistentVolumeClaim, error) {
+func (r *Reconciler) readClaims(ctx context.Context, set *v1alpha1.StatefulCluster, from engine.View) ([]*corev1.PersistentVolumeClaim, error) {
 	var found []*corev1.PersistentVolumeClaim
-	if from.live {
+	if from.Live {
 		var list corev1.PersistentVolumeClaimList
 		if err := from.List(ctx, &list, r.belonging(set, from)...); err != nil {
 			return nil, fmt.Errorf("list claims: %w", err)
@@ -218,8 +213,8 @@ func (r *Reconciler) readClaims(ctx context.Context, set *v1alpha1.StatefulClust
 
 // belonging selects the objects of the set: in the cache by the index, live by
 // the label.
-func (r *Reconciler) belonging(set *v1alpha1.StatefulCluster, from source) []client.ListOption {
-	if from.live {
+func (r *Reconciler) belonging(set *v1alpha1.StatefulCluster, from engine.View) []client.ListOption {
+	if from.Live {
 		return []client.ListOption{client.InNamespace(set.Namespace),
 			client.MatchingLabels{v1alpha1.LabelClusterUID: string(set.UID)}}
 	}
@@ -228,7 +223,7 @@ func (r *Reconciler) belonging(set *v1alpha1.StatefulCluster, from source) []cli
 }
 
 // assemble puts pods, claims and nodes together.
-func (r *Reconciler) assemble(ctx context.Context, w *world, pods []*corev1.Pod, claims []*corev1.PersistentVolumeClaim, from source) error {
+func (r *Reconciler) assemble(ctx context.Context, w *world, pods []*corev1.Pod, claims []*corev1.PersistentVolumeClaim, from engine.View) error {
 	byID := make(map[string]*member, len(pods))
 	nodes := map[string]*corev1.Node{}
 	for _, pod := range pods {
@@ -260,9 +255,9 @@ func (r *Reconciler) assemble(ctx context.Context, w *world, pods []*corev1.Pod,
 
 // readLostClaims reads the claims that members should have and that no label
 // finds: only one that is not there at all is gone.
-func readLostClaims(ctx context.Context, w *world, from source) error {
+func readLostClaims(ctx context.Context, w *world, from engine.View) error {
 	for _, m := range w.members {
-		if !from.live || w.invalid != "" || !hasRun(m) {
+		if !from.Live || w.invalid != "" || !hasRun(m) {
 			continue
 		}
 		for _, t := range missingClaims(w, m) {
@@ -284,7 +279,7 @@ func readLostClaims(ctx context.Context, w *world, from source) error {
 
 // readNode reads a pod's Node from the cache; a live world reads a Node that
 // looks lost again, from the API server.
-func (r *Reconciler) readNode(ctx context.Context, pod *corev1.Pod, seen map[string]*corev1.Node, from source) (node, error) {
+func (r *Reconciler) readNode(ctx context.Context, pod *corev1.Pod, seen map[string]*corev1.Node, from engine.View) (node, error) {
 	name := pod.Spec.NodeName
 	if name == "" {
 		return node{}, nil
@@ -293,7 +288,7 @@ func (r *Reconciler) readNode(ctx context.Context, pod *corev1.Pod, seen map[str
 	if !known {
 		var err error
 		n, err = getNode(ctx, r.Cache, name)
-		if err == nil && from.live && nodeOf(pod, n).lostNow() {
+		if err == nil && from.Live && nodeOf(pod, n).lostNow() {
 			n, err = getNode(ctx, from.Reader, name)
 		}
 		if err != nil {
@@ -317,9 +312,9 @@ func getNode(ctx context.Context, reader client.Reader, name string) (*corev1.No
 
 // readRevisions reads revisions and budget, from the API server only when the
 // cache is known not to show one, because it lacks our label.
-func (r *Reconciler) readRevisions(ctx context.Context, w *world, from source) error {
-	reader, options := r.Cache, r.belonging(w.set, source{})
-	if from.live && r.memory.of(w.set).hidden {
+func (r *Reconciler) readRevisions(ctx context.Context, w *world, from engine.View) error {
+	reader, options := r.Cache, r.belonging(w.set, engine.View{})
+	if from.Live && r.of(w.set).hidden {
 		reader, options = from.Reader, []client.ListOption{client.InNamespace(w.set.Namespace)}
 	}
 	var revisions appsv1.ControllerRevisionList

@@ -12,12 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 )
 
 // readUnlabelled finds pods with the selector's labels and without ours. Those
 // that the set controls are members still, though the cache has forgotten them;
 // the others are foreign.
-func (r *Reconciler) readUnlabelled(ctx context.Context, w *world, from source) ([]*corev1.Pod, error) {
+func (r *Reconciler) readUnlabelled(ctx context.Context, w *world, from engine.View) ([]*corev1.Pod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(w.set.Spec.Selector)
 	if err != nil || w.invalid != "" {
 		return nil, nil //nolint:nilerr // the spec is invalid, which the world says already

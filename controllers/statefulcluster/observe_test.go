@@ -39,7 +39,7 @@ func TestV4ClaimsOfANamesakeSayWhyTheyStay(t *testing.T) {
 	}
 	s.ends()
 	s.Check(t)
-	if known := s.r.memory.of(s.set()); !known.searched {
+	if known := s.r.of(s.set()); !known.searched {
 		t.Error("V4 it will look for such claims for ever")
 	}
 }

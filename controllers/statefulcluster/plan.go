@@ -8,17 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
 // plan is what decide wants done, and what it knows about why.
 type plan struct {
-	// rule is the name of the first rule that acts; "" when there is nothing to do.
-	rule  string
-	steps action.Steps
-	// wait is when to look again although no event will come; 0 is never.
-	wait time.Duration
+	engine.Plan
+
 	// updating is what status.updating must say after the steps.
 	updating []v1alpha1.UpdatingMember
 	// creating is what status.creating must say after the steps.
@@ -40,13 +37,9 @@ type plan struct {
 	ignored []string
 	// look asks for a live world even if the cache shows nothing to do.
 	look bool
-	// timeless is true when all that acts is timeless.
-	timeless bool
 	// givenUp are the old pods of members that the steps take out of
 	// status.updating because the set shrinks.
 	givenUp []types.UID
-	// stop keeps all rules from acting: nothing can be made at all.
-	stop bool
 	// recorded is true when the steps write status.updating and status.creating,
 	// which can be done once on one version of the set.
 	recorded bool
@@ -77,53 +70,43 @@ const (
 	reasonHistory    = "History"
 )
 
-// rule looks for one thing to do. It writes steps into the plan, or nothing.
-type rule struct {
-	name string
-	act  func(*world, *roster, *plan)
-	manner
+// facts are what rules look at.
+type facts struct {
+	*world
+	*roster
 }
 
-// manner is how a rule goes together with others, and with an old world.
-type manner struct {
-	// leads is true for a rule that lets the others act in the same pass.
-	leads bool
-	// joins is true for a rule that acts beside any other: nothing that it
-	// looks at is changed by them.
-	joins bool
-	// timeless is true for a rule whose writes are right even if the world has
-	// changed since it was seen: they may be decided on the cache.
-	timeless bool
-}
-
-// rules in order of importance: the first with something to do wins, but for
-// those that lead and those that join.
-var rules = []rule{
-	{"record the revision", recordRevision, manner{leads: true}},
-	{"put our labels back", relabel, manner{}},
-	{"keep evicted members", keepEvicted, manner{}},
-	{"give members their claims", createClaims, manner{}},
-	{"retire surplus members", scaleDown, manner{}},
+// rules in order of importance.
+var rules = []engine.Rule[facts, plan]{
+	{Name: "record the revision", Act: on(recordRevision), Mode: engine.Leading},
+	{Name: "put our labels back", Act: on(relabel)},
+	{Name: "keep evicted members", Act: on(keepEvicted)},
+	{Name: "give members their claims", Act: on(createClaims)},
+	{Name: "retire surplus members", Act: on(scaleDown)},
 	// After scaleDown, which gives up members that are not back yet.
-	{"bring updated members back", bringBack, manner{leads: true}},
-	{"replace lost members", replaceLost, manner{}},
-	{"create missing members", createMissing, manner{}},
+	{Name: "bring updated members back", Act: on(bringBack), Mode: engine.Leading},
+	{Name: "replace lost members", Act: on(replaceLost)},
+	{Name: "create missing members", Act: on(createMissing)},
 	// What disruptions the spec allows; the budget is the set's alone.
-	{"keep the disruption budget", keepBudget, manner{timeless: true}},
-	{"set claims aside", setAside, manner{}},
+	{Name: "keep the disruption budget", Act: on(keepBudget), Mode: engine.Timeless},
+	{Name: "set claims aside", Act: on(setAside)},
 	// That a member was Ready once stays true.
-	{"mark the revision as good", markReady, manner{joins: true, timeless: true}},
-	{"finish in-place updates", finishInPlace, manner{}},
-	{"update members", rollOut, manner{}},
-	{"restart ended members", restartEnded, manner{}},
-	{"grow claims", growClaims, manner{}},
-	{"trim the history", trimHistory, manner{}},
+	{Name: "mark the revision as good", Act: on(markReady), Mode: engine.Beside | engine.Timeless},
+	{Name: "finish in-place updates", Act: on(finishInPlace)},
+	{Name: "update members", Act: on(rollOut)},
+	{Name: "restart ended members", Act: on(restartEnded)},
+	{Name: "grow claims", Act: on(growClaims)},
+	{Name: "trim the history", Act: on(trimHistory)},
+}
+
+func on(act func(*world, *roster, *plan)) func(facts, *plan) {
+	return func(f facts, p *plan) { act(f.world, f.roster, p) }
 }
 
 // decide says what to do about a world. It is pure: the same world gives the
 // same plan.
 func decide(w *world) plan {
-	p := plan{updating: w.set.Status.Updating, timeless: true}
+	p := plan{updating: w.set.Status.Updating}
 	if !w.served() {
 		return p // nothing is touched: what runs, runs on
 	}
@@ -136,19 +119,7 @@ func decide(w *world) plan {
 	findOutage(w, r, &p)
 	// An old world may show alive what is going to come back.
 	p.look = !w.live && len(p.updating) < len(w.set.Status.Updating)
-	decided := false
-	for _, rule := range rules {
-		if p.stop || decided && !rule.joins {
-			continue
-		}
-		before := len(p.steps)
-		if rule.act(w, r, &p); len(p.steps) == before {
-			continue
-		}
-		p.rule = cmp.Or(p.rule, rule.name)
-		p.timeless = p.timeless && rule.timeless
-		decided = decided || !rule.leads || p.recorded
-	}
+	engine.Decide(rules, facts{w, r}, &p, &p.Plan)
 	return p
 }
 
@@ -157,21 +128,10 @@ func (w *world) served() bool { return w.invalid == "" && w.set.DeletionTimestam
 
 // wantsLive tells whether the plan must be made again on the live world before
 // anything is done.
-func (p *plan) wantsLive() bool { return p.look || len(p.steps) > 0 && !p.timeless }
+func (p *plan) wantsLive() bool { return p.look || p.Timed }
 
 // lookAgain makes the plan wake the key at that time.
-func (p *plan) lookAgain(w *world, at time.Time) {
-	if after := at.Sub(w.now); after > 0 && (p.wait == 0 || after < p.wait) {
-		p.wait = after
-	}
-}
-
-// do adds chains as one step.
-func (p *plan) do(chains ...action.Chain) {
-	if len(chains) > 0 {
-		p.steps = append(p.steps, chains)
-	}
-}
+func (p *plan) lookAgain(w *world, at time.Time) { p.LookAgain(at.Sub(w.now)) }
 
 // roster sorts the members. Every member is in one list.
 type roster struct {

@@ -45,7 +45,7 @@ func createClaims(w *world, r *roster, p *plan) {
 		}
 	}
 	if len(chains) > 0 && !w.refusedNow(reasonClaim, p) {
-		p.do(chains...)
+		p.Then(chains...)
 	}
 }
 
@@ -77,7 +77,7 @@ func setAside(w *world, r *roster, p *plan) {
 	for _, c := range w.abandoned {
 		chains = append(chains, action.Chain{retain(c, v1alpha1.RetainedDeleted, v1alpha1.RetainClaims)})
 	}
-	p.do(chains...)
+	p.Then(chains...)
 }
 
 // looseClaim is what to do about a claim without a pod. Only a claim that was
@@ -157,7 +157,7 @@ func relabel(w *world, _ *roster, p *plan) {
 	for _, rev := range w.revisions {
 		chains = append(chains, putBack(rev, clusterLabels(w), "")...)
 	}
-	p.do(chains...)
+	p.Then(chains...)
 }
 
 // object is anything that has labels and can be patched.

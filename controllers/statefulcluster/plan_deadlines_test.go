@@ -66,10 +66,10 @@ func TestV5DeadlinesCountTheTimeInWhichSomebodyLooked(t *testing.T) {
 				want = d.want
 			}
 			p := decide(w)
-			if got := p.steps.Strings(); !slices.Equal(got, want) {
+			if got := p.Steps.Strings(); !slices.Equal(got, want) {
 				t.Errorf("V5 %s, %s: it does %q, want %q", d.name, r.name, got, want)
 			}
-			if !r.late && p.wait <= 0 {
+			if !r.late && p.Wait <= 0 {
 				t.Errorf("V5 %s, %s: nobody will look again", d.name, r.name)
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 )
 
@@ -125,7 +126,7 @@ func TestALabelThatGoesBetweenTwoLists(t *testing.T) {
 		}
 		return s.List(ctx, into, opts...)
 	}, s.Cluster)
-	if w := s.observe(s.set(), source{live, true}); len(w.members) != 3 {
+	if w := s.observe(s.set(), engine.View{Reader: live, Live: true}); len(w.members) != 3 {
 		t.Errorf("%d of 3 members are seen", len(w.members))
 	}
 }

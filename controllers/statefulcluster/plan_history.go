@@ -34,18 +34,20 @@ func recordRevision(w *world, r *roster, p *plan) {
 	target := w.target()
 	if target.UID == "" && w.refusedNow(reasonRevision, p) {
 		// What is lost is replaced all the same, by the last that is on record.
-		if p.stop = len(w.revisions) == 0; !p.stop {
-			w.targetRevision = w.revisions[len(w.revisions)-1]
-			r.target = w.targetRevision.Name
+		if len(w.revisions) == 0 {
+			p.Stop() // nothing can be made at all
+			return
 		}
+		w.targetRevision = w.revisions[len(w.revisions)-1]
+		r.target = w.targetRevision.Name
 		return
 	}
 	if target.UID == "" {
-		p.do(action.Chain{{Verb: action.Create, Object: target, Reason: reasonRevision}})
+		p.Then(action.Chain{{Verb: action.Create, Object: target, Reason: reasonRevision}})
 		return
 	}
 	if !revision.Latest(w.revisions, target) {
-		p.do(action.Chain{{Verb: action.Patch, Object: revision.Promote(w.revisions, target), From: target,
+		p.Then(action.Chain{{Verb: action.Patch, Object: revision.Promote(w.revisions, target), From: target,
 			Reason: reasonRevision, Detail: "the template is an old one again"}})
 	}
 }
@@ -56,7 +58,7 @@ func keepBudget(w *world, _ *roster, p *plan) {
 	want := buildBudget(w)
 	if w.budget == nil {
 		if !w.refusedNow(reasonBudget, p) {
-			p.do(action.Chain{{Verb: action.Create, Object: want, Reason: reasonBudget}})
+			p.Then(action.Chain{{Verb: action.Create, Object: want, Reason: reasonBudget}})
 		}
 		return
 	}
@@ -66,7 +68,7 @@ func keepBudget(w *world, _ *roster, p *plan) {
 	}
 	changed := w.budget.DeepCopy()
 	changed.Spec = want.Spec
-	p.do(action.Chain{{Verb: action.Patch, Object: changed, From: w.budget, Reason: reasonBudget}})
+	p.Then(action.Chain{{Verb: action.Patch, Object: changed, From: w.budget, Reason: reasonBudget}})
 }
 
 // yes is the value of an annotation that is a mark.
@@ -117,7 +119,7 @@ func markReady(w *world, r *roster, p *plan) {
 		}
 		chains = append(chains, action.Chain{{Verb: action.Patch, Object: marked, From: rev, Reason: reasonRevisionOK}})
 	}
-	p.do(chains...)
+	p.Then(chains...)
 }
 
 // mostRevisions is how many old revisions are kept at most, and mostHistory how many
@@ -151,5 +153,5 @@ func trimHistory(w *world, r *roster, p *plan) {
 	for _, rev := range revision.Surplus(w.revisions, limit, inUse) {
 		chains = append(chains, action.Chain{{Verb: action.Delete, Object: rev, Reason: reasonHistory}})
 	}
-	p.do(chains...)
+	p.Then(chains...)
 }

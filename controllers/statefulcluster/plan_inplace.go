@@ -246,7 +246,7 @@ func growClaims(w *world, r *roster, p *plan) {
 		}
 	}
 	if len(chains) > 0 && !w.refusedNow(reasonExpand, p) {
-		p.do(chains...)
+		p.Then(chains...)
 	}
 }
 
@@ -284,7 +284,7 @@ func finishInPlace(w *world, r *roster, p *plan) {
 			chains = append(chains, action.Chain{{Verb: action.Patch, Object: done, From: m.pod, Reason: reasonUpdated, Detail: "complete"}})
 		}
 	}
-	p.do(chains...)
+	p.Then(chains...)
 	if len(chains) == 0 {
 		recreate(w, p, again, "")
 	}

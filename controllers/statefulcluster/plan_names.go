@@ -73,7 +73,7 @@ func (p *plan) make(w *world, r *roster, chains ...action.Chain) {
 	case r.abandoned && len(chains) > 0:
 		p.record(w, reasonUpdate)
 	}
-	p.do(chains...)
+	p.Then(chains...)
 }
 
 // created are the names of the pods that the chains create.

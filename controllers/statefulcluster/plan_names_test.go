@@ -69,7 +69,7 @@ func TestNamesLeaveTheRecord(t *testing.T) {
 	} {
 		p := decide(r.world)
 		var outcomes []action.Outcome
-		for _, step := range p.steps {
+		for _, step := range p.Steps {
 			for _, chain := range step {
 				o := action.Outcome{Action: chain[0], Err: r.err}
 				if r.err == nil {

@@ -56,7 +56,7 @@ func TestClaimsComeOnRecordWithTheirCreation(t *testing.T) {
 	w := seen(set("db").retention(keep, keep, remove).replicas(1))
 	p := decide(w)
 	var outcomes []action.Outcome
-	for _, a := range p.steps[0][0] {
+	for _, a := range p.Steps[0][0] {
 		answer := a.Object.DeepCopyObject().(client.Object)
 		answer.SetUID("new")
 		outcomes = append(outcomes, action.Outcome{Action: a, Answer: answer})
@@ -75,7 +75,7 @@ func TestClaimsComeOnRecordWithTheirCreation(t *testing.T) {
 func TestADeletedClaimLeavesTheRecord(t *testing.T) {
 	w := seen(set("db").retention(keep, keep, remove), a(), b(), c(), looseClaimOf("x").retained(lost).setAsideUnder(remove).onRecord())
 	p := decide(w)
-	if got := recordOf(summarize(w, &p, []action.Outcome{{Action: p.steps[0][0][0]}})); !slices.Equal(got, []string{"a", "b", "c"}) {
+	if got := recordOf(summarize(w, &p, []action.Outcome{{Action: p.Steps[0][0][0]}})); !slices.Equal(got, []string{"a", "b", "c"}) {
 		t.Errorf("on record: %q", got)
 	}
 }

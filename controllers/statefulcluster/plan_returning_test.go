@@ -55,7 +55,7 @@ func evictedEntry(id string) thing {
 // After an eviction the template is not to blame.
 func TestWhyAMemberCameBack(t *testing.T) {
 	evicted := evictedEntry("a")
-	made := decide(seen(set("db"), looseClaimOf("a"), b(), c(), evicted)).steps[0][0][0].Object
+	made := decide(seen(set("db"), looseClaimOf("a"), b(), c(), evicted)).Steps[0][0][0].Object
 	if got := made.GetAnnotations()[v1alpha1.AnnotationUpdated]; got != string(v1alpha1.UpdatingEviction) {
 		t.Errorf("it says that it came back because of %q", got)
 	}
@@ -84,7 +84,7 @@ func TestACorrectedTemplateBringsAMemberBack(t *testing.T) {
 		{"V1 with its own template under OnDelete", seen(set("db").onDelete(), bad, looseClaimOf("a"), b(), c(), entry), "bad", "Update"},
 	}
 	for _, r := range rows {
-		pod := decide(r.world).steps[0][0][0].Object
+		pod := decide(r.world).Steps[0][0][0].Object
 		if got := pod.GetLabels()[labelRevision]; got != r.revision {
 			t.Errorf("%s: it comes back with revision %s, want %s", r.name, got, r.revision)
 		}
@@ -137,8 +137,8 @@ func TestManyAreRecreatedInBatches(t *testing.T) {
 	}
 	all := int32(recreateBatch + 5)
 	p := decide(seen(set("db").replicas(all).maxUnavailable(int(all)), append(things, oldCommand())...))
-	if len(p.updating) != recreateBatch || len(p.steps[1]) != recreateBatch {
-		t.Errorf("%d entries and %d deletes in one pass, want %d", len(p.updating), len(p.steps[1]), recreateBatch)
+	if len(p.updating) != recreateBatch || len(p.Steps[1]) != recreateBatch {
+		t.Errorf("%d entries and %d deletes in one pass, want %d", len(p.updating), len(p.Steps[1]), recreateBatch)
 	}
 	check(t, []row{{name: "recreating that was refused waits",
 		world: seen(set("db"), oldA(), oldB(), oldC(), oldCommand(), refused(reasonUpdate, "policy", time.Minute)), wait: time.Minute}})
@@ -228,9 +228,9 @@ func TestUpdatingFollowsTheRecord(t *testing.T) {
 		{"one could not come back, and the next were not begun", seen(set("db").maxUnavailable(2), looseClaimOf("a"), b(), oldC(), oldCommand(), entry), 1},
 	} {
 		p := decide(r.world)
-		s := summarize(r.world, &p, []action.Outcome{{Action: p.steps[0][0][0], Err: refusal}})
+		s := summarize(r.world, &p, []action.Outcome{{Action: p.Steps[0][0][0], Err: refusal}})
 		if len(s.Updating) != r.want {
-			t.Errorf("%s: status.updating says %v after\n  %s", r.name, s.Updating, strings.Join(p.steps.Strings(), "\n  "))
+			t.Errorf("%s: status.updating says %v after\n  %s", r.name, s.Updating, strings.Join(p.Steps.Strings(), "\n  "))
 		}
 	}
 }

@@ -91,7 +91,7 @@ func update(w *world, r *roster, p *plan, members []*member) {
 			chains = append(chains, chain)
 		}
 	}
-	p.do(chains...)
+	p.Then(chains...)
 	if len(chains) == 0 {
 		recreate(w, p, again, r.target)
 	}
@@ -117,7 +117,7 @@ func recreate(w *world, p *plan, members []*member, revision string) {
 			Detail: "the pod comes back under its name on its claims"}})
 	}
 	p.record(w, reasonUpdate)
-	p.do(deletes...)
+	p.Then(deletes...)
 }
 
 // record adds the step that writes status.updating and status.creating, before
@@ -125,8 +125,9 @@ func recreate(w *world, p *plan, members []*member, revision string) {
 func (p *plan) record(w *world, reason string) {
 	set := w.set.DeepCopy()
 	set.Status.Updating, set.Status.Creating = p.updating, p.creating
-	p.do(action.Chain{{Verb: action.PatchStatus, Object: set, From: w.set, Reason: reason}})
+	p.Then(action.Chain{{Verb: action.PatchStatus, Object: set, From: w.set, Reason: reason}})
 	p.recorded = true
+	p.Last() // it can be done once on one version of the set
 }
 
 // keepEvicted writes evicted members into status.updating while their pods
@@ -198,7 +199,7 @@ func bringBack(w *world, r *roster, p *plan) {
 	if len(p.updating) < len(r.returning) {
 		p.record(w, reasonUpdate)
 	} else if !w.refusedNow(reasonReturned, p) {
-		p.do(chains...)
+		p.Then(chains...)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/golden"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
@@ -257,12 +258,12 @@ func TestPlansCarriedOutTwice(t *testing.T) {
 			s.Interfere = func(int, action.Action) (before, after error) { again = true; return nil, nil }
 			s.play(story, func() {
 				s.settle(2 * time.Second)
-				if w := s.observe(s.set(), source{s.Cluster, true}); again {
+				if w := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}); again {
 					p := decide(w)
 					s.law.seen = w
-					s.Apply(p.steps)
+					s.Apply(p.Steps)
 					pods := len(kubelet.Pods(s.Cluster))
-					s.Apply(p.steps)
+					s.Apply(p.Steps)
 					if now := len(kubelet.Pods(s.Cluster)); now > pods {
 						s.Breaks("the second time there are %d pods, after the first %d", now, pods)
 					}

@@ -93,8 +93,8 @@ func scaleDown(w *world, r *roster, p *plan) {
 		surplus = 1
 	}
 	// A member that is just being recreated serves nobody.
-	before := len(p.steps) // another rule may have led
-	if giveUp(w, p, min(surplus, len(p.updating))); len(p.steps) == before {
+	before := len(p.Steps) // another rule may have led
+	if giveUp(w, p, min(surplus, len(p.updating))); len(p.Steps) == before {
 		retire(w, p, victims(w, r, surplus))
 	}
 }
@@ -130,7 +130,7 @@ func giveUp(w *world, p *plan, n int) {
 			}
 		}
 	}
-	p.do(labels...)
+	p.Then(labels...)
 	p.updating = left
 	p.record(w, reasonUpdate)
 }
@@ -149,7 +149,7 @@ func retire(w *world, p *plan, members []*member) {
 		chains = append(chains, append(chain, action.Action{Verb: action.Delete, Object: m.pod,
 			Reason: reasonRetired, Detail: claimsFate(m)}))
 	}
-	p.do(chains...)
+	p.Then(chains...)
 }
 
 // victims picks n members to retire: those whose claims say already that they go, as

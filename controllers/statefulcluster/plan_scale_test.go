@@ -123,12 +123,12 @@ func TestScaleDownWithANewTemplate(t *testing.T) {
 		}))
 	p := decide(w)
 	var pods []string
-	for _, line := range p.steps.Strings() {
+	for _, line := range p.Steps.Strings() {
 		if strings.Contains(line, " pod ") {
 			pods = append(pods, line)
 		}
 	}
 	if len(pods) != 2 || !strings.Contains(pods[0], "> delete pod") || !strings.Contains(pods[1], "> delete pod") {
-		t.Errorf("of four members two shall go, and it does\n%s", strings.Join(p.steps.Strings(), "\n"))
+		t.Errorf("of four members two shall go, and it does\n%s", strings.Join(p.Steps.Strings(), "\n"))
 	}
 }

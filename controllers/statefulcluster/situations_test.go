@@ -122,7 +122,7 @@ func TestV11ARecreatedMemberIsNoScaling(t *testing.T) {
 	} {
 		p := decide(w)
 		var outcomes []action.Outcome
-		for _, step := range p.steps {
+		for _, step := range p.Steps {
 			for _, chain := range step {
 				for _, a := range chain {
 					outcomes = append(outcomes, action.Outcome{Action: a, Answer: a.Object})

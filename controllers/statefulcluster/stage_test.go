@@ -17,6 +17,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
@@ -120,10 +121,10 @@ func (s *stage) pass() (acted bool, wait time.Duration) {
 	if s.shown.Get(context.Background(), client.ObjectKey{Namespace: "ns", Name: "db"}, &cached) != nil {
 		return false, 0
 	}
-	w := s.observe(&cached, source{s.shown, false})
+	w := s.observe(&cached, engine.View{Reader: s.shown})
 	p := decide(w)
-	if p.wantsLive() || s.r.memory.wantsLive(&cached, s.Now) {
-		w = s.observe(s.set(), source{s.Cluster, true})
+	if p.wantsLive() || s.r.of(&cached).wantsLive(&cached, s.Now) {
+		w = s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true})
 		p = decide(w)
 		if s.race != nil {
 			s.race()
@@ -131,7 +132,7 @@ func (s *stage) pass() (acted bool, wait time.Duration) {
 	}
 	s.law.seen = w
 	before := s.Writes()
-	outcomes, alive := s.Apply(p.steps)
+	outcomes, alive := s.Apply(p.Steps)
 	if alive {
 		alive = s.report(w, &p, outcomes)
 	}
@@ -143,10 +144,10 @@ func (s *stage) pass() (acted bool, wait time.Duration) {
 	for _, r := range w.refused {
 		p.lookAgain(w, r.until)
 	}
-	return s.Writes() > before, p.wait
+	return s.Writes() > before, p.Wait
 }
 
-func (s *stage) observe(set *v1alpha1.StatefulCluster, from source) *world {
+func (s *stage) observe(set *v1alpha1.StatefulCluster, from engine.View) *world {
 	w, err := s.r.observe(context.Background(), set, from)
 	if err != nil {
 		s.t.Fatal(err)
@@ -170,7 +171,7 @@ func idNumber(n int) string {
 }
 
 func (s *stage) report(w *world, p *plan, outcomes []action.Outcome) (alive bool) {
-	_ = s.r.memory.learn(w, p, outcomes) // an error is a retry, and passes are made anyway
+	_ = s.r.of(w.set).learn(w, p, outcomes) // an error is a retry, and passes are made anyway
 	base := w.set
 	for _, o := range outcomes {
 		if o.Verb == action.PatchStatus && o.Err == nil {
@@ -226,7 +227,7 @@ func (s *stage) tell() {
 // nothing else, and the operator rests.
 func (s *stage) ends() {
 	set := s.set()
-	w := s.observe(set, source{s.Cluster, true})
+	w := s.observe(set, engine.View{Reader: s.Cluster, Live: true})
 	good := 0
 	for _, m := range w.members {
 		if podstate.Terminating(m.pod) {

@@ -331,7 +331,7 @@ func outage(w *world, p *plan) string {
 
 // stands tells whether a refusal still speaks of something that is wanted: once
 // its time is over the plan would try again, and one that rests wants nothing.
-func stands(r refusal, w *world, p *plan) bool { return r.until.After(w.now) || len(p.steps) > 0 }
+func stands(r refusal, w *world, p *plan) bool { return r.until.After(w.now) || len(p.Steps) > 0 }
 
 func namesOf(members []*member) []string {
 	names := make([]string, 0, len(members))

@@ -275,7 +275,7 @@ func TestLostMembersAreListed(t *testing.T) {
 	deleted := func(w *world, err error) v1alpha1.StatefulClusterStatus {
 		p := decide(w)
 		var outcomes []action.Outcome
-		for _, a := range p.steps[0][0] {
+		for _, a := range p.Steps[0][0] {
 			outcomes = append(outcomes, action.Outcome{Action: a, Err: err})
 		}
 		return summarize(w, &p, outcomes)
@@ -344,7 +344,7 @@ func TestUpdatingFollowsTheDeletes(t *testing.T) {
 		{"somebody deleted it", apierrors.NewNotFound(what, "db-a"), 0},
 		{"the API server did not answer: it may be deleted", errors.New("timeout"), 1},
 	} {
-		s := summarize(w, &p, []action.Outcome{{Action: p.steps[0][0][0]}, {Action: p.steps[1][0][0], Err: r.err}})
+		s := summarize(w, &p, []action.Outcome{{Action: p.Steps[0][0][0]}, {Action: p.Steps[1][0][0], Err: r.err}})
 		if len(s.Updating) != r.want {
 			t.Errorf("%s: status.updating says %v", r.name, s.Updating)
 		}
@@ -373,7 +373,7 @@ func TestAnEntryGoesWithTheCreate(t *testing.T) {
 	w := seen(set("db"), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", "now"))
 	p := decide(w)
 	for err, want := range map[error]int{nil: 0, errors.New("timeout"): 1} {
-		if s := summarize(w, &p, []action.Outcome{{Action: p.steps[0][0][0], Err: err}}); len(s.Updating) != want {
+		if s := summarize(w, &p, []action.Outcome{{Action: p.Steps[0][0][0], Err: err}}); len(s.Updating) != want {
 			t.Errorf("after a create that said %v status.updating has %v", err, s.Updating)
 		}
 	}

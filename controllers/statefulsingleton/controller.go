@@ -29,6 +29,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/enqueue"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/large"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
 )
@@ -63,7 +65,8 @@ type Reconciler struct {
 	Lease *leadership.Lease
 
 	pods   *podWatch
-	memory memory
+	memory memory.Of[remembered]
+	nodes  nodestate.Reader
 }
 
 // +kubebuilder:rbac:groups=apps.openshift.statefulsingleton.com,resources=statefulsingletons,verbs=get;list;watch;patch
@@ -91,7 +94,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return report.Retry(err).Result()
 	}
 	p := decide(w)
-	outcomes := r.Runner.Run(ctx, req.NamespacedName, p.steps)
+	outcomes := r.Runner.Run(ctx, req.NamespacedName, p.Steps)
 	return r.report(ctx, req.NamespacedName, w, &p, outcomes).Result()
 }
 

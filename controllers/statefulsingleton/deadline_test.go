@@ -20,7 +20,7 @@ type deadline struct {
 	over func(*world) bool
 }
 
-func acts(w *world) bool { p := decide(w); return len(p.steps) > 0 }
+func acts(w *world) bool { p := decide(w); return len(p.Steps) > 0 }
 
 func deadlines() []deadline {
 	began := func(ago time.Duration, policy v1.TimeoutPolicy) *world {
@@ -88,8 +88,8 @@ func TestV5TimeInWhichNobodyLooked(t *testing.T) {
 			// No event tells of the end of a time.
 			w = d.world(r.ago)
 			w.watch = r.watch
-			if p := decide(w); !r.over && (p.wait <= 0 || p.wait > away) {
-				t.Errorf("V5 %s: %s: it looks again after %s", d.name, r.name, p.wait)
+			if p := decide(w); !r.over && (p.Wait <= 0 || p.Wait > away) {
+				t.Errorf("V5 %s: %s: it looks again after %s", d.name, r.name, p.Wait)
 			}
 		}
 	}

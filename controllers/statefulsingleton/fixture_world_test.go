@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/gate/script"
 )
 
@@ -72,7 +73,7 @@ func newMember(name string) *memberFixture {
 	p.Status.Phase = corev1.PodRunning
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", ContainerID: "c1",
 		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
-	return &memberFixture{member{pod: &p.Pod, program: []string{"app"}, node: node{ready: true}}}
+	return &memberFixture{member{pod: &p.Pod, program: []string{"app"}, node: nodestate.Facts{Ready: true}}}
 }
 
 // waiting has the gate, which runs. It was made under StatefulSingleton db.
@@ -185,13 +186,13 @@ func (m *memberFixture) stuck(reason string) *memberFixture {
 	return m
 }
 
-func (m *memberFixture) onNode(n node) *memberFixture {
+func (m *memberFixture) onNode(n nodestate.Facts) *memberFixture {
 	m.node = n
 	return m
 }
 
 func (m *memberFixture) unscheduled() *memberFixture {
-	m.pod.Spec.NodeName, m.node = "", node{}
+	m.pod.Spec.NodeName, m.node = "", nodestate.Facts{}
 	return m.silent().phase(corev1.PodPending)
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,6 +18,7 @@ import (
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 )
 
@@ -85,7 +85,9 @@ func (r *Reconciler) report(ctx context.Context, key types.NamespacedName, w *wo
 			failed = errors.Join(failed, o.Err)
 		}
 	}
-	w.refused = r.memory.learn(key, failed)
+	known := r.of(key)
+	known.refused.Learn(failed)
+	w.refused = known.refused.Text()
 	r.emit(w, outcomes)
 	if w.object == nil {
 		return r.afterDeletion(ctx, key, p, failed)
@@ -94,12 +96,12 @@ func (r *Reconciler) report(ctx context.Context, key types.NamespacedName, w *wo
 		if overtaken {
 			return report.Wait(again)
 		}
-		return report.Wait(sooner(p.wait, afterActs)) // what was written wakes the key
+		return report.Wait(sooner(p.Wait, afterActs)) // what was written wakes the key
 	}
 	if err := errors.Join(failed, r.writeStatus(ctx, key, w, p)); err != nil {
 		return report.Retry(err)
 	}
-	return report.Wait(p.wait)
+	return report.Wait(p.Wait)
 }
 
 func sooner(a, b time.Duration) time.Duration {
@@ -117,13 +119,15 @@ func (r *Reconciler) afterDeletion(ctx context.Context, key types.NamespacedName
 	forgetMetrics(key)
 	looks := 0
 	if p.rests() {
-		looks = r.memory.looked(key)
+		known := r.of(key)
+		known.orphans++
+		looks = known.orphans
 	}
 	switch {
 	case failed != nil:
 		return report.Retry(failed)
 	case looks >= orphanLooks:
-		r.memory.forget(key)
+		r.memory.Forget(key)
 		if len(r.inNamespace(ctx, key.Namespace, func(*v1.StatefulSingleton) bool { return true })) == 0 {
 			r.pods.leave(key.Namespace)
 		}
@@ -219,20 +223,13 @@ func (r *Reconciler) emit(w *world, outcomes []action.Outcome) {
 	}
 }
 
-// memory holds what no object says. All of it may be lost: a restart counts the
-// absence of Nodes and the rest of gates anew, and looks for refused owners once
+// remembered is what no object says, by its name: what is known of the pods of one that is
+// gone stays. A restart counts the rest of gates anew, and looks for refused owners once
 // more.
-type memory struct {
-	mu    sync.Mutex
-	nodes map[string]time.Time // since when a Node is not there
-	keys  map[types.NamespacedName]*remembered
-}
-
 type remembered struct {
 	uid     types.UID
 	first   time.Time // when this object was first seen
-	refused string    // the last write that the API server refused
-	failed  int       // how often in a row
+	refused memory.Refusal
 	orphans int       // how often the pods of an object that is gone were looked for
 	looks   int       // how often refused owners were looked for
 	due     time.Time // when to look for them again
@@ -241,40 +238,10 @@ type remembered struct {
 	mirrors map[string]time.Time    // static pods that may run, and since when they are not shown; zero while they are
 }
 
-func (m *memory) of(key types.NamespacedName) *remembered {
-	if m.keys == nil {
-		m.keys = map[types.NamespacedName]*remembered{}
-	}
-	if m.keys[key] == nil {
-		m.keys[key] = &remembered{}
-	}
-	return m.keys[key]
-}
-
-func (m *memory) forget(key types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.keys, key)
-}
-
-// missingSince is when the Node of that name was first found missing.
-func (m *memory) missingSince(name string, now time.Time) time.Time {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.nodes == nil {
-		m.nodes = map[string]time.Time{}
-	}
-	if m.nodes[name].IsZero() {
-		m.nodes[name] = now
-	}
-	return m.nodes[name]
-}
-
-// found ends the absence of a Node.
-func (m *memory) found(name string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.nodes, name)
+// of returns what is remembered of a name.
+func (r *Reconciler) of(key types.NamespacedName) *remembered {
+	known, _ := r.memory.Get(key, "")
+	return known
 }
 
 // Refused owners are looked for when an object is first seen by this process,
@@ -285,10 +252,7 @@ const (
 )
 
 // dueForOwners tells whether to look for refused owners now, and when next.
-func (m *memory) dueForOwners(key types.NamespacedName, w *world) (bool, time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	known := m.of(key)
+func (known *remembered) dueForOwners(w *world) (bool, time.Time) {
 	if len(w.pods) == 0 && known.hadPods { // mostly for a moment
 		known.looks, known.due = 0, w.now.Add(firstOwnerLook)
 	}
@@ -306,20 +270,9 @@ func (m *memory) dueForOwners(key types.NamespacedName, w *world) (bool, time.Ti
 	return due, known.due
 }
 
-// looked counts a look for orphans.
-func (m *memory) looked(key types.NamespacedName) int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.of(key).orphans++
-	return m.of(key).orphans
-}
-
 // recall puts what is remembered into a world.
-func (m *memory) recall(w *world, key types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	known := m.of(key)
-	w.refused = known.refused
+func (known *remembered) recall(w *world) {
+	w.refused = known.refused.Text()
 	if w.object == nil {
 		return
 	}
@@ -374,22 +327,4 @@ func (known *remembered) recallMirrors(w *world) {
 			w.mirrorGone = gone
 		}
 	}
-}
-
-// learn remembers what the API server refused twice in a row, until it lets
-// something pass or nothing is wanted any more. Once may be a pod that somebody
-// deleted in this moment.
-func (m *memory) learn(key types.NamespacedName, failed error) string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	known := m.of(key)
-	known.failed++
-	switch {
-	case failed == nil:
-		known.refused, known.failed = "", 0
-	case known.failed < 2:
-	case apierrors.IsForbidden(failed), apierrors.IsInvalid(failed), apierrors.IsBadRequest(failed), apierrors.IsInternalError(failed):
-		known.refused = failed.Error()
-	}
-	return known.refused
 }

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -20,6 +19,7 @@ import (
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -68,7 +68,7 @@ type member struct {
 	program []string
 	// lacks are the containers of the program that the pod does not have.
 	lacks  []string
-	node   node
+	node   nodestate.Facts
 	family family
 	// heldSince is when this process first saw the gate run.
 	heldSince time.Time
@@ -100,7 +100,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*wo
 	if w.object != nil {
 		err = r.readSurroundings(ctx, w, key)
 	}
-	r.memory.recall(w, key)
+	r.of(key).recall(w)
 	return w, err
 }
 
@@ -159,7 +159,7 @@ func (r *Reconciler) assemble(ctx context.Context, w *world, pods []corev1.Pod) 
 		m := &member{pod: &pods[i]}
 		m.lookAt(w.object)
 		var err error
-		if m.node, err = r.readNode(ctx, m.pod.Spec.NodeName); err != nil {
+		if m.node, err = r.nodes.Read(ctx, r.Cache, r.Live, m.pod.Spec.NodeName, r.Now()); err != nil {
 			return err
 		}
 		if len(pods) > 1 { // one pod by itself has nobody to be compared with
@@ -188,28 +188,6 @@ func (m *member) lookAt(object *v1.StatefulSingleton) {
 	for _, c := range program(m.pod, object) {
 		m.program = append(m.program, c.Name)
 	}
-}
-
-// readNode reads a Node from the cache, and from the API server if it seems to
-// be gone or out of service: that makes others start.
-func (r *Reconciler) readNode(ctx context.Context, name string) (node, error) {
-	if name == "" {
-		return node{}, nil
-	}
-	var n corev1.Node
-	err := r.Cache.Get(ctx, types.NamespacedName{Name: name}, &n)
-	if client.IgnoreNotFound(err) == nil && (err != nil || nodeOf(&n).outOfService) {
-		n = corev1.Node{}
-		err = r.Live.Get(ctx, types.NamespacedName{Name: name}, &n)
-	}
-	if apierrors.IsNotFound(err) {
-		return node{missing: true, missingSince: r.memory.missingSince(name, r.Now())}, nil
-	}
-	if err != nil {
-		return node{}, fmt.Errorf("get node %s: %w", name, err)
-	}
-	r.memory.found(name)
-	return nodeOf(&n), nil
 }
 
 // readClaims reads the claims that several pods mount: a pod cannot come as far
@@ -339,7 +317,7 @@ func (r *Reconciler) readSurroundings(ctx context.Context, w *world, key types.N
 		return nil
 	}
 	var due bool
-	if due, w.ownersDue = r.memory.dueForOwners(key, w); due {
+	if due, w.ownersDue = r.of(key).dueForOwners(w); due {
 		return r.readRefusedOwners(ctx, w, key)
 	}
 	return nil

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
@@ -95,14 +94,14 @@ func TestTheLastViewOfAPodCounts(t *testing.T) {
 // Somebody deletes the mirror of a static pod: its program runs on, and nobody
 // starts before its kubelet has had time to show it again.
 func TestV14TheMirrorOfAStaticPodIsDeleted(t *testing.T) {
-	var m memory
+	var m remembered
 	look := func(at time.Duration, members ...*memberFixture) (steps int, wait time.Duration) {
 		w := worldOf(singleton("db"), append(members, waiting("b").coming())...)
 		w.now = noon.Add(at)
-		m.recall(w, key)
+		m.recall(w)
 		w.firstSeen = noon.Add(-time.Hour)
 		p := decide(w)
-		return p.acts(), p.wait
+		return p.Acts(), p.Wait
 	}
 	expect := func(what string, at time.Duration, steps int, wait time.Duration, members ...*memberFixture) {
 		t.Helper()
@@ -128,17 +127,6 @@ func only(all ...client.Object) *objects.Objects {
 		o.All[objects.KeyOf(obj)] = obj
 	}
 	return o
-}
-
-// One that was taken off again must not end anybody's turn.
-func TestATaintOfANodeIsReadLive(t *testing.T) {
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
-	stale := n.DeepCopy()
-	stale.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute}}
-	r := &Reconciler{Cache: only(stale), Live: only(n), Now: func() time.Time { return noon }}
-	if got, err := r.readNode(context.Background(), "n1"); err != nil || got.outOfService {
-		t.Errorf("a taint that only the cache shows: %+v, %v", got, err)
-	}
 }
 
 func TestAPodOfAnotherObjectIsNoOrphan(t *testing.T) {

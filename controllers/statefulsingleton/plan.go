@@ -1,7 +1,6 @@
 package statefulsingleton
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,17 +11,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
 // plan is what decide wants done, and what it knows about why.
 type plan struct {
-	// rule is the name of the first rule that acts; "" when there is nothing to do.
-	rule  string
-	steps action.Steps
-	// wait is when to look again although no event will come; 0 is never.
-	wait time.Duration
+	engine.Plan
+
 	// blockers are the pods that may be running a program.
 	blockers []*member
 	// waiting are the pods that wait for their turn, the next one first.
@@ -48,36 +44,26 @@ const (
 	reasonTouch      = "Touch"      // an owner woken whose pods were refused
 )
 
-// rule looks for one thing to do. It writes steps into the plan, or nothing.
-type rule struct {
-	name string
-	act  func(*world, *plan)
-	// joins is true for a rule that acts beside any other: nothing that it
-	// looks at is changed by them, and it makes nobody start.
-	joins bool
-}
-
-// rules in order of importance: the first with something to do wins, but for
-// those that join.
-var rules = []rule{
-	{"let the pods of a deleted object go", letOrphansGo, false},
-	{"let all pods go at once", letAllGo, false},
-	{"keep the object until its pods are released", keepObject, false},
-	{"keep the script", keepWrapper, true},
-	{"protect pods that may run", protect, true},
-	{"release pods that have stopped", release, true},
-	{"repair readiness conditions", repairReadiness, true},
-	{"remind the kubelet of the grant", remind, true},
-	{"wake owners whose pods were refused", touchOwners, true},
-	{"delete pods whose machine is off", deleteFenced, false},
-	{"adopt a running pod", adopt, false},
-	{"end pods that their kubelet refused", endRefused, false},
-	{"clear the way for the newest revision", clearWay, false},
-	{"complete the grant", completeGrant, false},
-	{"grant the next pod", grantNext, false},
-	{"delete a superseded pod", supersede, false},
-	{"end a handover that takes too long", endTimeout, false},
-	{"finish the deletion", finishDeletion, false},
+// rules in order of importance. A rule that acts beside the others makes nobody start.
+var rules = []engine.Rule[*world, plan]{
+	{Name: "let the pods of a deleted object go", Act: letOrphansGo},
+	{Name: "let all pods go at once", Act: letAllGo},
+	{Name: "keep the object until its pods are released", Act: keepObject},
+	{Name: "keep the script", Act: keepWrapper, Mode: engine.Beside},
+	{Name: "protect pods that may run", Act: protect, Mode: engine.Beside},
+	{Name: "release pods that have stopped", Act: release, Mode: engine.Beside},
+	{Name: "repair readiness conditions", Act: repairReadiness, Mode: engine.Beside},
+	{Name: "remind the kubelet of the grant", Act: remind, Mode: engine.Beside},
+	{Name: "wake owners whose pods were refused", Act: touchOwners, Mode: engine.Beside},
+	{Name: "delete pods whose machine is off", Act: deleteFenced},
+	{Name: "adopt a running pod", Act: adopt},
+	{Name: "end pods that their kubelet refused", Act: endRefused},
+	{Name: "clear the way for the newest revision", Act: clearWay},
+	{Name: "complete the grant", Act: completeGrant},
+	{Name: "grant the next pod", Act: grantNext},
+	{Name: "delete a superseded pod", Act: supersede},
+	{Name: "end a handover that takes too long", Act: endTimeout},
+	{Name: "finish the deletion", Act: finishDeletion},
 }
 
 // decide says what to do about a world. It is pure: the same world gives the
@@ -93,84 +79,39 @@ func decide(w *world) plan {
 		}
 	}
 	slices.SortStableFunc(p.waiting, w.byTurn)
-	decided := false
-	for _, rule := range rules {
-		if decided && !rule.joins {
-			continue
-		}
-		before := p.acts()
-		if rule.act(w, &p); p.acts() == before {
-			continue
-		}
-		p.rule = cmp.Or(p.rule, rule.name)
-		decided = decided || !rule.joins
-	}
+	engine.Decide(rules, w, &p, &p.Plan)
 	p.lookAgainFor(w)
 	return p
 }
 
-// do adds chains beside those that are there: what is refused of one keeps no
-// other from being done.
-func (p *plan) do(chains ...action.Chain) {
-	switch {
-	case len(chains) == 0:
-	case len(p.steps) == 0:
-		p.steps = action.Steps{chains}
-	default:
-		p.steps[0] = append(p.steps[0], chains...)
-	}
-}
-
-// then adds a chain that is done when all others are.
-func (p *plan) then(chains ...action.Chain) {
-	if len(chains) > 0 {
-		p.steps = append(p.steps, chains)
-	}
-}
-
-// acts is how many chains the plan has.
-func (p *plan) acts() (n int) {
-	for _, step := range p.steps {
-		n += len(step)
-	}
-	return n
-}
-
 // rests tells whether nothing is to be done, and no pod waits for it.
-func (p *plan) rests() bool { return len(p.steps) == 0 && len(p.waiting) == 0 }
-
-// lookAgain makes the plan wake the key after that time.
-func (p *plan) lookAgain(after time.Duration) {
-	if after > 0 && (p.wait == 0 || after < p.wait) {
-		p.wait = after
-	}
-}
+func (p *plan) rests() bool { return len(p.Steps) == 0 && len(p.waiting) == 0 }
 
 // lookAgainFor wakes the key for what no event tells: a Node's absence, a new
 // object that settles, a gate that comes to rest, a handover's end of patience.
 func (p *plan) lookAgainFor(w *world) {
 	for _, m := range p.blockers {
-		if m.node.missing {
-			p.lookAgain(w.until(m.node.missingSince, fenceAfter))
+		if m.node.Missing {
+			p.LookAgain(w.until(m.node.MissingSince, fenceAfter))
 		}
 	}
 	if w.object == nil {
 		return
 	}
-	p.lookAgain(w.settled())
-	p.lookAgain(w.mirrorMayReturn())
+	p.LookAgain(w.settled())
+	p.LookAgain(w.mirrorMayReturn())
 	if w.unguarded != "" {
-		p.lookAgain(2 * guardInterval)
+		p.LookAgain(2 * guardInterval)
 	}
 	if t := w.object.Status.TransitionTimestamp; t != nil && inTransition(p) {
-		p.lookAgain(w.until(t.Time, w.patience()))
+		p.LookAgain(w.until(t.Time, w.patience()))
 	}
 	for _, m := range p.waiting {
 		if m.held() {
-			p.lookAgain(w.until(m.heldSince, restsAfter))
+			p.LookAgain(w.until(m.heldSince, restsAfter))
 		}
 	}
-	p.lookAgain(w.ownersDue.Sub(w.now))
+	p.LookAgain(w.ownersDue.Sub(w.now))
 }
 
 // Questions about time. Time in which this process could not look, because it

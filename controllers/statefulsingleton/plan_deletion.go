@@ -22,7 +22,7 @@ func keepObject(w *world, p *plan) {
 	}
 	object := w.object.DeepCopy()
 	controllerutil.AddFinalizer(object, v1.FinalizerSingleton)
-	p.do(action.Chain{{Verb: action.Patch, Object: object, From: w.object, Unchanged: true, Reason: reasonKeep}})
+	p.Do(action.Chain{{Verb: action.Patch, Object: object, From: w.object, Unchanged: true, Reason: reasonKeep}})
 }
 
 // keepWrapper keeps the ConfigMap with a copy of the script of Script mode, for people
@@ -34,7 +34,7 @@ func keepWrapper(w *world, p *plan) {
 	}
 	want := buildWrapper(w.object.Namespace, script.Text, []v1.StatefulSingleton{*w.object})
 	if w.wrapper == nil {
-		p.do(action.Chain{{Verb: action.Create, Named: true, Object: want, Reason: reasonWrapper}})
+		p.Do(action.Chain{{Verb: action.Create, Named: true, Object: want, Reason: reasonWrapper}})
 		return
 	}
 	if w.foreignWrapper() {
@@ -50,7 +50,7 @@ func keepWrapper(w *world, p *plan) {
 		len(have.OwnerReferences) == len(w.wrapper.OwnerReferences) || w.wrapper.DeletionTimestamp != nil {
 		return
 	}
-	p.do(action.Chain{{Verb: action.Patch, Object: have, From: w.wrapper, Reason: reasonWrapper}})
+	p.Do(action.Chain{{Verb: action.Patch, Object: have, From: w.wrapper, Reason: reasonWrapper}})
 }
 
 // foreignWrapper tells whether the ConfigMap of that name is somebody else's.
@@ -83,8 +83,8 @@ func letAllGo(w *world, p *plan) {
 			chains = append(chains, letGo(w, m)...)
 		}
 	}
-	p.do(chains...)
-	p.then(freeObject(w)...)
+	p.Do(chains...)
+	p.Then(freeObject(w)...)
 }
 
 // letOrphansGo does the same for the pods of an object that is gone for good,
@@ -102,7 +102,7 @@ func letOrphansGo(w *world, p *plan) {
 	if len(chains) == 0 && len(p.blockers) == 0 && len(p.waiting) > 0 {
 		chains = letGo(w, p.waiting[0])
 	}
-	p.do(chains...)
+	p.Do(chains...)
 }
 
 // letGo lets a pod run without our watching it.
@@ -131,7 +131,7 @@ func letGo(w *world, m *member) []action.Chain {
 // not keep them: an older object decides about its own, and the others are let
 // go when it is gone.
 func finishDeletion(w *world, p *plan) {
-	if !w.deleting() || w.serves() && len(p.waiting) > 0 || len(p.steps) > 0 {
+	if !w.deleting() || w.serves() && len(p.waiting) > 0 || len(p.Steps) > 0 {
 		return
 	}
 	var chains []action.Chain
@@ -140,8 +140,8 @@ func finishDeletion(w *world, p *plan) {
 			chains = append(chains, action.Chain{unprotect(m, reasonLetGo)})
 		}
 	}
-	p.do(chains...)
-	p.then(freeObject(w)...)
+	p.Do(chains...)
+	p.Then(freeObject(w)...)
 }
 
 // isAlsoOfAnother reports whether another object, whose selector overlaps,

@@ -1,32 +1,11 @@
 package statefulsingleton
 
 import (
-	"slices"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
-
-// node is what matters of a pod's Node.
-type node struct {
-	ready, outOfService bool
-	missing             bool // there is no Node of that name
-	missingSince        time.Time
-}
-
-func nodeOf(n *corev1.Node) node {
-	var known node
-	known.ready = slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
-	known.outOfService = slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
-		return t.Key == corev1.TaintNodeOutOfService
-	})
-	return known
-}
 
 // fenced tells whether the pod cannot run any more, by an administrator's word:
 // its machine is off, and it will not start when that is switched on again,
@@ -39,7 +18,7 @@ func (w *world) fenced(m *member) bool {
 // taken off after the machine is on again, so that it says nothing about a Node
 // that is Ready.
 func (w *world) powerless(m *member) bool {
-	return m.node.outOfService && !m.node.ready || m.node.missing && w.since(m.node.missingSince) >= fenceAfter
+	return m.node.OutOfService && !m.node.Ready || m.node.Missing && w.since(m.node.MissingSince) >= fenceAfter
 }
 
 // fenceAfter is for how long a Node must be gone before its machine counts as
@@ -60,5 +39,5 @@ func deleteFenced(w *world, p *plan) {
 				Detail: "its Node " + m.pod.Spec.NodeName + " is out of service"}})
 		}
 	}
-	p.do(chains...)
+	p.Do(chains...)
 }

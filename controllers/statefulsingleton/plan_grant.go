@@ -23,11 +23,11 @@ func grantNext(w *world, p *plan) {
 		return
 	}
 	next, after := w.next(p.waiting)
-	p.lookAgain(after)
+	p.LookAgain(after)
 	if next == nil {
 		return
 	}
-	p.do(action.Chain{
+	p.Do(action.Chain{
 		nameHolder(w, next, w.epoch()+1, reasonHolder),
 		grant(next, w.epoch()+1),
 	})
@@ -39,7 +39,7 @@ func grantNext(w *world, p *plan) {
 func completeGrant(w *world, p *plan) {
 	for _, m := range p.blockers {
 		if w.isHolder(m) && !m.granted() && !m.terminating() && !podstate.Ended(m.pod) {
-			p.do(action.Chain{grant(m, w.object.Status.Holder.Epoch)})
+			p.Do(action.Chain{grant(m, w.object.Status.Holder.Epoch)})
 		}
 	}
 }
@@ -60,7 +60,7 @@ func adopt(w *world, p *plan) {
 		}
 	}
 	if oldest != nil {
-		p.do(action.Chain{nameHolder(w, oldest, max(w.epoch(), 1), reasonAdopt)})
+		p.Do(action.Chain{nameHolder(w, oldest, max(w.epoch(), 1), reasonAdopt)})
 	}
 }
 
@@ -102,7 +102,7 @@ func protect(w *world, p *plan) {
 		metav1.SetMetaDataLabel(&pod.ObjectMeta, v1.LabelSingleton, w.object.Name) // to find it when the object is gone
 		chains = append(chains, action.Chain{{Verb: action.Patch, Object: pod, From: m.pod, Reason: reasonProtect}})
 	}
-	p.do(chains...)
+	p.Do(chains...)
 }
 
 // release lets pods go that have stopped, or are fenced.
@@ -113,7 +113,7 @@ func release(w *world, p *plan) {
 			chains = append(chains, action.Chain{unprotect(m, reasonRelease)})
 		}
 	}
-	p.do(chains...)
+	p.Do(chains...)
 }
 
 // unprotect takes our finalizer off. A proof that a pod has stopped stays true;
@@ -138,7 +138,7 @@ func repairReadiness(w *world, p *plan) {
 			chains = append(chains, action.Chain{readiness(w, m, corev1.ConditionFalse)})
 		}
 	}
-	p.do(chains...)
+	p.Do(chains...)
 }
 
 func readiness(w *world, m *member, status corev1.ConditionStatus) action.Action {
@@ -164,11 +164,11 @@ func remind(w *world, p *plan) {
 			continue
 		}
 		if wait := since.Add(remindAfter).Sub(w.now); wait > 0 {
-			p.lookAgain(wait)
+			p.LookAgain(wait)
 			continue
 		}
 		pod := m.pod.DeepCopy()
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1.AnnotationReminder, text)
-		p.do(action.Chain{{Verb: action.Patch, Object: pod, From: m.pod, Reason: reasonRemind, Detail: epochDetail(m.epoch())}})
+		p.Do(action.Chain{{Verb: action.Patch, Object: pod, From: m.pod, Reason: reasonRemind, Detail: epochDetail(m.epoch())}})
 	}
 }

@@ -50,7 +50,7 @@ func supersede(w *world, p *plan) {
 		chains = append(chains, action.Chain{{Verb: action.Delete, Object: m.pod, Reason: reasonSuperseded,
 			Detail: "a pod of the newest revision waits for it"}})
 	}
-	p.do(chains...)
+	p.Do(chains...)
 }
 
 // restsAfter is how long a gate has been seen to run before another pod is
@@ -129,7 +129,7 @@ func (m *member) obstacle() string {
 	switch {
 	case !podstate.Scheduled(m.pod):
 		return fmt.Sprintf("has no Node yet; see: kubectl -n %s describe pod %s", m.pod.Namespace, m.name())
-	case !m.node.ready || m.node.outOfService:
+	case !m.node.Ready || m.node.OutOfService:
 		return m.nodeTrouble()
 	case m.stuckOn() != "":
 		return fmt.Sprintf("cannot start: %s; see: kubectl -n %s describe pod %s", m.stuckOn(), m.pod.Namespace, m.name())
@@ -139,7 +139,7 @@ func (m *member) obstacle() string {
 
 // nodeTrouble says why the Node of the pod tells nothing of it.
 func (m *member) nodeTrouble() string {
-	if m.node.missing {
+	if m.node.Missing {
 		return fmt.Sprintf("its Node %s does not exist any more", m.pod.Spec.NodeName)
 	}
 	return fmt.Sprintf("its Node %s does not answer", m.pod.Spec.NodeName)
@@ -195,7 +195,7 @@ func endTimeout(w *world, p *plan) {
 				Detail: "the handover takes longer than maxTransitionTime"}})
 		}
 	}
-	p.do(chains...)
+	p.Do(chains...)
 }
 
 // AnnotationTouched on a ReplicaSet or StatefulSet is when it was woken.
@@ -218,7 +218,7 @@ func touchOwners(w *world, p *plan) {
 		touched.SetAnnotations(annotations)
 		chains = append(chains, action.Chain{{Verb: action.Patch, Object: touched, From: owner, Reason: reasonTouch}})
 	}
-	p.do(chains...)
+	p.Do(chains...)
 }
 
 // object is anything that can be patched.

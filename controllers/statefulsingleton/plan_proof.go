@@ -19,12 +19,12 @@ func endRefused(w *world, p *plan) {
 	}
 	var chains []action.Chain
 	for _, m := range p.blockers {
-		if podstate.Ended(m.pod) && podstate.Silent(m.pod) && !podstate.Collected(m.pod) && m.protected() && !m.terminating() && m.node.ready {
+		if podstate.Ended(m.pod) && podstate.Silent(m.pod) && !podstate.Collected(m.pod) && m.protected() && !m.terminating() && m.node.Ready {
 			chains = append(chains, action.Chain{{Verb: action.Delete, Object: m.pod, Reason: reasonRejected,
 				Detail: "its kubelet refused it and does not say whether it runs"}})
 		}
 	}
-	p.do(chains...)
+	p.Do(chains...)
 }
 
 // cameThrough reports whether the kubelet says that the gate of a pod without a grant

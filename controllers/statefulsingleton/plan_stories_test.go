@@ -353,7 +353,7 @@ func TestStoriesWithEachWriteComingAgain(t *testing.T) {
 
 // repeat does the writes of an old plan again, each by itself.
 func (s *stage) repeat(o *operator, old plan) {
-	for _, step := range old.steps {
+	for _, step := range old.Steps {
 		for _, chain := range step {
 			for _, a := range chain {
 				s.Say("# again: %s", a)

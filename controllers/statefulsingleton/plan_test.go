@@ -7,9 +7,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/gate/script"
 )
 
@@ -29,9 +29,11 @@ const (
 func held() *singletonFixture { return singleton("db").held("a", 1) }
 
 var (
-	mute      = node{}
-	outOfIt   = node{outOfService: true}
-	goneSince = func(d time.Duration) node { return node{missing: true, missingSince: noon.Add(-d)} }
+	mute      = nodestate.Facts{}
+	outOfIt   = nodestate.Facts{OutOfService: true}
+	goneSince = func(d time.Duration) nodestate.Facts {
+		return nodestate.Facts{Missing: true, MissingSince: noon.Add(-d)}
+	}
 )
 
 // check runs the rows.
@@ -40,8 +42,8 @@ func check(t *testing.T, rows []row) {
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
 			p := decide(r.w)
-			if got := p.steps.Strings(); !slices.Equal(got, r.want) {
-				t.Errorf("the plan is\n%q, by rule %q; want\n%q", got, p.rule, r.want)
+			if got := p.Steps.Strings(); !slices.Equal(got, r.want) {
+				t.Errorf("the plan is\n%q, by rule %q; want\n%q", got, p.Rule, r.want)
 			}
 		})
 	}
@@ -119,17 +121,17 @@ func TestFencing(t *testing.T) {
 		{"S23 one that is not deleted would start again with its machine, and is deleted first", worldOf(held(), granted("a", 1).onNode(outOfIt), waiting("b")), []string{deletesA}},
 		{"S23 so is one that is named and has no grant yet", worldOf(held(), waiting("a").onNode(outOfIt), waiting("b")), []string{deletesA}},
 		{"S23 and one without the gate", worldOf(held(), ungated("a").protect().onNode(outOfIt), waiting("b")), []string{deletesA}},
-		{"S23 the taint says nothing once the Node is Ready again", worldOf(held(), granted("a", 1).deleted().onNode(node{ready: true, outOfService: true}), waiting("b")), nil},
+		{"S23 the taint says nothing once the Node is Ready again", worldOf(held(), granted("a", 1).deleted().onNode(nodestate.Facts{Ready: true, OutOfService: true}), waiting("b")), nil},
 		{"S23 one that pod garbage collection has ended does not start again", worldOf(held(), granted("a", 1).collected().onNode(outOfIt), waiting("b")), []string{releaseA, grantB}},
 		{"S23 whatever spec.containers says by now", worldOf(held(), granted("a", 1).bare().deleted().onNode(outOfIt), waiting("b")), []string{releaseA, grantB}},
 		{"S23 a Node that is gone proves nothing at first", worldOf(held(), granted("a", 1).deleted().onNode(goneSince(59*time.Second)), waiting("b")), nil},
 		{"S23 and does after a minute", worldOf(held(), granted("a", 1).deleted().onNode(off), waiting("b")), []string{releaseA, grantB}},
 		{"S23 also for a pod that pod garbage collection took", worldOf(held(), granted("a", 1).deleted().collected().onNode(off), waiting("b")), []string{releaseA, grantB}},
 		{"nobody starts on a Node that does not answer", worldOf(singleton("db"), waiting("a").onNode(mute)), nil},
-		{"nor on one that is out of service", worldOf(singleton("db"), waiting("a").onNode(node{ready: true, outOfService: true})), nil},
+		{"nor on one that is out of service", worldOf(singleton("db"), waiting("a").onNode(nodestate.Facts{Ready: true, OutOfService: true})), nil},
 	})
-	if p := decide(worldOf(held(), granted("a", 1).onNode(goneSince(40*time.Second)), waiting("b"))); p.wait != 20*time.Second {
-		t.Errorf("a missing Node is looked at again after %s, want 20s", p.wait)
+	if p := decide(worldOf(held(), granted("a", 1).onNode(goneSince(40*time.Second)), waiting("b"))); p.Wait != 20*time.Second {
+		t.Errorf("a missing Node is looked at again after %s, want 20s", p.Wait)
 	}
 }
 
@@ -150,7 +152,7 @@ func TestTwoWrites(t *testing.T) {
 			[]string{"patch status of statefulsingleton db: Adopt, a, epoch 4"}},
 	})
 	p := decide(worldOf(singleton("db"), waiting("a")))
-	for _, a := range p.steps[0][0] {
+	for _, a := range p.Steps[0][0] {
 		if a.Verb == "patch" && !a.Unchanged {
 			t.Errorf("%s is not bound to the version of the pod that was read", a)
 		}
@@ -177,8 +179,8 @@ func TestSeveralWait(t *testing.T) {
 		{"a new pod of the newest revision is waited for", worldOf(held(), waiting("c").of("d").stuck("ContainerCreating").age(0), waiting("b").of("d").old()), nil},
 		{"but not for long", worldOf(held(), waiting("c").of("d").stuck("ContainerCreating").age(1), waiting("b").of("d").old()), []string{grantB}},
 	})
-	if p := decide(worldOf(held(), waiting("c").of("d").stuck("ContainerCreating").age(0), waiting("b").of("d").old())); p.wait != newestPatience {
-		t.Errorf("it looks again after %s, want %s", p.wait, newestPatience)
+	if p := decide(worldOf(held(), waiting("c").of("d").stuck("ContainerCreating").age(0), waiting("b").of("d").old())); p.Wait != newestPatience {
+		t.Errorf("it looks again after %s, want %s", p.Wait, newestPatience)
 	}
 }
 
@@ -197,8 +199,8 @@ func TestAGrantIsSaidTwice(t *testing.T) {
 		{"nor when its time has come to an end", worldOf(held(), unreminded().deleted()), nil},
 		{"nor is one that needs no grant", worldOf(held(), unreminded().bare()), nil},
 	})
-	if p := decide(worldOf(held().with(since(time.Second)), unreminded())); p.wait != remindAfter-time.Second {
-		t.Errorf("it looks again after %s", p.wait)
+	if p := decide(worldOf(held().with(since(time.Second)), unreminded())); p.Wait != remindAfter-time.Second {
+		t.Errorf("it looks again after %s", p.Wait)
 	}
 }
 
@@ -241,22 +243,21 @@ func TestSurge(t *testing.T) {
 
 func TestAGateThatComesToRestIsLookedAtAgain(t *testing.T) {
 	p := decide(worldOf(held(), granted("a", 1).of("d").old(), waiting("b").of("d").heldFor(time.Second)))
-	if want := restsAfter - time.Second; p.wait != want {
-		t.Errorf("it looks again after %s, want %s", p.wait, want)
+	if want := restsAfter - time.Second; p.Wait != want {
+		t.Errorf("it looks again after %s, want %s", p.Wait, want)
 	}
 	p = decide(worldOf(held(), granted("a", 1).of("d"), waiting("b").of("d").heldFor(time.Minute)))
-	if p.wait != 0 {
-		t.Errorf("at rest it looks again after %s", p.wait)
+	if p.Wait != 0 {
+		t.Errorf("at rest it looks again after %s", p.Wait)
 	}
 }
 
 func TestTheMemoryOfGatesIsOfThisObjectsPods(t *testing.T) {
-	var m memory
-	key := types.NamespacedName{Namespace: "ns", Name: "db"}
+	var m remembered
 	look := func(at time.Duration, members ...*memberFixture) time.Time {
 		w := worldOf(singleton("db"), members...)
 		w.now = noon.Add(at)
-		m.recall(w, key)
+		m.recall(w)
 		return members[0].heldSince
 	}
 	if got := look(0, waiting("a").silent()); !got.IsZero() {
@@ -307,8 +308,8 @@ func TestWhoDecides(t *testing.T) {
 		{"an invalid one starts nobody", worldOf(singleton("db").selecting(metav1.LabelSelector{}), waiting("a")), nil},
 	})
 	p := decide(worldOf(singleton("db"), waiting("a")).with(func(w *world) { w.firstSeen = noon.Add(-time.Second) }))
-	if len(p.steps) > 0 || p.wait != time.Second {
-		t.Errorf("a new object does %q and looks again after %s; want nothing, and 1s", p.steps.Strings(), p.wait)
+	if len(p.Steps) > 0 || p.Wait != time.Second {
+		t.Errorf("a new object does %q and looks again after %s; want nothing, and 1s", p.Steps.Strings(), p.Wait)
 	}
 }
 
@@ -350,7 +351,7 @@ func TestSurroundings(t *testing.T) {
 		{"rest is rest", worldOf(held(), granted("a", 1)), nil},
 		{"S27 no pods, nothing to do", worldOf(singleton("db")), nil},
 	})
-	for _, step := range decide(drifted).steps {
+	for _, step := range decide(drifted).Steps {
 		if data := step[0][0].Object.(*corev1.ConfigMap).Data; data["mine"] != "stays" || data[v1.FileScript] != script.Text {
 			t.Errorf("the repaired script has %v", data)
 		}

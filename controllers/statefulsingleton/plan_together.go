@@ -25,7 +25,7 @@ func mayBeRunning(p *plan) []*member {
 // mayBeAtWork reports whether the program of a pod that may run has been
 // started, as far as anybody knows: where no kubelet answers, it may have been.
 func (m *member) mayBeAtWork() bool {
-	unheard := podstate.Scheduled(m.pod) && podstate.Silent(m.pod) && (!m.node.ready || podstate.Ended(m.pod))
+	unheard := podstate.Scheduled(m.pod) && podstate.Silent(m.pod) && (!m.node.Ready || podstate.Ended(m.pod))
 	return m.begun() || unheard
 }
 

@@ -55,7 +55,7 @@ func clearWay(w *world, p *plan) {
 				Detail: "it has the volume that a pod of the newest revision needs"}})
 		}
 	}
-	p.do(chains...)
+	p.Do(chains...)
 }
 
 // lasts tells whether the gate does not end by itself. The script does, in an
@@ -89,7 +89,7 @@ func (m *member) held() bool {
 // Node that answers, whose kubelet has taken it, and no container of it fails to
 // start.
 func (m *member) eligible() bool {
-	return podstate.Scheduled(m.pod) && m.node.ready && !m.node.outOfService && !podstate.Silent(m.pod) && m.stuckOn() == ""
+	return podstate.Scheduled(m.pod) && m.node.Ready && !m.node.OutOfService && !podstate.Silent(m.pod) && m.stuckOn() == ""
 }
 
 // stuckOn says why a waiting pod cannot come as far as its gate; "" if nothing

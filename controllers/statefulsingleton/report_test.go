@@ -188,7 +188,7 @@ func TestS24TheGrantOnTheWire(t *testing.T) {
 		},
 	}).Build()
 	runner := &action.Runner{Client: c, Live: c}
-	for _, o := range runner.Run(context.Background(), types.NamespacedName{}, p.steps) {
+	for _, o := range runner.Run(context.Background(), types.NamespacedName{}, p.Steps) {
 		if o.Err != nil {
 			t.Fatal(o.Err)
 		}

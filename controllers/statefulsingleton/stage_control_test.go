@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
 )
@@ -95,11 +96,11 @@ func (s *stage) node(name string) *corev1.Node {
 	return node
 }
 
-func isReady(n *corev1.Node) bool { return nodeOf(n).ready }
+func isReady(n *corev1.Node) bool { return nodestate.Of(n).Ready }
 
 func (s *stage) outOfService(name string) bool {
 	node := s.node(name)
-	return node != nil && nodeOf(node).outOfService
+	return node != nil && nodestate.Of(node).OutOfService
 }
 
 func (s *stage) putNode(name string, ready corev1.ConditionStatus) {

@@ -178,10 +178,10 @@ func (o *operator) pass() {
 		return
 	}
 	p := decide(w)
-	if len(p.steps) > 0 && w.object != nil {
+	if len(p.Steps) > 0 && w.object != nil {
 		o.plans = append(o.plans, p)
 	}
-	outcomes := o.r.Runner.Run(ctx, key, p.steps)
+	outcomes := o.r.Runner.Run(ctx, key, p.Steps)
 	if o.dead {
 		o.restart()
 		return

@@ -105,7 +105,7 @@ func available(w *world, p *plan) metav1.Condition {
 	case active.stuckOn() != "":
 		c.Reason, c.Message = v1.ReasonNotReady, fmt.Sprintf("pod %s may run its program, and cannot start: %s; see: kubectl -n %s describe pod %s",
 			active.name(), active.stuckOn(), active.pod.Namespace, active.name())
-	case podstate.Scheduled(active.pod) && !active.node.ready:
+	case podstate.Scheduled(active.pod) && !active.node.Ready:
 		c.Reason, c.Message = v1.ReasonNotReady, fmt.Sprintf("nobody can say whether pod %s runs: %s", active.name(), active.nodeTrouble())
 	case !podstate.Ready(active.pod):
 		c.Reason, c.Message = v1.ReasonNotReady, fmt.Sprintf("pod %s may run its program and is not Ready yet", active.name())
@@ -181,7 +181,7 @@ func hindrance(w *world, next *member) string {
 
 func degraded(w *world, p *plan) metav1.Condition {
 	c := metav1.Condition{Type: v1.ConditionDegraded, Status: metav1.ConditionTrue}
-	lost := slices.IndexFunc(p.blockers, func(m *member) bool { return podstate.Scheduled(m.pod) && !m.node.ready })
+	lost := slices.IndexFunc(p.blockers, func(m *member) bool { return podstate.Scheduled(m.pod) && !m.node.Ready })
 	unscripted, why := scriptFails(w)
 	switch {
 	case w.invalid != "":
@@ -191,7 +191,7 @@ func degraded(w *world, p *plan) metav1.Condition {
 		c.Message = fmt.Sprintf("the namespace has more than %d StatefulSingletons, and this one starts no pod; delete some, or use another namespace", MaxPerNamespace)
 	case len(together(p)) > 0:
 		c.Reason, c.Message = v1.ReasonSeveralRunning, severalRun(p)+". "+allButOne(w, p)
-	case lost >= 0 && p.blockers[lost].node.missing:
+	case lost >= 0 && p.blockers[lost].node.Missing:
 		c.Reason = v1.ReasonNodeLost
 		c.Message = fmt.Sprintf("pod %s may be running its program on Node %s, which does not exist any more; another pod starts when it has been gone for %s",
 			p.blockers[lost].name(), p.blockers[lost].pod.Spec.NodeName, fenceAfter)

@@ -1,0 +1,83 @@
+package engine
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+)
+
+// noFacts is a world in which rules do what their test says.
+type noFacts struct{}
+
+type plan struct{ Plan }
+
+func acts(_ noFacts, p *plan) { p.Do(action.Chain{{}}) }
+
+func rests(noFacts, *plan) {}
+
+func lasts(_ noFacts, p *plan) { p.Do(action.Chain{{}}); p.Last() }
+
+func stops(_ noFacts, p *plan) { p.Stop() }
+
+func TestDecide(t *testing.T) {
+	for _, row := range []struct {
+		says  string
+		rules []Rule[noFacts, plan]
+		want  []string
+		timed bool
+	}{
+		{"nothing to do", []Rule[noFacts, plan]{{"a", rests, Exclusive}}, nil, false},
+		{"the first with something to do wins", []Rule[noFacts, plan]{{"a", rests, Exclusive}, {"b", acts, Exclusive}, {"c", acts, Exclusive}}, []string{"b"}, true},
+		{"others act beside it", []Rule[noFacts, plan]{{"a", acts, Beside}, {"b", acts, Exclusive}, {"c", acts, Beside}, {"d", acts, Exclusive}}, []string{"a", "b", "c"}, true},
+		{"one that leads lets the next act", []Rule[noFacts, plan]{{"a", acts, Leading}, {"b", acts, Leading}, {"c", acts, Exclusive}, {"d", acts, Leading}}, []string{"a", "b", "c"}, true},
+		{"one that says that it is the last lets only those beside it act", []Rule[noFacts, plan]{{"a", lasts, Leading}, {"b", acts, Leading}, {"c", acts, Beside}}, []string{"a", "c"}, true},
+		{"one that stops lets none act", []Rule[noFacts, plan]{{"a", acts, Beside}, {"b", stops, Leading}, {"c", acts, Beside}}, []string{"a"}, true},
+		{"what is timeless needs no live read", []Rule[noFacts, plan]{{"a", acts, Timeless}, {"b", acts, Beside | Timeless}}, []string{"a", "b"}, false},
+		{"but beside what is not", []Rule[noFacts, plan]{{"a", acts, Timeless}, {"b", acts, Beside}}, []string{"a", "b"}, true},
+	} {
+		var acted []string
+		rules := slices.Clone(row.rules)
+		for i, rule := range rules {
+			rules[i].Act = func(f noFacts, p *plan) {
+				before := p.Acts()
+				if rule.Act(f, p); p.Acts() > before {
+					acted = append(acted, rule.Name)
+				}
+			}
+		}
+		var p plan
+		Decide(rules, noFacts{}, &p, &p.Plan)
+		if !slices.Equal(acted, row.want) || p.Timed != row.timed {
+			t.Errorf("%s: %v act, timed %v; want %v, %v", row.says, acted, p.Timed, row.want, row.timed)
+		}
+		if first := append(row.want, "")[0]; p.Rule != first {
+			t.Errorf("%s: the rule is %q, want %q", row.says, p.Rule, first)
+		}
+	}
+}
+
+func TestPlan(t *testing.T) {
+	var p Plan
+	for _, after := range []time.Duration{0, time.Minute, time.Second, -time.Second, time.Hour} {
+		p.LookAgain(after)
+	}
+	if p.Wait != time.Second {
+		t.Errorf("it looks again after %s, want the soonest", p.Wait)
+	}
+	p.WaitFor("First", "first")
+	p.WaitFor("Second", "second")
+	if p.Waiting != (Notice{"First", "first"}) {
+		t.Errorf("it waits for %v, want the first", p.Waiting)
+	}
+	chain := action.Chain{{}}
+	p.Then()
+	p.Do()
+	p.Do(chain, chain)
+	p.Then(chain)
+	p.Do(chain)
+	if len(p.Steps) != 2 || len(p.Steps[0]) != 3 || len(p.Steps[1]) != 1 || p.Acts() != 4 {
+		t.Errorf("%d steps with %d chains: %v", len(p.Steps), p.Acts(), p.Steps)
+	}
+}

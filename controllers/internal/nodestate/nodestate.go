@@ -1,0 +1,96 @@
+// Package nodestate asks Nodes what matters for the pods on them.
+package nodestate
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Facts are what matters of a Node. The zero value is that of a pod without a Node.
+type Facts struct {
+	// Ready is true while the kubelet says so.
+	Ready bool
+	// NotReadySince is since when it does not; zero while Ready.
+	NotReadySince time.Time
+	// OutOfService is the word of an administrator that the machine is off, by the taint
+	// node.kubernetes.io/out-of-service (KEP-2268).
+	OutOfService bool
+	// Missing is true if there is no Node of that name, and MissingSince is since when
+	// this process knows.
+	Missing      bool
+	MissingSince time.Time
+}
+
+// Of asks a Node.
+func Of(n *corev1.Node) Facts {
+	var facts Facts
+	for _, c := range n.Status.Conditions {
+		switch {
+		case c.Type != corev1.NodeReady:
+		case c.Status == corev1.ConditionTrue:
+			facts.Ready = true
+		default:
+			facts.NotReadySince = c.LastTransitionTime.Time
+		}
+	}
+	for _, t := range n.Spec.Taints {
+		facts.OutOfService = facts.OutOfService || t.Key == corev1.TaintNodeOutOfService
+	}
+	return facts
+}
+
+// Reader reads Nodes, and remembers since when those are missing that are. The zero
+// value is ready for use.
+type Reader struct {
+	mu      sync.Mutex
+	missing map[string]time.Time
+}
+
+// Read reads a Node from the cache, and from the API server if it seems to be gone or
+// out of service: that makes other pods start. name may be "".
+func (r *Reader) Read(ctx context.Context, cache, live client.Reader, name string, now time.Time) (Facts, error) {
+	if name == "" {
+		return Facts{}, nil
+	}
+	var n corev1.Node
+	err := cache.Get(ctx, types.NamespacedName{Name: name}, &n)
+	if apierrors.IsNotFound(err) || err == nil && Of(&n).OutOfService {
+		n = corev1.Node{}
+		err = live.Get(ctx, types.NamespacedName{Name: name}, &n)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return Facts{Missing: true, MissingSince: r.lost(name, now)}, nil
+	case err != nil:
+		return Facts{}, fmt.Errorf("get node %s: %w", name, err)
+	}
+	r.found(name)
+	return Of(&n), nil
+}
+
+// lost is when a Node was first found missing.
+func (r *Reader) lost(name string, now time.Time) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.missing == nil {
+		r.missing = map[string]time.Time{}
+	}
+	if r.missing[name].IsZero() {
+		r.missing[name] = now
+	}
+	return r.missing[name]
+}
+
+// found ends the absence of a Node.
+func (r *Reader) found(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.missing, name)
+}
