@@ -85,9 +85,11 @@ func (p Pass[O, D]) Consider(ctx context.Context, object O) (decision D, exists 
 		}
 	}
 	live := p.New()
-	if err := p.Live.Get(ctx, client.ObjectKeyFromObject(object), live); client.IgnoreNotFound(err) != nil {
+	err = p.Live.Get(ctx, client.ObjectKeyFromObject(object), live)
+	if client.IgnoreNotFound(err) != nil {
 		return decision, true, fmt.Errorf("get the object from the API server: %w", err)
-	} else if err != nil || live.GetUID() != object.GetUID() {
+	}
+	if live.GetUID() != object.GetUID() { // it is empty of one that is gone
 		return decision, false, nil
 	}
 	decision, err = p.Decide(ctx, live, View{Reader: p.Live, Live: true})
