@@ -146,7 +146,7 @@ func follow(ctx context.Context, from rest.Interface, resource, namespace string
 
 // The rules.
 
-// serving tells whether a pod of the set counts for its capacity.
+// serving reports whether a pod of the set counts for its capacity.
 func serving(p *corev1.Pod, set string) bool {
 	return ofSet(p, set) && p.DeletionTimestamp == nil && podCondition(p, corev1.PodReady)
 }

@@ -128,7 +128,7 @@ func draw(chance *rand.Rand, wanted []fault, n int) (deck []fault) {
 
 func killsOperator(f fault) bool { return strings.Contains(f.name, "the operator is killed") }
 
-// long tells whether this is `make soak-replicated`, which has the machine for itself.
+// long reports whether this is `make soak-replicated`, which has the machine for itself.
 func (c *Cluster) long() bool { return c.Faults > 20 }
 
 func (t *trial) run(ctx context.Context, own *Cluster, name string, acts []fault) {

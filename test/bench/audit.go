@@ -25,14 +25,14 @@ func (r *request) refused() bool { return r.ResponseStatus != nil && r.ResponseS
 
 func (r *request) what() string { return r.Verb + " " + auditlog.Resource(r.Event) }
 
-// isWrite tells whether the request changes what etcd holds. Questions about
+// isWrite reports whether the request changes what etcd holds. Questions about
 // tokens and permissions are asked by POST and change nothing.
 func (r *request) isWrite() bool {
 	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, r.Verb) &&
 		!slices.Contains([]string{"tokenreviews", "subjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"}, r.ObjectRef.Resource)
 }
 
-// isOperators tells whether it is a write of the operator, isChange whether of
+// isOperators reports whether it is a write of the operator, isChange whether of
 // anything but an event.
 func (r *request) isOperators() bool { return r.isWrite() && r.User.Username == operatorUser }
 

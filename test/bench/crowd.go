@@ -85,7 +85,7 @@ func crowdSet(i int) *v1alpha1.ReplicatedStatefulSet {
 	}
 }
 
-// isWhole tells whether every member runs in its role, and nothing is on the way.
+// isWhole reports whether every member runs in its role, and nothing is on the way.
 func isWhole(set *v1alpha1.ReplicatedStatefulSet, members int) bool {
 	s := &set.Status
 	return int(s.ReadyReplicas) == members && len(s.Members.Primary) == 1 && len(s.Members.Secondary) == members-1 &&

@@ -27,7 +27,7 @@ func (s stages) all() []time.Duration {
 	return []time.Duration{s.reported, s.noticed, s.decided, s.granted, s.started}
 }
 
-// isOfHandover tells whether the request says something of a handover.
+// isOfHandover reports whether the request says something of a handover.
 func (r *request) isOfHandover() bool {
 	return r.byOperator() || strings.HasPrefix(r.User.Username, "system:node:") && auditlog.Resource(r.Event) == "pods/status"
 }
@@ -88,7 +88,7 @@ func findStages(requests []*request, namespace, oldPod, nextPod string, exit, st
 	return s
 }
 
-// grants tells whether it lets a pod go on, as the holder says.
+// grants reports whether it lets a pod go on, as the holder says.
 func (r *request) grants(holder *request, pod string) bool {
 	return r.what() == "patch pods" && r.ObjectRef.Name == pod && r.byOperator() &&
 		!r.received().Before(holder.answered()) && r.received().Sub(holder.answered()) < 100*time.Millisecond

@@ -120,7 +120,7 @@ func filledIn(path string, schema apiextensionsv1.JSONSchemaProps) (found []stri
 	return found
 }
 
-// hasDefaults tells whether a field of the object has a default. The form leaves
+// hasDefaults reports whether a field of the object has a default. The form leaves
 // out what is empty.
 func hasDefaults(object apiextensionsv1.JSONSchemaProps) bool {
 	for _, field := range object.Properties {

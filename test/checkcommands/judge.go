@@ -113,7 +113,7 @@ func (j *judge) must(id int, ok bool, format string, args ...any) {
 	j.over = j.over || !ok
 }
 
-// has tells whether the user gave that command.
+// has reports whether the user gave that command.
 func (j *judge) has(command string) bool {
 	_, ok := j.commands[command]
 	return ok

@@ -78,7 +78,7 @@ func (j *judge) second(ctx context.Context) {
 	j.sequence(ctx, ruleRunningSequence, 1)
 }
 
-// alone tells whether no other member was started.
+// alone reports whether no other member was started.
 func (j *judge) alone() bool { return j.verdicts[ruleJoin].untold != "" }
 
 // join starts a member beside others.

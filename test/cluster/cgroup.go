@@ -20,7 +20,7 @@ func cgroupOf(cluster string) string { return filepath.Join(cgroupParent, cluste
 // cgroupRoot is a variable for the tests.
 var cgroupRoot = "/sys/fs/cgroup"
 
-// cgroupV2 tells whether the machine has the one hierarchy of version 2. A
+// cgroupV2 reports whether the machine has the one hierarchy of version 2. A
 // version 2 mount beside those of version 1 has no controllers and is not it.
 func cgroupV2() bool {
 	_, err := os.Stat(filepath.Join(cgroupRoot, "cgroup.controllers"))

@@ -147,7 +147,7 @@ func (c *Cluster) hasShape(o Options) bool {
 		maps.Equal(c.state.FeatureGates, o.FeatureGates)
 }
 
-// healthy tells whether all of the control plane runs and answers.
+// healthy reports whether all of the control plane runs and answers.
 func (c *Cluster) healthy(ctx context.Context) bool {
 	for _, name := range c.controlPlane() {
 		if !c.process(name).alive() {

@@ -193,7 +193,7 @@ func (c *Cluster) featureGates() []string {
 	return []string{"--feature-gates=" + strings.Join(gates, ",")}
 }
 
-// answers tells whether the API server is ready.
+// answers reports whether the API server is ready.
 func (c *Cluster) answers(ctx context.Context) bool {
 	client, err := c.client()
 	if err != nil {

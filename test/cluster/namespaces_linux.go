@@ -14,7 +14,7 @@ func newNamespaces() *syscall.SysProcAttr {
 	}
 }
 
-// onOverlay tells whether dir is on an overlay file system.
+// onOverlay reports whether dir is on an overlay file system.
 func onOverlay(dir string) bool {
 	const overlayMagic = 0x794c7630
 	var fs syscall.Statfs_t

@@ -119,7 +119,7 @@ const corefileText = `.:53 {
 }
 `
 
-// dnsAnswers tells whether CoreDNS has heard of the cluster.
+// dnsAnswers reports whether CoreDNS has heard of the cluster.
 func (c *Cluster) dnsAnswers() bool {
 	conn, err := net.Dial("tcp", net.JoinHostPort(c.state.Address, "8181"))
 	if err != nil {

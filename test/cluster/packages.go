@@ -10,7 +10,7 @@ import (
 )
 
 // debianPackages is what nodes need from the machine: a program, or a file,
-// that tells whether it is there, and the package that brings it.
+// that reports whether it is there, and the package that brings it.
 var debianPackages = []struct{ sign, name string }{
 	{"runc", "runc"},
 	{"/usr/lib/cni/bridge", "containernetworking-plugins"},

@@ -60,7 +60,7 @@ func identify(pid int) process {
 	return process{PID: pid, Start: start}
 }
 
-// alive tells whether exactly this process still runs.
+// alive reports whether exactly this process still runs.
 func (p process) alive() bool {
 	if p.PID <= 0 || p.Start == "" {
 		return false

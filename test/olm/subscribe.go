@@ -85,7 +85,7 @@ func (m *Manager) Approve(ctx context.Context, namespace, csv string) {
 	})
 }
 
-// pending tells whether the Subscription waits for this plan to be approved.
+// pending reports whether the Subscription waits for this plan to be approved.
 func (m *Manager) pending(ctx context.Context, plan *operatorsv1alpha1.InstallPlan) error {
 	var subscription operatorsv1alpha1.Subscription
 	if err := m.Client.Get(ctx, client.ObjectKey{Namespace: plan.Namespace, Name: Package}, &subscription); err != nil {

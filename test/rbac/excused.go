@@ -53,7 +53,7 @@ var excuses = []excuse{
 
 func is(p Permission, resources ...string) bool { return slices.Contains(resources, p.Resource) }
 
-// Excused tells whether a permission is given although no run has to show its use.
+// Excused reports whether a permission is given although no run has to show its use.
 func Excused(p Permission) bool {
 	return slices.ContainsFunc(excuses, func(e excuse) bool { return e.of(p) })
 }

@@ -49,7 +49,7 @@ const (
 	// AnnotationAttempts holds, on StatefulSets, how many attempts were made to
 	// upgrade to their version.
 	AnnotationAttempts = "fissile.cloudfoundry.org/attempts"
-	// AnnotationConfigHash holds, on pod templates, what tells whether the
+	// AnnotationConfigHash holds, on pod templates, what reports whether the
 	// referenced ConfigMaps and Secrets changed.
 	AnnotationConfigHash = "fissile.cloudfoundry.org/config-hash"
 	// AnnotationConfigRecord holds, on StatefulSets, what that hash stands for, in

@@ -141,21 +141,29 @@ func (r *Runner) do(ctx context.Context, key types.NamespacedName, a Action) (cl
 		}
 		return a.Object, nil
 	}
+	obj, adopted, err := r.write(ctx, a)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", a.what(), err) // users read it: the reason is for the log
+	}
+	switch {
+	case adopted: // the cache will show it; there is no write to wait for
+	case r.Recorder == nil:
+	case a.Verb == Delete:
+		r.Recorder.Deleted(key, a.Object)
+	default:
+		r.Recorder.Wrote(key, obj)
+	}
+	return obj, nil
+}
+
+// write sends an action to the API server, and returns the object as that answered it.
+// adopted is true of a create that found its object made.
+func (r *Runner) write(ctx context.Context, a Action) (obj client.Object, adopted bool, err error) {
 	// The answer is decoded into the object: the plan keeps its own copy.
-	obj := a.Object.DeepCopyObject().(client.Object)
-	var err error
+	obj = a.Object.DeepCopyObject().(client.Object)
 	switch a.Verb {
 	case Create:
-		if a.Named {
-			err = r.apply(ctx, obj)
-			break
-		}
-		if err = r.Client.Create(ctx, obj); apierrors.IsAlreadyExists(err) {
-			err = r.adopt(ctx, a.Object, err)
-			if err == nil {
-				return obj, nil // the cache will show it; there is no write to wait for
-			}
-		}
+		adopted, err = r.create(ctx, a, obj)
 	case Patch:
 		difference := client.StrategicMergeFrom(a.From)
 		if a.Unchanged {
@@ -176,17 +184,23 @@ func (r *Runner) do(ctx context.Context, key types.NamespacedName, a Action) (cl
 	default:
 		err = fmt.Errorf("no such verb %q", a.Verb)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", a.what(), err) // users read it: the reason is for the log
+	return obj, adopted, err
+}
+
+// create creates an object, or adopts the one that an earlier create made whose answer
+// was lost.
+func (r *Runner) create(ctx context.Context, a Action, obj client.Object) (adopted bool, err error) {
+	if a.Named {
+		return false, r.apply(ctx, obj)
 	}
-	switch {
-	case r.Recorder == nil:
-	case a.Verb == Delete:
-		r.Recorder.Deleted(key, a.Object)
-	default:
-		r.Recorder.Wrote(key, obj)
+	taken := r.Client.Create(ctx, obj)
+	if !apierrors.IsAlreadyExists(taken) {
+		return false, taken
 	}
-	return obj, nil
+	if err := r.adopt(ctx, a.Object, taken); err != nil {
+		return false, err
+	}
+	return true, nil
 }
 
 // mostRebases is how often a status is written onto newer versions of its object:
@@ -267,8 +281,7 @@ func (r *Runner) adopt(ctx context.Context, want client.Object, taken error) err
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(want), have); err != nil {
 		return errors.Join(taken, err)
 	}
-	a, b := metav1.GetControllerOf(want), metav1.GetControllerOf(have)
-	if (a == nil) != (b == nil) || a != nil && a.UID != b.UID {
+	if controllerUID(want) != controllerUID(have) {
 		return taken
 	}
 	labels := have.GetLabels()
@@ -278,6 +291,14 @@ func (r *Runner) adopt(ctx context.Context, want client.Object, taken error) err
 		}
 	}
 	return nil
+}
+
+// controllerUID is the UID of the owner that controls an object; "" if none does.
+func controllerUID(obj client.Object) types.UID {
+	if owner := metav1.GetControllerOf(obj); owner != nil {
+		return owner.UID
+	}
+	return ""
 }
 
 // boundPatch adds the UID to a patch. The API server answers a conflict when

@@ -95,6 +95,8 @@ func (p *place) next() {
 
 func (p *place) isQuantity() bool {
 	n := len(*p)
-	return n > 0 && slices.Contains(quantities, (*p)[n-1].key) ||
-		n > 1 && (*p)[n-1].object && slices.Contains(quantityMap, (*p)[n-2].key)
+	if n > 0 && slices.Contains(quantities, (*p)[n-1].key) {
+		return true
+	}
+	return n > 1 && (*p)[n-1].object && slices.Contains(quantityMap, (*p)[n-2].key)
 }

@@ -53,7 +53,7 @@ func Grow(live, template *corev1.PersistentVolumeClaim) (*corev1.PersistentVolum
 	return grown, true
 }
 
-// sameButSize tells whether two templates differ in nothing but the size.
+// sameButSize reports whether two templates differ in nothing but the size.
 func sameButSize(a, b *corev1.PersistentVolumeClaim) bool {
 	a, b = a.DeepCopy(), b.DeepCopy()
 	delete(a.Spec.Resources.Requests, corev1.ResourceStorage)

@@ -82,7 +82,7 @@ func (t *Tracker) remove(key types.NamespacedName, uid types.UID) {
 	}
 }
 
-// Behind tells whether the cache still lacks a write of this key, and forgets
+// Behind reports whether the cache still lacks a write of this key, and forgets
 // the writes that it has. After Patience a write is forgotten too. newObject
 // turns a written object into the empty one to read from the cache with, for
 // kinds that are cached as metadata only.

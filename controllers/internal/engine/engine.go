@@ -33,8 +33,8 @@ const (
 	Timeless
 )
 
-// Has reports whether a mode includes another.
-func (m Mode) Has(other Mode) bool { return m&other != 0 }
+// Has reports whether a mode includes any of others.
+func (m Mode) Has(others Mode) bool { return m&others != 0 }
 
 // Rule looks for one thing to do. It writes steps into the plan, or nothing. F is
 // what it looks at, and P is the plan of the kind.
@@ -132,6 +132,8 @@ func Decide[F, P any](rules []Rule[F, P], facts F, p *P, core *Plan) {
 		}
 		core.Rule = cmp.Or(core.Rule, rule.Name)
 		core.Timed = core.Timed || !rule.Mode.Has(Timeless)
-		core.last = core.last || !rule.Mode.Has(Leading) && !rule.Mode.Has(Beside)
+		if !rule.Mode.Has(Leading | Beside) {
+			core.last = true
+		}
 	}
 }

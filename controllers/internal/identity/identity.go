@@ -31,7 +31,7 @@ func Fresh(n int, taken func(string) bool) []string {
 	return ids
 }
 
-// Valid tells whether s has the form of an id.
+// Valid reports whether s has the form of an id.
 func Valid(s string) bool {
 	return len(s) == Length && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz234567") == ""
 }

@@ -61,7 +61,8 @@ func (r *Reader) Read(ctx context.Context, cache, live client.Reader, name strin
 	}
 	var n corev1.Node
 	err := cache.Get(ctx, types.NamespacedName{Name: name}, &n)
-	if apierrors.IsNotFound(err) || err == nil && Of(&n).OutOfService {
+	offline := err == nil && Of(&n).OutOfService
+	if apierrors.IsNotFound(err) || offline {
 		n = corev1.Node{}
 		err = live.Get(ctx, types.NamespacedName{Name: name}, &n)
 	}

@@ -92,7 +92,7 @@ type Result struct {
 	Began, Ended time.Time
 }
 
-// EndUnseen tells whether the command may still be running in its container.
+// EndUnseen reports whether the command may still be running in its container.
 func (r Result) EndUnseen() bool { return r.Outcome == Unknown && r.Sent }
 
 // Executor runs commands through the API server.

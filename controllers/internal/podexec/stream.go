@@ -72,7 +72,7 @@ func (e *Executor) stream(ctx context.Context, result *Result) {
 	}
 }
 
-// refused tells whether the command was turned away before a node had it: by the
+// refused reports whether the command was turned away before a node had it: by the
 // API server with a code of 4xx, or because that found no way to the node. Any
 // other code may be of one that handed the command on and lost the node, or a load
 // balancer's that lost the API server.
@@ -91,7 +91,7 @@ func refused(err error) bool {
 // metav1.Status.
 var refusal = regexp.MustCompile(`bad handshake \(4\d\d |error dialing backend: dial tcp `)
 
-// notReached tells whether there was never a connection. Where one was made and
+// notReached reports whether there was never a connection. Where one was made and
 // no answer came, nobody knows what the other side did.
 func notReached(err error) bool {
 	var op *net.OpError

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Ready tells whether the pod's Ready condition is True.
+// Ready reports whether the pod's Ready condition is True.
 func Ready(pod *corev1.Pod) bool {
 	c := condition(pod, corev1.PodReady)
 	return c != nil && c.Status == corev1.ConditionTrue
@@ -27,7 +27,7 @@ func Since(pod *corev1.Pod, kind corev1.PodConditionType) (time.Time, bool) {
 	return c.LastTransitionTime.Time, true
 }
 
-// Available tells whether the pod has been Ready for that long, as apps/v1
+// Available reports whether the pod has been Ready for that long, as apps/v1
 // counts minReadySeconds; if it is Ready but not long enough, wait is what is
 // missing.
 func Available(pod *corev1.Pod, minReady time.Duration, now time.Time) (ok bool, wait time.Duration) {
@@ -41,7 +41,7 @@ func Available(pod *corev1.Pod, minReady time.Duration, now time.Time) (ok bool,
 	return true, 0
 }
 
-// WasReady tells whether the pod is or was Ready. The kubelet sets the Ready
+// WasReady reports whether the pod is or was Ready. The kubelet sets the Ready
 // condition of a pod together with its start time; a Ready condition that
 // turned False more than a second later must have been True in between (times
 // in the API have a resolution of one second).
@@ -58,12 +58,12 @@ func WasReady(pod *corev1.Pod) bool {
 	return c.LastTransitionTime.Sub(pod.Status.StartTime.Time) > time.Second
 }
 
-// Ended tells whether the pod will never run again.
+// Ended reports whether the pod will never run again.
 func Ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }
 
-// Terminating tells whether somebody deleted the pod.
+// Terminating reports whether somebody deleted the pod.
 func Terminating(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil }
 
 // DeletedAt is when somebody deleted the pod; zero for one that is not
@@ -79,7 +79,7 @@ func DeletedAt(pod *corev1.Pod) time.Time {
 	return pod.DeletionTimestamp.Add(-grace)
 }
 
-// Scheduled tells whether the pod has a node.
+// Scheduled reports whether the pod has a node.
 func Scheduled(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" }
 
 // UnschedulableSince is when the scheduler first found no node for the pod;
@@ -92,10 +92,10 @@ func UnschedulableSince(pod *corev1.Pod) (time.Time, bool) {
 	return Since(pod, corev1.PodScheduled)
 }
 
-// Evicted tells whether the pod goes because of an eviction through the API.
+// Evicted reports whether the pod goes because of an eviction through the API.
 func Evicted(pod *corev1.Pod) bool { return disrupted(pod, "EvictionByEvictionAPI") }
 
-// TaintEvicted tells whether the pod goes because of a NoExecute taint, as the
+// TaintEvicted reports whether the pod goes because of a NoExecute taint, as the
 // control plane evicts pods from a Node that is not Ready.
 func TaintEvicted(pod *corev1.Pod) bool {
 	return disrupted(pod, "DeletionByTaintManager")

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Stopped tells whether nothing of the pod runs, and nothing will. ran is true of
+// Stopped reports whether nothing of the pod runs, and nothing will. ran is true of
 // one in which something ran that matters, as far as is known. The phase is not
 // enough, since pod garbage collection sets it without asking the kubelet;
 // nor are the containers, since one that crashed in a living pod has terminated
@@ -27,12 +27,12 @@ func Stopped(pod *corev1.Pod, ran bool) bool {
 	return !slices.ContainsFunc(statuses, func(s corev1.ContainerStatus) bool { return !over(&s) })
 }
 
-// Silent tells whether nobody has said anything about the pod's containers.
+// Silent reports whether nobody has said anything about the pod's containers.
 func Silent(pod *corev1.Pod) bool {
 	return len(pod.Status.InitContainerStatuses)+len(pod.Status.ContainerStatuses) == 0
 }
 
-// endedByKubelet tells whether it was the kubelet that gave the pod its last
+// endedByKubelet reports whether it was the kubelet that gave the pod its last
 // phase: it alone writes these reasons (kubelet/status, GenerateContainersReadyCondition),
 // which have no constants in the API. A container that was seen terminated before
 // somebody else set the phase may have been started again where nobody looked.
@@ -53,7 +53,7 @@ func endedByKubelet(pod *corev1.Pod) bool {
 	})
 }
 
-// over tells whether a container of an ended pod has ended, or never started.
+// over reports whether a container of an ended pod has ended, or never started.
 func over(s *corev1.ContainerStatus) bool {
 	if s.State.Terminated != nil {
 		return true
@@ -61,7 +61,7 @@ func over(s *corev1.ContainerStatus) bool {
 	return s.State.Waiting != nil && s.ContainerID == "" && s.RestartCount == 0 && s.LastTerminationState.Terminated == nil
 }
 
-// Collected tells whether pod garbage collection ended the pod, which it does
+// Collected reports whether pod garbage collection ended the pod, which it does
 // when the kubelet does not answer.
 func Collected(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {

@@ -53,7 +53,7 @@ func Same(history []*appsv1.ControllerRevision, want *appsv1.ControllerRevision)
 	return nil
 }
 
-// Latest tells whether r has the highest number of history.
+// Latest reports whether r has the highest number of history.
 func Latest(history []*appsv1.ControllerRevision, r *appsv1.ControllerRevision) bool {
 	return r.Revision == highest(history)
 }
@@ -125,12 +125,18 @@ func normal(raw []byte, dropEmpty bool) []byte {
 	return out
 }
 
+// isEmpty reports whether a value is null or an empty object.
+func isEmpty(v any) bool {
+	m, isMap := v.(map[string]any)
+	return v == nil || (isMap && len(m) == 0)
+}
+
+// withoutEmpty drops what is empty from objects.
 func withoutEmpty(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for k, e := range v {
-			e = withoutEmpty(e)
-			if m, isMap := e.(map[string]any); e == nil || isMap && len(m) == 0 {
+			if e = withoutEmpty(e); isEmpty(e) {
 				delete(v, k)
 				continue
 			}

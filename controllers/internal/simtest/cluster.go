@@ -130,7 +130,7 @@ func (c *Cluster) end(obj client.Object, grace int64) {
 	}
 }
 
-// mayGo tells whether nothing holds an object any more that was deleted.
+// mayGo reports whether nothing holds an object any more that was deleted.
 func (c *Cluster) mayGo(obj client.Object) bool {
 	if obj.GetDeletionTimestamp() == nil || len(obj.GetFinalizers()) > 0 {
 		return false
@@ -269,10 +269,13 @@ func (c *Cluster) do(a action.Action) (client.Object, error) {
 	return objects.Clone(c.All[objects.KeyOf(a.Object)]), nil
 }
 
-// adopts tells whether have is what an earlier create of want made.
+// adopts reports whether have is what an earlier create of want made.
 func adopts(want, have client.Object) bool {
-	a, b := metav1.GetControllerOf(want), metav1.GetControllerOf(have)
-	if (a == nil) != (b == nil) || a != nil && a.UID != b.UID {
+	a, b := metav1.GetControllerOfNoCopy(want), metav1.GetControllerOfNoCopy(have)
+	switch {
+	case (a == nil) != (b == nil):
+		return false
+	case a != nil && a.UID != b.UID:
 		return false
 	}
 	for k, v := range want.GetLabels() {

@@ -13,7 +13,7 @@ import (
 // its owners.
 type Kept struct {
 	Labels, Annotations []string // keys
-	// Containers tells whether the states of a pod's containers stay; nil is no.
+	// Containers reports whether the states of a pod's containers stay; nil is no.
 	Containers func(*corev1.Pod) bool
 	// Causes keeps, with the containers, what podstate.Explain says of a pod that is
 	// not Ready.

@@ -95,7 +95,7 @@ func (k *knob) turn(line string) (err error) {
 	return err
 }
 
-// pretends tells whether a word takes the place of what was to be done.
+// pretends reports whether a word takes the place of what was to be done.
 func (k knob) pretends() bool {
 	return k.has["exit"] || k.has["print"] || k.has["garbage"] || k.has["flood"]
 }

@@ -153,7 +153,7 @@ type promise struct {
 	Owner string `json:"owner"`
 }
 
-// allows tells whether a member that made this promise may join the other.
+// allows reports whether a member that made this promise may join the other.
 func (p promise) allows(other promise) bool { return other.Epoch > p.Epoch || other == p }
 
 func readPromise(dir string) (promise, error) {

@@ -20,7 +20,7 @@ type server struct {
 	ended   chan struct{}
 }
 
-// endsNow tells whether a server that did not answer is one that ends. Its last
+// endsNow reports whether a server that did not answer is one that ends. Its last
 // connection is gone a moment before it is.
 func (s *server) endsNow() bool {
 	select {

@@ -79,7 +79,7 @@ func (s settings) address(peer string) string {
 	return net.JoinHostPort(peer, port)
 }
 
-// isSelf tells whether a peer's address is this member's own: the primaries that
+// isSelf reports whether a peer's address is this member's own: the primaries that
 // a hook is told of include its own pod, if that is one.
 func (s settings) isSelf(peer string) bool {
 	host, _, err := net.SplitHostPort(peer)

@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// hungUp tells whether the kernel has a connection's end, which its reader may
+// hungUp reports whether the kernel has a connection's end, which its reader may
 // not have come to yet.
 func hungUp(conn syscall.Conn) bool {
 	const noMore = 0x2000 // POLLRDHUP

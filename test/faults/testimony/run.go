@@ -22,7 +22,7 @@ type Run struct {
 	Met []string
 }
 
-// Alive tells whether it runs.
+// Alive reports whether it runs.
 func (r Run) Alive() bool { return r.End == 0 }
 
 // Runs are the runs that a diary tells of, in the order of their starts, with

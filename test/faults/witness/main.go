@@ -1,5 +1,5 @@
 // Command witness is a program that must not run twice at a time, and that
-// tells whether it did. It tells an observer when it starts and when it stops,
+// reports whether it did. It tells an observer when it starts and when it stops,
 // through a socket in a folder that all nodes of the local cluster share, and
 // stays connected while it lives: whoever has the other end sees the end of a
 // program that was killed. In a folder without a socket it keeps a diary.

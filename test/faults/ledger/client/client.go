@@ -116,7 +116,7 @@ func pause(ctx context.Context) bool {
 	}
 }
 
-// try makes one attempt. With an error it tells whether it may have had effect.
+// try makes one attempt. With an error it reports whether it may have had effect.
 func (c *Client) try(ctx context.Context, method, path string, body []byte) (a answer, effect bool, err error) {
 	r, err := http.NewRequestWithContext(ctx, method, "http://"+c.Address+path, bytes.NewReader(body))
 	if err != nil {
@@ -138,7 +138,7 @@ func (c *Client) try(ctx context.Context, method, path string, body []byte) (a a
 	return a, false, nil
 }
 
-// neverSent tells whether there was no connection to send anything through.
+// neverSent reports whether there was no connection to send anything through.
 func neverSent(err error) bool {
 	var op *net.OpError
 	return errors.Is(err, syscall.ECONNREFUSED) || (errors.As(err, &op) && op.Op == "dial")

@@ -27,7 +27,7 @@ type Entry struct {
 	Value   string `json:"value,omitempty"`
 }
 
-// IsAppend tells whether a client appended it. Every epoch begins with an entry
+// IsAppend reports whether a client appended it. Every epoch begins with an entry
 // that nobody did.
 func (e Entry) IsAppend() bool { return e.Client != "" }
 
