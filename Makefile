@@ -189,21 +189,26 @@ test-hostile: ## All attacks of one tenant on the operator, and how long the oth
 
 # Each mutant must be found by the runs with its seed, or the faults have become blunt.
 .PHONY: test-long
-test-long: test-stories fuzz test-hostile soak-singleton soak-replicated soak-freeze ## What is too long for each change: all stories, fuzzing, the soaks, and mutants that the soak must find (some hours).
+test-long: mutants test-stories fuzz test-hostile soak-singleton soak-replicated soak-freeze ## What is too long for each change: all stories, fuzzing, the soaks, and mutants that the soak must find (some hours).
 	$(as_root)
 	$(call say,Mutants on real nodes)
-	@for rule in $$(go run ./test/faults/mutant soak-replicated); do \
+	@for rule in $$(go run ./test/faults/mutant soak soak-replicated); do \
 		log=build/mutant-$$rule.log; printf 'without %s: ' "$$rule"; \
 		$(MAKE) soak-replicated RUNS=3 SEED=7 WITHOUT="$$rule" > $$log 2>&1 || true; \
 		grep -q '\[FAIL\].*RS-43' $$log || { echo "not found, see $$log" >&2; exit 1; }; \
 		echo found; \
 	done
-	@for rule in $$(go run ./test/faults/mutant soak-freeze); do \
+	@for rule in $$(go run ./test/faults/mutant soak soak-freeze); do \
 		log=build/mutant-$$rule.log; printf 'without %s: ' "$$rule"; \
 		$(MAKE) soak-freeze FREEZES=0 SEED=7 FAULT='StatefulCluster scale' WITHOUT="$$rule" > $$log 2>&1 || true; \
 		grep -q '\[FAIL\].*V[23] ' $$log || { echo "not found, see $$log" >&2; exit 1; }; \
 		echo found; \
 	done
+
+.PHONY: mutants
+mutants: ## Take each safety rule out of the operator, and see that unit tests notice [RULE=text in its name].
+	$(call say,Mutants)
+	@go run ./test/faults/mutant kill '$(RULE)'
 
 .PHONY: rbac-report
 rbac-report: ## Compare the roles with what an API server's audit log shows [AUDIT_LOG=file, or the last run of test-nodes].
@@ -240,7 +245,7 @@ soak-replicated: ## Many runs of ReplicatedStatefulSets with faults by chance; n
 	$(as_root_or_there)
 	$(call say,Faults of ReplicatedStatefulSets)
 	@if [ -n '$(WITHOUT)' ]; then \
-		rm -rf build/mutant && mkdir -p build/mutant && go run ./test/faults/mutant '$(WITHOUT)' build/mutant && \
+		go run ./test/faults/mutant build '$(WITHOUT)' build/mutant && \
 		export GOFLAGS="$$GOFLAGS -overlay=$(CURDIR)/build/mutant/overlay.json"; \
 	fi; \
 	$(ONE_PROMISE) -ginkgo.focus='nodes RS-43 ' -faults=$(or $(RUNS),100) -seed=$(or $(SEED),0) -fault='$(FAULT)'
@@ -250,7 +255,7 @@ soak-freeze: ## A leader frozen at every write of every scenario, in each mode; 
 	$(as_root)
 	$(call say,Frozen leaders)
 	@if [ -n '$(WITHOUT)' ]; then \
-		rm -rf build/mutant && mkdir -p build/mutant && go run ./test/faults/mutant '$(WITHOUT)' build/mutant && \
+		go run ./test/faults/mutant build '$(WITHOUT)' build/mutant && \
 		export GOFLAGS="$$GOFLAGS -overlay=$(CURDIR)/build/mutant/overlay.json"; \
 	fi; \
 	$(ONE_PROMISE) -ginkgo.focus='operator V[23] ' -freezes=$(or $(FREEZES),0) -seed=$(or $(SEED),0) -fault='$(FAULT)'

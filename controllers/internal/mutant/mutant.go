@@ -5,7 +5,8 @@
 // run it is a constant, so that the compiler leaves nothing of it.
 package mutant
 
-// Is reports whether this build goes without the rule of that name. A name begins with
-// the kind whose unit tests must notice: stc, rss, ests or ssn; or with soak, where only
-// faults on real nodes can.
+// Is reports whether this build goes without the rule of that name. The unit tests of
+// the package that asks must fail without it; `make mutants` tries. The name is a literal,
+// and the comment before the call, or at the end of its line, says what the operator does
+// without the rule.
 func Is(name string) bool { return name == without }

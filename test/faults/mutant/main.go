@@ -1,13 +1,14 @@
-// Command mutant takes a safety rule out of the operator, for a build with
-// `go build -overlay`: the faults that the operator withstands with its rules must
-// break it without each of them, or they prove nothing.
+// Command mutant takes safety rules out of the operator, one at a time, to see that tests
+// notice. The rules are those with a switch (controllers/internal/mutant).
 //
 //	mutant                 lists the rules
-//	mutant TARGET          lists the names of those without which `make TARGET` must fail
-//	mutant RULE FOLDER     writes the changed files and overlay.json into the folder
+//	mutant kill [TEXT]     runs the unit tests without each rule whose name has TEXT, and
+//	                       prints which were noticed; exits 1 if one was not
+//	mutant soak TARGET     lists the rules without which `make TARGET` must fail
+//	mutant build RULE DIR  writes what `go build -overlay=DIR/overlay.json` needs to build
+//	                       the operator without a rule
 //
-// The source stays as it is. `make soak-replicated WITHOUT=rule` uses it, and so does
-// `make soak-freeze`.
+// It runs in the root of the module.
 package main
 
 import (
@@ -15,130 +16,208 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
 
-// mutant is the operator without a rule.
-type mutant struct {
-	name, says string
-	edits      []edit
-	// target of the Makefile that must fail without it; soakReplicated if none is said.
-	target string
+// rule is a rule with a switch.
+type rule struct {
+	name string
+	file string
+	// says is what the operator does without it.
+	says string
 }
 
-// edit replaces a text that is in a file once.
-type edit struct{ file, old, new string }
+// folder is where its unit tests are.
+func (r rule) folder() string { return filepath.Dir(r.file) }
 
-const kind = "controllers/replicatedstatefulset/"
-
-// Targets of the Makefile.
-const (
-	soakReplicated = "soak-replicated"
-	soakFreeze     = "soak-freeze"
-)
-
-var mutants = []mutant{
-	{name: "unreachable-is-stopped", says: "a member on a node that does not answer counts as stopped", edits: []edit{
-		{kind + "plan_books.go", "	if m == nil || podstate.Stopped(m.pod, true) || w.fenced(m) {\n		return true\n	}\n	for i", "	if m == nil || podstate.Stopped(m.pod, true) || w.fenced(m) || m.lost() {\n		return true\n	}\n	for i"},
-		{kind + "plan_books.go", "m == nil || podstate.Stopped(m.pod, true) || w.fenced(m) {\n			return \"its container", "m == nil || podstate.Stopped(m.pod, true) || w.fenced(m) || m.lost() {\n			return \"its container"},
-	}},
-	{name: "first-comer-is-seeded", says: "nobody waits for the other members before the first one is seeded", edits: []edit{
-		{kind + "plan_start.go", "	case missing > 0:\n", "	case missing > 0 && len(all) == 0:\n"},
-		{kind + "plan_start.go", "	if newest, pod := w.books.newest(); newest > sequence {", "	if newest, pod := w.books.newest(); newest > sequence && pod == \"\" {"},
-	}},
-	{name: "oldest-first", says: "the oldest copy is started first", edits: []edit{
-		{kind + "plan_start.go", "cmp.Compare(b.sequence, a.sequence)", "cmp.Compare(a.sequence, b.sequence)"},
-		{kind + "plan_start.go", "	if newest, pod := w.books.newest(); newest > sequence {", "	if newest, pod := w.books.newest(); newest > sequence && pod == \"\" {"},
-	}},
-	{name: "unknown-is-failed", says: "a command whose end nobody saw counts as ended", edits: []edit{
-		{kind + "plan_ends.go", " && r.ContainerID == c.ContainerID && !r.EndUnseen()\n", " && r.ContainerID == c.ContainerID\n"},
-	}},
-	{name: "zero-is-an-end", says: "a start that ended with 0 counts as ended, whatever status says", edits: []edit{
-		{kind + "plan_ends.go", "		return starts(c.Name)\n	}\n	return !w.agrees(c)\n", "		return starts(c.Name)\n	}\n	return !starts(c.Name) && !w.agrees(c)\n"},
-	}},
-	{name: "no-books", says: "grants are not written down", edits: []edit{
-		{kind + "plan_command.go", "		b.grants = append(slices.Clone(b.grants), g)\n", "		_ = g\n"},
-		{kind + "plan_books.go", "		if w.state(m) == primary && !w.grantedIn(m) {", "		if false {"},
-	}},
-	{name: "no-heir", says: "a role is taken from a primary before anybody has all of its data", edits: []edit{
-		{kind + "plan_scale.go", "		if !said || !known || !r.Began.After(asked.Ended) || n < mine {", "		if (!said || !known || !r.Began.After(asked.Ended) || n < mine) && s != secondary {"},
-		{kind + "plan_start.go", "	if newest, pod := w.books.newest(); newest > sequence {", "	if newest, pod := w.books.newest(); newest > sequence && pod == \"\" {"},
-		{kind + "plan_scale.go", "	if kept := w.among(w.kept); len(kept) > 0 {", "	if kept := w.among(w.kept); len(kept) > len(w.members) {"},
-		{kind + "plan_start.go", "	if w.newerElsewhere(p, running, all[0].sequence) {", "	if false {"},
-	}},
-	{name: "only-those-that-run", says: "a secondary is promoted although a member that does not run may have newer data", edits: []edit{
-		{kind + "plan_start.go", "	if w.newerElsewhere(p, running, all[0].sequence) {", "	if false {"},
-	}},
-	{name: "no-fence", target: soakFreeze, says: "a leader writes whenever it renewed its lease last", edits: []edit{
-		{"controllers/internal/action/runner.go", "	if err := r.Lease.Check(); err != nil {\n		return nil, fmt.Errorf(", "	if err := r.Lease.Check(); false {\n		return nil, fmt.Errorf("},
-	}},
-	{name: "names-not-recorded", target: soakFreeze, says: "names of new members are not written down before their pods are created", edits: []edit{
-		{"controllers/statefulcluster/plan_names.go", "	case !onRecord:\n", "	case false && !onRecord:\n"},
-	}},
-	{name: "wipes-lease", target: soakFreeze, says: "a leader that ends releases the lease, whoever holds it by then", edits: []edit{
-		{"controllers/internal/leadership/lease.go", "	if holder != l.Identity() {\n", "	if false {\n"},
-	}},
+// soaks are the rules without which the faults on real nodes must break a promise, by
+// the target of the Makefile.
+var soaks = map[string][]string{
+	"soak-replicated": {"rss-unreachable-is-stopped", "rss-first-comer-is-seeded", "rss-oldest-first", "rss-unknown-is-failed",
+		"rss-zero-is-an-end", "rss-no-books", "rss-no-heir", "rss-only-those-that-run"},
+	"soak-freeze": {"no-fence", "stc-names-not-recorded", "wipes-lease"},
 }
 
 func main() {
-	if len(os.Args) < 3 {
-		for _, m := range mutants {
-			switch target := cmp.Or(m.target, soakReplicated); {
-			case len(os.Args) < 2:
-				fmt.Printf("%-24s %-16s %s\n", m.name, target, m.says)
-			case os.Args[1] == target:
-				fmt.Println(m.name)
-			}
-		}
-		return
-	}
-	if err := write(os.Args[1], os.Args[2]); err != nil {
+	if err := run(append(os.Args[1:], "", "")); err != nil {
 		fmt.Fprintln(os.Stderr, "mutant:", err)
 		os.Exit(1)
 	}
 }
 
-// write writes the changed files of a mutant and the overlay that names them.
-func write(name, folder string) error {
-	i := slices.IndexFunc(mutants, func(m mutant) bool { return m.name == name })
-	if i < 0 {
-		return fmt.Errorf("no rule %q; without arguments they are listed", name)
-	}
-	changed, err := mutants[i].apply()
+func run(args []string) error {
+	rules, err := find("controllers")
 	if err != nil {
 		return err
 	}
-	overlay := map[string]string{} // of absolute paths
-	for file, text := range changed {
-		at, err1 := filepath.Abs(filepath.Join(folder, filepath.Base(file)))
-		from, err2 := filepath.Abs(file)
-		if err := errors.Join(err1, err2, os.WriteFile(at, []byte(text), 0o644)); err != nil {
-			return err
+	switch args[0] {
+	case "":
+		for _, r := range rules {
+			fmt.Printf("%-36s %s\n", r.name, cmp.Or(r.says, r.file))
 		}
-		overlay[from] = at
+		return nil
+	case "kill":
+		return kill(rules, args[1])
+	case "soak":
+		for _, name := range soaks[args[1]] {
+			fmt.Println(name)
+		}
+		return nil
+	case "build":
+		if !slices.ContainsFunc(rules, func(r rule) bool { return r.name == args[1] }) {
+			return fmt.Errorf("no rule %q; without arguments they are listed", args[1])
+		}
+		_, err := overlay(args[2], fmt.Sprintf("package mutant\n\nconst without = %q\n", args[1]))
+		return err
 	}
-	text, err := json.Marshal(map[string]any{"Replace": overlay})
-	return errors.Join(err, os.WriteFile(filepath.Join(folder, "overlay.json"), text, 0o644))
+	return fmt.Errorf("no such command %q", args[0])
 }
 
-// apply gives the changed files by name, from the module's root.
-func (m mutant) apply() (map[string]string, error) {
-	changed := map[string]string{}
-	for _, e := range m.edits {
-		if _, have := changed[e.file]; !have {
-			text, err := os.ReadFile(e.file)
-			if err != nil {
-				return nil, err
+var (
+	call    = regexp.MustCompile(`mutant\.Is\("([a-z0-9-]+)"\)`)
+	comment = regexp.MustCompile(`^\s*//\s*(.*)$`)
+)
+
+// find reads the switches in the files of a folder. A name that stands twice is one rule.
+func find(root string) ([]rule, error) {
+	found := map[string]rule{}
+	err := filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(file) != ".go" || strings.HasSuffix(file, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		lines := strings.Split(string(text), "\n")
+		for i, line := range lines {
+			for _, match := range call.FindAllStringSubmatch(line, -1) {
+				r := rule{name: match[1], file: file, says: said(lines, i)}
+				if known, twice := found[r.name]; twice {
+					if known.folder() != r.folder() {
+						return fmt.Errorf("%s is in %s and in %s", r.name, known.file, r.file)
+					}
+					r.says = cmp.Or(known.says, r.says)
+				}
+				found[r.name] = r
 			}
-			changed[e.file] = string(text)
 		}
-		if n := strings.Count(changed[e.file], e.old); n != 1 {
-			return nil, fmt.Errorf("%s: %s has this %d times, and not once: %s", m.name, e.file, n, e.old)
-		}
-		changed[e.file] = strings.Replace(changed[e.file], e.old, e.new, 1)
+		return nil
+	})
+	return slices.SortedFunc(maps.Values(found), func(a, b rule) int {
+		return cmp.Or(cmp.Compare(a.folder(), b.folder()), cmp.Compare(a.name, b.name))
+	}), err
+}
+
+// said is the comment at the end of a line, or the last one right before it.
+func said(lines []string, i int) string {
+	if _, after, ok := strings.Cut(lines[i], " // "); ok {
+		return after
 	}
-	return changed, nil
+	if i > 0 {
+		if match := comment.FindStringSubmatch(lines[i-1]); match != nil {
+			return match[1]
+		}
+	}
+	return ""
+}
+
+// overlay writes another without.go, and the file that has the go command take it. It
+// returns the path of the latter.
+func overlay(folder, text string) (string, error) {
+	without, err1 := filepath.Abs("controllers/internal/mutant/without.go")
+	file, err2 := filepath.Abs(filepath.Join(folder, "without.go"))
+	if err := errors.Join(err1, err2, os.MkdirAll(folder, 0o755)); err != nil {
+		return "", err
+	}
+	list, err := json.Marshal(map[string]any{"Replace": map[string]string{without: file}})
+	if err != nil {
+		return "", err
+	}
+	at := filepath.Join(filepath.Dir(file), "overlay.json")
+	return at, errors.Join(os.WriteFile(file, []byte(text), 0o644), os.WriteFile(at, list, 0o644))
+}
+
+// kill runs the unit tests without each rule.
+func kill(rules []rule, text string) error {
+	folder := filepath.Join("build", "mutants")
+	using, err := overlay(folder, "package mutant\n\nimport \"os\"\n\nvar without = os.Getenv(\"WITHOUT\")\n")
+	if err != nil {
+		return err
+	}
+	tests := map[string]string{} // by folder: their program
+	var survivors []string
+	tried := 0
+	for _, r := range rules {
+		if !strings.Contains(r.name, text) {
+			continue
+		}
+		if tests[r.folder()] == "" {
+			fmt.Printf("building the tests of %s\n", r.folder())
+			if tests[r.folder()], err = build(using, folder, r.folder()); err != nil {
+				return err
+			}
+		}
+		tried++
+		noticed, err := fails(tests[r.folder()], r)
+		if err != nil {
+			return err
+		}
+		if noticed == "" {
+			survivors = append(survivors, r.name)
+		}
+		fmt.Printf("  %-36s %s\n", r.name, cmp.Or(noticed, "NOT NOTICED: "+r.says))
+	}
+	fmt.Printf("%d of %d killed\n", tried-len(survivors), tried)
+	if len(survivors) > 0 {
+		return fmt.Errorf("no unit test notices that these rules are missing: %s", strings.Join(survivors, ", "))
+	}
+	return nil
+}
+
+// build builds the tests of a folder, and runs them once with all rules.
+func build(using, into, folder string) (string, error) {
+	program, err := filepath.Abs(filepath.Join(into, filepath.Base(folder)+".test"))
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.Command("go", "test", "-vet=off", "-overlay="+using, "-c", "-o", program, "./"+folder)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the tests of %s: %w\n%s", folder, err, out)
+	}
+	noticed, err := fails(program, rule{name: "none", file: filepath.Join(folder, "none.go")})
+	if err == nil && noticed != "" {
+		err = fmt.Errorf("the tests of %s fail with all rules: %s", folder, noticed)
+	}
+	return program, err
+}
+
+var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|^(panic: .*)$`)
+
+// fails runs tests without a rule, and says which one failed; "" if all passed.
+func fails(program string, without rule) (string, error) {
+	cmd := exec.Command(program, "-test.failfast", "-test.timeout=3m", "-test.skip=^TestAPI")
+	cmd.Dir = without.folder()
+	cmd.Env = append(os.Environ(), "WITHOUT="+without.name)
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return "", nil
+	case !errors.As(err, &exit):
+		return "", err
+	}
+	for _, match := range failed.FindAllStringSubmatch(string(out), -1) {
+		if name := cmp.Or(match[1], match[2]); name != "" {
+			return name, nil
+		}
+	}
+	return "the tests ended with " + exit.String(), nil
 }
