@@ -83,7 +83,7 @@ generate: ## Write the deepcopy functions of the types in apis/.
 manifests: ## Write CRDs, roles and webhook configuration from the markers in the code, and the console's samples.
 	$(call say,Generating CRDs and roles and the webhook configuration)
 	@mkdir -p build
-	@$(CONTROLLER_GEN) crd:generateEmbeddedObjectMeta=true rbac:roleName=manager-role webhook \
+	@$(CONTROLLER_GEN) crd:generateEmbeddedObjectMeta=true rbac:roleName=unnamed-role webhook \
 		paths=./apis/... paths=./controllers/... \
 		output:crd:dir=config/crd/bases output:rbac:dir=config/rbac output:webhook:dir=config/webhook
 	@go run ./config/crd/trim config/crd/bases

@@ -63,23 +63,23 @@ type Reconciler struct {
 	config *configReader
 }
 
-// +kubebuilder:rbac:groups=fissile.cloudfoundry.org,resources=extendedstatefulsets,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=fissile.cloudfoundry.org,resources=extendedstatefulsets/status,verbs=patch
-// +kubebuilder:rbac:groups=fissile.cloudfoundry.org,resources=extendedstatefulsets/finalizers,verbs=update
-// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:groups=fissile.cloudfoundry.org,resources=extendedstatefulsets,verbs=get;list;watch;patch,roleName=extendedstatefulset-role
+// +kubebuilder:rbac:groups=fissile.cloudfoundry.org,resources=extendedstatefulsets/status,verbs=patch,roleName=extendedstatefulset-role
+// +kubebuilder:rbac:groups=fissile.cloudfoundry.org,resources=extendedstatefulsets/finalizers,verbs=update,roleName=extendedstatefulset-role
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch;delete,roleName=extendedstatefulset-role
 // A WebSocket begins with a GET, which API servers before 1.35 take for get, and later ones for create.
 // +kubebuilder:rbac:groups="",resources=pods/exec,verbs=get;create,roleName=exec-role
-// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;create;patch
-// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;create;patch,roleName=extendedstatefulset-role
+// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch,roleName=extendedstatefulset-role
 // Contents are read by name, only where referenced. Metadata is patched where the user
 // wants owner references.
-// +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
-// +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=get;list;watch;patch,roleName=extendedstatefulset-role
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get,roleName=extendedstatefulset-role
+// +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch;delete,roleName=extendedstatefulset-role
+// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;patch;delete,roleName=extendedstatefulset-role
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch,roleName=extendedstatefulset-role
 // Why a pod cannot be created the StatefulSet controller says in an event alone.
-// +kubebuilder:rbac:groups="",resources=events,verbs=list
+// +kubebuilder:rbac:groups="",resources=events,verbs=list,roleName=extendedstatefulset-role
 
 // Reconcile looks at one ExtendedStatefulSet and does the next thing.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {

@@ -29,7 +29,7 @@ import (
 const theOperator = "system:serviceaccount:operator-system:manager"
 
 var giveRights = sync.OnceFunc(func() {
-	Expect(rbac.Give(context.Background(), user, filepath.Join("..", "..", "config", "rbac", "role.yaml"), theOperator)).To(Succeed())
+	Expect(rbac.Give(context.Background(), user, filepath.Join("..", "..", "config", "rbac", "role.yaml"), theOperator, "extendedstatefulset-role", "exec-role")).To(Succeed())
 })
 
 // startOperator serves one namespace.

@@ -64,20 +64,20 @@ type Reconciler struct {
 	hashing sync.Mutex // see hashRules
 }
 
-// +kubebuilder:rbac:groups=clusterlabs.org,resources=replicatedstatefulsets,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=clusterlabs.org,resources=replicatedstatefulsets/status,verbs=patch
-// +kubebuilder:rbac:groups=clusterlabs.org,resources=replicatedstatefulsets/finalizers,verbs=update
-// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:groups=clusterlabs.org,resources=replicatedstatefulsets,verbs=get;list;watch;patch,roleName=replicatedstatefulset-role
+// +kubebuilder:rbac:groups=clusterlabs.org,resources=replicatedstatefulsets/status,verbs=patch,roleName=replicatedstatefulset-role
+// +kubebuilder:rbac:groups=clusterlabs.org,resources=replicatedstatefulsets/finalizers,verbs=update,roleName=replicatedstatefulset-role
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch;delete,roleName=replicatedstatefulset-role
 // A WebSocket begins with a GET, which API servers before 1.35 take for get, and later ones for create.
 // +kubebuilder:rbac:groups="",resources=pods/exec,verbs=get;create,roleName=exec-role
-// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch
-// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=list;watch
-// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
+// +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch,roleName=replicatedstatefulset-role
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch,roleName=replicatedstatefulset-role
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=list;watch,roleName=replicatedstatefulset-role
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get,roleName=replicatedstatefulset-role
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch,roleName=cluster-scoped-role
-// +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch
-// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch,roleName=replicatedstatefulset-role
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch,roleName=replicatedstatefulset-role
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch,roleName=replicatedstatefulset-role
 
 // Reconcile looks at one ReplicatedStatefulSet and does the next thing.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {

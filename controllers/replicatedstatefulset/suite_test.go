@@ -66,7 +66,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	conf.QPS = -1 // the puppet plays many parts
 	user, err = client.NewWithWatch(conf, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
-	Expect(rbac.Give(ctx, user, filepath.Join("..", "..", "config", "rbac", "role.yaml"), theOperator)).To(Succeed())
+	Expect(rbac.Give(ctx, user, filepath.Join("..", "..", "config", "rbac", "role.yaml"), theOperator, "replicatedstatefulset-role", "exec-role", "cluster-scoped-role")).To(Succeed())
 	addNode(ctx, "node-1")
 	startWebhooks()
 })

@@ -53,16 +53,16 @@ type Reconciler struct {
 	memory memory.Of[remembered]
 }
 
-// +kubebuilder:rbac:groups=enge.me,resources=statefulclusters,verbs=get;list;watch
-// +kubebuilder:rbac:groups=enge.me,resources=statefulclusters/status,verbs=patch
-// +kubebuilder:rbac:groups=enge.me,resources=statefulclusters/finalizers,verbs=update
-// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups="",resources=pods/resize,verbs=patch
-// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=enge.me,resources=statefulclusters,verbs=get;list;watch,roleName=statefulcluster-role
+// +kubebuilder:rbac:groups=enge.me,resources=statefulclusters/status,verbs=patch,roleName=statefulcluster-role
+// +kubebuilder:rbac:groups=enge.me,resources=statefulclusters/finalizers,verbs=update,roleName=statefulcluster-role
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;patch;delete,roleName=statefulcluster-role
+// +kubebuilder:rbac:groups="",resources=pods/resize,verbs=patch,roleName=statefulcluster-role
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;create;patch;delete,roleName=statefulcluster-role
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch,roleName=cluster-scoped-role
-// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete,roleName=statefulcluster-role
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch,roleName=statefulcluster-role
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch,roleName=statefulcluster-role
 
 // Reconcile looks at one StatefulCluster and does the next thing.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {

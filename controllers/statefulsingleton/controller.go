@@ -69,18 +69,18 @@ type Reconciler struct {
 	nodes  nodestate.Reader
 }
 
-// +kubebuilder:rbac:groups=apps.openshift.statefulsingleton.com,resources=statefulsingletons,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=apps.openshift.statefulsingleton.com,resources=statefulsingletons/status,verbs=patch;update
-// +kubebuilder:rbac:groups=apps.openshift.statefulsingleton.com,resources=statefulsingletons/finalizers,verbs=update
-// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch;delete
-// +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
-// +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=statefulsingleton-wrapper,verbs=get;list;watch;create;patch;delete
-// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
+// +kubebuilder:rbac:groups=apps.openshift.statefulsingleton.com,resources=statefulsingletons,verbs=get;list;watch;patch,roleName=statefulsingleton-role
+// +kubebuilder:rbac:groups=apps.openshift.statefulsingleton.com,resources=statefulsingletons/status,verbs=patch;update,roleName=statefulsingleton-role
+// +kubebuilder:rbac:groups=apps.openshift.statefulsingleton.com,resources=statefulsingletons/finalizers,verbs=update,roleName=statefulsingleton-role
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch;delete,roleName=statefulsingleton-role
+// +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch,roleName=statefulsingleton-role
+// +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=statefulsingleton-wrapper,verbs=get;list;watch;create;patch;delete,roleName=statefulsingleton-role
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get,roleName=statefulsingleton-role
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch,roleName=cluster-scoped-role
-// +kubebuilder:rbac:groups=apps,resources=replicasets;statefulsets,verbs=get;list;patch
-// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get
+// +kubebuilder:rbac:groups=apps,resources=replicasets;statefulsets,verbs=get;list;patch,roleName=statefulsingleton-role
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get,roleName=statefulsingleton-role
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,verbs=get,roleName=cluster-scoped-role
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch,roleName=statefulsingleton-role
 
 // Reconcile looks at one StatefulSingleton and does the next thing.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {

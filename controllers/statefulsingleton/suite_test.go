@@ -93,7 +93,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 // giveRights binds the operator to the roles that are shipped, and somebody to
 // what a developer of a namespace mostly has.
 func giveRights(ctx context.Context) {
-	Expect(rbac.Give(ctx, user, filepath.Join("..", "..", "config", "rbac", "role.yaml"), theOperator)).To(Succeed())
+	Expect(rbac.Give(ctx, user, filepath.Join("..", "..", "config", "rbac", "role.yaml"), theOperator, "statefulsingleton-role", "cluster-scoped-role")).To(Succeed())
 	edit := &rbacv1.ClusterRole{ObjectMeta: named("edits-pods"), Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "create", "update", "patch", "delete"}}}}
 	Expect(user.Create(ctx, edit)).To(Succeed())

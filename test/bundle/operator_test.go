@@ -27,7 +27,8 @@ func documents[T any](t *testing.T, file string) []T {
 // inNamespaces reports whether a generated role is one that OLM is to grant in the
 // namespaces of the OperatorGroup only.
 func inNamespaces(role string) bool {
-	return slices.Contains([]string{"manager-role", "exec-role", "webhook-role"}, role) || strings.HasSuffix(role, "own-namespace-role")
+	return slices.Contains([]string{"statefulcluster-role", "replicatedstatefulset-role", "extendedstatefulset-role", "statefulsingleton-role", "exec-role", "webhook-role"}, role) ||
+		strings.HasSuffix(role, "own-namespace-role")
 }
 
 // forCertificates reports whether a rule is for making certificates, or for reading those

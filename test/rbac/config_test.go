@@ -60,12 +60,15 @@ func TestTheOperatorAndWhatItManagesShareNoNamespace(t *testing.T) {
 		where[binding.RoleRef.Kind+" "+binding.RoleRef.Name+" for "+binding.Subjects[0].Name] = binding.Namespace
 	}
 	g.Expect(where).To(Equal(map[string]string{
-		"Role stateful-operator-manager-role for stateful-operator-controller-manager":        data,
-		"Role stateful-operator-exec-role for stateful-operator-controller-manager":           data,
-		"Role stateful-operator-webhook-role for stateful-operator-webhook":                   data,
-		"Role stateful-operator-own-namespace-role for stateful-operator-controller-manager":  own,
-		"Role stateful-operator-webhook-own-namespace-role for stateful-operator-webhook":     own,
-		"Role stateful-operator-installer-own-namespace-role for stateful-operator-installer": own,
+		"Role stateful-operator-statefulcluster-role for stateful-operator-controller-manager":       data,
+		"Role stateful-operator-replicatedstatefulset-role for stateful-operator-controller-manager": data,
+		"Role stateful-operator-extendedstatefulset-role for stateful-operator-controller-manager":   data,
+		"Role stateful-operator-statefulsingleton-role for stateful-operator-controller-manager":     data,
+		"Role stateful-operator-exec-role for stateful-operator-controller-manager":                  data,
+		"Role stateful-operator-webhook-role for stateful-operator-webhook":                          data,
+		"Role stateful-operator-own-namespace-role for stateful-operator-controller-manager":         own,
+		"Role stateful-operator-webhook-own-namespace-role for stateful-operator-webhook":            own,
+		"Role stateful-operator-installer-own-namespace-role for stateful-operator-installer":        own,
 	}))
 	for _, role := range rendered[rbacv1.Role](g, "namespaced", "Role") {
 		g.Expect(slices.Sorted(maps.Keys(where))).To(ContainElement(HavePrefix("Role "+role.Name+" for ")), role.Name)

@@ -3,6 +3,7 @@ package rbac
 import (
 	"context"
 	"errors"
+	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,15 +12,15 @@ import (
 	"github.com/stateful-operator/stateful-operator/test/manifest"
 )
 
-// Give makes the ClusterRoles of a file, such as config/rbac/role.yaml, and gives a
-// user what they allow, in all namespaces.
-func Give(ctx context.Context, c client.Client, file, user string) error {
+// Give makes ClusterRoles of a file, such as config/rbac/role.yaml, and gives a user what
+// they allow, in all namespaces.
+func Give(ctx context.Context, c client.Client, file, user string, names ...string) error {
 	roles, err := manifest.ReadFile[rbacv1.ClusterRole](file)
 	if err != nil {
 		return err
 	}
 	for _, role := range roles {
-		if role.Kind != "ClusterRole" {
+		if role.Kind != "ClusterRole" || !slices.Contains(names, role.Name) {
 			continue
 		}
 		if err := errors.Join(c.Create(ctx, &role), Bind(ctx, c, role.Name, user)); err != nil {
