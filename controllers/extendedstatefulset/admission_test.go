@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/test/apiserver"
 )
 
 // invalid begins what is said of the object of these tests.
@@ -104,20 +105,12 @@ func replicas(ctx context.Context, o client.Object) *int32 {
 	return set.Spec.Template.Spec.Replicas
 }
 
-// listener hears the warnings of the API server.
-type listener struct {
-	who   string // an administrator if ""
-	heard []string
-}
-
-func (l *listener) HandleWarningHeader(_ int, _ string, text string) { l.heard = append(l.heard, text) }
-
 // create creates an object under strict validation, and gives what was warned of.
 func create(ctx context.Context, o client.Object) []string {
 	GinkgoHelper()
-	l := &listener{heard: []string{}}
-	Expect(listening(l).Create(ctx, o, client.FieldValidation(metav1.FieldValidationStrict))).To(Succeed())
-	return l.heard
+	l := &apiserver.Warned{Texts: []string{}}
+	Expect(l.Client(server).Create(ctx, o, client.FieldValidation(metav1.FieldValidationStrict))).To(Succeed())
+	return l.Texts
 }
 
 var _ = Describe("E11 the rules on replicas", func() {

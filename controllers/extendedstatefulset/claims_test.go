@@ -8,11 +8,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/test/apiserver"
 )
 
 // born is a pod as the StatefulSet controller creates it for version 12 of web,
@@ -37,24 +36,14 @@ func hostnames(pod *corev1.Pod) {
 	pod.Annotations = map[string]string{v1alpha1.AnnotationHostnames: v1alpha1.True}
 }
 
-// listening is the user, with an ear for warnings.
-func listening(l *listener) client.Client {
-	GinkgoHelper()
-	conf := rest.CopyConfig(server.Config)
-	conf.WarningHandler, conf.Impersonate.UserName = l, l.who
-	c, err := client.New(conf, client.Options{Scheme: scheme})
-	Expect(err).NotTo(HaveOccurred())
-	return c
-}
-
 var _ = Describe("E26 a new pod", func() {
 	const claim = "data"
 	given := func(ctx context.Context, pod *corev1.Pod) (string, []string) {
 		GinkgoHelper()
-		l := &listener{}
-		Expect(listening(l).Create(ctx, pod)).To(Succeed())
+		l := &apiserver.Warned{}
+		Expect(l.Client(server).Create(ctx, pod)).To(Succeed())
 		Expect(pod.Spec.Volumes[1].EmptyDir).NotTo(BeNil())
-		return pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName, l.heard
+		return pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName, l.Texts
 	}
 	var ns string
 	BeforeEach(func(ctx SpecContext) { ns = newNamespace(ctx) })

@@ -2,7 +2,6 @@ package extendedstatefulset_test
 
 import (
 	"context"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -22,14 +21,14 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset"
-	"github.com/stateful-operator/stateful-operator/test/rbac"
+	"github.com/stateful-operator/stateful-operator/test/apiserver"
 )
 
-// theOperator has the rights of the roles that are shipped, and no others.
-const theOperator = "system:serviceaccount:operator-system:manager"
+// theOperator has the rights of the roles that are shipped for this kind, and no others.
+const theOperator = apiserver.TheOperator
 
 var giveRights = sync.OnceFunc(func() {
-	Expect(rbac.Give(context.Background(), user, filepath.Join("..", "..", "config", "rbac", "role.yaml"), theOperator, "extendedstatefulset-role", "exec-role")).To(Succeed())
+	server.GiveRights(context.Background(), "extendedstatefulset-role", "exec-role")
 })
 
 // startOperator serves one namespace.

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/test/apiserver"
 	"github.com/stateful-operator/stateful-operator/test/rbac"
 )
 
@@ -20,15 +21,15 @@ var _ = Describe("who may create an ExtendedStatefulSet and no pods", func() {
 			Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}}}}
 		Expect(user.Create(ctx, theirs)).To(Succeed())
-		peer := &listener{who: "peer"}
+		peer := &apiserver.Warned{Who: "peer"}
 		tries := func() error {
-			peer.heard = nil
-			return listening(peer).Create(ctx, object(ns), client.DryRunAll)
+			peer.Texts = nil
+			return peer.Client(server).Create(ctx, object(ns), client.DryRunAll)
 		}
-		Expect(rbac.Allow(ctx, user, ns, peer.who, "create", v1alpha1.GroupVersion.Group, "extendedstatefulsets")).To(Succeed())
+		Expect(rbac.Allow(ctx, user, ns, peer.Who, "create", v1alpha1.GroupVersion.Group, "extendedstatefulsets")).To(Succeed())
 		Eventually(tries).Should(Succeed(), "a name that is taken is told to nobody who may not ask")
-		Expect(peer.heard).To(ConsistOf("spec.template was not tried out: only who may create pods in this namespace is told whether they would be taken"))
-		Expect(rbac.Allow(ctx, user, ns, peer.who, "create", "", "pods")).To(Succeed())
+		Expect(peer.Texts).To(ConsistOf("spec.template was not tried out: only who may create pods in this namespace is told whether they would be taken"))
+		Expect(rbac.Allow(ctx, user, ns, peer.Who, "create", "", "pods")).To(Succeed())
 		Eventually(tries).Should(MatchError(ContainSubstring("StatefulSet web-v1 is there already and belongs to somebody else")))
 	})
 })

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/test/apiserver"
 )
 
 // refusal is a patch of the seed's manifest and what its author reads.
@@ -162,9 +163,9 @@ var _ = Describe("admission", func() {
 	)
 
 	DescribeTable("RS-5 warns of", func(ctx SpecContext, patch, want string) {
-		heard := &warned{}
-		Expect(heard.client().Create(ctx, patched(ns, patch))).To(Succeed())
-		Expect(heard.texts).To(ConsistOf(want))
+		heard := &apiserver.Warned{}
+		Expect(heard.Client(server).Create(ctx, patched(ns, patch))).To(Succeed())
+		Expect(heard.Texts).To(ConsistOf(want))
 	},
 		Entry("one member", "spec: {replicas: 1}", "spec.replicas is 1: when this member is lost, there is nobody to take over"),
 		Entry("two members", "spec: {replicas: 2}", "spec.replicas is 2: when one member is lost, no majority is left; 3 is the least that survives a loss"),
@@ -176,11 +177,11 @@ var _ = Describe("admission", func() {
 	)
 
 	It("V20 warns of an order with a typo that is given later", func(ctx SpecContext) {
-		set, heard := newSet(ns), &warned{}
+		set, heard := newSet(ns), &apiserver.Warned{}
 		Expect(user.Create(ctx, set)).To(Succeed())
 		set.Annotations = map[string]string{"clusterlabs.org/switchover": "rss-example-0"}
-		Expect(heard.client().Update(ctx, set)).To(Succeed())
-		Expect(heard.texts).To(ConsistOf(HavePrefix("metadata.annotations[clusterlabs.org/switchover] is none that the operator knows")))
+		Expect(heard.Client(server).Update(ctx, set)).To(Succeed())
+		Expect(heard.Texts).To(ConsistOf(HavePrefix("metadata.annotations[clusterlabs.org/switchover] is none that the operator knows")))
 	})
 
 	It("warns of what is refused for now only", func(ctx SpecContext) {
@@ -190,9 +191,9 @@ var _ = Describe("admission", func() {
 		quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: quota.Spec.Hard}
 		Expect(user.Status().Update(ctx, quota)).To(Succeed())
 		Eventually(func() []string {
-			heard := &warned{}
-			Expect(heard.client().Create(ctx, newSet(ns), client.DryRunAll)).To(Succeed())
-			return heard.texts
+			heard := &apiserver.Warned{}
+			Expect(heard.Client(server).Create(ctx, newSet(ns), client.DryRunAll)).To(Succeed())
+			return heard.Texts
 		}).Should(ContainElement("StatefulSet rss-example could not be tried out; it cannot be created while this lasts: a quota of the namespace has no room; make room"))
 	})
 })

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/test/apiserver"
 	"github.com/stateful-operator/stateful-operator/test/rbac"
 )
 
@@ -17,9 +18,9 @@ var _ = Describe("who may create a ReplicatedStatefulSet and no pods", func() {
 		Expect(rbac.Allow(ctx, user, ns, "peer", "create", v1alpha1.GroupVersion.Group, "replicatedstatefulsets")).To(Succeed())
 		taken := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "example-primary", Namespace: ns}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}}}
 		tries := func() (string, []string) {
-			heard := &warned{who: "peer"}
-			err := heard.client().Create(ctx, newSet(ns), client.DryRunAll)
-			return clean(err), heard.texts
+			heard := &apiserver.Warned{Who: "peer"}
+			err := heard.Client(server).Create(ctx, newSet(ns), client.DryRunAll)
+			return clean(err), heard.Texts
 		}
 		for range 2 {
 			refused, heard := tries()

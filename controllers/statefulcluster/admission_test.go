@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/test/apiserver"
 )
 
 // refusal is one bad object and what its author reads.
@@ -141,11 +142,11 @@ var _ = Describe("admission", func() {
 	})
 
 	It("V11 warns of a template that ends its pods", func(ctx SpecContext) {
-		warned := &warnings{}
-		Expect(warned.client().Create(ctx, newSet(ns, 0, func(s *v1alpha1.StatefulCluster) {
+		warned := &apiserver.Warned{}
+		Expect(warned.Client(server).Create(ctx, newSet(ns, 0, func(s *v1alpha1.StatefulCluster) {
 			s.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
 		}))).To(Succeed())
-		Expect(warned.texts).To(ContainElement(HavePrefix("spec.template.spec.restartPolicy: with Never a container that ends may end its pod")))
+		Expect(warned.Texts).To(ContainElement(HavePrefix("spec.template.spec.restartPolicy: with Never a container that ends may end its pod")))
 	})
 
 	It("admits with a warning what is refused for now only", func(ctx SpecContext) {
@@ -154,9 +155,9 @@ var _ = Describe("admission", func() {
 		Expect(user.Create(ctx, quota)).To(Succeed())
 		quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}
 		Expect(user.Status().Update(ctx, quota)).To(Succeed())
-		warned := &warnings{}
-		Expect(warned.client().Create(ctx, newSet(ns, 1))).To(Succeed())
-		Expect(warned.texts).To(ContainElement(
+		warned := &apiserver.Warned{}
+		Expect(warned.Client(server).Create(ctx, newSet(ns, 1))).To(Succeed())
+		Expect(warned.Texts).To(ContainElement(
 			"spec.template could not be tried out; members cannot be created while this lasts: a quota of the namespace has no room; make room"))
 	})
 })

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -216,23 +215,6 @@ func unschedule(ctx context.Context, p *corev1.Pod) {
 			Reason: corev1.PodReasonUnschedulable, LastTransitionTime: metav1.Now()}}
 		return user.Status().Update(ctx, p)
 	}).Should(Succeed())
-}
-
-// warnings collects what the API server warns of, whoever asks it.
-type warnings struct {
-	who   string // an administrator if ""
-	texts []string
-}
-
-func (w *warnings) HandleWarningHeader(_ int, _ string, text string) { w.texts = append(w.texts, text) }
-
-func (w *warnings) client() client.Client {
-	GinkgoHelper()
-	conf := rest.CopyConfig(server.Config)
-	conf.WarningHandler, conf.Impersonate.UserName = w, w.who
-	c, err := client.New(conf, client.Options{Scheme: scheme})
-	Expect(err).NotTo(HaveOccurred())
-	return c
 }
 
 // clean is an error's text without the prefix that names the webhook.

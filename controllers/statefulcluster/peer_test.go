@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/test/apiserver"
 	"github.com/stateful-operator/stateful-operator/test/rbac"
 )
 
@@ -21,9 +22,9 @@ var _ = Describe("who may create a StatefulCluster and no pods", func() {
 	})
 	hears := func(ctx context.Context, change func(*v1alpha1.StatefulCluster)) []string {
 		GinkgoHelper()
-		heard := &warnings{who: "peer"}
-		Expect(heard.client().Create(ctx, newSet(ns, 0, change), client.DryRunAll)).To(Succeed())
-		return heard.texts
+		heard := &apiserver.Warned{Who: "peer"}
+		Expect(heard.Client(server).Create(ctx, newSet(ns, 0, change), client.DryRunAll)).To(Succeed())
+		return heard.Texts
 	}
 	named := func(class string) func(*v1alpha1.StatefulCluster) {
 		return func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Spec.PriorityClassName = class }
@@ -41,7 +42,7 @@ var _ = Describe("who may create a StatefulCluster and no pods", func() {
 		Eventually(func() []string { return hears(ctx, named("no-such-class")) }).Should(ConsistOf(HavePrefix(
 			"spec.template could not be tried out; members cannot be created while this lasts: a policy forbids it, or something that it names is missing, such as a service account, a priority class")))
 		Expect(hears(ctx, named("system-node-critical"))).To(BeEmpty())
-		text := clean((&warnings{who: "peer"}).client().Create(ctx, newSet(ns, 0, func(s *v1alpha1.StatefulCluster) {
+		text := clean((&apiserver.Warned{Who: "peer"}).Client(server).Create(ctx, newSet(ns, 0, func(s *v1alpha1.StatefulCluster) {
 			s.Spec.Template.Spec.Containers[0].ImagePullPolicy = corev1.PullPolicy("Sometimes")
 		}), client.DryRunAll))
 		Expect(text).To(ContainSubstring(`spec.template.spec.containers[0].imagePullPolicy: Unsupported value: "Sometimes"`))

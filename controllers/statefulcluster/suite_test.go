@@ -3,31 +3,23 @@ package statefulcluster_test
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulcluster"
+	"github.com/stateful-operator/stateful-operator/test/apiserver"
 )
 
 // These tests run against a real API server. The kubelets are played by
@@ -35,59 +27,21 @@ import (
 
 var (
 	scheme = runtime.NewScheme()
-	server *envtest.Environment
+	server apiserver.Server
 	user   client.WithWatch // a person with kubectl
 )
 
-func TestAPI(t *testing.T) {
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		t.Skip("no API server: `make test-api` builds one and sets KUBEBUILDER_ASSETS")
-	}
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "StatefulCluster against an API server")
-}
+func TestAPI(t *testing.T) { apiserver.Run(t, "StatefulCluster") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	logf.SetLogger(zap.New(zap.WriteTo(GinkgoWriter), zap.UseDevMode(true)))
-	SetDefaultEventuallyTimeout(time.Minute) // a busy machine is slow, not wrong
-	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
-	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
-	Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
-	server = &envtest.Environment{
-		Scheme:                scheme,
-		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "config", "crd", "bases")},
-		ErrorIfCRDPathMissing: true,
-		WebhookInstallOptions: envtest.WebhookInstallOptions{Paths: []string{filepath.Join("..", "..", "config", "webhook", "manifests.yaml")}},
-	}
-	DeferCleanup(func() { Expect(server.Stop()).To(Succeed()) }) // also of one that took no CRD
-	// As on OpenShift: who changes owners must be able to delete, and to finalize theirs.
-	server.ControlPlane.GetAPIServer().Configure().Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
-	conf, err := server.Start()
-	Expect(err).NotTo(HaveOccurred())
-	conf.QPS = -1 // the puppet binds many pods: no client-side limit
-	user, err = client.NewWithWatch(conf, client.Options{Scheme: scheme})
-	Expect(err).NotTo(HaveOccurred())
+	server = apiserver.Start(scheme, v1alpha1.AddToScheme)
+	user = server.User
+	server.GiveRights(ctx, "statefulcluster-role", "cluster-scoped-role")
 	for i := 1; i <= 4; i++ {
 		addNode(ctx, fmt.Sprintf("node-%d", i))
 	}
-	startWebhooks()
+	server.ServeWebhooks(statefulcluster.SetupWebhook)
 })
-
-// startWebhooks serves admission for all tests.
-func startWebhooks() {
-	opts := server.WebhookInstallOptions
-	mgr, err := ctrl.NewManager(server.Config, ctrl.Options{
-		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
-		WebhookServer: webhook.NewServer(webhook.Options{Host: opts.LocalServingHost, Port: opts.LocalServingPort, CertDir: opts.LocalServingCertDir}),
-	})
-	Expect(err).NotTo(HaveOccurred())
-	Expect(statefulcluster.SetupWebhook(mgr)).To(Succeed())
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	DeferCleanup(func() { cancel(); Expect(<-done).To(Succeed()) })
-	Eventually(func() error { return mgr.GetWebhookServer().StartedChecker()(nil) }).Should(Succeed())
-}
 
 // operator is one process of the operator, in this process.
 type operator struct {
@@ -108,6 +62,9 @@ type operatorOptions struct {
 func startOperator(o operatorOptions) *operator {
 	GinkgoHelper()
 	conf := rest.CopyConfig(server.Config)
+	if o.lease == "" { // leases are the rights of another role
+		conf.Impersonate.UserName = apiserver.TheOperator
+	}
 	if o.rest != nil {
 		o.rest(conf)
 	}
@@ -154,8 +111,7 @@ func (o *operator) stop() {
 // newNamespace makes a namespace with a puppet kubelet in it.
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
-	Expect(user.Create(ctx, ns)).To(Succeed())
-	startPuppet(ns.Name)
-	return ns.Name
+	ns := server.NewNamespace(ctx)
+	startPuppet(ns)
+	return ns
 }

@@ -2,8 +2,6 @@ package statefulsingleton_test
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,23 +13,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
 	"github.com/stateful-operator/stateful-operator/controllers/statefulsingleton"
+	"github.com/stateful-operator/stateful-operator/test/apiserver"
 	"github.com/stateful-operator/stateful-operator/test/rbac"
 )
 
@@ -41,7 +35,7 @@ import (
 
 var (
 	scheme = runtime.NewScheme()
-	server *envtest.Environment
+	server apiserver.Server
 	user   client.WithWatch // a person with kubectl who may do anything
 )
 
@@ -49,51 +43,28 @@ var (
 // may do with pods what the edit role allows.
 const (
 	operatorNamespace = "operator-system"
-	theOperator       = "system:serviceaccount:" + operatorNamespace + ":manager"
+	theOperator       = apiserver.TheOperator
 	somebody          = "somebody"
 )
 
-func TestAPI(t *testing.T) {
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		t.Skip("no API server: `make test-api` builds one and sets KUBEBUILDER_ASSETS")
-	}
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "StatefulSingleton against an API server")
-}
+func TestAPI(t *testing.T) { apiserver.Run(t, "StatefulSingleton") }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	logf.SetLogger(zap.New(zap.WriteTo(GinkgoWriter), zap.UseDevMode(true)))
-	SetDefaultEventuallyTimeout(time.Minute) // a busy machine is slow, not wrong
-	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
-	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
-	Expect(v1.AddToScheme(scheme)).To(Succeed())
-	server = &envtest.Environment{
-		Scheme:                scheme,
-		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "config", "crd", "bases")},
-		ErrorIfCRDPathMissing: true,
-		WebhookInstallOptions: envtest.WebhookInstallOptions{Paths: []string{filepath.Join("..", "..", "config", "webhook", "manifests.yaml")}},
-	}
-	DeferCleanup(func() { Expect(server.Stop()).To(Succeed()) }) // also of one that took no CRD
-	// As on OpenShift: who changes owners must be able to delete, and to finalize theirs.
-	server.ControlPlane.GetAPIServer().Configure().Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
-	conf, err := server.Start()
-	Expect(err).NotTo(HaveOccurred())
-	conf.QPS = -1 // the puppet binds many pods: no client-side limit
-	user, err = client.NewWithWatch(conf, client.Options{Scheme: scheme})
-	Expect(err).NotTo(HaveOccurred())
+	server = apiserver.Start(scheme, v1.AddToScheme)
+	user = server.User
 	giveRights(ctx)
 	for _, name := range []string{"node-1", "node-2"} {
 		addNode(ctx, name)
 	}
 	startPuppet()
-	startWebhooks()
+	server.ServeWebhooks(func(mgr ctrl.Manager) error { return statefulsingleton.SetupWebhook(mgr, "image", operatorNamespace) })
 	installGuard(ctx)
 })
 
 // giveRights binds the operator to the roles that are shipped, and somebody to
 // what a developer of a namespace mostly has.
 func giveRights(ctx context.Context) {
-	Expect(rbac.Give(ctx, user, filepath.Join("..", "..", "config", "rbac", "role.yaml"), theOperator, "statefulsingleton-role", "cluster-scoped-role")).To(Succeed())
+	server.GiveRights(ctx, "statefulsingleton-role", "cluster-scoped-role")
 	edit := &rbacv1.ClusterRole{ObjectMeta: named("edits-pods"), Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "create", "update", "patch", "delete"}}}}
 	Expect(user.Create(ctx, edit)).To(Succeed())
@@ -101,30 +72,7 @@ func giveRights(ctx context.Context) {
 }
 
 // as is a client of that user.
-func as(who string) client.Client {
-	GinkgoHelper()
-	conf := rest.CopyConfig(server.Config)
-	conf.Impersonate.UserName = who
-	c, err := client.New(conf, client.Options{Scheme: scheme})
-	Expect(err).NotTo(HaveOccurred())
-	return c
-}
-
-// startWebhooks serves admission for all tests.
-func startWebhooks() {
-	opts := server.WebhookInstallOptions
-	mgr, err := ctrl.NewManager(server.Config, ctrl.Options{
-		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
-		WebhookServer: webhook.NewServer(webhook.Options{Host: opts.LocalServingHost, Port: opts.LocalServingPort, CertDir: opts.LocalServingCertDir}),
-	})
-	Expect(err).NotTo(HaveOccurred())
-	Expect(statefulsingleton.SetupWebhook(mgr, "image", operatorNamespace)).To(Succeed())
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	DeferCleanup(func() { cancel(); Expect(<-done).To(Succeed()) })
-	Eventually(func() error { return mgr.GetWebhookServer().StartedChecker()(nil) }).Should(Succeed())
-}
+func as(who string) client.Client { return server.As(who) }
 
 // installGuard lets an operator install the guard policy, and waits until the
 // API server has it.
@@ -213,13 +161,12 @@ func (o *operator) stop() {
 // newNamespace makes a namespace in which the law is watched.
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
-	Expect(user.Create(ctx, ns)).To(Succeed())
+	ns := server.NewNamespace(ctx)
 	DeferCleanup(func(ctx SpecContext) {
-		theLaw.judge(ctx, ns.Name)
-		sweep(ctx, ns.Name)
+		theLaw.judge(ctx, ns)
+		sweep(ctx, ns)
 	})
-	return ns.Name
+	return ns
 }
 
 // sweep takes the pods of a namespace away.

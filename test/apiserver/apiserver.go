@@ -1,0 +1,137 @@
+// Package apiserver is what the suites of the kinds against a real API server share. Its
+// functions fail the running spec.
+package apiserver
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/format"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/stateful-operator/stateful-operator/test/rbac"
+)
+
+// TheOperator is the user with the rights of the roles that are shipped.
+const TheOperator = "system:serviceaccount:operator-system:manager"
+
+// Run runs the specs of a kind. They are skipped where there is no API server.
+func Run(t *testing.T, kind string) {
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		t.Skip("no API server: `make test-api` builds one and sets KUBEBUILDER_ASSETS")
+	}
+	RegisterFailHandler(Fail)
+	RunSpecs(t, kind+" against an API server")
+}
+
+// Server is an API server with the CRDs and webhook configurations of the project.
+type Server struct {
+	*envtest.Environment
+	// User is a person with kubectl who may do anything.
+	User client.WithWatch
+}
+
+// Start starts a server that ends with the suite. The scheme gets Kubernetes' types, and
+// what add adds. Folders are those of a kind's tests.
+func Start(scheme *runtime.Scheme, add func(*runtime.Scheme) error) Server {
+	GinkgoHelper()
+	logf.SetLogger(zap.New(zap.WriteTo(GinkgoWriter), zap.UseDevMode(true)))
+	format.TruncatedDiff = false
+	SetDefaultEventuallyTimeout(time.Minute) // a busy machine is slow, not wrong
+	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
+	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
+	Expect(add(scheme)).To(Succeed())
+	s := Server{Environment: &envtest.Environment{
+		Scheme: scheme,
+		CRDInstallOptions: envtest.CRDInstallOptions{ // a busy machine takes its time for large ones
+			Paths: []string{config("crd", "bases")}, ErrorIfPathMissing: true, MaxTime: 2 * time.Minute},
+		WebhookInstallOptions: envtest.WebhookInstallOptions{Paths: []string{config("webhook", "manifests.yaml")}},
+	}}
+	DeferCleanup(func() { Expect(s.Stop()).To(Succeed()) }) // also of one that took no CRD
+	// As on OpenShift: who changes owners must be able to delete, and to finalize theirs.
+	s.ControlPlane.GetAPIServer().Configure().Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
+	conf, err := s.Environment.Start()
+	Expect(err).NotTo(HaveOccurred())
+	conf.QPS = -1 // kubelets are played, and have many pods: no client-side limit
+	s.User, err = client.NewWithWatch(conf, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	return s
+}
+
+// config is a path in the folder of manifests.
+func config(path ...string) string {
+	return filepath.Join(append([]string{"..", "..", "config"}, path...)...)
+}
+
+// GiveRights gives TheOperator the roles of those names, and no others.
+func (s Server) GiveRights(ctx context.Context, roles ...string) {
+	GinkgoHelper()
+	Expect(rbac.Give(ctx, s.User, config("rbac", "role.yaml"), TheOperator, roles...)).To(Succeed())
+}
+
+// ServeWebhooks serves admission for all specs.
+func (s Server) ServeWebhooks(setup func(ctrl.Manager) error) {
+	GinkgoHelper()
+	opts := s.WebhookInstallOptions
+	mgr, err := ctrl.NewManager(s.Config, ctrl.Options{
+		Scheme: s.Scheme, Metrics: metricsserver.Options{BindAddress: "0"},
+		WebhookServer: webhook.NewServer(webhook.Options{Host: opts.LocalServingHost, Port: opts.LocalServingPort, CertDir: opts.LocalServingCertDir}),
+	})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(setup(mgr)).To(Succeed())
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	DeferCleanup(func() { cancel(); Expect(<-done).To(Succeed()) })
+	Eventually(func() error { return mgr.GetWebhookServer().StartedChecker()(nil) }).Should(Succeed())
+}
+
+// NewNamespace makes a namespace.
+func (s Server) NewNamespace(ctx context.Context) string {
+	GinkgoHelper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
+	Expect(s.User.Create(ctx, ns)).To(Succeed())
+	return ns.Name
+}
+
+// As is a client of a user.
+func (s Server) As(who string) client.Client {
+	GinkgoHelper()
+	return (&Warned{Who: who}).Client(s)
+}
+
+// Warned collects what the API server warns of.
+type Warned struct {
+	// Who asks it; an administrator if "".
+	Who   string
+	Texts []string
+}
+
+// HandleWarningHeader collects a warning.
+func (w *Warned) HandleWarningHeader(_ int, _ string, text string) { w.Texts = append(w.Texts, text) }
+
+// Client is a client whose warnings are collected.
+func (w *Warned) Client(s Server) client.Client {
+	GinkgoHelper()
+	conf := rest.CopyConfig(s.Config)
+	conf.WarningHandler, conf.Impersonate.UserName = w, w.Who
+	c, err := client.New(conf, client.Options{Scheme: s.Scheme})
+	Expect(err).NotTo(HaveOccurred())
+	return c
+}
