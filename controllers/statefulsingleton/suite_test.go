@@ -64,7 +64,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 // giveRights binds the operator to the roles that are shipped, and somebody to
 // what a developer of a namespace mostly has.
 func giveRights(ctx context.Context) {
-	server.GiveRights(ctx, "statefulsingleton-role", "cluster-scoped-role")
+	server.GiveRights(ctx, "statefulsingleton-role", "cluster-scoped-role", "installer-role")
 	edit := &rbacv1.ClusterRole{ObjectMeta: named("edits-pods"), Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "create", "update", "patch", "delete"}}}}
 	Expect(user.Create(ctx, edit)).To(Succeed())
