@@ -34,7 +34,7 @@ import (
 const Namespace = "olm"
 
 // patience bounds every wait. It is a limit for what never comes, not a goal.
-const patience = 5 * time.Minute
+const patience = 10 * time.Minute
 
 // Manager is OLM in a local cluster. Nothing that it does returns an error: what
 // goes wrong is told to its Gomega, which must end whoever called.

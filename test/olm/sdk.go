@@ -41,5 +41,6 @@ func (m *Manager) UpgradeBundle(ctx context.Context, namespace, bundle string) {
 // CleanUp removes with operator-sdk what RunBundle made, but for CRDs and the
 // OperatorGroup: by default it deletes those too.
 func (m *Manager) CleanUp(ctx context.Context, namespace string) {
+	m.plansComplete(ctx, namespace)
 	m.sdk(ctx, "cleanup", Package, "--namespace="+namespace, "--delete-all=false", "--timeout=5m")
 }

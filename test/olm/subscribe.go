@@ -131,24 +131,23 @@ func (m *Manager) Succeeded(ctx context.Context, namespace, name string) {
 	for _, wanted := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		m.Rolled(ctx, client.ObjectKey{Namespace: csv.Namespace, Name: wanted.Name})
 	}
-	m.planComplete(ctx, namespace, name)
 	for _, pod := range m.OperatorPods(ctx, csv.Namespace) {
 		m.Say("  %s runs %s on %s", pod.Name, pod.Spec.Containers[0].Image, pod.Spec.NodeName)
 	}
 }
 
-// planComplete waits until OLM has gone through the plan of a version. It makes what is in
-// the plan several times, also after the version is installed, and so makes again what is
+// plansComplete waits until OLM has gone through its InstallPlans. It makes what is in a
+// plan several times, also after the version is installed, and so makes again what is
 // deleted meanwhile. Once more it may begin when the plan is complete, by a cache that is
 // late: so this waits as long as that takes.
-func (m *Manager) planComplete(ctx context.Context, namespace, name string) {
-	m.Until(ctx, "the InstallPlan of "+name, func(ctx context.Context) error {
+func (m *Manager) plansComplete(ctx context.Context, namespace string) {
+	m.Until(ctx, "OLM to go through its InstallPlans", func(ctx context.Context) error {
 		var plans operatorsv1alpha1.InstallPlanList
 		if err := m.Client.List(ctx, &plans, client.InNamespace(namespace)); err != nil {
 			return err
 		}
 		for i := range plans.Items {
-			if p := &plans.Items[i]; slices.Contains(p.Spec.ClusterServiceVersionNames, name) && p.Status.Phase != operatorsv1alpha1.InstallPlanPhaseComplete {
+			if p := &plans.Items[i]; p.Status.Phase == operatorsv1alpha1.InstallPlanPhaseInstalling || p.Status.Phase == operatorsv1alpha1.InstallPlanPhasePlanning {
 				return fmt.Errorf("%s is in phase %s", p.Name, p.Status.Phase)
 			}
 		}
@@ -180,6 +179,7 @@ func (m *Manager) OperatorPods(ctx context.Context, namespace string) []corev1.P
 // Unsubscribe removes the operator as its users do: first the Subscription, then
 // what it installed. OperatorGroup and namespace stay.
 func (m *Manager) Unsubscribe(ctx context.Context, namespace string) {
+	m.plansComplete(ctx, namespace)
 	m.Say("deleting the Subscription and the ClusterServiceVersion in %s", namespace)
 	m.Delete(ctx, &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Package}})
 	var csvs operatorsv1alpha1.ClusterServiceVersionList
