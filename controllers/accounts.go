@@ -96,23 +96,30 @@ func (r accountRule) build(name, namespace string) (*admissionv1.ValidatingAdmis
 }
 
 // controllersRule keeps the controllers out of the namespaces in which a pod is worth the
-// cluster or the operator. What is there from older versions can be let go: labels,
-// annotations and finalizers may change, and nothing that runs.
+// cluster or the operator. What is there from older versions can be let go: annotations may
+// change and finalizers be taken off, and nothing else. An owner that does not exist would
+// have the garbage collector delete what it is written into, and a label takes a pod out of
+// its Service.
 func controllersRule(name, namespace string) accountRule {
-	const unchanged = `request.operation == "UPDATE" && !has(request.subResource) && has(object.spec) && object.spec == oldObject.spec`
+	const letsGo = `request.operation == "UPDATE" && !has(request.subResource) && has(object.spec) && object.spec == oldObject.spec
+  && object.metadata.?labels == oldObject.metadata.?labels
+  && object.metadata.?ownerReferences == oldObject.metadata.?ownerReferences
+  && object.metadata.?finalizers.orValue([]).all(f, f in oldObject.metadata.?finalizers.orValue([]))`
+	// By another type it would be filled with the token of an account, such as the installer's.
+	const hashKey = `request.operation == "CREATE" && request.namespace == %q && request.resource.resource == "secrets" && object.metadata.name == %q
+  && has(object.type) && object.type == "Opaque"`
 	return accountRule{
 		account:    name + "-controller-manager",
 		operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update, admissionv1.Delete, admissionv1.Connect},
 		resources: []admissionv1.Rule{
-			{APIGroups: []string{""}, Resources: []string{"pods", "pods/exec", "pods/resize", "persistentvolumeclaims", "services", "configmaps", "secrets"}},
+			{APIGroups: []string{""}, Resources: []string{"pods", "pods/exec", "pods/resize", "pods/status", "persistentvolumeclaims", "services", "configmaps", "secrets"}},
 			{APIGroups: []string{"apps"}, Resources: []string{"statefulsets", "replicasets", "controllerrevisions"}},
 			{APIGroups: []string{"batch"}, Resources: []string{"jobs"}},
 			{APIGroups: []string{"policy"}, Resources: []string{"poddisruptionbudgets"}},
 		},
 		namespaces: []string{metav1.NamespaceSystem, namespace},
 		validations: []admissionv1.Validation{{
-			Expression: fmt.Sprintf(`(%s) || request.operation == "CREATE" && request.namespace == %q && request.resource.resource == "secrets" && object.metadata.name == %q`,
-				unchanged, namespace, name+"-config-key"),
+			Expression: fmt.Sprintf("("+letsGo+") || ("+hashKey+")", namespace, name+"-config-key"),
 			Message: fmt.Sprintf("the controllers of %s change nothing in namespaces %s and %s: who may make pods there has the accounts of the cluster or of the operator. Move the object to another namespace",
 				name, metav1.NamespaceSystem, namespace),
 			Reason: ptr.To(metav1.StatusReasonForbidden),

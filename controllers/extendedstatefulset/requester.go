@@ -13,9 +13,11 @@ func Requester() requester.Kind {
 		owns     = `has(spec.configTracking) && spec.configTracking == "` + string(v1alpha1.TrackByOwnerReference) + `"`
 	)
 	return requester.Kind{GroupVersion: v1alpha1.GroupVersion, Name: "ExtendedStatefulSet", Plural: "extendedstatefulsets", Rights: []requester.Right{
-		{Verb: "create", Resource: "pods", Does: "makes pods", Fields: []string{template}},
+		{Verb: "create", Resource: "pods", Does: "makes pods", Fields: []string{template, "zones", "zoneNodeLabel"}},
 		{Verb: "create", Resource: "persistentvolumeclaims", Does: "makes claims", Fields: []string{"template.spec.volumeClaimTemplates"}},
 		{Verb: "create", Resource: "pods", Subresource: "exec", Does: "runs probes in pods", Fields: []string{"activePassiveProbes"}},
+		{Verb: "create", Resource: "services", Does: "makes Services", Fields: []string{"template.spec.serviceName"},
+			If: `has(spec.template.spec.serviceName) && spec.template.spec.serviceName != ""`},
 		{Verb: "create", Group: "batch", Resource: "jobs", Does: "runs Jobs", Fields: []string{"updateStrategy.preUpdateJob", "updateStrategy.postUpdateJob"}},
 		{Verb: "get", Resource: "secrets", Does: "reads Secrets", Fields: []string{template, "updateOnEnvChange"}, If: reads},
 		{Verb: "get", Resource: "configmaps", Does: "reads ConfigMaps", Fields: []string{template, "updateOnEnvChange"}, If: reads},

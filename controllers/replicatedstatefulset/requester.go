@@ -15,5 +15,10 @@ func Requester() requester.Kind {
 		{Verb: "create", Resource: "persistentvolumeclaims", Does: "makes claims", Fields: []string{"pod.volumeClaimTemplates"}},
 		{Verb: "get", Resource: "secrets", Does: "gives Secrets to the members", Fields: []string{"secrets", "TLS"}},
 		{Verb: "get", Resource: "configmaps", Does: "reads ConfigMaps", Fields: []string{"ruleSelector"}},
+		{Verb: "create", Resource: "services", Does: "makes Services", Fields: []string{"servicePorts"}},
+		{Verb: "create", Resource: "pods", Subresource: "exec", Does: "stops and starts members by commands",
+			Annotations: []string{v1alpha1.AnnotationSeedFrom, v1alpha1.AnnotationSwitchoverTo}},
+		{Verb: "create", Resource: "pods", Does: "writes labels and annotations of the object into pods", Copied: true,
+			NotCopied: []string{"kubectl.kubernetes.io/", v1alpha1.Prefix}},
 	}}
 }

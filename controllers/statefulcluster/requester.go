@@ -8,7 +8,7 @@ import (
 // Requester is what those must be allowed who ask for a StatefulCluster.
 func Requester() requester.Kind {
 	return requester.Kind{GroupVersion: v1alpha1.GroupVersion, Name: "StatefulCluster", Plural: "statefulclusters", Rights: []requester.Right{
-		{Verb: "create", Resource: "pods", Does: "makes pods", Fields: []string{"template"}},
+		{Verb: "create", Resource: "pods", Does: "makes pods", Fields: []string{"template", "serviceName"}},
 		{Verb: "create", Resource: "persistentvolumeclaims", Does: "makes claims", Fields: []string{"volumeClaimTemplates"}},
 		{Verb: "delete", Resource: "persistentvolumeclaims", Does: "deletes claims", Fields: []string{"persistentVolumeClaimRetentionPolicy"},
 			If: `has(spec.persistentVolumeClaimRetentionPolicy) && ["whenDeleted", "whenScaled", "whenLost"].exists(w, ` +

@@ -100,11 +100,15 @@ var attempts = []attempt{
 		replicated("", "  secrets: [crown]\n"), "may not get secrets"},
 	{"ConfigMaps by a ReplicatedStatefulSet", "replicatedstatefulset", rights{"pods": {"create"}, "pods/exec": {"create"}},
 		replicated("", "  ruleSelector: {matchLabels: {a: b}}\n"), "may not get configmaps"},
+	{"Services by a ReplicatedStatefulSet", "replicatedstatefulset", rights{"pods": {"create"}, "pods/exec": {"create"}},
+		replicated("", "  servicePorts: [{port: 1}]\n"), "may not create services"},
 
 	{"an ExtendedStatefulSet by who may create pods", "extendedstatefulset", rights{"pods": {"create"}}, extended("", ""), ""},
 	{"claims by an ExtendedStatefulSet", "extendedstatefulset", rights{"pods": {"create"}}, extended("      "+claimTemplates, ""), "may not create persistentvolumeclaims"},
 	{"probes by an ExtendedStatefulSet", "extendedstatefulset", rights{"pods": {"create"}},
 		extended("", "  activePassiveProbes: {c: {exec: {command: [a]}}}\n"), "may not create pods/exec"},
+	{"Services by an ExtendedStatefulSet", "extendedstatefulset", rights{"pods": {"create"}},
+		extended("      serviceName: c\n", ""), "may not create services"},
 	{"Jobs by an ExtendedStatefulSet", "extendedstatefulset", rights{"pods": {"create"}},
 		extended("", "  updateStrategy: {preUpdateJob: "+job+"}\n"), "may not create jobs.batch"},
 	{"what changes in Secrets by an ExtendedStatefulSet", "extendedstatefulset", rights{"pods": {"create"}},
@@ -143,6 +147,7 @@ func TestAPIEscalation(t *testing.T) {
 		}
 	})
 	t.Run("what a change leaves as it was is not asked about", func(t *testing.T) { s.scales(t) })
+	t.Run("orders by annotations, and labels that go into pods", func(t *testing.T) { s.orders(t) })
 	s.thieves(t)
 }
 
@@ -160,6 +165,37 @@ func (s site) actor(t *testing.T, name, kind string, more rights) client.Client 
 	NewWithT(t).Expect(s.admin.Create(t.Context(), role)).To(Succeed())
 	s.bind(t, tenant, "Role", role.Name, name)
 	return s.as(t, name)
+}
+
+// orders are annotations by which commands run in pods, and labels and annotations of an
+// object that go into its pods: who may edit the object alone gives none.
+func (s site) orders(t *testing.T) {
+	g := NewWithT(t)
+	made := replicated("", "")
+	made.Name = "ordered"
+	made.Annotations = map[string]string{"note": "a"}
+	g.Expect(s.admin.Create(t.Context(), made)).To(Succeed())
+	patch := func(actor client.Client, text string) error {
+		object := &clusterlabsv1alpha1.ReplicatedStatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "ordered"}}
+		return actor.Patch(context.WithoutCancel(t.Context()), object, client.RawPatch(types.MergePatchType, []byte(text)), client.DryRunAll)
+	}
+	const (
+		order = `{"metadata": {"annotations": {"clusterlabs.org/switchover-to": "rss-ordered-1"}}}`
+		label = `{"metadata": {"labels": {"tier": "payments"}}}`
+		note  = `{"metadata": {"annotations": {"inject": "yes"}}}`
+		less  = `{"metadata": {"annotations": {"note": null}}}`
+	)
+	editor := s.actor(t, "order editor", "replicatedstatefulset", nil)
+	g.Expect(patch(editor, order)).To(MatchError(And(ContainSubstring("may not create pods/exec"), ContainSubstring("clusterlabs.org/switchover-to"))))
+	for _, text := range []string{label, note, less} {
+		g.Expect(patch(editor, text)).To(MatchError(ContainSubstring("may not create pods")), text)
+	}
+	g.Expect(patch(editor, `{"metadata": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}"}}, "spec": {"replicas": 3}}`)).To(Succeed())
+	g.Expect(patch(s.actor(t, "commander", "replicatedstatefulset", rights{"pods/exec": {"create"}}), order)).To(Succeed())
+	for _, text := range []string{label, note, less} {
+		g.Expect(patch(s.actor(t, "pod maker "+text[:30], "replicatedstatefulset", rights{"pods": {"create"}}), text)).To(Succeed(), text)
+	}
+	g.Expect(s.admin.Delete(t.Context(), made)).To(Succeed())
 }
 
 // scales lets who may not create pods change what makes none: the number of replicas,

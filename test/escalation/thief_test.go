@@ -97,10 +97,21 @@ var thefts = []theft{
 	{"a command in a pod of kube-system", []string{controllersToken}, exec(metav1.NamespaceSystem, "there"), ownAccount},
 	{"a command in a pod of the operator", []string{controllersToken}, exec(operatorNamespace, "there"), ownAccount},
 	{"to let a pod of kube-system go", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "there") },
-		`{"metadata": {"labels": {"a": "b"}}}`), ""},
+		`{"metadata": {"annotations": {"a": "b"}, "finalizers": null}}`), ""},
+	{"a pod of kube-system that a Service finds no more", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "there") },
+		`{"metadata": {"labels": {"a": "b"}}}`), ownAccount},
+	{"the end of a pod of kube-system by the garbage collector", []string{controllersToken}, patches(func() client.Object { return pod(metav1.NamespaceSystem, "there") },
+		`{"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "gone", "uid": "00000000-0000-0000-0000-000000000000"}]}}`), ownAccount},
+	{"another address of a pod of kube-system", []string{controllersToken}, func(ctx context.Context, l loot) error {
+		return l.Status().Patch(ctx, pod(metav1.NamespaceSystem, "there"), client.RawPatch(types.MergePatchType, []byte(`{"status": {"podIP": "192.0.2.1"}}`)))
+	}, ownAccount},
 	{"the key of hashes in the operator's namespace", []string{controllersToken}, creates(func() client.Object {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "stateful-operator-config-key"}}
 	}, client.DryRunAll), ""},
+	{"a token of an account of the operator, as the key of hashes", []string{controllersToken}, creates(func() client.Object {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "stateful-operator-config-key",
+			Annotations: map[string]string{corev1.ServiceAccountNameKey: "stateful-operator-installer"}}, Type: corev1.SecretTypeServiceAccountToken}
+	}, client.DryRunAll), ownAccount},
 	{"a token of an account of the operator, as a Secret", []string{controllersToken}, creates(func() client.Object {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "token",
 			Annotations: map[string]string{corev1.ServiceAccountNameKey: "stateful-operator-installer"}}, Type: corev1.SecretTypeServiceAccountToken}

@@ -11,7 +11,8 @@ import (
 func FuzzLimit(f *testing.F) {
 	f.Add("")
 	f.Add(`{"containers":[null,null]}`)
-	f.Add(strings.Repeat(",", 100))
+	f.Add("{" + strings.Repeat(",", 100))
+	f.Add("containers:\n" + strings.Repeat("-\n", 100))
 	f.Fuzz(func(t *testing.T, body string) {
 		seen := false
 		handler := limited(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { seen = true }), few)
@@ -19,8 +20,11 @@ func FuzzLimit(f *testing.F) {
 		if seen != (status == http.StatusOK) {
 			t.Errorf("it answers %d, and the handler was asked: %v", status, seen)
 		}
+		if seen && body != "" && !isObject([]byte(body)) {
+			t.Error("what is no JSON object is decoded")
+		}
 		l := handler.(*limiter)
-		if !l.working.all.TryAcquire(few.requests) || !l.arriving.all.TryAcquire(few.large) || !l.decoded.TryAcquire(few.memory) ||
+		if !l.working.all.TryAcquire(few.requests) || !l.working.first.TryAcquire(few.first) || !l.arriving.all.TryAcquire(few.large) || !l.decoded.TryAcquire(few.memory) ||
 			l.arriving.known()+l.working.known() > 0 {
 			t.Error("it keeps what the request took")
 		}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"time"
+	"unicode"
 
 	"golang.org/x/sync/semaphore"
 
@@ -29,8 +30,9 @@ type limits struct {
 	// memory is the most bytes that all requests take when they are decoded, estimated by
 	// weigh; one request may take a third of it. Those of up to light are not counted.
 	memory, light int64
-	// requests are worked on at one time, and of one peer. Others wait.
-	requests, requestsPeer int64
+	// requests are worked on at one time, and of one peer. Others wait. Beside them, and
+	// beside the large ones, there are so many of peers that have none: one each.
+	requests, requestsPeer, first int64
 	// wait is for a turn, read for the arrival of the body, work for the answer.
 	wait, read, work time.Duration
 }
@@ -38,21 +40,21 @@ type limits struct {
 // webhookLimits fit into the memory limit of config/manager, as test/hostile shows.
 var webhookLimits = limits{
 	body: 3 << 20, small: 64 << 10, large: 12, largePeer: 8,
-	memory: 128 << 20, light: 1 << 20, requests: 24, requestsPeer: 16,
+	memory: 128 << 20, light: 1 << 20, requests: 24, requestsPeer: 16, first: 8,
 	wait: 5 * time.Second, read: 5 * time.Second, work: 10 * time.Second,
 }
 
 // plainLimits are for requests without a body: metrics, probes.
 var plainLimits = limits{
 	body: 4 << 10, small: 4 << 10, large: 1, largePeer: 1,
-	memory: 1 << 20, light: 64 << 10, requests: 16, requestsPeer: 8,
+	memory: 1 << 20, light: 64 << 10, requests: 16, requestsPeer: 8, first: 4,
 	wait: 5 * time.Second, read: 5 * time.Second, work: 30 * time.Second,
 }
 
 // limited gives a handler these bounds.
 func limited(handler http.Handler, l limits) http.Handler {
 	return &limiter{handler: handler, limits: l, decoded: semaphore.NewWeighted(l.memory),
-		arriving: newTurns(l.large, l.largePeer), working: newTurns(l.requests, l.requestsPeer)}
+		arriving: newTurns(l.large, l.largePeer, l.first), working: newTurns(l.requests, l.requestsPeer, l.first)}
 }
 
 type limiter struct {
@@ -82,6 +84,12 @@ func (l *limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		http.Error(w, "the request did not arrive whole", http.StatusBadRequest)
+		return
+	}
+	// What decodes requests takes all else for YAML, which nothing here can weigh: an element
+	// of a list takes two bytes of it.
+	if len(body) > 0 && !isObject(body) {
+		http.Error(w, "the request is no JSON object", http.StatusUnsupportedMediaType)
 		return
 	}
 	weight := weigh(body)
@@ -134,6 +142,12 @@ func (l *limiter) readBody(w http.ResponseWriter, r *http.Request) ([]byte, erro
 	// Without one again, the server sees when the caller goes, and ends the context.
 	_ = connection.SetReadDeadline(time.Time{})
 	return body.Bytes(), nil
+}
+
+// isObject reports whether a body is read as a JSON object, as Kubernetes decides it
+// (apimachinery's yaml.IsJSONBuffer).
+func isObject(body []byte) bool {
+	return bytes.HasPrefix(bytes.TrimLeftFunc(body, unicode.IsSpace), []byte{'{'})
 }
 
 // weigh estimates the bytes that a body takes when it is decoded, with its copies. An element

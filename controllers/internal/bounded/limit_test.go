@@ -15,7 +15,7 @@ import (
 )
 
 // few are bounds that a test reaches.
-var few = limits{body: 1000, small: 500, large: 2, largePeer: 1, memory: 90 << 10, light: 1000, requests: 3, requestsPeer: 2,
+var few = limits{body: 1000, small: 500, large: 2, largePeer: 1, memory: 90 << 10, light: 1000, requests: 3, requestsPeer: 2, first: 1,
 	wait: 50 * time.Millisecond, read: 50 * time.Millisecond, work: time.Minute}
 
 // post sends a body as a peer would, and gives the status of the answer.
@@ -35,17 +35,20 @@ func TestABodyIsBoundedBeforeItIsDecoded(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		seen.Store(int32(len(body)))
 	}), few)
-	parts := func(n int) string { return "[" + strings.Repeat(",", n-1) }
+	parts := func(n int) string { return "{" + strings.Repeat(",", n-1) }
 	for _, row := range []struct {
 		name, body string
 		status     int
 	}{
 		{"none", "", http.StatusOK},
-		{"at the bound", strings.Repeat("x", 1000), http.StatusOK},
-		{"above it", strings.Repeat("x", 1001), http.StatusRequestEntityTooLarge},
+		{"at the bound", "{" + strings.Repeat("x", 999), http.StatusOK},
+		{"above it", "{" + strings.Repeat("x", 1000), http.StatusRequestEntityTooLarge},
 		{"as many parts as may be", parts(29), http.StatusOK}, // of 1 KiB and 8 bytes, where 30 KiB may be
 		{"one more", parts(30), http.StatusRequestEntityTooLarge},
 		{"a quantity that takes all memory", `{"requests":{"storage":"12345678901234567890e2000000000"}}`, http.StatusBadRequest},
+		{"YAML, of which nothing can be weighed", "containers:\n" + strings.Repeat("-\n", 100), http.StatusUnsupportedMediaType},
+		{"a list, which is read as YAML", "[" + strings.Repeat("0,", 10) + "0]", http.StatusUnsupportedMediaType},
+		{"an object after blanks", " \n\t{}", http.StatusOK},
 	} {
 		seen.Store(-1)
 		g.Expect(post(handler, "10.0.0.1", row.body)).To(Equal(row.status), row.name)
@@ -76,7 +79,10 @@ func TestAPeerThatSendsMuchWaitsForItself(t *testing.T) {
 	g.Expect(post(handler, "10.0.0.1", "")).To(Equal(http.StatusTooManyRequests), "it has two under way")
 	go post(handler, "10.0.0.2", "")
 	g.Expect(<-began).To(Equal("10.0.0.2"), "another peer has the third turn")
-	g.Expect(post(handler, "10.0.0.3", "")).To(Equal(http.StatusTooManyRequests), "three are all")
+	go post(handler, "10.0.0.3", "")
+	g.Expect(<-began).To(Equal("10.0.0.3"), "three are all, but one that has none gets one more")
+	g.Expect(post(handler, "10.0.0.2", "")).To(Equal(http.StatusTooManyRequests), "which this one has")
+	g.Expect(post(handler, "10.0.0.4", "")).To(Equal(http.StatusTooManyRequests), "four are all")
 	close(end)
 	g.Eventually(handler.(*limiter).working.known).Should(BeZero(), "peers that are gone are forgotten")
 }
@@ -87,7 +93,7 @@ func TestDecodedBodiesShareTheirMemory(t *testing.T) {
 	l := few
 	l.requests, l.requestsPeer = 9, 9
 	handler := limited(held(began, end), l)
-	large := "[" + strings.Repeat(",", 28) // nearly a third of all
+	large := "{" + strings.Repeat(",", 28) // nearly a third of all
 	for range 3 {
 		go post(handler, "10.0.0.1", large)
 		<-began
@@ -105,7 +111,7 @@ func TestALightRequestPassesThoseThatWaitForMemory(t *testing.T) {
 	l := few
 	l.requests, l.requestsPeer, l.wait = 5, 5, time.Minute
 	handler := limited(held(began, end), l)
-	large := "[" + strings.Repeat(",", 28) // nearly a third of all
+	large := "{" + strings.Repeat(",", 28) // nearly a third of all
 	for range 3 {
 		go post(handler, "10.0.0.1", large)
 		<-began
@@ -201,7 +207,7 @@ func TestWorkEndsWhenTheCallerIsGone(t *testing.T) {
 	}), few))
 	connection, err := net.Dial("tcp", address)
 	g.Expect(err).NotTo(HaveOccurred())
-	_, err = io.WriteString(connection, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody")
+	_, err = io.WriteString(connection, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n{  }")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Eventually(began).Should(BeClosed())
 	g.Consistently(ended, 2*few.read).ShouldNot(BeClosed(), "the deadline of the body ends nothing later")
@@ -226,6 +232,13 @@ func TestConnectionsAreBounded(t *testing.T) {
 	l.leave("a")
 	g.Expect(l.enter("a")).To(BeFalse(), "it has three, and one is free")
 	g.Expect(l.enter("e")).To(BeTrue())
+
+	l = newListener(nil, 1280)
+	for peer := range 30 {
+		for l.enter(string(rune('A' + peer))) { // as many as it gets
+		}
+	}
+	g.Expect(l.enter("a")).To(BeTrue(), "thirty that hold all they get leave some")
 
 	address := listening(t, http.NotFoundHandler())
 	var open []net.Conn

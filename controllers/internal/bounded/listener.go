@@ -11,9 +11,15 @@ import (
 // may have half of all.
 const maxConnections = 1280
 
+// reserved is the share of connections, one in so many, that only a peer with fewer than
+// two gets.
+const reserved = 16
+
 // listener closes the connections that are too many. A peer, by its address, gets another
-// one only while more are free than it has: so there is always one free for a peer that has
-// few, as the API server, however many others hold all they get.
+// one only while more are free than it has, and the last of them go to peers with fewer than
+// two. So who holds as many as it gets leaves some free: it takes as many addresses as there
+// are reserved connections to shut others out. Where that is to be feared, close the port to
+// all but the API servers (docs/security.md).
 type listener struct {
 	net.Listener
 	max int
@@ -45,7 +51,11 @@ func (l *listener) Accept() (net.Conn, error) {
 func (l *listener) enter(peer string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.by[peer] >= l.max-l.open {
+	free := l.max - l.open
+	if l.by[peer] >= free {
+		return false
+	}
+	if l.by[peer] > 1 && free <= l.max/reserved {
 		return false
 	}
 	l.open++

@@ -3,6 +3,7 @@ package bounded
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -10,8 +11,11 @@ import (
 
 // turns are for what may be done so many times at one time: by all, and by one peer.
 type turns struct {
-	all  *semaphore.Weighted
-	each int64 // of one peer
+	all *semaphore.Weighted
+	// first are for peers that have no turn while all are taken: two that send much would
+	// have all, and keep others waiting.
+	first *semaphore.Weighted
+	each  int64 // of one peer
 
 	mu    sync.Mutex
 	peers map[string]*peer
@@ -21,10 +25,12 @@ type turns struct {
 type peer struct {
 	turns *semaphore.Weighted
 	users int
+	// held is how many turns it has.
+	held atomic.Int64
 }
 
-func newTurns(all, each int64) *turns {
-	return &turns{all: semaphore.NewWeighted(all), each: each, peers: map[string]*peer{}}
+func newTurns(all, each, first int64) *turns {
+	return &turns{all: semaphore.NewWeighted(all), first: semaphore.NewWeighted(first), each: each, peers: map[string]*peer{}}
 }
 
 // enter waits for a turn: first among those of a peer, so that one peer that sends much
@@ -37,16 +43,30 @@ func (t *turns) enter(ctx context.Context, address string, wait time.Duration) (
 		t.forget(address)
 		return nil, err
 	}
-	if err := t.all.Acquire(ctx, 1); err != nil {
+	from, err := t.take(ctx, mine)
+	if err != nil {
 		mine.turns.Release(1)
 		t.forget(address)
 		return nil, err
 	}
+	mine.held.Add(1)
 	return func() {
-		t.all.Release(1)
+		mine.held.Add(-1)
+		from.Release(1)
 		mine.turns.Release(1)
 		t.forget(address)
 	}, nil
+}
+
+// take waits for a turn among those of all, and returns where it has to be given back.
+func (t *turns) take(ctx context.Context, by *peer) (*semaphore.Weighted, error) {
+	if t.all.TryAcquire(1) {
+		return t.all, nil
+	}
+	if by.held.Load() == 0 && t.first.TryAcquire(1) {
+		return t.first, nil
+	}
+	return t.all, t.all.Acquire(ctx, 1)
 }
 
 func (t *turns) peer(address string) *peer {

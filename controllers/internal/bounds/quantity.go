@@ -21,10 +21,11 @@ const LongestQuantity = 64
 const deepest = 10000
 
 var (
-	// suspect is in every text with a quantity that is too large, and in few others.
-	suspect     = regexp.MustCompile(`[0-9.][eE][+-]?[0-9]{3}|[0-9.]{60}`)
+	// suspect is in every text with a quantity that is too large, and in few others: also in
+	// one that escapes a character of it.
+	suspect     = regexp.MustCompile(`[0-9.][eE][+-]?[0-9]{3}|[0-9.]{60}|\\u00(2[bBdDeE]|3[0-9]|[46]5)`)
 	longSuffix  = regexp.MustCompile(`[0-9.][eE][+-]?[0-9]{3}`)
-	quantities  = []string{"divisor", "sizeLimit"}
+	quantities  = []string{"divisor", "perContainer", "perPod", "quantity", "sizeLimit"}
 	quantityMap = []string{"allocatedResources", "capacity", "limits", "overhead", "requests"}
 )
 

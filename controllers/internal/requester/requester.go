@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -43,6 +44,12 @@ type Right struct {
 	// If is a CEL expression over spec without which Fields ask for nothing; empty always
 	// holds.
 	If string
+	// Annotations of the object ask for it as well: they are orders.
+	Annotations []string
+	// Copied is true when the labels and annotations of the object go into pods. A change of
+	// one asks for it, but of annotations whose keys begin with a prefix of NotCopied.
+	Copied    bool
+	NotCopied []string
 }
 
 // name is the right in words: create pods/exec.
@@ -64,12 +71,18 @@ func (r Right) asked(object string) string {
 	for _, field := range r.Fields {
 		parts = append(parts, fmt.Sprintf("%s ? [%s.spec.%s] : []", present(object, field), object, field))
 	}
+	for _, key := range r.Annotations {
+		parts = append(parts, fmt.Sprintf("has(%[1]s.metadata.annotations) && %[2]q in %[1]s.metadata.annotations ? [%[1]s.metadata.annotations[%[2]q]] : []", object, key))
+	}
 	all := "[" + strings.Join(parts, ", ") + "]"
 	if r.If == "" {
 		return all
 	}
-	return fmt.Sprintf("(%s) ? %s : []", strings.ReplaceAll(r.If, "spec.", object+".spec."), all)
+	return fmt.Sprintf("(%s) ? %s : []", ownSpec.ReplaceAllString(r.If, "${1}"+object+".spec."), all)
 }
+
+// ownSpec is the spec of the object, and not one within it.
+var ownSpec = regexp.MustCompile(`(^|[^.\w])spec\.`)
 
 // present is the CEL expression that a path below spec is there.
 func present(object, field string) string {
@@ -80,6 +93,36 @@ func present(object, field string) string {
 		terms = append(terms, "has("+at+")")
 	}
 	return strings.Join(terms, " && ")
+}
+
+// keeps is the CEL expression that a change leaves alone what is copied into pods. Who
+// creates an object is asked by its spec.
+func (r Right) keeps() string {
+	var copied []string
+	for _, prefix := range r.NotCopied {
+		copied = append(copied, fmt.Sprintf("!k.startsWith(%q)", prefix))
+	}
+	of := func(object string) string { return object + ".metadata.?annotations.orValue({})" }
+	within := func(a, b string) string {
+		return fmt.Sprintf("%[1]s.all(k, !(%[3]s) || (k in %[2]s && %[2]s[k] == %[1]s[k]))", of(a), of(b), strings.Join(append(copied, "true"), " && "))
+	}
+	return "oldObject == null || (object.metadata.?labels.orValue({}) == oldObject.metadata.?labels.orValue({}) && " +
+		within("object", "oldObject") + " && " + within("oldObject", "object") + ")"
+}
+
+// what is what of an object asks for the right, in words.
+func (r Right) what() string {
+	var words []string
+	for _, field := range r.Fields {
+		words = append(words, "spec."+field)
+	}
+	for _, key := range r.Annotations {
+		words = append(words, "annotation "+key)
+	}
+	if r.Copied {
+		words = append(words, "a change of metadata.labels or metadata.annotations, which go into pods,")
+	}
+	return strings.Join(words, ", ")
 }
 
 func (r Right) check() string {
@@ -117,12 +160,16 @@ func Policy(kind Kind, namespace string, watched []string) (*admissionv1.Validat
 		made.Spec.Variables = append(made.Spec.Variables,
 			admissionv1.Variable{Name: now, Expression: right.asked("object")},
 			admissionv1.Variable{Name: before, Expression: "oldObject == null ? [] : " + right.asked("oldObject")})
+		unasked := fmt.Sprintf("!variables.%[1]s.exists(f, size(f) > 0) || variables.%[1]s == variables.%[2]s", now, before)
+		if right.Copied {
+			unasked = right.keeps()
+		}
 		made.Spec.Validations = append(made.Spec.Validations, admissionv1.Validation{
-			Expression: fmt.Sprintf("!variables.%[1]s.exists(f, size(f) > 0) || variables.%[1]s == variables.%[2]s || %[3]s", now, before, right.check()),
+			Expression: fmt.Sprintf("%s || %s", unasked, right.check()),
 			Message:    fmt.Sprintf("you may not %s in this namespace, which the operator does for a %s", right.name(), kind.Name),
 			MessageExpression: fmt.Sprintf(`"the operator %s for a %s, and " + request.userInfo.username + " may not %s in namespace " + request.namespace + `+
-				`". Ask for a role with that verb (spec.%s asks for it). To look: kubectl auth can-i %s -n " + request.namespace + " --as=" + request.userInfo.username`,
-				right.Does, kind.Name, right.name(), strings.Join(right.Fields, ", spec."), right.name()),
+				`". Ask for a role with that verb (%s asks for it). To look: kubectl auth can-i %s -n " + request.namespace + " --as=" + request.userInfo.username`,
+				right.Does, kind.Name, right.name(), right.what(), right.name()),
 			Reason: ptr.To(metav1.StatusReasonForbidden),
 		})
 	}
