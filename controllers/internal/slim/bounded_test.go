@@ -25,4 +25,10 @@ func TestMetadataIsBounded(t *testing.T) {
 	g.Expect(Bounded(m)).To(BeTrue())
 	g.Expect(*m).To(Equal(metav1.ObjectMeta{Name: "a", Finalizers: []string{"ours"}, OwnerReferences: m.OwnerReferences}))
 	g.Expect(m.OwnerReferences).To(ConsistOf(HaveField("Name", "it")), "the controller")
+
+	m.OwnerReferences[0].Name = strings.Repeat("x", 1<<20)
+	m.Finalizers = make([]string, 1000)
+	Bounded(m)
+	g.Expect(m.OwnerReferences).To(BeEmpty(), "no object has such a name")
+	g.Expect(m.Finalizers).To(HaveLen(mostFinalizers))
 }
