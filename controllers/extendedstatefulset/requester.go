@@ -1,6 +1,8 @@
 package extendedstatefulset
 
 import (
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/requester"
 )
@@ -23,5 +25,5 @@ func Requester() requester.Kind {
 		{Verb: "get", Resource: "configmaps", Does: "reads ConfigMaps", Fields: []string{template, "updateOnEnvChange"}, If: reads},
 		{Verb: "patch", Resource: "secrets", Does: "writes owner references into Secrets", Fields: []string{template, "configTracking"}, If: owns},
 		{Verb: "patch", Resource: "configmaps", Does: "writes owner references into ConfigMaps", Fields: []string{template, "configTracking"}, If: owns},
-	}}
+	}, Owned: []admissionv1.Rule{{APIGroups: []string{"apps"}, Resources: []string{"statefulsets"}}, {APIGroups: []string{"batch"}, Resources: []string{"jobs"}}}}
 }

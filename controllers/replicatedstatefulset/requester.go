@@ -1,6 +1,8 @@
 package replicatedstatefulset
 
 import (
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/requester"
 )
@@ -20,5 +22,5 @@ func Requester() requester.Kind {
 			Annotations: []string{v1alpha1.AnnotationSeedFrom, v1alpha1.AnnotationSwitchoverTo}},
 		{Verb: "create", Resource: "pods", Does: "writes labels and annotations of the object into pods", Copied: true,
 			NotCopied: []string{"kubectl.kubernetes.io/", v1alpha1.Prefix}},
-	}}
+	}, Owned: []admissionv1.Rule{{APIGroups: []string{"apps"}, Resources: []string{"statefulsets"}}}}
 }

@@ -1,6 +1,8 @@
 package statefulcluster
 
 import (
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/requester"
 )
@@ -13,5 +15,5 @@ func Requester() requester.Kind {
 		{Verb: "delete", Resource: "persistentvolumeclaims", Does: "deletes claims", Fields: []string{"persistentVolumeClaimRetentionPolicy"},
 			If: `has(spec.persistentVolumeClaimRetentionPolicy) && ["whenDeleted", "whenScaled", "whenLost"].exists(w, ` +
 				`w in spec.persistentVolumeClaimRetentionPolicy && spec.persistentVolumeClaimRetentionPolicy[w] == "Delete")`},
-	}}
+	}, Owned: []admissionv1.Rule{{APIGroups: []string{""}, Resources: []string{"pods"}}, {APIGroups: []string{"apps"}, Resources: []string{"controllerrevisions"}}}}
 }

@@ -5,9 +5,11 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -147,6 +149,7 @@ func TestAPIEscalation(t *testing.T) {
 		}
 	})
 	t.Run("what a change leaves as it was is not asked about", func(t *testing.T) { s.scales(t) })
+	t.Run("a pod that says that it is a member", func(t *testing.T) { s.members(t) })
 	t.Run("orders by annotations, and labels that go into pods", func(t *testing.T) { s.orders(t) })
 	s.thieves(t)
 }
@@ -165,6 +168,27 @@ func (s site) actor(t *testing.T, name, kind string, more rights) client.Client 
 	NewWithT(t).Expect(s.admin.Create(t.Context(), role)).To(Succeed())
 	s.bind(t, tenant, "Role", role.Name, name)
 	return s.as(t, name)
+}
+
+// members are pods with a StatefulCluster as their controller: who may create pods makes
+// none, or the set would retire one of its own for it.
+func (s site) members(t *testing.T) {
+	g := NewWithT(t)
+	forged := pod(tenant, "db-forged")
+	forged.OwnerReferences = []metav1.OwnerReference{{APIVersion: engev1alpha1.GroupVersion.String(), Kind: "StatefulCluster", Name: "db",
+		UID: "00000000-0000-0000-0000-000000000000", Controller: ptr.To(true)}}
+	maker := s.actor(t, "member maker", "statefulcluster", rights{"pods": {"create", "patch"}})
+	g.Expect(maker.Create(t.Context(), forged, client.DryRunAll)).To(MatchError(ContainSubstring("may not update statefulclusters/finalizers")))
+	plain := pod(tenant, "plain")
+	g.Expect(maker.Create(t.Context(), plain)).To(Succeed())
+	g.Expect(maker.Patch(t.Context(), plain, client.RawPatch(types.MergePatchType, []byte(
+		`{"metadata": {"ownerReferences": [{"apiVersion": "enge.me/v1alpha1", "kind": "StatefulCluster", "name": "db", "uid": "00000000-0000-0000-0000-000000000000", "controller": true}]}}`)),
+		client.DryRunAll)).To(MatchError(ContainSubstring("may not update statefulclusters/finalizers")))
+	g.Expect(s.admin.Create(t.Context(), forged)).To(Succeed())
+	g.Expect(maker.Patch(t.Context(), forged, client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"labels": {"a": "b"}}}`)), client.DryRunAll)).To(Succeed(), "one that is")
+	for _, p := range []*corev1.Pod{plain, forged} {
+		g.Expect(s.admin.Delete(t.Context(), p)).To(Succeed())
+	}
 }
 
 // orders are annotations by which commands run in pods, and labels and annotations of an

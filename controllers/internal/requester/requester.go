@@ -32,6 +32,9 @@ type Kind struct {
 	schema.GroupVersion
 	Name, Plural string
 	Rights       []Right
+	// Owned are the resources of which the operator takes those that have an object of the
+	// kind as their controller.
+	Owned []admissionv1.Rule
 }
 
 // Right is one that a requester must have, because the operator uses its own for them.
@@ -179,6 +182,39 @@ func Policy(kind Kind, namespace string, watched []string) (*admissionv1.Validat
 	}}
 }
 
+// Owners is what the API server checks of objects that say that one of the kind is their
+// controller. The operator would take a pod for a member, and retire another for it. As
+// admission plugin OwnerReferencesPermissionEnforcement has it, who writes such an owner
+// must be allowed to update the finalizers of the kind, as the operator is.
+func Owners(kind Kind, namespace string) (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
+	const owned = `%s.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false) && o.kind == %q && o.apiVersion.startsWith(%q))`
+	of := func(object string) string { return fmt.Sprintf(owned, object, kind.Name, kind.Group+"/") }
+	meta := metav1.ObjectMeta{Name: strings.ToLower(kind.Name) + "-owner-" + namespace,
+		Labels: map[string]string{"app.kubernetes.io/managed-by": "stateful-operator"}}
+	made := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicySpec{
+		FailurePolicy:    ptr.To(admissionv1.Fail),
+		MatchConstraints: &admissionv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{}, MatchPolicy: ptr.To(admissionv1.Equivalent)},
+		MatchConditions:  []admissionv1.MatchCondition{{Name: "owned", Expression: of("object")}},
+		Validations: []admissionv1.Validation{{
+			Expression: fmt.Sprintf(`(request.operation == "UPDATE" && %s) || authorizer.group(%q).resource(%q).subresource("finalizers").namespace(request.namespace).check("update").allowed()`,
+				of("oldObject"), kind.Group, kind.Plural),
+			MessageExpression: fmt.Sprintf(`"the operator takes what has a %s as its controller for its own, and " + request.userInfo.username + " may not update %s/finalizers in namespace " + request.namespace + ". Leave that owner out"`,
+				kind.Name, kind.Plural),
+			Message: fmt.Sprintf("you may not update %s/finalizers in this namespace, so you cannot make what has a %s as its controller; leave that owner out", kind.Plural, kind.Name),
+			Reason:  ptr.To(metav1.StatusReasonForbidden),
+		}},
+	}}
+	for _, rule := range kind.Owned {
+		rule.APIVersions, rule.Scope = []string{"*"}, ptr.To(admissionv1.NamespacedScope)
+		made.Spec.MatchConstraints.ResourceRules = append(made.Spec.MatchConstraints.ResourceRules, admissionv1.NamedRuleWithOperations{
+			RuleWithOperations: admissionv1.RuleWithOperations{Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update}, Rule: rule}})
+	}
+	return made, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: *meta.DeepCopy(), Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+		PolicyName:        made.Name,
+		ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+	}}
+}
+
 // elsewhere keeps objects out of two namespaces: who may edit the operator's own has its
 // account, and what the cluster itself runs on is nobody's to hold up.
 func elsewhere(kind Kind, namespace string) admissionv1.Validation {
@@ -227,6 +263,13 @@ func (g *Guard) keepAll(ctx context.Context) error {
 	var problems []error
 	for _, kind := range g.Kinds {
 		made, binding := Policy(kind, g.Namespace, g.Watched)
+		if err := g.Keep(ctx, kind.Plural+"."+kind.Group, made, binding); err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", made.Name, err))
+		}
+		if len(kind.Owned) == 0 {
+			continue
+		}
+		made, binding = Owners(kind, g.Namespace)
 		if err := g.Keep(ctx, kind.Plural+"."+kind.Group, made, binding); err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", made.Name, err))
 		}
