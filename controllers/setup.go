@@ -102,7 +102,9 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if err := options.watchAPIServer(mgr); err != nil {
 		return err
 	}
+	watch := &requester.Watch{Live: mgr.GetAPIReader(), Namespace: options.Namespace}
 	for _, k := range options.kinds() {
+		watch.Kinds = append(watch.Kinds, k.requester())
 		if options.runs(Controllers) {
 			if err := k.controller(mgr, options); err != nil {
 				return fmt.Errorf("setting up the controller of %s: %w", k.name, err)
@@ -112,6 +114,11 @@ func Setup(mgr ctrl.Manager, options Options) error {
 			if err := k.webhook(mgr, options); err != nil {
 				return fmt.Errorf("setting up the webhook of %s: %w", k.name, err)
 			}
+		}
+	}
+	if options.runs(Controllers) {
+		if err := mgr.Add(watch); err != nil {
+			return fmt.Errorf("setting up the look for policies: %w", err)
 		}
 	}
 	if options.runs(Installer) {
