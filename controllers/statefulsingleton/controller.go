@@ -29,6 +29,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/enqueue"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/large"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/livepods"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
@@ -115,12 +116,15 @@ func metadataOf(kind string) *metav1.PartialObjectMetadata {
 	return m
 }
 
+// mostPodBytes is how many bytes of JSON the pods of an object may have in all.
+const mostPodBytes = 16 << 20
+
 // Setup adds the controller to the manager.
 func Setup(mgr ctrl.Manager, o Options) error { return setup(mgr, o, time.Now) }
 
 func setup(mgr ctrl.Manager, o Options, now func() time.Time) error {
 	runner := &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Lease: o.Lease}
-	live, err := newLivePods(mgr)
+	live, err := livepods.New(mgr, mostPodBytes)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package statefulsingleton
+package livepods
 
 import (
 	"encoding/json"
@@ -41,7 +41,7 @@ func TestPodsAreReadOneAtATime(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			g, large := NewWithT(t), false
 			var got corev1.PodList
-			err := decodePods(&bounded{Reader: strings.NewReader(row.answer), enter: func() error { large = true; return nil }}, &got)
+			err := decodePods(&bounded{Reader: strings.NewReader(row.answer), most: 16 << 20, enter: func() error { large = true; return nil }}, &got)
 			g.Expect(large).To(Equal(row.large))
 			if row.fails != "" {
 				g.Expect(err).To(MatchError(ContainSubstring(row.fails)))

@@ -1,4 +1,7 @@
-package statefulsingleton
+// Package livepods reads lists of pods from the API server one pod at a time. Who labels
+// pods chooses how many bytes a list has: each may have a megabyte or two, and a pass that
+// reads them at one time would take all memory of the operator.
+package livepods
 
 import (
 	"context"
@@ -16,43 +19,40 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/large"
 )
 
-// Who selects pods chooses how many bytes a pass reads: each may have a megabyte or two.
-const (
-	// mostPodBytes is how many bytes of JSON the pods of an object may have in all. A pass
-	// fails where they have more.
-	mostPodBytes = 16 << 20
-	// fewPodBytes are read at any time. A pass that reads more is large.
-	fewPodBytes = 1 << 20
-)
+// few bytes of JSON are read at any time. A pass that reads more is large.
+const few = 1 << 20
 
-// livePods reads the API server, and lists of pods one pod at a time.
-type livePods struct {
+// Reader reads the API server, and lists of pods one pod at a time.
+type Reader struct {
 	client.Reader
 	core rest.Interface
+	most int64
 }
 
-func newLivePods(mgr ctrl.Manager) (*livePods, error) {
+// New makes a Reader. most is how many bytes of JSON the pods of a list may have in all; a
+// list that has more fails.
+func New(mgr ctrl.Manager, most int64) (*Reader, error) {
 	core, err := corev1client.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("make a client for pods: %w", err)
 	}
-	return &livePods{Reader: mgr.GetAPIReader(), core: core.RESTClient()}, nil
+	return &Reader{Reader: mgr.GetAPIReader(), core: core.RESTClient(), most: most}, nil
 }
 
 // List reads a list; ctx is that of a pass.
-func (l *livePods) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+func (r *Reader) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	pods, ok := list.(*corev1.PodList)
 	if !ok {
-		return l.Reader.List(ctx, list, options...)
+		return r.Reader.List(ctx, list, options...)
 	}
 	of := (&client.ListOptions{}).ApplyOptions(options)
-	answer, err := l.core.Get().Resource("pods").Namespace(of.Namespace).SetHeader("Accept", "application/json").
+	answer, err := r.core.Get().Resource("pods").Namespace(of.Namespace).SetHeader("Accept", "application/json").
 		VersionedParams(of.AsListOptions(), scheme.ParameterCodec).Stream(ctx)
 	if err != nil {
 		return err
 	}
 	defer answer.Close()
-	return decodePods(&bounded{Reader: answer, enter: func() error { return large.Enter(ctx) }}, pods)
+	return decodePods(&bounded{Reader: answer, most: r.most, enter: func() error { return large.Enter(ctx) }}, pods)
 }
 
 // decodePods reads a PodList as JSON.
@@ -100,18 +100,18 @@ func decodeItems(d *json.Decoder, into *corev1.PodList) error {
 // bounded reads no more than may be, and what is much after it has entered.
 type bounded struct {
 	io.Reader
-	enter func() error
-	read  int64
-	large bool
+	enter      func() error
+	most, read int64
+	large      bool
 }
 
 func (b *bounded) Read(into []byte) (int, error) {
 	n, err := b.Reader.Read(into)
 	b.read += int64(n)
-	if b.read > mostPodBytes {
-		return 0, fmt.Errorf("the pods that it selects have more than %d MiB in all", mostPodBytes>>20)
+	if b.read > b.most {
+		return 0, fmt.Errorf("the pods that it selects have more than %d MiB in all: find those of others, kubectl get pods --show-labels", b.most>>20)
 	}
-	if b.read > fewPodBytes && !b.large {
+	if b.read > few && !b.large {
 		b.large = true
 		if err := b.enter(); err != nil {
 			return 0, err
