@@ -83,7 +83,7 @@ func deadlines() []timed {
 			return worldOf(toySet(2, 1), pod(0).granted().ends("promote", podexec.Succeeded, 0).age(age+time.Second).statusSince(7, time.Second), heir())
 		}, blames: acts("delete pod 0: Unseen")},
 		{name: "the API server refuses status", limit: refusedFor, world: func(age time.Duration) *world {
-			return worldOf(toySet(2, 1), pod(0).granted().began("promote", age+25*time.Second).silent(silentAfter).refused("status"), heir())
+			return worldOf(toySet(2, 1), pod(0).granted().began("promote", age+25*time.Second).silent(unresponsiveAfter).refused("status"), heir())
 		}, blames: acts("delete pod 0: Unseen")},
 		{name: "status does not answer", limit: answersWithin, world: func(age time.Duration) *world {
 			return worldOf(toySet(2, 1), pod(0).primary().hangs(age), heir())
@@ -100,7 +100,7 @@ func deadlines() []timed {
 		{name: "a primary whose pod is not Ready", limit: unreadyAfter, byClock: true, world: func(age time.Duration) *world {
 			return worldOf(toySet(2, 1), pod(0).primary().unready(age), heir())
 		}, blames: func(w *world) bool { decide(w); return len(w.among(w.unreadyTooLong)) > 0 }},
-		{name: "the youth of a pod", limit: youth, byClock: true, world: func(age time.Duration) *world {
+		{name: "the least age of a pod", limit: minPodAge, byClock: true, world: func(age time.Duration) *world {
 			return worldOf(toySet(2, 1), pod(0).primary(), pod(1).born(age).status(1).failures(2, "secondary", 1, true))
 		}, blames: acts("delete pod 1: Failed")},
 	}

@@ -23,7 +23,7 @@ func (f *podFixture) looping(ended time.Duration) *podFixture {
 
 // hung: sequence does not answer, however often it is asked.
 func (f *podFixture) hung() *podFixture {
-	f.tries[v1alpha1.CommandSequence] = silentAfter
+	f.tries[v1alpha1.CommandSequence] = unresponsiveAfter
 	return f.answered(v1alpha1.CommandSequence, podexec.Unknown, 0, "", 4*time.Second)
 }
 

@@ -63,7 +63,7 @@ func TestStrays(t *testing.T) {
 }
 
 func TestAPrimaryThatDoesNotAnswerAnyMoreIsToldOf(t *testing.T) {
-	w := worldOf(toySet(2, 1), pod(0).primary().silent(silentAfter), pod(1).secondary())
+	w := worldOf(toySet(2, 1), pod(0).primary().silent(unresponsiveAfter), pod(1).secondary())
 	m := w.members[0]
 	r := m.said[v1alpha1.CommandStatus]
 	r.Code, r.Outcome, r.Began, r.Ended = 8, podexec.Failed, ago(time.Hour), ago(time.Hour)

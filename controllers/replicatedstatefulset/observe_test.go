@@ -97,9 +97,9 @@ func TestWhatIsAskedInVainIsAskedLessOften(t *testing.T) {
 func TestAMemberIsMuteWhenItWasAsked(t *testing.T) {
 	m := pod(0)
 	remembered := &seen{said: map[string]podexec.Result{}, counted: map[string]time.Time{}, tries: map[string]int{}}
-	for i := range silentAfter {
+	for i := range unresponsiveAfter {
 		if m.mute() {
-			t.Fatalf("after %d of %d", i, silentAfter)
+			t.Fatalf("after %d of %d", i, unresponsiveAfter)
 		}
 		m.unsent("status", time.Duration(50-i)*time.Second, 0)
 		remembered.look(m.member, nil, noon)

@@ -293,6 +293,3 @@ func (w *world) fenced(m *member) bool {
 func (w *world) powerless(m *member) bool {
 	return m.node.OutOfService && !m.node.Ready || m.node.Missing && w.watch.Elapsed(m.node.MissingSince, w.now) >= fenceAfter
 }
-
-// fenceAfter is for how long a Node must be gone before its machine counts as off.
-const fenceAfter = time.Minute

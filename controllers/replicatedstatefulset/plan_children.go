@@ -71,13 +71,6 @@ func mend(w *world, p *plan, changed bool, a action.Action) {
 	p.Do(action.Chain{a})
 }
 
-// mendPause is between two patches of a child that are no answer to a new spec,
-// vainPause between two that are the same and were in vain.
-const (
-	mendPause = 5 * time.Second
-	vainPause = 10 * time.Minute
-)
-
 // mended is the last patch of a child: in vain if it was taken and changed nothing.
 type mended struct {
 	attempt attempt

@@ -84,11 +84,6 @@ func (p *plan) ask(w *world, m *member, name string) {
 	}
 }
 
-// again is how long an unanswered question waits before it is asked again.
-func again(tries int) time.Duration {
-	return min(time.Second<<max(0, min(tries-1, 10)), 30*time.Second)
-}
-
 // due is when a question is to be asked again that has no answer; now if it has
 // not been asked of this container.
 func (w *world) due(m *member, name string) time.Duration {
@@ -126,9 +121,6 @@ func askStatus(w *world, p *plan) {
 	}
 }
 
-// freshFor is how long the sequence of a member that runs is taken for new.
-const freshFor = 30 * time.Second
-
 // sequence is how new the copy of a member is, asked when it is not known: since
 // the last primary went, and lately if the member runs. answered is false as long
 // as no answer came; known is false too for one that is no number.
@@ -142,7 +134,7 @@ func (w *world) sequence(p *plan, m *member) (n uint64, answered, known bool) {
 		return 0, true, false
 	}
 	w.askSequence(p, m)
-	if r, ok := m.result(v1alpha1.CommandSequence); ok && r.Outcome == podexec.Unknown && m.tries[v1alpha1.CommandSequence] >= silentAfter {
+	if r, ok := m.result(v1alpha1.CommandSequence); ok && r.Outcome == podexec.Unknown && m.tries[v1alpha1.CommandSequence] >= unresponsiveAfter {
 		return 0, true, false
 	}
 	return 0, false, false

@@ -11,11 +11,6 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
-// patience is how long the orderly stop of a deleted object may take at most, before its
-// pods are deleted all at once; after twice as long nobody is waited for. Time in which no
-// operator was there to stop anybody does not count.
-const patience = 10 * time.Minute
-
 // deadline is when a deleted object is not stopped in order any more, and lastDeadline
 // when nobody is waited for.
 func (w *world) deadline() time.Time {

@@ -3,7 +3,6 @@ package replicatedstatefulset
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -53,11 +52,6 @@ func (w *world) newerElsewhere(p *plan, running []*member, sequence uint64) bool
 	p.WaitFor(v1alpha1.ReasonRecovering, "the newest copy cannot be started yet: "+all[0].name())
 	return true
 }
-
-// returnsWithin is how long after the loss of the last primary those are awaited
-// that went together with it: a pod is made anew within seconds, and a container
-// started again.
-const returnsWithin = time.Minute
 
 // awaits tells whether members went together with the last primary, and are about
 // to come back: what was acknowledged may be in them alone. One that has been

@@ -3,30 +3,12 @@ package replicatedstatefulset
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
-
-// strayAfter is how long after a command may begin at the latest it may reach a
-// container that took the place of the one that was meant: the API server finds the pod
-// by its name, and the kubelet the container by its. Commands are not accepted later
-// than podexec.MostDial after that; the rest is for a kubelet that has not told yet that
-// it restarted the container.
-const strayAfter = 10 * time.Second
-
-// strayUntil is when a command of the books, or the start that a grant was given for,
-// reaches nobody any more. The books say how long it had to begin.
-func strayUntil(decided metav1.MicroTime, within *metav1.Duration) time.Time {
-	hurry := podexec.Hurry
-	if within != nil {
-		hurry = within.Duration
-	}
-	return decided.Add(hurry + strayAfter)
-}
 
 // ended tells whether nothing of a command can happen any more, and notes what
 // came of it.
@@ -97,12 +79,6 @@ func (w *world) unconfirmed(c *v1alpha1.RunningCommand, gone bool) bool {
 	}
 	return !w.agrees(c)
 }
-
-// settleWithin is how long after a command that ended with 0 status may say something
-// else: the program may need a moment to start, or to stop. But exec may also say 0 of
-// a process that goes on (kubernetes#73056), so one that may make a primary is taken
-// for one then whose end nobody saw. Any other has failed.
-const settleWithin = 30 * time.Second
 
 // agrees reports whether status says, since a command ended, that it has taken effect.
 func (w *world) agrees(c *v1alpha1.RunningCommand) bool {

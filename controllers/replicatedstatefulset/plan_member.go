@@ -246,11 +246,6 @@ func (w *world) barred(m *member) bool {
 	return f != nil && f.Code >= ocfArgs && f.Code <= ocfInstalled && f.Generation == w.set.Generation
 }
 
-// silentAfter is how often in a row status did not answer of a member that is given
-// up: half a minute, and the time of the commands. What an outage of the API server
-// kept from being sent does not count.
-const silentAfter = 5
-
 // silent tells whether the member runs, is reached, and does not say what it is
 // however often it is asked, as one whose image lacks the command.
 func (w *world) silent(m *member) bool {
@@ -260,7 +255,7 @@ func (w *world) silent(m *member) bool {
 
 // mute tells whether status does not answer any more in a container that runs.
 func (m *member) mute() bool {
-	return m.reachable() && m.unanswered >= silentAfter
+	return m.reachable() && m.unanswered >= unresponsiveAfter
 }
 
 // startable tells whether the member may be told to start, or to take a role.

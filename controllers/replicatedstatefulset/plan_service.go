@@ -16,14 +16,6 @@ import (
 // Whether a member serves clients is another question than what it is: a primary that is
 // frozen is primary, and nobody may take its place while it runs.
 
-// answersWithin is how long status may not answer before the member counts as one that
-// does not. It does not depend on the timeout of the command.
-const answersWithin = 30 * time.Second
-
-// unreadyAfter is how long the pod of a primary may not be Ready before a person is
-// called. A program may need a moment between its start and its first client.
-const unreadyAfter = time.Minute
-
 // unanswered reports whether the member runs, and status has not answered for
 // answersWithin. What the status of the object says of that stays until it answers: a new
 // operator has not asked that long.

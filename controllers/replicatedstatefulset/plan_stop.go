@@ -75,10 +75,6 @@ func (w *world) removeAfter(p *plan, m *member, c *v1alpha1.RunningCommand, gone
 	}
 }
 
-// refusedFor is how much longer a refusal of the API server is taken for a moment's, as
-// while somebody changes who may run commands.
-const refusedFor = time.Minute
-
 // askedSince tells whether status was asked after that time, and did not settle what
 // it was asked for; or cannot be asked. After an outage nobody is deleted unasked, nor
 // on a node that does not answer: its kubelet would not hear of it.
@@ -113,14 +109,10 @@ func repair(w *world, p *plan) {
 	}
 }
 
-// youth is how old a pod has to be before it is made anew for starts that failed:
-// what fails in every pod does not make one after the other.
-const youth = time.Minute
-
 // young tells whether a pod is too new for that. One that may be primary is not:
 // others wait for its end.
 func (w *world) young(m *member) bool {
-	return !w.granted(m) && w.now.Before(m.pod.CreationTimestamp.Add(youth))
+	return !w.granted(m) && w.now.Before(m.pod.CreationTimestamp.Add(minPodAge))
 }
 
 func (w *world) whyBad(m *member) string {

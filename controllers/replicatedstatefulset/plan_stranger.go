@@ -2,7 +2,6 @@ package replicatedstatefulset
 
 import (
 	"fmt"
-	"time"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 )
@@ -10,10 +9,6 @@ import (
 // A StatefulSet takes every pod that has the name and the labels of one of its own,
 // whoever made it. Where it is somebody else's, its word on how new its copy is would
 // decide who is seeded, and the commands would reach a program that they are not for.
-
-// clocksDiffer is how far the clocks of API servers may be apart, by which pods and
-// objects are dated.
-const clocksDiffer = 10 * time.Second
 
 // stranger says why a pod with the name of a member is not made for this set; "" if
 // nothing says so. It is not measured by the StatefulSet's age: one that somebody
