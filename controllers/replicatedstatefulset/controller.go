@@ -86,37 +86,32 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.pass().Run(ctx, req.NamespacedName).Result()
 }
 
-// considered is a world, and what was decided about it.
-type considered struct {
-	*world
-	plan
-}
-
-func (r *Reconciler) pass() engine.Pass[*v1alpha1.ReplicatedStatefulSet, considered] {
-	return engine.Pass[*v1alpha1.ReplicatedStatefulSet, considered]{
+func (r *Reconciler) pass() engine.Pass[*v1alpha1.ReplicatedStatefulSet, *plan] {
+	return engine.Pass[*v1alpha1.ReplicatedStatefulSet, *plan]{
 		Cache: r.Cache, Live: r.Live, Tracker: r.Tracker, AsCached: asCached,
 		New:    func() *v1alpha1.ReplicatedStatefulSet { return &v1alpha1.ReplicatedStatefulSet{} },
 		Decide: r.consider,
 		// No event tells that the namespace of an object goes too.
-		Recheck: func(c considered) bool { return !c.asksOnly() || c.deleting() },
-		Size:    func(c considered) (int, any) { return len(c.members), &c.set.Spec.Pod },
+		Recheck: func(p *plan) bool { return !p.asksOnly() || p.on.deleting() },
+		Size:    func(p *plan) (int, any) { return len(p.on.members), &p.on.set.Spec.Pod },
 		Act:     r.act,
 		Deleted: r.afterDeletion,
 	}
 }
 
-func (r *Reconciler) consider(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, from engine.View) (considered, error) {
+func (r *Reconciler) consider(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, from engine.View) (*plan, error) {
 	w, err := r.observe(ctx, set, from)
 	if err != nil {
-		return considered{}, err
+		return nil, err
 	}
-	return considered{w, decide(w)}, nil
+	p := decide(w)
+	return &p, nil
 }
 
-func (r *Reconciler) act(ctx context.Context, c considered) report.Outcome {
-	outcomes := r.Runner.Run(ctx, client.ObjectKeyFromObject(c.set), c.Steps)
-	r.keepBoard(c.world)
-	return r.report(ctx, c.world, &c.plan, outcomes)
+func (r *Reconciler) act(ctx context.Context, p *plan) report.Outcome {
+	outcomes := r.Runner.Run(ctx, client.ObjectKeyFromObject(p.on.set), p.Steps)
+	r.keepBoard(p.on.world)
+	return r.report(ctx, p, outcomes)
 }
 
 // keepBoard lets the Board forget pods that are gone.

@@ -87,7 +87,7 @@ func deadlines() []timed {
 		}, blames: acts("delete pod 0: Unseen")},
 		{name: "status does not answer", limit: answersWithin, world: func(age time.Duration) *world {
 			return worldOf(toySet(2, 1), pod(0).primary().hangs(age), heir())
-		}, blames: func(w *world) bool { decide(w); return len(w.among(w.unanswered)) > 0 }},
+		}, blames: func(w *world) bool { return slices.ContainsFunc(derive(w).members, func(m *member) bool { return m.notAnswering }) }},
 		{name: "the orderly stop of a deleted object", limit: patience, world: func(age time.Duration) *world {
 			return worldOf(toySet(2, 1), deletedSince(age), pod(0).primary().sequence("9"), heir())
 		}, blames: acts("Scale, from 2 to 0")},
@@ -99,7 +99,7 @@ func deadlines() []timed {
 		}, blames: acts("delete pod 0: Unseen")},
 		{name: "a primary whose pod is not Ready", limit: unreadyAfter, byClock: true, world: func(age time.Duration) *world {
 			return worldOf(toySet(2, 1), pod(0).primary().unready(age), heir())
-		}, blames: func(w *world) bool { decide(w); return len(w.among(w.unreadyTooLong)) > 0 }},
+		}, blames: func(w *world) bool { f := derive(w); return len(f.among(f.unreadyTooLong)) > 0 }},
 		{name: "the least age of a pod", limit: minPodAge, byClock: true, world: func(age time.Duration) *world {
 			return worldOf(toySet(2, 1), pod(0).primary(), pod(1).born(age).status(1).failures(2, "secondary", 1, true))
 		}, blames: acts("delete pod 1: Failed")},

@@ -95,7 +95,7 @@ func TestConditionsInTheDark(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			p := decide(row.world)
-			c := meta.FindStatusCondition(summarize(row.world, &p).Conditions, row.kind)
+			c := meta.FindStatusCondition(summarize(&p).Conditions, row.kind)
 			if c.Status != "True" || c.Reason != row.reason || !strings.Contains(c.Message, row.message) {
 				t.Errorf("it says %+v", c)
 			}

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
@@ -17,20 +16,17 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 )
 
-// report tells users what happened and what is: events, metrics, one status
-// patch. It turns the pass into an outcome.
-func (r *Reconciler) report(ctx context.Context, w *world, p *plan, outcomes []action.Outcome) report.Outcome {
-	key := client.ObjectKeyFromObject(w.set)
-	var failed error
-	overtaken := false
+// report tells users what happened and what is: events, metrics, one status patch. It turns
+// the pass into an outcome.
+func (r *Reconciler) report(ctx context.Context, p *plan, outcomes []action.Outcome) report.Outcome {
+	w := p.on.world
+	overtaken, failed := false, error(nil)
 	for _, o := range outcomes {
 		switch {
 		case o.Err == nil:
-			actionsTotal.WithLabelValues(string(o.Verb), o.Reason).Inc()
-			r.emit(w, &o)
-			r.remember(w, &o)
-		case apierrors.IsConflict(o.Err), apierrors.IsNotFound(o.Err), errors.Is(o.Err, action.ErrNotBegun):
-			overtaken = true // the world is another than we read
+			r.tell(p, &o)
+		case isOvertaken(o.Err):
+			overtaken = true
 		case apierrors.HasStatusCause(o.Err, corev1.NamespaceTerminatingCause):
 			// Nothing new can be made, and our own deletion is on its way.
 		default:
@@ -41,16 +37,29 @@ func (r *Reconciler) report(ctx context.Context, w *world, p *plan, outcomes []a
 	known := r.of(w.set)
 	known.refused.Learn(failed)
 	w.refused = known.refused.Text()
-	if failed == nil && !p.asksOnly() {
-		if overtaken {
-			return report.Wait(soon)
+	switch {
+	case failed != nil, p.asksOnly():
+		if err := errors.Join(failed, r.writeStatus(ctx, p)); err != nil {
+			return report.Retry(err)
 		}
-		return report.Wait(sooner(p.Wait, afterActs)) // what was written wakes the key
+		return report.Wait(p.Wait)
+	case overtaken:
+		return report.Wait(soon)
 	}
-	if err := errors.Join(failed, r.writeStatus(ctx, key, w, p)); err != nil {
-		return report.Retry(err)
-	}
-	return report.Wait(p.Wait)
+	return report.Wait(sooner(p.Wait, afterActs)) // what was written wakes the key
+}
+
+// isOvertaken reports whether a write or command failed since the world is another than was
+// read.
+func isOvertaken(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || errors.Is(err, action.ErrNotBegun)
+}
+
+// tell counts, announces and remembers an act that succeeded.
+func (r *Reconciler) tell(p *plan, o *action.Outcome) {
+	actionsTotal.WithLabelValues(string(o.Verb), o.Reason).Inc()
+	r.emit(p, o)
+	r.remember(p.on.world, o)
 }
 
 func sooner(a, b time.Duration) time.Duration {
@@ -61,8 +70,9 @@ func sooner(a, b time.Duration) time.Duration {
 }
 
 // writeStatus patches the status if it differs.
-func (r *Reconciler) writeStatus(ctx context.Context, key types.NamespacedName, w *world, p *plan) error {
-	status := summarize(w, p)
+func (r *Reconciler) writeStatus(ctx context.Context, p *plan) error {
+	w := p.on.world
+	key, status := client.ObjectKeyFromObject(w.set), summarize(p)
 	gauge(key, &status)
 	if apiequality.Semantic.DeepEqual(w.set.Status, status) {
 		return nil
@@ -72,8 +82,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, key types.NamespacedName, 
 	for _, o := range r.Runner.Run(ctx, key, action.Steps{{{{Verb: action.PatchStatus, Object: set, From: w.set, Rebase: true, Reason: "Observed"}}}}) {
 		if o.Err == nil {
 			r.announce(w, &status)
-		}
-		if !apierrors.IsConflict(o.Err) && !apierrors.IsNotFound(o.Err) {
+		} else if !isOvertaken(o.Err) {
 			return o.Err
 		}
 	}
@@ -87,24 +96,33 @@ func (r *Reconciler) event(w *world, about client.Object, kind, reason, act, for
 }
 
 // emit writes an event for each act that users should know of.
-func (r *Reconciler) emit(w *world, o *action.Outcome) {
-	name := o.Object.GetName()
-	switch {
-	case o.Verb == action.Delete && o.Reason == reasonRenew:
-		r.event(w, o.Object, corev1.EventTypeNormal, v1alpha1.EventMemberUpdated, "Delete", "pod %s is made anew: %s", name, o.Detail)
-	case o.Verb == action.Delete:
-		r.event(w, o.Object, corev1.EventTypeWarning, v1alpha1.EventMemberReplaced, "Delete", "pod %s is made anew: %s", name, o.Detail)
-	case o.Verb == action.PatchStatus && o.Reason == reasonUnseen:
+func (r *Reconciler) emit(p *plan, o *action.Outcome) {
+	w := p.on.world
+	if o.Verb == action.Delete {
+		r.emitDeletion(w, o)
+		return
+	}
+	switch o.Reason {
+	case reasonUnseen:
 		r.event(w, nil, corev1.EventTypeWarning, v1alpha1.EventMemberFailed, "Learn", "%s", o.Detail)
-	case o.Reason == reasonOverride:
+	case reasonOverride:
 		r.event(w, nil, corev1.EventTypeNormal, v1alpha1.EventOverrideUsed, "Override", "%s", o.Detail)
-	case o.Reason == reasonRefused:
+	case reasonRefused:
 		r.event(w, nil, corev1.EventTypeWarning, v1alpha1.EventOverrideRefused, "Override", "%s", o.Detail)
-	case o.Reason == reasonLearned:
-		for _, n := range w.books.news {
-			r.event(w, nil, n.kind(), n.reason, "Learn", "%s", short(n.text))
+	case reasonLearned:
+		for _, learned := range p.on.record.learned {
+			r.event(w, nil, learned.Kind, learned.Reason, "Learn", "%s", short(learned.Text))
 		}
 	}
+}
+
+// emitDeletion writes the event that a pod was deleted, and is made again.
+func (r *Reconciler) emitDeletion(w *world, o *action.Outcome) {
+	kind, reason := corev1.EventTypeWarning, v1alpha1.EventMemberReplaced
+	if o.Reason == reasonRenew {
+		kind, reason = corev1.EventTypeNormal, v1alpha1.EventMemberUpdated
+	}
+	r.event(w, o.Object, kind, reason, "Delete", "pod %s is made anew: %s", o.Object.GetName(), o.Detail)
 }
 
 // announce tells what a new status says for the first time.

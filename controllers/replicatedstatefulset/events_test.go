@@ -52,10 +52,9 @@ func TestV18ReasonsOfEvents(t *testing.T) {
 			[]string{"Normal CommandNotSent: secondary was not sent to rss-db-0, and nothing was changed there; it is decided on anew: the stream broke"}},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			decide(r.world)
 			var got []string
-			for _, n := range r.world.books.news {
-				got = append(got, fmt.Sprintf("%s %s: %s", n.kind(), n.reason, n.text))
+			for _, n := range derive(r.world).record.learned {
+				got = append(got, fmt.Sprintf("%s %s: %s", n.Kind, n.Reason, n.Text))
 			}
 			if !slices.Equal(got, r.want) {
 				t.Errorf("events %q, want %q", got, r.want)
@@ -142,7 +141,7 @@ func TestV7EventsComeAfterTheirWrite(t *testing.T) {
 			outcomes = append(outcomes, action.Outcome{Action: chain[0], Answer: chain[0].Object, Err: r.err})
 		}
 		c := &Reconciler{Events: told, Now: func() time.Time { return noon }, Runner: &action.Runner{Client: fake.NewClientBuilder().WithScheme(scheme.Scheme).Build()}}
-		c.report(context.Background(), w, &p, outcomes)
+		c.report(context.Background(), &p, outcomes)
 		if !slices.Equal(*told, r.want) {
 			t.Errorf("V7 %s: it tells %q, want %q", r.name, *told, r.want)
 		}

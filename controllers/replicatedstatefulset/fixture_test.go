@@ -47,9 +47,8 @@ func worldOf(set *v1alpha1.ReplicatedStatefulSet, things ...thing) *world {
 		t.into(w)
 	}
 	for _, m := range w.members { // their labels are true
-		w.books = books{commands: w.set.Status.Commands, grants: w.set.Status.Grants}
 		active, role := v1alpha1.False, v1alpha1.RoleNone
-		switch w.state(m) {
+		switch w.stateOf(m, commandOf(w.set.Status.Commands, m.pod.UID)) {
 		case primary:
 			active, role = v1alpha1.True, v1alpha1.RolePrimary
 		case secondary:
@@ -277,7 +276,7 @@ func (f *podFixture) ended() *podFixture {
 
 // silent: status was asked that often, the last time 4 s ago, and never answered.
 func (f *podFixture) silent(tries int) *podFixture {
-	f.tries["status"], f.unanswered = tries, tries
+	f.tries["status"], f.missed = tries, tries
 	return f.answered("status", podexec.Unknown, 0, "", 5*time.Second)
 }
 

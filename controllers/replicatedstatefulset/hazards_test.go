@@ -70,7 +70,7 @@ func TestAPrimaryThatDoesNotAnswerAnyMoreIsToldOf(t *testing.T) {
 	r.Command = podexec.Command{Name: v1alpha1.CommandStatus, UID: m.pod.UID, ContainerID: m.running()}
 	m.said[v1alpha1.CommandStatus] = r
 	p := decide(w)
-	s := summarize(w, &p)
+	s := summarize(&p)
 	c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionDegraded)
 	if c == nil || c.Reason != v1alpha1.ReasonMembersDegraded {
 		t.Errorf("it says %+v", c)

@@ -43,7 +43,7 @@ func TestMessages(t *testing.T) {
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			p := decide(r.world)
-			c := meta.FindStatusCondition(summarize(r.world, &p).Conditions, r.condition)
+			c := meta.FindStatusCondition(summarize(&p).Conditions, r.condition)
 			if got := c.Reason + ": " + c.Message; !strings.Contains(got, r.want) {
 				t.Errorf("%s says %q, want %q", r.condition, got, r.want)
 			}
@@ -107,13 +107,13 @@ func annotate(key string) func(*v1alpha1.ReplicatedStatefulSet) {
 
 // What commands print is not for the operator to know, but for one number.
 func TestOnlyWhatSequencePrintsIsKept(t *testing.T) {
-	w := worldOf(toySet(2, 1), pod(0).idle(), pod(1).idle())
-	for name := range w.set.Spec.Pod.Commands {
+	f := derive(worldOf(toySet(2, 1), pod(0).idle(), pod(1).idle()))
+	for name := range f.set.Spec.Pod.Commands {
 		want := 0
 		if name == v1alpha1.CommandSequence {
 			want = mostSequence
 		}
-		if c := w.command(w.members[0], name, name); c.Keep != want {
+		if c := f.command(f.members[0], name, name); c.Keep != want {
 			t.Errorf("of %s %d bytes are kept, want %d", name, c.Keep, want)
 		}
 	}

@@ -98,7 +98,7 @@ func TestAMemberIsMuteWhenItWasAsked(t *testing.T) {
 	m := pod(0)
 	remembered := &seen{said: map[string]podexec.Result{}, counted: map[string]time.Time{}, tries: map[string]int{}}
 	for i := range unresponsiveAfter {
-		if m.mute() {
+		if m.unresponsive() {
 			t.Fatalf("after %d of %d", i, unresponsiveAfter)
 		}
 		m.unsent("status", time.Duration(50-i)*time.Second, 0)
@@ -106,11 +106,11 @@ func TestAMemberIsMuteWhenItWasAsked(t *testing.T) {
 		m.answered("status", podexec.Unknown, 0, "", time.Duration(40-i)*time.Second)
 		remembered.look(m.member, nil, noon)
 	}
-	if !m.mute() {
+	if !m.unresponsive() {
 		t.Error("not mute")
 	}
 	m.restarted(time.Second)
-	if remembered.look(m.member, nil, noon); m.mute() {
+	if remembered.look(m.member, nil, noon); m.unresponsive() {
 		t.Error("mute for what another container did not answer")
 	}
 }
@@ -181,7 +181,7 @@ func TestANodeThatTheCacheMissesIsReadLive(t *testing.T) {
 		for range 3 {
 			w := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true})
 			for _, m := range w.members {
-				if m.node.Missing || m.node.OutOfService || !m.node.Ready || w.powerless(m) {
+				if m.node.Missing || m.node.OutOfService || !m.node.Ready || derive(w).isPoweredOff(m) {
 					t.Errorf("RS-34: the cache %s, and %s is taken for one on a machine that is off: %+v", name, m.name(), m.node)
 				}
 			}

@@ -17,7 +17,7 @@ import (
 // that tools look at.
 func saidOf(w *world) string {
 	p := decide(w)
-	s := summarize(w, &p)
+	s := summarize(&p)
 	line := fmt.Sprintf("%d %d %d %s;", *w.set.Spec.Replicas, s.ReadyReplicas, s.Primaries, s.Phase)
 	for _, kind := range []string{v1alpha1.ConditionAvailable, v1alpha1.ConditionProgressing, v1alpha1.ConditionDegraded} {
 		c := meta.FindStatusCondition(s.Conditions, kind)
@@ -86,7 +86,7 @@ func TestV13WhatHelps(t *testing.T) {
 			[]string{"0 of 1 primaries serve clients: rss-db-0 is primary, but its pod is not Ready"}},
 	} {
 		p := decide(r.world)
-		s := summarize(r.world, &p)
+		s := summarize(&p)
 		c := meta.FindStatusCondition(s.Conditions, r.condition)
 		for _, want := range r.want {
 			if !strings.Contains(c.Message, want) {

@@ -218,7 +218,7 @@ func TestRulesAreBounded(t *testing.T) {
 		t.Errorf("%q; the hash is %q, and was %q", w.excess, w.rules, before)
 	}
 	p := decide(w)
-	if c := meta.FindStatusCondition(summarize(w, &p).Conditions, v1alpha1.ConditionDegraded); c.Reason+": "+c.Message != "RulesUnfollowed: spec.ruleSelector is not followed, and members stay as they are: it selects 101 ConfigMaps, and may select 100; select fewer" {
+	if c := meta.FindStatusCondition(summarize(&p).Conditions, v1alpha1.ConditionDegraded); c.Reason+": "+c.Message != "RulesUnfollowed: spec.ruleSelector is not followed, and members stay as they are: it selects 101 ConfigMaps, and may select 100; select fewer" {
 		t.Errorf("%s: %s", c.Reason, c.Message)
 	}
 	s.DeleteNow(extra)

@@ -134,10 +134,9 @@ func TestTheLastDoor(t *testing.T) {
 		{"nor in the pod of somebody else", "stop", pod(0).primary(), well().strange(), false},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			w := worldOf(toySet(2, 1), r.first, r.second)
-			w.books = learn(w)
-			p := plan{asked: map[string]bool{}}
-			if w.send(&p, w.members[1], r.command, r.command, "somebody forgot to ask"); p.Acts() > 0 != r.sent {
+			f := derive(worldOf(toySet(2, 1), r.first, r.second))
+			p := plan{on: f, record: f.record, asked: map[string]bool{}}
+			if p.send(f, f.members[1], r.command, r.command, "somebody forgot to ask"); p.Acts() > 0 != r.sent {
 				t.Errorf("it does %q", gist(&p))
 			}
 		})
@@ -188,9 +187,9 @@ func TestNothingStarves(t *testing.T) {
 		{"RS-33 RS-47 in a scale-down too the pods that run stay until they are stopped", worldOf(toySet(3, 1), pod(0).primary(), pod(1).secondary(), pod(2).secondary(), replicas(1), with(func(w *world) { w.stateful = nil })),
 			[]string{"create statefulset rss-db: Child, 3 pods"}},
 		{"RS-33 a switchover whose demotion failed is over", worldOf(toySet(2, 1), pod(0).primary().failures(1, "demote", 1, false), pod(1).secondary(), annotated(v1alpha1.AnnotationSwitchoverTo, "rss-db-1"),
-			with(func(w *world) { w.wishAt = ago(time.Minute + 300*time.Millisecond) })), []string{"patch replicatedstatefulset db: Refused, 1 does not take over: demote of 0 failed with exit code 1"}},
+			with(func(w *world) { w.requestedAt = ago(time.Minute + 300*time.Millisecond) })), []string{"patch replicatedstatefulset db: Refused, 1 does not take over: demote of 0 failed with exit code 1"}},
 		{"RS-33 asked again, it is stopped", worldOf(toySet(2, 1), pod(0).primary().sequence("4").failures(1, "demote", 1, false), pod(1).secondary().answered("sequence", podexec.Succeeded, 0, "4", 0), annotated(v1alpha1.AnnotationSwitchoverTo, "rss-db-1"),
-			with(func(w *world) { w.wishAt = ago(time.Second) })), []string{"0: Stop, with 0"}},
+			with(func(w *world) { w.requestedAt = ago(time.Second) })), []string{"0: Stop, with 0"}},
 		{"RS-47 a template that somebody edited is put right", worldOf(toySet(1, 1), pod(0).primary(), edited("another")), []string{"patch statefulset rss-db: Template"}},
 		{"RS-47 not again, if that changed nothing", worldOf(toySet(1, 1), pod(0).primary(), edited("another"), inVainFor("another")), nil},
 		{"RS-47 but another edit is", worldOf(toySet(1, 1), pod(0).primary(), edited("a third"), inVainFor("another")), []string{"patch statefulset rss-db: Template"}},
@@ -307,7 +306,7 @@ func inVainFor(image string) thing {
 		w.stateful = editedSet(w, image)
 		w.stateful.ResourceVersion, w.stateful.Kind = "what it was then", "" // not from a cache
 		var p plan
-		keepStatefulSet(w, &p)
+		keepStatefulSet(derive(w), &p)
 		a := p.Steps[0][0][0]
 		w.mended = map[string]mended{childKey(a.From): {attemptOf(a.From, a.Object), true, ago(9 * time.Minute)}}
 		w.stateful = before

@@ -299,15 +299,16 @@ func (s *stage) ends(story *told) {
 	}
 	w := s.observe(set, engine.View{Reader: s.Cluster, Live: true})
 	p := decide(w)
-	if !w.wellStaffed() || len(w.books.grants) != w.target() || len(set.Status.Members.Primary) != w.target() {
-		for _, m := range w.members {
-			s.Say("%s is %s, terminating %t, finalizers %v, node %+v, failure %+v", m.name(), w.state(m), m.terminating(), m.pod.Finalizers, m.node, w.failure(m))
+	f := p.on
+	if !f.wellStaffed() || f.record.primaries() != w.target() || len(set.Status.Members.Primary) != w.target() {
+		for _, m := range f.members {
+			s.Say("%s is %s, terminating %t, finalizers %v, node %+v, failure %+v", m.name(), m.state, m.terminating(), m.pod.Finalizers, m.node, m.failure)
 		}
-		s.Say("grants %v, commands %v, waits %+v, rule %s, risk %q", w.books.grants, w.books.commands, p.Waiting, p.Rule, p.risk)
+		s.Say("grants %v, commands %v, waits %+v, rule %s, risk %q", f.record.granted, f.record.commands, p.Waiting, p.Rule, p.risk)
 		s.Fatal(s.t, "the members are not as they are wanted")
 	}
-	for _, m := range w.members {
-		if !w.fresher(m) {
+	for _, m := range f.members {
+		if !m.upToDate {
 			s.Fatal(s.t, m.name()+" is out of date")
 		}
 	}

@@ -230,8 +230,8 @@ func TestCommands(t *testing.T) {
 		if c == nil || !slices.Equal(c.Argv, []string{"/new", "argument", "rss-db-0.db-svc"}) || c.Timeout != time.Minute {
 			t.Errorf("it sends %+v in %q, want the new argv, the name of the primary, and the new timeout", c, gist(&p))
 		}
-		for _, m := range w.members {
-			if !w.fresher(m) {
+		for _, m := range p.on.members {
+			if !m.upToDate {
 				t.Errorf("%s is out of date", m.name())
 			}
 		}
@@ -282,8 +282,7 @@ func TestTheBooks(t *testing.T) {
 func TestRecords(t *testing.T) {
 	t.Run("what an idle member has beside a primary is not kept: it is about to be overwritten", func(t *testing.T) {
 		w := worldOf(toySet(2, 1), pod(0).primary().sequence("3"), pod(1).idle().sequence("9"))
-		decide(w)
-		if s := w.books.sequences; len(s) != 1 || s[0].Pod != "rss-db-0" || s[0].Sequence != "3" {
+		if s := derive(w).record.versions; len(s) != 1 || s[0].Pod != "rss-db-0" || s[0].Sequence != "3" {
 			t.Errorf("on record are %+v, want that of the primary alone", s)
 		}
 	})

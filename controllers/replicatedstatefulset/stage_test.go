@@ -227,7 +227,7 @@ func (s *stage) pass() (acted bool, wait time.Duration) {
 		}
 	}
 	if alive && p.asksOnly() {
-		alive = s.report(w, &p, outcomes)
+		alive = s.report(&p)
 	}
 	if !alive {
 		s.restart()
@@ -263,8 +263,9 @@ func (s *stage) observe(set *v1alpha1.ReplicatedStatefulSet, from engine.View) *
 	return w
 }
 
-func (s *stage) report(w *world, p *plan, _ []action.Outcome) (alive bool) {
-	status := summarize(w, p)
+func (s *stage) report(p *plan) (alive bool) {
+	w := p.on.world
+	status := summarize(p)
 	if apiequality.Semantic.DeepEqual(w.set.Status, status) {
 		return true
 	}

@@ -19,7 +19,7 @@ import (
 // the conditions that are True.
 func toldOf(w *world) (line, reason string) {
 	p := decide(w)
-	s := summarize(w, &p)
+	s := summarize(&p)
 	var parts []string
 	for _, list := range []struct {
 		name  string
@@ -101,7 +101,7 @@ func TestRS50AStatusIsOfThisWorldOnly(t *testing.T) {
 	}
 	statusOf := func(w *world) v1alpha1.ReplicatedStatefulSetStatus {
 		p := decide(w)
-		return summarize(w, &p)
+		return summarize(&p)
 	}
 	clean := statusOf(well())
 	junk := statusOf(well(with(func(w *world) {
@@ -143,7 +143,7 @@ func TestRS5TheEffectiveNumbersAreInTheStatus(t *testing.T) {
 			set.Spec.Replicas, set.Spec.Primaries = r.replicas, r.primaries
 			w := worldOf(set)
 			p := decide(w)
-			if s := summarize(w, &p); int(s.PrimariesWanted) != r.want {
+			if s := summarize(&p); int(s.PrimariesWanted) != r.want {
 				t.Errorf("wants %d primaries, want %d", s.PrimariesWanted, r.want)
 			}
 		})

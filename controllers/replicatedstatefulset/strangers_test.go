@@ -77,7 +77,7 @@ func TestWhoIsNoStranger(t *testing.T) {
 		{"one without our annotation", pod(0).born(time.Minute).but(func(w *world) { w.members[0].pod.Annotations = nil }), true},
 	} {
 		w := worldOf(toySet(1, 1), r.pod, object)
-		if got := w.stranger(w.members[0]) != ""; got != r.want {
+		if got := derive(w).members[0].stranger != ""; got != r.want {
 			t.Errorf("%s is a stranger: %t", r.name, got)
 		}
 	}

@@ -1,0 +1,314 @@
+package replicatedstatefulset
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
+)
+
+// relieve takes its role from a primary when another member is there to take it, whose copy
+// is as new as the primary's was a moment before.
+func relieve(f *facts, p *plan, m *member, why string) {
+	others, followed := f.otherPrimaries(m), f.hasFollowers()
+	switch {
+	case f.isSpare(m, others, followed):
+		p.stop(f, m, why)
+	case others == 0 && !followed && !m.leaves:
+		// No other member has its data, so it comes back itself. How new that is has to be
+		// on record before.
+		p.askVersions(f, []*member{m})
+		if m.version.known {
+			p.stop(f, m, why+", and nobody follows it")
+		} else {
+			p.WaitFor(v1alpha1.ReasonHandingOver, "sequence has not answered yet in "+m.name())
+		}
+	case len(f.primaries()) < f.target():
+		p.WaitFor(v1alpha1.ReasonHandingOver, "another primary is started before this one stops: "+m.name())
+	default:
+		h := f.handover(m, "")
+		p.ready(f, h)
+		if h.successor != nil {
+			p.proven = true
+			p.stop(f, m, fmt.Sprintf("%s, and %s can take its place", why, h.successor.name()))
+		}
+	}
+}
+
+// isSpare reports whether a primary may stop without a successor: the others are enough, or
+// have the same data, or it is the only member.
+func (f *facts) isSpare(m *member, others int, followed bool) bool {
+	switch {
+	case others >= f.target():
+		return true
+	case others > 0 && !followed:
+		return true
+	}
+	return f.wanted() == 1 && !m.leaves
+}
+
+// otherPrimaries is how many primaries stay beside one.
+func (f *facts) otherPrimaries(m *member) int {
+	n := 0
+	for _, o := range f.primaries() {
+		if o != m && !o.leaves {
+			n++
+		}
+	}
+	return n
+}
+
+// hasFollowers reports whether members follow the primaries.
+func (w *world) hasFollowers() bool {
+	return w.target() < w.wanted() && w.configured(v1alpha1.CommandSecondary)
+}
+
+// question is one for the sequence of a member: at once if it was not asked since then, else
+// a second after its last answer, which was too old a copy's.
+type question struct {
+	*member
+	since time.Time
+}
+
+// handover is who can take the place of a primary, and what is missing.
+type handover struct {
+	// successor has all that the primary had when it was asked; nil while there is none.
+	successor *member
+	// waiting says what is waited for.
+	waiting string
+	// stale are members of which the sequence is to be asked, asked those that are asked
+	// again once others were.
+	stale []*member
+	asked []question
+}
+
+func (h *handover) wait(what string) {
+	if h.waiting == "" {
+		h.waiting = what
+	}
+}
+
+// ready asks for what is missing of a handover.
+func (p *plan) ready(f *facts, h handover) {
+	p.askVersions(f, h.stale)
+	for _, q := range h.asked {
+		p.askSince(f, q)
+	}
+	if h.waiting != "" {
+		p.WaitFor(v1alpha1.ReasonHandingOver, h.waiting)
+	}
+}
+
+func (p *plan) askSince(f *facts, q question) {
+	if r, ok := q.result(v1alpha1.CommandSequence); ok && r.Began.After(q.since) {
+		if wait := r.Ended.Add(again(1)).Sub(f.now); wait > 0 {
+			p.LookAgain(wait)
+			return
+		}
+	}
+	p.ask(f, q.member, v1alpha1.CommandSequence)
+}
+
+// handover finds a member that can take the place of a primary, that one if it is named.
+func (f *facts) handover(m *member, name string) handover {
+	h := handover{stale: []*member{m}}
+	if !m.version.known {
+		h.wait("sequence has not answered yet in " + m.name())
+		return h
+	}
+	mine, _ := m.answer(v1alpha1.CommandSequence)
+	if then := f.changedAt(); !mine.Began.After(then) {
+		// Entries that only a member had that was stopped since are not in it.
+		h.wait("sequence has not answered yet in " + m.name())
+		h.asked = append(h.asked, question{m, then})
+		return h
+	}
+	for _, o := range f.members {
+		if !f.couldSucceed(o, name) {
+			continue
+		}
+		if !hasAllOf(o, m.version.sequence, mine.Ended) {
+			h.wait(fmt.Sprintf("%s has not all of the data of %s yet", o.name(), m.name()))
+			h.asked = append(h.asked, question{o, mine.Ended})
+			continue
+		}
+		if h.successor == nil || isMoreUpToDate(o, h.successor) {
+			h.successor = o
+		}
+	}
+	if h.successor == nil {
+		h.wait("no member can take the place of " + m.name())
+	}
+	return h
+}
+
+// isMoreUpToDate reports whether one member was made from the present template, and the
+// other was not.
+func isMoreUpToDate(m, than *member) bool { return m.upToDate && !than.upToDate }
+
+// couldSucceed reports whether a member could take over from a primary, if its copy is as
+// new.
+func (f *facts) couldSucceed(m *member, name string) bool {
+	if name != "" && m.name() != name {
+		return false
+	}
+	return m.startable() && f.isAtRest(m.state)
+}
+
+// hasAllOf reports whether a member has a copy of that sequence, and said so after that.
+func hasAllOf(m *member, sequence uint64, then time.Time) bool {
+	if noHeir() && m.state == secondary {
+		return true
+	}
+	r, said := m.answer(v1alpha1.CommandSequence)
+	n, known := sequenceOf(r)
+	return said && known && n >= sequence && r.Began.After(then)
+}
+
+// noHeir takes out that another member has to have all of the data of a primary that goes.
+func noHeir() bool { return mutant.Is("rss-no-heir") } // a role is taken from a primary before another member has all of its data
+
+// changedAt is when the last command ended that changed something, in any member.
+func (f *facts) changedAt() (last time.Time) {
+	for _, m := range f.members {
+		if at := m.changedAt(); at.After(last) {
+			last = at
+		}
+	}
+	return last
+}
+
+// switchOver gives the role of a primary to the member that a person named.
+func switchOver(f *facts, p *plan) {
+	m := f.named(f.requestedPrimary())
+	if m == nil || m.state == primary || !f.starts() {
+		return
+	}
+	if !f.wellStaffed() {
+		p.WaitFor(v1alpha1.ReasonHandingOver, fmt.Sprintf("%s takes over, as annotation %s says, when no member is missing; missing now: %s",
+			m.name(), v1alpha1.AnnotationSwitchoverTo, f.whatIsMissing()))
+		return
+	}
+	live := f.primaries()
+	p.askVersions(f, live)
+	all := copiesOf(live)
+	if len(all) == 0 || !all.answered() {
+		p.WaitFor(v1alpha1.ReasonHandingOver, "sequence has not answered yet in "+namesOf(live))
+		return
+	}
+	h := f.handover(all.oldest(), m.name())
+	p.ready(f, h)
+	if h.successor != nil {
+		p.demote(f, all.oldest(), m.name()+" takes its place, as a person said")
+	}
+}
+
+// whatIsMissing says what keeps the set from being well staffed.
+func (f *facts) whatIsMissing() string {
+	var parts []string
+	for _, m := range f.members {
+		if why := f.whyOutOfPlace(m); why != "" {
+			parts = append(parts, fmt.Sprintf("%s (%s)", m.name(), why))
+		}
+	}
+	if n := f.wanted() - len(f.members); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d pods", n, f.wanted()))
+	}
+	if n := f.target() - len(f.primaries()); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d primaries", n, f.target()))
+	}
+	return cmp.Or(strings.Join(parts, ", "), "nobody, but the roles of all are not known yet")
+}
+
+// whyOutOfPlace says why a member does not do what it should; "" if it does.
+func (f *facts) whyOutOfPlace(m *member) string {
+	switch {
+	case m.command != nil:
+		return m.command.Name + " has not ended"
+	case m.terminating():
+		return "its pod is being deleted"
+	case m.state == primary, f.isAtRest(m.state):
+		return ""
+	}
+	return string(m.state)
+}
+
+// takeOverrides takes annotations off the object that were obeyed, or cannot be.
+func takeOverrides(f *facts, p *plan) {
+	if !f.serves() || f.deleting() {
+		return
+	}
+	if name := f.set.Annotations[v1alpha1.AnnotationSeedFrom]; name != "" {
+		if reason, detail := f.seedingEnds(name); reason != "" {
+			p.takeOverride(f, v1alpha1.AnnotationSeedFrom, reason, detail)
+			return
+		}
+	}
+	if name := f.requestedPrimary(); name != "" {
+		if reason, detail := f.switchoverEnds(name); reason != "" {
+			p.takeOverride(f, v1alpha1.AnnotationSwitchoverTo, reason, detail)
+		}
+	}
+}
+
+func (p *plan) takeOverride(f *facts, annotation, reason, detail string) {
+	set := f.set.DeepCopy()
+	delete(set.Annotations, annotation)
+	p.Do(action.Chain{{Verb: action.Patch, Object: set, From: f.set, Unchanged: true, Reason: reason, Detail: detail}})
+}
+
+// seedingEnds says how a seeding by hand ended, and why; "" while it may go on.
+func (f *facts) seedingEnds(name string) (reason, detail string) {
+	switch {
+	case !f.couldBeMember(name):
+		return reasonRefused, name + " was not seeded: there is no such member"
+	case !f.record.hasGrants():
+		return "", ""
+	case f.record.grantsName(name): // written before the seed was sent: it is never used twice
+		return reasonOverride, name + " is seeded, as a person said"
+	}
+	return reasonRefused, name + " was not seeded: a primary runs, or may"
+}
+
+// couldBeMember reports whether there is a member of that name, or should be.
+func (f *facts) couldBeMember(name string) bool {
+	if f.named(name) != nil {
+		return true
+	}
+	ordinal, ok := ordinalOf(f.set, name)
+	return ok && ordinal < int(*f.set.Spec.Replicas)
+}
+
+// switchoverEnds says how a switchover ended, and why; "" while it may go on.
+func (f *facts) switchoverEnds(name string) (reason, detail string) {
+	m := f.named(name)
+	switch {
+	case m == nil:
+		return reasonRefused, name + " does not take over: there is no such member"
+	case m.state == primary && m.grantedHere:
+		return reasonOverride, name + " is primary, as a person said"
+	case m.state == unknown, len(f.record.commands) > 0, f.record.primaries() < f.target():
+		return "", ""
+	case m.state != secondary:
+		return reasonRefused, name + " does not take over: it does not run as secondary"
+	}
+	for _, o := range f.primaries() {
+		if f.failedToHandOver(o) {
+			return reasonRefused, fmt.Sprintf("%s does not take over: demote of %s %s", name, o.name(), howFailed(int(o.failure.Code)))
+		}
+	}
+	return "", ""
+}
+
+// failedToHandOver reports whether a primary failed to be demoted since a person asked for
+// another. Whoever asks again after that has it stopped (demote).
+func (f *facts) failedToHandOver(m *member) bool {
+	if m.failure == nil || m.failure.Command != v1alpha1.CommandDemote {
+		return false
+	}
+	return !m.failure.Last.Time.Before(f.requestedAt.Truncate(time.Second))
+}
