@@ -106,7 +106,10 @@ func buildClaimTemplates(set *v1alpha1.ReplicatedStatefulSet) []corev1.Persisten
 func buildTemplate(set *v1alpha1.ReplicatedStatefulSet, rules string) corev1.PodTemplateSpec {
 	spec := set.Spec.DeepCopy()
 	template := corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Labels: templateLabels(set), Annotations: templateAnnotations(set)},
+		ObjectMeta: metav1.ObjectMeta{
+			Labels:      templateLabels(set),
+			Annotations: templateAnnotations(set),
+		},
 		Spec: corev1.PodSpec{
 			InitContainers:                spec.Pod.InitContainers,
 			Containers:                    spec.Pod.Containers,
@@ -185,15 +188,30 @@ func buildServices(set *v1alpha1.ReplicatedStatefulSet) []*corev1.Service {
 	all.Spec.PublishNotReadyAddresses = true
 	return []*corev1.Service{
 		all,
-		buildService(set, primaryServiceName(set), map[string]string{v1alpha1.LabelApp: set.Name, v1alpha1.LabelRole: v1alpha1.RolePrimary}),
-		buildService(set, activeServiceName(set), map[string]string{v1alpha1.LabelApp: set.Name, v1alpha1.LabelActive: v1alpha1.True}),
+		buildService(
+			set,
+			primaryServiceName(set),
+			map[string]string{
+				v1alpha1.LabelApp:  set.Name,
+				v1alpha1.LabelRole: v1alpha1.RolePrimary,
+			},
+		),
+		buildService(
+			set,
+			activeServiceName(set),
+			map[string]string{v1alpha1.LabelApp: set.Name, v1alpha1.LabelActive: v1alpha1.True},
+		),
 	}
 }
 
 func buildService(set *v1alpha1.ReplicatedStatefulSet, name string, selector map[string]string) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: childMeta(set, name),
-		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, Selector: selector, Ports: portsOf(set)},
+		Spec: corev1.ServiceSpec{
+			Type:     corev1.ServiceTypeClusterIP,
+			Selector: selector,
+			Ports:    portsOf(set),
+		},
 	}
 }
 
@@ -227,7 +245,10 @@ func buildBudget(set *v1alpha1.ReplicatedStatefulSet) *policyv1.PodDisruptionBud
 func childMeta(set *v1alpha1.ReplicatedStatefulSet, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: name, Namespace: set.Namespace, Labels: ownLabels(set),
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, v1alpha1.GroupVersion.WithKind("ReplicatedStatefulSet"))},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(
+			set,
+			v1alpha1.GroupVersion.WithKind("ReplicatedStatefulSet"),
+		)},
 	}
 }
 

@@ -127,7 +127,10 @@ func (r *Reconciler) keepBoard(w *world) {
 // else would.
 func (r *Reconciler) afterDeletion(ctx context.Context, key types.NamespacedName) report.Outcome {
 	r.Tracker.Forget(key)
-	set := &v1alpha1.ReplicatedStatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	set := &v1alpha1.ReplicatedStatefulSet{ObjectMeta: metav1.ObjectMeta{
+		Namespace: key.Namespace,
+		Name:      key.Name,
+	}}
 	if err := r.Live.Get(ctx, key, &v1alpha1.ReplicatedStatefulSet{}); !apierrors.IsNotFound(err) {
 		if err != nil {
 			return report.Retry(err)
@@ -171,7 +174,10 @@ type ownCache struct{ cache.Cache }
 func (c ownCache) GetCache() cache.Cache { return c.Cache }
 
 func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
-	managed := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManaged: v1alpha1.True}), Transform: cache.TransformStripManagedFields()}
+	managed := cache.ByObject{
+		Label:     labels.SelectorFromSet(labels.Set{v1alpha1.LabelManaged: v1alpha1.True}),
+		Transform: cache.TransformStripManagedFields(),
+	}
 	bare := cache.ByObject{Transform: slim.Kept{}.Metadata}
 	labelled := cache.ByObject{Transform: cutRule}
 	options := cache.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
@@ -205,10 +211,16 @@ func cutPod(obj any) (any, error) {
 		return cut, nil
 	}
 	for i := range pod.Spec.InitContainers {
-		cut.Spec.InitContainers = append(cut.Spec.InitContainers, corev1.Container{Name: pod.Spec.InitContainers[i].Name})
+		cut.Spec.InitContainers = append(
+			cut.Spec.InitContainers,
+			corev1.Container{Name: pod.Spec.InitContainers[i].Name},
+		)
 	}
 	for i := range pod.Spec.Containers {
-		cut.Spec.Containers = append(cut.Spec.Containers, corev1.Container{Name: pod.Spec.Containers[i].Name})
+		cut.Spec.Containers = append(
+			cut.Spec.Containers,
+			corev1.Container{Name: pod.Spec.Containers[i].Name},
+		)
 	}
 	return cut, nil
 }
@@ -261,7 +273,10 @@ func setup(mgr ctrl.Manager, lease *leadership.Lease, namespaces []string, run f
 		return fmt.Errorf("add to the manager: %w", err)
 	}
 	board, woken, err := podexec.Attach(mgr, run, func(owner types.NamespacedName) client.Object {
-		return &v1alpha1.ReplicatedStatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: owner.Namespace, Name: owner.Name}}
+		return &v1alpha1.ReplicatedStatefulSet{ObjectMeta: metav1.ObjectMeta{
+			Namespace: owner.Namespace,
+			Name:      owner.Name,
+		}}
 	})
 	if err != nil {
 		return err
@@ -269,10 +284,19 @@ func setup(mgr ctrl.Manager, lease *leadership.Lease, namespaces []string, run f
 	tracker := &consistency.Tracker{}
 	r := &Reconciler{
 		Cache: own, Nodes: mgr.GetCache(), Live: mgr.GetAPIReader(), Tracker: tracker, Board: board, Now: time.Now, Lease: lease,
-		Runner: &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: tracker, Commands: board, Lease: lease},
+		Runner: &action.Runner{
+			Client:   mgr.GetClient(),
+			Live:     mgr.GetAPIReader(),
+			Recorder: tracker,
+			Commands: board,
+			Lease:    lease,
+		},
 		Events: mgr.GetEventRecorder("replicatedstatefulset"),
 	}
-	child := enqueue.Children(func(o client.Object) string { return o.GetLabels()[v1alpha1.LabelApp] }, tracker.Gone)
+	child := enqueue.Children(
+		func(o client.Object) string { return o.GetLabels()[v1alpha1.LabelApp] },
+		tracker.Gone,
+	)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("replicatedstatefulset").
 		WatchesRawSource(source.Kind[client.Object](own, &v1alpha1.ReplicatedStatefulSet{}, &handler.EnqueueRequestForObject{}, predicate.ResourceVersionChangedPredicate{})).
@@ -280,8 +304,16 @@ func setup(mgr ctrl.Manager, lease *leadership.Lease, namespaces []string, run f
 		WatchesRawSource(source.Kind[client.Object](own, &corev1.Service{}, child)).
 		WatchesRawSource(source.Kind[client.Object](own, &appsv1.StatefulSet{}, child)).
 		WatchesRawSource(source.Kind[client.Object](own, &policyv1.PodDisruptionBudget{}, child)).
-		WatchesRawSource(source.Kind[client.Object](own, metadataOf("ConfigMap"), handler.EnqueueRequestsFromMapFunc(r.onConfigMap))).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.onNode), builder.WithPredicates(enqueue.NodeTurned)).
+		WatchesRawSource(source.Kind[client.Object](
+			own,
+			metadataOf("ConfigMap"),
+			handler.EnqueueRequestsFromMapFunc(r.onConfigMap),
+		)).
+		Watches(
+			&corev1.Node{},
+			handler.EnqueueRequestsFromMapFunc(r.onNode),
+			builder.WithPredicates(enqueue.NodeTurned),
+		).
 		WatchesRawSource(source.Channel(woken, &handler.EnqueueRequestForObject{})).
 		WithOptions(enqueue.Workers(64)).
 		Complete(r)
@@ -290,7 +322,10 @@ func setup(mgr ctrl.Manager, lease *leadership.Lease, namespaces []string, run f
 // requestFor is for the set that a child belongs to: label app has its name.
 func requestFor(o client.Object) []reconcile.Request {
 	if name := o.GetLabels()[v1alpha1.LabelApp]; name != "" {
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{
+			Namespace: o.GetNamespace(),
+			Name:      name,
+		}}}
 	}
 	return nil
 }
@@ -320,7 +355,10 @@ func (r *Reconciler) onConfigMap(ctx context.Context, o client.Object) []reconci
 	var requests []reconcile.Request
 	for i := range sets.Items {
 		if sets.Items[i].Spec.RuleSelector != nil {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&sets.Items[i])})
+			requests = append(
+				requests,
+				reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&sets.Items[i])},
+			)
 		}
 	}
 	return requests

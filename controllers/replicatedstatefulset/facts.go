@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
@@ -14,11 +15,14 @@ import (
 // pass, by derive, and no rule changes them.
 type facts struct {
 	*world
-	// members are those of the world, by ordinal, with what is known of each.
-	members []*member
+	// members are those of the world, with what is known of each.
+	members
 	// record is what the status remembers, brought up to date with the world.
 	record record
 }
+
+// members are the pods of a set, by ordinal.
+type members []*member
 
 // known is what follows for one member from the world and the record.
 type known struct {
@@ -46,6 +50,9 @@ type known struct {
 	// retained is true of one that is not wanted, and stays until another has its data;
 	// leaves of one that goes.
 	retained, leaves bool
+	// cannotRunHere is true of one that may not be started in this pod: its exit code said
+	// that it cannot work there.
+	cannotRunHere bool
 	// retryAt is when it may be started again after starts or stops that failed.
 	retryAt time.Time
 	// notAnswering is true if it runs, and status has not answered for answersWithin.
@@ -77,7 +84,7 @@ func derive(w *world) *facts {
 	f.record.noteVersions(f)
 	f.judgeCopies()
 	for _, m := range f.members {
-		m.hindrance = f.whyNotStartable(m)
+		m.hindrance = whyNotStartable(f, m)
 	}
 	return f
 }
@@ -118,6 +125,7 @@ func (f *facts) judgeFailures() {
 	for _, m := range f.members {
 		m.failure = f.record.failureOf(m)
 		if m.failure != nil {
+			m.cannotRunHere = cannotRun(m.failure, f.set.Generation)
 			m.retryAt = m.failure.Last.Add(again(int(m.failure.Count)))
 		}
 	}
@@ -136,35 +144,38 @@ func (f *facts) judgeCopies() {
 
 // isPoweredOff reports whether an administrator says that the member's machine is off, or
 // its Node has been gone for long.
-func (f *facts) isPoweredOff(m *member) bool {
+func (c *clock) isPoweredOff(m *member) bool {
+	if mutant.Is("rss-missing-is-off") && m.node.Missing { // a Node that is gone counts as off at once
+		return true
+	}
 	if m.node.Missing {
-		return f.watch.Elapsed(m.node.MissingSince, f.now) >= fenceAfter
+		return c.watch.Elapsed(m.node.MissingSince, c.now) >= fenceAfter
 	}
 	return m.node.OutOfService && !m.node.Ready
 }
 
 // isUpToDate reports whether the member was made from the present template.
-func (f *facts) isUpToDate(m *member) bool {
-	if f.stateful == nil {
+func (w *world) isUpToDate(m *member) bool {
+	if w.stateful == nil {
 		return true
 	}
-	return m.pod.Annotations[v1alpha1.AnnotationTemplate] == f.stateful.Spec.Template.Annotations[v1alpha1.AnnotationTemplate]
+	return m.pod.Annotations[v1alpha1.AnnotationTemplate] == w.stateful.Spec.Template.Annotations[v1alpha1.AnnotationTemplate]
 }
 
 // answersTooLate reports whether status has not answered for answersWithin. What the
 // status of the object says of that stays until it answers: a new operator has not asked
 // that long.
-func (f *facts) answersTooLate(m *member) bool {
+func (c *clock) answersTooLate(m *member) bool {
 	if m.askedAt.IsZero() {
 		return m.unheard
 	}
-	return m.unheard || f.watch.Elapsed(m.askedAt, f.now) >= answersWithin
+	return m.unheard || c.watch.Elapsed(m.askedAt, c.now) >= answersWithin
 }
 
 // shownAs is the state of a member, or while that is not known what it was last shown as:
 // a restart of the operator changes nothing, nor does an answer that was lost.
-func (f *facts) shownAs(m *member) state {
-	was, name := &f.set.Status.Members, m.name()
+func (w *world) shownAs(m *member) state {
+	was, name := &w.set.Status.Members, m.name()
 	wasPrimary := slices.Contains(was.Primary, name)
 	switch {
 	case m.state != unknown:
@@ -175,7 +186,7 @@ func (f *facts) shownAs(m *member) state {
 		return secondary
 	case slices.Contains(was.Failed, name):
 		return failed
-	case slices.Contains(was.Ready, name) && !wasPrimary && !f.configured(v1alpha1.CommandSecondary):
+	case slices.Contains(was.Ready, name) && !wasPrimary && !w.configured(v1alpha1.CommandSecondary):
 		return idle
 	}
 	return unknown
@@ -199,16 +210,16 @@ func (f *facts) isRetained(m *member) bool {
 }
 
 // sinceLoss is how new the member's copy is, by what it said since the last primary went.
-func (f *facts) sinceLoss(m *member) (n uint64, said bool) {
+func (w *world) sinceLoss(m *member) (n uint64, said bool) {
 	r, ok := m.answer(v1alpha1.CommandSequence)
 	n, known := sequenceOf(r)
-	return n, ok && known && r.Began.After(f.lossAt)
+	return n, ok && known && r.Began.After(w.lossAt)
 }
 
 // containerGone reports whether a container has ended, by the kubelet's word, or can be
 // taken to have by an administrator's.
-func (f *facts) containerGone(pod types.UID, id string) bool {
-	m := f.byUID(pod)
+func (all members) containerGone(pod types.UID, id string) bool {
+	m := all.byUID(pod)
 	if stopped(m) {
 		return true
 	}
@@ -229,12 +240,12 @@ func (f *facts) containerGone(pod types.UID, id string) bool {
 
 // nextContainer is the member in which another container runs under the name of a pod, in
 // the place of the one with that id; nil if none does.
-func (f *facts) nextContainer(pod, id string) *member {
-	m := f.named(pod)
+func (all members) nextContainer(pod, id string) *member {
+	m := all.named(pod)
 	if m == nil || m.running() == "" || m.running() == id {
 		return nil
 	}
-	if f.containerGone(m.pod.UID, m.running()) {
+	if all.containerGone(m.pod.UID, m.running()) {
 		return nil
 	}
 	return m
@@ -247,13 +258,19 @@ func (f *facts) wasHandedOver(m *member) bool {
 		return false
 	}
 	r, ok := m.result(v1alpha1.CommandStop)
-	return ok && r.Proven && r.Outcome == podexec.Succeeded && !r.Ended.Before(m.changedAt())
+	if !ok || r.Outcome != podexec.Succeeded || r.Ended.Before(m.changedAt()) {
+		return false
+	}
+	if mutant.Is("rss-unproven-stop-is-proven") { // a primary that was stopped counts as one whose data another has
+		return true
+	}
+	return r.Proven
 }
 
 // Members of a kind.
 
-func (f *facts) among(is func(*member) bool) (found []*member) {
-	for _, m := range f.members {
+func (all members) among(is func(*member) bool) (found []*member) {
+	for _, m := range all {
 		if is(m) {
 			found = append(found, m)
 		}
@@ -261,8 +278,8 @@ func (f *facts) among(is func(*member) bool) (found []*member) {
 	return found
 }
 
-func (f *facts) named(name string) *member {
-	for _, m := range f.members {
+func (all members) named(name string) *member {
+	for _, m := range all {
 		if m.name() == name {
 			return m
 		}
@@ -270,8 +287,8 @@ func (f *facts) named(name string) *member {
 	return nil
 }
 
-func (f *facts) byUID(uid types.UID) *member {
-	for _, m := range f.members {
+func (all members) byUID(uid types.UID) *member {
+	for _, m := range all {
 		if m.pod.UID == uid {
 			return m
 		}
@@ -280,11 +297,11 @@ func (f *facts) byUID(uid types.UID) *member {
 }
 
 // primaries are the members that run as primary and will go on to.
-func (f *facts) primaries() []*member { return f.among((*member).isPrimary) }
+func (all members) primaries() []*member { return all.among((*member).isPrimary) }
 
 // candidates are the members of a state that may be started, or take a role.
-func (f *facts) candidates(s state) []*member {
-	return f.among(func(m *member) bool { return m.state == s && m.startable() })
+func (all members) candidates(s state) []*member {
+	return all.among(func(m *member) bool { return m.state == s && m.startable() })
 }
 
 // peers are the names under which the primaries are found.
@@ -344,8 +361,8 @@ func (f *facts) staffed(stateOf func(*member) state) bool {
 }
 
 // isAtRest reports whether a state is what a member should be in that is no primary.
-func (f *facts) isAtRest(s state) bool {
-	if f.configured(v1alpha1.CommandSecondary) {
+func (w *world) isAtRest(s state) bool {
+	if w.configured(v1alpha1.CommandSecondary) {
 		return s == secondary
 	}
 	return s == secondary || s == idle

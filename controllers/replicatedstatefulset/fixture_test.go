@@ -37,7 +37,7 @@ func (f with) into(w *world) { f(w) }
 func worldOf(set *v1alpha1.ReplicatedStatefulSet, things ...thing) *world {
 	set.UID, set.Generation = "uid-of-set", 3
 	set.Finalizers = append(set.Finalizers, v1alpha1.FinalizerStop)
-	w := &world{now: noon, live: true, set: withDefaults(set), lossAt: ago(time.Minute), services: map[string]*corev1.Service{}}
+	w := &world{clock: clock{now: noon}, live: true, set: withDefaults(set), lossAt: ago(time.Minute), services: map[string]*corev1.Service{}}
 	for _, s := range buildServices(w.set) {
 		w.services[s.Name] = s
 	}

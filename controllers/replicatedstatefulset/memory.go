@@ -58,7 +58,12 @@ func (r *Reconciler) recall(w *world) {
 	for _, m := range w.members {
 		s := before[m.pod.UID]
 		if s == nil {
-			s = &seen{touched: w.now, said: map[string]podexec.Result{}, counted: map[string]time.Time{}, tries: map[string]int{}}
+			s = &seen{
+				touched: w.now,
+				said:    map[string]podexec.Result{},
+				counted: map[string]time.Time{},
+				tries:   map[string]int{},
+			}
 		}
 		known.pods[m.pod.UID] = s
 		s.look(m, w.set.Status.Unanswered, w.now)
@@ -70,7 +75,10 @@ func (r *Reconciler) recall(w *world) {
 
 // noteLoss remembers when a grant went last, and whose it was.
 func (k *remembered) noteLoss(w *world) {
-	lost := slices.DeleteFunc(slices.Clone(k.grants), func(g v1alpha1.Grant) bool { return isGranted(w.set.Status.Grants, &g) })
+	lost := slices.DeleteFunc(
+		slices.Clone(k.grants),
+		func(g v1alpha1.Grant) bool { return isGranted(w.set.Status.Grants, &g) },
+	)
 	k.grants = w.set.Status.Grants
 	if k.lossAt.IsZero() || len(lost) > 0 {
 		k.lossAt = w.now
@@ -85,7 +93,10 @@ func (k *remembered) noteLoss(w *world) {
 }
 
 func isGranted(grants []v1alpha1.Grant, g *v1alpha1.Grant) bool {
-	return slices.ContainsFunc(grants, func(o v1alpha1.Grant) bool { return o.UID == g.UID && o.ContainerID == g.ContainerID })
+	return slices.ContainsFunc(
+		grants,
+		func(o v1alpha1.Grant) bool { return o.UID == g.UID && o.ContainerID == g.ContainerID },
+	)
 }
 
 // remember notes of a write what the next plan has to know.

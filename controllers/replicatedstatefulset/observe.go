@@ -22,15 +22,23 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
-// world is all that a decision may know.
-type world struct {
-	now  time.Time
-	took time.Duration // how long it took to read all this
-	live bool          // read past the cache; of a plan for another world nothing is done but to ask
+// clock is what a decision knows of time.
+type clock struct {
+	now time.Time
+	// took is how long it took to read the world.
+	took time.Duration
 	// watch is in which time this process could look. A deadline that blames a member, or
 	// gives up on one, counts no other.
 	watch leadership.Watch
-	set   *v1alpha1.ReplicatedStatefulSet
+}
+
+// world is all that a decision may know.
+type world struct {
+	clock
+	// live is true of a world that was read past the cache. Of a plan for another one
+	// nothing is done but to ask.
+	live bool
+	set  *v1alpha1.ReplicatedStatefulSet
 	// invalid says why the spec cannot be served; "" if it can.
 	invalid string
 	// namespaceGoes is true while the namespace is being deleted.
@@ -98,7 +106,11 @@ type member struct {
 // observe reads the world of a set. What the Board knows is read first: a command
 // that ends meanwhile is seen by the next look, beside pods that are newer.
 func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, from engine.View) (*world, error) {
-	w := &world{now: r.Now(), watch: r.Lease.Watch(), live: from.Live, set: withDefaults(set)}
+	w := &world{
+		clock: clock{now: r.Now(), watch: r.Lease.Watch()},
+		live:  from.Live,
+		set:   withDefaults(set),
+	}
 	if errs := validate(w.set); len(errs) > 0 {
 		w.invalid = errs.ToAggregate().Error()
 	}
@@ -122,12 +134,12 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ReplicatedStatef
 	}
 	r.recall(w)
 	w.took = r.Now().Sub(w.now)
-	w.countUnclear(ctx)
+	countUnclear(ctx, w)
 	return w, nil
 }
 
 // countUnclear counts and logs the commands whose outcome is not known.
-func (w *world) countUnclear(ctx context.Context) {
+func countUnclear(ctx context.Context, w *world) {
 	for _, m := range w.members {
 		for _, result := range m.unclear {
 			unknownTotal.WithLabelValues(result.Name).Inc()
@@ -167,7 +179,12 @@ func (r *Reconciler) readMembers(ctx context.Context, w *world, from engine.View
 	for i := range pods {
 		pod := &pods[i]
 		ordinal, ok := ordinalOf(w.set, pod.Name)
-		m := &member{pod: pod, ordinal: ordinal, commandsIn: pod.Annotations[v1alpha1.AnnotationContainer], results: map[string]podexec.Result{}}
+		m := &member{
+			pod:        pod,
+			ordinal:    ordinal,
+			commandsIn: pod.Annotations[v1alpha1.AnnotationContainer],
+			results:    map[string]podexec.Result{},
+		}
 		if !ok || !w.counts(m) {
 			continue
 		}
@@ -201,53 +218,61 @@ func (w *world) counts(m *member) bool {
 	if m.ordinal >= maxReplicas {
 		return false
 	}
-	owner := metav1.GetControllerOf(m.pod)
-	return owner == nil || owner.Kind == "StatefulSet" && owner.Name == statefulSetName(w.set)
+	if owner := metav1.GetControllerOf(m.pod); owner != nil {
+		return owner.Kind == "StatefulSet" && owner.Name == statefulSetName(w.set)
+	}
+	return true
 }
 
 // readChildren reads what the operator made for the set, whoever's it is. Services
 // and the budget stop and start no member, and a patch of one is bound to the version
 // that was read: they are read live only where the cache has none.
 func (r *Reconciler) readChildren(ctx context.Context, w *world, from engine.View) error {
-	var stateful appsv1.StatefulSet
-	if ok, err := find(ctx, from, w.set.Namespace, statefulSetName(w.set), &stateful); err != nil {
-		return err
-	} else if ok {
-		w.stateful = &stateful
+	var err error
+	key := func(name string) types.NamespacedName {
+		return types.NamespacedName{Namespace: w.set.Namespace, Name: name}
 	}
-	var budget policyv1.PodDisruptionBudget
-	if ok, err := r.findCached(ctx, from, w.set.Namespace, statefulSetName(w.set), &budget); err != nil {
+	if w.stateful, err = find[appsv1.StatefulSet](ctx, from, key(statefulSetName(w.set))); err != nil {
 		return err
-	} else if ok {
-		w.budget = &budget
+	}
+	if w.budget, err = findCached[policyv1.PodDisruptionBudget](ctx, r.Cache, from, key(statefulSetName(w.set))); err != nil {
+		return err
 	}
 	w.services = map[string]*corev1.Service{}
 	for _, name := range []string{serviceName(w.set), primaryServiceName(w.set), activeServiceName(w.set)} {
-		var service corev1.Service
-		if ok, err := r.findCached(ctx, from, w.set.Namespace, name, &service); err != nil {
+		if w.services[name], err = findCached[corev1.Service](ctx, r.Cache, from, key(name)); err != nil {
 			return err
-		} else if ok {
-			w.services[name] = &service
 		}
 	}
 	return nil
 }
 
-// find reads an object, and reports whether it exists.
-func find(ctx context.Context, from client.Reader, namespace, name string, into client.Object) (bool, error) {
-	err := from.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, into)
-	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("get %s: %w", name, err)
+// object is a pointer to an object of the API.
+type object[T any] interface {
+	*T
+	client.Object
+}
+
+// find reads an object; it is nil if there is none.
+func find[T any, O object[T]](ctx context.Context, from client.Reader, key types.NamespacedName) (O, error) {
+	found := O(new(T))
+	err := from.Get(ctx, key, found)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
 	}
-	return err == nil, nil
+	if err != nil {
+		return nil, fmt.Errorf("get %s: %w", key.Name, err)
+	}
+	return found, nil
 }
 
 // findCached is the same, from the cache where that has it.
-func (r *Reconciler) findCached(ctx context.Context, from engine.View, namespace, name string, into client.Object) (bool, error) {
-	if ok, err := find(ctx, r.Cache, namespace, name, into); ok || err != nil || !from.Live {
-		return ok, err
+func findCached[T any, O object[T]](ctx context.Context, cache client.Reader, from engine.View, key types.NamespacedName) (O, error) {
+	found, err := find[T, O](ctx, cache, key)
+	if err == nil && found == nil && from.Live {
+		return find[T, O](ctx, from, key)
 	}
-	return find(ctx, from, namespace, name, into)
+	return found, err
 }
 
 // readSecrets finds out which of the Secrets of spec.TLS are missing.
@@ -257,7 +282,11 @@ func (r *Reconciler) readSecrets(ctx context.Context, w *world) error {
 	}
 	for _, name := range secretsOfTLS(w.set) {
 		secret := metadataOf("Secret")
-		err := r.Cache.Get(ctx, types.NamespacedName{Namespace: w.set.Namespace, Name: name}, secret)
+		err := r.Cache.Get(
+			ctx,
+			types.NamespacedName{Namespace: w.set.Namespace, Name: name},
+			secret,
+		)
 		if apierrors.IsNotFound(err) {
 			w.missing = append(w.missing, name)
 		} else if err != nil {

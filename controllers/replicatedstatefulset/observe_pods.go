@@ -64,7 +64,7 @@ const mostLookups = 32
 // that were not listed. Where many are missing they are those that there are: a set
 // that wants a thousand and gets none costs no thousand reads each time.
 func (r *Reconciler) unlisted(ctx context.Context, w *world, listed map[string]bool) (names []string, err error) {
-	for _, name := range w.onRecord() {
+	for _, name := range podsOf(&w.set.Status) {
 		if !listed[name] {
 			names = append(names, name)
 		}
@@ -89,7 +89,7 @@ func (r *Reconciler) unlisted(ctx context.Context, w *world, listed map[string]b
 
 // unlabelled are the same, by a list of all pods of the namespace.
 func (r *Reconciler) unlabelled(ctx context.Context, w *world, listed map[string]bool) (names []string, err error) {
-	recorded := w.onRecord()
+	recorded := podsOf(&w.set.Status)
 	list := metadataListOf("Pod")
 	for {
 		options := []client.ListOption{client.InNamespace(w.set.Namespace), client.Limit(500), client.Continue(list.Continue)}
@@ -111,13 +111,13 @@ func (r *Reconciler) unlabelled(ctx context.Context, w *world, listed map[string
 	}
 }
 
-// onRecord are the names of the pods that the record speaks of.
-func (w *world) onRecord() (names []string) {
-	for i := range w.set.Status.Grants {
-		names = append(names, w.set.Status.Grants[i].Pod)
+// podsOf are the names of the pods that the record speaks of.
+func podsOf(s *v1alpha1.ReplicatedStatefulSetStatus) (names []string) {
+	for i := range s.Grants {
+		names = append(names, s.Grants[i].Pod)
 	}
-	for i := range w.set.Status.Commands {
-		names = append(names, w.set.Status.Commands[i].Pod)
+	for i := range s.Commands {
+		names = append(names, s.Commands[i].Pod)
 	}
 	return names
 }

@@ -41,7 +41,10 @@ func (r *Reconciler) readRules(ctx context.Context, w *world) error {
 		w.follow("", fmt.Sprintf("it selects %d ConfigMaps, and may select %d", n, mostRules))
 		return nil
 	}
-	slices.SortFunc(list.Items, func(a, b metav1.PartialObjectMetadata) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(
+		list.Items,
+		func(a, b metav1.PartialObjectMetadata) int { return strings.Compare(a.Name, b.Name) },
+	)
 	var versions strings.Builder
 	for i := range list.Items {
 		fmt.Fprintf(&versions, "%s/%s ", list.Items[i].Name, list.Items[i].ResourceVersion)
@@ -91,7 +94,10 @@ func (r *Reconciler) hashRules(ctx context.Context, namespace string, of []metav
 		}
 		comma = ","
 		if left -= n; left < 0 {
-			return "", fmt.Sprintf("it selects ConfigMaps of more than %d MiB in all", mostRuleBytes>>20), nil
+			return "", fmt.Sprintf(
+				"it selects ConfigMaps of more than %d MiB in all",
+				mostRuleBytes>>20,
+			), nil
 		}
 	}
 	_, _ = io.WriteString(sum, strings.TrimSuffix(comma, ",")+"}") // a hash takes all

@@ -43,7 +43,13 @@ func keepService(f *facts, p *plan, want *corev1.Service) {
 	next.Labels = merged(have.Labels, want.Labels)
 	next.Spec.Selector, next.Spec.PublishNotReadyAddresses = want.Spec.Selector, want.Spec.PublishNotReadyAddresses
 	next.Spec.Ports = want.Spec.Ports
-	mend(f, p, false, action.Action{Verb: action.Patch, Object: next, From: have, Unchanged: true, Reason: reasonChild})
+	mend(f, p, false, action.Action{
+		Verb:      action.Patch,
+		Object:    next,
+		From:      have,
+		Unchanged: true,
+		Reason:    reasonChild,
+	})
 }
 
 func keepBudget(f *facts, p *plan, want *policyv1.PodDisruptionBudget) {
@@ -58,7 +64,13 @@ func keepBudget(f *facts, p *plan, want *policyv1.PodDisruptionBudget) {
 	next := have.DeepCopy()
 	next.Labels = merged(have.Labels, want.Labels)
 	next.Spec.MaxUnavailable, next.Spec.MinAvailable, next.Spec.Selector = want.Spec.MaxUnavailable, nil, want.Spec.Selector
-	mend(f, p, false, action.Action{Verb: action.Patch, Object: next, From: have, Unchanged: true, Reason: reasonChild})
+	mend(f, p, false, action.Action{
+		Verb:      action.Patch,
+		Object:    next,
+		From:      have,
+		Unchanged: true,
+		Reason:    reasonChild,
+	})
 }
 
 // ours reports whether a child is controlled by the object.
@@ -188,7 +200,13 @@ func keepStatefulSet(f *facts, p *plan) {
 	if changed || !sameTemplate(is, should) {
 		next.Spec.Template, reason = *should, reasonTemplate
 	}
-	mend(f, p, changed, action.Action{Verb: action.Patch, Object: next, From: have, Unchanged: true, Reason: reason})
+	mend(f, p, changed, action.Action{
+		Verb:      action.Patch,
+		Object:    next,
+		From:      have,
+		Unchanged: true,
+		Reason:    reason,
+	})
 }
 
 // sameTemplate reports whether a template says what it should.

@@ -86,7 +86,13 @@ func (p *plan) ask(f *facts, m *member, name string) {
 	p.asked[m.name()] = true
 	c := f.command(m, name, name)
 	c.Asked = f.now
-	p.Do(action.Chain{{Verb: action.Exec, Object: m.pod, Command: c, Reason: reasonAsk, Detail: name}})
+	p.Do(action.Chain{{
+		Verb:    action.Exec,
+		Object:  m.pod,
+		Command: c,
+		Reason:  reasonAsk,
+		Detail:  name,
+	}})
 	if name == v1alpha1.CommandStatus {
 		p.LookAgain(answersWithin)
 	}
@@ -111,19 +117,19 @@ func askStatus(f *facts, p *plan) {
 }
 
 // untilStatus is in how long a member is asked for its status.
-func (f *facts) untilStatus(m *member) time.Duration {
+func (w *world) untilStatus(m *member) time.Duration {
 	r, asked := m.result(v1alpha1.CommandStatus)
 	switch {
 	case !asked, r.Began.Before(m.touched):
 		return 0
 	case r.Outcome == podexec.Unknown:
-		return f.due(m, v1alpha1.CommandStatus)
+		return w.due(m, v1alpha1.CommandStatus)
 	case !m.answers(v1alpha1.CommandStatus):
 		return 0 // it is of before a change
 	case m.command != nil, m.state == failed:
-		return r.Ended.Add(again(1)).Sub(f.now)
+		return r.Ended.Add(again(1)).Sub(w.now)
 	}
-	return r.Ended.Add(reconcileInterval(&f.set.Spec)).Sub(f.now)
+	return r.Ended.Add(reconcileInterval(&w.set.Spec)).Sub(w.now)
 }
 
 // send is the only way a command is sent that changes something: what comes before, then
@@ -140,7 +146,13 @@ func (p *plan) send(f *facts, m *member, name, instead, detail string, before ..
 	}
 	if r, ok := m.result(name); ok && r.Outcome == podexec.Unknown && f.due(m, name) > 0 {
 		p.LookAgain(f.due(m, name))
-		p.WaitFor(v1alpha1.ReasonWaitingForCommand, fmt.Sprintf("%s could not be sent to %s, and is tried again: %s", name, m.name(), r.Why))
+		p.WaitFor(
+			v1alpha1.ReasonWaitingForCommand,
+			fmt.Sprintf(
+				"%s could not be sent to %s, and is tried again: %s",
+				name, m.name(), r.Why,
+			),
+		)
 		return
 	}
 	if p.sent {
@@ -151,7 +163,13 @@ func (p *plan) send(f *facts, m *member, name, instead, detail string, before ..
 	c.Decided, c.Proven, c.Within = f.now.Truncate(time.Microsecond), p.proven, f.beginWithin(m, name)
 	chain := append(slices.Clone(action.Chain(before)),
 		f.store(p.recordWith(f, m, c), reasonOf(name), detail),
-		action.Action{Verb: action.Exec, Object: m.pod, Command: c, Reason: reasonOf(name), Detail: withPeers(f.peers())})
+		action.Action{
+			Verb:    action.Exec,
+			Object:  m.pod,
+			Command: c,
+			Reason:  reasonOf(name),
+			Detail:  withPeers(f.peers()),
+		})
 	p.Do(chain)
 }
 
@@ -202,8 +220,8 @@ func noRecord() bool { return mutant.Is("rss-no-record") } // grants are not wri
 // beginWithin is how long after this decision a command may begin: longer where reading the
 // world took long, since to write the record and to send take as long again, and twice as
 // long after each time that it could not be sent.
-func (w *world) beginWithin(m *member, name string) time.Duration {
-	within := podexec.Hurry + (2 * w.took).Truncate(time.Second)
+func (c *clock) beginWithin(m *member, name string) time.Duration {
+	within := podexec.Hurry + (2 * c.took).Truncate(time.Second)
 	if r, ok := m.result(name); ok && r.Outcome == podexec.Unknown && !r.Sent {
 		within <<= min(m.tries[name], 2)
 	}
@@ -231,10 +249,16 @@ func (p *plan) start(f *facts, m *member, why string) {
 func (p *plan) stop(f *facts, m *member, why string) {
 	if m.failedHere(v1alpha1.CommandStop) && f.now.Before(m.retryAt) {
 		p.LookAgain(m.retryAt.Sub(f.now))
-		p.WaitFor(v1alpha1.ReasonStopping, fmt.Sprintf("stop of %s %s, and is tried again", m.name(), howFailed(int(m.failure.Code))))
+		p.WaitFor(
+			v1alpha1.ReasonStopping,
+			fmt.Sprintf(
+				"stop of %s %s, and is tried again",
+				m.name(), howFailed(int(m.failure.Code)),
+			),
+		)
 		return
 	}
-	labels := f.label(m, v1alpha1.False, v1alpha1.RoleNone)
+	labels := label(m, v1alpha1.False, v1alpha1.RoleNone)
 	p.send(f, m, v1alpha1.CommandStop, v1alpha1.CommandStop, fmt.Sprintf("%s: %s", m.name(), why), labels...)
 }
 
@@ -246,7 +270,7 @@ func (p *plan) demote(f *facts, m *member, why string) {
 		p.stop(f, m, why)
 		return
 	}
-	labels := f.label(m, v1alpha1.True, v1alpha1.RoleSecondary)
+	labels := label(m, v1alpha1.True, v1alpha1.RoleSecondary)
 	p.send(f, m, v1alpha1.CommandDemote, v1alpha1.CommandDemote, fmt.Sprintf("%s: %s", m.name(), why), labels...)
 }
 

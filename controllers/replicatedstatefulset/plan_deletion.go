@@ -41,7 +41,13 @@ func keepObject(f *facts, p *plan) {
 	}
 	set := f.set.DeepCopy()
 	controllerutil.AddFinalizer(set, v1alpha1.FinalizerStop)
-	p.Do(action.Chain{{Verb: action.Patch, Object: set, From: f.set, Unchanged: true, Reason: reasonKeep}})
+	p.Do(action.Chain{{
+		Verb:      action.Patch,
+		Object:    set,
+		From:      f.set,
+		Unchanged: true,
+		Reason:    reasonKeep,
+	}})
 }
 
 // letGo takes all finalizers off at once.
@@ -68,7 +74,10 @@ func finishDeletion(f *facts, p *plan) {
 	if !f.deleting() {
 		return
 	}
-	p.WaitFor(v1alpha1.ReasonStopping, "the members are being stopped, since the object is being deleted")
+	p.WaitFor(
+		v1alpha1.ReasonStopping,
+		"the members are being stopped, since the object is being deleted",
+	)
 	switch {
 	case f.isEmpty():
 		free(f, p)
@@ -97,5 +106,11 @@ func free(f *facts, p *plan) {
 	}
 	set := f.set.DeepCopy()
 	controllerutil.RemoveFinalizer(set, v1alpha1.FinalizerStop)
-	p.Do(action.Chain{{Verb: action.Patch, Object: set, From: f.set, Unchanged: true, Reason: reasonRelease}})
+	p.Do(action.Chain{{
+		Verb:      action.Patch,
+		Object:    set,
+		From:      f.set,
+		Unchanged: true,
+		Reason:    reasonRelease,
+	}})
 }

@@ -30,29 +30,44 @@ type elsewhere struct {
 // isNothing reports whether there is nothing to look for.
 func (e *elsewhere) isNothing() bool { return !e.holdsUp && len(e.asked) == 0 }
 
-// lookElsewhere looks at members that do not run: they may have what those that run have
-// not. If all but one run there is nothing to look for: that one was the primary.
-func (f *facts) lookElsewhere(running []*member, sequence uint64) elsewhere {
+// search looks for copies that are newer than that of secondaries that run.
+type search struct {
+	*facts
+	running  []*member
+	sequence uint64
+}
+
+// incomplete reports whether more members are missing than the one that was the primary.
+func (s search) incomplete() bool { return len(s.running) < max(s.wanted(), len(s.members))-1 }
+
+// find looks at members that do not run: they may have what those that run have not. If all
+// but one run there is nothing to look for: that one was the primary.
+func (s search) find() elsewhere {
 	if mutant.Is("rss-only-those-that-run") || noHeir() { // a secondary is promoted although one that does not run may have newer data
 		return elsewhere{}
 	}
-	incomplete := len(running) < max(f.wanted(), len(f.members))-1
-	if incomplete {
-		if e := f.awaitReturn(); e.holdsUp {
+	if s.incomplete() {
+		if e := s.awaitReturn(); e.holdsUp {
 			return e
 		}
 	}
-	asked := f.among(func(m *member) bool { return f.mayHaveNewer(m, incomplete) })
+	asked := s.among(s.mayHaveNewer)
 	if len(asked) == 0 {
 		return elsewhere{}
 	}
 	all := copiesOf(asked)
-	e := elsewhere{asked: asked, blind: all.those(func(m *member) bool { return m.retained }).unknown()}
+	e := elsewhere{
+		asked: asked,
+		blind: all.those(func(m *member) bool { return m.retained }).unknown(),
+	}
 	switch {
 	case !all.answered(), e.blind != "":
 		e.holdsUp = true
-		e.waiting = engine.Notice{Reason: v1alpha1.ReasonSeeding, Message: "nobody knows yet how new the copies of these are: " + namesOf(asked)}
-	case all[0].version.known && all[0].version.sequence > sequence:
+		e.waiting = engine.Notice{
+			Reason:  v1alpha1.ReasonSeeding,
+			Message: "nobody knows yet how new the copies of these are: " + namesOf(asked),
+		}
+	case all[0].version.known && all[0].version.sequence > s.sequence:
 		e.holdsUp = true
 		e.newer = all.newest()
 	}
@@ -60,15 +75,15 @@ func (f *facts) lookElsewhere(running []*member, sequence uint64) elsewhere {
 }
 
 // mayHaveNewer reports whether a member that does not run is asked how new its copy is.
-func (f *facts) mayHaveNewer(m *member, incomplete bool) bool {
+func (s search) mayHaveNewer(m *member) bool {
 	switch {
-	case f.wasHandedOver(m):
+	case s.wasHandedOver(m):
 		return false
-	case !incomplete:
+	case !s.incomplete():
 		return m.state == idle && m.retained
 	case !m.owned:
 		return false
-	case f.cannotRunHere(m) && !m.retained:
+	case m.cannotRunHere && !m.retained:
 		return false
 	}
 	switch m.state {
@@ -96,7 +111,14 @@ func (p *plan) follow(f *facts, e elsewhere) {
 	first := e.newer[0]
 	p.record.noteVersion(first, first.version.sequence)
 	if m := e.newer.startable(); m != nil {
-		p.start(f, m, fmt.Sprintf("it does not run, and has the newest copy, sequence %d", m.version.sequence))
+		p.start(
+			f,
+			m,
+			fmt.Sprintf(
+				"it does not run, and has the newest copy, sequence %d",
+				m.version.sequence,
+			),
+		)
 		return
 	}
 	p.WaitFor(v1alpha1.ReasonRecovering, cannotStart(first))
@@ -105,33 +127,36 @@ func (p *plan) follow(f *facts, e elsewhere) {
 // awaitReturn finds out whether members failed together with the last primary, and are
 // about to come back: what was acknowledged may be in them alone. One that has been Pending
 // for longer, whose container ended longer ago, or whose node is lost, holds up no other.
-func (f *facts) awaitReturn() elsewhere {
-	left := f.watch.Deadline(f.lossAt, returnsWithin).Sub(f.now)
+func (s search) awaitReturn() elsewhere {
+	left := s.watch.Deadline(s.lossAt, returnsWithin).Sub(s.now)
 	if left <= 0 {
 		return elsewhere{}
 	}
-	went, missing := f.among(f.returns), f.wanted()-f.havePods()
+	went, missing := s.among(s.returns), s.wanted()-s.havePods()
 	if len(went) == 0 && missing <= 0 {
 		return elsewhere{}
 	}
 	who := namesOf(went)
 	if who == "" {
-		who = fmt.Sprintf("%d of %d pods", missing, f.wanted())
+		who = fmt.Sprintf("%d of %d pods", missing, s.wanted())
 	}
 	return elsewhere{holdsUp: true, again: left, waiting: engine.Notice{
-		Reason:  v1alpha1.ReasonSeeding,
-		Message: fmt.Sprintf("these went together with the primary, may have the newest copy, and are awaited for %s: %s", returnsWithin, who),
+		Reason: v1alpha1.ReasonSeeding,
+		Message: fmt.Sprintf(
+			"these went together with the primary, may have the newest copy, and are awaited for %s: %s",
+			returnsWithin, who,
+		),
 	}}
 }
 
 // havePods is how many of the wanted members have a pod.
-func (f *facts) havePods() int {
-	return len(f.among(func(m *member) bool { return m.ordinal < f.wanted() }))
+func (s search) havePods() int {
+	return len(s.among(func(m *member) bool { return m.ordinal < s.wanted() }))
 }
 
 // returns reports whether the member cannot say how new its copy is, and is expected to
 // soon.
-func (f *facts) returns(m *member) bool {
+func (s search) returns(m *member) bool {
 	if m.lost() || !m.owned {
 		return false
 	}
@@ -141,11 +166,11 @@ func (f *facts) returns(m *member) bool {
 	if m.goesForGood() {
 		return true
 	}
-	went := f.lossAt.Add(-returnsWithin)
-	return m.endedAfter(went) || m.isStartingSince(went)
+	went := s.lossAt.Add(-returnsWithin)
+	return m.endedAfter(went) || isStartingSince(m, went)
 }
 
 // isStartingSince reports whether the pod was made after that, and waits for its kubelet.
-func (m *member) isStartingSince(then time.Time) bool {
+func isStartingSince(m *member, then time.Time) bool {
 	return m.pod.Status.Phase == corev1.PodPending && m.pod.CreationTimestamp.After(then)
 }

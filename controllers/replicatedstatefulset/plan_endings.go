@@ -20,7 +20,12 @@ type ending struct {
 }
 
 func (f *facts) ending(c *v1alpha1.RunningCommand) ending {
-	e := ending{RunningCommand: c, f: f, m: f.byUID(c.UID), gone: f.containerGone(c.UID, c.ContainerID)}
+	e := ending{
+		RunningCommand: c,
+		f:              f,
+		m:              f.byUID(c.UID),
+		gone:           f.containerGone(c.UID, c.ContainerID),
+	}
 	if e.m != nil {
 		e.result = e.m.results[c.Name]
 		e.seen = isEndOf(c, e.result)
@@ -93,6 +98,9 @@ func (e ending) mayReachNext() bool {
 	if !startsPrimary(e.Name) {
 		return false
 	}
+	if mutant.Is("rss-late-starts-reach-none") { // a start on its way never reaches the next container of its pod
+		return false
+	}
 	last := strayUntil(e.StartedAt, e.BeginWithin)
 	if !e.f.now.After(last) {
 		return true // also where the clock of the node is ahead of ours
@@ -131,7 +139,11 @@ func settles(command string, s state) bool {
 func (r *record) isOver(e ending) bool {
 	switch {
 	case e.neverBegan():
-		r.tell(v1alpha1.EventCommandNotSent, "%s was not sent to %s, and nothing was changed there; it is decided on anew: %s", e.Name, e.Pod, e.result.Why)
+		r.tell(
+			v1alpha1.EventCommandNotSent,
+			"%s was not sent to %s, and nothing was changed there; it is decided on anew: %s",
+			e.Name, e.Pod, e.result.Why,
+		)
 		return true
 	case e.mayBeConfirmed():
 		return false

@@ -14,9 +14,10 @@ import (
 // relieve takes its role from a primary when another member is there to take it, whose copy
 // is as new as the primary's was a moment before.
 func relieve(f *facts, p *plan, m *member, why string) {
-	others, followed := f.otherPrimaries(m), f.hasFollowers()
+	r := relief{facts: f, old: m}
+	others, followed := r.otherPrimaries(), f.hasFollowers()
 	switch {
-	case f.isSpare(m, others, followed):
+	case r.isSpare(others, followed):
 		p.stop(f, m, why)
 	case others == 0 && !followed && !m.leaves:
 		// No other member has its data, so it comes back itself. How new that is has to be
@@ -28,9 +29,12 @@ func relieve(f *facts, p *plan, m *member, why string) {
 			p.WaitFor(v1alpha1.ReasonHandingOver, "sequence has not answered yet in "+m.name())
 		}
 	case len(f.primaries()) < f.target():
-		p.WaitFor(v1alpha1.ReasonHandingOver, "another primary is started before this one stops: "+m.name())
+		p.WaitFor(
+			v1alpha1.ReasonHandingOver,
+			"another primary is started before this one stops: "+m.name(),
+		)
 	default:
-		h := f.handover(m, "")
+		h := r.handover()
 		p.ready(f, h)
 		if h.successor != nil {
 			p.proven = true
@@ -39,23 +43,30 @@ func relieve(f *facts, p *plan, m *member, why string) {
 	}
 }
 
+// relief is a primary whose role another member takes: the one that is named, if any is.
+type relief struct {
+	*facts
+	old *member
+	by  string
+}
+
 // isSpare reports whether a primary may stop without a successor: the others are enough, or
 // have the same data, or it is the only member.
-func (f *facts) isSpare(m *member, others int, followed bool) bool {
+func (r relief) isSpare(others int, followed bool) bool {
 	switch {
-	case others >= f.target():
+	case others >= r.target():
 		return true
 	case others > 0 && !followed:
 		return true
 	}
-	return f.wanted() == 1 && !m.leaves
+	return r.wanted() == 1 && !r.old.leaves
 }
 
 // otherPrimaries is how many primaries stay beside one.
-func (f *facts) otherPrimaries(m *member) int {
+func (r relief) otherPrimaries() int {
 	n := 0
-	for _, o := range f.primaries() {
-		if o != m && !o.leaves {
+	for _, o := range r.primaries() {
+		if o != r.old && !o.leaves {
 			n++
 		}
 	}
@@ -104,8 +115,8 @@ func (p *plan) ready(f *facts, h handover) {
 }
 
 func (p *plan) askSince(f *facts, q question) {
-	if r, ok := q.result(v1alpha1.CommandSequence); ok && r.Began.After(q.since) {
-		if wait := r.Ended.Add(again(1)).Sub(f.now); wait > 0 {
+	if last, ok := q.result(v1alpha1.CommandSequence); ok && last.Began.After(q.since) {
+		if wait := last.Ended.Add(again(1)).Sub(f.now); wait > 0 {
 			p.LookAgain(wait)
 			return
 		}
@@ -114,21 +125,22 @@ func (p *plan) askSince(f *facts, q question) {
 }
 
 // handover finds a member that can take the place of a primary, that one if it is named.
-func (f *facts) handover(m *member, name string) handover {
+func (r relief) handover() handover {
+	m := r.old
 	h := handover{stale: []*member{m}}
 	if !m.version.known {
 		h.wait("sequence has not answered yet in " + m.name())
 		return h
 	}
 	mine, _ := m.answer(v1alpha1.CommandSequence)
-	if then := f.changedAt(); !mine.Began.After(then) {
+	if then := r.changedAt(); !mine.Began.After(then) {
 		// Entries that only a member had that was stopped since are not in it.
 		h.wait("sequence has not answered yet in " + m.name())
 		h.asked = append(h.asked, question{m, then})
 		return h
 	}
-	for _, o := range f.members {
-		if !f.couldSucceed(o, name) {
+	for _, o := range r.members {
+		if !r.couldSucceed(o) {
 			continue
 		}
 		if !hasAllOf(o, m.version.sequence, mine.Ended) {
@@ -152,11 +164,11 @@ func isMoreUpToDate(m, than *member) bool { return m.upToDate && !than.upToDate 
 
 // couldSucceed reports whether a member could take over from a primary, if its copy is as
 // new.
-func (f *facts) couldSucceed(m *member, name string) bool {
-	if name != "" && m.name() != name {
+func (r relief) couldSucceed(m *member) bool {
+	if r.by != "" && m.name() != r.by {
 		return false
 	}
-	return m.startable() && f.isAtRest(m.state)
+	return m.startable() && r.isAtRest(m.state)
 }
 
 // hasAllOf reports whether a member has a copy of that sequence, and said so after that.
@@ -173,8 +185,8 @@ func hasAllOf(m *member, sequence uint64, then time.Time) bool {
 func noHeir() bool { return mutant.Is("rss-no-heir") } // a role is taken from a primary before another member has all of its data
 
 // changedAt is when the last command ended that changed something, in any member.
-func (f *facts) changedAt() (last time.Time) {
-	for _, m := range f.members {
+func (all members) changedAt() (last time.Time) {
+	for _, m := range all {
 		if at := m.changedAt(); at.After(last) {
 			last = at
 		}
@@ -200,7 +212,7 @@ func switchOver(f *facts, p *plan) {
 		p.WaitFor(v1alpha1.ReasonHandingOver, "sequence has not answered yet in "+namesOf(live))
 		return
 	}
-	h := f.handover(all.oldest(), m.name())
+	h := relief{facts: f, old: all.oldest(), by: m.name()}.handover()
 	p.ready(f, h)
 	if h.successor != nil {
 		p.demote(f, all.oldest(), m.name()+" takes its place, as a person said")
@@ -243,13 +255,13 @@ func takeOverrides(f *facts, p *plan) {
 		return
 	}
 	if name := f.set.Annotations[v1alpha1.AnnotationSeedFrom]; name != "" {
-		if reason, detail := f.seedingEnds(name); reason != "" {
+		if reason, detail := (override{f, name}).seedingEnds(); reason != "" {
 			p.takeOverride(f, v1alpha1.AnnotationSeedFrom, reason, detail)
 			return
 		}
 	}
 	if name := f.requestedPrimary(); name != "" {
-		if reason, detail := f.switchoverEnds(name); reason != "" {
+		if reason, detail := (override{f, name}).switchoverEnds(); reason != "" {
 			p.takeOverride(f, v1alpha1.AnnotationSwitchoverTo, reason, detail)
 		}
 	}
@@ -258,47 +270,63 @@ func takeOverrides(f *facts, p *plan) {
 func (p *plan) takeOverride(f *facts, annotation, reason, detail string) {
 	set := f.set.DeepCopy()
 	delete(set.Annotations, annotation)
-	p.Do(action.Chain{{Verb: action.Patch, Object: set, From: f.set, Unchanged: true, Reason: reason, Detail: detail}})
+	p.Do(action.Chain{{
+		Verb:      action.Patch,
+		Object:    set,
+		From:      f.set,
+		Unchanged: true,
+		Reason:    reason,
+		Detail:    detail,
+	}})
+}
+
+// override is an annotation by which a person names a member.
+type override struct {
+	*facts
+	name string
 }
 
 // seedingEnds says how a seeding by hand ended, and why; "" while it may go on.
-func (f *facts) seedingEnds(name string) (reason, detail string) {
+func (o override) seedingEnds() (reason, detail string) {
 	switch {
-	case !f.couldBeMember(name):
-		return reasonRefused, name + " was not seeded: there is no such member"
-	case !f.record.hasGrants():
+	case !o.couldBeMember():
+		return reasonRefused, o.name + " was not seeded: there is no such member"
+	case !o.record.hasGrants():
 		return "", ""
-	case f.record.grantsName(name): // written before the seed was sent: it is never used twice
-		return reasonOverride, name + " is seeded, as a person said"
+	case o.record.grantsName(o.name): // written before the seed was sent: it is never used twice
+		return reasonOverride, o.name + " is seeded, as a person said"
 	}
-	return reasonRefused, name + " was not seeded: a primary runs, or may"
+	return reasonRefused, o.name + " was not seeded: a primary runs, or may"
 }
 
 // couldBeMember reports whether there is a member of that name, or should be.
-func (f *facts) couldBeMember(name string) bool {
-	if f.named(name) != nil {
+func (o override) couldBeMember() bool {
+	if o.named(o.name) != nil {
 		return true
 	}
-	ordinal, ok := ordinalOf(f.set, name)
-	return ok && ordinal < int(*f.set.Spec.Replicas)
+	ordinal, ok := ordinalOf(o.set, o.name)
+	return ok && ordinal < int(*o.set.Spec.Replicas)
 }
 
 // switchoverEnds says how a switchover ended, and why; "" while it may go on.
-func (f *facts) switchoverEnds(name string) (reason, detail string) {
-	m := f.named(name)
+func (o override) switchoverEnds() (reason, detail string) {
+	m := o.named(o.name)
 	switch {
 	case m == nil:
-		return reasonRefused, name + " does not take over: there is no such member"
+		return reasonRefused, o.name + " does not take over: there is no such member"
 	case m.state == primary && m.grantedHere:
-		return reasonOverride, name + " is primary, as a person said"
-	case m.state == unknown, len(f.record.commands) > 0, f.record.primaries() < f.target():
+		return reasonOverride, o.name + " is primary, as a person said"
+	case m.state == unknown, len(o.record.commands) > 0, o.record.primaries() < o.target():
 		return "", ""
 	case m.state != secondary:
-		return reasonRefused, name + " does not take over: it does not run as secondary"
+		return reasonRefused, o.name + " does not take over: it does not run as secondary"
 	}
-	for _, o := range f.primaries() {
-		if f.failedToHandOver(o) {
-			return reasonRefused, fmt.Sprintf("%s does not take over: demote of %s %s", name, o.name(), howFailed(int(o.failure.Code)))
+	for _, m := range o.primaries() {
+		if o.failedToHandOver(m) {
+			return reasonRefused, fmt.Sprintf(
+				"%s does not take over: demote of %s %s",
+				o.name, m.name(), howFailed(int(m.failure.Code)),
+			)
 		}
 	}
 	return "", ""
@@ -306,9 +334,9 @@ func (f *facts) switchoverEnds(name string) (reason, detail string) {
 
 // failedToHandOver reports whether a primary failed to be demoted since a person asked for
 // another. Whoever asks again after that has it stopped (demote).
-func (f *facts) failedToHandOver(m *member) bool {
+func (o override) failedToHandOver(m *member) bool {
 	if m.failure == nil || m.failure.Command != v1alpha1.CommandDemote {
 		return false
 	}
-	return !m.failure.Last.Time.Before(f.requestedAt.Truncate(time.Second))
+	return !m.failure.Last.Time.Before(o.requestedAt.Truncate(time.Second))
 }

@@ -174,12 +174,12 @@ func (m *member) answers(name string) bool {
 
 // due is when a question is to be asked again that has no answer; now if it has not been
 // asked of this container.
-func (w *world) due(m *member, name string) time.Duration {
+func (c *clock) due(m *member, name string) time.Duration {
 	r, ok := m.result(name)
 	if !ok {
 		return 0
 	}
-	return max(r.Ended.Add(again(m.tries[name])).Sub(w.now), 0)
+	return max(r.Ended.Add(again(m.tries[name])).Sub(c.now), 0)
 }
 
 // unresponsive reports whether status does not answer any more in a container that runs.
@@ -228,12 +228,6 @@ func (m *member) needsStop() bool { return m.failure != nil && needsStopIn(m.fai
 // needsStopIn reports the same of one failure.
 func needsStopIn(x *v1alpha1.Failure, m *member) bool {
 	return x.Unclean && x.ContainerID == m.running()
-}
-
-// cannotRunHere reports whether the member may not be started in this pod: its exit code
-// said that it cannot work there.
-func (f *facts) cannotRunHere(m *member) bool {
-	return m.failure != nil && cannotRun(m.failure, f.set.Generation)
 }
 
 // cannotRun reports whether an exit code said that a member cannot work in its pod, as

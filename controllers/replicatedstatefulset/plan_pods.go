@@ -27,7 +27,13 @@ func keepLabels(f *facts, p *plan) {
 		}
 		pod := m.pod.DeepCopy()
 		pod.Labels = labels
-		mend(f, p, false, action.Action{Verb: action.Patch, Object: pod, From: m.pod, Reason: reasonChild, Detail: "its labels"})
+		mend(f, p, false, action.Action{
+			Verb:   action.Patch,
+			Object: pod,
+			From:   m.pod,
+			Reason: reasonChild,
+			Detail: "its labels",
+		})
 	}
 }
 
@@ -41,7 +47,7 @@ func showRoles(f *facts, p *plan) {
 			continue
 		}
 		active, role := roleOf(m)
-		if patch := f.label(m, active, role); len(patch) > 0 {
+		if patch := label(m, active, role); len(patch) > 0 {
 			p.Do(patch)
 		}
 	}
@@ -88,13 +94,22 @@ func (f *facts) shouldGo(m *member) bool {
 }
 
 // label is the patch of a pod's labels; none if they say that already.
-func (w *world) label(m *member, active, role string) action.Chain {
+func label(m *member, active, role string) action.Chain {
 	pod := m.pod.DeepCopy()
-	pod.Labels = merged(pod.Labels, map[string]string{v1alpha1.LabelActive: active, v1alpha1.LabelRole: role})
+	pod.Labels = merged(
+		pod.Labels,
+		map[string]string{v1alpha1.LabelActive: active, v1alpha1.LabelRole: role},
+	)
 	if maps.Equal(pod.Labels, m.pod.Labels) {
 		return nil
 	}
-	return action.Chain{{Verb: action.Patch, Object: pod, From: m.pod, Reason: reasonRole, Detail: role}}
+	return action.Chain{{
+		Verb:   action.Patch,
+		Object: pod,
+		From:   m.pod,
+		Reason: reasonRole,
+		Detail: role,
+	}}
 }
 
 // protect puts the finalizer on pods that lack it, before anything is started in them: a pod
@@ -103,15 +118,21 @@ func protect(f *facts, p *plan) {
 	if !f.keeps() || f.deleting() || !exclusive(f.set) {
 		return
 	}
-	for _, m := range f.among((*member).lacksFinalizer) {
+	for _, m := range f.among(lacksFinalizer) {
 		pod := m.pod.DeepCopy()
 		controllerutil.AddFinalizer(pod, v1alpha1.FinalizerMember)
-		p.Do(action.Chain{{Verb: action.Patch, Object: pod, From: m.pod, Unchanged: true, Reason: reasonProtect}})
+		p.Do(action.Chain{{
+			Verb:      action.Patch,
+			Object:    pod,
+			From:      m.pod,
+			Unchanged: true,
+			Reason:    reasonProtect,
+		}})
 	}
 }
 
 // lacksFinalizer reports whether the pod of a member has to be given the finalizer.
-func (m *member) lacksFinalizer() bool {
+func lacksFinalizer(m *member) bool {
 	return !m.protected() && !m.terminating() && m.stranger == ""
 }
 
@@ -119,22 +140,22 @@ func (m *member) lacksFinalizer() bool {
 // on them.
 func release(f *facts, p *plan) {
 	for _, m := range f.members {
-		if m.terminating() && m.protected() && m.isReleasable() {
+		if m.terminating() && m.protected() && isReleasable(m) {
 			p.Do(action.Chain{unprotect(m)})
 		}
 	}
 }
 
 // isReleasable reports whether a pod that goes need not be held any longer.
-func (m *member) isReleasable() bool {
+func isReleasable(m *member) bool {
 	if mutant.Is("rss-releases-what-runs") { // the finalizer goes although containers may run
 		return true
 	}
-	return !m.written && !m.mayStillRun()
+	return !m.written && !mayStillRun(m)
 }
 
 // mayStillRun reports whether a pod may have containers that run.
-func (m *member) mayStillRun() bool {
+func mayStillRun(m *member) bool {
 	ran := m.pod.Labels[v1alpha1.LabelActive] == v1alpha1.True
 	return !m.fenced && !podstate.Stopped(m.pod, ran)
 }
@@ -144,13 +165,22 @@ func (w *world) isStored(m *member) bool {
 	if commandOf(w.set.Status.Commands, m.pod.UID) != nil {
 		return true
 	}
-	return slices.ContainsFunc(w.set.Status.Grants, func(g v1alpha1.Grant) bool { return g.UID == m.pod.UID })
+	return slices.ContainsFunc(
+		w.set.Status.Grants,
+		func(g v1alpha1.Grant) bool { return g.UID == m.pod.UID },
+	)
 }
 
 func unprotect(m *member) action.Action {
 	pod := m.pod.DeepCopy()
 	controllerutil.RemoveFinalizer(pod, v1alpha1.FinalizerMember)
-	return action.Action{Verb: action.Patch, Object: pod, From: m.pod, Unchanged: true, Reason: reasonRelease}
+	return action.Action{
+		Verb:      action.Patch,
+		Object:    pod,
+		From:      m.pod,
+		Unchanged: true,
+		Reason:    reasonRelease,
+	}
 }
 
 // deleteFenced deletes pods whose machine is off, as the control plane does unless they

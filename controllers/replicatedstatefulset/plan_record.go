@@ -36,7 +36,13 @@ type Learned struct{ Kind, Reason, Text string }
 // recordOf is the record as it is stored. It shares nothing with the status.
 func recordOf(status *v1alpha1.ReplicatedStatefulSetStatus) record {
 	s := status.DeepCopy()
-	return record{epoch: s.Epoch, granted: s.Grants, commands: s.Commands, failures: s.Failures, versions: s.Sequences}
+	return record{
+		epoch:    s.Epoch,
+		granted:  s.Grants,
+		commands: s.Commands,
+		failures: s.Failures,
+		versions: s.Sequences,
+	}
 }
 
 // into puts the record into a status.
@@ -45,11 +51,17 @@ func (r *record) into(s *v1alpha1.ReplicatedStatefulSetStatus) {
 }
 
 func (r *record) tell(reason, format string, args ...any) {
-	r.learned = append(r.learned, Learned{corev1.EventTypeNormal, reason, fmt.Sprintf(format, args...)})
+	r.learned = append(
+		r.learned,
+		Learned{corev1.EventTypeNormal, reason, fmt.Sprintf(format, args...)},
+	)
 }
 
 func (r *record) warn(reason, format string, args ...any) {
-	r.learned = append(r.learned, Learned{corev1.EventTypeWarning, reason, fmt.Sprintf(format, args...)})
+	r.learned = append(
+		r.learned,
+		Learned{corev1.EventTypeWarning, reason, fmt.Sprintf(format, args...)},
+	)
 }
 
 // Questions.
@@ -134,7 +146,10 @@ func recorded(v v1alpha1.Sequence) uint64 {
 
 // endCommands drops the commands of which nothing can happen any more.
 func (r *record) endCommands(f *facts) {
-	r.commands = slices.DeleteFunc(r.commands, func(c v1alpha1.RunningCommand) bool { return r.isOver(f.ending(&c)) })
+	r.commands = slices.DeleteFunc(
+		r.commands,
+		func(c v1alpha1.RunningCommand) bool { return r.isOver(f.ending(&c)) },
+	)
 }
 
 // endGrants drops the grants of containers that are not primary any more.
@@ -214,8 +229,14 @@ func (r *record) grantPrimaries(f *facts) {
 	}
 }
 
-func (w *world) grant(m *member, epoch int64) v1alpha1.Grant {
-	return v1alpha1.Grant{Pod: m.name(), UID: m.pod.UID, ContainerID: m.running(), Epoch: epoch, Since: metav1.NewMicroTime(w.now)}
+func (c *clock) grant(m *member, epoch int64) v1alpha1.Grant {
+	return v1alpha1.Grant{
+		Pod:         m.name(),
+		UID:         m.pod.UID,
+		ContainerID: m.running(),
+		Epoch:       epoch,
+		Since:       metav1.NewMicroTime(c.now),
+	}
 }
 
 // fail puts down that a command failed: code is 0 for one that status denies.
@@ -267,8 +288,14 @@ func (r *record) forgive(f *facts) {
 			r.clean(m)
 		}
 	}
-	r.failures = slices.DeleteFunc(r.failures, func(x v1alpha1.Failure) bool { return f.hasLapsed(&x) })
-	slices.SortFunc(r.failures, func(a, b v1alpha1.Failure) int { return strings.Compare(a.Pod, b.Pod) })
+	r.failures = slices.DeleteFunc(
+		r.failures,
+		func(x v1alpha1.Failure) bool { return r.hasLapsed(f, &x) },
+	)
+	slices.SortFunc(
+		r.failures,
+		func(a, b v1alpha1.Failure) int { return strings.Compare(a.Pod, b.Pod) },
+	)
 }
 
 // cameUp reports whether a member runs in which a start failed: it came up late.
@@ -283,12 +310,12 @@ func cameUp(m *member, x *v1alpha1.Failure) bool {
 }
 
 // hasLapsed reports whether a failure says nothing any more.
-func (f *facts) hasLapsed(x *v1alpha1.Failure) bool {
+func (r *record) hasLapsed(f *facts, x *v1alpha1.Failure) bool {
 	if x.Code == ocfNotConfigured && x.Generation == f.set.Generation {
 		return false // another pod makes the spec no better
 	}
 	if m := f.named(x.Pod); m != nil {
-		if f.isDisproved(x, m) {
+		if r.isDisproved(f, x, m) {
 			return true
 		}
 		if needsStopIn(x, m) {
@@ -302,7 +329,7 @@ func (f *facts) hasLapsed(x *v1alpha1.Failure) bool {
 }
 
 // isDisproved reports whether a failure is none of the pod that a member has now.
-func (f *facts) isDisproved(x *v1alpha1.Failure, m *member) bool {
+func (r *record) isDisproved(f *facts, x *v1alpha1.Failure, m *member) bool {
 	if isUnconfirmedStart(x) {
 		return m.isPrimary() || x.Generation != f.set.Generation
 	}
@@ -354,7 +381,10 @@ func (r *record) noteVersion(m *member, n uint64) {
 
 // allBefore reports whether all grants are older than that.
 func (r *record) allBefore(then time.Time) bool {
-	return !slices.ContainsFunc(r.granted, func(g v1alpha1.Grant) bool { return !then.After(g.Since.Time) })
+	return !slices.ContainsFunc(
+		r.granted,
+		func(g v1alpha1.Grant) bool { return !then.After(g.Since.Time) },
+	)
 }
 
 // Writing.
@@ -377,5 +407,11 @@ func keepRecord(f *facts, p *plan) {
 func (w *world) store(r record, reason, detail string) action.Action {
 	set := w.set.DeepCopy()
 	r.into(&set.Status)
-	return action.Action{Verb: action.PatchStatus, Object: set, From: w.set, Reason: reason, Detail: detail}
+	return action.Action{
+		Verb:   action.PatchStatus,
+		Object: set,
+		From:   w.set,
+		Reason: reason,
+		Detail: detail,
+	}
 }

@@ -23,7 +23,7 @@ func renewIdle(f *facts, p *plan) {
 		return
 	}
 	for _, m := range slices.Backward(f.members) {
-		if !m.upToDate && m.isRenewable() && !f.mayBeNeededFirst(m) {
+		if !m.upToDate && isRenewable(m) && !f.mayBeNeededFirst(m) {
 			p.Do(remove(m, reasonRenew, "its template is out of date, and nothing runs in it"))
 			return
 		}
@@ -31,7 +31,7 @@ func renewIdle(f *facts, p *plan) {
 }
 
 // isRenewable reports whether nothing runs in a member, or is known to.
-func (m *member) isRenewable() bool {
+func isRenewable(m *member) bool {
 	switch {
 	case m.stranger != "", m.terminating(), m.lost():
 		return false
@@ -60,12 +60,12 @@ func (f *facts) mayBeNeededFirst(m *member) bool {
 
 // renewing reports whether a member is on its way already.
 func (f *facts) renewing() bool {
-	return len(f.members) < f.wanted() || slices.ContainsFunc(f.members, (*member).isBeingRenewed)
+	return len(f.members) < f.wanted() || slices.ContainsFunc(f.members, isBeingRenewed)
 }
 
 // isBeingRenewed reports whether a member goes, or came with the present template and has not
 // said yet what it is.
-func (m *member) isBeingRenewed() bool {
+func isBeingRenewed(m *member) bool {
 	if m.terminating() {
 		return true
 	}
@@ -80,13 +80,20 @@ func renew(f *facts, p *plan) {
 	if len(outdated) == 0 || !f.starts() || !f.templateIsSeen() {
 		return
 	}
-	p.WaitFor(v1alpha1.ReasonUpdating, "members are made anew from the present template, one at a time")
+	p.WaitFor(
+		v1alpha1.ReasonUpdating,
+		"members are made anew from the present template, one at a time",
+	)
 	if !f.mayUpdate() {
 		return
 	}
 	for _, m := range slices.Backward(outdated) {
 		if m.state == secondary {
-			p.stop(f, m, fmt.Sprintf("its template is out of date, and nobody misses a %s", m.state))
+			p.stop(
+				f,
+				m,
+				fmt.Sprintf("its template is out of date, and nobody misses a %s", m.state),
+			)
 			return
 		}
 	}
@@ -107,8 +114,8 @@ func (f *facts) mayUpdate() bool {
 	if !mutant.Is("rss-updates-while-degraded") && trouble(f).Status == metav1.ConditionTrue { // an update goes on although members fail
 		return false
 	}
-	return !slices.ContainsFunc(f.members, (*member).servesNotYet)
+	return !slices.ContainsFunc(f.members, servesNotYet)
 }
 
 // servesNotYet reports whether a primary that was updated serves no clients.
-func (m *member) servesNotYet() bool { return m.upToDate && m.shown == primary && m.unserved() != "" }
+func servesNotYet(m *member) bool { return m.upToDate && m.shown == primary && m.unserved() != "" }

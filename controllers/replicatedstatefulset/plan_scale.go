@@ -15,21 +15,27 @@ func scale(f *facts, p *plan) {
 		return
 	}
 	have := int(*f.stateful.Spec.Replicas)
-	leavers := f.among(func(m *member) bool { return m.leaves })
-	if have > f.wanted() || len(leavers) > 0 {
-		if !f.mayShrink(leavers) {
-			waitToShrink(f, p, leavers)
+	s := scaling{f, f.among(func(m *member) bool { return m.leaves })}
+	if have > f.wanted() || len(s.leavers) > 0 {
+		if !s.mayShrink() {
+			waitToShrink(s, p)
 			return
 		}
-		p.askVersions(f, f.stayersToAsk(leavers))
-		p.WaitFor(v1alpha1.ReasonScaling, fmt.Sprintf("of %d pods %d shall stay", max(have, len(f.members)), f.wanted()))
+		p.askVersions(f, s.stayersToAsk())
+		p.WaitFor(
+			v1alpha1.ReasonScaling,
+			fmt.Sprintf("of %d pods %d shall stay", max(have, len(f.members)), f.wanted()),
+		)
 	}
 	if retained := f.among(func(m *member) bool { return m.retained }); len(retained) > 0 && !noHeir() {
 		p.askVersions(f, f.among((*member).couldBeFirst))
-		p.WaitFor(v1alpha1.ReasonScaling, "nobody who stays is known to have all of the data of "+namesOf(retained))
+		p.WaitFor(
+			v1alpha1.ReasonScaling,
+			"nobody who stays is known to have all of the data of "+namesOf(retained),
+		)
 		return
 	}
-	if d := departureOf(leavers); !d.over && !f.overdue() {
+	if d := departureOf(s.leavers); !d.over && !f.overdue() {
 		stopLeavers(f, p, d)
 		return
 	}
@@ -55,26 +61,32 @@ func resize(f *facts, p *plan, have int) {
 	}})
 }
 
+// scaling is the number of members that is wanted, and those that go.
+type scaling struct {
+	*facts
+	leavers []*member
+}
+
 // mayShrink reports whether members may go, as far as roles and data are known.
-func (f *facts) mayShrink(leavers []*member) bool {
-	return !f.primaryIsUnknown() && f.whatIsMissed(leavers) == ""
+func (s scaling) mayShrink() bool {
+	return !s.primaryIsUnknown() && s.whatIsMissed() == ""
 }
 
 // primaryIsUnknown reports whether members may be primary, and none is known to be.
-func (f *facts) primaryIsUnknown() bool {
-	return f.wanted() > 0 && f.record.hasGrants() && len(f.primaries()) == 0
+func (s scaling) primaryIsUnknown() bool {
+	return s.wanted() > 0 && s.record.hasGrants() && len(s.primaries()) == 0
 }
 
 // waitToShrink says what members that are to go are kept for.
-func waitToShrink(f *facts, p *plan, leavers []*member) {
-	if f.primaryIsUnknown() {
-		p.WaitFor(v1alpha1.ReasonScaling, f.whoMayRun()+"; nobody goes before that is known")
+func waitToShrink(s scaling, p *plan) {
+	if s.primaryIsUnknown() {
+		p.WaitFor(v1alpha1.ReasonScaling, s.whoMayRun()+"; nobody goes before that is known")
 		return
 	}
-	p.askVersions(f, f.stayersToAsk(leavers))
-	why := f.whatIsMissed(leavers)
+	p.askVersions(s.facts, s.stayersToAsk())
+	why := s.whatIsMissed()
 	p.WaitFor(v1alpha1.ReasonScaling, why)
-	if f.watch.Elapsed(f.lossAt, f.now) > returnsWithin {
+	if s.watch.Elapsed(s.lossAt, s.now) > returnsWithin {
 		p.risk = why
 	}
 }
@@ -82,35 +94,38 @@ func waitToShrink(f *facts, p *plan, leavers []*member) {
 // whatIsMissed says whose data could go with the members that go, while none is primary:
 // those of one that has run and cannot say now how new its copy is, or of the newest copy
 // that was ever seen; "" if none could.
-func (f *facts) whatIsMissed(leavers []*member) string {
-	if f.record.hasGrants() || f.wanted() == 0 {
+func (s scaling) whatIsMissed() string {
+	if s.record.hasGrants() || s.wanted() == 0 {
 		return ""
 	}
-	if why := whyUnsaid(leavers); why != "" {
+	if why := whyUnsaid(s.leavers); why != "" {
 		return why
 	}
-	newest, pod := f.newestLeaves()
-	if pod == "" || f.stayerHas(newest) {
+	newest, pod := s.newestLeaves()
+	if pod == "" || s.stayerHas(newest) {
 		return ""
 	}
-	return fmt.Sprintf("nobody who stays is known to have all of the data of %s, which had sequence %d", pod, newest)
+	return fmt.Sprintf(
+		"nobody who stays is known to have all of the data of %s, which had sequence %d",
+		pod, newest,
+	)
 }
 
 // stayersToAsk are the members that stay, if it depends on their copies whether others may
 // go.
-func (f *facts) stayersToAsk(leavers []*member) []*member {
-	if f.record.hasGrants() || f.wanted() == 0 || whyUnsaid(leavers) != "" {
+func (s scaling) stayersToAsk() []*member {
+	if s.record.hasGrants() || s.wanted() == 0 || whyUnsaid(s.leavers) != "" {
 		return nil
 	}
-	if _, pod := f.newestLeaves(); pod == "" {
+	if _, pod := s.newestLeaves(); pod == "" {
 		return nil
 	}
-	return f.stayers()
+	return s.stayers()
 }
 
 // stayers are the members that stay and can say how new their copies are.
-func (f *facts) stayers() []*member {
-	return f.among(func(m *member) bool { return m.ordinal < f.wanted() && m.couldBeFirst() })
+func (s scaling) stayers() []*member {
+	return s.among(func(m *member) bool { return m.ordinal < s.wanted() && m.couldBeFirst() })
 }
 
 // whyUnsaid says which of the members that go has run and cannot say now how new its copy
@@ -130,9 +145,9 @@ func whyUnsaid(leavers []*member) string {
 
 // newestLeaves is the newest copy that was ever seen, if it is on a member that goes; "" if
 // it is not.
-func (f *facts) newestLeaves() (sequence uint64, pod string) {
-	sequence, pod = f.record.newest()
-	if ordinal, ok := ordinalOf(f.set, pod); !ok || ordinal < f.wanted() {
+func (s scaling) newestLeaves() (sequence uint64, pod string) {
+	sequence, pod = s.record.newest()
+	if ordinal, ok := ordinalOf(s.set, pod); !ok || ordinal < s.wanted() {
 		return 0, ""
 	}
 	return sequence, pod
@@ -140,12 +155,12 @@ func (f *facts) newestLeaves() (sequence uint64, pod string) {
 
 // stayerHas reports whether a member that stays says, or is on record, that it has a copy of
 // that sequence.
-func (f *facts) stayerHas(sequence uint64) bool {
-	if slices.ContainsFunc(f.stayers(), func(m *member) bool { return m.version.known && m.version.sequence >= sequence }) {
+func (s scaling) stayerHas(sequence uint64) bool {
+	if slices.ContainsFunc(s.stayers(), func(m *member) bool { return m.version.known && m.version.sequence >= sequence }) {
 		return true
 	}
-	return slices.ContainsFunc(f.record.versions, func(v v1alpha1.Sequence) bool {
-		ordinal, ok := ordinalOf(f.set, v.Pod)
-		return ok && ordinal < f.wanted() && recorded(v) >= sequence
+	return slices.ContainsFunc(s.record.versions, func(v v1alpha1.Sequence) bool {
+		ordinal, ok := ordinalOf(s.set, v.Pod)
+		return ok && ordinal < s.wanted() && recorded(v) >= sequence
 	})
 }

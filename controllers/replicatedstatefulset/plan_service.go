@@ -35,13 +35,13 @@ func (m *member) isShownPrimary() bool {
 }
 
 // notServing are the primaries, as they are shown, that serve no clients.
-func (f *facts) notServing() []*member {
-	return f.among(func(m *member) bool { return m.isShownPrimary() && m.unserved() != "" })
+func (all members) notServing() []*member {
+	return all.among(func(m *member) bool { return m.isShownPrimary() && m.unserved() != "" })
 }
 
-func (f *facts) whyUnserved() string {
+func (all members) whyUnserved() string {
 	var texts []string
-	for _, m := range f.notServing() {
+	for _, m := range all.notServing() {
 		texts = append(texts, fmt.Sprintf("%s is primary, but %s", m.name(), m.unserved()))
 	}
 	return strings.Join(texts, "; ")
@@ -56,7 +56,10 @@ func (f *facts) unreadySince(m *member) time.Time {
 			since = c.LastTransitionTime.Time
 		}
 	}
-	i := slices.IndexFunc(f.record.granted, func(g v1alpha1.Grant) bool { return g.UID == m.pod.UID })
+	i := slices.IndexFunc(
+		f.record.granted,
+		func(g v1alpha1.Grant) bool { return g.UID == m.pod.UID },
+	)
 	if i >= 0 && f.record.granted[i].Since.After(since) {
 		since = f.record.granted[i].Since.Time
 	}
@@ -65,8 +68,8 @@ func (f *facts) unreadySince(m *member) time.Time {
 
 // unreadyTooLong reports whether a primary has been without clients for unreadyAfter. It is
 // what the kubelet saw, whoever looked meanwhile.
-func (f *facts) unreadyTooLong(m *member) bool {
-	return m.isShownPrimary() && !podstate.Ready(m.pod) && f.now.Sub(m.unreadySince) >= unreadyAfter
+func (c *clock) unreadyTooLong(m *member) bool {
+	return m.isShownPrimary() && !podstate.Ready(m.pod) && c.now.Sub(m.unreadySince) >= unreadyAfter
 }
 
 // whyUnresponsive says of which members status gives no answer, why, and what helps.
@@ -74,11 +77,17 @@ func (f *facts) whyUnresponsive(members []*member) string {
 	first := members[0]
 	text := "status does not answer: " + namesOf(members) + whySilent(members)
 	if first.runs(v1alpha1.CommandStatus) && !first.askedAt.IsZero() {
-		text = fmt.Sprintf("status does not answer: %s (asked since %s)", namesOf(members), first.askedAt.UTC().Format(time.RFC3339))
+		text = fmt.Sprintf(
+			"status does not answer: %s (asked since %s)",
+			namesOf(members), first.askedAt.UTC().Format(time.RFC3339),
+		)
 	}
 	text += ". See for yourself: " + f.askByHand(first)
 	if first.granted {
-		text += fmt.Sprintf(". No other takes the place of %s while it runs; to end it: kubectl -n %s delete pod %s", first.name(), first.pod.Namespace, first.name())
+		text += fmt.Sprintf(
+			". No other takes the place of %s while it runs; to end it: kubectl -n %s delete pod %s",
+			first.name(), first.pod.Namespace, first.name(),
+		)
 	}
 	return text
 }

@@ -22,7 +22,7 @@ var startChecks = []startCheck{
 
 // whyNotStartable is what the first check says that a member does not pass; "" if it may be
 // told to start, or to take a role.
-func (f *facts) whyNotStartable(m *member) string {
+func whyNotStartable(f *facts, m *member) string {
 	for _, check := range startChecks {
 		if why := check(f, m); why != "" {
 			return why
@@ -84,8 +84,11 @@ func stateUnfit(_ *facts, m *member) string {
 }
 
 func notForThisPod(f *facts, m *member) string {
-	if f.cannotRunHere(m) {
-		return fmt.Sprintf("%s said with exit code %d that it cannot run in this pod", m.failure.Command, m.failure.Code)
+	if m.cannotRunHere {
+		return fmt.Sprintf(
+			"%s said with exit code %d that it cannot run in this pod",
+			m.failure.Command, m.failure.Code,
+		)
 	}
 	return ""
 }
@@ -115,8 +118,11 @@ func startFirst(f *facts, p *plan) {
 		p.WaitFor(v1alpha1.ReasonWaitingForCommand, wait)
 		return
 	}
-	if foreign := f.among((*member).isForeignAndRuns); len(foreign) > 0 {
-		p.WaitFor(v1alpha1.ReasonWaitingForStop, "these are not this object's, and may run as primary: "+namesOf(foreign))
+	if foreign := f.among(isForeignAndRuns); len(foreign) > 0 {
+		p.WaitFor(
+			v1alpha1.ReasonWaitingForStop,
+			"these are not this object's, and may run as primary: "+namesOf(foreign),
+		)
 		return
 	}
 	unsaid := f.unsaid()
@@ -136,7 +142,7 @@ func startFirst(f *facts, p *plan) {
 }
 
 // isForeignAndRuns reports whether a pod that is not this object's may run as primary.
-func (m *member) isForeignAndRuns() bool { return !m.owned && !stopped(m) }
+func isForeignAndRuns(m *member) bool { return !m.owned && !stopped(m) }
 
 // startUnderWay says which start is on its way, or ended unseen: the next one waits; "" if
 // none is. Where there is no primary, or on a node that does not answer, a start as
@@ -161,9 +167,9 @@ func (f *facts) holdsUp(c *v1alpha1.RunningCommand) bool {
 
 // unsaid are members that run and have not said yet, in this container, what they are: none
 // becomes primary beside them.
-func (f *facts) unsaid() []*member { return f.among((*member).isUnsaid) }
+func (all members) unsaid() []*member { return all.among(isUnsaid) }
 
-func (m *member) isUnsaid() bool {
+func isUnsaid(m *member) bool {
 	if mutant.Is("rss-unsaid-is-idle") { // who has not said what it is counts as one that is no primary
 		return false
 	}
@@ -194,24 +200,33 @@ func seedAsTold(f *facts, p *plan, m *member) {
 func (f *facts) notNewerThan(m *member) []v1alpha1.Sequence {
 	r, _ := m.answer(v1alpha1.CommandSequence)
 	n, _ := sequenceOf(r)
-	return slices.DeleteFunc(slices.Clone(f.record.versions), func(v v1alpha1.Sequence) bool { return recorded(v) > n })
+	return slices.DeleteFunc(
+		slices.Clone(f.record.versions),
+		func(v v1alpha1.Sequence) bool { return recorded(v) > n },
+	)
 }
 
 // succeed promotes the best of the secondaries that run. One that said nothing of its copy
-// holds this up, and so may those that do not run (lookElsewhere).
+// holds this up, and so may those that do not run (search).
 func succeed(f *facts, p *plan, running []*member) {
 	if old := f.unheard(running); len(old) > 0 {
 		for _, m := range old {
 			p.ask(f, m, v1alpha1.CommandStatus)
 		}
-		p.WaitFor(v1alpha1.ReasonSeeding, "status has not answered since the last primary went: "+namesOf(old))
+		p.WaitFor(
+			v1alpha1.ReasonSeeding,
+			"status has not answered since the last primary went: "+namesOf(old),
+		)
 		return
 	}
 	p.askVersions(f, running)
 	all := copiesOf(running)
 	p.blind = cmp.Or(all.unknown(), p.blind)
 	if !all.answered() || all.unknown() != "" {
-		p.WaitFor(v1alpha1.ReasonSeeding, "sequence has not answered yet in all of "+namesOf(running))
+		p.WaitFor(
+			v1alpha1.ReasonSeeding,
+			"sequence has not answered yet in all of "+namesOf(running),
+		)
 		return
 	}
 	sequence := all[0].version.sequence
@@ -220,7 +235,7 @@ func succeed(f *facts, p *plan, running []*member) {
 		startReturned(f, p)
 		return
 	}
-	if elsewhere := f.lookElsewhere(running, sequence); !elsewhere.isNothing() {
+	if elsewhere := (search{f, running, sequence}).find(); !elsewhere.isNothing() {
 		p.follow(f, elsewhere)
 		if elsewhere.holdsUp {
 			return
@@ -244,7 +259,10 @@ func promote(f *facts, p *plan, newest copies) {
 		return
 	}
 	slices.SortStableFunc(newest, func(a, b *member) int {
-		return cmp.Or(truth(b.name() == wanted)-truth(a.name() == wanted), truth(b.upToDate)-truth(a.upToDate))
+		return cmp.Or(
+			truth(b.name() == wanted)-truth(a.name() == wanted),
+			truth(b.upToDate)-truth(a.upToDate),
+		)
 	})
 	if m := newest.startable(); m != nil {
 		p.start(f, m, fmt.Sprintf("the newest of those that run, sequence %d", m.version.sequence))
@@ -262,7 +280,11 @@ func cannotStart(m *member) string {
 // primary: they may have lost it long before, and be far behind.
 func (f *facts) unheard(members []*member) (old []*member) {
 	for _, m := range members {
-		if r, ok := m.answer(v1alpha1.CommandStatus); !ok || !r.Began.After(f.lossAt) {
+		r, ok := m.answer(v1alpha1.CommandStatus)
+		if ok && mutant.Is("rss-old-status-promotes") { // what secondaries said before the primary was lost counts
+			continue
+		}
+		if !ok || !r.Began.After(f.lossAt) {
 			old = append(old, m)
 		}
 	}
@@ -280,7 +302,11 @@ func startReturned(f *facts, p *plan) {
 	first := copiesOf(idlers)[0]
 	if first.version.known && f.outdone(first.version.sequence) == "" {
 		p.risk = ""
-		p.start(f, first, fmt.Sprintf("the newest copy is back, sequence %d", first.version.sequence))
+		p.start(
+			f,
+			first,
+			fmt.Sprintf("the newest copy is back, sequence %d", first.version.sequence),
+		)
 	}
 }
 
@@ -298,13 +324,22 @@ func seed(f *facts, p *plan) {
 	p.blind = all.unknown()
 	switch {
 	case missing > 0:
-		p.WaitFor(v1alpha1.ReasonWaitingForPods, fmt.Sprintf("nothing is started before %d more members, of %d, have said how new their copies are", missing, f.wanted()))
+		p.WaitFor(
+			v1alpha1.ReasonWaitingForPods,
+			fmt.Sprintf(
+				"nothing is started before %d more members, of %d, have said how new their copies are",
+				missing, f.wanted(),
+			),
+		)
 		return
 	case p.blind != "":
 		p.WaitFor(v1alpha1.ReasonSeeding, "nobody knows how new the copies of these are: "+p.blind)
 		return
 	case !all.answered():
-		p.WaitFor(v1alpha1.ReasonSeeding, "nobody knows yet how new the copies of all of these are: "+namesOf(present))
+		p.WaitFor(
+			v1alpha1.ReasonSeeding,
+			"nobody knows yet how new the copies of all of these are: "+namesOf(present),
+		)
 		return
 	}
 	if p.risk = f.outdone(all[0].version.sequence); p.risk != "" {
@@ -395,7 +430,10 @@ func startBest(f *facts, p *plan, candidates []*member, name, instead, why strin
 	p.askVersions(f, candidates)
 	all := copiesOf(candidates)
 	if !all.answered() {
-		p.WaitFor(v1alpha1.ReasonStarting, "sequence has not answered yet in all of "+namesOf(candidates))
+		p.WaitFor(
+			v1alpha1.ReasonStarting,
+			"sequence has not answered yet in all of "+namesOf(candidates),
+		)
 		return
 	}
 	m := all.named(f.requestedPrimary())

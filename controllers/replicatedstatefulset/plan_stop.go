@@ -43,7 +43,11 @@ func endInNext(f *facts, p *plan, e ending, next *member) {
 	if next.terminating() || !f.now.After(strayUntil(e.StartedAt, e.BeginWithin)) {
 		return
 	}
-	p.removeAfter(f, e, remove(next, reasonStray, e.Name+" for the container before may have reached it"))
+	p.removeAfter(
+		f,
+		e,
+		remove(next, reasonStray, e.Name+" for the container before may have reached it"),
+	)
 }
 
 // endByStatus deletes the pod of a command when status had time to show what came of it,
@@ -53,15 +57,43 @@ func endByStatus(f *facts, p *plan, e ending) {
 	over := f.askedInVain(e.m, e.statusUntil())
 	switch {
 	case e.denied(), !zero && answers && f.record.hasUnconfirmed(e.RunningCommand):
-		p.removeAfter(f, e, remove(e.m, reasonUnseen, fmt.Sprintf("%s ended with 0, and status did not agree within %s", e.Name, settleWithin)))
+		p.removeAfter(
+			f,
+			e,
+			remove(
+				e.m,
+				reasonUnseen,
+				fmt.Sprintf(
+					"%s ended with 0, and status did not agree within %s",
+					e.Name, settleWithin,
+				),
+			),
+		)
 	case over && zero:
-		p.removeAfter(f, e, remove(e.m, reasonUnseen, e.Name+" ended with 0, and status does not answer"))
+		p.removeAfter(
+			f,
+			e,
+			remove(e.m, reasonUnseen, e.Name+" ended with 0, and status does not answer"),
+		)
 	case over:
-		p.Do(remove(e.m, reasonUnseen, fmt.Sprintf("nobody saw how %s ended, and status does not say", e.Name)))
+		p.Do(remove(
+			e.m,
+			reasonUnseen,
+			fmt.Sprintf("nobody saw how %s ended, and status does not say", e.Name),
+		))
 	case !zero:
-		p.WaitFor(v1alpha1.ReasonWaitingForCommand, fmt.Sprintf("nobody saw how %s of %s ended; status is asked until it says", e.Name, e.Pod))
+		p.WaitFor(
+			v1alpha1.ReasonWaitingForCommand,
+			fmt.Sprintf(
+				"nobody saw how %s of %s ended; status is asked until it says",
+				e.Name, e.Pod,
+			),
+		)
 	case answers:
-		p.WaitFor(v1alpha1.ReasonWaitingForCommand, fmt.Sprintf("%s of %s ended with 0; status is asked until it agrees", e.Name, e.Pod))
+		p.WaitFor(
+			v1alpha1.ReasonWaitingForCommand,
+			fmt.Sprintf("%s of %s ended with 0; status is asked until it agrees", e.Name, e.Pod),
+		)
 	}
 }
 
@@ -108,9 +140,9 @@ func (e ending) isToNote() bool {
 // askedInVain reports whether status was asked after that time, and did not settle what it
 // was asked for; or cannot be asked. After an outage no pod is deleted unasked, nor on a
 // node that does not answer: its kubelet would not hear of it.
-func (f *facts) askedInVain(m *member, then time.Time) bool {
+func (c *clock) askedInVain(m *member, then time.Time) bool {
 	if !m.reachable() {
-		return !m.lost() && f.now.After(then)
+		return !m.lost() && c.now.After(then)
 	}
 	r, asked := m.result(v1alpha1.CommandStatus)
 	switch {
@@ -120,7 +152,7 @@ func (f *facts) askedInVain(m *member, then time.Time) bool {
 		return true
 	case !m.unresponsive():
 		return false
-	case r.Refused && r.Began.After(f.watch.Deadline(then, refusedFor)):
+	case r.Refused && r.Began.After(c.watch.Deadline(then, refusedFor)):
 		return true
 	}
 	return r.Sent
@@ -174,8 +206,8 @@ func (f *facts) whyRecreate(m *member) string {
 
 // isYoung reports whether a pod is too new to be recreated for starts that failed. One that
 // may be primary is not: others wait for its end.
-func (f *facts) isYoung(m *member) bool {
-	return !m.granted && f.now.Before(m.pod.CreationTimestamp.Add(minPodAge))
+func (c *clock) isYoung(m *member) bool {
+	return !m.granted && c.now.Before(m.pod.CreationTimestamp.Add(minPodAge))
 }
 
 func whyBad(m *member) string {
@@ -209,7 +241,10 @@ func stopSurplus(f *facts, p *plan) {
 	}
 	const why = "a primary too many"
 	if c := f.changingPrimary(); c != nil {
-		p.WaitFor(v1alpha1.ReasonWaitingForCommand, fmt.Sprintf("%s of %s has not ended, as far as is known", c.Name, c.Pod))
+		p.WaitFor(
+			v1alpha1.ReasonWaitingForCommand,
+			fmt.Sprintf("%s of %s has not ended, as far as is known", c.Name, c.Pod),
+		)
 		return
 	}
 	if i := slices.IndexFunc(live, (*member).failedToGo); i >= 0 {
@@ -251,7 +286,7 @@ type departure struct {
 func departureOf(leavers []*member) departure {
 	d := departure{over: true}
 	for _, m := range slices.Backward(leavers) {
-		if m.hasLeft() {
+		if hasLeft(m) {
 			continue
 		}
 		d.over = false
@@ -262,7 +297,10 @@ func departureOf(leavers []*member) departure {
 			d.primaries = append(d.primaries, m)
 		case m.command != nil:
 			d.busy = true
-			d.wait(fmt.Sprintf("%s of %s has not ended, as far as is known", m.command.Name, m.name()))
+			d.wait(fmt.Sprintf(
+				"%s of %s has not ended, as far as is known",
+				m.command.Name, m.name(),
+			))
 			return d
 		default:
 			d.wait("nobody knows how this member is: " + m.name())
@@ -280,7 +318,7 @@ func (d *departure) wait(what string) {
 
 // hasLeft reports whether nothing has to be stopped in a member that leaves. Of a silent one
 // the pod goes, and is held until its kubelet has stopped it.
-func (m *member) hasLeft() bool {
+func hasLeft(m *member) bool {
 	switch {
 	case m.state == pending, m.goesForGood(), m.silent():
 		return true

@@ -21,9 +21,9 @@ type version struct {
 }
 
 // versionOf is current since the last primary went, and for freshFor if the member runs.
-func (f *facts) versionOf(m *member) version {
+func (w *world) versionOf(m *member) version {
 	r, ok := m.answer(v1alpha1.CommandSequence)
-	if ok && r.Began.After(f.lossAt) && (m.state == idle || f.now.Sub(r.Ended) < freshFor) {
+	if ok && r.Began.After(w.lossAt) && (m.state == idle || w.now.Sub(r.Ended) < freshFor) {
 		n, known := sequenceOf(r)
 		if !known {
 			n = 0
@@ -69,7 +69,7 @@ func copiesOf(members []*member) copies {
 		return cmp.Or(
 			cmp.Compare(truth(b.version.known), truth(a.version.known)),
 			newerFirst(a, b),
-			cmp.Compare(a.failedOften(), b.failedOften()),
+			cmp.Compare(failedOften(a), failedOften(b)),
 			a.ordinal-b.ordinal)
 	})
 	return all
@@ -86,7 +86,7 @@ func newerFirst(a, b *member) int {
 func oldestFirst() bool { return mutant.Is("rss-oldest-first") } // the oldest copy is started first
 
 // failedOften is how often starts or stops of the member failed lately.
-func (m *member) failedOften() int32 {
+func failedOften(m *member) int32 {
 	if m.failure == nil {
 		return 0
 	}
@@ -176,5 +176,8 @@ func (f *facts) outdone(sequence uint64) string {
 	if newest <= sequence {
 		return ""
 	}
-	return fmt.Sprintf("the newest copy at hand has sequence %d, and %s had %d", sequence, pod, newest)
+	return fmt.Sprintf(
+		"the newest copy at hand has sequence %d, and %s had %d",
+		sequence, pod, newest,
+	)
 }

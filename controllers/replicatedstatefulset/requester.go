@@ -11,9 +11,30 @@ func Requester() requester.Kind {
 	pods := []string{"pod", "serviceAccountName", "imagePullSecrets", "resources", "nodeSelector", "tolerations", "affinity"}
 	return requester.Kind{GroupVersion: v1alpha1.GroupVersion, Name: "ReplicatedStatefulSet", Plural: "replicatedstatefulsets", Rights: []requester.Right{
 		{Verb: "create", Resource: "pods", Does: "makes pods", Fields: pods},
-		{Verb: "create", Resource: "pods", Subresource: "exec", Does: "runs commands in pods", Fields: []string{"pod"}},
-		{Verb: "create", Resource: "persistentvolumeclaims", Does: "makes claims", Fields: []string{"pod.volumeClaimTemplates"}},
-		{Verb: "get", Resource: "secrets", Does: "gives Secrets to the members", Fields: []string{"secrets", "TLS"}},
-		{Verb: "get", Resource: "configmaps", Does: "reads ConfigMaps", Fields: []string{"ruleSelector"}},
+		{
+			Verb:        "create",
+			Resource:    "pods",
+			Subresource: "exec",
+			Does:        "runs commands in pods",
+			Fields:      []string{"pod"},
+		},
+		{
+			Verb:     "create",
+			Resource: "persistentvolumeclaims",
+			Does:     "makes claims",
+			Fields:   []string{"pod.volumeClaimTemplates"},
+		},
+		{
+			Verb:     "get",
+			Resource: "secrets",
+			Does:     "gives Secrets to the members",
+			Fields:   []string{"secrets", "TLS"},
+		},
+		{
+			Verb:     "get",
+			Resource: "configmaps",
+			Does:     "reads ConfigMaps",
+			Fields:   []string{"ruleSelector"},
+		},
 	}}
 }

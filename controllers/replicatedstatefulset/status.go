@@ -16,6 +16,12 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 )
 
+// summary is what the status is made of.
+type summary struct {
+	*facts
+	plan *plan
+}
+
 // summarize says what the operator sees. Times of conditions that did not change stay as they
 // are.
 func summarize(p *plan) v1alpha1.ReplicatedStatefulSetStatus {
@@ -25,9 +31,9 @@ func summarize(p *plan) v1alpha1.ReplicatedStatefulSetStatus {
 	s.ObservedGeneration = f.set.Generation
 	s.ControlPaused = f.set.Spec.Paused
 	s.Selector, s.ServiceName = labels.SelectorFromSet(ownLabels(f.set)).String(), serviceName(f.set)
-	s.Members = f.listMembers()
+	s.Members = summary{f, p}.listMembers()
 	s.Replicas = int32(len(s.Members.Ready))
-	s.ReadyReplicas = int32(len(f.among(func(m *member) bool { return f.countsAsReady(m, &s.Members) })))
+	s.ReadyReplicas = int32(len(f.among(func(m *member) bool { return summary{f, p}.countsAsReady(m, &s.Members) })))
 	s.Primaries, s.PrimariesWanted = int32(len(s.Members.Primary)), int32(f.target())
 	if n := int32(f.wanted()); n > 0 && s.Replicas == n && len(f.members) == int(n) {
 		s.RestoreReplicas = n
@@ -35,7 +41,14 @@ func summarize(p *plan) v1alpha1.ReplicatedStatefulSetStatus {
 	s.Unanswered = nil
 	for _, m := range f.members {
 		if m.notAnswering {
-			s.Unanswered = append(s.Unanswered, v1alpha1.Unanswered{Pod: m.name(), ContainerID: m.running(), Since: metav1.NewTime(m.askedAt.Truncate(time.Second))})
+			s.Unanswered = append(
+				s.Unanswered,
+				v1alpha1.Unanswered{
+					Pod:         m.name(),
+					ContainerID: m.running(),
+					Since:       metav1.NewTime(m.askedAt.Truncate(time.Second)),
+				},
+			)
 		}
 	}
 	for _, c := range []metav1.Condition{available(f, s), progressing(f, p), needsPerson(f), seeded(f, p), dataLossRisk(p), paused(f)} {
@@ -47,15 +60,15 @@ func summarize(p *plan) v1alpha1.ReplicatedStatefulSetStatus {
 }
 
 // countsAsReady reports whether a member runs its application, and serves clients.
-func (f *facts) countsAsReady(m *member, all *v1alpha1.Members) bool {
+func (s summary) countsAsReady(m *member, all *v1alpha1.Members) bool {
 	runs := m.shown == primary || m.shown == secondary
 	return runs && m.unserved() == "" && slices.Contains(all.Ready, m.name())
 }
 
 // listMembers are the members by what they are shown as.
-func (f *facts) listMembers() v1alpha1.Members {
+func (s summary) listMembers() v1alpha1.Members {
 	var all v1alpha1.Members
-	for _, m := range f.members {
+	for _, m := range s.members {
 		if m.shown == pending || m.terminating() || m.lost() {
 			all.Unready = append(all.Unready, m.name())
 			continue
@@ -64,7 +77,7 @@ func (f *facts) listMembers() v1alpha1.Members {
 		switch {
 		case m.shown == primary:
 			all.Primary = append(all.Primary, m.name())
-		case f.hasFailed(m):
+		case s.hasFailed(m):
 			all.Failed = append(all.Failed, m.name())
 		case m.shown == secondary:
 			all.Secondary = append(all.Secondary, m.name())
@@ -75,7 +88,7 @@ func (f *facts) listMembers() v1alpha1.Members {
 
 // hasFailed reports whether a member is in no good state, or cannot be started as it is.
 func (f *facts) hasFailed(m *member) bool {
-	return m.shown == failed || m.needsStop() || f.cannotRunHere(m)
+	return m.shown == failed || m.needsStop() || m.cannotRunHere
 }
 
 func phaseOf(f *facts, s *v1alpha1.ReplicatedStatefulSetStatus) (v1alpha1.Phase, string) {
@@ -106,10 +119,16 @@ func available(f *facts, s *v1alpha1.ReplicatedStatefulSetStatus) metav1.Conditi
 	case f.target() == 0:
 		c.Reason, c.Message = v1alpha1.ReasonStopped, "no members are wanted"
 	case int(s.Primaries) < f.target():
-		c.Reason, c.Message = v1alpha1.ReasonBelowTarget, fmt.Sprintf("%d of %d primaries run", s.Primaries, f.target())
+		c.Reason, c.Message = v1alpha1.ReasonBelowTarget, fmt.Sprintf(
+			"%d of %d primaries run",
+			s.Primaries, f.target(),
+		)
 	case serve < f.target():
 		c.Reason = v1alpha1.ReasonNotServing
-		c.Message = fmt.Sprintf("%d of %d primaries serve clients: %s", serve, f.target(), f.whyUnserved())
+		c.Message = fmt.Sprintf(
+			"%d of %d primaries serve clients: %s",
+			serve, f.target(), f.whyUnserved(),
+		)
 	default:
 		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonOnTarget
 		c.Message = "primary: " + strings.Join(s.Members.Primary, ", ")
@@ -122,7 +141,7 @@ type notice = engine.Notice
 
 func progressing(f *facts, p *plan) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue}
-	for _, found := range []notice{p.Waiting, f.recovering()} {
+	for _, found := range []notice{p.Waiting, summary{f, p}.recovering()} {
 		if found.Reason != "" {
 			c.Reason, c.Message = found.Reason, found.Message
 			return c
@@ -133,23 +152,23 @@ func progressing(f *facts, p *plan) metav1.Condition {
 }
 
 // recovering says what is missing, although no rule waits for it.
-func (f *facts) recovering() notice {
+func (s summary) recovering() notice {
 	switch {
-	case !f.serves():
+	case !s.serves():
 		return notice{}
-	case f.target() > 0 && !f.shownWellStaffed():
-		return notice{Reason: v1alpha1.ReasonRecovering, Message: f.whoIsMissing()}
-	case len(f.among((*member).outOfReach)) > 0:
-		return notice{Reason: v1alpha1.ReasonWaitingForStop, Message: f.whoMayRun()}
-	case len(f.notServing()) > 0:
-		return notice{Reason: v1alpha1.ReasonRecovering, Message: f.whyUnserved()}
+	case s.target() > 0 && !s.shownWellStaffed():
+		return notice{Reason: v1alpha1.ReasonRecovering, Message: s.whoIsMissing()}
+	case len(s.among((*member).outOfReach)) > 0:
+		return notice{Reason: v1alpha1.ReasonWaitingForStop, Message: s.whoMayRun()}
+	case len(s.notServing()) > 0:
+		return notice{Reason: v1alpha1.ReasonRecovering, Message: s.whyUnserved()}
 	}
 	return notice{}
 }
 
 // whoIsMissing names the members that do not run, or have not answered.
-func (f *facts) whoIsMissing() string {
-	missing := f.among(func(m *member) bool { return m.shown == pending || m.shown == unknown })
+func (s summary) whoIsMissing() string {
+	missing := s.among(func(m *member) bool { return m.shown == pending || m.shown == unknown })
 	if len(missing) == 0 {
 		return "members are missing, or have not answered yet"
 	}
@@ -183,13 +202,19 @@ func whyUnready(m *member) string {
 
 // whyResists says what a member does not do, and how to see for oneself.
 func (f *facts) whyResists(m *member) string {
-	return fmt.Sprintf("%s of %s %s. What status says of it: %s", m.failure.Command, m.name(), howFailed(int(m.failure.Code)), f.askByHand(m))
+	return fmt.Sprintf(
+		"%s of %s %s. What status says of it: %s",
+		m.failure.Command, m.name(), howFailed(int(m.failure.Code)), f.askByHand(m),
+	)
 }
 
 // askByHand is what a person runs in a shell to see what status says; it changes nothing.
 func (f *facts) askByHand(m *member) string {
 	c := f.command(m, v1alpha1.CommandStatus, v1alpha1.CommandStatus)
-	return fmt.Sprintf("kubectl -n %s exec %s -c %s -- %s; echo $?", m.pod.Namespace, m.name(), c.Container, quoted(c.Argv))
+	return fmt.Sprintf(
+		"kubectl -n %s exec %s -c %s -- %s; echo $?",
+		m.pod.Namespace, m.name(), c.Container, quoted(c.Argv),
+	)
 }
 
 // quoted writes arguments so that a shell takes them as they are. A script that would
@@ -238,7 +263,10 @@ func invalidSpec(f *facts) notice {
 	if f.invalid == "" {
 		return notice{}
 	}
-	return notice{Reason: v1alpha1.ReasonInvalidSpec, Message: "the spec cannot be served, and nothing is done: " + f.invalid}
+	return notice{
+		Reason:  v1alpha1.ReasonInvalidSpec,
+		Message: "the spec cannot be served, and nothing is done: " + f.invalid,
+	}
 }
 
 func foreignObject(f *facts) notice {
@@ -246,7 +274,10 @@ func foreignObject(f *facts) notice {
 	if foreign == "" {
 		return notice{}
 	}
-	return notice{Reason: v1alpha1.ReasonForeignObject, Message: foreign + " belongs to somebody else and is left alone; rename or delete it"}
+	return notice{
+		Reason:  v1alpha1.ReasonForeignObject,
+		Message: foreign + " belongs to somebody else and is left alone; rename or delete it",
+	}
 }
 
 // foreign names a child whose name another object has; "" if none has.
@@ -256,11 +287,11 @@ func (w *world) foreign() string {
 			return "Service " + name
 		}
 	}
-	switch {
-	case w.stateful != nil && !w.ours(w.stateful):
-		return "StatefulSet " + w.stateful.Name
-	case w.budget != nil && !w.ours(w.budget):
-		return "PodDisruptionBudget " + w.budget.Name
+	if s := w.stateful; s != nil && !w.ours(s) {
+		return "StatefulSet " + s.Name
+	}
+	if b := w.budget; b != nil && !w.ours(b) {
+		return "PodDisruptionBudget " + b.Name
 	}
 	return ""
 }
@@ -296,14 +327,20 @@ func secretMissing(f *facts) notice {
 	if len(f.missing) == 0 {
 		return notice{}
 	}
-	return notice{Reason: v1alpha1.ReasonSecretMissing, Message: "these Secrets of spec.TLS do not exist: " + strings.Join(f.missing, ", ")}
+	return notice{
+		Reason:  v1alpha1.ReasonSecretMissing,
+		Message: "these Secrets of spec.TLS do not exist: " + strings.Join(f.missing, ", "),
+	}
 }
 
 func writeRefused(f *facts) notice {
 	if f.refused == "" {
 		return notice{}
 	}
-	return notice{Reason: v1alpha1.ReasonWriteRefused, Message: "the API server refuses what has to be written, and it is tried again: " + f.refused}
+	return notice{
+		Reason:  v1alpha1.ReasonWriteRefused,
+		Message: "the API server refuses what has to be written, and it is tried again: " + f.refused,
+	}
 }
 
 func membersFailed(f *facts) notice {
@@ -333,7 +370,10 @@ func membersDegraded(f *facts) notice {
 	if len(degraded) == 0 {
 		return notice{}
 	}
-	return notice{Reason: v1alpha1.ReasonMembersDegraded, Message: "run degraded, says their status (exit code 190 or 191): " + namesOf(degraded)}
+	return notice{
+		Reason:  v1alpha1.ReasonMembersDegraded,
+		Message: "run degraded, says their status (exit code 190 or 191): " + namesOf(degraded),
+	}
 }
 
 func tooManyPrimaries(f *facts) notice {
@@ -341,7 +381,10 @@ func tooManyPrimaries(f *facts) notice {
 	if !f.serves() || len(live) <= f.target() {
 		return notice{}
 	}
-	return notice{Reason: v1alpha1.ReasonRecovering, Message: "more members are primary than shall be: " + namesOf(live)}
+	return notice{
+		Reason:  v1alpha1.ReasonRecovering,
+		Message: "more members are primary than shall be: " + namesOf(live),
+	}
 }
 
 func seeded(f *facts, p *plan) metav1.Condition {
@@ -356,19 +399,22 @@ func seeded(f *facts, p *plan) metav1.Condition {
 		c.Message = fmt.Sprintf("nobody knows how new the copies of these are: %s. To seed from one all the same, and lose what only others have: "+
 			"kubectl -n %s annotate rss %s %s=<pod>", p.blind, f.set.Namespace, f.set.Name, v1alpha1.AnnotationSeedFrom)
 	case slices.ContainsFunc(f.record.failures, failedSeed):
-		c.Reason, c.Message = v1alpha1.ReasonSeedFailed, "the newest copy could not be started; "+f.whyNotSeeded(p)
+		c.Reason, c.Message = v1alpha1.ReasonSeedFailed, "the newest copy could not be started; "+summary{f, p}.whyNotSeeded()
 	default:
-		c.Reason, c.Message = v1alpha1.ReasonNotSeeded, f.whyNotSeeded(p)
+		c.Reason, c.Message = v1alpha1.ReasonNotSeeded, summary{f, p}.whyNotSeeded()
 	}
 	return c
 }
 
-func (f *facts) whyNotSeeded(p *plan) string {
+func (s summary) whyNotSeeded() string {
 	switch {
-	case p.Waiting.Message != "":
-		return p.Waiting.Message
-	case f.record.epoch > 0:
-		return fmt.Sprintf("the primary of epoch %d has stopped, and the next one is being chosen", f.record.epoch)
+	case s.plan.Waiting.Message != "":
+		return s.plan.Waiting.Message
+	case s.record.epoch > 0:
+		return fmt.Sprintf(
+			"the primary of epoch %d has stopped, and the next one is being chosen",
+			s.record.epoch,
+		)
 	}
 	return "no member has been started yet"
 }
@@ -393,7 +439,10 @@ func paused(f *facts) metav1.Condition {
 		c.Reason, c.Message = v1alpha1.ReasonPausedByUser, "spec.paused is true: no command is run, and the number of pods stays"
 	case f.tooFew():
 		c.Reason = v1alpha1.ReasonReplicasTooLow
-		c.Message = fmt.Sprintf("Replica count (%d) for %s is too low (should be %d or higher)", ptr.Deref(f.set.Spec.Replicas, 0), statefulSetName(f.set), f.set.Status.RestoreReplicas)
+		c.Message = fmt.Sprintf(
+			"Replica count (%d) for %s is too low (should be %d or higher)",
+			ptr.Deref(f.set.Spec.Replicas, 0), statefulSetName(f.set), f.set.Status.RestoreReplicas,
+		)
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonNotPaused, "the operator acts"
 	}

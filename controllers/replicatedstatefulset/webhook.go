@@ -45,7 +45,11 @@ var _ admission.Validator[*v1alpha1.ReplicatedStatefulSet] = &validator{}
 // SetupWebhook registers the admission of ReplicatedStatefulSets.
 func SetupWebhook(mgr ctrl.Manager) error {
 	return ctrl.NewWebhookManagedBy(mgr, &v1alpha1.ReplicatedStatefulSet{}).
-		WithValidator(&validator{live: mgr.GetAPIReader(), court: trial.NewCourt(mgr.GetClient()), kinds: mgr.GetClient()}).
+		WithValidator(&validator{
+			live:  mgr.GetAPIReader(),
+			court: trial.NewCourt(mgr.GetClient()),
+			kinds: mgr.GetClient(),
+		}).
 		Complete()
 }
 
@@ -81,7 +85,13 @@ func (v *validator) ValidateUpdate(ctx context.Context, old, set *v1alpha1.Repli
 		return strangeAnnotations(set.Annotations), refuse(set, errs)
 	}
 	errs = append(errs, validate(set)...)
-	errs = append(errs, validateClaimChange(old.Spec.Pod.VolumeClaimTemplates, set.Spec.Pod.VolumeClaimTemplates)...)
+	errs = append(
+		errs,
+		validateClaimChange(
+			old.Spec.Pod.VolumeClaimTemplates,
+			set.Spec.Pod.VolumeClaimTemplates,
+		)...,
+	)
 	warned := warnings(set)
 	// An old spec that slipped past cannot be built; a new one that can is tried.
 	if len(errs) == 0 && (len(validate(old)) > 0 || !same(children(old), children(set))) {
@@ -99,7 +109,11 @@ func refuse(set *v1alpha1.ReplicatedStatefulSet, errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil
 	}
-	return apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("ReplicatedStatefulSet").GroupKind(), set.Name, errs)
+	return apierrors.NewInvalid(
+		v1alpha1.GroupVersion.WithKind("ReplicatedStatefulSet").GroupKind(),
+		set.Name,
+		errs,
+	)
 }
 
 // overrides are the orders that a person gives by annotations.
@@ -112,13 +126,22 @@ func warnings(set *v1alpha1.ReplicatedStatefulSet) admission.Warnings {
 	var texts admission.Warnings
 	switch *set.Spec.Replicas {
 	case 1:
-		texts = append(texts, "spec.replicas is 1: when this member is lost, there is nobody to take over")
+		texts = append(
+			texts,
+			"spec.replicas is 1: when this member is lost, there is nobody to take over",
+		)
 	case 2:
-		texts = append(texts, "spec.replicas is 2: when one member is lost, no majority is left; 3 is the least that survives a loss")
+		texts = append(
+			texts,
+			"spec.replicas is 2: when one member is lost, no majority is left; 3 is the least that survives a loss",
+		)
 	}
 	pod := &set.Spec.Pod
 	if _, ok := pod.Commands[v1alpha1.CommandPreStop]; ok && len(pod.Containers) > 0 && hasPreStop(&pod.Containers[commandContainer(pod)]) {
-		texts = append(texts, "spec.pod.commands[preStop] is not used: the container has a preStop hook of its own")
+		texts = append(
+			texts,
+			"spec.pod.commands[preStop] is not used: the container has a preStop hook of its own",
+		)
 	}
 	texts = append(texts, oddTimes(&set.Spec)...)
 	if s := set.Spec.RuleSelector; s != nil && len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
@@ -134,9 +157,21 @@ func oddTimes(spec *v1alpha1.ReplicatedStatefulSetSpec) (texts admission.Warning
 		switch d, err := parseDuration(string(said)); {
 		case err != nil || d == 0:
 		case d < least:
-			texts = append(texts, fmt.Sprintf("%s is %s, and counts as %s, the least; write %s or more", path, said, least, least))
+			texts = append(
+				texts,
+				fmt.Sprintf(
+					"%s is %s, and counts as %s, the least; write %s or more",
+					path, said, least, least,
+				),
+			)
 		case d > most:
-			texts = append(texts, fmt.Sprintf("%s is %s, and counts as %s, the most; write %s or less", path, said, most, most))
+			texts = append(
+				texts,
+				fmt.Sprintf(
+					"%s is %s, and counts as %s, the most; write %s or less",
+					path, said, most, most,
+				),
+			)
 		}
 	}
 	warn("spec.reconcileInterval", spec.ReconcileInterval, leastInterval, mostTime)
@@ -160,7 +195,13 @@ func strangeAnnotations(annotations map[string]string) (texts admission.Warnings
 			return letters(strings.TrimPrefix(order, v1alpha1.Prefix)) == letters(cmp.Or(name, key))
 		}
 		if !slices.Contains(orders, key) && (strings.HasPrefix(key, v1alpha1.Prefix) || slices.ContainsFunc(orders, meant)) {
-			texts = append(texts, fmt.Sprintf("metadata.annotations[%s] is none that the operator knows, and nothing is done for it; it knows %s", key, strings.Join(orders, " and ")))
+			texts = append(
+				texts,
+				fmt.Sprintf(
+					"metadata.annotations[%s] is none that the operator knows, and nothing is done for it; it knows %s",
+					key, strings.Join(orders, " and "),
+				),
+			)
 		}
 	}
 	return texts
@@ -237,7 +278,13 @@ func (v *validator) tryChildren(ctx context.Context, set *v1alpha1.ReplicatedSta
 		case apierrors.IsInvalid(err):
 			return warned, rejection.Explain(err, place)
 		default:
-			warned = append(warned, fmt.Sprintf("%s could not be tried out; it cannot be created while this lasts: %s", describe(v.kinds, object), trial.WhyNot(err)))
+			warned = append(
+				warned,
+				fmt.Sprintf(
+					"%s could not be tried out; it cannot be created while this lasts: %s",
+					describe(v.kinds, object), trial.WhyNot(err),
+				),
+			)
 		}
 	}
 	return warned, nil
