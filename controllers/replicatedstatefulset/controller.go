@@ -123,7 +123,7 @@ func (r *Reconciler) keepBoard(w *world) {
 	r.Board.Keep(client.ObjectKeyFromObject(w.set), uids...)
 }
 
-// afterDeletion lets the pods go of an object that went past our finalizer: nobody
+// afterDeletion lets the pods go of an object that went past our finalizer: nothing
 // else would.
 func (r *Reconciler) afterDeletion(ctx context.Context, key types.NamespacedName) report.Outcome {
 	r.Tracker.Forget(key)
@@ -225,7 +225,7 @@ func cutPod(obj any) (any, error) {
 	return cut, nil
 }
 
-// mostContainers is more than a member has. A pod of somebody else may have some ten
+// mostContainers is more than a member has. A foreign pod may have some ten
 // thousand, and our labels.
 const mostContainers = 4 * bounds.Containers
 

@@ -122,7 +122,7 @@ func (r *Reconciler) emitDeletion(w *world, o *action.Outcome) {
 	if o.Reason == reasonRenew {
 		kind, reason = corev1.EventTypeNormal, v1alpha1.EventMemberUpdated
 	}
-	r.event(w, o.Object, kind, reason, "Delete", "pod %s is made anew: %s", o.Object.GetName(), o.Detail)
+	r.event(w, o.Object, kind, reason, "Delete", "recreating pod %s: %s", o.Object.GetName(), o.Detail)
 }
 
 // announce tells what a new status says for the first time.

@@ -18,7 +18,7 @@ import (
 
 // The worlds of the tables are said in these words:
 //
-//	worldOf(toySet(3, 1), pod(0).primary(), pod(1).secondary().sequence("9"), pod(2).idle())
+//	worldOf(setOf(3, 1), pod(0).primary(), pod(1).secondary().sequence("9"), pod(2).idle())
 //
 // It is noon in all of them, the world is live, and the children are there. A pod
 // runs, is protected and says nothing. Status was asked 10 s ago, and sequence 5 s
@@ -74,7 +74,7 @@ type podFixture struct {
 func pod(ordinal int) *podFixture {
 	name, id := fmt.Sprintf("rss-db-%d", ordinal), fmt.Sprintf("c%d", ordinal)
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: types.UID(fmt.Sprintf("u%d", ordinal)),
-		Labels: ownLabels(toySet(1, 1)), Finalizers: []string{v1alpha1.FinalizerMember}}}
+		Labels: ownLabels(setOf(1, 1)), Finalizers: []string{v1alpha1.FinalizerMember}}}
 	p.Spec.NodeName = "n1"
 	p.Spec.Containers = []corev1.Container{{Name: "main"}}
 	p.Status.Phase = corev1.PodRunning
@@ -165,7 +165,7 @@ func (f *podFixture) granted() *podFixture {
 	})
 }
 
-// began puts a command into the books that was sent that long ago.
+// began puts a command into the record that was sent that long ago.
 func (f *podFixture) began(name string, age time.Duration) *podFixture {
 	c := v1alpha1.RunningCommand{Pod: f.name(), UID: f.pod.UID, ContainerID: f.running(), Name: name,
 		StartedAt: metav1.NewMicroTime(ago(age)), Timeout: metav1.Duration{Duration: 20 * time.Second}}

@@ -34,7 +34,7 @@ var (
 	}, []string{"verb", "reason"})
 	unknownTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "replicatedstatefulset_commands_unknown_total",
-		Help: "Commands whose outcome nobody knows, by name. The log says why.",
+		Help: "Commands whose outcome is not known, by name. The log says why.",
 	}, []string{"command"})
 	membersGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "replicatedstatefulset_members",

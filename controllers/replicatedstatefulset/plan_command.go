@@ -215,7 +215,7 @@ func (p *plan) recordWith(f *facts, m *member, c *podexec.Command) record {
 }
 
 // noRecord takes out that grants are written down.
-func noRecord() bool { return mutant.Is("rss-no-record") } // grants are not written down
+func noRecord() bool { return mutant.Is("rss-no-books") } // grants are not written down
 
 // beginWithin is how long after this decision a command may begin: longer where reading the
 // world took long, since to write the record and to send take as long again, and twice as

@@ -43,7 +43,7 @@ func (s search) incomplete() bool { return len(s.running) < max(s.wanted(), len(
 // find looks at members that do not run: they may have what those that run have not. If all
 // but one run there is nothing to look for: that one was the primary.
 func (s search) find() elsewhere {
-	if mutant.Is("rss-only-those-that-run") || noHeir() { // a secondary is promoted although one that does not run may have newer data
+	if mutant.Is("rss-only-those-that-run") || noSuccessor() { // a secondary is promoted although one that does not run may have newer data
 		return elsewhere{}
 	}
 	if s.incomplete() {
@@ -63,10 +63,7 @@ func (s search) find() elsewhere {
 	switch {
 	case !all.answered(), e.blind != "":
 		e.holdsUp = true
-		e.waiting = engine.Notice{
-			Reason:  v1alpha1.ReasonSeeding,
-			Message: "nobody knows yet how new the copies of these are: " + namesOf(asked),
-		}
+		e.waiting = engine.Notice{Reason: v1alpha1.ReasonSeeding, Message: all.whyWaiting(e.blind)}
 	case all[0].version.known && all[0].version.sequence > s.sequence:
 		e.holdsUp = true
 		e.newer = all.newest()
@@ -143,8 +140,8 @@ func (s search) awaitReturn() elsewhere {
 	return elsewhere{holdsUp: true, again: left, waiting: engine.Notice{
 		Reason: v1alpha1.ReasonSeeding,
 		Message: fmt.Sprintf(
-			"these went together with the primary, may have the newest copy, and are awaited for %s: %s",
-			returnsWithin, who,
+			"waiting up to %gm for members that failed with the primary and may hold newer data: %s",
+			returnsWithin.Minutes(), who,
 		),
 	}}
 }

@@ -141,7 +141,7 @@ func (r *record) isOver(e ending) bool {
 	case e.neverBegan():
 		r.tell(
 			v1alpha1.EventCommandNotSent,
-			"%s was not sent to %s, and nothing was changed there; it is decided on anew: %s",
+			"%s was not sent to %s, and nothing was changed there; it is decided again: %s",
 			e.Name, e.Pod, e.result.Why,
 		)
 		return true

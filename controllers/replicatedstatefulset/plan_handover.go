@@ -24,7 +24,7 @@ func relieve(f *facts, p *plan, m *member, why string) {
 		// on record before.
 		p.askVersions(f, []*member{m})
 		if m.version.known {
-			p.stop(f, m, why+", and nobody follows it")
+			p.stop(f, m, why+", and no member follows it")
 		} else {
 			p.WaitFor(v1alpha1.ReasonHandingOver, "sequence has not answered yet in "+m.name())
 		}
@@ -173,7 +173,7 @@ func (r relief) couldSucceed(m *member) bool {
 
 // hasAllOf reports whether a member has a copy of that sequence, and said so after that.
 func hasAllOf(m *member, sequence uint64, then time.Time) bool {
-	if noHeir() && m.state == secondary {
+	if noSuccessor() && m.state == secondary {
 		return true
 	}
 	r, said := m.answer(v1alpha1.CommandSequence)
@@ -181,8 +181,8 @@ func hasAllOf(m *member, sequence uint64, then time.Time) bool {
 	return said && known && n >= sequence && r.Began.After(then)
 }
 
-// noHeir takes out that another member has to have all of the data of a primary that goes.
-func noHeir() bool { return mutant.Is("rss-no-heir") } // a role is taken from a primary before another member has all of its data
+// noSuccessor takes out that another member has to have all of the data of a primary that goes.
+func noSuccessor() bool { return mutant.Is("rss-no-heir") } // a role is taken from a primary before another member has all of its data
 
 // changedAt is when the last command ended that changed something, in any member.
 func (all members) changedAt() (last time.Time) {
@@ -215,7 +215,7 @@ func switchOver(f *facts, p *plan) {
 	h := relief{facts: f, old: all.oldest(), by: m.name()}.handover()
 	p.ready(f, h)
 	if h.successor != nil {
-		p.demote(f, all.oldest(), m.name()+" takes its place, as a person said")
+		p.demote(f, all.oldest(), m.name()+" takes its place, as requested")
 	}
 }
 
@@ -233,7 +233,7 @@ func (f *facts) whatIsMissing() string {
 	if n := f.target() - len(f.primaries()); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d of %d primaries", n, f.target()))
 	}
-	return cmp.Or(strings.Join(parts, ", "), "nobody, but the roles of all are not known yet")
+	return cmp.Or(strings.Join(parts, ", "), "none, but not all roles are known yet")
 }
 
 // whyOutOfPlace says why a member does not do what it should; "" if it does.
@@ -294,7 +294,7 @@ func (o override) seedingEnds() (reason, detail string) {
 	case !o.record.hasGrants():
 		return "", ""
 	case o.record.grantsName(o.name): // written before the seed was sent: it is never used twice
-		return reasonOverride, o.name + " is seeded, as a person said"
+		return reasonOverride, o.name + " is seeded, as requested"
 	}
 	return reasonRefused, o.name + " was not seeded: a primary runs, or may"
 }
@@ -315,7 +315,7 @@ func (o override) switchoverEnds() (reason, detail string) {
 	case m == nil:
 		return reasonRefused, o.name + " does not take over: there is no such member"
 	case m.state == primary && m.grantedHere:
-		return reasonOverride, o.name + " is primary, as a person said"
+		return reasonOverride, o.name + " is primary, as requested"
 	case m.state == unknown, len(o.record.commands) > 0, o.record.primaries() < o.target():
 		return "", ""
 	case m.state != secondary:

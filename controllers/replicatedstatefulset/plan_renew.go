@@ -1,7 +1,6 @@
 package replicatedstatefulset
 
 import (
-	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +16,7 @@ func (w *world) templateIsSeen() bool {
 }
 
 // renewIdle recreates pods, one at a time, in which nothing runs and that are out of date:
-// no client misses them, and a template that cannot run is left like this.
+// they serve no client, and a template that cannot run is left like this.
 func renewIdle(f *facts, p *plan) {
 	if !f.starts() || !f.templateIsSeen() || f.renewing() {
 		return
@@ -82,18 +81,14 @@ func renew(f *facts, p *plan) {
 	}
 	p.WaitFor(
 		v1alpha1.ReasonUpdating,
-		"members are made anew from the present template, one at a time",
+		"recreating members from the present template, one at a time",
 	)
 	if !f.mayUpdate() {
 		return
 	}
 	for _, m := range slices.Backward(outdated) {
 		if m.state == secondary {
-			p.stop(
-				f,
-				m,
-				fmt.Sprintf("its template is out of date, and nobody misses a %s", m.state),
-			)
+			p.stop(f, m, "its template is out of date")
 			return
 		}
 	}

@@ -24,14 +24,14 @@ func scale(f *facts, p *plan) {
 		p.askVersions(f, s.stayersToAsk())
 		p.WaitFor(
 			v1alpha1.ReasonScaling,
-			fmt.Sprintf("of %d pods %d shall stay", max(have, len(f.members)), f.wanted()),
+			fmt.Sprintf("scaling down from %d to %d pods", max(have, len(f.members)), f.wanted()),
 		)
 	}
-	if retained := f.among(func(m *member) bool { return m.retained }); len(retained) > 0 && !noHeir() {
+	if retained := f.among(func(m *member) bool { return m.retained }); len(retained) > 0 && !noSuccessor() {
 		p.askVersions(f, f.among((*member).couldBeFirst))
 		p.WaitFor(
 			v1alpha1.ReasonScaling,
-			"nobody who stays is known to have all of the data of "+namesOf(retained),
+			"no member that stays is known to have all of the data of "+namesOf(retained),
 		)
 		return
 	}
@@ -80,7 +80,7 @@ func (s scaling) primaryIsUnknown() bool {
 // waitToShrink says what members that are to go are kept for.
 func waitToShrink(s scaling, p *plan) {
 	if s.primaryIsUnknown() {
-		p.WaitFor(v1alpha1.ReasonScaling, s.whoMayRun()+"; nobody goes before that is known")
+		p.WaitFor(v1alpha1.ReasonScaling, s.whoMayRun()+"; no member is removed before that is known")
 		return
 	}
 	p.askVersions(s.facts, s.stayersToAsk())
@@ -106,7 +106,7 @@ func (s scaling) whatIsMissed() string {
 		return ""
 	}
 	return fmt.Sprintf(
-		"nobody who stays is known to have all of the data of %s, which had sequence %d",
+		"no member that stays is known to have all of the data of %s, which had sequence %d",
 		pod, newest,
 	)
 }
@@ -135,9 +135,9 @@ func whyUnsaid(leavers []*member) string {
 		c := m.container()
 		switch {
 		case m.terminating():
-			return "its pod is made anew before it goes, because it may have what nobody else has: " + m.name()
+			return m.name() + " may have data that no other member has: its pod is being deleted, and comes back before it is removed"
 		case m.state == pending && c != nil && c.ContainerID != "":
-			return "its container has ended, and it may have what nobody else has: " + m.name()
+			return m.name() + " may have data that no other member has: its container has ended, and has to run again before it is removed"
 		}
 	}
 	return ""

@@ -189,10 +189,10 @@ func neverAsked(m *member) bool {
 // seedAsTold starts the member that a person named. Copies that are lost when it has an
 // older one are not waited for again.
 func seedAsTold(f *facts, p *plan, m *member) {
-	kept := p.record.versions
+	before := p.record.versions
 	p.record.versions = f.notNewerThan(m)
-	if p.start(f, m, "as a person said"); !p.sent {
-		p.record.versions = kept
+	if p.start(f, m, "as requested"); !p.sent {
+		p.record.versions = before
 	}
 }
 
@@ -273,7 +273,7 @@ func promote(f *facts, p *plan, newest copies) {
 
 // cannotStart says why the member with the newest copy is not started.
 func cannotStart(m *member) string {
-	return "the newest copy cannot be started yet: " + m.name()
+	return fmt.Sprintf("cannot start %s, which has the newest data: %s", m.name(), m.hindrance)
 }
 
 // unheard are those of members whose answer to status is older than the loss of the last
@@ -333,13 +333,10 @@ func seed(f *facts, p *plan) {
 		)
 		return
 	case p.blind != "":
-		p.WaitFor(v1alpha1.ReasonSeeding, "nobody knows how new the copies of these are: "+p.blind)
+		p.WaitFor(v1alpha1.ReasonSeeding, all.whyWaiting(p.blind))
 		return
 	case !all.answered():
-		p.WaitFor(
-			v1alpha1.ReasonSeeding,
-			"nobody knows yet how new the copies of all of these are: "+namesOf(present),
-		)
+		p.WaitFor(v1alpha1.ReasonSeeding, all.whyWaiting(""))
 		return
 	}
 	if p.risk = f.outdone(all[0].version.sequence); p.risk != "" {
@@ -448,5 +445,5 @@ func (f *facts) whoMayRun() string {
 			names = append(names, g.Pod)
 		}
 	}
-	return "these may still be primary, and nobody knows that they have stopped: " + strings.Join(names, ", ")
+	return "these may still be primary, and are not known to have stopped: " + strings.Join(names, ", ")
 }

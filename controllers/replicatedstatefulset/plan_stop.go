@@ -79,13 +79,13 @@ func endByStatus(f *facts, p *plan, e ending) {
 		p.Do(remove(
 			e.m,
 			reasonUnseen,
-			fmt.Sprintf("nobody saw how %s ended, and status does not say", e.Name),
+			fmt.Sprintf("the end of %s was not seen, and status does not say", e.Name),
 		))
 	case !zero:
 		p.WaitFor(
 			v1alpha1.ReasonWaitingForCommand,
 			fmt.Sprintf(
-				"nobody saw how %s of %s ended; status is asked until it says",
+				"the end of %s of %s was not seen; status is asked until it says",
 				e.Name, e.Pod,
 			),
 		)
@@ -303,7 +303,7 @@ func departureOf(leavers []*member) departure {
 			))
 			return d
 		default:
-			d.wait("nobody knows how this member is: " + m.name())
+			d.wait("it is not known whether " + m.name() + " runs: status does not answer")
 		}
 	}
 	return d
@@ -335,7 +335,10 @@ func stopLeavers(f *facts, p *plan, d departure) {
 	if d.waiting != "" {
 		p.WaitFor(v1alpha1.ReasonStopping, d.waiting)
 	}
-	const why = "it goes"
+	why := "scaled down"
+	if f.deleting() {
+		why = "the set is being deleted"
+	}
 	switch {
 	case d.busy:
 	case len(d.secondaries) > 0:

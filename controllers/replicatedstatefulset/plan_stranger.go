@@ -35,6 +35,6 @@ func explainStrangers(strangers []*member) string {
 	if len(strangers) > 1 {
 		others = "; so it is with " + namesOf(strangers[1:min(len(strangers), 4)])
 	}
-	return fmt.Sprintf("pod %s %s, so no command is run in it, and no member can be made while it has that name%s. If nobody needs it: "+
+	return fmt.Sprintf("pod %s %s, so no command is run in it, and no member can be made while it has that name%s. If it is not needed: "+
 		"kubectl -n %s delete pod %s (claims stay)", m.name(), m.stranger, others, m.pod.Namespace, m.name())
 }

@@ -116,6 +116,17 @@ func (c copies) unknown() string {
 	return strings.Join(names, ", ")
 }
 
+// whyWaiting says what is waited for while data versions are not known; blind names those
+// that have answered.
+func (c copies) whyWaiting(blind string) string {
+	if blind != "" {
+		return "data version unknown for " + blind
+	}
+	asked := c.those(func(m *member) bool { return !m.version.answered })
+	slices.SortFunc(asked, func(a, b *member) int { return a.ordinal - b.ordinal })
+	return "data version unknown for " + namesOf(asked) + ": sequence has not answered yet"
+}
+
 // those are the copies of which that is true.
 func (c copies) those(is func(*member) bool) copies {
 	return slices.DeleteFunc(slices.Clone(c), func(m *member) bool { return !is(m) })
@@ -150,7 +161,7 @@ func whyUnknown(m *member) string {
 	r, _ := m.result(v1alpha1.CommandSequence)
 	switch r.Outcome {
 	case podexec.Unknown:
-		return "sequence: " + cmp.Or(r.Why, "nobody knows how it ended")
+		return "sequence: " + cmp.Or(r.Why, "its end was not seen")
 	case podexec.Failed:
 		return fmt.Sprintf("sequence failed with exit code %d", r.Code)
 	}
@@ -169,7 +180,7 @@ func whyUnknown(m *member) string {
 // outdone says whose copy was newer than that sequence when it was last seen; "" if none
 // was.
 func (f *facts) outdone(sequence uint64) string {
-	if oldestFirst() || firstComer() || noHeir() {
+	if oldestFirst() || firstComer() || noSuccessor() {
 		return ""
 	}
 	newest, pod := f.record.newest()

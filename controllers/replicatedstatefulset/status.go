@@ -147,7 +147,7 @@ func progressing(f *facts, p *plan) metav1.Condition {
 			return c
 		}
 	}
-	c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonSteady, "nothing is on the way"
+	c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonSteady, "no operation in progress"
 	return c
 }
 
@@ -196,7 +196,7 @@ func needsPerson(f *facts) metav1.Condition {
 
 func whyUnready(m *member) string {
 	return fmt.Sprintf("%s is primary, and its pod has not been Ready since %s, so no Service sends clients there. Why: kubectl -n %s describe pod %s. "+
-		"If it does not come back, have it made anew, so that another takes over where one can: kubectl -n %s delete pod %s",
+		"If it does not come back, recreate it, so that another takes over where one can: kubectl -n %s delete pod %s",
 		m.name(), m.unreadySince.UTC().Format(time.RFC3339), m.pod.Namespace, m.name(), m.pod.Namespace, m.name())
 }
 
@@ -255,7 +255,7 @@ func trouble(f *facts) metav1.Condition {
 			return c
 		}
 	}
-	c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonHealthy, "nothing needs a person"
+	c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonHealthy, "no problems detected"
 	return c
 }
 
@@ -276,7 +276,7 @@ func foreignObject(f *facts) notice {
 	}
 	return notice{
 		Reason:  v1alpha1.ReasonForeignObject,
-		Message: foreign + " belongs to somebody else and is left alone; rename or delete it",
+		Message: foreign + " belongs to another object and is left alone; rename or delete it",
 	}
 }
 
@@ -383,7 +383,7 @@ func tooManyPrimaries(f *facts) notice {
 	}
 	return notice{
 		Reason:  v1alpha1.ReasonRecovering,
-		Message: "more members are primary than shall be: " + namesOf(live),
+		Message: "more members are primary than wanted: " + namesOf(live),
 	}
 }
 
@@ -396,7 +396,7 @@ func seeded(f *facts, p *plan) metav1.Condition {
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.ReasonSeeded, fmt.Sprintf("epoch %d", f.record.epoch)
 	case p.blind != "":
 		c.Reason = v1alpha1.ReasonSequenceUnknown
-		c.Message = fmt.Sprintf("nobody knows how new the copies of these are: %s. To seed from one all the same, and lose what only others have: "+
+		c.Message = fmt.Sprintf("data version unknown for %s. To seed from one all the same, and lose what only others have: "+
 			"kubectl -n %s annotate rss %s %s=<pod>", p.blind, f.set.Namespace, f.set.Name, v1alpha1.AnnotationSeedFrom)
 	case slices.ContainsFunc(f.record.failures, failedSeed):
 		c.Reason, c.Message = v1alpha1.ReasonSeedFailed, "the newest copy could not be started; "+summary{f, p}.whyNotSeeded()
@@ -425,9 +425,9 @@ func dataLossRisk(p *plan) metav1.Condition {
 	case p.risk != "":
 		c.Reason, c.Message = v1alpha1.ReasonNewestMissing, p.risk+"; nothing is started until that copy is back, or annotation "+v1alpha1.AnnotationSeedFrom+" names another"
 	case p.blind != "":
-		c.Reason, c.Message = v1alpha1.ReasonSequenceUnknown, "nobody knows how new the copies of these are: "+p.blind
+		c.Reason, c.Message = v1alpha1.ReasonSequenceUnknown, "data version unknown for "+p.blind
 	default:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonNewestPresent, "no newer copy is missed"
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonNewestPresent, "the newest known data is available"
 	}
 	return c
 }

@@ -63,7 +63,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	server.ControlPlane.GetAPIServer().Configure().Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
 	conf, err := server.Start()
 	Expect(err).NotTo(HaveOccurred())
-	conf.QPS = -1 // the puppet plays many parts
+	conf.QPS = -1 // the fake control plane plays many parts
 	user, err = client.NewWithWatch(conf, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(rbac.Give(ctx, user, filepath.Join("..", "..", "config", "rbac", "role.yaml"), theOperator)).To(Succeed())

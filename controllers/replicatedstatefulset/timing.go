@@ -94,8 +94,8 @@ func again(tries int) time.Duration {
 	return min(time.Second<<max(0, min(tries-1, 10)), mostPause)
 }
 
-// strayUntil is when a command of the books, or the start that a grant was given for,
-// reaches nobody any more. The books say how long it had to begin.
+// strayUntil is when a command of the record, or the start that a grant was given for,
+// reaches no container any more. The record says how long it had to begin.
 func strayUntil(decided metav1.MicroTime, within *metav1.Duration) time.Time {
 	hurry := podexec.Hurry
 	if within != nil {

@@ -139,7 +139,7 @@ func validateCounts(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) fi
 	}
 	if _, follow := spec.Pod.Commands[v1alpha1.CommandSecondary]; spec.Seeding == v1alpha1.SeedingQuorum && primaries < replicas && !follow {
 		errs = append(errs, field.Invalid(at.Child("seeding"), string(spec.Seeding),
-			"needs the command secondary where not all members are primary: those that follow nobody have old copies; add spec.pod.commands.secondary, or use All"))
+			"needs the command secondary where not all members are primary: those that follow no primary have old copies; add spec.pod.commands.secondary, or use All"))
 	}
 	return errs
 }

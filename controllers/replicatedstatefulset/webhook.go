@@ -128,7 +128,7 @@ func warnings(set *v1alpha1.ReplicatedStatefulSet) admission.Warnings {
 	case 1:
 		texts = append(
 			texts,
-			"spec.replicas is 1: when this member is lost, there is nobody to take over",
+			"spec.replicas is 1: when this member is lost, no other member can take over",
 		)
 	case 2:
 		texts = append(
@@ -145,7 +145,7 @@ func warnings(set *v1alpha1.ReplicatedStatefulSet) admission.Warnings {
 	}
 	texts = append(texts, oddTimes(&set.Spec)...)
 	if s := set.Spec.RuleSelector; s != nil && len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
-		texts = append(texts, "spec.ruleSelector is empty and selects every ConfigMap of the namespace: whenever one of them changes, all members are made anew; "+
+		texts = append(texts, "spec.ruleSelector is empty and selects every ConfigMap of the namespace: whenever one of them changes, all members are recreated; "+
 			"select those that are meant by matchLabels, or remove it")
 	}
 	return append(texts, strangeAnnotations(set.Annotations)...)
@@ -186,7 +186,7 @@ func oddTimes(spec *v1alpha1.ReplicatedStatefulSetSpec) (texts admission.Warning
 }
 
 // strangeAnnotations warns of those that look like an order to the operator and are none:
-// nobody would say that it was not obeyed.
+// nothing would say that it was not obeyed.
 func strangeAnnotations(annotations map[string]string) (texts admission.Warnings) {
 	orders := []string{v1alpha1.AnnotationSeedFrom, v1alpha1.AnnotationSwitchoverTo}
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
@@ -296,7 +296,7 @@ func ours(context.Context, *v1alpha1.ReplicatedStatefulSet, client.Object) field
 }
 
 // foreign refuses the name of a new set if an object of a name that it needs
-// belongs to somebody else. One of a set of the same name, which was deleted just
+// belongs to another object. One of a set of the same name, which was deleted just
 // now, will be gone soon.
 func (v *validator) foreign(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, object client.Object) field.ErrorList {
 	found := object.DeepCopyObject().(client.Object)
@@ -309,7 +309,7 @@ func (v *validator) foreign(ctx context.Context, set *v1alpha1.ReplicatedStatefu
 		}
 	}
 	return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), set.Name, fmt.Sprintf(
-		"%s is there already and belongs to somebody else; choose another name, or delete it", describe(v.kinds, found)))}
+		"%s already exists and belongs to another object; choose another name, or delete it", describe(v.kinds, found)))}
 }
 
 // describe is kind and name of an object.
