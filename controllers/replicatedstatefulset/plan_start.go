@@ -316,8 +316,7 @@ func seed(f *facts, p *plan) {
 	present := f.among(func(m *member) bool { return m.isIdle() && !m.leaves })
 	p.askVersions(f, present)
 	all := copiesOf(present)
-	quorum := f.set.Spec.Seeding == v1alpha1.SeedingQuorum
-	if quorum {
+	if f.set.Spec.Seeding == v1alpha1.SeedingQuorum {
 		all = all.those(func(m *member) bool { return m.version.known })
 	}
 	missing := f.missingOf(all)
