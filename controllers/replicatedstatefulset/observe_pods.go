@@ -14,8 +14,6 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 )
 
-import ()
-
 // readPods reads the pods of the set, by the labels that all of them have. One
 // whose labels were taken off runs on, and no other can take its name: those of the
 // record, those with our finalizer, and those with our annotation that nothing controls

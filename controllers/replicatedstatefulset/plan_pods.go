@@ -12,8 +12,6 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-import ()
-
 // keepLabels puts back the labels by which a pod is found: without them its StatefulSet lets
 // go of it, and its name is taken still.
 func keepLabels(f *facts, p *plan) {

@@ -13,8 +13,6 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-import ()
-
 // Whether a member serves clients is another question than what it is: a primary that is
 // frozen is primary, and no other may take its place while it runs.
 

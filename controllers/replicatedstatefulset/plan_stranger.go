@@ -6,8 +6,6 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 )
 
-import ()
-
 // A StatefulSet takes every pod that has the name and the labels of one of its own, whoever
 // made it. Where it belongs to another object, its word on how new its copy is would decide
 // who is seeded, and the commands would reach a program that they are not for.
