@@ -102,7 +102,7 @@ func badCreates() []TableEntry {
 		Entry("a node port", refusal{"spec: {servicePorts: [{port: 1, nodePort: 30000}]}", `spec.servicePorts: Invalid value: these Services have no node ports; make a Service of your own that selects app: <name> and rss-active-member: "true"`}),
 		Entry("RS-60 a name of 49 characters", refusal{"metadata: {name: " + strings.Repeat("x", 49) + "}", `the name may have at most 48 characters: pods carry rss-<name>-<hash> as the value of a label, which has at most 63`}),
 		Entry("RS-60 a name that no Service can have", refusal{"metadata: {name: 1a.b}", `the name must begin with a letter and go on with lower-case letters, digits and hyphens: Services are named after it`}),
-		Entry("an order to nobody", refusal{"metadata: {annotations: {clusterlabs.org/seed-from: rss-example-3}}", prefix + `metadata.annotations[clusterlabs.org/seed-from]: Invalid value: "rss-example-3": is the name of no member; the members are rss-example-0 to rss-example-2`}),
+		Entry("an order to no member", refusal{"metadata: {annotations: {clusterlabs.org/seed-from: rss-example-3}}", prefix + `metadata.annotations[clusterlabs.org/seed-from]: Invalid value: "rss-example-3": is the name of no member; the members are rss-example-0 to rss-example-2`}),
 		Entry("RS-8 a pod that the API server refuses", refusal{"spec: {pod: {containers: [{name: dummy, image: x, imagePullPolicy: Sometimes}]}}", prefix + `spec.pod.containers[0].imagePullPolicy: Unsupported value: "Sometimes": supported values: "Always", "IfNotPresent", "Never"`}),
 		Entry("RS-8 a toleration that the API server refuses", refusal{"spec: {tolerations: [{key: a, operator: Near}]}", prefix + `spec.tolerations[0].operator: Unsupported value: "Near"`}),
 		Entry("two ports without names", refusal{"spec: {servicePorts: [{port: 1}, {port: 2}]}", prefix + `[spec.servicePorts[0].name: Required value, spec.servicePorts[1].name: Required value]`}),
@@ -167,7 +167,7 @@ var _ = Describe("admission", func() {
 		Expect(heard.Client(server).Create(ctx, patched(ns, patch))).To(Succeed())
 		Expect(heard.Texts).To(ConsistOf(want))
 	},
-		Entry("one member", "spec: {replicas: 1}", "spec.replicas is 1: when this member is lost, there is nobody to take over"),
+		Entry("one member", "spec: {replicas: 1}", "spec.replicas is 1: when this member is lost, no other member can take over"),
 		Entry("two members", "spec: {replicas: 2}", "spec.replicas is 2: when one member is lost, no majority is left; 3 is the least that survives a loss"),
 		Entry("a hook that is not used", "spec: {pod: {commands: {preStop: {command: [/a]}}, containers: [{name: dummy, image: x, lifecycle: {preStop: {sleep: {seconds: 1}}}}]}}",
 			"spec.pod.commands[preStop] is not used: the container has a preStop hook of its own"),
@@ -217,7 +217,7 @@ var _ = Describe("a change", func() {
 			`spec.pod.volumeClaimTemplates: Invalid value: is immutable; delete the ReplicatedStatefulSet (its claims stay) and create another`}),
 		Entry("of the image to none", refusal{"spec: {pod: {containers: [{name: dummy, image: ''}]}}", `spec.pod.containers: Invalid value: each container needs an image`}),
 		Entry("to what the API server refuses", refusal{"spec: {pod: {containers: [{name: dummy, image: x, imagePullPolicy: Sometimes}]}}", `spec.pod.containers[0].imagePullPolicy: Unsupported value: "Sometimes"`}),
-		Entry("that orders somebody who is not there", refusal{"metadata: {annotations: {clusterlabs.org/switchover-to: rss-example-7}}",
+		Entry("that orders a member that is not there", refusal{"metadata: {annotations: {clusterlabs.org/switchover-to: rss-example-7}}",
 			`metadata.annotations[clusterlabs.org/switchover-to]: Invalid value: "rss-example-7": is the name of no member; the members are rss-example-0 to rss-example-2`}),
 		Entry("of a label to one of ours", refusal{"metadata: {labels: {rss: x}}", `metadata.labels[rss]: Forbidden: label app and those that begin with rss`}),
 	)
@@ -244,7 +244,7 @@ func apply(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, patch strin
 }
 
 // statefulSet is one of the name that a set needs, which belongs to that owner,
-// or to nobody.
+// or to no member.
 func statefulSet(namespace string, owner *v1alpha1.ReplicatedStatefulSet) *appsv1.StatefulSet {
 	labels := map[string]string{"app": "x"}
 	s := &appsv1.StatefulSet{
@@ -259,13 +259,13 @@ func statefulSet(namespace string, owner *v1alpha1.ReplicatedStatefulSet) *appsv
 }
 
 var _ = Describe("RS-60 a name", func() {
-	It("is refused while somebody else's objects have it", func(ctx SpecContext) {
+	It("is refused while objects of another owner have it", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "example-primary", Namespace: ns}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}}}
 		budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "rss-example", Namespace: ns}}
 		for kind, taken := range map[string]client.Object{"Service example-primary": service, "StatefulSet rss-example": statefulSet(ns, nil), "PodDisruptionBudget rss-example": budget} {
 			Expect(user.Create(ctx, taken)).To(Succeed())
-			Expect(clean(user.Create(ctx, newSet(ns)))).To(Equal(prefix + `metadata.name: Invalid value: "example": ` + kind + ` is there already and belongs to somebody else; choose another name, or delete it`))
+			Expect(clean(user.Create(ctx, newSet(ns)))).To(Equal(prefix + `metadata.name: Invalid value: "example": ` + kind + ` already exists and belongs to another object; choose another name, or delete it`))
 			Expect(user.Delete(ctx, taken)).To(Succeed())
 		}
 		Expect(user.Create(ctx, newSet(ns))).To(Succeed())

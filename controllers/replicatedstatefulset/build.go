@@ -51,12 +51,12 @@ func ordinalOf(set *v1alpha1.ReplicatedStatefulSet, pod string) (int, bool) {
 	return ordinal, true
 }
 
-// primariesWanted is how many members shall be primary.
+// primariesWanted is how many members should be primary.
 func primariesWanted(set *v1alpha1.ReplicatedStatefulSet) int32 {
 	return min(ptr.Deref(set.Spec.Primaries, *set.Spec.Replicas), *set.Spec.Replicas)
 }
 
-// exclusive tells whether two running copies of one member could do harm: two
+// exclusive reports whether two running copies of one member could do harm: two
 // primaries, or two programs on one claim. Pods then have a finalizer, which the
 // StatefulSet's controller copies from the template, so that a pod is not gone,
 // and no other of its name is made, before the kubelet has seen its containers
@@ -69,8 +69,8 @@ func exclusive(set *v1alpha1.ReplicatedStatefulSet) bool {
 // fewer or more than the spec's while members come or go in order. rules is a
 // hash of the ConfigMaps of spec.ruleSelector; "" without any.
 //
-// OnDelete: the operator says which pod is made anew, and when. Parallel: a
-// member that does not come up holds up nobody.
+// OnDelete: the operator says which pod is recreated, and when. Parallel: a
+// member that does not come up holds up no other.
 func buildStatefulSet(set *v1alpha1.ReplicatedStatefulSet, replicas int32, rules string) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{
 		ObjectMeta: childMeta(set, statefulSetName(set)),
@@ -82,7 +82,7 @@ func buildStatefulSet(set *v1alpha1.ReplicatedStatefulSet, replicas int32, rules
 			ServiceName:          serviceName(set),
 			PodManagementPolicy:  appsv1.ParallelPodManagement,
 			UpdateStrategy:       appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType},
-			RevisionHistoryLimit: ptr.To(int32(2)), // nobody rolls back by them
+			RevisionHistoryLimit: ptr.To(int32(2)), // there is no rollback by them
 			PersistentVolumeClaimRetentionPolicy: &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{
 				WhenDeleted: appsv1.RetainPersistentVolumeClaimRetentionPolicyType,
 				WhenScaled:  appsv1.RetainPersistentVolumeClaimRetentionPolicyType,
@@ -106,7 +106,10 @@ func buildClaimTemplates(set *v1alpha1.ReplicatedStatefulSet) []corev1.Persisten
 func buildTemplate(set *v1alpha1.ReplicatedStatefulSet, rules string) corev1.PodTemplateSpec {
 	spec := set.Spec.DeepCopy()
 	template := corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Labels: templateLabels(set), Annotations: templateAnnotations(set)},
+		ObjectMeta: metav1.ObjectMeta{
+			Labels:      templateLabels(set),
+			Annotations: templateAnnotations(set),
+		},
 		Spec: corev1.PodSpec{
 			InitContainers:                spec.Pod.InitContainers,
 			Containers:                    spec.Pod.Containers,
@@ -133,7 +136,7 @@ func buildTemplate(set *v1alpha1.ReplicatedStatefulSet, rules string) corev1.Pod
 	return template
 }
 
-// templateHash is over what a pod must be made anew for. What the tools of users
+// templateHash is over what a pod must be recreated for. What the tools of users
 // write on the object itself (a chart's version, who applied it) reaches pods
 // when they are made, and restarts none; nor does the finalizer, which can be put
 // on pods that run.
@@ -185,15 +188,30 @@ func buildServices(set *v1alpha1.ReplicatedStatefulSet) []*corev1.Service {
 	all.Spec.PublishNotReadyAddresses = true
 	return []*corev1.Service{
 		all,
-		buildService(set, primaryServiceName(set), map[string]string{v1alpha1.LabelApp: set.Name, v1alpha1.LabelRole: v1alpha1.RolePrimary}),
-		buildService(set, activeServiceName(set), map[string]string{v1alpha1.LabelApp: set.Name, v1alpha1.LabelActive: v1alpha1.True}),
+		buildService(
+			set,
+			primaryServiceName(set),
+			map[string]string{
+				v1alpha1.LabelApp:  set.Name,
+				v1alpha1.LabelRole: v1alpha1.RolePrimary,
+			},
+		),
+		buildService(
+			set,
+			activeServiceName(set),
+			map[string]string{v1alpha1.LabelApp: set.Name, v1alpha1.LabelActive: v1alpha1.True},
+		),
 	}
 }
 
 func buildService(set *v1alpha1.ReplicatedStatefulSet, name string, selector map[string]string) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: childMeta(set, name),
-		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, Selector: selector, Ports: portsOf(set)},
+		Spec: corev1.ServiceSpec{
+			Type:     corev1.ServiceTypeClusterIP,
+			Selector: selector,
+			Ports:    portsOf(set),
+		},
 	}
 }
 
@@ -227,7 +245,10 @@ func buildBudget(set *v1alpha1.ReplicatedStatefulSet) *policyv1.PodDisruptionBud
 func childMeta(set *v1alpha1.ReplicatedStatefulSet, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: name, Namespace: set.Namespace, Labels: ownLabels(set),
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, v1alpha1.GroupVersion.WithKind("ReplicatedStatefulSet"))},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(
+			set,
+			v1alpha1.GroupVersion.WithKind("ReplicatedStatefulSet"),
+		)},
 	}
 }
 
@@ -236,7 +257,7 @@ func ownLabels(set *v1alpha1.ReplicatedStatefulSet) map[string]string {
 	return map[string]string{v1alpha1.LabelApp: set.Name, v1alpha1.LabelManaged: v1alpha1.True}
 }
 
-// Trial is members of a set without the set: its pods come up idle, and nobody
+// Trial is members of a set without the set: its pods come up idle, and nothing
 // starts anything in them. `make check-commands` tries the commands there.
 type Trial struct {
 	// Services are the headless one, that of the primaries, and that of all in
@@ -249,8 +270,8 @@ type Trial struct {
 	Timeouts map[string]time.Duration
 }
 
-// NewTrial builds that many members. It fails where the operator would serve
-// nobody.
+// NewTrial builds that many members. It fails where the operator would not serve
+// it.
 func NewTrial(set *v1alpha1.ReplicatedStatefulSet, members int32) (Trial, error) {
 	set = withDefaults(set)
 	if errs := validate(set); len(errs) > 0 {
@@ -262,7 +283,7 @@ func NewTrial(set *v1alpha1.ReplicatedStatefulSet, members int32) (Trial, error)
 	for _, service := range t.Services {
 		service.OwnerReferences = nil
 	}
-	t.StatefulSet.Spec.Template.Finalizers = nil // nobody would take them off
+	t.StatefulSet.Spec.Template.Finalizers = nil // nothing would take them off
 	for name, command := range set.Spec.Pod.Commands {
 		t.Timeouts[name] = timeoutOf(command)
 	}

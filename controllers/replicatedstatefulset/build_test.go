@@ -90,7 +90,7 @@ func template(t *testing.T, file string, change func(*v1alpha1.ReplicatedStatefu
 	return buildTemplate(set, "")
 }
 
-// RS-57, RS-58: what a member is made anew for, and what it is not.
+// RS-57, RS-58: what a member is recreated for, and what it is not.
 func TestWhatRestartsAMember(t *testing.T) {
 	before := template(t, "full.yaml", func(*v1alpha1.ReplicatedStatefulSet) {}).Annotations[v1alpha1.AnnotationTemplate]
 	for _, r := range []struct {
@@ -117,11 +117,11 @@ func TestWhatRestartsAMember(t *testing.T) {
 	} {
 		after := template(t, "full.yaml", r.change).Annotations[v1alpha1.AnnotationTemplate]
 		if restarts := after != before; restarts != r.restarts {
-			t.Errorf("%s: a member is made anew: %v", r.name, restarts)
+			t.Errorf("%s: a member is recreated: %v", r.name, restarts)
 		}
 	}
 	if rules := buildTemplate(read(t, "full.yaml"), "abc").Annotations[v1alpha1.AnnotationTemplate]; rules == before {
-		t.Error("changed rules make no member anew")
+		t.Error("changed rules recreate no member")
 	}
 }
 
@@ -164,7 +164,7 @@ func TestAntiAffinityReallyKeepsApart(t *testing.T) {
 		}
 	}
 	if pod := template(t, "seed.yaml", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Pod.AntiAffinity = false }); pod.Spec.Affinity != nil {
-		t.Errorf("nobody asked for %v", pod.Spec.Affinity)
+		t.Errorf("no one asked for %v", pod.Spec.Affinity)
 	}
 }
 
@@ -274,8 +274,8 @@ func TestRS8PortsAreAsTheAPIServerStoresThem(t *testing.T) {
 	}
 }
 
-func TestATrialHasNobodyWhoActs(t *testing.T) {
-	set := toySet(3, 1)
+func TestNothingActsInATrial(t *testing.T) {
+	set := setOf(3, 1)
 	set.Spec.Pod.Commands["stop"] = v1alpha1.Command{Command: []string{"/stop"}, Timeout: "1m"}
 	trial, err := NewTrial(set, 2)
 	if err != nil {
@@ -289,7 +289,7 @@ func TestATrialHasNobodyWhoActs(t *testing.T) {
 		}
 	}
 	if *sts.Spec.Replicas != 2 || len(sts.Spec.Template.Finalizers)+len(owners) > 0 {
-		t.Errorf("%d pods with finalizers %v, owners %v; want 2 that nobody owns or holds", *sts.Spec.Replicas, sts.Spec.Template.Finalizers, owners)
+		t.Errorf("%d pods with finalizers %v, owners %v; want 2 that no one owns or holds", *sts.Spec.Replicas, sts.Spec.Template.Finalizers, owners)
 	}
 	if trial.Container != "main" || trial.Timeouts["stop"] != time.Minute || len(trial.Services) != 3 || trial.Services[0].Name != sts.Spec.ServiceName {
 		t.Errorf("container %q, stop within %s, %d Services, the first that of %q", trial.Container, trial.Timeouts["stop"], len(trial.Services), sts.Spec.ServiceName)

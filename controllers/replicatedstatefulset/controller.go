@@ -86,37 +86,32 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.pass().Run(ctx, req.NamespacedName).Result()
 }
 
-// considered is a world, and what was decided about it.
-type considered struct {
-	*world
-	plan
-}
-
-func (r *Reconciler) pass() engine.Pass[*v1alpha1.ReplicatedStatefulSet, considered] {
-	return engine.Pass[*v1alpha1.ReplicatedStatefulSet, considered]{
+func (r *Reconciler) pass() engine.Pass[*v1alpha1.ReplicatedStatefulSet, *plan] {
+	return engine.Pass[*v1alpha1.ReplicatedStatefulSet, *plan]{
 		Cache: r.Cache, Live: r.Live, Tracker: r.Tracker, AsCached: asCached,
 		New:    func() *v1alpha1.ReplicatedStatefulSet { return &v1alpha1.ReplicatedStatefulSet{} },
 		Decide: r.consider,
 		// No event tells that the namespace of an object goes too.
-		Recheck: func(c considered) bool { return !c.asksOnly() || c.deleting() },
-		Size:    func(c considered) (int, any) { return len(c.members), &c.set.Spec.Pod },
+		Recheck: func(p *plan) bool { return !p.asksOnly() || p.on.deleting() },
+		Size:    func(p *plan) (int, any) { return len(p.on.members), &p.on.set.Spec.Pod },
 		Act:     r.act,
 		Deleted: r.afterDeletion,
 	}
 }
 
-func (r *Reconciler) consider(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, from engine.View) (considered, error) {
+func (r *Reconciler) consider(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, from engine.View) (*plan, error) {
 	w, err := r.observe(ctx, set, from)
 	if err != nil {
-		return considered{}, err
+		return nil, err
 	}
-	return considered{w, decide(w)}, nil
+	p := decide(w)
+	return &p, nil
 }
 
-func (r *Reconciler) act(ctx context.Context, c considered) report.Outcome {
-	outcomes := r.Runner.Run(ctx, client.ObjectKeyFromObject(c.set), c.Steps)
-	r.keepBoard(c.world)
-	return r.report(ctx, c.world, &c.plan, outcomes)
+func (r *Reconciler) act(ctx context.Context, p *plan) report.Outcome {
+	outcomes := r.Runner.Run(ctx, client.ObjectKeyFromObject(p.on.set), p.Steps)
+	r.keepBoard(p.on.world)
+	return r.report(ctx, p, outcomes)
 }
 
 // keepBoard lets the Board forget pods that are gone.
@@ -128,11 +123,14 @@ func (r *Reconciler) keepBoard(w *world) {
 	r.Board.Keep(client.ObjectKeyFromObject(w.set), uids...)
 }
 
-// afterDeletion lets the pods go of an object that went past our finalizer: nobody
+// afterDeletion lets the pods go of an object that went past our finalizer: nothing
 // else would.
 func (r *Reconciler) afterDeletion(ctx context.Context, key types.NamespacedName) report.Outcome {
 	r.Tracker.Forget(key)
-	set := &v1alpha1.ReplicatedStatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	set := &v1alpha1.ReplicatedStatefulSet{ObjectMeta: metav1.ObjectMeta{
+		Namespace: key.Namespace,
+		Name:      key.Name,
+	}}
 	if err := r.Live.Get(ctx, key, &v1alpha1.ReplicatedStatefulSet{}); !apierrors.IsNotFound(err) {
 		if err != nil {
 			return report.Retry(err)
@@ -176,7 +174,10 @@ type ownCache struct{ cache.Cache }
 func (c ownCache) GetCache() cache.Cache { return c.Cache }
 
 func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
-	managed := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelManaged: v1alpha1.True}), Transform: cache.TransformStripManagedFields()}
+	managed := cache.ByObject{
+		Label:     labels.SelectorFromSet(labels.Set{v1alpha1.LabelManaged: v1alpha1.True}),
+		Transform: cache.TransformStripManagedFields(),
+	}
 	bare := cache.ByObject{Transform: slim.Kept{}.Metadata}
 	labelled := cache.ByObject{Transform: cutRule}
 	options := cache.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
@@ -210,15 +211,21 @@ func cutPod(obj any) (any, error) {
 		return cut, nil
 	}
 	for i := range pod.Spec.InitContainers {
-		cut.Spec.InitContainers = append(cut.Spec.InitContainers, corev1.Container{Name: pod.Spec.InitContainers[i].Name})
+		cut.Spec.InitContainers = append(
+			cut.Spec.InitContainers,
+			corev1.Container{Name: pod.Spec.InitContainers[i].Name},
+		)
 	}
 	for i := range pod.Spec.Containers {
-		cut.Spec.Containers = append(cut.Spec.Containers, corev1.Container{Name: pod.Spec.Containers[i].Name})
+		cut.Spec.Containers = append(
+			cut.Spec.Containers,
+			corev1.Container{Name: pod.Spec.Containers[i].Name},
+		)
 	}
 	return cut, nil
 }
 
-// mostContainers is more than a member has. A pod of somebody else may have some ten
+// mostContainers is more than a member has. A foreign pod may have some ten
 // thousand, and our labels.
 const mostContainers = 4 * bounds.Containers
 
@@ -266,7 +273,10 @@ func setup(mgr ctrl.Manager, lease *leadership.Lease, namespaces []string, run f
 		return fmt.Errorf("add to the manager: %w", err)
 	}
 	board, woken, err := podexec.Attach(mgr, run, func(owner types.NamespacedName) client.Object {
-		return &v1alpha1.ReplicatedStatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: owner.Namespace, Name: owner.Name}}
+		return &v1alpha1.ReplicatedStatefulSet{ObjectMeta: metav1.ObjectMeta{
+			Namespace: owner.Namespace,
+			Name:      owner.Name,
+		}}
 	})
 	if err != nil {
 		return err
@@ -274,10 +284,19 @@ func setup(mgr ctrl.Manager, lease *leadership.Lease, namespaces []string, run f
 	tracker := &consistency.Tracker{}
 	r := &Reconciler{
 		Cache: own, Nodes: mgr.GetCache(), Live: mgr.GetAPIReader(), Tracker: tracker, Board: board, Now: time.Now, Lease: lease,
-		Runner: &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: tracker, Commands: board, Lease: lease},
+		Runner: &action.Runner{
+			Client:   mgr.GetClient(),
+			Live:     mgr.GetAPIReader(),
+			Recorder: tracker,
+			Commands: board,
+			Lease:    lease,
+		},
 		Events: mgr.GetEventRecorder("replicatedstatefulset"),
 	}
-	child := enqueue.Children(func(o client.Object) string { return o.GetLabels()[v1alpha1.LabelApp] }, tracker.Gone)
+	child := enqueue.Children(
+		func(o client.Object) string { return o.GetLabels()[v1alpha1.LabelApp] },
+		tracker.Gone,
+	)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("replicatedstatefulset").
 		WatchesRawSource(source.Kind[client.Object](own, &v1alpha1.ReplicatedStatefulSet{}, &handler.EnqueueRequestForObject{}, predicate.ResourceVersionChangedPredicate{})).
@@ -285,8 +304,16 @@ func setup(mgr ctrl.Manager, lease *leadership.Lease, namespaces []string, run f
 		WatchesRawSource(source.Kind[client.Object](own, &corev1.Service{}, child)).
 		WatchesRawSource(source.Kind[client.Object](own, &appsv1.StatefulSet{}, child)).
 		WatchesRawSource(source.Kind[client.Object](own, &policyv1.PodDisruptionBudget{}, child)).
-		WatchesRawSource(source.Kind[client.Object](own, metadataOf("ConfigMap"), handler.EnqueueRequestsFromMapFunc(r.onConfigMap))).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.onNode), builder.WithPredicates(enqueue.NodeTurned)).
+		WatchesRawSource(source.Kind[client.Object](
+			own,
+			metadataOf("ConfigMap"),
+			handler.EnqueueRequestsFromMapFunc(r.onConfigMap),
+		)).
+		Watches(
+			&corev1.Node{},
+			handler.EnqueueRequestsFromMapFunc(r.onNode),
+			builder.WithPredicates(enqueue.NodeTurned),
+		).
 		WatchesRawSource(source.Channel(woken, &handler.EnqueueRequestForObject{})).
 		WithOptions(enqueue.Workers(64)).
 		Complete(r)
@@ -295,7 +322,10 @@ func setup(mgr ctrl.Manager, lease *leadership.Lease, namespaces []string, run f
 // requestFor is for the set that a child belongs to: label app has its name.
 func requestFor(o client.Object) []reconcile.Request {
 	if name := o.GetLabels()[v1alpha1.LabelApp]; name != "" {
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{
+			Namespace: o.GetNamespace(),
+			Name:      name,
+		}}}
 	}
 	return nil
 }
@@ -325,7 +355,10 @@ func (r *Reconciler) onConfigMap(ctx context.Context, o client.Object) []reconci
 	var requests []reconcile.Request
 	for i := range sets.Items {
 		if sets.Items[i].Spec.RuleSelector != nil {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&sets.Items[i])})
+			requests = append(
+				requests,
+				reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&sets.Items[i])},
+			)
 		}
 	}
 	return requests

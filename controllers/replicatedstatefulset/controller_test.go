@@ -30,13 +30,13 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset"
 )
 
-// startOperator starts one operator for the namespaces of the puppets, with the
+// startOperator starts one operator for the namespaces of the fake control planes, with the
 // rights that are shipped, and ends it with the test, or when stop is called.
-func startOperator(puppets ...*puppet) (stop func()) {
+func startOperator(planes ...*fakeControlPlane) (stop func()) {
 	GinkgoHelper()
 	var namespaces []string
-	byNamespace, watched := map[string]*puppet{}, map[string]cache.Config{}
-	for _, p := range puppets {
+	byNamespace, watched := map[string]*fakeControlPlane{}, map[string]cache.Config{}
+	for _, p := range planes {
 		namespaces = append(namespaces, p.namespace)
 		byNamespace[p.namespace], watched[p.namespace] = p, cache.Config{}
 	}
@@ -93,7 +93,7 @@ func settled(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, primaries
 }
 
 // started is such a set that runs, and an operator that serves it.
-func started(ctx context.Context, p *puppet) *v1alpha1.ReplicatedStatefulSet {
+func started(ctx context.Context, p *fakeControlPlane) *v1alpha1.ReplicatedStatefulSet {
 	GinkgoHelper()
 	startOperator(p)
 	set := replicated(p.namespace)
@@ -103,7 +103,7 @@ func started(ctx context.Context, p *puppet) *v1alpha1.ReplicatedStatefulSet {
 }
 
 // crashPrimary waits until another one has taken over, and all runs again.
-func crashPrimary(ctx context.Context, p *puppet, set *v1alpha1.ReplicatedStatefulSet) {
+func crashPrimary(ctx context.Context, p *fakeControlPlane, set *v1alpha1.ReplicatedStatefulSet) {
 	GinkgoHelper()
 	old := podsOf(ctx, p.namespace)[set.Status.Members.Primary[0]]
 	p.crash(&old)
@@ -126,9 +126,9 @@ func podsOf(ctx context.Context, namespace string) map[string]corev1.Pod {
 }
 
 var _ = Describe("a set", func() {
-	var p *puppet
+	var p *fakeControlPlane
 	BeforeEach(func(ctx SpecContext) {
-		p = startPuppet(newNamespace(ctx))
+		p = startFakeControlPlane(newNamespace(ctx))
 		DeferCleanup(func(ctx SpecContext) { sweep(ctx, p.namespace) })
 	})
 
@@ -171,7 +171,7 @@ var _ = Describe("a set", func() {
 		Expect(p.mostPrimaries()).To(Equal(1))
 	})
 
-	It("RS-32 RS-42 survives a deleted pod while no operator runs, and touches nobody else", func(ctx SpecContext) {
+	It("RS-32 RS-42 survives a deleted pod while no operator runs, and touches no other", func(ctx SpecContext) {
 		stop := startOperator(p)
 		set := replicated(p.namespace)
 		Expect(user.Create(ctx, set)).To(Succeed())
@@ -216,7 +216,7 @@ var _ = Describe("a set", func() {
 		Expect(p.mostPrimaries()).To(Equal(1))
 	})
 
-	It("RS-47 gets back what somebody deleted or changed", func(ctx SpecContext) {
+	It("RS-47 gets back what was deleted or changed", func(ctx SpecContext) {
 		set := started(ctx, p)
 		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "example-primary"}}
 		Expect(user.Delete(ctx, service)).To(Succeed())
@@ -353,7 +353,7 @@ var _ = Describe("a set", func() {
 
 	It("RS-62 comes up and fails over beside more sets that hang than there are workers", func(ctx SpecContext) {
 		const hung = 40
-		stuck := startPuppet(newNamespace(ctx))
+		stuck := startFakeControlPlane(newNamespace(ctx))
 		stuck.hangs = true
 		DeferCleanup(func(ctx SpecContext) { sweep(ctx, stuck.namespace) })
 		startOperator(stuck, p)
@@ -384,7 +384,7 @@ var _ = Describe("a set", func() {
 	})
 })
 
-// sweep takes away what nobody else would.
+// sweep takes away what nothing else would.
 func sweep(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	var sets v1alpha1.ReplicatedStatefulSetList

@@ -13,10 +13,10 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
-// Nobody is blamed, and nobody given up, for time in which this process could not look:
+// No member is blamed or given up for time in which this process could not look:
 // it was frozen, the API server was away, or another process led and died. The table is
 // that of docs/kinds/replicatedstatefulset.md.
-func TestV5DeadlinesCountTimeInWhichSomebodyLooked(t *testing.T) {
+func TestV5DeadlinesCountTimeInWhichAnOperatorLooked(t *testing.T) {
 	for _, d := range deadlines() {
 		before, after := d.limit-2*time.Second, d.limit+2*time.Second
 		for _, r := range []struct {
@@ -59,7 +59,7 @@ type timed struct {
 }
 
 func deadlines() []timed {
-	heir := func() *podFixture { return pod(1).secondary().sequence("9") }
+	successor := func() *podFixture { return pod(1).secondary().sequence("9") }
 	acts := func(part string) func(*world) bool {
 		return func(w *world) bool {
 			p := decide(w)
@@ -68,40 +68,42 @@ func deadlines() []timed {
 	}
 	return []timed{
 		{name: "a Node is gone", limit: fenceAfter, world: func(age time.Duration) *world {
-			return worldOf(toySet(2, 1), pod(0).granted().onNode(nodestate.Facts{Missing: true, MissingSince: ago(age)}), heir())
+			return worldOf(setOf(2, 1), pod(0).granted().onNode(nodestate.Facts{Missing: true, MissingSince: ago(age)}), successor())
 		}, blames: acts("Fenced")},
 		{name: "members that went with the primary are awaited", limit: returnsWithin, world: func(age time.Duration) *world {
-			return worldOf(toySet(3, 1), pod(0).crashed(), pod(1).secondary().sequence("9").statusSince(0, time.Second), lost(age))
+			return worldOf(setOf(3, 1), pod(0).crashed(), pod(1).secondary().sequence("9").statusSince(0, time.Second), lost(age))
 		}, blames: acts("1: Promote")},
 		{name: "a copy is missed in a scale-down", limit: returnsWithin, world: func(age time.Duration) *world {
-			return worldOf(toySet(3, 1), replicas(2), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"), pod(2).crashed(), lost(age))
+			return worldOf(setOf(3, 1), replicas(2), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"), pod(2).crashed(), lost(age))
 		}, blames: func(w *world) bool { p := decide(w); return p.risk != "" }},
 		{name: "a stop that ended with 0 is denied", limit: settleWithin, world: func(age time.Duration) *world {
-			return worldOf(toySet(2, 1), pod(0).primary().sequence("9"), pod(1).granted().ends("stop", podexec.Succeeded, 0).age(age+time.Second).statusSince(8, time.Second))
+			return worldOf(setOf(2, 1), pod(0).primary().sequence("9"), pod(1).granted().ends("stop", podexec.Succeeded, 0).age(age+time.Second).statusSince(8, time.Second))
 		}, blames: acts("learned: stop of 1 failed")},
 		{name: "a start that ended with 0 is denied", limit: settleWithin, world: func(age time.Duration) *world {
-			return worldOf(toySet(2, 1), pod(0).granted().ends("promote", podexec.Succeeded, 0).age(age+time.Second).statusSince(7, time.Second), heir())
+			return worldOf(setOf(2, 1), pod(0).granted().ends("promote", podexec.Succeeded, 0).age(age+time.Second).statusSince(7, time.Second), successor())
 		}, blames: acts("delete pod 0: Unseen")},
 		{name: "the API server refuses status", limit: refusedFor, world: func(age time.Duration) *world {
-			return worldOf(toySet(2, 1), pod(0).granted().began("promote", age+25*time.Second).silent(silentAfter).refused("status"), heir())
+			return worldOf(setOf(2, 1), pod(0).granted().began("promote", age+25*time.Second).silent(unresponsiveAfter).refused("status"), successor())
 		}, blames: acts("delete pod 0: Unseen")},
 		{name: "status does not answer", limit: answersWithin, world: func(age time.Duration) *world {
-			return worldOf(toySet(2, 1), pod(0).primary().hangs(age), heir())
-		}, blames: func(w *world) bool { decide(w); return len(w.among(w.unanswered)) > 0 }},
+			return worldOf(setOf(2, 1), pod(0).primary().hangs(age), successor())
+		}, blames: func(w *world) bool {
+			return slices.ContainsFunc(derive(w).members, func(m *member) bool { return m.notAnswering })
+		}},
 		{name: "the orderly stop of a deleted object", limit: patience, world: func(age time.Duration) *world {
-			return worldOf(toySet(2, 1), deletedSince(age), pod(0).primary().sequence("9"), heir())
+			return worldOf(setOf(2, 1), deletedSince(age), pod(0).primary().sequence("9"), successor())
 		}, blames: acts("Scale, from 2 to 0")},
 		{name: "the last wait for it", limit: 2 * patience, world: func(age time.Duration) *world {
-			return worldOf(toySet(2, 1), deletedSince(age), replicas(2), pod(0).granted().onNode(off).deleted(), with(func(w *world) { *w.stateful.Spec.Replicas = 0 }))
+			return worldOf(setOf(2, 1), deletedSince(age), replicas(2), pod(0).granted().onNode(off).deleted(), with(func(w *world) { *w.stateful.Spec.Replicas = 0 }))
 		}, blames: acts("Release")},
-		{name: "the timeout of a command whose end nobody saw", limit: 20 * time.Second, byClock: true, world: func(age time.Duration) *world {
-			return worldOf(toySet(2, 1), pod(0).granted().began("promote", age).statusSince(7, 100*time.Millisecond), heir())
+		{name: "the timeout of a command whose end was not seen", limit: 20 * time.Second, byClock: true, world: func(age time.Duration) *world {
+			return worldOf(setOf(2, 1), pod(0).granted().began("promote", age).statusSince(7, 100*time.Millisecond), successor())
 		}, blames: acts("delete pod 0: Unseen")},
 		{name: "a primary whose pod is not Ready", limit: unreadyAfter, byClock: true, world: func(age time.Duration) *world {
-			return worldOf(toySet(2, 1), pod(0).primary().unready(age), heir())
-		}, blames: func(w *world) bool { decide(w); return len(w.among(w.unreadyTooLong)) > 0 }},
-		{name: "the youth of a pod", limit: youth, byClock: true, world: func(age time.Duration) *world {
-			return worldOf(toySet(2, 1), pod(0).primary(), pod(1).born(age).status(1).failures(2, "secondary", 1, true))
+			return worldOf(setOf(2, 1), pod(0).primary().unready(age), successor())
+		}, blames: func(w *world) bool { f := derive(w); return len(f.among(f.unreadyTooLong)) > 0 }},
+		{name: "the least age of a pod", limit: minPodAge, byClock: true, world: func(age time.Duration) *world {
+			return worldOf(setOf(2, 1), pod(0).primary(), pod(1).born(age).status(1).failures(2, "secondary", 1, true))
 		}, blames: acts("delete pod 1: Failed")},
 	}
 }

@@ -12,45 +12,45 @@ func TestStartsThatStatusDenies(t *testing.T) {
 	promoted := func() *podFixture { return pod(0).granted().ends("promote", podexec.Succeeded, 0) }
 	follows := func() *podFixture { return pod(0).ends("secondary", podexec.Succeeded, 0) }
 	check(t, []row{
-		{"it may be primary, whatever status says", worldOf(toySet(2, 1), promoted().statusSince(0, 500*time.Millisecond), pod(1).secondary().sequence("9"), lost(15*time.Second)), nil},
-		{"also when it says that nothing runs", worldOf(toySet(2, 1), promoted().statusSince(7, 500*time.Millisecond), pod(1).secondary().sequence("9"), lost(15*time.Second)), nil},
-		{"or that it failed", worldOf(toySet(2, 1), promoted().statusSince(1, 500*time.Millisecond), pod(1).secondary().sequence("9"), lost(15*time.Second)), nil},
-		{"and is asked on", worldOf(toySet(2, 1), promoted().statusSince(0, 2*time.Second), pod(1).secondary().sequence("9"), lost(15*time.Second)), []string{"0 asked status"}},
-		{"in the end its pod is deleted", worldOf(toySet(2, 1), promoted().age(settleWithin+time.Second).statusSince(7, 500*time.Millisecond), pod(1).secondary().sequence("9"), lost(time.Minute)),
+		{"it may be primary, whatever status says", worldOf(setOf(2, 1), promoted().statusSince(0, 500*time.Millisecond), pod(1).secondary().sequence("9"), lost(15*time.Second)), nil},
+		{"also when it says that nothing runs", worldOf(setOf(2, 1), promoted().statusSince(7, 500*time.Millisecond), pod(1).secondary().sequence("9"), lost(15*time.Second)), nil},
+		{"or that it failed", worldOf(setOf(2, 1), promoted().statusSince(1, 500*time.Millisecond), pod(1).secondary().sequence("9"), lost(15*time.Second)), nil},
+		{"and is asked on", worldOf(setOf(2, 1), promoted().statusSince(0, 2*time.Second), pod(1).secondary().sequence("9"), lost(15*time.Second)), []string{"0 asked status"}},
+		{"in the end its pod is deleted", worldOf(setOf(2, 1), promoted().age(settleWithin+time.Second).statusSince(7, 500*time.Millisecond), pod(1).secondary().sequence("9"), lost(time.Minute)),
 			[]string{"patch status of replicatedstatefulset db: Unseen, promote of 0 failed: it ended with 0, and status never agreed > delete pod 0: Unseen, promote ended with 0, and status did not agree within 30s"}},
-		{"its failure is written once", worldOf(toySet(2, 1), promoted().failures(1, "promote", 0, true).age(settleWithin+time.Second).statusSince(7, 500*time.Millisecond), pod(1).secondary().sequence("9"), lost(time.Minute)),
+		{"its failure is written once", worldOf(setOf(2, 1), promoted().failures(1, "promote", 0, true).age(settleWithin+time.Second).statusSince(7, 500*time.Millisecond), pod(1).secondary().sequence("9"), lost(time.Minute)),
 			[]string{"delete pod 0: Unseen, promote ended with 0, and status did not agree within 30s"}},
-		{"not before status was asked at the end", worldOf(toySet(2, 1), promoted().age(settleWithin+10*time.Second).statusSince(7, 12*time.Second), pod(1).secondary().sequence("9"), lost(time.Minute)),
+		{"not before status was asked at the end", worldOf(setOf(2, 1), promoted().age(settleWithin+10*time.Second).statusSince(7, 12*time.Second), pod(1).secondary().sequence("9"), lost(time.Minute)),
 			[]string{"0 asked status"}},
-		{"nor while status does not answer, however long the start took", worldOf(toySet(2, 1), promoted().took(19*time.Second, 5*time.Second), pod(1).secondary().sequence("9"), lost(time.Minute)),
+		{"nor while status does not answer, however long the start took", worldOf(setOf(2, 1), promoted().took(19*time.Second, 5*time.Second), pod(1).secondary().sequence("9"), lost(time.Minute)),
 			[]string{"0 asked status"}},
-		{"nor after an outage, in which it could not be asked", worldOf(toySet(2, 1), promoted().age(time.Minute).unsent("status", 3*time.Second, 6), pod(1).secondary().sequence("9"), lost(time.Minute)), nil},
-		{"nor for one answer that did not come", worldOf(toySet(2, 1), promoted().age(45*time.Second).silent(1), pod(1).secondary().sequence("9"), lost(time.Minute)), []string{"0 asked status"}},
-		{"but for many", worldOf(toySet(2, 1), promoted().took(19*time.Second, settleWithin+9*time.Second).silent(silentAfter), pod(1).secondary().sequence("9"), lost(time.Minute)),
+		{"nor after an outage, in which it could not be asked", worldOf(setOf(2, 1), promoted().age(time.Minute).unsent("status", 3*time.Second, 6), pod(1).secondary().sequence("9"), lost(time.Minute)), nil},
+		{"nor for one answer that did not come", worldOf(setOf(2, 1), promoted().age(45*time.Second).silent(1), pod(1).secondary().sequence("9"), lost(time.Minute)), []string{"0 asked status"}},
+		{"but for many", worldOf(setOf(2, 1), promoted().took(19*time.Second, settleWithin+9*time.Second).silent(unresponsiveAfter), pod(1).secondary().sequence("9"), lost(time.Minute)),
 			[]string{"patch status of replicatedstatefulset db: Unseen, promote of 0 failed: it ended with 0, and status never agreed > delete pod 0: Unseen, promote ended with 0, and status does not answer"}},
-		{"an outage after those is none", worldOf(toySet(2, 1), promoted().age(45*time.Second).silent(silentAfter).unsent("status", 3*time.Second, 9), pod(1).secondary().sequence("9"), lost(time.Minute)), nil},
-		{"but that the API server refuses it for good is", worldOf(toySet(2, 1), pod(0).granted().began("promote", 2*time.Minute).silent(silentAfter).refused("status"), pod(1).secondary().sequence("9"), lost(time.Minute)),
-			[]string{"delete pod 0: Unseen, nobody saw how promote ended, and status does not say"}},
-		{"not at once", worldOf(toySet(2, 1), pod(0).granted().began("promote", time.Minute).silent(silentAfter).refused("status"), pod(1).secondary().sequence("9"), lost(time.Minute)), nil},
-		{"of an old template it is no failure of the next pod", worldOf(toySet(2, 1), promoted().outdated().age(settleWithin+time.Second).statusSince(7, 500*time.Millisecond), pod(1).secondary().sequence("9"), lost(time.Minute)),
+		{"an outage after those is none", worldOf(setOf(2, 1), promoted().age(45*time.Second).silent(unresponsiveAfter).unsent("status", 3*time.Second, 9), pod(1).secondary().sequence("9"), lost(time.Minute)), nil},
+		{"but that the API server refuses it for good is", worldOf(setOf(2, 1), pod(0).granted().began("promote", 2*time.Minute).silent(unresponsiveAfter).refused("status"), pod(1).secondary().sequence("9"), lost(time.Minute)),
+			[]string{"delete pod 0: Unseen, the end of promote was not seen, and status does not say"}},
+		{"not at once", worldOf(setOf(2, 1), pod(0).granted().began("promote", time.Minute).silent(unresponsiveAfter).refused("status"), pod(1).secondary().sequence("9"), lost(time.Minute)), nil},
+		{"of an old template it is no failure of the next pod", worldOf(setOf(2, 1), promoted().outdated().age(settleWithin+time.Second).statusSince(7, 500*time.Millisecond), pod(1).secondary().sequence("9"), lost(time.Minute)),
 			[]string{"delete pod 0: Unseen, promote ended with 0, and status did not agree within 30s"}},
-		{"a new process finds what the old one wrote down", worldOf(toySet(2, 1), pod(0).granted().began("promote", 15*time.Second).failures(1, "promote", 0, true).statusSince(7, 500*time.Millisecond), pod(1).secondary().sequence("9"), lost(time.Minute)),
+		{"a new process finds what the old one wrote down", worldOf(setOf(2, 1), pod(0).granted().began("promote", 15*time.Second).failures(1, "promote", 0, true).statusSince(7, 500*time.Millisecond), pod(1).secondary().sequence("9"), lost(time.Minute)),
 			[]string{"delete pod 0: Unseen, promote ended with 0, and status did not agree within 30s"}},
-		{"a pod that goes is waited for", worldOf(toySet(2, 1), promoted().age(40*time.Second).statusSince(7, 500*time.Millisecond).deleted(), pod(1).secondary().sequence("9"), lost(time.Minute)), nil},
-		{"when its container has ended it has failed", worldOf(toySet(2, 1), promoted().age(40*time.Second).deleted().ended(), pod(1).secondary().sequence("9"), lost(time.Minute)),
+		{"a pod that goes is waited for", worldOf(setOf(2, 1), promoted().age(40*time.Second).statusSince(7, 500*time.Millisecond).deleted(), pod(1).secondary().sequence("9"), lost(time.Minute)), nil},
+		{"when its container has ended it has failed", worldOf(setOf(2, 1), promoted().age(40*time.Second).deleted().ended(), pod(1).secondary().sequence("9"), lost(time.Minute)),
 			[]string{"learned: promote of 0 failed: it ended with 0, and status never agreed; 0 is not primary: its container has ended"}},
-		{"unless the next container may have got it", worldOf(toySet(2, 1), promoted().crashed(), pod(1).secondary().sequence("9"), lost(time.Minute)), nil},
-		{"of equals another is seeded then, though the pod is a new one", worldOf(toySet(2, 1), pod(0).idle().sequence("9").failures(1, "seed", 0, false).but(ofAFormerPod), pod(1).idle().sequence("9")), []string{"1: Seed, alone"}},
-		{"it rolls when it runs as secondary", worldOf(toySet(3, 1), pod(0).failures(2, "promote", 0, false).but(ofAFormerPod).secondary().sequence("9").outdated(), pod(1).primary().sequence("9").outdated(), pod(2).secondary().sequence("9").outdated()),
+		{"unless the next container may have got it", worldOf(setOf(2, 1), promoted().crashed(), pod(1).secondary().sequence("9"), lost(time.Minute)), nil},
+		{"of equals another is seeded then, though the pod is a new one", worldOf(setOf(2, 1), pod(0).idle().sequence("9").failures(1, "seed", 0, false).but(ofAFormerPod), pod(1).idle().sequence("9")), []string{"1: Seed, alone"}},
+		{"it rolls when it runs as secondary", worldOf(setOf(3, 1), pod(0).failures(2, "promote", 0, false).but(ofAFormerPod).secondary().sequence("9").outdated(), pod(1).primary().sequence("9").outdated(), pod(2).secondary().sequence("9").outdated()),
 			[]string{"2: Stop, with 1"}},
-		{"what fails in the new pod is stopped first", worldOf(toySet(2, 1), pod(0).born(5*time.Minute).failures(2, "seed", 0, false).but(ofAFormerPod).status(1), pod(1).primary()), []string{"0: Stop, with 1"}},
-		{"another spec may be better", worldOf(toySet(2, 1), pod(0).idle().sequence("9").failures(1, "seed", 0, false).but(ofAFormerPod), pod(1).idle().sequence("9"), with(func(w *world) { w.set.Generation++ })), []string{"0: Seed, alone"}},
-		{"one that came up is well", worldOf(toySet(2, 1), pod(0).failures(3, "seed", 0, false).but(ofAFormerPod).primary(), pod(1).secondary()), nil},
-		{"a secondary is not started again meanwhile", worldOf(toySet(2, 1), follows().statusSince(7, 500*time.Millisecond).sequence("9"), pod(1).primary()), nil},
-		{"then it has failed", worldOf(toySet(2, 1), follows().age(settleWithin+time.Second).statusSince(7, 500*time.Millisecond), pod(1).primary()),
+		{"what fails in the new pod is stopped first", worldOf(setOf(2, 1), pod(0).born(5*time.Minute).failures(2, "seed", 0, false).but(ofAFormerPod).status(1), pod(1).primary()), []string{"0: Stop, with 1"}},
+		{"another spec may be better", worldOf(setOf(2, 1), pod(0).idle().sequence("9").failures(1, "seed", 0, false).but(ofAFormerPod), pod(1).idle().sequence("9"), with(func(w *world) { w.set.Generation++ })), []string{"0: Seed, alone"}},
+		{"one that came up is well", worldOf(setOf(2, 1), pod(0).failures(3, "seed", 0, false).but(ofAFormerPod).primary(), pod(1).secondary()), nil},
+		{"a secondary is not started again meanwhile", worldOf(setOf(2, 1), follows().statusSince(7, 500*time.Millisecond).sequence("9"), pod(1).primary()), nil},
+		{"then it has failed", worldOf(setOf(2, 1), follows().age(settleWithin+time.Second).statusSince(7, 500*time.Millisecond), pod(1).primary()),
 			[]string{"learned: secondary of 0 failed: it ended with 0, and status never agreed"}},
-		{"and is stopped before it is tried again", worldOf(toySet(2, 1), pod(0).failures(1, "secondary", 0, true).status(7), pod(1).primary()), []string{"0: Stop, with 1"}},
-		{"one that comes up meanwhile is not stopped", worldOf(toySet(2, 1), pod(0).failures(2, "secondary", 0, true).secondary(), pod(1).primary()), nil},
+		{"and is stopped before it is tried again", worldOf(setOf(2, 1), pod(0).failures(1, "secondary", 0, true).status(7), pod(1).primary()), []string{"0: Stop, with 1"}},
+		{"one that comes up meanwhile is not stopped", worldOf(setOf(2, 1), pod(0).failures(2, "secondary", 0, true).secondary(), pod(1).primary()), nil},
 	})
 }
 
@@ -59,10 +59,10 @@ func ofAFormerPod(w *world) { w.set.Status.Failures[0].UID = "gone" }
 
 // isSent waits until a command of that name, as "rss-db-1 promote", is on its way.
 func isSent(what string) func(*stage) {
-	return until(func(s *stage) bool { return s.toy.command(what) != nil })
+	return until(func(s *stage) bool { return s.db.command(what) != nil })
 }
 
-func (t *toy) command(what string) *toyCommand {
+func (t *fakeDB) command(what string) *fakeCommand {
 	for _, uid := range sortedKeys(t.running) {
 		if c := t.running[uid]; c.Pod.Name+" "+c.Name == what {
 			return c
@@ -73,47 +73,47 @@ func (t *toy) command(what string) *toyCommand {
 
 // saysZero ends it with 0, and lets it take effect with effect.
 func saysZero(what string) func(*stage) {
-	return func(s *stage) { s.toy.end(s.toy.command(what), "says 0") }
+	return func(s *stage) { s.db.end(s.db.command(what), "says 0") }
 }
 
-// effect is when all that nobody awaits any more takes effect.
+// effect is when all that no one awaits any more takes effect.
 func effect(s *stage) {
-	for _, late := range s.toy.late {
+	for _, late := range s.db.late {
 		late()
 		s.check()
 	}
-	s.toy.late = nil
+	s.db.late = nil
 }
 
 func primaries(n int) func(*stage) {
-	return until(func(s *stage) bool { return len(s.toy.acting()) >= n })
+	return until(func(s *stage) bool { return len(s.db.acting()) >= n })
 }
 
-// The toy's law fails these when two act, or an acknowledged entry is lost.
+// The fake database's invariant fails these when two act, or an acknowledged entry is lost.
 func TestStartsThatTakeEffectWhenTheyHaveSaid0(t *testing.T) {
-	for name, tale := range map[string]struct {
+	for name, scenario := range map[string]struct {
 		primaries int
 		steps     []func(*stage)
 	}{
-		"a promotion":       {1, []func(*stage){write, crash(0), isSent("rss-db-1 promote"), saysZero("rss-db-1 promote"), primaries(1), effect}},
-		"after half a tale": {1, []func(*stage){write, crash(0), isSent("rss-db-1 promote"), saysZero("rss-db-1 promote"), quarter, effect}},
+		"a promotion":           {1, []func(*stage){write, crash(0), isSent("rss-db-1 promote"), saysZero("rss-db-1 promote"), primaries(1), effect}},
+		"after half a scenario": {1, []func(*stage){write, crash(0), isSent("rss-db-1 promote"), saysZero("rss-db-1 promote"), quarter, effect}},
 		"a promotion that the next container gets": {1, []func(*stage){write, crash(0), isSent("rss-db-1 promote"), func(s *stage) {
-			s.toy.kill(s.toy.of(s.pod(1))) // and its kubelet tells later
-			s.toy.start(s.pod(1))
+			s.db.kill(s.db.of(s.pod(1))) // and its kubelet tells later
+			s.db.start(s.pod(1))
 		}, saysZero("rss-db-1 promote"), primaries(1), effect}},
 		"a promotion while the set goes to 0 and back": {1, []func(*stage){write, crash(0), isSent("rss-db-1 promote"), saysZero("rss-db-1 promote"), scaleTo(0), denial, scaleTo(3), primaries(1), effect}},
-		"a seed of those that all shall be primary":    {3, []func(*stage){isSent("rss-db-0 seed"), saysZero("rss-db-0 seed"), primaries(2), write, write, effect}},
+		"a seed of those that all should be primary":   {3, []func(*stage){isSent("rss-db-0 seed"), saysZero("rss-db-0 seed"), primaries(2), write, write, effect}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			set := toySet(3, 1)
-			if tale.primaries == 3 {
-				set = toySet(3, 3, "secondary", "promote", "demote")
+			set := setOf(3, 1)
+			if scenario.primaries == 3 {
+				set = setOf(3, 3, "secondary", "promote", "demote")
 			}
 			s := newStage(t, set)
-			if tale.primaries == 1 {
+			if scenario.primaries == 1 {
 				s.settle(20 * time.Second)
 			}
-			for _, step := range tale.steps {
+			for _, step := range scenario.steps {
 				step(s)
 			}
 			s.settle(time.Minute)
@@ -126,50 +126,50 @@ func denial(s *stage) {
 	for end := s.Now.Add(settleWithin + 2*time.Second); s.Now.Before(end); s.Now = s.Now.Add(100 * time.Millisecond) {
 		s.look()
 		s.pass()
-		for _, m := range s.toy.moves() {
+		for _, m := range s.db.moves() {
 			m()
 		}
 	}
 }
 
-// RS-14: one that cannot come up keeps nobody from it who has as much.
+// RS-14: one that cannot come up keeps no other from it who has as much.
 func TestAStartThatDoesNothing(t *testing.T) {
-	s := newStage(t, toySet(3, 1))
-	for tries := 0; len(s.toy.acting()) == 0; {
+	s := newStage(t, setOf(3, 1))
+	for tries := 0; len(s.db.acting()) == 0; {
 		s.look()
 		s.pass()
-		if c := s.toy.command("rss-db-0 seed"); c != nil {
-			s.toy.end(c, "says 0")
-			s.toy.late = nil
+		if c := s.db.command("rss-db-0 seed"); c != nil {
+			s.db.end(c, "says 0")
+			s.db.late = nil
 			if tries++; tries > 2 {
 				t.Fatal("it is tried again and again")
 			}
 		}
-		for _, m := range append(s.machines(), s.toy.moves()...) {
+		for _, m := range append(s.machines(), s.db.moves()...) {
 			m()
 		}
 		s.Now = s.Now.Add(100 * time.Millisecond)
 	}
-	if by := s.toy.acting()[0].pod; by == "rss-db-0" {
+	if by := s.db.acting()[0].pod; by == "rss-db-0" {
 		t.Errorf("%s is primary", by)
 	}
 }
 
 func TestAnOutageRightAfterAPromotion(t *testing.T) {
 	for _, answer := range []string{"", "answer lost"} {
-		s := newStage(t, toySet(3, 1))
+		s := newStage(t, setOf(3, 1))
 		s.settle(20 * time.Second)
 		for _, step := range []func(*stage){write, crash(0), isSent("rss-db-1 promote")} {
 			step(s)
 		}
-		s.toy.end(s.toy.command("rss-db-1 promote"), answer)
-		promoted := s.toy.acting()[0]
+		s.db.end(s.db.command("rss-db-1 promote"), answer)
+		promoted := s.db.acting()[0]
 		for range 120 {
 			s.inVain()
 			s.Now = s.Now.Add(500 * time.Millisecond)
 		}
 		s.settle(time.Minute)
-		if all := s.toy.acting(); len(all) != 1 || all[0] != promoted {
+		if all := s.db.acting(); len(all) != 1 || all[0] != promoted {
 			s.Fatal(t, "another one is primary after it")
 		}
 	}

@@ -23,7 +23,7 @@
 // something had ended in that very container. Where there is no command secondary,
 // 0 is primary too.
 //
-// # The books
+// # The record
 //
 // What must not be forgotten is in the status of the object. status.grants names
 // the containers in which the application may be primary, status.commands the
@@ -43,18 +43,18 @@
 // primaries wanted. Since grants are a superset of those that act as primary, these
 // are never more than are wanted.
 //
-// # A command whose end nobody saw
+// # A command whose end was not seen
 //
 // Cutting a stream ends nothing in the container, and a restart of the operator
-// cuts all. Such a command stays in the books. After a start that may make a
+// cuts all. Such a command stays on record. After a start that may make a
 // primary only status 8 shows that it has taken effect; 7 and 0 prove nothing.
 // When its time is over, its pod is deleted and the kubelet waited for. A request
 // on its way finds a pod by its name: what may have reached the container that took
-// the other's place counts there too (strayed).
+// the other's place counts there too (mayReachNext).
 //
 // # A pass
 //
 // Decisions on the cache may ask; for all else the world is read live and decided
-// on again. rules in plan.go are the table of contents: first the books, then
+// on again. rules in plan.go are the table of contents: first the record, then
 // safety, then order. Commands run beside the passes, on a Board that may be lost.
 package replicatedstatefulset

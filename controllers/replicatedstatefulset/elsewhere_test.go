@@ -23,7 +23,7 @@ func (f *podFixture) looping(ended time.Duration) *podFixture {
 
 // hung: sequence does not answer, however often it is asked.
 func (f *podFixture) hung() *podFixture {
-	f.tries[v1alpha1.CommandSequence] = silentAfter
+	f.tries[v1alpha1.CommandSequence] = unresponsiveAfter
 	return f.answered(v1alpha1.CommandSequence, podexec.Unknown, 0, "", 4*time.Second)
 }
 
@@ -41,37 +41,37 @@ var lastStopped = with(func(w *world) { w.lossOf = w.members[0].pod.UID })
 // A secondary runs, and what it lacks may be in one that does not.
 func TestCopiesElsewhere(t *testing.T) {
 	check(t, []row{
-		{"several primaries ended at once", worldOf(toySet(3, 2), pod(0).crashed(), pod(1).crashed(), pod(2).secondary().sequence("9"), lost(15*time.Second)), nil},
-		{"one that shall go ended with the primary", worldOf(toySet(3, 1), pod(0).crashed(), pod(1).secondary().sequence("9"), pod(2).crashed(), lost(15*time.Second), replicas(2)), nil},
-		{"those that shall go stand for nobody", worldOf(toySet(5, 1), pod(0).crashed(), pod(1).crashed(), pod(2).crashed(), pod(3).secondary().sequence("9"), pod(4).secondary().sequence("9"), lost(15*time.Second), replicas(3)), nil},
-		{"one that goes and still runs is asked", worldOf(toySet(3, 1), pod(0).idle().sequence("9"), pod(1).secondary().sequence("9"), pod(2).secondary().deleted(), lost(15*time.Second)), []string{"2 asked sequence"}},
-		{"one that is being stopped is awaited", worldOf(toySet(3, 1), pod(0).looping(time.Second), pod(1).secondary().sequence("9"), pod(2).runs("stop", time.Second), lost(15*time.Second)), nil},
-		{"and one whose container is to be started again", worldOf(toySet(3, 1), pod(0).looping(8*time.Second), pod(1).secondary().sequence("9"), pod(2).looping(8*time.Second), lost(15*time.Second)), nil},
-		{"RS-40 not one that ends again and again since long before", worldOf(toySet(3, 1), pod(0).looping(time.Hour), pod(1).secondary().sequence("9"), pod(2).idle().sequence("9"), lost(15*time.Second)), []string{"1: Promote, alone"}},
-		{"of equal ones that which can be started", worldOf(toySet(3, 1), pod(0).idle().sequence("10").deleted(), pod(1).secondary().sequence("9"), pod(2).idle().sequence("10"), lost(15*time.Second)), []string{"2: Seed, alone"}},
-		{"a proof is as old as its stop", worldOf(toySet(3, 1), pod(0).changed("stop", time.Hour).changed("promote", 50*time.Minute).idle().sequence("10"), pod(1).secondary().sequence("9"), pod(2).crashed(), provenStop, lost(11*time.Second)), nil},
-		{"a stop without proof says nothing of the heir: the primary that went is asked for its copy", worldOf(toySet(3, 1), pod(0).changed("stop", 12*time.Second).idle(), pod(1).secondary().sequence("8"), pod(2).pending().born(time.Hour), lastStopped, lost(11*time.Second)),
+		{"several primaries ended at once", worldOf(setOf(3, 2), pod(0).crashed(), pod(1).crashed(), pod(2).secondary().sequence("9"), lost(15*time.Second)), nil},
+		{"one that should go ended with the primary", worldOf(setOf(3, 1), pod(0).crashed(), pod(1).secondary().sequence("9"), pod(2).crashed(), lost(15*time.Second), replicas(2)), nil},
+		{"those that should go stand for no other", worldOf(setOf(5, 1), pod(0).crashed(), pod(1).crashed(), pod(2).crashed(), pod(3).secondary().sequence("9"), pod(4).secondary().sequence("9"), lost(15*time.Second), replicas(3)), nil},
+		{"one that goes and still runs is asked", worldOf(setOf(3, 1), pod(0).idle().sequence("9"), pod(1).secondary().sequence("9"), pod(2).secondary().deleted(), lost(15*time.Second)), []string{"2 asked sequence"}},
+		{"one that is being stopped is awaited", worldOf(setOf(3, 1), pod(0).looping(time.Second), pod(1).secondary().sequence("9"), pod(2).runs("stop", time.Second), lost(15*time.Second)), nil},
+		{"and one whose container is to be started again", worldOf(setOf(3, 1), pod(0).looping(8*time.Second), pod(1).secondary().sequence("9"), pod(2).looping(8*time.Second), lost(15*time.Second)), nil},
+		{"RS-40 not one that ends again and again since long before", worldOf(setOf(3, 1), pod(0).looping(time.Hour), pod(1).secondary().sequence("9"), pod(2).idle().sequence("9"), lost(15*time.Second)), []string{"1: Promote, alone"}},
+		{"of equal ones that which can be started", worldOf(setOf(3, 1), pod(0).idle().sequence("10").deleted(), pod(1).secondary().sequence("9"), pod(2).idle().sequence("10"), lost(15*time.Second)), []string{"2: Seed, alone"}},
+		{"a proof is as old as its stop", worldOf(setOf(3, 1), pod(0).changed("stop", time.Hour).changed("promote", 50*time.Minute).idle().sequence("10"), pod(1).secondary().sequence("9"), pod(2).crashed(), provenStop, lost(11*time.Second)), nil},
+		{"a stop without proof says nothing of the successor: the primary that went is asked for its copy", worldOf(setOf(3, 1), pod(0).changed("stop", 12*time.Second).idle(), pod(1).secondary().sequence("8"), pod(2).pending().born(time.Hour), lastStopped, lost(11*time.Second)),
 			[]string{"0 asked sequence"}},
-		{"and is the first again, before an older heir", worldOf(toySet(3, 1), pod(0).changed("stop", 12*time.Second).idle().sequence("9"), pod(1).secondary().sequence("8"), pod(2).pending().born(time.Hour), lastStopped, lost(11*time.Second)),
+		{"and is the first again, before an older successor", worldOf(setOf(3, 1), pod(0).changed("stop", 12*time.Second).idle().sequence("9"), pod(1).secondary().sequence("8"), pod(2).pending().born(time.Hour), lastStopped, lost(11*time.Second)),
 			[]string{"0: Seed, alone"}},
-		{"and of one copy", worldOf(toySet(3, 1), pod(0).changed("stop", 12*time.Second).idle().sequence("10"), pod(1).secondary().sequence("9"), pod(2).crashed(), provenStop, lost(11*time.Second)), nil},
-		{"one whose sequence hangs holds up no failover", worldOf(toySet(3, 1), pod(0).crashed(), pod(1).secondary().sequence("9"), pod(2).idle().hung(), lost(time.Hour)), []string{"1: Promote, alone"}},
-		{"nor the start of a secondary", worldOf(toySet(3, 1), pod(0).primary(), pod(1).idle().sequence("9"), pod(2).idle().hung()), []string{"1: Secondary, with 0"}},
+		{"and of one copy", worldOf(setOf(3, 1), pod(0).changed("stop", 12*time.Second).idle().sequence("10"), pod(1).secondary().sequence("9"), pod(2).crashed(), provenStop, lost(11*time.Second)), nil},
+		{"one whose sequence hangs holds up no failover", worldOf(setOf(3, 1), pod(0).crashed(), pod(1).secondary().sequence("9"), pod(2).idle().hung(), lost(time.Hour)), []string{"1: Promote, alone"}},
+		{"nor the start of a secondary", worldOf(setOf(3, 1), pod(0).primary(), pod(1).idle().sequence("9"), pod(2).idle().hung()), []string{"1: Secondary, with 0"}},
 	})
 }
 
-// Nobody is primary, and people decide.
+// No one is primary, and people decide.
 func TestAPersonInTheDark(t *testing.T) {
-	noClaims := toySet(3, 1)
+	noClaims := setOf(3, 1)
 	noClaims.Spec.Pod.VolumeClaimTemplates = nil
 	const renewed = "delete pod 2: Renew, its template is out of date, and nothing runs in it"
 	check(t, []row{
 		{"a copy without a claim is not thrown away while its container is started again", worldOf(noClaims, pod(0).crashed().outdated(), pod(1).crashed().outdated(), pod(2).crashed().outdated()), nil},
 		{"unless it ends again and again", worldOf(noClaims, pod(0).looping(2*time.Minute).outdated(), pod(1).looping(2*time.Minute).outdated(), pod(2).looping(2*time.Minute).outdated()), []string{renewed}},
-		{"one on a claim is made anew", worldOf(toySet(3, 1), pod(0).crashed().outdated(), pod(1).crashed().outdated(), pod(2).crashed().outdated()), []string{renewed}},
-		{"seed-from waits until all were asked what they are", worldOf(toySet(3, 1), pod(0).idle().sequence("9"), pod(1), pod(2).idle().sequence("9"), annotated(v1alpha1.AnnotationSeedFrom, "rss-db-0")), []string{"1 asked status"}},
-		{"and not for an answer", worldOf(toySet(3, 1), pod(0).idle().sequence("9"), pod(1).silent(4), pod(2).idle().sequence("9"), annotated(v1alpha1.AnnotationSeedFrom, "rss-db-0")), []string{"0: Seed, alone"}},
-		{"switchover-to says why it is not taken", worldOf(toySet(3, 1), pod(0).secondary().sequence("9"), pod(1).secondary().sequence("9"), pod(2).born(time.Hour).pending(), lost(15*time.Second), annotated(v1alpha1.AnnotationSwitchoverTo, "rss-db-2")),
+		{"one on a claim is recreated", worldOf(setOf(3, 1), pod(0).crashed().outdated(), pod(1).crashed().outdated(), pod(2).crashed().outdated()), []string{renewed}},
+		{"seed-from waits until all were asked what they are", worldOf(setOf(3, 1), pod(0).idle().sequence("9"), pod(1), pod(2).idle().sequence("9"), annotated(v1alpha1.AnnotationSeedFrom, "rss-db-0")), []string{"1 asked status"}},
+		{"and not for an answer", worldOf(setOf(3, 1), pod(0).idle().sequence("9"), pod(1).silent(4), pod(2).idle().sequence("9"), annotated(v1alpha1.AnnotationSeedFrom, "rss-db-0")), []string{"0: Seed, alone"}},
+		{"switchover-to says why it is not taken", worldOf(setOf(3, 1), pod(0).secondary().sequence("9"), pod(1).secondary().sequence("9"), pod(2).born(time.Hour).pending(), lost(15*time.Second), annotated(v1alpha1.AnnotationSwitchoverTo, "rss-db-2")),
 			[]string{"patch replicatedstatefulset db: Refused, 2 does not take over: it does not run as secondary. The old primary has stopped or was demoted for it already, and 0 becomes primary"}},
 	})
 }
@@ -82,20 +82,20 @@ func TestConditionsInTheDark(t *testing.T) {
 		world                 *world
 		kind, reason, message string
 	}{
-		{"a scale-down waits for a container that ends again and again", worldOf(toySet(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"), pod(2).looping(time.Hour), replicas(2), lost(time.Hour)),
-			v1alpha1.ConditionDataLossRisk, v1alpha1.ReasonNewestMissing, "its container has ended, and it may have what nobody else has: rss-db-2"},
-		{"and for the newest copy on record", worldOf(toySet(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"), pod(2).born(time.Hour).pending(), replicas(2), recordedSequence("rss-db-2", "9"), lost(time.Hour)),
-			v1alpha1.ConditionDataLossRisk, v1alpha1.ReasonNewestMissing, "nobody who stays is known to have all of the data of rss-db-2, which had sequence 9"},
-		{"a newer copy cannot be started", worldOf(toySet(3, 1), pod(0).idle().sequence("10").deleted(), pod(1).secondary().sequence("9"), pod(2).born(time.Hour).pending(), recordedSequence("rss-db-0", "10"), lost(9*time.Minute)),
+		{"a scale-down waits for a container that ends again and again", worldOf(setOf(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"), pod(2).looping(time.Hour), replicas(2), lost(time.Hour)),
+			v1alpha1.ConditionDataLossRisk, v1alpha1.ReasonNewestMissing, "rss-db-2 may have data that no other member has: its container has ended"},
+		{"and for the newest copy on record", worldOf(setOf(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"), pod(2).born(time.Hour).pending(), replicas(2), recordedSequence("rss-db-2", "9"), lost(time.Hour)),
+			v1alpha1.ConditionDataLossRisk, v1alpha1.ReasonNewestMissing, "no member that stays is known to have all of the data of rss-db-2, which had sequence 9"},
+		{"a newer copy cannot be started", worldOf(setOf(3, 1), pod(0).idle().sequence("10").deleted(), pod(1).secondary().sequence("9"), pod(2).born(time.Hour).pending(), recordedSequence("rss-db-0", "10"), lost(9*time.Minute)),
 			v1alpha1.ConditionDataLossRisk, v1alpha1.ReasonNewestMissing, "the newest copy at hand has sequence 9, and rss-db-0 had 10"},
-		{"the sequence of a secondary hangs", worldOf(toySet(3, 1), pod(0).looping(time.Hour), pod(1).secondary().sequence("9"), pod(2).secondary().hung(), lost(time.Hour)),
+		{"the sequence of a secondary hangs", worldOf(setOf(3, 1), pod(0).looping(time.Hour), pod(1).secondary().sequence("9"), pod(2).secondary().hung(), lost(time.Hour)),
 			v1alpha1.ConditionDataLossRisk, v1alpha1.ReasonSequenceUnknown, "rss-db-2"},
-		{"a primary that goes may still be one", worldOf(toySet(3, 1), pod(0).secondary(), pod(1).secondary(), pod(2).primary().failures(1, "demote", 1, false).deleted(), replicas(2)),
-			v1alpha1.ConditionProgressing, v1alpha1.ReasonScaling, "these may still be primary, and nobody knows that they have stopped: rss-db-2; nobody goes before that is known"},
+		{"a primary that goes may still be one", worldOf(setOf(3, 1), pod(0).secondary(), pod(1).secondary(), pod(2).primary().failures(1, "demote", 1, false).deleted(), replicas(2)),
+			v1alpha1.ConditionProgressing, v1alpha1.ReasonScaling, "these may still be primary, and are not known to have stopped: rss-db-2; no member is removed before that is known"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			p := decide(row.world)
-			c := meta.FindStatusCondition(summarize(row.world, &p).Conditions, row.kind)
+			c := meta.FindStatusCondition(summarize(&p).Conditions, row.kind)
 			if c.Status != "True" || c.Reason != row.reason || !strings.Contains(c.Message, row.message) {
 				t.Errorf("it says %+v", c)
 			}
@@ -103,7 +103,7 @@ func TestConditionsInTheDark(t *testing.T) {
 	}
 }
 
-func seedsFail(s *stage) { s.toy.fails["rss-db-0 seed"], s.toy.fails["rss-db-2 seed"] = 100, 100 }
+func seedsFail(s *stage) { s.db.fails["rss-db-0 seed"], s.db.fails["rss-db-2 seed"] = 100, 100 }
 
 // until lets time go on, and everybody act, until that is so.
 func until(is func(*stage) bool) func(*stage) {
@@ -114,7 +114,7 @@ func until(is func(*stage) bool) func(*stage) {
 			if is(s) {
 				return
 			}
-			for _, m := range append(s.machines(), s.toy.moves()...) {
+			for _, m := range append(s.machines(), s.db.moves()...) {
 				m()
 			}
 			s.Now = s.Now.Add(100 * time.Millisecond)
@@ -124,7 +124,7 @@ func until(is func(*stage) bool) func(*stage) {
 }
 
 func stopsWithProof(s *stage) bool {
-	for _, c := range s.toy.running {
+	for _, c := range s.db.running {
 		if c.Name == v1alpha1.CommandStop && c.Proven {
 			return true
 		}
@@ -132,23 +132,23 @@ func stopsWithProof(s *stage) bool {
 	return false
 }
 
-func TestTalesOfCopiesElsewhere(t *testing.T) {
-	for _, tale := range []struct {
+func TestScenariosOfCopiesElsewhere(t *testing.T) {
+	for _, scenario := range []struct {
 		name     string
 		replicas int32
 		wait     time.Duration
 		steps    []func(*stage)
 	}{
 		{"two primaries end at once", 2, 90 * time.Second, []func(*stage){write, together(slow("rss-db-2"), write, crash(0), crash(1)), write}},
-		{"the one that shall go had it all", 1, 90 * time.Second, []func(*stage){write, together(slow("rss-db-1"), write, scaleTo(2), crash(0), crash(2)), write}},
+		{"the one that should go had it all", 1, 90 * time.Second, []func(*stage){write, together(slow("rss-db-1"), write, scaleTo(2), crash(0), crash(2)), write}},
 		{"and had gone, when the primary ended", 1, 90 * time.Second, []func(*stage){write, together(slow("rss-db-1"), write, scaleTo(2),
-			until(func(s *stage) bool { return s.toy.containers["rss-db-2"].role == idle }),
-			func(s *stage) { s.toy.containers["rss-db-0"].role = idle }), write}},
+			until(func(s *stage) bool { return s.db.containers["rss-db-2"].role == idle }),
+			func(s *stage) { s.db.containers["rss-db-0"].role = idle }), write}},
 		{"the newest fails to start, and finds no node", 1, 20 * time.Second, []func(*stage){write, together(slow("rss-db-1"), write, seedsFail, crash(0), crash(2), tellCrashes),
 			together(deleted(0), deleted(2), nowhere("n1"), nowhere("n3")), func(s *stage) { s.Now = s.Now.Add(2 * time.Minute) }, write}},
-		{"the heir falls behind while the old primary is stopped", 1, 90 * time.Second, []func(*stage){write, switchTo(2), write,
+		{"the successor falls behind while the old primary is stopped", 1, 90 * time.Second, []func(*stage){write, switchTo(2), write,
 			together(scaleTo(2), until(stopsWithProof), slow("rss-db-0"), write, crash(1), tellCrashes), write}},
 	} {
-		t.Run(tale.name, func(t *testing.T) { play(t, toySet(3, tale.replicas), tale.wait, tale.steps...) })
+		t.Run(scenario.name, func(t *testing.T) { play(t, setOf(3, scenario.replicas), scenario.wait, scenario.steps...) })
 	}
 }

@@ -34,28 +34,27 @@ func TestV18ReasonsOfEvents(t *testing.T) {
 		world *world
 		want  []string
 	}{
-		{"V18 a start whose container ended has started nobody", worldOf(toySet(2, 1), pod(0).began("secondary", time.Minute).crashed(), well()),
+		{"V18 a start whose container ended has started no member", worldOf(setOf(2, 1), pod(0).began("secondary", time.Minute).crashed(), well()),
 			[]string{"Normal CommandEnded: secondary of rss-db-0 has ended with its container"}},
-		{"V18 one that never was primary is not demoted", worldOf(toySet(2, 1), pod(0).granted().idle(), well()),
+		{"V18 one that never was primary is not demoted", worldOf(setOf(2, 1), pod(0).granted().idle(), well()),
 			[]string{"Normal NotPromoted: rss-db-0 is not primary: status says that it has stopped"}},
-		{"V18 one that was, is", worldOf(toySet(2, 1), pod(0).granted().idle(), well(), shown("rss-db-0")),
+		{"V18 one that was, is", worldOf(setOf(2, 1), pod(0).granted().idle(), well(), shown("rss-db-0")),
 			[]string{"Normal Demoted: rss-db-0 is not primary: status says that it has stopped"}},
-		{"V18 a demotion is a demotion", worldOf(toySet(2, 1), pod(0).ends("demote", podexec.Succeeded, 0).statusSince(0, time.Second), well()),
+		{"V18 a demotion is a demotion", worldOf(setOf(2, 1), pod(0).ends("demote", podexec.Succeeded, 0).statusSince(0, time.Second), well()),
 			[]string{"Normal Demoted: demote of rss-db-0 succeeded"}},
-		{"V18 a seed is a seed, though its end was not seen", worldOf(toySet(2, 1), pod(0).granted().began("seed", 15*time.Second).status(8), well()),
+		{"V18 a seed is a seed, though its end was not seen", worldOf(setOf(2, 1), pod(0).granted().began("seed", 15*time.Second).status(8), well()),
 			[]string{"Normal Seeded: seed of rss-db-0 took effect: status says primary"}},
-		{"V18 a stop whose end was not seen has stopped somebody", worldOf(toySet(2, 1), pod(0).began("stop", 15*time.Second).status(7), well()),
+		{"V18 a stop whose end was not seen has stopped a member", worldOf(setOf(2, 1), pod(0).began("stop", 15*time.Second).status(7), well()),
 			[]string{"Normal MemberStopped: stop of rss-db-0 took effect: status says idle"}},
-		{"V18 a start that failed is a failure", worldOf(toySet(2, 1), pod(0).ends("secondary", podexec.Failed, 1), well()),
+		{"V18 a start that failed is a failure", worldOf(setOf(2, 1), pod(0).ends("secondary", podexec.Failed, 1), well()),
 			[]string{"Warning MemberFailed: secondary of rss-db-0 failed with exit code 1"}},
-		{"V15 what could not be sent is nobody's failure", worldOf(toySet(2, 1), unsent("secondary"), well()),
-			[]string{"Normal CommandNotSent: secondary was not sent to rss-db-0, and nothing was changed there; it is decided on anew: the stream broke"}},
+		{"V15 what could not be sent is no member's failure", worldOf(setOf(2, 1), unsent("secondary"), well()),
+			[]string{"Normal CommandNotSent: secondary was not sent to rss-db-0, and nothing was changed there; it is decided again: the stream broke"}},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			decide(r.world)
 			var got []string
-			for _, n := range r.world.books.news {
-				got = append(got, fmt.Sprintf("%s %s: %s", n.kind(), n.reason, n.text))
+			for _, n := range derive(r.world).record.learned {
+				got = append(got, fmt.Sprintf("%s %s: %s", n.Kind, n.Reason, n.Text))
 			}
 			if !slices.Equal(got, r.want) {
 				t.Errorf("events %q, want %q", got, r.want)
@@ -96,7 +95,7 @@ func TestV15CommandsMayBeginLaterWhereTheAPIServerIsSlow(t *testing.T) {
 			if r.unsent > 0 {
 				f.unsent("promote", 10*time.Minute, r.unsent)
 			}
-			w := worldOf(toySet(2, 1), f, pod(1).secondary().sequence("9"), lost(15*time.Second), with(func(w *world) { w.took = r.took }))
+			w := worldOf(setOf(2, 1), f, pod(1).secondary().sequence("9"), lost(15*time.Second), with(func(w *world) { w.took = r.took }))
 			p := decide(w)
 			if len(p.Steps) != 1 || len(p.Steps[0][0]) != 2 {
 				t.Fatalf("the plan is %q", p.Steps.Strings())
@@ -107,10 +106,10 @@ func TestV15CommandsMayBeginLaterWhereTheAPIServerIsSlow(t *testing.T) {
 			}
 			until := w.now.Add(r.want + strayAfter)
 			if got := strayUntil(written.Commands[0].StartedAt, written.Commands[0].BeginWithin); !got.Equal(until) {
-				t.Errorf("by its record it reaches nobody any more from %s, want %s", got, until)
+				t.Errorf("by its record it reaches no container any more from %s, want %s", got, until)
 			}
 			if got := strayUntil(written.Grants[0].Since, written.Grants[0].BeginWithin); !got.Equal(until) {
-				t.Errorf("by its grant it reaches nobody any more from %s, want %s", got, until)
+				t.Errorf("by its grant it reaches no container any more from %s, want %s", got, until)
 			}
 		})
 	}
@@ -135,14 +134,14 @@ func TestV7EventsComeAfterTheirWrite(t *testing.T) {
 		{"one that met another version", conflict, nil},
 		{"one that the API server refused", apierrors.NewForbidden(schema.GroupResource{}, "db", errors.New("no")), nil},
 	} {
-		told, w := &heard{}, worldOf(toySet(2, 1), pod(0).granted().idle(), pod(1).secondary().sequence("9"))
+		told, w := &heard{}, worldOf(setOf(2, 1), pod(0).granted().idle(), pod(1).secondary().sequence("9"))
 		p := decide(w)
 		var outcomes []action.Outcome
 		for _, chain := range p.Steps[0] {
 			outcomes = append(outcomes, action.Outcome{Action: chain[0], Answer: chain[0].Object, Err: r.err})
 		}
 		c := &Reconciler{Events: told, Now: func() time.Time { return noon }, Runner: &action.Runner{Client: fake.NewClientBuilder().WithScheme(scheme.Scheme).Build()}}
-		c.report(context.Background(), w, &p, outcomes)
+		c.report(context.Background(), &p, outcomes)
 		if !slices.Equal(*told, r.want) {
 			t.Errorf("V7 %s: it tells %q, want %q", r.name, *told, r.want)
 		}

@@ -18,7 +18,7 @@ import (
 
 // The worlds of the tables are said in these words:
 //
-//	worldOf(toySet(3, 1), pod(0).primary(), pod(1).secondary().sequence("9"), pod(2).idle())
+//	worldOf(setOf(3, 1), pod(0).primary(), pod(1).secondary().sequence("9"), pod(2).idle())
 //
 // It is noon in all of them, the world is live, and the children are there. A pod
 // runs, is protected and says nothing. Status was asked 10 s ago, and sequence 5 s
@@ -37,7 +37,7 @@ func (f with) into(w *world) { f(w) }
 func worldOf(set *v1alpha1.ReplicatedStatefulSet, things ...thing) *world {
 	set.UID, set.Generation = "uid-of-set", 3
 	set.Finalizers = append(set.Finalizers, v1alpha1.FinalizerStop)
-	w := &world{now: noon, live: true, set: withDefaults(set), lossAt: ago(time.Minute), services: map[string]*corev1.Service{}}
+	w := &world{clock: clock{now: noon}, live: true, set: withDefaults(set), lossAt: ago(time.Minute), services: map[string]*corev1.Service{}}
 	for _, s := range buildServices(w.set) {
 		w.services[s.Name] = s
 	}
@@ -47,9 +47,8 @@ func worldOf(set *v1alpha1.ReplicatedStatefulSet, things ...thing) *world {
 		t.into(w)
 	}
 	for _, m := range w.members { // their labels are true
-		w.books = books{commands: w.set.Status.Commands, grants: w.set.Status.Grants}
 		active, role := v1alpha1.False, v1alpha1.RoleNone
-		switch w.state(m) {
+		switch w.stateOf(m, commandOf(w.set.Status.Commands, m.pod.UID)) {
 		case primary:
 			active, role = v1alpha1.True, v1alpha1.RolePrimary
 		case secondary:
@@ -75,7 +74,7 @@ type podFixture struct {
 func pod(ordinal int) *podFixture {
 	name, id := fmt.Sprintf("rss-db-%d", ordinal), fmt.Sprintf("c%d", ordinal)
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: types.UID(fmt.Sprintf("u%d", ordinal)),
-		Labels: ownLabels(toySet(1, 1)), Finalizers: []string{v1alpha1.FinalizerMember}}}
+		Labels: ownLabels(setOf(1, 1)), Finalizers: []string{v1alpha1.FinalizerMember}}}
 	p.Spec.NodeName = "n1"
 	p.Spec.Containers = []corev1.Container{{Name: "main"}}
 	p.Status.Phase = corev1.PodRunning
@@ -166,7 +165,7 @@ func (f *podFixture) granted() *podFixture {
 	})
 }
 
-// began puts a command into the books that was sent that long ago.
+// began puts a command into the record that was sent that long ago.
 func (f *podFixture) began(name string, age time.Duration) *podFixture {
 	c := v1alpha1.RunningCommand{Pod: f.name(), UID: f.pod.UID, ContainerID: f.running(), Name: name,
 		StartedAt: metav1.NewMicroTime(ago(age)), Timeout: metav1.Duration{Duration: 20 * time.Second}}
@@ -277,7 +276,7 @@ func (f *podFixture) ended() *podFixture {
 
 // silent: status was asked that often, the last time 4 s ago, and never answered.
 func (f *podFixture) silent(tries int) *podFixture {
-	f.tries["status"], f.unanswered = tries, tries
+	f.tries["status"], f.missed = tries, tries
 	return f.answered("status", podexec.Unknown, 0, "", 5*time.Second)
 }
 

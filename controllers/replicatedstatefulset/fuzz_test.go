@@ -82,7 +82,7 @@ func checkServed(t *testing.T, set *v1alpha1.ReplicatedStatefulSet) {
 	}
 	built := buildStatefulSet(set, replicas, "")
 	if hash := buildTemplate(set, "").Annotations[v1alpha1.AnnotationTemplate]; hash != built.Spec.Template.Annotations[v1alpha1.AnnotationTemplate] {
-		t.Error("each look at it would make the members anew")
+		t.Error("each look at it would recreate the members")
 	}
 	for key, value := range ownLabels(set) {
 		if built.Spec.Template.Labels[key] != value {
@@ -111,11 +111,11 @@ func checkServed(t *testing.T, set *v1alpha1.ReplicatedStatefulSet) {
 	}
 }
 
-// nobody is an API server that answers nothing.
-type nobody struct{ client.Client }
+// noServer is an API server that answers nothing.
+type noServer struct{ client.Client }
 
-func (nobody) Create(context.Context, client.Object, ...client.CreateOption) error {
-	return errors.New("nobody answers")
+func (noServer) Create(context.Context, client.Object, ...client.CreateOption) error {
+	return errors.New("no answer")
 }
 
 // FuzzWebhook sends any body to the webhook: it answers, and what it allows is valid.
@@ -124,7 +124,7 @@ func FuzzWebhook(f *testing.F) {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		f.Fatal(err)
 	}
-	hook := admission.WithValidator(scheme, &validator{live: nobody{}, court: trial.NewCourt(nobody{}), kinds: nobody{}})
+	hook := admission.WithValidator(scheme, &validator{live: noServer{}, court: trial.NewCourt(noServer{}), kinds: noServer{}})
 	all := stranger.Samples(f, samples, "ReplicatedStatefulSet")
 	for _, raw := range all {
 		f.Add(stranger.Review(raw, nil))

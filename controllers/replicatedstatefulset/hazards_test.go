@@ -11,44 +11,44 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
-// notOurs is the StatefulSet of somebody else who had the name first.
+// notOurs is the StatefulSet of another object who had the name first.
 var notOurs = with(func(w *world) {
 	w.stateful.OwnerReferences, w.stateful.Labels, w.stateful.Spec.Replicas = nil, nil, ptr.To(int32(5))
 })
 
 func TestWhatIsNotOursIsNotScaled(t *testing.T) {
 	check(t, []row{
-		{"a StatefulSet of somebody else", worldOf(toySet(3, 1), notOurs), nil},
-		{"nor when the object is deleted, which does not wait for it", worldOf(toySet(3, 1), notOurs, with(func(w *world) {
+		{"a StatefulSet of another object", worldOf(setOf(3, 1), notOurs), nil},
+		{"nor when the object is deleted, which does not wait for it", worldOf(setOf(3, 1), notOurs, with(func(w *world) {
 			w.set.DeletionTimestamp = ptr.To(metaTime(time.Second))
 		})), []string{"patch replicatedstatefulset db: Release"}},
 	})
 }
 
-// A set in which nobody is primary, and of which members go.
+// A set in which no member is primary, and of which members go.
 func TestTheDark(t *testing.T) {
-	five, noClaims := toySet(5, 1), toySet(3, 1)
+	five, noClaims := setOf(5, 1), setOf(3, 1)
 	five.Spec.Seeding = v1alpha1.SeedingQuorum
 	noClaims.Spec.Pod.VolumeClaimTemplates = nil
 	stale := func() []thing {
 		return []thing{pod(0).idle().sequence("3").outdated(), pod(1).idle().sequence("9").outdated(), pod(2).idle().sequence("9").outdated()}
 	}
 	check(t, []row{
-		{"one that goes does not stand for a wanted one", worldOf(toySet(3, 1), pod(0).pending(), pod(1).idle().sequence("3"), pod(2).idle().sequence("4"), replicas(2)), nil},
+		{"one that goes does not stand for a wanted one", worldOf(setOf(3, 1), pod(0).pending(), pod(1).idle().sequence("3"), pod(2).idle().sequence("4"), replicas(2)), nil},
 		{"nor in a quorum", worldOf(five, pod(0).pending(), pod(1).pending(), pod(2).pending(), pod(3).idle().sequence("4"), pod(4).idle().sequence("4"), replicas(3)), nil},
-		{"one that crashed a moment ago is awaited", worldOf(toySet(3, 1), pod(0).idle().sequence("3"), pod(1).crashed(), pod(2).crashed(), replicas(1)), nil},
-		{"one that is deleted by somebody is made anew before it goes", worldOf(toySet(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"), pod(2).idle().deleted(), replicas(2)), nil},
-		{"and the newest copy on record", worldOf(toySet(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"), pod(2).pending(), recordedSequence("rss-db-2", "9"), replicas(2)), nil},
-		{"unless one that stays has it too", worldOf(toySet(3, 1), pod(0).idle().sequence("9"), pod(1).idle().sequence("3"), pod(2).pending(), recordedSequence("rss-db-2", "9"), replicas(2)),
+		{"one that crashed a moment ago is awaited", worldOf(setOf(3, 1), pod(0).idle().sequence("3"), pod(1).crashed(), pod(2).crashed(), replicas(1)), nil},
+		{"one that is deleted by hand is recreated before it goes", worldOf(setOf(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"), pod(2).idle().deleted(), replicas(2)), nil},
+		{"and the newest copy on record", worldOf(setOf(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("3"), pod(2).pending(), recordedSequence("rss-db-2", "9"), replicas(2)), nil},
+		{"unless one that stays has it too", worldOf(setOf(3, 1), pod(0).idle().sequence("9"), pod(1).idle().sequence("3"), pod(2).pending(), recordedSequence("rss-db-2", "9"), replicas(2)),
 			[]string{"patch statefulset rss-db: Scale, from 3 to 2"}},
-		{"RS-34 nobody goes before it is known how the primary is", worldOf(toySet(3, 1), pod(0).idle().sequence("9"), pod(1).granted().status(9).deleted().runs("stop", time.Second), pod(2).secondary(), replicas(2)), nil},
-		{"RS-38 no door is open while pods still go", worldOf(toySet(3, 1), replicas(2), with(func(w *world) {
+		{"RS-34 no member goes before it is known how the primary is", worldOf(setOf(3, 1), pod(0).idle().sequence("9"), pod(1).granted().status(9).deleted().runs("stop", time.Second), pod(2).secondary(), replicas(2)), nil},
+		{"RS-38 no door is open while pods still go", worldOf(setOf(3, 1), replicas(2), with(func(w *world) {
 			w.set.Status.RestoreReplicas, w.stateful.Spec.Replicas = 3, ptr.To(int32(0))
 		}), pod(0).idle().deleted(), pod(1).idle().deleted(), pod(2).idle().deleted()), nil},
-		{"a copy is started before its pod is made anew", worldOf(toySet(3, 1), stale()...), []string{"1: Seed, alone"}},
+		{"a copy is started before its pod is recreated", worldOf(setOf(3, 1), stale()...), []string{"1: Seed, alone"}},
 		{"all the more where it has no claim", worldOf(noClaims, stale()...), []string{"1: Seed, alone"}},
-		{"nobody is started beside a pod of a former object", worldOf(quorum(), pod(0).deleted().onNode(off).strange(), pod(1).idle().sequence("3"), pod(2).idle().sequence("3")), nil},
-		{"seed-from of a pod that cannot be is refused", worldOf(toySet(3, 1), pod(0).idle().sequence("x"), pod(1).idle().sequence("9"), pod(2).idle().sequence("9"),
+		{"no member is started beside a pod of a former object", worldOf(quorum(), pod(0).deleted().onNode(off).strange(), pod(1).idle().sequence("3"), pod(2).idle().sequence("3")), nil},
+		{"seed-from of a pod that cannot be is refused", worldOf(setOf(3, 1), pod(0).idle().sequence("x"), pod(1).idle().sequence("9"), pod(2).idle().sequence("9"),
 			annotated(v1alpha1.AnnotationSeedFrom, "rss-db-7")), []string{"patch replicatedstatefulset db: Refused, 7 was not seeded: there is no such member"}},
 	})
 }
@@ -56,21 +56,21 @@ func TestTheDark(t *testing.T) {
 // Commands that may still reach a container.
 func TestStrays(t *testing.T) {
 	check(t, []row{
-		{"one that this process still sends", worldOf(toySet(2, 1), pod(0).granted().runs("promote", 16*time.Second).crashed(), pod(1).secondary().sequence("9")), nil},
-		{"RS-22 where the node's clock is ahead", worldOf(toySet(2, 1), pod(0).granted().began("promote", 4*time.Second).restarted(-12*time.Second), pod(1).secondary().sequence("9")),
+		{"one that this process still sends", worldOf(setOf(2, 1), pod(0).granted().runs("promote", 16*time.Second).crashed(), pod(1).secondary().sequence("9")), nil},
+		{"RS-22 where the node's clock is ahead", worldOf(setOf(2, 1), pod(0).granted().began("promote", 4*time.Second).restarted(-12*time.Second), pod(1).secondary().sequence("9")),
 			[]string{"0 asked status"}},
 	})
 }
 
 func TestAPrimaryThatDoesNotAnswerAnyMoreIsToldOf(t *testing.T) {
-	w := worldOf(toySet(2, 1), pod(0).primary().silent(silentAfter), pod(1).secondary())
+	w := worldOf(setOf(2, 1), pod(0).primary().silent(unresponsiveAfter), pod(1).secondary())
 	m := w.members[0]
 	r := m.said[v1alpha1.CommandStatus]
 	r.Code, r.Outcome, r.Began, r.Ended = 8, podexec.Failed, ago(time.Hour), ago(time.Hour)
 	r.Command = podexec.Command{Name: v1alpha1.CommandStatus, UID: m.pod.UID, ContainerID: m.running()}
 	m.said[v1alpha1.CommandStatus] = r
 	p := decide(w)
-	s := summarize(w, &p)
+	s := summarize(&p)
 	c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionDegraded)
 	if c == nil || c.Reason != v1alpha1.ReasonMembersDegraded {
 		t.Errorf("it says %+v", c)

@@ -23,24 +23,24 @@ func TestV12StopsThatStatusDenies(t *testing.T) {
 	}
 	other := func() *podFixture { return pod(0).primary().sequence("9") }
 	check(t, []row{
-		{"V12 a stop is not sent again while the program may need a moment", worldOf(toySet(2, 1), other(), stopped(8, 5*time.Second, 500*time.Millisecond)), nil},
-		{"V12 status is asked on meanwhile", worldOf(toySet(2, 1), other(), stopped(8, 5*time.Second, 2*time.Second)), []string{"1 asked status"}},
-		{"V12 then it has failed", worldOf(toySet(2, 1), other(), stopped(8, settleWithin+time.Second, 500*time.Millisecond)),
+		{"V12 a stop is not sent again while the program may need a moment", worldOf(setOf(2, 1), other(), stopped(8, 5*time.Second, 500*time.Millisecond)), nil},
+		{"V12 status is asked on meanwhile", worldOf(setOf(2, 1), other(), stopped(8, 5*time.Second, 2*time.Second)), []string{"1 asked status"}},
+		{"V12 then it has failed", worldOf(setOf(2, 1), other(), stopped(8, settleWithin+time.Second, 500*time.Millisecond)),
 			[]string{"learned: stop of 1 failed: it ended with 0, and status never agreed"}},
-		{"V12 also where status says that it failed", worldOf(toySet(2, 1), other(), stopped(1, settleWithin+time.Second, 500*time.Millisecond)),
+		{"V12 also where status says that it failed", worldOf(setOf(2, 1), other(), stopped(1, settleWithin+time.Second, 500*time.Millisecond)),
 			[]string{"learned: stop of 1 failed: it ended with 0, and status never agreed"}},
-		{"V12 not for an answer of before the time was over", worldOf(toySet(2, 1), other(), stopped(8, settleWithin+5*time.Second, 6*time.Second)), []string{"1 asked status"}},
-		{"V12 one that status confirms has ended", worldOf(toySet(2, 1), other(), stopped(7, 5*time.Second, 500*time.Millisecond)),
+		{"V12 not for an answer of before the time was over", worldOf(setOf(2, 1), other(), stopped(8, settleWithin+5*time.Second, 6*time.Second)), []string{"1 asked status"}},
+		{"V12 one that status confirms has ended", worldOf(setOf(2, 1), other(), stopped(7, 5*time.Second, 500*time.Millisecond)),
 			[]string{"learned: stop of 1 succeeded; 1 is not primary: status says that it has stopped"}},
-		{"V12 one whose container ended with it too", worldOf(toySet(2, 1), other(), pod(1).granted().ends("stop", podexec.Succeeded, 0).crashed()),
+		{"V12 one whose container ended with it too", worldOf(setOf(2, 1), other(), pod(1).granted().ends("stop", podexec.Succeeded, 0).crashed()),
 			[]string{"learned: stop of 1 succeeded; 1 is not primary: its container has ended"}},
-		{"V12 a demote that does nothing has failed", worldOf(toySet(2, 1), other(), demoted(8, settleWithin+time.Second, 500*time.Millisecond)),
+		{"V12 a demote that does nothing has failed", worldOf(setOf(2, 1), other(), demoted(8, settleWithin+time.Second, 500*time.Millisecond)),
 			[]string{"learned: demote of 1 failed: it ended with 0, and status never agreed"}},
-		{"V12 and the member is stopped instead", worldOf(toySet(2, 1), other(), pod(1).failures(1, "demote", 0, false).primary()), []string{"1: Stop, with 0 1"}},
-		{"V12 a second stop waits a moment", worldOf(toySet(2, 1), other(), pod(1).failures(1, "stop", 0, false).lately(500*time.Millisecond).primary()), nil},
-		{"V12 what two stops do not end, ends with its pod", worldOf(toySet(2, 1), other(), pod(1).failures(2, "stop", 0, false).primary()),
+		{"V12 and the member is stopped instead", worldOf(setOf(2, 1), other(), pod(1).failures(1, "demote", 0, false).primary()), []string{"1: Stop, with 0 1"}},
+		{"V12 a second stop waits a moment", worldOf(setOf(2, 1), other(), pod(1).failures(1, "stop", 0, false).lately(500*time.Millisecond).primary()), nil},
+		{"V12 what two stops do not end, ends with its pod", worldOf(setOf(2, 1), other(), pod(1).failures(2, "stop", 0, false).primary()),
 			[]string{"delete pod 1: Failed, 2 starts or stops failed"}},
-		{"V12 one that failed, and that stop does not mend, is made anew", worldOf(toySet(2, 1), other(), pod(1).status(1).failures(1, "stop", 0, false)),
+		{"V12 one that failed, and that stop does not mend, is recreated", worldOf(setOf(2, 1), other(), pod(1).status(1).failures(1, "stop", 0, false)),
 			[]string{"delete pod 1: Failed, stop failed: it ended with 0, and status never agreed"}},
 	})
 }
@@ -49,31 +49,31 @@ func TestV12StopsThatStatusDenies(t *testing.T) {
 func idles(command string) func(*stage) {
 	return func(s *stage) {
 		s.Say("! %s ends with 0 and does nothing", command)
-		s.toy.idles[command] = true
+		s.db.idles[command] = true
 	}
 }
 
 // V12: neither is sent more than a few times, labels do not change to and fro, and
 // Degraded says so.
 func TestV12StopAndDemoteThatDoNothing(t *testing.T) {
-	for name, tale := range map[string]struct {
+	for name, scenario := range map[string]struct {
 		set   *v1alpha1.ReplicatedStatefulSet
 		steps []func(*stage)
 		sends int
 	}{
-		"a stop of one that goes":       {toySet(3, 1), []func(*stage){idles("rss-db-2 stop"), scaleTo(2)}, 2},
-		"a stop of a primary too many":  {toySet(3, 2, "demote", "promote"), []func(*stage){idles("rss-db-1 stop"), primariesTo(1)}, 2},
-		"a demote of one too many":      {toySet(3, 2), []func(*stage){idles("rss-db-1 demote"), primariesTo(1)}, 1},
-		"neither does anything":         {toySet(3, 2), []func(*stage){idles("rss-db-1 demote"), idles("rss-db-1 stop"), primariesTo(1)}, 2},
-		"a stop for a new template":     {toySet(3, 1), []func(*stage){idles("rss-db-2 stop"), image("two")}, 2},
-		"a demote for a switchover":     {toySet(3, 1), []func(*stage){idles("rss-db-0 demote"), switchTo(2)}, 1},
-		"a stop of all where all shall": {toySet(3, 3, "secondary", "promote", "demote"), []func(*stage){idles("rss-db-1 stop"), scaleTo(0)}, 2},
+		"a stop of one that goes":        {setOf(3, 1), []func(*stage){idles("rss-db-2 stop"), scaleTo(2)}, 2},
+		"a stop of a primary too many":   {setOf(3, 2, "demote", "promote"), []func(*stage){idles("rss-db-1 stop"), primariesTo(1)}, 2},
+		"a demote of one too many":       {setOf(3, 2), []func(*stage){idles("rss-db-1 demote"), primariesTo(1)}, 1},
+		"neither does anything":          {setOf(3, 2), []func(*stage){idles("rss-db-1 demote"), idles("rss-db-1 stop"), primariesTo(1)}, 2},
+		"a stop for a new template":      {setOf(3, 1), []func(*stage){idles("rss-db-2 stop"), image("two")}, 2},
+		"a demote for a switchover":      {setOf(3, 1), []func(*stage){idles("rss-db-0 demote"), switchTo(2)}, 1},
+		"a stop of all where all should": {setOf(3, 3, "secondary", "promote", "demote"), []func(*stage){idles("rss-db-1 stop"), scaleTo(0)}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(t, tale.set)
+			s := newStage(t, scenario.set)
 			s.settle(20 * time.Second)
 			from := len(s.Story)
-			for _, step := range tale.steps {
+			for _, step := range scenario.steps {
 				step(s)
 			}
 			degraded := false
@@ -81,7 +81,7 @@ func TestV12StopAndDemoteThatDoNothing(t *testing.T) {
 				s.look()
 				s.pass()
 				s.check()
-				for _, move := range append(s.machines(), s.toy.moves()...) {
+				for _, move := range append(s.machines(), s.db.moves()...) {
 					move()
 				}
 				for _, c := range s.set().Status.Conditions {
@@ -91,8 +91,8 @@ func TestV12StopAndDemoteThatDoNothing(t *testing.T) {
 			if !degraded {
 				t.Error("Degraded never said so")
 			}
-			for command := range s.toy.idles {
-				if n := s.told(from, strings.Replace(command, " ", ": /", 1)); n > tale.sends {
+			for command := range s.db.idles {
+				if n := s.told(from, strings.Replace(command, " ", ": /", 1)); n > scenario.sends {
 					t.Errorf("%s was sent %d times", command, n)
 				}
 				name, _, _ := strings.Cut(command, " ")
@@ -125,11 +125,11 @@ func TestV12LabelsDoNotChangeToAndFro(t *testing.T) {
 		world func(*podFixture) *world
 		want  []string
 	}{
-		{"while it is one too many", func(f *podFixture) *world { return worldOf(toySet(2, 1), pod(0).primary(), f) }, nil},
-		{"while it shall go", func(f *podFixture) *world {
-			return worldOf(toySet(2, 2, "secondary"), pod(0).primary(), f, replicas(1))
+		{"while it is one too many", func(f *podFixture) *world { return worldOf(setOf(2, 1), pod(0).primary(), f) }, nil},
+		{"while it should go", func(f *podFixture) *world {
+			return worldOf(setOf(2, 2, "secondary"), pod(0).primary(), f, replicas(1))
 		}, nil},
-		{"not where nobody wants it to stop any more", func(f *podFixture) *world { return worldOf(toySet(2, 2), pod(0).primary(), f) }, []string{"1 primary"}},
+		{"not where no one wants it to stop any more", func(f *podFixture) *world { return worldOf(setOf(2, 2), pod(0).primary(), f) }, []string{"1 primary"}},
 	} {
 		t.Run("V12 "+r.name, func(t *testing.T) {
 			f := pod(1).failures(1, "stop", 0, false).lately(500 * time.Millisecond).primary()

@@ -70,7 +70,10 @@ func ownVolumes(spec *v1alpha1.ReplicatedStatefulSetSpec) []corev1.Volume {
 func ownMounts(spec *v1alpha1.ReplicatedStatefulSetSpec) []corev1.VolumeMount {
 	mounts := []corev1.VolumeMount{{Name: volumePodInfo, MountPath: pathPodInfo, ReadOnly: true}}
 	for _, m := range secretMounts(spec) {
-		mounts = append(mounts, corev1.VolumeMount{Name: m.volume, MountPath: m.path, ReadOnly: true})
+		mounts = append(
+			mounts,
+			corev1.VolumeMount{Name: m.volume, MountPath: m.path, ReadOnly: true},
+		)
 	}
 	return mounts
 }
@@ -80,7 +83,10 @@ func ownEnv(set *v1alpha1.ReplicatedStatefulSet) []corev1.EnvVar {
 	env := []corev1.EnvVar{
 		{Name: "SERVICE_NAME", Value: serviceName(set)},
 		{Name: "POD_NAME", ValueFrom: &corev1.EnvVarSource{FieldRef: fieldRef("metadata.name")}},
-		{Name: "POD_NAMESPACE", ValueFrom: &corev1.EnvVarSource{FieldRef: fieldRef("metadata.namespace")}},
+		{
+			Name:      "POD_NAMESPACE",
+			ValueFrom: &corev1.EnvVarSource{FieldRef: fieldRef("metadata.namespace")},
+		},
 	}
 	if level := int(ptr.Deref(set.Spec.ChaosLevel, 0)); level > 0 {
 		env = append(env,
@@ -120,7 +126,10 @@ func injectContainers(set *v1alpha1.ReplicatedStatefulSet, pod *corev1.PodSpec) 
 // there twice would be one entry to the API server's patches.
 func injectContainer(c *corev1.Container, env []corev1.EnvVar, mounts []corev1.VolumeMount) {
 	ours := slices.DeleteFunc(slices.Clone(env), func(e corev1.EnvVar) bool {
-		return slices.ContainsFunc(c.Env, func(own corev1.EnvVar) bool { return own.Name == e.Name })
+		return slices.ContainsFunc(
+			c.Env,
+			func(own corev1.EnvVar) bool { return own.Name == e.Name },
+		)
 	})
 	c.Env = append(ours, c.Env...)
 	c.VolumeMounts = append(c.VolumeMounts, mounts...)
@@ -128,7 +137,13 @@ func injectContainer(c *corev1.Container, env []corev1.EnvVar, mounts []corev1.V
 
 // commandContainer is the index of the container in which commands run.
 func commandContainer(pod *v1alpha1.PodPolicy) int {
-	return max(0, slices.IndexFunc(pod.Containers, func(c corev1.Container) bool { return c.Name == pod.Container }))
+	return max(
+		0,
+		slices.IndexFunc(
+			pod.Containers,
+			func(c corev1.Container) bool { return c.Name == pod.Container },
+		),
+	)
 }
 
 // commandsIn is that container's name.

@@ -25,20 +25,20 @@ func (s *stage) machines() (moves []func()) {
 			moves = append(moves, move)
 		}
 	}
-	for _, g := range s.toy.ghosts { // pods that were deleted by force
+	for _, g := range s.db.ghosts { // pods that were deleted by force
 		if s.up(g.node) {
 			moves = append(moves, func() {
 				s.Say("    %s of a pod that is gone ends", g.id)
-				s.toy.kill(g)
+				s.db.kill(g)
 			})
 		}
 	}
-	for _, name := range sortedKeys(s.toy.containers) {
-		c := s.toy.containers[name]
+	for _, name := range sortedKeys(s.db.containers) {
+		c := s.db.containers[name]
 		if s.up(c.node) && s.podOf(c.uid) == nil {
 			moves = append(moves, func() {
 				s.Say("    %s of a pod that is gone ends", c.id)
-				s.toy.kill(c)
+				s.db.kill(c)
 			})
 		}
 	}
@@ -46,7 +46,7 @@ func (s *stage) machines() (moves []func()) {
 }
 
 // anySet has the name of every set here.
-var anySet = toySet(1, 1)
+var anySet = setOf(1, 1)
 
 func (s *stage) podOf(uid types.UID) *corev1.Pod {
 	for _, p := range s.pods() {
@@ -154,7 +154,7 @@ func (s *stage) edit(p *corev1.Pod, change func(*corev1.Pod)) {
 // kubeletMove is the next step with a pod: what happens on its node, and then, as
 // another step, what the API is told of it.
 func (s *stage) kubeletMove(p *corev1.Pod) func() {
-	c := s.toy.of(p)
+	c := s.db.of(p)
 	switch {
 	case !podstate.Scheduled(p):
 		if podstate.Terminating(p) {
@@ -174,7 +174,7 @@ func (s *stage) kubeletMove(p *corev1.Pod) func() {
 	case podstate.Terminating(p) && c != nil:
 		return func() {
 			s.Say("    %s ends", c.id)
-			s.toy.kill(c)
+			s.db.kill(c)
 		}
 	case podstate.Terminating(p) && !podstate.Ended(p):
 		return func() {
@@ -194,8 +194,8 @@ func (s *stage) kubeletMove(p *corev1.Pod) func() {
 		return func() { s.edit(p, func(p *corev1.Pod) { crashed(s, p) }) }
 	case c == nil:
 		return func() {
-			if s.podOf(p.UID) != nil && s.toy.of(p) == nil {
-				s.toy.start(p)
+			if s.podOf(p.UID) != nil && s.db.of(p) == nil {
+				s.db.start(p)
 			}
 		}
 	case !shows(p, c), !podstate.Ready(p): // its node may have been said to be gone
@@ -208,11 +208,11 @@ func (s *stage) showsRunning(p *corev1.Pod) bool {
 	return len(p.Status.ContainerStatuses) > 0 && p.Status.ContainerStatuses[0].State.Running != nil
 }
 
-func shows(p *corev1.Pod, c *toyContainer) bool {
+func shows(p *corev1.Pod, c *fakeContainer) bool {
 	return len(p.Status.ContainerStatuses) > 0 && p.Status.ContainerStatuses[0].ContainerID == c.id && p.Status.ContainerStatuses[0].State.Running != nil
 }
 
-func runs(s *stage, p *corev1.Pod, c *toyContainer) {
+func runs(s *stage, p *corev1.Pod, c *fakeContainer) {
 	s.Say("    %s runs", c.id)
 	p.Status.Phase = corev1.PodRunning
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}, {Type: corev1.ContainersReady, Status: corev1.ConditionTrue}}

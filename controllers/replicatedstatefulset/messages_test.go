@@ -19,49 +19,49 @@ func TestMessages(t *testing.T) {
 		return pod(0).idle().answered("sequence", outcome, code, out, 5*time.Second)
 	}
 	seen := with(func(w *world) { w.set.Status.Epoch = 2 })
-	wish := annotated(v1alpha1.AnnotationSwitchoverTo, "rss-db-1")
+	requested := annotated(v1alpha1.AnnotationSwitchoverTo, "rss-db-1")
 	for _, r := range []struct {
 		name, condition string
 		world           *world
 		want            string
 	}{
-		{"V16 a failover is no first start", v1alpha1.ConditionSeeded, worldOf(toySet(3, 1), pod(0).crashed(), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("9"), seen, lost(15*time.Second)),
+		{"V16 a failover is no first start", v1alpha1.ConditionSeeded, worldOf(setOf(3, 1), pod(0).crashed(), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("9"), seen, lost(15*time.Second)),
 			"NotSeeded: the primary of epoch 2 has stopped, and the next one is being chosen"},
-		{"V16 what is waited for is said too", v1alpha1.ConditionSeeded, worldOf(toySet(3, 1), pod(0).crashed(), pod(1).secondary(), pod(2).secondary().sequence("9"), seen, lost(15*time.Second)),
+		{"V16 what is waited for is said too", v1alpha1.ConditionSeeded, worldOf(setOf(3, 1), pod(0).crashed(), pod(1).secondary(), pod(2).secondary().sequence("9"), seen, lost(15*time.Second)),
 			"NotSeeded: sequence has not answered yet in all of rss-db-1, rss-db-2"},
-		{"V16 before the first start it is said", v1alpha1.ConditionSeeded, worldOf(toySet(1, 1), pod(0).idle().sequence("9")), "NotSeeded: no member has been started yet"},
-		{"V19 sequence failed", v1alpha1.ConditionSeeded, worldOf(toySet(1, 1), sequence(podexec.Failed, 3, "")), "SequenceUnknown: nobody knows how new the copies of these are: rss-db-0 (sequence failed with exit code 3)"},
-		{"V19 sequence said no number", v1alpha1.ConditionDataLossRisk, worldOf(toySet(1, 1), sequence(podexec.Succeeded, 0, "GTID 7-9\n")), `SequenceUnknown: nobody knows how new the copies of these are: rss-db-0 (sequence printed something else than one unsigned whole number (8 bytes))`},
-		{"V19 sequence said nothing", v1alpha1.ConditionDataLossRisk, worldOf(toySet(1, 1), sequence(podexec.Succeeded, 0, " \n")), "rss-db-0 (sequence printed nothing, and has to print one unsigned whole number)"},
-		{"V19 sequence said too much", v1alpha1.ConditionDataLossRisk, worldOf(toySet(1, 1), sequence(podexec.Succeeded, 0, "7").cut()), "rss-db-0 (sequence printed something else than one unsigned whole number (more than 64 bytes))"},
-		{"V19 sequence did not end", v1alpha1.ConditionSeeded, worldOf(toySet(1, 1), pod(0).idle().hung()), "SequenceUnknown: nobody knows how new the copies of these are: rss-db-0 (sequence: the stream broke)"},
-		{"V23 an ordered switchover waits for a member that is down", v1alpha1.ConditionProgressing, worldOf(toySet(3, 1), pod(0).primary().sequence("9"), pod(1).secondary().sequence("9"), pod(2).pending(), wish),
+		{"V16 before the first start it is said", v1alpha1.ConditionSeeded, worldOf(setOf(1, 1), pod(0).idle().sequence("9")), "NotSeeded: no member has been started yet"},
+		{"V19 sequence failed", v1alpha1.ConditionSeeded, worldOf(setOf(1, 1), sequence(podexec.Failed, 3, "")), "SequenceUnknown: data version unknown for rss-db-0 (sequence failed with exit code 3)"},
+		{"V19 sequence said no number", v1alpha1.ConditionDataLossRisk, worldOf(setOf(1, 1), sequence(podexec.Succeeded, 0, "GTID 7-9\n")), `SequenceUnknown: data version unknown for rss-db-0 (sequence printed something else than one unsigned whole number (8 bytes))`},
+		{"V19 sequence said nothing", v1alpha1.ConditionDataLossRisk, worldOf(setOf(1, 1), sequence(podexec.Succeeded, 0, " \n")), "rss-db-0 (sequence printed nothing, and has to print one unsigned whole number)"},
+		{"V19 sequence said too much", v1alpha1.ConditionDataLossRisk, worldOf(setOf(1, 1), sequence(podexec.Succeeded, 0, "7").cut()), "rss-db-0 (sequence printed something else than one unsigned whole number (more than 64 bytes))"},
+		{"V19 sequence did not end", v1alpha1.ConditionSeeded, worldOf(setOf(1, 1), pod(0).idle().hung()), "SequenceUnknown: data version unknown for rss-db-0 (sequence: the stream broke)"},
+		{"V23 an ordered switchover waits for a member that is down", v1alpha1.ConditionProgressing, worldOf(setOf(3, 1), pod(0).primary().sequence("9"), pod(1).secondary().sequence("9"), pod(2).pending(), requested),
 			"HandingOver: rss-db-1 takes over, as annotation clusterlabs.org/switchover-to says, when no member is missing; missing now: rss-db-2 (pending)"},
-		{"V23 for a pod that is not there", v1alpha1.ConditionProgressing, worldOf(toySet(3, 1), pod(0).primary().sequence("9"), pod(1).secondary().sequence("9"), wish), "missing now: 1 of 3 pods"},
-		{"V23 for a start that has not ended", v1alpha1.ConditionProgressing, worldOf(toySet(3, 1), pod(0).primary().sequence("9"), pod(1).secondary().sequence("9"), pod(2).runs("stop", time.Second), wish), "missing now: rss-db-2 (stop has not ended)"},
-		{"V23 for a copy that is not as new", v1alpha1.ConditionProgressing, worldOf(toySet(2, 1), pod(0).primary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second), pod(1).secondary().sequence("8"), wish), "HandingOver: rss-db-1 has not all of the data of rss-db-0 yet"},
+		{"V23 for a pod that is not there", v1alpha1.ConditionProgressing, worldOf(setOf(3, 1), pod(0).primary().sequence("9"), pod(1).secondary().sequence("9"), requested), "missing now: 1 of 3 pods"},
+		{"V23 for a start that has not ended", v1alpha1.ConditionProgressing, worldOf(setOf(3, 1), pod(0).primary().sequence("9"), pod(1).secondary().sequence("9"), pod(2).runs("stop", time.Second), requested), "missing now: rss-db-2 (stop has not ended)"},
+		{"V23 for a copy that is not as new", v1alpha1.ConditionProgressing, worldOf(setOf(2, 1), pod(0).primary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second), pod(1).secondary().sequence("8"), requested), "HandingOver: rss-db-1 has not all of the data of rss-db-0 yet"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			p := decide(r.world)
-			c := meta.FindStatusCondition(summarize(r.world, &p).Conditions, r.condition)
+			c := meta.FindStatusCondition(summarize(&p).Conditions, r.condition)
 			if got := c.Reason + ": " + c.Message; !strings.Contains(got, r.want) {
 				t.Errorf("%s says %q, want %q", r.condition, got, r.want)
 			}
 		})
 	}
-	p := decide(worldOf(toySet(3, 1), pod(0).idle(), pod(1).secondary().sequence("8"), pod(2).secondary().sequence("9"), lost(15*time.Second), wish))
+	p := decide(worldOf(setOf(3, 1), pod(0).idle(), pod(1).secondary().sequence("8"), pod(2).secondary().sequence("9"), lost(15*time.Second), requested))
 	if got, want := gist(&p), []string{"patch replicatedstatefulset db: Refused, 1 does not take over: 2 has newer data. The old primary has stopped or was demoted for it already, and 2 becomes primary"}; !slices.Equal(got, want) {
 		t.Errorf("V17 %q, want %q", got, want)
 	}
 }
 
 // A drained primary is stopped while its pod goes, and where all others run it is not
-// asked how new its copy is: an heir that lags takes over. Planned work that loses
+// asked how new its copy is: a successor that lags takes over. Planned work that loses
 // nothing is an issue of its own.
 func TestV24ADrainedPrimaryIsNotAskedForItsCopy(t *testing.T) {
 	check(t, []row{
-		{"V24 it is stopped at once", worldOf(toySet(3, 1), pod(0).primary().deleted(), pod(1).secondary().sequence("8"), pod(2).secondary().sequence("8")), []string{"0: Stop, alone"}},
-		{"V24 and the best of the others takes over", worldOf(toySet(3, 1), pod(0).changed("stop", 12*time.Second).idle().deleted(), pod(1).secondary().sequence("8"), pod(2).secondary().sequence("8"), lastStopped, lost(11*time.Second)),
+		{"V24 it is stopped at once", worldOf(setOf(3, 1), pod(0).primary().deleted(), pod(1).secondary().sequence("8"), pod(2).secondary().sequence("8")), []string{"0: Stop, alone"}},
+		{"V24 and the best of the others takes over", worldOf(setOf(3, 1), pod(0).changed("stop", 12*time.Second).idle().deleted(), pod(1).secondary().sequence("8"), pod(2).secondary().sequence("8"), lastStopped, lost(11*time.Second)),
 			[]string{"1: Promote, alone"}},
 	})
 }
@@ -89,10 +89,10 @@ func TestV20WarningsOfAdmission(t *testing.T) {
 			"metadata.annotations[clusterlabs.org/switchover] is none that the operator knows, and nothing is done for it; it knows clusterlabs.org/seed-from and clusterlabs.org/switchover-to"},
 		{"an order with another prefix", annotate("clusterlab.org/seed-from"), "metadata.annotations[clusterlab.org/seed-from] is none"},
 		{"an order without one", annotate("switchoverTo"), "metadata.annotations[switchoverTo] is none"},
-		{"an annotation of somebody else", annotate("example.org/owner"), ""},
+		{"an annotation of another object", annotate("example.org/owner"), ""},
 		{"an order", annotate(v1alpha1.AnnotationSeedFrom), ""},
 	} {
-		set := toySet(3, 1)
+		set := setOf(3, 1)
 		r.change(set)
 		warned := strings.Join(warnings(withDefaults(set)), "\n")
 		if r.want == "" && warned != "" || !strings.HasPrefix(warned, r.want) {
@@ -107,13 +107,13 @@ func annotate(key string) func(*v1alpha1.ReplicatedStatefulSet) {
 
 // What commands print is not for the operator to know, but for one number.
 func TestOnlyWhatSequencePrintsIsKept(t *testing.T) {
-	w := worldOf(toySet(2, 1), pod(0).idle(), pod(1).idle())
-	for name := range w.set.Spec.Pod.Commands {
+	f := derive(worldOf(setOf(2, 1), pod(0).idle(), pod(1).idle()))
+	for name := range f.set.Spec.Pod.Commands {
 		want := 0
 		if name == v1alpha1.CommandSequence {
 			want = mostSequence
 		}
-		if c := w.command(w.members[0], name, name); c.Keep != want {
+		if c := f.command(f.members[0], name, name); c.Keep != want {
 			t.Errorf("of %s %d bytes are kept, want %d", name, c.Keep, want)
 		}
 	}

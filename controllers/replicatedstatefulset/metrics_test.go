@@ -58,7 +58,7 @@ func counted(t *testing.T) (sets []string) {
 func TestMemoryKnowsWhoseGrantWentLast(t *testing.T) {
 	r := &Reconciler{}
 	seen := func(holders ...types.UID) types.UID {
-		set := toySet(3, 2)
+		set := setOf(3, 2)
 		set.UID = "set"
 		for _, uid := range holders {
 			set.Status.Grants = append(set.Status.Grants, v1alpha1.Grant{UID: uid})
@@ -75,7 +75,7 @@ func TestMemoryKnowsWhoseGrantWentLast(t *testing.T) {
 		{"none has gone yet", []types.UID{"a", "b", "c"}, ""},
 		{"one went", []types.UID{"b", "c"}, "a"},
 		{"and stays the last", []types.UID{"b", "c"}, "a"},
-		{"of two at once nobody knows", nil, ""},
+		{"of two at once it is not known", nil, ""},
 		{"nor later", []types.UID{"a"}, ""},
 		{"until the next", nil, "a"},
 	} {

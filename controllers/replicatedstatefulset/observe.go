@@ -22,15 +22,23 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
-// world is all that a decision may know.
-type world struct {
-	now  time.Time
-	took time.Duration // how long it took to read all this
-	live bool          // read past the cache; of a plan for another world nothing is done but to ask
+// clock is what a decision knows of time.
+type clock struct {
+	now time.Time
+	// took is how long it took to read the world.
+	took time.Duration
 	// watch is in which time this process could look. A deadline that blames a member, or
 	// gives up on one, counts no other.
 	watch leadership.Watch
-	set   *v1alpha1.ReplicatedStatefulSet
+}
+
+// world is all that a decision may know.
+type world struct {
+	clock
+	// live is true of a world that was read past the cache. Of a plan for another one
+	// nothing is done but to ask.
+	live bool
+	set  *v1alpha1.ReplicatedStatefulSet
 	// invalid says why the spec cannot be served; "" if it can.
 	invalid string
 	// namespaceGoes is true while the namespace is being deleted.
@@ -52,15 +60,13 @@ type world struct {
 	// lossOf is the pod whose grant that was; "" if this process has seen none go, or
 	// several at once.
 	lossOf types.UID
-	// wishAt is since when this process knows of the member that a person wants to be
+	// requestedAt is since when this process knows of the member that a person wants to be
 	// primary.
-	wishAt time.Time
+	requestedAt time.Time
 	// refused is the last write that the API server refused, in its words.
 	refused string
 	// mended are the last patches of children, by childKey.
 	mended map[string]mended
-
-	books books // see learn
 }
 
 // member is a pod and what is known of it.
@@ -82,9 +88,9 @@ type member struct {
 	unclear []podexec.Result
 	// tries is how often in a row the outcome of a command was unknown.
 	tries map[string]int
-	// unanswered is how often in a row the end of status was not seen in the container
-	// that runs, though the API server answered.
-	unanswered int
+	// missed is how often in a row the end of status was not seen in the container that
+	// runs, though the API server answered.
+	missed int
 	// askedAt is since when status has been asked in vain in the container that runs;
 	// zero while it answers. unheard is true if the status of the object says so, from
 	// this process or the one before.
@@ -93,13 +99,18 @@ type member struct {
 	// touched is when this process last saw the pod change: its container, or
 	// whether it is Ready.
 	touched time.Time
+
+	known // see derive
 }
 
-// view is where observe reads: the cache, or the API server.
 // observe reads the world of a set. What the Board knows is read first: a command
 // that ends meanwhile is seen by the next look, beside pods that are newer.
 func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, from engine.View) (*world, error) {
-	w := &world{now: r.Now(), watch: r.Lease.Watch(), live: from.Live, set: withDefaults(set)}
+	w := &world{
+		clock: clock{now: r.Now(), watch: r.Lease.Watch()},
+		live:  from.Live,
+		set:   withDefaults(set),
+	}
 	if errs := validate(w.set); len(errs) > 0 {
 		w.invalid = errs.ToAggregate().Error()
 	}
@@ -110,67 +121,52 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ReplicatedStatef
 		return nil, err
 	}
 	for _, m := range w.members {
-		m.owned = w.stateful != nil && w.ours(w.stateful) && metav1.IsControlledBy(m.pod, w.stateful) && w.stranger(m) == ""
+		m.owned = w.owns(m)
 	}
-	if w.invalid == "" {
-		if err := r.readRules(ctx, w); err != nil {
-			return nil, err
-		}
-		if err := r.readSecrets(ctx, w); err != nil {
-			return nil, err
-		}
+	if err := r.readRules(ctx, w); err != nil {
+		return nil, err
 	}
-	if w.deleting() && from.Live {
-		var namespace corev1.Namespace
-		if err := from.Get(ctx, types.NamespacedName{Name: set.Namespace}, &namespace); err != nil {
-			return nil, fmt.Errorf("get the namespace: %w", err)
-		}
-		w.namespaceGoes = namespace.DeletionTimestamp != nil
+	if err := r.readSecrets(ctx, w); err != nil {
+		return nil, err
+	}
+	if err := r.readNamespace(ctx, w, from); err != nil {
+		return nil, err
 	}
 	r.recall(w)
 	w.took = r.Now().Sub(w.now)
-	for _, m := range w.members {
-		for _, result := range m.unclear {
-			unknownTotal.WithLabelValues(result.Name).Inc()
-			ctrl.LoggerFrom(ctx).Info("nobody knows what came of a command", "pod", m.name(), "command", result.Name, "why", result.Why)
-		}
-	}
+	countUnclear(ctx, w)
 	return w, nil
 }
 
-// readPods reads the pods of the set, by the labels that all of them have. One
-// whose labels somebody took off runs on, and nobody can take its name: those of
-// the books, those with our finalizer, and those with our annotation that nobody
-// controls are found by their names.
-func (r *Reconciler) readPods(ctx context.Context, w *world, from engine.View) ([]corev1.Pod, error) {
-	var pods corev1.PodList
-	options := []client.ListOption{client.InNamespace(w.set.Namespace), client.MatchingLabels(ownLabels(w.set))}
-	if !from.Live {
-		options = append(options, client.UnsafeDisableDeepCopy)
-	}
-	if err := from.List(ctx, &pods, options...); err != nil {
-		return nil, fmt.Errorf("list pods: %w", err)
-	}
-	listed := map[string]bool{}
-	for i := range pods.Items {
-		listed[pods.Items[i].Name] = true
-	}
-	unlisted, err := r.unlisted(ctx, w, listed)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range unlisted {
-		var pod corev1.Pod
-		err := r.Live.Get(ctx, types.NamespacedName{Namespace: w.set.Namespace, Name: name}, &pod)
-		if client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("get pod %s: %w", name, err)
-		}
-		madeByUs := pod.Annotations[v1alpha1.AnnotationTemplate] != "" && metav1.GetControllerOf(&pod) == nil
-		if m := (&member{pod: &pod}); err == nil && (m.protected() || w.written(m) || madeByUs) {
-			pods.Items = append(pods.Items, pod)
+// countUnclear counts and logs the commands whose outcome is not known.
+func countUnclear(ctx context.Context, w *world) {
+	for _, m := range w.members {
+		for _, result := range m.unclear {
+			unknownTotal.WithLabelValues(result.Name).Inc()
+			ctrl.LoggerFrom(ctx).Info("the outcome of a command is not known", "pod", m.name(), "command", result.Name, "why", result.Why)
 		}
 	}
-	return pods.Items, nil
+}
+
+// owns reports whether a pod is this object's by its owners, and no stranger.
+func (w *world) owns(m *member) bool {
+	if w.stateful == nil || !w.ours(w.stateful) || !metav1.IsControlledBy(m.pod, w.stateful) {
+		return false
+	}
+	return w.whyStranger(m, w.isStored(m)) == ""
+}
+
+// readNamespace finds out whether the namespace of an object that goes does so, too.
+func (r *Reconciler) readNamespace(ctx context.Context, w *world, from engine.View) error {
+	if !w.deleting() || !from.Live {
+		return nil
+	}
+	var namespace corev1.Namespace
+	if err := from.Get(ctx, types.NamespacedName{Name: w.set.Namespace}, &namespace); err != nil {
+		return fmt.Errorf("get the namespace: %w", err)
+	}
+	w.namespaceGoes = namespace.DeletionTimestamp != nil
+	return nil
 }
 
 // readMembers reads the pods of the set, and what is known of each.
@@ -183,13 +179,13 @@ func (r *Reconciler) readMembers(ctx context.Context, w *world, from engine.View
 	for i := range pods {
 		pod := &pods[i]
 		ordinal, ok := ordinalOf(w.set, pod.Name)
-		m := &member{pod: pod, ordinal: ordinal, commandsIn: pod.Annotations[v1alpha1.AnnotationContainer], results: map[string]podexec.Result{}}
-		// One that may be primary, or waits for us to go, is a member whoever owns it now.
-		let := m.terminating() && m.protected()
-		if ordinal >= maxReplicas && !w.written(m) && !let {
-			continue // no set has that many
+		m := &member{
+			pod:        pod,
+			ordinal:    ordinal,
+			commandsIn: pod.Annotations[v1alpha1.AnnotationContainer],
+			results:    map[string]podexec.Result{},
 		}
-		if owner := metav1.GetControllerOf(pod); !ok || owner != nil && (owner.Kind != "StatefulSet" || owner.Name != statefulSetName(w.set)) && !w.written(m) && !let {
+		if !ok || !w.counts(m) {
 			continue
 		}
 		if m.commandsIn == "" && len(w.set.Spec.Pod.Containers) > 0 {
@@ -209,52 +205,88 @@ func (r *Reconciler) readMembers(ctx context.Context, w *world, from engine.View
 	return nil
 }
 
+// counts reports whether a pod with the name of a member is one. One that may be primary, or
+// waits for us to go, is, whoever owns it now; else none with an ordinal that no set has, or
+// of another owner.
+func (w *world) counts(m *member) bool {
+	if w.isStored(m) {
+		return true
+	}
+	if m.terminating() && m.protected() {
+		return true
+	}
+	if m.ordinal >= maxReplicas {
+		return false
+	}
+	if owner := metav1.GetControllerOf(m.pod); owner != nil {
+		return owner.Kind == "StatefulSet" && owner.Name == statefulSetName(w.set)
+	}
+	return true
+}
+
 // readChildren reads what the operator made for the set, whoever's it is. Services
-// and the budget stop and start nobody, and a patch of one is bound to the version
+// and the budget stop and start no member, and a patch of one is bound to the version
 // that was read: they are read live only where the cache has none.
 func (r *Reconciler) readChildren(ctx context.Context, w *world, from engine.View) error {
-	get := func(from client.Reader, name string, into client.Object) (bool, error) {
-		err := from.Get(ctx, types.NamespacedName{Namespace: w.set.Namespace, Name: name}, into)
-		if client.IgnoreNotFound(err) != nil {
-			return false, fmt.Errorf("get %s: %w", name, err)
-		}
-		return err == nil, nil
+	var err error
+	key := func(name string) types.NamespacedName {
+		return types.NamespacedName{Namespace: w.set.Namespace, Name: name}
 	}
-	find := func(name string, into client.Object) (bool, error) {
-		if ok, err := get(r.Cache, name, into); ok || err != nil || !from.Live {
-			return ok, err
-		}
-		return get(from, name, into)
-	}
-	var stateful appsv1.StatefulSet
-	if ok, err := get(from, statefulSetName(w.set), &stateful); err != nil {
+	if w.stateful, err = find[appsv1.StatefulSet](ctx, from, key(statefulSetName(w.set))); err != nil {
 		return err
-	} else if ok {
-		w.stateful = &stateful
 	}
-	var budget policyv1.PodDisruptionBudget
-	if ok, err := find(statefulSetName(w.set), &budget); err != nil {
+	if w.budget, err = findCached[policyv1.PodDisruptionBudget](ctx, r.Cache, from, key(statefulSetName(w.set))); err != nil {
 		return err
-	} else if ok {
-		w.budget = &budget
 	}
 	w.services = map[string]*corev1.Service{}
 	for _, name := range []string{serviceName(w.set), primaryServiceName(w.set), activeServiceName(w.set)} {
-		var service corev1.Service
-		if ok, err := find(name, &service); err != nil {
+		if w.services[name], err = findCached[corev1.Service](ctx, r.Cache, from, key(name)); err != nil {
 			return err
-		} else if ok {
-			w.services[name] = &service
 		}
 	}
 	return nil
 }
 
+// object is a pointer to an object of the API.
+type object[T any] interface {
+	*T
+	client.Object
+}
+
+// find reads an object; it is nil if there is none.
+func find[T any, O object[T]](ctx context.Context, from client.Reader, key types.NamespacedName) (O, error) {
+	found := O(new(T))
+	err := from.Get(ctx, key, found)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get %s: %w", key.Name, err)
+	}
+	return found, nil
+}
+
+// findCached is the same, from the cache where that has it.
+func findCached[T any, O object[T]](ctx context.Context, cache client.Reader, from engine.View, key types.NamespacedName) (O, error) {
+	found, err := find[T, O](ctx, cache, key)
+	if err == nil && found == nil && from.Live {
+		return find[T, O](ctx, from, key)
+	}
+	return found, err
+}
+
 // readSecrets finds out which of the Secrets of spec.TLS are missing.
 func (r *Reconciler) readSecrets(ctx context.Context, w *world) error {
+	if w.invalid != "" {
+		return nil
+	}
 	for _, name := range secretsOfTLS(w.set) {
 		secret := metadataOf("Secret")
-		err := r.Cache.Get(ctx, types.NamespacedName{Namespace: w.set.Namespace, Name: name}, secret)
+		err := r.Cache.Get(
+			ctx,
+			types.NamespacedName{Namespace: w.set.Namespace, Name: name},
+			secret,
+		)
 		if apierrors.IsNotFound(err) {
 			w.missing = append(w.missing, name)
 		} else if err != nil {

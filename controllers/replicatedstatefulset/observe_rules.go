@@ -26,7 +26,7 @@ const mostRuleBytes = 8 << 20
 // metadata is cached: they are read when one has another version. Where there are too
 // many of them, the members stay as they are.
 func (r *Reconciler) readRules(ctx context.Context, w *world) error {
-	if w.set.Spec.RuleSelector == nil {
+	if w.invalid != "" || w.set.Spec.RuleSelector == nil {
 		return nil
 	}
 	selector, err := metav1.LabelSelectorAsSelector(w.set.Spec.RuleSelector)
@@ -41,13 +41,16 @@ func (r *Reconciler) readRules(ctx context.Context, w *world) error {
 		w.follow("", fmt.Sprintf("it selects %d ConfigMaps, and may select %d", n, mostRules))
 		return nil
 	}
-	slices.SortFunc(list.Items, func(a, b metav1.PartialObjectMetadata) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(
+		list.Items,
+		func(a, b metav1.PartialObjectMetadata) int { return strings.Compare(a.Name, b.Name) },
+	)
 	var versions strings.Builder
 	for i := range list.Items {
 		fmt.Fprintf(&versions, "%s/%s ", list.Items[i].Name, list.Items[i].ResourceVersion)
 	}
 	known := r.of(w.set)
-	if known.rules == "" && known.excess == "" || known.versions != versions.String() {
+	if known.hasNoRules() || known.versions != versions.String() {
 		known.rules, known.excess, err = r.hashRules(ctx, w.set.Namespace, list.Items)
 		if err != nil {
 			known.rules, known.excess = "", ""
@@ -91,14 +94,17 @@ func (r *Reconciler) hashRules(ctx context.Context, namespace string, of []metav
 		}
 		comma = ","
 		if left -= n; left < 0 {
-			return "", fmt.Sprintf("it selects ConfigMaps of more than %d MiB in all", mostRuleBytes>>20), nil
+			return "", fmt.Sprintf(
+				"it selects ConfigMaps of more than %d MiB in all",
+				mostRuleBytes>>20,
+			), nil
 		}
 	}
 	_, _ = io.WriteString(sum, strings.TrimSuffix(comma, ",")+"}") // a hash takes all
 	return hex.EncodeToString(sum.Sum(nil)[:8]), "", nil
 }
 
-// hashOne is over name and contents of a ConfigMap, and tells how many bytes these have.
+// hashOne is over name and contents of a ConfigMap, and returns how many bytes these have.
 func hashOne(sum hash.Hash, before string, one *corev1.ConfigMap) (int, error) {
 	name, err := json.Marshal(one.Name)
 	if err != nil {

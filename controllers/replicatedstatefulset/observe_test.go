@@ -19,7 +19,7 @@ import (
 )
 
 func TestWhoIsAMember(t *testing.T) {
-	s := newStage(t, toySet(11, 1))
+	s := newStage(t, setOf(11, 1))
 	s.settle(10 * time.Second)
 	stranger := func(name, namespace, app string) {
 		s.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{v1alpha1.LabelApp: app, v1alpha1.LabelManaged: v1alpha1.True}}})
@@ -47,12 +47,12 @@ func TestWhoIsAMember(t *testing.T) {
 	strip(0)(s) // the primary
 	strip(10)(s)
 	if got := look(); !slices.Equal(got, want) {
-		t.Errorf("the members are %q, want also those whose labels somebody took off", got)
+		t.Errorf("the members are %q, want also those whose labels were taken off", got)
 	}
 }
 
 func TestCommandsStayInTheContainerOfThePod(t *testing.T) {
-	s := newStage(t, toySet(1, 1))
+	s := newStage(t, setOf(1, 1))
 	s.settle(10 * time.Second)
 	s.change(func(set *v1alpha1.ReplicatedStatefulSet) { set.Spec.Pod.Containers[0].Name = "other" })
 	if m := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}).members[0]; m.commandsIn != "main" {
@@ -93,25 +93,25 @@ func TestWhatIsAskedInVainIsAskedLessOften(t *testing.T) {
 	}
 }
 
-// Only what was sent to the container that runs makes a member mute: an outage does not.
-func TestAMemberIsMuteWhenItWasAsked(t *testing.T) {
+// Only what was sent to the container that runs makes a member unresponsive: an outage does not.
+func TestAMemberIsUnresponsiveWhenItWasAsked(t *testing.T) {
 	m := pod(0)
 	remembered := &seen{said: map[string]podexec.Result{}, counted: map[string]time.Time{}, tries: map[string]int{}}
-	for i := range silentAfter {
-		if m.mute() {
-			t.Fatalf("after %d of %d", i, silentAfter)
+	for i := range unresponsiveAfter {
+		if m.unresponsive() {
+			t.Fatalf("after %d of %d", i, unresponsiveAfter)
 		}
 		m.unsent("status", time.Duration(50-i)*time.Second, 0)
 		remembered.look(m.member, nil, noon)
 		m.answered("status", podexec.Unknown, 0, "", time.Duration(40-i)*time.Second)
 		remembered.look(m.member, nil, noon)
 	}
-	if !m.mute() {
-		t.Error("not mute")
+	if !m.unresponsive() {
+		t.Error("not unresponsive")
 	}
 	m.restarted(time.Second)
-	if remembered.look(m.member, nil, noon); m.mute() {
-		t.Error("mute for what another container did not answer")
+	if remembered.look(m.member, nil, noon); m.unresponsive() {
+		t.Error("unresponsive for what another container did not answer")
 	}
 }
 
@@ -126,8 +126,8 @@ func (n noting) Get(ctx context.Context, key client.ObjectKey, into client.Objec
 	return n.Reader.Get(ctx, key, into, opts...)
 }
 
-func TestWhatStopsNobodyIsReadLiveWhereTheCacheHasNone(t *testing.T) {
-	s := newStage(t, toySet(3, 1))
+func TestWhatStopsNoMemberIsReadLiveWhereTheCacheHasNone(t *testing.T) {
+	s := newStage(t, setOf(3, 1))
 	s.settle(10 * time.Second)
 	live := func() (*world, map[string]int) {
 		n := noting{s.Cluster, map[string]int{}}
@@ -140,9 +140,9 @@ func TestWhatStopsNobodyIsReadLiveWhereTheCacheHasNone(t *testing.T) {
 	gone := w.services["db-primary"]
 	s.DeleteNow(gone)
 	s.look()
-	s.Put(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: gone.Name, Namespace: gone.Namespace}}) // somebody's
+	s.Put(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: gone.Name, Namespace: gone.Namespace}}) // another object's
 	if w, _ = live(); w.services[gone.Name] == nil || w.ours(w.services[gone.Name]) {
-		t.Errorf("a Service that the cache does not hold is %v, want somebody's", w.services[gone.Name])
+		t.Errorf("a Service that the cache does not hold is %v, want another object's", w.services[gone.Name])
 	}
 }
 
@@ -157,14 +157,14 @@ func TestRS62ASetHasItsOwnKey(t *testing.T) {
 		t.Errorf("the keys are %v and %v, want one for each namespace", a, b)
 	}
 	if got := requestFor(&corev1.Pod{}); got != nil {
-		t.Errorf("a pod of nobody wakes %v", got)
+		t.Errorf("a pod without an owner wakes %v", got)
 	}
 }
 
-// A cache that stays behind fences nobody: a Node that it misses, or shows as out of
+// A cache that stays behind fences no member: a Node that it misses, or shows as out of
 // service, is read from the API server before that is believed.
 func TestANodeThatTheCacheMissesIsReadLive(t *testing.T) {
-	s := newStage(t, toySet(3, 1))
+	s := newStage(t, setOf(3, 1))
 	s.settle(20 * time.Second)
 	missing, tainted := s.Snapshot(cutAsCached), s.Snapshot(cutAsCached)
 	for key, obj := range missing.All {
@@ -181,7 +181,7 @@ func TestANodeThatTheCacheMissesIsReadLive(t *testing.T) {
 		for range 3 {
 			w := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true})
 			for _, m := range w.members {
-				if m.node.Missing || m.node.OutOfService || !m.node.Ready || w.powerless(m) {
+				if m.node.Missing || m.node.OutOfService || !m.node.Ready || derive(w).isPoweredOff(m) {
 					t.Errorf("RS-34: the cache %s, and %s is taken for one on a machine that is off: %+v", name, m.name(), m.node)
 				}
 			}

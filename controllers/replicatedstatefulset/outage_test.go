@@ -17,7 +17,7 @@ import (
 // that tools look at.
 func saidOf(w *world) string {
 	p := decide(w)
-	s := summarize(w, &p)
+	s := summarize(&p)
 	line := fmt.Sprintf("%d %d %d %s;", *w.set.Spec.Replicas, s.ReadyReplicas, s.Primaries, s.Phase)
 	for _, kind := range []string{v1alpha1.ConditionAvailable, v1alpha1.ConditionProgressing, v1alpha1.ConditionDegraded} {
 		c := meta.FindStatusCondition(s.Conditions, kind)
@@ -26,11 +26,11 @@ func saidOf(w *world) string {
 	return line
 }
 
-// What somebody says who looks at the pods and the world, and what the object says:
+// What a person says who looks at the pods and the world, and what the object says:
 // the columns Desired, Ready, Primaries and Phase, and Available, Progressing and
 // Degraded.
 func TestV13TheConditionsSayWhatAPersonSees(t *testing.T) {
-	two := func(things ...thing) *world { return worldOf(toySet(2, 1), things...) }
+	two := func(things ...thing) *world { return worldOf(setOf(2, 1), things...) }
 	follower := func() *podFixture { return pod(1).secondary().sequence("9") }
 	for _, r := range []struct {
 		sentence string
@@ -39,18 +39,18 @@ func TestV13TheConditionsSayWhatAPersonSees(t *testing.T) {
 	}{
 		{"all is well", two(pod(0).primary(), follower()), "2 2 1 Running; A=T/OnTarget P=F/Steady D=F/Healthy"},
 		{"the only primary is frozen: its probe fails since a moment", two(pod(0).primary().unready(5*time.Second), follower()), "2 1 1 Running; A=F/NotServing P=T/Recovering D=F/Healthy"},
-		{"it has been for minutes, and somebody has to come", two(pod(0).primary().unready(2*time.Minute), follower()), "2 1 1 Running; A=F/NotServing P=T/Recovering D=T/NotServing"},
+		{"it has been for minutes, and a person has to come", two(pod(0).primary().unready(2*time.Minute), follower()), "2 1 1 Running; A=F/NotServing P=T/Recovering D=T/NotServing"},
 		{"it is frozen and has no probe: status hangs, with minutes of its time left", two(pod(0).primary().hangs(31*time.Second), follower()), "2 1 1 Running; A=F/NotServing P=T/Recovering D=T/MembersDegraded"},
 		{"status takes its time", two(pod(0).primary().hangs(20*time.Second), follower()), "2 2 1 Running; A=T/OnTarget P=F/Steady D=F/Healthy"},
 		{"it is frozen, and the operator is a new one", two(pod(0).granted().but(foundMute), follower(), shown("rss-db-0", "rss-db-1")), "2 1 1 Running; A=F/NotServing P=T/Recovering D=T/MembersDegraded"},
-		{"one of two primaries is frozen", worldOf(toySet(2, 2), pod(0).primary(), pod(1).primary().unready(2*time.Minute)), "2 1 2 Running; A=F/NotServing P=T/Recovering D=T/NotServing"},
-		{"a secondary is frozen: clients are served, somebody has to come", two(pod(0).primary(), follower().hangs(time.Minute)), "2 1 1 Running; A=T/OnTarget P=F/Steady D=T/MembersDegraded"},
+		{"one of two primaries is frozen", worldOf(setOf(2, 2), pod(0).primary(), pod(1).primary().unready(2*time.Minute)), "2 1 2 Running; A=F/NotServing P=T/Recovering D=T/NotServing"},
+		{"a secondary is frozen: clients are served, a person has to come", two(pod(0).primary(), follower().hangs(time.Minute)), "2 1 1 Running; A=T/OnTarget P=F/Steady D=T/MembersDegraded"},
 		{"a secondary is not Ready: clients are served", two(pod(0).primary(), follower().unready(2*time.Minute)), "2 1 1 Running; A=T/OnTarget P=F/Steady D=F/Healthy"},
 		{"it has just become primary and is not Ready yet", two(pod(0).status(8).grantedFor(5*time.Second).unready(time.Hour), follower()), "2 1 1 Running; A=F/NotServing P=T/Recovering D=F/Healthy"},
 		{"the primary has crashed, another is about to take over", two(pod(0).crashed(), follower(), lost(2*time.Second)), "2 1 0 Creating; A=F/BelowTarget P=T/Seeding D=F/Healthy"},
-		{"the machine of the primary is cut off: nobody can take over before a person has looked", two(pod(0).granted().onNode(off), follower(), shown("rss-db-0")), "2 1 0 Running; A=F/BelowTarget P=T/WaitingForStop D=T/NodeUnreachable"},
+		{"the machine of the primary is cut off: no member can take over before a person has looked", two(pod(0).granted().onNode(off), follower(), shown("rss-db-0")), "2 1 0 Running; A=F/BelowTarget P=T/WaitingForStop D=T/NodeUnreachable"},
 		{"the primary does not stop, whatever is said to it", two(pod(0).primary(), pod(1).failures(1, "stop", 0, false).primary()), "2 2 2 Running; A=T/OnTarget P=T/Recovering D=T/MembersFailed"},
-		{"the set was stopped by hand", worldOf(toySet(0, 0)), "0 0 0 Creating; A=F/Stopped P=F/Steady D=F/Healthy"},
+		{"the set was stopped by hand", worldOf(setOf(0, 0)), "0 0 0 Creating; A=F/Stopped P=F/Steady D=F/Healthy"},
 		{"it is paused, and its primary is frozen", two(with(func(w *world) { w.set.Spec.Paused = true }), pod(0).primary().unready(2*time.Minute), follower()), "2 1 1 Paused; A=F/NotServing P=F/Steady D=T/NotServing"},
 	} {
 		t.Run("V13 "+r.sentence, func(t *testing.T) {
@@ -76,17 +76,17 @@ func TestV13WhatHelps(t *testing.T) {
 		world           *world
 		want            []string
 	}{
-		{"frozen with a probe", v1alpha1.ConditionDegraded, worldOf(toySet(2, 1), pod(0).primary().unready(2*time.Minute), pod(1).secondary()),
+		{"frozen with a probe", v1alpha1.ConditionDegraded, worldOf(setOf(2, 1), pod(0).primary().unready(2*time.Minute), pod(1).secondary()),
 			[]string{"rss-db-0 is primary, and its pod has not been Ready since 2026-03-01T11:58:00Z", "kubectl -n ns describe pod rss-db-0", "kubectl -n ns delete pod rss-db-0"}},
-		{"frozen without", v1alpha1.ConditionDegraded, worldOf(toySet(2, 1), pod(0).primary().hangs(time.Minute), pod(1).secondary()),
+		{"frozen without", v1alpha1.ConditionDegraded, worldOf(setOf(2, 1), pod(0).primary().hangs(time.Minute), pod(1).secondary()),
 			[]string{"status does not answer: rss-db-0 (asked since 2026-03-01T11:59:00Z)", "kubectl -n ns exec rss-db-0 -c main -- /status rss-db-0.db-svc; echo $?", "kubectl -n ns delete pod rss-db-0"}},
-		{"a stop that does nothing", v1alpha1.ConditionDegraded, worldOf(toySet(2, 1), pod(0).primary(), pod(1).failures(1, "stop", 0, false).primary()),
+		{"a stop that does nothing", v1alpha1.ConditionDegraded, worldOf(setOf(2, 1), pod(0).primary(), pod(1).failures(1, "stop", 0, false).primary()),
 			[]string{"stop of rss-db-1 failed: it ended with 0, and status never agreed", "kubectl -n ns exec rss-db-1 -c main -- /status"}},
-		{"who is not served, and why", v1alpha1.ConditionAvailable, worldOf(toySet(2, 1), pod(0).primary().unready(2*time.Minute), pod(1).secondary()),
+		{"who is not served, and why", v1alpha1.ConditionAvailable, worldOf(setOf(2, 1), pod(0).primary().unready(2*time.Minute), pod(1).secondary()),
 			[]string{"0 of 1 primaries serve clients: rss-db-0 is primary, but its pod is not Ready"}},
 	} {
 		p := decide(r.world)
-		s := summarize(r.world, &p)
+		s := summarize(&p)
 		c := meta.FindStatusCondition(s.Conditions, r.condition)
 		for _, want := range r.want {
 			if !strings.Contains(c.Message, want) {
@@ -96,7 +96,7 @@ func TestV13WhatHelps(t *testing.T) {
 	}
 }
 
-// What is copied into a shell is one command, and ends nobody's shell.
+// What is copied into a shell is one command, and ends no shell.
 func TestV13WhatHelpsIsQuoted(t *testing.T) {
 	for _, r := range []struct {
 		argv []string
@@ -113,16 +113,16 @@ func TestV13WhatHelpsIsQuoted(t *testing.T) {
 	}
 }
 
-// The conditions change by themselves: nobody else wakes the operator for it.
+// The conditions change by themselves: no other wakes the operator for it.
 func TestV13TheOperatorLooksAgainInTime(t *testing.T) {
 	for _, r := range []struct {
 		name  string
 		world *world
 		want  time.Duration
 	}{
-		{"while status hangs", worldOf(toySet(2, 1), pod(0).primary().hangs(20*time.Second), pod(1).secondary()), 10 * time.Second},
-		{"while a primary is not Ready", worldOf(toySet(2, 1), pod(0).primary().unready(25*time.Second), pod(1).secondary()), 35 * time.Second},
-		{"when status was asked", worldOf(toySet(2, 1), pod(0).primary(), pod(1)), answersWithin},
+		{"while status hangs", worldOf(setOf(2, 1), pod(0).primary().hangs(20*time.Second), pod(1).secondary()), 10 * time.Second},
+		{"while a primary is not Ready", worldOf(setOf(2, 1), pod(0).primary().unready(25*time.Second), pod(1).secondary()), 35 * time.Second},
+		{"when status was asked", worldOf(setOf(2, 1), pod(0).primary(), pod(1)), answersWithin},
 	} {
 		if p := decide(r.world); p.Wait != r.want {
 			t.Errorf("V13 %s: it looks again after %s, want %s", r.name, p.Wait, r.want)
@@ -133,7 +133,7 @@ func TestV13TheOperatorLooksAgainInTime(t *testing.T) {
 // Who does not answer is remembered over a restart of the operator, until it answers or
 // its container is another.
 func TestV13WhoDoesNotAnswerIsOnRecord(t *testing.T) {
-	s := newStage(t, toySet(3, 1))
+	s := newStage(t, setOf(3, 1))
 	s.settle(20 * time.Second)
 	hang("rss-db-0 status")(s)
 	for end := s.Now.Add(3 * time.Minute); s.Now.Before(end) && !s.degraded(); s.Now = s.Now.Add(time.Second) {
@@ -144,7 +144,7 @@ func TestV13WhoDoesNotAnswerIsOnRecord(t *testing.T) {
 		t.Fatalf("V13: Degraded is %t, and the record is %v", s.degraded(), record)
 	}
 	s.restart()
-	for range 20 { // it has asked nobody long enough
+	for range 20 { // it has asked no member long enough
 		s.round()
 		s.Now = s.Now.Add(500 * time.Millisecond)
 		if !s.degraded() || !slices.Equal(s.set().Status.Unanswered, record) {
@@ -163,7 +163,7 @@ func (s *stage) round() {
 	s.look()
 	s.pass()
 	s.check()
-	for _, move := range append(s.machines(), s.toy.moves()...) {
+	for _, move := range append(s.machines(), s.db.moves()...) {
 		move()
 	}
 }
@@ -198,12 +198,12 @@ func TestV13SinceWhenStatusDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// V13: while a set is paused nobody asks, so nobody is blamed for silence.
-func TestV13NobodyIsBlamedWhilePaused(t *testing.T) {
-	s := newStage(t, toySet(3, 1))
+// V13: while a set is paused no one asks, so no one is blamed for silence.
+func TestV13NoMemberIsBlamedWhilePaused(t *testing.T) {
+	s := newStage(t, setOf(3, 1))
 	s.settle(20 * time.Second)
 	hang("rss-db-0 status")(s)
-	for s.toy.command("rss-db-0 status") == nil {
+	for s.db.command("rss-db-0 status") == nil {
 		s.round()
 		s.Now = s.Now.Add(time.Second)
 	}

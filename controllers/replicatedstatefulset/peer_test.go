@@ -31,6 +31,6 @@ var _ = Describe("who may create a ReplicatedStatefulSet and no pods", func() {
 			}
 		}
 		Expect(rbac.Allow(ctx, user, ns, "peer", "create", "", "pods")).To(Succeed())
-		Eventually(func() string { refused, _ := tries(); return refused }).Should(ContainSubstring("Service example-primary is there already and belongs to somebody else"))
+		Eventually(func() string { refused, _ := tries(); return refused }).Should(ContainSubstring("Service example-primary already exists and belongs to another object"))
 	})
 })

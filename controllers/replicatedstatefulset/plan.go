@@ -1,6 +1,8 @@
 package replicatedstatefulset
 
 import (
+	"slices"
+
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
@@ -13,6 +15,11 @@ import (
 type plan struct {
 	engine.Plan
 
+	// on is what it was decided on.
+	on *facts
+	// record is what the status is to remember: that of the facts, with what this plan
+	// does about copies that are given up, or were seen elsewhere.
+	record record
 	// risk says why the newest copy is not at hand; blind, whose sequence is not
 	// known.
 	risk, blind string
@@ -24,10 +31,10 @@ type plan struct {
 	proven bool
 }
 
-// rules in order of importance. Nothing is begun before what was learned is in the books.
-var rules = []engine.Rule[*world, plan]{
+// rules in order of importance. Nothing is begun before what was learned is on record.
+var rules = []engine.Rule[*facts, plan]{
 	{Name: "let the pods of an object go that is not served", Act: letGo},
-	{Name: "keep the books", Act: keepBooks},
+	{Name: "keep the record", Act: keepRecord},
 	{Name: "release pods that have stopped", Act: release, Mode: engine.Beside},
 	{Name: "protect pods that may run", Act: protect, Mode: engine.Beside},
 	{Name: "find the pods again", Act: keepLabels, Mode: engine.Beside},
@@ -36,71 +43,71 @@ var rules = []engine.Rule[*world, plan]{
 	{Name: "keep the object until its members were stopped", Act: keepObject},
 	{Name: "keep the children", Act: keepChildren, Mode: engine.Beside},
 	{Name: "delete pods whose machine is off", Act: deleteFenced},
-	{Name: "end commands whose end nobody saw", Act: endUnseen},
+	{Name: "end commands whose end was not seen", Act: endUnseen},
 	{Name: "clean members that failed", Act: repair},
 	{Name: "stop what is being deleted", Act: stopTerminating},
 	{Name: "finish the deletion", Act: finishDeletion},
 	{Name: "scale", Act: scale},
-	{Name: "take what a person asked for off the object", Act: takeOverrides},
+	{Name: "take requests that were met, or cannot be, off the object", Act: takeOverrides},
 	{Name: "stop a primary too many", Act: stopSurplus},
-	{Name: "make pods anew that serve nobody", Act: renewIdle},
+	{Name: "recreate pods in which nothing runs", Act: renewIdle},
 	{Name: "start the first primary", Act: startFirst},
 	{Name: "start another primary", Act: startPrimary},
 	{Name: "start a secondary", Act: startSecondary},
 	{Name: "hand a role over", Act: switchOver},
-	{Name: "make a pod anew", Act: renew},
+	{Name: "update a pod", Act: renew},
 }
 
-// decide says what to do about a world. It is pure: the same world gives the
-// same plan.
+// decide says what to do about a world. It is pure: the same world gives the same plan.
 func decide(w *world) plan {
-	p := plan{asked: map[string]bool{}}
-	w.books = learn(w)
-	engine.Decide(rules, w, &p, &p.Plan)
-	p.lookAgainFor(w)
+	f := derive(w)
+	p := plan{on: f, record: f.record, asked: map[string]bool{}}
+	engine.Decide(rules, f, &p, &p.Plan)
+	p.lookAgainFor(f)
 	return p
 }
 
-// asksOnly tells whether the plan does nothing but ask, which an old world
-// cannot make wrong.
+// asksOnly reports whether the plan does nothing but ask, which an old world cannot make
+// wrong.
 func (p *plan) asksOnly() bool {
 	for _, step := range p.Steps {
 		for _, chain := range step {
-			for _, a := range chain {
-				if a.Verb != action.Exec || !asks(a.Command.Name) {
-					return false
-				}
+			if slices.ContainsFunc(chain, changes) {
+				return false
 			}
 		}
 	}
 	return true
 }
 
+// changes reports whether an action does more than ask.
+func changes(a action.Action) bool { return a.Verb != action.Exec || !asks(a.Command.Name) }
+
 // lookAgainFor wakes the key for what no event tells.
-func (p *plan) lookAgainFor(w *world) {
-	for _, m := range w.members {
+func (p *plan) lookAgainFor(f *facts) {
+	for _, m := range f.members {
 		if m.node.Missing {
-			p.LookAgain(w.watch.Deadline(m.node.MissingSince, fenceAfter).Sub(w.now))
+			p.LookAgain(f.watch.Deadline(m.node.MissingSince, fenceAfter).Sub(f.now))
 		}
-		if w.serves() {
-			p.LookAgain(w.retryAt(m).Sub(w.now))
+		if f.serves() {
+			p.LookAgain(m.retryAt.Sub(f.now))
 		}
-		if !m.askedAt.IsZero() && !w.unanswered(m) {
-			p.LookAgain(w.watch.Deadline(m.askedAt, answersWithin).Sub(w.now))
+		if !m.askedAt.IsZero() && !m.notAnswering {
+			p.LookAgain(f.watch.Deadline(m.askedAt, answersWithin).Sub(f.now))
 		}
-		if w.shown(m) == primary && !podstate.Ready(m.pod) {
-			p.LookAgain(w.unreadySince(m).Add(unreadyAfter).Sub(w.now))
+		if m.shown == primary && !podstate.Ready(m.pod) {
+			p.LookAgain(m.unreadySince.Add(unreadyAfter).Sub(f.now))
 		}
 	}
-	for _, c := range w.books.commands {
-		p.LookAgain(strayUntil(c.StartedAt, c.BeginWithin).Sub(w.now))
-		p.LookAgain(c.StartedAt.Add(c.Timeout.Duration).Sub(w.now))
+	for _, c := range f.record.commands {
+		p.LookAgain(strayUntil(c.StartedAt, c.BeginWithin).Sub(f.now))
+		p.LookAgain(c.StartedAt.Add(c.Timeout.Duration).Sub(f.now))
 	}
-	for _, g := range w.books.grants {
-		p.LookAgain(strayUntil(g.Since, g.BeginWithin).Sub(w.now))
+	for _, g := range f.record.granted {
+		p.LookAgain(strayUntil(g.Since, g.BeginWithin).Sub(f.now))
 	}
-	if w.deleting() {
-		p.LookAgain(w.deadline().Sub(w.now))
+	if f.deleting() {
+		p.LookAgain(f.deadline().Sub(f.now))
 	}
 }
 
@@ -110,16 +117,19 @@ func (w *world) deleting() bool { return w.set.DeletionTimestamp != nil }
 
 func (w *world) held() bool { return controllerutil.ContainsFinalizer(w.set, v1alpha1.FinalizerStop) }
 
-// serves tells whether commands may be run.
+// serves reports whether commands may be run.
 func (w *world) serves() bool {
-	return w.invalid == "" && !w.namespaceGoes && (!w.set.Spec.Paused || w.deleting()) && !w.letsGo()
+	if w.invalid != "" || w.namespaceGoes || w.letsGo() {
+		return false
+	}
+	return w.deleting() || !w.set.Spec.Paused
 }
 
-// starts tells whether a member may be started at all.
-func (w *world) starts() bool { return w.serves() && !w.deleting() && w.fatal() == "" }
+// keeps reports whether the operator keeps pods and children as they should be.
+func (w *world) keeps() bool { return w.invalid == "" && !w.namespaceGoes }
 
-// wanted is how many members there shall be: none of a set that goes, and none
-// more while a stopped one may not come back.
+// wanted is how many members there should be: none of a set that goes, and none more while
+// a stopped one may not come back.
 func (w *world) wanted() int {
 	if w.deleting() || w.tooFew() {
 		return 0
@@ -127,7 +137,7 @@ func (w *world) wanted() int {
 	return int(*w.set.Spec.Replicas)
 }
 
-// target is how many primaries there shall be.
+// target is how many primaries there should be.
 func (w *world) target() int {
 	if w.wanted() == 0 {
 		return 0
@@ -135,49 +145,24 @@ func (w *world) target() int {
 	return max(1, int(primariesWanted(w.set)))
 }
 
-// tooFew tells whether a stopped set is to come back with fewer members than it
-// had: the newest copy may be on one that is left out.
+// tooFew reports whether a stopped set is to come back with fewer members than it had: the
+// newest copy may be on one that is left out.
 func (w *world) tooFew() bool {
 	want := *w.set.Spec.Replicas
-	return want > 0 && want < w.set.Status.RestoreReplicas && (w.stateful == nil && len(w.members) == 0 || w.stateful != nil && *w.stateful.Spec.Replicas == 0)
+	if want <= 0 || want >= w.set.Status.RestoreReplicas {
+		return false
+	}
+	if w.stateful == nil {
+		return len(w.members) == 0
+	}
+	return *w.stateful.Spec.Replicas == 0
 }
 
-// configured tells whether the user gave that command.
+// configured reports whether the user gave that command.
 func (w *world) configured(name string) bool {
 	_, ok := w.set.Spec.Pod.Commands[name]
 	return ok
 }
 
-// fatal says why no member may be started before the spec is another; "" if they
-// may. OCF calls exit code 6 "not configured".
-func (w *world) fatal() string {
-	for _, f := range w.books.failures {
-		if f.Code == ocfNotConfigured && f.Generation == w.set.Generation {
-			return "the application says that it is configured wrongly (exit code 6 of " + f.Command + " in " + f.Pod + "); edit the spec"
-		}
-	}
-	return ""
-}
-
-// wellStaffed tells whether nothing is missing: that many primaries, and all
-// other wanted members as secondaries, or idle where there is no such command.
-func (w *world) wellStaffed() bool { return w.staffed(w.state) }
-
-// staffed is the same by other words on the states of members.
-func (w *world) staffed(stateOf func(*member) state) bool {
-	if len(w.members) != w.wanted() || len(w.books.commands) > 0 || len(w.books.grants) != w.target() {
-		return false
-	}
-	primaries := 0
-	for _, m := range w.members {
-		switch s := stateOf(m); {
-		case s == primary:
-			primaries++
-		case s == secondary:
-		case s == idle && !w.configured(v1alpha1.CommandSecondary):
-		default:
-			return false
-		}
-	}
-	return primaries == w.target()
-}
+// requestedPrimary is the name of the member that a person wants to be primary.
+func (w *world) requestedPrimary() string { return w.set.Annotations[v1alpha1.AnnotationSwitchoverTo] }

@@ -57,7 +57,10 @@ func validateBounds(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) fi
 			}
 		}
 	}
-	errs = append(errs, bounds.Pods(int(ptr.Deref(spec.Replicas, 1)), &spec.Pod, at.Child("replicas"))...)
+	errs = append(
+		errs,
+		bounds.Pods(int(ptr.Deref(spec.Replicas, 1)), &spec.Pod, at.Child("replicas"))...,
+	)
 	return append(errs, bounds.Spec(spec, at)...)
 }
 

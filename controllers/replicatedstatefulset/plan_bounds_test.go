@@ -100,7 +100,7 @@ var bounded = []struct {
 func TestBounds(t *testing.T) {
 	for _, r := range bounded {
 		tried := func(n int) field.ErrorList {
-			set := withDefaults(toySet(3, 1))
+			set := withDefaults(setOf(3, 1))
 			r.change(&set.Spec, n)
 			return validate(set)
 		}
@@ -118,7 +118,7 @@ func TestBounds(t *testing.T) {
 }
 
 func TestTimesAreNoLongerThanIsHeeded(t *testing.T) {
-	s := withDefaults(toySet(1, 1))
+	s := withDefaults(setOf(1, 1))
 	s.Spec.ReconcileInterval, s.Spec.FailureWindow = "100Y", "31D"
 	s.Spec.Pod.Commands["stop"] = v1alpha1.Command{Command: []string{"/stop"}, Timeout: "25h"}
 	if a, b, c := reconcileInterval(&s.Spec), failureWindow(&s.Spec), timeoutOf(s.Spec.Pod.Commands["stop"]); a != 24*time.Hour || b != 30*24*time.Hour || c != 24*time.Hour {
@@ -136,7 +136,7 @@ func TestTimesAreNoLongerThanIsHeeded(t *testing.T) {
 
 // An object that is older than the schema may want any number of members.
 func TestAnOldObjectThatWantsTooMany(t *testing.T) {
-	s := newStage(t, toySet(math.MaxInt32, 1))
+	s := newStage(t, setOf(math.MaxInt32, 1))
 	s.settle(20 * time.Second)
 	n := noting{s.Cluster, map[string]int{}}
 	w := s.observe(s.set(), engine.View{Reader: n, Live: true})
@@ -155,7 +155,7 @@ func TestAnOldObjectThatWantsTooMany(t *testing.T) {
 // Pods that are missing are looked for one by one only while they are few.
 func TestManyMissingPodsAreLookedForAtOnce(t *testing.T) {
 	for _, r := range []struct{ replicas, gets int32 }{{mostLookups, mostLookups}, {mostLookups + 1, 0}, {1000, 0}} {
-		s := newStage(t, toySet(r.replicas, 1))
+		s := newStage(t, setOf(r.replicas, 1))
 		stray := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "rss-db-7", Namespace: "ns", Annotations: map[string]string{v1alpha1.AnnotationTemplate: "x"}}}
 		s.Put(stray)
 		n := noting{s.Cluster, map[string]int{}}
@@ -171,7 +171,7 @@ func TestManyMissingPodsAreLookedForAtOnce(t *testing.T) {
 }
 
 func TestAPodBeyondAllOrdinalsIsNoMember(t *testing.T) {
-	s := newStage(t, toySet(1, 1))
+	s := newStage(t, setOf(1, 1))
 	for _, n := range []int{maxReplicas - 1, maxReplicas} {
 		s.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: memberName(anySet, n), Namespace: "ns", Labels: ownLabels(anySet)}})
 	}
@@ -185,7 +185,7 @@ func TestAPodBeyondAllOrdinalsIsNoMember(t *testing.T) {
 }
 
 func TestRulesAreBounded(t *testing.T) {
-	set := toySet(1, 1)
+	set := setOf(1, 1)
 	set.Spec.RuleSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"rules": "yes"}}
 	s := newStage(t, set)
 	rule := func(i int, text string) *corev1.ConfigMap {
@@ -218,7 +218,7 @@ func TestRulesAreBounded(t *testing.T) {
 		t.Errorf("%q; the hash is %q, and was %q", w.excess, w.rules, before)
 	}
 	p := decide(w)
-	if c := meta.FindStatusCondition(summarize(w, &p).Conditions, v1alpha1.ConditionDegraded); c.Reason+": "+c.Message != "RulesUnfollowed: spec.ruleSelector is not followed, and members stay as they are: it selects 101 ConfigMaps, and may select 100; select fewer" {
+	if c := meta.FindStatusCondition(summarize(&p).Conditions, v1alpha1.ConditionDegraded); c.Reason+": "+c.Message != "RulesUnfollowed: spec.ruleSelector is not followed, and members stay as they are: it selects 101 ConfigMaps, and may select 100; select fewer" {
 		t.Errorf("%s: %s", c.Reason, c.Message)
 	}
 	s.DeleteNow(extra)

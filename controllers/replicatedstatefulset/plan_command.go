@@ -11,6 +11,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
@@ -19,7 +20,7 @@ const (
 	reasonKeep     = "Keep"     // our finalizer on the object
 	reasonRelease  = "Release"  // and off it, and off pods
 	reasonProtect  = "Protect"  // our finalizer on a pod
-	reasonLearned  = "Learned"  // the books, brought up to date
+	reasonLearned  = "Learned"  // what was learned of grants and commands
 	reasonRole     = "Role"     // the labels of a pod
 	reasonChild    = "Child"    // a child made or repaired
 	reasonTemplate = "Template" // the StatefulSet's template
@@ -27,23 +28,24 @@ const (
 	reasonOverride = "Override" // an annotation taken off that was obeyed
 	reasonRefused  = "Refused"  // and one that was not
 	reasonAsk      = "Ask"      // status and sequence
-	reasonUnseen   = "Unseen"   // a pod deleted since nobody saw the end of a command in it
+	reasonUnseen   = "Unseen"   // a pod deleted since the end of a command in it was not seen
 	reasonStray    = "Stray"    // a pod deleted since a command for another may have reached it
 	reasonFailed   = "Failed"   // a pod deleted since starts or stops in it failed
 	reasonFenced   = "Fenced"   // a pod deleted since its machine is off
-	reasonRenew    = "Renew"    // a pod deleted to be made anew from the present template
+	reasonRenew    = "Renew"    // a pod deleted to be recreated from the present template
 )
 
-// asks tells whether a command changes nothing.
+// asks reports whether a command changes nothing.
 func asks(name string) bool {
 	return name == v1alpha1.CommandStatus || name == v1alpha1.CommandSequence
 }
 
-// startsPrimary tells whether a command may make a primary.
+// startsPrimary reports whether a command may make a primary.
 func startsPrimary(name string) bool {
 	return name == v1alpha1.CommandSeed || name == v1alpha1.CommandPrimary || name == v1alpha1.CommandPromote
 }
 
+// starts reports whether a command starts a member.
 func starts(name string) bool { return startsPrimary(name) || name == v1alpha1.CommandSecondary }
 
 // reasonOf is the reason of the action that sends a command: Seed, Primary, ...
@@ -55,161 +57,171 @@ const mostSequence = 64
 
 // command is one for a member. What is run may have another name than what it is
 // for: where there is no seed, a primary is seeded.
-func (w *world) command(m *member, name, instead string) *podexec.Command {
-	spec, ok := w.set.Spec.Pod.Commands[name]
+func (f *facts) command(m *member, name, instead string) *podexec.Command {
+	spec, ok := f.set.Spec.Pod.Commands[name]
 	if !ok {
-		spec = w.set.Spec.Pod.Commands[instead]
+		spec = f.set.Spec.Pod.Commands[instead]
 	}
 	keep := 0
 	if name == v1alpha1.CommandSequence {
 		keep = mostSequence
 	}
 	return &podexec.Command{
-		Name: name, Keep: keep, Pod: types.NamespacedName{Namespace: m.pod.Namespace, Name: m.pod.Name}, UID: m.pod.UID, Container: m.commandsIn, ContainerID: m.running(),
-		Argv: slices.Concat(spec.Command, w.peers()), Timeout: timeoutOf(spec),
+		Name:        name,
+		Keep:        keep,
+		Pod:         types.NamespacedName{Namespace: m.pod.Namespace, Name: m.pod.Name},
+		UID:         m.pod.UID,
+		Container:   m.commandsIn,
+		ContainerID: m.running(),
+		Argv:        slices.Concat(spec.Command, f.peers()),
+		Timeout:     timeoutOf(spec),
 	}
 }
 
 // ask adds a command that changes nothing, once.
-func (p *plan) ask(w *world, m *member, name string) {
-	if p.asked[m.name()] || !m.free() || !m.reachable() || !w.serves() {
+func (p *plan) ask(f *facts, m *member, name string) {
+	if p.asked[m.name()] || !m.free() || !m.reachable() || !f.serves() {
 		return
 	}
 	p.asked[m.name()] = true
-	c := w.command(m, name, name)
-	c.Asked = w.now
-	p.Do(action.Chain{{Verb: action.Exec, Object: m.pod, Command: c, Reason: reasonAsk, Detail: name}})
+	c := f.command(m, name, name)
+	c.Asked = f.now
+	p.Do(action.Chain{{
+		Verb:    action.Exec,
+		Object:  m.pod,
+		Command: c,
+		Reason:  reasonAsk,
+		Detail:  name,
+	}})
 	if name == v1alpha1.CommandStatus {
 		p.LookAgain(answersWithin)
 	}
 }
 
-// again is how long an unanswered question waits before it is asked again.
-func again(tries int) time.Duration {
-	return min(time.Second<<max(0, min(tries-1, 10)), 30*time.Second)
-}
-
-// due is when a question is to be asked again that has no answer; now if it has
-// not been asked of this container.
-func (w *world) due(m *member, name string) time.Duration {
-	r, ok := m.result(name)
-	if !ok {
-		return 0
-	}
-	return max(r.Ended.Add(again(m.tries[name])).Sub(w.now), 0)
-}
-
-// askStatus asks the members how they are: at once after something happened to
-// them, else at the interval.
-func askStatus(w *world, p *plan) {
-	for _, m := range w.members {
-		if !m.reachable() || !m.free() || !w.serves() {
-			continue
-		}
-		wait := time.Duration(0)
-		r, ok := m.result(v1alpha1.CommandStatus)
-		_, current := m.answer(v1alpha1.CommandStatus)
-		switch {
-		case !ok || r.Began.Before(m.touched) || r.Outcome != podexec.Unknown && !current:
-		case r.Outcome == podexec.Unknown:
-			wait = w.due(m, v1alpha1.CommandStatus)
-		case w.commandIn(m) != nil || w.state(m) == failed:
-			wait = r.Ended.Add(again(1)).Sub(w.now)
-		default:
-			wait = r.Ended.Add(reconcileInterval(&w.set.Spec)).Sub(w.now)
-		}
-		if wait <= 0 {
-			p.ask(w, m, v1alpha1.CommandStatus)
-			continue
-		}
-		p.LookAgain(wait)
-	}
-}
-
-// freshFor is how long the sequence of a member that runs is taken for new.
-const freshFor = 30 * time.Second
-
-// sequence is how new the copy of a member is, asked when it is not known: since
-// the last primary went, and lately if the member runs. answered is false as long
-// as no answer came; known is false too for one that is no number.
-func (w *world) sequence(p *plan, m *member) (n uint64, answered, known bool) {
-	r, ok := m.answer(v1alpha1.CommandSequence)
-	n, known = sequenceOf(r)
-	if fresh := ok && r.Began.After(w.lossAt) && (w.state(m) == idle || w.now.Sub(r.Ended) < freshFor); fresh && known {
-		return n, true, true
-	} else if fresh {
-		w.askSequence(p, m) // again, and go on meanwhile
-		return 0, true, false
-	}
-	w.askSequence(p, m)
-	if r, ok := m.result(v1alpha1.CommandSequence); ok && r.Outcome == podexec.Unknown && m.tries[v1alpha1.CommandSequence] >= silentAfter {
-		return 0, true, false
-	}
-	return 0, false, false
-}
-
-func (w *world) askSequence(p *plan, m *member) {
-	wait := w.due(m, v1alpha1.CommandSequence)
-	if r, ok := m.result(v1alpha1.CommandSequence); ok {
-		if _, known := sequenceOf(r); known {
-			wait = 0 // it is old, or from before a change, and not wrong
-		}
-	}
-	if wait > 0 {
-		p.LookAgain(wait)
+// askStatus asks the members how they are: at once after something happened to them, else
+// at the interval.
+func askStatus(f *facts, p *plan) {
+	if !f.serves() {
 		return
 	}
-	p.ask(w, m, v1alpha1.CommandSequence)
+	for _, m := range f.members {
+		if !m.reachable() || !m.free() {
+			continue
+		}
+		if wait := f.untilStatus(m); wait > 0 {
+			p.LookAgain(wait)
+		} else {
+			p.ask(f, m, v1alpha1.CommandStatus)
+		}
+	}
 }
 
-// send is the only way a command is sent that changes something: what comes
-// before, then the record, bound to the version of the object that was read, then
-// at once the command. If the record cannot be written, nothing is sent; if
-// this process dies after it, the next one knows that it may have been.
-func (w *world) send(p *plan, m *member, name, instead, detail string, before ...action.Action) {
-	if !m.free() || !m.reachable() || w.commandIn(m) != nil || p.asked[m.name()] { // one at a time in a pod
+// untilStatus is in how long a member is asked for its status.
+func (w *world) untilStatus(m *member) time.Duration {
+	r, asked := m.result(v1alpha1.CommandStatus)
+	switch {
+	case !asked, r.Began.Before(m.touched):
+		return 0
+	case r.Outcome == podexec.Unknown:
+		return w.due(m, v1alpha1.CommandStatus)
+	case !m.answers(v1alpha1.CommandStatus):
+		return 0 // it is of before a change
+	case m.command != nil, m.state == failed:
+		return r.Ended.Add(again(1)).Sub(w.now)
+	}
+	return r.Ended.Add(reconcileInterval(&w.set.Spec)).Sub(w.now)
+}
+
+// send is the only way a command is sent that changes something: what comes before, then
+// the record, bound to the version of the object that was read, then at once the command.
+// If the record cannot be written, nothing is sent; if this process dies after it, the next
+// one knows that it may have been.
+func (p *plan) send(f *facts, m *member, name, instead, detail string, before ...action.Action) {
+	if p.asked[m.name()] || !m.canTakeCommand() {
 		p.WaitFor(v1alpha1.ReasonWaitingForCommand, "a command runs in "+m.name())
 		return
 	}
-	if startsPrimary(name) && len(w.books.grants) >= w.target() {
+	if f.forbids(name) {
 		return // the callers know; this is the last door
 	}
-	if r, ok := m.result(name); ok && r.Outcome == podexec.Unknown && w.due(m, name) > 0 {
-		p.LookAgain(w.due(m, name))
-		p.WaitFor(v1alpha1.ReasonWaitingForCommand, fmt.Sprintf("%s could not be sent to %s, and is tried again: %s", name, m.name(), r.Why))
+	if r, ok := m.result(name); ok && r.Outcome == podexec.Unknown && f.due(m, name) > 0 {
+		p.LookAgain(f.due(m, name))
+		p.WaitFor(
+			v1alpha1.ReasonWaitingForCommand,
+			fmt.Sprintf(
+				"%s could not be sent to %s, and is tried again: %s",
+				name, m.name(), r.Why,
+			),
+		)
 		return
 	}
 	if p.sent {
 		return // one record at a time: a second would be bound to a version that is gone
 	}
 	p.sent = true
-	at := w.now.Truncate(time.Microsecond)
-	c := w.command(m, name, instead)
-	c.Decided, c.Proven, c.Within = at, p.proven, w.beginWithin(m, name)
+	c := f.command(m, name, instead)
+	c.Decided, c.Proven, c.Within = f.now.Truncate(time.Microsecond), p.proven, f.beginWithin(m, name)
+	chain := append(slices.Clone(action.Chain(before)),
+		f.store(p.recordWith(f, m, c), reasonOf(name), detail),
+		action.Action{
+			Verb:    action.Exec,
+			Object:  m.pod,
+			Command: c,
+			Reason:  reasonOf(name),
+			Detail:  withPeers(f.peers()),
+		})
+	p.Do(chain)
+}
+
+// canTakeCommand reports whether no command runs in the pod of a member, and one can.
+func (m *member) canTakeCommand() bool { return m.free() && m.command == nil && m.reachable() }
+
+// forbids reports whether a command could make a primary too many.
+func (f *facts) forbids(name string) bool {
+	if mutant.Is("rss-no-last-door") { // a start may be sent whoever may be primary
+		return false
+	}
+	return startsPrimary(name) && f.record.primaries() >= f.target()
+}
+
+// recordWith is the record with a command that is about to be sent, and the grant that it
+// needs.
+func (p *plan) recordWith(f *facts, m *member, c *podexec.Command) record {
 	var within *metav1.Duration
 	if c.Within > podexec.Hurry {
 		within = &metav1.Duration{Duration: c.Within}
 	}
-	b := w.books
-	b.commands = append(slices.Clone(b.commands), v1alpha1.RunningCommand{
-		Pod: m.name(), UID: m.pod.UID, ContainerID: m.running(), RestartCount: m.container().RestartCount,
-		Name: name, StartedAt: metav1.NewMicroTime(at), Timeout: metav1.Duration{Duration: c.Timeout}, BeginWithin: within})
-	if startsPrimary(name) {
-		if len(b.grants) == 0 {
-			b.epoch++
-		}
-		g := w.grant(m, b.epoch)
-		g.BeginWithin = within
-		b.grants = append(slices.Clone(b.grants), g)
+	r := p.record
+	r.commands = append(slices.Clone(r.commands), v1alpha1.RunningCommand{
+		Pod:          m.name(),
+		UID:          m.pod.UID,
+		ContainerID:  m.running(),
+		RestartCount: m.container().RestartCount,
+		Name:         c.Name,
+		StartedAt:    metav1.NewMicroTime(c.Decided),
+		Timeout:      metav1.Duration{Duration: c.Timeout},
+		BeginWithin:  within,
+	})
+	if !startsPrimary(c.Name) || noRecord() {
+		return r
 	}
-	p.Do(append(slices.Clone(action.Chain(before)), w.write(b, reasonOf(name), detail), action.Action{Verb: action.Exec, Object: m.pod, Command: c, Reason: reasonOf(name), Detail: withPeers(w.peers())}))
+	if !r.hasGrants() {
+		r.epoch++
+	}
+	g := f.grant(m, r.epoch)
+	g.BeginWithin = within
+	r.granted = append(slices.Clone(r.granted), g)
+	return r
 }
 
-// beginWithin is how long after this decision a command may begin: longer where reading
-// the world took long, since to write the record and to send take as long again, and
-// twice as long after each time that it could not be sent.
-func (w *world) beginWithin(m *member, name string) time.Duration {
-	within := podexec.Hurry + (2 * w.took).Truncate(time.Second)
+// noRecord takes out that grants are written down.
+func noRecord() bool { return mutant.Is("rss-no-books") } // grants are not written down
+
+// beginWithin is how long after this decision a command may begin: longer where reading the
+// world took long, since to write the record and to send take as long again, and twice as
+// long after each time that it could not be sent.
+func (c *clock) beginWithin(m *member, name string) time.Duration {
+	within := podexec.Hurry + (2 * c.took).Truncate(time.Second)
 	if r, ok := m.result(name); ok && r.Outcome == podexec.Unknown && !r.Sent {
 		within <<= min(m.tries[name], 2)
 	}
@@ -223,29 +235,46 @@ func withPeers(peers []string) string {
 	return "with " + strings.Join(peers, " ")
 }
 
-// stop tells a member to stop; its labels say so first. After a stop that failed there
-// is a pause, as there is before a start.
-func (w *world) stop(p *plan, m *member, why string) {
-	if f := w.failure(m); f != nil && f.Command == v1alpha1.CommandStop && f.ContainerID == m.running() && w.now.Before(w.retryAt(m)) {
-		p.LookAgain(w.retryAt(m).Sub(w.now))
-		p.WaitFor(v1alpha1.ReasonStopping, fmt.Sprintf("stop of %s %s, and is tried again", m.name(), howFailed(int(f.Code))))
-		return
+// start starts a member as first primary: a secondary is promoted, an idle one seeded.
+func (p *plan) start(f *facts, m *member, why string) {
+	name := v1alpha1.CommandSeed
+	if m.state == secondary {
+		name = v1alpha1.CommandPromote
 	}
-	w.send(p, m, v1alpha1.CommandStop, v1alpha1.CommandStop, fmt.Sprintf("%s: %s", m.name(), why), w.label(m, v1alpha1.False, v1alpha1.RoleNone)...)
+	p.send(f, m, name, v1alpha1.CommandPrimary, fmt.Sprintf("%s: %s", m.name(), why))
 }
 
-// demote turns a primary into a secondary, or stops it where there is no command
-// for that.
-func (w *world) demote(p *plan, m *member, why string) {
-	f := w.failure(m)
-	if !w.configured(v1alpha1.CommandDemote) || !w.configured(v1alpha1.CommandSecondary) || f != nil && !starts(f.Command) {
-		w.stop(p, m, why)
+// stop tells a member to stop; its labels say so first. After a stop that failed there is a
+// pause, as there is before a start.
+func (p *plan) stop(f *facts, m *member, why string) {
+	if m.failedHere(v1alpha1.CommandStop) && f.now.Before(m.retryAt) {
+		p.LookAgain(m.retryAt.Sub(f.now))
+		p.WaitFor(
+			v1alpha1.ReasonStopping,
+			fmt.Sprintf(
+				"stop of %s %s, and is tried again",
+				m.name(), howFailed(int(m.failure.Code)),
+			),
+		)
 		return
 	}
-	w.send(p, m, v1alpha1.CommandDemote, v1alpha1.CommandDemote, fmt.Sprintf("%s: %s", m.name(), why), w.label(m, v1alpha1.True, v1alpha1.RoleSecondary)...)
+	labels := label(m, v1alpha1.False, v1alpha1.RoleNone)
+	p.send(f, m, v1alpha1.CommandStop, v1alpha1.CommandStop, fmt.Sprintf("%s: %s", m.name(), why), labels...)
 }
 
-// remove deletes a pod, so that the StatefulSet makes it anew on the same data.
+// demote turns a primary into a secondary, or stops it where there is no command for that,
+// or it failed.
+func (p *plan) demote(f *facts, m *member, why string) {
+	can := f.configured(v1alpha1.CommandDemote) && f.configured(v1alpha1.CommandSecondary)
+	if !can || m.failedToGo() {
+		p.stop(f, m, why)
+		return
+	}
+	labels := label(m, v1alpha1.True, v1alpha1.RoleSecondary)
+	p.send(f, m, v1alpha1.CommandDemote, v1alpha1.CommandDemote, fmt.Sprintf("%s: %s", m.name(), why), labels...)
+}
+
+// remove deletes a pod, so that the StatefulSet makes it again on the same data.
 func remove(m *member, reason, detail string) action.Chain {
 	return action.Chain{{Verb: action.Delete, Object: m.pod, Reason: reason, Detail: detail}}
 }

@@ -9,15 +9,11 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
-// patience is how long the orderly stop of a deleted object may take at most, before its
-// pods are deleted all at once; after twice as long nobody is waited for. Time in which no
-// operator was there to stop anybody does not count.
-const patience = 10 * time.Minute
-
 // deadline is when a deleted object is not stopped in order any more, and lastDeadline
-// when nobody is waited for.
+// when none is waited for.
 func (w *world) deadline() time.Time {
 	return w.watch.Deadline(w.set.DeletionTimestamp.Time, patience)
 }
@@ -28,66 +24,93 @@ func (w *world) lastDeadline() time.Time {
 
 func (w *world) overdue() bool { return w.deleting() && !w.now.Before(w.deadline()) }
 
-// letsGo tells whether the pods go their own way: with their namespace, or because
+// letsGo reports whether the pods go their own way: with their namespace, or because
 // the object was deleted without them.
 func (w *world) letsGo() bool {
-	return w.deleting() && (w.namespaceGoes || w.invalid != "" || slices.Contains(w.set.Finalizers, metav1.FinalizerOrphanDependents))
+	if !w.deleting() {
+		return false
+	}
+	return !w.keeps() || slices.Contains(w.set.Finalizers, metav1.FinalizerOrphanDependents)
 }
 
-// keepObject holds the object back from being gone while members run. It comes
-// before the first start.
-func keepObject(w *world, p *plan) {
-	if w.deleting() || w.held() || w.invalid != "" || w.namespaceGoes {
+// keepObject holds the object back from being gone while members run. It comes before the
+// first start.
+func keepObject(f *facts, p *plan) {
+	if f.deleting() || f.held() || !f.keeps() {
 		return
 	}
-	set := w.set.DeepCopy()
+	set := f.set.DeepCopy()
 	controllerutil.AddFinalizer(set, v1alpha1.FinalizerStop)
-	p.Do(action.Chain{{Verb: action.Patch, Object: set, From: w.set, Unchanged: true, Reason: reasonKeep}})
+	p.Do(action.Chain{{
+		Verb:      action.Patch,
+		Object:    set,
+		From:      f.set,
+		Unchanged: true,
+		Reason:    reasonKeep,
+	}})
 }
 
 // letGo takes all finalizers off at once.
-func letGo(w *world, p *plan) {
-	if !w.letsGo() {
-		return
+func letGo(f *facts, p *plan) {
+	if f.letsGo() {
+		freeAll(f, p)
 	}
-	held := w.among((*member).protected)
+}
+
+// freeAll takes the finalizers off the pods, and then off the object.
+func freeAll(f *facts, p *plan) {
+	held := f.among((*member).protected)
 	for _, m := range held {
 		p.Do(action.Chain{unprotect(m)})
 	}
 	if len(held) == 0 {
-		free(w, p)
+		free(f, p)
 	}
 }
 
-// finishDeletion lets the object go when its pods are gone, or its time is over.
-func finishDeletion(w *world, p *plan) {
-	if !w.deleting() {
+// finishDeletion lets the object go when its pods are gone, or its time is over: those that
+// are left are where nothing answers, and none will start beside them.
+func finishDeletion(f *facts, p *plan) {
+	if !f.deleting() {
 		return
 	}
-	p.WaitFor(v1alpha1.ReasonStopping, "the members are being stopped, since the object is being deleted")
-	if len(w.members) == 0 && (w.stateful == nil || !w.ours(w.stateful) || *w.stateful.Spec.Replicas == 0 || w.stateful.DeletionTimestamp != nil) {
-		free(w, p)
-		return
+	p.WaitFor(
+		v1alpha1.ReasonStopping,
+		"the members are being stopped, since the object is being deleted",
+	)
+	switch {
+	case f.isEmpty():
+		free(f, p)
+	case f.now.Before(f.lastDeadline()):
+		p.LookAgain(f.lastDeadline().Sub(f.now))
+	default:
+		freeAll(f, p)
 	}
-	if w.now.Before(w.lastDeadline()) {
-		p.LookAgain(w.lastDeadline().Sub(w.now))
-		return
+}
+
+// isEmpty reports whether the set has no pods, and gets none.
+func (w *world) isEmpty() bool {
+	if mutant.Is("rss-deletion-leaves-pods") { // the object goes before its pods
+		return true
 	}
-	held := w.among((*member).protected)
-	for _, m := range held { // they are where nobody answers, and nobody will start beside them
-		p.Do(action.Chain{unprotect(m)})
+	if len(w.members) > 0 {
+		return false
 	}
-	if len(held) == 0 {
-		free(w, p)
-	}
+	return !w.hasStatefulSet() || *w.stateful.Spec.Replicas == 0
 }
 
 // free takes our finalizer off the object; others may hold it still.
-func free(w *world, p *plan) {
-	if !w.held() {
+func free(f *facts, p *plan) {
+	if !f.held() {
 		return
 	}
-	set := w.set.DeepCopy()
+	set := f.set.DeepCopy()
 	controllerutil.RemoveFinalizer(set, v1alpha1.FinalizerStop)
-	p.Do(action.Chain{{Verb: action.Patch, Object: set, From: w.set, Unchanged: true, Reason: reasonRelease}})
+	p.Do(action.Chain{{
+		Verb:      action.Patch,
+		Object:    set,
+		From:      f.set,
+		Unchanged: true,
+		Reason:    reasonRelease,
+	}})
 }

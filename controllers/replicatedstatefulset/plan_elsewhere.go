@@ -2,105 +2,172 @@ package replicatedstatefulset
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
-// newerElsewhere tells whether nobody is promoted, for the sake of copies that do not
-// run: they may have what those that run have not. A newer one is started first, and
-// is missed if that fails. If all but one run there is nothing to look for: that one
-// was the primary.
-func (w *world) newerElsewhere(p *plan, running []*member, sequence uint64) bool {
-	incomplete := len(running) < max(w.wanted(), len(w.members))-1
-	if incomplete && w.awaits(p) {
-		return true
-	}
-	asked := w.among(func(m *member) bool {
-		s := w.state(m)
-		switch {
-		case w.relieved(m):
-			return false
-		case !incomplete:
-			return s == idle && w.kept(m)
-		}
-		return m.owned && (s == idle || s == failed || s == secondary && m.terminating()) && (!w.barred(m) || w.kept(m))
-	})
-	if len(asked) == 0 {
-		return false
-	}
-	all, answered := w.copies(p, asked)
-	p.blind = unknownAmong(slices.DeleteFunc(slices.Clone(all), func(c copyOf) bool { return !w.kept(c.member) }))
-	if !answered || p.blind != "" {
-		p.WaitFor(v1alpha1.ReasonSeeding, "nobody knows yet how new the copies of these are: "+namesOf(asked))
-		return true
-	}
-	if !all[0].known || all[0].sequence <= sequence {
-		return false
-	}
-	w.books.record(all[0].member, all[0].sequence)
-	for _, c := range all {
-		if c.sequence == all[0].sequence && w.startable(c.member) {
-			w.startAs(p, c.member, v1alpha1.CommandSeed, fmt.Sprintf("it does not run, and has the newest copy, sequence %d", c.sequence))
-			return true
-		}
-	}
-	p.WaitFor(v1alpha1.ReasonRecovering, "the newest copy cannot be started yet: "+all[0].name())
-	return true
+// elsewhere is what is found out, before a secondary is promoted, of copies that do not run.
+type elsewhere struct {
+	// holdsUp is true if no secondary is promoted for now.
+	holdsUp bool
+	// asked are members that may have what those that run have not; blind names those of
+	// which it is not known.
+	asked []*member
+	blind string
+	// waiting says what is waited for, and again is when to look again.
+	waiting engine.Notice
+	again   time.Duration
+	// newer are those with a copy that is newer than all that run; one of them is started
+	// first, and is missed if that fails.
+	newer copies
 }
 
-// returnsWithin is how long after the loss of the last primary those are awaited
-// that went together with it: a pod is made anew within seconds, and a container
-// started again.
-const returnsWithin = time.Minute
+// isNothing reports whether there is nothing to look for.
+func (e *elsewhere) isNothing() bool { return !e.holdsUp && len(e.asked) == 0 }
 
-// awaits tells whether members went together with the last primary, and are about
-// to come back: what was acknowledged may be in them alone. One that has been
-// Pending for longer, whose container ended longer ago, or whose node is lost, holds
-// up nobody.
-func (w *world) awaits(p *plan) bool {
-	left := w.watch.Deadline(w.lossAt, returnsWithin).Sub(w.now)
+// search looks for copies that are newer than that of secondaries that run.
+type search struct {
+	*facts
+	running  []*member
+	sequence uint64
+}
+
+// incomplete reports whether more members are missing than the one that was the primary.
+func (s search) incomplete() bool { return len(s.running) < max(s.wanted(), len(s.members))-1 }
+
+// find looks at members that do not run: they may have what those that run have not. If all
+// but one run there is nothing to look for: that one was the primary.
+func (s search) find() elsewhere {
+	if mutant.Is("rss-only-those-that-run") || noSuccessor() { // a secondary is promoted although one that does not run may have newer data
+		return elsewhere{}
+	}
+	if s.incomplete() {
+		if e := s.awaitReturn(); e.holdsUp {
+			return e
+		}
+	}
+	asked := s.among(s.mayHaveNewer)
+	if len(asked) == 0 {
+		return elsewhere{}
+	}
+	all := copiesOf(asked)
+	e := elsewhere{
+		asked: asked,
+		blind: all.those(func(m *member) bool { return m.retained }).unknown(),
+	}
+	switch {
+	case !all.answered(), e.blind != "":
+		e.holdsUp = true
+		e.waiting = engine.Notice{Reason: v1alpha1.ReasonSeeding, Message: all.whyWaiting(e.blind)}
+	case all[0].version.known && all[0].version.sequence > s.sequence:
+		e.holdsUp = true
+		e.newer = all.newest()
+	}
+	return e
+}
+
+// mayHaveNewer reports whether a member that does not run is asked how new its copy is.
+func (s search) mayHaveNewer(m *member) bool {
+	switch {
+	case s.wasHandedOver(m):
+		return false
+	case !s.incomplete():
+		return m.state == idle && m.retained
+	case !m.owned:
+		return false
+	case m.cannotRunHere && !m.retained:
+		return false
+	}
+	switch m.state {
+	case idle, failed:
+		return true
+	case secondary:
+		return m.terminating()
+	}
+	return false
+}
+
+// follow does what was found out about copies that do not run.
+func (p *plan) follow(f *facts, e elsewhere) {
+	p.LookAgain(e.again)
+	if len(e.asked) > 0 {
+		p.askVersions(f, e.asked)
+		p.blind = e.blind
+	}
+	if e.waiting.Message != "" {
+		p.WaitFor(e.waiting.Reason, e.waiting.Message)
+	}
+	if len(e.newer) == 0 {
+		return
+	}
+	first := e.newer[0]
+	p.record.noteVersion(first, first.version.sequence)
+	if m := e.newer.startable(); m != nil {
+		p.start(
+			f,
+			m,
+			fmt.Sprintf(
+				"it does not run, and has the newest copy, sequence %d",
+				m.version.sequence,
+			),
+		)
+		return
+	}
+	p.WaitFor(v1alpha1.ReasonRecovering, cannotStart(first))
+}
+
+// awaitReturn finds out whether members failed together with the last primary, and are
+// about to come back: what was acknowledged may be in them alone. One that has been Pending
+// for longer, whose container ended longer ago, or whose node is lost, holds up no other.
+func (s search) awaitReturn() elsewhere {
+	left := s.watch.Deadline(s.lossAt, returnsWithin).Sub(s.now)
 	if left <= 0 {
-		return false
+		return elsewhere{}
 	}
-	went, here := w.among(w.returns), len(w.among(func(m *member) bool { return m.ordinal < w.wanted() }))
-	if len(went) == 0 && here >= w.wanted() {
-		return false
+	went, missing := s.among(s.returns), s.wanted()-s.havePods()
+	if len(went) == 0 && missing <= 0 {
+		return elsewhere{}
 	}
-	p.LookAgain(left)
 	who := namesOf(went)
 	if who == "" {
-		who = fmt.Sprintf("%d of %d pods", w.wanted()-here, w.wanted())
+		who = fmt.Sprintf("%d of %d pods", missing, s.wanted())
 	}
-	p.WaitFor(v1alpha1.ReasonSeeding, fmt.Sprintf("these went together with the primary, may have the newest copy, and are awaited for %s: %s", returnsWithin, who))
-	return true
+	return elsewhere{holdsUp: true, again: left, waiting: engine.Notice{
+		Reason: v1alpha1.ReasonSeeding,
+		Message: fmt.Sprintf(
+			"waiting up to %gm for members that failed with the primary and may hold newer data: %s",
+			returnsWithin.Minutes(), who,
+		),
+	}}
 }
 
-// returns tells whether the member cannot say how new its copy is, and is expected
-// to soon.
-func (w *world) returns(m *member) bool {
+// havePods is how many of the wanted members have a pod.
+func (s search) havePods() int {
+	return len(s.among(func(m *member) bool { return m.ordinal < s.wanted() }))
+}
+
+// returns reports whether the member cannot say how new its copy is, and is expected to
+// soon.
+func (s search) returns(m *member) bool {
 	if m.lost() || !m.owned {
 		return false
 	}
 	if !m.down() {
-		return w.commandIn(m) != nil && m.reachable()
+		return m.command != nil && m.reachable()
 	}
-	went := w.lossAt.Add(-returnsWithin)
-	return m.terminating() || podstate.Ended(m.pod) || m.endedAfter(went) ||
-		m.pod.CreationTimestamp.After(went) && m.pod.Status.Phase == corev1.PodPending
+	if m.goesForGood() {
+		return true
+	}
+	went := s.lossAt.Add(-returnsWithin)
+	return m.endedAfter(went) || isStartingSince(m, went)
 }
 
-// relieved tells whether the member is the primary that went last, and was stopped
-// when another member had all of its data.
-func (w *world) relieved(m *member) bool {
-	if m.pod.UID != w.lossOf {
-		return false
-	}
-	r, ok := m.result(v1alpha1.CommandStop)
-	return ok && r.Proven && r.Outcome == podexec.Succeeded && !r.Ended.Before(m.changedAt())
+// isStartingSince reports whether the pod was made after that, and waits for its kubelet.
+func isStartingSince(m *member, then time.Time) bool {
+	return m.pod.Status.Phase == corev1.PodPending && m.pod.CreationTimestamp.After(then)
 }

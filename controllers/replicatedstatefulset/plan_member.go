@@ -1,7 +1,6 @@
 package replicatedstatefulset
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
@@ -37,16 +37,21 @@ const (
 	ocfDegradedPrimary    = 191
 )
 
+// What the pod says.
+
 func (m *member) name() string { return m.pod.Name }
 
 func (m *member) terminating() bool { return podstate.Terminating(m.pod) }
 
-// lost tells whether nobody can be reached where the member is.
+// lost reports whether the Node of the member does not answer.
 func (m *member) lost() bool { return podstate.Scheduled(m.pod) && !m.node.Ready }
 
 func (m *member) protected() bool {
 	return controllerutil.ContainsFinalizer(m.pod, v1alpha1.FinalizerMember)
 }
+
+// goesForGood reports whether nothing will start in the pod any more.
+func (m *member) goesForGood() bool { return m.terminating() || podstate.Ended(m.pod) }
 
 // container is that of the commands; nil if the kubelet has said nothing of it.
 func (m *member) container() *corev1.ContainerStatus {
@@ -74,23 +79,68 @@ func (m *member) startedAt() time.Time {
 	return time.Time{}
 }
 
-// reachable tells whether commands can be run in the member now.
+// down reports whether the kubelet says that no container of the commands runs.
+func (m *member) down() bool {
+	c := m.container()
+	if c == nil { // it may have another name, in a pod of an older template
+		return len(m.pod.Status.ContainerStatuses) == 0 && m.pod.Status.Phase != corev1.PodRunning
+	}
+	return c.State.Running == nil
+}
+
+// endedAfter reports whether the container of the commands does not run, and ended after
+// that, or the kubelet has not decided yet whether to start it again.
+func (m *member) endedAfter(then time.Time) bool {
+	c := m.container()
+	if c == nil || c.State.Running != nil {
+		return false
+	}
+	if c.State.Terminated != nil {
+		return true
+	}
+	last := c.LastTerminationState.Terminated
+	return last != nil && last.FinishedAt.After(then)
+}
+
+// stopped reports whether all of a pod has stopped: it is gone, the kubelet says so, or an
+// administrator says that its machine is off.
+func stopped(m *member) bool {
+	if m == nil {
+		return true
+	}
+	if mutant.Is("rss-unreachable-is-stopped") && m.lost() { // a member on a node that does not answer counts as stopped
+		return true
+	}
+	return m.fenced || podstate.Stopped(m.pod, true)
+}
+
+// What its commands said.
+
+// reachable reports whether commands can be run in the member now.
 func (m *member) reachable() bool {
 	return m.owned && m.running() != "" && !m.lost() && !podstate.Ended(m.pod)
 }
 
-// free tells whether no command runs in the pod, as far as this process knows.
+// free reports whether no command runs in the pod, as far as this process knows.
 func (m *member) free() bool { return m.busy == nil }
 
-// result is the newest result of a command in the container that runs; false if
-// it has none there.
+// runs reports whether this process runs a command of that name in the pod.
+func (m *member) runs(name string) bool { return m.busy != nil && m.busy.Name == name }
+
+// result is the newest result of a command in the container that runs; false if it has
+// none there.
 func (m *member) result(name string) (podexec.Result, bool) {
 	r, ok := m.results[name]
-	return r, ok && r.ContainerID == m.running() && r.ContainerID != ""
+	return r, ok && m.isHere(r)
 }
 
-// changedAt is when the last command that changes something ended in the
-// container that runs: what was answered before is of an older state.
+// isHere reports whether a result is of the container that runs.
+func (m *member) isHere(r podexec.Result) bool {
+	return r.ContainerID != "" && r.ContainerID == m.running()
+}
+
+// changedAt is when the last command that changes something ended in the container that
+// runs: what was answered before is of an older state.
 func (m *member) changedAt() (last time.Time) {
 	for name := range m.results {
 		if r, ok := m.result(name); ok && !asks(name) && r.Ended.After(last) {
@@ -100,48 +150,131 @@ func (m *member) changedAt() (last time.Time) {
 	return last
 }
 
-// answer is what the member answered last to a command that asks, after the last
-// change; false without an answer. One whose outcome is unknown is none.
+// answer is what the member answered last to a command that asks, after the last change;
+// false without an answer. One whose outcome is unknown is none.
 func (m *member) answer(name string) (podexec.Result, bool) {
 	r, ok := m.said[name]
-	return r, ok && r.ContainerID == m.running() && r.ContainerID != "" && r.Outcome != podexec.Unknown && r.Began.After(m.changedAt()) && (m.busy == nil || asks(m.busy.Name))
-}
-
-// down tells whether the kubelet says that no container of the commands runs.
-func (m *member) down() bool {
-	c := m.container()
-	if c == nil { // it may have another name, in a pod of an older template
-		return len(m.pod.Status.ContainerStatuses) == 0 && m.pod.Status.Phase != corev1.PodRunning
+	if !ok || r.Outcome == podexec.Unknown {
+		return r, false
 	}
-	return c.State.Running == nil
+	if !m.free() && !asks(m.busy.Name) {
+		return r, false // it is being changed
+	}
+	if mutant.Is("rss-old-answers-hold") { // what was answered before the last change counts
+		return r, m.isHere(r)
+	}
+	return r, m.isHere(r) && r.Began.After(m.changedAt())
 }
 
-// endedAfter tells whether the container of the commands does not run, and ended
-// after that, or the kubelet has not decided yet whether to start it again.
-func (m *member) endedAfter(then time.Time) bool {
-	c := m.container()
-	if c == nil || c.State.Running != nil {
+// answers reports whether the member has answered that command.
+func (m *member) answers(name string) bool {
+	_, ok := m.answer(name)
+	return ok
+}
+
+// due is when a question is to be asked again that has no answer; now if it has not been
+// asked of this container.
+func (c *clock) due(m *member, name string) time.Duration {
+	r, ok := m.result(name)
+	if !ok {
+		return 0
+	}
+	return max(r.Ended.Add(again(m.tries[name])).Sub(c.now), 0)
+}
+
+// unresponsive reports whether status does not answer any more in a container that runs.
+func (m *member) unresponsive() bool {
+	return m.reachable() && m.missed >= unresponsiveAfter
+}
+
+// What it is, in the state that derive found.
+
+func (m *member) isPrimary() bool { return m.state == primary && !m.terminating() }
+
+func (m *member) isSecondary() bool { return m.state == secondary && !m.terminating() }
+
+func (m *member) isIdle() bool { return m.state == idle && !m.terminating() }
+
+// startable reports whether the member may be told to start, or to take a role.
+func (m *member) startable() bool { return m.hindrance == "" }
+
+// couldBeFirst reports whether the member can say how new its copy is, and could be the
+// first primary.
+func (m *member) couldBeFirst() bool { return m.isIdle() || m.isSecondary() }
+
+// outOfReach reports whether the member may be primary on a Node that does not answer.
+func (m *member) outOfReach() bool { return m.lost() && m.granted }
+
+// degraded reports whether the member runs, and says itself that it is degraded.
+func (m *member) degraded() bool {
+	r, ok := m.answer(v1alpha1.CommandStatus)
+	if !ok || m.down() || r.Outcome != podexec.Failed {
 		return false
 	}
-	last := c.LastTerminationState.Terminated
-	return c.State.Terminated != nil || last != nil && last.FinishedAt.After(then)
+	return r.Code == ocfDegraded || r.Code == ocfDegradedPrimary
 }
 
-// state is what the member's application is known to be.
-func (w *world) state(m *member) state {
+// silent reports whether the member runs, is reached, and does not say what it is however
+// often it is asked, as one whose image lacks the command.
+func (m *member) silent() bool {
+	r, asked := m.result(v1alpha1.CommandStatus)
+	return m.state == unknown && m.command == nil && asked && r.EndUnseen() && m.unresponsive()
+}
+
+// needsStop reports whether a start failed in the container that runs, and no stop has
+// succeeded since.
+func (m *member) needsStop() bool { return m.failure != nil && needsStopIn(m.failure, m) }
+
+// needsStopIn reports the same of one failure.
+func needsStopIn(x *v1alpha1.Failure, m *member) bool {
+	return x.Unclean && x.ContainerID == m.running()
+}
+
+// cannotRun reports whether an exit code said that a member cannot work in its pod, as
+// long as the spec is as it was.
+func cannotRun(x *v1alpha1.Failure, generation int64) bool {
+	return x.Code >= ocfArgs && x.Code <= ocfInstalled && x.Generation == generation
+}
+
+// failedHere reports whether that command failed last, and in the container that runs.
+func (m *member) failedHere(command string) bool {
+	return m.failure != nil && m.failure.Command == command && m.failure.ContainerID == m.running()
+}
+
+// failedToGo reports whether the last command that failed was to stop or demote the member.
+func (m *member) failedToGo() bool { return m.failure != nil && !starts(m.failure.Command) }
+
+// resists reports whether a stop or demote failed last in the container that runs, and
+// nothing says that the member has stopped since.
+func (m *member) resists() bool {
+	if m.running() == "" || !m.failedToGo() || m.failure.ContainerID != m.running() {
+		return false
+	}
+	switch m.state {
+	case idle:
+		return false
+	case secondary:
+		return m.failure.Command == v1alpha1.CommandStop
+	}
+	return true
+}
+
+// stateOf is what the application of a member is known to be, beside a command of the
+// record in its pod: while that may run, no answer proves anything.
+func (w *world) stateOf(m *member, command *v1alpha1.RunningCommand) state {
 	if m.down() {
 		return pending
 	}
 	r, ok := m.answer(v1alpha1.CommandStatus)
-	if !ok || m.lost() || w.commandIn(m) != nil {
-		return unknown // after a start whose end was not seen, no answer proves anything
+	if !ok || command != nil || m.lost() {
+		return unknown
 	}
-	return w.stateOf(r)
+	return w.stateBy(r)
 }
 
-// stateOf is what an answer to status says. Where there is no command that makes
+// stateBy is what an answer to status says. Where there is no command that makes
 // secondaries, one that runs is a primary.
-func (w *world) stateOf(r podexec.Result) state {
+func (w *world) stateBy(r podexec.Result) state {
 	if r.Outcome == podexec.Succeeded {
 		r.Code = 0
 	}
@@ -159,157 +292,10 @@ func (w *world) stateOf(r podexec.Result) state {
 	return failed
 }
 
-// limping tells whether the member runs, and says itself that it is degraded.
-func (w *world) limping(m *member) bool {
-	r, ok := m.answer(v1alpha1.CommandStatus)
-	return ok && !m.down() && r.Outcome == podexec.Failed && (r.Code == ocfDegraded || r.Code == ocfDegradedPrimary)
-}
-
-// leaver tells whether the member shall go.
-func (w *world) leaver(m *member) bool { return m.ordinal >= w.wanted() && !w.kept(m) }
-
-// kept tells whether a member that is not wanted stays until another has its data:
-// nobody is primary, and no wanted member is known to have a copy as new.
-func (w *world) kept(m *member) bool {
-	if m.ordinal < w.wanted() || w.wanted() == 0 || len(w.books.grants) > 0 || !w.candid(m) {
-		return false
-	}
-	mine, known := w.sinceLoss(m)
-	return !known || !slices.ContainsFunc(w.members, func(o *member) bool {
-		n, said := w.sinceLoss(o)
-		return o.ordinal < w.wanted() && w.candid(o) && said && n >= mine
-	})
-}
-
-// candid tells whether a member can say how new its copy is, and could be first.
-func (w *world) candid(m *member) bool {
-	s := w.state(m)
-	return (s == idle || s == secondary) && !m.terminating()
-}
-
-// sinceLoss is how new the member's copy is, by what it said since the last
-// primary went.
-func (w *world) sinceLoss(m *member) (uint64, bool) {
-	r, ok := m.answer(v1alpha1.CommandSequence)
-	n, known := sequenceOf(r)
-	return n, ok && known && r.Began.After(w.lossAt)
-}
-
-// commandIn is the command of the books in a pod; nil if there is none.
-func (w *world) commandIn(m *member) *v1alpha1.RunningCommand {
-	return commandOf(w.books.commands, m.pod.UID)
-}
-
 func commandOf(commands []v1alpha1.RunningCommand, pod types.UID) *v1alpha1.RunningCommand {
 	for i := range commands {
 		if commands[i].UID == pod {
 			return &commands[i]
-		}
-	}
-	return nil
-}
-
-func (w *world) granted(m *member) bool {
-	return slices.ContainsFunc(w.books.grants, func(g v1alpha1.Grant) bool { return g.UID == m.pod.UID })
-}
-
-// grantedIn tells whether the container that runs is granted.
-func (w *world) grantedIn(m *member) bool {
-	return slices.ContainsFunc(w.books.grants, func(g v1alpha1.Grant) bool { return g.UID == m.pod.UID && g.ContainerID == m.running() })
-}
-
-// failure is what failed in the member's pod; nil if nothing did lately.
-func (w *world) failure(m *member) *v1alpha1.Failure {
-	for i := range w.books.failures {
-		if f := &w.books.failures[i]; f.UID == m.pod.UID || f.Pod == m.name() && dud(f) {
-			return f
-		}
-	}
-	return nil
-}
-
-// dud tells whether a start ended with 0 and made no primary. Its pod was made anew for
-// that, and the next one of the name is no better for it.
-func dud(f *v1alpha1.Failure) bool { return f.Code == 0 && startsPrimary(f.Command) }
-
-// unclean tells whether a start failed in the container that runs, and no stop
-// has succeeded since.
-func (w *world) unclean(m *member) bool {
-	f := w.failure(m)
-	return f != nil && f.Unclean && f.ContainerID == m.running()
-}
-
-// barred tells whether the member may not be started in this pod: its exit code
-// said that it cannot work there.
-func (w *world) barred(m *member) bool {
-	f := w.failure(m)
-	return f != nil && f.Code >= ocfArgs && f.Code <= ocfInstalled && f.Generation == w.set.Generation
-}
-
-// silentAfter is how often in a row status did not answer of a member that is given
-// up: half a minute, and the time of the commands. What an outage of the API server
-// kept from being sent does not count.
-const silentAfter = 5
-
-// silent tells whether the member runs, is reached, and does not say what it is
-// however often it is asked, as one whose image lacks the command.
-func (w *world) silent(m *member) bool {
-	r, asked := m.result(v1alpha1.CommandStatus)
-	return w.state(m) == unknown && w.commandIn(m) == nil && asked && r.EndUnseen() && m.mute()
-}
-
-// mute tells whether status does not answer any more in a container that runs.
-func (m *member) mute() bool {
-	return m.reachable() && m.unanswered >= silentAfter
-}
-
-// startable tells whether the member may be told to start, or to take a role.
-func (w *world) startable(m *member) bool {
-	s := w.state(m)
-	return (s == idle || s == secondary) && m.reachable() && !m.terminating() && !w.leaver(m) && !w.unclean(m) && !w.barred(m) &&
-		w.commandIn(m) == nil && (m.protected() || !exclusive(w.set)) && !w.now.Before(w.retryAt(m))
-}
-
-// retryAt is when a member may be started again in which starts or stops failed
-// lately.
-func (w *world) retryAt(m *member) time.Time {
-	if f := w.failure(m); f != nil {
-		return f.Last.Add(again(int(f.Count)))
-	}
-	return time.Time{}
-}
-
-// primaries are the members that run as primary and will go on to.
-func (w *world) primaries() (live []*member) {
-	for _, m := range w.members {
-		if w.state(m) == primary && !m.terminating() {
-			live = append(live, m)
-		}
-	}
-	return live
-}
-
-// peers are the names under which the primaries are found.
-func (w *world) peers() (names []string) {
-	for _, m := range w.primaries() {
-		names = append(names, m.name()+"."+serviceName(w.set))
-	}
-	return names
-}
-
-func (w *world) named(name string) *member {
-	for _, m := range w.members {
-		if m.name() == name {
-			return m
-		}
-	}
-	return nil
-}
-
-func (w *world) byUID(uid types.UID) *member {
-	for _, m := range w.members {
-		if m.pod.UID == uid {
-			return m
 		}
 	}
 	return nil
@@ -331,20 +317,4 @@ func namesOf(members []*member) string {
 		names = append(names, m.name())
 	}
 	return strings.Join(names, ", ")
-}
-
-// resists reports whether a stop or demote failed last in the container that runs, and
-// nothing says that the member has stopped since.
-func (w *world) resists(m *member) bool {
-	f := w.failure(m)
-	if f == nil || starts(f.Command) || f.ContainerID != m.running() || f.ContainerID == "" {
-		return false
-	}
-	s := w.state(m)
-	return s != idle && (s != secondary || f.Command == v1alpha1.CommandStop)
-}
-
-// shallStop reports whether a member that runs shall stop, or be no primary any more.
-func (w *world) shallStop(m *member) bool {
-	return w.leaver(m) || m.terminating() || !w.fresher(m) || w.state(m) == primary && len(w.primaries()) > w.target()
 }

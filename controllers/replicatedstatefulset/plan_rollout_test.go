@@ -31,43 +31,43 @@ type told struct {
 	gone bool
 }
 
-var tales = []told{
-	{name: "create", set: toySet(3, 1)},
+var scenarios = []told{
+	{name: "create", set: setOf(3, 1)},
 	{name: "create as in the original", set: original(), steps: []func(*stage){deleted(0)}},
-	{name: "primary killed", set: toySet(3, 1), steps: []func(*stage){write, crash(0)}, wait: 30 * time.Second},
-	{name: "pod of the primary deleted", set: toySet(3, 1), steps: []func(*stage){write, deleted(0)}, wait: 30 * time.Second},
-	{name: "pod of the primary deleted by force", set: toySet(3, 1), steps: []func(*stage){write, forced(0)}, wait: 30 * time.Second},
-	{name: "node lost, then fenced", set: toySet(3, 1), steps: []func(*stage){write, partition("n1"), write, powerOff("n1"), outOfService("n1")}, wait: 30 * time.Second},
-	{name: "lights out", set: toySet(3, 1), steps: []func(*stage){write, crash(2), write, together(deleted(0), deleted(1), deleted(2))}, wait: 30 * time.Second},
-	{name: "operator restarts in the middle of a start", set: toySet(3, 1), steps: []func(*stage){write, together(crash(0), restartIn("promote"))}, wait: 30 * time.Second},
-	{name: "a stop that never ends", set: toySet(3, 2), steps: []func(*stage){write, hang("rss-db-1 stop"), primariesTo(1), unhang}, wait: 30 * time.Second},
-	{name: "a start that never ends", set: toySet(3, 1), steps: []func(*stage){write, hang("rss-db-1 promote"), crash(0), unhang}, wait: 30 * time.Second},
-	{name: "scale 3 to 5 to 3 to 0 to 3", set: toySet(3, 1), steps: []func(*stage){write, scaleTo(5), write, scaleTo(3), write, scaleTo(0), scaleTo(3)}, wait: 10 * time.Second},
-	{name: "the primary is among those that go", set: toySet(3, 1), steps: []func(*stage){write, scaleTo(5), switchTo(4), write, scaleTo(3)}, wait: 40 * time.Second},
-	{name: "rolling template", set: toySet(3, 1), steps: []func(*stage){write, image("two")}, wait: 40 * time.Second},
-	{name: "rolling template of primaries", set: toySet(3, 3, "secondary"), steps: []func(*stage){write, image("two")}, wait: 40 * time.Second},
-	{name: "a template that cannot run is left", set: toySet(3, 1, "promote", "demote"), steps: []func(*stage){image("two"), together(image("bad"), deleted(1)), image("three")}, wait: 40 * time.Second},
-	{name: "switchover", set: toySet(3, 1), steps: []func(*stage){write, switchTo(2), write}, wait: 40 * time.Second},
-	{name: "switchover without demote", set: toySet(3, 1, "demote", "promote", "seed"), steps: []func(*stage){write, switchTo(2), write}, wait: 40 * time.Second},
-	{name: "primaries 1 to 3 to 1 of 4", set: toySet(4, 1), steps: []func(*stage){write, primariesTo(3), write, primariesTo(1)}, wait: 40 * time.Second},
-	{name: "rolling template where nobody follows", set: toySet(3, 1, "secondary", "promote", "demote"), steps: []func(*stage){write, image("two")}, wait: 40 * time.Second},
-	{name: "rolling template of two that nobody follows", set: toySet(4, 2, "secondary", "promote", "demote"), steps: []func(*stage){write, image("two")}, wait: 40 * time.Second},
-	{name: "commands move to another container", set: toySet(3, 1), steps: []func(*stage){write, commandsMove, write}, wait: 40 * time.Second},
-	{name: "labels taken off", set: toySet(3, 1), steps: []func(*stage){write, strip(0), strip(1)}, wait: 30 * time.Second},
+	{name: "primary killed", set: setOf(3, 1), steps: []func(*stage){write, crash(0)}, wait: 30 * time.Second},
+	{name: "pod of the primary deleted", set: setOf(3, 1), steps: []func(*stage){write, deleted(0)}, wait: 30 * time.Second},
+	{name: "pod of the primary deleted by force", set: setOf(3, 1), steps: []func(*stage){write, forced(0)}, wait: 30 * time.Second},
+	{name: "node lost, then fenced", set: setOf(3, 1), steps: []func(*stage){write, partition("n1"), write, powerOff("n1"), outOfService("n1")}, wait: 30 * time.Second},
+	{name: "lights out", set: setOf(3, 1), steps: []func(*stage){write, crash(2), write, together(deleted(0), deleted(1), deleted(2))}, wait: 30 * time.Second},
+	{name: "operator restarts in the middle of a start", set: setOf(3, 1), steps: []func(*stage){write, together(crash(0), restartIn("promote"))}, wait: 30 * time.Second},
+	{name: "a stop that never ends", set: setOf(3, 2), steps: []func(*stage){write, hang("rss-db-1 stop"), primariesTo(1), unhang}, wait: 30 * time.Second},
+	{name: "a start that never ends", set: setOf(3, 1), steps: []func(*stage){write, hang("rss-db-1 promote"), crash(0), unhang}, wait: 30 * time.Second},
+	{name: "scale 3 to 5 to 3 to 0 to 3", set: setOf(3, 1), steps: []func(*stage){write, scaleTo(5), write, scaleTo(3), write, scaleTo(0), scaleTo(3)}, wait: 10 * time.Second},
+	{name: "the primary is among those that go", set: setOf(3, 1), steps: []func(*stage){write, scaleTo(5), switchTo(4), write, scaleTo(3)}, wait: 40 * time.Second},
+	{name: "rolling template", set: setOf(3, 1), steps: []func(*stage){write, image("two")}, wait: 40 * time.Second},
+	{name: "rolling template of primaries", set: setOf(3, 3, "secondary"), steps: []func(*stage){write, image("two")}, wait: 40 * time.Second},
+	{name: "a template that cannot run is left", set: setOf(3, 1, "promote", "demote"), steps: []func(*stage){image("two"), together(image("bad"), deleted(1)), image("three")}, wait: 40 * time.Second},
+	{name: "switchover", set: setOf(3, 1), steps: []func(*stage){write, switchTo(2), write}, wait: 40 * time.Second},
+	{name: "switchover without demote", set: setOf(3, 1, "demote", "promote", "seed"), steps: []func(*stage){write, switchTo(2), write}, wait: 40 * time.Second},
+	{name: "primaries 1 to 3 to 1 of 4", set: setOf(4, 1), steps: []func(*stage){write, primariesTo(3), write, primariesTo(1)}, wait: 40 * time.Second},
+	{name: "rolling template where no member follows", set: setOf(3, 1, "secondary", "promote", "demote"), steps: []func(*stage){write, image("two")}, wait: 40 * time.Second},
+	{name: "rolling template of two that no member follows", set: setOf(4, 2, "secondary", "promote", "demote"), steps: []func(*stage){write, image("two")}, wait: 40 * time.Second},
+	{name: "commands move to another container", set: setOf(3, 1), steps: []func(*stage){write, commandsMove, write}, wait: 40 * time.Second},
+	{name: "labels taken off", set: setOf(3, 1), steps: []func(*stage){write, strip(0), strip(1)}, wait: 30 * time.Second},
 	{name: "labels taken off as in the original", set: original(), steps: []func(*stage){strip(0), crash(0)}},
-	{name: "the StatefulSet is deleted while paused", set: toySet(3, 1), steps: []func(*stage){write, pause(true), deleteStatefulSet, pause(false)}, wait: 30 * time.Second},
-	{name: "the StatefulSet is deleted alone in a scale-down", set: toySet(5, 1), steps: []func(*stage){write, switchTo(4), write, together(orphan, deleteStatefulSet, scaleTo(3))}, wait: 40 * time.Second},
-	{name: "the StatefulSet is deleted", set: toySet(3, 1), steps: []func(*stage){write, deleteStatefulSet}, wait: 30 * time.Second},
-	{name: "the majority is lost", set: toySet(3, 1), steps: []func(*stage){write, together(partition("n2"), partition("n3")), write, together(answers("n2"), answers("n3"))}, wait: 30 * time.Second},
-	{name: "paused", set: toySet(3, 1), steps: []func(*stage){write, pause(true), together(crash(0), deleted(1), scaleTo(4)), pause(false)}, wait: 30 * time.Second},
-	{name: "the newest copy is on the last, from 0 to 5", set: toySet(5, 1), steps: []func(*stage){write, switchTo(4), write, scaleTo(0), scaleTo(5)}, wait: 30 * time.Second},
-	{name: "delete while a node is lost", set: toySet(3, 1), steps: []func(*stage){write, partition("n1"), deleteSet, quarter, quarter, answers("n1")}, gone: true, wait: 40 * time.Second},
-	{name: "its namespace is deleted", set: toySet(3, 1), steps: []func(*stage){write, deleteNamespace}, gone: true, wait: 40 * time.Second},
-	{name: "delete", set: toySet(3, 1), steps: []func(*stage){write, deleteSet}, gone: true, wait: 40 * time.Second},
+	{name: "the StatefulSet is deleted while paused", set: setOf(3, 1), steps: []func(*stage){write, pause(true), deleteStatefulSet, pause(false)}, wait: 30 * time.Second},
+	{name: "the StatefulSet is deleted alone in a scale-down", set: setOf(5, 1), steps: []func(*stage){write, switchTo(4), write, together(orphan, deleteStatefulSet, scaleTo(3))}, wait: 40 * time.Second},
+	{name: "the StatefulSet is deleted", set: setOf(3, 1), steps: []func(*stage){write, deleteStatefulSet}, wait: 30 * time.Second},
+	{name: "the majority is lost", set: setOf(3, 1), steps: []func(*stage){write, together(partition("n2"), partition("n3")), write, together(answers("n2"), answers("n3"))}, wait: 30 * time.Second},
+	{name: "paused", set: setOf(3, 1), steps: []func(*stage){write, pause(true), together(crash(0), deleted(1), scaleTo(4)), pause(false)}, wait: 30 * time.Second},
+	{name: "the newest copy is on the last, from 0 to 5", set: setOf(5, 1), steps: []func(*stage){write, switchTo(4), write, scaleTo(0), scaleTo(5)}, wait: 30 * time.Second},
+	{name: "delete while a node is lost", set: setOf(3, 1), steps: []func(*stage){write, partition("n1"), deleteSet, quarter, quarter, answers("n1")}, gone: true, wait: 40 * time.Second},
+	{name: "its namespace is deleted", set: setOf(3, 1), steps: []func(*stage){write, deleteNamespace}, gone: true, wait: 40 * time.Second},
+	{name: "delete", set: setOf(3, 1), steps: []func(*stage){write, deleteSet}, gone: true, wait: 40 * time.Second},
 }
 
 func original() *v1alpha1.ReplicatedStatefulSet {
-	set := toySet(3, 3, "seed", "secondary", "promote", "demote")
+	set := setOf(3, 3, "seed", "secondary", "promote", "demote")
 	set.Spec.Primaries, set.Spec.Pod.VolumeClaimTemplates = nil, nil
 	set.Spec.Pod.Commands["seed"] = v1alpha1.Command{Command: []string{"/seed"}}
 	return set
@@ -76,9 +76,9 @@ func original() *v1alpha1.ReplicatedStatefulSet {
 // The steps.
 
 func write(s *stage) {
-	for _, p := range s.toy.acting() {
+	for _, p := range s.db.acting() {
 		if s.up(p.node) {
-			s.toy.write(p)
+			s.db.write(p)
 			return
 		}
 	}
@@ -86,9 +86,9 @@ func write(s *stage) {
 
 func crash(ordinal int) func(*stage) {
 	return func(s *stage) {
-		if p := s.pod(ordinal); p != nil && s.toy.of(p) != nil {
-			s.Say("! %s crashes", s.toy.of(p).id)
-			s.toy.kill(s.toy.of(p))
+		if p := s.pod(ordinal); p != nil && s.db.of(p) != nil {
+			s.Say("! %s crashes", s.db.of(p).id)
+			s.db.kill(s.db.of(p))
 		}
 	}
 }
@@ -122,9 +122,9 @@ func powerOff(node string) func(*stage) {
 	return func(s *stage) {
 		s.Say("! %s is switched off", node)
 		kubelet.Turn(s.Cluster, node, false)
-		for _, c := range s.toy.all() {
+		for _, c := range s.db.all() {
 			if c.node == node {
-				s.toy.kill(c)
+				s.db.kill(c)
 			}
 		}
 	}
@@ -164,14 +164,14 @@ func restartIn(command string) func(*stage) {
 		for range 200 {
 			s.look()
 			s.pass()
-			for _, c := range s.toy.running {
+			for _, c := range s.db.running {
 				if c.Name == command {
 					s.Say("! the operator restarts")
 					s.restart()
 					return
 				}
 			}
-			for _, move := range append(s.machines(), s.toy.moves()...) {
+			for _, move := range append(s.machines(), s.db.moves()...) {
 				move()
 			}
 			s.Now = s.Now.Add(500 * time.Millisecond)
@@ -181,10 +181,10 @@ func restartIn(command string) func(*stage) {
 
 // hang makes a command of a pod never end.
 func hang(command string) func(*stage) {
-	return func(s *stage) { s.toy.hangs[command] = true }
+	return func(s *stage) { s.db.hangs[command] = true }
 }
 
-func unhang(s *stage) { s.toy.hangs = map[string]bool{} }
+func unhang(s *stage) { s.db.hangs = map[string]bool{} }
 
 func scaleTo(n int32) func(*stage) {
 	return func(s *stage) {
@@ -210,7 +210,7 @@ func image(name string) func(*stage) {
 func switchTo(ordinal int) func(*stage) {
 	return func(s *stage) {
 		name := memberName(s.set(), ordinal)
-		s.Say("! %s shall be primary", name)
+		s.Say("! %s should be primary", name)
 		s.change(func(set *v1alpha1.ReplicatedStatefulSet) {
 			metav1.SetMetaDataAnnotation(&set.ObjectMeta, v1alpha1.AnnotationSwitchoverTo, name)
 		})
@@ -299,21 +299,22 @@ func (s *stage) ends(story *told) {
 	}
 	w := s.observe(set, engine.View{Reader: s.Cluster, Live: true})
 	p := decide(w)
-	if !w.wellStaffed() || len(w.books.grants) != w.target() || len(set.Status.Members.Primary) != w.target() {
-		for _, m := range w.members {
-			s.Say("%s is %s, terminating %t, finalizers %v, node %+v, failure %+v", m.name(), w.state(m), m.terminating(), m.pod.Finalizers, m.node, w.failure(m))
+	f := p.on
+	if !f.wellStaffed() || f.record.primaries() != w.target() || len(set.Status.Members.Primary) != w.target() {
+		for _, m := range f.members {
+			s.Say("%s is %s, terminating %t, finalizers %v, node %+v, failure %+v", m.name(), m.state, m.terminating(), m.pod.Finalizers, m.node, m.failure)
 		}
-		s.Say("grants %v, commands %v, waits %+v, rule %s, risk %q", w.books.grants, w.books.commands, p.Waiting, p.Rule, p.risk)
+		s.Say("grants %v, commands %v, waits %+v, rule %s, risk %q", f.record.granted, f.record.commands, p.Waiting, p.Rule, p.risk)
 		s.Fatal(s.t, "the members are not as they are wanted")
 	}
-	for _, m := range w.members {
-		if !w.fresher(m) {
+	for _, m := range f.members {
+		if !m.upToDate {
 			s.Fatal(s.t, m.name()+" is out of date")
 		}
 	}
 	for _, name := range set.Status.Members.Primary {
-		for _, entry := range s.toy.acked {
-			if !slices.Contains(s.toy.disk(name).log, entry) {
+		for _, entry := range s.db.acked {
+			if !slices.Contains(s.db.disk(name).log, entry) {
 				s.Fatal(s.t, "an acknowledged entry is lost")
 			}
 		}
@@ -323,7 +324,7 @@ func (s *stage) ends(story *told) {
 	for range 10 {
 		s.look()
 		s.pass()
-		for _, move := range s.toy.moves() {
+		for _, move := range s.db.moves() {
 			move()
 		}
 		s.tick()
@@ -334,7 +335,7 @@ func (s *stage) ends(story *told) {
 }
 
 func TestStories(t *testing.T) {
-	for _, story := range tales {
+	for _, story := range scenarios {
 		t.Run(story.name, func(t *testing.T) {
 			s := newStage(t, story.set.DeepCopy())
 			s.settle(story.wait)
@@ -355,7 +356,7 @@ func TestStories(t *testing.T) {
 // The same in random orders, while writes fail, answers are lost, the operator
 // sees old worlds and dies.
 func TestRandomOrders(t *testing.T) {
-	for _, story := range slices.Concat(tales, dark) {
+	for _, story := range slices.Concat(scenarios, dark) {
 		t.Run(story.name, func(t *testing.T) {
 			t.Parallel()
 			for seed := range *orders {

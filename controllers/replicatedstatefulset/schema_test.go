@@ -75,7 +75,7 @@ var _ = Describe("the scale subresource", func() {
 			return user.SubResource("scale").Update(ctx, set, client.WithSubResourceBody(scale))
 		}
 		Expect(to(5)).To(Succeed())
-		Expect(to(0)).To(Succeed(), "to stop, nobody has to change primaries")
+		Expect(to(0)).To(Succeed(), "to stop, no one has to change primaries")
 		Expect(to(1)).To(MatchError(ContainSubstring("spec.primaries: Invalid value: may not be more than replicas; lower it, or remove it so that it follows replicas")))
 		Expect(user.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed())
 		Expect(*set.Spec.Replicas).To(BeZero())

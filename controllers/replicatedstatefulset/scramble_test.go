@@ -87,12 +87,12 @@ func (s *stage) misfortune(chance *rand.Rand) {
 	}
 }
 
-// outage is a while without an API server: nobody acts, streams break, and what
+// outage is a while without an API server: no one acts, streams break, and what
 // runs goes on or crashes.
 func (s *stage) outage(chance *rand.Rand) {
 	s.Say("! the API server does not answer")
-	for _, uid := range sortedKeys(s.toy.running) {
-		s.toy.end(s.toy.running[uid], []string{"not sent", "answer lost", "late"}[chance.Intn(3)])
+	for _, uid := range sortedKeys(s.db.running) {
+		s.db.end(s.db.running[uid], []string{"not sent", "answer lost", "late"}[chance.Intn(3)])
 		s.check()
 	}
 	if chance.Intn(2) == 0 {
@@ -114,21 +114,21 @@ func (s *stage) inVain() {
 	if p := decide(s.observe(&cached, engine.View{Reader: s.shown})); p.asksOnly() {
 		for _, chain := range slices.Concat(p.Steps...) {
 			for _, a := range chain {
-				s.toy.send(*a.Command)
+				s.db.send(*a.Command)
 			}
 		}
 	}
-	for _, uid := range sortedKeys(s.toy.running) {
-		s.toy.end(s.toy.running[uid], "not sent")
+	for _, uid := range sortedKeys(s.db.running) {
+		s.db.end(s.db.running[uid], "not sent")
 	}
 }
 
-// takesEffect lets a command do, once, what nobody awaits any more.
+// takesEffect lets a command do, once, what no one awaits any more.
 func (s *stage) takesEffect(chance *rand.Rand) {
-	if n := len(s.toy.late); n > 0 {
+	if n := len(s.db.late); n > 0 {
 		i := chance.Intn(n)
-		late := s.toy.late[i]
-		s.toy.late = slices.Delete(s.toy.late, i, i+1)
+		late := s.db.late[i]
+		s.db.late = slices.Delete(s.db.late, i, i+1)
 		late()
 	}
 }
@@ -141,24 +141,24 @@ func (s *stage) any(chance *rand.Rand, moves []func()) {
 
 // anyCommand lets one go on, or end in one of the ways that there are.
 func (s *stage) anyCommand(chance *rand.Rand) {
-	keys := sortedKeys(s.toy.running)
+	keys := sortedKeys(s.db.running)
 	if len(keys) == 0 {
 		return
 	}
-	c := s.toy.running[keys[chance.Intn(len(keys))]]
+	c := s.db.running[keys[chance.Intn(len(keys))]]
 	switch n := chance.Intn(100); {
 	case !c.arrived && n < 50:
-		s.toy.arrive(c)
-	case s.toy.hangs[c.Pod.Name+" "+c.Name]:
-		s.any(chance, s.toy.moves())
+		s.db.arrive(c)
+	case s.db.hangs[c.Pod.Name+" "+c.Name]:
+		s.any(chance, s.db.moves())
 	case n < 80:
-		s.toy.end(c, "")
+		s.db.end(c, "")
 	default:
 		how := []string{"not sent", "answer lost", "late", "fails"}[n%4]
 		if starts(c.Name) && n >= 90 {
 			how = "says 0"
 		}
-		s.toy.end(c, how)
+		s.db.end(c, how)
 	}
 }
 
@@ -183,7 +183,7 @@ func (s *stage) meddle(chance *rand.Rand) {
 // heal ends all that is wrong, and lets what is on its way arrive.
 func (s *stage) heal() {
 	s.Say("! all is well again")
-	s.Interfere, s.toy.hangs, s.toy.fails = nil, map[string]bool{}, map[string]int{}
+	s.Interfere, s.db.hangs, s.db.fails = nil, map[string]bool{}, map[string]int{}
 	for i := range s.nodes {
 		if name := fmt.Sprintf("n%d", i+1); !s.up(name) && s.moved[name] == "" {
 			kubelet.Turn(s.Cluster, name, true)

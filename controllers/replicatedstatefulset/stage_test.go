@@ -26,15 +26,15 @@ import (
 
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
-// stage is a toy cluster with an operator in it, whose passes are made one by one.
+// stage is a simulated cluster with an operator in it, whose passes are made one by one.
 type stage struct {
 	t *testing.T
 	*simtest.Cluster
-	toy   *toy
-	law   *law
-	r     *Reconciler
-	nodes int
-	moved map[string]string // where the pods of a node go that is out of service
+	db        *fakeDB
+	invariant *invariant
+	r         *Reconciler
+	nodes     int
+	moved     map[string]string // where the pods of a node go that is out of service
 	// shown is what the operator's cache shows, at which version; since is what it
 	// must show before the next pass.
 	shown     *objects.Objects
@@ -52,15 +52,15 @@ type stage struct {
 	rule string
 }
 
-// law is what must hold at every step of every story.
-type law struct {
+// invariant is what must hold at every step of every story.
+type invariant struct {
 	s      *stage
 	target int // the highest number of primaries wanted since all others stopped
 }
 
 // acting: never more primaries than are wanted.
-func (l *law) acting() {
-	if now := l.s.toy.acting(); len(now) > l.target {
+func (l *invariant) acting() {
+	if now := l.s.db.acting(); len(now) > l.target {
 		var ids []string
 		for _, c := range now {
 			ids = append(ids, c.pod+" ("+c.id+")")
@@ -70,8 +70,8 @@ func (l *law) acting() {
 }
 
 // first: whoever is first has every entry that was acknowledged.
-func (l *law) first(c *toyContainer, d *disk) {
-	for _, entry := range l.s.toy.acked {
+func (l *invariant) first(c *fakeContainer, d *disk) {
+	for _, entry := range l.s.db.acked {
 		if !slices.Contains(d.log, entry) {
 			l.s.Breaks("%s becomes the first primary, and lacks entry %d, which was acknowledged", c.pod, entry)
 			return
@@ -79,8 +79,8 @@ func (l *law) first(c *toyContainer, d *disk) {
 	}
 }
 
-// commands of the toy; without those that are named.
-func toyCommands(without ...string) map[string]v1alpha1.Command {
+// commands of the fake database; without those that are named.
+func testCommands(without ...string) map[string]v1alpha1.Command {
 	all := map[string]v1alpha1.Command{}
 	for _, name := range []string{"sequence", "status", "stop", "primary", "seed", "secondary", "promote", "demote"} {
 		if !slices.Contains(without, name) {
@@ -90,13 +90,13 @@ func toyCommands(without ...string) map[string]v1alpha1.Command {
 	return all
 }
 
-func toySet(replicas, primaries int32, without ...string) *v1alpha1.ReplicatedStatefulSet {
+func setOf(replicas, primaries int32, without ...string) *v1alpha1.ReplicatedStatefulSet {
 	return &v1alpha1.ReplicatedStatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "ns"},
 		Spec: v1alpha1.ReplicatedStatefulSetSpec{
 			Replicas: &replicas, Primaries: &primaries, Seeding: v1alpha1.SeedingAll,
 			Pod: v1alpha1.PodPolicy{
-				Containers: []corev1.Container{{Name: "main", Image: "one"}}, Commands: toyCommands(without...),
+				Containers: []corev1.Container{{Name: "main", Image: "one"}}, Commands: testCommands(without...),
 				VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}},
 			},
 		},
@@ -105,9 +105,9 @@ func toySet(replicas, primaries int32, without ...string) *v1alpha1.ReplicatedSt
 
 func newStage(t *testing.T, set *v1alpha1.ReplicatedStatefulSet) *stage {
 	s := &stage{t: t, Cluster: simtest.New(noon), nodes: 5, moved: map[string]string{}}
-	s.toy = newToy(s)
-	s.law = &law{s: s, target: int(max(1, ptr.Deref(set.Spec.Primaries, *set.Spec.Replicas)))}
-	s.Send = s.toy.send
+	s.db = newFakeDB(s)
+	s.invariant = &invariant{s: s, target: int(max(1, ptr.Deref(set.Spec.Primaries, *set.Spec.Replicas)))}
+	s.Send = s.db.send
 	for i := range s.nodes {
 		kubelet.Turn(s.Cluster, fmt.Sprintf("n%d", i+1), true)
 	}
@@ -126,8 +126,8 @@ func (s *stage) tick() time.Time {
 
 // restart is a new process of the operator: what the old one knew is lost.
 func (s *stage) restart() {
-	s.toy.forget()
-	s.r = &Reconciler{Live: s.Cluster, Nodes: s.Cluster, Board: s.toy, Now: s.tick}
+	s.db.forget()
+	s.r = &Reconciler{Live: s.Cluster, Nodes: s.Cluster, Board: s.db, Now: s.tick}
 	s.look()
 }
 
@@ -153,7 +153,7 @@ func (s *stage) statefulSet() *appsv1.StatefulSet {
 	return &set
 }
 
-// pods are those that there are, as they are stored: nobody changes them in place.
+// pods are those that there are, as they are stored: no one changes them in place.
 func (s *stage) pods() (pods []*corev1.Pod) {
 	for _, obj := range s.All {
 		if p, ok := obj.(*corev1.Pod); ok {
@@ -186,13 +186,13 @@ func (s *stage) change(f func(*v1alpha1.ReplicatedStatefulSet)) {
 	if !apiequality.Semantic.DeepEqual(was.Spec, set.Spec) {
 		set.Generation++
 	}
-	if n := int(ptr.Deref(set.Spec.Primaries, *set.Spec.Replicas)); n > s.law.target {
-		s.law.target = n
+	if n := int(ptr.Deref(set.Spec.Primaries, *set.Spec.Replicas)); n > s.invariant.target {
+		s.invariant.target = n
 	}
 	s.Put(set)
 }
 
-// pass is Reconciler.pass with the toy's writes. It tells whether anything but
+// pass is Reconciler.pass with the fake database's writes. It tells whether anything but
 // asking was done, and when to look again.
 func (s *stage) pass() (acted bool, wait time.Duration) {
 	if s.at < s.since && !s.hasty {
@@ -227,7 +227,7 @@ func (s *stage) pass() (acted bool, wait time.Duration) {
 		}
 	}
 	if alive && p.asksOnly() {
-		alive = s.report(w, &p, outcomes)
+		alive = s.report(&p)
 	}
 	if !alive {
 		s.restart()
@@ -263,8 +263,9 @@ func (s *stage) observe(set *v1alpha1.ReplicatedStatefulSet, from engine.View) *
 	return w
 }
 
-func (s *stage) report(w *world, p *plan, _ []action.Outcome) (alive bool) {
-	status := summarize(w, p)
+func (s *stage) report(p *plan) (alive bool) {
+	w := p.on.world
+	status := summarize(p)
 	if apiequality.Semantic.DeepEqual(w.set.Status, status) {
 		return true
 	}
@@ -290,7 +291,7 @@ func (s *stage) settle(patience time.Duration) {
 		if len(machines) > 0 {
 			s.acted = s.Now
 		}
-		moves := slices.Concat(machines, s.toy.moves())
+		moves := slices.Concat(machines, s.db.moves())
 		for _, move := range moves {
 			move()
 			s.check()
@@ -302,7 +303,7 @@ func (s *stage) settle(patience time.Duration) {
 		}
 		if rests {
 			if set := s.set(); set != nil {
-				s.law.target = int(max(1, ptr.Deref(set.Spec.Primaries, *set.Spec.Replicas)))
+				s.invariant.target = int(max(1, ptr.Deref(set.Spec.Primaries, *set.Spec.Replicas)))
 			}
 			return
 		}
@@ -313,7 +314,7 @@ func (s *stage) settle(patience time.Duration) {
 
 func (s *stage) check() {
 	s.t.Helper()
-	s.law.acting()
+	s.invariant.acting()
 	s.Check(s.t)
 }
 

@@ -19,7 +19,7 @@ import (
 // the conditions that are True.
 func toldOf(w *world) (line, reason string) {
 	p := decide(w)
-	s := summarize(w, &p)
+	s := summarize(&p)
 	var parts []string
 	for _, list := range []struct {
 		name  string
@@ -45,33 +45,33 @@ func TestStatus(t *testing.T) {
 		world        *world
 		want, reason string
 	}{
-		{"RS-13 what is waited for before a seed", worldOf(toySet(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("9"), pod(2).pending()),
+		{"RS-13 what is waited for before a seed", worldOf(setOf(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("9"), pod(2).pending()),
 			"Creating: ready 0 1, unready 2; Progressing=WaitingForPods", "nothing is started before 1 more members, of 3, have said how new their copies are"},
-		{"RS-14 the newest failed, and no other has its data", worldOf(toySet(2, 1), pod(0).idle().sequence("9").failures(1, "seed", 3, false), pod(1).idle().sequence("8")),
-			"Creating: ready 0 1, failed 0; Degraded=MembersFailed Progressing=Recovering", "the newest copy cannot be started yet: rss-db-0"},
-		{"RS-15 whose copy is unknown", worldOf(toySet(2, 1), pod(0).idle().sequence("x"), pod(1).idle().sequence("8")),
-			"Creating: ready 0 1; DataLossRisk=SequenceUnknown Progressing=Seeding", "nobody knows how new the copies of these are: rss-db-0 (sequence printed something else than one unsigned whole number (1 bytes))"},
-		{"RS-15 while it is being asked there is no risk", worldOf(toySet(2, 1), pod(0).idle(), pod(1).idle().sequence("8")),
-			"Creating: ready 0 1; Progressing=Seeding", "nobody knows yet how new the copies of all of these are: rss-db-0, rss-db-1"},
-		{"who says that it is degraded", worldOf(toySet(2, 1), pod(0).status(191).granted(), pod(1).secondary()),
+		{"RS-14 the newest failed, and no other has its data", worldOf(setOf(2, 1), pod(0).idle().sequence("9").failures(1, "seed", 3, false), pod(1).idle().sequence("8")),
+			"Creating: ready 0 1, failed 0; Degraded=MembersFailed Progressing=Recovering", "cannot start rss-db-0, which has the newest data: seed said with exit code 3 that it cannot run in this pod"},
+		{"RS-15 whose copy is unknown", worldOf(setOf(2, 1), pod(0).idle().sequence("x"), pod(1).idle().sequence("8")),
+			"Creating: ready 0 1; DataLossRisk=SequenceUnknown Progressing=Seeding", "data version unknown for rss-db-0 (sequence printed something else than one unsigned whole number (1 bytes))"},
+		{"RS-15 while it is being asked there is no risk", worldOf(setOf(2, 1), pod(0).idle(), pod(1).idle().sequence("8")),
+			"Creating: ready 0 1; Progressing=Seeding", "data version unknown for rss-db-0: sequence has not answered yet"},
+		{"who says that it is degraded", worldOf(setOf(2, 1), pod(0).status(191).granted(), pod(1).secondary()),
 			"Running: ready 0 1, primary 0, secondary 1; Available=OnTarget Degraded=MembersDegraded Seeded=Seeded", "run degraded, says their status (exit code 190 or 191): rss-db-0"},
-		{"RS-19 one whose start failed", worldOf(toySet(3, 3, "secondary"), pod(0).primary(), pod(1).primary(), pod(2).idle().failures(1, "primary", 1, true)),
+		{"RS-19 one whose start failed", worldOf(setOf(3, 3, "secondary"), pod(0).primary(), pod(1).primary(), pod(2).idle().failures(1, "primary", 1, true)),
 			"Running: ready 0 1 2, primary 0 1, failed 2; Degraded=MembersFailed Progressing=Recovering Seeded=Seeded", "failed: rss-db-2"},
-		{"RS-35 the majority is lost, and the rest runs on", worldOf(toySet(3, 1), pod(0).primary(), pod(1).secondary().onNode(off), pod(2).secondary().onNode(off)),
+		{"RS-35 the majority is lost, and the rest runs on", worldOf(setOf(3, 1), pod(0).primary(), pod(1).secondary().onNode(off), pod(2).secondary().onNode(off)),
 			"Running: ready 0, unready 1 2, primary 0; Available=OnTarget Progressing=Recovering Seeded=Seeded", "not running, or without an answer: rss-db-1, rss-db-2"},
-		{"RS-38 too few replicas for a set that was stopped", worldOf(toySet(3, 1), replicas(2), with(func(w *world) {
+		{"RS-38 too few replicas for a set that was stopped", worldOf(setOf(3, 1), replicas(2), with(func(w *world) {
 			w.set.Status.RestoreReplicas, w.stateful.Spec.Replicas = 3, ptr.To(int32(0))
 		})), "Paused: ; Paused=ReplicasTooLow", "Replica count (2) for rss-db is too low (should be 3 or higher)"},
-		{"RS-41 a primary on a lost node", worldOf(toySet(2, 1), pod(0).granted().onNode(off), pod(1).secondary(), shown("rss-db-0")),
+		{"RS-41 a primary on a lost node", worldOf(setOf(2, 1), pod(0).granted().onNode(off), pod(1).secondary(), shown("rss-db-0")),
 			"Running: ready 1, unready 0, secondary 1; Degraded=NodeUnreachable Progressing=WaitingForStop", "rss-db-0 may be primary on Node n1, which does not answer, and no other takes its place until it has stopped. " +
 				"If that machine is off, say so: kubectl taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"},
-		{"RS-43 an operator that knows nothing yet shows what was shown", worldOf(toySet(2, 1), pod(0).granted(), pod(1), shown("rss-db-0", "rss-db-1")),
+		{"RS-43 an operator that knows nothing yet shows what was shown", worldOf(setOf(2, 1), pod(0).granted(), pod(1), shown("rss-db-0", "rss-db-1")),
 			"Running: ready 0 1, primary 0, secondary 1; Available=OnTarget", "primary: rss-db-0"},
-		{"RS-45 paused by a person", worldOf(toySet(2, 1), with(func(w *world) { w.set.Spec.Paused = true }), pod(0).primary(), pod(1).secondary()),
+		{"RS-45 paused by a person", worldOf(setOf(2, 1), with(func(w *world) { w.set.Spec.Paused = true }), pod(0).primary(), pod(1).secondary()),
 			"Paused: ready 0 1, primary 0, secondary 1; Available=OnTarget Paused=PausedByUser Seeded=Seeded", "spec.paused is true: no command is run, and the number of pods stays"},
-		{"RS-51 all is well", worldOf(toySet(2, 1), pod(0).primary(), pod(1).secondary()),
+		{"RS-51 all is well", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary()),
 			"Running: ready 0 1, primary 0, secondary 1; Available=OnTarget Seeded=Seeded", "primary: rss-db-0"},
-		{"a newer copy is missed", worldOf(toySet(2, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("9"), recordedSequence("rss-db-2", "10"), shown("")),
+		{"a newer copy is missed", worldOf(setOf(2, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("9"), recordedSequence("rss-db-2", "10"), shown("")),
 			"Running: ready 0 1; DataLossRisk=NewestCopyMissing Progressing=Recovering",
 			"the newest copy at hand has sequence 9, and rss-db-2 had 10; nothing is started until that copy is back, or annotation clusterlabs.org/seed-from names another"},
 	} {
@@ -97,11 +97,11 @@ func shown(primary string, secondaries ...string) thing {
 
 func TestRS50AStatusIsOfThisWorldOnly(t *testing.T) {
 	well := func(things ...thing) *world {
-		return worldOf(toySet(2, 1), append(things, pod(0).primary(), pod(1).secondary())...)
+		return worldOf(setOf(2, 1), append(things, pod(0).primary(), pod(1).secondary())...)
 	}
 	statusOf := func(w *world) v1alpha1.ReplicatedStatefulSetStatus {
 		p := decide(w)
-		return summarize(w, &p)
+		return summarize(&p)
 	}
 	clean := statusOf(well())
 	junk := statusOf(well(with(func(w *world) {
@@ -139,11 +139,11 @@ func TestRS5TheEffectiveNumbersAreInTheStatus(t *testing.T) {
 		{"never none of some", ptr.To(int32(2)), ptr.To(int32(0)), 1},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			set := toySet(1, 1)
+			set := setOf(1, 1)
 			set.Spec.Replicas, set.Spec.Primaries = r.replicas, r.primaries
 			w := worldOf(set)
 			p := decide(w)
-			if s := summarize(w, &p); int(s.PrimariesWanted) != r.want {
+			if s := summarize(&p); int(s.PrimariesWanted) != r.want {
 				t.Errorf("wants %d primaries, want %d", s.PrimariesWanted, r.want)
 			}
 		})
@@ -189,7 +189,7 @@ func TestRoles(t *testing.T) {
 		{"a lost node changes nothing", first(pod(0).primary().onNode(off)), nil},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			p := decide(worldOf(toySet(2, 1), r.pod, pod(1).secondary()))
+			p := decide(worldOf(setOf(2, 1), r.pod, pod(1).secondary()))
 			if got := labelsOf(&p); !slices.Equal(got, r.want) {
 				t.Errorf("labels %q, want %q; the plan: %q", got, r.want, gist(&p))
 			}
@@ -202,9 +202,9 @@ func TestRS25TheLabelsComeBeforeTheStop(t *testing.T) {
 	for name, want := range map[string]string{"stop": v1alpha1.RoleNone, "demote": v1alpha1.RoleSecondary} {
 		var w *world
 		if name == "stop" {
-			w = worldOf(toySet(1, 1), pod(0).primary().sequence("1"), replicas(0))
+			w = worldOf(setOf(1, 1), pod(0).primary().sequence("1"), replicas(0))
 		} else {
-			w = worldOf(toySet(3, 1), pod(0).primary().sequence("3"), pod(1).primary().sequence("9"), pod(2).secondary())
+			w = worldOf(setOf(3, 1), pod(0).primary().sequence("3"), pod(1).primary().sequence("9"), pod(2).secondary())
 		}
 		p := decide(w)
 		chain := p.Steps[0][0]

@@ -13,7 +13,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// A pod that somebody made under the name of a member, before or beside the set, is
+// A pod that was made under the name of a member, before or beside the set, is
 // taken by the StatefulSet. Nothing is run in it, and what it says decides nothing.
 func TestAPodThatWasThereFirstIsNoMember(t *testing.T) {
 	for _, r := range []struct {
@@ -27,10 +27,10 @@ func TestAPodThatWasThereFirstIsNoMember(t *testing.T) {
 		{"beside it", -time.Minute, nil, "was not made from its template"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			made := toySet(3, 1)
+			made := setOf(3, 1)
 			made.CreationTimestamp = metav1.NewTime(noon)
 			s := newStage(t, made)
-			s.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "rss-db-0", Namespace: "ns", UID: "somebodys", Generation: 1, Annotations: r.annotations,
+			s.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "rss-db-0", Namespace: "ns", UID: "another", Generation: 1, Annotations: r.annotations,
 				CreationTimestamp: metav1.NewTime(noon.Add(-r.age)),
 				Labels: map[string]string{v1alpha1.LabelApp: "db", v1alpha1.LabelManaged: v1alpha1.True,
 					v1alpha1.LabelActive: v1alpha1.True, v1alpha1.LabelRole: v1alpha1.RoleSecondary}},
@@ -38,7 +38,7 @@ func TestAPodThatWasThereFirstIsNoMember(t *testing.T) {
 			s.settle(20 * time.Second)
 			s.check()
 			if !metav1.IsControlledBy(s.pod(0), s.statefulSet()) {
-				t.Fatal("the toy StatefulSet did not adopt it, as a real one does")
+				t.Fatal("the simulated StatefulSet did not adopt it, as a real one does")
 			}
 			if story := strings.Join(s.Story, "\n"); strings.Contains(story, "pod rss-db-0: Ask") || strings.Contains(story, "delete pod") || strings.Contains(story, "rss-db-0: /") {
 				t.Errorf("something was done in it or to it:\n%s", story)
@@ -72,12 +72,12 @@ func TestWhoIsNoStranger(t *testing.T) {
 		{"one that was made after the object", pod(0).born(time.Minute), false},
 		{"one by a clock that is a little behind", pod(0).born(time.Hour + clocksDiffer), false},
 		{"one that is older", pod(0).born(time.Hour + clocksDiffer + time.Second), true},
-		{"but not one in the books", pod(0).born(2 * time.Hour).granted(), false},
+		{"but not one on record", pod(0).born(2 * time.Hour).granted(), false},
 		{"nor one that goes: it has to stop, whoever it is", pod(0).born(2 * time.Hour).deleted(), false},
 		{"one without our annotation", pod(0).born(time.Minute).but(func(w *world) { w.members[0].pod.Annotations = nil }), true},
 	} {
-		w := worldOf(toySet(1, 1), r.pod, object)
-		if got := w.stranger(w.members[0]) != ""; got != r.want {
+		w := worldOf(setOf(1, 1), r.pod, object)
+		if got := derive(w).members[0].stranger != ""; got != r.want {
 			t.Errorf("%s is a stranger: %t", r.name, got)
 		}
 	}

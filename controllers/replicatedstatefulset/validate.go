@@ -40,12 +40,20 @@ func withDefaults(set *v1alpha1.ReplicatedStatefulSet) *v1alpha1.ReplicatedState
 	spec := &set.Spec
 	spec.Replicas = ptr.To(ptr.Deref(spec.Replicas, 3))
 	spec.FailureThreshold = ptr.To(ptr.Deref(spec.FailureThreshold, 2))
-	spec.Pod.TerminationGracePeriodSeconds = ptr.To(ptr.Deref(spec.Pod.TerminationGracePeriodSeconds, 600))
+	spec.Pod.TerminationGracePeriodSeconds = ptr.To(ptr.Deref(
+		spec.Pod.TerminationGracePeriodSeconds,
+		600,
+	))
 	if spec.Seeding == "" {
 		spec.Seeding = v1alpha1.SeedingAll
 	}
 	if len(spec.ServicePorts) == 0 {
-		spec.ServicePorts = []corev1.ServicePort{{Name: "dummy", Protocol: corev1.ProtocolTCP, Port: 12345, TargetPort: intstr.FromString("dummy")}}
+		spec.ServicePorts = []corev1.ServicePort{{
+			Name:       "dummy",
+			Protocol:   corev1.ProtocolTCP,
+			Port:       12345,
+			TargetPort: intstr.FromString("dummy"),
+		}}
 	}
 	return set
 }
@@ -64,7 +72,14 @@ func validate(set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
 	errs = append(errs, validateServicePorts(spec.ServicePorts, at.Child("servicePorts"))...)
 	errs = append(errs, validateSecrets(spec.Secrets, at.Child("secrets"))...)
 	if spec.RuleSelector != nil {
-		errs = append(errs, metavalidation.ValidateLabelSelector(spec.RuleSelector, metavalidation.LabelSelectorValidationOptions{}, at.Child("ruleSelector"))...)
+		errs = append(
+			errs,
+			metavalidation.ValidateLabelSelector(
+				spec.RuleSelector,
+				metavalidation.LabelSelectorValidationOptions{},
+				at.Child("ruleSelector"),
+			)...,
+		)
 	}
 	return append(errs, validatePod(set, at.Child("pod"))...)
 }
@@ -100,21 +115,31 @@ func validateCounts(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) fi
 	case replicas < 0:
 		errs = append(errs, field.Invalid(p, replicas, "must be 0 or more; 0 stops the set"))
 	case replicas > maxReplicas:
-		errs = append(errs, field.Invalid(p, replicas, fmt.Sprintf("may be at most %d; lower it", maxReplicas)))
+		errs = append(
+			errs,
+			field.Invalid(p, replicas, fmt.Sprintf("may be at most %d; lower it", maxReplicas)),
+		)
 	}
 	primaries := ptr.Deref(spec.Primaries, replicas)
 	switch p := at.Child("primaries"); {
 	case primaries < 0 && spec.Primaries != nil:
 		errs = append(errs, field.Invalid(p, primaries, "must be 1 or more"))
 	case primaries == 0 && replicas > 0:
-		errs = append(errs, field.Invalid(p, primaries, "may be 0 only with replicas 0; to stop the set, set replicas to 0 and leave primaries"))
+		errs = append(
+			errs,
+			field.Invalid(
+				p,
+				primaries,
+				"may be 0 only with replicas 0; to stop the set, set replicas to 0 and leave primaries",
+			),
+		)
 	case primaries > replicas && replicas > 0:
 		errs = append(errs, field.Invalid(p, primaries, fmt.Sprintf(
 			"may not be more than replicas, which is %d; lower it, or remove it so that it follows replicas", replicas)))
 	}
 	if _, follow := spec.Pod.Commands[v1alpha1.CommandSecondary]; spec.Seeding == v1alpha1.SeedingQuorum && primaries < replicas && !follow {
 		errs = append(errs, field.Invalid(at.Child("seeding"), string(spec.Seeding),
-			"needs the command secondary where not all members are primary: those that follow nobody have old copies; add spec.pod.commands.secondary, or use All"))
+			"needs the command secondary where not all members are primary: those that follow no primary have old copies; add spec.pod.commands.secondary, or use All"))
 	}
 	return errs
 }
@@ -198,7 +223,13 @@ func validatePod(set *v1alpha1.ReplicatedStatefulSet, at *field.Path) field.Erro
 	errs = append(errs, validateLabels(pod.Labels, at.Child("labels"))...)
 	for _, key := range sets.List(sets.KeySet(pod.Annotations)) {
 		if strings.HasPrefix(key, v1alpha1.Prefix) {
-			errs = append(errs, field.Forbidden(at.Child("annotations").Key(key), "annotations that begin with clusterlabs.org/ are the operator's; remove it"))
+			errs = append(
+				errs,
+				field.Forbidden(
+					at.Child("annotations").Key(key),
+					"annotations that begin with clusterlabs.org/ are the operator's; remove it",
+				),
+			)
 		}
 	}
 	return errs
@@ -208,7 +239,10 @@ func validateCommands(commands map[string]v1alpha1.Command, at *field.Path) fiel
 	var errs field.ErrorList
 	for _, name := range neededCommands {
 		if _, ok := commands[name]; !ok {
-			errs = append(errs, field.Required(at.Key(name), "add the command that "+commandPurposes[name]))
+			errs = append(
+				errs,
+				field.Required(at.Key(name), "add the command that "+commandPurposes[name]),
+			)
 		}
 	}
 	known := slices.Concat(neededCommands, optionalCommands)
@@ -218,7 +252,13 @@ func validateCommands(commands map[string]v1alpha1.Command, at *field.Path) fiel
 			errs = append(errs, field.NotSupported(at, name, known))
 		}
 		if len(command.Command) == 0 || command.Command[0] == "" {
-			errs = append(errs, field.Required(at.Key(name).Child("command"), `write the program and its arguments, for example ["/status.sh"]`))
+			errs = append(
+				errs,
+				field.Required(
+					at.Key(name).Child("command"),
+					`write the program and its arguments, for example ["/status.sh"]`,
+				),
+			)
 		}
 		errs = append(errs, validateDuration(command.Timeout, at.Key(name).Child("timeout"))...)
 	}
@@ -229,7 +269,13 @@ func validateContainers(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path
 	pod := &spec.Pod
 	var errs field.ErrorList
 	if len(pod.Containers) == 0 {
-		errs = append(errs, field.Required(at.Child("containers"), "a pod has at least one container; commands run in it"))
+		errs = append(
+			errs,
+			field.Required(
+				at.Child("containers"),
+				"a pod has at least one container; commands run in it",
+			),
+		)
 	}
 	for _, list := range []struct {
 		containers []corev1.Container
@@ -238,7 +284,13 @@ func validateContainers(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path
 		for i := range list.containers {
 			c := &list.containers[i]
 			if c.Image == "" {
-				errs = append(errs, field.Required(list.at.Index(i).Child("image"), "each container needs an image"))
+				errs = append(
+					errs,
+					field.Required(
+						list.at.Index(i).Child("image"),
+						"each container needs an image",
+					),
+				)
 			}
 			errs = append(errs, validateMounts(spec, c, list.at.Index(i).Child("volumeMounts"))...)
 		}
@@ -277,7 +329,10 @@ func validateVolumes(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) f
 	for i, v := range spec.Pod.Volumes {
 		switch name := at.Index(i).Child("name"); {
 		case reserved.Has(v.Name):
-			errs = append(errs, field.Invalid(name, v.Name, "the operator has a volume of this name; rename yours"))
+			errs = append(
+				errs,
+				field.Invalid(name, v.Name, "the operator has a volume of this name; rename yours"),
+			)
 		case seen.Has(v.Name):
 			errs = append(errs, field.Duplicate(name, v.Name))
 		}
@@ -302,9 +357,15 @@ func validateClaims(set *v1alpha1.ReplicatedStatefulSet, at *field.Path) field.E
 		case seen.Has(t.Name):
 			errs = append(errs, field.Duplicate(name, t.Name))
 		case taken.Has(t.Name):
-			errs = append(errs, field.Invalid(name, t.Name, "a volume has this name too; rename one of them"))
+			errs = append(
+				errs,
+				field.Invalid(name, t.Name, "a volume has this name too; rename one of them"),
+			)
 		case len(validation.IsDNS1123Label(t.Name)) > 0:
-			errs = append(errs, field.Invalid(name, t.Name, strings.Join(validation.IsDNS1123Label(t.Name), "; ")))
+			errs = append(
+				errs,
+				field.Invalid(name, t.Name, strings.Join(validation.IsDNS1123Label(t.Name), "; ")),
+			)
 		}
 		seen.Insert(t.Name)
 	}

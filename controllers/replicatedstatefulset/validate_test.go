@@ -91,7 +91,7 @@ func TestValidate(t *testing.T) {
 		{"RS-5 less than none", sized(3, -1), `spec.primaries: Invalid value: -1: must be 1 or more`},
 		{"RS-37 a stopped set", sized(0, 0), ""},
 		{"RS-37 a stopped set that knows how many primaries it had", sized(0, 2), ""},
-		{"a majority of members that follow nobody", both(sized(3, 1), quorate), `spec.seeding: Invalid value: "Quorum": needs the command secondary where not all members are primary: those that follow nobody have old copies; add spec.pod.commands.secondary, or use All`},
+		{"a majority of members that follow no primary", both(sized(3, 1), quorate), `spec.seeding: Invalid value: "Quorum": needs the command secondary where not all members are primary: those that follow no primary have old copies; add spec.pod.commands.secondary, or use All`},
 		{"a majority of those that do", both(sized(3, 1), quorate, commanded("secondary", "/follow")), ""},
 		{"a majority of primaries", both(sized(3, 3), quorate), ""},
 		{"RS-31 an interval that is none", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.ReconcileInterval = "abc" }, `spec.reconcileInterval: Invalid value: "abc": ` + duration},
@@ -276,7 +276,7 @@ func TestValidateOverrides(t *testing.T) {
 		{"the first and the last", ordered(zero, "rss-example-2"), ""},
 		{"one too many", ordered("rss-example-3", zero), `metadata.annotations[clusterlabs.org/seed-from]: Invalid value: "rss-example-3": ` + remedy},
 		{"none", ordered(zero, ""), `metadata.annotations[clusterlabs.org/switchover-to]: Invalid value: "": ` + remedy},
-		{"somebody else's", ordered(zero, "rss-other-0"), `metadata.annotations[clusterlabs.org/switchover-to]: Invalid value: "rss-other-0": ` + remedy},
+		{"another object's", ordered(zero, "rss-other-0"), `metadata.annotations[clusterlabs.org/switchover-to]: Invalid value: "rss-other-0": ` + remedy},
 		{"a member of a stopped set, before it comes back", both(ordered("rss-example-4", zero), func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Replicas, s.Status.RestoreReplicas = ptr.To(int32(0)), 5
 		}), ""},

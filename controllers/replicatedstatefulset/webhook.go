@@ -45,7 +45,11 @@ var _ admission.Validator[*v1alpha1.ReplicatedStatefulSet] = &validator{}
 // SetupWebhook registers the admission of ReplicatedStatefulSets.
 func SetupWebhook(mgr ctrl.Manager) error {
 	return ctrl.NewWebhookManagedBy(mgr, &v1alpha1.ReplicatedStatefulSet{}).
-		WithValidator(&validator{live: mgr.GetAPIReader(), court: trial.NewCourt(mgr.GetClient()), kinds: mgr.GetClient()}).
+		WithValidator(&validator{
+			live:  mgr.GetAPIReader(),
+			court: trial.NewCourt(mgr.GetClient()),
+			kinds: mgr.GetClient(),
+		}).
 		Complete()
 }
 
@@ -81,7 +85,13 @@ func (v *validator) ValidateUpdate(ctx context.Context, old, set *v1alpha1.Repli
 		return strangeAnnotations(set.Annotations), refuse(set, errs)
 	}
 	errs = append(errs, validate(set)...)
-	errs = append(errs, validateClaimChange(old.Spec.Pod.VolumeClaimTemplates, set.Spec.Pod.VolumeClaimTemplates)...)
+	errs = append(
+		errs,
+		validateClaimChange(
+			old.Spec.Pod.VolumeClaimTemplates,
+			set.Spec.Pod.VolumeClaimTemplates,
+		)...,
+	)
 	warned := warnings(set)
 	// An old spec that slipped past cannot be built; a new one that can is tried.
 	if len(errs) == 0 && (len(validate(old)) > 0 || !same(children(old), children(set))) {
@@ -99,7 +109,11 @@ func refuse(set *v1alpha1.ReplicatedStatefulSet, errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil
 	}
-	return apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("ReplicatedStatefulSet").GroupKind(), set.Name, errs)
+	return apierrors.NewInvalid(
+		v1alpha1.GroupVersion.WithKind("ReplicatedStatefulSet").GroupKind(),
+		set.Name,
+		errs,
+	)
 }
 
 // overrides are the orders that a person gives by annotations.
@@ -112,17 +126,26 @@ func warnings(set *v1alpha1.ReplicatedStatefulSet) admission.Warnings {
 	var texts admission.Warnings
 	switch *set.Spec.Replicas {
 	case 1:
-		texts = append(texts, "spec.replicas is 1: when this member is lost, there is nobody to take over")
+		texts = append(
+			texts,
+			"spec.replicas is 1: when this member is lost, no other member can take over",
+		)
 	case 2:
-		texts = append(texts, "spec.replicas is 2: when one member is lost, no majority is left; 3 is the least that survives a loss")
+		texts = append(
+			texts,
+			"spec.replicas is 2: when one member is lost, no majority is left; 3 is the least that survives a loss",
+		)
 	}
 	pod := &set.Spec.Pod
 	if _, ok := pod.Commands[v1alpha1.CommandPreStop]; ok && len(pod.Containers) > 0 && hasPreStop(&pod.Containers[commandContainer(pod)]) {
-		texts = append(texts, "spec.pod.commands[preStop] is not used: the container has a preStop hook of its own")
+		texts = append(
+			texts,
+			"spec.pod.commands[preStop] is not used: the container has a preStop hook of its own",
+		)
 	}
 	texts = append(texts, oddTimes(&set.Spec)...)
 	if s := set.Spec.RuleSelector; s != nil && len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
-		texts = append(texts, "spec.ruleSelector is empty and selects every ConfigMap of the namespace: whenever one of them changes, all members are made anew; "+
+		texts = append(texts, "spec.ruleSelector is empty and selects every ConfigMap of the namespace: whenever one of them changes, all members are recreated; "+
 			"select those that are meant by matchLabels, or remove it")
 	}
 	return append(texts, strangeAnnotations(set.Annotations)...)
@@ -134,9 +157,21 @@ func oddTimes(spec *v1alpha1.ReplicatedStatefulSetSpec) (texts admission.Warning
 		switch d, err := parseDuration(string(said)); {
 		case err != nil || d == 0:
 		case d < least:
-			texts = append(texts, fmt.Sprintf("%s is %s, and counts as %s, the least; write %s or more", path, said, least, least))
+			texts = append(
+				texts,
+				fmt.Sprintf(
+					"%s is %s, and counts as %s, the least; write %s or more",
+					path, said, least, least,
+				),
+			)
 		case d > most:
-			texts = append(texts, fmt.Sprintf("%s is %s, and counts as %s, the most; write %s or less", path, said, most, most))
+			texts = append(
+				texts,
+				fmt.Sprintf(
+					"%s is %s, and counts as %s, the most; write %s or less",
+					path, said, most, most,
+				),
+			)
 		}
 	}
 	warn("spec.reconcileInterval", spec.ReconcileInterval, leastInterval, mostTime)
@@ -151,7 +186,7 @@ func oddTimes(spec *v1alpha1.ReplicatedStatefulSetSpec) (texts admission.Warning
 }
 
 // strangeAnnotations warns of those that look like an order to the operator and are none:
-// nobody would say that it was not obeyed.
+// nothing would say that it was not obeyed.
 func strangeAnnotations(annotations map[string]string) (texts admission.Warnings) {
 	orders := []string{v1alpha1.AnnotationSeedFrom, v1alpha1.AnnotationSwitchoverTo}
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
@@ -160,7 +195,13 @@ func strangeAnnotations(annotations map[string]string) (texts admission.Warnings
 			return letters(strings.TrimPrefix(order, v1alpha1.Prefix)) == letters(cmp.Or(name, key))
 		}
 		if !slices.Contains(orders, key) && (strings.HasPrefix(key, v1alpha1.Prefix) || slices.ContainsFunc(orders, meant)) {
-			texts = append(texts, fmt.Sprintf("metadata.annotations[%s] is none that the operator knows, and nothing is done for it; it knows %s", key, strings.Join(orders, " and ")))
+			texts = append(
+				texts,
+				fmt.Sprintf(
+					"metadata.annotations[%s] is none that the operator knows, and nothing is done for it; it knows %s",
+					key, strings.Join(orders, " and "),
+				),
+			)
 		}
 	}
 	return texts
@@ -237,7 +278,13 @@ func (v *validator) tryChildren(ctx context.Context, set *v1alpha1.ReplicatedSta
 		case apierrors.IsInvalid(err):
 			return warned, rejection.Explain(err, place)
 		default:
-			warned = append(warned, fmt.Sprintf("%s could not be tried out; it cannot be created while this lasts: %s", describe(v.kinds, object), trial.WhyNot(err)))
+			warned = append(
+				warned,
+				fmt.Sprintf(
+					"%s could not be tried out; it cannot be created while this lasts: %s",
+					describe(v.kinds, object), trial.WhyNot(err),
+				),
+			)
 		}
 	}
 	return warned, nil
@@ -249,7 +296,7 @@ func ours(context.Context, *v1alpha1.ReplicatedStatefulSet, client.Object) field
 }
 
 // foreign refuses the name of a new set if an object of a name that it needs
-// belongs to somebody else. One of a set of the same name, which was deleted just
+// belongs to another object. One of a set of the same name, which was deleted just
 // now, will be gone soon.
 func (v *validator) foreign(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, object client.Object) field.ErrorList {
 	found := object.DeepCopyObject().(client.Object)
@@ -262,7 +309,7 @@ func (v *validator) foreign(ctx context.Context, set *v1alpha1.ReplicatedStatefu
 		}
 	}
 	return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), set.Name, fmt.Sprintf(
-		"%s is there already and belongs to somebody else; choose another name, or delete it", describe(v.kinds, found)))}
+		"%s already exists and belongs to another object; choose another name, or delete it", describe(v.kinds, found)))}
 }
 
 // describe is kind and name of an object.

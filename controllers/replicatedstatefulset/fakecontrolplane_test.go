@@ -25,9 +25,9 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
-// puppet plays StatefulSet controller, scheduler, kubelets and application in one
+// fakeControlPlane plays StatefulSet controller, scheduler, kubelets and application in one
 // namespace. Its application says what it is told to be.
-type puppet struct {
+type fakeControlPlane struct {
 	namespace string
 	mu        sync.Mutex
 	roles     map[string]string // by container
@@ -39,15 +39,15 @@ type puppet struct {
 	fails     []string // commands that fail once
 }
 
-func startPuppet(namespace string) *puppet {
-	p := &puppet{namespace: namespace, roles: map[string]string{}, restarts: map[types.UID]int32{}}
+func startFakeControlPlane(namespace string) *fakeControlPlane {
+	p := &fakeControlPlane{namespace: namespace, roles: map[string]string{}, restarts: map[types.UID]int32{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for ctx.Err() == nil {
 			if err := p.play(ctx); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) && ctx.Err() == nil {
-				GinkgoLogr.Error(err, "the puppet")
+				GinkgoLogr.Error(err, "the fake control plane")
 			}
 			time.Sleep(10 * time.Millisecond) // a machine's pace, which no test waits for
 		}
@@ -57,7 +57,7 @@ func startPuppet(namespace string) *puppet {
 }
 
 // play does the next thing with each object.
-func (p *puppet) play(ctx context.Context) error {
+func (p *fakeControlPlane) play(ctx context.Context) error {
 	var sets appsv1.StatefulSetList
 	var pods corev1.PodList
 	if err := user.List(ctx, &sets, client.InNamespace(p.namespace)); err != nil {
@@ -80,7 +80,7 @@ func (p *puppet) play(ctx context.Context) error {
 }
 
 // control makes and deletes the pods of a StatefulSet.
-func (p *puppet) control(ctx context.Context, set *appsv1.StatefulSet, pods []corev1.Pod) error {
+func (p *fakeControlPlane) control(ctx context.Context, set *appsv1.StatefulSet, pods []corev1.Pod) error {
 	if set.Status.ObservedGeneration != set.Generation {
 		set.Status.ObservedGeneration = set.Generation
 		if err := user.Status().Update(ctx, set); err != nil {
@@ -112,7 +112,7 @@ func (p *puppet) control(ctx context.Context, set *appsv1.StatefulSet, pods []co
 }
 
 // run binds a pod, runs it, and ends it when it was deleted.
-func (p *puppet) run(ctx context.Context, pod *corev1.Pod) error {
+func (p *fakeControlPlane) run(ctx context.Context, pod *corev1.Pod) error {
 	switch {
 	case pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil:
 		return user.SubResource("binding").Create(ctx, pod, &corev1.Binding{
@@ -145,18 +145,18 @@ func (p *puppet) run(ctx context.Context, pod *corev1.Pod) error {
 }
 
 // container is the id of the container of a pod that should run.
-func (p *puppet) container(pod *corev1.Pod) string {
+func (p *fakeControlPlane) container(pod *corev1.Pod) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.id(pod, p.restarts[pod.UID])
 }
 
 // id is that of the container of a pod after so many restarts.
-func (p *puppet) id(pod *corev1.Pod, restarts int32) string {
-	return fmt.Sprintf("puppet://%s/%d", pod.UID, restarts)
+func (p *fakeControlPlane) id(pod *corev1.Pod, restarts int32) string {
+	return fmt.Sprintf("fake://%s/%d", pod.UID, restarts)
 }
 
-func (p *puppet) forget(pod *corev1.Pod) {
+func (p *fakeControlPlane) forget(pod *corev1.Pod) {
 	id := p.container(pod)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -164,7 +164,7 @@ func (p *puppet) forget(pod *corev1.Pod) {
 }
 
 // crash ends the container of a pod; it is started again at once.
-func (p *puppet) crash(pod *corev1.Pod) {
+func (p *fakeControlPlane) crash(pod *corev1.Pod) {
 	p.forget(pod)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -172,7 +172,7 @@ func (p *puppet) crash(pod *corev1.Pod) {
 }
 
 // exec is how the operator runs commands.
-func (p *puppet) exec(ctx context.Context, c podexec.Command) podexec.Result {
+func (p *fakeControlPlane) exec(ctx context.Context, c podexec.Command) podexec.Result {
 	if p.hangs {
 		return p.hang(ctx, c)
 	}
@@ -207,7 +207,7 @@ func (p *puppet) exec(ctx context.Context, c podexec.Command) podexec.Result {
 	return r
 }
 
-func (p *puppet) hang(ctx context.Context, c podexec.Command) podexec.Result {
+func (p *fakeControlPlane) hang(ctx context.Context, c podexec.Command) podexec.Result {
 	began := time.Now()
 	p.mu.Lock()
 	p.hanging++
@@ -217,27 +217,27 @@ func (p *puppet) hang(ctx context.Context, c podexec.Command) podexec.Result {
 }
 
 // fail has commands fail once.
-func (p *puppet) fail(commands ...string) {
+func (p *fakeControlPlane) fail(commands ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fails = commands
 }
 
-func (p *puppet) hung() int {
+func (p *fakeControlPlane) hung() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.hanging
 }
 
 // plays are the roles of all containers.
-func (p *puppet) plays() map[string]string {
+func (p *fakeControlPlane) plays() map[string]string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.roles)
 }
 
 // count is how many containers have that role; the lock is held.
-func (p *puppet) count(role string) (n int) {
+func (p *fakeControlPlane) count(role string) (n int) {
 	for _, is := range p.roles {
 		if is == role {
 			n++
@@ -247,13 +247,13 @@ func (p *puppet) count(role string) (n int) {
 }
 
 // starts are the commands that were run, but for stops.
-func (p *puppet) commands() []string {
+func (p *fakeControlPlane) commands() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.ran)
 }
 
-func (p *puppet) mostPrimaries() int {
+func (p *fakeControlPlane) mostPrimaries() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.most

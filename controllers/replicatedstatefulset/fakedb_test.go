@@ -14,13 +14,13 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
-// The toy application keeps a log on the volume of each member. A primary
+// The fake database keeps a log on the volume of each member. A primary
 // acknowledges an entry when every follower that it reaches has it, and at least
 // one does. Whoever missed an entry says that it failed. Primaries that do not see
 // each other write nothing.
 
-// toyContainer is what really runs, whatever the API says.
-type toyContainer struct {
+// fakeContainer is what really runs, whatever the API says.
+type fakeContainer struct {
 	pod, id, node string
 	uid           types.UID
 	number        int
@@ -38,14 +38,14 @@ type disk struct {
 
 func (d *disk) sequence() int { return d.term*10000 + len(d.log) }
 
-type toy struct {
+type fakeDB struct {
 	s          *stage
-	containers map[string]*toyContainer // by pod; those of pods that are gone too, until they end
-	ghosts     []*toyContainer          // of pods whose name another has
+	containers map[string]*fakeContainer // by pod; those of pods that are gone too, until they end
+	ghosts     []*fakeContainer          // of pods whose name another has
 	disks      map[string]*disk
 	acked      []int
 	entries    int
-	running    map[types.UID]*toyCommand
+	running    map[types.UID]*fakeCommand
 	results    map[types.UID]map[string]podexec.Result
 	late       []func() // what commands will do whose answer is not awaited any more
 	fails      map[string]int
@@ -54,22 +54,22 @@ type toy struct {
 	ran        []string
 }
 
-type toyCommand struct {
+type fakeCommand struct {
 	podexec.Command
 	began time.Time
 	// target is the container that it has reached; arrived, whether it came so far.
-	target  *toyContainer
+	target  *fakeContainer
 	arrived bool
 }
 
-func newToy(s *stage) *toy {
-	return &toy{s: s, containers: map[string]*toyContainer{}, disks: map[string]*disk{}, running: map[types.UID]*toyCommand{},
+func newFakeDB(s *stage) *fakeDB {
+	return &fakeDB{s: s, containers: map[string]*fakeContainer{}, disks: map[string]*disk{}, running: map[types.UID]*fakeCommand{},
 		results: map[types.UID]map[string]podexec.Result{}, fails: map[string]int{}, hangs: map[string]bool{}, idles: map[string]bool{}}
 }
 
 // forget is what a restart of the operator does to its Board. What was sent goes
 // on, or was never sent.
-func (t *toy) forget() {
+func (t *fakeDB) forget() {
 	for _, uid := range sortedKeys(t.running) {
 		c := t.running[uid]
 		t.late = append(t.late, func() {
@@ -79,10 +79,10 @@ func (t *toy) forget() {
 			t.act(c.target, c.Command)
 		})
 	}
-	t.running, t.results = map[types.UID]*toyCommand{}, map[types.UID]map[string]podexec.Result{}
+	t.running, t.results = map[types.UID]*fakeCommand{}, map[types.UID]map[string]podexec.Result{}
 }
 
-func (t *toy) Of(_ types.NamespacedName, pod types.UID) (*podexec.Command, []podexec.Result) {
+func (t *fakeDB) Of(_ types.NamespacedName, pod types.UID) (*podexec.Command, []podexec.Result) {
 	var results []podexec.Result
 	for _, r := range t.results[pod] {
 		results = append(results, r)
@@ -93,19 +93,19 @@ func (t *toy) Of(_ types.NamespacedName, pod types.UID) (*podexec.Command, []pod
 	return nil, results
 }
 
-func (t *toy) Keep(types.NamespacedName, ...types.UID) {}
+func (t *fakeDB) Keep(types.NamespacedName, ...types.UID) {}
 
-func (t *toy) send(c podexec.Command) bool {
+func (t *fakeDB) send(c podexec.Command) bool {
 	if t.running[c.UID] != nil {
 		return false
 	}
-	t.running[c.UID] = &toyCommand{Command: c, began: t.s.tick()}
+	t.running[c.UID] = &fakeCommand{Command: c, began: t.s.tick()}
 	return true
 }
 
 // arrive lets a command reach the container that has the pod's name then. Nothing
 // is on its way for longer than some seconds.
-func (t *toy) arrive(c *toyCommand) {
+func (t *fakeDB) arrive(c *fakeCommand) {
 	c.arrived = true
 	if t.shown(c.Command) && t.s.Now.Sub(c.began) <= podexec.Hurry {
 		if target := t.containers[c.Pod.Name]; target != nil && t.s.up(target.node) {
@@ -115,7 +115,7 @@ func (t *toy) arrive(c *toyCommand) {
 }
 
 // shown tells whether the API shows the container that a command is for.
-func (t *toy) shown(c podexec.Command) bool {
+func (t *fakeDB) shown(c podexec.Command) bool {
 	for _, p := range t.s.pods() {
 		if p.UID == c.UID && len(p.Status.ContainerStatuses) > 0 {
 			s := p.Status.ContainerStatuses[0]
@@ -126,7 +126,7 @@ func (t *toy) shown(c podexec.Command) bool {
 }
 
 // end ends a command in the way of that name.
-func (t *toy) end(c *toyCommand, how string) {
+func (t *fakeDB) end(c *fakeCommand, how string) {
 	if t.running[c.UID] != c {
 		return
 	}
@@ -183,14 +183,14 @@ func (t *toy) end(c *toyCommand, how string) {
 	t.results[c.UID][c.Name] = r
 }
 
-func (t *toy) note(c podexec.Command, what string) {
+func (t *fakeDB) note(c podexec.Command, what string) {
 	if !asks(c.Name) {
 		t.s.Say("    %s: %s %s", c.Pod.Name, strings.Join(c.Argv, " "), what)
 	}
 }
 
 // act runs a command in a container, if that still lives.
-func (t *toy) act(c *toyContainer, command podexec.Command) (code int, out string) {
+func (t *fakeDB) act(c *fakeContainer, command podexec.Command) (code int, out string) {
 	if c == nil || t.containers[c.pod] != c && !slices.Contains(t.ghosts, c) {
 		return 137, ""
 	}
@@ -229,7 +229,7 @@ func (t *toy) act(c *toyContainer, command podexec.Command) (code int, out strin
 		} else if len(command.Argv) > 1 {
 			return 1, "" // told of primaries, it joins one or fails
 		} else if c.role != primary {
-			t.s.law.first(c, d)
+			t.s.invariant.first(c, d)
 			d.term++
 		}
 		c.role, c.behind, c.slow = primary, false, false
@@ -240,25 +240,25 @@ func (t *toy) act(c *toyContainer, command podexec.Command) (code int, out strin
 				f.behind = true
 			}
 		}
-		t.s.law.acting()
+		t.s.invariant.acting()
 	}
 	return 0, ""
 }
 
-func (t *toy) disk(pod string) *disk {
+func (t *fakeDB) disk(pod string) *disk {
 	if t.disks[pod] == nil {
 		t.disks[pod] = &disk{}
 	}
 	return t.disks[pod]
 }
 
-func (t *toy) copy(from, to *toyContainer) {
+func (t *fakeDB) copy(from, to *fakeContainer) {
 	d := t.disk(from.pod)
 	t.disks[to.pod] = &disk{d.term, slices.Clone(d.log)}
 }
 
 // peer finds a primary that a command was told of and that is reached.
-func (t *toy) peer(c *toyContainer, argv []string) *toyContainer {
+func (t *fakeDB) peer(c *fakeContainer, argv []string) *fakeContainer {
 	for _, arg := range argv[1:] {
 		name, _, _ := strings.Cut(arg, ".")
 		if p := t.containers[name]; p != nil && p != c && p.role == primary && t.reach(p, c) {
@@ -268,19 +268,19 @@ func (t *toy) peer(c *toyContainer, argv []string) *toyContainer {
 	return nil
 }
 
-func (t *toy) reach(a, b *toyContainer) bool {
+func (t *fakeDB) reach(a, b *fakeContainer) bool {
 	return a.node == b.node || t.s.up(a.node) && t.s.up(b.node)
 }
 
-// all are the containers that run, those that nobody sees any more too.
-func (t *toy) all() (all []*toyContainer) {
+// all are the containers that run, those that no one sees any more too.
+func (t *fakeDB) all() (all []*fakeContainer) {
 	for _, name := range sortedKeys(t.containers) {
 		all = append(all, t.containers[name])
 	}
 	return append(all, t.ghosts...)
 }
 
-func (t *toy) acting() (primaries []*toyContainer) {
+func (t *fakeDB) acting() (primaries []*fakeContainer) {
 	for _, c := range t.all() {
 		if c.role == primary {
 			primaries = append(primaries, c)
@@ -290,7 +290,7 @@ func (t *toy) acting() (primaries []*toyContainer) {
 }
 
 // write is a client's write to one primary.
-func (t *toy) write(p *toyContainer) {
+func (t *fakeDB) write(p *fakeContainer) {
 	t.entries++
 	entry, copies := t.entries, 0
 	for _, c := range t.acting() {
@@ -317,7 +317,7 @@ func (t *toy) write(p *toyContainer) {
 }
 
 // start is what a kubelet does; kill too. The API is told later.
-func (t *toy) start(p *corev1.Pod) {
+func (t *fakeDB) start(p *corev1.Pod) {
 	old := t.containers[p.Name]
 	number := 0
 	if old != nil && old.uid == p.UID {
@@ -328,19 +328,19 @@ func (t *toy) start(p *corev1.Pod) {
 	if len(p.Status.ContainerStatuses) > 0 {
 		number = max(number, int(p.Status.ContainerStatuses[0].RestartCount)+1)
 	}
-	t.containers[p.Name] = &toyContainer{pod: p.Name, uid: p.UID, node: p.Spec.NodeName, number: number, started: t.s.Now,
+	t.containers[p.Name] = &fakeContainer{pod: p.Name, uid: p.UID, node: p.Spec.NodeName, number: number, started: t.s.Now,
 		id: fmt.Sprintf("c-%s-%d", p.UID, number), role: idle}
 }
 
-func (t *toy) kill(c *toyContainer) {
+func (t *fakeDB) kill(c *fakeContainer) {
 	if t.containers[c.pod] == c {
 		delete(t.containers, c.pod)
 	}
-	t.ghosts = slices.DeleteFunc(t.ghosts, func(g *toyContainer) bool { return g == c })
+	t.ghosts = slices.DeleteFunc(t.ghosts, func(g *fakeContainer) bool { return g == c })
 }
 
 // of is the container of that pod, and of no other of its name.
-func (t *toy) of(p *corev1.Pod) *toyContainer {
+func (t *fakeDB) of(p *corev1.Pod) *fakeContainer {
 	for _, c := range t.all() {
 		if c.uid == p.UID {
 			return c
@@ -350,7 +350,7 @@ func (t *toy) of(p *corev1.Pod) *toyContainer {
 }
 
 // moves are what commands and clients may do now.
-func (t *toy) moves() (moves []func()) {
+func (t *fakeDB) moves() (moves []func()) {
 	for _, uid := range sortedKeys(t.running) {
 		c := t.running[uid]
 		if t.hangs[c.Pod.Name+" "+c.Name] {

@@ -1,0 +1,154 @@
+package replicatedstatefulset
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
+)
+
+// report tells users what happened and what is: events, metrics, one status patch. It turns
+// the pass into an outcome.
+func (r *Reconciler) report(ctx context.Context, p *plan, outcomes []action.Outcome) report.Outcome {
+	w := p.on.world
+	overtaken, failed := false, error(nil)
+	for _, o := range outcomes {
+		switch {
+		case o.Err == nil:
+			r.tell(p, &o)
+		case isOvertaken(o.Err):
+			overtaken = true
+		case apierrors.HasStatusCause(o.Err, corev1.NamespaceTerminatingCause):
+			// Nothing new can be made, and our own deletion is on its way.
+		default:
+			failed = errors.Join(failed, o.Err)
+			refusedTotal.WithLabelValues(o.Reason).Inc()
+		}
+	}
+	known := r.of(w.set)
+	known.refused.Learn(failed)
+	w.refused = known.refused.Text()
+	switch {
+	case failed != nil, p.asksOnly():
+		if err := errors.Join(failed, r.writeStatus(ctx, p)); err != nil {
+			return report.Retry(err)
+		}
+		return report.Wait(p.Wait)
+	case overtaken:
+		return report.Wait(soon)
+	}
+	return report.Wait(sooner(p.Wait, afterActs)) // what was written wakes the key
+}
+
+// isOvertaken reports whether a write or command failed since the world is another than was
+// read.
+func isOvertaken(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || errors.Is(err, action.ErrNotBegun)
+}
+
+// tell counts, announces and remembers an act that succeeded.
+func (r *Reconciler) tell(p *plan, o *action.Outcome) {
+	actionsTotal.WithLabelValues(string(o.Verb), o.Reason).Inc()
+	r.emit(p, o)
+	r.remember(p.on.world, o)
+}
+
+func sooner(a, b time.Duration) time.Duration {
+	if a <= 0 {
+		return b
+	}
+	return min(a, b)
+}
+
+// writeStatus patches the status if it differs.
+func (r *Reconciler) writeStatus(ctx context.Context, p *plan) error {
+	w := p.on.world
+	key, status := client.ObjectKeyFromObject(w.set), summarize(p)
+	gauge(key, &status)
+	if apiequality.Semantic.DeepEqual(w.set.Status, status) {
+		return nil
+	}
+	set := w.set.DeepCopy()
+	set.Status = status
+	for _, o := range r.Runner.Run(ctx, key, action.Steps{{{{Verb: action.PatchStatus, Object: set, From: w.set, Rebase: true, Reason: "Observed"}}}}) {
+		if o.Err == nil {
+			r.announce(w, &status)
+		} else if !isOvertaken(o.Err) {
+			return o.Err
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) event(w *world, about client.Object, kind, reason, act, format string, args ...any) {
+	if r.Events != nil {
+		r.Events.Eventf(w.set, about, kind, reason, act, format, args...)
+	}
+}
+
+// emit writes an event for each act that users should know of.
+func (r *Reconciler) emit(p *plan, o *action.Outcome) {
+	w := p.on.world
+	if o.Verb == action.Delete {
+		r.emitDeletion(w, o)
+		return
+	}
+	switch o.Reason {
+	case reasonUnseen:
+		r.event(w, nil, corev1.EventTypeWarning, v1alpha1.EventMemberFailed, "Learn", "%s", o.Detail)
+	case reasonOverride:
+		r.event(w, nil, corev1.EventTypeNormal, v1alpha1.EventOverrideUsed, "Override", "%s", o.Detail)
+	case reasonRefused:
+		r.event(w, nil, corev1.EventTypeWarning, v1alpha1.EventOverrideRefused, "Override", "%s", o.Detail)
+	case reasonLearned:
+		for _, learned := range p.on.record.learned {
+			r.event(w, nil, learned.Kind, learned.Reason, "Learn", "%s", short(learned.Text))
+		}
+	}
+}
+
+// emitDeletion writes the event that a pod was deleted, and is made again.
+func (r *Reconciler) emitDeletion(w *world, o *action.Outcome) {
+	kind, reason := corev1.EventTypeWarning, v1alpha1.EventMemberReplaced
+	if o.Reason == reasonRenew {
+		kind, reason = corev1.EventTypeNormal, v1alpha1.EventMemberUpdated
+	}
+	r.event(w, o.Object, kind, reason, "Delete", "recreating pod %s: %s", o.Object.GetName(), o.Detail)
+}
+
+// announce tells what a new status says for the first time.
+func (r *Reconciler) announce(w *world, now *v1alpha1.ReplicatedStatefulSetStatus) {
+	was := &w.set.Status
+	if was.ObservedGeneration != now.ObservedGeneration {
+		modifiedTotal.Inc()
+	}
+	if now.Phase == v1alpha1.PhaseFailed && was.Phase != now.Phase {
+		failedTotal.Inc()
+	}
+	tell := func(have, had []string, kind, reason, text string) {
+		for _, name := range have {
+			if !slices.Contains(had, name) {
+				r.event(w, nil, kind, reason, "Observe", text, name)
+			}
+		}
+	}
+	all := func(s *v1alpha1.ReplicatedStatefulSetStatus) []string {
+		return slices.Concat(s.Members.Ready, s.Members.Unready)
+	}
+	a, b := &now.Members, &was.Members
+	tell(all(now), all(was), corev1.EventTypeNormal, v1alpha1.EventMemberAdded, "%s is a member")
+	tell(all(was), all(now), corev1.EventTypeNormal, v1alpha1.EventMemberRemoved, "%s is no member any more")
+	tell(a.Failed, b.Failed, corev1.EventTypeWarning, v1alpha1.EventMemberFailed, "%s failed")
+	tell(a.Primary, b.Primary, corev1.EventTypeNormal, v1alpha1.EventPromoted, "%s is primary")
+	tell(b.Primary, a.Primary, corev1.EventTypeNormal, v1alpha1.EventDemoted, "%s is not primary any more")
+	tell(a.Secondary, b.Secondary, corev1.EventTypeNormal, v1alpha1.EventMemberStarted, "%s is secondary")
+}

@@ -1,0 +1,171 @@
+package replicatedstatefulset
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+)
+
+// Scenarios of sets in which no member is primary, or a member has fallen behind. The
+// fake database's invariant fails a test in which an acknowledged entry is lost or two primaries
+// act.
+
+// link breaks the replication to a member that runs as secondary; no one in the API hears of it.
+func link(name string) func(*stage) {
+	return func(s *stage) { s.Say("! %s is cut off from its primary", name); s.db.containers[name].behind = true }
+}
+
+// slow has a secondary get no entries for now: no one hears of it, also not by status.
+func slow(name string) func(*stage) {
+	return func(s *stage) { s.Say("! %s gets entries late", name); s.db.containers[name].slow = true }
+}
+
+// tellCrashes lets the kubelets tell of containers that ended, and nothing else.
+func tellCrashes(s *stage) {
+	for _, p := range s.pods() {
+		if s.db.of(p) == nil && s.showsRunning(p) && s.up(p.Spec.NodeName) {
+			s.kubeletMove(p)()
+		}
+	}
+}
+
+// nowhere lets the pods of that node wait for a node.
+func nowhere(node string) func(*stage) {
+	return func(s *stage) { s.moved[node] = "n9" }
+}
+
+func play(t *testing.T, set *v1alpha1.ReplicatedStatefulSet, wait time.Duration, steps ...func(*stage)) *stage {
+	s := newStage(t, set)
+	s.settle(wait)
+	for _, step := range steps {
+		s.Say("")
+		step(s)
+		s.settle(wait)
+	}
+	if set := s.set(); set != nil {
+		s.tell()
+	}
+	return s
+}
+
+func TestMembersThatGoDoNotStandForThoseThatStay(t *testing.T) {
+	play(t, setOf(5, 1), 30*time.Second, write, partition("n3"), write, together(partition("n4"), partition("n5")), write,
+		together(powerOff("n1"), powerOff("n2"), outOfService("n1"), outOfService("n2"), nowhere("n1"), nowhere("n2"),
+			answers("n3"), answers("n4"), answers("n5"), crash(2), crash(3), crash(4)), scaleTo(3))
+}
+
+func TestAScaleDownInTheDarkKeepsTheNewestCopy(t *testing.T) {
+	play(t, setOf(3, 1), 40*time.Second, write, switchTo(2), partition("n1"), write, together(answers("n1"), crash(0), crash(1), crash(2), tellCrashes, scaleTo(1)))
+}
+
+func TestAScaleToNoneAndBackKeepsTheNewestCopy(t *testing.T) {
+	play(t, setOf(3, 1), 40*time.Second, write, switchTo(2), partition("n1"), write, together(answers("n1"), crash(0), crash(1), crash(2), tellCrashes, scaleTo(0), func(s *stage) {
+		for range 100 {
+			s.look()
+			s.pass()
+			if *s.statefulSet().Spec.Replicas == 0 {
+				break
+			}
+			s.Now = s.Now.Add(time.Second)
+		}
+	}, scaleTo(1)))
+}
+
+func TestAQuorumBesideThePodOfAFormerObject(t *testing.T) {
+	set := setOf(3, 1)
+	set.Spec.Seeding = v1alpha1.SeedingQuorum
+	s := play(t, set.DeepCopy(), 40*time.Second, write, partition("n1"), deleteSet, quarter, quarter)
+	if s.set() != nil {
+		t.Fatal("not gone")
+	}
+	s.Say("! it is created again")
+	s.Put(set.DeepCopy())
+	s.settle(40 * time.Second)
+}
+
+func TestASecondaryThatFellBehindIsNotPromoted(t *testing.T) {
+	play(t, setOf(3, 1), 20*time.Second, write, together(link("rss-db-1"), write, crash(0), crash(2)))
+}
+
+// The one secondary that has all data ends together with the primary.
+func TestASlowSecondaryIsNotPromotedAlone(t *testing.T) {
+	for _, others := range [][]func(*stage){
+		{crash(0), crash(2)},
+		{crash(2), crash(0)},
+		{crash(0), crash(2), tellCrashes},
+		{crash(0), deleted(2)},
+		{deleted(0), crash(2)},
+		{deleted(0), deleted(2)},
+		{deleted(2), crash(0), tellCrashes},
+	} {
+		play(t, setOf(3, 1), 90*time.Second, write, together(append([]func(*stage){slow("rss-db-1"), write}, others...)...), write)
+	}
+}
+
+func TestASecondaryThatFellBehindIsNotPromotedInAnUpdate(t *testing.T) {
+	stopped := until(func(s *stage) bool { return s.db.containers["rss-db-2"].role == idle }) // for the update
+	play(t, setOf(3, 1), 20*time.Second, write, together(link("rss-db-1"), write, image("two"), stopped, crash(0)))
+}
+
+// A set of one on a shared volume (no claim templates): its pod is deleted by force on a lost node.
+func TestASetOfOneWithoutClaimsIsNeverTwo(t *testing.T) {
+	set := setOf(1, 1)
+	set.Spec.Pod.VolumeClaimTemplates = nil
+	play(t, set, 30*time.Second, write, together(partition("n1"), func(s *stage) { s.moved["n1"] = "n5" }, forced(0)))
+}
+
+// dark are scenarios that TestRandomOrders tells too.
+var dark = []told{
+	{name: "dark 5 to 3", set: setOf(5, 1), steps: []func(*stage){write, partition("n3"), write, together(crash(0), crash(1), answers("n3")), scaleTo(3), write}, wait: 30 * time.Second},
+	{name: "dark 3 to 1", set: setOf(3, 1), steps: []func(*stage){write, switchTo(2), write, together(crash(0), crash(1), crash(2)), scaleTo(1), write, scaleTo(3)}, wait: 30 * time.Second},
+	{name: "dark 5 to 2 to 4", set: setOf(5, 1), steps: []func(*stage){write, switchTo(4), write, partition("n1"), write, scaleTo(2), write, scaleTo(4)}, wait: 30 * time.Second},
+	{name: "3 to 0 to 3", set: setOf(3, 1), steps: []func(*stage){write, scaleTo(0), write, scaleTo(3), write, image("two")}, wait: 30 * time.Second},
+	{name: "two of four", set: setOf(4, 2), steps: []func(*stage){write, primariesTo(1), image("two"), write, scaleTo(2)}, wait: 30 * time.Second},
+	{name: "links", set: setOf(3, 1), steps: []func(*stage){write, anyLink, write, image("two"), write, anyLink, write, switchTo(2), write, scaleTo(2), write}, wait: 30 * time.Second},
+	{name: "slow", set: setOf(3, 1), steps: []func(*stage){write, anySlow, write, together(crash(0), crash(2)), write, anySlow, write, image("two"), write}, wait: 30 * time.Second},
+	{name: "slow, 3 to 2", set: setOf(3, 1), steps: []func(*stage){write, anySlow, write, scaleTo(2), crash(0), write, scaleTo(3), write, anySlow, write, together(crash(0), crash(2))}, wait: 90 * time.Second},
+	{name: "two, and a slow one", set: setOf(3, 2), steps: []func(*stage){write, anySlow, write, together(crash(0), crash(1)), write, primariesTo(1), write, anySlow, write, crash(2)}, wait: 90 * time.Second},
+	{name: "galera", set: setOf(3, 3, "secondary", "seed"), steps: []func(*stage){write, scaleTo(2), write, crash(0), image("two"), scaleTo(4), write}, wait: 30 * time.Second},
+	{name: "no member follows", set: setOf(3, 1, "secondary"), steps: []func(*stage){write, image("two"), write, scaleTo(1), write}, wait: 30 * time.Second},
+}
+
+func anyLink(s *stage) { s.anySecondary(link) }
+
+func anySlow(s *stage) { s.anySecondary(slow) }
+
+func (s *stage) anySecondary(suffers func(name string) func(*stage)) {
+	for _, name := range sortedKeys(s.db.containers) {
+		if s.db.containers[name].role == secondary {
+			suffers(name)(s)
+			return
+		}
+	}
+}
+
+// A pod that may be primary is one also when another object owns it: no other starts.
+func TestAPrimaryThatAnotherOwnerAdopted(t *testing.T) {
+	s := newStage(t, setOf(3, 1))
+	s.settle(20 * time.Second)
+	adopted := func(s *stage) {
+		s.Say("! a ReplicaSet adopts rss-db-0")
+		s.edit(s.pod(0), func(p *corev1.Pod) {
+			p.Labels = map[string]string{"tier": "data"}
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "web", Controller: ptr.To(true)}}
+		})
+	}
+	together(write, adopted, (*stage).restart)(s)
+	s.settle(time.Minute)
+	if all := s.db.acting(); len(all) != 1 || all[0].pod != "rss-db-0" {
+		s.Fatal(t, "the primary is another one")
+	}
+	s.Delete(s.pod(0))
+	s.settle(time.Minute)
+	if all := s.db.acting(); len(all) != 1 || s.pod(0) == nil || s.pod(0).OwnerReferences[0].Kind != "StatefulSet" {
+		s.Fatal(t, "its place was not taken when it had gone")
+	}
+}

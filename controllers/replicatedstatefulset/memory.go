@@ -1,0 +1,208 @@
+package replicatedstatefulset
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+)
+
+// remembered is what no object says. A restart asks all members again.
+type remembered struct {
+	// rules is a hash of ConfigMaps, versions of which, and excess why there is none.
+	rules, versions, excess string
+	grants                  []v1alpha1.Grant
+	lossAt                  time.Time
+	lossOf                  types.UID
+	pods                    map[types.UID]*seen
+	refused                 memory.Refusal
+	mended                  map[string]mended // the last patches of children, by childKey
+	requested               string            // who a person wants to be primary
+	requestedAt             time.Time
+}
+
+// hasNoRules reports whether the ConfigMaps of rules have not been read yet.
+func (k *remembered) hasNoRules() bool { return k.rules == "" && k.excess == "" }
+
+// of returns what is remembered of a set.
+func (r *Reconciler) of(set *v1alpha1.ReplicatedStatefulSet) *remembered {
+	known, isNew := r.memory.Get(client.ObjectKeyFromObject(set), set.UID)
+	if isNew {
+		known.pods, known.mended = map[types.UID]*seen{}, map[string]mended{}
+		createdTotal.Inc()
+	}
+	return known
+}
+
+// recall puts what is remembered into a world, and remembers what is new in it.
+func (r *Reconciler) recall(w *world) {
+	known := r.of(w.set)
+	w.refused, w.mended = known.refused.Text(), known.mended
+	if requested := w.requestedPrimary(); requested != known.requested {
+		known.requested, known.requestedAt = requested, w.now
+	}
+	w.requestedAt = known.requestedAt
+	known.noteLoss(w)
+	w.lossAt, w.lossOf = known.lossAt, known.lossOf
+	before := known.pods
+	known.pods = map[types.UID]*seen{}
+	for _, m := range w.members {
+		s := before[m.pod.UID]
+		if s == nil {
+			s = &seen{
+				touched: w.now,
+				said:    map[string]podexec.Result{},
+				counted: map[string]time.Time{},
+				tries:   map[string]int{},
+			}
+		}
+		known.pods[m.pod.UID] = s
+		s.look(m, w.set.Status.Unanswered, w.now)
+		if w.set.Spec.Paused && !s.unheard { // no question is asked
+			s.askedAt, m.askedAt = time.Time{}, time.Time{}
+		}
+	}
+}
+
+// noteLoss remembers when a grant went last, and whose it was.
+func (k *remembered) noteLoss(w *world) {
+	lost := slices.DeleteFunc(
+		slices.Clone(k.grants),
+		func(g v1alpha1.Grant) bool { return isGranted(w.set.Status.Grants, &g) },
+	)
+	k.grants = w.set.Status.Grants
+	if k.lossAt.IsZero() || len(lost) > 0 {
+		k.lossAt = w.now
+	}
+	switch len(lost) {
+	case 0:
+	case 1:
+		k.lossOf = lost[0].UID
+	default:
+		k.lossOf = "" // it is not known whose data was the newest
+	}
+}
+
+func isGranted(grants []v1alpha1.Grant, g *v1alpha1.Grant) bool {
+	return slices.ContainsFunc(
+		grants,
+		func(o v1alpha1.Grant) bool { return o.UID == g.UID && o.ContainerID == g.ContainerID },
+	)
+}
+
+// remember notes of a write what the next plan has to know.
+func (r *Reconciler) remember(w *world, o *action.Outcome) {
+	if o.Verb != action.Patch {
+		return
+	}
+	switch o.Reason {
+	case reasonRefused:
+		if o.Object.GetAnnotations()[v1alpha1.AnnotationSwitchoverTo] == "" {
+			r.of(w.set).requested = "" // the same one may be wanted again at once
+		}
+	case reasonChild, reasonTemplate:
+		r.rememberPatch(w, o)
+	}
+}
+
+// rememberPatch notes the patch of a child, and tells of one that changed nothing.
+func (r *Reconciler) rememberPatch(w *world, o *action.Outcome) {
+	known, key := r.of(w.set), childKey(o.From)
+	was := known.mended[key]
+	now := mended{
+		attempt: attemptOf(o.From, o.Object),
+		vain:    o.Answer.GetResourceVersion() == o.From.GetResourceVersion(),
+		at:      w.now,
+	}
+	known.mended[key] = now
+	isNew := !was.vain || was.attempt != now.attempt
+	if now.vain && isNew {
+		r.event(w, o.Object, corev1.EventTypeWarning, v1alpha1.EventWriteUndone, "Keep",
+			"%s: changed nothing; the API server, or a policy in it, takes back what is written there", o.String())
+	}
+}
+
+// seen is what this process remembers of a pod.
+type seen struct {
+	container string
+	ready     bool
+	touched   time.Time
+	missed    int // as in member
+	askedAt   time.Time
+	unheard   bool
+	said      map[string]podexec.Result
+	counted   map[string]time.Time // the end of the last result that was counted
+	tries     map[string]int
+}
+
+// look remembers what is new in a pod.
+func (s *seen) look(m *member, recorded []v1alpha1.Unanswered, now time.Time) {
+	if container, ready := m.running(), podstate.Ready(m.pod); container != s.container || ready != s.ready {
+		if container != s.container {
+			s.begin(m, recorded)
+		}
+		s.container, s.ready, s.touched = container, ready, now
+	}
+	for name, r := range m.results {
+		if s.counted[name].Equal(r.Ended) {
+			continue
+		}
+		s.counted[name] = r.Ended
+		if r.Outcome == podexec.Unknown {
+			s.hearNothing(m, r)
+		} else {
+			s.hear(r)
+		}
+	}
+	if s.askedAt.IsZero() && m.runs(v1alpha1.CommandStatus) {
+		s.askedAt = m.busy.Asked
+	}
+	m.askedAt, m.unheard = s.askedAt, s.unheard
+	m.touched, m.said, m.tries, m.missed = s.touched, maps.Clone(s.said), maps.Clone(s.tries), s.missed
+}
+
+// begin forgets what another container did not answer, and remembers what the status of the
+// object says of this one.
+func (s *seen) begin(m *member, recorded []v1alpha1.Unanswered) {
+	s.missed, s.askedAt, s.unheard = 0, time.Time{}, false
+	for _, r := range recorded {
+		if r.Pod == m.name() && r.ContainerID == m.running() {
+			s.askedAt, s.unheard = r.Since.Time, true
+		}
+	}
+}
+
+// hearNothing counts a command whose outcome is not known. Of status it counts what reached
+// the container that runs, or was refused: an outage does not.
+func (s *seen) hearNothing(m *member, r podexec.Result) {
+	reached := r.Sent || r.Refused
+	if r.Name == v1alpha1.CommandStatus && reached && r.ContainerID == s.container {
+		s.missed++
+		if s.askedAt.IsZero() {
+			s.askedAt = r.Began
+		}
+	}
+	s.tries[r.Name]++
+	m.unclear = append(m.unclear, r)
+}
+
+// hear remembers an answer. A sequence that is no number is asked less often, too.
+func (s *seen) hear(r podexec.Result) {
+	if r.Name == v1alpha1.CommandStatus {
+		s.missed, s.askedAt, s.unheard = 0, time.Time{}, false
+	}
+	s.said[r.Name] = r
+	s.tries[r.Name]++
+	if _, number := sequenceOf(r); number || r.Name != v1alpha1.CommandSequence {
+		s.tries[r.Name] = 0
+	}
+}

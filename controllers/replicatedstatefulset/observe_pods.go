@@ -1,0 +1,127 @@
+package replicatedstatefulset
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
+)
+
+// readPods reads the pods of the set, by the labels that all of them have. One
+// whose labels were taken off runs on, and no other can take its name: those of the
+// record, those with our finalizer, and those with our annotation that nothing controls
+// are found by their names.
+func (r *Reconciler) readPods(ctx context.Context, w *world, from engine.View) ([]corev1.Pod, error) {
+	var pods corev1.PodList
+	options := []client.ListOption{client.InNamespace(w.set.Namespace), client.MatchingLabels(ownLabels(w.set))}
+	if !from.Live {
+		options = append(options, client.UnsafeDisableDeepCopy)
+	}
+	if err := from.List(ctx, &pods, options...); err != nil {
+		return nil, fmt.Errorf("list pods: %w", err)
+	}
+	listed := map[string]bool{}
+	for i := range pods.Items {
+		listed[pods.Items[i].Name] = true
+	}
+	unlisted, err := r.unlisted(ctx, w, listed)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range unlisted {
+		var pod corev1.Pod
+		err := r.Live.Get(ctx, types.NamespacedName{Namespace: w.set.Namespace, Name: name}, &pod)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("get pod %s: %w", name, err)
+		}
+		if err == nil && w.isUnlabelledMember(&member{pod: &pod}) {
+			pods.Items = append(pods.Items, pod)
+		}
+	}
+	return pods.Items, nil
+}
+
+// isUnlabelledMember reports whether a pod with the name of a member, and without our labels,
+// is one.
+func (w *world) isUnlabelledMember(m *member) bool {
+	madeByUs := m.pod.Annotations[v1alpha1.AnnotationTemplate] != "" && metav1.GetControllerOf(m.pod) == nil
+	return madeByUs || m.protected() || w.isStored(m)
+}
+
+// mostLookups is how many pods that the labels did not find are looked for one by one.
+const mostLookups = 32
+
+// unlisted are the names of pods that there should be, or that the record names, and
+// that were not listed. Where many are missing they are those that there are: a set
+// that wants a thousand and gets none costs no thousand reads each time.
+func (r *Reconciler) unlisted(ctx context.Context, w *world, listed map[string]bool) (names []string, err error) {
+	for _, name := range podsOf(&w.set.Status) {
+		if !listed[name] {
+			names = append(names, name)
+		}
+	}
+	missing := 0
+	for name := range w.wantedNames() {
+		if !listed[name] {
+			if missing++; missing > mostLookups {
+				break
+			}
+			names = append(names, name)
+		}
+	}
+	if missing > mostLookups {
+		if names, err = r.unlabelled(ctx, w, listed); err != nil {
+			return nil, err
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// unlabelled are the same, by a list of all pods of the namespace.
+func (r *Reconciler) unlabelled(ctx context.Context, w *world, listed map[string]bool) (names []string, err error) {
+	recorded := podsOf(&w.set.Status)
+	list := metadataListOf("Pod")
+	for {
+		options := []client.ListOption{client.InNamespace(w.set.Namespace), client.Limit(500), client.Continue(list.Continue)}
+		if err := r.Live.List(ctx, list, options...); err != nil {
+			return nil, fmt.Errorf("list pods: %w", err)
+		}
+		for i := range list.Items {
+			name := list.Items[i].Name
+			if listed[name] {
+				continue
+			}
+			if w.shouldExist(name) || slices.Contains(recorded, name) {
+				names = append(names, name)
+			}
+		}
+		if list.Continue == "" {
+			return names, nil
+		}
+	}
+}
+
+// podsOf are the names of the pods that the record speaks of.
+func podsOf(s *v1alpha1.ReplicatedStatefulSetStatus) (names []string) {
+	for i := range s.Grants {
+		names = append(names, s.Grants[i].Pod)
+	}
+	for i := range s.Commands {
+		names = append(names, s.Commands[i].Pod)
+	}
+	return names
+}
+
+// shouldExist reports whether there should be a pod of that name.
+func (w *world) shouldExist(name string) bool {
+	n, ok := ordinalOf(w.set, name)
+	return ok && n < int(*w.set.Spec.Replicas)
+}

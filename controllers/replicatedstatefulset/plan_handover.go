@@ -1,0 +1,342 @@
+package replicatedstatefulset
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
+)
+
+// relieve takes its role from a primary when another member is there to take it, whose copy
+// is as new as the primary's was a moment before.
+func relieve(f *facts, p *plan, m *member, why string) {
+	r := relief{facts: f, old: m}
+	others, followed := r.otherPrimaries(), f.hasFollowers()
+	switch {
+	case r.isSpare(others, followed):
+		p.stop(f, m, why)
+	case others == 0 && !followed && !m.leaves:
+		// No other member has its data, so it comes back itself. How new that is has to be
+		// on record before.
+		p.askVersions(f, []*member{m})
+		if m.version.known {
+			p.stop(f, m, why+", and no member follows it")
+		} else {
+			p.WaitFor(v1alpha1.ReasonHandingOver, "sequence has not answered yet in "+m.name())
+		}
+	case len(f.primaries()) < f.target():
+		p.WaitFor(
+			v1alpha1.ReasonHandingOver,
+			"another primary is started before this one stops: "+m.name(),
+		)
+	default:
+		h := r.handover()
+		p.ready(f, h)
+		if h.successor != nil {
+			p.proven = true
+			p.stop(f, m, fmt.Sprintf("%s, and %s can take its place", why, h.successor.name()))
+		}
+	}
+}
+
+// relief is a primary whose role another member takes: the one that is named, if any is.
+type relief struct {
+	*facts
+	old *member
+	by  string
+}
+
+// isSpare reports whether a primary may stop without a successor: the others are enough, or
+// have the same data, or it is the only member.
+func (r relief) isSpare(others int, followed bool) bool {
+	switch {
+	case others >= r.target():
+		return true
+	case others > 0 && !followed:
+		return true
+	}
+	return r.wanted() == 1 && !r.old.leaves
+}
+
+// otherPrimaries is how many primaries stay beside one.
+func (r relief) otherPrimaries() int {
+	n := 0
+	for _, o := range r.primaries() {
+		if o != r.old && !o.leaves {
+			n++
+		}
+	}
+	return n
+}
+
+// hasFollowers reports whether members follow the primaries.
+func (w *world) hasFollowers() bool {
+	return w.target() < w.wanted() && w.configured(v1alpha1.CommandSecondary)
+}
+
+// question is one for the sequence of a member: at once if it was not asked since then, else
+// a second after its last answer, which was too old a copy's.
+type question struct {
+	*member
+	since time.Time
+}
+
+// handover is who can take the place of a primary, and what is missing.
+type handover struct {
+	// successor has all that the primary had when it was asked; nil while there is none.
+	successor *member
+	// waiting says what is waited for.
+	waiting string
+	// stale are members of which the sequence is to be asked, asked those that are asked
+	// again once others were.
+	stale []*member
+	asked []question
+}
+
+func (h *handover) wait(what string) {
+	if h.waiting == "" {
+		h.waiting = what
+	}
+}
+
+// ready asks for what is missing of a handover.
+func (p *plan) ready(f *facts, h handover) {
+	p.askVersions(f, h.stale)
+	for _, q := range h.asked {
+		p.askSince(f, q)
+	}
+	if h.waiting != "" {
+		p.WaitFor(v1alpha1.ReasonHandingOver, h.waiting)
+	}
+}
+
+func (p *plan) askSince(f *facts, q question) {
+	if last, ok := q.result(v1alpha1.CommandSequence); ok && last.Began.After(q.since) {
+		if wait := last.Ended.Add(again(1)).Sub(f.now); wait > 0 {
+			p.LookAgain(wait)
+			return
+		}
+	}
+	p.ask(f, q.member, v1alpha1.CommandSequence)
+}
+
+// handover finds a member that can take the place of a primary, that one if it is named.
+func (r relief) handover() handover {
+	m := r.old
+	h := handover{stale: []*member{m}}
+	if !m.version.known {
+		h.wait("sequence has not answered yet in " + m.name())
+		return h
+	}
+	mine, _ := m.answer(v1alpha1.CommandSequence)
+	if then := r.changedAt(); !mine.Began.After(then) {
+		// Entries that only a member had that was stopped since are not in it.
+		h.wait("sequence has not answered yet in " + m.name())
+		h.asked = append(h.asked, question{m, then})
+		return h
+	}
+	for _, o := range r.members {
+		if !r.couldSucceed(o) {
+			continue
+		}
+		if !hasAllOf(o, m.version.sequence, mine.Ended) {
+			h.wait(fmt.Sprintf("%s has not all of the data of %s yet", o.name(), m.name()))
+			h.asked = append(h.asked, question{o, mine.Ended})
+			continue
+		}
+		if h.successor == nil || isMoreUpToDate(o, h.successor) {
+			h.successor = o
+		}
+	}
+	if h.successor == nil {
+		h.wait("no member can take the place of " + m.name())
+	}
+	return h
+}
+
+// isMoreUpToDate reports whether one member was made from the present template, and the
+// other was not.
+func isMoreUpToDate(m, than *member) bool { return m.upToDate && !than.upToDate }
+
+// couldSucceed reports whether a member could take over from a primary, if its copy is as
+// new.
+func (r relief) couldSucceed(m *member) bool {
+	if r.by != "" && m.name() != r.by {
+		return false
+	}
+	return m.startable() && r.isAtRest(m.state)
+}
+
+// hasAllOf reports whether a member has a copy of that sequence, and said so after that.
+func hasAllOf(m *member, sequence uint64, then time.Time) bool {
+	if noSuccessor() && m.state == secondary {
+		return true
+	}
+	r, said := m.answer(v1alpha1.CommandSequence)
+	n, known := sequenceOf(r)
+	return said && known && n >= sequence && r.Began.After(then)
+}
+
+// noSuccessor takes out that another member has to have all of the data of a primary that goes.
+func noSuccessor() bool { return mutant.Is("rss-no-heir") } // a role is taken from a primary before another member has all of its data
+
+// changedAt is when the last command ended that changed something, in any member.
+func (all members) changedAt() (last time.Time) {
+	for _, m := range all {
+		if at := m.changedAt(); at.After(last) {
+			last = at
+		}
+	}
+	return last
+}
+
+// switchOver gives the role of a primary to the member that a person named.
+func switchOver(f *facts, p *plan) {
+	m := f.named(f.requestedPrimary())
+	if m == nil || m.state == primary || !f.starts() {
+		return
+	}
+	if !f.wellStaffed() {
+		p.WaitFor(v1alpha1.ReasonHandingOver, fmt.Sprintf("%s takes over, as annotation %s says, when no member is missing; missing now: %s",
+			m.name(), v1alpha1.AnnotationSwitchoverTo, f.whatIsMissing()))
+		return
+	}
+	live := f.primaries()
+	p.askVersions(f, live)
+	all := copiesOf(live)
+	if len(all) == 0 || !all.answered() {
+		p.WaitFor(v1alpha1.ReasonHandingOver, "sequence has not answered yet in "+namesOf(live))
+		return
+	}
+	h := relief{facts: f, old: all.oldest(), by: m.name()}.handover()
+	p.ready(f, h)
+	if h.successor != nil {
+		p.demote(f, all.oldest(), m.name()+" takes its place, as requested")
+	}
+}
+
+// whatIsMissing says what keeps the set from being well staffed.
+func (f *facts) whatIsMissing() string {
+	var parts []string
+	for _, m := range f.members {
+		if why := f.whyOutOfPlace(m); why != "" {
+			parts = append(parts, fmt.Sprintf("%s (%s)", m.name(), why))
+		}
+	}
+	if n := f.wanted() - len(f.members); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d pods", n, f.wanted()))
+	}
+	if n := f.target() - len(f.primaries()); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d primaries", n, f.target()))
+	}
+	return cmp.Or(strings.Join(parts, ", "), "none, but not all roles are known yet")
+}
+
+// whyOutOfPlace says why a member does not do what it should; "" if it does.
+func (f *facts) whyOutOfPlace(m *member) string {
+	switch {
+	case m.command != nil:
+		return m.command.Name + " has not ended"
+	case m.terminating():
+		return "its pod is being deleted"
+	case m.state == primary, f.isAtRest(m.state):
+		return ""
+	}
+	return string(m.state)
+}
+
+// takeOverrides takes annotations off the object that were obeyed, or cannot be.
+func takeOverrides(f *facts, p *plan) {
+	if !f.serves() || f.deleting() {
+		return
+	}
+	if name := f.set.Annotations[v1alpha1.AnnotationSeedFrom]; name != "" {
+		if reason, detail := (override{f, name}).seedingEnds(); reason != "" {
+			p.takeOverride(f, v1alpha1.AnnotationSeedFrom, reason, detail)
+			return
+		}
+	}
+	if name := f.requestedPrimary(); name != "" {
+		if reason, detail := (override{f, name}).switchoverEnds(); reason != "" {
+			p.takeOverride(f, v1alpha1.AnnotationSwitchoverTo, reason, detail)
+		}
+	}
+}
+
+func (p *plan) takeOverride(f *facts, annotation, reason, detail string) {
+	set := f.set.DeepCopy()
+	delete(set.Annotations, annotation)
+	p.Do(action.Chain{{
+		Verb:      action.Patch,
+		Object:    set,
+		From:      f.set,
+		Unchanged: true,
+		Reason:    reason,
+		Detail:    detail,
+	}})
+}
+
+// override is an annotation by which a person names a member.
+type override struct {
+	*facts
+	name string
+}
+
+// seedingEnds says how a seeding by hand ended, and why; "" while it may go on.
+func (o override) seedingEnds() (reason, detail string) {
+	switch {
+	case !o.couldBeMember():
+		return reasonRefused, o.name + " was not seeded: there is no such member"
+	case !o.record.hasGrants():
+		return "", ""
+	case o.record.grantsName(o.name): // written before the seed was sent: it is never used twice
+		return reasonOverride, o.name + " is seeded, as requested"
+	}
+	return reasonRefused, o.name + " was not seeded: a primary runs, or may"
+}
+
+// couldBeMember reports whether there is a member of that name, or should be.
+func (o override) couldBeMember() bool {
+	if o.named(o.name) != nil {
+		return true
+	}
+	ordinal, ok := ordinalOf(o.set, o.name)
+	return ok && ordinal < int(*o.set.Spec.Replicas)
+}
+
+// switchoverEnds says how a switchover ended, and why; "" while it may go on.
+func (o override) switchoverEnds() (reason, detail string) {
+	m := o.named(o.name)
+	switch {
+	case m == nil:
+		return reasonRefused, o.name + " does not take over: there is no such member"
+	case m.state == primary && m.grantedHere:
+		return reasonOverride, o.name + " is primary, as requested"
+	case m.state == unknown, len(o.record.commands) > 0, o.record.primaries() < o.target():
+		return "", ""
+	case m.state != secondary:
+		return reasonRefused, o.name + " does not take over: it does not run as secondary"
+	}
+	for _, m := range o.primaries() {
+		if o.failedToHandOver(m) {
+			return reasonRefused, fmt.Sprintf(
+				"%s does not take over: demote of %s %s",
+				o.name, m.name(), howFailed(int(m.failure.Code)),
+			)
+		}
+	}
+	return "", ""
+}
+
+// failedToHandOver reports whether a primary failed to be demoted since a person asked for
+// another. Whoever asks again after that has it stopped (demote).
+func (o override) failedToHandOver(m *member) bool {
+	if m.failure == nil || m.failure.Command != v1alpha1.CommandDemote {
+		return false
+	}
+	return !m.failure.Last.Time.Before(o.requestedAt.Truncate(time.Second))
+}

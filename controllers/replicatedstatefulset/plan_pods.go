@@ -1,0 +1,195 @@
+package replicatedstatefulset
+
+import (
+	"maps"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+)
+
+// keepLabels puts back the labels by which a pod is found: without them its StatefulSet lets
+// go of it, and its name is taken still.
+func keepLabels(f *facts, p *plan) {
+	if !f.keeps() {
+		return
+	}
+	for _, m := range f.members {
+		labels := merged(m.pod.Labels, ownLabels(f.set))
+		if maps.Equal(labels, m.pod.Labels) {
+			continue
+		}
+		pod := m.pod.DeepCopy()
+		pod.Labels = labels
+		mend(f, p, false, action.Action{
+			Verb:   action.Patch,
+			Object: pod,
+			From:   m.pod,
+			Reason: reasonChild,
+			Detail: "its labels",
+		})
+	}
+}
+
+// showRoles keeps the labels of the pods true.
+func showRoles(f *facts, p *plan) {
+	if f.namespaceGoes {
+		return
+	}
+	for _, m := range f.members {
+		if f.keepsLabels(m) {
+			continue
+		}
+		active, role := roleOf(m)
+		if patch := label(m, active, role); len(patch) > 0 {
+			p.Do(patch)
+		}
+	}
+}
+
+// roleOf is what the labels of a pod say. No client is sent to a stranger, whatever labels it
+// came with.
+func roleOf(m *member) (active, role string) {
+	switch {
+	case m.stranger != "":
+		return v1alpha1.False, v1alpha1.RoleNone
+	case m.state == primary:
+		return v1alpha1.True, v1alpha1.RolePrimary
+	case m.state == secondary:
+		return v1alpha1.True, v1alpha1.RoleSecondary
+	}
+	return v1alpha1.False, v1alpha1.RoleNone
+}
+
+// keepsLabels reports whether the labels of a pod stay: of a member of which nothing is known
+// they do, unless it is not the container any more of which they speak.
+func (f *facts) keepsLabels(m *member) bool {
+	switch {
+	case m.stranger != "":
+		return false
+	case m.resists() && m.state != failed && f.shouldGo(m):
+		return true // it was shown as one that goes, and is told to again
+	case m.state != unknown:
+		return false
+	case m.command != nil, m.lost():
+		return true // they were set before a stop was sent, and are after a start
+	case m.pod.Labels[v1alpha1.LabelActive] == "":
+		return false
+	}
+	return m.grantedHere || m.pod.Labels[v1alpha1.LabelRole] != v1alpha1.RolePrimary
+}
+
+// shouldGo reports whether a member that runs should stop, or be no primary any more.
+func (f *facts) shouldGo(m *member) bool {
+	if m.leaves || m.terminating() || !m.upToDate {
+		return true
+	}
+	return m.state == primary && len(f.primaries()) > f.target()
+}
+
+// label is the patch of a pod's labels; none if they say that already.
+func label(m *member, active, role string) action.Chain {
+	pod := m.pod.DeepCopy()
+	pod.Labels = merged(
+		pod.Labels,
+		map[string]string{v1alpha1.LabelActive: active, v1alpha1.LabelRole: role},
+	)
+	if maps.Equal(pod.Labels, m.pod.Labels) {
+		return nil
+	}
+	return action.Chain{{
+		Verb:   action.Patch,
+		Object: pod,
+		From:   m.pod,
+		Reason: reasonRole,
+		Detail: role,
+	}}
+}
+
+// protect puts the finalizer on pods that lack it, before anything is started in them: a pod
+// that is deleted by force stays visible until it has stopped.
+func protect(f *facts, p *plan) {
+	if !f.keeps() || f.deleting() || !exclusive(f.set) {
+		return
+	}
+	for _, m := range f.among(lacksFinalizer) {
+		pod := m.pod.DeepCopy()
+		controllerutil.AddFinalizer(pod, v1alpha1.FinalizerMember)
+		p.Do(action.Chain{{
+			Verb:      action.Patch,
+			Object:    pod,
+			From:      m.pod,
+			Unchanged: true,
+			Reason:    reasonProtect,
+		}})
+	}
+}
+
+// lacksFinalizer reports whether the pod of a member has to be given the finalizer.
+func lacksFinalizer(m *member) bool {
+	return !m.protected() && !m.terminating() && m.stranger == ""
+}
+
+// release takes the finalizer off pods that go and have stopped, when the record has nothing
+// on them.
+func release(f *facts, p *plan) {
+	for _, m := range f.members {
+		if m.terminating() && m.protected() && isReleasable(m) {
+			p.Do(action.Chain{unprotect(m)})
+		}
+	}
+}
+
+// isReleasable reports whether a pod that goes need not be held any longer.
+func isReleasable(m *member) bool {
+	if mutant.Is("rss-releases-what-runs") { // the finalizer goes although containers may run
+		return true
+	}
+	return !m.written && !mayStillRun(m)
+}
+
+// mayStillRun reports whether a pod may have containers that run.
+func mayStillRun(m *member) bool {
+	ran := m.pod.Labels[v1alpha1.LabelActive] == v1alpha1.True
+	return !m.fenced && !podstate.Stopped(m.pod, ran)
+}
+
+// isStored reports whether the status, as it is stored, speaks of the pod.
+func (w *world) isStored(m *member) bool {
+	if commandOf(w.set.Status.Commands, m.pod.UID) != nil {
+		return true
+	}
+	return slices.ContainsFunc(
+		w.set.Status.Grants,
+		func(g v1alpha1.Grant) bool { return g.UID == m.pod.UID },
+	)
+}
+
+func unprotect(m *member) action.Action {
+	pod := m.pod.DeepCopy()
+	controllerutil.RemoveFinalizer(pod, v1alpha1.FinalizerMember)
+	return action.Action{
+		Verb:      action.Patch,
+		Object:    pod,
+		From:      m.pod,
+		Unchanged: true,
+		Reason:    reasonRelease,
+	}
+}
+
+// deleteFenced deletes pods whose machine is off, as the control plane does unless they
+// tolerate the taint: their kubelet would start them again.
+func deleteFenced(f *facts, p *plan) {
+	if f.invalid != "" {
+		return
+	}
+	for _, m := range f.members {
+		if m.poweredOff && !m.terminating() && m.stranger == "" {
+			p.Do(remove(m, reasonFenced, "its Node "+m.pod.Spec.NodeName+" is out of service"))
+		}
+	}
+}

@@ -1,0 +1,42 @@
+package replicatedstatefulset
+
+import (
+	"testing"
+	"time"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+)
+
+// Each check that keeps a member from being started has a reason of its own.
+func TestWhyAMemberIsNotStarted(t *testing.T) {
+	ready := func() *podFixture { return pod(1).idle().sequence("3") }
+	for _, r := range []struct {
+		pod  *podFixture
+		want string
+	}{
+		{ready(), ""},
+		{pod(1).secondary(), ""},
+		{ready().onNode(off), "its Node does not answer"},
+		{ready().strange(), "its pod is not this object's"},
+		{ready().crashed(), "its container does not run"},
+		{ready().deleted(), "its pod is being deleted"},
+		{pod(3).idle(), "it is being scaled down"},
+		{ready().began("stop", time.Second), "stop has not ended, as far as is known"},
+		{ready().failures(1, "primary", 1, true), "primary failed, and it has to be stopped first"},
+		{pod(1), "status has not answered"},
+		{pod(1).status(1), "status says that it failed"},
+		{pod(1).primary(), "it is primary"},
+		{ready().failures(1, "seed", 3, false), "seed said with exit code 3 that it cannot run in this pod"},
+		{ready().but(func(w *world) { w.members[1].pod.Finalizers = nil }), "its pod has no finalizer yet"},
+		{ready().failures(5, "secondary", 1, false).lately(time.Second), "backing off until 12:00:15"},
+	} {
+		f := derive(worldOf(setOf(2, 1), pod(0).primary(), r.pod))
+		if got := f.members[1].hindrance; got != r.want {
+			t.Errorf("%s is not started: %q, want %q", f.members[1].name(), got, r.want)
+		}
+	}
+	p := decide(worldOf(setOf(1, 1), pod(0).idle().sequence("9").failures(5, v1alpha1.CommandSeed, 1, false).lately(time.Second)))
+	if want := "cannot start rss-db-0, which has the newest data: backing off until 12:00:15"; p.Waiting.Message != want {
+		t.Errorf("it waits for %q, want %q", p.Waiting.Message, want)
+	}
+}

@@ -1,0 +1,194 @@
+package replicatedstatefulset
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+)
+
+// version is what is known of how new the copy of a member is, by its command sequence.
+type version struct {
+	sequence uint64
+	// answered is false as long as no answer came, known also of one that is no number.
+	answered, known bool
+	// current is false if it is to be asked, or asked again.
+	current bool
+}
+
+// versionOf is current since the last primary went, and for freshFor if the member runs.
+func (w *world) versionOf(m *member) version {
+	r, ok := m.answer(v1alpha1.CommandSequence)
+	if ok && r.Began.After(w.lossAt) && (m.state == idle || w.now.Sub(r.Ended) < freshFor) {
+		n, known := sequenceOf(r)
+		if !known {
+			n = 0
+		}
+		return version{sequence: n, answered: true, known: known, current: known}
+	}
+	last, asked := m.result(v1alpha1.CommandSequence)
+	inVain := asked && last.Outcome == podexec.Unknown && m.tries[v1alpha1.CommandSequence] >= unresponsiveAfter
+	return version{answered: inVain}
+}
+
+// askVersions asks those members for their sequence of whom it is not known.
+func (p *plan) askVersions(f *facts, members []*member) {
+	for _, m := range members {
+		if !m.version.current {
+			p.askVersion(f, m)
+		}
+	}
+}
+
+func (p *plan) askVersion(f *facts, m *member) {
+	wait := f.due(m, v1alpha1.CommandSequence)
+	if r, ok := m.result(v1alpha1.CommandSequence); ok {
+		if _, known := sequenceOf(r); known {
+			wait = 0 // it is old, or from before a change, and not wrong
+		}
+	}
+	if wait > 0 {
+		p.LookAgain(wait)
+		return
+	}
+	p.ask(f, m, v1alpha1.CommandSequence)
+}
+
+// copies are members by how new their copies are, the newest first; of equals the one in
+// which fewest starts failed, then that with the lowest ordinal. Those of which it is not
+// known come last.
+type copies []*member
+
+func copiesOf(members []*member) copies {
+	all := slices.Clone(members)
+	slices.SortStableFunc(all, func(a, b *member) int {
+		return cmp.Or(
+			cmp.Compare(truth(b.version.known), truth(a.version.known)),
+			newerFirst(a, b),
+			cmp.Compare(failedOften(a), failedOften(b)),
+			a.ordinal-b.ordinal)
+	})
+	return all
+}
+
+func newerFirst(a, b *member) int {
+	if oldestFirst() {
+		a, b = b, a
+	}
+	return cmp.Compare(b.version.sequence, a.version.sequence)
+}
+
+// oldestFirst takes out that the newest copy is started first.
+func oldestFirst() bool { return mutant.Is("rss-oldest-first") } // the oldest copy is started first
+
+// failedOften is how often starts or stops of the member failed lately.
+func failedOften(m *member) int32 {
+	if m.failure == nil {
+		return 0
+	}
+	return m.failure.Count
+}
+
+func truth(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// answered reports whether all of them have answered.
+func (c copies) answered() bool {
+	return !slices.ContainsFunc(c, func(m *member) bool { return !m.version.answered })
+}
+
+// unknown names those that answered, and not how new their copies are.
+func (c copies) unknown() string {
+	var names []string
+	for _, m := range c {
+		if m.version.answered && !m.version.known {
+			names = append(names, fmt.Sprintf("%s (%s)", m.name(), whyUnknown(m)))
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// whyWaiting says what is waited for while data versions are not known; blind names those
+// that have answered.
+func (c copies) whyWaiting(blind string) string {
+	if blind != "" {
+		return "data version unknown for " + blind
+	}
+	asked := c.those(func(m *member) bool { return !m.version.answered })
+	slices.SortFunc(asked, func(a, b *member) int { return a.ordinal - b.ordinal })
+	return "data version unknown for " + namesOf(asked) + ": sequence has not answered yet"
+}
+
+// those are the copies of which that is true.
+func (c copies) those(is func(*member) bool) copies {
+	return slices.DeleteFunc(slices.Clone(c), func(m *member) bool { return !is(m) })
+}
+
+// newest are those that are as new as the first.
+func (c copies) newest() copies {
+	return c.those(func(m *member) bool { return m.version.sequence == c[0].version.sequence })
+}
+
+// startable is the first that may be started, or take a role; nil if none may.
+func (c copies) startable() *member {
+	if i := slices.IndexFunc(c, (*member).startable); i >= 0 {
+		return c[i]
+	}
+	return nil
+}
+
+// named is the one of that name, or else the first.
+func (c copies) named(name string) *member {
+	if i := slices.IndexFunc(c, func(m *member) bool { return m.name() == name }); i >= 0 {
+		return c[i]
+	}
+	return c[0]
+}
+
+// oldest is the last of them.
+func (c copies) oldest() *member { return c[len(c)-1] }
+
+// whyUnknown is what came of the last sequence of a member that said no number.
+func whyUnknown(m *member) string {
+	r, _ := m.result(v1alpha1.CommandSequence)
+	switch r.Outcome {
+	case podexec.Unknown:
+		return "sequence: " + cmp.Or(r.Why, "its end was not seen")
+	case podexec.Failed:
+		return fmt.Sprintf("sequence failed with exit code %d", r.Code)
+	}
+	// Who reads the status need not be one who may read what is in the pod.
+	const wrong = "sequence printed something else than one unsigned whole number"
+	switch n := len(strings.TrimSpace(r.Stdout)); {
+	case r.Cut:
+		return fmt.Sprintf("%s (more than %d bytes)", wrong, mostSequence)
+	case n == 0:
+		return "sequence printed nothing, and has to print one unsigned whole number"
+	default:
+		return fmt.Sprintf("%s (%d bytes)", wrong, n)
+	}
+}
+
+// outdone says whose copy was newer than that sequence when it was last seen; "" if none
+// was.
+func (f *facts) outdone(sequence uint64) string {
+	if oldestFirst() || firstComer() || noSuccessor() {
+		return ""
+	}
+	newest, pod := f.record.newest()
+	if newest <= sequence {
+		return ""
+	}
+	return fmt.Sprintf(
+		"the newest copy at hand has sequence %d, and %s had %d",
+		sequence, pod, newest,
+	)
+}

@@ -1,0 +1,35 @@
+package replicatedstatefulset
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+)
+
+// What has to be shorter than what, and why.
+func TestTimesFitTogether(t *testing.T) {
+	for _, r := range []struct {
+		shorter, longer time.Duration
+		why             string
+	}{
+		{podexec.MostDial, strayAfter, "a command that is accepted late still counts as one that may reach the next container"},
+		{mostPause, returnsWithin, "a member that came back is asked while it is waited for"},
+		{mostPause, refusedFor, "status is tried again before a refusal counts for good"},
+		{answersWithin, unreadyAfter, "a primary that does not answer is told of as such before its pod is"},
+		{settleWithin, minPodAge, "a pod is not recreated for a start that status has not denied yet"},
+		{soon, afterActs, "what was overtaken is tried first"},
+		{mendPause, vainPause, "a patch that changed nothing waits longer"},
+		{unresponsiveAfter * time.Second, answersWithin, "five questions fit into the time in which a member must answer"},
+		{leastInterval, defaultInterval, "the default can be chosen"},
+		{defaultInterval, mostTime, "the default can be chosen"},
+		{leastTimeout, defaultTimeout, "the default can be chosen"},
+		{defaultTimeout, mostTime, "the default can be chosen"},
+		{defaultWindow, mostWindow, "the default can be chosen"},
+		{mostPause, defaultWindow, "a failure is not forgotten before its start is tried again"},
+	} {
+		if r.shorter >= r.longer {
+			t.Errorf("%s is not shorter than %s: %s", r.shorter, r.longer, r.why)
+		}
+	}
+}
