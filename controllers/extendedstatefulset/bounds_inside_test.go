@@ -122,7 +122,7 @@ func TestBoundsOfWhatIsInside(t *testing.T) {
 	for _, row := range insideBounds {
 		t.Run(row.name, func(t *testing.T) {
 			said := func(n int) string {
-				set := withDefaults(toySet(3))
+				set := withDefaults(fakeSet(3))
 				row.set(&set.Spec, n)
 				if errs := validate(set); len(errs) > 0 {
 					return errs.ToAggregate().Error()

@@ -90,7 +90,7 @@ func TestAStatefulSetWithManyMoreReplicasThanThereMayBe(t *testing.T) {
 // No pass asks for more names than so many, and a large set gets there in some passes.
 func TestALargeSetComesInParts(t *testing.T) {
 	const replicas = 2*namesAtOnce + 50
-	s := newStage(t, withClaims(toySet(replicas)))
+	s := newStage(t, withClaims(fakeSet(replicas)))
 	counted := &counter{Reader: s.Cluster}
 	s.r.Live = counted
 	for range 8 {
@@ -183,12 +183,12 @@ func TestBounds(t *testing.T) {
 		{"canaries", canaries(1000), canaries(1001), "spec.updateStrategy.canaries: Invalid value: 1001: may be at most 1000; take fewer canaries"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			set := withClaims(toySet(3))
+			set := withClaims(fakeSet(3))
 			row.most(set)
 			if errs := validate(withDefaults(set)); len(errs) > 0 {
 				t.Errorf("what may be is refused: %v", errs)
 			}
-			set = withClaims(toySet(3))
+			set = withClaims(fakeSet(3))
 			row.more(set)
 			if errs := validate(withDefaults(set)); len(errs) == 0 || !strings.Contains(errs.ToAggregate().Error(), row.want) {
 				t.Errorf("it says %v, want %s", errs, row.want)

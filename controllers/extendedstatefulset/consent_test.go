@@ -212,14 +212,14 @@ func TestNoPodMountsAClaimOfSomebodyElse(t *testing.T) {
 			}
 		})
 	}
-	if got := admit(t, mute{newStage(t, volumes()).Cluster}, newPod(volumes(), zone{index: noZone}, 2)); got.Allowed {
+	if got := admit(t, unresponsive{newStage(t, volumes()).Cluster}, newPod(volumes(), zone{index: noZone}, 2)); got.Allowed {
 		t.Error("without an answer it is created")
 	}
 }
 
-// mute is an API server that says nothing of single objects.
-type mute struct{ client.Reader }
+// unresponsive is an API server that says nothing of single objects.
+type unresponsive struct{ client.Reader }
 
-func (mute) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+func (unresponsive) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
 	return context.DeadlineExceeded
 }

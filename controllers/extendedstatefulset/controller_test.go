@@ -136,7 +136,7 @@ var _ = Describe("An ExtendedStatefulSet", func() {
 	var namespace string
 	BeforeEach(func(ctx SpecContext) {
 		namespace = newNamespace(ctx)
-		startPuppet(namespace)
+		startFakeControlPlane(namespace)
 		startOperator(namespace)
 	})
 
@@ -205,7 +205,7 @@ var _ = Describe("An ExtendedStatefulSet", func() {
 		stable(ctx, namespace, 1, 3)
 		now := statefulSets(ctx, namespace)["web-v1"]
 		looked(ctx, namespace, 1)
-		after := statefulSets(ctx, namespace)["web-v1"] // its status is the puppet's
+		after := statefulSets(ctx, namespace)["web-v1"] // its status is the fake control plane's
 		Expect([]any{after.Generation, after.Labels, after.Annotations}).To(Equal([]any{now.Generation, now.Labels, now.Annotations}), "it writes at rest")
 	})
 
@@ -292,7 +292,7 @@ var _ = Describe("An ExtendedStatefulSet", func() {
 			g.Expect(c.Reason).To(Equal(v1alpha1.ReasonWriteRefused))
 			g.Expect(c.Message).To(ContainSubstring(`"web-v2" already exists`))
 		}).Should(Succeed())
-		theirs := statefulSets(ctx, namespace)["web-v2"] // the puppet writes its status
+		theirs := statefulSets(ctx, namespace)["web-v2"] // the fake control plane writes its status
 		Expect(theirs.UID).To(Equal(foreign.UID))
 		Expect(theirs.Generation).To(Equal(foreign.Generation))
 		Expect([]any{theirs.Labels, theirs.Annotations, theirs.OwnerReferences}).To(HaveEach(BeEmpty()))

@@ -23,13 +23,13 @@
 //
 // # What is written before what
 //
-// The status holds the books: which version serves, which is on its way, when its
-// attempt began, which jobs ran. A pass either writes the books or acts on them,
+// The status holds the record: which version serves, which is on its way, when its
+// attempt began, which jobs ran. A pass either writes the record or acts on them,
 // never both; so an operator that dies between two writes finds where it was. The
-// number of a version is in the books before anything of that version is made, and
+// number of a version is in the record before anything of that version is made, and
 // no number is given out twice.
 //
-// Jobs are made suspended and let go once their UID is in the books: a Job that is
+// Jobs are made suspended and let go once their UID is in the record: a Job that is
 // gone ran, or never will.
 //
 // How far ordinals have moved is in spec.ordinals and spec.replicas of the

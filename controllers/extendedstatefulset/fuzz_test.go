@@ -227,12 +227,12 @@ func FuzzPodWebhook(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		newborn := readBorn(t, &pod)
-		changes, _ := inject(newborn)
+		incomingPod := readBorn(t, &pod)
+		changes, _ := inject(incomingPod)
 		if len(changes) == 0 {
 			return
 		}
-		m, _ := memberOf(newborn)
+		m, _ := memberOf(incomingPod)
 		text, err := json.Marshal(changes)
 		if err != nil {
 			t.Fatal(err)
@@ -274,9 +274,9 @@ func FuzzNames(f *testing.F) {
 		for _, pod := range []string{name, made + "-" + strconv.Itoa(math.MaxInt32)} {
 			w.addPod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: pod}})
 		}
-		for _, tenant := range w.tenants {
-			if !strings.HasPrefix(tenant.pod.Name, childName(set, zone{index: tenant.zone}, tenant.version)+"-") {
-				t.Errorf("pod %s is read as of version %d of zone %d", tenant.pod.Name, tenant.version, tenant.zone)
+		for _, podOfOrdinal := range w.pods {
+			if !strings.HasPrefix(podOfOrdinal.pod.Name, childName(set, zone{index: podOfOrdinal.zone}, podOfOrdinal.version)+"-") {
+				t.Errorf("pod %s is read as of version %d of zone %d", podOfOrdinal.pod.Name, podOfOrdinal.version, podOfOrdinal.zone)
 			}
 		}
 	})

@@ -26,7 +26,7 @@ type hazard struct {
 }
 
 func zoned(replicas int32, zones ...string) *v1alpha1.ExtendedStatefulSet {
-	set := withClaims(toySet(replicas))
+	set := withClaims(fakeSet(replicas))
 	set.Spec.Zones = zones
 	return set
 }
@@ -39,7 +39,7 @@ func (s *stage) loseStatus() {
 	s.change("the status is lost", func(set *v1alpha1.ExtendedStatefulSet) { set.Status = v1alpha1.ExtendedStatefulSetStatus{} })
 }
 
-// object is one of the toy's, by kind and name.
+// object is one of the fake cluster's, by kind and name.
 func (s *stage) object(kind, name string) client.Object {
 	s.t.Helper()
 	obj := s.All[objects.Key{Kind: kind, Namespace: "ns", Name: name}]
@@ -198,7 +198,7 @@ var serviceHazards = []hazard{
 		s.rest()
 		s.scale(3)
 	}, "= Stale, version 1, 3 Ready; db-v1 ordinals 0 to 2, db-v2 no pods stale; active version 1"},
-	{"a set without pods goes to another version, which nothing speaks against", func() *v1alpha1.ExtendedStatefulSet { return toySet(0) }, func(s *stage) {
+	{"a set without pods goes to another version, which nothing speaks against", func() *v1alpha1.ExtendedStatefulSet { return fakeSet(0) }, func(s *stage) {
 		s.rest()
 		s.image("two")
 	}, "= Stable, version 2, 0 Ready; db-v2 no pods; active version 2"},
@@ -213,7 +213,7 @@ var serviceHazards = []hazard{
 		s.image("three")
 	}, "= Stable, version 3, 6 Ready; db-z0-v3 ordinals 0 to 2, db-z1-v3 ordinals 0 to 2; active version 3"},
 	{"a zone comes together with a bad template, and then a good one", func() *v1alpha1.ExtendedStatefulSet {
-		set := toySet(2)
+		set := fakeSet(2)
 		set.Spec.Zones = []string{"a"}
 		return set
 	}, func(s *stage) {
@@ -227,7 +227,7 @@ var serviceHazards = []hazard{
 		s.image("three")
 	}, "= Stable, version 3, 4 Ready; db-z0-v3 ordinals 0 to 1, db-z1-v3 ordinals 0 to 1; active version 3"},
 	{"a zone is taken off the spec while it is upgraded", func() *v1alpha1.ExtendedStatefulSet {
-		set := toySet(2)
+		set := fakeSet(2)
 		set.Spec.Zones = []string{"a", "b"}
 		return set
 	}, func(s *stage) {
@@ -284,7 +284,7 @@ var serviceHazards = []hazard{
 	}, "= Stable, version 3, 3 Ready; db-v3 ordinals 0 to 2; active version 3"},
 	{"ES12 and off the old version in one zone, beside a stale one, when nothing is to be done that would look past the cache",
 		func() *v1alpha1.ExtendedStatefulSet {
-			set := toySet(1)
+			set := fakeSet(1)
 			set.Spec.Zones = []string{"a", "b"}
 			return set
 		}, func(s *stage) {

@@ -84,7 +84,7 @@ func findPods(ctx context.Context, w *world, from engine.View) error {
 		if client.IgnoreNotFound(err) != nil {
 			return err
 		}
-		if err == nil && !slices.ContainsFunc(w.tenants, func(t tenant) bool { return t.pod.Name == name }) {
+		if err == nil && !slices.ContainsFunc(w.pods, func(t podOfOrdinal) bool { return t.pod.Name == name }) {
 			w.addPod(&pod)
 		}
 	}
@@ -111,7 +111,7 @@ func listClaims(ctx context.Context, w *world, from engine.View) error {
 func findClaims(ctx context.Context, w *world, from engine.View) error {
 	w.foreign, w.claimants = map[string]*corev1.PersistentVolumeClaim{}, map[string]string{}
 	asked, stems := 0, sets.New[string]()
-	for at, name := range w.claimNames() {
+	for at, name := range w.storage().claimNames() {
 		if !from.Live || w.claims[name] != nil {
 			continue
 		}

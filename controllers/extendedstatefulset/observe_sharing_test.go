@@ -27,7 +27,7 @@ func (deaf) List(context.Context, client.ObjectList, ...client.ListOption) error
 	return errors.New("no")
 }
 
-// admit asks the webhook about a new pod of the toy.
+// admit asks the webhook about a new pod of the fake cluster.
 func admit(t *testing.T, live client.Reader, pod *corev1.Pod) admission.Response {
 	t.Helper()
 	raw, err := json.Marshal(pod)

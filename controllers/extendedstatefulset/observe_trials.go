@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,10 +20,6 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/rejection"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/trial"
 )
-
-// trialTime is how long all trials together may take, so that the rest of the
-// answer comes before the API server stops waiting for it.
-const trialTime = 3 * time.Second
 
 // lookFurther looks at what else is in the namespace, for who may be told.
 func (v *validator) lookFurther(ctx context.Context, set *v1alpha1.ExtendedStatefulSet,
@@ -77,7 +72,10 @@ func (v *validator) tryPod(ctx context.Context, set *v1alpha1.ExtendedStatefulSe
 	err := v.court.Try(ctx, pod)
 	// One that takes the place of another needs no more room.
 	replaces := set.Status.CurrentVersion != 0 && handoverOf(set) == v1alpha1.HandoverPerOrdinal
-	if err == nil || apierrors.IsAlreadyExists(err) || replaces && strings.Contains(err.Error(), "exceeded quota") {
+	switch {
+	case err == nil, apierrors.IsAlreadyExists(err):
+		return nil
+	case replaces && strings.Contains(err.Error(), "exceeded quota"):
 		return nil
 	}
 	return admission.Warnings{fmt.Sprintf("pods like %s cannot be created while this lasts: %s", pod.Name, trial.WhyNot(err))}

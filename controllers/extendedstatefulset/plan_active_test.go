@@ -87,12 +87,12 @@ func (p *probedPod) crashed() *probedPod {
 }
 
 func probedWorld(single bool, pods ...*probedPod) *world {
-	set := toySet(3)
+	set := fakeSet(3)
 	set.Status.CurrentVersion = 1
 	set.Spec.ActivePassiveProbes = map[string]v1alpha1.ActivePassiveProbe{"main": {Exec: &corev1.ExecAction{Command: []string{"/active"}}, SingleActive: single}}
 	w := &world{now: noon, set: set, probes: map[types.UID]probed{}}
 	for _, p := range pods {
-		w.tenants = append(w.tenants, tenant{noZone, p.version, p.ordinal, p.pod, !p.strange})
+		w.pods = append(w.pods, podOfOrdinal{noZone, p.version, p.ordinal, p.pod, !p.strange})
 		w.probes[p.pod.UID] = p.probed
 	}
 	return w

@@ -3,7 +3,6 @@ package extendedstatefulset
 import (
 	"encoding/json"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,7 +36,6 @@ const (
 	mostRetries     = 100
 	mostParallel    = 100 // pods of a job at one time
 	mostCompletions = 1000
-	longestWatch    = 720 * time.Hour
 
 	mostProbes     = 16
 	mostArguments  = 64 // of the command of a probe

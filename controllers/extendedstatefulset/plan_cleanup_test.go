@@ -111,7 +111,7 @@ func TestZonesComeAndGo(t *testing.T) {
 
 // Labels may contradict each other, as of a claim that somebody copied.
 func TestTwoZonesNeverHaveOneIndex(t *testing.T) {
-	set := toySet(1)
+	set := fakeSet(1)
 	set.Spec.Zones = []string{"a", "b"}
 	w := &world{set: set, claims: map[string]*corev1.PersistentVolumeClaim{}}
 	for _, name := range set.Spec.Zones {

@@ -39,7 +39,7 @@ func saying(scene func() *scene, words string) func(time.Time, leadership.Watch)
 // readySince makes the canary Ready since that long after noon.
 func readySince(d time.Duration) func(*world) {
 	return func(w *world) {
-		w.child(w.zones[0].index, 2).pods[0].Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon.Add(d))
+		w.children.find(w.zones[0].index, 2).pods[0].Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon.Add(d))
 	}
 }
 
@@ -75,11 +75,11 @@ func deadlines() []deadline {
 			return of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePostJob, v1alpha1.HandoverCoexist).has(2, span{0, 3}).but(postJobRuns)
 		}, "UpdateTimeout"), false},
 		{"canaryWatchTime of a pod that is not Ready and holds up the way back", 5 * time.Minute, func(now time.Time, watch leadership.Watch) bool {
-			return set(now, watch).hadItsTime(pod(false))
+			return set(now, watch).clock().hadItsTime(pod(false))
 		}, false},
 		{"canaryWatchTime of a pod that does not end and holds up its ordinal", 5 * time.Minute, func(now time.Time, watch leadership.Watch) bool {
 			w := set(now, watch)
-			w.tenants = []tenant{{w.zones[0].index, 1, 2, pod(true), true}}
+			w.pods = []podOfOrdinal{{w.zones[0].index, 1, 2, pod(true), true}}
 			return !w.inTransit(w.zones[0], 2)
 		}, false},
 		{"the probation of a canary, which is no proof either", longestProbation, saying(func() *scene { return canary().but(readySince(0)) }, "Promoting"), false},
@@ -88,14 +88,14 @@ func deadlines() []deadline {
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", ContainerID: "c", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 			w.probes = map[types.UID]probed{p.UID: {results: map[string]podexec.Result{
 				"main": {Command: podexec.Command{ContainerID: "c"}, Sent: true, Began: noon, Ended: now, Outcome: podexec.Unknown}}}}
-			return w.answer(p, "main", &v1alpha1.ActivePassiveProbe{}) == passive
+			return probing{w}.answer(p, "main", &v1alpha1.ActivePassiveProbe{}) == passive
 		}, false},
-		{"the place of a restart that hangs", turnLimit, func(now time.Time, watch leadership.Watch) bool {
-			t := turns{most: 1, watch: func() leadership.Watch { return watch }}
+		{"the place of a restart that hangs", slotLimit, func(now time.Time, watch leadership.Watch) bool {
+			t := restartLimiter{most: 1, watch: func() leadership.Watch { return watch }}
 			return t.ask(keyOf(2), noon, now, map[types.NamespacedName]time.Time{keyOf(1): noon}).granted
 		}, false},
-		{"the place of a restart that the cache does not show", turnLimit, func(now time.Time, watch leadership.Watch) bool {
-			t := turns{most: 1, watch: func() leadership.Watch { return watch }}
+		{"the place of a restart that the cache does not show", slotLimit, func(now time.Time, watch leadership.Watch) bool {
+			t := restartLimiter{most: 1, watch: func() leadership.Watch { return watch }}
 			t.ask(keyOf(1), noon, noon, nil)
 			return t.ask(keyOf(2), noon, now, nil).granted
 		}, false},
@@ -136,7 +136,7 @@ func TestV5LooksAgainWhenTheTimeIsOver(t *testing.T) {
 	s.after(time.Minute)
 	for range 10 {
 		p := decide(s.w)
-		if p.books {
+		if p.recordFirst {
 			return
 		}
 		if p.Wait <= 0 {
@@ -158,7 +158,7 @@ func TestACanaryIsWatchedFromItsCreation(t *testing.T) {
 		{"a canary that was not made is not to blame", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).after(5 * time.Minute), "create statefulset db-v2: VersionCreated, ordinals 0 to 0\n"},
 		{"one that was made late has its time from then", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}, 0).but(madeAt(time.Minute)).after(5 * time.Minute), ""},
 		{"and that time ends too", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}, 0).but(madeAt(time.Minute)).after(6 * time.Minute),
-			"books: Stale, version 1 to 2, attempt 1, CanaryFailed"},
+			"record: Stale, version 1 to 2, attempt 1, CanaryFailed"},
 	} {
 		t.Run(row.name, row.check)
 	}

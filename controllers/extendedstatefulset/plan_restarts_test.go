@@ -23,8 +23,8 @@ func counted() *v1alpha1.ExtendedStatefulSet {
 	return set
 }
 
-// doomed is a claim that somebody deleted, and that its pod still holds.
-func doomed(ordinal int32) func(*world) {
+// deletedClaim is a claim that somebody deleted, and that its pod still holds.
+func deletedClaim(ordinal int32) func(*world) {
 	return func(w *world) {
 		for o := range w.replicas {
 			c := buildClaim(w.set, &w.set.Spec.Template.Spec.VolumeClaimTemplates[0], w.zones[0], o)
@@ -63,10 +63,10 @@ func TestRestartsWait(t *testing.T) {
 	for _, row := range []sentence{
 		{"a kept edit is not undone while ordinals change hands", of(volumes()).has(1, span{0, 2}).but(keptEdit).upgrading(v1alpha1.PhaseCanary, perOrdinal).
 			has(2, span{2, 1}).but(backToOne), "patch statefulset db-v2: Scale, no pods\n"},
-		{"and not while a claim goes with its pod", of(volumes()).has(1, span{0, 3}).but(keptEdit).but(doomed(0)), ""},
+		{"and not while a claim goes with its pod", of(volumes()).has(1, span{0, 3}).but(keptEdit).but(deletedClaim(0)), ""},
 		{"a version whose last job runs keeps its pods for a claim", of(counted()).has(1, span{start: 0}).upgrading(v1alpha1.PhasePostJob, perOrdinal).
-			has(2, span{0, 3}).but(doomed(0)).but(postJobRuns).but(uncounted), ""},
-		{"so do canaries", of(counted()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, span{2, 1}, 2).but(doomed(2)).but(uncounted), ""},
+			has(2, span{0, 3}).but(deletedClaim(0)).but(postJobRuns).but(uncounted), ""},
+		{"so do canaries", of(counted()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, span{2, 1}, 2).but(deletedClaim(2)).but(uncounted), ""},
 		{"which are restarted otherwise", of(counted()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, span{2, 1}, 2).but(uncounted),
 			"patch statefulset db-v2: Template\n"},
 		{"a stale version that gives back is not restarted", of(counted()).has(1, span{0, 1}).upgrading(v1alpha1.PhaseStale, perOrdinal).
@@ -132,7 +132,7 @@ func (s *stage) rolled(edited int) {
 	})
 }
 
-// phase lets everybody act until the books say so, and nobody any further.
+// phase lets everybody act until the record says so, and nobody any further.
 func (s *stage) phase(phase v1alpha1.Phase) {
 	s.t.Helper()
 	for range 500 {

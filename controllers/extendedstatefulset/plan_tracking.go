@@ -76,18 +76,38 @@ func (t *tracking) chains() (chains []action.Chain) {
 	return chains
 }
 
+// chain is the write on one of them; nil if it is as it has to be.
 func (t *tracking) chain(o *metav1.PartialObjectMetadata) action.Chain {
-	wanted := t.owns() && slices.Contains(t.origins, origin{o.Kind, o.Name}) && o.DeletionTimestamp == nil
 	change := o.DeepCopy()
-	switch has := t.refersTo(o); {
-	case wanted && t.held() && (!has || !guarded(o)): // the finalizer goes first: else nobody takes the reference off
+	switch {
+	case t.needsReference(o):
 		t.add(change)
 		return action.Chain{{Verb: action.Patch, Object: change, From: o, Unchanged: true, Reason: v1alpha1.EventTracked}}
-	case !wanted && has, !wanted && guardLeft(o):
+	case t.needsNoReference(o):
 		t.remove(change)
 		return action.Chain{{Verb: action.Patch, Object: change, From: o, Unchanged: true, Reason: v1alpha1.EventUntracked}}
 	}
 	return nil
+}
+
+// wants reports whether an object has to have our reference.
+func (t *tracking) wants(o *metav1.PartialObjectMetadata) bool {
+	return t.owns() && slices.Contains(t.origins, origin{o.Kind, o.Name}) && o.DeletionTimestamp == nil
+}
+
+// needsReference reports whether our reference goes on an object, or the guard. The
+// finalizer of the set goes on first: else the reference would never be taken off.
+func (t *tracking) needsReference(o *metav1.PartialObjectMetadata) bool {
+	if !t.wants(o) || !t.held() {
+		return false
+	}
+	return !t.refersTo(o) || !guarded(o)
+}
+
+// needsNoReference reports whether our reference is taken off an object, or a guard that
+// is left.
+func (t *tracking) needsNoReference(o *metav1.PartialObjectMetadata) bool {
+	return !t.wants(o) && (t.refersTo(o) || guardLeft(o))
 }
 
 func (t *tracking) refersTo(o metav1.Object) bool {

@@ -269,7 +269,7 @@ var _ = Describe("a claim of somebody else", func() {
 	})
 
 	It("is neither written on nor mounted before its owner gives it, and grows then", func(ctx SpecContext) {
-		startPuppet(ns)
+		startFakeControlPlane(ns)
 		startOperator(ns)
 		one := strings.Replace(stored, "spec: {volume", "spec: {replicas: 1, volume", 1)
 		Expect(user.Create(ctx, object(ns, one))).To(Succeed())

@@ -31,7 +31,7 @@ type situation struct {
 // states says of the pods of a version what their kubelets and the scheduler do.
 func states(number int64, change func(*corev1.Pod)) func(*world) {
 	return func(w *world) {
-		for _, pod := range w.child(w.zones[0].index, number).pods {
+		for _, pod := range w.children.find(w.zones[0].index, number).pods {
 			change(pod)
 		}
 	}
@@ -55,7 +55,7 @@ func homeless(pod *corev1.Pod) {
 
 func absent(number int64, why string) func(*world) {
 	return func(w *world) {
-		c := w.child(w.zones[0].index, number)
+		c := w.children.find(w.zones[0].index, number)
 		c.pods, w.refusals = map[int32]*corev1.Pod{}, map[string]string{}
 		for o := c.span().start; o < c.span().end(); o++ {
 			w.refusals[fmt.Sprintf("%s-%d", c.set.Name, o)] = why
@@ -80,7 +80,7 @@ func situations() []situation {
 			"3 0 1 Promoting False", "False PodsUnavailable: 0 of 3 pods are available; not Ready: db-v1-0, db-v1-1, db-v1-2 (" + quota + ")",
 			"True WaitingForPods: db-v1 has 0 of 3 pods available; not Ready: db-v1-0, db-v1-1, db-v1-2 (" + quota + ")", nil},
 		{"the new set's claims have no StorageClass; nothing serves",
-			of(volumes()).has(1, span{0, 3}, 0, 1, 2).but(installing).but(states(1, homeless)).but(doomed(-1)).but(func(w *world) {
+			of(volumes()).has(1, span{0, 3}, 0, 1, 2).but(installing).but(states(1, homeless)).but(deletedClaim(-1)).but(func(w *world) {
 				for _, c := range w.claims {
 					c.Status.Phase, c.Spec.StorageClassName = corev1.ClaimPending, ptr.To("none")
 				}
@@ -100,7 +100,7 @@ func situations() []situation {
 		{"the API server refuses what the operator has to write", of(plain()).has(1, span{0, 2}).but(func(w *world) { w.refused = "patch statefulset db-v1: denied" }),
 			"3 2 1 Stable False", "False PodsUnavailable: 2 of 3 pods are available",
 			"True WriteRefused: the API server refuses what has to be written, and it is tried again: patch statefulset db-v1: denied", nil},
-		{"it was scaled to nothing on purpose", of(toySet(0)).has(1, span{}), "0 0 1 Stable False", "True AllPodsAvailable: 0 of 0 pods are available", "False Complete: nothing is left to do", nil},
+		{"it was scaled to nothing on purpose", of(fakeSet(0)).has(1, span{}), "0 0 1 Stable False", "True AllPodsAvailable: 0 of 0 pods are available", "False Complete: nothing is left to do", nil},
 		{"the spec cannot be served, and what was made of the last one runs on", of(plain()).has(1, span{0, 3}).but(func(w *world) { w.invalid = "spec.zones: what" }),
 			"3 3 1 Stable False", "False InvalidSpec: the spec cannot be served, and nothing is done: spec.zones: what", "False InvalidSpec: spec.zones: what", nil},
 	}
@@ -115,9 +115,9 @@ func inUpgrades() []situation {
 	failed := func(message string) func(*world) {
 		return func(w *world) {
 			w.set.Status.Phase, w.set.Status.Update.Reason, w.set.Status.Update.Message = v1alpha1.PhaseStale, v1alpha1.ReasonCanaryFailed, message
-			w.books = w.set.Status.DeepCopy()
-			c := w.child(w.zones[0].index, 2)
-			w.markStale(c, c.set)
+			w.record = w.set.Status.DeepCopy()
+			c := w.children.find(w.zones[0].index, 2)
+			(&childPatch{w: w, c: c, next: c.set}).markStale()
 		}
 	}
 	return []situation{

@@ -42,7 +42,7 @@ func TestConditionsSayWhatIsSo(t *testing.T) {
 			w.addChild(orphan)
 		}), progressing, "True WaitingForPods: waiting until StatefulSet db-v3 is gone, which is not this object's and whose pods have its claims"},
 		{"and its Services are nobody's: what is waited for comes first", of(volumes()).but(serviceOf("", nil)).has(1, span{}).but(func(w *world) {
-			doomed(-1)(w)
+			deletedClaim(-1)(w)
 			orphan := buildChild(w.set, w.zones[0], version{number: 3}, span{0, 3})
 			orphan.OwnerReferences = nil
 			w.addChild(orphan)
@@ -59,7 +59,7 @@ func TestConditionsSayWhatIsSo(t *testing.T) {
 		{"configuration that nobody looks at", of(plain()).has(1, span{0, 3}), missing, "False ConfigNotFollowed: nothing is looked at, since spec.updateOnEnvChange is false"},
 		{"configuration that is there", of(plain()).has(1, span{0, 3}).but(follows), missing, "False ConfigFound: all that is required is there"},
 		{"configuration that is not", of(plain()).has(1, span{0, 3}).but(follows).but(func(w *world) {
-			w.missing = map[string]notice{"db-v1": {v1alpha1.ReasonConfigMissing, "Secret key"}}
+			w.config.missing = map[string]notice{"db-v1": {v1alpha1.ReasonConfigMissing, "Secret key"}}
 		}), missing, "True ConfigMissing: Secret key"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestUpgradesAreAnnounced(t *testing.T) {
 			recorder := events.NewFakeRecorder(5)
 			set := plain()
 			set.Status = row.was
-			(&Reconciler{Events: recorder}).announce(&world{set: set, books: &row.now})
+			(&Reconciler{Events: recorder}).announce(&world{set: set, record: &row.now})
 			close(recorder.Events)
 			var told []string
 			for e := range recorder.Events {

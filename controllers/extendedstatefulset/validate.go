@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -30,12 +29,6 @@ const (
 	maxStatefulSetName = validation.LabelValueMaxLength - 1 - 10
 	maxNameLength      = maxStatefulSetName - len("-v") - 5
 	maxNameInZones     = maxNameLength - len("-z") - 2
-)
-
-// Defaults that the schema fills in too.
-const (
-	defaultCanaryWatch = 5 * time.Minute
-	defaultUpdateWatch = 10 * time.Minute
 )
 
 // withDefaults fills in what the schema's defaults would, for objects that did
@@ -389,9 +382,10 @@ func underWay(s *v1alpha1.ExtendedStatefulSetStatus) bool {
 	return false
 }
 
-// holdsBack tells whether pods wait for a hand when their template changes.
+// holdsBack reports whether pods wait for a user when their template changes.
 func holdsBack(s *appsv1.StatefulSetUpdateStrategy) bool {
-	return s.Type == appsv1.OnDeleteStatefulSetStrategyType || s.RollingUpdate != nil && ptr.Deref(s.RollingUpdate.Partition, 0) > 0
+	partitioned := s.RollingUpdate != nil && ptr.Deref(s.RollingUpdate.Partition, 0) > 0
+	return partitioned || s.Type == appsv1.OnDeleteStatefulSetStrategyType
 }
 
 func deletesClaims(p *appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy) bool {

@@ -55,7 +55,7 @@ type podHandler struct{ live client.Reader }
 
 // Handle answers for one new pod.
 func (h *podHandler) Handle(ctx context.Context, req admission.Request) admission.Response {
-	pod, err := readNewborn(json.NewDecoder(whileAsked{ctx, bytes.NewReader(req.Object.Raw)}))
+	pod, err := readIncomingPod(json.NewDecoder(whileAsked{ctx, bytes.NewReader(req.Object.Raw)}))
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("read the pod: %w", err))
 	}
