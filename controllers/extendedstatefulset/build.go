@@ -169,7 +169,11 @@ func buildPod(set *v1alpha1.ExtendedStatefulSet, z zone, v version) corev1.PodTe
 			list[i].Env = withEnv(list[i].Env, environment(set, z))
 		}
 	}
-	claim.Mount(&pod.Spec, set.Spec.Template.Spec.VolumeClaimTemplates, func(string) string { return set.Name + v1alpha1.UnassignedClaim })
+	claim.Mount(
+		&pod.Spec,
+		set.Spec.Template.Spec.VolumeClaimTemplates,
+		func(string) string { return set.Name + v1alpha1.UnassignedClaim },
+	)
 	if z.index != noZone {
 		keepInZone(&pod.Spec, set.Spec.ZoneNodeLabel, z.name)
 	}
@@ -319,7 +323,10 @@ func servicePorts(pod *corev1.PodSpec) []corev1.ServicePort {
 			known[port{p.ContainerPort, protocol}] = true
 			name := p.Name
 			if name == "" || names[name] {
-				name = fmt.Sprintf("port-%d-%s", p.ContainerPort, map[corev1.Protocol]string{corev1.ProtocolUDP: "udp", corev1.ProtocolSCTP: "sctp"}[protocol])
+				name = fmt.Sprintf(
+					"port-%d-%s",
+					p.ContainerPort, map[corev1.Protocol]string{corev1.ProtocolUDP: "udp", corev1.ProtocolSCTP: "sctp"}[protocol],
+				)
 				name = strings.TrimRight(name, "-")
 			}
 			names[name] = true

@@ -3,6 +3,7 @@ package extendedstatefulset
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
@@ -207,21 +208,10 @@ func cutService(obj any) (any, error) {
 
 // asCached is the empty object to read a written one from the cache with.
 func asCached(obj client.Object) client.Object {
-	switch o := obj.(type) {
-	case *metav1.PartialObjectMetadata:
+	if o, isPartial := obj.(*metav1.PartialObjectMetadata); isPartial {
 		return partial(o.Kind)
-	case *appsv1.StatefulSet:
-		return &appsv1.StatefulSet{}
-	case *corev1.PersistentVolumeClaim:
-		return &corev1.PersistentVolumeClaim{}
-	case *corev1.Service:
-		return &corev1.Service{}
-	case *batchv1.Job:
-		return &batchv1.Job{}
-	case *corev1.Pod:
-		return &corev1.Pod{}
 	}
-	return &v1alpha1.ExtendedStatefulSet{}
+	return reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
 }
 
 // Options is what the controller has to be told.
@@ -267,7 +257,13 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 	tracker := &consistency.Tracker{}
 	r := &Reconciler{
 		Cache: own, Live: mgr.GetAPIReader(), Tracker: tracker, Board: board, Now: time.Now, Lease: o.Lease,
-		Runner: &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: tracker, Commands: board, Lease: o.Lease},
+		Runner: &action.Runner{
+			Client:   mgr.GetClient(),
+			Live:     mgr.GetAPIReader(),
+			Recorder: tracker,
+			Commands: board,
+			Lease:    o.Lease,
+		},
 		Events: mgr.GetEventRecorder("extendedstatefulset"),
 	}
 	woken := make(chan event.GenericEvent, 1024)
@@ -282,7 +278,12 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 	owned := enqueue.Children(enqueue.Controller(v1alpha1.Kind), tracker.Gone)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("extendedstatefulset").
-		WatchesRawSource(source.Kind[client.Object](own, &v1alpha1.ExtendedStatefulSet{}, &handler.EnqueueRequestForObject{}, predicate.ResourceVersionChangedPredicate{})).
+		WatchesRawSource(source.Kind[client.Object](
+			own,
+			&v1alpha1.ExtendedStatefulSet{},
+			&handler.EnqueueRequestForObject{},
+			predicate.ResourceVersionChangedPredicate{},
+		)).
 		WatchesRawSource(source.Kind[client.Object](own, &corev1.Pod{}, child)).
 		WatchesRawSource(source.Kind[client.Object](own, &corev1.PersistentVolumeClaim{}, child)).
 		WatchesRawSource(source.Kind[client.Object](own, &appsv1.StatefulSet{}, owned)).

@@ -81,7 +81,14 @@ func statusPatch(w *world, p *plan) action.Steps {
 	}
 	set := w.set.DeepCopy()
 	set.Status = status
-	return action.Steps{{{{Verb: action.PatchStatus, Object: set, From: w.set, Rebase: !p.recordFirst, Reason: "Observed", Detail: recordLine(&w.set.Status, &status)}}}}
+	return action.Steps{{{{
+		Verb:   action.PatchStatus,
+		Object: set,
+		From:   w.set,
+		Rebase: !p.recordFirst,
+		Reason: "Observed",
+		Detail: recordLine(&w.set.Status, &status),
+	}}}}
 }
 
 func (r *Reconciler) event(w *world, about client.Object, kind, reason, act, format string, args ...any) {
@@ -90,34 +97,42 @@ func (r *Reconciler) event(w *world, about client.Object, kind, reason, act, for
 	}
 }
 
+// telling is how users are told of an act.
+type telling struct{ kind, verb, text string }
+
+// tellings are those of acts that users should know of, by the reasons of the acts. The
+// text is given the name of the object.
+var tellings = map[string]telling{
+	v1alpha1.EventVersionCreated: {corev1.EventTypeNormal, "Create", "StatefulSet %s"},
+	v1alpha1.EventEditUndone: {corev1.EventTypeWarning, "Patch",
+		"StatefulSet %s was edited by somebody else, and is as the template says again"},
+	v1alpha1.EventEditKept: {corev1.EventTypeWarning, "Patch",
+		"StatefulSet %s was edited by somebody else; its replicas are put back, and what else was edited stays until spec.template is that of its version again"},
+	v1alpha1.EventConfigRestart: {corev1.EventTypeNormal, "Patch",
+		"the pods of StatefulSet %s are restarted, since a ConfigMap or Secret that they reference changed"},
+	v1alpha1.EventConfigKeyLost: {corev1.EventTypeWarning, "Patch",
+		"the pods of StatefulSet %s are restarted to be safe: the operator has another key for its hashes, and something that they reference was edited"},
+	v1alpha1.EventConfigKeyChanged: {corev1.EventTypeNormal, "Patch",
+		"the operator has another key for its hashes; nothing that the pods of StatefulSet %s reference was edited, and they run on"},
+	v1alpha1.EventTracked:   {corev1.EventTypeNormal, "Patch", "%s has an owner reference to this object"},
+	v1alpha1.EventUntracked: {corev1.EventTypeNormal, "Patch", "%s has no owner reference to this object any more"},
+	v1alpha1.EventStrayReplaced: {corev1.EventTypeWarning, "Delete",
+		"pod %s was created while the webhook was not there, so it had no claim and could not start; it is replaced"},
+	reasonOld:      {corev1.EventTypeNormal, "Delete", "%s is deleted"},
+	reasonZoneGone: {corev1.EventTypeNormal, "Delete", "%s is deleted"},
+}
+
 // emit writes an event for each act that users should know of.
 func (r *Reconciler) emit(w *world, o *action.Outcome) {
-	switch o.Reason {
-	case v1alpha1.EventVersionCreated:
-		r.event(w, o.Object, corev1.EventTypeNormal, o.Reason, "Create", "StatefulSet %s with %s", o.Object.GetName(), o.Detail)
-	case v1alpha1.EventEditUndone:
-		r.event(w, o.Object, corev1.EventTypeWarning, o.Reason, "Patch", "StatefulSet %s was edited by somebody else, and is as the template says again", o.Object.GetName())
-	case v1alpha1.EventEditKept:
-		r.event(w, o.Object, corev1.EventTypeWarning, o.Reason, "Patch",
-			"StatefulSet %s was edited by somebody else; its replicas are put back, and what else was edited stays until spec.template is that of its version again", o.Object.GetName())
-	case v1alpha1.EventConfigRestart:
-		r.event(w, o.Object, corev1.EventTypeNormal, o.Reason, "Patch", "the pods of StatefulSet %s are restarted, since a ConfigMap or Secret that they reference changed", o.Object.GetName())
-	case v1alpha1.EventConfigKeyLost:
-		r.event(w, o.Object, corev1.EventTypeWarning, o.Reason, "Patch",
-			"the pods of StatefulSet %s are restarted to be safe: the operator has another key for its hashes, and something that they reference was edited", o.Object.GetName())
-	case v1alpha1.EventConfigKeyChanged:
-		r.event(w, o.Object, corev1.EventTypeNormal, o.Reason, "Patch",
-			"the operator has another key for its hashes; nothing that the pods of StatefulSet %s reference was edited, and they run on", o.Object.GetName())
-	case v1alpha1.EventTracked:
-		r.event(w, o.Object, corev1.EventTypeNormal, o.Reason, "Patch", "%s has an owner reference to this object", o.Object.GetName())
-	case v1alpha1.EventUntracked:
-		r.event(w, o.Object, corev1.EventTypeNormal, o.Reason, "Patch", "%s has no owner reference to this object any more", o.Object.GetName())
-	case v1alpha1.EventStrayReplaced:
-		r.event(w, o.Object, corev1.EventTypeWarning, o.Reason, "Delete",
-			"pod %s was created while the webhook was not there, so it had no claim and could not start; it is replaced", o.Object.GetName())
-	case reasonOld, reasonZoneGone:
-		r.event(w, o.Object, corev1.EventTypeNormal, o.Reason, "Delete", "%s is deleted", o.Object.GetName())
+	about, known := tellings[o.Reason]
+	if !known {
+		return
 	}
+	name := o.Object.GetName()
+	if o.Reason == v1alpha1.EventVersionCreated {
+		name += " with " + o.Detail
+	}
+	r.event(w, o.Object, about.kind, o.Reason, about.verb, about.text, name)
 }
 
 // announce says what the record says for the first time.

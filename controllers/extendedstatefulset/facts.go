@@ -138,6 +138,9 @@ func (c *child) terminating() bool { return c.set.DeletionTimestamp != nil }
 // then it may be about to create a pod that it is no longer meant to have.
 func (c *child) observed() bool { return c.set.Status.ObservedGeneration >= c.set.Generation }
 
+// hasAll reports whether it has all ordinals of its zone.
+func (c *child) hasAll(replicas int32) bool { return c.span() == span{0, replicas} }
+
 // empty reports whether it has no pods, and will not get any.
 func (c *child) empty() bool { return c.span().replicas == 0 && len(c.pods) == 0 }
 
@@ -212,6 +215,16 @@ type standing struct {
 
 func (w *world) standing(number int64) standing { return standing{w, number} }
 
+// children are its StatefulSets in the zones that are wanted, in the order of the spec.
+func (s standing) children() (found []*child) {
+	for _, z := range s.zones {
+		if c := s.world.children.find(z.index, s.number); c != nil {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
 // allProven reports whether all pods of a version are, in every zone.
 func (s standing) allProven() bool {
 	return s.everywhere(func(c *child) bool { return s.proven(c) >= s.replicas })
@@ -225,12 +238,8 @@ func (s standing) complete() bool {
 // everywhere reports whether a version has a StatefulSet in each zone, and that holds
 // of all of them.
 func (s standing) everywhere(holds func(*child) bool) bool {
-	for _, z := range s.zones {
-		if c := s.children.find(z.index, s.number); c == nil || !holds(c) {
-			return false
-		}
-	}
-	return true
+	there := s.children()
+	return len(there) == len(s.zones) && !slices.ContainsFunc(there, func(c *child) bool { return !holds(c) })
 }
 
 // children are the StatefulSets of a set, by zone index, then version.

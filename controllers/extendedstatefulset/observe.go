@@ -74,7 +74,14 @@ type world struct {
 // observe reads the world. It fails only when the API does.
 func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, from engine.View) (*world, error) {
 	now := r.Now() // before the watch, and both before what is read
-	w := &world{now: now, watch: r.Lease.Watch(), live: from.Live, set: set, invalid: problem(withDefaults(set)), replicas: replicasOf(set)}
+	w := &world{
+		now:      now,
+		watch:    r.Lease.Watch(),
+		live:     from.Live,
+		set:      set,
+		invalid:  problem(withDefaults(set)),
+		replicas: replicasOf(set),
+	}
 	known, _ := r.memory.Get(client.ObjectKeyFromObject(set), set.UID)
 	w.refused = known.refusal.Text()
 	digest, err := digestOf(set)
@@ -154,7 +161,12 @@ func (w *world) addChild(set *appsv1.StatefulSet) {
 		}
 		return
 	}
-	w.children = append(w.children, &child{set: set, zone: index, version: number, pods: map[int32]*corev1.Pod{}})
+	w.children = append(w.children, &child{
+		set:     set,
+		zone:    index,
+		version: number,
+		pods:    map[int32]*corev1.Pod{},
+	})
 	slices.SortFunc(w.children, func(a, b *child) int {
 		return cmp.Or(cmp.Compare(a.zone, b.zone), cmp.Compare(a.version, b.version))
 	})

@@ -278,7 +278,8 @@ func (r *configReader) seenFirst(set *v1alpha1.ExtendedStatefulSet, child types.
 // that restarts several StatefulSets the last began last.
 func (r *configReader) restarting(ctx context.Context, now time.Time) (map[types.NamespacedName]time.Time, error) {
 	var all appsv1.StatefulSetList
-	if err := r.cache.List(ctx, &all, client.MatchingFields{indexRestarts: v1alpha1.True}, client.UnsafeDisableDeepCopy); err != nil {
+	restart := client.MatchingFields{indexRestarts: v1alpha1.True}
+	if err := r.cache.List(ctx, &all, restart, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list StatefulSets that restart: %w", err)
 	}
 	began := map[types.NamespacedName]time.Time{}

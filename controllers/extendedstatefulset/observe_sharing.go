@@ -69,7 +69,10 @@ func sharesClaims(ctx context.Context, live client.Reader, namespace string, pod
 		if shared, err := mayShare(ctx, live, client.ObjectKey{Namespace: namespace, Name: m.set}); shared || err != nil {
 			return "", err
 		}
-		return fmt.Sprintf("pod %s has the claims of ordinal %d, and two pods never share them; this one is created when that is gone", other.Name, m.ordinal), nil
+		return fmt.Sprintf(
+			"pod %s has the claims of ordinal %d, and two pods never share them; this one is created when that is gone",
+			other.Name, m.ordinal,
+		), nil
 	}
 	return "", nil
 }

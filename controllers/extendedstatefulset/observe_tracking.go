@@ -41,7 +41,8 @@ func (r *configReader) tracking(ctx context.Context, set *v1alpha1.ExtendedState
 		}
 	}
 	for _, kind := range []string{kindConfigMap, kindSecret} {
-		if err := r.list(ctx, r.cache, t, kind, client.InNamespace(set.Namespace), client.MatchingFields{indexOwner: string(set.UID)}); err != nil {
+		owned := client.MatchingFields{indexOwner: string(set.UID)}
+		if err := r.list(ctx, r.cache, t, kind, client.InNamespace(set.Namespace), owned); err != nil {
 			return nil, err
 		}
 	}

@@ -146,7 +146,10 @@ func (v *validator) try(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, 
 		case apierrors.IsInvalid(err):
 			return warned, rejection.Explain(err, t.at)
 		default:
-			warned = append(warned, fmt.Sprintf("%s %s could not be tried out; it cannot be created while this lasts: %s", kindOf(t.object), t.object.GetName(), trial.WhyNot(err)))
+			warned = append(warned, fmt.Sprintf(
+				"%s %s could not be tried out; it cannot be created while this lasts: %s",
+				kindOf(t.object), t.object.GetName(), trial.WhyNot(err),
+			))
 		}
 	}
 	return append(warned, v.tryPod(ctx, set)...), nil

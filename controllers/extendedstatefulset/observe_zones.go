@@ -71,7 +71,10 @@ func (w *world) zonesUsedUp() string {
 	if ever <= mostZonesEver {
 		return ""
 	}
-	return fmt.Sprintf("spec.zones: this would be %d zones that were ever named, and there may be at most %d; take zones of before, or another object", ever, mostZonesEver)
+	return fmt.Sprintf(
+		"spec.zones: this would be %d zones that were ever named, and there may be at most %d; take zones of before, or another object",
+		ever, mostZonesEver,
+	)
 }
 
 const zonesFixed = "the claims are named after the zones, and pods would start on new ones: with volumeClaimTemplates, zones are there from the beginning or never"

@@ -85,7 +85,11 @@ func tooMuch(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) (errs field
 		return errs
 	}
 	errs = append(tooManyInAll(int(replicas), max(1, len(spec.Zones)), claims, template.Child("replicas")), tooLarge(spec, at)...)
-	errs = append(errs, bounds.Pods(int(replicas)*max(1, len(spec.Zones)), &spec.Template.Spec.Template, template.Child("replicas"))...)
+	errs = append(errs, bounds.Pods(
+		int(replicas)*max(1, len(spec.Zones)),
+		&spec.Template.Spec.Template,
+		template.Child("replicas"),
+	)...)
 	if n := len(originsOf(&spec.Template.Spec.Template.Spec)); spec.UpdateOnEnvChange && n > mostSources {
 		errs = append(errs, field.Invalid(at.Child("updateOnEnvChange"), true, fmt.Sprintf(
 			"follows at most %d ConfigMaps and Secrets, and template names more; name fewer, or set this to false", mostSources)))
@@ -204,7 +208,11 @@ func tooWide(rules *v1alpha1.Scaling, at *field.Path) (errs field.ErrorList) {
 		have *int32
 	}{{"min", rules.Min}, {"max", rules.Max}} {
 		if b.have != nil && *b.have > mostReplicas {
-			errs = append(errs, field.Invalid(at.Child(b.name), *b.have, fmt.Sprintf("may be at most %d, as many replicas as there may be; lower it", mostReplicas)))
+			errs = append(errs, field.Invalid(
+				at.Child(b.name),
+				*b.have,
+				fmt.Sprintf("may be at most %d, as many replicas as there may be; lower it", mostReplicas),
+			))
 		}
 	}
 	return errs

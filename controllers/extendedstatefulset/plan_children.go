@@ -60,7 +60,12 @@ func (w *world) versionOf(z zone, number int64) version {
 func makeChild(w *world, z zone, number int64, s span) action.Chain {
 	child := buildChild(w.set, z, w.versionOf(z, number), s)
 	child.Annotations[v1alpha1.AnnotationApplied] = applied{contentHash(child), 1}.String()
-	return action.Chain{{Verb: action.Create, Object: child, Reason: v1alpha1.EventVersionCreated, Detail: s.String()}}
+	return action.Chain{{
+		Verb:   action.Create,
+		Object: child,
+		Reason: v1alpha1.EventVersionCreated,
+		Detail: s.String(),
+	}}
 }
 
 func (s span) String() string {
@@ -97,7 +102,14 @@ func keepChild(w *world, c *child, z zone, s span) []action.Chain {
 	if was.hash != "" && !edited {
 		k.next.Annotations[v1alpha1.AnnotationApplied] = applied{was.hash, k.generation()}.String()
 	}
-	return []action.Chain{{{Verb: action.Patch, Object: k.next, From: c.set, Unchanged: true, Reason: cmp.Or(k.reason, reasonChild), Detail: k.detail}}}
+	return []action.Chain{{{
+		Verb:      action.Patch,
+		Object:    k.next,
+		From:      c.set,
+		Unchanged: true,
+		Reason:    cmp.Or(k.reason, reasonChild),
+		Detail:    k.detail,
+	}}}
 }
 
 // childPatch is what is written to a StatefulSet, and why.

@@ -43,7 +43,11 @@ func keepClaims(w *world, p *plan) {
 				switch {
 				case w.storage().claimTaken(template.Name, at):
 				case have == nil && made < namesAtOnce && !w.left(z, o):
-					p.Do(action.Chain{{Verb: action.Create, Object: buildClaim(w.set, template, z, o), Reason: reasonClaim}})
+					p.Do(action.Chain{{
+						Verb:   action.Create,
+						Object: buildClaim(w.set, template, z, o),
+						Reason: reasonClaim,
+					}})
 					made++
 				case have != nil && have.DeletionTimestamp == nil:
 					p.Do(keepClaim(w.set, have, at, template)...)
@@ -60,9 +64,21 @@ func keepClaim(set *v1alpha1.ExtendedStatefulSet, have *corev1.PersistentVolumeC
 	case have.Labels[v1alpha1.LabelSet] != set.Name:
 		next = next.DeepCopy()
 		next.Labels = merged(have.Labels, buildClaim(set, from, at.zone, at.ordinal).Labels)
-		return []action.Chain{{{Verb: action.Patch, Object: next, From: have, Reason: reasonClaim, Detail: "is taken, as its owner says"}}}
+		return []action.Chain{{{
+			Verb:   action.Patch,
+			Object: next,
+			From:   have,
+			Reason: reasonClaim,
+			Detail: "is taken, as its owner says",
+		}}}
 	case grows:
-		return []action.Chain{{{Verb: action.Patch, Object: next, From: have, Reason: reasonClaim, Detail: "grows to " + size(claim.Storage(next))}}}
+		return []action.Chain{{{
+			Verb:   action.Patch,
+			Object: next,
+			From:   have,
+			Reason: reasonClaim,
+			Detail: "grows to " + size(claim.Storage(next)),
+		}}}
 	}
 	return nil
 }

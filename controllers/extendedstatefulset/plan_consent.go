@@ -52,7 +52,10 @@ func askOwner(namespace, set string, claims ...metav1.Object) string {
 
 // consent is the command by which the owner of claims gives them to a set.
 func consent(namespace, set string, claims ...string) string {
-	return fmt.Sprintf("kubectl -n %s annotate pvc %s %s=%s", namespace, strings.Join(claims, " "), v1alpha1.AnnotationAdopt, set)
+	return fmt.Sprintf(
+		"kubectl -n %s annotate pvc %s %s=%s",
+		namespace, strings.Join(claims, " "), v1alpha1.AnnotationAdopt, set,
+	)
 }
 
 // claimants are the StatefulSets, by name, whose claims would be called as those of a

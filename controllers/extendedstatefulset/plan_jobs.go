@@ -34,6 +34,16 @@ func runJobs(w *world, p *plan) {
 	}
 }
 
+// isOnRecord reports whether a job is the one on record, and its result is not known.
+func isOnRecord(job *batchv1.Job, record *v1alpha1.JobStatus) bool {
+	return job != nil && record != nil && job.UID == record.UID && record.Result == ""
+}
+
+// mayBegin reports whether a job is suspended and not being deleted.
+func mayBegin(job *batchv1.Job) bool {
+	return ptr.Deref(job.Spec.Suspend, false) && job.DeletionTimestamp == nil
+}
+
 // mayRun reports whether the pods of a job run or may begin to.
 func mayRun(job *batchv1.Job) bool {
 	ended := hasEnded(job, batchv1.JobComplete) || hasEnded(job, batchv1.JobFailed)
@@ -48,9 +58,7 @@ func runJob(w *world, p *plan, which string, from *v1alpha1.UpdateJob, record *v
 	case record == nil && job == nil:
 		p.Do(action.Chain{{Verb: action.Create, Object: buildJob(w.set, from, which, w.record.UpdateVersion,
 			w.record.Update.EarlierAttempts+w.record.Attempts), Reason: reasonJob, Detail: "suspended"}})
-	case record == nil || record.Result != "":
-	case job == nil || job.UID != record.UID || job.DeletionTimestamp != nil:
-	case ptr.Deref(job.Spec.Suspend, false):
+	case isOnRecord(job, record) && mayBegin(job):
 		p.Do(suspend(job, false, "goes"))
 	}
 	p.waitFor("Job " + name + " ends")
@@ -59,5 +67,12 @@ func runJob(w *world, p *plan, which string, from *v1alpha1.UpdateJob, record *v
 func suspend(job *batchv1.Job, suspended bool, detail string) action.Chain {
 	next := job.DeepCopy()
 	next.Spec.Suspend = &suspended
-	return action.Chain{{Verb: action.Patch, Object: next, From: job, Unchanged: true, Reason: reasonJob, Detail: detail}}
+	return action.Chain{{
+		Verb:      action.Patch,
+		Object:    next,
+		From:      job,
+		Unchanged: true,
+		Reason:    reasonJob,
+		Detail:    detail,
+	}}
 }

@@ -67,8 +67,8 @@ func (s standing) unsettled() string {
 	if why := s.notReady(); why != "" {
 		return why
 	}
-	for _, z := range s.zones {
-		if c := s.children.find(z.index, s.number); c != nil && rolls(c.set) && !holdsBack(&c.set.Spec.UpdateStrategy) {
+	for _, c := range s.children() {
+		if rolls(c.set) && !holdsBack(&c.set.Spec.UpdateStrategy) {
 			return fmt.Sprintf("%s restarts its pods", c.set.Name)
 		}
 	}
@@ -77,16 +77,10 @@ func (s standing) unsettled() string {
 
 // split reports whether ordinals of a version are with others, or on their way.
 func (s standing) split() bool {
-	for _, z := range s.zones {
-		c := s.children.find(z.index, s.number)
-		if c == nil || c.span() == (span{0, s.replicas}) {
-			continue
-		}
-		if slices.ContainsFunc(s.children, func(c *child) bool { return c.zone == z.index && c.version != s.number }) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.children(), func(c *child) bool {
+		beside := func(other *child) bool { return other.zone == c.zone && other.version != c.version }
+		return !c.hasAll(s.replicas) && slices.ContainsFunc(s.world.children, beside)
+	})
 }
 
 // holdsPods says why pods of a version must not be restarted now; "" if they may.
@@ -112,7 +106,7 @@ func (s standing) onTrial() bool {
 	if s.number != now.UpdateVersion || now.Phase != v1alpha1.PhaseCanary || now.Update == nil || now.Update.Returning {
 		return false
 	}
-	return !slices.ContainsFunc(s.children.ofVersion(s.number), func(c *child) bool { return s.proven(c) > 0 })
+	return !slices.ContainsFunc(s.world.children.ofVersion(s.number), func(c *child) bool { return s.proven(c) > 0 })
 }
 
 // absent says which ordinal of a zone has no pod that serves, but for one; "" if all
@@ -158,11 +152,7 @@ func (w *world) inTransit(z zone, ordinal int32) bool {
 
 // notReady says what of a version is not available; "" if all is.
 func (s standing) notReady() string {
-	for _, z := range s.zones {
-		c := s.children.find(z.index, s.number)
-		if c == nil {
-			continue
-		}
+	for _, c := range s.children() {
 		if n := s.serving(c); n < s.replicas {
 			return fmt.Sprintf("%s has %d of %d pods available", c.set.Name, n, s.replicas)
 		}
@@ -179,11 +169,9 @@ func (s standing) unreturned() string {
 // stillElsewhere names a StatefulSet of another version that has pods of a zone in
 // which they could be given back.
 func (s standing) stillElsewhere() string {
-	for _, c := range s.children {
-		if c.version == s.number || c.empty() || !s.wanted(c.zone) {
-			continue
-		}
-		if s.children.find(c.zone, s.number) != nil || s.known(s.number) {
+	for _, c := range s.world.children {
+		there := s.world.children.find(c.zone, s.number) != nil || s.known(s.number)
+		if there && c.version != s.number && !c.empty() && s.wanted(c.zone) {
 			return fmt.Sprintf("%s still has pods", c.set.Name)
 		}
 	}
@@ -192,8 +180,8 @@ func (s standing) stillElsewhere() string {
 
 // notGotBack names a StatefulSet of a version that does not have all ordinals.
 func (s standing) notGotBack() string {
-	for _, z := range s.zones {
-		if c := s.children.find(z.index, s.number); c != nil && c.span() != (span{0, s.replicas}) {
+	for _, c := range s.children() {
+		if !c.hasAll(s.replicas) {
 			return fmt.Sprintf("%s has not got all its ordinals back", c.set.Name)
 		}
 	}

@@ -30,11 +30,25 @@ func keepRecord(w *world, p *plan) {
 	p.Stop()
 }
 
+// basis is what of a status decisions rest on, beside the update under way.
+type basis struct {
+	current, update, highest int64
+	digest                   string
+	phase                    v1alpha1.Phase
+	attempts                 int32
+	zones                    int
+}
+
+func basisOf(s *v1alpha1.ExtendedStatefulSetStatus) basis {
+	return basis{
+		current: s.CurrentVersion, update: s.UpdateVersion, highest: s.VersionHighWater,
+		digest: s.CurrentDigest, phase: s.Phase, attempts: s.Attempts, zones: len(s.Zones),
+	}
+}
+
 // sameRecord reports whether decisions rest on the same.
 func sameRecord(a, b *v1alpha1.ExtendedStatefulSetStatus) bool {
-	return a.CurrentVersion == b.CurrentVersion && a.CurrentDigest == b.CurrentDigest && a.UpdateVersion == b.UpdateVersion &&
-		a.VersionHighWater == b.VersionHighWater && a.Phase == b.Phase && a.Attempts == b.Attempts &&
-		len(a.Zones) == len(b.Zones) && apiequality.Semantic.DeepEqual(a.Update, b.Update)
+	return basisOf(a) == basisOf(b) && apiequality.Semantic.DeepEqual(a.Update, b.Update)
 }
 
 // advance is the record as it has to be in this world: at most one step from where it
@@ -139,7 +153,11 @@ func (b *recorder) consider() {
 		number, earlier = c.version, c.attempts()
 	}
 	b.VersionHighWater, b.UpdateVersion, b.Attempts = max(b.VersionHighWater, number), number, 1
-	b.Update = &v1alpha1.UpdateStatus{Digest: b.w.digest, Handover: handoverOf(b.w.set), EarlierAttempts: earlier}
+	b.Update = &v1alpha1.UpdateStatus{
+		Digest:          b.w.digest,
+		Handover:        handoverOf(b.w.set),
+		EarlierAttempts: earlier,
+	}
 	b.begin()
 }
 
@@ -240,7 +258,7 @@ func (b *recorder) hasZone(z zone) bool {
 	if next == nil {
 		return false
 	}
-	return b.w.replicas == 0 || next.span() == span{0, b.w.replicas}
+	return b.w.replicas == 0 || next.hasAll(b.w.replicas)
 }
 
 // proceed takes the next step of the upgrade under way.

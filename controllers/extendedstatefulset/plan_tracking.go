@@ -82,10 +82,22 @@ func (t *tracking) chain(o *metav1.PartialObjectMetadata) action.Chain {
 	switch {
 	case t.needsReference(o):
 		t.add(change)
-		return action.Chain{{Verb: action.Patch, Object: change, From: o, Unchanged: true, Reason: v1alpha1.EventTracked}}
+		return action.Chain{{
+			Verb:      action.Patch,
+			Object:    change,
+			From:      o,
+			Unchanged: true,
+			Reason:    v1alpha1.EventTracked,
+		}}
 	case t.needsNoReference(o):
 		t.remove(change)
-		return action.Chain{{Verb: action.Patch, Object: change, From: o, Unchanged: true, Reason: v1alpha1.EventUntracked}}
+		return action.Chain{{
+			Verb:      action.Patch,
+			Object:    change,
+			From:      o,
+			Unchanged: true,
+			Reason:    v1alpha1.EventUntracked,
+		}}
 	}
 	return nil
 }

@@ -271,7 +271,12 @@ func zoneIndex(name string) int32 {
 }
 
 func stale(w *world) metav1.Condition {
-	c := metav1.Condition{Type: v1alpha1.ConditionStale, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonHealthy, Message: "no version of the template was given up"}
+	c := metav1.Condition{
+		Type:    v1alpha1.ConditionStale,
+		Status:  metav1.ConditionFalse,
+		Reason:  v1alpha1.ReasonHealthy,
+		Message: "no version of the template was given up",
+	}
 	if w.record.Phase == v1alpha1.PhaseStale {
 		c.Status, c.Reason = metav1.ConditionTrue, w.record.Update.Reason
 		c.Message = fmt.Sprintf("version %d was given up (attempts: %d): %s. Version %d serves. Edit spec.template to try another version, or where the cause was not in it, mend that and try the same again: %s",
@@ -288,7 +293,12 @@ func again(set *v1alpha1.ExtendedStatefulSet, highest int64) string {
 }
 
 func aborted(w *world) metav1.Condition {
-	c := metav1.Condition{Type: v1alpha1.ConditionAborted, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonHealthy, Message: "no job stopped an upgrade"}
+	c := metav1.Condition{
+		Type:    v1alpha1.ConditionAborted,
+		Status:  metav1.ConditionFalse,
+		Reason:  v1alpha1.ReasonHealthy,
+		Message: "no job stopped an upgrade",
+	}
 	u := w.record.Update
 	if givenUp(w.record) && (w.record.Phase == v1alpha1.PhaseAborted || u.Reason == v1alpha1.ReasonPostJobFailed) {
 		c.Status, c.Reason = metav1.ConditionTrue, u.Reason
@@ -299,7 +309,12 @@ func aborted(w *world) metav1.Condition {
 }
 
 func configMissing(w *world) metav1.Condition {
-	c := metav1.Condition{Type: v1alpha1.ConditionConfigMissing, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonConfigFound, Message: "all that is required is there"}
+	c := metav1.Condition{
+		Type:    v1alpha1.ConditionConfigMissing,
+		Status:  metav1.ConditionFalse,
+		Reason:  v1alpha1.ReasonConfigFound,
+		Message: "all that is required is there",
+	}
 	if !w.set.Spec.UpdateOnEnvChange {
 		c.Reason, c.Message = v1alpha1.ReasonConfigNotFollowed, "nothing is looked at, since spec.updateOnEnvChange is false"
 		return c

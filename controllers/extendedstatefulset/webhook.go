@@ -61,7 +61,15 @@ func (h *podHandler) Handle(ctx context.Context, req admission.Request) admissio
 	}
 	changes, why := inject(pod)
 	if why != "" {
-		ctrl.LoggerFrom(ctx).Info("A pod with our label is none of ours", "namespace", req.Namespace, "pod", pod.Name, "why", why)
+		ctrl.LoggerFrom(ctx).Info(
+			"A pod with our label is none of ours",
+			"namespace",
+			req.Namespace,
+			"pod",
+			pod.Name,
+			"why",
+			why,
+		)
 		return admission.Allowed("").WithWarnings("ExtendedStatefulSet gives this pod no claims: " + why)
 	}
 	if why, err := denial(ctx, h.live, req.Namespace, pod); err != nil {
