@@ -1,6 +1,7 @@
 package extendedstatefulset
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -313,10 +314,7 @@ func servicePorts(pod *corev1.PodSpec) []corev1.ServicePort {
 	names, known := map[string]bool{}, map[port]bool{}
 	for _, c := range pod.Containers {
 		for _, p := range c.Ports {
-			protocol := p.Protocol
-			if protocol == "" {
-				protocol = corev1.ProtocolTCP
-			}
+			protocol := cmp.Or(p.Protocol, corev1.ProtocolTCP)
 			if known[port{p.ContainerPort, protocol}] || len(ports) == mostPorts {
 				continue
 			}

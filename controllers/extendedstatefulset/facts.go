@@ -103,6 +103,24 @@ func (c clock) deadline(from time.Time, limit time.Duration) time.Time {
 // in is how long it takes until then.
 func (c clock) in(at time.Time) time.Duration { return at.Sub(c.now) }
 
+// first is the first of all of which something holds.
+func first[T any](all []T, holds func(T) bool) (found T, ok bool) {
+	for _, one := range all {
+		if holds(one) {
+			return one, true
+		}
+	}
+	return found, false
+}
+
+// soonest is the shorter of two times, of which 0 or less is never.
+func soonest(a, b time.Duration) time.Duration {
+	if a <= 0 || b <= 0 {
+		return max(a, b, 0)
+	}
+	return min(a, b)
+}
+
 // serves reports whether a pod is Ready and not being deleted.
 func serves(pod *corev1.Pod) bool { return podstate.Ready(pod) && !podstate.Terminating(pod) }
 
@@ -247,12 +265,8 @@ type children []*child
 
 // find is the StatefulSet of a version in a zone; nil if there is none.
 func (all children) find(zone int32, number int64) *child {
-	for _, c := range all {
-		if c.zone == zone && c.version == number {
-			return c
-		}
-	}
-	return nil
+	found, _ := first(all, func(c *child) bool { return c.zone == zone && c.version == number })
+	return found
 }
 
 // ofVersion are the StatefulSets of a version, in all zones.

@@ -16,6 +16,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // Key hands out the operator's key for hashes.
@@ -150,6 +151,9 @@ func (r *configReader) configurationOf(ctx context.Context, namespace string, po
 		return c, nil
 	}
 	if c = r.hash(ctx, key, namespace, all, editions, rec == nil); rec != nil && rec.Key == c.key && !c.changed(rec) {
+		return c, nil
+	}
+	if mutant.Is("ests-unstored-key") { // a hash is written with a key that is stored nowhere
 		return c, nil
 	}
 	// A hash is about to be written: it must not be of a key that is stored nowhere.

@@ -9,6 +9,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // storage is the claims of the wanted ordinals: whose they are, and whether they stay.
@@ -19,10 +20,22 @@ func (w *world) storage() storage { return storage{w} }
 // claimNames are those that the wanted ordinals need.
 func (v storage) claimNames() iter.Seq2[place, string] {
 	return func(yield func(place, string) bool) {
+		for at, template := range v.wanted() {
+			if !yield(at, claimName(v.set.Name, template.Name, at.zone, at.ordinal)) {
+				return
+			}
+		}
+	}
+}
+
+// wanted are the templates of claims of each wanted ordinal.
+func (v storage) wanted() iter.Seq2[place, *corev1.PersistentVolumeClaim] {
+	templates := v.set.Spec.Template.Spec.VolumeClaimTemplates
+	return func(yield func(place, *corev1.PersistentVolumeClaim) bool) {
 		for _, z := range v.zones {
 			for o := range v.replicas {
-				for i := range v.set.Spec.Template.Spec.VolumeClaimTemplates {
-					if !yield(place{z, o}, claimName(v.set.Name, v.set.Spec.Template.Spec.VolumeClaimTemplates[i].Name, z, o)) {
+				for i := range templates {
+					if !yield(place{z, o}, &templates[i]) {
 						return
 					}
 				}
@@ -35,24 +48,19 @@ func (v storage) claimNames() iter.Seq2[place, string] {
 // grow with their template. It deletes none, ever: they are the user's data.
 func keepClaims(w *world, p *plan) {
 	made := 0
-	for _, z := range w.zones {
-		for o := range w.replicas {
-			for i := range w.set.Spec.Template.Spec.VolumeClaimTemplates {
-				template, at := &w.set.Spec.Template.Spec.VolumeClaimTemplates[i], place{z, o}
-				have := w.claims[claimName(w.set.Name, template.Name, z, o)]
-				switch {
-				case w.storage().claimTaken(template.Name, at):
-				case have == nil && made < namesAtOnce && !w.left(z, o):
-					p.Do(action.Chain{{
-						Verb:   action.Create,
-						Object: buildClaim(w.set, template, z, o),
-						Reason: reasonClaim,
-					}})
-					made++
-				case have != nil && have.DeletionTimestamp == nil:
-					p.Do(keepClaim(w.set, have, at, template)...)
-				}
-			}
+	for at, template := range w.storage().wanted() {
+		have := w.claims[claimName(w.set.Name, template.Name, at.zone, at.ordinal)]
+		switch {
+		case w.storage().claimTaken(template.Name, at):
+		case have == nil && made < namesAtOnce && !w.left(at.zone, at.ordinal):
+			p.Do(action.Chain{{
+				Verb:   action.Create,
+				Object: buildClaim(w.set, template, at.zone, at.ordinal),
+				Reason: reasonClaim,
+			}})
+			made++
+		case have != nil && have.DeletionTimestamp == nil:
+			p.Do(keepClaim(w.set, have, at, template)...)
 		}
 	}
 }
@@ -85,6 +93,9 @@ func keepClaim(set *v1alpha1.ExtendedStatefulSet, have *corev1.PersistentVolumeC
 
 // claimTaken reports whether a claim of an ordinal is not ours, or would not be.
 func (v storage) claimTaken(template string, at place) bool {
+	if mutant.Is("ests-no-consent") { // a claim of another owner is taken without asking
+		return false
+	}
 	name, stem := claimName(v.set.Name, template, at.zone, at.ordinal), claimStem(template, at.zone.stem(v.set.Name))
 	if v.foreign[name] != nil {
 		return true

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // configRecord says what the hash in the pod template of a StatefulSet stands for.
@@ -192,6 +193,9 @@ func (v *configView) restart(keep configTarget, r *configRecord, now time.Time) 
 // holdsRestart says why the pods of a StatefulSet must not be restarted now; "" if
 // they may. Beside an upgrade, what serves would have two pods down at a time.
 func holdsRestart(s *v1alpha1.ExtendedStatefulSetStatus, number int64) string {
+	if mutant.Is("ests-config-restarts-in-upgrades") { // what serves is restarted beside an upgrade
+		return ""
+	}
 	if s.Update == nil || givenUp(s) || number != s.CurrentVersion {
 		return ""
 	}
@@ -237,7 +241,7 @@ func configure(w *world, l look, coming []string) configFacts {
 		default:
 			f.restart = notice{target.reason, c.set.Name + ": " + target.message}
 		}
-		f.lookAgain(target.wait)
+		f.wait = soonest(f.wait, target.wait)
 	}
 	if l.fresh == nil {
 		return f
@@ -249,19 +253,12 @@ func configure(w *world, l look, coming []string) configFacts {
 			continue
 		}
 		f.missing[name] = problem
-		f.lookAgain(w.set.CreationTimestamp.Add(missingGrace).Sub(w.now))
+		f.wait = soonest(f.wait, w.set.CreationTimestamp.Add(missingGrace).Sub(w.now))
 		if problem.reason == v1alpha1.ReasonConfigUnreadable {
-			f.lookAgain(configRetry)
+			f.wait = soonest(f.wait, configRetry)
 		}
 	}
 	return f
-}
-
-// lookAgain looks again after that time at the latest.
-func (f *configFacts) lookAgain(after time.Duration) {
-	if after > 0 && (f.wait == 0 || after < f.wait) {
-		f.wait = after
-	}
 }
 
 // stamp is what is written for a target.

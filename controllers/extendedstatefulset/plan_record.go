@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // recorder brings the record up to date with a world.
@@ -23,7 +24,10 @@ type recorder struct {
 
 // keepRecord lets nothing be done before the record says so.
 func keepRecord(w *world, p *plan) {
-	if w.set.DeletionTimestamp != nil || w.invalid != "" || sameRecord(&w.set.Status, w.record) {
+	if mutant.Is("ests-no-record") { // what is decided is done before it is written down
+		return
+	}
+	if sameRecord(&w.set.Status, w.record) {
 		return
 	}
 	p.recordFirst = true
@@ -87,6 +91,9 @@ func (b *recorder) recoverLost() {
 		b.VersionHighWater = max(b.VersionHighWater, c.version)
 	}
 	for _, job := range b.w.jobs {
+		if mutant.Is("ests-jobs-are-forgotten") { // a number that only a Job has is given out again
+			continue
+		}
 		b.VersionHighWater = max(b.VersionHighWater, versionOfJob(job))
 	}
 	if b.CurrentVersion != 0 {
@@ -165,6 +172,8 @@ func (b *recorder) consider() {
 // why.
 func (b *recorder) upgradeWaits() bool {
 	switch {
+	case mutant.Is("ests-impatient"): // an upgrade begins before the last one is given back, or while what serves is not Ready
+		return false
 	case b.w.standing(b.CurrentVersion).unreturned() != "", b.w.storage().unconsented() != "":
 		return true
 	case b.w.set.Spec.UpdateStrategy.UpdateNotReady:
@@ -339,10 +348,8 @@ func (b *recorder) overdue() bool {
 func (b *recorder) zone() zone { return b.w.zoneOf(b.Update) }
 
 func (w *world) zoneOf(u *v1alpha1.UpdateStatus) zone {
-	for _, z := range w.zones {
-		if z.name == u.Zone {
-			return z
-		}
+	if z, some := first(w.zones, func(z zone) bool { return z.name == u.Zone }); some {
+		return z
 	}
 	return w.zones[0]
 }
@@ -434,6 +441,8 @@ func versionOfJob(job *batchv1.Job) int64 {
 
 func resultOf(job *batchv1.Job, record *v1alpha1.JobStatus) v1alpha1.JobResult {
 	switch {
+	case mutant.Is("ests-lost-jobs-are-good") && job == nil: // a Job that is gone counts as one that succeeded
+		return v1alpha1.JobSucceeded
 	case job == nil || job.UID != record.UID:
 		return v1alpha1.JobFailed
 	case hasEnded(job, batchv1.JobComplete):
@@ -456,7 +465,8 @@ const failureLength = 600
 // fail ends an attempt. There is another, or the version is given up.
 func (b *recorder) fail(reason, message string) {
 	b.Update.Reason, b.Update.Message = reason, cut(message, failureLength)
-	if b.Attempts <= b.w.set.Spec.UpdateStrategy.RetryCount {
+	endless := mutant.Is("ests-endless-attempts") // a bad version is never given up
+	if endless || b.Attempts <= b.w.set.Spec.UpdateStrategy.RetryCount {
 		b.Update.Returning = true
 		return
 	}

@@ -8,6 +8,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -18,7 +19,8 @@ func replaceUnassigned(w *world, p *plan) {
 	for _, c := range w.children {
 		for _, ordinal := range slices.Sorted(maps.Keys(c.pods)) {
 			pod := c.pods[ordinal]
-			if !lacksClaim(pod, w.set.Name) || podstate.Terminating(pod) || podstate.Scheduled(pod) {
+			ran := podstate.Scheduled(pod) && !mutant.Is("ests-deletes-what-runs") // a pod that has a node is deleted for want of a claim
+			if !lacksClaim(pod, w.set.Name) || podstate.Terminating(pod) || ran {
 				continue
 			}
 			if wait := pod.CreationTimestamp.Add(unassignedAge).Sub(w.now); wait > 0 {
