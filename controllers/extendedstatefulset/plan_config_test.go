@@ -156,3 +156,28 @@ func TestARestartIsNotForgottenWithTheKey(t *testing.T) {
 		t.Errorf("a restart is forgotten with the key: %v", r)
 	}
 }
+
+// E14 what serves is not restarted beside an upgrade, which takes pods from it too.
+func TestHoldsRestart(t *testing.T) {
+	const held = "an upgrade is under way"
+	under := func(phase v1alpha1.Phase) *v1alpha1.ExtendedStatefulSetStatus {
+		return &v1alpha1.ExtendedStatefulSetStatus{CurrentVersion: 1, UpdateVersion: 2, Phase: phase, Update: &v1alpha1.UpdateStatus{}}
+	}
+	for _, row := range []struct {
+		says   string
+		status *v1alpha1.ExtendedStatefulSetStatus
+		number int64
+		want   string
+	}{
+		{"no upgrade holds anything up", &v1alpha1.ExtendedStatefulSetStatus{CurrentVersion: 1}, 1, ""},
+		{"one that runs its job holds up what serves", under(v1alpha1.PhasePreJob), 1, held},
+		{"so does one that promotes", under(v1alpha1.PhasePromoting), 1, held},
+		{"but not the new version", under(v1alpha1.PhaseCanary), 2, ""},
+		{"nor does one that was given up", under(v1alpha1.PhaseStale), 1, ""},
+		{"or that never began", under(v1alpha1.PhaseAborted), 1, ""},
+	} {
+		if got := holdsRestart(row.status, row.number); got != row.want {
+			t.Errorf("%s: %q, want %q", row.says, got, row.want)
+		}
+	}
+}

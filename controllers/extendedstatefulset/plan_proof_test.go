@@ -175,6 +175,8 @@ func TestJobOfRecord(t *testing.T) {
 		{"that on record tells", before(record.DeepCopy(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{UID: "a"}}), "record: Canary, version 1 to 2, attempt 1, db-pre-v2-1 Succeeded"},
 		{"another of its name does not", before(record.DeepCopy(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{UID: "b"}}),
 			"record: Aborted, version 1 to 2, attempt 1, PreUpdateJobFailed, db-pre-v2-1 Failed"},
+		{"nor does one that is gone: whether it did its work is not known", before(record.DeepCopy(), &batchv1.Job{}).but(func(w *world) { w.jobs = nil }),
+			"record: Aborted, version 1 to 2, attempt 1, PreUpdateJobFailed, db-pre-v2-1 Failed"},
 	} {
 		t.Run(row.name, func(t *testing.T) { row.check(t) })
 	}
