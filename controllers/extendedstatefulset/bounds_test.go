@@ -27,7 +27,7 @@ func allocated(f func()) uint64 {
 
 // An object may be older than the bound, and /scale passes the webhook. Such a number
 // costs next to nothing, and a set that runs is left as it is: it is neither scaled up
-// to what nobody meant, nor down to what would be allowed.
+// to what was never meant, nor down to what would be allowed.
 func TestManyMoreReplicasThanThereMayBe(t *testing.T) {
 	const little = 16 << 20
 	for _, row := range []struct {
@@ -74,7 +74,7 @@ func TestManyMoreReplicasThanThereMayBe(t *testing.T) {
 	}
 }
 
-// What somebody else gave a StatefulSet of ours is not worked through one by one either.
+// What another client gave a StatefulSet of ours is not worked through one by one either.
 func TestAStatefulSetWithManyMoreReplicasThanThereMayBe(t *testing.T) {
 	s := newStage(t, volumes())
 	s.rest()

@@ -86,7 +86,7 @@ type span struct{ start, replicas int32 }
 func (s span) end() int32 { return s.start + min(s.replicas, math.MaxInt32-s.start) }
 
 // ordinals are those that are looked at one by one: not more than there may be,
-// whatever somebody else gave a StatefulSet.
+// whatever another client gave a StatefulSet.
 func (s span) ordinals() iter.Seq[int32] {
 	return func(yield func(int32) bool) {
 		for i := range min(s.end()-s.start, mostReplicas) {

@@ -188,7 +188,7 @@ var _ = Describe("An ExtendedStatefulSet", func() {
 		Expect(statefulSets(ctx, namespace)).To(And(HaveLen(1), HaveKey("web-v3")))
 	})
 
-	It("E12 puts back what somebody else writes on a StatefulSet", func(ctx SpecContext) {
+	It("E12 puts back what another client writes on a StatefulSet", func(ctx SpecContext) {
 		Expect(user.Create(ctx, object(namespace))).To(Succeed())
 		stable(ctx, namespace, 1, 3)
 		v1 := statefulSets(ctx, namespace)["web-v1"]
@@ -274,7 +274,7 @@ var _ = Describe("An ExtendedStatefulSet", func() {
 		}).Should(Succeed())
 	})
 
-	It("leaves alone what is somebody else's", func(ctx SpecContext) {
+	It("leaves alone what belongs to another owner", func(ctx SpecContext) {
 		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "peers"}, Spec: corev1.ServiceSpec{
 			ClusterIP: corev1.ClusterIPNone, Selector: map[string]string{"x": "y"}}}
 		Expect(user.Create(ctx, service)).To(Succeed())

@@ -105,9 +105,9 @@ type telling struct{ kind, verb, text string }
 var tellings = map[string]telling{
 	v1alpha1.EventVersionCreated: {corev1.EventTypeNormal, "Create", "StatefulSet %s"},
 	v1alpha1.EventEditUndone: {corev1.EventTypeWarning, "Patch",
-		"StatefulSet %s was edited by somebody else, and is as the template says again"},
+		"StatefulSet %s was edited by another client; the edit was undone"},
 	v1alpha1.EventEditKept: {corev1.EventTypeWarning, "Patch",
-		"StatefulSet %s was edited by somebody else; its replicas are put back, and what else was edited stays until spec.template is that of its version again"},
+		"StatefulSet %s was edited by another client; its replicas were restored, and the rest of the edit stays until spec.template is that of its version again"},
 	v1alpha1.EventConfigRestart: {corev1.EventTypeNormal, "Patch",
 		"the pods of StatefulSet %s are restarted, since a ConfigMap or Secret that they reference changed"},
 	v1alpha1.EventConfigKeyLost: {corev1.EventTypeWarning, "Patch",
@@ -192,5 +192,5 @@ func begun(was, now *v1alpha1.ExtendedStatefulSetStatus) (steps []step) {
 }
 
 func superseded(number int64) step {
-	return step{"superseded", corev1.EventTypeNormal, v1alpha1.EventSuperseded, fmt.Sprintf("version %d is not wanted any more", number)}
+	return step{"superseded", corev1.EventTypeNormal, v1alpha1.EventSuperseded, fmt.Sprintf("version %d was superseded by another template", number)}
 }

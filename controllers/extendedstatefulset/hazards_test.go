@@ -83,7 +83,7 @@ func (s *stage) readyNow() (n int) {
 
 // hazards to data: no claim goes, none has two pods, none is that of another.
 var dataHazards = []hazard{
-	{"somebody takes the labels off the StatefulSet of a new version before it has pods", volumes, func(s *stage) {
+	{"another client takes the labels off the StatefulSet of a new version before it has pods", volumes, func(s *stage) {
 		s.rest()
 		s.floor = 2
 		s.image("two")
@@ -121,7 +121,7 @@ var dataHazards = []hazard{
 		s.rest()
 		s.zones()
 	}, "= Stable, version 1, 1 Ready; db-z0-v1 ordinals 0 to 0; active version 1"},
-	{"somebody deleted a claim, which its pod still holds, and then edits the template", volumes, func(s *stage) {
+	{"a claim was deleted, which its pod still holds, and then edits the template", volumes, func(s *stage) {
 		s.rest()
 		s.Delete(s.object("PersistentVolumeClaim", "data-db-2"))
 		s.image("two")
@@ -267,7 +267,7 @@ var serviceHazards = []hazard{
 			s.object("Pod", name).(*corev1.Pod).Spec.Containers[0].Image = "bad"
 		}
 	}, "= Stale, version 1, 3 Ready; db-v1 ordinals 0 to 2, db-v2 no pods stale; active version 1"},
-	{"somebody takes the labels off the old version in an upgrade", plain, func(s *stage) {
+	{"another client takes the labels off the old version in an upgrade", plain, func(s *stage) {
 		s.rest()
 		s.floor = 3
 		s.image("two")

@@ -73,8 +73,8 @@ func TestAPodOfAnySizeIsReadOnceAndNotKept(t *testing.T) {
 	}
 }
 
-// One that nobody waits for is not read to its end, and asks no API server.
-func TestAPodThatNobodyWaitsForIsLeft(t *testing.T) {
+// One that no client waits for is not read to its end, and asks no API server.
+func TestAPodOfARequestThatEndedIsLeft(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if got := handled(ctx, asPod("", "")); got.Allowed || !strings.Contains(got.Result.Message, context.Canceled.Error()) {

@@ -128,7 +128,7 @@ func TestInjectLeavesVolumesOfTheUserAlone(t *testing.T) {
 
 // What does not fit together is left as it is, and so on a claim that never
 // exists.
-func TestInjectGivesNobodyTheClaimsOfAnother(t *testing.T) {
+func TestInjectGivesNoPodTheClaimsOfAnother(t *testing.T) {
 	const (
 		label = "label fissile.cloudfoundry.org/statefulset-name does not fit label fissile.cloudfoundry.org/extendedstatefulset"
 		owner = "its controller is not StatefulSet db-v1"

@@ -128,7 +128,7 @@ func imagesOf(pods []*corev1.Pod) (all []string) {
 	return all
 }
 
-// act lets everybody act so many times, in any order and with a cache that may be
+// act lets all act so many times, in any order and with a cache that may be
 // behind.
 func (s *stage) act(times int) {
 	s.t.Helper()

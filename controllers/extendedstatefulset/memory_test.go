@@ -91,7 +91,7 @@ func TestTurns(t *testing.T) {
 			t.Error("the first waits on")
 		}
 	})
-	t.Run("one that asks no more holds up nobody", func(t *testing.T) {
+	t.Run("one that asks no more holds up no other", func(t *testing.T) {
 		limiter := &restartLimiter{most: 1}
 		ask(limiter, c, noon, noon, a)
 		if !ask(limiter, b, noon.Add(1), noon.Add(5*slotRetry)) {
@@ -106,7 +106,7 @@ func TestTurns(t *testing.T) {
 	t.Run("no bound", func(t *testing.T) {
 		limiter := &restartLimiter{}
 		if !ask(limiter, a, noon, noon) || !ask(limiter, b, noon, noon) || limiter.ask(a, noon, noon, nil).String() != "" {
-			t.Error("somebody waits")
+			t.Error("an object waits")
 		}
 	})
 }
@@ -179,7 +179,7 @@ func inNamespace(namespace string, i int) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: fmt.Sprintf("set-%03d", i)}
 }
 
-// let lets everybody of a namespace ask, and counts who may go.
+// let lets all of a namespace ask, and counts who may go.
 func let(limiter *restartLimiter, namespace string, sets int, now time.Time) (granted int) {
 	for i := range sets {
 		if limiter.ask(inNamespace(namespace, i), noon, now, nil).granted {
@@ -224,9 +224,9 @@ func TestTurnsAmongNamespaces(t *testing.T) {
 			t.Errorf("%v are woken for nothing", next)
 		}
 	})
-	t.Run("one place alone is for everybody", func(t *testing.T) {
+	t.Run("one place alone is for all", func(t *testing.T) {
 		if limiter := (&restartLimiter{most: 1}); let(limiter, "only", 3, noon) != 1 {
-			t.Error("nobody has it, or two have")
+			t.Error("none has it, or two have")
 		}
 	})
 }

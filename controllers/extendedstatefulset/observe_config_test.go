@@ -144,7 +144,7 @@ func TestE14ContentsAreReadWhenTheyMayHaveChanged(t *testing.T) {
 	c.want("metadata was edited", ", 2 read") // it knows nothing of the other: it was not read since the restart
 	c.want("and again at rest", ", 0 read")
 	c.update(creds("p", "y"))
-	c.want("a key that nobody uses was edited", ", 1 read")
+	c.want("a key that is not used was edited", ", 1 read")
 	c.update(creds("q", "y"))
 	c.want("a key that is used was edited", "ConfigChanged, 1 read")
 	c.now = c.now.Add(time.Second)
@@ -247,7 +247,7 @@ func TestNoHashIsWrittenWithAKeyThatIsStoredNowhere(t *testing.T) {
 
 	c = newCtl(t, usesTwo, conf("1"), creds("p", "x"))
 	c.noKey = errors.New("the API server is away")
-	c.want("nobody knows which key is stored", "ConfigUnreadable, 2 read")
+	c.want("it is not known which key is stored", "ConfigUnreadable, 2 read")
 	if recordOf(c.child) != nil {
 		t.Error("a record was written with a key that may be stored nowhere")
 	}

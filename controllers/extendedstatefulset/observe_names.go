@@ -18,7 +18,7 @@ import (
 
 // What has lost our label, or never had it, is found by its name, and only past the
 // cache. Each name is a question to the API server, so a pass asks about so many pods
-// and so many claims. Ordinals beyond are left for later passes: nobody gets them in
+// and so many claims. Ordinals beyond are left for later passes: they are given to no version in
 // this one, and no claims are made for them.
 const namesAtOnce = 200
 

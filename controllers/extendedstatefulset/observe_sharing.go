@@ -17,7 +17,7 @@ import (
 )
 
 // denial says why a pod that is being created must not have the claims of its ordinal:
-// somebody else's pod has them, or they are somebody else's. "" if it may.
+// a pod of another owner has them, or they belong to another owner. "" if it may.
 //
 // It is read live: a cache may still lack the other pod, and has no claims of others.
 func denial(ctx context.Context, live client.Reader, namespace string, pod *incomingPod) (why string, err error) {
@@ -27,7 +27,7 @@ func denial(ctx context.Context, live client.Reader, namespace string, pod *inco
 	return takesClaims(ctx, live, namespace, pod)
 }
 
-// takesClaims says which claim of a new pod is somebody else's. One that is not there
+// takesClaims says which claim of a new pod belongs to another owner. One that is not there
 // yet will be ours.
 func takesClaims(ctx context.Context, live client.Reader, namespace string, pod *incomingPod) (why string, err error) {
 	m, _ := memberOf(pod)
@@ -49,7 +49,7 @@ func takesClaims(ctx context.Context, live client.Reader, namespace string, pod 
 
 // sharesClaims says why a pod that is being created must not have the claims of its
 // ordinal yet: one of another version is there, also one that ends. "" if it may. The
-// operator gives nobody such an ordinal, but whoever scales a StatefulSet by hand does,
+// operator gives no version such an ordinal, but whoever scales a StatefulSet by hand does,
 // and then the StatefulSet controller is faster than the operator.
 func sharesClaims(ctx context.Context, live client.Reader, namespace string, pod *incomingPod) (why string, err error) {
 	m, _ := memberOf(pod)
@@ -115,7 +115,7 @@ func (v *validator) leftBehind(ctx context.Context, set *v1alpha1.ExtendedStatef
 // condition will say.
 const claimsTrial = 32
 
-// claimsInUse refuses a new set whose claims would be somebody else's: a StatefulSet's
+// claimsInUse refuses a new set whose claims would belong to another owner: a StatefulSet's
 // now or one day, or such as are there and were not given to it.
 func (v *validator) claimsInUse(ctx context.Context, set *v1alpha1.ExtendedStatefulSet) field.ErrorList {
 	ctx, cancel := context.WithTimeout(ctx, claimsTrialTime)

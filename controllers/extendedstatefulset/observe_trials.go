@@ -161,7 +161,7 @@ func ours(context.Context, *v1alpha1.ExtendedStatefulSet, client.Object) field.E
 }
 
 // foreign refuses the name of a new set if an object of a name that it needs
-// belongs to somebody else. One of a set of the same name, which was deleted just
+// belongs to another owner. One of a set of the same name, which was deleted just
 // now, will be gone soon; claims are looked at by claimsInUse.
 func (v *validator) foreign(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, object client.Object) field.ErrorList {
 	if _, ok := object.(*corev1.PersistentVolumeClaim); ok {
@@ -182,7 +182,7 @@ func elsewhere(set *v1alpha1.ExtendedStatefulSet, found client.Object) field.Err
 		return nil
 	}
 	return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), set.Name, fmt.Sprintf(
-		"%s %s is there already and belongs to somebody else; choose another name, or delete it", kindOf(found), found.GetName()))}
+		"%s %s exists and belongs to another owner; choose another name, or delete it", kindOf(found), found.GetName()))}
 }
 
 func kindOf(object client.Object) string {

@@ -107,7 +107,7 @@ func hindered(w *world, number int64) string {
 // causeOf is why a pod is not Ready; "" if nothing is known.
 func causeOf(w *world, pod *corev1.Pod, z zone, ordinal int32) string {
 	cause := podstate.Explain(pod)
-	if !strings.HasPrefix(cause, corev1.PodReasonUnschedulable) {
+	if podstate.Hindrance(pod) != corev1.PodReasonUnschedulable {
 		return cause
 	}
 	for _, t := range w.set.Spec.Template.Spec.VolumeClaimTemplates {

@@ -77,7 +77,7 @@ func keepClaim(set *v1alpha1.ExtendedStatefulSet, have *corev1.PersistentVolumeC
 			Object: next,
 			From:   have,
 			Reason: reasonClaim,
-			Detail: "is taken, as its owner says",
+			Detail: "taken over with its owner's consent",
 		}}}
 	case grows:
 		return []action.Chain{{{

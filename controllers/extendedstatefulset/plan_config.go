@@ -59,7 +59,7 @@ func (c configuration) record() configRecord {
 	return configRecord{Key: c.key, Seen: c.seen, Hash: c.hash, Incomplete: len(c.missing) > 0}
 }
 
-// atRest tells whether contents need not be read to know that none changed.
+// atRest reports whether contents need not be read to know that none changed.
 func (r *configRecord) atRest(key, seen string) bool {
 	return r != nil && r.Key == key && r.Seen == seen && !r.Incomplete
 }
@@ -89,7 +89,7 @@ type configTarget struct {
 	reason, message string
 }
 
-// restarts tells whether the target restarts pods.
+// restarts reports whether the target restarts pods.
 func (w configTarget) restarts(child *appsv1.StatefulSet) bool {
 	return w.hash != hashIn(child)
 }
@@ -102,7 +102,7 @@ func hashIn(child *appsv1.StatefulSet) string {
 // hash stays in the pod template: to take it away would restart the pods.
 func unfollowed(child *appsv1.StatefulSet) configTarget { return configTarget{hash: hashIn(child)} }
 
-// changed tells whether contents are others than those of the record, as far as is
+// changed reports whether contents are others than those of the record, as far as is
 // known.
 func (c configuration) changed(r *configRecord) bool {
 	if r == nil || c.hash == "" {
@@ -114,7 +114,7 @@ func (c configuration) changed(r *configRecord) bool {
 	return r.Hash != c.hash
 }
 
-// idle tells whether a StatefulSet has no pod that could be restarted.
+// idle reports whether a StatefulSet has no pod that could be restarted.
 func idle(child *appsv1.StatefulSet) bool {
 	return child.Spec.Replicas != nil && *child.Spec.Replicas == 0
 }
@@ -276,7 +276,7 @@ func freshStamp(c *configuration) (stamp configStamp, problem notice) {
 	return configStamp{hash: c.hash, record: c.record().String()}, problem
 }
 
-// configHolds tells whether a StatefulSet must not be made yet.
+// configHolds reports whether a StatefulSet must not be made yet.
 func (w *world) configHolds(name string) bool {
 	switch w.config.missing[name].reason {
 	case v1alpha1.ReasonConfigUnreadable:
@@ -287,7 +287,7 @@ func (w *world) configHolds(name string) bool {
 	return false
 }
 
-// rolls tells whether the pods of a StatefulSet are being replaced by such of
+// rolls reports whether the pods of a StatefulSet are being replaced by such of
 // another revision. The StatefulSet controller makes the revisions equal when all
 // pods have the new one and are Ready.
 func rolls(child *appsv1.StatefulSet) bool {

@@ -32,7 +32,6 @@ func mayHave(set string, claim metav1.Object) bool {
 // askOwner says whose claims those are, and how their owner gives them to a set. One that
 // carries the label of another set is named alone.
 func askOwner(namespace, set string, claims ...metav1.Object) string {
-	var all []string
 	told := some{}
 	for _, c := range claims {
 		if other := c.GetLabels()[v1alpha1.LabelSet]; other != "" {
@@ -40,14 +39,12 @@ func askOwner(namespace, set string, claims ...metav1.Object) string {
 				c.GetName(), other, v1alpha1.LabelSet, consent(namespace, set, c.GetName()))
 		}
 		told.add(c.GetName())
-		all = append(all, c.GetName())
 	}
-	subject, them := "claim "+told.String()+" is", "it"
-	if len(all) > 1 {
-		subject, them = "claims "+told.String()+" are", "them"
+	command := consent(namespace, set, told.first...)
+	if len(claims) > 1 {
+		return fmt.Sprintf("claims %s belong to other owners, and are used only with their consent: %s", told.String(), command)
 	}
-	return fmt.Sprintf("%s somebody else's, and %s taken only if %s owner says so: %s", subject,
-		map[string]string{"it": "is", "them": "are"}[them], map[string]string{"it": "its", "them": "their"}[them], consent(namespace, set, told.first...))
+	return fmt.Sprintf("claim %s belongs to another owner, and is used only with the owner's consent: %s", told.String(), command)
 }
 
 // consent is the command by which the owner of claims gives them to a set.

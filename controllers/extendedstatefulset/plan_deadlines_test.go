@@ -20,10 +20,10 @@ import (
 type deadline struct {
 	name  string
 	limit time.Duration
-	// blames tells whether somebody is blamed at that time, if that is the time in
+	// blames reports whether a version is blamed at that time, if that is the time in
 	// which the operator could look.
 	blames func(now time.Time, watch leadership.Watch) bool
-	// heals is true where nobody is to blame any more when the time is over later.
+	// heals is true where no version is to blame any more when the time is over later.
 	heals bool
 }
 
@@ -102,9 +102,9 @@ func deadlines() []deadline {
 	}
 }
 
-// V5: nobody is blamed for time in which nobody looked: the operator was frozen, the
+// V5: no version is blamed for time in which the operator could not look: the operator was frozen, the
 // API server was away, or another process led. Docs: "Deadlines".
-func TestV5NobodyIsBlamedForTimeInWhichNobodyLooked(t *testing.T) {
+func TestV5TimeInWhichTheOperatorWasAwayDoesNotCount(t *testing.T) {
 	for _, d := range deadlines() {
 		t.Run(d.name, func(t *testing.T) {
 			over := noon.Add(d.limit)
@@ -112,17 +112,17 @@ func TestV5NobodyIsBlamedForTimeInWhichNobodyLooked(t *testing.T) {
 			still := leadership.Watch{Gaps: []leadership.Gap{{From: noon.Add(time.Second), To: over}}}
 			restarted := leadership.Watch{Since: over.Add(-time.Second)}
 			if !d.blames(over, leadership.Watch{}) {
-				t.Error("nobody is blamed although the operator looked all the time")
+				t.Error("no version is blamed although the operator looked all the time")
 			}
 			if d.blames(over.Add(-2*time.Nanosecond), leadership.Watch{}) {
-				t.Error("somebody is blamed before the time is over")
+				t.Error("a version is blamed before the time is over")
 			}
 			for name, watch := range map[string]leadership.Watch{"frozen and awake again": away, "away still": still, "restarted": restarted} {
 				if d.blames(over, watch) {
-					t.Errorf("somebody is blamed, and the operator was %s", name)
+					t.Errorf("a version is blamed, and the operator was %s", name)
 				}
 				if due := watch.Deadline(noon, d.limit); !d.heals && !d.blames(due, watch) && watch.Elapsed(noon, due) >= d.limit {
-					t.Errorf("nobody is blamed when the operator that was %s has looked long enough", name)
+					t.Errorf("no version is blamed when the operator that was %s has looked long enough", name)
 				}
 			}
 		})

@@ -29,7 +29,7 @@ func runJobs(w *world, p *plan) {
 		job := w.jobs[name]
 		waitedFor := running != nil && running.UID == job.UID
 		if !waitedFor && mayRun(job) {
-			p.Do(suspend(job, true, "nobody waits for it"))
+			p.Do(suspend(job, true, "suspended: no longer needed"))
 		}
 	}
 }
@@ -59,7 +59,7 @@ func runJob(w *world, p *plan, which string, from *v1alpha1.UpdateJob, record *v
 		p.Do(action.Chain{{Verb: action.Create, Object: buildJob(w.set, from, which, w.record.UpdateVersion,
 			w.record.Update.EarlierAttempts+w.record.Attempts), Reason: reasonJob, Detail: "suspended"}})
 	case isOnRecord(job, record) && mayBegin(job):
-		p.Do(suspend(job, false, "goes"))
+		p.Do(suspend(job, false, "started"))
 	}
 	p.waitFor("Job " + name + " ends")
 }

@@ -400,7 +400,7 @@ func (h *handover) unsafe(ordinal int32) string {
 		return ""
 	}
 	if name := h.w.storage().deletedClaim(h.zone, ordinal); name != "" {
-		return fmt.Sprintf("claim %s is safe: somebody deleted it, and it goes with its data when its pod ends", name)
+		return fmt.Sprintf("claim %s is safe: it was deleted, and its data is lost when its pod ends", name)
 	}
 	return h.w.storage().withheld(h.zone, ordinal)
 }

@@ -96,7 +96,7 @@ func (w *world) holdsPods(number int64) string {
 		return "it waits until " + why
 	}
 	if name := w.storage().anyDeletedClaim(); name != "" {
-		return fmt.Sprintf("claim %s was deleted by somebody, and goes with its pod", name)
+		return fmt.Sprintf("claim %s was deleted, and its data is lost when its pod ends", name)
 	}
 	return ""
 }
@@ -184,7 +184,7 @@ func (s standing) stillElsewhere() string {
 func (s standing) notGotBack() string {
 	for _, c := range s.children() {
 		if !c.hasAll(s.replicas) {
-			return fmt.Sprintf("%s has not got all its ordinals back", c.set.Name)
+			return fmt.Sprintf("%s does not have all its ordinals yet", c.set.Name)
 		}
 	}
 	return ""

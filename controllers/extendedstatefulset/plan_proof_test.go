@@ -74,7 +74,7 @@ func TestProof(t *testing.T) {
 		{"the old version gets its digest back in the middle", tried().turned(1, 0, 0).but(func(w *world) { delete(w.children[0].set.Annotations, v1alpha1.AnnotationDigest) }),
 			"patch statefulset db-v1: Child\n"},
 		{"canaries without replicas wait, and their time with them", tried().but(func(w *world) { w.replicas = 0 }).after(time.Hour), "record: Canary, version 1 to 2, attempt 1"},
-		{"and begin anew with them", tried().but(func(w *world) { w.set.Status.Update.CanaryAt = nil }).turned(1, 0, 0).after(time.Hour).turned(1, 0, -time.Hour),
+		{"and begin again with them", tried().but(func(w *world) { w.set.Status.Update.CanaryAt = nil }).turned(1, 0, 0).after(time.Hour).turned(1, 0, -time.Hour),
 			"record: Canary, version 1 to 2, attempt 1"},
 		{"a zone goes only when all that are wanted serve", of(plain()).has(1, span{0, 3}).but(func(w *world) { w.zones = []zone{{"a", 0}} }).upgrading(canary, coexist),
 			"create statefulset db-z0-v2: VersionCreated, ordinals 0 to 0\n"},
@@ -109,9 +109,9 @@ func TestHoldsPods(t *testing.T) {
 		{"and are after it", of(volumes()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, perOrdinal).has(2, span{}), 1, ""},
 		{"nor those of a stale one on a way back", of(volumes()).has(1, span{0, 1}).upgrading(v1alpha1.PhaseStale, perOrdinal).has(2, span{1, 2}), 2, split},
 		{"nor those of one whose job failed", of(volumes()).has(1, span{0, 1}).upgrading(v1alpha1.PhasePostJob, perOrdinal).has(2, span{1, 2}), 2, split},
-		{"a claim that was deleted keeps its pod", of(volumes()).has(1, span{0, 3}).but(deletedClaim(1)), 1, "claim data-db-1 was deleted by somebody, and goes with its pod"},
+		{"a claim that was deleted keeps its pod", of(volumes()).has(1, span{0, 3}).but(deletedClaim(1)), 1, "claim data-db-1 was deleted, and its data is lost when its pod ends"},
 		{"also that of a canary", of(volumes()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, span{2, 1}, 2).but(deletedClaim(2)), 2,
-			"claim data-db-2 was deleted by somebody, and goes with its pod"},
+			"claim data-db-2 was deleted, and its data is lost when its pod ends"},
 	} {
 		if got := row.scene.w.holdsPods(row.number); got != row.want {
 			t.Errorf("%s: %q, want %q", row.name, got, row.want)
@@ -124,7 +124,7 @@ func TestHoldsPods(t *testing.T) {
 	}
 }
 
-// What nobody else may change in the middle of it.
+// What no other client may change in the middle of it.
 func TestZonesFixed(t *testing.T) {
 	for _, row := range []struct {
 		name    string
@@ -182,7 +182,7 @@ func TestJobOfRecord(t *testing.T) {
 	}
 }
 
-// What somebody deleted is not written on.
+// What was deleted is not written on.
 func TestClaimsThatGoAreLeftAlone(t *testing.T) {
 	s := of(volumes()).has(1, span{0, 3})
 	for o := range int32(3) {
@@ -217,7 +217,7 @@ func TestRivals(t *testing.T) {
 		}
 	}
 	if s.w.inTransit(zone{index: noZone}, 1) || !s.w.inTransit(zone{index: noZone}, 0) {
-		t.Error("a pod of nobody that stays is waited for, or one that is to come is not")
+		t.Error("a pod without an owner that stays is waited for, or one that is to come is not")
 	}
 }
 

@@ -180,7 +180,7 @@ var stories = []story{
 		s.change("upgrade all the same", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.UpdateStrategy.UpdateNotReady = true })
 		s.rest()
 	}},
-	{"edited by somebody else", plain, func(s *stage) {
+	{"edited by another client", plain, func(s *stage) {
 		s.rest()
 		s.edit("db-v1", func(c *appsv1.StatefulSet) { c.Spec.Replicas = ptr.To(int32(5)) })
 		s.rest()
@@ -228,7 +228,7 @@ func unbroken(t *testing.T, story story) (last string, writes int) {
 	return end(s), s.Writes()
 }
 
-// Any order of what everybody does, and caches that stay behind.
+// Any order of what all do, and caches that stay behind.
 func TestRandomOrders(t *testing.T) {
 	const orders = 5
 	for _, story := range stories {

@@ -117,7 +117,7 @@ func (s *scene) says() string {
 	return strings.Join(append(lines, ""), "\n")
 }
 
-// keptEdit makes the first StatefulSet one whose edit by somebody else was told of.
+// keptEdit makes the first StatefulSet one whose edit by another client was told of.
 func keptEdit(w *world) {
 	set := w.children[0].set
 	set.Generation, set.Annotations[v1alpha1.AnnotationApplied] = 2, applied{contentHash(set), editedGeneration}.String()
@@ -143,13 +143,13 @@ func TestDecide(t *testing.T) {
 	canary, promoting, postJob := v1alpha1.PhaseCanary, v1alpha1.PhasePromoting, v1alpha1.PhasePostJob
 	for _, row := range []sentence{
 		{"nothing is done at rest", of(plain()).has(1, span{0, 3}), ""},
-		{"E12 ordinals that somebody else gave are taken back", of(plain()).has(1, span{0, 5}), "patch statefulset db-v1: Scale, ordinals 0 to 2\n"},
+		{"E12 ordinals that another client gave are taken back", of(plain()).has(1, span{0, 5}), "patch statefulset db-v1: Scale, ordinals 0 to 2\n"},
 		{"a number is in the record before anything of it is made", of(plain()).has(1, span{0, 3}).edited(),
 			"record: Canary, version 1 to 2, attempt 1"},
 		{"E22 an upgrade waits until what serves is Ready", of(plain()).has(1, span{0, 3}, 2).edited(), "record: Waiting, version 1"},
-		{"E22 but not when it shall not", of(plain()).has(1, span{0, 3}, 2).edited().but(func(w *world) { w.set.Spec.UpdateStrategy.UpdateNotReady = true }),
+		{"E22 but not when it need not", of(plain()).has(1, span{0, 3}, 2).edited().but(func(w *world) { w.set.Spec.UpdateStrategy.UpdateNotReady = true }),
 			"record: Canary, version 1 to 2, attempt 1"},
-		{"what an earlier template took is given back before, also when it shall not wait", of(plain()).has(1, span{0, 3}).edited().
+		{"what an earlier template took is given back before, also when it need not wait", of(plain()).has(1, span{0, 3}).edited().
 			but(func(w *world) { w.set.Spec.UpdateStrategy.UpdateNotReady, w.set.Status.UpdateVersion = true, 0 }).has(2, span{0, 1}),
 			"record: Waiting, version 1"},
 		{"a write that changed nothing is not taken for an edit", of(plain()).has(1, span{0, 3}).but(func(w *world) {
@@ -183,7 +183,7 @@ func TestDecide(t *testing.T) {
 		{"it is when both are so", of(volumes()).has(1, span{0, 2}).upgrading(canary, perOrdinal).has(2, span{start: 3}),
 			"patch statefulset db-v2: Scale, ordinals 2 to 2\n"},
 		{"no second ordinal is taken while one does not serve", of(volumes()).has(1, span{0, 2}, 0).upgrading(promoting, perOrdinal).has(2, span{2, 1}), ""},
-		{"but one that serves nobody is", of(volumes()).has(1, span{0, 2}, 1).upgrading(promoting, perOrdinal).has(2, span{2, 1}),
+		{"but one that serves no client is", of(volumes()).has(1, span{0, 2}, 1).upgrading(promoting, perOrdinal).has(2, span{2, 1}),
 			"patch statefulset db-v1: Scale, ordinals 0 to 0\n"},
 		{"on the way back a pod that had its time holds up nothing", of(volumes()).has(1, span{0, 2}, 0).upgrading(v1alpha1.PhaseStale, perOrdinal).
 			has(2, span{2, 1}).but(stale2), "patch statefulset db-v2: Scale, no pods\n"},
@@ -216,13 +216,13 @@ func stale2(w *world) {
 	(&childPatch{w: w, c: c, next: c.set}).markStale()
 }
 
-// What somebody else wrote on a StatefulSet.
+// What another client wrote on a StatefulSet.
 func TestHandEdits(t *testing.T) {
 	const coexist = v1alpha1.HandoverCoexist
 	for _, row := range []sentence{
 		{"an edit is undone", of(plain()).has(1, span{0, 3}).but(func(w *world) { w.children[0].set.Generation = 2 }), "patch statefulset db-v1: EditUndone\n"},
 		{"one of its replicas too", of(plain()).has(1, span{0, 2}).but(func(w *world) { w.children[0].set.Generation = 2 }), "patch statefulset db-v1: EditUndone, ordinals 0 to 2\n"},
-		{"one while nobody knows what it was is told of", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, coexist).has(2, span{}).but(stale2).
+		{"one of which it is not known what it was is told of", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, coexist).has(2, span{}).but(stale2).
 			but(func(w *world) { w.children[0].set.Generation = 2 }), "patch statefulset db-v1: EditKept\n"},
 		{"and its replicas are put back", of(plain()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseStale, coexist).has(2, span{}).but(stale2).
 			but(func(w *world) { w.children[0].set.Generation = 2 }), "patch statefulset db-v1: EditKept, ordinals 0 to 2\n"},
@@ -255,7 +255,7 @@ func TestTrim(t *testing.T) {
 		name       string
 		have, want spans
 	}{
-		{"what nobody disputes stays", spans{1: {0, 2}, 2: {2, 1}}, spans{1: {0, 2}, 2: {2, 1}}},
+		{"what is not disputed stays", spans{1: {0, 2}, 2: {2, 1}}, spans{1: {0, 2}, 2: {2, 1}}},
 		{"what is above the replicas goes", spans{1: {0, 5}}, spans{1: {0, 3}}},
 		{"the goal keeps what two have", spans{1: {0, 3}, 2: {1, 2}}, spans{1: {0, 3}, 2: {3, 0}}},
 		{"from below", spans{1: {1, 2}, 2: {0, 2}}, spans{1: {1, 2}, 2: {0, 1}}},

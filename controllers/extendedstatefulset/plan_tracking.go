@@ -37,18 +37,18 @@ type tracking struct {
 	namespace types.UID
 }
 
-// owns tells whether the user wants owner references, and there may be new ones.
+// owns reports whether the user wants owner references, and there may be new ones.
 func (t *tracking) owns() bool {
 	return t.set.Spec.UpdateOnEnvChange && t.set.Spec.ConfigTracking == v1alpha1.TrackByOwnerReference && t.set.DeletionTimestamp == nil
 }
 
 func (t *tracking) held() bool { return controllerutil.ContainsFinalizer(t.set, v1alpha1.Finalizer) }
 
-// needsFinalizer tells whether the finalizer has to go on, before the first
+// needsFinalizer reports whether the finalizer has to go on, before the first
 // reference does.
 func (t *tracking) needsFinalizer() bool { return t.owns() && !t.held() }
 
-// needsNoFinalizer tells whether it may go: no object has a reference any more.
+// needsNoFinalizer reports whether it may go: no object has a reference any more.
 func (t *tracking) needsNoFinalizer() bool {
 	return t.held() && !t.owns() && len(t.chains()) == 0
 }
@@ -128,17 +128,17 @@ func (t *tracking) refersTo(o metav1.Object) bool {
 	return slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == t.set.UID })
 }
 
-// ofOurKind tells whether a reference is to an ExtendedStatefulSet, of any name.
+// ofOurKind reports whether a reference is to an ExtendedStatefulSet, of any name.
 func ofOurKind(r metav1.OwnerReference) bool {
 	return r.Kind == v1alpha1.Kind && r.APIVersion == v1alpha1.GroupVersion.String()
 }
 
 func toNamespace(r metav1.OwnerReference) bool { return r.Kind == "Namespace" && r.APIVersion == "v1" }
 
-// guarded tells whether the namespace is among the owners.
+// guarded reports whether the namespace is among the owners.
 func guarded(o metav1.Object) bool { return slices.ContainsFunc(o.GetOwnerReferences(), toNamespace) }
 
-// guardLeft tells whether the guard has nothing to guard any more: the garbage
+// guardLeft reports whether the guard has nothing to guard any more: the garbage
 // collector took off the references beside it.
 func guardLeft(o metav1.Object) bool {
 	return o.GetAnnotations()[v1alpha1.AnnotationGuard] != "" && !slices.ContainsFunc(o.GetOwnerReferences(), ofOurKind)
@@ -187,7 +187,7 @@ func (t *tracking) remove(o *metav1.PartialObjectMetadata) {
 	}
 }
 
-// concerns tells whether an object is any of this set's: it uses it, has a reference
+// concerns reports whether an object is any of this set's: it uses it, has a reference
 // on it, or goes and may have left a guard.
 func (t *tracking) concerns(o *metav1.PartialObjectMetadata) bool {
 	return slices.Contains(t.origins, origin{o.Kind, o.Name}) || t.refersTo(o) || guardLeft(o)

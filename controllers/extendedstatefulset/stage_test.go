@@ -148,7 +148,7 @@ func (s *stage) image(image string) {
 	})
 }
 
-// pass is Reconciler.pass with the fake cluster's writes. It tells whether anything was
+// pass is Reconciler.pass with the fake cluster's writes. It reports whether anything was
 // written, and when to look again.
 func (s *stage) pass() (acted bool, wait time.Duration) {
 	if s.at < s.since {
@@ -195,11 +195,11 @@ func (s *stage) scale(replicas int32) {
 	s.change(fmt.Sprintf("%d replicas", replicas), func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Template.Spec.Replicas = &replicas })
 }
 
-// edit is what somebody else does to a StatefulSet.
+// edit is what another client does to a StatefulSet.
 func (s *stage) edit(name string, f func(*appsv1.StatefulSet)) {
 	for _, c := range s.children() {
 		if c.Name == name {
-			s.Say("# somebody edits %s", name)
+			s.Say("# another client edits %s", name)
 			was := c.DeepCopy()
 			if f(c); !apiequality.Semantic.DeepEqual(was.Spec, c.Spec) {
 				c.Generation++
@@ -209,7 +209,7 @@ func (s *stage) edit(name string, f func(*appsv1.StatefulSet)) {
 	}
 }
 
-// until lets everybody act until the story has a line that ends so.
+// until lets all act until the story has a line that ends so.
 func (s *stage) until(line string) {
 	s.t.Helper()
 	told := len(s.Story)
@@ -218,7 +218,7 @@ func (s *stage) until(line string) {
 	})
 }
 
-// settle lets everybody act in turn until nothing moves and nothing is waited for.
+// settle lets all act in turn until nothing moves and nothing is waited for.
 func (s *stage) settle() {
 	s.t.Helper()
 	s.settleUntil(func() bool { return false })

@@ -149,7 +149,7 @@ func progressing(w *world, p *plan) metav1.Condition {
 			return c
 		}
 	}
-	c.Reason, c.Message = v1alpha1.ReasonComplete, "nothing is left to do"
+	c.Reason, c.Message = v1alpha1.ReasonComplete, "no operation in progress"
 	return c
 }
 
@@ -215,7 +215,7 @@ func cleaningUp(w *world, p *plan) notice {
 	if w.record.Phase != v1alpha1.PhaseCleaningUp {
 		return notice{}
 	}
-	return notice{v1alpha1.ReasonUpgrading, p.waitingToo(fmt.Sprintf("version %d serves, and what others have left goes", w.record.CurrentVersion))}
+	return notice{v1alpha1.ReasonUpgrading, p.waitingToo(fmt.Sprintf("version %d serves, and StatefulSets of other versions are being deleted", w.record.CurrentVersion))}
 }
 
 func restarting(w *world, _ *plan) notice { return w.config.restart }
@@ -226,7 +226,7 @@ func withoutService(w *world, p *plan) notice {
 		return notice{}
 	}
 	return notice{v1alpha1.ReasonServiceTaken, fmt.Sprintf(
-		"Service %s is not this object's and is left alone, so it may select other pods: delete it, and it is made anew, or take another name", taken)}
+		"Service %s does not belong to this object and is left alone, so it may select other pods: delete it, and the operator creates its own, or choose another name", taken)}
 }
 
 func scaling(_ *world, p *plan) notice {
@@ -250,7 +250,7 @@ func unavailable(w *world, _ *plan) notice {
 	return notice{}
 }
 
-// unserved: a StatefulSet is not there although nothing is left to do. It was deleted,
+// unserved: a StatefulSet is not there although no operation in progress. It was deleted,
 // and its content is not known any more.
 func unserved(w *world, _ *plan) notice {
 	for _, z := range w.zones {
@@ -279,7 +279,7 @@ func stale(w *world) metav1.Condition {
 	}
 	if w.record.Phase == v1alpha1.PhaseStale {
 		c.Status, c.Reason = metav1.ConditionTrue, w.record.Update.Reason
-		c.Message = fmt.Sprintf("version %d was given up (attempts: %d): %s. Version %d serves. Edit spec.template to try another version, or where the cause was not in it, mend that and try the same again: %s",
+		c.Message = fmt.Sprintf("version %d was given up (attempts: %d): %s. Version %d serves. Edit spec.template to try another version, or if the cause was elsewhere, fix it and try the same template again: %s",
 			w.record.UpdateVersion, w.record.Attempts, w.record.Update.Message, w.record.CurrentVersion, again(w.set, w.record.VersionHighWater))
 	}
 	return c
@@ -313,10 +313,10 @@ func configMissing(w *world) metav1.Condition {
 		Type:    v1alpha1.ConditionConfigMissing,
 		Status:  metav1.ConditionFalse,
 		Reason:  v1alpha1.ReasonConfigFound,
-		Message: "all that is required is there",
+		Message: "all required ConfigMaps and Secrets exist",
 	}
 	if !w.set.Spec.UpdateOnEnvChange {
-		c.Reason, c.Message = v1alpha1.ReasonConfigNotFollowed, "nothing is looked at, since spec.updateOnEnvChange is false"
+		c.Reason, c.Message = v1alpha1.ReasonConfigNotFollowed, "configuration is not followed, since spec.updateOnEnvChange is false"
 		return c
 	}
 	if names := slices.Sorted(maps.Keys(w.config.missing)); len(names) > 0 {

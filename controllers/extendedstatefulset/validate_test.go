@@ -189,7 +189,7 @@ func TestTheLongestNamesFit(t *testing.T) {
 	}
 }
 
-// V11: a refusal speaks of handover only where somebody changes it while two versions
+// V11: a refusal speaks of handover only where a user changes it while two versions
 // have pods.
 func TestV11HandoverMayChangeBeforeThereIsAnUpgrade(t *testing.T) {
 	const refused = "cannot change the way in the middle"

@@ -88,7 +88,7 @@ func (h *podHandler) Handle(ctx context.Context, req admission.Request) admissio
 	return answer
 }
 
-// whileAsked reads a request as long as somebody waits for the answer. It lives as long
+// whileAsked reads a request as long as the client waits for the answer. It lives as long
 // as that, and so does its context.
 type whileAsked struct {
 	ctx  context.Context
