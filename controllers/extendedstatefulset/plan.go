@@ -68,12 +68,12 @@ func (p *plan) lookAgainFor(w *world) {
 	if !w.refusalsDue.IsZero() {
 		p.LookAgain(w.refusalsDue.Sub(w.now))
 	}
-	at := w.deadlines()
+	at, returning := w.deadlines(), w.returning()
 	for _, c := range w.children {
 		for _, pod := range c.pods {
 			_, missing := podstate.Available(pod, w.clock().minReady(), w.now)
 			p.LookAgain(missing)
-			at = append(at, w.deadlinesOf(c, pod)...)
+			at = append(at, w.deadlinesOf(c, pod, returning)...)
 		}
 	}
 	for _, at := range at {
@@ -82,14 +82,14 @@ func (p *plan) lookAgainFor(w *world) {
 }
 
 // deadlinesOf are when a pod of a StatefulSet is judged otherwise, if nothing happens
-// before.
-func (w *world) deadlinesOf(c *child, pod *corev1.Pod) (at []time.Time) {
+// before. returning says that ordinals are given back.
+func (w *world) deadlinesOf(c *child, pod *corev1.Pod, returning bool) (at []time.Time) {
 	clock, ready := w.clock(), podstate.Ready(pod)
 	tried := w.record.Update != nil && c.version == w.record.UpdateVersion
 	if tried && ready {
 		at = append(at, clock.provenAt(pod))
 	}
-	if !w.returning() {
+	if !returning {
 		return at
 	}
 	if since, _ := podstate.Since(pod, corev1.PodReady); !ready {

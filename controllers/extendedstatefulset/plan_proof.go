@@ -171,21 +171,23 @@ func (s standing) unreturned() string {
 // stillElsewhere names a StatefulSet of another version that has pods of a zone in
 // which they could be given back.
 func (s standing) stillElsewhere() string {
-	for _, c := range s.world.children {
-		there := s.world.children.find(c.zone, s.number) != nil || s.known(s.number)
-		if there && c.version != s.number && !c.empty() && s.wanted(c.zone) {
-			return fmt.Sprintf("%s still has pods", c.set.Name)
+	known := s.known(s.number)
+	elsewhere := func(c *child) bool {
+		if c.version == s.number || c.empty() || !s.wanted(c.zone) {
+			return false
 		}
+		return known || s.world.children.find(c.zone, s.number) != nil
+	}
+	if c, some := first(s.world.children, elsewhere); some {
+		return fmt.Sprintf("%s still has pods", c.set.Name)
 	}
 	return ""
 }
 
 // notGotBack names a StatefulSet of a version that does not have all ordinals.
 func (s standing) notGotBack() string {
-	for _, c := range s.children() {
-		if !c.hasAll(s.replicas) {
-			return fmt.Sprintf("%s does not have all its ordinals yet", c.set.Name)
-		}
+	if c, some := first(s.children(), func(c *child) bool { return !c.hasAll(s.replicas) }); some {
+		return fmt.Sprintf("%s does not have all its ordinals yet", c.set.Name)
 	}
 	return ""
 }
