@@ -93,7 +93,7 @@ func (w *world) holdsPods(number int64) string {
 		return "ordinals change hands"
 	}
 	if why := w.storage().unconsented(); why != "" {
-		return "it waits until " + why
+		return "they wait until " + why
 	}
 	if name := w.storage().anyDeletedClaim(); name != "" {
 		return fmt.Sprintf("claim %s was deleted, and its data is lost when its pod ends", name)

@@ -226,7 +226,8 @@ func withoutService(w *world, p *plan) notice {
 		return notice{}
 	}
 	return notice{v1alpha1.ReasonServiceTaken, fmt.Sprintf(
-		"Service %s does not belong to this object and is left alone, so it may select other pods: delete it, and the operator creates its own, or choose another name", taken)}
+		"Service %s does not belong to this object and is left alone, so it may select other pods: choose another name, or delete it, and the operator creates its own: kubectl -n %s delete service %s",
+		taken, w.set.Namespace, taken)}
 }
 
 func scaling(_ *world, p *plan) notice {

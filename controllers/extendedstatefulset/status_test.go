@@ -31,7 +31,7 @@ func TestConditionsSayWhatIsSo(t *testing.T) {
 				s.OwnerReferences = nil
 				w.services[s.Name] = s
 			}
-		}), progressing, "True ServiceTaken: Service db-active does not belong to this object and is left alone, so it may select other pods: delete it, and the operator creates its own, or choose another name"},
+		}), progressing, "True ServiceTaken: Service db-active does not belong to this object and is left alone, so it may select other pods: choose another name, or delete it, and the operator creates its own: kubectl -n ns delete service db-active"},
 		{"a StatefulSet that was orphaned has the claims", of(volumes()).has(1, span{}).but(func(w *world) {
 			for o := range int32(3) {
 				c := buildClaim(w.set, &w.set.Spec.Template.Spec.VolumeClaimTemplates[0], w.zones[0], o)
