@@ -26,7 +26,7 @@ func asPod(meta, spec string) []byte {
 
 // handled is what the webhook answers to a raw pod.
 func handled(ctx context.Context, raw []byte) admission.Response {
-	return (&podHandler{deaf{}}).Handle(ctx, admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Namespace: "ns", Object: runtime.RawExtension{Raw: raw}}})
+	return (&podHandler{noAnswer{}}).Handle(ctx, admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Namespace: "ns", Object: runtime.RawExtension{Raw: raw}}})
 }
 
 // Whatever a pod is full of, the webhook reads it once, and keeps what it needs.

@@ -3,7 +3,6 @@ package extendedstatefulset
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -19,13 +18,6 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
-
-// deaf is an API server that does not answer.
-type deaf struct{ client.Reader }
-
-func (deaf) List(context.Context, client.ObjectList, ...client.ListOption) error {
-	return errors.New("no")
-}
 
 // admit asks the webhook about a new pod of the fake cluster.
 func admit(t *testing.T, live client.Reader, pod *corev1.Pod) admission.Response {
@@ -107,7 +99,7 @@ func TestNoTwoPodsShareClaims(t *testing.T) {
 			}
 		})
 	}
-	if got := admit(t, deaf{}, newPod(volumes(), only, 2)); got.Allowed || got.Result.Code != http.StatusInternalServerError {
+	if got := admit(t, noAnswer{}, newPod(volumes(), only, 2)); got.Allowed || got.Result.Code != http.StatusInternalServerError {
 		t.Errorf("without an answer it is created: %v", got)
 	}
 }
