@@ -164,7 +164,7 @@ ONE_PROMISE := go test -vet=off -count=1 -timeout 12h -v -run '^TestPromises$$' 
 test-stories: ## Every story of each kind: each write goes wrong in each way, also against an API server, and a hundred random orders (half an hour).
 	$(call say,Each write of each story goes wrong)
 	@go test -count=1 -timeout 2h -skip '^TestAPI' ./controllers/statefulcluster ./controllers/statefulsingleton -seeds=100
-	@go test -count=1 -timeout 2h -skip '^TestAPI' ./controllers/extendedstatefulset -every=1 -storms=100
+	@go test -count=1 -timeout 2h -skip '^TestAPI' ./controllers/extendedstatefulset -every=1 -loads=100
 	@go test -count=1 -timeout 2h -skip '^TestAPI' ./controllers/replicatedstatefulset -orders=100
 	@KUBEBUILDER_ASSETS=$$($(CLUSTER) build kubernetes) go tool ginkgo run --vet=off --procs=3 --timeout=2h \
 		./controllers/statefulcluster ./controllers/statefulsingleton -- -test.run='^TestAPI$$' -seeds=100

@@ -93,7 +93,7 @@ var _ = Describe("E34 active and passive pods", func() {
 	var app *application
 	BeforeEach(func(ctx SpecContext) {
 		ns, app = newNamespace(ctx), &application{}
-		startPuppet(ns)
+		startFakeControlPlane(ns)
 		startOperatorWith(func(mgr ctrl.Manager) error { return extendedstatefulset.SetupWith(mgr, settings(ns), app.run) })
 	})
 

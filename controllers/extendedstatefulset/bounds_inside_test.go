@@ -116,13 +116,13 @@ var insideBounds = []struct {
 	}, `spec: Invalid value: "65537 bytes": times the number of zones may be at most 4194304 bytes, since each zone has a copy; take fewer zones, or put what is long into ConfigMaps`},
 }
 
-// Lists, maps and texts of any length are of use to nobody, and are worked through again
+// Lists, maps and texts of any length are of no use, and are worked through again
 // and again.
 func TestBoundsOfWhatIsInside(t *testing.T) {
 	for _, row := range insideBounds {
 		t.Run(row.name, func(t *testing.T) {
 			said := func(n int) string {
-				set := withDefaults(toySet(3))
+				set := withDefaults(fakeSet(3))
 				row.set(&set.Spec, n)
 				if errs := validate(set); len(errs) > 0 {
 					return errs.ToAggregate().Error()

@@ -27,7 +27,7 @@ func allocated(f func()) uint64 {
 
 // An object may be older than the bound, and /scale passes the webhook. Such a number
 // costs next to nothing, and a set that runs is left as it is: it is neither scaled up
-// to what nobody meant, nor down to what would be allowed.
+// to what was never meant, nor down to what would be allowed.
 func TestManyMoreReplicasThanThereMayBe(t *testing.T) {
 	const little = 16 << 20
 	for _, row := range []struct {
@@ -74,7 +74,7 @@ func TestManyMoreReplicasThanThereMayBe(t *testing.T) {
 	}
 }
 
-// What somebody else gave a StatefulSet of ours is not worked through one by one either.
+// What another client gave a StatefulSet of ours is not worked through one by one either.
 func TestAStatefulSetWithManyMoreReplicasThanThereMayBe(t *testing.T) {
 	s := newStage(t, volumes())
 	s.rest()
@@ -90,7 +90,7 @@ func TestAStatefulSetWithManyMoreReplicasThanThereMayBe(t *testing.T) {
 // No pass asks for more names than so many, and a large set gets there in some passes.
 func TestALargeSetComesInParts(t *testing.T) {
 	const replicas = 2*namesAtOnce + 50
-	s := newStage(t, withClaims(toySet(replicas)))
+	s := newStage(t, withClaims(fakeSet(replicas)))
 	counted := &counter{Reader: s.Cluster}
 	s.r.Live = counted
 	for range 8 {
@@ -183,12 +183,12 @@ func TestBounds(t *testing.T) {
 		{"canaries", canaries(1000), canaries(1001), "spec.updateStrategy.canaries: Invalid value: 1001: may be at most 1000; take fewer canaries"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			set := withClaims(toySet(3))
+			set := withClaims(fakeSet(3))
 			row.most(set)
 			if errs := validate(withDefaults(set)); len(errs) > 0 {
 				t.Errorf("what may be is refused: %v", errs)
 			}
-			set = withClaims(toySet(3))
+			set = withClaims(fakeSet(3))
 			row.more(set)
 			if errs := validate(withDefaults(set)); len(errs) == 0 || !strings.Contains(errs.ToAggregate().Error(), row.want) {
 				t.Errorf("it says %v, want %s", errs, row.want)

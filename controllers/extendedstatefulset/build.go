@@ -1,6 +1,7 @@
 package extendedstatefulset
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -85,7 +86,7 @@ type span struct{ start, replicas int32 }
 func (s span) end() int32 { return s.start + min(s.replicas, math.MaxInt32-s.start) }
 
 // ordinals are those that are looked at one by one: not more than there may be,
-// whatever somebody else gave a StatefulSet.
+// whatever another client gave a StatefulSet.
 func (s span) ordinals() iter.Seq[int32] {
 	return func(yield func(int32) bool) {
 		for i := range min(s.end()-s.start, mostReplicas) {
@@ -169,7 +170,11 @@ func buildPod(set *v1alpha1.ExtendedStatefulSet, z zone, v version) corev1.PodTe
 			list[i].Env = withEnv(list[i].Env, environment(set, z))
 		}
 	}
-	claim.Mount(&pod.Spec, set.Spec.Template.Spec.VolumeClaimTemplates, func(string) string { return set.Name + v1alpha1.UnassignedClaim })
+	claim.Mount(
+		&pod.Spec,
+		set.Spec.Template.Spec.VolumeClaimTemplates,
+		func(string) string { return set.Name + v1alpha1.UnassignedClaim },
+	)
 	if z.index != noZone {
 		keepInZone(&pod.Spec, set.Spec.ZoneNodeLabel, z.name)
 	}
@@ -309,17 +314,17 @@ func servicePorts(pod *corev1.PodSpec) []corev1.ServicePort {
 	names, known := map[string]bool{}, map[port]bool{}
 	for _, c := range pod.Containers {
 		for _, p := range c.Ports {
-			protocol := p.Protocol
-			if protocol == "" {
-				protocol = corev1.ProtocolTCP
-			}
+			protocol := cmp.Or(p.Protocol, corev1.ProtocolTCP)
 			if known[port{p.ContainerPort, protocol}] || len(ports) == mostPorts {
 				continue
 			}
 			known[port{p.ContainerPort, protocol}] = true
 			name := p.Name
 			if name == "" || names[name] {
-				name = fmt.Sprintf("port-%d-%s", p.ContainerPort, map[corev1.Protocol]string{corev1.ProtocolUDP: "udp", corev1.ProtocolSCTP: "sctp"}[protocol])
+				name = fmt.Sprintf(
+					"port-%d-%s",
+					p.ContainerPort, map[corev1.Protocol]string{corev1.ProtocolUDP: "udp", corev1.ProtocolSCTP: "sctp"}[protocol],
+				)
 				name = strings.TrimRight(name, "-")
 			}
 			names[name] = true

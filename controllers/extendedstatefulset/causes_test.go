@@ -36,7 +36,7 @@ var _ = Describe("What went wrong", func() {
 	var namespace string
 	BeforeEach(func(ctx SpecContext) {
 		namespace = newNamespace(ctx)
-		startPuppet(namespace)
+		startFakeControlPlane(namespace)
 	})
 
 	It("V5 is not the canary's fault while the operator was away", func(ctx SpecContext) {
@@ -55,7 +55,7 @@ var _ = Describe("What went wrong", func() {
 		Expect(user.Create(ctx, object(namespace, `{"spec": {"updateStrategy": {"canaryWatchTime": "3s"}, "template": {"spec": {"replicas": 1, "minReadySeconds": 1}}}}`))).To(Succeed())
 		stable(ctx, namespace, 1, 1)
 		away.Store(true)
-		Expect(change(ctx, object(namespace), image(badImage))).To(Succeed()) // the puppet leaves it alone
+		Expect(change(ctx, object(namespace), image(badImage))).To(Succeed()) // the fake control plane leaves it alone
 		var begun time.Time
 		Eventually(func(g Gomega) {
 			u := web(ctx, namespace).Status.Update

@@ -79,7 +79,7 @@ var _ = Describe("E26 a new pod", func() {
 		Expect(heard).To(ConsistOf("ExtendedStatefulSet gives this pod no claims: it has no label apps.kubernetes.io/pod-index, which StatefulSets set from Kubernetes 1.28 on"))
 	})
 
-	It("that somebody dressed up gets nobody's claim", func(ctx SpecContext) {
+	It("that another client dressed up gets no claim", func(ctx SpecContext) {
 		name, heard := given(ctx, born(ns, hostnames, func(pod *corev1.Pod) { pod.OwnerReferences, pod.Name = nil, "mine" }))
 		Expect(name).To(Equal("web-unassigned"))
 		Expect(heard).To(ConsistOf("ExtendedStatefulSet gives this pod no claims: its controller is not StatefulSet web-v12"))

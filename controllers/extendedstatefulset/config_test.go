@@ -23,7 +23,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset"
 )
 
-// givenKey is a key that nobody loses.
+// givenKey is a key that is never lost.
 type givenKey struct{}
 
 func (givenKey) Current(context.Context, bool) ([]byte, error) {

@@ -16,7 +16,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// theirs is a claim that somebody else made, by name.
+// theirs is a claim that another owner made, by name.
 func theirs(name string) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Labels: map[string]string{"app": "theirs"}},
@@ -36,7 +36,7 @@ func (s *stage) give(name, to string) {
 func (s *stage) strip(name string) {
 	c := s.object("PersistentVolumeClaim", name).DeepCopyObject().(*corev1.PersistentVolumeClaim)
 	c.Labels = nil
-	s.Say("# somebody takes the labels off claim %s", name)
+	s.Say("# another client takes the labels off claim %s", name)
 	s.Put(c)
 }
 
@@ -46,7 +46,7 @@ func (s *stage) progress() string {
 	return c.Reason + ": " + c.Message
 }
 
-// untouched checks that nobody wrote on a claim, or mounts it.
+// untouched checks that no one wrote on a claim, or mounts it.
 func (s *stage) untouched(name, version string) {
 	s.t.Helper()
 	if now := s.object("PersistentVolumeClaim", name); now.GetResourceVersion() != version {
@@ -69,9 +69,9 @@ func theirNames(pods []*corev1.Pod) string {
 	return strings.Join(all, " ")
 }
 
-// A claim that somebody else made is his: it is neither written on nor mounted, unless
+// A claim that another owner made is theirs: it is neither written on nor mounted, unless
 // he says so on the claim itself.
-func TestAClaimOfSomebodyElseIsTakenWithConsentOnly(t *testing.T) {
+func TestAClaimOfAnotherOwnerIsTakenWithConsentOnly(t *testing.T) {
 	s := newStage(t, volumes())
 	s.Put(theirs("data-db-1"))
 	version := s.object("PersistentVolumeClaim", "data-db-1").GetResourceVersion()
@@ -83,7 +83,7 @@ func TestAClaimOfSomebodyElseIsTakenWithConsentOnly(t *testing.T) {
 		s.steps(1)
 	}
 	s.untouched("data-db-1", version)
-	if got, want := s.progress(), "ClaimTaken: claim data-db-1 is somebody else's, and is taken only if its owner says so: kubectl -n ns annotate pvc data-db-1 fissile.cloudfoundry.org/adopt=db"; !strings.HasPrefix(got, want) {
+	if got, want := s.progress(), "ClaimTaken: claim data-db-1 belongs to another owner, and is used only with the owner's consent: kubectl -n ns annotate pvc data-db-1 fissile.cloudfoundry.org/adopt=db"; !strings.HasPrefix(got, want) {
 		s.Fatal(t, "it says "+got)
 	}
 	if got := theirNames(s.pods()); got != "db-v1-0" {
@@ -128,7 +128,7 @@ func TestAClaimThatLostItsLabelIsKeptByItsPod(t *testing.T) {
 				}
 				s.steps(1)
 			}
-			if got := s.progress(); !strings.HasPrefix(got, "ClaimTaken: claim data-db-1 is somebody else's") {
+			if got := s.progress(); !strings.HasPrefix(got, "ClaimTaken: claim data-db-1 belongs to another owner") {
 				s.Fatal(t, "it says "+got)
 			}
 			s.floor = 2
@@ -176,8 +176,8 @@ func TestNoClaimIsMadeThatAnotherStatefulSetWouldTake(t *testing.T) {
 }
 
 // The webhook is the last to look: a pod may be older than what it is asked to mount.
-func TestNoPodMountsAClaimOfSomebodyElse(t *testing.T) {
-	const refused = "claim data-db-2 is somebody else's, and is taken only if its owner says so: kubectl -n ns annotate pvc data-db-2 fissile.cloudfoundry.org/adopt=db"
+func TestNoPodMountsAClaimOfAnotherOwner(t *testing.T) {
+	const refused = "claim data-db-2 belongs to another owner, and is used only with the owner's consent: kubectl -n ns annotate pvc data-db-2 fissile.cloudfoundry.org/adopt=db"
 	of := func(change func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
 		c := theirs("data-db-2")
 		change(c)
@@ -193,7 +193,7 @@ func TestNoPodMountsAClaimOfSomebodyElse(t *testing.T) {
 		{"one that was given to us, before it has our label", of(func(c *corev1.PersistentVolumeClaim) {
 			c.Annotations = map[string]string{v1alpha1.AnnotationAdopt: "db"}
 		}), ""},
-		{"one of somebody else", of(func(*corev1.PersistentVolumeClaim) {}), refused},
+		{"one of another owner", of(func(*corev1.PersistentVolumeClaim) {}), refused},
 		{"one that was given to another", of(func(c *corev1.PersistentVolumeClaim) {
 			c.Annotations = map[string]string{v1alpha1.AnnotationAdopt: "other"}
 		}), refused},
@@ -212,14 +212,14 @@ func TestNoPodMountsAClaimOfSomebodyElse(t *testing.T) {
 			}
 		})
 	}
-	if got := admit(t, mute{newStage(t, volumes()).Cluster}, newPod(volumes(), zone{index: noZone}, 2)); got.Allowed {
+	if got := admit(t, unresponsive{newStage(t, volumes()).Cluster}, newPod(volumes(), zone{index: noZone}, 2)); got.Allowed {
 		t.Error("without an answer it is created")
 	}
 }
 
-// mute is an API server that says nothing of single objects.
-type mute struct{ client.Reader }
+// unresponsive is an API server that says nothing of single objects.
+type unresponsive struct{ client.Reader }
 
-func (mute) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+func (unresponsive) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
 	return context.DeadlineExceeded
 }

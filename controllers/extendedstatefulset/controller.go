@@ -3,6 +3,7 @@ package extendedstatefulset
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
@@ -35,7 +36,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
 )
 
-// Board tells what runs in a pod and what came of commands; podexec.Board does.
+// Board says what runs in a pod and what came of commands; podexec.Board does.
 type Board interface {
 	Of(owner types.NamespacedName, pod types.UID) (*podexec.Command, []podexec.Result)
 	Keep(owner types.NamespacedName, pods ...types.UID)
@@ -57,8 +58,7 @@ type Reconciler struct {
 	// Lease says whether this process leads, and in which time it could look.
 	Lease *leadership.Lease
 
-	memory   memory.Of[memory.Refusal]
-	refusals refusals
+	memory memory.Of[remembered]
 	// config reads ConfigMaps and Secrets; nil: they are not followed.
 	config *configReader
 }
@@ -95,11 +95,10 @@ type considered struct {
 func (r *Reconciler) pass() engine.Pass[*v1alpha1.ExtendedStatefulSet, considered] {
 	return engine.Pass[*v1alpha1.ExtendedStatefulSet, considered]{
 		Cache: r.Cache, Live: r.Live, Tracker: r.Tracker, AsCached: asCached,
-		New:    func() *v1alpha1.ExtendedStatefulSet { return &v1alpha1.ExtendedStatefulSet{} },
-		Decide: r.consider,
-		// The cache may lack a StatefulSet.
-		Recheck: func(c considered) bool { return c.acts() && !c.asksOnly() || c.unsure() },
-		Size:    func(c considered) (int, any) { return len(c.tenants), &c.set.Spec.Template.Spec.Template },
+		New:     func() *v1alpha1.ExtendedStatefulSet { return &v1alpha1.ExtendedStatefulSet{} },
+		Decide:  r.consider,
+		Recheck: func(c considered) bool { return c.changes() || c.unsure() }, // the cache may lack a StatefulSet
+		Size:    func(c considered) (int, any) { return len(c.pods), &c.set.Spec.Template.Spec.Template },
 		Act:     r.act,
 		Deleted: r.forget,
 	}
@@ -136,7 +135,6 @@ func (r *Reconciler) keepBoard(w *world) {
 func (r *Reconciler) forget(_ context.Context, key types.NamespacedName) report.Outcome {
 	r.Tracker.Forget(key)
 	r.memory.Forget(key)
-	r.refusals.forget(key)
 	if r.config != nil {
 		r.config.forget(key)
 	}
@@ -168,7 +166,7 @@ func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
 	options := cache.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
 		ByObject: map[client.Object]cache.ByObject{
 			&v1alpha1.ExtendedStatefulSet{}: bare,
-			// The Service that a template names may be anybody's.
+			// The Service that a template names may belong to anyone.
 			&corev1.Service{}: {Transform: cutService}, &appsv1.StatefulSet{}: ours, &batchv1.Job{}: ours, &corev1.PersistentVolumeClaim{}: ours,
 			partial(kindConfigMap): origins, partial(kindSecret): origins,
 			&corev1.Pod{}: {Label: ours.Label, Transform: cutPod},
@@ -210,21 +208,10 @@ func cutService(obj any) (any, error) {
 
 // asCached is the empty object to read a written one from the cache with.
 func asCached(obj client.Object) client.Object {
-	switch o := obj.(type) {
-	case *metav1.PartialObjectMetadata:
+	if o, isPartial := obj.(*metav1.PartialObjectMetadata); isPartial {
 		return partial(o.Kind)
-	case *appsv1.StatefulSet:
-		return &appsv1.StatefulSet{}
-	case *corev1.PersistentVolumeClaim:
-		return &corev1.PersistentVolumeClaim{}
-	case *corev1.Service:
-		return &corev1.Service{}
-	case *batchv1.Job:
-		return &batchv1.Job{}
-	case *corev1.Pod:
-		return &corev1.Pod{}
 	}
-	return &v1alpha1.ExtendedStatefulSet{}
+	return reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
 }
 
 // Options is what the controller has to be told.
@@ -270,11 +257,17 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 	tracker := &consistency.Tracker{}
 	r := &Reconciler{
 		Cache: own, Live: mgr.GetAPIReader(), Tracker: tracker, Board: board, Now: time.Now, Lease: o.Lease,
-		Runner: &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: tracker, Commands: board, Lease: o.Lease},
+		Runner: &action.Runner{
+			Client:   mgr.GetClient(),
+			Live:     mgr.GetAPIReader(),
+			Recorder: tracker,
+			Commands: board,
+			Lease:    o.Lease,
+		},
 		Events: mgr.GetEventRecorder("extendedstatefulset"),
 	}
 	woken := make(chan event.GenericEvent, 1024)
-	r.config = &configReader{cache: own, live: mgr.GetAPIReader(), key: o.Key, turns: turns{most: o.Restarts, watch: o.Lease.Watch}, wake: func(key types.NamespacedName) {
+	r.config = &configReader{cache: own, live: mgr.GetAPIReader(), key: o.Key, limiter: restartLimiter{most: o.Restarts, watch: o.Lease.Watch}, wake: func(key types.NamespacedName) {
 		select {
 		case woken <- event.GenericEvent{Object: &v1alpha1.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}}:
 		default: // it looks again by itself after a while
@@ -285,7 +278,12 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 	owned := enqueue.Children(enqueue.Controller(v1alpha1.Kind), tracker.Gone)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("extendedstatefulset").
-		WatchesRawSource(source.Kind[client.Object](own, &v1alpha1.ExtendedStatefulSet{}, &handler.EnqueueRequestForObject{}, predicate.ResourceVersionChangedPredicate{})).
+		WatchesRawSource(source.Kind[client.Object](
+			own,
+			&v1alpha1.ExtendedStatefulSet{},
+			&handler.EnqueueRequestForObject{},
+			predicate.ResourceVersionChangedPredicate{},
+		)).
 		WatchesRawSource(source.Kind[client.Object](own, &corev1.Pod{}, child)).
 		WatchesRawSource(source.Kind[client.Object](own, &corev1.PersistentVolumeClaim{}, child)).
 		WatchesRawSource(source.Kind[client.Object](own, &appsv1.StatefulSet{}, owned)).

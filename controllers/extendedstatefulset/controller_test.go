@@ -135,7 +135,7 @@ var _ = Describe("An ExtendedStatefulSet", func() {
 	var namespace string
 	BeforeEach(func(ctx SpecContext) {
 		namespace = newNamespace(ctx)
-		startPuppet(namespace)
+		startFakeControlPlane(namespace)
 		startOperator(namespace)
 	})
 
@@ -187,7 +187,7 @@ var _ = Describe("An ExtendedStatefulSet", func() {
 		Expect(statefulSets(ctx, namespace)).To(And(HaveLen(1), HaveKey("web-v3")))
 	})
 
-	It("E12 puts back what somebody else writes on a StatefulSet", func(ctx SpecContext) {
+	It("E12 puts back what another client writes on a StatefulSet", func(ctx SpecContext) {
 		Expect(user.Create(ctx, object(namespace))).To(Succeed())
 		stable(ctx, namespace, 1, 3)
 		v1 := statefulSets(ctx, namespace)["web-v1"]
@@ -204,7 +204,7 @@ var _ = Describe("An ExtendedStatefulSet", func() {
 		stable(ctx, namespace, 1, 3)
 		now := statefulSets(ctx, namespace)["web-v1"]
 		looked(ctx, namespace, 1)
-		after := statefulSets(ctx, namespace)["web-v1"] // its status is the puppet's
+		after := statefulSets(ctx, namespace)["web-v1"] // its status is the fake control plane's
 		Expect([]any{after.Generation, after.Labels, after.Annotations}).To(Equal([]any{now.Generation, now.Labels, now.Annotations}), "it writes at rest")
 	})
 
@@ -273,7 +273,7 @@ var _ = Describe("An ExtendedStatefulSet", func() {
 		}).Should(Succeed())
 	})
 
-	It("leaves alone what is somebody else's", func(ctx SpecContext) {
+	It("leaves alone what belongs to another owner", func(ctx SpecContext) {
 		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "peers"}, Spec: corev1.ServiceSpec{
 			ClusterIP: corev1.ClusterIPNone, Selector: map[string]string{"x": "y"}}}
 		Expect(user.Create(ctx, service)).To(Succeed())
@@ -291,7 +291,7 @@ var _ = Describe("An ExtendedStatefulSet", func() {
 			g.Expect(c.Reason).To(Equal(v1alpha1.ReasonWriteRefused))
 			g.Expect(c.Message).To(ContainSubstring(`"web-v2" already exists`))
 		}).Should(Succeed())
-		theirs := statefulSets(ctx, namespace)["web-v2"] // the puppet writes its status
+		theirs := statefulSets(ctx, namespace)["web-v2"] // the fake control plane writes its status
 		Expect(theirs.UID).To(Equal(foreign.UID))
 		Expect(theirs.Generation).To(Equal(foreign.Generation))
 		Expect([]any{theirs.Labels, theirs.Annotations, theirs.OwnerReferences}).To(HaveEach(BeEmpty()))

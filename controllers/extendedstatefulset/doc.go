@@ -23,14 +23,14 @@
 //
 // # What is written before what
 //
-// The status holds the books: which version serves, which is on its way, when its
-// attempt began, which jobs ran. A pass either writes the books or acts on them,
+// The status holds the record: which version serves, which is on its way, when its
+// attempt began, which jobs ran. A pass either writes the record or acts on it,
 // never both; so an operator that dies between two writes finds where it was. The
-// number of a version is in the books before anything of that version is made, and
+// number of a version is in the record before anything of that version is made, and
 // no number is given out twice.
 //
-// Jobs are made suspended and let go once their UID is in the books: a Job that is
-// gone ran, or never will.
+// Jobs are created suspended and started once their UID is in the record: a Job that
+// is gone ran, or never will.
 //
 // How far ordinals have moved is in spec.ordinals and spec.replicas of the
 // StatefulSets, and nowhere else.
@@ -43,4 +43,13 @@
 // others serve, in all zones. So two pods never share a claim, and at most one pod
 // is missing. Who gives an ordinal by hand is faster than the operator: then the
 // webhook refuses the second pod.
+//
+// # Where to read
+//
+// observe.go and its kin read the cluster into a world. facts.go derives what pods and
+// StatefulSets amount to, and what a version amounts to in all zones. plan.go lists the
+// rules in their order: plan_record.go moves the record on, plan_move.go ordinals,
+// plan_children.go writes the StatefulSets, plan_claims.go and plan_consent.go say whose
+// claims are whose. status.go says it to users, events.go what happened. timing.go has
+// all durations, memory.go what a process remembers from pass to pass.
 package extendedstatefulset

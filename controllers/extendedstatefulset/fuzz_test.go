@@ -113,18 +113,22 @@ func checkServed(t *testing.T, set *v1alpha1.ExtendedStatefulSet) {
 	buildServices(set, nil)
 }
 
-// nobody is an API server that answers nothing.
-type nobody struct{ client.Client }
+// noAnswer is an API server that answers nothing.
+type noAnswer struct{ client.Client }
 
-var errNobody = errors.New("nobody answers")
+var errNoAnswer = errors.New("no answer")
 
-func (nobody) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
-	return errNobody
+func (noAnswer) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return errNoAnswer
 }
 
-func (nobody) List(context.Context, client.ObjectList, ...client.ListOption) error { return errNobody }
+func (noAnswer) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	return errNoAnswer
+}
 
-func (nobody) Create(context.Context, client.Object, ...client.CreateOption) error { return errNobody }
+func (noAnswer) Create(context.Context, client.Object, ...client.CreateOption) error {
+	return errNoAnswer
+}
 
 // FuzzWebhook sends any body to the webhook: it answers, and what it allows is valid.
 func FuzzWebhook(f *testing.F) {
@@ -132,7 +136,7 @@ func FuzzWebhook(f *testing.F) {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		f.Fatal(err)
 	}
-	hook := admission.WithValidator(scheme, &validator{live: nobody{}, court: trial.NewCourt(nobody{})})
+	hook := admission.WithValidator(scheme, &validator{live: noAnswer{}, court: trial.NewCourt(noAnswer{})})
 	all := stranger.Samples(f, samples, v1alpha1.Kind)
 	for _, raw := range all {
 		f.Add(stranger.Review(raw, nil))
@@ -204,7 +208,7 @@ func FuzzDefaultReplicas(f *testing.F) {
 // FuzzPodWebhook sends any pod to the webhook: its patch applies, once, and gives no claim
 // but those of the pod's ordinal.
 func FuzzPodWebhook(f *testing.F) {
-	hook := &admission.Webhook{Handler: &podHandler{nobody{}}}
+	hook := &admission.Webhook{Handler: &podHandler{noAnswer{}}}
 	for _, pod := range []*corev1.Pod{newPod(volumes(), zone{index: noZone}, 1), newPod(zoned(3, "a"), zone{"a", 0}, 12), {}} {
 		raw, err := json.Marshal(pod)
 		if err != nil {
@@ -227,12 +231,12 @@ func FuzzPodWebhook(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		newborn := readBorn(t, &pod)
-		changes, _ := inject(newborn)
+		incomingPod := readBorn(t, &pod)
+		changes, _ := inject(incomingPod)
 		if len(changes) == 0 {
 			return
 		}
-		m, _ := memberOf(newborn)
+		m, _ := memberOf(incomingPod)
 		text, err := json.Marshal(changes)
 		if err != nil {
 			t.Fatal(err)
@@ -255,7 +259,7 @@ func FuzzPodWebhook(f *testing.F) {
 	})
 }
 
-// FuzzNames reads the names of StatefulSets and pods that anybody may give: one that is
+// FuzzNames reads the names of StatefulSets and pods that anyone may give: one that is
 // ours is the name of one version of one zone.
 func FuzzNames(f *testing.F) {
 	for _, name := range []string{"db-v1", "db-z0-v2", "db-z-1-v2", "db-zz1-v1", "db-v01", "db-v9223372036854775808", "db-z4294967296-v1", "db-+1-v1", "db-v", "-"} {
@@ -274,9 +278,9 @@ func FuzzNames(f *testing.F) {
 		for _, pod := range []string{name, made + "-" + strconv.Itoa(math.MaxInt32)} {
 			w.addPod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: pod}})
 		}
-		for _, tenant := range w.tenants {
-			if !strings.HasPrefix(tenant.pod.Name, childName(set, zone{index: tenant.zone}, tenant.version)+"-") {
-				t.Errorf("pod %s is read as of version %d of zone %d", tenant.pod.Name, tenant.version, tenant.zone)
+		for _, podOfOrdinal := range w.pods {
+			if !strings.HasPrefix(podOfOrdinal.pod.Name, childName(set, zone{index: podOfOrdinal.zone}, podOfOrdinal.version)+"-") {
+				t.Errorf("pod %s is read as of version %d of zone %d", podOfOrdinal.pod.Name, podOfOrdinal.version, podOfOrdinal.zone)
 			}
 		}
 	})

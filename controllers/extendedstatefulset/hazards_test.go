@@ -26,7 +26,7 @@ type hazard struct {
 }
 
 func zoned(replicas int32, zones ...string) *v1alpha1.ExtendedStatefulSet {
-	set := withClaims(toySet(replicas))
+	set := withClaims(fakeSet(replicas))
 	set.Spec.Zones = zones
 	return set
 }
@@ -39,7 +39,7 @@ func (s *stage) loseStatus() {
 	s.change("the status is lost", func(set *v1alpha1.ExtendedStatefulSet) { set.Status = v1alpha1.ExtendedStatefulSetStatus{} })
 }
 
-// object is one of the toy's, by kind and name.
+// object is one of the fake cluster's, by kind and name.
 func (s *stage) object(kind, name string) client.Object {
 	s.t.Helper()
 	obj := s.All[objects.Key{Kind: kind, Namespace: "ns", Name: name}]
@@ -83,7 +83,7 @@ func (s *stage) readyNow() (n int) {
 
 // hazards to data: no claim goes, none has two pods, none is that of another.
 var dataHazards = []hazard{
-	{"somebody takes the labels off the StatefulSet of a new version before it has pods", volumes, func(s *stage) {
+	{"another client takes the labels off the StatefulSet of a new version before it has pods", volumes, func(s *stage) {
 		s.rest()
 		s.floor = 2
 		s.image("two")
@@ -121,7 +121,7 @@ var dataHazards = []hazard{
 		s.rest()
 		s.zones()
 	}, "= Stable, version 1, 1 Ready; db-z0-v1 ordinals 0 to 0; active version 1"},
-	{"somebody deleted a claim, which its pod still holds, and then edits the template", volumes, func(s *stage) {
+	{"a claim was deleted, which its pod still holds, and then edits the template", volumes, func(s *stage) {
 		s.rest()
 		s.Delete(s.object("PersistentVolumeClaim", "data-db-2"))
 		s.image("two")
@@ -198,7 +198,7 @@ var serviceHazards = []hazard{
 		s.rest()
 		s.scale(3)
 	}, "= Stale, version 1, 3 Ready; db-v1 ordinals 0 to 2, db-v2 no pods stale; active version 1"},
-	{"a set without pods goes to another version, which nothing speaks against", func() *v1alpha1.ExtendedStatefulSet { return toySet(0) }, func(s *stage) {
+	{"a set without pods goes to another version, which nothing speaks against", func() *v1alpha1.ExtendedStatefulSet { return fakeSet(0) }, func(s *stage) {
 		s.rest()
 		s.image("two")
 	}, "= Stable, version 2, 0 Ready; db-v2 no pods; active version 2"},
@@ -213,7 +213,7 @@ var serviceHazards = []hazard{
 		s.image("three")
 	}, "= Stable, version 3, 6 Ready; db-z0-v3 ordinals 0 to 2, db-z1-v3 ordinals 0 to 2; active version 3"},
 	{"a zone comes together with a bad template, and then a good one", func() *v1alpha1.ExtendedStatefulSet {
-		set := toySet(2)
+		set := fakeSet(2)
 		set.Spec.Zones = []string{"a"}
 		return set
 	}, func(s *stage) {
@@ -227,7 +227,7 @@ var serviceHazards = []hazard{
 		s.image("three")
 	}, "= Stable, version 3, 4 Ready; db-z0-v3 ordinals 0 to 1, db-z1-v3 ordinals 0 to 1; active version 3"},
 	{"a zone is taken off the spec while it is upgraded", func() *v1alpha1.ExtendedStatefulSet {
-		set := toySet(2)
+		set := fakeSet(2)
 		set.Spec.Zones = []string{"a", "b"}
 		return set
 	}, func(s *stage) {
@@ -267,7 +267,7 @@ var serviceHazards = []hazard{
 			s.object("Pod", name).(*corev1.Pod).Spec.Containers[0].Image = "bad"
 		}
 	}, "= Stale, version 1, 3 Ready; db-v1 ordinals 0 to 2, db-v2 no pods stale; active version 1"},
-	{"somebody takes the labels off the old version in an upgrade", plain, func(s *stage) {
+	{"another client takes the labels off the old version in an upgrade", plain, func(s *stage) {
 		s.rest()
 		s.floor = 3
 		s.image("two")
@@ -284,7 +284,7 @@ var serviceHazards = []hazard{
 	}, "= Stable, version 3, 3 Ready; db-v3 ordinals 0 to 2; active version 3"},
 	{"ES12 and off the old version in one zone, beside a stale one, when nothing is to be done that would look past the cache",
 		func() *v1alpha1.ExtendedStatefulSet {
-			set := toySet(1)
+			set := fakeSet(1)
 			set.Spec.Zones = []string{"a", "b"}
 			return set
 		}, func(s *stage) {

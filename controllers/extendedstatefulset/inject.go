@@ -23,12 +23,12 @@ type change struct {
 
 // inject says what gives a pod of ours that is being created the claims of its
 // ordinal, in whatever version, and the host name too where versions take turns. It is
-// asked about every pod with our label, so also about pods that somebody else gave it:
+// asked about every pod with our label, so also about pods that another client gave it:
 // those stay as they are, on a claim that never exists, and it says why.
 //
 // It opens no door: who may create a pod may name any claim of the namespace in
 // it, and this names none of another namespace.
-func inject(pod *newborn) (changes []change, why string) {
+func inject(pod *incomingPod) (changes []change, why string) {
 	m, why := memberOf(pod)
 	if why != "" {
 		return nil, why
@@ -49,8 +49,8 @@ func inject(pod *newborn) (changes []change, why string) {
 }
 
 // mounts are the volumes that get the claims of a member.
-func (n *newborn) mounts(m podMember) []waiting {
-	return slices.DeleteFunc(slices.Clone(n.waiting), func(v waiting) bool { return v.claim != m.set+v1alpha1.UnassignedClaim })
+func (n *incomingPod) mounts(m podMember) []unassignedVolume {
+	return slices.DeleteFunc(slices.Clone(n.waiting), func(v unassignedVolume) bool { return v.claim != m.set+v1alpha1.UnassignedClaim })
 }
 
 // podMember is what a pod is, whatever its version.
@@ -68,7 +68,7 @@ func (m podMember) claim(template string) string {
 	return claim.Name(template, m.stem, strconv.Itoa(m.ordinal))
 }
 
-var zoneOf = regexp.MustCompile(`^-z(0|[1-9][0-9]*)$`)
+var zonePart = regexp.MustCompile(`^-z(0|[1-9][0-9]*)$`)
 
 // memberOf reads from a pod which one it is, or says why it is none: its labels, its
 // owner and its name must tell the same, as those do that the StatefulSet controller
@@ -76,13 +76,11 @@ var zoneOf = regexp.MustCompile(`^-z(0|[1-9][0-9]*)$`)
 func memberOf(pod metav1.Object) (podMember, string) {
 	labels := pod.GetLabels()
 	m := podMember{set: labels[v1alpha1.LabelSet], stem: labels[v1alpha1.LabelStatefulSet]}
-	zone, isStem := strings.CutPrefix(m.stem, m.set)
-	if m.set == "" || !isStem || zone != "" && !zoneOf.MatchString(zone) {
+	if !m.isStem() {
 		return m, fmt.Sprintf("label %s does not fit label %s", v1alpha1.LabelStatefulSet, v1alpha1.LabelSet)
 	}
-	owner := metav1.GetControllerOf(pod)
 	child := fmt.Sprintf("%s-v%s", m.stem, labels[v1alpha1.LabelVersion])
-	if owner == nil || owner.Kind != "StatefulSet" || owner.APIVersion != appsv1.SchemeGroupVersion.String() || owner.Name != child {
+	if !isStatefulSet(metav1.GetControllerOf(pod), child) {
 		return m, "its controller is not StatefulSet " + child
 	}
 	index, ok := labels[appsv1.PodIndexLabel]
@@ -95,4 +93,18 @@ func memberOf(pod metav1.Object) (podMember, string) {
 	}
 	m.ordinal = n
 	return m, ""
+}
+
+// isStem reports whether the stem is the name of the set, or that with a zone.
+func (m podMember) isStem() bool {
+	zone, begins := strings.CutPrefix(m.stem, m.set)
+	if m.set == "" || !begins {
+		return false
+	}
+	return zone == "" || zonePart.MatchString(zone)
+}
+
+// isStatefulSet reports whether an owner is the StatefulSet of that name.
+func isStatefulSet(owner *metav1.OwnerReference, name string) bool {
+	return owner != nil && owner.Kind == "StatefulSet" && owner.APIVersion == appsv1.SchemeGroupVersion.String() && owner.Name == name
 }

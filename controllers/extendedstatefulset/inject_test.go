@@ -26,13 +26,13 @@ func newPod(set *v1alpha1.ExtendedStatefulSet, z zone, number int64) *corev1.Pod
 }
 
 // readBorn is what the webhook reads of a pod.
-func readBorn(t *testing.T, pod *corev1.Pod) *newborn {
+func readBorn(t *testing.T, pod *corev1.Pod) *incomingPod {
 	t.Helper()
 	raw, err := json.Marshal(pod)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := readNewborn(json.NewDecoder(bytes.NewReader(raw)))
+	n, err := readIncomingPod(json.NewDecoder(bytes.NewReader(raw)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func readBorn(t *testing.T, pod *corev1.Pod) *newborn {
 }
 
 // injected makes of a pod what the API server does after the webhook's answer.
-func injected(t *testing.T, pod *corev1.Pod) (asked *newborn, why string) {
+func injected(t *testing.T, pod *corev1.Pod) (asked *incomingPod, why string) {
 	t.Helper()
 	asked = readBorn(t, pod)
 	changes, why := inject(asked)
@@ -80,16 +80,16 @@ func claimOf(pod *corev1.Pod) string { return pod.Spec.Volumes[0].PersistentVolu
 
 func TestInject(t *testing.T) {
 	only := zone{index: noZone}
-	side := withClaims(toySet(3))
+	side := withClaims(fakeSet(3))
 	side.Spec.UpdateStrategy.Handover = v1alpha1.HandoverCoexist
 	for _, r := range []struct {
 		name            string
 		pod             *corev1.Pod
 		claim, hostname string
 	}{
-		{"the claim and the host name of an ordinal", newPod(withClaims(toySet(3)), only, 1), "data-db-2", "db-2"},
-		{"are the same in a version of two digits", newPod(withClaims(toySet(3)), only, 12), "data-db-2", "db-2"},
-		{"and those of its zone with zones", newPod(withClaims(toySet(3)), zone{"a", 10}, 12), "data-db-z10-2", "db-z10-2"},
+		{"the claim and the host name of an ordinal", newPod(withClaims(fakeSet(3)), only, 1), "data-db-2", "db-2"},
+		{"are the same in a version of two digits", newPod(withClaims(fakeSet(3)), only, 12), "data-db-2", "db-2"},
+		{"and those of its zone with zones", newPod(withClaims(fakeSet(3)), zone{"a", 10}, 12), "data-db-z10-2", "db-z10-2"},
 		{"side by side the host name has the version", newPod(side, only, 12), "data-db-2", "db-v12-2"},
 	} {
 		if _, why := injected(t, r.pod); why != "" {
@@ -111,7 +111,7 @@ func TestInject(t *testing.T) {
 }
 
 func TestInjectLeavesVolumesOfTheUserAlone(t *testing.T) {
-	pod := newPod(withClaims(toySet(3)), zone{index: noZone}, 1)
+	pod := newPod(withClaims(fakeSet(3)), zone{index: noZone}, 1)
 	users := []corev1.Volume{
 		{Name: "a", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "shared"}}},
 		{Name: "b", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "other-unassigned"}}},
@@ -128,7 +128,7 @@ func TestInjectLeavesVolumesOfTheUserAlone(t *testing.T) {
 
 // What does not fit together is left as it is, and so on a claim that never
 // exists.
-func TestInjectGivesNobodyTheClaimsOfAnother(t *testing.T) {
+func TestInjectGivesNoPodTheClaimsOfAnother(t *testing.T) {
 	const (
 		label = "label fissile.cloudfoundry.org/statefulset-name does not fit label fissile.cloudfoundry.org/extendedstatefulset"
 		owner = "its controller is not StatefulSet db-v1"
@@ -164,7 +164,7 @@ func TestInjectGivesNobodyTheClaimsOfAnother(t *testing.T) {
 		{"a zone that is written in another way", labelled(v1alpha1.LabelStatefulSet, "db-z00"), label},
 		{"no name", func(pod *corev1.Pod) { pod.Labels[v1alpha1.LabelSet], pod.Labels[v1alpha1.LabelStatefulSet] = "", "" }, label},
 	} {
-		pod := newPod(withClaims(toySet(3)), zone{index: noZone}, 1)
+		pod := newPod(withClaims(fakeSet(3)), zone{index: noZone}, 1)
 		r.change(pod)
 		before := pod.DeepCopy()
 		if _, why := injected(t, pod); why != r.want {

@@ -145,7 +145,7 @@ func (s *stage) garbage() (moves []func()) {
 
 func (s *stage) jobMoves() (moves []func()) {
 	var list batchv1.JobList
-	_ = s.List(context.Background(), &list) // a toy does not fail
+	_ = s.List(context.Background(), &list) // a fake does not fail
 	for i := range list.Items {
 		job := &list.Items[i]
 		if ptr.Deref(job.Spec.Suspend, false) || len(job.Status.Conditions) > 0 {

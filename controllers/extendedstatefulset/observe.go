@@ -20,6 +20,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
@@ -38,14 +39,14 @@ type world struct {
 	replicas int32
 	zones    []zone // wanted, in the order of the spec
 
-	children []*child // by zone index, then version
+	children children
 	// rivals are StatefulSets that were ours, and whose pods get our claims.
-	rivals []*child
+	rivals children
 	// seen are zones that labels tell of and the status does not.
-	seen    []v1alpha1.ZoneStatus
-	tenants []tenant
-	claims  map[string]*corev1.PersistentVolumeClaim
-	// foreign are claims that have the names of ours and are somebody else's.
+	seen   []v1alpha1.ZoneStatus
+	pods   []podOfOrdinal
+	claims map[string]*corev1.PersistentVolumeClaim
+	// foreign are claims that have the names of ours and belong to another owner.
 	foreign map[string]*corev1.PersistentVolumeClaim
 	// claimants are StatefulSets whose claims would have the names of ours, by those
 	// names without ordinals. They are looked for only where claims are missing.
@@ -54,24 +55,15 @@ type world struct {
 	unseen   map[int32]int32
 	services map[string]*corev1.Service
 	jobs     map[string]*batchv1.Job // those that the object controls
-	// config holds, by the name of a StatefulSet that is there or to be made, what
-	// it shall carry of the configuration. One that is not here keeps what it has.
-	config map[string]configStamp
-	// missing says, by the name of a StatefulSet, what it requires and what is not
-	// there or cannot be read, with a reason of condition ConfigMissing.
-	missing map[string]notice
-	// restart says why pods are yet to be restarted for a change of configuration.
-	restart notice
-	// configWait is when to look at the configuration again; 0 is never.
-	configWait time.Duration
+	config   configFacts
 	// tracking is nil where owner references are none of our business.
 	tracking *tracking
 
 	// probes is what is known of the probes in the pods, by the pods' UIDs.
 	probes map[types.UID]probed
 
-	// books are the status as it has to be before anything else is done.
-	books *v1alpha1.ExtendedStatefulSetStatus
+	// record is the status as it has to be before anything else is done.
+	record *v1alpha1.ExtendedStatefulSetStatus
 	// refused is what the API server refused last; "" if nothing.
 	refused string
 	// refusals says, by their names, why pods are not there that should be, as far as
@@ -80,31 +72,19 @@ type world struct {
 	refusalsDue time.Time
 }
 
-// child is one StatefulSet of ours.
-type child struct {
-	set     *appsv1.StatefulSet
-	zone    int32 // its index
-	version int64
-	pods    map[int32]*corev1.Pod // by ordinal, those that go too
-}
-
-// tenant is a pod on an ordinal, also one whose StatefulSet is gone.
-type tenant struct {
-	zone    int32
-	version int64
-	ordinal int32
-	pod     *corev1.Pod
-	// owned is true when its controller is a StatefulSet of ours, by UID.
-	owned bool
-}
-
 // observe reads the world. It fails only when the API does.
 func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, from engine.View) (*world, error) {
 	now := r.Now() // before the watch, and both before what is read
-	w := &world{now: now, watch: r.Lease.Watch(), live: from.Live, set: set, invalid: problem(withDefaults(set)), replicas: replicasOf(set)}
-	if refusal, isNew := r.memory.Get(client.ObjectKeyFromObject(set), set.UID); !isNew {
-		w.refused = refusal.Text()
+	w := &world{
+		now:      now,
+		watch:    r.Lease.Watch(),
+		live:     from.Live,
+		set:      set,
+		invalid:  problem(withDefaults(set)),
+		replicas: replicasOf(set),
 	}
+	known, _ := r.memory.Get(client.ObjectKeyFromObject(set), set.UID)
+	w.refused = known.refusal.Text()
 	digest, err := digestOf(set)
 	if err != nil {
 		w.invalid = err.Error()
@@ -126,7 +106,7 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ExtendedStateful
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}
 	r.readRefusals(ctx, w)
-	w.invalid = cmp.Or(w.invalid, w.zonesTurned(), w.zonesUsedUp(), w.claimOfOthers())
+	w.invalid = cmp.Or(w.invalid, w.zonesTurned(), w.zonesUsedUp(), claimOfOthers(w))
 	if err := readServices(ctx, w, from); err != nil {
 		return nil, fmt.Errorf("read Services: %w", err)
 	}
@@ -140,7 +120,7 @@ func ofSet(set *v1alpha1.ExtendedStatefulSet) []client.ListOption {
 }
 
 // readChildren finds the StatefulSets by their label, and live also by the names
-// that they must have: somebody may have taken the label off.
+// that they must have: the label may have been taken off.
 func readChildren(ctx context.Context, w *world, from engine.View) error {
 	var list appsv1.StatefulSetList
 	if err := from.List(ctx, &list, ofSet(w.set)...); err != nil {
@@ -155,20 +135,25 @@ func readChildren(ctx context.Context, w *world, from engine.View) error {
 	}
 	for _, z := range w.zones {
 		for _, number := range []int64{w.set.Status.CurrentVersion, w.set.Status.UpdateVersion} {
-			if number == 0 || w.child(z.index, number) != nil {
+			if number == 0 || w.children.find(z.index, number) != nil {
 				continue
 			}
-			var one appsv1.StatefulSet
-			err := from.Get(ctx, client.ObjectKey{Namespace: w.set.Namespace, Name: childName(w.set.Name, z, number)}, &one)
-			if client.IgnoreNotFound(err) != nil {
+			if err := readChild(ctx, w, from, childName(w.set.Name, z, number)); err != nil {
 				return err
-			}
-			if err == nil {
-				w.addChild(&one)
 			}
 		}
 	}
 	return nil
+}
+
+// readChild reads a StatefulSet by its name, if there is one.
+func readChild(ctx context.Context, w *world, from engine.View, name string) error {
+	var one appsv1.StatefulSet
+	err := from.Get(ctx, client.ObjectKey{Namespace: w.set.Namespace, Name: name}, &one)
+	if err == nil {
+		w.addChild(&one)
+	}
+	return client.IgnoreNotFound(err)
 }
 
 func (w *world) addChild(set *appsv1.StatefulSet) {
@@ -182,7 +167,12 @@ func (w *world) addChild(set *appsv1.StatefulSet) {
 		}
 		return
 	}
-	w.children = append(w.children, &child{set: set, zone: index, version: number, pods: map[int32]*corev1.Pod{}})
+	w.children = append(w.children, &child{
+		set:     set,
+		zone:    index,
+		version: number,
+		pods:    map[int32]*corev1.Pod{},
+	})
 	slices.SortFunc(w.children, func(a, b *child) int {
 		return cmp.Or(cmp.Compare(a.zone, b.zone), cmp.Compare(a.version, b.version))
 	})
@@ -230,33 +220,28 @@ func (w *world) addPod(pod *corev1.Pod) {
 	if !ours || err != nil {
 		return
 	}
-	w.tenants = append(w.tenants, tenant{zone: index, version: number, ordinal: int32(ordinal), pod: pod})
-	w.own(&w.tenants[len(w.tenants)-1])
+	w.pods = append(w.pods, podOfOrdinal{zone: index, version: number, ordinal: int32(ordinal), pod: pod})
+	w.own(&w.pods[len(w.pods)-1])
 }
 
 // own gives a pod to the StatefulSet that controls it.
-func (w *world) own(t *tenant) {
-	if c := w.child(t.zone, t.version); c != nil && metav1.IsControlledBy(t.pod, c.set) {
+func (w *world) own(t *podOfOrdinal) {
+	if c := w.children.find(t.zone, t.version); c != nil && metav1.IsControlledBy(t.pod, c.set) {
 		t.owned, c.pods[t.ordinal] = true, t.pod
 	}
 }
 
-// findChildren finds the StatefulSets of pods that seem to have none: somebody may
-// have taken the label off.
+// findChildren finds the StatefulSets of pods that seem to have none: the label may have
+// been taken off.
 func findChildren(ctx context.Context, w *world, from engine.View) error {
 	asked := sets.New[string]()
-	for i := range w.tenants {
-		t := &w.tenants[i]
+	for i := range w.pods {
+		t := &w.pods[i]
 		name := t.pod.Name[:strings.LastIndex(t.pod.Name, "-")]
-		if w.child(t.zone, t.version) == nil && !asked.Has(name) {
+		if w.children.find(t.zone, t.version) == nil && !asked.Has(name) {
 			asked.Insert(name)
-			var one appsv1.StatefulSet
-			err := from.Get(ctx, client.ObjectKey{Namespace: w.set.Namespace, Name: name}, &one)
-			if client.IgnoreNotFound(err) != nil {
+			if err := readChild(ctx, w, from, name); err != nil {
 				return err
-			}
-			if err == nil {
-				w.addChild(&one)
 			}
 		}
 		w.own(t)
@@ -264,13 +249,18 @@ func findChildren(ctx context.Context, w *world, from engine.View) error {
 	return nil
 }
 
-// unsure tells whether a cache, which holds what has our label, may lack a
+// unsure reports whether a cache, which holds what has our label, may lack a
 // StatefulSet of ours that has lost it.
 func (w *world) unsure() bool {
+	if mutant.Is("ests-cache-is-sure") { // a StatefulSet that lost its label is not looked for
+		return false
+	}
 	if w.live || w.set.DeletionTimestamp != nil {
 		return false
 	}
-	return slices.ContainsFunc(w.tenants, func(t tenant) bool { return w.child(t.zone, t.version) == nil && t.pod.DeletionTimestamp == nil })
+	return slices.ContainsFunc(w.pods, func(t podOfOrdinal) bool {
+		return w.children.find(t.zone, t.version) == nil && t.pod.DeletionTimestamp == nil
+	})
 }
 
 // readServices reads the two Services by their names, whosever they are.
@@ -294,8 +284,8 @@ func (r *Reconciler) readProbes(w *world) {
 	if r.Board == nil || len(w.set.Spec.ActivePassiveProbes) == 0 {
 		return
 	}
-	w.probes = make(map[types.UID]probed, len(w.tenants))
-	for _, t := range w.tenants {
+	w.probes = make(map[types.UID]probed, len(w.pods))
+	for _, t := range w.pods {
 		running, results := r.Board.Of(client.ObjectKeyFromObject(w.set), t.pod.UID)
 		known := probed{busy: running != nil, results: make(map[string]podexec.Result, len(results))}
 		for _, result := range results {

@@ -83,7 +83,7 @@ func (c *ctlOfTest) restartOperator(live client.Reader) {
 		live = c.reader.live
 	}
 	c.reader = &configReader{cache: c.client, live: live, key: c, wake: func(n types.NamespacedName) { c.woken = append(c.woken, n.Name) }}
-	c.reader.turns.most = 10
+	c.reader.limiter.most = 10
 }
 
 // pass looks, writes what is wished, and says what that was and how much was read.
@@ -94,7 +94,7 @@ func (c *ctlOfTest) pass() string {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	w := wishConfig(l.views[c.child.UID], c.now)
+	w := targetConfig(l.views[c.child.UID], c.now)
 	moved := w.restarts(c.child)
 	c.child = c.child.DeepCopy()
 	metav1.SetMetaDataAnnotation(&c.child.ObjectMeta, v1alpha1.AnnotationConfigRecord, w.record)
@@ -144,7 +144,7 @@ func TestE14ContentsAreReadWhenTheyMayHaveChanged(t *testing.T) {
 	c.want("metadata was edited", ", 2 read") // it knows nothing of the other: it was not read since the restart
 	c.want("and again at rest", ", 0 read")
 	c.update(creds("p", "y"))
-	c.want("a key that nobody uses was edited", ", 1 read")
+	c.want("a key that is not used was edited", ", 1 read")
 	c.update(creds("q", "y"))
 	c.want("a key that is used was edited", "ConfigChanged, 1 read")
 	c.now = c.now.Add(time.Second)
@@ -247,7 +247,7 @@ func TestNoHashIsWrittenWithAKeyThatIsStoredNowhere(t *testing.T) {
 
 	c = newCtl(t, usesTwo, conf("1"), creds("p", "x"))
 	c.noKey = errors.New("the API server is away")
-	c.want("nobody knows which key is stored", "ConfigUnreadable, 2 read")
+	c.want("it is not known which key is stored", "ConfigUnreadable, 2 read")
 	if recordOf(c.child) != nil {
 		t.Error("a record was written with a key that may be stored nowhere")
 	}
@@ -269,7 +269,7 @@ func TestAnotherThatRestartsIsCounted(t *testing.T) {
 	other.Status.CurrentRevision, other.Status.UpdateRevision = "a", "b"
 	other.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: "other", UID: "other", Controller: ptr.To(true)}}
 	c := newCtl(t, usesTwo, conf("1"), creds("p", "x"), other)
-	c.reader.turns.most = 1
+	c.reader.limiter.most = 1
 	c.pass()
 	c.update(conf("2"))
 	c.pass()
@@ -293,7 +293,7 @@ func TestAnotherThatRestartsIsCounted(t *testing.T) {
 // may show it much later.
 func TestV10APlaceIsHeldWhileOnlyTheLiveStatefulSetRestarts(t *testing.T) {
 	c := newCtl(t, usesTwo, conf("1"), creds("p", "x"))
-	c.reader.turns.most = 1
+	c.reader.limiter.most = 1
 	c.pass()
 	c.update(conf("2"))
 	c.pass()
@@ -301,12 +301,12 @@ func TestV10APlaceIsHeldWhileOnlyTheLiveStatefulSetRestarts(t *testing.T) {
 	c.want("it is its turn", "ConfigRestart moved, 0 read")
 	c.child.Status.CurrentRevision, c.child.Status.UpdateRevision = "a", "b"
 	c.want("it restarts, and the cache does not show it", ", 0 read")
-	if ask(&c.reader.turns, keyOf(1), noon, c.now) {
+	if ask(&c.reader.limiter, keyOf(1), noon, c.now) {
 		t.Error("two restart")
 	}
 	c.child.Status.CurrentRevision = "b"
 	c.want("it has restarted", ", 0 read")
-	if !ask(&c.reader.turns, keyOf(1), noon, c.now) {
+	if !ask(&c.reader.limiter, keyOf(1), noon, c.now) {
 		t.Error("the place is lost")
 	}
 }

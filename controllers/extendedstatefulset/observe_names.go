@@ -18,7 +18,7 @@ import (
 
 // What has lost our label, or never had it, is found by its name, and only past the
 // cache. Each name is a question to the API server, so a pass asks about so many pods
-// and so many claims. Ordinals beyond are left for later passes: nobody gets them in
+// and so many claims. Ordinals beyond are left for later passes: they are given to no version in
 // this one, and no claims are made for them.
 const namesAtOnce = 200
 
@@ -84,7 +84,7 @@ func findPods(ctx context.Context, w *world, from engine.View) error {
 		if client.IgnoreNotFound(err) != nil {
 			return err
 		}
-		if err == nil && !slices.ContainsFunc(w.tenants, func(t tenant) bool { return t.pod.Name == name }) {
+		if err == nil && !slices.ContainsFunc(w.pods, func(t podOfOrdinal) bool { return t.pod.Name == name }) {
 			w.addPod(&pod)
 		}
 	}
@@ -111,7 +111,7 @@ func listClaims(ctx context.Context, w *world, from engine.View) error {
 func findClaims(ctx context.Context, w *world, from engine.View) error {
 	w.foreign, w.claimants = map[string]*corev1.PersistentVolumeClaim{}, map[string]string{}
 	asked, stems := 0, sets.New[string]()
-	for at, name := range w.claimNames() {
+	for at, name := range w.storage().claimNames() {
 		if !from.Live || w.claims[name] != nil {
 			continue
 		}

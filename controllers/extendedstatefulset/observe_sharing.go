@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,22 +13,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // denial says why a pod that is being created must not have the claims of its ordinal:
-// somebody else's pod has them, or they are somebody else's. "" if it may.
+// a pod of another owner has them, or they belong to another owner. "" if it may.
 //
 // It is read live: a cache may still lack the other pod, and has no claims of others.
-func denial(ctx context.Context, live client.Reader, namespace string, pod *newborn) (why string, err error) {
+func denial(ctx context.Context, live client.Reader, namespace string, pod *incomingPod) (why string, err error) {
 	if why, err := sharesClaims(ctx, live, namespace, pod); why != "" || err != nil {
 		return why, err
 	}
 	return takesClaims(ctx, live, namespace, pod)
 }
 
-// takesClaims says which claim of a new pod is somebody else's. One that is not there
+// takesClaims says which claim of a new pod belongs to another owner. One that is not there
 // yet will be ours.
-func takesClaims(ctx context.Context, live client.Reader, namespace string, pod *newborn) (why string, err error) {
+func takesClaims(ctx context.Context, live client.Reader, namespace string, pod *incomingPod) (why string, err error) {
 	m, _ := memberOf(pod)
 	for _, v := range pod.mounts(m) {
 		key := client.ObjectKey{Namespace: namespace, Name: m.claim(v.name)}
@@ -49,9 +49,9 @@ func takesClaims(ctx context.Context, live client.Reader, namespace string, pod 
 
 // sharesClaims says why a pod that is being created must not have the claims of its
 // ordinal yet: one of another version is there, also one that ends. "" if it may. The
-// operator gives nobody such an ordinal, but whoever scales a StatefulSet by hand does,
+// operator gives no version such an ordinal, but whoever scales a StatefulSet by hand does,
 // and then the StatefulSet controller is faster than the operator.
-func sharesClaims(ctx context.Context, live client.Reader, namespace string, pod *newborn) (why string, err error) {
+func sharesClaims(ctx context.Context, live client.Reader, namespace string, pod *incomingPod) (why string, err error) {
 	m, _ := memberOf(pod)
 	if len(pod.mounts(m)) == 0 {
 		return "", nil
@@ -64,26 +64,34 @@ func sharesClaims(ctx context.Context, live client.Reader, namespace string, pod
 	}
 	for i := range others.Items {
 		other := &others.Items[i]
+		if mutant.Is("ests-webhook-shares") { // a second pod is created on the claims of an ordinal
+			continue
+		}
 		if _, stranger := memberOf(other); stranger != "" || other.Name == pod.Name {
 			continue
 		}
 		if shared, err := mayShare(ctx, live, client.ObjectKey{Namespace: namespace, Name: m.set}); shared || err != nil {
 			return "", err
 		}
-		return fmt.Sprintf("pod %s has the claims of ordinal %d, and two pods never share them; this one is created when that is gone", other.Name, m.ordinal), nil
+		return fmt.Sprintf(
+			"pod %s has the claims of ordinal %d, and two pods never share them; this one is created when that is gone",
+			other.Name, m.ordinal,
+		), nil
 	}
 	return "", nil
 }
 
-// mayShare tells whether a set wants the pods of two versions on the same claims.
-// Where the set is gone, nobody says so.
+// mayShare reports whether a set wants the pods of two versions on the same claims.
+// Where the set is gone, it does not.
 func mayShare(ctx context.Context, live client.Reader, key client.ObjectKey) (bool, error) {
 	var set v1alpha1.ExtendedStatefulSet
 	if err := live.Get(ctx, key, &set); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
-	u := set.Status.Update
-	return handoverOf(&set) == v1alpha1.HandoverCoexist || u != nil && u.Handover == v1alpha1.HandoverCoexist, nil
+	if u := set.Status.Update; u != nil && u.Handover == v1alpha1.HandoverCoexist {
+		return true, nil
+	}
+	return handoverOf(&set) == v1alpha1.HandoverCoexist, nil
 }
 
 // leftBehind refuses the name of a set that was deleted and left its StatefulSets
@@ -103,14 +111,11 @@ func (v *validator) leftBehind(ctx context.Context, set *v1alpha1.ExtendedStatef
 	return nil
 }
 
-// claimsTrial is how many claims of a new set are looked for, and within which time. What
-// is beyond, a condition will say.
-const (
-	claimsTrial     = 32
-	claimsTrialTime = time.Second
-)
+// claimsTrial is how many claims of a new set are looked for. What is beyond, a
+// condition will say.
+const claimsTrial = 32
 
-// claimsInUse refuses a new set whose claims would be somebody else's: a StatefulSet's
+// claimsInUse refuses a new set whose claims would belong to another owner: a StatefulSet's
 // now or one day, or such as are there and were not given to it.
 func (v *validator) claimsInUse(ctx context.Context, set *v1alpha1.ExtendedStatefulSet) field.ErrorList {
 	ctx, cancel := context.WithTimeout(ctx, claimsTrialTime)
@@ -118,7 +123,7 @@ func (v *validator) claimsInUse(ctx context.Context, set *v1alpha1.ExtendedState
 	at := field.NewPath("metadata", "name")
 	w := &world{set: set, zones: zonesOf(set, &set.Status), replicas: replicasOf(set)}
 	asked, taken := 0, []metav1.Object(nil)
-	for _, name := range w.claimNames() {
+	for _, name := range w.storage().claimNames() {
 		if asked++; asked > claimsTrial {
 			break
 		}

@@ -3,7 +3,6 @@ package extendedstatefulset
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -20,14 +19,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// deaf is an API server that does not answer.
-type deaf struct{ client.Reader }
-
-func (deaf) List(context.Context, client.ObjectList, ...client.ListOption) error {
-	return errors.New("no")
-}
-
-// admit asks the webhook about a new pod of the toy.
+// admit asks the webhook about a new pod of the fake cluster.
 func admit(t *testing.T, live client.Reader, pod *corev1.Pod) admission.Response {
 	t.Helper()
 	raw, err := json.Marshal(pod)
@@ -46,7 +38,7 @@ func at(pod *corev1.Pod, ordinal string) *corev1.Pod {
 }
 
 // Two pods of one ordinal are not created, unless the set is made for it.
-func TestNobodySharesClaims(t *testing.T) {
+func TestNoTwoPodsShareClaims(t *testing.T) {
 	only, sets := zone{index: noZone}, map[string]func(*v1alpha1.ExtendedStatefulSet){
 		"by ordinal": func(*v1alpha1.ExtendedStatefulSet) {},
 		"side by side": func(set *v1alpha1.ExtendedStatefulSet) {
@@ -70,7 +62,7 @@ func TestNobodySharesClaims(t *testing.T) {
 		pod       *corev1.Pod
 		want      string
 	}{
-		{"nobody else is there", "by ordinal", nil, newPod(volumes(), only, 2), ""},
+		{"no other is there", "by ordinal", nil, newPod(volumes(), only, 2), ""},
 		{"the pod of another version is", "by ordinal", newPod(volumes(), only, 1), newPod(volumes(), only, 2), refused},
 		{"also on its way out", "by ordinal", ends, newPod(volumes(), only, 2), refused},
 		{"and the other way round", "by ordinal", newPod(volumes(), only, 2), newPod(volumes(), only, 1), strings.ReplaceAll(refused, "v1", "v2")},
@@ -79,7 +71,7 @@ func TestNobodySharesClaims(t *testing.T) {
 		{"the same zone has the same", "by ordinal", newPod(zoned(3, "a"), zone{"a", 0}, 1), newPod(zoned(3, "a"), zone{"a", 0}, 2), strings.ReplaceAll(refused, "db-v1", "db-z0-v1")},
 		{"another namespace has others", "by ordinal", elsewhere, newPod(volumes(), only, 2), ""},
 		{"a pod without claims needs none", "by ordinal", newPod(plain(), only, 1), newPod(plain(), only, 2), ""},
-		{"a pod that somebody dressed up has none", "by ordinal", dressed, newPod(volumes(), only, 2), ""},
+		{"a pod that another client dressed up has none", "by ordinal", dressed, newPod(volumes(), only, 2), ""},
 		{"side by side they share", "side by side", newPod(volumes(), only, 1), newPod(volumes(), only, 2), ""},
 		{"also in an upgrade that began so", "side by side until it is over", newPod(volumes(), only, 1), newPod(volumes(), only, 2), ""},
 		{"what an orphaning deletion left does not", "gone", newPod(volumes(), only, 1), newPod(volumes(), only, 2), refused},
@@ -107,7 +99,7 @@ func TestNobodySharesClaims(t *testing.T) {
 			}
 		})
 	}
-	if got := admit(t, deaf{}, newPod(volumes(), only, 2)); got.Allowed || got.Result.Code != http.StatusInternalServerError {
+	if got := admit(t, noAnswer{}, newPod(volumes(), only, 2)); got.Allowed || got.Result.Code != http.StatusInternalServerError {
 		t.Errorf("without an answer it is created: %v", got)
 	}
 }
@@ -127,6 +119,6 @@ func TestAStatefulSetScaledByHand(t *testing.T) {
 		s.floor = 2
 	}, "= Stable, version 2, 3 Ready; db-v2 ordinals 0 to 2; active version 2"}
 	if s := h.check(t); !strings.Contains(strings.Join(s.Story, "\n"), "db-v1-2 is refused: pod db-v2-2 has the claims") {
-		s.Fatal(t, "nobody refused the pod")
+		s.Fatal(t, "the pod was not refused")
 	}
 }

@@ -18,16 +18,12 @@ import (
 // none of its business. Before the finalizer goes, it reads past the cache.
 func (r *configReader) tracking(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, templates ...*corev1.PodSpec) (*tracking, error) {
 	t := &tracking{set: set, origins: originsOf(templates...)}
-	if !t.owns() && !t.held() {
+	inNamespace, ours := client.InNamespace(set.Namespace), client.MatchingFields{indexOwner: string(set.UID)}
+	switch {
+	case !t.owns() && !t.held():
 		return nil, nil
-	}
-	if !t.owns() {
-		for _, kind := range []string{kindConfigMap, kindSecret} {
-			if err := r.list(ctx, r.live, t, kind, client.InNamespace(set.Namespace)); err != nil {
-				return nil, err
-			}
-		}
-		return t, nil
+	case !t.owns():
+		return t, r.list(ctx, r.live, t, inNamespace)
 	}
 	for _, o := range t.origins {
 		m := partial(o.kind)
@@ -40,10 +36,8 @@ func (r *configReader) tracking(ctx context.Context, set *v1alpha1.ExtendedState
 			return nil, fmt.Errorf("get %s: %w", o, err)
 		}
 	}
-	for _, kind := range []string{kindConfigMap, kindSecret} {
-		if err := r.list(ctx, r.cache, t, kind, client.InNamespace(set.Namespace), client.MatchingFields{indexOwner: string(set.UID)}); err != nil {
-			return nil, err
-		}
+	if err := r.list(ctx, r.cache, t, inNamespace, ours); err != nil {
+		return nil, err
 	}
 	if len(t.chains()) == 0 {
 		return t, nil
@@ -56,18 +50,21 @@ func (r *configReader) tracking(ctx context.Context, set *v1alpha1.ExtendedState
 	return t, nil
 }
 
-// list adds those that concern the object, and are not there yet.
-func (r *configReader) list(ctx context.Context, from client.Reader, t *tracking, kind string, options ...client.ListOption) error {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
-	if err := from.List(ctx, list, options...); err != nil {
-		return fmt.Errorf("list %ss: %w", kind, err)
-	}
-	for i := range list.Items {
-		o := &list.Items[i]
-		o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
-		if t.concerns(o) && !slices.ContainsFunc(t.objects, func(m *metav1.PartialObjectMetadata) bool { return m.UID == o.UID }) {
-			t.objects = append(t.objects, o)
+// list adds the ConfigMaps and Secrets that concern the object, and are not there yet.
+func (r *configReader) list(ctx context.Context, from client.Reader, t *tracking, options ...client.ListOption) error {
+	for _, kind := range []string{kindConfigMap, kindSecret} {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
+		if err := from.List(ctx, list, options...); err != nil {
+			return fmt.Errorf("list %ss: %w", kind, err)
+		}
+		for i := range list.Items {
+			o := &list.Items[i]
+			o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+			known := slices.ContainsFunc(t.objects, func(m *metav1.PartialObjectMetadata) bool { return m.UID == o.UID })
+			if t.concerns(o) && !known {
+				t.objects = append(t.objects, o)
+			}
 		}
 	}
 	return nil

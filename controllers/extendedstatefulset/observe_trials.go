@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,10 +20,6 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/rejection"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/trial"
 )
-
-// trialTime is how long all trials together may take, so that the rest of the
-// answer comes before the API server stops waiting for it.
-const trialTime = 3 * time.Second
 
 // lookFurther looks at what else is in the namespace, for who may be told.
 func (v *validator) lookFurther(ctx context.Context, set *v1alpha1.ExtendedStatefulSet,
@@ -77,7 +72,10 @@ func (v *validator) tryPod(ctx context.Context, set *v1alpha1.ExtendedStatefulSe
 	err := v.court.Try(ctx, pod)
 	// One that takes the place of another needs no more room.
 	replaces := set.Status.CurrentVersion != 0 && handoverOf(set) == v1alpha1.HandoverPerOrdinal
-	if err == nil || apierrors.IsAlreadyExists(err) || replaces && strings.Contains(err.Error(), "exceeded quota") {
+	switch {
+	case err == nil, apierrors.IsAlreadyExists(err):
+		return nil
+	case replaces && strings.Contains(err.Error(), "exceeded quota"):
 		return nil
 	}
 	return admission.Warnings{fmt.Sprintf("pods like %s cannot be created while this lasts: %s", pod.Name, trial.WhyNot(err))}
@@ -148,7 +146,10 @@ func (v *validator) try(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, 
 		case apierrors.IsInvalid(err):
 			return warned, rejection.Explain(err, t.at)
 		default:
-			warned = append(warned, fmt.Sprintf("%s %s could not be tried out; it cannot be created while this lasts: %s", kindOf(t.object), t.object.GetName(), trial.WhyNot(err)))
+			warned = append(warned, fmt.Sprintf(
+				"%s %s could not be tried out; it cannot be created while this lasts: %s",
+				kindOf(t.object), t.object.GetName(), trial.WhyNot(err),
+			))
 		}
 	}
 	return append(warned, v.tryPod(ctx, set)...), nil
@@ -160,7 +161,7 @@ func ours(context.Context, *v1alpha1.ExtendedStatefulSet, client.Object) field.E
 }
 
 // foreign refuses the name of a new set if an object of a name that it needs
-// belongs to somebody else. One of a set of the same name, which was deleted just
+// belongs to another owner. One of a set of the same name, which was deleted just
 // now, will be gone soon; claims are looked at by claimsInUse.
 func (v *validator) foreign(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, object client.Object) field.ErrorList {
 	if _, ok := object.(*corev1.PersistentVolumeClaim); ok {
@@ -181,7 +182,7 @@ func elsewhere(set *v1alpha1.ExtendedStatefulSet, found client.Object) field.Err
 		return nil
 	}
 	return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), set.Name, fmt.Sprintf(
-		"%s %s is there already and belongs to somebody else; choose another name, or delete it", kindOf(found), found.GetName()))}
+		"%s %s exists and belongs to another owner; choose another name, or delete it", kindOf(found), found.GetName()))}
 }
 
 func kindOf(object client.Object) string {

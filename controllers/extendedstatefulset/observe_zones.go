@@ -71,12 +71,15 @@ func (w *world) zonesUsedUp() string {
 	if ever <= mostZonesEver {
 		return ""
 	}
-	return fmt.Sprintf("spec.zones: this would be %d zones that were ever named, and there may be at most %d; take zones of before, or another object", ever, mostZonesEver)
+	return fmt.Sprintf(
+		"spec.zones: this would be %d zones that were ever named, and there may be at most %d; take zones of before, or another object",
+		ever, mostZonesEver,
+	)
 }
 
 const zonesFixed = "the claims are named after the zones, and pods would start on new ones: with volumeClaimTemplates, zones are there from the beginning or never"
 
-// turnsZones tells whether a set whose status that is has zones now and had none,
+// turnsZones reports whether a set whose status that is has zones now and had none,
 // or the other way round.
 func turnsZones(set *v1alpha1.ExtendedStatefulSet, was *v1alpha1.ExtendedStatefulSetStatus) bool {
 	return was.CurrentVersion != 0 && (len(was.Zones) > 0) != (len(set.Spec.Zones) > 0)
@@ -84,7 +87,7 @@ func turnsZones(set *v1alpha1.ExtendedStatefulSet, was *v1alpha1.ExtendedStatefu
 
 // claimOfOthers says which claim another set has; "" if none. Template data-db of
 // web has the names of template data of db-web.
-func (w *world) claimOfOthers() string {
+func claimOfOthers(w *world) string {
 	for _, name := range slices.Sorted(maps.Keys(w.foreign)) {
 		if w.foreign[name].Labels[v1alpha1.LabelSet] != "" {
 			return askOwner(w.set.Namespace, w.set.Name, w.foreign[name])

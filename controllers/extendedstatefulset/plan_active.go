@@ -12,14 +12,8 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
-)
-
-// Where the schema's defaults are missing.
-const (
-	probePeriod  = 30 * time.Second
-	probeTimeout = 5 * time.Second
 )
 
 // Reasons of the acts of this rule.
@@ -51,18 +45,16 @@ const (
 // off those that do not, or are not Ready. With singleActive it goes on a pod
 // only in a world in which no pod has it, read past the cache.
 func followProbes(w *world, p *plan) {
-	pods := w.probedPods()
-	single := false
-	for _, probe := range w.set.Spec.ActivePassiveProbes {
-		single = single || probe.SingleActive
-	}
+	a := probing{w}
+	pods, single := a.pods(), singleActive(w.set)
 	var next *corev1.Pod
-	held := keepers(w, pods, single)
+	held := a.keepers(pods, single)
 	taken := slices.ContainsFunc(pods, isActive)
 	for _, pod := range pods {
-		says := w.verdictOf(pod)
+		says := a.verdictOf(pod)
+		loses := says == passive || !held.Has(pod.UID)
 		switch {
-		case isActive(pod) && (says == passive || !held.Has(pod.UID)):
+		case isActive(pod) && loses:
 			p.Do(action.Chain{label(pod, false)})
 		case isActive(pod) || says != active:
 		case !single:
@@ -70,38 +62,56 @@ func followProbes(w *world, p *plan) {
 		case !taken && next == nil:
 			next = pod
 		}
-		w.ask(p, pod)
+		question, due := a.question(pod)
+		p.Do(question...)
+		p.LookAgain(due)
 	}
 	if next != nil {
 		p.Do(action.Chain{label(next, true)})
 	}
 }
 
-// probedPods are the pods in the order in which they are preferred: those of the
-// version that serves, then by name.
-func (w *world) probedPods() []*corev1.Pod {
-	current := w.set.Status.CurrentVersion
-	tenants := slices.Clone(w.tenants)
-	slices.SortFunc(tenants, func(a, b tenant) int {
-		if (a.version == current) != (b.version == current) {
-			return map[bool]int{true: -1, false: 1}[a.version == current]
+// singleActive reports whether at most one pod may be active.
+func singleActive(set *v1alpha1.ExtendedStatefulSet) bool {
+	for _, probe := range set.Spec.ActivePassiveProbes {
+		if probe.SingleActive {
+			return true
+		}
+	}
+	return false
+}
+
+// probing is what the probes of the pods say, and what they are asked.
+type probing struct{ w *world }
+
+// pods are the pods in the order in which they are preferred: those of the version that
+// serves, then by name.
+func (a probing) pods() []*corev1.Pod {
+	current := a.w.set.Status.CurrentVersion
+	all := slices.Clone(a.w.pods)
+	slices.SortFunc(all, func(a, b podOfOrdinal) int {
+		if first := a.version == current; first != (b.version == current) {
+			return map[bool]int{true: -1, false: 1}[first]
 		}
 		return cmp.Or(cmp.Compare(a.zone, b.zone), cmp.Compare(a.ordinal, b.ordinal), cmp.Compare(a.version, b.version))
 	})
-	pods := make([]*corev1.Pod, len(tenants))
-	for i := range tenants {
-		pods[i] = tenants[i].pod
+	pods := make([]*corev1.Pod, len(all))
+	for i := range all {
+		pods[i] = all[i].pod
 	}
 	return pods
 }
 
 // keepers are the pods that may keep the label: with single one, and of those
 // that have it rather one that says so than one that says nothing.
-func keepers(w *world, pods []*corev1.Pod, single bool) sets.Set[types.UID] {
+func (a probing) keepers(pods []*corev1.Pod, single bool) sets.Set[types.UID] {
 	held := sets.New[types.UID]()
 	for _, wanted := range []verdict{active, unknown} {
 		for _, pod := range pods {
-			if isActive(pod) && w.verdictOf(pod) == wanted && (!single || held.Len() == 0) {
+			if single && held.Len() > 0 {
+				return held
+			}
+			if isActive(pod) && a.verdictOf(pod) == wanted {
 				held.Insert(pod.UID)
 			}
 		}
@@ -125,22 +135,22 @@ func label(pod *corev1.Pod, on bool) action.Action {
 	return action.Action{Verb: action.Patch, Object: next, From: pod, Unchanged: true, Reason: reason}
 }
 
-// asks tells whether commands are run in a pod: only in one that is ours by the
-// UIDs of its owners, Ready and not going.
-func (w *world) asks(pod *corev1.Pod) bool {
-	ours := slices.ContainsFunc(w.tenants, func(t tenant) bool { return t.pod == pod && t.owned })
-	return ours && w.set.DeletionTimestamp == nil && !podstate.Terminating(pod) && podstate.Ready(pod)
+// asks reports whether commands are run in a pod: only in one that is ours by the
+// UIDs of its owners, Ready and not being deleted.
+func (a probing) asks(pod *corev1.Pod) bool {
+	ours := slices.ContainsFunc(a.w.pods, func(p podOfOrdinal) bool { return p.pod == pod && p.owned })
+	return ours && a.w.set.DeletionTimestamp == nil && serves(pod)
 }
 
 // verdictOf is what the probes of a pod say: all yes is active, one no passive. A
-// pod that nobody asks is passive.
-func (w *world) verdictOf(pod *corev1.Pod) verdict {
-	if len(w.set.Spec.ActivePassiveProbes) == 0 || !w.asks(pod) {
+// pod that is not asked is passive.
+func (a probing) verdictOf(pod *corev1.Pod) verdict {
+	if len(a.w.set.Spec.ActivePassiveProbes) == 0 || !a.asks(pod) {
 		return passive
 	}
 	all := active
-	for name, probe := range w.set.Spec.ActivePassiveProbes {
-		switch w.answer(pod, name, &probe) {
+	for name, probe := range a.w.set.Spec.ActivePassiveProbes {
+		switch a.answer(pod, name, &probe) {
 		case passive:
 			return passive
 		case unknown:
@@ -153,17 +163,18 @@ func (w *world) verdictOf(pod *corev1.Pod) verdict {
 // answer is what one probe said of the container that runs now. No answer in time
 // is a no, as it is to a kubelet; one that got lost says nothing, nor does one whose
 // time passed while this process was frozen.
-func (w *world) answer(pod *corev1.Pod, name string, probe *v1alpha1.ActivePassiveProbe) verdict {
+func (a probing) answer(pod *corev1.Pod, name string, probe *v1alpha1.ActivePassiveProbe) verdict {
 	id := containerID(pod, name)
-	r, ok := w.probes[pod.UID].results[name]
+	r, ok := a.w.probes[pod.UID].results[name]
+	late := r.Sent && a.w.watch.Elapsed(r.Began, r.Ended) >= timeoutOf(probe)
 	switch {
 	case id == "":
 		return passive
-	case !ok || r.ContainerID != id:
+	case !ok, r.ContainerID != id && !mutant.Is("ests-answers-of-the-dead"): // the answer of a container that is gone counts
 		return unknown
 	case r.Outcome == podexec.Succeeded:
 		return active
-	case r.Outcome == podexec.Failed || r.Sent && w.watch.Elapsed(r.Began, r.Ended) >= timeoutOf(probe):
+	case r.Outcome == podexec.Failed, late:
 		return passive
 	}
 	return unknown
@@ -179,29 +190,31 @@ func containerID(pod *corev1.Pod, name string) string {
 	return ""
 }
 
-// ask sends the first question that is due, one at a time in each pod.
-func (w *world) ask(p *plan, pod *corev1.Pod) {
-	known := w.probes[pod.UID]
-	if known.busy || !w.asks(pod) {
-		return // an event tells when that changes
+// question is the first question to a pod that is due, one at a time in each pod, or else
+// when the next is.
+func (a probing) question(pod *corev1.Pod) (chains []action.Chain, next time.Duration) {
+	known := a.w.probes[pod.UID]
+	if known.busy || !a.asks(pod) {
+		return nil, 0 // an event says when that changes
 	}
-	for _, name := range sets.List(sets.KeySet(w.set.Spec.ActivePassiveProbes)) {
-		probe := w.set.Spec.ActivePassiveProbes[name]
+	for _, name := range sets.List(sets.KeySet(a.w.set.Spec.ActivePassiveProbes)) {
+		probe := a.w.set.Spec.ActivePassiveProbes[name]
 		id := containerID(pod, name)
 		if id == "" || probe.Exec == nil || len(probe.Exec.Command) == 0 {
 			continue
 		}
+		due := time.Duration(0)
 		if r, ok := known.results[name]; ok && r.ContainerID == id {
-			if due := r.Began.Add(periodOf(&probe)).Sub(w.now); due > 0 {
-				p.LookAgain(due)
-				continue
-			}
+			due = r.Began.Add(periodOf(&probe)).Sub(a.w.now)
 		}
-		p.Do(action.Chain{{Verb: action.Exec, Object: pod, Reason: reasonProbe, Detail: name, Command: &podexec.Command{
-			Name: name, Pod: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, UID: pod.UID,
-			Container: name, ContainerID: id, Argv: probe.Exec.Command, Timeout: timeoutOf(&probe)}}})
-		return
+		if due <= 0 {
+			return []action.Chain{{{Verb: action.Exec, Object: pod, Reason: reasonProbe, Detail: name, Command: &podexec.Command{
+				Name: name, Pod: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, UID: pod.UID,
+				Container: name, ContainerID: id, Argv: probe.Exec.Command, Timeout: timeoutOf(&probe)}}}}, next
+		}
+		next = soonest(next, due)
 	}
+	return nil, next
 }
 
 func periodOf(probe *v1alpha1.ActivePassiveProbe) time.Duration {
@@ -212,7 +225,7 @@ func timeoutOf(probe *v1alpha1.ActivePassiveProbe) time.Duration {
 	return cmp.Or(time.Duration(max(0, probe.TimeoutSeconds))*time.Second, probeTimeout)
 }
 
-// asksOnly tells whether the plan does nothing but ask, which an old world cannot
+// asksOnly reports whether the plan does nothing but ask, which an old world cannot
 // make wrong.
 func (p *plan) asksOnly() bool {
 	for _, step := range p.Steps {
@@ -222,5 +235,5 @@ func (p *plan) asksOnly() bool {
 			}
 		}
 	}
-	return !p.books
+	return !p.recordFirst
 }

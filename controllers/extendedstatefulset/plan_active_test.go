@@ -22,7 +22,7 @@ type probedPod struct {
 	ordinal int32
 	pod     *corev1.Pod
 	probed  probed
-	strange bool // nobody's, or somebody else's
+	strange bool // of no owner, or of another
 }
 
 func pod(version int64, ordinal int32) *probedPod {
@@ -87,12 +87,12 @@ func (p *probedPod) crashed() *probedPod {
 }
 
 func probedWorld(single bool, pods ...*probedPod) *world {
-	set := toySet(3)
+	set := fakeSet(3)
 	set.Status.CurrentVersion = 1
 	set.Spec.ActivePassiveProbes = map[string]v1alpha1.ActivePassiveProbe{"main": {Exec: &corev1.ExecAction{Command: []string{"/active"}}, SingleActive: single}}
 	w := &world{now: noon, set: set, probes: map[types.UID]probed{}}
 	for _, p := range pods {
-		w.tenants = append(w.tenants, tenant{noZone, p.version, p.ordinal, p.pod, !p.strange})
+		w.pods = append(w.pods, podOfOrdinal{noZone, p.version, p.ordinal, p.pod, !p.strange})
 		w.probes[p.pod.UID] = p.probed
 	}
 	return w
@@ -126,7 +126,7 @@ func TestFollowProbes(t *testing.T) {
 		{"a pod that is not Ready is not active", false, []*probedPod{pod(1, 0).active().said(yes, recent).ready(corev1.ConditionFalse)}, []string{off("db-v1-0")}, 0},
 		{"nor one that goes", false, []*probedPod{pod(1, 0).active().said(yes, recent).going()}, []string{off("db-v1-0")}, 0},
 		{"nor one whose container does not run", false, []*probedPod{pod(1, 0).active().said(yes, recent).crashed()}, []string{off("db-v1-0")}, 0},
-		{"nobody runs anything in a pod that has the name only", false, []*probedPod{pod(1, 0).strangers(), pod(1, 1).strangers().said(yes, recent)}, nil, 0},
+		{"nothing is run in a pod that has the name only", false, []*probedPod{pod(1, 0).strangers(), pod(1, 1).strangers().said(yes, recent)}, nil, 0},
 		{"and it does not keep the label of one that was", true, []*probedPod{pod(1, 0).strangers().active().said(yes, recent), pod(1, 1).said(yes, recent)}, []string{off("db-v1-0")}, 20 * time.Second},
 		{"several may be active", false, []*probedPod{pod(1, 0).active().said(yes, recent), pod(1, 1).said(yes, recent)}, []string{on("db-v1-1")}, 20 * time.Second},
 		{"E34 one only with singleActive", true, []*probedPod{pod(1, 0).active().said(yes, recent), pod(1, 1).said(yes, recent)}, nil, 20 * time.Second},

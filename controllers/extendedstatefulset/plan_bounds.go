@@ -3,7 +3,6 @@ package extendedstatefulset
 import (
 	"encoding/json"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,7 +36,6 @@ const (
 	mostRetries     = 100
 	mostParallel    = 100 // pods of a job at one time
 	mostCompletions = 1000
-	longestWatch    = 720 * time.Hour
 
 	mostProbes     = 16
 	mostArguments  = 64 // of the command of a probe
@@ -87,7 +85,11 @@ func tooMuch(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) (errs field
 		return errs
 	}
 	errs = append(tooManyInAll(int(replicas), max(1, len(spec.Zones)), claims, template.Child("replicas")), tooLarge(spec, at)...)
-	errs = append(errs, bounds.Pods(int(replicas)*max(1, len(spec.Zones)), &spec.Template.Spec.Template, template.Child("replicas"))...)
+	errs = append(errs, bounds.Pods(
+		int(replicas)*max(1, len(spec.Zones)),
+		&spec.Template.Spec.Template,
+		template.Child("replicas"),
+	)...)
 	if n := len(originsOf(&spec.Template.Spec.Template.Spec)); spec.UpdateOnEnvChange && n > mostSources {
 		errs = append(errs, field.Invalid(at.Child("updateOnEnvChange"), true, fmt.Sprintf(
 			"follows at most %d ConfigMaps and Secrets, and template names more; name fewer, or set this to false", mostSources)))
@@ -206,7 +208,11 @@ func tooWide(rules *v1alpha1.Scaling, at *field.Path) (errs field.ErrorList) {
 		have *int32
 	}{{"min", rules.Min}, {"max", rules.Max}} {
 		if b.have != nil && *b.have > mostReplicas {
-			errs = append(errs, field.Invalid(at.Child(b.name), *b.have, fmt.Sprintf("may be at most %d, as many replicas as there may be; lower it", mostReplicas)))
+			errs = append(errs, field.Invalid(
+				at.Child(b.name),
+				*b.have,
+				fmt.Sprintf("may be at most %d, as many replicas as there may be; lower it", mostReplicas),
+			))
 		}
 	}
 	return errs

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -14,7 +13,7 @@ import (
 )
 
 // Why pods are not Ready, in words for users. The pods of a version that is given up
-// are gone by the time that somebody reads it, so the words go into the books with it.
+// are gone by the time that a user reads it, so the words go into the record with it.
 
 const (
 	// causesAtMost is how many different causes are told of at a time.
@@ -23,78 +22,81 @@ const (
 	causeLength = 200
 )
 
-// lacksPods reports whether a StatefulSet should have pods that are not there.
-func (c *child) lacksPods() bool {
-	if c.going() {
-		return false
-	}
-	for o := range c.span().ordinals() {
-		if c.pods[o] == nil {
-			return true
-		}
-	}
-	return false
+// causes are why pods are not Ready, with the pods of each, in the order in which they
+// were found.
+type causes struct {
+	all  []string
+	pods map[string]*some
 }
 
-// lacks reports whether a StatefulSet should have the pod of that name, and has it not.
-func (c *child) lacks(pod string) bool {
-	rest, ours := strings.CutPrefix(pod, c.set.Name+"-")
-	ordinal, err := strconv.ParseInt(rest, 10, 32)
-	return ours && err == nil && strconv.FormatInt(ordinal, 10) == rest && c.span().has(int32(ordinal)) && c.pods[int32(ordinal)] == nil
+func (c *causes) add(pod, cause string) {
+	if c.pods[cause] == nil {
+		if c.pods == nil {
+			c.pods = map[string]*some{}
+		}
+		c.all, c.pods[cause] = append(c.all, cause), &some{}
+	}
+	c.pods[cause].add(pod)
 }
 
-// unready names the pods of a version that are not Ready, or only between crashes, with what
-// is known to keep them from it; of all versions for 0. It is "" if all are.
-func (w *world) unready(number int64) string {
-	var causes []string
-	pods := map[string]*some{}
-	add := func(pod, cause string) {
-		if pods[cause] == nil {
-			causes, pods[cause] = append(causes, cause), &some{}
-		}
-		pods[cause].add(pod)
-	}
-	for _, c := range w.children {
-		if number != 0 && c.version != number || c.going() {
-			continue
-		}
-		for o := range c.span().ordinals() {
-			name, pod := fmt.Sprintf("%s-%d", c.set.Name, o), c.pods[o]
-			switch {
-			case pod == nil:
-				add(name, cmp.Or(w.refusals[name], w.refusals[c.set.Name]))
-			case podstate.Terminating(pod):
-				add(name, "it is being deleted")
-			case !podstate.Ready(pod):
-				add(name, w.causeOf(pod, zone{index: c.zone}, o))
-			case !w.available(pod): // not for long enough: one that crashes is Ready in between
-				if cause := podstate.ExplainCrash(pod); cause != "" {
-					add(name, cause)
-				}
-			}
-		}
-	}
-	if len(causes) == 0 {
+// String tells of the first causes, and last of pods of which nothing is known: mostly
+// they start.
+func (c *causes) String() string {
+	if len(c.all) == 0 {
 		return ""
 	}
-	// What nothing is known of comes last: mostly it starts.
-	slices.SortStableFunc(causes, func(a, b string) int { return map[bool]int{true: 1}[a == ""] - map[bool]int{true: 1}[b == ""] })
+	known := slices.DeleteFunc(slices.Clone(c.all), func(cause string) bool { return cause == "" })
 	told := make([]string, 0, causesAtMost)
-	for _, cause := range causes[:min(len(causes), causesAtMost)] {
-		text := pods[cause].String()
-		if cause != "" {
-			text += " (" + cut(cause, causeLength) + ")"
-		}
-		told = append(told, text)
+	for _, cause := range known[:min(len(known), causesAtMost)] {
+		told = append(told, c.pods[cause].String()+" ("+cut(cause, causeLength)+")")
+	}
+	if unknown := c.pods[""]; unknown != nil && len(told) < causesAtMost {
+		told = append(told, unknown.String())
 	}
 	return "; not Ready: " + strings.Join(told, ", ")
 }
 
+// unready names the pods of a version that are not Ready, or only between crashes, with what
+// is known to keep them from it; of all versions for 0. It is "" if all are.
+func unready(w *world, number int64) string {
+	var found causes
+	for _, c := range w.children {
+		if c.terminating() || (number != 0 && c.version != number) {
+			continue
+		}
+		for o := range c.span().ordinals() {
+			if cause, unready := causeOn(w, c, o); unready {
+				found.add(fmt.Sprintf("%s-%d", c.set.Name, o), cause)
+			}
+		}
+	}
+	return found.String()
+}
+
+// causeOn reports whether the pod of an ordinal is not Ready, or only between crashes, and
+// why; "" if nothing is known.
+func causeOn(w *world, c *child, ordinal int32) (cause string, unready bool) {
+	pod := c.pods[ordinal]
+	switch {
+	case pod == nil:
+		name := fmt.Sprintf("%s-%d", c.set.Name, ordinal)
+		return cmp.Or(w.refusals[name], w.refusals[c.set.Name]), true
+	case podstate.Terminating(pod):
+		return "it is being deleted", true
+	case !podstate.Ready(pod):
+		return causeOf(w, pod, zone{index: c.zone}, ordinal), true
+	case w.clock().available(pod):
+		return "", false
+	}
+	cause = podstate.ExplainCrash(pod) // it is Ready, but not for long enough
+	return cause, cause != ""
+}
+
 // hindered is what keeps a version from having its pods Ready: also a pod of another
 // that does not end, and has the ordinal.
-func (w *world) hindered(number int64) string {
-	text := w.unready(number)
-	for _, t := range w.tenants {
+func hindered(w *world, number int64) string {
+	text := unready(w, number)
+	for _, t := range w.pods {
 		if t.version != number && podstate.Terminating(t.pod) {
 			return text + fmt.Sprintf("; pod %s is being deleted and has not ended", t.pod.Name)
 		}
@@ -103,9 +105,9 @@ func (w *world) hindered(number int64) string {
 }
 
 // causeOf is why a pod is not Ready; "" if nothing is known.
-func (w *world) causeOf(pod *corev1.Pod, z zone, ordinal int32) string {
+func causeOf(w *world, pod *corev1.Pod, z zone, ordinal int32) string {
 	cause := podstate.Explain(pod)
-	if !strings.HasPrefix(cause, corev1.PodReasonUnschedulable) {
+	if podstate.Hindrance(pod) != corev1.PodReasonUnschedulable {
 		return cause
 	}
 	for _, t := range w.set.Spec.Template.Spec.VolumeClaimTemplates {
@@ -113,13 +115,17 @@ func (w *world) causeOf(pod *corev1.Pod, z zone, ordinal int32) string {
 		if c == nil || c.Status.Phase != corev1.ClaimPending {
 			continue
 		}
-		class := "of the default StorageClass"
-		if name := c.Spec.StorageClassName; name != nil {
-			class = fmt.Sprintf("of StorageClass %q", *name)
-		}
-		return fmt.Sprintf("%s; claim %s %s is not bound", cause, c.Name, class)
+		return fmt.Sprintf("%s; claim %s %s is not bound", cause, c.Name, classOf(c))
 	}
 	return cause
+}
+
+// classOf says which StorageClass a claim asks for.
+func classOf(c *corev1.PersistentVolumeClaim) string {
+	if name := c.Spec.StorageClassName; name != nil {
+		return fmt.Sprintf("of StorageClass %q", *name)
+	}
+	return "of the default StorageClass"
 }
 
 // some are names of which the first three are told, and how many more there are.
@@ -157,22 +163,31 @@ func refusalsIn(events []corev1.Event, absent func(pod string) bool) map[string]
 	found, at := map[string]string{}, map[string]time.Time{}
 	for i := range events {
 		e := &events[i]
-		// Create Pod web-v2-0 in StatefulSet web-v2 failed error: …; older ones say create.
-		rest, isPods := strings.CutPrefix(e.Message[min(1, len(e.Message)):], "reate Pod ")
-		pod, _, _ := strings.Cut(rest, " ")
-		switch {
-		case e.Reason != eventFailedCreate && e.Reason != eventCreated, !isPods, toldAt(e).Before(at[pod]), !absent(pod):
+		pod, isPod := podOfEvent(e)
+		refused := e.Reason == eventFailedCreate
+		// Times have whole seconds: it may have been created after it was refused.
+		outdated := toldAt(e).Before(at[pod]) || (refused && toldAt(e).Equal(at[pod]))
+		if !isPod || outdated || !absent(pod) {
 			continue
-		case toldAt(e).Equal(at[pod]) && e.Reason == eventFailedCreate:
-			continue // times have whole seconds: it may have been created after
 		}
 		at[pod] = toldAt(e)
 		delete(found, pod)
-		if _, why, ok := strings.Cut(e.Message, "failed error: "); ok && e.Reason == eventFailedCreate {
+		if _, why, ok := strings.Cut(e.Message, "failed error: "); ok && refused {
 			found[pod] = "it cannot be created: " + strings.TrimPrefix(why, fmt.Sprintf("pods %q is forbidden: ", pod))
 		}
 	}
 	return found
+}
+
+// podOfEvent is the pod that was created or refused by what an event says, as
+// "Create Pod web-v2-0 in StatefulSet web-v2 failed error: …"; older ones say create.
+func podOfEvent(e *corev1.Event) (pod string, ok bool) {
+	if e.Reason != eventFailedCreate && e.Reason != eventCreated {
+		return "", false
+	}
+	rest, ok := strings.CutPrefix(e.Message[min(1, len(e.Message)):], "reate Pod ")
+	pod, _, _ = strings.Cut(rest, " ")
+	return pod, ok
 }
 
 // toldAt is when an event was told last.

@@ -31,33 +31,41 @@ const (
 )
 
 // keepChildren makes the StatefulSets that are missing, gives each the ordinals
-// that it shall have now, and puts back what others changed.
+// that it gets now, and puts back what others changed.
 func keepChildren(w *world, p *plan) {
+	taken := false
 	for _, z := range w.zones {
-		want := arrange(w, z, p)
-		for _, number := range slices.Sorted(maps.Keys(want)) {
-			if c := w.child(z.index, number); c != nil {
-				p.Do(w.keepChild(c, z, want[number])...)
+		h := arrange(w, z, taken)
+		taken = h.taken
+		p.waitFor(h.waits)
+		for _, number := range slices.Sorted(maps.Keys(h.want)) {
+			if c := w.children.find(z.index, number); c != nil {
+				p.Do(keepChild(w, c, z, h.want[number])...)
 			} else if w.known(number) && !w.configHolds(childName(w.set.Name, z, number)) {
-				p.Do(w.makeChild(z, number, want[number]))
+				p.Do(makeChild(w, z, number, h.want[number]))
 			}
 		}
 	}
 }
 
-// version is what a StatefulSet of that number is made of.
+// versionOf is what a StatefulSet of that number is made of.
 func (w *world) versionOf(z zone, number int64) version {
-	v := version{number: number, digest: w.digest, config: w.config[childName(w.set.Name, z, number)]}
-	if u := w.books.Update; u != nil && number == w.books.UpdateVersion {
-		v.attempts = u.EarlierAttempts + w.books.Attempts
+	v := version{number: number, digest: w.digest, config: w.config.stamps[childName(w.set.Name, z, number)]}
+	if u := w.record.Update; u != nil && number == w.record.UpdateVersion {
+		v.attempts = u.EarlierAttempts + w.record.Attempts
 	}
 	return v
 }
 
-func (w *world) makeChild(z zone, number int64, s span) action.Chain {
+func makeChild(w *world, z zone, number int64, s span) action.Chain {
 	child := buildChild(w.set, z, w.versionOf(z, number), s)
 	child.Annotations[v1alpha1.AnnotationApplied] = applied{contentHash(child), 1}.String()
-	return action.Chain{{Verb: action.Create, Object: child, Reason: v1alpha1.EventVersionCreated, Detail: s.String()}}
+	return action.Chain{{
+		Verb:   action.Create,
+		Object: child,
+		Reason: v1alpha1.EventVersionCreated,
+		Detail: s.String(),
+	}}
 }
 
 func (s span) String() string {
@@ -67,93 +75,142 @@ func (s span) String() string {
 	return fmt.Sprintf("ordinals %d to %d", s.start, s.end()-1)
 }
 
-// keepChild brings a StatefulSet to what it shall be.
-func (w *world) keepChild(c *child, z zone, s span) []action.Chain {
-	if c.going() {
+// keepChild brings a StatefulSet to what it has to be.
+func keepChild(w *world, c *child, z zone, s span) []action.Chain {
+	if c.terminating() {
 		return nil
 	}
-	have := c.set
-	next, reason, detail := have.DeepCopy(), "", ""
+	k := childPatch{w: w, c: c, zone: z, next: c.set.DeepCopy()}
 	if w.known(c.version) {
-		reason = w.restore(c, z, next)
+		k.restore()
 	} else { // its content cannot be had any more, but whose it is can
-		next.Labels = merged(next.Labels, ownLabels(w.set.Name, z, c.version))
-		next.Annotations = merged(next.Annotations, map[string]string{v1alpha1.AnnotationVersion: strconv.FormatInt(c.version, 10)})
-		if c.version == w.books.CurrentVersion && c.digest() == "" {
-			next.Annotations[v1alpha1.AnnotationDigest] = w.books.CurrentDigest
-		}
+		k.relabel()
 	}
-	if stamp, ok := w.config[have.Name]; ok {
-		next.Annotations = stamped(next.Annotations, v1alpha1.AnnotationConfigRecord, stamp.record)
-		next.Spec.Template.Annotations = stamped(next.Spec.Template.Annotations, v1alpha1.AnnotationConfigHash, stamp.hash)
-		reason = cmp.Or(stamp.event, reason)
-	}
-	if s != c.span() {
-		next.Spec.Replicas, next.Spec.Ordinals = ptr.To(s.replicas), &appsv1.StatefulSetOrdinals{Start: s.start}
-		detail = s.String()
-		if reason != v1alpha1.EventEditUndone {
-			reason = reasonScale
-		}
-	}
-	was := appliedOf(next)
+	k.stampConfig()
+	k.resize(s)
+	was := appliedOf(k.next)
 	// The mark of an edit stays until the edit is undone, or it would be for ever.
-	edited := was.hash != "" && was.generation < have.Generation
+	edited := was.hash != "" && was.generation < c.set.Generation
 	if edited && !w.known(c.version) && was.generation != editedGeneration {
-		reason, next.Annotations[v1alpha1.AnnotationApplied] = v1alpha1.EventEditKept, applied{was.hash, editedGeneration}.String()
+		k.reason = v1alpha1.EventEditKept
+		k.next.Annotations[v1alpha1.AnnotationApplied] = applied{was.hash, editedGeneration}.String()
 	}
-	w.markStale(c, next)
-	if apiequality.Semantic.DeepEqual(next, have) {
+	k.markStale()
+	if apiequality.Semantic.DeepEqual(k.next, c.set) {
 		return nil
-	}
-	generation := have.Generation
-	if !apiequality.Semantic.DeepEqual(next.Spec, have.Spec) {
-		generation++
 	}
 	if was.hash != "" && !edited {
-		next.Annotations[v1alpha1.AnnotationApplied] = applied{was.hash, generation}.String()
+		k.next.Annotations[v1alpha1.AnnotationApplied] = applied{was.hash, k.generation()}.String()
 	}
-	return []action.Chain{{{Verb: action.Patch, Object: next, From: have, Unchanged: true, Reason: cmp.Or(reason, reasonChild), Detail: detail}}}
+	return []action.Chain{{{
+		Verb:      action.Patch,
+		Object:    k.next,
+		From:      c.set,
+		Unchanged: true,
+		Reason:    cmp.Or(k.reason, reasonChild),
+		Detail:    k.detail,
+	}}}
+}
+
+// childPatch is what is written to a StatefulSet, and why.
+type childPatch struct {
+	w    *world
+	c    *child
+	zone zone
+	// next is the StatefulSet as it has to be.
+	next           *appsv1.StatefulSet
+	reason, detail string
+}
+
+// generation is that of the StatefulSet after the write.
+func (k *childPatch) generation() int64 {
+	if apiequality.Semantic.DeepEqual(k.next.Spec, k.c.set.Spec) {
+		return k.c.set.Generation
+	}
+	return k.c.set.Generation + 1
+}
+
+// relabel puts back labels and annotations that say whose it is, and of which version.
+func (k *childPatch) relabel() {
+	k.next.Labels = merged(k.next.Labels, ownLabels(k.w.set.Name, k.zone, k.c.version))
+	k.next.Annotations = merged(k.next.Annotations, map[string]string{v1alpha1.AnnotationVersion: strconv.FormatInt(k.c.version, 10)})
+	if k.c.version == k.w.record.CurrentVersion && k.c.digest() == "" {
+		k.next.Annotations[v1alpha1.AnnotationDigest] = k.w.record.CurrentDigest
+	}
+}
+
+// stampConfig writes what it carries of the configuration.
+func (k *childPatch) stampConfig() {
+	stamp, ok := k.w.config.stamps[k.c.set.Name]
+	if !ok {
+		return
+	}
+	k.next.Annotations = stamped(k.next.Annotations, v1alpha1.AnnotationConfigRecord, stamp.record)
+	k.next.Spec.Template.Annotations = stamped(k.next.Spec.Template.Annotations, v1alpha1.AnnotationConfigHash, stamp.hash)
+	k.reason = cmp.Or(stamp.event, k.reason)
+}
+
+// resize gives it its ordinals.
+func (k *childPatch) resize(s span) {
+	if s == k.c.span() {
+		return
+	}
+	k.next.Spec.Replicas, k.next.Spec.Ordinals = ptr.To(s.replicas), &appsv1.StatefulSetOrdinals{Start: s.start}
+	k.detail = s.String()
+	if k.reason != v1alpha1.EventEditUndone {
+		k.reason = reasonScale
+	}
 }
 
 // restore brings everything but the ordinals of a StatefulSet to what the spec
-// says, if the spec says something else than at the last write, or somebody else
+// says, if the spec says something else than at the last write, or another client
 // wrote since. The API server fills defaults in, so the two cannot be compared.
-func (w *world) restore(c *child, z zone, next *appsv1.StatefulSet) (reason string) {
-	v := w.versionOf(z, c.version)
-	v.attempts = max(v.attempts, attemptsOf(c.set))
-	if _, known := w.config[c.set.Name]; !known {
-		v.config = configStamp{hash: hashIn(c.set), record: c.set.Annotations[v1alpha1.AnnotationConfigRecord]}
-	}
-	want := buildChild(w.set, z, v, c.span())
-	is, shall := appliedOf(c.set), applied{contentHash(want), c.set.Generation}
+func (k *childPatch) restore() {
+	want, next := k.wanted(), k.next
+	is, target := appliedOf(k.c.set), applied{contentHash(want), k.c.set.Generation}
 	next.Labels, next.Annotations = merged(next.Labels, want.Labels), merged(next.Annotations, want.Annotations)
-	next.OwnerReferences = c.set.OwnerReferences
+	next.OwnerReferences = k.c.set.OwnerReferences
+	same, held := is.hash == target.hash, k.w.holdsPods(k.c.version) != ""
 	switch {
-	case is == shall:
-		return reasonChild
-	case is.hash == shall.hash && is.generation > shall.generation:
+	case is == target:
+		k.reason = reasonChild
+		return
+	case same && is.generation > target.generation:
 		// The last write changed nothing that the API server did not fill in before.
-		next.Annotations[v1alpha1.AnnotationApplied] = shall.String()
-		return reasonChild
-	case is.hash == shall.hash && is.generation == editedGeneration && w.holdsPods(c.version) != "":
-		return reasonChild // its pods run as it was edited, and to undo that restarts them
-	case is.hash == shall.hash:
-		reason = v1alpha1.EventEditUndone
-		keepLazy(&want.Spec.Template, &c.set.Spec.Template)
-	case w.holdsPods(c.version) != "":
-		return reasonChild // as when replicas change, which are in the environment
+		next.Annotations[v1alpha1.AnnotationApplied] = target.String()
+		k.reason = reasonChild
+		return
+	case same && is.generation == editedGeneration && held:
+		k.reason = reasonChild // its pods run as it was edited, and to undo that restarts them
+		return
+	case same:
+		k.reason = v1alpha1.EventEditUndone
+		keepLazy(&want.Spec.Template, &k.c.set.Spec.Template)
+	case held:
+		k.reason = reasonChild // as when replicas change, which are in the environment
+		return
 	default:
-		reason = reasonTemplate
+		k.reason = reasonTemplate
 	}
-	next.Annotations[v1alpha1.AnnotationApplied] = shall.String()
+	next.Annotations[v1alpha1.AnnotationApplied] = target.String()
 	next.Spec.Template, next.Spec.UpdateStrategy = want.Spec.Template, want.Spec.UpdateStrategy
 	next.Spec.MinReadySeconds, next.Spec.RevisionHistoryLimit = want.Spec.MinReadySeconds, want.Spec.RevisionHistoryLimit
 	next.Spec.PersistentVolumeClaimRetentionPolicy = nil
-	return reason
 }
 
-// editedGeneration is written on a StatefulSet that somebody else edited while nobody
-// knew its content: the edit is undone when the content is known again.
+// wanted is the StatefulSet that would be made now. It keeps its attempts, and what it
+// carries of a configuration of which nothing is known.
+func (k *childPatch) wanted() *appsv1.StatefulSet {
+	v := k.w.versionOf(k.zone, k.c.version)
+	v.attempts = max(v.attempts, k.c.attempts())
+	if _, known := k.w.config.stamps[k.c.set.Name]; !known {
+		v.config = configStamp{hash: hashIn(k.c.set), record: k.c.set.Annotations[v1alpha1.AnnotationConfigRecord]}
+	}
+	return buildChild(k.w.set, k.zone, v, k.c.span())
+}
+
+// editedGeneration is written on a StatefulSet that another client edited while its
+// content was not known: the edit is undone when it is known again.
 const editedGeneration = 0
 
 // applied is the annotation of that name: what was written, and the generation
@@ -201,12 +258,13 @@ func contentHash(set *appsv1.StatefulSet) string {
 
 // markStale writes on a version that it was given up, and takes it off one that is
 // tried again.
-func (w *world) markStale(c *child, next *appsv1.StatefulSet) {
-	u := w.books.Update
-	if u == nil || c.version != w.books.UpdateVersion || c.version == w.books.CurrentVersion {
+func (k *childPatch) markStale() {
+	w, next := k.w, k.next
+	u := w.record.Update
+	if u == nil || k.c.version != w.record.UpdateVersion || k.c.version == w.record.CurrentVersion {
 		return
 	}
-	if w.books.Phase != v1alpha1.PhaseStale {
+	if w.record.Phase != v1alpha1.PhaseStale {
 		for _, key := range []string{v1alpha1.AnnotationStale, v1alpha1.AnnotationStaleReason, v1alpha1.AnnotationStaleSince} {
 			delete(next.Annotations, key)
 		}

@@ -9,15 +9,33 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
+// storage is the claims of the wanted ordinals: whose they are, and whether they stay.
+type storage struct{ *world }
+
+func (w *world) storage() storage { return storage{w} }
+
 // claimNames are those that the wanted ordinals need.
-func (w *world) claimNames() iter.Seq2[place, string] {
+func (v storage) claimNames() iter.Seq2[place, string] {
 	return func(yield func(place, string) bool) {
-		for _, z := range w.zones {
-			for o := range w.replicas {
-				for i := range w.set.Spec.Template.Spec.VolumeClaimTemplates {
-					if !yield(place{z, o}, claimName(w.set.Name, w.set.Spec.Template.Spec.VolumeClaimTemplates[i].Name, z, o)) {
+		for at, template := range v.wanted() {
+			if !yield(at, claimName(v.set.Name, template.Name, at.zone, at.ordinal)) {
+				return
+			}
+		}
+	}
+}
+
+// wanted are the templates of claims of each wanted ordinal.
+func (v storage) wanted() iter.Seq2[place, *corev1.PersistentVolumeClaim] {
+	templates := v.set.Spec.Template.Spec.VolumeClaimTemplates
+	return func(yield func(place, *corev1.PersistentVolumeClaim) bool) {
+		for _, z := range v.zones {
+			for o := range v.replicas {
+				for i := range templates {
+					if !yield(place{z, o}, &templates[i]) {
 						return
 					}
 				}
@@ -29,36 +47,95 @@ func (w *world) claimNames() iter.Seq2[place, string] {
 // keepClaims makes the claims of all wanted ordinals, and lets those that are there
 // grow with their template. It deletes none, ever: they are the user's data.
 func keepClaims(w *world, p *plan) {
-	templates, made := w.set.Spec.Template.Spec.VolumeClaimTemplates, 0
-	for _, z := range w.zones {
-		for o := range w.replicas {
-			for i := range templates {
-				name := claimName(w.set.Name, templates[i].Name, z, o)
-				have := w.claims[name]
-				switch {
-				case w.foreign[name] != nil, have == nil && w.claimants[claimStem(templates[i].Name, z.stem(w.set.Name))] != "":
-				case have == nil && made < namesAtOnce && !w.left(z, o):
-					p.Do(action.Chain{{Verb: action.Create, Object: buildClaim(w.set, &templates[i], z, o), Reason: reasonClaim}})
-					made++
-				case have != nil && have.DeletionTimestamp == nil:
-					w.keepClaim(have, place{z, o}, i, p)
-				}
-			}
+	made := 0
+	for at, template := range w.storage().wanted() {
+		have := w.claims[claimName(w.set.Name, template.Name, at.zone, at.ordinal)]
+		switch {
+		case w.storage().claimTaken(template.Name, at):
+		case have == nil && made < namesAtOnce && !w.left(at.zone, at.ordinal):
+			p.Do(action.Chain{{
+				Verb:   action.Create,
+				Object: buildClaim(w.set, template, at.zone, at.ordinal),
+				Reason: reasonClaim,
+			}})
+			made++
+		case have != nil && have.DeletionTimestamp == nil:
+			p.Do(keepClaim(w.set, have, at, template)...)
 		}
 	}
 }
 
 // keepClaim lets a claim grow with its template, and takes one that was given to us.
-func (w *world) keepClaim(have *corev1.PersistentVolumeClaim, at place, template int, p *plan) {
-	from := &w.set.Spec.Template.Spec.VolumeClaimTemplates[template]
+func keepClaim(set *v1alpha1.ExtendedStatefulSet, have *corev1.PersistentVolumeClaim, at place, from *corev1.PersistentVolumeClaim) []action.Chain {
 	next, grows := claim.Grow(have, from)
-	if have.Labels[v1alpha1.LabelSet] != w.set.Name {
+	switch {
+	case have.Labels[v1alpha1.LabelSet] != set.Name:
 		next = next.DeepCopy()
-		next.Labels = merged(have.Labels, buildClaim(w.set, from, at.zone, at.ordinal).Labels)
-		p.Do(action.Chain{{Verb: action.Patch, Object: next, From: have, Reason: reasonClaim, Detail: "is taken, as its owner says"}})
-	} else if grows {
-		p.Do(action.Chain{{Verb: action.Patch, Object: next, From: have, Reason: reasonClaim, Detail: "grows to " + size(claim.Storage(next))}})
+		next.Labels = merged(have.Labels, buildClaim(set, from, at.zone, at.ordinal).Labels)
+		return []action.Chain{{{
+			Verb:   action.Patch,
+			Object: next,
+			From:   have,
+			Reason: reasonClaim,
+			Detail: "taken over with its owner's consent",
+		}}}
+	case grows:
+		return []action.Chain{{{
+			Verb:   action.Patch,
+			Object: next,
+			From:   have,
+			Reason: reasonClaim,
+			Detail: "grows to " + size(claim.Storage(next)),
+		}}}
 	}
+	return nil
+}
+
+// claimTaken reports whether a claim of an ordinal is not ours, or would not be.
+func (v storage) claimTaken(template string, at place) bool {
+	if mutant.Is("ests-no-consent") { // a claim of another owner is taken without asking
+		return false
+	}
+	name, stem := claimName(v.set.Name, template, at.zone, at.ordinal), claimStem(template, at.zone.stem(v.set.Name))
+	if v.foreign[name] != nil {
+		return true
+	}
+	return v.claims[name] == nil && v.claimants[stem] != ""
+}
+
+// deletedClaim is the claim of an ordinal that was deleted, and that goes for good with
+// the pod that has it; "" if none.
+func (v storage) deletedClaim(z zone, ordinal int32) string {
+	for _, t := range v.set.Spec.Template.Spec.VolumeClaimTemplates {
+		name := claimName(v.set.Name, t.Name, z, ordinal)
+		if c := v.claims[name]; c != nil && c.DeletionTimestamp != nil {
+			return name
+		}
+	}
+	return ""
+}
+
+// anyDeletedClaim is the first claim of a wanted ordinal that was deleted; "" if none.
+func (v storage) anyDeletedClaim() string {
+	if !v.claimsDeleted() {
+		return ""
+	}
+	for _, name := range v.claimNames() {
+		if c := v.claims[name]; c != nil && c.DeletionTimestamp != nil {
+			return name
+		}
+	}
+	return ""
+}
+
+// claimsDeleted reports whether any claim of ours was deleted.
+func (v storage) claimsDeleted() bool {
+	for _, c := range v.claims {
+		if c.DeletionTimestamp != nil {
+			return true
+		}
+	}
+	return false
 }
 
 func size(q resource.Quantity) string { return q.String() }

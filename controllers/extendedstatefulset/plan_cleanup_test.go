@@ -17,7 +17,7 @@ func givenBack() *scene {
 
 func TestCleanUp(t *testing.T) {
 	for _, row := range []sentence{
-		{"a version that nobody asks for goes", givenBack(), "delete statefulset db-v2: OldVersion\n"},
+		{"a version that is not asked for goes", givenBack(), "delete statefulset db-v2: OldVersion\n"},
 		{"but not before its StatefulSet controller has seen that it has no pods", givenBack().but(func(w *world) {
 			observedLater(w.children[1])
 			w.children[1].set.Annotations[v1alpha1.AnnotationApplied] = ""
@@ -28,7 +28,7 @@ func TestCleanUp(t *testing.T) {
 }
 
 // A StatefulSet controller that is behind makes a pod of what it saw last, and the
-// StatefulSet may be gone by then: nobody would know that its pod is still to come.
+// StatefulSet may be gone by then: it would not be known that its pod is still to come.
 func TestAStatefulSetControllerThatIsBehind(t *testing.T) {
 	s := newStage(t, volumes())
 	s.rest()
@@ -109,9 +109,9 @@ func TestZonesComeAndGo(t *testing.T) {
 	}
 }
 
-// Labels may contradict each other, as of a claim that somebody copied.
+// Labels may contradict each other, as of a claim that was copied.
 func TestTwoZonesNeverHaveOneIndex(t *testing.T) {
-	set := toySet(1)
+	set := fakeSet(1)
 	set.Spec.Zones = []string{"a", "b"}
 	w := &world{set: set, claims: map[string]*corev1.PersistentVolumeClaim{}}
 	for _, name := range set.Spec.Zones {

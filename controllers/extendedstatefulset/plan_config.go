@@ -10,15 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
-)
-
-const (
-	// configWindow is how long edits of configuration are gathered, so that many
-	// make one restart. It counts from the first that was seen.
-	configWindow = 2 * time.Second
-	// configRetry is how long after a refused read the next one is tried: no event
-	// tells that it would succeed.
-	configRetry = 15 * time.Second
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // configRecord says what the hash in the pod template of a StatefulSet stands for.
@@ -67,7 +59,7 @@ func (c configuration) record() configRecord {
 	return configRecord{Key: c.key, Seen: c.seen, Hash: c.hash, Incomplete: len(c.missing) > 0}
 }
 
-// atRest tells whether contents need not be read to know that none changed.
+// atRest reports whether contents need not be read to know that none changed.
 func (r *configRecord) atRest(key, seen string) bool {
 	return r != nil && r.Key == key && r.Seen == seen && !r.Incomplete
 }
@@ -80,11 +72,11 @@ type configView struct {
 	since time.Time
 	// held says why its pods must not be restarted now; "" if they may.
 	held string
-	turn turn
+	slot slot
 }
 
-// configWish is what a StatefulSet shall carry, and why.
-type configWish struct {
+// configTarget is what a StatefulSet has to carry, and why.
+type configTarget struct {
 	// hash is the annotation of the pod template; "" for none.
 	hash string
 	// record is the annotation of the StatefulSet; "" for none.
@@ -97,8 +89,8 @@ type configWish struct {
 	reason, message string
 }
 
-// restarts tells whether the wish restarts pods.
-func (w configWish) restarts(child *appsv1.StatefulSet) bool {
+// restarts reports whether the target restarts pods.
+func (w configTarget) restarts(child *appsv1.StatefulSet) bool {
 	return w.hash != hashIn(child)
 }
 
@@ -108,9 +100,9 @@ func hashIn(child *appsv1.StatefulSet) string {
 
 // unfollowed is what a StatefulSet carries that is not restarted for changes. The
 // hash stays in the pod template: to take it away would restart the pods.
-func unfollowed(child *appsv1.StatefulSet) configWish { return configWish{hash: hashIn(child)} }
+func unfollowed(child *appsv1.StatefulSet) configTarget { return configTarget{hash: hashIn(child)} }
 
-// changed tells whether contents are others than those of the record, as far as is
+// changed reports whether contents are others than those of the record, as far as is
 // known.
 func (c configuration) changed(r *configRecord) bool {
 	if r == nil || c.hash == "" {
@@ -122,16 +114,16 @@ func (c configuration) changed(r *configRecord) bool {
 	return r.Hash != c.hash
 }
 
-// idle tells whether a StatefulSet has no pod that could be restarted.
+// idle reports whether a StatefulSet has no pod that could be restarted.
 func idle(child *appsv1.StatefulSet) bool {
 	return child.Spec.Replicas != nil && *child.Spec.Replicas == 0
 }
 
-// wishConfig says what a StatefulSet shall carry. It keeps what it has unless it is
+// targetConfig says what a StatefulSet has to carry. It keeps what it has unless it is
 // known that contents changed and that pods may be restarted.
-func wishConfig(v *configView, now time.Time) configWish {
+func targetConfig(v *configView, now time.Time) configTarget {
 	r := recordOf(v.child)
-	keep := configWish{hash: hashIn(v.child), record: v.child.Annotations[v1alpha1.AnnotationConfigRecord]}
+	keep := configTarget{hash: hashIn(v.child), record: v.child.Annotations[v1alpha1.AnnotationConfigRecord]}
 	switch {
 	case v.unreadable != "":
 		keep.reason, keep.message, keep.wait = v1alpha1.ReasonConfigUnreadable, v.unreadable, configRetry
@@ -142,7 +134,7 @@ func wishConfig(v *configView, now time.Time) configWish {
 	case v.hash == "":
 		return keep
 	case r == nil:
-		// It is followed from now on; what its pods started with nobody knows.
+		// It is followed from now on; what its pods started with is not known.
 		keep.record, keep.event = v.record().String(), v1alpha1.EventConfigFollowed
 		if len(v.missing) > 0 {
 			keep.reason, keep.message = v1alpha1.ReasonConfigMissing, strings.Join(v.missing, "; ")
@@ -156,7 +148,7 @@ func wishConfig(v *configView, now time.Time) configWish {
 
 // adopt renews a record whose key was lost, although contents are the same: the
 // next change is then told by its contents again.
-func (v *configView) adopt(keep configWish, r *configRecord) configWish {
+func (v *configView) adopt(keep configTarget, r *configRecord) configTarget {
 	if r.Key == v.key && (!r.Incomplete || len(v.missing) > 0) {
 		return keep
 	}
@@ -170,7 +162,7 @@ func (v *configView) adopt(keep configWish, r *configRecord) configWish {
 }
 
 // restart moves the hash, once the window is over and it is its turn.
-func (v *configView) restart(keep configWish, r *configRecord, now time.Time) configWish {
+func (v *configView) restart(keep configTarget, r *configRecord, now time.Time) configTarget {
 	keep.reason = v1alpha1.ReasonConfigChanged
 	idle := idle(v.child)
 	due := v.since.Add(configWindow)
@@ -182,27 +174,29 @@ func (v *configView) restart(keep configWish, r *configRecord, now time.Time) co
 	case v.held != "" && !idle:
 		keep.message = "referenced configuration changed; the pods are not restarted yet, since " + v.held
 		return keep
-	case !v.turn.granted && !idle:
-		keep.reason, keep.wait = v1alpha1.ReasonConfigTurn, turnPatience
-		keep.message = "referenced configuration changed; the restart waits for its turn" + v.turn.String()
+	case !v.slot.granted && !idle:
+		keep.reason, keep.wait = v1alpha1.ReasonConfigTurn, slotRetry
+		keep.message = "referenced configuration changed; the restart waits for its turn" + v.slot.String()
 		return keep
 	}
 	next := v.record()
 	if next.Restarted = r.Restarted; !idle {
 		next.Restarted = &metav1.Time{Time: now}
 	}
-	wish := configWish{hash: v.hash, record: next.String(), event: v1alpha1.EventConfigRestart}
+	target := configTarget{hash: v.hash, record: next.String(), event: v1alpha1.EventConfigRestart}
 	if r.Key != v.key {
-		wish.event = v1alpha1.EventConfigKeyLost
+		target.event = v1alpha1.EventConfigKeyLost
 	}
-	return wish
+	return target
 }
 
 // holdsRestart says why the pods of a StatefulSet must not be restarted now; "" if
 // they may. Beside an upgrade, what serves would have two pods down at a time.
 func holdsRestart(s *v1alpha1.ExtendedStatefulSetStatus, number int64) string {
-	ended := s.Phase == v1alpha1.PhaseStale || s.Phase == v1alpha1.PhaseAborted
-	if s.Update == nil || ended || number != s.CurrentVersion {
+	if mutant.Is("ests-config-restarts-in-upgrades") { // what serves is restarted beside an upgrade
+		return ""
+	}
+	if s.Update == nil || givenUp(s) || number != s.CurrentVersion {
 		return ""
 	}
 	return "an upgrade is under way"
@@ -215,54 +209,63 @@ type look struct {
 	fresh *configuration
 }
 
-// configure says of each StatefulSet, and of those that come, what it shall carry.
-func (w *world) configure(l look, coming []string) {
-	w.config, w.missing, w.restart = map[string]configStamp{}, map[string]notice{}, notice{}
+// configFacts is what follows from the configuration for the StatefulSets of an object.
+type configFacts struct {
+	// stamps are, by the name of a StatefulSet that is there or to be made, what it has to
+	// carry of the configuration. One that is not here keeps what it has.
+	stamps map[string]configStamp
+	// missing says, by the name of a StatefulSet, what it requires and what is not
+	// there or cannot be read, with a reason of condition ConfigMissing.
+	missing map[string]notice
+	// restart says why pods are yet to be restarted for a change of configuration.
+	restart notice
+	// wait is when to look at the configuration again; 0 is never.
+	wait time.Duration
+}
+
+// configure says of each StatefulSet, and of those that come, what it has to carry.
+func configure(w *world, l look, coming []string) configFacts {
+	f := configFacts{stamps: map[string]configStamp{}, missing: map[string]notice{}}
 	for _, c := range w.children {
 		v, followed := l.views[c.set.UID]
 		if !followed {
-			w.config[c.set.Name] = unfollowed(c.set).stamp()
+			f.stamps[c.set.Name] = unfollowed(c.set).stamp()
 			continue
 		}
-		wish := wishConfig(v, w.now)
-		w.config[c.set.Name] = wish.stamp()
-		switch wish.reason {
+		target := targetConfig(v, w.now)
+		f.stamps[c.set.Name] = target.stamp()
+		switch target.reason {
 		case "":
 		case v1alpha1.ReasonConfigMissing, v1alpha1.ReasonConfigUnreadable:
-			w.missing[c.set.Name] = notice{wish.reason, wish.message}
+			f.missing[c.set.Name] = notice{target.reason, target.message}
 		default:
-			w.restart = notice{wish.reason, c.set.Name + ": " + wish.message}
+			f.restart = notice{target.reason, c.set.Name + ": " + target.message}
 		}
-		w.lookAtConfig(wish.wait)
+		f.wait = soonest(f.wait, target.wait)
 	}
 	if l.fresh == nil {
-		return
+		return f
 	}
 	stamp, problem := freshStamp(l.fresh)
 	for _, name := range coming {
-		w.config[name] = stamp
+		f.stamps[name] = stamp
 		if problem.reason == "" {
 			continue
 		}
-		w.missing[name] = problem
-		if w.lookAtConfig(w.set.CreationTimestamp.Add(missingGrace).Sub(w.now)); problem.reason == v1alpha1.ReasonConfigUnreadable {
-			w.lookAtConfig(configRetry)
+		f.missing[name] = problem
+		f.wait = soonest(f.wait, w.set.CreationTimestamp.Add(missingGrace).Sub(w.now))
+		if problem.reason == v1alpha1.ReasonConfigUnreadable {
+			f.wait = soonest(f.wait, configRetry)
 		}
 	}
+	return f
 }
 
-// lookAtConfig looks again after that time at the latest.
-func (w *world) lookAtConfig(after time.Duration) {
-	if after > 0 && (w.configWait == 0 || after < w.configWait) {
-		w.configWait = after
-	}
-}
-
-// stamp is what is written for a wish.
-func (w configWish) stamp() configStamp { return configStamp{w.hash, w.record, w.event} }
+// stamp is what is written for a target.
+func (w configTarget) stamp() configStamp { return configStamp{w.hash, w.record, w.event} }
 
 // freshStamp is for a StatefulSet that is yet to be made, and why it must not be made
-// yet: its pods would start with what nobody knows.
+// yet: it would not be known what its pods start with.
 func freshStamp(c *configuration) (stamp configStamp, problem notice) {
 	switch {
 	case c.unreadable != "":
@@ -273,13 +276,9 @@ func freshStamp(c *configuration) (stamp configStamp, problem notice) {
 	return configStamp{hash: c.hash, record: c.record().String()}, problem
 }
 
-// missingGrace is how long the first version waits for configuration that is made
-// together with the object: pods that start without it would be restarted with it.
-const missingGrace = configWindow
-
-// configHolds tells whether a StatefulSet must not be made yet.
+// configHolds reports whether a StatefulSet must not be made yet.
 func (w *world) configHolds(name string) bool {
-	switch w.missing[name].reason {
+	switch w.config.missing[name].reason {
 	case v1alpha1.ReasonConfigUnreadable:
 		return true
 	case v1alpha1.ReasonConfigMissing:
@@ -288,13 +287,15 @@ func (w *world) configHolds(name string) bool {
 	return false
 }
 
-// rolls tells whether the pods of a StatefulSet are being replaced by such of
+// rolls reports whether the pods of a StatefulSet are being replaced by such of
 // another revision. The StatefulSet controller makes the revisions equal when all
 // pods have the new one and are Ready.
 func rolls(child *appsv1.StatefulSet) bool {
 	s := &child.Status
-	return child.DeletionTimestamp == nil && !idle(child) &&
-		(s.ObservedGeneration < child.Generation || s.CurrentRevision != s.UpdateRevision)
+	if child.DeletionTimestamp != nil || idle(child) {
+		return false
+	}
+	return s.ObservedGeneration < child.Generation || s.CurrentRevision != s.UpdateRevision
 }
 
 // restartsSince is when the restart for a change began that is under way; zero if

@@ -29,7 +29,7 @@ func carrying(r *configRecord, hash string) *appsv1.StatefulSet {
 func TestE14WhenPodsAreRestarted(t *testing.T) {
 	old := &configRecord{Key: "k", Seen: "s1", Hash: "h1"}
 	edited := configuration{key: "k", seen: "s2", hash: "h2"}
-	go1 := turn{granted: true}
+	go1 := slot{granted: true}
 	for _, row := range []struct {
 		sentence string
 		view     configView
@@ -37,25 +37,25 @@ func TestE14WhenPodsAreRestarted(t *testing.T) {
 	}{
 		{"nothing was edited", configView{child: carrying(old, "h1"), configuration: configuration{key: "k", seen: "s1"}}, "h1 - - 0s"},
 		{"metadata was edited", configView{child: carrying(old, "h1"), configuration: configuration{key: "k", seen: "s2", hash: "h1"}}, "h1 - - 0s"},
-		{"contents were just edited", configView{child: carrying(old, "h1"), configuration: edited, since: noon, turn: go1}, "h1 - ConfigChanged 2s"},
-		{"the edits go on", configView{child: carrying(old, "h1"), configuration: edited, since: noon.Add(-1500 * time.Millisecond), turn: go1}, "h1 - ConfigChanged 500ms"},
-		{"the window is over", configView{child: carrying(old, "h1"), configuration: edited, since: noon.Add(-2 * time.Second), turn: go1}, "h2 ConfigRestart - 0s"},
+		{"contents were just edited", configView{child: carrying(old, "h1"), configuration: edited, since: noon, slot: go1}, "h1 - ConfigChanged 2s"},
+		{"the edits go on", configView{child: carrying(old, "h1"), configuration: edited, since: noon.Add(-1500 * time.Millisecond), slot: go1}, "h1 - ConfigChanged 500ms"},
+		{"the window is over", configView{child: carrying(old, "h1"), configuration: edited, since: noon.Add(-2 * time.Second), slot: go1}, "h2 ConfigRestart - 0s"},
 		{"it is not its turn", configView{child: carrying(old, "h1"), configuration: edited, since: noon.Add(-time.Hour)}, "h1 - ConfigRestartWaits 15s"},
-		{"an upgrade is under way", configView{child: carrying(old, "h1"), configuration: edited, since: noon.Add(-time.Hour), turn: go1, held: "an upgrade is under way"}, "h1 - ConfigChanged 0s"},
+		{"an upgrade is under way", configView{child: carrying(old, "h1"), configuration: edited, since: noon.Add(-time.Hour), slot: go1, held: "an upgrade is under way"}, "h1 - ConfigChanged 0s"},
 		{"there is no pod to restart", configView{child: func() *appsv1.StatefulSet {
 			c := carrying(old, "h1")
 			c.Spec.Replicas = ptr.To(int32(0))
 			return c
 		}(), configuration: edited, since: noon.Add(-time.Hour), held: "an upgrade is under way"}, "h2 ConfigRestart - 0s"},
-		{"something required went", configView{child: carrying(old, "h1"), configuration: configuration{key: "k", seen: "s2", hash: "h2", missing: []string{"Secret s does not exist"}}, since: noon.Add(-time.Hour), turn: go1},
+		{"something required went", configView{child: carrying(old, "h1"), configuration: configuration{key: "k", seen: "s2", hash: "h2", missing: []string{"Secret s does not exist"}}, since: noon.Add(-time.Hour), slot: go1},
 			"h1 - ConfigMissing 0s"},
-		{"something cannot be read", configView{child: carrying(old, "h1"), configuration: configuration{key: "k", unreadable: "Secret s: forbidden"}, since: noon.Add(-time.Hour), turn: go1},
+		{"something cannot be read", configView{child: carrying(old, "h1"), configuration: configuration{key: "k", unreadable: "Secret s: forbidden"}, since: noon.Add(-time.Hour), slot: go1},
 			"h1 - ConfigUnreadable 15s"},
-		{"it was not followed before", configView{child: carrying(nil, ""), configuration: edited, turn: go1}, " ConfigFollowed - 0s"},
+		{"it was not followed before", configView{child: carrying(nil, ""), configuration: edited, slot: go1}, " ConfigFollowed - 0s"},
 		{"it was not followed before, and something is missing", configView{child: carrying(nil, ""), configuration: configuration{key: "k", seen: "s2", hash: "h2", missing: []string{"x"}}}, " ConfigFollowed ConfigMissing 0s"},
-		{"what was missing at its start has come", configView{child: carrying(&configRecord{Key: "k", Seen: "s1", Hash: "h1", Incomplete: true}, "h1"), configuration: edited, since: noon.Add(-time.Hour), turn: go1}, "h2 ConfigRestart - 0s"},
-		{"the key was lost, and nothing was edited", configView{child: carrying(old, "h1"), configuration: configuration{key: "other", seen: "s1", hash: "x"}, turn: go1}, "h1 ConfigKeyChanged - 0s"},
-		{"the key was lost, and something was edited", configView{child: carrying(old, "h1"), configuration: configuration{key: "other", seen: "s2", hash: "x"}, since: noon.Add(-time.Hour), turn: go1}, "x ConfigKeyLost - 0s"},
+		{"what was missing at its start has come", configView{child: carrying(&configRecord{Key: "k", Seen: "s1", Hash: "h1", Incomplete: true}, "h1"), configuration: edited, since: noon.Add(-time.Hour), slot: go1}, "h2 ConfigRestart - 0s"},
+		{"the key was lost, and nothing was edited", configView{child: carrying(old, "h1"), configuration: configuration{key: "other", seen: "s1", hash: "x"}, slot: go1}, "h1 ConfigKeyChanged - 0s"},
+		{"the key was lost, and something was edited", configView{child: carrying(old, "h1"), configuration: configuration{key: "other", seen: "s2", hash: "x"}, since: noon.Add(-time.Hour), slot: go1}, "x ConfigKeyLost - 0s"},
 		{"the record was spoilt by hand", configView{child: func() *appsv1.StatefulSet {
 			c := carrying(old, "h1")
 			c.Annotations[v1alpha1.AnnotationConfigRecord] = "{"
@@ -63,7 +63,7 @@ func TestE14WhenPodsAreRestarted(t *testing.T) {
 		}(), configuration: edited}, "h1 ConfigFollowed - 0s"},
 	} {
 		t.Run(row.sentence, func(t *testing.T) {
-			w := wishConfig(&row.view, noon)
+			w := targetConfig(&row.view, noon)
 			dash := func(s string) string {
 				if s == "" {
 					return "-"
@@ -87,7 +87,7 @@ func TestE14WhenPodsAreRestarted(t *testing.T) {
 			after := row.view
 			after.child = carrying(nil, w.hash)
 			after.child.Annotations = map[string]string{v1alpha1.AnnotationConfigRecord: w.record}
-			if again := wishConfig(&after, noon); w.event != "" && (again.hash != w.hash || again.record != w.record || again.event != "") {
+			if again := targetConfig(&after, noon); w.event != "" && (again.hash != w.hash || again.record != w.record || again.event != "") {
 				t.Errorf("wishes %+v when that is written", again)
 			}
 		})
@@ -142,7 +142,7 @@ func TestE16ASetThatIsNotFollowedKeepsItsPods(t *testing.T) {
 
 func TestMessagesSayWhatIsMissing(t *testing.T) {
 	v := configView{child: carrying(&configRecord{Key: "k"}, ""), configuration: configuration{missing: []string{"ConfigMap a does not exist", "Secret b does not exist"}}}
-	if w := wishConfig(&v, noon); !strings.Contains(w.message, "ConfigMap a") || !strings.Contains(w.message, "Secret b") {
+	if w := targetConfig(&v, noon); !strings.Contains(w.message, "ConfigMap a") || !strings.Contains(w.message, "Secret b") {
 		t.Errorf("says %q", w.message)
 	}
 }
@@ -151,8 +151,33 @@ func TestARestartIsNotForgottenWithTheKey(t *testing.T) {
 	v := configView{child: carrying(&configRecord{Key: "k", Seen: "s1", Hash: "h1", Restarted: &metav1.Time{Time: noon}}, "h1"),
 		configuration: configuration{key: "other", seen: "s1", hash: "x"}}
 	after := carrying(nil, "h1")
-	after.Annotations = map[string]string{v1alpha1.AnnotationConfigRecord: wishConfig(&v, noon).record}
+	after.Annotations = map[string]string{v1alpha1.AnnotationConfigRecord: targetConfig(&v, noon).record}
 	if r := recordOf(after); r == nil || r.Key != "other" || !r.Restarted.Equal(&metav1.Time{Time: noon}) {
 		t.Errorf("a restart is forgotten with the key: %v", r)
+	}
+}
+
+// E14 what serves is not restarted beside an upgrade, which takes pods from it too.
+func TestHoldsRestart(t *testing.T) {
+	const held = "an upgrade is under way"
+	under := func(phase v1alpha1.Phase) *v1alpha1.ExtendedStatefulSetStatus {
+		return &v1alpha1.ExtendedStatefulSetStatus{CurrentVersion: 1, UpdateVersion: 2, Phase: phase, Update: &v1alpha1.UpdateStatus{}}
+	}
+	for _, row := range []struct {
+		says   string
+		status *v1alpha1.ExtendedStatefulSetStatus
+		number int64
+		want   string
+	}{
+		{"no upgrade holds anything up", &v1alpha1.ExtendedStatefulSetStatus{CurrentVersion: 1}, 1, ""},
+		{"one that runs its job holds up what serves", under(v1alpha1.PhasePreJob), 1, held},
+		{"so does one that promotes", under(v1alpha1.PhasePromoting), 1, held},
+		{"but not the new version", under(v1alpha1.PhaseCanary), 2, ""},
+		{"nor does one that was given up", under(v1alpha1.PhaseStale), 1, ""},
+		{"or that never began", under(v1alpha1.PhaseAborted), 1, ""},
+	} {
+		if got := holdsRestart(row.status, row.number); got != row.want {
+			t.Errorf("%s: %q, want %q", row.says, got, row.want)
+		}
 	}
 }

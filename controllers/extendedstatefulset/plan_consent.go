@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -19,23 +18,20 @@ import (
 // label is taken only if it says itself, in an annotation, that we may have it. Who
 // can write that could have given it away anyway.
 //
-// Until then the ordinal is nobody's: it is given to no StatefulSet, taken from none,
+// Until then the ordinal has no owner: it is given to no StatefulSet, taken from none,
 // and the pod webhook creates no pod for it. What runs is left alone.
-
-// consentRetry is how often it is looked whether there is consent: the claims of
-// others are not in the cache, so no event tells.
-const consentRetry = 15 * time.Second
 
 // mayHave reports whether a set of that name may have a claim.
 func mayHave(set string, claim metav1.Object) bool {
-	label := claim.GetLabels()[v1alpha1.LabelSet]
-	return label == set || label == "" && claim.GetAnnotations()[v1alpha1.AnnotationAdopt] == set
+	if label := claim.GetLabels()[v1alpha1.LabelSet]; label != "" {
+		return label == set
+	}
+	return claim.GetAnnotations()[v1alpha1.AnnotationAdopt] == set
 }
 
 // askOwner says whose claims those are, and how their owner gives them to a set. One that
 // carries the label of another set is named alone.
 func askOwner(namespace, set string, claims ...metav1.Object) string {
-	var all []string
 	told := some{}
 	for _, c := range claims {
 		if other := c.GetLabels()[v1alpha1.LabelSet]; other != "" {
@@ -43,19 +39,20 @@ func askOwner(namespace, set string, claims ...metav1.Object) string {
 				c.GetName(), other, v1alpha1.LabelSet, consent(namespace, set, c.GetName()))
 		}
 		told.add(c.GetName())
-		all = append(all, c.GetName())
 	}
-	subject, them := "claim "+told.String()+" is", "it"
-	if len(all) > 1 {
-		subject, them = "claims "+told.String()+" are", "them"
+	command := consent(namespace, set, told.first...)
+	if len(claims) > 1 {
+		return fmt.Sprintf("claims %s belong to other owners, and are used only with their consent: %s", told.String(), command)
 	}
-	return fmt.Sprintf("%s somebody else's, and %s taken only if %s owner says so: %s", subject,
-		map[string]string{"it": "is", "them": "are"}[them], map[string]string{"it": "its", "them": "their"}[them], consent(namespace, set, told.first...))
+	return fmt.Sprintf("claim %s belongs to another owner, and is used only with the owner's consent: %s", told.String(), command)
 }
 
 // consent is the command by which the owner of claims gives them to a set.
 func consent(namespace, set string, claims ...string) string {
-	return fmt.Sprintf("kubectl -n %s annotate pvc %s %s=%s", namespace, strings.Join(claims, " "), v1alpha1.AnnotationAdopt, set)
+	return fmt.Sprintf(
+		"kubectl -n %s annotate pvc %s %s=%s",
+		namespace, strings.Join(claims, " "), v1alpha1.AnnotationAdopt, set,
+	)
 }
 
 // claimants are the StatefulSets, by name, whose claims would be called as those of a
@@ -72,19 +69,19 @@ func claimants(template, stem string) iter.Seq2[string, string] {
 	}
 }
 
-// withheld says why an ordinal is nobody's for now: a claim of it is somebody else's,
-// or would be. "" if it may be given.
-func (w *world) withheld(z zone, ordinal int32) string {
-	if len(w.foreign)+len(w.claimants) == 0 {
+// withheld says why an ordinal is given to no version for now: a claim of it belongs to
+// another owner, or would. "" if it may be given.
+func (v storage) withheld(z zone, ordinal int32) string {
+	if len(v.foreign)+len(v.claimants) == 0 {
 		return ""
 	}
-	for _, t := range w.set.Spec.Template.Spec.VolumeClaimTemplates {
-		name := claimName(w.set.Name, t.Name, z, ordinal)
-		if w.foreign[name] != nil {
+	for _, t := range v.set.Spec.Template.Spec.VolumeClaimTemplates {
+		name := claimName(v.set.Name, t.Name, z, ordinal)
+		if v.foreign[name] != nil {
 			return "the owner of claim " + name + " gives it"
 		}
-		if other := w.claimants[claimStem(t.Name, z.stem(w.set.Name))]; other != "" && w.claims[name] == nil {
-			return "StatefulSet " + other + " is gone, whose claims would be called as those of " + z.stem(w.set.Name)
+		if other := v.claimants[claimStem(t.Name, z.stem(v.set.Name))]; other != "" && v.claims[name] == nil {
+			return "StatefulSet " + other + " is gone, whose claims would be called as those of " + z.stem(v.set.Name)
 		}
 	}
 	return ""
@@ -92,17 +89,17 @@ func (w *world) withheld(z zone, ordinal int32) string {
 
 // disputed says what claims are not ours, and what is to be done about it; "" if all
 // that are needed are.
-func (w *world) disputed() string {
-	if len(w.foreign) > 0 {
+func (v storage) disputed() string {
+	if len(v.foreign) > 0 {
 		var all []metav1.Object
-		for _, name := range slices.Sorted(maps.Keys(w.foreign)) {
-			all = append(all, w.foreign[name])
+		for _, name := range slices.Sorted(maps.Keys(v.foreign)) {
+			all = append(all, v.foreign[name])
 		}
-		return askOwner(w.set.Namespace, w.set.Name, all...)
+		return askOwner(v.set.Namespace, v.set.Name, all...)
 	}
-	for _, stem := range slices.Sorted(maps.Keys(w.claimants)) {
+	for _, stem := range slices.Sorted(maps.Keys(v.claimants)) {
 		return fmt.Sprintf("the claims %s-<ordinal> are those of StatefulSet %s too, so none are made: choose another name, here or for the claim template, or delete that StatefulSet",
-			stem, w.claimants[stem])
+			stem, v.claimants[stem])
 	}
 	return ""
 }
@@ -111,20 +108,20 @@ func (w *world) disputed() string {
 func claimStem(template, stem string) string { return template + "-" + stem }
 
 // reach is how many ordinals, from 0, a StatefulSet may have that has those now.
-func (w *world) reach(z zone, has span) int32 {
-	for o := range w.replicas {
-		if !has.has(o) && w.withheld(z, o) != "" {
+func (v storage) reach(z zone, has span) int32 {
+	for o := range v.replicas {
+		if !has.has(o) && v.withheld(z, o) != "" {
 			return o
 		}
 	}
-	return w.replicas
+	return v.replicas
 }
 
-// strangers says what has to be so before a pod may be replaced that is on a claim that
+// unconsented says what has to be so before a pod may be replaced that is on a claim that
 // is not ours, as on one that lost its label: it would not come back. "" if none is.
-func (w *world) strangers() string {
-	for _, t := range w.tenants {
-		if why := w.withheld(zone{index: t.zone}, t.ordinal); why != "" {
+func (v storage) unconsented() string {
+	for _, t := range v.pods {
+		if why := v.withheld(zone{index: t.zone}, t.ordinal); why != "" {
 			return why
 		}
 	}

@@ -20,10 +20,10 @@ import (
 type deadline struct {
 	name  string
 	limit time.Duration
-	// blames tells whether somebody is blamed at that time, if that is the time in
+	// blames reports whether a version is blamed at that time, if that is the time in
 	// which the operator could look.
 	blames func(now time.Time, watch leadership.Watch) bool
-	// heals is true where nobody is to blame any more when the time is over later.
+	// heals is true where no version is to blame any more when the time is over later.
 	heals bool
 }
 
@@ -39,7 +39,7 @@ func saying(scene func() *scene, words string) func(time.Time, leadership.Watch)
 // readySince makes the canary Ready since that long after noon.
 func readySince(d time.Duration) func(*world) {
 	return func(w *world) {
-		w.child(w.zones[0].index, 2).pods[0].Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon.Add(d))
+		w.children.find(w.zones[0].index, 2).pods[0].Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon.Add(d))
 	}
 }
 
@@ -75,11 +75,11 @@ func deadlines() []deadline {
 			return of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePostJob, v1alpha1.HandoverCoexist).has(2, span{0, 3}).but(postJobRuns)
 		}, "UpdateTimeout"), false},
 		{"canaryWatchTime of a pod that is not Ready and holds up the way back", 5 * time.Minute, func(now time.Time, watch leadership.Watch) bool {
-			return set(now, watch).hadItsTime(pod(false))
+			return set(now, watch).clock().hadItsTime(pod(false))
 		}, false},
 		{"canaryWatchTime of a pod that does not end and holds up its ordinal", 5 * time.Minute, func(now time.Time, watch leadership.Watch) bool {
 			w := set(now, watch)
-			w.tenants = []tenant{{w.zones[0].index, 1, 2, pod(true), true}}
+			w.pods = []podOfOrdinal{{w.zones[0].index, 1, 2, pod(true), true}}
 			return !w.inTransit(w.zones[0], 2)
 		}, false},
 		{"the probation of a canary, which is no proof either", longestProbation, saying(func() *scene { return canary().but(readySince(0)) }, "Promoting"), false},
@@ -88,23 +88,23 @@ func deadlines() []deadline {
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", ContainerID: "c", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 			w.probes = map[types.UID]probed{p.UID: {results: map[string]podexec.Result{
 				"main": {Command: podexec.Command{ContainerID: "c"}, Sent: true, Began: noon, Ended: now, Outcome: podexec.Unknown}}}}
-			return w.answer(p, "main", &v1alpha1.ActivePassiveProbe{}) == passive
+			return probing{w}.answer(p, "main", &v1alpha1.ActivePassiveProbe{}) == passive
 		}, false},
-		{"the place of a restart that hangs", turnLimit, func(now time.Time, watch leadership.Watch) bool {
-			t := turns{most: 1, watch: func() leadership.Watch { return watch }}
+		{"the place of a restart that hangs", slotLimit, func(now time.Time, watch leadership.Watch) bool {
+			t := restartLimiter{most: 1, watch: func() leadership.Watch { return watch }}
 			return t.ask(keyOf(2), noon, now, map[types.NamespacedName]time.Time{keyOf(1): noon}).granted
 		}, false},
-		{"the place of a restart that the cache does not show", turnLimit, func(now time.Time, watch leadership.Watch) bool {
-			t := turns{most: 1, watch: func() leadership.Watch { return watch }}
+		{"the place of a restart that the cache does not show", slotLimit, func(now time.Time, watch leadership.Watch) bool {
+			t := restartLimiter{most: 1, watch: func() leadership.Watch { return watch }}
 			t.ask(keyOf(1), noon, noon, nil)
 			return t.ask(keyOf(2), noon, now, nil).granted
 		}, false},
 	}
 }
 
-// V5: nobody is blamed for time in which nobody looked: the operator was frozen, the
+// V5: no version is blamed for time in which the operator could not look: the operator was frozen, the
 // API server was away, or another process led. Docs: "Deadlines".
-func TestV5NobodyIsBlamedForTimeInWhichNobodyLooked(t *testing.T) {
+func TestV5TimeInWhichTheOperatorWasAwayDoesNotCount(t *testing.T) {
 	for _, d := range deadlines() {
 		t.Run(d.name, func(t *testing.T) {
 			over := noon.Add(d.limit)
@@ -112,17 +112,17 @@ func TestV5NobodyIsBlamedForTimeInWhichNobodyLooked(t *testing.T) {
 			still := leadership.Watch{Gaps: []leadership.Gap{{From: noon.Add(time.Second), To: over}}}
 			restarted := leadership.Watch{Since: over.Add(-time.Second)}
 			if !d.blames(over, leadership.Watch{}) {
-				t.Error("nobody is blamed although the operator looked all the time")
+				t.Error("no version is blamed although the operator looked all the time")
 			}
 			if d.blames(over.Add(-2*time.Nanosecond), leadership.Watch{}) {
-				t.Error("somebody is blamed before the time is over")
+				t.Error("a version is blamed before the time is over")
 			}
 			for name, watch := range map[string]leadership.Watch{"frozen and awake again": away, "away still": still, "restarted": restarted} {
 				if d.blames(over, watch) {
-					t.Errorf("somebody is blamed, and the operator was %s", name)
+					t.Errorf("a version is blamed, and the operator was %s", name)
 				}
 				if due := watch.Deadline(noon, d.limit); !d.heals && !d.blames(due, watch) && watch.Elapsed(noon, due) >= d.limit {
-					t.Errorf("nobody is blamed when the operator that was %s has looked long enough", name)
+					t.Errorf("no version is blamed when the operator that was %s has looked long enough", name)
 				}
 			}
 		})
@@ -136,7 +136,7 @@ func TestV5LooksAgainWhenTheTimeIsOver(t *testing.T) {
 	s.after(time.Minute)
 	for range 10 {
 		p := decide(s.w)
-		if p.books {
+		if p.recordFirst {
 			return
 		}
 		if p.Wait <= 0 {
@@ -158,7 +158,7 @@ func TestACanaryIsWatchedFromItsCreation(t *testing.T) {
 		{"a canary that was not made is not to blame", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).after(5 * time.Minute), "create statefulset db-v2: VersionCreated, ordinals 0 to 0\n"},
 		{"one that was made late has its time from then", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}, 0).but(madeAt(time.Minute)).after(5 * time.Minute), ""},
 		{"and that time ends too", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}, 0).but(madeAt(time.Minute)).after(6 * time.Minute),
-			"books: Stale, version 1 to 2, attempt 1, CanaryFailed"},
+			"record: Stale, version 1 to 2, attempt 1, CanaryFailed"},
 	} {
 		t.Run(row.name, row.check)
 	}

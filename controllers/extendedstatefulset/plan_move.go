@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // Ordinals of a zone belong to the StatefulSets of its versions, each of which has
@@ -17,58 +18,97 @@ import (
 //	v1 0 1 2 3   v1 0 1 2 .   v1 0 1 2     and on the way back the same from the
 //	v2           v2           v2       3   other side, with v1 as the goal
 //
-// The dot is an ordinal of nobody: its old pod is on its way out. Nobody gets it
-// before that pod is gone.
+// The dot is an ordinal without an owner: its old pod is on its way out. No version
+// gets it before that pod is gone.
 
 // spans are what the StatefulSets of a zone have, by version.
 type spans map[int64]span
 
-// arrange says what the StatefulSets of a zone shall have now.
-func arrange(w *world, z zone, p *plan) spans {
-	have := w.spansOf(z)
-	if w.books.Phase == v1alpha1.PhaseCleaningUp && !w.switched() {
-		p.WaitFor("", fmt.Sprintf("Service %s selects what serves", activeService(w.set)))
-		return have // clients first
-	}
-	goal := w.books.CurrentVersion
-	if w.forward(z) {
-		if w.books.Phase == v1alpha1.PhaseCanary && w.replicas == 0 {
-			p.WaitFor("", "there are replicas to try it with")
-		}
-		goal = w.books.UpdateVersion
-		if w.books.Update.Handover == v1alpha1.HandoverCoexist {
-			return coexist(w, z, have)
-		}
-	}
-	if _, exists := have[goal]; !exists && !w.known(goal) {
-		return have
-	}
-	return move(w, z, have, goal, p)
+// handover is what the StatefulSets of a zone get in this pass.
+type handover struct {
+	w    *world
+	zone zone
+	// have is what they have, and want what they get.
+	have, want spans
+	// goal is the version that gets every ordinal, and back says that it is the one that
+	// served before: what another took is given back.
+	goal int64
+	back bool
+	// taken is true when a pod that serves is taken from it in this pass, in this zone or
+	// in one before; no other is then.
+	taken bool
+	// waits says what is waited for first; "" if nothing is.
+	waits string
 }
 
-// known tells whether the content of a version is that of the template, so that
+// arrange says what the StatefulSets of a zone get now. taken says that a pod that serves
+// is taken in another zone already.
+func arrange(w *world, z zone, taken bool) *handover {
+	h := &handover{w: w, zone: z, have: w.spansOf(z), goal: w.record.CurrentVersion, taken: taken}
+	h.want = h.have
+	clientsFirst := !mutant.Is("ests-clients-last") // the old version goes before clients are sent to the new one
+	if clientsFirst && w.record.Phase == v1alpha1.PhaseCleaningUp && !w.traffic().switched() {
+		h.waitFor(fmt.Sprintf("Service %s selects what serves", activeService(w.set)))
+		return h // clients first
+	}
+	if w.forward(z) {
+		if w.record.Phase == v1alpha1.PhaseCanary && w.replicas == 0 {
+			h.waitFor("there are replicas to try it with")
+		}
+		h.goal = w.record.UpdateVersion
+		if w.record.Update.Handover == v1alpha1.HandoverCoexist {
+			h.want = coexist(w, z, h.have)
+			return h
+		}
+	}
+	h.back = h.goal == w.record.CurrentVersion
+	if _, exists := h.have[h.goal]; exists || w.known(h.goal) {
+		h.move()
+	}
+	return h
+}
+
+// waitFor notes what is waited for; the first has the word.
+func (h *handover) waitFor(what string) { h.waits = cmp.Or(h.waits, what) }
+
+// known reports whether the content of a version is that of the template, so that
 // its StatefulSets can be made.
 func (w *world) known(number int64) bool {
-	return number == w.books.CurrentVersion && w.books.CurrentDigest == w.digest ||
-		w.books.Update != nil && number == w.books.UpdateVersion && w.books.Update.Digest == w.digest
+	if number == w.record.CurrentVersion && w.record.CurrentDigest == w.digest {
+		return true
+	}
+	u := w.record.Update
+	return u != nil && number == w.record.UpdateVersion && u.Digest == w.digest
 }
 
-// forward tells whether the new version may take something in that zone.
+// forward reports whether the new version may take something in that zone.
 func (w *world) forward(z zone) bool {
-	u := w.books.Update
+	u := w.record.Update
 	if u == nil || u.Returning {
 		return false
 	}
-	switch w.books.Phase {
+	switch w.record.Phase {
 	case v1alpha1.PhaseCanary, v1alpha1.PhasePromoting, v1alpha1.PhasePostJob:
-		c := w.child(z.index, w.books.UpdateVersion)
-		return u.Zone == z.name || c != nil && c.span().replicas > 0
+		c := w.children.find(z.index, w.record.UpdateVersion)
+		begun := c != nil && c.span().replicas > 0
+		return begun || u.Zone == z.name
 	}
 	return false
 }
 
-// returning tells whether what a version took is being given back.
-func (w *world) returning() bool { return w.unreturned(w.books.CurrentVersion) != "" }
+// returning reports whether what a version took is being given back.
+func (w *world) returning() bool { return w.standing(w.record.CurrentVersion).unreturned() != "" }
+
+// spansOf are what the StatefulSets of a zone have.
+func (w *world) spansOf(z zone) spans {
+	have := spans{}
+	for _, c := range w.children {
+		if c.zone == z.index && !c.terminating() {
+			have[c.version] = c.span()
+		}
+	}
+	return have
+}
 
 // coexist gives the new version canaries, then all, and the old one all.
 func coexist(w *world, z zone, have spans) spans {
@@ -76,45 +116,37 @@ func coexist(w *world, z zone, have spans) spans {
 	for number, s := range want {
 		want[number] = span{start: s.start}
 	}
-	want[w.books.CurrentVersion] = span{0, w.reach(z, have[w.books.CurrentVersion])}
-	n := w.reach(z, have[w.books.UpdateVersion])
-	if w.books.Phase == v1alpha1.PhaseCanary && w.books.Update.Zone == z.name {
-		n = min(max(w.canaries(), have[w.books.UpdateVersion].replicas), n)
+	want[w.record.CurrentVersion] = span{0, w.storage().reach(z, have[w.record.CurrentVersion])}
+	n := w.storage().reach(z, have[w.record.UpdateVersion])
+	if w.record.Phase == v1alpha1.PhaseCanary && w.record.Update.Zone == z.name {
+		n = min(max(w.canaries(), have[w.record.UpdateVersion].replicas), n)
 	}
-	want[w.books.UpdateVersion] = span{0, n}
+	want[w.record.UpdateVersion] = span{0, n}
 	return want
 }
 
 // move is the next step on the way to a goal that has every ordinal.
-func move(w *world, z zone, have spans, goal int64, p *plan) spans {
-	want := maps.Clone(have)
-	trim(want, goal, w.replicas)
-	if !maps.Equal(want, have) {
-		return want
+func (h *handover) move() {
+	h.want = maps.Clone(h.have)
+	trim(h.want, h.goal, h.w.replicas)
+	if !maps.Equal(h.want, h.have) {
+		return
 	}
-	_, exists := want[goal]
+	_, exists := h.want[h.goal]
 	if !exists {
-		want[goal] = span{start: w.replicas}
+		h.want[h.goal] = span{start: h.w.replicas}
 	}
-	if first, some := want.firstFree(w.replicas); some {
-		fill(w, z, want, goal, first, p)
-		return want
+	if first, some := h.want.firstFree(h.w.replicas); some {
+		h.fill(first)
+		return
 	}
-	from, ordinal := want.next(goal, goal == w.books.CurrentVersion)
-	if from == 0 || !exists || !w.mayTake(z, want, goal, from, ordinal, p) {
-		return want
+	if from, ordinal := h.want.next(h.goal, h.back); from != 0 && exists {
+		h.take(from, ordinal)
 	}
-	s := want[from]
-	if ordinal == s.start {
-		s.start++
-	}
-	s.replicas--
-	want[from] = s
-	return want
 }
 
-// trim takes ordinals above the number of replicas from everybody, and what two
-// have from those that come after the goal. Only somebody else's edit, or an
+// trim takes ordinals above the number of replicas from all versions, and what two
+// have from those that come after the goal. Only the edit of another client, or an
 // upgrade with Coexist that is given up, leaves two with one ordinal.
 func trim(all spans, goal int64, replicas int32) {
 	taken := make([]span, 0, len(all))
@@ -146,7 +178,7 @@ func trim(all spans, goal int64, replicas int32) {
 	}
 }
 
-// free are the ordinals of nobody, upwards or downwards. Each is asked about when its
+// free are the ordinals without an owner, upwards or downwards. Each is asked about when its
 // turn comes: one that got an owner meanwhile is none any more.
 func (all spans) free(replicas int32, down bool) iter.Seq[int32] {
 	return func(yield func(int32) bool) {
@@ -161,7 +193,7 @@ func (all spans) free(replicas int32, down bool) iter.Seq[int32] {
 	}
 }
 
-// firstFree is the lowest ordinal of nobody, if there is one.
+// firstFree is the lowest ordinal without an owner, if there is one.
 func (all spans) firstFree(replicas int32) (ordinal int32, some bool) {
 	for o := range all.free(replicas, false) {
 		return o, true
@@ -179,35 +211,44 @@ func (all spans) owner(ordinal int32) int64 {
 	return 0
 }
 
-// fill gives ordinals of nobody to the goal where they are next to what it has,
+// fill gives ordinals without an owner to the goal where they are next to what it has,
 // and else to a neighbour: but not before the pods that were there are gone.
-func fill(w *world, z zone, all spans, goal int64, first int32, p *plan) {
-	down := goal != w.books.CurrentVersion || all[goal].replicas > 0 && first < all[goal].start
+func (h *handover) fill(first int32) {
+	goal := h.want[h.goal]
+	down := !h.back || (goal.replicas > 0 && first < goal.start)
 	for range 2 { // what the first round gave may be next to what was passed over
-		for o := range all.free(w.replicas, down) {
-			if w.left(z, o) {
-				continue
-			}
-			if to := all.heir(o, goal, w.enough(z, all, goal)); to == 0 {
-				continue
-			} else if why := cmp.Or(w.withheld(z, o), w.heldByOther(z, to, o)); why != "" {
-				p.WaitFor("", why)
-			} else {
-				all[to] = all[to].with(o)
-			}
+		for o := range h.want.free(h.w.replicas, down) {
+			h.give(o)
 		}
 	}
 }
 
-// heir is who gets an ordinal: the goal if it can, or a neighbour; 0 if neither
-// can yet. A goal that has enough comes last.
-func (all spans) heir(ordinal int32, goal int64, enough bool) int64 {
+// give gives an ordinal without an owner to the version that gets it, if it may have it
+// yet.
+func (h *handover) give(ordinal int32) {
+	if h.w.left(h.zone, ordinal) {
+		return
+	}
+	to := h.want.successor(ordinal, h.goal, h.enough())
+	if to == 0 {
+		return
+	}
+	if why := cmp.Or(h.w.storage().withheld(h.zone, ordinal), h.held(to, ordinal)); why != "" {
+		h.waitFor(why)
+		return
+	}
+	h.want[to] = h.want[to].with(ordinal)
+}
+
+// successor is the version that gets an ordinal: the goal if it can, or a neighbour; 0 if
+// neither can yet. A goal that has enough comes last.
+func (all spans) successor(ordinal int32, goal int64, enough bool) int64 {
 	able := all[goal].replicas == 0 || all[goal].touches(ordinal)
 	if able && !enough {
 		return goal
 	}
 	for _, number := range slices.Sorted(maps.Keys(all)) {
-		if number != goal && (all[number].touches(ordinal) && all[number].replicas > 0 || enough && all[number].replicas == 0) {
+		if number != goal && all[number].takesOver(ordinal, enough) {
 			return number
 		}
 	}
@@ -217,9 +258,21 @@ func (all spans) heir(ordinal int32, goal int64, enough bool) int64 {
 	return 0
 }
 
-// enough tells whether a goal that has to prove itself has its canaries.
-func (w *world) enough(z zone, all spans, goal int64) bool {
-	return goal != w.books.CurrentVersion && w.books.Phase == v1alpha1.PhaseCanary && w.books.Update.Zone == z.name && all[goal].replicas >= w.canaries()
+// takesOver reports whether a neighbour of the goal gets an ordinal: one that touches
+// it, or one that has none if the goal has enough.
+func (s span) takesOver(ordinal int32, enough bool) bool {
+	if s.replicas == 0 {
+		return enough
+	}
+	return s.touches(ordinal)
+}
+
+// enough reports whether a goal that has to prove itself has its canaries.
+func (h *handover) enough() bool {
+	if h.back || h.w.record.Phase != v1alpha1.PhaseCanary || h.w.record.Update.Zone != h.zone.name {
+		return false
+	}
+	return h.want[h.goal].replicas >= h.w.canaries()
 }
 
 func (s span) touches(ordinal int32) bool { return ordinal == s.end() || ordinal == s.start-1 }
@@ -235,146 +288,166 @@ func (s span) with(ordinal int32) span {
 	return span{s.start, s.replicas + 1}
 }
 
-// heldByOther says why an ordinal cannot be given to a version yet: a pod of
-// another is there, or may come, as long as the StatefulSet controller has not seen
-// that the other has it no more. "" if it can.
-func (w *world) heldByOther(z zone, number int64, ordinal int32) string {
-	for _, t := range w.tenants {
-		if t.zone == z.index && t.ordinal == ordinal && t.version != number {
-			return fmt.Sprintf("pod %s ends", t.pod.Name)
-		}
+// without is the span without its first or last ordinal.
+func (s span) without(ordinal int32) span {
+	if ordinal == s.start {
+		return span{s.start + 1, s.replicas - 1}
 	}
-	for _, c := range w.children {
-		if c.zone == z.index && c.version != number && c.set.Status.ObservedGeneration < c.set.Generation {
-			return fmt.Sprintf("StatefulSet %s is observed by its controller", c.set.Name)
-		}
+	return span{s.start, s.replicas - 1}
+}
+
+// held says why an ordinal cannot be given to a version yet; "" if it can.
+func (h *handover) held(to int64, ordinal int32) string {
+	return cmp.Or(h.heldByPod(to, ordinal), h.heldByUnobserved(to), h.heldByRival(ordinal))
+}
+
+// heldByPod: a pod of another version is still there.
+func (h *handover) heldByPod(to int64, ordinal int32) string {
+	if mutant.Is("ests-two-pods-one-claim") { // an ordinal is given away before its old pod is gone
+		return ""
 	}
-	for _, c := range w.rivals {
-		if c.zone == z.index && c.span().has(ordinal) && len(w.set.Spec.Template.Spec.VolumeClaimTemplates) > 0 {
-			return fmt.Sprintf("StatefulSet %s is gone, which is not this object's and whose pods have its claims", c.set.Name)
-		}
+	others := func(p podOfOrdinal) bool { return p.isOn(h.zone, ordinal) && p.version != to }
+	if p, some := first(h.w.pods, others); some {
+		return fmt.Sprintf("pod %s ends", p.pod.Name)
 	}
 	return ""
 }
 
-// doomed is the claim of an ordinal that somebody deleted, and that goes for good
-// with the pod that has it; "" if none.
-func (w *world) doomed(z zone, ordinal int32) string {
-	for _, t := range w.set.Spec.Template.Spec.VolumeClaimTemplates {
-		name := claimName(w.set.Name, t.Name, z, ordinal)
-		if c := w.claims[name]; c != nil && c.DeletionTimestamp != nil {
-			return name
-		}
+// heldByUnobserved: a pod of another version may come, as long as the StatefulSet
+// controller has not seen that the other has the ordinal no more.
+func (h *handover) heldByUnobserved(to int64) string {
+	if mutant.Is("ests-unobserved-gives") { // an ordinal is given away while its old pod may be created again
+		return ""
+	}
+	unobserved := func(c *child) bool { return c.zone == h.zone.index && c.version != to && !c.observed() }
+	if c, some := first(h.w.children, unobserved); some {
+		return fmt.Sprintf("StatefulSet %s is observed by its controller", c.set.Name)
+	}
+	return ""
+}
+
+// heldByRival: a StatefulSet that is not ours any more has pods on our claims.
+func (h *handover) heldByRival(ordinal int32) string {
+	if mutant.Is("ests-rivals-share") { // a StatefulSet that is not ours any more is not looked at
+		return ""
+	}
+	if len(h.w.set.Spec.Template.Spec.VolumeClaimTemplates) == 0 {
+		return ""
+	}
+	has := func(c *child) bool { return c.zone == h.zone.index && c.span().has(ordinal) }
+	if c, some := first(h.w.rivals, has); some {
+		return fmt.Sprintf("StatefulSet %s is gone, which is not this object's and whose pods have its claims", c.set.Name)
 	}
 	return ""
 }
 
 // next is what the goal takes next, and from whom: downwards from where it is, or
-// from the top, and on a way back upwards. 0 when it has all.
+// from the top, and on a way back upwards. from is 0 when it has all.
 func (all spans) next(goal int64, back bool) (from int64, ordinal int32) {
 	s := all[goal]
-	if s.replicas > 0 {
-		if from = all.owner(s.start - 1); from != 0 {
-			return from, s.start - 1
-		}
-		return all.owner(s.end()), s.end()
+	switch {
+	case s.replicas == 0 && back:
+		return all.lowest()
+	case s.replicas == 0:
+		return all.highest()
 	}
-	for number, other := range all {
-		switch {
-		case other.replicas == 0:
-		case from == 0 || back && other.start < ordinal:
-			from, ordinal = number, other.start
-		}
-		if other.replicas > 0 && !back && other.end()-1 > ordinal {
-			from, ordinal = number, other.end()-1
+	if from = all.owner(s.start - 1); from != 0 {
+		return from, s.start - 1
+	}
+	return all.owner(s.end()), s.end()
+}
+
+// lowest is the lowest ordinal that any version has, and the version; 0 if none has.
+func (all spans) lowest() (from int64, ordinal int32) {
+	for number, s := range all {
+		if s.replicas > 0 && (from == 0 || s.start < ordinal) {
+			from, ordinal = number, s.start
 		}
 	}
 	return from, ordinal
 }
 
-// mayTake tells whether an ordinal may change hands: only one whose pod serves
-// nobody, or while all others serve.
-func (w *world) mayTake(z zone, all spans, goal int64, from int64, ordinal int32, p *plan) bool {
-	back := goal == w.books.CurrentVersion
-	if name := w.doomed(z, ordinal); name != "" {
-		p.WaitFor("", fmt.Sprintf("claim %s is safe: somebody deleted it, and it goes with its data when its pod ends", name))
+// highest is the highest ordinal that any version has, and the version; 0 if none has.
+func (all spans) highest() (from int64, ordinal int32) {
+	for number, s := range all {
+		if s.replicas > 0 && (from == 0 || s.end()-1 > ordinal) {
+			from, ordinal = number, s.end()-1
+		}
+	}
+	return from, ordinal
+}
+
+// take takes an ordinal from a version, for the goal: one whose pod does not serve, or
+// one while all others serve.
+func (h *handover) take(from int64, ordinal int32) {
+	if why := cmp.Or(h.unsafe(ordinal), h.unproven()); why != "" {
+		h.waitFor(why)
+		return
+	}
+	if h.costsService(from, ordinal) {
+		if why := h.othersDown(ordinal); why != "" {
+			h.waitFor(why)
+			return
+		}
+		h.taken = true
+	}
+	h.want[from] = h.want[from].without(ordinal)
+}
+
+// unsafe says why the claims of an ordinal must stay with its pod; "" if they need not.
+func (h *handover) unsafe(ordinal int32) string {
+	if mutant.Is("ests-deleted-claims-move") { // an ordinal is taken although its claim goes with its pod
+		return ""
+	}
+	if name := h.w.storage().deletedClaim(h.zone, ordinal); name != "" {
+		return fmt.Sprintf("claim %s is safe: it was deleted, and its data is lost when its pod ends", name)
+	}
+	return h.w.storage().withheld(h.zone, ordinal)
+}
+
+// unproven says why a goal that has to prove itself gets no more for now; "" if it may.
+func (h *handover) unproven() string {
+	if h.back {
+		return ""
+	}
+	if h.enough() {
+		return "the canaries have proven themselves"
+	}
+	c, want := h.w.children.find(h.zone.index, h.goal), h.want[h.goal].replicas
+	good := h.w.serving(c)
+	onProbation := h.w.record.Phase == v1alpha1.PhaseCanary && !mutant.Is("ests-no-probation") // a canary is good as soon as it is Ready
+	if onProbation {                                                                           // the next canary too would be down
+		good = h.w.proven(c)
+	}
+	if good < want {
+		return fmt.Sprintf("%s has %d of %d pods available", c.set.Name, want, want)
+	}
+	return ""
+}
+
+// costsService reports whether a pod that serves is lost with an ordinal, as far as the
+// user cares.
+func (h *handover) costsService(from int64, ordinal int32) bool {
+	if !h.back && h.w.set.Spec.UpdateStrategy.UpdateNotReady {
 		return false
 	}
-	if why := w.withheld(z, ordinal); why != "" {
-		p.WaitFor("", why)
-		return false
+	c := h.w.children.find(h.zone.index, from)
+	return c != nil && h.w.clock().available(c.pods[ordinal])
+}
+
+// othersDown says which other ordinal does not serve, in any zone; "" if all do.
+func (h *handover) othersDown(ordinal int32) string {
+	why := h.w.absent(h.zone, h.want, ordinal, h.back)
+	if mutant.Is("ests-zones-alone") { // pods of two zones are taken at one time
+		return why
 	}
-	if !back {
-		if w.enough(z, all, goal) {
-			p.WaitFor("", "the canaries have proven themselves")
-			return false
-		}
-		c, want := w.child(z.index, goal), all[goal].replicas
-		good := w.serving(c, w.replicas)
-		if c != nil && w.books.Phase == v1alpha1.PhaseCanary { // the next canary too would be down
-			good = w.proven(c)
-		}
-		if good < want {
-			p.WaitFor("", fmt.Sprintf("%s has %d of %d pods available", c.set.Name, want, want))
-			return false
+	for _, other := range h.w.zones {
+		if other != h.zone && why == "" {
+			why = h.w.absent(other, h.w.spansOf(other), -1, h.back)
 		}
 	}
-	if c := w.child(z.index, from); c == nil || !w.available(c.pods[ordinal]) || !back && w.set.Spec.UpdateStrategy.UpdateNotReady {
-		return true
-	}
-	why := w.absent(z, all, ordinal, back)
-	for _, other := range w.zones {
-		if other != z && why == "" {
-			why = w.absent(other, w.spansOf(other), -1, back)
-		}
-	}
-	if p.taken && why == "" {
+	if why == "" && h.taken {
 		why = "another zone has its pod back"
 	}
-	p.WaitFor("", why)
-	p.taken = p.taken || why == ""
-	return why == ""
-}
-
-// spansOf are what the StatefulSets of a zone have.
-func (w *world) spansOf(z zone) spans {
-	have := spans{}
-	for _, c := range w.children {
-		if c.zone == z.index && !c.going() {
-			have[c.version] = c.span()
-		}
-	}
-	return have
-}
-
-// unreturned says what versions other than that one still have; "" if nothing.
-func (w *world) unreturned(current int64) string {
-	for _, c := range w.children {
-		if c.version == current || !w.wanted(c.zone) || w.child(c.zone, current) == nil && !w.known(current) {
-			continue // nobody is there to give anything back to
-		}
-		if c.span().replicas > 0 || len(c.pods) > 0 {
-			return fmt.Sprintf("%s still has pods", c.set.Name)
-		}
-	}
-	for _, z := range w.zones {
-		if c := w.child(z.index, current); c != nil && c.span() != (span{0, w.replicas}) {
-			return fmt.Sprintf("%s has not got all its ordinals back", c.set.Name)
-		}
-	}
-	return ""
-}
-
-// notReady says what of a version is not available; "" if all is.
-func (w *world) notReady(number int64) string {
-	for _, z := range w.zones {
-		c := w.child(z.index, number)
-		if c == nil {
-			continue
-		}
-		if n := w.serving(c, w.replicas); n < w.replicas {
-			return fmt.Sprintf("%s has %d of %d pods available", c.set.Name, n, w.replicas)
-		}
-	}
-	return ""
+	return why
 }

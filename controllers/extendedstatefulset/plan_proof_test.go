@@ -38,44 +38,44 @@ func TestProof(t *testing.T) {
 	}
 	for _, row := range []sentence{
 		{"a canary that is Ready is on probation", tried().turned(1, 0, 10*time.Second-1), ""},
-		{"and good after it", tried().turned(1, 0, 10*time.Second), "books: Promoting, version 1 to 2, attempt 1"},
+		{"and good after it", tried().turned(1, 0, 10*time.Second), "record: Promoting, version 1 to 2, attempt 1"},
 		{"that is shorter where canaries have little time", tried().turned(1, 0, 2*time.Second).but(func(w *world) {
 			w.set.Spec.UpdateStrategy.CanaryWatchTime = &metav1.Duration{Duration: 4 * time.Second}
-		}), "books: Promoting, version 1 to 2, attempt 1"},
+		}), "record: Promoting, version 1 to 2, attempt 1"},
 		{"minReadySeconds is what it says", of(plain()).but(func(w *world) { w.set.Spec.Template.Spec.MinReadySeconds = 1 }).has(1, span{0, 3}).
-			upgrading(canary, coexist).has(2, span{0, 1}).turned(1, 0, time.Second), "books: Promoting, version 1 to 2, attempt 1"},
+			upgrading(canary, coexist).has(2, span{0, 1}).turned(1, 0, time.Second), "record: Promoting, version 1 to 2, attempt 1"},
 		{"a canary that is Ready at the last moment has its probation", tried().turned(1, 0, -5*time.Minute).but(later(5 * time.Minute)), ""},
 		{"but no more than that", tried().turned(1, 0, -5*time.Minute-5*time.Second).but(later(5*time.Minute + 10*time.Second)),
-			"books: Stale, version 1 to 2, attempt 1, CanaryFailed"},
+			"record: Stale, version 1 to 2, attempt 1, CanaryFailed"},
 		{"the old version stays until all of the new one are past it", whole().turned(1, 2, 10*time.Second-1), ""},
-		{"and goes then", whole().turned(1, 2, 10*time.Second), "books: CleaningUp, version 2"},
+		{"and goes then", whole().turned(1, 2, 10*time.Second), "record: CleaningUp, version 2"},
 		{"also what was restarted while the post job ran", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePostJob, coexist).has(2, span{0, 3}).turned(1, 2, 10*time.Second-1), ""},
 		{"the whole that is Ready at the last moment has its probation", whole().turned(1, 2, -10*time.Minute).but(later(10 * time.Minute)), ""},
 		{"but no more", whole().turned(1, 2, -10*time.Minute-5*time.Second).but(later(10*time.Minute + 10*time.Second)),
-			"books: Stale, version 1 to 2, attempt 1, UpdateTimeout"},
+			"record: Stale, version 1 to 2, attempt 1, UpdateTimeout"},
 		{"no ordinal is taken for one on probation", of(volumes()).has(1, span{0, 2}).upgrading(canary, perOrdinal).has(2, span{2, 1}).turned(1, 2, time.Second), ""},
 		{"replicas that come back are not all for the canary", of(volumes()).has(1, span{}).upgrading(canary, perOrdinal).has(2, span{}),
 			"patch statefulset db-v1: Scale, ordinals 0 to 1\npatch statefulset db-v2: Scale, ordinals 2 to 2\n"},
-		{"an upgrade waits for a restart that is under way", of(plain()).has(1, span{0, 3}).edited().but(rolling), "books: Waiting, version 1"},
+		{"an upgrade waits for a restart that is under way", of(plain()).has(1, span{0, 3}).edited().but(rolling), "record: Waiting, version 1"},
 		{"not for one that waits for a hand", of(plain()).but(func(w *world) {
 			w.set.Spec.Template.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType
-		}).but(func(w *world) { w.set.Status.CurrentDigest, _ = digestOf(w.set) }).has(1, span{0, 3}).edited().but(rolling), "books: Canary, version 1 to 2, attempt 1"},
+		}).but(func(w *world) { w.set.Status.CurrentDigest, _ = digestOf(w.set) }).has(1, span{0, 3}).edited().but(rolling), "record: Canary, version 1 to 2, attempt 1"},
 		{"on the way back a pod that is not Ready for a moment is waited for", back(0).turned(0, 0, 5*time.Minute-1), ""},
 		{"but not for ever", back(0).turned(0, 0, 5*time.Minute), "patch statefulset db-v2: Scale, no pods\n"},
 		{"also where upgrades do not wait", back(0).turned(0, 0, time.Second).but(func(w *world) { w.set.Spec.UpdateStrategy.UpdateNotReady = true }), ""},
 		{"a version that was given up is not the better one", of(plain()).has(1, span{0, 3}, 0, 1, 2).upgrading(stale, coexist).has(2, span{0, 3}).
-			but(func(w *world) { w.digest = "another" }), "books: Waiting, version 1"},
+			but(func(w *world) { w.digest = "another" }), "record: Waiting, version 1"},
 		{"nor one between two attempts", of(plain()).has(1, span{0, 3}, 0, 1, 2).upgrading(canary, coexist).has(2, span{0, 3}).
-			but(func(w *world) { w.digest, w.set.Status.Update.Returning = "another", true }), "books: Waiting, version 1"},
+			but(func(w *world) { w.digest, w.set.Status.Update.Returning = "another", true }), "record: Waiting, version 1"},
 		{"one that serves alone is", of(plain()).has(1, span{0, 3}, 0, 1, 2).upgrading(promoting, coexist).has(2, span{0, 3}).
-			but(func(w *world) { w.digest = "another" }), "books: Waiting, version 2"},
+			but(func(w *world) { w.digest = "another" }), "record: Waiting, version 2"},
 		{"of a lost status the version with most pods serves", of(volumes()).has(1, span{0, 2}).upgrading(canary, perOrdinal).has(2, span{2, 1}).
-			but(func(w *world) { w.set.Status = v1alpha1.ExtendedStatefulSetStatus{} }), "books: Waiting, version 1"},
+			but(func(w *world) { w.set.Status = v1alpha1.ExtendedStatefulSetStatus{} }), "record: Waiting, version 1"},
 		{"the old version gets its digest back in the middle", tried().turned(1, 0, 0).but(func(w *world) { delete(w.children[0].set.Annotations, v1alpha1.AnnotationDigest) }),
 			"patch statefulset db-v1: Child\n"},
-		{"canaries without replicas wait, and their time with them", tried().but(func(w *world) { w.replicas = 0 }).after(time.Hour), "books: Canary, version 1 to 2, attempt 1"},
-		{"and begin anew with them", tried().but(func(w *world) { w.set.Status.Update.CanaryAt = nil }).turned(1, 0, 0).after(time.Hour).turned(1, 0, -time.Hour),
-			"books: Canary, version 1 to 2, attempt 1"},
+		{"canaries without replicas wait, and their time with them", tried().but(func(w *world) { w.replicas = 0 }).after(time.Hour), "record: Canary, version 1 to 2, attempt 1"},
+		{"and begin again with them", tried().but(func(w *world) { w.set.Status.Update.CanaryAt = nil }).turned(1, 0, 0).after(time.Hour).turned(1, 0, -time.Hour),
+			"record: Canary, version 1 to 2, attempt 1"},
 		{"a zone goes only when all that are wanted serve", of(plain()).has(1, span{0, 3}).but(func(w *world) { w.zones = []zone{{"a", 0}} }).upgrading(canary, coexist),
 			"create statefulset db-z0-v2: VersionCreated, ordinals 0 to 0\n"},
 	} {
@@ -109,9 +109,9 @@ func TestHoldsPods(t *testing.T) {
 		{"and are after it", of(volumes()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, perOrdinal).has(2, span{}), 1, ""},
 		{"nor those of a stale one on a way back", of(volumes()).has(1, span{0, 1}).upgrading(v1alpha1.PhaseStale, perOrdinal).has(2, span{1, 2}), 2, split},
 		{"nor those of one whose job failed", of(volumes()).has(1, span{0, 1}).upgrading(v1alpha1.PhasePostJob, perOrdinal).has(2, span{1, 2}), 2, split},
-		{"a claim that was deleted keeps its pod", of(volumes()).has(1, span{0, 3}).but(doomed(1)), 1, "claim data-db-1 was deleted by somebody, and goes with its pod"},
-		{"also that of a canary", of(volumes()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, span{2, 1}, 2).but(doomed(2)), 2,
-			"claim data-db-2 was deleted by somebody, and goes with its pod"},
+		{"a claim that was deleted keeps its pod", of(volumes()).has(1, span{0, 3}).but(deletedClaim(1)), 1, "claim data-db-1 was deleted, and its data is lost when its pod ends"},
+		{"also that of a canary", of(volumes()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, span{2, 1}, 2).but(deletedClaim(2)), 2,
+			"claim data-db-2 was deleted, and its data is lost when its pod ends"},
 	} {
 		if got := row.scene.w.holdsPods(row.number); got != row.want {
 			t.Errorf("%s: %q, want %q", row.name, got, row.want)
@@ -124,7 +124,7 @@ func TestHoldsPods(t *testing.T) {
 	}
 }
 
-// What nobody else may change in the middle of it.
+// What no other client may change in the middle of it.
 func TestZonesFixed(t *testing.T) {
 	for _, row := range []struct {
 		name    string
@@ -170,17 +170,19 @@ func TestJobOfRecord(t *testing.T) {
 	}
 	record := &v1alpha1.JobStatus{Name: "db-pre-v2-1", UID: "a"}
 	for _, row := range []sentence{
-		{"one that is there goes on record", before(nil, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{UID: "a"}}), "books: PreJob, version 1 to 2, attempt 1, db-pre-v2-1 is known"},
+		{"one that is there goes on record", before(nil, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{UID: "a"}}), "record: PreJob, version 1 to 2, attempt 1, db-pre-v2-1 is known"},
 		{"not one that goes", before(nil, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{UID: "a", DeletionTimestamp: ptr.To(metav1.NewTime(noon))}}), ""},
-		{"that on record tells", before(record.DeepCopy(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{UID: "a"}}), "books: Canary, version 1 to 2, attempt 1, db-pre-v2-1 Succeeded"},
+		{"that on record tells", before(record.DeepCopy(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{UID: "a"}}), "record: Canary, version 1 to 2, attempt 1, db-pre-v2-1 Succeeded"},
 		{"another of its name does not", before(record.DeepCopy(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{UID: "b"}}),
-			"books: Aborted, version 1 to 2, attempt 1, PreUpdateJobFailed, db-pre-v2-1 Failed"},
+			"record: Aborted, version 1 to 2, attempt 1, PreUpdateJobFailed, db-pre-v2-1 Failed"},
+		{"nor does one that is gone: whether it did its work is not known", before(record.DeepCopy(), &batchv1.Job{}).but(func(w *world) { w.jobs = nil }),
+			"record: Aborted, version 1 to 2, attempt 1, PreUpdateJobFailed, db-pre-v2-1 Failed"},
 	} {
 		t.Run(row.name, func(t *testing.T) { row.check(t) })
 	}
 }
 
-// What somebody deleted is not written on.
+// What was deleted is not written on.
 func TestClaimsThatGoAreLeftAlone(t *testing.T) {
 	s := of(volumes()).has(1, span{0, 3})
 	for o := range int32(3) {
@@ -208,14 +210,14 @@ func TestRivals(t *testing.T) {
 	}
 	s = of(volumes())
 	pod := &corev1.Pod{}
-	s.w.tenants = []tenant{{zone: noZone, version: 9, ordinal: 1, pod: pod}}
+	s.w.pods = []podOfOrdinal{{zone: noZone, version: 9, ordinal: 1, pod: pod}}
 	for _, live := range []bool{false, true} {
 		if s.w.live = live; s.w.unsure() == live {
 			t.Errorf("live %t: a pod without its StatefulSet says nothing, or too much", live)
 		}
 	}
 	if s.w.inTransit(zone{index: noZone}, 1) || !s.w.inTransit(zone{index: noZone}, 0) {
-		t.Error("a pod of nobody that stays is waited for, or one that is to come is not")
+		t.Error("a pod without an owner that stays is waited for, or one that is to come is not")
 	}
 }
 
@@ -223,7 +225,7 @@ func TestRivals(t *testing.T) {
 func TestAJobStaysUntilItIsLookedAt(t *testing.T) {
 	from := job("fine")
 	from.Spec.TTLSecondsAfterFinished, from.Spec.Suspend = ptr.To(int32(0)), ptr.To(false)
-	if j := buildJob(toySet(1), from, preJob, 2, 1); j.Spec.TTLSecondsAfterFinished != nil || !*j.Spec.Suspend {
+	if j := buildJob(fakeSet(1), from, preJob, 2, 1); j.Spec.TTLSecondsAfterFinished != nil || !*j.Spec.Suspend {
 		t.Errorf("the job has %v, %v", j.Spec.TTLSecondsAfterFinished, *j.Spec.Suspend)
 	}
 }

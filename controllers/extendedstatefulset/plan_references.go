@@ -26,7 +26,7 @@ func compareOrigins(a, b origin) int {
 	return cmp.Or(strings.Compare(a.kind, b.kind), strings.Compare(a.name, b.name))
 }
 
-// possible tells whether there can be an object of that name at all. The API server
+// possible reports whether there can be an object of that name at all. The API server
 // is not asked for others: it would answer that the question is wrong, for ever.
 func (s origin) possible() bool {
 	return s.name != "" && len(names.IsPathSegmentName(s.name)) == 0

@@ -93,7 +93,7 @@ func TestEverySecretOfAVolumeIsKnown(t *testing.T) {
 	want["CSI"] = "NodePublishSecretRef"
 	for field, inside := range secretFields() {
 		if want[field] != inside {
-			t.Errorf("volumes of kind %s name a Secret in %s, which nobody follows", field, inside)
+			t.Errorf("volumes of kind %s name a Secret in %s, which is not followed", field, inside)
 		}
 		delete(want, field)
 	}

@@ -23,8 +23,8 @@ func counted() *v1alpha1.ExtendedStatefulSet {
 	return set
 }
 
-// doomed is a claim that somebody deleted, and that its pod still holds.
-func doomed(ordinal int32) func(*world) {
+// deletedClaim is a claim that was deleted, and that its pod still holds.
+func deletedClaim(ordinal int32) func(*world) {
 	return func(w *world) {
 		for o := range w.replicas {
 			c := buildClaim(w.set, &w.set.Spec.Template.Spec.VolumeClaimTemplates[0], w.zones[0], o)
@@ -63,10 +63,10 @@ func TestRestartsWait(t *testing.T) {
 	for _, row := range []sentence{
 		{"a kept edit is not undone while ordinals change hands", of(volumes()).has(1, span{0, 2}).but(keptEdit).upgrading(v1alpha1.PhaseCanary, perOrdinal).
 			has(2, span{2, 1}).but(backToOne), "patch statefulset db-v2: Scale, no pods\n"},
-		{"and not while a claim goes with its pod", of(volumes()).has(1, span{0, 3}).but(keptEdit).but(doomed(0)), ""},
+		{"and not while a claim goes with its pod", of(volumes()).has(1, span{0, 3}).but(keptEdit).but(deletedClaim(0)), ""},
 		{"a version whose last job runs keeps its pods for a claim", of(counted()).has(1, span{start: 0}).upgrading(v1alpha1.PhasePostJob, perOrdinal).
-			has(2, span{0, 3}).but(doomed(0)).but(postJobRuns).but(uncounted), ""},
-		{"so do canaries", of(counted()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, span{2, 1}, 2).but(doomed(2)).but(uncounted), ""},
+			has(2, span{0, 3}).but(deletedClaim(0)).but(postJobRuns).but(uncounted), ""},
+		{"so do canaries", of(counted()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, span{2, 1}, 2).but(deletedClaim(2)).but(uncounted), ""},
 		{"which are restarted otherwise", of(counted()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, perOrdinal).has(2, span{2, 1}, 2).but(uncounted),
 			"patch statefulset db-v2: Template\n"},
 		{"a stale version that gives back is not restarted", of(counted()).has(1, span{0, 1}).upgrading(v1alpha1.PhaseStale, perOrdinal).
@@ -85,7 +85,7 @@ func TestRestartsWait(t *testing.T) {
 	}
 }
 
-// restarts tells whether pod templates are changed, beside what a write says it is.
+// restarts reports whether pod templates are changed, beside what a write says it is.
 func (s *scene) restarts() bool {
 	p := decide(s.w)
 	for _, chain := range slices.Concat(p.Steps...) {
@@ -118,8 +118,8 @@ func (s *stage) uncount() {
 	s.change("REPLICAS is not wanted any more", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.InjectReplicasEnv = ptr.To(false) })
 }
 
-// rolled lets everybody act until so many pods have what somebody edited, and as many
-// are Ready as shall be.
+// rolled lets all act until so many pods have what another client edited, and as many
+// are Ready as there have to be.
 func (s *stage) rolled(edited int) {
 	s.settleUntil(func() bool {
 		n := 0
@@ -132,7 +132,7 @@ func (s *stage) rolled(edited int) {
 	})
 }
 
-// phase lets everybody act until the books say so, and nobody any further.
+// phase lets all act until the record says so, and none any further.
 func (s *stage) phase(phase v1alpha1.Phase) {
 	s.t.Helper()
 	for range 500 {
@@ -152,9 +152,9 @@ func (s *stage) phase(phase v1alpha1.Phase) {
 // badLast fails after it took all ordinals.
 var badLast = lastJob(counted, "bad")
 
-// restartHazards end with nobody's edit, and no pod more down than one.
+// restartHazards end without any edit of another client, and no pod more down than one.
 var restartHazards = []hazard{
-	{"the old version was rolled out anew in an upgrade, and the template goes back", volumes, func(s *stage) {
+	{"the old version was rolled out again in an upgrade, and the template goes back", volumes, func(s *stage) {
 		s.rest()
 		s.image("two")
 		s.until("db-v2-2 is Ready")
@@ -186,7 +186,7 @@ var restartHazards = []hazard{
 		s.until("db-v2-1 is created")
 		s.scale(3)
 	}, "= Stable, version 2, 3 Ready; db-v2 ordinals 0 to 2; active version 2"},
-	{"a kept edit, and then a claim that somebody deleted", volumes, func(s *stage) {
+	{"a kept edit, and then a claim that was deleted", volumes, func(s *stage) {
 		s.rest()
 		s.image("bad")
 		s.rest()
@@ -238,7 +238,7 @@ func TestHazardsOfRestarts(t *testing.T) {
 			s := h.check(t)
 			for _, pod := range s.pods() {
 				if pod.Spec.Containers[0].Image == "evil" {
-					s.Fatal(t, pod.Name+" runs what somebody else wrote")
+					s.Fatal(t, pod.Name+" runs what another client wrote")
 				}
 			}
 		})

@@ -28,8 +28,8 @@ type story struct {
 }
 
 // plain and volumes are what stories begin with.
-func plain() *v1alpha1.ExtendedStatefulSet   { return toySet(3) }
-func volumes() *v1alpha1.ExtendedStatefulSet { return withClaims(toySet(3)) }
+func plain() *v1alpha1.ExtendedStatefulSet   { return fakeSet(3) }
+func volumes() *v1alpha1.ExtendedStatefulSet { return withClaims(fakeSet(3)) }
 
 // lastJob makes such a set whose job after an upgrade does that.
 func lastJob(make func() *v1alpha1.ExtendedStatefulSet, does string) func() *v1alpha1.ExtendedStatefulSet {
@@ -140,7 +140,7 @@ var stories = []story{
 		s.rest()
 	}},
 	{"zones", func() *v1alpha1.ExtendedStatefulSet {
-		set := toySet(2)
+		set := fakeSet(2)
 		set.Spec.Zones = []string{"a", "b"}
 		return set
 	}, func(s *stage) {
@@ -180,7 +180,7 @@ var stories = []story{
 		s.change("upgrade all the same", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.UpdateStrategy.UpdateNotReady = true })
 		s.rest()
 	}},
-	{"edited by somebody else", plain, func(s *stage) {
+	{"edited by another client", plain, func(s *stage) {
 		s.rest()
 		s.edit("db-v1", func(c *appsv1.StatefulSet) { c.Spec.Replicas = ptr.To(int32(5)) })
 		s.rest()
@@ -228,7 +228,7 @@ func unbroken(t *testing.T, story story) (last string, writes int) {
 	return end(s), s.Writes()
 }
 
-// Any order of what everybody does, and caches that stay behind.
+// Any order of what all do, and caches that stay behind.
 func TestRandomOrders(t *testing.T) {
 	const orders = 5
 	for _, story := range stories {
@@ -276,10 +276,10 @@ func TestEachWriteGoesWrong(t *testing.T) {
 
 func TestAVersionThatIsTriedAgainIsNotStale(t *testing.T) {
 	s := of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, v1alpha1.HandoverCoexist).has(2, span{}).but(stale2)
-	s.w.books.Phase = v1alpha1.PhaseCanary
-	c := s.w.child(noZone, 2)
+	s.w.record.Phase = v1alpha1.PhaseCanary
+	c := s.w.children.find(noZone, 2)
 	next := c.set.DeepCopy()
-	s.w.markStale(c, next)
+	(&childPatch{w: s.w, c: c, next: next}).markStale()
 	for _, key := range []string{v1alpha1.AnnotationStale, v1alpha1.AnnotationStaleReason, v1alpha1.AnnotationStaleSince} {
 		if c.set.Annotations[key] == "" || next.Annotations[key] != "" {
 			t.Errorf("one that is tried again has %s=%q, before that %q", key, next.Annotations[key], c.set.Annotations[key])

@@ -3,6 +3,7 @@ package extendedstatefulset
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,11 +12,11 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
-// keepServices makes the two Services. One of that name that somebody else made is
+// keepServices makes the two Services. One of that name that is not ours is
 // left alone; of ours the selector is kept, and nothing else, so that users may
 // give them other ports and another type.
 func keepServices(w *world, p *plan) {
-	for _, want := range buildServices(w.set, w.serves()) {
+	for _, want := range buildServices(w.set, w.traffic().serves()) {
 		have := w.services[want.Name]
 		switch {
 		case have == nil:
@@ -30,12 +31,17 @@ func keepServices(w *world, p *plan) {
 	}
 }
 
+// traffic is where clients are sent to.
+type traffic struct{ *world }
+
+func (w *world) traffic() traffic { return traffic{w} }
+
 // foreignService is the active Service if it is not ours: it may select pods of
-// another application, and nobody switches it. The headless one may be anybody's,
+// another application, and it is left alone. The headless one may belong to anyone,
 // as that of a StatefulSet. "" where all is well.
-func (w *world) foreignService() string {
-	have := w.services[activeService(w.set)]
-	if have == nil || metav1.IsControlledBy(have, w.set) {
+func (t traffic) foreignService() string {
+	have := t.services[activeService(t.set)]
+	if have == nil || metav1.IsControlledBy(have, t.set) {
 		return ""
 	}
 	return have.Name
@@ -50,40 +56,54 @@ func selected(selector map[string]string) string {
 
 // serves selects the pods that serve: those of the current version, or while
 // ordinals move of any: then no ordinal is there twice.
-func (w *world) serves() map[string]string {
-	selector := map[string]string{v1alpha1.LabelSet: w.set.Name}
-	if !w.moving() {
-		selector[v1alpha1.LabelVersion] = strconv.FormatInt(w.books.CurrentVersion, 10)
+func (t traffic) serves() map[string]string {
+	selector := map[string]string{v1alpha1.LabelSet: t.set.Name}
+	if !t.moving() {
+		selector[v1alpha1.LabelVersion] = strconv.FormatInt(t.record.CurrentVersion, 10)
 	}
 	return selector
 }
 
-// moving tells whether another version has ordinals that the current one lacks, or
+// moving reports whether another version has ordinals that the current one lacks, or
 // is about to.
-func (w *world) moving() bool {
-	if u := w.books.Update; u != nil && u.Handover == v1alpha1.HandoverPerOrdinal && w.books.Phase != v1alpha1.PhasePreJob &&
-		w.books.Phase != v1alpha1.PhaseAborted && (w.books.Phase != v1alpha1.PhaseStale || w.unreturned(w.books.CurrentVersion) != "") {
-		return true
+func (t traffic) moving() bool {
+	return t.mayMove() || slices.ContainsFunc(t.children, t.hasOthers)
+}
+
+// mayMove reports whether the upgrade under way moves ordinals.
+func (t traffic) mayMove() bool {
+	u := t.record.Update
+	if u == nil || u.Handover != v1alpha1.HandoverPerOrdinal {
+		return false
 	}
-	for _, c := range w.children {
-		current := w.child(c.zone, w.books.CurrentVersion)
-		if c.version == w.books.CurrentVersion || current == nil {
-			continue
-		}
-		for o := c.span().start; o < min(c.span().end(), w.replicas); o++ {
-			if !current.span().has(o) {
-				return true
-			}
+	switch t.record.Phase {
+	case v1alpha1.PhasePreJob, v1alpha1.PhaseAborted:
+		return false
+	case v1alpha1.PhaseStale:
+		return t.standing(t.record.CurrentVersion).unreturned() != ""
+	}
+	return true
+}
+
+// hasOthers reports whether a StatefulSet has ordinals that the current version lacks.
+func (t traffic) hasOthers(c *child) bool {
+	current := t.children.find(c.zone, t.record.CurrentVersion)
+	if c.version == t.record.CurrentVersion || current == nil {
+		return false
+	}
+	for o := c.span().start; o < min(c.span().end(), t.replicas); o++ {
+		if !current.span().has(o) {
+			return true
 		}
 	}
 	return false
 }
 
-// switched tells whether clients are sent to what serves now.
-func (w *world) switched() bool {
-	have := w.services[activeService(w.set)]
-	if w.set.Spec.Template.Spec.ServiceName == "" || have == nil || !metav1.IsControlledBy(have, w.set) {
+// switched reports whether clients are sent to what serves now.
+func (t traffic) switched() bool {
+	have := t.services[activeService(t.set)]
+	if t.set.Spec.Template.Spec.ServiceName == "" || have == nil || !metav1.IsControlledBy(have, t.set) {
 		return true
 	}
-	return maps.Equal(have.Spec.Selector, w.serves())
+	return maps.Equal(have.Spec.Selector, t.serves())
 }

@@ -21,12 +21,12 @@ func TestSuperseded(t *testing.T) {
 		return of(volumes()).has(1, span{start: 0}).upgrading(v1alpha1.PhasePostJob, v1alpha1.HandoverPerOrdinal).has(2, span{0, 3}, unready...)
 	}
 	for _, row := range []sentence{
-		{"one that has all ordinals, and is proven", moved().but(toThree), "books: Canary, version 2 to 3, attempt 1"},
-		{"one of whose pods is not Ready", moved(1).but(toThree), "books: Waiting, version 1"},
-		{"one of whose pods is on probation", moved().turned(1, 1, longestProbation-1).but(toThree), "books: Waiting, version 1"},
-		{"one whose last job runs", moved().but(postJobRuns).but(toThree), "books: Waiting, version 1"},
+		{"one that has all ordinals, and is proven", moved().but(toThree), "record: Canary, version 2 to 3, attempt 1"},
+		{"one of whose pods is not Ready", moved(1).but(toThree), "record: Waiting, version 1"},
+		{"one of whose pods is on probation", moved().turned(1, 1, longestProbation-1).but(toThree), "record: Waiting, version 1"},
+		{"one whose last job runs", moved().but(postJobRuns).but(toThree), "record: Waiting, version 1"},
 		{"one that is Ready where the old version never was", of(volumes()).has(1, span{0, 2}, 0, 1).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverPerOrdinal).
-			has(2, span{2, 1}).but(toThree), "books: Waiting, version 2"},
+			has(2, span{2, 1}).but(toThree), "record: Waiting, version 2"},
 	} {
 		t.Run(row.name, row.check)
 	}
@@ -34,7 +34,7 @@ func TestSuperseded(t *testing.T) {
 
 func TestHazardsOfSuperseding(t *testing.T) {
 	for _, h := range []hazard{
-		{"the only pod is Ready for a moment, and the template is edited", func() *v1alpha1.ExtendedStatefulSet { return withClaims(toySet(1)) }, func(s *stage) {
+		{"the only pod is Ready for a moment, and the template is edited", func() *v1alpha1.ExtendedStatefulSet { return withClaims(fakeSet(1)) }, func(s *stage) {
 			s.rest()
 			s.image("two")
 			s.until("db-v2-0 is Ready")

@@ -68,7 +68,7 @@ func (s *scene) has(number int64, sp span, unready ...int32) *scene {
 		}
 		pod.Status.Conditions = []corev1.PodCondition{ready}
 		c.pods[o] = pod
-		s.w.tenants = append(s.w.tenants, tenant{z.index, number, o, pod, true})
+		s.w.pods = append(s.w.pods, podOfOrdinal{z.index, number, o, pod, true})
 	}
 	return s
 }
@@ -87,7 +87,7 @@ func (s *scene) upgrading(phase v1alpha1.Phase, how v1alpha1.Handover) *scene {
 func (s *scene) leaving(number int64, ordinal int32) *scene {
 	z := s.w.zones[0]
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", childName("db", z, number), ordinal), DeletionTimestamp: ptr.To(metav1.NewTime(noon))}}
-	s.w.tenants = append(s.w.tenants, tenant{z.index, number, ordinal, pod, false})
+	s.w.pods = append(s.w.pods, podOfOrdinal{z.index, number, ordinal, pod, false})
 	return s
 }
 
@@ -102,11 +102,11 @@ func (s *scene) after(d time.Duration) *scene {
 	return s
 }
 
-// says is what decide does, without claims: the books, or the writes.
+// says is what decide does, without claims: the record, or the writes.
 func (s *scene) says() string {
 	p := decide(s.w)
-	if p.books {
-		return "books: " + bookLine(&s.w.set.Status, s.w.books)
+	if p.recordFirst {
+		return "record: " + recordLine(&s.w.set.Status, s.w.record)
 	}
 	var lines []string
 	for _, line := range p.Steps.Strings() {
@@ -117,7 +117,7 @@ func (s *scene) says() string {
 	return strings.Join(append(lines, ""), "\n")
 }
 
-// keptEdit makes the first StatefulSet one whose edit by somebody else was told of.
+// keptEdit makes the first StatefulSet one whose edit by another client was told of.
 func keptEdit(w *world) {
 	set := w.children[0].set
 	set.Generation, set.Annotations[v1alpha1.AnnotationApplied] = 2, applied{contentHash(set), editedGeneration}.String()
@@ -143,37 +143,37 @@ func TestDecide(t *testing.T) {
 	canary, promoting, postJob := v1alpha1.PhaseCanary, v1alpha1.PhasePromoting, v1alpha1.PhasePostJob
 	for _, row := range []sentence{
 		{"nothing is done at rest", of(plain()).has(1, span{0, 3}), ""},
-		{"E12 ordinals that somebody else gave are taken back", of(plain()).has(1, span{0, 5}), "patch statefulset db-v1: Scale, ordinals 0 to 2\n"},
-		{"a number is in the books before anything of it is made", of(plain()).has(1, span{0, 3}).edited(),
-			"books: Canary, version 1 to 2, attempt 1"},
-		{"E22 an upgrade waits until what serves is Ready", of(plain()).has(1, span{0, 3}, 2).edited(), "books: Waiting, version 1"},
-		{"E22 but not when it shall not", of(plain()).has(1, span{0, 3}, 2).edited().but(func(w *world) { w.set.Spec.UpdateStrategy.UpdateNotReady = true }),
-			"books: Canary, version 1 to 2, attempt 1"},
-		{"what an earlier template took is given back before, also when it shall not wait", of(plain()).has(1, span{0, 3}).edited().
+		{"E12 ordinals that another client gave are taken back", of(plain()).has(1, span{0, 5}), "patch statefulset db-v1: Scale, ordinals 0 to 2\n"},
+		{"a number is in the record before anything of it is made", of(plain()).has(1, span{0, 3}).edited(),
+			"record: Canary, version 1 to 2, attempt 1"},
+		{"E22 an upgrade waits until what serves is Ready", of(plain()).has(1, span{0, 3}, 2).edited(), "record: Waiting, version 1"},
+		{"E22 but not when it need not", of(plain()).has(1, span{0, 3}, 2).edited().but(func(w *world) { w.set.Spec.UpdateStrategy.UpdateNotReady = true }),
+			"record: Canary, version 1 to 2, attempt 1"},
+		{"what an earlier template took is given back before, also when it need not wait", of(plain()).has(1, span{0, 3}).edited().
 			but(func(w *world) { w.set.Spec.UpdateStrategy.UpdateNotReady, w.set.Status.UpdateVersion = true, 0 }).has(2, span{0, 1}),
-			"books: Waiting, version 1"},
+			"record: Waiting, version 1"},
 		{"a write that changed nothing is not taken for an edit", of(plain()).has(1, span{0, 3}).but(func(w *world) {
 			set := w.children[0].set
 			set.Annotations[v1alpha1.AnnotationApplied] = applied{contentHash(set), 2}.String()
 		}), "patch statefulset db-v1: Child\n"},
 		{"E9 a number above all that were is given out, also when its StatefulSet is gone",
-			of(plain()).has(1, span{0, 3}).edited().but(func(w *world) { w.set.Status.VersionHighWater = 11 }), "books: Canary, version 1 to 12, attempt 1"},
+			of(plain()).has(1, span{0, 3}).edited().but(func(w *world) { w.set.Status.VersionHighWater = 11 }), "record: Canary, version 1 to 12, attempt 1"},
 		{"E19 one canary is not two", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}).
 			but(func(w *world) { w.set.Spec.UpdateStrategy.Canaries = ptr.To(int32(2)) }), "patch statefulset db-v2: Scale, ordinals 0 to 1\n"},
 		{"E19 two canaries are", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 2}).
-			but(func(w *world) { w.set.Spec.UpdateStrategy.Canaries = ptr.To(int32(2)) }), "books: Promoting, version 1 to 2, attempt 1"},
+			but(func(w *world) { w.set.Spec.UpdateStrategy.Canaries = ptr.To(int32(2)) }), "record: Promoting, version 1 to 2, attempt 1"},
 		{"a canary is good only after minReadySeconds", of(plain()).but(func(w *world) { w.set.Spec.Template.Spec.MinReadySeconds = 3601 }).
 			has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}), ""},
 		{"a canary has its time to the last nanosecond", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}, 0).after(5*time.Minute - 1), ""},
 		{"and not longer", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}, 0).after(5 * time.Minute),
-			"books: Stale, version 1 to 2, attempt 1, CanaryFailed"},
+			"record: Stale, version 1 to 2, attempt 1, CanaryFailed"},
 		{"E20 there is another attempt while there may be", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}, 0).after(5 * time.Minute).
-			but(func(w *world) { w.set.Spec.UpdateStrategy.RetryCount = 1 }), "books: Canary, version 1 to 2, attempt 1, CanaryFailed"},
+			but(func(w *world) { w.set.Spec.UpdateStrategy.RetryCount = 1 }), "record: Canary, version 1 to 2, attempt 1, CanaryFailed"},
 		{"the whole has its time too", of(plain()).has(1, span{0, 3}).upgrading(promoting, coexist).has(2, span{0, 3}, 2).after(10 * time.Minute),
-			"books: Stale, version 1 to 2, attempt 1, UpdateTimeout"},
+			"record: Stale, version 1 to 2, attempt 1, UpdateTimeout"},
 		{"the old version goes only when all of the new one serve", of(plain()).has(1, span{0, 3}).upgrading(postJob, coexist).has(2, span{0, 3}, 1), ""},
 		{"a template that comes back is the version that serves", of(plain()).has(1, span{0, 3}).upgrading(canary, coexist).has(2, span{0, 1}).
-			but(func(w *world) { w.digest = w.set.Status.CurrentDigest }), "books: CleaningUp, version 1"},
+			but(func(w *world) { w.digest = w.set.Status.CurrentDigest }), "record: CleaningUp, version 1"},
 		{"an ordinal is not given away while its old pod ends", of(volumes()).has(1, span{0, 2}).upgrading(canary, perOrdinal).has(2, span{start: 3}).leaving(1, 2), ""},
 		{"nor before its StatefulSet controller has seen that it has it no more", of(volumes()).has(1, span{0, 2}).upgrading(canary, perOrdinal).
 			has(2, span{start: 3}).but(func(w *world) {
@@ -183,7 +183,7 @@ func TestDecide(t *testing.T) {
 		{"it is when both are so", of(volumes()).has(1, span{0, 2}).upgrading(canary, perOrdinal).has(2, span{start: 3}),
 			"patch statefulset db-v2: Scale, ordinals 2 to 2\n"},
 		{"no second ordinal is taken while one does not serve", of(volumes()).has(1, span{0, 2}, 0).upgrading(promoting, perOrdinal).has(2, span{2, 1}), ""},
-		{"but one that serves nobody is", of(volumes()).has(1, span{0, 2}, 1).upgrading(promoting, perOrdinal).has(2, span{2, 1}),
+		{"but one that serves no client is", of(volumes()).has(1, span{0, 2}, 1).upgrading(promoting, perOrdinal).has(2, span{2, 1}),
 			"patch statefulset db-v1: Scale, ordinals 0 to 0\n"},
 		{"on the way back a pod that had its time holds up nothing", of(volumes()).has(1, span{0, 2}, 0).upgrading(v1alpha1.PhaseStale, perOrdinal).
 			has(2, span{2, 1}).but(stale2), "patch statefulset db-v2: Scale, no pods\n"},
@@ -194,12 +194,12 @@ func TestDecide(t *testing.T) {
 			}).has(3, span{0, 1}, 0), "delete statefulset db-v1: OldVersion\n"},
 		{"E8 nothing is deleted while none serves", of(plain()).has(1, span{0, 3}, 0, 1, 2).upgrading(canary, coexist).has(2, span{0, 1}, 0), ""},
 		{"a status that was lost is found again", of(plain()).has(1, span{0, 3}).has(7, span{}).
-			but(func(w *world) { w.set.Status = v1alpha1.ExtendedStatefulSetStatus{} }), "books: CleaningUp, version 1"},
+			but(func(w *world) { w.set.Status = v1alpha1.ExtendedStatefulSetStatus{} }), "record: CleaningUp, version 1"},
 		{"ES10 also when only a job of an earlier version is left: its number was given out", of(plain()).
 			but(func(w *world) {
 				w.set.Status = v1alpha1.ExtendedStatefulSetStatus{}
 				w.jobs = map[string]*batchv1.Job{"db-post-v7-1": buildJob(w.set, job("x"), "post", 7, 1)}
-			}), "books: Promoting, version 8"},
+			}), "record: Promoting, version 8"},
 		{"what goes is left to the garbage collector", of(plain()).but(func(w *world) { w.set.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }), ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -211,18 +211,18 @@ func TestDecide(t *testing.T) {
 // stale2 has written on version 2 that it is stale.
 func stale2(w *world) {
 	w.set.Status.Update.Reason, w.set.Status.Update.Message = "Why", "because"
-	w.books = w.set.Status.DeepCopy()
-	c := w.child(w.zones[0].index, 2)
-	w.markStale(c, c.set)
+	w.record = w.set.Status.DeepCopy()
+	c := w.children.find(w.zones[0].index, 2)
+	(&childPatch{w: w, c: c, next: c.set}).markStale()
 }
 
-// What somebody else wrote on a StatefulSet.
+// What another client wrote on a StatefulSet.
 func TestHandEdits(t *testing.T) {
 	const coexist = v1alpha1.HandoverCoexist
 	for _, row := range []sentence{
 		{"an edit is undone", of(plain()).has(1, span{0, 3}).but(func(w *world) { w.children[0].set.Generation = 2 }), "patch statefulset db-v1: EditUndone\n"},
 		{"one of its replicas too", of(plain()).has(1, span{0, 2}).but(func(w *world) { w.children[0].set.Generation = 2 }), "patch statefulset db-v1: EditUndone, ordinals 0 to 2\n"},
-		{"one while nobody knows what it was is told of", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, coexist).has(2, span{}).but(stale2).
+		{"one of which it is not known what it was is told of", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, coexist).has(2, span{}).but(stale2).
 			but(func(w *world) { w.children[0].set.Generation = 2 }), "patch statefulset db-v1: EditKept\n"},
 		{"and its replicas are put back", of(plain()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseStale, coexist).has(2, span{}).but(stale2).
 			but(func(w *world) { w.children[0].set.Generation = 2 }), "patch statefulset db-v1: EditKept, ordinals 0 to 2\n"},
@@ -255,7 +255,7 @@ func TestTrim(t *testing.T) {
 		name       string
 		have, want spans
 	}{
-		{"what nobody disputes stays", spans{1: {0, 2}, 2: {2, 1}}, spans{1: {0, 2}, 2: {2, 1}}},
+		{"what is not disputed stays", spans{1: {0, 2}, 2: {2, 1}}, spans{1: {0, 2}, 2: {2, 1}}},
 		{"what is above the replicas goes", spans{1: {0, 5}}, spans{1: {0, 3}}},
 		{"the goal keeps what two have", spans{1: {0, 3}, 2: {1, 2}}, spans{1: {0, 3}, 2: {3, 0}}},
 		{"from below", spans{1: {1, 2}, 2: {0, 2}}, spans{1: {1, 2}, 2: {0, 1}}},
@@ -332,7 +332,7 @@ func TestWhyAPodIsReadyOnlyBetweenCrashes(t *testing.T) {
 		{"it is Ready for long enough", of(plain()).has(1, span{0, 2}).turned(0, 1, time.Minute).but(lasting).but(crashed), ""},
 		{"it never crashed", of(plain()).has(1, span{0, 2}).turned(0, 1, time.Second).but(lasting), ""},
 	} {
-		if got := row.scene.w.unready(1); got != row.want {
+		if got := unready(row.scene.w, 1); got != row.want {
 			t.Errorf("%s: %q, want %q", row.name, got, row.want)
 		}
 	}
@@ -343,14 +343,14 @@ func TestWhyAPodIsReadyOnlyBetweenCrashes(t *testing.T) {
 func TestACanaryThatCrashes(t *testing.T) {
 	since := func(d time.Duration, ordinal int32) func(*world) {
 		return func(w *world) {
-			w.child(w.zones[0].index, 2).pods[ordinal].Status.Conditions[0].LastTransitionTime = metav1.NewTime(w.now.Add(-d))
+			w.children.find(w.zones[0].index, 2).pods[ordinal].Status.Conditions[0].LastTransitionTime = metav1.NewTime(w.now.Add(-d))
 		}
 	}
 	two := func(w *world) { w.set.Spec.UpdateStrategy.Canaries = ptr.To(int32(2)) }
 	canary := func(how v1alpha1.Handover, sp span) *scene {
 		return of(volumes()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, how).has(2, sp)
 	}
-	promoting := "books: Promoting, version 1 to 2, attempt 1"
+	promoting := "record: Promoting, version 1 to 2, attempt 1"
 	for _, row := range []struct {
 		name  string
 		scene *scene

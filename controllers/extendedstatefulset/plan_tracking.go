@@ -11,6 +11,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // Configuration is tracked by owner references only where the user asks for it.
@@ -36,18 +37,18 @@ type tracking struct {
 	namespace types.UID
 }
 
-// owns tells whether the user wants owner references, and there may be new ones.
+// owns reports whether the user wants owner references, and there may be new ones.
 func (t *tracking) owns() bool {
 	return t.set.Spec.UpdateOnEnvChange && t.set.Spec.ConfigTracking == v1alpha1.TrackByOwnerReference && t.set.DeletionTimestamp == nil
 }
 
 func (t *tracking) held() bool { return controllerutil.ContainsFinalizer(t.set, v1alpha1.Finalizer) }
 
-// needsFinalizer tells whether the finalizer has to go on, before the first
+// needsFinalizer reports whether the finalizer has to go on, before the first
 // reference does.
 func (t *tracking) needsFinalizer() bool { return t.owns() && !t.held() }
 
-// needsNoFinalizer tells whether it may go: no object has a reference any more.
+// needsNoFinalizer reports whether it may go: no object has a reference any more.
 func (t *tracking) needsNoFinalizer() bool {
 	return t.held() && !t.owns() && len(t.chains()) == 0
 }
@@ -76,35 +77,68 @@ func (t *tracking) chains() (chains []action.Chain) {
 	return chains
 }
 
+// chain is the write on one of them; nil if it is as it has to be.
 func (t *tracking) chain(o *metav1.PartialObjectMetadata) action.Chain {
-	wanted := t.owns() && slices.Contains(t.origins, origin{o.Kind, o.Name}) && o.DeletionTimestamp == nil
 	change := o.DeepCopy()
-	switch has := t.refersTo(o); {
-	case wanted && t.held() && (!has || !guarded(o)): // the finalizer goes first: else nobody takes the reference off
+	switch {
+	case t.needsReference(o):
 		t.add(change)
-		return action.Chain{{Verb: action.Patch, Object: change, From: o, Unchanged: true, Reason: v1alpha1.EventTracked}}
-	case !wanted && has, !wanted && guardLeft(o):
+		return action.Chain{{
+			Verb:      action.Patch,
+			Object:    change,
+			From:      o,
+			Unchanged: true,
+			Reason:    v1alpha1.EventTracked,
+		}}
+	case t.needsNoReference(o):
 		t.remove(change)
-		return action.Chain{{Verb: action.Patch, Object: change, From: o, Unchanged: true, Reason: v1alpha1.EventUntracked}}
+		return action.Chain{{
+			Verb:      action.Patch,
+			Object:    change,
+			From:      o,
+			Unchanged: true,
+			Reason:    v1alpha1.EventUntracked,
+		}}
 	}
 	return nil
+}
+
+// wants reports whether an object has to have our reference.
+func (t *tracking) wants(o *metav1.PartialObjectMetadata) bool {
+	return t.owns() && slices.Contains(t.origins, origin{o.Kind, o.Name}) && o.DeletionTimestamp == nil
+}
+
+// needsReference reports whether our reference goes on an object, or the guard. The
+// finalizer of the set goes on first: else the reference would never be taken off.
+func (t *tracking) needsReference(o *metav1.PartialObjectMetadata) bool {
+	finalized := t.held() || mutant.Is("ests-reference-before-finalizer") // a reference goes on that may never be taken off
+	if !t.wants(o) || !finalized {
+		return false
+	}
+	return !t.refersTo(o) || !guarded(o)
+}
+
+// needsNoReference reports whether our reference is taken off an object, or a guard that
+// is left.
+func (t *tracking) needsNoReference(o *metav1.PartialObjectMetadata) bool {
+	return !t.wants(o) && (t.refersTo(o) || guardLeft(o))
 }
 
 func (t *tracking) refersTo(o metav1.Object) bool {
 	return slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == t.set.UID })
 }
 
-// ofOurKind tells whether a reference is to an ExtendedStatefulSet, of any name.
+// ofOurKind reports whether a reference is to an ExtendedStatefulSet, of any name.
 func ofOurKind(r metav1.OwnerReference) bool {
 	return r.Kind == v1alpha1.Kind && r.APIVersion == v1alpha1.GroupVersion.String()
 }
 
 func toNamespace(r metav1.OwnerReference) bool { return r.Kind == "Namespace" && r.APIVersion == "v1" }
 
-// guarded tells whether the namespace is among the owners.
+// guarded reports whether the namespace is among the owners.
 func guarded(o metav1.Object) bool { return slices.ContainsFunc(o.GetOwnerReferences(), toNamespace) }
 
-// guardLeft tells whether the guard has nothing to guard any more: the garbage
+// guardLeft reports whether the guard has nothing to guard any more: the garbage
 // collector took off the references beside it.
 func guardLeft(o metav1.Object) bool {
 	return o.GetAnnotations()[v1alpha1.AnnotationGuard] != "" && !slices.ContainsFunc(o.GetOwnerReferences(), ofOurKind)
@@ -153,7 +187,7 @@ func (t *tracking) remove(o *metav1.PartialObjectMetadata) {
 	}
 }
 
-// concerns tells whether an object is any of this set's: it uses it, has a reference
+// concerns reports whether an object is any of this set's: it uses it, has a reference
 // on it, or goes and may have left a guard.
 func (t *tracking) concerns(o *metav1.PartialObjectMetadata) bool {
 	return slices.Contains(t.origins, origin{o.Kind, o.Name}) || t.refersTo(o) || guardLeft(o)

@@ -66,9 +66,9 @@ func TestE13E15OwnerReferences(t *testing.T) {
 		want     string // owners after the write; "-": none is made
 	}{
 		{"a used one", trackedSet(), metadata(kindSecret, "used"), "Namespace space, ExtendedStatefulSet set, guarded"},
-		{"a used one of somebody else", trackedSet(), metadata(kindSecret, "used", friend), "Service friend, Namespace space, ExtendedStatefulSet set, guarded"},
+		{"a used one of another owner", trackedSet(), metadata(kindSecret, "used", friend), "Service friend, Namespace space, ExtendedStatefulSet set, guarded"},
 		{"one that belongs to the namespace already", trackedSet(), metadata(kindSecret, "used", space), "Namespace space, ExtendedStatefulSet set"},
-		{"one whose guard somebody took off", trackedSet(), metadata(kindSecret, "used", ours), "ExtendedStatefulSet set, Namespace space, guarded"},
+		{"one whose guard was taken off", trackedSet(), metadata(kindSecret, "used", ours), "ExtendedStatefulSet set, Namespace space, guarded"},
 		{"one that has all", trackedSet(), withGuard(metadata(kindSecret, "used", space, ours)), "-"},
 		{"before the finalizer is on", trackedSet(bare), metadata(kindSecret, "used"), "-"},
 		{"one that goes", trackedSet(), func() *metav1.PartialObjectMetadata {

@@ -205,18 +205,18 @@ var _ = Describe("a name", func() {
 		Expect(create(ctx, object(ns, "metadata: {name: shop-v2}"))).To(BeEmpty())
 	})
 
-	It("is refused while somebody else's StatefulSet has it, and taken while that of a namesake goes", func(ctx SpecContext) {
+	It("is refused while the StatefulSet of another owner has it, and taken while that of a namesake goes", func(ctx SpecContext) {
 		other := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "web-v1", Namespace: ns}, Spec: appsv1.StatefulSetSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}}}}
 		strangers := other.DeepCopy()
 		Expect(user.Create(ctx, strangers)).To(Succeed())
-		Expect(said(user.Create(ctx, object(ns)))).To(Equal(invalid + `metadata.name: Invalid value: "web": StatefulSet web-v1 is there already and belongs to somebody else; choose another name, or delete it`))
+		Expect(said(user.Create(ctx, object(ns)))).To(Equal(invalid + `metadata.name: Invalid value: "web": StatefulSet web-v1 exists and belongs to another owner; choose another name, or delete it`))
 		By("as of any version that an orphaning deletion left behind")
 		orphan := other.DeepCopy()
 		orphan.Name, orphan.Labels = "left-v3", map[string]string{v1alpha1.LabelSet: "left"}
 		Expect(user.Create(ctx, orphan)).To(Succeed())
-		Expect(said(user.Create(ctx, object(ns, "metadata: {name: left}")))).To(ContainSubstring(`metadata.name: Invalid value: "left": StatefulSet left-v3 is there already and belongs to somebody else; choose another name, or delete it`))
+		Expect(said(user.Create(ctx, object(ns, "metadata: {name: left}")))).To(ContainSubstring(`metadata.name: Invalid value: "left": StatefulSet left-v3 exists and belongs to another owner; choose another name, or delete it`))
 		Expect(user.Delete(ctx, strangers)).To(Succeed())
 		other.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(&metav1.ObjectMeta{Name: "web", UID: "gone"}, v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))}
 		Expect(user.Create(ctx, other)).To(Succeed())
@@ -243,7 +243,7 @@ var _ = Describe("a name", func() {
 	})
 })
 
-var _ = Describe("a claim of somebody else", func() {
+var _ = Describe("a claim of another owner", func() {
 	var ns string
 	var theirs *corev1.PersistentVolumeClaim
 	BeforeEach(func(ctx SpecContext) {
@@ -252,7 +252,7 @@ var _ = Describe("a claim of somebody else", func() {
 			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}}}
 	})
 	ask := func() string {
-		return `claim data-web-1 is somebody else's, and is taken only if its owner says so: kubectl -n ` + ns + ` annotate pvc data-web-1 fissile.cloudfoundry.org/adopt=web`
+		return `claim data-web-1 belongs to another owner, and is used only with the owner's consent: kubectl -n ` + ns + ` annotate pvc data-web-1 fissile.cloudfoundry.org/adopt=web`
 	}
 
 	It("keeps a set from being made that would take it, until its owner says so", func(ctx SpecContext) {
@@ -269,7 +269,7 @@ var _ = Describe("a claim of somebody else", func() {
 	})
 
 	It("is neither written on nor mounted before its owner gives it, and grows then", func(ctx SpecContext) {
-		startPuppet(ns)
+		startFakeControlPlane(ns)
 		startOperator(ns)
 		one := strings.Replace(stored, "spec: {volume", "spec: {replicas: 1, volume", 1)
 		Expect(user.Create(ctx, object(ns, one))).To(Succeed())
@@ -280,7 +280,7 @@ var _ = Describe("a claim of somebody else", func() {
 		now := theirs.DeepCopy()
 		Expect(user.Get(ctx, client.ObjectKeyFromObject(theirs), now)).To(Succeed())
 		Expect(now.ResourceVersion).To(Equal(theirs.ResourceVersion))
-		By("not even by a pod that somebody has made for it")
+		By("not even by a pod that another client has made for it")
 		child := statefulSets(ctx, ns)["web-v1"]
 		child.Spec.Replicas = ptr.To[int32](3)
 		Expect(user.Update(ctx, &child)).To(Succeed())

@@ -31,7 +31,7 @@ type situation struct {
 // states says of the pods of a version what their kubelets and the scheduler do.
 func states(number int64, change func(*corev1.Pod)) func(*world) {
 	return func(w *world) {
-		for _, pod := range w.child(w.zones[0].index, number).pods {
+		for _, pod := range w.children.find(w.zones[0].index, number).pods {
 			change(pod)
 		}
 	}
@@ -55,7 +55,7 @@ func homeless(pod *corev1.Pod) {
 
 func absent(number int64, why string) func(*world) {
 	return func(w *world) {
-		c := w.child(w.zones[0].index, number)
+		c := w.children.find(w.zones[0].index, number)
 		c.pods, w.refusals = map[int32]*corev1.Pod{}, map[string]string{}
 		for o := c.span().start; o < c.span().end(); o++ {
 			w.refusals[fmt.Sprintf("%s-%d", c.set.Name, o)] = why
@@ -75,12 +75,12 @@ const (
 func situations() []situation {
 	installing := withStatus(func(s *v1alpha1.ExtendedStatefulSetStatus) { s.Phase = v1alpha1.PhasePromoting })
 	return []situation{
-		{"all is well", of(plain()).has(1, span{0, 3}), "3 3 1 Stable False", allAvailable, "False Complete: nothing is left to do", nil},
+		{"all is well", of(plain()).has(1, span{0, 3}), "3 3 1 Stable False", allAvailable, "False Complete: no operation in progress", nil},
 		{"the new set's pods are refused for want of quota; nothing serves", of(plain()).has(1, span{0, 3}).but(installing).but(absent(1, quota)),
 			"3 0 1 Promoting False", "False PodsUnavailable: 0 of 3 pods are available; not Ready: db-v1-0, db-v1-1, db-v1-2 (" + quota + ")",
 			"True WaitingForPods: db-v1 has 0 of 3 pods available; not Ready: db-v1-0, db-v1-1, db-v1-2 (" + quota + ")", nil},
 		{"the new set's claims have no StorageClass; nothing serves",
-			of(volumes()).has(1, span{0, 3}, 0, 1, 2).but(installing).but(states(1, homeless)).but(doomed(-1)).but(func(w *world) {
+			of(volumes()).has(1, span{0, 3}, 0, 1, 2).but(installing).but(states(1, homeless)).but(deletedClaim(-1)).but(func(w *world) {
 				for _, c := range w.claims {
 					c.Status.Phase, c.Spec.StorageClassName = corev1.ClaimPending, ptr.To("none")
 				}
@@ -100,7 +100,7 @@ func situations() []situation {
 		{"the API server refuses what the operator has to write", of(plain()).has(1, span{0, 2}).but(func(w *world) { w.refused = "patch statefulset db-v1: denied" }),
 			"3 2 1 Stable False", "False PodsUnavailable: 2 of 3 pods are available",
 			"True WriteRefused: the API server refuses what has to be written, and it is tried again: patch statefulset db-v1: denied", nil},
-		{"it was scaled to nothing on purpose", of(toySet(0)).has(1, span{}), "0 0 1 Stable False", "True AllPodsAvailable: 0 of 0 pods are available", "False Complete: nothing is left to do", nil},
+		{"it was scaled to nothing on purpose", of(fakeSet(0)).has(1, span{}), "0 0 1 Stable False", "True AllPodsAvailable: 0 of 0 pods are available", "False Complete: no operation in progress", nil},
 		{"the spec cannot be served, and what was made of the last one runs on", of(plain()).has(1, span{0, 3}).but(func(w *world) { w.invalid = "spec.zones: what" }),
 			"3 3 1 Stable False", "False InvalidSpec: the spec cannot be served, and nothing is done: spec.zones: what", "False InvalidSpec: spec.zones: what", nil},
 	}
@@ -115,9 +115,9 @@ func inUpgrades() []situation {
 	failed := func(message string) func(*world) {
 		return func(w *world) {
 			w.set.Status.Phase, w.set.Status.Update.Reason, w.set.Status.Update.Message = v1alpha1.PhaseStale, v1alpha1.ReasonCanaryFailed, message
-			w.books = w.set.Status.DeepCopy()
-			c := w.child(w.zones[0].index, 2)
-			w.markStale(c, c.set)
+			w.record = w.set.Status.DeepCopy()
+			c := w.children.find(w.zones[0].index, 2)
+			(&childPatch{w: w, c: c, next: c.set}).markStale()
 		}
 	}
 	return []situation{
@@ -129,9 +129,9 @@ func inUpgrades() []situation {
 			"True Upgrading: version 1 to 2, attempt 1, phase Canary; waiting until the canaries have proven themselves; not Ready: db-v2-2 (CrashLoopBackOff: container main ended with code 3)", nil},
 		{"the old version serves, the new one was given up for want of quota", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, coexist).
 			has(2, span{}).but(failed("0 of 1 canaries were Ready within 5m0s (canaryWatchTime); not Ready: db-v2-0 (" + quota + ")")),
-			"3 3 1 Stale True", allAvailable, "False Complete: nothing is left to do", []string{
+			"3 3 1 Stale True", allAvailable, "False Complete: no operation in progress", []string{
 				"Stale=True CanaryFailed: version 2 was given up (attempts: 1): 0 of 1 canaries were Ready within 5m0s (canaryWatchTime); not Ready: db-v2-0 (" + quota +
-					"). Version 1 serves. Edit spec.template to try another version, or where the cause was not in it, mend that and try the same again: " +
+					"). Version 1 serves. Edit spec.template to try another version, or if the cause was elsewhere, fix it and try the same template again: " +
 					`kubectl -n ns patch ests db --type=merge -p '{"spec":{"template":{"metadata":{"annotations":{"again":"2"}}}}}'`}},
 		{"nothing serves: the new one was given up, and now the old one crashes too", of(plain()).has(1, span{0, 3}, 0, 1, 2).but(states(1, crashing(1))).
 			upgrading(v1alpha1.PhaseStale, coexist).has(2, span{}).but(failed("why")), "3 0 1 Stale True",
@@ -142,7 +142,7 @@ func inUpgrades() []situation {
 			"True CurrentNotReady: the upgrade waits until version 1 is Ready: db-v1 has 2 of 3 pods available. To upgrade all the same, set spec.updateStrategy.updateNotReady; not Ready: db-v1-0 (", nil},
 		{"the job before the upgrade failed, and all serves", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseAborted, coexist).but(func(w *world) {
 			w.set.Status.Update.Reason, w.set.Status.Update.Message = v1alpha1.ReasonPreJobFailed, "Job db-pre-v2-1 failed"
-		}), "3 3 1 Aborted False", allAvailable, "False Complete: nothing is left to do",
+		}), "3 3 1 Aborted False", allAvailable, "False Complete: no operation in progress",
 			[]string{"Aborted=True PreUpdateJobFailed: the upgrade to version 2 was stopped: Job db-pre-v2-1 failed. Version 1 serves"}},
 	}
 }

@@ -30,7 +30,7 @@ var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
 var theKey = client.ObjectKey{Namespace: "ns", Name: "db"}
 
-// stage is a toy cluster with an operator in it, whose passes are made one by one.
+// stage is a fake cluster with an operator in it, whose passes are made one by one.
 type stage struct {
 	t *testing.T
 	*simtest.Cluster
@@ -49,8 +49,8 @@ type stage struct {
 	claims map[string]types.UID // every claim that ever was
 }
 
-// toySet has no volumes.
-func toySet(replicas int32) *v1alpha1.ExtendedStatefulSet {
+// fakeSet has no volumes.
+func fakeSet(replicas int32) *v1alpha1.ExtendedStatefulSet {
 	set := &v1alpha1.ExtendedStatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "ns"},
 		Spec: v1alpha1.ExtendedStatefulSetSpec{
@@ -86,7 +86,7 @@ func job(image string) *v1alpha1.UpdateJob {
 func newStage(t *testing.T, set *v1alpha1.ExtendedStatefulSet) *stage {
 	s := &stage{t: t, Cluster: simtest.New(noon), floor: -1, made: map[string]string{}, high: map[string]int64{},
 		ran: map[string]types.UID{}, claims: map[string]types.UID{}}
-	s.Changed = s.law
+	s.Changed = s.invariant
 	for i := range 3 {
 		kubelet.Turn(s.Cluster, fmt.Sprintf("n%d", i+1), true)
 	}
@@ -148,7 +148,7 @@ func (s *stage) image(image string) {
 	})
 }
 
-// pass is Reconciler.pass with the toy's writes. It tells whether anything was
+// pass is Reconciler.pass with the fake cluster's writes. It reports whether anything was
 // written, and when to look again.
 func (s *stage) pass() (acted bool, wait time.Duration) {
 	if s.at < s.since {
@@ -185,7 +185,7 @@ func (s *stage) writeStatus(w *world, p *plan) (alive bool) {
 	}
 	lines := len(s.Story)
 	_, alive = s.Apply(steps)
-	if alive && !p.books {
+	if alive && !p.recordFirst {
 		s.Story = s.Story[:lines] // what is seen is told at rest
 	}
 	return alive
@@ -195,11 +195,11 @@ func (s *stage) scale(replicas int32) {
 	s.change(fmt.Sprintf("%d replicas", replicas), func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Template.Spec.Replicas = &replicas })
 }
 
-// edit is what somebody else does to a StatefulSet.
+// edit is what another client does to a StatefulSet.
 func (s *stage) edit(name string, f func(*appsv1.StatefulSet)) {
 	for _, c := range s.children() {
 		if c.Name == name {
-			s.Say("# somebody edits %s", name)
+			s.Say("# another client edits %s", name)
 			was := c.DeepCopy()
 			if f(c); !apiequality.Semantic.DeepEqual(was.Spec, c.Spec) {
 				c.Generation++
@@ -209,7 +209,7 @@ func (s *stage) edit(name string, f func(*appsv1.StatefulSet)) {
 	}
 }
 
-// until lets everybody act until the story has a line that ends so.
+// until lets all act until the story has a line that ends so.
 func (s *stage) until(line string) {
 	s.t.Helper()
 	told := len(s.Story)
@@ -218,7 +218,7 @@ func (s *stage) until(line string) {
 	})
 }
 
-// settle lets everybody act in turn until nothing moves and nothing is waited for.
+// settle lets all act in turn until nothing moves and nothing is waited for.
 func (s *stage) settle() {
 	s.t.Helper()
 	s.settleUntil(func() bool { return false })
@@ -291,7 +291,7 @@ func (s *stage) active() string {
 
 func (s *stage) children() []*appsv1.StatefulSet {
 	var list appsv1.StatefulSetList
-	_ = s.List(context.Background(), &list) // a toy does not fail
+	_ = s.List(context.Background(), &list) // a fake does not fail
 	all := make([]*appsv1.StatefulSet, len(list.Items))
 	for i := range list.Items {
 		all[i] = &list.Items[i]
@@ -299,8 +299,8 @@ func (s *stage) children() []*appsv1.StatefulSet {
 	return all
 }
 
-// law is what must hold after every change.
-func (s *stage) law(act *action.Action, was, is client.Object) {
+// invariant is what must hold after every change.
+func (s *stage) invariant(act *action.Action, was, is client.Object) {
 	switch obj := is.(type) {
 	case *appsv1.StatefulSet:
 		s.numbers(was == nil, obj)
@@ -320,7 +320,7 @@ func (s *stage) law(act *action.Action, was, is client.Object) {
 	if _, isClaim := was.(*corev1.PersistentVolumeClaim); isClaim && is == nil && act != nil {
 		s.Breaks("a claim is deleted: %s", act)
 	}
-	s.podLaws()
+	s.podInvariants()
 }
 
 // numbers: a version number is given out once, and every new one is higher.
@@ -340,8 +340,8 @@ func (s *stage) numbers(isNew bool, obj *appsv1.StatefulSet) {
 	s.made[obj.Name] = digest
 }
 
-// podLaws: two pods never have one claim, and enough are Ready.
-func (s *stage) podLaws() {
+// podInvariants: two pods never have one claim, and enough are Ready.
+func (s *stage) podInvariants() {
 	ready, holder := 0, map[string]string{}
 	for _, obj := range s.All {
 		pod, isPod := obj.(*corev1.Pod)

@@ -19,10 +19,10 @@ import (
 // notice is the reason of a condition, and its message.
 type notice struct{ reason, message string }
 
-// summarize says what the operator sees, beside the books. Times of conditions
+// summarize says what the operator sees, beside the record. Times of conditions
 // that did not change stay as they are.
 func summarize(w *world, p *plan) v1alpha1.ExtendedStatefulSetStatus {
-	s := w.books.DeepCopy()
+	s := w.record.DeepCopy()
 	s.ObservedGeneration = w.set.Generation
 	if s.Versions = nil; len(w.children) > 0 {
 		s.Versions = map[string]bool{}
@@ -32,7 +32,7 @@ func summarize(w *world, p *plan) v1alpha1.ExtendedStatefulSetStatus {
 		s.Versions[key] = s.Versions[key] || c.anyReady()
 	}
 	countPods(w, s)
-	for _, c := range []metav1.Condition{available(w, s), progressing(w, p), stale(w), aborted(w), configMissing(w)} {
+	for _, c := range []metav1.Condition{available(w), progressing(w, p), stale(w), aborted(w), configMissing(w)} {
 		c.ObservedGeneration, c.LastTransitionTime, c.Message = w.set.Generation, metav1.NewTime(w.now), short(c.Message)
 		meta.SetStatusCondition(&s.Conditions, c)
 	}
@@ -41,38 +41,30 @@ func summarize(w *world, p *plan) v1alpha1.ExtendedStatefulSetStatus {
 
 // firstZone is the zone for which /scale speaks: with all of them an autoscaler
 // would multiply.
-func (w *world) firstZone() zone {
-	return slices.MinFunc(w.zones, func(a, b zone) int { return cmp.Compare(a.index, b.index) })
+func firstZone(zones []zone) zone {
+	return slices.MinFunc(zones, func(a, b zone) int { return cmp.Compare(a.index, b.index) })
 }
 
-// countPods counts the pods that serve: of the current version, or while ordinals
-// move of any.
+// counts reports whether the pods of a StatefulSet are those that serve: of the current
+// version, or while ordinals move of any.
+func (w *world) counts(c *child) bool {
+	return c.version == w.record.CurrentVersion || w.traffic().moving()
+}
+
+// countPods counts the pods that serve.
 func countPods(w *world, s *v1alpha1.ExtendedStatefulSetStatus) {
 	s.Replicas, s.ReadyReplicas = 0, 0
 	for i := range s.Zones {
 		s.Zones[i].Replicas, s.Zones[i].ReadyReplicas = 0, 0
 	}
-	selector := w.serves()
-	first := w.firstZone()
+	selector := w.traffic().serves()
+	first := firstZone(w.zones)
 	if first.index != noZone {
 		selector[v1alpha1.LabelZoneIndex] = strconv.Itoa(int(first.index))
 	}
 	s.Selector = labels.SelectorFromSet(selector).String()
 	for _, z := range w.zones {
-		pods, ready := int32(0), int32(0)
-		for _, c := range w.children {
-			if c.zone != z.index || c.version != s.CurrentVersion && !w.moving() {
-				continue
-			}
-			for _, pod := range c.pods {
-				if podstate.Terminating(pod) {
-					continue
-				}
-				if pods++; podstate.Ready(pod) {
-					ready++
-				}
-			}
-		}
+		pods, ready := podsIn(w, z)
 		if s.ReadyReplicas += ready; z == first {
 			s.Replicas = pods
 		}
@@ -84,7 +76,35 @@ func countPods(w *world, s *v1alpha1.ExtendedStatefulSetStatus) {
 	}
 }
 
-func available(w *world, s *v1alpha1.ExtendedStatefulSetStatus) metav1.Condition {
+// podsIn counts the pods of a zone that serve or will, and those of them that are Ready.
+func podsIn(w *world, z zone) (pods, ready int32) {
+	for _, c := range w.children {
+		if c.zone != z.index || !w.counts(c) {
+			continue
+		}
+		ready += c.ready()
+		for _, pod := range c.pods {
+			if !podstate.Terminating(pod) {
+				pods++
+			}
+		}
+	}
+	return pods, ready
+}
+
+// availableIn counts the ordinals of a zone that are served.
+func availableIn(w *world, z zone) (n int32) {
+	clock := w.clock()
+	for o := range w.replicas {
+		serves := func(c *child) bool { return c.zone == z.index && w.counts(c) && clock.available(c.pods[o]) }
+		if slices.ContainsFunc(w.children, serves) {
+			n++
+		}
+	}
+	return n
+}
+
+func available(w *world) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse}
 	if w.invalid != "" {
 		c.Reason, c.Message = v1alpha1.ReasonInvalidSpec, "the spec cannot be served, and nothing is done: "+w.invalid
@@ -92,14 +112,7 @@ func available(w *world, s *v1alpha1.ExtendedStatefulSetStatus) metav1.Condition
 	}
 	n, wanted := int32(0), w.replicas*int32(len(w.zones))
 	for _, z := range w.zones {
-		for o := range w.replicas {
-			serves := slices.ContainsFunc(w.children, func(c *child) bool {
-				return c.zone == z.index && (c.version == s.CurrentVersion || w.moving()) && w.available(c.pods[o])
-			})
-			if serves {
-				n++
-			}
-		}
+		n += availableIn(w, z)
 	}
 	c.Message = fmt.Sprintf("%d of %d pods are available", n, wanted)
 	if n >= wanted {
@@ -107,74 +120,147 @@ func available(w *world, s *v1alpha1.ExtendedStatefulSetStatus) metav1.Condition
 		return c
 	}
 	c.Reason = v1alpha1.ReasonPodsUnavailable
-	if number := s.CurrentVersion; w.moving() {
-		c.Message += w.unready(0)
+	if number := w.record.CurrentVersion; w.traffic().moving() {
+		c.Message += unready(w, 0)
 	} else if number != 0 {
-		c.Message += w.unready(number)
+		c.Message += unready(w, number)
 	}
 	return c
+}
+
+// operations are what may be in progress, the most important first. Each says so with a
+// reason of condition Progressing, or nothing.
+var operations = []func(*world, *plan) notice{
+	refusedWrite, withoutConsent, waitingToUpgrade, returning, upgrading, cleaningUp, restarting, withoutService, scaling, waiting, unavailable, unserved,
 }
 
 func progressing(w *world, p *plan) metav1.Condition {
-	c := metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue}
-	b, u := w.books, w.books.Update
-	said := func(text string) string {
-		return strings.TrimSuffix(text+"; waiting until "+p.Waiting.Message, "; waiting until ")
+	c := metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionFalse}
+	if w.invalid != "" {
+		c.Reason, c.Message = v1alpha1.ReasonInvalidSpec, w.invalid
+		return c
 	}
-	switch {
-	case w.invalid != "":
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonInvalidSpec, w.invalid
-	case w.refused != "":
-		c.Reason, c.Message = v1alpha1.ReasonWriteRefused, "the API server refuses what has to be written, and it is tried again: "+w.refused
-	case w.disputed() != "":
-		c.Reason, c.Message = v1alpha1.ReasonClaimTaken, w.disputed()
-	case b.Phase == v1alpha1.PhaseWaiting && w.unreturned(b.CurrentVersion) != "":
-		c.Reason, c.Message = v1alpha1.ReasonReturning, said("what an earlier template took is given back: "+w.unreturned(b.CurrentVersion))
-	case b.Phase == v1alpha1.PhaseWaiting:
-		c.Reason = v1alpha1.ReasonCurrentNotReady
-		c.Message = fmt.Sprintf("the upgrade waits until version %d is Ready: %s. To upgrade all the same, set spec.updateStrategy.updateNotReady",
-			b.CurrentVersion, w.unsettled(b.CurrentVersion))
-	case u != nil && u.Returning, b.Phase == v1alpha1.PhaseStale && w.unreturned(b.CurrentVersion) != "":
-		c.Reason, c.Message = v1alpha1.ReasonReturning, said(fmt.Sprintf("attempt %d with version %d failed: %s", b.Attempts, b.UpdateVersion, u.Message))
-		if still := cmp.Or(w.unreturned(b.CurrentVersion), w.notReady(b.CurrentVersion)); p.Waiting.Message == "" && still != "" {
-			c.Message += "; " + still
+	for _, operation := range operations {
+		if is := operation(w, p); is.reason != "" {
+			c.Status, c.Reason, c.Message = metav1.ConditionTrue, is.reason, is.message
+			if w.refused == "" {
+				c.Message += unready(w, 0)
+			}
+			return c
 		}
-	case u != nil && b.Phase != v1alpha1.PhaseStale && b.Phase != v1alpha1.PhaseAborted:
-		c.Reason, c.Message = v1alpha1.ReasonUpgrading, said(fmt.Sprintf("version %d to %d, attempt %d, phase %s%s",
-			b.CurrentVersion, b.UpdateVersion, b.Attempts, b.Phase, zone{name: u.Zone, index: zoneIndex(u.Zone)}.in()))
-	case b.Phase == v1alpha1.PhaseCleaningUp:
-		c.Reason, c.Message = v1alpha1.ReasonUpgrading, said(fmt.Sprintf("version %d serves, and what others have left goes", b.CurrentVersion))
-	case w.restart.reason != "":
-		c.Reason, c.Message = w.restart.reason, w.restart.message
-	case w.foreignService() != "" && p.Waiting.Message == "":
-		c.Reason = v1alpha1.ReasonServiceTaken
-		c.Message = fmt.Sprintf("Service %s is not this object's and is left alone, so it may select other pods: delete it, and it is made anew, or take another name", w.foreignService())
-	case p.acts() && !p.asksOnly():
-		c.Reason, c.Message = v1alpha1.ReasonScaling, said("StatefulSets are brought to what the spec says")
-	case p.Waiting.Message != "":
-		c.Reason, c.Message = v1alpha1.ReasonWaiting, "waiting until "+p.Waiting.Message
-	case w.notReady(b.CurrentVersion) != "":
-		c.Reason, c.Message = v1alpha1.ReasonWaiting, w.notReady(b.CurrentVersion)
-	case w.unserved() != "":
-		c.Reason, c.Message = v1alpha1.ReasonWaiting, w.unserved()
-	default:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonComplete, "nothing is left to do"
 	}
-	if c.Status == metav1.ConditionTrue && w.refused == "" {
-		c.Message += w.unready(0)
-	}
+	c.Reason, c.Message = v1alpha1.ReasonComplete, "no operation in progress"
 	return c
 }
 
-// unserved says which StatefulSet is not there although nothing is left to do; ""
-// if all are. Somebody deleted it, and its content is not known any more.
-func (w *world) unserved() string {
+// waitingToo is a text, and what is waited for.
+func (p *plan) waitingToo(text string) string {
+	if p.Waiting.Message == "" {
+		return text
+	}
+	return text + "; waiting until " + p.Waiting.Message
+}
+
+func refusedWrite(w *world, _ *plan) notice {
+	if w.refused == "" {
+		return notice{}
+	}
+	return notice{v1alpha1.ReasonWriteRefused, "the API server refuses what has to be written, and it is tried again: " + w.refused}
+}
+
+func withoutConsent(w *world, _ *plan) notice {
+	if why := w.storage().disputed(); why != "" {
+		return notice{v1alpha1.ReasonClaimTaken, why}
+	}
+	return notice{}
+}
+
+// waitingToUpgrade: an upgrade is yet to begin.
+func waitingToUpgrade(w *world, p *plan) notice {
+	current := w.record.CurrentVersion
+	if w.record.Phase != v1alpha1.PhaseWaiting {
+		return notice{}
+	}
+	if still := w.standing(current).unreturned(); still != "" {
+		return notice{v1alpha1.ReasonReturning, p.waitingToo("what an earlier template took is given back: " + still)}
+	}
+	return notice{v1alpha1.ReasonCurrentNotReady, fmt.Sprintf(
+		"the upgrade waits until version %d is Ready: %s. To upgrade all the same, set spec.updateStrategy.updateNotReady", current, w.standing(current).unsettled())}
+}
+
+// returning: what a failed attempt took is given back.
+func returning(w *world, p *plan) notice {
+	r, u := w.record, w.record.Update
+	between := u != nil && u.Returning
+	if !between && (r.Phase != v1alpha1.PhaseStale || !w.returning()) {
+		return notice{}
+	}
+	message := p.waitingToo(fmt.Sprintf("attempt %d with version %d failed: %s", r.Attempts, r.UpdateVersion, u.Message))
+	if still := cmp.Or(w.standing(r.CurrentVersion).unreturned(), w.standing(r.CurrentVersion).notReady()); p.Waiting.Message == "" && still != "" {
+		message += "; " + still
+	}
+	return notice{v1alpha1.ReasonReturning, message}
+}
+
+func upgrading(w *world, p *plan) notice {
+	r, u := w.record, w.record.Update
+	if u == nil || givenUp(r) {
+		return notice{}
+	}
+	return notice{v1alpha1.ReasonUpgrading, p.waitingToo(fmt.Sprintf("version %d to %d, attempt %d, phase %s%s",
+		r.CurrentVersion, r.UpdateVersion, r.Attempts, r.Phase, zone{name: u.Zone, index: zoneIndex(u.Zone)}.in()))}
+}
+
+func cleaningUp(w *world, p *plan) notice {
+	if w.record.Phase != v1alpha1.PhaseCleaningUp {
+		return notice{}
+	}
+	return notice{v1alpha1.ReasonUpgrading, p.waitingToo(fmt.Sprintf("version %d serves, and StatefulSets of other versions are being deleted", w.record.CurrentVersion))}
+}
+
+func restarting(w *world, _ *plan) notice { return w.config.restart }
+
+func withoutService(w *world, p *plan) notice {
+	taken := w.traffic().foreignService()
+	if taken == "" || p.Waiting.Message != "" {
+		return notice{}
+	}
+	return notice{v1alpha1.ReasonServiceTaken, fmt.Sprintf(
+		"Service %s does not belong to this object and is left alone, so it may select other pods: choose another name, or delete it, and the operator creates its own: kubectl -n %s delete service %s",
+		taken, w.set.Namespace, taken)}
+}
+
+func scaling(_ *world, p *plan) notice {
+	if !p.changes() {
+		return notice{}
+	}
+	return notice{v1alpha1.ReasonScaling, p.waitingToo("StatefulSets are brought to what the spec says")}
+}
+
+func waiting(_ *world, p *plan) notice {
+	if p.Waiting.Message == "" {
+		return notice{}
+	}
+	return notice{p.Waiting.Reason, "waiting until " + p.Waiting.Message}
+}
+
+func unavailable(w *world, _ *plan) notice {
+	if why := w.standing(w.record.CurrentVersion).notReady(); why != "" {
+		return notice{v1alpha1.ReasonWaiting, why}
+	}
+	return notice{}
+}
+
+// unserved: a StatefulSet is not there although no operation in progress. It was deleted,
+// and its content is not known any more.
+func unserved(w *world, _ *plan) notice {
 	for _, z := range w.zones {
-		if n := w.books.CurrentVersion; n != 0 && w.child(z.index, n) == nil {
-			return fmt.Sprintf("StatefulSet %s is gone, and spec.template is not what it was made from; the next good upgrade brings its pods back", childName(w.set.Name, z, n))
+		if n := w.record.CurrentVersion; n != 0 && w.children.find(z.index, n) == nil {
+			return notice{v1alpha1.ReasonWaiting, fmt.Sprintf(
+				"StatefulSet %s is gone, and spec.template is not what it was made from; the next good upgrade brings its pods back", childName(w.set.Name, z, n))}
 		}
 	}
-	return ""
+	return notice{}
 }
 
 // zoneIndex is only good for zone.in.
@@ -186,11 +272,16 @@ func zoneIndex(name string) int32 {
 }
 
 func stale(w *world) metav1.Condition {
-	c := metav1.Condition{Type: v1alpha1.ConditionStale, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonHealthy, Message: "no version of the template was given up"}
-	if w.books.Phase == v1alpha1.PhaseStale {
-		c.Status, c.Reason = metav1.ConditionTrue, w.books.Update.Reason
-		c.Message = fmt.Sprintf("version %d was given up (attempts: %d): %s. Version %d serves. Edit spec.template to try another version, or where the cause was not in it, mend that and try the same again: %s",
-			w.books.UpdateVersion, w.books.Attempts, w.books.Update.Message, w.books.CurrentVersion, again(w.set, w.books.VersionHighWater))
+	c := metav1.Condition{
+		Type:    v1alpha1.ConditionStale,
+		Status:  metav1.ConditionFalse,
+		Reason:  v1alpha1.ReasonHealthy,
+		Message: "no version of the template was given up",
+	}
+	if w.record.Phase == v1alpha1.PhaseStale {
+		c.Status, c.Reason = metav1.ConditionTrue, w.record.Update.Reason
+		c.Message = fmt.Sprintf("version %d was given up (attempts: %d): %s. Version %d serves. Edit spec.template to try another version, or if the cause was elsewhere, fix it and try the same template again: %s",
+			w.record.UpdateVersion, w.record.Attempts, w.record.Update.Message, w.record.CurrentVersion, again(w.set, w.record.VersionHighWater))
 	}
 	return c
 }
@@ -203,39 +294,49 @@ func again(set *v1alpha1.ExtendedStatefulSet, highest int64) string {
 }
 
 func aborted(w *world) metav1.Condition {
-	c := metav1.Condition{Type: v1alpha1.ConditionAborted, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonHealthy, Message: "no job stopped an upgrade"}
-	u := w.books.Update
-	if w.books.Phase == v1alpha1.PhaseAborted || w.books.Phase == v1alpha1.PhaseStale && u.Reason == v1alpha1.ReasonPostJobFailed {
+	c := metav1.Condition{
+		Type:    v1alpha1.ConditionAborted,
+		Status:  metav1.ConditionFalse,
+		Reason:  v1alpha1.ReasonHealthy,
+		Message: "no job stopped an upgrade",
+	}
+	u := w.record.Update
+	if givenUp(w.record) && (w.record.Phase == v1alpha1.PhaseAborted || u.Reason == v1alpha1.ReasonPostJobFailed) {
 		c.Status, c.Reason = metav1.ConditionTrue, u.Reason
 		c.Message = fmt.Sprintf("the upgrade to version %d was stopped: %s. Version %d serves. Edit spec.template to try another version",
-			w.books.UpdateVersion, u.Message, w.books.CurrentVersion)
+			w.record.UpdateVersion, u.Message, w.record.CurrentVersion)
 	}
 	return c
 }
 
 func configMissing(w *world) metav1.Condition {
-	c := metav1.Condition{Type: v1alpha1.ConditionConfigMissing, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonConfigFound, Message: "all that is required is there"}
+	c := metav1.Condition{
+		Type:    v1alpha1.ConditionConfigMissing,
+		Status:  metav1.ConditionFalse,
+		Reason:  v1alpha1.ReasonConfigFound,
+		Message: "all required ConfigMaps and Secrets exist",
+	}
 	if !w.set.Spec.UpdateOnEnvChange {
-		c.Reason, c.Message = v1alpha1.ReasonConfigNotFollowed, "nothing is looked at, since spec.updateOnEnvChange is false"
+		c.Reason, c.Message = v1alpha1.ReasonConfigNotFollowed, "configuration is not followed, since spec.updateOnEnvChange is false"
 		return c
 	}
-	for _, name := range slices.Sorted(maps.Keys(w.missing)) {
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, w.missing[name].reason, w.missing[name].message
-		break
+	if names := slices.Sorted(maps.Keys(w.config.missing)); len(names) > 0 {
+		first := w.config.missing[names[0]]
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, first.reason, first.message
 	}
 	return c
 }
 
-// bookLine says what a new status has in the books that the old one had not; ""
+// recordLine says what a new status has in the record that the old one had not; ""
 // for one that differs in what is seen only.
-func bookLine(was, now *v1alpha1.ExtendedStatefulSetStatus) string {
-	if sameBooks(was, now) {
+func recordLine(was, now *v1alpha1.ExtendedStatefulSetStatus) string {
+	if sameRecord(was, now) {
 		return ""
 	}
 	line := fmt.Sprintf("%s, version %d", now.Phase, now.CurrentVersion)
 	if u := now.Update; u != nil {
 		line += fmt.Sprintf(" to %d, attempt %d%s", now.UpdateVersion, now.Attempts, zone{u.Zone, zoneIndex(u.Zone)}.in())
-		if u.Returning || now.Phase == v1alpha1.PhaseStale || now.Phase == v1alpha1.PhaseAborted {
+		if u.Returning || givenUp(now) {
 			line += ", " + u.Reason
 		}
 		for _, job := range []*v1alpha1.JobStatus{u.PreJob, u.PostJob} {

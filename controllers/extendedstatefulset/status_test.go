@@ -21,17 +21,17 @@ func TestConditionsSayWhatIsSo(t *testing.T) {
 		of    func(w *world, p *plan) metav1.Condition
 		want  string
 	}{
-		{"all is done", of(plain()).has(1, span{0, 3}), progressing, "False Complete: nothing is left to do"},
+		{"all is done", of(plain()).has(1, span{0, 3}), progressing, "False Complete: no operation in progress"},
 		{"a template was given up, and the version that serves is there",
-			of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, v1alpha1.HandoverCoexist).has(2, span{}).but(stale2), progressing, "False Complete: nothing is left to do"},
-		{"or was deleted by somebody in one zone", of(plain()).but(inTwoZones).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, v1alpha1.HandoverCoexist).has(2, span{}).but(stale2), progressing, "True WaitingForPods: StatefulSet db-z1-v1 is gone, and spec.template is not what it was made from; the next good upgrade brings its pods back"},
+			of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, v1alpha1.HandoverCoexist).has(2, span{}).but(stale2), progressing, "False Complete: no operation in progress"},
+		{"or was deleted in one zone", of(plain()).but(inTwoZones).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, v1alpha1.HandoverCoexist).has(2, span{}).but(stale2), progressing, "True WaitingForPods: StatefulSet db-z1-v1 is gone, and spec.template is not what it was made from; the next good upgrade brings its pods back"},
 		{"a Service of another application has the name", of(plain()).has(1, span{0, 3}).but(func(w *world) {
 			w.set.Spec.Template.Spec.ServiceName = "db"
 			for _, s := range buildServices(w.set, nil) {
 				s.OwnerReferences = nil
 				w.services[s.Name] = s
 			}
-		}), progressing, "True ServiceTaken: Service db-active is not this object's and is left alone, so it may select other pods: delete it, and it is made anew, or take another name"},
+		}), progressing, "True ServiceTaken: Service db-active does not belong to this object and is left alone, so it may select other pods: choose another name, or delete it, and the operator creates its own: kubectl -n ns delete service db-active"},
 		{"a StatefulSet that was orphaned has the claims", of(volumes()).has(1, span{}).but(func(w *world) {
 			for o := range int32(3) {
 				c := buildClaim(w.set, &w.set.Spec.Template.Spec.VolumeClaimTemplates[0], w.zones[0], o)
@@ -41,8 +41,8 @@ func TestConditionsSayWhatIsSo(t *testing.T) {
 			orphan.OwnerReferences = nil
 			w.addChild(orphan)
 		}), progressing, "True WaitingForPods: waiting until StatefulSet db-v3 is gone, which is not this object's and whose pods have its claims"},
-		{"and its Services are nobody's: what is waited for comes first", of(volumes()).but(serviceOf("", nil)).has(1, span{}).but(func(w *world) {
-			doomed(-1)(w)
+		{"and its Services have no owner: what is waited for comes first", of(volumes()).but(serviceOf("", nil)).has(1, span{}).but(func(w *world) {
+			deletedClaim(-1)(w)
 			orphan := buildChild(w.set, w.zones[0], version{number: 3}, span{0, 3})
 			orphan.OwnerReferences = nil
 			w.addChild(orphan)
@@ -52,14 +52,14 @@ func TestConditionsSayWhatIsSo(t *testing.T) {
 		{"or for a pod of the new one on a lost node", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{}).but(givesBack).but(func(w *world) {
 			w.children[1].pods[0] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "db-v2-0", DeletionTimestamp: ptr.To(metav1.NewTime(noon.Add(-time.Hour)))}}
 		}), progressing, "True Returning: attempt 1 with version 2 failed: why; db-v2 still has pods"},
-		{"an upgrade that is over waits for a Service that somebody deletes", of(plain()).but(serviceOf("uid", &metav1.Time{Time: noon})).has(1, span{0, 3}).has(2, span{0, 3}).but(func(w *world) {
+		{"an upgrade that is over waits for a Service that is deleted", of(plain()).but(serviceOf("uid", &metav1.Time{Time: noon})).has(1, span{0, 3}).has(2, span{0, 3}).but(func(w *world) {
 			st := &w.set.Status
 			st.CurrentVersion, st.UpdateVersion, st.VersionHighWater, st.Phase = 2, 2, 2, v1alpha1.PhaseCleaningUp
-		}), progressing, "True Upgrading: version 2 serves, and what others have left goes; waiting until Service db-active selects what serves"},
-		{"configuration that nobody looks at", of(plain()).has(1, span{0, 3}), missing, "False ConfigNotFollowed: nothing is looked at, since spec.updateOnEnvChange is false"},
-		{"configuration that is there", of(plain()).has(1, span{0, 3}).but(follows), missing, "False ConfigFound: all that is required is there"},
+		}), progressing, "True Upgrading: version 2 serves, and StatefulSets of other versions are being deleted; waiting until Service db-active selects what serves"},
+		{"configuration that is not followed", of(plain()).has(1, span{0, 3}), missing, "False ConfigNotFollowed: configuration is not followed, since spec.updateOnEnvChange is false"},
+		{"configuration that is there", of(plain()).has(1, span{0, 3}).but(follows), missing, "False ConfigFound: all required ConfigMaps and Secrets exist"},
 		{"configuration that is not", of(plain()).has(1, span{0, 3}).but(follows).but(func(w *world) {
-			w.missing = map[string]notice{"db-v1": {v1alpha1.ReasonConfigMissing, "Secret key"}}
+			w.config.missing = map[string]notice{"db-v1": {v1alpha1.ReasonConfigMissing, "Secret key"}}
 		}), missing, "True ConfigMissing: Secret key"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -122,15 +122,15 @@ func TestUpgradesAreAnnounced(t *testing.T) {
 		{"it is given up", at(v1alpha1.PhaseCanary, 1, 2, under), failed, "Warning Stale version 2 was given up: why"},
 		{"a corrected template follows", failed, at(v1alpha1.PhaseCanary, 1, 3, under), "Normal UpgradeBegun upgrade from version 1 to 3"},
 		{"another template follows in the middle", at(v1alpha1.PhaseCanary, 1, 2, under), at(v1alpha1.PhaseCanary, 1, 3, under),
-			"Normal Superseded version 2 is not wanted any more, Normal UpgradeBegun upgrade from version 1 to 3"},
-		{"the old template comes back", at(v1alpha1.PhaseCanary, 1, 2, under), at(v1alpha1.PhaseCleaningUp, 1, 1, nil), "Normal Superseded version 2 is not wanted any more"},
+			"Normal Superseded version 2 was superseded by another template, Normal UpgradeBegun upgrade from version 1 to 3"},
+		{"the old template comes back", at(v1alpha1.PhaseCanary, 1, 2, under), at(v1alpha1.PhaseCleaningUp, 1, 1, nil), "Normal Superseded version 2 was superseded by another template"},
 		{"it is good", at(v1alpha1.PhasePostJob, 1, 2, under), at(v1alpha1.PhaseCleaningUp, 2, 2, nil), "Normal Upgraded version 2 serves"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			recorder := events.NewFakeRecorder(5)
 			set := plain()
 			set.Status = row.was
-			(&Reconciler{Events: recorder}).announce(&world{set: set, books: &row.now})
+			(&Reconciler{Events: recorder}).announce(&world{set: set, record: &row.now})
 			close(recorder.Events)
 			var told []string
 			for e := range recorder.Events {

@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -30,12 +29,6 @@ const (
 	maxStatefulSetName = validation.LabelValueMaxLength - 1 - 10
 	maxNameLength      = maxStatefulSetName - len("-v") - 5
 	maxNameInZones     = maxNameLength - len("-z") - 2
-)
-
-// Defaults that the schema fills in too.
-const (
-	defaultCanaryWatch = 5 * time.Minute
-	defaultUpdateWatch = 10 * time.Minute
 )
 
 // withDefaults fills in what the schema's defaults would, for objects that did
@@ -142,17 +135,37 @@ func validateReplicas(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) fi
 	scaling, count := at.Child("scaling"), at.Child("template", "spec", "replicas")
 	switch {
 	case rules.Max != nil && least > most:
-		return field.ErrorList{field.Invalid(scaling.Child("min"), least, "may not be more than scaling.max; lower it, or raise max")}
+		return field.ErrorList{field.Invalid(
+			scaling.Child("min"),
+			least,
+			"may not be more than scaling.max; lower it, or raise max",
+		)}
 	case rules.Max != nil && rules.OddOnly && least == most && most%2 == 0:
-		return field.ErrorList{field.Invalid(scaling.Child("oddOnly"), true, "there is no odd number from scaling.min to scaling.max; move one of them, or remove oddOnly")}
+		return field.ErrorList{field.Invalid(
+			scaling.Child("oddOnly"),
+			true,
+			"there is no odd number from scaling.min to scaling.max; move one of them, or remove oddOnly",
+		)}
 	case replicas < 0:
 		return field.ErrorList{field.Invalid(count, replicas, "must be 0 or more")}
 	case replicas < least:
-		return field.ErrorList{field.Invalid(count, replicas, "may not be less than scaling.min; take more replicas, or lower min first")}
+		return field.ErrorList{field.Invalid(
+			count,
+			replicas,
+			"may not be less than scaling.min; take more replicas, or lower min first",
+		)}
 	case replicas > most:
-		return field.ErrorList{field.Invalid(count, replicas, "may not be more than scaling.max; take fewer replicas, or raise max first")}
+		return field.ErrorList{field.Invalid(
+			count,
+			replicas,
+			"may not be more than scaling.max; take fewer replicas, or raise max first",
+		)}
 	case rules.OddOnly && replicas%2 == 0:
-		return field.ErrorList{field.Invalid(count, replicas, "scaling.oddOnly allows odd numbers only; take one more or one less, or remove oddOnly first")}
+		return field.ErrorList{field.Invalid(
+			count,
+			replicas,
+			"scaling.oddOnly allows odd numbers only; take one more or one less, or remove oddOnly first",
+		)}
 	}
 	return nil
 }
@@ -164,7 +177,11 @@ func validateStrategy(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) fi
 	case canaries < 1:
 		errs = append(errs, field.Invalid(at.Child("canaries"), canaries, "must be 1 or more"))
 	case canaries > replicas && replicas > 0:
-		errs = append(errs, field.Invalid(at.Child("canaries"), canaries, "may not be more than template.spec.replicas; lower canaries first, or take more replicas"))
+		errs = append(errs, field.Invalid(
+			at.Child("canaries"),
+			canaries,
+			"may not be more than template.spec.replicas; lower canaries first, or take more replicas",
+		))
 	}
 	if strategy.RetryCount < 0 {
 		errs = append(errs, field.Invalid(at.Child("retryCount"), strategy.RetryCount, "must be 0 or more"))
@@ -178,7 +195,11 @@ func validateStrategy(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) fi
 			errs = append(errs, field.Invalid(at.Child(t.name), t.time.Duration.String(), "must be more than 0, for example 5m"))
 		}
 		if t.time.Duration > longestWatch {
-			errs = append(errs, field.Invalid(at.Child(t.name), t.time.Duration.String(), "may be at most 720h; take a shorter time"))
+			errs = append(errs, field.Invalid(
+				at.Child(t.name),
+				t.time.Duration.String(),
+				"may be at most 720h; take a shorter time",
+			))
 		}
 	}
 	if canary.Duration > update.Duration && update.Duration > 0 {
@@ -216,7 +237,11 @@ func validateJob(job *v1alpha1.UpdateJob, at *field.Path) field.ErrorList {
 	case policy == "":
 		errs = append(errs, field.Required(spec.Child("template", "spec", "restartPolicy"), "say Never or OnFailure: a pod without it is always restarted, and a Job of such pods never ends"))
 	case !slices.Contains(allowed, policy):
-		errs = append(errs, field.Invalid(spec.Child("template", "spec", "restartPolicy"), policy, "must be Never or OnFailure: a Job whose pods are always restarted never ends"))
+		errs = append(errs, field.Invalid(
+			spec.Child("template", "spec", "restartPolicy"),
+			policy,
+			"must be Never or OnFailure: a Job whose pods are always restarted never ends",
+		))
 	}
 	if n := job.Spec.Parallelism; n != nil && *n == 0 {
 		errs = append(errs, field.Invalid(spec.Child("parallelism"), *n, "must be 1 or more: a Job of no pods never ends"))
@@ -242,7 +267,11 @@ func validateZones(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) field
 		}
 	}
 	if faults := validation.IsQualifiedName(spec.ZoneNodeLabel); len(faults) > 0 {
-		errs = append(errs, field.Invalid(at.Child("zoneNodeLabel"), spec.ZoneNodeLabel, "cannot be the key of a label: "+strings.Join(faults, "; ")))
+		errs = append(errs, field.Invalid(
+			at.Child("zoneNodeLabel"),
+			spec.ZoneNodeLabel,
+			"cannot be the key of a label: "+strings.Join(faults, "; "),
+		))
 	}
 	return errs
 }
@@ -252,7 +281,11 @@ func validateProbes(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) fiel
 	for _, name := range sets.List(sets.KeySet(spec.ActivePassiveProbes)) {
 		probe, p := spec.ActivePassiveProbes[name], at.Key(name)
 		if !slices.ContainsFunc(spec.Template.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return c.Name == name }) {
-			errs = append(errs, field.Invalid(p, name, "is the name of none of template.spec.template.spec.containers; name one of them"))
+			errs = append(errs, field.Invalid(
+				p,
+				name,
+				"is the name of none of template.spec.template.spec.containers; name one of them",
+			))
 		}
 		if probe.Exec == nil || len(probe.Exec.Command) == 0 || probe.Exec.Command[0] == "" {
 			errs = append(errs, field.Required(p.Child("exec", "command"), `write the program and its arguments, for example ["/active.sh"]`))
@@ -285,7 +318,11 @@ func validateTemplate(set *v1alpha1.ExtendedStatefulSet, at *field.Path) field.E
 			"cannot be the name of a Service; begin with a letter and go on with at most 62 lower-case letters, digits and hyphens"))
 	}
 	if name := template.Spec.ServiceName; name != "" && name == activeService(set) {
-		errs = append(errs, field.Invalid(at.Child("serviceName"), name, "is the name of the Service that selects what serves; choose another"))
+		errs = append(errs, field.Invalid(
+			at.Child("serviceName"),
+			name,
+			"is the name of the Service that selects what serves; choose another",
+		))
 	}
 	if o := template.Spec.Ordinals; o != nil && o.Start != 0 {
 		errs = append(errs, field.Forbidden(at.Child("ordinals", "start"), "the operator hands ordinals from version to version with it; remove it"))
@@ -349,7 +386,11 @@ func validateClaims(templates []corev1.PersistentVolumeClaim, pod *corev1.PodSpe
 		}
 		seen.Insert(t.Name)
 		if size.Sign() <= 0 {
-			errs = append(errs, field.Invalid(p.Child("spec", "resources", "requests", "storage"), size.String(), "must be more than 0, for example 1Gi"))
+			errs = append(errs, field.Invalid(
+				p.Child("spec", "resources", "requests", "storage"),
+				size.String(),
+				"must be more than 0, for example 1Gi",
+			))
 		}
 		errs = append(errs, validateOwnKeys(t.Labels, p.Child("metadata", "labels"))...)
 		errs = append(errs, validateOwnKeys(t.Annotations, p.Child("metadata", "annotations"))...)
@@ -389,9 +430,10 @@ func underWay(s *v1alpha1.ExtendedStatefulSetStatus) bool {
 	return false
 }
 
-// holdsBack tells whether pods wait for a hand when their template changes.
+// holdsBack reports whether pods wait for a user when their template changes.
 func holdsBack(s *appsv1.StatefulSetUpdateStrategy) bool {
-	return s.Type == appsv1.OnDeleteStatefulSetStrategyType || s.RollingUpdate != nil && ptr.Deref(s.RollingUpdate.Partition, 0) > 0
+	partitioned := s.RollingUpdate != nil && ptr.Deref(s.RollingUpdate.Partition, 0) > 0
+	return partitioned || s.Type == appsv1.OnDeleteStatefulSetStrategyType
 }
 
 func deletesClaims(p *appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy) bool {

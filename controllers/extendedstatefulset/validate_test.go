@@ -58,7 +58,7 @@ func TestTheSmallestLegalNumberIsLegalAndThereIsNoSmaller(t *testing.T) {
 				numbers := []int32{1, 2, 3, 4, 5, 6, 7, 8, 0} // none only if nothing else is
 				first := slices.IndexFunc(numbers, legal)
 				got := smallestLegal(s)
-				set := toySet(got)
+				set := fakeSet(got)
 				set.Spec.Scaling = s
 				errs := validateReplicas(&set.Spec, nil)
 				if first < 0 {
@@ -82,7 +82,7 @@ type invalid struct {
 
 func (r invalid) check(t *testing.T) {
 	t.Helper()
-	set := withClaims(toySet(3))
+	set := withClaims(fakeSet(3))
 	r.change(set)
 	errs := validate(withDefaults(set))
 	if len(errs) != len(r.want) {
@@ -164,7 +164,7 @@ func TestValidate(t *testing.T) {
 // The names of what is made for the longest name that is taken are names.
 func TestTheLongestNamesFit(t *testing.T) {
 	for _, zones := range [][]string{nil, {"a"}} {
-		set := withClaims(toySet(3))
+		set := withClaims(fakeSet(3))
 		set.Spec.Zones = zones
 		for set.Name = "x"; len(validateName(set, nil)) == 0; set.Name += "x" {
 			z := zone{index: noZone}
@@ -189,7 +189,7 @@ func TestTheLongestNamesFit(t *testing.T) {
 	}
 }
 
-// V11: a refusal speaks of handover only where somebody changes it while two versions
+// V11: a refusal speaks of handover only where a user changes it while two versions
 // have pods.
 func TestV11HandoverMayChangeBeforeThereIsAnUpgrade(t *testing.T) {
 	const refused = "cannot change the way in the middle"
@@ -211,7 +211,7 @@ func TestV11HandoverMayChangeBeforeThereIsAnUpgrade(t *testing.T) {
 		{"the way is changed in an upgrade", upgrade, perOrdinal, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			old := toySet(3)
+			old := fakeSet(3)
 			old.Status = row.status
 			set := old.DeepCopy()
 			row.change(set)
@@ -224,7 +224,7 @@ func TestV11HandoverMayChangeBeforeThereIsAnUpgrade(t *testing.T) {
 }
 
 func TestWarnings(t *testing.T) {
-	set := withClaims(toySet(3))
+	set := withClaims(fakeSet(3))
 	if got := warnings(set); got != nil {
 		t.Errorf("warned of nothing: %v", got)
 	}

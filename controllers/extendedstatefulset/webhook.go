@@ -55,13 +55,21 @@ type podHandler struct{ live client.Reader }
 
 // Handle answers for one new pod.
 func (h *podHandler) Handle(ctx context.Context, req admission.Request) admission.Response {
-	pod, err := readNewborn(json.NewDecoder(whileAsked{ctx, bytes.NewReader(req.Object.Raw)}))
+	pod, err := readIncomingPod(json.NewDecoder(whileAsked{ctx, bytes.NewReader(req.Object.Raw)}))
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("read the pod: %w", err))
 	}
 	changes, why := inject(pod)
 	if why != "" {
-		ctrl.LoggerFrom(ctx).Info("A pod with our label is none of ours", "namespace", req.Namespace, "pod", pod.Name, "why", why)
+		ctrl.LoggerFrom(ctx).Info(
+			"A pod with our label is none of ours",
+			"namespace",
+			req.Namespace,
+			"pod",
+			pod.Name,
+			"why",
+			why,
+		)
 		return admission.Allowed("").WithWarnings("ExtendedStatefulSet gives this pod no claims: " + why)
 	}
 	if why, err := denial(ctx, h.live, req.Namespace, pod); err != nil {
@@ -80,7 +88,7 @@ func (h *podHandler) Handle(ctx context.Context, req admission.Request) admissio
 	return answer
 }
 
-// whileAsked reads a request as long as somebody waits for the answer. It lives as long
+// whileAsked reads a request as long as the client waits for the answer. It lives as long
 // as that, and so does its context.
 type whileAsked struct {
 	ctx  context.Context

@@ -240,7 +240,7 @@ func (x *extended) says(ctx context.Context, what string, want func(v1alpha1.Ext
 }
 
 // serves waits until that version alone is there with all its pods, and the
-// operator says that nothing is left to do.
+// operator says that no operation is in progress.
 func (x *extended) serves(ctx context.Context, version int64) {
 	x.until(ctx, fmt.Sprintf("version %d of %s to serve alone", version, x.set.Name), func(ctx context.Context) {
 		x.read(ctx, x.set)

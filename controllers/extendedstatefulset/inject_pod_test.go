@@ -26,7 +26,7 @@ func asPod(meta, spec string) []byte {
 
 // handled is what the webhook answers to a raw pod.
 func handled(ctx context.Context, raw []byte) admission.Response {
-	return (&podHandler{deaf{}}).Handle(ctx, admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Namespace: "ns", Object: runtime.RawExtension{Raw: raw}}})
+	return (&podHandler{noAnswer{}}).Handle(ctx, admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Namespace: "ns", Object: runtime.RawExtension{Raw: raw}}})
 }
 
 // Whatever a pod is full of, the webhook reads it once, and keeps what it needs.
@@ -56,7 +56,7 @@ func TestAPodOfAnySizeIsReadOnceAndNotKept(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			raw := row.raw(200_000)
 			began := time.Now()
-			n, err := readNewborn(json.NewDecoder(bytes.NewReader(raw)))
+			n, err := readIncomingPod(json.NewDecoder(bytes.NewReader(raw)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -73,8 +73,8 @@ func TestAPodOfAnySizeIsReadOnceAndNotKept(t *testing.T) {
 	}
 }
 
-// One that nobody waits for is not read to its end, and asks no API server.
-func TestAPodThatNobodyWaitsForIsLeft(t *testing.T) {
+// One that no client waits for is not read to its end, and asks no API server.
+func TestAPodOfARequestThatEndedIsLeft(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if got := handled(ctx, asPod("", "")); got.Allowed || !strings.Contains(got.Result.Message, context.Canceled.Error()) {
@@ -107,7 +107,7 @@ func TestAPodWithMoreClaimsThanThereMayBe(t *testing.T) {
 }
 
 // What is read of a pod is what is in it.
-func FuzzReadNewborn(f *testing.F) {
+func FuzzReadIncomingPod(f *testing.F) {
 	for _, pod := range []*corev1.Pod{newPod(volumes(), zone{index: noZone}, 1), newPod(zoned(3, "a"), zone{"a", 0}, 12), {}} {
 		raw, err := json.Marshal(pod)
 		if err != nil {
@@ -117,7 +117,7 @@ func FuzzReadNewborn(f *testing.F) {
 	}
 	f.Add([]byte(`{"spec": {"volumes": [null, {"name": null, "persistentVolumeClaim": null}]}, "metadata": null}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		_, err := readNewborn(json.NewDecoder(bytes.NewReader(raw)))
+		_, err := readIncomingPod(json.NewDecoder(bytes.NewReader(raw)))
 		var pod corev1.Pod
 		strict := json.NewDecoder(bytes.NewReader(raw))
 		if err != nil || strict.Decode(&pod) != nil {
@@ -127,14 +127,14 @@ func FuzzReadNewborn(f *testing.F) {
 		if err != nil {
 			return
 		}
-		n, err := readNewborn(json.NewDecoder(bytes.NewReader(again)))
+		n, err := readIncomingPod(json.NewDecoder(bytes.NewReader(again)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if n.Name != pod.Name || n.hostname != pod.Spec.Hostname || n.Annotations[v1alpha1.AnnotationHostnames] != pod.Annotations[v1alpha1.AnnotationHostnames] {
 			t.Errorf("%+v is read of %s", n, again)
 		}
-		for _, label := range bornLabels {
+		for _, label := range readLabels {
 			if n.Labels[label] != pod.Labels[label] {
 				t.Errorf("label %s is read as %q", label, n.Labels[label])
 			}
@@ -143,10 +143,10 @@ func FuzzReadNewborn(f *testing.F) {
 		if (a == nil) != (b == nil) || a != nil && (a.Kind != b.Kind || a.Name != b.Name || a.APIVersion != b.APIVersion) {
 			t.Errorf("its controller is read as %v", a)
 		}
-		var want []waiting
+		var want []unassignedVolume
 		for i, v := range pod.Spec.Volumes {
 			if c := v.PersistentVolumeClaim; c != nil && strings.HasSuffix(c.ClaimName, v1alpha1.UnassignedClaim) {
-				want = append(want, waiting{i, v.Name, c.ClaimName})
+				want = append(want, unassignedVolume{i, v.Name, c.ClaimName})
 			}
 		}
 		if !n.more && !slices.Equal(n.waiting, want) {

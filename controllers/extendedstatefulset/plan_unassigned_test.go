@@ -12,7 +12,7 @@ import (
 func without(f func(*corev1.Pod)) *scene {
 	return of(plain()).has(1, span{0, 3}, 1).but(func(w *world) {
 		pod := w.children[0].pods[1]
-		pod.CreationTimestamp = metav1.NewTime(noon.Add(-strayAge))
+		pod.CreationTimestamp = metav1.NewTime(noon.Add(-unassignedAge))
 		pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "db-unassigned"}}}}
 		f(pod)
@@ -25,10 +25,10 @@ func without(f func(*corev1.Pod)) *scene {
 	})
 }
 
-func TestReplaceStrays(t *testing.T) {
+func TestReplaceUnassigned(t *testing.T) {
 	for _, row := range []sentence{
 		{"a pod that no webhook saw is replaced", without(func(*corev1.Pod) {}), "delete pod db-v1-1: StrayReplaced\n"},
-		{"but not more often than that", without(func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(noon.Add(time.Nanosecond - strayAge)) }), ""},
+		{"but not more often than that", without(func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(noon.Add(time.Nanosecond - unassignedAge)) }), ""},
 		{"nor twice", without(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon} }), ""},
 		{"nor when it has a node, and may have run", without(func(p *corev1.Pod) { p.Spec.NodeName = "node" }), ""},
 		{"nor when its claim is another", without(func(p *corev1.Pod) { p.Spec.Volumes[0].PersistentVolumeClaim.ClaimName = "data-db-1" }), ""},

@@ -12,37 +12,37 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 )
 
-// newborn is what is read of a pod that is being created. All else of it is passed
+// incomingPod is what is read of a pod that is being created. All else of it is passed
 // over, of whatever length it is.
-type newborn struct {
+type incomingPod struct {
 	// ObjectMeta has the name, those labels and annotations that are asked about, and
 	// the owner that is the controller.
 	metav1.ObjectMeta
 	hostname string
 	// waiting are the volumes on claims that never exist, and more says that there are
 	// more of them than any pod of ours has.
-	waiting []waiting
+	waiting []unassignedVolume
 	more    bool
 }
 
-// waiting is a volume that waits for its claim: its place in the list, its name, and
+// unassignedVolume is a volume that waits for its claim: its place in the list, its name, and
 // the claim that never exists.
-type waiting struct {
+type unassignedVolume struct {
 	at          int
 	name, claim string
 }
 
 // What of labels and annotations is kept.
 var (
-	bornLabels      = []string{v1alpha1.LabelSet, v1alpha1.LabelStatefulSet, v1alpha1.LabelVersion, v1alpha1.LabelPodOrdinal, appsv1.PodIndexLabel}
-	bornAnnotations = []string{v1alpha1.AnnotationHostnames}
+	readLabels      = []string{v1alpha1.LabelSet, v1alpha1.LabelStatefulSet, v1alpha1.LabelVersion, v1alpha1.LabelPodOrdinal, appsv1.PodIndexLabel}
+	readAnnotations = []string{v1alpha1.AnnotationHostnames}
 )
 
-// readNewborn reads a pod once from its begin to its end, and keeps no more of it than
-// a newborn has.
-func readNewborn(d *json.Decoder) (*newborn, error) {
+// readIncomingPod reads a pod once from its begin to its end, and keeps no more of it than
+// a incomingPod has.
+func readIncomingPod(d *json.Decoder) (*incomingPod, error) {
 	d.UseNumber()
-	n := &newborn{}
+	n := &incomingPod{}
 	return n, fields(d, func(name string) error {
 		switch name {
 		case "metadata":
@@ -54,14 +54,14 @@ func readNewborn(d *json.Decoder) (*newborn, error) {
 	})
 }
 
-func (n *newborn) readMeta(d *json.Decoder, name string) (err error) {
+func (n *incomingPod) readMeta(d *json.Decoder, name string) (err error) {
 	switch name {
 	case "name":
 		n.Name, err = text(d)
 	case "labels":
-		n.Labels, err = entries(d, bornLabels)
+		n.Labels, err = entries(d, readLabels)
 	case "annotations":
-		n.Annotations, err = entries(d, bornAnnotations)
+		n.Annotations, err = entries(d, readAnnotations)
 	case "ownerReferences":
 		err = items(d, func(int) error { return n.readOwner(d) })
 	default:
@@ -70,7 +70,7 @@ func (n *newborn) readMeta(d *json.Decoder, name string) (err error) {
 	return err
 }
 
-func (n *newborn) readOwner(d *json.Decoder) error {
+func (n *incomingPod) readOwner(d *json.Decoder) error {
 	var owner metav1.OwnerReference
 	var controller bool
 	err := fields(d, func(name string) (err error) {
@@ -95,7 +95,7 @@ func (n *newborn) readOwner(d *json.Decoder) error {
 	return err
 }
 
-func (n *newborn) readSpec(d *json.Decoder, name string) (err error) {
+func (n *incomingPod) readSpec(d *json.Decoder, name string) (err error) {
 	switch name {
 	case "hostname":
 		n.hostname, err = text(d)
@@ -107,8 +107,8 @@ func (n *newborn) readSpec(d *json.Decoder, name string) (err error) {
 	return err
 }
 
-func (n *newborn) readVolume(d *json.Decoder, at int) error {
-	v := waiting{at: at}
+func (n *incomingPod) readVolume(d *json.Decoder, at int) error {
+	v := unassignedVolume{at: at}
 	err := fields(d, func(name string) (err error) {
 		switch name {
 		case "name":

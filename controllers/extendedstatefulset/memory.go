@@ -11,29 +11,111 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
 )
 
+// remembered is what this process remembers of one object from pass to pass. It may be
+// lost: it is found out again.
+type remembered struct {
+	refusal    memory.Refusal
+	whyMissing whyMissing
+}
+
+// whyMissing remembers why pods are not there that a StatefulSet should have.
+type whyMissing struct {
+	due  time.Time // when to read the events again; zero while no pod is missing
+	next time.Duration
+	said map[string]string // by the name of the pod
+}
+
+// begin notes that pods are missing.
+func (m *whyMissing) begin(now time.Time) {
+	if m.due.IsZero() {
+		m.due, m.next = now.Add(refusalsFirst), refusalsAgain
+	}
+}
+
+// learn takes what the events said.
+func (m *whyMissing) learn(said map[string]string, now time.Time) {
+	m.said, m.due, m.next = said, now.Add(m.next), min(2*m.next, refusalsSeldom)
+}
+
+type address struct {
+	namespace string
+	origin
+}
+
+// known is what was made of the contents of one source, of that version. The
+// contents themselves are not kept.
+type known struct {
+	edition
+	key     string
+	results map[string]result // by the shape of a use
+}
+
+type result struct {
+	digest  string
+	missing []string
+}
+
+// So much is remembered of what was read; beyond that it is forgotten, and read again.
 const (
-	// turnLimit is how long a restart holds its place at most. One that hangs, on a
-	// pod that is never Ready, lets others go on after that; each StatefulSet stops
-	// at its first pod that is not Ready, so that a bad edit costs one pod of each.
-	turnLimit = 10 * time.Minute
-	// turnPatience is how often one that waits looks again, should nobody wake it.
-	turnPatience = 15 * time.Second
-	// turnMemory is how long it is remembered that a namespace had its turn.
-	turnMemory = time.Hour
+	mostRead   = 1 << 16 // sources
+	mostShapes = 64      // of one of them
 )
 
-// turn says whether an object may begin to restart pods for a change of
+// readMemory remembers what was made of the contents of ConfigMaps and Secrets.
+type readMemory struct {
+	mu  sync.Mutex
+	all map[address]*known
+}
+
+// find is what was made of an edition of a source with a key; none if it is not known.
+func (m *readMemory) find(at address, e edition, key, shape string) (got result, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if k := m.all[at]; k.isOf(e, key) {
+		got, ok = k.results[shape]
+	}
+	return got, ok
+}
+
+func (m *readMemory) learn(at address, e edition, key, shape string, got result) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	k := m.all[at]
+	if !k.isOf(e, key) {
+		if m.all == nil || len(m.all) == mostRead {
+			m.all = map[address]*known{}
+		}
+		k = &known{edition: e, key: key, results: map[string]result{}}
+		m.all[at] = k
+	}
+	if len(k.results) == mostShapes {
+		clear(k.results)
+	}
+	k.results[shape] = got
+}
+
+func (m *readMemory) forget(at address) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.all, at)
+}
+
+// isOf reports whether it is of an edition, and was made with a key.
+func (k *known) isOf(e edition, key string) bool { return k != nil && k.edition == e && k.key == key }
+
+// slot says whether an object may begin to restart pods for a change of
 // configuration, and how many are before it.
-type turn struct {
+type slot struct {
 	granted    bool
 	busy, most int
 	mine       int // of the busy ones those of its namespace
 	ahead      int
 }
 
-func (t turn) String() string {
+func (t slot) String() string {
 	if t.most == 0 {
 		return ""
 	}
@@ -44,14 +126,14 @@ func (t turn) String() string {
 	return fmt.Sprintf(": %d of at most %d restart now%s, and %d wait before it", t.busy, t.most, mine, t.ahead)
 }
 
-// turns bounds how many objects restart pods at one time. How many do so is seen in
+// restartLimiter bounds how many objects restart pods at one time. How many do so is seen in
 // their StatefulSets, also after a restart of the operator; what is kept here is who
 // waits, and who was let go before the cache shows it.
 //
 // Namespaces are let go in turn, and each object of a namespace by age. A namespace
 // gets another place only while more are free than it has, so 5 of 10: whatever never
 // gets well in it, there are places for others.
-type turns struct {
+type restartLimiter struct {
 	// most is the bound; 0 or less is none.
 	most int
 	// watch says in which time this process could look; nil: always.
@@ -76,14 +158,15 @@ type wait struct {
 // ask asks for the turn of an object whose change was seen at since. restarting are
 // the objects whose restarts the cache shows, with when they began. Who restarts
 // already need not wait: the edit may be what cures it.
-func (t *turns) ask(key types.NamespacedName, since, now time.Time, restarting map[types.NamespacedName]time.Time) turn {
+func (t *restartLimiter) ask(key types.NamespacedName, since, now time.Time, restarting map[types.NamespacedName]time.Time) slot {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	_, already := restarting[key]
 	at, let := t.let[key]
-	if t.most <= 0 || already || let && t.inTime(at, now) {
+	holds := let && t.inTime(at, now)
+	if t.most <= 0 || already || holds {
 		delete(t.waiting, key)
-		return turn{granted: true}
+		return slot{granted: true}
 	}
 	if t.waiting == nil {
 		t.waiting, t.let, t.served = map[types.NamespacedName]wait{}, map[types.NamespacedName]time.Time{}, map[string]time.Time{}
@@ -102,25 +185,25 @@ func (t *turns) ask(key types.NamespacedName, since, now time.Time, restarting m
 	busy, held := t.busy(now, restarting)
 	order := t.order(now, held)
 	if !slices.Contains(t.pick(order, busy, held), key) {
-		return turn{busy: busy, most: t.most, mine: held[key.Namespace], ahead: slices.Index(order, key)}
+		return slot{busy: busy, most: t.most, mine: held[key.Namespace], ahead: slices.Index(order, key)}
 	}
 	delete(t.waiting, key)
 	t.let[key], t.served[key.Namespace] = now, now
-	return turn{granted: true}
+	return slot{granted: true}
 }
 
 // inTime reports whether a place that was taken at a time is still held. While the API
 // server is away no restart goes on, so that time does not count.
-func (t *turns) inTime(at, now time.Time) bool {
+func (t *restartLimiter) inTime(at, now time.Time) bool {
 	var watch leadership.Watch
 	if t.watch != nil {
 		watch = t.watch()
 	}
-	return watch.Elapsed(at, now) < turnLimit
+	return watch.Elapsed(at, now) < slotLimit
 }
 
 // busy counts who restarts, and who was just let: all, and by namespace.
-func (t *turns) busy(now time.Time, restarting map[types.NamespacedName]time.Time) (n int, held map[string]int) {
+func (t *restartLimiter) busy(now time.Time, restarting map[types.NamespacedName]time.Time) (n int, held map[string]int) {
 	held = map[string]int{}
 	for key, at := range t.let {
 		if _, seen := restarting[key]; seen {
@@ -142,16 +225,16 @@ func (t *turns) busy(now time.Time, restarting map[types.NamespacedName]time.Tim
 // order lists who waits, and forgets those that ask no more. Namespaces take turns:
 // first comes the one that has the fewest places, and of several the one that was
 // served least lately. In each of them the one that waits longest comes first.
-func (t *turns) order(now time.Time, held map[string]int) []types.NamespacedName {
+func (t *restartLimiter) order(now time.Time, held map[string]int) []types.NamespacedName {
 	keys := make([]types.NamespacedName, 0, len(t.waiting))
 	for key, w := range t.waiting {
-		if now.Sub(w.asked) > 4*turnPatience {
+		if now.Sub(w.asked) > slotForgotten {
 			delete(t.waiting, key)
 			continue
 		}
 		keys = append(keys, key)
 	}
-	maps.DeleteFunc(t.served, func(_ string, at time.Time) bool { return now.Sub(at) > turnMemory })
+	maps.DeleteFunc(t.served, func(_ string, at time.Time) bool { return now.Sub(at) > slotMemory })
 	byAge := func(a, b types.NamespacedName) int {
 		return cmp.Or(t.waiting[a].since.Compare(t.waiting[b].since), cmp.Compare(a.String(), b.String()))
 	}
@@ -169,7 +252,7 @@ func (t *turns) order(now time.Time, held map[string]int) []types.NamespacedName
 }
 
 // pick lists who may go now, of those that wait in that order.
-func (t *turns) pick(order []types.NamespacedName, busy int, held map[string]int) (all []types.NamespacedName) {
+func (t *restartLimiter) pick(order []types.NamespacedName, busy int, held map[string]int) (all []types.NamespacedName) {
 	held = maps.Clone(held)
 	for _, key := range order {
 		if free := t.most - busy - len(all); free <= 0 {
@@ -183,7 +266,7 @@ func (t *turns) pick(order []types.NamespacedName, busy int, held map[string]int
 }
 
 // next lists who may go now, to be woken.
-func (t *turns) next(now time.Time, restarting map[types.NamespacedName]time.Time) []types.NamespacedName {
+func (t *restartLimiter) next(now time.Time, restarting map[types.NamespacedName]time.Time) []types.NamespacedName {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.waiting) == 0 {
@@ -194,15 +277,15 @@ func (t *turns) next(now time.Time, restarting map[types.NamespacedName]time.Tim
 }
 
 // forget takes one off the queue that has nothing to restart, or is gone.
-func (t *turns) forget(key types.NamespacedName) {
+func (t *restartLimiter) forget(key types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.waiting, key)
 	delete(t.let, key)
 }
 
-// none tells whether nobody waits.
-func (t *turns) none() bool {
+// none reports whether none waits.
+func (t *restartLimiter) none() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.waiting) == 0

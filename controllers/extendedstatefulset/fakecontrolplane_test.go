@@ -20,16 +20,16 @@ import (
 // badImage never becomes Ready.
 const badImage = "bad"
 
-// startPuppet plays StatefulSet and Job controller, scheduler and kubelets in one
+// startFakeControlPlane plays StatefulSet and Job controller, scheduler and kubelets in one
 // namespace.
-func startPuppet(namespace string) {
+func startFakeControlPlane(namespace string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for ctx.Err() == nil {
 			if err := play(ctx, namespace); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) && ctx.Err() == nil {
-				GinkgoLogr.Error(err, "the puppet")
+				GinkgoLogr.Error(err, "the fake control plane")
 			}
 			time.Sleep(10 * time.Millisecond) // a machine's pace, which no test waits for
 		}
@@ -143,7 +143,7 @@ func run(ctx context.Context, pod *corev1.Pod) error {
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: now}}
 	for _, c := range pod.Spec.Containers {
 		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, Ready: true,
-			ContainerID: "puppet://" + string(pod.UID), State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}}})
+			ContainerID: "fake://" + string(pod.UID), State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}}})
 	}
 	return user.Status().Update(ctx, pod)
 }

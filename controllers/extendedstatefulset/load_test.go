@@ -18,7 +18,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 )
 
-var storms = flag.Int("storms", 12, "how many random storms there are in TestStorms")
+var loads = flag.Int("loads", 12, "how many random loads there are in TestLoad")
 
 // misfortunes are what may befall a set at any moment, and what its user may do.
 var misfortunes = []func(*stage, *rand.Rand){
@@ -85,12 +85,12 @@ var misfortunes = []func(*stage, *rand.Rand){
 // Whatever happens in the middle of whatever: no two pods ever have one claim, no
 // claim is lost, no version number and no job comes twice, and a good template with
 // replicas is served in the end, without a hand.
-func TestStorms(t *testing.T) {
-	for i := range *storms {
+func TestLoad(t *testing.T) {
+	for i := range *loads {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewSource(int64(i)))
-			set := toySet(3)
+			set := fakeSet(3)
 			if i%2 == 0 {
 				set = withClaims(set)
 			}
@@ -105,7 +105,7 @@ func TestStorms(t *testing.T) {
 				s.act(r.Intn(40))
 			}
 			s.Shuffle = nil
-			s.Say("# the storm is over")
+			s.Say("# the load is over")
 			s.settle()
 			s.change("a good template", func(set *v1alpha1.ExtendedStatefulSet) {
 				set.Spec.Template.Spec.Replicas, set.Spec.Template.Spec.Template.Spec.Containers[0].Image = ptr.To(int32(3)), "good"
@@ -128,7 +128,7 @@ func imagesOf(pods []*corev1.Pod) (all []string) {
 	return all
 }
 
-// act lets everybody act so many times, in any order and with a cache that may be
+// act lets all act so many times, in any order and with a cache that may be
 // behind.
 func (s *stage) act(times int) {
 	s.t.Helper()

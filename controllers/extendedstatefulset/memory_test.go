@@ -17,7 +17,7 @@ func keyOf(i int) types.NamespacedName {
 func TestTwoHundredThatShareASecretRestartTenAtATime(t *testing.T) {
 	const sets, most = 200, 10
 	random := rand.New(rand.NewSource(1))
-	turns, now := &turns{most: most}, noon
+	limiter, now := &restartLimiter{most: most}, noon
 	restarting, left := map[types.NamespacedName]time.Time{}, map[types.NamespacedName]bool{}
 	for i := range sets {
 		left[keyOf(i)] = true
@@ -28,7 +28,7 @@ func TestTwoHundredThatShareASecretRestartTenAtATime(t *testing.T) {
 		}
 		now = now.Add(100 * time.Millisecond)
 		for _, i := range random.Perm(sets)[:20] {
-			if key := keyOf(i); left[key] && turns.ask(key, noon, now, restarting).granted {
+			if key := keyOf(i); left[key] && limiter.ask(key, noon, now, restarting).granted {
 				delete(left, key)
 				restarting[key] = now
 			}
@@ -44,69 +44,69 @@ func TestTwoHundredThatShareASecretRestartTenAtATime(t *testing.T) {
 	}
 }
 
-// ask is turns.ask while those restart, since noon.
-func ask(turns *turns, key types.NamespacedName, since, now time.Time, restarting ...types.NamespacedName) bool {
+// ask is limiter.ask while those restart, since noon.
+func ask(limiter *restartLimiter, key types.NamespacedName, since, now time.Time, restarting ...types.NamespacedName) bool {
 	began := map[types.NamespacedName]time.Time{}
 	for _, k := range restarting {
 		began[k] = noon
 	}
-	return turns.ask(key, since, now, began).granted
+	return limiter.ask(key, since, now, began).granted
 }
 
 func TestTurns(t *testing.T) {
 	a, b, c := keyOf(1), keyOf(2), keyOf(3)
 	t.Run("one that was let holds its place before the cache shows it", func(t *testing.T) {
-		turns := &turns{most: 1}
-		if !ask(turns, a, noon, noon) || ask(turns, b, noon, noon.Add(time.Second)) {
+		limiter := &restartLimiter{most: 1}
+		if !ask(limiter, a, noon, noon) || ask(limiter, b, noon, noon.Add(time.Second)) {
 			t.Error("both go")
 		}
 	})
 	t.Run("after a restart of the operator those count that the cluster shows", func(t *testing.T) {
-		if turns := (&turns{most: 1}); ask(turns, b, noon, noon, a) {
+		if limiter := (&restartLimiter{most: 1}); ask(limiter, b, noon, noon, a) {
 			t.Error("two restart")
 		}
 	})
 	t.Run("one that hangs holds no place for ever", func(t *testing.T) {
-		turns := &turns{most: 1}
-		if ask(turns, b, noon, noon.Add(turnLimit-time.Second), a) || !ask(turns, b, noon, noon.Add(turnLimit), a) {
+		limiter := &restartLimiter{most: 1}
+		if ask(limiter, b, noon, noon.Add(slotLimit-time.Second), a) || !ask(limiter, b, noon, noon.Add(slotLimit), a) {
 			t.Error("too early, or never")
 		}
 	})
 	t.Run("one that restarts already need not wait for itself", func(t *testing.T) {
-		if turns := (&turns{most: 1}); !ask(turns, a, noon, noon, a) {
+		if limiter := (&restartLimiter{most: 1}); !ask(limiter, a, noon, noon, a) {
 			t.Error("the cure waits for the sick")
 		}
 	})
 	t.Run("who waits longest goes first", func(t *testing.T) {
-		turns := &turns{most: 1}
-		ask(turns, c, noon.Add(1), noon, a)
-		ask(turns, b, noon.Add(2), noon, a)
-		if ask(turns, b, noon.Add(2), noon) {
+		limiter := &restartLimiter{most: 1}
+		ask(limiter, c, noon.Add(1), noon, a)
+		ask(limiter, b, noon.Add(2), noon, a)
+		if ask(limiter, b, noon.Add(2), noon) {
 			t.Error("the second went before the first")
 		}
-		if next := turns.next(noon, nil); len(next) != 1 || next[0] != c {
+		if next := limiter.next(noon, nil); len(next) != 1 || next[0] != c {
 			t.Errorf("%v is next", next)
 		}
-		if !ask(turns, c, noon.Add(1), noon) {
+		if !ask(limiter, c, noon.Add(1), noon) {
 			t.Error("the first waits on")
 		}
 	})
-	t.Run("one that asks no more holds up nobody", func(t *testing.T) {
-		turns := &turns{most: 1}
-		ask(turns, c, noon, noon, a)
-		if !ask(turns, b, noon.Add(1), noon.Add(5*turnPatience)) {
+	t.Run("one that asks no more holds up no other", func(t *testing.T) {
+		limiter := &restartLimiter{most: 1}
+		ask(limiter, c, noon, noon, a)
+		if !ask(limiter, b, noon.Add(1), noon.Add(5*slotRetry)) {
 			t.Error("it waits for a ghost")
 		}
-		ask(turns, c, noon, noon.Add(5*turnPatience), a)
-		turns.forget(c)
-		if !turns.none() {
+		ask(limiter, c, noon, noon.Add(5*slotRetry), a)
+		limiter.forget(c)
+		if !limiter.none() {
 			t.Error("the forgotten wait on")
 		}
 	})
 	t.Run("no bound", func(t *testing.T) {
-		turns := &turns{}
-		if !ask(turns, a, noon, noon) || !ask(turns, b, noon, noon) || turns.ask(a, noon, noon, nil).String() != "" {
-			t.Error("somebody waits")
+		limiter := &restartLimiter{}
+		if !ask(limiter, a, noon, noon) || !ask(limiter, b, noon, noon) || limiter.ask(a, noon, noon, nil).String() != "" {
+			t.Error("an object waits")
 		}
 	})
 }
@@ -116,38 +116,38 @@ func TestTurns(t *testing.T) {
 func TestV10APlaceIsHeldUntilItsRestartIsSeen(t *testing.T) {
 	a, b := keyOf(1), keyOf(2)
 	t.Run("V10 the cache is late", func(t *testing.T) {
-		turns := &turns{most: 1}
-		if !ask(turns, a, noon, noon) || ask(turns, b, noon, noon.Add(turnLimit-1)) {
+		limiter := &restartLimiter{most: 1}
+		if !ask(limiter, a, noon, noon) || ask(limiter, b, noon, noon.Add(slotLimit-1)) {
 			t.Error("both go")
 		}
-		if next := turns.next(noon.Add(turnLimit-1), nil); len(next) != 0 {
+		if next := limiter.next(noon.Add(slotLimit-1), nil); len(next) != 0 {
 			t.Errorf("%v is woken, and has no place", next)
 		}
 	})
 	t.Run("V10 it asks again because it cannot see its own write", func(t *testing.T) {
-		turns := &turns{most: 1}
-		ask(turns, a, noon.Add(2), noon)
-		ask(turns, b, noon.Add(1), noon)
-		if !ask(turns, a, noon.Add(2), noon.Add(time.Minute)) || ask(turns, b, noon.Add(1), noon.Add(time.Minute)) {
+		limiter := &restartLimiter{most: 1}
+		ask(limiter, a, noon.Add(2), noon)
+		ask(limiter, b, noon.Add(1), noon)
+		if !ask(limiter, a, noon.Add(2), noon.Add(time.Minute)) || ask(limiter, b, noon.Add(1), noon.Add(time.Minute)) {
 			t.Error("its place went to another, and its write may have been made")
 		}
 	})
 	t.Run("V10 one whose write is refused for ever holds its place no longer than a restart that hangs", func(t *testing.T) {
-		turns := &turns{most: 1}
-		if ask(turns, a, noon, noon); !ask(turns, b, noon, noon.Add(turnLimit)) {
+		limiter := &restartLimiter{most: 1}
+		if ask(limiter, a, noon, noon); !ask(limiter, b, noon, noon.Add(slotLimit)) {
 			t.Error("the place is lost")
 		}
 	})
 	t.Run("V10 many whose writes were refused for hours do not begin together", func(t *testing.T) {
-		turns, now, granted := &turns{most: 1}, noon, 0
+		limiter, now, granted := &restartLimiter{most: 1}, noon, 0
 		for range 20 {
 			for i := range 20 {
-				turns.ask(keyOf(i), noon, now, nil)
+				limiter.ask(keyOf(i), noon, now, nil)
 			}
-			now = now.Add(turnLimit)
+			now = now.Add(slotLimit)
 		}
 		for i := range 20 {
-			if ask(turns, keyOf(i), noon, now) {
+			if ask(limiter, keyOf(i), noon, now) {
 				granted++
 			}
 		}
@@ -156,20 +156,20 @@ func TestV10APlaceIsHeldUntilItsRestartIsSeen(t *testing.T) {
 		}
 	})
 	t.Run("V10 one whose write is refused for ever is not first for ever", func(t *testing.T) {
-		turns := &turns{most: 1}
-		ask(turns, a, noon, noon)
-		ask(turns, b, noon.Add(1), noon.Add(turnLimit-1))
-		if ask(turns, a, noon, noon.Add(turnLimit)) || !ask(turns, b, noon.Add(1), noon.Add(turnLimit)) {
+		limiter := &restartLimiter{most: 1}
+		ask(limiter, a, noon, noon)
+		ask(limiter, b, noon.Add(1), noon.Add(slotLimit-1))
+		if ask(limiter, a, noon, noon.Add(slotLimit)) || !ask(limiter, b, noon.Add(1), noon.Add(slotLimit)) {
 			t.Error("it goes before one that waited")
 		}
 	})
 	t.Run("V10 one that was let and has nothing to restart gives its place back", func(t *testing.T) {
-		turns := &turns{most: 1}
-		if ask(turns, a, noon, noon); ask(turns, b, noon, noon) {
+		limiter := &restartLimiter{most: 1}
+		if ask(limiter, a, noon, noon); ask(limiter, b, noon, noon) {
 			t.Error("both go")
 		}
-		turns.forget(a)
-		if !ask(turns, b, noon, noon) {
+		limiter.forget(a)
+		if !ask(limiter, b, noon, noon) {
 			t.Error("the place is lost")
 		}
 	})
@@ -179,10 +179,10 @@ func inNamespace(namespace string, i int) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: fmt.Sprintf("set-%03d", i)}
 }
 
-// let lets everybody of a namespace ask, and counts who may go.
-func let(turns *turns, namespace string, sets int, now time.Time) (granted int) {
+// let lets all of a namespace ask, and counts who may go.
+func let(limiter *restartLimiter, namespace string, sets int, now time.Time) (granted int) {
 	for i := range sets {
-		if turns.ask(inNamespace(namespace, i), noon, now, nil).granted {
+		if limiter.ask(inNamespace(namespace, i), noon, now, nil).granted {
 			granted++
 		}
 	}
@@ -192,41 +192,41 @@ func let(turns *turns, namespace string, sets int, now time.Time) (granted int) 
 // No namespace holds all places: one gets another only while more are free than it has.
 func TestTurnsAmongNamespaces(t *testing.T) {
 	t.Run("one whose sets never get well leaves places to others", func(t *testing.T) {
-		turns := &turns{most: 10}
-		if n := let(turns, "broken", 100, noon); n != 5 {
+		limiter := &restartLimiter{most: 10}
+		if n := let(limiter, "broken", 100, noon); n != 5 {
 			t.Errorf("it has %d of 10 places", n)
 		}
-		if n := let(turns, "other", 100, noon.Add(time.Second)); n != 3 {
+		if n := let(limiter, "other", 100, noon.Add(time.Second)); n != 3 {
 			t.Errorf("another that comes then has %d", n)
 		}
-		if n := let(turns, "third", 1, noon.Add(2*time.Second)); n != 1 {
+		if n := let(limiter, "third", 1, noon.Add(2*time.Second)); n != 1 {
 			t.Errorf("a third has %d", n)
 		}
 	})
 	t.Run("also where the cluster shows who restarts", func(t *testing.T) {
-		turns, began := &turns{most: 4}, map[types.NamespacedName]time.Time{}
+		limiter, began := &restartLimiter{most: 4}, map[types.NamespacedName]time.Time{}
 		for i := range 2 {
 			began[inNamespace("broken", i)] = noon
 		}
-		if turns.ask(inNamespace("broken", 2), noon, noon, began).granted || !turns.ask(inNamespace("other", 0), noon, noon, began).granted {
+		if limiter.ask(inNamespace("broken", 2), noon, noon, began).granted || !limiter.ask(inNamespace("other", 0), noon, noon, began).granted {
 			t.Error("the broken one goes on, or the other waits")
 		}
 	})
 	t.Run("and says so", func(t *testing.T) {
-		turns := &turns{most: 10}
-		let(turns, "broken", 7, noon)
-		got := turns.ask(inNamespace("broken", 6), noon, noon, nil).String()
+		limiter := &restartLimiter{most: 10}
+		let(limiter, "broken", 7, noon)
+		got := limiter.ask(inNamespace("broken", 6), noon, noon, nil).String()
 		if want := ": 5 of at most 10 restart now, 5 of them in this namespace, which may have no more while no more are free, and 1 wait before it"; got != want {
 			t.Errorf("it says %s", got)
 		}
-		let(turns, "other", 10, noon)
-		if next := turns.next(noon, nil); len(next) != 0 {
+		let(limiter, "other", 10, noon)
+		if next := limiter.next(noon, nil); len(next) != 0 {
 			t.Errorf("%v are woken for nothing", next)
 		}
 	})
-	t.Run("one place alone is for everybody", func(t *testing.T) {
-		if turns := (&turns{most: 1}); let(turns, "only", 3, noon) != 1 {
-			t.Error("nobody has it, or two have")
+	t.Run("one place alone is for all", func(t *testing.T) {
+		if limiter := (&restartLimiter{most: 1}); let(limiter, "only", 3, noon) != 1 {
+			t.Error("none has it, or two have")
 		}
 	})
 }
@@ -234,21 +234,21 @@ func TestTurnsAmongNamespaces(t *testing.T) {
 // Nor has one all the turns.
 func TestNamespacesTakeTurns(t *testing.T) {
 	t.Run("a change that was seen long before gives no namespace all the turns", func(t *testing.T) {
-		turns, now := &turns{most: 1}, noon
+		limiter, now := &restartLimiter{most: 1}, noon
 		var order []string
 		for range 6 {
 			for i := range 100 {
-				if turns.ask(inNamespace("old", i), noon, now, nil).granted {
+				if limiter.ask(inNamespace("old", i), noon, now, nil).granted {
 					order = append(order, "old")
 				}
 			}
 			for i := range 3 {
-				if turns.ask(inNamespace("new", i), noon.Add(time.Hour), now, nil).granted {
+				if limiter.ask(inNamespace("new", i), noon.Add(time.Hour), now, nil).granted {
 					order = append(order, "new")
 				}
 			}
-			for key := range turns.let { // it is over
-				turns.forget(key)
+			for key := range limiter.let { // it is over
+				limiter.forget(key)
 			}
 			now = now.Add(time.Second)
 		}
@@ -257,15 +257,15 @@ func TestNamespacesTakeTurns(t *testing.T) {
 		}
 	})
 	t.Run("nor has one that always has just one more", func(t *testing.T) {
-		turns, now, many := &turns{most: 1}, noon, 0
+		limiter, now, many := &restartLimiter{most: 1}, noon, 0
 		for range 10 {
-			turns.ask(inNamespace("one", 0), now, now, nil)
-			let(turns, "many", 10, now)
-			for key := range turns.let {
+			limiter.ask(inNamespace("one", 0), now, now, nil)
+			let(limiter, "many", 10, now)
+			for key := range limiter.let {
 				if key.Namespace == "many" {
 					many++
 				}
-				turns.forget(key)
+				limiter.forget(key)
 			}
 			now = now.Add(time.Second)
 		}
@@ -274,24 +274,24 @@ func TestNamespacesTakeTurns(t *testing.T) {
 		}
 	})
 	t.Run("in a namespace who waits longest goes first", func(t *testing.T) {
-		turns := &turns{most: 3}
-		let(turns, "a", 2, noon)
-		turns.ask(inNamespace("a", 8), noon.Add(2), noon, nil)
-		turns.ask(inNamespace("a", 7), noon.Add(1), noon, nil)
-		for key := range turns.let {
-			turns.forget(key)
+		limiter := &restartLimiter{most: 3}
+		let(limiter, "a", 2, noon)
+		limiter.ask(inNamespace("a", 8), noon.Add(2), noon, nil)
+		limiter.ask(inNamespace("a", 7), noon.Add(1), noon, nil)
+		for key := range limiter.let {
+			limiter.forget(key)
 		}
-		if next := turns.next(noon, nil); len(next) != 2 || next[0] != inNamespace("a", 7) {
+		if next := limiter.next(noon, nil); len(next) != 2 || next[0] != inNamespace("a", 7) {
 			t.Errorf("%v are next", next)
 		}
 	})
 	t.Run("a namespace is forgotten in time", func(t *testing.T) {
-		turns := &turns{most: 10}
+		limiter := &restartLimiter{most: 10}
 		for i := range 1000 {
-			turns.ask(inNamespace(fmt.Sprintf("ns-%d", i), 0), noon, noon.Add(time.Duration(i)*time.Minute), nil)
-			turns.forget(inNamespace(fmt.Sprintf("ns-%d", i), 0))
+			limiter.ask(inNamespace(fmt.Sprintf("ns-%d", i), 0), noon, noon.Add(time.Duration(i)*time.Minute), nil)
+			limiter.forget(inNamespace(fmt.Sprintf("ns-%d", i), 0))
 		}
-		if n := len(turns.served); n > 100 {
+		if n := len(limiter.served); n > 100 {
 			t.Errorf("%d are remembered", n)
 		}
 	})

@@ -1,0 +1,196 @@
+package extendedstatefulset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
+)
+
+// report tells users what happened and what is: events, metrics, one status
+// patch. It turns the pass into an outcome.
+func (r *Reconciler) report(ctx context.Context, w *world, p *plan, outcomes []action.Outcome) report.Outcome {
+	var failed error
+	overtaken := false
+	for _, o := range outcomes {
+		switch {
+		case o.Err == nil:
+			actionsTotal.WithLabelValues(string(o.Verb), o.Reason).Inc()
+			r.emit(w, &o)
+		case apierrors.IsConflict(o.Err), apierrors.IsNotFound(o.Err), errors.Is(o.Err, action.ErrNotBegun):
+			overtaken = true // the world is another than we read
+		case apierrors.HasStatusCause(o.Err, corev1.NamespaceTerminatingCause):
+			// Nothing new can be made, and our own deletion is on its way.
+		default:
+			failed = errors.Join(failed, o.Err)
+			refusedTotal.WithLabelValues(o.Reason).Inc()
+		}
+	}
+	known, _ := r.memory.Get(client.ObjectKeyFromObject(w.set), w.set.UID)
+	known.refusal.Learn(failed)
+	w.refused = known.refusal.Text()
+	if failed == nil && !p.asksOnly() && len(outcomes) > 0 {
+		if overtaken {
+			return report.Wait(retrySoon)
+		}
+		return report.Wait(afterWrites) // what was written wakes the key
+	}
+	written, err := r.writeStatus(ctx, w, p)
+	switch {
+	case failed != nil || err != nil:
+		return report.Retry(errors.Join(failed, err))
+	case !written && p.recordFirst:
+		return report.Wait(retrySoon)
+	}
+	return report.Wait(p.Wait)
+}
+
+// writeStatus patches the status if it differs. It is false when that came to
+// nothing, since the object was changed meanwhile.
+func (r *Reconciler) writeStatus(ctx context.Context, w *world, p *plan) (bool, error) {
+	key := client.ObjectKeyFromObject(w.set)
+	steps := statusPatch(w, p)
+	gauge(key, w.record)
+	outcomes := r.Runner.Run(ctx, key, steps)
+	if len(outcomes) == 0 {
+		return true, nil
+	}
+	err := outcomes[0].Err
+	if err == nil {
+		r.announce(w)
+	}
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// statusPatch is the write of a status that differs.
+func statusPatch(w *world, p *plan) action.Steps {
+	status := summarize(w, p)
+	if apiequality.Semantic.DeepEqual(w.set.Status, status) {
+		return nil
+	}
+	set := w.set.DeepCopy()
+	set.Status = status
+	return action.Steps{{{{
+		Verb:   action.PatchStatus,
+		Object: set,
+		From:   w.set,
+		Rebase: !p.recordFirst,
+		Reason: "Observed",
+		Detail: recordLine(&w.set.Status, &status),
+	}}}}
+}
+
+func (r *Reconciler) event(w *world, about client.Object, kind, reason, act, format string, args ...any) {
+	if r.Events != nil {
+		r.Events.Eventf(w.set, about, kind, reason, act, format, args...)
+	}
+}
+
+// telling is how users are told of an act.
+type telling struct{ kind, verb, text string }
+
+// tellings are those of acts that users should know of, by the reasons of the acts. The
+// text is given the name of the object.
+var tellings = map[string]telling{
+	v1alpha1.EventVersionCreated: {corev1.EventTypeNormal, "Create", "StatefulSet %s"},
+	v1alpha1.EventEditUndone: {corev1.EventTypeWarning, "Patch",
+		"StatefulSet %s was edited by another client; the edit was undone"},
+	v1alpha1.EventEditKept: {corev1.EventTypeWarning, "Patch",
+		"StatefulSet %s was edited by another client; its replicas were restored, and the rest of the edit stays until spec.template is that of its version again"},
+	v1alpha1.EventConfigRestart: {corev1.EventTypeNormal, "Patch",
+		"the pods of StatefulSet %s are restarted, since a ConfigMap or Secret that they reference changed"},
+	v1alpha1.EventConfigKeyLost: {corev1.EventTypeWarning, "Patch",
+		"the pods of StatefulSet %s are restarted to be safe: the operator has another key for its hashes, and something that they reference was edited"},
+	v1alpha1.EventConfigKeyChanged: {corev1.EventTypeNormal, "Patch",
+		"the operator has another key for its hashes; nothing that the pods of StatefulSet %s reference was edited, and they run on"},
+	v1alpha1.EventTracked:   {corev1.EventTypeNormal, "Patch", "%s has an owner reference to this object"},
+	v1alpha1.EventUntracked: {corev1.EventTypeNormal, "Patch", "%s has no owner reference to this object any more"},
+	v1alpha1.EventStrayReplaced: {corev1.EventTypeWarning, "Delete",
+		"pod %s was created while the webhook was not there, so it had no claim and could not start; it is replaced"},
+	reasonOld:      {corev1.EventTypeNormal, "Delete", "%s is deleted"},
+	reasonZoneGone: {corev1.EventTypeNormal, "Delete", "%s is deleted"},
+}
+
+// emit writes an event for each act that users should know of.
+func (r *Reconciler) emit(w *world, o *action.Outcome) {
+	about, known := tellings[o.Reason]
+	if !known {
+		return
+	}
+	name := o.Object.GetName()
+	if o.Reason == v1alpha1.EventVersionCreated {
+		name += " with " + o.Detail
+	}
+	r.event(w, o.Object, about.kind, o.Reason, about.verb, about.text, name)
+}
+
+// announce says what the record says for the first time.
+func (r *Reconciler) announce(w *world) {
+	for _, step := range stepsOf(&w.set.Status, w.record) {
+		upgradesTotal.WithLabelValues(step.label).Inc()
+		r.event(w, nil, step.kind, step.reason, "Upgrade", "%s", step.text)
+	}
+}
+
+// step is a step of an upgrade that users should know of.
+type step struct {
+	label              string // of the metric
+	kind, reason, text string // of the event
+}
+
+// stepsOf are the steps that a record has made since it was another.
+func stepsOf(was, now *v1alpha1.ExtendedStatefulSetStatus) []step {
+	switch {
+	case now.Update == nil && was.Update == nil:
+		return nil
+	case now.Update == nil:
+		return []step{ended(was, now)}
+	case now.Update.Returning && (was.Update == nil || !was.Update.Returning):
+		return []step{{"retried", corev1.EventTypeWarning, v1alpha1.EventAttemptFailed,
+			fmt.Sprintf("attempt %d with version %d failed: %s", now.Attempts, now.UpdateVersion, short(now.Update.Message))}}
+	case was.Phase == now.Phase:
+		return begun(was, now)
+	case now.Phase == v1alpha1.PhaseStale:
+		return []step{{"stale", corev1.EventTypeWarning, v1alpha1.EventStale,
+			fmt.Sprintf("version %d was given up: %s", now.UpdateVersion, short(now.Update.Message))}}
+	case now.Phase == v1alpha1.PhaseAborted:
+		return []step{{"aborted", corev1.EventTypeWarning, v1alpha1.EventAborted,
+			fmt.Sprintf("the upgrade to version %d was stopped: %s", now.UpdateVersion, short(now.Update.Message))}}
+	}
+	return begun(was, now)
+}
+
+// ended is the end of an upgrade that was not given up.
+func ended(was, now *v1alpha1.ExtendedStatefulSetStatus) step {
+	if now.CurrentVersion == was.UpdateVersion {
+		return step{"upgraded", corev1.EventTypeNormal, v1alpha1.EventUpgraded, fmt.Sprintf("version %d serves", now.CurrentVersion)}
+	}
+	return superseded(was.UpdateVersion)
+}
+
+// begun is the begin of an upgrade, and the end of the one that it takes the place of.
+func begun(was, now *v1alpha1.ExtendedStatefulSetStatus) (steps []step) {
+	if was.Update != nil && now.UpdateVersion == was.UpdateVersion {
+		return nil
+	}
+	if was.Update != nil && !givenUp(was) {
+		steps = append(steps, superseded(was.UpdateVersion))
+	}
+	return append(steps, step{"begun", corev1.EventTypeNormal, v1alpha1.EventUpgradeBegun,
+		fmt.Sprintf("upgrade from version %d to %d", now.CurrentVersion, now.UpdateVersion)})
+}
+
+func superseded(number int64) step {
+	return step{"superseded", corev1.EventTypeNormal, v1alpha1.EventSuperseded, fmt.Sprintf("version %d was superseded by another template", number)}
+}

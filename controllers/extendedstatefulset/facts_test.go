@@ -1,0 +1,53 @@
+package extendedstatefulset
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
+)
+
+func TestSoonest(t *testing.T) {
+	for _, row := range []struct{ a, b, want time.Duration }{
+		{0, 0, 0}, {time.Second, 0, time.Second}, {0, time.Second, time.Second}, {-time.Second, time.Minute, time.Minute},
+		{time.Minute, time.Second, time.Second}, {-time.Second, -time.Minute, 0},
+	} {
+		if got := soonest(row.a, row.b); got != row.want {
+			t.Errorf("the soonest of %s and %s is %s, want %s", row.a, row.b, got, row.want)
+		}
+	}
+}
+
+func TestClock(t *testing.T) {
+	readyFor := func(d time.Duration) *corev1.Pod {
+		return &corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
+			{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon.Add(-d))}}}}
+	}
+	minReady := &v1alpha1.ExtendedStatefulSetSpec{}
+	minReady.Template.Spec.MinReadySeconds = 30
+	hasty := &v1alpha1.ExtendedStatefulSetSpec{}
+	hasty.UpdateStrategy.CanaryWatchTime = &metav1.Duration{Duration: 4 * time.Second}
+	away := leadership.Watch{Gaps: []leadership.Gap{{From: noon.Add(-5 * time.Second), To: noon}}}
+	for _, row := range []struct {
+		says              string
+		clock             clock
+		ready             time.Duration
+		available, proven bool
+	}{
+		{"a pod is good when it was Ready for ten seconds", clock{noon, leadership.Watch{}, &v1alpha1.ExtendedStatefulSetSpec{}}, 10 * time.Second, true, true},
+		{"and not before", clock{noon, leadership.Watch{}, &v1alpha1.ExtendedStatefulSetSpec{}}, 10*time.Second - 1, true, false},
+		{"nor if the operator was away in that time", clock{noon, away, &v1alpha1.ExtendedStatefulSetSpec{}}, 10 * time.Second, true, false},
+		{"minReadySeconds is longer", clock{noon, leadership.Watch{}, minReady}, 10 * time.Second, false, false},
+		{"and enough", clock{noon, leadership.Watch{}, minReady}, 30 * time.Second, true, true},
+		{"a short canaryWatchTime leaves half of it", clock{noon, leadership.Watch{}, hasty}, 2 * time.Second, true, true},
+	} {
+		pod := readyFor(row.ready)
+		if available, proven := row.clock.available(pod), row.clock.proven(pod); available != row.available || proven != row.proven {
+			t.Errorf("%s: available %v, proven %v; want %v, %v", row.says, available, proven, row.available, row.proven)
+		}
+	}
+}

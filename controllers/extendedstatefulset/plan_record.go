@@ -1,0 +1,474 @@
+package extendedstatefulset
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
+)
+
+// recorder brings the record up to date with a world.
+type recorder struct {
+	*v1alpha1.ExtendedStatefulSetStatus
+	w *world
+}
+
+// keepRecord lets nothing be done before the record says so.
+func keepRecord(w *world, p *plan) {
+	if mutant.Is("ests-no-record") { // what is decided is done before it is written down
+		return
+	}
+	if sameRecord(&w.set.Status, w.record) {
+		return
+	}
+	p.recordFirst = true
+	p.Stop()
+}
+
+// basis is what of a status decisions rest on, beside the update under way.
+type basis struct {
+	current, update, highest int64
+	digest                   string
+	phase                    v1alpha1.Phase
+	attempts                 int32
+	zones                    int
+}
+
+func basisOf(s *v1alpha1.ExtendedStatefulSetStatus) basis {
+	return basis{
+		current: s.CurrentVersion, update: s.UpdateVersion, highest: s.VersionHighWater,
+		digest: s.CurrentDigest, phase: s.Phase, attempts: s.Attempts, zones: len(s.Zones),
+	}
+}
+
+// sameRecord reports whether decisions rest on the same.
+func sameRecord(a, b *v1alpha1.ExtendedStatefulSetStatus) bool {
+	return basisOf(a) == basisOf(b) && apiequality.Semantic.DeepEqual(a.Update, b.Update)
+}
+
+// advance is the record as it has to be in this world: at most one step from where it
+// is.
+func advance(w *world) *v1alpha1.ExtendedStatefulSetStatus {
+	b := recorder{w.set.Status.DeepCopy(), w}
+	b.nameZones()
+	b.recoverLost()
+	switch {
+	case b.CurrentVersion == 0, b.CurrentDigest != w.digest && len(w.children.ofVersion(b.CurrentVersion)) == 0:
+		b.first()
+	case b.CurrentDigest == w.digest:
+		b.rest()
+	case b.Update == nil || b.Update.Digest != w.digest:
+		b.consider()
+	default:
+		b.proceed()
+	}
+	return b.ExtendedStatefulSetStatus
+}
+
+func (b *recorder) nameZones() {
+	b.Zones = append(b.Zones, b.w.seen...)
+	for _, z := range b.w.zones {
+		known := slices.ContainsFunc(b.Zones, func(s v1alpha1.ZoneStatus) bool { return s.Name == z.name })
+		if z.index != noZone && !known {
+			b.Zones = append(b.Zones, v1alpha1.ZoneStatus{Name: z.name, Index: z.index})
+		}
+	}
+}
+
+// recoverLost fills in what a status does not have that was lost, as after the
+// restore of a backup: numbers in use, and which version serves.
+func (b *recorder) recoverLost() {
+	for _, c := range b.w.children {
+		b.VersionHighWater = max(b.VersionHighWater, c.version)
+	}
+	for _, job := range b.w.jobs {
+		if mutant.Is("ests-jobs-are-forgotten") { // a number that only a Job has is given out again
+			continue
+		}
+		b.VersionHighWater = max(b.VersionHighWater, versionOfJob(job))
+	}
+	if b.CurrentVersion != 0 {
+		return
+	}
+	if best := b.w.children.mostLikelyCurrent(); best != nil {
+		b.CurrentVersion, b.CurrentDigest, b.UpdateVersion = best.version, best.digest(), best.version
+	}
+}
+
+// mostLikelyCurrent is the version that serves, as far as StatefulSets and pods tell:
+// rather one that was not given up, then one with more pods Ready, then a newer one. It
+// is nil if there is none.
+func (all children) mostLikelyCurrent() *child {
+	candidates := slices.DeleteFunc(slices.Clone(all), (*child).stale)
+	if len(candidates) == 0 {
+		candidates = all
+	}
+	if len(candidates) == 0 {
+		return nil
+	}
+	return slices.MaxFunc(candidates, func(a, b *child) int {
+		return cmp.Or(cmp.Compare(all.ready(a.version), all.ready(b.version)), cmp.Compare(a.version, b.version))
+	})
+}
+
+// first gives out a version that has none before it: nothing serves, so there is
+// nothing to upgrade from.
+func (b *recorder) first() {
+	number := b.VersionHighWater + 1
+	if c := b.w.children.withDigest(b.w.digest, 0); c != nil {
+		number = c.version
+	}
+	b.VersionHighWater = max(b.VersionHighWater, number)
+	b.CurrentVersion, b.UpdateVersion, b.CurrentDigest = number, number, b.w.digest
+	b.Update, b.Attempts, b.Phase = nil, 0, v1alpha1.PhasePromoting
+}
+
+// rest is for a template that is the one of the version that serves.
+func (b *recorder) rest() {
+	b.Update, b.UpdateVersion = nil, b.CurrentVersion
+	switch {
+	case b.w.children.others(b.CurrentVersion):
+		b.Phase, b.Attempts = v1alpha1.PhaseCleaningUp, 0
+	case b.Phase == v1alpha1.PhasePromoting && !b.w.standing(b.CurrentVersion).complete():
+	default:
+		b.Phase, b.Attempts = v1alpha1.PhaseStable, 0
+	}
+}
+
+// consider begins an upgrade, once what an earlier one took is given back and the
+// version that serves is Ready.
+func (b *recorder) consider() {
+	if b.Update != nil && b.succeedsAnyway() {
+		b.CurrentVersion, b.CurrentDigest = b.UpdateVersion, b.Update.Digest
+	}
+	b.Update, b.Attempts = nil, 0
+	if b.upgradeWaits() {
+		b.Phase, b.UpdateVersion = v1alpha1.PhaseWaiting, b.CurrentVersion
+		return
+	}
+	number, earlier := b.VersionHighWater+1, int32(0)
+	if c := b.w.children.withDigest(b.w.digest, b.CurrentVersion); c != nil {
+		number, earlier = c.version, c.attempts()
+	}
+	b.VersionHighWater, b.UpdateVersion, b.Attempts = max(b.VersionHighWater, number), number, 1
+	b.Update = &v1alpha1.UpdateStatus{
+		Digest:          b.w.digest,
+		Handover:        handoverOf(b.w.set),
+		EarlierAttempts: earlier,
+	}
+	b.begin()
+}
+
+// upgradeWaits reports whether an upgrade cannot begin yet. Condition Progressing says
+// why.
+func (b *recorder) upgradeWaits() bool {
+	switch {
+	case mutant.Is("ests-impatient"): // an upgrade begins before the last one is given back, or while what serves is not Ready
+		return false
+	case b.w.standing(b.CurrentVersion).unreturned() != "", b.w.storage().unconsented() != "":
+		return true
+	case b.w.set.Spec.UpdateStrategy.UpdateNotReady:
+		return false
+	}
+	return b.w.standing(b.CurrentVersion).unsettled() != ""
+}
+
+// succeedsAnyway reports whether a version that is superseded serves and the one
+// before it does not: then it is what the next one must be better than.
+func (b *recorder) succeedsAnyway() bool {
+	if b.Update.Returning || b.givenUp() || b.UpdateVersion == b.CurrentVersion {
+		return false // it was given up: a pod that is Ready for a moment is no proof
+	}
+	for _, z := range b.w.zones {
+		if !b.onlyNextServes(z) {
+			return false
+		}
+	}
+	return true
+}
+
+// onlyNextServes reports whether in a zone the next version serves, and the current one
+// does not although it could.
+func (b *recorder) onlyNextServes(z zone) bool {
+	old, next := b.w.children.find(z.index, b.CurrentVersion), b.w.children.find(z.index, b.UpdateVersion)
+	switch {
+	case !next.anyReady(), old.anyReady():
+		return false
+	case old != nil && old.span().replicas == 0: // it is not bad: it gave its ordinals away
+		return b.pastProof(next)
+	}
+	return true
+}
+
+// pastProof reports whether nothing was left to ask of a version in a zone. Whether a
+// job after the upgrade would have been good is not known.
+func (b *recorder) pastProof(c *child) bool {
+	return b.w.set.Spec.UpdateStrategy.PostUpdateJob == nil && b.w.proven(c) == b.w.replicas
+}
+
+// givenUp reports whether the upgrade under way has failed for good.
+func (b *recorder) givenUp() bool { return givenUp(b.ExtendedStatefulSetStatus) }
+
+// givenUp reports whether the upgrade of a status has failed for good.
+func givenUp(s *v1alpha1.ExtendedStatefulSetStatus) bool {
+	return s.Phase == v1alpha1.PhaseStale || s.Phase == v1alpha1.PhaseAborted
+}
+
+// clock is the time in the API's resolution of a second, rounded up: a deadline
+// that counts from it never comes too early.
+func (b *recorder) clock() metav1.Time {
+	return metav1.NewTime(b.w.now.Add(time.Second - 1).Truncate(time.Second))
+}
+
+// begin begins an attempt.
+func (b *recorder) begin() {
+	now := b.clock()
+	u := b.Update
+	u.StartedAt, u.CanaryAt, u.Zone, u.Returning, u.PreJob, u.PostJob = &now, nil, "", false, nil, nil
+	if b.w.set.Spec.UpdateStrategy.PreUpdateJob != nil {
+		b.Phase = v1alpha1.PhasePreJob
+		return
+	}
+	b.nextZone()
+}
+
+// nextZone sends canaries into the first zone that the version does not have all
+// of; after the last comes the job.
+func (b *recorder) nextZone() {
+	for _, z := range b.w.zones {
+		if b.hasZone(z) {
+			continue
+		}
+		b.Phase, b.Update.Zone, b.Update.CanaryAt = v1alpha1.PhasePromoting, z.name, nil
+		if b.w.replicas > 0 { // else there is nothing that could be better or worse
+			now := b.clock()
+			b.Phase, b.Update.CanaryAt = v1alpha1.PhaseCanary, &now
+		}
+		return
+	}
+	b.Phase, b.Update.CanaryAt = v1alpha1.PhasePostJob, nil
+	if b.w.set.Spec.UpdateStrategy.PostUpdateJob == nil {
+		b.afterPostJob()
+	}
+}
+
+// hasZone reports whether the next version has all ordinals of a zone.
+func (b *recorder) hasZone(z zone) bool {
+	next := b.w.children.find(z.index, b.UpdateVersion)
+	if next == nil {
+		return false
+	}
+	return b.w.replicas == 0 || next.hasAll(b.w.replicas)
+}
+
+// proceed takes the next step of the upgrade under way.
+func (b *recorder) proceed() {
+	switch {
+	case b.givenUp():
+		return
+	case b.Update.StartedAt == nil: // a status that another client edited
+		b.begin()
+		return
+	case b.Update.Returning:
+		if b.mayTryAgain() {
+			b.Attempts++
+			b.begin()
+		}
+		return
+	case b.zoneRemoved():
+		b.nextZone()
+		return
+	}
+	was := b.Phase
+	b.leavePhase()
+	if b.Phase == was && b.overdue() {
+		b.fail(v1alpha1.ReasonUpdateTimeout, fmt.Sprintf("the upgrade was not complete within %s (updateWatchTime), in phase %s%s",
+			b.w.clock().updateTime(), was, hindered(b.w, b.UpdateVersion)))
+	}
+}
+
+// mayTryAgain reports whether the next attempt may begin. Without replicas it would be
+// good without proof.
+func (b *recorder) mayTryAgain() bool {
+	if b.w.replicas == 0 || b.w.standing(b.CurrentVersion).unreturned() != "" {
+		return false
+	}
+	return b.w.set.Spec.UpdateStrategy.UpdateNotReady || b.w.standing(b.CurrentVersion).notReady() == ""
+}
+
+// zoneRemoved reports whether the zone under way was taken off the spec.
+func (b *recorder) zoneRemoved() bool {
+	if b.Phase != v1alpha1.PhaseCanary && b.Phase != v1alpha1.PhasePromoting {
+		return false
+	}
+	return !slices.ContainsFunc(b.w.zones, func(z zone) bool { return z.name == b.Update.Zone })
+}
+
+// leavePhase goes on to the next phase once the present one is done.
+func (b *recorder) leavePhase() {
+	switch b.Phase {
+	case v1alpha1.PhasePreJob:
+		b.afterPreJob()
+	case v1alpha1.PhaseCanary:
+		b.afterCanary()
+	case v1alpha1.PhasePromoting:
+		c := b.w.children.find(b.zone().index, b.UpdateVersion)
+		if b.w.replicas == 0 || (c != nil && b.w.proven(c) == b.w.replicas) {
+			b.nextZone()
+		}
+	case v1alpha1.PhasePostJob:
+		b.afterPostJob()
+	default:
+		b.begin()
+	}
+}
+
+// overdue reports whether the attempt has taken longer than updateWatchTime. Canaries
+// that wait for replicas are not to blame: a version that is tried is not good for
+// there being nothing to try it with.
+func (b *recorder) overdue() bool {
+	u := b.Update
+	paused := b.Phase == v1alpha1.PhaseCanary && b.w.replicas == 0
+	if u == nil || u.Returning || paused {
+		return false
+	}
+	return b.w.clock().ranOut(u.StartedAt.Time, b.allowed(b.w.clock().updateTime()))
+}
+
+// zone is the one under way, or the first if it was taken off the spec.
+func (b *recorder) zone() zone { return b.w.zoneOf(b.Update) }
+
+func (w *world) zoneOf(u *v1alpha1.UpdateStatus) zone {
+	if z, some := first(w.zones, func(z zone) bool { return z.name == u.Zone }); some {
+		return z
+	}
+	return w.zones[0]
+}
+
+func (b *recorder) afterPreJob() {
+	u := b.Update
+	job := b.w.set.Spec.UpdateStrategy.PreUpdateJob
+	switch result := b.job(preJob, &u.PreJob); {
+	case job == nil, result == v1alpha1.JobSucceeded, result == v1alpha1.JobFailed && job.OnFailure == v1alpha1.OnFailureContinue:
+		b.nextZone()
+	case result == v1alpha1.JobFailed:
+		b.abort(fmt.Sprintf("Job %s failed", u.PreJob.Name))
+	case b.w.clock().ranOut(u.StartedAt.Time, b.w.clock().updateTime()):
+		b.abort(fmt.Sprintf("the job before the update was not complete within %s (updateWatchTime)", b.w.clock().updateTime()))
+	}
+}
+
+// abort ends an upgrade of which nothing was tried.
+func (b *recorder) abort(message string) {
+	b.Phase, b.Update.Reason, b.Update.Message = v1alpha1.PhaseAborted, v1alpha1.ReasonPreJobFailed, message
+}
+
+func (b *recorder) afterCanary() {
+	z, clock := b.zone(), b.w.clock()
+	switch c := b.w.children.find(z.index, b.UpdateVersion); {
+	case b.w.replicas == 0:
+		b.Update.CanaryAt = nil
+	case b.Update.CanaryAt == nil:
+		now := b.clock()
+		b.Update.StartedAt, b.Update.CanaryAt = &now, &now
+	case c == nil: // it is yet to be made
+	case b.w.proven(c) >= b.w.canaries():
+		b.Phase = v1alpha1.PhasePromoting
+	case clock.ranOut(watchedSince(b.Update, c), b.allowed(clock.canaryTime())):
+		b.fail(v1alpha1.ReasonCanaryFailed, fmt.Sprintf("%d of %d canaries were Ready within %s (canaryWatchTime)%s%s",
+			b.w.serving(c), b.w.canaries(), clock.canaryTime(), z.in(), hindered(b.w, b.UpdateVersion)))
+	}
+}
+
+// in is " in zone a"; "" without zones.
+func (z zone) in() string {
+	if z.index == noZone {
+		return ""
+	}
+	return " in zone " + z.name
+}
+
+func (b *recorder) afterPostJob() {
+	job, result := b.w.set.Spec.UpdateStrategy.PostUpdateJob, v1alpha1.JobSucceeded
+	if job != nil {
+		result = b.job(postJob, &b.Update.PostJob)
+	}
+	switch {
+	case result == v1alpha1.JobFailed && job.OnFailure != v1alpha1.OnFailureContinue:
+		b.fail(v1alpha1.ReasonPostJobFailed, fmt.Sprintf("Job %s failed", b.Update.PostJob.Name))
+	case result != "" && b.w.standing(b.UpdateVersion).complete() && b.w.standing(b.UpdateVersion).allProven():
+		b.CurrentVersion, b.CurrentDigest, b.Update, b.Attempts = b.UpdateVersion, b.w.digest, nil, 0
+		b.Phase = v1alpha1.PhaseCleaningUp
+	}
+}
+
+// job follows a job of the attempt. Its UID goes on record before it is let go, so
+// one that is gone has run, or its result counts as a failure.
+func (b *recorder) job(which string, record **v1alpha1.JobStatus) v1alpha1.JobResult {
+	name := b.w.jobName(which, b.ExtendedStatefulSetStatus)
+	job := b.w.jobs[name]
+	if *record == nil {
+		if job != nil && job.DeletionTimestamp == nil {
+			*record = &v1alpha1.JobStatus{Name: name, UID: job.UID}
+		}
+		return ""
+	}
+	if (*record).Result == "" {
+		(*record).Result = resultOf(job, *record)
+	}
+	return (*record).Result
+}
+
+// jobName is the name of a job of the attempt under way.
+func (w *world) jobName(which string, s *v1alpha1.ExtendedStatefulSetStatus) string {
+	return jobName(w.set.Name, which, s.UpdateVersion, s.Update.EarlierAttempts+s.Attempts)
+}
+
+// versionOfJob is the version that a job is of.
+func versionOfJob(job *batchv1.Job) int64 {
+	number, _ := strconv.ParseInt(job.Labels[v1alpha1.LabelVersion], 10, 64)
+	return number
+}
+
+func resultOf(job *batchv1.Job, record *v1alpha1.JobStatus) v1alpha1.JobResult {
+	switch {
+	case mutant.Is("ests-lost-jobs-are-good") && job == nil: // a Job that is gone counts as one that succeeded
+		return v1alpha1.JobSucceeded
+	case job == nil || job.UID != record.UID:
+		return v1alpha1.JobFailed
+	case hasEnded(job, batchv1.JobComplete):
+		return v1alpha1.JobSucceeded
+	case hasEnded(job, batchv1.JobFailed):
+		return v1alpha1.JobFailed
+	}
+	return ""
+}
+
+func hasEnded(job *batchv1.Job, as batchv1.JobConditionType) bool {
+	return slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
+		return c.Type == as && c.Status == corev1.ConditionTrue
+	})
+}
+
+// failureLength leaves room in a condition for what is said beside a failure.
+const failureLength = 600
+
+// fail ends an attempt. There is another, or the version is given up.
+func (b *recorder) fail(reason, message string) {
+	b.Update.Reason, b.Update.Message = reason, cut(message, failureLength)
+	endless := mutant.Is("ests-endless-attempts") // a bad version is never given up
+	if endless || b.Attempts <= b.w.set.Spec.UpdateStrategy.RetryCount {
+		b.Update.Returning = true
+		return
+	}
+	b.Phase = v1alpha1.PhaseStale
+}

@@ -1,0 +1,69 @@
+package extendedstatefulset
+
+import "time"
+
+// Every duration of this kind. What has to hold between them is in timing_test.go.
+const (
+	// retrySoon is when a pass is made again that another write overtook.
+	retrySoon = 50 * time.Millisecond
+	// afterWrites is when a pass is made after one that wrote something, should the
+	// event of that write get lost.
+	afterWrites = 5 * time.Second
+
+	// longestProbation is how long a pod of a new version must have been Ready before
+	// it counts as good, where minReadySeconds says nothing. A program without a
+	// readiness probe is Ready as soon as it starts, also one that crashes then: without
+	// this the old version would be gone by the time that it does.
+	longestProbation = 10 * time.Second
+	// unassignedAge is how old a pod without a claim is before it is deleted. As long as
+	// there is no webhook its successor has none either, so this bounds how often.
+	unassignedAge = 15 * time.Second
+	// consentRetry is how often to look whether the owner of a claim gives it: the
+	// claims of others are not in the cache, so no event says so.
+	consentRetry = 15 * time.Second
+
+	// refusalsFirst is how long pods have to be missing before the events are read that
+	// say why: mostly they come at once.
+	refusalsFirst = time.Second
+	// refusalsAgain is when they are read again, each time after twice as long up to
+	// refusalsSeldom. Nothing that is watched says that a pod was refused.
+	refusalsAgain  = 5 * time.Second
+	refusalsSeldom = time.Minute
+
+	// configWindow is how long edits of configuration are gathered, so that many
+	// make one restart. It counts from the first that was seen.
+	configWindow = 2 * time.Second
+	// configRetry is how long after a refused read the next one is tried: no event
+	// says that it would succeed.
+	configRetry = 15 * time.Second
+	// missingGrace is how long the first version waits for configuration that is made
+	// together with the object: pods that start without it would be restarted with it.
+	missingGrace = configWindow
+
+	// slotLimit is how long a restart holds its place at most. One that hangs, on a
+	// pod that is never Ready, lets others go on after that; each StatefulSet stops
+	// at its first pod that is not Ready, so that a bad edit costs one pod of each.
+	slotLimit = 10 * time.Minute
+	// slotRetry is how often one that waits looks again, should nothing wake it.
+	slotRetry = 15 * time.Second
+	// slotForgotten is when one that waits and asked no more is taken off the queue.
+	slotForgotten = 4 * slotRetry
+	// slotMemory is how long it is remembered that a namespace had its turn.
+	slotMemory = time.Hour
+
+	// trialTime is how long all trials of an admission together may take, and
+	// claimsTrialTime how long the look for claims before them, so that the rest of the
+	// answer comes before the API server stops waiting for it.
+	trialTime       = 3 * time.Second
+	claimsTrialTime = time.Second
+)
+
+// Times of a spec where the schema's defaults are missing.
+const (
+	defaultCanaryWatch = 5 * time.Minute
+	defaultUpdateWatch = 10 * time.Minute
+	probePeriod        = 30 * time.Second
+	probeTimeout       = 5 * time.Second
+	// longestWatch is the most that canaryWatchTime and updateWatchTime may be.
+	longestWatch = 720 * time.Hour
+)
