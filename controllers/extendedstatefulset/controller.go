@@ -30,6 +30,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/enqueue"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/livepods"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
@@ -161,7 +162,7 @@ func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
 		return ownCache{}, err
 	}
 	bare := cache.ByObject{Transform: cache.TransformStripManagedFields()}
-	ours := cache.ByObject{Label: labels.NewSelector().Add(*exists), Transform: cache.TransformStripManagedFields()}
+	ours := cache.ByObject{Label: labels.NewSelector().Add(*exists), Transform: slim.Child}
 	origins := cache.ByObject{Transform: slim.Kept{Annotations: []string{v1alpha1.AnnotationGuard}}.Metadata}
 	options := cache.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
 		ByObject: map[client.Object]cache.ByObject{
@@ -254,9 +255,13 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 	if err != nil {
 		return err
 	}
+	live, err := livepods.New(mgr, bounds.PodBytes)
+	if err != nil {
+		return err
+	}
 	tracker := &consistency.Tracker{}
 	r := &Reconciler{
-		Cache: own, Live: mgr.GetAPIReader(), Tracker: tracker, Board: board, Now: time.Now, Lease: o.Lease,
+		Cache: own, Live: live, Tracker: tracker, Board: board, Now: time.Now, Lease: o.Lease,
 		Runner: &action.Runner{
 			Client:   mgr.GetClient(),
 			Live:     mgr.GetAPIReader(),

@@ -202,22 +202,25 @@ func (t *restartLimiter) inTime(at, now time.Time) bool {
 	return watch.Elapsed(at, now) < slotLimit
 }
 
-// busy counts who restarts, and who was just let: all, and by namespace.
+// busy counts who restarts, and who was just let: all, and by namespace. Of one namespace
+// no more than half count, as it is let have no more (pick): who may make StatefulSets there
+// can have them say that they restart.
 func (t *restartLimiter) busy(now time.Time, restarting map[types.NamespacedName]time.Time) (n int, held map[string]int) {
 	held = map[string]int{}
 	for key, at := range t.let {
 		if _, seen := restarting[key]; seen {
 			delete(t.let, key)
 		} else if t.inTime(at, now) {
-			n++
 			held[key.Namespace]++
 		}
 	}
 	for key, began := range restarting {
 		if t.inTime(began, now) {
-			n++
 			held[key.Namespace]++
 		}
+	}
+	for _, places := range held {
+		n += min(places, (t.most+1)/2)
 	}
 	return n, held
 }

@@ -296,3 +296,15 @@ func TestNamespacesTakeTurns(t *testing.T) {
 		}
 	})
 }
+
+// Who may make StatefulSets in a namespace can have them say that they restart.
+func TestOneNamespaceTakesHalfOfThePlacesAtMost(t *testing.T) {
+	limiter := &restartLimiter{most: 10}
+	var forged []types.NamespacedName
+	for i := range 30 {
+		forged = append(forged, types.NamespacedName{Namespace: "hostile", Name: fmt.Sprint("no-such-object-", i)})
+	}
+	if !ask(limiter, types.NamespacedName{Namespace: "other", Name: "db"}, noon, noon, forged...) {
+		t.Error("another namespace may restart nothing")
+	}
+}

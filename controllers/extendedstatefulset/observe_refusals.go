@@ -6,11 +6,16 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// refusalsAtOnce is how many events of a StatefulSet are read: anyone may write some.
-const refusalsAtOnce = 500
+// refusalsAtMost is how many events of a StatefulSet are read, and refusalsAtOnce how many
+// at one time: anyone may write some, each of a megabyte.
+const (
+	refusalsAtMost = 500
+	refusalsAtOnce = 20
+)
 
 // readRefusals finds out why pods are not there that should be. Only the StatefulSet
 // controller is told, and it says so in an event of the StatefulSet and nowhere else.
@@ -36,12 +41,34 @@ func (r *Reconciler) askRefusals(ctx context.Context, w *world) map[string]strin
 		if !c.lacksPods() {
 			continue
 		}
-		var events corev1.EventList
-		of := client.MatchingFields{"involvedObject.kind": "StatefulSet", "involvedObject.uid": string(c.set.UID)}
-		if err := r.Live.List(ctx, &events, client.InNamespace(w.set.Namespace), of, client.Limit(refusalsAtOnce)); err != nil {
+		events, err := r.readEvents(ctx, w, c.set.UID)
+		if err != nil {
 			said[c.set.Name] = "it is not there, and the events that say why cannot be read: " + err.Error()
 		}
-		maps.Copy(said, refusalsIn(events.Items, c.lacks))
+		maps.Copy(said, refusalsIn(events, c.lacks))
 	}
 	return said
+}
+
+// readEvents reads the events of a StatefulSet, few at one time, and keeps of each what
+// refusals are found in.
+func (r *Reconciler) readEvents(ctx context.Context, w *world, set types.UID) ([]corev1.Event, error) {
+	of := client.MatchingFields{"involvedObject.kind": "StatefulSet", "involvedObject.uid": string(set)}
+	var kept []corev1.Event
+	for next := ""; len(kept) < refusalsAtMost; {
+		var page corev1.EventList
+		if err := r.Live.List(ctx, &page, client.InNamespace(w.set.Namespace), of, client.Limit(refusalsAtOnce), client.Continue(next)); err != nil {
+			return kept, err
+		}
+		for i := range page.Items {
+			e := &page.Items[i]
+			kept = append(kept, corev1.Event{
+				Reason: e.Reason, Message: short(e.Message), Series: e.Series, LastTimestamp: e.LastTimestamp, EventTime: e.EventTime,
+			})
+		}
+		if next = page.Continue; next == "" {
+			break
+		}
+	}
+	return kept, nil
 }

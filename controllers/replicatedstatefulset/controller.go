@@ -30,6 +30,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/enqueue"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/livepods"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
@@ -176,7 +177,7 @@ func (c ownCache) GetCache() cache.Cache { return c.Cache }
 func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
 	managed := cache.ByObject{
 		Label:     labels.SelectorFromSet(labels.Set{v1alpha1.LabelManaged: v1alpha1.True}),
-		Transform: cache.TransformStripManagedFields(),
+		Transform: slim.Child,
 	}
 	bare := cache.ByObject{Transform: slim.Kept{}.Metadata}
 	labelled := cache.ByObject{Transform: cutRule}
@@ -281,9 +282,13 @@ func setup(mgr ctrl.Manager, lease *leadership.Lease, namespaces []string, run f
 	if err != nil {
 		return err
 	}
+	live, err := livepods.New(mgr, bounds.PodBytes)
+	if err != nil {
+		return err
+	}
 	tracker := &consistency.Tracker{}
 	r := &Reconciler{
-		Cache: own, Nodes: mgr.GetCache(), Live: mgr.GetAPIReader(), Tracker: tracker, Board: board, Now: time.Now, Lease: lease,
+		Cache: own, Nodes: mgr.GetCache(), Live: live, Tracker: tracker, Board: board, Now: time.Now, Lease: lease,
 		Runner: &action.Runner{
 			Client:   mgr.GetClient(),
 			Live:     mgr.GetAPIReader(),
