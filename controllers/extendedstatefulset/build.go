@@ -61,7 +61,7 @@ func digestOf(set *v1alpha1.ExtendedStatefulSet) (string, error) {
 	return revision.Digest(map[string]any{"labels": meta.Labels, "annotations": meta.Annotations, "spec": spec})
 }
 
-// replicasOf is how many pods a zone shall have. Admission fills absent replicas
+// replicasOf is how many pods a zone gets. Admission fills absent replicas
 // in; this holds for what slipped past. More than there may be are never worked
 // through; nothing is done for a set that asks for them.
 func replicasOf(set *v1alpha1.ExtendedStatefulSet) int32 {
