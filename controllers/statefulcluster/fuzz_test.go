@@ -162,20 +162,20 @@ func FuzzNotesOnPods(f *testing.F) {
 	f.Add("999999999999", "2147483648", `{"containers":null}`, int32(-1))
 	f.Fuzz(func(t *testing.T, replaced, restarted, note string, count int32) {
 		w := seen(set("db"))
-		pod := buildPod(w, w.target(), "aaaaaaaaaa")
+		pod := buildPod(w, specRevision(w), "aaaaaaaaaa")
 		pod.Annotations = map[string]string{v1alpha1.AnnotationReplacements: replaced, v1alpha1.AnnotationRestarts: restarted, v1alpha1.AnnotationInPlace: note}
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", RestartCount: max(0, count)}}
 		m := &member{pod: pod}
-		if n := restarts(m); n < 0 || n > max(0, count) {
+		if n := m.restarts(); n < 0 || n > max(0, count) {
 			t.Errorf("%d restarts of %d", n, count)
 		}
-		if n, wait := replacements(m), backoff(w, m); n < 0 || wait < 0 || wait > time.Hour {
+		if n, wait := m.replacements(), backoff(w, m); n < 0 || wait < 0 || wait > time.Hour {
 			t.Errorf("after %d replacements it waits %s", n, wait)
 		}
 		if n := successorOf(w, m).replacements; n < 1 {
 			t.Errorf("the successor is number %d", n)
 		}
-		data, _ := dataOf(w.target())
+		data, _ := dataOf(specRevision(w))
 		todo := changeImages(pod.DeepCopy(), data, data)
 		text, err := json.Marshal(todo)
 		if err != nil {

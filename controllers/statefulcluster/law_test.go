@@ -117,13 +117,13 @@ func (l *law) deleted(act *action.Action, p *corev1.Pod) {
 
 // disrupted: an update took a member away that was serving.
 func (l *law) disrupted(p *corev1.Pod) {
-	ok, _ := available(l.seen, &member{pod: p})
+	ok, _ := l.seen.available(&member{pod: p})
 	if !ok || l.lenient {
 		return
 	}
 	left := 0
 	for _, other := range l.s.members() {
-		if ok, _ := available(l.seen, &member{pod: other}); ok && other.Name != p.Name {
+		if ok, _ := l.seen.available(&member{pod: other}); ok && other.Name != p.Name {
 			left++
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/identity"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
 // world is all that a decision may know.
@@ -36,8 +37,8 @@ type world struct {
 
 	members []*member // pods owned by the set, in the order of their names
 	loose   []*corev1.PersistentVolumeClaim
-	// strange are claims with our labels and a name that the set gives to none.
-	strange []*corev1.PersistentVolumeClaim
+	// misnamed are claims with our labels and a name that the set gives to none.
+	misnamed []*corev1.PersistentVolumeClaim
 	// abandoned are claims that a deleted namesake of the set left, and that do not
 	// say so yet. Looked for in a live world, until there are none.
 	abandoned []*corev1.PersistentVolumeClaim
@@ -46,17 +47,12 @@ type world struct {
 	// foreign are pods that carry the selector's labels and are not members.
 	// Known only in a live world.
 	foreign []string
-	// fresh are ids that nobody has; those on record come first.
+	// fresh are ids that are free; those on record come first.
 	fresh []string
 	// refused is what the API server refused; it is not tried again before.
 	refused map[string]refusal // by the reason of the action
 	// retired are pods that this process deleted to scale down.
 	retired map[types.UID]bool
-
-	recorded       map[v1alpha1.RecordedClaim]bool // see onRecord
-	targetRevision *appsv1.ControllerRevision      // see target
-	replaced       map[string]bool                 // members that this plan replaces
-	created        int                             // new members given the current revision by this plan
 }
 
 // member is a pod and its claims.
@@ -74,8 +70,6 @@ type node struct {
 	outOfService  bool
 	notReadySince time.Time // zero while Ready
 }
-
-func (m *member) name() string { return m.pod.Name }
 
 // indexOwner is the cache index of pods, claims and revisions by the UID of
 // their set, which is in a label.
@@ -113,7 +107,7 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.StatefulCluster,
 		}
 	}
 	r.of(w.set).recall(w)
-	w.fresh = unborn(w)
+	w.fresh = unusedNames(w)
 	ids := w.ids()
 	for _, id := range w.fresh {
 		ids[id] = true
@@ -126,30 +120,30 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.StatefulCluster,
 // pod, but the pods may be read a moment before the claims: a claim whose pod
 // is missing for no known reason has them read again.
 func (r *Reconciler) readMembers(ctx context.Context, w *world, from engine.View) ([]*corev1.Pod, []*corev1.PersistentVolumeClaim, error) {
-	var pods, strays []*corev1.Pod
+	var pods, unlabelled []*corev1.Pod
 	var claims []*corev1.PersistentVolumeClaim
 	reads, within := errgroup.WithContext(ctx)
 	reads.Go(func() (err error) { pods, err = r.readPods(within, w.set, from); return err })
 	reads.Go(func() (err error) { claims, err = r.readClaims(within, w.set, from); return err })
 	if from.Live {
-		reads.Go(func() (err error) { strays, err = r.readUnlabelled(within, w, from); return err })
+		reads.Go(func() (err error) { unlabelled, err = r.readUnlabelled(within, w, from); return err })
 	}
 	err := reads.Wait()
-	claims, w.strange = w.namedAsOurs(claims)
+	claims, w.misnamed = w.namedAsOurs(claims)
 	if err == nil && from.Live && len(unexplained(w, pods, claims)) > 0 {
 		// One after the other: a pod that loses our label in between is in the second.
 		if pods, err = r.readPods(ctx, w.set, from); err == nil {
-			strays, err = r.readUnlabelled(ctx, w, from)
+			unlabelled, err = r.readUnlabelled(ctx, w, from)
 		}
 		if err == nil {
-			pods = append(pods, strays...)
-			strays, err = readByName(ctx, w, unexplained(w, pods, claims), from)
+			pods = append(pods, unlabelled...)
+			unlabelled, err = readByName(ctx, w, unexplained(w, pods, claims), from)
 		}
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	pods = append(pods, strays...)
+	pods = append(pods, unlabelled...)
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	return slices.CompactFunc(pods, func(a, b *corev1.Pod) bool { return a.UID == b.UID }), claims, nil
 }
@@ -257,7 +251,7 @@ func (r *Reconciler) assemble(ctx context.Context, w *world, pods []*corev1.Pod,
 // finds: only one that is not there at all is gone.
 func readLostClaims(ctx context.Context, w *world, from engine.View) error {
 	for _, m := range w.members {
-		if !from.Live || w.invalid != "" || !hasRun(m) {
+		if !from.Live || w.invalid != "" || !m.hasRun() {
 			continue
 		}
 		for _, t := range missingClaims(w, m) {
@@ -299,8 +293,30 @@ func (r *Reconciler) readNode(ctx context.Context, pod *corev1.Pod, seen map[str
 	return nodeOf(pod, n), nil
 }
 
-// lostNow tells whether anything is wrong with the node, however short.
+// lostNow reports whether anything is wrong with the node, however short.
 func (n node) lostNow() bool { return n.gone || n.outOfService || !n.notReadySince.IsZero() }
+
+// nodeOf reads a Node for a pod that was bound to that name. A Node younger
+// than the binding is another one: the machine that ran the pod is gone, even
+// if the name is back.
+func nodeOf(pod *corev1.Pod, n *corev1.Node) node {
+	if n == nil {
+		return node{gone: true}
+	}
+	bound, scheduled := podstate.Since(pod, corev1.PodScheduled)
+	out := node{gone: scheduled && n.CreationTimestamp.After(bound) && pod.CreationTimestamp.Before(&n.CreationTimestamp)}
+	for _, t := range n.Spec.Taints {
+		if t.Key == corev1.TaintNodeOutOfService {
+			out.outOfService = true
+		}
+	}
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+			out.notReadySince = c.LastTransitionTime.Time
+		}
+	}
+	return out
+}
 
 func getNode(ctx context.Context, reader client.Reader, name string) (*corev1.Node, error) {
 	var n corev1.Node

@@ -76,7 +76,7 @@ func TestClaimsFollowWhenDeleted(t *testing.T) {
 			c.DeletionTimestamp = ptr.To(ago(0))
 		}), b(), c())},
 	})
-	changed := decide(seen(set("db"), pod("a").on("n1").ready().claimsAre(owned), b(), c())).Steps[0][0][0].Object
+	changed := planOf(seen(set("db"), pod("a").on("n1").ready().claimsAre(owned), b(), c())).Steps[0][0][0].Object
 	if refs := changed.GetOwnerReferences(); len(refs) != 1 || refs[0].UID != "else" {
 		t.Errorf("owners that are not ours become %v", refs)
 	}

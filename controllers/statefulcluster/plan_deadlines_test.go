@@ -65,7 +65,7 @@ func TestV5DeadlinesCountTheTimeInWhichSomebodyLooked(t *testing.T) {
 			if r.late {
 				want = d.want
 			}
-			p := decide(w)
+			p := planOf(w)
 			if got := p.Steps.Strings(); !slices.Equal(got, want) {
 				t.Errorf("V5 %s, %s: it does %q, want %q", d.name, r.name, got, want)
 			}

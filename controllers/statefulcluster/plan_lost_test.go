@@ -150,7 +150,7 @@ func TestReplacementsAreCounted(t *testing.T) {
 		{"after one that was Ready", a().inPlaceOf("x", 4).nodeGone(), "1"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			chain := decide(seen(set("db"), r.old, b(), c())).Steps[0][0]
+			chain := planOf(seen(set("db"), r.old, b(), c())).Steps[0][0]
 			if got := chain[1].Object.GetAnnotations()[v1alpha1.AnnotationReplacements]; got != r.want {
 				t.Errorf("%s: counted as %q, want %q", chain[1], got, r.want)
 			}

@@ -67,7 +67,7 @@ func TestNamesLeaveTheRecord(t *testing.T) {
 		{"V2 nothing is forgotten while the spec is invalid",
 			seen(set("db").change(func(s *v1alpha1.StatefulClusterSpec) { s.Selector = nil }), creating("f1")), nil, []string{"db-f1"}},
 	} {
-		p := decide(r.world)
+		p := planOf(r.world)
 		var outcomes []action.Outcome
 		for _, step := range p.Steps {
 			for _, chain := range step {
@@ -81,7 +81,7 @@ func TestNamesLeaveTheRecord(t *testing.T) {
 				break
 			}
 		}
-		if got := summarize(r.world, &p, outcomes).Creating; !slices.Equal(got, r.want) {
+		if got := statusOf(r.world, &p, outcomes).Creating; !slices.Equal(got, r.want) {
 			t.Errorf("%s: on record are %q, want %q", r.name, got, r.want)
 		}
 	}
@@ -92,7 +92,7 @@ func TestNamesOnRecordThatAreTaken(t *testing.T) {
 	w := seen(set("db"), creating("a", "l", "u", "x", "f1"), a(), looseClaimOf("l"), updating("u", "uid-of-u", "now"), with(func(w *world) {
 		w.set.Status.Lost = []v1alpha1.LostMember{{Name: "db-x"}}
 	}))
-	if got := unborn(w); !slices.Equal(got, []string{"f1"}) {
+	if got := unusedNames(w); !slices.Equal(got, []string{"f1"}) {
 		t.Errorf("V2 %q are free to be taken, want only f1", got)
 	}
 }

@@ -54,28 +54,28 @@ func TestClaimsOnRecord(t *testing.T) {
 
 func TestClaimsComeOnRecordWithTheirCreation(t *testing.T) {
 	w := seen(set("db").retention(keep, keep, remove).replicas(1))
-	p := decide(w)
+	p := planOf(w)
 	var outcomes []action.Outcome
 	for _, a := range p.Steps[0][0] {
 		answer := a.Object.DeepCopyObject().(client.Object)
 		answer.SetUID("new")
 		outcomes = append(outcomes, action.Outcome{Action: a, Answer: answer})
 	}
-	if got := summarize(w, &p, outcomes).Claims; !slices.Equal(got, []v1alpha1.RecordedClaim{{Name: "db-data-f1", UID: "new"}}) {
+	if got := statusOf(w, &p, outcomes).Claims; !slices.Equal(got, []v1alpha1.RecordedClaim{{Name: "db-data-f1", UID: "new"}}) {
 		t.Errorf("on record: %v", got)
 	}
 	for i := range outcomes {
 		outcomes[i].Err = context.Canceled
 	}
-	if got := summarize(w, &p, outcomes).Claims; len(got) > 0 {
+	if got := statusOf(w, &p, outcomes).Claims; len(got) > 0 {
 		t.Errorf("on record, though nothing was created: %v", got)
 	}
 }
 
 func TestADeletedClaimLeavesTheRecord(t *testing.T) {
 	w := seen(set("db").retention(keep, keep, remove), a(), b(), c(), looseClaimOf("x").retained(lost).setAsideUnder(remove).onRecord())
-	p := decide(w)
-	if got := recordOf(summarize(w, &p, []action.Outcome{{Action: p.Steps[0][0][0]}})); !slices.Equal(got, []string{"a", "b", "c"}) {
+	p := planOf(w)
+	if got := recordOf(statusOf(w, &p, []action.Outcome{{Action: p.Steps[0][0][0]}})); !slices.Equal(got, []string{"a", "b", "c"}) {
 		t.Errorf("on record: %q", got)
 	}
 }
@@ -125,7 +125,7 @@ func TestUnrecordedClaimsAreTold(t *testing.T) {
 		{"one that would be deleted", seen(set("db").retention(keep, keep, remove), a(), b(), c(), x()), want},
 		{"one that would go with the set", seen(set("db").retention(remove, keep, keep), a(), b(), c(), x().but(func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences = nil })), want},
 		{"one with another name than the set gives", seen(set("db"), a(), b(), c(), with(func(w *world) {
-			w.strange = []*corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "db-data-x"}}}
+			w.misnamed = []*corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "db-data-x"}}}
 		})), want},
 		{"not one that is kept anyway", seen(set("db"), a(), b(), c(), x()), "False Healthy: nothing needs a person"},
 		{"nor one on record", seen(set("db").retention(keep, keep, remove), a(), b(), c(), x().onRecord()), "False Healthy: nothing needs a person"},

@@ -259,7 +259,7 @@ func TestPlansCarriedOutTwice(t *testing.T) {
 			s.play(story, func() {
 				s.settle(2 * time.Second)
 				if w := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}); again {
-					p := decide(w)
+					p := planOf(w)
 					s.law.seen = w
 					s.Apply(p.Steps)
 					pods := len(kubelet.Pods(s.Cluster))

@@ -96,7 +96,7 @@ func TestScaleDown(t *testing.T) {
 			world: seen(set("db").replicas(0), pod("x").on("n1").going(), updating("x", "uid-of-x", "now")),
 			want:  []string{"patch persistentvolumeclaim db-data-x: Retention, its member is scaled", "patch status of statefulcluster db: Update"}},
 	})
-	p := decide(seen(set("db").replicas(1), updating("x", "uid-of-x", "now"), updating("y", "uid-of-y", "now"), looseClaimOf("x"), looseClaimOf("y"), back))
+	p := planOf(seen(set("db").replicas(1), updating("x", "uid-of-x", "now"), updating("y", "uid-of-y", "now"), looseClaimOf("x"), looseClaimOf("y"), back))
 	if len(p.updating) != 1 || p.updating[0].Name != "db-x" {
 		t.Errorf("after one was given up status.updating will say %v, want db-x", p.updating)
 	}
@@ -119,9 +119,8 @@ func TestScaleDownWithANewTemplate(t *testing.T) {
 	w := seen(set("db").replicas(2), oldA(), oldB(), oldC(), pod("d").on("n4").of("old").ready(), oldImage(),
 		with(func(w *world) {
 			w.revisions = slices.DeleteFunc(w.revisions, func(r *appsv1.ControllerRevision) bool { return r.Name == "now" })
-			w.targetRevision = nil
 		}))
-	p := decide(w)
+	p := planOf(w)
 	var pods []string
 	for _, line := range p.Steps.Strings() {
 		if strings.Contains(line, " pod ") {

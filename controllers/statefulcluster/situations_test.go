@@ -120,7 +120,7 @@ func TestV11ARecreatedMemberIsNoScaling(t *testing.T) {
 		"the old pod was just deleted": seen(set("db"), oldA(), b(), c(), oldCommand()),
 		"the new pod was just created": seen(set("db"), looseClaimOf("a"), b(), oldC(), updating("a", "uid-of-a", "now"), oldCommand()),
 	} {
-		p := decide(w)
+		p := planOf(w)
 		var outcomes []action.Outcome
 		for _, step := range p.Steps {
 			for _, chain := range step {
@@ -129,15 +129,15 @@ func TestV11ARecreatedMemberIsNoScaling(t *testing.T) {
 				}
 			}
 		}
-		if got := says(summarize(w, &p, outcomes), v1alpha1.ConditionProgressing); !strings.HasPrefix(got, "True Updating: ") {
+		if got := says(statusOf(w, &p, outcomes), v1alpha1.ConditionProgressing); !strings.HasPrefix(got, "True Updating: ") {
 			t.Errorf("V11 %s: %s, want True Updating", name, got)
 		}
 	}
 }
 
 func TestAMemberThatComesBackIsNoOutage(t *testing.T) {
-	p := decide(seen(set("db").replicas(2), a().unreadyFor(time.Second), looseClaimOf("b"), updating("b", "uid-of-old-b", "now")))
-	if len(p.down) > 0 {
-		t.Errorf("while one comes back, %v are told of as an outage", p.down)
+	f := derive(seen(set("db").replicas(2), a().unreadyFor(time.Second), looseClaimOf("b"), updating("b", "uid-of-old-b", "now")))
+	if len(f.down) > 0 {
+		t.Errorf("while one comes back, %v are told of as an outage", f.down)
 	}
 }

@@ -19,8 +19,8 @@ import (
 
 // told is the status of a world after a pass in which nothing was refused.
 func told(w *world) v1alpha1.StatefulClusterStatus {
-	p := decide(w)
-	return summarize(w, &p, nil)
+	p := planOf(w)
+	return statusOf(w, &p, nil)
 }
 
 // says is one condition in a line: status, reason, message.
@@ -273,12 +273,12 @@ func lines(lost []v1alpha1.LostMember) (out []string) {
 
 func TestLostMembersAreListed(t *testing.T) {
 	deleted := func(w *world, err error) v1alpha1.StatefulClusterStatus {
-		p := decide(w)
+		p := planOf(w)
 		var outcomes []action.Outcome
 		for _, a := range p.Steps[0][0] {
 			outcomes = append(outcomes, action.Outcome{Action: a, Err: err})
 		}
-		return summarize(w, &p, outcomes)
+		return statusOf(w, &p, outcomes)
 	}
 	before := set("db")
 	before.Status.Lost = []v1alpha1.LostMember{{Name: "db-x", Reason: v1alpha1.LossNodeGone}}
@@ -332,7 +332,7 @@ func TestTheListOfTheLostComesToRest(t *testing.T) {
 // The entry of a member whose delete was refused goes: somebody was faster.
 func TestUpdatingFollowsTheDeletes(t *testing.T) {
 	w := seen(set("db"), oldA(), b(), c(), oldCommand())
-	p := decide(w)
+	p := planOf(w)
 	what := schema.GroupResource{Resource: "pods"}
 	for _, r := range []struct {
 		name string
@@ -344,7 +344,7 @@ func TestUpdatingFollowsTheDeletes(t *testing.T) {
 		{"somebody deleted it", apierrors.NewNotFound(what, "db-a"), 0},
 		{"the API server did not answer: it may be deleted", errors.New("timeout"), 1},
 	} {
-		s := summarize(w, &p, []action.Outcome{{Action: p.Steps[0][0][0]}, {Action: p.Steps[1][0][0], Err: r.err}})
+		s := statusOf(w, &p, []action.Outcome{{Action: p.Steps[0][0][0]}, {Action: p.Steps[1][0][0], Err: r.err}})
 		if len(s.Updating) != r.want {
 			t.Errorf("%s: status.updating says %v", r.name, s.Updating)
 		}
@@ -371,9 +371,9 @@ func TestARefusalThatIsOver(t *testing.T) {
 // the next pass, it is lost.
 func TestAnEntryGoesWithTheCreate(t *testing.T) {
 	w := seen(set("db"), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", "now"))
-	p := decide(w)
+	p := planOf(w)
 	for err, want := range map[error]int{nil: 0, errors.New("timeout"): 1} {
-		if s := summarize(w, &p, []action.Outcome{{Action: p.Steps[0][0][0], Err: err}}); len(s.Updating) != want {
+		if s := statusOf(w, &p, []action.Outcome{{Action: p.Steps[0][0][0], Err: err}}); len(s.Updating) != want {
 			t.Errorf("after a create that said %v status.updating has %v", err, s.Updating)
 		}
 	}

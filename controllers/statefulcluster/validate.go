@@ -38,10 +38,10 @@ func withDefaults(set *v1alpha1.StatefulCluster) *v1alpha1.StatefulCluster {
 	orElse(&retention.WhenDeleted, v1alpha1.RetainClaims)
 	orElse(&retention.WhenScaled, v1alpha1.RetainClaims)
 	orElse(&retention.WhenLost, v1alpha1.RetainClaims)
-	fill(&spec.Replacement.NodeLostSeconds, 30)
-	fill(&spec.Replacement.UnreadySeconds, 300)
-	fill(&spec.Replacement.StartupSeconds, 600)
-	fill(&spec.Replacement.PendingSeconds, 300)
+	fill(&spec.Replacement.NodeLostSeconds, defaultNodeLostSeconds)
+	fill(&spec.Replacement.UnreadySeconds, defaultUnreadySeconds)
+	fill(&spec.Replacement.StartupSeconds, defaultStartupSeconds)
+	fill(&spec.Replacement.PendingSeconds, defaultPendingSeconds)
 	orElse(&spec.Replacement.OnEviction, v1alpha1.EvictionReplaces)
 	fill(&spec.Replacement.MaxConcurrent, intstr.FromString("25%"))
 	return set
@@ -249,21 +249,42 @@ func share(v intstr.IntOrString, whole int, roundUp bool) int {
 	return min(max(0, n), maxReplicas)
 }
 
+// What the spec says, with its defaults.
+
+// served reports whether the set is there to stay and its spec says how.
+func (w *world) served() bool { return w.invalid == "" && w.set.DeletionTimestamp == nil }
+
+func (w *world) replicas() int { return int(*w.set.Spec.Replicas) }
+
 // maxConcurrent is how many members may be in replacement at one time.
 func (w *world) maxConcurrent() int {
-	return max(1, share(*w.set.Spec.Replacement.MaxConcurrent, int(*w.set.Spec.Replicas), false))
+	return max(1, share(*w.set.Spec.Replacement.MaxConcurrent, w.replicas(), false))
 }
 
-// disruptions is maxConcurrent for the budget: a number, since a budget rounds
-// a percentage up.
-func (w *world) disruptions() intstr.IntOrString { return intstr.FromInt32(int32(w.maxConcurrent())) }
+// parallel reports whether members are made without waiting for each other.
+func (w *world) parallel() bool {
+	return w.set.Spec.PodManagementPolicy == v1alpha1.ParallelPodManagement
+}
+
+// orderedReady reports whether members are made one at a time.
+func (w *world) orderedReady() bool {
+	return w.set.Spec.PodManagementPolicy == v1alpha1.OrderedReadyPodManagement
+}
+
+// rolling reports whether the operator updates members by itself.
+func (w *world) rolling() bool {
+	return w.set.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy
+}
 
 func (w *world) rollingUpdate() v1alpha1.RollingUpdate {
 	return ptr.Deref(w.set.Spec.UpdateStrategy.RollingUpdate, v1alpha1.RollingUpdate{})
 }
 
+// partition is how many members an update leaves at their revision.
+func (w *world) partition() int { return int(w.rollingUpdate().Partition) }
+
 func (w *world) maxUnavailable() int {
-	n := share(ptr.Deref(w.rollingUpdate().MaxUnavailable, intstr.FromInt32(1)), int(*w.set.Spec.Replicas), true)
+	n := share(ptr.Deref(w.rollingUpdate().MaxUnavailable, intstr.FromInt32(1)), w.replicas(), true)
 	if n == 0 && w.maxSurge() == 0 {
 		return 1
 	}
@@ -274,5 +295,13 @@ func (w *world) maxSurge() int {
 	if !w.rolling() {
 		return 0
 	}
-	return share(ptr.Deref(w.rollingUpdate().MaxSurge, intstr.FromInt32(0)), int(*w.set.Spec.Replicas), true)
+	return share(ptr.Deref(w.rollingUpdate().MaxSurge, intstr.FromInt32(0)), w.replicas(), true)
 }
+
+// retention says what becomes of claims.
+func (w *world) retention() v1alpha1.ClaimRetentionPolicy {
+	return w.set.Spec.PersistentVolumeClaimRetentionPolicy
+}
+
+// deletesClaims reports whether claims go with the set.
+func (w *world) deletesClaims() bool { return w.retention().WhenDeleted == v1alpha1.DeleteClaims }

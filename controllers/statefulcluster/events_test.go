@@ -38,7 +38,8 @@ func (h *herald) Eventf(_, related runtime.Object, kind, reason, act, note strin
 // with that error.
 func emitted(w *world, err error) []string {
 	var told herald
-	p := decide(w)
+	f := derive(w)
+	p := decide(f)
 	var outcomes []action.Outcome
 	for _, step := range p.Steps {
 		for _, chain := range step {
@@ -55,8 +56,8 @@ func emitted(w *world, err error) []string {
 		}
 	}
 	r := &Reconciler{Events: &told}
-	r.emitDeeds(w, outcomes)
-	r.emitNews(w, &p)
+	r.emitActs(w.set, results{outcomes, w.refused})
+	r.emitNews(f, &p)
 	slices.Sort(told)
 	return told
 }
@@ -128,8 +129,8 @@ func TestV7NewsIsToldWhenTheStatusIsWritten(t *testing.T) {
 			},
 		}).Build()
 		rec := &Reconciler{Events: &told, Now: func() time.Time { return noon }, Runner: &action.Runner{Client: api, Live: api}}
-		p := decide(w)
-		rec.report(context.Background(), w, &p, nil)
+		f := derive(w)
+		rec.report(context.Background(), considered{f, decide(f)}, nil)
 		if got := news(told); len(got) != r.want {
 			t.Errorf("V7 %s: %q is told, want %d events", r.name, got, r.want)
 		}
