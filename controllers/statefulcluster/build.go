@@ -68,16 +68,22 @@ func (f *facts) revisionForNew(made births) *appsv1.ControllerRevision {
 	if current == nil || !f.rolling() || current.Name == f.target.Name {
 		return f.target
 	}
-	old := made.old
-	for _, m := range f.members {
-		if m.revision() == current.Name && !m.terminating() && !made.replaced[m.name()] {
-			old++
-		}
-	}
-	if old < f.partition() {
+	if made.old+f.countKeeping(current.Name, made) < f.partition() {
 		return current
 	}
 	return f.target
+}
+
+// countKeeping is how many members have a revision and are not replaced.
+func (f *facts) countKeeping(revision string, made births) int {
+	n := 0
+	for _, m := range f.members {
+		goes := m.terminating() || made.replaced[m.name()]
+		if m.revision() == revision && !goes {
+			n++
+		}
+	}
+	return n
 }
 
 func buildRevision(w *world) *appsv1.ControllerRevision { return hashedAgain(w, 0) }

@@ -66,10 +66,8 @@ func sooner(a, b time.Duration) time.Duration {
 // alone wait a moment.
 func (r *Reconciler) writeStatus(ctx context.Context, f *facts, status v1alpha1.StatefulClusterStatus, done results) (wrote bool, later time.Duration, err error) {
 	base := f.set
-	for _, o := range done.outcomes {
-		if o.Verb == action.PatchStatus && o.Err == nil {
-			base = o.Answer.(*v1alpha1.StatefulCluster)
-		}
+	for _, o := range done.effective(action.PatchStatus) {
+		base = o.Answer.(*v1alpha1.StatefulCluster)
 	}
 	if apiequality.Semantic.DeepEqual(base.Status, status) {
 		return false, 0, nil
@@ -136,7 +134,7 @@ func (r *Reconciler) emitActs(set *v1alpha1.StatefulCluster, done results) {
 // reason that was told before.
 func (r results) firstRefusal() (action.Outcome, bool) {
 	for _, o := range r.outcomes {
-		if o.Err == nil || !refusedForGood(o.Err) || hides(o) {
+		if !refusedForGood(o.Err) || hides(o) {
 			continue
 		}
 		if r.refused[o.Reason].times <= 1 {

@@ -153,11 +153,11 @@ func (w *world) reached(at time.Time) bool { return !at.After(w.now) }
 // plane removes the pod; after an eviction its volumes can move, or else onEviction
 // would not be Keep.
 func (w *world) returnFailsAt(m *member, why v1alpha1.UpdatingReason) time.Time {
-	removed := m.node.gone || m.node.outOfService
 	switch {
-	case removed && why == v1alpha1.UpdatingEviction:
-		return time.Time{}
-	case removed:
+	case m.node.removed():
+		if why == v1alpha1.UpdatingEviction {
+			return time.Time{}
+		}
 		return w.now
 	case m.node.notReadySince.IsZero():
 		return time.Time{}
@@ -221,9 +221,9 @@ func stillReturning(w *world) []v1alpha1.UpdatingMember {
 	var waiting []v1alpha1.UpdatingMember
 	for _, e := range w.set.Status.Updating {
 		m := byName[e.Name]
-		if m == nil {
-			waiting = append(waiting, e)
-		} else if m.pod.UID == e.UID && m.terminating() {
+		livesOn := m != nil && !m.terminating()
+		isNew := m != nil && m.pod.UID != e.UID
+		if !livesOn && !isNew {
 			waiting = append(waiting, e)
 		}
 	}
@@ -256,15 +256,21 @@ func (f *facts) unsucceeded() []*member {
 	return waiting[:min(len(waiting), max(0, f.wanted()-f.occupied()))]
 }
 
-// outdated are the members that the update has still to reach, those that are
-// not Ready first: they cost nothing. The partition stays out of it.
-func (f *facts) outdated() []*member {
+// old are the members that have another revision than the target.
+func (f *facts) old() []*member {
 	var old []*member
 	for _, m := range f.alive {
 		if m.revision() != f.target.Name {
 			old = append(old, m)
 		}
 	}
+	return old
+}
+
+// outdated are the members that the update has still to reach, those that are
+// not Ready first: they cost nothing. The partition stays out of it.
+func (f *facts) outdated() []*member {
+	old := f.old()
 	slices.SortStableFunc(old, func(a, b *member) int {
 		return cmp.Or(yesFirst(a.deleteFirst(), b.deleteFirst()),
 			yesFirst(!a.ready(), !b.ready()),
@@ -278,7 +284,7 @@ func (f *facts) outdated() []*member {
 // minReadySeconds, on a Node that is there, and not in the middle of an
 // in-place update. If it is not yet, it says how long that will take.
 func (w *world) available(m *member) (bool, time.Duration) {
-	if m.patching() || m.node.gone || m.node.outOfService {
+	if m.patching() || m.node.removed() {
 		return false, 0
 	}
 	return podstate.Available(m.pod, time.Duration(w.set.Spec.MinReadySeconds)*time.Second, w.now)
@@ -346,6 +352,10 @@ func (m *member) replaces() string { return m.pod.Annotations[v1alpha1.Annotatio
 
 // patching reports whether an in-place update of the member is under way.
 func (m *member) patching() bool { return m.pod.Annotations[v1alpha1.AnnotationInPlace] != "" }
+
+// works reports whether the member is Ready with the revision that it has, not with
+// one that an in-place update takes away.
+func (m *member) works() bool { return m.ready() && !m.patching() }
 
 // deleteFirst reports whether the user wants this member to go first.
 func (m *member) deleteFirst() bool { return m.pod.Annotations[v1alpha1.AnnotationDeleteFirst] == yes }

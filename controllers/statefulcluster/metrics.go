@@ -61,7 +61,7 @@ func (r *Reconciler) measure(c considered, done results, s *v1alpha1.StatefulClu
 
 // succeeded reports whether the successor of a member was created.
 func (r results) succeeded(name string) bool {
-	return slices.ContainsFunc(r.outcomes, func(o action.Outcome) bool {
-		return o.Verb == action.Create && o.Err == nil && o.Object.GetAnnotations()[v1alpha1.AnnotationReplaces] == name
+	return slices.ContainsFunc(r.effective(action.Create), func(o action.Outcome) bool {
+		return o.Object.GetAnnotations()[v1alpha1.AnnotationReplaces] == name
 	})
 }

@@ -235,10 +235,7 @@ func (r *Reconciler) assemble(ctx context.Context, w *world, pods []*corev1.Pod,
 			w.loose = append(w.loose, c)
 			continue
 		}
-		if m.claims == nil {
-			m.claims = map[string]*corev1.PersistentVolumeClaim{}
-		}
-		m.claims[c.Name] = c
+		m.add(c)
 	}
 	if err := readLostClaims(ctx, w, from); err != nil {
 		return err
@@ -247,24 +244,31 @@ func (r *Reconciler) assemble(ctx context.Context, w *world, pods []*corev1.Pod,
 	return nil
 }
 
+// add gives a member a claim.
+func (m *member) add(c *corev1.PersistentVolumeClaim) {
+	if m.claims == nil {
+		m.claims = map[string]*corev1.PersistentVolumeClaim{}
+	}
+	m.claims[c.Name] = c
+}
+
 // readLostClaims reads the claims that members should have and that no label
 // finds: only one that is not there at all is gone.
 func readLostClaims(ctx context.Context, w *world, from engine.View) error {
+	if !from.Live || w.invalid != "" {
+		return nil
+	}
 	for _, m := range w.members {
-		if !from.Live || w.invalid != "" || !m.hasRun() {
+		if !m.hasRun() {
 			continue
 		}
 		for _, t := range missingClaims(w, m) {
 			var c corev1.PersistentVolumeClaim
 			err := from.Get(ctx, types.NamespacedName{Namespace: w.set.Namespace, Name: claim.Name(w.set.Name, t.Name, m.id)}, &c)
-			if client.IgnoreNotFound(err) != nil {
-				return fmt.Errorf("get claim: %w", err)
-			}
-			if err == nil && m.claims == nil {
-				m.claims = map[string]*corev1.PersistentVolumeClaim{}
-			}
 			if err == nil {
-				m.claims[c.Name] = &c
+				m.add(&c)
+			} else if !apierrors.IsNotFound(err) {
+				return fmt.Errorf("get claim: %w", err)
 			}
 		}
 	}
@@ -294,7 +298,10 @@ func (r *Reconciler) readNode(ctx context.Context, pod *corev1.Pod, seen map[str
 }
 
 // lostNow reports whether anything is wrong with the node, however short.
-func (n node) lostNow() bool { return n.gone || n.outOfService || !n.notReadySince.IsZero() }
+func (n node) lostNow() bool { return n.removed() || !n.notReadySince.IsZero() }
+
+// removed reports whether the node is gone for good.
+func (n node) removed() bool { return n.gone || n.outOfService }
 
 // nodeOf reads a Node for a pod that was bound to that name. A Node younger
 // than the binding is another one: the machine that ran the pod is gone, even

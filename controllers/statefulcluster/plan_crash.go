@@ -47,7 +47,7 @@ func noteRestarts(pod *corev1.Pod) {
 // Ready for settlingTime. It is zero when none of its members is Ready.
 func (w *world) provenAt(revision string) (at time.Time) {
 	for _, m := range w.members {
-		if m.revision() != revision || !m.ready() || m.patching() {
+		if m.revision() != revision || !m.works() {
 			continue
 		}
 		if due := m.since(corev1.PodReady).Add(settlingTime); at.IsZero() || due.Before(at) {

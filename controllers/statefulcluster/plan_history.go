@@ -89,7 +89,7 @@ func markReady(f *facts, p *plan) {
 	}
 	works := map[string]bool{}
 	for _, m := range f.alive {
-		if m.ready() && !m.patching() {
+		if m.works() {
 			works[m.revision()] = true
 		}
 	}

@@ -275,28 +275,44 @@ func finishInPlace(f *facts, p *plan) {
 		next = f.outdated() // these are patched again
 	}
 	for _, m := range f.alive {
-		to, known := dataOf(f.named(m.revision()))
-		if !m.patching() || !known || slices.Contains(next, m) {
+		if !m.patching() || slices.Contains(next, m) {
 			continue
 		}
-		todo, readable := progressOf(m.pod)
-		unsent := f.resizeUnsent(m, todo, to)
-		if unsent && !resizeInfeasible(m.pod) {
-			p.tryLater(f, reasonResize)
-		}
-		switch {
-		case resizeInfeasible(m.pod), unsent && f.refusedNow(reasonResize):
+		acts, fails := f.finishing(m)
+		if fails {
 			again = append(again, m)
-		case unsent:
-			chains = append(chains, action.Chain{resize(m.pod, to)})
-		case !readable, todo.done(m.pod):
-			chains = append(chains, action.Chain{finished(m.pod)})
+		}
+		if len(acts) > 0 {
+			chains = append(chains, acts)
 		}
 	}
 	p.Then(chains...)
+	if len(again) > 0 {
+		p.tryLater(f, reasonResize)
+	}
 	if len(chains) == 0 {
 		recreate(f, p, again, "")
 	}
+}
+
+// finishing is what the in-place update of a member needs next; nothing while the
+// kubelet is at it. It fails if the pod can never have the resources.
+func (f *facts) finishing(m *member) (acts action.Chain, fails bool) {
+	to, known := dataOf(f.named(m.revision()))
+	if !known {
+		return nil, false
+	}
+	todo, readable := progressOf(m.pod)
+	unsent := f.resizeUnsent(m, todo, to)
+	switch {
+	case resizeInfeasible(m.pod), unsent && f.refusedNow(reasonResize):
+		return nil, true
+	case unsent:
+		return action.Chain{resize(m.pod, to)}, false
+	case !readable, todo.done(m.pod):
+		return action.Chain{finished(m.pod)}, false
+	}
+	return nil, false
 }
 
 // progressOf reads what an in-place update of a pod waits for; false if the note

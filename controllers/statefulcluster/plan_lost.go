@@ -14,42 +14,74 @@ import (
 )
 
 // sortLosses parts the alive from the lost, the longest lost first, and names the
-// members that would be lost but for the rules that protect data from a bad template.
+// members that would be lost but for the rules that protect data.
 func (f *facts) sortLosses() {
+	unready := f.countUnready()
+	var alive []*member
+	for _, m := range f.alive {
+		found, ok := nodeLoss(f.world, m)
+		late, isLate := unreadyLoss(f.world, m)
+		if ok && isLate {
+			isLate = late.due.Before(found.due)
+		}
+		if isLate {
+			switch f.protects(late, unready) {
+			case badTemplate:
+				f.failing = append(f.failing, m.name())
+			case manyAtOnce:
+				f.manyUnready = unready
+			default:
+				found, ok = late, true
+			}
+		}
+		switch {
+		case !ok:
+			alive = append(alive, m)
+		case f.reached(found.due):
+			f.lost = append(f.lost, found)
+		default:
+			alive = append(alive, m)
+			f.changes = append(f.changes, found.due)
+		}
+	}
+	f.alive = alive
+	slices.SortStableFunc(f.lost, func(a, b loss) int {
+		return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.name(), b.name()))
+	})
+}
+
+// countUnready is how many members are not Ready though their Nodes are well.
+func (f *facts) countUnready() int {
 	unready := 0
 	for _, m := range f.alive {
 		if !m.ready() && !m.nodeLost() {
 			unready++
 		}
 	}
-	tooMany := unready > f.maxConcurrent()
-	var alive []*member
-	for _, m := range f.alive {
-		found, ok := nodeLoss(f.world, m)
-		if late, has := unreadyLoss(f.world, m); has && (!ok || late.due.Before(found.due)) {
-			// That the operator was away is no news to whoever waits for the member.
-			switch overdue := f.reached(late.wall); {
-			case overdue && blameTemplate(f.world, m):
-				f.failing = append(f.failing, m.name())
-			case overdue && tooMany:
-				f.manyUnready = unready
-			default:
-				found, ok = late, true
-			}
-		}
-		if ok && f.reached(found.due) {
-			f.lost = append(f.lost, found)
-			continue
-		}
-		if ok {
-			f.changes = append(f.changes, found.due)
-		}
-		alive = append(alive, m)
+	return unready
+}
+
+// protection is why a member that has been not Ready for too long is not replaced.
+type protection int
+
+const (
+	unprotected protection = iota
+	badTemplate            // a new member would fail the same way
+	manyAtOnce             // so many are not Ready that the cause is not in the members
+)
+
+// protects says what protects a member of a set with that many unready ones. That the
+// operator was away is no news to whoever waits for the member: the wall clock counts.
+func (f *facts) protects(late loss, unready int) protection {
+	switch {
+	case !f.reached(late.wall):
+		return unprotected
+	case blameTemplate(f.world, late.member):
+		return badTemplate
+	case unready > f.maxConcurrent():
+		return manyAtOnce
 	}
-	f.alive = alive
-	slices.SortStableFunc(f.lost, func(a, b loss) int {
-		return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.name(), b.name()))
-	})
+	return unprotected
 }
 
 // nodeLoss is evidence that does not depend on the template: the Node, the end

@@ -92,12 +92,10 @@ func claimsOnRecord(f *facts, done results) []v1alpha1.RecordedClaim {
 		}
 	}
 	for _, m := range f.members {
-		list := &staying
 		if m.terminating() || m.nodeLost() {
-			list = &going
-		}
-		for _, c := range m.sortedClaims() {
-			*list = append(*list, claimEntry(c))
+			going = append(going, claimEntries(m)...)
+		} else {
+			staying = append(staying, claimEntries(m)...)
 		}
 	}
 	for _, c := range done.createdClaims() {
@@ -109,6 +107,14 @@ func claimsOnRecord(f *facts, done results) []v1alpha1.RecordedClaim {
 	all = all[:min(len(all), maxClaims)]
 	slices.SortStableFunc(all, byName)
 	return slices.CompactFunc(all, func(a, b v1alpha1.RecordedClaim) bool { return a.Name == b.Name })
+}
+
+func claimEntries(m *member) []v1alpha1.RecordedClaim {
+	entries := make([]v1alpha1.RecordedClaim, 0, len(m.claims))
+	for _, c := range m.sortedClaims() {
+		entries = append(entries, claimEntry(c))
+	}
+	return entries
 }
 
 func claimEntry(c metav1.Object) v1alpha1.RecordedClaim {

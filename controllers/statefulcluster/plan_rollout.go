@@ -133,15 +133,7 @@ func (f *facts) keepsEvicted(m *member) bool {
 
 // staysOld is how many of the returning members the partition keeps at the
 // revision that they had.
-func (f *facts) staysOld() int {
-	old := 0
-	for _, m := range f.alive {
-		if m.revision() != f.target.Name {
-			old++
-		}
-	}
-	return max(0, f.partition()-old)
-}
+func (f *facts) staysOld() int { return max(0, f.partition()-len(f.old())) }
 
 // bringBack recreates the pods that status.updating names and that are gone. A
 // rolling update gives them the revision of the spec as it is now: a member that

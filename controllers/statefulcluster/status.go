@@ -28,23 +28,28 @@ type results struct {
 	refused map[string]refusal
 }
 
-// wroteStatus reports whether a step that writes the status came to pass.
-func (r results) wroteStatus() bool {
-	return slices.ContainsFunc(r.outcomes, func(o action.Outcome) bool { return o.Verb == action.PatchStatus && o.Err == nil })
+// effective are the actions of that verb that took effect.
+func (r results) effective(verb action.Verb) (done []action.Outcome) {
+	for _, o := range r.outcomes {
+		if o.Verb == verb && o.Err == nil {
+			done = append(done, o)
+		}
+	}
+	return done
 }
+
+// wroteStatus reports whether a step that writes the status came to pass.
+func (r results) wroteStatus() bool { return len(r.effective(action.PatchStatus)) > 0 }
 
 // deleted reports whether this pass deleted the object with that UID.
 func (r results) deleted(uid types.UID) bool {
-	return slices.ContainsFunc(r.outcomes, func(o action.Outcome) bool {
-		return o.Verb == action.Delete && o.Err == nil && o.Object.GetUID() == uid
-	})
+	return slices.ContainsFunc(r.effective(action.Delete), func(o action.Outcome) bool { return o.Object.GetUID() == uid })
 }
 
 // createdClaims are the claims that this pass created.
 func (r results) createdClaims() (claims []metav1.Object) {
-	for _, o := range r.outcomes {
-		_, isClaim := o.Object.(*corev1.PersistentVolumeClaim)
-		if isClaim && o.Verb == action.Create && o.Err == nil && o.Answer != nil {
+	for _, o := range r.effective(action.Create) {
+		if _, isClaim := o.Object.(*corev1.PersistentVolumeClaim); isClaim && o.Answer != nil {
 			claims = append(claims, o.Answer)
 		}
 	}
@@ -243,24 +248,21 @@ func unsettled(f *facts) string {
 // completeness says what nothing is left to do means: members of another
 // revision may stay.
 func completeness(f *facts, s *v1alpha1.StatefulClusterStatus) string {
-	want, old := int32(f.replicas()), int32(0)
-	var revisions []string
-	for _, m := range f.alive {
-		if m.revision() != f.target.Name {
-			old++
-			revisions = append(revisions, m.revision())
-		}
-	}
-	slices.Sort(revisions)
+	want, old := int32(f.replicas()), f.old()
 	switch {
-	case old == 0:
+	case len(old) == 0:
 		return "all is as the spec wants it, with " + members(want)
 	case !f.rolling():
 		return fmt.Sprintf("%d of %d members have the new template; a member keeps its template until it is deleted (updateStrategy OnDelete)",
 			s.UpdatedReplicas, want)
 	}
+	revisions := make([]string, 0, len(old))
+	for _, m := range old {
+		revisions = append(revisions, m.revision())
+	}
+	slices.Sort(revisions)
 	return fmt.Sprintf("%d of %d members have revision %s; rollingUpdate.partition keeps %s at revision %s",
-		s.UpdatedReplicas, want, s.UpdateRevision, members(old), someOf(slices.Compact(revisions)))
+		s.UpdatedReplicas, want, s.UpdateRevision, members(int32(len(old))), someOf(slices.Compact(revisions)))
 }
 
 // degradedCondition names the gravest problem that there is.
