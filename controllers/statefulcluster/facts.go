@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -155,7 +156,8 @@ func (w *world) reached(at time.Time) bool { return !at.After(w.now) }
 func (w *world) returnFailsAt(m *member, why v1alpha1.UpdatingReason) time.Time {
 	switch {
 	case m.node.removed():
-		if why == v1alpha1.UpdatingEviction {
+		// Mutant: an evicted member of a Node that is gone does not come back.
+		if why == v1alpha1.UpdatingEviction && !mutant.Is("stc-evicted-with-node") {
 			return time.Time{}
 		}
 		return w.now

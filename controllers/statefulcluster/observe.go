@@ -21,6 +21,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/identity"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -286,7 +287,8 @@ func (r *Reconciler) readNode(ctx context.Context, pod *corev1.Pod, seen map[str
 	if !known {
 		var err error
 		n, err = getNode(ctx, r.Cache, name)
-		if err == nil && from.Live && nodeOf(pod, n).lostNow() {
+		// Mutant: the cache is believed that a Node is lost.
+		if err == nil && from.Live && nodeOf(pod, n).lostNow() && !mutant.Is("stc-cached-node-lost") {
 			n, err = getNode(ctx, from.Reader, name)
 		}
 		if err != nil {
@@ -312,6 +314,9 @@ func nodeOf(pod *corev1.Pod, n *corev1.Node) node {
 	}
 	bound, scheduled := podstate.Since(pod, corev1.PodScheduled)
 	out := node{gone: scheduled && n.CreationTimestamp.After(bound) && pod.CreationTimestamp.Before(&n.CreationTimestamp)}
+	if mutant.Is("stc-namesake-node") { // Mutant: another machine of that name passes for the one that is gone.
+		out.gone = false
+	}
 	for _, t := range n.Spec.Taints {
 		if t.Key == corev1.TaintNodeOutOfService {
 			out.outOfService = true

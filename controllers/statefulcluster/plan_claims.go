@@ -13,6 +13,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // missingClaims are the claims that a member should have and has not.
@@ -32,7 +33,8 @@ func missingClaims(w *world, m *member) []corev1.PersistentVolumeClaim {
 func createClaims(f *facts, p *plan) {
 	var chains []action.Chain
 	for _, m := range f.alive {
-		if m.hasRun() {
+		// Mutant: a member that lost its data is given an empty claim.
+		if m.hasRun() && !mutant.Is("stc-empty-claim-for-data") {
 			continue
 		}
 		var chain action.Chain
@@ -93,7 +95,8 @@ func looseClaim(f *facts, c *corev1.PersistentVolumeClaim, returning bool) (acti
 		return action.Action{}, false
 	case !isRetained(c):
 		return retain(c, v1alpha1.RetainedLost, f.retention().WhenLost), true
-	case f.keepsUnrecorded(c):
+	// Mutant: labels alone say that a claim is the set's to delete.
+	case f.keepsUnrecorded(c) && !mutant.Is("stc-unrecorded-deleted"):
 		return action.Action{}, false
 	case deletable(f.world, c):
 		return action.Action{Verb: action.Delete, Object: c, Reason: c.Labels[v1alpha1.LabelRetained],

@@ -12,6 +12,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -362,7 +363,11 @@ func resizeInfeasible(pod *corev1.Pod) bool {
 // patch, each changed container runs again and not from before, no resize is
 // under way, and the pod is Ready. Ready alone stays True over the swap.
 func (t progress) done(pod *corev1.Pod) bool {
-	if unseen(pod) || !podstate.Ready(pod) || resizing(pod) {
+	// Mutant: what the kubelet said of the pod before the patch counts.
+	if unseen(pod) && !mutant.Is("stc-patch-unseen") {
+		return false
+	}
+	if !podstate.Ready(pod) || resizing(pod) {
 		return false
 	}
 	for name, was := range t.Containers {

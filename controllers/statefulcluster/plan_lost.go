@@ -10,6 +10,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -78,7 +79,8 @@ func (f *facts) protects(late loss, unready int) protection {
 		return unprotected
 	case blameTemplate(f.world, late.member):
 		return badTemplate
-	case unready > f.maxConcurrent():
+	// Mutant: members are replaced for unreadiness however many are unready.
+	case unready > f.maxConcurrent() && !mutant.Is("stc-crowd-replaced"):
 		return manyAtOnce
 	}
 	return unprotected
@@ -111,7 +113,11 @@ func nodeLoss(w *world, m *member) (loss, bool) {
 // Node that was cut off together with the operator, or whose kubelet could not
 // reach the API server either, has that long to say that it is well.
 func (w *world) nodeLostAt(m *member) time.Time {
-	return w.watch.Deadline(m.node.notReadySince, time.Duration(*w.set.Spec.Replacement.NodeLostSeconds)*time.Second)
+	after := time.Duration(*w.set.Spec.Replacement.NodeLostSeconds) * time.Second
+	if mutant.Is("stc-wall-clock-loses") { // Mutant: time in which the operator could not look counts.
+		return m.node.notReadySince.Add(after)
+	}
+	return w.watch.Deadline(m.node.notReadySince, after)
 }
 
 // unreadiness says since when a member is not Ready, why, and after how many seconds
@@ -157,11 +163,13 @@ func unreadyLoss(w *world, m *member) (loss, bool) {
 // way, and cost the data of this one.
 func blameTemplate(w *world, m *member) bool {
 	switch {
-	case m.patching():
+	// Mutant: a member in the middle of an in-place update is replaced for unreadiness.
+	case m.patching() && !mutant.Is("stc-patched-to-blame"):
 		return true
 	case m.pod.Annotations[v1alpha1.AnnotationUpdated] == string(v1alpha1.UpdatingUpdate) && !m.wasReady():
 		return true
-	case !w.everReady(m.revision()):
+	// Mutant: members are replaced though none of their revision was ever Ready.
+	case !w.everReady(m.revision()) && !mutant.Is("stc-bad-template-replaces"):
 		return true
 	}
 	return crashedWithRevision(w, m)
@@ -215,7 +223,8 @@ func replaceLost(f *facts, p *plan) {
 			continue
 		}
 		var chain action.Chain
-		if !l.terminating() {
+		// Mutant: a lost member is replaced, and not deleted; it may come back.
+		if !l.terminating() && !mutant.Is("stc-lost-not-deleted") {
 			chain = append(chain, action.Action{Verb: action.Delete, Object: l.pod, Reason: string(l.reason),
 				Detail: fmt.Sprintf("the member is lost and will not come back, %s", claimsFate(l.member))})
 		}
@@ -233,7 +242,11 @@ func replaceLost(f *facts, p *plan) {
 // freeSlots is how many more members replacement.maxConcurrent lets be replaced now.
 // Slots that are empty, and those whose new member was not Ready yet, count.
 func (f *facts) freeSlots() int {
-	slots := f.maxConcurrent() - max(len(f.unsucceeded()), f.wanted()-f.occupied())
+	empty := max(len(f.unsucceeded()), f.wanted()-f.occupied())
+	if mutant.Is("stc-empty-slots-free") { // Mutant: slots that are empty do not count.
+		empty = 0
+	}
+	slots := f.maxConcurrent() - empty
 	for _, m := range f.members {
 		if !m.terminating() && m.stillReplacing() {
 			slots--

@@ -6,6 +6,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // rollOut brings members to the update revision, never more at a time than
@@ -14,13 +15,11 @@ func rollOut(f *facts, p *plan) {
 	if !f.rolling() {
 		return
 	}
-	if f.occupied() > f.wanted() {
-		return // who is to go is no reserve
-	}
 	available, changes := f.countAvailable()
 	p.lookAgain(changes...)
 	spare := available - (f.replicas() - f.maxUnavailable())
-	if len(f.unsettled) > 0 {
+	// Mutant: the update goes on though it makes members crash.
+	if len(f.unsettled) > 0 && !mutant.Is("stc-crashing-update") {
 		spare = 0 // who serves is not given the template that may crash
 	}
 	old := f.outdated()
@@ -95,6 +94,11 @@ func recreate(f *facts, p *plan, members []*member, revision string) {
 		deletes = append(deletes, action.Chain{{Verb: action.Delete, Object: m.pod, Reason: reasonUpdate,
 			Detail: "the pod comes back under its name on its claims"}})
 	}
+	if mutant.Is("stc-update-deletes-first") { // Mutant: pods are deleted before the record says that they come back.
+		p.Then(deletes...)
+		p.record(f, reasonUpdate)
+		return
+	}
 	p.record(f, reasonUpdate)
 	p.Then(deletes...)
 }
@@ -125,7 +129,10 @@ func (f *facts) keepsEvicted(m *member) bool {
 	switch {
 	case !failsAt.IsZero() && f.reached(failsAt):
 		return false
-	case f.wasRetired(m), f.succeeded[m.name()], listed(f.set.Status.Lost, m.name()):
+	case f.wasRetired(m), f.succeeded[m.name()]:
+		return false
+	// Mutant: a member that is on record as lost comes back.
+	case listed(f.set.Status.Lost, m.name()) && !mutant.Is("stc-lost-comes-back"):
 		return false
 	}
 	return true
@@ -149,7 +156,8 @@ func bringBack(f *facts, p *plan) {
 		if f.hasPod(id) {
 			continue // its old pod is still there
 		}
-		if !f.hasClaims(id) {
+		// Mutant: a member comes back though its data is gone.
+		if !f.hasClaims(id) && !mutant.Is("stc-returns-without-data") {
 			p.updating = slices.DeleteFunc(p.updating, func(u v1alpha1.UpdatingMember) bool { return u.Name == e.Name })
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // freshIDs is how many ids a plan may need beside those on record.
@@ -142,8 +143,12 @@ func retire(f *facts, p *plan, members []*member) {
 	for _, m := range members {
 		var chain action.Chain
 		for _, c := range m.sortedClaims() {
+			policy := f.retention().WhenScaled
+			if mutant.Is("stc-scaled-as-lost") { // Mutant: the policy for losses decides on a scale-down.
+				policy = f.retention().WhenLost
+			}
 			if !retainedAs(c, v1alpha1.RetainedScaled) {
-				chain = append(chain, retain(c, v1alpha1.RetainedScaled, f.retention().WhenScaled))
+				chain = append(chain, retain(c, v1alpha1.RetainedScaled, policy))
 			}
 		}
 		chains = append(chains, append(chain, action.Action{Verb: action.Delete, Object: m.pod,
