@@ -77,7 +77,7 @@ func TestEvents(t *testing.T) {
 			"(db-a uid-of-a) Warning MemberLost NodeGone: NodeGone: db-a; the member is lost and will not come back, claims db-data-a",
 			"(db-f1 fresh-uid) Normal MemberCreated Replacement: Replacement: db-f1; in place of db-a"}},
 		{"SC-38 a lost member is held", seen(set("db"), gone("a"), gone("b"), c()), errors.New("timeout"),
-			[]string{"(db-b uid-of-b) Warning ReplacementHeld Hold: waiting until others are replaced, as replacement.maxConcurrent says: db-b"}},
+			[]string{"(db-b uid-of-b) Warning ReplacementHeld Hold: waiting for other replacements, as replacement.maxConcurrent limits them: db-b"}},
 		{"SC-39 members that somebody else deleted", seen(set("db"), a().going(), b().going(), c()), errors.New("timeout"),
 			[]string{"(db-a uid-of-a) Warning MemberLost PodDeleted: PodDeleted: db-a, db-b; will not come back, and will be replaced under another name"}},
 		{"SC-39 a member whose pod vanished", seen(set("db"), b(), c(), looseClaimOf("a")), errors.New("timeout"),

@@ -98,14 +98,14 @@ func TestWhatDegradedSaysOfMembersThatFail(t *testing.T) {
 		got := says(told(r.world), v1alpha1.ConditionDegraded)
 		want := "True RevisionFailing: " + r.want
 		if r.want == "" {
-			want = "False Healthy: nothing needs a person"
+			want = "False Healthy: no problems detected"
 		}
 		if got != want {
 			t.Errorf("%s:\n  %s\nwant\n  %s", r.name, got, want)
 		}
 	}
 	waits := says(told(seen(set("db"), nowUnproven, oldA(), oldB(), pod("c").on("n3").readyFor(time.Second).restarted(1), image)), v1alpha1.ConditionProgressing)
-	if want := "; restarted since their update, which goes on when they stay Ready: db-c"; !strings.HasSuffix(waits, want) {
+	if want := "; waiting until members that restarted since their update stay Ready: db-c"; !strings.HasSuffix(waits, want) {
 		t.Errorf("V9 Progressing is %s, want it to end with %s", waits, want)
 	}
 }

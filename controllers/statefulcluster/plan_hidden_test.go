@@ -27,7 +27,7 @@ func TestABudgetOfSomebodyElse(t *testing.T) {
 	s.Put(theirs)
 	s.settle(15 * time.Minute)
 	degraded := func() string { return says(s.set().Status, v1alpha1.ConditionDegraded) }
-	if !strings.HasPrefix(degraded(), "True WriteRefused: a PodDisruptionBudget named db exists and is not ours") {
+	if !strings.HasPrefix(degraded(), "True WriteRefused: a PodDisruptionBudget named db exists and belongs to another owner") {
 		t.Errorf("the condition says %s", degraded())
 	}
 	for range 100 { // rest is rest, and nothing is tried again and again

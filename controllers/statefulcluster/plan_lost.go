@@ -62,6 +62,12 @@ func (f *facts) countUnready() int {
 	return unready
 }
 
+// firstUnready is the first of the members that countUnready counts.
+func (f *facts) firstUnready() string {
+	i := slices.IndexFunc(f.alive, func(m *member) bool { return !m.ready() && !m.nodeLost() })
+	return f.alive[i].name()
+}
+
 // protection is why a member that has been not Ready for too long is not replaced.
 type protection int
 

@@ -144,7 +144,7 @@ func (f *facts) unrecorded() (names []string) {
 // keptUnrecorded names them, and says what a person may do.
 func keptUnrecorded(f *facts) string {
 	names := f.unrecorded()
-	return fmt.Sprintf("these claims carry the set's labels, and nothing on record says that they are its own, so they are kept whatever the retention policy says: %s; "+
-		"to delete one: `kubectl -n %s delete pvc %s`; to keep it, take it from the set: `kubectl -n %s label pvc %s %s-`",
+	return fmt.Sprintf("these claims carry the set's labels but are not in status.claims, so they are kept whatever the retention policy says: %s; "+
+		"to delete one: `kubectl -n %s delete pvc %s`; to keep it, remove it from the set: `kubectl -n %s label pvc %s %s-`",
 		someOf(names), f.set.Namespace, names[0], f.set.Namespace, names[0], v1alpha1.LabelClusterUID)
 }

@@ -114,8 +114,8 @@ func TestALabelMakesNoClaimOurs(t *testing.T) {
 }
 
 func TestUnrecordedClaimsAreTold(t *testing.T) {
-	const want = "True UnrecordedClaims: these claims carry the set's labels, and nothing on record says that they are its own, so they are kept whatever the retention policy says: " +
-		"db-data-x; to delete one: `kubectl -n ns delete pvc db-data-x`; to keep it, take it from the set: `kubectl -n ns label pvc db-data-x enge.me/cluster-uid-`"
+	const want = "True UnrecordedClaims: these claims carry the set's labels but are not in status.claims, so they are kept whatever the retention policy says: " +
+		"db-data-x; to delete one: `kubectl -n ns delete pvc db-data-x`; to keep it, remove it from the set: `kubectl -n ns label pvc db-data-x enge.me/cluster-uid-`"
 	x := func() *claimFixture { return looseClaimOf("x").retained(lost).setAsideUnder(remove) }
 	for _, r := range []struct {
 		name  string
@@ -127,8 +127,8 @@ func TestUnrecordedClaimsAreTold(t *testing.T) {
 		{"one with another name than the set gives", seen(set("db"), a(), b(), c(), with(func(w *world) {
 			w.misnamed = []*corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "db-data-x"}}}
 		})), want},
-		{"not one that is kept anyway", seen(set("db"), a(), b(), c(), x()), "False Healthy: nothing needs a person"},
-		{"nor one on record", seen(set("db").retention(keep, keep, remove), a(), b(), c(), x().onRecord()), "False Healthy: nothing needs a person"},
+		{"not one that is kept anyway", seen(set("db"), a(), b(), c(), x()), "False Healthy: no problems detected"},
+		{"nor one on record", seen(set("db").retention(keep, keep, remove), a(), b(), c(), x().onRecord()), "False Healthy: no problems detected"},
 	} {
 		if got := says(told(r.world), v1alpha1.ConditionDegraded); got != r.want {
 			t.Errorf("%s: %s", r.name, got)

@@ -161,7 +161,7 @@ func availableCondition(f *facts, s *v1alpha1.StatefulClusterStatus) metav1.Cond
 	message := fmt.Sprintf("%d of %d members are available", s.AvailableReplicas, want)
 	if f.invalid != "" {
 		return metav1.Condition{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse,
-			Reason: v1alpha1.ReasonInvalidSpec, Message: "the spec cannot be served; see condition Degraded"}
+			Reason: v1alpha1.ReasonInvalidSpec, Message: "the spec is invalid; see condition Degraded"}
 	}
 	if s.AvailableReplicas >= want {
 		return metav1.Condition{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionTrue,
@@ -242,7 +242,7 @@ func unsettled(f *facts) string {
 	if len(f.unsettled) == 0 {
 		return ""
 	}
-	return "; restarted since their update, which goes on when they stay Ready: " + atMost(3, f.unsettled)
+	return "; waiting until members that restarted since their update stay Ready: " + atMost(3, f.unsettled)
 }
 
 // completeness says what nothing is left to do means: members of another
@@ -251,7 +251,7 @@ func completeness(f *facts, s *v1alpha1.StatefulClusterStatus) string {
 	want, old := int32(f.replicas()), f.old()
 	switch {
 	case len(old) == 0:
-		return "all is as the spec wants it, with " + members(want)
+		return "no operation in progress; the set has " + members(want)
 	case !f.rolling():
 		return fmt.Sprintf("%d of %d members have the new template; a member keeps its template until it is deleted (updateStrategy OnDelete)",
 			s.UpdatedReplicas, want)
@@ -276,9 +276,9 @@ func degradedCondition(f *facts, p *plan, done results, s *v1alpha1.StatefulClus
 			return metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: found.Reason, Message: message}
 		}
 	}
-	message := "nothing needs a person"
+	message := "no problems detected"
 	if int(s.AvailableReplicas) < f.replicas() {
-		message = "nothing needs a person so far; condition Progressing says what is waited for"
+		message = "no problems detected so far; condition Progressing says what is waited for"
 	}
 	return metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonHealthy, Message: message}
 }
@@ -341,8 +341,8 @@ func manyUnready(f *facts, _ *plan, _ results) engine.Notice {
 		return engine.Notice{}
 	}
 	return engine.Notice{Reason: v1alpha1.ReasonReplacementHeld,
-		Message: fmt.Sprintf("%d members are unready at once, more than replacement.maxConcurrent (%d), so none is replaced for unreadiness; look for a common cause",
-			f.manyUnready, f.maxConcurrent())}
+		Message: fmt.Sprintf("%d members are unready at once, more than replacement.maxConcurrent (%d), so none is replaced for it; look for a common cause; `kubectl -n %s describe pod %s` shows one of them",
+			f.manyUnready, f.maxConcurrent(), f.set.Namespace, f.firstUnready())}
 }
 
 // outage: members are not Ready, and nothing that the operator may do helps.
@@ -352,9 +352,9 @@ func outage(f *facts, _ *plan, _ results) engine.Notice {
 	}
 	found := engine.Notice{Reason: v1alpha1.ReasonMembersNotReady}
 	if len(f.down) > 0 {
-		found.Message = fmt.Sprintf("no member is Ready, and these were: %s; look for a common cause; %s", someOf(f.down), look(f.down[0]))
+		found.Message = fmt.Sprintf("no member is Ready; these were before: %s; look for a common cause; %s", someOf(f.down), look(f.down[0]))
 	} else if len(f.ignored) > 0 {
-		found.Message = fmt.Sprintf("these members are not Ready for more than %d minutes, and spec.replacement says that they are never replaced for it: %s; %s",
+		found.Message = fmt.Sprintf("these members have not been Ready for more than %d minutes, and are not replaced because spec.replacement sets no deadline for that: %s; %s",
 			int(attentionTime.Minutes()), someOf(f.ignored), look(f.ignored[0]))
 	}
 	return found
@@ -366,7 +366,8 @@ func foreignPods(f *facts, _ *plan, _ results) engine.Notice {
 		return engine.Notice{}
 	}
 	return engine.Notice{Reason: v1alpha1.ReasonForeignPods,
-		Message: fmt.Sprintf("pods that are not members carry the selector's labels and are left alone: %s; Services that select them send them traffic", someOf(f.foreign))}
+		Message: fmt.Sprintf("pods that are not members carry the selector's labels and are left alone: %s; Services that select them send them traffic; `kubectl -n %s get pod %s --show-labels` shows which labels to change",
+			someOf(f.foreign), f.set.Namespace, f.foreign[0])}
 }
 
 // unrecordedClaims: claims are kept that the policy would have deleted.
@@ -383,7 +384,7 @@ func budgetNotOurs(f *facts, _ *plan, _ results) engine.Notice {
 		return engine.Notice{}
 	}
 	return engine.Notice{Reason: v1alpha1.ReasonCreateFailing,
-		Message: fmt.Sprintf("a PodDisruptionBudget named %s exists and is not ours; it is left alone and none is made; rename it if the members should have one", f.budget.Name)}
+		Message: fmt.Sprintf("a PodDisruptionBudget named %s exists and belongs to another owner, so none is created; rename it if the members should have one", f.budget.Name)}
 }
 
 // templateFails says why members that should be replaced are not, and what to do:

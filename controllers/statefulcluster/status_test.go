@@ -47,7 +47,7 @@ func TestAvailableCondition(t *testing.T) {
 		{"one is Ready too short", seen(slow, a(), b(), pod("c").on("n1").readyFor(time.Second)), "False MembersUnavailable: 2 of 3 members are available"},
 		{"one's Node is gone", seen(set("db"), a(), b(), c().nodeGone()), "False MembersUnavailable: 2 of 3 members are available"},
 		{"one is being patched", seen(set("db"), a(), b(), c().patching(`{"resize":true}`)), "False MembersUnavailable: 2 of 3 members are available"},
-		{"the spec is invalid", seen(set("d.b"), a(), b(), c()), "False InvalidSpec: the spec cannot be served; see condition Degraded"},
+		{"the spec is invalid", seen(set("d.b"), a(), b(), c()), "False InvalidSpec: the spec is invalid; see condition Degraded"},
 	} {
 		if got := says(told(r.world), v1alpha1.ConditionAvailable); got != r.want {
 			t.Errorf("%s: %s, want %s", r.name, got, r.want)
@@ -62,9 +62,9 @@ func TestProgressingCondition(t *testing.T) {
 		world *world
 		want  string
 	}{
-		{"nothing is to be done", seen(set("db"), a(), b(), c()), "False Complete: all is as the spec wants it, with 3 members"},
-		{"nothing is to be done for one", seen(set("db").replicas(1), a()), "False Complete: all is as the spec wants it, with 1 member"},
-		{"nothing is to be done for none", seen(set("db").replicas(0)), "False Complete: all is as the spec wants it, with 0 members"},
+		{"nothing is to be done", seen(set("db"), a(), b(), c()), "False Complete: no operation in progress; the set has 3 members"},
+		{"nothing is to be done for one", seen(set("db").replicas(1), a()), "False Complete: no operation in progress; the set has 1 member"},
+		{"nothing is to be done for none", seen(set("db").replicas(0)), "False Complete: no operation in progress; the set has 0 members"},
 		{"too few", seen(set("db"), a()), "True Scaling: the set has 1 member and should have 3"},
 		{"the one more of a surge", seen(set("db").surge(1), oldA(), oldB(), oldC(), starting("d"), oldImage()), "True Updating: 1 of 3 members have revision now; not Ready: db-d"},
 		{"too many", seen(set("db").replicas(1), a(), b()), "True Scaling: the set has 2 members and should have 1"},
@@ -81,10 +81,10 @@ func TestProgressingCondition(t *testing.T) {
 			"False Complete: 0 of 1 members have revision now; rollingUpdate.partition keeps 1 member at revision old"},
 		{"old ones of two revisions under a partition", seen(partition(), a(), oldB(), c().of("older"), oldImage(), revisionOfImage("older", "minus one")),
 			"False Complete: 1 of 3 members have revision now; rollingUpdate.partition keeps 2 members at revision old, older"},
-		{"none is old under a partition", seen(partition(), a(), b(), c()), "False Complete: all is as the spec wants it, with 3 members"},
+		{"none is old under a partition", seen(partition(), a(), b(), c()), "False Complete: no operation in progress; the set has 3 members"},
 		{"old ones under OnDelete", seen(set("db").onDelete(), a(), oldB(), oldC(), oldImage()),
 			"False Complete: 1 of 3 members have the new template; a member keeps its template until it is deleted (updateStrategy OnDelete)"},
-		{"none is old under OnDelete", seen(set("db").onDelete(), a(), b(), c()), "False Complete: all is as the spec wants it, with 3 members"},
+		{"none is old under OnDelete", seen(set("db").onDelete(), a(), b(), c()), "False Complete: no operation in progress; the set has 3 members"},
 		{"one that starts", seen(set("db"), a(), b(), starting("c")), "True WaitingForMembers: waiting for 1 member to become available; not Ready: db-c"},
 		{"two that start", seen(set("db"), a(), starting("b"), starting("c")), "True WaitingForMembers: waiting for 2 members to become available; not Ready: db-b, db-c"},
 		{"one that is Ready too short", seen(set("db").change(func(s *v1alpha1.StatefulClusterSpec) { s.MinReadySeconds = 60 }), a(), b(), pod("c").on("n1").readyFor(0)),
@@ -178,7 +178,7 @@ func TestDegradedCondition(t *testing.T) {
 		world *world
 		want  string
 	}{
-		{"nothing is wrong", seen(set("db"), a(), b(), c()), "False Healthy: nothing needs a person"},
+		{"nothing is wrong", seen(set("db"), a(), b(), c()), "False Healthy: no problems detected"},
 		{"SC-28 the spec is invalid", seen(set("d.b")), `True InvalidSpec: metadata.name: Invalid value: "d.b": must not contain dots`},
 		{"SC-38 lost members are held", seen(set("db"), gone("a"), gone("b"), c()),
 			"True ReplacementHeld: replacement.maxConcurrent lets 1 member be replaced at a time; lost and waiting for their turn: db-b; raise it if all should be replaced at once"},
@@ -189,13 +189,13 @@ func TestDegradedCondition(t *testing.T) {
 		{"SC-18 a write was refused", seen(set("db"), a(), b(), refused(reasonMissing, "exceeded quota", time.Minute)), "True WriteRefused: exceeded quota"},
 		{"a claim cannot grow", seen(set("db"), a(), b(), c(), refused(reasonExpand, "no expansion", time.Minute)), "True ClaimResizeRefused: no expansion"},
 		{"a crowd is unready", seen(set("db"), pod("a").on("n1").unreadyFor(50*time.Minute), pod("b").on("n2").unreadyFor(0), c()),
-			"True ReplacementHeld: 2 members are unready at once, more than replacement.maxConcurrent (1), so none is replaced for unreadiness; look for a common cause"},
+			"True ReplacementHeld: 2 members are unready at once, more than replacement.maxConcurrent (1), so none is replaced for it; look for a common cause; `kubectl -n ns describe pod db-a` shows one of them"},
 		{"SC-16 foreign pods", seen(set("db"), a(), b(), c(), foreign),
-			"True ForeignPods: pods that are not members carry the selector's labels and are left alone: p1, p2; Services that select them send them traffic"},
+			"True ForeignPods: pods that are not members carry the selector's labels and are left alone: p1, p2; Services that select them send them traffic; `kubectl -n ns get pod p1 --show-labels` shows which labels to change"},
 		{"many foreign pods", seen(set("db"), a(), b(), c(), many),
-			"True ForeignPods: pods that are not members carry the selector's labels and are left alone: p0, p1, p2, p3, p4, p5, p6, p7, p8, p9 and 2 more; Services that select them send them traffic"},
+			"True ForeignPods: pods that are not members carry the selector's labels and are left alone: p0, p1, p2, p3, p4, p5, p6, p7, p8, p9 and 2 more; Services that select them send them traffic; `kubectl -n ns get pod p0 --show-labels` shows which labels to change"},
 		{"a budget of somebody else", seen(set("db"), a(), b(), c(), theirs),
-			"True WriteRefused: a PodDisruptionBudget named db exists and is not ours; it is left alone and none is made; rename it if the members should have one"},
+			"True WriteRefused: a PodDisruptionBudget named db exists and belongs to another owner, so none is created; rename it if the members should have one"},
 		{"the gravest comes first: held before refused before foreign", seen(set("db"), gone("a"), gone("b"), c(), foreign, refused(reasonExpand, "no", time.Minute)),
 			"True ReplacementHeld: replacement.maxConcurrent lets 1 member be replaced at a time; lost and waiting for their turn: db-b; raise it if all should be replaced at once"},
 		{"members that wait for a refused create do not wait for maxConcurrent", seen(set("db"), a().nodeGone(), b(), c(), refused(reasonReplaced, "create pod db-x: exceeded quota", time.Minute)),
@@ -362,7 +362,7 @@ func TestDeletionIsNotCounted(t *testing.T) {
 
 func TestARefusalThatIsOver(t *testing.T) {
 	w := seen(set("db"), a(), b(), c(), refused(reasonUpdate, "policy", 0), refused(reasonExpand, "no", 0))
-	if got := says(told(w), v1alpha1.ConditionDegraded); got != "False Healthy: nothing needs a person" {
+	if got := says(told(w), v1alpha1.ConditionDegraded); got != "False Healthy: no problems detected" {
 		t.Errorf("what was refused is not wanted any more, and the status says %s", got)
 	}
 }
