@@ -14,14 +14,16 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// remembered is what no object says: what was refused and when to try again, whom a
-// scale-down deleted. A restart costs one more try.
+// remembered is what no object says: what was refused and when to try again, which pods
+// a scale-down deleted, which crash. A restart costs one more try.
 type remembered struct {
 	seen    int64 // generation of the last live pass
 	refused map[string]refusal
 	retired map[types.UID]bool
+	crashed map[types.UID]bool
 	foreign []string
 	looked  time.Time // when the last live pass was
 	// searched is true when no claim that a namesake left lacks its reason.
@@ -45,7 +47,7 @@ type refusal struct {
 func (r *Reconciler) of(set *v1alpha1.StatefulCluster) *remembered {
 	known, isNew := r.memory.Get(client.ObjectKeyFromObject(set), set.UID)
 	if isNew {
-		known.refused, known.retired = map[string]refusal{}, map[types.UID]bool{}
+		known.refused, known.retired, known.crashed = map[string]refusal{}, map[types.UID]bool{}, map[types.UID]bool{}
 	}
 	return known
 }
@@ -71,6 +73,7 @@ func (known *remembered) recall(w *world) {
 	if w.live {
 		if known.seen != w.set.Generation {
 			known.refused = map[string]refusal{} // of a spec that is corrected since
+			known.crashed = map[types.UID]bool{}
 		}
 		known.seen, known.foreign, known.looked = w.set.Generation, w.foreign, w.now
 		known.budget = nil
@@ -84,6 +87,7 @@ func (known *remembered) recall(w *world) {
 	w.foreign = known.foreign
 	w.refused = maps.Clone(known.refused)
 	w.retired = known.retired
+	w.crashed = maps.Clone(known.crashed)
 }
 
 // learn remembers what the API server answered, and returns the errors that
@@ -104,10 +108,29 @@ func (known *remembered) learn(f *facts, p *plan, outcomes []action.Outcome) err
 		}
 		retry = errors.Join(retry, known.hear(o, f.now))
 	}
-	maps.DeleteFunc(known.retired, func(uid types.UID, _ bool) bool {
+	known.noteCrashes(f)
+	gone := func(uid types.UID, _ bool) bool {
 		return !slices.ContainsFunc(f.members, func(m *member) bool { return m.pod.UID == uid })
-	})
+	}
+	maps.DeleteFunc(known.retired, gone)
+	maps.DeleteFunc(known.crashed, gone)
 	return retry
+}
+
+// noteCrashes remembers who crashes, until its pod is Ready or something else keeps it
+// from that.
+func (known *remembered) noteCrashes(f *facts) {
+	for _, m := range f.alive {
+		why := podstate.Hindrance(m.pod)
+		switch {
+		case m.ready():
+			delete(known.crashed, m.pod.UID)
+		case why == podstate.CrashLoop:
+			known.crashed[m.pod.UID] = true
+		case why != "":
+			delete(known.crashed, m.pod.UID)
+		}
+	}
 }
 
 // retiredPod reports whether a scale-down deleted a pod, or found it gone.

@@ -52,6 +52,9 @@ type world struct {
 	fresh []string
 	// refused is what the API server refused; it is not tried again before.
 	refused map[string]refusal // by the reason of the action
+	// crashed are pods whose containers this process saw crash, and that were not Ready
+	// since.
+	crashed map[types.UID]bool
 	// retired are pods that this process deleted to scale down.
 	retired map[types.UID]bool
 }

@@ -209,11 +209,10 @@ func slotsFilled(f *facts, s *v1alpha1.StatefulClusterStatus) int {
 	return len(names)
 }
 
-// unready names up to 3 members that are not Ready, first those that wait for a
-// person, and for what; "" if all are Ready.
+// unready names up to 3 members that are not Ready, first those that a user must see
+// to, and why; "" if all are Ready.
 func unready(f *facts) string {
 	var stuck, others []string
-	said := meta.FindStatusCondition(f.set.Status.Conditions, v1alpha1.ConditionProgressing)
 	for _, m := range f.alive {
 		if m.ready() {
 			continue
@@ -221,8 +220,7 @@ func unready(f *facts) string {
 		why := podstate.Hindrance(m.pod)
 		// What crashes runs in between. It is said to crash until its pod is Ready
 		// or the spec changes, or the message would come and go for ever.
-		crashes := fmt.Sprintf("%s (%s)", m.name(), podstate.CrashLoop)
-		if why == "" && said != nil && said.ObservedGeneration == f.set.Generation && strings.Contains(said.Message, crashes) {
+		if why == "" && f.crashed[m.pod.UID] {
 			why = podstate.CrashLoop
 		}
 		if why == "" {

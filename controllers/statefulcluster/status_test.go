@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
@@ -143,13 +144,19 @@ func TestWhyMembersAreNotReady(t *testing.T) {
 func TestWhoCrashesIsSaidToUntilReady(t *testing.T) {
 	w := seen(set("db"), a(), b(), starting("c").waiting("CrashLoopBackOff"))
 	crashes := "True WaitingForMembers: waiting for 1 member to become available; not Ready: db-c (CrashLoopBackOff)"
+	known := &remembered{retired: map[types.UID]bool{}}
 	look := func(why, want string) {
 		t.Helper()
-		status := told(w)
+		known.recall(w)
+		f := derive(w)
+		p := decide(f)
+		status := summarize(f, &p, results{})
 		if got := says(status, v1alpha1.ConditionProgressing); got != want {
 			t.Errorf("%s: %s, want %s", why, got, want)
 		}
-		w.set.Status = status
+		if err := known.learn(f, &p, nil); err != nil {
+			t.Error(err)
+		}
 	}
 	look("its container waits", crashes)
 	w.members[2].pod = seen(set("db"), starting("c")).members[0].pod
