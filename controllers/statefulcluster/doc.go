@@ -50,7 +50,7 @@
 // # What is decided on the cache
 //
 // Before a pod or a claim of a set is created, changed or deleted, the world is
-// read again, live, and decided on anew; only revisions, the budget and Nodes
+// read again, live, and decided on again; only revisions, the budget and Nodes
 // that look well come from the cache then too. The cache alone decides on what
 // is right in an old world as well (the timeless rules: the disruption budget,
 // the mark that a revision works), on the status of a pass without other acts,

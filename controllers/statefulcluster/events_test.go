@@ -20,13 +20,13 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
-// herald notes what is recorded: the pod that an event is related to, type,
+// eventLog notes what is recorded: the pod that an event is related to, type,
 // reason, action and text. Events that differ in nothing but the text are
 // shown as one.
-type herald []string
+type eventLog []string
 
-func (h *herald) Eventf(_, related runtime.Object, kind, reason, act, note string, args ...any) {
-	pod := "nobody"
+func (h *eventLog) Eventf(_, related runtime.Object, kind, reason, act, note string, args ...any) {
+	pod := "no pod"
 	if related != nil {
 		obj := related.(client.Object)
 		pod = fmt.Sprintf("%s %s", obj.GetName(), obj.GetUID())
@@ -37,7 +37,7 @@ func (h *herald) Eventf(_, related runtime.Object, kind, reason, act, note strin
 // emitted are the events of a pass over that world in which every action ended
 // with that error.
 func emitted(w *world, err error) []string {
-	var told herald
+	var told eventLog
 	f := derive(w)
 	p := decide(f)
 	var outcomes []action.Outcome
@@ -78,10 +78,10 @@ func TestEvents(t *testing.T) {
 			"(db-f1 fresh-uid) Normal MemberCreated Replacement: Replacement: db-f1; in place of db-a"}},
 		{"SC-38 a lost member is held", seen(set("db"), gone("a"), gone("b"), c()), errors.New("timeout"),
 			[]string{"(db-b uid-of-b) Warning ReplacementHeld Hold: waiting for other replacements, as replacement.maxConcurrent limits them: db-b"}},
-		{"SC-39 members that somebody else deleted", seen(set("db"), a().going(), b().going(), c()), errors.New("timeout"),
+		{"SC-39 members that a user deleted", seen(set("db"), a().going(), b().going(), c()), errors.New("timeout"),
 			[]string{"(db-a uid-of-a) Warning MemberLost PodDeleted: PodDeleted: db-a, db-b; will not come back, and will be replaced under another name"}},
 		{"SC-39 a member whose pod vanished", seen(set("db"), b(), c(), looseClaimOf("a")), errors.New("timeout"),
-			[]string{"(nobody) Warning MemberLost PodDeleted: PodDeleted: db-a; will not come back, and will be replaced under another name"}},
+			[]string{"(no pod) Warning MemberLost PodDeleted: PodDeleted: db-a; will not come back, and will be replaced under another name"}},
 		{"a member is retired", seen(set("db").replicas(2), a(), b(), c()), nil,
 			[]string{"(db-a uid-of-a) Normal MemberRetired Retired: Retired: db-a; claims db-data-a"}},
 		{"a member is updated in place", seen(set("db"), oldA(), b(), c(), oldImage()), nil,
@@ -105,7 +105,7 @@ func TestV7NewsIsToldWhenTheStatusIsWritten(t *testing.T) {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	news := func(told herald) herald {
+	news := func(told eventLog) eventLog {
 		return slices.DeleteFunc(told, func(e string) bool {
 			return !strings.Contains(e, "MemberLost") && !strings.Contains(e, "ReplacementHeld")
 		})
@@ -115,12 +115,12 @@ func TestV7NewsIsToldWhenTheStatusIsWritten(t *testing.T) {
 		answer error
 		want   int
 	}{
-		{"a conflict: somebody wrote the status meanwhile", apierrors.NewConflict(corev1.Resource("statefulclusters"), "db", errors.New("changed")), 0},
+		{"a conflict: another client wrote the status meanwhile", apierrors.NewConflict(corev1.Resource("statefulclusters"), "db", errors.New("changed")), 0},
 		{"an error", errors.New("timeout"), 0},
 		{"the set is gone", apierrors.NewNotFound(corev1.Resource("statefulclusters"), "db"), 0},
 		{"it is written", nil, 2},
 	} {
-		var told herald
+		var told eventLog
 		elsewhere := w.set.DeepCopy()
 		elsewhere.Status.Selector = "another status than the one that was read"
 		api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(elsewhere).WithInterceptorFuncs(interceptor.Funcs{

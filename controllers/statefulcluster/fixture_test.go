@@ -301,7 +301,7 @@ type row struct {
 	want  []string
 	// Why nothing, or not more, is done, and when to look again.
 	held, failing []string
-	crowd         int
+	manyUnready   int
 	wait          time.Duration
 }
 
@@ -314,8 +314,8 @@ func check(t *testing.T, rows []row) {
 			if got := p.Steps.Strings(); !slices.Equal(got, r.want) {
 				t.Errorf("rule %q does\n  %s\nwant\n  %s", p.Rule, strings.Join(got, "\n  "), strings.Join(r.want, "\n  "))
 			}
-			if !slices.Equal(p.held, r.held) || !slices.Equal(p.failing, r.failing) || f.manyUnready != r.crowd {
-				t.Errorf("held %q, failing %q, crowd %d; want %q, %q, %d", p.held, p.failing, f.manyUnready, r.held, r.failing, r.crowd)
+			if !slices.Equal(p.held, r.held) || !slices.Equal(p.failing, r.failing) || f.manyUnready != r.manyUnready {
+				t.Errorf("held %q, failing %q, %d unready; want %q, %q, %d", p.held, p.failing, f.manyUnready, r.held, r.failing, r.manyUnready)
 			}
 			if p.Wait != r.wait {
 				t.Errorf("looks again after %v, want %v", p.Wait, r.wait)

@@ -111,14 +111,14 @@ func checkServed(t *testing.T, set *v1alpha1.StatefulCluster) {
 	}
 }
 
-// nobody is an API server that answers nothing.
-type nobody struct{ client.Client }
+// silent is an API server that answers nothing.
+type silent struct{ client.Client }
 
-var errNobody = errors.New("nobody answers")
+var errSilent = errors.New("no answer")
 
-func (nobody) Create(context.Context, client.Object, ...client.CreateOption) error { return errNobody }
+func (silent) Create(context.Context, client.Object, ...client.CreateOption) error { return errSilent }
 
-func (nobody) List(context.Context, client.ObjectList, ...client.ListOption) error { return errNobody }
+func (silent) List(context.Context, client.ObjectList, ...client.ListOption) error { return errSilent }
 
 // FuzzWebhook sends any body to the webhook: it answers, and what it allows is valid.
 func FuzzWebhook(f *testing.F) {
@@ -126,7 +126,7 @@ func FuzzWebhook(f *testing.F) {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		f.Fatal(err)
 	}
-	hook := admission.WithValidator(scheme, &validator{cache: nobody{}, court: trial.NewCourt(nobody{})})
+	hook := admission.WithValidator(scheme, &validator{cache: silent{}, court: trial.NewCourt(silent{})})
 	for _, raw := range stranger.Samples(f, samples, "StatefulCluster") {
 		f.Add(stranger.Review(raw, nil))
 		f.Add(stranger.Review(raw, []byte(strings.Replace(nastySpecs[0], "{", `{"apiVersion":"enge.me/v1alpha1","kind":"StatefulCluster",`, 1))))

@@ -53,7 +53,7 @@ func TestACrashLoopThatBeganWithTheRevision(t *testing.T) {
 		{name: "V9 members that do not serve are updated all the same: they may need it",
 			world: rolling(pod("a").on("n1").unreadyFor(time.Second).of("old"), oldB(), pod("c").on("n3").readyFor(time.Second).restarted(1)),
 			want:  recreates("a"), wait: steadyTime - time.Second},
-		{name: "V9 a surge retires nobody for a member that crashed",
+		{name: "V9 a surge retires none for a member that crashed",
 			world: seen(set("db").surge(1), nowUnproven, oldA(), oldB(), oldC(), oldCommand(), pod("d").on("n3").readyFor(time.Second).restarted(1)), wait: steadyTime - time.Second},
 	})
 }

@@ -114,7 +114,7 @@ func TestInPlaceIsDone(t *testing.T) {
 		{name: "not while a resize is deferred", world: with(condition(corev1.PodResizePending, corev1.PodReasonDeferred))},
 		{name: "not while a resize is under way", world: with(condition(corev1.PodResizeInProgress, ""))},
 		{name: "a note that cannot be read is taken off", world: with(a().patching(`{`)), want: done},
-		{name: "a pod being patched does not count as available: nobody else is updated",
+		{name: "a pod being patched does not count as available: no other is updated",
 			world: status(func(p *corev1.Pod) { p.Status.ContainerStatuses[0].ImageID = "id-of-zero" })},
 		{name: "SC-41 a corrected image replaces the bad one at once, though its pod is not Ready",
 			world: with(pod("a").aged(time.Minute).patching(imageNote).on("n1").starting().of("old")), want: updatesInPlace("a"), wait: 9 * time.Minute},

@@ -86,7 +86,7 @@ func (f *facts) protects(late loss, unready int) protection {
 	case blameTemplate(f.world, late.member):
 		return badTemplate
 	// Mutant: members are replaced for unreadiness however many are unready.
-	case unready > f.maxConcurrent() && !mutant.Is("stc-crowd-replaced"):
+	case unready > f.maxConcurrent() && !mutant.Is("stc-many-unready-replaced"):
 		return manyAtOnce
 	}
 	return unprotected

@@ -87,7 +87,7 @@ func TestNamesLeaveTheRecord(t *testing.T) {
 	}
 }
 
-// Names that somebody has or had are not given to new members.
+// Names that a member has or had are not given to new members.
 func TestNamesOnRecordThatAreTaken(t *testing.T) {
 	w := seen(set("db"), creating("a", "l", "u", "x", "f1"), a(), looseClaimOf("l"), updating("u", "uid-of-u", "now"), with(func(w *world) {
 		w.set.Status.Lost = []v1alpha1.LostMember{{Name: "db-x"}}
@@ -124,8 +124,8 @@ func TestV2AFrozenLeaderWakes(t *testing.T) {
 				s.play(story, func() { s.settle(2 * time.Second) })
 				s.settle(15 * time.Minute)
 				s.ends()
-				if made := len(s.law.names); made != len(alone.law.names) {
-					s.Breaks("V2 %d names were used where %d do without a freeze", made, len(alone.law.names))
+				if made := len(s.invariants.names); made != len(alone.invariants.names) {
+					s.Breaks("V2 %d names were used where %d do without a freeze", made, len(alone.invariants.names))
 				}
 				s.Check(s.t)
 			}
@@ -136,11 +136,11 @@ func TestV2AFrozenLeaderWakes(t *testing.T) {
 // anotherLeads lets another process do something, and comes back to this one.
 // Ids are random: the other one comes upon none that this one has thought of.
 func (s *stage) anotherLeads(do func()) {
-	for _, id := range s.law.seen.fresh {
+	for _, id := range s.invariants.seen.fresh {
 		s.used[id] = true
 	}
-	r, shown, at, since, seen := s.r, s.shown, s.at, s.since, s.law.seen
+	r, shown, at, since, seen := s.r, s.shown, s.at, s.since, s.invariants.seen
 	s.restart()
 	do()
-	s.r, s.shown, s.at, s.since, s.law.seen = r, shown, at, since, seen
+	s.r, s.shown, s.at, s.since, s.invariants.seen = r, shown, at, since, seen
 }

@@ -141,7 +141,7 @@ func (f *facts) unrecorded() (names []string) {
 	return names
 }
 
-// keptUnrecorded names them, and says what a person may do.
+// keptUnrecorded names them, and says what a user may do.
 func keptUnrecorded(f *facts) string {
 	names := f.unrecorded()
 	return fmt.Sprintf("these claims carry the set's labels but are not in status.claims, so they are kept whatever the retention policy says: %s; "+

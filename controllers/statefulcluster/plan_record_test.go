@@ -91,7 +91,7 @@ func TestTheRecordOfClaimsIsBounded(t *testing.T) {
 	}
 }
 
-// Labels are for everybody to write who may patch a claim.
+// Anyone who may patch a claim can label it.
 func TestALabelMakesNoClaimOurs(t *testing.T) {
 	s := newStage(t, set("db").retention(remove, remove, remove))
 	s.settle(time.Minute)

@@ -122,8 +122,8 @@ func TestV1ARefusedTemplateIsCorrected(t *testing.T) {
 			// The last try was refused for longer than that: only the edit brings the next.
 			s.play(story, func() { s.settle(10 * time.Second) })
 			s.ends()
-			if len(s.law.names) != 3 {
-				s.Breaks("V1 %d names were used, and 3 members have come back", len(s.law.names))
+			if len(s.invariants.names) != 3 {
+				s.Breaks("V1 %d names were used, and 3 members have come back", len(s.invariants.names))
 			}
 			s.Check(s.t)
 		})
@@ -167,7 +167,7 @@ func TestResourcesInPlace(t *testing.T) {
 	}
 	kept := with(limit("4"), cpu("1"))
 	if r, l := kept.Requests[corev1.ResourceCPU], kept.Limits[corev1.ResourceCPU]; r.String() != "1" || l.String() != "4" {
-		t.Errorf("request %s and limit %s, want the limit that somebody else set", r.String(), l.String())
+		t.Errorf("request %s and limit %s, want the limit that another client set", r.String(), l.String())
 	}
 	same := with(cpu("1000m"), cpu("1"))
 	if r := same.Requests[corev1.ResourceCPU]; r.String() != "1" && r.String() != "1000m" {

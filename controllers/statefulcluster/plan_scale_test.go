@@ -128,6 +128,6 @@ func TestScaleDownWithANewTemplate(t *testing.T) {
 		}
 	}
 	if len(pods) != 2 || !strings.Contains(pods[0], "> delete pod") || !strings.Contains(pods[1], "> delete pod") {
-		t.Errorf("of four members two shall go, and it does\n%s", strings.Join(p.Steps.Strings(), "\n"))
+		t.Errorf("of four members two should go, and it does\n%s", strings.Join(p.Steps.Strings(), "\n"))
 	}
 }

@@ -49,7 +49,7 @@ func TestRevisionAndBudget(t *testing.T) {
 		{name: "a budget that says something else is corrected",
 			world: seen(set("db").maxConcurrent("2"), a(), b(), c(), with(func(w *world) { w.budget.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(1)) })),
 			want:  []string{"patch poddisruptionbudget db: Budget"}},
-		{name: "a budget of somebody else is left alone",
+		{name: "a budget of another owner is left alone",
 			world: seen(set("db"), a(), b(), c(), with(func(w *world) { w.budget.OwnerReferences, w.budget.Spec = nil, policyv1.PodDisruptionBudgetSpec{} }))},
 		{name: "a budget that is being deleted is left alone until it is gone",
 			world: seen(set("db"), a(), b(), c(), with(func(w *world) {
@@ -187,7 +187,7 @@ func TestWhatANewMemberIs(t *testing.T) {
 		"the pod has its revision":                  revisionOf(p) == "now",
 		"the cache finds both":                      p.Labels[v1alpha1.LabelClusterUID] == "uid-of-set" && claim.Labels[v1alpha1.LabelMember] == "f1",
 		"SC-27 whenDeleted Delete: claims go along": len(claim.OwnerReferences) == 1 && claim.OwnerReferences[0].UID == s.UID && claim.OwnerReferences[0].Controller == nil,
-		"it fills nobody's slot":                    p.Annotations[v1alpha1.AnnotationReplaces] == "",
+		"it fills no one's slot":                    p.Annotations[v1alpha1.AnnotationReplaces] == "",
 	} {
 		if !ok {
 			t.Errorf("not so: %s", what)

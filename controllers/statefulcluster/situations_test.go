@@ -13,7 +13,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 )
 
-// situation is a sentence of a person on call who looks at the pods, what the
+// situation is a sentence of an engineer on call who looks at the pods, what the
 // columns Desired, Ready, Updated and Lost show, and what the conditions say: the
 // status and reason of Available, Progressing and Degraded, and words that must be
 // in the message of one of them.
@@ -56,17 +56,17 @@ func situations() []situation {
 		{"V13 two are down for long, and a new one would do no better",
 			seen(set("db"), down("a", long), down("b", long), well("c")),
 			"3 1 3 0", someAway + "True WaitingForMembers, True ReplacementHeld", "2 members are unready at once"},
-		{"V13 it is down for long, and nobody will replace it", seen(never, down("a", 10*time.Minute), well("b"), well("c")),
+		{"V13 it is down for long, and it is never replaced", seen(never, down("a", 10*time.Minute), well("b"), well("c")),
 			"3 2 3 0", someAway + "True WaitingForMembers, " + notReady, "spec.replacement sets no deadline for that: db-a"},
-		{"V13 it finds no node for long, and nobody will replace it", seen(never, pod("a").unschedulableFor(10*time.Minute), well("b"), well("c")),
+		{"V13 it finds no node for long, and it is never replaced", seen(never, pod("a").unschedulableFor(10*time.Minute), well("b"), well("c")),
 			"3 2 3 0", someAway + "True WaitingForMembers, " + notReady, "sets no deadline for that: db-a"},
-		{"V13 it never started, and nobody will replace it", seen(never, pod("a").aged(10*time.Minute).on("n1").starting(), well("b"), well("c")),
+		{"V13 it never started, and it is never replaced", seen(never, pod("a").aged(10*time.Minute).on("n1").starting(), well("b"), well("c")),
 			"3 2 3 0", someAway + "True WaitingForMembers, " + notReady, "sets no deadline for that: db-a"},
 		{"a node is lost, its member is being replaced", seen(set("db"), well("a").nodeGone(), well("b"), well("c")),
 			"3 2 2 1", someAway + "True Replacing, " + healthy, "replacing 1 member"},
 		{"two nodes are lost, one member waits for its turn", seen(set("db"), well("a").nodeGone(), well("b").nodeGone(), well("c")),
 			"3 1 1 2", someAway + "True Replacing, True ReplacementHeld", "waiting for their turn: db-b"},
-		{"somebody deleted a pod, its member is being replaced", seen(set("db"), well("a").going(), well("b"), well("c")),
+		{"a user deleted a pod, its member is being replaced", seen(set("db"), well("a").going(), well("b"), well("c")),
 			"3 2 2 1", someAway + "True Replacing, " + healthy, "replacing 1 member"},
 		{"the quota is used up", seen(set("db"), well("a"), well("b"), refused(reasonMissing, "create pod db-f1: exceeded quota", time.Minute)),
 			"3 2 2 0", someAway + "True Scaling, True WriteRefused", "exceeded quota"},
@@ -92,7 +92,7 @@ func situations() []situation {
 	}
 }
 
-func TestV13V14ConditionsSayWhatAPersonOnCallWouldSay(t *testing.T) {
+func TestV13V14ConditionsSayWhatAnEngineerOnCallWouldSay(t *testing.T) {
 	for _, r := range situations() {
 		s := told(r.world)
 		var says, messages []string

@@ -25,14 +25,14 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
 )
 
-// stage is a toy cluster with an operator in it, whose passes are made one by
+// stage is a simulated cluster with an operator in it, whose passes are made one by
 // one. Ids are a, b, c, ..., so that a story can be read.
 type stage struct {
 	t *testing.T
 	*simtest.Cluster
-	law  *law
-	r    *Reconciler
-	used map[string]bool // ids that a pod had
+	invariants *invariants
+	r          *Reconciler
+	used       map[string]bool // ids that a pod had
 
 	shown *objects.Objects // what the operator's cache shows
 	since int              // the version of the API server that it must show before the next pass
@@ -46,8 +46,8 @@ func newStage(t *testing.T, set *setFixture) *stage {
 	s.Indexes = map[string]func(client.Object) string{
 		indexOwner: func(o client.Object) string { return o.GetLabels()[v1alpha1.LabelClusterUID] },
 	}
-	s.law = newLaw(s)
-	s.Changed = s.law.changed
+	s.invariants = newInvariants(s)
+	s.Changed = s.invariants.changed
 	s.restart()
 	for _, n := range []string{"n1", "n2", "n3", "n4"} {
 		kubelet.Turn(s.Cluster, n, true)
@@ -102,7 +102,7 @@ func (s *stage) edit(change func(*v1alpha1.StatefulClusterSpec)) {
 	s.Put(set)
 }
 
-// members are the pods that nobody deleted.
+// members are the pods that are not being deleted.
 func (s *stage) members() (pods []*corev1.Pod) {
 	for _, p := range kubelet.Pods(s.Cluster) {
 		if !podstate.Terminating(p) {
@@ -112,7 +112,7 @@ func (s *stage) members() (pods []*corev1.Pod) {
 	return pods
 }
 
-// pass is Reconciler.pass with the toy's writes. It tells whether anything was
+// pass is Reconciler.pass with simulated writes. It reports whether anything was
 // written, and when to look again.
 func (s *stage) pass() (acted bool, wait time.Duration) {
 	if s.at < s.since {
@@ -131,7 +131,7 @@ func (s *stage) pass() (acted bool, wait time.Duration) {
 			s.race()
 		}
 	}
-	s.law.seen = f.world
+	s.invariants.seen = f.world
 	before := s.Writes()
 	outcomes, alive := s.Apply(c.plan.Steps)
 	done := results{outcomes, f.refused}

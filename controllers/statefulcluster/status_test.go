@@ -102,7 +102,7 @@ func TestProgressingCondition(t *testing.T) {
 	}
 }
 
-// A member that is not Ready is named with why, if a person must act on it.
+// A member that is not Ready is named with why, if a user must act on it.
 func TestWhyMembersAreNotReady(t *testing.T) {
 	waits := func(reasons ...string) []thing { return []thing{starting("c").waiting(reasons...)} }
 	init := starting("c").waiting("PodInitializing")
@@ -128,7 +128,7 @@ func TestWhyMembersAreNotReady(t *testing.T) {
 		{"what lasts is said before what comes and goes", waits("CrashLoopBackOff", "ErrImagePull"), "db-c (ImagePullBackOff)"},
 		{"no node takes it", []thing{pod("c").unschedulableFor(time.Minute)}, "db-c (Unschedulable)"},
 		{"a node took it at last", []thing{bound}, "db-c"},
-		{"those that need a person come first, then by name", []thing{starting("c"), starting("b"), starting("d").waiting("InvalidImageName")},
+		{"those that a user must see to come first, then by name", []thing{starting("c"), starting("b"), starting("d").waiting("InvalidImageName")},
 			"db-d (InvalidImageName), db-b, db-c"},
 		{"three are named", []thing{starting("f"), starting("e"), starting("b"), starting("d"), starting("c")}, "db-b, db-c, db-d and 2 more"},
 	} {
@@ -195,13 +195,13 @@ func TestDegradedCondition(t *testing.T) {
 			"True RevisionFailing: these members do not become Ready, and are not replaced because new ones with the same template would fail the same way: db-c; `kubectl -n ns describe pod db-c` says why; correct the template"},
 		{"SC-18 a write was refused", seen(set("db"), a(), b(), refused(reasonMissing, "exceeded quota", time.Minute)), "True WriteRefused: exceeded quota"},
 		{"a claim cannot grow", seen(set("db"), a(), b(), c(), refused(reasonExpand, "no expansion", time.Minute)), "True ClaimResizeRefused: no expansion"},
-		{"a crowd is unready", seen(set("db"), pod("a").on("n1").unreadyFor(50*time.Minute), pod("b").on("n2").unreadyFor(0), c()),
+		{"many are unready", seen(set("db"), pod("a").on("n1").unreadyFor(50*time.Minute), pod("b").on("n2").unreadyFor(0), c()),
 			"True ReplacementHeld: 2 members are unready at once, more than replacement.maxConcurrent (1), so none is replaced for it; look for a common cause; `kubectl -n ns describe pod db-a` shows one of them"},
 		{"SC-16 foreign pods", seen(set("db"), a(), b(), c(), foreign),
 			"True ForeignPods: pods that are not members carry the selector's labels and are left alone: p1, p2; Services that select them send them traffic; `kubectl -n ns get pod p1 --show-labels` shows which labels to change"},
 		{"many foreign pods", seen(set("db"), a(), b(), c(), many),
 			"True ForeignPods: pods that are not members carry the selector's labels and are left alone: p0, p1, p2, p3, p4, p5, p6, p7, p8, p9 and 2 more; Services that select them send them traffic; `kubectl -n ns get pod p0 --show-labels` shows which labels to change"},
-		{"a budget of somebody else", seen(set("db"), a(), b(), c(), theirs),
+		{"a budget of another owner", seen(set("db"), a(), b(), c(), theirs),
 			"True WriteRefused: a PodDisruptionBudget named db exists and belongs to another owner, so none is created; rename it if the members should have one"},
 		{"the gravest comes first: held before refused before foreign", seen(set("db"), gone("a"), gone("b"), c(), foreign, refused(reasonExpand, "no", time.Minute)),
 			"True ReplacementHeld: replacement.maxConcurrent lets 1 member be replaced at a time; lost and waiting for their turn: db-b; raise it if all should be replaced at once"},
@@ -294,7 +294,7 @@ func TestLostMembersAreListed(t *testing.T) {
 		got  v1alpha1.StatefulClusterStatus
 		want []string
 	}{
-		{"nobody", told(seen(set("db"), a(), b(), c())), nil},
+		{"none", told(seen(set("db"), a(), b(), c())), nil},
 		{"whom this pass deleted, and why", deleted(seen(set("db"), a().nodeGone(), b(), c()), nil), []string{"db-a NodeGone db-data-a"}},
 		{"not whom it could not delete", deleted(seen(set("db"), a().nodeGone(), b(), c()), errors.New("no")), nil},
 		{"SC-39 whom a user deleted", told(seen(set("db"), a().going(), b(), c())), []string{"db-a PodDeleted db-data-a"}},
@@ -306,7 +306,7 @@ func TestLostMembersAreListed(t *testing.T) {
 		{"not whom an update took", told(seen(set("db"), pod("a").on("n1").going(), updating("a", "uid-of-a", "now"), b(), c())), nil},
 		{"whose pod vanished unseen", told(seen(set("db"), b(), c(), looseClaimOf("a"))), []string{"db-a PodDeleted db-data-a"}},
 		{"claims that are not kept are not named", told(seen(set("db").retention(keep, keep, remove), a().going(), b(), c())), []string{"db-a PodDeleted "}},
-		{"nobody twice, the newest first", told(seen(before, pod("x").on("n1").going(), a().going(), b(), c())), []string{"db-a PodDeleted db-data-a", "db-x NodeGone "}},
+		{"none twice, the newest first", told(seen(before, pod("x").on("n1").going(), a().going(), b(), c())), []string{"db-a PodDeleted db-data-a", "db-x NodeGone "}},
 	} {
 		if got := lines(r.got.Lost); !slices.Equal(got, r.want) {
 			t.Errorf("%s: %q, want %q", r.name, got, r.want)
@@ -336,7 +336,7 @@ func TestTheListOfTheLostComesToRest(t *testing.T) {
 	}
 }
 
-// The entry of a member whose delete was refused goes: somebody was faster.
+// The entry of a member whose delete was refused goes: another client was faster.
 func TestUpdatingFollowsTheDeletes(t *testing.T) {
 	w := seen(set("db"), oldA(), b(), c(), oldCommand())
 	p := planOf(w)
@@ -347,8 +347,8 @@ func TestUpdatingFollowsTheDeletes(t *testing.T) {
 		want int
 	}{
 		{"deleted", nil, 1},
-		{"somebody touched it", apierrors.NewConflict(what, "db-a", nil), 0},
-		{"somebody deleted it", apierrors.NewNotFound(what, "db-a"), 0},
+		{"another client touched it", apierrors.NewConflict(what, "db-a", nil), 0},
+		{"another client deleted it", apierrors.NewNotFound(what, "db-a"), 0},
 		{"the API server did not answer: it may be deleted", errors.New("timeout"), 1},
 	} {
 		s := statusOf(w, &p, []action.Outcome{{Action: p.Steps[0][0][0]}, {Action: p.Steps[1][0][0], Err: r.err}})
@@ -363,7 +363,7 @@ func TestDeletionIsNotCounted(t *testing.T) {
 	s.DeletionTimestamp = &metav1.Time{Time: noon}
 	s.Status.Replicas = 3
 	if got := told(seen(s)); got.Replicas != 3 {
-		t.Errorf("a set that goes is counted anew: %d", got.Replicas)
+		t.Errorf("a set that goes is counted again: %d", got.Replicas)
 	}
 }
 

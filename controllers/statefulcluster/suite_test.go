@@ -31,12 +31,12 @@ import (
 )
 
 // These tests run against a real API server. The kubelets are played by
-// puppet_test.go; what a kubelet really does is shown on real nodes.
+// fake_control_plane_test.go; what a kubelet really does is shown on real nodes.
 
 var (
 	scheme = runtime.NewScheme()
 	server *envtest.Environment
-	user   client.WithWatch // a person with kubectl
+	user   client.WithWatch // a user with kubectl
 )
 
 func TestAPI(t *testing.T) {
@@ -64,7 +64,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	server.ControlPlane.GetAPIServer().Configure().Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
 	conf, err := server.Start()
 	Expect(err).NotTo(HaveOccurred())
-	conf.QPS = -1 // the puppet binds many pods: no client-side limit
+	conf.QPS = -1 // the fake control plane binds many pods: no client-side limit
 	user, err = client.NewWithWatch(conf, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	for i := 1; i <= 4; i++ {
@@ -151,11 +151,11 @@ func (o *operator) stop() {
 	}
 }
 
-// newNamespace makes a namespace with a puppet kubelet in it.
+// newNamespace makes a namespace with a fake control plane in it.
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
 	Expect(user.Create(ctx, ns)).To(Succeed())
-	startPuppet(ns.Name)
+	startFakeControlPlane(ns.Name)
 	return ns.Name
 }
