@@ -98,6 +98,9 @@ func derive(w *world) *facts {
 	return f
 }
 
+// served reports whether the set is there to stay and its spec says how.
+func (w *world) served() bool { return w.invalid == "" && w.set.DeletionTimestamp == nil }
+
 // withRecordedTarget are the same facts with the newest revision on record as the
 // target while the API server refuses to create that of the spec: what is lost is
 // replaced all the same.

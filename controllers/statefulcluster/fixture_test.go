@@ -40,7 +40,7 @@ type thing interface{ into(w *world) }
 
 // seen is a live world.
 func seen(set *setFixture, things ...thing) *world {
-	w := &world{now: noon, live: true, set: withDefaults(&set.StatefulCluster), refused: map[string]refusal{}, retired: map[types.UID]bool{}}
+	w := &world{now: noon, live: true, settings: settings{withDefaults(&set.StatefulCluster)}, refused: map[string]refusal{}, retired: map[types.UID]bool{}}
 	w.invalid = problem(w.set)
 	for i := range 20 {
 		freshIDsAre(append(w.fresh, fmt.Sprintf("f%d", i+1))...).into(w)

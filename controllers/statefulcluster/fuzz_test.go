@@ -81,7 +81,7 @@ func checkServed(t *testing.T, set *v1alpha1.StatefulCluster) {
 			t.Errorf("%s is beyond bounds, and passes", name)
 		}
 	}
-	w := &world{set: set}
+	w := &world{settings: settings{set}}
 	if n := w.maxConcurrent(); n < 1 || n > 20000 {
 		t.Errorf("%d members in replacement at one time", n)
 	}

@@ -27,12 +27,12 @@ import (
 
 // world is all that a decision may know.
 type world struct {
+	settings
 	now time.Time
 	// watch is in which time this process could look: only that counts towards
 	// the deadlines after which a member is lost.
 	watch leadership.Watch
 	live  bool // read past the cache; only timeless rules act otherwise
-	set   *v1alpha1.StatefulCluster
 	// invalid says why the spec cannot be served; "" if it can.
 	invalid string
 
@@ -89,7 +89,7 @@ const indexNode = "spec.nodeName"
 func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.StatefulCluster, from engine.View) (*world, error) {
 	// The clock first, then who looked when, then the cluster: a freeze in between
 	// makes a time look shorter, never longer.
-	w := &world{now: r.Now(), live: from.Live, set: withDefaults(set)}
+	w := &world{now: r.Now(), live: from.Live, settings: settings{withDefaults(set)}}
 	w.watch = r.Lease.Watch()
 	w.invalid = problem(w.set)
 	pods, claims, err := r.readMembers(ctx, w, from)

@@ -79,12 +79,6 @@ func (w *world) owns(c *corev1.PersistentVolumeClaim) bool {
 	return slices.ContainsFunc(c.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == w.set.UID })
 }
 
-// deletesAny reports whether there is a policy by which claims are deleted.
-func (w *world) deletesAny() bool {
-	p := w.retention()
-	return slices.Contains([]v1alpha1.RetentionPolicy{p.WhenDeleted, p.WhenScaled, p.WhenLost}, v1alpha1.DeleteClaims)
-}
-
 // claimsOnRecord are the claims that stand in status.claims after the pass, by name.
 func claimsOnRecord(f *facts, done results) []v1alpha1.RecordedClaim {
 	if !f.deletesAny() {

@@ -2,6 +2,7 @@ package statefulcluster
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -249,59 +250,63 @@ func share(v intstr.IntOrString, whole int, roundUp bool) int {
 	return min(max(0, n), maxReplicas)
 }
 
-// What the spec says, with its defaults.
+// settings are what the spec says, with its defaults.
+type settings struct{ set *v1alpha1.StatefulCluster }
 
-// served reports whether the set is there to stay and its spec says how.
-func (w *world) served() bool { return w.invalid == "" && w.set.DeletionTimestamp == nil }
-
-func (w *world) replicas() int { return int(*w.set.Spec.Replicas) }
+func (s settings) replicas() int { return int(*s.set.Spec.Replicas) }
 
 // maxConcurrent is how many members may be in replacement at one time.
-func (w *world) maxConcurrent() int {
-	return max(1, share(*w.set.Spec.Replacement.MaxConcurrent, w.replicas(), false))
+func (s settings) maxConcurrent() int {
+	return max(1, share(*s.set.Spec.Replacement.MaxConcurrent, s.replicas(), false))
 }
 
 // parallel reports whether members are made without waiting for each other.
-func (w *world) parallel() bool {
-	return w.set.Spec.PodManagementPolicy == v1alpha1.ParallelPodManagement
+func (s settings) parallel() bool {
+	return s.set.Spec.PodManagementPolicy == v1alpha1.ParallelPodManagement
 }
 
 // orderedReady reports whether members are made one at a time.
-func (w *world) orderedReady() bool {
-	return w.set.Spec.PodManagementPolicy == v1alpha1.OrderedReadyPodManagement
+func (s settings) orderedReady() bool {
+	return s.set.Spec.PodManagementPolicy == v1alpha1.OrderedReadyPodManagement
 }
 
 // rolling reports whether the operator updates members by itself.
-func (w *world) rolling() bool {
-	return w.set.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy
+func (s settings) rolling() bool {
+	return s.set.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy
 }
 
-func (w *world) rollingUpdate() v1alpha1.RollingUpdate {
-	return ptr.Deref(w.set.Spec.UpdateStrategy.RollingUpdate, v1alpha1.RollingUpdate{})
+func (s settings) rollingUpdate() v1alpha1.RollingUpdate {
+	return ptr.Deref(s.set.Spec.UpdateStrategy.RollingUpdate, v1alpha1.RollingUpdate{})
 }
 
 // partition is how many members an update leaves at their revision.
-func (w *world) partition() int { return int(w.rollingUpdate().Partition) }
+func (s settings) partition() int { return int(s.rollingUpdate().Partition) }
 
-func (w *world) maxUnavailable() int {
-	n := share(ptr.Deref(w.rollingUpdate().MaxUnavailable, intstr.FromInt32(1)), w.replicas(), true)
-	if n == 0 && w.maxSurge() == 0 {
+func (s settings) maxUnavailable() int {
+	n := share(ptr.Deref(s.rollingUpdate().MaxUnavailable, intstr.FromInt32(1)), s.replicas(), true)
+	if n == 0 && s.maxSurge() == 0 {
 		return 1
 	}
 	return n
 }
 
-func (w *world) maxSurge() int {
-	if !w.rolling() {
+func (s settings) maxSurge() int {
+	if !s.rolling() {
 		return 0
 	}
-	return share(ptr.Deref(w.rollingUpdate().MaxSurge, intstr.FromInt32(0)), w.replicas(), true)
+	return share(ptr.Deref(s.rollingUpdate().MaxSurge, intstr.FromInt32(0)), s.replicas(), true)
 }
 
 // retention says what becomes of claims.
-func (w *world) retention() v1alpha1.ClaimRetentionPolicy {
-	return w.set.Spec.PersistentVolumeClaimRetentionPolicy
+func (s settings) retention() v1alpha1.ClaimRetentionPolicy {
+	return s.set.Spec.PersistentVolumeClaimRetentionPolicy
 }
 
 // deletesClaims reports whether claims go with the set.
-func (w *world) deletesClaims() bool { return w.retention().WhenDeleted == v1alpha1.DeleteClaims }
+func (s settings) deletesClaims() bool { return s.retention().WhenDeleted == v1alpha1.DeleteClaims }
+
+// deletesAny reports whether there is a policy by which claims are deleted.
+func (s settings) deletesAny() bool {
+	p := s.retention()
+	return slices.Contains([]v1alpha1.RetentionPolicy{p.WhenDeleted, p.WhenScaled, p.WhenLost}, v1alpha1.DeleteClaims)
+}

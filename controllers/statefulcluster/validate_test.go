@@ -251,7 +251,7 @@ func TestShares(t *testing.T) {
 	w := func(replicas int32, unavailable, surge, concurrent string) *world {
 		s := set("db").replicas(replicas).maxConcurrent(concurrent)
 		s.rolling(v1alpha1.RollingUpdate{MaxUnavailable: ptr.To(intstr.Parse(unavailable)), MaxSurge: ptr.To(intstr.Parse(surge))})
-		return &world{set: withDefaults(&s.StatefulCluster)}
+		return &world{settings: settings{withDefaults(&s.StatefulCluster)}}
 	}
 	for _, r := range []struct {
 		name      string
