@@ -22,7 +22,9 @@ type facts struct {
 
 	// spec is the revision of the present spec. It has no UID before it is created.
 	spec *appsv1.ControllerRevision
-	// target is the revision that members are brought to.
+	// target is the revision that members are brought to: that of the spec, or the newest
+	// on record while the API server refuses to create that of the spec. What is lost is
+	// replaced all the same.
 	target *appsv1.ControllerRevision
 
 	// Every member is in one of the next four lists.
@@ -85,6 +87,9 @@ func derive(w *world) *facts {
 	}
 	f.spec = specRevision(w)
 	f.target = f.spec
+	if n := len(w.revisions); n > 0 && f.specRefused() {
+		f.target = w.revisions[n-1]
+	}
 	for _, m := range w.members {
 		if old := m.replaces(); old != "" {
 			f.succeeded[old] = true
@@ -100,18 +105,6 @@ func derive(w *world) *facts {
 
 // served reports whether the set is there to stay and its spec says how.
 func (w *world) served() bool { return w.invalid == "" && w.set.DeletionTimestamp == nil }
-
-// withRecordedTarget are the same facts with the newest revision on record as the
-// target while the API server refuses to create that of the spec: what is lost is
-// replaced all the same.
-func (f *facts) withRecordedTarget() *facts {
-	if !f.specRefused() || len(f.revisions) == 0 {
-		return f
-	}
-	recorded := *f
-	recorded.target = f.revisions[len(f.revisions)-1]
-	return &recorded
-}
 
 // specRefused reports whether the API server refused just now to create the revision
 // of the spec.
@@ -261,11 +254,11 @@ func (f *facts) unsucceeded() []*member {
 	return waiting[:min(len(waiting), max(0, f.wanted()-f.occupied()))]
 }
 
-// old are the members that have another revision than the target.
-func (f *facts) old() []*member {
+// notAt are the members that have another revision.
+func (f *facts) notAt(revision *appsv1.ControllerRevision) []*member {
 	var old []*member
 	for _, m := range f.alive {
-		if m.revision() != f.target.Name {
+		if m.revision() != revision.Name {
 			old = append(old, m)
 		}
 	}
@@ -275,7 +268,7 @@ func (f *facts) old() []*member {
 // outdated are the members that the update has still to reach, those that are
 // not Ready first: they cost nothing. The partition stays out of it.
 func (f *facts) outdated() []*member {
-	old := f.old()
+	old := f.notAt(f.target)
 	slices.SortStableFunc(old, func(a, b *member) int {
 		return cmp.Or(yesFirst(a.deleteFirst(), b.deleteFirst()),
 			yesFirst(!a.ready(), !b.ready()),

@@ -96,7 +96,7 @@ func decide(f *facts) plan {
 	p.lookAgain(f.changes...)
 	// An old world may show alive what is going to come back.
 	p.look = !f.live && len(p.updating) < len(f.set.Status.Updating)
-	engine.Decide(rules, f.withRecordedTarget(), &p, &p.Plan)
+	engine.Decide(rules, f, &p, &p.Plan)
 	return p
 }
 

@@ -140,7 +140,7 @@ func (f *facts) keepsEvicted(m *member) bool {
 
 // staysOld is how many of the returning members the partition keeps at the
 // revision that they had.
-func (f *facts) staysOld() int { return max(0, f.partition()-len(f.old())) }
+func (f *facts) staysOld() int { return max(0, f.partition()-len(f.notAt(f.target))) }
 
 // bringBack recreates the pods that status.updating names and that are gone. A
 // rolling update gives them the revision of the spec as it is now: a member that

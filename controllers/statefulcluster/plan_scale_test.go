@@ -76,6 +76,13 @@ func TestScaleDown(t *testing.T) {
 		{name: "claims that are labelled already are not labelled again",
 			world: seen(set("db").replicas(0), pod("a").on("n1").ready().claimsRetained()),
 			want:  []string{"delete pod db-a: Retired, claims db-data-a"}},
+		{name: "none is retired for a lost one that waits while the API server refuses a new template",
+			world: seen(set("db").surge(1), a().of("before"), b().of("before"), c().of("before"), pod("x").on("n4").ready().of("old").takenByTaint(),
+				revisionOfImage("before", "half").numbered(2), revisionOfImage("old", "zero"), refused(reasonRevision, "no", time.Minute),
+				with(func(w *world) {
+					w.revisions = slices.DeleteFunc(w.revisions, func(r *appsv1.ControllerRevision) bool { return r.Name == "now" })
+				})),
+			wait: time.Minute},
 		{name: "a lost member is retired, not replaced", world: seen(set("db").replicas(2), a().nodeGone(), b(), c()), want: retires("a")},
 		{name: "a member that is being deleted does not count", world: seen(set("db").replicas(2), a().going(), b(), c())},
 		{name: "a lost member that the control plane takes already leaves by itself",

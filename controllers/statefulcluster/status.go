@@ -96,9 +96,9 @@ func count(f *facts, s *v1alpha1.StatefulClusterStatus) {
 	s.Replicas, s.ReadyReplicas, s.UpdatedReplicas, s.CurrentReplicas = int32(len(f.alive)), 0, 0, 0
 	available, _ := f.countAvailable()
 	s.AvailableReplicas = int32(available)
-	s.UpdateRevision = f.target.Name
+	s.UpdateRevision = f.spec.Name
 	if s.CurrentRevision == "" {
-		s.CurrentRevision = f.target.Name
+		s.CurrentRevision = f.spec.Name
 	}
 	s.LostReplicas = int32(len(f.lost) + len(f.unsucceeded()))
 	for _, m := range f.alive {
@@ -108,7 +108,7 @@ func count(f *facts, s *v1alpha1.StatefulClusterStatus) {
 		if m.stillReplacing() {
 			s.LostReplicas++
 		}
-		if m.revision() == f.target.Name && !m.patching() {
+		if m.revision() == f.spec.Name && !m.patching() {
 			s.UpdatedReplicas++
 		}
 		if m.revision() == s.CurrentRevision {
@@ -118,7 +118,7 @@ func count(f *facts, s *v1alpha1.StatefulClusterStatus) {
 	// As in apps/v1: once all members have the update revision it is the current one.
 	complete := len(f.alive) == f.replicas() && len(f.returning)+len(f.lost) == 0
 	if complete && int(s.UpdatedReplicas) == len(f.alive) {
-		s.CurrentRevision, s.CurrentReplicas = f.target.Name, s.UpdatedReplicas
+		s.CurrentRevision, s.CurrentReplicas = f.spec.Name, s.UpdatedReplicas
 	}
 	if selector, err := metav1.LabelSelectorAsSelector(f.set.Spec.Selector); err == nil {
 		s.Selector = selector.String()
@@ -246,7 +246,7 @@ func unsettled(f *facts) string {
 // completeness says what nothing is left to do means: members of another
 // revision may stay.
 func completeness(f *facts, s *v1alpha1.StatefulClusterStatus) string {
-	want, old := int32(f.replicas()), f.old()
+	want, old := int32(f.replicas()), f.notAt(f.spec)
 	switch {
 	case len(old) == 0:
 		return "no operation in progress; the set has " + members(want)
