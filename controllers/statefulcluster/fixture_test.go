@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
@@ -213,6 +214,11 @@ func (r *revisionFixture) into(w *world) {
 	w.revisions = append(w.revisions, rev)
 }
 
+// specNotRecorded takes the revision of the spec away: the template is new.
+var specNotRecorded = with(func(w *world) {
+	w.revisions = slices.DeleteFunc(w.revisions, func(r *appsv1.ControllerRevision) bool { return r.Name == "now" })
+})
+
 // nowNeverReady takes back that a member of the spec's revision was Ready.
 var nowNeverReady = with(func(w *world) {
 	for _, rev := range w.revisions {
@@ -288,6 +294,9 @@ func claimsOf(w *world, id string) map[string]*corev1.PersistentVolumeClaim {
 
 // planOf is what is decided on a world.
 func planOf(w *world) plan { return decide(derive(w)) }
+
+// firstWritten is the object of the first thing that is done.
+func firstWritten(w *world) client.Object { return planOf(w).Steps[0][0][0].Object }
 
 // statusOf is the status of a world after a pass with these outcomes.
 func statusOf(w *world, p *plan, outcomes []action.Outcome) v1alpha1.StatefulClusterStatus {

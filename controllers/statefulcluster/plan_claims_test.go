@@ -76,11 +76,11 @@ func TestClaimsFollowWhenDeleted(t *testing.T) {
 			c.DeletionTimestamp = ptr.To(ago(0))
 		}), b(), c())},
 	})
-	scaledDown := planOf(seen(set("db").replicas(2).retention(keep, remove, keep), a(), b(), c())).Steps[0][0][0].Object
+	scaledDown := firstWritten(seen(set("db").replicas(2).retention(keep, remove, keep), a(), b(), c()))
 	if got := scaledDown.GetAnnotations()[v1alpha1.AnnotationRetention]; got != string(remove) {
 		t.Errorf("SC-27 a claim of a member that a scale-down takes is set aside under %q, want what whenScaled says", got)
 	}
-	changed := planOf(seen(set("db"), pod("a").on("n1").ready().claimsAre(owned), b(), c())).Steps[0][0][0].Object
+	changed := firstWritten(seen(set("db"), pod("a").on("n1").ready().claimsAre(owned), b(), c()))
 	if refs := changed.GetOwnerReferences(); len(refs) != 1 || refs[0].UID != "else" {
 		t.Errorf("owners that are not ours become %v", refs)
 	}

@@ -59,16 +59,16 @@ func TestACrashLoopThatBeganWithTheRevision(t *testing.T) {
 }
 
 func TestRestartsAreCountedFromTheUpdateInPlace(t *testing.T) {
-	patched := planOf(seen(set("db"), pod("a").on("n1").ready().restarted(3).of("old"), b(), c(), oldImage())).Steps[0][0][0].Object
+	patched := firstWritten(seen(set("db"), pod("a").on("n1").ready().restarted(3).of("old"), b(), c(), oldImage()))
 	if got := patched.GetAnnotations()[v1alpha1.AnnotationRestarts]; got != "3" {
 		t.Errorf("V9 when it is patched %q is noted, want 3", got)
 	}
-	done := planOf(seen(set("db"), pod("a").on("n1").ready().restarted(4).annotated(v1alpha1.AnnotationRestarts, "3").
-		patching(`{"containers":{"main":{"restarts":3,"imageID":"id-of-zero"}}}`), b(), c())).Steps[0][0][0].Object
+	done := firstWritten(seen(set("db"), pod("a").on("n1").ready().restarted(4).annotated(v1alpha1.AnnotationRestarts, "3").
+		patching(`{"containers":{"main":{"restarts":3,"imageID":"id-of-zero"}}}`), b(), c()))
 	if got := done.GetAnnotations()[v1alpha1.AnnotationRestarts]; got != "4" {
 		t.Errorf("V9 when it is complete %q is noted, want 4", got)
 	}
-	fresh := planOf(seen(set("db"), oldA(), b(), c(), oldImage())).Steps[0][0][0].Object
+	fresh := firstWritten(seen(set("db"), oldA(), b(), c(), oldImage()))
 	if got, noted := fresh.GetAnnotations()[v1alpha1.AnnotationRestarts]; noted {
 		t.Errorf("V9 %q is noted on a pod that never restarted", got)
 	}

@@ -79,7 +79,7 @@ func TestWhatAnInPlacePatchSays(t *testing.T) {
 
 func labelsOnly() *corev1.Pod {
 	w := seen(set("db"), oldA(), oldB(), oldC(), changedOld(func(p *corev1.PodTemplateSpec) { p.Labels["tier"] = "old" }))
-	return planOf(w).Steps[0][0][0].Object.(*corev1.Pod)
+	return firstWritten(w).(*corev1.Pod)
 }
 
 const imageNote = `{"containers":{"main":{"restarts":0,"imageID":"id-of-zero","image":"zero"}}}`
@@ -130,7 +130,7 @@ func TestAnUpdateThatIsTakenBack(t *testing.T) {
 		change(p)
 		w := seen(set("db"), p, b(), c(), revisionOfImage("bad", "bad"))
 		w.members[0].pod.Spec.Containers[0].Image = "bad"
-		return planOf(w).Steps[0][0][0].Object.GetAnnotations()[v1alpha1.AnnotationInPlace]
+		return firstWritten(w).GetAnnotations()[v1alpha1.AnnotationInPlace]
 	}
 	if got := back(func(*podFixture) {}); got != "{}" {
 		t.Errorf("it waits for %s, want nothing but to be Ready", got)
@@ -145,7 +145,7 @@ func TestAnUpdateThatIsTakenBack(t *testing.T) {
 
 func TestAnUpdateOnTopOfAnother(t *testing.T) {
 	w := seen(set("db"), a().patching(imageNote).of("old"), b(), c(), changedOld(func(p *corev1.PodTemplateSpec) { p.Labels["tier"] = "old" }))
-	if got := planOf(w).Steps[0][0][0].Object.GetAnnotations()[v1alpha1.AnnotationInPlace]; got != imageNote {
+	if got := firstWritten(w).GetAnnotations()[v1alpha1.AnnotationInPlace]; got != imageNote {
 		t.Errorf("a new label makes it wait for %s, want for the image as before", got)
 	}
 }

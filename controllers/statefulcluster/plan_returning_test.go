@@ -55,7 +55,7 @@ func evictedEntry(id string) thing {
 // After an eviction the template is not to blame.
 func TestWhyAMemberCameBack(t *testing.T) {
 	evicted := evictedEntry("a")
-	made := planOf(seen(set("db"), looseClaimOf("a"), b(), c(), evicted)).Steps[0][0][0].Object
+	made := firstWritten(seen(set("db"), looseClaimOf("a"), b(), c(), evicted))
 	if got := made.GetAnnotations()[v1alpha1.AnnotationUpdated]; got != string(v1alpha1.UpdatingEviction) {
 		t.Errorf("it says that it came back because of %q", got)
 	}
@@ -84,7 +84,7 @@ func TestACorrectedTemplateBringsAMemberBack(t *testing.T) {
 		{"V1 with its own template under OnDelete", seen(set("db").onDelete(), bad, looseClaimOf("a"), b(), c(), entry), "bad", "Update"},
 	}
 	for _, r := range rows {
-		pod := planOf(r.world).Steps[0][0][0].Object
+		pod := firstWritten(r.world)
 		if got := pod.GetLabels()[labelRevision]; got != r.revision {
 			t.Errorf("%s: it comes back with revision %s, want %s", r.name, got, r.revision)
 		}

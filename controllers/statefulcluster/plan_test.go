@@ -77,7 +77,7 @@ func TestRevisionAndBudget(t *testing.T) {
 // otherName is the name that the plan gives a new revision; not that one.
 func otherName(t *testing.T, w *world, taken string) string {
 	t.Helper()
-	got := planOf(w).Steps[0][0][0].Object.GetName()
+	got := firstWritten(w).GetName()
 	if got == taken {
 		t.Errorf("the new revision is called %s, like another one", got)
 	}
@@ -110,7 +110,7 @@ func TestLabelsComeBack(t *testing.T) {
 	world := seen(set("db"), a().labelled(v1alpha1.LabelMember, ""), b(), c())
 	check(t, []row{{name: "a member whose labels were taken away stays a member and gets them back",
 		world: world, want: []string{"patch pod db-a: Relabel, membership is decided by the owner, not by labels"}}})
-	patched := planOf(world).Steps[0][0][0].Object.GetLabels()
+	patched := firstWritten(world).GetLabels()
 	if patched[v1alpha1.LabelMember] != "a" || patched["app"] != "db" || patched[labelRevision] != "now" {
 		t.Errorf("the labels become %v", patched)
 	}

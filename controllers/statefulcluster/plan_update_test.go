@@ -156,7 +156,7 @@ func TestUpdatingEntries(t *testing.T) {
 
 func TestWhatComesBack(t *testing.T) {
 	w := seen(set("db").onDelete(), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", "old"), oldImage())
-	made := planOf(w).Steps[0][0][0].Object.(*corev1.Pod)
+	made := firstWritten(w).(*corev1.Pod)
 	switch {
 	case made.Name != "db-a" || made.Spec.Volumes[0].PersistentVolumeClaim.ClaimName != "db-data-a":
 		t.Errorf("%s comes back on %v", made.Name, made.Spec.Volumes)
@@ -166,7 +166,7 @@ func TestWhatComesBack(t *testing.T) {
 		t.Error("nothing says that it was recreated, and unreadiness would count against it")
 	}
 	w = seen(set("db"), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", "forgotten"))
-	if made := planOf(w).Steps[0][0][0].Object.(*corev1.Pod); revisionOf(made) != "now" {
+	if made := firstWritten(w).(*corev1.Pod); revisionOf(made) != "now" {
 		t.Errorf("a revision that is gone is followed by %s, not by the spec's", revisionOf(made))
 	}
 }
@@ -189,7 +189,7 @@ func TestAServiceRollsOut(t *testing.T) {
 	})
 	for revision, want := range map[string]string{"old": "friends", "now": "peers"} {
 		w := seen(in("peers").onDelete(), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", revision), old("friends"))
-		made := planOf(w).Steps[0][0][0].Object.(*corev1.Pod)
+		made := firstWritten(w).(*corev1.Pod)
 		if made.Spec.Hostname != "db-a" || made.Spec.Subdomain != want {
 			t.Errorf("SC-26 a member that comes back at revision %s is %s.%s, want db-a.%s", revision, made.Spec.Hostname, made.Spec.Subdomain, want)
 		}
