@@ -86,7 +86,7 @@ func (known *remembered) recall(w *world) {
 	w.budget = cmp.Or(w.budget, known.budget)
 	w.foreign = known.foreign
 	w.refused = maps.Clone(known.refused)
-	w.retired = known.retired
+	w.retired = maps.Clone(known.retired)
 	w.crashed = maps.Clone(known.crashed)
 }
 

@@ -82,7 +82,7 @@ var rules = []engine.Rule[*facts, plan]{
 	{Name: "trim the history", Act: trimHistory},
 }
 
-// decide says what to do about a world. It is pure: the same facts give the
+// decide says what to do about facts. It is pure: the same facts give the
 // same plan.
 func decide(f *facts) plan {
 	p := plan{now: f.now, updating: f.set.Status.Updating}
