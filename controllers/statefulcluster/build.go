@@ -9,12 +9,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/revision"
 )
 
@@ -53,31 +53,37 @@ func (w *world) named(name string) *appsv1.ControllerRevision {
 
 // revisionFor is the revision of that name, or the target if it is gone or the
 // members follow the target anyway.
-func (w *world) revisionFor(name string) *appsv1.ControllerRevision {
-	if rev := w.named(name); rev != nil {
+func (f *facts) revisionFor(name string) *appsv1.ControllerRevision {
+	if rev := f.named(name); rev != nil {
 		return rev
 	}
-	return w.target()
+	return f.target
 }
 
-// revisionForNew is what a new member gets: the target, but the current
-// revision while a partition keeps members there and too few have it.
-func (w *world) revisionForNew() *appsv1.ControllerRevision {
-	current := w.named(w.set.Status.CurrentRevision)
-	if current == nil || !w.rolling() || current.Name == w.target().Name {
-		return w.target()
+// revisionForNew is what a new member gets beside those that are made already: the
+// target, but the current revision while a partition keeps members there and too few
+// have it.
+func (f *facts) revisionForNew(made births) *appsv1.ControllerRevision {
+	current := f.named(f.set.Status.CurrentRevision)
+	if current == nil || !f.rolling() || current.Name == f.target.Name {
+		return f.target
 	}
-	old := w.created
-	for _, m := range w.members {
-		if revisionOf(m.pod) == current.Name && !podstate.Terminating(m.pod) && !w.replaced[m.name()] {
-			old++
-		}
-	}
-	if old < int(w.rollingUpdate().Partition) {
-		w.created++
+	if made.old+f.countKeeping(current.Name, made) < f.partition() {
 		return current
 	}
-	return w.target()
+	return f.target
+}
+
+// countKeeping is how many members have a revision and are not replaced.
+func (f *facts) countKeeping(revision string, made births) int {
+	n := 0
+	for _, m := range f.members {
+		goes := m.terminating() || made.replaced[m.name()]
+		if m.revision() == revision && !goes {
+			n++
+		}
+	}
+	return n
 }
 
 func buildRevision(w *world) *appsv1.ControllerRevision { return hashedAgain(w, 0) }
@@ -120,6 +126,16 @@ func buildPod(w *world, rev *appsv1.ControllerRevision, id string) *corev1.Pod {
 	return pod
 }
 
+// births are the new members that a plan makes.
+type births struct {
+	// ids are free. Those on record come first.
+	ids []string
+	// replaced holds the names of the members whose slots are filled.
+	replaced map[string]bool
+	// old is how many of the new members get the current revision, not the target.
+	old int
+}
+
 // succession says whose slot a new member fills.
 type succession struct {
 	replaces     string
@@ -130,19 +146,23 @@ type succession struct {
 func successorOf(w *world, m *member) succession {
 	n := 1
 	if !settledDown(w, m) {
-		n += replacements(m)
+		n += m.replacements()
 	}
 	return succession{m.name(), n}
 }
 
-// newMember builds the chain that creates a member: the pod first, then its
-// claims, so that a crash in between leaves a pod whose claims can be created.
-func newMember(w *world, id string, s succession) action.Chain {
-	if w.replaced == nil {
-		w.replaced = map[string]bool{}
+// next takes a free id and builds the chain that creates a member under it: the pod
+// first, then its claims, so that a crash in between leaves a pod whose claims can be
+// created.
+func (b *births) next(f *facts, s succession) action.Chain {
+	id := b.ids[0]
+	b.ids = b.ids[1:]
+	b.replaced[s.replaces] = true
+	rev := f.revisionForNew(*b)
+	if rev.Name != f.target.Name {
+		b.old++
 	}
-	w.replaced[s.replaces] = true
-	pod := buildPod(w, w.revisionForNew(), id)
+	pod := buildPod(f.world, rev, id)
 	reason, detail := reasonMissing, ""
 	if s.replaces != "" {
 		reason, detail = reasonReplaced, "in place of "+s.replaces
@@ -150,9 +170,9 @@ func newMember(w *world, id string, s succession) action.Chain {
 		pod.Annotations[v1alpha1.AnnotationReplacements] = strconv.Itoa(s.replacements)
 	}
 	chain := action.Chain{{Verb: action.Create, Object: pod, Reason: reason, Detail: detail}}
-	for i := range w.set.Spec.VolumeClaimTemplates {
+	for i := range f.set.Spec.VolumeClaimTemplates {
 		chain = append(chain, action.Action{Verb: action.Create, Reason: reasonClaim,
-			Object: buildClaim(w, &w.set.Spec.VolumeClaimTemplates[i], id)})
+			Object: buildClaim(f.world, &f.set.Spec.VolumeClaimTemplates[i], id)})
 	}
 	return chain
 }
@@ -175,14 +195,15 @@ func buildClaim(w *world, t *corev1.PersistentVolumeClaim, id string) *corev1.Pe
 	return c
 }
 
-// buildBudget selects by our own label, so that a pod of somebody else cannot
+// buildBudget allows maxConcurrent disruptions, as a number, since a budget rounds a
+// percentage up. It selects by our own label, so that the pod of another owner cannot
 // use it up.
 func buildBudget(w *world) *policyv1.PodDisruptionBudget {
 	return &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: w.set.Name, Namespace: w.set.Namespace,
 			Labels: clusterLabels(w), OwnerReferences: []metav1.OwnerReference{owner(w)}},
 		Spec: policyv1.PodDisruptionBudgetSpec{
-			MaxUnavailable: ptr.To(w.disruptions()),
+			MaxUnavailable: ptr.To(intstr.FromInt32(int32(w.maxConcurrent()))),
 			Selector:       &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelClusterUID: string(w.set.UID)}},
 		},
 	}
@@ -220,8 +241,4 @@ func claimOwner(w *world) metav1.OwnerReference {
 	ref := owner(w)
 	ref.Controller, ref.BlockOwnerDeletion = nil, nil
 	return ref
-}
-
-func (w *world) deletesClaims() bool {
-	return w.set.Spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted == v1alpha1.DeleteClaims
 }

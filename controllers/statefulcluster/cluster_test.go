@@ -51,7 +51,7 @@ func claimTemplate(name, size string) corev1.PersistentVolumeClaim {
 	}
 }
 
-// edit changes the live object, again if somebody else changed it meanwhile.
+// edit changes the live object, again if another client changed it meanwhile.
 func edit[T client.Object](ctx context.Context, obj T, change func(T)) {
 	GinkgoHelper()
 	Eventually(func() error {
@@ -89,7 +89,7 @@ func claims(ctx context.Context, set *v1alpha1.StatefulCluster) map[string]corev
 	Expect(user.List(ctx, &list, client.InNamespace(set.Namespace))).To(Succeed())
 	found := map[string]corev1.PersistentVolumeClaim{}
 	for _, c := range list.Items {
-		if c.DeletionTimestamp == nil { // nobody takes off the protection finalizer here
+		if c.DeletionTimestamp == nil { // nothing takes off the protection finalizer here
 			found[c.Name] = c
 		}
 	}
@@ -259,7 +259,7 @@ func versions(ctx context.Context, set *v1alpha1.StatefulCluster) map[string]str
 // bindClaims makes the claims expandable: bound, of a class that expands.
 func bindClaims(ctx context.Context, set *v1alpha1.StatefulCluster) {
 	GinkgoHelper()
-	class := &storagev1.StorageClass{ObjectMeta: named("grows"), Provisioner: "puppet", AllowVolumeExpansion: new(true)}
+	class := &storagev1.StorageClass{ObjectMeta: named("grows"), Provisioner: "fake", AllowVolumeExpansion: new(true)}
 	Expect(client.IgnoreAlreadyExists(user.Create(ctx, class))).To(Succeed())
 	for _, c := range claims(ctx, set) {
 		edit(ctx, &c, func(c *corev1.PersistentVolumeClaim) {

@@ -1,17 +1,14 @@
 package statefulcluster
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
@@ -69,10 +66,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.pass().Run(ctx, req.NamespacedName).Result()
 }
 
-// considered is a world, and what was decided about it.
+// considered is a world with what follows from it, and what was decided about it.
 type considered struct {
-	*world
-	plan
+	facts *facts
+	plan  plan
 }
 
 func (r *Reconciler) pass() engine.Pass[*v1alpha1.StatefulCluster, considered] {
@@ -80,8 +77,8 @@ func (r *Reconciler) pass() engine.Pass[*v1alpha1.StatefulCluster, considered] {
 		Cache: r.Cache, Live: r.Live, Tracker: r.Tracker, AsCached: asCached,
 		New:     func() *v1alpha1.StatefulCluster { return &v1alpha1.StatefulCluster{} },
 		Decide:  r.consider,
-		Recheck: func(c considered) bool { return c.wantsLive() || r.of(c.set).wantsLive(c.set, c.now) },
-		Size:    func(c considered) (int, any) { return len(c.members), &c.set.Spec.Template },
+		Recheck: r.wantsLive,
+		Size:    func(c considered) (int, any) { return len(c.facts.members), &c.facts.set.Spec.Template },
 		Act:     r.act,
 		Deleted: r.afterDeletion,
 	}
@@ -92,16 +89,21 @@ func (r *Reconciler) consider(ctx context.Context, set *v1alpha1.StatefulCluster
 	if err != nil {
 		return considered{}, err
 	}
-	return considered{w, decide(w)}, nil
+	f := derive(w)
+	return considered{f, decide(f)}, nil
+}
+
+// wantsLive reports whether to decide again on the live world.
+func (r *Reconciler) wantsLive(c considered) bool {
+	return c.plan.wantsLive() || r.of(c.facts.set).wantsLive(c.facts.set, c.facts.now)
 }
 
 func (r *Reconciler) act(ctx context.Context, c considered) report.Outcome {
-	outcomes := r.Runner.Run(ctx, client.ObjectKeyFromObject(c.set), c.Steps)
-	return r.report(ctx, c.world, &c.plan, outcomes)
+	return r.report(ctx, c, r.Runner.Run(ctx, client.ObjectKeyFromObject(c.facts.set), c.plan.Steps))
 }
 
 // afterDeletion labels the claims that outlive their StatefulCluster, so that
-// a person sees why they are there. The pods are the garbage collector's.
+// users see why they are there. The pods are the garbage collector's.
 func (r *Reconciler) afterDeletion(ctx context.Context, key types.NamespacedName) report.Outcome {
 	r.Tracker.Forget(key)
 	var set v1alpha1.StatefulCluster
@@ -230,63 +232,4 @@ func indexFields(indexer client.FieldIndexer) error {
 		}
 		return nil
 	})
-}
-
-// remembered is what no object says: what was refused and when to try again, whom a
-// scale-down deleted. A restart costs one more try.
-type remembered struct {
-	seen    int64 // generation of the last live pass
-	refused map[string]refusal
-	retired map[types.UID]bool
-	foreign []string
-	looked  time.Time // when the last live pass was
-	// searched is true when no claim that a namesake left lacks its reason.
-	searched bool
-	written  time.Time // when the status was written last
-	// hidden is true while a revision or budget of our name exists that the
-	// cache does not show, for it lacks our label; budget is it, when it is the
-	// budget of somebody else.
-	hidden bool
-	budget *policyv1.PodDisruptionBudget
-}
-
-// of returns what is remembered of a set.
-func (r *Reconciler) of(set *v1alpha1.StatefulCluster) *remembered {
-	known, isNew := r.memory.Get(client.ObjectKeyFromObject(set), set.UID)
-	if isNew {
-		known.refused, known.retired = map[string]refusal{}, map[types.UID]bool{}
-	}
-	return known
-}
-
-// foreignInterval is how often what is not ours and in our way is looked for
-// again while it is there; no watch tells of it.
-const foreignInterval = time.Minute
-
-// wantsLive reports whether this process has not read this generation of the set
-// live, should look again for what the cache does not show, or has still to give
-// the claims of a namesake their reason.
-func (known *remembered) wantsLive(set *v1alpha1.StatefulCluster, now time.Time) bool {
-	return known.seen != set.Generation || !known.searched || known.hidden && known.budget == nil ||
-		(len(known.foreign) > 0 || known.hidden) && now.Sub(known.looked) >= foreignInterval
-}
-
-// recall puts what is remembered into a world.
-func (known *remembered) recall(w *world) {
-	if w.live {
-		if known.seen != w.set.Generation {
-			known.refused = map[string]refusal{} // of a spec that is corrected since
-		}
-		known.seen, known.foreign, known.looked = w.set.Generation, w.foreign, w.now
-		known.budget = nil
-		if w.budget != nil && !metav1.IsControlledBy(w.budget, w.set) {
-			known.budget = w.budget
-		}
-		known.hidden = known.budget != nil
-		known.searched = known.searched || len(w.abandoned) == 0
-	}
-	w.budget = cmp.Or(w.budget, known.budget)
-	w.foreign = known.foreign
-	w.refused = maps.Clone(known.refused)
-	w.retired = known.retired
 }

@@ -183,7 +183,7 @@ func tell(ctx context.Context, s story, n int, after bool) bool {
 	first.stop()
 
 	blade := &guillotine{n: n, after: after, fell: make(chan struct{})}
-	doomed := startOperator(operatorOptions{namespaces: []string{ns}, rest: func(c *rest.Config) {
+	cutOff := startOperator(operatorOptions{namespaces: []string{ns}, rest: func(c *rest.Config) {
 		c.Wrap(func(next http.RoundTripper) http.RoundTripper { blade.next = next; return blade })
 	}})
 	s.act(ctx, set, before)
@@ -191,7 +191,7 @@ func tell(ctx context.Context, s story, n int, after bool) bool {
 	if !killed { // then it must have told the whole story
 		s.end(ctx, set, before)
 	}
-	doomed.stop()
+	cutOff.stop()
 	By(fmt.Sprintf("killed at write %d (after it: %t): %s", n, after, blade.what))
 	startOperator(operatorOptions{namespaces: []string{ns}})
 	s.end(ctx, set, before)

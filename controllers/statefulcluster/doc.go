@@ -30,6 +30,13 @@
 // and only while status.updating names the old one's UID. No claim is ever
 // mounted by a pod of another id.
 //
+// # A pass
+//
+// observe reads the world of a set. derive says, once, what follows from it: these are
+// the facts. Rules, in order of importance, read facts and write steps into a plan; no
+// function that answers a question writes into it. The steps are carried out, what the
+// API server answered is remembered, and the status, events and metrics report it.
+//
 // # What survives a crash
 //
 // The pod is the record: it is created before its claims, so that whoever
@@ -50,7 +57,7 @@
 // # What is decided on the cache
 //
 // Before a pod or a claim of a set is created, changed or deleted, the world is
-// read again, live, and decided on anew; only revisions, the budget and Nodes
+// read again, live, and decided on again; only revisions, the budget and Nodes
 // that look well come from the cache then too. The cache alone decides on what
 // is right in an old world as well (the timeless rules: the disruption budget,
 // the mark that a revision works), on the status of a pass without other acts,

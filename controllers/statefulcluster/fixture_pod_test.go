@@ -152,7 +152,7 @@ func (p *podFixture) nodeNotReadyFor(d time.Duration) *podFixture {
 func (p *podFixture) nodeGone() *podFixture         { p.node.gone = true; return p }
 func (p *podFixture) nodeOutOfService() *podFixture { p.node.outOfService = true; return p }
 
-// going: somebody deleted it, and it is still there.
+// going: it was deleted, and it is still there.
 func (p *podFixture) going() *podFixture { return p.goingFor(10 * time.Second) }
 
 func (p *podFixture) goingFor(d time.Duration) *podFixture {

@@ -16,8 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -39,7 +41,7 @@ type thing interface{ into(w *world) }
 
 // seen is a live world.
 func seen(set *setFixture, things ...thing) *world {
-	w := &world{now: noon, live: true, set: withDefaults(&set.StatefulCluster), refused: map[string]refusal{}, retired: map[types.UID]bool{}}
+	w := &world{now: noon, live: true, settings: settings{withDefaults(&set.StatefulCluster)}, refused: map[string]refusal{}, retired: map[types.UID]bool{}}
 	w.invalid = problem(w.set)
 	for i := range 20 {
 		freshIDsAre(append(w.fresh, fmt.Sprintf("f%d", i+1))...).into(w)
@@ -212,6 +214,11 @@ func (r *revisionFixture) into(w *world) {
 	w.revisions = append(w.revisions, rev)
 }
 
+// specNotRecorded takes the revision of the spec away: the template is new.
+var specNotRecorded = with(func(w *world) {
+	w.revisions = slices.DeleteFunc(w.revisions, func(r *appsv1.ControllerRevision) bool { return r.Name == "now" })
+})
+
 // nowNeverReady takes back that a member of the spec's revision was Ready.
 var nowNeverReady = with(func(w *world) {
 	for _, rev := range w.revisions {
@@ -285,6 +292,17 @@ func claimsOf(w *world, id string) map[string]*corev1.PersistentVolumeClaim {
 	return claims
 }
 
+// planOf is what is decided on a world.
+func planOf(w *world) plan { return decide(derive(w)) }
+
+// firstWritten is the object of the first thing that is done.
+func firstWritten(w *world) client.Object { return planOf(w).Steps[0][0][0].Object }
+
+// statusOf is the status of a world after a pass with these outcomes.
+func statusOf(w *world, p *plan, outcomes []action.Outcome) v1alpha1.StatefulClusterStatus {
+	return summarize(derive(w), p, results{outcomes: outcomes, refused: w.refused})
+}
+
 // row is one line of a table: a sentence, a world, and what is to be done.
 type row struct {
 	name  string
@@ -292,7 +310,7 @@ type row struct {
 	want  []string
 	// Why nothing, or not more, is done, and when to look again.
 	held, failing []string
-	crowd         int
+	manyUnready   int
 	wait          time.Duration
 }
 
@@ -300,17 +318,18 @@ func check(t *testing.T, rows []row) {
 	t.Helper()
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
-			p := decide(r.world)
+			f := derive(r.world)
+			p := decide(f)
 			if got := p.Steps.Strings(); !slices.Equal(got, r.want) {
 				t.Errorf("rule %q does\n  %s\nwant\n  %s", p.Rule, strings.Join(got, "\n  "), strings.Join(r.want, "\n  "))
 			}
-			if !slices.Equal(p.held, r.held) || !slices.Equal(p.failing, r.failing) || p.crowd != r.crowd {
-				t.Errorf("held %q, failing %q, crowd %d; want %q, %q, %d", p.held, p.failing, p.crowd, r.held, r.failing, r.crowd)
+			if !slices.Equal(p.held, r.held) || !slices.Equal(p.failing, r.failing) || f.manyUnready != r.manyUnready {
+				t.Errorf("held %q, failing %q, %d unready; want %q, %q, %d", p.held, p.failing, f.manyUnready, r.held, r.failing, r.manyUnready)
 			}
 			if p.Wait != r.wait {
 				t.Errorf("looks again after %v, want %v", p.Wait, r.wait)
 			}
-			if again := decide(r.world); !slices.Equal(again.Steps.Strings(), p.Steps.Strings()) {
+			if again := planOf(r.world); !slices.Equal(again.Steps.Strings(), p.Steps.Strings()) {
 				t.Errorf("the same world gives another plan the second time:\n  %s", strings.Join(again.Steps.Strings(), "\n  "))
 			}
 			for _, m := range r.world.members {

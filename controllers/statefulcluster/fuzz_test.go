@@ -81,7 +81,7 @@ func checkServed(t *testing.T, set *v1alpha1.StatefulCluster) {
 			t.Errorf("%s is beyond bounds, and passes", name)
 		}
 	}
-	w := &world{set: set}
+	w := &world{settings: settings{set}}
 	if n := w.maxConcurrent(); n < 1 || n > 20000 {
 		t.Errorf("%d members in replacement at one time", n)
 	}
@@ -111,14 +111,14 @@ func checkServed(t *testing.T, set *v1alpha1.StatefulCluster) {
 	}
 }
 
-// nobody is an API server that answers nothing.
-type nobody struct{ client.Client }
+// silent is an API server that answers nothing.
+type silent struct{ client.Client }
 
-var errNobody = errors.New("nobody answers")
+var errSilent = errors.New("no answer")
 
-func (nobody) Create(context.Context, client.Object, ...client.CreateOption) error { return errNobody }
+func (silent) Create(context.Context, client.Object, ...client.CreateOption) error { return errSilent }
 
-func (nobody) List(context.Context, client.ObjectList, ...client.ListOption) error { return errNobody }
+func (silent) List(context.Context, client.ObjectList, ...client.ListOption) error { return errSilent }
 
 // FuzzWebhook sends any body to the webhook: it answers, and what it allows is valid.
 func FuzzWebhook(f *testing.F) {
@@ -126,7 +126,7 @@ func FuzzWebhook(f *testing.F) {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		f.Fatal(err)
 	}
-	hook := admission.WithValidator(scheme, &validator{cache: nobody{}, court: trial.NewCourt(nobody{})})
+	hook := admission.WithValidator(scheme, &validator{cache: silent{}, court: trial.NewCourt(silent{})})
 	for _, raw := range stranger.Samples(f, samples, "StatefulCluster") {
 		f.Add(stranger.Review(raw, nil))
 		f.Add(stranger.Review(raw, []byte(strings.Replace(nastySpecs[0], "{", `{"apiVersion":"enge.me/v1alpha1","kind":"StatefulCluster",`, 1))))
@@ -162,20 +162,20 @@ func FuzzNotesOnPods(f *testing.F) {
 	f.Add("999999999999", "2147483648", `{"containers":null}`, int32(-1))
 	f.Fuzz(func(t *testing.T, replaced, restarted, note string, count int32) {
 		w := seen(set("db"))
-		pod := buildPod(w, w.target(), "aaaaaaaaaa")
+		pod := buildPod(w, specRevision(w), "aaaaaaaaaa")
 		pod.Annotations = map[string]string{v1alpha1.AnnotationReplacements: replaced, v1alpha1.AnnotationRestarts: restarted, v1alpha1.AnnotationInPlace: note}
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", RestartCount: max(0, count)}}
 		m := &member{pod: pod}
-		if n := restarts(m); n < 0 || n > max(0, count) {
+		if n := m.restarts(); n < 0 || n > max(0, count) {
 			t.Errorf("%d restarts of %d", n, count)
 		}
-		if n, wait := replacements(m), backoff(w, m); n < 0 || wait < 0 || wait > time.Hour {
+		if n, wait := m.replacements(), backoff(w, m); n < 0 || wait < 0 || wait > time.Hour {
 			t.Errorf("after %d replacements it waits %s", n, wait)
 		}
 		if n := successorOf(w, m).replacements; n < 1 {
 			t.Errorf("the successor is number %d", n)
 		}
-		data, _ := dataOf(w.target())
+		data, _ := dataOf(specRevision(w))
 		todo := changeImages(pod.DeepCopy(), data, data)
 		text, err := json.Marshal(todo)
 		if err != nil {

@@ -21,23 +21,25 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/identity"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
 // world is all that a decision may know.
 type world struct {
+	settings
 	now time.Time
 	// watch is in which time this process could look: only that counts towards
 	// the deadlines after which a member is lost.
 	watch leadership.Watch
 	live  bool // read past the cache; only timeless rules act otherwise
-	set   *v1alpha1.StatefulCluster
 	// invalid says why the spec cannot be served; "" if it can.
 	invalid string
 
 	members []*member // pods owned by the set, in the order of their names
 	loose   []*corev1.PersistentVolumeClaim
-	// strange are claims with our labels and a name that the set gives to none.
-	strange []*corev1.PersistentVolumeClaim
+	// misnamed are claims with our labels and a name that the set gives to none.
+	misnamed []*corev1.PersistentVolumeClaim
 	// abandoned are claims that a deleted namesake of the set left, and that do not
 	// say so yet. Looked for in a live world, until there are none.
 	abandoned []*corev1.PersistentVolumeClaim
@@ -46,17 +48,15 @@ type world struct {
 	// foreign are pods that carry the selector's labels and are not members.
 	// Known only in a live world.
 	foreign []string
-	// fresh are ids that nobody has; those on record come first.
+	// fresh are ids that are free; those on record come first.
 	fresh []string
 	// refused is what the API server refused; it is not tried again before.
 	refused map[string]refusal // by the reason of the action
+	// crashed are pods whose containers this process saw crash, and that were not Ready
+	// since.
+	crashed map[types.UID]bool
 	// retired are pods that this process deleted to scale down.
 	retired map[types.UID]bool
-
-	recorded       map[v1alpha1.RecordedClaim]bool // see onRecord
-	targetRevision *appsv1.ControllerRevision      // see target
-	replaced       map[string]bool                 // members that this plan replaces
-	created        int                             // new members given the current revision by this plan
 }
 
 // member is a pod and its claims.
@@ -75,8 +75,6 @@ type node struct {
 	notReadySince time.Time // zero while Ready
 }
 
-func (m *member) name() string { return m.pod.Name }
-
 // indexOwner is the cache index of pods, claims and revisions by the UID of
 // their set, which is in a label.
 const indexOwner = "stateful-operator.cluster"
@@ -91,7 +89,7 @@ const indexNode = "spec.nodeName"
 func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.StatefulCluster, from engine.View) (*world, error) {
 	// The clock first, then who looked when, then the cluster: a freeze in between
 	// makes a time look shorter, never longer.
-	w := &world{now: r.Now(), live: from.Live, set: withDefaults(set)}
+	w := &world{now: r.Now(), live: from.Live, settings: settings{withDefaults(set)}}
 	w.watch = r.Lease.Watch()
 	w.invalid = problem(w.set)
 	pods, claims, err := r.readMembers(ctx, w, from)
@@ -113,7 +111,7 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.StatefulCluster,
 		}
 	}
 	r.of(w.set).recall(w)
-	w.fresh = unborn(w)
+	w.fresh = unusedNames(w)
 	ids := w.ids()
 	for _, id := range w.fresh {
 		ids[id] = true
@@ -126,30 +124,30 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.StatefulCluster,
 // pod, but the pods may be read a moment before the claims: a claim whose pod
 // is missing for no known reason has them read again.
 func (r *Reconciler) readMembers(ctx context.Context, w *world, from engine.View) ([]*corev1.Pod, []*corev1.PersistentVolumeClaim, error) {
-	var pods, strays []*corev1.Pod
+	var pods, unlabelled []*corev1.Pod
 	var claims []*corev1.PersistentVolumeClaim
 	reads, within := errgroup.WithContext(ctx)
 	reads.Go(func() (err error) { pods, err = r.readPods(within, w.set, from); return err })
 	reads.Go(func() (err error) { claims, err = r.readClaims(within, w.set, from); return err })
 	if from.Live {
-		reads.Go(func() (err error) { strays, err = r.readUnlabelled(within, w, from); return err })
+		reads.Go(func() (err error) { unlabelled, err = r.readUnlabelled(within, w, from); return err })
 	}
 	err := reads.Wait()
-	claims, w.strange = w.namedAsOurs(claims)
+	claims, w.misnamed = w.namedAsOurs(claims)
 	if err == nil && from.Live && len(unexplained(w, pods, claims)) > 0 {
 		// One after the other: a pod that loses our label in between is in the second.
 		if pods, err = r.readPods(ctx, w.set, from); err == nil {
-			strays, err = r.readUnlabelled(ctx, w, from)
+			unlabelled, err = r.readUnlabelled(ctx, w, from)
 		}
 		if err == nil {
-			pods = append(pods, strays...)
-			strays, err = readByName(ctx, w, unexplained(w, pods, claims), from)
+			pods = append(pods, unlabelled...)
+			unlabelled, err = readByName(ctx, w, unexplained(w, pods, claims), from)
 		}
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	pods = append(pods, strays...)
+	pods = append(pods, unlabelled...)
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	return slices.CompactFunc(pods, func(a, b *corev1.Pod) bool { return a.UID == b.UID }), claims, nil
 }
@@ -241,10 +239,7 @@ func (r *Reconciler) assemble(ctx context.Context, w *world, pods []*corev1.Pod,
 			w.loose = append(w.loose, c)
 			continue
 		}
-		if m.claims == nil {
-			m.claims = map[string]*corev1.PersistentVolumeClaim{}
-		}
-		m.claims[c.Name] = c
+		m.add(c)
 	}
 	if err := readLostClaims(ctx, w, from); err != nil {
 		return err
@@ -253,24 +248,31 @@ func (r *Reconciler) assemble(ctx context.Context, w *world, pods []*corev1.Pod,
 	return nil
 }
 
+// add gives a member a claim.
+func (m *member) add(c *corev1.PersistentVolumeClaim) {
+	if m.claims == nil {
+		m.claims = map[string]*corev1.PersistentVolumeClaim{}
+	}
+	m.claims[c.Name] = c
+}
+
 // readLostClaims reads the claims that members should have and that no label
 // finds: only one that is not there at all is gone.
 func readLostClaims(ctx context.Context, w *world, from engine.View) error {
+	if !from.Live || w.invalid != "" {
+		return nil
+	}
 	for _, m := range w.members {
-		if !from.Live || w.invalid != "" || !hasRun(m) {
+		if !m.hasRun() {
 			continue
 		}
 		for _, t := range missingClaims(w, m) {
 			var c corev1.PersistentVolumeClaim
 			err := from.Get(ctx, types.NamespacedName{Namespace: w.set.Namespace, Name: claim.Name(w.set.Name, t.Name, m.id)}, &c)
-			if client.IgnoreNotFound(err) != nil {
-				return fmt.Errorf("get claim: %w", err)
-			}
-			if err == nil && m.claims == nil {
-				m.claims = map[string]*corev1.PersistentVolumeClaim{}
-			}
 			if err == nil {
-				m.claims[c.Name] = &c
+				m.add(&c)
+			} else if !apierrors.IsNotFound(err) {
+				return fmt.Errorf("get claim: %w", err)
 			}
 		}
 	}
@@ -288,7 +290,8 @@ func (r *Reconciler) readNode(ctx context.Context, pod *corev1.Pod, seen map[str
 	if !known {
 		var err error
 		n, err = getNode(ctx, r.Cache, name)
-		if err == nil && from.Live && nodeOf(pod, n).lostNow() {
+		// Mutant: the cache is believed that a Node is lost.
+		if err == nil && from.Live && nodeOf(pod, n).lostNow() && !mutant.Is("stc-cached-node-lost") {
 			n, err = getNode(ctx, from.Reader, name)
 		}
 		if err != nil {
@@ -299,8 +302,36 @@ func (r *Reconciler) readNode(ctx context.Context, pod *corev1.Pod, seen map[str
 	return nodeOf(pod, n), nil
 }
 
-// lostNow tells whether anything is wrong with the node, however short.
-func (n node) lostNow() bool { return n.gone || n.outOfService || !n.notReadySince.IsZero() }
+// lostNow reports whether anything is wrong with the node, however short.
+func (n node) lostNow() bool { return n.removed() || !n.notReadySince.IsZero() }
+
+// removed reports whether the node is gone for good.
+func (n node) removed() bool { return n.gone || n.outOfService }
+
+// nodeOf reads a Node for a pod that was bound to that name. A Node younger
+// than the binding is another one: the machine that ran the pod is gone, even
+// if the name is back.
+func nodeOf(pod *corev1.Pod, n *corev1.Node) node {
+	if n == nil {
+		return node{gone: true}
+	}
+	bound, scheduled := podstate.Since(pod, corev1.PodScheduled)
+	out := node{gone: scheduled && n.CreationTimestamp.After(bound) && pod.CreationTimestamp.Before(&n.CreationTimestamp)}
+	if mutant.Is("stc-namesake-node") { // Mutant: another machine of that name passes for the one that is gone.
+		out.gone = false
+	}
+	for _, t := range n.Spec.Taints {
+		if t.Key == corev1.TaintNodeOutOfService {
+			out.outOfService = true
+		}
+	}
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+			out.notReadySince = c.LastTransitionTime.Time
+		}
+	}
+	return out
+}
 
 func getNode(ctx context.Context, reader client.Reader, name string) (*corev1.Node, error) {
 	var n corev1.Node

@@ -58,11 +58,24 @@ func (r *Reconciler) readAbandoned(ctx context.Context, key types.NamespacedName
 	var left []*corev1.PersistentVolumeClaim
 	for i := range list.Items {
 		c := &list.Items[i]
-		explained := c.Labels[v1alpha1.LabelRetained] != "" || c.DeletionTimestamp != nil || len(c.OwnerReferences) > 0
-		uid := types.UID(c.Labels[v1alpha1.LabelClusterUID])
-		if !explained && (present == "" || uid != "" && uid != present) {
+		if !explained(c) && leftBehind(c, present) {
 			left = append(left, &corev1.PersistentVolumeClaim{ObjectMeta: c.ObjectMeta})
 		}
 	}
 	return left, nil
+}
+
+// explained reports whether a claim says why it is there, or goes without us.
+func explained(c *metav1.PartialObjectMetadata) bool {
+	return c.Labels[v1alpha1.LabelRetained] != "" || c.DeletionTimestamp != nil || len(c.OwnerReferences) > 0
+}
+
+// leftBehind reports whether a claim is of a set that is gone, where the present one
+// has that UID; "" if there is none.
+func leftBehind(c *metav1.PartialObjectMetadata, present types.UID) bool {
+	if present == "" {
+		return true
+	}
+	uid := types.UID(c.Labels[v1alpha1.LabelClusterUID])
+	return uid != "" && uid != present
 }

@@ -109,7 +109,7 @@ func TestWhichNodeRanAPod(t *testing.T) {
 		{"it was there when the pod was bound", bound(10, 11), machine(0), false},
 		{"another machine has the name now", bound(10, 11), machine(12), true},
 		{"it came between the create and the binding", bound(9, 11), machine(10), false},
-		{"nobody bound the pod: its template named the node", unbound, machine(12), false},
+		{"no scheduler bound the pod: its template named the node", unbound, machine(12), false},
 	} {
 		if got := nodeOf(r.pod, r.node).gone; got != r.gone {
 			t.Errorf("%s: gone is %t, want %t", r.name, got, r.gone)

@@ -13,7 +13,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // missingClaims are the claims that a member should have and has not.
@@ -30,51 +30,57 @@ func missingClaims(w *world, m *member) []corev1.PersistentVolumeClaim {
 // createClaims creates what a pod still lacks: its creator died, or was
 // refused, between the pod and its claims. A member that has run is not given
 // an empty claim in place of its data; it is lost.
-func createClaims(w *world, r *roster, p *plan) {
+func createClaims(f *facts, p *plan) {
 	var chains []action.Chain
-	for _, m := range r.alive {
-		if hasRun(m) {
+	for _, m := range f.alive {
+		// Mutant: a member that lost its data is given an empty claim.
+		if m.hasRun() && !mutant.Is("stc-empty-claim-for-data") {
 			continue
 		}
 		var chain action.Chain
-		for _, t := range missingClaims(w, m) {
-			chain = append(chain, action.Action{Verb: action.Create, Object: buildClaim(w, &t, m.id), Reason: reasonClaim})
+		for _, t := range missingClaims(f.world, m) {
+			chain = append(chain, action.Action{Verb: action.Create, Object: buildClaim(f.world, &t, m.id), Reason: reasonClaim})
 		}
 		if len(chain) > 0 {
 			chains = append(chains, chain)
 		}
 	}
-	if len(chains) > 0 && !w.refusedNow(reasonClaim, p) {
-		p.Then(chains...)
+	if len(chains) == 0 {
+		return
 	}
+	if f.refusedNow(reasonClaim) {
+		p.tryLater(f, reasonClaim)
+		return
+	}
+	p.Then(chains...)
 }
 
 // setAside labels the claims that lost their pod or that a namesake of the set
-// left, takes the label off members
-// that live on, deletes what the policy deletes, and keeps owner references as
-// whenDeleted wants them.
-func setAside(w *world, r *roster, p *plan) {
-	if w.refusedNow(reasonRetention, p) {
+// left, takes the label off members that live on, deletes what the policy deletes,
+// and keeps owner references as whenDeleted wants them.
+func setAside(f *facts, p *plan) {
+	if f.refusedNow(reasonRetention) {
+		p.tryLater(f, reasonRetention)
 		return
 	}
 	returning := map[string]bool{}
-	for _, e := range r.returning {
-		returning[w.idOf(e.Name)] = true
+	for _, e := range f.returning {
+		returning[f.idOf(e.Name)] = true
 	}
 	var chains []action.Chain
-	for _, c := range w.loose {
-		if a, ok := looseClaim(w, c, returning[memberOf(c)]); ok {
+	for _, c := range f.loose {
+		if a, ok := looseClaim(f, c, returning[memberOf(c)]); ok {
 			chains = append(chains, action.Chain{a})
 		}
 	}
-	for _, m := range w.members {
+	for _, m := range f.members {
 		for _, c := range m.sortedClaims() {
-			if a, ok := memberClaim(w, m, c); ok {
+			if a, ok := memberClaim(f.world, m, c); ok {
 				chains = append(chains, action.Chain{a})
 			}
 		}
 	}
-	for _, c := range w.abandoned {
+	for _, c := range f.abandoned {
 		chains = append(chains, action.Chain{retain(c, v1alpha1.RetainedDeleted, v1alpha1.RetainClaims)})
 	}
 	p.Then(chains...)
@@ -82,30 +88,39 @@ func setAside(w *world, r *roster, p *plan) {
 
 // looseClaim is what to do about a claim without a pod. Only a claim that was
 // labelled by an earlier pass is deleted: its pod was found gone twice. And only
-// one on record: labels and annotations are for everybody to write.
-func looseClaim(w *world, c *corev1.PersistentVolumeClaim, returning bool) (action.Action, bool) {
-	why := c.Labels[v1alpha1.LabelRetained]
+// one on record: anyone who may patch a claim can write its labels and annotations.
+func looseClaim(f *facts, c *corev1.PersistentVolumeClaim, returning bool) (action.Action, bool) {
 	switch {
-	case returning || c.DeletionTimestamp != nil:
+	case returning, c.DeletionTimestamp != nil:
 		return action.Action{}, false
-	case why == "":
-		return retain(c, v1alpha1.RetainedLost, w.set.Spec.PersistentVolumeClaimRetentionPolicy.WhenLost), true
-	case w.keepsUnrecorded(c):
+	case !isRetained(c):
+		return retain(c, v1alpha1.RetainedLost, f.retention().WhenLost), true
+	// Mutant: labels alone say that a claim is the set's to delete.
+	case f.keepsUnrecorded(c) && !mutant.Is("stc-unrecorded-deleted"):
 		return action.Action{}, false
-	case deletable(w, c):
-		return action.Action{Verb: action.Delete, Object: c, Reason: why, Detail: "as persistentVolumeClaimRetentionPolicy says"}, true
+	case deletable(f.world, c):
+		return action.Action{Verb: action.Delete, Object: c, Reason: c.Labels[v1alpha1.LabelRetained],
+			Detail: "as persistentVolumeClaimRetentionPolicy says"}, true
+	}
+	return ownAsPolicySays(f.world, c)
+}
+
+func memberClaim(w *world, m *member, c *corev1.PersistentVolumeClaim) (action.Action, bool) {
+	if isRetained(c) && !m.terminating() {
+		used := c.DeepCopy()
+		delete(used.Labels, v1alpha1.LabelRetained)
+		delete(used.Annotations, v1alpha1.AnnotationRetention)
+		return action.Action{Verb: action.Patch, Object: used, From: c, Reason: reasonRetention, Detail: "its member stays"}, true
 	}
 	return ownAsPolicySays(w, c)
 }
 
-func memberClaim(w *world, m *member, c *corev1.PersistentVolumeClaim) (action.Action, bool) {
-	if !podstate.Terminating(m.pod) && c.Labels[v1alpha1.LabelRetained] != "" {
-		kept := c.DeepCopy()
-		delete(kept.Labels, v1alpha1.LabelRetained)
-		delete(kept.Annotations, v1alpha1.AnnotationRetention)
-		return action.Action{Verb: action.Patch, Object: kept, From: c, Reason: reasonRetention, Detail: "its member stays"}, true
-	}
-	return ownAsPolicySays(w, c)
+// isRetained reports whether a claim was set aside.
+func isRetained(c *corev1.PersistentVolumeClaim) bool { return !retainedAs(c, "") }
+
+// retainedAs reports whether a claim was set aside for that reason; "" is not at all.
+func retainedAs(c *corev1.PersistentVolumeClaim, why string) bool {
+	return c.Labels[v1alpha1.LabelRetained] == why
 }
 
 // ownAsPolicySays keeps the owner reference that makes the garbage collector
@@ -143,19 +158,20 @@ func retain(c *corev1.PersistentVolumeClaim, why string, policy v1alpha1.Retenti
 
 // relabel puts the operator's labels back on pods, claims and revisions that
 // lost them: the cache finds them by these.
-func relabel(w *world, _ *roster, p *plan) {
-	if w.refusedNow(reasonRelabel, p) {
+func relabel(f *facts, p *plan) {
+	if f.refusedNow(reasonRelabel) {
+		p.tryLater(f, reasonRelabel)
 		return
 	}
 	var chains []action.Chain
-	for _, m := range w.members {
-		chains = append(chains, putBack(m.pod, memberLabels(w, m.id), "membership is decided by the owner, not by labels")...)
+	for _, m := range f.members {
+		chains = append(chains, putBack(m.pod, memberLabels(f.world, m.id), "membership is decided by the owner, not by labels")...)
 		for _, c := range m.sortedClaims() {
-			chains = append(chains, putBack(c, memberLabels(w, m.id), "")...)
+			chains = append(chains, putBack(c, memberLabels(f.world, m.id), "")...)
 		}
 	}
-	for _, rev := range w.revisions {
-		chains = append(chains, putBack(rev, clusterLabels(w), "")...)
+	for _, rev := range f.revisions {
+		chains = append(chains, putBack(rev, clusterLabels(f.world), "")...)
 	}
 	p.Then(chains...)
 }
@@ -169,15 +185,12 @@ type object interface {
 // putBack is the chain that gives an object labels that it lacks; none if it
 // has them all.
 func putBack(obj object, want map[string]string, detail string) []action.Chain {
-	missing, labels := false, maps.Clone(obj.GetLabels())
+	labels := maps.Clone(obj.GetLabels())
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	for k, v := range want {
-		missing = missing || labels[k] != v
-		labels[k] = v
-	}
-	if !missing {
+	maps.Copy(labels, want)
+	if maps.Equal(labels, obj.GetLabels()) {
 		return nil
 	}
 	found := obj.DeepCopyObject().(object)
@@ -221,7 +234,7 @@ func unexplained(w *world, pods []*corev1.Pod, claims []*corev1.PersistentVolume
 		known[e.Name] = true
 	}
 	for _, c := range claims {
-		if name := w.nameOf(memberOf(c)); !known[name] && c.Labels[v1alpha1.LabelRetained] == "" {
+		if name := w.nameOf(memberOf(c)); !known[name] && !isRetained(c) {
 			known[name] = true
 			names = append(names, name)
 		}
@@ -230,7 +243,7 @@ func unexplained(w *world, pods []*corev1.Pod, claims []*corev1.PersistentVolume
 }
 
 // memberOf is the id of the member that a claim belongs to: the end of its name.
-// Its label may be anybody's.
+// Its label may be set by anyone.
 func memberOf(c *corev1.PersistentVolumeClaim) string {
 	return c.Name[strings.LastIndex(c.Name, "-")+1:]
 }
@@ -240,9 +253,9 @@ func looseClaims(w *world, name string) []*corev1.PersistentVolumeClaim {
 	return slices.DeleteFunc(slices.Clone(w.loose), func(c *corev1.PersistentVolumeClaim) bool { return w.nameOf(memberOf(c)) != name })
 }
 
-// kept names those claims of a lost member that the policy keeps: all or none.
-func kept(w *world, claims []*corev1.PersistentVolumeClaim) (names []string) {
-	if w.set.Spec.PersistentVolumeClaimRetentionPolicy.WhenLost == v1alpha1.DeleteClaims {
+// retainedClaims names those claims of a lost member that the policy keeps: all or none.
+func retainedClaims(w *world, claims []*corev1.PersistentVolumeClaim) (names []string) {
+	if w.retention().WhenLost == v1alpha1.DeleteClaims {
 		return nil
 	}
 	for _, c := range claims {

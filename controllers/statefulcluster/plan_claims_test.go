@@ -43,14 +43,14 @@ func TestClaimsThatLostTheirPod(t *testing.T) {
 		{name: "SC-27 and labelled first even where the policy is to delete it", world: loose(looseClaimOf("x"), set("db").retention(keep, keep, remove)), want: labels},
 		{name: "SC-27 whenLost Retain keeps it", world: loose(looseClaimOf("x").retained(lost), set("db"))},
 		{name: "SC-27 whenLost Delete deletes it", world: loose(looseClaimOf("x").retained(lost).setAsideUnder(remove).onRecord(), set("db").retention(keep, keep, remove)), want: deletes("Lost")},
-		{name: "one that is not on record is kept: everybody who may patch it can label it so", world: loose(looseClaimOf("x").retained(lost).setAsideUnder(remove), set("db").retention(keep, remove, remove))},
+		{name: "one that is not on record is kept: anyone who may patch it can label it so", world: loose(looseClaimOf("x").retained(lost).setAsideUnder(remove), set("db").retention(keep, remove, remove))},
 		{name: "nor is the record of another claim of its name its own", world: loose(looseClaimOf("x").retained(scaled).setAsideUnder(remove).onRecordAs("restored"), set("db").retention(keep, remove, remove))},
 		{name: "nor does it get an owner that goes", world: loose(looseClaimOf("x").retained(lost).but(func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences = nil }), set("db").retention(remove, keep, keep))},
-		{name: "what was set aside to be kept is kept when the policy changes", world: loose(looseClaimOf("x").retained(lost).setAsideUnder(keep), set("db").retention(keep, keep, remove))},
-		{name: "SC-27 whenScaled Retain keeps it", world: loose(looseClaimOf("x").retained(scaled).setAsideUnder(remove), set("db").retention(keep, keep, remove))},
+		{name: "what was set aside to be kept is kept when the policy changes", world: loose(looseClaimOf("x").retained(lost).setAsideUnder(keep).onRecord(), set("db").retention(keep, keep, remove))},
+		{name: "SC-27 whenScaled Retain keeps it", world: loose(looseClaimOf("x").retained(scaled).setAsideUnder(remove).onRecord(), set("db").retention(keep, keep, remove))},
 		{name: "SC-27 whenScaled Delete deletes it", world: loose(looseClaimOf("x").retained(scaled).setAsideUnder(remove).onRecord(), set("db").retention(keep, remove, keep)), want: deletes("Scaled")},
-		{name: "SC-27 whenScaled Delete does not speak of the lost", world: loose(looseClaimOf("x").retained(lost).setAsideUnder(remove), set("db").retention(keep, remove, keep))},
-		{name: "a label that somebody else invented keeps the claim", world: loose(looseClaimOf("x").retained("Mine").setAsideUnder(remove), set("db").retention(keep, remove, remove))},
+		{name: "SC-27 whenScaled Delete does not speak of the lost", world: loose(looseClaimOf("x").retained(lost).setAsideUnder(remove).onRecord(), set("db").retention(keep, remove, keep))},
+		{name: "a label that another client invented keeps the claim", world: loose(looseClaimOf("x").retained("Mine").setAsideUnder(remove).onRecord(), set("db").retention(keep, remove, remove))},
 		{name: "the claim of a member that comes back is left alone",
 			world: seen(set("db").replicas(4), a(), b(), c(), looseClaimOf("x"), updating("x", "uid-of-x", "now"), refused(reasonReturned, "quota", time.Minute)), wait: time.Minute},
 		{name: "a claim that is being deleted is left alone",
@@ -76,7 +76,11 @@ func TestClaimsFollowWhenDeleted(t *testing.T) {
 			c.DeletionTimestamp = ptr.To(ago(0))
 		}), b(), c())},
 	})
-	changed := decide(seen(set("db"), pod("a").on("n1").ready().claimsAre(owned), b(), c())).Steps[0][0][0].Object
+	scaledDown := firstWritten(seen(set("db").replicas(2).retention(keep, remove, keep), a(), b(), c()))
+	if got := scaledDown.GetAnnotations()[v1alpha1.AnnotationRetention]; got != string(remove) {
+		t.Errorf("SC-27 a claim of a member that a scale-down takes is set aside under %q, want what whenScaled says", got)
+	}
+	changed := firstWritten(seen(set("db"), pod("a").on("n1").ready().claimsAre(owned), b(), c()))
 	if refs := changed.GetOwnerReferences(); len(refs) != 1 || refs[0].UID != "else" {
 		t.Errorf("owners that are not ours become %v", refs)
 	}

@@ -53,22 +53,22 @@ func TestACrashLoopThatBeganWithTheRevision(t *testing.T) {
 		{name: "V9 members that do not serve are updated all the same: they may need it",
 			world: rolling(pod("a").on("n1").unreadyFor(time.Second).of("old"), oldB(), pod("c").on("n3").readyFor(time.Second).restarted(1)),
 			want:  recreates("a"), wait: steadyTime - time.Second},
-		{name: "V9 a surge retires nobody for a member that crashed",
+		{name: "V9 a surge retires none for a member that crashed",
 			world: seen(set("db").surge(1), nowUnproven, oldA(), oldB(), oldC(), oldCommand(), pod("d").on("n3").readyFor(time.Second).restarted(1)), wait: steadyTime - time.Second},
 	})
 }
 
 func TestRestartsAreCountedFromTheUpdateInPlace(t *testing.T) {
-	patched := decide(seen(set("db"), pod("a").on("n1").ready().restarted(3).of("old"), b(), c(), oldImage())).Steps[0][0][0].Object
+	patched := firstWritten(seen(set("db"), pod("a").on("n1").ready().restarted(3).of("old"), b(), c(), oldImage()))
 	if got := patched.GetAnnotations()[v1alpha1.AnnotationRestarts]; got != "3" {
 		t.Errorf("V9 when it is patched %q is noted, want 3", got)
 	}
-	done := decide(seen(set("db"), pod("a").on("n1").ready().restarted(4).annotated(v1alpha1.AnnotationRestarts, "3").
-		patching(`{"containers":{"main":{"restarts":3,"imageID":"id-of-zero"}}}`), b(), c())).Steps[0][0][0].Object
+	done := firstWritten(seen(set("db"), pod("a").on("n1").ready().restarted(4).annotated(v1alpha1.AnnotationRestarts, "3").
+		patching(`{"containers":{"main":{"restarts":3,"imageID":"id-of-zero"}}}`), b(), c()))
 	if got := done.GetAnnotations()[v1alpha1.AnnotationRestarts]; got != "4" {
 		t.Errorf("V9 when it is complete %q is noted, want 4", got)
 	}
-	fresh := decide(seen(set("db"), oldA(), b(), c(), oldImage())).Steps[0][0][0].Object
+	fresh := firstWritten(seen(set("db"), oldA(), b(), c(), oldImage()))
 	if got, noted := fresh.GetAnnotations()[v1alpha1.AnnotationRestarts]; noted {
 		t.Errorf("V9 %q is noted on a pod that never restarted", got)
 	}
@@ -98,14 +98,14 @@ func TestWhatDegradedSaysOfMembersThatFail(t *testing.T) {
 		got := says(told(r.world), v1alpha1.ConditionDegraded)
 		want := "True RevisionFailing: " + r.want
 		if r.want == "" {
-			want = "False Healthy: nothing needs a person"
+			want = "False Healthy: no problems detected"
 		}
 		if got != want {
 			t.Errorf("%s:\n  %s\nwant\n  %s", r.name, got, want)
 		}
 	}
 	waits := says(told(seen(set("db"), nowUnproven, oldA(), oldB(), pod("c").on("n3").readyFor(time.Second).restarted(1), image)), v1alpha1.ConditionProgressing)
-	if want := "; restarted since their update, which goes on when they stay Ready: db-c"; !strings.HasSuffix(waits, want) {
+	if want := "; waiting until members that restarted since their update stay Ready: db-c"; !strings.HasSuffix(waits, want) {
 		t.Errorf("V9 Progressing is %s, want it to end with %s", waits, want)
 	}
 }

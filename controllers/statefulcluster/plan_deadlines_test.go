@@ -10,9 +10,9 @@ import (
 )
 
 // V5 Every deadline that gives a member up, as docs/kinds/statefulcluster.md
-// lists them, a moment after it passed on the wall clock. Nobody is given up for
-// time in which nobody looked.
-func TestV5DeadlinesCountTheTimeInWhichSomebodyLooked(t *testing.T) {
+// lists them, a moment after it passed on the wall clock. No member is given up for
+// time in which the operator did not look.
+func TestV5DeadlinesCountTheTimeInWhichTheOperatorLooked(t *testing.T) {
 	const away = 36 * time.Second
 	for _, d := range []struct {
 		name   string
@@ -65,12 +65,12 @@ func TestV5DeadlinesCountTheTimeInWhichSomebodyLooked(t *testing.T) {
 			if r.late {
 				want = d.want
 			}
-			p := decide(w)
+			p := planOf(w)
 			if got := p.Steps.Strings(); !slices.Equal(got, want) {
 				t.Errorf("V5 %s, %s: it does %q, want %q", d.name, r.name, got, want)
 			}
 			if !r.late && p.Wait <= 0 {
-				t.Errorf("V5 %s, %s: nobody will look again", d.name, r.name)
+				t.Errorf("V5 %s, %s: no pass looks again", d.name, r.name)
 			}
 		}
 	}

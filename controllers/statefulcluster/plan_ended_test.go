@@ -43,7 +43,7 @@ func TestSettlingDown(t *testing.T) {
 		{name: "a member whose claim is gone and that waits for its backoff gets no empty one",
 			world: seen(set("db"), again(50*time.Second).starting().withoutClaims(), b(), c()), wait: 10 * time.Second},
 	})
-	successor := decide(seen(set("db"), again(9*time.Minute).unreadyFor(5*time.Minute).nodeGone(), b(), c())).Steps[0][0][1].Object
+	successor := planOf(seen(set("db"), again(9*time.Minute).unreadyFor(5*time.Minute).nodeGone(), b(), c())).Steps[0][0][1].Object
 	if got := successor.GetAnnotations()[v1alpha1.AnnotationReplacements]; got != "4" {
 		t.Errorf("after a member that did not settle down its successor is counted as %q, want 4", got)
 	}

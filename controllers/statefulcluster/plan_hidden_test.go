@@ -21,13 +21,13 @@ import (
 
 // What the cache does not show, because it lacks our labels.
 
-func TestABudgetOfSomebodyElse(t *testing.T) {
+func TestABudgetOfAnotherOwner(t *testing.T) {
 	s := newStage(t, set("db"))
 	theirs := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "db", UID: "theirs"}}
 	s.Put(theirs)
 	s.settle(15 * time.Minute)
 	degraded := func() string { return says(s.set().Status, v1alpha1.ConditionDegraded) }
-	if !strings.HasPrefix(degraded(), "True WriteRefused: a PodDisruptionBudget named db exists and is not ours") {
+	if !strings.HasPrefix(degraded(), "True WriteRefused: a PodDisruptionBudget named db exists and belongs to another owner") {
 		t.Errorf("the condition says %s", degraded())
 	}
 	for range 100 { // rest is rest, and nothing is tried again and again
@@ -92,9 +92,9 @@ func (s *stage) strip(obj client.Object, name string, left map[string]string) {
 	s.Put(obj)
 }
 
-// losesNobody comes to the end of a story with the three members that it began
+// losesNoMember comes to the end of a story with the three members that it began
 // with.
-func (s *stage) losesNobody() {
+func (s *stage) losesNoMember() {
 	s.settle(15 * time.Minute)
 	s.ends()
 	s.Check(s.t)
@@ -173,7 +173,7 @@ func TestAMemberWithoutAnyLabel(t *testing.T) {
 	s := newStage(t, set("db"))
 	s.settle(15 * time.Minute)
 	s.strip(&corev1.Pod{}, "db-a", nil)
-	s.losesNobody()
+	s.losesNoMember()
 }
 
 // A claim without any label is found by its name, and is not gone.
@@ -182,7 +182,7 @@ func TestAClaimWithoutAnyLabel(t *testing.T) {
 	s.settle(15 * time.Minute)
 	var bare corev1.PersistentVolumeClaim
 	s.strip(&bare, "db-data-a", map[string]string{"app": "db"})
-	s.losesNobody()
+	s.losesNoMember()
 	if err := s.Get(context.Background(), client.ObjectKeyFromObject(&bare), &bare); err != nil || bare.Labels[v1alpha1.LabelMember] != "a" {
 		t.Errorf("the claim has the labels %v (%v)", bare.Labels, err)
 	}

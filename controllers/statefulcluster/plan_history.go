@@ -9,66 +9,62 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/revision"
 )
 
-// target is the revision of the present spec: the recorded one, or the one
+// specRevision is the revision of the present spec: the recorded one, or the one
 // that recordRevision will create.
-func (w *world) target() *appsv1.ControllerRevision {
-	if w.targetRevision == nil {
-		w.targetRevision = buildRevision(w)
-		if have := revision.Same(w.revisions, w.targetRevision); have != nil {
-			w.targetRevision = have
-			return have
-		}
-		for n := int32(1); w.named(w.targetRevision.Name) != nil; n++ {
-			w.targetRevision = hashedAgain(w, n) // another template has this hash
-		}
+func specRevision(w *world) *appsv1.ControllerRevision {
+	built := buildRevision(w)
+	if have := revision.Same(w.revisions, built); have != nil {
+		return have
 	}
-	return w.targetRevision
+	for n := int32(1); w.named(built.Name) != nil; n++ {
+		built = hashedAgain(w, n) // another template has this hash
+	}
+	return built
 }
 
 // recordRevision makes the revision of the spec exist, with the highest number.
-func recordRevision(w *world, r *roster, p *plan) {
-	target := w.target()
-	if target.UID == "" && w.refusedNow(reasonRevision, p) {
-		// What is lost is replaced all the same, by the last that is on record.
-		if len(w.revisions) == 0 {
+func recordRevision(f *facts, p *plan) {
+	switch {
+	case f.specRefused():
+		p.tryLater(f, reasonRevision)
+		if len(f.revisions) == 0 {
 			p.Stop() // nothing can be made at all
-			return
 		}
-		w.targetRevision = w.revisions[len(w.revisions)-1]
-		r.target = w.targetRevision.Name
-		return
-	}
-	if target.UID == "" {
-		p.Then(action.Chain{{Verb: action.Create, Object: target, Reason: reasonRevision}})
-		return
-	}
-	if !revision.Latest(w.revisions, target) {
-		p.Then(action.Chain{{Verb: action.Patch, Object: revision.Promote(w.revisions, target), From: target,
+	case f.spec.UID == "":
+		p.Then(action.Chain{{Verb: action.Create, Object: f.spec, Reason: reasonRevision}})
+	case !revision.Latest(f.revisions, f.spec):
+		p.Then(action.Chain{{Verb: action.Patch, Object: revision.Promote(f.revisions, f.spec), From: f.spec,
 			Reason: reasonRevision, Detail: "the template is an old one again"}})
 	}
 }
 
 // keepBudget keeps the PodDisruptionBudget as replacement.maxConcurrent says.
 // A budget of that name that is not ours is left alone.
-func keepBudget(w *world, _ *roster, p *plan) {
-	want := buildBudget(w)
-	if w.budget == nil {
-		if !w.refusedNow(reasonBudget, p) {
-			p.Then(action.Chain{{Verb: action.Create, Object: want, Reason: reasonBudget}})
+func keepBudget(f *facts, p *plan) {
+	want, have := buildBudget(f.world), f.budget
+	change := action.Action{Verb: action.Create, Object: want, Reason: reasonBudget}
+	if have != nil {
+		if f.foreignBudget() || have.DeletionTimestamp != nil || apiequality.Semantic.DeepEqual(have.Spec, want.Spec) {
+			return
 		}
+		changed := have.DeepCopy()
+		changed.Spec = want.Spec
+		change = action.Action{Verb: action.Patch, Object: changed, From: have, Reason: reasonBudget}
+	}
+	if f.refusedNow(reasonBudget) {
+		p.tryLater(f, reasonBudget)
 		return
 	}
-	if !metav1.IsControlledBy(w.budget, w.set) || w.budget.DeletionTimestamp != nil ||
-		apiequality.Semantic.DeepEqual(w.budget.Spec, want.Spec) || w.refusedNow(reasonBudget, p) {
-		return
-	}
-	changed := w.budget.DeepCopy()
-	changed.Spec = want.Spec
-	p.Then(action.Chain{{Verb: action.Patch, Object: changed, From: w.budget, Reason: reasonBudget}})
+	p.Then(action.Chain{change})
+}
+
+// foreignBudget reports whether the budget of our name is not ours.
+func (w *world) foreignBudget() bool {
+	return w.budget != nil && !metav1.IsControlledBy(w.budget, w.set)
 }
 
 // yes is the value of an annotation that is a mark.
@@ -76,50 +72,56 @@ const yes = "true"
 
 // everReady reports whether a member of that revision was ever Ready.
 func (w *world) everReady(name string) bool {
-	return w.noted(name, v1alpha1.AnnotationRevisionReady)
+	return w.marked(name, v1alpha1.AnnotationRevisionReady)
 }
 
-// noted reports whether a revision bears a mark.
-func (w *world) noted(name, mark string) bool {
-	rev := revision.ByName(w.revisions, name)
+// marked reports whether a revision bears a mark.
+func (w *world) marked(name, mark string) bool {
+	rev := w.named(name)
 	return rev != nil && rev.Annotations[mark] == yes
 }
 
 // markReady writes on the revisions which of them work: those of which a member was
 // Ready once, and those of which one was Ready for settlingTime.
-func markReady(w *world, r *roster, p *plan) {
-	if w.refusedNow(reasonRevisionOK, p) {
+func markReady(f *facts, p *plan) {
+	if f.refusedNow(reasonRevisionOK) {
+		p.tryLater(f, reasonRevisionOK)
 		return
 	}
-	good := map[string]bool{}
-	for _, m := range r.alive {
-		if podstate.Ready(m.pod) && m.pod.Annotations[v1alpha1.AnnotationInPlace] == "" {
-			good[revisionOf(m.pod)] = true
+	works := map[string]bool{}
+	for _, m := range f.alive {
+		if m.works() {
+			works[m.revision()] = true
 		}
 	}
 	var chains []action.Chain
-	for _, rev := range w.revisions {
-		if !good[rev.Name] || w.noted(rev.Name, v1alpha1.AnnotationRevisionProven) {
+	for _, rev := range f.revisions {
+		if !works[rev.Name] || f.marked(rev.Name, v1alpha1.AnnotationRevisionProven) {
 			continue
 		}
-		marked := rev.DeepCopy()
-		if marked.Annotations == nil {
-			marked.Annotations = map[string]string{}
+		proven := f.proven(rev.Name)
+		if !proven {
+			p.lookAgain(f.provenAt(rev.Name))
 		}
-		marked.Annotations[v1alpha1.AnnotationRevisionReady] = yes
-		if proven(w, rev.Name) {
-			marked.Annotations[v1alpha1.AnnotationRevisionProven] = yes
-		} else {
-			if at, ok := provenAt(w, rev.Name); ok {
-				p.lookAgain(w, at)
-			}
-			if w.everReady(rev.Name) {
-				continue
-			}
+		if proven || !f.everReady(rev.Name) {
+			chains = append(chains, action.Chain{{Verb: action.Patch, Object: markedReady(rev, proven), From: rev, Reason: reasonRevisionOK}})
 		}
-		chains = append(chains, action.Chain{{Verb: action.Patch, Object: marked, From: rev, Reason: reasonRevisionOK}})
 	}
 	p.Then(chains...)
+}
+
+// markedReady is a revision with the mark that a member was Ready, and if it is
+// proven, with that mark too.
+func markedReady(rev *appsv1.ControllerRevision, proven bool) *appsv1.ControllerRevision {
+	marked := rev.DeepCopy()
+	if marked.Annotations == nil {
+		marked.Annotations = map[string]string{}
+	}
+	marked.Annotations[v1alpha1.AnnotationRevisionReady] = yes
+	if proven {
+		marked.Annotations[v1alpha1.AnnotationRevisionProven] = yes
+	}
+	return marked
 }
 
 // mostRevisions is how many old revisions are kept at most, and mostHistory how many
@@ -135,22 +137,26 @@ func largest(revisions []*appsv1.ControllerRevision) int {
 	return most
 }
 
-// trimHistory deletes the oldest revisions that nobody uses.
-func trimHistory(w *world, r *roster, p *plan) {
-	if w.refusedNow(reasonHistory, p) {
+// trimHistory deletes the oldest revisions that are not in use.
+func trimHistory(f *facts, p *plan) {
+	if f.refusedNow(reasonHistory) {
+		p.tryLater(f, reasonHistory)
 		return
 	}
-	used := []string{r.target, w.set.Status.CurrentRevision}
-	for _, m := range w.members {
-		used = append(used, revisionOf(m.pod))
+	used := []string{f.target.Name, f.set.Status.CurrentRevision}
+	for _, m := range f.members {
+		used = append(used, m.revision())
 	}
-	for _, e := range r.returning {
+	for _, e := range f.returning {
+		if mutant.Is("stc-returning-revision-trimmed") { // Mutant: members that are away use no revision.
+			break
+		}
 		used = append(used, e.Revision)
 	}
-	limit := min(max(0, int(*w.set.Spec.RevisionHistoryLimit)), mostRevisions, mostHistory/largest(w.revisions))
+	limit := min(max(0, int(*f.set.Spec.RevisionHistoryLimit)), mostRevisions, mostHistory/largest(f.revisions))
 	inUse := func(name string) bool { return slices.Contains(used, name) }
 	var chains []action.Chain
-	for _, rev := range revision.Surplus(w.revisions, limit, inUse) {
+	for _, rev := range revision.Surplus(f.revisions, limit, inUse) {
 		chains = append(chains, action.Chain{{Verb: action.Delete, Object: rev, Reason: reasonHistory}})
 	}
 	p.Then(chains...)

@@ -12,6 +12,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -33,23 +34,21 @@ type before struct {
 // inPlace builds the chain that updates a member without recreating its pod:
 // expand the claims, patch the pod, resize it. It is false when only a new pod
 // will do.
-func inPlace(w *world, m *member) (action.Chain, bool) {
-	want := w.target()
-	from, ok := dataOf(w.named(revisionOf(m.pod)))
-	to, _ := dataOf(want)
-	if !ok || w.set.Spec.UpdateStrategy.InPlace == v1alpha1.InPlaceNever && needsPodChange(from, to) || !onlyInPlaceFields(from, to) {
+func inPlace(f *facts, m *member) (action.Chain, bool) {
+	from, known := dataOf(f.named(m.revision()))
+	to, _ := dataOf(f.target)
+	if !known || !f.mayPatch(from, to) {
 		return nil, false
 	}
 	var chain action.Chain
-	if !w.refusedQuietly(reasonExpand) {
-		chain = expandClaims(w, m, to)
+	if !f.refusedNow(reasonExpand) {
+		chain = expandClaims(f.world, m, to)
 	}
 	pod := m.pod.DeepCopy()
 	todo := changeImages(pod, from, to)
-	pending := pod.Annotations[v1alpha1.AnnotationInPlace] != ""
 	todo.Resize = todo.Resize || changesResources(from, to)
-	setMetadata(w, pod, from, to, want.Name, m.id)
-	if len(todo.Containers) > 0 || todo.Resize || pending {
+	setMetadata(f.world, pod, from, to, f.target.Name, m.id)
+	if len(todo.Containers) > 0 || todo.Resize || m.patching() {
 		note, err := json.Marshal(todo)
 		if err != nil {
 			return nil, false
@@ -64,12 +63,21 @@ func inPlace(w *world, m *member) (action.Chain, bool) {
 	return chain, true
 }
 
-// needsPodChange tells whether the pod itself changes, not only its claims.
+// mayPatch reports whether a member is brought from one revision to another without
+// recreating its pod: it can be, and updateStrategy.inPlace allows it.
+func (w *world) mayPatch(from, to revisionData) bool {
+	if w.set.Spec.UpdateStrategy.InPlace == v1alpha1.InPlaceNever && needsPodChange(from, to) {
+		return false
+	}
+	return onlyInPlaceFields(from, to)
+}
+
+// needsPodChange reports whether the pod itself changes, not only its claims.
 func needsPodChange(from, to revisionData) bool {
 	return from.ServiceName != to.ServiceName || !apiequality.Semantic.DeepEqual(from.Template, to.Template)
 }
 
-// onlyInPlaceFields tells whether two revisions differ in nothing but what a
+// onlyInPlaceFields reports whether two revisions differ in nothing but what a
 // running pod can take: images and resources of its containers, labels and
 // annotations. Its hostname and subdomain are for life.
 func onlyInPlaceFields(from, to revisionData) bool {
@@ -77,7 +85,7 @@ func onlyInPlaceFields(from, to revisionData) bool {
 		keepsResources(from, to)
 }
 
-// keepsResources tells whether no request and no limit goes: a resize can
+// keepsResources reports whether no request and no limit goes: a resize can
 // change them, but not take them away.
 func keepsResources(from, to revisionData) bool {
 	for i, c := range from.Template.Spec.Containers {
@@ -110,8 +118,7 @@ func withoutInPlaceFields(t corev1.PodTemplateSpec) corev1.PodSpec {
 // the pod, not with its revision: a pod that was patched by a pass that died
 // has its images already.
 func changeImages(pod *corev1.Pod, from, to revisionData) progress {
-	todo := progress{}
-	_ = json.Unmarshal([]byte(pod.Annotations[v1alpha1.AnnotationInPlace]), &todo) // no note, nothing pending
+	todo, _ := progressOf(pod) // no note, nothing pending
 	for i := range to.Template.Spec.Containers {
 		name, image := to.Template.Spec.Containers[i].Name, to.Template.Spec.Containers[i].Image
 		for j := range pod.Spec.Containers {
@@ -177,7 +184,7 @@ func resize(pod *corev1.Pod, to revisionData) action.Action {
 
 // setResources sets what the template says, and what the API server makes of
 // it: a limit without a request is the request too. Other values in the pod are
-// somebody else's defaults and stay.
+// defaults that others set, and stay.
 func setResources(have *corev1.ResourceRequirements, want corev1.ResourceRequirements) {
 	set := func(in *corev1.ResourceList, k corev1.ResourceName, v resource.Quantity) {
 		if *in == nil {
@@ -233,61 +240,107 @@ func expandClaims(w *world, m *member, to revisionData) action.Chain {
 
 // growClaims expands what an update could not, because the API server refused
 // it then. Only a live world has the sizes.
-func growClaims(w *world, r *roster, p *plan) {
-	if _, refused := w.refused[reasonExpand]; !w.live {
-		p.look = p.look || refused && !w.refusedNow(reasonExpand, p)
+func growClaims(f *facts, p *plan) {
+	if !f.live {
+		_, refusedBefore := f.refused[reasonExpand]
+		p.tryLater(f, reasonExpand)
+		p.look = p.look || (refusedBefore && !f.refusedNow(reasonExpand))
 		return
 	}
 	var chains []action.Chain
-	to, _ := dataOf(w.target())
-	for _, m := range r.alive {
-		if chain := expandClaims(w, m, to); len(chain) > 0 && revisionOf(m.pod) == r.target {
+	to, _ := dataOf(f.target)
+	for _, m := range f.alive {
+		if m.revision() != f.target.Name {
+			continue
+		}
+		if chain := expandClaims(f.world, m, to); len(chain) > 0 {
 			chains = append(chains, chain)
 		}
 	}
-	if len(chains) > 0 && !w.refusedNow(reasonExpand, p) {
-		p.Then(chains...)
+	if len(chains) == 0 {
+		return
 	}
-}
-
-func expands(chain action.Chain) bool {
-	return slices.ContainsFunc(chain, func(a action.Action) bool { return a.Reason == reasonExpand })
+	if f.refusedNow(reasonExpand) {
+		p.tryLater(f, reasonExpand)
+		return
+	}
+	p.Then(chains...)
 }
 
 // finishInPlace ends in-place updates that are done, sends a resize again that
 // a pass that died did not send, and recreates pods whose resize cannot be.
-func finishInPlace(w *world, r *roster, p *plan) {
+func finishInPlace(f *facts, p *plan) {
 	var chains []action.Chain
 	var again, next []*member
-	if w.rolling() {
-		next = outdated(w, r) // these are patched again
+	if f.rolling() {
+		next = f.outdated() // these are patched again
 	}
-	for _, m := range r.alive {
-		note := m.pod.Annotations[v1alpha1.AnnotationInPlace]
-		to, known := dataOf(w.named(revisionOf(m.pod)))
-		if note == "" || !known || slices.Contains(next, m) {
+	for _, m := range f.alive {
+		if !m.patching() || slices.Contains(next, m) {
 			continue
 		}
-		var todo progress
-		unreadable := json.Unmarshal([]byte(note), &todo) != nil
-		// The cache does not hold resources; a live look tells whether they are there.
-		unsent := todo.Resize && !resizing(m.pod) && (w.live && !sized(m.pod, to) || !w.live && !todo.done(m.pod))
-		switch {
-		case resizeInfeasible(m.pod) || unsent && w.refusedNow(reasonResize, p):
+		acts, fails := f.finishing(m)
+		if fails {
 			again = append(again, m)
-		case unsent:
-			chains = append(chains, action.Chain{resize(m.pod, to)})
-		case unreadable || todo.done(m.pod):
-			done := m.pod.DeepCopy()
-			delete(done.Annotations, v1alpha1.AnnotationInPlace)
-			noteRestarts(done)
-			chains = append(chains, action.Chain{{Verb: action.Patch, Object: done, From: m.pod, Reason: reasonUpdated, Detail: "complete"}})
+		}
+		if len(acts) > 0 {
+			chains = append(chains, acts)
 		}
 	}
 	p.Then(chains...)
-	if len(chains) == 0 {
-		recreate(w, p, again, "")
+	if len(again) > 0 {
+		p.tryLater(f, reasonResize)
 	}
+	if len(chains) == 0 {
+		recreate(f, p, again, "")
+	}
+}
+
+// finishing is what the in-place update of a member needs next; nothing while the
+// kubelet is at it. It fails if the pod can never have the resources.
+func (f *facts) finishing(m *member) (acts action.Chain, fails bool) {
+	to, known := dataOf(f.named(m.revision()))
+	if !known {
+		return nil, false
+	}
+	todo, readable := progressOf(m.pod)
+	unsent := f.resizeUnsent(m, todo, to)
+	switch {
+	case resizeInfeasible(m.pod), unsent && f.refusedNow(reasonResize):
+		return nil, true
+	case unsent:
+		return action.Chain{resize(m.pod, to)}, false
+	case !readable, todo.done(m.pod):
+		return action.Chain{finished(m.pod)}, false
+	}
+	return nil, false
+}
+
+// progressOf reads what an in-place update of a pod waits for; false if the note
+// cannot be read.
+func progressOf(pod *corev1.Pod) (todo progress, readable bool) {
+	err := json.Unmarshal([]byte(pod.Annotations[v1alpha1.AnnotationInPlace]), &todo)
+	return todo, err == nil
+}
+
+// resizeUnsent reports whether the resize that an update needs was not sent. The cache
+// does not hold resources; a live look says whether they are there.
+func (w *world) resizeUnsent(m *member, todo progress, to revisionData) bool {
+	if !todo.Resize || resizing(m.pod) {
+		return false
+	}
+	if w.live {
+		return !sized(m.pod, to)
+	}
+	return !todo.done(m.pod)
+}
+
+// finished takes the note of an in-place update off a pod.
+func finished(pod *corev1.Pod) action.Action {
+	done := pod.DeepCopy()
+	delete(done.Annotations, v1alpha1.AnnotationInPlace)
+	noteRestarts(done)
+	return action.Action{Verb: action.Patch, Object: done, From: pod, Reason: reasonUpdated, Detail: "complete"}
 }
 
 func sized(pod *corev1.Pod, to revisionData) bool {
@@ -306,25 +359,35 @@ func resizeInfeasible(pod *corev1.Pod) bool {
 	})
 }
 
-// done tells whether the kubelet has carried out the update: it has seen the
+// done reports whether the kubelet has carried out the update: it has seen the
 // patch, each changed container runs again and not from before, no resize is
 // under way, and the pod is Ready. Ready alone stays True over the swap.
 func (t progress) done(pod *corev1.Pod) bool {
-	if seen := pod.Status.ObservedGeneration; seen > 0 && seen < pod.Generation || !podstate.Ready(pod) {
+	// Mutant: what the kubelet said of the pod before the patch counts.
+	if unseen(pod) && !mutant.Is("stc-patch-unseen") {
 		return false
 	}
-	if resizing(pod) {
+	if !podstate.Ready(pod) || resizing(pod) {
 		return false
 	}
 	for name, was := range t.Containers {
 		i := slices.IndexFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == name })
-		if i < 0 {
-			return false
-		}
-		s := pod.Status.ContainerStatuses[i]
-		if s.State.Running == nil || s.RestartCount <= was.Restarts && s.ImageID == was.ImageID {
+		if i < 0 || !was.swapped(pod.Status.ContainerStatuses[i]) {
 			return false
 		}
 	}
 	return true
+}
+
+// unseen reports whether the kubelet says that it has not seen the last change of the
+// pod. Before Kubernetes 1.33 it says nothing.
+func unseen(pod *corev1.Pod) bool {
+	seen := pod.Status.ObservedGeneration
+	return seen > 0 && seen < pod.Generation
+}
+
+// swapped reports whether a container runs, and not from before.
+func (b before) swapped(s corev1.ContainerStatus) bool {
+	restarted := s.RestartCount > b.Restarts
+	return s.State.Running != nil && (restarted || s.ImageID != b.ImageID)
 }

@@ -56,7 +56,7 @@ func TestWhatAnInPlacePatchSays(t *testing.T) {
 		p.Labels = map[string]string{"app": "db", "tier": "old"}
 	}))
 	w.members[0].pod.Spec.Containers[0].Image = "zero"
-	act := decide(w).Steps[0][0][0]
+	act := planOf(w).Steps[0][0][0]
 	pod := act.Object.(*corev1.Pod)
 	for what, ok := range map[string]bool{
 		"the image is the spec's":                   pod.Spec.Containers[0].Image == "one",
@@ -79,7 +79,7 @@ func TestWhatAnInPlacePatchSays(t *testing.T) {
 
 func labelsOnly() *corev1.Pod {
 	w := seen(set("db"), oldA(), oldB(), oldC(), changedOld(func(p *corev1.PodTemplateSpec) { p.Labels["tier"] = "old" }))
-	return decide(w).Steps[0][0][0].Object.(*corev1.Pod)
+	return firstWritten(w).(*corev1.Pod)
 }
 
 const imageNote = `{"containers":{"main":{"restarts":0,"imageID":"id-of-zero","image":"zero"}}}`
@@ -114,7 +114,7 @@ func TestInPlaceIsDone(t *testing.T) {
 		{name: "not while a resize is deferred", world: with(condition(corev1.PodResizePending, corev1.PodReasonDeferred))},
 		{name: "not while a resize is under way", world: with(condition(corev1.PodResizeInProgress, ""))},
 		{name: "a note that cannot be read is taken off", world: with(a().patching(`{`)), want: done},
-		{name: "a pod being patched does not count as available: nobody else is updated",
+		{name: "a pod being patched does not count as available: no other is updated",
 			world: status(func(p *corev1.Pod) { p.Status.ContainerStatuses[0].ImageID = "id-of-zero" })},
 		{name: "SC-41 a corrected image replaces the bad one at once, though its pod is not Ready",
 			world: with(pod("a").aged(time.Minute).patching(imageNote).on("n1").starting().of("old")), want: updatesInPlace("a"), wait: 9 * time.Minute},
@@ -130,7 +130,7 @@ func TestAnUpdateThatIsTakenBack(t *testing.T) {
 		change(p)
 		w := seen(set("db"), p, b(), c(), revisionOfImage("bad", "bad"))
 		w.members[0].pod.Spec.Containers[0].Image = "bad"
-		return decide(w).Steps[0][0][0].Object.GetAnnotations()[v1alpha1.AnnotationInPlace]
+		return firstWritten(w).GetAnnotations()[v1alpha1.AnnotationInPlace]
 	}
 	if got := back(func(*podFixture) {}); got != "{}" {
 		t.Errorf("it waits for %s, want nothing but to be Ready", got)
@@ -145,7 +145,7 @@ func TestAnUpdateThatIsTakenBack(t *testing.T) {
 
 func TestAnUpdateOnTopOfAnother(t *testing.T) {
 	w := seen(set("db"), a().patching(imageNote).of("old"), b(), c(), changedOld(func(p *corev1.PodTemplateSpec) { p.Labels["tier"] = "old" }))
-	if got := decide(w).Steps[0][0][0].Object.GetAnnotations()[v1alpha1.AnnotationInPlace]; got != imageNote {
+	if got := firstWritten(w).GetAnnotations()[v1alpha1.AnnotationInPlace]; got != imageNote {
 		t.Errorf("a new label makes it wait for %s, want for the image as before", got)
 	}
 }

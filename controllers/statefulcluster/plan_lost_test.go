@@ -150,7 +150,7 @@ func TestReplacementsAreCounted(t *testing.T) {
 		{"after one that was Ready", a().inPlaceOf("x", 4).nodeGone(), "1"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			chain := decide(seen(set("db"), r.old, b(), c())).Steps[0][0]
+			chain := planOf(seen(set("db"), r.old, b(), c())).Steps[0][0]
 			if got := chain[1].Object.GetAnnotations()[v1alpha1.AnnotationReplacements]; got != r.want {
 				t.Errorf("%s: counted as %q, want %q", chain[1], got, r.want)
 			}
@@ -206,7 +206,7 @@ func TestMaxConcurrent(t *testing.T) {
 		{name: "one that hangs on takes no slot of others once the set is full",
 			world: seen(set("db"), pod("x").on("n1").ready().nodeNotReadyFor(time.Hour).going(), a().nodeGone(), b(), c()),
 			want:  []string{replaces("a", "f1", v1alpha1.LossNodeGone)}},
-		{name: "an empty slot counts: nobody else is replaced before it is filled",
+		{name: "an empty slot counts: no other is replaced before it is filled",
 			world: seen(set("db").replicas(4).maxConcurrent("1"), a().nodeGone(), b().nodeGone(), c()),
 			want:  creates("f1"), held: []string{"db-a", "db-b"}},
 		{name: "while creates of replacements are refused no member is given up",
@@ -218,19 +218,19 @@ func TestMaxConcurrent(t *testing.T) {
 func TestUnreadinessOfMany(t *testing.T) {
 	check(t, []row{
 		{name: "more unready at once than maxConcurrent: none is replaced for it",
-			world: seen(set("db"), pod("a").on("n1").unreadyFor(50*time.Minute), pod("b").on("n2").unreadyFor(50*time.Minute), c()),
-			crowd: 2},
+			world:       seen(set("db"), pod("a").on("n1").unreadyFor(50*time.Minute), pod("b").on("n2").unreadyFor(50*time.Minute), c()),
+			manyUnready: 2},
 		{name: "as many as maxConcurrent are replaced",
 			world: seen(set("db").maxConcurrent("2"), pod("a").on("n1").unreadyFor(50*time.Minute), pod("b").on("n2").unreadyFor(50*time.Minute), c()),
 			want:  []string{replaces("a", "f1", v1alpha1.LossUnready), replaces("b", "f2", v1alpha1.LossUnready)}},
-		{name: "a crowd does not hide a lost node",
+		{name: "many unready members do not hide a lost node",
 			world: seen(set("db"), pod("a").on("n1").unreadyFor(50*time.Minute), pod("b").on("n2").unreadyFor(50*time.Minute), c().nodeGone()),
-			want:  []string{replaces("c", "f1", v1alpha1.LossNodeGone)}, crowd: 2},
-		{name: "members on lost nodes are not part of the crowd",
+			want:  []string{replaces("c", "f1", v1alpha1.LossNodeGone)}, manyUnready: 2},
+		{name: "members on lost nodes are not among the unready",
 			world: seen(set("db").maxConcurrent("2"), pod("a").on("n1").unreadyFor(50*time.Minute), b().nodeGone(), pod("c").on("n3").unreadyFor(50*time.Minute)),
 			want:  []string{replaces("b", "f1", v1alpha1.LossNodeGone), replaces("a", "f2", v1alpha1.LossUnready)},
 			held:  []string{"db-c"}},
-		{name: "new members that start together are no crowd, and nobody's deadline is forgotten",
+		{name: "new members that start together are not too many, and no deadline is forgotten",
 			world: seen(set("db").replicas(5), a(), b(), c(), pod("d").aged(time.Minute).on("n1").starting(), pod("e").aged(2*time.Minute).on("n1").starting()),
 			wait:  8 * time.Minute},
 	})
@@ -240,10 +240,10 @@ func TestATemplateIsToBlame(t *testing.T) {
 	hour := 50 * time.Minute
 	check(t, []row{
 		{name: "SC-41 a member of a revision of which none was ever Ready is not replaced for unreadiness",
-			world:   seen(set("db"), nowNeverReady, pod("a").on("n1").starting(), b().of("old"), c().of("old"), revisionOfImage("old", "zero")).kept(),
+			world:   seen(set("db"), nowNeverReady, pod("a").on("n1").starting(), b().of("old"), c().of("old"), revisionOfImage("old", "zero")).withoutUpdates(),
 			failing: []string{"db-a"}},
 		{name: "nor for not being scheduled",
-			world:   seen(set("db"), nowNeverReady, pod("a").unschedulableFor(hour), b().of("old"), c().of("old"), revisionOfImage("old", "zero")).kept(),
+			world:   seen(set("db"), nowNeverReady, pod("a").unschedulableFor(hour), b().of("old"), c().of("old"), revisionOfImage("old", "zero")).withoutUpdates(),
 			failing: []string{"db-a"}},
 		{name: "nor for having been Ready once: its revision was, so it is the member",
 			world: seen(set("db"), pod("a").on("n1").unreadyFor(hour), b(), c()),
@@ -263,14 +263,14 @@ func TestATemplateIsToBlame(t *testing.T) {
 		{name: "a lost node counts whatever the template does",
 			world: seen(set("db"), pod("a").recreated().on("n1").starting().nodeNotReadyFor(time.Minute), b(), c()),
 			want:  []string{replaces("a", "f1", v1alpha1.LossNodeNotReady)}},
-		{name: "a revision that is no more was Ready as far as anybody knows not",
+		{name: "a revision that is no more was Ready as far as is known not",
 			world:   seen(set("db").onDelete(), pod("a").labelled(labelRevision, "forgotten").on("n1").unreadyFor(hour), b(), c()),
 			failing: []string{"db-a"}},
 	})
 }
 
-// kept stops updates, so that a row shows what a loss does alone.
-func (w *world) kept() *world {
+// withoutUpdates stops updates, so that a row shows what a loss does alone.
+func (w *world) withoutUpdates() *world {
 	w.set.Spec.UpdateStrategy.Type = v1alpha1.OnDeleteStrategy
 	return w
 }

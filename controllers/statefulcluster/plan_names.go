@@ -7,6 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // The names of new members are written into status.creating, on the version of
@@ -19,9 +20,9 @@ import (
 // what etcd takes (1.5 MiB).
 const namesBatch = 2000
 
-// unborn are the ids on record that nobody has, or had as far as can be seen:
+// unusedNames are the ids on record that no one has, or had as far as can be seen:
 // no member, no claim, no loss and no entry of status.updating.
-func unborn(w *world) []string {
+func unusedNames(w *world) []string {
 	taken := w.ids()
 	var free []string
 	for _, name := range w.set.Status.Creating {
@@ -33,20 +34,12 @@ func unborn(w *world) []string {
 	return free
 }
 
-// nextID takes an id that nobody has; the world has one for every slot. Those
-// on record come first.
-func (w *world) nextID() string {
-	id := w.fresh[0]
-	w.fresh = w.fresh[1:]
-	return id
-}
-
 // stillWanted are the names on record that the empty slots will take. The others
-// are given back: nobody may wonder about names at rest.
-func stillWanted(w *world, r *roster) []string {
-	free := unborn(w)
-	empty := max(0, wanted(w, r)-r.occupied()+len(r.lost)) // a lost member's slot is taken by a new one
-	return w.namesOf(free[:min(len(free), empty)])
+// are given back: a set at rest has no names on record.
+func stillWanted(f *facts) []string {
+	free := unusedNames(f.world)
+	empty := max(0, f.wanted()-f.occupied()+len(f.lost)) // a lost member's slot is taken by a new one
+	return f.namesOf(free[:min(len(free), empty)])
 }
 
 func (w *world) namesOf(ids []string) []string {
@@ -59,19 +52,24 @@ func (w *world) namesOf(ids []string) []string {
 
 // make adds chains that create members, and before them the record of their
 // names. What was given up is recorded first, too.
-func (p *plan) make(w *world, r *roster, chains ...action.Chain) {
+func (p *plan) make(f *facts, chains ...action.Chain) {
 	onRecord := true
 	for _, name := range created(chains) {
-		onRecord = onRecord && slices.Contains(w.set.Status.Creating, name)
+		if !slices.Contains(f.set.Status.Creating, name) {
+			onRecord = false
+		}
 		if !slices.Contains(p.creating, name) {
 			p.creating = append(p.creating, name)
 		}
 	}
+	if mutant.Is("stc-names-not-recorded") { // Mutant: pods are created under names that the status does not have yet.
+		onRecord = true
+	}
 	switch {
 	case !onRecord:
-		p.record(w, reasonNames)
-	case r.abandoned && len(chains) > 0:
-		p.record(w, reasonUpdate)
+		p.record(f, reasonNames)
+	case f.returnFailed && len(chains) > 0:
+		p.record(f, reasonUpdate)
 	}
 	p.Then(chains...)
 }
@@ -89,22 +87,27 @@ func created(chains []action.Chain) (names []string) {
 }
 
 // stillCreating are the names that stay on record after the pass: not those
-// whose pod was created, nor those that somebody else's pod has.
-func stillCreating(w *world, r *roster, p *plan, outcomes []action.Outcome) []string {
+// whose pod was created, nor those that the pod of another owner has.
+func stillCreating(f *facts, p *plan, done results) []string {
 	names := p.creating
-	if p.recorded && !slices.ContainsFunc(outcomes, wroteStatus) {
-		names = stillWanted(w, r)
+	if p.recorded && !done.wroteStatus() {
+		names = stillWanted(f)
 	}
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-		return slices.ContainsFunc(outcomes, func(o action.Outcome) bool {
-			return createsNew(o) && o.Object.GetName() == name && (o.Err == nil || apierrors.IsAlreadyExists(o.Err))
-		})
+		return slices.ContainsFunc(done.outcomes, func(o action.Outcome) bool { return usesName(o, name) })
 	})
 }
 
-// createsNew tells whether the action creates the pod of a new member.
+// usesName reports whether a name is given away for good: a pod was created under it,
+// or one had it already.
+func usesName(o action.Outcome, name string) bool {
+	if !createsNew(o) || o.Object.GetName() != name {
+		return false
+	}
+	return o.Err == nil || apierrors.IsAlreadyExists(o.Err)
+}
+
+// createsNew reports whether the action creates the pod of a new member.
 func createsNew(o action.Outcome) bool {
 	return o.Verb == action.Create && (o.Reason == reasonMissing || o.Reason == reasonReplaced)
 }
-
-func wroteStatus(o action.Outcome) bool { return o.Verb == action.PatchStatus && o.Err == nil }

@@ -67,7 +67,7 @@ func TestNamesLeaveTheRecord(t *testing.T) {
 		{"V2 nothing is forgotten while the spec is invalid",
 			seen(set("db").change(func(s *v1alpha1.StatefulClusterSpec) { s.Selector = nil }), creating("f1")), nil, []string{"db-f1"}},
 	} {
-		p := decide(r.world)
+		p := planOf(r.world)
 		var outcomes []action.Outcome
 		for _, step := range p.Steps {
 			for _, chain := range step {
@@ -81,18 +81,18 @@ func TestNamesLeaveTheRecord(t *testing.T) {
 				break
 			}
 		}
-		if got := summarize(r.world, &p, outcomes).Creating; !slices.Equal(got, r.want) {
+		if got := statusOf(r.world, &p, outcomes).Creating; !slices.Equal(got, r.want) {
 			t.Errorf("%s: on record are %q, want %q", r.name, got, r.want)
 		}
 	}
 }
 
-// Names that somebody has or had are not given to new members.
+// Names that a member has or had are not given to new members.
 func TestNamesOnRecordThatAreTaken(t *testing.T) {
 	w := seen(set("db"), creating("a", "l", "u", "x", "f1"), a(), looseClaimOf("l"), updating("u", "uid-of-u", "now"), with(func(w *world) {
 		w.set.Status.Lost = []v1alpha1.LostMember{{Name: "db-x"}}
 	}))
-	if got := unborn(w); !slices.Equal(got, []string{"f1"}) {
+	if got := unusedNames(w); !slices.Equal(got, []string{"f1"}) {
 		t.Errorf("V2 %q are free to be taken, want only f1", got)
 	}
 }
@@ -124,8 +124,8 @@ func TestV2AFrozenLeaderWakes(t *testing.T) {
 				s.play(story, func() { s.settle(2 * time.Second) })
 				s.settle(15 * time.Minute)
 				s.ends()
-				if made := len(s.law.names); made != len(alone.law.names) {
-					s.Breaks("V2 %d names were used where %d do without a freeze", made, len(alone.law.names))
+				if made := len(s.invariants.names); made != len(alone.invariants.names) {
+					s.Breaks("V2 %d names were used where %d do without a freeze", made, len(alone.invariants.names))
 				}
 				s.Check(s.t)
 			}
@@ -136,11 +136,11 @@ func TestV2AFrozenLeaderWakes(t *testing.T) {
 // anotherLeads lets another process do something, and comes back to this one.
 // Ids are random: the other one comes upon none that this one has thought of.
 func (s *stage) anotherLeads(do func()) {
-	for _, id := range s.law.seen.fresh {
+	for _, id := range s.invariants.seen.fresh {
 		s.used[id] = true
 	}
-	r, shown, at, since, seen := s.r, s.shown, s.at, s.since, s.law.seen
+	r, shown, at, since, seen := s.r, s.shown, s.at, s.since, s.invariants.seen
 	s.restart()
 	do()
-	s.r, s.shown, s.at, s.since, s.law.seen = r, shown, at, since, seen
+	s.r, s.shown, s.at, s.since, s.invariants.seen = r, shown, at, since, seen
 }

@@ -9,9 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // Who may patch a claim can put every label and annotation on it that the operator
@@ -42,22 +41,20 @@ func (w *world) namedAsOurs(claims []*corev1.PersistentVolumeClaim) (ours, other
 }
 
 // onRecord reports whether the status says that the claim is, or was, a member's.
-func (w *world) onRecord(c *corev1.PersistentVolumeClaim) bool {
-	if w.recorded == nil {
-		w.recorded = make(map[v1alpha1.RecordedClaim]bool, len(w.set.Status.Claims))
-		for _, r := range w.set.Status.Claims {
-			w.recorded[r] = true
-		}
-	}
-	return w.recorded[v1alpha1.RecordedClaim{Name: c.Name, UID: c.UID}]
+func (f *facts) onRecord(c *corev1.PersistentVolumeClaim) bool {
+	return f.claimRecord[v1alpha1.RecordedClaim{Name: c.Name, UID: c.UID}]
 }
 
 // deletable reports whether the policy has a claim deleted that was set aside.
 func deletable(w *world, c *corev1.PersistentVolumeClaim) bool {
-	if c.Annotations[v1alpha1.AnnotationRetention] != string(v1alpha1.DeleteClaims) {
+	setAsideTo := c.Annotations[v1alpha1.AnnotationRetention]
+	if mutant.Is("stc-policy-of-today") { // Mutant: the present policy decides on old claims.
+		setAsideTo = string(v1alpha1.DeleteClaims)
+	}
+	if setAsideTo != string(v1alpha1.DeleteClaims) {
 		return false // it was set aside to be kept, whatever the policy says now
 	}
-	policy := w.set.Spec.PersistentVolumeClaimRetentionPolicy
+	policy := w.retention()
 	switch c.Labels[v1alpha1.LabelRetained] {
 	case v1alpha1.RetainedLost:
 		return policy.WhenLost == v1alpha1.DeleteClaims
@@ -69,9 +66,12 @@ func deletable(w *world, c *corev1.PersistentVolumeClaim) bool {
 
 // keepsUnrecorded reports whether a claim without a pod would be deleted, now or with
 // the set, and is kept for it is not on record.
-func (w *world) keepsUnrecorded(c *corev1.PersistentVolumeClaim) bool {
-	goes := deletable(w, c) || w.deletesClaims() && !w.owns(c)
-	return goes && c.DeletionTimestamp == nil && c.Labels[v1alpha1.LabelRetained] != "" && !w.onRecord(c)
+func (f *facts) keepsUnrecorded(c *corev1.PersistentVolumeClaim) bool {
+	if !isRetained(c) || c.DeletionTimestamp != nil || f.onRecord(c) {
+		return false
+	}
+	wouldGoWithSet := f.deletesClaims() && !f.owns(c)
+	return wouldGoWithSet || deletable(f.world, c)
 }
 
 // owns reports whether the claim goes with the set.
@@ -79,36 +79,26 @@ func (w *world) owns(c *corev1.PersistentVolumeClaim) bool {
 	return slices.ContainsFunc(c.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == w.set.UID })
 }
 
-// deletesAny reports whether there is a policy by which claims are deleted.
-func (w *world) deletesAny() bool {
-	p := w.set.Spec.PersistentVolumeClaimRetentionPolicy
-	return slices.Contains([]v1alpha1.RetentionPolicy{p.WhenDeleted, p.WhenScaled, p.WhenLost}, v1alpha1.DeleteClaims)
-}
-
 // claimsOnRecord are the claims that stand in status.claims after the pass, by name.
-func claimsOnRecord(w *world, outcomes []action.Outcome) []v1alpha1.RecordedClaim {
-	if !w.deletesAny() {
+func claimsOnRecord(f *facts, done results) []v1alpha1.RecordedClaim {
+	if !f.deletesAny() {
 		return nil
 	}
 	var going, staying []v1alpha1.RecordedClaim
-	for _, c := range w.loose {
-		if w.onRecord(c) && c.DeletionTimestamp == nil && !deletedNow(c, outcomes) {
-			going = append(going, v1alpha1.RecordedClaim{Name: c.Name, UID: c.UID})
+	for _, c := range f.loose {
+		if f.onRecord(c) && c.DeletionTimestamp == nil && !done.deleted(c.UID) {
+			going = append(going, claimEntry(c))
 		}
 	}
-	for _, m := range w.members {
-		list := &staying
-		if podstate.Terminating(m.pod) || m.node.lostNow() {
-			list = &going
-		}
-		for _, c := range m.sortedClaims() {
-			*list = append(*list, v1alpha1.RecordedClaim{Name: c.Name, UID: c.UID})
+	for _, m := range f.members {
+		if m.terminating() || m.nodeLost() {
+			going = append(going, claimEntries(m)...)
+		} else {
+			staying = append(staying, claimEntries(m)...)
 		}
 	}
-	for _, o := range outcomes {
-		if _, isClaim := o.Object.(*corev1.PersistentVolumeClaim); isClaim && o.Verb == action.Create && o.Err == nil && o.Answer != nil {
-			staying = append(staying, v1alpha1.RecordedClaim{Name: o.Answer.GetName(), UID: o.Answer.GetUID()})
-		}
+	for _, c := range done.createdClaims() {
+		staying = append(staying, claimEntry(c))
 	}
 	byName := func(a, b v1alpha1.RecordedClaim) int { return strings.Compare(a.Name, b.Name) }
 	slices.SortStableFunc(staying, byName)
@@ -118,20 +108,26 @@ func claimsOnRecord(w *world, outcomes []action.Outcome) []v1alpha1.RecordedClai
 	return slices.CompactFunc(all, func(a, b v1alpha1.RecordedClaim) bool { return a.Name == b.Name })
 }
 
-func deletedNow(c *corev1.PersistentVolumeClaim, outcomes []action.Outcome) bool {
-	return slices.ContainsFunc(outcomes, func(o action.Outcome) bool {
-		return o.Verb == action.Delete && o.Err == nil && o.Object.GetUID() == c.UID
-	})
+func claimEntries(m *member) []v1alpha1.RecordedClaim {
+	entries := make([]v1alpha1.RecordedClaim, 0, len(m.claims))
+	for _, c := range m.sortedClaims() {
+		entries = append(entries, claimEntry(c))
+	}
+	return entries
+}
+
+func claimEntry(c metav1.Object) v1alpha1.RecordedClaim {
+	return v1alpha1.RecordedClaim{Name: c.GetName(), UID: c.GetUID()}
 }
 
 // unrecorded are the claims that carry the set's labels and are kept, since nothing
 // on record says that they are its own.
-func (w *world) unrecorded() (names []string) {
-	for _, c := range w.strange {
+func (f *facts) unrecorded() (names []string) {
+	for _, c := range f.misnamed {
 		names = append(names, c.Name)
 	}
-	for _, c := range w.loose {
-		if w.keepsUnrecorded(c) {
+	for _, c := range f.loose {
+		if f.keepsUnrecorded(c) {
 			names = append(names, c.Name)
 		}
 	}
@@ -139,10 +135,10 @@ func (w *world) unrecorded() (names []string) {
 	return names
 }
 
-// keptUnrecorded names them, and says what a person may do.
-func keptUnrecorded(w *world) string {
-	names := w.unrecorded()
-	return fmt.Sprintf("these claims carry the set's labels, and nothing on record says that they are its own, so they are kept whatever the retention policy says: %s; "+
-		"to delete one: `kubectl -n %s delete pvc %s`; to keep it, take it from the set: `kubectl -n %s label pvc %s %s-`",
-		someOf(names), w.set.Namespace, names[0], w.set.Namespace, names[0], v1alpha1.LabelClusterUID)
+// keptUnrecorded names them, and says what a user may do.
+func keptUnrecorded(f *facts) string {
+	names := f.unrecorded()
+	return fmt.Sprintf("these claims carry the set's labels but are not in status.claims, so they are kept whatever the retention policy says: %s; "+
+		"to delete one: `kubectl -n %s delete pvc %s`; to keep it, remove it from the set: `kubectl -n %s label pvc %s %s-`",
+		someOf(names), f.set.Namespace, names[0], f.set.Namespace, names[0], v1alpha1.LabelClusterUID)
 }

@@ -54,28 +54,28 @@ func TestClaimsOnRecord(t *testing.T) {
 
 func TestClaimsComeOnRecordWithTheirCreation(t *testing.T) {
 	w := seen(set("db").retention(keep, keep, remove).replicas(1))
-	p := decide(w)
+	p := planOf(w)
 	var outcomes []action.Outcome
 	for _, a := range p.Steps[0][0] {
 		answer := a.Object.DeepCopyObject().(client.Object)
 		answer.SetUID("new")
 		outcomes = append(outcomes, action.Outcome{Action: a, Answer: answer})
 	}
-	if got := summarize(w, &p, outcomes).Claims; !slices.Equal(got, []v1alpha1.RecordedClaim{{Name: "db-data-f1", UID: "new"}}) {
+	if got := statusOf(w, &p, outcomes).Claims; !slices.Equal(got, []v1alpha1.RecordedClaim{{Name: "db-data-f1", UID: "new"}}) {
 		t.Errorf("on record: %v", got)
 	}
 	for i := range outcomes {
 		outcomes[i].Err = context.Canceled
 	}
-	if got := summarize(w, &p, outcomes).Claims; len(got) > 0 {
+	if got := statusOf(w, &p, outcomes).Claims; len(got) > 0 {
 		t.Errorf("on record, though nothing was created: %v", got)
 	}
 }
 
 func TestADeletedClaimLeavesTheRecord(t *testing.T) {
 	w := seen(set("db").retention(keep, keep, remove), a(), b(), c(), looseClaimOf("x").retained(lost).setAsideUnder(remove).onRecord())
-	p := decide(w)
-	if got := recordOf(summarize(w, &p, []action.Outcome{{Action: p.Steps[0][0][0]}})); !slices.Equal(got, []string{"a", "b", "c"}) {
+	p := planOf(w)
+	if got := recordOf(statusOf(w, &p, []action.Outcome{{Action: p.Steps[0][0][0]}})); !slices.Equal(got, []string{"a", "b", "c"}) {
 		t.Errorf("on record: %q", got)
 	}
 }
@@ -91,7 +91,7 @@ func TestTheRecordOfClaimsIsBounded(t *testing.T) {
 	}
 }
 
-// Labels are for everybody to write who may patch a claim.
+// Anyone who may patch a claim can label it.
 func TestALabelMakesNoClaimOurs(t *testing.T) {
 	s := newStage(t, set("db").retention(remove, remove, remove))
 	s.settle(time.Minute)
@@ -114,8 +114,8 @@ func TestALabelMakesNoClaimOurs(t *testing.T) {
 }
 
 func TestUnrecordedClaimsAreTold(t *testing.T) {
-	const want = "True UnrecordedClaims: these claims carry the set's labels, and nothing on record says that they are its own, so they are kept whatever the retention policy says: " +
-		"db-data-x; to delete one: `kubectl -n ns delete pvc db-data-x`; to keep it, take it from the set: `kubectl -n ns label pvc db-data-x enge.me/cluster-uid-`"
+	const want = "True UnrecordedClaims: these claims carry the set's labels but are not in status.claims, so they are kept whatever the retention policy says: " +
+		"db-data-x; to delete one: `kubectl -n ns delete pvc db-data-x`; to keep it, remove it from the set: `kubectl -n ns label pvc db-data-x enge.me/cluster-uid-`"
 	x := func() *claimFixture { return looseClaimOf("x").retained(lost).setAsideUnder(remove) }
 	for _, r := range []struct {
 		name  string
@@ -125,10 +125,10 @@ func TestUnrecordedClaimsAreTold(t *testing.T) {
 		{"one that would be deleted", seen(set("db").retention(keep, keep, remove), a(), b(), c(), x()), want},
 		{"one that would go with the set", seen(set("db").retention(remove, keep, keep), a(), b(), c(), x().but(func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences = nil })), want},
 		{"one with another name than the set gives", seen(set("db"), a(), b(), c(), with(func(w *world) {
-			w.strange = []*corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "db-data-x"}}}
+			w.misnamed = []*corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "db-data-x"}}}
 		})), want},
-		{"not one that is kept anyway", seen(set("db"), a(), b(), c(), x()), "False Healthy: nothing needs a person"},
-		{"nor one on record", seen(set("db").retention(keep, keep, remove), a(), b(), c(), x().onRecord()), "False Healthy: nothing needs a person"},
+		{"not one that is kept anyway", seen(set("db"), a(), b(), c(), x()), "False Healthy: no problems detected"},
+		{"nor one on record", seen(set("db").retention(keep, keep, remove), a(), b(), c(), x().onRecord()), "False Healthy: no problems detected"},
 	} {
 		if got := says(told(r.world), v1alpha1.ConditionDegraded); got != r.want {
 			t.Errorf("%s: %s", r.name, got)

@@ -41,7 +41,7 @@ func TestANodeThatDiesUnderAReturningMember(t *testing.T) {
 			world: seen(set("db").keepsEvicted(), pod("a").on("n1").ready().evicted().nodeNotReadyFor(time.Minute), b(), c()),
 			want:  []string{createsInPlaceOf("a", "f1")}},
 	})
-	if p := decide(seen(set("db"), going(time.Minute), b(), c(), entry)); len(p.updating) != 0 {
+	if p := planOf(seen(set("db"), going(time.Minute), b(), c(), entry)); len(p.updating) != 0 {
 		t.Errorf("it is given up, and status.updating will still name it: %v", p.updating)
 	}
 }
@@ -55,7 +55,7 @@ func evictedEntry(id string) thing {
 // After an eviction the template is not to blame.
 func TestWhyAMemberCameBack(t *testing.T) {
 	evicted := evictedEntry("a")
-	made := decide(seen(set("db"), looseClaimOf("a"), b(), c(), evicted)).Steps[0][0][0].Object
+	made := firstWritten(seen(set("db"), looseClaimOf("a"), b(), c(), evicted))
 	if got := made.GetAnnotations()[v1alpha1.AnnotationUpdated]; got != string(v1alpha1.UpdatingEviction) {
 		t.Errorf("it says that it came back because of %q", got)
 	}
@@ -84,7 +84,7 @@ func TestACorrectedTemplateBringsAMemberBack(t *testing.T) {
 		{"V1 with its own template under OnDelete", seen(set("db").onDelete(), bad, looseClaimOf("a"), b(), c(), entry), "bad", "Update"},
 	}
 	for _, r := range rows {
-		pod := decide(r.world).Steps[0][0][0].Object
+		pod := firstWritten(r.world)
 		if got := pod.GetLabels()[labelRevision]; got != r.revision {
 			t.Errorf("%s: it comes back with revision %s, want %s", r.name, got, r.revision)
 		}
@@ -122,8 +122,8 @@ func TestV1ARefusedTemplateIsCorrected(t *testing.T) {
 			// The last try was refused for longer than that: only the edit brings the next.
 			s.play(story, func() { s.settle(10 * time.Second) })
 			s.ends()
-			if len(s.law.names) != 3 {
-				s.Breaks("V1 %d names were used, and 3 members have come back", len(s.law.names))
+			if len(s.invariants.names) != 3 {
+				s.Breaks("V1 %d names were used, and 3 members have come back", len(s.invariants.names))
 			}
 			s.Check(s.t)
 		})
@@ -136,7 +136,7 @@ func TestManyAreRecreatedInBatches(t *testing.T) {
 		things = append(things, pod(fmt.Sprintf("m%04d", i)).on("n1").ready().of("old"))
 	}
 	all := int32(recreateBatch + 5)
-	p := decide(seen(set("db").replicas(all).maxUnavailable(int(all)), append(things, oldCommand())...))
+	p := planOf(seen(set("db").replicas(all).maxUnavailable(int(all)), append(things, oldCommand())...))
 	if len(p.updating) != recreateBatch || len(p.Steps[1]) != recreateBatch {
 		t.Errorf("%d entries and %d deletes in one pass, want %d", len(p.updating), len(p.Steps[1]), recreateBatch)
 	}
@@ -167,7 +167,7 @@ func TestResourcesInPlace(t *testing.T) {
 	}
 	kept := with(limit("4"), cpu("1"))
 	if r, l := kept.Requests[corev1.ResourceCPU], kept.Limits[corev1.ResourceCPU]; r.String() != "1" || l.String() != "4" {
-		t.Errorf("request %s and limit %s, want the limit that somebody else set", r.String(), l.String())
+		t.Errorf("request %s and limit %s, want the limit that another client set", r.String(), l.String())
 	}
 	same := with(cpu("1000m"), cpu("1"))
 	if r := same.Requests[corev1.ResourceCPU]; r.String() != "1" && r.String() != "1000m" {
@@ -191,7 +191,7 @@ func TestGrowingIsLookedForLive(t *testing.T) {
 		{"it was refused just now", seen(set("db"), a(), b(), c(), cached, refused(reasonExpand, "no", time.Minute)), false},
 		{"it was refused and can be tried again", seen(set("db"), a(), b(), c(), cached, refused(reasonExpand, "no", 0)), true},
 	} {
-		if got := decide(r.world).look; got != r.want {
+		if got := planOf(r.world).look; got != r.want {
 			t.Errorf("%s: looks live is %t", r.name, got)
 		}
 	}
@@ -227,8 +227,8 @@ func TestUpdatingFollowsTheRecord(t *testing.T) {
 		{"the label of a claim was not written before a scale-down gave its member up", seen(set("db").replicas(2), looseClaimOf("a"), b(), c(), entry), 1},
 		{"one could not come back, and the next were not begun", seen(set("db").maxUnavailable(2), looseClaimOf("a"), b(), oldC(), oldCommand(), entry), 1},
 	} {
-		p := decide(r.world)
-		s := summarize(r.world, &p, []action.Outcome{{Action: p.Steps[0][0][0], Err: refusal}})
+		p := planOf(r.world)
+		s := statusOf(r.world, &p, []action.Outcome{{Action: p.Steps[0][0][0], Err: refusal}})
 		if len(s.Updating) != r.want {
 			t.Errorf("%s: status.updating says %v after\n  %s", r.name, s.Updating, strings.Join(p.Steps.Strings(), "\n  "))
 		}

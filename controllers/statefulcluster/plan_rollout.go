@@ -6,53 +6,30 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
-
-// rolling tells whether the operator updates members by itself.
-func (w *world) rolling() bool {
-	return w.set.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy
-}
-
-// outdated are the members that the update has still to reach, those that are
-// not Ready first: they cost nothing. The partition stays out of it.
-func outdated(w *world, r *roster) []*member {
-	var old []*member
-	for _, m := range r.alive {
-		if revisionOf(m.pod) != r.target {
-			old = append(old, m)
-		}
-	}
-	slices.SortStableFunc(old, func(a, b *member) int {
-		return cmp.Or(yesFirst(marked(a), marked(b)),
-			yesFirst(!podstate.Ready(a.pod), !podstate.Ready(b.pod)),
-			b.pod.CreationTimestamp.Compare(a.pod.CreationTimestamp.Time),
-			cmp.Compare(a.name(), b.name()))
-	})
-	return old[:max(0, len(old)-int(w.rollingUpdate().Partition))]
-}
 
 // rollOut brings members to the update revision, never more at a time than
 // maxUnavailable allows.
-func rollOut(w *world, r *roster, p *plan) {
-	if !w.rolling() {
+func rollOut(f *facts, p *plan) {
+	if !f.rolling() {
 		return
 	}
-	if r.occupied() > wanted(w, r) {
-		return // who is to go is no reserve
-	}
-	old := outdated(w, r)
-	spare := countAvailable(w, r.alive, p) - (int(*w.set.Spec.Replicas) - w.maxUnavailable())
-	if len(p.shaky) > 0 {
+	available, changes := f.countAvailable()
+	p.lookAgain(changes...)
+	spare := available - (f.replicas() - f.maxUnavailable())
+	// Mutant: the update goes on though it makes members crash.
+	if len(f.unsettled) > 0 && !mutant.Is("stc-crashing-update") {
 		spare = 0 // who serves is not given the template that may crash
 	}
-	if w.maxSurge() > 0 {
-		surplus := r.occupied() - int(*w.set.Spec.Replicas)
-		old = slices.DeleteFunc(old, func(m *member) bool { return spare <= 0 && serves(w, m) })
-		retire(w, p, affordable(w, firstToGo(w, r, old, surplus), spare))
+	old := f.outdated()
+	if f.maxSurge() > 0 {
+		surplus := f.occupied() - f.replicas()
+		old = slices.DeleteFunc(old, func(m *member) bool { return spare <= 0 && f.serves(m) })
+		retire(f, p, affordable(f.world, firstToGo(f, old, surplus), spare))
 		return
 	}
-	update(w, r, p, affordable(w, old, spare))
+	update(f, p, affordable(f.world, old, spare))
 }
 
 // affordable are the members that can go while that many may be missing. One
@@ -60,7 +37,7 @@ func rollOut(w *world, r *roster, p *plan) {
 func affordable(w *world, members []*member, spare int) []*member {
 	var now []*member
 	for _, m := range members {
-		if serves(w, m) {
+		if w.serves(m) {
 			if spare <= 0 {
 				continue
 			}
@@ -73,27 +50,27 @@ func affordable(w *world, members []*member, spare int) []*member {
 
 // update changes members in place where it can, and recreates the others under
 // their names: first status.updating says so, then the pods are deleted.
-func update(w *world, r *roster, p *plan, members []*member) {
+func update(f *facts, p *plan, members []*member) {
 	var chains []action.Chain
 	var again []*member
-	to, _ := dataOf(w.target())
+	to, _ := dataOf(f.target)
 	for _, m := range members {
-		chain, ok := inPlace(w, m)
-		if !ok && !w.refusedQuietly(reasonExpand) {
-			chain = expandClaims(w, m, to) // its pod is recreated when they have grown
+		chain, ok := inPlace(f, m)
+		if !ok && !f.refusedNow(reasonExpand) {
+			chain = expandClaims(f.world, m, to) // its pod is recreated when they have grown
 		}
 		switch {
 		case len(chain) == 0:
 			again = append(again, m)
-		case expands(chain) && w.refusedNow(reasonExpand, p), ok && w.refusedNow(reasonUpdated, p):
-			// It waits as it is.
+		case ok && f.refusedNow(reasonUpdated):
+			p.tryLater(f, reasonUpdated) // it waits as it is
 		default:
 			chains = append(chains, chain)
 		}
 	}
 	p.Then(chains...)
 	if len(chains) == 0 {
-		recreate(w, p, again, r.target)
+		recreate(f, p, again, f.target.Name)
 	}
 }
 
@@ -103,69 +80,67 @@ const recreateBatch = 500
 
 // recreate deletes pods that come back with that revision, or with their own
 // if it is "".
-func recreate(w *world, p *plan, members []*member, revision string) {
+func recreate(f *facts, p *plan, members []*member, revision string) {
 	if len(members) == 0 {
 		return
 	}
-	if w.refusedNow(reasonUpdate, p) {
+	if f.refusedNow(reasonUpdate) {
+		p.tryLater(f, reasonUpdate)
 		return
 	}
 	var deletes []action.Chain
 	for _, m := range members[:min(len(members), recreateBatch)] {
-		p.updating = append(p.updating, v1alpha1.UpdatingMember{Name: m.name(), UID: m.pod.UID, Revision: cmp.Or(revision, revisionOf(m.pod))})
+		p.updating = append(p.updating, v1alpha1.UpdatingMember{Name: m.name(), UID: m.pod.UID, Revision: cmp.Or(revision, m.revision())})
 		deletes = append(deletes, action.Chain{{Verb: action.Delete, Object: m.pod, Reason: reasonUpdate,
 			Detail: "the pod comes back under its name on its claims"}})
 	}
-	p.record(w, reasonUpdate)
+	if mutant.Is("stc-update-deletes-first") { // Mutant: pods are deleted before the record says that they come back.
+		p.Then(deletes...)
+		p.record(f, reasonUpdate)
+		return
+	}
+	p.record(f, reasonUpdate)
 	p.Then(deletes...)
-}
-
-// record adds the step that writes status.updating and status.creating, before
-// what they name is deleted or created.
-func (p *plan) record(w *world, reason string) {
-	set := w.set.DeepCopy()
-	set.Status.Updating, set.Status.Creating = p.updating, p.creating
-	p.Then(action.Chain{{Verb: action.PatchStatus, Object: set, From: w.set, Reason: reason}})
-	p.recorded = true
-	p.Last() // it can be done once on one version of the set
 }
 
 // keepEvicted writes evicted members into status.updating while their pods
 // terminate, so that they come back as themselves.
-func keepEvicted(w *world, r *roster, p *plan) {
+func keepEvicted(f *facts, p *plan) {
 	entries := slices.Clone(p.updating)
-	for _, m := range r.departed {
-		if w.keepsEvicted(r, m) {
-			entries = append(entries, v1alpha1.UpdatingMember{Name: m.name(), UID: m.pod.UID, Revision: revisionOf(m.pod),
+	for _, m := range f.departed {
+		if f.keepsEvicted(m) {
+			entries = append(entries, v1alpha1.UpdatingMember{Name: m.name(), UID: m.pod.UID, Revision: m.revision(),
 				Reason: v1alpha1.UpdatingEviction})
 		}
 	}
 	if len(entries) > len(p.updating) {
 		p.updating = entries
-		p.record(w, reasonUpdate)
+		p.record(f, reasonUpdate)
 	}
 }
 
-// keepsEvicted tells whether a departed member was evicted and comes back as
+// keepsEvicted reports whether a departed member was evicted and comes back as
 // itself. One that was recorded as lost before does not.
-func (w *world) keepsEvicted(r *roster, m *member) bool {
-	return w.set.Spec.Replacement.OnEviction == v1alpha1.EvictionKeeps && podstate.Evicted(m.pod) &&
-		!diedReturning(w, m, v1alpha1.UpdatingEviction, &plan{}) &&
-		!w.wasRetired(m) && !r.succeeded[m.name()] &&
-		!listed(w.set.Status.Lost, m.name())
+func (f *facts) keepsEvicted(m *member) bool {
+	if f.set.Spec.Replacement.OnEviction != v1alpha1.EvictionKeeps || !m.evicted() {
+		return false
+	}
+	failsAt := f.returnFailsAt(m, v1alpha1.UpdatingEviction)
+	switch {
+	case !failsAt.IsZero() && f.reached(failsAt):
+		return false
+	case f.wasRetired(m), f.succeeded[m.name()]:
+		return false
+	// Mutant: a member that is on record as lost comes back.
+	case listed(f.set.Status.Lost, m.name()) && !mutant.Is("stc-lost-comes-back"):
+		return false
+	}
+	return true
 }
 
 // staysOld is how many of the returning members the partition keeps at the
 // revision that they had.
-func staysOld(w *world, r *roster) int {
-	old := 0
-	for _, m := range r.alive {
-		if revisionOf(m.pod) != r.target {
-			old++
-		}
-	}
-	return max(0, int(w.rollingUpdate().Partition)-old)
-}
+func (f *facts) staysOld() int { return max(0, f.partition()-len(f.notAt(f.target))) }
 
 // bringBack recreates the pods that status.updating names and that are gone. A
 // rolling update gives them the revision of the spec as it is now: a member that
@@ -173,41 +148,50 @@ func staysOld(w *world, r *roster) int {
 // one that the API server refuses and that was corrected since. A member whose
 // claims went meanwhile cannot come back: its entry is dropped and a new member
 // takes its place.
-func bringBack(w *world, r *roster, p *plan) {
+func bringBack(f *facts, p *plan) {
 	var chains []action.Chain
-	kept := staysOld(w, r)
-	for _, e := range r.returning {
-		id := w.idOf(e.Name)
-		if slices.ContainsFunc(w.members, func(m *member) bool { return m.id == id }) {
+	staysOld := f.staysOld()
+	for _, e := range f.returning {
+		id := f.idOf(e.Name)
+		if f.hasPod(id) {
 			continue // its old pod is still there
 		}
-		if !w.hasClaims(id) {
+		// Mutant: a member comes back though its data is gone.
+		if !f.hasClaims(id) && !mutant.Is("stc-returns-without-data") {
 			p.updating = slices.DeleteFunc(p.updating, func(u v1alpha1.UpdatingMember) bool { return u.Name == e.Name })
 			continue
 		}
-		rev, why := w.revisionFor(e.Revision), cmp.Or(e.Reason, v1alpha1.UpdatingUpdate)
-		if w.rolling() && rev.Name != r.target {
-			if kept--; kept < 0 {
-				rev, why = w.target(), v1alpha1.UpdatingUpdate
+		rev, why := f.revisionFor(e.Revision), cmp.Or(e.Reason, v1alpha1.UpdatingUpdate)
+		if f.rolling() && rev.Name != f.target.Name {
+			if staysOld--; staysOld < 0 {
+				rev, why = f.target, v1alpha1.UpdatingUpdate
 			}
 		}
-		pod := buildPod(w, rev, id)
+		pod := buildPod(f.world, rev, id)
 		pod.Annotations[v1alpha1.AnnotationUpdated] = string(why)
 		chains = append(chains, action.Chain{{Verb: action.Create, Object: pod, Reason: reasonReturned,
 			Detail: "the same member on the same claims"}})
 	}
-	if len(p.updating) < len(r.returning) {
-		p.record(w, reasonUpdate)
-	} else if !w.refusedNow(reasonReturned, p) {
+	switch {
+	case len(p.updating) < len(f.returning):
+		p.record(f, reasonUpdate)
+	case f.refusedNow(reasonReturned):
+		p.tryLater(f, reasonReturned)
+	default:
 		p.Then(chains...)
 	}
 }
 
-// hasClaims tells whether all claims of an id without a pod are there.
+// hasPod reports whether a pod of that id is there.
+func (w *world) hasPod(id string) bool {
+	return slices.ContainsFunc(w.members, func(m *member) bool { return m.id == id })
+}
+
+// hasClaims reports whether all claims of an id without a pod are there.
 func (w *world) hasClaims(id string) bool {
 	n := 0
 	for _, c := range w.loose {
-		if memberOf(c) == id && c.DeletionTimestamp == nil && c.Labels[v1alpha1.LabelRetained] == "" {
+		if memberOf(c) == id && c.DeletionTimestamp == nil && !isRetained(c) {
 			n++
 		}
 	}

@@ -186,7 +186,7 @@ func TestStoriesWithRaces(t *testing.T) {
 				chance := rand.New(rand.NewSource(int64(seed)))
 				s := newStage(t, story.set())
 				s.Say("# seed %d, with races", seed)
-				s.law.lenient = true
+				s.invariants.lenient = true
 				s.race = func() {
 					if moves := kubelet.Moves(s.Cluster); len(moves) > 0 && chance.Intn(2) == 0 {
 						moves[chance.Intn(len(moves))]()
@@ -259,8 +259,8 @@ func TestPlansCarriedOutTwice(t *testing.T) {
 			s.play(story, func() {
 				s.settle(2 * time.Second)
 				if w := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}); again {
-					p := decide(w)
-					s.law.seen = w
+					p := planOf(w)
+					s.invariants.seen = w
 					s.Apply(p.Steps)
 					pods := len(kubelet.Pods(s.Cluster))
 					s.Apply(p.Steps)

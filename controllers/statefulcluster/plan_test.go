@@ -49,7 +49,7 @@ func TestRevisionAndBudget(t *testing.T) {
 		{name: "a budget that says something else is corrected",
 			world: seen(set("db").maxConcurrent("2"), a(), b(), c(), with(func(w *world) { w.budget.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(1)) })),
 			want:  []string{"patch poddisruptionbudget db: Budget"}},
-		{name: "a budget of somebody else is left alone",
+		{name: "a budget of another owner is left alone",
 			world: seen(set("db"), a(), b(), c(), with(func(w *world) { w.budget.OwnerReferences, w.budget.Spec = nil, policyv1.PodDisruptionBudgetSpec{} }))},
 		{name: "a budget that is being deleted is left alone until it is gone",
 			world: seen(set("db"), a(), b(), c(), with(func(w *world) {
@@ -77,7 +77,7 @@ func TestRevisionAndBudget(t *testing.T) {
 // otherName is the name that the plan gives a new revision; not that one.
 func otherName(t *testing.T, w *world, taken string) string {
 	t.Helper()
-	got := decide(w).Steps[0][0][0].Object.GetName()
+	got := firstWritten(w).GetName()
 	if got == taken {
 		t.Errorf("the new revision is called %s, like another one", got)
 	}
@@ -110,7 +110,7 @@ func TestLabelsComeBack(t *testing.T) {
 	world := seen(set("db"), a().labelled(v1alpha1.LabelMember, ""), b(), c())
 	check(t, []row{{name: "a member whose labels were taken away stays a member and gets them back",
 		world: world, want: []string{"patch pod db-a: Relabel, membership is decided by the owner, not by labels"}}})
-	patched := decide(world).Steps[0][0][0].Object.GetLabels()
+	patched := firstWritten(world).GetLabels()
 	if patched[v1alpha1.LabelMember] != "a" || patched["app"] != "db" || patched[labelRevision] != "now" {
 		t.Errorf("the labels become %v", patched)
 	}
@@ -153,7 +153,7 @@ func TestRulesComeInOrder(t *testing.T) {
 	}
 	w := everything()
 	for _, r := range remedies {
-		if got := decide(w).Rule; got != r.rule {
+		if got := planOf(w).Rule; got != r.rule {
 			t.Fatalf("%q acts where %q should", got, r.rule)
 		}
 		r.remedy(w)
@@ -169,7 +169,7 @@ func TestWhatANewMemberIs(t *testing.T) {
 		s.VolumeClaimTemplates[0].Labels = map[string]string{"backup": "daily"}
 		s.VolumeClaimTemplates[0].Annotations = map[string]string{"why": "kept"}
 	}).retention(v1alpha1.DeleteClaims, v1alpha1.RetainClaims, v1alpha1.RetainClaims).replicas(1)
-	chain := decide(seen(s)).Steps[0][0]
+	chain := planOf(seen(s)).Steps[0][0]
 	p, claim := chain[0].Object.(*corev1.Pod), chain[1].Object.(*corev1.PersistentVolumeClaim)
 	volumes := make([]string, 0, 2)
 	for _, v := range p.Spec.Volumes {
@@ -187,14 +187,14 @@ func TestWhatANewMemberIs(t *testing.T) {
 		"the pod has its revision":                  revisionOf(p) == "now",
 		"the cache finds both":                      p.Labels[v1alpha1.LabelClusterUID] == "uid-of-set" && claim.Labels[v1alpha1.LabelMember] == "f1",
 		"SC-27 whenDeleted Delete: claims go along": len(claim.OwnerReferences) == 1 && claim.OwnerReferences[0].UID == s.UID && claim.OwnerReferences[0].Controller == nil,
-		"it fills nobody's slot":                    p.Annotations[v1alpha1.AnnotationReplaces] == "",
+		"it fills no one's slot":                    p.Annotations[v1alpha1.AnnotationReplaces] == "",
 	} {
 		if !ok {
 			t.Errorf("not so: %s", what)
 		}
 	}
 	bare := set("db").change(func(s *v1alpha1.StatefulClusterSpec) { s.Template.Labels = nil }).replicas(1)
-	chain = decide(seen(bare)).Steps[0][0]
+	chain = planOf(seen(bare)).Steps[0][0]
 	if got := chain[0].Object.GetLabels()["app"]; got != "db" {
 		t.Errorf("SC-1 a template without labels gives the label app=%q, want the selector's", got)
 	}
@@ -219,7 +219,7 @@ func TestWhatMayBeDecidedOnTheCache(t *testing.T) {
 		"not that a member lives that was to come back": {seen(set("db"), oldA(), starting("b"), oldC(), oldCommand(), cached, updating("a", "uid-of-a", "now")), true},
 		"not that there is a member too many":           {seen(set("db").replicas(2), a(), b(), c(), neverReady), true},
 	} {
-		if p := decide(c.world); p.wantsLive() != c.live {
+		if p := planOf(c.world); p.wantsLive() != c.live {
 			t.Errorf("%s: a live world is wanted: %v, want %v; it does\n  %s", name, p.wantsLive(), c.live, strings.Join(p.Steps.Strings(), "\n  "))
 		}
 	}

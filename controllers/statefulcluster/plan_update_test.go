@@ -57,10 +57,10 @@ func TestRollOutRecreates(t *testing.T) {
 			world: seen(set("db").rolling(v1alpha1.RollingUpdate{Partition: 2}), oldA(), oldB(), oldC(), oldCommand()), want: recreates("a")},
 		{name: "and no more are updated then",
 			world: seen(set("db").rolling(v1alpha1.RollingUpdate{Partition: 2}), a(), oldB(), oldC(), oldCommand())},
-		{name: "SC-23 OnDelete updates nobody", world: seen(set("db").onDelete(), oldA(), oldB(), oldC(), oldCommand())},
+		{name: "SC-23 OnDelete updates none", world: seen(set("db").onDelete(), oldA(), oldB(), oldC(), oldCommand())},
 		{name: "SC-23 a member deleted under OnDelete is lost: the newcomer has a new name",
 			world: seen(set("db").onDelete(), oldA().going(), oldB(), oldC(), oldCommand()), want: []string{createsInPlaceOf("a", "f1")}},
-		{name: "a revision that nobody can read any more is left by recreating",
+		{name: "a revision that cannot be read any more is left by recreating",
 			world: seen(set("db"), a().labelled(labelRevision, "forgotten"), b(), c()), want: recreates("a")},
 		{name: "inPlace Never recreates for an image",
 			world: seen(set("db").change(func(s *v1alpha1.StatefulClusterSpec) { s.UpdateStrategy.InPlace = v1alpha1.InPlaceNever }), oldA(), oldB(), oldC(), oldImage()),
@@ -108,7 +108,7 @@ func TestEvictions(t *testing.T) {
 				w.set.Status.Lost = []v1alpha1.LostMember{{Name: "db-a", Reason: v1alpha1.LossNodeGone}}
 			})), want: []string{createsInPlaceOf("a", "f1")}},
 	})
-	p := decide(seen(set("db").keepsEvicted(), a().of("old").evicted(), b(), c(), oldImage()))
+	p := planOf(seen(set("db").keepsEvicted(), a().of("old").evicted(), b(), c(), oldImage()))
 	if len(p.updating) != 1 || p.updating[0] != (v1alpha1.UpdatingMember{Name: "db-a", UID: "uid-of-a", Revision: "old", Reason: v1alpha1.UpdatingEviction}) {
 		t.Errorf("status.updating says %v, want db-a with the revision that it had", p.updating)
 	}
@@ -148,7 +148,7 @@ func TestUpdatingEntries(t *testing.T) {
 		"void": seen(set("db"), a(), b(), c(), updating("a", "uid-of-a", "now")),
 		"done": seen(set("db"), a(), b(), c(), updating("a", "uid-of-old-a", "now")),
 	} {
-		if p := decide(w); len(p.updating) != 0 {
+		if p := planOf(w); len(p.updating) != 0 {
 			t.Errorf("an entry that is %s stays: %v", name, p.updating)
 		}
 	}
@@ -156,7 +156,7 @@ func TestUpdatingEntries(t *testing.T) {
 
 func TestWhatComesBack(t *testing.T) {
 	w := seen(set("db").onDelete(), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", "old"), oldImage())
-	made := decide(w).Steps[0][0][0].Object.(*corev1.Pod)
+	made := firstWritten(w).(*corev1.Pod)
 	switch {
 	case made.Name != "db-a" || made.Spec.Volumes[0].PersistentVolumeClaim.ClaimName != "db-data-a":
 		t.Errorf("%s comes back on %v", made.Name, made.Spec.Volumes)
@@ -166,7 +166,7 @@ func TestWhatComesBack(t *testing.T) {
 		t.Error("nothing says that it was recreated, and unreadiness would count against it")
 	}
 	w = seen(set("db"), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", "forgotten"))
-	if made := decide(w).Steps[0][0][0].Object.(*corev1.Pod); revisionOf(made) != "now" {
+	if made := firstWritten(w).(*corev1.Pod); revisionOf(made) != "now" {
 		t.Errorf("a revision that is gone is followed by %s, not by the spec's", revisionOf(made))
 	}
 }
@@ -189,7 +189,7 @@ func TestAServiceRollsOut(t *testing.T) {
 	})
 	for revision, want := range map[string]string{"old": "friends", "now": "peers"} {
 		w := seen(in("peers").onDelete(), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", revision), old("friends"))
-		made := decide(w).Steps[0][0][0].Object.(*corev1.Pod)
+		made := firstWritten(w).(*corev1.Pod)
 		if made.Spec.Hostname != "db-a" || made.Spec.Subdomain != want {
 			t.Errorf("SC-26 a member that comes back at revision %s is %s.%s, want db-a.%s", revision, made.Spec.Hostname, made.Spec.Subdomain, want)
 		}
@@ -205,7 +205,7 @@ func TestNewMembersUnderAPartition(t *testing.T) {
 	under := func(partition int32, things ...thing) string {
 		s := set("db").rolling(v1alpha1.RollingUpdate{Partition: partition})
 		s.Status.CurrentRevision = "old"
-		for _, a := range decide(seen(s, append(things, oldImage())...)).Steps[0][0] {
+		for _, a := range planOf(seen(s, append(things, oldImage())...)).Steps[0][0] {
 			if made, isPod := a.Object.(*corev1.Pod); isPod && a.Verb == action.Create {
 				return revisionOf(made)
 			}
@@ -226,7 +226,7 @@ func TestNewMembersUnderAPartition(t *testing.T) {
 	s := set("db").rolling(v1alpha1.RollingUpdate{Partition: 1})
 	s.Status.CurrentRevision = "old"
 	var made []string
-	for _, chain := range decide(seen(s, oldImage())).Steps[0] {
+	for _, chain := range planOf(seen(s, oldImage())).Steps[0] {
 		made = append(made, revisionOf(chain[0].Object.(*corev1.Pod)))
 	}
 	if len(made) != 3 || made[0] != "old" || made[1] != "now" || made[2] != "now" {

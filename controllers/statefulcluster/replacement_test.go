@@ -228,7 +228,7 @@ var _ = Describe("replacement", func() {
 		before := settled(ctx, set, 2)
 		first.stop()
 		Expect(user.Delete(ctx, set)).To(Succeed())
-		for _, p := range before { // nobody collects garbage here
+		for _, p := range before { // no garbage collector runs here
 			Expect(client.IgnoreNotFound(user.Delete(ctx, &p))).To(Succeed())
 		}
 		again := newSet(ns, 2)

@@ -13,7 +13,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 )
 
-// situation is a sentence of a person on call who looks at the pods, what the
+// situation is a sentence of an engineer on call who looks at the pods, what the
 // columns Desired, Ready, Updated and Lost show, and what the conditions say: the
 // status and reason of Available, Progressing and Degraded, and words that must be
 // in the message of one of them.
@@ -44,29 +44,29 @@ func situations() []situation {
 	)
 	return []situation{
 		{"all is well", seen(set("db"), well("a"), well("b"), well("c")),
-			"3 3 3 0", allThere + complete + healthy, "nothing needs a person"},
+			"3 3 3 0", allThere + complete + healthy, "no problems detected"},
 		{"it is being set up", seen(set("db"), nowNeverReady, starting("a"), starting("b"), starting("c")),
 			"3 0 3 0", someAway + "True WaitingForMembers, " + healthy, "waiting for 3 members to become available"},
 		{"one member has just stopped answering; it may come back", seen(set("db"), down("a", time.Minute), well("b"), well("c")),
-			"3 2 3 0", someAway + "True WaitingForMembers, " + healthy, "nothing needs a person so far"},
+			"3 2 3 0", someAway + "True WaitingForMembers, " + healthy, "no problems detected so far"},
 		{"V13 the only member is down", seen(set("db").replicas(1), down("a", time.Second)),
-			"1 0 1 0", someAway + "True WaitingForMembers, " + notReady, "no member is Ready, and these were: db-a; look for a common cause; `kubectl -n ns describe pod db-a` says more"},
+			"1 0 1 0", someAway + "True WaitingForMembers, " + notReady, "no member is Ready; these were before: db-a; look for a common cause; `kubectl -n ns describe pod db-a` says more"},
 		{"V13 the whole set is down", seen(set("db"), down("a", time.Second), down("b", time.Second), down("c", time.Second)),
-			"3 0 3 0", someAway + "True WaitingForMembers, " + notReady, "no member is Ready, and these were: db-a, db-b, db-c"},
+			"3 0 3 0", someAway + "True WaitingForMembers, " + notReady, "no member is Ready; these were before: db-a, db-b, db-c"},
 		{"V13 two are down for long, and a new one would do no better",
 			seen(set("db"), down("a", long), down("b", long), well("c")),
 			"3 1 3 0", someAway + "True WaitingForMembers, True ReplacementHeld", "2 members are unready at once"},
-		{"V13 it is down for long, and nobody will replace it", seen(never, down("a", 10*time.Minute), well("b"), well("c")),
-			"3 2 3 0", someAway + "True WaitingForMembers, " + notReady, "spec.replacement says that they are never replaced for it: db-a"},
-		{"V13 it finds no node for long, and nobody will replace it", seen(never, pod("a").unschedulableFor(10*time.Minute), well("b"), well("c")),
-			"3 2 3 0", someAway + "True WaitingForMembers, " + notReady, "never replaced for it: db-a"},
-		{"V13 it never started, and nobody will replace it", seen(never, pod("a").aged(10*time.Minute).on("n1").starting(), well("b"), well("c")),
-			"3 2 3 0", someAway + "True WaitingForMembers, " + notReady, "never replaced for it: db-a"},
+		{"V13 it is down for long, and it is never replaced", seen(never, down("a", 10*time.Minute), well("b"), well("c")),
+			"3 2 3 0", someAway + "True WaitingForMembers, " + notReady, "spec.replacement sets no deadline for that: db-a"},
+		{"V13 it finds no node for long, and it is never replaced", seen(never, pod("a").unschedulableFor(10*time.Minute), well("b"), well("c")),
+			"3 2 3 0", someAway + "True WaitingForMembers, " + notReady, "sets no deadline for that: db-a"},
+		{"V13 it never started, and it is never replaced", seen(never, pod("a").aged(10*time.Minute).on("n1").starting(), well("b"), well("c")),
+			"3 2 3 0", someAway + "True WaitingForMembers, " + notReady, "sets no deadline for that: db-a"},
 		{"a node is lost, its member is being replaced", seen(set("db"), well("a").nodeGone(), well("b"), well("c")),
 			"3 2 2 1", someAway + "True Replacing, " + healthy, "replacing 1 member"},
 		{"two nodes are lost, one member waits for its turn", seen(set("db"), well("a").nodeGone(), well("b").nodeGone(), well("c")),
 			"3 1 1 2", someAway + "True Replacing, True ReplacementHeld", "waiting for their turn: db-b"},
-		{"somebody deleted a pod, its member is being replaced", seen(set("db"), well("a").going(), well("b"), well("c")),
+		{"a user deleted a pod, its member is being replaced", seen(set("db"), well("a").going(), well("b"), well("c")),
 			"3 2 2 1", someAway + "True Replacing, " + healthy, "replacing 1 member"},
 		{"the quota is used up", seen(set("db"), well("a"), well("b"), refused(reasonMissing, "create pod db-f1: exceeded quota", time.Minute)),
 			"3 2 2 0", someAway + "True Scaling, True WriteRefused", "exceeded quota"},
@@ -92,7 +92,7 @@ func situations() []situation {
 	}
 }
 
-func TestV13V14ConditionsSayWhatAPersonOnCallWouldSay(t *testing.T) {
+func TestV13V14ConditionsSayWhatAnEngineerOnCallWouldSay(t *testing.T) {
 	for _, r := range situations() {
 		s := told(r.world)
 		var says, messages []string
@@ -120,7 +120,7 @@ func TestV11ARecreatedMemberIsNoScaling(t *testing.T) {
 		"the old pod was just deleted": seen(set("db"), oldA(), b(), c(), oldCommand()),
 		"the new pod was just created": seen(set("db"), looseClaimOf("a"), b(), oldC(), updating("a", "uid-of-a", "now"), oldCommand()),
 	} {
-		p := decide(w)
+		p := planOf(w)
 		var outcomes []action.Outcome
 		for _, step := range p.Steps {
 			for _, chain := range step {
@@ -129,15 +129,15 @@ func TestV11ARecreatedMemberIsNoScaling(t *testing.T) {
 				}
 			}
 		}
-		if got := says(summarize(w, &p, outcomes), v1alpha1.ConditionProgressing); !strings.HasPrefix(got, "True Updating: ") {
+		if got := says(statusOf(w, &p, outcomes), v1alpha1.ConditionProgressing); !strings.HasPrefix(got, "True Updating: ") {
 			t.Errorf("V11 %s: %s, want True Updating", name, got)
 		}
 	}
 }
 
 func TestAMemberThatComesBackIsNoOutage(t *testing.T) {
-	p := decide(seen(set("db").replicas(2), a().unreadyFor(time.Second), looseClaimOf("b"), updating("b", "uid-of-old-b", "now")))
-	if len(p.down) > 0 {
-		t.Errorf("while one comes back, %v are told of as an outage", p.down)
+	f := derive(seen(set("db").replicas(2), a().unreadyFor(time.Second), looseClaimOf("b"), updating("b", "uid-of-old-b", "now")))
+	if len(f.down) > 0 {
+		t.Errorf("while one comes back, %v are told of as an outage", f.down)
 	}
 }

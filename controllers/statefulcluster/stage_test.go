@@ -2,6 +2,7 @@ package statefulcluster
 
 import (
 	"context"
+	"maps"
 	"math/rand"
 	"slices"
 	"strings"
@@ -24,14 +25,14 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
 )
 
-// stage is a toy cluster with an operator in it, whose passes are made one by
+// stage is a simulated cluster with an operator in it, whose passes are made one by
 // one. Ids are a, b, c, ..., so that a story can be read.
 type stage struct {
 	t *testing.T
 	*simtest.Cluster
-	law  *law
-	r    *Reconciler
-	used map[string]bool // ids that a pod had
+	invariants *invariants
+	r          *Reconciler
+	used       map[string]bool // ids that a pod had
 
 	shown *objects.Objects // what the operator's cache shows
 	since int              // the version of the API server that it must show before the next pass
@@ -45,8 +46,8 @@ func newStage(t *testing.T, set *setFixture) *stage {
 	s.Indexes = map[string]func(client.Object) string{
 		indexOwner: func(o client.Object) string { return o.GetLabels()[v1alpha1.LabelClusterUID] },
 	}
-	s.law = newLaw(s)
-	s.Changed = s.law.changed
+	s.invariants = newInvariants(s)
+	s.Changed = s.invariants.changed
 	s.restart()
 	for _, n := range []string{"n1", "n2", "n3", "n4"} {
 		kubelet.Turn(s.Cluster, n, true)
@@ -101,7 +102,7 @@ func (s *stage) edit(change func(*v1alpha1.StatefulClusterSpec)) {
 	s.Put(set)
 }
 
-// members are the pods that nobody deleted.
+// members are the pods that are not being deleted.
 func (s *stage) members() (pods []*corev1.Pod) {
 	for _, p := range kubelet.Pods(s.Cluster) {
 		if !podstate.Terminating(p) {
@@ -111,7 +112,7 @@ func (s *stage) members() (pods []*corev1.Pod) {
 	return pods
 }
 
-// pass is Reconciler.pass with the toy's writes. It tells whether anything was
+// pass is Reconciler.pass with simulated writes. It reports whether anything was
 // written, and when to look again.
 func (s *stage) pass() (acted bool, wait time.Duration) {
 	if s.at < s.since {
@@ -121,30 +122,31 @@ func (s *stage) pass() (acted bool, wait time.Duration) {
 	if s.shown.Get(context.Background(), client.ObjectKey{Namespace: "ns", Name: "db"}, &cached) != nil {
 		return false, 0
 	}
-	w := s.observe(&cached, engine.View{Reader: s.shown})
-	p := decide(w)
-	if p.wantsLive() || s.r.of(&cached).wantsLive(&cached, s.Now) {
-		w = s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true})
-		p = decide(w)
+	f := derive(s.observe(&cached, engine.View{Reader: s.shown}))
+	c := considered{f, decide(f)}
+	if s.r.wantsLive(c) {
+		f = derive(s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}))
+		c = considered{f, decide(f)}
 		if s.race != nil {
 			s.race()
 		}
 	}
-	s.law.seen = w
+	s.invariants.seen = f.world
 	before := s.Writes()
-	outcomes, alive := s.Apply(p.Steps)
+	outcomes, alive := s.Apply(c.plan.Steps)
+	done := results{outcomes, f.refused}
 	if alive {
-		alive = s.report(w, &p, outcomes)
+		done, alive = s.report(c, outcomes)
 	}
 	if !alive {
 		s.restart()
 		s.look()
 	}
 	s.since = s.Writes()
-	for _, r := range w.refused {
-		p.lookAgain(w, r.until)
+	for _, r := range done.refused {
+		c.plan.lookAgain(r.until)
 	}
-	return s.Writes() > before, p.Wait
+	return s.Writes() > before, c.plan.Wait
 }
 
 func (s *stage) observe(set *v1alpha1.StatefulCluster, from engine.View) *world {
@@ -152,7 +154,7 @@ func (s *stage) observe(set *v1alpha1.StatefulCluster, from engine.View) *world 
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	old := len(unborn(w))
+	old := len(unusedNames(w))
 	for n := 0; old < len(w.fresh); n++ {
 		if id := idNumber(n); !s.used[id] && !slices.Contains(w.fresh[:old], id) {
 			w.fresh[old] = id
@@ -170,17 +172,19 @@ func idNumber(n int) string {
 	return idNumber(n/len(letters)-1) + idNumber(n%len(letters))
 }
 
-func (s *stage) report(w *world, p *plan, outcomes []action.Outcome) (alive bool) {
-	_ = s.r.of(w.set).learn(w, p, outcomes) // an error is a retry, and passes are made anyway
-	base := w.set
+func (s *stage) report(c considered, outcomes []action.Outcome) (done results, alive bool) {
+	known := s.r.of(c.facts.set)
+	_ = known.learn(c.facts, &c.plan, outcomes) // an error is a retry, and passes are made anyway
+	done = results{outcomes, maps.Clone(known.refused)}
+	base := c.facts.set
 	for _, o := range outcomes {
 		if o.Verb == action.PatchStatus && o.Err == nil {
 			base = o.Answer.(*v1alpha1.StatefulCluster)
 		}
 	}
-	status := summarize(w, p, outcomes)
+	status := summarize(c.facts, &c.plan, done)
 	if apiequality.Semantic.DeepEqual(base.Status, status) {
-		return true
+		return done, true
 	}
 	set := base.DeepCopy()
 	set.Status = status
@@ -189,7 +193,7 @@ func (s *stage) report(w *world, p *plan, outcomes []action.Outcome) (alive bool
 	if alive {
 		s.Story = s.Story[:lines] // the status is told where it comes to rest
 	}
-	return alive
+	return done, alive
 }
 
 // settle lets operator and kubelets act in turn until nothing moves. Refused
@@ -234,7 +238,7 @@ func (s *stage) ends() {
 			continue
 		}
 		if podstate.Ready(m.pod) && m.pod.Spec.Containers[0].Image == set.Spec.Template.Spec.Containers[0].Image &&
-			revisionOf(m.pod) == w.target().Name && m.pod.Annotations[v1alpha1.AnnotationInPlace] == "" && len(missingClaims(w, m)) == 0 {
+			revisionOf(m.pod) == specRevision(w).Name && m.pod.Annotations[v1alpha1.AnnotationInPlace] == "" && len(missingClaims(w, m)) == 0 {
 			good++
 			continue
 		}

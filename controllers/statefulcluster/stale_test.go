@@ -80,7 +80,7 @@ var _ = Describe("with a cache that is ten seconds old", func() {
 		Expect(claims(ctx, set)).To(HaveLen(3))
 		scaleTo(ctx, set, 1)
 		atMost(1)
-		Expect(claims(ctx, set)).To(HaveLen(3), "nobody was created for the retired")
+		Expect(claims(ctx, set)).To(HaveLen(3), "none was created for the retired")
 	})
 })
 

@@ -4,38 +4,74 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
 // maxLost is how many entries status.lost keeps.
 const maxLost = 10
 
-// summarize says what a user sees of a world, a plan and what became of it.
-func summarize(w *world, p *plan, outcomes []action.Outcome) v1alpha1.StatefulClusterStatus {
-	s := *w.set.Status.DeepCopy()
-	s.ObservedGeneration = w.set.Generation
-	r := &roster{}
-	if w.served() {
-		r = muster(w, &plan{})
-		count(w, r, &s)
-		s.Updating = stillUpdating(onRecord(w, p, outcomes), outcomes)
-		s.Creating = stillCreating(w, r, p, outcomes)
-		s.Lost = lostNow(w, r, outcomes)
-		s.Claims = claimsOnRecord(w, outcomes)
-	} else if w.set.DeletionTimestamp == nil {
-		countBlindly(w, &s)
+// results are what became of the steps of a plan.
+type results struct {
+	outcomes []action.Outcome
+	// refused is what the API server refuses since, by the reason of the action.
+	refused map[string]refusal
+}
+
+// effective are the actions of that verb that took effect.
+func (r results) effective(verb action.Verb) (done []action.Outcome) {
+	for _, o := range r.outcomes {
+		if o.Verb == verb && o.Err == nil {
+			done = append(done, o)
+		}
 	}
-	for _, c := range []metav1.Condition{availableCondition(w, &s), progressingCondition(w, r, p, &s), degradedCondition(w, p, &s)} {
-		c.ObservedGeneration = w.set.Generation
-		c.LastTransitionTime = metav1.NewTime(w.now)
+	return done
+}
+
+// wroteStatus reports whether a step that writes the status came to pass.
+func (r results) wroteStatus() bool { return len(r.effective(action.PatchStatus)) > 0 }
+
+// deleted reports whether this pass deleted the object with that UID.
+func (r results) deleted(uid types.UID) bool {
+	return slices.ContainsFunc(r.effective(action.Delete), func(o action.Outcome) bool { return o.Object.GetUID() == uid })
+}
+
+// createdClaims are the claims that this pass created.
+func (r results) createdClaims() (claims []metav1.Object) {
+	for _, o := range r.effective(action.Create) {
+		if _, isClaim := o.Object.(*corev1.PersistentVolumeClaim); isClaim && o.Answer != nil {
+			claims = append(claims, o.Answer)
+		}
+	}
+	return claims
+}
+
+// summarize says what a user sees of a world, a plan and what became of it.
+func summarize(f *facts, p *plan, done results) v1alpha1.StatefulClusterStatus {
+	s := *f.set.Status.DeepCopy()
+	s.ObservedGeneration = f.set.Generation
+	if f.served() {
+		count(f, &s)
+		s.Updating = stillUpdating(updatingOnRecord(f, p, done), done)
+		s.Creating = stillCreating(f, p, done)
+		s.Lost = lossesListed(f, done)
+		s.Claims = claimsOnRecord(f, done)
+	} else if f.set.DeletionTimestamp == nil {
+		countBlindly(f.world, &s)
+	}
+	for _, c := range []metav1.Condition{availableCondition(f, &s), progressingCondition(f, p, &s), degradedCondition(f, p, done, &s)} {
+		c.ObservedGeneration = f.set.Generation
+		c.LastTransitionTime = metav1.NewTime(f.now)
 		meta.SetStatusCondition(&s.Conditions, c)
 	}
 	return s
@@ -45,81 +81,87 @@ func summarize(w *world, p *plan, outcomes []action.Outcome) v1alpha1.StatefulCl
 func countBlindly(w *world, s *v1alpha1.StatefulClusterStatus) {
 	s.Replicas, s.ReadyReplicas, s.AvailableReplicas = 0, 0, 0
 	for _, m := range w.members {
-		switch {
-		case podstate.Terminating(m.pod):
+		if m.terminating() {
 			continue
-		case podstate.Ready(m.pod):
+		}
+		s.Replicas++
+		if m.ready() {
 			s.ReadyReplicas++
 			s.AvailableReplicas++
 		}
-		s.Replicas++
 	}
 }
 
-func count(w *world, r *roster, s *v1alpha1.StatefulClusterStatus) {
-	s.Replicas, s.ReadyReplicas, s.UpdatedReplicas, s.CurrentReplicas = int32(len(r.alive)), 0, 0, 0
-	s.AvailableReplicas = int32(countAvailable(w, r.alive, &plan{}))
-	s.UpdateRevision = r.target
+func count(f *facts, s *v1alpha1.StatefulClusterStatus) {
+	s.Replicas, s.ReadyReplicas, s.UpdatedReplicas, s.CurrentReplicas = int32(len(f.alive)), 0, 0, 0
+	available, _ := f.countAvailable()
+	s.AvailableReplicas = int32(available)
+	s.UpdateRevision = f.spec.Name
 	if s.CurrentRevision == "" {
-		s.CurrentRevision = r.target
+		s.CurrentRevision = f.spec.Name
 	}
-	s.LostReplicas = int32(len(r.lost) + len(r.unsucceeded(w)))
-	current := int32(0)
-	for _, m := range r.alive {
-		if podstate.Ready(m.pod) {
+	s.LostReplicas = int32(len(f.lost) + len(f.unsucceeded()))
+	for _, m := range f.alive {
+		if m.ready() {
 			s.ReadyReplicas++
 		}
-		if r.replacing(m) {
+		if m.stillReplacing() {
 			s.LostReplicas++
 		}
-		if revisionOf(m.pod) == r.target && m.pod.Annotations[v1alpha1.AnnotationInPlace] == "" {
+		if m.revision() == f.spec.Name && !m.patching() {
 			s.UpdatedReplicas++
 		}
-		if revisionOf(m.pod) == s.CurrentRevision {
-			current++
+		if m.revision() == s.CurrentRevision {
+			s.CurrentReplicas++
 		}
 	}
-	s.CurrentReplicas = current
 	// As in apps/v1: once all members have the update revision it is the current one.
-	if s.UpdatedReplicas == int32(len(r.alive)) && len(r.alive) == int(*w.set.Spec.Replicas) && len(r.returning)+len(r.lost) == 0 {
-		s.CurrentRevision, s.CurrentReplicas = r.target, s.UpdatedReplicas
+	complete := len(f.alive) == f.replicas() && len(f.returning)+len(f.lost) == 0
+	if complete && int(s.UpdatedReplicas) == len(f.alive) {
+		s.CurrentRevision, s.CurrentReplicas = f.spec.Name, s.UpdatedReplicas
 	}
-	if selector, err := metav1.LabelSelectorAsSelector(w.set.Spec.Selector); err == nil {
+	if selector, err := metav1.LabelSelectorAsSelector(f.set.Spec.Selector); err == nil {
 		s.Selector = selector.String()
 	}
 }
 
-// onRecord are the entries that stand in status.updating after the pass: those
+// updatingOnRecord are the entries that stand in status.updating after the pass: those
 // of the plan, unless its step that writes them did not come to pass.
-func onRecord(w *world, p *plan, outcomes []action.Outcome) []v1alpha1.UpdatingMember {
-	if p.recorded && !slices.ContainsFunc(outcomes, wroteStatus) {
-		return stillReturning(w)
+func updatingOnRecord(f *facts, p *plan, done results) []v1alpha1.UpdatingMember {
+	if p.recorded && !done.wroteStatus() {
+		return stillReturning(f.world)
 	}
 	return p.updating
 }
 
 // stillUpdating drops the entries whose new pod was created, at once: should a
 // user delete that one, it is lost. And those whose delete the API server
-// refused: somebody touched or deleted the pod first, so its end is not ours to
+// refused: the pod was touched or deleted by others first, so its end is not ours to
 // undo.
-func stillUpdating(entries []v1alpha1.UpdatingMember, outcomes []action.Outcome) []v1alpha1.UpdatingMember {
+func stillUpdating(entries []v1alpha1.UpdatingMember, done results) []v1alpha1.UpdatingMember {
 	return slices.DeleteFunc(slices.Clone(entries), func(e v1alpha1.UpdatingMember) bool {
-		return slices.ContainsFunc(outcomes, func(o action.Outcome) bool {
-			if o.Verb == action.Create && o.Reason == reasonReturned && o.Object.GetName() == e.Name {
-				return o.Err == nil
-			}
-			return o.Verb == action.Delete && o.Object.GetUID() == e.UID &&
-				(apierrors.IsNotFound(o.Err) || apierrors.IsConflict(o.Err))
-		})
+		return slices.ContainsFunc(done.outcomes, func(o action.Outcome) bool { return endsEntry(o, e) })
 	})
 }
 
-func availableCondition(w *world, s *v1alpha1.StatefulClusterStatus) metav1.Condition {
-	want := *w.set.Spec.Replicas
+// endsEntry reports whether an entry of status.updating goes because of what became of
+// an action.
+func endsEntry(o action.Outcome, e v1alpha1.UpdatingMember) bool {
+	switch {
+	case o.Verb == action.Create && o.Reason == reasonReturned && o.Object.GetName() == e.Name:
+		return o.Err == nil
+	case o.Verb == action.Delete && o.Object.GetUID() == e.UID:
+		return apierrors.IsNotFound(o.Err) || apierrors.IsConflict(o.Err)
+	}
+	return false
+}
+
+func availableCondition(f *facts, s *v1alpha1.StatefulClusterStatus) metav1.Condition {
+	want := int32(f.replicas())
 	message := fmt.Sprintf("%d of %d members are available", s.AvailableReplicas, want)
-	if w.invalid != "" {
+	if f.invalid != "" {
 		return metav1.Condition{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse,
-			Reason: v1alpha1.ReasonInvalidSpec, Message: "the spec cannot be served; see condition Degraded"}
+			Reason: v1alpha1.ReasonInvalidSpec, Message: "the spec is invalid; see condition Degraded"}
 	}
 	if s.AvailableReplicas >= want {
 		return metav1.Condition{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionTrue,
@@ -129,58 +171,56 @@ func availableCondition(w *world, s *v1alpha1.StatefulClusterStatus) metav1.Cond
 		Reason: v1alpha1.ReasonMembersUnavailable, Message: message}
 }
 
-func progressingCondition(w *world, r *roster, p *plan, s *v1alpha1.StatefulClusterStatus) metav1.Condition {
+func progressingCondition(f *facts, p *plan, s *v1alpha1.StatefulClusterStatus) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue}
-	want := *w.set.Spec.Replicas
+	want := int32(f.replicas())
 	toUpdate := want - s.UpdatedReplicas
-	if !w.rolling() {
+	if !f.rolling() {
 		toUpdate = 0
 	}
-	toUpdate -= w.rollingUpdate().Partition
+	toUpdate -= int32(f.partition())
 	switch {
-	case w.invalid != "":
+	case f.invalid != "":
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonInvalidSpec, "nothing is done until the spec is corrected"
 	case s.LostReplicas > 0 || len(p.held) > 0:
 		c.Reason, c.Message = v1alpha1.ReasonReplacing, "replacing "+members(s.LostReplicas)
-	case slotsFilled(r, s) != wanted(w, r):
-		c.Reason, c.Message = v1alpha1.ReasonScaling, fmt.Sprintf("the set has %s and should have %d", members(s.Replicas), want)+unready(w, r)
+	case slotsFilled(f, s) != f.wanted():
+		c.Reason, c.Message = v1alpha1.ReasonScaling, fmt.Sprintf("the set has %s and should have %d", members(s.Replicas), want)+unready(f)
 	case toUpdate > 0 || len(s.Updating) > 0:
-		c.Reason, c.Message = v1alpha1.ReasonUpdating, fmt.Sprintf("%d of %d members have revision %s", s.UpdatedReplicas, want, s.UpdateRevision)+unready(w, r)+shaky(p)
+		c.Reason, c.Message = v1alpha1.ReasonUpdating, fmt.Sprintf("%d of %d members have revision %s", s.UpdatedReplicas, want, s.UpdateRevision)+unready(f)+unsettled(f)
 	case s.AvailableReplicas < want:
-		c.Reason, c.Message = v1alpha1.ReasonWaiting, fmt.Sprintf("waiting for %s to become available", members(want-s.AvailableReplicas))+unready(w, r)
+		c.Reason, c.Message = v1alpha1.ReasonWaiting, fmt.Sprintf("waiting for %s to become available", members(want-s.AvailableReplicas))+unready(f)
 	default:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonComplete, completeness(w, r, s)
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonComplete, completeness(f, s)
 	}
 	return c
 }
 
 // slotsFilled is how many slots have a member, or one that is to come back. A pod
 // that this pass deleted for an update, or created after one, is counted once.
-func slotsFilled(r *roster, s *v1alpha1.StatefulClusterStatus) int {
+func slotsFilled(f *facts, s *v1alpha1.StatefulClusterStatus) int {
 	names := map[string]bool{}
-	for _, m := range r.alive {
+	for _, m := range f.alive {
 		names[m.name()] = true
 	}
-	for _, e := range slices.Concat(r.returning, s.Updating) {
+	for _, e := range slices.Concat(f.returning, s.Updating) {
 		names[e.Name] = true
 	}
 	return len(names)
 }
 
-// unready names up to 3 members that are not Ready, first those that wait for a
-// person, and for what; "" if all are Ready.
-func unready(w *world, r *roster) string {
+// unready names up to 3 members that are not Ready, first those that a user must see
+// to, and why; "" if all are Ready.
+func unready(f *facts) string {
 	var stuck, others []string
-	said := meta.FindStatusCondition(w.set.Status.Conditions, v1alpha1.ConditionProgressing)
-	for _, m := range r.alive {
-		if podstate.Ready(m.pod) {
+	for _, m := range f.alive {
+		if m.ready() {
 			continue
 		}
 		why := podstate.Hindrance(m.pod)
 		// What crashes runs in between. It is said to crash until its pod is Ready
 		// or the spec changes, or the message would come and go for ever.
-		crashes := fmt.Sprintf("%s (%s)", m.name(), podstate.CrashLoop)
-		if why == "" && said != nil && said.ObservedGeneration == w.set.Generation && strings.Contains(said.Message, crashes) {
+		if why == "" && f.crashed[m.pod.UID] {
 			why = podstate.CrashLoop
 		}
 		if why == "" {
@@ -195,143 +235,216 @@ func unready(w *world, r *roster) string {
 	return "; not Ready: " + atMost(3, append(stuck, others...))
 }
 
-// shaky names up to 3 members that the update waits for; "" if there are none.
-func shaky(p *plan) string {
-	if len(p.shaky) == 0 {
+// unsettled names up to 3 members that the update waits for; "" if there are none.
+func unsettled(f *facts) string {
+	if len(f.unsettled) == 0 {
 		return ""
 	}
-	return "; restarted since their update, which goes on when they stay Ready: " + atMost(3, p.shaky)
+	return "; waiting until members that restarted since their update stay Ready: " + atMost(3, f.unsettled)
 }
 
 // completeness says what nothing is left to do means: members of another
 // revision may stay.
-func completeness(w *world, r *roster, s *v1alpha1.StatefulClusterStatus) string {
-	want, old := *w.set.Spec.Replicas, int32(0)
-	var revisions []string
-	for _, m := range r.alive {
-		if revisionOf(m.pod) != r.target {
-			old++
-			revisions = append(revisions, revisionOf(m.pod))
-		}
-	}
-	slices.Sort(revisions)
+func completeness(f *facts, s *v1alpha1.StatefulClusterStatus) string {
+	want, old := int32(f.replicas()), f.notAt(f.spec)
 	switch {
-	case old == 0:
-		return "all is as the spec wants it, with " + members(want)
-	case !w.rolling():
+	case len(old) == 0:
+		return "no operation in progress; the set has " + members(want)
+	case !f.rolling():
 		return fmt.Sprintf("%d of %d members have the new template; a member keeps its template until it is deleted (updateStrategy OnDelete)",
 			s.UpdatedReplicas, want)
 	}
+	revisions := make([]string, 0, len(old))
+	for _, m := range old {
+		revisions = append(revisions, m.revision())
+	}
+	slices.Sort(revisions)
 	return fmt.Sprintf("%d of %d members have revision %s; rollingUpdate.partition keeps %s at revision %s",
-		s.UpdatedReplicas, want, s.UpdateRevision, members(old), someOf(slices.Compact(revisions)))
+		s.UpdatedReplicas, want, s.UpdateRevision, members(int32(len(old))), someOf(slices.Compact(revisions)))
 }
 
-// degradedCondition names the gravest thing that needs a person or is held back.
-func degradedCondition(w *world, p *plan, s *v1alpha1.StatefulClusterStatus) metav1.Condition {
-	c := metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue}
-	expand, expandRefused := w.refused[reasonExpand]
-	expandRefused = expandRefused && stands(expand, w, p)
-	var refused []string
-	for reason, r := range w.refused {
-		if reason != reasonExpand && stands(r, w, p) {
-			refused = append(refused, r.message)
+// degradedCondition names the gravest problem that there is.
+func degradedCondition(f *facts, p *plan, done results, s *v1alpha1.StatefulClusterStatus) metav1.Condition {
+	for _, find := range problems {
+		if found := find(f, p, done); found.Message != "" {
+			message := found.Message
+			if len(message) > mostMessage {
+				message = strings.ToValidUTF8(message[:mostMessage], "")
+			}
+			return metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: found.Reason, Message: message}
 		}
 	}
-	slices.Sort(refused)
-	switch {
-	case w.invalid != "":
-		c.Reason, c.Message = v1alpha1.ReasonInvalidSpec, w.invalid
-	case len(p.held) > 0 && w.createsRefused(&plan{}) && len(refused) > 0:
-		c.Reason, c.Message = v1alpha1.ReasonCreateFailing, fmt.Sprintf("%s; lost and waiting until it can be created: %s", refused[0], someOf(p.held))
-	case len(p.held) > 0:
-		c.Reason = v1alpha1.ReasonReplacementHeld
-		c.Message = fmt.Sprintf("replacement.maxConcurrent lets %s be replaced at a time; lost and waiting for their turn: %s; raise it if all should be replaced at once",
-			members(int32(w.maxConcurrent())), someOf(p.held))
-	case len(p.crashing)+len(p.failing) > 0:
-		c.Reason, c.Message = v1alpha1.ReasonRevisionFailing, failure(w, p)
-	case len(refused) > 0:
-		c.Reason, c.Message = v1alpha1.ReasonCreateFailing, refused[0]
-	case expandRefused:
-		c.Reason, c.Message = v1alpha1.ReasonClaimResize, expand.message
-	case p.crowd > 0:
-		c.Reason = v1alpha1.ReasonReplacementHeld
-		c.Message = fmt.Sprintf("%d members are unready at once, more than replacement.maxConcurrent (%d), so none is replaced for unreadiness; look for a common cause", p.crowd, w.maxConcurrent())
-	case len(p.down)+len(p.ignored) > 0:
-		c.Reason, c.Message = v1alpha1.ReasonMembersNotReady, outage(w, p)
-	case len(w.foreign) > 0:
-		c.Reason = v1alpha1.ReasonForeignPods
-		c.Message = fmt.Sprintf("pods that are not members carry the selector's labels and are left alone: %s; Services that select them send them traffic", someOf(w.foreign))
-	case len(w.unrecorded()) > 0:
-		c.Reason, c.Message = v1alpha1.ReasonUnrecordedClaims, keptUnrecorded(w)
-	case w.budget != nil && !metav1.IsControlledBy(w.budget, w.set):
-		c.Reason = v1alpha1.ReasonCreateFailing
-		c.Message = fmt.Sprintf("a PodDisruptionBudget named %s exists and is not ours; it is left alone and none is made; rename it if the members should have one", w.budget.Name)
-	default:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonHealthy, "nothing needs a person"
-		if s.AvailableReplicas < *w.set.Spec.Replicas {
-			c.Message = "nothing needs a person so far; condition Progressing says what is waited for"
-		}
+	message := "no problems detected"
+	if int(s.AvailableReplicas) < f.replicas() {
+		message = "no problems detected so far; condition Progressing says what is waited for"
 	}
-	if len(c.Message) > 1024 {
-		c.Message = strings.ToValidUTF8(c.Message[:1024], "")
-	}
-	return c
+	return metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonHealthy, Message: message}
 }
 
-// failure says why members that should be replaced are not, and what to do:
+// mostMessage bounds the message of a condition.
+const mostMessage = 1024
+
+// problems are what can be wrong with a set, the gravest first. Each returns a reason
+// and a message, or no message.
+var problems = []func(*facts, *plan, results) engine.Notice{
+	invalidSpec, replacementRefused, replacementHeld, templateFails, writeRefused, claimNotGrown,
+	manyUnready, outage, foreignPods, unrecordedClaims, budgetNotOurs,
+}
+
+func invalidSpec(f *facts, _ *plan, _ results) engine.Notice {
+	return engine.Notice{Reason: v1alpha1.ReasonInvalidSpec, Message: f.invalid}
+}
+
+// replacementRefused: lost members wait because their successors are refused.
+func replacementRefused(f *facts, p *plan, done results) engine.Notice {
+	refused := done.refusals(f, p)
+	if len(p.held) == 0 || len(refused) == 0 || !done.createsRefused(f.now) {
+		return engine.Notice{}
+	}
+	return engine.Notice{Reason: v1alpha1.ReasonCreateFailing,
+		Message: fmt.Sprintf("%s; lost and waiting until it can be created: %s", refused[0], someOf(p.held))}
+}
+
+// replacementHeld: lost members wait for their turn.
+func replacementHeld(f *facts, p *plan, _ results) engine.Notice {
+	if len(p.held) == 0 {
+		return engine.Notice{}
+	}
+	return engine.Notice{Reason: v1alpha1.ReasonReplacementHeld,
+		Message: fmt.Sprintf("replacement.maxConcurrent lets %s be replaced at a time; lost and waiting for their turn: %s; raise it if all should be replaced at once",
+			members(int32(f.maxConcurrent())), someOf(p.held))}
+}
+
+// writeRefused: the API server refuses something that is wanted.
+func writeRefused(f *facts, p *plan, done results) engine.Notice {
+	refused := done.refusals(f, p)
+	if len(refused) == 0 {
+		return engine.Notice{}
+	}
+	return engine.Notice{Reason: v1alpha1.ReasonCreateFailing, Message: refused[0]}
+}
+
+// claimNotGrown: the API server refuses to expand claims.
+func claimNotGrown(f *facts, p *plan, done results) engine.Notice {
+	refusal, refused := done.refused[reasonExpand]
+	if !refused || !stands(refusal, f.world, p) {
+		return engine.Notice{}
+	}
+	return engine.Notice{Reason: v1alpha1.ReasonClaimResize, Message: refusal.message}
+}
+
+// manyUnready: so many members are not Ready that none is replaced for it.
+func manyUnready(f *facts, _ *plan, _ results) engine.Notice {
+	if f.manyUnready == 0 {
+		return engine.Notice{}
+	}
+	return engine.Notice{Reason: v1alpha1.ReasonReplacementHeld,
+		Message: fmt.Sprintf("%d members are unready at once, more than replacement.maxConcurrent (%d), so none is replaced for it; look for a common cause; `kubectl -n %s describe pod %s` shows one of them",
+			f.manyUnready, f.maxConcurrent(), f.set.Namespace, f.firstUnready())}
+}
+
+// outage: members are not Ready, and nothing that the operator may do helps.
+func outage(f *facts, _ *plan, _ results) engine.Notice {
+	look := func(name string) string {
+		return fmt.Sprintf("`kubectl -n %s describe pod %s` says more", f.set.Namespace, name)
+	}
+	found := engine.Notice{Reason: v1alpha1.ReasonMembersNotReady}
+	if len(f.down) > 0 {
+		found.Message = fmt.Sprintf("no member is Ready; these were before: %s; look for a common cause; %s", someOf(f.down), look(f.down[0]))
+	} else if len(f.ignored) > 0 {
+		found.Message = fmt.Sprintf("these members have not been Ready for more than %d minutes, and are not replaced because spec.replacement sets no deadline for that: %s; %s",
+			int(attentionTime.Minutes()), someOf(f.ignored), look(f.ignored[0]))
+	}
+	return found
+}
+
+// foreignPods: Services may send traffic to pods that are not members.
+func foreignPods(f *facts, _ *plan, _ results) engine.Notice {
+	if len(f.foreign) == 0 {
+		return engine.Notice{}
+	}
+	return engine.Notice{Reason: v1alpha1.ReasonForeignPods,
+		Message: fmt.Sprintf("pods that are not members carry the selector's labels and are left alone: %s; Services that select them send them traffic; `kubectl -n %s get pod %s --show-labels` shows which labels to change",
+			someOf(f.foreign), f.set.Namespace, f.foreign[0])}
+}
+
+// unrecordedClaims: claims are kept that the policy would have deleted.
+func unrecordedClaims(f *facts, _ *plan, _ results) engine.Notice {
+	if len(f.unrecorded()) == 0 {
+		return engine.Notice{}
+	}
+	return engine.Notice{Reason: v1alpha1.ReasonUnrecordedClaims, Message: keptUnrecorded(f)}
+}
+
+// budgetNotOurs: the set has no disruption budget.
+func budgetNotOurs(f *facts, _ *plan, _ results) engine.Notice {
+	if !f.foreignBudget() {
+		return engine.Notice{}
+	}
+	return engine.Notice{Reason: v1alpha1.ReasonCreateFailing,
+		Message: fmt.Sprintf("a PodDisruptionBudget named %s exists and belongs to another owner, so none is created; rename it if the members should have one", f.budget.Name)}
+}
+
+// templateFails says why members that should be replaced are not, and what to do:
 // first of those that crash, then of those that do not start, then of those that
 // find no node.
-func failure(w *world, p *plan) string {
-	var starting, homeless []string
-	for _, m := range w.members {
-		if !slices.Contains(p.failing, m.name()) || slices.Contains(p.crashing, m.name()) {
+func templateFails(f *facts, p *plan, _ results) engine.Notice {
+	var starting, unschedulable, first []string
+	for _, m := range f.members {
+		if !slices.Contains(p.failing, m.name()) || slices.Contains(f.crashing, m.name()) {
 			continue
 		}
 		switch why := podstate.Hindrance(m.pod); why {
 		case corev1.PodReasonUnschedulable:
-			homeless = append(homeless, m.name())
+			unschedulable = append(unschedulable, m.name())
+			continue
 		case "", podstate.CrashLoop:
 			starting = append(starting, m.name())
 		default:
 			starting = append(starting, fmt.Sprintf("%s (%s)", m.name(), why))
 		}
+		first = append(first, m.name())
 	}
 	look := func(command, name string) string {
-		return fmt.Sprintf("`kubectl -n %s %s %s`", w.set.Namespace, command, name)
+		return fmt.Sprintf("`kubectl -n %s %s %s`", f.set.Namespace, command, name)
 	}
 	var all []string
-	if len(p.crashing) > 0 {
+	if len(f.crashing) > 0 {
 		all = append(all, fmt.Sprintf("containers of these members restart again and again, and no member with their template has been Ready for %d minutes, "+
 			"so they are not replaced: %s; %s says why; correct the template",
-			int(settlingTime.Minutes()), someOf(p.crashing), look("logs --previous", p.crashing[0])))
+			int(settlingTime.Minutes()), someOf(f.crashing), look("logs --previous", f.crashing[0])))
 	}
 	if len(starting) > 0 {
-		first, _, _ := strings.Cut(starting[0], " ")
 		all = append(all, fmt.Sprintf("these members do not become Ready, and are not replaced because new ones with the same template would fail the same way: "+
-			"%s; %s says why; correct the template", someOf(starting), look("describe pod", first)))
+			"%s; %s says why; correct the template", someOf(starting), look("describe pod", first[0])))
 	}
-	if len(homeless) > 0 {
+	if len(unschedulable) > 0 {
 		all = append(all, fmt.Sprintf("no node can run these members, and they are not replaced because new ones would find none either: "+
-			"%s; %s says what is missing, such as room, a node label, a StorageClass or a volume", someOf(homeless), look("describe pod", homeless[0])))
+			"%s; %s says what is missing, such as room, a node label, a StorageClass or a volume", someOf(unschedulable), look("describe pod", unschedulable[0])))
 	}
-	return strings.Join(all, "; ")
+	return engine.Notice{Reason: v1alpha1.ReasonRevisionFailing, Message: strings.Join(all, "; ")}
 }
 
-// outage says which members a person should look at, and how.
-func outage(w *world, p *plan) string {
-	look := func(name string) string {
-		return fmt.Sprintf("`kubectl -n %s describe pod %s` says more", w.set.Namespace, name)
+// refusals are the messages of what is refused and wanted, but for the growth of
+// claims.
+func (r results) refusals(f *facts, p *plan) (messages []string) {
+	for reason, refused := range r.refused {
+		if reason != reasonExpand && stands(refused, f.world, p) {
+			messages = append(messages, refused.message)
+		}
 	}
-	if len(p.down) > 0 {
-		return fmt.Sprintf("no member is Ready, and these were: %s; look for a common cause; %s", someOf(p.down), look(p.down[0]))
-	}
-	return fmt.Sprintf("these members are not Ready for more than %d minutes, and spec.replacement says that they are never replaced for it: %s; %s",
-		int(attentionTime.Minutes()), someOf(p.ignored), look(p.ignored[0]))
+	slices.Sort(messages)
+	return messages
 }
 
-// stands tells whether a refusal still speaks of something that is wanted: once
+// createsRefused reports whether new members are refused.
+func (r results) createsRefused(now time.Time) bool {
+	return slices.ContainsFunc(createReasons, func(reason string) bool { return r.refused[reason].until.After(now) })
+}
+
+// stands reports whether a refusal still speaks of something that is wanted: once
 // its time is over the plan would try again, and one that rests wants nothing.
-func stands(r refusal, w *world, p *plan) bool { return r.until.After(w.now) || len(p.Steps) > 0 }
+func stands(r refusal, w *world, p *plan) bool { return !w.reached(r.until) || len(p.Steps) > 0 }
 
 func namesOf(members []*member) []string {
 	names := make([]string, 0, len(members))

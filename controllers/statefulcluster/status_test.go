@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
@@ -19,8 +20,8 @@ import (
 
 // told is the status of a world after a pass in which nothing was refused.
 func told(w *world) v1alpha1.StatefulClusterStatus {
-	p := decide(w)
-	return summarize(w, &p, nil)
+	p := planOf(w)
+	return statusOf(w, &p, nil)
 }
 
 // says is one condition in a line: status, reason, message.
@@ -47,7 +48,7 @@ func TestAvailableCondition(t *testing.T) {
 		{"one is Ready too short", seen(slow, a(), b(), pod("c").on("n1").readyFor(time.Second)), "False MembersUnavailable: 2 of 3 members are available"},
 		{"one's Node is gone", seen(set("db"), a(), b(), c().nodeGone()), "False MembersUnavailable: 2 of 3 members are available"},
 		{"one is being patched", seen(set("db"), a(), b(), c().patching(`{"resize":true}`)), "False MembersUnavailable: 2 of 3 members are available"},
-		{"the spec is invalid", seen(set("d.b"), a(), b(), c()), "False InvalidSpec: the spec cannot be served; see condition Degraded"},
+		{"the spec is invalid", seen(set("d.b"), a(), b(), c()), "False InvalidSpec: the spec is invalid; see condition Degraded"},
 	} {
 		if got := says(told(r.world), v1alpha1.ConditionAvailable); got != r.want {
 			t.Errorf("%s: %s, want %s", r.name, got, r.want)
@@ -62,9 +63,9 @@ func TestProgressingCondition(t *testing.T) {
 		world *world
 		want  string
 	}{
-		{"nothing is to be done", seen(set("db"), a(), b(), c()), "False Complete: all is as the spec wants it, with 3 members"},
-		{"nothing is to be done for one", seen(set("db").replicas(1), a()), "False Complete: all is as the spec wants it, with 1 member"},
-		{"nothing is to be done for none", seen(set("db").replicas(0)), "False Complete: all is as the spec wants it, with 0 members"},
+		{"nothing is to be done", seen(set("db"), a(), b(), c()), "False Complete: no operation in progress; the set has 3 members"},
+		{"nothing is to be done for one", seen(set("db").replicas(1), a()), "False Complete: no operation in progress; the set has 1 member"},
+		{"nothing is to be done for none", seen(set("db").replicas(0)), "False Complete: no operation in progress; the set has 0 members"},
 		{"too few", seen(set("db"), a()), "True Scaling: the set has 1 member and should have 3"},
 		{"the one more of a surge", seen(set("db").surge(1), oldA(), oldB(), oldC(), starting("d"), oldImage()), "True Updating: 1 of 3 members have revision now; not Ready: db-d"},
 		{"too many", seen(set("db").replicas(1), a(), b()), "True Scaling: the set has 2 members and should have 1"},
@@ -81,10 +82,10 @@ func TestProgressingCondition(t *testing.T) {
 			"False Complete: 0 of 1 members have revision now; rollingUpdate.partition keeps 1 member at revision old"},
 		{"old ones of two revisions under a partition", seen(partition(), a(), oldB(), c().of("older"), oldImage(), revisionOfImage("older", "minus one")),
 			"False Complete: 1 of 3 members have revision now; rollingUpdate.partition keeps 2 members at revision old, older"},
-		{"none is old under a partition", seen(partition(), a(), b(), c()), "False Complete: all is as the spec wants it, with 3 members"},
+		{"none is old under a partition", seen(partition(), a(), b(), c()), "False Complete: no operation in progress; the set has 3 members"},
 		{"old ones under OnDelete", seen(set("db").onDelete(), a(), oldB(), oldC(), oldImage()),
 			"False Complete: 1 of 3 members have the new template; a member keeps its template until it is deleted (updateStrategy OnDelete)"},
-		{"none is old under OnDelete", seen(set("db").onDelete(), a(), b(), c()), "False Complete: all is as the spec wants it, with 3 members"},
+		{"none is old under OnDelete", seen(set("db").onDelete(), a(), b(), c()), "False Complete: no operation in progress; the set has 3 members"},
 		{"one that starts", seen(set("db"), a(), b(), starting("c")), "True WaitingForMembers: waiting for 1 member to become available; not Ready: db-c"},
 		{"two that start", seen(set("db"), a(), starting("b"), starting("c")), "True WaitingForMembers: waiting for 2 members to become available; not Ready: db-b, db-c"},
 		{"one that is Ready too short", seen(set("db").change(func(s *v1alpha1.StatefulClusterSpec) { s.MinReadySeconds = 60 }), a(), b(), pod("c").on("n1").readyFor(0)),
@@ -101,7 +102,7 @@ func TestProgressingCondition(t *testing.T) {
 	}
 }
 
-// A member that is not Ready is named with why, if a person must act on it.
+// A member that is not Ready is named with why, if a user must act on it.
 func TestWhyMembersAreNotReady(t *testing.T) {
 	waits := func(reasons ...string) []thing { return []thing{starting("c").waiting(reasons...)} }
 	init := starting("c").waiting("PodInitializing")
@@ -127,7 +128,7 @@ func TestWhyMembersAreNotReady(t *testing.T) {
 		{"what lasts is said before what comes and goes", waits("CrashLoopBackOff", "ErrImagePull"), "db-c (ImagePullBackOff)"},
 		{"no node takes it", []thing{pod("c").unschedulableFor(time.Minute)}, "db-c (Unschedulable)"},
 		{"a node took it at last", []thing{bound}, "db-c"},
-		{"those that need a person come first, then by name", []thing{starting("c"), starting("b"), starting("d").waiting("InvalidImageName")},
+		{"those that a user must see to come first, then by name", []thing{starting("c"), starting("b"), starting("d").waiting("InvalidImageName")},
 			"db-d (InvalidImageName), db-b, db-c"},
 		{"three are named", []thing{starting("f"), starting("e"), starting("b"), starting("d"), starting("c")}, "db-b, db-c, db-d and 2 more"},
 	} {
@@ -143,13 +144,19 @@ func TestWhyMembersAreNotReady(t *testing.T) {
 func TestWhoCrashesIsSaidToUntilReady(t *testing.T) {
 	w := seen(set("db"), a(), b(), starting("c").waiting("CrashLoopBackOff"))
 	crashes := "True WaitingForMembers: waiting for 1 member to become available; not Ready: db-c (CrashLoopBackOff)"
+	known := &remembered{retired: map[types.UID]bool{}}
 	look := func(why, want string) {
 		t.Helper()
-		status := told(w)
+		known.recall(w)
+		f := derive(w)
+		p := decide(f)
+		status := summarize(f, &p, results{})
 		if got := says(status, v1alpha1.ConditionProgressing); got != want {
 			t.Errorf("%s: %s, want %s", why, got, want)
 		}
-		w.set.Status = status
+		if err := known.learn(f, &p, nil); err != nil {
+			t.Error(err)
+		}
 	}
 	look("its container waits", crashes)
 	w.members[2].pod = seen(set("db"), starting("c")).members[0].pod
@@ -178,7 +185,7 @@ func TestDegradedCondition(t *testing.T) {
 		world *world
 		want  string
 	}{
-		{"nothing is wrong", seen(set("db"), a(), b(), c()), "False Healthy: nothing needs a person"},
+		{"nothing is wrong", seen(set("db"), a(), b(), c()), "False Healthy: no problems detected"},
 		{"SC-28 the spec is invalid", seen(set("d.b")), `True InvalidSpec: metadata.name: Invalid value: "d.b": must not contain dots`},
 		{"SC-38 lost members are held", seen(set("db"), gone("a"), gone("b"), c()),
 			"True ReplacementHeld: replacement.maxConcurrent lets 1 member be replaced at a time; lost and waiting for their turn: db-b; raise it if all should be replaced at once"},
@@ -188,14 +195,14 @@ func TestDegradedCondition(t *testing.T) {
 			"True RevisionFailing: these members do not become Ready, and are not replaced because new ones with the same template would fail the same way: db-c; `kubectl -n ns describe pod db-c` says why; correct the template"},
 		{"SC-18 a write was refused", seen(set("db"), a(), b(), refused(reasonMissing, "exceeded quota", time.Minute)), "True WriteRefused: exceeded quota"},
 		{"a claim cannot grow", seen(set("db"), a(), b(), c(), refused(reasonExpand, "no expansion", time.Minute)), "True ClaimResizeRefused: no expansion"},
-		{"a crowd is unready", seen(set("db"), pod("a").on("n1").unreadyFor(50*time.Minute), pod("b").on("n2").unreadyFor(0), c()),
-			"True ReplacementHeld: 2 members are unready at once, more than replacement.maxConcurrent (1), so none is replaced for unreadiness; look for a common cause"},
+		{"many are unready", seen(set("db"), pod("a").on("n1").unreadyFor(50*time.Minute), pod("b").on("n2").unreadyFor(0), c()),
+			"True ReplacementHeld: 2 members are unready at once, more than replacement.maxConcurrent (1), so none is replaced for it; look for a common cause; `kubectl -n ns describe pod db-a` shows one of them"},
 		{"SC-16 foreign pods", seen(set("db"), a(), b(), c(), foreign),
-			"True ForeignPods: pods that are not members carry the selector's labels and are left alone: p1, p2; Services that select them send them traffic"},
+			"True ForeignPods: pods that are not members carry the selector's labels and are left alone: p1, p2; Services that select them send them traffic; `kubectl -n ns get pod p1 --show-labels` shows which labels to change"},
 		{"many foreign pods", seen(set("db"), a(), b(), c(), many),
-			"True ForeignPods: pods that are not members carry the selector's labels and are left alone: p0, p1, p2, p3, p4, p5, p6, p7, p8, p9 and 2 more; Services that select them send them traffic"},
-		{"a budget of somebody else", seen(set("db"), a(), b(), c(), theirs),
-			"True WriteRefused: a PodDisruptionBudget named db exists and is not ours; it is left alone and none is made; rename it if the members should have one"},
+			"True ForeignPods: pods that are not members carry the selector's labels and are left alone: p0, p1, p2, p3, p4, p5, p6, p7, p8, p9 and 2 more; Services that select them send them traffic; `kubectl -n ns get pod p0 --show-labels` shows which labels to change"},
+		{"a budget of another owner", seen(set("db"), a(), b(), c(), theirs),
+			"True WriteRefused: a PodDisruptionBudget named db exists and belongs to another owner, so none is created; rename it if the members should have one"},
 		{"the gravest comes first: held before refused before foreign", seen(set("db"), gone("a"), gone("b"), c(), foreign, refused(reasonExpand, "no", time.Minute)),
 			"True ReplacementHeld: replacement.maxConcurrent lets 1 member be replaced at a time; lost and waiting for their turn: db-b; raise it if all should be replaced at once"},
 		{"members that wait for a refused create do not wait for maxConcurrent", seen(set("db"), a().nodeGone(), b(), c(), refused(reasonReplaced, "create pod db-x: exceeded quota", time.Minute)),
@@ -273,12 +280,12 @@ func lines(lost []v1alpha1.LostMember) (out []string) {
 
 func TestLostMembersAreListed(t *testing.T) {
 	deleted := func(w *world, err error) v1alpha1.StatefulClusterStatus {
-		p := decide(w)
+		p := planOf(w)
 		var outcomes []action.Outcome
 		for _, a := range p.Steps[0][0] {
 			outcomes = append(outcomes, action.Outcome{Action: a, Err: err})
 		}
-		return summarize(w, &p, outcomes)
+		return statusOf(w, &p, outcomes)
 	}
 	before := set("db")
 	before.Status.Lost = []v1alpha1.LostMember{{Name: "db-x", Reason: v1alpha1.LossNodeGone}}
@@ -287,7 +294,7 @@ func TestLostMembersAreListed(t *testing.T) {
 		got  v1alpha1.StatefulClusterStatus
 		want []string
 	}{
-		{"nobody", told(seen(set("db"), a(), b(), c())), nil},
+		{"none", told(seen(set("db"), a(), b(), c())), nil},
 		{"whom this pass deleted, and why", deleted(seen(set("db"), a().nodeGone(), b(), c()), nil), []string{"db-a NodeGone db-data-a"}},
 		{"not whom it could not delete", deleted(seen(set("db"), a().nodeGone(), b(), c()), errors.New("no")), nil},
 		{"SC-39 whom a user deleted", told(seen(set("db"), a().going(), b(), c())), []string{"db-a PodDeleted db-data-a"}},
@@ -299,7 +306,7 @@ func TestLostMembersAreListed(t *testing.T) {
 		{"not whom an update took", told(seen(set("db"), pod("a").on("n1").going(), updating("a", "uid-of-a", "now"), b(), c())), nil},
 		{"whose pod vanished unseen", told(seen(set("db"), b(), c(), looseClaimOf("a"))), []string{"db-a PodDeleted db-data-a"}},
 		{"claims that are not kept are not named", told(seen(set("db").retention(keep, keep, remove), a().going(), b(), c())), []string{"db-a PodDeleted "}},
-		{"nobody twice, the newest first", told(seen(before, pod("x").on("n1").going(), a().going(), b(), c())), []string{"db-a PodDeleted db-data-a", "db-x NodeGone "}},
+		{"none twice, the newest first", told(seen(before, pod("x").on("n1").going(), a().going(), b(), c())), []string{"db-a PodDeleted db-data-a", "db-x NodeGone "}},
 	} {
 		if got := lines(r.got.Lost); !slices.Equal(got, r.want) {
 			t.Errorf("%s: %q, want %q", r.name, got, r.want)
@@ -329,10 +336,10 @@ func TestTheListOfTheLostComesToRest(t *testing.T) {
 	}
 }
 
-// The entry of a member whose delete was refused goes: somebody was faster.
+// The entry of a member whose delete was refused goes: another client was faster.
 func TestUpdatingFollowsTheDeletes(t *testing.T) {
 	w := seen(set("db"), oldA(), b(), c(), oldCommand())
-	p := decide(w)
+	p := planOf(w)
 	what := schema.GroupResource{Resource: "pods"}
 	for _, r := range []struct {
 		name string
@@ -340,11 +347,11 @@ func TestUpdatingFollowsTheDeletes(t *testing.T) {
 		want int
 	}{
 		{"deleted", nil, 1},
-		{"somebody touched it", apierrors.NewConflict(what, "db-a", nil), 0},
-		{"somebody deleted it", apierrors.NewNotFound(what, "db-a"), 0},
+		{"another client touched it", apierrors.NewConflict(what, "db-a", nil), 0},
+		{"another client deleted it", apierrors.NewNotFound(what, "db-a"), 0},
 		{"the API server did not answer: it may be deleted", errors.New("timeout"), 1},
 	} {
-		s := summarize(w, &p, []action.Outcome{{Action: p.Steps[0][0][0]}, {Action: p.Steps[1][0][0], Err: r.err}})
+		s := statusOf(w, &p, []action.Outcome{{Action: p.Steps[0][0][0]}, {Action: p.Steps[1][0][0], Err: r.err}})
 		if len(s.Updating) != r.want {
 			t.Errorf("%s: status.updating says %v", r.name, s.Updating)
 		}
@@ -356,13 +363,13 @@ func TestDeletionIsNotCounted(t *testing.T) {
 	s.DeletionTimestamp = &metav1.Time{Time: noon}
 	s.Status.Replicas = 3
 	if got := told(seen(s)); got.Replicas != 3 {
-		t.Errorf("a set that goes is counted anew: %d", got.Replicas)
+		t.Errorf("a set that goes is counted again: %d", got.Replicas)
 	}
 }
 
 func TestARefusalThatIsOver(t *testing.T) {
 	w := seen(set("db"), a(), b(), c(), refused(reasonUpdate, "policy", 0), refused(reasonExpand, "no", 0))
-	if got := says(told(w), v1alpha1.ConditionDegraded); got != "False Healthy: nothing needs a person" {
+	if got := says(told(w), v1alpha1.ConditionDegraded); got != "False Healthy: no problems detected" {
 		t.Errorf("what was refused is not wanted any more, and the status says %s", got)
 	}
 }
@@ -371,9 +378,9 @@ func TestARefusalThatIsOver(t *testing.T) {
 // the next pass, it is lost.
 func TestAnEntryGoesWithTheCreate(t *testing.T) {
 	w := seen(set("db"), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", "now"))
-	p := decide(w)
+	p := planOf(w)
 	for err, want := range map[error]int{nil: 0, errors.New("timeout"): 1} {
-		if s := summarize(w, &p, []action.Outcome{{Action: p.Steps[0][0][0], Err: err}}); len(s.Updating) != want {
+		if s := statusOf(w, &p, []action.Outcome{{Action: p.Steps[0][0][0], Err: err}}); len(s.Updating) != want {
 			t.Errorf("after a create that said %v status.updating has %v", err, s.Updating)
 		}
 	}

@@ -23,7 +23,7 @@ import (
 )
 
 // These tests run against a real API server. The kubelets are played by
-// puppet_test.go; what a kubelet really does is shown on real nodes.
+// fake_control_plane_test.go; what a kubelet really does is shown on real nodes.
 
 var (
 	scheme = runtime.NewScheme()
@@ -108,10 +108,10 @@ func (o *operator) stop() {
 	}
 }
 
-// newNamespace makes a namespace with a puppet kubelet in it.
+// newNamespace makes a namespace with a fake control plane in it.
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	ns := server.NewNamespace(ctx)
-	startPuppet(ns)
+	startFakeControlPlane(ns)
 	return ns
 }

@@ -2,6 +2,7 @@ package statefulcluster
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,10 +39,10 @@ func withDefaults(set *v1alpha1.StatefulCluster) *v1alpha1.StatefulCluster {
 	orElse(&retention.WhenDeleted, v1alpha1.RetainClaims)
 	orElse(&retention.WhenScaled, v1alpha1.RetainClaims)
 	orElse(&retention.WhenLost, v1alpha1.RetainClaims)
-	fill(&spec.Replacement.NodeLostSeconds, 30)
-	fill(&spec.Replacement.UnreadySeconds, 300)
-	fill(&spec.Replacement.StartupSeconds, 600)
-	fill(&spec.Replacement.PendingSeconds, 300)
+	fill(&spec.Replacement.NodeLostSeconds, defaultNodeLostSeconds)
+	fill(&spec.Replacement.UnreadySeconds, defaultUnreadySeconds)
+	fill(&spec.Replacement.StartupSeconds, defaultStartupSeconds)
+	fill(&spec.Replacement.PendingSeconds, defaultPendingSeconds)
 	orElse(&spec.Replacement.OnEviction, v1alpha1.EvictionReplaces)
 	fill(&spec.Replacement.MaxConcurrent, intstr.FromString("25%"))
 	return set
@@ -249,30 +250,63 @@ func share(v intstr.IntOrString, whole int, roundUp bool) int {
 	return min(max(0, n), maxReplicas)
 }
 
+// settings are what the spec says, with its defaults.
+type settings struct{ set *v1alpha1.StatefulCluster }
+
+func (s settings) replicas() int { return int(*s.set.Spec.Replicas) }
+
 // maxConcurrent is how many members may be in replacement at one time.
-func (w *world) maxConcurrent() int {
-	return max(1, share(*w.set.Spec.Replacement.MaxConcurrent, int(*w.set.Spec.Replicas), false))
+func (s settings) maxConcurrent() int {
+	return max(1, share(*s.set.Spec.Replacement.MaxConcurrent, s.replicas(), false))
 }
 
-// disruptions is maxConcurrent for the budget: a number, since a budget rounds
-// a percentage up.
-func (w *world) disruptions() intstr.IntOrString { return intstr.FromInt32(int32(w.maxConcurrent())) }
-
-func (w *world) rollingUpdate() v1alpha1.RollingUpdate {
-	return ptr.Deref(w.set.Spec.UpdateStrategy.RollingUpdate, v1alpha1.RollingUpdate{})
+// parallel reports whether members are made without waiting for each other.
+func (s settings) parallel() bool {
+	return s.set.Spec.PodManagementPolicy == v1alpha1.ParallelPodManagement
 }
 
-func (w *world) maxUnavailable() int {
-	n := share(ptr.Deref(w.rollingUpdate().MaxUnavailable, intstr.FromInt32(1)), int(*w.set.Spec.Replicas), true)
-	if n == 0 && w.maxSurge() == 0 {
+// orderedReady reports whether members are made one at a time.
+func (s settings) orderedReady() bool {
+	return s.set.Spec.PodManagementPolicy == v1alpha1.OrderedReadyPodManagement
+}
+
+// rolling reports whether the operator updates members by itself.
+func (s settings) rolling() bool {
+	return s.set.Spec.UpdateStrategy.Type == v1alpha1.RollingUpdateStrategy
+}
+
+func (s settings) rollingUpdate() v1alpha1.RollingUpdate {
+	return ptr.Deref(s.set.Spec.UpdateStrategy.RollingUpdate, v1alpha1.RollingUpdate{})
+}
+
+// partition is how many members an update leaves at their revision.
+func (s settings) partition() int { return int(s.rollingUpdate().Partition) }
+
+func (s settings) maxUnavailable() int {
+	n := share(ptr.Deref(s.rollingUpdate().MaxUnavailable, intstr.FromInt32(1)), s.replicas(), true)
+	if n == 0 && s.maxSurge() == 0 {
 		return 1
 	}
 	return n
 }
 
-func (w *world) maxSurge() int {
-	if !w.rolling() {
+func (s settings) maxSurge() int {
+	if !s.rolling() {
 		return 0
 	}
-	return share(ptr.Deref(w.rollingUpdate().MaxSurge, intstr.FromInt32(0)), int(*w.set.Spec.Replicas), true)
+	return share(ptr.Deref(s.rollingUpdate().MaxSurge, intstr.FromInt32(0)), s.replicas(), true)
+}
+
+// retention says what becomes of claims.
+func (s settings) retention() v1alpha1.ClaimRetentionPolicy {
+	return s.set.Spec.PersistentVolumeClaimRetentionPolicy
+}
+
+// deletesClaims reports whether claims go with the set.
+func (s settings) deletesClaims() bool { return s.retention().WhenDeleted == v1alpha1.DeleteClaims }
+
+// deletesAny reports whether there is a policy by which claims are deleted.
+func (s settings) deletesAny() bool {
+	p := s.retention()
+	return slices.Contains([]v1alpha1.RetentionPolicy{p.WhenDeleted, p.WhenScaled, p.WhenLost}, v1alpha1.DeleteClaims)
 }

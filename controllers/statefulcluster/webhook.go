@@ -118,7 +118,7 @@ func (v *validator) tryTemplates(ctx context.Context, set *v1alpha1.StatefulClus
 	if set.UID == "" {
 		set.UID = types.UID("00000000-0000-0000-0000-000000000000")
 	}
-	w := &world{set: set}
+	w := &world{settings: settings{set}}
 	id := identity.Fresh(1, func(string) bool { return false })[0]
 	pod := buildPod(w, buildRevision(w), id)
 	pod.OwnerReferences = nil // the owner may not exist yet

@@ -67,7 +67,7 @@ const (
 	// ConditionProgressing is True while members are created, replaced,
 	// updated or retired.
 	ConditionProgressing = "Progressing"
-	// ConditionDegraded is True when something needs a person, or is held back.
+	// ConditionDegraded is True when there is a problem, or something is held back.
 	ConditionDegraded = "Degraded"
 )
 
@@ -89,7 +89,7 @@ const (
 	// ReasonWaiting: members are not Ready yet, and nothing else is to be done.
 	ReasonWaiting = "WaitingForMembers"
 
-	// ReasonHealthy: nothing needs a person.
+	// ReasonHealthy: no problems detected.
 	ReasonHealthy = "Healthy"
 	// ReasonInvalidSpec: the spec slipped past admission and cannot be served.
 	ReasonInvalidSpec = "InvalidSpec"
@@ -101,12 +101,12 @@ const (
 	// are not replaced, because new ones would fail the same way.
 	ReasonRevisionFailing = "RevisionFailing"
 	// ReasonMembersNotReady: no member is Ready though some were, or members are
-	// not Ready for long and the spec says that they are never replaced for it.
+	// not Ready for long and the spec sets no deadline for that.
 	ReasonMembersNotReady = "MembersNotReady"
 	// ReasonForeignPods: pods that are not members carry the selector's labels.
 	ReasonForeignPods = "ForeignPods"
 	// ReasonUnrecordedClaims: claims that look like the set's are kept, whatever the
-	// retention policy says, since nothing on record says that they are.
+	// retention policy says, since they are not in status.claims.
 	ReasonUnrecordedClaims = "UnrecordedClaims"
 	// ReasonClaimResize: a claim cannot be expanded.
 	ReasonClaimResize = "ClaimResizeRefused"

@@ -20,8 +20,8 @@
   patch controllerrevision revision-1: RevisionReady
 = 3 members, 3 ready, 3 updated, 0 lost
 = True AllMembersAvailable: 3 of 3 members are available (Available)
-= False Complete: all is as the spec wants it, with 3 members (Progressing)
-= False Healthy: nothing needs a person (Degraded)
+= False Complete: no operation in progress; the set has 3 members (Progressing)
+= False Healthy: no problems detected (Degraded)
 # a drain evicts the first pod
   patch status of statefulcluster db: Update
     db-a is gone
@@ -31,6 +31,6 @@
     db-a is Ready
 = 3 members, 3 ready, 3 updated, 0 lost
 = True AllMembersAvailable: 3 of 3 members are available (Available)
-= False Complete: all is as the spec wants it, with 3 members (Progressing)
-= False Healthy: nothing needs a person (Degraded)
+= False Complete: no operation in progress; the set has 3 members (Progressing)
+= False Healthy: no problems detected (Degraded)
   patch controllerrevision revision-1: RevisionReady

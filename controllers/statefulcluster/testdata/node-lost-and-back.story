@@ -20,8 +20,8 @@
   patch controllerrevision revision-1: RevisionReady
 = 3 members, 3 ready, 3 updated, 0 lost
 = True AllMembersAvailable: 3 of 3 members are available (Available)
-= False Complete: all is as the spec wants it, with 3 members (Progressing)
-= False Healthy: nothing needs a person (Degraded)
+= False Complete: no operation in progress; the set has 3 members (Progressing)
+= False Healthy: no problems detected (Degraded)
 # n1 is not Ready for 35 seconds
   patch status of statefulcluster db: Names
   delete pod db-a: NodeNotReady, the member is lost and will not come back, claims db-data-a
@@ -32,13 +32,13 @@
     db-d is Ready
 = 3 members, 3 ready, 3 updated, 0 lost
 = True AllMembersAvailable: 3 of 3 members are available (Available)
-= False Complete: all is as the spec wants it, with 3 members (Progressing)
-= False Healthy: nothing needs a person (Degraded)
+= False Complete: no operation in progress; the set has 3 members (Progressing)
+= False Healthy: no problems detected (Degraded)
 # n1 returns
     db-a is gone
   patch persistentvolumeclaim db-data-a: Retention, its member is lost
 = 3 members, 3 ready, 3 updated, 0 lost
 = True AllMembersAvailable: 3 of 3 members are available (Available)
-= False Complete: all is as the spec wants it, with 3 members (Progressing)
-= False Healthy: nothing needs a person (Degraded)
+= False Complete: no operation in progress; the set has 3 members (Progressing)
+= False Healthy: no problems detected (Degraded)
   patch controllerrevision revision-1: RevisionReady

@@ -20,8 +20,8 @@
   patch controllerrevision revision-1: RevisionReady
 = 3 members, 3 ready, 3 updated, 0 lost
 = True AllMembersAvailable: 3 of 3 members are available (Available)
-= False Complete: all is as the spec wants it, with 3 members (Progressing)
-= False Healthy: nothing needs a person (Degraded)
+= False Complete: no operation in progress; the set has 3 members (Progressing)
+= False Healthy: no problems detected (Degraded)
 # the user wants 5 members
   patch status of statefulcluster db: Names
   create pod db-d: Missing
@@ -36,8 +36,8 @@
     db-e is Ready
 = 5 members, 5 ready, 5 updated, 0 lost
 = True AllMembersAvailable: 5 of 5 members are available (Available)
-= False Complete: all is as the spec wants it, with 5 members (Progressing)
-= False Healthy: nothing needs a person (Degraded)
+= False Complete: no operation in progress; the set has 5 members (Progressing)
+= False Healthy: no problems detected (Degraded)
 # the user wants 3 members
   patch persistentvolumeclaim db-data-e: Retention, its member is scaled
   delete pod db-e: Retired, claims db-data-e
@@ -47,6 +47,6 @@
     db-e is gone
 = 3 members, 3 ready, 3 updated, 0 lost
 = True AllMembersAvailable: 3 of 3 members are available (Available)
-= False Complete: all is as the spec wants it, with 3 members (Progressing)
-= False Healthy: nothing needs a person (Degraded)
+= False Complete: no operation in progress; the set has 3 members (Progressing)
+= False Healthy: no problems detected (Degraded)
   patch controllerrevision revision-1: RevisionReady

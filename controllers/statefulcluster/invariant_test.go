@@ -12,8 +12,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// law is what must hold at every step of every story.
-type law struct {
+// invariants are what must hold at every step of every story.
+type invariants struct {
 	s     *stage
 	seen  *world            // on which the operator acts now
 	names map[string]string // the last UID of each name
@@ -24,12 +24,12 @@ type law struct {
 	lenient bool
 }
 
-func newLaw(s *stage) *law {
-	return &law{s: s, names: map[string]string{}, slots: map[string]string{}, open: map[string]bool{}}
+func newInvariants(s *stage) *invariants {
+	return &invariants{s: s, names: map[string]string{}, slots: map[string]string{}, open: map[string]bool{}}
 }
 
 // changed hears of everything that happens.
-func (l *law) changed(act *action.Action, was, is client.Object) {
+func (l *invariants) changed(act *action.Action, was, is client.Object) {
 	switch o := first(is, was).(type) {
 	case *corev1.PersistentVolumeClaim:
 		if act != nil && act.Verb == action.Delete {
@@ -58,7 +58,7 @@ func first(is, was client.Object) client.Object {
 	return was
 }
 
-func (l *law) born(act *action.Action, p *corev1.Pod) {
+func (l *invariants) born(act *action.Action, p *corev1.Pod) {
 	l.s.used[strings.TrimPrefix(p.Name, "db-")] = true
 	if old, used := l.names[p.Name]; used && !l.updating(p.Name, old) {
 		l.s.Breaks("the name %s is given again, to another pod than the one that status.updating names", p.Name)
@@ -83,7 +83,7 @@ func (l *law) born(act *action.Action, p *corev1.Pod) {
 	}
 }
 
-func (l *law) updating(name, uid string) bool {
+func (l *invariants) updating(name, uid string) bool {
 	for _, e := range l.s.set().Status.Updating {
 		if e.Name == name && string(e.UID) == uid {
 			return true
@@ -92,7 +92,7 @@ func (l *law) updating(name, uid string) bool {
 	return false
 }
 
-func (l *law) deleted(act *action.Action, p *corev1.Pod) {
+func (l *invariants) deleted(act *action.Action, p *corev1.Pod) {
 	switch act.Reason {
 	case reasonUpdate:
 		if !l.updating(p.Name, string(p.UID)) {
@@ -116,14 +116,14 @@ func (l *law) deleted(act *action.Action, p *corev1.Pod) {
 }
 
 // disrupted: an update took a member away that was serving.
-func (l *law) disrupted(p *corev1.Pod) {
-	ok, _ := available(l.seen, &member{pod: p})
+func (l *invariants) disrupted(p *corev1.Pod) {
+	ok, _ := l.seen.available(&member{pod: p})
 	if !ok || l.lenient {
 		return
 	}
 	left := 0
 	for _, other := range l.s.members() {
-		if ok, _ := available(l.seen, &member{pod: other}); ok && other.Name != p.Name {
+		if ok, _ := l.seen.available(&member{pod: other}); ok && other.Name != p.Name {
 			left++
 		}
 	}

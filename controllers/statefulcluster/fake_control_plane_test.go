@@ -11,12 +11,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// What the puppet does with a pod is said by annotations of the template.
+// What the fake control plane does with a pod is said by annotations of the template.
 const (
-	playNode    = "puppet/node"    // the node to bind to; default node-1
-	playPending = "puppet/pending" // never scheduled
-	playUnready = "puppet/unready" // runs and is never Ready
-	playHang    = "puppet/hang"    // a deleted pod stays, as on a lost node
+	playNode    = "fake/node"    // the node to bind to; default node-1
+	playPending = "fake/pending" // never scheduled
+	playUnready = "fake/unready" // runs and is never Ready
+	playHang    = "fake/hang"    // a deleted pod stays, as on a lost node
 )
 
 func addNode(ctx context.Context, name string) {
@@ -34,8 +34,8 @@ func setNodeReady(ctx context.Context, name string, status corev1.ConditionStatu
 	Expect(user.Status().Update(ctx, &n)).To(Succeed())
 }
 
-// startPuppet plays scheduler and kubelet for a namespace until the test ends.
-func startPuppet(namespace string) {
+// startFakeControlPlane plays scheduler and kubelet for a namespace until the test ends.
+func startFakeControlPlane(namespace string) {
 	GinkgoHelper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -138,7 +138,7 @@ func run(ctx context.Context, p *corev1.Pod) {
 	for _, c := range p.Spec.Containers {
 		s := corev1.ContainerStatus{Name: c.Name, Image: c.Image, RestartCount: restarts, State: running, Ready: ready == corev1.ConditionTrue}
 		if running.Running != nil {
-			s.ImageID, s.ContainerID = "id-of-"+c.Image, "puppet://"+string(p.UID)
+			s.ImageID, s.ContainerID = "id-of-"+c.Image, "fake://"+string(p.UID)
 		}
 		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, s)
 	}

@@ -20,13 +20,13 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
-// herald notes what is recorded: the pod that an event is related to, type,
+// eventLog notes what is recorded: the pod that an event is related to, type,
 // reason, action and text. Events that differ in nothing but the text are
 // shown as one.
-type herald []string
+type eventLog []string
 
-func (h *herald) Eventf(_, related runtime.Object, kind, reason, act, note string, args ...any) {
-	pod := "nobody"
+func (h *eventLog) Eventf(_, related runtime.Object, kind, reason, act, note string, args ...any) {
+	pod := "no pod"
 	if related != nil {
 		obj := related.(client.Object)
 		pod = fmt.Sprintf("%s %s", obj.GetName(), obj.GetUID())
@@ -37,8 +37,9 @@ func (h *herald) Eventf(_, related runtime.Object, kind, reason, act, note strin
 // emitted are the events of a pass over that world in which every action ended
 // with that error.
 func emitted(w *world, err error) []string {
-	var told herald
-	p := decide(w)
+	var told eventLog
+	f := derive(w)
+	p := decide(f)
 	var outcomes []action.Outcome
 	for _, step := range p.Steps {
 		for _, chain := range step {
@@ -55,8 +56,8 @@ func emitted(w *world, err error) []string {
 		}
 	}
 	r := &Reconciler{Events: &told}
-	r.emitDeeds(w, outcomes)
-	r.emitNews(w, &p)
+	r.emitActs(w.set, results{outcomes, w.refused})
+	r.emitNews(f, &p)
 	slices.Sort(told)
 	return told
 }
@@ -76,11 +77,11 @@ func TestEvents(t *testing.T) {
 			"(db-a uid-of-a) Warning MemberLost NodeGone: NodeGone: db-a; the member is lost and will not come back, claims db-data-a",
 			"(db-f1 fresh-uid) Normal MemberCreated Replacement: Replacement: db-f1; in place of db-a"}},
 		{"SC-38 a lost member is held", seen(set("db"), gone("a"), gone("b"), c()), errors.New("timeout"),
-			[]string{"(db-b uid-of-b) Warning ReplacementHeld Hold: waiting until others are replaced, as replacement.maxConcurrent says: db-b"}},
-		{"SC-39 members that somebody else deleted", seen(set("db"), a().going(), b().going(), c()), errors.New("timeout"),
+			[]string{"(db-b uid-of-b) Warning ReplacementHeld Hold: waiting for other replacements, as replacement.maxConcurrent limits them: db-b"}},
+		{"SC-39 members that a user deleted", seen(set("db"), a().going(), b().going(), c()), errors.New("timeout"),
 			[]string{"(db-a uid-of-a) Warning MemberLost PodDeleted: PodDeleted: db-a, db-b; will not come back, and will be replaced under another name"}},
 		{"SC-39 a member whose pod vanished", seen(set("db"), b(), c(), looseClaimOf("a")), errors.New("timeout"),
-			[]string{"(nobody) Warning MemberLost PodDeleted: PodDeleted: db-a; will not come back, and will be replaced under another name"}},
+			[]string{"(no pod) Warning MemberLost PodDeleted: PodDeleted: db-a; will not come back, and will be replaced under another name"}},
 		{"a member is retired", seen(set("db").replicas(2), a(), b(), c()), nil,
 			[]string{"(db-a uid-of-a) Normal MemberRetired Retired: Retired: db-a; claims db-data-a"}},
 		{"a member is updated in place", seen(set("db"), oldA(), b(), c(), oldImage()), nil,
@@ -104,7 +105,7 @@ func TestV7NewsIsToldWhenTheStatusIsWritten(t *testing.T) {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	news := func(told herald) herald {
+	news := func(told eventLog) eventLog {
 		return slices.DeleteFunc(told, func(e string) bool {
 			return !strings.Contains(e, "MemberLost") && !strings.Contains(e, "ReplacementHeld")
 		})
@@ -114,12 +115,12 @@ func TestV7NewsIsToldWhenTheStatusIsWritten(t *testing.T) {
 		answer error
 		want   int
 	}{
-		{"a conflict: somebody wrote the status meanwhile", apierrors.NewConflict(corev1.Resource("statefulclusters"), "db", errors.New("changed")), 0},
+		{"a conflict: another client wrote the status meanwhile", apierrors.NewConflict(corev1.Resource("statefulclusters"), "db", errors.New("changed")), 0},
 		{"an error", errors.New("timeout"), 0},
 		{"the set is gone", apierrors.NewNotFound(corev1.Resource("statefulclusters"), "db"), 0},
 		{"it is written", nil, 2},
 	} {
-		var told herald
+		var told eventLog
 		elsewhere := w.set.DeepCopy()
 		elsewhere.Status.Selector = "another status than the one that was read"
 		api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(elsewhere).WithInterceptorFuncs(interceptor.Funcs{
@@ -128,8 +129,8 @@ func TestV7NewsIsToldWhenTheStatusIsWritten(t *testing.T) {
 			},
 		}).Build()
 		rec := &Reconciler{Events: &told, Now: func() time.Time { return noon }, Runner: &action.Runner{Client: api, Live: api}}
-		p := decide(w)
-		rec.report(context.Background(), w, &p, nil)
+		f := derive(w)
+		rec.report(context.Background(), considered{f, decide(f)}, nil)
 		if got := news(told); len(got) != r.want {
 			t.Errorf("V7 %s: %q is told, want %d events", r.name, got, r.want)
 		}

@@ -1,0 +1,258 @@
+package statefulcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
+)
+
+// report tells users what happened and what is: events, metrics, one status
+// patch. It turns the pass into an outcome.
+func (r *Reconciler) report(ctx context.Context, c considered, outcomes []action.Outcome) report.Outcome {
+	known := r.of(c.facts.set)
+	err := known.learn(c.facts, &c.plan, outcomes)
+	done := results{outcomes: outcomes, refused: maps.Clone(known.refused)}
+	r.emitActs(c.facts.set, done)
+	status := summarize(c.facts, &c.plan, done)
+	r.measure(c, done, &status)
+	due := c.plan.Wait
+	for _, refused := range done.refused {
+		due = sooner(due, refused.until.Sub(c.facts.now))
+	}
+	wrote, later, statusErr := r.writeStatus(ctx, c.facts, status, done)
+	if wrote {
+		r.emitNews(c.facts, &c.plan)
+	}
+	if err = errors.Join(err, statusErr); err != nil {
+		return report.Retry(err)
+	}
+	if known.hidden || len(known.foreign) > 0 {
+		later = sooner(later, foreignInterval)
+	}
+	if sooner(due, later) == due {
+		return report.Wait(due)
+	}
+	return report.Wait(later).Later()
+}
+
+// sooner is the shorter of two times to wait, where 0 or less is for ever.
+func sooner(a, b time.Duration) time.Duration {
+	switch a, b = max(a, 0), max(b, 0); {
+	case a == 0:
+		return b
+	case b == 0:
+		return a
+	}
+	return min(a, b)
+}
+
+// writeStatus patches the status if it differs, and reports whether it did. A
+// pass that acted leaves what the next pass will see anyway to that pass; counts
+// alone wait a moment.
+func (r *Reconciler) writeStatus(ctx context.Context, f *facts, status v1alpha1.StatefulClusterStatus, done results) (wrote bool, later time.Duration, err error) {
+	base := f.set
+	for _, o := range done.effective(action.PatchStatus) {
+		base = o.Answer.(*v1alpha1.StatefulCluster)
+	}
+	if apiequality.Semantic.DeepEqual(base.Status, status) {
+		return false, 0, nil
+	}
+	known := r.of(f.set)
+	if !changesRecord(&base.Status, &status) {
+		if len(done.outcomes) > 0 && len(done.refused) == 0 {
+			return false, statusInterval, nil
+		}
+		if since := f.now.Sub(known.written); base.Status.ObservedGeneration == status.ObservedGeneration && since < statusInterval {
+			return false, statusInterval - since, nil
+		}
+	}
+	known.written = f.now
+	set := base.DeepCopy()
+	set.Status = status
+	for _, o := range r.Runner.Run(ctx, client.ObjectKeyFromObject(set), action.Steps{{{
+		{Verb: action.PatchStatus, Object: set, From: base, Rebase: true, Reason: "Observed"}}}}) {
+		if apierrors.IsConflict(o.Err) {
+			return false, statusInterval, nil // it was written meanwhile; the event of that is on the way
+		}
+		if o.Err != nil {
+			return false, 0, client.IgnoreNotFound(o.Err)
+		}
+		wrote = true
+	}
+	return wrote, 0, nil
+}
+
+// changesRecord reports whether a status differs in what later passes rely on.
+func changesRecord(old, now *v1alpha1.StatefulClusterStatus) bool {
+	return !apiequality.Semantic.DeepEqual(old.Lost, now.Lost) || !apiequality.Semantic.DeepEqual(old.Updating, now.Updating) ||
+		!apiequality.Semantic.DeepEqual(old.Creating, now.Creating)
+}
+
+// acts are what a pass did to pods, of one kind and for one reason.
+type acts struct {
+	event, reason, detail string
+	first                 client.Object
+	names                 []string
+}
+
+// emitActs writes one event for each kind of act of the pass, naming up to 10
+// members. Events that differ in nothing but their text are folded into one, so
+// each is related to the first pod that it names.
+func (r *Reconciler) emitActs(set *v1alpha1.StatefulCluster, done results) {
+	for _, a := range actsOf(done.outcomes) {
+		kind := corev1.EventTypeNormal
+		if a.event == v1alpha1.EventMemberLost {
+			kind = corev1.EventTypeWarning
+		}
+		note := fmt.Sprintf("%s: %s", a.reason, someOf(a.names))
+		if len(a.names) == 1 && a.detail != "" {
+			note += "; " + a.detail
+		}
+		r.Events.Eventf(set, a.first, kind, a.event, a.reason, "%s", short(note))
+	}
+	if o, refused := done.firstRefusal(); refused {
+		r.Events.Eventf(set, o.Object, corev1.EventTypeWarning, v1alpha1.EventWriteRefused, "Write", "%s", short(o.Err.Error()))
+	}
+}
+
+// firstRefusal is the first write that was refused for good, and not again for a
+// reason that was told before.
+func (r results) firstRefusal() (action.Outcome, bool) {
+	for _, o := range r.outcomes {
+		if !refusedForGood(o.Err) || hides(o) {
+			continue
+		}
+		if r.refused[o.Reason].times <= 1 {
+			return o, true
+		}
+	}
+	return action.Outcome{}, false
+}
+
+// emitNews says what the status says for the first time, once it is written: a
+// pass whose status is refused is repeated, and would say the same again.
+func (r *Reconciler) emitNews(f *facts, p *plan) {
+	if f.served() {
+		r.emitLosses(f)
+	}
+	if len(p.held) > 0 && !heldBefore(f.set) {
+		first := slices.IndexFunc(f.members, func(m *member) bool { return m.name() == p.held[0] })
+		r.Events.Eventf(f.set, f.members[first].pod, corev1.EventTypeWarning, v1alpha1.EventReplacementHeld, "Hold",
+			"waiting for other replacements, as replacement.maxConcurrent limits them: %s", someOf(p.held))
+	}
+}
+
+// heldBefore reports whether the status says already that replacements are held.
+func heldBefore(set *v1alpha1.StatefulCluster) bool {
+	return slices.ContainsFunc(set.Status.Conditions, func(c metav1.Condition) bool {
+		return c.Type == v1alpha1.ConditionDegraded && c.Reason == v1alpha1.ReasonReplacementHeld
+	})
+}
+
+// emitLosses names the members that others deleted.
+func (r *Reconciler) emitLosses(f *facts) {
+	emit := func(reason v1alpha1.LossReason, first runtime.Object, names []string) {
+		r.Events.Eventf(f.set, first, corev1.EventTypeWarning, v1alpha1.EventMemberLost, string(reason),
+			"%s: %s; will not come back, and will be replaced under another name", reason, someOf(names))
+	}
+	for reason, members := range goneNow(f) {
+		emit(reason, members[0].pod, namesOf(members))
+	}
+	if names := vanishedNow(f); len(names) > 0 {
+		emit(v1alpha1.LossDeleted, nil, names)
+	}
+}
+
+// goneNow are the members whose pod others deleted and that have no successor yet,
+// by the reason, as long as the status does not list them.
+func goneNow(f *facts) map[v1alpha1.LossReason][]*member {
+	gone := map[v1alpha1.LossReason][]*member{}
+	for _, m := range f.unlisted() {
+		if !f.succeeded[m.name()] {
+			reason := departureReason(m, false)
+			gone[reason] = append(gone[reason], m)
+		}
+	}
+	return gone
+}
+
+// vanishedNow are the members whose pod is gone without a trace, as long as the
+// status does not list them.
+func vanishedNow(f *facts) []string {
+	return slices.DeleteFunc(f.vanished(), func(name string) bool { return listed(f.set.Status.Lost, name) })
+}
+
+// actsOf are the acts that are worth an event, in the order of their first action.
+func actsOf(outcomes []action.Outcome) []*acts {
+	var all []*acts
+	for _, o := range outcomes {
+		event := eventOf(o)
+		if event == "" || o.Err != nil {
+			continue
+		}
+		i := slices.IndexFunc(all, func(a *acts) bool { return a.event == event && a.reason == o.Reason })
+		if i < 0 {
+			i = len(all)
+			all = append(all, &acts{event: event, reason: o.Reason, detail: o.Detail, first: o.Answer})
+		}
+		all[i].names = append(all[i].names, o.Object.GetName())
+	}
+	return all
+}
+
+// eventOf is the event that an action is worth; "" for none.
+func eventOf(o action.Outcome) string {
+	pod, isPod := o.Object.(*corev1.Pod)
+	if !isPod {
+		return ""
+	}
+	switch o.Verb {
+	case action.Create:
+		if o.Reason == reasonReturned {
+			return v1alpha1.EventMemberUpdated
+		}
+		return v1alpha1.EventMemberCreated
+	case action.Patch:
+		if o.Reason == reasonUpdated && !finishes(o.From, pod) {
+			return v1alpha1.EventMemberUpdated
+		}
+	case action.Delete:
+		return deletionEvent(o.Reason)
+	}
+	return ""
+}
+
+// deletionEvent is the event that the delete of a pod is worth; "" for one that comes
+// back.
+func deletionEvent(reason string) string {
+	switch reason {
+	case reasonUpdate:
+		return ""
+	case reasonRetired:
+		return v1alpha1.EventMemberRetired
+	}
+	return v1alpha1.EventMemberLost
+}
+
+// finishes reports whether a patch takes the note of an in-place update off a pod.
+func finishes(from, to client.Object) bool {
+	return from.GetAnnotations()[v1alpha1.AnnotationInPlace] != "" && to.GetAnnotations()[v1alpha1.AnnotationInPlace] == ""
+}
+
+// short fits a message into an event.
+func short(s string) string { return strings.ToValidUTF8(s[:min(len(s), 1000)], "") }

@@ -1,0 +1,178 @@
+package statefulcluster
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+)
+
+// remembered is what no object says: what was refused and when to try again, which pods
+// a scale-down deleted, which crash. A restart costs one more try.
+type remembered struct {
+	seen    int64 // generation of the last live pass
+	refused map[string]refusal
+	retired map[types.UID]bool
+	crashed map[types.UID]bool
+	foreign []string
+	looked  time.Time // when the last live pass was
+	// searched is true when no claim that a namesake left lacks its reason.
+	searched bool
+	written  time.Time // when the status was written last
+	// hidden is true while a revision or budget of our name exists that the
+	// cache does not show, for it lacks our label; budget is it, when it is the
+	// budget of another owner.
+	hidden bool
+	budget *policyv1.PodDisruptionBudget
+}
+
+// refusal is what the API server said to a write, and when to try again.
+type refusal struct {
+	message string
+	until   time.Time
+	times   int
+}
+
+// of returns what is remembered of a set.
+func (r *Reconciler) of(set *v1alpha1.StatefulCluster) *remembered {
+	known, isNew := r.memory.Get(client.ObjectKeyFromObject(set), set.UID)
+	if isNew {
+		known.refused, known.retired, known.crashed = map[string]refusal{}, map[types.UID]bool{}, map[types.UID]bool{}
+	}
+	return known
+}
+
+// wantsLive reports whether this process has not read this generation of the set
+// live, should look again for what the cache does not show, or has still to give
+// the claims of a namesake their reason.
+func (known *remembered) wantsLive(set *v1alpha1.StatefulCluster, now time.Time) bool {
+	switch {
+	case known.seen != set.Generation, !known.searched:
+		return true
+	case known.hidden && known.budget == nil:
+		return true
+	case known.hidden, len(known.foreign) > 0:
+		return now.Sub(known.looked) >= foreignInterval
+	}
+	return false
+}
+
+// recall puts what is remembered into a world. What a live world shows is remembered
+// first.
+func (known *remembered) recall(w *world) {
+	if w.live {
+		if known.seen != w.set.Generation {
+			known.refused = map[string]refusal{} // of a spec that is corrected since
+			known.crashed = map[types.UID]bool{}
+		}
+		known.seen, known.foreign, known.looked = w.set.Generation, w.foreign, w.now
+		known.budget = nil
+		if w.foreignBudget() {
+			known.budget = w.budget
+		}
+		known.hidden = known.budget != nil
+		known.searched = known.searched || len(w.abandoned) == 0
+	}
+	w.budget = cmp.Or(w.budget, known.budget)
+	w.foreign = known.foreign
+	w.refused = maps.Clone(known.refused)
+	w.retired = maps.Clone(known.retired)
+	w.crashed = maps.Clone(known.crashed)
+}
+
+// learn remembers what the API server answered, and returns the errors that
+// are worth an immediate retry.
+func (known *remembered) learn(f *facts, p *plan, outcomes []action.Outcome) error {
+	if (results{outcomes: outcomes}).wroteStatus() {
+		for _, uid := range p.givenUp {
+			known.retired[uid] = true
+		}
+	}
+	if len(outcomes) == 0 { // what was refused is not wanted any more
+		maps.DeleteFunc(known.refused, func(_ string, r refusal) bool { return f.reached(r.until) })
+	}
+	var retry error
+	for _, o := range outcomes {
+		if retiredPod(o) {
+			known.retired[o.Object.GetUID()] = true
+		}
+		retry = errors.Join(retry, known.hear(o, f.now))
+	}
+	known.noteCrashes(f)
+	gone := func(uid types.UID, _ bool) bool {
+		return !slices.ContainsFunc(f.members, func(m *member) bool { return m.pod.UID == uid })
+	}
+	maps.DeleteFunc(known.retired, gone)
+	maps.DeleteFunc(known.crashed, gone)
+	return retry
+}
+
+// noteCrashes remembers who crashes, until its pod is Ready or something else keeps it
+// from that.
+func (known *remembered) noteCrashes(f *facts) {
+	for _, m := range f.alive {
+		why := podstate.Hindrance(m.pod)
+		switch {
+		case m.ready():
+			delete(known.crashed, m.pod.UID)
+		case why == podstate.CrashLoop:
+			known.crashed[m.pod.UID] = true
+		case why != "":
+			delete(known.crashed, m.pod.UID)
+		}
+	}
+}
+
+// retiredPod reports whether a scale-down deleted a pod, or found it gone.
+func retiredPod(o action.Outcome) bool {
+	if o.Verb != action.Delete || o.Reason != reasonRetired {
+		return false
+	}
+	return o.Err == nil || apierrors.IsNotFound(o.Err)
+}
+
+// hear remembers one answer of the API server. It returns an error that is worth an
+// immediate retry.
+func (known *remembered) hear(o action.Outcome, now time.Time) error {
+	switch {
+	case o.Err == nil:
+		delete(known.refused, o.Reason)
+	case o.Verb == action.Delete && apierrors.IsNotFound(o.Err), apierrors.IsConflict(o.Err):
+		// The world is another than we read; the next pass reads it again.
+	case hides(o):
+		known.hidden = true
+	case createsNew(o) && apierrors.IsAlreadyExists(o.Err):
+		// The pod of another owner has the name. It leaves the record, and the write
+		// that does this wakes the key.
+	case refusedForGood(o.Err), o.Verb == action.Resize && apierrors.IsNotFound(o.Err): // no such subresource before Kubernetes 1.33
+		times := known.refused[o.Reason].times + 1
+		known.refused[o.Reason] = refusal{o.Err.Error(), now.Add(doubled(firstRefusal, times-1, maxRefusal)), times}
+	default:
+		return o.Err
+	}
+	return nil
+}
+
+// refusedForGood reports whether the API server understood the write and said
+// no: the same write a moment later is refused again.
+func refusedForGood(err error) bool {
+	return slices.ContainsFunc([]func(error) bool{
+		apierrors.IsForbidden, apierrors.IsInvalid, apierrors.IsBadRequest, apierrors.IsMethodNotSupported,
+		apierrors.IsRequestEntityTooLargeError, apierrors.IsAlreadyExists,
+	}, func(is func(error) bool) bool { return is(err) })
+}
+
+// hides reports whether a create met an object that the cache does not show.
+func hides(o action.Outcome) bool {
+	return apierrors.IsAlreadyExists(o.Err) && (o.Reason == reasonRevision || o.Reason == reasonBudget)
+}
