@@ -93,9 +93,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return report.Retry(err).Result()
 	}
-	p := decide(w)
+	f := derive(w)
+	p := decide(f)
 	outcomes := r.Runner.Run(ctx, req.NamespacedName, p.Steps)
-	return r.report(ctx, req.NamespacedName, w, &p, outcomes).Result()
+	return r.report(ctx, req.NamespacedName, f, &p, outcomes).Result()
 }
 
 // Cache says what the manager's cache holds for this kind. Pods are not in it:
@@ -253,7 +254,7 @@ func (p *podWatch) Start(ctx context.Context) error {
 	defer p.end()
 	for _, namespace := range p.namespaces {
 		// It fails with the end of the manager only.
-		_ = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) { return p.wakeMakers(ctx, namespace), nil })
+		_ = wait.PollUntilContextCancel(ctx, makersRetry, true, func(ctx context.Context) (bool, error) { return p.wakeMakers(ctx, namespace), nil })
 	}
 	<-ctx.Done()
 	return nil

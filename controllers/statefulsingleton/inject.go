@@ -326,8 +326,44 @@ func isHeld(c *corev1.Container) bool {
 		len(c.Command) > 1 && c.Command[0] == v1.ScriptInPod
 }
 
+// cameThrough reports whether the kubelet says that the gate of a pod without a grant
+// has let something through. Our gate does not: so it is not ours, or was changed. It
+// sees only what a gate never does before the grant, which is to end well, or to tell
+// the startup probe that it is over.
+func (m *member) cameThrough() bool {
+	if m.granted() {
+		return false
+	}
+	if wait := statusOf(m.pod.Status.InitContainerStatuses, v1.ContainerWait); wait != nil && endedWell(wait) {
+		return slices.ContainsFunc(m.pod.Spec.InitContainers, isWait)
+	}
+	return slices.ContainsFunc(m.pod.Spec.Containers, func(c corev1.Container) bool {
+		s := statusOf(m.pod.Status.ContainerStatuses, c.Name)
+		return s != nil && isHeld(&c) && letThrough(&c, s)
+	})
+}
+
+// letThrough reports whether a container that is held back shows what its gate never
+// does before the grant.
+func letThrough(c *corev1.Container, s *corev1.ContainerStatus) bool {
+	if endedWell(s) {
+		return true
+	}
+	return isOurProbe(c.StartupProbe) && ptr.Deref(s.Started, false)
+}
+
+func endedWell(s *corev1.ContainerStatus) bool {
+	ended := func(t *corev1.ContainerStateTerminated) bool {
+		return t != nil && t.ExitCode == 0 && t.Reason == "Completed"
+	}
+	return ended(s.State.Terminated) || ended(s.LastTerminationState.Terminated)
+}
+
 func isOurProbe(p *corev1.Probe) bool {
-	return p.Exec != nil && (slices.Equal(p.Exec.Command, binaryProbe) || slices.Equal(p.Exec.Command, scriptProbe))
+	if p == nil || p.Exec == nil {
+		return false
+	}
+	return slices.Equal(p.Exec.Command, binaryProbe) || slices.Equal(p.Exec.Command, scriptProbe)
 }
 
 func isSignal(v corev1.Volume) bool { return same(&v, ptr.To(signalVolume())) }

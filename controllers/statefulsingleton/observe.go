@@ -75,6 +75,8 @@ type member struct {
 	// claims are those of its volumes that other pods mount too, with how narrow
 	// the mode is: ReadWriteOnce, ReadWriteOncePod, or "" for any other.
 	claims map[string]corev1.PersistentVolumeAccessMode
+
+	verdict // what derive finds out
 }
 
 // observe reads the world of an object. The order is part of the proof of the
@@ -218,6 +220,17 @@ func (r *Reconciler) readClaims(ctx context.Context, w *world) error {
 		}
 	}
 	return nil
+}
+
+// narrowest is the mode of a claim, if it lets few pods mount it.
+func narrowest(claim *corev1.PersistentVolumeClaim) corev1.PersistentVolumeAccessMode {
+	switch {
+	case slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod):
+		return corev1.ReadWriteOncePod
+	case len(claim.Spec.AccessModes) > 0 && onOneNode(claim):
+		return corev1.ReadWriteOnce
+	}
+	return ""
 }
 
 // readFamily reads who made a pod, each owner once.

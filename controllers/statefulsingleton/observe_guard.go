@@ -18,12 +18,6 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
 )
 
-// How often the policy is looked at, and while something is wrong with it.
-const (
-	guardInterval = 15 * time.Second
-	guardRetry    = 2 * time.Second
-)
-
 // crdName is of the definition that the guard takes its parameters from, and goes with: a
 // policy whose parameters have no kind denies every pod.
 const crdName = "statefulsingletons.apps.openshift.statefulsingleton.com"

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -12,10 +11,6 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
-
-// ownerPatience is how old a StatefulSet is before it counts as hindered: it
-// does not say what was refused, and a new one lacks its pods for a moment.
-const ownerPatience = 10 * time.Second
 
 // readRefusedOwners reads the ReplicaSets and StatefulSets that lack pods which
 // this object selects.

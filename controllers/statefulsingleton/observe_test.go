@@ -100,7 +100,7 @@ func TestV14TheMirrorOfAStaticPodIsDeleted(t *testing.T) {
 		w.now = noon.Add(at)
 		m.recall(w)
 		w.firstSeen = noon.Add(-time.Hour)
-		p := decide(w)
+		p := decide(derive(w))
 		return p.Acts(), p.Wait
 	}
 	expect := func(what string, at time.Duration, steps int, wait time.Duration, members ...*memberFixture) {

@@ -55,7 +55,7 @@ func TestDeletion(t *testing.T) {
 // An operator that is late must not take off what a namesake of the object put back.
 func TestWhatIsLetGoIsBoundToWhatWasRead(t *testing.T) {
 	for name, w := range map[string]*world{"goes": worldOf(held().goes(), granted("a", 1)), "is gone": worldOf(nil, granted("a", 1))} {
-		for _, step := range decide(w).Steps {
+		for _, step := range decide(derive(w)).Steps {
 			for _, chain := range step {
 				for _, a := range chain {
 					if !a.Unchanged {

@@ -41,7 +41,7 @@ func check(t *testing.T, rows []row) {
 	t.Helper()
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
-			p := decide(r.w)
+			p := decide(derive(r.w))
 			if got := p.Steps.Strings(); !slices.Equal(got, r.want) {
 				t.Errorf("the plan is\n%q, by rule %q; want\n%q", got, p.Rule, r.want)
 			}
@@ -130,7 +130,7 @@ func TestFencing(t *testing.T) {
 		{"nobody starts on a Node that does not answer", worldOf(singleton("db"), waiting("a").onNode(mute)), nil},
 		{"nor on one that is out of service", worldOf(singleton("db"), waiting("a").onNode(nodestate.Facts{Ready: true, OutOfService: true})), nil},
 	})
-	if p := decide(worldOf(held(), granted("a", 1).onNode(goneSince(40*time.Second)), waiting("b"))); p.Wait != 20*time.Second {
+	if p := decide(derive(worldOf(held(), granted("a", 1).onNode(goneSince(40*time.Second)), waiting("b")))); p.Wait != 20*time.Second {
 		t.Errorf("a missing Node is looked at again after %s, want 20s", p.Wait)
 	}
 }
@@ -151,7 +151,7 @@ func TestTwoWrites(t *testing.T) {
 		{"S25 a new object adopts the pod that runs", worldOf(singleton("db"), granted("a", 4), waiting("b")),
 			[]string{"patch status of statefulsingleton db: Adopt, a, epoch 4"}},
 	})
-	p := decide(worldOf(singleton("db"), waiting("a")))
+	p := decide(derive(worldOf(singleton("db"), waiting("a"))))
 	for _, a := range p.Steps[0][0] {
 		if a.Verb == "patch" && !a.Unchanged {
 			t.Errorf("%s is not bound to the version of the pod that was read", a)
@@ -179,7 +179,7 @@ func TestSeveralWait(t *testing.T) {
 		{"a new pod of the newest revision is waited for", worldOf(held(), waiting("c").of("d").stuck("ContainerCreating").age(0), waiting("b").of("d").old()), nil},
 		{"but not for long", worldOf(held(), waiting("c").of("d").stuck("ContainerCreating").age(1), waiting("b").of("d").old()), []string{grantB}},
 	})
-	if p := decide(worldOf(held(), waiting("c").of("d").stuck("ContainerCreating").age(0), waiting("b").of("d").old())); p.Wait != newestPatience {
+	if p := decide(derive(worldOf(held(), waiting("c").of("d").stuck("ContainerCreating").age(0), waiting("b").of("d").old()))); p.Wait != newestPatience {
 		t.Errorf("it looks again after %s, want %s", p.Wait, newestPatience)
 	}
 }
@@ -199,7 +199,7 @@ func TestAGrantIsSaidTwice(t *testing.T) {
 		{"nor when its time has come to an end", worldOf(held(), unreminded().deleted()), nil},
 		{"nor is one that needs no grant", worldOf(held(), unreminded().bare()), nil},
 	})
-	if p := decide(worldOf(held().with(since(time.Second)), unreminded())); p.Wait != remindAfter-time.Second {
+	if p := decide(derive(worldOf(held().with(since(time.Second)), unreminded()))); p.Wait != remindAfter-time.Second {
 		t.Errorf("it looks again after %s", p.Wait)
 	}
 }
@@ -242,11 +242,11 @@ func TestSurge(t *testing.T) {
 }
 
 func TestAGateThatComesToRestIsLookedAtAgain(t *testing.T) {
-	p := decide(worldOf(held(), granted("a", 1).of("d").old(), waiting("b").of("d").heldFor(time.Second)))
+	p := decide(derive(worldOf(held(), granted("a", 1).of("d").old(), waiting("b").of("d").heldFor(time.Second))))
 	if want := restsAfter - time.Second; p.Wait != want {
 		t.Errorf("it looks again after %s, want %s", p.Wait, want)
 	}
-	p = decide(worldOf(held(), granted("a", 1).of("d"), waiting("b").of("d").heldFor(time.Minute)))
+	p = decide(derive(worldOf(held(), granted("a", 1).of("d"), waiting("b").of("d").heldFor(time.Minute))))
 	if p.Wait != 0 {
 		t.Errorf("at rest it looks again after %s", p.Wait)
 	}
@@ -307,7 +307,7 @@ func TestWhoDecides(t *testing.T) {
 		{"one too many starts nobody", worldOf(singleton("db"), waiting("a")).with(func(w *world) { w.crowded = true }), nil},
 		{"an invalid one starts nobody", worldOf(singleton("db").selecting(metav1.LabelSelector{}), waiting("a")), nil},
 	})
-	p := decide(worldOf(singleton("db"), waiting("a")).with(func(w *world) { w.firstSeen = noon.Add(-time.Second) }))
+	p := decide(derive(worldOf(singleton("db"), waiting("a")).with(func(w *world) { w.firstSeen = noon.Add(-time.Second) })))
 	if len(p.Steps) > 0 || p.Wait != time.Second {
 		t.Errorf("a new object does %q and looks again after %s; want nothing, and 1s", p.Steps.Strings(), p.Wait)
 	}
@@ -351,7 +351,7 @@ func TestSurroundings(t *testing.T) {
 		{"rest is rest", worldOf(held(), granted("a", 1)), nil},
 		{"S27 no pods, nothing to do", worldOf(singleton("db")), nil},
 	})
-	for _, step := range decide(drifted).Steps {
+	for _, step := range decide(derive(drifted)).Steps {
 		if data := step[0][0].Object.(*corev1.ConfigMap).Data; data["mine"] != "stays" || data[v1.FileScript] != script.Text {
 			t.Errorf("the repaired script has %v", data)
 		}
@@ -371,9 +371,7 @@ func TestAScriptWithoutAShellIsNamed(t *testing.T) {
 		"a program that ended":           {crashed(granted("a", 1).scripted()), v1.ReasonPodFailing},
 		"the gate of another mode":       {crashed(waiting("a")), v1.ReasonPodFailing},
 	} {
-		w := worldOf(held(), r.m)
-		p := decide(w)
-		if got := degraded(w, &p).Reason; got != r.want {
+		if got := degraded(derive(worldOf(held(), r.m))).Reason; got != r.want {
 			t.Errorf("%s: %s, want %s", name, got, r.want)
 		}
 	}

@@ -38,9 +38,10 @@ func reported(t *testing.T, s *stage, ended error) (after time.Duration, degrade
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := decide(w)
+	f := derive(w)
+	p := decide(f)
 	write := action.Action{Verb: action.Patch, Object: &corev1.Pod{}, Reason: reasonProtect}
-	result, err := o.r.report(ctx, key, w, &p, []action.Outcome{{Action: write, Err: ended}}).Result()
+	result, err := o.r.report(ctx, key, f, &p, []action.Outcome{{Action: write, Err: ended}}).Result()
 	if c := meta.FindStatusCondition(s.now().Status.Conditions, v1.ConditionDegraded); c != nil {
 		degraded = c.Reason
 	}
@@ -167,7 +168,7 @@ func TestV14AnEventTells(t *testing.T) {
 func TestS24TheGrantOnTheWire(t *testing.T) {
 	w := worldOf(singleton("db"), waiting("a").with(func(p *corev1.Pod) { p.ResourceVersion = "7" }))
 	w.object.ResourceVersion = "5"
-	p := decide(w)
+	p := decide(derive(w))
 	sent := map[string]map[string]any{}
 	note := func(obj client.Object, patch client.Patch) error {
 		data, err := patch.Data(obj)

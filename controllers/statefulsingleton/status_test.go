@@ -55,8 +55,7 @@ func say(t *testing.T, situations []situation) {
 	t.Helper()
 	for _, r := range situations {
 		t.Run(r.sentence, func(t *testing.T) {
-			p := decide(r.w)
-			s := summarize(r.w, &p)
+			s := summarize(derive(r.w))
 			if columns := fmt.Sprintf("%s, %s, %d", s.Phase, s.ActivePod, s.WaitingCount); columns != r.columns {
 				t.Errorf("the columns show %q, want %q", columns, r.columns)
 			}
@@ -171,8 +170,7 @@ func TestV14ProgramsOfUnknownContainers(t *testing.T) {
 	for _, m := range w.pods {
 		m.lookAt(w.object)
 	}
-	p := decide(w)
-	if s := summarize(w, &p); !meta.IsStatusConditionTrue(s.Conditions, v1.ConditionDegraded) || s.Phase != v1.PhaseFailed {
+	if s := summarize(derive(w)); !meta.IsStatusConditionTrue(s.Conditions, v1.ConditionDegraded) || s.Phase != v1.PhaseFailed {
 		t.Errorf("two programs run, and it says %s, %v", s.Phase, s.Conditions)
 	}
 }
@@ -183,8 +181,7 @@ func TestV14TheCommandIsWhole(t *testing.T) {
 	for i := range 15 {
 		many = append(many, ungated(fmt.Sprintf("%s-%02d", strings.Repeat("n", 60), i)).serving())
 	}
-	p := decide(worldOf(singleton("db"), many...))
-	s := summarize(worldOf(singleton("db"), many...), &p)
+	s := summarize(derive(worldOf(singleton("db"), many...)))
 	for _, kind := range []string{v1.ConditionDegraded, v1.ConditionUnmanagedPod} {
 		_, names, found := strings.Cut(meta.FindStatusCondition(s.Conditions, kind).Message, "delete pod ")
 		pods := strings.Fields(names)
