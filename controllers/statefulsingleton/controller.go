@@ -214,12 +214,23 @@ func (r *Reconciler) onNode(ctx context.Context, n client.Object) []reconcile.Re
 func (r *Reconciler) concerned(ctx context.Context, pod metav1.Object) []reconcile.Request {
 	maker := pod.GetLabels()[v1.LabelSingleton]
 	requests := r.inNamespace(ctx, pod.GetNamespace(), func(s *v1.StatefulSingleton) bool {
-		return crowded(pod) || s.Name != maker && (s.Status.Holder != nil && s.Status.Holder.Name == pod.GetName() || selects(s, labelsOf(pod)))
+		switch {
+		case crowded(pod): // it may be of any
+			return true
+		case s.Name == maker: // it is added below
+			return false
+		}
+		return namesHolder(s, pod.GetName()) || selects(s, labelsOf(pod))
 	})
 	if maker != "" {
 		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: maker}})
 	}
 	return requests
+}
+
+// namesHolder reports whether status.holder of an object names that pod.
+func namesHolder(s *v1.StatefulSingleton, pod string) bool {
+	return s.Status.Holder != nil && s.Status.Holder.Name == pod
 }
 
 // podWatch watches the pods of the namespaces that have StatefulSingletons, as

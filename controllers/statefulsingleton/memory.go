@@ -93,20 +93,7 @@ func (known *remembered) recall(w *world) {
 // recallMirrors finds out which static pods are not shown any more. One that is
 // seen to have ended is not missed.
 func (known *remembered) recallMirrors(w *world) {
-	if known.mirrors == nil {
-		known.mirrors = map[string]time.Time{}
-	}
-	shown := map[string]bool{}
-	for _, m := range w.pods {
-		if !isMirror(m.pod) {
-			continue
-		}
-		shown[m.name()] = true
-		delete(known.mirrors, m.name())
-		if w.mayRun(m) {
-			known.mirrors[m.name()] = time.Time{}
-		}
-	}
+	shown := known.noteMirrors(w)
 	for name, gone := range known.mirrors {
 		switch {
 		case shown[name]:
@@ -122,4 +109,24 @@ func (known *remembered) recallMirrors(w *world) {
 			w.mirrorGone = gone
 		}
 	}
+}
+
+// noteMirrors remembers the static pods that may run, and returns the names of all that
+// are shown.
+func (known *remembered) noteMirrors(w *world) (shown map[string]bool) {
+	if known.mirrors == nil {
+		known.mirrors = map[string]time.Time{}
+	}
+	shown = map[string]bool{}
+	for _, m := range w.pods {
+		if !isMirror(m.pod) {
+			continue
+		}
+		shown[m.name()] = true
+		delete(known.mirrors, m.name())
+		if w.mayRun(m) {
+			known.mirrors[m.name()] = time.Time{}
+		}
+	}
+	return shown
 }

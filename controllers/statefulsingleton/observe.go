@@ -195,15 +195,7 @@ func (m *member) lookAt(object *v1.StatefulSingleton) {
 // readClaims reads the claims that several pods mount: a pod cannot come as far
 // as its gate while a pod on another node has its volume.
 func (r *Reconciler) readClaims(ctx context.Context, w *world) error {
-	users := map[string][]*member{}
-	for _, m := range w.pods {
-		for i := range m.pod.Spec.Volumes {
-			if c := m.pod.Spec.Volumes[i].PersistentVolumeClaim; c != nil && !podstate.Ended(m.pod) {
-				users[c.ClaimName] = append(users[c.ClaimName], m)
-			}
-		}
-	}
-	for name, members := range users {
+	for name, members := range claimUsers(w.pods) {
 		if len(members) < 2 {
 			continue
 		}
@@ -220,6 +212,22 @@ func (r *Reconciler) readClaims(ctx context.Context, w *world) error {
 		}
 	}
 	return nil
+}
+
+// claimUsers are the pods that mount each claim and have not ended.
+func claimUsers(pods []*member) map[string][]*member {
+	users := map[string][]*member{}
+	for _, m := range pods {
+		if podstate.Ended(m.pod) {
+			continue
+		}
+		for i := range m.pod.Spec.Volumes {
+			if c := m.pod.Spec.Volumes[i].PersistentVolumeClaim; c != nil {
+				users[c.ClaimName] = append(users[c.ClaimName], m)
+			}
+		}
+	}
+	return users
 }
 
 // narrowest is the mode of a claim, if it lets few pods mount it.
@@ -275,17 +283,23 @@ func (r *Reconciler) readDeployment(ctx context.Context, namespace string, owner
 	}
 	f := family{owner: d.UID, name: "Deployment " + d.Name, outdated: revisionOf(&set) < revisionOf(&d)}
 	if d.Spec.Strategy.Type == appsv1.RollingUpdateDeploymentStrategyType {
-		f.rolls = true
-		replicas := ptr.Deref(d.Spec.Replicas, 1)
-		f.wanted = replicas
-		if rolling := d.Spec.Strategy.RollingUpdate; rolling != nil && rolling.MaxUnavailable != nil {
-			missing, err := intstr.GetScaledValueFromIntOrPercent(rolling.MaxUnavailable, int(replicas), false)
-			if err == nil {
-				f.wanted -= int32(min(missing, int(replicas)))
-			}
-		}
+		f.rolls, f.wanted = true, leastReady(&d)
 	}
 	return f, nil
+}
+
+// leastReady is how many pods of a Deployment are to be Ready for a rollout to go on.
+func leastReady(d *appsv1.Deployment) int32 {
+	replicas := ptr.Deref(d.Spec.Replicas, 1)
+	rolling := d.Spec.Strategy.RollingUpdate
+	if rolling == nil || rolling.MaxUnavailable == nil {
+		return replicas
+	}
+	missing, err := intstr.GetScaledValueFromIntOrPercent(rolling.MaxUnavailable, int(replicas), false)
+	if err != nil {
+		return replicas
+	}
+	return replicas - int32(min(missing, int(replicas)))
 }
 
 func revisionOf(obj metav1.Object) int64 {

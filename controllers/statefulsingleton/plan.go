@@ -67,7 +67,17 @@ func decide(f *facts) plan {
 	return p
 }
 
-// deletion deletes a pod, and says why.
+// deletions delete those of the pods that a check names, and say why.
+func deletions(of []*member, reason, why string, goes func(*member) bool) []action.Chain {
+	var chains []action.Chain
+	for _, m := range of {
+		if goes(m) {
+			chains = append(chains, deletion(m, reason, why))
+		}
+	}
+	return chains
+}
+
 func deletion(m *member, reason, why string) action.Chain {
 	return action.Chain{{Verb: action.Delete, Object: m.pod, Reason: reason, Detail: why}}
 }

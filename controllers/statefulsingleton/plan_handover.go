@@ -51,13 +51,9 @@ func endTimeout(f *facts, p *plan) {
 	if !f.late || !f.deletesOnTimeout() {
 		return
 	}
-	var chains []action.Chain
-	for _, m := range f.blockers {
-		if f.holdsUp(m) && !m.terminating() && f.madeUnder(m) {
-			chains = append(chains, deletion(m, reasonTimeout, "the handover takes longer than maxTransitionTime"))
-		}
-	}
-	p.Do(chains...)
+	p.Do(deletions(f.blockers, reasonTimeout, "the handover takes longer than maxTransitionTime", func(m *member) bool {
+		return f.holdsUp(m) && !m.terminating() && f.madeUnder(m)
+	})...)
 }
 
 func (w *world) deletesOnTimeout() bool {

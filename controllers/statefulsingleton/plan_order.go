@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"time"
-
-	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
 // next is the pod to start; nil if none can. Where several wait, only one whose
@@ -13,10 +11,7 @@ import (
 // that have from starting. after is when to look again.
 func (f *facts) next() (next *member, after time.Duration) {
 	if len(f.waiting) == 1 {
-		if m := f.waiting[0]; m.eligible() && m.lasts() {
-			return m, 0
-		}
-		return nil, 0
+		return f.onlyOne(), 0
 	}
 	olderIsHeld := slices.ContainsFunc(f.waiting, func(m *member) bool { return m.family.outdated && m.held() })
 	for _, m := range f.waiting { // in the order of byTurn
@@ -34,6 +29,15 @@ func (f *facts) next() (next *member, after time.Duration) {
 		}
 	}
 	return nil, 0
+}
+
+// onlyOne is the pod that waits alone; nil if it cannot start.
+func (f *facts) onlyOne() *member {
+	m := f.waiting[0]
+	if !m.eligible() || !m.lasts() {
+		return nil
+	}
+	return m
 }
 
 // byTurn orders waiting pods: the ones that could start first, of these those of the
@@ -65,13 +69,7 @@ func clearWay(f *facts, p *plan) {
 	if !f.grants() {
 		return
 	}
-	var chains []action.Chain
-	for _, m := range f.waiting {
-		if f.hasVolumeOfNewer(m) {
-			chains = append(chains, deletion(m, reasonSuperseded, "it has the volume that a pod of the newest revision needs"))
-		}
-	}
-	p.Do(chains...)
+	p.Do(deletions(f.waiting, reasonSuperseded, "it has the volume that a pod of the newest revision needs", f.hasVolumeOfNewer)...)
 }
 
 // hasVolumeOfNewer reports whether a pod of the newest revision cannot come as far as its

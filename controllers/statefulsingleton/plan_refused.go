@@ -1,7 +1,6 @@
 package statefulsingleton
 
 import (
-	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -12,13 +11,9 @@ func endRefused(f *facts, p *plan) {
 	if !f.serves() || f.deleting() {
 		return
 	}
-	var chains []action.Chain
-	for _, m := range f.blockers {
-		if m.refusedAfterItRan() && !m.terminating() && m.node.Ready {
-			chains = append(chains, deletion(m, reasonRejected, "its kubelet refused it and does not say whether it runs"))
-		}
-	}
-	p.Do(chains...)
+	p.Do(deletions(f.blockers, reasonRejected, "its kubelet refused it and does not say whether it runs", func(m *member) bool {
+		return m.refusedAfterItRan() && !m.terminating() && m.node.Ready
+	})...)
 }
 
 // refusedAfterItRan reports whether a kubelet refused a pod that it may have run before.
