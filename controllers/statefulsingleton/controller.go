@@ -151,7 +151,7 @@ func setup(mgr ctrl.Manager, o Options, now func() time.Time) error {
 var comesOrGoes = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 
 // known are the StatefulSingletons of a namespace, or of all, as the cache has them.
-// They are the cache's own: nobody may change them.
+// They are the cache's own: no one may change them.
 func (r *Reconciler) known(ctx context.Context, namespace string) []v1.StatefulSingleton {
 	var all v1.StatefulSingletonList
 	if err := r.Cache.List(ctx, &all, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {

@@ -21,20 +21,7 @@ import (
 // report tells users what happened and what is: events, metrics, one status
 // patch. It turns the pass into an outcome.
 func (r *Reconciler) report(ctx context.Context, key types.NamespacedName, f *facts, p *plan, outcomes []action.Outcome) report.Outcome {
-	var failed error
-	overtaken := false
-	for _, o := range outcomes {
-		switch {
-		case o.Err == nil:
-			actionsTotal.WithLabelValues(string(o.Verb), o.Reason).Inc()
-		case apierrors.IsConflict(o.Err), apierrors.IsNotFound(o.Err):
-			overtaken = true // the world is another than we read
-		case apierrors.HasStatusCause(o.Err, corev1.NamespaceTerminatingCause):
-			// Nothing new can be made, and our own deletion is on its way.
-		default:
-			failed = errors.Join(failed, o.Err)
-		}
-	}
+	overtaken, failed := judgeWrites(outcomes)
 	known := r.of(key)
 	known.refused.Learn(failed)
 	f.refused = known.refused.Text()
@@ -52,6 +39,24 @@ func (r *Reconciler) report(ctx context.Context, key types.NamespacedName, f *fa
 		return report.Retry(err)
 	}
 	return report.Wait(p.Wait)
+}
+
+// judgeWrites reports whether the world was another than we read, and joins what failed
+// for other reasons.
+func judgeWrites(outcomes []action.Outcome) (overtaken bool, failed error) {
+	for _, o := range outcomes {
+		switch {
+		case o.Err == nil:
+			actionsTotal.WithLabelValues(string(o.Verb), o.Reason).Inc()
+		case apierrors.IsConflict(o.Err), apierrors.IsNotFound(o.Err):
+			overtaken = true
+		case apierrors.HasStatusCause(o.Err, corev1.NamespaceTerminatingCause):
+			// Nothing new can be made, and our own deletion is on its way.
+		default:
+			failed = errors.Join(failed, o.Err)
+		}
+	}
+	return overtaken, failed
 }
 
 func sooner(a, b time.Duration) time.Duration {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -115,12 +116,7 @@ func (w *world) until(from time.Time, d time.Duration) time.Duration {
 // absence, a new object that settles, a gate that comes to rest, a handover that takes
 // too long.
 func (f *facts) reviews() []time.Duration {
-	var after []time.Duration
-	for _, m := range f.blockers {
-		if m.node.Missing {
-			after = append(after, f.until(m.node.MissingSince, fenceAfter))
-		}
-	}
+	after := f.podReviews()
 	if f.object == nil {
 		return after
 	}
@@ -131,8 +127,18 @@ func (f *facts) reviews() []time.Duration {
 	if began := f.object.Status.TransitionTimestamp; began != nil && f.handover {
 		after = append(after, f.until(began.Time, f.patience()))
 	}
+	return after
+}
+
+func (f *facts) podReviews() []time.Duration {
+	var after []time.Duration
+	for _, m := range f.blockers {
+		if m.node.Missing {
+			after = append(after, f.until(m.node.MissingSince, fenceAfter))
+		}
+	}
 	for _, m := range f.waiting {
-		if m.held() {
+		if m.held() && f.object != nil {
 			after = append(after, f.until(m.heldSince, restsAfter))
 		}
 	}
@@ -200,12 +206,21 @@ func (w *world) grants() bool {
 	if !w.serves() || w.releasesAll() {
 		return false
 	}
+	if mutant.Is("ssn-new-grants-at-once") { // before the webhook and the guard know the object
+		return w.mirrorMayReturn() == 0
+	}
+	if mutant.Is("ssn-mirror-is-the-program") { // a static pod whose mirror has gone counts as stopped
+		return w.settlesIn() == 0
+	}
 	return w.settlesIn() == 0 && w.mirrorMayReturn() == 0
 }
 
 // elder is an older object whose selector overlaps; it decides about the pods
 // of both.
 func (w *world) elder() *v1.StatefulSingleton {
+	if mutant.Is("ssn-younger-decides") { // it grants as if no older object selected its pods
+		return nil
+	}
 	for _, other := range w.rivals {
 		if older(other, w.object) {
 			return other
@@ -249,11 +264,16 @@ func (w *world) mayRun(m *member) bool {
 		return false
 	case m.granted(), m.protectedForItself():
 		return true
+	case m.gated && mutant.Is("ssn-named-is-not-granted"): // a holder counts only when its grant has been seen
+		return false
 	case m.gated:
 		// Named, and its grant is still to come, or on its way. One that is being
 		// deleted cannot be granted any more: the API server refuses it. One that has
 		// ended is another version than the grant is bound to, and gets none.
 		return w.isHolder(m) && m.lives()
+	}
+	if mutant.Is("ssn-ungated-is-harmless") { // pods without a gate do not keep others from starting
+		return false
 	}
 	return !w.isNewcomer(m)
 }
@@ -270,6 +290,9 @@ func (w *world) isHolder(m *member) bool {
 // its machine is off, and it will not start when that is switched on again,
 // because the pod was deleted, or has ended.
 func (w *world) isFenced(m *member) bool {
+	if mutant.Is("ssn-fenced-may-start-again") { // a pod may start again when its machine is on
+		return w.isPoweredOff(m)
+	}
 	return w.isPoweredOff(m) && !m.lives()
 }
 
@@ -279,6 +302,15 @@ func (w *world) isFenced(m *member) bool {
 func (w *world) isPoweredOff(m *member) bool {
 	if m.node.OutOfService && !m.node.Ready {
 		return true
+	}
+	if mutant.Is("ssn-taint-on-a-ready-node") { // the taint counts although the machine is on again
+		return m.node.OutOfService
+	}
+	if mutant.Is("ssn-silence-is-proof") { // a Node that does not answer counts as off
+		return podstate.Scheduled(m.pod) && !m.node.Ready
+	}
+	if mutant.Is("ssn-missing-at-once") { // a Node that is missing counts as off at once
+		return m.node.Missing
 	}
 	return m.node.Missing && w.since(m.node.MissingSince) >= fenceAfter
 }
@@ -295,6 +327,9 @@ func (w *world) isNewcomer(m *member) bool {
 // or came past the webhook, is not the object's to delete; labels and times can be
 // had otherwise.
 func (w *world) madeUnder(m *member) bool {
+	if mutant.Is("ssn-deletes-others-pods") { // pods from before the object are deleted for a rollout
+		return true
+	}
 	return m.gated && m.pod.Annotations[v1.AnnotationSingletonUID] == string(w.object.UID)
 }
 
@@ -354,6 +389,9 @@ func (m *member) lives() bool {
 // granted reports whether the gate of this pod lets its program start.
 func (m *member) granted() bool {
 	uid, _, ok := strings.Cut(m.pod.Annotations[v1.AnnotationGrant], " ")
+	if mutant.Is("ssn-any-uid") { // the grant of another pod counts
+		return ok
+	}
 	return ok && uid == string(m.pod.UID)
 }
 
@@ -496,17 +534,6 @@ func (m *member) mayHaveStarted() bool {
 	}
 	heard := !podstate.Scheduled(m.pod) || !podstate.Silent(m.pod)
 	return !heard && (!m.node.Ready || podstate.Ended(m.pod))
-}
-
-// running are the containers that the kubelet shows as running.
-func (m *member) running() []string {
-	var names []string
-	for _, s := range slices.Concat(m.pod.Status.InitContainerStatuses, m.pod.Status.ContainerStatuses) {
-		if s.State.Running != nil {
-			names = append(names, s.Name)
-		}
-	}
-	return names
 }
 
 // Facts about pods beside each other.

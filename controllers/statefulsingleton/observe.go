@@ -19,6 +19,7 @@ import (
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
@@ -62,7 +63,7 @@ type world struct {
 // member is a pod and what is known of it.
 type member struct {
 	pod *corev1.Pod
-	// gated tells whether the program cannot start without a grant, program
+	// gated reports whether the program cannot start without a grant, program
 	// which containers that are.
 	gated   bool
 	program []string
@@ -126,7 +127,7 @@ func (r *Reconciler) readPods(ctx context.Context, w *world, key types.Namespace
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
 	pods := slices.Concat(selected.Items, named.Items)
-	if w.object.Status.Holder != nil {
+	if w.object.Status.Holder != nil && !mutant.Is("ssn-relabelled-is-gone") { // a holder that lost its labels is not looked for
 		var holder corev1.Pod
 		err := r.Live.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: w.object.Status.Holder.Name}, &holder)
 		if client.IgnoreNotFound(err) != nil {
@@ -141,7 +142,9 @@ func (r *Reconciler) readPods(ctx context.Context, w *world, key types.Namespace
 
 // latest keeps the newest view of each pod, and orders them by age.
 func latest(pods []corev1.Pod) []corev1.Pod {
-	slices.Reverse(pods) // what was read last comes first
+	if !mutant.Is("ssn-earlier-read-wins") { // of two views of a pod the older one is believed
+		slices.Reverse(pods) // what was read last comes first
+	}
 	seen := map[types.UID]bool{}
 	pods = slices.DeleteFunc(pods, func(p corev1.Pod) bool {
 		before := seen[p.UID]
@@ -164,7 +167,7 @@ func (r *Reconciler) assemble(ctx context.Context, w *world, pods []corev1.Pod) 
 		if m.node, err = r.nodes.Read(ctx, r.Cache, r.Live, m.pod.Spec.NodeName, r.Now()); err != nil {
 			return err
 		}
-		if len(pods) > 1 { // one pod by itself has nobody to be compared with
+		if len(pods) > 1 { // one pod by itself has no one to be compared with
 			if m.family, err = r.readFamily(ctx, m.pod, families); err != nil {
 				return err
 			}

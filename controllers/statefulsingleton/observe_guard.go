@@ -92,7 +92,7 @@ func (g *Guard) missingIn(namespace string) string {
 	return g.missing()
 }
 
-// missing says why there is no guard; "" if there is one, or nobody has looked.
+// missing says why there is no guard; "" if there is one, or no one has looked.
 func (g *Guard) missing() string {
 	if problem := g.problem.Load(); problem != nil {
 		return *problem

@@ -42,16 +42,25 @@ func sizeOf(selector *metav1.LabelSelector, at *field.Path) *field.Error {
 		}
 	}
 	for i := range selector.MatchExpressions {
-		e := &selector.MatchExpressions[i]
-		tooLong := slices.IndexFunc(e.Values, func(value string) bool { return len(value) > longestValue })
-		switch {
-		case len(e.Key) > longestKey:
-			return field.TooLong(at.Child("matchExpressions").Index(i).Child("key"), "", longestKey)
-		case len(e.Values) > mostValues:
-			return field.TooMany(at.Child("matchExpressions").Index(i).Child("values"), len(e.Values), mostValues)
-		case tooLong >= 0:
-			return field.TooLong(at.Child("matchExpressions").Index(i).Child("values").Index(tooLong), "", longestValue)
+		entry := func() *field.Path { return at.Child("matchExpressions").Index(i) }
+		if err := expressionSize(&selector.MatchExpressions[i], entry); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// expressionSize is sizeOf for one expression. It is asked for often: where that is, is
+// said only if something is wrong.
+func expressionSize(e *metav1.LabelSelectorRequirement, at func() *field.Path) *field.Error {
+	tooLong := slices.IndexFunc(e.Values, func(value string) bool { return len(value) > longestValue })
+	switch {
+	case len(e.Key) > longestKey:
+		return field.TooLong(at().Child("key"), "", longestKey)
+	case len(e.Values) > mostValues:
+		return field.TooMany(at().Child("values"), len(e.Values), mostValues)
+	case tooLong >= 0:
+		return field.TooLong(at().Child("values").Index(tooLong), "", longestValue)
 	}
 	return nil
 }

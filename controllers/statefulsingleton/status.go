@@ -33,15 +33,7 @@ func summarize(f *facts) v1.StatefulSingletonStatus {
 	for _, m := range f.waiting[:min(len(f.waiting), mostWaiting)] {
 		s.Waiting = append(s.Waiting, m.name())
 	}
-	switch {
-	case f.handover && s.TransitionTimestamp == nil:
-		s.TransitionTimestamp = &now
-	case !f.handover && s.TransitionTimestamp != nil:
-		if took, granted := handoverTook(s.Holder, s.TransitionTimestamp); granted && s.ActivePod != "" {
-			s.LastTransitionSeconds = ptr.To(int64(took.Seconds()))
-		}
-		s.TransitionTimestamp = nil
-	}
+	timeHandover(f, s)
 	s.Phase = phaseOf(f)
 	for _, c := range []metav1.Condition{available(f), progressing(f), degraded(f),
 		unmanagedPod(f), selectorConflict(f), rolloutHeld(f), guardMissing(f)} {
@@ -55,6 +47,24 @@ func summarize(f *facts) v1.StatefulSingletonStatus {
 	}
 	s.Message = messageOf(f, s)
 	return *s
+}
+
+// timeHandover says when a handover began, and how long the last one took.
+func timeHandover(f *facts, s *v1.StatefulSingletonStatus) {
+	began := s.TransitionTimestamp
+	if f.handover {
+		if began == nil {
+			s.TransitionTimestamp = ptr.To(metav1.NewTime(f.now))
+		}
+		return
+	}
+	if began == nil {
+		return
+	}
+	if took, granted := handoverTook(s.Holder, began); granted && s.ActivePod != "" {
+		s.LastTransitionSeconds = ptr.To(int64(took.Seconds()))
+	}
+	s.TransitionTimestamp = nil
 }
 
 // handoverTook is how long a handover took until the grant; granted is false if no grant
@@ -91,27 +101,37 @@ func messageOf(f *facts, s *v1.StatefulSingletonStatus) string {
 
 func available(f *facts) metav1.Condition {
 	c := metav1.Condition{Type: v1.ConditionAvailable, Status: metav1.ConditionFalse}
-	active := f.active
 	switch {
 	case f.several():
 		c.Reason, c.Message = v1.ReasonSeveralRunning, severalRun(f)
-	case active == nil && len(f.waiting) == 0:
+	case f.active != nil:
+		c.Reason, c.Message = v1.ReasonNotReady, f.active.whyNotReady()
+	case len(f.waiting) == 0:
 		c.Reason, c.Message = v1.ReasonNoPods, "no pod matches the selector"
-	case active == nil:
-		c.Reason, c.Message = v1.ReasonNoneActive, "no pod may run its program yet"
-	case active.terminating():
-		c.Reason, c.Message = v1.ReasonNotReady, fmt.Sprintf("pod %s is being deleted", active.name())
-	case active.stuckOn() != "":
-		c.Reason, c.Message = v1.ReasonNotReady, fmt.Sprintf("pod %s may run its program, and cannot start: %s; see: kubectl -n %s describe pod %s",
-			active.name(), active.stuckOn(), active.pod.Namespace, active.name())
-	case podstate.Scheduled(active.pod) && !active.node.Ready:
-		c.Reason, c.Message = v1.ReasonNotReady, fmt.Sprintf("nobody can say whether pod %s runs: %s", active.name(), active.nodeTrouble())
-	case !podstate.Ready(active.pod):
-		c.Reason, c.Message = v1.ReasonNotReady, fmt.Sprintf("pod %s may run its program and is not Ready yet", active.name())
 	default:
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1.ReasonActive, fmt.Sprintf("pod %s runs", active.name())
+		c.Reason, c.Message = v1.ReasonNoneActive, "no pod may run its program yet"
+	}
+	if c.Message == "" {
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1.ReasonActive, fmt.Sprintf("pod %s runs", f.active.name())
 	}
 	return c
+}
+
+// whyNotReady says why the program of a pod that has its turn does not run, or may not;
+// "" if it does.
+func (m *member) whyNotReady() string {
+	switch {
+	case m.terminating():
+		return fmt.Sprintf("pod %s is being deleted", m.name())
+	case m.stuckOn() != "":
+		return fmt.Sprintf("pod %s may run its program, and cannot start: %s; see: kubectl -n %s describe pod %s",
+			m.name(), m.stuckOn(), m.pod.Namespace, m.name())
+	case podstate.Scheduled(m.pod) && !m.node.Ready:
+		return fmt.Sprintf("nobody can say whether pod %s runs: %s", m.name(), m.nodeTrouble())
+	case !podstate.Ready(m.pod):
+		return fmt.Sprintf("pod %s may run its program and is not Ready yet", m.name())
+	}
+	return ""
 }
 
 func progressing(f *facts) metav1.Condition {
@@ -154,7 +174,18 @@ func waitedFor(f *facts) string {
 	return fmt.Sprintf("pod %s is being deleted; still running: container %s", active.name(), strings.Join(running, ", "))
 }
 
-// hindrance says why the next pod has not started although nobody runs.
+// running are the containers that the kubelet shows as running.
+func (m *member) running() []string {
+	var names []string
+	for _, s := range slices.Concat(m.pod.Status.InitContainerStatuses, m.pod.Status.ContainerStatuses) {
+		if s.State.Running != nil {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// hindrance says why the next pod has not started although no program runs.
 func hindrance(f *facts, next *member) string {
 	switch {
 	case f.mirrorMayReturn() > 0:

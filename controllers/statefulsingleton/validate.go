@@ -287,7 +287,7 @@ func intact(pod *corev1.Pod) bool {
 }
 
 // clashes are names of ours that the pod uses for something else. Two things of
-// one name would be taken for each other: a volume that somebody else fills, for
+// one name would be taken for each other: a volume that another client fills, for
 // the grant.
 func clashes(pod *corev1.Pod, volumes []corev1.Volume, spec *field.Path) field.ErrorList {
 	const remedy = "the operator puts its own into the pod; choose another name"
