@@ -59,9 +59,9 @@ func deadlines() []deadline {
 	}
 }
 
-// Nobody is blamed for time in which this process was frozen, did not lead, or
+// No one is blamed for time in which this process was frozen, did not lead, or
 // had no API server.
-func TestV5TimeInWhichNobodyLooked(t *testing.T) {
+func TestV5TimeInWhichTheOperatorWasAway(t *testing.T) {
 	const away = time.Second
 	for _, d := range deadlines() {
 		frozen := leadership.Watch{Gaps: []leadership.Gap{{From: noon.Add(-away - time.Millisecond), To: noon.Add(-time.Millisecond)}}}

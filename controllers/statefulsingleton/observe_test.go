@@ -91,7 +91,7 @@ func TestTheLastViewOfAPodCounts(t *testing.T) {
 	}
 }
 
-// Somebody deletes the mirror of a static pod: its program runs on, and nobody
+// A user deletes the mirror of a static pod: its program runs on, and no one
 // starts before its kubelet has had time to show it again.
 func TestV14TheMirrorOfAStaticPodIsDeleted(t *testing.T) {
 	var m remembered

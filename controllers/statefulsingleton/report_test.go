@@ -25,7 +25,7 @@ import (
 var (
 	pods      = corev1.Resource("pods")
 	overtaken = apierrors.NewConflict(pods, "a", errors.New("the object is another one"))
-	forbidden = apierrors.NewForbidden(pods, "a", errors.New("a policy of somebody else"))
+	forbidden = apierrors.NewForbidden(pods, "a", errors.New("a policy of another client"))
 	noAnswer  = apierrors.NewServerTimeout(pods, "patch", 1)
 )
 
@@ -130,7 +130,7 @@ func TestV7EventsComeAfterTheirWrite(t *testing.T) {
 	}
 	makeObject().do(s)
 	for range 100 {
-		o.woken = true // somebody edits the object again and again
+		o.woken = true // a user edits the object again and again
 		o.react()
 		if written := len(s.now().Status.Conditions) > 0; !written && o.toldOf(v1.EventSeveralRunning) > 0 {
 			t.Fatal("it was told before the status said it")

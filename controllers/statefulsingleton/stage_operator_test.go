@@ -210,7 +210,7 @@ func (o *operator) again(after time.Duration) {
 	}
 }
 
-// hand writes to the toy. One that was killed writes no more.
+// hand writes to the simulated cluster. One that was killed writes no more.
 type hand struct{ o *operator }
 
 func (h hand) Run(_ context.Context, _ types.NamespacedName, steps action.Steps) []action.Outcome {

@@ -96,7 +96,7 @@ func TestV13WhatAPersonWouldSay(t *testing.T) {
 			[]string{"Available=False ActivePodNotReady: pod a may run its program, and cannot start: ErrImagePull of container app; see: kubectl -n ns describe pod a", steady,
 				"Degraded=True PodFailing: pod a has its turn, and its program cannot start: ErrImagePull of container app; no other pod starts until it is deleted. " +
 					"See: kubectl -n ns describe pod a, and: kubectl -n ns logs a --previous"}},
-		{"V13 the node of the program does not answer, so nobody knows whether it runs", worldOf(held(), granted("a", 1).serving().onNode(mute), waiting("b")), "Running, a, 1",
+		{"V13 the node of the program does not answer, so no one knows whether it runs", worldOf(held(), granted("a", 1).serving().onNode(unresponsive), waiting("b")), "Running, a, 1",
 			[]string{"Available=False ActivePodNotReady: nobody can say whether pod a runs: its Node n1 does not answer", steady, lostA}},
 		{"V13 the old program shuts down, and the new one waits for it", worldOf(held(), granted("a", 1).serving().deleted(), waiting("b")), "Transitioning, a, 1",
 			[]string{"Available=False ActivePodNotReady: pod a is being deleted",
@@ -112,7 +112,7 @@ func TestV13WhatAPersonWouldSay(t *testing.T) {
 		{"V13 the new pod is coming to its gate", worldOf(held(), granted("a", 1).of("d").old().serving(), newImage("ContainerCreating")), "Transitioning, a, 1",
 			[]string{"Available=True ActivePodReady: pod a runs",
 				"Progressing=True WaitingForPod: pod a runs on until pod b, which is to take its place, waits at its gate", healthy}},
-		{"V13 nobody runs, and the only pod finds no node", worldOf(singleton("db"), waiting("a").unscheduled()), "Transitioning, , 1",
+		{"V13 no program runs, and the only pod finds no node", worldOf(singleton("db"), waiting("a").unscheduled()), "Transitioning, , 1",
 			[]string{"Available=False NoActivePod: no pod may run its program yet",
 				"Progressing=True WaitingForPod: pod a is next, and has no Node yet; see: kubectl -n ns describe pod a", healthy}},
 	})
@@ -139,7 +139,7 @@ func TestV14ProgramsBesideEachOther(t *testing.T) {
 		{"V14 pods that a deleted object let go run beside each other", worldOf(singleton("db"), granted("a", 1).serving(), granted("b", 2).serving()), "Failed, a, 0",
 			[]string{"Available=False SeveralPodsRunning: 2 pods may be running the program at the same time, and one at most should: a, b", steady,
 				"Degraded=True SeveralPodsRunning: 2 pods may be running the program at the same time, and one at most should: a, b. Stop all but one: kubectl -n ns delete pod b"}},
-		{"V14 one of two is on a node that does not answer: both may run", worldOf(singleton("db"), ungated("a").silent().onNode(mute), ungated("b").serving()), "Failed, a, 0",
+		{"V14 one of two is on a node that does not answer: both may run", worldOf(singleton("db"), ungated("a").silent().onNode(unresponsive), ungated("b").serving()), "Failed, a, 0",
 			[]string{"Available=False SeveralPodsRunning: 2 pods may be running the program at the same time, and one at most should: a, b", steady,
 				"Degraded=True SeveralPodsRunning: 2 pods may be running the program at the same time, and one at most should: a, b. Stop all but one: kubectl -n ns delete pod b",
 				noGateThere + "a, b. No other pod starts until they have stopped. To go on: kubectl -n ns delete pod a b"}},

@@ -36,7 +36,7 @@ import (
 )
 
 // These tests run against a real API server. The kubelets are played by
-// puppet_test.go, which law_test.go watches; what a kubelet really does is shown
+// fakecontrolplane_test.go, which invariant_test.go watches; what a kubelet really does is shown
 // on real nodes.
 
 var (
@@ -45,12 +45,12 @@ var (
 	user   client.WithWatch // a person with kubectl who may do anything
 )
 
-// The operator has the rights that config/rbac gives it and no others; somebody
+// The operator has the rights that config/rbac gives it and no others; a user
 // may do with pods what the edit role allows.
 const (
 	operatorNamespace = "operator-system"
 	theOperator       = "system:serviceaccount:" + operatorNamespace + ":manager"
-	somebody          = "somebody"
+	anotherUser       = "a-user"
 )
 
 func TestAPI(t *testing.T) {
@@ -78,26 +78,26 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	server.ControlPlane.GetAPIServer().Configure().Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
 	conf, err := server.Start()
 	Expect(err).NotTo(HaveOccurred())
-	conf.QPS = -1 // the puppet binds many pods: no client-side limit
+	conf.QPS = -1 // the fake control plane binds many pods: no client-side limit
 	user, err = client.NewWithWatch(conf, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	giveRights(ctx)
 	for _, name := range []string{"node-1", "node-2"} {
 		addNode(ctx, name)
 	}
-	startPuppet()
+	startFakeControlPlane()
 	startWebhooks()
 	installGuard(ctx)
 })
 
-// giveRights binds the operator to the roles that are shipped, and somebody to
+// giveRights binds the operator to the roles that are shipped, and a user to
 // what a developer of a namespace mostly has.
 func giveRights(ctx context.Context) {
 	Expect(rbac.Give(ctx, user, filepath.Join("..", "..", "config", "rbac", "role.yaml"), theOperator)).To(Succeed())
 	edit := &rbacv1.ClusterRole{ObjectMeta: named("edits-pods"), Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "create", "update", "patch", "delete"}}}}
 	Expect(user.Create(ctx, edit)).To(Succeed())
-	Expect(rbac.Bind(ctx, user, edit.Name, somebody)).To(Succeed())
+	Expect(rbac.Bind(ctx, user, edit.Name, anotherUser)).To(Succeed())
 }
 
 // as is a client of that user.
@@ -210,13 +210,13 @@ func (o *operator) stop() {
 	}
 }
 
-// newNamespace makes a namespace in which the law is watched.
+// newNamespace makes a namespace in which the invariant is watched.
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
 	Expect(user.Create(ctx, ns)).To(Succeed())
 	DeferCleanup(func(ctx SpecContext) {
-		theLaw.judge(ctx, ns.Name)
+		theInvariant.judge(ctx, ns.Name)
 		sweep(ctx, ns.Name)
 	})
 	return ns.Name

@@ -11,7 +11,7 @@ func TestTimesFitTogether(t *testing.T) {
 		guardKnows   = 15 * time.Millisecond // measured, see settleAfter
 		relist       = time.Second           // of a kubelet
 		mirrorResync = 90 * time.Second      // of a kubelet, at most
-		slowestGap   = time.Second           // S8: from grant to program
+		slowestGap   = time.Second           // that is accepted from exit to start
 		backOff      = 16 * time.Minute      // of a ReplicaSet, at most
 	)
 	var ownerLooking time.Duration

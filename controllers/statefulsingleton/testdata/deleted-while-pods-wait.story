@@ -38,7 +38,7 @@
     web-1-d is made without a gate
     web-1-d is bound to n1
     web-1-a stops
-    web-1-d runs its program, which nobody held back
+    web-1-d runs its program, which no one held back
   patch pod web-1-a: Release
   patch status of statefulsingleton db: Holder, web-1-b, epoch 2
   patch pod web-1-b: Grant, epoch 2
@@ -59,12 +59,12 @@
   set a condition of pod web-1-c: Ready, True
   patch pod web-1-c: LetGo
   patch statefulsingleton db: Release
-    web-1-e runs its program, which nobody held back
+    web-1-e runs its program, which no one held back
     web-1-c runs its program
 = there is no StatefulSingleton
 # a user deletes the pod that runs
     web-1-f is made without a gate
     web-1-f is bound to n2
     web-1-c stops
-    web-1-f runs its program, which nobody held back
+    web-1-f runs its program, which no one held back
 = there is no StatefulSingleton

@@ -36,7 +36,7 @@
     web-1-d is made without a gate
     web-1-d is bound to n1
     web-1-a stops
-    web-1-d runs its program, which nobody held back
+    web-1-d runs its program, which no one held back
   patch pod web-1-b: LetGo
   set a condition of pod web-1-b: Ready, True
     web-1-b runs its program
@@ -47,6 +47,6 @@
     web-1-b stops
   patch pod web-1-c: LetGo
   set a condition of pod web-1-c: Ready, True
-    web-1-e runs its program, which nobody held back
+    web-1-e runs its program, which no one held back
     web-1-c runs its program
 = there is no StatefulSingleton

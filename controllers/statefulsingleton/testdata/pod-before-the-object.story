@@ -1,7 +1,7 @@
 # the user makes a Deployment of 1, RollingUpdate
     web-1-a is made without a gate
     web-1-a is bound to n1
-    web-1-a runs its program, which nobody held back
+    web-1-a runs its program, which no one held back
 = there is no StatefulSingleton
 # the user makes the StatefulSingleton
   patch statefulsingleton db: Keep

@@ -3,8 +3,8 @@
     web-1-b is made without a gate
     web-1-a is bound to n1
     web-1-b is bound to n2
-    web-1-a runs its program, which nobody held back
-    web-1-b runs its program, which nobody held back
+    web-1-a runs its program, which no one held back
+    web-1-b runs its program, which no one held back
 = there is no StatefulSingleton
 # the user makes the StatefulSingleton
   patch statefulsingleton db: Keep
