@@ -205,7 +205,7 @@ func eventOf(o action.Outcome) (reason, doing, note string) {
 	case o.Verb == action.Delete:
 		return v1.EventPodDeleted, "Delete", pod + ": " + o.Detail
 	case o.Reason == reasonLetGo && o.Verb == action.Patch:
-		return v1.EventPodReleased, "Release", pod + " is let go, because the StatefulSingleton is being deleted"
+		return v1.EventPodReleased, "Release", pod + " is released: the StatefulSingleton is being deleted"
 	}
 	return "", "", ""
 }

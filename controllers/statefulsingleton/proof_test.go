@@ -124,7 +124,7 @@ var _ = Describe("the proof that a pod has stopped", func() {
 		theInvariant.off("of-" + ns)
 		taint(ctx, "of-"+ns)
 		activates(ctx, s, b)
-		Expect(says(ctx, s, v1.ConditionDegraded, v1.ReasonHealthy)).To(Equal("nothing needs a person"))
+		Expect(says(ctx, s, v1.ConditionDegraded, v1.ReasonHealthy)).To(Equal("no problems detected"))
 	})
 
 	It("is that its Node has been gone for a minute", func(ctx SpecContext) {

@@ -266,7 +266,7 @@ func (s *stage) tell() {
 
 func orNone(text string) string {
 	if text == "" {
-		return "nobody"
+		return "none"
 	}
 	return text
 }

@@ -127,7 +127,7 @@ func (m *member) whyNotReady() string {
 		return fmt.Sprintf("pod %s may run its program, and cannot start: %s; see: kubectl -n %s describe pod %s",
 			m.name(), m.stuckOn(), m.pod.Namespace, m.name())
 	case podstate.Scheduled(m.pod) && !m.node.Ready:
-		return fmt.Sprintf("nobody can say whether pod %s runs: %s", m.name(), m.nodeTrouble())
+		return fmt.Sprintf("it is not known whether pod %s runs: %s", m.name(), m.nodeTrouble())
 	case !podstate.Ready(m.pod):
 		return fmt.Sprintf("pod %s may run its program and is not Ready yet", m.name())
 	}
@@ -142,7 +142,7 @@ func progressing(f *facts) metav1.Condition {
 		c.Message = fmt.Sprintf("the StatefulSingleton is being deleted, and pods still wait for their turn: %s; %s. To start them all at once, together: "+
 			"kubectl -n %s annotate statefulsingleton %s %s=true", someOf(f.waiting), waitedFor(f), f.object.Namespace, f.object.Name, v1.AnnotationReleaseNow)
 	case !f.handover:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1.ReasonSteady, "no handover is on its way"
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1.ReasonSteady, "no handover in progress"
 	case comingUp(f) != "":
 		c.Reason, c.Message = v1.ReasonWaitingForPod, comingUp(f)
 	case len(f.blockers) > 0:
@@ -189,7 +189,7 @@ func (m *member) running() []string {
 func hindrance(f *facts, next *member) string {
 	switch {
 	case f.mirrorMayReturn() > 0:
-		return fmt.Sprintf("a static pod is not shown any more, and if it runs its kubelet shows it again; else pod %s starts in %s", next.name(), mirrorReturns)
+		return fmt.Sprintf("waiting up to %s for the kubelet to show a static pod again, which may still run; pod %s is next", mirrorReturns, next.name())
 	case f.settlesIn() > 0:
 		return fmt.Sprintf("the StatefulSingleton is new; pod %s starts in a moment", next.name())
 	case next.obstacle() != "":
@@ -206,7 +206,7 @@ func degraded(f *facts) metav1.Condition {
 			return c
 		}
 	}
-	c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1.ReasonHealthy, "nothing needs a person"
+	c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1.ReasonHealthy, "no problems detected"
 	return c
 }
 

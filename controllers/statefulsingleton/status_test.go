@@ -43,8 +43,8 @@ type situation struct {
 }
 
 const (
-	steady  = "Progressing=False Steady: no handover is on its way"
-	healthy = "Degraded=False Healthy: nothing needs a person"
+	steady  = "Progressing=False Steady: no handover in progress"
+	healthy = "Degraded=False Healthy: no problems detected"
 	lostA   = "Degraded=True NodeUnreachable: pod a may be running its program on Node n1, which does not answer, and no other pod starts until it has stopped. " +
 		"If that machine is off, say so: kubectl taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 	noGateThere = "UnmanagedPod=True PodWithoutGate: these pods match and may be running the program without the gate, because they were made before the StatefulSingleton, " +
@@ -97,7 +97,7 @@ func TestV13WhatAPersonWouldSay(t *testing.T) {
 				"Degraded=True PodFailing: pod a has its turn, and its program cannot start: ErrImagePull of container app; no other pod starts until it is deleted. " +
 					"See: kubectl -n ns describe pod a, and: kubectl -n ns logs a --previous"}},
 		{"V13 the node of the program does not answer, so no one knows whether it runs", worldOf(held(), granted("a", 1).serving().onNode(unresponsive), waiting("b")), "Running, a, 1",
-			[]string{"Available=False ActivePodNotReady: nobody can say whether pod a runs: its Node n1 does not answer", steady, lostA}},
+			[]string{"Available=False ActivePodNotReady: it is not known whether pod a runs: its Node n1 does not answer", steady, lostA}},
 		{"V13 the old program shuts down, and the new one waits for it", worldOf(held(), granted("a", 1).serving().deleted(), waiting("b")), "Transitioning, a, 1",
 			[]string{"Available=False ActivePodNotReady: pod a is being deleted",
 				"Progressing=True WaitingForStop: pod a is being deleted; still running: container app; waiting: b", healthy}},
