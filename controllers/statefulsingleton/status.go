@@ -195,6 +195,9 @@ func hindrance(f *facts, next *member) string {
 	case next.obstacle() != "":
 		return fmt.Sprintf("pod %s is next, and %s", next.name(), next.obstacle())
 	}
+	if granted, _ := f.next(); granted == nil {
+		return fmt.Sprintf("pod %s is next, and starts when it waits at its gate", next.name())
+	}
 	return fmt.Sprintf("pod %s starts now", next.name())
 }
 

@@ -115,6 +115,9 @@ func TestV13WhatAPersonWouldSay(t *testing.T) {
 		{"V13 no program runs, and the only pod finds no node", worldOf(singleton("db"), waiting("a").unscheduled()), "Transitioning, , 1",
 			[]string{"Available=False NoActivePod: no pod may run its program yet",
 				"Progressing=True WaitingForPod: pod a is next, and has no Node yet; see: kubectl -n ns describe pod a", healthy}},
+		{"V13 no program runs, and of two pods none has come to its gate", worldOf(singleton("db"), waiting("a").coming(), waiting("b").coming()), "Transitioning, , 2",
+			[]string{"Available=False NoActivePod: no pod may run its program yet",
+				"Progressing=True WaitingForPod: pod a is next, and starts when it waits at its gate", healthy}},
 	})
 }
 
