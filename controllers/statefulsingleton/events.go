@@ -194,11 +194,17 @@ func (r *Reconciler) emit(object *v1.StatefulSingleton, outcomes []action.Outcom
 	}
 }
 
+// isFirstGrant reports whether a pod has the first grant of its object.
+func isFirstGrant(object client.Object) bool {
+	pod, ok := object.(*corev1.Pod)
+	return ok && (&member{pod: pod}).epoch() == 1
+}
+
 // eventOf is what to tell of an act that took effect; "" if nothing.
 func eventOf(o action.Outcome) (reason, doing, note string) {
 	pod := "pod " + o.Object.GetName()
 	switch {
-	case o.Reason == reasonGrant && o.Detail == epochDetail(1):
+	case o.Reason == reasonGrant && isFirstGrant(o.Object):
 		return v1.EventPodStarted, "Grant", pod + " may run its program"
 	case o.Reason == reasonGrant:
 		return v1.EventPodTransition, "Grant", pod + " may run its program, and no other does"

@@ -121,7 +121,7 @@ func (f *facts) reviews() []time.Duration {
 		return after
 	}
 	after = append(after, f.settlesIn(), f.mirrorMayReturn(), f.ownersDue.Sub(f.now))
-	if f.unguarded != "" {
+	if f.unguarded.Message != "" {
 		after = append(after, guardReview)
 	}
 	if began := f.object.Status.TransitionTimestamp; began != nil && f.handover {

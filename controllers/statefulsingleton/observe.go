@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
@@ -50,8 +51,9 @@ type world struct {
 	// namespaceGoes is true while the namespace is being deleted.
 	namespaceGoes bool
 	wrapper       *corev1.ConfigMap
-	// unguarded says why the API server does not refuse pods without the gate.
-	unguarded string
+	// unguarded is why the API server does not refuse pods without the gate; empty if it
+	// does.
+	unguarded engine.Notice
 	// refusedOwners have pods that the API server refused; ownersDue is when to
 	// look for such owners again.
 	refusedOwners []object

@@ -202,3 +202,23 @@ func TestS24TheGrantOnTheWire(t *testing.T) {
 		t.Errorf("the grant is sent as %v; want it bound to UID uid-of-a and version 7, with annotation and finalizer", grant)
 	}
 }
+
+// S7, S8: the first grant of an object is told of as a start, each later one as a handover.
+func TestWhatIsToldOfAnAct(t *testing.T) {
+	first, second := grant(&waiting("a").member, 1), grant(&waiting("b").member, 2)
+	letGo := action.Action{Verb: action.Patch, Object: waiting("a").pod, Reason: reasonLetGo}
+	for _, r := range []struct {
+		act  action.Action
+		want string
+	}{
+		{first, v1.EventPodStarted},
+		{second, v1.EventPodTransition},
+		{deletion(&granted("a", 1).member, reasonSuperseded, "")[0], v1.EventPodDeleted},
+		{letGo, v1.EventPodReleased},
+		{unprotect(&granted("a", 1).member, reasonRelease), ""},
+	} {
+		if got, _, _ := eventOf(action.Outcome{Action: r.act}); got != r.want {
+			t.Errorf("of %s it tells %q, want %q", r.act, got, r.want)
+		}
+	}
+}

@@ -470,12 +470,9 @@ func rolloutHeld(f *facts) metav1.Condition {
 
 func guardMissing(f *facts) metav1.Condition {
 	c := metav1.Condition{Type: v1.ConditionGuardMissing}
-	if f.unguarded != "" {
-		c.Status, c.Reason = metav1.ConditionTrue, v1.ReasonPolicyNotInstalled
-		if f.unguarded == noPolicyAPI {
-			c.Reason = v1.ReasonNoPolicyAPI
-		}
-		c.Message = f.unguarded + "; a pod that is created while the operator's webhook is away runs its program at once"
+	if f.unguarded.Message != "" {
+		c.Status, c.Reason = metav1.ConditionTrue, f.unguarded.Reason
+		c.Message = f.unguarded.Message + "; a pod that is created while the operator's webhook is away runs its program at once"
 	}
 	return c
 }
@@ -513,9 +510,6 @@ func howToStop(members []*member) string {
 	}
 	return strings.Join(ways[:min(len(ways), mostNamed)], "; ")
 }
-
-// noPolicyAPI is why there is no guard on an old API server.
-const noPolicyAPI = "the API server has no ValidatingAdmissionPolicy, which needs Kubernetes 1.30"
 
 // mostNamed is how many pods a message names.
 const mostNamed = 10
