@@ -328,7 +328,7 @@ func TestAProgramThatGoesAwayDuringTheWait(t *testing.T) {
 	wantEqual(t, "the end", r.end().status, "exit 127")
 }
 
-func TestAProgramOfSomebodyElse(t *testing.T) {
+func TestAProgramOfAnotherUser(t *testing.T) {
 	needRoot(t)
 	p := newPod(t, granted)
 	program := filepath.Join(p.dir, "program")

@@ -9,7 +9,7 @@ import (
 
 // A grant is the text "<pod UID> <epoch>" and nothing else, not even a newline:
 // the UID of this pod, one space, a decimal number from 1 on. A file that a
-// volume kept from another pod, or that somebody touched, is none.
+// volume kept from another pod, or that a user touched, is none.
 //
 // script/wrapper.sh has the same rule; grant_test.go holds both to one table.
 
@@ -39,7 +39,7 @@ func (s standing) String() string {
 	return "waiting"
 }
 
-// look reads the files anew: the kubelet replaces them by swapping a symbolic
+// look reads the files again: the kubelet replaces them by swapping a symbolic
 // link, so an open file would stay the old one for ever.
 func look(dir string) standing {
 	grant, fault := readSmall(dir + "/" + grantFile)

@@ -58,24 +58,33 @@ func init() { runtime.LockOSThread() }
 func main() { os.Exit(obey(os.Args)) }
 
 func obey(args []string) int {
-	command, count := "", len(args)
-	if count > 1 {
-		command = args[1]
-	}
 	switch {
-	case command == "run" && count > 3 && args[2] == "--":
-		return runProgram(signalDir(), args[3:])
-	case command == "wait" && count == 2:
-		return waitOnly(signalDir())
-	case command == "idle" && count == 2:
-		return idle(signalDir())
-	case command == "status" && count == 2:
-		return status(signalDir())
-	case command == "install" && count == 3:
+	case len(args) == 2:
+		return obeyWord(args[1])
+	case len(args) == 3 && args[1] == "install":
 		return install(args[2])
-	case command == "touch" && count == 2:
+	case len(args) > 3 && args[1] == "run" && args[2] == "--":
+		return runProgram(signalDir(), args[3:])
+	}
+	return misused()
+}
+
+// obeyWord obeys a command that has no arguments.
+func obeyWord(command string) int {
+	switch command {
+	case "wait":
+		return waitOnly(signalDir())
+	case "idle":
+		return idle(signalDir())
+	case "status":
+		return status(signalDir())
+	case "touch":
 		return 0
 	}
+	return misused()
+}
+
+func misused() int {
 	tell(syscall.Stderr, usage)
 	return exitUsage
 }

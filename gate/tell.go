@@ -9,7 +9,7 @@ import (
 func say(line string) { tell(syscall.Stderr, "StatefulSingleton: "+line) }
 
 // tell writes a line to a descriptor that takes it within a moment, and else
-// does without: a log that nobody reads must hold back neither a stop nor the
+// does without: a log that no one reads must hold back neither a stop nor the
 // program.
 func tell(fd int, line string) {
 	const most = 4000 // a pipe that takes anything takes 4096 bytes at once

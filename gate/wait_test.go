@@ -104,7 +104,7 @@ func TestAnyStopSignalEndsTheWait(t *testing.T) {
 	}
 }
 
-func TestSignalsThatStopNobodyDoNotEndTheWait(t *testing.T) {
+func TestHarmlessSignalsDoNotEndTheWait(t *testing.T) {
 	p := newPod(t, "")
 	r := start(t, gate(p, "run", "--", "echo", "started"))
 	r.waits()
@@ -150,8 +150,8 @@ func openTerminal(t *testing.T) *os.File {
 	return terminal
 }
 
-// A log that nobody reads holds back neither the program nor a stop.
-func TestNobodyReadsTheLog(t *testing.T) {
+// A log that no one reads holds back neither the program nor a stop.
+func TestALogThatIsNotRead(t *testing.T) {
 	for name, stuck := range map[string]func(*testing.T) *os.File{"full": fullPipe, "broken": brokenPipe} {
 		t.Run(name, func(t *testing.T) {
 			cmd := gate(newPod(t, granted), "run", "--", "sh", "-c", "exit 3")

@@ -219,7 +219,7 @@ var _ = Describe("S6 a managed pod", func() {
 		startOperator(operatorOptions{namespaces: []string{ns}})
 		p := add(ctx, newPod(ns, "a"))
 		activates(ctx, s, p)
-		theLaw.excuse(ns)
+		theInvariant.excuse(ns)
 		for _, patch := range []string{
 			`{"metadata":{"labels":{"tier":"one"}}}`,
 			`{"metadata":{"annotations":{"note":"x"}}}`,
@@ -227,7 +227,7 @@ var _ = Describe("S6 a managed pod", func() {
 			`{"metadata":{"finalizers":["example.com/other"]}}`,
 			`{"metadata":{"finalizers":null}}`,
 		} {
-			Expect(as(somebody).Patch(ctx, p, client.RawPatch("application/merge-patch+json", []byte(patch)))).To(Succeed(), patch)
+			Expect(as(anotherUser).Patch(ctx, p, client.RawPatch("application/merge-patch+json", []byte(patch)))).To(Succeed(), patch)
 		}
 	})
 
@@ -245,7 +245,7 @@ var _ = Describe("S6 a managed pod", func() {
 		}
 	})
 
-	It("cannot be granted by somebody else, nor lose its grant", func(ctx SpecContext) {
+	It("cannot be granted by another client, nor lose its grant", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		s := declare(ctx, newSingleton(ns))
 		startOperator(operatorOptions{namespaces: []string{ns}})
@@ -254,7 +254,7 @@ var _ = Describe("S6 a managed pod", func() {
 		b := add(ctx, newPod(ns, "b"))
 		activates(ctx, s, a, "b")
 		for pod, grant := range map[*corev1.Pod]string{b: fmt.Sprintf("%q", string(b.UID)+" 7"), a: "null"} {
-			err := as(somebody).Patch(ctx, pod, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, v1.AnnotationGrant, grant)))
+			err := as(anotherUser).Patch(ctx, pod, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, v1.AnnotationGrant, grant)))
 			Expect(err).To(MatchError(guarded(pod.Name, `StatefulSingleton db lets one pod start at a time, and only its operator may change annotation apps.statefulsingleton.com/grant, which starts a program`)))
 		}
 	})

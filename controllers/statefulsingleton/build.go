@@ -87,6 +87,8 @@ func mounted(volume, path string) corev1.VolumeMount {
 // OpenShift gives each namespace a range of its own.
 
 var (
+	binaryGate   = []string{v1.GateInPod, "run", "--"}
+	scriptGate   = []string{v1.ScriptInPod}
 	waitCommand  = []string{v1.GateInImage, "wait"}
 	idleCommand  = []string{v1.GateInImage, "idle"}
 	touchCommand = []string{v1.GateInPod, "touch"}
@@ -193,7 +195,7 @@ func cpuAndMemory(cpu, memory string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
 }
 
-// guaranteed tells whether all containers of the pod but ours have limits for
+// guaranteed reports whether all containers of the pod but ours have limits for
 // CPU and memory that equal their requests, which is QoS class Guaranteed.
 func guaranteed(pod *corev1.Pod) bool {
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
@@ -210,7 +212,10 @@ func isGuaranteed(c *corev1.Container) bool {
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 		limit, limited := c.Resources.Limits[name]
 		request, asked := c.Resources.Requests[name]
-		if !limited || asked && request.Cmp(limit) != 0 {
+		if !asked { // then it is the limit
+			request = limit
+		}
+		if !limited || request.Cmp(limit) != 0 {
 			return false
 		}
 	}

@@ -64,7 +64,7 @@ func TestS2AScriptOfTheConfigMapIsAGateStill(t *testing.T) {
 		t.Errorf("such a pod has a gate: %v, with program %v", m.gated, m.program)
 	}
 	if errs := inject(old, &singleton("db").mode(v1.GateScript).StatefulSingleton, around()); len(errs) != 1 || errs[0].Field != "spec.volumes[1].name" {
-		t.Errorf("one that is made so anew is told %v", errs.ToAggregate())
+		t.Errorf("one that is made so again is told %v", errs.ToAggregate())
 	}
 }
 

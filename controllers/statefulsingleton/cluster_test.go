@@ -52,7 +52,7 @@ func newPod(namespace, name string, change ...func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-// playing is a pod with which the puppet does that.
+// playing is a pod with which the fake control plane does that.
 func playing(what, how string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Annotations[what] = how }
 }
@@ -80,7 +80,7 @@ func add(ctx context.Context, p *corev1.Pod) *corev1.Pod {
 	return p
 }
 
-// edit changes the live object, again if somebody else changed it meanwhile.
+// edit changes the live object, again if another client changed it meanwhile.
 func edit[T client.Object](ctx context.Context, obj T, change func(T)) {
 	GinkgoHelper()
 	Eventually(func() error {
@@ -92,13 +92,13 @@ func edit[T client.Object](ctx context.Context, obj T, change func(T)) {
 	}).Should(Succeed())
 }
 
-// tell changes what the puppet does with a pod; "" for no more.
+// tell changes what the fake control plane does with a pod; "" for no more.
 func tell(ctx context.Context, p *corev1.Pod, what, how string) {
 	GinkgoHelper()
 	edit(ctx, p, func(p *corev1.Pod) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, what, how) })
 }
 
-// report changes the status of a pod, which the puppet then leaves as it is.
+// report changes the status of a pod, which the fake control plane then leaves as it is.
 func report(ctx context.Context, p *corev1.Pod, change func(*corev1.PodStatus)) {
 	GinkgoHelper()
 	tell(ctx, p, playOff, "yes")
@@ -241,7 +241,7 @@ func refusal(ctx context.Context, obj client.Object) string {
 // probes is a namespace in which nothing happens, with a StatefulSingleton.
 const probes = "probes"
 
-// outage ends the webhooks for as long as the function runs: nobody listens at
+// outage ends the webhooks for as long as the function runs: no one listens at
 // their address.
 func outage(ctx context.Context, during func()) {
 	GinkgoHelper()
@@ -279,7 +279,7 @@ func outage(ctx context.Context, during func()) {
 	during()
 }
 
-// newDeployment builds a Deployment; nobody acts on it.
+// newDeployment builds a Deployment; no one acts on it.
 func newDeployment(namespace string, replicas int32, change ...func(*appsv1.Deployment)) *appsv1.Deployment {
 	d := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: namespace, Annotations: map[string]string{"deployment.kubernetes.io/revision": "1"}},

@@ -125,7 +125,7 @@ var _ = Describe("a singleton", func() {
 		s.Spec.OnTimeout, s.Spec.MaxTransitionTime = v1.TimeoutDeletesOld, ptr.To[int32](60)
 	}
 
-	It("S13 deletes what it waits for after that time, if it shall, and never by force", func(ctx SpecContext) {
+	It("S13 deletes what it waits for after that time, if it is to, and never by force", func(ctx SpecContext) {
 		s := declare(ctx, newSingleton(ns, deletesOld))
 		a := add(ctx, newPod(ns, "a", playing(playMount, "yes"), playing(playHang, "yes"))) // it comes not as far as its program
 		Eventually(func() string { return look(ctx, s).ActivePod }).Should(Equal("a"))
@@ -145,7 +145,7 @@ var _ = Describe("a singleton", func() {
 		activates(ctx, s, b)
 	})
 
-	It("deletes no pod that was there before the object, whatever it shall", func(ctx SpecContext) {
+	It("deletes no pod that was there before the object, whatever it is to do", func(ctx SpecContext) {
 		a := add(ctx, newPod(ns, "a"))
 		s := declare(ctx, newSingleton(ns, deletesOld))
 		b := add(ctx, newPod(ns, "b"))

@@ -164,12 +164,12 @@ func told(ctx context.Context, story story, n int, after bool) bool {
 	story.prepare(ctx, c)
 	first.stop()
 	blade := &guillotine{n: n, after: after}
-	doomed := startOperator(operatorOptions{namespaces: []string{c.ns}, rest: func(conf *rest.Config) {
+	killed := startOperator(operatorOptions{namespaces: []string{c.ns}, rest: func(conf *rest.Config) {
 		conf.Wrap(func(next http.RoundTripper) http.RoundTripper { blade.next = next; return blade })
 	}})
 	story.act(ctx, c)
 	Eventually(func() bool { return blade.hasFallen() || story.end(ctx, c) == nil }).Should(BeTrue())
-	doomed.stop()
+	killed.stop()
 	By(fmt.Sprintf("killed at write %d (after it: %t): %s", n, after, blade.what))
 	startOperator(operatorOptions{namespaces: []string{c.ns}})
 	Eventually(func() error { return story.end(ctx, c) }).Should(Succeed())

@@ -20,7 +20,7 @@ type deadline struct {
 	over func(*world) bool
 }
 
-func acts(w *world) bool { p := decide(w); return len(p.Steps) > 0 }
+func acts(w *world) bool { p := decide(derive(w)); return len(p.Steps) > 0 }
 
 func deadlines() []deadline {
 	began := func(ago time.Duration, policy v1.TimeoutPolicy) *world {
@@ -31,7 +31,7 @@ func deadlines() []deadline {
 	}
 	return []deadline{
 		{"maxTransitionTime, onTimeout Wait", 300 * time.Second, func(ago time.Duration) *world { return began(ago, v1.TimeoutWaits) },
-			func(w *world) bool { p := decide(w); return phaseOf(w, &p) == v1.PhaseFailed }},
+			func(w *world) bool { return phaseOf(derive(w)) == v1.PhaseFailed }},
 		{"maxTransitionTime, onTimeout DeleteOld", 300 * time.Second, func(ago time.Duration) *world { return began(ago, v1.TimeoutDeletesOld) }, acts},
 		{"a Node that does not exist any more", fenceAfter, func(ago time.Duration) *world {
 			return worldOf(held(), granted("a", 1).onNode(goneSince(ago)), waiting("b"))
@@ -59,9 +59,9 @@ func deadlines() []deadline {
 	}
 }
 
-// Nobody is blamed for time in which this process was frozen, did not lead, or
+// No one is blamed for time in which this process was frozen, did not lead, or
 // had no API server.
-func TestV5TimeInWhichNobodyLooked(t *testing.T) {
+func TestV5TimeInWhichTheOperatorWasAway(t *testing.T) {
 	const away = time.Second
 	for _, d := range deadlines() {
 		frozen := leadership.Watch{Gaps: []leadership.Gap{{From: noon.Add(-away - time.Millisecond), To: noon.Add(-time.Millisecond)}}}
@@ -88,7 +88,7 @@ func TestV5TimeInWhichNobodyLooked(t *testing.T) {
 			// No event tells of the end of a time.
 			w = d.world(r.ago)
 			w.watch = r.watch
-			if p := decide(w); !r.over && (p.Wait <= 0 || p.Wait > away) {
+			if p := decide(derive(w)); !r.over && (p.Wait <= 0 || p.Wait > away) {
 				t.Errorf("V5 %s: %s: it looks again after %s", d.name, r.name, p.Wait)
 			}
 		}

@@ -13,7 +13,7 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
-// isGone tells whether there is no such object.
+// isGone reports whether there is no such object.
 func isGone(ctx context.Context, s *v1.StatefulSingleton) bool {
 	var have v1.StatefulSingleton
 	return apierrors.IsNotFound(user.Get(ctx, client.ObjectKeyFromObject(s), &have))
@@ -81,7 +81,7 @@ var _ = Describe("S25 a deleted object", func() {
 		}).Should(BeTrue())
 		look(ctx, s) // so does the operator: what it reads now is not older
 		late = add(ctx, newPod(ns, "late"))
-		theLaw.excuse(ns) // late is a stranger now
+		theInvariant.excuse(ns) // late is a stranger now
 		look(ctx, s)
 		Expect(live(ctx, late).Finalizers).To(BeEmpty())
 		remove(ctx, a)
@@ -97,7 +97,7 @@ var _ = Describe("S25 a deleted object", func() {
 		})
 		look(ctx, s)
 		Expect(granted(live(ctx, b))).To(BeFalse(), "the object is not being deleted")
-		theLaw.excuse(ns)
+		theInvariant.excuse(ns)
 		Expect(user.Delete(ctx, s.DeepCopy())).To(Succeed())
 		vanishes(ctx)
 		for _, p := range []*corev1.Pod{a, b, c} {
@@ -111,7 +111,7 @@ var _ = Describe("S25 a deleted object", func() {
 	It("does so too with its namespace, which it does not hold up", func(ctx SpecContext) {
 		b := add(ctx, newPod(ns, "b"))
 		activates(ctx, s, a, "b")
-		theLaw.excuse(ns)
+		theInvariant.excuse(ns)
 		Expect(user.Delete(ctx, &corev1.Namespace{ObjectMeta: named(ns)})).To(Succeed())
 		// There is no namespace controller here; it deletes all there is, in any order.
 		for _, p := range []*corev1.Pod{a, b} {
@@ -124,14 +124,14 @@ var _ = Describe("S25 a deleted object", func() {
 		gone(ctx, b)
 	})
 
-	It("that somebody tore away leaves nobody waiting for ever", func(ctx SpecContext) {
+	It("that a user tore away leaves no pod waiting for ever", func(ctx SpecContext) {
 		b, c := add(ctx, newPod(ns, "b")), add(ctx, newPod(ns, "c"))
 		activates(ctx, s, a, "b", "c")
 		edit(ctx, s, func(s *v1.StatefulSingleton) { s.Finalizers = []string{"example.com/mine"} })
 		Expect(user.Delete(ctx, s.DeepCopy())).To(Succeed())
 		edit(ctx, s, func(s *v1.StatefulSingleton) { s.Finalizers = nil })
 		vanishes(ctx)
-		theLaw.anew(ns)
+		theInvariant.countAgain(ns)
 		Eventually(func() []string { return live(ctx, a).Finalizers }).Should(BeEmpty())
 		remove(ctx, a)
 		Eventually(func() bool { return granted(live(ctx, b)) }).Should(BeTrue())
@@ -141,14 +141,14 @@ var _ = Describe("S25 a deleted object", func() {
 		Eventually(func() corev1.ConditionStatus { return readiness(live(ctx, c)) }).Should(Equal(corev1.ConditionTrue))
 	})
 
-	It("that went while no operator ran leaves nobody waiting for ever", func(ctx SpecContext) {
+	It("that went while no operator ran leaves no pod waiting for ever", func(ctx SpecContext) {
 		b := add(ctx, newPod(ns, "b"))
 		activates(ctx, s, a, "b")
 		op.stop()
 		edit(ctx, s, func(s *v1.StatefulSingleton) { s.Finalizers = nil })
 		Expect(user.Delete(ctx, s.DeepCopy())).To(Succeed())
 		vanishes(ctx)
-		theLaw.anew(ns)
+		theInvariant.countAgain(ns)
 		Expect(user.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(ns))).To(Succeed()) // as the garbage collector does
 		remove(ctx, a)
 		startOperator(operatorOptions{namespaces: []string{ns}})

@@ -51,7 +51,7 @@
 //
 // # What holds while the operator is down
 //
-// Programs run on, and nobody starts. New pods that match are refused by the
+// Programs run on, and no pod starts. New pods that match are refused by the
 // guard, a policy in the API server itself that knows a pod with a gate from one
 // without (build.go); the pods of strangers pass at once, since the webhook
 // fails open.

@@ -36,7 +36,7 @@ type guard struct {
 	scheme *runtime.Scheme
 }
 
-// theOperator may update the status of StatefulSingletons; nobody else may.
+// theOperator may update the status of StatefulSingletons; no one else may.
 const theOperator = "system:serviceaccount:operator-system:manager"
 
 // newGuard watches these namespaces, or all.
@@ -108,7 +108,7 @@ func (g *guard) waitUntilItSees() {
 
 // create is what the API server answers to a pod that came out of mutating
 // admission so; "" is yes.
-func (g *guard) create(p *corev1.Pod) string { return g.ask(p, nil, admission.Create, "somebody") }
+func (g *guard) create(p *corev1.Pod) string { return g.ask(p, nil, admission.Create, "a-user") }
 
 // update is what it answers to a change of a pod.
 func (g *guard) update(old, p *corev1.Pod, who string) string {

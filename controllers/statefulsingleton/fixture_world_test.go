@@ -33,7 +33,7 @@ func (s *singletonFixture) with(change func(*v1.StatefulSingleton)) *singletonFi
 	return s
 }
 
-// goes is an object that somebody deleted a minute ago.
+// goes is an object that a user deleted a minute ago.
 func (s *singletonFixture) goes() *singletonFixture {
 	s.DeletionTimestamp = ptr.To(metav1.NewTime(noon.Add(-time.Minute)))
 	return s

@@ -186,8 +186,8 @@ func FuzzGrant(f *testing.F) {
 		if m.granted() != strings.HasPrefix(text, uid+" ") && !strings.Contains(uid, " ") {
 			t.Errorf("%q is a grant for %q: %v", text, uid, m.granted())
 		}
-		if m.granted() && m.copied() || !m.granted() && m.epoch() != 0 {
-			t.Errorf("%q is of epoch %d: granted %v, copied %v", text, m.epoch(), m.granted(), m.copied())
+		if m.granted() && m.isCopy() || !m.granted() && m.epoch() != 0 {
+			t.Errorf("%q is of epoch %d: granted %v, copied %v", text, m.epoch(), m.granted(), m.isCopy())
 		}
 		if strings.Contains(uid, " ") {
 			return // the API server gives no such UID

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // surroundings are what an injection needs to know besides pod and object.
@@ -102,14 +103,21 @@ func program(pod *corev1.Pod, s *v1.StatefulSingleton) []*corev1.Container {
 	return found
 }
 
+// isProgram reports whether a container must not run beside another pod's.
 func isProgram(c *corev1.Container, s *v1.StatefulSingleton) bool {
-	return !isSidecar(*c) && (len(s.Spec.Containers) == 0 || slices.Contains(s.Spec.Containers, c.Name))
+	if isSidecar(*c) {
+		return false
+	}
+	return len(s.Spec.Containers) == 0 || slices.Contains(s.Spec.Containers, c.Name)
 }
 
-// hasGate tells whether a pod cannot start the program without a grant. The
+// hasGate reports whether a pod cannot start the program without a grant. The
 // guard asks the same. The mode does not matter: it may have been changed since
 // the pod was made.
 func hasGate(pod *corev1.Pod, s *v1.StatefulSingleton) bool {
+	if mutant.Is("ssn-any-signal-volume") { // the gate may look at another volume for its grant
+		return slices.ContainsFunc(pod.Spec.InitContainers, isWait)
+	}
 	if !slices.ContainsFunc(pod.Spec.Volumes, isSignal) || !intact(pod) {
 		return false
 	}
@@ -128,13 +136,13 @@ func hasGate(pod *corev1.Pod, s *v1.StatefulSingleton) bool {
 
 // hold makes the gate the first word of a container's command. The command
 // follows it as separate arguments, and args stay where they are: Kubernetes
-// appends them, as it does without the gate, and nobody takes them apart.
+// appends them, as it does without the gate, and no one takes them apart.
 func hold(c *corev1.Container, mode v1.GateMode) {
 	addMount(c, mounted(v1.VolumeSignal, v1.PathSignal))
 	addMount(c, homeOf(mode).mount())
-	gate, probe := []string{v1.GateInPod, "run", "--"}, binaryProbe
+	gate, probe := binaryGate, binaryProbe
 	if mode == v1.GateScript {
-		gate, probe = []string{v1.ScriptInPod}, scriptProbe
+		gate, probe = scriptGate, scriptProbe
 	}
 	if isHeld(c) {
 		return
@@ -145,7 +153,7 @@ func hold(c *corev1.Container, mode v1.GateMode) {
 	if c.LivenessProbe != nil && c.StartupProbe == nil {
 		c.StartupProbe = startupProbe(probe)
 	}
-	c.Command = append(gate, c.Command...)
+	c.Command = slices.Concat(gate, c.Command)
 }
 
 // originalEntrypoint is what the container was, as JSON; false for one whose
@@ -232,7 +240,8 @@ func wantsSidecar(pod *corev1.Pod, s *v1.StatefulSingleton, mode v1.GateMode) bo
 	if !*s.Spec.StatusSidecar && mode != v1.GateScript {
 		return false
 	}
-	if p := pod.Spec.RestartPolicy; p == corev1.RestartPolicyNever || p == corev1.RestartPolicyOnFailure {
+	switch pod.Spec.RestartPolicy {
+	case corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure:
 		return false
 	}
 	return !slices.ContainsFunc(pod.Spec.Containers, isSidecar)
@@ -316,36 +325,96 @@ func isInstall(c *corev1.Container) bool {
 	return is(c, v1.ContainerInstall, homeOf(v1.GateBinary).installCommand()) || is(c, v1.ContainerInstall, homeOf(v1.GateScript).installCommand())
 }
 
+// isOurs reports whether the operator added the container.
 func isOurs(c *corev1.Container) bool {
-	return isImage(c) || isWait(*c) || isSidecar(*c) || isInstall(c)
+	switch {
+	case isInstall(c), isImage(c), isWait(*c), isSidecar(*c):
+		return true
+	}
+	return false
 }
 
-// isHeld tells whether the container starts with the gate.
+// isHeld reports whether the container starts with the gate.
 func isHeld(c *corev1.Container) bool {
-	return len(c.Command) > 3 && slices.Equal(c.Command[:3], []string{v1.GateInPod, "run", "--"}) ||
-		len(c.Command) > 1 && c.Command[0] == v1.ScriptInPod
+	return isHeldBy(c, binaryGate) || isHeldBy(c, scriptGate)
+}
+
+// isHeldBy reports whether a command begins with that gate, and goes on.
+func isHeldBy(c *corev1.Container, gate []string) bool {
+	return len(c.Command) > len(gate) && slices.Equal(c.Command[:len(gate)], gate)
+}
+
+// cameThrough reports whether the kubelet says that the gate of a pod without a grant
+// has let something through. Our gate does not: so it is not ours, or was changed. It
+// sees only what a gate never does before the grant, which is to end well, or to tell
+// the startup probe that it is over.
+func (m *member) cameThrough() bool {
+	if mutant.Is("ssn-gate-is-believed") { // a gate that let a program through counts as ours
+		return false
+	}
+	if m.granted() {
+		return false
+	}
+	if wait := statusOf(m.pod.Status.InitContainerStatuses, v1.ContainerWait); wait != nil && endedWell(wait) {
+		return slices.ContainsFunc(m.pod.Spec.InitContainers, isWait)
+	}
+	return slices.ContainsFunc(m.pod.Spec.Containers, func(c corev1.Container) bool {
+		s := statusOf(m.pod.Status.ContainerStatuses, c.Name)
+		return s != nil && isHeld(&c) && letThrough(&c, s)
+	})
+}
+
+// letThrough reports whether a container that is held back shows what its gate never
+// does before the grant.
+func letThrough(c *corev1.Container, s *corev1.ContainerStatus) bool {
+	if endedWell(s) {
+		return true
+	}
+	return isOurProbe(c.StartupProbe) && ptr.Deref(s.Started, false)
+}
+
+func endedWell(s *corev1.ContainerStatus) bool {
+	ended := func(t *corev1.ContainerStateTerminated) bool {
+		return t != nil && t.ExitCode == 0 && t.Reason == "Completed"
+	}
+	return ended(s.State.Terminated) || ended(s.LastTerminationState.Terminated)
 }
 
 func isOurProbe(p *corev1.Probe) bool {
-	return p.Exec != nil && (slices.Equal(p.Exec.Command, binaryProbe) || slices.Equal(p.Exec.Command, scriptProbe))
+	if p == nil || p.Exec == nil {
+		return false
+	}
+	return slices.Equal(p.Exec.Command, binaryProbe) || slices.Equal(p.Exec.Command, scriptProbe)
 }
 
 func isSignal(v corev1.Volume) bool { return same(&v, ptr.To(signalVolume())) }
 
-// same tells whether a volume is the one that we would add. What the API server
+// same reports whether a volume is the one that we would add. What the API server
 // has filled in does not matter.
 func same(have, want *corev1.Volume) bool {
 	switch {
 	case have.Name != want.Name:
 		return false
 	case want.DownwardAPI != nil:
-		return have.DownwardAPI != nil && len(have.DownwardAPI.Items) == len(want.DownwardAPI.Items) && !slices.ContainsFunc(want.DownwardAPI.Items, func(w corev1.DownwardAPIVolumeFile) bool {
-			return !slices.ContainsFunc(have.DownwardAPI.Items, func(h corev1.DownwardAPIVolumeFile) bool {
-				return h.Path == w.Path && h.FieldRef != nil && h.FieldRef.FieldPath == w.FieldRef.FieldPath
-			})
-		})
+		return have.DownwardAPI != nil && sameFiles(have.DownwardAPI.Items, want.DownwardAPI.Items)
 	}
 	return apiequality.Semantic.DeepEqual(have.EmptyDir, want.EmptyDir)
+}
+
+// sameFiles reports whether a volume shows the same fields of a pod in the same files.
+func sameFiles(have, want []corev1.DownwardAPIVolumeFile) bool {
+	if len(have) != len(want) {
+		return false
+	}
+	for _, w := range want {
+		shown := slices.ContainsFunc(have, func(h corev1.DownwardAPIVolumeFile) bool {
+			return h.Path == w.Path && h.FieldRef != nil && h.FieldRef.FieldPath == w.FieldRef.FieldPath
+		})
+		if !shown {
+			return false
+		}
+	}
+	return true
 }
 
 func volumesFor(mode v1.GateMode) []corev1.Volume {
@@ -355,39 +424,60 @@ func volumesFor(mode v1.GateMode) []corev1.Volume {
 // mountClashes are mounts of a program's container that would hide ours, or
 // below which ours cannot be made.
 func mountClashes(c *corev1.Container, fixed sets.Set[string], mode v1.GateMode, at *field.Path) field.ErrorList {
-	paths := []string{v1.PathSignal, homeOf(mode).path}
 	var errs field.ErrorList
-	for i, m := range c.VolumeMounts {
+	for i := range c.VolumeMounts {
 		if len(errs) >= mostFaults {
 			break
 		}
-		for _, ours := range paths {
-			theirs := realPath(m.MountPath)
-			switch {
-			case m.MountPath == ours && slices.ContainsFunc(volumesFor(mode), func(v corev1.Volume) bool { return v.Name == m.Name }):
-			case theirs == ours || strings.HasPrefix(theirs, ours+"/"):
+		for _, ours := range []string{v1.PathSignal, homeOf(mode).path} {
+			m := &c.VolumeMounts[i]
+			if why := mountClash(m, ours, fixed, mode); why != "" {
 				errs = append(errs, field.Invalid(at.Child("volumeMounts").Index(i).Child("mountPath"), m.MountPath,
-					"the operator mounts its own volume at "+ours+"; mount yours elsewhere, or set spec.gateMode of the StatefulSingleton to Init"))
-			case strings.HasPrefix(ours, strings.TrimSuffix(theirs, "/")+"/") && (m.ReadOnly || fixed.Has(m.Name)):
-				errs = append(errs, field.Invalid(at.Child("volumeMounts").Index(i).Child("mountPath"), m.MountPath,
-					"it is read-only, and the operator has to mount its own volume below it at "+ours+"; mount yours elsewhere, or set spec.gateMode of the StatefulSingleton to Init"))
+					why+"; mount yours elsewhere, or set spec.gateMode of the StatefulSingleton to Init"))
 			}
 		}
 	}
 	return errs
 }
 
+// mountClash says why a mount and ours cannot be in one container; "" if they can.
+func mountClash(m *corev1.VolumeMount, ours string, fixed sets.Set[string], mode v1.GateMode) string {
+	theirs := realPath(m.MountPath)
+	switch {
+	case m.MountPath == ours && slices.ContainsFunc(volumesFor(mode), func(v corev1.Volume) bool { return v.Name == m.Name }):
+		return ""
+	case isBelow(theirs, ours):
+		return "the operator mounts its own volume at " + ours
+	case isBelow(ours, theirs) && (m.ReadOnly || fixed.Has(m.Name)):
+		return "it is read-only, and the operator has to mount its own volume below it at " + ours
+	}
+	return ""
+}
+
+// isBelow reports whether a path is a folder, or in it.
+func isBelow(path, folder string) bool {
+	return path == folder || strings.HasPrefix(path, strings.TrimSuffix(folder, "/")+"/")
+}
+
 // readOnlyVolumes are those of a pod in which nothing can be made.
 func readOnlyVolumes(pod *corev1.Pod) sets.Set[string] {
 	fixed := sets.New[string]()
 	for i := range pod.Spec.Volumes {
-		v := &pod.Spec.Volumes[i]
-		if v.ConfigMap != nil || v.Secret != nil || v.Projected != nil || v.DownwardAPI != nil || v.Image != nil ||
-			v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly {
+		if v := &pod.Spec.Volumes[i]; isReadOnly(v) {
 			fixed.Insert(v.Name)
 		}
 	}
 	return fixed
+}
+
+func isReadOnly(v *corev1.Volume) bool {
+	switch {
+	case v.ConfigMap != nil, v.Secret != nil, v.Projected != nil, v.DownwardAPI != nil, v.Image != nil:
+		return true
+	case v.PersistentVolumeClaim != nil:
+		return v.PersistentVolumeClaim.ReadOnly
+	}
+	return false
 }
 
 // realPath is a path in a container without the link that most images have.

@@ -123,7 +123,7 @@ func TestRootIsNotContradicted(t *testing.T) {
 		{"the image's user is not known, so nothing is said of it", pod(), "gate-install:true gate-image-1:false gate-wait:true"},
 		{"the pod runs as root", pod().with(func(p *corev1.Pod) { p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: ptr.To(int64(0))} }),
 			"gate-install:false gate-image-1:false gate-wait:false"},
-		{"the pod runs as somebody", pod().with(func(p *corev1.Pod) {
+		{"the pod runs as a user of its own", pod().with(func(p *corev1.Pod) {
 			p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: ptr.To(int64(7))}
 		}),
 			"gate-install:true gate-image-1:false gate-wait:true"},

@@ -41,7 +41,7 @@ func TestS3AMatchingPodGetsTheGate(t *testing.T) {
 	}
 }
 
-// S3: which mode a pod gets when nobody says.
+// S3: which mode a pod gets when no one says.
 func TestAuto(t *testing.T) {
 	hook := &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{}}
 	for _, r := range []struct {
@@ -228,7 +228,7 @@ func TestS5GracePeriod(t *testing.T) {
 	}
 }
 
-// The author of a pod may let it be shortened; nobody else may say so for them.
+// The author of a pod may let it be shortened; no one else may say so for them.
 func TestAGracePeriodIsShortenedByConsent(t *testing.T) {
 	for _, r := range []struct {
 		name, word string

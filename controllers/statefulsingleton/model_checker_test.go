@@ -91,7 +91,7 @@ func (x *search) story(at int) string {
 	return strings.Join(lines, "\n")
 }
 
-// deadEnd finds a state from which no moves that help lead to one where nobody
+// deadEnd finds a state from which no moves that help lead to one where no one
 // waits, which is the same as that whoever waits gets to run; -1 is none.
 func (x *search) deadEnd() int {
 	before, first := x.helped()

@@ -100,7 +100,7 @@ func (v view) canCopy() bool { return v.m.has(copies) && v.canMakeGated() }
 
 func (v view) makeGated(g grant) { *v.pod() = pod{made: true, gated: true, grant: g} }
 
-// guarded tells whether the guard knows an object.
+// guarded reports whether the guard knows an object.
 func (v view) guarded() bool { return v.s.objects[0].settled || v.s.objects[1].settled }
 
 // canMakeUngated says when nothing stands in the way: the webhook fails open,
@@ -156,7 +156,7 @@ func (v view) canRelabel() bool {
 	return v.m.has(relabels) && p.made && p.grant == ownGrant && p.labels == matching && free
 }
 
-// canUnlabel is what nobody refuses where there is no guard.
+// canUnlabel is what no one refuses where there is no guard.
 func (v view) canUnlabel() bool {
 	p := v.pod()
 	return v.m.has(unguarded) && p.made && p.grant == ownGrant && p.labels != stranger

@@ -63,7 +63,7 @@ func (v view) mayRun() bool {
 	return v.m.obeys(ungatedCount)
 }
 
-// lives tells whether the pod that is named holder still is: it was granted, or
+// lives reports whether the pod that is named holder still is: it was granted, or
 // could be.
 func (v view) lives() bool {
 	p := v.pod()
@@ -71,7 +71,7 @@ func (v view) lives() bool {
 	return p.grant == ownGrant || !p.dying && !ended && v.m.obeys(holderStays)
 }
 
-// isNext: it waits, and nobody may run.
+// isNext: it waits, and no pod may run.
 func (v view) isNext() bool {
 	if !v.pod().waiting() || v.onFencedNode() || v.mayRun() {
 		return false
@@ -85,7 +85,7 @@ func (v view) isNext() bool {
 	return blockers == 0 || blockers == 1 && !v.m.obeys(liveRead)
 }
 
-// starts tells whether the object may start pods at all.
+// starts reports whether the object may start pods at all.
 func (v view) starts() bool {
 	stops := v.rival().made && v.m.obeys(rivalsStop) || v.object().younger && v.m.obeys(youngerYields)
 	return !stops && (v.object().settled || !v.m.obeys(settles))
@@ -102,7 +102,7 @@ func (v view) mayAdopt() bool {
 		return false
 	}
 	h := v.holder()
-	return h == nobody || !v.of(int(h)-1).mayRun()
+	return h == noPod || !v.of(int(h)-1).mayRun()
 }
 
 func (v view) mayProtect() bool {
@@ -119,7 +119,7 @@ func (v view) mayRevoke() bool {
 	return v.m.revokes != nothingElse && v.seen() && v.onFencedNode() && p.gated && p.grant == ownGrant && p.phase == living
 }
 
-// mayEnd: the object is deleted, nobody waits, and its holder needs it no more.
+// mayEnd: the object is deleted, no pod waits, and its holder needs it no more.
 func (v view) mayEnd() bool {
 	if !v.process().newest || !v.object().dying {
 		return false

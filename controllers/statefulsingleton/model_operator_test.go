@@ -101,7 +101,7 @@ func (v view) canReadObjectLast() bool {
 		return false
 	}
 	h := v.holder()
-	return h == nobody || !v.of(int(h)-1).mayRun()
+	return h == noPod || !v.of(int(h)-1).mayRun()
 }
 
 func (v view) readObjectLast() { v.process().at, v.process().newest = writeHolder, true }
@@ -123,7 +123,7 @@ func (v view) nameHolder() {
 	if v.object().made {
 		v.object().holder = o.target
 		if o.gone {
-			v.object().holder = nobody
+			v.object().holder = noPod
 		}
 		v.s.touchObject(v.m, v.objectAt)
 	}

@@ -25,7 +25,7 @@ var rows = []struct {
 	{name: "a pod has stopped when both are so, though the kubelet did not say Failed", m: oneOperator(outages|crashes, stoppedNeedsKubelet)},
 	{name: "a pod without the gate has stopped when it has no container statuses", m: oneOperator(refusals|ungated, stoppedNeedsStatuses)},
 	{name: "a pod has stopped when the cache has none", m: oneOperator(0, liveRead)},
-	{name: "nobody deletes a pod that was granted and then refused by its kubelet", m: oneOperator(refusals, refusedAreDeleted), stuck: true,
+	{name: "no one deletes a pod that was granted and then refused by its kubelet", m: oneOperator(refusals, refusedAreDeleted), stuck: true,
 		because: "it only blocks: the kubelet tells of containers when the pod is deleted"},
 	{name: "a holder is granted though its phase has ended", m: twoOperators(refusals, endedWaitsNoMore)},
 

@@ -109,10 +109,10 @@ type object struct {
 }
 
 // slot names a pod by its UID: its place in state.pods, and 1. A pod that left
-// the API server is nobody.
+// the API server is no one.
 type slot uint8
 
-const nobody slot = 0
+const noPod slot = 0
 
 // process is a process: what it has read, and the write that it will make.
 type process struct {
@@ -167,18 +167,18 @@ const (
 	adopts                                  // a granted pod becomes the holder of a new object
 	protects                                // a pod that may run gets our finalizer
 	guard                                   // the API server refuses pods without the gate
-	settles                                 // a new object starts nobody until every guard knows it
+	settles                                 // a new object starts no pod until every guard knows it
 	fenceNeedsWord                          // a Node is fenced by an administrator's word,
 	fenceNeedsSilence                       // while it is not Ready,
 	fenceNeedsEnd                           // and a pod on it once it can never start again,
 	nodesReadLast                           // which is read after the pod
-	rivalsStop                              // an object starts nobody while another's selector overlaps,
+	rivalsStop                              // an object starts no pod while another's selector overlaps,
 	youngerYields                           // or at least the younger does not
 	objectReadFirst                         // the object is read before the pods
 	objectStaysForHolder                    // an object stays while its holder can be granted
 	looseBoundToVersion                     // its end takes finalizers off with the resourceVersion that was read
-	orphansWait                             // nobody is granted without an object
-	refusedAreDeleted                       // somebody deletes pods that a kubelet refused
+	orphansWait                             // no pod is granted without an object
+	refusedAreDeleted                       // a user deletes pods that a kubelet refused
 	lostUncounted                           // not a rule: see pod.unwatched
 )
 
@@ -221,7 +221,7 @@ const (
 func (m *model) has(f fault) bool  { return m.faults&f != 0 }
 func (m *model) obeys(r rule) bool { return m.without&r == 0 }
 
-// broken tells whether two programs run at once, contrary to the promise.
+// broken reports whether two programs run at once, contrary to the promise.
 func (s *state) broken() bool {
 	for a := range s.pods {
 		for b := range a {
@@ -257,13 +257,13 @@ func (s *state) remove(m *model, i int8) {
 	s.touch(i)
 	for k := range s.objects {
 		if s.objects[k].holder == slot(i+1) {
-			s.objects[k].holder = nobody
+			s.objects[k].holder = noPod
 		}
 	}
 	for k := range s.operators {
 		o := &s.operators[k]
 		if o.holder == slot(i+1) {
-			o.holder = nobody
+			o.holder = noPod
 		}
 		if o.target == slot(i+1) {
 			o.gone = true
@@ -299,7 +299,7 @@ func (s *state) dropRefused(m *model) {
 
 func (o *process) hopeless(m *model, s *state) bool {
 	var target pod
-	if o.target != nobody {
+	if o.target != noPod {
 		target = s.pods[o.target-1]
 	}
 	bound := !o.gone || !m.obeys(grantBoundToUID)

@@ -18,7 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
@@ -49,8 +51,9 @@ type world struct {
 	// namespaceGoes is true while the namespace is being deleted.
 	namespaceGoes bool
 	wrapper       *corev1.ConfigMap
-	// unguarded says why the API server does not refuse pods without the gate.
-	unguarded string
+	// unguarded is why the API server does not refuse pods without the gate; empty if it
+	// does.
+	unguarded engine.Notice
 	// refusedOwners have pods that the API server refused; ownersDue is when to
 	// look for such owners again.
 	refusedOwners []object
@@ -62,7 +65,7 @@ type world struct {
 // member is a pod and what is known of it.
 type member struct {
 	pod *corev1.Pod
-	// gated tells whether the program cannot start without a grant, program
+	// gated reports whether the program cannot start without a grant, program
 	// which containers that are.
 	gated   bool
 	program []string
@@ -75,6 +78,8 @@ type member struct {
 	// claims are those of its volumes that other pods mount too, with how narrow
 	// the mode is: ReadWriteOnce, ReadWriteOncePod, or "" for any other.
 	claims map[string]corev1.PersistentVolumeAccessMode
+
+	verdict // what derive finds out
 }
 
 // observe reads the world of an object. The order is part of the proof of the
@@ -124,7 +129,7 @@ func (r *Reconciler) readPods(ctx context.Context, w *world, key types.Namespace
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
 	pods := slices.Concat(selected.Items, named.Items)
-	if w.object.Status.Holder != nil {
+	if w.object.Status.Holder != nil && !mutant.Is("ssn-relabelled-is-gone") { // a holder that lost its labels is not looked for
 		var holder corev1.Pod
 		err := r.Live.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: w.object.Status.Holder.Name}, &holder)
 		if client.IgnoreNotFound(err) != nil {
@@ -139,7 +144,9 @@ func (r *Reconciler) readPods(ctx context.Context, w *world, key types.Namespace
 
 // latest keeps the newest view of each pod, and orders them by age.
 func latest(pods []corev1.Pod) []corev1.Pod {
-	slices.Reverse(pods) // what was read last comes first
+	if !mutant.Is("ssn-earlier-read-wins") { // of two views of a pod the older one is believed
+		slices.Reverse(pods) // what was read last comes first
+	}
 	seen := map[types.UID]bool{}
 	pods = slices.DeleteFunc(pods, func(p corev1.Pod) bool {
 		before := seen[p.UID]
@@ -162,7 +169,7 @@ func (r *Reconciler) assemble(ctx context.Context, w *world, pods []corev1.Pod) 
 		if m.node, err = r.nodes.Read(ctx, r.Cache, r.Live, m.pod.Spec.NodeName, r.Now()); err != nil {
 			return err
 		}
-		if len(pods) > 1 { // one pod by itself has nobody to be compared with
+		if len(pods) > 1 { // one pod by itself has no one to be compared with
 			if m.family, err = r.readFamily(ctx, m.pod, families); err != nil {
 				return err
 			}
@@ -193,15 +200,7 @@ func (m *member) lookAt(object *v1.StatefulSingleton) {
 // readClaims reads the claims that several pods mount: a pod cannot come as far
 // as its gate while a pod on another node has its volume.
 func (r *Reconciler) readClaims(ctx context.Context, w *world) error {
-	users := map[string][]*member{}
-	for _, m := range w.pods {
-		for i := range m.pod.Spec.Volumes {
-			if c := m.pod.Spec.Volumes[i].PersistentVolumeClaim; c != nil && !podstate.Ended(m.pod) {
-				users[c.ClaimName] = append(users[c.ClaimName], m)
-			}
-		}
-	}
-	for name, members := range users {
+	for name, members := range claimUsers(w.pods) {
 		if len(members) < 2 {
 			continue
 		}
@@ -218,6 +217,33 @@ func (r *Reconciler) readClaims(ctx context.Context, w *world) error {
 		}
 	}
 	return nil
+}
+
+// claimUsers are the pods that mount each claim and have not ended.
+func claimUsers(pods []*member) map[string][]*member {
+	users := map[string][]*member{}
+	for _, m := range pods {
+		if podstate.Ended(m.pod) {
+			continue
+		}
+		for i := range m.pod.Spec.Volumes {
+			if c := m.pod.Spec.Volumes[i].PersistentVolumeClaim; c != nil {
+				users[c.ClaimName] = append(users[c.ClaimName], m)
+			}
+		}
+	}
+	return users
+}
+
+// narrowest is the mode of a claim, if it lets few pods mount it.
+func narrowest(claim *corev1.PersistentVolumeClaim) corev1.PersistentVolumeAccessMode {
+	switch {
+	case slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod):
+		return corev1.ReadWriteOncePod
+	case len(claim.Spec.AccessModes) > 0 && onOneNode(claim):
+		return corev1.ReadWriteOnce
+	}
+	return ""
 }
 
 // readFamily reads who made a pod, each owner once.
@@ -262,17 +288,23 @@ func (r *Reconciler) readDeployment(ctx context.Context, namespace string, owner
 	}
 	f := family{owner: d.UID, name: "Deployment " + d.Name, outdated: revisionOf(&set) < revisionOf(&d)}
 	if d.Spec.Strategy.Type == appsv1.RollingUpdateDeploymentStrategyType {
-		f.rolls = true
-		replicas := ptr.Deref(d.Spec.Replicas, 1)
-		f.wanted = replicas
-		if rolling := d.Spec.Strategy.RollingUpdate; rolling != nil && rolling.MaxUnavailable != nil {
-			missing, err := intstr.GetScaledValueFromIntOrPercent(rolling.MaxUnavailable, int(replicas), false)
-			if err == nil {
-				f.wanted -= int32(min(missing, int(replicas)))
-			}
-		}
+		f.rolls, f.wanted = true, leastReady(&d)
 	}
 	return f, nil
+}
+
+// leastReady is how many pods of a Deployment are to be Ready for a rollout to go on.
+func leastReady(d *appsv1.Deployment) int32 {
+	replicas := ptr.Deref(d.Spec.Replicas, 1)
+	rolling := d.Spec.Strategy.RollingUpdate
+	if rolling == nil || rolling.MaxUnavailable == nil {
+		return replicas
+	}
+	missing, err := intstr.GetScaledValueFromIntOrPercent(rolling.MaxUnavailable, int(replicas), false)
+	if err != nil {
+		return replicas
+	}
+	return replicas - int32(min(missing, int(replicas)))
 }
 
 func revisionOf(obj metav1.Object) int64 {

@@ -15,13 +15,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
-)
-
-// How often the policy is looked at, and while something is wrong with it.
-const (
-	guardInterval = 15 * time.Second
-	guardRetry    = 2 * time.Second
 )
 
 // crdName is of the definition that the guard takes its parameters from, and goes with: a
@@ -77,7 +73,7 @@ type Guard struct {
 	Live client.Reader
 	Options
 
-	problem atomic.Pointer[string]
+	problem atomic.Pointer[engine.Notice]
 }
 
 // Start looks at the policy until the context ends.
@@ -85,29 +81,30 @@ func (g *Guard) Start(ctx context.Context) error {
 	everyInterval(ctx, func() string {
 		problem := g.look(ctx)
 		g.problem.Store(&problem)
-		return problem
+		return problem.Message
 	})
 	return nil
 }
 
-// missingIn says why there is no guard in a namespace; "" if there is one.
-func (g *Guard) missingIn(namespace string) string {
+// missingIn says why there is no guard in a namespace; empty if there is one.
+func (g *Guard) missingIn(namespace string) engine.Notice {
 	if slices.Contains(unguarded(g.Namespace), namespace) {
-		return notGuarded(namespace)
+		return engine.Notice{Reason: v1.ReasonPolicyNotInstalled, Message: notGuarded(namespace)}
 	}
 	return g.missing()
 }
 
-// missing says why there is no guard; "" if there is one, or nobody has looked.
-func (g *Guard) missing() string {
+// missing says why there is no guard; empty if there is one, or if the operator has not
+// looked yet.
+func (g *Guard) missing() engine.Notice {
 	if problem := g.problem.Load(); problem != nil {
 		return *problem
 	}
-	return ""
+	return engine.Notice{}
 }
 
 // look says what is wrong with the policy in the API server.
-func (g *Guard) look(ctx context.Context) string {
+func (g *Guard) look(ctx context.Context) engine.Notice {
 	want, wantBinding := buildGuard(g.Namespace, g.Watched)
 	var have policyv1.ValidatingAdmissionPolicy
 	var haveBinding policyv1.ValidatingAdmissionPolicyBinding
@@ -116,21 +113,24 @@ func (g *Guard) look(ctx context.Context) string {
 	if err == nil {
 		err = g.Live.Get(ctx, key, &haveBinding)
 	}
+	not := func(format string, args ...any) engine.Notice {
+		return engine.Notice{Reason: v1.ReasonPolicyNotInstalled, Message: fmt.Sprintf(format, args...)}
+	}
 	switch {
 	case meta.IsNoMatchError(err):
-		return noPolicyAPI
+		return engine.Notice{Reason: v1.ReasonNoPolicyAPI, Message: "the API server has no ValidatingAdmissionPolicy, which needs Kubernetes 1.30"}
 	case apierrors.IsNotFound(err):
-		return fmt.Sprintf("the API server has no policy %s; the operator's installer makes it within seconds, and its log says what keeps it from that: "+
+		return not("the API server has no policy %s; the operator's installer makes it within seconds, and its log says what keeps it from that: "+
 			"kubectl logs -n %s -l %s", want.Name, g.Namespace, installerLabel)
 	case err != nil:
-		return "the operator cannot look at its policy: " + err.Error()
+		return not("the operator cannot look at its policy: %v", err)
 	}
 	want.Spec.FailurePolicy = have.Spec.FailurePolicy // Ignore in its first minute
 	if !apiequality.Semantic.DeepEqual(have.Spec, want.Spec) || !apiequality.Semantic.DeepEqual(haveBinding.Spec, wantBinding.Spec) {
-		return fmt.Sprintf("policy %s of the API server is not as this operator needs it; the operator's installer puts it right within seconds, and its log says what keeps it from that: "+
+		return not("policy %s of the API server is not as this operator needs it; the operator's installer puts it right within seconds, and its log says what keeps it from that: "+
 			"kubectl logs -n %s -l %s", want.Name, g.Namespace, installerLabel)
 	}
-	return ""
+	return engine.Notice{}
 }
 
 // installerLabel is on the pods that keep the policy.

@@ -18,7 +18,7 @@ import (
 // objects are does not matter to a pass.
 //
 // Two that overlap never both start pods, all the same: an object is decided about
-// only by a process whose cache has it, and starts nobody in the first seconds after
+// only by a process whose cache has it, and starts no pod in the first seconds after
 // that (settled). So whoever may start a pod is in the cache of the process that
 // decides about the other.
 func (r *Reconciler) readObject(ctx context.Context, w *world, key types.NamespacedName) error {
@@ -41,7 +41,7 @@ func (r *Reconciler) readObject(ctx context.Context, w *world, key types.Namespa
 
 // confirmRivals finds out whether those rivals are there still that an object which
 // is being deleted would leave pods to: a cache may show one that is gone, and then
-// nobody would see to them.
+// no one would see to them.
 func (r *Reconciler) confirmRivals(ctx context.Context, w *world) error {
 	if !w.deleting() {
 		return nil
@@ -92,19 +92,7 @@ func (r *Reconciler) pages(ctx context.Context, namespace string, size int64, ne
 // objects are read after the pods: one that was made meanwhile may have put its
 // finalizer on them.
 func (r *Reconciler) readOrphans(ctx context.Context, key types.NamespacedName) ([]corev1.Pod, error) {
-	var names []string
-	metadata := func() client.ObjectList {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-		return list
-	}
-	err := r.pages(ctx, key.Namespace, podsPerPage, metadata, func(page client.ObjectList) {
-		for _, p := range page.(*metav1.PartialObjectMetadataList).Items {
-			if p.Labels[v1.LabelSingleton] == key.Name || slices.Contains(p.Finalizers, v1.FinalizerPod) {
-				names = append(names, p.Name)
-			}
-		}
-	})
+	names, err := r.orphanNames(ctx, key)
 	if err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
@@ -115,11 +103,43 @@ func (r *Reconciler) readOrphans(ctx context.Context, key types.NamespacedName) 
 		if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("get pod %s: %w", name, err)
 		}
-		if err == nil && (pod.Labels[v1.LabelSingleton] == key.Name || slices.Contains(pod.Finalizers, v1.FinalizerPod)) {
+		if err == nil && mayBeOrphan(&pod, key.Name) {
 			pods = append(pods, pod)
 		}
 	}
-	err = r.pages(ctx, key.Namespace, objectsPerPage, func() client.ObjectList { return &v1.StatefulSingletonList{} }, func(page client.ObjectList) {
+	if pods, err = r.withoutPodsOfOthers(ctx, key.Namespace, pods); err != nil {
+		return nil, fmt.Errorf("list StatefulSingletons: %w", err)
+	}
+	return latest(pods), nil
+}
+
+// mayBeOrphan reports whether a pod was made for the object of that name, or has our
+// finalizer.
+func mayBeOrphan(pod metav1.Object, object string) bool {
+	return pod.GetLabels()[v1.LabelSingleton] == object || slices.Contains(pod.GetFinalizers(), v1.FinalizerPod)
+}
+
+// orphanNames lists the pods that may be orphans, by their metadata.
+func (r *Reconciler) orphanNames(ctx context.Context, key types.NamespacedName) (names []string, err error) {
+	metadata := func() client.ObjectList {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+		return list
+	}
+	err = r.pages(ctx, key.Namespace, podsPerPage, metadata, func(page client.ObjectList) {
+		for _, p := range page.(*metav1.PartialObjectMetadataList).Items {
+			if mayBeOrphan(&p, key.Name) {
+				names = append(names, p.Name)
+			}
+		}
+	})
+	return names, err
+}
+
+// withoutPodsOfOthers leaves out the pods that another object sees to.
+func (r *Reconciler) withoutPodsOfOthers(ctx context.Context, namespace string, pods []corev1.Pod) ([]corev1.Pod, error) {
+	singletons := func() client.ObjectList { return &v1.StatefulSingletonList{} }
+	err := r.pages(ctx, namespace, objectsPerPage, singletons, func(page client.ObjectList) {
 		objects := page.(*v1.StatefulSingletonList).Items
 		pods = slices.DeleteFunc(pods, func(p corev1.Pod) bool {
 			return slices.ContainsFunc(objects, func(s v1.StatefulSingleton) bool {
@@ -127,8 +147,5 @@ func (r *Reconciler) readOrphans(ctx context.Context, key types.NamespacedName) 
 			})
 		})
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list StatefulSingletons: %w", err)
-	}
-	return latest(pods), nil
+	return pods, err
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
 )
 
-// inCache shows objects as the manager's cache does, without a copy where nobody asks for
+// inCache shows objects as the manager's cache does, without a copy where no one asks for
 // one.
 type inCache struct {
 	client.Reader
@@ -160,7 +160,7 @@ func TestANewObjectWakesFew(t *testing.T) {
 		s     *singletonFixture
 		want  string
 	}{
-		{"nobody where nothing overlaps", 60, singleton("new").madeAt(5).selecting(labelled("app", "new")), ""},
+		{"no one where nothing overlaps", 60, singleton("new").madeAt(5).selecting(labelled("app", "new")), ""},
 		{"the one whose pods it selects too", 60, singleton("new").madeAt(5).selecting(labelled("app", "7")), "s007"},
 		{"who is served or not at the limit", 130, singleton("new").madeAt(5).selecting(labelled("app", "new")), "s099 s100"},
 	} {
@@ -226,7 +226,7 @@ func TestOrphansAreFoundInPages(t *testing.T) {
 		name := fmt.Sprintf("p%03d", i)
 		add(&pod().with(func(p *corev1.Pod) {
 			p.Name, p.UID, p.Labels = name, types.UID(name), map[string]string{"app": fmt.Sprint(i)}
-			if i%50 == 49 { // 49 and 249 have nobody, the others an object
+			if i%50 == 49 { // 49 and 249 have no one, the others an object
 				p.Labels[v1.LabelSingleton] = "db"
 			}
 		}).Pod)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,25 +12,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ownerPatience is how old a StatefulSet is before it counts as hindered: it
-// does not say what was refused, and a new one lacks its pods for a moment.
-const ownerPatience = 10 * time.Second
-
 // readRefusedOwners reads the ReplicaSets and StatefulSets that lack pods which
 // this object selects.
 func (r *Reconciler) readRefusedOwners(ctx context.Context, w *world, key types.NamespacedName) error {
-	lacks := func(template *corev1.PodTemplateSpec, have int32, want *int32) bool {
-		return have < ptr.Deref(want, 1) && selects(w.object, labelsOf(template))
-	}
 	replicaSets := func() client.ObjectList { return &appsv1.ReplicaSetList{} }
 	err := r.pages(ctx, key.Namespace, ownersPerPage, replicaSets, func(page client.ObjectList) {
 		sets := page.(*appsv1.ReplicaSetList).Items
 		for i := range sets {
-			refused := slices.ContainsFunc(sets[i].Status.Conditions, func(c appsv1.ReplicaSetCondition) bool {
-				return c.Type == appsv1.ReplicaSetReplicaFailure && c.Status == corev1.ConditionTrue
-			})
-			if refused && lacks(&sets[i].Spec.Template, sets[i].Status.Replicas, sets[i].Spec.Replicas) {
-				w.refusedOwners = append(w.refusedOwners, sets[i].DeepCopy()) // without the page
+			if s := &sets[i]; isRefused(s) && w.lacksPods(&s.Spec.Template, s.Status.Replicas, s.Spec.Replicas) {
+				w.refusedOwners = append(w.refusedOwners, s.DeepCopy()) // without the page
 			}
 		}
 	})
@@ -42,7 +31,9 @@ func (r *Reconciler) readRefusedOwners(ctx context.Context, w *world, key types.
 	err = r.pages(ctx, key.Namespace, ownersPerPage, statefulSets, func(page client.ObjectList) {
 		sets := page.(*appsv1.StatefulSetList).Items
 		for i := range sets {
-			if s := &sets[i]; lacks(&s.Spec.Template, s.Status.Replicas, s.Spec.Replicas) && w.now.Sub(s.CreationTimestamp.Time) > ownerPatience {
+			s := &sets[i]
+			isNew := w.now.Sub(s.CreationTimestamp.Time) <= ownerPatience
+			if !isNew && w.lacksPods(&s.Spec.Template, s.Status.Replicas, s.Spec.Replicas) {
 				w.refusedOwners = append(w.refusedOwners, s.DeepCopy())
 			}
 		}
@@ -51,4 +42,17 @@ func (r *Reconciler) readRefusedOwners(ctx context.Context, w *world, key types.
 		return fmt.Errorf("list StatefulSets: %w", err)
 	}
 	return nil
+}
+
+// isRefused reports whether the API server refused a pod of the ReplicaSet.
+func isRefused(set *appsv1.ReplicaSet) bool {
+	return slices.ContainsFunc(set.Status.Conditions, func(c appsv1.ReplicaSetCondition) bool {
+		return c.Type == appsv1.ReplicaSetReplicaFailure && c.Status == corev1.ConditionTrue
+	})
+}
+
+// lacksPods reports whether an owner has fewer pods than it wants, and this object selects
+// them.
+func (w *world) lacksPods(template *corev1.PodTemplateSpec, have int32, want *int32) bool {
+	return have < ptr.Deref(want, 1) && selects(w.object, labelsOf(template))
 }

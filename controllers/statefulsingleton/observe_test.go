@@ -91,7 +91,7 @@ func TestTheLastViewOfAPodCounts(t *testing.T) {
 	}
 }
 
-// Somebody deletes the mirror of a static pod: its program runs on, and nobody
+// A user deletes the mirror of a static pod: its program runs on, and no one
 // starts before its kubelet has had time to show it again.
 func TestV14TheMirrorOfAStaticPodIsDeleted(t *testing.T) {
 	var m remembered
@@ -100,7 +100,7 @@ func TestV14TheMirrorOfAStaticPodIsDeleted(t *testing.T) {
 		w.now = noon.Add(at)
 		m.recall(w)
 		w.firstSeen = noon.Add(-time.Hour)
-		p := decide(w)
+		p := decide(derive(w))
 		return p.Acts(), p.Wait
 	}
 	expect := func(what string, at time.Duration, steps int, wait time.Duration, members ...*memberFixture) {

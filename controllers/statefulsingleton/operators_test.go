@@ -161,7 +161,7 @@ var _ = Describe("S24 two operators without a lease", func() {
 })
 
 var _ = Describe("a new object", func() {
-	It("starts nobody until every API server knows it", func(ctx SpecContext) {
+	It("starts no pod until every API server knows it", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		op := startOperator(operatorOptions{namespaces: []string{ns}, onTime: true})
 		op.forward(-time.Hour) // its time does not come by itself

@@ -118,7 +118,7 @@ var _ = Describe("S16 a pod without its gate", func() {
 		remove(ctx, slipped, client.GracePeriodSeconds(0))
 		gone(ctx, slipped)
 		// V14: that says nothing of the program; its kubelet would show it again.
-		Expect(says(ctx, s, v1.ConditionProgressing, v1.ReasonWaitingForPod)).To(HavePrefix("a static pod is not shown any more"))
+		Expect(says(ctx, s, v1.ConditionProgressing, v1.ReasonWaitingForPod)).To(HavePrefix("waiting up to 2m0s for the kubelet to show a static pod again"))
 		Expect(granted(live(ctx, next))).To(BeFalse())
 		op.forward(3 * time.Minute)
 		edit(ctx, s, func(s *v1.StatefulSingleton) { metav1.SetMetaDataAnnotation(&s.ObjectMeta, "wake", "up") })

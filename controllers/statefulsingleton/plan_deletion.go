@@ -10,55 +10,65 @@ import (
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/gate/script"
 )
 
 // keepObject holds the object back from being deleted while pods wait. It comes
 // before the first grant.
-func keepObject(w *world, p *plan) {
-	if w.object == nil || w.deleting() || controllerutil.ContainsFinalizer(w.object, v1.FinalizerSingleton) {
+func keepObject(f *facts, p *plan) {
+	if f.object == nil || f.deleting() || controllerutil.ContainsFinalizer(f.object, v1.FinalizerSingleton) {
 		return
 	}
-	object := w.object.DeepCopy()
+	object := f.object.DeepCopy()
 	controllerutil.AddFinalizer(object, v1.FinalizerSingleton)
-	p.Do(action.Chain{{Verb: action.Patch, Object: object, From: w.object, Unchanged: true, Reason: reasonKeep}})
+	p.Do(action.Chain{{Verb: action.Patch, Object: object, From: f.object, Unchanged: true, Reason: reasonKeep}})
 }
 
 // keepWrapper keeps the ConfigMap with a copy of the script of Script mode, for people
-// to read. What others added to it stays, and one that is somebody else's is left
-// alone: no pod depends on it.
-func keepWrapper(w *world, p *plan) {
-	if w.object == nil || w.deleting() {
+// to read.
+func keepWrapper(f *facts, p *plan) {
+	if f.object == nil || f.deleting() {
 		return
 	}
-	want := buildWrapper(w.object.Namespace, script.Text, []v1.StatefulSingleton{*w.object})
-	if w.wrapper == nil {
+	want := buildWrapper(f.object.Namespace, script.Text, []v1.StatefulSingleton{*f.object})
+	if f.wrapper == nil {
 		p.Do(action.Chain{{Verb: action.Create, Named: true, Object: want, Reason: reasonWrapper}})
 		return
 	}
-	if w.foreignWrapper() {
-		return
+	if mended := f.mendedWrapper(want); mended != nil {
+		p.Do(action.Chain{{Verb: action.Patch, Object: mended, From: f.wrapper, Reason: reasonWrapper}})
 	}
-	have := w.wrapper.DeepCopy()
-	have.Labels = merged(have.Labels, want.Labels)
-	have.Data = merged(have.Data, want.Data)
-	if !slices.ContainsFunc(have.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == w.object.UID }) {
-		have.OwnerReferences = append(have.OwnerReferences, want.OwnerReferences...)
-	}
-	if maps.Equal(have.Labels, w.wrapper.Labels) && maps.Equal(have.Data, w.wrapper.Data) &&
-		len(have.OwnerReferences) == len(w.wrapper.OwnerReferences) || w.wrapper.DeletionTimestamp != nil {
-		return
-	}
-	p.Do(action.Chain{{Verb: action.Patch, Object: have, From: w.wrapper, Reason: reasonWrapper}})
 }
 
-// foreignWrapper tells whether the ConfigMap of that name is somebody else's.
-func (w *world) foreignWrapper() bool {
-	return w.wrapper != nil && w.wrapper.Labels[v1.LabelManagedBy] != v1.ManagedBy &&
-		!slices.ContainsFunc(w.wrapper.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "StatefulSingleton" })
+// mendedWrapper is the ConfigMap as it should be; nil if it is. What others added to it
+// stays, and one that another client made is left alone: no pod depends on it.
+func (w *world) mendedWrapper(want *corev1.ConfigMap) *corev1.ConfigMap {
+	if w.wrapper.DeletionTimestamp != nil || w.isForeignWrapper() {
+		return nil
+	}
+	mended := w.wrapper.DeepCopy()
+	mended.Labels = merged(mended.Labels, want.Labels)
+	mended.Data = merged(mended.Data, want.Data)
+	if !slices.ContainsFunc(mended.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == w.object.UID }) {
+		mended.OwnerReferences = append(mended.OwnerReferences, want.OwnerReferences...)
+	}
+	owned := len(mended.OwnerReferences) == len(w.wrapper.OwnerReferences)
+	if owned && maps.Equal(mended.Labels, w.wrapper.Labels) && maps.Equal(mended.Data, w.wrapper.Data) {
+		return nil
+	}
+	return mended
 }
 
+// isForeignWrapper reports whether another client made the ConfigMap of that name.
+func (w *world) isForeignWrapper() bool {
+	if w.wrapper.Labels[v1.LabelManagedBy] == v1.ManagedBy {
+		return false
+	}
+	return !slices.ContainsFunc(w.wrapper.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "StatefulSingleton" })
+}
+
+// merged is what is there, with what is wanted.
 func merged(have, want map[string]string) map[string]string {
 	all := maps.Clone(want)
 	for key, value := range have {
@@ -73,52 +83,58 @@ func merged(have, want map[string]string) map[string]string {
 // together, and no finalizer of ours is left. The pods of a namespace that is
 // being deleted are not started for that. It is not the end of another object's
 // promise.
-func letAllGo(w *world, p *plan) {
-	if !w.releasesAll() {
+func letAllGo(f *facts, p *plan) {
+	if !f.releasesAll() {
 		return
 	}
 	var chains []action.Chain
-	for _, m := range w.pods {
-		if w.namespaceGoes || !w.isAlsoOfAnother(m) {
-			chains = append(chains, letGo(w, m)...)
+	for _, m := range f.pods {
+		if f.namespaceGoes || !f.isAlsoOfAnother(m) {
+			chains = append(chains, letGo(f, m)...)
 		}
 	}
 	p.Do(chains...)
-	p.Then(freeObject(w)...)
+	p.Then(freeObject(f)...)
 }
 
 // letOrphansGo does the same for the pods of an object that is gone for good,
 // but one after another.
-func letOrphansGo(w *world, p *plan) {
-	if w.object != nil {
+func letOrphansGo(f *facts, p *plan) {
+	if f.object != nil {
 		return
 	}
-	var chains []action.Chain
-	for _, m := range w.pods {
-		if m.protected() {
-			chains = append(chains, action.Chain{unprotect(m, reasonLetGo)})
-		}
-	}
-	if len(chains) == 0 && len(p.blockers) == 0 && len(p.waiting) > 0 {
-		chains = letGo(w, p.waiting[0])
+	chains := f.unprotectAll(func(*member) bool { return true })
+	if len(chains) == 0 && len(f.blockers) == 0 && len(f.waiting) > 0 {
+		chains = letGo(f, f.waiting[0])
 	}
 	p.Do(chains...)
 }
 
+// unprotectAll takes our finalizer off the pods that a filter lets pass.
+func (f *facts) unprotectAll(which func(*member) bool) []action.Chain {
+	var chains []action.Chain
+	for _, m := range f.pods {
+		if m.protected() && which(m) {
+			chains = append(chains, action.Chain{unprotect(m, reasonLetGo)})
+		}
+	}
+	return chains
+}
+
 // letGo lets a pod run without our watching it.
-func letGo(w *world, m *member) []action.Chain {
+func letGo(f *facts, m *member) []action.Chain {
 	pod := m.pod.DeepCopy()
 	controllerutil.RemoveFinalizer(pod, v1.FinalizerPod)
-	starts := m.gated && !m.granted() && !m.terminating() && !podstate.Ended(pod) && !w.namespaceGoes
+	starts := f.startsLetGo(m)
 	if starts {
-		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1.AnnotationGrant, grantOf(pod.UID, w.epoch()+1))
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1.AnnotationGrant, grantOf(pod.UID, f.epoch()+1))
 	}
 	var chain action.Chain
 	if starts || m.protected() {
 		chain = append(chain, action.Action{Verb: action.Patch, Object: pod, From: m.pod, Unchanged: true, Reason: reasonLetGo})
 	}
 	if starts && !m.ready() {
-		chain = append(chain, readiness(w, m, corev1.ConditionTrue))
+		chain = append(chain, readiness(f, m, corev1.ConditionTrue))
 	}
 	if len(chain) == 0 {
 		return nil
@@ -126,36 +142,40 @@ func letGo(w *world, m *member) []action.Chain {
 	return []action.Chain{chain}
 }
 
-// finishDeletion lets the object go when nobody waits for it any more. What
+// startsLetGo reports whether a pod that is let go starts its program.
+func (f *facts) startsLetGo(m *member) bool {
+	if f.namespaceGoes || !m.lives() {
+		return false
+	}
+	return m.gated && !m.granted()
+}
+
+// finishDeletion lets the object go when no pod waits for it any more. What
 // runs, runs on, and is not watched any longer. One that may not start pods does
 // not keep them: an older object decides about its own, and the others are let
 // go when it is gone.
-func finishDeletion(w *world, p *plan) {
-	if !w.deleting() || w.serves() && len(p.waiting) > 0 || len(p.Steps) > 0 {
+func finishDeletion(f *facts, p *plan) {
+	if !f.deleting() || len(p.Steps) > 0 {
 		return
 	}
-	var chains []action.Chain
-	for _, m := range w.pods {
-		if m.protected() && !w.isAlsoOfAnother(m) {
-			chains = append(chains, action.Chain{unprotect(m, reasonLetGo)})
-		}
+	if len(f.waiting) > 0 && f.serves() {
+		return
 	}
-	p.Do(chains...)
-	p.Then(freeObject(w)...)
-}
-
-// isAlsoOfAnother reports whether another object, whose selector overlaps,
-// watches the pod too.
-func (w *world) isAlsoOfAnother(m *member) bool {
-	return slices.ContainsFunc(w.rivals, func(s *v1.StatefulSingleton) bool { return selects(s, labelsOf(m.pod)) })
+	p.Do(f.unprotectAll(func(m *member) bool {
+		if mutant.Is("ssn-frees-pods-of-another") { // pods that an overlapping object watches lose their finalizer
+			return true
+		}
+		return !f.isAlsoOfAnother(m)
+	})...)
+	p.Then(freeObject(f)...)
 }
 
 // freeObject takes our finalizer off the object; others may hold it still.
-func freeObject(w *world) []action.Chain {
-	if !controllerutil.ContainsFinalizer(w.object, v1.FinalizerSingleton) {
+func freeObject(f *facts) []action.Chain {
+	if !controllerutil.ContainsFinalizer(f.object, v1.FinalizerSingleton) {
 		return nil
 	}
-	object := w.object.DeepCopy()
+	object := f.object.DeepCopy()
 	controllerutil.RemoveFinalizer(object, v1.FinalizerSingleton)
-	return []action.Chain{{{Verb: action.Patch, Object: object, From: w.object, Unchanged: true, Reason: reasonRelease}}}
+	return []action.Chain{{{Verb: action.Patch, Object: object, From: f.object, Unchanged: true, Reason: reasonRelease}}}
 }

@@ -22,9 +22,7 @@ func TestAPodThatLacksAContainerIsNamed(t *testing.T) {
 		"one that has ended":              {lacks(granted("a", 1)).ended(), v1.ReasonHealthy},
 		"one that has all its containers": {granted("a", 1), v1.ReasonHealthy},
 	} {
-		w := worldOf(held(), r.m)
-		p := decide(w)
-		if got := degraded(w, &p); got.Reason != r.want || got.Reason == v1.ReasonContainersMissing && !strings.HasPrefix(got.Message, "pod a has no container db, web, which") {
+		if got := degraded(derive(worldOf(held(), r.m))); got.Reason != r.want || got.Reason == v1.ReasonContainersMissing && !strings.HasPrefix(got.Message, "pod a has no container db, web, which") {
 			t.Errorf("%s: %s, %q; want %s", name, got.Reason, got.Message, r.want)
 		}
 	}

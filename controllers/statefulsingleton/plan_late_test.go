@@ -18,7 +18,7 @@ func (o *operator) until(line string) {
 		o.look()
 		o.step()
 	}
-	o.s.Fatal(o.s.t, "nobody tells: "+line)
+	o.s.Fatal(o.s.t, "no one tells: "+line)
 }
 
 // An operator names web-1-a as the holder, and stops before it grants it. What
@@ -121,7 +121,7 @@ func TestACacheThatStaysBehind(t *testing.T) {
 
 // Pod garbage collection may end a pod whose kubelet has said last that nothing
 // has started.
-func TestAStartThatNobodySaw(t *testing.T) {
+func TestAStartThatWasNotSeen(t *testing.T) {
 	s := newStage(t, 1)
 	for _, act := range []act{makeObject(), passes(settleAfter), makeDeployment(1, rolling)} {
 		act.do(s)

@@ -42,16 +42,25 @@ func sizeOf(selector *metav1.LabelSelector, at *field.Path) *field.Error {
 		}
 	}
 	for i := range selector.MatchExpressions {
-		e := &selector.MatchExpressions[i]
-		tooLong := slices.IndexFunc(e.Values, func(value string) bool { return len(value) > longestValue })
-		switch {
-		case len(e.Key) > longestKey:
-			return field.TooLong(at.Child("matchExpressions").Index(i).Child("key"), "", longestKey)
-		case len(e.Values) > mostValues:
-			return field.TooMany(at.Child("matchExpressions").Index(i).Child("values"), len(e.Values), mostValues)
-		case tooLong >= 0:
-			return field.TooLong(at.Child("matchExpressions").Index(i).Child("values").Index(tooLong), "", longestValue)
+		entry := func() *field.Path { return at.Child("matchExpressions").Index(i) }
+		if err := expressionSize(&selector.MatchExpressions[i], entry); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// expressionSize is sizeOf for one expression. It is asked for often: where that is, is
+// said only if something is wrong.
+func expressionSize(e *metav1.LabelSelectorRequirement, at func() *field.Path) *field.Error {
+	tooLong := slices.IndexFunc(e.Values, func(value string) bool { return len(value) > longestValue })
+	switch {
+	case len(e.Key) > longestKey:
+		return field.TooLong(at().Child("key"), "", longestKey)
+	case len(e.Values) > mostValues:
+		return field.TooMany(at().Child("values"), len(e.Values), mostValues)
+	case tooLong >= 0:
+		return field.TooLong(at().Child("values").Index(tooLong), "", longestValue)
 	}
 	return nil
 }
@@ -113,7 +122,10 @@ func rulerOf(have labels.Set, all []v1.StatefulSingleton) *v1.StatefulSingleton 
 	var ruler *v1.StatefulSingleton
 	for i := range all {
 		s := &all[i]
-		if s.DeletionTimestamp == nil && selects(s, have) && (ruler == nil || older(s, ruler)) {
+		if s.DeletionTimestamp != nil || !selects(s, have) {
+			continue
+		}
+		if ruler == nil || older(s, ruler) {
 			ruler = s
 		}
 	}
@@ -135,7 +147,7 @@ func conflicting(s *v1.StatefulSingleton, all []v1.StatefulSingleton) []*v1.Stat
 		return nil
 	}
 	var found []*v1.StatefulSingleton
-	asked := wishes(s.Spec.Selector)
+	asked := requirements(s.Spec.Selector)
 	for i := range all {
 		if other := &all[i]; other.Name != s.Name && overlapWith(s.Spec.Selector, asked, other.Spec.Selector) {
 			found = append(found, other)
@@ -163,7 +175,7 @@ func byAge(all []v1.StatefulSingleton) []v1.StatefulSingleton {
 	})
 }
 
-// beyondLimit tells whether MaxPerNamespace older objects are in the namespace.
+// beyondLimit reports whether MaxPerNamespace older objects are in the namespace.
 func beyondLimit(s *v1.StatefulSingleton, all []v1.StatefulSingleton) bool {
 	before := 0
 	for i := range all {
@@ -174,20 +186,20 @@ func beyondLimit(s *v1.StatefulSingleton, all []v1.StatefulSingleton) bool {
 	return before >= MaxPerNamespace
 }
 
-// overlap tells whether a pod can match both selectors. The labels of a pod are
+// overlap reports whether a pod can match both selectors. The labels of a pod are
 // independent of each other, so it can if each label by itself can do what both
 // ask of it. Selectors that are empty, malformed or too large select nothing here.
 func overlap(a, b *metav1.LabelSelector) bool {
-	return usable(a) && overlapWith(a, wishes(a), b)
+	return usable(a) && overlapWith(a, requirements(a), b)
 }
 
-// overlapWith is overlap, where what the first selector wishes is known.
-func overlapWith(a *metav1.LabelSelector, asked map[string]*wish, b *metav1.LabelSelector) bool {
+// overlapWith is overlap, where what the first selector asks is known.
+func overlapWith(a *metav1.LabelSelector, asked map[string]*requirement, b *metav1.LabelSelector) bool {
 	if !usable(b) || plainlyApart(asked, b) {
 		return false
 	}
-	for _, wish := range wishes(a, b) {
-		if !wish.possible() {
+	for _, r := range requirements(a, b) {
+		if !r.possible() {
 			return false
 		}
 	}
@@ -196,22 +208,23 @@ func overlapWith(a *metav1.LabelSelector, asked map[string]*wish, b *metav1.Labe
 
 // plainlyApart reports whether a selector wants another value of a label than is
 // asked. Mostly it does, and then nothing more has to be compared.
-func plainlyApart(asked map[string]*wish, other *metav1.LabelSelector) bool {
+func plainlyApart(asked map[string]*requirement, other *metav1.LabelSelector) bool {
 	for key, value := range other.MatchLabels {
-		if w := asked[key]; w != nil && w.among != nil && !w.among.Has(value) {
+		if asked[key].rulesOut(value) {
 			return true
 		}
 	}
 	return slices.ContainsFunc(other.MatchExpressions, func(e metav1.LabelSelectorRequirement) bool {
-		w := asked[e.Key]
-		return e.Operator == metav1.LabelSelectorOpIn && w != nil && w.among != nil && !slices.ContainsFunc(e.Values, w.among.Has)
+		return e.Operator == metav1.LabelSelectorOpIn && asked[e.Key].rulesOut(e.Values...)
 	})
 }
 
 // usable reports whether a selector selects anything.
 func usable(selector *metav1.LabelSelector) bool {
-	return inBounds(selector) && len(selector.MatchLabels)+len(selector.MatchExpressions) > 0 &&
-		!slices.ContainsFunc(selector.MatchExpressions, isMalformed)
+	if !inBounds(selector) || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(selector.MatchExpressions, isMalformed)
 }
 
 func isMalformed(e metav1.LabelSelectorRequirement) bool {
@@ -224,40 +237,63 @@ func isMalformed(e metav1.LabelSelectorRequirement) bool {
 	return true
 }
 
-// wish is all that is asked of one label.
-type wish struct {
+// requirement is all that is asked of one label.
+type requirement struct {
 	present, absent bool
 	among           sets.Set[string] // nil: any value
 	not             sets.Set[string]
 }
 
-// possible tells whether a pod can fulfil the wish, with a value or without the
+// possible reports whether a pod can fulfil it, with a value or without the
 // label. There are always more values than a list rules out.
-func (w *wish) possible() bool {
+func (r *requirement) possible() bool {
 	switch {
-	case !w.present:
+	case !r.present:
 		return true
-	case w.absent:
+	case r.absent:
 		return false
 	}
-	return w.among == nil || w.among.Difference(w.not).Len() > 0
+	return r.among == nil || r.among.Difference(r.not).Len() > 0
 }
 
-func (w *wish) oneOf(values ...string) {
-	w.present = true
-	if w.among == nil {
-		w.among = sets.New(values...)
+// rulesOut reports whether none of these values fulfils the requirement. One that is nil
+// asks for nothing.
+func (r *requirement) rulesOut(values ...string) bool {
+	if r == nil || r.among == nil {
+		return false
+	}
+	return !slices.ContainsFunc(values, r.among.Has)
+}
+
+// add adds what an expression asks.
+func (r *requirement) add(e *metav1.LabelSelectorRequirement) {
+	switch e.Operator {
+	case metav1.LabelSelectorOpIn:
+		r.oneOf(e.Values...)
+	case metav1.LabelSelectorOpNotIn:
+		r.not.Insert(e.Values...)
+	case metav1.LabelSelectorOpExists:
+		r.present = true
+	case metav1.LabelSelectorOpDoesNotExist:
+		r.absent = true
+	}
+}
+
+func (r *requirement) oneOf(values ...string) {
+	r.present = true
+	if r.among == nil {
+		r.among = sets.New(values...)
 		return
 	}
-	w.among = w.among.Intersection(sets.New(values...))
+	r.among = r.among.Intersection(sets.New(values...))
 }
 
-// wishes collects what selectors ask together, by label.
-func wishes(selectors ...*metav1.LabelSelector) map[string]*wish {
-	wanted := map[string]*wish{}
-	of := func(key string) *wish {
+// requirements collects what selectors ask together, by label.
+func requirements(selectors ...*metav1.LabelSelector) map[string]*requirement {
+	wanted := map[string]*requirement{}
+	of := func(key string) *requirement {
 		if wanted[key] == nil {
-			wanted[key] = &wish{not: sets.New[string]()}
+			wanted[key] = &requirement{not: sets.New[string]()}
 		}
 		return wanted[key]
 	}
@@ -269,16 +305,7 @@ func wishes(selectors ...*metav1.LabelSelector) map[string]*wish {
 			of(key).oneOf(value)
 		}
 		for _, e := range selector.MatchExpressions {
-			switch w := of(e.Key); e.Operator {
-			case metav1.LabelSelectorOpIn:
-				w.oneOf(e.Values...)
-			case metav1.LabelSelectorOpNotIn:
-				w.not.Insert(e.Values...)
-			case metav1.LabelSelectorOpExists:
-				w.present = true
-			case metav1.LabelSelectorOpDoesNotExist:
-				w.absent = true
-			}
+			of(e.Key).add(&e)
 		}
 	}
 	return wanted

@@ -29,9 +29,9 @@ const (
 func held() *singletonFixture { return singleton("db").held("a", 1) }
 
 var (
-	mute      = nodestate.Facts{}
-	outOfIt   = nodestate.Facts{OutOfService: true}
-	goneSince = func(d time.Duration) nodestate.Facts {
+	unresponsive = nodestate.Facts{}
+	outOfIt      = nodestate.Facts{OutOfService: true}
+	goneSince    = func(d time.Duration) nodestate.Facts {
 		return nodestate.Facts{Missing: true, MissingSince: noon.Add(-d)}
 	}
 )
@@ -41,7 +41,7 @@ func check(t *testing.T, rows []row) {
 	t.Helper()
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
-			p := decide(r.w)
+			p := decide(derive(r.w))
 			if got := p.Steps.Strings(); !slices.Equal(got, r.want) {
 				t.Errorf("the plan is\n%q, by rule %q; want\n%q", got, p.Rule, r.want)
 			}
@@ -58,8 +58,8 @@ func TestWhoMayStart(t *testing.T) {
 		{"it starts as soon as that lasts", worldOf(singleton("db"), waiting("a").scripted().heldFor(restsAfter)), []string{grantA}},
 		{"so does the one of several", worldOf(singleton("db"), waiting("a").scripted().heldFor(time.Second), waiting("b").scripted().heldFor(restsAfter)),
 			[]string{"patch status of statefulsingleton db: Holder, b, epoch 1 > patch pod b: Grant, epoch 1"}},
-		{"nobody starts beside the holder", worldOf(held(), granted("a", 1), waiting("b")), nil},
-		{"nobody starts while the holder is terminating", worldOf(held(), granted("a", 1).deleted(), waiting("b")), nil},
+		{"no pod starts beside the holder", worldOf(held(), granted("a", 1), waiting("b")), nil},
+		{"no pod starts while the holder is terminating", worldOf(held(), granted("a", 1).deleted(), waiting("b")), nil},
 		{"the next starts when the holder is seen stopped", worldOf(held(), granted("a", 1).deleted().ended(), waiting("b")), []string{releaseA, grantB}},
 		{"a holder that ended by itself is replaced", worldOf(held(), granted("a", 1).ended(), waiting("b")), []string{releaseA, grantB}},
 		{"the next starts when the holder never ran, and its kubelet knew that it was deleted", worldOf(held(), granted("a", 1).unstarted(2), waiting("b")), []string{releaseA, grantB}},
@@ -77,7 +77,7 @@ func TestWhoMayStart(t *testing.T) {
 		{"nor does it for a pod whose kubelet never spoke", worldOf(held(), granted("a", 1).silent().collected(), waiting("b")), nil},
 		{"a granted pod that ended without a word may run; its kubelet is asked", worldOf(held(), granted("a", 1).silent().phase(corev1.PodFailed), waiting("b")), []string{askA}},
 		{"and once more is enough", worldOf(held(), granted("a", 1).silent().phase(corev1.PodFailed).deleted(), waiting("b")), nil},
-		{"containers seen terminated before somebody else set the phase prove nothing", worldOf(held(), granted("a", 1).exited().phase(corev1.PodFailed).deleted(), waiting("b")), nil},
+		{"containers seen terminated before another client set the phase prove nothing", worldOf(held(), granted("a", 1).exited().phase(corev1.PodFailed).deleted(), waiting("b")), nil},
 		{"a named pod that its kubelet refused gets no grant", worldOf(held(), waiting("a").silent().phase(corev1.PodFailed), waiting("b")), []string{grantB}},
 		{"a pod made from another's text waits like any, whatever it carries", worldOf(singleton("db"), waiting("a").protect().with(func(p *corev1.Pod) {
 			p.Annotations = map[string]string{v1.AnnotationGrant: "uid-of-x 9"}
@@ -116,7 +116,7 @@ func TestFencing(t *testing.T) {
 	const deletesA = "delete pod a: Fenced, its Node n1 is out of service"
 	off := goneSince(time.Minute)
 	check(t, []row{
-		{"S23 a silent Node proves nothing", worldOf(held(), granted("a", 1).deleted().onNode(mute), waiting("b")), nil},
+		{"S23 a silent Node proves nothing", worldOf(held(), granted("a", 1).deleted().onNode(unresponsive), waiting("b")), nil},
 		{"S23 one out of service does, for a pod that is being deleted", worldOf(held(), granted("a", 1).deleted().onNode(outOfIt), waiting("b")), []string{releaseA, grantB}},
 		{"S23 one that is not deleted would start again with its machine, and is deleted first", worldOf(held(), granted("a", 1).onNode(outOfIt), waiting("b")), []string{deletesA}},
 		{"S23 so is one that is named and has no grant yet", worldOf(held(), waiting("a").onNode(outOfIt), waiting("b")), []string{deletesA}},
@@ -127,10 +127,10 @@ func TestFencing(t *testing.T) {
 		{"S23 a Node that is gone proves nothing at first", worldOf(held(), granted("a", 1).deleted().onNode(goneSince(59*time.Second)), waiting("b")), nil},
 		{"S23 and does after a minute", worldOf(held(), granted("a", 1).deleted().onNode(off), waiting("b")), []string{releaseA, grantB}},
 		{"S23 also for a pod that pod garbage collection took", worldOf(held(), granted("a", 1).deleted().collected().onNode(off), waiting("b")), []string{releaseA, grantB}},
-		{"nobody starts on a Node that does not answer", worldOf(singleton("db"), waiting("a").onNode(mute)), nil},
+		{"no pod starts on a Node that does not answer", worldOf(singleton("db"), waiting("a").onNode(unresponsive)), nil},
 		{"nor on one that is out of service", worldOf(singleton("db"), waiting("a").onNode(nodestate.Facts{Ready: true, OutOfService: true})), nil},
 	})
-	if p := decide(worldOf(held(), granted("a", 1).onNode(goneSince(40*time.Second)), waiting("b"))); p.Wait != 20*time.Second {
+	if p := decide(derive(worldOf(held(), granted("a", 1).onNode(goneSince(40*time.Second)), waiting("b")))); p.Wait != 20*time.Second {
 		t.Errorf("a missing Node is looked at again after %s, want 20s", p.Wait)
 	}
 }
@@ -139,7 +139,7 @@ func TestTwoWrites(t *testing.T) {
 	named := singleton("db").held("a", 3)
 	check(t, []row{
 		{"S24 the second write is repeated for the same holder", worldOf(named, waiting("a"), waiting("b").age(60)), []string{"patch pod a: Grant, epoch 3"}},
-		{"S24 also when its Node has gone silent meanwhile", worldOf(named, waiting("a").onNode(mute), waiting("b")), []string{"patch pod a: Grant, epoch 3"}},
+		{"S24 also when its Node has gone silent meanwhile", worldOf(named, waiting("a").onNode(unresponsive), waiting("b")), []string{"patch pod a: Grant, epoch 3"}},
 		{"S24 a named pod that is deleted before its grant is passed over", worldOf(named, waiting("a").deleted(), waiting("b")),
 			[]string{"patch status of statefulsingleton db: Holder, b, epoch 4 > patch pod b: Grant, epoch 4"}},
 		{"S24 the readiness condition is repaired", worldOf(held(), granted("a", 1).with(func(p *corev1.Pod) { p.Status.Conditions = nil })),
@@ -147,11 +147,11 @@ func TestTwoWrites(t *testing.T) {
 		{"a waiting pod is not Ready", worldOf(held(), granted("a", 1), waiting("b").with(func(p *corev1.Pod) {
 			p.Status.Conditions = []corev1.PodCondition{{Type: v1.ReadinessGate, Status: corev1.ConditionTrue}}
 		})), []string{"set a condition of pod b: Ready, False"}},
-		{"a finalizer that somebody took off comes back", worldOf(held(), granted("a", 1).unprotected()), []string{"patch pod a: Protect"}},
+		{"a finalizer that a user took off comes back", worldOf(held(), granted("a", 1).unprotected()), []string{"patch pod a: Protect"}},
 		{"S25 a new object adopts the pod that runs", worldOf(singleton("db"), granted("a", 4), waiting("b")),
 			[]string{"patch status of statefulsingleton db: Adopt, a, epoch 4"}},
 	})
-	p := decide(worldOf(singleton("db"), waiting("a")))
+	p := decide(derive(worldOf(singleton("db"), waiting("a"))))
 	for _, a := range p.Steps[0][0] {
 		if a.Verb == "patch" && !a.Unchanged {
 			t.Errorf("%s is not bound to the version of the pod that was read", a)
@@ -179,7 +179,7 @@ func TestSeveralWait(t *testing.T) {
 		{"a new pod of the newest revision is waited for", worldOf(held(), waiting("c").of("d").stuck("ContainerCreating").age(0), waiting("b").of("d").old()), nil},
 		{"but not for long", worldOf(held(), waiting("c").of("d").stuck("ContainerCreating").age(1), waiting("b").of("d").old()), []string{grantB}},
 	})
-	if p := decide(worldOf(held(), waiting("c").of("d").stuck("ContainerCreating").age(0), waiting("b").of("d").old())); p.Wait != newestPatience {
+	if p := decide(derive(worldOf(held(), waiting("c").of("d").stuck("ContainerCreating").age(0), waiting("b").of("d").old()))); p.Wait != newestPatience {
 		t.Errorf("it looks again after %s, want %s", p.Wait, newestPatience)
 	}
 }
@@ -199,7 +199,7 @@ func TestAGrantIsSaidTwice(t *testing.T) {
 		{"nor when its time has come to an end", worldOf(held(), unreminded().deleted()), nil},
 		{"nor is one that needs no grant", worldOf(held(), unreminded().bare()), nil},
 	})
-	if p := decide(worldOf(held().with(since(time.Second)), unreminded())); p.Wait != remindAfter-time.Second {
+	if p := decide(derive(worldOf(held().with(since(time.Second)), unreminded()))); p.Wait != remindAfter-time.Second {
 		t.Errorf("it looks again after %s", p.Wait)
 	}
 }
@@ -214,39 +214,39 @@ func TestSurge(t *testing.T) {
 		{"and not before", worldOf(held(), ofDeployment(granted("a", 1)).old(), ofDeployment(waiting("b")).silent()), nil},
 		{"and not while its kubelet would be slow to show it a grant", worldOf(held(), ofDeployment(granted("a", 1)).old(), ofDeployment(waiting("b")).heldFor(time.Second)), nil},
 		{"that is over soon", worldOf(held(), ofDeployment(granted("a", 1)).old(), ofDeployment(waiting("b")).heldFor(restsAfter)), []string{deletesA}},
-		{"who has nobody to wait for starts at once", worldOf(held(), ofDeployment(waiting("b")).heldFor(0)), []string{grantB}},
+		{"who has no pod to wait for starts at once", worldOf(held(), ofDeployment(waiting("b")).heldFor(0)), []string{grantB}},
 		{"nor for one whose image cannot be had", worldOf(held(), ofDeployment(granted("a", 1)).old(), ofDeployment(waiting("b")).stuck("ErrImagePull")), nil},
-		{"a standby of the same revision deletes nobody", worldOf(held(), ofDeployment(granted("a", 1)), ofDeployment(waiting("b"))), nil},
+		{"a standby of the same revision deletes no pod", worldOf(held(), ofDeployment(granted("a", 1)), ofDeployment(waiting("b"))), nil},
 		{"on the same node it can have it while it only comes up", worldOf(held(),
 			ofDeployment(granted("a", 1)).old().mounts(corev1.ReadWriteOnce), ofDeployment(waiting("b")).stuck("ContainerCreating").mounts(corev1.ReadWriteOnce)), nil},
 		{"L11 the old pod goes if it has the volume that the new one needs on another node", worldOf(held(),
 			ofDeployment(granted("a", 1)).old().mounts(corev1.ReadWriteOnce), ofDeployment(waiting("b")).stuck("ContainerCreating").on("n2").mounts(corev1.ReadWriteOnce)), []string{deletesA}},
 		{"on the same node it can have it too", worldOf(held(),
 			ofDeployment(granted("a", 1)).old().mounts(corev1.ReadWriteOnce), ofDeployment(waiting("b")).silent().mounts(corev1.ReadWriteOnce)), nil},
-		{"a shared volume holds nobody back", worldOf(held(),
+		{"a shared volume holds no pod back", worldOf(held(),
 			ofDeployment(granted("a", 1)).old().mounts(""), ofDeployment(waiting("b")).silent().on("n2").mounts("")), nil},
 		{"a claim of one pod keeps the next from any node", worldOf(held(),
 			ofDeployment(granted("a", 1)).old().mounts(corev1.ReadWriteOncePod), ofDeployment(waiting("b")).unscheduled().mounts(corev1.ReadWriteOncePod)), []string{deletesA}},
-		{"one without a node for another reason deletes nobody", worldOf(held(),
+		{"one without a node for another reason deletes no pod", worldOf(held(),
 			ofDeployment(granted("a", 1)).old().mounts(corev1.ReadWriteOnce), ofDeployment(waiting("b")).unscheduled().mounts(corev1.ReadWriteOnce)), nil},
-		{"a pod that the old ReplicaSet made anew gives the volume back", worldOf(held(),
+		{"a pod that the old ReplicaSet made again gives the volume back", worldOf(held(),
 			ofDeployment(waiting("b")).stuck("ContainerCreating").on("n2").mounts(corev1.ReadWriteOnce), ofDeployment(waiting("c")).old().mounts(corev1.ReadWriteOnce)),
 			[]string{"delete pod c: Superseded, it has the volume that a pod of the newest revision needs"}},
 		{"nor does one of an older revision", worldOf(held(), ofDeployment(granted("a", 1)), ofDeployment(waiting("b")).old()), nil},
 		{"nor does a pod of another owner", worldOf(held(), ofDeployment(granted("a", 1)).old(), waiting("b").of("other")), nil},
 		{"nor one of a StatefulSet or of Recreate, which delete by themselves", worldOf(held(), ofDeployment(granted("a", 1)).old().still(), ofDeployment(waiting("b")).still()), nil},
-		{"nobody is deleted twice", worldOf(held(), ofDeployment(granted("a", 1)).old().deleted(), ofDeployment(waiting("b"))), nil},
-		{"nobody is deleted while another would block anyway", worldOf(held(), ofDeployment(granted("a", 1)).old(), ungated("c").protect(), ofDeployment(waiting("b"))), nil},
+		{"no pod is deleted twice", worldOf(held(), ofDeployment(granted("a", 1)).old().deleted(), ofDeployment(waiting("b"))), nil},
+		{"no pod is deleted while another would block anyway", worldOf(held(), ofDeployment(granted("a", 1)).old(), ungated("c").protect(), ofDeployment(waiting("b"))), nil},
 		{"a pod made before the object is superseded too", worldOf(singleton("db"), ofDeployment(ungated("a")).old().protect(), ofDeployment(waiting("b"))), []string{deletesA}},
 	})
 }
 
 func TestAGateThatComesToRestIsLookedAtAgain(t *testing.T) {
-	p := decide(worldOf(held(), granted("a", 1).of("d").old(), waiting("b").of("d").heldFor(time.Second)))
+	p := decide(derive(worldOf(held(), granted("a", 1).of("d").old(), waiting("b").of("d").heldFor(time.Second))))
 	if want := restsAfter - time.Second; p.Wait != want {
 		t.Errorf("it looks again after %s, want %s", p.Wait, want)
 	}
-	p = decide(worldOf(held(), granted("a", 1).of("d"), waiting("b").of("d").heldFor(time.Minute)))
+	p = decide(derive(worldOf(held(), granted("a", 1).of("d"), waiting("b").of("d").heldFor(time.Minute))))
 	if p.Wait != 0 {
 		t.Errorf("at rest it looks again after %s", p.Wait)
 	}
@@ -298,16 +298,16 @@ func TestWhoDecides(t *testing.T) {
 	}
 	late := handingOver(301*time.Second, v1.TimeoutDeletesOld)
 	check(t, []row{
-		{"S26 the younger deletes nobody for a handover that takes too long", worldOf(singleton("younger").madeAt(2).held("a", 1).with(late), granted("a", 1).coming(), waiting("b")).with(rivals(older)), nil},
+		{"S26 the younger deletes no pod for a handover that takes too long", worldOf(singleton("younger").madeAt(2).held("a", 1).with(late), granted("a", 1).coming(), waiting("b")).with(rivals(older)), nil},
 		{"nor does one too many", worldOf(singleton("db").held("a", 1).with(late), granted("a", 1).coming(), waiting("b")).with(func(w *world) { w.crowded = true }), nil},
-		{"S26 the younger of two starts nobody", worldOf(singleton("younger").madeAt(2), waiting("a")).with(rivals(older)), nil},
+		{"S26 the younger of two starts no pod", worldOf(singleton("younger").madeAt(2), waiting("a")).with(rivals(older)), nil},
 		{"S26 the older does", worldOf(singleton("older").madeAt(1), waiting("a")).with(rivals(younger)),
 			[]string{"patch status of statefulsingleton older: Holder, a, epoch 1 > patch pod a: Grant, epoch 1"}},
-		{"S26 the younger deletes nobody either", worldOf(singleton("younger").madeAt(2), granted("a", 1).of("d").old(), waiting("b").of("d")).with(rivals(older)), nil},
-		{"one too many starts nobody", worldOf(singleton("db"), waiting("a")).with(func(w *world) { w.crowded = true }), nil},
-		{"an invalid one starts nobody", worldOf(singleton("db").selecting(metav1.LabelSelector{}), waiting("a")), nil},
+		{"S26 the younger deletes no pod either", worldOf(singleton("younger").madeAt(2), granted("a", 1).of("d").old(), waiting("b").of("d")).with(rivals(older)), nil},
+		{"one too many starts no pod", worldOf(singleton("db"), waiting("a")).with(func(w *world) { w.crowded = true }), nil},
+		{"an invalid one starts no pod", worldOf(singleton("db").selecting(metav1.LabelSelector{}), waiting("a")), nil},
 	})
-	p := decide(worldOf(singleton("db"), waiting("a")).with(func(w *world) { w.firstSeen = noon.Add(-time.Second) }))
+	p := decide(derive(worldOf(singleton("db"), waiting("a")).with(func(w *world) { w.firstSeen = noon.Add(-time.Second) })))
 	if len(p.Steps) > 0 || p.Wait != time.Second {
 		t.Errorf("a new object does %q and looks again after %s; want nothing, and 1s", p.Steps.Strings(), p.Wait)
 	}
@@ -325,14 +325,14 @@ func TestTimeout(t *testing.T) {
 		{"S13 Wait waits on", worldOf(since(301*time.Second, v1.TimeoutWaits), blocked()...), nil},
 		{"S13 DeleteOld deletes", worldOf(since(301*time.Second, v1.TimeoutDeletesOld), blocked()...),
 			[]string{"delete pod a: Timeout, the handover takes longer than maxTransitionTime"}},
-		{"S13 a slow start is no handover while nobody else could start", worldOf(since(301*time.Second, v1.TimeoutDeletesOld).held("a", 1), granted("a", 1).coming(), waiting("b").coming()), nil},
+		{"S13 a slow start is no handover while no one else could start", worldOf(since(301*time.Second, v1.TimeoutDeletesOld).held("a", 1), granted("a", 1).coming(), waiting("b").coming()), nil},
 		{"S13 and not before", worldOf(since(299*time.Second, v1.TimeoutDeletesOld), blocked()...), nil},
 		{"a pod that was there before the object is not deleted", worldOf(since(301*time.Second, v1.TimeoutDeletesOld).held("x", 1), ungated("a").protect(), waiting("b")), nil},
 		{"nor one that says that it was made under the object, and has no gate", worldOf(since(301*time.Second, v1.TimeoutDeletesOld).held("x", 1), waiting("a").bare().protect(), waiting("b")), nil},
 		{"nor one that was made under another object of that name", worldOf(since(301*time.Second, v1.TimeoutDeletesOld), under("uid-of-the-one-before"), waiting("b")), nil},
 		{"nor one that an operator made who did not write it down", worldOf(since(301*time.Second, v1.TimeoutDeletesOld), under(""), waiting("b")), nil},
 		{"nor one whose successor cannot come to its gate", worldOf(since(301*time.Second, v1.TimeoutDeletesOld), granted("a", 1).of("d").old(), waiting("b").of("d").stuck("ErrImagePull"), waiting("c").of("d").old()), nil},
-		{"S13 nobody is deleted twice", worldOf(since(301*time.Second, v1.TimeoutDeletesOld), granted("a", 1).coming().deleted(), waiting("b")), nil},
+		{"S13 no pod is deleted twice", worldOf(since(301*time.Second, v1.TimeoutDeletesOld), granted("a", 1).coming().deleted(), waiting("b")), nil},
 		{"a standby is no handover", worldOf(since(301*time.Second, v1.TimeoutDeletesOld).held("a", 1), granted("a", 1), waiting("b")), nil},
 	})
 }
@@ -351,7 +351,7 @@ func TestSurroundings(t *testing.T) {
 		{"rest is rest", worldOf(held(), granted("a", 1)), nil},
 		{"S27 no pods, nothing to do", worldOf(singleton("db")), nil},
 	})
-	for _, step := range decide(drifted).Steps {
+	for _, step := range decide(derive(drifted)).Steps {
 		if data := step[0][0].Object.(*corev1.ConfigMap).Data; data["mine"] != "stays" || data[v1.FileScript] != script.Text {
 			t.Errorf("the repaired script has %v", data)
 		}
@@ -371,9 +371,7 @@ func TestAScriptWithoutAShellIsNamed(t *testing.T) {
 		"a program that ended":           {crashed(granted("a", 1).scripted()), v1.ReasonPodFailing},
 		"the gate of another mode":       {crashed(waiting("a")), v1.ReasonPodFailing},
 	} {
-		w := worldOf(held(), r.m)
-		p := decide(w)
-		if got := degraded(w, &p).Reason; got != r.want {
+		if got := degraded(derive(worldOf(held(), r.m))).Reason; got != r.want {
 			t.Errorf("%s: %s, want %s", name, got, r.want)
 		}
 	}

@@ -59,9 +59,9 @@ func TestS4Clashes(t *testing.T) {
 			Items: []corev1.DownwardAPIVolumeFile{{Path: v1.FileSignal, FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}},
 				{Path: v1.FilePodUID, FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.uid"}}}}}), whole,
 			`spec.volumes[0].name: Invalid value: "signal-volume"` + anotherName},
-		{"a gate-volume of somebody else", pod().volume(v1.VolumeGate, emptyDir), binary, `spec.volumes[0].name: Invalid value: "gate-volume"` + anotherName},
+		{"a gate-volume of another client", pod().volume(v1.VolumeGate, emptyDir), binary, `spec.volumes[0].name: Invalid value: "gate-volume"` + anotherName},
 		{"a gate-volume does not matter where there is none of ours", pod().volume(v1.VolumeGate, emptyDir), scripted, ""},
-		{"wrapper-scripts of somebody else", pod().volume(v1.VolumeScripts, emptyDir), scripted, `spec.volumes[0].name: Invalid value: "wrapper-scripts"` + anotherName},
+		{"wrapper-scripts of another client", pod().volume(v1.VolumeScripts, emptyDir), scripted, `spec.volumes[0].name: Invalid value: "wrapper-scripts"` + anotherName},
 		{"wrapper-scripts of the ConfigMap, which others may write", pod().volume(v1.VolumeScripts, corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 			LocalObjectReference: corev1.LocalObjectReference{Name: v1.ConfigMapWrapper}, DefaultMode: ptr.To(int32(0o755))}}), scripted,
 			`spec.volumes[0].name: Invalid value: "wrapper-scripts"` + anotherName},

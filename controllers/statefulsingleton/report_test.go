@@ -25,7 +25,7 @@ import (
 var (
 	pods      = corev1.Resource("pods")
 	overtaken = apierrors.NewConflict(pods, "a", errors.New("the object is another one"))
-	forbidden = apierrors.NewForbidden(pods, "a", errors.New("a policy of somebody else"))
+	forbidden = apierrors.NewForbidden(pods, "a", errors.New("a policy of another client"))
 	noAnswer  = apierrors.NewServerTimeout(pods, "patch", 1)
 )
 
@@ -38,9 +38,10 @@ func reported(t *testing.T, s *stage, ended error) (after time.Duration, degrade
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := decide(w)
+	f := derive(w)
+	p := decide(f)
 	write := action.Action{Verb: action.Patch, Object: &corev1.Pod{}, Reason: reasonProtect}
-	result, err := o.r.report(ctx, key, w, &p, []action.Outcome{{Action: write, Err: ended}}).Result()
+	result, err := o.r.report(ctx, key, f, &p, []action.Outcome{{Action: write, Err: ended}}).Result()
 	if c := meta.FindStatusCondition(s.now().Status.Conditions, v1.ConditionDegraded); c != nil {
 		degraded = c.Reason
 	}
@@ -129,7 +130,7 @@ func TestV7EventsComeAfterTheirWrite(t *testing.T) {
 	}
 	makeObject().do(s)
 	for range 100 {
-		o.woken = true // somebody edits the object again and again
+		o.woken = true // a user edits the object again and again
 		o.react()
 		if written := len(s.now().Status.Conditions) > 0; !written && o.toldOf(v1.EventSeveralRunning) > 0 {
 			t.Fatal("it was told before the status said it")
@@ -167,7 +168,7 @@ func TestV14AnEventTells(t *testing.T) {
 func TestS24TheGrantOnTheWire(t *testing.T) {
 	w := worldOf(singleton("db"), waiting("a").with(func(p *corev1.Pod) { p.ResourceVersion = "7" }))
 	w.object.ResourceVersion = "5"
-	p := decide(w)
+	p := decide(derive(w))
 	sent := map[string]map[string]any{}
 	note := func(obj client.Object, patch client.Patch) error {
 		data, err := patch.Data(obj)
@@ -199,5 +200,25 @@ func TestS24TheGrantOnTheWire(t *testing.T) {
 	grant := sent["a"]
 	if grant["uid"] != "uid-of-a" || grant["resourceVersion"] != "7" || grant["annotations"] == nil || grant["finalizers"] == nil {
 		t.Errorf("the grant is sent as %v; want it bound to UID uid-of-a and version 7, with annotation and finalizer", grant)
+	}
+}
+
+// S7, S8: the first grant of an object is told of as a start, each later one as a handover.
+func TestWhatIsToldOfAnAct(t *testing.T) {
+	first, second := grant(&waiting("a").member, 1), grant(&waiting("b").member, 2)
+	letGo := action.Action{Verb: action.Patch, Object: waiting("a").pod, Reason: reasonLetGo}
+	for _, r := range []struct {
+		act  action.Action
+		want string
+	}{
+		{first, v1.EventPodStarted},
+		{second, v1.EventPodTransition},
+		{deletion(&granted("a", 1).member, reasonSuperseded, "")[0], v1.EventPodDeleted},
+		{letGo, v1.EventPodReleased},
+		{unprotect(&granted("a", 1).member, reasonRelease), ""},
+	} {
+		if got, _, _ := eventOf(action.Outcome{Action: r.act}); got != r.want {
+			t.Errorf("of %s it tells %q, want %q", r.act, got, r.want)
+		}
 	}
 }

@@ -140,7 +140,7 @@ func TestS1Defaults(t *testing.T) {
 			"the mode is Auto":            spec.GateMode == v1.GateAuto,
 			"all containers":              spec.Containers == nil,
 			"no sidecar":                  !*spec.StatusSidecar,
-			"a timeout deletes nobody":    spec.OnTimeout == v1.TimeoutWaits,
+			"a timeout deletes no pod":    spec.OnTimeout == v1.TimeoutWaits,
 			"the selector is not touched": spec.Selector.MatchLabels["app"] == "db",
 		} {
 			if !ok {

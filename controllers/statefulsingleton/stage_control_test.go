@@ -13,7 +13,7 @@ import (
 )
 
 // controlPlaneMoves are those of the scheduler and of the controllers for Nodes
-// and for pods that nobody cares for.
+// and for pods that no one cares for.
 func (s *stage) controlPlaneMoves() (moves []move) {
 	for _, m := range s.machines {
 		if node := s.node(m.name); node != nil && isReady(node) != (m.on && m.reachable) {
@@ -40,7 +40,7 @@ func (s *stage) controlPlaneMoves() (moves []move) {
 	return moves
 }
 
-// orphaned tells whether pod garbage collection takes a pod: its Node has been
+// orphaned reports whether pod garbage collection takes a pod: its Node has been
 // gone for 40 seconds, or it is being deleted and its Node is out of service.
 func (s *stage) orphaned(p *corev1.Pod) bool {
 	missing := s.machine(p.Spec.NodeName).missingSince

@@ -19,9 +19,9 @@ import (
 type machine struct {
 	name string
 	on   bool
-	// wasOff tells whether it ever was off.
+	// wasOff reports whether it ever was off.
 	wasOff bool
-	// reachable tells whether its kubelet can speak with the API server.
+	// reachable reports whether its kubelet can speak with the API server.
 	reachable bool
 	// missingSince is when its Node was deleted; zero while it is there.
 	missingSince time.Time
@@ -32,7 +32,7 @@ type body struct {
 	pod  *corev1.Pod // as its kubelet has last seen it
 	gone bool        // its kubelet has seen that it is not there any more
 	main state
-	// passed tells whether the init containers are done, that of Init mode too.
+	// passed reports whether the init containers are done, that of Init mode too.
 	passed   bool
 	file     string // the grant, as the gate reads it
 	begun    bool   // the program ran once
@@ -146,7 +146,7 @@ func (s *stage) run(b *body) (moves []move) {
 		return func() {
 			b.main, b.begun = main, b.begun || main == atWork
 			s.Say("    %s %s", name, what)
-			s.law.lives(b)
+			s.invariant.lives(b)
 		}
 	}
 	held := !b.passed && slices.ContainsFunc(b.pod.Spec.InitContainers, isWait) || isHeld(&b.pod.Spec.Containers[0])
@@ -178,14 +178,14 @@ func (s *stage) run(b *body) (moves []move) {
 	case b.main == crashed && held:
 		does("start", func() { b.restarts++; becomes(atGate, "is started again, and asks its gate")() })
 	case b.main == nothing:
-		does("start", becomes(atWork, "runs its program, which nobody held back"))
+		does("start", becomes(atWork, "runs its program, which no one held back"))
 	case b.main == crashed:
 		does("start", func() { b.restarts++; becomes(atWork, "is started again")() })
 	}
 	return moves
 }
 
-// comesHeld tells whether the pod was made with a gate in it.
+// comesHeld reports whether the pod was made with a gate in it.
 func comesHeld(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.Spec.InitContainers, isWait) || isHeld(&p.Spec.Containers[0])
 }
@@ -229,7 +229,7 @@ func (b *body) status(s *stage, now *corev1.Pod) corev1.PodStatus {
 		setReady(s, &status, false)
 		return status
 	}
-	// What somebody else said of the phase is true once it has seen it, and taken
+	// What another client said of the phase is true once it has seen it, and taken
 	// back until then.
 	switch {
 	case podstate.Ended(b.pod):
@@ -306,7 +306,7 @@ func (s *stage) off(m *machine) {
 			continue
 		}
 		// What is left is on its disk: that the pod was there. Its init
-		// containers run anew after that.
+		// containers run again after that.
 		b.main, b.passed, b.file, b.told = nothing, false, "", false
 		b.restarts++
 	}

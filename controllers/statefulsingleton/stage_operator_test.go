@@ -177,7 +177,8 @@ func (o *operator) pass() {
 		o.again(50 * time.Millisecond)
 		return
 	}
-	p := decide(w)
+	f := derive(w)
+	p := decide(f)
 	if len(p.Steps) > 0 && w.object != nil {
 		o.plans = append(o.plans, p)
 	}
@@ -187,11 +188,11 @@ func (o *operator) pass() {
 		return
 	}
 	if w.object == nil {
-		if o.idle++; len(outcomes) > 0 || len(p.waiting) == 0 {
+		if o.idle++; len(outcomes) > 0 || len(f.waiting) == 0 {
 			o.idle = 0
 		}
 	}
-	result, err := o.r.report(ctx, key, w, &p, outcomes).Result()
+	result, err := o.r.report(ctx, key, f, &p, outcomes).Result()
 	switch {
 	case o.dead:
 		o.restart()
@@ -209,7 +210,7 @@ func (o *operator) again(after time.Duration) {
 	}
 }
 
-// hand writes to the toy. One that was killed writes no more.
+// hand writes to the simulated cluster. One that was killed writes no more.
 type hand struct{ o *operator }
 
 func (h hand) Run(_ context.Context, _ types.NamespacedName, steps action.Steps) []action.Outcome {

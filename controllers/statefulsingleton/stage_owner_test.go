@@ -280,7 +280,7 @@ func (s *stage) born(name string, of corev1.PodTemplateSpec, owner []metav1.Owne
 // blindFor is less than settleAfter, less the resolution of a creationTimestamp.
 const blindFor = 500 * time.Millisecond
 
-// blind tells whether webhook and guard have not heard of the object yet.
+// blind reports whether webhook and guard have not heard of the object yet.
 func (s *stage) blind() bool {
 	return s.chance != nil && s.Now.Sub(s.madeAt) < blindFor && s.chance.Intn(2) == 0
 }

@@ -19,12 +19,12 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
 )
 
-// stage is a toy cluster with operators in it, and with the truth: what really
+// stage is a simulated cluster with operators in it, and with the truth: what really
 // runs on its machines, whatever the API shows.
 type stage struct {
 	t *testing.T
 	*simtest.Cluster
-	law       *law
+	invariant *invariant
 	operators []*operator
 	acting    *operator // whose turn it is
 	machines  []*machine
@@ -45,8 +45,8 @@ var key = types.NamespacedName{Namespace: "ns", Name: "db"}
 
 func newStage(t *testing.T, operators int) *stage {
 	s := &stage{t: t, Cluster: simtest.New(noon), bodies: map[types.UID]*body{}}
-	s.law = newLaw(s)
-	s.Changed = s.law.changed
+	s.invariant = newInvariant(s)
+	s.Changed = s.invariant.changed
 	s.Interfere = s.interfere
 	for _, name := range []string{"n1", "n2", "n3"} {
 		s.machines = append(s.machines, &machine{name: name, on: true, reachable: true})
@@ -96,7 +96,7 @@ func (s *stage) now() *v1.StatefulSingleton {
 	return &object
 }
 
-// edit changes an object that is there, as somebody else than the operator.
+// edit changes an object that is there, as another client than the operator.
 func edit[T client.Object](s *stage, obj T, change func(T)) {
 	if have, exists := s.All[objects.KeyOf(obj)].(T); exists {
 		next := objects.Clone(have)
@@ -121,7 +121,7 @@ func every[T any, P interface {
 
 func (s *stage) pods() []*corev1.Pod { return every[corev1.Pod](s) }
 
-// move is a step that somebody other than an operator could take now.
+// move is a step that another client than an operator could take now.
 type move struct {
 	key string
 	do  func()
@@ -266,7 +266,7 @@ func (s *stage) tell() {
 
 func orNone(text string) string {
 	if text == "" {
-		return "nobody"
+		return "none"
 	}
 	return text
 }

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
@@ -18,133 +20,150 @@ const mostWaiting = 32
 
 // summarize says what the operator sees. Times of conditions that did not
 // change stay as they are.
-func summarize(w *world, p *plan) v1.StatefulSingletonStatus {
-	s := w.object.Status.DeepCopy()
-	now := metav1.NewTime(w.now)
-	s.ObservedGeneration = w.object.Generation
+func summarize(f *facts) v1.StatefulSingletonStatus {
+	s := f.object.Status.DeepCopy()
+	now := metav1.NewTime(f.now)
+	s.ObservedGeneration = f.object.Generation
 	s.ActivePod = ""
-	if active := activePod(w, p); active != nil {
-		s.ActivePod = active.name()
+	if f.active != nil {
+		s.ActivePod = f.active.name()
 	}
-	s.WaitingCount = int32(len(p.waiting))
+	s.WaitingCount = int32(len(f.waiting))
 	s.Waiting = nil
-	for _, m := range p.waiting[:min(len(p.waiting), mostWaiting)] {
+	for _, m := range f.waiting[:min(len(f.waiting), mostWaiting)] {
 		s.Waiting = append(s.Waiting, m.name())
 	}
-	switch in := inTransition(p); {
-	case in && s.TransitionTimestamp == nil:
-		s.TransitionTimestamp = &now
-	case !in && s.TransitionTimestamp != nil:
-		if s.ActivePod != "" && s.Holder != nil && s.Holder.Since != nil {
-			took := int64(max(s.Holder.Since.Sub(s.TransitionTimestamp.Time).Seconds(), 0))
-			s.LastTransitionSeconds = &took
-		}
-		s.TransitionTimestamp = nil
-	}
-	s.Phase = phaseOf(w, p)
-	for _, c := range []metav1.Condition{available(w, p), progressing(w, p), degraded(w, p),
-		unmanagedPod(p), selectorConflict(w), rolloutHeld(p), guardMissing(w)} {
+	timeHandover(f, s)
+	s.Phase = phaseOf(f)
+	for _, c := range []metav1.Condition{available(f), progressing(f), degraded(f),
+		unmanagedPod(f), selectorConflict(f), rolloutHeld(f), guardMissing(f)} {
 		if c.Status == "" {
 			meta.RemoveStatusCondition(&s.Conditions, c.Type)
 			continue
 		}
-		c.ObservedGeneration, c.LastTransitionTime = w.object.Generation, now
+		c.ObservedGeneration, c.LastTransitionTime = f.object.Generation, now
 		c.Message = cut(c.Message, 4000) // commands at its end name up to 10 pods
 		meta.SetStatusCondition(&s.Conditions, c)
 	}
-	s.Message = messageOf(p, s)
+	s.Message = messageOf(f, s)
 	return *s
 }
 
-// activePod is the pod that may run its program; nil if there is none.
-func activePod(w *world, p *plan) *member {
-	if i := slices.IndexFunc(p.blockers, w.isHolder); i >= 0 {
-		return p.blockers[i]
+// timeHandover says when a handover began, and how long the last one took.
+func timeHandover(f *facts, s *v1.StatefulSingletonStatus) {
+	began := s.TransitionTimestamp
+	if f.handover {
+		if began == nil {
+			s.TransitionTimestamp = ptr.To(metav1.NewTime(f.now))
+		}
+		return
 	}
-	if len(p.blockers) > 0 {
-		return p.blockers[0]
+	if began == nil {
+		return
 	}
-	return nil
+	if took, granted := handoverTook(s.Holder, began); granted && s.ActivePod != "" {
+		s.LastTransitionSeconds = ptr.To(int64(took.Seconds()))
+	}
+	s.TransitionTimestamp = nil
 }
 
-func phaseOf(w *world, p *plan) v1.Phase {
+// handoverTook is how long a handover took until the grant; granted is false if no grant
+// ended it.
+func handoverTook(holder *v1.Holder, began *metav1.Time) (took time.Duration, granted bool) {
+	if holder == nil || holder.Since == nil {
+		return 0, false
+	}
+	return max(holder.Since.Sub(began.Time), 0), true
+}
+
+func phaseOf(f *facts) v1.Phase {
 	switch {
-	case w.invalid != "", w.crowded, w.elder() != nil, len(together(p)) > 0, timedOut(w, p):
+	case f.invalid != "", f.crowded, f.elder() != nil, f.several(), f.late:
 		return v1.PhaseFailed
-	case inTransition(p):
+	case f.handover:
 		return v1.PhaseTransitioning
 	}
 	return v1.PhaseRunning
 }
 
 // messageOf is what is going on, in the words of the condition that says most.
-func messageOf(p *plan, s *v1.StatefulSingletonStatus) string {
+func messageOf(f *facts, s *v1.StatefulSingletonStatus) string {
 	for _, kind := range []string{v1.ConditionSelectorConflict, v1.ConditionDegraded, v1.ConditionUnmanagedPod, v1.ConditionProgressing} {
 		if c := meta.FindStatusCondition(s.Conditions, kind); c != nil && c.Status == metav1.ConditionTrue {
 			return c.Message
 		}
 	}
-	if len(p.blockers)+len(p.waiting) == 0 {
+	if len(f.blockers)+len(f.waiting) == 0 {
 		return "No pods found"
 	}
 	return meta.FindStatusCondition(s.Conditions, v1.ConditionAvailable).Message
 }
 
-func available(w *world, p *plan) metav1.Condition {
+func available(f *facts) metav1.Condition {
 	c := metav1.Condition{Type: v1.ConditionAvailable, Status: metav1.ConditionFalse}
-	active := activePod(w, p)
 	switch {
-	case len(together(p)) > 0:
-		c.Reason, c.Message = v1.ReasonSeveralRunning, severalRun(p)
-	case active == nil && len(p.waiting) == 0:
+	case f.several():
+		c.Reason, c.Message = v1.ReasonSeveralRunning, severalRun(f)
+	case f.active != nil:
+		c.Reason, c.Message = v1.ReasonNotReady, f.active.whyNotReady()
+	case len(f.waiting) == 0:
 		c.Reason, c.Message = v1.ReasonNoPods, "no pod matches the selector"
-	case active == nil:
-		c.Reason, c.Message = v1.ReasonNoneActive, "no pod may run its program yet"
-	case active.terminating():
-		c.Reason, c.Message = v1.ReasonNotReady, fmt.Sprintf("pod %s is being deleted", active.name())
-	case active.stuckOn() != "":
-		c.Reason, c.Message = v1.ReasonNotReady, fmt.Sprintf("pod %s may run its program, and cannot start: %s; see: kubectl -n %s describe pod %s",
-			active.name(), active.stuckOn(), active.pod.Namespace, active.name())
-	case podstate.Scheduled(active.pod) && !active.node.Ready:
-		c.Reason, c.Message = v1.ReasonNotReady, fmt.Sprintf("nobody can say whether pod %s runs: %s", active.name(), active.nodeTrouble())
-	case !podstate.Ready(active.pod):
-		c.Reason, c.Message = v1.ReasonNotReady, fmt.Sprintf("pod %s may run its program and is not Ready yet", active.name())
 	default:
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1.ReasonActive, fmt.Sprintf("pod %s runs", active.name())
+		c.Reason, c.Message = v1.ReasonNoneActive, "no pod may run its program yet"
+	}
+	if c.Message == "" {
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1.ReasonActive, fmt.Sprintf("pod %s runs", f.active.name())
 	}
 	return c
 }
 
-func progressing(w *world, p *plan) metav1.Condition {
+// whyNotReady says why the program of a pod that has its turn does not run, or may not;
+// "" if it does.
+func (m *member) whyNotReady() string {
+	switch {
+	case m.terminating():
+		return fmt.Sprintf("pod %s is being deleted", m.name())
+	case m.stuckOn() != "":
+		return fmt.Sprintf("pod %s may run its program, and cannot start: %s; see: kubectl -n %s describe pod %s",
+			m.name(), m.stuckOn(), m.pod.Namespace, m.name())
+	case podstate.Scheduled(m.pod) && !m.node.Ready:
+		return fmt.Sprintf("it is not known whether pod %s runs: %s", m.name(), m.nodeTrouble())
+	case !podstate.Ready(m.pod):
+		return fmt.Sprintf("pod %s may run its program and is not Ready yet", m.name())
+	}
+	return ""
+}
+
+func progressing(f *facts) metav1.Condition {
 	c := metav1.Condition{Type: v1.ConditionProgressing, Status: metav1.ConditionTrue}
 	switch {
-	case w.deleting() && len(p.waiting) > 0:
+	case f.deleting() && len(f.waiting) > 0:
 		c.Reason = v1.ReasonReleasing
 		c.Message = fmt.Sprintf("the StatefulSingleton is being deleted, and pods still wait for their turn: %s; %s. To start them all at once, together: "+
-			"kubectl -n %s annotate statefulsingleton %s %s=true", someOf(p.waiting), waitedFor(w, p), w.object.Namespace, w.object.Name, v1.AnnotationReleaseNow)
-	case !inTransition(p):
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1.ReasonSteady, "no handover is on its way"
-	case comingUp(w, p) != "":
-		c.Reason, c.Message = v1.ReasonWaitingForPod, comingUp(w, p)
-	case len(p.blockers) > 0:
+			"kubectl -n %s annotate statefulsingleton %s %s=true", someOf(f.waiting), waitedFor(f), f.object.Namespace, f.object.Name, v1.AnnotationReleaseNow)
+	case !f.handover:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1.ReasonSteady, "no handover in progress"
+	case comingUp(f) != "":
+		c.Reason, c.Message = v1.ReasonWaitingForPod, comingUp(f)
+	case len(f.blockers) > 0:
 		c.Reason = v1.ReasonWaitingForStop
-		c.Message = fmt.Sprintf("%s; waiting: %s", waitedFor(w, p), someOf(p.waiting))
+		c.Message = fmt.Sprintf("%s; waiting: %s", waitedFor(f), someOf(f.waiting))
 	default:
-		c.Reason, c.Message = v1.ReasonWaitingForPod, hindrance(w, p.waiting[0])
+		c.Reason, c.Message = v1.ReasonWaitingForPod, hindrance(f, f.waiting[0])
 	}
 	return c
 }
 
 // waitedFor says what has to stop before the next pod starts.
-func waitedFor(w *world, p *plan) string {
-	active := activePod(w, p)
+func waitedFor(f *facts) string {
+	active := f.active
 	if active == nil {
 		return "no pod runs its program"
 	}
 	running := active.running()
 	switch {
-	case len(p.blockers) > 1:
-		return fmt.Sprintf("these pods may be running the program, and have to stop first: %s", standing(p.blockers))
+	case len(f.blockers) > 1:
+		return fmt.Sprintf("these pods may be running the program, and have to stop first: %s", listed(f.blockers))
 	case !active.terminating() && active.stuckOn() != "":
 		return fmt.Sprintf("pod %s has its turn and cannot start: %s", active.name(), active.stuckOn())
 	case !active.terminating():
@@ -155,7 +174,7 @@ func waitedFor(w *world, p *plan) string {
 	return fmt.Sprintf("pod %s is being deleted; still running: container %s", active.name(), strings.Join(running, ", "))
 }
 
-// running are the containers that the kubelet does not show as terminated.
+// running are the containers that the kubelet shows as running.
 func (m *member) running() []string {
 	var names []string
 	for _, s := range slices.Concat(m.pod.Status.InitContainerStatuses, m.pod.Status.ContainerStatuses) {
@@ -166,90 +185,128 @@ func (m *member) running() []string {
 	return names
 }
 
-// hindrance says why the next pod has not started although nobody runs.
-func hindrance(w *world, next *member) string {
+// hindrance says why the next pod has not started although no program runs.
+func hindrance(f *facts, next *member) string {
 	switch {
-	case w.mirrorMayReturn() > 0:
-		return fmt.Sprintf("a static pod is not shown any more, and if it runs its kubelet shows it again; else pod %s starts in %s", next.name(), mirrorReturns)
-	case w.settled() > 0:
+	case f.mirrorMayReturn() > 0:
+		return fmt.Sprintf("waiting up to %s for the kubelet to show a static pod again, which may still run; pod %s is next", mirrorReturns, next.name())
+	case f.settlesIn() > 0:
 		return fmt.Sprintf("the StatefulSingleton is new; pod %s starts in a moment", next.name())
 	case next.obstacle() != "":
 		return fmt.Sprintf("pod %s is next, and %s", next.name(), next.obstacle())
 	}
+	if granted, _ := f.next(); granted == nil {
+		return fmt.Sprintf("pod %s is next, and starts when it waits at its gate", next.name())
+	}
 	return fmt.Sprintf("pod %s starts now", next.name())
 }
 
-func degraded(w *world, p *plan) metav1.Condition {
+// degraded says the gravest of what needs a person.
+func degraded(f *facts) metav1.Condition {
 	c := metav1.Condition{Type: v1.ConditionDegraded, Status: metav1.ConditionTrue}
-	lost := slices.IndexFunc(p.blockers, func(m *member) bool { return podstate.Scheduled(m.pod) && !m.node.Ready })
-	unscripted, why := scriptFails(w)
-	switch {
-	case w.invalid != "":
-		c.Reason, c.Message = v1.ReasonInvalidSpec, "the spec cannot be served, and no pod is started: "+w.invalid
-	case w.crowded:
-		c.Reason = v1.ReasonTooMany
-		c.Message = fmt.Sprintf("the namespace has more than %d StatefulSingletons, and this one starts no pod; delete some, or use another namespace", MaxPerNamespace)
-	case len(together(p)) > 0:
-		c.Reason, c.Message = v1.ReasonSeveralRunning, severalRun(p)+". "+allButOne(w, p)
-	case lost >= 0 && p.blockers[lost].node.Missing:
-		c.Reason = v1.ReasonNodeLost
-		c.Message = fmt.Sprintf("pod %s may be running its program on Node %s, which does not exist any more; another pod starts when it has been gone for %s",
-			p.blockers[lost].name(), p.blockers[lost].pod.Spec.NodeName, fenceAfter)
-	case lost >= 0:
-		m := p.blockers[lost]
-		c.Reason = v1.ReasonNodeLost
-		c.Message = fmt.Sprintf("pod %s may be running its program on Node %s, which does not answer, and no other pod starts until it has stopped. "+
-			"If that machine is off, say so: kubectl taint nodes %s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", m.name(), m.pod.Spec.NodeName, m.pod.Spec.NodeName)
-	case unscripted != nil:
-		c.Reason = v1.ReasonScriptFailing
-		c.Message = fmt.Sprintf("the script of gate mode Script does not start in pod %s: %s. It needs an image with a shell at /bin/sh; "+
-			"set spec.gateMode to Auto, Binary or Init and delete the pod", unscripted.name(), why)
-	case w.refused != "":
-		c.Reason, c.Message = v1.ReasonWriteRefused, "the API server refuses what has to be written, and it is tried again: "+w.refused
-	case timedOut(w, p):
-		c.Reason = v1.ReasonTimeout
-		c.Message = fmt.Sprintf("the handover takes longer than maxTransitionTime (%d s): %s; waiting: %s; it goes on as soon as that changes",
-			*w.object.Spec.MaxTransitionTime, whatHolds(w, p), someOf(p.waiting))
-	case failing(w, p) != "":
-		c.Reason, c.Message = v1.ReasonPodFailing, failing(w, p)
-	case incomplete(w) != nil:
-		m := incomplete(w)
-		c.Reason = v1.ReasonContainersMissing
-		c.Message = fmt.Sprintf("pod %s has no container %s, which spec.containers says is the program, and waits as a whole, as in gate mode Init; correct spec.containers, or the pod's template",
-			m.name(), strings.Join(m.lacks, ", "))
-	default:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1.ReasonHealthy, "nothing needs a person"
+	for _, trouble := range troubles {
+		if c.Reason, c.Message = trouble(f); c.Reason != "" {
+			return c
+		}
 	}
+	c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1.ReasonHealthy, "no problems detected"
 	return c
 }
 
-// incomplete is a pod that waits, or waited, as a whole because it lacks a container of
-// the program; nil if there is none.
-func incomplete(w *world) *member {
-	i := slices.IndexFunc(w.pods, func(m *member) bool { return m.gated && len(m.lacks) > 0 && !podstate.Ended(m.pod) })
-	if i < 0 {
-		return nil
+// troubles are what may need a person, the gravest first. Each gives the reason and the
+// message of condition Degraded; "" if all is well.
+var troubles = []func(*facts) (reason, message string){
+	notServed, severalRunning, nodeLost, scriptFailing, writeRefused, tooLate, podFailing, containersMissing,
+}
+
+func notServed(f *facts) (reason, message string) {
+	switch {
+	case f.invalid != "":
+		return v1.ReasonInvalidSpec, "the spec cannot be served, and no pod is started: " + f.invalid
+	case f.crowded:
+		return v1.ReasonTooMany, fmt.Sprintf("the namespace has more than %d StatefulSingletons, and this one starts no pod; delete some, or use another namespace", MaxPerNamespace)
 	}
-	return w.pods[i]
+	return "", ""
+}
+
+func severalRunning(f *facts) (reason, message string) {
+	if !f.several() {
+		return "", ""
+	}
+	return v1.ReasonSeveralRunning, severalRun(f) + ". " + allButOne(f)
+}
+
+func nodeLost(f *facts) (reason, message string) {
+	for _, m := range f.blockers {
+		switch node := m.pod.Spec.NodeName; {
+		case !podstate.Scheduled(m.pod), m.node.Ready:
+			continue
+		case m.node.Missing:
+			return v1.ReasonNodeLost, fmt.Sprintf("pod %s may be running its program on Node %s, which does not exist any more; another pod starts when it has been gone for %s",
+				m.name(), node, fenceAfter)
+		default:
+			return v1.ReasonNodeLost, fmt.Sprintf("pod %s may be running its program on Node %s, which does not answer, and no other pod starts until it has stopped. "+
+				"If that machine is off, say so: kubectl taint nodes %s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", m.name(), node, node)
+		}
+	}
+	return "", ""
+}
+
+func scriptFailing(f *facts) (reason, message string) {
+	m, why := scriptFails(f)
+	if m == nil {
+		return "", ""
+	}
+	return v1.ReasonScriptFailing, fmt.Sprintf("the script of gate mode Script does not start in pod %s: %s. It needs an image with a shell at /bin/sh; "+
+		"set spec.gateMode to Auto, Binary or Init and delete the pod", m.name(), why)
+}
+
+func writeRefused(f *facts) (reason, message string) {
+	if f.refused == "" {
+		return "", ""
+	}
+	return v1.ReasonWriteRefused, "the API server refuses what has to be written, and it is tried again: " + f.refused
+}
+
+func tooLate(f *facts) (reason, message string) {
+	if !f.late {
+		return "", ""
+	}
+	return v1.ReasonTimeout, lateText(f) + "; it goes on as soon as that changes"
+}
+
+// lateText says that a handover takes too long, and what it waits for.
+func lateText(f *facts) string {
+	return fmt.Sprintf("the handover takes longer than maxTransitionTime (%d s): %s; waiting: %s", *f.object.Spec.MaxTransitionTime, whatHolds(f), someOf(f.waiting))
+}
+
+func podFailing(f *facts) (reason, message string) {
+	why := failing(f)
+	if why == "" {
+		return "", ""
+	}
+	return v1.ReasonPodFailing, why
+}
+
+// containersMissing finds a pod that waits, or waited, as a whole because it lacks a
+// container of the program.
+func containersMissing(f *facts) (reason, message string) {
+	i := slices.IndexFunc(f.pods, func(m *member) bool { return m.gated && len(m.lacks) > 0 && !podstate.Ended(m.pod) })
+	if i < 0 {
+		return "", ""
+	}
+	return v1.ReasonContainersMissing, fmt.Sprintf("pod %s has no container %s, which spec.containers says is the program, and waits as a whole, as in gate mode Init; correct spec.containers, or the pod's template",
+		f.pods[i].name(), strings.Join(f.pods[i].lacks, ", "))
 }
 
 // failing says that the program of the active pod does not run, or ends again
 // and again; "" if it does well. The pod keeps its turn: a crash proves nothing.
-func failing(w *world, p *plan) string {
-	active := activePod(w, p)
+func failing(f *facts) string {
+	active := f.active
 	if active == nil || active.terminating() || podstate.Ready(active.pod) {
 		return ""
 	}
-	why := ""
-	if stuck := active.stuckOn(); stuck != "" {
-		why = "its program cannot start: " + stuck
-	}
-	for i := range active.pod.Status.ContainerStatuses {
-		s := &active.pod.Status.ContainerStatuses[i]
-		if ended := podstate.LastEnd(active.pod, s); why == "" && ended != nil && !s.Ready && slices.Contains(active.program, s.Name) {
-			why = fmt.Sprintf("its container %s ended with exit code %d and was started again", s.Name, ended.ExitCode)
-		}
-	}
+	why := active.whyFailing()
 	if why == "" {
 		return ""
 	}
@@ -257,35 +314,79 @@ func failing(w *world, p *plan) string {
 		why, active.name(), active.pod.Namespace)
 }
 
-func whatHolds(w *world, p *plan) string {
-	switch {
-	case comingUp(w, p) != "":
-		return comingUp(w, p)
-	case len(p.blockers) > 0:
-		return waitedFor(w, p)
+// whyFailing says why the program of a pod does not run; "" if it does well.
+func (m *member) whyFailing() string {
+	if stuck := m.stuckOn(); stuck != "" {
+		return "its program cannot start: " + stuck
 	}
-	return hindrance(w, p.waiting[0])
+	for i := range m.pod.Status.ContainerStatuses {
+		s := &m.pod.Status.ContainerStatuses[i]
+		if s.Ready || !slices.Contains(m.program, s.Name) {
+			continue
+		}
+		if ended := podstate.LastEnd(m.pod, s); ended != nil {
+			return fmt.Sprintf("its container %s ended with exit code %d and was started again", s.Name, ended.ExitCode)
+		}
+	}
+	return ""
 }
 
-// scriptFails finds a pod whose image has no shell for the script.
-func scriptFails(w *world) (*member, string) {
-	for _, m := range w.pods {
+func whatHolds(f *facts) string {
+	switch {
+	case comingUp(f) != "":
+		return comingUp(f)
+	case len(f.blockers) > 0:
+		return waitedFor(f)
+	}
+	return hindrance(f, f.waiting[0])
+}
+
+// comingUp says why the old pod of a rollout runs on: its successor is not at
+// its gate yet. It is "" where that is not what the handover waits for.
+func comingUp(f *facts) string {
+	if len(f.blockers) != 1 || !f.blockers[0].lives() {
+		return ""
+	}
+	old, next := f.blockers[0], f.waiting[0]
+	switch {
+	case len(old.successors(f.waiting[:1])) == 0:
+		return ""
+	case next.obstacle() != "":
+		return fmt.Sprintf("pod %s runs on; pod %s is to take its place, and %s", old.name(), next.name(), next.obstacle())
+	case !next.rests:
+		return fmt.Sprintf("pod %s runs on until pod %s, which is to take its place, waits at its gate", old.name(), next.name())
+	}
+	return ""
+}
+
+// scriptFails finds a pod in which the script of mode Script does not start, and says
+// why; nil if there is none.
+func scriptFails(f *facts) (*member, string) {
+	for _, m := range f.pods {
 		if podstate.Ended(m.pod) {
 			continue
 		}
 		for i := range m.pod.Status.ContainerStatuses {
 			s := &m.pod.Status.ContainerStatuses[i]
 			scripted := slices.ContainsFunc(m.pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == s.Name && runsScript(c) })
-			why := startError(s)
-			if ended := s.LastTerminationState.Terminated; why == "" && ended != nil && !m.granted() {
-				why = fmt.Sprintf("it ended with code %d before its turn came", ended.ExitCode)
-			}
-			if scripted && why != "" {
+			if why := m.scriptFault(s); scripted && why != "" {
 				return m, why
 			}
 		}
 	}
 	return nil, ""
+}
+
+// scriptFault says why a container with the script does not start; "" if it does. What
+// ends after the pod's turn came may be the program.
+func (m *member) scriptFault(s *corev1.ContainerStatus) string {
+	if why := startError(s); why != "" {
+		return why
+	}
+	if ended := s.LastTerminationState.Terminated; ended != nil && !m.granted() {
+		return fmt.Sprintf("it ended with code %d before its turn came", ended.ExitCode)
+	}
+	return ""
 }
 
 // startError is why the runtime could not start a container; "" if it could.
@@ -295,20 +396,45 @@ func startError(s *corev1.ContainerStatus) string {
 		return waiting.Message
 	}
 	for _, ended := range []*corev1.ContainerStateTerminated{s.State.Terminated, s.LastTerminationState.Terminated} {
-		if ended != nil && (ended.Reason == "StartError" || ended.Reason == "ContainerCannotRun") {
+		if ended == nil {
+			continue
+		}
+		switch ended.Reason {
+		case "StartError", "ContainerCannotRun":
 			return ended.Message
 		}
 	}
 	return ""
 }
 
-func unmanagedPod(p *plan) metav1.Condition {
+// obstacle says what keeps a waiting pod from its gate; "" if nothing does.
+func (m *member) obstacle() string {
+	switch {
+	case !podstate.Scheduled(m.pod):
+		return fmt.Sprintf("has no Node yet; see: kubectl -n %s describe pod %s", m.pod.Namespace, m.name())
+	case !m.node.Ready, m.node.OutOfService:
+		return m.nodeTrouble()
+	case m.stuckOn() != "":
+		return fmt.Sprintf("cannot start: %s; see: kubectl -n %s describe pod %s", m.stuckOn(), m.pod.Namespace, m.name())
+	}
+	return ""
+}
+
+// nodeTrouble says why the Node of the pod tells nothing of it.
+func (m *member) nodeTrouble() string {
+	if m.node.Missing {
+		return fmt.Sprintf("its Node %s does not exist any more", m.pod.Spec.NodeName)
+	}
+	return fmt.Sprintf("its Node %s does not answer", m.pod.Spec.NodeName)
+}
+
+func unmanagedPod(f *facts) metav1.Condition {
 	c := metav1.Condition{Type: v1.ConditionUnmanagedPod}
-	found := slices.DeleteFunc(slices.Clone(p.blockers), func(m *member) bool { return m.gated || m.granted() })
+	found := slices.DeleteFunc(slices.Clone(f.blockers), func(m *member) bool { return !m.isUnmanaged() })
 	if len(found) > 0 {
 		c.Status, c.Reason = metav1.ConditionTrue, v1.ReasonPodWithoutGate
 		c.Message = fmt.Sprintf("these pods match and may be running the program without the gate, because they were made before the StatefulSingleton, without its webhook, or before spec.containers named their containers, or came through a gate that is not the operator's: %s. "+
-			"No other pod starts until they have stopped", standing(found))
+			"No other pod starts until they have stopped", listed(found))
 		if how := howToStop(found); how != "" {
 			c.Message += ". To go on: " + how
 		}
@@ -316,22 +442,22 @@ func unmanagedPod(p *plan) metav1.Condition {
 	return c
 }
 
-func selectorConflict(w *world) metav1.Condition {
+func selectorConflict(f *facts) metav1.Condition {
 	c := metav1.Condition{Type: v1.ConditionSelectorConflict}
-	if len(w.rivals) == 0 {
+	if len(f.rivals) == 0 {
 		return c
 	}
 	c.Status, c.Reason = metav1.ConditionTrue, v1.ReasonSelectorsOverlap
-	c.Message = overlapText(w.rivals[0]) + "; this one is the older and decides about the pods of both"
-	if elder := w.elder(); elder != nil {
+	c.Message = overlapText(f.rivals[0]) + "; this one is the older and decides about the pods of both"
+	if elder := f.elder(); elder != nil {
 		c.Message = overlapText(elder) + "; that one is the older, and this one starts no pod"
 	}
 	return c
 }
 
-func rolloutHeld(p *plan) metav1.Condition {
+func rolloutHeld(f *facts) metav1.Condition {
 	c := metav1.Condition{Type: v1.ConditionRolloutHeld}
-	for _, m := range p.waiting {
+	for _, m := range f.waiting {
 		if m.family.wanted > 1 {
 			c.Status, c.Reason = metav1.ConditionTrue, v1.ReasonStandbysNotReady
 			c.Message = fmt.Sprintf("%s wants %d pods Ready before its rollout goes on, and one at most can be: the others wait for their turn. "+
@@ -342,20 +468,48 @@ func rolloutHeld(p *plan) metav1.Condition {
 	return c
 }
 
-func guardMissing(w *world) metav1.Condition {
+func guardMissing(f *facts) metav1.Condition {
 	c := metav1.Condition{Type: v1.ConditionGuardMissing}
-	if w.unguarded != "" {
-		c.Status, c.Reason = metav1.ConditionTrue, v1.ReasonPolicyNotInstalled
-		if w.unguarded == noPolicyAPI {
-			c.Reason = v1.ReasonNoPolicyAPI
-		}
-		c.Message = w.unguarded + "; a pod that is created while the operator's webhook is away runs its program at once"
+	if f.unguarded.Message != "" {
+		c.Status, c.Reason = metav1.ConditionTrue, f.unguarded.Reason
+		c.Message = f.unguarded.Message + "; a pod that is created while the operator's webhook is away runs its program at once"
 	}
 	return c
 }
 
-// noPolicyAPI is why there is no guard on an old API server.
-const noPolicyAPI = "the API server has no ValidatingAdmissionPolicy, which needs Kubernetes 1.30"
+func severalRun(f *facts) string {
+	return fmt.Sprintf("%d pods may be running the program at the same time, and one at most should: %s", len(f.started), listed(f.started))
+}
+
+// allButOne says how to stop all pods that may be running but one: the holder,
+// or the oldest that is not being deleted.
+func allButOne(f *facts) string {
+	stay := slices.DeleteFunc(slices.Clone(f.started), (*member).terminating)
+	if i := slices.IndexFunc(stay, func(m *member) bool { return m.holder }); i > 0 {
+		stay[0], stay[i] = stay[i], stay[0]
+	}
+	if len(stay) < 2 {
+		return "Wait until those that are being deleted have stopped"
+	}
+	return "Stop all but one: " + howToStop(stay[1:])
+}
+
+// howToStop is the command that stops pods. A static pod is stopped at its Node.
+func howToStop(members []*member) string {
+	var ways, names []string
+	for _, m := range members {
+		switch {
+		case isMirror(m.pod):
+			ways = append(ways, fmt.Sprintf("take the manifest of static pod %s out of the kubelet's folder on Node %s", m.name(), m.pod.Spec.NodeName))
+		case !m.terminating() && len(names) < mostNamed:
+			names = append(names, m.name())
+		}
+	}
+	if len(names) > 0 {
+		ways = slices.Insert(ways, 0, fmt.Sprintf("kubectl -n %s delete pod %s", members[0].pod.Namespace, strings.Join(names, " ")))
+	}
+	return strings.Join(ways[:min(len(ways), mostNamed)], "; ")
+}
 
 // mostNamed is how many pods a message names.
 const mostNamed = 10
@@ -363,8 +517,8 @@ const mostNamed = 10
 // someOf names up to 10 pods.
 func someOf(members []*member) string { return list(members, (*member).name) }
 
-// standing names them, and says which are being deleted.
-func standing(members []*member) string {
+// listed names them, and says which are being deleted.
+func listed(members []*member) string {
 	return list(members, func(m *member) string {
 		if m.terminating() {
 			return m.name() + " (being deleted)"

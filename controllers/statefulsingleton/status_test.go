@@ -43,8 +43,8 @@ type situation struct {
 }
 
 const (
-	steady  = "Progressing=False Steady: no handover is on its way"
-	healthy = "Degraded=False Healthy: nothing needs a person"
+	steady  = "Progressing=False Steady: no handover in progress"
+	healthy = "Degraded=False Healthy: no problems detected"
 	lostA   = "Degraded=True NodeUnreachable: pod a may be running its program on Node n1, which does not answer, and no other pod starts until it has stopped. " +
 		"If that machine is off, say so: kubectl taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 	noGateThere = "UnmanagedPod=True PodWithoutGate: these pods match and may be running the program without the gate, because they were made before the StatefulSingleton, " +
@@ -55,8 +55,7 @@ func say(t *testing.T, situations []situation) {
 	t.Helper()
 	for _, r := range situations {
 		t.Run(r.sentence, func(t *testing.T) {
-			p := decide(r.w)
-			s := summarize(r.w, &p)
+			s := summarize(derive(r.w))
 			if columns := fmt.Sprintf("%s, %s, %d", s.Phase, s.ActivePod, s.WaitingCount); columns != r.columns {
 				t.Errorf("the columns show %q, want %q", columns, r.columns)
 			}
@@ -97,8 +96,8 @@ func TestV13WhatAPersonWouldSay(t *testing.T) {
 			[]string{"Available=False ActivePodNotReady: pod a may run its program, and cannot start: ErrImagePull of container app; see: kubectl -n ns describe pod a", steady,
 				"Degraded=True PodFailing: pod a has its turn, and its program cannot start: ErrImagePull of container app; no other pod starts until it is deleted. " +
 					"See: kubectl -n ns describe pod a, and: kubectl -n ns logs a --previous"}},
-		{"V13 the node of the program does not answer, so nobody knows whether it runs", worldOf(held(), granted("a", 1).serving().onNode(mute), waiting("b")), "Running, a, 1",
-			[]string{"Available=False ActivePodNotReady: nobody can say whether pod a runs: its Node n1 does not answer", steady, lostA}},
+		{"V13 the node of the program does not answer, so no one knows whether it runs", worldOf(held(), granted("a", 1).serving().onNode(unresponsive), waiting("b")), "Running, a, 1",
+			[]string{"Available=False ActivePodNotReady: it is not known whether pod a runs: its Node n1 does not answer", steady, lostA}},
 		{"V13 the old program shuts down, and the new one waits for it", worldOf(held(), granted("a", 1).serving().deleted(), waiting("b")), "Transitioning, a, 1",
 			[]string{"Available=False ActivePodNotReady: pod a is being deleted",
 				"Progressing=True WaitingForStop: pod a is being deleted; still running: container app; waiting: b", healthy}},
@@ -113,9 +112,12 @@ func TestV13WhatAPersonWouldSay(t *testing.T) {
 		{"V13 the new pod is coming to its gate", worldOf(held(), granted("a", 1).of("d").old().serving(), newImage("ContainerCreating")), "Transitioning, a, 1",
 			[]string{"Available=True ActivePodReady: pod a runs",
 				"Progressing=True WaitingForPod: pod a runs on until pod b, which is to take its place, waits at its gate", healthy}},
-		{"V13 nobody runs, and the only pod finds no node", worldOf(singleton("db"), waiting("a").unscheduled()), "Transitioning, , 1",
+		{"V13 no program runs, and the only pod finds no node", worldOf(singleton("db"), waiting("a").unscheduled()), "Transitioning, , 1",
 			[]string{"Available=False NoActivePod: no pod may run its program yet",
 				"Progressing=True WaitingForPod: pod a is next, and has no Node yet; see: kubectl -n ns describe pod a", healthy}},
+		{"V13 no program runs, and of two pods none has come to its gate", worldOf(singleton("db"), waiting("a").coming(), waiting("b").coming()), "Transitioning, , 2",
+			[]string{"Available=False NoActivePod: no pod may run its program yet",
+				"Progressing=True WaitingForPod: pod a is next, and starts when it waits at its gate", healthy}},
 	})
 }
 
@@ -140,7 +142,7 @@ func TestV14ProgramsBesideEachOther(t *testing.T) {
 		{"V14 pods that a deleted object let go run beside each other", worldOf(singleton("db"), granted("a", 1).serving(), granted("b", 2).serving()), "Failed, a, 0",
 			[]string{"Available=False SeveralPodsRunning: 2 pods may be running the program at the same time, and one at most should: a, b", steady,
 				"Degraded=True SeveralPodsRunning: 2 pods may be running the program at the same time, and one at most should: a, b. Stop all but one: kubectl -n ns delete pod b"}},
-		{"V14 one of two is on a node that does not answer: both may run", worldOf(singleton("db"), ungated("a").silent().onNode(mute), ungated("b").serving()), "Failed, a, 0",
+		{"V14 one of two is on a node that does not answer: both may run", worldOf(singleton("db"), ungated("a").silent().onNode(unresponsive), ungated("b").serving()), "Failed, a, 0",
 			[]string{"Available=False SeveralPodsRunning: 2 pods may be running the program at the same time, and one at most should: a, b", steady,
 				"Degraded=True SeveralPodsRunning: 2 pods may be running the program at the same time, and one at most should: a, b. Stop all but one: kubectl -n ns delete pod b",
 				noGateThere + "a, b. No other pod starts until they have stopped. To go on: kubectl -n ns delete pod a b"}},
@@ -171,8 +173,7 @@ func TestV14ProgramsOfUnknownContainers(t *testing.T) {
 	for _, m := range w.pods {
 		m.lookAt(w.object)
 	}
-	p := decide(w)
-	if s := summarize(w, &p); !meta.IsStatusConditionTrue(s.Conditions, v1.ConditionDegraded) || s.Phase != v1.PhaseFailed {
+	if s := summarize(derive(w)); !meta.IsStatusConditionTrue(s.Conditions, v1.ConditionDegraded) || s.Phase != v1.PhaseFailed {
 		t.Errorf("two programs run, and it says %s, %v", s.Phase, s.Conditions)
 	}
 }
@@ -183,8 +184,7 @@ func TestV14TheCommandIsWhole(t *testing.T) {
 	for i := range 15 {
 		many = append(many, ungated(fmt.Sprintf("%s-%02d", strings.Repeat("n", 60), i)).serving())
 	}
-	p := decide(worldOf(singleton("db"), many...))
-	s := summarize(worldOf(singleton("db"), many...), &p)
+	s := summarize(derive(worldOf(singleton("db"), many...)))
 	for _, kind := range []string{v1.ConditionDegraded, v1.ConditionUnmanagedPod} {
 		_, names, found := strings.Cut(meta.FindStatusCondition(s.Conditions, kind).Message, "delete pod ")
 		pods := strings.Fields(names)

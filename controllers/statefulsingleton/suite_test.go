@@ -30,7 +30,7 @@ import (
 )
 
 // These tests run against a real API server. The kubelets are played by
-// puppet_test.go, which law_test.go watches; what a kubelet really does is shown
+// fakecontrolplane_test.go, which invariant_test.go watches; what a kubelet really does is shown
 // on real nodes.
 
 var (
@@ -39,12 +39,12 @@ var (
 	user   client.WithWatch // a person with kubectl who may do anything
 )
 
-// The operator has the rights that config/rbac gives it and no others; somebody
+// The operator has the rights that config/rbac gives it and no others; a user
 // may do with pods what the edit role allows.
 const (
 	operatorNamespace = "operator-system"
 	theOperator       = apiserver.TheOperator
-	somebody          = "somebody"
+	anotherUser       = "a-user"
 )
 
 func TestAPI(t *testing.T) { apiserver.Run(t, "StatefulSingleton") }
@@ -56,19 +56,19 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	for _, name := range []string{"node-1", "node-2"} {
 		addNode(ctx, name)
 	}
-	startPuppet()
+	startFakeControlPlane()
 	server.ServeWebhooks(func(mgr ctrl.Manager) error { return statefulsingleton.SetupWebhook(mgr, "image", operatorNamespace) })
 	installGuard(ctx)
 })
 
-// giveRights binds the operator to the roles that are shipped, and somebody to
+// giveRights binds the operator to the roles that are shipped, and a user to
 // what a developer of a namespace mostly has.
 func giveRights(ctx context.Context) {
 	server.GiveRights(ctx, "statefulsingleton-role", "cluster-scoped-role", "installer-role")
 	edit := &rbacv1.ClusterRole{ObjectMeta: named("edits-pods"), Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "create", "update", "patch", "delete"}}}}
 	Expect(user.Create(ctx, edit)).To(Succeed())
-	Expect(rbac.Bind(ctx, user, edit.Name, somebody)).To(Succeed())
+	Expect(rbac.Bind(ctx, user, edit.Name, anotherUser)).To(Succeed())
 }
 
 // as is a client of that user.
@@ -158,12 +158,12 @@ func (o *operator) stop() {
 	}
 }
 
-// newNamespace makes a namespace in which the law is watched.
+// newNamespace makes a namespace in which the invariant is watched.
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	ns := server.NewNamespace(ctx)
 	DeferCleanup(func(ctx SpecContext) {
-		theLaw.judge(ctx, ns)
+		theInvariant.judge(ctx, ns)
 		sweep(ctx, ns)
 	})
 	return ns

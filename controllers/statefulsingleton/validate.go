@@ -73,7 +73,7 @@ func validateSelector(selector *metav1.LabelSelector, at *field.Path) field.Erro
 	if errs := metavalidation.ValidateLabelSelector(selector, metavalidation.LabelSelectorValidationOptions{}, at); len(errs) > 0 {
 		return errs
 	}
-	wanted := wishes(selector)
+	wanted := requirements(selector)
 	for _, key := range sets.List(sets.KeySet(wanted)) {
 		if strings.HasPrefix(key, v1.Prefix) {
 			return field.ErrorList{field.Forbidden(at, fmt.Sprintf(
@@ -233,18 +233,26 @@ func obstacles(c *corev1.Container, at *field.Path, mode v1.GateMode) field.Erro
 // folder for the signal, starts it out of turn.
 func trespasses(pod *corev1.Pod, s *v1.StatefulSingleton, mode v1.GateMode, spec *field.Path) field.ErrorList {
 	ours := sets.New(v1.VolumeSignal, homeOf(mode).volume)
+	mayMount := func(c *corev1.Container) bool { return isOurs(c) || isProgram(c, s) }
+	errs := append(trespassesOf(pod.Spec.Containers, spec.Child("containers"), ours, mayMount),
+		trespassesOf(pod.Spec.InitContainers, spec.Child("initContainers"), ours, isOurs)...)
+	return errs[:min(len(errs), mostFaults)]
+}
+
+func trespassesOf(list []corev1.Container, at *field.Path, ours sets.Set[string], mayMount func(*corev1.Container) bool) field.ErrorList {
 	var errs field.ErrorList
-	for name, list := range map[string][]corev1.Container{"containers": pod.Spec.Containers, "initContainers": pod.Spec.InitContainers} {
-		for i := range list {
-			c := &list[i]
-			for j, m := range c.VolumeMounts {
-				known := isOurs(c) || name == "containers" && isProgram(c, s)
-				if !ours.Has(m.Name) || known && isOurMount(c, &m) || len(errs) >= mostFaults {
-					continue
-				}
-				errs = append(errs, field.Forbidden(spec.Child(name).Index(i).Child("volumeMounts").Index(j).Child("name"),
-					fmt.Sprintf("volume %s is the operator's, by which programs are held back, and it alone mounts it; mount a volume of your own", m.Name)))
+	for i := range list {
+		c := &list[i]
+		for j := range c.VolumeMounts {
+			m := &c.VolumeMounts[j]
+			if !ours.Has(m.Name) || len(errs) >= mostFaults {
+				continue
 			}
+			if mayMount(c) && isOurMount(c, m) {
+				continue
+			}
+			errs = append(errs, field.Forbidden(at.Index(i).Child("volumeMounts").Index(j).Child("name"),
+				fmt.Sprintf("volume %s is the operator's, by which programs are held back, and it alone mounts it; mount a volume of your own", m.Name)))
 		}
 	}
 	return errs
@@ -254,8 +262,14 @@ func trespasses(pod *corev1.Pod, s *v1.StatefulSingleton, mode v1.GateMode, spec
 // the same.
 func isOurMount(c *corev1.Container, m *corev1.VolumeMount) bool {
 	places := map[string]string{v1.VolumeSignal: v1.PathSignal, v1.VolumeGate: v1.PathGate, v1.VolumeScripts: v1.PathScripts}
-	harmless := m.ReadOnly || m.Name == v1.VolumeSignal /* which nobody can write */ || c.Name == v1.ContainerInstall
-	return m.MountPath == places[m.Name] && harmless && m.SubPath == "" && m.SubPathExpr == ""
+	if m.MountPath != places[m.Name] || m.SubPath != "" || m.SubPathExpr != "" {
+		return false
+	}
+	switch {
+	case m.ReadOnly, m.Name == v1.VolumeSignal: // which no container can write
+		return true
+	}
+	return c.Name == v1.ContainerInstall
 }
 
 // intact reports whether no container mounts our volumes otherwise than we do. Where
@@ -273,7 +287,7 @@ func intact(pod *corev1.Pod) bool {
 }
 
 // clashes are names of ours that the pod uses for something else. Two things of
-// one name would be taken for each other: a volume that somebody else fills, for
+// one name would be taken for each other: a volume that another client fills, for
 // the grant.
 func clashes(pod *corev1.Pod, volumes []corev1.Volume, spec *field.Path) field.ErrorList {
 	const remedy = "the operator puts its own into the pod; choose another name"
@@ -312,6 +326,11 @@ func theirs(containers []corev1.Container) (count int) {
 	return count
 }
 
+// reserved reports whether a name is one of ours.
 func reserved(name string) bool {
-	return name == v1.ContainerInstall || name == v1.ContainerWait || name == v1.ContainerSidecar || strings.HasPrefix(name, v1.ContainerImagePrefix)
+	switch name {
+	case v1.ContainerInstall, v1.ContainerWait, v1.ContainerSidecar:
+		return true
+	}
+	return strings.HasPrefix(name, v1.ContainerImagePrefix)
 }

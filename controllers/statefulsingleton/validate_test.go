@@ -294,7 +294,7 @@ func TestV20WhatIsWarnedOf(t *testing.T) {
 		want string
 	}{
 		{"V20 nothing of what is usual", singleton("db"), ""},
-		{"V20 nothing of an annotation of somebody else", annotated("example.com/release-now", "true"), ""},
+		{"V20 nothing of an annotation of another client", annotated("example.com/release-now", "true"), ""},
 		{"V20 the operator's own namespace, which has no guard", in("operator-system"),
 			"metadata.namespace: the operator does not guard namespace operator-system; a pod that is created there while the operator's webhook is away runs its program at once; use another namespace"},
 		{"V20 kube-system, which has none either", in("kube-system"),
@@ -304,7 +304,7 @@ func TestV20WhatIsWarnedOf(t *testing.T) {
 		{"V20 the annotation in the domain of the API", annotated("apps.openshift.statefulsingleton.com/release-now", "true"),
 			"metadata.annotations[apps.openshift.statefulsingleton.com/release-now]: the operator knows no such annotation; the only one for people is apps.statefulsingleton.com/release-now=true"},
 		{"V20 another word for true", annotated(v1.AnnotationReleaseNow, "yes"), releaseNow + `"yes" does nothing; the value that does is "true"`},
-		{"V20 release-now of an object that nobody deletes", annotated(v1.AnnotationReleaseNow, "true"),
+		{"V20 release-now of an object that no one deletes", annotated(v1.AnnotationReleaseNow, "true"),
 			releaseNow + "it does nothing yet; when the StatefulSingleton is deleted, all its waiting pods start at once, together"},
 		{"V20 nothing of release-now where it belongs", annotated(v1.AnnotationReleaseNow, "true").deleted(), ""},
 		{"V20 a grace period that is not respected", singleton("db").grace(20, false),

@@ -46,7 +46,7 @@ func SetupWebhook(mgr ctrl.Manager, image, namespace string) error {
 }
 
 // lister lists the StatefulSingletons of a namespace, from a cache and not copied:
-// nobody may change them.
+// no one may change them.
 type lister interface {
 	List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error
 }
@@ -99,7 +99,7 @@ func (h *podHandler) Handle(ctx context.Context, req admission.Request) admissio
 	if count := len(seen.Spec.Containers) + len(seen.Spec.InitContainers); count > 2*mostContainers+mostOurs {
 		return refused(ruler, field.ErrorList{tooManyContainers(count)})
 	}
-	if ctx.Err() != nil { // nobody waits for the answer any more
+	if ctx.Err() != nil { // no one waits for the answer any more
 		return admission.Errored(http.StatusServiceUnavailable, ctx.Err())
 	}
 	return h.hold(ctx, req, ruler)
@@ -146,7 +146,7 @@ func podWarnings(pod *corev1.Pod, s *v1.StatefulSingleton) []string {
 	return []string{fmt.Sprintf("StatefulSingleton %s holds this pod back as a whole, since it has no container %s, which spec.containers of the StatefulSingleton says is the program", s.Name, strings.Join(missing, ", "))}
 }
 
-// isMirror tells whether the pod only shows what a kubelet runs by itself. The
+// isMirror reports whether the pod only shows what a kubelet runs by itself. The
 // guard lets it pass too: it must be seen, so that nothing starts beside it.
 func isMirror(pod metav1.Object) bool {
 	_, ok := pod.GetAnnotations()[corev1.MirrorPodAnnotationKey]

@@ -103,7 +103,7 @@ func TestEachImageIsBroughtOnce(t *testing.T) {
 	}
 }
 
-// Nobody waits for the answer any more: nothing more is done.
+// No pod waits for the answer any more: nothing more is done.
 func TestTheWebhookEndsWithItsRequest(t *testing.T) {
 	h := newHandler(t, known{items: all(singleton("db"))})
 	count := &decodes{Decoder: h.decoder}

@@ -165,7 +165,7 @@ func TestThePatchTouchesOnlyWhatDiffers(t *testing.T) {
 	for seed := range uint64(1000) {
 		r := rand.New(rand.NewPCG(seed, 6))
 		before := randomPod(r)
-		if maybe(r, 3) { // a second look, after somebody else's init container
+		if maybe(r, 3) { // a second look, after another client's init container
 			if inject(before, &singleton("db").StatefulSingleton, around()) != nil {
 				continue
 			}
@@ -194,7 +194,7 @@ func TestThePatchTouchesOnlyWhatDiffers(t *testing.T) {
 	}
 }
 
-// mark puts a field that nobody knows into every object of a tree that is in a
+// mark puts a field that no one knows into every object of a tree that is in a
 // list, and into spec.
 func mark(node any) (count int) {
 	switch node := node.(type) {

@@ -156,7 +156,7 @@ const (
 	// another.
 	ReasonReleasing = "ReleasingPods"
 
-	// ReasonHealthy: nothing needs a person.
+	// ReasonHealthy: no problems detected.
 	ReasonHealthy = "Healthy"
 	// ReasonInvalidSpec: the spec slipped past admission and cannot be served.
 	ReasonInvalidSpec = "InvalidSpec"

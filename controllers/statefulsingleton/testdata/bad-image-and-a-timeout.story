@@ -1,10 +1,10 @@
 # the user makes the StatefulSingleton
   patch statefulsingleton db: Keep
   create configmap statefulsingleton-wrapper: Wrapper
-= Running, active: nobody, waiting: nobody
+= Running, active: none, waiting: none
 = Available False NoPods: no pod matches the selector
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected
 # the user makes a Deployment of 2, RollingUpdate
     web-1-a is made
     web-1-b is made
@@ -19,8 +19,8 @@
   patch pod web-1-a: Remind, epoch 1
 = Running, active: web-1-a, waiting: web-1-b
 = Available True ActivePodReady: pod web-1-a runs
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected
 # the user wants image bad
     web-2-c is made
     web-1 is scaled to 1
@@ -33,7 +33,7 @@
 = Transitioning, active: web-1-a, waiting: web-2-c, web-2-d
 = Available True ActivePodReady: pod web-1-a runs
 = Progressing True WaitingForPod: pod web-1-a runs on; pod web-2-c is to take its place, and cannot start: ErrImagePull of container app; see: kubectl -n ns describe pod web-2-c
-= Degraded False Healthy: nothing needs a person
+= Degraded False Healthy: no problems detected
 # 5m1s pass
 = Failed, active: web-1-a, waiting: web-2-c, web-2-d
 = Available True ActivePodReady: pod web-1-a runs
@@ -51,5 +51,5 @@
     web-1-e waits at its gate
 = Running, active: web-1-a, waiting: web-1-e
 = Available True ActivePodReady: pod web-1-a runs
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected

@@ -1,10 +1,10 @@
 # the user makes the StatefulSingleton
   patch statefulsingleton db: Keep
   create configmap statefulsingleton-wrapper: Wrapper
-= Running, active: nobody, waiting: nobody
+= Running, active: none, waiting: none
 = Available False NoPods: no pod matches the selector
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected
 # the user makes a Deployment of 1, RollingUpdate
     web-1-a is made
     web-1-a is bound to n1
@@ -14,22 +14,22 @@
     web-1-a waits at its gate
     web-1-a runs its program
   patch pod web-1-a: Remind, epoch 1
-= Running, active: web-1-a, waiting: nobody
+= Running, active: web-1-a, waiting: none
 = Available True ActivePodReady: pod web-1-a runs
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected
 # the user wants image bad
     web-2-b is made
     web-2-b is bound to n2
 = Transitioning, active: web-1-a, waiting: web-2-b
 = Available True ActivePodReady: pod web-1-a runs
 = Progressing True WaitingForPod: pod web-1-a runs on; pod web-2-b is to take its place, and cannot start: ErrImagePull of container app; see: kubectl -n ns describe pod web-2-b
-= Degraded False Healthy: nothing needs a person
+= Degraded False Healthy: no problems detected
 # the user wants image one
     web-2 is scaled to 0
     web-2 deletes web-2-b
     web-2-b will not start
-= Running, active: web-1-a, waiting: nobody
+= Running, active: web-1-a, waiting: none
 = Available True ActivePodReady: pod web-1-a runs
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected

@@ -1,10 +1,10 @@
 # the user makes the StatefulSingleton
   patch statefulsingleton db: Keep
   create configmap statefulsingleton-wrapper: Wrapper
-= Running, active: nobody, waiting: nobody
+= Running, active: none, waiting: none
 = Available False NoPods: no pod matches the selector
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected
 # the user makes a Deployment of 1, RollingUpdate
     web-1-a is made
     web-1-a is bound to n1
@@ -14,10 +14,10 @@
     web-1-a waits at its gate
     web-1-a runs its program
   patch pod web-1-a: Remind, epoch 1
-= Running, active: web-1-a, waiting: nobody
+= Running, active: web-1-a, waiting: none
 = Available True ActivePodReady: pod web-1-a runs
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected
 # the user deletes the StatefulSingleton
   patch pod web-1-a: LetGo
   patch statefulsingleton db: Release
@@ -27,10 +27,10 @@
   patch configmap statefulsingleton-wrapper: Wrapper
   patch pod web-1-a: Protect
   patch status of statefulsingleton db: Adopt, web-1-a, epoch 1
-= Running, active: web-1-a, waiting: nobody
+= Running, active: web-1-a, waiting: none
 = Available True ActivePodReady: pod web-1-a runs
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected
 # the user wants image two
     web-2-b is made
     web-2-b is bound to n2
@@ -49,7 +49,7 @@
     web-1 is scaled to 0
     web-1 deletes web-1-c
     web-1-c stops
-= Running, active: web-2-b, waiting: nobody
+= Running, active: web-2-b, waiting: none
 = Available True ActivePodReady: pod web-2-b runs
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected

@@ -1,10 +1,10 @@
 # the user makes the StatefulSingleton
   patch statefulsingleton db: Keep
   create configmap statefulsingleton-wrapper: Wrapper
-= Running, active: nobody, waiting: nobody
+= Running, active: none, waiting: none
 = Available False NoPods: no pod matches the selector
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected
 # the user makes a Deployment of 2, RollingUpdate
     web-1-a is made
     web-1-b is made
@@ -19,8 +19,8 @@
   patch pod web-1-a: Remind, epoch 1
 = Running, active: web-1-a, waiting: web-1-b
 = Available True ActivePodReady: pod web-1-a runs
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected
 # a drain evicts the pod that runs
     web-1-c is made
     web-1-c is bound to n3
@@ -34,8 +34,8 @@
   patch pod web-1-b: Remind, epoch 2
 = Running, active: web-1-b, waiting: web-1-c
 = Available True ActivePodReady: pod web-1-b runs
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected
 # the kubelet evicts the pod that runs
     web-1-b stops
   patch pod web-1-b: Release
@@ -49,8 +49,8 @@
   patch pod web-1-c: Remind, epoch 3
 = Running, active: web-1-c, waiting: web-1-d
 = Available True ActivePodReady: pod web-1-c runs
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected
 # pod garbage collection takes the pod that runs
     web-1-c is taken by pod garbage collection
     web-1-e is made
@@ -65,5 +65,5 @@
   patch pod web-1-d: Remind, epoch 4
 = Running, active: web-1-d, waiting: web-1-e
 = Available True ActivePodReady: pod web-1-d runs
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected

@@ -1,10 +1,10 @@
 # the user makes the StatefulSingleton
   patch statefulsingleton db: Keep
   create configmap statefulsingleton-wrapper: Wrapper
-= Running, active: nobody, waiting: nobody
+= Running, active: none, waiting: none
 = Available False NoPods: no pod matches the selector
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected
 # the user makes a Deployment of 2, RollingUpdate
     web-1-a is made
     web-1-b is made
@@ -19,12 +19,12 @@
   patch pod web-1-a: Remind, epoch 1
 = Running, active: web-1-a, waiting: web-1-b
 = Available True ActivePodReady: pod web-1-a runs
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected
 # the Node is deleted
 = Running, active: web-1-a, waiting: web-1-b
-= Available False ActivePodNotReady: nobody can say whether pod web-1-a runs: its Node n1 does not exist any more
-= Progressing False Steady: no handover is on its way
+= Available False ActivePodNotReady: it is not known whether pod web-1-a runs: its Node n1 does not exist any more
+= Progressing False Steady: no handover in progress
 = Degraded True NodeUnreachable: pod web-1-a may be running its program on Node n1, which does not exist any more; another pod starts when it has been gone for 1m0s
 # 41s pass
     web-1-a is taken by pod garbage collection
@@ -40,10 +40,10 @@
   patch pod web-1-b: Remind, epoch 2
 = Running, active: web-1-b, waiting: web-1-c
 = Available True ActivePodReady: pod web-1-b runs
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected
 # the Node is there again, for its machine never stopped
 = Running, active: web-1-b, waiting: web-1-c
 = Available True ActivePodReady: pod web-1-b runs
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected

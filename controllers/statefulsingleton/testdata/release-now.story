@@ -1,10 +1,10 @@
 # the user makes the StatefulSingleton
   patch statefulsingleton db: Keep
   create configmap statefulsingleton-wrapper: Wrapper
-= Running, active: nobody, waiting: nobody
+= Running, active: none, waiting: none
 = Available False NoPods: no pod matches the selector
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected
 # the user makes a Deployment of 3, RollingUpdate
     web-1-a is made
     web-1-b is made
@@ -22,13 +22,13 @@
   patch pod web-1-a: Remind, epoch 1
 = Running, active: web-1-a, waiting: web-1-b, web-1-c
 = Available True ActivePodReady: pod web-1-a runs
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected
 # the user deletes the StatefulSingleton
 = Running, active: web-1-a, waiting: web-1-b, web-1-c
 = Available True ActivePodReady: pod web-1-a runs
 = Progressing True ReleasingPods: the StatefulSingleton is being deleted, and pods still wait for their turn: web-1-b, web-1-c; pod web-1-a may be running its program and was not told to stop. To start them all at once, together: kubectl -n ns annotate statefulsingleton db apps.statefulsingleton.com/release-now=true
-= Degraded False Healthy: nothing needs a person
+= Degraded False Healthy: no problems detected
 # the user wants all pods released now
   patch pod web-1-a: LetGo
   patch pod web-1-b: LetGo

@@ -1,10 +1,10 @@
 # the user makes the StatefulSingleton
   patch statefulsingleton db: Keep
   create configmap statefulsingleton-wrapper: Wrapper
-= Running, active: nobody, waiting: nobody
+= Running, active: none, waiting: none
 = Available False NoPods: no pod matches the selector
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected
 # the user makes a Deployment of 1, RollingUpdate
     web-1-a is made
     web-1-a is bound to n1
@@ -14,10 +14,10 @@
     web-1-a waits at its gate
     web-1-a runs its program
   patch pod web-1-a: Remind, epoch 1
-= Running, active: web-1-a, waiting: nobody
+= Running, active: web-1-a, waiting: none
 = Available True ActivePodReady: pod web-1-a runs
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected
 # the user wants 3 pods
     web-1 is scaled to 3
     web-1-b is made
@@ -28,8 +28,8 @@
     web-1-c waits at its gate
 = Running, active: web-1-a, waiting: web-1-b, web-1-c
 = Available True ActivePodReady: pod web-1-a runs
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected
 # a user deletes the pod that runs
     web-1-d is made
     web-1-d is bound to n1
@@ -43,8 +43,8 @@
   patch pod web-1-b: Remind, epoch 2
 = Running, active: web-1-b, waiting: web-1-c, web-1-d
 = Available True ActivePodReady: pod web-1-b runs
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected
 # the user wants image two
     web-2-e is made
     web-1 is scaled to 1
@@ -77,15 +77,15 @@
     web-1-h stops
 = Running, active: web-2-e, waiting: web-2-f, web-2-g
 = Available True ActivePodReady: pod web-2-e runs
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected
 # the user wants 1 pods
     web-2 is scaled to 1
     web-2 deletes web-2-g
     web-2 deletes web-2-f
     web-2-g stops
     web-2-f stops
-= Running, active: web-2-e, waiting: nobody
+= Running, active: web-2-e, waiting: none
 = Available True ActivePodReady: pod web-2-e runs
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected

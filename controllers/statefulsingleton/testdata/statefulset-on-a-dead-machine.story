@@ -1,10 +1,10 @@
 # the user makes the StatefulSingleton
   patch statefulsingleton db: Keep
   create configmap statefulsingleton-wrapper: Wrapper
-= Running, active: nobody, waiting: nobody
+= Running, active: none, waiting: none
 = Available False NoPods: no pod matches the selector
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected
 # the user makes a StatefulSet of 1, RollingUpdate
     web-0 is made
     web-0 is bound to n1
@@ -14,20 +14,20 @@
     web-0 waits at its gate
     web-0 runs its program
   patch pod web-0: Remind, epoch 1
-= Running, active: web-0, waiting: nobody
+= Running, active: web-0, waiting: none
 = Available True ActivePodReady: pod web-0 runs
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected
 # its machine loses power
     n1 is not Ready
-= Running, active: web-0, waiting: nobody
-= Available False ActivePodNotReady: nobody can say whether pod web-0 runs: its Node n1 does not answer
-= Progressing False Steady: no handover is on its way
+= Running, active: web-0, waiting: none
+= Available False ActivePodNotReady: it is not known whether pod web-0 runs: its Node n1 does not answer
+= Progressing False Steady: no handover in progress
 = Degraded True NodeUnreachable: pod web-0 may be running its program on Node n1, which does not answer, and no other pod starts until it has stopped. If that machine is off, say so: kubectl taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute
 # the control plane deletes the pods of the node
-= Running, active: web-0, waiting: nobody
+= Running, active: web-0, waiting: none
 = Available False ActivePodNotReady: pod web-0 is being deleted
-= Progressing False Steady: no handover is on its way
+= Progressing False Steady: no handover in progress
 = Degraded True NodeUnreachable: pod web-0 may be running its program on Node n1, which does not answer, and no other pod starts until it has stopped. If that machine is off, say so: kubectl taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute
 # the administrator says that the node is out of service
   patch pod web-0: Release
@@ -40,7 +40,7 @@
     web-0 waits at its gate
     web-0 runs its program
   patch pod web-0: Remind, epoch 2
-= Running, active: web-0, waiting: nobody
+= Running, active: web-0, waiting: none
 = Available True ActivePodReady: pod web-0 runs
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected

@@ -1,10 +1,10 @@
 # the user makes the StatefulSingleton
   patch statefulsingleton db: Keep
   create configmap statefulsingleton-wrapper: Wrapper
-= Running, active: nobody, waiting: nobody
+= Running, active: none, waiting: none
 = Available False NoPods: no pod matches the selector
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected
 # the user makes a StatefulSet of 1, RollingUpdate
     web-0 is made
     web-0 is bound to n1
@@ -14,10 +14,10 @@
     web-0 waits at its gate
     web-0 runs its program
   patch pod web-0: Remind, epoch 1
-= Running, active: web-0, waiting: nobody
+= Running, active: web-0, waiting: none
 = Available True ActivePodReady: pod web-0 runs
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected
 # the user wants image two
     web deletes web-0
     web-0 stops
@@ -30,7 +30,7 @@
     web-0 waits at its gate
     web-0 runs its program
   patch pod web-0: Remind, epoch 2
-= Running, active: web-0, waiting: nobody
+= Running, active: web-0, waiting: none
 = Available True ActivePodReady: pod web-0 runs
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected

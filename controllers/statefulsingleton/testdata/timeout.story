@@ -3,17 +3,17 @@
     web-1-b is made without a gate
     web-1-a is bound to n1
     web-1-b is bound to n2
-    web-1-a runs its program, which nobody held back
-    web-1-b runs its program, which nobody held back
+    web-1-a runs its program, which no one held back
+    web-1-b runs its program, which no one held back
 = there is no StatefulSingleton
 # the user makes the StatefulSingleton
   patch statefulsingleton db: Keep
   create configmap statefulsingleton-wrapper: Wrapper
   patch pod web-1-a: Protect
   patch pod web-1-b: Protect
-= Failed, active: web-1-a, waiting: nobody
+= Failed, active: web-1-a, waiting: none
 = Available False SeveralPodsRunning: 2 pods may be running the program at the same time, and one at most should: web-1-a, web-1-b
-= Progressing False Steady: no handover is on its way
+= Progressing False Steady: no handover in progress
 = Degraded True SeveralPodsRunning: 2 pods may be running the program at the same time, and one at most should: web-1-a, web-1-b. Stop all but one: kubectl -n ns delete pod web-1-b
 = UnmanagedPod True PodWithoutGate: these pods match and may be running the program without the gate, because they were made before the StatefulSingleton, without its webhook, or before spec.containers named their containers, or came through a gate that is not the operator's: web-1-a, web-1-b. No other pod starts until they have stopped. To go on: kubectl -n ns delete pod web-1-a web-1-b
 # a user deletes the pod that runs
@@ -25,7 +25,7 @@
 = Transitioning, active: web-1-b, waiting: web-1-c
 = Available True ActivePodReady: pod web-1-b runs
 = Progressing True WaitingForStop: pod web-1-b may be running its program and was not told to stop; waiting: web-1-c
-= Degraded False Healthy: nothing needs a person
+= Degraded False Healthy: no problems detected
 = UnmanagedPod True PodWithoutGate: these pods match and may be running the program without the gate, because they were made before the StatefulSingleton, without its webhook, or before spec.containers named their containers, or came through a gate that is not the operator's: web-1-b. No other pod starts until they have stopped. To go on: kubectl -n ns delete pod web-1-b
 # 5m1s pass
 = Failed, active: web-1-b, waiting: web-1-c
@@ -46,5 +46,5 @@
   patch pod web-1-c: Remind, epoch 1
 = Running, active: web-1-c, waiting: web-1-d
 = Available True ActivePodReady: pod web-1-c runs
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected

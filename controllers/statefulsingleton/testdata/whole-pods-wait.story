@@ -1,10 +1,10 @@
 # the user makes the StatefulSingleton
   patch statefulsingleton db: Keep
   create configmap statefulsingleton-wrapper: Wrapper
-= Running, active: nobody, waiting: nobody
+= Running, active: none, waiting: none
 = Available False NoPods: no pod matches the selector
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected
 # the user makes a Deployment of 2, RollingUpdate
     web-1-a is made
     web-1-b is made
@@ -19,15 +19,15 @@
   patch pod web-1-a: Remind, epoch 1
 = Running, active: web-1-a, waiting: web-1-b
 = Available True ActivePodReady: pod web-1-a runs
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected
 # the program crashes
     web-1-a crashes
     web-1-a is started again
 = Running, active: web-1-a, waiting: web-1-b
 = Available True ActivePodReady: pod web-1-a runs
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected
 # the user wants image two
     web-2-c is made
     web-1 is scaled to 1
@@ -55,5 +55,5 @@
     web-1-e stops
 = Running, active: web-2-c, waiting: web-2-d
 = Available True ActivePodReady: pod web-2-c runs
-= Progressing False Steady: no handover is on its way
-= Degraded False Healthy: nothing needs a person
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected

@@ -14,8 +14,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// law is what must hold at every step of every story.
-type law struct {
+// invariant is what must hold at every step of every story.
+type invariant struct {
 	s *stage
 	// covered are the pods that the promise is about: not those that were made
 	// without an object, until there is one.
@@ -29,12 +29,12 @@ type law struct {
 	epochs map[types.UID]int64
 }
 
-func newLaw(s *stage) *law {
-	return &law{s: s, covered: map[types.UID]bool{}, rivals: map[types.UID]map[types.UID]bool{}, under: map[types.UID]types.UID{}, epochs: map[types.UID]int64{}}
+func newInvariant(s *stage) *invariant {
+	return &invariant{s: s, covered: map[types.UID]bool{}, rivals: map[types.UID]map[types.UID]bool{}, under: map[types.UID]types.UID{}, epochs: map[types.UID]int64{}}
 }
 
 // lives hears what the program of a pod does, in truth.
-func (l *law) lives(b *body) {
+func (l *invariant) lives(b *body) {
 	if b.main != atWork {
 		return
 	}
@@ -47,7 +47,7 @@ func (l *law) lives(b *body) {
 }
 
 // changed hears of everything that happens in the API.
-func (l *law) changed(act *action.Action, was, is client.Object) {
+func (l *invariant) changed(act *action.Action, was, is client.Object) {
 	if act != nil && act.Verb == action.Delete {
 		l.deleted(act)
 	}
@@ -72,8 +72,8 @@ func (l *law) changed(act *action.Action, was, is client.Object) {
 }
 
 // forgets: an object goes, and with it its selector. A pod without a gate that
-// was not marked before is nobody's.
-func (l *law) forgets() {
+// was not marked before is no one's.
+func (l *invariant) forgets() {
 	for _, p := range l.s.pods() {
 		if p.Labels[v1.LabelSingleton] == "" && !controllerutil.ContainsFinalizer(p, v1.FinalizerPod) {
 			delete(l.covered, p.UID)
@@ -81,7 +81,7 @@ func (l *law) forgets() {
 	}
 }
 
-func (l *law) born(obj client.Object) {
+func (l *invariant) born(obj client.Object) {
 	switch o := obj.(type) {
 	case *v1.StatefulSingleton:
 		for _, p := range l.s.pods() {
@@ -94,7 +94,7 @@ func (l *law) born(obj client.Object) {
 		object := l.s.now()
 		l.covered[o.UID] = object != nil && object.DeletionTimestamp == nil
 		if l.covered[o.UID] && !comesHeld(o) {
-			// Nobody can be held responsible for a pod that comes without a gate,
+			// No one can be held responsible for a pod that comes without a gate,
 			// but for a grant that is given while one may still come.
 			for uid, under := range l.under {
 				if under == object.UID {
@@ -105,7 +105,7 @@ func (l *law) born(obj client.Object) {
 	}
 }
 
-func (l *law) decided(object *v1.StatefulSingleton) {
+func (l *invariant) decided(object *v1.StatefulSingleton) {
 	if object.DeletionTimestamp != nil && object.Annotations[v1.AnnotationReleaseNow] == v1.True {
 		clear(l.covered) // the user has ended the promise
 	}
@@ -122,7 +122,7 @@ func (l *law) decided(object *v1.StatefulSingleton) {
 	l.epochs[object.UID] = h.Epoch
 }
 
-func (l *law) patched(act *action.Action, was, is *corev1.Pod) {
+func (l *invariant) patched(act *action.Action, was, is *corev1.Pod) {
 	before, after := &member{pod: was}, &member{pod: is}
 	if act == nil {
 		return
@@ -139,7 +139,7 @@ func (l *law) patched(act *action.Action, was, is *corev1.Pod) {
 }
 
 // granted: who may be running now is a rival.
-func (l *law) granted(act *action.Action, pod *corev1.Pod) {
+func (l *invariant) granted(act *action.Action, pod *corev1.Pod) {
 	rivals := map[types.UID]bool{}
 	epoch := (&member{pod: pod}).epoch()
 	consider := func(p *corev1.Pod) {
@@ -169,8 +169,8 @@ func (l *law) granted(act *action.Action, pod *corev1.Pod) {
 	}
 }
 
-// mayRun tells whether a pod runs something, in truth, or could.
-func (l *law) mayRun(pod *corev1.Pod) bool {
+// mayRun reports whether a pod runs something, in truth, or could.
+func (l *invariant) mayRun(pod *corev1.Pod) bool {
 	b := l.s.bodies[pod.UID]
 	if b == nil {
 		return !podstate.Terminating(pod)
@@ -182,7 +182,7 @@ func (l *law) mayRun(pod *corev1.Pod) bool {
 }
 
 // released: the finalizer of a pod is taken off.
-func (l *law) released(act *action.Action, pod *corev1.Pod) {
+func (l *invariant) released(act *action.Action, pod *corev1.Pod) {
 	object := l.s.now()
 	ends := object == nil || object.DeletionTimestamp != nil
 	if l.mayRun(pod) && (!ends || act.Reason != reasonLetGo) {
@@ -190,7 +190,7 @@ func (l *law) released(act *action.Action, pod *corev1.Pod) {
 	}
 }
 
-func (l *law) deleted(act *action.Action) {
+func (l *invariant) deleted(act *action.Action) {
 	pod, isPod := act.Object.(*corev1.Pod)
 	if !isPod || act.Reason != reasonSuperseded && act.Reason != reasonTimeout && act.Reason != reasonRejected && (act.Reason != reasonFenced || !l.s.machine(pod.Spec.NodeName).wasOff) {
 		l.s.Breaks("the operator deletes: %s", act)
@@ -245,7 +245,7 @@ func (s *stage) endsFree() {
 // running are the pods of the promise whose programs run, in truth.
 func (s *stage) running() (found []*body) {
 	for _, uid := range s.uids() {
-		if b := s.bodies[uid]; b.main == atWork && s.law.covered[uid] {
+		if b := s.bodies[uid]; b.main == atWork && s.invariant.covered[uid] {
 			found = append(found, b)
 		}
 	}
@@ -257,10 +257,10 @@ func (s *stage) running() (found []*body) {
 func (s *stage) endsWell(object *v1.StatefulSingleton) {
 	st, running, could, wait := &object.Status, s.running(), 0, 0
 	for _, p := range s.pods() {
-		if s.law.covered[p.UID] && podstate.Scheduled(p) && !podstate.Terminating(p) && !podstate.Ended(p) && s.knows(p.Spec.NodeName) && p.Spec.Containers[0].Image != badImage {
+		if s.invariant.covered[p.UID] && podstate.Scheduled(p) && !podstate.Terminating(p) && !podstate.Ended(p) && s.knows(p.Spec.NodeName) && p.Spec.Containers[0].Image != badImage {
 			could++
 		}
-		if m := (&member{pod: p}); s.law.covered[p.UID] && comesHeld(p) && !m.granted() && !m.terminating() && !podstate.Ended(p) {
+		if m := (&member{pod: p}); s.invariant.covered[p.UID] && comesHeld(p) && !m.granted() && !m.terminating() && !podstate.Ended(p) {
 			wait++
 		}
 		if podstate.Ended(p) && controllerutil.ContainsFinalizer(p, v1.FinalizerPod) {
@@ -285,7 +285,7 @@ func (s *stage) endsWell(object *v1.StatefulSingleton) {
 		}
 		if !comesHeld(b.pod) {
 			want[v1.ConditionUnmanagedPod] = "True"
-			if st.WaitingCount > 0 { // and takes too long, until somebody deletes it
+			if st.WaitingCount > 0 { // and takes too long, until a user deletes it
 				return
 			}
 		}

@@ -18,14 +18,14 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
-// What the puppet does with a pod is said by the pod's annotations.
+// What the fake control plane does with a pod is said by the pod's annotations.
 const (
-	playNode    = "puppet/node"    // the node to bind to; default node-1
-	playPending = "puppet/pending" // never scheduled
-	playMount   = "puppet/mount"   // its volumes cannot be mounted
-	playHang    = "puppet/hang"    // its program does not stop when it is told to
-	playEnd     = "puppet/end"     // its program ends by itself
-	playOff     = "puppet/off"     // the puppet lets it be
+	playNode    = "fake/node"    // the node to bind to; default node-1
+	playPending = "fake/pending" // never scheduled
+	playMount   = "fake/mount"   // its volumes cannot be mounted
+	playHang    = "fake/hang"    // its program does not stop when it is told to
+	playEnd     = "fake/end"     // its program ends by itself
+	playOff     = "fake/off"     // the fake control plane lets it be
 )
 
 func addNode(ctx context.Context, name string) {
@@ -42,9 +42,9 @@ func setNodeReady(ctx context.Context, name string, status corev1.ConditionStatu
 	Expect(user.Status().Update(ctx, &n)).To(Succeed())
 }
 
-// startPuppet plays scheduler and kubelet for all pods until the suite ends. It
-// sees each change of each pod, and the law sees it before.
-func startPuppet() {
+// startFakeControlPlane plays scheduler and kubelet for all pods until the suite ends. It
+// sees each change of each pod, and the invariant sees it before.
+func startFakeControlPlane() {
 	GinkgoHelper()
 	ctx, cancel := context.WithCancel(context.Background())
 	changes, err := user.Watch(ctx, &corev1.PodList{})
@@ -57,13 +57,13 @@ func startPuppet() {
 			if !ok {
 				break
 			}
-			theLaw.see(change.Type, p)
+			theInvariant.see(change.Type, p)
 			if change.Type != watch.Deleted {
 				play(ctx, p.DeepCopy())
 			}
 		}
 		if ctx.Err() == nil {
-			theLaw.blind() // a test that saw nothing proves nothing
+			theInvariant.blind() // a test that saw nothing proves nothing
 		}
 	}()
 	DeferCleanup(func() { cancel(); changes.Stop(); <-done })
@@ -93,7 +93,7 @@ func play(ctx context.Context, p *corev1.Pod) {
 		err = show(ctx, p, alive(p))
 	}
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !apierrors.IsInvalid(err) && ctx.Err() == nil {
-		GinkgoLogr.Error(err, "the puppet", "pod", p.Name)
+		GinkgoLogr.Error(err, "the fake control plane", "pod", p.Name)
 	}
 }
 
@@ -136,13 +136,13 @@ func show(ctx context.Context, p *corev1.Pod, status *corev1.PodStatus) error {
 	return user.Status().Update(ctx, p)
 }
 
-// granted tells whether the gate in the pod would let the program start.
+// granted reports whether the gate in the pod would let the program start.
 func granted(p *corev1.Pod) bool {
 	text := p.Annotations[v1.AnnotationGrant]
 	return len(text) > len(p.UID)+1 && text[:len(p.UID)+1] == string(p.UID)+" "
 }
 
-// gated tells whether the puppet's gate is in the pod at all.
+// gated reports whether the gate of the operator is in the pod at all.
 func gated(p *corev1.Pod) bool { return p.Annotations[v1.AnnotationManaged] != "" }
 
 // alive is the status of a pod that runs, or whose gate waits.
@@ -209,7 +209,7 @@ func spoken(status *corev1.PodStatus) {
 		corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionFalse, Reason: "PodCompleted"})
 }
 
-// over tells whether the kubelet has said that nothing of the pod runs any more.
+// over reports whether the kubelet has said that nothing of the pod runs any more.
 func over(p *corev1.Pod) bool {
 	if p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
 		return false
@@ -229,7 +229,7 @@ func exited(p *corev1.Pod) corev1.ContainerState {
 func statusOf(p *corev1.Pod, c *corev1.Container, state corev1.ContainerState) corev1.ContainerStatus {
 	s := corev1.ContainerStatus{Name: c.Name, Image: c.Image, State: state, Ready: state.Running != nil}
 	if state.Waiting == nil {
-		s.ImageID, s.ContainerID = "id-of-"+c.Image, "puppet://"+string(p.UID)+"/"+c.Name
+		s.ImageID, s.ContainerID = "id-of-"+c.Image, "fake://"+string(p.UID)+"/"+c.Name
 	}
 	return s
 }

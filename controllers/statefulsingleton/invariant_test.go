@@ -18,30 +18,30 @@ import (
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
-// law is the promise, checked at every change of every pod: no program starts
+// invariant is the promise, checked at every change of every pod: no program starts
 // while another of the same label app runs, and each has a higher epoch than all
 // before. It believes the kubelets that the
-// puppet plays, and nobody else: a pod that vanishes before its containers were
+// fake control plane plays, and no one else: a pod that vanishes before its containers were
 // shown as terminated runs on.
-type law struct {
+type invariant struct {
 	mu       sync.Mutex
 	pods     map[types.UID]*subject
 	machines map[string]bool // that are off
-	excused  map[string]bool // namespaces where somebody has ended the promise
+	excused  map[string]bool // namespaces where a user has ended the promise
 	restarts map[string]bool // namespaces where the object that counted epochs is gone
 	broken   map[string][]string
 	isBlind  bool
 }
 
-// subject is a pod as the law sees it.
+// subject is a pod as the invariant sees it.
 type subject struct {
 	*corev1.Pod
 	runs, granted bool
 }
 
-var theLaw = &law{pods: map[types.UID]*subject{}, machines: map[string]bool{}, excused: map[string]bool{}, restarts: map[string]bool{}, broken: map[string][]string{}}
+var theInvariant = &invariant{pods: map[types.UID]*subject{}, machines: map[string]bool{}, excused: map[string]bool{}, restarts: map[string]bool{}, broken: map[string][]string{}}
 
-func (l *law) see(change watch.EventType, p *corev1.Pod) {
+func (l *invariant) see(change watch.EventType, p *corev1.Pod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	before := l.pods[p.UID]
@@ -64,7 +64,7 @@ func (l *law) see(change watch.EventType, p *corev1.Pod) {
 	}
 }
 
-// runs tells whether the program of the pod runs or may begin at any moment.
+// runs reports whether the program of the pod runs or may begin at any moment.
 func runs(p *corev1.Pod) bool {
 	if over(p) {
 		return false
@@ -84,42 +84,42 @@ func epoch(p *corev1.Pod) int {
 }
 
 // off says that the machine of a Node has no power.
-func (l *law) off(node string) {
+func (l *invariant) off(node string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.machines[node] = true
 }
 
 // on says that it has power again, and starts what its kubelet finds.
-func (l *law) on(node string) {
+func (l *invariant) on(node string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.machines, node)
 }
 
 // excuse says that from now on the namespace is without the promise.
-func (l *law) excuse(namespace string) {
+func (l *invariant) excuse(namespace string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.excused[namespace] = true
 }
 
-// anew says that epochs are counted from 1 again.
-func (l *law) anew(namespace string) {
+// countAgain says that epochs are counted from 1 again.
+func (l *invariant) countAgain(namespace string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.restarts[namespace] = true
 }
 
-func (l *law) blind() {
+func (l *invariant) blind() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.isBlind = true
 }
 
-// judge waits until the law has seen the namespace as it is, and says what it
+// judge waits until the invariant has seen the namespace as it is, and says what it
 // found.
-func (l *law) judge(ctx context.Context, namespace string) {
+func (l *invariant) judge(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		var list corev1.PodList
@@ -128,7 +128,7 @@ func (l *law) judge(ctx context.Context, namespace string) {
 		defer l.mu.Unlock()
 		for i := range list.Items {
 			seen := l.pods[list.Items[i].UID]
-			g.Expect(seen != nil && seen.ResourceVersion == list.Items[i].ResourceVersion).To(BeTrue(), "the law lags")
+			g.Expect(seen != nil && seen.ResourceVersion == list.Items[i].ResourceVersion).To(BeTrue(), "the invariant lags")
 		}
 	}).Should(Succeed())
 	l.mu.Lock()

@@ -1,0 +1,217 @@
+package statefulsingleton
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
+)
+
+// report tells users what happened and what is: events, metrics, one status
+// patch. It turns the pass into an outcome.
+func (r *Reconciler) report(ctx context.Context, key types.NamespacedName, f *facts, p *plan, outcomes []action.Outcome) report.Outcome {
+	overtaken, failed := judgeWrites(outcomes)
+	known := r.of(key)
+	known.refused.Learn(failed)
+	f.refused = known.refused.Text()
+	r.emit(f.object, outcomes)
+	if f.object == nil {
+		return r.afterDeletion(ctx, key, len(p.Steps) == 0 && len(f.waiting) == 0, failed)
+	}
+	if failed == nil && len(outcomes) > 0 {
+		if overtaken {
+			return report.Wait(again)
+		}
+		return report.Wait(sooner(p.Wait, afterActs)) // what was written wakes the key
+	}
+	if err := errors.Join(failed, r.writeStatus(ctx, key, f)); err != nil {
+		return report.Retry(err)
+	}
+	return report.Wait(p.Wait)
+}
+
+// judgeWrites reports whether the world was another than we read, and joins what failed
+// for other reasons.
+func judgeWrites(outcomes []action.Outcome) (overtaken bool, failed error) {
+	for _, o := range outcomes {
+		switch {
+		case o.Err == nil:
+			actionsTotal.WithLabelValues(string(o.Verb), o.Reason).Inc()
+		case apierrors.IsConflict(o.Err), apierrors.IsNotFound(o.Err):
+			overtaken = true
+		case apierrors.HasStatusCause(o.Err, corev1.NamespaceTerminatingCause):
+			// Nothing new can be made, and our own deletion is on its way.
+		default:
+			failed = errors.Join(failed, o.Err)
+		}
+	}
+	return overtaken, failed
+}
+
+func sooner(a, b time.Duration) time.Duration {
+	if a <= 0 {
+		return b
+	}
+	return min(a, b)
+}
+
+// afterDeletion looks for the pods of an object that is gone. atRest is true if there is
+// nothing to do, and no pod waits for it.
+func (r *Reconciler) afterDeletion(ctx context.Context, key types.NamespacedName, atRest bool, failed error) report.Outcome {
+	forgetMetrics(key)
+	looks := 0
+	if atRest {
+		known := r.of(key)
+		known.orphans++
+		looks = known.orphans
+	}
+	switch {
+	case failed != nil:
+		return report.Retry(failed)
+	case looks >= orphanLooks:
+		r.memory.Forget(key)
+		if len(r.inNamespace(ctx, key.Namespace, func(*v1.StatefulSingleton) bool { return true })) == 0 {
+			r.pods.leave(key.Namespace)
+		}
+		return report.Done()
+	}
+	return report.Wait(orphanLook << looks)
+}
+
+// writeStatus patches the status if it differs.
+func (r *Reconciler) writeStatus(ctx context.Context, key types.NamespacedName, f *facts) error {
+	status := summarize(f)
+	gauge(key, f, meta.IsStatusConditionTrue(status.Conditions, v1.ConditionAvailable))
+	if apiequality.Semantic.DeepEqual(f.object.Status, status) {
+		return nil
+	}
+	now := metav1.NewTime(f.now)
+	status.StatusTimestamp = &now
+	object := f.object.DeepCopy()
+	object.Status = status
+	for _, o := range r.Runner.Run(ctx, key, action.Steps{{{
+		{Verb: action.PatchStatus, Object: object, From: f.object, Rebase: true, Reason: "Observed"}}}}) {
+		if o.Err == nil {
+			r.announce(f, &status)
+		}
+		if !apierrors.IsConflict(o.Err) && !apierrors.IsNotFound(o.Err) {
+			return o.Err
+		}
+	}
+	return nil
+}
+
+// announce tells what a new status says for the first time.
+func (r *Reconciler) announce(f *facts, status *v1.StatefulSingletonStatus) {
+	before := &f.object.Status
+	r.announceUnmanaged(f, before, status)
+	r.announceTimeout(f, before)
+	if is := meta.FindStatusCondition(status.Conditions, v1.ConditionDegraded); is.Reason == v1.ReasonWriteRefused && degradedReason(before) != is.Reason {
+		r.warn(f, nil, v1.EventWriteRefused, "Write", is.Message)
+	}
+	if before.TransitionTimestamp == nil || status.TransitionTimestamp != nil {
+		return
+	}
+	if took, granted := handoverTook(status.Holder, before.TransitionTimestamp); granted {
+		transitionSeconds.Observe(took.Seconds())
+	}
+}
+
+// announceUnmanaged tells of programs that run beside each other, or else of pods that
+// have no gate.
+func (r *Reconciler) announceUnmanaged(f *facts, before, status *v1.StatefulSingletonStatus) {
+	if is := meta.FindStatusCondition(status.Conditions, v1.ConditionDegraded); is.Reason == v1.ReasonSeveralRunning {
+		if degradedReason(before) != is.Reason {
+			r.warn(f, nil, v1.EventSeveralRunning, "Look", is.Message)
+		}
+		return
+	}
+	found := meta.FindStatusCondition(status.Conditions, v1.ConditionUnmanagedPod)
+	if found != nil && !meta.IsStatusConditionTrue(before.Conditions, v1.ConditionUnmanagedPod) {
+		r.warn(f, nil, v1.EventUnmanagedPod, "Look", found.Message)
+	}
+}
+
+// announceTimeout tells once of a handover that takes too long.
+func (r *Reconciler) announceTimeout(f *facts, before *v1.StatefulSingletonStatus) {
+	if !f.late || f.several() || saidTimeout(before) {
+		return
+	}
+	timeoutsTotal.Inc()
+	var first client.Object
+	if f.active != nil {
+		first = f.active.pod
+	}
+	r.warn(f, first, v1.EventTransitionTimeout, "Handover", lateText(f))
+}
+
+// saidTimeout reports whether a status was Failed for another reason than that several
+// pods run, which counts as no timeout.
+func saidTimeout(s *v1.StatefulSingletonStatus) bool {
+	switch degradedReason(s) {
+	case "", v1.ReasonSeveralRunning:
+		return false
+	}
+	return s.Phase == v1.PhaseFailed
+}
+
+// degradedReason is the reason of condition Degraded; "" if it is not there.
+func degradedReason(s *v1.StatefulSingletonStatus) string {
+	if c := meta.FindStatusCondition(s.Conditions, v1.ConditionDegraded); c != nil {
+		return c.Reason
+	}
+	return ""
+}
+
+// warn writes a Warning event of the object. about may be nil.
+func (r *Reconciler) warn(f *facts, about client.Object, reason, doing, note string) {
+	r.Events.Eventf(f.object, about, corev1.EventTypeWarning, reason, doing, "%s", short(note))
+}
+
+// emit writes an event for each act that users should know of.
+func (r *Reconciler) emit(object *v1.StatefulSingleton, outcomes []action.Outcome) {
+	if object == nil {
+		return
+	}
+	for _, o := range outcomes {
+		if o.Err != nil {
+			continue
+		}
+		if reason, doing, note := eventOf(o); reason != "" {
+			r.Events.Eventf(object, o.Object, corev1.EventTypeNormal, reason, doing, "%s", note)
+		}
+	}
+}
+
+// isFirstGrant reports whether a pod has the first grant of its object.
+func isFirstGrant(object client.Object) bool {
+	pod, ok := object.(*corev1.Pod)
+	return ok && (&member{pod: pod}).epoch() == 1
+}
+
+// eventOf is what to tell of an act that took effect; "" if nothing.
+func eventOf(o action.Outcome) (reason, doing, note string) {
+	pod := "pod " + o.Object.GetName()
+	switch {
+	case o.Reason == reasonGrant && isFirstGrant(o.Object):
+		return v1.EventPodStarted, "Grant", pod + " may run its program"
+	case o.Reason == reasonGrant:
+		return v1.EventPodTransition, "Grant", pod + " may run its program, and no other does"
+	case o.Verb == action.Delete:
+		return v1.EventPodDeleted, "Delete", pod + ": " + o.Detail
+	case o.Reason == reasonLetGo && o.Verb == action.Patch:
+		return v1.EventPodReleased, "Release", pod + " is released: the StatefulSingleton is being deleted"
+	}
+	return "", "", ""
+}

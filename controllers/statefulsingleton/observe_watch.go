@@ -1,0 +1,170 @@
+package statefulsingleton
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
+)
+
+// podWatch watches the pods of the namespaces that have StatefulSingletons, as
+// metadata, to know when to look at them. The pods of other namespaces cost
+// nothing.
+type podWatch struct {
+	root  context.Context // ends with the manager
+	end   context.CancelFunc
+	mgr   ctrl.Manager
+	find  func(context.Context, metav1.Object) []reconcile.Request
+	woken chan event.GenericEvent
+	// namespaces are the watched ones; "" is all.
+	namespaces []string
+
+	mu       sync.Mutex
+	followed map[string]context.CancelFunc
+}
+
+func newPodWatch(mgr ctrl.Manager, watched []string) *podWatch {
+	p := &podWatch{mgr: mgr, woken: make(chan event.GenericEvent, 1024), namespaces: watched}
+	if len(watched) == 0 {
+		p.namespaces = []string{metav1.NamespaceAll}
+	}
+	p.root, p.end = context.WithCancel(context.Background())
+	return p
+}
+
+// Start wakes the objects that pods were made for, since one may have gone while
+// no operator ran: its pods wait, and nothing else tells. It ends all watches
+// with the manager.
+func (p *podWatch) Start(ctx context.Context) error {
+	defer p.end()
+	for _, namespace := range p.namespaces {
+		// It fails with the end of the manager only.
+		_ = wait.PollUntilContextCancel(ctx, makersRetry, true, func(ctx context.Context) (bool, error) { return p.wakeMakers(ctx, namespace), nil })
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// wakeMakers wakes the objects that the pods of a namespace, or of all, say they
+// were made for.
+func (p *podWatch) wakeMakers(ctx context.Context, namespace string) bool {
+	var pods metav1.PartialObjectMetadataList
+	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	if err := p.mgr.GetAPIReader().List(ctx, &pods, client.InNamespace(namespace), client.HasLabels{v1.LabelSingleton}); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list pods that may wait for an object that is gone", "namespace", namespace)
+		return false
+	}
+	for i := range pods.Items {
+		p.wake(types.NamespacedName{Namespace: pods.Items[i].Namespace, Name: pods.Items[i].Labels[v1.LabelSingleton]})
+	}
+	return true
+}
+
+func (p *podWatch) wake(key types.NamespacedName) {
+	select {
+	case p.woken <- event.GenericEvent{Object: &v1.StatefulSingleton{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}}:
+	case <-p.root.Done():
+	}
+}
+
+// follow begins to watch the pods of a namespace, once.
+func (p *podWatch) follow(ctx context.Context, namespace string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.followed[namespace] != nil {
+		return nil
+	}
+	pods, err := cache.New(p.mgr.GetConfig(), cache.Options{
+		Scheme: p.mgr.GetScheme(), Mapper: p.mgr.GetRESTMapper(),
+		DefaultNamespaces: map[string]cache.Config{namespace: {}},
+		DefaultTransform:  stripToLabels,
+	})
+	if err != nil {
+		return fmt.Errorf("make a cache of pods: %w", err)
+	}
+	informer, err := pods.GetInformer(ctx, metadataOf("Pod"), cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watch the pods of %s: %w", namespace, err)
+	}
+	if _, err := informer.AddEventHandler(p.handler()); err != nil {
+		return fmt.Errorf("watch the pods of %s: %w", namespace, err)
+	}
+	until, end := context.WithCancel(p.root)
+	if p.followed == nil {
+		p.followed = map[string]context.CancelFunc{}
+	}
+	p.followed[namespace] = end
+	go func() { _ = pods.Start(until) }() // it ends with its context only
+	return nil
+}
+
+// leave ends the watch of a namespace.
+func (p *podWatch) leave(namespace string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if end := p.followed[namespace]; end != nil {
+		end()
+		delete(p.followed, namespace)
+	}
+}
+
+func (p *podWatch) handler() toolscache.ResourceEventHandler {
+	wake := func(objects ...any) {
+		for _, o := range objects {
+			if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+				o = gone.Obj
+			}
+			pod, ok := o.(metav1.Object)
+			if !ok {
+				continue
+			}
+			for _, req := range p.find(p.root, pod) {
+				p.wake(req.NamespacedName)
+			}
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(pod any) { wake(pod) },
+		DeleteFunc: func(pod any) { wake(pod) },
+		UpdateFunc: func(old, pod any) {
+			if labels.Equals(old.(metav1.Object).GetLabels(), pod.(metav1.Object).GetLabels()) {
+				wake(pod)
+				return
+			}
+			wake(old, pod) // it may have left a selector
+		},
+	}
+}
+
+// stripToLabels is a cache transform that keeps identity and labels. A pod with more
+// labels than are kept is one that any object may select.
+func stripToLabels(obj any) (any, error) {
+	if m, ok := obj.(*metav1.PartialObjectMetadata); ok {
+		maker := m.Labels[v1.LabelSingleton]
+		m.ObjectMeta = metav1.ObjectMeta{Name: m.Name, Namespace: m.Namespace, UID: m.UID, ResourceVersion: m.ResourceVersion, Labels: m.Labels}
+		if slim.Bounded(&m.ObjectMeta) {
+			m.Annotations = map[string]string{annotationCrowded: v1.True}
+			m.Labels = map[string]string{v1.LabelSingleton: maker}
+		}
+	}
+	return obj, nil
+}
+
+// annotationCrowded is put on pods in the cache alone.
+const annotationCrowded = v1.Prefix + "more-labels-than-kept"
+
+func crowded(pod metav1.Object) bool { return pod.GetAnnotations()[annotationCrowded] != "" }

@@ -1,0 +1,89 @@
+package statefulsingleton
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
+)
+
+// next is the pod to start; nil if none can. Where several wait, only one whose
+// gate runs is started: another might never come that far, and would keep those
+// that have from starting. after is when to look again.
+func (f *facts) next() (next *member, after time.Duration) {
+	if len(f.waiting) == 1 {
+		return f.onlyOne(), 0
+	}
+	olderIsHeld := slices.ContainsFunc(f.waiting, func(m *member) bool { return m.family.outdated && m.held() })
+	for _, m := range f.waiting { // in the order of byTurn
+		if !m.eligible() {
+			continue
+		}
+		if mutant.Is("ssn-turn-is-lent") { // a pod that is not at its gate is granted before one that is
+			return m, 0
+		}
+		if m.held() && m.lasts() {
+			return m, 0
+		}
+		if m.family.outdated || !olderIsHeld {
+			continue
+		}
+		if left := f.until(m.pod.CreationTimestamp.Time, newestPatience); left > 0 {
+			return nil, left
+		}
+	}
+	return nil, 0
+}
+
+// onlyOne is the pod that waits alone; nil if it cannot start.
+func (f *facts) onlyOne() *member {
+	m := f.waiting[0]
+	if !m.eligible() || !m.lasts() {
+		return nil
+	}
+	return m
+}
+
+// byTurn orders waiting pods: the ones that could start first, of these those of the
+// newest revision, those whose gate runs, and the oldest.
+func byTurn(a, b *member) int {
+	return cmp.Or(
+		first(a.eligible(), b.eligible()),
+		first(!a.family.outdated, !b.family.outdated),
+		first(a.held(), b.held()),
+		a.pod.CreationTimestamp.Compare(b.pod.CreationTimestamp.Time),
+		cmp.Compare(a.name(), b.name()),
+	)
+}
+
+// first orders what is true before what is not.
+func first(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
+}
+
+// clearWay deletes waiting pods of an older revision that have the volume which
+// one of the newest needs on another node. They have never run their program.
+func clearWay(f *facts, p *plan) {
+	if !f.grants() {
+		return
+	}
+	p.Do(deletions(f.waiting, reasonSuperseded, "it has the volume that a pod of the newest revision needs", f.hasVolumeOfNewer)...)
+}
+
+// hasVolumeOfNewer reports whether a pod of the newest revision cannot come as far as its
+// gate because of the volume of an older one.
+func (f *facts) hasVolumeOfNewer(m *member) bool {
+	return slices.ContainsFunc(slices.Concat(f.waiting, f.blockers), func(newer *member) bool {
+		if !newer.family.rolls || !newer.family.follows(&m.family) {
+			return false
+		}
+		return !newer.terminating() && newer.needsClaimOf(m)
+	})
+}
