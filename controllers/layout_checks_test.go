@@ -47,6 +47,16 @@ func TestChecksFindWhatTheyLookFor(t *testing.T) {
 		{"types among the apis", "apis/enge/v1alpha1/types.go", "package v1alpha1", checkVagueNames, ""},
 		{"a word that only begins so", "controllers/internal/commonality/commonality.go", "package commonality", checkVagueNames, ""},
 
+		{"a condition that mixes", "controllers/one/plan.go", "package one; func f(a, b, c bool) bool { return a || b && c }", checkMixed, "mixes && and ||"},
+		{"one with parentheses", "controllers/one/plan.go", "package one; func f(a, b, c bool) bool { return a || (b && c) }", checkMixed, ""},
+		{"one in a test", "controllers/one/plan_test.go", "package one; func f(a, b, c bool) bool { return a || b && c }", checkMixed, ""},
+		{"a dense function", "gate/main.go", "package main\nfunc f(a bool) bool {\n" + strings.Repeat("if a { return a }\n", 8) + "return a\n}", checkDense, "8 decisions in 11 lines"},
+		{"one with room", "gate/main.go", "package main\nfunc f(a bool) bool {\n" + strings.Repeat("if a {\nreturn a\n}\n", 8) + "return a\n}", checkDense, ""},
+		{"a question that acts", "controllers/one/plan.go", "package one; func ready(p *plan) bool { p.LookAgain(1); return true }", checkAnswers, "ready answers"},
+		{"one that sets a field", "controllers/one/plan.go", "package one; func ready(p *plan) bool { p.held = nil; return true }", checkAnswers, "ready answers"},
+		{"one that only reads", "controllers/one/plan.go", "package one; func ready(p *plan) bool { return p.held != nil }", checkAnswers, ""},
+		{"a rule", "controllers/one/plan.go", "package one; func start(f *facts, p *plan) { p.LookAgain(1) }", checkAnswers, ""},
+
 		{"a long function", "gate/main.go", "package main\nfunc long() {" + long + "}\n", checkLengths, "long has 71 lines"},
 		{"a function just short enough", "gate/main.go", "package main\nfunc short() {" + long[1:] + "}\n", checkLengths, ""},
 		{"a long file", "gate/main.go", "package main\n" + strings.Repeat("\n", mostFileLines), checkLengths, "has 601 lines"},

@@ -97,6 +97,9 @@ var checks = []struct {
 	{"controllers/internal knows no kind", checkInternalImports},
 	{"names say what is inside", checkVagueNames},
 	{"files and functions fit a reader's head", checkLengths},
+	{"a condition is one thought", checkMixed},
+	{"a function decides no more than it can say", checkDense},
+	{"who asks changes nothing", checkAnswers},
 }
 
 func checkFileName(s source) []string {

@@ -48,7 +48,8 @@ func (o Options) setupServers(mgr ctrl.Manager) error {
 // showsCertificate reports whether the servers of this process show the certificate of the
 // webhooks: it is mounted, or the installer publishes it.
 func (o Options) showsCertificate() bool {
-	return o.runs(Webhooks) || o.MakeCertificates && o.MetricsAddress != "0" || servingcert.Mounted(o.WebhookCertDir)
+	published := o.MakeCertificates && o.MetricsAddress != "0"
+	return o.runs(Webhooks) || published || servingcert.Mounted(o.WebhookCertDir)
 }
 
 // probes are answered: alive while the process answers, ready while a webhook call would

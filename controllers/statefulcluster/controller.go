@@ -23,10 +23,12 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/consistency"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/enqueue"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/livepods"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
@@ -37,6 +39,8 @@ import (
 type Reconciler struct {
 	// Cache reads what the watches brought; Live reads the API server.
 	Cache, Live client.Reader
+	// Pods lists pods of the API server one at a time; nil is Live.
+	Pods client.Reader
 	// Runner is the only writer.
 	Runner *action.Runner
 	// Tracker knows which writes the cache has not shown yet.
@@ -148,8 +152,8 @@ func Cache() map[client.Object]cache.ByObject {
 			Labels:      []string{v1alpha1.LabelCluster, v1alpha1.LabelClusterUID, v1alpha1.LabelMember, v1alpha1.LabelRetained},
 			Annotations: []string{v1alpha1.AnnotationRetention},
 		}.Metadata},
-		&appsv1.ControllerRevision{}:    {Label: ours, Transform: cache.TransformStripManagedFields()},
-		&policyv1.PodDisruptionBudget{}: {Label: ours, Transform: cache.TransformStripManagedFields()},
+		&appsv1.ControllerRevision{}:    {Label: ours, Transform: slim.Child},
+		&policyv1.PodDisruptionBudget{}: {Label: ours, Transform: slim.Child},
 		&corev1.Node{}:                  {Transform: slim.Node},
 	}
 }
@@ -174,9 +178,13 @@ func Setup(mgr ctrl.Manager, lease *leadership.Lease) error {
 	if err := indexFields(mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("index the cache: %w", err)
 	}
+	pods, err := livepods.New(mgr, bounds.PodBytes)
+	if err != nil {
+		return err
+	}
 	tracker := &consistency.Tracker{}
 	r := &Reconciler{
-		Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Tracker: tracker, Now: time.Now, Lease: lease,
+		Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Pods: pods, Tracker: tracker, Now: time.Now, Lease: lease,
 		Runner: &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: tracker, Lease: lease},
 		Events: mgr.GetEventRecorder("statefulcluster"),
 	}

@@ -174,8 +174,18 @@ func (w *world) idOf(name string) string { return strings.TrimPrefix(name, w.set
 
 // readPods lists the pods that the set controls and that have our labels.
 func (r *Reconciler) readPods(ctx context.Context, set *v1alpha1.StatefulCluster, from engine.View) ([]*corev1.Pod, error) {
+	reader := from.Reader
+	if from.Live && r.Pods != nil {
+		crowded, err := r.hasStrangers(ctx, set)
+		if err != nil {
+			return nil, err
+		}
+		if crowded {
+			reader = r.Pods
+		}
+	}
 	var list corev1.PodList
-	if err := from.List(ctx, &list, r.belonging(set, from)...); err != nil {
+	if err := reader.List(ctx, &list, r.belonging(set, from)...); err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
 	pods := make([]*corev1.Pod, 0, len(list.Items))
@@ -185,6 +195,21 @@ func (r *Reconciler) readPods(ctx context.Context, set *v1alpha1.StatefulCluster
 		}
 	}
 	return pods, nil
+}
+
+// hasStrangers reports whether the cache shows pods with our labels that the set does not
+// control. They are as many and as large as who makes them wants.
+func (r *Reconciler) hasStrangers(ctx context.Context, set *v1alpha1.StatefulCluster) (bool, error) {
+	var list corev1.PodList
+	if err := r.Cache.List(ctx, &list, r.belonging(set, engine.View{Reader: r.Cache})...); err != nil {
+		return false, fmt.Errorf("list pods of the cache: %w", err)
+	}
+	for i := range list.Items {
+		if !metav1.IsControlledBy(&list.Items[i], set) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 func (r *Reconciler) readClaims(ctx context.Context, set *v1alpha1.StatefulCluster, from engine.View) ([]*corev1.PersistentVolumeClaim, error) {

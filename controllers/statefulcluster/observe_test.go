@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 )
 
@@ -138,4 +139,25 @@ func TestAMachineThatWasReplacedUnderItsName(t *testing.T) {
 		}
 	}
 	s.Check(t)
+}
+
+// Pods with our labels that the set does not control are as many and as large as who makes
+// them wants.
+func TestPodsOfStrangersAreReadOneAtATime(t *testing.T) {
+	s := newStage(t, set("db"))
+	s.settle(15 * time.Minute)
+	used := false
+	s.r.Cache = s.Cluster
+	s.r.Pods = reader(func(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
+		used = true
+		return s.List(ctx, into, opts...)
+	}, s.Cluster)
+	if w := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}); used || len(w.members) != 3 {
+		t.Errorf("%d of 3 members are seen, one at a time: %v", len(w.members), used)
+	}
+	s.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "stranger", UID: "stranger",
+		Labels: map[string]string{v1alpha1.LabelCluster: "db", v1alpha1.LabelClusterUID: string(s.set().UID)}}})
+	if w := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}); !used || len(w.members) != 3 {
+		t.Errorf("beside a stranger %d of 3 members are seen, one at a time: %v", len(w.members), used)
+	}
 }

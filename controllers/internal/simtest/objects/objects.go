@@ -79,7 +79,8 @@ func (v *Objects) List(_ context.Context, into client.ObjectList, opts ...client
 	var found []runtime.Object
 	for _, k := range slices.SortedFunc(maps.Keys(v.All), func(a, b Key) int { return strings.Compare(a.Name, b.Name) }) {
 		obj := v.All[k]
-		if k.Kind != KindOf(into) || options.Namespace != "" && k.Namespace != options.Namespace || !v.selects(options, obj) {
+		elsewhere := options.Namespace != "" && k.Namespace != options.Namespace
+		if k.Kind != KindOf(into) || elsewhere || !v.selects(options, obj) {
 			continue
 		}
 		var item client.Object = &metav1.PartialObjectMetadata{}
