@@ -66,7 +66,7 @@ func Start(scheme *runtime.Scheme, add func(*runtime.Scheme) error) Server {
 	DeferCleanup(func() { Expect(s.Stop()).To(Succeed()) }) // also of one that took no CRD
 	// As on OpenShift: who changes owners must be able to delete, and to finalize theirs.
 	s.ControlPlane.GetAPIServer().Configure().Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
-	conf, err := s.Environment.Start()
+	conf, err := s.Start()
 	Expect(err).NotTo(HaveOccurred())
 	conf.QPS = -1 // kubelets are played, and have many pods: no client-side limit
 	s.User, err = client.NewWithWatch(conf, client.Options{Scheme: scheme})

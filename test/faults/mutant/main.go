@@ -129,11 +129,11 @@ func said(lines []string, i int) string {
 	return ""
 }
 
-// overlay writes another without.go, and the file that has the go command take it. It
+// overlay writes what stands in the place of without.go, and the file that has the go command take it. It
 // returns the path of the latter.
 func overlay(folder, text string) (string, error) {
 	without, err1 := filepath.Abs("controllers/internal/mutant/without.go")
-	file, err2 := filepath.Abs(filepath.Join(folder, "without.go"))
+	file, err2 := filepath.Abs(filepath.Join(folder, "without.txt"))
 	if err := errors.Join(err1, err2, os.MkdirAll(folder, 0o755)); err != nil {
 		return "", err
 	}

@@ -35,7 +35,7 @@ func TestOverlay(t *testing.T) {
 	if err := run([]string{"build", "no-fence", folder}); err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(folder + "/without.go")
+	text, err := os.ReadFile(folder + "/without.txt")
 	if err != nil || !strings.Contains(string(text), `const without = "no-fence"`) {
 		t.Errorf("it says %s, %v", text, err)
 	}
