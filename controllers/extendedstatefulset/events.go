@@ -23,7 +23,7 @@ func (r *Reconciler) report(ctx context.Context, w *world, p *plan, outcomes []a
 	for _, o := range outcomes {
 		switch {
 		case o.Err == nil:
-			actionsTotal.WithLabelValues(string(o.Verb), o.Reason).Inc()
+			actionsTotal.WithLabelValues(o.Verb.Label(), o.Reason).Inc()
 			r.emit(w, &o)
 		case apierrors.IsConflict(o.Err), apierrors.IsNotFound(o.Err), errors.Is(o.Err, action.ErrNotBegun):
 			overtaken = true // the world is another than we read

@@ -57,7 +57,7 @@ func isOvertaken(err error) bool {
 
 // tell counts, announces and remembers an act that succeeded.
 func (r *Reconciler) tell(p *plan, o *action.Outcome) {
-	actionsTotal.WithLabelValues(string(o.Verb), o.Reason).Inc()
+	actionsTotal.WithLabelValues(o.Verb.Label(), o.Reason).Inc()
 	r.emit(p, o)
 	r.remember(p.on.world, o)
 }

@@ -114,7 +114,7 @@ func (t *fakeDB) arrive(c *fakeCommand) {
 	}
 }
 
-// shown tells whether the API shows the container that a command is for.
+// shown reports whether the API shows the container that a command is for.
 func (t *fakeDB) shown(c podexec.Command) bool {
 	for _, p := range t.s.pods() {
 		if p.UID == c.UID && len(p.Status.ContainerStatuses) > 0 {

@@ -192,7 +192,7 @@ func (s *stage) change(f func(*v1alpha1.ReplicatedStatefulSet)) {
 	s.Put(set)
 }
 
-// pass is Reconciler.pass with the fake database's writes. It tells whether anything but
+// pass is Reconciler.pass with the fake database's writes. It reports whether anything but
 // asking was done, and when to look again.
 func (s *stage) pass() (acted bool, wait time.Duration) {
 	if s.at < s.since && !s.hasty {

@@ -44,7 +44,7 @@ var timed = map[v1alpha1.LossReason]bool{v1alpha1.LossNodeNotReady: true, v1alph
 func (r *Reconciler) measure(c considered, done results, s *v1alpha1.StatefulClusterStatus) {
 	for _, o := range done.outcomes {
 		if o.Err == nil {
-			actionsTotal.WithLabelValues(string(o.Verb), o.Reason).Inc()
+			actionsTotal.WithLabelValues(o.Verb.Label(), o.Reason).Inc()
 		}
 	}
 	set := c.facts.set

@@ -47,7 +47,7 @@ func judgeWrites(outcomes []action.Outcome) (overtaken bool, failed error) {
 	for _, o := range outcomes {
 		switch {
 		case o.Err == nil:
-			actionsTotal.WithLabelValues(string(o.Verb), o.Reason).Inc()
+			actionsTotal.WithLabelValues(o.Verb.Label(), o.Reason).Inc()
 		case apierrors.IsConflict(o.Err), apierrors.IsNotFound(o.Err):
 			overtaken = true
 		case apierrors.HasStatusCause(o.Err, corev1.NamespaceTerminatingCause):

@@ -39,7 +39,7 @@ const (
 
 // Annotations on pods.
 const (
-	// AnnotationTemplate is a hash of all that a pod must be made anew for. A pod
+	// AnnotationTemplate is a hash of all that a pod must be recreated for. A pod
 	// with another one than the StatefulSet's template has is out of date.
 	AnnotationTemplate = Prefix + "template"
 	// AnnotationContainer names the container in which commands run, for as long
@@ -87,10 +87,10 @@ const (
 	// ConditionAvailable is True while as many primaries serve as are wanted: they
 	// answer, and their pods are Ready.
 	ConditionAvailable = "Available"
-	// ConditionProgressing is True while something is on the way; it names what
+	// ConditionProgressing is True while an operation is in progress; it names what
 	// is waited for.
 	ConditionProgressing = "Progressing"
-	// ConditionDegraded is True when something needs a person, or members are
+	// ConditionDegraded is True when there is a problem, or members are
 	// missing.
 	ConditionDegraded = "Degraded"
 	// ConditionSeeded is True while the newest copy is in service.
@@ -115,7 +115,7 @@ const (
 	// ReasonStopped: replicas is 0.
 	ReasonStopped = "Stopped"
 
-	// ReasonSteady: nothing is on the way.
+	// ReasonSteady: no operation in progress.
 	ReasonSteady = "Steady"
 	// ReasonWaitingForPods: pods do not run yet.
 	ReasonWaitingForPods = "WaitingForPods"
@@ -132,14 +132,14 @@ const (
 	ReasonStopping = "Stopping"
 	// ReasonHandingOver: one member takes the role of another.
 	ReasonHandingOver = "HandingOver"
-	// ReasonRecovering: failed members are being stopped or made anew.
+	// ReasonRecovering: failed members are being stopped or recreated.
 	ReasonRecovering = "Recovering"
 	// ReasonScaling: pods are being added or removed.
 	ReasonScaling = "Scaling"
 	// ReasonUpdating: members are being brought to the present template.
 	ReasonUpdating = "Updating"
 
-	// ReasonHealthy: nothing needs a person.
+	// ReasonHealthy: no problems detected.
 	ReasonHealthy = "Healthy"
 	// ReasonInvalidSpec: the spec slipped past admission and cannot be served.
 	ReasonInvalidSpec = "InvalidSpec"
@@ -192,9 +192,9 @@ const (
 	EventMemberAdded = "MemberAdded"
 	// EventMemberRemoved: a member went with a scale-down.
 	EventMemberRemoved = "MemberRemoved"
-	// EventMemberReplaced: a pod was deleted to be made anew; the note says why.
+	// EventMemberReplaced: a pod was deleted to be recreated; the note says why.
 	EventMemberReplaced = "MemberReplaced"
-	// EventMemberUpdated: a pod was made anew with the present template.
+	// EventMemberUpdated: a pod was recreated with the present template.
 	EventMemberUpdated = "MemberUpdated"
 	// EventMemberFailed: a member failed; the note says what it answered.
 	EventMemberFailed = "MemberFailed"

@@ -57,7 +57,7 @@ type ReplicatedStatefulSetStatus struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Primaries"
 	Primaries int32 `json:"primaries"`
-	// PrimariesWanted is the number of members that shall be primary now: what
+	// PrimariesWanted is the number of members that are to be primary now: what
 	// spec.primaries comes to.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Primaries wanted"

@@ -40,7 +40,7 @@ type ReplicatedStatefulSetSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Replicas",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:podCount"},order=1
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// Primaries is how many members shall be primary, from 1 to replicas. The
+	// Primaries is how many members are to be primary, from 1 to replicas. The
 	// others are secondaries, or idle if there is no command secondary. Ignored
 	// while replicas is 0. Defaults to replicas.
 	// +optional
@@ -76,7 +76,7 @@ type ReplicatedStatefulSetSpec struct {
 	Seeding Seeding `json:"seeding,omitempty"`
 
 	// FailureThreshold is how many starts and stops of a member may fail within
-	// failureWindow before its pod is deleted, and with it made anew on the same
+	// failureWindow before its pod is deleted, and recreated on the same
 	// data. Defaults to 2.
 	// +optional
 	// +kubebuilder:default=2
@@ -160,7 +160,7 @@ type ReplicatedStatefulSetSpec struct {
 	TLS *TLSPolicy `json:"TLS,omitempty"`
 
 	// RuleSelector selects ConfigMaps of this namespace. When what is in them
-	// changes, the members are made anew one at a time. Nothing is mounted. It has
+	// changes, the members are recreated one at a time. Nothing is mounted. It has
 	// at most 32 labels and 32 expressions of 32 values, and may select 100
 	// ConfigMaps. Defaults to none.
 	// +optional

@@ -118,7 +118,7 @@ const (
 	// ConditionProgressing is True during a handover; it names the container
 	// that is waited for.
 	ConditionProgressing = "Progressing"
-	// ConditionDegraded is True when something needs a person.
+	// ConditionDegraded is True when there is a problem.
 	ConditionDegraded = "Degraded"
 	// ConditionUnmanagedPod is True while a pod that matches may be running its
 	// program without the gate. No other pod starts until it is gone.
@@ -146,7 +146,7 @@ const (
 	// ReasonNoneActive: pods wait, and none may run yet.
 	ReasonNoneActive = "NoActivePod"
 
-	// ReasonSteady: nothing is on the way.
+	// ReasonSteady: no operation in progress.
 	ReasonSteady = "Steady"
 	// ReasonWaitingForStop: a pod has not stopped yet, and others wait.
 	ReasonWaitingForStop = "WaitingForStop"

@@ -46,6 +46,19 @@ const (
 	Exec Verb = "exec in"
 )
 
+// Label is the verb as the label of a metric.
+func (v Verb) Label() string {
+	switch v {
+	case PatchStatus:
+		return "patch_status"
+	case SetCondition:
+		return "set_condition"
+	case Exec:
+		return "exec"
+	}
+	return string(v)
+}
+
 // Action is one write.
 type Action struct {
 	Verb Verb

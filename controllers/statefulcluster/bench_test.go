@@ -1,0 +1,23 @@
+package statefulcluster
+
+import "testing"
+
+// BenchmarkPass is what a pass decides and says of a set of three, without reads and writes.
+func BenchmarkPass(b *testing.B) {
+	for _, situation := range []struct {
+		name  string
+		world *world
+	}{
+		{"at rest", seen(set("db"), pod("a").on("n1").ready(), pod("b").on("n2").ready(), pod("c").on("n3").ready())},
+		{"a lost node", seen(set("db"), pod("a").on("n1").ready().nodeGone(), pod("b").on("n2").ready(), pod("c").on("n3").ready())},
+	} {
+		b.Run(situation.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				f := derive(situation.world)
+				p := decide(f)
+				summarize(f, &p, results{})
+			}
+		})
+	}
+}
