@@ -106,8 +106,9 @@ func (c *Cluster) fail(format string, args ...any) {
 	c.ExpectWithOffset(1, fmt.Errorf(format, args...)).To(plain{})
 }
 
-// patience bounds every wait. It is a limit for what never comes, not a goal.
-const patience = 4 * time.Minute
+// patience bounds every wait. It is a limit for what never comes, not a goal: on a machine
+// that others slowed to a third, what takes half a minute took more than four.
+const patience = 8 * time.Minute
 
 // until waits until a look at the cluster finds all that it expects. What is expected of
 // the cluster meanwhile, by whatever the look calls, fails that one look alone; what the
