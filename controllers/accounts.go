@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
 )
@@ -25,27 +23,10 @@ type accountGuard struct {
 	crd string
 }
 
-// accountInterval is how often the policies are looked at.
-const accountInterval = 15 * time.Second
-
 // Start keeps the policies until ctx ends.
 func (g *accountGuard) Start(ctx context.Context) error {
-	said := ""
-	for {
-		now := ""
-		if err := g.keepAll(ctx); err != nil {
-			now = err.Error()
-		}
-		if now != said && ctx.Err() == nil {
-			ctrl.LoggerFrom(ctx).Info("The policies on the operator's own accounts", "problem", now)
-			said = now
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(accountInterval):
-		}
-	}
+	policy.Look(ctx, "The policies on the operator's own accounts", policy.Interval, policy.Interval, func() string { return policy.Problem(g.keepAll(ctx)) })
+	return nil
 }
 
 func (g *accountGuard) keepAll(ctx context.Context) error {
@@ -89,10 +70,7 @@ func (r accountRule) build(name, namespace string) (*admissionv1.ValidatingAdmis
 		made.Spec.MatchConstraints.ResourceRules = append(made.Spec.MatchConstraints.ResourceRules, admissionv1.NamedRuleWithOperations{
 			RuleWithOperations: admissionv1.RuleWithOperations{Operations: r.operations, Rule: rule}})
 	}
-	return made, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: *meta.DeepCopy(), Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-		PolicyName:        made.Name,
-		ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
-	}}
+	return made, policy.Deny(made)
 }
 
 // controllersRule keeps the controllers out of the namespaces in which a pod is worth the

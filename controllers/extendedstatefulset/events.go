@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
@@ -21,15 +20,13 @@ func (r *Reconciler) report(ctx context.Context, w *world, p *plan, outcomes []a
 	var failed error
 	overtaken := false
 	for _, o := range outcomes {
-		switch {
-		case o.Err == nil:
+		switch report.Judge(o.Err) {
+		case report.Succeeded:
 			actionsTotal.WithLabelValues(o.Verb.Label(), o.Reason).Inc()
 			r.emit(w, &o)
-		case apierrors.IsConflict(o.Err), apierrors.IsNotFound(o.Err), errors.Is(o.Err, action.ErrNotBegun):
-			overtaken = true // the world is another than we read
-		case apierrors.HasStatusCause(o.Err, corev1.NamespaceTerminatingCause):
-			// Nothing new can be made, and our own deletion is on its way.
-		default:
+		case report.Overtaken:
+			overtaken = true
+		case report.Failed:
 			failed = errors.Join(failed, o.Err)
 			refusedTotal.WithLabelValues(o.Reason).Inc()
 		}
@@ -67,7 +64,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, w *world, p *plan) (bool, 
 	if err == nil {
 		r.announce(w)
 	}
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+	if report.Judge(err) == report.Overtaken {
 		return false, nil
 	}
 	return err == nil, err

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
@@ -22,14 +20,12 @@ func (r *Reconciler) report(ctx context.Context, p *plan, outcomes []action.Outc
 	w := p.on.world
 	overtaken, failed := false, error(nil)
 	for _, o := range outcomes {
-		switch {
-		case o.Err == nil:
+		switch report.Judge(o.Err) {
+		case report.Succeeded:
 			r.tell(p, &o)
-		case isOvertaken(o.Err):
+		case report.Overtaken:
 			overtaken = true
-		case apierrors.HasStatusCause(o.Err, corev1.NamespaceTerminatingCause):
-			// Nothing new can be made, and our own deletion is on its way.
-		default:
+		case report.Failed:
 			failed = errors.Join(failed, o.Err)
 			refusedTotal.WithLabelValues(o.Reason).Inc()
 		}
@@ -46,13 +42,7 @@ func (r *Reconciler) report(ctx context.Context, p *plan, outcomes []action.Outc
 	case overtaken:
 		return report.Wait(soon)
 	}
-	return report.Wait(sooner(p.Wait, afterActs)) // what was written wakes the key
-}
-
-// isOvertaken reports whether a write or command failed since the world is another than was
-// read.
-func isOvertaken(err error) bool {
-	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || errors.Is(err, action.ErrNotBegun)
+	return report.Wait(report.Sooner(p.Wait, afterActs)) // what was written wakes the key
 }
 
 // tell counts, announces and remembers an act that succeeded.
@@ -60,13 +50,6 @@ func (r *Reconciler) tell(p *plan, o *action.Outcome) {
 	actionsTotal.WithLabelValues(o.Verb.Label(), o.Reason).Inc()
 	r.emit(p, o)
 	r.remember(p.on.world, o)
-}
-
-func sooner(a, b time.Duration) time.Duration {
-	if a <= 0 {
-		return b
-	}
-	return min(a, b)
 }
 
 // writeStatus patches the status if it differs.
@@ -80,9 +63,10 @@ func (r *Reconciler) writeStatus(ctx context.Context, p *plan) error {
 	set := w.set.DeepCopy()
 	set.Status = status
 	for _, o := range r.Runner.Run(ctx, key, action.Steps{{{{Verb: action.PatchStatus, Object: set, From: w.set, Rebase: true, Reason: "Observed"}}}}) {
-		if o.Err == nil {
+		switch report.Judge(o.Err) {
+		case report.Succeeded:
 			r.announce(w, &status)
-		} else if !isOvertaken(o.Err) {
+		case report.Ending, report.Failed:
 			return o.Err
 		}
 	}

@@ -32,7 +32,7 @@ func (r *Reconciler) report(ctx context.Context, c considered, outcomes []action
 	r.measure(c, done, &status)
 	due := c.plan.Wait
 	for _, refused := range done.refused {
-		due = sooner(due, refused.until.Sub(c.facts.now))
+		due = report.Sooner(due, refused.until.Sub(c.facts.now))
 	}
 	wrote, later, statusErr := r.writeStatus(ctx, c.facts, status, done)
 	if wrote {
@@ -42,23 +42,12 @@ func (r *Reconciler) report(ctx context.Context, c considered, outcomes []action
 		return report.Retry(err)
 	}
 	if known.hidden || len(known.foreign) > 0 {
-		later = sooner(later, foreignInterval)
+		later = report.Sooner(later, foreignInterval)
 	}
-	if sooner(due, later) == due {
+	if report.Sooner(due, later) == due {
 		return report.Wait(due)
 	}
 	return report.Wait(later).Later()
-}
-
-// sooner is the shorter of two times to wait, where 0 or less is for ever.
-func sooner(a, b time.Duration) time.Duration {
-	switch a, b = max(a, 0), max(b, 0); {
-	case a == 0:
-		return b
-	case b == 0:
-		return a
-	}
-	return min(a, b)
 }
 
 // writeStatus patches the status if it differs, and reports whether it did. A

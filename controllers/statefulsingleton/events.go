@@ -3,11 +3,9 @@ package statefulsingleton
 import (
 	"context"
 	"errors"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -33,7 +31,7 @@ func (r *Reconciler) report(ctx context.Context, key types.NamespacedName, f *fa
 		if overtaken {
 			return report.Wait(again)
 		}
-		return report.Wait(sooner(p.Wait, afterActs)) // what was written wakes the key
+		return report.Wait(report.Sooner(p.Wait, afterActs)) // what was written wakes the key
 	}
 	if err := errors.Join(failed, r.writeStatus(ctx, key, f)); err != nil {
 		return report.Retry(err)
@@ -45,25 +43,16 @@ func (r *Reconciler) report(ctx context.Context, key types.NamespacedName, f *fa
 // for other reasons.
 func judgeWrites(outcomes []action.Outcome) (overtaken bool, failed error) {
 	for _, o := range outcomes {
-		switch {
-		case o.Err == nil:
+		switch report.Judge(o.Err) {
+		case report.Succeeded:
 			actionsTotal.WithLabelValues(o.Verb.Label(), o.Reason).Inc()
-		case apierrors.IsConflict(o.Err), apierrors.IsNotFound(o.Err):
+		case report.Overtaken:
 			overtaken = true
-		case apierrors.HasStatusCause(o.Err, corev1.NamespaceTerminatingCause):
-			// Nothing new can be made, and our own deletion is on its way.
-		default:
+		case report.Failed:
 			failed = errors.Join(failed, o.Err)
 		}
 	}
 	return overtaken, failed
-}
-
-func sooner(a, b time.Duration) time.Duration {
-	if a <= 0 {
-		return b
-	}
-	return min(a, b)
 }
 
 // afterDeletion looks for the pods of an object that is gone. atRest is true if there is
@@ -102,10 +91,10 @@ func (r *Reconciler) writeStatus(ctx context.Context, key types.NamespacedName, 
 	object.Status = status
 	for _, o := range r.Runner.Run(ctx, key, action.Steps{{{
 		{Verb: action.PatchStatus, Object: object, From: f.object, Rebase: true, Reason: "Observed"}}}}) {
-		if o.Err == nil {
+		switch report.Judge(o.Err) {
+		case report.Succeeded:
 			r.announce(f, &status)
-		}
-		if !apierrors.IsConflict(o.Err) && !apierrors.IsNotFound(o.Err) {
+		case report.Ending, report.Failed:
 			return o.Err
 		}
 	}

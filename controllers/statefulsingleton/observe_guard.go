@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	policyv1 "k8s.io/api/admissionregistration/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
@@ -34,9 +32,12 @@ type GuardKeeper struct {
 	Watched []string
 }
 
+// guardSubject is what the log calls the policy.
+const guardSubject = "The guard of StatefulSingletons"
+
 // Start keeps the policy until the context ends.
 func (g *GuardKeeper) Start(ctx context.Context) error {
-	everyInterval(ctx, func() string {
+	policy.Look(ctx, guardSubject, guardInterval, guardRetry, func() string {
 		made, binding := buildGuard(g.Namespace, g.Watched)
 		if err := g.Keep(ctx, crdName, made, binding); err != nil {
 			return "the policy cannot be installed: " + err.Error()
@@ -44,27 +45,6 @@ func (g *GuardKeeper) Start(ctx context.Context) error {
 		return ""
 	})
 	return nil
-}
-
-// everyInterval looks until the context ends, and logs when what is wrong changes.
-func everyInterval(ctx context.Context, look func() string) {
-	said := ""
-	for {
-		problem := look()
-		if problem != said && ctx.Err() == nil {
-			ctrl.LoggerFrom(ctx).Info("The guard of StatefulSingletons", "problem", problem)
-			said = problem
-		}
-		next := guardInterval
-		if problem != "" {
-			next = guardRetry
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(next):
-		}
-	}
 }
 
 // Guard knows whether the API server has the policy. Who keeps it there may be another
@@ -78,7 +58,7 @@ type Guard struct {
 
 // Start looks at the policy until the context ends.
 func (g *Guard) Start(ctx context.Context) error {
-	everyInterval(ctx, func() string {
+	policy.Look(ctx, guardSubject, guardInterval, guardRetry, func() string {
 		problem := g.look(ctx)
 		g.problem.Store(&problem)
 		return problem.Message

@@ -7,6 +7,7 @@
 package action
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"strings"
@@ -46,18 +47,11 @@ const (
 	Exec Verb = "exec in"
 )
 
+// labels are those of verbs that are more than one word.
+var labels = map[Verb]string{PatchStatus: "patch_status", SetCondition: "set_condition", Exec: "exec"}
+
 // Label is the verb as the label of a metric.
-func (v Verb) Label() string {
-	switch v {
-	case PatchStatus:
-		return "patch_status"
-	case SetCondition:
-		return "set_condition"
-	case Exec:
-		return "exec"
-	}
-	return string(v)
-}
+func (v Verb) Label() string { return cmp.Or(labels[v], string(v)) }
 
 // Action is one write.
 type Action struct {

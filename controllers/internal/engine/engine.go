@@ -114,9 +114,6 @@ func (p *Plan) Last() { p.last = true }
 // Stop keeps all other rules from acting in this pass.
 func (p *Plan) Stop() { p.stopped = true }
 
-// Stopped reports whether a rule has stopped the pass.
-func (p *Plan) Stopped() bool { return p.stopped }
-
 // Decide asks the rules in order. P embeds Plan, and core is that Plan.
 func Decide[F, P any](rules []Rule[F, P], facts F, p *P, core *Plan) {
 	for _, rule := range rules {

@@ -52,6 +52,14 @@ func (k Keeper) Keep(ctx context.Context, crd string, policy *admissionv1.Valida
 	return k.keep(ctx, binding, &haveBinding, func() bool { return apiequality.Semantic.DeepEqual(haveBinding.Spec, binding.Spec) })
 }
 
+// Deny is the binding by which the API server refuses what a policy does.
+func Deny(policy *admissionv1.ValidatingAdmissionPolicy) *admissionv1.ValidatingAdmissionPolicyBinding {
+	return &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: *policy.ObjectMeta.DeepCopy(), Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+		PolicyName:        policy.Name,
+		ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+	}}
+}
+
 // owner is the definition, with which the garbage collector takes a policy away.
 func (k Keeper) owner(ctx context.Context, name string) (metav1.OwnerReference, error) {
 	crd := metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"}}

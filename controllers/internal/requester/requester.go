@@ -15,14 +15,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
 )
@@ -35,6 +33,11 @@ type Kind struct {
 	// Owned are the resources of which the operator takes those that have an object of the
 	// kind as their controller.
 	Owned []admissionv1.Rule
+}
+
+// policyName is the name of what checks that of a kind, for an operator of that namespace.
+func (k Kind) policyName(what, namespace string) string {
+	return strings.ToLower(k.Name) + "-" + what + "-" + namespace
 }
 
 // Right is one that a requester must have, because the operator uses its own for them.
@@ -144,7 +147,7 @@ func Policy(kind Kind, namespace string, watched []string) (*admissionv1.Validat
 		selector.MatchExpressions = []metav1.LabelSelectorRequirement{{
 			Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: slices.Sorted(slices.Values(watched))}}
 	}
-	meta := metav1.ObjectMeta{Name: strings.ToLower(kind.Name) + "-requester-" + namespace,
+	meta := metav1.ObjectMeta{Name: kind.policyName("requester", namespace),
 		Labels: map[string]string{"app.kubernetes.io/managed-by": "stateful-operator"}}
 	made := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicySpec{
 		FailurePolicy: ptr.To(admissionv1.Fail),
@@ -176,10 +179,7 @@ func Policy(kind Kind, namespace string, watched []string) (*admissionv1.Validat
 			Reason: ptr.To(metav1.StatusReasonForbidden),
 		})
 	}
-	return made, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: *meta.DeepCopy(), Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-		PolicyName:        made.Name,
-		ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
-	}}
+	return made, policy.Deny(made)
 }
 
 // Owners is what the API server checks of objects that say that one of the kind is their
@@ -189,7 +189,7 @@ func Policy(kind Kind, namespace string, watched []string) (*admissionv1.Validat
 func Owners(kind Kind, namespace string) (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
 	const owned = `%s.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false) && o.kind == %q && o.apiVersion.startsWith(%q))`
 	of := func(object string) string { return fmt.Sprintf(owned, object, kind.Name, kind.Group+"/") }
-	meta := metav1.ObjectMeta{Name: strings.ToLower(kind.Name) + "-owner-" + namespace,
+	meta := metav1.ObjectMeta{Name: kind.policyName("owner", namespace),
 		Labels: map[string]string{"app.kubernetes.io/managed-by": "stateful-operator"}}
 	made := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicySpec{
 		FailurePolicy:    ptr.To(admissionv1.Fail),
@@ -209,10 +209,7 @@ func Owners(kind Kind, namespace string) (*admissionv1.ValidatingAdmissionPolicy
 		made.Spec.MatchConstraints.ResourceRules = append(made.Spec.MatchConstraints.ResourceRules, admissionv1.NamedRuleWithOperations{
 			RuleWithOperations: admissionv1.RuleWithOperations{Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update}, Rule: rule}})
 	}
-	return made, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: *meta.DeepCopy(), Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-		PolicyName:        made.Name,
-		ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
-	}}
+	return made, policy.Deny(made)
 }
 
 // elsewhere keeps objects out of two namespaces: who may edit the operator's own has its
@@ -226,9 +223,6 @@ func elsewhere(kind Kind, namespace string) admissionv1.Validation {
 	}
 }
 
-// interval is how often the policies are looked at.
-const interval = 15 * time.Second
-
 // Guard keeps the policies of kinds. Only the leader does.
 type Guard struct {
 	policy.Keeper
@@ -241,22 +235,8 @@ type Guard struct {
 
 // Start keeps the policies until ctx ends.
 func (g *Guard) Start(ctx context.Context) error {
-	said := ""
-	for {
-		now := ""
-		if err := g.keepAll(ctx); err != nil {
-			now = err.Error()
-		}
-		if now != said && ctx.Err() == nil {
-			ctrl.LoggerFrom(ctx).Info("The policies that check requesters", "problem", now)
-			said = now
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(interval):
-		}
-	}
+	policy.Look(ctx, "The policies that check requesters", policy.Interval, policy.Interval, func() string { return policy.Problem(g.keepAll(ctx)) })
+	return nil
 }
 
 func (g *Guard) keepAll(ctx context.Context) error {

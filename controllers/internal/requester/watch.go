@@ -2,14 +2,15 @@ package requester
 
 import (
 	"context"
-	"time"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
 )
 
 var missingGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -31,23 +32,19 @@ type Watch struct {
 
 // Start looks until ctx ends.
 func (w *Watch) Start(ctx context.Context) error {
-	warned := false
-	for {
-		if missing, err := w.look(ctx); err == nil && len(missing) > 0 != warned {
-			warned = len(missing) > 0
-			log := ctrl.LoggerFrom(ctx)
-			if warned {
-				log.Info("Policies that check requesters are missing: see that the installer runs, kubectl -n "+w.Namespace+" get pods", "missing", missing)
-			} else {
-				log.Info("The policies that check requesters are there")
-			}
+	known := ""
+	policy.Look(ctx, "The policies that check requesters, as the controllers see them", policy.Interval, policy.Interval, func() string {
+		missing, err := w.look(ctx)
+		switch {
+		case err != nil: // it is not known, and is looked for again
+		case len(missing) == 0:
+			known = ""
+		default:
+			known = "missing are " + strings.Join(missing, ", ") + ": see that the installer runs, kubectl -n " + w.Namespace + " get pods"
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(interval):
-		}
-	}
+		return known
+	})
+	return nil
 }
 
 // look finds the names of bindings that are not there.
@@ -68,13 +65,11 @@ func (w *Watch) look(ctx context.Context) (missing []string, err error) {
 	return missing, nil
 }
 
-// policyNames are those of a kind.
+// policyNames are those of a kind, and of their bindings.
 func policyNames(kind Kind, namespace string) []string {
-	_, binding := Policy(kind, namespace, nil)
-	names := []string{binding.Name}
+	names := []string{kind.policyName("requester", namespace)}
 	if len(kind.Owned) > 0 {
-		_, binding = Owners(kind, namespace)
-		names = append(names, binding.Name)
+		names = append(names, kind.policyName("owner", namespace))
 	}
 	return names
 }
