@@ -7,12 +7,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// NodeTurned passes the Node events that can make a pod lost, or found.
+// NodeTurned passes the Node events that can make a pod lost, or found, or its Node
+// cordoned.
 var NodeTurned = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, wasNode := e.ObjectOld.(*corev1.Node)
 		now, isNode := e.ObjectNew.(*corev1.Node)
-		return wasNode && isNode && (was.UID != now.UID || !apiequality.Semantic.DeepEqual(was.Spec.Taints, now.Spec.Taints) ||
+		return wasNode && isNode && (was.UID != now.UID || was.Spec.Unschedulable != now.Spec.Unschedulable ||
+			!apiequality.Semantic.DeepEqual(was.Spec.Taints, now.Spec.Taints) ||
 			nodeReadiness(was) != nodeReadiness(now))
 	},
 }

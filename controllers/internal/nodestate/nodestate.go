@@ -22,6 +22,9 @@ type Facts struct {
 	// OutOfService is the word of an administrator that the machine is off, by the taint
 	// node.kubernetes.io/out-of-service (KEP-2268).
 	OutOfService bool
+	// Cordoned is the word of an administrator that the Node gets no new pods, as kubectl
+	// cordon and drain say it: by spec.unschedulable, and the taint that follows from it.
+	Cordoned bool
 	// Missing is true if there is no Node of that name, and MissingSince is since when
 	// this process knows.
 	Missing      bool
@@ -40,8 +43,10 @@ func Of(n *corev1.Node) Facts {
 			facts.NotReadySince = c.LastTransitionTime.Time
 		}
 	}
+	facts.Cordoned = n.Spec.Unschedulable
 	for _, t := range n.Spec.Taints {
 		facts.OutOfService = facts.OutOfService || t.Key == corev1.TaintNodeOutOfService
+		facts.Cordoned = facts.Cordoned || t.Key == corev1.TaintNodeUnschedulable
 	}
 	return facts
 }

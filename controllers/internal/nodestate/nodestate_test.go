@@ -28,6 +28,12 @@ func offline(n *corev1.Node) {
 	n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute}}
 }
 
+func cordoned(n *corev1.Node) { n.Spec.Unschedulable = true }
+
+func taintedByCordon(n *corev1.Node) {
+	n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}}
+}
+
 func silent(n *corev1.Node) {
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(noon)}}
 }
@@ -51,6 +57,8 @@ func TestRead(t *testing.T) {
 		{"one whose kubelet is silent is not read again", only(node(silent)), nil, Facts{NotReadySince: noon}},
 		{"a taint that was taken off meanwhile", only(node(offline)), only(node(nil)), Facts{Ready: true}},
 		{"a taint that is there", only(node(offline)), only(node(offline)), Facts{Ready: true, OutOfService: true}},
+		{"a cordon", only(node(cordoned)), nil, Facts{Ready: true, Cordoned: true}},
+		{"the taint of a cordon", only(node(taintedByCordon)), nil, Facts{Ready: true, Cordoned: true}},
 		{"one that the cache does not show yet", only(), only(node(nil)), Facts{Ready: true}},
 		{"one that is gone", only(), only(), Facts{Missing: true, MissingSince: noon}},
 	} {

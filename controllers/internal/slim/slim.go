@@ -149,7 +149,7 @@ func keepContainerCauses(slim, full []corev1.ContainerStatus) {
 	}
 }
 
-// Node is a cache transform that keeps identity, taints and the Ready condition.
+// Node is a cache transform that keeps identity, taints, cordons and the Ready condition.
 func Node(obj any) (any, error) {
 	n, ok := obj.(*corev1.Node)
 	if !ok {
@@ -157,7 +157,7 @@ func Node(obj any) (any, error) {
 	}
 	slim := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID,
 		ResourceVersion: n.ResourceVersion, CreationTimestamp: n.CreationTimestamp}}
-	slim.Spec.Taints = n.Spec.Taints
+	slim.Spec.Taints, slim.Spec.Unschedulable = n.Spec.Taints, n.Spec.Unschedulable
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			slim.Status.Conditions = append(slim.Status.Conditions,

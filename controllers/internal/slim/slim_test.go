@@ -127,7 +127,7 @@ func waitingFor(statuses []corev1.ContainerStatus) string {
 func TestNode(t *testing.T) {
 	full := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u", ResourceVersion: "7", CreationTimestamp: metav1.Now(), Labels: map[string]string{"dropped": ""}},
-		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "t"}}, ProviderID: "dropped"},
+		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "t"}}, Unschedulable: true, ProviderID: "dropped"},
 		Status: corev1.NodeStatus{Images: []corev1.ContainerImage{{Names: []string{"dropped"}}},
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeDiskPressure, Reason: "dropped"}, {Type: corev1.NodeReady, Status: corev1.ConditionTrue, Message: "dropped"}}},
 	}
@@ -140,7 +140,7 @@ func TestNode(t *testing.T) {
 	if err != nil || strings.Contains(string(text), "dropped") {
 		t.Errorf("something is kept that no decision needs: %s", text)
 	}
-	if cut.Name != "n" || cut.UID != "u" || cut.CreationTimestamp != full.CreationTimestamp || len(cut.Spec.Taints) != 1 ||
+	if cut.Name != "n" || cut.UID != "u" || cut.CreationTimestamp != full.CreationTimestamp || len(cut.Spec.Taints) != 1 || !cut.Spec.Unschedulable ||
 		len(cut.Status.Conditions) != 1 || cut.Status.Conditions[0].Status != corev1.ConditionTrue {
 		t.Errorf("something is lost: %s", text)
 	}
