@@ -38,7 +38,7 @@ func TestV18ReasonsOfEvents(t *testing.T) {
 			[]string{"Normal CommandEnded: secondary of rss-db-0 has ended with its container"}},
 		{"V18 one that never was primary is not demoted", worldOf(setOf(2, 1), pod(0).granted().idle(), well()),
 			[]string{"Normal NotPromoted: rss-db-0 is not primary: status says that it has stopped"}},
-		{"V18 one that was, is", worldOf(setOf(2, 1), pod(0).granted().idle(), well(), shown("rss-db-0")),
+		{"V18 one that was, is", worldOf(setOf(2, 1), pod(0).granted().confirmed().idle(), well()),
 			[]string{"Normal Demoted: rss-db-0 is not primary: status says that it has stopped"}},
 		{"V18 a demotion is a demotion", worldOf(setOf(2, 1), pod(0).ends("demote", podexec.Succeeded, 0).statusSince(0, time.Second), well()),
 			[]string{"Normal Demoted: demote of rss-db-0 succeeded"}},
@@ -146,4 +146,24 @@ func TestV7EventsComeAfterTheirWrite(t *testing.T) {
 			t.Errorf("V7 %s: it tells %q, want %q", r.name, *told, r.want)
 		}
 	}
+}
+
+// A primary that fails is not Ready any more before its grant ends, and was one all the same.
+func TestAGrantIsConfirmedOnceItsMemberIsSeenAsPrimary(t *testing.T) {
+	for _, r := range []struct {
+		name  string
+		world *world
+		want  bool
+	}{
+		{"status says primary", worldOf(setOf(1, 1), pod(0).primary()), true},
+		{"it is found as primary", worldOf(setOf(1, 1), pod(0).status(8)), true},
+		{"it is to become one", worldOf(setOf(1, 1), pod(0).granted().runs("seed", time.Second)), false},
+		{"it was one, and does not answer", worldOf(setOf(1, 1), pod(0).granted().confirmed()), true},
+	} {
+		granted := derive(r.world).record.granted
+		if len(granted) != 1 || granted[0].Confirmed != r.want {
+			t.Errorf("%s: %+v", r.name, granted)
+		}
+	}
+	check(t, []row{{"nothing is written before an act for that alone", worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle().sequence("3")), []string{"1: Secondary, with 0"}}})
 }

@@ -144,6 +144,14 @@ func (f *podFixture) grantedFor(age time.Duration) *podFixture {
 	})
 }
 
+// confirmed: it was seen running as primary since it was granted that.
+func (f *podFixture) confirmed() *podFixture {
+	return f.but(func(w *world) {
+		all := w.set.Status.Grants
+		all[len(all)-1].Confirmed = true
+	})
+}
+
 // changed: a command that changes something ended that long ago.
 func (f *podFixture) changed(name string, age time.Duration) *podFixture {
 	return f.answered(name, podexec.Succeeded, 0, "", age+time.Second)

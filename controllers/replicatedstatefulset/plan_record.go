@@ -163,7 +163,7 @@ func (r *record) endGrants(f *facts) {
 			continue
 		}
 		reason := v1alpha1.EventNotPromoted
-		if slices.Contains(f.set.Status.Members.Primary, g.Pod) {
+		if g.Confirmed {
 			reason = v1alpha1.EventDemoted
 		}
 		r.tell(reason, "%s is not primary: %s", g.Pod, why)
@@ -216,15 +216,30 @@ func (r *record) mayBePrimaryNext(f *facts, g *v1alpha1.Grant) bool {
 	return true
 }
 
-// grantPrimaries gives grants to members that are found running as primary.
+// grantPrimaries gives grants to members that are found running as primary, and confirms
+// the grants that they have.
 func (r *record) grantPrimaries(f *facts) {
 	if noRecord() {
 		return
 	}
 	for _, m := range f.members {
-		if m.state == primary && !r.grantsRunning(m) {
+		if m.state != primary {
+			continue
+		}
+		if !r.grantsRunning(m) {
 			r.granted = append(r.granted, f.grant(m, r.epoch))
 			r.tell(v1alpha1.EventRoleChanged, "%s is found running as primary", m.name())
+		}
+		r.confirm(m)
+	}
+}
+
+// confirm notes that a member was seen running as primary.
+func (r *record) confirm(m *member) {
+	for i := range r.granted {
+		g := &r.granted[i]
+		if g.UID == m.pod.UID && g.ContainerID == m.running() {
+			g.Confirmed = true
 		}
 	}
 }
@@ -393,7 +408,7 @@ func (r *record) allBefore(then time.Time) bool {
 // decided on it. The rest waits for the next write of the status.
 func keepRecord(f *facts, p *plan) {
 	s := &f.set.Status
-	if apiequality.Semantic.DeepEqual(s.Grants, f.record.granted) && apiequality.Semantic.DeepEqual(s.Commands, f.record.commands) {
+	if sameGrants(s.Grants, f.record.granted) && apiequality.Semantic.DeepEqual(s.Commands, f.record.commands) {
 		return
 	}
 	var texts []string
@@ -401,6 +416,15 @@ func keepRecord(f *facts, p *plan) {
 		texts = append(texts, learned.Text)
 	}
 	p.Do(action.Chain{f.store(f.record, reasonLearned, strings.Join(texts, "; "))})
+}
+
+// sameGrants reports whether two lists grant the same. That a grant is confirmed is for
+// people, and nothing is decided on it.
+func sameGrants(a, b []v1alpha1.Grant) bool {
+	return slices.EqualFunc(a, b, func(x, y v1alpha1.Grant) bool {
+		x.Confirmed = y.Confirmed
+		return apiequality.Semantic.DeepEqual(x, y)
+	})
 }
 
 // store is the patch that puts a record into the status, bound to what was read.

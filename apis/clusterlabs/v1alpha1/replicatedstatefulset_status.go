@@ -201,6 +201,9 @@ type Grant struct {
 	// Longer than 5s, which nothing means, where the API server was slow.
 	// +optional
 	BeginWithin *metav1.Duration `json:"beginWithin,omitempty"`
+	// Confirmed is true once the member was seen running as primary.
+	// +optional
+	Confirmed bool `json:"confirmed,omitempty"`
 }
 
 // RunningCommand is a command that was begun and whose end has not been seen.
