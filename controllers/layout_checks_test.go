@@ -6,62 +6,70 @@ import (
 	"testing"
 )
 
-// A check that never finds anything looks just like a tidy tree. These rows
-// show that each check can fail, and what it leaves alone.
+var long = strings.Repeat("\n", mostFuncLines)
+
+// checkRows show that each check can fail, and what it leaves alone.
+var checkRows = []struct {
+	sentence, path, text string
+	check                func(source) []string
+	want                 string // part of the only fault; empty for none
+}{
+	{"a file with a name of its own", "controllers/one/cleverness.go", "package one", checkFileName, "no place for cleverness.go"},
+	{"a folder inside a kind", "controllers/one/deep/plan.go", "package deep", checkFileName, "no place for deep/plan.go"},
+	{"a test in a folder inside a kind", "controllers/one/deep/plan_test.go", "package deep", checkFileName, "no place for deep/plan_test.go"},
+	{"a rule's file", "controllers/one/plan_lost.go", "package one", checkFileName, ""},
+	{"one of several files that read", "controllers/one/observe_config.go", "package one", checkFileName, ""},
+	{"a test", "controllers/one/story_test.go", "package one", checkFileName, ""},
+	{"a file beside the kinds", "controllers/setup.go", "package controllers", checkFileName, ""},
+	{"a file of the shared packages", "controllers/internal/action/action.go", "package action", checkFileName, ""},
+
+	{"a plan with a context", "controllers/one/plan.go", `package one; import "context"; var _ context.Context`, checkPure, "imports context"},
+	{"a rule with a client", "controllers/one/plan_lost.go", `package one; import "sigs.k8s.io/controller-runtime/pkg/client"; var _ client.Reader`, checkPure, "pkg/client"},
+	{"a status with client-go", "controllers/one/status.go", `package one; import "k8s.io/client-go/kubernetes"; var _ kubernetes.Interface`, checkPure, "k8s.io/client-go/kubernetes"},
+	{"a build with chance", "controllers/one/build.go", `package one; import "math/rand/v2"; var _ = rand.Int()`, checkPure, "math/rand/v2"},
+	{"a validation that reads files", "controllers/one/validate.go", `package one; import "os"; var _ = os.Args`, checkPure, "imports os"},
+	{"an injection with a clock", "controllers/one/inject.go", `package one; import "time"; var _ = time.Now()`, checkPure, "time.Now"},
+	{"a clock under another name", "controllers/one/plan.go", `package one; import clock "time"; var _ = clock.Since(clock.Time{})`, checkPure, "time.Since"},
+	{"a plan with durations", "controllers/one/plan.go", `package one; import "time"; const second = time.Second`, checkPure, ""},
+	{"a field of the name Now", "controllers/one/plan.go", `package one; func f(world struct{ Now int }) int { return world.Now }`, checkPure, ""},
+	{"an observer with a context", "controllers/one/observe.go", `package one; import "context"; var _ context.Context`, checkPure, ""},
+	{"a test of a rule with a context", "controllers/one/plan_test.go", `package one; import "context"; var _ context.Context`, checkPure, ""},
+
+	{"a kind that imports a kind", "controllers/one/plan.go", `package one; import _ "` + module + `controllers/two"`, checkKindImports, "imports the kind two"},
+	{"a kind that imports a shared package", "controllers/one/plan.go", `package one; import _ "` + module + `controllers/internal/action"`, checkKindImports, ""},
+	{"a shared package that imports a kind's types", "controllers/internal/action/action.go", `package action; import _ "` + module + `apis/enge/v1alpha1"`, checkInternalImports, "knows no kind"},
+	{"a kind that imports its types", "controllers/one/plan.go", `package one; import _ "` + module + `apis/enge/v1alpha1"`, checkInternalImports, ""},
+
+	{"types with a client", "apis/enge/v1alpha1/names.go", `package v1alpha1; import _ "sigs.k8s.io/controller-runtime/pkg/client"`, checkAPIImports, "pkg/client"},
+	{"types with a kind", "apis/enge/v1alpha1/names.go", `package v1alpha1; import _ "` + module + `controllers/internal/action"`, checkAPIImports, "internal/action"},
+	{"types of types", "apis/enge/v1alpha1/names.go", `package v1alpha1; import _ "k8s.io/api/core/v1"; import _ "strings"`, checkAPIImports, ""},
+	{"an example with a client", "apis/example_test.go", `package apis_test; import _ "sigs.k8s.io/yaml"`, checkAPIImports, ""},
+
+	{"a package of odds and ends", "controllers/internal/text/text.go", "package utils", checkVagueNames, "package utils"},
+	{"a test package of odds and ends", "controllers/internal/text/text_test.go", "package misc_test", checkVagueNames, "package misc_test"},
+	{"a file of odds and ends", "scorecard/pod_helpers.go", "package scorecard", checkVagueNames, `"helpers"`},
+	{"types among the apis", "apis/enge/v1alpha1/types.go", "package v1alpha1", checkVagueNames, ""},
+	{"a word that only begins so", "controllers/internal/commonality/commonality.go", "package commonality", checkVagueNames, ""},
+
+	{"a condition that mixes", "controllers/one/plan.go", "package one; func f(a, b, c bool) bool { return a || b && c }", checkMixed, "mixes && and ||"},
+	{"one with parentheses", "controllers/one/plan.go", "package one; func f(a, b, c bool) bool { return a || (b && c) }", checkMixed, ""},
+	{"one in a test", "controllers/one/plan_test.go", "package one; func f(a, b, c bool) bool { return a || b && c }", checkMixed, ""},
+	{"a dense function", "gate/main.go", "package main\nfunc f(a bool) bool {\n" + strings.Repeat("if a { return a }\n", 8) + "return a\n}", checkDense, "8 decisions in 11 lines"},
+	{"one with room", "gate/main.go", "package main\nfunc f(a bool) bool {\n" + strings.Repeat("if a {\nreturn a\n}\n", 8) + "return a\n}", checkDense, ""},
+	{"a question that acts", "controllers/one/plan.go", "package one; func ready(p *plan) bool { p.LookAgain(1); return true }", checkAnswers, "ready answers"},
+	{"one that sets a field", "controllers/one/plan.go", "package one; func ready(p *plan) bool { p.held = nil; return true }", checkAnswers, "ready answers"},
+	{"one that only reads", "controllers/one/plan.go", "package one; func ready(p *plan) bool { return p.held != nil }", checkAnswers, ""},
+	{"a rule", "controllers/one/plan.go", "package one; func start(f *facts, p *plan) { p.LookAgain(1) }", checkAnswers, ""},
+
+	{"a long function", "gate/main.go", "package main\nfunc long() {" + long + "}\n", checkLengths, "long has 71 lines"},
+	{"a function just short enough", "gate/main.go", "package main\nfunc short() {" + long[1:] + "}\n", checkLengths, ""},
+	{"a long file", "gate/main.go", "package main\n" + strings.Repeat("\n", mostFileLines), checkLengths, "has 601 lines"},
+	{"a long generated file", "gate/zz_generated.go", "// Code generated by hand. DO NOT EDIT.\npackage main\n" + strings.Repeat("\n", mostFileLines), checkLengths, ""},
+}
+
+// A check that never finds anything looks just like a tidy tree.
 func TestChecksFindWhatTheyLookFor(t *testing.T) {
-	long := strings.Repeat("\n", mostFuncLines)
-	for _, row := range []struct {
-		sentence, path, text string
-		check                func(source) []string
-		want                 string // part of the only fault; empty for none
-	}{
-		{"a file with a name of its own", "controllers/one/cleverness.go", "package one", checkFileName, "no place for cleverness.go"},
-		{"a folder inside a kind", "controllers/one/deep/plan.go", "package deep", checkFileName, "no place for deep/plan.go"},
-		{"a test in a folder inside a kind", "controllers/one/deep/plan_test.go", "package deep", checkFileName, "no place for deep/plan_test.go"},
-		{"a rule's file", "controllers/one/plan_lost.go", "package one", checkFileName, ""},
-		{"one of several files that read", "controllers/one/observe_config.go", "package one", checkFileName, ""},
-		{"a test", "controllers/one/story_test.go", "package one", checkFileName, ""},
-		{"a file beside the kinds", "controllers/setup.go", "package controllers", checkFileName, ""},
-		{"a file of the shared packages", "controllers/internal/action/action.go", "package action", checkFileName, ""},
-
-		{"a plan with a context", "controllers/one/plan.go", `package one; import "context"; var _ context.Context`, checkPure, "imports context"},
-		{"a rule with a client", "controllers/one/plan_lost.go", `package one; import "sigs.k8s.io/controller-runtime/pkg/client"; var _ client.Reader`, checkPure, "pkg/client"},
-		{"a status with client-go", "controllers/one/status.go", `package one; import "k8s.io/client-go/kubernetes"; var _ kubernetes.Interface`, checkPure, "k8s.io/client-go/kubernetes"},
-		{"a build with chance", "controllers/one/build.go", `package one; import "math/rand/v2"; var _ = rand.Int()`, checkPure, "math/rand/v2"},
-		{"a validation that reads files", "controllers/one/validate.go", `package one; import "os"; var _ = os.Args`, checkPure, "imports os"},
-		{"an injection with a clock", "controllers/one/inject.go", `package one; import "time"; var _ = time.Now()`, checkPure, "time.Now"},
-		{"a clock under another name", "controllers/one/plan.go", `package one; import clock "time"; var _ = clock.Since(clock.Time{})`, checkPure, "time.Since"},
-		{"a plan with durations", "controllers/one/plan.go", `package one; import "time"; const second = time.Second`, checkPure, ""},
-		{"a field of the name Now", "controllers/one/plan.go", `package one; func f(world struct{ Now int }) int { return world.Now }`, checkPure, ""},
-		{"an observer with a context", "controllers/one/observe.go", `package one; import "context"; var _ context.Context`, checkPure, ""},
-		{"a test of a rule with a context", "controllers/one/plan_test.go", `package one; import "context"; var _ context.Context`, checkPure, ""},
-
-		{"a kind that imports a kind", "controllers/one/plan.go", `package one; import _ "` + module + `controllers/two"`, checkKindImports, "imports the kind two"},
-		{"a kind that imports a shared package", "controllers/one/plan.go", `package one; import _ "` + module + `controllers/internal/action"`, checkKindImports, ""},
-		{"a shared package that imports a kind's types", "controllers/internal/action/action.go", `package action; import _ "` + module + `apis/enge/v1alpha1"`, checkInternalImports, "knows no kind"},
-		{"a kind that imports its types", "controllers/one/plan.go", `package one; import _ "` + module + `apis/enge/v1alpha1"`, checkInternalImports, ""},
-
-		{"a package of odds and ends", "controllers/internal/text/text.go", "package utils", checkVagueNames, "package utils"},
-		{"a test package of odds and ends", "controllers/internal/text/text_test.go", "package misc_test", checkVagueNames, "package misc_test"},
-		{"a file of odds and ends", "scorecard/pod_helpers.go", "package scorecard", checkVagueNames, `"helpers"`},
-		{"types among the apis", "apis/enge/v1alpha1/types.go", "package v1alpha1", checkVagueNames, ""},
-		{"a word that only begins so", "controllers/internal/commonality/commonality.go", "package commonality", checkVagueNames, ""},
-
-		{"a condition that mixes", "controllers/one/plan.go", "package one; func f(a, b, c bool) bool { return a || b && c }", checkMixed, "mixes && and ||"},
-		{"one with parentheses", "controllers/one/plan.go", "package one; func f(a, b, c bool) bool { return a || (b && c) }", checkMixed, ""},
-		{"one in a test", "controllers/one/plan_test.go", "package one; func f(a, b, c bool) bool { return a || b && c }", checkMixed, ""},
-		{"a dense function", "gate/main.go", "package main\nfunc f(a bool) bool {\n" + strings.Repeat("if a { return a }\n", 8) + "return a\n}", checkDense, "8 decisions in 11 lines"},
-		{"one with room", "gate/main.go", "package main\nfunc f(a bool) bool {\n" + strings.Repeat("if a {\nreturn a\n}\n", 8) + "return a\n}", checkDense, ""},
-		{"a question that acts", "controllers/one/plan.go", "package one; func ready(p *plan) bool { p.LookAgain(1); return true }", checkAnswers, "ready answers"},
-		{"one that sets a field", "controllers/one/plan.go", "package one; func ready(p *plan) bool { p.held = nil; return true }", checkAnswers, "ready answers"},
-		{"one that only reads", "controllers/one/plan.go", "package one; func ready(p *plan) bool { return p.held != nil }", checkAnswers, ""},
-		{"a rule", "controllers/one/plan.go", "package one; func start(f *facts, p *plan) { p.LookAgain(1) }", checkAnswers, ""},
-
-		{"a long function", "gate/main.go", "package main\nfunc long() {" + long + "}\n", checkLengths, "long has 71 lines"},
-		{"a function just short enough", "gate/main.go", "package main\nfunc short() {" + long[1:] + "}\n", checkLengths, ""},
-		{"a long file", "gate/main.go", "package main\n" + strings.Repeat("\n", mostFileLines), checkLengths, "has 601 lines"},
-		{"a long generated file", "gate/zz_generated.go", "// Code generated by hand. DO NOT EDIT.\npackage main\n" + strings.Repeat("\n", mostFileLines), checkLengths, ""},
-	} {
+	for _, row := range checkRows {
 		t.Run(row.sentence, func(t *testing.T) {
 			parsed, err := parse(row.path, row.text)
 			if err != nil {

@@ -95,6 +95,7 @@ var checks = []struct {
 	{"pure files stay pure", checkPure},
 	{"kinds do not import each other", checkKindImports},
 	{"controllers/internal knows no kind", checkInternalImports},
+	{"apis need Kubernetes' types and nothing else", checkAPIImports},
 	{"names say what is inside", checkVagueNames},
 	{"files and functions fit a reader's head", checkLengths},
 	{"a condition is one thought", checkMixed},
@@ -185,6 +186,22 @@ func checkInternalImports(s source) []string {
 		if strings.HasPrefix(imported, module+"apis/") {
 			faults = append(faults, fmt.Sprintf("imports %s: controllers/internal knows no kind", imported))
 		}
+	}
+	return faults
+}
+
+// checkAPIImports keeps small what another operator gets with the types of a kind.
+func checkAPIImports(s source) []string {
+	if !strings.HasPrefix(s.path, "apis/") || strings.HasSuffix(s.path, "_test.go") {
+		return nil
+	}
+	var faults []string
+	for _, imported := range s.imports() {
+		standard := !strings.Contains(imported, ".")
+		if standard || strings.HasPrefix(imported, "k8s.io/api/") || strings.HasPrefix(imported, "k8s.io/apimachinery/") {
+			continue
+		}
+		faults = append(faults, fmt.Sprintf("imports %s: who imports the types should get Kubernetes' types and no more", imported))
 	}
 	return faults
 }
