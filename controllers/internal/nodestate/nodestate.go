@@ -4,6 +4,7 @@ package nodestate
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,14 +23,20 @@ type Facts struct {
 	// OutOfService is the word of an administrator that the machine is off, by the taint
 	// node.kubernetes.io/out-of-service (KEP-2268).
 	OutOfService bool
-	// Cordoned is the word of an administrator that the Node gets no new pods, as kubectl
-	// cordon and drain say it: by spec.unschedulable, and the taint that follows from it.
+	// Cordoned is the word of an administrator, or of what scales nodes, that the Node gets no
+	// new pods and is about to be drained: spec.unschedulable, as kubectl cordon and drain
+	// set it, or one of cordons.
 	Cordoned bool
 	// Missing is true if there is no Node of that name, and MissingSince is since when
 	// this process knows.
 	Missing      bool
 	MissingSince time.Time
 }
+
+// cordons are the taints that say so: the one that follows from spec.unschedulable, that of
+// the Cluster Autoscaler, and those of Karpenter since 1.0 and before it. None of the last
+// three sets spec.unschedulable.
+var cordons = []string{corev1.TaintNodeUnschedulable, "ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption"}
 
 // Of asks a Node.
 func Of(n *corev1.Node) Facts {
@@ -46,7 +53,7 @@ func Of(n *corev1.Node) Facts {
 	facts.Cordoned = n.Spec.Unschedulable
 	for _, t := range n.Spec.Taints {
 		facts.OutOfService = facts.OutOfService || t.Key == corev1.TaintNodeOutOfService
-		facts.Cordoned = facts.Cordoned || t.Key == corev1.TaintNodeUnschedulable
+		facts.Cordoned = facts.Cordoned || slices.Contains(cordons, t.Key)
 	}
 	return facts
 }

@@ -30,8 +30,8 @@ func offline(n *corev1.Node) {
 
 func cordoned(n *corev1.Node) { n.Spec.Unschedulable = true }
 
-func taintedByCordon(n *corev1.Node) {
-	n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}}
+func tainted(key string) *corev1.Node {
+	return node(func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: key, Effect: corev1.TaintEffectNoSchedule}} })
 }
 
 func silent(n *corev1.Node) {
@@ -58,7 +58,10 @@ func TestRead(t *testing.T) {
 		{"a taint that was taken off meanwhile", only(node(offline)), only(node(nil)), Facts{Ready: true}},
 		{"a taint that is there", only(node(offline)), only(node(offline)), Facts{Ready: true, OutOfService: true}},
 		{"a cordon", only(node(cordoned)), nil, Facts{Ready: true, Cordoned: true}},
-		{"the taint of a cordon", only(node(taintedByCordon)), nil, Facts{Ready: true, Cordoned: true}},
+		{"the taint of a cordon", only(tainted("node.kubernetes.io/unschedulable")), nil, Facts{Ready: true, Cordoned: true}},
+		{"a Node that the Cluster Autoscaler removes", only(tainted("ToBeDeletedByClusterAutoscaler")), nil, Facts{Ready: true, Cordoned: true}},
+		{"a Node that Karpenter removes", only(tainted("karpenter.sh/disrupted")), nil, Facts{Ready: true, Cordoned: true}},
+		{"any other taint", only(tainted("dedicated")), nil, Facts{Ready: true}},
 		{"one that the cache does not show yet", only(), only(node(nil)), Facts{Ready: true}},
 		{"one that is gone", only(), only(), Facts{Missing: true, MissingSince: noon}},
 	} {
