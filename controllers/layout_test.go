@@ -28,12 +28,12 @@ const (
 var (
 	// neededFiles are in the folder of every kind, mayFiles where needed.
 	neededFiles = []string{"doc.go", "controller.go", "observe.go", "plan.go", "build.go", "status.go"}
-	mayFiles    = []string{"facts.go", "timing.go", "inject.go", "validate.go", "requester.go", "webhook.go", "events.go", "memory.go", "metrics.go"}
+	mayFiles    = []string{"facts.go", "timing.go", "inject.go", "validate.go", "requester.go", "webhook.go", "events.go", "memory.go", "metrics.go", "readiness.go"}
 	ruleFile    = regexp.MustCompile(`^plan_[a-z0-9]+\.go$`)
 	readFile    = regexp.MustCompile(`^(observe|inject)_[a-z0-9]+\.go$`) // where observe.go would not fit a reader's head
 
 	// pureFiles compute, and reach for nothing.
-	pureFiles   = []string{"facts.go", "timing.go", "plan.go", "build.go", "status.go", "inject.go", "validate.go"}
+	pureFiles   = []string{"facts.go", "timing.go", "plan.go", "build.go", "status.go", "readiness.go", "inject.go", "validate.go"}
 	impure      = []string{"context", "os", "math/rand", "k8s.io/client-go", "sigs.k8s.io/controller-runtime/pkg/client"}
 	clockReads  = []string{"Now", "Since", "Until"}
 	vagueNames  = []string{"util", "utils", "common", "helper", "helpers", "misc", "types", "constants"}

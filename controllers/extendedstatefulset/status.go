@@ -32,7 +32,7 @@ func summarize(w *world, p *plan) v1alpha1.ExtendedStatefulSetStatus {
 		s.Versions[key] = s.Versions[key] || c.anyReady()
 	}
 	countPods(w, s)
-	for _, c := range []metav1.Condition{available(w), progressing(w, p), stale(w), aborted(w), configMissing(w)} {
+	for _, c := range withKstatus([]metav1.Condition{available(w), progressing(w, p), degraded(w, p), stale(w), aborted(w), configMissing(w)}) {
 		c.ObservedGeneration, c.LastTransitionTime, c.Message = w.set.Generation, metav1.NewTime(w.now), short(c.Message)
 		meta.SetStatusCondition(&s.Conditions, c)
 	}
@@ -221,8 +221,15 @@ func cleaningUp(w *world, p *plan) notice {
 func restarting(w *world, _ *plan) notice { return w.config.restart }
 
 func withoutService(w *world, p *plan) notice {
+	if p.Waiting.Message != "" {
+		return notice{}
+	}
+	return takenService(w, p)
+}
+
+func takenService(w *world, _ *plan) notice {
 	taken := w.traffic().foreignService()
-	if taken == "" || p.Waiting.Message != "" {
+	if taken == "" {
 		return notice{}
 	}
 	return notice{v1alpha1.ReasonServiceTaken, fmt.Sprintf(
@@ -261,6 +268,39 @@ func unserved(w *world, _ *plan) notice {
 		}
 	}
 	return notice{}
+}
+
+// troubles are what can be wrong, the gravest first. Each says its reason and message, or
+// nothing.
+var troubles = []func(*world, *plan) notice{
+	invalidSpec, refusedWrite, withoutConsent, takenService, saysTrue(stale), saysTrue(aborted), saysTrue(configMissing),
+}
+
+// degraded names the gravest of what is wrong.
+func degraded(w *world, p *plan) metav1.Condition {
+	for _, find := range troubles {
+		if found := find(w, p); found.reason != "" {
+			return metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: found.reason, Message: found.message}
+		}
+	}
+	return metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonHealthy, Message: "no problems detected"}
+}
+
+func invalidSpec(w *world, _ *plan) notice {
+	if w.invalid == "" {
+		return notice{}
+	}
+	return notice{v1alpha1.ReasonInvalidSpec, "the spec cannot be served, and nothing is done: " + w.invalid}
+}
+
+// saysTrue is what a condition says while it is True.
+func saysTrue(of func(*world) metav1.Condition) func(*world, *plan) notice {
+	return func(w *world, _ *plan) notice {
+		if c := of(w); c.Status == metav1.ConditionTrue {
+			return notice{c.Reason, c.Message}
+		}
+		return notice{}
+	}
 }
 
 // zoneIndex is only good for zone.in.

@@ -51,7 +51,7 @@ func summarize(p *plan) v1alpha1.ReplicatedStatefulSetStatus {
 			)
 		}
 	}
-	for _, c := range []metav1.Condition{available(f, s), progressing(f, p), needsPerson(f), seeded(f, p), dataLossRisk(p), paused(f)} {
+	for _, c := range withKstatus(f, []metav1.Condition{available(f, s), progressing(f, p), needsPerson(f), seeded(f, p), dataLossRisk(p), paused(f)}) {
 		c.ObservedGeneration, c.LastTransitionTime, c.Message = f.set.Generation, metav1.NewTime(f.now), short(c.Message)
 		meta.SetStatusCondition(&s.Conditions, c)
 	}

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -222,8 +221,8 @@ func (s *stage) settle(patience time.Duration) {
 func (s *stage) tell() {
 	st := s.set().Status
 	s.Say("= %d members, %d ready, %d updated, %d lost", st.Replicas, st.ReadyReplicas, st.UpdatedReplicas, st.LostReplicas)
-	for _, c := range st.Conditions {
-		s.Say("= %s", says(v1alpha1.StatefulClusterStatus{Conditions: []metav1.Condition{c}}, c.Type)+" ("+c.Type+")")
+	for _, kind := range []string{v1alpha1.ConditionAvailable, v1alpha1.ConditionProgressing, v1alpha1.ConditionDegraded} {
+		s.Say("= %s", says(st, kind)+" ("+kind+")")
 	}
 }
 

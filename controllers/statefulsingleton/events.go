@@ -127,7 +127,7 @@ func (r *Reconciler) announceUnmanaged(f *facts, before, status *v1.StatefulSing
 		return
 	}
 	found := meta.FindStatusCondition(status.Conditions, v1.ConditionUnmanagedPod)
-	if found != nil && !meta.IsStatusConditionTrue(before.Conditions, v1.ConditionUnmanagedPod) {
+	if found.Status == metav1.ConditionTrue && !meta.IsStatusConditionTrue(before.Conditions, v1.ConditionUnmanagedPod) {
 		r.warn(f, nil, v1.EventUnmanagedPod, "Look", found.Message)
 	}
 }

@@ -67,7 +67,7 @@ var _ = Describe("S16 a pod without its gate", func() {
 		tell(ctx, old, playHang, "")
 		activates(ctx, s, next)
 		look(ctx, s)
-		Expect(meta.FindStatusCondition(s.Status.Conditions, v1.ConditionUnmanagedPod)).To(BeNil())
+		Expect(meta.IsStatusConditionFalse(s.Status.Conditions, v1.ConditionUnmanagedPod)).To(BeTrue())
 	})
 
 	It("V14 is told of with all others that run beside it, and with the command that helps", func(ctx SpecContext) {

@@ -180,7 +180,8 @@ func TestS1Columns(t *testing.T) {
 	}
 	s := singleton("db").StatefulSingleton
 	s.CreationTimestamp = metav1.Now()
-	s.Status = v1.StatefulSingletonStatus{Phase: v1.PhaseTransitioning, ActivePod: "db-1", Waiting: []string{"db-2", "db-3"}, WaitingCount: 2}
+	s.Status = v1.StatefulSingletonStatus{Phase: v1.PhaseTransitioning, ActivePod: "db-1", Waiting: []string{"db-2", "db-3"}, WaitingCount: 2,
+		Conditions: []metav1.Condition{{Type: v1.ConditionReady, Status: metav1.ConditionFalse}}}
 	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&s)
 	if err != nil {
 		t.Fatal(err)
@@ -194,10 +195,10 @@ func TestS1Columns(t *testing.T) {
 		names = append(names, column.Name)
 		cells = append(cells, fmt.Sprint(rows.Rows[0].Cells[i]))
 	}
-	if got := strings.Join(names, "|"); got != "Name|Status|Active Pod|Waiting|Age" {
+	if got := strings.Join(names, "|"); got != "Name|Status|Active Pod|Waiting|Ready|Age" {
 		t.Errorf("the columns are %s", got)
 	}
-	if got := strings.Join(cells[:4], "|"); got != "db|Transitioning|db-1|2" {
+	if got := strings.Join(cells[:5], "|"); got != "db|Transitioning|db-1|2|False" {
 		t.Errorf("they show %s", got)
 	}
 }

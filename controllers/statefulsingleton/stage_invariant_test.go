@@ -267,7 +267,9 @@ func (s *stage) endsWell(object *v1.StatefulSingleton) {
 			s.Breaks("%s has ended, and still has our finalizer", p.Name)
 		}
 	}
-	want := map[string]string{v1.ConditionAvailable: "True", v1.ConditionProgressing: "False", v1.ConditionDegraded: "False"}
+	want := map[string]string{v1.ConditionAvailable: "True", v1.ConditionProgressing: "False", v1.ConditionDegraded: "False",
+		v1.ConditionUnmanagedPod: "False", v1.ConditionSelectorConflict: "False", v1.ConditionRolloutHeld: "False", v1.ConditionGuardMissing: "False",
+		v1.ConditionReady: "True", v1.ConditionReconciling: "False", v1.ConditionStalled: "False"}
 	switch {
 	case could == 0 && len(running) == 0:
 		want[v1.ConditionAvailable] = "False"
@@ -290,7 +292,7 @@ func (s *stage) endsWell(object *v1.StatefulSingleton) {
 			}
 		}
 		if object.DeletionTimestamp != nil && st.WaitingCount > 0 {
-			want[v1.ConditionProgressing] = "True"
+			want[v1.ConditionProgressing], want[v1.ConditionReady], want[v1.ConditionReconciling] = "True", "False", "True"
 		}
 		if int(st.WaitingCount) != wait {
 			s.Breaks("%d pods wait, and the status says %d", wait, st.WaitingCount)
@@ -299,6 +301,7 @@ func (s *stage) endsWell(object *v1.StatefulSingleton) {
 	phase := v1.PhaseRunning
 	if len(running) > 1 { // from before the object
 		want[v1.ConditionAvailable], want[v1.ConditionDegraded], phase = "False", "True", v1.PhaseFailed
+		want[v1.ConditionReady], want[v1.ConditionReconciling], want[v1.ConditionStalled] = "False", "False", "True"
 	}
 	if st.Phase != phase {
 		s.Breaks("the phase is %s", st.Phase)

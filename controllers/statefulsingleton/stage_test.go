@@ -259,7 +259,7 @@ func (s *stage) tell() {
 	}
 	waits := strings.Join(o.Status.Waiting, ", ")
 	s.Say("= %s, active: %s, waiting: %s", o.Status.Phase, orNone(o.Status.ActivePod), orNone(waits))
-	for _, c := range o.Status.Conditions {
+	for _, c := range slices.DeleteFunc(o.Status.Conditions, isSilent) {
 		s.Say("= %s %s %s: %s", c.Type, c.Status, c.Reason, c.Message)
 	}
 }

@@ -35,12 +35,8 @@ func summarize(f *facts) v1.StatefulSingletonStatus {
 	}
 	timeHandover(f, s)
 	s.Phase = phaseOf(f)
-	for _, c := range []metav1.Condition{available(f), progressing(f), degraded(f),
-		unmanagedPod(f), selectorConflict(f), rolloutHeld(f), guardMissing(f)} {
-		if c.Status == "" {
-			meta.RemoveStatusCondition(&s.Conditions, c.Type)
-			continue
-		}
+	for _, c := range withKstatus(f, []metav1.Condition{available(f), progressing(f), degraded(f),
+		unmanagedPod(f), selectorConflict(f), rolloutHeld(f), guardMissing(f)}) {
 		c.ObservedGeneration, c.LastTransitionTime = f.object.Generation, now
 		c.Message = cut(c.Message, 4000) // commands at its end name up to 10 pods
 		meta.SetStatusCondition(&s.Conditions, c)
@@ -237,19 +233,28 @@ func severalRunning(f *facts) (reason, message string) {
 }
 
 func nodeLost(f *facts) (reason, message string) {
+	m := onLostNode(f)
+	if m == nil {
+		return "", ""
+	}
+	node := m.pod.Spec.NodeName
+	if m.node.Missing {
+		return v1.ReasonNodeLost, fmt.Sprintf("pod %s may be running its program on Node %s, which does not exist any more; another pod starts when it has been gone for %s",
+			m.name(), node, fenceAfter)
+	}
+	return v1.ReasonNodeLost, fmt.Sprintf("pod %s may be running its program on Node %s, which does not answer, and no other pod starts until it has stopped. "+
+		"If that machine is off, say so: kubectl taint nodes %s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", m.name(), node, node)
+}
+
+// onLostNode is the first pod that has to stop, and is on a Node that does not answer or
+// is gone; nil if there is none.
+func onLostNode(f *facts) *member {
 	for _, m := range f.blockers {
-		switch node := m.pod.Spec.NodeName; {
-		case !podstate.Scheduled(m.pod), m.node.Ready:
-			continue
-		case m.node.Missing:
-			return v1.ReasonNodeLost, fmt.Sprintf("pod %s may be running its program on Node %s, which does not exist any more; another pod starts when it has been gone for %s",
-				m.name(), node, fenceAfter)
-		default:
-			return v1.ReasonNodeLost, fmt.Sprintf("pod %s may be running its program on Node %s, which does not answer, and no other pod starts until it has stopped. "+
-				"If that machine is off, say so: kubectl taint nodes %s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", m.name(), node, node)
+		if podstate.Scheduled(m.pod) && !m.node.Ready {
+			return m
 		}
 	}
-	return "", ""
+	return nil
 }
 
 func scriptFailing(f *facts) (reason, message string) {
@@ -428,8 +433,13 @@ func (m *member) nodeTrouble() string {
 	return fmt.Sprintf("its Node %s does not answer", m.pod.Spec.NodeName)
 }
 
+// unlessFound is a condition as it is where nothing of the kind is found.
+func unlessFound(kind, message string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: v1.ReasonHealthy, Message: message}
+}
+
 func unmanagedPod(f *facts) metav1.Condition {
-	c := metav1.Condition{Type: v1.ConditionUnmanagedPod}
+	c := unlessFound(v1.ConditionUnmanagedPod, "no pod may be running the program without the gate")
 	found := slices.DeleteFunc(slices.Clone(f.blockers), func(m *member) bool { return !m.isUnmanaged() })
 	if len(found) > 0 {
 		c.Status, c.Reason = metav1.ConditionTrue, v1.ReasonPodWithoutGate
@@ -443,7 +453,7 @@ func unmanagedPod(f *facts) metav1.Condition {
 }
 
 func selectorConflict(f *facts) metav1.Condition {
-	c := metav1.Condition{Type: v1.ConditionSelectorConflict}
+	c := unlessFound(v1.ConditionSelectorConflict, "no pod could match another StatefulSingleton too")
 	if len(f.rivals) == 0 {
 		return c
 	}
@@ -456,7 +466,7 @@ func selectorConflict(f *facts) metav1.Condition {
 }
 
 func rolloutHeld(f *facts) metav1.Condition {
-	c := metav1.Condition{Type: v1.ConditionRolloutHeld}
+	c := unlessFound(v1.ConditionRolloutHeld, "no rollout waits for pods that wait for their turn")
 	for _, m := range f.waiting {
 		if m.family.wanted > 1 {
 			c.Status, c.Reason = metav1.ConditionTrue, v1.ReasonStandbysNotReady
@@ -469,7 +479,7 @@ func rolloutHeld(f *facts) metav1.Condition {
 }
 
 func guardMissing(f *facts) metav1.Condition {
-	c := metav1.Condition{Type: v1.ConditionGuardMissing}
+	c := unlessFound(v1.ConditionGuardMissing, "the API server refuses pods that come without the gate")
 	if f.unguarded.Message != "" {
 		c.Status, c.Reason = metav1.ConditionTrue, f.unguarded.Reason
 		c.Message = f.unguarded.Message + "; a pod that is created while the operator's webhook is away runs its program at once"

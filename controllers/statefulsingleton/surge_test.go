@@ -147,7 +147,7 @@ var _ = Describe("a rollout", func() {
 		Expect(says(ctx, s, v1.ConditionRolloutHeld, v1.ReasonStandbysNotReady)).To(Equal("Deployment db wants 3 pods Ready before its rollout goes on, and one at most can be: the others wait for their turn. Set maxUnavailable of a Deployment to one less than its replicas; a StatefulSet with more than one replica needs podManagementPolicy Parallel and updateStrategy OnDelete"))
 		edit(ctx, d, func(d *appsv1.Deployment) { d.Spec.Strategy.RollingUpdate.MaxUnavailable = ptr.To(intstr.FromInt32(2)) })
 		look(ctx, s)
-		Expect(meta.FindStatusCondition(s.Status.Conditions, v1.ConditionRolloutHeld)).To(BeNil())
+		Expect(meta.IsStatusConditionFalse(s.Status.Conditions, v1.ConditionRolloutHeld)).To(BeTrue())
 	})
 
 	It("S11 of a StatefulSet starts a pod of its update revision first, and is held where the set is ordered", func(ctx SpecContext) {
@@ -200,6 +200,6 @@ var _ = Describe("S26 two objects whose selectors overlap and that slipped past 
 		activates(ctx, younger, a, "b")
 		remove(ctx, a)
 		activates(ctx, younger, b)
-		Expect(meta.FindStatusCondition(younger.Status.Conditions, v1.ConditionSelectorConflict)).To(BeNil())
+		Expect(meta.IsStatusConditionFalse(younger.Status.Conditions, v1.ConditionSelectorConflict)).To(BeTrue())
 	})
 })

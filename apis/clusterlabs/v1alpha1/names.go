@@ -101,6 +101,14 @@ const (
 	// ConditionPaused is True while the operator runs no command and changes no
 	// number of pods.
 	ConditionPaused = "Paused"
+	// ConditionReady is True while the object is as its spec says: it serves, and
+	// nothing is left to do.
+	ConditionReady = "Ready"
+	// ConditionReconciling is True while it comes to be so by itself.
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled is True while it does not before a person does something; it
+	// says what.
+	ConditionStalled = "Stalled"
 )
 
 // Reasons of the conditions.

@@ -69,6 +69,14 @@ const (
 	ConditionProgressing = "Progressing"
 	// ConditionDegraded is True when there is a problem, or something is held back.
 	ConditionDegraded = "Degraded"
+	// ConditionReady is True while the object is as its spec says: it serves, and
+	// nothing is left to do.
+	ConditionReady = "Ready"
+	// ConditionReconciling is True while it comes to be so by itself.
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled is True while it does not before a person does something; it
+	// says what.
+	ConditionStalled = "Stalled"
 )
 
 // Reasons of the conditions.

@@ -327,8 +327,10 @@ type ExtendedStatefulSet struct {
 
 	// Spec is what the user wants.
 	Spec ExtendedStatefulSetSpec `json:"spec"`
-	// Status is what the operator sees.
+	// Status is what the operator sees. Until it has looked, observedGeneration is -1, so
+	// that no tool takes an object for ready that nobody has looked at.
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status ExtendedStatefulSetStatus `json:"status,omitempty"`
 }
 

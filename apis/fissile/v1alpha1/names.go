@@ -116,6 +116,17 @@ const (
 	// ConditionConfigMissing is True while a ConfigMap or Secret that the template
 	// requires is not there, or cannot be read.
 	ConditionConfigMissing = "ConfigMissing"
+	// ConditionDegraded is True when there is a problem, and has the reason of the
+	// condition that says more of it.
+	ConditionDegraded = "Degraded"
+	// ConditionReady is True while the object is as its spec says: it serves, and
+	// nothing is left to do.
+	ConditionReady = "Ready"
+	// ConditionReconciling is True while it comes to be so by itself.
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled is True while it does not before a person does something; it
+	// says what.
+	ConditionStalled = "Stalled"
 )
 
 // Reasons of the conditions.

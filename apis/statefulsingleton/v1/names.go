@@ -133,6 +133,14 @@ const (
 	// that came without the gate: it is older than 1.30, or the policy could not
 	// be installed.
 	ConditionGuardMissing = "GuardMissing"
+	// ConditionReady is True while the object is as its spec says: it serves, and
+	// nothing is left to do.
+	ConditionReady = "Ready"
+	// ConditionReconciling is True while it comes to be so by itself.
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled is True while it does not before a person does something; it
+	// says what.
+	ConditionStalled = "Stalled"
 )
 
 // Reasons of the conditions.

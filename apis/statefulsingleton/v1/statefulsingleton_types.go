@@ -151,6 +151,7 @@ type StatefulSingletonSpec struct {
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.phase`,description="Running, Transitioning or Failed"
 // +kubebuilder:printcolumn:name="Active Pod",type=string,JSONPath=`.status.activePod`,description="The pod that may run its program"
 // +kubebuilder:printcolumn:name="Waiting",type=integer,JSONPath=`.status.waitingCount`,description="Pods that wait for their turn"
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether it is as its spec says, and nothing is left to do"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="the name may have at most 63 characters: pods carry it as the value of a label"
 // +operator-sdk:csv:customresourcedefinitions:displayName="Stateful Singleton",resources={{Pod,v1,""},{ConfigMap,v1,""},{Event,v1,""}}
@@ -161,8 +162,10 @@ type StatefulSingleton struct {
 
 	// Spec is what the user wants.
 	Spec StatefulSingletonSpec `json:"spec"`
-	// Status is what the operator sees.
+	// Status is what the operator sees. Until it has looked, observedGeneration is -1, so
+	// that no tool takes an object for ready that nobody has looked at.
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status StatefulSingletonStatus `json:"status,omitempty"`
 }
 

@@ -1,0 +1,3 @@
+-- From now on no command is run, and the number of pods stays.
+obj.spec.paused = true
+return obj

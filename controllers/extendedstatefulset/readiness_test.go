@@ -1,0 +1,59 @@
+package extendedstatefulset
+
+import (
+	"testing"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/golden"
+)
+
+// readAsToolsDo are situations whose statuses the tests in test/readiness read, as tools do.
+func readAsToolsDo() map[golden.Situation]*scene {
+	const current, moving, failed = "Current", "InProgress", "Failed"
+	const canary, coexist = v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist
+	well := func() *scene { return of(plain()).has(1, span{0, 3}) }
+	ill := func() *scene { return of(plain()).has(1, span{0, 3}, 0, 1, 2).but(states(1, crashing(2))) }
+	gaveUp := func(reason string) func(*world) {
+		return func(w *world) { w.set.Status.Update.Reason, w.set.Status.Update.Message = reason, "why" }
+	}
+	configIs := func(reason, message string) func(*world) {
+		return func(w *world) { w.config.missing = map[string]notice{"db-v1": {reason, message}} }
+	}
+	return map[golden.Situation]*scene{
+		{Sentence: "all is well", Kstatus: current}:                                      well(),
+		{Sentence: "it was scaled to nothing on purpose", Kstatus: current}:              of(fakeSet(0)).has(1, span{}),
+		{Sentence: "it is being installed", Kstatus: moving}:                             of(plain()).has(1, span{0, 3}, 0, 1, 2).but(withStatus(func(s *v1alpha1.ExtendedStatefulSetStatus) { s.Phase = v1alpha1.PhasePromoting })),
+		{Sentence: "nothing serves, all three crash", Kstatus: moving}:                   ill(),
+		{Sentence: "the canary cannot pull its image", Kstatus: moving}:                  well().upgrading(canary, coexist).has(2, span{0, 1}, 0).but(states(2, pulling)),
+		{Sentence: "an attempt failed, and another follows", Kstatus: moving}:            well().upgrading(canary, coexist).has(2, span{}).but(givesBack),
+		{Sentence: "an upgrade waits for the version that serves", Kstatus: moving}:      of(plain()).has(1, span{0, 3}, 0).edited(),
+		{Sentence: "one of three is being deleted", Kstatus: moving}:                     of(plain()).has(1, span{0, 3}, 2),
+		{Sentence: "a ConfigMap is not there yet", Kstatus: moving}:                      well().but(follows).but(configIs(v1alpha1.ReasonConfigMissing, "ConfigMap greeter does not exist")),
+		{Sentence: "a Secret cannot be read", Kstatus: failed}:                           well().but(follows).but(configIs(v1alpha1.ReasonConfigUnreadable, "Secret db cannot be read: forbidden")),
+		{Sentence: "the upgrade is Stale, and the old version serves", Kstatus: failed}:  well().upgrading(v1alpha1.PhaseStale, coexist).has(2, span{}).but(stale2).but(gaveUp(v1alpha1.ReasonCanaryFailed)),
+		{Sentence: "the upgrade is Stale, and the old version crashes", Kstatus: failed}: ill().upgrading(v1alpha1.PhaseStale, coexist).has(2, span{}).but(stale2).but(gaveUp(v1alpha1.ReasonUpdateTimeout)),
+		{Sentence: "the job before the upgrade failed", Kstatus: failed}:                 well().upgrading(v1alpha1.PhaseAborted, coexist).but(gaveUp(v1alpha1.ReasonPreJobFailed)),
+		{Sentence: "a Service of another application has its name", Kstatus: failed}: well().but(serviceOf("uid", nil)).but(func(w *world) {
+			for _, s := range w.services {
+				s.OwnerReferences = nil
+			}
+		}),
+		{Sentence: "a policy refuses what has to be written", Kstatus: failed}: of(plain()).has(1, span{0, 2}).but(func(w *world) { w.refused = "patch statefulset db-v1: denied" }),
+		{Sentence: "the spec cannot be served", Kstatus: failed}:               well().but(func(w *world) { w.invalid = "spec.zones: what" }),
+	}
+}
+
+func TestStatusesAreRecorded(t *testing.T) {
+	for situation, s := range readAsToolsDo() {
+		s.w.set.Generation = 2
+		p := decide(s.w)
+		set := s.w.set.DeepCopy()
+		set.TypeMeta.Kind, set.TypeMeta.APIVersion = "ExtendedStatefulSet", v1alpha1.GroupVersion.String()
+		set.Status = summarize(s.w, &p)
+		situation.Check(t, "extendedstatefulset", set)
+	}
+}
+
+func TestEachReasonMeansWhatUsersAreTold(t *testing.T) {
+	golden.Reasons(t, "ExtendedStatefulSet", effects)
+}

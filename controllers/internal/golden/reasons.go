@@ -1,0 +1,61 @@
+package golden
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// docs is seen from the folder of a kind.
+const docs = "../../docs"
+
+var (
+	meaningRow = regexp.MustCompile("(?m)^\\| `(\\w+)` \\| ([a-z ]+) \\|")
+	reasonRow  = regexp.MustCompile("(?m)^\\| (?:True )?`(\\w+)` \\|")
+)
+
+// section is a part of a page, from its heading to the next.
+func section(t *testing.T, heading string, page ...string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(append([]string{docs}, page...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(text), "\n### "+heading)
+	if !found {
+		t.Fatalf("%s has no section %s", filepath.Join(page...), heading)
+	}
+	part, _, _ := strings.Cut(rest, "\n##")
+	return part
+}
+
+// Reasons checks that a page says of each reason of condition Degraded what it means for
+// who waits, and that no reason that users are told of was forgotten.
+func Reasons[E fmt.Stringer](t *testing.T, kind string, effects map[string]E) {
+	t.Helper()
+	promised := map[string]string{}
+	for _, row := range meaningRow.FindAllStringSubmatch(section(t, kind+"\n", "readiness.md"), -1) {
+		promised[row[1]] = row[2]
+	}
+	for reason, effect := range effects {
+		if promised[reason] != effect.String() {
+			t.Errorf("docs/readiness.md says of %s of %s %q, and it is %q", reason, kind, promised[reason], effect)
+		}
+		delete(promised, reason)
+	}
+	for reason := range promised {
+		t.Errorf("docs/readiness.md speaks of %s of %s, which has no effect", reason, kind)
+	}
+	told := reasonRow.FindAllStringSubmatch(section(t, "Degraded", "kinds", strings.ToLower(kind)+".md"), -1)
+	if len(told) == 0 {
+		t.Errorf("the page of %s names no reason of Degraded", kind)
+	}
+	for _, row := range told {
+		if _, decided := effects[row[1]]; !decided {
+			t.Errorf("the page of %s tells of reason %s, and it is not decided whether it needs a person", kind, row[1])
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package kstatus
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
+)
+
+const yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
+
+// conditions are the three of a kind, each with its first letter and status as reason.
+func conditions(available, progressing, degraded metav1.ConditionStatus) []metav1.Condition {
+	var all []metav1.Condition
+	for i, kind := range []string{"Available", "Progressing", "Degraded"} {
+		status := []metav1.ConditionStatus{available, progressing, degraded}[i]
+		all = append(all, metav1.Condition{Type: kind, Status: status, Reason: kind[:1] + string(status), Message: "why"})
+	}
+	return all
+}
+
+// said are the three conditions in a line.
+func said(all []metav1.Condition) string {
+	var parts []string
+	for _, kind := range []string{Ready, Reconciling, Stalled} {
+		c := meta.FindStatusCondition(all, kind)
+		parts = append(parts, fmt.Sprintf("%s/%s", c.Status, c.Reason))
+	}
+	return strings.Join(parts, " ")
+}
+
+func TestWith(t *testing.T) {
+	blocked := Verdict{Blocker: engine.Notice{Reason: "B"}}
+	hindered := Verdict{Obstacle: engine.Notice{Reason: "O"}}
+	both := Verdict{Blocker: blocked.Blocker, Obstacle: hindered.Obstacle}
+	const settled, nothing = "False/Settled", "False/NotStalled"
+	for _, r := range []struct {
+		says       string
+		conditions []metav1.Condition
+		verdict    Verdict
+		want       string
+	}{
+		{"it serves, and nothing is left to do", conditions(yes, no, no), Verdict{}, "True/ATrue " + settled + " " + nothing},
+		{"it serves, and something is on its way", conditions(yes, yes, no), Verdict{}, "False/PTrue True/PTrue " + nothing},
+		{"it does not serve, and nobody says why", conditions(no, no, no), Verdict{}, "False/AFalse True/AFalse " + nothing},
+		{"it is not known whether it serves", conditions(unknown, no, no), Verdict{}, "False/AUnknown True/AUnknown " + nothing},
+		{"it serves nobody on purpose", conditions(no, no, no), Verdict{Idle: true}, "True/AFalse " + settled + " " + nothing},
+		{"it is on its way to that", conditions(no, yes, no), Verdict{Idle: true}, "False/PTrue True/PTrue " + nothing},
+		{"something passes that is wrong", conditions(yes, no, yes), hindered, "False/O True/O " + nothing},
+		{"what is on its way says more than what passes", conditions(no, yes, yes), hindered, "False/PTrue True/PTrue " + nothing},
+		{"what passes says more than that it does not serve", conditions(no, no, yes), hindered, "False/O True/O " + nothing},
+		{"a person is needed, although it serves", conditions(yes, no, yes), blocked, "False/B False/Stalled True/B"},
+		{"a person is needed, and what is on its way does not come to its end", conditions(no, yes, yes), blocked, "False/B False/Stalled True/B"},
+		{"a person is needed, whatever else passes", conditions(no, yes, yes), both, "False/B False/Stalled True/B"},
+	} {
+		all := With(r.conditions, r.verdict)
+		if got := said(all); got != r.want {
+			t.Errorf("%s: %s, want %s", r.says, got, r.want)
+		}
+		if len(all) != 6 || len(r.conditions) != 3 {
+			t.Errorf("%s: there are %d conditions, and were %d", r.says, len(all), len(r.conditions))
+		}
+	}
+}
+
+// Exactly one is True, whatever a kind says: kstatus takes the first that it finds.
+func TestExactlyOneIsTrue(t *testing.T) {
+	every := []metav1.ConditionStatus{yes, no, unknown}
+	for i := range 3 * 3 * 8 {
+		v := Verdict{Idle: i&1 > 0}
+		if i&2 > 0 {
+			v.Blocker.Reason = "B"
+		}
+		if i&4 > 0 {
+			v.Obstacle.Reason = "O"
+		}
+		all := With(conditions(every[i/8%3], every[i/24], yes), v)
+		if n := strings.Count(said(all), "True/"); n != 1 {
+			// The reasons of the kind end in True as well, and have no slash behind it.
+			t.Errorf("%+v: %d are True: %s", v, n, said(all))
+		}
+	}
+	if all := With(nil, Verdict{}); meta.IsStatusConditionTrue(all, Ready) {
+		t.Errorf("an object without a condition is Ready: %s", said(all))
+	}
+}
+
+func TestEffects(t *testing.T) {
+	table := Effects{"DTrue": Beside, "DUnknown": NeedsPerson}
+	for _, r := range []struct {
+		says     string
+		degraded metav1.ConditionStatus
+		table    Effects
+		want     Verdict
+	}{
+		{"nothing is wrong", no, Effects{"DFalse": NeedsPerson}, Verdict{}},
+		{"something that changes nothing", yes, table, Verdict{}},
+		{"something that needs a person", yes, Effects{"DTrue": NeedsPerson}, Verdict{Blocker: engine.Notice{Reason: "DTrue", Message: "why"}}},
+		{"something that passes", yes, Effects{"DTrue": Passes}, Verdict{Obstacle: engine.Notice{Reason: "DTrue", Message: "why"}}},
+		{"something that no table has is not taken for well", yes, nil, Verdict{Obstacle: engine.Notice{Reason: "DTrue", Message: "why"}}},
+	} {
+		if got := r.table.Of(conditions(yes, no, r.degraded)); got != r.want {
+			t.Errorf("%s: %+v, want %+v", r.says, got, r.want)
+		}
+	}
+	if got := table.Of(nil); got != (Verdict{}) {
+		t.Errorf("without a condition: %+v", got)
+	}
+}

@@ -1,0 +1,71 @@
+package replicatedstatefulset
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/kstatus"
+)
+
+// effects are what the reasons of condition Degraded mean for who waits for the set.
+var effects = kstatus.Effects{
+	v1alpha1.ReasonInvalidSpec:     kstatus.NeedsPerson,
+	v1alpha1.ReasonForeignObject:   kstatus.NeedsPerson,
+	v1alpha1.ReasonForeignPods:     kstatus.NeedsPerson, // one has the place of a member
+	v1alpha1.ReasonNodeUnreachable: kstatus.NeedsPerson,
+	v1alpha1.ReasonWriteRefused:    kstatus.NeedsPerson, // the API server understood it, and said no
+	v1alpha1.ReasonNotServing:      kstatus.NeedsPerson,
+	v1alpha1.ReasonRulesUnfollowed: kstatus.NeedsPerson,
+	v1alpha1.ReasonSecretMissing:   kstatus.Passes, // others make it, such as cert-manager
+	v1alpha1.ReasonRecovering:      kstatus.Passes,
+	v1alpha1.ReasonMembersFailed:   kstatus.Passes, // what failed is stopped or recreated
+	v1alpha1.ReasonMembersDegraded: kstatus.Beside, // they run, and say so
+}
+
+// lasting are the reasons that need a person in some worlds only.
+var lasting = map[string]func(*facts) bool{
+	v1alpha1.ReasonMembersFailed:   failsForGood,
+	v1alpha1.ReasonMembersDegraded: func(f *facts) bool { return membersUnresponsive(f).Reason != "" },
+}
+
+// failsForGood reports whether what failed stays so, whatever the operator does.
+func failsForGood(f *facts) bool {
+	if f.fatal() != "" {
+		return true
+	}
+	return slices.ContainsFunc(f.members, func(m *member) bool { return m.cannotRunHere || m.resists() || f.startsInVain(m) })
+}
+
+// withKstatus adds the conditions that tools wait for.
+func withKstatus(f *facts, conditions []metav1.Condition) []metav1.Condition {
+	says := func(kind string) *metav1.Condition { return meta.FindStatusCondition(conditions, kind) }
+	v := effects.Of(conditions)
+	v.Idle = says(v1alpha1.ConditionAvailable).Reason == v1alpha1.ReasonStopped
+	bad, risk, paused := says(v1alpha1.ConditionDegraded), says(v1alpha1.ConditionDataLossRisk), says(v1alpha1.ConditionPaused)
+	switch lasts := lasting[bad.Reason]; {
+	case v.Blocker.Reason != "":
+	case lasts != nil && lasts(f):
+		v.Blocker = kstatus.Notice(bad)
+	case risk.Status == metav1.ConditionTrue:
+		v.Blocker = kstatus.Notice(risk)
+	case paused.Reason == v1alpha1.ReasonReplicasTooLow:
+		v.Blocker = kstatus.Notice(paused)
+	case paused.Reason == v1alpha1.ReasonPausedByUser && f.leftUndone():
+		v.Blocker = notice{Reason: paused.Reason, Message: paused.Message + "; it is not as its spec says, and goes on when spec.paused is false"}
+	}
+	return kstatus.With(conditions, v)
+}
+
+// leftUndone reports whether a paused set is not as its spec says.
+func (f *facts) leftUndone() bool {
+	switch {
+	case len(f.members) != f.wanted():
+		return true
+	case f.wanted() > 0 && !f.shownWellStaffed():
+		return true
+	}
+	return slices.ContainsFunc(f.members, func(m *member) bool { return !m.upToDate })
+}

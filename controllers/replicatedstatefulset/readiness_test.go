@@ -1,0 +1,67 @@
+package replicatedstatefulset
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/golden"
+)
+
+// readAsToolsDo are situations whose statuses the tests in test/readiness read, as tools do.
+func readAsToolsDo() map[golden.Situation]*world {
+	const current, moving, failed = "Current", "InProgress", "Failed"
+	two := func(things ...thing) *world { return worldOf(setOf(2, 1), things...) }
+	follower := func() *podFixture { return pod(1).secondary().sequence("9") }
+	made := with(func(w *world) { w.set.CreationTimestamp = metaTime(time.Hour) })
+	paused := with(func(w *world) { w.set.Spec.Paused = true })
+	stopped := with(func(w *world) { w.set.Status.RestoreReplicas, w.stateful.Spec.Replicas = 3, ptr.To(int32(0)) })
+	noSecret := with(func(w *world) { w.missing = []string{"db-tls"} })
+	refused := with(func(w *world) { w.refused = "patch statefulset rss-db: denied by policy" })
+	excess := with(func(w *world) { w.excess = "it selects 101 ConfigMaps, and may select 100" })
+	invalid := with(func(w *world) { w.invalid = "spec.replicas: Invalid value: 2147483647: may be at most 1000; lower it" })
+	newerAway := []thing{pod(0).idle().sequence("3"), pod(1).idle().sequence("9"), recordedSequence("rss-db-2", "10"), shown("")}
+	return map[golden.Situation]*world{
+		{Sentence: "all is well", Kstatus: current}:                                                     two(pod(0).primary(), follower()),
+		{Sentence: "it was stopped by hand", Kstatus: current}:                                          worldOf(setOf(0, 0)),
+		{Sentence: "a new operator knows nothing yet and shows what was shown", Kstatus: current}:       two(pod(0).granted(), pod(1), shown("rss-db-0", "rss-db-1")),
+		{Sentence: "the primary says that it runs degraded", Kstatus: current}:                          two(pod(0).status(191).granted(), pod(1).secondary()),
+		{Sentence: "it is paused, and all is well", Kstatus: current, Argo: "Suspended"}:                two(paused, pod(0).primary(), follower()),
+		{Sentence: "it is paused with a member of an old template", Kstatus: failed, Argo: "Suspended"}: two(paused, pod(0).primary(), follower().outdated()),
+		{Sentence: "it is paused without a primary", Kstatus: failed, Argo: "Suspended"}:                two(paused, pod(0).idle(), follower()),
+		{Sentence: "a stopped set is to come back too small", Kstatus: failed}:                          worldOf(setOf(3, 1), replicas(2), stopped),
+		{Sentence: "it waits for pods before the first seed", Kstatus: moving}:                          worldOf(setOf(3, 1), pod(0).idle().sequence("3"), pod(1).idle().sequence("9"), pod(2).pending()),
+		{Sentence: "the primary has crashed, and another is about to take over", Kstatus: moving}:       two(pod(0).crashed(), follower(), lost(2*time.Second)),
+		{Sentence: "an update is under way", Kstatus: moving}:                                           two(pod(0).primary(), follower().outdated()),
+		{Sentence: "a Secret is not there yet", Kstatus: moving}:                                        two(pod(0).primary(), follower(), noSecret),
+		{Sentence: "the primary is not Ready since a moment", Kstatus: moving}:                          two(pod(0).primary().unready(5*time.Second), follower()),
+		{Sentence: "the primary is not Ready for minutes", Kstatus: failed}:                             two(pod(0).primary().unready(2*time.Minute), follower()),
+		{Sentence: "the only primary is lost with its node", Kstatus: failed}:                           worldOf(setOf(1, 1), pod(0).granted().onNode(off), shown("rss-db-0")),
+		{Sentence: "the node of the primary does not answer", Kstatus: failed}:                          two(pod(0).granted().onNode(off), pod(1).secondary(), shown("rss-db-0")),
+		{Sentence: "the newest copy is missing", Kstatus: failed}:                                       two(newerAway...),
+		{Sentence: "it is not known which copy is the newest", Kstatus: failed}:                         two(pod(0).idle().sequence("x"), pod(1).idle().sequence("8")),
+		{Sentence: "the newest copy cannot be started", Kstatus: failed}:                                two(pod(0).idle().sequence("9").failures(1, "seed", 3, false), pod(1).idle().sequence("8")),
+		{Sentence: "a primary does not stop", Kstatus: failed}:                                          two(pod(0).primary(), pod(1).failures(1, "stop", 0, false).primary()),
+		{Sentence: "a secondary does not answer", Kstatus: failed}:                                      two(pod(0).primary(), follower().hangs(time.Minute)),
+		{Sentence: "a pod of another owner has the name of a member", Kstatus: failed}:                  two(pod(0).primary(), pod(1).but(func(w *world) { w.members[1].pod.Annotations = nil }), made),
+		{Sentence: "a policy refuses what has to be written", Kstatus: failed}:                          two(pod(0).primary(), follower(), refused),
+		{Sentence: "too many rules are selected", Kstatus: failed}:                                      two(pod(0).primary(), follower(), excess),
+		{Sentence: "the spec cannot be served", Kstatus: failed}:                                        two(pod(0).primary(), follower(), invalid),
+	}
+}
+
+func TestStatusesAreRecorded(t *testing.T) {
+	for situation, w := range readAsToolsDo() {
+		p := decide(w)
+		set := w.set.DeepCopy()
+		set.TypeMeta.Kind, set.TypeMeta.APIVersion = "ReplicatedStatefulSet", v1alpha1.GroupVersion.String()
+		set.Status = summarize(&p)
+		situation.Check(t, "replicatedstatefulset", set)
+	}
+}
+
+func TestEachReasonMeansWhatUsersAreTold(t *testing.T) {
+	golden.Reasons(t, "ReplicatedStatefulSet", effects)
+}

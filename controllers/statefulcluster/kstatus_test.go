@@ -1,0 +1,20 @@
+package statefulcluster_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("What tools wait for", func() {
+	It("SC-61 is not there before the operator has looked", func(ctx SpecContext) {
+		set := newSet(newNamespace(ctx), 0)
+		Expect(user.Create(ctx, set)).To(Succeed())
+		Expect(server.Kstatus(ctx, set)).To(Equal("InProgress, generation -1"))
+		startOperator(operatorOptions{namespaces: []string{set.Namespace}})
+		Eventually(func() string { return server.Kstatus(ctx, set) }).Should(Equal("Current, generation 1"))
+		set.Spec.Replicas = new(int32(2)) // no kubelet makes them Ready
+		Expect(user.Update(ctx, set)).To(Succeed())
+		Expect(server.Kstatus(ctx, set)).To(HavePrefix("InProgress, "))
+		Eventually(func() string { return server.Kstatus(ctx, set) }).Should(Equal("InProgress, generation 2"))
+	})
+})

@@ -1,0 +1,25 @@
+package statefulcluster
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/kstatus"
+)
+
+// effects are what the reasons of condition Degraded mean for who waits for the set.
+var effects = kstatus.Effects{
+	v1alpha1.ReasonInvalidSpec:      kstatus.NeedsPerson,
+	v1alpha1.ReasonCreateFailing:    kstatus.NeedsPerson, // the API server understood it, and said no
+	v1alpha1.ReasonRevisionFailing:  kstatus.NeedsPerson,
+	v1alpha1.ReasonMembersNotReady:  kstatus.NeedsPerson, // nothing that the operator may do helps
+	v1alpha1.ReasonClaimResize:      kstatus.NeedsPerson,
+	v1alpha1.ReasonReplacementHeld:  kstatus.Passes, // the next one is replaced when this one is Ready
+	v1alpha1.ReasonForeignPods:      kstatus.Beside,
+	v1alpha1.ReasonUnrecordedClaims: kstatus.Beside,
+}
+
+// withKstatus adds the conditions that tools wait for.
+func withKstatus(conditions []metav1.Condition) []metav1.Condition {
+	return kstatus.With(conditions, effects.Of(conditions))
+}

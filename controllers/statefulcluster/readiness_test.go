@@ -1,0 +1,53 @@
+package statefulcluster
+
+import (
+	"testing"
+	"time"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/golden"
+)
+
+// readAsToolsDo are situations whose statuses the tests in test/readiness read, as tools do.
+func readAsToolsDo() map[golden.Situation]*world {
+	const current, moving, failed = "Current", "InProgress", "Failed"
+	down := func(id string, d time.Duration) *podFixture { return pod(id).on("n-" + id).unreadyFor(d) }
+	never := set("db").change(func(s *v1alpha1.StatefulClusterSpec) {
+		s.Replacement.UnreadySeconds, s.Replacement.StartupSeconds, s.Replacement.PendingSeconds = new(int32(0)), new(int32(0)), new(int32(0))
+	})
+	foreign := with(func(w *world) { w.foreign = []string{"stray"} })
+	theirs := with(func(w *world) { w.budget.OwnerReferences = nil })
+	unpullable := pod("c").on("n3").starting().waiting("ImagePullBackOff")
+	return map[golden.Situation]*world{
+		{Sentence: "all is well", Kstatus: current}:                                               seen(set("db"), a(), b(), c()),
+		{Sentence: "it was scaled to nothing on purpose", Kstatus: current}:                       seen(set("db").replicas(0)),
+		{Sentence: "a partition keeps members at the old revision", Kstatus: current}:             seen(set("db").rolling(v1alpha1.RollingUpdate{Partition: 2}), a(), oldB(), oldC(), oldImage()),
+		{Sentence: "OnDelete keeps members at the old revision", Kstatus: current}:                seen(set("db").onDelete(), a(), oldB(), oldC(), oldImage()),
+		{Sentence: "all is well, and pods that are no members have its labels", Kstatus: current}: seen(set("db"), a(), b(), c(), foreign),
+		{Sentence: "it is being set up, none is available", Kstatus: moving}:                      seen(set("db"), nowNeverReady, starting("a"), starting("b"), starting("c")),
+		{Sentence: "it grows", Kstatus: moving}:                                                   seen(set("db"), a()),
+		{Sentence: "an update is under way", Kstatus: moving}:                                     seen(set("db"), oldA(), oldB(), c(), oldImage()),
+		{Sentence: "a node is lost, and its member is being replaced", Kstatus: moving}:           seen(set("db"), a().nodeGone(), b(), c()),
+		{Sentence: "two nodes are lost, and one member waits for its turn", Kstatus: moving}:      seen(set("db"), a().nodeGone(), b().nodeGone(), c()),
+		{Sentence: "one member has just stopped answering", Kstatus: moving}:                      seen(set("db"), down("a", time.Minute), b(), c()),
+		{Sentence: "the whole set is down, 0 are available", Kstatus: failed}:                     seen(set("db"), down("a", time.Second), down("b", time.Second), down("c", time.Second)),
+		{Sentence: "a member is down for long, and is never replaced", Kstatus: failed}:           seen(never, down("a", 10*time.Minute), b(), c()),
+		{Sentence: "the new image cannot be pulled at all", Kstatus: failed}:                      seen(set("db"), nowNeverReady, oldA(), oldB(), unpullable, oldImage()),
+		{Sentence: "the new version crashes again and again", Kstatus: failed}:                    seen(set("db"), nowUnproven, oldA(), oldB(), pod("c").on("n3").readyFor(time.Second).restarted(4), oldImage()),
+		{Sentence: "the quota is used up", Kstatus: failed}:                                       seen(set("db"), a(), b(), refused(reasonMissing, "create pod db-f1: exceeded quota", time.Minute)),
+		{Sentence: "a claim cannot grow", Kstatus: failed}:                                        seen(set("db"), a(), b(), c(), refused(reasonExpand, "no expansion", time.Minute)),
+		{Sentence: "a budget of another owner has its name", Kstatus: failed}:                     seen(set("db"), a(), b(), c(), theirs),
+		{Sentence: "the spec cannot be served", Kstatus: failed}:                                  seen(set("d.b"), a(), b(), c()),
+	}
+}
+
+func TestStatusesAreRecorded(t *testing.T) {
+	for situation, w := range readAsToolsDo() {
+		set := w.set.DeepCopy()
+		set.TypeMeta.Kind, set.TypeMeta.APIVersion = "StatefulCluster", v1alpha1.GroupVersion.String()
+		set.Status = told(w)
+		situation.Check(t, "statefulcluster", set)
+	}
+}
+
+func TestEachReasonMeansWhatUsersAreTold(t *testing.T) { golden.Reasons(t, "StatefulCluster", effects) }

@@ -1,0 +1,37 @@
+package statefulsingleton
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/kstatus"
+)
+
+// effects are what the reasons of condition Degraded mean for who waits for the object.
+var effects = kstatus.Effects{
+	v1.ReasonInvalidSpec:       kstatus.NeedsPerson,
+	v1.ReasonTooMany:           kstatus.NeedsPerson,
+	v1.ReasonSeveralRunning:    kstatus.NeedsPerson,
+	v1.ReasonScriptFailing:     kstatus.NeedsPerson,
+	v1.ReasonWriteRefused:      kstatus.NeedsPerson, // the API server understood it, and said no
+	v1.ReasonTimeout:           kstatus.NeedsPerson,
+	v1.ReasonNodeLost:          kstatus.NeedsPerson, // but for a Node that is gone: see withKstatus
+	v1.ReasonPodFailing:        kstatus.Passes,      // the kubelet starts it again
+	v1.ReasonContainersMissing: kstatus.Beside,      // it works as gate mode Init does
+}
+
+// withKstatus adds the conditions that tools wait for.
+func withKstatus(f *facts, conditions []metav1.Condition) []metav1.Condition {
+	says := func(kind string) *metav1.Condition { return meta.FindStatusCondition(conditions, kind) }
+	bad := says(v1.ConditionDegraded)
+	v := effects.Of(conditions)
+	v.Idle = says(v1.ConditionAvailable).Reason == v1.ReasonNoPods
+	switch {
+	case f.elder() != nil && v.Blocker.Reason == "":
+		v.Blocker = kstatus.Notice(says(v1.ConditionSelectorConflict))
+	case bad.Reason == v1.ReasonNodeLost && onLostNode(f).node.Missing:
+		v.Blocker, v.Obstacle = v.Obstacle, v.Blocker // another pod starts when it has been gone for long enough
+	}
+	return kstatus.With(conditions, v)
+}

@@ -1,0 +1,63 @@
+package statefulsingleton
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/golden"
+)
+
+// readAsToolsDo are situations whose statuses the tests in test/readiness read, as tools do.
+func readAsToolsDo() map[golden.Situation]*world {
+	const current, moving, failed = "Current", "InProgress", "Failed"
+	late := singleton("db").held("a", 1).with(func(s *v1.StatefulSingleton) {
+		s.Status.TransitionTimestamp = &metav1.Time{Time: noon.Add(-time.Hour)}
+	})
+	older := singleton("older").madeAt(1)
+	younger := singleton("younger").madeAt(2)
+	sees := func(s *singletonFixture) func(*world) {
+		return func(w *world) { w.rivals = []*v1.StatefulSingleton{&s.StatefulSingleton} }
+	}
+	old := func() *memberFixture { return granted("a", 1).of("d").old().serving() }
+	next := func(reason string) *memberFixture { return waiting("b").of("d").stuck(reason) }
+	return map[golden.Situation]*world{
+		{Sentence: "one program runs, and one pod stands by", Kstatus: current}:         worldOf(held(), granted("a", 1).serving(), waiting("b")),
+		{Sentence: "there are no pods", Kstatus: current}:                               worldOf(singleton("db")),
+		{Sentence: "a program from before the object runs by itself", Kstatus: current}: worldOf(singleton("db"), ungated("a").serving()),
+		{Sentence: "it is the older of two that overlap", Kstatus: current}:             worldOf(older, granted("a", 1).serving()).with(sees(younger)),
+		{Sentence: "no policy guards it", Kstatus: current}: worldOf(held(), granted("a", 1).serving()).with(func(w *world) {
+			w.unguarded = engine.Notice{Reason: v1.ReasonNoPolicyAPI, Message: "the API server has no ValidatingAdmissionPolicy"}
+		}),
+		{Sentence: "the program has started, and is not Ready yet", Kstatus: moving}:            worldOf(held(), granted("a", 1)),
+		{Sentence: "the program crashes again and again", Kstatus: moving}:                      worldOf(held(), granted("a", 1).crashing(), waiting("b")),
+		{Sentence: "the old program shuts down, and the new one waits for it", Kstatus: moving}: worldOf(held(), granted("a", 1).serving().deleted(), waiting("b")),
+		{Sentence: "the new pod is coming to its gate", Kstatus: moving}:                        worldOf(held(), old(), next("ContainerCreating")),
+		{Sentence: "no pod has found a node", Kstatus: moving}:                                  worldOf(singleton("db"), waiting("a").unscheduled()),
+		{Sentence: "the node of the program is deleted", Kstatus: moving}:                       worldOf(held(), granted("a", 1).serving().onNode(goneSince(time.Second)), waiting("b")),
+		{Sentence: "the node of the program does not answer", Kstatus: failed}:                  worldOf(held(), granted("a", 1).serving().onNode(unresponsive), waiting("b")),
+		{Sentence: "the new revision has had no image for an hour", Kstatus: failed}:            worldOf(late, old(), next("ErrImagePull")),
+		{Sentence: "three programs run beside each other", Kstatus: failed}:                     worldOf(singleton("db"), ungated("a").serving(), ungated("b").serving(), ungated("c").serving()),
+		{Sentence: "it is the younger of two that overlap", Kstatus: failed}:                    worldOf(younger, waiting("a")).with(sees(older)),
+		{Sentence: "the namespace has too many", Kstatus: failed}:                               worldOf(singleton("db"), waiting("a")).with(func(w *world) { w.crowded = true }),
+		{Sentence: "a policy refuses what has to be written", Kstatus: failed}:                  worldOf(held(), granted("a", 1).serving()).with(func(w *world) { w.refused = "patch pod a: denied" }),
+		{Sentence: "the spec cannot be served", Kstatus: failed}:                                worldOf(singleton("db"), waiting("a")).with(func(w *world) { w.invalid = "spec.selector: Invalid value" }),
+	}
+}
+
+func TestStatusesAreRecorded(t *testing.T) {
+	for situation, w := range readAsToolsDo() {
+		w.object.Generation = 2
+		object := w.object.DeepCopy()
+		object.TypeMeta.Kind, object.TypeMeta.APIVersion = "StatefulSingleton", v1.GroupVersion.String()
+		object.Status = summarize(derive(w))
+		situation.Check(t, "statefulsingleton", object)
+	}
+}
+
+func TestEachReasonMeansWhatUsersAreTold(t *testing.T) {
+	golden.Reasons(t, "StatefulSingleton", effects)
+}

@@ -1,0 +1,139 @@
+// Package readiness_test reads the statuses of real situations as tools do that know none
+// of our kinds: kstatus, by which Flux and Helm wait, and the scripts for Argo CD.
+package readiness_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
+	"sigs.k8s.io/yaml"
+)
+
+// fewest is how many situations there are of each kind.
+const fewest = 10
+
+// kinds are the folders of testdata, and the kinds in them.
+var kinds = map[string]string{
+	"statefulcluster": "StatefulCluster", "replicatedstatefulset": "ReplicatedStatefulSet",
+	"extendedstatefulset": "ExtendedStatefulSet", "statefulsingleton": "StatefulSingleton",
+}
+
+// situation is an object with the status of a real situation, and what tools are to say.
+type situation struct {
+	name, kstatus, argo string
+	object              *unstructured.Unstructured
+}
+
+var header = regexp.MustCompile(`^# (.+)\n# kstatus: (\w+)\n# Argo CD: (\w+)\n`)
+
+// situationsOf reads the files in a folder of testdata.
+func situationsOf(t *testing.T, folder string) (all []situation) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", folder, "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		head := header.FindSubmatch(text)
+		if head == nil {
+			t.Fatalf("%s does not say in its first lines what kstatus and Argo CD are to say", file)
+		}
+		object, err := read(text)
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		all = append(all, situation{name: string(head[1]), kstatus: string(head[2]), argo: string(head[3]), object: object})
+	}
+	return all
+}
+
+// read is an object with whole numbers as kubectl and tools have them.
+func read(text []byte) (*unstructured.Unstructured, error) {
+	json, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		return nil, fmt.Errorf("read it as YAML: %w", err)
+	}
+	object := &unstructured.Unstructured{}
+	return object, object.UnmarshalJSON(json)
+}
+
+// conditionsOf are the types of the conditions of an object, and which of Ready,
+// Reconciling and Stalled are True.
+func conditionsOf(t *testing.T, s situation) (types, isTrue []string) {
+	t.Helper()
+	conditions, _, err := unstructured.NestedSlice(s.object.Object, "status", "conditions")
+	if err != nil {
+		t.Fatalf("%s: %v", s.name, err)
+	}
+	for _, c := range conditions {
+		condition, _ := c.(map[string]any)
+		kind, _ := condition["type"].(string)
+		if types = append(types, kind); slices.Contains(forTools, kind) && condition["status"] == "True" {
+			isTrue = append(isTrue, kind)
+		}
+	}
+	return types, isTrue
+}
+
+// forTools are the conditions that tools wait for.
+var forTools = []string{"Ready", "Reconciling", "Stalled"}
+
+// No condition comes and goes: one that is absent cannot be waited for, and a tool takes
+// it for one that is well.
+func TestEachKindHasTheSameConditionsAlways(t *testing.T) {
+	everywhere := append([]string{"Available", "Progressing", "Degraded"}, forTools...)
+	for folder := range kinds {
+		var always []string
+		for _, s := range situationsOf(t, folder) {
+			types, isTrue := conditionsOf(t, s)
+			if len(types) == 0 { // nobody has looked at it
+				continue
+			}
+			if slices.Sort(types); always == nil {
+				always = types
+			}
+			if !slices.Equal(types, always) {
+				t.Errorf("%s, %s: it has %v, and others have %v", folder, s.name, types, always)
+			}
+			if len(isTrue) != 1 {
+				t.Errorf("%s, %s: of %v those are True: %v, want one", folder, s.name, forTools, isTrue)
+			}
+		}
+		for _, kind := range everywhere {
+			if !slices.Contains(always, kind) {
+				t.Errorf("%s has no condition %s", folder, kind)
+			}
+		}
+	}
+}
+
+func TestKstatus(t *testing.T) {
+	for folder, kind := range kinds {
+		all := situationsOf(t, folder)
+		if len(all) < fewest {
+			t.Errorf("there are %d situations of %s, want %d", len(all), kind, fewest)
+		}
+		for _, s := range all {
+			if s.object.GetKind() != kind {
+				t.Errorf("%s, %s: it is a %s", folder, s.name, s.object.GetKind())
+			}
+			result, err := status.Compute(s.object)
+			if err != nil {
+				t.Errorf("%s, %s: %v", folder, s.name, err)
+			} else if string(result.Status) != s.kstatus {
+				t.Errorf("%s, %s: kstatus says %s (%s), want %s", folder, s.name, result.Status, strings.TrimSpace(result.Message), s.kstatus)
+			}
+		}
+	}
+}
