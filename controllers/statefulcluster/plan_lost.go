@@ -270,7 +270,7 @@ func (f *facts) successors() int {
 // freeSlots is how many more members replacement.maxConcurrent lets be replaced now.
 // Slots that are empty, and those whose new member was not Ready yet, count.
 func (f *facts) freeSlots() int {
-	empty := max(len(f.unsucceeded()), f.wanted()-f.occupied())
+	empty := max(len(f.unsucceeded()), f.emptySlots())
 	if mutant.Is("stc-empty-slots-free") { // Mutant: slots that are empty do not count.
 		empty = 0
 	}
@@ -281,6 +281,15 @@ func (f *facts) freeSlots() int {
 		}
 	}
 	return slots
+}
+
+// emptySlots is how many slots have no member. A drain adds slots that no one held before:
+// while none can be made for them, as under a quota, lost members are replaced all the same.
+func (f *facts) emptySlots() int {
+	if f.replacesFirst() {
+		return f.replicas() - f.occupied()
+	}
+	return f.wanted() - f.occupied()
 }
 
 // holdsSlot reports whether a lost member is counted as being replaced already: it

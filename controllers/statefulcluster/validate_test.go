@@ -106,6 +106,18 @@ func TestValidate(t *testing.T) {
 		{"an update of none of the hundred", update("0%", "0%"),
 			`spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: "0%": may be 0 only with a maxSurge of 1 or more: with both 0 no member could ever be updated`},
 		{"an update that only adds", update("0", "1"), ""},
+		{"SC-47 replace first on a node that the template names", func(s *v1alpha1.StatefulCluster) {
+			s.Spec.Replacement.OnEviction, s.Spec.Template.Spec.NodeName = v1alpha1.EvictionReplacesFirst, "n1"
+		}, `spec.template.spec.nodeName: Forbidden: with replacement.onEviction ReplaceFirst new members must not start on a node that is cordoned; remove it, or use nodeSelector or affinity`},
+		{"SC-47 replace first on nodes that are cordoned", func(s *v1alpha1.StatefulCluster) {
+			s.Spec.Replacement.OnEviction, s.Spec.Template.Spec.Tolerations = v1alpha1.EvictionReplacesFirst, []corev1.Toleration{{Key: "x"}, {Operator: corev1.TolerationOpExists}}
+		}, `spec.template.spec.tolerations: Forbidden: with replacement.onEviction ReplaceFirst new members must not start on a node that is cordoned, and one of these tolerates node.kubernetes.io/unschedulable; remove it, or name the taints that you mean`},
+		{"SC-47 replace first past other taints", func(s *v1alpha1.StatefulCluster) {
+			s.Spec.Replacement.OnEviction, s.Spec.Template.Spec.Tolerations = v1alpha1.EvictionReplacesFirst, []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}}
+		}, ""},
+		{"such a template without it", func(s *v1alpha1.StatefulCluster) {
+			s.Spec.Template.Spec.NodeName, s.Spec.Template.Spec.Tolerations = "n1", []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+		}, ""},
 		{"a budget for OnDelete", func(s *v1alpha1.StatefulCluster) {
 			s.Spec.UpdateStrategy = v1alpha1.UpdateStrategy{Type: v1alpha1.OnDeleteStrategy, RollingUpdate: &v1alpha1.RollingUpdate{}}
 		}, `spec.updateStrategy.rollingUpdate: Forbidden: only type RollingUpdate has a budget; remove it or change the type`},
