@@ -325,11 +325,12 @@ func leastAvailable(budget *v1alpha1.DisruptionBudget, replicas int32) int32 {
 	return max(0, replicas-partOf(ptr.Deref(budget.MaxUnavailable, intstr.FromInt32(0)), replicas))
 }
 
-// partOf is a number, or that part of a whole, rounded up as in a PodDisruptionBudget.
+// partOf is a number, or that part of a whole, rounded up as in a PodDisruptionBudget. What
+// cannot be read, admission refuses.
 func partOf(v intstr.IntOrString, whole int32) int32 {
 	n, err := intstr.GetScaledValueFromIntOrPercent(&v, int(whole), true)
 	if err != nil {
-		return whole // no eviction, until it can be read
+		return 0
 	}
 	return int32(min(max(0, n), mostReplicas))
 }

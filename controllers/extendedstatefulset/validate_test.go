@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
@@ -129,6 +130,17 @@ func TestValidate(t *testing.T) {
 		{"side by side on claims that are for one and for many", func(set *v1alpha1.ExtendedStatefulSet) {
 			set.Spec.UpdateStrategy.Handover = v1alpha1.HandoverCoexist
 			many(set)
+		}, nil},
+		{"a budget that says nothing", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.PodDisruptionBudget = &v1alpha1.DisruptionBudget{} },
+			[]string{`spec.podDisruptionBudget: Invalid value: {}: must have minAvailable or maxUnavailable, and not both; write one of them`}},
+		{"a budget of no number", func(set *v1alpha1.ExtendedStatefulSet) {
+			set.Spec.PodDisruptionBudget = &v1alpha1.DisruptionBudget{MaxUnavailable: ptr.To(intstr.FromString("many"))}
+		}, []string{`spec.podDisruptionBudget.maxUnavailable: Invalid value: "many": must be a number from 0 to 1000, or a percentage from 0% to 100%`}},
+		{"a budget of fewer than none", func(set *v1alpha1.ExtendedStatefulSet) {
+			set.Spec.PodDisruptionBudget = &v1alpha1.DisruptionBudget{MinAvailable: ptr.To(intstr.FromInt32(-1))}
+		}, []string{`spec.podDisruptionBudget.minAvailable: Invalid value: "-1": must be a number from 0 to 1000, or a percentage from 0% to 100%`}},
+		{"a budget", func(set *v1alpha1.ExtendedStatefulSet) {
+			set.Spec.PodDisruptionBudget = &v1alpha1.DisruptionBudget{MinAvailable: ptr.To(intstr.FromString("50%"))}
 		}, nil},
 		{"zones", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Zones = []string{"a", "", "a", "b/c"} }, []string{
 			`spec.zones[1]: Required value: say the name of the zone, or remove the entry`, `spec.zones[2]: Duplicate value: "a"`,

@@ -6,9 +6,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
@@ -58,9 +56,7 @@ func (c *Cluster) drain(ctx context.Context, set *v1alpha1.StatefulCluster, node
 			if p.DeletionTimestamp != nil {
 				continue
 			}
-			err := c.Kube.PolicyV1().Evictions(p.Namespace).Evict(ctx, &policyv1.Eviction{
-				ObjectMeta:    metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace},
-				DeleteOptions: &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(p.UID))}})
+			err := c.evict(ctx, p.Name)
 			if apierrors.IsTooManyRequests(err) {
 				refused++
 			} else if !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
