@@ -106,6 +106,26 @@ func TestValidate(t *testing.T) {
 		{"an update of none of the hundred", update("0%", "0%"),
 			`spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: "0%": may be 0 only with a maxSurge of 1 or more: with both 0 no member could ever be updated`},
 		{"an update that only adds", update("0", "1"), ""},
+		{"a budget for OnDelete", func(s *v1alpha1.StatefulCluster) {
+			s.Spec.UpdateStrategy = v1alpha1.UpdateStrategy{Type: v1alpha1.OnDeleteStrategy, RollingUpdate: &v1alpha1.RollingUpdate{}}
+		}, `spec.updateStrategy.rollingUpdate: Forbidden: only type RollingUpdate has a budget; remove it or change the type`},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			s := set("db")
+			r.change(&s.StatefulCluster)
+			if got := strings.Join(texts(validate(withDefaults(&s.StatefulCluster))), "\n"); got != r.want {
+				t.Errorf("it says\n  %s\nwant\n  %s", got, r.want)
+			}
+		})
+	}
+}
+
+func TestValidateDrains(t *testing.T) {
+	for _, r := range []struct {
+		name   string
+		change func(*v1alpha1.StatefulCluster)
+		want   string // "" if it is accepted
+	}{
 		{"SC-47 replace first on a node that the template names", func(s *v1alpha1.StatefulCluster) {
 			s.Spec.Replacement.OnEviction, s.Spec.Template.Spec.NodeName = v1alpha1.EvictionReplacesFirst, "n1"
 		}, `spec.template.spec.nodeName: Forbidden: with replacement.onEviction ReplaceFirst new members must not start on a node that is cordoned; remove it, or use nodeSelector or affinity`},
@@ -118,17 +138,12 @@ func TestValidate(t *testing.T) {
 		{"such a template without it", func(s *v1alpha1.StatefulCluster) {
 			s.Spec.Template.Spec.NodeName, s.Spec.Template.Spec.Tolerations = "n1", []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 		}, ""},
-		{"a budget for OnDelete", func(s *v1alpha1.StatefulCluster) {
-			s.Spec.UpdateStrategy = v1alpha1.UpdateStrategy{Type: v1alpha1.OnDeleteStrategy, RollingUpdate: &v1alpha1.RollingUpdate{}}
-		}, `spec.updateStrategy.rollingUpdate: Forbidden: only type RollingUpdate has a budget; remove it or change the type`},
 	} {
-		t.Run(r.name, func(t *testing.T) {
-			s := set("db")
-			r.change(&s.StatefulCluster)
-			if got := strings.Join(texts(validate(withDefaults(&s.StatefulCluster))), "\n"); got != r.want {
-				t.Errorf("it says\n  %s\nwant\n  %s", got, r.want)
-			}
-		})
+		s := set("db")
+		r.change(&s.StatefulCluster)
+		if got := strings.Join(texts(validate(withDefaults(&s.StatefulCluster))), "\n"); got != r.want {
+			t.Errorf("%s: it says\n  %s\nwant\n  %s", r.name, got, r.want)
+		}
 	}
 }
 
