@@ -57,8 +57,8 @@ type world struct {
 	services map[string]*corev1.Service
 	// budgets are those that the object controls, and others that have their names.
 	budgets map[string]*policyv1.PodDisruptionBudget
-	jobs     map[string]*batchv1.Job // those that the object controls
-	config   configFacts
+	jobs    map[string]*batchv1.Job // those that the object controls
+	config  configFacts
 	// tracking is nil where owner references are none of our business.
 	tracking *tracking
 

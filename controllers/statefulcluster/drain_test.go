@@ -82,7 +82,7 @@ var _ = Describe("drain", func() {
 	},
 		Entry("by name", func(p *corev1.PodSpec) { p.NodeName = "node-1" }, "spec.template.spec.nodeName: Forbidden: with replacement.onEviction ReplaceFirst"),
 		Entry("by a toleration", func(p *corev1.PodSpec) { p.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} },
-			"one of these tolerates node.kubernetes.io/unschedulable; remove it, or name the taints that you mean"),
+			"one of these tolerates taint node.kubernetes.io/unschedulable; remove it, or name the taints that you mean"),
 	)
 
 	It("SC-47 refuses a value that there is none of", func(ctx SpecContext) {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +19,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/identity"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 )
 
 // MaxNameLength is how long the name of a StatefulCluster may be: its pods add
@@ -203,23 +203,16 @@ func validateDrain(spec *v1alpha1.StatefulClusterSpec, path *field.Path) field.E
 		return nil
 	case template.NodeName != "":
 		return field.ErrorList{field.Forbidden(at.Child("nodeName"), why+"; remove it, or use nodeSelector or affinity")}
-	case toleratesCordon(template):
+	case nodestate.ToleratedCordon(template.Tolerations) != "":
 		return field.ErrorList{field.Forbidden(at.Child("tolerations"), fmt.Sprintf(
-			"%s, and one of these tolerates %s; remove it, or name the taints that you mean", why, corev1.TaintNodeUnschedulable))}
+			"%s, and one of these tolerates taint %s; remove it, or name the taints that you mean", why, nodestate.ToleratedCordon(template.Tolerations)))}
 	}
 	return nil
 }
 
 // startsOnCordoned reports whether pods of a template may start on a Node that is cordoned.
 func startsOnCordoned(template *corev1.PodSpec) bool {
-	return template.NodeName != "" || toleratesCordon(template)
-}
-
-func toleratesCordon(template *corev1.PodSpec) bool {
-	cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
-	return slices.ContainsFunc(template.Tolerations, func(t corev1.Toleration) bool {
-		return t.ToleratesTaint(logr.Discard(), &cordon, false)
-	})
+	return template.NodeName != "" || nodestate.ToleratedCordon(template.Tolerations) != ""
 }
 
 // advise warns of what a template may say and does no good in a set.

@@ -131,7 +131,11 @@ func TestValidateDrains(t *testing.T) {
 		}, `spec.template.spec.nodeName: Forbidden: with replacement.onEviction ReplaceFirst new members must not start on a node that is cordoned; remove it, or use nodeSelector or affinity`},
 		{"SC-47 replace first on nodes that are cordoned", func(s *v1alpha1.StatefulCluster) {
 			s.Spec.Replacement.OnEviction, s.Spec.Template.Spec.Tolerations = v1alpha1.EvictionReplacesFirst, []corev1.Toleration{{Key: "x"}, {Operator: corev1.TolerationOpExists}}
-		}, `spec.template.spec.tolerations: Forbidden: with replacement.onEviction ReplaceFirst new members must not start on a node that is cordoned, and one of these tolerates node.kubernetes.io/unschedulable; remove it, or name the taints that you mean`},
+		}, `spec.template.spec.tolerations: Forbidden: with replacement.onEviction ReplaceFirst new members must not start on a node that is cordoned, and one of these tolerates taint node.kubernetes.io/unschedulable; remove it, or name the taints that you mean`},
+		{"SC-47 replace first on nodes that Karpenter removes", func(s *v1alpha1.StatefulCluster) {
+			s.Spec.Replacement.OnEviction = v1alpha1.EvictionReplacesFirst
+			s.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Key: "karpenter.sh/disrupted", Operator: corev1.TolerationOpExists}}
+		}, `spec.template.spec.tolerations: Forbidden: with replacement.onEviction ReplaceFirst new members must not start on a node that is cordoned, and one of these tolerates taint karpenter.sh/disrupted; remove it, or name the taints that you mean`},
 		{"SC-47 replace first past other taints", func(s *v1alpha1.StatefulCluster) {
 			s.Spec.Replacement.OnEviction, s.Spec.Template.Spec.Tolerations = v1alpha1.EvictionReplacesFirst, []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}}
 		}, ""},
