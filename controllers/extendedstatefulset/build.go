@@ -14,7 +14,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
@@ -299,6 +301,38 @@ func buildServices(set *v1alpha1.ExtendedStatefulSet, serving map[string]string)
 		build(name, map[string]string{v1alpha1.LabelSet: set.Name}, true),
 		build(activeService(set), serving, false),
 	}
+}
+
+// buildBudget is the PodDisruptionBudget of a zone. Of the pods of the zone it selects those
+// that serve, and it says how many of them an eviction must leave: maxUnavailable would
+// count from what the StatefulSets are to have, and while an ordinal moves that is less.
+func buildBudget(set *v1alpha1.ExtendedStatefulSet, z zone, serving map[string]string) *policyv1.PodDisruptionBudget {
+	return &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: z.stem(set.Name), Namespace: set.Namespace, Labels: map[string]string{v1alpha1.LabelSet: set.Name},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))}},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MinAvailable: ptr.To(intstr.FromInt32(leastAvailable(set.Spec.PodDisruptionBudget, replicasOf(set)))),
+			Selector:     &metav1.LabelSelector{MatchLabels: merged(serving, map[string]string{v1alpha1.LabelStatefulSet: z.stem(set.Name)})},
+		},
+	}
+}
+
+// leastAvailable is how many of so many pods a budget keeps.
+func leastAvailable(budget *v1alpha1.DisruptionBudget, replicas int32) int32 {
+	if least := budget.MinAvailable; least != nil {
+		return partOf(*least, replicas)
+	}
+	return max(0, replicas-partOf(ptr.Deref(budget.MaxUnavailable, intstr.FromInt32(0)), replicas))
+}
+
+// partOf is a number, or that part of a whole, rounded up as in a PodDisruptionBudget. What
+// cannot be read, admission refuses.
+func partOf(v intstr.IntOrString, whole int32) int32 {
+	n, err := intstr.GetScaledValueFromIntOrPercent(&v, int(whole), true)
+	if err != nil {
+		return 0
+	}
+	return int32(min(max(0, n), mostReplicas))
 }
 
 // activeService is the name of the Service that selects what serves.

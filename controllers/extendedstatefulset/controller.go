@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
@@ -77,6 +78,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=get;list;watch;patch,roleName=extendedstatefulset-role
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get,roleName=extendedstatefulset-role
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch;delete,roleName=extendedstatefulset-role
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete,roleName=extendedstatefulset-role
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;patch;delete,roleName=extendedstatefulset-role
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch,roleName=extendedstatefulset-role
 // Why a pod cannot be created the StatefulSet controller says in an event alone.
@@ -168,7 +170,7 @@ func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
 		ByObject: map[client.Object]cache.ByObject{
 			&v1alpha1.ExtendedStatefulSet{}: bare,
 			// The Service that a template names may belong to anyone.
-			&corev1.Service{}: {Transform: cutService}, &appsv1.StatefulSet{}: ours, &batchv1.Job{}: ours, &corev1.PersistentVolumeClaim{}: ours,
+			&corev1.Service{}: {Transform: cutService}, &appsv1.StatefulSet{}: ours, &batchv1.Job{}: ours, &policyv1.PodDisruptionBudget{}: ours, &corev1.PersistentVolumeClaim{}: ours,
 			partial(kindConfigMap): origins, partial(kindSecret): origins,
 			&corev1.Pod{}: {Label: ours.Label, Transform: cutPod},
 		}}
@@ -294,6 +296,7 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 		WatchesRawSource(source.Kind[client.Object](own, &appsv1.StatefulSet{}, owned)).
 		WatchesRawSource(source.Kind[client.Object](own, &batchv1.Job{}, owned)).
 		WatchesRawSource(source.Kind[client.Object](own, &corev1.Service{}, owned)).
+		WatchesRawSource(source.Kind[client.Object](own, &policyv1.PodDisruptionBudget{}, owned)).
 		WatchesRawSource(source.Kind[client.Object](own, partial(kindConfigMap), users)).
 		WatchesRawSource(source.Kind[client.Object](own, partial(kindSecret), users)).
 		WatchesRawSource(source.Channel(woken, &handler.EnqueueRequestForObject{})).

@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -54,8 +55,10 @@ type world struct {
 	// unseen is from which ordinal on a zone was not looked at by name, by its index.
 	unseen   map[int32]int32
 	services map[string]*corev1.Service
-	jobs     map[string]*batchv1.Job // those that the object controls
-	config   configFacts
+	// budgets are those that the object controls, and others that have their names.
+	budgets map[string]*policyv1.PodDisruptionBudget
+	jobs    map[string]*batchv1.Job // those that the object controls
+	config  configFacts
 	// tracking is nil where owner references are none of our business.
 	tracking *tracking
 
@@ -109,6 +112,9 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ExtendedStateful
 	w.invalid = cmp.Or(w.invalid, w.zonesTurned(), w.zonesUsedUp(), claimOfOthers(w))
 	if err := readServices(ctx, w, from); err != nil {
 		return nil, fmt.Errorf("read Services: %w", err)
+	}
+	if err := r.readBudgets(ctx, w, from); err != nil {
+		return nil, fmt.Errorf("read PodDisruptionBudgets: %w", err)
 	}
 	r.readProbes(w)
 	return w, readJobs(ctx, w, from)
@@ -274,6 +280,36 @@ func readServices(ctx context.Context, w *world, from engine.View) error {
 		}
 		if err == nil {
 			w.services[one.Name] = &one
+		}
+	}
+	return nil
+}
+
+// readBudgets reads those that the cache shows, and those that are wanted, by their names.
+// Where neither are, nothing is asked.
+func (r *Reconciler) readBudgets(ctx context.Context, w *world, from engine.View) error {
+	w.budgets = map[string]*policyv1.PodDisruptionBudget{}
+	var list policyv1.PodDisruptionBudgetList
+	if err := r.Cache.List(ctx, &list, ofSet(w.set)...); err != nil {
+		return err
+	}
+	names := sets.New[string]()
+	for i := range list.Items {
+		if metav1.IsControlledBy(&list.Items[i], w.set) {
+			names.Insert(list.Items[i].Name)
+		}
+	}
+	for _, z := range w.budgeted() {
+		names.Insert(z.stem(w.set.Name))
+	}
+	for _, name := range sets.List(names) {
+		var one policyv1.PodDisruptionBudget
+		err := from.Get(ctx, client.ObjectKey{Namespace: w.set.Namespace, Name: name}, &one)
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if err == nil {
+			w.budgets[name] = &one
 		}
 	}
 	return nil

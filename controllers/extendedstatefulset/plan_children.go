@@ -26,6 +26,7 @@ const (
 	reasonChild    = "Child"
 	reasonClaim    = "Claim"
 	reasonJob      = "Job"
+	reasonBudget   = "Budget"
 	reasonZoneGone = "ZoneGone"
 	reasonOld      = "OldVersion"
 )

@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	"path/filepath"
@@ -31,6 +32,15 @@ type story struct {
 func plain() *v1alpha1.ExtendedStatefulSet   { return fakeSet(3) }
 func volumes() *v1alpha1.ExtendedStatefulSet { return withClaims(fakeSet(3)) }
 
+// budgeted makes such a set of which a drain may take that many pods.
+func budgeted(make func() *v1alpha1.ExtendedStatefulSet, most intstr.IntOrString) func() *v1alpha1.ExtendedStatefulSet {
+	return func() *v1alpha1.ExtendedStatefulSet {
+		set := make()
+		set.Spec.PodDisruptionBudget = &v1alpha1.DisruptionBudget{MaxUnavailable: &most}
+		return set
+	}
+}
+
 // lastJob makes such a set whose job after an upgrade does that.
 func lastJob(make func() *v1alpha1.ExtendedStatefulSet, does string) func() *v1alpha1.ExtendedStatefulSet {
 	return func() *v1alpha1.ExtendedStatefulSet {
@@ -51,6 +61,29 @@ var stories = []story{
 		s.rest()
 		s.floor = 2
 		s.image("two")
+		s.rest()
+	}},
+	{"budget of what serves", budgeted(plain, intstr.FromInt32(1)), func(s *stage) {
+		s.rest()
+		s.floor = 3
+		s.image("two")
+		s.rest()
+		s.scale(5)
+		s.rest()
+		s.change("no budget", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.PodDisruptionBudget = nil })
+		s.rest()
+	}},
+	{"budgets of zones, per ordinal", func() *v1alpha1.ExtendedStatefulSet {
+		set := budgeted(func() *v1alpha1.ExtendedStatefulSet { return withClaims(fakeSet(2)) }, intstr.FromString("50%"))()
+		set.Spec.Zones = []string{"a", "b"}
+		return set
+	}, func(s *stage) {
+		s.rest()
+		s.floor = 3
+		s.image("two")
+		s.rest()
+		s.change("only zone b", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.Zones = []string{"b"} })
+		s.floor = 2
 		s.rest()
 	}},
 	{"bad canary, retried, stale, corrected", func() *v1alpha1.ExtendedStatefulSet {

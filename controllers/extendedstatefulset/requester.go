@@ -20,6 +20,7 @@ func Requester() requester.Kind {
 		{Verb: "create", Resource: "pods", Subresource: "exec", Does: "runs probes in pods", Fields: []string{"activePassiveProbes"}},
 		{Verb: "create", Resource: "services", Does: "makes Services", Fields: []string{"template.spec.serviceName"},
 			If: `has(spec.template.spec.serviceName) && spec.template.spec.serviceName != ""`},
+		{Verb: "create", Group: "policy", Resource: "poddisruptionbudgets", Does: "makes PodDisruptionBudgets", Fields: []string{"podDisruptionBudget"}},
 		{Verb: "create", Group: "batch", Resource: "jobs", Does: "runs Jobs", Fields: []string{"updateStrategy.preUpdateJob", "updateStrategy.postUpdateJob"}},
 		{Verb: "get", Resource: "secrets", Does: "reads Secrets", Fields: []string{template, "updateOnEnvChange"}, If: reads},
 		{Verb: "get", Resource: "configmaps", Does: "reads ConfigMaps", Fields: []string{template, "updateOnEnvChange"}, If: reads},

@@ -11,9 +11,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -351,6 +353,9 @@ func (s *stage) podInvariants() {
 		if podstate.Ready(pod) && !podstate.Terminating(pod) {
 			ready++
 		}
+		if n := s.budgetsOf(pod); n > 1 {
+			s.Breaks("%s matches %d budgets, so that it cannot be evicted", pod.Name, n)
+		}
 		for _, c := range s.Claims(pod) {
 			if other := holder[c.Name]; other != "" && !s.shares {
 				s.Breaks("%s and %s both have claim %s", other, pod.Name, c.Name)
@@ -361,6 +366,17 @@ func (s *stage) podInvariants() {
 	if ready < s.floor {
 		s.Breaks("%d pods are Ready, and %d must be", ready, s.floor)
 	}
+}
+
+// budgetsOf is how many PodDisruptionBudgets select a pod.
+func (s *stage) budgetsOf(pod *corev1.Pod) (n int) {
+	for _, obj := range s.All {
+		budget, isBudget := obj.(*policyv1.PodDisruptionBudget)
+		if isBudget && labels.SelectorFromSet(budget.Spec.Selector.MatchLabels).Matches(labels.Set(pod.Labels)) {
+			n++
+		}
+	}
+	return n
 }
 
 // pods are all pods, by name.

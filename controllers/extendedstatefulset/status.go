@@ -131,7 +131,7 @@ func available(w *world) metav1.Condition {
 // operations are what may be in progress, the most important first. Each says so with a
 // reason of condition Progressing, or nothing.
 var operations = []func(*world, *plan) notice{
-	refusedWrite, withoutConsent, waitingToUpgrade, returning, upgrading, cleaningUp, restarting, withoutService, scaling, waiting, unavailable, unserved,
+	refusedWrite, withoutConsent, waitingToUpgrade, returning, upgrading, cleaningUp, restarting, withoutService, withoutBudget, scaling, waiting, unavailable, unserved,
 }
 
 func progressing(w *world, p *plan) metav1.Condition {
@@ -234,6 +234,16 @@ func takenService(w *world, _ *plan) notice {
 	}
 	return notice{v1alpha1.ReasonServiceTaken, fmt.Sprintf(
 		"Service %s does not belong to this object and is left alone, so it may select other pods: choose another name, or delete it, and the operator creates its own: kubectl -n %s delete service %s",
+		taken, w.set.Namespace, taken)}
+}
+
+func withoutBudget(w *world, p *plan) notice {
+	taken := w.foreignBudget()
+	if taken == "" || p.Waiting.Message != "" {
+		return notice{}
+	}
+	return notice{v1alpha1.ReasonBudgetTaken, fmt.Sprintf(
+		"PodDisruptionBudget %s does not belong to this object and is left alone, so a drain may take more pods than spec.podDisruptionBudget allows: delete it, and the operator creates its own: kubectl -n %s delete pdb %s",
 		taken, w.set.Namespace, taken)}
 }
 

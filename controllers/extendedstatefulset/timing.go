@@ -22,6 +22,10 @@ const (
 	// claims of others are not in the cache, so no event says so.
 	consentRetry = 15 * time.Second
 
+	// budgetRetry is how often to look whether a PodDisruptionBudget of another owner has
+	// still the name of ours: it need not be in the cache.
+	budgetRetry = 15 * time.Second
+
 	// refusalsFirst is how long pods have to be missing before the events are read that
 	// say why: mostly they come at once.
 	refusalsFirst = time.Second

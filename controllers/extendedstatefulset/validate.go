@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -101,6 +102,7 @@ func faults(set *v1alpha1.ExtendedStatefulSet) field.ErrorList {
 	errs = append(errs, validateReplicas(spec, at)...)
 	errs = append(errs, validateStrategy(spec, at.Child("updateStrategy"))...)
 	errs = append(errs, validateZones(spec, at)...)
+	errs = append(errs, validateBudget(spec.PodDisruptionBudget, at.Child("podDisruptionBudget"))...)
 	errs = append(errs, validateProbes(spec, at.Child("activePassiveProbes"))...)
 	return append(errs, validateTemplate(set, at.Child("template"))...)
 }
@@ -274,6 +276,25 @@ func validateZones(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) field
 		))
 	}
 	return errs
+}
+
+// validateBudget checks that a budget says one thing, and a number.
+func validateBudget(budget *v1alpha1.DisruptionBudget, at *field.Path) field.ErrorList {
+	if budget == nil {
+		return nil
+	}
+	if (budget.MinAvailable == nil) == (budget.MaxUnavailable == nil) {
+		return field.ErrorList{field.Invalid(at, budget, "must have minAvailable or maxUnavailable, and not both; write one of them")}
+	}
+	name, value := "minAvailable", budget.MinAvailable
+	if value == nil {
+		name, value = "maxUnavailable", budget.MaxUnavailable
+	}
+	n, err := intstr.GetScaledValueFromIntOrPercent(value, 100, true)
+	if err != nil || n < 0 || n > mostReplicas {
+		return field.ErrorList{field.Invalid(at.Child(name), value.String(), fmt.Sprintf("must be a number from 0 to %d, or a percentage from 0%% to 100%%", mostReplicas))}
+	}
+	return nil
 }
 
 func validateProbes(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) field.ErrorList {

@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
@@ -156,6 +157,24 @@ func TestValidate(t *testing.T) {
 		}, []string{`spec.updateStrategy.preUpdateJob.spec.template.metadata.labels[fissile.cloudfoundry.org/extendedstatefulset]: Forbidden: what begins with fissile.cloudfoundry.org/ is the operator's; remove it`}},
 		{"nothing at all", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec = v1alpha1.ExtendedStatefulSetSpec{} }, []string{
 			`spec.template.spec.selector: Required value`, `spec.template.spec.template.spec.containers: Required value: a pod has at least one container`}},
+	} {
+		r.check(t)
+	}
+}
+
+func TestValidateBudget(t *testing.T) {
+	for _, r := range []invalid{
+		{"E40 a budget that says nothing", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.PodDisruptionBudget = &v1alpha1.DisruptionBudget{} },
+			[]string{`spec.podDisruptionBudget: Invalid value: {}: must have minAvailable or maxUnavailable, and not both; write one of them`}},
+		{"E40 a budget of no number", func(set *v1alpha1.ExtendedStatefulSet) {
+			set.Spec.PodDisruptionBudget = &v1alpha1.DisruptionBudget{MaxUnavailable: ptr.To(intstr.FromString("many"))}
+		}, []string{`spec.podDisruptionBudget.maxUnavailable: Invalid value: "many": must be a number from 0 to 1000, or a percentage from 0% to 100%`}},
+		{"E40 a budget of fewer than none", func(set *v1alpha1.ExtendedStatefulSet) {
+			set.Spec.PodDisruptionBudget = &v1alpha1.DisruptionBudget{MinAvailable: ptr.To(intstr.FromInt32(-1))}
+		}, []string{`spec.podDisruptionBudget.minAvailable: Invalid value: "-1": must be a number from 0 to 1000, or a percentage from 0% to 100%`}},
+		{"E40 a budget", func(set *v1alpha1.ExtendedStatefulSet) {
+			set.Spec.PodDisruptionBudget = &v1alpha1.DisruptionBudget{MinAvailable: ptr.To(intstr.FromString("50%"))}
+		}, nil},
 	} {
 		r.check(t)
 	}

@@ -15,6 +15,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/revision"
 )
 
@@ -78,7 +79,7 @@ func (f *facts) revisionForNew(made births) *appsv1.ControllerRevision {
 func (f *facts) countKeeping(revision string, made births) int {
 	n := 0
 	for _, m := range f.members {
-		goes := m.terminating() || made.replaced[m.name()]
+		goes := m.terminating() || made.replaced[m.name()] || f.leaves(m)
 		if m.revision() == revision && !goes {
 			n++
 		}
@@ -140,6 +141,8 @@ type births struct {
 type succession struct {
 	replaces     string
 	replacements int
+	// ahead says who goes after the new member is there; "" if it fills an empty slot.
+	ahead string
 }
 
 // successorOf counts on while the slot's members do not settle down.
@@ -148,7 +151,7 @@ func successorOf(w *world, m *member) succession {
 	if !settledDown(w, m) {
 		n += m.replacements()
 	}
-	return succession{m.name(), n}
+	return succession{replaces: m.name(), replacements: n}
 }
 
 // next takes a free id and builds the chain that creates a member under it: the pod
@@ -163,7 +166,7 @@ func (b *births) next(f *facts, s succession) action.Chain {
 		b.old++
 	}
 	pod := buildPod(f.world, rev, id)
-	reason, detail := reasonMissing, ""
+	reason, detail := reasonMissing, s.ahead
 	if s.replaces != "" {
 		reason, detail = reasonReplaced, "in place of "+s.replaces
 		pod.Annotations[v1alpha1.AnnotationReplaces] = s.replaces
@@ -197,9 +200,10 @@ func buildClaim(w *world, t *corev1.PersistentVolumeClaim, id string) *corev1.Pe
 
 // buildBudget allows maxConcurrent disruptions, as a number, since a budget rounds a
 // percentage up. It selects by our own label, so that the pod of another owner cannot
-// use it up.
-func buildBudget(w *world) *policyv1.PodDisruptionBudget {
-	return &policyv1.PodDisruptionBudget{
+// use it up. In a set that replaces first it allows none, not even while more members
+// than replicas are there: who is to go then is for the operator to say.
+func buildBudget(w *world, wanted int) *policyv1.PodDisruptionBudget {
+	budget := &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: w.set.Name, Namespace: w.set.Namespace,
 			Labels: clusterLabels(w), OwnerReferences: []metav1.OwnerReference{owner(w)}},
 		Spec: policyv1.PodDisruptionBudgetSpec{
@@ -207,6 +211,11 @@ func buildBudget(w *world) *policyv1.PodDisruptionBudget {
 			Selector:       &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelClusterUID: string(w.set.UID)}},
 		},
 	}
+	// Mutant: evictions take members that have no successor.
+	if w.replacesFirst() && !mutant.Is("stc-drain-evicts") {
+		budget.Spec.MaxUnavailable, budget.Spec.MinAvailable = nil, ptr.To(intstr.FromInt32(int32(wanted)))
+	}
+	return budget
 }
 
 // templateLabels are the template's, or the selector's where it has none.

@@ -18,8 +18,9 @@
 //	   |  an eviction |  |       (node, deadlines)         |  the evidence may go away)
 //	   |  with Keep   |  |                                 |
 //	returning <-------+  |  scale-down                     |  delete pod
-//	(written in          v                                 v
-//	status.updating) retired                            departed ---> a new member
+//	(written in          |  or a cordon, with ReplaceFirst |
+//	status.updating)     v                                 v
+//	                 retired                            departed ---> a new member
 //	                     |                                 |
 //	                     +------> claims set aside <-------+
 //	                              (retained, or deleted by the policy)

@@ -60,6 +60,18 @@ type facts struct {
 	// ignored are members that are not Ready for long and never replaced for it.
 	ignored []string
 
+	// draining is true while any member leaves its Node, lost or not.
+	draining bool
+	// leaving are the alive members that are on a cordoned Node and go when new ones are
+	// available.
+	leaving []*member
+	// stays is why members stay on cordoned Nodes though the set replaces first; "" if
+	// nothing speaks against it.
+	stays string
+	// roomless are new members that no Node takes while others are cordoned. They are not
+	// replaced, because the next ones would find no room either.
+	roomless []string
+
 	// changes are the times at which the facts become others without any event.
 	changes []time.Time
 	// claimRecord is status.claims as a set.
@@ -90,6 +102,7 @@ func derive(w *world) *facts {
 	if n := len(w.revisions); n > 0 && f.specRefused() {
 		f.target = w.revisions[n-1]
 	}
+	f.stays = f.startsAgain()
 	for _, m := range w.members {
 		if old := m.replaces(); old != "" {
 			f.succeeded[old] = true
@@ -98,6 +111,7 @@ func derive(w *world) *facts {
 	taken := f.sortMembers()
 	f.sortLosses()
 	f.takeIn(taken)
+	f.findLeaving()
 	f.findCrashes()
 	f.findOutage()
 	return f
@@ -232,14 +246,22 @@ func stillReturning(w *world) []v1alpha1.UpdatingMember {
 // without a create of a new name.
 func (f *facts) occupied() int { return len(f.alive) + len(f.lost) + len(f.returning) }
 
-// wanted is how many members there should be now: the replicas, and while a
-// surge update runs the members that it adds.
+// wanted is how many members there should be now: the replicas, and those that are
+// added before others go, in a surge update or from cordoned Nodes.
 func (f *facts) wanted() int {
-	n := f.replicas()
-	if f.rolling() {
-		n += min(f.maxSurge(), len(f.outdated()))
+	going := len(f.leaving)
+	if f.maxSurge() > 0 {
+		for _, m := range f.outdated() {
+			if !f.leaves(m) {
+				going++
+			}
+		}
 	}
-	return n
+	// Mutant: a drain adds as many members as it takes.
+	if mutant.Is("stc-drain-unbounded") {
+		return f.replicas() + max(len(f.leaving), min(f.maxSurge(), going))
+	}
+	return f.replicas() + min(f.mostExtra(), going)
 }
 
 // unsucceeded are the departed members whose slot is still empty. One that a

@@ -13,7 +13,7 @@ import (
 
 // What the fake control plane does with a pod is said by annotations of the template.
 const (
-	playNode    = "fake/node"    // the node to bind to; default node-1
+	playNode    = "fake/node"    // the node to bind to; node-1 without, or while it is cordoned
 	playPending = "fake/pending" // never scheduled
 	playUnready = "fake/unready" // runs and is never Ready
 	playHang    = "fake/hang"    // a deleted pod stays, as on a lost node
@@ -91,7 +91,8 @@ func schedule(ctx context.Context, p *corev1.Pod) {
 		}
 	}
 	node := p.Annotations[playNode]
-	if node == "" {
+	var n corev1.Node
+	if node == "" || user.Get(ctx, client.ObjectKey{Name: node}, &n) != nil || n.Spec.Unschedulable {
 		node = "node-1"
 	}
 	_ = user.SubResource("binding").Create(ctx, p, &corev1.Binding{

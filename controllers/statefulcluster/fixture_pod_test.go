@@ -152,6 +152,9 @@ func (p *podFixture) nodeNotReadyFor(d time.Duration) *podFixture {
 func (p *podFixture) nodeGone() *podFixture         { p.node.gone = true; return p }
 func (p *podFixture) nodeOutOfService() *podFixture { p.node.outOfService = true; return p }
 
+// nodeCordoned: its node gets no new pods.
+func (p *podFixture) nodeCordoned() *podFixture { p.node.cordoned = true; return p }
+
 // going: it was deleted, and it is still there.
 func (p *podFixture) going() *podFixture { return p.goingFor(10 * time.Second) }
 

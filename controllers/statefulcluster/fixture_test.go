@@ -46,7 +46,7 @@ func seen(set *setFixture, things ...thing) *world {
 	for i := range 20 {
 		freshIDsAre(append(w.fresh, fmt.Sprintf("f%d", i+1))...).into(w)
 	}
-	w.budget = buildBudget(w)
+	w.budget = buildBudget(w, w.replicas())
 	target := buildRevision(w)
 	target.Name, target.UID, target.Revision = "now", "uid-of-now", 100
 	target.Annotations = map[string]string{v1alpha1.AnnotationRevisionReady: yes, v1alpha1.AnnotationRevisionProven: yes}
@@ -163,6 +163,11 @@ func (s *setFixture) maxConcurrent(v string) *setFixture {
 
 func (s *setFixture) keepsEvicted() *setFixture {
 	s.Spec.Replacement.OnEviction = v1alpha1.EvictionKeeps
+	return s
+}
+
+func (s *setFixture) replacesFirst() *setFixture {
+	s.Spec.Replacement.OnEviction = v1alpha1.EvictionReplacesFirst
 	return s
 }
 

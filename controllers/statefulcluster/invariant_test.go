@@ -1,6 +1,7 @@
 package statefulcluster
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -78,7 +79,7 @@ func (l *invariants) born(act *action.Action, p *corev1.Pod) {
 	if old := p.Annotations[v1alpha1.AnnotationReplaces]; l.slots[old] != "" {
 		l.slots[p.Name] = l.slots[old]
 	}
-	if n, most := len(l.s.members()), int(*l.seen.set.Spec.Replicas)+l.seen.maxSurge(); n > most && act.Reason != reasonReturned {
+	if n, most := len(l.s.members()), int(*l.seen.set.Spec.Replicas)+l.seen.mostExtra(); n > most && act.Reason != reasonReturned {
 		l.s.Breaks("%d pods exist beside those that go, and %d is the most", n, most)
 	}
 }
@@ -104,7 +105,11 @@ func (l *invariants) deleted(act *action.Action, p *corev1.Pod) {
 		if n := len(l.s.members()) + len(l.s.set().Status.Updating); n < int(*l.seen.set.Spec.Replicas) && !l.lenient {
 			l.s.Breaks("%s is retired, and %d are left of %d", p.Name, n, *l.seen.set.Spec.Replicas)
 		}
+		l.drained(p)
 	default:
+		if f := derive(l.seen); f.replacesFirst() && f.successors() <= 0 {
+			break // all slots are taken without it
+		}
 		if l.slots[p.Name] == "" {
 			l.slots[p.Name] = p.Name
 		}
@@ -115,18 +120,36 @@ func (l *invariants) deleted(act *action.Action, p *corev1.Pod) {
 	}
 }
 
+// drained: a member was retired. If that was for the cordon of its node, all replicas are
+// available without it.
+func (l *invariants) drained(p *corev1.Pod) {
+	i := slices.IndexFunc(l.seen.members, func(m *member) bool { return m.pod.UID == p.UID })
+	f := derive(l.seen)
+	if l.lenient || i < 0 || !f.leaves(l.seen.members[i]) || f.occupied() > f.wanted() || f.maxSurge() > 0 {
+		return // a scale-down, or an update
+	}
+	if n, least := l.availableBeside(p), f.replicas(); n < least {
+		l.s.Breaks("%s leaves its cordoned node, and %d are available, %d is the least", p.Name, n, least)
+	}
+}
+
+// availableBeside is how many members are available beside one.
+func (l *invariants) availableBeside(p *corev1.Pod) (n int) {
+	for _, other := range l.s.members() {
+		if ok, _ := l.seen.available(&member{pod: other}); ok && other.Name != p.Name {
+			n++
+		}
+	}
+	return n
+}
+
 // disrupted: an update took a member away that was serving.
 func (l *invariants) disrupted(p *corev1.Pod) {
 	ok, _ := l.seen.available(&member{pod: p})
 	if !ok || l.lenient {
 		return
 	}
-	left := 0
-	for _, other := range l.s.members() {
-		if ok, _ := l.seen.available(&member{pod: other}); ok && other.Name != p.Name {
-			left++
-		}
-	}
+	left := l.availableBeside(p)
 	if least := int(*l.seen.set.Spec.Replicas) - l.seen.maxUnavailable(); left < least {
 		l.s.Breaks("the update of %s leaves %d available, and %d is the least", p.Name, left, least)
 	}

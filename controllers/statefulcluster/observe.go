@@ -22,6 +22,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/identity"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -73,6 +74,7 @@ type node struct {
 	gone          bool // none of that name, or another machine has the name now
 	outOfService  bool
 	notReadySince time.Time // zero while Ready
+	cordoned      bool      // it gets no new pods
 }
 
 // indexOwner is the cache index of pods, claims and revisions by the UID of
@@ -305,7 +307,7 @@ func readLostClaims(ctx context.Context, w *world, from engine.View) error {
 }
 
 // readNode reads a pod's Node from the cache; a live world reads a Node that
-// looks lost again, from the API server.
+// looks lost or cordoned again, from the API server.
 func (r *Reconciler) readNode(ctx context.Context, pod *corev1.Pod, seen map[string]*corev1.Node, from engine.View) (node, error) {
 	name := pod.Spec.NodeName
 	if name == "" {
@@ -315,8 +317,8 @@ func (r *Reconciler) readNode(ctx context.Context, pod *corev1.Pod, seen map[str
 	if !known {
 		var err error
 		n, err = getNode(ctx, r.Cache, name)
-		// Mutant: the cache is believed that a Node is lost.
-		if err == nil && from.Live && nodeOf(pod, n).lostNow() && !mutant.Is("stc-cached-node-lost") {
+		// Mutant: the cache is believed that a Node is lost, or cordoned.
+		if err == nil && from.Live && nodeOf(pod, n).costsMembers() && !mutant.Is("stc-cached-node-lost") {
 			n, err = getNode(ctx, from.Reader, name)
 		}
 		if err != nil {
@@ -326,6 +328,9 @@ func (r *Reconciler) readNode(ctx context.Context, pod *corev1.Pod, seen map[str
 	}
 	return nodeOf(pod, n), nil
 }
+
+// costsMembers reports whether members may be given up for what the node says.
+func (n node) costsMembers() bool { return n.lostNow() || n.cordoned }
 
 // lostNow reports whether anything is wrong with the node, however short.
 func (n node) lostNow() bool { return n.removed() || !n.notReadySince.IsZero() }
@@ -345,16 +350,8 @@ func nodeOf(pod *corev1.Pod, n *corev1.Node) node {
 	if mutant.Is("stc-namesake-node") { // Mutant: another machine of that name passes for the one that is gone.
 		out.gone = false
 	}
-	for _, t := range n.Spec.Taints {
-		if t.Key == corev1.TaintNodeOutOfService {
-			out.outOfService = true
-		}
-	}
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
-			out.notReadySince = c.LastTransitionTime.Time
-		}
-	}
+	found := nodestate.Of(n)
+	out.outOfService, out.cordoned, out.notReadySince = found.OutOfService, found.Cordoned, found.NotReadySince
 	return out
 }
 

@@ -76,6 +76,7 @@ var rules = []engine.Rule[*facts, plan]{
 	// That a member was Ready once stays true.
 	{Name: "mark the revision as good", Act: markReady, Mode: engine.Beside | engine.Timeless},
 	{Name: "finish in-place updates", Act: finishInPlace},
+	{Name: "retire members that leave their nodes", Act: retireLeaving},
 	{Name: "update members", Act: rollOut},
 	{Name: "restart ended members", Act: restartEnded},
 	{Name: "grow claims", Act: growClaims},

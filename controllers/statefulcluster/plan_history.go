@@ -42,10 +42,10 @@ func recordRevision(f *facts, p *plan) {
 	}
 }
 
-// keepBudget keeps the PodDisruptionBudget as replacement.maxConcurrent says.
+// keepBudget keeps the PodDisruptionBudget as replacement.maxConcurrent and onEviction say.
 // A budget of that name that is not ours is left alone.
 func keepBudget(f *facts, p *plan) {
-	want, have := buildBudget(f.world), f.budget
+	want, have := buildBudget(f.world, f.wanted()), f.budget
 	change := action.Action{Verb: action.Create, Object: want, Reason: reasonBudget}
 	if have != nil {
 		if f.foreignBudget() || have.DeletionTimestamp != nil || apiequality.Semantic.DeepEqual(have.Spec, want.Spec) {

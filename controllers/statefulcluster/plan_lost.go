@@ -18,6 +18,7 @@ import (
 // members that would be lost but for the rules that protect data.
 func (f *facts) sortLosses() {
 	unready := f.countUnready()
+	f.draining = slices.ContainsFunc(f.alive, f.leaves)
 	var alive []*member
 	for _, m := range f.alive {
 		found, ok := nodeLoss(f.world, m)
@@ -29,6 +30,8 @@ func (f *facts) sortLosses() {
 			switch f.protects(late, unready) {
 			case badTemplate:
 				f.failing = append(f.failing, m.name())
+			case noRoom:
+				f.roomless = append(f.roomless, m.name())
 			case manyAtOnce:
 				f.manyUnready = unready
 			default:
@@ -74,6 +77,7 @@ type protection int
 const (
 	unprotected protection = iota
 	badTemplate            // a new member would fail the same way
+	noRoom                 // nodes are cordoned, and a new member would find no other either
 	manyAtOnce             // so many are not Ready that the cause is not in the members
 )
 
@@ -85,6 +89,9 @@ func (f *facts) protects(late loss, unready int) protection {
 		return unprotected
 	case blameTemplate(f.world, late.member):
 		return badTemplate
+	// Mutant: while nodes are drained, new members that find no room are replaced again and again.
+	case f.waitsForRoom(late) && !mutant.Is("stc-drain-churns"):
+		return noRoom
 	// Mutant: members are replaced for unreadiness however many are unready.
 	case unready > f.maxConcurrent() && !mutant.Is("stc-many-unready-replaced"):
 		return manyAtOnce
@@ -209,7 +216,7 @@ func latest(a, b time.Time) time.Time {
 // back, and creates a new member for each, as many at a time as
 // replacement.maxConcurrent allows.
 func replaceLost(f *facts, p *plan) {
-	slots := f.freeSlots()
+	slots, successors := f.freeSlots(), f.successors()
 	refused := false
 	if len(f.lost) > 0 {
 		refused = f.createsRefused()
@@ -231,10 +238,10 @@ func replaceLost(f *facts, p *plan) {
 		var chain action.Chain
 		// Mutant: a lost member is replaced, and not deleted; it may come back.
 		if !l.terminating() && !mutant.Is("stc-lost-not-deleted") {
-			chain = append(chain, action.Action{Verb: action.Delete, Object: l.pod, Reason: string(l.reason),
-				Detail: fmt.Sprintf("the member is lost and will not come back, %s", claimsFate(l.member))})
+			chain = append(chain, l.deletes())
 		}
-		if f.parallel() && len(p.births.ids) > 0 {
+		if f.parallel() && len(p.births.ids) > 0 && successors > 0 {
+			successors--
 			chain = append(chain, p.births.next(f, successorOf(f.world, l.member))...)
 		}
 		if len(chain) > 0 {
@@ -245,10 +252,25 @@ func replaceLost(f *facts, p *plan) {
 	p.make(f, chains...)
 }
 
+// deletes is the delete that makes a loss final.
+func (l loss) deletes() action.Action {
+	return action.Action{Verb: action.Delete, Object: l.pod, Reason: string(l.reason),
+		Detail: fmt.Sprintf("the member is lost and will not come back, %s", claimsFate(l.member))}
+}
+
+// successors is how many of the lost members get a successor. In a set that replaces first
+// it may be there already, for a drain.
+func (f *facts) successors() int {
+	if !f.replacesFirst() {
+		return len(f.lost)
+	}
+	return f.wanted() - len(f.alive) - len(f.returning)
+}
+
 // freeSlots is how many more members replacement.maxConcurrent lets be replaced now.
 // Slots that are empty, and those whose new member was not Ready yet, count.
 func (f *facts) freeSlots() int {
-	empty := max(len(f.unsucceeded()), f.wanted()-f.occupied())
+	empty := max(len(f.unsucceeded()), f.emptySlots())
 	if mutant.Is("stc-empty-slots-free") { // Mutant: slots that are empty do not count.
 		empty = 0
 	}
@@ -259,6 +281,15 @@ func (f *facts) freeSlots() int {
 		}
 	}
 	return slots
+}
+
+// emptySlots is how many slots have no member. A drain adds slots that no one held before:
+// while none can be made for them, as under a quota, lost members are replaced all the same.
+func (f *facts) emptySlots() int {
+	if f.replacesFirst() {
+		return f.replicas() - f.occupied()
+	}
+	return f.wanted() - f.occupied()
 }
 
 // holdsSlot reports whether a lost member is counted as being replaced already: it

@@ -29,6 +29,7 @@ func rollOut(f *facts, p *plan) {
 		retire(f, p, affordable(f.world, firstToGo(f, old, surplus), spare))
 		return
 	}
+	old = slices.DeleteFunc(old, f.waitsForSuccessor)
 	update(f, p, affordable(f.world, old, spare))
 }
 

@@ -60,6 +60,14 @@ func lose(node string) act {
 	return act{node + " is not Ready for 35 seconds", func(s *stage) { kubelet.Turn(s.Cluster, node, false); s.Now = s.Now.Add(35 * time.Second) }}
 }
 
+func cordon(node string) act {
+	return act{node + " is cordoned", func(s *stage) { kubelet.Cordon(s.Cluster, node, true) }}
+}
+
+func uncordon(node string) act {
+	return act{node + " is uncordoned", func(s *stage) { kubelet.Cordon(s.Cluster, node, false) }}
+}
+
 func returns(node string) act {
 	return act{node + " returns", func(s *stage) { kubelet.Turn(s.Cluster, node, true) }}
 }
@@ -103,6 +111,19 @@ var stories = []story{
 	{"bad-image-then-good", three, []act{roll(kubelet.BadImage), roll("two")}},
 	{"eviction-kept", func() *setFixture { return three().keepsEvicted() }, []act{evictOne()}},
 	{"eviction-replaced", three, []act{evictOne()}},
+	{"drain-replace-first", func() *setFixture { return three().replacesFirst() }, []act{cordon("n1"), uncordon("n1"), cordon("n2"), roll("two"), uncordon("n2")}},
+	{"drain-without-room", func() *setFixture { return three().replacesFirst() }, []act{
+		{"all nodes are cordoned for ten minutes", func(s *stage) {
+			for _, n := range []string{"n1", "n2", "n3", "n4"} {
+				kubelet.Cordon(s.Cluster, n, true)
+			}
+			s.settle(2 * time.Second)
+			s.Now = s.Now.Add(10 * time.Minute)
+		}}, {"they are uncordoned", func(s *stage) {
+			for _, n := range []string{"n1", "n2", "n3", "n4"} {
+				kubelet.Cordon(s.Cluster, n, false)
+			}
+		}}}},
 	{"ordered-ready", func() *setFixture { return three().orderedReady() }, []act{scaleTo(4), deleteOne(), scaleTo(2)}},
 	{"two-of-four-nodes-lost", func() *setFixture { return three().replicas(8).maxConcurrent("25%") }, []act{
 		{"n1 and n2 are not Ready for 35 seconds", func(s *stage) {
@@ -111,12 +132,16 @@ var stories = []story{
 		}}, returns("n1"), returns("n2")}},
 	{"long-dead-node-and-a-rollout", three, []act{lose("n1"), takeByTaint("n1"), command("serve"), deleteOne(), returns("n1")}},
 	{"image-there-and-back", three, []act{roll("two"), roll("one"), roll("three"), roll("one")}},
+	{"drains-and-losses", func() *setFixture { return three().replicas(5).replacesFirst() }, []act{
+		cordon("n1"), lose("n1"), cordon("n2"), deleteOne(), command("serve"), uncordon("n2"), evictOne(), scaleTo(3), returns("n1"), cordon("n3"), roll("two"), uncordon("n1"), scaleTo(4)}},
+	{"drains-and-a-surge", func() *setFixture { return three().replicas(4).surge(2).replacesFirst() }, []act{
+		roll("two"), cordon("n1"), roll("three"), cordon("n2"), uncordon("n1"), deleteOne(), lose("n2"), takeByTaint("n2"), command("serve"), returns("n2")}},
 	{"everything-at-once", func() *setFixture { return three().replicas(4).keepsEvicted() }, []act{
 		roll("two"), evictOne(), scaleTo(6), deleteOne(), command("serve"), lose("n2"), scaleTo(3), takeByTaint("n2"), roll("three"), returns("n2"), evictOne()}},
 }
 
 // goldenStories are few enough to be read.
-const goldenStories = 9
+const goldenStories = 11
 
 func TestStories(t *testing.T) {
 	for _, story := range stories[:goldenStories] {

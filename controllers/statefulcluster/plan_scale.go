@@ -14,7 +14,7 @@ func freshIDs(w *world) int {
 	if w.invalid != "" {
 		return 0
 	}
-	need := w.replicas() + w.maxSurge()
+	need := w.replicas() + w.mostExtra()
 	for _, m := range w.members {
 		if m.ready() && !m.terminating() && !m.nodeLost() {
 			need--
@@ -60,7 +60,7 @@ func createMissing(f *facts, p *plan) {
 	predecessors := f.unsucceeded()
 	chains := make([]action.Chain, 0, missing)
 	for i := range min(missing, len(p.births.ids)) {
-		s := succession{}
+		s := succession{ahead: f.aheadOf(f.occupied() + i)}
 		if i < len(predecessors) {
 			s = successorOf(f.world, predecessors[i])
 		}
@@ -70,14 +70,15 @@ func createMissing(f *facts, p *plan) {
 }
 
 // waitsForOne reports whether a member is not Ready yet that the next one of a set
-// with OrderedReady has to wait for. One that a surge update replaces is not waited for.
+// with OrderedReady has to wait for. One that goes after the next one is there is not
+// waited for.
 func (f *facts) waitsForOne() bool {
 	if len(f.returning) > 0 {
 		return true
 	}
-	var replaced []*member
+	replaced := f.leaving
 	if f.maxSurge() > 0 {
-		replaced = f.outdated()
+		replaced = slices.Concat(replaced, f.outdated())
 	}
 	return slices.ContainsFunc(f.alive, func(m *member) bool { return !m.ready() && !slices.Contains(replaced, m) })
 }
@@ -101,8 +102,22 @@ func scaleDown(f *facts, p *plan) {
 	// A member that is just being recreated serves no one.
 	before := len(p.Steps) // another rule may have led
 	if giveUp(f, p, min(surplus, len(p.updating))); len(p.Steps) == before {
-		retire(f, p, surplusMembers(f, surplus))
+		retire(f, p, f.scaledDown(surplusMembers(f, surplus)))
 	}
+}
+
+// scaledDown are the members that are retired of those of which there are too many. In a
+// set that replaces first one that is lost stays lost, if it has run: that a new member is
+// there already does not say that it has its data, so the policy for losses is the one
+// that speaks of its claims.
+func (f *facts) scaledDown(members []*member) []*member {
+	// Mutant: the policy for a scale-down decides on the claims of a lost member.
+	if !f.replacesFirst() || mutant.Is("stc-lost-in-a-drain-scaled") {
+		return members
+	}
+	return slices.DeleteFunc(members, func(m *member) bool {
+		return m.hasRun() && slices.ContainsFunc(f.lost, func(l loss) bool { return l.member == m })
+	})
 }
 
 // giveUp drops the last n entries of status.updating. The claims of the
@@ -151,8 +166,12 @@ func retire(f *facts, p *plan, members []*member) {
 				chain = append(chain, retain(c, v1alpha1.RetainedScaled, policy))
 			}
 		}
+		detail := claimsFate(m)
+		if f.leaves(m) {
+			detail = "its node is cordoned, " + detail
+		}
 		chains = append(chains, append(chain, action.Action{Verb: action.Delete, Object: m.pod,
-			Reason: reasonRetired, Detail: claimsFate(m)}))
+			Reason: reasonRetired, Detail: detail}))
 	}
 	p.Then(chains...)
 }
@@ -171,8 +190,8 @@ func surplusMembers(f *facts, n int) []*member {
 
 // firstToGo picks n of the members that are left, in the order of a scale-down: those
 // whose claims say already that they go, as the delete of such a pod may be on its way;
-// marked by the user, lost, unscheduled, not Ready, of an older revision, on the most
-// crowded node, youngest.
+// marked by the user, lost, unscheduled, not Ready, on a cordoned node that it should
+// leave, of an older revision, on the most crowded node, youngest.
 func firstToGo(f *facts, left []*member, n int) []*member {
 	left = slices.Clone(left)
 	perNode, lost := map[string]int{}, map[*member]bool{}
@@ -192,6 +211,7 @@ func firstToGo(f *facts, left []*member, n int) []*member {
 				yesFirst(lost[a], lost[b]),
 				yesFirst(!a.scheduled(), !b.scheduled()),
 				yesFirst(!a.ready(), !b.ready()),
+				yesFirst(f.leaves(a), f.leaves(b)),
 				yesFirst(a.revision() != f.target.Name, b.revision() != f.target.Name),
 				cmp.Compare(perNode[b.pod.Spec.NodeName], perNode[a.pod.Spec.NodeName]),
 				b.pod.CreationTimestamp.Compare(a.pod.CreationTimestamp.Time),

@@ -142,7 +142,7 @@ func TestRulesComeInOrder(t *testing.T) {
 		}},
 		{"replace lost members", func(w *world) { w.members[3].node = node{} }},
 		{"create missing members", func(w *world) { w.set.Spec.Replicas = ptr.To(int32(4)) }},
-		{"keep the disruption budget", func(w *world) { w.budget = buildBudget(w) }},
+		{"keep the disruption budget", func(w *world) { w.budget = buildBudget(w, w.replicas()) }},
 		{"set claims aside", func(w *world) { w.loose = nil }},
 		{"update members", func(w *world) {
 			for _, m := range w.members {

@@ -12,6 +12,8 @@ func Requester() requester.Kind {
 	return requester.Kind{GroupVersion: v1alpha1.GroupVersion, Name: "StatefulCluster", Plural: "statefulclusters", Rights: []requester.Right{
 		{Verb: "create", Resource: "pods", Does: "makes pods", Fields: []string{"template", "serviceName"}},
 		{Verb: "create", Resource: "persistentvolumeclaims", Does: "makes claims", Fields: []string{"volumeClaimTemplates"}},
+		{Verb: "create", Group: "policy", Resource: "poddisruptionbudgets", Does: "refuses evictions by a PodDisruptionBudget", Fields: []string{"replacement"},
+			If: `has(spec.replacement) && has(spec.replacement.onEviction) && spec.replacement.onEviction == "` + string(v1alpha1.EvictionReplacesFirst) + `"`},
 		{Verb: "delete", Resource: "persistentvolumeclaims", Does: "deletes claims", Fields: []string{"persistentVolumeClaimRetentionPolicy"},
 			If: `has(spec.persistentVolumeClaimRetentionPolicy) && ["whenDeleted", "whenScaled", "whenLost"].exists(w, ` +
 				`w in spec.persistentVolumeClaimRetentionPolicy && spec.persistentVolumeClaimRetentionPolicy[w] == "Delete")`},

@@ -184,6 +184,8 @@ func progressingCondition(f *facts, p *plan, s *v1alpha1.StatefulClusterStatus) 
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonInvalidSpec, "nothing is done until the spec is corrected"
 	case s.LostReplicas > 0 || len(p.held) > 0:
 		c.Reason, c.Message = v1alpha1.ReasonReplacing, "replacing "+members(s.LostReplicas)
+	case len(f.leaving) > 0 && toUpdate <= 0 && len(s.Updating) == 0:
+		c.Reason, c.Message = v1alpha1.ReasonDraining, drainingMessage(f)
 	case slotsFilled(f, s) != f.wanted():
 		c.Reason, c.Message = v1alpha1.ReasonScaling, fmt.Sprintf("the set has %s and should have %d", members(s.Replicas), want)+unready(f)
 	case toUpdate > 0 || len(s.Updating) > 0:
@@ -288,7 +290,7 @@ const mostMessage = 1024
 // and a message, or no message.
 var problems = []func(*facts, *plan, results) engine.Notice{
 	invalidSpec, replacementRefused, replacementHeld, templateFails, writeRefused, claimNotGrown,
-	manyUnready, outage, foreignPods, unrecordedClaims, budgetNotOurs,
+	drainBlocked, manyUnready, outage, foreignPods, unrecordedClaims, budgetNotOurs,
 }
 
 func invalidSpec(f *facts, _ *plan, _ results) engine.Notice {

@@ -19,6 +19,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/identity"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 )
 
 // MaxNameLength is how long the name of a StatefulCluster may be: its pods add
@@ -93,6 +94,7 @@ func validate(set *v1alpha1.StatefulCluster) field.ErrorList {
 	errs = append(errs, validateSelector(spec, path)...)
 	errs = append(errs, validateClaims(set, path.Child("volumeClaimTemplates"))...)
 	errs = append(errs, validateBudgets(spec, path)...)
+	errs = append(errs, validateDrain(spec, path)...)
 	return errs
 }
 
@@ -188,6 +190,29 @@ func validateBudgets(spec *v1alpha1.StatefulClusterSpec, path *field.Path) field
 		}
 	}
 	return errs
+}
+
+// validateDrain refuses a template whose pods may start on a Node that is cordoned: a new
+// member would have to go again, for ever.
+func validateDrain(spec *v1alpha1.StatefulClusterSpec, path *field.Path) field.ErrorList {
+	template := &spec.Template.Spec
+	at := path.Child("template", "spec")
+	const why = "with replacement.onEviction ReplaceFirst new members must not start on a node that is cordoned"
+	switch {
+	case spec.Replacement.OnEviction != v1alpha1.EvictionReplacesFirst:
+		return nil
+	case template.NodeName != "":
+		return field.ErrorList{field.Forbidden(at.Child("nodeName"), why+"; remove it, or use nodeSelector or affinity")}
+	case nodestate.ToleratedCordon(template.Tolerations) != "":
+		return field.ErrorList{field.Forbidden(at.Child("tolerations"), fmt.Sprintf(
+			"%s, and one of these tolerates taint %s; remove it, or name the taints that you mean", why, nodestate.ToleratedCordon(template.Tolerations)))}
+	}
+	return nil
+}
+
+// startsOnCordoned reports whether pods of a template may start on a Node that is cordoned.
+func startsOnCordoned(template *corev1.PodSpec) bool {
+	return template.NodeName != "" || nodestate.ToleratedCordon(template.Tolerations) != ""
 }
 
 // advise warns of what a template may say and does no good in a set.
@@ -295,6 +320,21 @@ func (s settings) maxSurge() int {
 		return 0
 	}
 	return share(ptr.Deref(s.rollingUpdate().MaxSurge, intstr.FromInt32(0)), s.replicas(), true)
+}
+
+// replacesFirst reports whether evictions are refused, and members of cordoned Nodes
+// replaced, each after a new one is available.
+func (s settings) replacesFirst() bool {
+	return s.set.Spec.Replacement.OnEviction == v1alpha1.EvictionReplacesFirst
+}
+
+// mostExtra is how many members there may be beside the replicas: those that a surge
+// update adds. A set that is to replace first has one at least, or no drain would end.
+func (s settings) mostExtra() int {
+	if s.replacesFirst() {
+		return max(1, s.maxSurge())
+	}
+	return s.maxSurge()
 }
 
 // retention says what becomes of claims.

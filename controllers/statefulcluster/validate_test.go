@@ -120,6 +120,37 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+func TestValidateDrains(t *testing.T) {
+	for _, r := range []struct {
+		name   string
+		change func(*v1alpha1.StatefulCluster)
+		want   string // "" if it is accepted
+	}{
+		{"SC-47 replace first on a node that the template names", func(s *v1alpha1.StatefulCluster) {
+			s.Spec.Replacement.OnEviction, s.Spec.Template.Spec.NodeName = v1alpha1.EvictionReplacesFirst, "n1"
+		}, `spec.template.spec.nodeName: Forbidden: with replacement.onEviction ReplaceFirst new members must not start on a node that is cordoned; remove it, or use nodeSelector or affinity`},
+		{"SC-47 replace first on nodes that are cordoned", func(s *v1alpha1.StatefulCluster) {
+			s.Spec.Replacement.OnEviction, s.Spec.Template.Spec.Tolerations = v1alpha1.EvictionReplacesFirst, []corev1.Toleration{{Key: "x"}, {Operator: corev1.TolerationOpExists}}
+		}, `spec.template.spec.tolerations: Forbidden: with replacement.onEviction ReplaceFirst new members must not start on a node that is cordoned, and one of these tolerates taint node.kubernetes.io/unschedulable; remove it, or name the taints that you mean`},
+		{"SC-47 replace first on nodes that Karpenter removes", func(s *v1alpha1.StatefulCluster) {
+			s.Spec.Replacement.OnEviction = v1alpha1.EvictionReplacesFirst
+			s.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Key: "karpenter.sh/disrupted", Operator: corev1.TolerationOpExists}}
+		}, `spec.template.spec.tolerations: Forbidden: with replacement.onEviction ReplaceFirst new members must not start on a node that is cordoned, and one of these tolerates taint karpenter.sh/disrupted; remove it, or name the taints that you mean`},
+		{"SC-47 replace first past other taints", func(s *v1alpha1.StatefulCluster) {
+			s.Spec.Replacement.OnEviction, s.Spec.Template.Spec.Tolerations = v1alpha1.EvictionReplacesFirst, []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}}
+		}, ""},
+		{"such a template without it", func(s *v1alpha1.StatefulCluster) {
+			s.Spec.Template.Spec.NodeName, s.Spec.Template.Spec.Tolerations = "n1", []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+		}, ""},
+	} {
+		s := set("db")
+		r.change(&s.StatefulCluster)
+		if got := strings.Join(texts(validate(withDefaults(&s.StatefulCluster))), "\n"); got != r.want {
+			t.Errorf("%s: it says\n  %s\nwant\n  %s", r.name, got, r.want)
+		}
+	}
+}
+
 func TestBounds(t *testing.T) {
 	containers := func(n int) func(*v1alpha1.StatefulCluster) {
 		return func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Spec.Containers = make([]corev1.Container, n) }
@@ -261,7 +292,7 @@ func TestShares(t *testing.T) {
 		{"maxSurge is rounded up", w(10, "1", "25%", "1").maxSurge(), 3},
 		{"maxConcurrent is rounded down", w(10, "1", "0", "25%").maxConcurrent(), 2},
 		{"maxConcurrent is at least 1", w(3, "1", "0", "25%").maxConcurrent(), 1},
-		{"the disruption budget is a number", int(buildBudget(w(10, "1", "0", "25%")).Spec.MaxUnavailable.IntVal), 2},
+		{"the disruption budget is a number", int(buildBudget(w(10, "1", "0", "25%"), 10).Spec.MaxUnavailable.IntVal), 2},
 		{"maxUnavailable 0 without a surge is 1: an update must move", w(0, "25%", "0", "1").maxUnavailable(), 1},
 		{"maxUnavailable 0 with a surge is 0", w(10, "0", "1", "1").maxUnavailable(), 0},
 		{"a surge of an old object is no more than a set", w(10, "1", "2147483647", "1").maxSurge(), 20000},

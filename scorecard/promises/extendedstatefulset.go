@@ -26,6 +26,7 @@ var ExtendedStatefulSet = []Promise{
 	beside("E28 E29 E30 zones have pods of their own, upgraded one after another", zonesUpgrade),
 	beside("E31 zones are added, removed and reordered", zonesChange),
 	beside("E11 E12 replica rules hold on every path", replicaRules),
+	beside("E40 E41 the last pod that serves is not evicted while two versions are there", lastOneStays),
 	beside("E34 a probe chooses the active pods", activePods),
 	beside("E34 a single active pod is never two", singleActive),
 	beside("E32 a pod that dies in an upgrade keeps its version", podDiesInUpgrade),

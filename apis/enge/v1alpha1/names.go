@@ -94,6 +94,8 @@ const (
 	ReasonReplacing = "Replacing"
 	// ReasonUpdating: members are being brought to the update revision.
 	ReasonUpdating = "Updating"
+	// ReasonDraining: members are on cordoned Nodes, and go when new ones are available.
+	ReasonDraining = "Draining"
 	// ReasonWaiting: members are not Ready yet, and nothing else is to be done.
 	ReasonWaiting = "WaitingForMembers"
 
@@ -108,6 +110,9 @@ const (
 	// ReasonRevisionFailing: members of a revision do not become Ready; they
 	// are not replaced, because new ones would fail the same way.
 	ReasonRevisionFailing = "RevisionFailing"
+	// ReasonDrainBlocked: members stay on cordoned Nodes, because no new one can be there
+	// before them.
+	ReasonDrainBlocked = "DrainBlocked"
 	// ReasonMembersNotReady: no member is Ready though some were, or members are
 	// not Ready for long and the spec sets no deadline for that.
 	ReasonMembersNotReady = "MembersNotReady"
@@ -126,7 +131,8 @@ const (
 	EventMemberCreated = "MemberCreated"
 	// EventMemberLost: members were lost; the note says why.
 	EventMemberLost = "MemberLost"
-	// EventMemberRetired: members were retired by a scale-down or a surge update.
+	// EventMemberRetired: members were retired by a scale-down, a surge update, or because
+	// their Node is cordoned.
 	EventMemberRetired = "MemberRetired"
 	// EventMemberUpdated: members were brought to a new revision.
 	EventMemberUpdated = "MemberUpdated"

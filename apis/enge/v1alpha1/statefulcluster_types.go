@@ -52,7 +52,7 @@ const (
 )
 
 // EvictionPolicy says what an eviction through the API means for a member.
-// +kubebuilder:validation:Enum=Replace;Keep
+// +kubebuilder:validation:Enum=Replace;Keep;ReplaceFirst
 type EvictionPolicy string
 
 const (
@@ -60,6 +60,9 @@ const (
 	EvictionReplaces EvictionPolicy = "Replace"
 	// EvictionKeeps brings the evicted member back under its name on its claims.
 	EvictionKeeps EvictionPolicy = "Keep"
+	// EvictionReplacesFirst refuses evictions, and replaces the members of a Node that is
+	// cordoned, each after a new member is available.
+	EvictionReplacesFirst EvictionPolicy = "ReplaceFirst"
 )
 
 // StatefulClusterSpec is what the user wants. It has at most 256 KiB.
@@ -273,15 +276,20 @@ type Replacement struct {
 
 	// OnEviction is what an eviction through the API (a drain) means. Replace:
 	// the member is lost. Keep: the same member comes back under its name on
-	// its claims, for sets whose volumes can move. Defaults to Replace.
+	// its claims, for sets whose volumes can move. ReplaceFirst: evictions of
+	// members that are Ready are refused; when a Node is cordoned, new members
+	// are made, maxSurge at a time and at least 1, and a member of that Node is
+	// retired when one more than replicas is available, so that a drain finds
+	// it gone. Defaults to Replace.
 	// +optional
 	// +kubebuilder:default=Replace
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="On eviction",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Replace","urn:alm:descriptor:com.tectonic.ui:select:Keep","urn:alm:descriptor:com.tectonic.ui:fieldGroup:replacement"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="On eviction",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Replace","urn:alm:descriptor:com.tectonic.ui:select:Keep","urn:alm:descriptor:com.tectonic.ui:select:ReplaceFirst","urn:alm:descriptor:com.tectonic.ui:fieldGroup:replacement"}
 	OnEviction EvictionPolicy `json:"onEviction,omitempty"`
 
 	// MaxConcurrent is how many members, or what part of them (rounded down,
 	// at least 1), may be in replacement at one time. It is also the
-	// maxUnavailable of the set's PodDisruptionBudget. Defaults to 25%.
+	// maxUnavailable of the set's PodDisruptionBudget, unless onEviction is
+	// ReplaceFirst. Defaults to 25%.
 	// +optional
 	// +kubebuilder:default="25%"
 	// +kubebuilder:validation:XIntOrString

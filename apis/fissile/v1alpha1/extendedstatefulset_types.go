@@ -5,6 +5,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // ConfigTracking says how changes of ConfigMaps and Secrets are found.
@@ -131,6 +132,34 @@ type ExtendedStatefulSetSpec struct {
 	// +kubebuilder:validation:MaxProperties=16
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Active/passive probes",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"},order=9
 	ActivePassiveProbes map[string]ActivePassiveProbe `json:"activePassiveProbes,omitempty"`
+
+	// PodDisruptionBudget says how many pods of a zone a drain may take at one time,
+	// of those that serve: each zone gets a PodDisruptionBudget, and without zones the
+	// object one. Defaults to none.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Pod disruption budget",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:podDisruptionBudget","urn:alm:descriptor:com.tectonic.ui:advanced"},order=10
+	PodDisruptionBudget *DisruptionBudget `json:"podDisruptionBudget,omitempty"`
+}
+
+// DisruptionBudget says how many pods of a zone a drain may take. It has one of both.
+// +kubebuilder:validation:XValidation:rule="has(self.minAvailable) != has(self.maxUnavailable)",message="must have minAvailable or maxUnavailable, and not both; write one of them"
+type DisruptionBudget struct {
+	// MinAvailable is how many pods, or what part of template.spec.replicas (rounded up),
+	// an eviction must leave available in a zone. Defaults to none.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 1000 : self.matches('^(100|[1-9]?[0-9])%$')",message="minAvailable must be a number from 0 to 1000, or a percentage from 0% to 100%"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Min available",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:fieldGroup:podDisruptionBudget"}
+	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
+
+	// MaxUnavailable is how many pods, or what part of template.spec.replicas (rounded
+	// up), may be missing in a zone after an eviction. 0 lets no pod be evicted. Defaults
+	// to none.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 1000 : self.matches('^(100|[1-9]?[0-9])%$')",message="maxUnavailable must be a number from 0 to 1000, or a percentage from 0% to 100%"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Max unavailable",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:fieldGroup:podDisruptionBudget"}
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 }
 
 // StatefulSetTemplate is a StatefulSet without its status.

@@ -150,6 +150,9 @@ const (
 	ReasonReturning = "Returning"
 	// ReasonScaling: pods are being added or taken away.
 	ReasonScaling = "Scaling"
+	// ReasonBudgetTaken: a PodDisruptionBudget has the name of one of ours and is somebody
+	// else's.
+	ReasonBudgetTaken = "BudgetTaken"
 	// ReasonServiceTaken: a Service has the name of one of ours and is somebody
 	// else's, or was orphaned. It is left alone.
 	ReasonServiceTaken = "ServiceTaken"

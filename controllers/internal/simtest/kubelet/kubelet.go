@@ -43,6 +43,15 @@ func Turn(c *simtest.Cluster, name string, ready bool) {
 	}
 }
 
+// Cordon says that a node gets no new pods, or that it does again.
+func Cordon(c *simtest.Cluster, name string, on bool) {
+	var node corev1.Node
+	if c.Get(context.Background(), client.ObjectKey{Name: name}, &node) == nil {
+		node.Spec.Unschedulable = on
+		c.Put(&node)
+	}
+}
+
 // Moves are the steps that scheduler and kubelets would take now, any of them.
 func Moves(c *simtest.Cluster) (moves []func()) {
 	for _, p := range Pods(c) {
@@ -70,8 +79,15 @@ func next(c *simtest.Cluster, p *corev1.Pod) func() {
 			c.Remove(p)
 		}
 	case !podstate.Scheduled(p):
-		if freeNode(c) == "" || len(c.Claims(p)) < mounts(p) {
+		switch _, said := podstate.UnschedulableSince(p); {
+		case len(c.Claims(p)) < mounts(p):
 			return nil // as the scheduler does, wait for the claim
+		case freeNode(c) == "" && said:
+			return nil
+		case freeNode(c) == "":
+			return step("finds no node", func(p *corev1.Pod) {
+				setCondition(c, p, corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable)
+			})
 		}
 		return func() { // others may have been bound meanwhile
 			node := freeNode(c)
@@ -157,7 +173,7 @@ func up(c *simtest.Cluster, name string) bool {
 	return c.Get(context.Background(), client.ObjectKey{Name: name}, &node) == nil && node.Status.Conditions[0].Status == corev1.ConditionTrue
 }
 
-// freeNode is the Ready node with the fewest pods.
+// freeNode is the Ready node with the fewest pods that is not cordoned.
 func freeNode(c *simtest.Cluster) (best string) {
 	load := map[string]int{}
 	for _, p := range Pods(c) {
@@ -166,7 +182,8 @@ func freeNode(c *simtest.Cluster) (best string) {
 	var nodes corev1.NodeList
 	_ = c.List(context.Background(), &nodes) // a toy does not fail
 	for _, n := range nodes.Items {
-		if up(c, n.Name) && (best == "" || load[n.Name] < load[best]) {
+		free := up(c, n.Name) && !n.Spec.Unschedulable
+		if free && (best == "" || load[n.Name] < load[best]) {
 			best = n.Name
 		}
 	}

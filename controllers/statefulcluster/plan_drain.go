@@ -1,0 +1,135 @@
+package statefulcluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
+)
+
+// With onEviction ReplaceFirst a drain does not end members: the budget refuses evictions
+// of all that are Ready. A member on a cordoned Node leaves it. While any does, the set
+// wants more members than replicas (facts.wanted), and createMissing makes them. Once one
+// more than replicas is available, one that leaves is retired, as in a surge update. When
+// the Node is uncordoned no one leaves it, and what is too much is scaled down.
+
+// leaves reports whether a member is on a cordoned Node and goes when a new one is
+// available.
+func (f *facts) leaves(m *member) bool {
+	return f.replacesFirst() && m.node.cordoned && f.stays == ""
+}
+
+// findLeaving names the members that leave. One that is lost is replaced as such.
+func (f *facts) findLeaving() {
+	for _, m := range f.alive {
+		if f.leaves(m) {
+			f.leaving = append(f.leaving, m)
+		}
+	}
+}
+
+// startsAgain says why new members could start on a cordoned Node: they would have to go
+// again, and the next ones too. Admission sees to the present template; new members get
+// an older one while a partition keeps members there.
+func (f *facts) startsAgain() string {
+	if !f.replacesFirst() || f.partition() == 0 {
+		return ""
+	}
+	current, ok := dataOf(f.named(f.set.Status.CurrentRevision))
+	if !ok || !startsOnCordoned(&current.Template.Spec) {
+		return ""
+	}
+	return fmt.Sprintf("new ones could start there again: rollingUpdate.partition keeps members at revision %s, whose template names a node or tolerates cordons; lower the partition",
+		f.set.Status.CurrentRevision)
+}
+
+// aheadOf says who goes after a new member is there that takes that slot; "" if it is one
+// of the replicas.
+func (f *facts) aheadOf(slot int) string {
+	if slot < f.replicas() || len(f.leaving) == 0 {
+		return ""
+	}
+	return "before members leave their cordoned nodes: " + atMost(3, namesOf(f.leaving))
+}
+
+// waitsForRoom reports whether a member that no Node takes is a new one of a set from
+// which Nodes are drained. The next one would find no room either, and each would leave
+// its claims.
+func (f *facts) waitsForRoom(l loss) bool {
+	return f.draining && l.reason == v1alpha1.LossPending && !l.hasRun()
+}
+
+// waitsForSuccessor reports whether an update leaves a member to the drain: it serves, and
+// its pod could not start again on the Node that it leaves.
+func (f *facts) waitsForSuccessor(m *member) bool {
+	if !f.leaves(m) || !f.serves(m) {
+		return false
+	}
+	_, patched := inPlace(f, m)
+	return !patched
+}
+
+// retireLeaving retires members that leave, as many as can go while all replicas stay
+// available. Even one that does not serve stays until then: its data may be needed.
+func retireLeaving(f *facts, p *plan) {
+	if len(f.leaving) == 0 {
+		return
+	}
+	available, changes := f.countAvailable()
+	p.lookAgain(changes...)
+	spare := available - f.replicas()
+	if mutant.Is("stc-drain-before-ready") { // Mutant: a member goes when the new one is there, Ready or not.
+		spare = f.occupied() - f.replicas()
+	}
+	if spare < 0 {
+		return
+	}
+	surplus := f.occupied() - f.replicas()
+	retire(f, p, affordable(f.world, firstToGo(f, f.leaving, surplus), spare))
+}
+
+// drainingMessage says who leaves, and what is waited for.
+func drainingMessage(f *facts) string {
+	return fmt.Sprintf("%s on cordoned nodes, to be retired when new ones are available: %s%s; to keep them: `kubectl uncordon %s`",
+		members(int32(len(f.leaving))), atMost(3, namesOf(f.leaving)), unready(f), strings.Join(nodesOf(f.leaving, 3), " "))
+}
+
+// drainBlocked: members stay on cordoned Nodes, and nothing that the operator may do helps.
+func drainBlocked(f *facts, _ *plan, _ results) engine.Notice {
+	found := engine.Notice{Reason: v1alpha1.ReasonDrainBlocked}
+	switch {
+	case f.stays != "":
+		if cordoned := f.cordoned(); len(cordoned) > 0 {
+			found.Message = fmt.Sprintf("these members stay on cordoned nodes, and evictions of them are refused: %s; %s", someOf(cordoned), f.stays)
+		}
+	case len(f.roomless) > 0 && len(f.leaving) > 0:
+		found.Message = fmt.Sprintf("no node takes the new members that must be available before these leave their cordoned nodes: %s; "+
+			"`kubectl -n %s describe pod %s` says what is missing; make room, or end the drain: `kubectl uncordon %s`",
+			someOf(namesOf(f.leaving)), f.set.Namespace, f.roomless[0], strings.Join(nodesOf(f.leaving, 3), " "))
+	}
+	return found
+}
+
+// cordoned names the members on cordoned Nodes.
+func (f *facts) cordoned() (names []string) {
+	for _, m := range f.alive {
+		if m.node.cordoned {
+			names = append(names, m.name())
+		}
+	}
+	return names
+}
+
+// nodesOf are the Nodes of members, at most n of them.
+func nodesOf(members []*member, n int) []string {
+	var names []string
+	for _, m := range members {
+		names = append(names, m.pod.Spec.NodeName)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	return names[:min(len(names), n)]
+}

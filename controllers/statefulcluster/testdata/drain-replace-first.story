@@ -1,0 +1,83 @@
+# the user creates a set of 3
+  create controllerrevision revision-1: Revision
+  patch status of statefulcluster db: Names
+  create pod db-a: Missing
+  create persistentvolumeclaim db-data-a: Claim
+  create pod db-b: Missing
+  create persistentvolumeclaim db-data-b: Claim
+  create pod db-c: Missing
+  create persistentvolumeclaim db-data-c: Claim
+    db-a is bound to n1
+    db-b is bound to n2
+    db-c is bound to n3
+  create poddisruptionbudget db: Budget
+    db-a runs one
+    db-b runs one
+    db-c runs one
+    db-a is Ready
+    db-b is Ready
+    db-c is Ready
+  patch controllerrevision revision-1: RevisionReady
+= 3 members, 3 ready, 3 updated, 0 lost
+= True AllMembersAvailable: 3 of 3 members are available (Available)
+= False Complete: no operation in progress; the set has 3 members (Progressing)
+= False Healthy: no problems detected (Degraded)
+# n1 is cordoned
+  patch status of statefulcluster db: Names
+  create pod db-d: Missing, before members leave their cordoned nodes: db-a
+  create persistentvolumeclaim db-data-d: Claim
+    db-d is bound to n4
+  patch poddisruptionbudget db: Budget
+    db-d runs one
+    db-d is Ready
+  patch persistentvolumeclaim db-data-a: Retention, its member is scaled
+  delete pod db-a: Retired, its node is cordoned, claims db-data-a
+    db-a is gone
+  patch poddisruptionbudget db: Budget
+= 3 members, 3 ready, 3 updated, 0 lost
+= True AllMembersAvailable: 3 of 3 members are available (Available)
+= False Complete: no operation in progress; the set has 3 members (Progressing)
+= False Healthy: no problems detected (Degraded)
+# n1 is uncordoned
+= 3 members, 3 ready, 3 updated, 0 lost
+= True AllMembersAvailable: 3 of 3 members are available (Available)
+= False Complete: no operation in progress; the set has 3 members (Progressing)
+= False Healthy: no problems detected (Degraded)
+# n2 is cordoned
+  patch status of statefulcluster db: Names
+  create pod db-e: Missing, before members leave their cordoned nodes: db-b
+  create persistentvolumeclaim db-data-e: Claim
+    db-e is bound to n1
+  patch poddisruptionbudget db: Budget
+    db-e runs one
+    db-e is Ready
+  patch persistentvolumeclaim db-data-b: Retention, its member is scaled
+  delete pod db-b: Retired, its node is cordoned, claims db-data-b
+    db-b is gone
+  patch poddisruptionbudget db: Budget
+= 3 members, 3 ready, 3 updated, 0 lost
+= True AllMembersAvailable: 3 of 3 members are available (Available)
+= False Complete: no operation in progress; the set has 3 members (Progressing)
+= False Healthy: no problems detected (Degraded)
+# the user wants image two
+  create controllerrevision revision-2: Revision
+  patch pod db-e: Updated, in place
+    db-e runs two
+  patch pod db-e: Updated, complete
+  patch controllerrevision revision-2: RevisionReady
+  patch pod db-d: Updated, in place
+    db-d runs two
+  patch pod db-d: Updated, complete
+  patch pod db-c: Updated, in place
+    db-c runs two
+  patch pod db-c: Updated, complete
+= 3 members, 3 ready, 3 updated, 0 lost
+= True AllMembersAvailable: 3 of 3 members are available (Available)
+= False Complete: no operation in progress; the set has 3 members (Progressing)
+= False Healthy: no problems detected (Degraded)
+# n2 is uncordoned
+= 3 members, 3 ready, 3 updated, 0 lost
+= True AllMembersAvailable: 3 of 3 members are available (Available)
+= False Complete: no operation in progress; the set has 3 members (Progressing)
+= False Healthy: no problems detected (Degraded)
+  patch controllerrevision revision-2: RevisionReady
