@@ -31,6 +31,10 @@ func toldOf(w *world) (line, reason string) {
 	}
 	var conditions []string
 	for _, c := range s.Conditions {
+		switch c.Type {
+		case v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled:
+			continue // they follow from the others: see test/readiness
+		}
 		if c.Status == metav1.ConditionTrue {
 			conditions = append(conditions, c.Type+"="+c.Reason)
 		}
