@@ -254,8 +254,8 @@ func TestTheSchemaKnowsTheGrammar(t *testing.T) {
 		}
 	}
 	walk(definition)
-	if found != 3 {
-		t.Errorf("%d of the 3 durations have the grammar of the parser", found)
+	if found != 4 {
+		t.Errorf("%d of the 4 durations have the grammar of the parser", found)
 	}
 }
 

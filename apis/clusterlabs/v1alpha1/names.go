@@ -101,6 +101,10 @@ const (
 	// ConditionPaused is True while the operator runs no command and changes no
 	// number of pods.
 	ConditionPaused = "Paused"
+	// ConditionDraining is True while a primary is on a cordoned Node, and is to hand
+	// its role over before it is evicted. It says to whom, what is waited for, or why
+	// no member can take it.
+	ConditionDraining = "Draining"
 )
 
 // Reasons of the conditions.
@@ -184,10 +188,22 @@ const (
 	ReasonReplicasTooLow = "ReplicasTooLow"
 	// ReasonNotPaused: the operator acts.
 	ReasonNotPaused = "NotPaused"
+
+	// ReasonNotDraining: no primary is on a cordoned Node.
+	ReasonNotDraining = "NotDraining"
+	// ReasonNoSuccessor: no member can take the role of a primary whose Node is
+	// cordoned.
+	ReasonNoSuccessor = "NoSuccessor"
+	// ReasonEvictionAllowed: spec.evictionTimeout is over, and a primary whose Node is
+	// cordoned may be evicted although no other member has its role.
+	ReasonEvictionAllowed = "EvictionAllowed"
 )
 
 // Reasons of events.
 const (
+	// EventNoSuccessor: a primary is on a cordoned Node, and no member can take its
+	// role; the note says why.
+	EventNoSuccessor = "NoSuccessor"
 	// EventMemberAdded: a member came with a scale-up.
 	EventMemberAdded = "MemberAdded"
 	// EventMemberRemoved: a member went with a scale-down.
