@@ -77,9 +77,9 @@ func (d drain) whyNotNow(m *member) notice {
 func notServed(d drain, _ *member) notice {
 	switch {
 	case d.set.Spec.Paused:
-		return notice{v1alpha1.ReasonNoSuccessor, "spec.paused is true, and no command is run; set it to false"}
+		return notice{Reason: v1alpha1.ReasonNoSuccessor, Message: "spec.paused is true, and no command is run; set it to false"}
 	case !d.starts():
-		return notice{v1alpha1.ReasonNoSuccessor, "no command is run: " + cmp.Or(d.invalid, d.fatal())}
+		return notice{Reason: v1alpha1.ReasonNoSuccessor, Message: "no command is run: " + cmp.Or(d.invalid, d.fatal())}
 	}
 	return notice{}
 }
@@ -88,14 +88,14 @@ func isMissing(d drain, _ *member) notice {
 	if d.wellStaffed() {
 		return notice{}
 	}
-	return notice{v1alpha1.ReasonNoSuccessor, "a role is handed over when no member is missing; missing now: " + d.whatIsMissing()}
+	return notice{Reason: v1alpha1.ReasonNoSuccessor, Message: "a role is handed over when no member is missing; missing now: " + d.whatIsMissing()}
 }
 
 func demoteFailed(d drain, m *member) notice {
 	if !m.failedToGo() {
 		return notice{}
 	}
-	return notice{v1alpha1.ReasonNoSuccessor, fmt.Sprintf(
+	return notice{Reason: v1alpha1.ReasonNoSuccessor, Message: fmt.Sprintf(
 		"%s of it %s, and is tried again when that is %s ago. To have it stopped instead, ask for another twice: kubectl -n %s annotate rss %s %s=<pod>",
 		m.failure.Command, howFailed(int(m.failure.Code)), failureWindow(&d.set.Spec), d.set.Namespace, d.set.Name, v1alpha1.AnnotationSwitchoverTo,
 	)}
@@ -113,7 +113,7 @@ func noSuccessorLeft(d drain, m *member) notice {
 		}
 		others = append(others, fmt.Sprintf("%s (%s)", o.name(), why))
 	}
-	return notice{v1alpha1.ReasonNoSuccessor, "no member can take its role: " + strings.Join(others, ", ") + "; uncordon a Node of theirs, or add one"}
+	return notice{Reason: v1alpha1.ReasonNoSuccessor, Message: "no member can take its role: " + strings.Join(others, ", ") + "; uncordon a Node of theirs, or add one"}
 }
 
 func askedOtherwise(d drain, _ *member) notice {
@@ -121,17 +121,17 @@ func askedOtherwise(d drain, _ *member) notice {
 	if name == "" {
 		return notice{}
 	}
-	return notice{v1alpha1.ReasonHandingOver, fmt.Sprintf("annotation %s asks for %s first", v1alpha1.AnnotationSwitchoverTo, name)}
+	return notice{Reason: v1alpha1.ReasonHandingOver, Message: fmt.Sprintf("annotation %s asks for %s first", v1alpha1.AnnotationSwitchoverTo, name)}
 }
 
 func beingUpdated(d drain, _ *member) notice {
 	for _, m := range d.members {
 		if !m.upToDate {
-			return notice{v1alpha1.ReasonHandingOver, "members are being recreated from the present template; see Progressing and Degraded"}
+			return notice{Reason: v1alpha1.ReasonHandingOver, Message: "members are being recreated from the present template; see Progressing and Degraded"}
 		}
 	}
 	if d.renewing() {
-		return notice{v1alpha1.ReasonHandingOver, "a member is on its way"}
+		return notice{Reason: v1alpha1.ReasonHandingOver, Message: "a member is on its way"}
 	}
 	return notice{}
 }
@@ -141,7 +141,7 @@ func triedLately(d drain, m *member) notice {
 	if !until.After(d.now) {
 		return notice{}
 	}
-	return notice{v1alpha1.ReasonHandingOver, fmt.Sprintf(
+	return notice{Reason: v1alpha1.ReasonHandingOver, Message: fmt.Sprintf(
 		"it was no primary for a moment, and had the newest copy still; it is tried again at %s. Command demote should end when another member has all that it has",
 		until.UTC().Format("15:04:05"),
 	)}

@@ -4,6 +4,7 @@ package nodestate
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,13 +24,18 @@ type Facts struct {
 	// node.kubernetes.io/out-of-service (KEP-2268).
 	OutOfService bool
 	// Cordoned is the word of an administrator that the Node gets no new pods, as kubectl
-	// cordon and drain say it: by spec.unschedulable, and the taint that follows from it.
+	// cordon and drain say it: by spec.unschedulable, and the taint that follows from it. So
+	// it is the word of an autoscaler that it is about to empty the Node.
 	Cordoned bool
 	// Missing is true if there is no Node of that name, and MissingSince is since when
 	// this process knows.
 	Missing      bool
 	MissingSince time.Time
 }
+
+// cordons are the taints of a Node that is about to be emptied: of a cordon, of Karpenter, and
+// of the cluster autoscaler.
+var cordons = []string{corev1.TaintNodeUnschedulable, "karpenter.sh/disrupted", "ToBeDeletedByClusterAutoscaler"}
 
 // Of asks a Node.
 func Of(n *corev1.Node) Facts {
@@ -46,7 +52,7 @@ func Of(n *corev1.Node) Facts {
 	facts.Cordoned = n.Spec.Unschedulable
 	for _, t := range n.Spec.Taints {
 		facts.OutOfService = facts.OutOfService || t.Key == corev1.TaintNodeOutOfService
-		facts.Cordoned = facts.Cordoned || t.Key == corev1.TaintNodeUnschedulable
+		facts.Cordoned = facts.Cordoned || slices.Contains(cordons, t.Key)
 	}
 	return facts
 }

@@ -30,8 +30,12 @@ func offline(n *corev1.Node) {
 
 func cordoned(n *corev1.Node) { n.Spec.Unschedulable = true }
 
-func taintedByCordon(n *corev1.Node) {
-	n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}}
+func taintedByCordon(n *corev1.Node) { tainted(corev1.TaintNodeUnschedulable)(n) }
+
+func tainted(key string) func(*corev1.Node) {
+	return func(n *corev1.Node) {
+		n.Spec.Taints = []corev1.Taint{{Key: key, Effect: corev1.TaintEffectNoSchedule}}
+	}
 }
 
 func silent(n *corev1.Node) {
@@ -59,6 +63,9 @@ func TestRead(t *testing.T) {
 		{"a taint that is there", only(node(offline)), only(node(offline)), Facts{Ready: true, OutOfService: true}},
 		{"a cordon", only(node(cordoned)), nil, Facts{Ready: true, Cordoned: true}},
 		{"the taint of a cordon", only(node(taintedByCordon)), nil, Facts{Ready: true, Cordoned: true}},
+		{"that of Karpenter", only(node(tainted("karpenter.sh/disrupted"))), nil, Facts{Ready: true, Cordoned: true}},
+		{"that of the cluster autoscaler", only(node(tainted("ToBeDeletedByClusterAutoscaler"))), nil, Facts{Ready: true, Cordoned: true}},
+		{"another taint", only(node(tainted("example.com/gpu"))), nil, Facts{Ready: true}},
 		{"one that the cache does not show yet", only(), only(node(nil)), Facts{Ready: true}},
 		{"one that is gone", only(), only(), Facts{Missing: true, MissingSince: noon}},
 	} {
