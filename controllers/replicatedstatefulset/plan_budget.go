@@ -54,13 +54,15 @@ func openBudget(f *facts, p *plan) {
 // inUse reports whether the primaries have a budget of their own.
 func (b budgets) inUse() bool { return hasBudgets(b.set) && handsOver(b.set) }
 
-// mustClose reports whether fewer members have the label of a primary than should: the others
-// are not told apart from one that is, or is about to be.
+// mustClose reports whether no member may be evicted, since a primary is missing.
 func (b budgets) mustClose() bool {
-	if b.record.epoch == 0 || staysOpen() {
-		return false
-	}
-	return b.labelled() < b.target()
+	return b.lacksPrimary() && !staysOpen() && !(drain{b.facts}).timeIsOver()
+}
+
+// lacksPrimary reports whether fewer members have the label of a primary than should: the
+// others are not told apart from one that is, or is about to be.
+func (b budgets) lacksPrimary() bool {
+	return b.record.epoch > 0 && b.labelled() < b.target()
 }
 
 // staysOpen takes out that no member is evicted while a role is on its way.
@@ -71,8 +73,10 @@ func (b budgets) labelled() int {
 	return len(b.among(b.isLabelled))
 }
 
+// isLabelled reports whether a member is one of those. On a Node that does not answer it serves
+// nobody.
 func (b budgets) isLabelled(m *member) bool {
-	if m.terminating() || m.pod.Labels[v1alpha1.LabelRole] != v1alpha1.RolePrimary {
+	if m.terminating() || m.lost() || m.pod.Labels[v1alpha1.LabelRole] != v1alpha1.RolePrimary {
 		return false
 	}
 	_, role := roleOf(m)

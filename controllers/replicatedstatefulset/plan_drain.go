@@ -200,8 +200,7 @@ func draining(p *plan) metav1.Condition {
 	d := drain{p.on}
 	m := d.leaver()
 	if m == nil {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonNotDraining, "no primary that another could replace is on a cordoned Node"
-		return c
+		return d.withoutLeaver(c)
 	}
 	found := d.whyNotNow(m)
 	c.Reason = cmp.Or(found.Reason, v1alpha1.ReasonHandingOver)
@@ -216,6 +215,26 @@ func draining(p *plan) metav1.Condition {
 	if found.Reason == v1alpha1.ReasonNoSuccessor {
 		c.Message += fmt.Sprintf(". To evict it all the same, and lose what no other has: kubectl -n %s patch rss %s --type=merge -p '{\"spec\":{\"evictionPolicy\":\"Allow\"}}'",
 			d.set.Namespace, d.set.Name)
+	}
+	return c
+}
+
+// withoutLeaver is the same where no primary is to leave. While one is missing no member may be
+// evicted.
+func (d drain) withoutLeaver(c metav1.Condition) metav1.Condition {
+	b := budgets{d.facts}
+	cordoned := d.among(func(m *member) bool { return m.node.Cordoned && !m.terminating() })
+	if len(cordoned) == 0 || !b.inUse() || !b.lacksPrimary() {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonNotDraining, "no primary that another could replace is on a cordoned Node"
+		return c
+	}
+	c.Reason = v1alpha1.ReasonPrimaryMissing
+	c.Message = fmt.Sprintf("%d of %d primaries run, and no member is evicted before that is so again; see Progressing and Degraded. "+
+		"On cordoned Nodes are %s. To evict one all the same: kubectl -n %s delete pod <pod>",
+		b.labelled(), d.target(), namesOf(cordoned), d.set.Namespace)
+	if d.timeIsOver() {
+		c.Reason = v1alpha1.ReasonEvictionAllowed
+		c.Message = "members on cordoned Nodes may be evicted although a primary is missing, since spec.evictionTimeout is over: " + namesOf(cordoned)
 	}
 	return c
 }

@@ -38,6 +38,9 @@ func allowing(set *v1alpha1.ReplicatedStatefulSet) *v1alpha1.ReplicatedStatefulS
 	return set
 }
 
+// epochOne: a member has been seeded.
+var epochOne = with(func(w *world) { w.set.Status.Epoch = 1 })
+
 // timedOut: the primary has been on a cordoned Node for that long, and may be for an hour.
 func timedOut(age time.Duration) thing {
 	return with(func(w *world) {
@@ -97,6 +100,10 @@ func TestDraining(t *testing.T) {
 		{"demote failed", worldOf(setOf(2, 1), leaving().failures(1, "demote", 1, false), pod(1).secondary()), v1alpha1.ReasonNoSuccessor, "demote of it failed with exit code 1"},
 		{"it came back", worldOf(setOf(2, 1), leaving().changed("demote", 50*time.Second), pod(1).secondary()), v1alpha1.ReasonHandingOver, "it is tried again at"},
 		{"an update", worldOf(setOf(2, 1), leaving(), pod(1).secondary().outdated()), v1alpha1.ReasonHandingOver, "recreated from the present template"},
+		{"a primary is missing", worldOf(setOf(2, 1), epochOne, pod(0).idle().cordoned(), pod(1).secondary()), v1alpha1.ReasonPrimaryMissing, "0 of 1 primaries run, and no member is evicted before that is so again; see Progressing and Degraded. On cordoned Nodes are rss-db-0. To evict one all the same: kubectl -n ns delete pod <pod>"},
+		{"and nobody drains", worldOf(setOf(2, 1), epochOne, pod(0).idle(), pod(1).secondary()), v1alpha1.ReasonNotDraining, "no primary"},
+		{"or there was never one", worldOf(setOf(2, 1), pod(0).idle().cordoned(), pod(1).idle()), v1alpha1.ReasonNotDraining, "no primary"},
+		{"a primary is missing, and the time is over", worldOf(setOf(2, 1), epochOne, pod(0).idle().cordoned(), pod(1).secondary(), timedOut(time.Hour)), v1alpha1.ReasonEvictionAllowed, "members on cordoned Nodes may be evicted although a primary is missing, since spec.evictionTimeout is over: rss-db-0"},
 		{"its time is not over", worldOf(setOf(2, 1), leaving(), pod(1).pending(), timedOut(59*time.Minute)), v1alpha1.ReasonNoSuccessor, "is not evicted before another member has its role"},
 		{"its time is over", worldOf(setOf(2, 1), leaving(), pod(1).pending(), timedOut(time.Hour)), v1alpha1.ReasonEvictionAllowed, "may be evicted, since spec.evictionTimeout is over"},
 	} {
@@ -133,7 +140,7 @@ func budgetSays(b *policyv1.PodDisruptionBudget) string {
 func TestBudgets(t *testing.T) {
 	const notPrimary, ofPrimary = ", NotIn [primary]", ", In [primary]"
 	none := with(func(w *world) { w.budget, w.primaryBudget = nil, nil })
-	seeded := with(func(w *world) { w.set.Status.Epoch = 1 })
+	seeded := epochOne
 	custom := func(b v1alpha1.BudgetPolicy) *v1alpha1.ReplicatedStatefulSet {
 		set := setOf(5, 1)
 		set.Spec.PodDisruptionBudget = &b
@@ -152,6 +159,8 @@ func TestBudgets(t *testing.T) {
 		{"RS-67 none while no member is primary", worldOf(setOf(3, 1), none, seeded, pod(0).secondary(), pod(1).secondary(), pod(2).secondary()), "most away 0" + notPrimary, "least 1" + ofPrimary},
 		{"RS-67 nor while the label of the primary is wrong", worldOf(setOf(2, 1), none, seeded, pod(0).primary().labelled("secondary"), pod(1).secondary()), "most away 0" + notPrimary, "least 1" + ofPrimary},
 		{"RS-67 nor while its pod goes", worldOf(setOf(2, 1), none, seeded, pod(0).primary().deleted(), pod(1).secondary()), "most away 0" + notPrimary, "least 1" + ofPrimary},
+		{"RS-67 nor while its Node does not answer", worldOf(setOf(2, 1), none, seeded, pod(0).primary().labelled("primary").onNode(off), pod(1).secondary()), "most away 0" + notPrimary, "least 1" + ofPrimary},
+		{"RS-70 but when the time is over", worldOf(setOf(2, 1), none, seeded, pod(0).idle().cordoned(), pod(1).secondary(), timedOut(time.Hour)), "least 0" + notPrimary, "least 1" + ofPrimary},
 		{"a set that was never seeded holds up no drain", worldOf(setOf(3, 1), none, pod(0).idle(), pod(1).idle(), pod(2).idle()), "least 1" + notPrimary, "least 1" + ofPrimary},
 		{"RS-68 where all are primary one of all may go", worldOf(setOf(3, 3), none, seeded, pod(0).primary(), pod(1).primary(), pod(2).primary()), "most away 1", "none"},
 		{"RS-68 so it is of a single member", worldOf(setOf(1, 1), none, seeded, pod(0).primary()), "most away 1", "none"},
@@ -191,7 +200,7 @@ func (f *podFixture) labelled(role string) *podFixture {
 func TestBudgetIsOpened(t *testing.T) {
 	shut := with(func(w *world) { w.budget.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(0)) })
 	well := func(things ...thing) *world {
-		w := worldOf(setOf(2, 1), append(things, with(func(w *world) { w.set.Status.Epoch = 1 }))...)
+		w := worldOf(setOf(2, 1), append(things, epochOne)...)
 		shut.into(w)
 		w.budget.Spec.MinAvailable = nil
 		return w

@@ -102,8 +102,8 @@ const (
 	// number of pods.
 	ConditionPaused = "Paused"
 	// ConditionDraining is True while a primary is on a cordoned Node, and is to hand
-	// its role over before it is evicted. It says to whom, what is waited for, or why
-	// no member can take it.
+	// its role over before it is evicted, or any member is and a primary is missing. It
+	// says what is waited for, or why no member can take the role.
 	ConditionDraining = "Draining"
 )
 
@@ -189,11 +189,14 @@ const (
 	// ReasonNotPaused: the operator acts.
 	ReasonNotPaused = "NotPaused"
 
-	// ReasonNotDraining: no primary is on a cordoned Node.
+	// ReasonNotDraining: no primary that another could replace is on a cordoned Node.
 	ReasonNotDraining = "NotDraining"
 	// ReasonNoSuccessor: no member can take the role of a primary whose Node is
 	// cordoned.
 	ReasonNoSuccessor = "NoSuccessor"
+	// ReasonPrimaryMissing: members are on cordoned Nodes, and none may be evicted while
+	// a primary is missing.
+	ReasonPrimaryMissing = "PrimaryMissing"
 	// ReasonEvictionAllowed: spec.evictionTimeout is over, and a primary whose Node is
 	// cordoned may be evicted although no other member has its role.
 	ReasonEvictionAllowed = "EvictionAllowed"

@@ -188,8 +188,8 @@ type ReplicatedStatefulSetSpec struct {
 	EvictionPolicy EvictionPolicy `json:"evictionPolicy,omitempty"`
 
 	// EvictionTimeout is how long a primary whose Node is cordoned is kept with
-	// evictionPolicy Handover. After that it may be evicted, although no other member
-	// has its role. At most 30 days. Defaults to none: until another has it.
+	// evictionPolicy Handover, or a member while a primary is missing. After that it
+	// may be evicted, although no other member has the role. At most 30 days. Defaults to none: until another has it.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Eviction timeout",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"},order=21
 	EvictionTimeout Duration `json:"evictionTimeout,omitempty"`
