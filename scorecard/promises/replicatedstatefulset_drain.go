@@ -22,10 +22,14 @@ import (
 // without a handover. What it acknowledged in that second is lost without.
 func drainPrimary(ctx context.Context, c *Cluster) {
 	c.between = 50 * time.Millisecond
-	if lost := c.lostByDrain(ctx, "allowed", v1alpha1.EvictionAllow); lost == 0 {
+	lost := 0
+	for try := 1; lost == 0 && try <= 3; try++ { // one may meet the moment in which the others have all
+		lost = c.lostByDrain(ctx, fmt.Sprint("allowed-", try), v1alpha1.EvictionAllow)
+	}
+	if lost == 0 {
 		c.fail("nothing is lost where a primary is evicted as it is: this shows nothing of a handover")
 	}
-	if lost := c.lostByDrain(ctx, "handed", v1alpha1.EvictionHandover); lost > 0 {
+	if lost = c.lostByDrain(ctx, "handed", v1alpha1.EvictionHandover); lost > 0 {
 		c.fail("%d acknowledged entries are lost", lost)
 	}
 }
