@@ -49,7 +49,8 @@ type world struct {
 	// budget is that of all members, or of those that are no primary, and primaryBudget
 	// that of the primaries.
 	budget, primaryBudget *policyv1.PodDisruptionBudget
-	members               []*member // pods of the set, by ordinal
+
+	members []*member // pods of the set, by ordinal
 	// rules is a hash of the ConfigMaps of spec.ruleSelector.
 	rules string
 	// excess says why the ConfigMaps of spec.ruleSelector are not followed; "" if they are.
