@@ -93,6 +93,12 @@ func badCreates() []TableEntry {
 		Entry("RS-31 a timeout of abc", refusal{"spec: {pod: {commands: {stop: {timeout: abc}}}}", `spec.pod.commands[stop].timeout: Invalid value: "abc":` + duration}),
 		Entry("RS-31 an empty timeout", refusal{"spec: {pod: {commands: {stop: {timeout: ''}}}}", `spec.pod.commands[stop].timeout: Invalid value: "":` + duration}),
 		Entry("RS-31 a duration that no program can hold", refusal{"spec: {reconcileInterval: 999Y}", prefix + `spec.reconcileInterval: Invalid value: "999Y": is too long; the longest is 292 years`}),
+		Entry("RS-66 a policy that there is not", refusal{"spec: {evictionPolicy: Forbid}", `spec.evictionPolicy: Unsupported value: "Forbid": supported values: "Handover", "Allow"`}),
+		Entry("RS-70 an evictionTimeout of abc", refusal{"spec: {evictionTimeout: abc}", `spec.evictionTimeout: Invalid value: "abc":` + duration}),
+		Entry("RS-69 a budget of two numbers", refusal{"spec: {podDisruptionBudget: {minAvailable: 1, maxUnavailable: 1}}", `spec.podDisruptionBudget.minAvailable: Invalid value: may not be set together with maxUnavailable; remove one of them`}),
+		Entry("RS-69 a number for no budget", refusal{"spec: {podDisruptionBudget: {disabled: true, maxUnavailable: 1}}", `spec.podDisruptionBudget.disabled: Invalid value: means that there is no budget; remove minAvailable and maxUnavailable, or disabled`}),
+		Entry("RS-69 a budget below zero", refusal{"spec: {podDisruptionBudget: {minAvailable: -1}}", `spec.podDisruptionBudget.minAvailable: Invalid value: -1: spec.podDisruptionBudget.minAvailable in body should be greater than or equal to 0`}),
+		Entry("RS-69 a part of the members", refusal{"spec: {podDisruptionBudget: {maxUnavailable: 50%}}", `spec.podDisruptionBudget.maxUnavailable: Invalid value: "string": spec.podDisruptionBudget.maxUnavailable in body must be of type integer: "string"`}),
 		Entry("RS-61 an unknown container", refusal{"spec: {pod: {container: db}}", `spec.pod.container: Invalid value: is the name of none of pod.containers; name one of them, or remove it to take the first`}),
 		Entry("volume podinfo", refusal{"spec: {pod: {volumes: [{name: podinfo, emptyDir: {}}]}}", `spec.pod.volumes: Invalid value: ` + volume}),
 		Entry("a volume of a secret", refusal{"spec: {secrets: [a], pod: {volumes: [{name: secret-a, emptyDir: {}}]}}", `spec.pod.volumes: Invalid value: a volume has the name secret-<name> that the volume of one of spec.secrets gets; rename it`}),
@@ -131,6 +137,9 @@ var _ = Describe("admission", func() {
 		Entry("RS-31 8", "spec: {reconcileInterval: '8'}"),
 		Entry("RS-31 1D2h", "spec: {reconcileInterval: 1D2h}"),
 		Entry("RS-31 500ms", "spec: {reconcileInterval: 500ms}"),
+		Entry("RS-66 RS-70 evictions after an hour", "spec: {evictionPolicy: Handover, evictionTimeout: 1h}"),
+		Entry("RS-69 no budget", "spec: {podDisruptionBudget: {disabled: true}}"),
+		Entry("RS-69 a budget of a number", "spec: {podDisruptionBudget: {maxUnavailable: 2}}"),
 		Entry("RS-60 a name of 48 characters", "metadata: {name: "+strings.Repeat("x", 48)+"}"),
 		Entry("every command", "spec: {pod: {commands: {secondary: {command: [/a]}, promote: {command: [/a]}, demote: {command: [/a]}, preStop: {command: [/a]}}}}"),
 		Entry("everything else that a set can say", `spec:
@@ -288,6 +297,7 @@ var _ = Describe("RS-5 defaults", func() {
 		Expect(set.Spec).To(And(
 			HaveField("Replicas", ptr.To(int32(3))), HaveField("Primaries", BeNil()), HaveField("ReconcileInterval", v1alpha1.Duration("1m")),
 			HaveField("Seeding", v1alpha1.SeedingAll), HaveField("FailureThreshold", ptr.To(int32(2))), HaveField("FailureWindow", v1alpha1.Duration("10m")),
+			HaveField("EvictionPolicy", v1alpha1.EvictionHandover), HaveField("EvictionTimeout", BeEmpty()), HaveField("PodDisruptionBudget", BeNil()),
 			HaveField("Paused", false), HaveField("Pod.TerminationGracePeriodSeconds", ptr.To(int64(600)))))
 		Expect(set.Spec.Pod.Commands["stop"].Timeout).To(Equal(v1alpha1.Duration("10m")))
 		Expect(set.Spec.Pod.Commands["status"].Timeout).To(Equal(v1alpha1.Duration("60s")))

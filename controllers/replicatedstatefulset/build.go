@@ -229,14 +229,71 @@ func portsOf(set *v1alpha1.ReplicatedStatefulSet) []corev1.ServicePort {
 	return ports
 }
 
-// buildBudget lets one member at a time be evicted.
+// budgetName is the name of the budget of all members, or of those that are no primary.
+func budgetName(set *v1alpha1.ReplicatedStatefulSet) string { return statefulSetName(set) }
+
+// primaryBudgetName is the name of the budget of the primaries. No set has a dot in its name,
+// so that no other's budget has this one.
+func primaryBudgetName(set *v1alpha1.ReplicatedStatefulSet) string {
+	return statefulSetName(set) + "." + v1alpha1.RolePrimary
+}
+
+// handsOver reports whether the primaries of a set are kept from eviction until another
+// member has their role. Where none follows them, none can take it. A stopped set is what it
+// was, and is to be again.
+func handsOver(set *v1alpha1.ReplicatedStatefulSet) bool {
+	if set.Spec.EvictionPolicy == v1alpha1.EvictionAllow || set.Spec.Primaries == nil {
+		return false
+	}
+	if _, follow := set.Spec.Pod.Commands[v1alpha1.CommandSecondary]; !follow {
+		return false
+	}
+	return *set.Spec.Primaries < cmp.Or(*set.Spec.Replicas, set.Status.RestoreReplicas)
+}
+
+// hasBudgets reports whether a set has budgets at all.
+func hasBudgets(set *v1alpha1.ReplicatedStatefulSet) bool {
+	return set.Spec.PodDisruptionBudget == nil || !set.Spec.PodDisruptionBudget.Disabled
+}
+
+// buildBudget lets one member at a time be evicted, or as many as the set says.
 func buildBudget(set *v1alpha1.ReplicatedStatefulSet) *policyv1.PodDisruptionBudget {
+	budget := newBudget(set, budgetName(set))
+	said := ptr.Deref(set.Spec.PodDisruptionBudget, v1alpha1.BudgetPolicy{})
+	if said.MinAvailable != nil {
+		budget.Spec.MinAvailable = ptr.To(intstr.FromInt32(*said.MinAvailable))
+	} else {
+		budget.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(ptr.Deref(said.MaxUnavailable, 1)))
+	}
+	return budget
+}
+
+// buildFollowersBudget keeps so many of the members available that are no primary. An evicted
+// pod may be in one budget only, so the primaries are not in this one.
+func buildFollowersBudget(set *v1alpha1.ReplicatedStatefulSet, least int32) *policyv1.PodDisruptionBudget {
+	budget := newBudget(set, budgetName(set))
+	budget.Spec.MinAvailable = ptr.To(intstr.FromInt32(least))
+	budget.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{
+		Key: v1alpha1.LabelRole, Operator: metav1.LabelSelectorOpNotIn, Values: []string{v1alpha1.RolePrimary},
+	}}
+	return budget
+}
+
+// buildPrimaryBudget keeps so many of the primaries available. By a number of those that may
+// be unavailable it would count all members.
+func buildPrimaryBudget(set *v1alpha1.ReplicatedStatefulSet, least int32) *policyv1.PodDisruptionBudget {
+	budget := newBudget(set, primaryBudgetName(set))
+	budget.Spec.MinAvailable = ptr.To(intstr.FromInt32(least))
+	budget.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{
+		Key: v1alpha1.LabelRole, Operator: metav1.LabelSelectorOpIn, Values: []string{v1alpha1.RolePrimary},
+	}}
+	return budget
+}
+
+func newBudget(set *v1alpha1.ReplicatedStatefulSet, name string) *policyv1.PodDisruptionBudget {
 	return &policyv1.PodDisruptionBudget{
-		ObjectMeta: childMeta(set, statefulSetName(set)),
-		Spec: policyv1.PodDisruptionBudgetSpec{
-			MaxUnavailable: ptr.To(intstr.FromInt32(1)),
-			Selector:       &metav1.LabelSelector{MatchLabels: ownLabels(set)},
-		},
+		ObjectMeta: childMeta(set, name),
+		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: ownLabels(set)}},
 	}
 }
 

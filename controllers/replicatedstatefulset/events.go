@@ -7,6 +7,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
@@ -102,6 +105,9 @@ func (r *Reconciler) emit(p *plan, o *action.Outcome) {
 
 // emitDeletion writes the event that a pod was deleted, and is made again.
 func (r *Reconciler) emitDeletion(w *world, o *action.Outcome) {
+	if _, ok := o.Object.(*corev1.Pod); !ok {
+		return
+	}
 	kind, reason := corev1.EventTypeWarning, v1alpha1.EventMemberReplaced
 	if o.Reason == reasonRenew {
 		kind, reason = corev1.EventTypeNormal, v1alpha1.EventMemberUpdated
@@ -135,4 +141,15 @@ func (r *Reconciler) announce(w *world, now *v1alpha1.ReplicatedStatefulSetStatu
 	tell(a.Primary, b.Primary, corev1.EventTypeNormal, v1alpha1.EventPromoted, "%s is primary")
 	tell(b.Primary, a.Primary, corev1.EventTypeNormal, v1alpha1.EventDemoted, "%s is not primary any more")
 	tell(a.Secondary, b.Secondary, corev1.EventTypeNormal, v1alpha1.EventMemberStarted, "%s is secondary")
+	r.announceDrain(w, was, now)
+}
+
+// announceDrain tells that a primary cannot leave its cordoned Node.
+func (r *Reconciler) announceDrain(w *world, was, now *v1alpha1.ReplicatedStatefulSetStatus) {
+	reason := func(s *v1alpha1.ReplicatedStatefulSetStatus) metav1.Condition {
+		return ptr.Deref(meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionDraining), metav1.Condition{})
+	}
+	if c := reason(now); c.Reason == v1alpha1.ReasonNoSuccessor && reason(was).Reason != c.Reason {
+		r.event(w, nil, corev1.EventTypeWarning, v1alpha1.EventNoSuccessor, "Observe", "%s", c.Message)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -37,6 +38,7 @@ type fakeControlPlane struct {
 	hanging   int      // commands that have not ended
 	hangs     bool     // none ends before the operator does
 	fails     []string // commands that fail once
+	nodes     string   // begins the names of nodes, one for each ordinal; "" if there is one for all
 }
 
 func startFakeControlPlane(namespace string) *fakeControlPlane {
@@ -116,7 +118,7 @@ func (p *fakeControlPlane) run(ctx context.Context, pod *corev1.Pod) error {
 	switch {
 	case pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil:
 		return user.SubResource("binding").Create(ctx, pod, &corev1.Binding{
-			ObjectMeta: metav1.ObjectMeta{Name: pod.Name, UID: pod.UID}, Target: corev1.ObjectReference{Kind: "Node", Name: "node-1"}})
+			ObjectMeta: metav1.ObjectMeta{Name: pod.Name, UID: pod.UID}, Target: corev1.ObjectReference{Kind: "Node", Name: p.nodeOf(pod)}})
 	case pod.DeletionTimestamp != nil && pod.Status.Phase == corev1.PodFailed:
 		if *pod.DeletionGracePeriodSeconds == 0 {
 			return nil // it waits for a finalizer
@@ -142,6 +144,13 @@ func (p *fakeControlPlane) run(ctx context.Context, pod *corev1.Pod) error {
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pod.Spec.Containers[0].Name, ContainerID: id, RestartCount: p.restarts[pod.UID],
 		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}}
 	return user.Status().Update(ctx, pod)
+}
+
+func (p *fakeControlPlane) nodeOf(pod *corev1.Pod) string {
+	if p.nodes == "" {
+		return "node-1"
+	}
+	return p.nodes + pod.Name[strings.LastIndex(pod.Name, "-"):]
 }
 
 // container is the id of the container of a pod that should run.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -41,7 +42,7 @@ func worldOf(set *v1alpha1.ReplicatedStatefulSet, things ...thing) *world {
 	for _, s := range buildServices(w.set) {
 		w.services[s.Name] = s
 	}
-	w.budget = buildBudget(w.set)
+	w.budget, w.primaryBudget = &policyv1.PodDisruptionBudget{}, &policyv1.PodDisruptionBudget{}
 	w.stateful = buildStatefulSet(w.set, *w.set.Spec.Replicas, "")
 	for _, t := range things {
 		t.into(w)
@@ -61,7 +62,26 @@ func worldOf(set *v1alpha1.ReplicatedStatefulSet, things ...thing) *world {
 			f.pod.Labels = merged(f.pod.Labels, f.labels)
 		}
 	}
+	fitBudgets(w)
 	return w
+}
+
+// fitBudgets has the budgets say what they should, unless a thing took them away.
+func fitBudgets(w *world) {
+	b := budgets{derive(w)}
+	if w.budget != nil {
+		switch w.budget = buildBudget(w.set); {
+		case handsOver(w.set) && b.mustClose():
+			w.budget = closed(b.open())
+		case handsOver(w.set):
+			w.budget = b.open()
+		}
+	}
+	if w.primaryBudget == nil || !handsOver(w.set) {
+		w.primaryBudget = nil
+		return
+	}
+	w.primaryBudget = buildPrimaryBudget(w.set, b.leastPrimaries())
 }
 
 type podFixture struct {

@@ -165,7 +165,10 @@ func (s *stage) kubeletMove(p *corev1.Pod) func() {
 		if s.moved[node] != "" {
 			node = s.moved[node]
 		}
-		if !s.up(node) {
+		if s.cordoned(node) {
+			node = "n4"
+		}
+		if !s.up(node) || s.cordoned(node) {
 			return nil
 		}
 		return func() { s.edit(p, func(p *corev1.Pod) { p.Spec.NodeName = node }) }

@@ -46,8 +46,11 @@ type world struct {
 
 	stateful *appsv1.StatefulSet        // nil: there is none
 	services map[string]*corev1.Service // by name
-	budget   *policyv1.PodDisruptionBudget
-	members  []*member // pods of the set, by ordinal
+	// budget is that of all members, or of those that are no primary, and primaryBudget
+	// that of the primaries.
+	budget, primaryBudget *policyv1.PodDisruptionBudget
+
+	members []*member // pods of the set, by ordinal
 	// rules is a hash of the ConfigMaps of spec.ruleSelector.
 	rules string
 	// excess says why the ConfigMaps of spec.ruleSelector are not followed; "" if they are.
@@ -235,7 +238,12 @@ func (r *Reconciler) readChildren(ctx context.Context, w *world, from engine.Vie
 	if w.stateful, err = find[appsv1.StatefulSet](ctx, from, key(statefulSetName(w.set))); err != nil {
 		return err
 	}
-	if w.budget, err = findCached[policyv1.PodDisruptionBudget](ctx, r.Cache, from, key(statefulSetName(w.set))); err != nil {
+	if w.budget, err = findCached[policyv1.PodDisruptionBudget](ctx, r.Cache, from, key(budgetName(w.set))); err != nil {
+		return err
+	}
+	last := from
+	last.Live = from.Live && handsOver(w.set) // else there is none to look for
+	if w.primaryBudget, err = findCached[policyv1.PodDisruptionBudget](ctx, r.Cache, last, key(primaryBudgetName(w.set))); err != nil {
 		return err
 	}
 	w.services = map[string]*corev1.Service{}

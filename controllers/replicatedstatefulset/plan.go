@@ -55,7 +55,9 @@ var rules = []engine.Rule[*facts, plan]{
 	{Name: "start another primary", Act: startPrimary},
 	{Name: "start a secondary", Act: startSecondary},
 	{Name: "hand a role over", Act: switchOver},
+	{Name: "leave a cordoned Node", Act: leaveCordoned},
 	{Name: "update a pod", Act: renew},
+	{Name: "let members be evicted again", Act: openBudget, Mode: engine.Beside},
 }
 
 // decide says what to do about a world. It is pure: the same world gives the same plan.

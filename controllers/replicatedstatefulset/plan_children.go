@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,7 +25,7 @@ func keepChildren(f *facts, p *plan) {
 	for _, want := range buildServices(f.set) {
 		keepService(f, p, want)
 	}
-	keepBudget(f, p, buildBudget(f.set))
+	keepBudgets(f, p)
 	keepStatefulSet(f, p)
 }
 
@@ -43,27 +42,6 @@ func keepService(f *facts, p *plan, want *corev1.Service) {
 	next.Labels = merged(have.Labels, want.Labels)
 	next.Spec.Selector, next.Spec.PublishNotReadyAddresses = want.Spec.Selector, want.Spec.PublishNotReadyAddresses
 	next.Spec.Ports = want.Spec.Ports
-	mend(f, p, false, action.Action{
-		Verb:      action.Patch,
-		Object:    next,
-		From:      have,
-		Unchanged: true,
-		Reason:    reasonChild,
-	})
-}
-
-func keepBudget(f *facts, p *plan, want *policyv1.PodDisruptionBudget) {
-	have := f.budget
-	if have == nil {
-		p.Do(action.Chain{{Verb: action.Create, Object: want, Reason: reasonChild}})
-		return
-	}
-	if !f.ours(have) {
-		return
-	}
-	next := have.DeepCopy()
-	next.Labels = merged(have.Labels, want.Labels)
-	next.Spec.MaxUnavailable, next.Spec.MinAvailable, next.Spec.Selector = want.Spec.MaxUnavailable, nil, want.Spec.Selector
 	mend(f, p, false, action.Action{
 		Verb:      action.Patch,
 		Object:    next,

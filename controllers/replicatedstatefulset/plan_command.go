@@ -23,6 +23,7 @@ const (
 	reasonLearned  = "Learned"  // what was learned of grants and commands
 	reasonRole     = "Role"     // the labels of a pod
 	reasonChild    = "Child"    // a child made or repaired
+	reasonBudget   = "Budget"   // the budget closed, for a handover
 	reasonTemplate = "Template" // the StatefulSet's template
 	reasonScale    = "Scale"    // the StatefulSet's replicas
 	reasonOverride = "Override" // an annotation taken off that was obeyed
@@ -258,8 +259,8 @@ func (p *plan) stop(f *facts, m *member, why string) {
 		)
 		return
 	}
-	labels := label(m, v1alpha1.False, v1alpha1.RoleNone)
-	p.send(f, m, v1alpha1.CommandStop, v1alpha1.CommandStop, fmt.Sprintf("%s: %s", m.name(), why), labels...)
+	before := append(budgets{f}.closing(m), label(m, v1alpha1.False, v1alpha1.RoleNone)...)
+	p.send(f, m, v1alpha1.CommandStop, v1alpha1.CommandStop, fmt.Sprintf("%s: %s", m.name(), why), before...)
 }
 
 // demote turns a primary into a secondary, or stops it where there is no command for that,
@@ -270,8 +271,8 @@ func (p *plan) demote(f *facts, m *member, why string) {
 		p.stop(f, m, why)
 		return
 	}
-	labels := label(m, v1alpha1.True, v1alpha1.RoleSecondary)
-	p.send(f, m, v1alpha1.CommandDemote, v1alpha1.CommandDemote, fmt.Sprintf("%s: %s", m.name(), why), labels...)
+	before := append(budgets{f}.closing(m), label(m, v1alpha1.True, v1alpha1.RoleSecondary)...)
+	p.send(f, m, v1alpha1.CommandDemote, v1alpha1.CommandDemote, fmt.Sprintf("%s: %s", m.name(), why), before...)
 }
 
 // remove deletes a pod, so that the StatefulSet makes it again on the same data.

@@ -48,6 +48,8 @@ type relief struct {
 	*facts
 	old *member
 	by  string
+	// away is true if the role is to leave a cordoned Node.
+	away bool
 }
 
 // isSpare reports whether a primary may stop without a successor: the others are enough, or
@@ -148,7 +150,7 @@ func (r relief) handover() handover {
 			h.asked = append(h.asked, question{o, mine.Ended})
 			continue
 		}
-		if h.successor == nil || isMoreUpToDate(o, h.successor) {
+		if h.successor == nil || isBetterPlaced(o, h.successor) > 0 {
 			h.successor = o
 		}
 	}
@@ -158,18 +160,19 @@ func (r relief) handover() handover {
 	return h
 }
 
-// isMoreUpToDate reports whether one member was made from the present template, and the
-// other was not.
-func isMoreUpToDate(m, than *member) bool { return m.upToDate && !than.upToDate }
+// isBetterPlaced compares members whose copies are equally new: one that was made from the
+// present template is better than one that was not, and then one whose Node is not cordoned.
+// It is 1 if the first is better, and -1 if the second is.
+func isBetterPlaced(m, than *member) int {
+	return cmp.Or(
+		truth(m.upToDate)-truth(than.upToDate),
+		truth(than.node.Cordoned)-truth(m.node.Cordoned),
+	)
+}
 
 // couldSucceed reports whether a member could take over from a primary, if its copy is as
 // new.
-func (r relief) couldSucceed(m *member) bool {
-	if r.by != "" && m.name() != r.by {
-		return false
-	}
-	return m.startable() && r.isAtRest(m.state)
-}
+func (r relief) couldSucceed(m *member) bool { return r.whyNoSuccessor(m) == "" }
 
 // hasAllOf reports whether a member has a copy of that sequence, and said so after that.
 func hasAllOf(m *member, sequence uint64, then time.Time) bool {

@@ -145,10 +145,14 @@ func (c copies) startable() *member {
 	return nil
 }
 
-// named is the one of that name, or else the first.
+// named is the one of that name, or else the first of the newest that is well placed.
 func (c copies) named(name string) *member {
 	if i := slices.IndexFunc(c, func(m *member) bool { return m.name() == name }); i >= 0 {
 		return c[i]
+	}
+	newest := c.newest()
+	if i := slices.IndexFunc(newest, func(m *member) bool { return !m.node.Cordoned }); i >= 0 {
+		return newest[i]
 	}
 	return c[0]
 }

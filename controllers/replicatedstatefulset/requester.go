@@ -18,6 +18,7 @@ func Requester() requester.Kind {
 		{Verb: "get", Resource: "secrets", Does: "gives Secrets to the members", Fields: []string{"secrets", "TLS"}},
 		{Verb: "get", Resource: "configmaps", Does: "reads ConfigMaps", Fields: []string{"ruleSelector"}},
 		{Verb: "create", Resource: "services", Does: "makes Services", Fields: []string{"servicePorts"}},
+		{Verb: "create", Group: "policy", Resource: "poddisruptionbudgets", Does: "makes PodDisruptionBudgets", Fields: []string{"podDisruptionBudget"}},
 		{Verb: "create", Resource: "pods", Subresource: "exec", Does: "stops and starts members by commands",
 			Annotations: []string{v1alpha1.AnnotationSeedFrom, v1alpha1.AnnotationSwitchoverTo}},
 		{Verb: "create", Resource: "pods", Does: "writes labels and annotations of the object into pods", Copied: true,

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -51,7 +52,7 @@ func summarize(p *plan) v1alpha1.ReplicatedStatefulSetStatus {
 			)
 		}
 	}
-	for _, c := range withKstatus(f, []metav1.Condition{available(f, s), progressing(f, p), needsPerson(f), seeded(f, p), dataLossRisk(p), paused(f)}) {
+	for _, c := range withKstatus(f, []metav1.Condition{available(f, s), progressing(f, p), needsPerson(f), seeded(f, p), dataLossRisk(p), paused(f), draining(p)}) {
 		c.ObservedGeneration, c.LastTransitionTime, c.Message = f.set.Generation, metav1.NewTime(f.now), short(c.Message)
 		meta.SetStatusCondition(&s.Conditions, c)
 	}
@@ -290,8 +291,10 @@ func (w *world) foreign() string {
 	if s := w.stateful; s != nil && !w.ours(s) {
 		return "StatefulSet " + s.Name
 	}
-	if b := w.budget; b != nil && !w.ours(b) {
-		return "PodDisruptionBudget " + b.Name
+	for _, b := range []*policyv1.PodDisruptionBudget{w.budget, w.primaryBudget} {
+		if b != nil && !w.ours(b) {
+			return "PodDisruptionBudget " + b.Name
+		}
 	}
 	return ""
 }

@@ -57,6 +57,10 @@ const (
 	// yet that it restarted the container.
 	strayAfter = 10 * time.Second
 
+	// handoverPause is how long a primary is left alone that handed its role over since its
+	// Node is cordoned, and got it back.
+	handoverPause = time.Minute
+
 	// returnsWithin* is how long after the loss of the last primary members are awaited
 	// that went together with it: a pod is made again within seconds, and a container
 	// started again.

@@ -47,6 +47,9 @@ func withDefaults(set *v1alpha1.ReplicatedStatefulSet) *v1alpha1.ReplicatedState
 	if spec.Seeding == "" {
 		spec.Seeding = v1alpha1.SeedingAll
 	}
+	if spec.EvictionPolicy == "" {
+		spec.EvictionPolicy = v1alpha1.EvictionHandover
+	}
 	if len(spec.ServicePorts) == 0 {
 		spec.ServicePorts = []corev1.ServicePort{{
 			Name:       "dummy",
@@ -69,6 +72,7 @@ func validate(set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
 	errs = append(errs, validateBounds(spec, at)...)
 	errs = append(errs, validateDuration(spec.ReconcileInterval, at.Child("reconcileInterval"))...)
 	errs = append(errs, validateDuration(spec.FailureWindow, at.Child("failureWindow"))...)
+	errs = append(errs, validateEvictions(spec, at)...)
 	errs = append(errs, validateServicePorts(spec.ServicePorts, at.Child("servicePorts"))...)
 	errs = append(errs, validateSecrets(spec.Secrets, at.Child("secrets"))...)
 	if spec.RuleSelector != nil {
@@ -152,6 +156,36 @@ func validateDuration(text v1alpha1.Duration, at *field.Path) field.ErrorList {
 		return field.ErrorList{field.Invalid(at, string(text), err.Error())}
 	}
 	return nil
+}
+
+// validateEvictions refuses what the schema does.
+func validateEvictions(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) field.ErrorList {
+	errs := validateDuration(spec.EvictionTimeout, at.Child("evictionTimeout"))
+	known := []v1alpha1.EvictionPolicy{"", v1alpha1.EvictionHandover, v1alpha1.EvictionAllow}
+	if !slices.Contains(known, spec.EvictionPolicy) {
+		errs = append(errs, field.NotSupported(at.Child("evictionPolicy"), spec.EvictionPolicy, known[1:]))
+	}
+	b, in := spec.PodDisruptionBudget, at.Child("podDisruptionBudget")
+	if b == nil {
+		return errs
+	}
+	for _, one := range []struct {
+		have *int32
+		at   *field.Path
+	}{{b.MinAvailable, in.Child("minAvailable")}, {b.MaxUnavailable, in.Child("maxUnavailable")}} {
+		if n := ptr.Deref(one.have, 0); n < 0 || n > maxReplicas {
+			errs = append(errs, field.Invalid(one.at, n, fmt.Sprintf("must be from 0 to %d", maxReplicas)))
+		}
+	}
+	if b.MinAvailable != nil && b.MaxUnavailable != nil {
+		errs = append(errs, field.Invalid(in.Child("minAvailable"), *b.MinAvailable,
+			"may not be set together with maxUnavailable; remove one of them"))
+	}
+	if numbers := b.MinAvailable != nil || b.MaxUnavailable != nil; b.Disabled && numbers {
+		errs = append(errs, field.Invalid(in.Child("disabled"), true,
+			"means that there is no budget; remove minAvailable and maxUnavailable, or disabled"))
+	}
+	return errs
 }
 
 func validateServicePorts(ports []corev1.ServicePort, at *field.Path) field.ErrorList {

@@ -77,7 +77,11 @@ const (
 	duration = `is no duration; write it like 30s, 15m, 1h30m, 1D2h or 500ms, or as a number of seconds like 8`
 )
 
-// RS-5, RS-6, RS-31, RS-60.
+func budgeted(b v1alpha1.BudgetPolicy) change {
+	return func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.PodDisruptionBudget = &b }
+}
+
+// RS-5, RS-6, RS-31, RS-60, RS-66, RS-69, RS-70.
 func TestValidate(t *testing.T) {
 	const secret = `a volume secret-<name> is named after it: at most 56 lower-case letters, digits and hyphens, with no hyphen at either end`
 	long := strings.Repeat("x", 49)
@@ -96,6 +100,12 @@ func TestValidate(t *testing.T) {
 		{"a majority of primaries", both(sized(3, 3), quorate), ""},
 		{"RS-31 an interval that is none", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.ReconcileInterval = "abc" }, `spec.reconcileInterval: Invalid value: "abc": ` + duration},
 		{"RS-31 a window that never ends", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.FailureWindow = "293Y" }, `spec.failureWindow: Invalid value: "293Y": is too long; the longest is 292 years`},
+		{"RS-66 a policy that there is not", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.EvictionPolicy = "Forbid" }, `spec.evictionPolicy: Unsupported value: "Forbid": supported values: "Handover", "Allow"`},
+		{"RS-70 a time that is none", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.EvictionTimeout = "abc" }, `spec.evictionTimeout: Invalid value: "abc": ` + duration},
+		{"RS-69 a budget of two numbers", budgeted(v1alpha1.BudgetPolicy{MinAvailable: ptr.To[int32](1), MaxUnavailable: ptr.To[int32](1)}), `spec.podDisruptionBudget.minAvailable: Invalid value: 1: may not be set together with maxUnavailable; remove one of them`},
+		{"RS-69 a number for no budget", budgeted(v1alpha1.BudgetPolicy{MinAvailable: ptr.To[int32](1), Disabled: true}), `spec.podDisruptionBudget.disabled: Invalid value: true: means that there is no budget; remove minAvailable and maxUnavailable, or disabled`},
+		{"RS-69 a budget below zero", budgeted(v1alpha1.BudgetPolicy{MaxUnavailable: ptr.To[int32](-1)}), `spec.podDisruptionBudget.maxUnavailable: Invalid value: -1: must be from 0 to 1000`},
+		{"RS-69 a budget of too many", budgeted(v1alpha1.BudgetPolicy{MinAvailable: ptr.To[int32](1001)}), `spec.podDisruptionBudget.minAvailable: Invalid value: 1001: must be from 0 to 1000`},
 		{"RS-6 label app", func(s *v1alpha1.ReplicatedStatefulSet) { s.Labels = map[string]string{"app": "x", "apps": "y"} }, `metadata.labels[app]: ` + ofOurs},
 		{"RS-6 a label that begins with rss", func(s *v1alpha1.ReplicatedStatefulSet) { s.Labels = map[string]string{"rssfeed": "x"} }, `metadata.labels[rssfeed]: ` + ofOurs},
 		{"the role on the object", func(s *v1alpha1.ReplicatedStatefulSet) {
@@ -254,8 +264,8 @@ func TestTheSchemaKnowsTheGrammar(t *testing.T) {
 		}
 	}
 	walk(definition)
-	if found != 3 {
-		t.Errorf("%d of the 3 durations have the grammar of the parser", found)
+	if found != 4 {
+		t.Errorf("%d of the 4 durations have the grammar of the parser", found)
 	}
 }
 

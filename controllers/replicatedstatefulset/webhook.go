@@ -219,7 +219,13 @@ func letters(name string) string {
 
 // children are what the operator makes for a set, whatever its number of members.
 func children(set *v1alpha1.ReplicatedStatefulSet) []client.Object {
-	objects := []client.Object{buildStatefulSet(set, 1, ""), buildBudget(set)}
+	objects := []client.Object{buildStatefulSet(set, 1, "")}
+	if hasBudgets(set) {
+		objects = append(objects, buildBudget(set))
+	}
+	if hasBudgets(set) && handsOver(set) {
+		objects = append(objects, buildPrimaryBudget(set, 1))
+	}
 	for _, service := range buildServices(set) {
 		objects = append(objects, service)
 	}

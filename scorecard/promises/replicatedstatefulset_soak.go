@@ -56,6 +56,7 @@ var faults = []fault{
 	{name: "the primary's pod is deleted", do: func(ctx context.Context, t *trial) { t.onPrimary(ctx, t.removePod) }},
 	{name: "a pod is deleted", do: func(ctx context.Context, t *trial) { t.onMember(ctx, t.removePod) }},
 	{name: "lights out", do: func(ctx context.Context, t *trial) { t.removeAll(ctx) }},
+	{name: "the primary is evicted from a cordoned node", shared: true, do: drainFault},
 	{name: "a command fails", do: badCommand},
 	{name: "a start takes effect when its time is up", do: lateStart},
 	{name: "a start says 0, and takes effect later", do: earlyEnd},
@@ -75,6 +76,26 @@ var faults = []fault{
 		runsOnAlone(ctx, t, first)
 	})},
 	{name: "the member that is behind comes back first", do: behind(comesFirst)},
+}
+
+// drainFault cordons the primary's node and asks for its eviction for a while, whatever comes
+// of it: an earlier fault may be in the way.
+func drainFault(ctx context.Context, t *trial) {
+	t.onPrimary(ctx, func(ctx context.Context, pod *corev1.Pod) error {
+		var n corev1.Node
+		if err := t.Client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, &n); err != nil {
+			return err
+		}
+		defer t.cordon(context.WithoutCancel(ctx), []corev1.Node{n}, false)
+		t.cordon(ctx, []corev1.Node{n}, true)
+		for range 20 {
+			if err := t.evict(ctx, pod); !apierrors.IsTooManyRequests(err) {
+				return err
+			}
+			sleep(ctx, 500*time.Millisecond)
+		}
+		return nil
+	})
 }
 
 func operatorDiesInFailover(ctx context.Context, t *trial) {

@@ -45,6 +45,8 @@ var excuses = []excuse{
 		func(p Permission) bool { return p.Role == "webhook-role" && p.Verb == "get" }},
 	{"an owner whose pods were refused is woken only if it does not try again by itself before: the API suite shows it (S16)",
 		func(p Permission) bool { return p.Verb == "patch" && is(p, "replicasets") }},
+	{"a budget goes when the policy of evictions changes: the API suite shows it (RS-66, RS-69)",
+		func(p Permission) bool { return p.Verb == "delete" && is(p, "poddisruptionbudgets") }},
 	{"an event that repeats is patched",
 		func(p Permission) bool { return is(p, "events") && p.Verb == "patch" }},
 	{"made once, by whichever start finds it missing, and renewed",

@@ -109,6 +109,10 @@ const (
 	// ConditionStalled is True while it does not before a person does something; it
 	// says what.
 	ConditionStalled = "Stalled"
+	// ConditionDraining is True while a primary is on a cordoned Node, and is to hand
+	// its role over before it is evicted, or any member is and a primary is missing. It
+	// says what is waited for, or why no member can take the role.
+	ConditionDraining = "Draining"
 )
 
 // Reasons of the conditions.
@@ -192,10 +196,25 @@ const (
 	ReasonReplicasTooLow = "ReplicasTooLow"
 	// ReasonNotPaused: the operator acts.
 	ReasonNotPaused = "NotPaused"
+
+	// ReasonNotDraining: no primary that another could replace is on a cordoned Node.
+	ReasonNotDraining = "NotDraining"
+	// ReasonNoSuccessor: no member can take the role of a primary whose Node is
+	// cordoned.
+	ReasonNoSuccessor = "NoSuccessor"
+	// ReasonPrimaryMissing: members are on cordoned Nodes, and none may be evicted while
+	// a primary is missing.
+	ReasonPrimaryMissing = "PrimaryMissing"
+	// ReasonEvictionAllowed: spec.evictionTimeout is over, and a primary whose Node is
+	// cordoned may be evicted although no other member has its role.
+	ReasonEvictionAllowed = "EvictionAllowed"
 )
 
 // Reasons of events.
 const (
+	// EventNoSuccessor: a primary is on a cordoned Node, and no member can take its
+	// role; the note says why.
+	EventNoSuccessor = "NoSuccessor"
 	// EventMemberAdded: a member came with a scale-up.
 	EventMemberAdded = "MemberAdded"
 	// EventMemberRemoved: a member went with a scale-down.

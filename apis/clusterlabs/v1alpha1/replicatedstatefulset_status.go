@@ -131,8 +131,8 @@ type ReplicatedStatefulSetStatus struct {
 	// +listMapKey=pod
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Without an answer",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	Unanswered []Unanswered `json:"unanswered,omitempty"`
-	// Conditions are Available, Progressing, Degraded, Seeded, DataLossRisk and
-	// Paused.
+	// Conditions are Available, Progressing, Degraded, Seeded, DataLossRisk, Paused
+	// and Draining.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

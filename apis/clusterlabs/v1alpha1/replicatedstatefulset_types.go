@@ -176,6 +176,29 @@ type ReplicatedStatefulSetSpec struct {
 	// +kubebuilder:validation:Maximum=20
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Chaos level",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:advanced"},order=19
 	ChaosLevel *int32 `json:"chaosLevel,omitempty"`
+
+	// EvictionPolicy says whether a primary may be evicted, as kubectl drain does.
+	// Handover: not before another member has its role; a cordon of its Node is
+	// enough to begin. Allow: as any other member. Where all members are primary, or
+	// there is no command secondary, no member can take a role, and it is Allow.
+	// Defaults to Handover.
+	// +optional
+	// +kubebuilder:default=Handover
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Eviction policy",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Handover","urn:alm:descriptor:com.tectonic.ui:select:Allow"},order=20
+	EvictionPolicy EvictionPolicy `json:"evictionPolicy,omitempty"`
+
+	// EvictionTimeout is how long a primary whose Node is cordoned is kept with
+	// evictionPolicy Handover, or a member while a primary is missing. After that it
+	// may be evicted, although no other member has the role. At most 30 days. Defaults to none: until another has it.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Eviction timeout",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"},order=21
+	EvictionTimeout Duration `json:"evictionTimeout,omitempty"`
+
+	// PodDisruptionBudget is about the PodDisruptionBudgets that the operator makes.
+	// Defaults to one member at a time.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Pod disruption budget",order=22
+	PodDisruptionBudget *BudgetPolicy `json:"podDisruptionBudget,omitempty"`
 }
 
 // TLSPolicy names Secrets with certificates.

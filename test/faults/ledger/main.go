@@ -28,6 +28,7 @@
 //	LEDGER_KNOBS         a folder with ways to fail, see the type knob
 //	LEDGER_ACK_TIMEOUT   how long an append waits for followers; 5s
 //	LEDGER_JOIN_TIMEOUT  how long secondary waits for a primary's log; 30s
+//	LEDGER_HANDOFF_TIMEOUT  how long demote waits for a follower that has all; 5s
 //	POD_NAME, POD_UID, SERVICE_NAME, CHAOS_MODULO
 //
 // Clients and members are served over HTTP: POST /append, GET /read and /role.

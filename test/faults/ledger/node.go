@@ -33,6 +33,7 @@ type node struct {
 	role    string
 
 	// Of a primary:
+	leaving  bool              // it takes no entries any more
 	term     uint64            // counts how often it became or ceased to be one
 	progress map[string]uint64 // how far each follower's copy goes
 	begun    uint64            // the index of the epoch's first entry, when enough followers joined
@@ -87,6 +88,7 @@ func (n *node) obey(ctx context.Context, command string, peers []string, crash b
 	case "secondary":
 		return n.join(ctx, others, crash)
 	case "demote":
+		n.handOff(ctx)
 		n.startFollowing(others, nil)
 		crashIf(crash)
 	case "stop":
@@ -96,6 +98,32 @@ func (n *node) obey(ctx context.Context, command string, peers []string, crash b
 		return fmt.Errorf("no such command: %s", command)
 	}
 	return nil
+}
+
+// handOff takes no entries any more, and waits a while until one follower has all that there
+// are: nobody follows a member that is no primary. Whoever acknowledges entries before
+// followers have them has to do so before another is made primary.
+func (n *node) handOff(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, n.handOffFor)
+	defer cancel()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.role != primary || len(n.progress) == 0 {
+		return
+	}
+	n.leaving = true
+	n.changed.Broadcast()
+	_ = n.await(ctx, n.hasHeir) // then its own copy is the newest, and who asks sees it
+}
+
+// hasHeir reports whether a follower has all entries. mu is held.
+func (n *node) hasHeir() bool {
+	for _, have := range n.progress {
+		if have >= n.log.last().Index {
+			return true
+		}
+	}
+	return false
 }
 
 // crashIf ends the server in the middle of a command, for a knob.
@@ -119,7 +147,7 @@ func (n *node) lead(crash bool) {
 	n.promise(n.nextEpoch())
 	crashIf(crash)
 	n.journal.lead(n.joined.Epoch)
-	n.role, n.commit = primary, 0
+	n.role, n.commit, n.leaving = primary, 0, false
 	n.term++
 	n.beginEpoch()
 }

@@ -88,7 +88,7 @@ func (n *node) append(ctx context.Context, r request) (answer, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	term := n.term
-	leads := func() bool { return n.role == primary && n.term == term }
+	leads := func() bool { return n.role == primary && n.term == term && !n.leaving }
 	if !leads() {
 		return answer{Effect: "none"}, errNotPrimary
 	}
@@ -179,6 +179,7 @@ func (n *node) give(ctx context.Context, p pull) (entries []record.Entry, err er
 	}
 	n.progress[p.Member] = have
 	n.advance()
+	n.changed.Broadcast()                                                             // whoever waits for a follower that has all
 	_ = n.await(ctx, func() bool { return !leads() || n.log.last().Index >= p.From }) // or nothing new
 	if !leads() {
 		return nil, errNotPrimary

@@ -228,6 +228,20 @@ func TestSameRequestIsOneEntry(t *testing.T) {
 	s.check(b)
 }
 
+// A primary that acknowledges what nobody has yet gives it to a follower before it is demoted.
+func TestDemoteHandsOff(t *testing.T) {
+	s := newSet(t, 2, "LEDGER_ACKS=0")
+	a, b := s.members[0], s.members[1]
+	a.does("seed")
+	b.does("secondary", a.address)
+	b.turn("replicate", "lag 300ms")
+	s.appends(a, 20)
+	a.does("demote", a.address)
+	s.same(a, b)
+	b.does("promote")
+	s.check(b)
+}
+
 func TestAcksOfOneMember(t *testing.T) {
 	s := newSet(t, 1)
 	s.members[0].does("seed")

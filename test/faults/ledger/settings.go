@@ -28,6 +28,7 @@ type settings struct {
 	knobs      string
 	ackTimeout time.Duration
 	joinWithin time.Duration
+	handOffFor time.Duration
 }
 
 func readSettings() settings {
@@ -47,6 +48,7 @@ func readSettings() settings {
 		members:    variable("LEDGER_MEMBERS", "0", strconv.Atoi),
 		ackTimeout: variable("LEDGER_ACK_TIMEOUT", "5s", time.ParseDuration),
 		joinWithin: variable("LEDGER_JOIN_TIMEOUT", "30s", time.ParseDuration),
+		handOffFor: variable("LEDGER_HANDOFF_TIMEOUT", "5s", time.ParseDuration),
 	}
 	s.acks = variable("LEDGER_ACKS", strconv.Itoa(s.members/2), strconv.Atoi)
 	return s

@@ -1,0 +1,178 @@
+package replicatedstatefulset
+
+import (
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
+)
+
+// The budgets of a set in which a role is handed over before its primary is evicted: one
+// keeps the primaries, by the label of their role, and one so many of the others. While that
+// label does not tell who is primary, no member may be evicted: the second one is closed. It
+// is closed before a label is taken off for a handover, and opened when the next primary has
+// its label and nothing is on its way.
+
+// budgets is what the budgets of a set are to say.
+type budgets struct{ *facts }
+
+// keepBudgets makes the budgets, and repairs what others changed. It opens none (openBudget).
+func keepBudgets(f *facts, p *plan) {
+	b := budgets{f}
+	switch {
+	case !hasBudgets(f.set):
+		dropBudget(f, p, f.budget)
+		dropBudget(f, p, f.primaryBudget)
+	case !handsOver(f.set):
+		dropBudget(f, p, f.primaryBudget)
+		b.keep(p, f.budget, buildBudget(f.set))
+	default:
+		b.keep(p, f.primaryBudget, buildPrimaryBudget(f.set, b.leastPrimaries()))
+		if b.mustClose() || b.isClosed() {
+			b.keep(p, f.budget, closed(b.open()))
+		} else {
+			b.keep(p, f.budget, b.open())
+		}
+	}
+}
+
+// openBudget lets members be evicted again that are no primary.
+func openBudget(f *facts, p *plan) {
+	b := budgets{f}
+	if !f.keeps() || f.deleting() || !b.isClosed() {
+		return
+	}
+	if b.mustClose() || p.sent || len(f.record.commands) > 0 {
+		return
+	}
+	b.keep(p, f.budget, b.open())
+}
+
+// inUse reports whether the primaries have a budget of their own.
+func (b budgets) inUse() bool { return hasBudgets(b.set) && handsOver(b.set) }
+
+// mustClose reports whether no member may be evicted, since a primary is missing.
+func (b budgets) mustClose() bool {
+	return b.lacksPrimary() && !staysOpen() && !(drain{b.facts}).timeIsOver()
+}
+
+// lacksPrimary reports whether fewer members have the label of a primary than should: the
+// others are not told apart from one that is, or is about to be.
+func (b budgets) lacksPrimary() bool {
+	return b.record.epoch > 0 && b.labelled() < b.target()
+}
+
+// staysOpen takes out that no member is evicted while a role is on its way.
+func staysOpen() bool { return mutant.Is("rss-budget-stays-open") } // a primary may be evicted while it hands its role over
+
+// labelled is how many members have the label of a primary, and keep it.
+func (b budgets) labelled() int {
+	return len(b.among(b.isLabelled))
+}
+
+// isLabelled reports whether a member is one of those. On a Node that does not answer it serves
+// nobody.
+func (b budgets) isLabelled(m *member) bool {
+	if m.terminating() || m.lost() || m.pod.Labels[v1alpha1.LabelRole] != v1alpha1.RolePrimary {
+		return false
+	}
+	_, role := roleOf(m)
+	return role == v1alpha1.RolePrimary || b.keepsLabels(m)
+}
+
+// isClosed reports whether the budget of those that are no primary lets none be evicted.
+func (b budgets) isClosed() bool {
+	have := b.budget
+	if have == nil || !b.inUse() || !b.ours(have) {
+		return false
+	}
+	most := have.Spec.MaxUnavailable
+	return most != nil && *most == intstr.FromInt32(0)
+}
+
+// open is the budget of those that are no primary, as it is at rest.
+func (b budgets) open() *policyv1.PodDisruptionBudget {
+	return buildFollowersBudget(b.set, b.leastFollowers())
+}
+
+// closed is the same budget, by which none may be evicted.
+func closed(budget *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget {
+	budget = budget.DeepCopy()
+	budget.Spec.MinAvailable, budget.Spec.MaxUnavailable = nil, ptr.To(intstr.FromInt32(0))
+	return budget
+}
+
+// leastFollowers is how many of the members that are no primary must stay available. While
+// members come or go there are more of them than are wanted.
+func (b budgets) leastFollowers() int32 {
+	said := ptr.Deref(b.set.Spec.PodDisruptionBudget, v1alpha1.BudgetPolicy{})
+	if said.MinAvailable != nil {
+		return *said.MinAvailable
+	}
+	size := b.wanted()
+	if b.stateful != nil {
+		size = max(size, int(ptr.Deref(b.stateful.Spec.Replicas, 0)))
+	}
+	return int32(max(0, size-b.target()-int(ptr.Deref(said.MaxUnavailable, 1))))
+}
+
+// leastPrimaries is how many primaries must stay available: all that there are, and are
+// wanted. Those that may go although no other has their role are not counted.
+func (b budgets) leastPrimaries() int32 {
+	least := max(b.target(), b.labelled())
+	if d := (drain{b.facts}); d.timeIsOver() {
+		least -= len(d.leavers())
+	}
+	return int32(max(0, least))
+}
+
+// keep makes a budget, or repairs it. A change of the operator's own waits for nothing.
+func (b budgets) keep(p *plan, have, want *policyv1.PodDisruptionBudget) {
+	if have == nil {
+		p.Do(action.Chain{{Verb: action.Create, Object: want, Reason: reasonChild}})
+		return
+	}
+	if !b.ours(have) {
+		return
+	}
+	next := have.DeepCopy()
+	next.Labels = merged(have.Labels, want.Labels)
+	next.Spec.MaxUnavailable, next.Spec.MinAvailable, next.Spec.Selector = want.Spec.MaxUnavailable, want.Spec.MinAvailable, want.Spec.Selector
+	turned := (have.Spec.MaxUnavailable == nil) != (want.Spec.MaxUnavailable == nil)
+	mend(b.facts, p, turned, action.Action{
+		Verb:      action.Patch,
+		Object:    next,
+		From:      have,
+		Unchanged: true,
+		Reason:    reasonChild,
+	})
+}
+
+// dropBudget deletes a budget that the set is not to have any more.
+func dropBudget(f *facts, p *plan, have *policyv1.PodDisruptionBudget) {
+	if have != nil && f.ours(have) && have.DeletionTimestamp == nil {
+		p.Do(action.Chain{{Verb: action.Delete, Object: have, Reason: reasonChild}})
+	}
+}
+
+// closing is what comes before the label of a primary is taken off, so that it is not evicted
+// as one that is none. Where the label is wrong already keepBudgets closes the budget.
+func (b budgets) closing(m *member) []action.Action {
+	if !b.inUse() || !b.isLabelled(m) || b.mustClose() || b.isClosed() || staysOpen() {
+		return nil
+	}
+	if b.budget == nil || !b.ours(b.budget) {
+		return nil
+	}
+	return []action.Action{{
+		Verb:      action.Patch,
+		Object:    closed(b.budget),
+		From:      b.budget,
+		Unchanged: true,
+		Reason:    reasonBudget,
+		Detail:    "no member is evicted while a role is handed over",
+	}}
+}

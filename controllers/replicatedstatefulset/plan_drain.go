@@ -1,0 +1,240 @@
+package replicatedstatefulset
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
+)
+
+// drain is about primaries whose Node is cordoned: kubectl drain cordons it first, and then
+// evicts its pods. Each is to hand its role over before that.
+type drain struct{ *facts }
+
+// leaveCordoned hands the role of a primary over whose Node is cordoned, to a member whose
+// Node is not. It is a switchover that no person asked for, and begins at rest only.
+func leaveCordoned(f *facts, p *plan) {
+	d := drain{f}
+	m := d.leaver()
+	if m == nil {
+		return
+	}
+	p.LookAgain(d.deadline().Sub(f.now))
+	p.LookAgain(d.triedUntil(m).Sub(f.now))
+	if d.whyNotNow(m).Reason != "" {
+		return
+	}
+	p.askVersions(f, []*member{m})
+	h := relief{facts: f, old: m, away: true}.handover()
+	p.ready(f, h)
+	if h.successor != nil {
+		p.demote(f, m, fmt.Sprintf(
+			"Node %s is cordoned, and %s can take its place", m.pod.Spec.NodeName, h.successor.name(),
+		))
+	}
+}
+
+// leavers are the primaries that are to hand their role over since their Node is cordoned.
+func (d drain) leavers() []*member {
+	if d.deleting() || !handsOver(d.set) || d.target() == 0 {
+		return nil
+	}
+	return d.among(func(m *member) bool {
+		return m.shown == primary && m.node.Cordoned && !m.terminating() && !m.leaves
+	})
+}
+
+// leaver is the first of them; nil if there is none.
+func (d drain) leaver() *member {
+	if all := d.leavers(); len(all) > 0 {
+		return all[0]
+	}
+	return nil
+}
+
+// drainChecks are what keeps a primary from handing its role over now, the reason that lasts
+// longest first. Each says its reason and message, or nothing.
+var drainChecks = []func(drain, *member) notice{
+	notServed, isMissing, demoteFailed, noSuccessorLeft, askedOtherwise, beingUpdated, triedLately,
+}
+
+// whyNotNow is what the first of drainChecks says.
+func (d drain) whyNotNow(m *member) notice {
+	for _, check := range drainChecks {
+		if found := check(d, m); found.Reason != "" {
+			return found
+		}
+	}
+	return notice{}
+}
+
+func notServed(d drain, _ *member) notice {
+	switch {
+	case d.set.Spec.Paused:
+		return notice{Reason: v1alpha1.ReasonNoSuccessor, Message: "spec.paused is true, and no command is run; set it to false"}
+	case !d.starts():
+		return notice{Reason: v1alpha1.ReasonNoSuccessor, Message: "no command is run: " + cmp.Or(d.invalid, d.fatal())}
+	}
+	return notice{}
+}
+
+func isMissing(d drain, _ *member) notice {
+	if d.wellStaffed() {
+		return notice{}
+	}
+	return notice{Reason: v1alpha1.ReasonNoSuccessor, Message: "a role is handed over when no member is missing; missing now: " + d.whatIsMissing()}
+}
+
+func demoteFailed(d drain, m *member) notice {
+	if !m.failedToGo() {
+		return notice{}
+	}
+	return notice{Reason: v1alpha1.ReasonNoSuccessor, Message: fmt.Sprintf(
+		"%s of it %s, and is tried again when that is %s ago. To have it stopped instead, ask for another twice: kubectl -n %s annotate rss %s %s=<pod>",
+		m.failure.Command, howFailed(int(m.failure.Code)), failureWindow(&d.set.Spec), d.set.Namespace, d.set.Name, v1alpha1.AnnotationSwitchoverTo,
+	)}
+}
+
+func noSuccessorLeft(d drain, m *member) notice {
+	var others []string
+	for _, o := range d.members {
+		if o.state == primary {
+			continue
+		}
+		why := (relief{facts: d.facts, old: m, away: true}).whyNoSuccessor(o)
+		if why == "" {
+			return notice{}
+		}
+		others = append(others, fmt.Sprintf("%s (%s)", o.name(), why))
+	}
+	return notice{Reason: v1alpha1.ReasonNoSuccessor, Message: "no member can take its role: " + strings.Join(others, ", ") + "; uncordon a Node of theirs, or add one"}
+}
+
+func askedOtherwise(d drain, _ *member) notice {
+	name := d.requestedPrimary()
+	if name == "" {
+		return notice{}
+	}
+	return notice{Reason: v1alpha1.ReasonHandingOver, Message: fmt.Sprintf("annotation %s asks for %s first", v1alpha1.AnnotationSwitchoverTo, name)}
+}
+
+func beingUpdated(d drain, _ *member) notice {
+	for _, m := range d.members {
+		if !m.upToDate {
+			return notice{Reason: v1alpha1.ReasonHandingOver, Message: "members are being recreated from the present template; see Progressing and Degraded"}
+		}
+	}
+	if d.renewing() {
+		return notice{Reason: v1alpha1.ReasonHandingOver, Message: "a member is on its way"}
+	}
+	return notice{}
+}
+
+func triedLately(d drain, m *member) notice {
+	until := d.triedUntil(m)
+	if !until.After(d.now) {
+		return notice{}
+	}
+	return notice{Reason: v1alpha1.ReasonHandingOver, Message: fmt.Sprintf(
+		"it was no primary for a moment, and had the newest copy still; it is tried again at %s. Command demote should end when another member has all that it has",
+		until.UTC().Format("15:04:05"),
+	)}
+}
+
+// triedUntil is until when a primary is left alone that was demoted, or stopped, and became
+// primary again: no other had all of its data. Each try is a moment without a primary.
+func (d drain) triedUntil(m *member) (until time.Time) {
+	for _, command := range []string{v1alpha1.CommandDemote, v1alpha1.CommandStop} {
+		if r, ok := m.result(command); ok && r.Ended.Add(handoverPause).After(until) {
+			until = r.Ended.Add(handoverPause)
+		}
+	}
+	return until
+}
+
+// deadline is when spec.evictionTimeout is over; zero if there is none, or nothing waits.
+func (d drain) deadline() time.Time {
+	timeout := durationOr(d.set.Spec.EvictionTimeout, 0, 0, mostWindow)
+	since := meta.FindStatusCondition(d.set.Status.Conditions, v1alpha1.ConditionDraining)
+	if timeout == 0 || since == nil || since.Status != metav1.ConditionTrue {
+		return time.Time{}
+	}
+	return since.LastTransitionTime.Add(timeout)
+}
+
+// timeIsOver reports whether a primary may be evicted although no other has its role.
+func (d drain) timeIsOver() bool {
+	deadline := d.deadline()
+	return !deadline.IsZero() && !d.now.Before(deadline)
+}
+
+// whyNoSuccessor says why a member cannot take over from a primary, however new its copy is;
+// "" if it can.
+func (r relief) whyNoSuccessor(m *member) string {
+	switch {
+	case r.by != "" && m.name() != r.by:
+		return "another is asked for"
+	case m.hindrance != "":
+		return m.hindrance
+	case !r.isAtRest(m.state):
+		return string(m.state)
+	case !r.away:
+		return ""
+	case m.node.Cordoned && !mutant.Is("rss-cordoned-takes-over"): // a member whose Node is cordoned too takes over from one whose Node is
+		return "its Node " + m.pod.Spec.NodeName + " is cordoned"
+	case m.degraded():
+		return "it runs degraded"
+	}
+	return ""
+}
+
+// draining is the condition that says what becomes of a primary whose Node is cordoned.
+func draining(p *plan) metav1.Condition {
+	c := metav1.Condition{Type: v1alpha1.ConditionDraining, Status: metav1.ConditionTrue}
+	d := drain{p.on}
+	m := d.leaver()
+	if m == nil {
+		return d.withoutLeaver(c)
+	}
+	found := d.whyNotNow(m)
+	c.Reason = cmp.Or(found.Reason, v1alpha1.ReasonHandingOver)
+	c.Message = fmt.Sprintf("%s is primary on Node %s, which is cordoned, and is not evicted before another member has its role: %s",
+		m.name(), m.pod.Spec.NodeName, cmp.Or(found.Message, p.Waiting.Message, "it is handed over"))
+	if d.timeIsOver() {
+		c.Reason = v1alpha1.ReasonEvictionAllowed
+		c.Message = fmt.Sprintf("%s is primary on Node %s, which is cordoned, and may be evicted, since spec.evictionTimeout is over: %s",
+			m.name(), m.pod.Spec.NodeName, cmp.Or(found.Message, p.Waiting.Message, "it is handed over"))
+		return c
+	}
+	if found.Reason == v1alpha1.ReasonNoSuccessor {
+		c.Message += fmt.Sprintf(". To evict it all the same, and lose what no other has: kubectl -n %s patch rss %s --type=merge -p '{\"spec\":{\"evictionPolicy\":\"Allow\"}}'",
+			d.set.Namespace, d.set.Name)
+	}
+	return c
+}
+
+// withoutLeaver is the same where no primary is to leave. While one is missing no member may be
+// evicted.
+func (d drain) withoutLeaver(c metav1.Condition) metav1.Condition {
+	b := budgets{d.facts}
+	cordoned := d.among(func(m *member) bool { return m.node.Cordoned && !m.terminating() })
+	if len(cordoned) == 0 || !b.inUse() || !b.lacksPrimary() {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonNotDraining, "no primary that another could replace is on a cordoned Node"
+		return c
+	}
+	c.Reason = v1alpha1.ReasonPrimaryMissing
+	c.Message = fmt.Sprintf("%d of %d primaries run, and no member is evicted before that is so again; see Progressing and Degraded. "+
+		"On cordoned Nodes are %s. To evict one all the same: kubectl -n %s delete pod <pod>",
+		b.labelled(), d.target(), namesOf(cordoned), d.set.Namespace)
+	if d.timeIsOver() {
+		c.Reason = v1alpha1.ReasonEvictionAllowed
+		c.Message = "members on cordoned Nodes may be evicted although a primary is missing, since spec.evictionTimeout is over: " + namesOf(cordoned)
+	}
+	return c
+}

@@ -1,0 +1,385 @@
+package replicatedstatefulset
+
+import (
+	"fmt"
+	"math/rand"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
+)
+
+var cordonedNode = nodestate.Facts{Ready: true, Cordoned: true}
+
+func (f *podFixture) cordoned() *podFixture { return f.onNode(cordonedNode) }
+
+// later: its sequence, asked after that of the others.
+func (f *podFixture) later(out string) *podFixture {
+	return f.answered("sequence", podexec.Succeeded, 0, out+"\n", 3*time.Second)
+}
+
+func allowing(set *v1alpha1.ReplicatedStatefulSet) *v1alpha1.ReplicatedStatefulSet {
+	set.Spec.EvictionPolicy = v1alpha1.EvictionAllow
+	return set
+}
+
+// epochOne: a member has been seeded.
+var epochOne = with(func(w *world) { w.set.Status.Epoch = 1 })
+
+// timedOut: the primary has been on a cordoned Node for that long, and may be for an hour.
+func timedOut(age time.Duration) thing {
+	return with(func(w *world) {
+		w.set.Spec.EvictionTimeout = "1h"
+		w.set.Status.Conditions = append(w.set.Status.Conditions, metav1.Condition{
+			Type: v1alpha1.ConditionDraining, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonNoSuccessor, LastTransitionTime: metav1.NewTime(ago(age)),
+		})
+	})
+}
+
+// A primary whose Node is cordoned hands its role over, at rest only, and to nobody who is
+// behind or is to leave as well.
+func TestDecideDrain(t *testing.T) {
+	leaving := func() *podFixture {
+		return pod(0).primary().cordoned().sequence("9")
+	}
+	ready := func(n int) *podFixture {
+		return pod(n).secondary().later("9")
+	}
+	check(t, []row{
+		{"RS-64 it hands over to a member whose Node is not cordoned", worldOf(setOf(3, 1), leaving(), ready(1).cordoned(), ready(2)), []string{"0: Demote, with 0"}},
+		{"RS-64 a secondary on a cordoned Node stays what it is", worldOf(setOf(3, 1), pod(0).primary().sequence("9"), ready(1).cordoned(), ready(2)), nil},
+		{"RS-65 it stays if all others are to leave too", worldOf(setOf(3, 1), leaving(), ready(1).cordoned(), ready(2).cordoned()), nil},
+		{"RS-65 or are behind, and are asked", worldOf(setOf(3, 1), leaving(), pod(1).secondary().sequence("8"), ready(2).cordoned()), []string{"1 asked sequence"}},
+		{"RS-65 or run degraded", worldOf(setOf(2, 1), leaving(), pod(1).status(190).later("9")), nil},
+		{"RS-65 or while a member is missing", worldOf(setOf(3, 1), leaving(), ready(1), pod(2).pending()), nil},
+		{"RS-65 or an update is under way", worldOf(setOf(3, 1), leaving(), ready(1), ready(2).outdated()), []string{"2: Stop, with 0"}},
+		{"RS-65 or a person asked for another", worldOf(setOf(3, 1), leaving(), ready(1), ready(2), annotated(v1alpha1.AnnotationSwitchoverTo, "rss-db-2")), []string{"0: Demote, with 0"}},
+		{"RS-65 or it is paused", worldOf(setOf(3, 1), leaving(), ready(1), ready(2), with(func(w *world) { w.set.Spec.Paused = true })), nil},
+		{"RS-65 or demote failed", worldOf(setOf(3, 1), leaving().failures(1, "demote", 1, false), ready(1), ready(2)), nil},
+		{"RS-65 or it came back a moment ago, having the newest copy", worldOf(setOf(3, 1), leaving().changed("demote", 50*time.Second), ready(1), ready(2)), nil},
+		{"and is tried again after a minute", worldOf(setOf(3, 1), leaving().changed("demote", 70*time.Second), ready(1), ready(2)), []string{"0: Demote, with 0"}},
+		{"RS-66 not where evictions are allowed", worldOf(allowing(setOf(3, 1)), leaving(), ready(1), ready(2)), nil},
+		{"RS-66 nor where all are primary", worldOf(setOf(2, 2), pod(0).primary().cordoned(), pod(1).primary()), nil},
+		{"RS-66 nor where none follows", worldOf(setOf(2, 1, "secondary", "promote", "demote"), leaving(), pod(1).idle().sequence("9")), nil},
+		{"RS-64 of equals the one is promoted whose Node is not cordoned", worldOf(setOf(3, 1), ready(0).cordoned(), ready(1), ready(2)), []string{"1: Promote, alone"}},
+		{"RS-64 but never one with an older copy", worldOf(setOf(3, 1), ready(0).cordoned(), pod(1).secondary().sequence("8"), pod(2).secondary().sequence("8")), []string{"0: Promote, alone"}},
+		{"RS-64 so too where another primary is wanted", worldOf(setOf(4, 2), pod(0).primary(), ready(1).cordoned(), ready(2), ready(3)), []string{"2: Promote, with 0"}},
+	})
+}
+
+// The condition says what becomes of a primary on a cordoned Node, and what a person can do.
+func TestDraining(t *testing.T) {
+	leaving := func() *podFixture {
+		return pod(0).primary().cordoned().sequence("9")
+	}
+	for _, r := range []struct {
+		name         string
+		world        *world
+		reason, says string
+	}{
+		{"none", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary().cordoned()), v1alpha1.ReasonNotDraining, "no primary"},
+		{"it waits for the copy", worldOf(setOf(2, 1), leaving(), pod(1).secondary().sequence("8")), v1alpha1.ReasonHandingOver, "rss-db-1 has not all of the data of rss-db-0 yet"},
+		{"nobody is left", worldOf(setOf(2, 1), leaving(), pod(1).secondary().cordoned().sequence("9")), v1alpha1.ReasonNoSuccessor, "rss-db-1 (its Node n1 is cordoned); uncordon a Node of theirs, or add one. To evict it all the same, and lose what no other has: kubectl -n ns patch rss db --type=merge -p '{\"spec\":{\"evictionPolicy\":\"Allow\"}}'"},
+		{"a member is missing", worldOf(setOf(2, 1), leaving(), pod(1).pending()), v1alpha1.ReasonNoSuccessor, "missing now: rss-db-1 (pending)"},
+		{"paused", worldOf(setOf(2, 1), leaving(), pod(1).secondary(), with(func(w *world) { w.set.Spec.Paused = true })), v1alpha1.ReasonNoSuccessor, "spec.paused is true"},
+		{"demote failed", worldOf(setOf(2, 1), leaving().failures(1, "demote", 1, false), pod(1).secondary()), v1alpha1.ReasonNoSuccessor, "demote of it failed with exit code 1"},
+		{"it came back", worldOf(setOf(2, 1), leaving().changed("demote", 50*time.Second), pod(1).secondary()), v1alpha1.ReasonHandingOver, "it is tried again at"},
+		{"an update", worldOf(setOf(2, 1), leaving(), pod(1).secondary().outdated()), v1alpha1.ReasonHandingOver, "recreated from the present template"},
+		{"a primary is missing", worldOf(setOf(2, 1), epochOne, pod(0).idle().cordoned(), pod(1).secondary()), v1alpha1.ReasonPrimaryMissing, "0 of 1 primaries run, and no member is evicted before that is so again; see Progressing and Degraded. On cordoned Nodes are rss-db-0. To evict one all the same: kubectl -n ns delete pod <pod>"},
+		{"and nobody drains", worldOf(setOf(2, 1), epochOne, pod(0).idle(), pod(1).secondary()), v1alpha1.ReasonNotDraining, "no primary"},
+		{"or there was never one", worldOf(setOf(2, 1), pod(0).idle().cordoned(), pod(1).idle()), v1alpha1.ReasonNotDraining, "no primary"},
+		{"a primary is missing, and the time is over", worldOf(setOf(2, 1), epochOne, pod(0).idle().cordoned(), pod(1).secondary(), timedOut(time.Hour)), v1alpha1.ReasonEvictionAllowed, "members on cordoned Nodes may be evicted although a primary is missing, since spec.evictionTimeout is over: rss-db-0"},
+		{"its time is not over", worldOf(setOf(2, 1), leaving(), pod(1).pending(), timedOut(59*time.Minute)), v1alpha1.ReasonNoSuccessor, "is not evicted before another member has its role"},
+		{"its time is over", worldOf(setOf(2, 1), leaving(), pod(1).pending(), timedOut(time.Hour)), v1alpha1.ReasonEvictionAllowed, "may be evicted, since spec.evictionTimeout is over"},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			p := decide(r.world)
+			c := meta.FindStatusCondition(summarize(&p).Conditions, v1alpha1.ConditionDraining)
+			if c == nil || c.Reason != r.reason || !strings.Contains(c.Message, r.says) || (c.Status == metav1.ConditionTrue) == (r.reason == v1alpha1.ReasonNotDraining) {
+				t.Errorf("it is %+v", c)
+			}
+		})
+	}
+}
+
+// The budgets.
+
+func budgetSays(b *policyv1.PodDisruptionBudget) string {
+	if b == nil {
+		return "none"
+	}
+	var parts []string
+	if least := b.Spec.MinAvailable; least != nil {
+		parts = append(parts, "least "+least.String())
+	}
+	if most := b.Spec.MaxUnavailable; most != nil {
+		parts = append(parts, "most away "+most.String())
+	}
+	for _, e := range b.Spec.Selector.MatchExpressions {
+		parts = append(parts, fmt.Sprint(e.Operator, " ", e.Values))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// What the two budgets say, of a set that has none yet.
+func TestBudgets(t *testing.T) {
+	const notPrimary, ofPrimary = ", NotIn [primary]", ", In [primary]"
+	none := with(func(w *world) { w.budget, w.primaryBudget = nil, nil })
+	seeded := epochOne
+	custom := func(b v1alpha1.BudgetPolicy) *v1alpha1.ReplicatedStatefulSet {
+		set := setOf(5, 1)
+		set.Spec.PodDisruptionBudget = &b
+		return set
+	}
+	five := func() []thing {
+		return []thing{none, seeded, pod(0).primary(), pod(1).secondary(), pod(2).secondary(), pod(3).secondary(), pod(4).secondary()}
+	}
+	for _, r := range []struct {
+		name         string
+		world        *world
+		all, primary string
+	}{
+		{"RS-67 one of those that are no primary may go", worldOf(setOf(3, 1), none, seeded, pod(0).primary(), pod(1).secondary(), pod(2).secondary()), "least 1" + notPrimary, "least 1" + ofPrimary},
+		{"RS-67 of two", worldOf(setOf(2, 1), none, seeded, pod(0).primary(), pod(1).secondary()), "least 0" + notPrimary, "least 1" + ofPrimary},
+		{"RS-67 none while no member is primary", worldOf(setOf(3, 1), none, seeded, pod(0).secondary(), pod(1).secondary(), pod(2).secondary()), "most away 0" + notPrimary, "least 1" + ofPrimary},
+		{"RS-67 nor while the label of the primary is wrong", worldOf(setOf(2, 1), none, seeded, pod(0).primary().labelled("secondary"), pod(1).secondary()), "most away 0" + notPrimary, "least 1" + ofPrimary},
+		{"RS-67 nor while its pod goes", worldOf(setOf(2, 1), none, seeded, pod(0).primary().deleted(), pod(1).secondary()), "most away 0" + notPrimary, "least 1" + ofPrimary},
+		{"RS-67 nor while its Node does not answer", worldOf(setOf(2, 1), none, seeded, pod(0).primary().labelled("primary").onNode(off), pod(1).secondary()), "most away 0" + notPrimary, "least 1" + ofPrimary},
+		{"RS-70 but when the time is over", worldOf(setOf(2, 1), none, seeded, pod(0).idle().cordoned(), pod(1).secondary(), timedOut(time.Hour)), "least 0" + notPrimary, "least 1" + ofPrimary},
+		{"a set that was never seeded holds up no drain", worldOf(setOf(3, 1), none, pod(0).idle(), pod(1).idle(), pod(2).idle()), "least 1" + notPrimary, "least 1" + ofPrimary},
+		{"RS-68 where all are primary one of all may go", worldOf(setOf(3, 3), none, seeded, pod(0).primary(), pod(1).primary(), pod(2).primary()), "most away 1", "none"},
+		{"RS-68 so it is of a single member", worldOf(setOf(1, 1), none, seeded, pod(0).primary()), "most away 1", "none"},
+		{"RS-68 where none follows", worldOf(setOf(3, 1, "secondary", "promote", "demote"), none, seeded, pod(0).primary(), pod(1).idle(), pod(2).idle()), "most away 1", "none"},
+		{"RS-66 where evictions are allowed", worldOf(allowing(setOf(3, 1)), none, seeded, pod(0).primary(), pod(1).secondary(), pod(2).secondary()), "most away 1", "none"},
+		{"RS-69 as many as the set says", worldOf(custom(v1alpha1.BudgetPolicy{MaxUnavailable: ptr.To[int32](2)}), five()...), "least 2" + notPrimary, "least 1" + ofPrimary},
+		{"RS-69 or as few", worldOf(custom(v1alpha1.BudgetPolicy{MinAvailable: ptr.To[int32](4)}), five()...), "least 4" + notPrimary, "least 1" + ofPrimary},
+		{"RS-69 of all where evictions are allowed", worldOf(allowing(custom(v1alpha1.BudgetPolicy{MinAvailable: ptr.To[int32](3)})), five()...), "least 3", "none"},
+		{"RS-69 or without any", worldOf(custom(v1alpha1.BudgetPolicy{Disabled: true}), five()...), "none", "none"},
+		{"while members go, those that are left count", worldOf(setOf(5, 1), append(five(), replicas(3))...), "least 3" + notPrimary, "least 1" + ofPrimary},
+		{"a stopped set keeps them", worldOf(setOf(3, 1), none, seeded, replicas(0), with(func(w *world) { w.set.Status.RestoreReplicas = 3 })), "least 2" + notPrimary, "least 0" + ofPrimary},
+		{"RS-70 a primary may go when its time is over", worldOf(setOf(2, 1), none, seeded, pod(0).primary().cordoned(), pod(1).pending(), timedOut(time.Hour)), "least 0" + notPrimary, "least 0" + ofPrimary},
+		{"RS-70 and not before", worldOf(setOf(2, 1), none, seeded, pod(0).primary().cordoned(), pod(1).pending(), timedOut(59*time.Minute)), "least 0" + notPrimary, "least 1" + ofPrimary},
+		{"RS-70 nor another", worldOf(setOf(2, 1), none, seeded, pod(0).primary(), pod(1).pending(), timedOut(time.Hour)), "least 0" + notPrimary, "least 1" + ofPrimary},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			p, made := decide(r.world), map[string]*policyv1.PodDisruptionBudget{}
+			for _, chain := range slices.Concat(p.Steps...) {
+				if b, ok := chain[0].Object.(*policyv1.PodDisruptionBudget); ok && chain[0].Verb == action.Create {
+					made[b.Name] = b
+				}
+			}
+			if all, primary := budgetSays(made["rss-db"]), budgetSays(made["rss-db.primary"]); all != r.all || primary != r.primary {
+				t.Errorf("they say %q and %q, want %q and %q", all, primary, r.all, r.primary)
+			}
+		})
+	}
+}
+
+// labelled: its label says so, whatever it is.
+func (f *podFixture) labelled(role string) *podFixture {
+	f.labels = map[string]string{v1alpha1.LabelRole: role}
+	return f
+}
+
+// The budget of the others is opened when nothing is on its way.
+func TestBudgetIsOpened(t *testing.T) {
+	shut := with(func(w *world) { w.budget.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(0)) })
+	well := func(things ...thing) *world {
+		w := worldOf(setOf(2, 1), append(things, epochOne)...)
+		shut.into(w)
+		w.budget.Spec.MinAvailable = nil
+		return w
+	}
+	for _, r := range []struct {
+		name  string
+		world *world
+		want  string
+	}{
+		{"at rest", well(pod(0).primary(), pod(1).secondary()), "least 0, NotIn [primary]"},
+		{"not while a command runs", well(pod(0).primary(), pod(1).secondary().runs("secondary", time.Second)), "none"},
+		{"nor while no member is primary", well(pod(0).secondary(), pod(1).secondary()), "none"},
+		{"nor while one is about to be told to hand over", well(pod(0).primary().cordoned().sequence("9"), pod(1).secondary().later("9")), "none"},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			p, got := decide(r.world), "none"
+			for _, chain := range slices.Concat(p.Steps...) {
+				if b, ok := chain[0].Object.(*policyv1.PodDisruptionBudget); ok {
+					got = budgetSays(b)
+				}
+			}
+			if got != r.want {
+				t.Errorf("it says %q, want %q", got, r.want)
+			}
+		})
+	}
+}
+
+// Steps of stories.
+
+func cordon(node string) func(*stage) {
+	return func(s *stage) {
+		s.Say("! %s is cordoned", node)
+		s.setUnschedulable(node, true)
+	}
+}
+
+func uncordon(node string) func(*stage) {
+	return func(s *stage) {
+		s.Say("! %s is not cordoned any more", node)
+		s.setUnschedulable(node, false)
+	}
+}
+
+func (s *stage) setUnschedulable(name string, is bool) {
+	n := objects.Clone(s.All[objects.Key{Kind: "Node", Name: name}].(*corev1.Node))
+	n.Spec.Unschedulable = is
+	s.Put(n)
+}
+
+func (s *stage) cordoned(name string) bool {
+	n, ok := s.All[objects.Key{Kind: "Node", Name: name}].(*corev1.Node)
+	return ok && n.Spec.Unschedulable
+}
+
+func evictions(policy v1alpha1.EvictionPolicy) func(*stage) {
+	return func(s *stage) {
+		s.Say("! evictionPolicy is %s", policy)
+		s.change(func(set *v1alpha1.ReplicatedStatefulSet) { set.Spec.EvictionPolicy = policy })
+	}
+}
+
+func noBudget(s *stage) {
+	s.Say("! no budget is wanted")
+	s.change(func(set *v1alpha1.ReplicatedStatefulSet) {
+		set.Spec.PodDisruptionBudget = &v1alpha1.BudgetPolicy{Disabled: true}
+	})
+}
+
+// evict is what kubectl drain asks of the API server, once.
+func evict(ordinal int) func(*stage) {
+	return func(s *stage) {
+		p := s.pod(ordinal)
+		if p == nil {
+			return
+		}
+		if why := s.whyNotEvicted(p); why != "" {
+			s.Say("! %s is not evicted: %s", p.Name, why)
+			return
+		}
+		s.Say("! %s is evicted", p.Name)
+		s.Delete(p)
+	}
+}
+
+// whyNotEvicted is what the API server answers to an eviction; "" if it lets the pod go.
+func (s *stage) whyNotEvicted(p *corev1.Pod) string {
+	if p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodPending {
+		return ""
+	}
+	var matching []*policyv1.PodDisruptionBudget
+	for _, obj := range s.All {
+		if b, ok := obj.(*policyv1.PodDisruptionBudget); ok && selects(b, p) {
+			matching = append(matching, b)
+		}
+	}
+	switch len(matching) {
+	case 0:
+		return ""
+	case 1:
+		if s.allowed(matching[0]) > 0 {
+			return ""
+		}
+		return "429, by " + matching[0].Name
+	}
+	return "500, it has more than one budget"
+}
+
+func selects(b *policyv1.PodDisruptionBudget, p *corev1.Pod) bool {
+	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+	return err == nil && selector.Matches(labels.Set(p.Labels))
+}
+
+// allowed is what the controller of budgets makes of one.
+func (s *stage) allowed(b *policyv1.PodDisruptionBudget) int {
+	healthy := 0
+	for _, p := range s.pods() {
+		if selects(b, p) && p.DeletionTimestamp == nil && slices.ContainsFunc(p.Status.Conditions, isReady) {
+			healthy++
+		}
+	}
+	if b.Spec.MinAvailable != nil {
+		return healthy - b.Spec.MinAvailable.IntValue()
+	}
+	return healthy - (int(*s.statefulSet().Spec.Replicas) - b.Spec.MaxUnavailable.IntValue())
+}
+
+func isReady(c corev1.PodCondition) bool {
+	return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+}
+
+// RS-67: at no instant of a handover does the API server evict a pod that acts as primary, nor
+// any other while none does. It is asked after each write, in random orders, while writes fail
+// and the operator dies.
+func TestNoInstantLetsAPrimaryBeEvicted(t *testing.T) {
+	for _, set := range []*v1alpha1.ReplicatedStatefulSet{setOf(3, 1), setOf(4, 2), setOf(3, 1, "demote", "promote", "seed")} {
+		for seed := range int64(*orders) {
+			s := newStage(t, set.DeepCopy())
+			s.settle(30 * time.Second)
+			write(s)
+			s.watchEvictions()
+			chance := rand.New(rand.NewSource(int64(*firstOrder) + seed))
+			s.Shuffle = chance
+			s.meddle(chance)
+			cordon("n1")(s)
+			for range 60 {
+				s.look()
+				s.pass()
+				s.any(chance, s.machines())
+				s.any(chance, s.db.moves())
+				if chance.Intn(20) == 0 {
+					s.restart()
+				}
+				s.Now = s.Now.Add(time.Duration(chance.Intn(1000)) * time.Millisecond)
+				s.check()
+			}
+			s.heal()
+			s.settle(2 * time.Minute)
+			if p := s.pod(0); p.Labels[v1alpha1.LabelRole] == v1alpha1.RolePrimary || s.whyNotEvicted(p) != "" {
+				s.Fatal(t, "the drain does not pass: "+s.whyNotEvicted(p))
+			}
+		}
+	}
+}
+
+// watchEvictions asks the API server after each write.
+func (s *stage) watchEvictions() {
+	s.Changed = func(_ *action.Action, _, _ client.Object) {
+		acting := s.db.acting()
+		for _, p := range s.pods() {
+			if s.whyNotEvicted(p) != "" || p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodPending {
+				continue
+			}
+			if c := s.db.of(p); c != nil && c.role == primary {
+				s.Breaks("%s acts as primary, and may be evicted", p.Name)
+			}
+			if len(acting) < int(*s.set().Spec.Primaries) {
+				s.Breaks("%s may be evicted while a primary is missing", p.Name)
+			}
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package promises
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/test/faults/ledgercheck"
+)
+
+// drainPrimary drains the node of a primary whose copies follow a second behind it, with and
+// without a handover. What it acknowledged in that second is lost without.
+func drainPrimary(ctx context.Context, c *Cluster) {
+	c.between = 50 * time.Millisecond
+	lost := 0
+	for try := 1; lost == 0 && try <= 3; try++ { // one may meet the moment in which the others have all
+		lost = c.lostByDrain(ctx, fmt.Sprint("allowed-", try), v1alpha1.EvictionAllow)
+	}
+	if lost == 0 {
+		c.fail("nothing is lost where a primary is evicted as it is: this shows nothing of a handover")
+	}
+	if lost = c.lostByDrain(ctx, "handed", v1alpha1.EvictionHandover); lost > 0 {
+		c.fail("%d acknowledged entries are lost", lost)
+	}
+}
+
+// lostByDrain is how many acknowledged entries are lost by one drain.
+func (c *Cluster) lostByDrain(ctx context.Context, name string, policy v1alpha1.EvictionPolicy) (lost int) {
+	r := c.ledger(ctx, name, 3, asynchronous, func(s *v1alpha1.ReplicatedStatefulSetSpec) { s.EvictionPolicy = policy })
+	r.turn("replicate", "lag 1s")
+	r.acknowledged(ctx, r.acknowledged(ctx, 0)+40)
+	first := r.primary(ctx)
+	refused := r.drained(ctx, first.Spec.NodeName, func() {
+		r.until(ctx, "another primary", func(ctx context.Context) {
+			r.read(ctx, r.set)
+			m := r.set.Status.Members.Primary
+			r.Expect(len(m) == 1 && m[0] != first.Name).To(BeTrue(), "%s", tellSet(r.set))
+		})
+	})
+	r.turn("replicate", "")
+	r.whole(ctx)
+	report, err := r.judgement(ctx)
+	lost = lostOf(report)
+	r.Log("evictionPolicy %s: %d of %d acknowledged entries lost, evictions refused %d times, pauses %v", policy, lost, report.Acked, refused, pausesOf(report))
+	if lost == 0 { // else readers saw what is lost, and that is a fault more for each
+		r.check(err)
+	}
+	r.removed(ctx)
+	return lost
+}
+
+// asynchronous has the ledger acknowledge what no other member has yet.
+func asynchronous(s *v1alpha1.ReplicatedStatefulSetSpec) {
+	env := &s.Pod.Containers[0].Env
+	*env = append(*env, corev1.EnvVar{Name: "LEDGER_ACKS", Value: "0"})
+}
+
+func lostOf(report ledgercheck.Report) (lost int) {
+	for _, fault := range report.Faults {
+		if strings.HasPrefix(fault, "lost: ") || strings.HasPrefix(fault, "moved: ") {
+			lost++
+		}
+	}
+	return lost
+}
+
+func pausesOf(report ledgercheck.Report) (pauses []time.Duration) {
+	for _, f := range report.Failovers {
+		if f.Pause > 0 {
+			pauses = append(pauses, f.Pause.Round(time.Millisecond))
+		}
+	}
+	slices.Sort(pauses)
+	return pauses
+}
+
+// drained drains a node of the members of the set, as kubectl drain does: it cordons it, asks
+// for the eviction of each again and again, and waits until they are gone. Then it does
+// something, and uncordons it. It tells how often an eviction was refused.
+func (r *replica) drained(ctx context.Context, node string, then func()) (refused int) {
+	var n corev1.Node
+	r.check(r.Client.Get(ctx, client.ObjectKey{Name: node}, &n))
+	defer r.cordon(context.WithoutCancel(ctx), []corev1.Node{n}, false)
+	r.cordon(ctx, []corev1.Node{n}, true)
+	for _, pod := range r.pods(ctx) {
+		if pod.Spec.NodeName != node {
+			continue
+		}
+		r.until(ctx, pod.Name+" to be evicted", func(ctx context.Context) {
+			err := r.evict(ctx, &pod)
+			if apierrors.IsTooManyRequests(err) {
+				refused++
+				r.read(ctx, r.set)
+				r.fail("%v; %s", err, tellSet(r.set))
+			}
+			r.check(err)
+		})
+		r.until(ctx, pod.Name+" to be gone", func(ctx context.Context) {
+			var now corev1.Pod
+			err := r.Client.Get(ctx, client.ObjectKeyFromObject(&pod), &now)
+			r.Expect(apierrors.IsNotFound(err) || err == nil && now.UID != pod.UID).To(BeTrue(), "it is still there: %v", err)
+		})
+	}
+	then()
+	return refused
+}
+
+// evict asks once for the eviction of a pod; one that is gone, or has another in its place, is
+// evicted.
+func (r *replica) evict(ctx context.Context, pod *corev1.Pod) error {
+	err := r.Kube.PolicyV1().Evictions(pod.Namespace).Evict(ctx, &policyv1.Eviction{
+		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
+		DeleteOptions: &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))},
+	})
+	if apierrors.IsConflict(err) {
+		return nil
+	}
+	return client.IgnoreNotFound(err)
+}
+
+// drainAll drains all nodes in turn while a client writes, and nobody does anything else.
+func drainAll(ctx context.Context, c *Cluster) {
+	c.between = 10 * time.Millisecond
+	rounds := 2
+	if c.long() {
+		rounds = 34 // about a hundred drains of a primary's node
+	}
+	r := c.ledger(ctx, "rounds", 3, asynchronous)
+	drains, refused := 0, 0
+	for range rounds {
+		for _, member := range []string{"rss-rounds-0", "rss-rounds-1", "rss-rounds-2"} {
+			pod := r.pod(ctx, member)
+			if pod.Name == r.primary(ctx).Name {
+				drains++
+			}
+			refused += r.drained(ctx, pod.Spec.NodeName, func() {})
+			r.whole(ctx)
+		}
+	}
+	report := r.judge(ctx)
+	pauses := pausesOf(report)
+	r.Log("%d nodes drained, %d of them of a primary: 0 of %d acknowledged entries lost, evictions refused %d times, %s", 3*rounds, drains, report.Acked, refused, quantiles(pauses))
+	r.Expect(drains).To(BeNumerically(">", 0), "no node of a primary was drained")
+}
+
+// quantiles are the middle and the end of what is in order.
+func quantiles(pauses []time.Duration) string {
+	if len(pauses) == 0 {
+		return "no pauses"
+	}
+	return fmt.Sprintf("without a write p50 %s, p99 %s, at most %s", pauses[len(pauses)/2], pauses[len(pauses)*99/100], pauses[len(pauses)-1])
+}
