@@ -62,6 +62,20 @@ func withDefaults(set *v1alpha1.ReplicatedStatefulSet) *v1alpha1.ReplicatedState
 // Most of it the schema refuses in the same words; what slipped past it, under an
 // older schema or without one, is found here, and nothing is done to the set.
 func validate(set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
+	whole, _, errs := withTemplate(set)
+	if len(errs) > 0 {
+		return errs // of what is not understood nothing else can be said
+	}
+	errs = places{set}.rename(validateWhole(whole))
+	errs = append(errs, validateSize(&set.Spec, field.NewPath("spec"))...)
+	if t, _ := templateOf(&set.Spec.Pod); set.Spec.Pod.Template != nil {
+		errs = append(errs, validateTemplate(set, &t)...)
+	}
+	return errs
+}
+
+// validateWhole checks a set of which the template is part of spec and spec.pod.
+func validateWhole(set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
 	spec, at := &set.Spec, field.NewPath("spec")
 	errs := validateName(set.Name, field.NewPath("metadata", "name"))
 	errs = append(errs, validateLabels(set.Labels, field.NewPath("metadata", "labels"))...)
@@ -221,12 +235,18 @@ func validatePod(set *v1alpha1.ReplicatedStatefulSet, at *field.Path) field.Erro
 	errs = append(errs, validateVolumes(&set.Spec, at.Child("volumes"))...)
 	errs = append(errs, validateClaims(set, at.Child("volumeClaimTemplates"))...)
 	errs = append(errs, validateLabels(pod.Labels, at.Child("labels"))...)
-	for _, key := range sets.List(sets.KeySet(pod.Annotations)) {
+	return append(errs, validateAnnotations(pod.Annotations, at.Child("annotations"))...)
+}
+
+// validateAnnotations refuses the keys that the operator uses itself.
+func validateAnnotations(annotations map[string]string, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, key := range sets.List(sets.KeySet(annotations)) {
 		if strings.HasPrefix(key, v1alpha1.Prefix) {
 			errs = append(
 				errs,
 				field.Forbidden(
-					at.Child("annotations").Key(key),
+					at.Key(key),
 					"annotations that begin with clusterlabs.org/ are the operator's; remove it",
 				),
 			)

@@ -226,9 +226,9 @@ func children(set *v1alpha1.ReplicatedStatefulSet) []client.Object {
 	return objects
 }
 
-// places says where the fields of children are in the set; the first that begins
+// homes says where the fields of children are in the set; the first that begins
 // the path holds.
-var places = []struct{ child, set string }{
+var homes = []struct{ child, set string }{
 	{"spec.template.spec.tolerations", "spec.tolerations"},
 	{"spec.template.spec.affinity", "spec.affinity"},
 	{"spec.template.spec.imagePullSecrets", "spec.imagePullSecrets"},
@@ -242,7 +242,7 @@ var places = []struct{ child, set string }{
 
 // place is where a field of a child is in the set.
 func place(path string) string {
-	for _, p := range places {
+	for _, p := range homes {
 		if rest, ok := strings.CutPrefix(path, p.child); ok {
 			return p.set + rest
 		}
@@ -276,7 +276,7 @@ func (v *validator) tryChildren(ctx context.Context, set *v1alpha1.ReplicatedSta
 				return warned, errs
 			}
 		case apierrors.IsInvalid(err):
-			return warned, rejection.Explain(err, place)
+			return warned, rejection.Explain(err, places{set}.ofChild)
 		default:
 			warned = append(
 				warned,

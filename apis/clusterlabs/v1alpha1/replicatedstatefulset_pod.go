@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // PodPolicy is what every member runs. A change of it reaches the members one at
@@ -122,6 +123,17 @@ type PodPolicy struct {
 	// +kubebuilder:validation:Maximum=604800
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Termination grace period",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:fieldGroup:pod"}
 	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
+
+	// Template is a pod template, metadata and spec, for every field of a pod that
+	// is not here: priorityClassName, topologySpreadConstraints and the like, as a
+	// StatefulSet has them. Its labels, annotations, containers, volumes and other
+	// lists are added to those of spec and spec.pod; what is said there too is
+	// refused. Defaults to none.
+	// +optional
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Pod template",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:pod","urn:alm:descriptor:com.tectonic.ui:advanced"}
+	Template *runtime.RawExtension `json:"template,omitempty"`
 }
 
 // Command is a program that runs in a container of a member.
