@@ -282,6 +282,18 @@ func validateCommands(commands map[string]v1alpha1.Command, at *field.Path) fiel
 		}
 		errs = append(errs, validateDuration(command.Timeout, at.Key(name).Child("timeout"))...)
 	}
+	return append(errs, validatePreStop(commands[v1alpha1.CommandPreStop], at.Key(v1alpha1.CommandPreStop))...)
+}
+
+// validatePreStop refuses an epoch where nobody would fill it in.
+func validatePreStop(command v1alpha1.Command, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, arg := range command.Command {
+		if strings.Contains(arg, epochWord) {
+			errs = append(errs, field.Invalid(at.Child("command").Index(i), field.OmitValueType{},
+				"the kubelet runs preStop, and knows no epoch; remove "+epochWord))
+		}
+	}
 	return errs
 }
 

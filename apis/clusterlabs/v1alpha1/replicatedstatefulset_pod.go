@@ -139,7 +139,8 @@ type PodPolicy struct {
 // Command is a program that runs in a container of a member.
 type Command struct {
 	// Command is the program and its arguments, taken as they are: no shell. The
-	// DNS names of the members that are primary are appended, but not to preStop.
+	// DNS names of the members that are primary are appended, but not to preStop,
+	// and $(RSS_EPOCH) in it is status.epoch: a new primary gets a higher one.
 	// +kubebuilder:validation:MaxItems=1024
 	// +kubebuilder:validation:items:MaxLength=32768
 	// +kubebuilder:validation:XValidation:rule="size(self) > 0 && size(self[0]) > 0",message="says no program; write it and its arguments, for example [\"/status.sh\"]"
