@@ -48,6 +48,8 @@ type world struct {
 	services map[string]*corev1.Service // by name
 	budget   *policyv1.PodDisruptionBudget
 	members  []*member // pods of the set, by ordinal
+	// claims are those of the members, by name, while they may have to grow.
+	claims map[string]*corev1.PersistentVolumeClaim
 	// rules is a hash of the ConfigMaps of spec.ruleSelector.
 	rules string
 	// excess says why the ConfigMaps of spec.ruleSelector are not followed; "" if they are.
@@ -127,6 +129,9 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ReplicatedStatef
 		return nil, err
 	}
 	if err := r.readSecrets(ctx, w); err != nil {
+		return nil, err
+	}
+	if err := r.readClaims(ctx, w); err != nil {
 		return nil, err
 	}
 	if err := r.readNamespace(ctx, w, from); err != nil {

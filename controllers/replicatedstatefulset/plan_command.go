@@ -26,6 +26,7 @@ const (
 	reasonChild    = "Child"    // a child made or repaired
 	reasonTemplate = "Template" // the StatefulSet's template
 	reasonScale    = "Scale"    // the StatefulSet's replicas
+	reasonExpand   = "Expand"   // a claim grown
 	reasonOverride = "Override" // an annotation taken off that was obeyed
 	reasonRefused  = "Refused"  // and one that was not
 	reasonAsk      = "Ask"      // status and sequence

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -211,19 +210,6 @@ func validateOverrides(set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
 		}
 	}
 	return errs
-}
-
-// validateClaimChange refuses what no StatefulSet does: its claim templates
-// cannot change. was is what it has, and may have the API server's defaults.
-func validateClaimChange(was, now []corev1.PersistentVolumeClaim) field.ErrorList {
-	same := slices.EqualFunc(was, now, func(a, b corev1.PersistentVolumeClaim) bool {
-		return a.Name == b.Name && apiequality.Semantic.DeepDerivative(b.Spec, a.Spec)
-	})
-	if same {
-		return nil
-	}
-	return field.ErrorList{field.Forbidden(field.NewPath("spec", "pod", "volumeClaimTemplates"),
-		"is immutable; delete the ReplicatedStatefulSet (its claims stay) and create another")}
 }
 
 // The pod.

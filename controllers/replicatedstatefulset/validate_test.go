@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
@@ -287,38 +286,6 @@ func TestValidateOverrides(t *testing.T) {
 		r.change(set)
 		if got := said(validateOverrides(set)); got != r.want {
 			t.Errorf("%s:\n  %s\nwant\n  %s", r.name, got, r.want)
-		}
-	}
-}
-
-func TestValidateClaimChange(t *testing.T) {
-	claim := func(name, size string) corev1.PersistentVolumeClaim {
-		return corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeClaimSpec{
-			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}}}}
-	}
-	defaulted := claim("data", "1Gi")
-	defaulted.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeFilesystem)
-	defaulted.Status.Phase = corev1.ClaimPending
-	type claims = []corev1.PersistentVolumeClaim
-	for _, r := range []struct {
-		name     string
-		was, now claims
-		refused  bool
-	}{
-		{"none", nil, claims{}, false},
-		{"the same", claims{claim("data", "1Gi")}, claims{claim("data", "1024Mi")}, false},
-		{"the same, with the API server's defaults", claims{defaulted}, claims{claim("data", "1Gi")}, false},
-		{"a larger one", claims{claim("data", "1Gi")}, claims{claim("data", "2Gi")}, true},
-		{"another name", claims{claim("data", "1Gi")}, claims{claim("logs", "1Gi")}, true},
-		{"one more", claims{claim("data", "1Gi")}, claims{claim("data", "1Gi"), claim("logs", "1Gi")}, true},
-		{"one less", claims{claim("data", "1Gi")}, nil, true},
-	} {
-		want := ""
-		if r.refused {
-			want = "spec.pod.volumeClaimTemplates: Forbidden: is immutable; delete the ReplicatedStatefulSet (its claims stay) and create another"
-		}
-		if got := said(validateClaimChange(r.was, r.now)); got != want {
-			t.Errorf("%s: %s", r.name, got)
 		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/rejection"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/trial"
 )
@@ -87,9 +88,10 @@ func (v *validator) ValidateUpdate(ctx context.Context, old, set *v1alpha1.Repli
 	errs = append(errs, validate(set)...)
 	errs = append(
 		errs,
-		validateClaimChange(
+		claim.CheckChange(
 			old.Spec.Pod.VolumeClaimTemplates,
 			set.Spec.Pod.VolumeClaimTemplates,
+			field.NewPath("spec", "pod", "volumeClaimTemplates"),
 		)...,
 	)
 	warned := warnings(set)

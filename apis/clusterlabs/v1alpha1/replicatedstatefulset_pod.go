@@ -8,7 +8,7 @@ import (
 // PodPolicy is what every member runs. A change of it reaches the members one at
 // a time, but for commands other than preStop, which hold from the next time on.
 // +kubebuilder:validation:XValidation:rule="!has(self.container) || size(self.container) == 0 || self.containers.exists(c, c.name == self.container)",fieldPath=".container",message="is the name of none of pod.containers; name one of them, or remove it to take the first"
-// +kubebuilder:validation:XValidation:rule="has(self.volumeClaimTemplates) == has(oldSelf.volumeClaimTemplates) && (!has(self.volumeClaimTemplates) || self.volumeClaimTemplates == oldSelf.volumeClaimTemplates)",fieldPath=".volumeClaimTemplates",message="is immutable; delete the ReplicatedStatefulSet (its claims stay) and create another"
+// +kubebuilder:validation:XValidation:rule="has(self.volumeClaimTemplates) == has(oldSelf.volumeClaimTemplates) && (!has(self.volumeClaimTemplates) || self.volumeClaimTemplates == oldSelf.volumeClaimTemplates || (self.volumeClaimTemplates.map(c, has(c.metadata) && has(c.metadata.name) ? c.metadata.name : '') == oldSelf.volumeClaimTemplates.map(c, has(c.metadata) && has(c.metadata.name) ? c.metadata.name : '') && self.volumeClaimTemplates.map(c, has(c.spec) && has(c.spec.storageClassName) ? c.spec.storageClassName : '') == oldSelf.volumeClaimTemplates.map(c, has(c.spec) && has(c.spec.storageClassName) ? c.spec.storageClassName : '') && self.volumeClaimTemplates.map(c, has(c.spec) && has(c.spec.volumeMode) ? c.spec.volumeMode : '') == oldSelf.volumeClaimTemplates.map(c, has(c.spec) && has(c.spec.volumeMode) ? c.spec.volumeMode : '') && self.volumeClaimTemplates.map(c, has(c.spec) && has(c.spec.accessModes) ? c.spec.accessModes : []) == oldSelf.volumeClaimTemplates.map(c, has(c.spec) && has(c.spec.accessModes) ? c.spec.accessModes : [])))",fieldPath=".volumeClaimTemplates",message="only the storage that they request may change, and only grow; for anything else delete the ReplicatedStatefulSet (its claims stay) and create another"
 type PodPolicy struct {
 	// Containers of the pod; at least one, each with an image. Commands run in
 	// the one that pod.container names. It must come up idle: the application is
@@ -67,7 +67,8 @@ type PodPolicy struct {
 
 	// VolumeClaimTemplates are the claims of every member, <template>-<pod>,
 	// each to be mounted as the volume of its name. They are kept when the set
-	// shrinks or goes. Immutable. Defaults to none.
+	// shrinks or goes. They may be made to request more storage, where their
+	// storage class can expand volumes, and are immutable else. Defaults to none.
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
