@@ -106,6 +106,12 @@ func badCreates() []TableEntry {
 		Entry("a secret twice", refusal{"spec: {secrets: [a, a]}", `spec.secrets[1]: Duplicate value: "a"`}),
 		Entry("a secret that makes no volume", refusal{"spec: {secrets: [a.b]}", `spec.secrets: Invalid value: a volume secret-<name> is named after each: at most 56 lower-case letters, digits and hyphens, with no hyphen at either end`}),
 		Entry("a node port", refusal{"spec: {servicePorts: [{port: 1, nodePort: 30000}]}", `spec.servicePorts: Invalid value: these Services have no node ports; make a Service of your own that selects app: <name> and rss-active-member: "true"`}),
+		Entry("RS-85 a field that no pod has", refusal{"spec: {pod: {template: {spec: {prioritiClassName: high}}}}", prefix + `spec.pod.template.spec.prioritiClassName: Forbidden: is no field of a pod template that this operator knows; write it as kubectl explain pod.spec has it, or remove it`}),
+		Entry("RS-85 a template that is a list", refusal{"spec: {pod: {template: []}}", `spec.pod.template: Invalid value: "array": spec.pod.template in body must be of type object: "array"`}),
+		Entry("RS-85 a host name", refusal{"spec: {pod: {template: {spec: {hostname: a}}}}", prefix + `spec.pod.template.spec.hostname: Forbidden: the StatefulSet names each pod, and members find each other by these names; remove it`}),
+		Entry("RS-85 a field of the template that the API server refuses", refusal{"spec: {pod: {template: {spec: {topologySpreadConstraints: [{maxSkew: 0, topologyKey: a, whenUnsatisfiable: DoNotSchedule}]}}}}", prefix + `spec.pod.template.spec.topologySpreadConstraints[0].maxSkew: Invalid value: 0: must be greater than zero`}),
+		Entry("RS-85 a container of the template that the API server refuses", refusal{"spec: {pod: {template: {spec: {containers: [{name: a, image: x, imagePullPolicy: Sometimes}]}}}}", prefix + `spec.pod.template.spec.containers[0].imagePullPolicy: Unsupported value: "Sometimes"`}),
+		Entry("RS-87 an epoch that nobody fills in", refusal{"spec: {pod: {commands: {preStop: {command: [a, $(RSS_EPOCH)]}}}}", prefix + `spec.pod.commands[preStop].command[1]: Invalid value: the kubelet runs preStop, and knows no epoch; remove $(RSS_EPOCH)`}),
 		Entry("RS-60 a name of 49 characters", refusal{"metadata: {name: " + strings.Repeat("x", 49) + "}", `the name may have at most 48 characters: pods carry rss-<name>-<hash> as the value of a label, which has at most 63`}),
 		Entry("RS-60 a name that no Service can have", refusal{"metadata: {name: 1a.b}", `the name must begin with a letter and go on with lower-case letters, digits and hyphens: Services are named after it`}),
 		Entry("an order to no member", refusal{"metadata: {annotations: {clusterlabs.org/seed-from: rss-example-3}}", prefix + `metadata.annotations[clusterlabs.org/seed-from]: Invalid value: "rss-example-3": is the name of no member; the members are rss-example-0 to rss-example-2`}),
@@ -166,6 +172,9 @@ var _ = Describe("admission", func() {
     automountServiceAccountToken: false
     securityContext: {runAsUser: 1}
     terminationGracePeriodSeconds: 5
+    template:
+      metadata: {labels: {c: d}}
+      spec: {priorityClassName: high, hostAliases: [{ip: 10.0.0.1, hostnames: [a]}], containers: [{name: more, image: x}]}
     initContainers: [{name: init, image: x}]
     volumes: [{name: x, emptyDir: {}}]
     volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]`),
@@ -211,6 +220,8 @@ var _ = Describe("a change", func() {
 	var ns string
 	BeforeEach(func(ctx SpecContext) { ns = newNamespace(ctx) })
 
+	const immutable = `spec.pod.volumeClaimTemplates: Invalid value: only the storage that they request may change, and only grow; for anything else delete the ReplicatedStatefulSet (its claims stay) and create another`
+
 	DescribeTable("is refused", func(ctx SpecContext, r refusal) {
 		set := newSet(ns, func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.Pod.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{
@@ -220,10 +231,16 @@ var _ = Describe("a change", func() {
 		Expect(user.Create(ctx, set)).To(Succeed())
 		Expect(clean(apply(ctx, set, r.patch))).To(ContainSubstring(r.want))
 	},
-		Entry("of a claim's size", refusal{"spec: {pod: {volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 2Gi}}}}]}}",
-			`spec.pod.volumeClaimTemplates: Invalid value: is immutable; delete the ReplicatedStatefulSet (its claims stay) and create another`}),
-		Entry("that drops the claims", refusal{"spec: {pod: {volumeClaimTemplates: null}}",
-			`spec.pod.volumeClaimTemplates: Invalid value: is immutable; delete the ReplicatedStatefulSet (its claims stay) and create another`}),
+		Entry("RS-88 of a claim to a smaller one", refusal{"spec: {pod: {volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 512Mi}}}}]}}",
+			`spec.pod.volumeClaimTemplates[0].spec.resources.requests.storage: Forbidden: 512Mi is less than the present 1Gi; volumes cannot shrink`}),
+		Entry("RS-88 of a claim's name", refusal{"spec: {pod: {volumeClaimTemplates: [{metadata: {name: logs}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}}", immutable}),
+		Entry("RS-88 of a claim's access mode", refusal{"spec: {pod: {volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}}}]}}", immutable}),
+		Entry("RS-88 of a claim's class", refusal{"spec: {pod: {volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], storageClassName: fast, resources: {requests: {storage: 1Gi}}}}]}}", immutable}),
+		Entry("RS-88 of a claim's labels", refusal{"spec: {pod: {volumeClaimTemplates: [{metadata: {name: data, labels: {a: b}}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}}",
+			`spec.pod.volumeClaimTemplates[0]: Forbidden: only the requested storage of claim template "data" may change, and only grow`}),
+		Entry("that drops the claims", refusal{"spec: {pod: {volumeClaimTemplates: null}}", immutable}),
+		Entry("RS-85 of the template to an unknown field", refusal{"spec: {pod: {template: {spec: {containers: [{name: a, image: b, comand: [x]}]}}}}",
+			`spec.pod.template.spec.containers[0].comand: Forbidden: is no field of a pod template that this operator knows`}),
 		Entry("of the image to none", refusal{"spec: {pod: {containers: [{name: dummy, image: ''}]}}", `spec.pod.containers: Invalid value: each container needs an image`}),
 		Entry("to what the API server refuses", refusal{"spec: {pod: {containers: [{name: dummy, image: x, imagePullPolicy: Sometimes}]}}", `spec.pod.containers[0].imagePullPolicy: Unsupported value: "Sometimes"`}),
 		Entry("that orders a member that is not there", refusal{"metadata: {annotations: {clusterlabs.org/switchover-to: rss-example-7}}",
@@ -238,6 +255,7 @@ var _ = Describe("a change", func() {
 		Expect(apply(ctx, set, "spec: {pod: {containers: [{name: dummy, image: other}]}, replicas: 5}")).To(Succeed())
 		Expect(apply(ctx, set, "metadata: {annotations: {clusterlabs.org/switchover-to: rss-example-4}}")).To(Succeed())
 		Expect(apply(ctx, set, "spec: {replicas: 3}")).To(Succeed(), "an order that has lapsed is no obstacle")
+		Expect(apply(ctx, set, "spec: {pod: {template: {spec: {priorityClassName: high}}}}")).To(Succeed())
 		Expect(apply(ctx, set, "metadata: {finalizers: [example.com/x]}")).To(Succeed())
 		Expect(user.Delete(ctx, set)).To(Succeed())
 		Expect(apply(ctx, set, "metadata: {finalizers: null}")).To(Succeed())

@@ -104,32 +104,32 @@ func buildClaimTemplates(set *v1alpha1.ReplicatedStatefulSet) []corev1.Persisten
 // buildTemplate builds the pod of every member: what the user says, and what
 // inject.go puts into it.
 func buildTemplate(set *v1alpha1.ReplicatedStatefulSet, rules string) corev1.PodTemplateSpec {
-	spec := set.Spec.DeepCopy()
+	whole, pod, _ := withTemplate(set) // validate finds what is wrong with it
+	spec := whole.Spec.DeepCopy()
+	pod.InitContainers = spec.Pod.InitContainers
+	pod.Containers = spec.Pod.Containers
+	pod.Volumes = append(spec.Pod.Volumes, ownVolumes(spec)...)
+	pod.TerminationGracePeriodSeconds = spec.Pod.TerminationGracePeriodSeconds
+	pod.SecurityContext = spec.Pod.SecurityContext
+	pod.AutomountServiceAccountToken = spec.Pod.AutomountServiceAccountToken
+	pod.ServiceAccountName = spec.ServiceAccountName
+	pod.ImagePullSecrets = spec.ImagePullSecrets
+	pod.NodeSelector = merged(spec.NodeSelector, spec.Pod.NodeSelector)
+	pod.Tolerations = spec.Tolerations
+	pod.Affinity = affinity(whole)
+	injectContainers(whole, &pod)
 	template := corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{
-			Labels:      templateLabels(set),
-			Annotations: templateAnnotations(set),
+			Labels:      templateLabels(whole),
+			Annotations: templateAnnotations(whole),
 		},
-		Spec: corev1.PodSpec{
-			InitContainers:                spec.Pod.InitContainers,
-			Containers:                    spec.Pod.Containers,
-			Volumes:                       append(spec.Pod.Volumes, ownVolumes(spec)...),
-			TerminationGracePeriodSeconds: spec.Pod.TerminationGracePeriodSeconds,
-			SecurityContext:               spec.Pod.SecurityContext,
-			AutomountServiceAccountToken:  spec.Pod.AutomountServiceAccountToken,
-			ServiceAccountName:            spec.ServiceAccountName,
-			ImagePullSecrets:              spec.ImagePullSecrets,
-			NodeSelector:                  merged(spec.NodeSelector, spec.Pod.NodeSelector),
-			Tolerations:                   spec.Tolerations,
-			Affinity:                      affinity(set),
-		},
+		Spec: pod,
 	}
-	injectContainers(set, &template.Spec)
 	if rules != "" {
 		template.Annotations[v1alpha1.AnnotationRules] = rules
 	}
 	template.Annotations[v1alpha1.AnnotationContainer] = commandsIn(&set.Spec.Pod)
-	template.Annotations[v1alpha1.AnnotationTemplate] = templateHash(set, &template.Spec, rules)
+	template.Annotations[v1alpha1.AnnotationTemplate] = templateHash(whole, &template.Spec, rules)
 	if exclusive(set) {
 		template.Finalizers = []string{v1alpha1.FinalizerMember}
 	}

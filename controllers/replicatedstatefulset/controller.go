@@ -72,6 +72,7 @@ type Reconciler struct {
 // A WebSocket begins with a GET, which API servers before 1.35 take for get, and later ones for create.
 // +kubebuilder:rbac:groups="",resources=pods/exec,verbs=get;create,roleName=exec-role
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch,roleName=replicatedstatefulset-role
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;patch,roleName=replicatedstatefulset-role
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch,roleName=replicatedstatefulset-role
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=list;watch,roleName=replicatedstatefulset-role
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get,roleName=replicatedstatefulset-role
@@ -185,7 +186,7 @@ func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
 		ByObject: map[client.Object]cache.ByObject{
 			&v1alpha1.ReplicatedStatefulSet{}: {Transform: cache.TransformStripManagedFields()},
 			&corev1.Pod{}:                     {Label: managed.Label, Transform: cutPod},
-			&corev1.Service{}:                 managed, &appsv1.StatefulSet{}: managed, &policyv1.PodDisruptionBudget{}: managed,
+			&corev1.Service{}:                 managed, &appsv1.StatefulSet{}: managed, &policyv1.PodDisruptionBudget{}: managed, &corev1.PersistentVolumeClaim{}: managed,
 			metadataOf("Secret"): bare, metadataOf("ConfigMap"): labelled,
 		}}
 	for _, namespace := range namespaces {
@@ -250,6 +251,8 @@ func asCached(obj client.Object) client.Object {
 		return &appsv1.StatefulSet{}
 	case *policyv1.PodDisruptionBudget:
 		return &policyv1.PodDisruptionBudget{}
+	case *corev1.PersistentVolumeClaim:
+		return &corev1.PersistentVolumeClaim{}
 	}
 	return &v1alpha1.ReplicatedStatefulSet{}
 }

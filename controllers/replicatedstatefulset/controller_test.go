@@ -12,10 +12,12 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -317,6 +319,45 @@ var _ = Describe("a set", func() {
 		}).Should(Succeed())
 		settled(ctx, set, 1, 2)
 		Expect(p.mostPrimaries()).To(Equal(1))
+	})
+
+	It("RS-84 RS-88 has the pods that its template says, and lets their claims grow", func(ctx SpecContext) {
+		class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "grows-" + p.namespace}, Provisioner: "example.com/none", AllowVolumeExpansion: ptr.To(true)}
+		Expect(user.Create(ctx, class)).To(Succeed())
+		data := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: &class.Name,
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}}}
+		for i := range 3 {
+			made := data.DeepCopy()
+			made.Namespace, made.Name = p.namespace, fmt.Sprintf("data-rss-example-%d", i)
+			Expect(user.Create(ctx, made)).To(Succeed())
+			made.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound, Capacity: data.Spec.Resources.Requests, AccessModes: data.Spec.AccessModes}
+			Expect(user.Status().Update(ctx, made)).To(Succeed())
+		}
+		startOperator(p)
+		set := replicated(p.namespace)
+		set.Spec.Pod.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{data}
+		set.Spec.Pod.Template = &runtime.RawExtension{Raw: []byte(`{"spec": {"schedulerName": "mine", "hostAliases": [{"ip": "10.0.0.1", "hostnames": ["a"]}]}}`)}
+		Expect(user.Create(ctx, set)).To(Succeed())
+		settled(ctx, set, 1, 2)
+		before := podsOf(ctx, p.namespace)
+		stateful := &appsv1.StatefulSet{}
+		Expect(user.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: "rss-example"}, stateful)).To(Succeed())
+		Expect(stateful.Spec.Template.Spec).To(And(HaveField("SchedulerName", "mine"), HaveField("HostAliases", HaveLen(1))))
+		Expect(apply(ctx, set, "spec: {pod: {volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], storageClassName: "+class.Name+
+			", resources: {requests: {storage: 2Gi}}}}]}}")).To(Succeed())
+		Eventually(func(g Gomega) {
+			var claims corev1.PersistentVolumeClaimList
+			g.Expect(user.List(ctx, &claims, client.InNamespace(p.namespace))).To(Succeed())
+			g.Expect(claims.Items).To(HaveLen(3))
+			for _, c := range claims.Items {
+				g.Expect(c.Spec.Resources.Requests.Storage().String()).To(Equal("2Gi"))
+			}
+		}).Should(Succeed())
+		settled(ctx, set, 1, 2)
+		for name, pod := range podsOf(ctx, p.namespace) {
+			Expect(pod.UID).To(Equal(before[name].UID), "no pod is recreated for it")
+		}
 	})
 
 	It("RS-44 goes on when its operator is gone", func(ctx SpecContext) {

@@ -37,6 +37,12 @@ func FuzzValidate(f *testing.F) {
 	f.Add([]byte(`{"metadata":{"name":"a"},"spec":{"replicas":-2147483648,"primaries":2147483647,"pod":{"commands":{"":{"command":[""]},"stop":{}},"container":"none"},"secrets":["","a","a"]}}`))
 	f.Add([]byte(`{"metadata":{"name":"a","labels":{"rss":""}},"spec":{"servicePorts":[{"nodePort":-1}],"pod":{"volumes":[{"name":"podinfo"}],"volumeClaimTemplates":[null]},"tls":{"static":{}}}}`))
 	const served = `{"metadata":{"name":"%s"},"spec":{"replicas":%d,"pod":{"commands":{"sequence":{"command":["a"]},"status":{"command":["a"]},"stop":{"command":["a"]},"primary":{"command":["a"]}},"containers":[{"name":"a","image":"a"}%s]}}}`
+	template := func(text string) string {
+		return strings.Replace(fmt.Sprintf(served, "a", 3, ""), `"pod":{`, `"pod":{"template":`+text+`,`, 1)
+	}
+	f.Add([]byte(template(`{"spec":{"containers":[{"name":"b","image":"b"}],"volumes":[{"name":"v"}],"affinity":{},"nodeSelector":{"a":"b"}}}`)))
+	f.Add([]byte(template(`{"metadata":{"labels":{"rss":"","a":"b"}},"spec":{"hostname":"a","unknown":[null],"containers":[{"name":"a"}]}}`)))
+	f.Add([]byte(template(`"text"`)))
 	for _, text := range []string{
 		fmt.Sprintf(served, "a", 3, ""), fmt.Sprintf(served, "a", 1001, ""),
 		fmt.Sprintf(served, "a", 3, strings.Repeat(`,{"name":"b","image":"b"}`, 32)), fmt.Sprintf(served, strings.Repeat("a", 60), 3, ""),

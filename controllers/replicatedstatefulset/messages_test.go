@@ -113,7 +113,7 @@ func TestOnlyWhatSequencePrintsIsKept(t *testing.T) {
 		if name == v1alpha1.CommandSequence {
 			want = mostSequence
 		}
-		if c := f.command(f.members[0], name, name); c.Keep != want {
+		if c := f.command(f.members[0], name, name, 0); c.Keep != want {
 			t.Errorf("of %s %d bytes are kept, want %d", name, c.Keep, want)
 		}
 	}

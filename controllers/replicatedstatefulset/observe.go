@@ -51,6 +51,8 @@ type world struct {
 	budget, primaryBudget *policyv1.PodDisruptionBudget
 
 	members []*member // pods of the set, by ordinal
+	// claims are those of the members, by name, while they may have to grow.
+	claims map[string]*corev1.PersistentVolumeClaim
 	// rules is a hash of the ConfigMaps of spec.ruleSelector.
 	rules string
 	// excess says why the ConfigMaps of spec.ruleSelector are not followed; "" if they are.
@@ -130,6 +132,9 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ReplicatedStatef
 		return nil, err
 	}
 	if err := r.readSecrets(ctx, w); err != nil {
+		return nil, err
+	}
+	if err := r.readClaims(ctx, w); err != nil {
 		return nil, err
 	}
 	if err := r.readNamespace(ctx, w, from); err != nil {

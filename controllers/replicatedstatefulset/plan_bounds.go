@@ -24,7 +24,7 @@ const (
 )
 
 // validateBounds refuses what the schema does, in objects that are older than that
-// part of it, and a spec that is longer than any needs to be.
+// part of it, and of what a template adds.
 func validateBounds(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) field.ErrorList {
 	pod, in := &spec.Pod, at.Child("pod")
 	errs := bounds.Selector(spec.RuleSelector, at.Child("ruleSelector"))
@@ -57,10 +57,13 @@ func validateBounds(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) fi
 			}
 		}
 	}
-	errs = append(
-		errs,
-		bounds.Pods(int(ptr.Deref(spec.Replicas, 1)), &spec.Pod, at.Child("replicas"))...,
-	)
+	return errs
+}
+
+// validateSize refuses a spec that is longer than any needs to be, and pods that are too
+// long together.
+func validateSize(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) field.ErrorList {
+	errs := bounds.Pods(int(ptr.Deref(spec.Replicas, 1)), &spec.Pod, at.Child("replicas"))
 	return append(errs, bounds.Spec(spec, at)...)
 }
 

@@ -3,6 +3,7 @@ package replicatedstatefulset
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,6 +27,7 @@ const (
 	reasonBudget   = "Budget"   // the budget closed, for a handover
 	reasonTemplate = "Template" // the StatefulSet's template
 	reasonScale    = "Scale"    // the StatefulSet's replicas
+	reasonExpand   = "Expand"   // a claim grown
 	reasonOverride = "Override" // an annotation taken off that was obeyed
 	reasonRefused  = "Refused"  // and one that was not
 	reasonAsk      = "Ask"      // status and sequence
@@ -56,9 +58,9 @@ func reasonOf(name string) string { return strings.ToUpper(name[:1]) + name[1:] 
 // 20 digits. Of other commands nothing is.
 const mostSequence = 64
 
-// command is one for a member. What is run may have another name than what it is
-// for: where there is no seed, a primary is seeded.
-func (f *facts) command(m *member, name, instead string) *podexec.Command {
+// command is one for a member, of an epoch. What is run may have another name than what it
+// is for: where there is no seed, a primary is seeded.
+func (f *facts) command(m *member, name, instead string, epoch int64) *podexec.Command {
 	spec, ok := f.set.Spec.Pod.Commands[name]
 	if !ok {
 		spec = f.set.Spec.Pod.Commands[instead]
@@ -74,9 +76,23 @@ func (f *facts) command(m *member, name, instead string) *podexec.Command {
 		UID:         m.pod.UID,
 		Container:   m.commandsIn,
 		ContainerID: m.running(),
-		Argv:        slices.Concat(spec.Command, f.peers()),
+		Argv:        append(WithEpoch(spec.Command, epoch), f.peers()...),
 		Timeout:     timeoutOf(spec),
 	}
+}
+
+// epochWord is what the epoch takes the place of in a command. As in the command of a
+// container, a second $ before it lets it stand.
+const epochWord = "$(RSS_EPOCH)"
+
+// WithEpoch is a command of the spec as it is run in that epoch.
+func WithEpoch(argv []string, epoch int64) []string {
+	words := strings.NewReplacer("$"+epochWord, epochWord, epochWord, strconv.FormatInt(epoch, 10))
+	said := make([]string, 0, len(argv))
+	for _, arg := range argv {
+		said = append(said, words.Replace(arg))
+	}
+	return said
 }
 
 // ask adds a command that changes nothing, once.
@@ -85,7 +101,7 @@ func (p *plan) ask(f *facts, m *member, name string) {
 		return
 	}
 	p.asked[m.name()] = true
-	c := f.command(m, name, name)
+	c := f.command(m, name, name, f.record.epoch)
 	c.Asked = f.now
 	p.Do(action.Chain{{
 		Verb:    action.Exec,
@@ -160,7 +176,7 @@ func (p *plan) send(f *facts, m *member, name, instead, detail string, before ..
 		return // one record at a time: a second would be bound to a version that is gone
 	}
 	p.sent = true
-	c := f.command(m, name, instead)
+	c := f.command(m, name, instead, p.record.epochOf(name))
 	c.Decided, c.Proven, c.Within = f.now.Truncate(time.Microsecond), p.proven, f.beginWithin(m, name)
 	chain := append(slices.Clone(action.Chain(before)),
 		f.store(p.recordWith(f, m, c), reasonOf(name), detail),
@@ -206,13 +222,23 @@ func (p *plan) recordWith(f *facts, m *member, c *podexec.Command) record {
 	if !startsPrimary(c.Name) || noRecord() {
 		return r
 	}
-	if !r.hasGrants() {
-		r.epoch++
-	}
+	r.epoch = r.epochOf(c.Name)
 	g := f.grant(m, r.epoch)
 	g.BeginWithin = within
 	r.granted = append(slices.Clone(r.granted), g)
 	return r
+}
+
+// epochOf is the epoch of a command that is sent next: a first primary begins a new one,
+// so that no other has had a higher one before it. It is on record before it is sent.
+func (r *record) epochOf(name string) int64 {
+	if mutant.Is("rss-old-epoch") { // a new primary gets the epoch of the one before
+		return r.epoch
+	}
+	if !startsPrimary(name) || r.hasGrants() {
+		return r.epoch
+	}
+	return r.epoch + 1
 }
 
 // noRecord takes out that grants are written down.

@@ -33,10 +33,11 @@ var _ = Describe("RS-1 the seed's manifest", func() {
 		Expect(json.Marshal(set.Object)).To(MatchJSON(stored), "all that was written is stored")
 	})
 
-	It("has a short name, and columns that kubectl prints", func(ctx SpecContext) {
+	It("RS-86 has a short name, and columns that kubectl prints", func(ctx SpecContext) {
 		set := newSet(newNamespace(ctx))
 		Expect(user.Create(ctx, set)).To(Succeed())
-		set.Status.ReadyReplicas, set.Status.Primaries, set.Status.Phase = 2, 1, v1alpha1.PhaseRunning
+		set.Status.ReadyReplicas, set.Status.Primaries, set.Status.Phase = 2, 2, v1alpha1.PhaseRunning
+		set.Status.Members.Primary = []string{"rss-example-0", "rss-example-2"}
 		Expect(user.Status().Update(ctx, set)).To(Succeed())
 		clients, err := kubernetes.NewForConfig(server.Config)
 		Expect(err).NotTo(HaveOccurred())
@@ -49,9 +50,9 @@ var _ = Describe("RS-1 the seed's manifest", func() {
 		for _, c := range table.ColumnDefinitions {
 			columns = append(columns, c.Name)
 		}
-		Expect(columns).To(Equal([]string{"Name", "Desired", "Ready", "Primaries", "Phase", "Age"}))
+		Expect(columns).To(Equal([]string{"Name", "Desired", "Ready", "Primaries", "Primary", "Phase", "Age"}))
 		Expect(table.Rows).To(HaveLen(1))
-		Expect(table.Rows[0].Cells[:5]).To(HaveExactElements(Equal("example"), BeEquivalentTo(3), BeEquivalentTo(2), BeEquivalentTo(1), Equal("Running")))
+		Expect(table.Rows[0].Cells[:6]).To(HaveExactElements(Equal("example"), BeEquivalentTo(3), BeEquivalentTo(2), BeEquivalentTo(2), Equal("rss-example-0"), Equal("Running")))
 		resources, err := clients.Discovery().ServerResourcesForGroupVersion("clusterlabs.org/v1alpha1")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(resources.APIResources).To(ContainElement(And(HaveField("Kind", "ReplicatedStatefulSet"), HaveField("ShortNames", Equal([]string{"rss"})), HaveField("Namespaced", true))))

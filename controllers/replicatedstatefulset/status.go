@@ -211,7 +211,7 @@ func (f *facts) whyResists(m *member) string {
 
 // askByHand is what a person runs in a shell to see what status says; it changes nothing.
 func (f *facts) askByHand(m *member) string {
-	c := f.command(m, v1alpha1.CommandStatus, v1alpha1.CommandStatus)
+	c := f.command(m, v1alpha1.CommandStatus, v1alpha1.CommandStatus, f.record.epoch)
 	return fmt.Sprintf(
 		"kubectl -n %s exec %s -c %s -- %s; echo $?",
 		m.pod.Namespace, m.name(), c.Container, quoted(c.Argv),

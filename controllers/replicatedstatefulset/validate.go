@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -65,6 +64,20 @@ func withDefaults(set *v1alpha1.ReplicatedStatefulSet) *v1alpha1.ReplicatedState
 // Most of it the schema refuses in the same words; what slipped past it, under an
 // older schema or without one, is found here, and nothing is done to the set.
 func validate(set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
+	whole, _, errs := withTemplate(set)
+	if len(errs) > 0 {
+		return errs // of what is not understood nothing else can be said
+	}
+	errs = places{set}.rename(validateWhole(whole))
+	errs = append(errs, validateSize(&set.Spec, field.NewPath("spec"))...)
+	if t, _ := templateOf(&set.Spec.Pod); set.Spec.Pod.Template != nil {
+		errs = append(errs, validateTemplate(set, &t)...)
+	}
+	return errs
+}
+
+// validateWhole checks a set of which the template is part of spec and spec.pod.
+func validateWhole(set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
 	spec, at := &set.Spec, field.NewPath("spec")
 	errs := validateName(set.Name, field.NewPath("metadata", "name"))
 	errs = append(errs, validateLabels(set.Labels, field.NewPath("metadata", "labels"))...)
@@ -233,19 +246,6 @@ func validateOverrides(set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
 	return errs
 }
 
-// validateClaimChange refuses what no StatefulSet does: its claim templates
-// cannot change. was is what it has, and may have the API server's defaults.
-func validateClaimChange(was, now []corev1.PersistentVolumeClaim) field.ErrorList {
-	same := slices.EqualFunc(was, now, func(a, b corev1.PersistentVolumeClaim) bool {
-		return a.Name == b.Name && apiequality.Semantic.DeepDerivative(b.Spec, a.Spec)
-	})
-	if same {
-		return nil
-	}
-	return field.ErrorList{field.Forbidden(field.NewPath("spec", "pod", "volumeClaimTemplates"),
-		"is immutable; delete the ReplicatedStatefulSet (its claims stay) and create another")}
-}
-
 // The pod.
 
 func validatePod(set *v1alpha1.ReplicatedStatefulSet, at *field.Path) field.ErrorList {
@@ -255,12 +255,18 @@ func validatePod(set *v1alpha1.ReplicatedStatefulSet, at *field.Path) field.Erro
 	errs = append(errs, validateVolumes(&set.Spec, at.Child("volumes"))...)
 	errs = append(errs, validateClaims(set, at.Child("volumeClaimTemplates"))...)
 	errs = append(errs, validateLabels(pod.Labels, at.Child("labels"))...)
-	for _, key := range sets.List(sets.KeySet(pod.Annotations)) {
+	return append(errs, validateAnnotations(pod.Annotations, at.Child("annotations"))...)
+}
+
+// validateAnnotations refuses the keys that the operator uses itself.
+func validateAnnotations(annotations map[string]string, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, key := range sets.List(sets.KeySet(annotations)) {
 		if strings.HasPrefix(key, v1alpha1.Prefix) {
 			errs = append(
 				errs,
 				field.Forbidden(
-					at.Child("annotations").Key(key),
+					at.Key(key),
 					"annotations that begin with clusterlabs.org/ are the operator's; remove it",
 				),
 			)
@@ -295,6 +301,18 @@ func validateCommands(commands map[string]v1alpha1.Command, at *field.Path) fiel
 			)
 		}
 		errs = append(errs, validateDuration(command.Timeout, at.Key(name).Child("timeout"))...)
+	}
+	return append(errs, validatePreStop(commands[v1alpha1.CommandPreStop], at.Key(v1alpha1.CommandPreStop))...)
+}
+
+// validatePreStop refuses an epoch where nobody would fill it in.
+func validatePreStop(command v1alpha1.Command, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, arg := range command.Command {
+		if strings.Contains(arg, epochWord) {
+			errs = append(errs, field.Invalid(at.Child("command").Index(i), field.OmitValueType{},
+				"the kubelet runs preStop, and knows no epoch; remove "+epochWord))
+		}
 	}
 	return errs
 }

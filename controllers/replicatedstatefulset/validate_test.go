@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
@@ -90,6 +89,8 @@ func TestValidate(t *testing.T) {
 		{"RS-5 one member", sized(1, 1), ""},
 		{"RS-5 two members", sized(2, 1), ""},
 		{"RS-5 a negative number of members", sized(-1, 0), `spec.replicas: Invalid value: -1: must be 0 or more; 0 stops the set`},
+		{"RS-87 an epoch that nobody fills in", commanded("preStop", "/x", "a$(RSS_EPOCH)"), `spec.pod.commands[preStop].command[1]: Invalid value: the kubelet runs preStop, and knows no epoch; remove $(RSS_EPOCH)`},
+		{"RS-87 an epoch", commanded("promote", "/x", "$(RSS_EPOCH)"), ""},
 		{"RS-5 more primaries than members", sized(3, 4), `spec.primaries: Invalid value: 4: may not be more than replicas, which is 3; lower it, or remove it so that it follows replicas`},
 		{"RS-5 no primary", sized(3, 0), `spec.primaries: Invalid value: 0: may be 0 only with replicas 0; to stop the set, set replicas to 0 and leave primaries`},
 		{"RS-5 less than none", sized(3, -1), `spec.primaries: Invalid value: -1: must be 1 or more`},
@@ -295,38 +296,6 @@ func TestValidateOverrides(t *testing.T) {
 		r.change(set)
 		if got := said(validateOverrides(set)); got != r.want {
 			t.Errorf("%s:\n  %s\nwant\n  %s", r.name, got, r.want)
-		}
-	}
-}
-
-func TestValidateClaimChange(t *testing.T) {
-	claim := func(name, size string) corev1.PersistentVolumeClaim {
-		return corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeClaimSpec{
-			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}}}}
-	}
-	defaulted := claim("data", "1Gi")
-	defaulted.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeFilesystem)
-	defaulted.Status.Phase = corev1.ClaimPending
-	type claims = []corev1.PersistentVolumeClaim
-	for _, r := range []struct {
-		name     string
-		was, now claims
-		refused  bool
-	}{
-		{"none", nil, claims{}, false},
-		{"the same", claims{claim("data", "1Gi")}, claims{claim("data", "1024Mi")}, false},
-		{"the same, with the API server's defaults", claims{defaulted}, claims{claim("data", "1Gi")}, false},
-		{"a larger one", claims{claim("data", "1Gi")}, claims{claim("data", "2Gi")}, true},
-		{"another name", claims{claim("data", "1Gi")}, claims{claim("logs", "1Gi")}, true},
-		{"one more", claims{claim("data", "1Gi")}, claims{claim("data", "1Gi"), claim("logs", "1Gi")}, true},
-		{"one less", claims{claim("data", "1Gi")}, nil, true},
-	} {
-		want := ""
-		if r.refused {
-			want = "spec.pod.volumeClaimTemplates: Forbidden: is immutable; delete the ReplicatedStatefulSet (its claims stay) and create another"
-		}
-		if got := said(validateClaimChange(r.was, r.now)); got != want {
-			t.Errorf("%s: %s", r.name, got)
 		}
 	}
 }

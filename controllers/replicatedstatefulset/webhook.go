@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/rejection"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/trial"
 )
@@ -87,9 +88,10 @@ func (v *validator) ValidateUpdate(ctx context.Context, old, set *v1alpha1.Repli
 	errs = append(errs, validate(set)...)
 	errs = append(
 		errs,
-		validateClaimChange(
+		claim.CheckChange(
 			old.Spec.Pod.VolumeClaimTemplates,
 			set.Spec.Pod.VolumeClaimTemplates,
+			field.NewPath("spec", "pod", "volumeClaimTemplates"),
 		)...,
 	)
 	warned := warnings(set)
@@ -232,9 +234,9 @@ func children(set *v1alpha1.ReplicatedStatefulSet) []client.Object {
 	return objects
 }
 
-// places says where the fields of children are in the set; the first that begins
+// homes says where the fields of children are in the set; the first that begins
 // the path holds.
-var places = []struct{ child, set string }{
+var homes = []struct{ child, set string }{
 	{"spec.template.spec.tolerations", "spec.tolerations"},
 	{"spec.template.spec.affinity", "spec.affinity"},
 	{"spec.template.spec.imagePullSecrets", "spec.imagePullSecrets"},
@@ -248,7 +250,7 @@ var places = []struct{ child, set string }{
 
 // place is where a field of a child is in the set.
 func place(path string) string {
-	for _, p := range places {
+	for _, p := range homes {
 		if rest, ok := strings.CutPrefix(path, p.child); ok {
 			return p.set + rest
 		}
@@ -282,7 +284,7 @@ func (v *validator) tryChildren(ctx context.Context, set *v1alpha1.ReplicatedSta
 				return warned, errs
 			}
 		case apierrors.IsInvalid(err):
-			return warned, rejection.Explain(err, place)
+			return warned, rejection.Explain(err, places{set}.ofChild)
 		default:
 			warned = append(
 				warned,

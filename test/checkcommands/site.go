@@ -135,6 +135,7 @@ type realPods struct {
 	trial      replicatedstatefulset.Trial
 	set        *v1alpha1.ReplicatedStatefulSet
 	containers []string // the ids that they had when they came up
+	epoch      int64    // how often a first primary was started
 }
 
 func (p *realPods) count() int { return len(p.containers) }
@@ -190,11 +191,14 @@ func unscheduled(pod *corev1.Pod) string {
 // run runs a command as the operator does: with the names of the primaries, and
 // with labels that say of the member what it is, so that the Services find it.
 func (p *realPods) run(ctx context.Context, member int, command string, primaries []int) controllers.Result {
-	argv := slices.Clone(p.set.Spec.Pod.Commands[command].Command)
+	role, first := roleAfter(command)
+	if role == v1alpha1.RolePrimary && len(primaries) == 0 {
+		p.epoch++
+	}
+	argv := replicatedstatefulset.WithEpoch(p.set.Spec.Pod.Commands[command].Command, p.epoch)
 	for _, primary := range primaries {
 		argv = append(argv, p.name(primary)+"."+p.trial.Services[0].Name)
 	}
-	role, first := roleAfter(command)
 	if role != "" && first {
 		if err := p.show(ctx, member, role); err != nil {
 			return controllers.Result{Outcome: controllers.Unknown, Why: err.Error()}

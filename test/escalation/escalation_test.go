@@ -214,6 +214,9 @@ func (s site) orders(t *testing.T) {
 	for _, text := range []string{label, note, less} {
 		g.Expect(patch(editor, text)).To(MatchError(ContainSubstring("may not create pods")), text)
 	}
+	for _, text := range []string{`{"spec": {"pod": {"template": {"spec": {"hostPID": true}}}}}`, `{"spec": {"pod": {"template": {"metadata": {"labels": {"tier": "payments"}}}}}}`} {
+		g.Expect(patch(editor, text)).To(MatchError(ContainSubstring("may not create pods")), text)
+	}
 	g.Expect(patch(editor, `{"metadata": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}"}}, "spec": {"replicas": 3}}`)).To(Succeed())
 	g.Expect(patch(s.actor(t, "commander", "replicatedstatefulset", rights{"pods/exec": {"create"}}), order)).To(Succeed())
 	for _, text := range []string{label, note, less} {

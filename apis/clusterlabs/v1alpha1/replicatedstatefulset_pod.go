@@ -2,12 +2,13 @@ package v1alpha1
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // PodPolicy is what every member runs. A change of it reaches the members one at
 // a time, but for commands other than preStop, which hold from the next time on.
 // +kubebuilder:validation:XValidation:rule="!has(self.container) || size(self.container) == 0 || self.containers.exists(c, c.name == self.container)",fieldPath=".container",message="is the name of none of pod.containers; name one of them, or remove it to take the first"
-// +kubebuilder:validation:XValidation:rule="has(self.volumeClaimTemplates) == has(oldSelf.volumeClaimTemplates) && (!has(self.volumeClaimTemplates) || self.volumeClaimTemplates == oldSelf.volumeClaimTemplates)",fieldPath=".volumeClaimTemplates",message="is immutable; delete the ReplicatedStatefulSet (its claims stay) and create another"
+// +kubebuilder:validation:XValidation:rule="has(self.volumeClaimTemplates) == has(oldSelf.volumeClaimTemplates) && (!has(self.volumeClaimTemplates) || self.volumeClaimTemplates == oldSelf.volumeClaimTemplates || (self.volumeClaimTemplates.map(c, has(c.metadata) && has(c.metadata.name) ? c.metadata.name : '') == oldSelf.volumeClaimTemplates.map(c, has(c.metadata) && has(c.metadata.name) ? c.metadata.name : '') && self.volumeClaimTemplates.map(c, has(c.spec) && has(c.spec.storageClassName) ? c.spec.storageClassName : '') == oldSelf.volumeClaimTemplates.map(c, has(c.spec) && has(c.spec.storageClassName) ? c.spec.storageClassName : '') && self.volumeClaimTemplates.map(c, has(c.spec) && has(c.spec.volumeMode) ? c.spec.volumeMode : '') == oldSelf.volumeClaimTemplates.map(c, has(c.spec) && has(c.spec.volumeMode) ? c.spec.volumeMode : '') && self.volumeClaimTemplates.map(c, has(c.spec) && has(c.spec.accessModes) ? c.spec.accessModes : []) == oldSelf.volumeClaimTemplates.map(c, has(c.spec) && has(c.spec.accessModes) ? c.spec.accessModes : [])))",fieldPath=".volumeClaimTemplates",message="only the storage that they request may change, and only grow; for anything else delete the ReplicatedStatefulSet (its claims stay) and create another"
 type PodPolicy struct {
 	// Containers of the pod; at least one, each with an image. Commands run in
 	// the one that pod.container names. It must come up idle: the application is
@@ -66,7 +67,8 @@ type PodPolicy struct {
 
 	// VolumeClaimTemplates are the claims of every member, <template>-<pod>,
 	// each to be mounted as the volume of its name. They are kept when the set
-	// shrinks or goes. Immutable. Defaults to none.
+	// shrinks or goes. They may be made to request more storage, where their
+	// storage class can expand volumes, and are immutable else. Defaults to none.
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
@@ -122,12 +124,24 @@ type PodPolicy struct {
 	// +kubebuilder:validation:Maximum=604800
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Termination grace period",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:fieldGroup:pod"}
 	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
+
+	// Template is a pod template, metadata and spec, for every field of a pod that
+	// is not here: priorityClassName, topologySpreadConstraints and the like, as a
+	// StatefulSet has them. Its labels, annotations, containers, volumes and other
+	// lists are added to those of spec and spec.pod; what is said there too is
+	// refused. Defaults to none.
+	// +optional
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Pod template",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:pod","urn:alm:descriptor:com.tectonic.ui:advanced"}
+	Template *runtime.RawExtension `json:"template,omitempty"`
 }
 
 // Command is a program that runs in a container of a member.
 type Command struct {
 	// Command is the program and its arguments, taken as they are: no shell. The
-	// DNS names of the members that are primary are appended, but not to preStop.
+	// DNS names of the members that are primary are appended, but not to preStop,
+	// and $(RSS_EPOCH) in it is status.epoch: a new primary gets a higher one.
 	// +kubebuilder:validation:MaxItems=1024
 	// +kubebuilder:validation:items:MaxLength=32768
 	// +kubebuilder:validation:XValidation:rule="size(self) > 0 && size(self[0]) > 0",message="says no program; write it and its arguments, for example [\"/status.sh\"]"

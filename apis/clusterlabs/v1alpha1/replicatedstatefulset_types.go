@@ -254,6 +254,7 @@ type MemberTLS struct {
 // +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.replicas`,description="Members wanted"
 // +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`,description="Members whose application runs"
 // +kubebuilder:printcolumn:name="Primaries",type=integer,JSONPath=`.status.primaries`,description="Members that are primary"
+// +kubebuilder:printcolumn:name="Primary",type=string,JSONPath=`.status.members.primary[0]`,description="The first of the members that are primary"
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="Creating, Running, Paused or Failed"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="the name must begin with a letter and go on with lower-case letters, digits and hyphens: Services are named after it"

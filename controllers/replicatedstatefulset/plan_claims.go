@@ -1,0 +1,69 @@
+package replicatedstatefulset
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
+)
+
+// growing are the claim templates of the set that ask for more storage than the StatefulSet
+// gives to new claims: its own templates are immutable. What was smaller when the set was
+// made is left as it is.
+func (w *world) growing() (found []corev1.PersistentVolumeClaim) {
+	if !w.hasStatefulSet() {
+		return nil
+	}
+	for _, t := range w.set.Spec.Pod.VolumeClaimTemplates {
+		i := slices.IndexFunc(w.stateful.Spec.VolumeClaimTemplates, func(c corev1.PersistentVolumeClaim) bool { return c.Name == t.Name })
+		if i < 0 {
+			continue
+		}
+		if _, grows := claim.Grow(&w.stateful.Spec.VolumeClaimTemplates[i], &t); grows {
+			found = append(found, t)
+		}
+	}
+	return found
+}
+
+// claimOf is the name that the StatefulSet gives to the claim of a member.
+func claimOf(template *corev1.PersistentVolumeClaim, m *member) string {
+	return template.Name + "-" + m.name()
+}
+
+// growClaims lets the claims of members grow with their templates. No claim shrinks, and no
+// pod is recreated for it: the kubelet makes the file system larger.
+func growClaims(f *facts, p *plan) {
+	if !f.keeps() || f.deleting() {
+		return
+	}
+	for _, t := range f.growing() {
+		for _, m := range f.members {
+			if have := f.claims[claimOf(&t, m)]; have != nil && m.owned {
+				p.Do(growClaim(f, have, &t)...)
+			}
+		}
+	}
+}
+
+// growClaim is the patch of a claim; none if it is as large, or cannot grow now. It gets our
+// labels too, by which the cache has it.
+func growClaim(f *facts, have, template *corev1.PersistentVolumeClaim) []action.Chain {
+	grown, grows := claim.Grow(have, template)
+	bound := have.Status.Phase == corev1.ClaimBound // the API server refuses others
+	if !grows || !bound || have.DeletionTimestamp != nil {
+		return nil
+	}
+	size := claim.Storage(grown)
+	grown.Labels = merged(have.Labels, ownLabels(f.set))
+	return []action.Chain{{{
+		Verb:      action.Patch,
+		Object:    grown,
+		From:      have,
+		Unchanged: true,
+		Reason:    reasonExpand,
+		Detail:    "grows to " + size.String(),
+	}}}
+}

@@ -1,0 +1,76 @@
+package replicatedstatefulset
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+)
+
+// claimSized is a claim, or the template of one.
+func claimSized(name, size string) corev1.PersistentVolumeClaim {
+	return corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}, Spec: corev1.PersistentVolumeClaimSpec{
+		Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}}}}
+}
+
+// grows is a set whose StatefulSet was made with claims of one size, and which asks for
+// another now.
+func grows(from, to string) *v1alpha1.ReplicatedStatefulSet {
+	set := setOf(2, 1)
+	set.Spec.Pod.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{claimSized("data", to)}
+	set.Annotations = map[string]string{"made with": from}
+	return set
+}
+
+// there is a claim of that phase, which is not in any cache by our labels.
+func there(name, size string, phase corev1.PersistentVolumeClaimPhase) thing {
+	c := claimSized(name, size)
+	c.Status.Phase = phase
+	return with(func(w *world) {
+		if w.claims == nil {
+			w.claims = map[string]*corev1.PersistentVolumeClaim{}
+		}
+		w.claims[name] = &c
+		was := claimSized("data", w.set.Annotations["made with"])
+		w.stateful.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{was}
+	})
+}
+
+// RS-88: claims grow with their templates, whatever else is going on, and nothing else
+// becomes of them.
+func TestClaimsGrow(t *testing.T) {
+	const bound = corev1.ClaimBound
+	grown := func(pod string) string {
+		return "patch persistentvolumeclaim data-" + pod + ": Expand, grows to 2Gi"
+	}
+	members := func(more ...thing) []thing {
+		return append([]thing{pod(0).primary(), pod(1).secondary()}, more...)
+	}
+	check(t, []row{
+		{"two claims that are too small", worldOf(grows("1Gi", "2Gi"), members(there("data-rss-db-0", "1Gi", bound), there("data-rss-db-1", "1Gi", bound))...), []string{grown("0"), grown("1")}},
+		{"one that grew before", worldOf(grows("1Gi", "2Gi"), members(there("data-rss-db-0", "2Gi", bound), there("data-rss-db-1", "1Gi", bound))...), []string{grown("1")}},
+		{"one that is larger by hand", worldOf(grows("1Gi", "2Gi"), members(there("data-rss-db-0", "5Gi", bound))...), nil},
+		{"one that has no volume yet", worldOf(grows("1Gi", "2Gi"), members(there("data-rss-db-0", "1Gi", corev1.ClaimPending))...), nil},
+		{"one of another name", worldOf(grows("1Gi", "2Gi"), members(there("data-rss-db-2", "1Gi", bound))...), nil},
+		{"a template that asks for less, past admission", worldOf(grows("2Gi", "1Gi"), members(there("data-rss-db-0", "2Gi", bound))...), nil},
+		{"what was smaller when the set was made", worldOf(grows("2Gi", "2Gi"), members(there("data-rss-db-0", "1Gi", bound))...), nil},
+		{"a set that is paused", worldOf(grows("1Gi", "2Gi"), members(there("data-rss-db-0", "1Gi", bound), with(func(w *world) { w.set.Spec.Paused = true }))...), []string{grown("0")}},
+		{"a stranger's", worldOf(grows("1Gi", "2Gi"), pod(0).primary(), pod(1).strange(), there("data-rss-db-1", "1Gi", bound)), nil},
+	})
+}
+
+// RS-88: a claim that was there before gets our labels with its size, and keeps its own.
+func TestAGrownClaim(t *testing.T) {
+	p := decide(worldOf(grows("1Gi", "2Gi"), pod(0).primary(), pod(1).secondary(), there("data-rss-db-0", "1Gi", corev1.ClaimBound),
+		with(func(w *world) { w.claims["data-rss-db-0"].Labels = map[string]string{"mine": "yes"} })))
+	a := lastOf(&p)[0]
+	if labels := a.Object.GetLabels(); labels["mine"] != "yes" || labels[v1alpha1.LabelManaged] != v1alpha1.True || !a.Unchanged {
+		t.Errorf("%+v", a)
+	}
+	if was := a.From.(*corev1.PersistentVolumeClaim); len(was.Labels) != 1 {
+		t.Error("what was read was changed")
+	}
+}

@@ -1,0 +1,280 @@
+package replicatedstatefulset
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/json"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
+)
+
+// spec.pod.template has every field of a pod template. What spec and spec.pod have as well
+// is put together with theirs (withTemplate), and then all that holds for these fields holds
+// for what the template says, too. The rest is the user's, as in a StatefulSet.
+
+// pathTemplate is where the template is.
+var pathTemplate = field.NewPath("spec", "pod", "template")
+
+// templateOf reads spec.pod.template, and says what of it is no pod template. A field that
+// is not known is refused: left out, it would be missed by nobody but the user.
+func templateOf(pod *v1alpha1.PodPolicy) (corev1.PodTemplateSpec, field.ErrorList) {
+	var t corev1.PodTemplateSpec
+	if pod.Template == nil || len(pod.Template.Raw) == 0 {
+		return t, nil
+	}
+	if err := bounds.Quantities(pod.Template.Raw); err != nil { // no schema has looked at them
+		return t, field.ErrorList{field.Invalid(pathTemplate, field.OmitValueType{}, err.Error())}
+	}
+	strict, err := json.UnmarshalStrict(pod.Template.Raw, &t)
+	if err != nil {
+		return corev1.PodTemplateSpec{}, field.ErrorList{field.Invalid(pathTemplate, field.OmitValueType{},
+			"is no pod template, which has metadata and spec as that of a StatefulSet: "+err.Error())}
+	}
+	var errs field.ErrorList
+	for _, fault := range strict[:min(len(strict), mostUnknown)] {
+		errs = append(errs, explainUnknown(fault))
+	}
+	return t, errs
+}
+
+// mostUnknown is how many unknown fields are named at one time.
+const mostUnknown = 10
+
+func explainUnknown(fault error) *field.Error {
+	var at json.FieldError
+	if !errors.As(fault, &at) {
+		return field.Invalid(pathTemplate, field.OmitValueType{}, fault.Error())
+	}
+	if strings.HasPrefix(fault.Error(), "duplicate field") {
+		return field.Duplicate(pathTemplate.Child(at.FieldPath()), field.OmitValueType{})
+	}
+	return field.Forbidden(pathTemplate.Child(at.FieldPath()),
+		"is no field of a pod template that this operator knows; write it as kubectl explain pod.spec has it, or remove it")
+}
+
+// withTemplate puts spec and spec.pod together with what the template says of the same
+// things: lists and maps are added, the template's last, and else it counts where they say
+// nothing. left is the rest of the template. Without one the set stays as it is.
+func withTemplate(set *v1alpha1.ReplicatedStatefulSet) (whole *v1alpha1.ReplicatedStatefulSet, left corev1.PodSpec, errs field.ErrorList) {
+	if set.Spec.Pod.Template == nil {
+		return set, left, nil
+	}
+	t, errs := templateOf(&set.Spec.Pod)
+	whole, left = set.DeepCopy(), t.Spec
+	spec, pod := &whole.Spec, &whole.Spec.Pod
+	pod.Template = nil
+	pod.Labels = addWords(pod.Labels, t.Labels)
+	pod.Annotations = addWords(pod.Annotations, t.Annotations)
+	pod.NodeSelector = addWords(pod.NodeSelector, left.NodeSelector)
+	pod.Containers = append(pod.Containers, left.Containers...)
+	pod.InitContainers = append(pod.InitContainers, left.InitContainers...)
+	pod.Volumes = append(pod.Volumes, left.Volumes...)
+	spec.Tolerations = append(spec.Tolerations, left.Tolerations...)
+	spec.ImagePullSecrets = append(spec.ImagePullSecrets, left.ImagePullSecrets...)
+	if pod.SecurityContext == nil {
+		pod.SecurityContext = left.SecurityContext
+	}
+	if pod.AutomountServiceAccountToken == nil {
+		pod.AutomountServiceAccountToken = left.AutomountServiceAccountToken
+	}
+	if spec.ServiceAccountName == "" {
+		spec.ServiceAccountName = left.ServiceAccountName
+	}
+	if spec.Affinity == nil {
+		spec.Affinity = left.Affinity
+	}
+	return whole, left, errs
+}
+
+// addWords is nil where both are.
+func addWords(to, more map[string]string) map[string]string {
+	if len(more) == 0 {
+		return to
+	}
+	return merged(to, more)
+}
+
+// validateTemplate refuses what a template says that is the operator's to say, or that is
+// said in spec or spec.pod already.
+func validateTemplate(set *v1alpha1.ReplicatedStatefulSet, t *corev1.PodTemplateSpec) field.ErrorList {
+	in := pathTemplate.Child("spec")
+	var errs field.ErrorList
+	if !apiequality.Semantic.DeepEqual(t.ObjectMeta, metav1.ObjectMeta{Labels: t.Labels, Annotations: t.Annotations}) {
+		errs = append(errs, field.Forbidden(pathTemplate.Child("metadata"),
+			"may have labels and annotations only: names, owners and finalizers of pods are given by the StatefulSet and the operator; remove the rest"))
+	}
+	for _, one := range []struct {
+		said   bool
+		name   string
+		remedy string
+	}{
+		{t.Spec.Hostname != "", "hostname", "the StatefulSet names each pod, and members find each other by these names; remove it"},
+		{t.Spec.HostnameOverride != nil, "hostnameOverride", "the StatefulSet names each pod, and members find each other by these names; remove it"},
+		{t.Spec.Subdomain != "", "subdomain", "it is the Service of all members; remove it"},
+		{t.Spec.DeprecatedServiceAccount != "", "serviceAccount", "is deprecated; write serviceAccountName"},
+		{t.Spec.TerminationGracePeriodSeconds != nil, "terminationGracePeriodSeconds", "write it as spec.pod.terminationGracePeriodSeconds, which has a default"},
+	} {
+		if one.said {
+			errs = append(errs, field.Forbidden(in.Child(one.name), one.remedy))
+		}
+	}
+	return append(errs, validateSaidOnce(set, t)...)
+}
+
+// validateSaidOnce refuses what is said in two places: nobody should have to know which one
+// counts.
+func validateSaidOnce(set *v1alpha1.ReplicatedStatefulSet, t *corev1.PodTemplateSpec) field.ErrorList {
+	spec, pod := &set.Spec, &set.Spec.Pod
+	meta, in := pathTemplate.Child("metadata"), pathTemplate.Child("spec")
+	var errs field.ErrorList
+	for _, one := range []struct {
+		here, there bool
+		name, other string
+	}{
+		{t.Spec.SecurityContext != nil, pod.SecurityContext != nil, "securityContext", "spec.pod.securityContext"},
+		{t.Spec.AutomountServiceAccountToken != nil, pod.AutomountServiceAccountToken != nil, "automountServiceAccountToken", "spec.pod.automountServiceAccountToken"},
+		{t.Spec.ServiceAccountName != "", spec.ServiceAccountName != "", "serviceAccountName", "spec.serviceAccountName"},
+		{t.Spec.Affinity != nil, spec.Affinity != nil, "affinity", "spec.affinity"},
+	} {
+		if one.here && one.there {
+			errs = append(errs, saidTwice(in.Child(one.name), one.other))
+		}
+	}
+	for _, one := range []struct {
+		here, there map[string]string
+		at          *field.Path
+		other       string
+	}{
+		{t.Labels, pod.Labels, meta.Child("labels"), "spec.pod.labels"},
+		{t.Annotations, pod.Annotations, meta.Child("annotations"), "spec.pod.annotations"},
+		{t.Spec.NodeSelector, merged(spec.NodeSelector, pod.NodeSelector), in.Child("nodeSelector"), "spec.nodeSelector or spec.pod.nodeSelector"},
+	} {
+		for _, key := range slices.Sorted(maps.Keys(one.here)) {
+			if hasKey(one.there, key) {
+				errs = append(errs, saidTwice(one.at.Key(key), one.other))
+			}
+		}
+	}
+	return append(errs, validateContainerNames(pod, t, in)...)
+}
+
+func saidTwice(at *field.Path, other string) *field.Error {
+	return field.Forbidden(at, other+" says it too; say it in one place")
+}
+
+// validateContainerNames refuses a container of the template that spec.pod has too.
+func validateContainerNames(pod *v1alpha1.PodPolicy, t *corev1.PodTemplateSpec, in *field.Path) field.ErrorList {
+	taken := map[string]bool{}
+	for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
+		taken[c.Name] = true
+	}
+	var errs field.ErrorList
+	for _, list := range []struct {
+		name       string
+		containers []corev1.Container
+	}{{"initContainers", t.Spec.InitContainers}, {"containers", t.Spec.Containers}} {
+		for i, c := range list.containers {
+			if taken[c.Name] {
+				errs = append(errs, field.Duplicate(in.Child(list.name).Index(i).Child("name"),
+					c.Name+"; a container is described in one place: in spec.pod, where commands run, or here"))
+			}
+			taken[c.Name] = true
+		}
+	}
+	return errs
+}
+
+// places find where a user wrote a field of the whole that withTemplate makes.
+type places struct {
+	set *v1alpha1.ReplicatedStatefulSet
+}
+
+// counts are how many items of a list are spec's or spec.pod's; those after are the
+// template's.
+func (w places) counts() map[string]int {
+	pod := &w.set.Spec.Pod
+	return map[string]int{
+		"spec.pod.containers":     len(pod.Containers),
+		"spec.pod.initContainers": len(pod.InitContainers),
+		"spec.pod.volumes":        len(pod.Volumes),
+		"spec.tolerations":        len(w.set.Spec.Tolerations),
+		"spec.imagePullSecrets":   len(w.set.Spec.ImagePullSecrets),
+	}
+}
+
+// ofWord is where the user wrote a label or an annotation of the whole.
+func (w places) ofWord(path string) string {
+	t, _ := templateOf(&w.set.Spec.Pod)
+	for name, words := range map[string]map[string]string{"labels": t.Labels, "annotations": t.Annotations} {
+		key, ok := strings.CutPrefix(path, "spec.pod."+name+"[")
+		if !ok {
+			continue
+		}
+		if key = strings.TrimSuffix(key, "]"); hasKey(words, key) {
+			return pathTemplate.Child("metadata", name).Key(key).String()
+		}
+	}
+	return path
+}
+
+func hasKey(words map[string]string, key string) bool {
+	_, there := words[key]
+	return there
+}
+
+// ofItem is where the user wrote what is said of an item of a list of the whole.
+func (w places) ofItem(path string) string {
+	if w.set.Spec.Pod.Template == nil {
+		return path
+	}
+	for list, n := range w.counts() {
+		rest, ok := strings.CutPrefix(path, list+"[")
+		if !ok {
+			continue
+		}
+		index, after, _ := strings.Cut(rest, "]")
+		i, err := strconv.Atoi(index)
+		if err != nil || i < n {
+			return path
+		}
+		return fmt.Sprintf("%s.spec%s[%d]%s", pathTemplate, list[strings.LastIndex(list, "."):], i-n, after)
+	}
+	return path
+}
+
+// ofChild is where the user wrote a field of a child.
+func (w places) ofChild(path string) string {
+	name, ok := strings.CutPrefix(path, "spec.template.spec.")
+	if ok && w.set.Spec.Pod.Template != nil && !isBeside(name) {
+		return pathTemplate.Child("spec").String() + "." + name
+	}
+	return w.ofItem(place(path))
+}
+
+// isBeside reports whether a field of a pod is one of spec or spec.pod too.
+func isBeside(name string) bool {
+	name, _, _ = strings.Cut(name, ".")
+	name, _, _ = strings.Cut(name, "[")
+	return slices.Contains([]string{
+		"containers", "initContainers", "volumes", "tolerations", "imagePullSecrets", "affinity", "nodeSelector",
+		"securityContext", "automountServiceAccountToken", "serviceAccountName", "terminationGracePeriodSeconds",
+	}, name)
+}
+
+// rename says of faults of the whole where the user wrote what is wrong.
+func (w places) rename(errs field.ErrorList) field.ErrorList {
+	for _, err := range errs {
+		err.Field = w.ofItem(w.ofWord(err.Field))
+	}
+	return errs
+}

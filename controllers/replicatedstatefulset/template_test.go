@@ -1,0 +1,211 @@
+package replicatedstatefulset
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/golden"
+)
+
+// templated gives a set spec.pod.template, which is written as YAML.
+func templated(text string) change {
+	return func(s *v1alpha1.ReplicatedStatefulSet) {
+		raw, err := yaml.YAMLToJSON([]byte(text))
+		if err != nil {
+			panic(err)
+		}
+		s.Spec.Pod.Template = &runtime.RawExtension{Raw: raw}
+	}
+}
+
+// everything is a template with what spec and spec.pod have not, and some that they have.
+const everything = `
+metadata:
+  labels: {tier: data}
+  annotations: {note: here}
+spec:
+  priorityClassName: high
+  runtimeClassName: gvisor
+  schedulerName: mine
+  enableServiceLinks: false
+  shareProcessNamespace: true
+  hostAliases: [{ip: 10.0.0.1, hostnames: [old]}]
+  dnsConfig: {options: [{name: ndots, value: "2"}]}
+  topologySpreadConstraints:
+  - {maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule}
+  readinessGates: [{conditionType: example.com/known}]
+  affinity: {nodeAffinity: {}}
+  nodeSelector: {disk: fast}
+  tolerations: [{key: db, operator: Exists}]
+  securityContext: {fsGroup: 5}
+  containers:
+  - {name: exporter, image: "exporter:1", volumeMounts: [{name: extra, mountPath: /extra}]}
+  initContainers:
+  - {name: prepare, image: "prepare:1"}
+  volumes:
+  - {name: extra, emptyDir: {}}
+`
+
+// RS-84: every field of a pod template reaches the pods, beside those that spec and spec.pod
+// have. The golden files of TestChildren show that a set without one has the pods, to the
+// byte and so to the hash, that it had before there was any.
+func TestTemplate(t *testing.T) {
+	set := read(t, "seed.yaml")
+	templated(everything)(set)
+	if errs := validate(set); len(errs) > 0 {
+		t.Fatal(errs.ToAggregate())
+	}
+	made := buildStatefulSet(set, 3, "")
+	golden.Check(t, filepath.Join("testdata", "template-children.yaml"), manifest(t, made))
+	if again := buildStatefulSet(set, 3, ""); manifest(t, again) != manifest(t, made) {
+		t.Error("the same set makes another StatefulSet the second time")
+	}
+}
+
+// RS-84: what is written another way is the same template, and restarts no member; what says
+// something else does.
+func TestWhatOfATemplateRestartsAMember(t *testing.T) {
+	hash := func(text string) string {
+		return template(t, "seed.yaml", templated(text)).Annotations[v1alpha1.AnnotationTemplate]
+	}
+	none := template(t, "seed.yaml", func(*v1alpha1.ReplicatedStatefulSet) {}).Annotations[v1alpha1.AnnotationTemplate]
+	for _, r := range []struct {
+		name, one, other string
+		same             bool
+	}{
+		{"another order", "spec: {priorityClassName: a, schedulerName: b}", "spec: {schedulerName: b, priorityClassName: a}", true},
+		{"a null", "spec: {priorityClassName: a}", "{metadata: {creationTimestamp: null}, spec: {priorityClassName: a, affinity: null}}", true},
+		{"a priority", "spec: {priorityClassName: a}", "spec: {priorityClassName: b}", false},
+		{"a label", "metadata: {labels: {a: b}}", "metadata: {labels: {a: c}}", false},
+		{"an annotation", "metadata: {annotations: {a: b}}", "metadata: {annotations: {a: c}}", false},
+		{"a container", "spec: {containers: [{name: x, image: a}]}", "spec: {containers: [{name: x, image: b}]}", false},
+	} {
+		if same := hash(r.one) == hash(r.other); same != r.same {
+			t.Errorf("%s: the same is %v", r.name, same)
+		}
+	}
+	for _, empty := range []string{"{}", "spec: {}", "spec: {containers: []}", "{metadata: {}, spec: {affinity: null}}"} {
+		if hash(empty) != none {
+			t.Errorf("template %q restarts members", empty)
+		}
+	}
+}
+
+// RS-85: what is no field, is the operator's to say, or is said in two places, is refused
+// where the user wrote it.
+func TestValidateTemplate(t *testing.T) {
+	said := func(with ...change) change {
+		return func(s *v1alpha1.ReplicatedStatefulSet) {
+			for _, c := range with {
+				c(s)
+			}
+		}
+	}
+	const at = "spec.pod.template"
+	const twice = " says it too; say it in one place"
+	for _, f := range []faulty{
+		{"every field", templated(everything), ""},
+		{"nothing", templated("{}"), ""},
+		{"an unknown field", templated("spec: {prioritiClassName: high}"), at + `.spec.prioritiClassName: Forbidden: is no field of a pod template that this operator knows; write it as kubectl explain pod.spec has it, or remove it`},
+		{"an unknown field of a container", templated("spec: {containers: [{name: a, image: b, comand: [x]}]}"), at + `.spec.containers[0].comand: Forbidden: is no field of a pod template that this operator knows; write it as kubectl explain pod.spec has it, or remove it`},
+		{"a directive of a patch", templated("spec: {containers: [{$patch: delete, name: dummy}]}"), at + `.spec.containers[0].$patch: Forbidden: is no field of a pod template that this operator knows; write it as kubectl explain pod.spec has it, or remove it`},
+		{"a field of another type", templated("spec: {priorityClassName: 7}"), at + `: Invalid value: is no pod template, which has metadata and spec as that of a StatefulSet: json: cannot unmarshal number into Go struct field PodSpec.spec.priorityClassName of type string`},
+		{"a list", func(s *v1alpha1.ReplicatedStatefulSet) {
+			s.Spec.Pod.Template = &runtime.RawExtension{Raw: []byte("[]")}
+		}, at + `: Invalid value: is no pod template, which has metadata and spec as that of a StatefulSet: json: cannot unmarshal array into Go value of type v1.PodTemplateSpec`},
+		{"a number that would fill the memory", templated("spec: {containers: [{name: a, image: b, resources: {limits: {memory: 1e999999999}}}]}"), at + `: Invalid value: has a quantity that is too large: it may have at most 64 characters, and an exponent at most two digits`},
+		{"a field twice", func(s *v1alpha1.ReplicatedStatefulSet) {
+			s.Spec.Pod.Template = &runtime.RawExtension{Raw: []byte(`{"spec":{"schedulerName":"a","schedulerName":"b"}}`)}
+		}, at + `.spec.schedulerName: Duplicate value`},
+		{"a name", templated("metadata: {name: a}"), at + `.metadata: Forbidden: may have labels and annotations only: names, owners and finalizers of pods are given by the StatefulSet and the operator; remove the rest`},
+		{"a finalizer", templated("metadata: {finalizers: [a/b]}"), at + `.metadata: Forbidden: may have labels and annotations only: names, owners and finalizers of pods are given by the StatefulSet and the operator; remove the rest`},
+		{"a label of ours", templated("metadata: {labels: {rss-x: yes it is}}"), at + `.metadata.labels[rss-x]: ` + ofOurs},
+		{"an annotation of ours", templated("metadata: {annotations: {clusterlabs.org/rules: yes it is}}"), at + `.metadata.annotations[clusterlabs.org/rules]: Forbidden: annotations that begin with clusterlabs.org/ are the operator's; remove it`},
+		{"a host name", templated("spec: {hostname: a}"), at + `.spec.hostname: Forbidden: the StatefulSet names each pod, and members find each other by these names; remove it`},
+		{"another host name", templated("spec: {hostnameOverride: a}"), at + `.spec.hostnameOverride: Forbidden: the StatefulSet names each pod, and members find each other by these names; remove it`},
+		{"a subdomain", templated("spec: {subdomain: a}"), at + `.spec.subdomain: Forbidden: it is the Service of all members; remove it`},
+		{"an account by its old name", templated("spec: {serviceAccount: a}"), at + `.spec.serviceAccount: Forbidden: is deprecated; write serviceAccountName`},
+		{"a grace period", templated("spec: {terminationGracePeriodSeconds: 0}"), at + `.spec.terminationGracePeriodSeconds: Forbidden: write it as spec.pod.terminationGracePeriodSeconds, which has a default`},
+		{"an account twice", said(templated("spec: {serviceAccountName: a}"), func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.ServiceAccountName = "b" }), at + `.spec.serviceAccountName: Forbidden: spec.serviceAccountName` + twice},
+		{"an affinity twice", said(templated("spec: {affinity: {}}"), func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Affinity = &corev1.Affinity{} }), at + `.spec.affinity: Forbidden: spec.affinity` + twice},
+		{"a security context twice", said(templated("spec: {securityContext: {}}"), func(s *v1alpha1.ReplicatedStatefulSet) {
+			s.Spec.Pod.SecurityContext = &corev1.PodSecurityContext{}
+		}), at + `.spec.securityContext: Forbidden: spec.pod.securityContext` + twice},
+		{"a token twice", said(templated("spec: {automountServiceAccountToken: true}"), func(s *v1alpha1.ReplicatedStatefulSet) {
+			s.Spec.Pod.AutomountServiceAccountToken = new(false)
+		}), at + `.spec.automountServiceAccountToken: Forbidden: spec.pod.automountServiceAccountToken` + twice},
+		{"a label twice", said(templated("metadata: {labels: {a: b}}"), func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Pod.Labels = map[string]string{"a": "b"} }), at + `.metadata.labels[a]: Forbidden: spec.pod.labels` + twice},
+		{"a label of Nodes twice", said(templated("spec: {nodeSelector: {a: b}}"), func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.NodeSelector = map[string]string{"a": "b"} }), at + `.spec.nodeSelector[a]: Forbidden: spec.nodeSelector or spec.pod.nodeSelector` + twice},
+		{"the container of the commands again", templated("spec: {containers: [{name: dummy, image: other}]}"), at + `.spec.containers[0].name: Duplicate value: "dummy; a container is described in one place: in spec.pod, where commands run, or here"`},
+		{"a container without an image", templated("spec: {containers: [{name: a, image: b}, {name: c}]}"), at + `.spec.containers[1].image: Required value: each container needs an image`},
+		{"a volume of ours", templated("spec: {volumes: [{name: podinfo, emptyDir: {}}]}"), at + `.spec.volumes[0].name: Invalid value: "podinfo": the operator has a volume of this name; rename yours`},
+		{"a volume twice", said(withVolumes("a"), templated("spec: {volumes: [{name: b, emptyDir: {}}, {name: a, emptyDir: {}}]}")), at + `.spec.volumes[1].name: Duplicate value: "a"`},
+		{"a volume over a claim", said(withClaims("a"), templated("spec: {volumes: [{name: a, emptyDir: {}}]}")), `spec.pod.volumeClaimTemplates[0].metadata.name: Invalid value: "a": a volume has this name too; rename one of them`},
+		{"a mount where ours is", templated("spec: {containers: [{name: a, image: b, volumeMounts: [{name: a, mountPath: /etc/podinfo}]}]}"), at + `.spec.containers[0].volumeMounts[0].mountPath: Invalid value: "/etc/podinfo": the operator mounts a volume of its own there; mount yours elsewhere`},
+	} {
+		t.Run(f.name, f.check)
+	}
+}
+
+// RS-85: a template adds to what there may be, and makes no more of it.
+func TestBoundsOfATemplate(t *testing.T) {
+	many := func(n int) string {
+		var names []string
+		for i := range n {
+			names = append(names, "{name: c"+strings.Repeat("x", i)+", image: b}")
+		}
+		return "spec: {containers: [" + strings.Join(names, ", ") + "]}"
+	}
+	set := read(t, "seed.yaml")
+	templated(many(31))(set)
+	if got := said(validate(set)); got != "" {
+		t.Error(got)
+	}
+	templated(many(32))(set)
+	if got := said(validate(set)); got != "spec.pod.containers: Invalid value: 33: there may be at most 32; remove the others" {
+		t.Error(got)
+	}
+	templated("spec: {schedulerName: " + strings.Repeat("x", 256<<10) + "}")(set)
+	if got := said(validate(set)); !strings.Contains(got, "as JSON, and may have at most 262144") {
+		t.Error(got)
+	}
+	var unknown []string
+	for i := range 100 {
+		unknown = append(unknown, "x"+strings.Repeat("y", i)+": z")
+	}
+	templated("{" + strings.Join(unknown, ", ") + "}")(set)
+	if got := strings.Count(said(validate(set)), "is no field"); got != mostUnknown {
+		t.Errorf("%d unknown fields are named", got)
+	}
+}
+
+// RS-85: what the API server says of the pod is said of what the user wrote.
+func TestPlacesOfATemplate(t *testing.T) {
+	set := read(t, "seed.yaml")
+	templated(everything)(set)
+	for path, want := range map[string]string{
+		"spec.template.spec.priorityClassName":                    "spec.pod.template.spec.priorityClassName",
+		"spec.template.spec.topologySpreadConstraints[0].maxSkew": "spec.pod.template.spec.topologySpreadConstraints[0].maxSkew",
+		"spec.template.spec.containers[0].image":                  "spec.pod.containers[0].image",
+		"spec.template.spec.containers[1].image":                  "spec.pod.template.spec.containers[0].image",
+		"spec.template.spec.tolerations[0].key":                   "spec.pod.template.spec.tolerations[0].key",
+		"spec.template.spec.volumes[0].name":                      "spec.pod.template.spec.volumes[0].name",
+		"spec.template.spec.securityContext.fsGroup":              "spec.pod.securityContext.fsGroup",
+		"spec.template.metadata.labels":                           "spec.pod.labels",
+		"spec.ports[0].port":                                      "spec.servicePorts[0].port",
+	} {
+		if got := (places{set}).ofChild(path); got != want {
+			t.Errorf("%s is %s, and should be %s", path, got, want)
+		}
+	}
+	set.Spec.Pod.Template = nil
+	if got := (places{set}).ofChild("spec.template.spec.containers[1].image"); got != "spec.pod.containers[1].image" {
+		t.Error(got)
+	}
+}
