@@ -12,18 +12,17 @@ VERSION ?= 0.1.0
 IMAGE ?= localhost/stateful-operator:$(VERSION)
 GATE_IMAGE ?= localhost/statefulsingleton-gate:$(VERSION)
 
-# What OLM is told. The version before this one is in the catalog too, made from
-# the same tree and with the same image, so that there is something to upgrade
-# from; empty leaves it out.
-PREVIOUS ?= 0.0.9
+# What OLM is told. PREVIOUS is the version that was released before this one, which this
+# one replaces; none was.
+PREVIOUS ?=
 CHANNELS ?= stable,candidate
 DEFAULT_CHANNEL ?= stable
 BUNDLE_IMAGE ?= localhost/stateful-operator-bundle:$(VERSION)
-PREVIOUS_BUNDLE_IMAGE ?= $(BUNDLE_IMAGE:%$(VERSION)=%$(PREVIOUS))
-# What the operator's image is for: the Dockerfile makes it for both, and `make image`
-# for that of this machine.
-ARCHITECTURES ?= amd64 arm64
-export ARCHITECTURES PREVIOUS BUNDLE_IMAGE PREVIOUS_BUNDLE_IMAGE
+# What the operator's image is for: the Dockerfile makes it for all of
+# these, and `make image` for that of this machine.
+EVERY_ARCHITECTURE := amd64 arm64 ppc64le s390x
+ARCHITECTURES ?= $(EVERY_ARCHITECTURE)
+export ARCHITECTURES PREVIOUS BUNDLE_IMAGE
 CATALOG_IMAGE ?= localhost/stateful-operator-catalog:$(VERSION)
 SCORECARD_IMAGE ?= localhost/stateful-operator-scorecard:$(VERSION)
 # Of a second image with a shell, for promises of changed images.
@@ -35,7 +34,7 @@ NODES ?= 3
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/stateful-operator
 GENERATE_TOOL := go tool -modfile=tools/generate/go.mod
 CONTROLLER_GEN := $(GENERATE_TOOL) controller-gen
-KUSTOMIZE := $(GENERATE_TOOL) sigs.k8s.io/kustomize/kustomize/v5
+RENDER := go run ./test/manifest/cmd/render
 LINT_VERSION := $(shell sed -n 's|.*github.com/golangci/golangci-lint/v2 \(v[^ ]*\).*|\1|p' tools/lint/go.mod)
 LINT := $(CACHE)/golangci-lint-$(LINT_VERSION)-$(shell go env GOVERSION)/golangci-lint
 CLUSTER := go run ./test/cluster/cmd/cluster
@@ -335,11 +334,11 @@ OPM = $$($(CLUSTER) build opm)/opm
 # OLM makes the webhooks' Service itself. Mirrors find images by their digest only.
 define write_bundle
 	@rm -rf $(1) && mkdir -p $(1) && cp PROJECT $(1)
-	@$(KUSTOMIZE) build config/manifests | sed -e 's|localhost/stateful-operator:[^ ]*|$(IMAGE)|' -e 's|localhost/stateful-operator-scorecard:[^ ]*|$(SCORECARD_IMAGE)|' \
+	@$(RENDER) config/manifests | sed -e 's|localhost/stateful-operator:[^ ]*|$(IMAGE)|' -e 's|localhost/stateful-operator-scorecard:[^ ]*|$(SCORECARD_IMAGE)|' \
 		-e 's|^    olm.skipRange: .*|    olm.skipRange: <$(2)|' \
-		-e '$(if $(3),s|^  replaces: .*|  replaces: stateful-operator.v$(3)|,/^  replaces: /d)' \
+		$(if $(3),-e 's|^  version: .*|&\n  replaces: stateful-operator.v$(3)|') \
 		$(if $(findstring @,$(IMAGE)),-e 's|^\(    features.operators.openshift.io/disconnected: \).*|\1"true"|') \
-		$(foreach a,$(filter-out $(ARCHITECTURES),amd64 arm64),-e '/^    operatorframework.io.arch.$(a): /d' -e '/^ *- $(a)$$/d') > $(1)/all.yaml
+		$(foreach a,$(filter-out $(ARCHITECTURES),$(EVERY_ARCHITECTURE)),-e '/^    operatorframework.io.arch.$(a): /d' -e '/^ *- $(a)$$/d') > $(1)/all.yaml
 	@sdk=$(SDK); cd $(1); cat all.yaml | $$sdk generate bundle --quiet --overwrite --version=$(2) \
 		--channels=$(CHANNELS) --default-channel=$(DEFAULT_CHANNEL)
 	@rm $(1)/bundle/manifests/stateful-operator-webhook-service_v1_service.yaml
@@ -365,19 +364,12 @@ bundle: ## Write bundle/, what OLM installs [VERSION PREVIOUS IMAGE ARCHITECTURE
 bundle-image: ## Write the bundle's image to build/, without a container engine [BUNDLE_IMAGE FOLDER=bundle].
 	@go run ./test/bundle/cmd/bundle image --folder=$(or $(FOLDER),bundle) --ref=$(BUNDLE_IMAGE) --out=build/bundle.tar
 
-# The bundle of the version before, at the date of this one.
-build/previous: bundle
-	$(call write_bundle,$@,$(PREVIOUS))
-	@date=$$(grep '^    createdAt: ' bundle/manifests/stateful-operator.clusterserviceversion.yaml); \
-		sed -i "s|^    createdAt: .*|$$date|" $@/bundle/manifests/stateful-operator.clusterserviceversion.yaml
-.PHONY: build/previous
-
 .PHONY: catalog
-catalog: bundle $(if $(PREVIOUS),build/previous) ## Write catalog/ from config/olm/catalog.yaml: this version and the one before [BUNDLE_IMAGE, and as bundle].
+catalog: bundle ## Write catalog/ from config/olm/catalog.yaml: this version, and those that were released [BUNDLE_IMAGE, and as bundle].
 	$(call say,Writing the catalog)
 	@mkdir -p catalog/stateful-operator
 	@go run ./test/bundle/cmd/bundle catalog --template=config/olm/catalog.yaml --opm=$(OPM) --out=catalog/stateful-operator/catalog.yaml \
-		present=$(BUNDLE_IMAGE)=bundle $(if $(PREVIOUS),previous=$(PREVIOUS_BUNDLE_IMAGE)=build/previous/bundle)
+		present=$(BUNDLE_IMAGE)=bundle
 
 .PHONY: catalog-image
 catalog-image: ## Write the catalog's image to build/ [CATALOG_IMAGE].
