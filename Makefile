@@ -18,7 +18,7 @@ PREVIOUS ?=
 CHANNELS ?= stable,candidate
 DEFAULT_CHANNEL ?= stable
 BUNDLE_IMAGE ?= localhost/stateful-operator-bundle:$(VERSION)
-# What the operator's image is for: the Dockerfile makes it for all of
+# What the operator's image is for: the Dockerfile and `make release` make it for all of
 # these, and `make image` for that of this machine.
 EVERY_ARCHITECTURE := amd64 arm64 ppc64le s390x
 ARCHITECTURES ?= $(EVERY_ARCHITECTURE)
@@ -188,7 +188,7 @@ test-hostile: ## All attacks of one tenant on the operator, and how long the oth
 
 # Each mutant must be found by the runs with its seed, or the faults have become blunt.
 .PHONY: test-long
-test-long: mutants test-stories fuzz test-hostile soak-singleton soak-replicated soak-freeze ## What is too long for each change: all stories, fuzzing, the soaks, and mutants that the soak must find (some hours).
+test-long: check-release mutants test-stories fuzz test-hostile soak-singleton soak-replicated soak-freeze ## What is too long for each change: all stories, fuzzing, the soaks, and mutants that the soak must find (some hours).
 	$(as_root)
 	$(call say,Mutants on real nodes)
 	@for rule in $$(go run ./test/faults/mutant soak soak-replicated); do \
@@ -298,6 +298,37 @@ gate-image: ## Write the gate's own image to build/, for --gate-image [GATE_IMAG
 	$(call say,Building $(GATE_IMAGE))
 	@go run ./test/run/image --package=./gate --ref=$(GATE_IMAGE) --out=build/gate.tar
 
+# Where released images are found, and what signs: the file of a private key in PEM without
+# a password, or the key itself in $SIGNING_KEY_PEM.
+REGISTRY ?= ghcr.io/stateful-operator
+SIGNING_KEY ?=
+DIST ?= dist
+comma := ,
+spaces := $(subst ,, )
+RELEASE := go run ./test/release/cmd/release
+
+.PHONY: release
+release: ## Write a release of this commit to dist/: manifests, images, bundle, catalog, sums [VERSION REGISTRY PREVIOUS ARCHITECTURES SIGNING_KEY DIST].
+	$(call say,Releasing version $(VERSION))
+	@$(RELEASE) write --version='$(VERSION)' --registry='$(REGISTRY)' --out='$(DIST)' --key='$(SIGNING_KEY)' \
+		--architectures='$(subst $(spaces),$(comma),$(strip $(ARCHITECTURES)))' --opm=$(OPM)
+
+# A version without a suffix has notes of its own, which the next one has not before its time.
+TRIAL = $(if $(findstring -,$(VERSION)),$(VERSION),$(VERSION)-rc.1)
+.PHONY: check-release
+check-release: ## Write a release twice, and fail if one byte differs [as release].
+	@$(MAKE) --no-print-directory release VERSION='$(TRIAL)' DIST=build/release-one
+	@$(MAKE) --no-print-directory release VERSION='$(TRIAL)' DIST=build/release-two
+	@diff -r build/release-one build/release-two && echo "Both are the same, byte by byte."
+
+.PHONY: publish
+publish: ## Push the images of dist/ to REGISTRY, and make a release of it on GitHub, by gh [VERSION REGISTRY DIST].
+	$(call say,Publishing version $(VERSION))
+	@cd '$(DIST)' && sha256sum --check --quiet SHA256SUMS
+	@$(RELEASE) push --version='$(VERSION)' --registry='$(REGISTRY)' --out='$(DIST)'
+	@gh release create 'v$(VERSION)' --verify-tag --title 'v$(VERSION)' --notes-file '$(DIST)/release-notes.md' \
+		$(if $(findstring -,$(VERSION)),--prerelease) '$(DIST)'/*
+
 # In the cluster of KUBECONFIG, or in the local one.
 in_cluster = export KUBECONFIG=$${KUBECONFIG:-$$($(CLUSTER) kubeconfig)}; \
 	kubectl=$$(command -v kubectl || echo $$($(CLUSTER) build kubernetes)/kubectl)
@@ -306,7 +337,6 @@ in_cluster = export KUBECONFIG=$${KUBECONFIG:-$$($(CLUSTER) kubeconfig)}; \
 install: ## Install the CRDs only (KUBECONFIG's cluster, or the local one).
 	@$(in_cluster); $$kubectl apply -k config/crd
 
-comma := ,
 # make run sets LOADED, as it has brought the image itself, and REPLICAS=0 where no node can
 # run the operator.
 .PHONY: deploy
@@ -376,6 +406,11 @@ catalog-image: ## Write the catalog's image to build/ [CATALOG_IMAGE].
 	@go run ./test/bundle/cmd/bundle catalog-image --folder=catalog --ref=$(CATALOG_IMAGE) --out=build/catalog.tar \
 		--opm=$(OPM) --probe=$$(dirname $(OPM))/grpc-health-probe
 
+# What `make release` asks for: the bundle of a released image, in a folder of its own.
+.PHONY: release-bundle
+release-bundle:
+	$(call write_bundle,$(OUT),$(VERSION),$(PREVIOUS))
+
 .PHONY: check-bundle
 check-bundle: ## Ask all validators of OLM about bundle/ and catalog/: no error, no warning.
 	$(call say,Validating bundle and catalog)
@@ -434,4 +469,4 @@ undeploy: ## Remove the operator and its CRDs, and with them every object of its
 
 .PHONY: clean
 clean: ## Remove what was built here; the cache folder stays.
-	@rm -rf build
+	@rm -rf build dist
