@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -256,9 +257,9 @@ func quantitiesOf(of reflect.Type, at []string, within map[reflect.Type]bool) (p
 	case of.Kind() == reflect.Pointer:
 		return quantitiesOf(of.Elem(), at, within)
 	case of.Kind() == reflect.Slice:
-		return quantitiesOf(of.Elem(), append(at[:len(at):len(at)], "items"), within)
+		return quantitiesOf(of.Elem(), with(at, "items"), within)
 	case of.Kind() == reflect.Map:
-		return quantitiesOf(of.Elem(), append(at[:len(at):len(at)], "additionalProperties"), within)
+		return quantitiesOf(of.Elem(), with(at, "additionalProperties"), within)
 	case of.Kind() != reflect.Struct || within[of]:
 		return nil
 	}
@@ -268,12 +269,15 @@ func quantitiesOf(of reflect.Type, at []string, within map[reflect.Type]bool) (p
 		name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
 		below := at
 		if name != "" {
-			below = append(at[:len(at):len(at)], "properties", name)
+			below = with(at, "properties", name)
 		}
 		paths = append(paths, quantitiesOf(of.Field(i).Type, below, within)...)
 	}
 	return paths
 }
+
+// with is a longer path, and leaves the other as it is.
+func with(path []string, more ...string) []string { return slices.Concat(path, more) }
 
 // E40: the schema checks each quantity of a job, also where it checks nothing else. One with
 // a long exponent takes all memory of who decodes it.
