@@ -3,6 +3,8 @@
 ARG GO_VERSION=1.26.8
 FROM --platform=$BUILDPLATFORM golang:${GO_VERSION} AS build
 ARG TARGETARCH
+ARG VERSION
+ARG COMMIT
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
@@ -11,7 +13,7 @@ COPY apis/ apis/
 COPY controllers/ controllers/
 COPY gate/ gate/
 RUN CGO_ENABLED=0 GOOS=linux GOARCH=${TARGETARCH} \
-    go build -trimpath -buildvcs=false -ldflags='-s -w' -o / . ./gate
+    go build -trimpath -buildvcs=false -ldflags="-s -w -X main.version=${VERSION} -X main.commit=${COMMIT}" -o / . ./gate
 
 FROM scratch AS gate
 COPY --from=build /gate /gate

@@ -12,18 +12,17 @@ VERSION ?= 0.1.0
 IMAGE ?= localhost/stateful-operator:$(VERSION)
 GATE_IMAGE ?= localhost/statefulsingleton-gate:$(VERSION)
 
-# What OLM is told. The version before this one is in the catalog too, made from
-# the same tree and with the same image, so that there is something to upgrade
-# from; empty leaves it out.
-PREVIOUS ?= 0.0.9
+# What OLM is told. PREVIOUS is the version that was released before this one, which this
+# one replaces; none was.
+PREVIOUS ?=
 CHANNELS ?= stable,candidate
 DEFAULT_CHANNEL ?= stable
 BUNDLE_IMAGE ?= localhost/stateful-operator-bundle:$(VERSION)
-PREVIOUS_BUNDLE_IMAGE ?= $(BUNDLE_IMAGE:%$(VERSION)=%$(PREVIOUS))
-# What the operator's image is for: the Dockerfile makes it for both, and `make image`
-# for that of this machine.
-ARCHITECTURES ?= amd64 arm64
-export ARCHITECTURES PREVIOUS BUNDLE_IMAGE PREVIOUS_BUNDLE_IMAGE
+# What the operator's image is for: the Dockerfile and `make release` make it for all of
+# these, and `make image` for that of this machine.
+EVERY_ARCHITECTURE := amd64 arm64 ppc64le s390x
+ARCHITECTURES ?= $(EVERY_ARCHITECTURE)
+export ARCHITECTURES PREVIOUS BUNDLE_IMAGE
 CATALOG_IMAGE ?= localhost/stateful-operator-catalog:$(VERSION)
 SCORECARD_IMAGE ?= localhost/stateful-operator-scorecard:$(VERSION)
 # Of a second image with a shell, for promises of changed images.
@@ -35,7 +34,7 @@ NODES ?= 3
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/stateful-operator
 GENERATE_TOOL := go tool -modfile=tools/generate/go.mod
 CONTROLLER_GEN := $(GENERATE_TOOL) controller-gen
-KUSTOMIZE := $(GENERATE_TOOL) sigs.k8s.io/kustomize/kustomize/v5
+RENDER := go run ./test/manifest/cmd/render
 LINT_VERSION := $(shell sed -n 's|.*github.com/golangci/golangci-lint/v2 \(v[^ ]*\).*|\1|p' tools/lint/go.mod)
 LINT := $(CACHE)/golangci-lint-$(LINT_VERSION)-$(shell go env GOVERSION)/golangci-lint
 CLUSTER := go run ./test/cluster/cmd/cluster
@@ -189,7 +188,7 @@ test-hostile: ## All attacks of one tenant on the operator, and how long the oth
 
 # Each mutant must be found by the runs with its seed, or the faults have become blunt.
 .PHONY: test-long
-test-long: mutants test-stories fuzz test-hostile soak-singleton soak-replicated soak-freeze ## What is too long for each change: all stories, fuzzing, the soaks, and mutants that the soak must find (some hours).
+test-long: check-release mutants test-stories fuzz test-hostile soak-singleton soak-replicated soak-freeze ## What is too long for each change: all stories, fuzzing, the soaks, and mutants that the soak must find (some hours).
 	$(as_root)
 	$(call say,Mutants on real nodes)
 	@for rule in $$(go run ./test/faults/mutant soak soak-replicated); do \
@@ -299,6 +298,37 @@ gate-image: ## Write the gate's own image to build/, for --gate-image [GATE_IMAG
 	$(call say,Building $(GATE_IMAGE))
 	@go run ./test/run/image --package=./gate --ref=$(GATE_IMAGE) --out=build/gate.tar
 
+# Where released images are found, and what signs: the file of a private key in PEM without
+# a password, or the key itself in $SIGNING_KEY_PEM.
+REGISTRY ?= ghcr.io/stateful-operator
+SIGNING_KEY ?=
+DIST ?= dist
+comma := ,
+spaces := $(subst ,, )
+RELEASE := go run ./test/release/cmd/release
+
+.PHONY: release
+release: ## Write a release of this commit to dist/: manifests, images, bundle, catalog, sums [VERSION REGISTRY PREVIOUS ARCHITECTURES SIGNING_KEY DIST].
+	$(call say,Releasing version $(VERSION))
+	@$(RELEASE) write --version='$(VERSION)' --registry='$(REGISTRY)' --out='$(DIST)' --key='$(SIGNING_KEY)' \
+		--architectures='$(subst $(spaces),$(comma),$(strip $(ARCHITECTURES)))' --opm=$(OPM)
+
+# A version without a suffix has notes of its own, which the next one has not before its time.
+TRIAL = $(if $(findstring -,$(VERSION)),$(VERSION),$(VERSION)-rc.1)
+.PHONY: check-release
+check-release: ## Write a release twice, and fail if one byte differs [as release].
+	@$(MAKE) --no-print-directory release VERSION='$(TRIAL)' DIST=build/release-one
+	@$(MAKE) --no-print-directory release VERSION='$(TRIAL)' DIST=build/release-two
+	@diff -r build/release-one build/release-two && echo "Both are the same, byte by byte."
+
+.PHONY: publish
+publish: ## Push the images of dist/ to REGISTRY, and make a release of it on GitHub, by gh [VERSION REGISTRY DIST].
+	$(call say,Publishing version $(VERSION))
+	@cd '$(DIST)' && sha256sum --check --quiet SHA256SUMS
+	@$(RELEASE) push --version='$(VERSION)' --registry='$(REGISTRY)' --out='$(DIST)'
+	@gh release create 'v$(VERSION)' --verify-tag --title 'v$(VERSION)' --notes-file '$(DIST)/release-notes.md' \
+		$(if $(findstring -,$(VERSION)),--prerelease) '$(DIST)'/*
+
 # In the cluster of KUBECONFIG, or in the local one.
 in_cluster = export KUBECONFIG=$${KUBECONFIG:-$$($(CLUSTER) kubeconfig)}; \
 	kubectl=$$(command -v kubectl || echo $$($(CLUSTER) build kubernetes)/kubectl)
@@ -307,7 +337,6 @@ in_cluster = export KUBECONFIG=$${KUBECONFIG:-$$($(CLUSTER) kubeconfig)}; \
 install: ## Install the CRDs only (KUBECONFIG's cluster, or the local one).
 	@$(in_cluster); $$kubectl apply -k config/crd
 
-comma := ,
 # make run sets LOADED, as it has brought the image itself, and REPLICAS=0 where no node can
 # run the operator.
 .PHONY: deploy
@@ -335,11 +364,11 @@ OPM = $$($(CLUSTER) build opm)/opm
 # OLM makes the webhooks' Service itself. Mirrors find images by their digest only.
 define write_bundle
 	@rm -rf $(1) && mkdir -p $(1) && cp PROJECT $(1)
-	@$(KUSTOMIZE) build config/manifests | sed -e 's|localhost/stateful-operator:[^ ]*|$(IMAGE)|' -e 's|localhost/stateful-operator-scorecard:[^ ]*|$(SCORECARD_IMAGE)|' \
+	@$(RENDER) config/manifests | sed -e 's|localhost/stateful-operator:[^ ]*|$(IMAGE)|' -e 's|localhost/stateful-operator-scorecard:[^ ]*|$(SCORECARD_IMAGE)|' \
 		-e 's|^    olm.skipRange: .*|    olm.skipRange: <$(2)|' \
-		-e '$(if $(3),s|^  replaces: .*|  replaces: stateful-operator.v$(3)|,/^  replaces: /d)' \
+		$(if $(3),-e 's|^  version: .*|&\n  replaces: stateful-operator.v$(3)|') \
 		$(if $(findstring @,$(IMAGE)),-e 's|^\(    features.operators.openshift.io/disconnected: \).*|\1"true"|') \
-		$(foreach a,$(filter-out $(ARCHITECTURES),amd64 arm64),-e '/^    operatorframework.io.arch.$(a): /d' -e '/^ *- $(a)$$/d') > $(1)/all.yaml
+		$(foreach a,$(filter-out $(ARCHITECTURES),$(EVERY_ARCHITECTURE)),-e '/^    operatorframework.io.arch.$(a): /d' -e '/^ *- $(a)$$/d') > $(1)/all.yaml
 	@sdk=$(SDK); cd $(1); cat all.yaml | $$sdk generate bundle --quiet --overwrite --version=$(2) \
 		--channels=$(CHANNELS) --default-channel=$(DEFAULT_CHANNEL)
 	@rm $(1)/bundle/manifests/stateful-operator-webhook-service_v1_service.yaml
@@ -365,24 +394,22 @@ bundle: ## Write bundle/, what OLM installs [VERSION PREVIOUS IMAGE ARCHITECTURE
 bundle-image: ## Write the bundle's image to build/, without a container engine [BUNDLE_IMAGE FOLDER=bundle].
 	@go run ./test/bundle/cmd/bundle image --folder=$(or $(FOLDER),bundle) --ref=$(BUNDLE_IMAGE) --out=build/bundle.tar
 
-# The bundle of the version before, at the date of this one.
-build/previous: bundle
-	$(call write_bundle,$@,$(PREVIOUS))
-	@date=$$(grep '^    createdAt: ' bundle/manifests/stateful-operator.clusterserviceversion.yaml); \
-		sed -i "s|^    createdAt: .*|$$date|" $@/bundle/manifests/stateful-operator.clusterserviceversion.yaml
-.PHONY: build/previous
-
 .PHONY: catalog
-catalog: bundle $(if $(PREVIOUS),build/previous) ## Write catalog/ from config/olm/catalog.yaml: this version and the one before [BUNDLE_IMAGE, and as bundle].
+catalog: bundle ## Write catalog/ from config/olm/catalog.yaml: this version, and those that were released [BUNDLE_IMAGE, and as bundle].
 	$(call say,Writing the catalog)
 	@mkdir -p catalog/stateful-operator
 	@go run ./test/bundle/cmd/bundle catalog --template=config/olm/catalog.yaml --opm=$(OPM) --out=catalog/stateful-operator/catalog.yaml \
-		present=$(BUNDLE_IMAGE)=bundle $(if $(PREVIOUS),previous=$(PREVIOUS_BUNDLE_IMAGE)=build/previous/bundle)
+		present=$(BUNDLE_IMAGE)=bundle
 
 .PHONY: catalog-image
 catalog-image: ## Write the catalog's image to build/ [CATALOG_IMAGE].
 	@go run ./test/bundle/cmd/bundle catalog-image --folder=catalog --ref=$(CATALOG_IMAGE) --out=build/catalog.tar \
 		--opm=$(OPM) --probe=$$(dirname $(OPM))/grpc-health-probe
+
+# What `make release` asks for: the bundle of a released image, in a folder of its own.
+.PHONY: release-bundle
+release-bundle:
+	$(call write_bundle,$(OUT),$(VERSION),$(PREVIOUS))
 
 .PHONY: check-bundle
 check-bundle: ## Ask all validators of OLM about bundle/ and catalog/: no error, no warning.
@@ -442,4 +469,4 @@ undeploy: ## Remove the operator and its CRDs, and with them every object of its
 
 .PHONY: clean
 clean: ## Remove what was built here; the cache folder stays.
-	@rm -rf build
+	@rm -rf build dist

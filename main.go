@@ -25,6 +25,9 @@ const (
 	exitUsage  = 2
 )
 
+// What the linker says of a release; see test/release.
+var version, commit string
+
 func main() {
 	options, err := controllers.ParseOptions(os.Args[1:], os.Getenv, os.Stdout)
 	if errors.Is(err, flag.ErrHelp) {
@@ -33,6 +36,11 @@ func main() {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "stateful-operator:", err)
 		os.Exit(exitUsage)
+	}
+	options.Build = controllers.NewBuild(version, commit)
+	if options.ShowVersion {
+		fmt.Println(options.Build)
+		return
 	}
 	logTo(os.Stderr, options)
 	limitMemory(os.Getenv)

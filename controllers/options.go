@@ -62,6 +62,11 @@ type Options struct {
 	LogLevel  slog.Level
 	LogFormat string
 
+	// ShowVersion asks for nothing but which program this is. Then all else is empty.
+	ShowVersion bool
+	// Build says which program this is; main knows.
+	Build Build
+
 	certificate *servingcert.Source
 	authority   *servingcert.Authority
 	// lease is made by Manager.
@@ -75,6 +80,7 @@ type Options struct {
 func ParseOptions(args []string, getenv func(string) string, help io.Writer) (Options, error) {
 	options := Options{certificate: &servingcert.Source{}, authority: servingcert.NewAuthority()}
 	var kindNames, namespaces, components string
+	var showVersion bool
 	flags := flag.NewFlagSet("stateful-operator", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&options.Name, "name", "stateful-operator", "`prefix` of the names of this installation's Lease, webhook Service, Secret and configuration")
@@ -101,6 +107,7 @@ func ParseOptions(args []string, getenv func(string) string, help io.Writer) (Op
 	flags.IntVar(&options.ConfigRestarts, "max-concurrent-restarts", 10, "`number` of ExtendedStatefulSets that restart their pods at one time after an edit of a ConfigMap or Secret; a namespace gets another place only while more are free than it has; 0 is no bound")
 	flags.TextVar(&options.LogLevel, "log-level", slog.LevelInfo, "`level`: debug, info, warn or error")
 	flags.StringVar(&options.LogFormat, "log-format", "json", "`format`: json or console")
+	flags.BoolVar(&showVersion, "version", false, "print which version this is, and end")
 
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -108,6 +115,9 @@ func ParseOptions(args []string, getenv func(string) string, help io.Writer) (Op
 			flags.PrintDefaults()
 		}
 		return Options{}, err
+	}
+	if showVersion {
+		return Options{ShowVersion: true}, nil
 	}
 	given := map[string]bool{}
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })

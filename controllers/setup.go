@@ -99,6 +99,7 @@ func Kinds() []string {
 // Setup adds the chosen parts for the chosen kinds, and what the servers of this process
 // need, to the manager.
 func Setup(mgr ctrl.Manager, options Options) error {
+	options.Build.measure()
 	if err := options.watchAPIServer(mgr); err != nil {
 		return err
 	}

@@ -232,8 +232,12 @@ func validateJob(job *v1alpha1.UpdateJob, at *field.Path) field.ErrorList {
 	if job == nil {
 		return nil
 	}
-	var errs field.ErrorList
 	spec := at.Child("spec")
+	if job.Problem != "" {
+		return field.ErrorList{field.Invalid(spec.Child("template"), field.OmitValueType{},
+			"is no template of a pod: "+job.Problem+"; correct the field that it names, or remove it")}
+	}
+	var errs field.ErrorList
 	allowed := []corev1.RestartPolicy{corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure}
 	switch policy := job.Spec.Template.Spec.RestartPolicy; {
 	case policy == "":

@@ -22,15 +22,23 @@ func WriteImage(folder, ref, tar string) error {
 	if err != nil {
 		return err
 	}
-	var files []image.File
+	files, err := Files(folder)
+	if err != nil {
+		return err
+	}
+	return image.Write(tar, ref, v1.Config{Labels: annotations}, files...)
+}
+
+// Files are those of a bundle in its image.
+func Files(folder string) (files []image.File, err error) {
 	for _, part := range []string{"manifests", "metadata", "tests"} {
 		some, err := filesIn(filepath.Join(folder, part), "/"+part)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		files = append(files, some...)
 	}
-	return image.Write(tar, ref, v1.Config{Labels: annotations}, files...)
+	return files, nil
 }
 
 // Annotations are those of a bundle, which are the labels of its image too.

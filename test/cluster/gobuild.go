@@ -24,6 +24,7 @@ type build struct {
 	// the estimate of the time left; 0 for a build that is done at once.
 	compiled int
 	system   string // that the programs are for, this machine's when empty
+	machine  string // its architecture, likewise
 	test     bool   // whether it is the program of a package's tests
 }
 
@@ -36,6 +37,30 @@ func Programs(ctx context.Context, log io.Writer, folder string, packages ...str
 	}
 	return build{dir: root, packages: packages, out: folder + "/", system: "linux"}.run(ctx, log)
 }
+
+// Target is what a program of a release is built for.
+type Target struct {
+	// System and Architecture, as Go names them.
+	System, Architecture string
+	// Version and Commit are what the programs say of themselves.
+	Version, Commit string
+}
+
+// Released builds programs of this project for a release into a folder. The bytes depend
+// on the sources, the target and the version of Go alone: not on this machine, the folder,
+// or the state of the checkout.
+func Released(ctx context.Context, log io.Writer, folder string, target Target, packages ...string) error {
+	root, err := projectRoot()
+	if err != nil {
+		return err
+	}
+	stamps := fmt.Sprintf(" -buildid= -X main.version=%s -X main.commit=%s", target.Version, target.Commit)
+	return build{dir: root, packages: packages, out: folder + "/", system: target.System, machine: target.Architecture, stamps: stamps}.run(ctx, log)
+}
+
+// oldest are the machines of each architecture that a released program runs on: the
+// oldest that Go knows, whatever this machine's environment says.
+var oldest = []string{"GOFLAGS=", "GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0", "GOPPC64=power8"}
 
 // Tests builds the program of a package's tests for the containers of nodes.
 func Tests(ctx context.Context, log io.Writer, source, out string) error {
@@ -80,6 +105,10 @@ func (b build) run(ctx context.Context, log io.Writer) error {
 	cmd.Env = Environment()
 	if b.system != "" {
 		cmd.Env = append(cmd.Env, "GOOS="+b.system)
+	}
+	if b.machine != "" {
+		cmd.Env = append(cmd.Env, "GOARCH="+b.machine)
+		cmd.Env = append(cmd.Env, oldest...)
 	}
 	output, input := io.Pipe()
 	cmd.Stdout, cmd.Stderr = input, input

@@ -9,13 +9,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 )
@@ -73,6 +78,58 @@ func Apply(ctx context.Context, c client.Client, owner client.FieldOwner, object
 		}
 	}
 	return nil
+}
+
+// Text gives what kustomize makes of a folder, as its command prints it, with other images in
+// the place of some. An image is given by the name that is replaced, and becomes
+// name[:tag][@digest].
+func Text(folder string, images map[string]string) ([]byte, error) {
+	over, err := os.MkdirTemp("", "render-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(over)
+	content, err := overlay(over, folder, images)
+	if err != nil {
+		return nil, fmt.Errorf("rendering %s: %w", folder, err)
+	}
+	if err := os.WriteFile(filepath.Join(over, "kustomization.yaml"), content, 0o644); err != nil {
+		return nil, err
+	}
+	options := krusty.MakeDefaultOptions()
+	options.Reorder = krusty.ReorderOptionUnspecified // as the command has it: what others need comes first
+	made, err := krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), over)
+	if err != nil {
+		return nil, fmt.Errorf("rendering %s: %w", folder, err)
+	}
+	return made.AsYaml()
+}
+
+// overlay is the kustomization of one folder that has that of another one with other images.
+func overlay(over, folder string, images map[string]string) ([]byte, error) {
+	var err error
+	for _, path := range []*string{&over, &folder} {
+		if *path, err = filepath.Abs(*path); err != nil {
+			return nil, err
+		}
+		if *path, err = filepath.EvalSymlinks(*path); err != nil {
+			return nil, err
+		}
+	}
+	relative, err := filepath.Rel(over, folder)
+	if err != nil {
+		return nil, err
+	}
+	kustomization := types.Kustomization{Resources: []string{relative}}
+	for _, name := range slices.Sorted(maps.Keys(images)) {
+		reference, digest, _ := strings.Cut(images[name], "@")
+		image := types.Image{Name: name, NewName: reference, Digest: digest}
+		if colon := strings.LastIndex(reference, ":"); colon > strings.LastIndex(reference, "/") {
+			image.NewName, image.NewTag = reference[:colon], reference[colon+1:]
+		}
+		kustomization.Images = append(kustomization.Images, image)
+	}
+	return yaml.Marshal(kustomization)
 }
 
 // Render gives the objects that kustomize makes of a folder, as kubectl apply --kustomize

@@ -118,9 +118,10 @@ func (m *Manager) Catalog(ctx context.Context, name string, bundles ...Bundle) s
 	return m.keep(ctx, name, out.String())
 }
 
-// Shipped writes the catalog that `make catalog` makes of these bundles' images.
-func (m *Manager) Shipped(ctx context.Context, name string, previous, present Bundle) string {
-	text, err := bundle.Render(ctx, m.OPM, filepath.Join("config", "olm", "catalog.yaml"),
+// FromTemplate writes the catalog that `make catalog` would make of these bundles' images, if
+// both had been released.
+func (m *Manager) FromTemplate(ctx context.Context, name string, previous, present Bundle) string {
+	text, err := bundle.Render(ctx, m.OPM, filepath.Join("test", "olm", "testdata", "catalog.yaml"),
 		bundle.Version{Name: "previous", Image: previous.Image, Folder: previous.Folder},
 		bundle.Version{Name: "present", Image: present.Image, Folder: present.Folder})
 	m.Expect(err).To(gomega.Succeed())

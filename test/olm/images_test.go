@@ -16,7 +16,7 @@ import (
 )
 
 // bundleImages installs the operator as catalogs in registries have it: the catalog
-// is the one of `make catalog`, OLM makes a pod of its image, and a job that unpacks
+// is as `make catalog` makes it, OLM makes a pod of its image, and a job that unpacks
 // the bundle's. Then operator-sdk does it by itself.
 func bundleImages(t *testing.T, s *site) {
 	registry := s.at(t).m.StartRegistry()
@@ -28,7 +28,7 @@ func bundleImages(t *testing.T, s *site) {
 func (s *site) fromImages(ctx context.Context, registry *olm.Registry) {
 	const namespace, catalog = "from-images", "images"
 	earlier, present := s.m.PushBundle(ctx, registry, s.earlier), s.m.PushBundle(ctx, registry, s.present)
-	image := s.m.PushCatalog(ctx, registry, catalog, s.m.Shipped(ctx, catalog, earlier, present))
+	image := s.m.PushCatalog(ctx, registry, catalog, s.m.FromTemplate(ctx, catalog, earlier, present))
 	s.m.ServeImage(ctx, catalog, image)
 	s.m.Subscribe(ctx, olm.Subscription{Namespace: namespace, Catalog: catalog, Channel: "candidate", Start: earlier.Name})
 	// Approval is automatic: it is upgraded as soon as it is installed.

@@ -64,7 +64,7 @@ func boot(t *testing.T) *cluster.Cluster {
 	t.Chdir(root)
 	s := site{g, t, local}
 	s.load(ctx, t.TempDir())
-	s.shell("go tool -modfile=tools/generate/go.mod kustomize build config/scorecard/rbac | kubectl apply -f -")
+	s.shell("kubectl apply --kustomize=config/scorecard/rbac")
 	return local
 }
 

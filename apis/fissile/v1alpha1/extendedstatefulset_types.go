@@ -286,18 +286,16 @@ type UpdateStrategy struct {
 // version and attempt.
 // +kubebuilder:validation:XValidation:rule="!has(self.metadata) || !has(self.metadata.labels) || size(self.metadata.labels) <= 64",fieldPath=".metadata.labels",message="may be at most 64; take fewer labels"
 // +kubebuilder:validation:XValidation:rule="!has(self.metadata) || !has(self.metadata.annotations) || size(self.metadata.annotations) <= 64",fieldPath=".metadata.annotations",message="may be at most 64; take fewer annotations"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.template.metadata) || !has(self.spec.template.metadata.labels) || size(self.spec.template.metadata.labels) <= 64",fieldPath=".spec.template.metadata.labels",message="may be at most 64; take fewer labels"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.template.metadata) || !has(self.spec.template.metadata.annotations) || size(self.spec.template.metadata.annotations) <= 64",fieldPath=".spec.template.metadata.annotations",message="may be at most 64; take fewer annotations"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.template.spec) || !has(self.spec.template.spec.containers) || size(self.spec.template.spec.containers) <= 64",fieldPath=".spec.template.spec.containers",message="may be at most 64; take fewer containers"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.template.spec) || !has(self.spec.template.spec.initContainers) || size(self.spec.template.spec.initContainers) <= 64",fieldPath=".spec.template.spec.initContainers",message="may be at most 64; take fewer init containers"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.template.spec) || !has(self.spec.template.spec.volumes) || size(self.spec.template.spec.volumes) <= 256",fieldPath=".spec.template.spec.volumes",message="may be at most 256; take fewer volumes"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.template.spec) || !has(self.spec.template.spec.imagePullSecrets) || size(self.spec.template.spec.imagePullSecrets) <= 64",fieldPath=".spec.template.spec.imagePullSecrets",message="may be at most 64; take fewer Secrets"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.parallelism) || self.spec.parallelism <= 100",fieldPath=".spec.parallelism",message="may be at most 100; take fewer pods at one time"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec) || !has(self.spec.completions) || self.spec.completions <= 1000",fieldPath=".spec.completions",message="may be at most 1000; take fewer completions"
 type UpdateJob struct {
 	// The metadata and spec of a Job. Its ttlSecondsAfterFinished and suspend are
-	// the operator's.
+	// the operator's. The operator looks at its template, and the schema does not.
 	batchv1.JobTemplateSpec `json:",inline"`
+
+	// Problem is why the template cannot be read; empty if it can. It is neither sent
+	// nor stored.
+	Problem string `json:"-"`
 
 	// OnFailure is Abort or Continue. Defaults to Abort.
 	// +optional

@@ -10,6 +10,10 @@
 // defaults also of objects that nobody wrote, such as the fsType of an azureDisk
 // for each volume, and sends what is then refused.
 //
+// Of the pods of Jobs before and after an upgrade it keeps the quantities only: three whole
+// templates are too long for a definition. UpdateJob.UnmarshalJSON looks at the rest. And it
+// drops ephemeral containers, which the API server refuses in every template of a pod.
+//
 // And it bounds the selectors that are compared with every pod, and quantities: a marker
 // cannot say that of a Kubernetes type. A quantity with an exponent of many digits passes
 // the pattern that controller-gen knows, and takes all memory of who decodes it.
@@ -39,6 +43,12 @@ var embedded = map[string]bool{
 	"volumeClaimTemplates": true,
 	"volumes":              true,
 }
+
+// jobs are the fields that hold a Job, of whose pods only quantities are checked.
+var jobs = map[string]bool{"preUpdateJob": true, "postUpdateJob": true}
+
+// preserved marks a schema of an object in which there may be other fields too.
+const preserved = "x-kubernetes-preserve-unknown-fields"
 
 // selectors are the label selectors in spec that are bounded, by the name of the
 // definition.
@@ -122,9 +132,15 @@ func walk(node any) {
 			node["pattern"], node["maxLength"] = quantity, longestQuantity
 		}
 		if properties, ok := node["properties"].(map[string]any); ok {
+			if node[preserved] != true {
+				dropEphemeral(properties)
+			}
 			for name, schema := range properties {
 				if embedded[name] {
 					keepOwn(schema)
+				}
+				if jobs[name] {
+					keepQuantities(schema)
 				}
 			}
 		}
@@ -164,6 +180,60 @@ func bare(schema any, isKey bool, keys []any) {
 		delete(s, "default")
 	}
 	trimBelow(s, keys)
+}
+
+// dropEphemeral drops ephemeral containers from a pod. Where other fields are kept, they are
+// too, and so are their quantities.
+func dropEphemeral(properties map[string]any) {
+	if _, isPod := properties["initContainers"]; isPod {
+		delete(properties, "ephemeralContainers")
+	}
+}
+
+// keepQuantities leaves nothing of the template of a Job but what has quantities.
+func keepQuantities(job any) {
+	spec, _ := at(job, "properties", "spec", "properties").(map[string]any)
+	template, ok := spec["template"].(map[string]any)
+	if !ok {
+		return
+	}
+	kept := map[string]any{"type": "object"}
+	if toQuantities(template) {
+		kept = template
+	}
+	kept[preserved] = true
+	spec["template"] = kept
+}
+
+// toQuantities drops what leads to no quantity from a schema, and reports whether anything
+// does.
+func toQuantities(node any) bool {
+	schema, ok := node.(map[string]any)
+	if !ok {
+		return false
+	}
+	if pattern := schema["pattern"]; pattern == anyQuantity || pattern == quantity {
+		return true
+	}
+	found := false
+	properties, _ := schema["properties"].(map[string]any)
+	for name, field := range properties {
+		if toQuantities(field) {
+			found = true
+		} else {
+			delete(properties, name)
+		}
+	}
+	if found {
+		schema[preserved] = true
+		delete(schema, "required") // they may be among what was dropped, and so may keys of lists
+	}
+	for _, inner := range []any{schema["items"], schema["additionalProperties"]} {
+		found = toQuantities(inner) || found
+	}
+	delete(schema, "x-kubernetes-list-type")
+	delete(schema, "x-kubernetes-list-map-keys")
+	return found
 }
 
 // bound puts bounds into the selectors of a definition.

@@ -1,9 +1,19 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/yaml"
 )
 
 const untrimmed = `kind: CustomResourceDefinition
@@ -203,5 +213,168 @@ func TestQuantitiesAreBounded(t *testing.T) {
 		if is := regexp.MustCompile(quantity).MatchString(text); is != taken {
 			t.Errorf("%s is taken: %v", text, is)
 		}
+	}
+}
+
+// mostBytes is how long a definition may be, as JSON: kubectl apply keeps a copy in an
+// annotation, the API server another one for each version of it in its memory, and a bundle
+// holds them all.
+const mostBytes = 120 << 10
+
+func TestDefinitionsAreShort(t *testing.T) {
+	files, err := filepath.Glob("../bases/*.yaml")
+	if err != nil || len(files) != 4 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		object, err := json.Marshal(read(t, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(object) > mostBytes {
+			t.Errorf("%s has %d bytes as JSON, and may have %d: keep less of what it embeds", file, len(object), mostBytes)
+		}
+	}
+}
+
+func read(t *testing.T, file string) (object map[string]any) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(text, &object); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+// quantitiesOf are the paths of all quantities in a type, as fields of a schema.
+func quantitiesOf(of reflect.Type, at []string, within map[reflect.Type]bool) (paths [][]string) {
+	switch {
+	case of == reflect.TypeFor[resource.Quantity]():
+		return [][]string{at}
+	case of.Kind() == reflect.Pointer:
+		return quantitiesOf(of.Elem(), at, within)
+	case of.Kind() == reflect.Slice:
+		return quantitiesOf(of.Elem(), with(at, "items"), within)
+	case of.Kind() == reflect.Map:
+		return quantitiesOf(of.Elem(), with(at, "additionalProperties"), within)
+	case of.Kind() != reflect.Struct || within[of]:
+		return nil
+	}
+	within[of] = true
+	defer delete(within, of)
+	for i := range of.NumField() {
+		name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
+		below := at
+		if name != "" {
+			below = with(at, "properties", name)
+		}
+		paths = append(paths, quantitiesOf(of.Field(i).Type, below, within)...)
+	}
+	return paths
+}
+
+// with is a longer path, and leaves the other as it is.
+func with(path []string, more ...string) []string { return slices.Concat(path, more) }
+
+// E40: the schema checks each quantity of a job, also where it checks nothing else. One with
+// a long exponent takes all memory of who decodes it.
+func TestE40EachQuantityOfAJobIsBounded(t *testing.T) {
+	definition := read(t, "../bases/fissile.cloudfoundry.org_extendedstatefulsets.yaml")
+	paths := quantitiesOf(reflect.TypeFor[batchv1.JobTemplateSpec](), nil, map[reflect.Type]bool{})
+	if len(paths) < 15 {
+		t.Fatalf("%d quantities in a Job: some are overlooked", len(paths))
+	}
+	for _, version := range at(definition, "spec", "versions").([]any) {
+		strategy := at(version, "schema", "openAPIV3Schema", "properties", "spec", "properties", "updateStrategy", "properties")
+		for job := range jobs {
+			for _, path := range paths {
+				schema := at(at(strategy, job), path...)
+				if at(schema, "pattern") != quantity {
+					t.Errorf("%s: nothing bounds %s", job, strings.Join(path, "."))
+				}
+			}
+		}
+	}
+}
+
+const jobOf = `preUpdateJob:
+  properties:
+    spec:
+      properties:
+        backoffLimit: {type: integer}
+        template:
+          description: the pods
+          properties:
+            spec:
+              properties:
+                hostname: {type: string}
+                initContainers: {type: array, items: {type: object, properties: {name: {type: string}}}}
+                ephemeralContainers:
+                  items:
+                    properties:
+                      name: {type: string}
+                      size: {pattern: '%[1]s'}
+                    required: [name]
+                    type: object
+                  type: array
+                  x-kubernetes-list-map-keys: [name]
+                  x-kubernetes-list-type: map
+              required: [containers]
+              type: object
+          type: object
+`
+
+const trimmedJob = `---
+properties:
+  preUpdateJob:
+    properties:
+      spec:
+        properties:
+          backoffLimit:
+            type: integer
+          template:
+            properties:
+              spec:
+                properties:
+                  ephemeralContainers:
+                    items:
+                      properties:
+                        size:
+                          maxLength: 64
+                          pattern: %[1]s
+                      type: object
+                      x-kubernetes-preserve-unknown-fields: true
+                    type: array
+                type: object
+                x-kubernetes-preserve-unknown-fields: true
+            type: object
+            x-kubernetes-preserve-unknown-fields: true
+`
+
+func TestOfJobsOnlyQuantitiesAreKept(t *testing.T) {
+	input := "properties:\n  " + strings.ReplaceAll(strings.TrimSuffix(fmt.Sprintf(jobOf, anyQuantity), "\n"), "\n", "\n  ") + "\n"
+	want := fmt.Sprintf(trimmedJob, quantity)
+	for range 2 { // what is trimmed stays as it is
+		got, err := trim([]byte(input))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(got) != want {
+			t.Fatalf("got:\n%s\nwant:\n%s", got, want)
+		}
+		input = string(got)
+	}
+}
+
+func TestPodsHaveNoEphemeralContainers(t *testing.T) {
+	got, err := trim([]byte("properties:\n  ephemeralContainers: {type: array}\n  initContainers: {type: array}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "---\nproperties:\n  initContainers:\n    type: array\n"; string(got) != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
 // File is one entry of the image's only layer. Exactly one of Source, Body,
@@ -44,7 +45,7 @@ func Write(tarPath, ref string, cfg v1.Config, files ...File) error {
 	if err != nil {
 		return fmt.Errorf("image reference %q: %w", ref, err)
 	}
-	img, err := build(cfg, files)
+	img, err := Build(runtime.GOARCH, cfg, files...)
 	if err != nil {
 		return fmt.Errorf("building image %s: %w", ref, err)
 	}
@@ -59,17 +60,19 @@ func Write(tarPath, ref string, cfg v1.Config, files ...File) error {
 	return os.Rename(part, tarPath)
 }
 
-func build(cfg v1.Config, files []File) (v1.Image, error) {
+// Build makes an image for linux on an architecture.
+func Build(architecture string, cfg v1.Config, files ...File) (v1.Image, error) {
 	content, err := layer(files)
 	if err != nil {
 		return nil, err
 	}
 	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }
-	fsLayer, err := tarball.LayerFromOpener(open)
+	fsLayer, err := tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer))
 	if err != nil {
 		return nil, err
 	}
-	img, err := mutate.Append(empty.Image, mutate.Addendum{
+	none := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	img, err := mutate.Append(none, mutate.Addendum{
 		Layer:   fsLayer,
 		History: v1.History{Created: v1.Time{Time: epoch}, CreatedBy: "stateful-operator test/cluster/image"},
 	})
@@ -81,7 +84,7 @@ func build(cfg v1.Config, files []File) (v1.Image, error) {
 		return nil, err
 	}
 	file = file.DeepCopy()
-	file.OS, file.Architecture = "linux", runtime.GOARCH
+	file.OS, file.Architecture = "linux", architecture
 	file.Created = v1.Time{Time: epoch}
 	file.Config = cfg
 	return mutate.ConfigFile(img, file)

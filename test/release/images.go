@@ -1,0 +1,182 @@
+package release
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/stateful-operator/stateful-operator/test/cluster"
+	"github.com/stateful-operator/stateful-operator/test/cluster/image"
+)
+
+// Image is made of programs, the first of which it runs.
+type Image struct {
+	// Name of the repository below the registry.
+	Name string
+	// Programs by their packages; each is at / in the image.
+	Programs []Program
+}
+
+// Program is a package and the name of what is built of it.
+type Program struct{ Package, Name string }
+
+// Operator and Gate are the images of the Dockerfile.
+var (
+	Operator = Image{Name: "stateful-operator", Programs: []Program{{".", "stateful-operator"}, {"./gate", "gate"}}}
+	Gate     = Image{Name: "statefulsingleton-gate", Programs: []Program{{"./gate", "gate"}}}
+)
+
+// bundleName is the repository of the bundle's image.
+const bundleName = "stateful-operator-bundle"
+
+// user is nobody's number, as in the Dockerfile.
+const user = "65532:65532"
+
+// images are the references of what was made, by name, each with tag and digest.
+type images map[string]string
+
+// writeImages builds the programs of each architecture once, and the images of them.
+func (r *Release) writeImages(ctx context.Context) (images, error) {
+	var packages []string
+	for _, i := range r.Images {
+		for _, p := range i.Programs {
+			packages = append(packages, p.Package)
+		}
+	}
+	for _, architecture := range r.Architectures {
+		r.say("building programs for %s", architecture)
+		folder := r.builtFor(architecture)
+		target := cluster.Target{System: "linux", Architecture: architecture, Version: r.Version, Commit: r.Commit}
+		if err := cluster.Released(ctx, r.Log, folder, target, unique(packages)...); err != nil {
+			return nil, err
+		}
+	}
+	made := images{}
+	for _, i := range r.Images {
+		err := r.writeImage(made, i.Name, v1.Config{User: user, Entrypoint: []string{"/" + i.Programs[0].Name}, WorkingDir: "/"}, func(architecture string) (files []image.File) {
+			for _, p := range i.Programs {
+				built := filepath.Join(r.builtFor(architecture), p.Name)
+				r.programs = append(r.programs, built)
+				files = append(files, image.File{Path: "/" + p.Name, Source: built})
+			}
+			return files
+		})
+		if err != nil {
+			return nil, fmt.Errorf("writing image %s: %w", i.Name, err)
+		}
+	}
+	return made, nil
+}
+
+func (r *Release) builtFor(architecture string) string { return filepath.Join(r.work, architecture) }
+
+// unique keeps the first of each, in order.
+func unique(all []string) (kept []string) {
+	seen := map[string]bool{}
+	for _, one := range all {
+		if !seen[one] {
+			seen[one] = true
+			kept = append(kept, one)
+		}
+	}
+	return kept
+}
+
+// writeImage writes an image for all architectures as the archive of an OCI layout, and
+// notes its reference.
+func (r *Release) writeImage(made images, repository string, config v1.Config, files func(architecture string) []image.File) error {
+	labels := map[string]string{}
+	for key, value := range config.Labels {
+		labels[key] = value
+	}
+	labels["org.opencontainers.image.version"] = r.Version
+	labels["org.opencontainers.image.revision"] = r.Commit
+	labels["org.opencontainers.image.source"] = r.Source
+	labels["org.opencontainers.image.licenses"] = "Apache-2.0"
+	config.Labels = labels
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	for _, architecture := range r.Architectures {
+		built, err := image.Build(architecture, config, files(architecture)...)
+		if err != nil {
+			return err
+		}
+		platform := &v1.Platform{OS: "linux", Architecture: architecture}
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: built, Descriptor: v1.Descriptor{Platform: platform}})
+	}
+	digest, err := index.Digest()
+	if err != nil {
+		return err
+	}
+	folder := filepath.Join(r.work, "layout-"+repository)
+	written, err := layout.Write(folder, empty.Index)
+	if err != nil {
+		return err
+	}
+	reference := path.Join(r.Registry, repository) + ":" + r.Version
+	annotations := map[string]string{"org.opencontainers.image.ref.name": r.Version, "io.containerd.image.name": reference}
+	if err := written.AppendIndex(index, layout.WithAnnotations(annotations)); err != nil {
+		return err
+	}
+	made[repository] = reference + "@" + digest.String()
+	return r.archive(imageFile(repository, r.Version), folder, "")
+}
+
+// imageFile is the name of the archive of an image.
+func imageFile(repository, version string) string {
+	return repository + "-" + version + "-image.tar"
+}
+
+// Push uploads an image that was unpacked into a folder, with all its architectures, under a
+// reference. Its digest stays what it is.
+func Push(ctx context.Context, folder, reference string, options ...remote.Option) error {
+	at, err := name.ParseReference(reference)
+	if err != nil {
+		return err
+	}
+	index, err := layout.ImageIndexFromPath(folder)
+	if err != nil {
+		return err
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		return err
+	}
+	if len(manifest.Manifests) != 1 {
+		return fmt.Errorf("%s has %d images, and not one", folder, len(manifest.Manifests))
+	}
+	one, err := index.ImageIndex(manifest.Manifests[0].Digest)
+	if err != nil {
+		return err
+	}
+	return remote.WriteIndex(at, one, append(options, remote.WithContext(ctx))...)
+}
+
+// PushAll uploads all images of a release that is in a folder to a registry.
+func PushAll(ctx context.Context, folder, registry, version string, options ...remote.Option) (references []string, err error) {
+	for _, repository := range []string{Operator.Name, Gate.Name, bundleName} {
+		work, err := os.MkdirTemp("", "push-")
+		if err != nil {
+			return nil, err
+		}
+		defer os.RemoveAll(work)
+		if err := unpack(filepath.Join(folder, imageFile(repository, version)), work); err != nil {
+			return nil, err
+		}
+		reference := path.Join(registry, repository) + ":" + version
+		if err := Push(ctx, work, reference, options...); err != nil {
+			return nil, fmt.Errorf("pushing %s: %w", reference, err)
+		}
+		references = append(references, reference)
+	}
+	return references, nil
+}

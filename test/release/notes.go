@@ -1,0 +1,51 @@
+package release
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/mod/semver"
+)
+
+// Notes are the lines of a changelog about a version. A version with a suffix is a trial of
+// what is not released.
+func Notes(changelog, version string) ([]byte, error) {
+	text, err := os.ReadFile(changelog)
+	if err != nil {
+		return nil, err
+	}
+	section := version
+	if semver.Prerelease("v"+version) != "" {
+		section = "Unreleased"
+	}
+	notes, found := cut(string(text), section)
+	if !found {
+		return nil, fmt.Errorf("%s says nothing of [%s]: give what is under Unreleased the heading \"## [%s] - YYYY-MM-DD\", and begin an empty Unreleased above it",
+			changelog, section, section)
+	}
+	if notes == "" {
+		return nil, fmt.Errorf("%s has an empty section [%s]: say what a user notices", changelog, section)
+	}
+	return []byte(notes + "\n"), nil
+}
+
+// cut is what stands between the heading of a section and the next one.
+func cut(text, section string) (notes string, found bool) {
+	var lines bytes.Buffer
+	for line := range strings.SplitSeq(text, "\n") {
+		heading, isHeading := strings.CutPrefix(line, "## ")
+		if isHeading && found {
+			break
+		}
+		isLink := strings.HasPrefix(line, "[") && strings.Contains(line, "]: ")
+		switch {
+		case isHeading:
+			found = strings.HasPrefix(heading, "["+section+"]")
+		case found && !isLink:
+			lines.WriteString(line + "\n")
+		}
+	}
+	return strings.TrimSpace(lines.String()), found
+}

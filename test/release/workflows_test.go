@@ -1,0 +1,57 @@
+package release
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/yaml"
+)
+
+// variable is what is given to make beside its targets.
+var variable = regexp.MustCompile(`^[A-Z_]+=`)
+
+// A workflow is for one forge, and what it does must be possible on any machine.
+func TestWorkflowsCallMakeAndNothingElse(t *testing.T) {
+	g := NewWithT(t)
+	makefile, err := os.ReadFile("../../Makefile")
+	g.Expect(err).To(Succeed())
+	files, err := filepath.Glob("../../.github/workflows/*.yaml")
+	g.Expect(err).To(Succeed())
+	g.Expect(files).To(HaveLen(3))
+	for _, file := range files {
+		var workflow struct {
+			Jobs map[string]struct {
+				Strategy struct{ Matrix struct{ Target []string } }
+				Steps    []struct{ Uses, Run string }
+			}
+		}
+		text, err := os.ReadFile(file)
+		g.Expect(err).To(Succeed())
+		g.Expect(yaml.Unmarshal(text, &workflow)).To(Succeed(), file)
+		g.Expect(workflow.Jobs).NotTo(BeEmpty())
+		for name, job := range workflow.Jobs {
+			targets := job.Strategy.Matrix.Target
+			for _, step := range job.Steps {
+				if step.Uses != "" {
+					continue
+				}
+				command := strings.TrimPrefix(step.Run, `sudo env "PATH=$PATH" `)
+				arguments, isMake := strings.CutPrefix(command, "make ")
+				g.Expect(isMake).To(BeTrue(), "%s, job %s runs %q", file, name, step.Run)
+				for _, argument := range strings.Fields(strings.ReplaceAll(arguments, "${{ matrix.target }}", "")) {
+					if !variable.MatchString(argument) {
+						targets = append(targets, argument)
+					}
+				}
+			}
+			g.Expect(targets).NotTo(BeEmpty(), "%s, job %s", file, name)
+			for _, target := range targets {
+				g.Expect(string(makefile)).To(ContainSubstring("\n"+target+":"), "%s, job %s", file, name)
+			}
+		}
+	}
+}
