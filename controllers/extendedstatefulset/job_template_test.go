@@ -27,7 +27,7 @@ spec:
 	return &unstructured.Unstructured{Object: object}
 }
 
-var _ = DescribeTable("E40 the template of a job", func(ctx SpecContext, job, want string) {
+var _ = DescribeTable("E44 the template of a job", func(ctx SpecContext, job, want string) {
 	object := wire(newNamespace(ctx), job)
 	err := user.Create(ctx, object)
 	if want == "" {

@@ -155,7 +155,7 @@ func TestValidate(t *testing.T) {
 			set.Spec.UpdateStrategy.PreUpdateJob = job("x")
 			set.Spec.UpdateStrategy.PreUpdateJob.Spec.Template.Labels = map[string]string{v1alpha1.LabelSet: "db"}
 		}, []string{`spec.updateStrategy.preUpdateJob.spec.template.metadata.labels[fissile.cloudfoundry.org/extendedstatefulset]: Forbidden: what begins with fissile.cloudfoundry.org/ is the operator's; remove it`}},
-		{"E40 a job with a template that is none", func(set *v1alpha1.ExtendedStatefulSet) {
+		{"E44 a job with a template that is none", func(set *v1alpha1.ExtendedStatefulSet) {
 			set.Spec.UpdateStrategy.PreUpdateJob = &v1alpha1.UpdateJob{Problem: `unknown field "spec.template.spec.container"`}
 		}, []string{`spec.updateStrategy.preUpdateJob.spec.template: Invalid value: is no template of a pod: unknown field "spec.template.spec.container"; correct the field that it names, or remove it`}},
 		{"nothing at all", func(set *v1alpha1.ExtendedStatefulSet) { set.Spec = v1alpha1.ExtendedStatefulSetSpec{} }, []string{

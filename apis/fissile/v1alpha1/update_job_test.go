@@ -13,8 +13,8 @@ import (
 
 const goodJob = `{"metadata":{"labels":{"a":"b"}},"spec":{"backoffLimit":2,"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"a","image":"a"}]}}},"onFailure":"Continue"}`
 
-// E40: one object that a stranger made must not keep the operator from all others.
-func TestE40AJobThatCannotBeReadIsNoErrorOfTheList(t *testing.T) {
+// E44: one object that a stranger made must not keep the operator from all others.
+func TestE44AJobThatCannotBeReadIsNoErrorOfTheList(t *testing.T) {
 	for says, row := range map[string]struct{ template, want string }{
 		"a number for a string":    {`{"spec":{"containers":[{"name":5}]}}`, "cannot unmarshal number"},
 		"a string for a list":      {`{"spec":{"containers":"a"}}`, "cannot unmarshal string"},
@@ -58,8 +58,8 @@ func TestAJobThatCanBeReadIsWhatItSays(t *testing.T) {
 	g.Expect(json.Unmarshal([]byte(`{"onFailure":5,"spec":{}}`), &job)).NotTo(Succeed(), "what the schema checks is an error as ever")
 }
 
-// E40: an object has a megabyte and a half, and three bytes of it become seven hundred.
-func TestE40WhatIsReadOfAJobIsBounded(t *testing.T) {
+// E44: an object has a megabyte and a half, and three bytes of it become seven hundred.
+func TestE44WhatIsReadOfAJobIsBounded(t *testing.T) {
 	g := NewWithT(t)
 	var job UpdateJob
 	many := `{"spec":{"template":{"spec":{"containers":[{}` + strings.Repeat(",{}", 100_000) + `]}}}}`

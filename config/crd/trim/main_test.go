@@ -279,9 +279,9 @@ func quantitiesOf(of reflect.Type, at []string, within map[reflect.Type]bool) (p
 // with is a longer path, and leaves the other as it is.
 func with(path []string, more ...string) []string { return slices.Concat(path, more) }
 
-// E40: the schema checks each quantity of a job, also where it checks nothing else. One with
+// E44: the schema checks each quantity of a job, also where it checks nothing else. One with
 // a long exponent takes all memory of who decodes it.
-func TestE40EachQuantityOfAJobIsBounded(t *testing.T) {
+func TestE44EachQuantityOfAJobIsBounded(t *testing.T) {
 	definition := read(t, "../bases/fissile.cloudfoundry.org_extendedstatefulsets.yaml")
 	paths := quantitiesOf(reflect.TypeFor[batchv1.JobTemplateSpec](), nil, map[reflect.Type]bool{})
 	if len(paths) < 15 {
