@@ -186,8 +186,8 @@ func (p *Plugin) releaseNow(ctx context.Context, s site, name string, yes bool) 
 		return nil
 	}
 	if !yes {
-		return fmt.Errorf("%d pods wait (%s), and their programs would start at once, beside each other and beside one that is still stopping; to do it all the same, add --yes",
-			one.Status.WaitingCount, strings.Join(one.Status.Waiting, ", "))
+		return fmt.Errorf("the programs of all pods that wait would start at once, beside each other and beside one that is still stopping: %s; to do it all the same, add --yes",
+			strings.Join(one.Status.Waiting, ", "))
 	}
 	to := one.DeepCopy()
 	if to.Annotations == nil {
@@ -197,6 +197,6 @@ func (p *Plugin) releaseNow(ctx context.Context, s site, name string, yes bool) 
 	if err := s.patch(ctx, one, to); err != nil && !apierrors.IsNotFound(err) { // it has gone by itself
 		return err
 	}
-	p.say("statefulsingleton.%s/%s is released: %d pods start now", ssnv1.GroupVersion.Group, name, one.Status.WaitingCount)
+	p.say("statefulsingleton.%s/%s is released: all pods that wait start now", ssnv1.GroupVersion.Group, name)
 	return nil
 }

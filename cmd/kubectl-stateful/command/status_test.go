@@ -7,6 +7,8 @@ import (
 
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/yaml"
+
+	rssv1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 )
 
 func TestStatusShowsATreeOfEachKind(t *testing.T) {
@@ -83,4 +85,16 @@ func TestNamesAreCompleted(t *testing.T) {
 	g.Expect(out).To(HavePrefix("web\n"))
 	_, out, _ = x.run("__complete", "switchover", "--to=rss-db-2", "")
 	g.Expect(out).To(HavePrefix("db\n"))
+}
+
+func TestAMessageCannotSteerATerminal(t *testing.T) {
+	g := NewWithT(t)
+	x := at(t, "rss.yaml")
+	x.says("Promoted", "rss-db-1 is \x1b[2Jprimary\r\n")
+	x.set(func(o *rssv1alpha1.ReplicatedStatefulSet) { o.Status.Conditions[0].Message = "\x1b]0;title\x07" })
+	for _, command := range []string{"why", "status"} {
+		_, out, _ := x.run(command, "rss/db")
+		g.Expect(out).NotTo(ContainSubstring("\x1b"))
+		g.Expect(out).NotTo(ContainSubstring("\r"))
+	}
 }
