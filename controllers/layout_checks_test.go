@@ -40,7 +40,8 @@ func TestChecksFindWhatTheyLookFor(t *testing.T) {
 		{"a kind that imports a shared package", "controllers/one/plan.go", `package one; import _ "` + module + `controllers/internal/action"`, checkKindImports, ""},
 		{"a shared package that imports a kind's types", "controllers/internal/action/action.go", `package action; import _ "` + module + `apis/enge/v1alpha1"`, checkInternalImports, "knows no kind"},
 		{"a kind that imports its types", "controllers/one/plan.go", `package one; import _ "` + module + `apis/enge/v1alpha1"`, checkInternalImports, ""},
-
+		{"a program for people that imports the operator", "cmd/kubectl-x/main.go", `package main; import _ "` + module + `controllers/one"`, checkCommandImports, "knows apis and nothing of the operator"},
+		{"a program for people that imports types and itself", "cmd/kubectl-x/main.go", `package main; import _ "` + module + `apis/enge/v1alpha1"; import _ "` + module + `cmd/kubectl-x/tree"`, checkCommandImports, ""},
 		{"a package of odds and ends", "controllers/internal/text/text.go", "package utils", checkVagueNames, "package utils"},
 		{"a test package of odds and ends", "controllers/internal/text/text_test.go", "package misc_test", checkVagueNames, "package misc_test"},
 		{"a file of odds and ends", "scorecard/pod_helpers.go", "package scorecard", checkVagueNames, `"helpers"`},

@@ -95,6 +95,7 @@ var checks = []struct {
 	{"pure files stay pure", checkPure},
 	{"kinds do not import each other", checkKindImports},
 	{"controllers/internal knows no kind", checkInternalImports},
+	{"what people run knows the API alone", checkCommandImports},
 	{"names say what is inside", checkVagueNames},
 	{"files and functions fit a reader's head", checkLengths},
 	{"a condition is one thought", checkMixed},
@@ -184,6 +185,23 @@ func checkInternalImports(s source) []string {
 	for _, imported := range s.imports() {
 		if strings.HasPrefix(imported, module+"apis/") {
 			faults = append(faults, fmt.Sprintf("imports %s: controllers/internal knows no kind", imported))
+		}
+	}
+	return faults
+}
+
+// checkCommandImports keeps programs for people apart from the operator: what they know of
+// an object, the API says.
+func checkCommandImports(s source) []string {
+	if !strings.HasPrefix(s.path, "cmd/") {
+		return nil
+	}
+	var faults []string
+	for _, imported := range s.imports() {
+		rest, ours := strings.CutPrefix(imported, module)
+		known := strings.HasPrefix(rest, "apis/") || strings.HasPrefix(rest, "cmd/")
+		if ours && !known {
+			faults = append(faults, fmt.Sprintf("imports %s: a program for people knows apis and nothing of the operator", imported))
 		}
 	}
 	return faults

@@ -80,7 +80,9 @@ func (s *server) does(command string) string {
 	return out
 }
 
-func (s *server) make(object client.Object) { s.Expect(s.Create(context.Background(), object)).To(Succeed()) }
+func (s *server) make(object client.Object) {
+	s.Expect(s.Create(context.Background(), object)).To(Succeed())
+}
 
 func (s *server) read(name string, object client.Object) {
 	s.Expect(s.Get(context.Background(), client.ObjectKey{Namespace: "default", Name: name}, object)).To(Succeed())

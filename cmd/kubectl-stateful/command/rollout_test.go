@@ -62,22 +62,34 @@ func rest(conditions []metav1.Condition) {
 	set(conditions, "Stale", metav1.ConditionFalse, "Healthy")
 }
 
-func TestRolloutStatusOfEachKind(t *testing.T) {
+// rolloutRow is a world, and what rollout status says of it.
+type rolloutRow struct {
+	says, object string
+	world        func(*terminal)
+	code         int
+	wants        string
+}
+
+func tryRollouts(t *testing.T, rows []rolloutRow) {
+	for _, row := range rows {
+		t.Run(row.says, func(t *testing.T) {
+			x := at(t, strings.Split(row.object, "/")[0]+".yaml")
+			if row.world != nil {
+				row.world(x)
+			}
+			code, out, stderr := x.run("rollout", "status", row.object, "--watch=false")
+			if code != row.code || !strings.HasPrefix(out+stderr, row.wants) {
+				t.Errorf("exit code %d, wrote %q %q; wanted %d, %q", code, out, stderr, row.code, row.wants)
+			}
+		})
+	}
+}
+
+func TestRolloutStatusOfStatefulClusters(t *testing.T) {
 	stc := func(change func(*stcv1alpha1.StatefulCluster)) func(*terminal) {
 		return func(x *terminal) { edit(x, &stcv1alpha1.StatefulCluster{}, "web", change) }
 	}
-	rss := func(change func(*rssv1alpha1.ReplicatedStatefulSet)) func(*terminal) {
-		return func(x *terminal) { edit(x, &rssv1alpha1.ReplicatedStatefulSet{}, "db", change) }
-	}
-	ests := func(change func(*estsv1alpha1.ExtendedStatefulSet)) func(*terminal) {
-		return func(x *terminal) { edit(x, &estsv1alpha1.ExtendedStatefulSet{}, "shop", change) }
-	}
-	for _, row := range []struct {
-		says, object string
-		world        func(*terminal)
-		code         int
-		wants        string
-	}{
+	tryRollouts(t, []rolloutRow{
 		{"a bad template is a failure", "stc/web", nil, 1, "error: these members do not become Ready"},
 		{"members of an earlier template are what the rollout mends", "stc/web",
 			stc(func(o *stcv1alpha1.StatefulCluster) { o.Status.UpdateRevision = "web-another" }), 0, "Waiting for statefulcluster \"web\": Updating: 1 of 3 members"},
@@ -92,7 +104,14 @@ func TestRolloutStatusOfEachKind(t *testing.T) {
 			set(o.Status.Conditions, "Degraded", metav1.ConditionTrue, "InvalidSpec")
 		}), 1, "error: these members"},
 		{"the operator has not looked", "stc/web", stc(func(o *stcv1alpha1.StatefulCluster) { o.Status.ObservedGeneration = 3 }), 0, "Waiting for the operator to look at the present spec..."},
+	})
+}
 
+func TestRolloutStatusOfReplicatedStatefulSets(t *testing.T) {
+	rss := func(change func(*rssv1alpha1.ReplicatedStatefulSet)) func(*terminal) {
+		return func(x *terminal) { edit(x, &rssv1alpha1.ReplicatedStatefulSet{}, "db", change) }
+	}
+	tryRollouts(t, []rolloutRow{
 		{"a primary is waited for", "rss/db", nil, 0, "Waiting for replicatedstatefulset \"db\": WaitingForStop: these may still be primary"},
 		{"a pod of an earlier template", "rss/db", rss(func(o *rssv1alpha1.ReplicatedStatefulSet) { rest(o.Status.Conditions) }), 0, "Waiting for replicatedstatefulset \"db\": rss-db-2 are still of an earlier template"},
 		{"paused", "rss/db", rss(func(o *rssv1alpha1.ReplicatedStatefulSet) {
@@ -105,7 +124,14 @@ func TestRolloutStatusOfEachKind(t *testing.T) {
 			set(o.Status.Conditions, "Available", metav1.ConditionFalse, "Stopped")
 			set(o.Status.Conditions, "Progressing", metav1.ConditionFalse, "Steady")
 		}), 0, "replicatedstatefulset \"db\" successfully rolled out"},
+	})
+}
 
+func TestRolloutStatusOfExtendedStatefulSets(t *testing.T) {
+	ests := func(change func(*estsv1alpha1.ExtendedStatefulSet)) func(*terminal) {
+		return func(x *terminal) { edit(x, &estsv1alpha1.ExtendedStatefulSet{}, "shop", change) }
+	}
+	tryRollouts(t, []rolloutRow{
 		{"stale, but of an earlier spec", "ests/shop", nil, 0, "Waiting for the operator to look at the present spec..."},
 		{"stale", "ests/shop", ests(func(o *estsv1alpha1.ExtendedStatefulSet) { o.Status.ObservedGeneration = 6 }), 1, "error: CanaryFailed: version 3 was given up"},
 		{"a canary", "ests/shop", ests(func(o *estsv1alpha1.ExtendedStatefulSet) {
@@ -117,7 +143,11 @@ func TestRolloutStatusOfEachKind(t *testing.T) {
 			rest(o.Status.Conditions)
 			o.Status.ObservedGeneration, o.Status.Phase = 6, estsv1alpha1.PhaseStable
 		}), 0, "extendedstatefulset \"shop\" successfully rolled out"},
+	})
+}
 
+func TestRolloutStatusOfStatefulSingletons(t *testing.T) {
+	tryRollouts(t, []rolloutRow{
 		{"a handover", "ssn/mailer", nil, 0, "Waiting for statefulsingleton \"mailer\": WaitingForStop: pod mailer-746789d98b-c8qc7"},
 		{"the Deployment has not looked", "ssn/mailer", func(x *terminal) {
 			edit(x, &appsv1.Deployment{}, "mailer", func(o *appsv1.Deployment) { o.Status.ObservedGeneration = 1 })
@@ -130,18 +160,7 @@ func TestRolloutStatusOfEachKind(t *testing.T) {
 				o.Status.Conditions = append(o.Status.Conditions, metav1.Condition{Type: "RolloutHeld", Status: "True", Reason: "StandbysNotReady", Message: "set maxUnavailable"})
 			})
 		}, 1, "error: RolloutHeld: set maxUnavailable"},
-	} {
-		t.Run(row.object+": "+row.says, func(t *testing.T) {
-			x := at(t, strings.Split(row.object, "/")[0]+".yaml")
-			if row.world != nil {
-				row.world(x)
-			}
-			code, out, stderr := x.run("rollout", "status", row.object, "--watch=false")
-			if code != row.code || !strings.HasPrefix(out+stderr, row.wants) {
-				t.Errorf("exit code %d, wrote %q %q; wanted %d, %q", code, out, stderr, row.code, row.wants)
-			}
-		})
-	}
+	})
 }
 
 func TestRolloutStatusWaitsUntilTheEnd(t *testing.T) {

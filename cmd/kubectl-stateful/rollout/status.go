@@ -67,7 +67,9 @@ func Status(s *snapshot.Snapshot) Progress {
 	return failed("no rollout is known of %s", s.Kind.Kind)
 }
 
-func failed(format string, args ...any) Progress { return Progress{Failed: fmt.Errorf(format, args...)} }
+func failed(format string, args ...any) Progress {
+	return Progress{Failed: fmt.Errorf(format, args...)}
+}
 
 func (j judge) condition(name string) metav1.Condition {
 	for _, c := range j.conditions {
