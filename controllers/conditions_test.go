@@ -3,6 +3,10 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/yaml"
 
 	clusterlabsv1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	engev1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
@@ -117,4 +122,95 @@ func TestConditionsAreToldWhileThisProcessLeads(t *testing.T) {
 	cancel()
 	g.Expect(<-done).To(Succeed())
 	g.Expect(gathered()).To(BeZero())
+}
+
+// alert is a rule of config/prometheus.
+type alert struct {
+	Alert, Expr string
+	Annotations map[string]string
+}
+
+func alertsOn(t *testing.T) []alert {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "config", "prometheus", "conditions.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rules struct {
+		Spec struct{ Groups []struct{ Rules []alert } }
+	}
+	if err := yaml.Unmarshal(text, &rules); err != nil {
+		t.Fatal(err)
+	}
+	return rules.Spec.Groups[0].Rules
+}
+
+// constants are the words of condition types and reasons in apis/, by the beginning of their
+// names.
+func constants(t *testing.T, beginning string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("..", "apis", "*", "*", "names.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("found %d files: %v", len(files), err)
+	}
+	var words []string
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range regexp.MustCompile(`\b`+beginning+`\w+\s+=\s+"(\w+)"`).FindAllStringSubmatch(string(text), -1) {
+			words = append(words, found[1])
+		}
+	}
+	return words
+}
+
+// saidByOthers are conditions for programs: they sum up what the others say.
+var saidByOthers = []string{"Ready", "Reconciling", "Stalled"}
+
+func TestEachConditionThatWantsAPersonHasAnAlert(t *testing.T) {
+	g := NewWithT(t)
+	var alerted []string
+	for _, a := range alertsOn(t) {
+		for _, found := range regexp.MustCompile(`type="(\w+)"`).FindAllStringSubmatch(a.Expr, -1) {
+			alerted = append(alerted, found[1])
+		}
+		for _, found := range regexp.MustCompile(`reason!?=~?"([\w|]+)"`).FindAllStringSubmatch(a.Expr, -1) {
+			for reason := range strings.SplitSeq(found[1], "|") {
+				g.Expect(constants(t, "Reason")).To(ContainElement(reason), "%s asks for a reason that no condition has", a.Alert)
+			}
+		}
+	}
+	for _, known := range constants(t, "Condition") {
+		if slices.Contains(saidByOthers, known) {
+			continue
+		}
+		g.Expect(alerted).To(ContainElement(known), "condition %s has no alert in config/prometheus/conditions.yaml", known)
+	}
+	g.Expect(constants(t, "Condition")).To(ContainElements(alerted), "an alert is on a condition that no kind has")
+}
+
+func TestEachAlertHasARunbookThatEndsInCommands(t *testing.T) {
+	pages, err := filepath.Glob(filepath.Join("..", "docs", "runbooks", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	alerts := alertsOn(t)
+	if len(pages) != len(alerts) {
+		t.Errorf("there are %d pages and %d alerts", len(pages), len(alerts))
+	}
+	for _, a := range alerts {
+		t.Run(a.Alert, func(t *testing.T) {
+			g := NewWithT(t)
+			g.Expect(a.Annotations).To(HaveKeyWithValue("runbook_url", HaveSuffix("/docs/runbooks/"+a.Alert+".md")))
+			text, err := os.ReadFile(filepath.Join("..", "docs", "runbooks", a.Alert+".md"))
+			g.Expect(err).NotTo(HaveOccurred())
+			for _, part := range []string{"# " + a.Alert, "**What it means.**", "**How to see it.**", "**What to do.**", "**What not to do.**", "**Commands.**"} {
+				g.Expect(string(text)).To(ContainSubstring(part))
+			}
+			lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+			g.Expect(lines[len(lines)-1]).To(HavePrefix("    kubectl "))
+		})
+	}
 }
