@@ -71,6 +71,12 @@ sample-redis: ## The same with Redis as a ReplicatedStatefulSet: failovers, and 
 .PHONY: test
 test: test-unit test-api test-nodes ## Run every test, one kind after another: each kind uses the whole machine.
 
+.PHONY: plugin
+plugin: ## Build kubectl stateful, a plugin of kubectl for the four kinds, into build/bin.
+	$(call say,Building kubectl stateful)
+	@go build -ldflags='-s -w' -o build/bin/kubectl-stateful ./cmd/kubectl-stateful
+	@echo "To use it: export PATH=$(CURDIR)/build/bin:\$$PATH; kubectl stateful --help"
+
 ##@ Change the code
 
 .PHONY: generate
@@ -145,7 +151,7 @@ test-api: ## Tests against a real API server (their names start with TestAPI).
 	@assets=$$($(CLUSTER) build kubernetes); \
 	export KUBEBUILDER_ASSETS=$$assets KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m; \
 	suites=$$(grep -rl --include='*_test.go' 'func TestAPI(' controllers | xargs -n1 dirname | sort -u); \
-	go test -vet=off -count=1 -run '^TestAPI[A-Z]' $$(grep -rlE --include='*_test.go' 'func TestAPI[A-Z]' controllers test | xargs -n1 dirname | sort -u | sed 's,^,./,'); \
+	go test -vet=off -count=1 -run '^TestAPI[A-Z]' $$(grep -rlE --include='*_test.go' 'func TestAPI[A-Z]' cmd controllers test | xargs -n1 dirname | sort -u | sed 's,^,./,'); \
 	go tool ginkgo run --vet=off --procs=3 --timeout=30m $$suites -- -test.run='^TestAPI$$'
 
 # Two processes have a cluster each, and the others share one.

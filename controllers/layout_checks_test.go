@@ -40,6 +40,9 @@ var checkRows = []struct {
 	{"a shared package that imports a kind's types", "controllers/internal/action/action.go", `package action; import _ "` + module + `apis/enge/v1alpha1"`, checkInternalImports, "knows no kind"},
 	{"a kind that imports its types", "controllers/one/plan.go", `package one; import _ "` + module + `apis/enge/v1alpha1"`, checkInternalImports, ""},
 
+	{"a program for people that imports the operator", "cmd/kubectl-x/main.go", `package main; import _ "` + module + `controllers/one"`, checkCommandImports, "knows apis and nothing of the operator"},
+	{"a program for people that imports types and itself", "cmd/kubectl-x/main.go", `package main; import _ "` + module + `apis/enge/v1alpha1"; import _ "` + module + `cmd/kubectl-x/tree"`, checkCommandImports, ""},
+
 	{"types with a client", "apis/enge/v1alpha1/names.go", `package v1alpha1; import _ "sigs.k8s.io/controller-runtime/pkg/client"`, checkAPIImports, "pkg/client"},
 	{"types with a kind", "apis/enge/v1alpha1/names.go", `package v1alpha1; import _ "` + module + `controllers/internal/action"`, checkAPIImports, "internal/action"},
 	{"types of types", "apis/enge/v1alpha1/names.go", `package v1alpha1; import _ "k8s.io/api/core/v1"; import _ "strings"`, checkAPIImports, ""},

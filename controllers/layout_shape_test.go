@@ -26,7 +26,7 @@ func (s source) hasShape() bool {
 	if strings.HasSuffix(s.path, "_test.go") || s.isGenerated() {
 		return false
 	}
-	return strings.HasPrefix(s.path, "controllers/") || strings.HasPrefix(s.path, "gate/")
+	return strings.HasPrefix(s.path, "controllers/") || strings.HasPrefix(s.path, "gate/") || strings.HasPrefix(s.path, "cmd/")
 }
 
 func (s source) functions() []*ast.FuncDecl {

@@ -96,6 +96,7 @@ var checks = []struct {
 	{"kinds do not import each other", checkKindImports},
 	{"controllers/internal knows no kind", checkInternalImports},
 	{"apis need Kubernetes' types and nothing else", checkAPIImports},
+	{"what people run knows the API alone", checkCommandImports},
 	{"names say what is inside", checkVagueNames},
 	{"files and functions fit a reader's head", checkLengths},
 	{"a condition is one thought", checkMixed},
@@ -202,6 +203,23 @@ func checkAPIImports(s source) []string {
 			continue
 		}
 		faults = append(faults, fmt.Sprintf("imports %s: who imports the types should get Kubernetes' types and no more", imported))
+	}
+	return faults
+}
+
+// checkCommandImports keeps programs for people apart from the operator: what they know of
+// an object, the API says.
+func checkCommandImports(s source) []string {
+	if !strings.HasPrefix(s.path, "cmd/") {
+		return nil
+	}
+	var faults []string
+	for _, imported := range s.imports() {
+		rest, ours := strings.CutPrefix(imported, module)
+		known := strings.HasPrefix(rest, "apis/") || strings.HasPrefix(rest, "cmd/")
+		if ours && !known {
+			faults = append(faults, fmt.Sprintf("imports %s: a program for people knows apis and nothing of the operator", imported))
+		}
 	}
 	return faults
 }

@@ -10,8 +10,10 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/stateful-operator/stateful-operator/controllers"
 )
@@ -75,7 +77,15 @@ func TestAPIManager(t *testing.T) {
 	if got := status(t, fmt.Sprintf("https://127.0.0.1:%d/metrics", metrics)); got != http.StatusUnauthorized {
 		t.Errorf("metrics answered a stranger with %d, want %d", got, http.StatusUnauthorized)
 	}
+	toldOf := func() int {
+		n, _ := testutil.GatherAndCount(ctrlmetrics.Registry, "stateful_operator_condition_objects_left_out") // none is what is asked
+		return n
+	}
+	eventually(t, "conditions of every kind in the metrics", func() bool { return toldOf() == len(controllers.Kinds()) })
 	stopped()
+	if n := toldOf(); n != 0 {
+		t.Errorf("conditions of %d kinds are still told after the end", n)
+	}
 	lease := leaseHolder(t, user)
 	if lease != "" {
 		t.Errorf("the lease is still held by %q after the end, want it given back", lease)

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	clusterlabsv1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	engev1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
@@ -120,6 +121,10 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if options.runs(Controllers) {
 		if err := mgr.Add(watch); err != nil {
 			return fmt.Errorf("setting up the look for policies: %w", err)
+		}
+		conditions := &conditionMetrics{reader: mgr.GetCache(), registry: metrics.Registry, kinds: options.Kinds}
+		if err := mgr.Add(conditions); err != nil {
+			return fmt.Errorf("setting up the metrics of conditions: %w", err)
 		}
 	}
 	if options.runs(Installer) {

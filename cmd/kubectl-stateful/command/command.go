@@ -1,0 +1,206 @@
+// Package command has the commands of kubectl stateful.
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/yaml"
+
+	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/gather"
+	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/kinds"
+)
+
+// owner is the field manager of what the plugin writes.
+const owner = client.FieldOwner("kubectl-stateful")
+
+// site is the cluster that a command is about, and the namespace.
+type site struct {
+	client.Client
+	Namespace string
+	// Logs reads logs of pods.
+	Logs gather.Logs
+}
+
+// Plugin is what all commands share. Tests set other values.
+type Plugin struct {
+	Streams genericiooptions.IOStreams
+	// Connect reaches the cluster.
+	Connect func() (site, error)
+	// Now is the time.
+	Now func() time.Time
+	// Interval is the time between two looks of a command that waits.
+	Interval time.Duration
+}
+
+// Run runs the command of these arguments, and returns the exit code.
+func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string) int {
+	klog.SetOutput(io.Discard) // what a library has to say is no message of ours
+	klog.LogToStderr(false)
+	log.SetLogger(klog.Background())
+	flags := genericclioptions.NewConfigFlags(true)
+	p := &Plugin{Streams: streams, Now: time.Now, Interval: time.Second, Connect: func() (site, error) { return connect(flags) }}
+	root := p.Root()
+	flags.AddFlags(root.PersistentFlags())
+	return p.Execute(ctx, root, args)
+}
+
+// Execute runs a command, and writes its error as kubectl does.
+func (p *Plugin) Execute(ctx context.Context, root *cobra.Command, args []string) int {
+	root.SetArgs(args)
+	root.SetIn(p.Streams.In)
+	root.SetOut(p.Streams.Out)
+	root.SetErr(p.Streams.ErrOut)
+	if err := root.ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(p.Streams.ErrOut, explain(err))
+		return 1
+	}
+	return 0
+}
+
+// explain writes an error as kubectl does.
+func explain(err error) string {
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) && status.Status().Reason != "" {
+		return fmt.Sprintf("Error from server (%s): %v", status.Status().Reason, err)
+	}
+	if missing := (*meta.NoKindMatchError)(nil); errors.As(err, &missing) {
+		return fmt.Sprintf("error: the server doesn't have a resource type %q; is stateful-operator installed?", missing.GroupKind)
+	}
+	return "error: " + err.Error()
+}
+
+func connect(flags *genericclioptions.ConfigFlags) (site, error) {
+	config, err := flags.ToRESTConfig()
+	if err != nil {
+		return site{}, err
+	}
+	config.QPS, config.Burst, config.UserAgent = 50, 100, "kubectl-stateful"
+	namespace, _, err := flags.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return site{}, err
+	}
+	scheme, err := kinds.Scheme()
+	if err != nil {
+		return site{}, err
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return site{}, err
+	}
+	typed, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return site{}, err
+	}
+	return site{Client: c, Namespace: namespace, Logs: gather.LogsOf(typed)}, nil
+}
+
+// Root is kubectl stateful, with all its commands.
+func (p *Plugin) Root() *cobra.Command {
+	root := &cobra.Command{
+		Use: "kubectl-stateful", Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl stateful"},
+		Short: "Look at and act on StatefulClusters, ReplicatedStatefulSets, ExtendedStatefulSets and StatefulSingletons",
+		Long: "kubectl stateful looks at and acts on the kinds of stateful-operator:\n" +
+			"StatefulCluster (stc), ReplicatedStatefulSet (rss), ExtendedStatefulSet (ests), StatefulSingleton (ssn).\n\n" +
+			"An object is KIND NAME or KIND/NAME, for example rss/db.",
+		SilenceErrors: true, SilenceUsage: true,
+	}
+	root.AddCommand(p.status(), p.why(), p.rollout(), p.switchover(), p.fence(), p.unfence(), p.release(), p.gather())
+	return root
+}
+
+// object is a command about one object.
+func (p *Plugin) object(c *cobra.Command, run func(context.Context, site, kinds.Kind, string) error) *cobra.Command {
+	c.Use += " (KIND NAME | KIND/NAME)"
+	c.Args = cobra.RangeArgs(1, 2)
+	c.ValidArgsFunction = p.complete
+	c.DisableFlagsInUseLine = true
+	c.RunE = func(c *cobra.Command, args []string) error {
+		kind, name, err := kinds.ParseArgs(args)
+		if err != nil {
+			return err
+		}
+		s, err := p.Connect()
+		if err != nil {
+			return err
+		}
+		return run(c.Context(), s, kind, name)
+	}
+	return c
+}
+
+// complete completes kinds, and then the names of objects.
+func (p *Plugin) complete(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return kinds.Shorts(), cobra.ShellCompDirectiveNoFileComp
+	}
+	kind, err := kinds.Parse(args[0])
+	if err != nil || len(args) > 1 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return p.names(c.Context(), kind), cobra.ShellCompDirectiveNoFileComp
+}
+
+// names are those of the objects of a kind; none if they cannot be read.
+func (p *Plugin) names(ctx context.Context, kind kinds.Kind) []string {
+	s, err := p.Connect()
+	if err != nil {
+		return nil
+	}
+	list := kind.NewList()
+	if err := s.List(ctx, list, client.InNamespace(s.Namespace)); err != nil {
+		return nil
+	}
+	return gather.NamesOf(list)
+}
+
+// print writes a value as JSON or YAML.
+func (p *Plugin) print(format string, value any) error {
+	var text []byte
+	var err error
+	switch format {
+	case "json":
+		text, err = json.MarshalIndent(value, "", "    ")
+		text = append(text, '\n')
+	case "yaml":
+		text, err = yaml.Marshal(value)
+	default:
+		return fmt.Errorf("unable to match a printer suitable for the output format %q, allowed formats are: json,yaml", format)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = p.Streams.Out.Write(text)
+	return err
+}
+
+// color reports whether the output is a terminal that wants colours.
+func (p *Plugin) color() bool {
+	file, ok := p.Streams.Out.(*os.File)
+	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+		return false
+	}
+	return term.IsTerminal(int(file.Fd()))
+}
+
+func (p *Plugin) say(format string, args ...any) {
+	fmt.Fprintf(p.Streams.Out, format+"\n", args...)
+}
+
+func (p *Plugin) warn(format string, args ...any) {
+	fmt.Fprintf(p.Streams.ErrOut, format+"\n", args...)
+}

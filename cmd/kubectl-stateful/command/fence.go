@@ -1,0 +1,202 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	ssnv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/kinds"
+	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/snapshot"
+	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/tree"
+)
+
+// machineOff is the taint by which a person says that the machine of a Node is off.
+var machineOff = corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}
+
+func (p *Plugin) fence() *cobra.Command {
+	yes, node := false, ""
+	c := p.object(&cobra.Command{
+		Use: "fence", Short: "Say that the machine of a member is off, so that another may take its place",
+		Long: "Say that the machine on which a member of an object was, and which does not answer, is off. Then what the\n" +
+			"member ran counts as stopped, and another may take its place.\n\n" +
+			"Say it only of a machine that is off, or cut off from everything that the program could harm, and stays so:\n" +
+			"from outside it cannot be told, and two primaries or two programs at once are what these kinds are to prevent.\n" +
+			"It is said of the Node, by taint " + machineOff.Key + ", and holds for all pods on it, whoever they belong to:\n" +
+			"Kubernetes deletes them, and detaches their volumes. It counts while the Node is not Ready.",
+		Example: "  kubectl stateful fence rss/db --yes",
+	}, func(ctx context.Context, s site, kind kinds.Kind, name string) error {
+		return p.fenceMember(ctx, s, kind, name, node, yes)
+	})
+	yesFlag(c, &yes)
+	c.Flags().StringVar(&node, "node", "", "The Node, if members on several of them do not answer.")
+	return c
+}
+
+func (p *Plugin) fenceMember(ctx context.Context, s site, kind kinds.Kind, name, wanted string, yes bool) error {
+	snap, err := snapshot.Load(ctx, s, kind, s.Namespace, name)
+	if err != nil {
+		return err
+	}
+	if !snap.Read("nodes") || !snap.Read("pods") {
+		return errors.New(strings.Join(snap.Unread, "; "))
+	}
+	node, err := nodeToFence(snap, wanted)
+	if err != nil {
+		return err
+	}
+	members := membersOn(snap, node.Name)
+	if tree.Fenced(node) {
+		p.say("node/%s is out of service already; it counts for %s", node.Name, strings.Join(members, ", "))
+		return nil
+	}
+	if !yes {
+		return fmt.Errorf("node %s does not answer, and %s may be running on it%s. If its machine is off, and stays so, say it: add --yes",
+			node.Name, strings.Join(members, ", "), p.alsoOn(ctx, s, node.Name, len(members)))
+	}
+	to := node.DeepCopy()
+	to.Spec.Taints = append(to.Spec.Taints, machineOff)
+	if err := s.patch(ctx, node, to); err != nil { // refused if its kubelet has spoken since
+		return err
+	}
+	p.say("node/%s is out of service", node.Name)
+	p.say("When the machine is back: kubectl stateful unfence %s", node.Name)
+	return nil
+}
+
+// nodeToFence is the Node of a member that does not answer: the only one, or the one that
+// a person names.
+func nodeToFence(s *snapshot.Snapshot, wanted string) (*corev1.Node, error) {
+	var silent []string
+	named := map[string]bool{}
+	for i := range s.Pods {
+		name := s.Pods[i].Spec.NodeName
+		if name == "" || named[name] {
+			continue
+		}
+		named[name] = true
+		node := s.Node(name)
+		if node != nil && !tree.NodeReady(node) {
+			silent = append(silent, name)
+		}
+		if name == wanted && node == nil {
+			return nil, fmt.Errorf("node %s does not exist any more; when it has been gone for a minute, that says the same", name)
+		}
+	}
+	slices.Sort(silent)
+	of := fmt.Sprintf("%s %q", s.Kind.Singular(), s.Object.GetName())
+	switch {
+	case wanted != "" && !named[wanted]:
+		return nil, fmt.Errorf("no member of %s is on node %s", of, wanted)
+	case wanted != "" && !slices.Contains(silent, wanted):
+		return nil, fmt.Errorf("node %s is Ready: its machine is not off, and what is said of it would not count", wanted)
+	case wanted != "":
+		return s.Node(wanted), nil
+	case len(silent) == 0:
+		return nil, fmt.Errorf("no member of %s is on a node that does not answer", of)
+	case len(silent) > 1:
+		return nil, fmt.Errorf("members of %s are on several nodes that do not answer: %s; say which one by --node", of, strings.Join(silent, ", "))
+	}
+	return s.Node(silent[0]), nil
+}
+
+func membersOn(s *snapshot.Snapshot, node string) []string {
+	var names []string
+	for i := range s.Pods {
+		if s.Pods[i].Spec.NodeName == node {
+			names = append(names, s.Pods[i].Name)
+		}
+	}
+	return names
+}
+
+// alsoOn says how many other pods are on a Node; nothing if they may not be read.
+func (p *Plugin) alsoOn(ctx context.Context, s site, node string, ours int) string {
+	var pods corev1.PodList
+	if err := s.List(ctx, &pods, client.MatchingFields{"spec.nodeName": node}); err != nil {
+		return ""
+	}
+	return fmt.Sprintf(", beside %d other pods, which are given up too", max(len(pods.Items)-ours, 0))
+}
+
+func (p *Plugin) unfence() *cobra.Command {
+	return &cobra.Command{
+		Use: "unfence NODE", Short: "Say that the machine of a Node is back",
+		Long:    "Say that the machine of a Node is back: take taint " + machineOff.Key + " off it.",
+		Example: "  kubectl stateful unfence node-3",
+		Args:    cobra.ExactArgs(1), DisableFlagsInUseLine: true, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(c *cobra.Command, args []string) error {
+			s, err := p.Connect()
+			if err != nil {
+				return err
+			}
+			var node corev1.Node
+			if err := s.Get(c.Context(), client.ObjectKey{Name: args[0]}, &node); err != nil {
+				return err
+			}
+			if !tree.Fenced(&node) {
+				return fmt.Errorf("node %s is not out of service", node.Name)
+			}
+			to := node.DeepCopy()
+			to.Spec.Taints = slices.DeleteFunc(to.Spec.Taints, func(t corev1.Taint) bool { return t.Key == machineOff.Key })
+			if err := s.patch(c.Context(), &node, to); err != nil {
+				return err
+			}
+			p.say("node/%s is in service again", node.Name)
+			return nil
+		},
+	}
+}
+
+func (p *Plugin) release() *cobra.Command {
+	yes := false
+	c := p.object(&cobra.Command{
+		Use: "release", Short: "Start all pods that wait under a StatefulSingleton that is being deleted, at once",
+		Long: "Start all pods that wait under a StatefulSingleton that is being deleted, at once and together, and take off\n" +
+			"all finalizers, by annotation " + ssnv1.AnnotationReleaseNow + ". Their programs run beside each other then.",
+		Example: "  kubectl delete ssn mailer --wait=false\n  kubectl stateful release ssn/mailer --yes",
+	}, func(ctx context.Context, s site, kind kinds.Kind, name string) error {
+		if !kind.Is(kinds.StatefulSingleton) {
+			return fmt.Errorf("only pods of a StatefulSingleton wait for their turn. What a %s waits for on a machine that is off, fence lets go: kubectl stateful fence %s/%s", kind.Kind, kind.Short, name)
+		}
+		return p.releaseNow(ctx, s, name, yes)
+	})
+	yesFlag(c, &yes)
+	return c
+}
+
+func (p *Plugin) releaseNow(ctx context.Context, s site, name string, yes bool) error {
+	object, err := snapshot.Get(ctx, s, kinds.StatefulSingleton, s.Namespace, name)
+	if err != nil {
+		return err
+	}
+	one := object.(*ssnv1.StatefulSingleton)
+	if one.DeletionTimestamp == nil {
+		return fmt.Errorf("statefulsingleton %q is not being deleted, and as long as it is there its pods start one after another. To end its promise: kubectl -n %s delete ssn %s --wait=false", name, s.Namespace, name)
+	}
+	if one.Annotations[ssnv1.AnnotationReleaseNow] == ssnv1.True {
+		p.say("statefulsingleton.%s/%s is being released already", ssnv1.GroupVersion.Group, name)
+		return nil
+	}
+	if !yes {
+		return fmt.Errorf("the programs of all pods that wait would start at once, beside each other and beside one that is still stopping: %s; to do it all the same, add --yes",
+			strings.Join(one.Status.Waiting, ", "))
+	}
+	to := one.DeepCopy()
+	if to.Annotations == nil {
+		to.Annotations = map[string]string{}
+	}
+	to.Annotations[ssnv1.AnnotationReleaseNow] = ssnv1.True
+	if err := s.patch(ctx, one, to); err != nil && !apierrors.IsNotFound(err) { // it has gone by itself
+		return err
+	}
+	p.say("statefulsingleton.%s/%s is released: all pods that wait start now", ssnv1.GroupVersion.Group, name)
+	return nil
+}

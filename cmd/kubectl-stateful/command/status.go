@@ -1,0 +1,131 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/kinds"
+	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/snapshot"
+	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/tree"
+)
+
+func (p *Plugin) status() *cobra.Command {
+	output := ""
+	c := p.object(&cobra.Command{
+		Use: "status", Short: "Show where an object stands, as a tree",
+		Long:    "Show an object with the conditions that matter, its versions, its members with their roles,\nnodes and claims, and what is waited for.",
+		Example: "  kubectl stateful status rss db\n  kubectl stateful status ests/shop --output=yaml",
+	}, func(ctx context.Context, s site, kind kinds.Kind, name string) error {
+		snap, err := snapshot.Load(ctx, s, kind, s.Namespace, name)
+		if err != nil {
+			return err
+		}
+		report := tree.Of(snap, p.Now())
+		if output != "" {
+			return p.print(output, report)
+		}
+		return tree.Write(p.Streams.Out, report, p.color())
+	})
+	outputFlag(c, &output)
+	return c
+}
+
+func outputFlag(c *cobra.Command, output *string) {
+	c.Flags().StringVarP(output, "output", "o", "", "Output format. One of: (json, yaml).")
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json", "yaml"}, cobra.ShellCompDirectiveNoFileComp)) // it has the flag
+}
+
+// evidence is what an object says of itself.
+type evidence struct {
+	Kind       string              `json:"kind"`
+	Namespace  string              `json:"namespace"`
+	Name       string              `json:"name"`
+	Conditions []metav1.Condition  `json:"conditions"`
+	Decisions  []snapshot.Decision `json:"decisions"`
+}
+
+func (p *Plugin) why() *cobra.Command {
+	output, last := "", 20
+	c := p.object(&cobra.Command{
+		Use: "why", Short: "Show what the operator did and found out, and what it says of it",
+		Long: "Show the last events that the operator wrote about an object, the newest last, and the conditions\n" +
+			"with their reasons. Events live in the API server for an hour, or as long as it was told to keep them.",
+		Example: "  kubectl stateful why rss/db",
+	}, func(ctx context.Context, s site, kind kinds.Kind, name string) error {
+		found, err := evidenceOf(ctx, s, kind, name, last)
+		if err != nil {
+			return err
+		}
+		if output != "" {
+			return p.print(output, found)
+		}
+		return p.writeEvidence(found)
+	})
+	outputFlag(c, &output)
+	c.Flags().IntVar(&last, "last", last, "How many of the last decisions are shown. 0 shows all.")
+	return c
+}
+
+func evidenceOf(ctx context.Context, s site, kind kinds.Kind, name string, last int) (evidence, error) {
+	object, err := snapshot.Get(ctx, s, kind, s.Namespace, name)
+	if err != nil {
+		return evidence{}, err
+	}
+	all, err := snapshot.Decisions(ctx, s, object)
+	if err != nil {
+		return evidence{}, err
+	}
+	decisions := []snapshot.Decision{}
+	for _, d := range all {
+		if d.By == kind.Singular() { // events of others say what they want
+			decisions = append(decisions, d)
+		}
+	}
+	if last > 0 && len(decisions) > last {
+		decisions = decisions[len(decisions)-last:]
+	}
+	return evidence{Kind: kind.Kind, Namespace: s.Namespace, Name: name, Conditions: kinds.StateOf(object).Conditions, Decisions: decisions}, nil
+}
+
+func (p *Plugin) writeEvidence(e evidence) error {
+	w := tabwriter.NewWriter(p.Streams.Out, 0, 8, 2, ' ', 0)
+	now := p.Now()
+	fmt.Fprintf(w, "%s %s/%s\n\n", e.Kind, e.Namespace, e.Name)
+	fmt.Fprintln(w, "What it did and found out, the newest last:")
+	for _, d := range e.Decisions {
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", age(now, d), d.Type, d.Reason, tree.Printable(strings.TrimSpace(d.Message)))
+	}
+	if len(e.Decisions) == 0 {
+		fmt.Fprintln(w, "  nothing that the API server still knows of: it keeps events for an hour, if it was not told otherwise")
+	}
+	fmt.Fprintln(w, "\nWhat is so now:")
+	for _, c := range e.Conditions {
+		fmt.Fprintf(w, "  for %s\t%s=%s\t%s\t%s\n", since(now, c.LastTransitionTime.Time), c.Type, c.Status, c.Reason, tree.Printable(c.Message))
+	}
+	if len(e.Conditions) == 0 {
+		fmt.Fprintln(w, "  nobody has looked at the object yet; does the operator run, and does it watch this namespace?")
+	}
+	return w.Flush()
+}
+
+func since(now, then time.Time) string {
+	if then.IsZero() {
+		return "<unknown>"
+	}
+	return duration.HumanDuration(max(now.Sub(then), 0))
+}
+
+// age is how long ago a decision was, as kubectl describe says it.
+func age(now time.Time, d snapshot.Decision) string {
+	if d.Count > 1 {
+		return fmt.Sprintf("%s (x%d over %s)", since(now, d.Last), d.Count, since(now, d.First))
+	}
+	return since(now, d.Last)
+}

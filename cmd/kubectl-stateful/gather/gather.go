@@ -1,0 +1,250 @@
+// Package gather packs what a maintainer needs to find out what is the matter, without what
+// is nobody's business: no Secret, nothing of ConfigMaps, no values of the environment.
+package gather
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/kinds"
+	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/snapshot"
+	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/tree"
+)
+
+// Logs reads the log of a container: the last lines of it, at most so many bytes.
+type Logs func(ctx context.Context, namespace, pod, container string, previous bool) ([]byte, error)
+
+// A log is read up to these bounds: the end of it says most.
+const (
+	logLines = int64(20000)
+	logBytes = int64(16 << 20)
+)
+
+// LogsOf reads logs of a cluster.
+func LogsOf(typed kubernetes.Interface) Logs {
+	return func(ctx context.Context, namespace, pod, container string, previous bool) ([]byte, error) {
+		lines, most := logLines, logBytes
+		return typed.CoreV1().Pods(namespace).GetLogs(pod, &corev1.PodLogOptions{
+			Container: container, Previous: previous, TailLines: &lines, LimitBytes: &most, Timestamps: true,
+		}).DoRaw(ctx)
+	}
+}
+
+// Options say what is gathered.
+type Options struct {
+	// Namespace of the objects, and that of the operator.
+	Namespace, Operator string
+	// KeepEnv keeps the values of the environment.
+	KeepEnv bool
+	Now     time.Time
+}
+
+// parts are what is read of a namespace: all of it names things, none of it holds them.
+var parts = []schema.GroupVersionKind{
+	{Version: "v1", Kind: "Pod"}, {Version: "v1", Kind: "PersistentVolumeClaim"}, {Version: "v1", Kind: "Service"}, {Version: "v1", Kind: "Event"},
+	{Group: "apps", Version: "v1", Kind: "StatefulSet"}, {Group: "apps", Version: "v1", Kind: "Deployment"}, {Group: "apps", Version: "v1", Kind: "ReplicaSet"},
+	{Group: "apps", Version: "v1", Kind: "DaemonSet"}, {Group: "apps", Version: "v1", Kind: "ControllerRevision"},
+	{Group: "batch", Version: "v1", Kind: "Job"}, {Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
+}
+
+// ofOperator are read of the operator's namespace.
+var ofOperator = []schema.GroupVersionKind{
+	{Version: "v1", Kind: "Pod"}, {Version: "v1", Kind: "Event"}, {Group: "apps", Version: "v1", Kind: "Deployment"}, {Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"},
+}
+
+// inCluster are read of the cluster.
+var inCluster = []schema.GroupVersionKind{{Version: "v1", Kind: "Node"}, {Version: "v1", Kind: "PersistentVolume"}, {Group: "storage.k8s.io", Version: "v1", Kind: "StorageClass"}}
+
+// archive is what is being written.
+type archive struct {
+	Options
+	c      client.Reader
+	logs   Logs
+	tar    *tar.Writer
+	folder string
+	// unread says what could not be read, and why.
+	unread []string
+	err    error
+}
+
+// Write writes the archive. What may not be read is left out and listed in it.
+func Write(ctx context.Context, w io.Writer, c client.Reader, logs Logs, o Options) (unread []string, err error) {
+	zipped := gzip.NewWriter(w)
+	a := &archive{Options: o, c: c, logs: logs, tar: tar.NewWriter(zipped), folder: FileName(o.Namespace, o.Now)}
+	a.file("README.txt", []byte(a.readme()))
+	for _, kind := range kinds.All {
+		a.objects(ctx, kind)
+	}
+	for _, kind := range parts {
+		a.listed(ctx, "namespace", kind, a.Namespace)
+	}
+	for _, kind := range inCluster {
+		a.listed(ctx, "cluster", kind, "")
+	}
+	for _, kind := range ofOperator {
+		a.listed(ctx, "operator", kind, a.Operator)
+	}
+	a.operatorLogs(ctx)
+	a.file("unread.txt", []byte(strings.Join(append(a.unread, ""), "\n")))
+	for _, done := range []func() error{a.tar.Close, zipped.Close} {
+		if err := done(); a.err == nil {
+			a.err = err
+		}
+	}
+	return a.unread, a.err
+}
+
+// FileName is the name of an archive, without its ending.
+func FileName(namespace string, now time.Time) string {
+	return "stateful-" + namespace + "-" + now.UTC().Format("20060102-150405")
+}
+
+func (a *archive) readme() string {
+	env := "The values of environment variables and of HTTP headers of probes are left out where the template says them: passwords are often there. Their names stay."
+	if a.KeepEnv {
+		env = "THE VALUES OF ENVIRONMENT VARIABLES ARE IN IT, AS --keep-env ASKED FOR: LOOK FOR PASSWORDS BEFORE YOU PASS IT ON."
+	}
+	return fmt.Sprintf(`Gathered by kubectl stateful gather at %s, of namespace %s, and of the operator in %s.
+
+objects/    the objects of the four kinds: as they are (.yaml), where they stand (.status.txt), and what was said of them (.why.yaml)
+namespace/  what is beside them: pods, claims, events, Services, workloads, revisions, Jobs, budgets
+cluster/    Nodes, PersistentVolumes, StorageClasses
+operator/   the operator: pods, events, Deployments, leases, logs
+unread.txt  what could not be read
+
+Not in it: Secrets; ConfigMaps; logs of the application.
+%s
+Annotation kubectl.kubernetes.io/last-applied-configuration and managedFields are left out too.
+Arguments of commands are in it: look through them if you put passwords there.
+`, a.Now.UTC().Format(time.RFC3339), a.Namespace, a.Operator, env)
+}
+
+// file adds a file. After a failed write nothing more is written.
+func (a *archive) file(name string, content []byte) {
+	if a.err != nil {
+		return
+	}
+	header := &tar.Header{Name: path.Join(a.folder, name), Mode: 0o600, Size: int64(len(content)), ModTime: a.Now.Truncate(time.Second), Typeflag: tar.TypeReg}
+	if a.err = a.tar.WriteHeader(header); a.err == nil {
+		_, a.err = a.tar.Write(content)
+	}
+}
+
+func (a *archive) cannot(what string, err error) {
+	a.unread = append(a.unread, fmt.Sprintf("%s: %v", what, err))
+}
+
+// objects adds the objects of a kind, and what is known of each.
+func (a *archive) objects(ctx context.Context, kind kinds.Kind) {
+	found := a.listed(ctx, "objects", kind.GroupVersionKind, a.Namespace)
+	for _, name := range found {
+		base := path.Join("objects", kind.Plural, name)
+		s, err := snapshot.Load(ctx, a.c, kind, a.Namespace, name)
+		if err != nil {
+			a.cannot(base, err)
+			continue
+		}
+		var text bytes.Buffer
+		if err := tree.Write(&text, tree.Of(s, a.Now), false); err == nil { // a buffer takes everything
+			a.file(base+".status.txt", text.Bytes())
+		}
+		decisions, err := snapshot.Decisions(ctx, a.c, s.Object)
+		if err != nil {
+			a.cannot(base+": events", err)
+			continue
+		}
+		a.yaml(base+".why.yaml", decisions)
+	}
+}
+
+// listed adds all objects of a kind in a namespace, each as a file, and names them.
+func (a *archive) listed(ctx context.Context, folder string, kind schema.GroupVersionKind, namespace string) []string {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	if err := a.c.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		a.cannot(folder+"/"+kind.Kind, err)
+		return nil
+	}
+	names := make([]string, 0, len(list.Items))
+	for i := range list.Items {
+		item := &list.Items[i]
+		Redact(item, a.KeepEnv)
+		names = append(names, item.GetName())
+		a.yaml(path.Join(folder, folderOf(kind), item.GetName()+".yaml"), item.Object)
+	}
+	return names
+}
+
+// folderOf is the folder of a kind: the plural of its name.
+func folderOf(kind schema.GroupVersionKind) string {
+	plural, _ := meta.UnsafeGuessKindToResource(kind)
+	return plural.Resource
+}
+
+func (a *archive) yaml(name string, value any) {
+	text, err := yaml.Marshal(value)
+	if err != nil {
+		a.cannot(name, err)
+		return
+	}
+	a.file(name, text)
+}
+
+// operatorLogs adds the logs of all pods of the operator, of the containers before too.
+func (a *archive) operatorLogs(ctx context.Context) {
+	var pods corev1.PodList
+	if err := a.c.List(ctx, &pods, client.InNamespace(a.Operator)); err != nil {
+		return // said when they were listed
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+			a.log(ctx, pod, status.Name, false)
+			if status.RestartCount > 0 {
+				a.log(ctx, pod, status.Name, true)
+			}
+		}
+	}
+}
+
+func (a *archive) log(ctx context.Context, pod *corev1.Pod, container string, previous bool) {
+	name := path.Join("operator", "logs", pod.Name+"."+container+".log")
+	if previous {
+		name = path.Join("operator", "logs", pod.Name+"."+container+".previous.log")
+	}
+	text, err := a.logs(ctx, pod.Namespace, pod.Name, container, previous)
+	if err != nil {
+		a.cannot(name, err)
+		return
+	}
+	a.file(name, text)
+}
+
+// NamesOf are the names of the objects of a list.
+func NamesOf(list client.ObjectList) []string {
+	var names []string
+	_ = meta.EachListItem(list, func(item runtime.Object) error { // the function returns no error
+		if object, ok := item.(client.Object); ok {
+			names = append(names, object.GetName())
+		}
+		return nil
+	})
+	return names
+}

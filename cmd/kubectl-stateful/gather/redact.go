@@ -1,0 +1,56 @@
+package gather
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// LeftOut stands where something was.
+const LeftOut = "(left out)"
+
+// lastApplied is the whole manifest once more, with all that is left out of it.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// withValues are the lists of names and values in pod templates: the values are left out.
+var withValues = []string{"env", "httpHeaders"}
+
+// Redact leaves out of an object what is nobody's business, wherever it stands in it: a
+// template stands in many kinds, and in revisions of them.
+func Redact(object *unstructured.Unstructured, keepEnv bool) {
+	object.SetManagedFields(nil)
+	clean(object.Object, keepEnv)
+}
+
+func clean(value any, keepEnv bool) {
+	switch v := value.(type) {
+	case map[string]any:
+		cleanMap(v, keepEnv)
+	case []any:
+		for _, item := range v {
+			clean(item, keepEnv)
+		}
+	}
+}
+
+func cleanMap(m map[string]any, keepEnv bool) {
+	if annotations, ok := m["annotations"].(map[string]any); ok {
+		delete(annotations, lastApplied)
+	}
+	if !keepEnv {
+		for _, key := range withValues {
+			leaveOut(m[key])
+		}
+	}
+	for _, below := range m {
+		clean(below, keepEnv)
+	}
+}
+
+// leaveOut takes the values out of a list of names and values.
+func leaveOut(list any) {
+	items, _ := list.([]any) // nothing is no list
+	for _, item := range items {
+		if pair, ok := item.(map[string]any); ok && pair["value"] != nil {
+			pair["value"] = LeftOut
+		}
+	}
+}

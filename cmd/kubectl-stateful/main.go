@@ -1,0 +1,22 @@
+// Command kubectl-stateful is a plugin of kubectl for the kinds of stateful-operator:
+// where an object stands and why, rollouts, switchovers, and what a person alone can say,
+// such as that a machine is off. It is installed by lying in the PATH.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/command"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := command.Run(ctx, genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}, os.Args[1:])
+	stop()
+	os.Exit(code)
+}

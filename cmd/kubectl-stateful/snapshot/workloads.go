@@ -1,0 +1,93 @@
+package snapshot
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Workload is what owns pods of a StatefulSingleton: its pods are not the operator's.
+type Workload struct {
+	// Object is a Deployment, a StatefulSet or a DaemonSet; nil if it is something else
+	// or is gone.
+	Object client.Object
+	// Kind and Name of it.
+	Kind, Name string
+}
+
+// String is the way kubectl takes it.
+func (w Workload) String() string { return strings.ToLower(w.Kind) + "/" + w.Name }
+
+// Progress is how far the rollout of a workload is.
+type Progress struct {
+	// Seen reports whether its own controller has looked at the present template.
+	Seen            bool
+	Wanted, Updated int32
+}
+
+// Progress is how far its rollout is; false for what has none.
+func (w Workload) Progress() (Progress, bool) {
+	switch o := w.Object.(type) {
+	case *appsv1.Deployment:
+		return Progress{o.Status.ObservedGeneration >= o.Generation, ptr.Deref(o.Spec.Replicas, 1), o.Status.UpdatedReplicas}, true
+	case *appsv1.StatefulSet:
+		return Progress{o.Status.ObservedGeneration >= o.Generation, ptr.Deref(o.Spec.Replicas, 1), o.Status.UpdatedReplicas}, o.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType
+	case *appsv1.DaemonSet:
+		return Progress{o.Status.ObservedGeneration >= o.Generation, o.Status.DesiredNumberScheduled, o.Status.UpdatedNumberScheduled}, o.Spec.UpdateStrategy.Type != appsv1.OnDeleteDaemonSetStrategyType
+	}
+	return Progress{}, false
+}
+
+// readWorkloads finds what owns the pods, through the ReplicaSets of Deployments.
+func (s *Snapshot) readWorkloads(ctx context.Context, c client.Reader) error {
+	for i := range s.Pods {
+		ref := metav1.GetControllerOf(&s.Pods[i])
+		if ref == nil {
+			continue
+		}
+		w, err := workloadOf(ctx, c, &s.Pods[i], *ref)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(s.Workloads, func(known Workload) bool { return known.String() == w.String() }) {
+			s.Workloads = append(s.Workloads, w)
+		}
+	}
+	slices.SortFunc(s.Workloads, func(a, b Workload) int { return strings.Compare(a.String(), b.String()) })
+	return nil
+}
+
+func workloadOf(ctx context.Context, c client.Reader, pod *corev1.Pod, ref metav1.OwnerReference) (Workload, error) {
+	if ref.Kind == "ReplicaSet" {
+		var set appsv1.ReplicaSet
+		err := c.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: ref.Name}, &set)
+		if client.IgnoreNotFound(err) != nil {
+			return Workload{}, err
+		}
+		if above := metav1.GetControllerOf(&set); err == nil && above != nil {
+			ref = *above
+		}
+	}
+	w := Workload{Kind: ref.Kind, Name: ref.Name}
+	object := map[string]client.Object{"Deployment": &appsv1.Deployment{}, "StatefulSet": &appsv1.StatefulSet{}, "DaemonSet": &appsv1.DaemonSet{}}[ref.Kind]
+	if object == nil {
+		return w, nil
+	}
+	err := c.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: ref.Name}, object)
+	if apierrors.IsNotFound(err) {
+		return w, nil
+	}
+	if err != nil {
+		return w, fmt.Errorf("reading what owns pod %s: %w", pod.Name, err)
+	}
+	w.Object = object
+	return w, nil
+}

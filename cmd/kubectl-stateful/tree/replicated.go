@@ -1,0 +1,94 @@
+package tree
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	rssv1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/snapshot"
+)
+
+func (r *Report) replicated(s *snapshot.Snapshot, set *rssv1alpha1.ReplicatedStatefulSet, now time.Time) {
+	status := set.Status
+	r.Phase = string(status.Phase)
+	r.Summary = fmt.Sprintf("%d of %d members ready, %d of %d primaries, epoch %d",
+		status.ReadyReplicas, ptr.Deref(set.Spec.Replicas, 3), status.Primaries, status.PrimariesWanted, status.Epoch)
+	present := ""
+	for i := range s.StatefulSets {
+		if s.StatefulSets[i].Name == snapshot.StatefulSetOf(set) {
+			present = s.StatefulSets[i].Spec.Template.Annotations[rssv1alpha1.AnnotationTemplate]
+		}
+	}
+	for i := range s.Pods {
+		m := &r.Members[i]
+		m.Role = roleOf(status.Members, m.Name)
+		m.Version = templateVersion(&s.Pods[i], present)
+		m.Notes = append(m.Notes, replicatedNotes(&status, &s.Pods[i], m.Role, now)...)
+	}
+	for _, order := range []string{rssv1alpha1.AnnotationSwitchoverTo, rssv1alpha1.AnnotationSeedFrom} {
+		if to, ordered := set.Annotations[order]; ordered {
+			r.WaitsFor = append(r.WaitsFor, fmt.Sprintf("annotation %s=%s, which goes when it was obeyed or refused", order, to))
+		}
+	}
+}
+
+// roleOf is what a member does, by what its command status said last.
+func roleOf(members rssv1alpha1.Members, name string) string {
+	switch {
+	case slices.Contains(members.Primary, name):
+		return "primary"
+	case slices.Contains(members.Secondary, name):
+		return "secondary"
+	case slices.Contains(members.Failed, name):
+		return "failed"
+	case slices.Contains(members.Ready, name):
+		return "idle"
+	}
+	return "unknown"
+}
+
+// templateVersion says whether a pod was made from the present template.
+func templateVersion(pod *corev1.Pod, present string) string {
+	switch pod.Annotations[rssv1alpha1.AnnotationTemplate] {
+	case "":
+		return ""
+	case present:
+		return "up to date"
+	}
+	return "out of date"
+}
+
+// replicatedNotes are what the record says of a member.
+func replicatedNotes(status *rssv1alpha1.ReplicatedStatefulSetStatus, pod *corev1.Pod, role string, now time.Time) []string {
+	var notes []string
+	for _, sequence := range status.Sequences {
+		if sequence.Pod == pod.Name {
+			notes = append(notes, fmt.Sprintf("sequence %s of epoch %d", sequence.Sequence, sequence.Epoch))
+		}
+	}
+	for _, grant := range status.Grants {
+		if grant.Pod == pod.Name && role != "primary" {
+			notes = append(notes, fmt.Sprintf("may be primary, by a grant of %s ago", ago(now, grant.Since.Time)))
+		}
+	}
+	for _, command := range status.Commands {
+		if command.Pod == pod.Name {
+			notes = append(notes, fmt.Sprintf("%s was sent %s ago, and its end was not seen yet; it has %s", command.Name, ago(now, command.StartedAt.Time), command.Timeout.Duration))
+		}
+	}
+	for _, failure := range status.Failures {
+		if failure.Pod == pod.Name {
+			notes = append(notes, fmt.Sprintf("%s failed %s ago with exit code %d; failures: %d", failure.Command, ago(now, failure.Last.Time), failure.Code, failure.Count))
+		}
+	}
+	for _, silent := range status.Unanswered {
+		if silent.Pod == pod.Name {
+			notes = append(notes, fmt.Sprintf("status has not answered for %s", ago(now, silent.Since.Time)))
+		}
+	}
+	return notes
+}

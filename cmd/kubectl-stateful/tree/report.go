@@ -1,0 +1,263 @@
+// Package tree says where an object of one of the kinds stands: a report that programs
+// read, and the tree that people do.
+package tree
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	rssv1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	stcv1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	estsv1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	ssnv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/kinds"
+	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/snapshot"
+)
+
+// Report is where an object stands.
+type Report struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Phase is status.phase; none for a StatefulCluster.
+	Phase string `json:"phase,omitempty"`
+	// Summary is the same in figures.
+	Summary string `json:"summary"`
+	// Observed reports whether the operator has looked at the present spec.
+	Observed bool `json:"observed"`
+	// Deleting reports whether the object is being deleted.
+	Deleting bool `json:"deleting,omitempty"`
+	// Conditions are all of them. The tree shows those that matter.
+	Conditions []Condition `json:"conditions"`
+	// Versions are the contents of the template that are in use.
+	Versions []Version `json:"versions,omitempty"`
+	// Members are the pods.
+	Members []Member `json:"members"`
+	// Lost are members that will not come back, the last one first.
+	Lost []string `json:"lost,omitempty"`
+	// WaitsFor is what is waited for, in a sentence each.
+	WaitsFor []string `json:"waitsFor,omitempty"`
+	// Notes are what else a person should know.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Condition is a condition, and whether it says that something is wrong.
+type Condition struct {
+	Type    string `json:"type"`
+	Status  string `json:"status"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+	// Matters reports whether a reader has to see it.
+	Matters bool `json:"matters"`
+	good    bool
+}
+
+// Version is a content of the template.
+type Version struct {
+	Name  string `json:"name"`
+	Role  string `json:"role"`
+	Pods  string `json:"pods"`
+	Notes string `json:"notes,omitempty"`
+}
+
+// Member is a pod.
+type Member struct {
+	Name    string  `json:"name"`
+	Role    string  `json:"role,omitempty"`
+	State   string  `json:"state"`
+	Ready   bool    `json:"ready"`
+	Version string  `json:"version,omitempty"`
+	Node    string  `json:"node,omitempty"`
+	Claims  []Claim `json:"claims,omitempty"`
+	// Notes are what is known of it beside that.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Claim is a claim of a member.
+type Claim struct {
+	Name  string `json:"name"`
+	State string `json:"state"`
+	Size  string `json:"size,omitempty"`
+	Class string `json:"storageClass,omitempty"`
+}
+
+// Of reports where the object of a snapshot stands, at that time.
+func Of(s *snapshot.Snapshot, now time.Time) Report {
+	state := kinds.StateOf(s.Object)
+	r := Report{
+		Kind: s.Kind.Kind, Namespace: s.Object.GetNamespace(), Name: s.Object.GetName(),
+		Observed: state.ObservedGeneration >= s.Object.GetGeneration(),
+		Deleting: s.Object.GetDeletionTimestamp() != nil,
+		Members:  []Member{}, Conditions: []Condition{}, Notes: slices.Clone(s.Unread),
+	}
+	r.judge(state.Conditions)
+	for i := range s.Pods {
+		r.Members = append(r.Members, memberOf(s, &s.Pods[i]))
+	}
+	r.wait(s.Object.GetGeneration(), state.Conditions)
+	switch o := s.Object.(type) {
+	case *stcv1alpha1.StatefulCluster:
+		r.cluster(s, o, now)
+	case *rssv1alpha1.ReplicatedStatefulSet:
+		r.replicated(s, o, now)
+	case *estsv1alpha1.ExtendedStatefulSet:
+		r.extended(s, o)
+	case *ssnv1.StatefulSingleton:
+		r.singleton(s, o, now)
+	}
+	return r
+}
+
+// goodWhenTrue are the conditions that are True while all is well. All others are False.
+var goodWhenTrue = []string{"Available", "Ready", "Seeded"}
+
+// alwaysShown are the conditions that a reader looks for.
+var alwaysShown = []string{"Available"}
+
+func (r *Report) judge(conditions []metav1.Condition) {
+	for _, c := range conditions {
+		good := (c.Status == metav1.ConditionTrue) == slices.Contains(goodWhenTrue, c.Type)
+		told := c.Type == "Progressing" && c.Status == metav1.ConditionTrue // it is what is waited for
+		r.Conditions = append(r.Conditions, Condition{
+			Type: c.Type, Status: string(c.Status), Reason: c.Reason, Message: c.Message, good: good,
+			Matters: slices.Contains(alwaysShown, c.Type) || (!good && !told),
+		})
+	}
+}
+
+func (r *Report) wait(generation int64, conditions []metav1.Condition) {
+	if !r.Observed {
+		r.WaitsFor = append(r.WaitsFor, fmt.Sprintf("the operator has not looked at generation %d of the spec yet; does it run, and does it watch this namespace?", generation))
+	}
+	for _, c := range conditions {
+		if c.Type == "Progressing" && c.Status == metav1.ConditionTrue {
+			r.WaitsFor = append(r.WaitsFor, c.Reason+": "+c.Message)
+		}
+	}
+}
+
+func memberOf(s *snapshot.Snapshot, pod *corev1.Pod) Member {
+	m := Member{Name: pod.Name, State: podState(pod), Ready: isReady(pod), Node: nodeState(s, pod)}
+	for _, name := range snapshot.ClaimsOf(pod) {
+		m.Claims = append(m.Claims, claimOf(s, name))
+	}
+	return m
+}
+
+func claimOf(s *snapshot.Snapshot, name string) Claim {
+	claim, found := s.Claims[name]
+	if !found && !s.Read("claims") {
+		return Claim{Name: name, State: "unknown"}
+	}
+	if !found {
+		return Claim{Name: name, State: "not found"}
+	}
+	c := Claim{Name: name, State: string(claim.Status.Phase)}
+	if size, ok := claim.Status.Capacity[corev1.ResourceStorage]; ok {
+		c.Size = size.String()
+	}
+	if claim.Spec.StorageClassName != nil {
+		c.Class = *claim.Spec.StorageClassName
+	}
+	if claim.DeletionTimestamp != nil {
+		c.State = "Terminating"
+	}
+	return c
+}
+
+// nodeState names the Node of a pod, with what is the matter with it.
+func nodeState(s *snapshot.Snapshot, pod *corev1.Pod) string {
+	name := pod.Spec.NodeName
+	if name == "" {
+		return ""
+	}
+	node := s.Node(name)
+	switch {
+	case node == nil && !s.Read("nodes"):
+		return name
+	case node == nil:
+		return name + " (gone)"
+	case Fenced(node):
+		return name + " (out of service)"
+	case !NodeReady(node):
+		return name + " (does not answer)"
+	case node.Spec.Unschedulable:
+		return name + " (cordoned)"
+	}
+	return name
+}
+
+// NodeReady reports whether the kubelet of a Node answers.
+func NodeReady(node *corev1.Node) bool {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// Fenced reports whether a person has said that the machine of a Node is off.
+func Fenced(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
+}
+
+func isReady(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue && pod.DeletionTimestamp == nil
+		}
+	}
+	return false
+}
+
+// podState is the state of a pod in a word.
+func podState(pod *corev1.Pod) string {
+	if pod.DeletionTimestamp != nil {
+		return "Terminating"
+	}
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if waiting := c.State.Waiting; waiting != nil && waiting.Reason != "" && waiting.Reason != "PodInitializing" && waiting.Reason != "ContainerCreating" {
+			return waiting.Reason
+		}
+	}
+	if isReady(pod) {
+		return "Ready"
+	}
+	if pod.Status.Phase == corev1.PodRunning {
+		return "not Ready"
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return c.Reason
+		}
+	}
+	return string(pod.Status.Phase)
+}
+
+// ago is how long ago something was.
+func ago(now, then time.Time) string {
+	return duration.HumanDuration(max(now.Sub(then), 0))
+}
+
+// counted is a number of things.
+func counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// list joins names, and says how many more there are.
+func list(names []string, most int) string {
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}
