@@ -56,7 +56,7 @@ func (b budgets) inUse() bool { return hasBudgets(b.set) && handsOver(b.set) }
 
 // mustClose reports whether no member may be evicted, since a primary is missing.
 func (b budgets) mustClose() bool {
-	return b.lacksPrimary() && !staysOpen() && !(drain{b.facts}).timeIsOver()
+	return b.lacksPrimary() && !staysOpen() && !drain(b).timeIsOver()
 }
 
 // lacksPrimary reports whether fewer members have the label of a primary than should: the
@@ -123,7 +123,7 @@ func (b budgets) leastFollowers() int32 {
 // wanted. Those that may go although no other has their role are not counted.
 func (b budgets) leastPrimaries() int32 {
 	least := max(b.target(), b.labelled())
-	if d := (drain{b.facts}); d.timeIsOver() {
+	if d := drain(b); d.timeIsOver() {
 		least -= len(d.leavers())
 	}
 	return int32(max(0, least))

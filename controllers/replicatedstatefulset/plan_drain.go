@@ -222,7 +222,7 @@ func draining(p *plan) metav1.Condition {
 // withoutLeaver is the same where no primary is to leave. While one is missing no member may be
 // evicted.
 func (d drain) withoutLeaver(c metav1.Condition) metav1.Condition {
-	b := budgets{d.facts}
+	b := budgets(d)
 	cordoned := d.among(func(m *member) bool { return m.node.Cordoned && !m.terminating() })
 	if len(cordoned) == 0 || !b.inUse() || !b.lacksPrimary() {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonNotDraining, "no primary that another could replace is on a cordoned Node"
