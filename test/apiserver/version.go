@@ -1,0 +1,73 @@
+package apiserver
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+)
+
+// Needs skips the running spec where the API server is older than a version of Kubernetes,
+// such as "1.33". Why is what the older one lacks; docs/kubernetes-versions.md says it too.
+// What the operator itself promises from 1.30 on is no reason.
+func (s Server) Needs(wanted, why string) {
+	GinkgoHelper()
+	if s.version.LessThan(version.MustParseGeneric(wanted)) {
+		Skip(fmt.Sprintf("%s %s: %s", needsWords, wanted, why))
+	}
+}
+
+// needsWords begin the reason of what is skipped.
+const needsWords = "needs Kubernetes"
+
+// versionOf is that of an API server.
+func versionOf(config *rest.Config) *version.Version {
+	GinkgoHelper()
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	Expect(err).NotTo(HaveOccurred())
+	info, err := client.ServerVersion()
+	Expect(err).NotTo(HaveOccurred())
+	has, err := version.ParseGeneric(info.GitVersion)
+	Expect(err).NotTo(HaveOccurred())
+	return has
+}
+
+// What was not tried for the version of the API server is told at the end of each suite.
+var _ = ReportAfterSuite("what the API server is too old for", func(r Report) {
+	for _, spec := range r.SpecReports {
+		if strings.HasPrefix(spec.Failure.Message, needsWords) {
+			fmt.Printf("NOT TRIED: %s: %s\n", spec.FullText(), spec.Failure.Message)
+		}
+	}
+})
+
+// webhookSays is how the API server begins what a webhook says, and noValue what one before
+// 1.36 says of a value that a rule of a schema refuses: its type or nothing.
+var (
+	webhookSays = regexp.MustCompile(`^admission webhook "[^"]*" denied the request: `)
+	noValue     = regexp.MustCompile(`Invalid value: "(object|array|string|integer|)": `)
+	anyValue    = regexp.MustCompile(`Invalid value: ("[^"]*"|-?[0-9]+): `)
+)
+
+// Said is what a user reads of an error, without the name of the webhook.
+func Said(err error) string {
+	if err == nil {
+		return ""
+	}
+	return noValue.ReplaceAllString(webhookSays.ReplaceAllString(err.Error(), ""), "Invalid value: ")
+}
+
+// Says matches what contains those words. From an API server before 1.36 they may be without
+// the value.
+func (s Server) Says(words string) types.GomegaMatcher {
+	if s.version.LessThan(version.MustParseGeneric("1.36")) {
+		return Or(ContainSubstring(words), ContainSubstring(anyValue.ReplaceAllString(words, "Invalid value: ")))
+	}
+	return ContainSubstring(words)
+}
