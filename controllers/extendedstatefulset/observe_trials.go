@@ -69,7 +69,7 @@ func trials(set *v1alpha1.ExtendedStatefulSet) []tried {
 // against one may be of the moment, so these are warnings.
 func (v *validator) tryPod(ctx context.Context, set *v1alpha1.ExtendedStatefulSet) admission.Warnings {
 	pod := buildTrialPod(trials(set)[0].object.(*appsv1.StatefulSet))
-	err := v.court.Try(ctx, pod)
+	_, err := v.court.Try(ctx, pod, below("")) // what is left out was said of its StatefulSet
 	// One that takes the place of another needs no more room.
 	replaces := set.Status.CurrentVersion != 0 && handoverOf(set) == v1alpha1.HandoverPerOrdinal
 	switch {
@@ -137,7 +137,9 @@ func (v *validator) try(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, 
 	defer cancel()
 	var warned admission.Warnings
 	for _, t := range trials {
-		switch err := v.court.Try(ctx, t.object); {
+		leftOut, err := v.court.Try(ctx, t.object, t.at)
+		warned = append(warned, leftOut...)
+		switch {
 		case err == nil:
 		case apierrors.IsAlreadyExists(err):
 			if errs := taken(ctx, set, t.object); len(errs) > 0 {

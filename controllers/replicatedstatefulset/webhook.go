@@ -269,7 +269,9 @@ func (v *validator) tryChildren(ctx context.Context, set *v1alpha1.ReplicatedSta
 	var warned admission.Warnings
 	for _, object := range children(set) {
 		object.SetOwnerReferences(nil) // the owner may not exist yet
-		switch err := v.court.Try(ctx, object); {
+		leftOut, err := v.court.Try(ctx, object, place)
+		warned = append(warned, leftOut...)
+		switch {
 		case err == nil:
 		case apierrors.IsAlreadyExists(err):
 			if errs := taken(ctx, set, object); len(errs) > 0 {
