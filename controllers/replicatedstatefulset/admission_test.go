@@ -117,7 +117,7 @@ var _ = Describe("admission", func() {
 	DescribeTable("refuses", func(ctx SpecContext, r refusal) {
 		err := user.Create(ctx, patched(ns, r.patch))
 		Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
-		Expect(clean(err)).To(server.Says(r.want))
+		Expect(clean(err)).To(server.Mentions(r.want))
 	}, badCreates())
 
 	DescribeTable("takes", func(ctx SpecContext, patch string) {
@@ -217,7 +217,7 @@ var _ = Describe("a change", func() {
 				Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}}}}
 		})
 		Expect(user.Create(ctx, set)).To(Succeed())
-		Expect(clean(apply(ctx, set, r.patch))).To(server.Says(r.want))
+		Expect(clean(apply(ctx, set, r.patch))).To(server.Mentions(r.want))
 	},
 		Entry("of a claim's size", refusal{"spec: {pod: {volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 2Gi}}}}]}}",
 			`spec.pod.volumeClaimTemplates: Invalid value: is immutable; delete the ReplicatedStatefulSet (its claims stay) and create another`}),

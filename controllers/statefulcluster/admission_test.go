@@ -94,7 +94,7 @@ var _ = Describe("admission", func() {
 	DescribeTable("refuses", func(ctx SpecContext, r refusal) {
 		err := user.Create(ctx, newSet(ns, 1, r.change))
 		Expect(apierrors.IsInvalid(err) || apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
-		Expect(clean(err)).To(server.Says(r.message))
+		Expect(clean(err)).To(server.Mentions(r.message))
 	}, badCreates())
 
 	DescribeTable("SC-29 refuses a change of", func(ctx SpecContext, r refusal) {
@@ -103,7 +103,7 @@ var _ = Describe("admission", func() {
 		})
 		Expect(user.Create(ctx, set)).To(Succeed())
 		r.change(set)
-		Expect(clean(user.Update(ctx, set))).To(server.Says(r.message))
+		Expect(clean(user.Update(ctx, set))).To(server.Mentions(r.message))
 	},
 		Entry("the selector", refusal{func(s *v1alpha1.StatefulCluster) {
 			s.Spec.Selector.MatchLabels["app"], s.Spec.Template.Labels["app"] = "x", "x"

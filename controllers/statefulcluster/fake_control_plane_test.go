@@ -69,6 +69,9 @@ func play(ctx context.Context, namespace string) {
 			schedule(ctx, p)
 		case p.Status.Phase == corev1.PodPending || imageChanged(p):
 			run(ctx, p)
+		case p.Status.ObservedGeneration < p.Generation:
+			p.Status.ObservedGeneration = p.Generation
+			_ = user.Status().Update(ctx, p)
 		}
 	}
 }

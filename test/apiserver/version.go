@@ -18,9 +18,14 @@ import (
 // What the operator itself promises from 1.30 on is no reason.
 func (s Server) Needs(wanted, why string) {
 	GinkgoHelper()
-	if s.version.LessThan(version.MustParseGeneric(wanted)) {
+	if !s.AtLeast(wanted) {
 		Skip(fmt.Sprintf("%s %s: %s", needsWords, wanted, why))
 	}
+}
+
+// AtLeast reports whether the API server is of a version of Kubernetes, or later.
+func (s Server) AtLeast(wanted string) bool {
+	return s.version.AtLeast(version.MustParseGeneric(wanted))
 }
 
 // needsWords begin the reason of what is skipped.
@@ -47,8 +52,8 @@ var _ = ReportAfterSuite("what the API server is too old for", func(r Report) {
 	}
 })
 
-// webhookSays is how the API server begins what a webhook says, and noValue what one before
-// 1.36 says of a value that a rule of a schema refuses: its type or nothing.
+// webhookSays is how the API server begins what a webhook says. Of a value that a rule of a
+// schema refuses, one before 1.36 says its type or nothing (noValue), and null in quotes.
 var (
 	webhookSays = regexp.MustCompile(`^admission webhook "[^"]*" denied the request: `)
 	noValue     = regexp.MustCompile(`Invalid value: "(object|array|string|integer|)": `)
@@ -60,14 +65,26 @@ func Said(err error) string {
 	if err == nil {
 		return ""
 	}
-	return noValue.ReplaceAllString(webhookSays.ReplaceAllString(err.Error(), ""), "Invalid value: ")
+	text := webhookSays.ReplaceAllString(err.Error(), "")
+	text = strings.ReplaceAll(text, `Invalid value: "null": `, "Invalid value: null: ")
+	return noValue.ReplaceAllString(text, "Invalid value: ")
 }
 
-// Says matches what contains those words. From an API server before 1.36 they may be without
-// the value.
-func (s Server) Says(words string) types.GomegaMatcher {
-	if s.version.LessThan(version.MustParseGeneric("1.36")) {
-		return Or(ContainSubstring(words), ContainSubstring(anyValue.ReplaceAllString(words, "Invalid value: ")))
+// Words are what the API server says of a refusal by a rule of a schema, where a later one
+// says those words: without the values, before 1.36.
+func (s Server) Words(words string) string {
+	if s.AtLeast("1.36") {
+		return words
 	}
-	return ContainSubstring(words)
+	return anyValue.ReplaceAllString(words, "Invalid value: ")
+}
+
+// Says matches those words, whoever refuses: the API server or a webhook.
+func (s Server) Says(words string) types.GomegaMatcher {
+	return Or(BeIdenticalTo(words), BeIdenticalTo(s.Words(words)))
+}
+
+// Mentions matches what contains those words, whoever refuses.
+func (s Server) Mentions(words string) types.GomegaMatcher {
+	return Or(ContainSubstring(words), ContainSubstring(s.Words(words)))
 }
