@@ -162,7 +162,7 @@ var _ = Describe("admission", func() {
 				"a priority class or a runtime class; once the object is there, its conditions say which"),
 		// A gate that is off in all versions of Kubernetes that are tried stands for a field that
 		// is newer than the API server: it leaves out both.
-		Entry("K1 a field that the API server leaves out", "spec: {template: {spec: {template: {spec: {containers: [{name: web, lifecycle: {stopSignal: SIGUSR1}}]}}}}}",
+		Entry("K1 a field that the API server leaves out", "spec: {template: {spec: {template: {spec: {containers: [{name: web, lifecycle: {stopSignal: SIGUSR1, preStop: {exec: {command: [stop]}}}}]}}}}}",
 			"spec.template.spec.template.spec.containers[0].lifecycle.stopSignal: the API server leaves this field out of what is made from it, as its Kubernetes "+
 				"is too old for it or has it turned off. Take the field out, or upgrade the cluster"),
 		Entry("a job's fields that are ours", "spec: {updateStrategy: {preUpdateJob: {spec: {suspend: true, ttlSecondsAfterFinished: 0, template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}}}",

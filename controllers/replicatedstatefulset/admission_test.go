@@ -96,7 +96,7 @@ func badCreates() []TableEntry {
 		Entry("RS-61 an unknown container", refusal{"spec: {pod: {container: db}}", `spec.pod.container: Invalid value: is the name of none of pod.containers; name one of them, or remove it to take the first`}),
 		Entry("volume podinfo", refusal{"spec: {pod: {volumes: [{name: podinfo, emptyDir: {}}]}}", `spec.pod.volumes: Invalid value: ` + volume}),
 		Entry("a volume of a secret", refusal{"spec: {secrets: [a], pod: {volumes: [{name: secret-a, emptyDir: {}}]}}", `spec.pod.volumes: Invalid value: a volume has the name secret-<name> that the volume of one of spec.secrets gets; rename it`}),
-		Entry("a volume twice", refusal{"spec: {pod: {volumes: [{name: a, emptyDir: {}}, {name: a, emptyDir: {}}]}}", `spec.pod.volumes[1]: Duplicate value: {"name":"a"}`}),
+		Entry("a volume twice", refusal{"spec: {pod: {volumes: [{name: a, emptyDir: {}}, {name: a, emptyDir: {}}]}}", `spec.pod.volumes[1]: Duplicate value: `}),
 		Entry("a secret twice", refusal{"spec: {secrets: [a, a]}", `spec.secrets[1]: Duplicate value: "a"`}),
 		Entry("a secret that makes no volume", refusal{"spec: {secrets: [a.b]}", `spec.secrets: Invalid value: a volume secret-<name> is named after each: at most 56 lower-case letters, digits and hyphens, with no hyphen at either end`}),
 		Entry("a node port", refusal{"spec: {servicePorts: [{port: 1, nodePort: 30000}]}", `spec.servicePorts: Invalid value: these Services have no node ports; make a Service of your own that selects app: <name> and rss-active-member: "true"`}),
@@ -180,7 +180,7 @@ var _ = Describe("admission", func() {
 	// is newer than the API server: it leaves out both.
 	It("K1 warns of a field that the API server leaves out", func(ctx SpecContext) {
 		heard := &apiserver.Warned{}
-		Expect(heard.Client(server).Create(ctx, patched(ns, "spec: {pod: {containers: [{name: dummy, image: x, lifecycle: {stopSignal: SIGUSR1}}]}}"))).To(Succeed())
+		Expect(heard.Client(server).Create(ctx, patched(ns, "spec: {pod: {containers: [{name: dummy, image: x, lifecycle: {stopSignal: SIGUSR1, preStop: {exec: {command: [stop]}}}}]}}"))).To(Succeed())
 		Expect(heard.Texts).To(ConsistOf(HavePrefix("spec.pod.containers[0].lifecycle.stopSignal: the API server leaves this field out")))
 	})
 

@@ -108,6 +108,6 @@ var _ = Describe("the status", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(json.Marshal(got.Status)).To(MatchJSON(want))
 		set.Status.Sequences[0].Sequence = "-1"
-		Expect(user.Status().Update(ctx, set)).To(MatchError(ContainSubstring(`status.sequences[0].sequence: Invalid value: "-1"`)))
+		Expect(user.Status().Update(ctx, set)).To(MatchError(ContainSubstring(`sequences[0].sequence: Invalid value: "-1"`)))
 	})
 })

@@ -155,7 +155,8 @@ var _ = Describe("admission", func() {
 	It("K1 warns of a field that the API server leaves out", func(ctx SpecContext) {
 		warned := &apiserver.Warned{}
 		Expect(warned.Client(server).Create(ctx, newSet(ns, 0, func(s *v1alpha1.StatefulCluster) {
-			s.Spec.Template.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{StopSignal: ptr.To(corev1.SIGUSR1)}
+			s.Spec.Template.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{
+				StopSignal: ptr.To(corev1.SIGUSR1), PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"stop"}}}}
 		}))).To(Succeed())
 		Expect(warned.Texts).To(ConsistOf(HavePrefix("spec.template.spec.containers[0].lifecycle.stopSignal: the API server leaves this field out")))
 	})
