@@ -149,8 +149,7 @@ test-api: ## Tests against a real API server (their names start with TestAPI).
 	go test -vet=off -count=1 -run '^TestAPI[A-Z]' $$(grep -rlE --include='*_test.go' 'func TestAPI[A-Z]' controllers test | xargs -n1 dirname | sort -u | sed 's,^,./,'); \
 	go tool ginkgo run --vet=off --procs=3 --timeout=30m $$suites -- -test.run='^TestAPI$$'
 
-# Each suite says at its end what an older API server is too old for; docs/kubernetes-versions.md
-# has it too. All else is as in test-api, etcd as well.
+# No spec is left out there; docs/kubernetes-versions.md says what older ones lack.
 .PHONY: test-older
 test-older: ## test-api on each older version of Kubernetes that is tried [KUBERNETES='1.30 1.33'].
 	@for version in $(or $(KUBERNETES),1.30 1.33); do \

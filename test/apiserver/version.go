@@ -1,7 +1,6 @@
 package apiserver
 
 import (
-	"fmt"
 	"regexp"
 	"strings"
 
@@ -13,23 +12,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Needs skips the running spec where the API server is older than a version of Kubernetes,
-// such as "1.33". Why is what the older one lacks; docs/kubernetes-versions.md says it too.
-// What the operator itself promises from 1.30 on is no reason.
-func (s Server) Needs(wanted, why string) {
-	GinkgoHelper()
-	if !s.AtLeast(wanted) {
-		Skip(fmt.Sprintf("%s %s: %s", needsWords, wanted, why))
-	}
-}
-
 // AtLeast reports whether the API server is of a version of Kubernetes, or later.
 func (s Server) AtLeast(wanted string) bool {
 	return s.version.AtLeast(version.MustParseGeneric(wanted))
 }
-
-// needsWords begin the reason of what is skipped.
-const needsWords = "needs Kubernetes"
 
 // versionOf is that of an API server.
 func versionOf(config *rest.Config) *version.Version {
@@ -42,15 +28,6 @@ func versionOf(config *rest.Config) *version.Version {
 	Expect(err).NotTo(HaveOccurred())
 	return has
 }
-
-// What was not tried for the version of the API server is told at the end of each suite.
-var _ = ReportAfterSuite("what the API server is too old for", func(r Report) {
-	for _, spec := range r.SpecReports {
-		if strings.HasPrefix(spec.Failure.Message, needsWords) {
-			fmt.Printf("NOT TRIED: %s: %s\n", spec.FullText(), spec.Failure.Message)
-		}
-	}
-})
 
 // webhookSays is how the API server begins what a webhook says. Of a value that a rule of a
 // schema refuses, one before 1.36 says its type or nothing (noValue), and null in quotes.
