@@ -154,6 +154,15 @@ test-api: ## Tests against a real API server (their names start with TestAPI).
 	go test -vet=off -count=1 -run '^TestAPI[A-Z]' $$(grep -rlE --include='*_test.go' 'func TestAPI[A-Z]' cmd controllers test | xargs -n1 dirname | sort -u | sed 's,^,./,'); \
 	go tool ginkgo run --vet=off --procs=3 --timeout=30m $$suites -- -test.run='^TestAPI$$'
 
+# No spec is left out there; docs/kubernetes-versions.md says what older ones lack.
+.PHONY: test-older
+test-older: ## test-api on each older version of Kubernetes that is tried [KUBERNETES='1.30 1.33'].
+	@for version in $(or $(KUBERNETES),1.30 1.33); do \
+		assets=$$($(CLUSTER) build kubernetes-$$version); \
+		printf '\nKubernetes %s\n' $$version; \
+		TEST_ASSET_KUBE_APISERVER=$$assets/kube-apiserver APISERVER_VERSION=$$version $(MAKE) --no-print-directory test-api; \
+	done
+
 # Two processes have a cluster each, and the others share one.
 .PHONY: test-nodes
 test-nodes: ## The promises of each kind on real nodes: KUBECONFIG's, or those of local clusters.
@@ -194,7 +203,7 @@ test-hostile: ## All attacks of one tenant on the operator, and how long the oth
 
 # Each mutant must be found by the runs with its seed, or the faults have become blunt.
 .PHONY: test-long
-test-long: check-release mutants test-stories fuzz test-hostile soak-singleton soak-replicated soak-freeze ## What is too long for each change: all stories, fuzzing, the soaks, and mutants that the soak must find (some hours).
+test-long: check-release mutants test-stories fuzz test-hostile test-api test-older soak-singleton soak-replicated soak-freeze ## What is too long for each change: all stories, fuzzing, older versions of Kubernetes, the soaks, and mutants that the soak must find (some hours).
 	$(as_root)
 	$(call say,Mutants on real nodes)
 	@for rule in $$(go run ./test/faults/mutant soak soak-replicated); do \

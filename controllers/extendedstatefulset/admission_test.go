@@ -67,12 +67,7 @@ func change(ctx context.Context, o client.Object, patch string) error {
 }
 
 // said is what a user reads, without the name of the webhook.
-func said(err error) string {
-	if err == nil {
-		return ""
-	}
-	return strings.TrimPrefix(err.Error(), `admission webhook "extendedstatefulsets.fissile.cloudfoundry.org" denied the request: `)
-}
+func said(err error) string { return apiserver.Said(err) }
 
 // scale is what kubectl scale sends, and scaleAfterReading what an autoscaler
 // does.

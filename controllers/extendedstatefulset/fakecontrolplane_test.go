@@ -159,11 +159,16 @@ func work(ctx context.Context, job *batchv1.Job) error {
 			job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now})
 		}
 	}
-	if job.Status.StartTime = &now; job.Spec.Template.Spec.Containers[0].Image == badImage {
+	job.Status.StartTime = &now
+	switch good := job.Spec.Template.Spec.Containers[0].Image != badImage; {
+	case !good:
 		ends(batchv1.JobFailureTarget, batchv1.JobFailed)
-	} else {
+	case server.AtLeast("1.32"):
 		job.Status.CompletionTime, job.Status.Succeeded = &now, 1
 		ends(batchv1.JobSuccessCriteriaMet, batchv1.JobComplete)
+	default: // an older one takes the first from jobs with a success policy only
+		job.Status.CompletionTime, job.Status.Succeeded = &now, 1
+		ends(batchv1.JobComplete)
 	}
 	return user.Status().Update(ctx, job)
 }

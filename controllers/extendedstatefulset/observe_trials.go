@@ -65,20 +65,24 @@ func trials(set *v1alpha1.ExtendedStatefulSet) []tried {
 	return all
 }
 
-// tryPod asks, by dry run, whether the API server would take a pod. What it says
-// against one may be of the moment, so these are warnings.
-func (v *validator) tryPod(ctx context.Context, set *v1alpha1.ExtendedStatefulSet) admission.Warnings {
-	pod := buildTrialPod(trials(set)[0].object.(*appsv1.StatefulSet))
-	err := v.court.Try(ctx, pod)
+// tryPod asks, by dry run, whether the API server would take a pod. Older ones do not look
+// for faults in the template of a StatefulSet, so here too Invalid refuses. What else it says
+// against one may be of the moment: these are warnings.
+func (v *validator) tryPod(ctx context.Context, set *v1alpha1.ExtendedStatefulSet) (admission.Warnings, field.ErrorList) {
+	child := trials(set)[0]
+	pod := buildTrialPod(child.object.(*appsv1.StatefulSet))
+	_, err := v.court.Try(ctx, pod, below("")) // what is left out was said of its StatefulSet
 	// One that takes the place of another needs no more room.
 	replaces := set.Status.CurrentVersion != 0 && handoverOf(set) == v1alpha1.HandoverPerOrdinal
 	switch {
 	case err == nil, apierrors.IsAlreadyExists(err):
-		return nil
+		return nil, nil
 	case replaces && strings.Contains(err.Error(), "exceeded quota"):
-		return nil
+		return nil, nil
+	case apierrors.IsInvalid(err):
+		return nil, rejection.Explain(err, func(path string) string { return child.at(strings.TrimSuffix("spec.template."+path, ".")) })
 	}
-	return admission.Warnings{fmt.Sprintf("pods like %s cannot be created while this lasts: %s", pod.Name, trial.WhyNot(err))}
+	return admission.Warnings{fmt.Sprintf("pods like %s cannot be created while this lasts: %s", pod.Name, trial.WhyNot(err))}, nil
 }
 
 func asked(trials []tried) []client.Object {
@@ -137,7 +141,9 @@ func (v *validator) try(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, 
 	defer cancel()
 	var warned admission.Warnings
 	for _, t := range trials {
-		switch err := v.court.Try(ctx, t.object); {
+		leftOut, err := v.court.Try(ctx, t.object, t.at)
+		warned = append(warned, leftOut...)
+		switch {
 		case err == nil:
 		case apierrors.IsAlreadyExists(err):
 			if errs := taken(ctx, set, t.object); len(errs) > 0 {
@@ -152,7 +158,8 @@ func (v *validator) try(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, 
 			))
 		}
 	}
-	return append(warned, v.tryPod(ctx, set)...), nil
+	doubts, errs := v.tryPod(ctx, set)
+	return append(warned, doubts...), errs
 }
 
 // ours takes an object of a name for the one that the operator made.

@@ -102,7 +102,7 @@ func badCreates() []TableEntry {
 		Entry("RS-61 an unknown container", refusal{"spec: {pod: {container: db}}", `spec.pod.container: Invalid value: is the name of none of pod.containers; name one of them, or remove it to take the first`}),
 		Entry("volume podinfo", refusal{"spec: {pod: {volumes: [{name: podinfo, emptyDir: {}}]}}", `spec.pod.volumes: Invalid value: ` + volume}),
 		Entry("a volume of a secret", refusal{"spec: {secrets: [a], pod: {volumes: [{name: secret-a, emptyDir: {}}]}}", `spec.pod.volumes: Invalid value: a volume has the name secret-<name> that the volume of one of spec.secrets gets; rename it`}),
-		Entry("a volume twice", refusal{"spec: {pod: {volumes: [{name: a, emptyDir: {}}, {name: a, emptyDir: {}}]}}", `spec.pod.volumes[1]: Duplicate value: {"name":"a"}`}),
+		Entry("a volume twice", refusal{"spec: {pod: {volumes: [{name: a, emptyDir: {}}, {name: a, emptyDir: {}}]}}", `spec.pod.volumes[1]: Duplicate value: `}),
 		Entry("a secret twice", refusal{"spec: {secrets: [a, a]}", `spec.secrets[1]: Duplicate value: "a"`}),
 		Entry("a secret that makes no volume", refusal{"spec: {secrets: [a.b]}", `spec.secrets: Invalid value: a volume secret-<name> is named after each: at most 56 lower-case letters, digits and hyphens, with no hyphen at either end`}),
 		Entry("a node port", refusal{"spec: {servicePorts: [{port: 1, nodePort: 30000}]}", `spec.servicePorts: Invalid value: these Services have no node ports; make a Service of your own that selects app: <name> and rss-active-member: "true"`}),
@@ -129,7 +129,7 @@ var _ = Describe("admission", func() {
 	DescribeTable("refuses", func(ctx SpecContext, r refusal) {
 		err := user.Create(ctx, patched(ns, r.patch))
 		Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
-		Expect(clean(err)).To(ContainSubstring(r.want))
+		Expect(clean(err)).To(server.Mentions(r.want))
 	}, badCreates())
 
 	DescribeTable("takes", func(ctx SpecContext, patch string) {
@@ -194,6 +194,14 @@ var _ = Describe("admission", func() {
 			"metadata.annotations[clusterlabs.org/seedfrom] is none that the operator knows, and nothing is done for it; it knows clusterlabs.org/seed-from and clusterlabs.org/switchover-to"),
 	)
 
+	// A gate that is off in all versions of Kubernetes that are tried stands for a field that
+	// is newer than the API server: it leaves out both.
+	It("K1 warns of a field that the API server leaves out", func(ctx SpecContext) {
+		heard := &apiserver.Warned{}
+		Expect(heard.Client(server).Create(ctx, patched(ns, "spec: {pod: {containers: [{name: dummy, image: x, lifecycle: {stopSignal: SIGUSR1, preStop: {exec: {command: [stop]}}}}]}}"))).To(Succeed())
+		Expect(heard.Texts).To(ConsistOf(HavePrefix("spec.pod.containers[0].lifecycle.stopSignal: the API server leaves this field out")))
+	})
+
 	It("V20 warns of an order with a typo that is given later", func(ctx SpecContext) {
 		set, heard := newSet(ns), &apiserver.Warned{}
 		Expect(user.Create(ctx, set)).To(Succeed())
@@ -229,7 +237,7 @@ var _ = Describe("a change", func() {
 				Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}}}}
 		})
 		Expect(user.Create(ctx, set)).To(Succeed())
-		Expect(clean(apply(ctx, set, r.patch))).To(ContainSubstring(r.want))
+		Expect(clean(apply(ctx, set, r.patch))).To(server.Mentions(r.want))
 	},
 		Entry("RS-88 of a claim to a smaller one", refusal{"spec: {pod: {volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 512Mi}}}}]}}",
 			`spec.pod.volumeClaimTemplates[0].spec.resources.requests.storage: Forbidden: 512Mi is less than the present 1Gi; volumes cannot shrink`}),

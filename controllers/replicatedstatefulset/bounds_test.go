@@ -38,7 +38,7 @@ var _ = Describe("a bound", func() {
 			return user.Create(ctx, newSet(ns, func(s *v1alpha1.ReplicatedStatefulSet) { b.change(&s.Spec, n) }), client.DryRunAll)
 		}
 		Expect(tried(b.most)).To(Succeed())
-		Expect(clean(tried(b.most + 1))).To(ContainSubstring(b.says))
+		Expect(clean(tried(b.most + 1))).To(server.Mentions(b.says))
 	},
 		Entry("of members", bound{1000, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) { s.Replicas = new(int32(n)) }, "spec.replicas: Invalid value: 1001"}),
 		Entry("of primaries", bound{1000, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -66,12 +65,7 @@ func newSet(namespace string, change ...func(*v1alpha1.ReplicatedStatefulSet)) *
 }
 
 // clean is an error's text without the prefix that names the webhook.
-func clean(err error) string {
-	if err == nil {
-		return ""
-	}
-	return strings.TrimPrefix(err.Error(), `admission webhook "replicatedstatefulsets.clusterlabs.org" denied the request: `)
-}
+func clean(err error) string { return apiserver.Said(err) }
 
 // events are the reasons of those in a namespace.
 func events(ctx context.Context, namespace string) (reasons []string) {

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode"
 
+	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -277,7 +278,9 @@ func (v *validator) tryChildren(ctx context.Context, set *v1alpha1.ReplicatedSta
 	var warned admission.Warnings
 	for _, object := range children(set) {
 		object.SetOwnerReferences(nil) // the owner may not exist yet
-		switch err := v.court.Try(ctx, object); {
+		leftOut, err := v.court.Try(ctx, object, place)
+		warned = append(warned, leftOut...)
+		switch {
 		case err == nil:
 		case apierrors.IsAlreadyExists(err):
 			if errs := taken(ctx, set, object); len(errs) > 0 {
@@ -295,7 +298,36 @@ func (v *validator) tryChildren(ctx context.Context, set *v1alpha1.ReplicatedSta
 			)
 		}
 	}
-	return warned, nil
+	return warned, v.tryPod(ctx, set)
+}
+
+// tryPod asks for a pod of the set and its claims: older API servers do not look for faults in
+// the templates of a StatefulSet. What else is said of them was said of the StatefulSet, or is
+// of the moment.
+func (v *validator) tryPod(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
+	stateful := buildStatefulSet(set, 1, "")
+	pod := &corev1.Pod{ObjectMeta: stateful.Spec.Template.ObjectMeta, Spec: stateful.Spec.Template.Spec}
+	pod.Name, pod.Namespace = stateful.Name+"-0", stateful.Namespace
+	for i := range stateful.Spec.VolumeClaimTemplates {
+		c := stateful.Spec.VolumeClaimTemplates[i].DeepCopy()
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: c.Name, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c.Name}}})
+		c.Namespace = stateful.Namespace
+		if errs := v.invalid(ctx, c, fmt.Sprintf("spec.volumeClaimTemplates[%d]", i)); len(errs) > 0 {
+			return errs
+		}
+	}
+	return v.invalid(ctx, pod, "spec.template")
+}
+
+// invalid says what of an object the API server would not take, by its place in the set. The
+// object is made of what is below a path of the StatefulSet.
+func (v *validator) invalid(ctx context.Context, object client.Object, below string) field.ErrorList {
+	at := func(path string) string { return place(strings.TrimSuffix(below+"."+path, ".")) }
+	if _, err := v.court.Try(ctx, object, at); apierrors.IsInvalid(err) {
+		return rejection.Explain(err, at)
+	}
+	return nil
 }
 
 // ours takes an object of a name for the one that the operator made.

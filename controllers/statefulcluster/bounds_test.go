@@ -49,7 +49,7 @@ var _ = Describe("a bound", func() {
 			return user.Create(ctx, newSet(ns, 1, func(s *v1alpha1.StatefulCluster) { b.change(&s.Spec, n) }), client.DryRunAll)
 		}
 		Expect(tried(b.most)).To(Succeed())
-		Expect(clean(tried(b.most + 1))).To(ContainSubstring(b.says))
+		Expect(clean(tried(b.most + 1))).To(server.Mentions(b.says))
 	},
 		Entry("of members", bound{20000, func(s *v1alpha1.StatefulClusterSpec, n int) { s.Replicas = new(int32(n)) }, "spec.replicas: Invalid value: 20001"}),
 		Entry("of members kept back", bound{20000, func(s *v1alpha1.StatefulClusterSpec, n int) { rolling(s).Partition = int32(n) }, "spec.updateStrategy.rollingUpdate.partition: Invalid value: 20001"}),

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/test/apiserver"
 )
 
 // newSet builds a StatefulCluster with one claim; change is applied to it.
@@ -218,12 +219,7 @@ func unschedule(ctx context.Context, p *corev1.Pod) {
 }
 
 // clean is an error's text without the prefix that names the webhook.
-func clean(err error) string {
-	if err == nil {
-		return ""
-	}
-	return strings.TrimPrefix(err.Error(), `admission webhook "statefulclusters.enge.me" denied the request: `)
-}
+func clean(err error) string { return apiserver.Said(err) }
 
 // revisions are the names of the set's ControllerRevisions.
 func revisions(ctx context.Context, set *v1alpha1.StatefulCluster) []string {

@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
@@ -99,6 +100,23 @@ var _ = Describe("members", func() {
 		}
 		Expect(claims(ctx, set)).To(HaveLen(3))
 		Expect(set.Status.Updating).To(BeEmpty())
+	})
+
+	It("SC-22 resources change in place, or recreate the pod under its name where the API server is too old", func(ctx SpecContext) {
+		cpus := func(of *corev1.Container, n string) {
+			of.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(n)}
+		}
+		set := newSet(ns, 2, func(s *v1alpha1.StatefulCluster) { cpus(&s.Spec.Template.Spec.Containers[0], "1") })
+		Expect(user.Create(ctx, set)).To(Succeed())
+		before := settled(ctx, set, 2)
+		edit(ctx, set, func(s *v1alpha1.StatefulCluster) { cpus(&s.Spec.Template.Spec.Containers[0], "2") })
+		for name, p := range settled(ctx, set, 2) {
+			Expect(before).To(HaveKey(name))
+			Expect(p.UID == before[name].UID).To(Equal(server.AtLeast("1.33")), "pod %s is the one of before", name)
+			Expect(p.Spec.Containers[0].Resources.Requests.Cpu().String()).To(Equal("2"))
+		}
+		whole(ctx, set)
+		Expect(claims(ctx, set)).To(HaveLen(2))
 	})
 
 	It("SC-12 a pod that hangs on a lost node does not hold up its replacement", func(ctx SpecContext) {

@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -30,6 +31,7 @@ func setNodeReady(ctx context.Context, name string, status corev1.ConditionStatu
 	GinkgoHelper()
 	var n corev1.Node
 	Expect(user.Get(ctx, client.ObjectKey{Name: name}, &n)).To(Succeed())
+	n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100"), corev1.ResourceMemory: resource.MustParse("100Gi")}
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.Now()}}
 	Expect(user.Status().Update(ctx, &n)).To(Succeed())
 }
@@ -69,6 +71,9 @@ func play(ctx context.Context, namespace string) {
 			schedule(ctx, p)
 		case p.Status.Phase == corev1.PodPending || imageChanged(p):
 			run(ctx, p)
+		case p.Status.ObservedGeneration < p.Generation:
+			p.Status.ObservedGeneration = p.Generation
+			_ = user.Status().Update(ctx, p)
 		}
 	}
 }
@@ -140,6 +145,7 @@ func run(ctx context.Context, p *corev1.Pod) {
 		s := corev1.ContainerStatus{Name: c.Name, Image: c.Image, RestartCount: restarts, State: running, Ready: ready == corev1.ConditionTrue}
 		if running.Running != nil {
 			s.ImageID, s.ContainerID = "id-of-"+c.Image, "fake://"+string(p.UID)
+			s.Resources = c.Resources.DeepCopy() // as one says that can change them
 		}
 		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, s)
 	}

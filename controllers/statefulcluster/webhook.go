@@ -130,7 +130,9 @@ func (v *validator) tryTemplates(ctx context.Context, set *v1alpha1.StatefulClus
 	}
 	var warnings admission.Warnings
 	for _, t := range trials {
-		switch err := v.court.Try(ctx, t.object); {
+		leftOut, err := v.court.Try(ctx, t.object, t.at)
+		warnings = append(warnings, leftOut...)
+		switch {
 		case err == nil:
 		case apierrors.IsInvalid(err):
 			return nil, rejection.Explain(err, t.at)

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/test/apiserver"
 )
 
 // bad is an object and what its author reads.
@@ -74,7 +75,7 @@ var _ = Describe("admission of objects", func() {
 	BeforeEach(func(ctx SpecContext) { ns = newNamespace(ctx) })
 
 	DescribeTable("refuses", func(ctx SpecContext, b bad) {
-		Expect(refusal(ctx, newSingleton(ns, b.change))).To(Equal(b.message))
+		Expect(refusal(ctx, newSingleton(ns, b.change))).To(server.Says(b.message))
 	}, badObjects())
 
 	It("S1 fills in the defaults", func(ctx SpecContext) {
@@ -133,7 +134,7 @@ var _ = Describe("admission of objects", func() {
 	It("S26 refuses a change of the selector", func(ctx SpecContext) {
 		s := declare(ctx, newSingleton(ns))
 		s.Spec.Selector.MatchLabels["app"] = "web"
-		Expect(user.Update(ctx, s)).To(MatchError(invalid + `spec: Invalid value: selector is immutable; delete the StatefulSingleton (the program that runs is not stopped) and create another`))
+		Expect(apiserver.Said(user.Update(ctx, s))).To(Equal(invalid + `spec: Invalid value: selector is immutable; delete the StatefulSingleton (the program that runs is not stopped) and create another`))
 	})
 
 	It("S26 refuses an object whose selector overlaps another's", func(ctx SpecContext) {

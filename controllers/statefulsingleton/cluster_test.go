@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/test/apiserver"
 )
 
 // newSingleton builds a StatefulSingleton for pods with the label app=db.
@@ -227,15 +228,7 @@ func notes(ctx context.Context, s *v1.StatefulSingleton, reason string) []string
 
 // refusal is what the API server answers to a new object; "" is yes.
 func refusal(ctx context.Context, obj client.Object) string {
-	if err := user.Create(ctx, obj.DeepCopyObject().(client.Object), client.DryRunAll); err != nil {
-		for _, webhook := range []string{"mpod.kb.io", "statefulsingletons.apps.openshift.statefulsingleton.com"} {
-			if text, ok := strings.CutPrefix(err.Error(), `admission webhook "`+webhook+`" denied the request: `); ok {
-				return text
-			}
-		}
-		return err.Error()
-	}
-	return ""
+	return apiserver.Said(user.Create(ctx, obj.DeepCopyObject().(client.Object), client.DryRunAll))
 }
 
 // probes is a namespace in which nothing happens, with a StatefulSingleton.

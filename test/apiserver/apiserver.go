@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/version"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -45,6 +46,8 @@ type Server struct {
 	*envtest.Environment
 	// User is a person with kubectl who may do anything.
 	User client.WithWatch
+
+	version *version.Version
 }
 
 // Start starts a server that ends with the suite. The scheme gets Kubernetes' types, and
@@ -68,6 +71,10 @@ func Start(scheme *runtime.Scheme, add func(*runtime.Scheme) error) Server {
 	s.ControlPlane.GetAPIServer().Configure().Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
 	conf, err := s.Start()
 	Expect(err).NotTo(HaveOccurred())
+	s.version = versionOf(conf)
+	if asked := os.Getenv("APISERVER_VERSION"); asked != "" { // or what passes shows nothing of it
+		Expect(s.version.String()).To(HavePrefix(asked + "."))
+	}
 	conf.QPS = -1 // kubelets are played, and have many pods: no client-side limit
 	s.User, err = client.NewWithWatch(conf, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())

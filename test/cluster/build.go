@@ -32,6 +32,13 @@ const (
 	SDK        Set = "operator-sdk"
 )
 
+// API servers of older versions of Kubernetes, for the suites that need no nodes. Envtest
+// takes such a one for TEST_ASSET_KUBE_APISERVER, and etcd from the set Kubernetes.
+const (
+	Kubernetes130 Set = "kubernetes-1.30"
+	Kubernetes133 Set = "kubernetes-1.33"
+)
+
 // recipe says what a set is built from.
 type recipe struct {
 	folder   string   // of tools/, where it is not the set's own name
@@ -45,6 +52,18 @@ type recipe struct {
 	stamp []string
 }
 
+// kubernetesVersion is the variables that hold the version of a Kubernetes program.
+var kubernetesVersion = []string{"k8s.io/component-base/version.gitVersion", "k8s.io/client-go/pkg/version.gitVersion"}
+
+// olderKubernetes is built with the libraries that it was released with, so each version
+// has a module of its own in tools/.
+var olderKubernetes = recipe{
+	module:   "k8s.io/kubernetes",
+	packages: []string{"k8s.io/kubernetes/cmd/kube-apiserver"},
+	compiled: 1400,
+	stamp:    kubernetesVersion,
+}
+
 var recipes = map[Set]recipe{
 	Kubernetes: {
 		folder:   "cluster",
@@ -52,8 +71,10 @@ var recipes = map[Set]recipe{
 		packages: []string{"./kubernetes"},
 		names:    []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl", "etcd"},
 		compiled: 2860,
-		stamp:    []string{"k8s.io/component-base/version.gitVersion", "k8s.io/client-go/pkg/version.gitVersion"},
+		stamp:    kubernetesVersion,
 	},
+	Kubernetes130: olderKubernetes,
+	Kubernetes133: olderKubernetes,
 	// Apart from Kubernetes, because it wants a newer CRI.
 	Containerd: {
 		module: "github.com/containerd/containerd/v2",

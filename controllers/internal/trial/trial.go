@@ -77,9 +77,14 @@ func (c *Court) mayCreatePods(ctx context.Context, user *authenticationv1.UserIn
 	return c.client.Create(ctx, review) == nil && review.Status.Allowed
 }
 
-// Try asks whether the API server would take an object.
-func (c *Court) Try(ctx context.Context, object client.Object) error {
-	return c.dryRun.Create(ctx, object)
+// Try asks whether the API server would take an object, and warns of what it would leave
+// out. at says where a field of the object comes from.
+func (c *Court) Try(ctx context.Context, object client.Object, at func(path string) string) (admission.Warnings, error) {
+	sent := specOf(object)
+	if err := c.dryRun.Create(ctx, object); err != nil {
+		return nil, err
+	}
+	return leftOut(sent, specOf(object), at), nil
 }
 
 // enter waits for a place, and reports whether there is one.
