@@ -11,6 +11,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 )
 
@@ -155,15 +156,15 @@ func stepsOf(was, now *v1alpha1.ExtendedStatefulSetStatus) []step {
 		return []step{ended(was, now)}
 	case now.Update.Returning && (was.Update == nil || !was.Update.Returning):
 		return []step{{"retried", corev1.EventTypeWarning, v1alpha1.EventAttemptFailed,
-			fmt.Sprintf("attempt %d with version %d failed: %s", now.Attempts, now.UpdateVersion, short(now.Update.Message))}}
+			fmt.Sprintf("attempt %d with version %d failed: %s", now.Attempts, now.UpdateVersion, excerpt.Message(now.Update.Message))}}
 	case was.Phase == now.Phase:
 		return begun(was, now)
 	case now.Phase == v1alpha1.PhaseStale:
 		return []step{{"stale", corev1.EventTypeWarning, v1alpha1.EventStale,
-			fmt.Sprintf("version %d was given up: %s", now.UpdateVersion, short(now.Update.Message))}}
+			fmt.Sprintf("version %d was given up: %s", now.UpdateVersion, excerpt.Message(now.Update.Message))}}
 	case now.Phase == v1alpha1.PhaseAborted:
 		return []step{{"aborted", corev1.EventTypeWarning, v1alpha1.EventAborted,
-			fmt.Sprintf("the upgrade to version %d was stopped: %s", now.UpdateVersion, short(now.Update.Message))}}
+			fmt.Sprintf("the upgrade to version %d was stopped: %s", now.UpdateVersion, excerpt.Message(now.Update.Message))}}
 	}
 	return begun(was, now)
 }

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
@@ -291,8 +292,8 @@ func (b *recorder) proceed() {
 	was := b.Phase
 	b.leavePhase()
 	if b.Phase == was && b.overdue() {
-		b.fail(v1alpha1.ReasonUpdateTimeout, fmt.Sprintf("the upgrade was not complete within %s (updateWatchTime), in phase %s%s",
-			b.w.clock().updateTime(), was, hindered(b.w, b.UpdateVersion)))
+		b.fail(v1alpha1.ReasonUpdateTimeout, fmt.Sprintf("the upgrade was not complete within %s (updateWatchTime), in phase %s%s%s",
+			b.w.clock().updateTime(), was, unfinished(b.Update.PostJob), hindered(b.w, b.UpdateVersion)))
 	}
 }
 
@@ -363,13 +364,14 @@ func (b *recorder) afterPreJob() {
 	case result == v1alpha1.JobFailed:
 		b.abort(fmt.Sprintf("Job %s failed", u.PreJob.Name))
 	case b.w.clock().ranOut(u.StartedAt.Time, b.w.clock().updateTime()):
-		b.abort(fmt.Sprintf("the job before the update was not complete within %s (updateWatchTime)", b.w.clock().updateTime()))
+		b.abort(fmt.Sprintf("the job before the update was not complete within %s (updateWatchTime)%s%s",
+			b.w.clock().updateTime(), unfinished(u.PreJob), refusedUs(b.w)))
 	}
 }
 
 // abort ends an upgrade of which nothing was tried.
 func (b *recorder) abort(message string) {
-	b.Phase, b.Update.Reason, b.Update.Message = v1alpha1.PhaseAborted, v1alpha1.ReasonPreJobFailed, message
+	b.Phase, b.Update.Reason, b.Update.Message = v1alpha1.PhaseAborted, v1alpha1.ReasonPreJobFailed, excerpt.Of(message, failureLength)
 }
 
 func (b *recorder) afterCanary() {
@@ -428,6 +430,14 @@ func (b *recorder) job(which string, record **v1alpha1.JobStatus) v1alpha1.JobRe
 	return (*record).Result
 }
 
+// unfinished names a job that has not ended; "" if there is none.
+func unfinished(job *v1alpha1.JobStatus) string {
+	if job == nil || job.Result != "" {
+		return ""
+	}
+	return fmt.Sprintf("; Job %s has not ended", job.Name)
+}
+
 // jobName is the name of a job of the attempt under way.
 func (w *world) jobName(which string, s *v1alpha1.ExtendedStatefulSetStatus) string {
 	return jobName(w.set.Name, which, s.UpdateVersion, s.Update.EarlierAttempts+s.Attempts)
@@ -464,7 +474,7 @@ const failureLength = 600
 
 // fail ends an attempt. There is another, or the version is given up.
 func (b *recorder) fail(reason, message string) {
-	b.Update.Reason, b.Update.Message = reason, cut(message, failureLength)
+	b.Update.Reason, b.Update.Message = reason, excerpt.Of(message, failureLength)
 	endless := mutant.Is("ests-endless-attempts") // a bad version is never given up
 	if endless || b.Attempts <= b.w.set.Spec.UpdateStrategy.RetryCount {
 		b.Update.Returning = true

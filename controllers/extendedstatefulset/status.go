@@ -6,18 +6,19 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// notice is the reason of a condition, and its message.
-type notice struct{ reason, message string }
+// notice is the reason of a condition, and its message; empty if there is none.
+type notice = engine.Notice
 
 // summarize says what the operator sees, beside the record. Times of conditions
 // that did not change stay as they are.
@@ -33,7 +34,7 @@ func summarize(w *world, p *plan) v1alpha1.ExtendedStatefulSetStatus {
 	}
 	countPods(w, s)
 	for _, c := range []metav1.Condition{available(w), progressing(w, p), stale(w), aborted(w), configMissing(w)} {
-		c.ObservedGeneration, c.LastTransitionTime, c.Message = w.set.Generation, metav1.NewTime(w.now), short(c.Message)
+		c.ObservedGeneration, c.LastTransitionTime, c.Message = w.set.Generation, metav1.NewTime(w.now), excerpt.Message(c.Message)
 		meta.SetStatusCondition(&s.Conditions, c)
 	}
 	return *s
@@ -141,8 +142,8 @@ func progressing(w *world, p *plan) metav1.Condition {
 		return c
 	}
 	for _, operation := range operations {
-		if is := operation(w, p); is.reason != "" {
-			c.Status, c.Reason, c.Message = metav1.ConditionTrue, is.reason, is.message
+		if is := operation(w, p); is.Reason != "" {
+			c.Status, c.Reason, c.Message = metav1.ConditionTrue, is.Reason, is.Message
 			if w.refused == "" {
 				c.Message += unready(w, 0)
 			}
@@ -165,12 +166,12 @@ func refusedWrite(w *world, _ *plan) notice {
 	if w.refused == "" {
 		return notice{}
 	}
-	return notice{v1alpha1.ReasonWriteRefused, "the API server refuses what has to be written, and it is tried again: " + w.refused}
+	return notice{Reason: v1alpha1.ReasonWriteRefused, Message: "the API server refuses what has to be written, and it is tried again: " + w.refused}
 }
 
 func withoutConsent(w *world, _ *plan) notice {
 	if why := w.storage().disputed(); why != "" {
-		return notice{v1alpha1.ReasonClaimTaken, why}
+		return notice{Reason: v1alpha1.ReasonClaimTaken, Message: why}
 	}
 	return notice{}
 }
@@ -182,9 +183,9 @@ func waitingToUpgrade(w *world, p *plan) notice {
 		return notice{}
 	}
 	if still := w.standing(current).unreturned(); still != "" {
-		return notice{v1alpha1.ReasonReturning, p.waitingToo("what an earlier template took is given back: " + still)}
+		return notice{Reason: v1alpha1.ReasonReturning, Message: p.waitingToo("what an earlier template took is given back: " + still)}
 	}
-	return notice{v1alpha1.ReasonCurrentNotReady, fmt.Sprintf(
+	return notice{Reason: v1alpha1.ReasonCurrentNotReady, Message: fmt.Sprintf(
 		"the upgrade waits until version %d is Ready: %s. To upgrade all the same, set spec.updateStrategy.updateNotReady", current, w.standing(current).unsettled())}
 }
 
@@ -199,7 +200,7 @@ func returning(w *world, p *plan) notice {
 	if still := cmp.Or(w.standing(r.CurrentVersion).unreturned(), w.standing(r.CurrentVersion).notReady()); p.Waiting.Message == "" && still != "" {
 		message += "; " + still
 	}
-	return notice{v1alpha1.ReasonReturning, message}
+	return notice{Reason: v1alpha1.ReasonReturning, Message: message}
 }
 
 func upgrading(w *world, p *plan) notice {
@@ -207,7 +208,7 @@ func upgrading(w *world, p *plan) notice {
 	if u == nil || givenUp(r) {
 		return notice{}
 	}
-	return notice{v1alpha1.ReasonUpgrading, p.waitingToo(fmt.Sprintf("version %d to %d, attempt %d, phase %s%s",
+	return notice{Reason: v1alpha1.ReasonUpgrading, Message: p.waitingToo(fmt.Sprintf("version %d to %d, attempt %d, phase %s%s",
 		r.CurrentVersion, r.UpdateVersion, r.Attempts, r.Phase, zone{name: u.Zone, index: zoneIndex(u.Zone)}.in()))}
 }
 
@@ -215,7 +216,7 @@ func cleaningUp(w *world, p *plan) notice {
 	if w.record.Phase != v1alpha1.PhaseCleaningUp {
 		return notice{}
 	}
-	return notice{v1alpha1.ReasonUpgrading, p.waitingToo(fmt.Sprintf("version %d serves, and StatefulSets of other versions are being deleted", w.record.CurrentVersion))}
+	return notice{Reason: v1alpha1.ReasonUpgrading, Message: p.waitingToo(fmt.Sprintf("version %d serves, and StatefulSets of other versions are being deleted", w.record.CurrentVersion))}
 }
 
 func restarting(w *world, _ *plan) notice { return w.config.restart }
@@ -225,7 +226,7 @@ func withoutService(w *world, p *plan) notice {
 	if taken == "" || p.Waiting.Message != "" {
 		return notice{}
 	}
-	return notice{v1alpha1.ReasonServiceTaken, fmt.Sprintf(
+	return notice{Reason: v1alpha1.ReasonServiceTaken, Message: fmt.Sprintf(
 		"Service %s does not belong to this object and is left alone, so it may select other pods: choose another name, or delete it, and the operator creates its own: kubectl -n %s delete service %s",
 		taken, w.set.Namespace, taken)}
 }
@@ -234,19 +235,19 @@ func scaling(_ *world, p *plan) notice {
 	if !p.changes() {
 		return notice{}
 	}
-	return notice{v1alpha1.ReasonScaling, p.waitingToo("StatefulSets are brought to what the spec says")}
+	return notice{Reason: v1alpha1.ReasonScaling, Message: p.waitingToo("StatefulSets are brought to what the spec says")}
 }
 
 func waiting(_ *world, p *plan) notice {
 	if p.Waiting.Message == "" {
 		return notice{}
 	}
-	return notice{p.Waiting.Reason, "waiting until " + p.Waiting.Message}
+	return notice{Reason: p.Waiting.Reason, Message: "waiting until " + p.Waiting.Message}
 }
 
 func unavailable(w *world, _ *plan) notice {
 	if why := w.standing(w.record.CurrentVersion).notReady(); why != "" {
-		return notice{v1alpha1.ReasonWaiting, why}
+		return notice{Reason: v1alpha1.ReasonWaiting, Message: why}
 	}
 	return notice{}
 }
@@ -256,7 +257,7 @@ func unavailable(w *world, _ *plan) notice {
 func unserved(w *world, _ *plan) notice {
 	for _, z := range w.zones {
 		if n := w.record.CurrentVersion; n != 0 && w.children.find(z.index, n) == nil {
-			return notice{v1alpha1.ReasonWaiting, fmt.Sprintf(
+			return notice{Reason: v1alpha1.ReasonWaiting, Message: fmt.Sprintf(
 				"StatefulSet %s is gone, and spec.template is not what it was made from; the next good upgrade brings its pods back", childName(w.set.Name, z, n))}
 		}
 	}
@@ -322,7 +323,7 @@ func configMissing(w *world) metav1.Condition {
 	}
 	if names := slices.Sorted(maps.Keys(w.config.missing)); len(names) > 0 {
 		first := w.config.missing[names[0]]
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, first.reason, first.message
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, first.Reason, first.Message
 	}
 	return c
 }
@@ -347,9 +348,3 @@ func recordLine(was, now *v1alpha1.ExtendedStatefulSetStatus) string {
 	}
 	return line
 }
-
-// short fits a text into a condition or an event.
-func short(text string) string { return cut(text, 1000) }
-
-// cut is a text without what is beyond so many bytes.
-func cut(text string, most int) string { return strings.ToValidUTF8(text[:min(len(text), most)], "") }

@@ -14,6 +14,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 )
 
 // summary is what the status is made of.
@@ -52,7 +53,7 @@ func summarize(p *plan) v1alpha1.ReplicatedStatefulSetStatus {
 		}
 	}
 	for _, c := range []metav1.Condition{available(f, s), progressing(f, p), needsPerson(f), seeded(f, p), dataLossRisk(p), paused(f)} {
-		c.ObservedGeneration, c.LastTransitionTime, c.Message = f.set.Generation, metav1.NewTime(f.now), short(c.Message)
+		c.ObservedGeneration, c.LastTransitionTime, c.Message = f.set.Generation, metav1.NewTime(f.now), excerpt.Message(c.Message)
 		meta.SetStatusCondition(&s.Conditions, c)
 	}
 	s.Phase, s.Reason = phaseOf(f, s)
@@ -448,6 +449,3 @@ func paused(f *facts) metav1.Condition {
 	}
 	return c
 }
-
-// short fits a text into a condition or an event.
-func short(text string) string { return strings.ToValidUTF8(text[:min(len(text), 1000)], "") }
