@@ -1,6 +1,7 @@
 package extendedstatefulset
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -157,6 +158,20 @@ func stepsOf(was, now *v1alpha1.ExtendedStatefulSetStatus) []step {
 	case now.Update.Returning && (was.Update == nil || !was.Update.Returning):
 		return []step{{"retried", corev1.EventTypeWarning, v1alpha1.EventAttemptFailed,
 			fmt.Sprintf("attempt %d with version %d failed: %s", now.Attempts, now.UpdateVersion, excerpt.Message(now.Update.Message))}}
+	case heldFirst(was, now):
+		return []step{{
+			"held",
+			corev1.EventTypeNormal,
+			v1alpha1.EventWaitingForApproval,
+			fmt.Sprintf("the canaries of version %d are good, and wait for the approval of revision %s", now.UpdateVersion, updateRevision(now)),
+		}}
+	case approvedNow(was, now):
+		return []step{{
+			"approved",
+			corev1.EventTypeNormal,
+			v1alpha1.EventApproved,
+			fmt.Sprintf("revision %s was approved", updateRevision(now)),
+		}}
 	case was.Phase == now.Phase:
 		return begun(was, now)
 	case now.Phase == v1alpha1.PhaseStale:
@@ -167,6 +182,18 @@ func stepsOf(was, now *v1alpha1.ExtendedStatefulSetStatus) []step {
 			fmt.Sprintf("the upgrade to version %d was stopped: %s", now.UpdateVersion, excerpt.Message(now.Update.Message))}}
 	}
 	return begun(was, now)
+}
+
+// heldFirst reports whether an upgrade begins to wait for approval.
+func heldFirst(was, now *v1alpha1.ExtendedStatefulSetStatus) bool {
+	earlier := cmp.Or(was.Update, &v1alpha1.UpdateStatus{})
+	return earlier.HeldAt == nil && now.Update.HeldAt != nil
+}
+
+// approvedNow reports whether an upgrade goes on with approval.
+func approvedNow(was, now *v1alpha1.ExtendedStatefulSetStatus) bool {
+	earlier := cmp.Or(was.Update, &v1alpha1.UpdateStatus{})
+	return !earlier.Approved && now.Update.Approved
 }
 
 // ended is the end of an upgrade that was not given up.

@@ -189,6 +189,9 @@ func (b *recorder) succeedsAnyway() bool {
 	if b.Update.Returning || b.givenUp() || b.UpdateVersion == b.CurrentVersion {
 		return false // it was given up: a pod that is Ready for a moment is no proof
 	}
+	if b.unapproved() && !mutant.Is("ests-superseded-unapproved") { // a version that nobody approved serves once it is superseded
+		return false
+	}
 	for _, z := range b.w.zones {
 		if !b.onlyNextServes(z) {
 			return false
@@ -226,15 +229,18 @@ func givenUp(s *v1alpha1.ExtendedStatefulSetStatus) bool {
 
 // clock is the time in the API's resolution of a second, rounded up: a deadline
 // that counts from it never comes too early.
-func (b *recorder) clock() metav1.Time {
-	return metav1.NewTime(b.w.now.Add(time.Second - 1).Truncate(time.Second))
+func (b *recorder) clock() metav1.Time { return wholeSecond(b.w.now) }
+
+func wholeSecond(at time.Time) metav1.Time {
+	return metav1.NewTime(at.Add(time.Second - 1).Truncate(time.Second))
 }
 
 // begin begins an attempt.
 func (b *recorder) begin() {
 	now := b.clock()
 	u := b.Update
-	u.StartedAt, u.CanaryAt, u.Zone, u.Returning, u.PreJob, u.PostJob = &now, nil, "", false, nil, nil
+	u.StartedAt, u.CanaryAt, u.GoodAt, u.HeldAt = &now, nil, nil, nil
+	u.Zone, u.Returning, u.PreJob, u.CanaryJob, u.PostJob = "", false, nil, nil, nil
 	if b.w.set.Spec.UpdateStrategy.PreUpdateJob != nil {
 		b.Phase = v1alpha1.PhasePreJob
 		return
@@ -245,19 +251,23 @@ func (b *recorder) begin() {
 // nextZone sends canaries into the first zone that the version does not have all
 // of; after the last comes the job.
 func (b *recorder) nextZone() {
+	b.waitsNoMore()
 	for _, z := range b.w.zones {
 		if b.hasZone(z) {
 			continue
 		}
 		b.Phase, b.Update.Zone, b.Update.CanaryAt = v1alpha1.PhasePromoting, z.name, nil
-		if b.w.replicas > 0 { // else there is nothing that could be better or worse
+		switch {
+		case b.w.replicas > 0:
 			now := b.clock()
 			b.Phase, b.Update.CanaryAt = v1alpha1.PhaseCanary, &now
+		case b.unapproved(): // else there is nothing that could be better or worse
+			b.Phase = v1alpha1.PhaseCanary
 		}
 		return
 	}
 	b.Phase, b.Update.CanaryAt = v1alpha1.PhasePostJob, nil
-	if b.w.set.Spec.UpdateStrategy.PostUpdateJob == nil {
+	if jobOfAll(&b.w.set.Spec.UpdateStrategy) == nil {
 		b.afterPostJob()
 	}
 }
@@ -293,7 +303,7 @@ func (b *recorder) proceed() {
 	b.leavePhase()
 	if b.Phase == was && b.overdue() {
 		b.fail(v1alpha1.ReasonUpdateTimeout, fmt.Sprintf("the upgrade was not complete within %s (updateWatchTime), in phase %s%s%s",
-			b.w.clock().updateTime(), was, unfinished(b.Update.PostJob), hindered(b.w, b.UpdateVersion)))
+			b.w.clock().updateTime(), was, cmp.Or(unfinished(b.Update.CanaryJob), unfinished(b.Update.PostJob)), hindered(b.w, b.UpdateVersion)))
 	}
 }
 
@@ -335,11 +345,14 @@ func (b *recorder) leavePhase() {
 
 // overdue reports whether the attempt has taken longer than updateWatchTime. Canaries
 // that wait for replicas are not to blame: a version that is tried is not good for
-// there being nothing to try it with.
+// there being nothing to try it with. Nor are those that wait for approval.
 func (b *recorder) overdue() bool {
 	u := b.Update
-	paused := b.Phase == v1alpha1.PhaseCanary && b.w.replicas == 0
-	if u == nil || u.Returning || paused {
+	if u == nil || u.Returning {
+		return false
+	}
+	held := u.HeldAt != nil && !mutant.Is("ests-held-time-counts") // updateWatchTime counts while good canaries wait for approval
+	if untried := b.Phase == v1alpha1.PhaseCanary && b.w.replicas == 0; untried || held {
 		return false
 	}
 	return b.w.clock().ranOut(u.StartedAt.Time, b.allowed(b.w.clock().updateTime()))
@@ -375,16 +388,22 @@ func (b *recorder) abort(message string) {
 }
 
 func (b *recorder) afterCanary() {
-	z, clock := b.zone(), b.w.clock()
+	z, clock, u := b.zone(), b.w.clock(), b.Update
+	verdict := b.verdict()
 	switch c := b.w.children.find(z.index, b.UpdateVersion); {
+	case verdict == v1alpha1.JobFailed:
+		b.fail(v1alpha1.ReasonPostJobFailed, fmt.Sprintf("Job %s failed", u.CanaryJob.Name))
 	case b.w.replicas == 0:
-		b.Update.CanaryAt = nil
-	case b.Update.CanaryAt == nil:
+		u.CanaryAt, u.GoodAt, u.HeldAt = nil, nil, nil
+	case u.CanaryAt == nil:
 		now := b.clock()
-		b.Update.StartedAt, b.Update.CanaryAt = &now, &now
+		u.StartedAt, u.CanaryAt = &now, &now
+	case u.GoodAt != nil && b.w.serving(c) < b.w.canaries():
+		b.goodNoMore(c)
 	case c == nil: // it is yet to be made
 	case b.w.proven(c) >= b.w.canaries():
-		b.Phase = v1alpha1.PhasePromoting
+		b.canariesGood(verdict)
+	case u.GoodAt != nil: // they are Ready, and have been for long enough soon
 	case clock.ranOut(watchedSince(b.Update, c), b.allowed(clock.canaryTime())):
 		b.fail(v1alpha1.ReasonCanaryFailed, fmt.Sprintf("%d of %d canaries were Ready within %s (canaryWatchTime)%s%s",
 			b.w.serving(c), b.w.canaries(), clock.canaryTime(), z.in(), hindered(b.w, b.UpdateVersion)))
@@ -400,7 +419,7 @@ func (z zone) in() string {
 }
 
 func (b *recorder) afterPostJob() {
-	job, result := b.w.set.Spec.UpdateStrategy.PostUpdateJob, v1alpha1.JobSucceeded
+	job, result := jobOfAll(&b.w.set.Spec.UpdateStrategy), v1alpha1.JobSucceeded
 	if job != nil {
 		result = b.job(postJob, &b.Update.PostJob)
 	}
@@ -475,6 +494,7 @@ const failureLength = 600
 // fail ends an attempt. There is another, or the version is given up.
 func (b *recorder) fail(reason, message string) {
 	b.Update.Reason, b.Update.Message = reason, excerpt.Of(message, failureLength)
+	b.Update.GoodAt, b.Update.HeldAt = nil, nil
 	endless := mutant.Is("ests-endless-attempts") // a bad version is never given up
 	if endless || b.Attempts <= b.w.set.Spec.UpdateStrategy.RetryCount {
 		b.Update.Returning = true

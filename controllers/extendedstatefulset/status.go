@@ -25,6 +25,7 @@ type notice = engine.Notice
 func summarize(w *world, p *plan) v1alpha1.ExtendedStatefulSetStatus {
 	s := w.record.DeepCopy()
 	s.ObservedGeneration = w.set.Generation
+	s.CurrentRevision, s.UpdateRevision = revisionName(s.CurrentVersion, s.CurrentDigest), updateRevision(s)
 	if s.Versions = nil; len(w.children) > 0 {
 		s.Versions = map[string]bool{}
 	}
@@ -132,7 +133,7 @@ func available(w *world) metav1.Condition {
 // operations are what may be in progress, the most important first. Each says so with a
 // reason of condition Progressing, or nothing.
 var operations = []func(*world, *plan) notice{
-	refusedWrite, withoutConsent, waitingToUpgrade, returning, upgrading, cleaningUp, restarting, withoutService, scaling, waiting, unavailable, unserved,
+	refusedWrite, withoutConsent, waitingToUpgrade, returning, waitingForApproval, upgrading, cleaningUp, restarting, withoutService, scaling, waiting, unavailable, unserved,
 }
 
 func progressing(w *world, p *plan) metav1.Condition {
@@ -143,14 +144,14 @@ func progressing(w *world, p *plan) metav1.Condition {
 	}
 	for _, operation := range operations {
 		if is := operation(w, p); is.Reason != "" {
-			c.Status, c.Reason, c.Message = metav1.ConditionTrue, is.Reason, is.Message
+			c.Status, c.Reason, c.Message = metav1.ConditionTrue, is.Reason, is.Message+strayApproval(w)
 			if w.refused == "" {
 				c.Message += unready(w, 0)
 			}
 			return c
 		}
 	}
-	c.Reason, c.Message = v1alpha1.ReasonComplete, "no operation in progress"
+	c.Reason, c.Message = v1alpha1.ReasonComplete, "no operation in progress"+strayApproval(w)
 	return c
 }
 
@@ -340,7 +341,13 @@ func recordLine(was, now *v1alpha1.ExtendedStatefulSetStatus) string {
 		if u.Returning || givenUp(now) {
 			line += ", " + u.Reason
 		}
-		for _, job := range []*v1alpha1.JobStatus{u.PreJob, u.PostJob} {
+		switch {
+		case u.HeldAt != nil:
+			line += ", waits for approval"
+		case u.GoodAt != nil:
+			line += ", canaries are good"
+		}
+		for _, job := range []*v1alpha1.JobStatus{u.PreJob, u.CanaryJob, u.PostJob} {
 			if job != nil {
 				line += fmt.Sprintf(", %s %s", job.Name, cmp.Or(job.Result, "is known"))
 			}
