@@ -127,7 +127,9 @@ func TestE37TimesStandStillWhileGoodCanariesWait(t *testing.T) {
 		if u.GoodAt != nil || u.HeldAt != nil {
 			t.Errorf("%s: it waits still", row.name)
 		}
-		left := func(from *metav1.Time, limit time.Duration) time.Duration { return clock.in(clock.deadline(from.Time, limit)) }
+		left := func(from *metav1.Time, limit time.Duration) time.Duration {
+			return clock.in(clock.deadline(from.Time, limit))
+		}
 		if got := left(u.StartedAt, clock.updateTime()); got != row.update {
 			t.Errorf("%s: %s are left for the update, want %s", row.name, got, row.update)
 		}
