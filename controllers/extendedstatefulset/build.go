@@ -370,8 +370,9 @@ func servicePorts(pod *corev1.PodSpec) []corev1.ServicePort {
 
 // The jobs of an upgrade, as they are named.
 const (
-	preJob  = "pre"
-	postJob = "post"
+	preJob    = "pre"
+	canaryJob = "canary"
+	postJob   = "post"
 )
 
 func jobName(set, which string, number int64, attempt int32) string {

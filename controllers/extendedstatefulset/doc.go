@@ -21,6 +21,9 @@
 // took is given back to the old one, and then there is another attempt, or the
 // version is marked stale and stays at 0 pods.
 //
+// In Canary good canaries may wait: for a job that is asked about them, and with approval
+// Manual for a user (plan_approval.go).
+//
 // # What is written before what
 //
 // The status holds the record: which version serves, which is on its way, when its

@@ -1,6 +1,7 @@
 package extendedstatefulset
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 )
 
@@ -155,17 +157,43 @@ func stepsOf(was, now *v1alpha1.ExtendedStatefulSetStatus) []step {
 		return []step{ended(was, now)}
 	case now.Update.Returning && (was.Update == nil || !was.Update.Returning):
 		return []step{{"retried", corev1.EventTypeWarning, v1alpha1.EventAttemptFailed,
-			fmt.Sprintf("attempt %d with version %d failed: %s", now.Attempts, now.UpdateVersion, short(now.Update.Message))}}
+			fmt.Sprintf("attempt %d with version %d failed: %s", now.Attempts, now.UpdateVersion, excerpt.Message(now.Update.Message))}}
+	case heldFirst(was, now):
+		return []step{{
+			"held",
+			corev1.EventTypeNormal,
+			v1alpha1.EventWaitingForApproval,
+			fmt.Sprintf("the canaries of version %d are good, and wait for the approval of revision %s", now.UpdateVersion, updateRevision(now)),
+		}}
+	case approvedNow(was, now):
+		return []step{{
+			"approved",
+			corev1.EventTypeNormal,
+			v1alpha1.EventApproved,
+			fmt.Sprintf("revision %s was approved", updateRevision(now)),
+		}}
 	case was.Phase == now.Phase:
 		return begun(was, now)
 	case now.Phase == v1alpha1.PhaseStale:
 		return []step{{"stale", corev1.EventTypeWarning, v1alpha1.EventStale,
-			fmt.Sprintf("version %d was given up: %s", now.UpdateVersion, short(now.Update.Message))}}
+			fmt.Sprintf("version %d was given up: %s", now.UpdateVersion, excerpt.Message(now.Update.Message))}}
 	case now.Phase == v1alpha1.PhaseAborted:
 		return []step{{"aborted", corev1.EventTypeWarning, v1alpha1.EventAborted,
-			fmt.Sprintf("the upgrade to version %d was stopped: %s", now.UpdateVersion, short(now.Update.Message))}}
+			fmt.Sprintf("the upgrade to version %d was stopped: %s", now.UpdateVersion, excerpt.Message(now.Update.Message))}}
 	}
 	return begun(was, now)
+}
+
+// heldFirst reports whether an upgrade begins to wait for approval.
+func heldFirst(was, now *v1alpha1.ExtendedStatefulSetStatus) bool {
+	earlier := cmp.Or(was.Update, &v1alpha1.UpdateStatus{})
+	return earlier.HeldAt == nil && now.Update.HeldAt != nil
+}
+
+// approvedNow reports whether an upgrade goes on with approval.
+func approvedNow(was, now *v1alpha1.ExtendedStatefulSetStatus) bool {
+	earlier := cmp.Or(was.Update, &v1alpha1.UpdateStatus{})
+	return !earlier.Approved && now.Update.Approved
 }
 
 // ended is the end of an upgrade that was not given up.

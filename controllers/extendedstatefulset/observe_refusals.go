@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 )
 
 // refusalsAtMost is how many events of a StatefulSet are read, and refusalsAtOnce how many
@@ -63,7 +65,7 @@ func (r *Reconciler) readEvents(ctx context.Context, w *world, set types.UID) ([
 		for i := range page.Items {
 			e := &page.Items[i]
 			kept = append(kept, corev1.Event{
-				Reason: e.Reason, Message: short(e.Message), Series: e.Series, LastTimestamp: e.LastTimestamp, EventTime: e.EventTime,
+				Reason: e.Reason, Message: excerpt.Message(e.Message), Series: e.Series, LastTimestamp: e.LastTimestamp, EventTime: e.EventTime,
 			})
 		}
 		if next = page.Continue; next == "" {

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -48,7 +49,7 @@ func (c *causes) String() string {
 	known := slices.DeleteFunc(slices.Clone(c.all), func(cause string) bool { return cause == "" })
 	told := make([]string, 0, causesAtMost)
 	for _, cause := range known[:min(len(known), causesAtMost)] {
-		told = append(told, c.pods[cause].String()+" ("+cut(cause, causeLength)+")")
+		told = append(told, c.pods[cause].String()+" ("+excerpt.Of(cause, causeLength)+")")
 	}
 	if unknown := c.pods[""]; unknown != nil && len(told) < causesAtMost {
 		told = append(told, unknown.String())
@@ -92,16 +93,26 @@ func causeOn(w *world, c *child, ordinal int32) (cause string, unready bool) {
 	return cause, cause != ""
 }
 
-// hindered is what keeps a version from having its pods Ready: also a pod of another
-// that does not end, and has the ordinal.
+// hindered is what keeps a version from having its pods Ready: also what the API server
+// refuses the operator, and a pod of another version that does not end, and has the
+// ordinal.
 func hindered(w *world, number int64) string {
-	text := unready(w, number)
+	text := unready(w, number) + refusedUs(w)
 	for _, t := range w.pods {
 		if t.version != number && podstate.Terminating(t.pod) {
 			return text + fmt.Sprintf("; pod %s is being deleted and has not ended", t.pod.Name)
 		}
 	}
 	return text
+}
+
+// refusedUs is what the API server refuses the operator; "" if nothing. A StatefulSet or
+// a Job that cannot be made has no pods that could say why.
+func refusedUs(w *world) string {
+	if w.refused == "" {
+		return ""
+	}
+	return "; the API server refuses what has to be written: " + excerpt.Of(w.refused, causeLength)
 }
 
 // causeOf is why a pod is not Ready; "" if nothing is known.

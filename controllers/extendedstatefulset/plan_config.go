@@ -237,9 +237,9 @@ func configure(w *world, l look, coming []string) configFacts {
 		switch target.reason {
 		case "":
 		case v1alpha1.ReasonConfigMissing, v1alpha1.ReasonConfigUnreadable:
-			f.missing[c.set.Name] = notice{target.reason, target.message}
+			f.missing[c.set.Name] = notice{Reason: target.reason, Message: target.message}
 		default:
-			f.restart = notice{target.reason, c.set.Name + ": " + target.message}
+			f.restart = notice{Reason: target.reason, Message: c.set.Name + ": " + target.message}
 		}
 		f.wait = soonest(f.wait, target.wait)
 	}
@@ -249,12 +249,12 @@ func configure(w *world, l look, coming []string) configFacts {
 	stamp, problem := freshStamp(l.fresh)
 	for _, name := range coming {
 		f.stamps[name] = stamp
-		if problem.reason == "" {
+		if problem.Reason == "" {
 			continue
 		}
 		f.missing[name] = problem
 		f.wait = soonest(f.wait, w.set.CreationTimestamp.Add(missingGrace).Sub(w.now))
-		if problem.reason == v1alpha1.ReasonConfigUnreadable {
+		if problem.Reason == v1alpha1.ReasonConfigUnreadable {
 			f.wait = soonest(f.wait, configRetry)
 		}
 	}
@@ -269,16 +269,16 @@ func (w configTarget) stamp() configStamp { return configStamp{w.hash, w.record,
 func freshStamp(c *configuration) (stamp configStamp, problem notice) {
 	switch {
 	case c.unreadable != "":
-		return configStamp{}, notice{v1alpha1.ReasonConfigUnreadable, c.unreadable}
+		return configStamp{}, notice{Reason: v1alpha1.ReasonConfigUnreadable, Message: c.unreadable}
 	case len(c.missing) > 0:
-		problem = notice{v1alpha1.ReasonConfigMissing, strings.Join(c.missing, "; ")}
+		problem = notice{Reason: v1alpha1.ReasonConfigMissing, Message: strings.Join(c.missing, "; ")}
 	}
 	return configStamp{hash: c.hash, record: c.record().String()}, problem
 }
 
 // configHolds reports whether a StatefulSet must not be made yet.
 func (w *world) configHolds(name string) bool {
-	switch w.config.missing[name].reason {
+	switch w.config.missing[name].Reason {
 	case v1alpha1.ReasonConfigUnreadable:
 		return true
 	case v1alpha1.ReasonConfigMissing:

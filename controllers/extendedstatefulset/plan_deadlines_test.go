@@ -64,6 +64,10 @@ func deadlines() []deadline {
 		{"canaryWatchTime of a canary that was Ready 2 s before, of the 5 s that it has to be", 5 * time.Minute, saying(func() *scene {
 			return canary().but(readySince(5*time.Minute - 2*time.Second)).but(func(w *world) { w.set.Spec.Template.Spec.MinReadySeconds = 5 })
 		}, "CanaryFailed"), true},
+		{"canaryWatchTime of a canary that was good and waited, and is not any more", 5 * time.Minute, saying(func() *scene { return canary(0).but(manual).but(approved) }, "CanaryFailed"), false},
+		{"updateWatchTime, while the job about the canary runs", 10*time.Minute + longestProbation, saying(func() *scene {
+			return canary().but(askedAt(v1alpha1.WhenCanary, ""))
+		}, "UpdateTimeout"), false},
 		{"updateWatchTime, while the rest is promoted", 10 * time.Minute, saying(func() *scene {
 			return of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePromoting, v1alpha1.HandoverCoexist).has(2, span{0, 3}, 2)
 		}, "UpdateTimeout"), false},

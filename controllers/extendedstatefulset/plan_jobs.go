@@ -11,24 +11,76 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
+// jobOfCanaries is the job that is asked about the first canaries; nil if none is.
+func jobOfCanaries(s *v1alpha1.UpdateStrategy) *v1alpha1.UpdateJob {
+	moments := []v1alpha1.When{v1alpha1.WhenCanary, v1alpha1.WhenBoth}
+	if job := s.PostUpdateJob; job != nil && slices.Contains(moments, job.When) {
+		return job
+	}
+	return nil
+}
+
+// jobOfAll is the job that is asked when a version has all its pods; nil if none is.
+func jobOfAll(s *v1alpha1.UpdateStrategy) *v1alpha1.UpdateJob {
+	if job := s.PostUpdateJob; job != nil && job.When != v1alpha1.WhenCanary {
+		return job
+	}
+	return nil
+}
+
+// askedJob is a job that an attempt asks, and what is on record of it.
+type askedJob struct {
+	which  string
+	from   *v1alpha1.UpdateJob // nil if none is asked
+	record *v1alpha1.JobStatus
+}
+
+// askedNow is the job of the present phase.
+func askedNow(w *world) askedJob {
+	u, strategy := w.record.Update, &w.set.Spec.UpdateStrategy
+	if u == nil || u.Returning {
+		return askedJob{}
+	}
+	switch w.record.Phase {
+	case v1alpha1.PhasePreJob:
+		return askedJob{preJob, strategy.PreUpdateJob, u.PreJob}
+	case v1alpha1.PhaseCanary:
+		return askedJob{canaryJob, jobOfCanaries(strategy), u.CanaryJob}
+	case v1alpha1.PhasePostJob:
+		return askedJob{postJob, jobOfAll(strategy), u.PostJob}
+	}
+	return askedJob{}
+}
+
+// due reports whether a job is to be made, or to be let go: one about canaries when they
+// are good. If they are not any more, one that runs runs on.
+func (a askedJob) due(u *v1alpha1.UpdateStatus) bool {
+	switch {
+	case a.from == nil:
+		return false
+	case a.record != nil && a.record.Result != "":
+		return false
+	case a.which == canaryJob:
+		return u.GoodAt != nil
+	}
+	return true
+}
+
+// is reports whether a job is the one on record.
+func (a askedJob) is(job *batchv1.Job) bool {
+	return a.from != nil && a.record != nil && a.record.UID == job.UID
+}
+
 // runJobs makes the job of the present phase, suspended; lets it go once its UID is
 // on record; and suspends a job that nothing waits for any more.
 func runJobs(w *world, p *plan) {
-	u, strategy := w.record.Update, &w.set.Spec.UpdateStrategy
-	var running *v1alpha1.JobStatus
-	switch {
-	case u == nil || u.Returning:
-	case w.record.Phase == v1alpha1.PhasePreJob && strategy.PreUpdateJob != nil:
-		running = u.PreJob
-		runJob(w, p, preJob, strategy.PreUpdateJob, running)
-	case w.record.Phase == v1alpha1.PhasePostJob && strategy.PostUpdateJob != nil:
-		running = u.PostJob
-		runJob(w, p, postJob, strategy.PostUpdateJob, running)
+	asked := askedNow(w)
+	if asked.due(w.record.Update) {
+		runJob(w, p, asked)
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.jobs)) {
 		job := w.jobs[name]
-		waitedFor := running != nil && running.UID == job.UID
-		if !waitedFor && mayRun(job) {
+		if !asked.is(job) && mayRun(job) {
 			p.Do(suspend(job, true, "suspended: no longer needed"))
 		}
 	}
@@ -51,14 +103,14 @@ func mayRun(job *batchv1.Job) bool {
 }
 
 // runJob makes a job, or lets it go if it is the one on record.
-func runJob(w *world, p *plan, which string, from *v1alpha1.UpdateJob, record *v1alpha1.JobStatus) {
-	name := w.jobName(which, w.record)
+func runJob(w *world, p *plan, a askedJob) {
+	name := w.jobName(a.which, w.record)
 	job := w.jobs[name]
 	switch {
-	case record == nil && job == nil:
-		p.Do(action.Chain{{Verb: action.Create, Object: buildJob(w.set, from, which, w.record.UpdateVersion,
+	case a.record == nil && job == nil:
+		p.Do(action.Chain{{Verb: action.Create, Object: buildJob(w.set, a.from, a.which, w.record.UpdateVersion,
 			w.record.Update.EarlierAttempts+w.record.Attempts), Reason: reasonJob, Detail: "suspended"}})
-	case isOnRecord(job, record) && mayBegin(job):
+	case isOnRecord(job, a.record) && mayBegin(job):
 		p.Do(suspend(job, false, "started"))
 	}
 	p.waitFor("Job " + name + " ends")

@@ -30,11 +30,11 @@ func (w *world) deadlines() (at []time.Time) {
 	add := func(from time.Time, limit time.Duration) {
 		at = append(at, clock.deadline(from, limit), clock.deadline(from, limit+clock.probation()))
 	}
-	if u.StartedAt != nil {
+	if u.StartedAt != nil && u.HeldAt == nil {
 		add(u.StartedAt.Time, clock.updateTime())
 	}
 	c := w.children.find(w.zoneOf(u).index, w.record.UpdateVersion)
-	if c != nil && u.CanaryAt != nil && w.record.Phase == v1alpha1.PhaseCanary {
+	if c != nil && u.CanaryAt != nil && u.GoodAt == nil && w.record.Phase == v1alpha1.PhaseCanary {
 		add(watchedSince(u, c), clock.canaryTime())
 	}
 	return at

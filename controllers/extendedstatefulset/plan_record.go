@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
@@ -188,6 +189,9 @@ func (b *recorder) succeedsAnyway() bool {
 	if b.Update.Returning || b.givenUp() || b.UpdateVersion == b.CurrentVersion {
 		return false // it was given up: a pod that is Ready for a moment is no proof
 	}
+	if b.unapproved() && !mutant.Is("ests-superseded-unapproved") { // a version that nobody approved serves once it is superseded
+		return false
+	}
 	for _, z := range b.w.zones {
 		if !b.onlyNextServes(z) {
 			return false
@@ -225,15 +229,18 @@ func givenUp(s *v1alpha1.ExtendedStatefulSetStatus) bool {
 
 // clock is the time in the API's resolution of a second, rounded up: a deadline
 // that counts from it never comes too early.
-func (b *recorder) clock() metav1.Time {
-	return metav1.NewTime(b.w.now.Add(time.Second - 1).Truncate(time.Second))
+func (b *recorder) clock() metav1.Time { return wholeSecond(b.w.now) }
+
+func wholeSecond(at time.Time) metav1.Time {
+	return metav1.NewTime(at.Add(time.Second - 1).Truncate(time.Second))
 }
 
 // begin begins an attempt.
 func (b *recorder) begin() {
 	now := b.clock()
 	u := b.Update
-	u.StartedAt, u.CanaryAt, u.Zone, u.Returning, u.PreJob, u.PostJob = &now, nil, "", false, nil, nil
+	u.StartedAt, u.CanaryAt, u.GoodAt, u.HeldAt = &now, nil, nil, nil
+	u.Zone, u.Returning, u.PreJob, u.CanaryJob, u.PostJob = "", false, nil, nil, nil
 	if b.w.set.Spec.UpdateStrategy.PreUpdateJob != nil {
 		b.Phase = v1alpha1.PhasePreJob
 		return
@@ -244,19 +251,23 @@ func (b *recorder) begin() {
 // nextZone sends canaries into the first zone that the version does not have all
 // of; after the last comes the job.
 func (b *recorder) nextZone() {
+	b.waitsNoMore()
 	for _, z := range b.w.zones {
 		if b.hasZone(z) {
 			continue
 		}
 		b.Phase, b.Update.Zone, b.Update.CanaryAt = v1alpha1.PhasePromoting, z.name, nil
-		if b.w.replicas > 0 { // else there is nothing that could be better or worse
+		switch {
+		case b.w.replicas > 0:
 			now := b.clock()
 			b.Phase, b.Update.CanaryAt = v1alpha1.PhaseCanary, &now
+		case b.unapproved(): // else there is nothing that could be better or worse
+			b.Phase = v1alpha1.PhaseCanary
 		}
 		return
 	}
 	b.Phase, b.Update.CanaryAt = v1alpha1.PhasePostJob, nil
-	if b.w.set.Spec.UpdateStrategy.PostUpdateJob == nil {
+	if jobOfAll(&b.w.set.Spec.UpdateStrategy) == nil {
 		b.afterPostJob()
 	}
 }
@@ -291,8 +302,8 @@ func (b *recorder) proceed() {
 	was := b.Phase
 	b.leavePhase()
 	if b.Phase == was && b.overdue() {
-		b.fail(v1alpha1.ReasonUpdateTimeout, fmt.Sprintf("the upgrade was not complete within %s (updateWatchTime), in phase %s%s",
-			b.w.clock().updateTime(), was, hindered(b.w, b.UpdateVersion)))
+		b.fail(v1alpha1.ReasonUpdateTimeout, fmt.Sprintf("the upgrade was not complete within %s (updateWatchTime), in phase %s%s%s",
+			b.w.clock().updateTime(), was, cmp.Or(unfinished(b.Update.CanaryJob), unfinished(b.Update.PostJob)), hindered(b.w, b.UpdateVersion)))
 	}
 }
 
@@ -334,11 +345,14 @@ func (b *recorder) leavePhase() {
 
 // overdue reports whether the attempt has taken longer than updateWatchTime. Canaries
 // that wait for replicas are not to blame: a version that is tried is not good for
-// there being nothing to try it with.
+// there being nothing to try it with. Nor are those that wait for approval.
 func (b *recorder) overdue() bool {
 	u := b.Update
-	paused := b.Phase == v1alpha1.PhaseCanary && b.w.replicas == 0
-	if u == nil || u.Returning || paused {
+	if u == nil || u.Returning {
+		return false
+	}
+	held := u.HeldAt != nil && !mutant.Is("ests-held-time-counts") // updateWatchTime counts while good canaries wait for approval
+	if untried := b.Phase == v1alpha1.PhaseCanary && b.w.replicas == 0; untried || held {
 		return false
 	}
 	return b.w.clock().ranOut(u.StartedAt.Time, b.allowed(b.w.clock().updateTime()))
@@ -363,26 +377,33 @@ func (b *recorder) afterPreJob() {
 	case result == v1alpha1.JobFailed:
 		b.abort(fmt.Sprintf("Job %s failed", u.PreJob.Name))
 	case b.w.clock().ranOut(u.StartedAt.Time, b.w.clock().updateTime()):
-		b.abort(fmt.Sprintf("the job before the update was not complete within %s (updateWatchTime)", b.w.clock().updateTime()))
+		b.abort(fmt.Sprintf("the job before the update was not complete within %s (updateWatchTime)%s%s",
+			b.w.clock().updateTime(), unfinished(u.PreJob), refusedUs(b.w)))
 	}
 }
 
 // abort ends an upgrade of which nothing was tried.
 func (b *recorder) abort(message string) {
-	b.Phase, b.Update.Reason, b.Update.Message = v1alpha1.PhaseAborted, v1alpha1.ReasonPreJobFailed, message
+	b.Phase, b.Update.Reason, b.Update.Message = v1alpha1.PhaseAborted, v1alpha1.ReasonPreJobFailed, excerpt.Of(message, failureLength)
 }
 
 func (b *recorder) afterCanary() {
-	z, clock := b.zone(), b.w.clock()
+	z, clock, u := b.zone(), b.w.clock(), b.Update
+	verdict := b.verdict()
 	switch c := b.w.children.find(z.index, b.UpdateVersion); {
+	case verdict == v1alpha1.JobFailed:
+		b.fail(v1alpha1.ReasonPostJobFailed, fmt.Sprintf("Job %s failed", u.CanaryJob.Name))
 	case b.w.replicas == 0:
-		b.Update.CanaryAt = nil
-	case b.Update.CanaryAt == nil:
+		u.CanaryAt, u.GoodAt, u.HeldAt = nil, nil, nil
+	case u.CanaryAt == nil:
 		now := b.clock()
-		b.Update.StartedAt, b.Update.CanaryAt = &now, &now
+		u.StartedAt, u.CanaryAt = &now, &now
+	case u.GoodAt != nil && b.w.serving(c) < b.w.canaries():
+		b.goodNoMore(c)
 	case c == nil: // it is yet to be made
 	case b.w.proven(c) >= b.w.canaries():
-		b.Phase = v1alpha1.PhasePromoting
+		b.canariesGood(verdict)
+	case u.GoodAt != nil: // they are Ready, and have been for long enough soon
 	case clock.ranOut(watchedSince(b.Update, c), b.allowed(clock.canaryTime())):
 		b.fail(v1alpha1.ReasonCanaryFailed, fmt.Sprintf("%d of %d canaries were Ready within %s (canaryWatchTime)%s%s",
 			b.w.serving(c), b.w.canaries(), clock.canaryTime(), z.in(), hindered(b.w, b.UpdateVersion)))
@@ -398,7 +419,7 @@ func (z zone) in() string {
 }
 
 func (b *recorder) afterPostJob() {
-	job, result := b.w.set.Spec.UpdateStrategy.PostUpdateJob, v1alpha1.JobSucceeded
+	job, result := jobOfAll(&b.w.set.Spec.UpdateStrategy), v1alpha1.JobSucceeded
 	if job != nil {
 		result = b.job(postJob, &b.Update.PostJob)
 	}
@@ -426,6 +447,14 @@ func (b *recorder) job(which string, record **v1alpha1.JobStatus) v1alpha1.JobRe
 		(*record).Result = resultOf(job, *record)
 	}
 	return (*record).Result
+}
+
+// unfinished names a job that has not ended; "" if there is none.
+func unfinished(job *v1alpha1.JobStatus) string {
+	if job == nil || job.Result != "" {
+		return ""
+	}
+	return fmt.Sprintf("; Job %s has not ended", job.Name)
 }
 
 // jobName is the name of a job of the attempt under way.
@@ -464,7 +493,8 @@ const failureLength = 600
 
 // fail ends an attempt. There is another, or the version is given up.
 func (b *recorder) fail(reason, message string) {
-	b.Update.Reason, b.Update.Message = reason, cut(message, failureLength)
+	b.Update.Reason, b.Update.Message = reason, excerpt.Of(message, failureLength)
+	b.Update.GoodAt, b.Update.HeldAt = nil, nil
 	endless := mutant.Is("ests-endless-attempts") // a bad version is never given up
 	if endless || b.Attempts <= b.w.set.Spec.UpdateStrategy.RetryCount {
 		b.Update.Returning = true

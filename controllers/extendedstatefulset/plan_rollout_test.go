@@ -1,6 +1,7 @@
 package extendedstatefulset
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"math/rand"
@@ -18,6 +19,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/golden"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 )
 
 // story is a piece of a set's life. Its golden file in testdata was read by a
@@ -48,6 +50,31 @@ func lastJob(make func() *v1alpha1.ExtendedStatefulSet, does string) func() *v1a
 		set.Spec.UpdateStrategy.PostUpdateJob = job(does)
 		return set
 	}
+}
+
+// approvedByHand makes such a set with approval Manual.
+func approvedByHand(make func() *v1alpha1.ExtendedStatefulSet) func() *v1alpha1.ExtendedStatefulSet {
+	return func() *v1alpha1.ExtendedStatefulSet {
+		set := make()
+		set.Spec.Approval = v1alpha1.ApprovalManual
+		return set
+	}
+}
+
+// approve is the word of a user.
+func (s *stage) approve(revision string) {
+	s.change("approved is "+cmp.Or(revision, "nothing"), func(set *v1alpha1.ExtendedStatefulSet) { set.Spec.ApprovedRevision = revision })
+}
+
+// pod is that of a name.
+func (s *stage) pod(name string) *corev1.Pod {
+	for _, pod := range s.pods() {
+		if pod.Name == name {
+			return pod
+		}
+	}
+	s.Fatal(s.t, name+" is not there")
+	return nil
 }
 
 var stories = []story{
@@ -230,6 +257,69 @@ var stories = []story{
 		s.floor = 3
 		s.change("claims are 2Gi", func(set *v1alpha1.ExtendedStatefulSet) {
 			set.Spec.Template.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi")
+		})
+		s.rest()
+	}},
+	{"approved by hand", approvedByHand(volumes), func(s *stage) {
+		s.rest()
+		s.floor = 2
+		s.image("two")
+		s.rest()
+		s.approve("v1-of-another")
+		s.rest()
+		s.approve(s.set().Status.UpdateRevision)
+		s.rest()
+		s.image("three")
+		s.rest()
+		s.image("two")
+		s.rest()
+	}},
+	{"approved in zones", func() *v1alpha1.ExtendedStatefulSet {
+		set := approvedByHand(plain)()
+		set.Spec.Zones, set.Spec.Template.Spec.Replicas = []string{"a", "b"}, ptr.To(int32(2))
+		return set
+	}, func(s *stage) {
+		s.rest()
+		s.floor = 4
+		s.image("two")
+		s.rest()
+		s.approve(s.set().Status.UpdateRevision)
+		s.until("attempt 1 in zone b")
+		s.approve("")
+		s.rest()
+	}},
+	{"breaks while it waits", approvedByHand(plain), func(s *stage) {
+		s.rest()
+		s.image("two")
+		s.rest()
+		for _, ready := range []bool{false, true} {
+			s.Say("# node of db-v2-0 is Ready: %t", ready)
+			kubelet.Turn(s.Cluster, s.pod("db-v2-0").Spec.NodeName, ready)
+			s.look()
+			s.pass()
+		}
+		s.rest()
+		s.change("more canaries than are good", func(set *v1alpha1.ExtendedStatefulSet) {
+			set.Spec.UpdateStrategy.Canaries = ptr.To(int32(3))
+		})
+		s.Say("# and the node of db-v2-0 is not Ready")
+		kubelet.Turn(s.Cluster, s.pod("db-v2-0").Spec.NodeName, false)
+		s.rest()
+	}},
+	{"a job about the canaries, then approval", func() *v1alpha1.ExtendedStatefulSet {
+		set := approvedByHand(lastJob(plain, "fine"))()
+		set.Spec.UpdateStrategy.PostUpdateJob.When = v1alpha1.WhenBoth
+		return set
+	}, func(s *stage) {
+		s.rest()
+		s.floor = 3
+		s.image("two")
+		s.rest()
+		s.approve(s.set().Status.UpdateRevision)
+		s.rest()
+		s.change("the job fails, and the image is three", func(set *v1alpha1.ExtendedStatefulSet) {
+			set.Spec.UpdateStrategy.PostUpdateJob.Spec.Template.Spec.Containers[0].Image = "bad"
+			set.Spec.Template.Spec.Template.Spec.Containers[0].Image = "three"
 		})
 		s.rest()
 	}},

@@ -127,6 +127,23 @@ func inUpgrades() []situation {
 			of(volumes()).has(1, span{0, 2}).upgrading(canary, perOrdinal).has(2, span{2, 1}, 2).but(states(2, crashing(3))), "3 2 1 Canary False",
 			"False PodsUnavailable: 2 of 3 pods are available; not Ready: db-v2-2 (CrashLoopBackOff: container main ended with code 3)",
 			"True Upgrading: version 1 to 2, attempt 1, phase Canary; waiting until the canaries have proven themselves; not Ready: db-v2-2 (CrashLoopBackOff: container main ended with code 3)", nil},
+		{"the canary is good, and a user is asked", upgrade().but(manual).but(held(0)), "3 3 1 Canary False", allAvailable,
+			"True WaitingForApproval: the canaries of version 2 are good, and it takes over when its revision is approved: " +
+				`kubectl -n ns patch ests db --type=merge -p '{"spec":{"approvedRevision":"v2-b883872df0ff2555"}}'. To go back, apply the template of version 1, which needs no approval`, nil},
+		{"the user approved another version", upgrade().but(manual).but(held(0)).but(word("v1-0")), "3 3 1 Canary False", allAvailable,
+			"True WaitingForApproval: the canaries of version 2 are good, and it takes over when its revision is approved: " +
+				`kubectl -n ns patch ests db --type=merge -p '{"spec":{"approvedRevision":"v2-b883872df0ff2555"}}'. To go back, apply the template of version 1, which needs no approval; ` +
+				`spec.approvedRevision is "v1-0", which is the revision of neither the version that serves nor the upgrade (v2-b883872df0ff2555), and has no effect`, nil},
+		{"the canary was good, and crashes while a user is asked", upgrade(0).but(manual).but(states(2, crashing(1))), "3 3 1 Canary False", allAvailable,
+			"True Upgrading: version 1 to 2, attempt 1, phase Canary; not Ready: db-v2-0 (CrashLoopBackOff: container main ended with code 1)", nil},
+		{"a version was approved that is not there any more", of(plain()).has(1, span{0, 3}).but(manual).but(word("v7-0")), "3 3 1 Stable False", allAvailable,
+			`False Complete: no operation in progress; spec.approvedRevision is "v7-0", which is the revision of neither the version that serves nor the upgrade (v1-`, nil},
+		{"a job is asked about the canary", upgrade().but(askedAt(v1alpha1.WhenCanary, "")), "3 3 1 Canary False", allAvailable,
+			"True Upgrading: version 1 to 2, attempt 1, phase Canary; waiting until Job db-canary-v2-1 ends", nil},
+		{"the job about the canary refused it", upgrade().but(askedAt(v1alpha1.WhenCanary, v1alpha1.JobFailed)), "3 3 1 Stale True", allAvailable,
+			"True Returning: attempt 1 with version 2 failed: Job db-canary-v2-1 failed",
+			[]string{"Stale=True PostUpdateJobFailed: version 2 was given up (attempts: 1): Job db-canary-v2-1 failed. Version 1 serves",
+				"Aborted=True PostUpdateJobFailed: the upgrade to version 2 was stopped: Job db-canary-v2-1 failed"}},
 		{"the old version serves, the new one was given up for want of quota", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseStale, coexist).
 			has(2, span{}).but(failed("0 of 1 canaries were Ready within 5m0s (canaryWatchTime); not Ready: db-v2-0 (" + quota + ")")),
 			"3 3 1 Stale True", allAvailable, "False Complete: no operation in progress", []string{

@@ -6,24 +6,26 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
-// notice is the reason of a condition, and its message.
-type notice struct{ reason, message string }
+// notice is the reason of a condition, and its message; empty if there is none.
+type notice = engine.Notice
 
 // summarize says what the operator sees, beside the record. Times of conditions
 // that did not change stay as they are.
 func summarize(w *world, p *plan) v1alpha1.ExtendedStatefulSetStatus {
 	s := w.record.DeepCopy()
 	s.ObservedGeneration = w.set.Generation
+	s.CurrentRevision, s.UpdateRevision = revisionName(s.CurrentVersion, s.CurrentDigest), updateRevision(s)
 	if s.Versions = nil; len(w.children) > 0 {
 		s.Versions = map[string]bool{}
 	}
@@ -33,7 +35,7 @@ func summarize(w *world, p *plan) v1alpha1.ExtendedStatefulSetStatus {
 	}
 	countPods(w, s)
 	for _, c := range withKstatus([]metav1.Condition{available(w), progressing(w, p), degraded(w, p), stale(w), aborted(w), configMissing(w)}) {
-		c.ObservedGeneration, c.LastTransitionTime, c.Message = w.set.Generation, metav1.NewTime(w.now), short(c.Message)
+		c.ObservedGeneration, c.LastTransitionTime, c.Message = w.set.Generation, metav1.NewTime(w.now), excerpt.Message(c.Message)
 		meta.SetStatusCondition(&s.Conditions, c)
 	}
 	return *s
@@ -131,7 +133,7 @@ func available(w *world) metav1.Condition {
 // operations are what may be in progress, the most important first. Each says so with a
 // reason of condition Progressing, or nothing.
 var operations = []func(*world, *plan) notice{
-	refusedWrite, withoutConsent, waitingToUpgrade, returning, upgrading, cleaningUp, restarting, withoutService, withoutBudget, scaling, waiting, unavailable, unserved,
+	refusedWrite, withoutConsent, waitingToUpgrade, returning, waitingForApproval, upgrading, cleaningUp, restarting, withoutService, withoutBudget, scaling, waiting, unavailable, unserved,
 }
 
 func progressing(w *world, p *plan) metav1.Condition {
@@ -141,15 +143,15 @@ func progressing(w *world, p *plan) metav1.Condition {
 		return c
 	}
 	for _, operation := range operations {
-		if is := operation(w, p); is.reason != "" {
-			c.Status, c.Reason, c.Message = metav1.ConditionTrue, is.reason, is.message
+		if is := operation(w, p); is.Reason != "" {
+			c.Status, c.Reason, c.Message = metav1.ConditionTrue, is.Reason, is.Message+strayApproval(w)
 			if w.refused == "" {
 				c.Message += unready(w, 0)
 			}
 			return c
 		}
 	}
-	c.Reason, c.Message = v1alpha1.ReasonComplete, "no operation in progress"
+	c.Reason, c.Message = v1alpha1.ReasonComplete, "no operation in progress"+strayApproval(w)
 	return c
 }
 
@@ -165,12 +167,12 @@ func refusedWrite(w *world, _ *plan) notice {
 	if w.refused == "" {
 		return notice{}
 	}
-	return notice{v1alpha1.ReasonWriteRefused, "the API server refuses what has to be written, and it is tried again: " + w.refused}
+	return notice{Reason: v1alpha1.ReasonWriteRefused, Message: "the API server refuses what has to be written, and it is tried again: " + w.refused}
 }
 
 func withoutConsent(w *world, _ *plan) notice {
 	if why := w.storage().disputed(); why != "" {
-		return notice{v1alpha1.ReasonClaimTaken, why}
+		return notice{Reason: v1alpha1.ReasonClaimTaken, Message: why}
 	}
 	return notice{}
 }
@@ -182,9 +184,9 @@ func waitingToUpgrade(w *world, p *plan) notice {
 		return notice{}
 	}
 	if still := w.standing(current).unreturned(); still != "" {
-		return notice{v1alpha1.ReasonReturning, p.waitingToo("what an earlier template took is given back: " + still)}
+		return notice{Reason: v1alpha1.ReasonReturning, Message: p.waitingToo("what an earlier template took is given back: " + still)}
 	}
-	return notice{v1alpha1.ReasonCurrentNotReady, fmt.Sprintf(
+	return notice{Reason: v1alpha1.ReasonCurrentNotReady, Message: fmt.Sprintf(
 		"the upgrade waits until version %d is Ready: %s. To upgrade all the same, set spec.updateStrategy.updateNotReady", current, w.standing(current).unsettled())}
 }
 
@@ -199,7 +201,7 @@ func returning(w *world, p *plan) notice {
 	if still := cmp.Or(w.standing(r.CurrentVersion).unreturned(), w.standing(r.CurrentVersion).notReady()); p.Waiting.Message == "" && still != "" {
 		message += "; " + still
 	}
-	return notice{v1alpha1.ReasonReturning, message}
+	return notice{Reason: v1alpha1.ReasonReturning, Message: message}
 }
 
 func upgrading(w *world, p *plan) notice {
@@ -207,7 +209,7 @@ func upgrading(w *world, p *plan) notice {
 	if u == nil || givenUp(r) {
 		return notice{}
 	}
-	return notice{v1alpha1.ReasonUpgrading, p.waitingToo(fmt.Sprintf("version %d to %d, attempt %d, phase %s%s",
+	return notice{Reason: v1alpha1.ReasonUpgrading, Message: p.waitingToo(fmt.Sprintf("version %d to %d, attempt %d, phase %s%s",
 		r.CurrentVersion, r.UpdateVersion, r.Attempts, r.Phase, zone{name: u.Zone, index: zoneIndex(u.Zone)}.in()))}
 }
 
@@ -215,7 +217,7 @@ func cleaningUp(w *world, p *plan) notice {
 	if w.record.Phase != v1alpha1.PhaseCleaningUp {
 		return notice{}
 	}
-	return notice{v1alpha1.ReasonUpgrading, p.waitingToo(fmt.Sprintf("version %d serves, and StatefulSets of other versions are being deleted", w.record.CurrentVersion))}
+	return notice{Reason: v1alpha1.ReasonUpgrading, Message: p.waitingToo(fmt.Sprintf("version %d serves, and StatefulSets of other versions are being deleted", w.record.CurrentVersion))}
 }
 
 func restarting(w *world, _ *plan) notice { return w.config.restart }
@@ -232,7 +234,7 @@ func takenService(w *world, _ *plan) notice {
 	if taken == "" {
 		return notice{}
 	}
-	return notice{v1alpha1.ReasonServiceTaken, fmt.Sprintf(
+	return notice{Reason: v1alpha1.ReasonServiceTaken, Message: fmt.Sprintf(
 		"Service %s does not belong to this object and is left alone, so it may select other pods: choose another name, or delete it, and the operator creates its own: kubectl -n %s delete service %s",
 		taken, w.set.Namespace, taken)}
 }
@@ -251,19 +253,19 @@ func scaling(_ *world, p *plan) notice {
 	if !p.changes() {
 		return notice{}
 	}
-	return notice{v1alpha1.ReasonScaling, p.waitingToo("StatefulSets are brought to what the spec says")}
+	return notice{Reason: v1alpha1.ReasonScaling, Message: p.waitingToo("StatefulSets are brought to what the spec says")}
 }
 
 func waiting(_ *world, p *plan) notice {
 	if p.Waiting.Message == "" {
 		return notice{}
 	}
-	return notice{p.Waiting.Reason, "waiting until " + p.Waiting.Message}
+	return notice{Reason: p.Waiting.Reason, Message: "waiting until " + p.Waiting.Message}
 }
 
 func unavailable(w *world, _ *plan) notice {
 	if why := w.standing(w.record.CurrentVersion).notReady(); why != "" {
-		return notice{v1alpha1.ReasonWaiting, why}
+		return notice{Reason: v1alpha1.ReasonWaiting, Message: why}
 	}
 	return notice{}
 }
@@ -273,7 +275,7 @@ func unavailable(w *world, _ *plan) notice {
 func unserved(w *world, _ *plan) notice {
 	for _, z := range w.zones {
 		if n := w.record.CurrentVersion; n != 0 && w.children.find(z.index, n) == nil {
-			return notice{v1alpha1.ReasonWaiting, fmt.Sprintf(
+			return notice{Reason: v1alpha1.ReasonWaiting, Message: fmt.Sprintf(
 				"StatefulSet %s is gone, and spec.template is not what it was made from; the next good upgrade brings its pods back", childName(w.set.Name, z, n))}
 		}
 	}
@@ -372,7 +374,7 @@ func configMissing(w *world) metav1.Condition {
 	}
 	if names := slices.Sorted(maps.Keys(w.config.missing)); len(names) > 0 {
 		first := w.config.missing[names[0]]
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, first.reason, first.message
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, first.Reason, first.Message
 	}
 	return c
 }
@@ -389,7 +391,13 @@ func recordLine(was, now *v1alpha1.ExtendedStatefulSetStatus) string {
 		if u.Returning || givenUp(now) {
 			line += ", " + u.Reason
 		}
-		for _, job := range []*v1alpha1.JobStatus{u.PreJob, u.PostJob} {
+		switch {
+		case u.HeldAt != nil:
+			line += ", waits for approval"
+		case u.GoodAt != nil:
+			line += ", canaries are good"
+		}
+		for _, job := range []*v1alpha1.JobStatus{u.PreJob, u.CanaryJob, u.PostJob} {
 			if job != nil {
 				line += fmt.Sprintf(", %s %s", job.Name, cmp.Or(job.Result, "is known"))
 			}
@@ -397,9 +405,3 @@ func recordLine(was, now *v1alpha1.ExtendedStatefulSetStatus) string {
 	}
 	return line
 }
-
-// short fits a text into a condition or an event.
-func short(text string) string { return cut(text, 1000) }
-
-// cut is a text without what is beyond so many bytes.
-func cut(text string, most int) string { return strings.ToValidUTF8(text[:min(len(text), most)], "") }

@@ -59,7 +59,7 @@ func TestConditionsSayWhatIsSo(t *testing.T) {
 		{"configuration that is not followed", of(plain()).has(1, span{0, 3}), missing, "False ConfigNotFollowed: configuration is not followed, since spec.updateOnEnvChange is false"},
 		{"configuration that is there", of(plain()).has(1, span{0, 3}).but(follows), missing, "False ConfigFound: all required ConfigMaps and Secrets exist"},
 		{"configuration that is not", of(plain()).has(1, span{0, 3}).but(follows).but(func(w *world) {
-			w.config.missing = map[string]notice{"db-v1": {v1alpha1.ReasonConfigMissing, "Secret key"}}
+			w.config.missing = map[string]notice{"db-v1": {Reason: v1alpha1.ReasonConfigMissing, Message: "Secret key"}}
 		}), missing, "True ConfigMissing: Secret key"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -44,6 +44,7 @@ func withDefaults(set *v1alpha1.ExtendedStatefulSet) *v1alpha1.ExtendedStatefulS
 	spec.InjectReplicasEnv = ptr.To(ptr.Deref(spec.InjectReplicasEnv, true))
 	orElse(&strategy.Handover, v1alpha1.HandoverAuto)
 	orElse(&spec.ConfigTracking, v1alpha1.TrackByIndex)
+	orElse(&spec.Approval, v1alpha1.ApprovalAutomatic)
 	orElse(&spec.ZoneNodeLabel, corev1.LabelTopologyZone)
 	for _, job := range []*v1alpha1.UpdateJob{strategy.PreUpdateJob, strategy.PostUpdateJob} {
 		if job != nil {

@@ -144,7 +144,7 @@ type validator struct {
 var _ admission.Validator[*v1alpha1.ExtendedStatefulSet] = &validator{}
 
 func (v *validator) ValidateCreate(ctx context.Context, set *v1alpha1.ExtendedStatefulSet) (admission.Warnings, error) {
-	warned := append(warnings(set), warnOfAZ(ctx, set)...)
+	warned := slices.Concat(warnings(set), warnOfAZ(ctx, set), warnOfApproval(&v1alpha1.ExtendedStatefulSet{}, set))
 	set = withDefaults(set)
 	errs := validate(set)
 	if len(errs) == 0 {
@@ -166,7 +166,7 @@ func (v *validator) ValidateUpdate(ctx context.Context, old, set *v1alpha1.Exten
 	if set.DeletionTimestamp != nil || same(old.Spec, set.Spec) {
 		return nil, nil
 	}
-	warned := append(warnings(set), warnOfAZ(ctx, set)...)
+	warned := slices.Concat(warnings(set), warnOfAZ(ctx, set), warnOfApproval(old, set))
 	old, set = withDefaults(old), withDefaults(set)
 	errs := append(validate(set), validateChange(old, set)...)
 	if len(errs) == 0 && (len(validate(old)) > 0 || !same(asked(trials(old)), asked(trials(set)))) {
@@ -217,6 +217,23 @@ func warnings(set *v1alpha1.ExtendedStatefulSet) admission.Warnings {
 		}
 	}
 	return texts
+}
+
+// warnOfApproval speaks of a word that is given now, and has no effect.
+func warnOfApproval(old, set *v1alpha1.ExtendedStatefulSet) admission.Warnings {
+	word := set.Spec.ApprovedRevision
+	switch {
+	case word == "" || word == old.Spec.ApprovedRevision:
+	case !asksForApproval(&set.Spec):
+		return admission.Warnings{"spec.approvedRevision has no effect as long as spec.approval is Automatic"}
+	case word != old.Status.UpdateRevision:
+		return admission.Warnings{fmt.Sprintf(
+			"spec.approvedRevision: %q is not the revision of an upgrade under way, and has no effect; status.updateRevision is %q",
+			word,
+			old.Status.UpdateRevision,
+		)}
+	}
+	return nil
 }
 
 // warnOfAZ speaks of the field of the original's example, which is there as null.

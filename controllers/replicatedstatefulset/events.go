@@ -14,6 +14,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 )
 
@@ -98,7 +99,7 @@ func (r *Reconciler) emit(p *plan, o *action.Outcome) {
 		r.event(w, nil, corev1.EventTypeWarning, v1alpha1.EventOverrideRefused, "Override", "%s", o.Detail)
 	case reasonLearned:
 		for _, learned := range p.on.record.learned {
-			r.event(w, nil, learned.Kind, learned.Reason, "Learn", "%s", short(learned.Text))
+			r.event(w, nil, learned.Kind, learned.Reason, "Learn", "%s", excerpt.Message(learned.Text))
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 )
 
 // summary is what the status is made of.
@@ -53,7 +54,7 @@ func summarize(p *plan) v1alpha1.ReplicatedStatefulSetStatus {
 		}
 	}
 	for _, c := range withKstatus(f, []metav1.Condition{available(f, s), progressing(f, p), needsPerson(f), seeded(f, p), dataLossRisk(p), paused(f), draining(p)}) {
-		c.ObservedGeneration, c.LastTransitionTime, c.Message = f.set.Generation, metav1.NewTime(f.now), short(c.Message)
+		c.ObservedGeneration, c.LastTransitionTime, c.Message = f.set.Generation, metav1.NewTime(f.now), excerpt.Message(c.Message)
 		meta.SetStatusCondition(&s.Conditions, c)
 	}
 	s.Phase, s.Reason = phaseOf(f, s)
@@ -451,6 +452,3 @@ func paused(f *facts) metav1.Condition {
 	}
 	return c
 }
-
-// short fits a text into a condition or an event.
-func short(text string) string { return strings.ToValidUTF8(text[:min(len(text), 1000)], "") }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +17,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 )
 
@@ -112,10 +112,10 @@ func (r *Reconciler) emitActs(set *v1alpha1.StatefulCluster, done results) {
 		if len(a.names) == 1 && a.detail != "" {
 			note += "; " + a.detail
 		}
-		r.Events.Eventf(set, a.first, kind, a.event, a.reason, "%s", short(note))
+		r.Events.Eventf(set, a.first, kind, a.event, a.reason, "%s", excerpt.Message(note))
 	}
 	if o, refused := done.firstRefusal(); refused {
-		r.Events.Eventf(set, o.Object, corev1.EventTypeWarning, v1alpha1.EventWriteRefused, "Write", "%s", short(o.Err.Error()))
+		r.Events.Eventf(set, o.Object, corev1.EventTypeWarning, v1alpha1.EventWriteRefused, "Write", "%s", excerpt.Message(o.Err.Error()))
 	}
 }
 
@@ -242,6 +242,3 @@ func deletionEvent(reason string) string {
 func finishes(from, to client.Object) bool {
 	return from.GetAnnotations()[v1alpha1.AnnotationInPlace] != "" && to.GetAnnotations()[v1alpha1.AnnotationInPlace] == ""
 }
-
-// short fits a message into an event.
-func short(s string) string { return strings.ToValidUTF8(s[:min(len(s), 1000)], "") }

@@ -15,6 +15,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -269,11 +270,8 @@ func completeness(f *facts, s *v1alpha1.StatefulClusterStatus) string {
 func degradedCondition(f *facts, p *plan, done results, s *v1alpha1.StatefulClusterStatus) metav1.Condition {
 	for _, find := range problems {
 		if found := find(f, p, done); found.Message != "" {
-			message := found.Message
-			if len(message) > mostMessage {
-				message = strings.ToValidUTF8(message[:mostMessage], "")
-			}
-			return metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: found.Reason, Message: message}
+			return metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: found.Reason,
+				Message: excerpt.Of(found.Message, mostMessage)}
 		}
 	}
 	message := "no problems detected"

@@ -13,6 +13,7 @@ import (
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 )
 
@@ -165,7 +166,7 @@ func degradedReason(s *v1.StatefulSingletonStatus) string {
 
 // warn writes a Warning event of the object. about may be nil.
 func (r *Reconciler) warn(f *facts, about client.Object, reason, doing, note string) {
-	r.Events.Eventf(f.object, about, corev1.EventTypeWarning, reason, doing, "%s", short(note))
+	r.Events.Eventf(f.object, about, corev1.EventTypeWarning, reason, doing, "%s", excerpt.Message(note))
 }
 
 // emit writes an event for each act that users should know of.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -38,7 +39,7 @@ func summarize(f *facts) v1.StatefulSingletonStatus {
 	for _, c := range withKstatus(f, []metav1.Condition{available(f), progressing(f), degraded(f),
 		unmanagedPod(f), selectorConflict(f), rolloutHeld(f), guardMissing(f)}) {
 		c.ObservedGeneration, c.LastTransitionTime = f.object.Generation, now
-		c.Message = cut(c.Message, 4000) // commands at its end name up to 10 pods
+		c.Message = excerpt.Of(c.Message, 4000) // commands at its end name up to 10 pods
 		meta.SetStatusCondition(&s.Conditions, c)
 	}
 	s.Message = messageOf(f, s)
@@ -548,8 +549,3 @@ func list(members []*member, name func(*member) string) string {
 	}
 	return text
 }
-
-// short fits a text into an event, whose note may have 1 kB.
-func short(text string) string { return cut(text, 1000) }
-
-func cut(text string, most int) string { return strings.ToValidUTF8(text[:min(len(text), most)], "") }

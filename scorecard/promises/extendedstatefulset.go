@@ -18,6 +18,7 @@ var ExtendedStatefulSet = []Promise{
 	beside("E33 claims grow, and other changes of claims are refused", claimTemplatesGrow),
 	beside("E23 E24 jobs run before and after an upgrade", jobsRun),
 	beside("E23 E24 a failed job stops an upgrade, or not when told", jobsFail),
+	beside("E36 E37 E38 E39 a good canary waits for its job and its approval", approvals),
 	beside("E14 E16 changed ConfigMaps and Secrets restart pods in place", configRestarts),
 	beside("E14 ten edits in a second make one restart", configStorm),
 	beside("E18 a missing ConfigMap is told of, and awaited", configMissing),

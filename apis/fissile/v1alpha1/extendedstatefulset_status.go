@@ -55,6 +55,18 @@ type ExtendedStatefulSetStatus struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Version of the template"
 	UpdateVersion int64 `json:"updateVersion,omitempty"`
+	// CurrentRevision is the revision that serves: its number, and the begin of the
+	// digest of its content.
+	// +optional
+	// +kubebuilder:validation:MaxLength=40
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Current revision"
+	CurrentRevision string `json:"currentRevision,omitempty"`
+	// UpdateRevision is the revision of the upgrade under way, or of the one that
+	// failed; else that which serves. It is what spec.approvedRevision names.
+	// +optional
+	// +kubebuilder:validation:MaxLength=40
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Revision of the template"
+	UpdateRevision string `json:"updateRevision,omitempty"`
 	// VersionHighWater is the highest version that was ever given out. It is
 	// written before the first object of that version is made.
 	// +optional
@@ -144,6 +156,18 @@ type UpdateStatus struct {
 	// counts from it, or from when their StatefulSet was made if that was later.
 	// +optional
 	CanaryAt *metav1.Time `json:"canaryAt,omitempty"`
+	// GoodAt is since when the canaries of the zone are good, while they wait for a
+	// job or for approval. canaryWatchTime stands still from then on.
+	// +optional
+	GoodAt *metav1.Time `json:"goodAt,omitempty"`
+	// HeldAt is since when good canaries wait for approval. updateWatchTime stands
+	// still from then on.
+	// +optional
+	HeldAt *metav1.Time `json:"heldAt,omitempty"`
+	// Approved is true once the revision was approved and went on. Further zones and
+	// attempts ask no more.
+	// +optional
+	Approved bool `json:"approved,omitempty"`
 	// Returning is true while a failed attempt gives back what it took.
 	// +optional
 	Returning bool `json:"returning,omitempty"`
@@ -160,6 +184,9 @@ type UpdateStatus struct {
 	// PreJob is the job before this attempt.
 	// +optional
 	PreJob *JobStatus `json:"preJob,omitempty"`
+	// CanaryJob is postUpdateJob where it is asked about the canaries.
+	// +optional
+	CanaryJob *JobStatus `json:"canaryJob,omitempty"`
 	// PostJob is the job after it.
 	// +optional
 	PostJob *JobStatus `json:"postJob,omitempty"`

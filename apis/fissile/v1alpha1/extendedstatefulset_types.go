@@ -44,6 +44,30 @@ const (
 	OnFailureContinue OnFailure = "Continue"
 )
 
+// When says what has to be good before a job is asked.
+// +kubebuilder:validation:Enum=AllPods;Canary;Both
+type When string
+
+const (
+	// WhenAllPods asks when the new version has all its pods.
+	WhenAllPods When = "AllPods"
+	// WhenCanary asks when its first canaries are good.
+	WhenCanary When = "Canary"
+	// WhenBoth asks both times, each by a Job of its own.
+	WhenBoth When = "Both"
+)
+
+// Approval says whether somebody is asked before a new version takes over.
+// +kubebuilder:validation:Enum=Automatic;Manual
+type Approval string
+
+const (
+	// ApprovalAutomatic goes on when the canaries are good.
+	ApprovalAutomatic Approval = "Automatic"
+	// ApprovalManual waits with good canaries until approvedRevision names them.
+	ApprovalManual Approval = "Manual"
+)
+
 // ExtendedStatefulSetSpec is what the user wants.
 // The rules on the number of replicas are rules of the schema, because the API
 // server applies it to /scale too, and while the operator is down.
@@ -90,6 +114,23 @@ type ExtendedStatefulSetSpec struct {
 	// +kubebuilder:default={}
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Update strategy",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy"},order=5
 	UpdateStrategy UpdateStrategy `json:"updateStrategy,omitempty"`
+
+	// Approval is Automatic: a new version goes on when its canaries are good; or
+	// Manual: it then waits with its canaries until approvedRevision names it. To go
+	// back needs no approval. Defaults to Automatic.
+	// +optional
+	// +kubebuilder:default=Automatic
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Approval",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Automatic","urn:alm:descriptor:com.tectonic.ui:select:Manual"},order=10
+	Approval Approval `json:"approval,omitempty"`
+
+	// ApprovedRevision is the revision that may go on from its canaries, as
+	// status.updateRevision names it. Approval Manual asks for it. One that is not the
+	// revision of the upgrade under way has no effect. Defaults to none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=40
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^v[1-9][0-9]{0,18}-[0-9a-f]{16}$')",message="must be a revision as status.updateRevision names it, for example v2-0123456789abcdef"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Approved revision",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:fieldDependency:approval:Manual"},order=11
+	ApprovedRevision string `json:"approvedRevision,omitempty"`
 
 	// Zones gives each zone a StatefulSet of its own with the full replicas.
 	// Zones are upgraded one after another, in this order. Each keeps its index,
@@ -208,6 +249,7 @@ type Scaling struct {
 }
 
 // UpdateStrategy says how a new version takes over.
+// +kubebuilder:validation:XValidation:rule="!has(self.preUpdateJob) || !has(self.preUpdateJob.when)",fieldPath=".preUpdateJob.when",message="is for postUpdateJob: this job runs before there are canaries; remove it"
 // +kubebuilder:validation:XValidation:rule="!has(self.canaryWatchTime) || !has(self.updateWatchTime) || !self.canaryWatchTime.matches('^([0-9]{1,6}([.][0-9]+)?(ns|us|ms|s|m|h))+$') || !self.updateWatchTime.matches('^([0-9]{1,6}([.][0-9]+)?(ns|us|ms|s|m|h))+$') || duration(self.canaryWatchTime) <= duration(self.updateWatchTime)",fieldPath=".canaryWatchTime",message="may not be longer than updateWatchTime, which the canaries are a part of; shorten it, or lengthen updateWatchTime"
 type UpdateStrategy struct {
 	// Canaries is how many pods of the new version must be Ready, for
@@ -276,7 +318,7 @@ type UpdateStrategy struct {
 	PreUpdateJob *UpdateJob `json:"preUpdateJob,omitempty"`
 
 	// PostUpdateJob runs when the new version has all its pods, before the old one
-	// goes. Defaults to none.
+	// goes, or as its field when says with the first canaries. Defaults to none.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Job after the update",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy"}
 	PostUpdateJob *UpdateJob `json:"postUpdateJob,omitempty"`
@@ -301,6 +343,13 @@ type UpdateJob struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="On failure",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Abort","urn:alm:descriptor:com.tectonic.ui:select:Continue","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy"}
 	OnFailure OnFailure `json:"onFailure,omitempty"`
+
+	// When is AllPods: postUpdateJob is asked when the new version has all its pods;
+	// Canary: when its first canaries are good, before it takes more and before it is
+	// approved; or Both. It is not for preUpdateJob. Defaults to AllPods.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="When",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:AllPods","urn:alm:descriptor:com.tectonic.ui:select:Canary","urn:alm:descriptor:com.tectonic.ui:select:Both","urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy"}
+	When When `json:"when,omitempty"`
 }
 
 // ActivePassiveProbe asks a container whether its pod is the active one.
@@ -345,6 +394,8 @@ type ActivePassiveProbe struct {
 // +kubebuilder:printcolumn:name="Version",type=integer,JSONPath=`.status.currentVersion`,description="Version that serves"
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="Where the upgrade stands"
 // +kubebuilder:printcolumn:name="Stale",type=string,JSONPath=`.status.conditions[?(@.type=="Stale")].status`,description="Whether the version of the template was given up"
+// +kubebuilder:printcolumn:name="Progress",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`,description="What is being brought about, or waited for"
+// +kubebuilder:printcolumn:name="Revision",type=string,priority=1,JSONPath=`.status.updateRevision`,description="Revision of the template, as spec.approvedRevision names it"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +operator-sdk:csv:customresourcedefinitions:displayName="Extended Stateful Set",resources={{StatefulSet,v1,""},{Pod,v1,""},{Service,v1,""},{Job,v1,""},{PersistentVolumeClaim,v1,""},{Event,v1,""}}
 type ExtendedStatefulSet struct {

@@ -146,6 +146,9 @@ const (
 	ReasonCurrentNotReady = "CurrentNotReady"
 	// ReasonUpgrading: a new version is on its way.
 	ReasonUpgrading = "Upgrading"
+	// ReasonWaitingForApproval: the canaries are good, and the upgrade goes on when
+	// spec.approvedRevision names its revision.
+	ReasonWaitingForApproval = "WaitingForApproval"
 	// ReasonReturning: what a failed or superseded version took is given back.
 	ReasonReturning = "Returning"
 	// ReasonScaling: pods are being added or taken away.
@@ -207,6 +210,10 @@ const (
 	EventVersionCreated = "VersionCreated"
 	// EventUpgradeBegun: a new template is on its way.
 	EventUpgradeBegun = "UpgradeBegun"
+	// EventWaitingForApproval: the canaries are good, and the upgrade waits.
+	EventWaitingForApproval = "WaitingForApproval"
+	// EventApproved: the revision of an upgrade was approved, and it goes on.
+	EventApproved = "Approved"
 	// EventUpgraded: a version took over, and lower ones go.
 	EventUpgraded = "Upgraded"
 	// EventSuperseded: a new template took the place of one on its way.

@@ -287,8 +287,21 @@ func (in *UpdateStatus) DeepCopyInto(out *UpdateStatus) {
 		in, out := &in.CanaryAt, &out.CanaryAt
 		*out = (*in).DeepCopy()
 	}
+	if in.GoodAt != nil {
+		in, out := &in.GoodAt, &out.GoodAt
+		*out = (*in).DeepCopy()
+	}
+	if in.HeldAt != nil {
+		in, out := &in.HeldAt, &out.HeldAt
+		*out = (*in).DeepCopy()
+	}
 	if in.PreJob != nil {
 		in, out := &in.PreJob, &out.PreJob
+		*out = new(JobStatus)
+		**out = **in
+	}
+	if in.CanaryJob != nil {
+		in, out := &in.CanaryJob, &out.CanaryJob
 		*out = new(JobStatus)
 		**out = **in
 	}

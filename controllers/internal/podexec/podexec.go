@@ -8,7 +8,6 @@ package podexec
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 )
 
@@ -136,7 +136,7 @@ func (e *Executor) Run(ctx context.Context, c Command) Result {
 			result.Outcome, result.Why = Unknown, why
 		}
 	}
-	result.Why = strings.ToValidUTF8(result.Why[:min(len(result.Why), mostWhy)], "")
+	result.Why = excerpt.Of(result.Why, mostWhy)
 	result.Ended = time.Now()
 	return result
 }

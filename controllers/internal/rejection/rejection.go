@@ -8,6 +8,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 )
 
 // mostCauses is how many causes are listed, and mostDetail how many bytes of each.
@@ -32,7 +34,7 @@ func Explain(err error, at func(path string) string) field.ErrorList {
 		if path == (*field.Path)(nil).String() {
 			path = ""
 		}
-		errs = append(errs, &field.Error{Type: kind, Field: at(path), BadValue: field.OmitValueType{}, Detail: strings.ToValidUTF8(detail[:min(len(detail), mostDetail)], "")})
+		errs = append(errs, &field.Error{Type: kind, Field: at(path), BadValue: field.OmitValueType{}, Detail: excerpt.Of(detail, mostDetail)})
 	}
 	return errs
 }

@@ -1,0 +1,292 @@
+package extendedstatefulset
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
+)
+
+func manual(w *world) { w.set.Spec.Approval = v1alpha1.ApprovalManual }
+
+// approved gives the word for the upgrade under way.
+func approved(w *world) { w.set.Spec.ApprovedRevision = updateRevision(&w.set.Status) }
+
+// word gives another.
+func word(text string) func(*world) {
+	return func(w *world) { w.set.Spec.ApprovedRevision = text }
+}
+
+// held says that good canaries have waited for approval since that long after noon.
+func held(after time.Duration) func(*world) {
+	return func(w *world) {
+		at := metav1.NewTime(noon.Add(after))
+		w.set.Status.Update.GoodAt, w.set.Status.Update.HeldAt = &at, &at
+	}
+}
+
+// triedBeside is an upgrade with one canary, which is Ready unless it is among the unready.
+func triedBeside(unready ...int32) *scene {
+	return of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{0, 1}, unready...).but(manual)
+}
+
+// triedInPlace is the same on the claims of the old version.
+func triedInPlace(unready ...int32) *scene {
+	return of(volumes()).has(1, span{0, 2}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverPerOrdinal).has(2, span{2, 1}, unready...).but(manual)
+}
+
+const (
+	waits     = "record: Canary, version 1 to 2, attempt 1, waits for approval"
+	goesOn    = "record: Promoting, version 1 to 2, attempt 1"
+	mended    = "record: Canary, version 1 to 2, attempt 1"
+	givesUp   = "record: Stale, version 1 to 2, attempt 1, CanaryFailed"
+	otherWord = "v2-0000000000000000"
+)
+
+func TestE36AGoodCanaryWaitsForItsApproval(t *testing.T) {
+	renumbered := func(w *world) {
+		w.set.Spec.ApprovedRevision = strings.Replace(updateRevision(&w.set.Status), "v2-", "v3-", 1)
+	}
+	for _, row := range []sentence{
+		{"without Manual it goes on", triedBeside().but(func(w *world) { w.set.Spec.Approval = "" }), goesOn},
+		{"also with the default", triedBeside().but(func(w *world) { w.set.Spec.Approval = v1alpha1.ApprovalAutomatic }), goesOn},
+		{"with it it waits", triedBeside(), waits},
+		{"what is no word of the schema waits too", triedBeside().but(func(w *world) { w.set.Spec.Approval = "Later" }), waits},
+		{"nothing is done while it waits", triedBeside().but(held(0)), ""},
+		{"for as long as it takes", triedBeside().but(held(0)).after(1000 * time.Hour), ""},
+		{"ordinal by ordinal too", triedInPlace(), waits},
+		{"and no other ordinal is taken", triedInPlace().but(held(0)).after(1000 * time.Hour), ""},
+		{"its revision lets it go on", triedBeside().but(held(0)).but(approved), goesOn},
+		{"also ordinal by ordinal", triedInPlace().but(held(0)).but(approved), goesOn},
+		{"also when it was given before", triedBeside().but(approved), goesOn},
+		{"but not a canary that is not good", triedBeside(0).but(approved), ""},
+		{"nor one that was", triedBeside(0).but(held(0)).but(approved), mended},
+		{"nor one that is Ready for a moment", triedBeside().but(held(0)).but(approved).turned(1, 0, 10*time.Second-1), ""},
+		{"the revision that serves has no effect", triedBeside().but(held(0)).but(func(w *world) { word(revisionName(1, w.set.Status.CurrentDigest))(w) }), ""},
+		{"nor has the number with another content", triedBeside().but(held(0)).but(word(otherWord)), ""},
+		{"nor the content with another number", triedBeside().but(held(0)).but(renumbered), ""},
+		{"nor the number alone", triedBeside().but(held(0)).but(word("v2")), ""},
+		{"E38 Automatic lets it go on while it waits", triedBeside().but(held(0)).but(func(w *world) { w.set.Spec.Approval = v1alpha1.ApprovalAutomatic }), goesOn},
+		{"E38 going back needs no approval", triedBeside().but(held(0)).but(func(w *world) { w.digest = w.set.Status.CurrentDigest }), "record: CleaningUp, version 1"},
+		{"E38 another template takes its place, and is asked for again", triedBeside().but(held(0)).but(func(w *world) { w.digest = "another" }), "record: Waiting, version 1"},
+		{"E38 what a failed one took is given back", triedInPlace(2).but(held(0)).but(func(w *world) { w.set.Status.Phase = v1alpha1.PhaseStale }).but(stale2),
+			"patch statefulset db-v2: Scale, no pods\n"},
+		{"one that was approved once is not asked for again", triedBeside().but(func(w *world) { w.set.Status.Update.Approved = true }), goesOn},
+		{"nothing is good for being tried with no pods", of(fakeSet(0)).has(1, span{}).edited().but(manual), mended},
+		{"one that nobody approved does not serve when it is superseded", of(plain()).has(1, span{0, 3}, 0, 1, 2).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).
+			has(2, span{0, 1}).but(manual).but(held(0)).but(func(w *world) { w.digest = "another" }), "record: Waiting, version 1"},
+		{"one that was does", of(plain()).has(1, span{0, 3}, 0, 1, 2).upgrading(v1alpha1.PhasePromoting, v1alpha1.HandoverCoexist).
+			has(2, span{0, 3}).but(manual).but(func(w *world) { w.digest, w.set.Status.Update.Approved = "another", true }), "record: Waiting, version 2"},
+	} {
+		t.Run(row.name, row.check)
+	}
+}
+
+// aged moves the begin of an attempt to that long before noon.
+func aged(before time.Duration) func(*world) {
+	return func(w *world) {
+		at := metav1.NewTime(noon.Add(-before))
+		w.set.Status.Update.StartedAt, w.set.Status.Update.CanaryAt = &at, ptr.To(at)
+	}
+}
+
+// E37 While canaries are good and wait, neither time counts; when they are not good any
+// more, both go on.
+func TestE37TimesStandStillWhileGoodCanariesWait(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		scene *scene
+		// canary and update are what is left of both times after the next step.
+		canary, update time.Duration
+	}{
+		{"they broke soon, and have what was left", triedBeside(0).but(aged(time.Minute)).but(held(0)).after(4 * time.Minute), 4 * time.Minute, 9 * time.Minute},
+		{"they broke later, and have their time again", triedBeside(0).but(aged(time.Minute)).but(held(0)).after(5 * time.Minute), 5 * time.Minute, 10 * time.Minute},
+		{"much later too", triedBeside(0).but(aged(4 * time.Minute)).but(held(0)).after(1000 * time.Hour), 5 * time.Minute, 10 * time.Minute},
+		{"their StatefulSet is gone", triedBeside().but(aged(time.Minute)).but(held(0)).but(func(w *world) { w.children = w.children[:1] }).after(time.Minute), 4 * time.Minute, 9 * time.Minute},
+		{"time in which nobody looked is not time in which they were good", triedBeside(0).but(aged(time.Minute)).but(held(0)).but(func(w *world) {
+			w.watch = leadership.Watch{Gaps: []leadership.Gap{{From: noon.Add(time.Second), To: noon.Add(30 * time.Minute)}}}
+		}).after(33 * time.Minute), 4 * time.Minute, 9 * time.Minute},
+		{"nor does that before count, also later", triedBeside(0).but(aged(3 * time.Minute)).but(held(0)).but(func(w *world) {
+			w.watch = leadership.Watch{Gaps: []leadership.Gap{{From: noon.Add(-2 * time.Minute), To: noon.Add(-time.Minute)}}}
+		}).after(time.Minute), 3 * time.Minute, 8 * time.Minute},
+		{"they broke while the job about them ran, whose time counts", triedBeside(0).but(aged(time.Minute)).but(held(0)).but(func(w *world) {
+			w.set.Status.Update.HeldAt = nil
+		}).after(2 * time.Minute), 4 * time.Minute, 7 * time.Minute},
+		{"approved, the rest has what was left", triedBeside().but(aged(time.Minute)).but(held(0)).but(approved).after(1000 * time.Hour), 0, 9 * time.Minute},
+	} {
+		w := row.scene.w
+		w.record = advance(w)
+		u, clock := w.record.Update, w.clock()
+		if u.GoodAt != nil || u.HeldAt != nil {
+			t.Errorf("%s: it waits still", row.name)
+		}
+		left := func(from *metav1.Time, limit time.Duration) time.Duration {
+			return clock.in(clock.deadline(from.Time, limit))
+		}
+		if got := left(u.StartedAt, clock.updateTime()); got != row.update {
+			t.Errorf("%s: %s are left for the update, want %s", row.name, got, row.update)
+		}
+		if got := left(u.CanaryAt, clock.canaryTime()); row.canary != 0 && got != row.canary {
+			t.Errorf("%s: %s are left for the canary, want %s", row.name, got, row.canary)
+		}
+	}
+	for _, row := range []sentence{
+		{"canaries that break have their time", triedBeside(0).after(5*time.Minute - 1), ""},
+		{"and are given up after it, as without approval", triedBeside(0).after(5 * time.Minute), givesUp},
+		{"a pod that is deleted breaks them", triedBeside().but(held(0)).but(func(w *world) { delete(w.children[1].pods, 0) }), mended},
+		{"a pod that is to end too", triedBeside().but(held(0)).but(func(w *world) {
+			w.children[1].pods[0].DeletionTimestamp = ptr.To(metav1.NewTime(noon))
+		}), mended},
+		{"more canaries than there are break them", triedBeside().but(held(0)).but(func(w *world) { w.set.Spec.UpdateStrategy.Canaries = ptr.To(int32(2)) }), mended},
+		{"without replicas nothing is good", triedBeside().but(held(0)).but(func(w *world) { w.replicas = 0 }), mended},
+	} {
+		t.Run(row.name, row.check)
+	}
+	if at := triedBeside().but(held(0)).w; len(deadlinesIn(at)) > 0 {
+		t.Error("it looks again for a time that stands still")
+	}
+}
+
+func deadlinesIn(w *world) []time.Time {
+	w.record = w.set.Status.DeepCopy()
+	return w.deadlines()
+}
+
+// askedAt makes the job after an upgrade one that is asked then, with that result.
+func askedAt(when v1alpha1.When, result v1alpha1.JobResult) func(*world) {
+	return func(w *world) {
+		from := job("any")
+		from.When = when
+		w.set.Spec.UpdateStrategy.PostUpdateJob = from
+		at := metav1.NewTime(noon)
+		w.set.Status.Update.GoodAt = &at
+		if result == "none" {
+			return
+		}
+		j := buildJob(w.set, from, canaryJob, 2, 1)
+		j.UID, j.Spec.Suspend = "j", ptr.To(false)
+		for kind, is := range map[batchv1.JobConditionType]v1alpha1.JobResult{batchv1.JobComplete: v1alpha1.JobSucceeded, batchv1.JobFailed: v1alpha1.JobFailed} {
+			if is == result {
+				j.Status.Conditions = []batchv1.JobCondition{{Type: kind, Status: corev1.ConditionTrue}}
+			}
+		}
+		w.jobs = map[string]*batchv1.Job{j.Name: j}
+		w.set.Status.Update.CanaryJob = &v1alpha1.JobStatus{Name: j.Name, UID: j.UID}
+	}
+}
+
+func automatic(w *world) { w.set.Spec.Approval = v1alpha1.ApprovalAutomatic }
+
+func TestE39AJobIsAskedAboutTheCanaries(t *testing.T) {
+	const canary, both, all, yes, no = v1alpha1.WhenCanary, v1alpha1.WhenBoth, v1alpha1.WhenAllPods, v1alpha1.JobSucceeded, v1alpha1.JobFailed
+	notYet := func(w *world) { w.set.Status.Update.GoodAt = nil }
+	ready := func() *scene { return triedBeside().but(automatic) }
+	for _, row := range []sentence{
+		{"it is not asked before they are good", triedBeside(0).but(automatic).but(askedAt(canary, "none")).but(notYet), ""},
+		{"they are good first", ready().but(askedAt(canary, "none")).but(notYet), "record: Canary, version 1 to 2, attempt 1, canaries are good"},
+		{"then it is made", ready().but(askedAt(canary, "none")), "create job db-canary-v2-1: Job, suspended\n"},
+		{"also where it is asked twice", ready().but(askedAt(both, "none")), "create job db-canary-v2-1: Job, suspended\n"},
+		{"not where it is asked about all pods", ready().but(askedAt(all, "none")).but(notYet), goesOn},
+		{"nor where it says nothing", ready().but(askedAt("", "none")).but(notYet), goesOn},
+		{"nothing is done while it runs", ready().but(askedAt(canary, "")).after(9 * time.Minute), ""},
+		{"its time is that of the update", ready().but(askedAt(canary, "")).after(10*time.Minute + longestProbation), "record: Stale, version 1 to 2, attempt 1, UpdateTimeout, db-canary-v2-1 is known"},
+		{"it says yes", ready().but(askedAt(canary, yes)), goesOn + ", db-canary-v2-1 Succeeded"},
+		{"it says no", ready().but(askedAt(canary, no)), "record: Stale, version 1 to 2, attempt 1, PostUpdateJobFailed, db-canary-v2-1 Failed"},
+		{"it says no, and may", ready().but(askedAt(canary, no)).but(func(w *world) {
+			w.set.Spec.UpdateStrategy.PostUpdateJob.OnFailure = v1alpha1.OnFailureContinue
+		}), goesOn + ", db-canary-v2-1 Failed"},
+		{"it is gone: whether it said yes is not known", ready().but(askedAt(canary, "")).but(func(w *world) { w.jobs = nil }),
+			"record: Stale, version 1 to 2, attempt 1, PostUpdateJobFailed, db-canary-v2-1 Failed"},
+		{"it says no of canaries that are not good any more", triedBeside(0).but(askedAt(canary, no)),
+			"record: Stale, version 1 to 2, attempt 1, PostUpdateJobFailed, db-canary-v2-1 Failed"},
+		{"it says yes of such", triedBeside(0).but(askedAt(canary, yes)), mended + ", db-canary-v2-1 Succeeded"},
+		{"it runs on when they break", triedBeside(0).but(askedAt(canary, "")).but(notYet), ""},
+		{"it is suspended when it is not asked any more", triedBeside(0).but(askedAt(canary, "")).but(notYet).but(func(w *world) { w.set.Spec.UpdateStrategy.PostUpdateJob = nil }),
+			"patch job db-canary-v2-1: Job, suspended: no longer needed\n"},
+		{"approval is asked for after it", triedBeside().but(askedAt(canary, yes)), waits + ", db-canary-v2-1 Succeeded"},
+		{"and not instead of it", triedBeside().but(approved).but(askedAt(canary, "none")), "create job db-canary-v2-1: Job, suspended\n"},
+		{"one that is added while approval is waited for is asked, and its time counts", triedBeside().but(askedAt(canary, "none")).but(held(0)).after(time.Hour), "record: Canary, version 1 to 2, attempt 1, canaries are good"},
+		{"it was asked in another zone", triedBeside().but(automatic).but(askedAt(canary, "")).but(notYet).but(func(w *world) {
+			w.jobs, w.set.Status.Update.CanaryJob.Result = nil, yes
+		}), goesOn + ", db-canary-v2-1 Succeeded"},
+		{"it is not asked again about all pods", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePromoting, v1alpha1.HandoverCoexist).has(2, span{0, 3}).
+			but(askedAt(canary, "none")).but(notYet), "record: CleaningUp, version 2"},
+		{"where it is asked twice it is", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePostJob, v1alpha1.HandoverCoexist).has(2, span{0, 3}).
+			but(askedAt(both, "none")).but(notYet), "create job db-post-v2-1: Job, suspended\n"},
+	} {
+		t.Run(row.name, row.check)
+	}
+}
+
+// E36: a name of 40 characters is enough for every number.
+func TestRevisionName(t *testing.T) {
+	digest := strings.Repeat("0123456789abcdef", 4)
+	for number, want := range map[int64]string{0: "", 2: "v2-0123456789abcdef", 1<<63 - 1: "v9223372036854775807-0123456789abcdef"} {
+		if got := revisionName(number, digest); got != want || len(got) > longestRevision {
+			t.Errorf("%d is %q, want %q", number, got, want)
+		}
+	}
+	if got := revisionName(1, ""); got != "v1-" {
+		t.Errorf("one without a digest is %q", got)
+	}
+}
+
+// E36: what is accepted and has no effect is said when it is written.
+func TestWarnOfApproval(t *testing.T) {
+	for _, row := range []struct {
+		name, was, now string
+		approval       v1alpha1.Approval
+		want           string
+	}{
+		{"none", "", "", v1alpha1.ApprovalManual, ""},
+		{"that of the upgrade", "", "v2-a", v1alpha1.ApprovalManual, ""},
+		{"another", "", "v3-a", v1alpha1.ApprovalManual, `spec.approvedRevision: "v3-a" is not the revision of an upgrade under way, and has no effect; status.updateRevision is "v2-a"`},
+		{"another that was there before", "v3-a", "v3-a", v1alpha1.ApprovalManual, ""},
+		{"one that is not asked for", "", "v2-a", v1alpha1.ApprovalAutomatic, "spec.approvedRevision has no effect as long as spec.approval is Automatic"},
+	} {
+		old, set := plain(), plain()
+		old.Status.UpdateRevision = "v2-a"
+		old.Spec.ApprovedRevision, set.Spec.ApprovedRevision, set.Spec.Approval = row.was, row.now, row.approval
+		if got := strings.Join(warnOfApproval(old, set), "|"); got != row.want {
+			t.Errorf("%s: %q, want %q", row.name, got, row.want)
+		}
+	}
+}
+
+// E36: each step is told once.
+func TestApprovalIsTold(t *testing.T) {
+	at := metav1.NewTime(noon)
+	status := func(phase v1alpha1.Phase, u v1alpha1.UpdateStatus) *v1alpha1.ExtendedStatefulSetStatus {
+		u.Digest = "0123456789abcdef0"
+		return &v1alpha1.ExtendedStatefulSetStatus{CurrentVersion: 1, UpdateVersion: 2, Phase: phase, Update: &u}
+	}
+	canary := status(v1alpha1.PhaseCanary, v1alpha1.UpdateStatus{})
+	waiting := status(v1alpha1.PhaseCanary, v1alpha1.UpdateStatus{GoodAt: &at, HeldAt: &at})
+	on := status(v1alpha1.PhasePromoting, v1alpha1.UpdateStatus{Approved: true})
+	next := status(v1alpha1.PhaseCanary, v1alpha1.UpdateStatus{Approved: true, Zone: "b"})
+	for _, row := range []struct {
+		was, now *v1alpha1.ExtendedStatefulSetStatus
+		want     string
+	}{
+		{canary, waiting, "WaitingForApproval: the canaries of version 2 are good, and wait for the approval of revision v2-0123456789abcdef"},
+		{waiting, waiting, ""},
+		{waiting, canary, ""},
+		{waiting, on, "Approved: revision v2-0123456789abcdef was approved"},
+		{on, next, ""},
+	} {
+		var got string
+		for _, s := range stepsOf(row.was, row.now) {
+			got += s.reason + ": " + s.text
+		}
+		if got != row.want {
+			t.Errorf("from %s to %s: %q, want %q", recordLine(canary, row.was), recordLine(canary, row.now), got, row.want)
+		}
+	}
+}

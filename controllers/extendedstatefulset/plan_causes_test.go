@@ -1,0 +1,47 @@
+package extendedstatefulset
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+)
+
+// V6: what the API server refuses the operator itself has no pod that could say why, and
+// the condition that says it is another by the time that the version is given up.
+func TestV6WhatIsGivenUpSaysWhatWasRefused(t *testing.T) {
+	const why = `create statefulset db-v2: exceeded quota: few, requested: count/statefulsets.apps=1`
+	coexist := v1alpha1.HandoverCoexist
+	refused := func(w *world) { w.refused = why }
+	for _, row := range []struct {
+		name  string
+		scene *scene
+		want  string
+	}{
+		{"a StatefulSet that cannot be made", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, coexist).but(refused),
+			"the upgrade was not complete within 10m0s (updateWatchTime), in phase Canary; the API server refuses what has to be written: " + why},
+		{"one that cannot be scaled, beside a canary that is good", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePromoting, coexist).has(2, span{0, 1}).but(refused),
+			"in phase Promoting; the API server refuses what has to be written: " + why},
+		{"a job that cannot be made", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePreJob, coexist).but(refused).
+			but(func(w *world) { w.set.Spec.UpdateStrategy.PreUpdateJob = job("fine") }),
+			"the job before the update was not complete within 10m0s (updateWatchTime); the API server refuses what has to be written: " + why},
+		{"a job that does not end", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePostJob, coexist).has(2, span{0, 3}).but(postJobRuns),
+			"in phase PostJob; Job db-post-v2-1 has not ended"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			row.scene.after(time.Hour)
+			p := decide(row.scene.w)
+			s := summarize(row.scene.w, &p)
+			if !givenUp(&s) {
+				t.Fatalf("it is not given up: %s", recordLine(&row.scene.w.set.Status, &s))
+			}
+			for _, c := range s.Conditions {
+				said := c.Type == v1alpha1.ConditionStale || c.Type == v1alpha1.ConditionAborted
+				if said && c.Status == "True" && !strings.Contains(c.Message, row.want) {
+					t.Errorf("%s says\n%s, want\n%s", c.Type, c.Message, row.want)
+				}
+			}
+		})
+	}
+}
