@@ -17,7 +17,7 @@ func readAsToolsDo() map[golden.Situation]*scene {
 		return func(w *world) { w.set.Status.Update.Reason, w.set.Status.Update.Message = reason, "why" }
 	}
 	configIs := func(reason, message string) func(*world) {
-		return func(w *world) { w.config.missing = map[string]notice{"db-v1": {reason, message}} }
+		return func(w *world) { w.config.missing = map[string]notice{"db-v1": {Reason: reason, Message: message}} }
 	}
 	return map[golden.Situation]*scene{
 		{Sentence: "all is well", Kstatus: current}:                                      well(),

@@ -244,7 +244,7 @@ func withoutBudget(w *world, p *plan) notice {
 	if taken == "" || p.Waiting.Message != "" {
 		return notice{}
 	}
-	return notice{v1alpha1.ReasonBudgetTaken, fmt.Sprintf(
+	return notice{Reason: v1alpha1.ReasonBudgetTaken, Message: fmt.Sprintf(
 		"PodDisruptionBudget %s does not belong to this object and is left alone, so a drain may take more pods than spec.podDisruptionBudget allows: delete it, and the operator creates its own: kubectl -n %s delete pdb %s",
 		taken, w.set.Namespace, taken)}
 }
@@ -291,8 +291,8 @@ var troubles = []func(*world, *plan) notice{
 // degraded names the gravest of what is wrong.
 func degraded(w *world, p *plan) metav1.Condition {
 	for _, find := range troubles {
-		if found := find(w, p); found.reason != "" {
-			return metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: found.reason, Message: found.message}
+		if found := find(w, p); found.Reason != "" {
+			return metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: found.Reason, Message: found.Message}
 		}
 	}
 	return metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonHealthy, Message: "no problems detected"}
@@ -302,14 +302,14 @@ func invalidSpec(w *world, _ *plan) notice {
 	if w.invalid == "" {
 		return notice{}
 	}
-	return notice{v1alpha1.ReasonInvalidSpec, "the spec cannot be served, and nothing is done: " + w.invalid}
+	return notice{Reason: v1alpha1.ReasonInvalidSpec, Message: "the spec cannot be served, and nothing is done: " + w.invalid}
 }
 
 // saysTrue is what a condition says while it is True.
 func saysTrue(of func(*world) metav1.Condition) func(*world, *plan) notice {
 	return func(w *world, _ *plan) notice {
 		if c := of(w); c.Status == metav1.ConditionTrue {
-			return notice{c.Reason, c.Message}
+			return notice{Reason: c.Reason, Message: c.Message}
 		}
 		return notice{}
 	}
