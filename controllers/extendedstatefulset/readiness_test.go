@@ -48,7 +48,7 @@ func TestStatusesAreRecorded(t *testing.T) {
 		s.w.set.Generation = 2
 		p := decide(s.w)
 		set := s.w.set.DeepCopy()
-		set.TypeMeta.Kind, set.TypeMeta.APIVersion = "ExtendedStatefulSet", v1alpha1.GroupVersion.String()
+		set.Kind, set.APIVersion = "ExtendedStatefulSet", v1alpha1.GroupVersion.String()
 		set.Status = summarize(s.w, &p)
 		situation.Check(t, "extendedstatefulset", set)
 	}

@@ -108,7 +108,7 @@ func buildTemplate(set *v1alpha1.ReplicatedStatefulSet, rules string) corev1.Pod
 	spec := whole.Spec.DeepCopy()
 	pod.InitContainers = spec.Pod.InitContainers
 	pod.Containers = spec.Pod.Containers
-	pod.Volumes = append(spec.Pod.Volumes, ownVolumes(spec)...)
+	pod.Volumes = slices.Concat(spec.Pod.Volumes, ownVolumes(spec))
 	pod.TerminationGracePeriodSeconds = spec.Pod.TerminationGracePeriodSeconds
 	pod.SecurityContext = spec.Pod.SecurityContext
 	pod.AutomountServiceAccountToken = spec.Pod.AutomountServiceAccountToken

@@ -56,7 +56,7 @@ func TestStatusesAreRecorded(t *testing.T) {
 	for situation, w := range readAsToolsDo() {
 		p := decide(w)
 		set := w.set.DeepCopy()
-		set.TypeMeta.Kind, set.TypeMeta.APIVersion = "ReplicatedStatefulSet", v1alpha1.GroupVersion.String()
+		set.Kind, set.APIVersion = "ReplicatedStatefulSet", v1alpha1.GroupVersion.String()
 		set.Status = summarize(&p)
 		situation.Check(t, "replicatedstatefulset", set)
 	}

@@ -44,7 +44,7 @@ func readAsToolsDo() map[golden.Situation]*world {
 func TestStatusesAreRecorded(t *testing.T) {
 	for situation, w := range readAsToolsDo() {
 		set := w.set.DeepCopy()
-		set.TypeMeta.Kind, set.TypeMeta.APIVersion = "StatefulCluster", v1alpha1.GroupVersion.String()
+		set.Kind, set.APIVersion = "StatefulCluster", v1alpha1.GroupVersion.String()
 		set.Status = told(w)
 		situation.Check(t, "statefulcluster", set)
 	}

@@ -40,7 +40,9 @@ var excuses = []excuse{
 			return p.Verb == "delete" && is(p, "persistentvolumeclaims", "controllerrevisions") || p.Verb == "patch" && is(p, "poddisruptionbudgets")
 		}},
 	{"claims of a ReplicatedStatefulSet are read and patched while they have to grow: the API suite shows it under this role",
-		func(p Permission) bool { return p.Role == "replicatedstatefulset-role" && is(p, "persistentvolumeclaims") }},
+		func(p Permission) bool {
+			return p.Role == "replicatedstatefulset-role" && is(p, "persistentvolumeclaims")
+		}},
 	{"asked when somebody reads the metrics, which the benchmarks do, and before a dry run, which admission makes",
 		func(p Permission) bool { return is(p, "tokenreviews", "subjectaccessreviews") }},
 	{"admission looks at who has a name only where it is taken: the API suites show it",
