@@ -29,6 +29,9 @@ type plan struct {
 	// proven is true when another member is known to have all of the data of the
 	// one that the plan stops.
 	proven bool
+	// newTemplate is true when the StatefulSet gets a template that members are to be
+	// recreated from.
+	newTemplate bool
 }
 
 // rules in order of importance. Nothing is begun before what was learned is on record.

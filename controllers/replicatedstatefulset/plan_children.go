@@ -175,6 +175,7 @@ func keepStatefulSet(f *facts, p *plan) {
 	next.Spec.PersistentVolumeClaimRetentionPolicy = want.Spec.PersistentVolumeClaimRetentionPolicy
 	is, should := &have.Spec.Template, &want.Spec.Template
 	changed := is.Annotations[v1alpha1.AnnotationTemplate] != should.Annotations[v1alpha1.AnnotationTemplate]
+	p.newTemplate = changed
 	if changed || !sameTemplate(is, should) {
 		next.Spec.Template, reason = *should, reasonTemplate
 	}

@@ -79,10 +79,7 @@ func renew(f *facts, p *plan) {
 	if len(outdated) == 0 || !f.starts() || !f.templateIsSeen() {
 		return
 	}
-	p.WaitFor(
-		v1alpha1.ReasonUpdating,
-		"recreating members from the present template, one at a time",
-	)
+	p.WaitFor(v1alpha1.ReasonUpdating, updatingMessage)
 	if !f.mayUpdate() {
 		return
 	}

@@ -143,7 +143,7 @@ type notice = engine.Notice
 
 func progressing(f *facts, p *plan) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue}
-	for _, found := range []notice{p.Waiting, summary{f, p}.recovering()} {
+	for _, found := range []notice{p.Waiting, summary{f, p}.recovering(), summary{f, p}.updating()} {
 		if found.Reason != "" {
 			c.Reason, c.Message = found.Reason, found.Message
 			return c
@@ -167,6 +167,19 @@ func (s summary) recovering() notice {
 	}
 	return notice{}
 }
+
+// updating says that members are to be recreated, also before the rule for it may act: while
+// the StatefulSet gets its template, and until its controller has seen that.
+func (s summary) updating() notice {
+	outdated := s.among(func(m *member) bool { return !m.upToDate })
+	if !s.starts() || (len(outdated) == 0 && !s.plan.newTemplate) {
+		return notice{}
+	}
+	return notice{Reason: v1alpha1.ReasonUpdating, Message: updatingMessage}
+}
+
+// updatingMessage is for as long as members are of another template.
+const updatingMessage = "recreating members from the present template, one at a time"
 
 // whoIsMissing names the members that do not run, or have not answered.
 func (s summary) whoIsMissing() string {

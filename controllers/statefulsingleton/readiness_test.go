@@ -52,7 +52,7 @@ func TestStatusesAreRecorded(t *testing.T) {
 	for situation, w := range readAsToolsDo() {
 		w.object.Generation = 2
 		object := w.object.DeepCopy()
-		object.TypeMeta.Kind, object.TypeMeta.APIVersion = "StatefulSingleton", v1.GroupVersion.String()
+		object.Kind, object.APIVersion = "StatefulSingleton", v1.GroupVersion.String()
 		object.Status = summarize(derive(w))
 		situation.Check(t, "statefulsingleton", object)
 	}
