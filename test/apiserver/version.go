@@ -47,11 +47,11 @@ func Said(err error) string {
 	return noValue.ReplaceAllString(text, "Invalid value: ")
 }
 
-// Words are what the API server says of a refusal by a rule of a schema, where a later one
+// Words are what Said gives of a refusal by a rule of a schema, where an API server of 1.36
 // says those words: without the values, before 1.36.
 func (s Server) Words(words string) string {
 	if s.AtLeast("1.36") {
-		return words
+		return noValue.ReplaceAllString(words, "Invalid value: ")
 	}
 	return anyValue.ReplaceAllString(words, "Invalid value: ")
 }

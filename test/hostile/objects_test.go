@@ -36,7 +36,7 @@ func (s *site) attacks() []attack {
 		{name: "19: restarts that never end", prepare: h.brokenSets, strike: h.editConfiguration, clean: true},
 
 		{name: "bodies that say they are YAML", strike: s.bodiesAsYAML},
-		{name: "pods with forged owners", prepare: h.forgedOwners, strike: h.touch, clean: true},
+		{name: "pods with forged owners", prepare: h.forgedOwners, strike: h.touch, clean: true, long: true},
 
 		{name: "commands that hang", prepare: h.commands(false), clean: true, long: true},
 		{name: "connections from many addresses", strike: s.connections},
