@@ -98,7 +98,7 @@ var _ = Describe("admission of objects", func() {
 		Expect(s.Spec.RespectPodGracePeriod).To(HaveValue(BeFalse()))
 	})
 
-	It("S1 shows the columns Status, Active Pod, Waiting and Age, under the short name", func(ctx SpecContext) {
+	It("S1 shows the columns Status, Active Pod, Waiting, Ready and Age, under the short name", func(ctx SpecContext) {
 		s := declare(ctx, newSingleton(ns))
 		startOperator(operatorOptions{namespaces: []string{ns}})
 		a := add(ctx, newPod(ns, "a"))
@@ -106,7 +106,7 @@ var _ = Describe("admission of objects", func() {
 		add(ctx, newPod(ns, "b"))
 		activates(ctx, s, a, "b")
 		columns, cells := table(ctx, s)
-		Expect(columns).To(Equal([]string{"Name", "Status", "Active Pod", "Waiting", "Age"}))
+		Expect(columns).To(Equal([]string{"Name", "Status", "Active Pod", "Waiting", "Ready", "Age"}))
 		Expect(cells[:4]).To(Equal([]any{"db", "Running", "a", float64(1)}))
 		Expect(server.CRDs).To(ContainElement(HaveField("Spec.Names.ShortNames", ConsistOf("ssn"))))
 	})
