@@ -110,9 +110,21 @@ func fromLua(value lua.LValue) any {
 	return nil
 }
 
+// scriptOf is a script of a kind, which is a folder among the customizations.
 func scriptOf(t *testing.T, parts ...string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(append([]string{customizations}, parts...)...))
+	return textOf(t, append([]string{customizations}, parts...)...)
+}
+
+// healthScript is that of all kinds.
+func healthScript(t *testing.T) string {
+	t.Helper()
+	return textOf(t, argo, "health.lua")
+}
+
+func textOf(t *testing.T, parts ...string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(parts...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +134,7 @@ func scriptOf(t *testing.T, parts ...string) string {
 // health is what the script of a kind says of an object, and its message.
 func health(t *testing.T, folder string, object map[string]any) (status, message string) {
 	t.Helper()
-	result, err := run(t, scriptOf(t, groups[folder], "health.lua"), object)
+	result, err := run(t, healthScript(t), object)
 	if err != nil {
 		t.Fatalf("%s: %v", folder, err)
 	}
@@ -226,7 +238,7 @@ func TestConfigMap(t *testing.T) {
 	data := map[string]string{}
 	for _, group := range groups {
 		key := strings.ReplaceAll(group, "/", "_")
-		data["resource.customizations.health."+key] = scriptOf(t, group, "health.lua")
+		data["resource.customizations.health."+key] = healthScript(t)
 		if actions := actionsIn(t, group); actions != "" {
 			data["resource.customizations.actions."+key] = actions
 		}
@@ -236,7 +248,7 @@ func TestConfigMap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, patch := filepath.Join(argo, "argocd-cm.yaml"), "# Made of resource_customizations; see kustomization.yaml.\n"+string(text)
+	file, patch := filepath.Join(argo, "argocd-cm.yaml"), "# Made of health.lua and resource_customizations; see kustomization.yaml.\n"+string(text)
 	if *rewrite {
 		if err := os.WriteFile(file, []byte(patch), 0o644); err != nil {
 			t.Fatal(err)

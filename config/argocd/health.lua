@@ -1,4 +1,4 @@
--- The health of a StatefulSingleton, from conditions that its operator keeps.
+-- The health of an object of any of the four kinds, from conditions that its operator keeps.
 local function progressing(message)
   return {status = "Progressing", message = message}
 end
@@ -18,6 +18,13 @@ local function isTrue(kind)
   return says[kind] ~= nil and says[kind].status == "True"
 end
 
+-- A ReplicatedStatefulSet that a person has paused is Suspended, unless something else needs a
+-- person. No other kind has the condition.
+if isTrue("Paused") and says.Paused.reason == "PausedByUser" then
+  if not isTrue("Stalled") or says.Stalled.reason == "PausedByUser" then
+    return {status = "Suspended", message = says.Paused.message}
+  end
+end
 if isTrue("Stalled") then
   return {status = "Degraded", message = says.Stalled.message}
 end
