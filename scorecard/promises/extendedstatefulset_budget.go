@@ -35,8 +35,8 @@ func lastOneStays(ctx context.Context, c *Cluster) {
 		c.Expect(budget.Status.CurrentHealthy).To(BeEquivalentTo(2), "%+v", budget.Status)
 		c.Expect(budget.Status.DisruptionsAllowed).To(BeEquivalentTo(1), "%+v", budget.Status)
 	})
-	c.check(c.evict(ctx, "kept-v1-0"))
-	c.Expect(apierrors.IsTooManyRequests(c.evict(ctx, "kept-v1-1"))).To(BeTrue(), "the last pod that serves was evicted, or not refused by the budget")
+	c.check(c.evictNamed(ctx, "kept-v1-0"))
+	c.Expect(apierrors.IsTooManyRequests(c.evictNamed(ctx, "kept-v1-1"))).To(BeTrue(), "the last pod that serves was evicted, or not refused by the budget")
 	c.Log("the last pod that serves stayed; going back to version 1, without a budget")
 	x.edit(ctx, inVersion("1"), func(s *v1alpha1.ExtendedStatefulSetSpec) {
 		s.UpdateStrategy.PostUpdateJob, s.PodDisruptionBudget = nil, nil
@@ -54,13 +54,19 @@ func lastOneStays(ctx context.Context, c *Cluster) {
 	})
 }
 
-// evict asks for the eviction of a pod.
-func (c *Cluster) evict(ctx context.Context, pod string) error {
-	var p corev1.Pod
-	if err := c.Client.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: pod}, &p); err != nil {
+// evictNamed asks once for the eviction of the pod of that name.
+func (c *Cluster) evictNamed(ctx context.Context, name string) error {
+	var pod corev1.Pod
+	if err := c.Client.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: name}, &pod); err != nil {
 		return err
 	}
-	return c.Kube.PolicyV1().Evictions(c.Namespace).Evict(ctx, &policyv1.Eviction{
-		ObjectMeta:    metav1.ObjectMeta{Name: pod, Namespace: c.Namespace},
-		DeleteOptions: &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(p.UID))}})
+	return c.evict(ctx, &pod)
+}
+
+// evict asks once for the eviction of a pod, and of no other of its name.
+func (c *Cluster) evict(ctx context.Context, pod *corev1.Pod) error {
+	return c.Kube.PolicyV1().Evictions(pod.Namespace).Evict(ctx, &policyv1.Eviction{
+		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
+		DeleteOptions: &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))},
+	})
 }

@@ -9,9 +9,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
@@ -88,10 +86,8 @@ func pausesOf(report ledgercheck.Report) (pauses []time.Duration) {
 // for the eviction of each again and again, and waits until they are gone. Then it does
 // something, and uncordons it. It tells how often an eviction was refused.
 func (r *replica) drained(ctx context.Context, node string, then func()) (refused int) {
-	var n corev1.Node
-	r.check(r.Client.Get(ctx, client.ObjectKey{Name: node}, &n))
-	defer r.cordon(context.WithoutCancel(ctx), []corev1.Node{n}, false)
-	r.cordon(ctx, []corev1.Node{n}, true)
+	defer r.closed(context.WithoutCancel(ctx), node, false)
+	r.closed(ctx, node, true)
 	for _, pod := range r.pods(ctx) {
 		if pod.Spec.NodeName != node {
 			continue
@@ -103,7 +99,10 @@ func (r *replica) drained(ctx context.Context, node string, then func()) (refuse
 				r.read(ctx, r.set)
 				r.fail("%v; %s", err, tellSet(r.set))
 			}
-			r.check(err)
+			gone := apierrors.IsNotFound(err) || apierrors.IsConflict(err) // or another is in its place
+			if !gone {
+				r.check(err)
+			}
 		})
 		r.until(ctx, pod.Name+" to be gone", func(ctx context.Context) {
 			var now corev1.Pod
@@ -113,19 +112,6 @@ func (r *replica) drained(ctx context.Context, node string, then func()) (refuse
 	}
 	then()
 	return refused
-}
-
-// evict asks once for the eviction of a pod; one that is gone, or has another in its place, is
-// evicted.
-func (r *replica) evict(ctx context.Context, pod *corev1.Pod) error {
-	err := r.Kube.PolicyV1().Evictions(pod.Namespace).Evict(ctx, &policyv1.Eviction{
-		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
-		DeleteOptions: &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))},
-	})
-	if apierrors.IsConflict(err) {
-		return nil
-	}
-	return client.IgnoreNotFound(err)
 }
 
 // drainAll drains all nodes in turn while a client writes, and nobody does anything else.

@@ -56,7 +56,7 @@ func (c *Cluster) drain(ctx context.Context, set *v1alpha1.StatefulCluster, node
 			if p.DeletionTimestamp != nil {
 				continue
 			}
-			err := c.evict(ctx, p.Name)
+			err := c.evict(ctx, &p)
 			if apierrors.IsTooManyRequests(err) {
 				refused++
 			} else if !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
