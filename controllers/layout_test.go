@@ -178,51 +178,45 @@ func checkKindImports(s source) []string {
 	return faults
 }
 
-func checkInternalImports(s source) []string {
-	if !strings.HasPrefix(s.path, "controllers/internal/") {
+// importsBut names what a file below a folder imports that it may not, and why.
+func (s source) importsBut(folder string, may func(imported string) bool, why string) []string {
+	if !strings.HasPrefix(s.path, folder) {
 		return nil
 	}
 	var faults []string
 	for _, imported := range s.imports() {
-		if strings.HasPrefix(imported, module+"apis/") {
-			faults = append(faults, fmt.Sprintf("imports %s: controllers/internal knows no kind", imported))
+		if !may(imported) {
+			faults = append(faults, fmt.Sprintf("imports %s: %s", imported, why))
 		}
 	}
 	return faults
 }
 
+func checkInternalImports(s source) []string {
+	return s.importsBut("controllers/internal/", func(imported string) bool {
+		return !strings.HasPrefix(imported, module+"apis/")
+	}, "controllers/internal knows no kind")
+}
+
 // checkAPIImports keeps small what another operator gets with the types of a kind.
 func checkAPIImports(s source) []string {
-	if !strings.HasPrefix(s.path, "apis/") || strings.HasSuffix(s.path, "_test.go") {
+	if strings.HasSuffix(s.path, "_test.go") {
 		return nil
 	}
-	var faults []string
-	for _, imported := range s.imports() {
+	return s.importsBut("apis/", func(imported string) bool {
 		standard := !strings.Contains(imported, ".")
-		if standard || strings.HasPrefix(imported, "k8s.io/api/") || strings.HasPrefix(imported, "k8s.io/apimachinery/") ||
-			imported == "sigs.k8s.io/json" { // what apimachinery decodes with
-			continue
-		}
-		faults = append(faults, fmt.Sprintf("imports %s: who imports the types should get Kubernetes' types and no more", imported))
-	}
-	return faults
+		return standard || strings.HasPrefix(imported, "k8s.io/api/") || strings.HasPrefix(imported, "k8s.io/apimachinery/") ||
+			imported == "sigs.k8s.io/json" // what apimachinery decodes with
+	}, "who imports the types should get Kubernetes' types and no more")
 }
 
 // checkCommandImports keeps programs for people apart from the operator: what they know of
 // an object, the API says.
 func checkCommandImports(s source) []string {
-	if !strings.HasPrefix(s.path, "cmd/") {
-		return nil
-	}
-	var faults []string
-	for _, imported := range s.imports() {
+	return s.importsBut("cmd/", func(imported string) bool {
 		rest, ours := strings.CutPrefix(imported, module)
-		known := strings.HasPrefix(rest, "apis/") || strings.HasPrefix(rest, "cmd/")
-		if ours && !known {
-			faults = append(faults, fmt.Sprintf("imports %s: a program for people knows apis and nothing of the operator", imported))
-		}
-	}
-	return faults
+		return !ours || strings.HasPrefix(rest, "apis/") || strings.HasPrefix(rest, "cmd/")
+	}, "a program for people knows apis and nothing of the operator")
 }
 
 func checkVagueNames(s source) []string {

@@ -1,8 +1,6 @@
 package extendedstatefulset
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/kstatus"
 )
@@ -19,9 +17,4 @@ var effects = kstatus.Effects{
 	v1alpha1.ReasonPostJobFailed:    kstatus.NeedsPerson,
 	v1alpha1.ReasonConfigUnreadable: kstatus.NeedsPerson,
 	v1alpha1.ReasonConfigMissing:    kstatus.Passes, // others make it
-}
-
-// withKstatus adds the conditions that tools wait for.
-func withKstatus(conditions []metav1.Condition) []metav1.Condition {
-	return kstatus.With(conditions, effects.Of(conditions))
 }

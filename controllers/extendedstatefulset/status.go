@@ -34,7 +34,7 @@ func summarize(w *world, p *plan) v1alpha1.ExtendedStatefulSetStatus {
 		s.Versions[key] = s.Versions[key] || c.anyReady()
 	}
 	countPods(w, s)
-	for _, c := range withKstatus([]metav1.Condition{available(w), progressing(w, p), degraded(w, p), stale(w), aborted(w), configMissing(w)}) {
+	for _, c := range effects.With([]metav1.Condition{available(w), progressing(w, p), degraded(w, p), stale(w), aborted(w), configMissing(w)}) {
 		c.ObservedGeneration, c.LastTransitionTime, c.Message = w.set.Generation, metav1.NewTime(w.now), excerpt.Message(c.Message)
 		meta.SetStatusCondition(&s.Conditions, c)
 	}

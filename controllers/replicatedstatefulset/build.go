@@ -271,21 +271,22 @@ func buildBudget(set *v1alpha1.ReplicatedStatefulSet) *policyv1.PodDisruptionBud
 // buildFollowersBudget keeps so many of the members available that are no primary. An evicted
 // pod may be in one budget only, so the primaries are not in this one.
 func buildFollowersBudget(set *v1alpha1.ReplicatedStatefulSet, least int32) *policyv1.PodDisruptionBudget {
-	budget := newBudget(set, budgetName(set))
-	budget.Spec.MinAvailable = ptr.To(intstr.FromInt32(least))
-	budget.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{
-		Key: v1alpha1.LabelRole, Operator: metav1.LabelSelectorOpNotIn, Values: []string{v1alpha1.RolePrimary},
-	}}
-	return budget
+	return buildRoleBudget(set, budgetName(set), metav1.LabelSelectorOpNotIn, least)
 }
 
 // buildPrimaryBudget keeps so many of the primaries available. By a number of those that may
 // be unavailable it would count all members.
 func buildPrimaryBudget(set *v1alpha1.ReplicatedStatefulSet, least int32) *policyv1.PodDisruptionBudget {
-	budget := newBudget(set, primaryBudgetName(set))
+	return buildRoleBudget(set, primaryBudgetName(set), metav1.LabelSelectorOpIn, least)
+}
+
+// buildRoleBudget keeps so many available of the members that are among the primaries, or
+// are not.
+func buildRoleBudget(set *v1alpha1.ReplicatedStatefulSet, name string, among metav1.LabelSelectorOperator, least int32) *policyv1.PodDisruptionBudget {
+	budget := newBudget(set, name)
 	budget.Spec.MinAvailable = ptr.To(intstr.FromInt32(least))
 	budget.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{
-		Key: v1alpha1.LabelRole, Operator: metav1.LabelSelectorOpIn, Values: []string{v1alpha1.RolePrimary},
+		Key: v1alpha1.LabelRole, Operator: among, Values: []string{v1alpha1.RolePrimary},
 	}}
 	return budget
 }

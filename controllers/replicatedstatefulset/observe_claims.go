@@ -13,7 +13,8 @@ import (
 // StatefulSet gives to new ones. A claim that was there before its member, such as one that
 // somebody restored, may lack our labels, and is found by its name.
 func (r *Reconciler) readClaims(ctx context.Context, w *world) error {
-	if w.invalid != "" || len(w.growing()) == 0 {
+	growing := w.growing()
+	if w.invalid != "" || len(growing) == 0 {
 		return nil
 	}
 	var list corev1.PersistentVolumeClaimList
@@ -26,7 +27,7 @@ func (r *Reconciler) readClaims(ctx context.Context, w *world) error {
 	}
 	missing := 0
 	for _, m := range w.members {
-		for _, t := range w.growing() {
+		for _, t := range growing {
 			name := claimOf(&t, m)
 			if w.claims[name] != nil || missing == mostLookups {
 				continue

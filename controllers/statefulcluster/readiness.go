@@ -1,8 +1,6 @@
 package statefulcluster
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/kstatus"
 )
@@ -18,9 +16,4 @@ var effects = kstatus.Effects{
 	v1alpha1.ReasonDrainBlocked:     kstatus.Passes, // when a Node has room, or the cordon is taken back
 	v1alpha1.ReasonForeignPods:      kstatus.Beside,
 	v1alpha1.ReasonUnrecordedClaims: kstatus.Beside,
-}
-
-// withKstatus adds the conditions that tools wait for.
-func withKstatus(conditions []metav1.Condition) []metav1.Condition {
-	return kstatus.With(conditions, effects.Of(conditions))
 }

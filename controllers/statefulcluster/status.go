@@ -70,7 +70,7 @@ func summarize(f *facts, p *plan, done results) v1alpha1.StatefulClusterStatus {
 	} else if f.set.DeletionTimestamp == nil {
 		countBlindly(f.world, &s)
 	}
-	for _, c := range withKstatus([]metav1.Condition{availableCondition(f, &s), progressingCondition(f, p, &s), degradedCondition(f, p, done, &s)}) {
+	for _, c := range effects.With([]metav1.Condition{availableCondition(f, &s), progressingCondition(f, p, &s), degradedCondition(f, p, done, &s)}) {
 		c.ObservedGeneration = f.set.Generation
 		c.LastTransitionTime = metav1.NewTime(f.now)
 		meta.SetStatusCondition(&s.Conditions, c)

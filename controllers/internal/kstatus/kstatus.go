@@ -87,6 +87,12 @@ func (e Effects) Of(conditions []metav1.Condition) Verdict {
 	return Verdict{Obstacle: Notice(c)}
 }
 
+// With adds Ready, Reconciling and Stalled to the conditions of a kind of which Degraded says
+// all that is wrong.
+func (e Effects) With(conditions []metav1.Condition) []metav1.Condition {
+	return With(conditions, e.Of(conditions))
+}
+
 // Notice is the reason of a condition, and its message.
 func Notice(c *metav1.Condition) engine.Notice {
 	return engine.Notice{Reason: c.Reason, Message: c.Message}
