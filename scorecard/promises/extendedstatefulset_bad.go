@@ -35,7 +35,10 @@ const probation = 5
 
 var badRevisions = []badRevision{
 	{name: "image", make: inKeeper(func(k *corev1.Container) { k.Image = "localhost/there-is-no-such-image:1" })},
-	{name: "crash", make: running("echo crashing; exit 1")},
+	{name: "crash", make: func(s *v1alpha1.ExtendedStatefulSetSpec) {
+		running("echo crashing; exit 1")(s)
+		minReady(3 * probation)(s)
+	}},
 	{name: "never", make: probed(notReady)},
 	{name: "nowhere", make: func(s *v1alpha1.ExtendedStatefulSetSpec) {
 		s.Template.Spec.Template.Spec.NodeSelector = map[string]string{"example.com/there-is-no-such-node": "true"}
