@@ -162,13 +162,20 @@ func (c *Cluster) running(ctx context.Context, replicas int32, name string, chan
 	return a, d
 }
 
-// hold creates the StatefulSingleton of the application.
+// hold creates the StatefulSingleton of the application, and waits until pods are made by its
+// rules: the API server and the webhooks hear of it by a watch, and a pod that is made in the
+// same moment counts as one from before.
 func (a *application) hold(ctx context.Context, change ...func(*v1.StatefulSingletonSpec)) {
 	s := a.set().Singleton()
 	for _, f := range change {
 		f(&s.Spec)
 	}
 	a.put(ctx, s)
+	a.until(ctx, "a pod to be refused or given the gate", func(ctx context.Context) {
+		pod := a.set().Pod("asks")
+		err := a.Client.Create(ctx, pod, client.DryRunAll)
+		a.Expect(err != nil || pod.Labels[v1.LabelSingleton] != "").To(BeTrue(), "a pod without the gate would be taken")
+	})
 }
 
 func (a *application) singleton(ctx context.Context) *v1.StatefulSingleton {
