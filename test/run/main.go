@@ -1,7 +1,7 @@
 // Command run shows the operator at work: it boots the local cluster (or uses
 // KUBECONFIG's), with simulated nodes where there can be no others, deploys the operator
 // into it from its image, applies samples of each kind, waits until they are Ready, rolls
-// the StatefulSingleton out, lets a ReplicatedStatefulSet fail over, gives an
+// the StatefulSingleton out, lets a ReplicatedStatefulSet switch over, gives an
 // ExtendedStatefulSet a good and a bad upgrade, and says what to try next.
 package main
 
@@ -61,7 +61,7 @@ func run(ctx context.Context) error {
 	all := []steps.Step{
 		open,
 		step("Deploying the operator", 40*time.Second, func(s shown, ctx context.Context) error { return s.Operator(ctx) }),
-		step("Trying a sample of each kind: rollouts, a failover, a good upgrade and a bad one", place.Calm+25*time.Second, shown.samples),
+		step("Trying a sample of each kind: rollouts, a switchover, a good upgrade and a bad one", 30*time.Second, shown.samples),
 	}
 	if err := steps.Run(ctx, os.Stdout, steps.File(), all); err != nil {
 		return err
@@ -74,8 +74,8 @@ func run(ctx context.Context) error {
 func (s shown) samples(ctx context.Context) error {
 	all, ctx := errgroup.WithContext(ctx)
 	for _, sample := range [][]func(shown, context.Context) error{
-		{shown.applyLedger, shown.failOver}, // takes longest
-		{shown.startShop, shown.upgradeShop, shown.spoilShop},
+		{shown.startShop, shown.upgradeShop, shown.spoilShop}, // takes longest
+		{shown.applyLedger, shown.switchOver},
 		{shown.applyMailer, shown.rollMailer},
 		{shown.applyCoder},
 		{shown.applyDummy},

@@ -52,7 +52,7 @@ func (s shown) screen(member, node, primary string) string {
 	if s.Kind == place.Simulated {
 		try("kubectl exec "+primary+" -- crash", "the primary fails, and another takes over")
 	} else {
-		try("kubectl delete pod -l app=ledger --now", "the newest copy comes back first")
+		try("kubectl delete pod "+primary+" --now", "the newest of the other copies takes over")
 	}
 	try("kubectl describe ests shop", "why the bad version was given up")
 	if s.Kind == place.Local {
