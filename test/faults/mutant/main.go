@@ -22,8 +22,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // rule is a rule with a switch.
@@ -145,65 +149,81 @@ func overlay(folder, text string) (string, error) {
 	return at, errors.Join(os.WriteFile(file, []byte(text), 0o644), os.WriteFile(at, list, 0o644))
 }
 
-// kill runs the unit tests without each rule.
+// kill runs the unit tests without each rule, as many at a time as there are processors.
 func kill(rules []rule, text string) error {
+	rules = slices.DeleteFunc(slices.Clone(rules), func(r rule) bool { return !strings.Contains(r.name, text) })
 	folder := filepath.Join("build", "mutants")
 	using, err := overlay(folder, "package mutant\n\nimport \"os\"\n\nvar without = os.Getenv(\"WITHOUT\")\n")
 	if err != nil {
 		return err
 	}
-	tests := map[string]string{} // by folder: their program
-	var survivors []string
-	tried := 0
+	tests := map[string]program{} // by folder
 	for _, r := range rules {
-		if !strings.Contains(r.name, text) {
+		if _, built := tests[r.folder()]; built {
 			continue
 		}
-		if tests[r.folder()] == "" {
-			fmt.Printf("building the tests of %s\n", r.folder())
-			if tests[r.folder()], err = build(using, folder, r.folder()); err != nil {
-				return err
-			}
-		}
-		tried++
-		noticed, err := fails(tests[r.folder()], r)
-		if err != nil {
+		fmt.Printf("building the tests of %s, and running them with all rules\n", r.folder())
+		if tests[r.folder()], err = build(using, folder, r.folder()); err != nil {
 			return err
 		}
-		if noticed == "" {
+	}
+	noticed := make([]string, len(rules))
+	var all errgroup.Group
+	all.SetLimit(runtime.NumCPU())
+	for i, r := range rules {
+		all.Go(func() (err error) {
+			noticed[i], err = tests[r.folder()].fails(r)
+			fmt.Printf("  %-36s %s\n", r.name, cmp.Or(noticed[i], "NOT NOTICED: "+r.says))
+			return err
+		})
+	}
+	if err := all.Wait(); err != nil {
+		return err
+	}
+	var survivors []string
+	for i, r := range rules {
+		if noticed[i] == "" {
 			survivors = append(survivors, r.name)
 		}
-		fmt.Printf("  %-36s %s\n", r.name, cmp.Or(noticed, "NOT NOTICED: "+r.says))
 	}
-	fmt.Printf("%d of %d killed\n", tried-len(survivors), tried)
+	fmt.Printf("%d of %d killed\n", len(rules)-len(survivors), len(rules))
 	if len(survivors) > 0 {
 		return fmt.Errorf("no unit test notices that these rules are missing: %s", strings.Join(survivors, ", "))
 	}
 	return nil
 }
 
+// program is the tests of a folder.
+type program struct {
+	path string
+	// most is how long they may take: without a rule some never end, and a busy machine is
+	// slower at one time than at another.
+	most time.Duration
+}
+
 // build builds the tests of a folder, and runs them once with all rules.
-func build(using, into, folder string) (string, error) {
-	program, err := filepath.Abs(filepath.Join(into, filepath.Base(folder)+".test"))
+func build(using, into, folder string) (program, error) {
+	path, err := filepath.Abs(filepath.Join(into, filepath.Base(folder)+".test"))
 	if err != nil {
-		return "", err
+		return program{}, err
 	}
-	cmd := exec.Command("go", "test", "-vet=off", "-overlay="+using, "-c", "-o", program, "./"+folder)
+	cmd := exec.Command("go", "test", "-vet=off", "-overlay="+using, "-c", "-o", path, "./"+folder)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the tests of %s: %w\n%s", folder, err, out)
+		return program{}, fmt.Errorf("build the tests of %s: %w\n%s", folder, err, out)
 	}
-	noticed, err := fails(program, rule{name: "none", file: filepath.Join(folder, "none.go")})
+	began := time.Now()
+	noticed, err := program{path, time.Hour}.fails(rule{name: "none", file: filepath.Join(folder, "none.go")})
 	if err == nil && noticed != "" {
 		err = fmt.Errorf("the tests of %s fail with all rules: %s", folder, noticed)
 	}
-	return program, err
+	return program{path, 4*time.Since(began) + time.Minute}, err
 }
 
 var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|^(panic: .*)$`)
 
 // fails runs tests without a rule, and says which one failed; "" if all passed.
-func fails(program string, without rule) (string, error) {
-	cmd := exec.Command(program, "-test.failfast", "-test.timeout=3m", "-test.skip=^TestAPI")
+func (p program) fails(without rule) (string, error) {
+	cmd := exec.Command(p.path, "-test.failfast", "-test.timeout="+p.most.String(), "-test.skip=^TestAPI")
 	cmd.Dir = without.folder()
 	cmd.Env = append(os.Environ(), "WITHOUT="+without.name)
 	out, err := cmd.CombinedOutput()
