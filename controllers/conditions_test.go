@@ -132,17 +132,26 @@ type alert struct {
 
 func alertsOn(t *testing.T) []alert {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "config", "prometheus", "conditions.yaml"))
+	files, err := filepath.Glob(filepath.Join("..", "config", "prometheus", "*.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var rules struct {
-		Spec struct{ Groups []struct{ Rules []alert } }
+	var all []alert
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var rules struct {
+			Kind string
+			Spec struct{ Groups []struct{ Rules []alert } }
+		}
+		// Of what is no file of rules there may be several in one.
+		if err := yaml.Unmarshal(text, &rules); err == nil && rules.Kind == "PrometheusRule" {
+			all = append(all, rules.Spec.Groups[0].Rules...)
+		}
 	}
-	if err := yaml.Unmarshal(text, &rules); err != nil {
-		t.Fatal(err)
-	}
-	return rules.Spec.Groups[0].Rules
+	return all
 }
 
 // constants are the words of condition types and reasons in apis/, by the beginning of their
