@@ -42,7 +42,7 @@ CLUSTER := go run ./test/cluster/cmd/cluster
 # Everything that controller-gen and operator-sdk write. The date in the bundle is
 # that of the last change.
 GENERATED := apis config/crd/bases config/rbac/role.yaml config/webhook/manifests.yaml \
-	config/manifests/bases config/openshift/samples.yaml bundle bundle.Dockerfile catalog
+	config/manifests/bases config/openshift/samples.yaml config/monitoring/dashboards bundle bundle.Dockerfile catalog
 
 say = @printf '\n\033[1m==> %s\033[0m\n' "$(1)"
 
@@ -85,7 +85,7 @@ generate: ## Write the deepcopy functions of the types in apis/.
 	@$(CONTROLLER_GEN) object paths=./apis/...
 
 .PHONY: manifests
-manifests: ## Write CRDs, roles and webhook configuration from the markers in the code, and the console's samples.
+manifests: ## Write CRDs, roles and webhook configuration from the markers in the code, the console's samples, and dashboards.
 	$(call say,Generating CRDs and roles and the webhook configuration)
 	@mkdir -p build
 	@$(CONTROLLER_GEN) crd:generateEmbeddedObjectMeta=true rbac:roleName=unnamed-role webhook \
@@ -93,6 +93,7 @@ manifests: ## Write CRDs, roles and webhook configuration from the markers in th
 		output:crd:dir=config/crd/bases output:rbac:dir=config/rbac output:webhook:dir=config/webhook
 	@go run ./config/crd/trim config/crd/bases
 	@go run ./config/openshift/generate config/samples > build/console.yaml && mv build/console.yaml config/openshift/samples.yaml
+	@go run ./config/monitoring/generate config/monitoring/dashboards
 
 .PHONY: check-generated
 check-generated: ## Fail if generated files differ from what the code says.
@@ -143,7 +144,7 @@ test-unit test-api test-nodes: export GOGC = 400
 test-unit: ## Tests that need nothing: tables, stories, layout.
 	$(call say,Unit tests)
 	@if [ "$$(id -u)" = 0 ]; then $(CLUSTER) packages; export GATE_NEEDS_ALL=1; fi; \
-	go test -vet=off -skip '^Test(API|OLM|Scorecard|BuiltIn|Promises)' ./...
+	go test -vet=off -skip '^Test(API|OLM|Scorecard|BuiltIn|Promises|Prometheus)' ./...
 
 .PHONY: test-api
 test-api: ## Tests against a real API server (their names start with TestAPI).
@@ -195,6 +196,11 @@ fuzz: ## What strangers send: each fuzz test for a while, one after another [FUZ
 		go test -vet=off -run '^$$' -fuzz "^$${found#func }$$" -fuzztime '$(or $(FUZZTIME),30s)' -fuzzminimizetime 20x "./$$(dirname "$$file")" < /dev/null || exit 1; \
 	done
 
+.PHONY: test-rules
+test-rules: ## Alerts and queries of dashboards, tried with Prometheus' own code, which is built once (some minutes).
+	$(call say,Alerts and dashboards)
+	@go test -vet=off -count=1 -timeout 1h -run '^TestPrometheus' ./controllers ./test/monitoring
+
 .PHONY: test-hostile
 test-hostile: ## All attacks of one tenant on the operator, and how long the others wait.
 	$(call say,One tenant against all)
@@ -203,7 +209,7 @@ test-hostile: ## All attacks of one tenant on the operator, and how long the oth
 
 # Each mutant must be found by the runs with its seed, or the faults have become blunt.
 .PHONY: test-long
-test-long: check-release mutants test-stories fuzz test-hostile test-api test-older soak-singleton soak-replicated soak-freeze ## What is too long for each change: all stories, fuzzing, older versions of Kubernetes, the soaks, and mutants that the soak must find (some hours).
+test-long: check-release mutants test-stories test-rules fuzz test-hostile test-api test-older soak-singleton soak-replicated soak-freeze ## What is too long for each change: all stories, alerts, fuzzing, older versions of Kubernetes, the soaks, and mutants that the soak must find (some hours).
 	$(as_root)
 	$(call say,Mutants on real nodes)
 	@for rule in $$(go run ./test/faults/mutant soak soak-replicated); do \
@@ -355,7 +361,7 @@ install: ## Install the CRDs only (KUBECONFIG's cluster, or the local one).
 # make run sets LOADED, as it has brought the image itself, and REPLICAS=0 where no node can
 # run the operator.
 .PHONY: deploy
-deploy: ## Install the operator: in KUBECONFIG's cluster, or in the local one, which gets the image too [IMAGE=name:tag or name@digest].
+deploy: ## Install the operator: in KUBECONFIG's cluster, or in the local one, which gets the image too [IMAGE=name:tag or name@digest, MONITORING=yes where the Prometheus operator runs].
 	@local=$$($(CLUSTER) kubeconfig 2>/dev/null || true); \
 	if [ -z '$(LOADED)' ] && [ "$${KUBECONFIG:-$$local}" = "$$local" ] && [[ '$(IMAGE)' == localhost/* ]]; then \
 		$(MAKE) image IMAGE='$(IMAGE)'; $(CLUSTER) load build/stateful-operator.tar; \
@@ -366,6 +372,7 @@ deploy: ## Install the operator: in KUBECONFIG's cluster, or in the local one, w
 		*) parts="newName: $${image%:*}, newTag: \"$${image##*:}\"" ;; \
 	esac; printf '%s\n' 'resources: [../../config/default]' \
 		"images: [{name: localhost/stateful-operator, $$parts}]" \
+		$(if $(MONITORING),'components: [../../config/monitoring]') \
 		$(if $(REPLICAS),'replicas:' $(foreach d,controller-manager webhook installer,'- {name: stateful-operator-$(d)$(comma) count: $(REPLICAS)}')) > build/deploy/kustomization.yaml
 	@$(in_cluster); $$kubectl apply -k build/deploy
 

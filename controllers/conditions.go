@@ -13,11 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	clusterlabsv1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
-	engev1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
-	fissilev1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
-	statefulsingletonv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
 // What a scrape is given at most. A tenant can make many objects, and who may write a
@@ -46,7 +41,7 @@ var (
 type conditionMetrics struct {
 	reader   client.Reader
 	registry prometheus.Registerer
-	kinds    []string
+	kinds    []kind
 }
 
 // Start tells until ctx ends.
@@ -73,25 +68,18 @@ func (m *conditionMetrics) Describe(found chan<- *prometheus.Desc) {
 func (m *conditionMetrics) Collect(found chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeWithin)
 	defer cancel()
-	for _, kind := range m.kinds {
-		list := listOf(kind)
-		if list == nil || m.reader.List(ctx, list, client.UnsafeDisableDeepCopy) != nil {
+	for _, k := range m.kinds {
+		list, ok := k.list.DeepCopyObject().(client.ObjectList)
+		if !ok || m.reader.List(ctx, list, client.UnsafeDisableDeepCopy) != nil {
 			continue
 		}
-		objects := conditioned(list)
+		objects := k.conditioned(list)
 		left := max(len(objects)-mostObjects, 0)
 		for _, o := range objects[:len(objects)-left] {
-			o.tell(kind, found)
+			o.tell(k.name, found)
 		}
-		found <- prometheus.MustNewConstMetric(leftOutDesc, prometheus.GaugeValue, float64(left), kind)
+		found <- prometheus.MustNewConstMetric(leftOutDesc, prometheus.GaugeValue, float64(left), k.name)
 	}
-}
-
-func listOf(kind string) client.ObjectList {
-	return map[string]client.ObjectList{
-		"StatefulCluster": &engev1alpha1.StatefulClusterList{}, "ReplicatedStatefulSet": &clusterlabsv1alpha1.ReplicatedStatefulSetList{},
-		extendedStatefulSet: &fissilev1alpha1.ExtendedStatefulSetList{}, statefulSingleton: &statefulsingletonv1.StatefulSingletonList{},
-	}[kind]
 }
 
 // withConditions is an object as the metrics see it.
@@ -102,11 +90,11 @@ type withConditions struct {
 
 // conditioned are the objects of a list, by name: which ones are left out must not change
 // from scrape to scrape.
-func conditioned(list client.ObjectList) []withConditions {
+func (k kind) conditioned(list client.ObjectList) []withConditions {
 	var all []withConditions
 	_ = meta.EachListItem(list, func(item runtime.Object) error { // the function returns no error
 		if object, ok := item.(client.Object); ok {
-			all = append(all, withConditions{object.GetNamespace(), object.GetName(), conditionsOf(object)})
+			all = append(all, withConditions{object.GetNamespace(), object.GetName(), k.conditions(object)})
 		}
 		return nil
 	})
@@ -116,18 +104,14 @@ func conditioned(list client.ObjectList) []withConditions {
 	return all
 }
 
-func conditionsOf(object client.Object) []metav1.Condition {
-	switch o := object.(type) {
-	case *engev1alpha1.StatefulCluster:
-		return o.Status.Conditions
-	case *clusterlabsv1alpha1.ReplicatedStatefulSet:
-		return o.Status.Conditions
-	case *fissilev1alpha1.ExtendedStatefulSet:
-		return o.Status.Conditions
-	case *statefulsingletonv1.StatefulSingleton:
-		return o.Status.Conditions
+// of reads the conditions of an object of one type.
+func of[T client.Object](conditions func(T) []metav1.Condition) func(client.Object) []metav1.Condition {
+	return func(object client.Object) []metav1.Condition {
+		if typed, ok := object.(T); ok {
+			return conditions(typed)
+		}
+		return nil
 	}
-	return nil
 }
 
 // tell tells the conditions of an object. One with a name or a reason that no condition of

@@ -32,7 +32,7 @@ func metricsOf(t *testing.T, objects ...client.Object) (*conditionMetrics, clien
 		t.Fatal(err)
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
-	return &conditionMetrics{reader: c, registry: prometheus.NewRegistry(), kinds: Kinds()}, c
+	return &conditionMetrics{reader: c, registry: prometheus.NewRegistry(), kinds: kinds}, c
 }
 
 func named(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "ns", Name: name} }
@@ -84,7 +84,7 @@ func TestFiguresOfConditionsAreBounded(t *testing.T) {
 		one.Status.Conditions = []metav1.Condition{is("Available", "True", "Fine")}
 		many.Items = append(many.Items, one)
 	}
-	m = &conditionMetrics{reader: &listing{list: many}, kinds: []string{"StatefulCluster"}}
+	m = &conditionMetrics{reader: &listing{list: many}, kinds: kinds[:1]}
 	g.Expect(testutil.CollectAndCount(m, "stateful_operator_condition")).To(Equal(mostObjects))
 	g.Expect(testutil.CollectAndCompare(m, strings.NewReader(`# HELP stateful_operator_condition_objects_left_out Objects of a kind whose conditions have no figures, since there are too many.
 # TYPE stateful_operator_condition_objects_left_out gauge
@@ -132,17 +132,26 @@ type alert struct {
 
 func alertsOn(t *testing.T) []alert {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "config", "prometheus", "conditions.yaml"))
+	files, err := filepath.Glob(filepath.Join("..", "config", "prometheus", "*.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var rules struct {
-		Spec struct{ Groups []struct{ Rules []alert } }
+	var all []alert
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var rules struct {
+			Kind string
+			Spec struct{ Groups []struct{ Rules []alert } }
+		}
+		// Of what is no file of rules there may be several in one.
+		if err := yaml.Unmarshal(text, &rules); err == nil && rules.Kind == "PrometheusRule" {
+			all = append(all, rules.Spec.Groups[0].Rules...)
+		}
 	}
-	if err := yaml.Unmarshal(text, &rules); err != nil {
-		t.Fatal(err)
-	}
-	return rules.Spec.Groups[0].Rules
+	return all
 }
 
 // constants are the words of condition types and reasons in apis/, by the beginning of their

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -29,14 +30,19 @@ import (
 
 // kinds is the table of contents.
 var kinds = []kind{
-	{"StatefulCluster", engev1alpha1.AddToScheme, setupClusters, plain(statefulcluster.SetupWebhook), statefulcluster.Cache, statefulcluster.Requester, nil},
-	{"ReplicatedStatefulSet", clusterlabsv1alpha1.AddToScheme, setupReplicated, plain(replicatedstatefulset.SetupWebhook), replicatedstatefulset.Cache, replicatedstatefulset.Requester, nil},
-	{extendedStatefulSet, fissilev1alpha1.AddToScheme, setupExtended, plain(extendedstatefulset.SetupWebhook), extendedstatefulset.Cache, extendedstatefulset.Requester, nil},
-	{statefulSingleton, statefulsingletonv1.AddToScheme, setupSingletons, setupSingletonWebhook, statefulsingleton.Cache, statefulsingleton.Requester, installSingletons},
+	{"StatefulCluster", engev1alpha1.AddToScheme, setupClusters, plain(statefulcluster.SetupWebhook), statefulcluster.Cache, statefulcluster.Requester, nil,
+		&engev1alpha1.StatefulClusterList{}, of(func(o *engev1alpha1.StatefulCluster) []metav1.Condition { return o.Status.Conditions })},
+	{"ReplicatedStatefulSet", clusterlabsv1alpha1.AddToScheme, setupReplicated, plain(replicatedstatefulset.SetupWebhook), replicatedstatefulset.Cache, replicatedstatefulset.Requester, nil,
+		&clusterlabsv1alpha1.ReplicatedStatefulSetList{}, of(func(o *clusterlabsv1alpha1.ReplicatedStatefulSet) []metav1.Condition { return o.Status.Conditions })},
+	{extendedStatefulSet, fissilev1alpha1.AddToScheme, setupExtended, plain(extendedstatefulset.SetupWebhook), extendedstatefulset.Cache, extendedstatefulset.Requester, nil,
+		&fissilev1alpha1.ExtendedStatefulSetList{}, of(func(o *fissilev1alpha1.ExtendedStatefulSet) []metav1.Condition { return o.Status.Conditions })},
+	{statefulSingleton, statefulsingletonv1.AddToScheme, setupSingletons, setupSingletonWebhook, statefulsingleton.Cache, statefulsingleton.Requester, installSingletons,
+		&statefulsingletonv1.StatefulSingletonList{}, of(func(o *statefulsingletonv1.StatefulSingleton) []metav1.Condition { return o.Status.Conditions })},
 }
 
 // kind is one kind: its types, its controller, its webhook, what it caches, what those
-// must be allowed who ask for it, and what it needs installed beside that.
+// must be allowed who ask for it, what it needs installed beside that, and where its
+// objects have their conditions.
 type kind struct {
 	name        string
 	addToScheme func(*runtime.Scheme) error
@@ -45,6 +51,8 @@ type kind struct {
 	cache       func() map[client.Object]cache.ByObject
 	requester   func() requester.Kind
 	installer   func(ctrl.Manager, policy.Keeper, Options) error
+	list        client.ObjectList
+	conditions  func(client.Object) []metav1.Condition
 }
 
 // plain is for a kind that asks nothing of the options.
@@ -122,7 +130,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		if err := mgr.Add(watch); err != nil {
 			return fmt.Errorf("setting up the look for policies: %w", err)
 		}
-		conditions := &conditionMetrics{reader: mgr.GetCache(), registry: metrics.Registry, kinds: options.Kinds}
+		conditions := &conditionMetrics{reader: mgr.GetCache(), registry: metrics.Registry, kinds: options.kinds()}
 		if err := mgr.Add(conditions); err != nil {
 			return fmt.Errorf("setting up the metrics of conditions: %w", err)
 		}

@@ -30,6 +30,7 @@ const (
 	OLM        Set = "olm"
 	OPM        Set = "opm"
 	SDK        Set = "operator-sdk"
+	Prometheus Set = "prometheus"
 )
 
 // API servers of older versions of Kubernetes, for the suites that need no nodes. Envtest
@@ -127,6 +128,16 @@ var recipes = map[Set]recipe{
 		},
 		tags:  "containers_image_openpgp",
 		stamp: []string{"github.com/operator-framework/operator-sdk/internal/version.Version"},
+	},
+	// What tries alerts and reads queries; it looks for no targets, which is half of the code.
+	Prometheus: {
+		module: "github.com/prometheus/prometheus",
+		packages: []string{
+			"github.com/prometheus/prometheus/cmd/promtool",
+			"./queries",
+		},
+		compiled: 1100,
+		tags:     "remove_all_sd",
 	},
 }
 

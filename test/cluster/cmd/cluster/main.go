@@ -29,8 +29,8 @@ const usage = `usage: cluster COMMAND [--name NAME] [ARGUMENT]
   status                             what runs
   kubeconfig                         print the path of its kubeconfig
   build [SET...]                     build programs only (kubernetes containerd coredns kwok olm opm
-                                     operator-sdk), or an older API server (kubernetes-1.30
-                                     kubernetes-1.33)
+                                     operator-sdk prometheus), or an older API server
+                                     (kubernetes-1.30 kubernetes-1.33)
   packages                           install what nodes, and the tests of gate/, need of this machine
   load TAR...                        load images into every node
   kwok COUNT                         simulated nodes, with up --control-plane

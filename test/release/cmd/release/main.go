@@ -49,8 +49,11 @@ func run(ctx context.Context, command string, args []string) error {
 	flags := flag.NewFlagSet(command, flag.ExitOnError)
 	flags.Usage = func() { fmt.Fprint(os.Stderr, usage) }
 	r := release.Release{
-		Images:    []release.Image{release.Operator, release.Gate},
-		Manifests: map[string]string{"install.yaml": "config/default", "install-namespaced.yaml": "config/namespaced"},
+		Images: []release.Image{release.Operator, release.Gate},
+		Manifests: map[string]string{
+			"install.yaml": "config/default", "install-namespaced.yaml": "config/namespaced",
+			"monitoring.yaml": "config/default/monitoring", "monitoring-olm.yaml": "config/olm/monitoring",
+		},
 		Desks:     release.Desks,
 		Changelog: "CHANGELOG.md", License: "LICENSE", Log: os.Stderr,
 	}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+const folder = "../dashboards"
+
+func TestDashboardsAreWrittenAnew(t *testing.T) {
+	g := NewWithT(t)
+	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(files).To(HaveLen(len(dashboards)), "a file of a dashboard that is no more")
+	for _, d := range dashboards {
+		want, err := d.text()
+		g.Expect(err).NotTo(HaveOccurred())
+		is, err := os.ReadFile(filepath.Join(folder, d.name+".json"))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(string(is) == string(want)).To(BeTrue(), "%s is not what the code says: make manifests writes it anew", d.name)
+	}
+}
+
+// place is a panel's in Grafana's grid.
+type place struct {
+	ID      int
+	Title   string
+	GridPos struct{ X, Y, W, H int }
+}
+
+// over reports whether two panels cover each other.
+func (p place) over(q place) bool {
+	a, b := p.GridPos, q.GridPos
+	beside := a.X+a.W <= b.X || b.X+b.W <= a.X
+	below := a.Y+a.H <= b.Y || b.Y+b.H <= a.Y
+	return !beside && !below
+}
+
+func TestPanelsFitTheirDashboard(t *testing.T) {
+	uids := map[string]bool{}
+	for _, d := range dashboards {
+		t.Run(d.name, func(t *testing.T) {
+			g := NewWithT(t)
+			g.Expect(len(d.uid())).To(BeNumerically("<=", 40), "Grafana takes no longer uid")
+			g.Expect(uids).NotTo(HaveKey(d.uid()))
+			uids[d.uid()] = true
+			text, err := d.text()
+			g.Expect(err).NotTo(HaveOccurred())
+			var model struct{ Panels []place }
+			g.Expect(json.Unmarshal(text, &model)).To(Succeed())
+			g.Expect(len(model.Panels)).To(BeNumerically("<=", 20), "nobody looks at more")
+			for i, p := range model.Panels {
+				g.Expect(p.ID).To(Equal(i+1), p.Title)
+				g.Expect(p.GridPos.X+p.GridPos.W).To(BeNumerically("<=", columns), p.Title)
+				for _, q := range model.Panels[:i] {
+					g.Expect(p.over(q)).To(BeFalse(), "%s is over %s", p.Title, q.Title)
+				}
+			}
+		})
+	}
+}
+
+func TestEachPanelSaysHowToReadIt(t *testing.T) {
+	for _, d := range dashboards {
+		titles := map[string]bool{}
+		for _, p := range d.panels {
+			g := NewWithT(t)
+			where := d.title + ", " + p.title
+			g.Expect(titles).NotTo(HaveKey(p.title), where)
+			titles[p.title] = true
+			g.Expect(p.about).To(HaveSuffix("."), where)
+			g.Expect(p.queries).NotTo(BeEmpty(), where)
+			for _, q := range p.queries {
+				g.Expect(d.kind == "" && strings.Contains(q.expr, "$name")).To(BeFalse(), "%s: nothing can be chosen", where)
+				// A legend names labels that the query leaves.
+				for label := range strings.SplitSeq(q.legend, "{{") {
+					name, _, is := strings.Cut(label, "}}")
+					kept := !strings.Contains(q.expr, "by (") || strings.Contains(q.expr, name)
+					g.Expect(!is || kept).To(BeTrue(), "%s: no line has a label %s", where, name)
+				}
+			}
+		}
+	}
+}

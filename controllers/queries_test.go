@@ -1,0 +1,141 @@
+package controllers
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/stateful-operator/stateful-operator/test/cluster"
+)
+
+// board is what is looked at of a dashboard.
+type board struct {
+	Templating struct {
+		List []struct {
+			Name  string `json:"name"`
+			Query string `json:"query"`
+		} `json:"list"`
+	} `json:"templating"`
+	Panels []struct {
+		Title   string `json:"title"`
+		Targets []struct {
+			Expr string `json:"expr"`
+		} `json:"targets"`
+	} `json:"panels"`
+}
+
+// boards are all dashboards, by the name of the file.
+func boards(t *testing.T) map[string]board {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join("..", "config", "monitoring", "dashboards", "*.json"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("found %d dashboards: %v", len(paths), err)
+	}
+	all := map[string]board{}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		var b board
+		if err == nil {
+			err = json.Unmarshal(text, &b)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		all[filepath.Base(path)] = b
+	}
+	return all
+}
+
+// ofGrafana are its own variables, and what may stand in their place.
+var ofGrafana = strings.NewReplacer("$__rate_interval", "5m", "$__range", "6h")
+
+// valuesOf is how a variable asks for the values of a label.
+var valuesOf = regexp.MustCompile(`^label_values\((.*), (\w+)\)$`)
+
+// queries are all that are asked, by where.
+func queries(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, a := range alertsOn(t) {
+		all["alert "+a.Alert] = a.Expr
+	}
+	for file, b := range boards(t) {
+		for _, p := range b.Panels {
+			for i, target := range p.Targets {
+				all[file+" "+p.Title+" "+string(rune('A'+i))] = ofGrafana.Replace(target.Expr)
+			}
+		}
+		for _, v := range b.Templating.List {
+			if found := valuesOf.FindStringSubmatch(v.Query); found != nil {
+				all[file+" variable "+v.Name] = found[1]
+			}
+		}
+	}
+	return all
+}
+
+// notOurs are metrics that Prometheus makes itself.
+var notOurs = map[string]bool{"ALERTS": true}
+
+// registered are the metrics of the operator, by name. They are asked for what they are and
+// not for their figures, since what nothing has been counted of has none.
+func registered(t *testing.T) map[string]bool {
+	t.Helper()
+	registry, ok := metrics.Registry.(prometheus.Collector)
+	if !ok {
+		t.Fatal("the registry does not name its metrics")
+	}
+	found := make(chan *prometheus.Desc)
+	go func() {
+		registry.Describe(found)
+		(&conditionMetrics{}).Describe(found) // registered while a process leads
+		close(found)
+	}()
+	name := regexp.MustCompile(`fqName: "([^"]+)"`)
+	names := map[string]bool{}
+	for desc := range found {
+		names[name.FindStringSubmatch(desc.String())[1]] = true
+	}
+	return names
+}
+
+// Prometheus' own parser reads each query, and each metric in it is one that the operator has.
+func TestPrometheusQueries(t *testing.T) {
+	g := NewWithT(t)
+	asked := queries(t)
+	question, err := json.Marshal(asked)
+	g.Expect(err).NotTo(HaveOccurred())
+	folders, err := cluster.Build(t.Context(), os.Stderr, cluster.Prometheus)
+	g.Expect(err).NotTo(HaveOccurred())
+	command := exec.CommandContext(t.Context(), filepath.Join(folders[cluster.Prometheus], "queries"))
+	command.Stdin, command.Stderr = bytes.NewReader(question), os.Stderr
+	out, err := command.Output()
+	g.Expect(err).NotTo(HaveOccurred())
+	var answers map[string]struct {
+		Metrics []string `json:"metrics"`
+		Error   string   `json:"error"`
+	}
+	g.Expect(json.Unmarshal(out, &answers)).To(Succeed())
+	g.Expect(answers).To(HaveLen(len(asked)))
+	known := registered(t)
+	for where, answer := range answers {
+		if answer.Error != "" {
+			t.Errorf("%s: %s\n%s", where, answer.Error, asked[where])
+		}
+		for _, metric := range answer.Metrics {
+			ofHistogram := known[strings.TrimSuffix(metric, "_bucket")]
+			if !known[metric] && !ofHistogram && !notOurs[metric] {
+				t.Errorf("%s: the operator has no metric %s", where, metric)
+			}
+		}
+	}
+}

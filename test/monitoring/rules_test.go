@@ -1,0 +1,233 @@
+// Package monitoring tries the alerts of config with Prometheus' own code, and what scrapes the
+// operator with what is installed.
+package monitoring
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/yaml"
+
+	"github.com/stateful-operator/stateful-operator/test/cluster"
+)
+
+const config = "../../config"
+
+// rule is an alert as a file of rules has it.
+type rule struct {
+	Alert, Expr, For    string
+	Labels, Annotations map[string]string
+}
+
+// ruleFiles are all files of alerts, by name, as Prometheus reads them: without what the
+// Prometheus operator has around them.
+func ruleFiles(t *testing.T) map[string]json.RawMessage {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(config, "prometheus", "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]json.RawMessage{}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var file struct {
+			Kind string          `json:"kind"`
+			Spec json.RawMessage `json:"spec"`
+		}
+		if err := yaml.Unmarshal(text, &file); err == nil && file.Kind == "PrometheusRule" {
+			files[filepath.Base(path)] = file.Spec
+		}
+	}
+	return files
+}
+
+// alerts are those of all files, by name.
+func alerts(t *testing.T) map[string]rule {
+	t.Helper()
+	all := map[string]rule{}
+	for file, text := range ruleFiles(t) {
+		var rules struct {
+			Groups []struct {
+				Rules []rule
+			}
+		}
+		if err := json.Unmarshal(text, &rules); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		for _, group := range rules.Groups {
+			for _, r := range group.Rules {
+				if _, twice := all[r.Alert]; twice || r.Alert == "" {
+					t.Fatalf("%s: there is a rule %q already, or it is no alert", file, r.Alert)
+				}
+				all[r.Alert] = r
+			}
+		}
+	}
+	return all
+}
+
+func TestEachAlertIsTried(t *testing.T) {
+	g := NewWithT(t)
+	known := alerts(t)
+	tried := map[string]bool{}
+	for _, s := range situations {
+		g.Expect(known).To(HaveKey(s.alert), "there is no such alert")
+		g.Expect(s.fault).NotTo(BeEmpty(), s.alert)
+		g.Expect(s.rest).NotTo(BeEmpty(), s.alert)
+		tried[s.alert] = true
+		g.Expect(len(s.flap) > 0).To(Equal(s.patience > 0), "%s: what fires at once has no fault that never lasts, and others have", s.alert)
+	}
+	for name := range known {
+		g.Expect(tried).To(HaveKey(name), "an alert of config/prometheus is not in situations_test.go")
+	}
+}
+
+// Prometheus' own code says what fires, and with which words.
+func TestPrometheusRules(t *testing.T) {
+	folder := t.TempDir()
+	var names []string
+	for name, file := range ruleFiles(t) {
+		writeYAML(t, filepath.Join(folder, name), file)
+		names = append(names, name)
+	}
+	known := alerts(t)
+	args := []string{"test", "rules"}
+	for _, s := range situations {
+		file := filepath.Join(folder, s.alert+".test.yaml")
+		writeYAML(t, file, s.tests(names, known[s.alert]))
+		args = append(args, file)
+	}
+	out, err := exec.CommandContext(t.Context(), program(t, "promtool"), args...).CombinedOutput()
+	if err != nil {
+		t.Errorf("promtool: %v\n%s", err, out)
+	}
+	for _, s := range situations {
+		if !strings.Contains(string(out), s.alert+".test.yaml\n  SUCCESS") {
+			t.Errorf("%s was not tried", s.alert)
+		}
+	}
+}
+
+// program is one of Prometheus'.
+func program(t *testing.T, name string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	folders, err := cluster.Build(ctx, os.Stderr, cluster.Prometheus)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(folders[cluster.Prometheus], name)
+}
+
+func writeYAML(t *testing.T, file string, content any) {
+	t.Helper()
+	text, err := yaml.Marshal(content)
+	if err == nil {
+		err = os.WriteFile(file, text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ruleTests is a file of promtool's.
+type ruleTests struct {
+	Files    []string   `json:"rule_files"`
+	Interval string     `json:"evaluation_interval"`
+	Tests    []ruleTest `json:"tests"`
+}
+
+type ruleTest struct {
+	Name     string      `json:"name"`
+	Interval string      `json:"interval"`
+	Series   []input     `json:"input_series"`
+	Alerts   []alertTest `json:"alert_rule_test"`
+}
+
+type input struct {
+	Series string `json:"series"`
+	Values string `json:"values"`
+}
+
+type alertTest struct {
+	At     string   `json:"eval_time"`
+	Alert  string   `json:"alertname"`
+	Expect []expect `json:"exp_alerts"`
+}
+
+type expect struct {
+	Labels      map[string]string `json:"exp_labels"`
+	Annotations map[string]string `json:"exp_annotations"`
+}
+
+// tests are those of a situation: it fires when its time is over and not before, with its
+// words, and neither at rest nor for what comes and goes.
+func (s situation) tests(files []string, r rule) ruleTests {
+	patience := s.delay + s.patience
+	all := ruleTests{Files: files, Interval: "1m"}
+	add := func(name string, series map[string]string, expected ...alertTest) {
+		all.Tests = append(all.Tests, ruleTest{Name: s.alert + " " + name, Interval: "1m", Series: inputs(series), Alerts: expected})
+	}
+	at := func(when time.Duration, expected ...expect) alertTest {
+		return alertTest{At: when.String(), Alert: s.alert, Expect: expected}
+	}
+	add("fires", s.fault, at(patience, s.expected(r)))
+	if s.patience > 0 {
+		add("is patient", s.fault, at(patience-time.Minute))
+	}
+	quiet := map[string]map[string]string{"at rest": s.rest, "comes and goes": s.flap}
+	for name, series := range s.quiet {
+		quiet[name] = series
+	}
+	for name, series := range quiet {
+		if series == nil {
+			continue
+		}
+		var expected []alertTest
+		for when := time.Duration(0); when <= 3*patience+time.Hour; when += time.Minute {
+			expected = append(expected, at(when))
+		}
+		add(name, series, expected...)
+	}
+	for name, series := range s.loud {
+		add(name, series, at(patience, s.expected(r)))
+	}
+	return all
+}
+
+func inputs(series map[string]string) []input {
+	var all []input
+	for name, values := range series {
+		all = append(all, input{Series: name, Values: values})
+	}
+	return all
+}
+
+// expected is the alert with its labels, and with these in its words. A word that is not
+// among them stays as it is, and is not what Prometheus says.
+func (s situation) expected(r rule) expect {
+	labels := map[string]string{"severity": r.Labels["severity"]}
+	var words []string
+	for name, value := range s.labels {
+		labels[name] = value
+		words = append(words, fmt.Sprintf("{{ $labels.%s }}", name), value)
+	}
+	words = append(words, "{{ $value }}", s.value)
+	annotations := map[string]string{}
+	for name, text := range r.Annotations {
+		annotations[name] = strings.NewReplacer(words...).Replace(text)
+	}
+	return expect{Labels: labels, Annotations: annotations}
+}
