@@ -30,7 +30,7 @@ import (
 // kinds is the table of contents.
 var kinds = []kind{
 	{"StatefulCluster", engev1alpha1.AddToScheme, setupClusters, plain(statefulcluster.SetupWebhook), statefulcluster.Cache, statefulcluster.Requester, nil},
-	{"ReplicatedStatefulSet", clusterlabsv1alpha1.AddToScheme, setupReplicated, plain(replicatedstatefulset.SetupWebhook), replicatedstatefulset.Cache, replicatedstatefulset.Requester, nil},
+	{"ReplicatedStatefulSet", clusterlabsv1alpha1.AddToScheme, setupReplicated, setupReplicatedWebhook, replicatedstatefulset.Cache, replicatedstatefulset.Requester, nil},
 	{extendedStatefulSet, fissilev1alpha1.AddToScheme, setupExtended, plain(extendedstatefulset.SetupWebhook), extendedstatefulset.Cache, extendedstatefulset.Requester, nil},
 	{statefulSingleton, statefulsingletonv1.AddToScheme, setupSingletons, setupSingletonWebhook, statefulsingleton.Cache, statefulsingleton.Requester, installSingletons},
 }
@@ -57,7 +57,20 @@ func setupClusters(mgr ctrl.Manager, o Options) error {
 }
 
 func setupReplicated(mgr ctrl.Manager, o Options) error {
-	return replicatedstatefulset.Setup(mgr, o.lease, o.WatchNamespaces)
+	return replicatedstatefulset.Setup(mgr, o.lease, o.WatchNamespaces, o.evictionBook())
+}
+
+func setupReplicatedWebhook(mgr ctrl.Manager, o Options) error {
+	return replicatedstatefulset.SetupWebhook(mgr, o.evictionBook())
+}
+
+// evictionBook is the ConfigMap by which the webhooks tell the controllers of evictions; none
+// where the operator's own namespace is not known.
+func (o Options) evictionBook() types.NamespacedName {
+	if o.Namespace == "" {
+		return types.NamespacedName{}
+	}
+	return types.NamespacedName{Namespace: o.Namespace, Name: o.Name + "-evictions"}
 }
 
 // extendedStatefulSet has pods that a webhook changes.

@@ -145,12 +145,18 @@ func (r *Reconciler) announce(w *world, now *v1alpha1.ReplicatedStatefulSetStatu
 	r.announceDrain(w, was, now)
 }
 
-// announceDrain tells that a primary cannot leave its cordoned Node.
+// announceDrain tells that a primary hands its role over since it is to leave its Node, or that
+// it cannot.
 func (r *Reconciler) announceDrain(w *world, was, now *v1alpha1.ReplicatedStatefulSetStatus) {
 	reason := func(s *v1alpha1.ReplicatedStatefulSetStatus) metav1.Condition {
 		return ptr.Deref(meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionDraining), metav1.Condition{})
 	}
-	if c := reason(now); c.Reason == v1alpha1.ReasonNoSuccessor && reason(was).Reason != c.Reason {
+	c, had := reason(now), reason(was)
+	switch {
+	case c.Reason == had.Reason:
+	case c.Reason == v1alpha1.ReasonNoSuccessor:
 		r.event(w, nil, corev1.EventTypeWarning, v1alpha1.EventNoSuccessor, "Observe", "%s", c.Message)
+	case c.Reason == v1alpha1.ReasonHandingOver && had.Status != metav1.ConditionTrue:
+		r.event(w, nil, corev1.EventTypeNormal, v1alpha1.EventHandingOver, "Observe", "%s", c.Message)
 	}
 }

@@ -10,7 +10,6 @@
 package servingcert
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -23,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/follow"
 )
 
 // Files of a mounted certificate, and keys of the Secret.
@@ -98,13 +99,5 @@ func (s *Source) followFolder(mgr manager.Manager, folder string) error {
 		return fmt.Errorf("reading the mounted certificate: %w", err)
 	}
 	watcher.RegisterCallback(func(certificate tls.Certificate) { s.certificate.Store(&certificate) })
-	return mgr.Add(everywhere(watcher.Start))
+	return mgr.Add(follow.Everywhere(watcher.Start))
 }
-
-// everywhere runs on each replica: not only the one that holds the lease
-// serves webhooks.
-type everywhere func(context.Context) error
-
-func (run everywhere) Start(ctx context.Context) error { return run(ctx) }
-
-func (everywhere) NeedLeaderElection() bool { return false }
