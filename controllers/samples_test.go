@@ -91,7 +91,9 @@ func serveWebhooks(t *testing.T, server *envtest.Environment) {
 	}
 	for _, setup := range []func(ctrl.Manager) error{
 		extendedstatefulset.SetupWebhook, statefulcluster.SetupWebhook,
-		func(mgr ctrl.Manager) error { return replicatedstatefulset.SetupWebhook(mgr, types.NamespacedName{}) },
+		func(mgr ctrl.Manager) error {
+			return replicatedstatefulset.SetupWebhook(mgr, types.NamespacedName{}, nil)
+		},
 		func(mgr ctrl.Manager) error { return statefulsingleton.SetupWebhook(mgr, "image", "operator-system") },
 	} {
 		if err := setup(mgr); err != nil {

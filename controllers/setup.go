@@ -30,7 +30,7 @@ import (
 // kinds is the table of contents.
 var kinds = []kind{
 	{"StatefulCluster", engev1alpha1.AddToScheme, setupClusters, plain(statefulcluster.SetupWebhook), statefulcluster.Cache, statefulcluster.Requester, nil},
-	{"ReplicatedStatefulSet", clusterlabsv1alpha1.AddToScheme, setupReplicated, setupReplicatedWebhook, replicatedstatefulset.Cache, replicatedstatefulset.Requester, nil},
+	{"ReplicatedStatefulSet", clusterlabsv1alpha1.AddToScheme, setupReplicated, setupReplicatedWebhook, replicatedstatefulset.Cache, replicatedstatefulset.Requester, installReplicated},
 	{extendedStatefulSet, fissilev1alpha1.AddToScheme, setupExtended, plain(extendedstatefulset.SetupWebhook), extendedstatefulset.Cache, extendedstatefulset.Requester, nil},
 	{statefulSingleton, statefulsingletonv1.AddToScheme, setupSingletons, setupSingletonWebhook, statefulsingleton.Cache, statefulsingleton.Requester, installSingletons},
 }
@@ -61,7 +61,23 @@ func setupReplicated(mgr ctrl.Manager, o Options) error {
 }
 
 func setupReplicatedWebhook(mgr ctrl.Manager, o Options) error {
-	return replicatedstatefulset.SetupWebhook(mgr, o.evictionBook())
+	return replicatedstatefulset.SetupWebhook(mgr, o.evictionBook(), o.evictionToken)
+}
+
+// evictionToken is in the path of the webhook of evictions.
+func (o Options) evictionToken() string { return o.certificate.Caller().Token }
+
+// installReplicated has the API server ask about evictions where it is known how it can be
+// told from strangers.
+func installReplicated(mgr ctrl.Manager, keeper policy.Keeper, o Options) error {
+	if !o.makesCertificates() {
+		return nil
+	}
+	return mgr.Add(&replicatedstatefulset.EvictionWebhook{
+		Keeper: keeper, Name: o.evictionBook().Name, Caller: o.certificate.Caller,
+		Service:    types.NamespacedName{Namespace: o.Namespace, Name: o.certificateNames().Services[0]},
+		Namespaces: policy.Namespaces(o.Namespace, o.WatchNamespaces),
+	})
 }
 
 // evictionBook is the ConfigMap by which the webhooks tell the controllers of evictions; none

@@ -2,8 +2,10 @@ package replicatedstatefulset_test
 
 import (
 	"context"
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -13,11 +15,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/servingcert"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset"
 	"github.com/stateful-operator/stateful-operator/test/apiserver"
 	"github.com/stateful-operator/stateful-operator/test/rbac"
@@ -43,8 +48,22 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	for _, verb := range []string{"list", "watch"} {
 		Expect(rbac.Allow(ctx, user, book.Namespace, theOperator, verb, "", "configmaps")).To(Succeed())
 	}
-	server.ServeWebhooks(func(mgr ctrl.Manager) error { return replicatedstatefulset.SetupWebhook(mgr, book) })
+	server.ServeWebhooks(func(mgr ctrl.Manager) error {
+		return replicatedstatefulset.SetupWebhook(mgr, book, func() string { return "token" })
+	})
+	askAboutEvictions(ctx)
 })
+
+// askAboutEvictions has the API server ask the webhook, at an address and not by a Service.
+func askAboutEvictions(ctx context.Context) {
+	at := server.WebhookInstallOptions
+	made := replicatedstatefulset.BuildEvictionWebhook(&replicatedstatefulset.EvictionWebhook{Name: book.Name, Namespaces: policy.Namespaces(book.Namespace, nil)},
+		servingcert.Caller{Authority: at.LocalServingCAData, Token: "token"})
+	to := &made.Webhooks[0].ClientConfig
+	to.URL = ptr.To("https://" + net.JoinHostPort(at.LocalServingHost, strconv.Itoa(at.LocalServingPort)) + *to.Service.Path)
+	to.Service = nil
+	Expect(user.Create(ctx, made)).To(Succeed())
+}
 
 // theOperator has the rights of the roles that are shipped for this kind, and no others.
 const theOperator = apiserver.TheOperator

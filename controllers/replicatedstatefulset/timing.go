@@ -64,6 +64,9 @@ const (
 	// asked for. evictionNoted is for how long that is not written again.
 	evictionFor   = 2 * time.Minute
 	evictionNoted = 30 * time.Second
+	// webhookRetry is when the configuration of webhooks is looked at again that could not be
+	// written.
+	webhookRetry = 2 * time.Second
 
 	// returnsWithin* is how long after the loss of the last primary members are awaited
 	// that went together with it: a pod is made again within seconds, and a container

@@ -46,10 +46,11 @@ type validator struct {
 var _ admission.Validator[*v1alpha1.ReplicatedStatefulSet] = &validator{}
 
 // SetupWebhook registers the admission of ReplicatedStatefulSets, and of evictions. Those of
-// primaries are written into the book, which is a ConfigMap of that name.
-func SetupWebhook(mgr ctrl.Manager, book types.NamespacedName) error {
-	mgr.GetWebhookServer().Register(evictionPath, &admission.Webhook{Handler: &evictionHandler{
-		live: mgr.GetAPIReader(), writer: mgr.GetClient(), book: book, now: time.Now}})
+// primaries are written into the book, which is a ConfigMap of that name. Who asks about them
+// has to know the token; "" is none, and nobody is answered.
+func SetupWebhook(mgr ctrl.Manager, book types.NamespacedName, token func() string) error {
+	mgr.GetWebhookServer().Register(evictionPath, onlyWith(token, &admission.Webhook{Handler: &evictionHandler{
+		live: mgr.GetAPIReader(), writer: mgr.GetClient(), book: book, now: time.Now}}))
 	return ctrl.NewWebhookManagedBy(mgr, &v1alpha1.ReplicatedStatefulSet{}).
 		WithValidator(&validator{
 			live:  mgr.GetAPIReader(),

@@ -2,6 +2,7 @@ package replicatedstatefulset
 
 import (
 	"context"
+	"crypto/subtle"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	registrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,16 +26,75 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/servingcert"
 )
 
-// +kubebuilder:webhook:path=/validate--v1-pod-eviction,mutating=false,failurePolicy=ignore,sideEffects=NoneOnDryRun,groups="",resources=pods/eviction,verbs=create,versions=v1,name=evictions.replicatedstatefulsets.clusterlabs.org,admissionReviewVersions=v1,timeoutSeconds=2
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get,roleName=webhook-role
 // +kubebuilder:rbac:groups=clusterlabs.org,resources=replicatedstatefulsets,verbs=get,roleName=webhook-role
 // The right to create is bound to the name since the book is applied.
 // +kubebuilder:rbac:groups="",namespace=system,roleName=webhook-own-namespace-role,resources=configmaps,resourceNames=stateful-operator-evictions,verbs=get;create;patch
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,resourceNames=stateful-operator-evictions,verbs=get;create;patch,roleName=installer-role
 
-// evictionPath is where the API server sends evictions.
-const evictionPath = "/validate--v1-pod-eviction"
+// evictionPath is where the API server sends evictions; a token follows. Every pod of the
+// cluster reaches the port, and could have roles handed over that are none of its business.
+const evictionPath = "/validate--v1-pod-eviction/"
+
+// EvictionWebhook keeps the configuration by which the API server asks about evictions. No
+// manifest can have it: the token in its path is made at run time.
+type EvictionWebhook struct {
+	policy.Keeper
+	// Name of the configuration.
+	Name string
+	// Service that the webhooks answer at.
+	Service types.NamespacedName
+	// Namespaces in which it asks.
+	Namespaces *metav1.LabelSelector
+	// Caller is what the API server has to know.
+	Caller func() servingcert.Caller
+}
+
+// Start keeps it until the context ends.
+func (w *EvictionWebhook) Start(ctx context.Context) error {
+	policy.Look(ctx, "The webhook of evictions", policy.Interval, webhookRetry, func() string {
+		caller := w.Caller()
+		if caller.Token == "" {
+			return "there is no serving certificate yet"
+		}
+		return policy.Problem(w.KeepWebhooks(ctx, "replicatedstatefulsets."+v1alpha1.GroupVersion.Group, w.build(caller)))
+	})
+	return nil
+}
+
+// build spells out the defaults, so that what is stored can be compared with what is wanted.
+func (w *EvictionWebhook) build(caller servingcert.Caller) *registrationv1.ValidatingWebhookConfiguration {
+	return &registrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: w.Name, Labels: map[string]string{"app.kubernetes.io/managed-by": "stateful-operator"}},
+		Webhooks: []registrationv1.ValidatingWebhook{{
+			Name: "evictions.replicatedstatefulsets.clusterlabs.org",
+			ClientConfig: registrationv1.WebhookClientConfig{CABundle: caller.Authority, Service: &registrationv1.ServiceReference{
+				Namespace: w.Service.Namespace, Name: w.Service.Name, Path: ptr.To(evictionPath + caller.Token), Port: ptr.To[int32](443)}},
+			Rules: []registrationv1.RuleWithOperations{{Operations: []registrationv1.OperationType{registrationv1.Create},
+				Rule: registrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods/eviction"}, Scope: ptr.To(registrationv1.NamespacedScope)}}},
+			FailurePolicy: ptr.To(registrationv1.Ignore), TimeoutSeconds: ptr.To[int32](2),
+			SideEffects:             ptr.To(registrationv1.SideEffectClassNoneOnDryRun),
+			AdmissionReviewVersions: []string{"v1"},
+			MatchPolicy:             ptr.To(registrationv1.Equivalent), NamespaceSelector: w.Namespaces, ObjectSelector: &metav1.LabelSelector{},
+		}},
+	}
+}
+
+// onlyWith answers those alone who know the token.
+func onlyWith(token func() string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		want, said := token(), strings.TrimPrefix(r.URL.Path, evictionPath)
+		if want == "" || subtle.ConstantTimeCompare([]byte(said), []byte(want)) == 0 {
+			http.NotFound(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
 
 const (
 	// mostEntries is how many pods the book may have.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -157,6 +159,26 @@ func TestTheBookOfEvictionsIsBounded(t *testing.T) {
 	late := entry{Namespace: "quiet", At: noon.Add(evictionFor + 2*time.Second)}
 	g.Expect(add(entries, "late", late)).To(BeTrue())
 	g.Expect(entries).To(Equal(map[types.UID]entry{"late": late}))
+}
+
+// RS-83: of who reaches the port, only the API server is listened to.
+func TestStrangersAskAboutNoEviction(t *testing.T) {
+	for _, r := range []struct {
+		says, token, path string
+		want              int
+	}{
+		{"who knows the token", "secret", "/validate--v1-pod-eviction/secret", http.StatusOK},
+		{"who knows none", "secret", "/validate--v1-pod-eviction/", http.StatusNotFound},
+		{"who knows another", "secret", "/validate--v1-pod-eviction/secreT", http.StatusNotFound},
+		{"nobody, where there is none", "", "/validate--v1-pod-eviction/", http.StatusNotFound},
+	} {
+		answer := httptest.NewRecorder()
+		next := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+		onlyWith(func() string { return r.token }, next).ServeHTTP(answer, httptest.NewRequest(http.MethodPost, r.path, nil))
+		if answer.Code != r.want {
+			t.Errorf("%s: %d, want %d", r.says, answer.Code, r.want)
+		}
+	}
 }
 
 // What the book says is what the controllers know, and each thing wakes a set once.

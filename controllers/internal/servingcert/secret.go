@@ -2,7 +2,9 @@ package servingcert
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
+	"encoding/hex"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,6 +25,8 @@ func (s *Source) followSecret(mgr manager.Manager, secret types.NamespacedName) 
 			mgr.GetLogger().Error(err, "The Secret holds no usable certificate", "secret", secret.Name)
 			return
 		}
+		token := sha256.Sum256(append([]byte("caller "), secret.Data[keyFile]...))
+		s.caller.Store(&Caller{Authority: secret.Data[caFile], Token: hex.EncodeToString(token[:])})
 		s.certificate.Store(&certificate)
 	})
 }

@@ -35,6 +35,25 @@ const (
 // Source hands out the certificate. It has none until its manager runs.
 type Source struct {
 	certificate atomic.Pointer[tls.Certificate]
+	caller      atomic.Pointer[Caller]
+}
+
+// Caller is how the API server is told from strangers, who reach the port as well, and whom
+// it need not show a certificate to.
+type Caller struct {
+	// Authority is the certificate by which it knows us.
+	Authority []byte
+	// Token is in paths that only it is told of. It follows from the key of the certificate,
+	// and changes with it.
+	Token string
+}
+
+// Caller is empty where somebody else makes the certificate, or it is not there yet.
+func (s *Source) Caller() Caller {
+	if caller := s.caller.Load(); caller != nil {
+		return *caller
+	}
+	return Caller{}
 }
 
 // Configure makes a TLS server ask this source at each handshake.
