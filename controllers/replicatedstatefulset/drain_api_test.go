@@ -6,15 +6,21 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	registrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/servingcert"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset"
 )
 
 // evictOnce asks for the eviction of a pod. It does not ask again, as clients do by themselves.
@@ -87,6 +93,26 @@ var _ = Describe("a drain", func() {
 		Expect(p.mostPrimaries()).To(Equal(1))
 	})
 
+	It("asks about evictions by a configuration that the API server stores as it is wanted", func(ctx SpecContext) {
+		kept := policy.Keeper{Live: user, Runner: &action.Runner{Client: user, Live: user}}
+		keep := func(token string) *registrationv1.ValidatingWebhookConfiguration {
+			GinkgoHelper()
+			want := replicatedstatefulset.BuildEvictionWebhook(&replicatedstatefulset.EvictionWebhook{
+				Name: "stored", Namespaces: policy.Namespaces("nowhere", []string{"none"}), Service: types.NamespacedName{Namespace: "nowhere", Name: "none"},
+			}, servingcert.Caller{Authority: server.WebhookInstallOptions.LocalServingCAData, Token: token})
+			webhooks := want.DeepCopy().Webhooks
+			Expect(kept.KeepWebhooks(ctx, "replicatedstatefulsets.clusterlabs.org", want)).To(Succeed())
+			var have registrationv1.ValidatingWebhookConfiguration
+			Expect(user.Get(ctx, client.ObjectKey{Name: "stored"}, &have)).To(Succeed())
+			Expect(have.Webhooks).To(Equal(webhooks))
+			return &have
+		}
+		made := keep("token")
+		DeferCleanup(func(ctx SpecContext) { Expect(user.Delete(ctx, made)).To(Succeed()) })
+		Expect(keep("token").ResourceVersion).To(Equal(made.ResourceVersion), "it is written again")
+		Expect(*keep("another").Webhooks[0].ClientConfig.Service.Path).To(HaveSuffix("/another"))
+	})
+
 	It("RS-80 RS-82 begins with an eviction too, whose answer says what is done", func(ctx SpecContext) {
 		set := started(ctx, p)
 		first := podsOf(ctx, p.namespace)["rss-example-0"]
@@ -110,6 +136,7 @@ var _ = Describe("a drain", func() {
 			g.Expect(set.Status.Members.Primary).To(And(HaveLen(1), Not(ContainElement(first.Name))))
 		}).Should(Succeed())
 		settled(ctx, set, 1, 2)
+		Eventually(func() []string { return events(ctx, p.namespace) }).Should(ContainElement(v1alpha1.EventHandingOver))
 		Eventually(func(g Gomega) { // no controller counts for budgets here
 			b, err := budget(ctx, "rss-example")
 			g.Expect(err).NotTo(HaveOccurred())

@@ -97,6 +97,10 @@ func (r *Reconciler) emit(p *plan, o *action.Outcome) {
 		r.event(w, nil, corev1.EventTypeNormal, v1alpha1.EventOverrideUsed, "Override", "%s", o.Detail)
 	case reasonRefused:
 		r.event(w, nil, corev1.EventTypeWarning, v1alpha1.EventOverrideRefused, "Override", "%s", o.Detail)
+	case reasonOf(v1alpha1.CommandDemote):
+		if o.Verb == action.PatchStatus { // of the command itself is told when it has ended
+			r.event(w, nil, corev1.EventTypeNormal, v1alpha1.EventHandingOver, "Demote", "%s", o.Detail)
+		}
 	case reasonLearned:
 		for _, learned := range p.on.record.learned {
 			r.event(w, nil, learned.Kind, learned.Reason, "Learn", "%s", excerpt.Message(learned.Text))
@@ -145,18 +149,12 @@ func (r *Reconciler) announce(w *world, now *v1alpha1.ReplicatedStatefulSetStatu
 	r.announceDrain(w, was, now)
 }
 
-// announceDrain tells that a primary hands its role over since it is to leave its Node, or that
-// it cannot.
+// announceDrain tells that a primary cannot leave its Node.
 func (r *Reconciler) announceDrain(w *world, was, now *v1alpha1.ReplicatedStatefulSetStatus) {
 	reason := func(s *v1alpha1.ReplicatedStatefulSetStatus) metav1.Condition {
 		return ptr.Deref(meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionDraining), metav1.Condition{})
 	}
-	c, had := reason(now), reason(was)
-	switch {
-	case c.Reason == had.Reason:
-	case c.Reason == v1alpha1.ReasonNoSuccessor:
+	if c := reason(now); c.Reason == v1alpha1.ReasonNoSuccessor && reason(was).Reason != c.Reason {
 		r.event(w, nil, corev1.EventTypeWarning, v1alpha1.EventNoSuccessor, "Observe", "%s", c.Message)
-	case c.Reason == v1alpha1.ReasonHandingOver && had.Status != metav1.ConditionTrue:
-		r.event(w, nil, corev1.EventTypeNormal, v1alpha1.EventHandingOver, "Observe", "%s", c.Message)
 	}
 }

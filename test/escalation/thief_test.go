@@ -156,6 +156,12 @@ var thefts = []theft{
 	{"another webhook", everyToken, creates(func() client.Object {
 		return &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "new"}}
 	}), forbidden},
+	{"another webhook that is asked about evictions", everyToken, creates(func() client.Object {
+		return &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "new"}}
+	}), forbidden},
+	{"the token of the webhook that is asked about evictions", append([]string{namespaceEditor, podCreator}, workers...), func(ctx context.Context, l loot) error {
+		return l.Get(ctx, client.ObjectKey{Name: "stateful-operator-evictions"}, &admissionv1.ValidatingWebhookConfiguration{})
+	}, forbidden},
 	{"a change of the operator's webhooks", workers, patches(func() client.Object {
 		return &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "stateful-operator-mutating-webhook-configuration"}}
 	}, `{"webhooks": []}`), forbidden},

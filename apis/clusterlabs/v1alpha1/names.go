@@ -213,8 +213,8 @@ const (
 
 // Reasons of events.
 const (
-	// EventHandingOver: a primary is to leave its Node, and hands its role over first; the
-	// note says why.
+	// EventHandingOver: a primary hands its role over; the note says why, and who can take
+	// it.
 	EventHandingOver = "HandingOver"
 	// EventNoSuccessor: a primary is to leave its Node, and no member can take its
 	// role; the note says why.
