@@ -97,9 +97,9 @@ func (r *Reconciler) emit(p *plan, o *action.Outcome) {
 		r.event(w, nil, corev1.EventTypeNormal, v1alpha1.EventOverrideUsed, "Override", "%s", o.Detail)
 	case reasonRefused:
 		r.event(w, nil, corev1.EventTypeWarning, v1alpha1.EventOverrideRefused, "Override", "%s", o.Detail)
-	case reasonOf(v1alpha1.CommandDemote):
-		if o.Verb == action.PatchStatus { // of the command itself is told when it has ended
-			r.event(w, nil, corev1.EventTypeNormal, v1alpha1.EventHandingOver, "Demote", "%s", o.Detail)
+	case reasonOf(v1alpha1.CommandDemote), reasonOf(v1alpha1.CommandStop):
+		if o.Verb == action.PatchStatus && p.handover != "" { // of the command itself is told when it has ended
+			r.event(w, nil, corev1.EventTypeNormal, v1alpha1.EventHandingOver, "HandOver", "%s", p.handover)
 		}
 	case reasonLearned:
 		for _, learned := range p.on.record.learned {

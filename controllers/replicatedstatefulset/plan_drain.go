@@ -74,7 +74,7 @@ func (d drain) leaver() *member {
 // drainChecks are what keeps a primary from handing its role over now, the reason that lasts
 // longest first. Each says its reason and message, or nothing.
 var drainChecks = []func(drain, *member) notice{
-	notServed, isMissing, demoteFailed, noSuccessorLeft, askedOtherwise, beingUpdated, triedLately,
+	notServed, isHandingOver, isMissing, demoteFailed, noSuccessorLeft, askedOtherwise, beingUpdated, triedLately,
 }
 
 // whyNotNow is what the first of drainChecks says.
@@ -95,6 +95,13 @@ func notServed(d drain, _ *member) notice {
 		return notice{Reason: v1alpha1.ReasonNoSuccessor, Message: "no command is run: " + cmp.Or(d.invalid, d.fatal())}
 	}
 	return notice{}
+}
+
+func isHandingOver(_ drain, m *member) notice {
+	if m.command == nil {
+		return notice{}
+	}
+	return notice{Reason: v1alpha1.ReasonHandingOver, Message: m.command.Name + " of it has not ended"}
 }
 
 func isMissing(d drain, _ *member) notice {

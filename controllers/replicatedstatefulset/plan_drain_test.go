@@ -112,6 +112,7 @@ func TestDraining(t *testing.T) {
 	}{
 		{"none", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary().cordoned()), v1alpha1.ReasonNotDraining, "no primary"},
 		{"it waits for the copy", worldOf(setOf(2, 1), leaving(), pod(1).secondary().sequence("8")), v1alpha1.ReasonHandingOver, "rss-db-1 has not all of the data of rss-db-0 yet"},
+		{"it is under way", worldOf(setOf(2, 1), leaving().runs("demote", time.Second), pod(1).secondary(), with(func(w *world) { w.set.Status.Members.Primary = []string{"rss-db-0"} })), v1alpha1.ReasonHandingOver, "demote of it has not ended"},
 		{"nobody is left", worldOf(setOf(2, 1), leaving(), pod(1).secondary().cordoned().sequence("9")), v1alpha1.ReasonNoSuccessor, "rss-db-1 (Node n1 is cordoned); uncordon a Node of theirs, or add one. To evict it all the same, and lose what no other has: kubectl -n ns patch rss db --type=merge -p '{\"spec\":{\"evictionPolicy\":\"Allow\"}}'"},
 		{"a member is missing", worldOf(setOf(2, 1), leaving(), pod(1).pending()), v1alpha1.ReasonNoSuccessor, "missing now: rss-db-1 (pending)"},
 		{"paused", worldOf(setOf(2, 1), leaving(), pod(1).secondary(), with(func(w *world) { w.set.Spec.Paused = true })), v1alpha1.ReasonNoSuccessor, "spec.paused is true"},
