@@ -31,7 +31,7 @@ func (g *accountGuard) Start(ctx context.Context) error {
 
 func (g *accountGuard) keepAll(ctx context.Context) error {
 	var problems []error
-	for _, rule := range []accountRule{controllersRule(g.name, g.namespace), webhooksRule(g.name)} {
+	for _, rule := range []accountRule{controllersRule(g.name, g.namespace), webhooksRule(g.name, g.namespace)} {
 		made, binding := rule.build(g.name, g.namespace)
 		if err := g.Keep(ctx, g.crd, made, binding); err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", made.Name, err))
@@ -105,8 +105,13 @@ func controllersRule(name, namespace string) accountRule {
 	}
 }
 
-// webhooksRule lets the webhooks try out what would be refused, and make nothing.
-func webhooksRule(name string) accountRule {
+// webhooksRule lets the webhooks try out what would be refused, and make nothing but the book of
+// evictions.
+func webhooksRule(name, namespace string) accountRule {
+	const (
+		dryRun = `request.operation == "CREATE" && has(request.dryRun) && request.dryRun`
+		book   = `request.operation in ["CREATE", "UPDATE"] && request.namespace == %q && request.resource.resource == "configmaps" && object.metadata.name == %q`
+	)
 	return accountRule{
 		account:    name + "-webhook",
 		operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update, admissionv1.Delete, admissionv1.Connect},
@@ -117,7 +122,7 @@ func webhooksRule(name string) accountRule {
 			{APIGroups: []string{"policy"}, Resources: []string{"poddisruptionbudgets"}},
 		},
 		validations: []admissionv1.Validation{{
-			Expression: `request.operation == "CREATE" && has(request.dryRun) && request.dryRun`,
+			Expression: fmt.Sprintf("("+dryRun+") || ("+book+")", namespace, name+"-evictions"),
 			Message:    "the webhooks of " + name + " create by dry run only",
 			Reason:     ptr.To(metav1.StatusReasonForbidden),
 		}},

@@ -30,7 +30,7 @@ var (
 	neededFiles = []string{"doc.go", "controller.go", "observe.go", "plan.go", "build.go", "status.go"}
 	mayFiles    = []string{"facts.go", "timing.go", "inject.go", "validate.go", "requester.go", "webhook.go", "events.go", "memory.go", "metrics.go", "readiness.go"}
 	ruleFile    = regexp.MustCompile(`^plan_[a-z0-9]+\.go$`)
-	readFile    = regexp.MustCompile(`^(observe|inject)_[a-z0-9]+\.go$`) // where observe.go would not fit a reader's head
+	readFile    = regexp.MustCompile(`^(observe|inject|webhook)_[a-z0-9]+\.go$`) // where observe.go would not fit a reader's head
 
 	// pureFiles compute, and reach for nothing.
 	pureFiles   = []string{"facts.go", "timing.go", "plan.go", "build.go", "status.go", "readiness.go", "inject.go", "validate.go"}
@@ -112,7 +112,7 @@ func checkFileName(s source) []string {
 	if slices.Contains(neededFiles, file) || slices.Contains(mayFiles, file) || ruleFile.MatchString(file) || readFile.MatchString(file) {
 		return nil
 	}
-	return []string{fmt.Sprintf("the folder of %s has no place for %s: it holds %s, plan_<rule>.go, observe_<what>.go, inject_<what>.go, %s, tests and testdata",
+	return []string{fmt.Sprintf("the folder of %s has no place for %s: it holds %s, plan_<rule>.go, observe_<what>.go, inject_<what>.go, webhook_<what>.go, %s, tests and testdata",
 		kind, file, strings.Join(neededFiles, ", "), strings.Join(mayFiles, ", "))}
 }
 

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -89,7 +90,10 @@ func serveWebhooks(t *testing.T, server *envtest.Environment) {
 		t.Fatal(err)
 	}
 	for _, setup := range []func(ctrl.Manager) error{
-		extendedstatefulset.SetupWebhook, replicatedstatefulset.SetupWebhook, statefulcluster.SetupWebhook,
+		extendedstatefulset.SetupWebhook, statefulcluster.SetupWebhook,
+		func(mgr ctrl.Manager) error {
+			return replicatedstatefulset.SetupWebhook(mgr, types.NamespacedName{}, nil)
+		},
 		func(mgr ctrl.Manager) error { return statefulsingleton.SetupWebhook(mgr, "image", "operator-system") },
 	} {
 		if err := setup(mgr); err != nil {

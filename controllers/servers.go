@@ -24,7 +24,7 @@ import (
 
 // setupServers supplies the certificate, and serves metrics and probes.
 func (o Options) setupServers(mgr ctrl.Manager) error {
-	if o.showsCertificate() {
+	if o.showsCertificate() || o.makesCertificates() {
 		secret := types.NamespacedName{Namespace: o.Namespace, Name: o.servingSecret()}
 		if err := o.certificate.Setup(mgr, o.WebhookCertDir, secret); err != nil {
 			return err

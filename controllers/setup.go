@@ -32,7 +32,7 @@ import (
 var kinds = []kind{
 	{"StatefulCluster", engev1alpha1.AddToScheme, setupClusters, plain(statefulcluster.SetupWebhook), statefulcluster.Cache, statefulcluster.Requester, nil,
 		&engev1alpha1.StatefulClusterList{}, of(func(o *engev1alpha1.StatefulCluster) []metav1.Condition { return o.Status.Conditions })},
-	{"ReplicatedStatefulSet", clusterlabsv1alpha1.AddToScheme, setupReplicated, plain(replicatedstatefulset.SetupWebhook), replicatedstatefulset.Cache, replicatedstatefulset.Requester, nil,
+	{"ReplicatedStatefulSet", clusterlabsv1alpha1.AddToScheme, setupReplicated, setupReplicatedWebhook, replicatedstatefulset.Cache, replicatedstatefulset.Requester, installReplicated,
 		&clusterlabsv1alpha1.ReplicatedStatefulSetList{}, of(func(o *clusterlabsv1alpha1.ReplicatedStatefulSet) []metav1.Condition { return o.Status.Conditions })},
 	{extendedStatefulSet, fissilev1alpha1.AddToScheme, setupExtended, plain(extendedstatefulset.SetupWebhook), extendedstatefulset.Cache, extendedstatefulset.Requester, nil,
 		&fissilev1alpha1.ExtendedStatefulSetList{}, of(func(o *fissilev1alpha1.ExtendedStatefulSet) []metav1.Condition { return o.Status.Conditions })},
@@ -65,7 +65,36 @@ func setupClusters(mgr ctrl.Manager, o Options) error {
 }
 
 func setupReplicated(mgr ctrl.Manager, o Options) error {
-	return replicatedstatefulset.Setup(mgr, o.lease, o.WatchNamespaces)
+	return replicatedstatefulset.Setup(mgr, o.lease, o.WatchNamespaces, o.evictionBook())
+}
+
+func setupReplicatedWebhook(mgr ctrl.Manager, o Options) error {
+	return replicatedstatefulset.SetupWebhook(mgr, o.evictionBook(), o.evictionToken)
+}
+
+// evictionToken is in the path of the webhook of evictions.
+func (o Options) evictionToken() string { return o.certificate.Caller().Token }
+
+// installReplicated has the API server ask about evictions where it is known how it can be
+// told from strangers.
+func installReplicated(mgr ctrl.Manager, keeper policy.Keeper, o Options) error {
+	if !o.makesCertificates() {
+		return nil
+	}
+	return mgr.Add(&replicatedstatefulset.EvictionWebhook{
+		Keeper: keeper, Name: o.evictionBook().Name, Caller: o.certificate.Caller,
+		Service:    types.NamespacedName{Namespace: o.Namespace, Name: o.certificateNames().Services[0]},
+		Namespaces: policy.Namespaces(o.Namespace, o.WatchNamespaces),
+	})
+}
+
+// evictionBook is the ConfigMap by which the webhooks tell the controllers of evictions; none
+// where the operator's own namespace is not known.
+func (o Options) evictionBook() types.NamespacedName {
+	if o.Namespace == "" {
+		return types.NamespacedName{}
+	}
+	return types.NamespacedName{Namespace: o.Namespace, Name: o.Name + "-evictions"}
 }
 
 // extendedStatefulSet has pods that a webhook changes.

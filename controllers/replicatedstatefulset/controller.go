@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -29,6 +30,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/consistency"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/enqueue"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/follow"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/livepods"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
@@ -62,6 +64,7 @@ type Reconciler struct {
 
 	memory  memory.Of[remembered]
 	nodes   nodestate.Reader
+	book    evictionBook
 	hashing sync.Mutex // see hashRules
 }
 
@@ -258,17 +261,19 @@ func asCached(obj client.Object) client.Object {
 }
 
 // Setup adds the controller to the manager. It acts in those namespaces; none
-// means all. It writes while it holds the lease.
-func Setup(mgr ctrl.Manager, lease *leadership.Lease, namespaces []string) error {
+// means all. It writes while it holds the lease. The book is the ConfigMap in which the
+// webhooks write which primaries were to be evicted; without a name there is none.
+func Setup(mgr ctrl.Manager, lease *leadership.Lease, namespaces []string, book types.NamespacedName) error {
 	executor, err := podexec.NewExecutor(mgr.GetConfig(), mgr.GetAPIReader(), lease)
 	if err != nil {
 		return err
 	}
-	return setup(mgr, lease, namespaces, executor.Run)
+	return setup(mgr, lease, namespaces, book, executor.Run)
 }
 
 // setup is the same with another way to run commands.
-func setup(mgr ctrl.Manager, lease *leadership.Lease, namespaces []string, run func(context.Context, podexec.Command) podexec.Result) error {
+func setup(mgr ctrl.Manager, lease *leadership.Lease, namespaces []string, book types.NamespacedName,
+	run func(context.Context, podexec.Command) podexec.Result) error {
 	own, err := newCache(mgr, namespaces)
 	if err != nil {
 		return fmt.Errorf("make a cache: %w", err)
@@ -301,9 +306,19 @@ func setup(mgr ctrl.Manager, lease *leadership.Lease, namespaces []string, run f
 		},
 		Events: mgr.GetEventRecorder("replicatedstatefulset"),
 	}
+	if book.Name != "" {
+		if err := follow.Object(mgr, &corev1.ConfigMap{}, book, r.onBook); err != nil {
+			return err
+		}
+	}
+	return r.watch(mgr, own, woken)
+}
+
+// watch has the manager call the controller for what happens.
+func (r *Reconciler) watch(mgr ctrl.Manager, own ownCache, woken <-chan event.GenericEvent) error {
 	child := enqueue.Children(
 		func(o client.Object) string { return o.GetLabels()[v1alpha1.LabelApp] },
-		tracker.Gone,
+		r.Tracker.Gone,
 	)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("replicatedstatefulset").
@@ -323,6 +338,7 @@ func setup(mgr ctrl.Manager, lease *leadership.Lease, namespaces []string, run f
 			builder.WithPredicates(enqueue.NodeTurned),
 		).
 		WatchesRawSource(source.Channel(woken, &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(source.Func(r.book.lead)).
 		WithOptions(enqueue.Workers(64)).
 		Complete(r)
 }
@@ -340,13 +356,18 @@ func requestFor(o client.Object) []reconcile.Request {
 
 // onNode finds the sets that have pods on a Node.
 func (r *Reconciler) onNode(ctx context.Context, n client.Object) []reconcile.Request {
+	return r.setsOf(ctx, func(p *corev1.Pod) bool { return p.Spec.NodeName == n.GetName() })
+}
+
+// setsOf finds the sets of pods.
+func (r *Reconciler) setsOf(ctx context.Context, wanted func(*corev1.Pod) bool) []reconcile.Request {
 	var pods corev1.PodList
 	if err := r.Cache.List(ctx, &pods, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list the pods of a node", "node", n.GetName())
+		ctrl.LoggerFrom(ctx).Error(err, "list the pods of all sets")
 	}
 	var requests []reconcile.Request
 	for i := range pods.Items {
-		if pods.Items[i].Spec.NodeName == n.GetName() {
+		if wanted(&pods.Items[i]) {
 			requests = append(requests, requestFor(&pods.Items[i])...)
 		}
 	}

@@ -55,7 +55,7 @@ func startOperator(planes ...*fakeControlPlane) (stop func()) {
 		GracefulShutdownTimeout: ptr.To(5 * time.Second),
 	})
 	Expect(err).NotTo(HaveOccurred())
-	Expect(replicatedstatefulset.SetupWithRun(mgr, nil, namespaces, run)).To(Succeed())
+	Expect(replicatedstatefulset.SetupWithRun(mgr, nil, namespaces, book, run)).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx); close(done) }()

@@ -1,19 +1,40 @@
 package replicatedstatefulset_test
 
 import (
+	"context"
 	"fmt"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	registrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/servingcert"
+	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset"
 )
+
+// evictOnce asks for the eviction of a pod. It does not ask again, as clients do by themselves.
+func evictOnce(ctx context.Context, pod *corev1.Pod, dryRun ...string) error {
+	GinkgoHelper()
+	kube, err := kubernetes.NewForConfig(server.Config)
+	Expect(err).NotTo(HaveOccurred())
+	preconditions := metav1.NewUIDPreconditions(string(pod.UID))
+	return kube.PolicyV1().RESTClient().Post().AbsPath("/api/v1").Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("eviction").
+		Body(&policyv1.Eviction{
+			ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
+			DeleteOptions: &metav1.DeleteOptions{Preconditions: preconditions, DryRun: dryRun},
+		}).MaxRetries(0).Do(ctx).Error()
+}
 
 var _ = Describe("a drain", func() {
 	var p *fakeControlPlane
@@ -68,6 +89,60 @@ var _ = Describe("a drain", func() {
 		Eventually(func(g Gomega) {
 			g.Expect(user.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed())
 			g.Expect(set.Status.Members.Primary).To(ConsistOf("rss-example-2"))
+		}).Should(Succeed())
+		Expect(p.mostPrimaries()).To(Equal(1))
+	})
+
+	It("asks about evictions by a configuration that the API server stores as it is wanted", func(ctx SpecContext) {
+		kept := policy.Keeper{Live: user, Runner: &action.Runner{Client: user, Live: user}}
+		keep := func(token string) *registrationv1.ValidatingWebhookConfiguration {
+			GinkgoHelper()
+			want := replicatedstatefulset.BuildEvictionWebhook(&replicatedstatefulset.EvictionWebhook{
+				Name: "stored", Namespaces: policy.Namespaces("nowhere", []string{"none"}), Service: types.NamespacedName{Namespace: "nowhere", Name: "none"},
+			}, servingcert.Caller{Authority: server.WebhookInstallOptions.LocalServingCAData, Token: token})
+			webhooks := want.DeepCopy().Webhooks
+			Expect(kept.KeepWebhooks(ctx, "replicatedstatefulsets.clusterlabs.org", want)).To(Succeed())
+			var have registrationv1.ValidatingWebhookConfiguration
+			Expect(user.Get(ctx, client.ObjectKey{Name: "stored"}, &have)).To(Succeed())
+			Expect(have.Webhooks).To(Equal(webhooks))
+			return &have
+		}
+		made := keep("token")
+		DeferCleanup(func(ctx SpecContext) { Expect(user.Delete(ctx, made)).To(Succeed()) })
+		Expect(keep("token").ResourceVersion).To(Equal(made.ResourceVersion), "it is written again")
+		Expect(*keep("another").Webhooks[0].ClientConfig.Service.Path).To(HaveSuffix("/another"))
+	})
+
+	It("RS-80 RS-82 begins with an eviction too, whose answer says what is done", func(ctx SpecContext) {
+		set := started(ctx, p)
+		first := podsOf(ctx, p.namespace)["rss-example-0"]
+		told := func() map[string]string {
+			GinkgoHelper()
+			var have corev1.ConfigMap
+			Expect(client.IgnoreNotFound(user.Get(ctx, book, &have))).To(Succeed())
+			return have.Data
+		}
+		words := "handing over to rss-example-1 or rss-example-2 first"
+		err := evictOnce(ctx, &first, metav1.DryRunAll)
+		Expect(apierrors.IsTooManyRequests(err)).To(BeTrue(), "%v", err)
+		Expect(err).To(MatchError(ContainSubstring(words)))
+		Expect(told()).NotTo(HaveKey(string(first.UID)), "a dry run is written down")
+		err = evictOnce(ctx, &first)
+		Expect(apierrors.IsTooManyRequests(err)).To(BeTrue(), "%v", err)
+		Expect(err).To(MatchError(ContainSubstring(words)))
+		Expect(told()).To(HaveKeyWithValue(string(first.UID), ContainSubstring(`"pod":"rss-example-0"`)))
+		Eventually(func(g Gomega) {
+			g.Expect(user.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed())
+			g.Expect(set.Status.Members.Primary).To(And(HaveLen(1), Not(ContainElement(first.Name))))
+		}).Should(Succeed())
+		settled(ctx, set, 1, 2)
+		Eventually(func() []string { return events(ctx, p.namespace) }).Should(ContainElement(v1alpha1.EventHandingOver))
+		Eventually(func(g Gomega) { // no controller counts for budgets here
+			b, err := budget(ctx, "rss-example")
+			g.Expect(err).NotTo(HaveOccurred())
+			b.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: b.Generation, DisruptionsAllowed: 1, ExpectedPods: 2, CurrentHealthy: 2, DesiredHealthy: 1}
+			g.Expect(user.Status().Update(ctx, b)).To(Succeed())
+			g.Expect(evictOnce(ctx, &first)).To(Succeed())
 		}).Should(Succeed())
 		Expect(p.mostPrimaries()).To(Equal(1))
 	})

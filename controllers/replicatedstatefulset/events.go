@@ -97,6 +97,10 @@ func (r *Reconciler) emit(p *plan, o *action.Outcome) {
 		r.event(w, nil, corev1.EventTypeNormal, v1alpha1.EventOverrideUsed, "Override", "%s", o.Detail)
 	case reasonRefused:
 		r.event(w, nil, corev1.EventTypeWarning, v1alpha1.EventOverrideRefused, "Override", "%s", o.Detail)
+	case reasonOf(v1alpha1.CommandDemote), reasonOf(v1alpha1.CommandStop):
+		if o.Verb == action.PatchStatus && p.handover != "" { // of the command itself is told when it has ended
+			r.event(w, nil, corev1.EventTypeNormal, v1alpha1.EventHandingOver, "HandOver", "%s", p.handover)
+		}
 	case reasonLearned:
 		for _, learned := range p.on.record.learned {
 			r.event(w, nil, learned.Kind, learned.Reason, "Learn", "%s", excerpt.Message(learned.Text))
@@ -145,7 +149,7 @@ func (r *Reconciler) announce(w *world, now *v1alpha1.ReplicatedStatefulSetStatu
 	r.announceDrain(w, was, now)
 }
 
-// announceDrain tells that a primary cannot leave its cordoned Node.
+// announceDrain tells that a primary cannot leave its Node.
 func (r *Reconciler) announceDrain(w *world, was, now *v1alpha1.ReplicatedStatefulSetStatus) {
 	reason := func(s *v1alpha1.ReplicatedStatefulSetStatus) metav1.Condition {
 		return ptr.Deref(meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionDraining), metav1.Condition{})

@@ -148,6 +148,23 @@ func TestV7EventsComeAfterTheirWrite(t *testing.T) {
 	}
 }
 
+// RS-80: why a role is handed over is told when that begins, whatever becomes of it.
+func TestAHandoverIsTold(t *testing.T) {
+	for _, set := range []*v1alpha1.ReplicatedStatefulSet{setOf(2, 1), setOf(2, 1, "demote")} {
+		told := &heard{}
+		p := decide(worldOf(set, pod(0).primary().wasToGo(0).sequence("9"), pod(1).secondary().later("9")))
+		r := &Reconciler{Events: told, Now: func() time.Time { return noon }}
+		for _, chain := range slices.Concat(p.Steps...) {
+			for _, a := range chain {
+				r.emit(&p, &action.Outcome{Action: a, Answer: a.Object})
+			}
+		}
+		if want := []string{"Normal HandingOver: rss-db-0: its eviction was asked for, and rss-db-1 can take its place"}; !slices.Equal(*told, want) {
+			t.Errorf("it tells %q, want %q", *told, want)
+		}
+	}
+}
+
 // A primary that fails is not Ready any more before its grant ends, and was one all the same.
 func TestAGrantIsConfirmedOnceItsMemberIsSeenAsPrimary(t *testing.T) {
 	for _, r := range []struct {

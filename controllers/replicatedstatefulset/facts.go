@@ -39,6 +39,9 @@ type known struct {
 	// poweredOff is what an administrator says of its machine. fenced is true if the pod
 	// will not start either when the machine is on again: it is deleted, or has ended.
 	poweredOff, fenced bool
+	// toLeave is true of one that is to leave its Node: that is cordoned, or its eviction was
+	// asked for lately.
+	toLeave bool
 	// upToDate is true of a pod that was made from the present template.
 	upToDate bool
 	// written is true if the status, as it is stored or should be, speaks of the pod.
@@ -94,6 +97,7 @@ func (f *facts) judgePods() {
 	for _, m := range f.members {
 		m.poweredOff = f.isPoweredOff(m)
 		m.fenced = m.poweredOff && m.goesForGood()
+		m.toLeave = m.node.Cordoned || f.wasToBeEvicted(m)
 		m.upToDate = f.isUpToDate(m)
 		m.notAnswering = m.reachable() && f.answersTooLate(m)
 	}
@@ -152,6 +156,11 @@ func (c *clock) isPoweredOff(m *member) bool {
 		return c.watch.Elapsed(m.node.MissingSince, c.now) >= fenceAfter
 	}
 	return m.node.OutOfService && !m.node.Ready
+}
+
+// wasToBeEvicted reports whether the eviction of the member was asked for lately.
+func (c *clock) wasToBeEvicted(m *member) bool {
+	return entry{At: m.evictionAt}.isWithin(evictionFor, c.now)
 }
 
 // isUpToDate reports whether the member was made from the present template.

@@ -79,6 +79,8 @@ type member struct {
 	pod     *corev1.Pod
 	ordinal int
 	node    nodestate.Facts
+	// evictionAt is when its eviction was asked for last, as far as the book says.
+	evictionAt time.Time
 	// owned is true of a pod that its owners say is this object's, and that is no
 	// stranger: no command is run in any other.
 	owned bool
@@ -200,7 +202,7 @@ func (r *Reconciler) readMembers(ctx context.Context, w *world, from engine.View
 			m.commandsIn = commandsIn(&w.set.Spec.Pod)
 		}
 		busy, results := r.Board.Of(key, pod.UID)
-		m.busy = busy
+		m.busy, m.evictionAt = busy, r.book.askedAt(pod.UID)
 		for _, result := range results {
 			m.results[result.Name] = result
 		}

@@ -23,6 +23,8 @@ type plan struct {
 	// risk says why the newest copy is not at hand; blind, whose sequence is not
 	// known.
 	risk, blind string
+	// handover says whose role another member takes in this plan, and why.
+	handover string
 
 	asked map[string]bool // pods in which this plan asks something
 	sent  bool            // whether it sends a command that changes something

@@ -292,13 +292,14 @@ func (p *plan) stop(f *facts, m *member, why string) {
 // demote turns a primary into a secondary, or stops it where there is no command for that,
 // or it failed.
 func (p *plan) demote(f *facts, m *member, why string) {
+	p.handover = fmt.Sprintf("%s: %s", m.name(), why)
 	can := f.configured(v1alpha1.CommandDemote) && f.configured(v1alpha1.CommandSecondary)
 	if !can || m.failedToGo() {
 		p.stop(f, m, why)
 		return
 	}
 	before := append(budgets{f}.closing(m), label(m, v1alpha1.True, v1alpha1.RoleSecondary)...)
-	p.send(f, m, v1alpha1.CommandDemote, v1alpha1.CommandDemote, fmt.Sprintf("%s: %s", m.name(), why), before...)
+	p.send(f, m, v1alpha1.CommandDemote, v1alpha1.CommandDemote, p.handover, before...)
 }
 
 // remove deletes a pod, so that the StatefulSet makes it again on the same data.

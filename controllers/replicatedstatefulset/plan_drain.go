@@ -13,14 +13,18 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
-// drain is about primaries whose Node is cordoned: kubectl drain cordons it first, and then
-// evicts its pods. Each is to hand its role over before that.
+// drain is about primaries that are to leave their Node. kubectl drain cordons it first, and
+// then evicts its pods; a descheduler evicts pods without a cordon, which the book tells. Each
+// is to hand its role over before that.
 type drain struct{ *facts }
 
-// leaveCordoned hands the role of a primary over whose Node is cordoned, to a member whose
-// Node is not. It is a switchover that no person asked for, and begins at rest only.
+// leaveCordoned hands the role of a primary over that is to leave its Node, to a member that
+// is not. It is a switchover that no person asked for, and begins at rest only.
 func leaveCordoned(f *facts, p *plan) {
 	d := drain{f}
+	for _, m := range f.members {
+		p.LookAgain(m.evictionAt.Add(evictionFor).Sub(f.now))
+	}
 	m := d.leaver()
 	if m == nil {
 		return
@@ -35,18 +39,27 @@ func leaveCordoned(f *facts, p *plan) {
 	p.ready(f, h)
 	if h.successor != nil {
 		p.demote(f, m, fmt.Sprintf(
-			"Node %s is cordoned, and %s can take its place", m.pod.Spec.NodeName, h.successor.name(),
+			"%s, and %s can take its place", whyToLeave(m), h.successor.name(),
 		))
 	}
 }
 
-// leavers are the primaries that are to hand their role over since their Node is cordoned.
+// whyToLeave says why a member is to leave its Node.
+func whyToLeave(m *member) string {
+	if m.node.Cordoned {
+		return fmt.Sprintf("Node %s is cordoned", m.pod.Spec.NodeName)
+	}
+	return "its eviction was asked for"
+}
+
+// leavers are the primaries that are to hand their role over since they are to leave their
+// Node.
 func (d drain) leavers() []*member {
 	if d.deleting() || !handsOver(d.set) || d.target() == 0 {
 		return nil
 	}
 	return d.among(func(m *member) bool {
-		return m.shown == primary && m.node.Cordoned && !m.terminating() && !m.leaves
+		return m.shown == primary && m.toLeave && !m.terminating() && !m.leaves
 	})
 }
 
@@ -61,7 +74,7 @@ func (d drain) leaver() *member {
 // drainChecks are what keeps a primary from handing its role over now, the reason that lasts
 // longest first. Each says its reason and message, or nothing.
 var drainChecks = []func(drain, *member) notice{
-	notServed, isMissing, demoteFailed, noSuccessorLeft, askedOtherwise, beingUpdated, triedLately,
+	notServed, isHandingOver, isMissing, demoteFailed, noSuccessorLeft, askedOtherwise, beingUpdated, triedLately,
 }
 
 // whyNotNow is what the first of drainChecks says.
@@ -82,6 +95,13 @@ func notServed(d drain, _ *member) notice {
 		return notice{Reason: v1alpha1.ReasonNoSuccessor, Message: "no command is run: " + cmp.Or(d.invalid, d.fatal())}
 	}
 	return notice{}
+}
+
+func isHandingOver(_ drain, m *member) notice {
+	if m.command == nil {
+		return notice{}
+	}
+	return notice{Reason: v1alpha1.ReasonHandingOver, Message: m.command.Name + " of it has not ended"}
 }
 
 func isMissing(d drain, _ *member) notice {
@@ -186,15 +206,15 @@ func (r relief) whyNoSuccessor(m *member) string {
 		return string(m.state)
 	case !r.away:
 		return ""
-	case m.node.Cordoned && !mutant.Is("rss-cordoned-takes-over"): // a member whose Node is cordoned too takes over from one whose Node is
-		return "its Node " + m.pod.Spec.NodeName + " is cordoned"
+	case m.toLeave && !mutant.Is("rss-cordoned-takes-over"): // a member that is to leave its Node takes over from one that is, too
+		return whyToLeave(m)
 	case m.degraded():
 		return "it runs degraded"
 	}
 	return ""
 }
 
-// draining is the condition that says what becomes of a primary whose Node is cordoned.
+// draining is the condition that says what becomes of a primary that is to leave its Node.
 func draining(p *plan) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionDraining, Status: metav1.ConditionTrue}
 	d := drain{p.on}
@@ -204,14 +224,17 @@ func draining(p *plan) metav1.Condition {
 	}
 	found := d.whyNotNow(m)
 	c.Reason = cmp.Or(found.Reason, v1alpha1.ReasonHandingOver)
-	c.Message = fmt.Sprintf("%s is primary on Node %s, which is cordoned, and is not evicted before another member has its role: %s",
-		m.name(), m.pod.Spec.NodeName, cmp.Or(found.Message, p.Waiting.Message, "it is handed over"))
+	who := fmt.Sprintf("%s is primary, its eviction was asked for, and it", m.name())
+	if m.node.Cordoned {
+		who = fmt.Sprintf("%s is primary on Node %s, which is cordoned, and", m.name(), m.pod.Spec.NodeName)
+	}
+	why := cmp.Or(found.Message, p.Waiting.Message, "it is handed over")
 	if d.timeIsOver() {
 		c.Reason = v1alpha1.ReasonEvictionAllowed
-		c.Message = fmt.Sprintf("%s is primary on Node %s, which is cordoned, and may be evicted, since spec.evictionTimeout is over: %s",
-			m.name(), m.pod.Spec.NodeName, cmp.Or(found.Message, p.Waiting.Message, "it is handed over"))
+		c.Message = fmt.Sprintf("%s may be evicted, since spec.evictionTimeout is over: %s", who, why)
 		return c
 	}
+	c.Message = fmt.Sprintf("%s is not evicted before another member has its role: %s", who, why)
 	if found.Reason == v1alpha1.ReasonNoSuccessor {
 		c.Message += fmt.Sprintf(". To evict it all the same, and lose what no other has: kubectl -n %s patch rss %s --type=merge -p '{\"spec\":{\"evictionPolicy\":\"Allow\"}}'",
 			d.set.Namespace, d.set.Name)
@@ -223,18 +246,18 @@ func draining(p *plan) metav1.Condition {
 // evicted.
 func (d drain) withoutLeaver(c metav1.Condition) metav1.Condition {
 	b := budgets(d)
-	cordoned := d.among(func(m *member) bool { return m.node.Cordoned && !m.terminating() })
-	if len(cordoned) == 0 || !b.inUse() || !b.lacksPrimary() {
+	toLeave := d.among(func(m *member) bool { return m.toLeave && !m.terminating() })
+	if len(toLeave) == 0 || !b.inUse() || !b.lacksPrimary() {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonNotDraining, "no primary that another could replace is on a cordoned Node"
 		return c
 	}
 	c.Reason = v1alpha1.ReasonPrimaryMissing
 	c.Message = fmt.Sprintf("%d of %d primaries run, and no member is evicted before that is so again; see Progressing and Degraded. "+
-		"On cordoned Nodes are %s. To evict one all the same: kubectl -n %s delete pod <pod>",
-		b.labelled(), d.target(), namesOf(cordoned), d.set.Namespace)
+		"To leave their Nodes are %s. To evict one all the same: kubectl -n %s delete pod <pod>",
+		b.labelled(), d.target(), namesOf(toLeave), d.set.Namespace)
 	if d.timeIsOver() {
 		c.Reason = v1alpha1.ReasonEvictionAllowed
-		c.Message = "members on cordoned Nodes may be evicted although a primary is missing, since spec.evictionTimeout is over: " + namesOf(cordoned)
+		c.Message = "members that are to leave their Nodes may be evicted although a primary is missing, since spec.evictionTimeout is over: " + namesOf(toLeave)
 	}
 	return c
 }

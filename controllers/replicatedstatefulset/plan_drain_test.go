@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,6 +28,12 @@ import (
 var cordonedNode = nodestate.Facts{Ready: true, Cordoned: true}
 
 func (f *podFixture) cordoned() *podFixture { return f.onNode(cordonedNode) }
+
+// wasToGo: its eviction was asked for that long ago.
+func (f *podFixture) wasToGo(age time.Duration) *podFixture {
+	f.evictionAt = ago(age)
+	return f
+}
 
 // later: its sequence, asked after that of the others.
 func (f *podFixture) later(out string) *podFixture {
@@ -57,6 +64,9 @@ func TestDecideDrain(t *testing.T) {
 	leaving := func() *podFixture {
 		return pod(0).primary().cordoned().sequence("9")
 	}
+	evicted := func() *podFixture {
+		return pod(0).primary().wasToGo(time.Minute).sequence("9")
+	}
 	ready := func(n int) *podFixture {
 		return pod(n).secondary().later("9")
 	}
@@ -76,6 +86,14 @@ func TestDecideDrain(t *testing.T) {
 		{"RS-66 not where evictions are allowed", worldOf(allowing(setOf(3, 1)), leaving(), ready(1), ready(2)), nil},
 		{"RS-66 nor where all are primary", worldOf(setOf(2, 2), pod(0).primary().cordoned(), pod(1).primary()), nil},
 		{"RS-66 nor where none follows", worldOf(setOf(2, 1, "secondary", "promote", "demote"), leaving(), pod(1).idle().sequence("9")), nil},
+		{"RS-80 so it does when its eviction was asked for", worldOf(setOf(3, 1), evicted(), ready(1).cordoned(), ready(2)), []string{"0: Demote, with 0"}},
+		{"RS-80 by a clock that is ahead", worldOf(setOf(2, 1), evicted().wasToGo(-time.Minute), ready(1)), []string{"0: Demote, with 0"}},
+		{"RS-81 but not when that was long ago", worldOf(setOf(2, 1), evicted().wasToGo(2*time.Minute), ready(1)), nil},
+		{"RS-81 nor to one whose eviction was asked for too", worldOf(setOf(2, 1), evicted(), ready(1).wasToGo(0)), nil},
+		{"RS-81 nor while a member is missing", worldOf(setOf(3, 1), evicted(), ready(1), pod(2).pending()), nil},
+		{"RS-81 nor where evictions are allowed", worldOf(allowing(setOf(2, 1)), evicted(), ready(1)), nil},
+		{"RS-81 a secondary whose eviction was asked for stays what it is", worldOf(setOf(2, 1), pod(0).primary().sequence("9"), ready(1).wasToGo(0)), nil},
+		{"RS-80 of equals the one is promoted that is not to be evicted", worldOf(setOf(3, 1), ready(0).wasToGo(0), ready(1), ready(2)), []string{"1: Promote, alone"}},
 		{"RS-64 of equals the one is promoted whose Node is not cordoned", worldOf(setOf(3, 1), ready(0).cordoned(), ready(1), ready(2)), []string{"1: Promote, alone"}},
 		{"RS-64 but never one with an older copy", worldOf(setOf(3, 1), ready(0).cordoned(), pod(1).secondary().sequence("8"), pod(2).secondary().sequence("8")), []string{"0: Promote, alone"}},
 		{"RS-64 so too where another primary is wanted", worldOf(setOf(4, 2), pod(0).primary(), ready(1).cordoned(), ready(2), ready(3)), []string{"2: Promote, with 0"}},
@@ -94,16 +112,21 @@ func TestDraining(t *testing.T) {
 	}{
 		{"none", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary().cordoned()), v1alpha1.ReasonNotDraining, "no primary"},
 		{"it waits for the copy", worldOf(setOf(2, 1), leaving(), pod(1).secondary().sequence("8")), v1alpha1.ReasonHandingOver, "rss-db-1 has not all of the data of rss-db-0 yet"},
-		{"nobody is left", worldOf(setOf(2, 1), leaving(), pod(1).secondary().cordoned().sequence("9")), v1alpha1.ReasonNoSuccessor, "rss-db-1 (its Node n1 is cordoned); uncordon a Node of theirs, or add one. To evict it all the same, and lose what no other has: kubectl -n ns patch rss db --type=merge -p '{\"spec\":{\"evictionPolicy\":\"Allow\"}}'"},
+		{"it is under way", worldOf(setOf(2, 1), leaving().runs("demote", time.Second), pod(1).secondary(), with(func(w *world) { w.set.Status.Members.Primary = []string{"rss-db-0"} })), v1alpha1.ReasonHandingOver, "demote of it has not ended"},
+		{"nobody is left", worldOf(setOf(2, 1), leaving(), pod(1).secondary().cordoned().sequence("9")), v1alpha1.ReasonNoSuccessor, "rss-db-1 (Node n1 is cordoned); uncordon a Node of theirs, or add one. To evict it all the same, and lose what no other has: kubectl -n ns patch rss db --type=merge -p '{\"spec\":{\"evictionPolicy\":\"Allow\"}}'"},
 		{"a member is missing", worldOf(setOf(2, 1), leaving(), pod(1).pending()), v1alpha1.ReasonNoSuccessor, "missing now: rss-db-1 (pending)"},
 		{"paused", worldOf(setOf(2, 1), leaving(), pod(1).secondary(), with(func(w *world) { w.set.Spec.Paused = true })), v1alpha1.ReasonNoSuccessor, "spec.paused is true"},
 		{"demote failed", worldOf(setOf(2, 1), leaving().failures(1, "demote", 1, false), pod(1).secondary()), v1alpha1.ReasonNoSuccessor, "demote of it failed with exit code 1"},
 		{"it came back", worldOf(setOf(2, 1), leaving().changed("demote", 50*time.Second), pod(1).secondary()), v1alpha1.ReasonHandingOver, "it is tried again at"},
 		{"an update", worldOf(setOf(2, 1), leaving(), pod(1).secondary().outdated()), v1alpha1.ReasonHandingOver, "recreated from the present template"},
-		{"a primary is missing", worldOf(setOf(2, 1), epochOne, pod(0).idle().cordoned(), pod(1).secondary()), v1alpha1.ReasonPrimaryMissing, "0 of 1 primaries run, and no member is evicted before that is so again; see Progressing and Degraded. On cordoned Nodes are rss-db-0. To evict one all the same: kubectl -n ns delete pod <pod>"},
+		{"a primary is missing", worldOf(setOf(2, 1), epochOne, pod(0).idle().cordoned(), pod(1).secondary()), v1alpha1.ReasonPrimaryMissing, "0 of 1 primaries run, and no member is evicted before that is so again; see Progressing and Degraded. To leave their Nodes are rss-db-0. To evict one all the same: kubectl -n ns delete pod <pod>"},
 		{"and nobody drains", worldOf(setOf(2, 1), epochOne, pod(0).idle(), pod(1).secondary()), v1alpha1.ReasonNotDraining, "no primary"},
 		{"or there was never one", worldOf(setOf(2, 1), pod(0).idle().cordoned(), pod(1).idle()), v1alpha1.ReasonNotDraining, "no primary"},
-		{"a primary is missing, and the time is over", worldOf(setOf(2, 1), epochOne, pod(0).idle().cordoned(), pod(1).secondary(), timedOut(time.Hour)), v1alpha1.ReasonEvictionAllowed, "members on cordoned Nodes may be evicted although a primary is missing, since spec.evictionTimeout is over: rss-db-0"},
+		{"a primary is missing, and the time is over", worldOf(setOf(2, 1), epochOne, pod(0).idle().cordoned(), pod(1).secondary(), timedOut(time.Hour)), v1alpha1.ReasonEvictionAllowed, "members that are to leave their Nodes may be evicted although a primary is missing, since spec.evictionTimeout is over: rss-db-0"},
+		{"RS-80 its eviction was asked for", worldOf(setOf(2, 1), pod(0).primary().wasToGo(0).sequence("9"), pod(1).secondary().sequence("8")), v1alpha1.ReasonHandingOver,
+			"rss-db-0 is primary, its eviction was asked for, and it is not evicted before another member has its role: rss-db-1 has not all of the data of rss-db-0 yet"},
+		{"RS-81 and that of all others", worldOf(setOf(2, 1), pod(0).primary().wasToGo(0).sequence("9"), pod(1).secondary().wasToGo(0)), v1alpha1.ReasonNoSuccessor, "rss-db-1 (its eviction was asked for)"},
+		{"RS-81 or long ago", worldOf(setOf(2, 1), pod(0).primary().wasToGo(2*time.Minute), pod(1).secondary()), v1alpha1.ReasonNotDraining, "no primary"},
 		{"its time is not over", worldOf(setOf(2, 1), leaving(), pod(1).pending(), timedOut(59*time.Minute)), v1alpha1.ReasonNoSuccessor, "is not evicted before another member has its role"},
 		{"its time is over", worldOf(setOf(2, 1), leaving(), pod(1).pending(), timedOut(time.Hour)), v1alpha1.ReasonEvictionAllowed, "may be evicted, since spec.evictionTimeout is over"},
 	} {
@@ -270,6 +293,19 @@ func noBudget(s *stage) {
 	})
 }
 
+// askToGo is an eviction without a cordon, which the webhooks write into the book.
+func askToGo(ordinal int) func(*stage) {
+	return func(s *stage) {
+		p := s.pod(ordinal)
+		if p == nil {
+			return
+		}
+		s.Say("! the eviction of %s is asked for", p.Name)
+		s.book = map[types.UID]entry{p.UID: {Namespace: p.Namespace, Pod: p.Name, At: s.Now}}
+		s.r.book.entries = s.book
+	}
+}
+
 // evict is what kubectl drain asks of the API server, once.
 func evict(ordinal int) func(*stage) {
 	return func(s *stage) {
@@ -345,7 +381,11 @@ func TestNoInstantLetsAPrimaryBeEvicted(t *testing.T) {
 			chance := rand.New(rand.NewSource(int64(*firstOrder) + seed))
 			s.Shuffle = chance
 			s.meddle(chance)
-			cordon("n1")(s)
+			ask := cordon("n1")
+			if seed%2 == 1 {
+				ask = askToGo(0)
+			}
+			ask(s)
 			for range 60 {
 				s.look()
 				s.pass()
@@ -358,6 +398,7 @@ func TestNoInstantLetsAPrimaryBeEvicted(t *testing.T) {
 				s.check()
 			}
 			s.heal()
+			ask(s)
 			s.settle(2 * time.Minute)
 			if p := s.pod(0); p.Labels[v1alpha1.LabelRole] == v1alpha1.RolePrimary || s.whyNotEvicted(p) != "" {
 				s.Fatal(t, "the drain does not pass: "+s.whyNotEvicted(p))

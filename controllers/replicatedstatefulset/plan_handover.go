@@ -48,7 +48,7 @@ type relief struct {
 	*facts
 	old *member
 	by  string
-	// away is true if the role is to leave a cordoned Node.
+	// away is true if the role is to leave a member that is to leave its Node.
 	away bool
 }
 
@@ -161,12 +161,12 @@ func (r relief) handover() handover {
 }
 
 // isBetterPlaced compares members whose copies are equally new: one that was made from the
-// present template is better than one that was not, and then one whose Node is not cordoned.
+// present template is better than one that was not, and then one that is not to leave its Node.
 // It is 1 if the first is better, and -1 if the second is.
 func isBetterPlaced(m, than *member) int {
 	return cmp.Or(
 		truth(m.upToDate)-truth(than.upToDate),
-		truth(than.node.Cordoned)-truth(m.node.Cordoned),
+		truth(than.toLeave)-truth(m.toLeave),
 	)
 }
 

@@ -62,6 +62,7 @@ var scenarios = []told{
 	{name: "paused", set: setOf(3, 1), steps: []func(*stage){write, pause(true), together(crash(0), deleted(1), scaleTo(4)), pause(false)}, wait: 30 * time.Second},
 	{name: "the newest copy is on the last, from 0 to 5", set: setOf(5, 1), steps: []func(*stage){write, switchTo(4), write, scaleTo(0), scaleTo(5)}, wait: 30 * time.Second},
 	{name: "the node of the primary is drained", set: setOf(3, 1), steps: []func(*stage){write, cordon("n1"), write, evict(0), evict(0), evict(1), uncordon("n1")}, wait: 40 * time.Second},
+	{name: "the primary is evicted without a cordon", set: setOf(3, 1), steps: []func(*stage){write, together(evict(0), askToGo(0)), write, evict(0), write}, wait: 40 * time.Second},
 	{name: "all nodes but one are drained", set: setOf(3, 1), steps: []func(*stage){write, together(cordon("n1"), cordon("n2")), write, evict(0), evict(1), uncordon("n1")}, wait: 40 * time.Second},
 	{name: "all nodes are cordoned", set: setOf(3, 1), steps: []func(*stage){write, together(cordon("n1"), cordon("n2"), cordon("n3")), evict(0), uncordon("n3"), evict(0)}, wait: 40 * time.Second},
 	{name: "the node of one of two primaries is drained", set: setOf(4, 2), steps: []func(*stage){write, cordon("n1"), write, evict(0)}, wait: 40 * time.Second},

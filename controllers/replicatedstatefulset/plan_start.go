@@ -245,7 +245,7 @@ func succeed(f *facts, p *plan, running []*member) {
 }
 
 // promote promotes one of secondaries that are equally new: the one that a person wants, or
-// that was made from the present template, or whose Node is not cordoned.
+// that was made from the present template, or is not to leave its Node.
 func promote(f *facts, p *plan, newest copies) {
 	wanted := f.requestedPrimary()
 	if m := f.named(wanted); m != nil && !slices.Contains(newest, m) {
@@ -417,7 +417,7 @@ func startSecondary(f *facts, p *plan) {
 }
 
 // startBest starts the one of members that a person wants to be primary, else the one with
-// the newest copy, of equals one whose Node is not cordoned. Those that cannot say how new theirs are come last: what they have, they
+// the newest copy, of equals one that is not to leave its Node. Those that cannot say how new theirs are come last: what they have, they
 // get from a primary.
 func startBest(f *facts, p *plan, candidates []*member, name, instead, why string) {
 	if len(candidates) == 0 {

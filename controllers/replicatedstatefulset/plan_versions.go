@@ -151,7 +151,7 @@ func (c copies) named(name string) *member {
 		return c[i]
 	}
 	newest := c.newest()
-	if i := slices.IndexFunc(newest, func(m *member) bool { return !m.node.Cordoned }); i >= 0 {
+	if i := slices.IndexFunc(newest, func(m *member) bool { return !m.toLeave }); i >= 0 {
 		return newest[i]
 	}
 	return c[0]

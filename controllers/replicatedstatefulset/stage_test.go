@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -50,6 +51,8 @@ type stage struct {
 	acted time.Time
 	// rule is what the last pass did.
 	rule string
+	// book is what the webhooks wrote.
+	book map[types.UID]entry
 }
 
 // invariant is what must hold at every step of every story.
@@ -127,7 +130,7 @@ func (s *stage) tick() time.Time {
 // restart is a new process of the operator: what the old one knew is lost.
 func (s *stage) restart() {
 	s.db.forget()
-	s.r = &Reconciler{Live: s.Cluster, Nodes: s.Cluster, Board: s.db, Now: s.tick}
+	s.r = &Reconciler{Live: s.Cluster, Nodes: s.Cluster, Board: s.db, Now: s.tick, book: evictionBook{entries: s.book}}
 	s.look()
 }
 

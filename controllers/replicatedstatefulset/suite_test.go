@@ -2,8 +2,10 @@ package replicatedstatefulset_test
 
 import (
 	"context"
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -12,12 +14,18 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/servingcert"
 	"github.com/stateful-operator/stateful-operator/controllers/replicatedstatefulset"
 	"github.com/stateful-operator/stateful-operator/test/apiserver"
+	"github.com/stateful-operator/stateful-operator/test/rbac"
 )
 
 // These tests run against a real API server.
@@ -26,6 +34,7 @@ var (
 	scheme = runtime.NewScheme()
 	server apiserver.Server
 	user   client.WithWatch // a person with kubectl
+	book   = types.NamespacedName{Namespace: "operators", Name: "stateful-operator-evictions"}
 )
 
 func TestAPI(t *testing.T) { apiserver.Run(t, "ReplicatedStatefulSet") }
@@ -35,8 +44,26 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	user = server.User
 	server.GiveRights(ctx, "replicatedstatefulset-role", "exec-role", "cluster-scoped-role")
 	addNode(ctx, "node-1")
-	server.ServeWebhooks(replicatedstatefulset.SetupWebhook)
+	Expect(user.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: book.Namespace}})).To(Succeed())
+	for _, verb := range []string{"list", "watch"} {
+		Expect(rbac.Allow(ctx, user, book.Namespace, theOperator, verb, "", "configmaps")).To(Succeed())
+	}
+	server.ServeWebhooks(func(mgr ctrl.Manager) error {
+		return replicatedstatefulset.SetupWebhook(mgr, book, func() string { return "token" })
+	})
+	askAboutEvictions(ctx)
 })
+
+// askAboutEvictions has the API server ask the webhook, at an address and not by a Service.
+func askAboutEvictions(ctx context.Context) {
+	at := server.WebhookInstallOptions
+	made := replicatedstatefulset.BuildEvictionWebhook(&replicatedstatefulset.EvictionWebhook{Name: book.Name, Namespaces: policy.Namespaces(book.Namespace, nil)},
+		servingcert.Caller{Authority: at.LocalServingCAData, Token: "token"})
+	to := &made.Webhooks[0].ClientConfig
+	to.URL = ptr.To("https://" + net.JoinHostPort(at.LocalServingHost, strconv.Itoa(at.LocalServingPort)) + *to.Service.Path)
+	to.Service = nil
+	Expect(user.Create(ctx, made)).To(Succeed())
+}
 
 // theOperator has the rights of the roles that are shipped for this kind, and no others.
 const theOperator = apiserver.TheOperator

@@ -57,9 +57,16 @@ const (
 	// yet that it restarted the container.
 	strayAfter = 10 * time.Second
 
-	// handoverPause is how long a primary is left alone that handed its role over since its
-	// Node is cordoned, and got it back.
+	// handoverPause is how long a primary is left alone that handed its role over since it is
+	// to leave its Node, and got it back.
 	handoverPause = time.Minute
+	// evictionFor is how long a primary counts as one that is to leave, after its eviction was
+	// asked for. evictionNoted is for how long that is not written again.
+	evictionFor   = 2 * time.Minute
+	evictionNoted = 30 * time.Second
+	// webhookRetry is when the configuration of webhooks is looked at again that could not be
+	// written.
+	webhookRetry = 2 * time.Second
 
 	// returnsWithin* is how long after the loss of the last primary members are awaited
 	// that went together with it: a pod is made again within seconds, and a container

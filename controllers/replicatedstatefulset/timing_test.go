@@ -18,6 +18,8 @@ func TestTimesFitTogether(t *testing.T) {
 		{mostPause, refusedFor, "status is tried again before a refusal counts for good"},
 		{answersWithin, unreadyAfter, "a primary that does not answer is told of as such before its pod is"},
 		{settleWithin, minPodAge, "a pod is not recreated for a start that status has not denied yet"},
+		{2 * evictionNoted, evictionFor, "who asks for an eviction again and again is heard all the time"},
+		{handoverPause, evictionFor, "a handover that failed is tried again for the same eviction"},
 		{soon, afterActs, "what was overtaken is tried first"},
 		{mendPause, vainPause, "a patch that changed nothing waits longer"},
 		{unresponsiveAfter * time.Second, answersWithin, "five questions fit into the time in which a member must answer"},

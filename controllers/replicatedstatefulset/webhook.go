@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,8 +45,12 @@ type validator struct {
 
 var _ admission.Validator[*v1alpha1.ReplicatedStatefulSet] = &validator{}
 
-// SetupWebhook registers the admission of ReplicatedStatefulSets.
-func SetupWebhook(mgr ctrl.Manager) error {
+// SetupWebhook registers the admission of ReplicatedStatefulSets, and of evictions. Those of
+// primaries are written into the book, which is a ConfigMap of that name. Who asks about them
+// has to know the token; "" is none, and nobody is answered.
+func SetupWebhook(mgr ctrl.Manager, book types.NamespacedName, token func() string) error {
+	mgr.GetWebhookServer().Register(evictionPath, onlyWith(token, &admission.Webhook{Handler: &evictionHandler{
+		live: mgr.GetAPIReader(), writer: mgr.GetClient(), book: book, now: time.Now}}))
 	return ctrl.NewWebhookManagedBy(mgr, &v1alpha1.ReplicatedStatefulSet{}).
 		WithValidator(&validator{
 			live:  mgr.GetAPIReader(),

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
 )
 
 // grantOf is the text that lets the pod of that UID start its program.
@@ -318,7 +319,7 @@ func guardName(namespace string) string { return "statefulsingleton-guard-" + na
 // can be compared with what is wanted.
 func buildGuard(namespace string, watched []string) (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
 	meta := metav1.ObjectMeta{Name: guardName(namespace), Labels: ownLabels()}
-	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicySpec{
+	made := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicySpec{
 		ParamKind:     &admissionv1.ParamKind{APIVersion: v1.GroupVersion.String(), Kind: "StatefulSingleton"},
 		FailurePolicy: ptr.To(admissionv1.Fail),
 		MatchConstraints: &admissionv1.MatchResources{
@@ -327,13 +328,15 @@ func buildGuard(namespace string, watched []string) (*admissionv1.ValidatingAdmi
 				Rule: admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"},
 					Scope: ptr.To(admissionv1.AllScopes)},
 			}}},
-			NamespaceSelector: guarded(namespace, watched), ObjectSelector: &metav1.LabelSelector{}, MatchPolicy: ptr.To(admissionv1.Equivalent),
+			// The policy itself says it too: what an API server cannot evaluate it denies before
+			// it looks at the binding.
+			NamespaceSelector: policy.Namespaces(namespace, watched), ObjectSelector: &metav1.LabelSelector{}, MatchPolicy: ptr.To(admissionv1.Equivalent),
 		},
 		Variables:   guardVariables,
 		Validations: guardValidations(namespace),
 	}}
 	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: *meta.DeepCopy(), Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-		PolicyName: policy.Name,
+		PolicyName: made.Name,
 		// All objects of the pod's own namespace; where there is none, nothing
 		// is checked.
 		ParamRef: &admissionv1.ParamRef{Selector: &metav1.LabelSelector{},
@@ -342,30 +345,17 @@ func buildGuard(namespace string, watched []string) (*admissionv1.ValidatingAdmi
 	}}
 	if len(watched) > 0 {
 		binding.Spec.MatchResources = &admissionv1.MatchResources{
-			NamespaceSelector: guarded(namespace, watched),
+			NamespaceSelector: policy.Namespaces(namespace, watched),
 			ObjectSelector:    &metav1.LabelSelector{}, MatchPolicy: ptr.To(admissionv1.Equivalent),
 		}
 	}
-	return policy, binding
+	return made, binding
 }
 
 // unguarded are the namespaces that the guard leaves alone: an API server that
 // does not know the kind of its parameters (its discovery is up to 30 s old)
 // denies every pod that the policy matches, and these must be able to start.
 func unguarded(namespace string) []string { return []string{metav1.NamespaceSystem, namespace} }
-
-// guarded selects the namespaces that the guard looks at. The policy itself says
-// it too: what an API server cannot evaluate it denies before it looks at the
-// binding.
-func guarded(namespace string, watched []string) *metav1.LabelSelector {
-	selector := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
-		Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: unguarded(namespace)}}}
-	if len(watched) > 0 {
-		selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{
-			Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: slices.Sorted(slices.Values(watched))})
-	}
-	return selector
-}
 
 func guardValidations(namespace string) []admissionv1.Validation {
 	says := func(text string) string { return `"StatefulSingleton " + params.metadata.name + ` + quoted(" "+text) }

@@ -22,29 +22,49 @@ func drainPrimary(ctx context.Context, c *Cluster) {
 	c.between = 50 * time.Millisecond
 	lost := 0
 	for try := 1; lost == 0 && try <= 3; try++ { // one may meet the moment in which the others have all
-		lost = c.lostByDrain(ctx, fmt.Sprint("allowed-", try), v1alpha1.EvictionAllow)
+		lost = c.lostByDrain(ctx, fmt.Sprint("allowed-", try), v1alpha1.EvictionAllow, (*replica).drainedOf)
 	}
 	if lost == 0 {
 		c.fail("nothing is lost where a primary is evicted as it is: this shows nothing of a handover")
 	}
-	if lost = c.lostByDrain(ctx, "handed", v1alpha1.EvictionHandover); lost > 0 {
+	if lost = c.lostByDrain(ctx, "handed", v1alpha1.EvictionHandover, (*replica).drainedOf); lost > 0 {
 		c.fail("%d acknowledged entries are lost", lost)
 	}
 }
 
-// lostByDrain is how many acknowledged entries are lost by one drain.
-func (c *Cluster) lostByDrain(ctx context.Context, name string, policy v1alpha1.EvictionPolicy) (lost int) {
+// evictPrimary has a primary evicted whose copies follow a second behind it, as a descheduler
+// does: no node is cordoned.
+func evictPrimary(ctx context.Context, c *Cluster) {
+	c.between = 50 * time.Millisecond
+	if lost := c.lostByDrain(ctx, "evicted", v1alpha1.EvictionHandover, (*replica).evictedUntilGone); lost > 0 {
+		c.fail("%d acknowledged entries are lost", lost)
+	}
+}
+
+// drainedOf drains the node of a primary, which stays cordoned until another member has its
+// role.
+func (r *replica) drainedOf(ctx context.Context, first *corev1.Pod) (refused int) {
+	return r.drained(ctx, first.Spec.NodeName, func() { r.handedOver(ctx, first) })
+}
+
+// handedOver waits until another member is the primary.
+func (r *replica) handedOver(ctx context.Context, first *corev1.Pod) {
+	r.until(ctx, "another primary", func(ctx context.Context) {
+		r.read(ctx, r.set)
+		m := r.set.Status.Members.Primary
+		r.Expect(len(m) == 1 && m[0] != first.Name).To(BeTrue(), "%s", tellSet(r.set))
+	})
+}
+
+// lostByDrain is how many acknowledged entries are lost when the primary leaves in that way,
+// which tells how often its eviction was refused.
+func (c *Cluster) lostByDrain(ctx context.Context, name string, policy v1alpha1.EvictionPolicy, leaves func(*replica, context.Context, *corev1.Pod) int) (lost int) {
 	r := c.ledger(ctx, name, 3, asynchronous, func(s *v1alpha1.ReplicatedStatefulSetSpec) { s.EvictionPolicy = policy })
 	r.turn("replicate", "lag 1s")
 	r.acknowledged(ctx, r.acknowledged(ctx, 0)+40)
 	first := r.primary(ctx)
-	refused := r.drained(ctx, first.Spec.NodeName, func() {
-		r.until(ctx, "another primary", func(ctx context.Context) {
-			r.read(ctx, r.set)
-			m := r.set.Status.Members.Primary
-			r.Expect(len(m) == 1 && m[0] != first.Name).To(BeTrue(), "%s", tellSet(r.set))
-		})
-	})
+	refused := leaves(r, ctx, first)
+	r.handedOver(ctx, first)
 	r.turn("replicate", "")
 	r.whole(ctx)
 	report, err := r.judgement(ctx)
@@ -92,25 +112,33 @@ func (r *replica) drained(ctx context.Context, node string, then func()) (refuse
 		if pod.Spec.NodeName != node {
 			continue
 		}
-		r.until(ctx, pod.Name+" to be evicted", func(ctx context.Context) {
-			err := r.evict(ctx, &pod)
-			if apierrors.IsTooManyRequests(err) {
-				refused++
-				r.read(ctx, r.set)
-				r.fail("%v; %s", err, tellSet(r.set))
-			}
-			gone := apierrors.IsNotFound(err) || apierrors.IsConflict(err) // or another is in its place
-			if !gone {
-				r.check(err)
-			}
-		})
-		r.until(ctx, pod.Name+" to be gone", func(ctx context.Context) {
-			var now corev1.Pod
-			err := r.Client.Get(ctx, client.ObjectKeyFromObject(&pod), &now)
-			r.Expect(apierrors.IsNotFound(err) || err == nil && now.UID != pod.UID).To(BeTrue(), "it is still there: %v", err)
-		})
+		refused += r.evictedUntilGone(ctx, &pod)
 	}
 	then()
+	return refused
+}
+
+// evictedUntilGone asks for the eviction of a pod again and again, and waits until it is gone.
+// It tells how often that was refused: what is refused with Retry-After the client asks again
+// by itself, and that is not counted.
+func (r *replica) evictedUntilGone(ctx context.Context, pod *corev1.Pod) (refused int) {
+	r.until(ctx, pod.Name+" to be evicted", func(ctx context.Context) {
+		err := r.evict(ctx, pod)
+		if apierrors.IsTooManyRequests(err) {
+			refused++
+			r.read(ctx, r.set)
+			r.fail("%v; %s", err, tellSet(r.set))
+		}
+		gone := apierrors.IsNotFound(err) || apierrors.IsConflict(err) // or another is in its place
+		if !gone {
+			r.check(err)
+		}
+	})
+	r.until(ctx, pod.Name+" to be gone", func(ctx context.Context) {
+		var now corev1.Pod
+		err := r.Client.Get(ctx, client.ObjectKeyFromObject(pod), &now)
+		r.Expect(apierrors.IsNotFound(err) || err == nil && now.UID != pod.UID).To(BeTrue(), "it is still there: %v", err)
+	})
 	return refused
 }
 

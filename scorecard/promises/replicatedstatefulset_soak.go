@@ -88,7 +88,7 @@ func drainFault(ctx context.Context, t *trial) {
 		}
 		defer t.cordon(context.WithoutCancel(ctx), []corev1.Node{n}, false)
 		t.cordon(ctx, []corev1.Node{n}, true)
-		for range 20 {
+		for began := time.Now(); time.Since(began) < 10*time.Second; {
 			if err := t.evict(ctx, pod); !apierrors.IsTooManyRequests(err) {
 				return err
 			}

@@ -13,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,6 +48,13 @@ func creates(make func() client.Object, how ...client.CreateOption) func(context
 func patches(make func() client.Object, text string) func(context.Context, loot) error {
 	return func(ctx context.Context, l loot) error {
 		return l.Patch(ctx, make(), client.RawPatch(types.MergePatchType, []byte(text)))
+	}
+}
+
+// applies makes a ConfigMap of the operator's namespace, or changes it.
+func applies(name string) func(context.Context, loot) error {
+	return func(ctx context.Context, l loot) error {
+		return l.Apply(ctx, corev1apply.ConfigMap(name, operatorNamespace).WithData(map[string]string{"a": "b"}), client.FieldOwner("thief"), client.ForceOwnership)
 	}
 }
 
@@ -123,6 +131,13 @@ var thefts = []theft{
 		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "new"}, Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{
 			Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: pod("", "").Spec.Containers}}}}
 	}), dryRunsOnly},
+	{"the book of evictions", []string{webhooksToken}, applies("stateful-operator-evictions"), ""},
+	{"another ConfigMap of the operator's namespace", []string{webhooksToken, installerToken}, applies("new"), forbidden},
+	{"the end of the book of evictions", everyToken, func(ctx context.Context, l loot) error {
+		return l.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "stateful-operator-evictions"}})
+	}, forbidden},
+	{"the book of evictions by who acts on objects", []string{controllersToken}, applies("stateful-operator-evictions"), ownAccount},
+	{"the book of evictions by who edits a namespace", []string{installerToken, namespaceEditor, podCreator}, applies("stateful-operator-evictions"), forbidden},
 	{"a command in a pod", []string{webhooksToken, installerToken}, exec(tenant, "there"), forbidden},
 	{"the end of a pod", []string{webhooksToken, installerToken}, func(ctx context.Context, l loot) error { return l.Delete(ctx, pod(tenant, "there")) }, forbidden},
 	{"a pod by who installs", []string{installerToken}, creates(func() client.Object { return pod(tenant, "new") }), forbidden},
@@ -141,6 +156,12 @@ var thefts = []theft{
 	{"another webhook", everyToken, creates(func() client.Object {
 		return &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "new"}}
 	}), forbidden},
+	{"another webhook that is asked about evictions", everyToken, creates(func() client.Object {
+		return &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "new"}}
+	}), forbidden},
+	{"the token of the webhook that is asked about evictions", append([]string{namespaceEditor, podCreator}, workers...), func(ctx context.Context, l loot) error {
+		return l.Get(ctx, client.ObjectKey{Name: "stateful-operator-evictions"}, &admissionv1.ValidatingWebhookConfiguration{})
+	}, forbidden},
 	{"a change of the operator's webhooks", workers, patches(func() client.Object {
 		return &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "stateful-operator-mutating-webhook-configuration"}}
 	}, `{"webhooks": []}`), forbidden},

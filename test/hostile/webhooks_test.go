@@ -49,7 +49,7 @@ func (s *site) answers() error {
 
 // paths are those of all webhooks.
 var paths = []string{
-	"/mutate--v1-pod", "/mutate-fissile-cloudfoundry-org-v1alpha1-pod", "/mutate-fissile-cloudfoundry-org-v1alpha1-extendedstatefulset",
+	"/mutate--v1-pod", "/validate--v1-pod-eviction/token", "/mutate-fissile-cloudfoundry-org-v1alpha1-pod", "/mutate-fissile-cloudfoundry-org-v1alpha1-extendedstatefulset",
 	"/validate-enge-me-v1alpha1-statefulcluster", "/validate-clusterlabs-org-v1alpha1-replicatedstatefulset",
 	"/validate-fissile-cloudfoundry-org-v1alpha1-extendedstatefulset", "/validate-apps-openshift-statefulsingleton-com-v1-statefulsingleton",
 }

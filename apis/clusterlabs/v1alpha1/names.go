@@ -109,9 +109,10 @@ const (
 	// ConditionStalled is True while it does not before a person does something; it
 	// says what.
 	ConditionStalled = "Stalled"
-	// ConditionDraining is True while a primary is on a cordoned Node, and is to hand
-	// its role over before it is evicted, or any member is and a primary is missing. It
-	// says what is waited for, or why no member can take the role.
+	// ConditionDraining is True while a primary is on a cordoned Node, or its eviction was
+	// asked for lately, and is to hand its role over before it is evicted; or any member is
+	// and a primary is missing. It says what is waited for, or why no member can take the
+	// role.
 	ConditionDraining = "Draining"
 )
 
@@ -199,20 +200,23 @@ const (
 
 	// ReasonNotDraining: no primary that another could replace is on a cordoned Node.
 	ReasonNotDraining = "NotDraining"
-	// ReasonNoSuccessor: no member can take the role of a primary whose Node is
-	// cordoned.
+	// ReasonNoSuccessor: no member can take the role of a primary that is to leave its
+	// Node.
 	ReasonNoSuccessor = "NoSuccessor"
-	// ReasonPrimaryMissing: members are on cordoned Nodes, and none may be evicted while
-	// a primary is missing.
+	// ReasonPrimaryMissing: members are to leave their Nodes, and none may be evicted
+	// while a primary is missing.
 	ReasonPrimaryMissing = "PrimaryMissing"
-	// ReasonEvictionAllowed: spec.evictionTimeout is over, and a primary whose Node is
-	// cordoned may be evicted although no other member has its role.
+	// ReasonEvictionAllowed: spec.evictionTimeout is over, and a primary that is to leave
+	// its Node may be evicted although no other member has its role.
 	ReasonEvictionAllowed = "EvictionAllowed"
 )
 
 // Reasons of events.
 const (
-	// EventNoSuccessor: a primary is on a cordoned Node, and no member can take its
+	// EventHandingOver: a primary hands its role over; the note says why, and who can take
+	// it.
+	EventHandingOver = "HandingOver"
+	// EventNoSuccessor: a primary is to leave its Node, and no member can take its
 	// role; the note says why.
 	EventNoSuccessor = "NoSuccessor"
 	// EventMemberAdded: a member came with a scale-up.

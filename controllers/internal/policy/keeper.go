@@ -1,5 +1,6 @@
 // Package policy keeps ValidatingAdmissionPolicies as they should be: what the API server
-// itself checks, whether the operator runs or not.
+// itself checks, whether the operator runs or not. It keeps configurations of webhooks too
+// that no manifest can have.
 package policy
 
 import (
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,7 +41,7 @@ func (k Keeper) Keep(ctx context.Context, crd string, policy *admissionv1.Valida
 	}
 	policy.OwnerReferences, binding.OwnerReferences = []metav1.OwnerReference{owner}, []metav1.OwnerReference{owner}
 	var havePolicy admissionv1.ValidatingAdmissionPolicy
-	err = k.keep(ctx, policy, &havePolicy, func() bool {
+	err = k.keep(ctx, action.Action{Verb: action.Create, Object: policy, Reason: "Policy"}, &havePolicy, func() bool {
 		if policy.Spec.ParamKind != nil && (havePolicy.UID == "" || time.Since(havePolicy.CreationTimestamp.Time) < trialPeriod) {
 			policy.Spec.FailurePolicy = ptr.To(admissionv1.Ignore)
 		}
@@ -49,7 +51,32 @@ func (k Keeper) Keep(ctx context.Context, crd string, policy *admissionv1.Valida
 		return err
 	}
 	var haveBinding admissionv1.ValidatingAdmissionPolicyBinding
-	return k.keep(ctx, binding, &haveBinding, func() bool { return apiequality.Semantic.DeepEqual(haveBinding.Spec, binding.Spec) })
+	return k.keep(ctx, action.Action{Verb: action.Create, Object: binding, Reason: "Policy"}, &haveBinding, func() bool { return apiequality.Semantic.DeepEqual(haveBinding.Spec, binding.Spec) })
+}
+
+// KeepWebhooks makes a configuration of webhooks, or what it should be. It goes with the
+// definition of that name too. The right to create it can be bound to its name.
+func (k Keeper) KeepWebhooks(ctx context.Context, crd string, want *admissionv1.ValidatingWebhookConfiguration) error {
+	owner, err := k.owner(ctx, crd)
+	if err != nil {
+		return err
+	}
+	want.OwnerReferences = []metav1.OwnerReference{owner}
+	var have admissionv1.ValidatingWebhookConfiguration
+	create := action.Action{Verb: action.Create, Named: true, Object: want, Reason: "Webhook"}
+	return k.keep(ctx, create, &have, func() bool { return apiequality.Semantic.DeepEqual(have.Webhooks, want.Webhooks) })
+}
+
+// Namespaces selects those that the operator acts in, or all, but never its own and
+// kube-system: what keeps their pods from coming or going may keep itself from it.
+func Namespaces(own string, watched []string) *metav1.LabelSelector {
+	selector := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+		Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{metav1.NamespaceSystem, own}}}}
+	if len(watched) > 0 {
+		selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{
+			Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: slices.Sorted(slices.Values(watched))})
+	}
+	return selector
 }
 
 // Deny is the binding by which the API server refuses what a policy does.
@@ -73,9 +100,9 @@ func (k Keeper) owner(ctx context.Context, name string) (metav1.OwnerReference, 
 }
 
 // keep creates an object, or makes it what it should be.
-func (k Keeper) keep(ctx context.Context, want, have client.Object, same func() bool) error {
+func (k Keeper) keep(ctx context.Context, create action.Action, have client.Object, same func() bool) error {
+	write, want := create, create.Object
 	key := client.ObjectKeyFromObject(want)
-	write := action.Action{Verb: action.Create, Object: want, Reason: "Policy"}
 	err := k.Live.Get(ctx, key, have)
 	switch equal := same(); { // asked of what is new as well
 	case err == nil && equal && len(owned(have, want.GetOwnerReferences())) == len(have.GetOwnerReferences()):
@@ -84,7 +111,7 @@ func (k Keeper) keep(ctx context.Context, want, have client.Object, same func() 
 		want.SetOwnerReferences(owned(have, want.GetOwnerReferences()))
 		want.SetUID(have.GetUID())
 		want.SetResourceVersion(have.GetResourceVersion())
-		write = action.Action{Verb: action.Patch, Object: want, From: have, Unchanged: true, Reason: "Policy"}
+		write = action.Action{Verb: action.Patch, Object: want, From: have, Unchanged: true, Reason: create.Reason}
 	case !apierrors.IsNotFound(err):
 		return err
 	}

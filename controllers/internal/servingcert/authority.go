@@ -17,6 +17,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/follow"
 )
 
 // Names says where a certificate of our own making lives and what it is for.
@@ -106,10 +108,10 @@ func (a *Authority) Setup(mgr manager.Manager, names Names) error {
 	p := &publisher{live: mgr.GetAPIReader(), writer: mgr.GetClient(), made: make(chan struct{}, 1),
 		from: types.NamespacedName{Namespace: names.Namespace, Name: names.Authority},
 		to:   types.NamespacedName{Namespace: names.Namespace, Name: names.Serving}}
-	if err := watchSecret(mgr, p.from, p.see); err != nil {
+	if err := follow.Object(mgr, &corev1.Secret{}, p.from, p.see); err != nil {
 		return err
 	}
-	return mgr.Add(everywhere(p.run))
+	return mgr.Add(follow.Everywhere(p.run))
 }
 
 // placeholder is what the rotator takes for a mounted Secret: it waits until

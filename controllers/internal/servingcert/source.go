@@ -10,7 +10,6 @@
 package servingcert
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -23,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/follow"
 )
 
 // Files of a mounted certificate, and keys of the Secret.
@@ -34,6 +35,25 @@ const (
 // Source hands out the certificate. It has none until its manager runs.
 type Source struct {
 	certificate atomic.Pointer[tls.Certificate]
+	caller      atomic.Pointer[Caller]
+}
+
+// Caller is how the API server is told from strangers, who reach the port as well, and whom
+// it need not show a certificate to.
+type Caller struct {
+	// Authority is the certificate by which it knows us.
+	Authority []byte
+	// Token is in paths that only it is told of. It follows from the key of the certificate,
+	// and changes with it.
+	Token string
+}
+
+// Caller is empty where somebody else makes the certificate, or it is not there yet.
+func (s *Source) Caller() Caller {
+	if caller := s.caller.Load(); caller != nil {
+		return *caller
+	}
+	return Caller{}
 }
 
 // Configure makes a TLS server ask this source at each handshake.
@@ -98,13 +118,5 @@ func (s *Source) followFolder(mgr manager.Manager, folder string) error {
 		return fmt.Errorf("reading the mounted certificate: %w", err)
 	}
 	watcher.RegisterCallback(func(certificate tls.Certificate) { s.certificate.Store(&certificate) })
-	return mgr.Add(everywhere(watcher.Start))
+	return mgr.Add(follow.Everywhere(watcher.Start))
 }
-
-// everywhere runs on each replica: not only the one that holds the lease
-// serves webhooks.
-type everywhere func(context.Context) error
-
-func (run everywhere) Start(ctx context.Context) error { return run(ctx) }
-
-func (everywhere) NeedLeaderElection() bool { return false }

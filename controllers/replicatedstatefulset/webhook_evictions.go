@@ -1,0 +1,272 @@
+package replicatedstatefulset
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	registrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/servingcert"
+)
+
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get,roleName=webhook-role
+// +kubebuilder:rbac:groups=clusterlabs.org,resources=replicatedstatefulsets,verbs=get,roleName=webhook-role
+// The right to create is bound to the name since the book is applied.
+// +kubebuilder:rbac:groups="",namespace=system,roleName=webhook-own-namespace-role,resources=configmaps,resourceNames=stateful-operator-evictions,verbs=get;create;patch
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,resourceNames=stateful-operator-evictions,verbs=get;create;patch,roleName=installer-role
+
+// evictionPath is where the API server sends evictions; a token follows. Every pod of the
+// cluster reaches the port, and could have roles handed over that are none of its business.
+const evictionPath = "/validate--v1-pod-eviction/"
+
+// EvictionWebhook keeps the configuration by which the API server asks about evictions. No
+// manifest can have it: the token in its path is made at run time.
+type EvictionWebhook struct {
+	policy.Keeper
+	// Name of the configuration.
+	Name string
+	// Service that the webhooks answer at.
+	Service types.NamespacedName
+	// Namespaces in which it asks.
+	Namespaces *metav1.LabelSelector
+	// Caller is what the API server has to know.
+	Caller func() servingcert.Caller
+}
+
+// Start keeps it until the context ends.
+func (w *EvictionWebhook) Start(ctx context.Context) error {
+	policy.Look(ctx, "The webhook of evictions", policy.Interval, webhookRetry, func() string {
+		caller := w.Caller()
+		if caller.Token == "" {
+			return "there is no serving certificate yet"
+		}
+		return policy.Problem(w.KeepWebhooks(ctx, "replicatedstatefulsets."+v1alpha1.GroupVersion.Group, w.build(caller)))
+	})
+	return nil
+}
+
+// build spells out the defaults, so that what is stored can be compared with what is wanted.
+func (w *EvictionWebhook) build(caller servingcert.Caller) *registrationv1.ValidatingWebhookConfiguration {
+	return &registrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: w.Name, Labels: map[string]string{"app.kubernetes.io/managed-by": "stateful-operator"}},
+		Webhooks: []registrationv1.ValidatingWebhook{{
+			Name: "evictions.replicatedstatefulsets.clusterlabs.org",
+			ClientConfig: registrationv1.WebhookClientConfig{CABundle: caller.Authority, Service: &registrationv1.ServiceReference{
+				Namespace: w.Service.Namespace, Name: w.Service.Name, Path: ptr.To(evictionPath + caller.Token), Port: ptr.To[int32](443)}},
+			Rules: []registrationv1.RuleWithOperations{{Operations: []registrationv1.OperationType{registrationv1.Create},
+				Rule: registrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods/eviction"}, Scope: ptr.To(registrationv1.NamespacedScope)}}},
+			FailurePolicy: ptr.To(registrationv1.Ignore), TimeoutSeconds: ptr.To[int32](2),
+			SideEffects:             ptr.To(registrationv1.SideEffectClassNoneOnDryRun),
+			AdmissionReviewVersions: []string{"v1"},
+			MatchPolicy:             ptr.To(registrationv1.Equivalent), NamespaceSelector: w.Namespaces, ObjectSelector: &metav1.LabelSelector{},
+		}},
+	}
+}
+
+// onlyWith answers those alone who know the token.
+func onlyWith(token func() string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		want, said := token(), strings.TrimPrefix(r.URL.Path, evictionPath)
+		if want == "" || subtle.ConstantTimeCompare([]byte(said), []byte(want)) == 0 {
+			http.NotFound(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+const (
+	// mostEntries is how many pods the book may have.
+	mostEntries = 256
+	// mostRequester is how many bytes of the name of who asked are kept.
+	mostRequester = 128
+)
+
+// evictionHandler answers for evictions of primaries, and tells the controllers of them. It
+// keeps nobody: the budget of the primaries does, whether this answers or not.
+type evictionHandler struct {
+	// live reads from the API server: evictions are few.
+	live   client.Reader
+	writer applier
+	book   types.NamespacedName
+	now    func() time.Time
+}
+
+// applier is what writes the book.
+type applier interface {
+	Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error
+}
+
+// Handle refuses the eviction of a primary that its budget refuses as well, in words that say
+// what is done about it. All else is for the eviction API to judge.
+func (h *evictionHandler) Handle(ctx context.Context, req admission.Request) admission.Response {
+	var asked policyv1.Eviction
+	if err := json.Unmarshal(req.Object.Raw, &asked); err != nil {
+		return admission.Allowed("")
+	}
+	pod, set, err := h.primary(ctx, types.NamespacedName{Namespace: req.Namespace, Name: req.Name})
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "An eviction is left to the budgets: what it is about cannot be read")
+	}
+	if err != nil || pod == nil || isOfAnother(&asked, pod) {
+		return admission.Allowed("")
+	}
+	if !isDryRun(&asked, req.DryRun) {
+		e := entry{Namespace: pod.Namespace, Pod: pod.Name, At: h.now().UTC(), By: req.UserInfo.Username}
+		if err := h.note(ctx, pod.UID, e); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "The controllers are not told of an eviction: the book cannot be written")
+		}
+	}
+	if !podstate.Ready(pod) { // which budgets may not hold
+		return admission.Allowed("")
+	}
+	return handingOver(set, pod)
+}
+
+// primary is the pod of that name if it is a primary that its budget lets nobody evict, and its
+// set. The pod is nil if it is not.
+func (h *evictionHandler) primary(ctx context.Context, key types.NamespacedName) (*corev1.Pod, *v1alpha1.ReplicatedStatefulSet, error) {
+	pod, err := find[corev1.Pod](ctx, h.live, key)
+	if err != nil || pod == nil || !isShownAsPrimary(pod) {
+		return nil, nil, err
+	}
+	key.Name = pod.Labels[v1alpha1.LabelApp]
+	set, err := find[v1alpha1.ReplicatedStatefulSet](ctx, h.live, key)
+	if err != nil || set == nil || !slices.Contains(set.Status.Members.Primary, pod.Name) {
+		return nil, nil, err
+	}
+	key.Name = primaryBudgetName(set)
+	budget, err := find[policyv1.PodDisruptionBudget](ctx, h.live, key)
+	if err != nil || budget == nil || budget.Status.DisruptionsAllowed > 0 {
+		return nil, nil, err
+	}
+	return pod, set, nil
+}
+
+// isShownAsPrimary reports whether the labels of a pod that runs say that it is a primary.
+func isShownAsPrimary(pod *corev1.Pod) bool {
+	if pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning {
+		return false
+	}
+	return pod.Labels[v1alpha1.LabelManaged] == v1alpha1.True && pod.Labels[v1alpha1.LabelRole] == v1alpha1.RolePrimary
+}
+
+// isOfAnother reports whether another pod is meant, which had the name before.
+func isOfAnother(asked *policyv1.Eviction, pod *corev1.Pod) bool {
+	if asked.DeleteOptions == nil || asked.DeleteOptions.Preconditions == nil {
+		return false
+	}
+	return ptr.Deref(asked.DeleteOptions.Preconditions.UID, pod.UID) != pod.UID
+}
+
+// isDryRun reports whether an eviction is only tried out, as the request says, or what is in it.
+func isDryRun(asked *policyv1.Eviction, said *bool) bool {
+	inside := asked.DeleteOptions != nil && len(asked.DeleteOptions.DryRun) > 0
+	return inside || ptr.Deref(said, false)
+}
+
+// handingOver refuses an eviction for a moment: clients that know of Retry-After ask again by
+// themselves, and are through when the role has moved.
+func handingOver(set *v1alpha1.ReplicatedStatefulSet, pod *corev1.Pod) admission.Response {
+	to := "another member"
+	if names := set.Status.Members.Secondary; len(names) > 0 {
+		to = strings.Join(names, " or ")
+	}
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &metav1.Status{
+		Status: metav1.StatusFailure,
+		Code:   http.StatusTooManyRequests,
+		Reason: metav1.StatusReasonTooManyRequests,
+		Message: fmt.Sprintf("%s is a primary of ReplicatedStatefulSet %s: handing over to %s first. If it takes long, condition Draining says why: kubectl -n %s get rss %s -o yaml",
+			pod.Name, set.Name, to, set.Namespace, set.Name),
+		Details: &metav1.StatusDetails{RetryAfterSeconds: 1},
+	}}}
+}
+
+// note writes an entry into the book. It is tried again a few times when another replica wrote
+// meanwhile; whose entry is lost asks again for the eviction.
+func (h *evictionHandler) note(ctx context.Context, pod types.UID, e entry) error {
+	e.By = e.By[:min(len(e.By), mostRequester)]
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		have, err := find[corev1.ConfigMap](ctx, h.live, h.book)
+		if err != nil {
+			return err
+		}
+		book := corev1apply.ConfigMap(h.book.Name, h.book.Namespace)
+		entries := map[types.UID]entry{}
+		if have != nil {
+			book.WithResourceVersion(have.ResourceVersion)
+			entries = entriesOf(have.Data)
+		}
+		if !add(entries, pod, e) {
+			return nil
+		}
+		for uid, one := range entries {
+			text, err := json.Marshal(one)
+			if err != nil {
+				return err
+			}
+			book.WithData(map[string]string{string(uid): string(text)})
+		}
+		return h.writer.Apply(ctx, book, client.FieldOwner("stateful-operator-webhook"), client.ForceOwnership)
+	})
+}
+
+// add adds an entry to those of a book, and takes out those whose time is over. It reports
+// whether that is worth a write. Of a full book the namespace that has most of it gives way:
+// who has many pods evicted pushes nobody else's out.
+func add(entries map[types.UID]entry, pod types.UID, e entry) bool {
+	if last, ok := entries[pod]; ok && last.isWithin(evictionNoted, e.At) {
+		return false
+	}
+	of := map[string]int{}
+	for uid, one := range entries {
+		if uid == pod || !one.isWithin(evictionFor, e.At) {
+			delete(entries, uid)
+			continue
+		}
+		of[one.Namespace]++
+	}
+	for len(entries) >= mostEntries {
+		oldest := oldestOfMost(entries, of)
+		if of[e.Namespace] >= of[entries[oldest].Namespace] {
+			return false
+		}
+		of[entries[oldest].Namespace]--
+		delete(entries, oldest)
+	}
+	entries[pod] = e
+	return true
+}
+
+// oldestOfMost is the oldest entry of the namespace that has the most.
+func oldestOfMost(entries map[types.UID]entry, of map[string]int) (oldest types.UID) {
+	for uid, one := range entries {
+		first := entries[oldest]
+		more, as := of[one.Namespace]-of[first.Namespace], one.At.Before(first.At)
+		if oldest == "" || more > 0 || (more == 0 && as) {
+			oldest = uid
+		}
+	}
+	return oldest
+}

@@ -1,0 +1,200 @@
+package replicatedstatefulset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
+)
+
+// evicted is an eviction of rss-db-0, a primary that its budget keeps, and the API server that
+// is asked about it.
+type evicted struct {
+	*simtest.Cluster
+	pod    *corev1.Pod
+	set    *v1alpha1.ReplicatedStatefulSet
+	budget *policyv1.PodDisruptionBudget
+	req    admission.Request
+	inside string // what the Eviction says
+	writes int
+	fails  error
+}
+
+// Apply takes the book.
+func (e *evicted) Apply(_ context.Context, obj runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+	e.writes++
+	if e.fails == nil {
+		e.Put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "operators", Name: "book"}, Data: obj.(*corev1apply.ConfigMapApplyConfiguration).Data})
+	}
+	return e.fails
+}
+
+func (e *evicted) book() map[string]string {
+	var book corev1.ConfigMap
+	if e.Get(context.Background(), client.ObjectKey{Namespace: "operators", Name: "book"}, &book) != nil {
+		return nil
+	}
+	return book.Data
+}
+
+// asked is what the webhook answers at that time.
+func (e *evicted) asked(now time.Time) admission.Response {
+	e.req.Object.Raw = []byte(`{"apiVersion": "policy/v1", "kind": "Eviction", "deleteOptions": {` + e.inside + `}}`)
+	h := &evictionHandler{live: e, writer: e, book: types.NamespacedName{Namespace: "operators", Name: "book"}, now: func() time.Time { return now }}
+	return h.Handle(context.Background(), e.req)
+}
+
+func evictionOf(changes ...func(*evicted)) *evicted {
+	set := withDefaults(setOf(3, 1))
+	set.Status.Members = v1alpha1.Members{Primary: []string{"rss-db-0"}, Secondary: []string{"rss-db-1", "rss-db-2"}}
+	e := &evicted{Cluster: simtest.New(noon), pod: pod(0).pod, set: set, budget: buildPrimaryBudget(set, 1)}
+	e.pod.Labels = merged(e.pod.Labels, map[string]string{v1alpha1.LabelManaged: v1alpha1.True, v1alpha1.LabelRole: v1alpha1.RolePrimary})
+	e.req.AdmissionRequest = admissionv1.AdmissionRequest{Namespace: "ns", Name: "rss-db-0", UserInfo: authenticationv1.UserInfo{Username: "descheduler"}}
+	for _, change := range changes {
+		change(e)
+	}
+	for _, object := range []client.Object{e.pod, e.set, e.budget} {
+		e.Put(object)
+	}
+	return e
+}
+
+// RS-82: what its budget keeps is refused in words that help, and told; nothing else is.
+func TestEvictionsOfPrimariesAreAnswered(t *testing.T) {
+	const refused, told = "refused", "told"
+	for _, r := range []struct {
+		name   string
+		change func(*evicted)
+		want   string
+	}{
+		{"a primary", func(*evicted) {}, refused + " " + told},
+		{"by its UID", func(e *evicted) { e.inside = `"preconditions": {"uid": "u0"}` }, refused + " " + told},
+		{"one that had its name before", func(e *evicted) { e.inside = `"preconditions": {"uid": "old"}` }, ""},
+		{"by dry run", func(e *evicted) { e.req.DryRun = ptr.To(true) }, refused},
+		{"by dry run, as kubectl says it", func(e *evicted) { e.inside = `"dryRun": ["All"]` }, refused},
+		{"while the book cannot be written", func(e *evicted) { e.fails = errors.New("no") }, refused},
+		{"a secondary", func(e *evicted) { e.pod.Labels[v1alpha1.LabelRole] = v1alpha1.RoleSecondary }, ""},
+		{"a stranger's pod", func(e *evicted) { delete(e.pod.Labels, v1alpha1.LabelManaged) }, ""},
+		{"one that has the labels and is none", func(e *evicted) { e.set.Status.Members.Primary = []string{"rss-db-1"} }, ""},
+		{"one that goes", func(e *evicted) { e.pod.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }, ""},
+		{"one that does not run", func(e *evicted) { e.pod.Status.Phase = corev1.PodFailed }, ""},
+		{"one that is not Ready, which its budget may let go", func(e *evicted) { e.pod.Status.Conditions = nil }, told},
+		{"one that its budget lets go", func(e *evicted) { e.budget.Status.DisruptionsAllowed = 1 }, ""},
+		{"one without a budget", func(e *evicted) { e.budget.Name = "other" }, ""},
+		{"one without a set", func(e *evicted) { e.set.Name = "other" }, ""},
+		{"one that is not there", func(e *evicted) { e.req.Name = "rss-db-7" }, ""},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			g, e := NewWithT(t), evictionOf(r.change)
+			var got []string
+			answer := e.asked(noon)
+			if !answer.Allowed {
+				got = append(got, refused)
+				g.Expect(answer.Result.Code).To(BeEquivalentTo(429))
+				g.Expect(answer.Result.Message).To(HavePrefix("rss-db-0 is a primary of ReplicatedStatefulSet db: handing over to rss-db-1 or rss-db-2 first."))
+			}
+			if book := e.book(); len(book) > 0 {
+				got = append(got, told)
+				g.Expect(book).To(Equal(map[string]string{"u0": `{"namespace":"ns","pod":"rss-db-0","at":"2026-03-01T12:00:00Z","by":"descheduler"}`}))
+				g.Expect(e.writes).To(Equal(1))
+			}
+			g.Expect(strings.Join(got, " ")).To(Equal(r.want))
+		})
+	}
+}
+
+// RS-83: who evicts again and again causes few writes, and what is old goes.
+func TestTheBookOfEvictionsIsBounded(t *testing.T) {
+	g, e := NewWithT(t), evictionOf()
+	for range 10 {
+		g.Expect(e.asked(noon).Allowed).To(BeFalse())
+	}
+	g.Expect(e.writes).To(Equal(1))
+	e.asked(noon.Add(evictionNoted - 1))
+	g.Expect(e.writes).To(Equal(1))
+	e.asked(noon.Add(evictionNoted))
+	g.Expect(e.writes).To(Equal(2))
+	e.req.UserInfo.Username = strings.Repeat("x", 1000)
+	e.asked(noon.Add(2 * evictionNoted))
+	g.Expect(len(e.book()["u0"])).To(BeNumerically("<", 300))
+
+	entries := map[types.UID]entry{}
+	of := func(namespace string, i int) bool {
+		return add(entries, types.UID(fmt.Sprint(namespace, i)), entry{Namespace: namespace, At: noon.Add(time.Duration(i) * time.Millisecond)})
+	}
+	for i := range 1000 {
+		g.Expect(of("flood", i)).To(Equal(i < mostEntries), "the last are not written")
+	}
+	g.Expect(of("quiet", 0)).To(BeTrue())
+	g.Expect(entries).To(HaveLen(mostEntries))
+	g.Expect(entries).To(And(HaveKey(types.UID("quiet0")), Not(HaveKey(types.UID("flood0"))), HaveKey(types.UID("flood1"))), "the oldest of who has the most gives way")
+	for i := range 1000 {
+		of("second", i)
+		of("flood", 1000+i)
+	}
+	g.Expect(entries).To(And(HaveLen(mostEntries), HaveKey(types.UID("quiet0"))), "however many there are that have more")
+
+	late := entry{Namespace: "quiet", At: noon.Add(evictionFor + 2*time.Second)}
+	g.Expect(add(entries, "late", late)).To(BeTrue())
+	g.Expect(entries).To(Equal(map[types.UID]entry{"late": late}))
+}
+
+// RS-83: of who reaches the port, only the API server is listened to.
+func TestStrangersAskAboutNoEviction(t *testing.T) {
+	for _, r := range []struct {
+		says, token, path string
+		want              int
+	}{
+		{"who knows the token", "secret", "/validate--v1-pod-eviction/secret", http.StatusOK},
+		{"who knows none", "secret", "/validate--v1-pod-eviction/", http.StatusNotFound},
+		{"who knows another", "secret", "/validate--v1-pod-eviction/secreT", http.StatusNotFound},
+		{"nobody, where there is none", "", "/validate--v1-pod-eviction/", http.StatusNotFound},
+	} {
+		answer := httptest.NewRecorder()
+		next := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+		onlyWith(func() string { return r.token }, next).ServeHTTP(answer, httptest.NewRequest(http.MethodPost, r.path, nil))
+		if answer.Code != r.want {
+			t.Errorf("%s: %d, want %d", r.says, answer.Code, r.want)
+		}
+	}
+}
+
+// What the book says is what the controllers know, and each thing wakes a set once.
+func TestTheBookOfEvictionsIsRead(t *testing.T) {
+	g := NewWithT(t)
+	var known evictionBook
+	learn := func(data map[string]string) []types.UID {
+		news, _ := known.learn(data)
+		return slices.Sorted(maps.Keys(news))
+	}
+	g.Expect(known.askedAt("u0").IsZero()).To(BeTrue())
+	g.Expect(learn(map[string]string{"u0": `{"at":"2026-03-01T12:00:00Z"}`, "u1": "{", "u2": `"at"`})).To(ConsistOf(types.UID("u0")))
+	g.Expect(known.askedAt("u0")).To(BeTemporally("==", noon))
+	g.Expect(known.askedAt("u1").IsZero()).To(BeTrue())
+	g.Expect(learn(map[string]string{"u0": `{"at":"2026-03-01T12:00:00Z"}`, "u1": `{"at":"2026-03-01T12:00:00Z"}`})).To(ConsistOf(types.UID("u1")))
+	g.Expect(learn(map[string]string{"u0": `{"at":"2026-03-01T12:00:01Z"}`})).To(ConsistOf(types.UID("u0")))
+	g.Expect(learn(nil)).To(BeEmpty())
+	g.Expect(known.askedAt("u0").IsZero()).To(BeTrue())
+}
