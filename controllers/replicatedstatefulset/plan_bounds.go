@@ -21,6 +21,8 @@ const (
 	mostTolerate = 128
 	mostArgs     = 1024
 	longestArg   = 32 << 10
+
+	mostMaintenance = 64
 )
 
 // validateBounds refuses what the schema does, in objects that are older than that

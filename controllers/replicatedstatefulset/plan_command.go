@@ -158,7 +158,7 @@ func (p *plan) send(f *facts, m *member, name, instead, detail string, before ..
 		p.WaitFor(v1alpha1.ReasonWaitingForCommand, "a command runs in "+m.name())
 		return
 	}
-	if f.forbids(name) {
+	if m.parked || f.forbids(name) {
 		return // the callers know; this is the last door
 	}
 	if r, ok := m.result(name); ok && r.Outcome == podexec.Unknown && f.due(m, name) > 0 {

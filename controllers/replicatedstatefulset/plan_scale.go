@@ -14,6 +14,10 @@ func scale(f *facts, p *plan) {
 	if !f.serves() || !f.hasStatefulSet() || f.tooFew() { // of too few status says so
 		return
 	}
+	if kept := (parking{f}).kept(); len(kept) > 0 {
+		p.WaitFor(v1alpha1.ReasonScaling, "no member is removed while one that is to go is in spec.maintenance: "+namesOf(kept))
+		return
+	}
 	have := int(*f.stateful.Spec.Replicas)
 	s := scaling{f, f.among(func(m *member) bool { return m.leaves })}
 	if have > f.wanted() || len(s.leavers) > 0 {

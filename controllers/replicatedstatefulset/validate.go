@@ -14,6 +14,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 )
 
 // maxNameLength is how long the name of a set may be: its pods carry
@@ -86,6 +88,7 @@ func validateWhole(set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
 	errs = append(errs, validateDuration(spec.ReconcileInterval, at.Child("reconcileInterval"))...)
 	errs = append(errs, validateDuration(spec.FailureWindow, at.Child("failureWindow"))...)
 	errs = append(errs, validateEvictions(spec, at)...)
+	errs = append(errs, validateMaintenance(set, at.Child("maintenance"))...)
 	errs = append(errs, validateServicePorts(spec.ServicePorts, at.Child("servicePorts"))...)
 	errs = append(errs, validateSecrets(spec.Secrets, at.Child("secrets"))...)
 	if spec.RuleSelector != nil {
@@ -197,6 +200,21 @@ func validateEvictions(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path)
 	if numbers := b.MinAvailable != nil || b.MaxUnavailable != nil; b.Disabled && numbers {
 		errs = append(errs, field.Invalid(in.Child("disabled"), true,
 			"means that there is no budget; remove minAvailable and maxUnavailable, or disabled"))
+	}
+	return errs
+}
+
+// validateMaintenance refuses names that no member can have, now or later.
+func validateMaintenance(set *v1alpha1.ReplicatedStatefulSet, at *field.Path) field.ErrorList {
+	errs := bounds.AtMost(len(set.Spec.Maintenance), mostMaintenance, at)
+	for i, name := range set.Spec.Maintenance[:min(len(set.Spec.Maintenance), mostMaintenance)] {
+		if slices.Contains(set.Spec.Maintenance[:i], name) {
+			errs = append(errs, field.Duplicate(at.Index(i), name))
+		}
+		if n, ok := ordinalOf(set, name); !ok || n >= maxReplicas {
+			errs = append(errs, field.Invalid(at.Index(i), excerpt.Message(name), fmt.Sprintf(
+				"the members of a set are named rss-<name of the set>-<ordinal from 0 to %d>; remove or correct it", maxReplicas-1)))
+		}
 	}
 	return errs
 }

@@ -199,6 +199,16 @@ type ReplicatedStatefulSetSpec struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Pod disruption budget",order=22
 	PodDisruptionBudget *BudgetPolicy `json:"podDisruptionBudget,omitempty"`
+
+	// Maintenance are the names of members that are parked, so that a person can work on
+	// them: such a member gets no role, no clients, and no command but status and sequence,
+	// and its pod goes on. A primary hands its role over first. Defaults to none.
+	// +optional
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=63
+	// +listType=set
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Maintenance",order=23
+	Maintenance []string `json:"maintenance,omitempty"`
 }
 
 // TLSPolicy names Secrets with certificates.
@@ -258,6 +268,7 @@ type MemberTLS struct {
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="Creating, Running, Paused or Failed"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="the name must begin with a letter and go on with lower-case letters, digits and hyphens: Services are named after it"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.maintenance) || self.spec.maintenance.all(m, m.startsWith('rss-' + self.metadata.name + '-') && m.substring(size(self.metadata.name) + 5).matches('^(0|[1-9][0-9]{0,2})$'))",fieldPath=".spec.maintenance",message="the members of a set are named rss-<name of the set>-<ordinal from 0 to 999>; remove or correct the others"
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 48",message="the name may have at most 48 characters: pods carry rss-<name>-<hash> as the value of a label, which has at most 63"
 // +operator-sdk:csv:customresourcedefinitions:displayName="Replicated Stateful Set",resources={{StatefulSet,v1,""},{Pod,v1,""},{Service,v1,""},{PodDisruptionBudget,v1,""},{PersistentVolumeClaim,v1,""},{Event,v1,""}}
 type ReplicatedStatefulSet struct {
