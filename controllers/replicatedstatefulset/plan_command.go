@@ -28,6 +28,7 @@ const (
 	reasonTemplate = "Template" // the StatefulSet's template
 	reasonScale    = "Scale"    // the StatefulSet's replicas
 	reasonExpand   = "Expand"   // a claim grown
+	reasonLeft     = "Left"     // a claim deleted with the object
 	reasonOverride = "Override" // an annotation taken off that was obeyed
 	reasonRefused  = "Refused"  // and one that was not
 	reasonAsk      = "Ask"      // status and sequence

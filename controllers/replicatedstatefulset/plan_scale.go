@@ -53,12 +53,14 @@ func (w *world) hasStatefulSet() bool {
 	return w.stateful != nil && w.ours(w.stateful) && w.stateful.DeletionTimestamp == nil
 }
 
-// resize gives the StatefulSet its number of pods. That is bound to what was read: a
-// scale-down that arrives late must not meet a scale-up.
+// resize gives the StatefulSet its number of pods, and in the same write what becomes of the
+// claims. That is bound to what was read: a scale-down that arrives late must not meet a
+// scale-up.
 func resize(f *facts, p *plan, have int) {
 	set := f.stateful.DeepCopy()
 	replicas := int32(f.wanted())
 	set.Spec.Replicas = &replicas
+	set.Spec.PersistentVolumeClaimRetentionPolicy = leftovers{f.world}.whenResized(have)
 	p.Do(action.Chain{{
 		Verb: action.Patch, Object: set, From: f.stateful, Unchanged: true,
 		Reason: reasonScale, Detail: fmt.Sprintf("from %d to %d", have, replicas),

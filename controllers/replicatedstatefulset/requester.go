@@ -15,6 +15,9 @@ func Requester() requester.Kind {
 		{Verb: "create", Resource: "pods", Does: "makes pods", Fields: pods},
 		{Verb: "create", Resource: "pods", Subresource: "exec", Does: "runs commands in pods", Fields: []string{"pod"}},
 		{Verb: "create", Resource: "persistentvolumeclaims", Does: "makes claims", Fields: []string{"pod.volumeClaimTemplates"}},
+		{Verb: "delete", Resource: "persistentvolumeclaims", Does: "deletes claims", Fields: []string{"persistentVolumeClaimRetentionPolicy"},
+			If: `has(spec.persistentVolumeClaimRetentionPolicy) && ["whenDeleted", "whenScaled"].exists(w, ` +
+				`w in spec.persistentVolumeClaimRetentionPolicy && spec.persistentVolumeClaimRetentionPolicy[w] == "Delete")`},
 		{Verb: "get", Resource: "secrets", Does: "gives Secrets to the members", Fields: []string{"secrets", "TLS"}},
 		{Verb: "get", Resource: "configmaps", Does: "reads ConfigMaps", Fields: []string{"ruleSelector"}},
 		{Verb: "create", Resource: "services", Does: "makes Services", Fields: []string{"servicePorts"}},

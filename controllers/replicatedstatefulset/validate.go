@@ -89,6 +89,7 @@ func validateWhole(set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
 	errs = append(errs, validateDuration(spec.FailureWindow, at.Child("failureWindow"))...)
 	errs = append(errs, validateEvictions(spec, at)...)
 	errs = append(errs, validateMaintenance(set, at.Child("maintenance"))...)
+	errs = append(errs, validateRetention(spec.PersistentVolumeClaimRetentionPolicy, at.Child("persistentVolumeClaimRetentionPolicy"))...)
 	errs = append(errs, validateServicePorts(spec.ServicePorts, at.Child("servicePorts"))...)
 	errs = append(errs, validateSecrets(spec.Secrets, at.Child("secrets"))...)
 	if spec.RuleSelector != nil {
@@ -200,6 +201,22 @@ func validateEvictions(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path)
 	if numbers := b.MinAvailable != nil || b.MaxUnavailable != nil; b.Disabled && numbers {
 		errs = append(errs, field.Invalid(in.Child("disabled"), true,
 			"means that there is no budget; remove minAvailable and maxUnavailable, or disabled"))
+	}
+	return errs
+}
+
+// validateRetention refuses what the schema does.
+func validateRetention(policy *v1alpha1.ClaimRetentionPolicy, at *field.Path) field.ErrorList {
+	said := ptr.Deref(policy, v1alpha1.ClaimRetentionPolicy{})
+	known := []v1alpha1.RetentionPolicy{"", v1alpha1.RetainClaims, v1alpha1.DeleteClaims}
+	var errs field.ErrorList
+	for _, one := range []struct {
+		have v1alpha1.RetentionPolicy
+		at   *field.Path
+	}{{said.WhenDeleted, at.Child("whenDeleted")}, {said.WhenScaled, at.Child("whenScaled")}} {
+		if !slices.Contains(known, one.have) {
+			errs = append(errs, field.NotSupported(one.at, one.have, known[1:]))
+		}
 	}
 	return errs
 }

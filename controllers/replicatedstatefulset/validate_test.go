@@ -107,6 +107,9 @@ func TestValidate(t *testing.T) {
 		{"RS-31 a window that never ends", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.FailureWindow = "293Y" }, `spec.failureWindow: Invalid value: "293Y": is too long; the longest is 292 years`},
 		{"RS-66 a policy that there is not", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.EvictionPolicy = "Forbid" }, `spec.evictionPolicy: Unsupported value: "Forbid": supported values: "Handover", "Allow"`},
 		{"RS-70 a time that is none", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.EvictionTimeout = "abc" }, `spec.evictionTimeout: Invalid value: "abc": ` + duration},
+		{"RS-93 a policy that there is not", func(s *v1alpha1.ReplicatedStatefulSet) {
+			s.Spec.PersistentVolumeClaimRetentionPolicy = &v1alpha1.ClaimRetentionPolicy{WhenScaled: "Recycle"}
+		}, `spec.persistentVolumeClaimRetentionPolicy.whenScaled: Unsupported value: "Recycle": supported values: "Retain", "Delete"`},
 		{"RS-92 a member of another set", toPark("rss-example-1-0"), `spec.maintenance[0]: Invalid value: "rss-example-1-0": the members of a set are named rss-<name of the set>-<ordinal from 0 to 999>; remove or correct it`},
 		{"RS-92 an ordinal that no set has", toPark("rss-example-1000"), `spec.maintenance[0]: Invalid value: "rss-example-1000": the members of a set are named rss-<name of the set>-<ordinal from 0 to 999>; remove or correct it`},
 		{"RS-92 a member twice", toPark("rss-example-1", "rss-example-1"), `spec.maintenance[1]: Duplicate value: "rss-example-1"`},

@@ -209,6 +209,12 @@ type ReplicatedStatefulSetSpec struct {
 	// +listType=set
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Maintenance",order=23
 	Maintenance []string `json:"maintenance,omitempty"`
+
+	// PersistentVolumeClaimRetentionPolicy says what becomes of the claims of members that
+	// are no more. Defaults to Retain in all cases.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Claim retention policy",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:persistentVolumeClaimRetentionPolicy"},order=24
+	PersistentVolumeClaimRetentionPolicy *ClaimRetentionPolicy `json:"persistentVolumeClaimRetentionPolicy,omitempty"`
 }
 
 // TLSPolicy names Secrets with certificates.
