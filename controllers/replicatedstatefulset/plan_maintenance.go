@@ -47,6 +47,16 @@ func (k parking) names() (names []string) {
 	return slices.Compact(names)
 }
 
+// strangeNames are those of spec.maintenance that no member of the set can have.
+func (k parking) strangeNames() (names []string) {
+	for _, name := range k.set.Spec.Maintenance {
+		if _, ok := ordinalOf(k.set, name); !ok && !k.deleting() {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // stateOf is how far a member of spec.maintenance is, that was so far before.
 func (k parking) stateOf(pod string, was v1alpha1.MaintenanceState) v1alpha1.MaintenanceState {
 	switch {
@@ -210,11 +220,11 @@ func inMaintenance(_ *facts, m *member) string {
 func maintenance(p *plan) metav1.Condition {
 	k := parking{p.on}
 	c := metav1.Condition{Type: v1alpha1.ConditionMaintenance, Status: metav1.ConditionTrue}
-	if len(k.names()) == 0 {
+	if len(k.names())+len(k.strangeNames()) == 0 {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonNoMaintenance, "spec.maintenance is empty"
 		return c
 	}
-	all := []notice{k.underWay(p), k.whoIsParked(), k.whoIsNone()}
+	all := []notice{k.underWay(p), k.whoIsParked(), k.whoIsNone(), k.whoCanBeNone()}
 	var texts []string
 	for _, found := range all {
 		if found.Reason != "" {
@@ -274,6 +284,16 @@ func (k parking) whoIsNone() notice {
 		return notice{}
 	}
 	return notice{Reason: v1alpha1.ReasonNoSuchMember, Message: "without a pod now, and parked when they come: " + strings.Join(names, ", ")}
+}
+
+// whoCanBeNone names those that are no members of this set, and never will be.
+func (k parking) whoCanBeNone() notice {
+	names := k.strangeNames()
+	if len(names) == 0 {
+		return notice{}
+	}
+	return notice{Reason: v1alpha1.ReasonNoSuchMember, Message: fmt.Sprintf(
+		"no member of this set can have the name %s; correct it", strings.Join(names, ", "))}
 }
 
 // waitForNewest says why none is started of those with the newest copy. No older copy takes

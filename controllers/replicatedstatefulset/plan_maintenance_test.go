@@ -120,6 +120,7 @@ func TestMaintenance(t *testing.T) {
 		{"nobody is", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary()), v1alpha1.ConditionMaintenance, v1alpha1.ReasonNoMaintenance, nil},
 		{"RS-92 one is", worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle(), parkedNow(1)), v1alpha1.ConditionMaintenance, v1alpha1.ReasonParked, []string{"parked: rss-db-1; no command but status and sequence", end}},
 		{"RS-92 one is to come", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary(), parkedNow(7)), v1alpha1.ConditionMaintenance, v1alpha1.ReasonNoSuchMember, []string{"without a pod now, and parked when they come: rss-db-7", end}},
+		{"RS-92 one is of another set", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary(), with(func(w *world) { w.set.Spec.Maintenance = []string{"rss-db-1-0"} })), v1alpha1.ConditionMaintenance, v1alpha1.ReasonNoSuchMember, []string{"no member of this set can have the name rss-db-1-0; correct it", end}},
 		{"RS-92 one waits for another to take over", worldOf(setOf(2, 1), leaving(), pod(1).secondary().sequence("8"), handingOver(0)), v1alpha1.ConditionMaintenance, v1alpha1.ReasonHandingOver,
 			[]string{"rss-db-0 is primary, and is parked when another member has its role: rss-db-1 has not all of the data of rss-db-0 yet"}},
 		{"RS-92 meanwhile it is on its way", worldOf(setOf(2, 1), leaving(), pod(1).secondary().sequence("8"), handingOver(0)), v1alpha1.ConditionProgressing, v1alpha1.ReasonHandingOver, nil},

@@ -14,7 +14,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
-	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 )
 
@@ -88,7 +87,6 @@ func validateWhole(set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
 	errs = append(errs, validateDuration(spec.ReconcileInterval, at.Child("reconcileInterval"))...)
 	errs = append(errs, validateDuration(spec.FailureWindow, at.Child("failureWindow"))...)
 	errs = append(errs, validateEvictions(spec, at)...)
-	errs = append(errs, validateMaintenance(set, at.Child("maintenance"))...)
 	errs = append(errs, validateRetention(spec.PersistentVolumeClaimRetentionPolicy, at.Child("persistentVolumeClaimRetentionPolicy"))...)
 	errs = append(errs, validateServicePorts(spec.ServicePorts, at.Child("servicePorts"))...)
 	errs = append(errs, validateSecrets(spec.Secrets, at.Child("secrets"))...)
@@ -221,13 +219,12 @@ func validateRetention(policy *v1alpha1.ClaimRetentionPolicy, at *field.Path) fi
 	return errs
 }
 
-// validateMaintenance refuses names that no member can have, now or later.
-func validateMaintenance(set *v1alpha1.ReplicatedStatefulSet, at *field.Path) field.ErrorList {
-	errs := bounds.AtMost(len(set.Spec.Maintenance), mostMaintenance, at)
-	for i, name := range set.Spec.Maintenance[:min(len(set.Spec.Maintenance), mostMaintenance)] {
-		if slices.Contains(set.Spec.Maintenance[:i], name) {
-			errs = append(errs, field.Duplicate(at.Index(i), name))
-		}
+// validateMaintenance refuses names that no member can have, now or later. Such a one makes
+// no spec wrong: it is refused when it is written, and else a condition.
+func validateMaintenance(set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
+	at := field.NewPath("spec", "maintenance")
+	var errs field.ErrorList
+	for i, name := range set.Spec.Maintenance {
 		if n, ok := ordinalOf(set, name); !ok || n >= maxReplicas {
 			errs = append(errs, field.Invalid(at.Index(i), excerpt.Message(name), fmt.Sprintf(
 				"the members of a set are named rss-<name of the set>-<ordinal from 0 to %d>; remove or correct it", maxReplicas-1)))

@@ -57,7 +57,7 @@ func SetupWebhook(mgr ctrl.Manager) error {
 
 func (v *validator) ValidateCreate(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet) (admission.Warnings, error) {
 	set = withDefaults(set)
-	warned, errs := warnings(set), append(validate(set), validateOverrides(set)...)
+	warned, errs := warnings(set), slices.Concat(validate(set), validateOverrides(set), validateMaintenance(set))
 	if len(errs) == 0 {
 		tried, faults := v.tryChildren(ctx, set, v.foreign)
 		warned, errs = append(warned, tried...), faults
@@ -87,6 +87,9 @@ func (v *validator) ValidateUpdate(ctx context.Context, old, set *v1alpha1.Repli
 		return strangeAnnotations(set.Annotations), refuse(set, errs)
 	}
 	errs = append(errs, validate(set)...)
+	if !same(old.Spec.Maintenance, set.Spec.Maintenance) {
+		errs = append(errs, validateMaintenance(set)...)
+	}
 	errs = append(
 		errs,
 		claim.CheckChange(

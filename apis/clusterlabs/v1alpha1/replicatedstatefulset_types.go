@@ -206,6 +206,7 @@ type ReplicatedStatefulSetSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.all(m, m.matches('^rss-[a-z]([-a-z0-9]*[a-z0-9])?-(0|[1-9][0-9]{0,2})$'))",message="the members of a set are named rss-<name of the set>-<ordinal from 0 to 999>; remove or correct the others"
 	// +listType=set
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Maintenance",order=23
 	Maintenance []string `json:"maintenance,omitempty"`
@@ -274,7 +275,6 @@ type MemberTLS struct {
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="Creating, Running, Paused or Failed"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="the name must begin with a letter and go on with lower-case letters, digits and hyphens: Services are named after it"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.maintenance) || self.spec.maintenance.all(m, m.startsWith('rss-' + self.metadata.name + '-') && m.substring(size(self.metadata.name) + 5).matches('^(0|[1-9][0-9]{0,2})$'))",fieldPath=".spec.maintenance",message="the members of a set are named rss-<name of the set>-<ordinal from 0 to 999>; remove or correct the others"
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 48",message="the name may have at most 48 characters: pods carry rss-<name>-<hash> as the value of a label, which has at most 63"
 // +operator-sdk:csv:customresourcedefinitions:displayName="Replicated Stateful Set",resources={{StatefulSet,v1,""},{Pod,v1,""},{Service,v1,""},{PodDisruptionBudget,v1,""},{PersistentVolumeClaim,v1,""},{Event,v1,""}}
 type ReplicatedStatefulSet struct {
