@@ -75,19 +75,25 @@ func buildStatefulSet(set *v1alpha1.ReplicatedStatefulSet, replicas int32, rules
 	return &appsv1.StatefulSet{
 		ObjectMeta: childMeta(set, statefulSetName(set)),
 		Spec: appsv1.StatefulSetSpec{
-			Replicas:             &replicas,
-			Selector:             &metav1.LabelSelector{MatchLabels: ownLabels(set)},
-			Template:             buildTemplate(set, rules),
-			VolumeClaimTemplates: buildClaimTemplates(set),
-			ServiceName:          serviceName(set),
-			PodManagementPolicy:  appsv1.ParallelPodManagement,
-			UpdateStrategy:       appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType},
-			RevisionHistoryLimit: ptr.To(int32(2)), // there is no rollback by them
-			PersistentVolumeClaimRetentionPolicy: &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{
-				WhenDeleted: appsv1.RetainPersistentVolumeClaimRetentionPolicyType,
-				WhenScaled:  appsv1.RetainPersistentVolumeClaimRetentionPolicyType,
-			},
+			Replicas:                             &replicas,
+			Selector:                             &metav1.LabelSelector{MatchLabels: ownLabels(set)},
+			Template:                             buildTemplate(set, rules),
+			VolumeClaimTemplates:                 buildClaimTemplates(set),
+			ServiceName:                          serviceName(set),
+			PodManagementPolicy:                  appsv1.ParallelPodManagement,
+			UpdateStrategy:                       appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType},
+			RevisionHistoryLimit:                 ptr.To(int32(2)), // there is no rollback by them
+			PersistentVolumeClaimRetentionPolicy: retention(appsv1.RetainPersistentVolumeClaimRetentionPolicyType),
 		},
+	}
+}
+
+// retention is what the StatefulSet does with the claims of members that it takes away. It
+// never deletes any with itself: a person may delete it alone, and it is made again.
+func retention(whenScaled appsv1.PersistentVolumeClaimRetentionPolicyType) *appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy {
+	return &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{
+		WhenDeleted: appsv1.RetainPersistentVolumeClaimRetentionPolicyType,
+		WhenScaled:  whenScaled,
 	}
 }
 

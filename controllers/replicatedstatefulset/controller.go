@@ -75,7 +75,7 @@ type Reconciler struct {
 // A WebSocket begins with a GET, which API servers before 1.35 take for get, and later ones for create.
 // +kubebuilder:rbac:groups="",resources=pods/exec,verbs=get;create,roleName=exec-role
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch,roleName=replicatedstatefulset-role
-// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;patch,roleName=replicatedstatefulset-role
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;patch;delete,roleName=replicatedstatefulset-role
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch,roleName=replicatedstatefulset-role
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=list;watch,roleName=replicatedstatefulset-role
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get,roleName=replicatedstatefulset-role

@@ -146,13 +146,15 @@ func (r *Reconciler) announce(w *world, now *v1alpha1.ReplicatedStatefulSetStatu
 	tell(a.Primary, b.Primary, corev1.EventTypeNormal, v1alpha1.EventPromoted, "%s is primary")
 	tell(b.Primary, a.Primary, corev1.EventTypeNormal, v1alpha1.EventDemoted, "%s is not primary any more")
 	tell(a.Secondary, b.Secondary, corev1.EventTypeNormal, v1alpha1.EventMemberStarted, "%s is secondary")
-	r.announceDrain(w, was, now)
+	r.announceNoSuccessor(w, was, now, v1alpha1.ConditionDraining)
+	r.announceNoSuccessor(w, was, now, v1alpha1.ConditionMaintenance)
 }
 
-// announceDrain tells that a primary cannot leave its Node.
-func (r *Reconciler) announceDrain(w *world, was, now *v1alpha1.ReplicatedStatefulSetStatus) {
+// announceNoSuccessor tells that a condition says so for the first time: a primary cannot
+// leave its Node, or be parked.
+func (r *Reconciler) announceNoSuccessor(w *world, was, now *v1alpha1.ReplicatedStatefulSetStatus, condition string) {
 	reason := func(s *v1alpha1.ReplicatedStatefulSetStatus) metav1.Condition {
-		return ptr.Deref(meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionDraining), metav1.Condition{})
+		return ptr.Deref(meta.FindStatusCondition(s.Conditions, condition), metav1.Condition{})
 	}
 	if c := reason(now); c.Reason == v1alpha1.ReasonNoSuccessor && reason(was).Reason != c.Reason {
 		r.event(w, nil, corev1.EventTypeWarning, v1alpha1.EventNoSuccessor, "Observe", "%s", c.Message)

@@ -53,6 +53,9 @@ type known struct {
 	// retained is true of one that is not wanted, and stays until another has its data;
 	// leaves of one that goes.
 	retained, leaves bool
+	// listed is true of one that is in spec.maintenance, parked of one that a person may
+	// work on: nothing is told to it.
+	listed, parked bool
 	// cannotRunHere is true of one that may not be started in this pod: its exit code said
 	// that it cannot work there.
 	cannotRunHere bool
@@ -82,6 +85,7 @@ func derive(w *world) *facts {
 	f.record.endGrants(f)
 	f.record.grantPrimaries(f)
 	f.judgeGrants()
+	parking{f}.judge()
 	f.record.forgive(f)
 	f.judgeFailures()
 	f.record.noteVersions(f)
@@ -338,7 +342,7 @@ func (f *facts) fatal() string {
 func (f *facts) starts() bool { return f.serves() && !f.deleting() && f.fatal() == "" }
 
 // wellStaffed reports whether nothing is missing: that many primaries, and all other wanted
-// members as secondaries, or idle where there is no such command.
+// members as secondaries, or idle where there is no such command, or parked.
 func (f *facts) wellStaffed() bool {
 	return f.staffed(func(m *member) state { return m.state })
 }
@@ -349,24 +353,28 @@ func (f *facts) shownWellStaffed() bool {
 }
 
 func (f *facts) staffed(stateOf func(*member) state) bool {
+	expected := parking{f}.expected()
 	switch {
 	case len(f.members) != f.wanted():
 		return false
 	case len(f.record.commands) > 0:
 		return false
-	case f.record.primaries() != f.target():
+	case f.record.primaries() != expected:
 		return false
 	}
 	primaries := 0
 	for _, m := range f.members {
 		s := stateOf(m)
-		if s == primary {
+		switch {
+		case s == primary:
 			primaries++
-		} else if !f.isAtRest(s) {
+		case m.parked:
+			// A person works on it.
+		case !f.isAtRest(s):
 			return false
 		}
 	}
-	return primaries == f.target()
+	return primaries == expected
 }
 
 // isAtRest reports whether a state is what a member should be in that is no primary.

@@ -99,6 +99,7 @@ func (t *fakeDB) send(c podexec.Command) bool {
 	if t.running[c.UID] != nil {
 		return false
 	}
+	t.s.invariant.parked(c)
 	t.running[c.UID] = &fakeCommand{Command: c, began: t.s.tick()}
 	return true
 }

@@ -85,6 +85,8 @@ func TestV20WarningsOfAdmission(t *testing.T) {
 		{"a selector of some", func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.RuleSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
 		}, ""},
+		{"RS-92 a member that there is not", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Maintenance = []string{"rss-db-1", "rss-db-3"} },
+			"spec.maintenance[1] is rss-db-3, and there is no such member; it is parked when it comes. The members are rss-db-0 to rss-db-2"},
 		{"an order with a typo", annotate(v1alpha1.Prefix + "switchover"),
 			"metadata.annotations[clusterlabs.org/switchover] is none that the operator knows, and nothing is done for it; it knows clusterlabs.org/seed-from and clusterlabs.org/switchover-to"},
 		{"an order with another prefix", annotate("clusterlab.org/seed-from"), "metadata.annotations[clusterlab.org/seed-from] is none"},

@@ -53,6 +53,9 @@ type world struct {
 	members []*member // pods of the set, by ordinal
 	// claims are those of the members, by name, while they may have to grow.
 	claims map[string]*corev1.PersistentVolumeClaim
+	// leftClaims are those with our labels, when the object is being deleted with them and
+	// its pods are gone.
+	leftClaims []*corev1.PersistentVolumeClaim
 	// rules is a hash of the ConfigMaps of spec.ruleSelector.
 	rules string
 	// excess says why the ConfigMaps of spec.ruleSelector are not followed; "" if they are.
@@ -137,6 +140,9 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ReplicatedStatef
 		return nil, err
 	}
 	if err := r.readClaims(ctx, w); err != nil {
+		return nil, err
+	}
+	if err := r.readLeftClaims(ctx, w, from); err != nil {
 		return nil, err
 	}
 	if err := r.readNamespace(ctx, w, from); err != nil {

@@ -7,7 +7,25 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 )
+
+// readLeftClaims reads the claims of a set that is being deleted, and whose claims go with it,
+// when its last pod is gone. The StatefulSet gave them our labels when it made them.
+func (r *Reconciler) readLeftClaims(ctx context.Context, w *world, from engine.View) error {
+	if !from.Live || w.invalid != "" || len(w.members) > 0 || !(leftovers{w}).deletesAll() {
+		return nil
+	}
+	var list corev1.PersistentVolumeClaimList
+	if err := from.List(ctx, &list, client.InNamespace(w.set.Namespace), client.MatchingLabels(ownLabels(w.set))); err != nil {
+		return fmt.Errorf("list claims: %w", err)
+	}
+	for i := range list.Items {
+		w.leftClaims = append(w.leftClaims, &list.Items[i])
+	}
+	return nil
+}
 
 // readClaims reads the claims of the members of a set that asks for more storage than its
 // StatefulSet gives to new ones. A claim that was there before its member, such as one that

@@ -61,6 +61,7 @@ var rules = []engine.Rule[*facts, plan]{
 	{Name: "start another primary", Act: startPrimary},
 	{Name: "start a secondary", Act: startSecondary},
 	{Name: "hand a role over", Act: switchOver},
+	{Name: "park a primary", Act: parkPrimary},
 	{Name: "leave a cordoned Node", Act: leaveCordoned},
 	{Name: "update a pod", Act: renew},
 	{Name: "let members be evicted again", Act: openBudget, Mode: engine.Beside},

@@ -21,6 +21,8 @@ const (
 	mostTolerate = 128
 	mostArgs     = 1024
 	longestArg   = 32 << 10
+
+	mostMaintenance = 64 // members of spec.maintenance
 )
 
 // validateBounds refuses what the schema does, in objects that are older than that
@@ -36,6 +38,7 @@ func validateBounds(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) fi
 		{len(spec.Secrets), mostSecrets, at.Child("secrets")},
 		{len(spec.ImagePullSecrets), mostSecrets, at.Child("imagePullSecrets")},
 		{len(spec.NodeSelector), bounds.Words, at.Child("nodeSelector")},
+		{len(spec.Maintenance), mostMaintenance, at.Child("maintenance")},
 		{len(spec.Tolerations), mostTolerate, at.Child("tolerations")},
 		{len(pod.InitContainers), bounds.Containers, in.Child("initContainers")},
 		{len(pod.Containers), bounds.Containers, in.Child("containers")},

@@ -51,6 +51,11 @@ var bounded = []struct {
 			s.Secrets = append(s.Secrets[:i], fmt.Sprint("s", i))
 		}
 	}},
+	{"spec.maintenance", 64, others, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {
+		for i := range n {
+			s.Maintenance = append(s.Maintenance[:i], fmt.Sprint("rss-db-", i))
+		}
+	}},
 	{"spec.nodeSelector", 64, others, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) { s.NodeSelector = words(n) }},
 	{"spec.tolerations", 128, others, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) { s.Tolerations = make([]corev1.Toleration, n) }},
 	{"spec.ruleSelector.matchLabels", 32, others, func(s *v1alpha1.ReplicatedStatefulSetSpec, n int) {

@@ -172,7 +172,7 @@ func keepStatefulSet(f *facts, p *plan) {
 	next, reason := have.DeepCopy(), reasonChild
 	next.Labels = merged(have.Labels, want.Labels)
 	next.Spec.UpdateStrategy = want.Spec.UpdateStrategy
-	next.Spec.PersistentVolumeClaimRetentionPolicy = want.Spec.PersistentVolumeClaimRetentionPolicy
+	next.Spec.PersistentVolumeClaimRetentionPolicy = leftovers{f.world}.meanwhile()
 	is, should := &have.Spec.Template, &want.Spec.Template
 	changed := is.Annotations[v1alpha1.AnnotationTemplate] != should.Annotations[v1alpha1.AnnotationTemplate]
 	p.newTemplate = changed

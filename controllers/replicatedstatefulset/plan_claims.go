@@ -2,6 +2,7 @@ package replicatedstatefulset
 
 import (
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -31,6 +32,11 @@ func (w *world) growing() (found []corev1.PersistentVolumeClaim) {
 // claimOf is the name that the StatefulSet gives to the claim of a member.
 func claimOf(template *corev1.PersistentVolumeClaim, m *member) string {
 	return template.Name + "-" + m.name()
+}
+
+// podOfClaim is the pod whose claim of that template has that name.
+func podOfClaim(template *corev1.PersistentVolumeClaim, name string) (pod string, ok bool) {
+	return strings.CutPrefix(name, template.Name+"-")
 }
 
 // growClaims lets the claims of members grow with their templates. No claim shrinks, and no

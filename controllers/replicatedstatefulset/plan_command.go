@@ -28,6 +28,7 @@ const (
 	reasonTemplate = "Template" // the StatefulSet's template
 	reasonScale    = "Scale"    // the StatefulSet's replicas
 	reasonExpand   = "Expand"   // a claim grown
+	reasonLeft     = "Left"     // a claim deleted with the object
 	reasonOverride = "Override" // an annotation taken off that was obeyed
 	reasonRefused  = "Refused"  // and one that was not
 	reasonAsk      = "Ask"      // status and sequence
@@ -158,7 +159,7 @@ func (p *plan) send(f *facts, m *member, name, instead, detail string, before ..
 		p.WaitFor(v1alpha1.ReasonWaitingForCommand, "a command runs in "+m.name())
 		return
 	}
-	if f.forbids(name) {
+	if m.parked || f.forbids(name) {
 		return // the callers know; this is the last door
 	}
 	if r, ok := m.result(name); ok && r.Outcome == podexec.Unknown && f.due(m, name) > 0 {

@@ -78,7 +78,10 @@ func finishDeletion(f *facts, p *plan) {
 		v1alpha1.ReasonStopping,
 		"the members are being stopped, since the object is being deleted",
 	)
+	claims := leftovers{f.world}.going()
 	switch {
+	case len(claims) > 0:
+		deleteClaims(p, claims)
 	case f.isEmpty():
 		free(f, p)
 	case f.now.Before(f.lastDeadline()):

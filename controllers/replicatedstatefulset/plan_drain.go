@@ -34,13 +34,16 @@ func leaveCordoned(f *facts, p *plan) {
 	if d.whyNotNow(m).Reason != "" {
 		return
 	}
+	handOver(f, p, m, whyToLeave(m))
+}
+
+// handOver demotes a primary when another member can take its place, and may keep it.
+func handOver(f *facts, p *plan, m *member, why string) {
 	p.askVersions(f, []*member{m})
 	h := relief{facts: f, old: m, away: true}.handover()
 	p.ready(f, h)
 	if h.successor != nil {
-		p.demote(f, m, fmt.Sprintf(
-			"%s, and %s can take its place", whyToLeave(m), h.successor.name(),
-		))
+		p.demote(f, m, fmt.Sprintf("%s, and %s can take its place", why, h.successor.name()))
 	}
 }
 
@@ -78,8 +81,11 @@ var drainChecks = []func(drain, *member) notice{
 }
 
 // whyNotNow is what the first of drainChecks says.
-func (d drain) whyNotNow(m *member) notice {
-	for _, check := range drainChecks {
+func (d drain) whyNotNow(m *member) notice { return d.firstOf(drainChecks, m) }
+
+// firstOf is what the first of checks says that says anything.
+func (d drain) firstOf(checks []func(drain, *member) notice, m *member) notice {
+	for _, check := range checks {
 		if found := check(d, m); found.Reason != "" {
 			return found
 		}
@@ -145,6 +151,9 @@ func askedOtherwise(d drain, _ *member) notice {
 }
 
 func beingUpdated(d drain, _ *member) notice {
+	if len(parking(d).parked()) > 0 {
+		return notice{} // it waits for them too
+	}
 	for _, m := range d.members {
 		if !m.upToDate {
 			return notice{Reason: v1alpha1.ReasonHandingOver, Message: "members are being recreated from the present template; see Progressing and Degraded"}
@@ -202,6 +211,8 @@ func (r relief) whyNoSuccessor(m *member) string {
 		return "another is asked for"
 	case m.hindrance != "":
 		return m.hindrance
+	case m.listed:
+		return "it is in spec.maintenance"
 	case !r.isAtRest(m.state):
 		return string(m.state)
 	case !r.away:

@@ -118,7 +118,7 @@ func (p *plan) follow(f *facts, e elsewhere) {
 		)
 		return
 	}
-	p.WaitFor(v1alpha1.ReasonRecovering, cannotStart(first))
+	p.waitForNewest(e.newer)
 }
 
 // awaitReturn finds out whether members failed together with the last primary, and are

@@ -160,15 +160,20 @@ func (r relief) handover() handover {
 	return h
 }
 
-// isBetterPlaced compares members whose copies are equally new: one that was made from the
-// present template is better than one that was not, and then one that is not to leave its Node.
-// It is 1 if the first is better, and -1 if the second is.
+// isBetterPlaced compares members whose copies are equally new: one that is not in
+// spec.maintenance is better than one that is, then one that was made from the present
+// template than one that was not, and then one that is not to leave its Node. It is 1 if the
+// first is better, and -1 if the second is.
 func isBetterPlaced(m, than *member) int {
 	return cmp.Or(
+		truth(than.listed)-truth(m.listed),
 		truth(m.upToDate)-truth(than.upToDate),
 		truth(than.toLeave)-truth(m.toLeave),
 	)
 }
+
+// wellPlaced reports whether a member may keep a role that it gets.
+func (m *member) wellPlaced() bool { return !m.toLeave && !m.listed }
 
 // couldSucceed reports whether a member could take over from a primary, if its copy is as
 // new.
@@ -244,6 +249,8 @@ func (f *facts) whyOutOfPlace(m *member) string {
 	switch {
 	case m.command != nil:
 		return m.command.Name + " has not ended"
+	case m.parked:
+		return ""
 	case m.terminating():
 		return "its pod is being deleted"
 	case m.state == primary, f.isAtRest(m.state):
@@ -294,6 +301,8 @@ func (o override) seedingEnds() (reason, detail string) {
 	switch {
 	case !o.couldBeMember():
 		return reasonRefused, o.name + " was not seeded: there is no such member"
+	case o.isListed() && !o.record.grantsName(o.name):
+		return reasonRefused, o.name + " was not seeded: it is in spec.maintenance; take it off that list first"
 	case !o.record.hasGrants():
 		return "", ""
 	case o.record.grantsName(o.name): // written before the seed was sent: it is never used twice
@@ -311,6 +320,12 @@ func (o override) couldBeMember() bool {
 	return ok && ordinal < int(*o.set.Spec.Replicas)
 }
 
+// isListed reports whether it is the name of a member that is in spec.maintenance.
+func (o override) isListed() bool {
+	m := o.named(o.name)
+	return m != nil && m.listed
+}
+
 // switchoverEnds says how a switchover ended, and why; "" while it may go on.
 func (o override) switchoverEnds() (reason, detail string) {
 	m := o.named(o.name)
@@ -319,6 +334,8 @@ func (o override) switchoverEnds() (reason, detail string) {
 		return reasonRefused, o.name + " does not take over: there is no such member"
 	case m.state == primary && m.grantedHere:
 		return reasonOverride, o.name + " is primary, as requested"
+	case m.listed:
+		return reasonRefused, o.name + " does not take over: it is in spec.maintenance; take it off that list first"
 	case m.state == unknown, len(o.record.commands) > 0, o.record.primaries() < o.target():
 		return "", ""
 	case m.state != secondary:

@@ -259,6 +259,9 @@ func (m *member) resists() bool {
 	return true
 }
 
+// resistsUs reports the same of a member that is told what to do.
+func (m *member) resistsUs() bool { return m.resists() && !m.parked }
+
 // stateOf is what the application of a member is known to be, beside a command of the
 // record in its pod: while that may run, no answer proves anything.
 func (w *world) stateOf(m *member, command *v1alpha1.RunningCommand) state {

@@ -52,10 +52,10 @@ func showRoles(f *facts, p *plan) {
 }
 
 // roleOf is what the labels of a pod say. No client is sent to a stranger, whatever labels it
-// came with.
+// came with, nor to a member that a person works on.
 func roleOf(m *member) (active, role string) {
 	switch {
-	case m.stranger != "":
+	case m.stranger != "", m.parked:
 		return v1alpha1.False, v1alpha1.RoleNone
 	case m.state == primary:
 		return v1alpha1.True, v1alpha1.RolePrimary
@@ -69,7 +69,7 @@ func roleOf(m *member) (active, role string) {
 // they do, unless it is not the container any more of which they speak.
 func (f *facts) keepsLabels(m *member) bool {
 	switch {
-	case m.stranger != "":
+	case m.stranger != "", m.parked:
 		return false
 	case m.resists() && m.state != failed && f.shouldGo(m):
 		return true // it was shown as one that goes, and is told to again

@@ -26,6 +26,8 @@ type record struct {
 	commands []v1alpha1.RunningCommand
 	failures []v1alpha1.Failure
 	versions []v1alpha1.Sequence
+	// maintenance is how far the members of spec.maintenance are.
+	maintenance []v1alpha1.MemberMaintenance
 	// learned is what was found out in this pass, for people.
 	learned []Learned
 }
@@ -37,17 +39,19 @@ type Learned struct{ Kind, Reason, Text string }
 func recordOf(status *v1alpha1.ReplicatedStatefulSetStatus) record {
 	s := status.DeepCopy()
 	return record{
-		epoch:    s.Epoch,
-		granted:  s.Grants,
-		commands: s.Commands,
-		failures: s.Failures,
-		versions: s.Sequences,
+		epoch:       s.Epoch,
+		granted:     s.Grants,
+		commands:    s.Commands,
+		failures:    s.Failures,
+		versions:    s.Sequences,
+		maintenance: s.Maintenance,
 	}
 }
 
 // into puts the record into a status.
 func (r *record) into(s *v1alpha1.ReplicatedStatefulSetStatus) {
 	s.Epoch, s.Grants, s.Commands, s.Failures, s.Sequences = r.epoch, r.granted, r.commands, r.failures, r.versions
+	s.Maintenance = r.maintenance
 }
 
 func (r *record) tell(reason, format string, args ...any) {
@@ -404,11 +408,12 @@ func (r *record) allBefore(then time.Time) bool {
 
 // Writing.
 
-// keepRecord writes what was learned of grants and commands, before anything else is
+// keepRecord writes what was learned of grants, commands and who is parked, before anything else is
 // decided on it. The rest waits for the next write of the status.
 func keepRecord(f *facts, p *plan) {
 	s := &f.set.Status
-	if sameGrants(s.Grants, f.record.granted) && apiequality.Semantic.DeepEqual(s.Commands, f.record.commands) {
+	same := apiequality.Semantic.DeepEqual
+	if sameGrants(s.Grants, f.record.granted) && same(s.Commands, f.record.commands) && same(s.Maintenance, f.record.maintenance) {
 		return
 	}
 	var texts []string

@@ -32,7 +32,7 @@ func renewIdle(f *facts, p *plan) {
 // isRenewable reports whether nothing runs in a member, or is known to.
 func isRenewable(m *member) bool {
 	switch {
-	case m.stranger != "", m.terminating(), m.lost():
+	case m.stranger != "", m.terminating(), m.lost(), m.parked:
 		return false
 	case m.granted, m.command != nil:
 		return false
@@ -65,8 +65,11 @@ func (f *facts) renewing() bool {
 // isBeingRenewed reports whether a member goes, or came with the present template and has not
 // said yet what it is.
 func isBeingRenewed(m *member) bool {
-	if m.terminating() {
+	switch {
+	case m.terminating():
 		return true
+	case m.parked:
+		return false
 	}
 	return m.upToDate && (m.state == pending || m.state == unknown)
 }
@@ -77,6 +80,10 @@ func isBeingRenewed(m *member) bool {
 func renew(f *facts, p *plan) {
 	outdated := f.among(func(m *member) bool { return !m.upToDate })
 	if len(outdated) == 0 || !f.starts() || !f.templateIsSeen() {
+		return
+	}
+	if parked := (parking{f}).parked(); len(parked) > 0 {
+		p.WaitFor(v1alpha1.ReasonUpdating, "members are recreated from the present template when none is parked; in spec.maintenance are "+namesOf(parked))
 		return
 	}
 	p.WaitFor(v1alpha1.ReasonUpdating, updatingMessage)

@@ -68,6 +68,14 @@ var scenarios = []told{
 	{name: "the node of one of two primaries is drained", set: setOf(4, 2), steps: []func(*stage){write, cordon("n1"), write, evict(0)}, wait: 40 * time.Second},
 	{name: "the node of the primary is drained where evictions are allowed", set: allowing(setOf(3, 1)), steps: []func(*stage){write, cordon("n1"), evict(0), uncordon("n1")}, wait: 40 * time.Second},
 	{name: "the budgets change with the policy", set: setOf(3, 1), steps: []func(*stage){evictions("Allow"), evictions("Handover"), noBudget}, wait: 40 * time.Second},
+	{name: "the primary is parked", set: setOf(3, 1), steps: []func(*stage){write, park(0), write, crash(0), park(), write}, wait: 40 * time.Second},
+	{name: "the primary is parked where there is no demote", set: setOf(3, 1, "demote", "promote", "seed"), steps: []func(*stage){write, park(0), write, park()}, wait: 40 * time.Second},
+	{name: "the primary fails while a secondary is parked", set: setOf(3, 1), steps: []func(*stage){write, park(2), write, crash(0), write, park()}, wait: 40 * time.Second},
+	{name: "the primary of two fails while the other is parked", set: setOf(2, 1), steps: []func(*stage){write, park(1), write, crash(0), write, park()}, wait: 40 * time.Second},
+	{name: "one after the other is parked and the image changes", set: setOf(3, 1), steps: []func(*stage){write, park(0), together(image("two"), park(0, 1)), write, park(1, 2), write, park()}, wait: 40 * time.Second},
+	{name: "one of three primaries is parked", set: setOf(3, 3, "secondary"), steps: []func(*stage){write, park(1), write, park()}, wait: 40 * time.Second},
+	{name: "one of two primaries is parked that no member follows", set: setOf(4, 2, "secondary", "promote", "demote"), steps: []func(*stage){write, park(0), write, park()}, wait: 40 * time.Second},
+	{name: "a parked member is to be scaled away, and all is deleted", set: setOf(3, 1), steps: []func(*stage){write, park(2), scaleTo(2), deleteSet}, gone: true, wait: 40 * time.Second},
 	{name: "delete while a node is lost", set: setOf(3, 1), steps: []func(*stage){write, partition("n1"), deleteSet, quarter, quarter, answers("n1")}, gone: true, wait: 40 * time.Second},
 	{name: "its namespace is deleted", set: setOf(3, 1), steps: []func(*stage){write, deleteNamespace}, gone: true, wait: 40 * time.Second},
 	{name: "delete", set: setOf(3, 1), steps: []func(*stage){write, deleteSet}, gone: true, wait: 40 * time.Second},
@@ -246,6 +254,18 @@ func answers(node string) func(*stage) {
 			s.Say("! %s answers again", node)
 			kubelet.Turn(s.Cluster, node, true)
 		}
+	}
+}
+
+// park writes spec.maintenance.
+func park(ordinals ...int) func(*stage) {
+	return func(s *stage) {
+		var names []string
+		for _, n := range ordinals {
+			names = append(names, memberName(s.set(), n))
+		}
+		s.Say("! to be parked are %v", names)
+		s.change(func(set *v1alpha1.ReplicatedStatefulSet) { set.Spec.Maintenance = names })
 	}
 }
 

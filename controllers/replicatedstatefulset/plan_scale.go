@@ -14,6 +14,10 @@ func scale(f *facts, p *plan) {
 	if !f.serves() || !f.hasStatefulSet() || f.tooFew() { // of too few status says so
 		return
 	}
+	if kept := (parking{f}).kept(); len(kept) > 0 {
+		p.WaitFor(v1alpha1.ReasonScaling, "no member is removed while one that is to go is in spec.maintenance: "+namesOf(kept))
+		return
+	}
 	have := int(*f.stateful.Spec.Replicas)
 	s := scaling{f, f.among(func(m *member) bool { return m.leaves })}
 	if have > f.wanted() || len(s.leavers) > 0 {
@@ -49,12 +53,14 @@ func (w *world) hasStatefulSet() bool {
 	return w.stateful != nil && w.ours(w.stateful) && w.stateful.DeletionTimestamp == nil
 }
 
-// resize gives the StatefulSet its number of pods. That is bound to what was read: a
-// scale-down that arrives late must not meet a scale-up.
+// resize gives the StatefulSet its number of pods, and in the same write what becomes of the
+// claims. That is bound to what was read: a scale-down that arrives late must not meet a
+// scale-up.
 func resize(f *facts, p *plan, have int) {
 	set := f.stateful.DeepCopy()
 	replicas := int32(f.wanted())
 	set.Spec.Replicas = &replicas
+	set.Spec.PersistentVolumeClaimRetentionPolicy = leftovers{f.world}.whenResized(have)
 	p.Do(action.Chain{{
 		Verb: action.Patch, Object: set, From: f.stateful, Unchanged: true,
 		Reason: reasonScale, Detail: fmt.Sprintf("from %d to %d", have, replicas),

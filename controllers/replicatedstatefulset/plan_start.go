@@ -17,7 +17,7 @@ type startCheck func(*facts, *member) string
 // startChecks are all that a member must pass. The first that it does not pass is the
 // reason that people read.
 var startChecks = []startCheck{
-	notReachable, beingDeleted, leaving, commandRunning, stopNeeded, stateUnfit, notForThisPod, unprotected, backingOff,
+	notReachable, beingDeleted, leaving, inMaintenance, commandRunning, stopNeeded, stateUnfit, notForThisPod, unprotected, backingOff,
 }
 
 // whyNotStartable is what the first check says that a member does not pass; "" if it may be
@@ -134,7 +134,8 @@ func startFirst(f *facts, p *plan) {
 		p.WaitFor(v1alpha1.ReasonSeeding, "status has not answered yet: "+namesOf(unsaid))
 		return
 	}
-	if running := f.among((*member).isSecondary); len(running) > 0 {
+	running := f.among((*member).isSecondary)
+	if slices.ContainsFunc(running, func(m *member) bool { return !m.parked }) {
 		succeed(f, p, running)
 		return
 	}
@@ -268,7 +269,7 @@ func promote(f *facts, p *plan, newest copies) {
 		p.start(f, m, fmt.Sprintf("the newest of those that run, sequence %d", m.version.sequence))
 		return
 	}
-	p.WaitFor(v1alpha1.ReasonRecovering, cannotStart(newest[0]))
+	p.waitForNewest(newest)
 }
 
 // cannotStart says why the member with the newest copy is not started.
@@ -313,7 +314,10 @@ func startReturned(f *facts, p *plan) {
 // seed starts the newest copy of all. All wanted members have to say how new theirs are, or
 // a majority of them.
 func seed(f *facts, p *plan) {
-	present := f.among(func(m *member) bool { return m.isIdle() && !m.leaves })
+	present := f.among(func(m *member) bool {
+		runsParked := m.parked && m.isSecondary()
+		return (m.isIdle() || runsParked) && !m.leaves
+	})
 	p.askVersions(f, present)
 	all := copiesOf(present)
 	if f.set.Spec.Seeding == v1alpha1.SeedingQuorum {
@@ -345,7 +349,7 @@ func seed(f *facts, p *plan) {
 		p.start(f, m, fmt.Sprintf("the newest copy, sequence %d", m.version.sequence))
 		return
 	}
-	p.WaitFor(v1alpha1.ReasonRecovering, cannotStart(all[0]))
+	p.waitForNewest(all.newest())
 }
 
 // missingOf is how many copies are missing before one is seeded: those of all wanted
@@ -417,7 +421,7 @@ func startSecondary(f *facts, p *plan) {
 }
 
 // startBest starts the one of members that a person wants to be primary, else the one with
-// the newest copy, of equals one that is not to leave its Node. Those that cannot say how new theirs are come last: what they have, they
+// the newest copy, of equals one that is well placed. Those that cannot say how new theirs are come last: what they have, they
 // get from a primary.
 func startBest(f *facts, p *plan, candidates []*member, name, instead, why string) {
 	if len(candidates) == 0 {

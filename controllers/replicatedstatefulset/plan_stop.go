@@ -165,7 +165,7 @@ func repair(f *facts, p *plan) {
 		return
 	}
 	for _, m := range f.members {
-		if m.terminating() || !m.reachable() || m.command != nil {
+		if m.terminating() || !m.reachable() || m.command != nil || m.parked {
 			continue
 		}
 		if why := f.whyRecreate(m); why != "" {

@@ -151,14 +151,22 @@ func (c copies) named(name string) *member {
 		return c[i]
 	}
 	newest := c.newest()
-	if i := slices.IndexFunc(newest, func(m *member) bool { return !m.toLeave }); i >= 0 {
+	if i := slices.IndexFunc(newest, (*member).wellPlaced); i >= 0 {
 		return newest[i]
 	}
 	return c[0]
 }
 
-// oldest is the last of them.
-func (c copies) oldest() *member { return c[len(c)-1] }
+// oldest is the last of them, of equals one that is in spec.maintenance.
+func (c copies) oldest() *member {
+	last := c[len(c)-1]
+	for _, m := range slices.Backward(c) {
+		if m.listed && m.version.known == last.version.known && m.version.sequence == last.version.sequence {
+			return m
+		}
+	}
+	return last
+}
 
 // whyUnknown is what came of the last sequence of a member that said no number.
 func whyUnknown(m *member) string {
@@ -191,8 +199,12 @@ func (f *facts) outdone(sequence uint64) string {
 	if newest <= sequence {
 		return ""
 	}
-	return fmt.Sprintf(
+	text := fmt.Sprintf(
 		"the newest copy at hand has sequence %d, and %s had %d",
 		sequence, pod, newest,
 	)
+	if m := f.named(pod); m != nil && m.parked {
+		text += " and is in spec.maintenance"
+	}
+	return text
 }

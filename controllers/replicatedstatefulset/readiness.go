@@ -36,7 +36,9 @@ func failsForGood(f *facts) bool {
 	if f.fatal() != "" {
 		return true
 	}
-	return slices.ContainsFunc(f.members, func(m *member) bool { return m.cannotRunHere || m.resists() || f.startsInVain(m) })
+	return slices.ContainsFunc(f.members, func(m *member) bool {
+		return (m.cannotRunHere && !m.parked) || m.resistsUs() || f.startsInVain(m)
+	})
 }
 
 // withKstatus adds the conditions that tools wait for.

@@ -20,6 +20,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
@@ -69,6 +70,20 @@ func (l *invariant) acting() {
 			ids = append(ids, c.pod+" ("+c.id+")")
 		}
 		l.s.Breaks("%d primaries act where %d may: %s", len(now), l.target, strings.Join(ids, ", "))
+	}
+}
+
+// parked: a member is told nothing of which people are told that they can work on it.
+func (l *invariant) parked(c podexec.Command) {
+	set := l.s.set()
+	if set == nil || set.DeletionTimestamp != nil || asks(c.Name) {
+		return
+	}
+	for _, m := range set.Status.Maintenance {
+		wanted := slices.Contains(set.Spec.Maintenance, m.Pod)
+		if wanted && m.Pod == c.Pod.Name && m.State == v1alpha1.MaintenanceParked {
+			l.s.Breaks("%s is sent to %s, which is parked", c.Name, m.Pod)
+		}
 	}
 }
 

@@ -53,7 +53,7 @@ func summarize(p *plan) v1alpha1.ReplicatedStatefulSetStatus {
 			)
 		}
 	}
-	for _, c := range withKstatus(f, []metav1.Condition{available(f, s), progressing(f, p), needsPerson(f), seeded(f, p), dataLossRisk(p), paused(f), draining(p)}) {
+	for _, c := range withKstatus(f, []metav1.Condition{available(f, s), progressing(f, p), needsPerson(f), seeded(f, p), dataLossRisk(p), paused(f), draining(p), maintenance(p)}) {
 		c.ObservedGeneration, c.LastTransitionTime, c.Message = f.set.Generation, metav1.NewTime(f.now), excerpt.Message(c.Message)
 		meta.SetStatusCondition(&s.Conditions, c)
 	}
@@ -64,7 +64,7 @@ func summarize(p *plan) v1alpha1.ReplicatedStatefulSetStatus {
 // countsAsReady reports whether a member runs its application, and serves clients.
 func (s summary) countsAsReady(m *member, all *v1alpha1.Members) bool {
 	runs := m.shown == primary || m.shown == secondary
-	return runs && m.unserved() == "" && slices.Contains(all.Ready, m.name())
+	return runs && !m.parked && m.unserved() == "" && slices.Contains(all.Ready, m.name())
 }
 
 // listMembers are the members by what they are shown as.
@@ -88,8 +88,12 @@ func (s summary) listMembers() v1alpha1.Members {
 	return all
 }
 
-// hasFailed reports whether a member is in no good state, or cannot be started as it is.
+// hasFailed reports whether a member is in no good state, or cannot be started as it is. What
+// is wrong with one that is parked is for the person who works on it.
 func (f *facts) hasFailed(m *member) bool {
+	if m.parked {
+		return false
+	}
 	return m.shown == failed || m.needsStop() || m.cannotRunHere
 }
 
@@ -114,22 +118,22 @@ func phaseOf(f *facts, s *v1alpha1.ReplicatedStatefulSetStatus) (v1alpha1.Phase,
 
 func available(f *facts, s *v1alpha1.ReplicatedStatefulSetStatus) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse}
-	serve := int(s.Primaries) - len(f.notServing())
+	serve, expected := int(s.Primaries)-len(f.notServing()), parking{f}.expected()
 	switch {
 	case f.invalid != "":
 		c.Reason, c.Message = v1alpha1.ReasonInvalidSpec, "the spec cannot be served"
 	case f.target() == 0:
 		c.Reason, c.Message = v1alpha1.ReasonStopped, "no members are wanted"
-	case int(s.Primaries) < f.target():
+	case int(s.Primaries) < expected:
 		c.Reason, c.Message = v1alpha1.ReasonBelowTarget, fmt.Sprintf(
 			"%d of %d primaries run",
-			s.Primaries, f.target(),
+			s.Primaries, expected,
 		)
-	case serve < f.target():
+	case serve < expected:
 		c.Reason = v1alpha1.ReasonNotServing
 		c.Message = fmt.Sprintf(
 			"%d of %d primaries serve clients: %s",
-			serve, f.target(), f.whyUnserved(),
+			serve, expected, f.whyUnserved(),
 		)
 	default:
 		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonOnTarget
@@ -143,7 +147,7 @@ type notice = engine.Notice
 
 func progressing(f *facts, p *plan) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue}
-	for _, found := range []notice{p.Waiting, summary{f, p}.recovering(), summary{f, p}.updating()} {
+	for _, found := range []notice{p.Waiting, parking{f}.underWay(p), summary{f, p}.recovering(), summary{f, p}.updating()} {
 		if found.Reason != "" {
 			c.Reason, c.Message = found.Reason, found.Message
 			return c
@@ -183,7 +187,9 @@ const updatingMessage = "recreating members from the present template, one at a 
 
 // whoIsMissing names the members that do not run, or have not answered.
 func (s summary) whoIsMissing() string {
-	missing := s.among(func(m *member) bool { return m.shown == pending || m.shown == unknown })
+	missing := s.among(func(m *member) bool {
+		return !m.parked && (m.shown == pending || m.shown == unknown)
+	})
 	if len(missing) == 0 {
 		return "members are missing, or have not answered yet"
 	}
@@ -196,7 +202,7 @@ func needsPerson(f *facts) metav1.Condition {
 	if c.Status == metav1.ConditionTrue && c.Reason != v1alpha1.ReasonRecovering {
 		return c
 	}
-	resisting, unready := f.among((*member).resists), f.among(f.unreadyTooLong)
+	resisting, unready := f.among((*member).resistsUs), f.among(f.unreadyTooLong)
 	switch {
 	case len(resisting) > 0:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.ReasonMembersFailed, f.whyResists(resisting[0])
@@ -371,11 +377,11 @@ func membersFailed(f *facts) notice {
 // startsInVain reports whether a member was started often, and made no primary.
 func (f *facts) startsInVain(m *member) bool {
 	x := m.failure
-	return x != nil && isUnconfirmedStart(x) && x.Count >= *f.set.Spec.FailureThreshold && m.shown != secondary
+	return x != nil && !m.parked && isUnconfirmedStart(x) && x.Count >= *f.set.Spec.FailureThreshold && m.shown != secondary
 }
 
 func membersUnresponsive(f *facts) notice {
-	members := f.among(func(m *member) bool { return m.notAnswering || m.unresponsive() })
+	members := f.among(func(m *member) bool { return !m.parked && (m.notAnswering || m.unresponsive()) })
 	if len(members) == 0 {
 		return notice{}
 	}
@@ -383,7 +389,7 @@ func membersUnresponsive(f *facts) notice {
 }
 
 func membersDegraded(f *facts) notice {
-	degraded := f.among((*member).degraded)
+	degraded := f.among(func(m *member) bool { return m.degraded() && !m.parked })
 	if len(degraded) == 0 {
 		return notice{}
 	}

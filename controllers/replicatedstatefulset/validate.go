@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 )
 
 // maxNameLength is how long the name of a set may be: its pods carry
@@ -86,6 +87,7 @@ func validateWhole(set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
 	errs = append(errs, validateDuration(spec.ReconcileInterval, at.Child("reconcileInterval"))...)
 	errs = append(errs, validateDuration(spec.FailureWindow, at.Child("failureWindow"))...)
 	errs = append(errs, validateEvictions(spec, at)...)
+	errs = append(errs, validateRetention(spec.PersistentVolumeClaimRetentionPolicy, at.Child("persistentVolumeClaimRetentionPolicy"))...)
 	errs = append(errs, validateServicePorts(spec.ServicePorts, at.Child("servicePorts"))...)
 	errs = append(errs, validateSecrets(spec.Secrets, at.Child("secrets"))...)
 	if spec.RuleSelector != nil {
@@ -197,6 +199,36 @@ func validateEvictions(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path)
 	if numbers := b.MinAvailable != nil || b.MaxUnavailable != nil; b.Disabled && numbers {
 		errs = append(errs, field.Invalid(in.Child("disabled"), true,
 			"means that there is no budget; remove minAvailable and maxUnavailable, or disabled"))
+	}
+	return errs
+}
+
+// validateRetention refuses what the schema does.
+func validateRetention(policy *v1alpha1.ClaimRetentionPolicy, at *field.Path) field.ErrorList {
+	said := ptr.Deref(policy, v1alpha1.ClaimRetentionPolicy{})
+	known := []v1alpha1.RetentionPolicy{"", v1alpha1.RetainClaims, v1alpha1.DeleteClaims}
+	var errs field.ErrorList
+	for _, one := range []struct {
+		have v1alpha1.RetentionPolicy
+		at   *field.Path
+	}{{said.WhenDeleted, at.Child("whenDeleted")}, {said.WhenScaled, at.Child("whenScaled")}} {
+		if !slices.Contains(known, one.have) {
+			errs = append(errs, field.NotSupported(one.at, one.have, known[1:]))
+		}
+	}
+	return errs
+}
+
+// validateMaintenance refuses names that no member can have, now or later. Such a one makes
+// no spec wrong: it is refused when it is written, and else a condition.
+func validateMaintenance(set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
+	at := field.NewPath("spec", "maintenance")
+	var errs field.ErrorList
+	for i, name := range set.Spec.Maintenance {
+		if n, ok := ordinalOf(set, name); !ok || n >= maxReplicas {
+			errs = append(errs, field.Invalid(at.Index(i), excerpt.Message(name), fmt.Sprintf(
+				"the members of a set are named rss-<name of the set>-<ordinal from 0 to %d>; remove or correct it", maxReplicas-1)))
+		}
 	}
 	return errs
 }

@@ -80,7 +80,29 @@ func budgeted(b v1alpha1.BudgetPolicy) change {
 	return func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.PodDisruptionBudget = &b }
 }
 
-// RS-5, RS-6, RS-31, RS-60, RS-66, RS-69, RS-70.
+// RS-92: of names that no member can have only admission is told.
+func TestValidateMaintenance(t *testing.T) {
+	const wrong = `: the members of a set are named rss-<name of the set>-<ordinal from 0 to 999>; remove or correct it`
+	for _, r := range []struct{ name, want string }{
+		{"rss-example-0", ""},
+		{"rss-example-999", ""},
+		{"rss-example-1000", `spec.maintenance[0]: Invalid value: "rss-example-1000"` + wrong},
+		{"rss-example-1-0", `spec.maintenance[0]: Invalid value: "rss-example-1-0"` + wrong},
+		{"rss-example-01", `spec.maintenance[0]: Invalid value: "rss-example-01"` + wrong},
+		{"example-1", `spec.maintenance[0]: Invalid value: "example-1"` + wrong},
+	} {
+		set := read(t, "seed.yaml")
+		set.Spec.Maintenance = []string{r.name}
+		if got := said(validateMaintenance(set)); got != r.want {
+			t.Errorf("%s:\n  %s\nwant\n  %s", r.name, got, r.want)
+		}
+		if got := said(validate(set)); got != "" {
+			t.Errorf("%s makes the spec wrong: %s", r.name, got)
+		}
+	}
+}
+
+// RS-5, RS-6, RS-31, RS-60, RS-66, RS-69, RS-70, RS-93.
 func TestValidate(t *testing.T) {
 	const secret = `a volume secret-<name> is named after it: at most 56 lower-case letters, digits and hyphens, with no hyphen at either end`
 	long := strings.Repeat("x", 49)
@@ -103,6 +125,9 @@ func TestValidate(t *testing.T) {
 		{"RS-31 a window that never ends", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.FailureWindow = "293Y" }, `spec.failureWindow: Invalid value: "293Y": is too long; the longest is 292 years`},
 		{"RS-66 a policy that there is not", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.EvictionPolicy = "Forbid" }, `spec.evictionPolicy: Unsupported value: "Forbid": supported values: "Handover", "Allow"`},
 		{"RS-70 a time that is none", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.EvictionTimeout = "abc" }, `spec.evictionTimeout: Invalid value: "abc": ` + duration},
+		{"RS-93 a policy that there is not", func(s *v1alpha1.ReplicatedStatefulSet) {
+			s.Spec.PersistentVolumeClaimRetentionPolicy = &v1alpha1.ClaimRetentionPolicy{WhenScaled: "Recycle"}
+		}, `spec.persistentVolumeClaimRetentionPolicy.whenScaled: Unsupported value: "Recycle": supported values: "Retain", "Delete"`},
 		{"RS-69 a budget of two numbers", budgeted(v1alpha1.BudgetPolicy{MinAvailable: ptr.To[int32](1), MaxUnavailable: ptr.To[int32](1)}), `spec.podDisruptionBudget.minAvailable: Invalid value: 1: may not be set together with maxUnavailable; remove one of them`},
 		{"RS-69 a number for no budget", budgeted(v1alpha1.BudgetPolicy{MinAvailable: ptr.To[int32](1), Disabled: true}), `spec.podDisruptionBudget.disabled: Invalid value: true: means that there is no budget; remove minAvailable and maxUnavailable, or disabled`},
 		{"RS-69 a budget below zero", budgeted(v1alpha1.BudgetPolicy{MaxUnavailable: ptr.To[int32](-1)}), `spec.podDisruptionBudget.maxUnavailable: Invalid value: -1: must be from 0 to 1000`},

@@ -62,7 +62,7 @@ func SetupWebhook(mgr ctrl.Manager, book types.NamespacedName, token func() stri
 
 func (v *validator) ValidateCreate(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet) (admission.Warnings, error) {
 	set = withDefaults(set)
-	warned, errs := warnings(set), append(validate(set), validateOverrides(set)...)
+	warned, errs := warnings(set), slices.Concat(validate(set), validateOverrides(set), validateMaintenance(set))
 	if len(errs) == 0 {
 		tried, faults := v.tryChildren(ctx, set, v.foreign)
 		warned, errs = append(warned, tried...), faults
@@ -92,6 +92,9 @@ func (v *validator) ValidateUpdate(ctx context.Context, old, set *v1alpha1.Repli
 		return strangeAnnotations(set.Annotations), refuse(set, errs)
 	}
 	errs = append(errs, validate(set)...)
+	if !same(old.Spec.Maintenance, set.Spec.Maintenance) {
+		errs = append(errs, validateMaintenance(set)...)
+	}
 	errs = append(
 		errs,
 		claim.CheckChange(
@@ -152,11 +155,25 @@ func warnings(set *v1alpha1.ReplicatedStatefulSet) admission.Warnings {
 		)
 	}
 	texts = append(texts, oddTimes(&set.Spec)...)
+	texts = append(texts, oddMaintenance(set)...)
 	if s := set.Spec.RuleSelector; s != nil && len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
 		texts = append(texts, "spec.ruleSelector is empty and selects every ConfigMap of the namespace: whenever one of them changes, all members are recreated; "+
 			"select those that are meant by matchLabels, or remove it")
 	}
 	return append(texts, strangeAnnotations(set.Annotations)...)
+}
+
+// oddMaintenance warns of members to be parked that there are not.
+func oddMaintenance(set *v1alpha1.ReplicatedStatefulSet) (texts admission.Warnings) {
+	count := int(max(*set.Spec.Replicas, set.Status.RestoreReplicas))
+	for i, name := range set.Spec.Maintenance {
+		if n, ok := ordinalOf(set, name); ok && n >= count {
+			texts = append(texts, fmt.Sprintf(
+				"spec.maintenance[%d] is %s, and there is no such member; it is parked when it comes. The members are %s to %s",
+				i, name, memberName(set, 0), memberName(set, max(0, count-1))))
+		}
+	}
+	return texts
 }
 
 // oddTimes warns of times that are shorter or longer than what is heeded.

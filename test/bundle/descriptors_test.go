@@ -94,8 +94,9 @@ func exists(schema apiextensionsv1.JSONSchemaProps, path string) bool {
 // in it. So these objects must be right with nothing else in them.
 func TestObjectsThatAFormFillsIn(t *testing.T) {
 	want := map[string][]string{
-		"StatefulCluster":     {"persistentVolumeClaimRetentionPolicy", "replacement", "updateStrategy"},
-		"ExtendedStatefulSet": {"updateStrategy"},
+		"StatefulCluster":       {"persistentVolumeClaimRetentionPolicy", "replacement", "updateStrategy"},
+		"ReplicatedStatefulSet": {"persistentVolumeClaimRetentionPolicy"},
+		"ExtendedStatefulSet":   {"updateStrategy"},
 	}
 	for _, crd := range read(t).V1CRDs {
 		got, kind := filledIn("", crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]), crd.Spec.Names.Kind

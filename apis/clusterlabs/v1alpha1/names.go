@@ -114,6 +114,9 @@ const (
 	// and a primary is missing. It says what is waited for, or why no member can take the
 	// role.
 	ConditionDraining = "Draining"
+	// ConditionMaintenance is True while spec.maintenance names members. It says who is
+	// parked, what is waited for before another is, and how to end it.
+	ConditionMaintenance = "Maintenance"
 )
 
 // Reasons of the conditions.
@@ -201,7 +204,7 @@ const (
 	// ReasonNotDraining: no primary that another could replace is on a cordoned Node.
 	ReasonNotDraining = "NotDraining"
 	// ReasonNoSuccessor: no member can take the role of a primary that is to leave its
-	// Node.
+	// Node, or that is in spec.maintenance.
 	ReasonNoSuccessor = "NoSuccessor"
 	// ReasonPrimaryMissing: members are to leave their Nodes, and none may be evicted
 	// while a primary is missing.
@@ -209,6 +212,13 @@ const (
 	// ReasonEvictionAllowed: spec.evictionTimeout is over, and a primary that is to leave
 	// its Node may be evicted although no other member has its role.
 	ReasonEvictionAllowed = "EvictionAllowed"
+
+	// ReasonNoMaintenance: spec.maintenance is empty.
+	ReasonNoMaintenance = "NoMaintenance"
+	// ReasonParked: all members of spec.maintenance are parked.
+	ReasonParked = "Parked"
+	// ReasonNoSuchMember: spec.maintenance names none that is a member now.
+	ReasonNoSuchMember = "NoSuchMember"
 )
 
 // Reasons of events.
@@ -216,9 +226,15 @@ const (
 	// EventHandingOver: a primary hands its role over; the note says why, and who can take
 	// it.
 	EventHandingOver = "HandingOver"
-	// EventNoSuccessor: a primary is to leave its Node, and no member can take its
-	// role; the note says why.
+	// EventNoSuccessor: a primary is to leave its Node or is in spec.maintenance, and no
+	// member can take its role; the note says why.
 	EventNoSuccessor = "NoSuccessor"
+	// EventMemberParked: no command but status and sequence is run in a member any more,
+	// as spec.maintenance says.
+	EventMemberParked = "MemberParked"
+	// EventMemberUnparked: a member is in spec.maintenance no more, or became primary by
+	// another's hand.
+	EventMemberUnparked = "MemberUnparked"
 	// EventMemberAdded: a member came with a scale-up.
 	EventMemberAdded = "MemberAdded"
 	// EventMemberRemoved: a member went with a scale-down.

@@ -131,8 +131,16 @@ type ReplicatedStatefulSetStatus struct {
 	// +listMapKey=pod
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Without an answer",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	Unanswered []Unanswered `json:"unanswered,omitempty"`
-	// Conditions are Available, Progressing, Degraded, Seeded, DataLossRisk, Paused
-	// and Draining.
+	// Maintenance are the members of spec.maintenance, and how far they are. It is written
+	// before it is heeded. The operator needs it; do not edit it.
+	// +optional
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=map
+	// +listMapKey=pod
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Maintenance"
+	Maintenance []MemberMaintenance `json:"maintenance,omitempty"`
+	// Conditions are Available, Progressing, Degraded, Seeded, DataLossRisk, Paused,
+	// Draining and Maintenance.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -278,5 +286,30 @@ type Unanswered struct {
 	// +kubebuilder:validation:MaxLength=253
 	ContainerID string `json:"containerID"`
 	// Since is when it was first asked in vain.
+	Since metav1.Time `json:"since"`
+}
+
+// MaintenanceState is how far a member of spec.maintenance is.
+// +kubebuilder:validation:Enum=HandingOver;Waiting;Parked
+type MaintenanceState string
+
+const (
+	// MaintenanceHandingOver: it is primary, or was a moment ago, and no other member has
+	// its role yet.
+	MaintenanceHandingOver MaintenanceState = "HandingOver"
+	// MaintenanceWaiting: a command in it has not ended, as far as is known.
+	MaintenanceWaiting MaintenanceState = "Waiting"
+	// MaintenanceParked: no command but status and sequence is run in it.
+	MaintenanceParked MaintenanceState = "Parked"
+)
+
+// MemberMaintenance is a member of spec.maintenance.
+type MemberMaintenance struct {
+	// Pod is the name of the member.
+	// +kubebuilder:validation:MaxLength=63
+	Pod string `json:"pod"`
+	// State is how far it is.
+	State MaintenanceState `json:"state"`
+	// Since is when it came to be so.
 	Since metav1.Time `json:"since"`
 }

@@ -199,6 +199,23 @@ type ReplicatedStatefulSetSpec struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Pod disruption budget",order=22
 	PodDisruptionBudget *BudgetPolicy `json:"podDisruptionBudget,omitempty"`
+
+	// Maintenance are the names of members that are parked, so that a person can work on
+	// them: such a member gets no role, no clients, and no command but status and sequence,
+	// and its pod goes on. A primary hands its role over first. Defaults to none.
+	// +optional
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.all(m, m.matches('^rss-[a-z]([-a-z0-9]*[a-z0-9])?-(0|[1-9][0-9]{0,2})$'))",message="the members of a set are named rss-<name of the set>-<ordinal from 0 to 999>; remove or correct the others"
+	// +listType=set
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Maintenance",order=23
+	Maintenance []string `json:"maintenance,omitempty"`
+
+	// PersistentVolumeClaimRetentionPolicy says what becomes of the claims of members that
+	// are no more. Defaults to Retain in all cases.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Claim retention policy",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:persistentVolumeClaimRetentionPolicy"},order=24
+	PersistentVolumeClaimRetentionPolicy *ClaimRetentionPolicy `json:"persistentVolumeClaimRetentionPolicy,omitempty"`
 }
 
 // TLSPolicy names Secrets with certificates.

@@ -1,0 +1,306 @@
+package replicatedstatefulset
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
+)
+
+// parking is about the members of spec.maintenance. Such a member is parked, so that a person
+// can work on it: it is asked, and told nothing. A primary hands its role over before. Who is
+// parked is in the status before it is heeded, since a person relies on it.
+type parking struct{ *facts }
+
+// judge is for after the states and the grants are known. A set that goes stops all members.
+func (k parking) judge() {
+	for _, m := range k.members {
+		m.listed = !k.deleting() && slices.Contains(k.set.Spec.Maintenance, m.name())
+	}
+	k.record.park(k)
+	for _, m := range k.members {
+		m.parked = m.listed && k.record.maintenanceOf(m.name()).State == v1alpha1.MaintenanceParked
+		if mutant.Is("rss-nobody-is-parked") { // members of spec.maintenance are told what to do
+			m.parked = false
+		}
+	}
+}
+
+// names are the members of spec.maintenance by ordinal, also those that have no pod.
+func (k parking) names() (names []string) {
+	if k.deleting() {
+		return nil
+	}
+	for _, name := range k.set.Spec.Maintenance {
+		if _, ok := ordinalOf(k.set, name); ok {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(len(a)-len(b), strings.Compare(a, b))
+	})
+	return slices.Compact(names)
+}
+
+// strangeNames are those of spec.maintenance that no member of the set can have.
+func (k parking) strangeNames() (names []string) {
+	for _, name := range k.set.Spec.Maintenance {
+		if _, ok := ordinalOf(k.set, name); !ok && !k.deleting() {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// stateOf is how far a member of spec.maintenance is, that was so far before.
+func (k parking) stateOf(pod string, was v1alpha1.MaintenanceState) v1alpha1.MaintenanceState {
+	switch {
+	case k.record.grantsName(pod):
+		return v1alpha1.MaintenanceHandingOver
+	case was == v1alpha1.MaintenanceHandingOver && !k.rolesAreFilled():
+		return v1alpha1.MaintenanceHandingOver // it may have the newest copy still
+	case k.record.runsIn(pod):
+		return v1alpha1.MaintenanceWaiting
+	}
+	return v1alpha1.MaintenanceParked
+}
+
+// rolesAreFilled reports whether the others are primary, as far as one can take a role from
+// another. Where none follows, all primaries have the same data.
+func (k parking) rolesAreFilled() bool {
+	need := k.target()
+	if !k.hasFollowers() {
+		need = min(need, 1)
+	}
+	return len(k.otherPrimaries()) >= need
+}
+
+// otherPrimaries are those that are not to be parked.
+func (k parking) otherPrimaries() []*member {
+	return k.among(func(m *member) bool { return m.isPrimary() && !m.listed && !m.leaves })
+}
+
+// expected is how many primaries there are to be, as long as members are parked: where all
+// are primary, so many fewer.
+func (k parking) expected() int {
+	if k.target() == 0 {
+		return 0
+	}
+	return max(1, min(k.target(), k.wanted()-len(k.parked())))
+}
+
+func (k parking) parked() []*member { return k.among(func(m *member) bool { return m.parked }) }
+
+// leaver is the first primary that is to hand its role over and be parked; nil if there is
+// none.
+func (k parking) leaver() *member {
+	for _, m := range k.members {
+		if m.listed && m.shown == primary && !m.terminating() && !m.leaves {
+			return m
+		}
+	}
+	return nil
+}
+
+// kept are members that are to go, and stay since a person works on them.
+func (k parking) kept() []*member {
+	return k.among(func(m *member) bool { return m.listed && m.ordinal >= k.wanted() })
+}
+
+// record.
+
+// park brings up to date how far the members of spec.maintenance are.
+func (r *record) park(k parking) {
+	if k.invalid != "" {
+		return
+	}
+	before := r.maintenance
+	r.maintenance = nil
+	for _, pod := range k.names() {
+		i := slices.IndexFunc(before, func(x v1alpha1.MemberMaintenance) bool { return x.Pod == pod })
+		now := v1alpha1.MemberMaintenance{Pod: pod}
+		if i >= 0 {
+			now = before[i]
+		}
+		if is := k.stateOf(pod, now.State); is != now.State {
+			now.State, now.Since = is, metav1.NewTime(k.now)
+			r.tellParked(now)
+		}
+		r.maintenance = append(r.maintenance, now)
+	}
+	for _, x := range before {
+		if x.State == v1alpha1.MaintenanceParked && r.maintenanceOf(x.Pod).State != x.State {
+			r.tell(v1alpha1.EventMemberUnparked, "%s is not parked any more", x.Pod)
+		}
+	}
+}
+
+func (r *record) tellParked(now v1alpha1.MemberMaintenance) {
+	if now.State == v1alpha1.MaintenanceParked {
+		r.tell(v1alpha1.EventMemberParked, "%s is parked, as spec.maintenance says", now.Pod)
+	}
+}
+
+// maintenanceOf is how far a member is; empty if it is not in spec.maintenance.
+func (r *record) maintenanceOf(pod string) v1alpha1.MemberMaintenance {
+	for _, x := range r.maintenance {
+		if x.Pod == pod {
+			return x
+		}
+	}
+	return v1alpha1.MemberMaintenance{}
+}
+
+// runsIn reports whether a command is on record of a pod of that name.
+func (r *record) runsIn(pod string) bool {
+	return slices.ContainsFunc(r.commands, func(c v1alpha1.RunningCommand) bool { return c.Pod == pod })
+}
+
+// The handover.
+
+// parkPrimary takes its role from a primary that is to be parked. It is a switchover that
+// begins at rest only, as that of a cordoned Node.
+func parkPrimary(f *facts, p *plan) {
+	k := parking{f}
+	m := k.leaver()
+	if m == nil {
+		return
+	}
+	p.LookAgain(drain{f}.triedUntil(m).Sub(f.now))
+	if k.whyNotNow(m).Reason != "" {
+		return
+	}
+	const why = "it is in spec.maintenance"
+	if k.isSpare() {
+		p.stop(f, m, why+", and other primaries run")
+		return
+	}
+	handOver(f, p, m, why)
+}
+
+// isSpare reports whether a primary may stop without a successor: others have the same data.
+func (k parking) isSpare() bool { return len(k.otherPrimaries()) > 0 && !k.hasFollowers() }
+
+// parkChecks are what keeps a primary from handing its role over now, the reason that lasts
+// longest first.
+var parkChecks = []func(drain, *member) notice{
+	notServed, isMissing, demoteFailed, noneFollows, askedOtherwise, beingUpdated, triedLately,
+}
+
+// whyNotNow is what the first of parkChecks says.
+func (k parking) whyNotNow(m *member) notice { return drain(k).firstOf(parkChecks, m) }
+
+// noneFollows: where no member has the data of a primary, none can take its role.
+func noneFollows(d drain, m *member) notice {
+	switch k := parking(d); {
+	case k.isSpare():
+		return notice{}
+	case !d.hasFollowers():
+		return notice{Reason: v1alpha1.ReasonNoSuccessor, Message: "no member follows it, so that none has its data"}
+	}
+	return noSuccessorLeft(d, m)
+}
+
+// What people read.
+
+// inMaintenance: nothing is started in a member that is parked.
+func inMaintenance(_ *facts, m *member) string {
+	if m.parked {
+		return "it is in spec.maintenance"
+	}
+	return ""
+}
+
+// maintenance is the condition that says who is parked, and how to end it.
+func maintenance(p *plan) metav1.Condition {
+	k := parking{p.on}
+	c := metav1.Condition{Type: v1alpha1.ConditionMaintenance, Status: metav1.ConditionTrue}
+	if len(k.names())+len(k.strangeNames()) == 0 {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonNoMaintenance, "spec.maintenance is empty"
+		return c
+	}
+	all := []notice{k.underWay(p), k.whoIsParked(), k.whoIsNone(), k.whoCanBeNone()}
+	var texts []string
+	for _, found := range all {
+		if found.Reason != "" {
+			c.Reason = cmp.Or(c.Reason, found.Reason)
+			texts = append(texts, found.Message)
+		}
+	}
+	c.Message = strings.Join(texts, ". ") + fmt.Sprintf(
+		". To end it, take members off the list; all of them: kubectl -n %s patch rss %s --type=merge -p '{\"spec\":{\"maintenance\":null}}'",
+		k.set.Namespace, k.set.Name)
+	return c
+}
+
+// underWay says what is waited for before a member is parked; nothing if all are.
+func (k parking) underWay(p *plan) notice {
+	if m := k.leaver(); m != nil {
+		found := k.whyNotNow(m)
+		text := fmt.Sprintf("%s is primary, and is parked when another member has its role: %s",
+			m.name(), cmp.Or(found.Message, p.Waiting.Message, "it is handed over"))
+		if found.Reason == v1alpha1.ReasonNoSuccessor {
+			text += fmt.Sprintf(". To work on it as it is, without failovers: kubectl -n %s patch rss %s --type=merge -p '{\"spec\":{\"paused\":true}}'",
+				k.set.Namespace, k.set.Name)
+		}
+		return notice{Reason: cmp.Or(found.Reason, v1alpha1.ReasonHandingOver), Message: text}
+	}
+	for _, x := range k.record.maintenance {
+		switch x.State {
+		case v1alpha1.MaintenanceHandingOver:
+			return notice{Reason: v1alpha1.ReasonHandingOver, Message: x.Pod + " is parked when another member has its role"}
+		case v1alpha1.MaintenanceWaiting:
+			return notice{Reason: v1alpha1.ReasonWaitingForCommand, Message: x.Pod + " is parked when the command in it has ended"}
+		}
+	}
+	return notice{}
+}
+
+// whoIsParked names the members on which a person can work.
+func (k parking) whoIsParked() notice {
+	parked := k.parked()
+	if len(parked) == 0 {
+		return notice{}
+	}
+	return notice{Reason: v1alpha1.ReasonParked, Message: "parked: " + namesOf(parked) +
+		"; no command but status and sequence is run there, no client is sent there, and no role is given"}
+}
+
+// whoIsNone names those of spec.maintenance that are no members now. They are parked when
+// they come.
+func (k parking) whoIsNone() notice {
+	var names []string
+	for _, name := range k.names() {
+		if k.named(name) == nil {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return notice{}
+	}
+	return notice{Reason: v1alpha1.ReasonNoSuchMember, Message: "without a pod now, and parked when they come: " + strings.Join(names, ", ")}
+}
+
+// whoCanBeNone names those that are no members of this set, and never will be.
+func (k parking) whoCanBeNone() notice {
+	names := k.strangeNames()
+	if len(names) == 0 {
+		return notice{}
+	}
+	return notice{Reason: v1alpha1.ReasonNoSuchMember, Message: fmt.Sprintf(
+		"no member of this set can have the name %s; correct it", strings.Join(names, ", "))}
+}
+
+// waitForNewest says why none is started of those with the newest copy. No older copy takes
+// its place because of maintenance.
+func (p *plan) waitForNewest(newest copies) {
+	p.WaitFor(v1alpha1.ReasonRecovering, cannotStart(newest[0]))
+	if !slices.ContainsFunc(newest, func(m *member) bool { return !m.parked }) {
+		p.risk = fmt.Sprintf("%s has the newest copy, sequence %d, and is in spec.maintenance", newest[0].name(), newest[0].version.sequence)
+	}
+}

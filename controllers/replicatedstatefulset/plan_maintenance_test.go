@@ -1,0 +1,174 @@
+package replicatedstatefulset
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+)
+
+// listed: those members are in spec.maintenance since now.
+func listed(ordinals ...int) thing {
+	return with(func(w *world) {
+		for _, n := range ordinals {
+			w.set.Spec.Maintenance = append(w.set.Spec.Maintenance, memberName(w.set, n))
+		}
+	})
+}
+
+// in: a member is in spec.maintenance, and so far.
+func in(state v1alpha1.MaintenanceState, ordinal int) thing {
+	return with(func(w *world) {
+		listed(ordinal).into(w)
+		w.set.Status.Maintenance = append(w.set.Status.Maintenance, v1alpha1.MemberMaintenance{Pod: memberName(w.set, ordinal), State: state, Since: metaTime(time.Minute)})
+	})
+}
+
+func parkedNow(ordinal int) thing { return in(v1alpha1.MaintenanceParked, ordinal) }
+
+func handingOver(ordinal int) thing { return in(v1alpha1.MaintenanceHandingOver, ordinal) }
+
+// unlabelled: a parked member has no role, whatever runs in it.
+func (f *podFixture) unlabelled() *podFixture {
+	f.labels = map[string]string{v1alpha1.LabelRole: v1alpha1.RoleNone, v1alpha1.LabelActive: v1alpha1.False}
+	return f
+}
+
+// A parked member is asked, and told nothing.
+func TestDecideMaintenance(t *testing.T) {
+	at := func(n int) *podFixture { return pod(n).secondary().later("9") }
+	idle := func(n int) *podFixture { return pod(n).idle().sequence("9") }
+	check(t, []row{
+		{"RS-89 that it is parked is on record before it is heeded", worldOf(setOf(3, 1), pod(0).primary(), at(1), at(2), listed(2)),
+			[]string{"learned: 2 is parked, as spec.maintenance says", "patch pod 2: Role, none"}},
+		{"RS-89 it is no secondary any more in the eyes of clients", worldOf(setOf(3, 1), pod(0).primary(), at(1), at(2), parkedNow(2)), []string{"patch pod 2: Role, none"}},
+		{"RS-89 it is not started", worldOf(setOf(3, 1), pod(0).primary(), at(1), idle(2), parkedNow(2)), nil},
+		{"RS-89 nor stopped when it fails", worldOf(setOf(3, 1), pod(0).primary(), at(1), pod(2).status(1), parkedNow(2)), nil},
+		{"RS-89 nor recreated when much failed in it", worldOf(setOf(3, 1), pod(0).primary(), at(1), pod(2).status(1).failures(9, "stop", 1, true), parkedNow(2)), nil},
+		{"RS-89 nor when its template is out of date", worldOf(setOf(3, 1), pod(0).primary(), at(1), idle(2).outdated(), parkedNow(2)), nil},
+		{"RS-89 nor is another updated meanwhile", worldOf(setOf(3, 1), pod(0).primary(), at(1).outdated(), idle(2), parkedNow(2)), nil},
+		{"RS-89 its status is asked", worldOf(setOf(3, 1), pod(0).primary(), at(1), pod(2), parkedNow(2)), []string{"2 asked status"}},
+		{"RS-89 it is not removed by a scale-down", worldOf(setOf(3, 1), pod(0).primary(), at(1), at(2).unlabelled(), parkedNow(2), replicas(2)), nil},
+		{"RS-89 nor is any other while it is to go", worldOf(setOf(3, 1), pod(0).primary(), at(1), at(2).unlabelled(), parkedNow(2), replicas(0)), nil},
+		{"RS-89 a command in it ends before", worldOf(setOf(3, 1), pod(0).primary(), at(1), pod(2).idle().runs("secondary", time.Second), listed(2)), []string{"patch status of replicatedstatefulset db: Learned"}},
+		{"RS-89 taken off the list it joins again", worldOf(setOf(3, 1), pod(0).primary(), at(1), idle(2), with(func(w *world) {
+			w.set.Status.Maintenance = []v1alpha1.MemberMaintenance{{Pod: "rss-db-2", State: v1alpha1.MaintenanceParked}}
+		})), []string{"learned: 2 is not parked any more"}},
+		{"RS-89 the object is deleted with it", worldOf(setOf(2, 1), pod(0).primary().sequence("9"), at(1), parkedNow(1), deletedSince(time.Minute)), []string{"learned: 1 is not parked any more"}},
+
+		{"RS-90 a primary hands over first", worldOf(setOf(3, 1), pod(0).primary().sequence("9"), at(1), at(2), handingOver(0)), []string{"0: Demote, with 0"}},
+		{"RS-90 not to one that is parked", worldOf(setOf(3, 1), pod(0).primary().sequence("9"), at(1).unlabelled(), at(2), handingOver(0), parkedNow(1)), []string{"0: Demote, with 0"}},
+		{"RS-90 so that it stays where all others are", worldOf(setOf(2, 1), pod(0).primary().sequence("9"), at(1).unlabelled(), handingOver(0), parkedNow(1)), nil},
+		{"RS-90 nor to one that is behind, and is asked", worldOf(setOf(2, 1), pod(0).primary().sequence("9"), pod(1).secondary().sequence("8"), handingOver(0)), []string{"1 asked sequence"}},
+		{"RS-90 nor while a member is missing", worldOf(setOf(3, 1), pod(0).primary().sequence("9"), at(1), pod(2).pending(), handingOver(0)), nil},
+		{"RS-90 nor while it is paused", worldOf(setOf(2, 1), pod(0).primary().sequence("9"), at(1), handingOver(0), with(func(w *world) { w.set.Spec.Paused = true })), nil},
+		{"RS-90 it does so with evictions allowed too", worldOf(allowing(setOf(3, 1)), pod(0).primary().sequence("9"), at(1), at(2), handingOver(0)), []string{"0: Demote, with 0"}},
+		{"RS-90 where all are primary it is stopped", worldOf(setOf(3, 3), pod(0).primary(), pod(1).primary(), pod(2).primary(), handingOver(2)), []string{"2: Stop, with 0 1 2"}},
+		{"RS-90 but the last one", worldOf(setOf(2, 2), pod(0).primary(), pod(1).idle(), handingOver(0), parkedNow(1)), nil},
+		{"RS-90 of equals another is promoted", worldOf(setOf(3, 1), at(0), at(1), at(2), handingOver(0)), []string{"1: Promote, alone"}},
+		{"RS-90 having the newest copy it is primary again", worldOf(setOf(3, 1), at(0), pod(1).secondary().sequence("8"), pod(2).secondary().sequence("8"), handingOver(0)), []string{"0: Promote, alone"}},
+		{"RS-90 it is parked when another is seen as primary", worldOf(setOf(3, 1), at(0), pod(1).primary(), at(2), handingOver(0)),
+			[]string{"learned: 0 is parked, as spec.maintenance says", "patch pod 0: Role, none"}},
+		{"RS-90 and not when another is told to be", worldOf(setOf(3, 1), at(0), pod(1).granted().runs("promote", time.Second), at(2), handingOver(0)), nil},
+		{"RS-90 one that a person starts as primary hands over", worldOf(setOf(3, 1), pod(0).status(8), at(1), at(2), parkedNow(0)),
+			[]string{"learned: 0 is found running as primary; 0 is not parked any more"}},
+		{"RS-90 and is the one that is demoted of two", worldOf(setOf(3, 1), pod(0).primary().sequence("9"), pod(1).primary().sequence("9"), at(2), handingOver(0)), []string{"0: Demote, with 0 1"}},
+		{"RS-90 another primary is wanted, and it is not that", worldOf(setOf(4, 2), pod(0).primary(), at(1), at(2), at(3), handingOver(1)), []string{"2: Promote, with 0"}},
+
+		{"RS-91 another drains and updates as if it were there", worldOf(setOf(3, 1), pod(0).primary().cordoned().sequence("9"), at(1), idle(2), parkedNow(2)), []string{"0: Demote, with 0"}},
+		{"RS-91 the best of the others takes over", worldOf(setOf(3, 1), pod(0).crashed(), at(1), at(2).unlabelled(), parkedNow(2)), []string{"1: Promote, alone"}},
+		{"RS-91 not if what is parked is newer", worldOf(setOf(3, 1), pod(0).crashed(), at(1), pod(2).secondary().later("10").unlabelled(), parkedNow(2)), nil},
+		{"RS-91 nor if it does not run", worldOf(setOf(3, 1), pod(0).crashed(), at(1), pod(2).idle().sequence("10"), parkedNow(2)), nil},
+		{"RS-91 nor before it has answered", worldOf(setOf(3, 1), pod(0).crashed(), at(1), pod(2).idle(), parkedNow(2)), []string{"2 asked sequence"}},
+		{"RS-91 of two the one that was primary starts again", worldOf(setOf(2, 1), idle(0), at(1).unlabelled(), parkedNow(1)), []string{"0: Seed, alone"}},
+		{"RS-91 but not with an older copy", worldOf(setOf(2, 1), pod(0).idle().sequence("8"), at(1).unlabelled(), parkedNow(1)), nil},
+		{"RS-91 all come back, and it is asked too", worldOf(setOf(3, 1), idle(0), idle(1), pod(2).idle().sequence("3"), parkedNow(2)), []string{"0: Seed, alone"}},
+		{"RS-91 and missed if it has the newest", worldOf(setOf(3, 1), idle(0), idle(1), pod(2).idle().sequence("10"), parkedNow(2)), nil},
+		{"RS-91 it is not seeded if a person says so", worldOf(setOf(2, 1), pod(0).idle().sequence("8"), idle(1), parkedNow(1), annotated(v1alpha1.AnnotationSeedFrom, "rss-db-1")),
+			[]string{"patch replicatedstatefulset db: Refused, 1 was not seeded: it is in spec.maintenance; take it off that list first"}},
+		{"RS-91 another is", worldOf(setOf(2, 1), pod(0).idle().sequence("8"), idle(1), parkedNow(1), annotated(v1alpha1.AnnotationSeedFrom, "rss-db-0")), []string{"0: Seed, alone"}},
+		{"RS-90 nor does it take over", worldOf(setOf(2, 1), pod(0).primary().sequence("9"), at(1).unlabelled(), parkedNow(1), annotated(v1alpha1.AnnotationSwitchoverTo, "rss-db-1")),
+			[]string{"patch replicatedstatefulset db: Refused, 1 does not take over: it is in spec.maintenance; take it off that list first"}},
+		{"RS-91 a switchover between the others is made", worldOf(setOf(3, 1), pod(0).primary().sequence("9"), at(1), pod(2).status(1), parkedNow(2), annotated(v1alpha1.AnnotationSwitchoverTo, "rss-db-1")), []string{"0: Demote, with 0"}},
+	})
+}
+
+// The last door is shut as well.
+func TestNothingIsSentToAParkedMember(t *testing.T) {
+	f := derive(worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary(), parkedNow(1)))
+	p := plan{on: f, record: f.record, asked: map[string]bool{}}
+	if p.send(f, f.members[1], "stop", "stop", "the caller forgot to ask"); p.Acts() > 0 {
+		t.Errorf("it does %q", gist(&p))
+	}
+}
+
+// The conditions say who is parked, what that means, and how to end it.
+func TestMaintenance(t *testing.T) {
+	const end = "kubectl -n ns patch rss db --type=merge -p '{\"spec\":{\"maintenance\":null}}'"
+	leaving := func() *podFixture { return pod(0).primary().sequence("9") }
+	for _, r := range []struct {
+		name         string
+		world        *world
+		kind, reason string
+		says         []string
+	}{
+		{"nobody is", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary()), v1alpha1.ConditionMaintenance, v1alpha1.ReasonNoMaintenance, nil},
+		{"RS-92 one is", worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle(), parkedNow(1)), v1alpha1.ConditionMaintenance, v1alpha1.ReasonParked, []string{"parked: rss-db-1; no command but status and sequence", end}},
+		{"RS-92 one is to come", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary(), parkedNow(7)), v1alpha1.ConditionMaintenance, v1alpha1.ReasonNoSuchMember, []string{"without a pod now, and parked when they come: rss-db-7", end}},
+		{"RS-92 one is of another set", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary(), with(func(w *world) { w.set.Spec.Maintenance = []string{"rss-db-1-0"} })), v1alpha1.ConditionMaintenance, v1alpha1.ReasonNoSuchMember, []string{"no member of this set can have the name rss-db-1-0; correct it", end}},
+		{"RS-92 one waits for another to take over", worldOf(setOf(2, 1), leaving(), pod(1).secondary().sequence("8"), handingOver(0)), v1alpha1.ConditionMaintenance, v1alpha1.ReasonHandingOver,
+			[]string{"rss-db-0 is primary, and is parked when another member has its role: rss-db-1 has not all of the data of rss-db-0 yet"}},
+		{"RS-92 meanwhile it is on its way", worldOf(setOf(2, 1), leaving(), pod(1).secondary().sequence("8"), handingOver(0)), v1alpha1.ConditionProgressing, v1alpha1.ReasonHandingOver, nil},
+		{"RS-92 nobody can", worldOf(setOf(2, 1), leaving(), pod(1).idle(), handingOver(0), parkedNow(1)), v1alpha1.ConditionMaintenance, v1alpha1.ReasonNoSuccessor,
+			[]string{"rss-db-1 (it is in spec.maintenance)", "parked: rss-db-1", "{\"spec\":{\"paused\":true}}"}},
+		{"RS-92 nobody follows", worldOf(setOf(1, 1), leaving(), handingOver(0)), v1alpha1.ConditionMaintenance, v1alpha1.ReasonNoSuccessor, []string{"no member follows it"}},
+		{"RS-92 a command has not ended", worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle().runs("secondary", time.Second), listed(1)), v1alpha1.ConditionMaintenance, v1alpha1.ReasonWaitingForCommand, []string{"rss-db-1 is parked when the command in it has ended"}},
+		{"RS-92 the set is as it should be", worldOf(setOf(2, 1), pod(0).primary(), pod(1).status(1), parkedNow(1)), v1alpha1.ConditionReady, v1alpha1.ReasonOnTarget, nil},
+		{"so it is where all are primary", worldOf(setOf(3, 3), pod(0).primary(), pod(1).primary(), pod(2).idle(), parkedNow(2)), v1alpha1.ConditionReady, v1alpha1.ReasonOnTarget, nil},
+		{"but not without a primary", worldOf(setOf(2, 2), pod(0).idle(), pod(1).idle(), parkedNow(0), parkedNow(1)), v1alpha1.ConditionAvailable, v1alpha1.ReasonBelowTarget, nil},
+		{"what is wrong with it is for its person", worldOf(setOf(2, 1), pod(0).primary(), pod(1).silent(9), parkedNow(1)), v1alpha1.ConditionDegraded, v1alpha1.ReasonHealthy, nil},
+		{"RS-91 a failover lacks its copy", worldOf(setOf(3, 1), pod(0).crashed(), pod(1).secondary().later("9"), pod(2).secondary().later("10"), parkedNow(2)), v1alpha1.ConditionDataLossRisk, v1alpha1.ReasonNewestMissing,
+			[]string{"rss-db-2 has the newest copy, sequence 10, and is in spec.maintenance"}},
+		{"RS-91 and says so when it is on record", worldOf(setOf(3, 1), pod(0).crashed(), pod(1).secondary().later("9"), pod(2).idle(), parkedNow(2), recordedSequence("rss-db-2", "10")), v1alpha1.ConditionDataLossRisk, v1alpha1.ReasonNewestMissing,
+			[]string{"rss-db-2 had 10 and is in spec.maintenance"}},
+		{"RS-91 a start of all lacks its copy", worldOf(setOf(2, 1), pod(0).idle().sequence("9"), pod(1).idle().sequence("10"), parkedNow(1)), v1alpha1.ConditionDataLossRisk, v1alpha1.ReasonNewestMissing, []string{"is in spec.maintenance"}},
+		{"RS-89 a scale-down waits", worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle(), parkedNow(1), replicas(1)), v1alpha1.ConditionProgressing, v1alpha1.ReasonScaling, []string{"spec.maintenance: rss-db-1"}},
+		{"RS-89 an update waits", worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle().outdated(), parkedNow(1)), v1alpha1.ConditionProgressing, v1alpha1.ReasonUpdating, []string{"in spec.maintenance are rss-db-1"}},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			p := decide(r.world)
+			c := meta.FindStatusCondition(summarize(&p).Conditions, r.kind)
+			if c == nil || c.Reason != r.reason {
+				t.Fatalf("it is %+v", c)
+			}
+			for _, text := range r.says {
+				if !strings.Contains(c.Message, text) {
+					t.Errorf("it lacks %q: %s", text, c.Message)
+				}
+			}
+			if r.kind == v1alpha1.ConditionMaintenance && (c.Status == metav1.ConditionTrue) == (r.reason == v1alpha1.ReasonNoMaintenance) {
+				t.Errorf("it is %s", c.Status)
+			}
+		})
+	}
+}
+
+// Who is parked stays so, whatever becomes of the operator.
+func TestMaintenanceOnRecord(t *testing.T) {
+	w := worldOf(setOf(3, 1), pod(0).primary(), pod(1).secondary(), pod(2).secondary(), parkedNow(2), with(func(w *world) {
+		w.set.Spec.Maintenance = append(w.set.Spec.Maintenance, "rss-other-1", "rss-db-01", "rss-db-2")
+	}))
+	p := decide(w)
+	s := summarize(&p)
+	if len(s.Maintenance) != 1 || !s.Maintenance[0].Since.Time.Equal(ago(time.Minute)) {
+		t.Errorf("it is %+v", s.Maintenance)
+	}
+	if s.ReadyReplicas != 2 || slices.Contains(s.Members.Failed, "rss-db-2") {
+		t.Errorf("%d are ready, and failed are %v", s.ReadyReplicas, s.Members.Failed)
+	}
+}

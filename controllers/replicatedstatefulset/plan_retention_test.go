@@ -1,0 +1,123 @@
+package replicatedstatefulset
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+)
+
+const keep, discard = v1alpha1.RetainClaims, v1alpha1.DeleteClaims
+
+// retaining is a set of three whose claims are treated so.
+func retaining(deleted, scaled v1alpha1.RetentionPolicy) *v1alpha1.ReplicatedStatefulSet {
+	set := setOf(3, 1)
+	set.Spec.PersistentVolumeClaimRetentionPolicy = &v1alpha1.ClaimRetentionPolicy{WhenDeleted: deleted, WhenScaled: scaled}
+	return set
+}
+
+// deletingScaled: the StatefulSet deletes claims of members that it takes away.
+var deletingScaled = with(func(w *world) { w.stateful.Spec.PersistentVolumeClaimRetentionPolicy = retention("Delete") })
+
+// RS-93: in the patch that lowers the number to one that is not 0, and until those pods are
+// gone, the StatefulSet says Delete; else it says Retain, and always of its own deletion.
+func TestWhenScaled(t *testing.T) {
+	two := func() []thing { return []thing{pod(0).primary(), pod(1).secondary().sequence("9")} }
+	gone := func(more ...thing) []thing { return append(two(), append(more, replicas(2))...) }
+	to := func(n int32) thing { return with(func(w *world) { w.stateful.Spec.Replicas = &n }) }
+	unseen := with(func(w *world) { w.stateful.Generation = 7 })
+	before := setOf(3, 1)
+	for _, r := range []struct {
+		name  string
+		world *world
+		want  string // what the patch of the StatefulSet says; "" if there is none
+	}{
+		{"a member goes", worldOf(retaining(keep, discard), gone(pod(2).idle())...), "Delete"},
+		{"it stays so while its pod is there", worldOf(retaining(keep, discard), gone(pod(2).idle().deleted(), to(2), deletingScaled)...), ""},
+		{"and while the StatefulSet has not been seen", worldOf(retaining(keep, discard), gone(to(2), deletingScaled, unseen)...), ""},
+		{"and ends with the last of them", worldOf(retaining(keep, discard), gone(to(2), deletingScaled)...), "Retain"},
+		{"or by a word", worldOf(retaining(keep, keep), gone(pod(2).idle().deleted(), to(2), deletingScaled)...), "Retain"},
+		{"a stop is no scale-down", worldOf(retaining(discard, discard), pod(0).idle(), pod(1).idle(), pod(2).idle(), replicas(0)), "Retain"},
+		{"nor is one that comes right after", worldOf(retaining(discard, discard), pod(0).primary().sequence("9"), pod(1).idle(), pod(2).idle(), replicas(0), deletingScaled), "Retain"},
+		{"nor the end of the object", worldOf(retaining(discard, discard), pod(0).idle(), pod(1).idle(), pod(2).idle(), deletedSince(time.Minute)), "Retain"},
+		{"a scale-up keeps", worldOf(retaining(discard, discard), append(two(), pod(2).secondary(), replicas(4))...), "Retain"},
+		{"a set that says Retain", worldOf(retaining(keep, keep), gone(pod(2).idle())...), "Retain"},
+		{"a set of before", worldOf(before, gone(pod(2).idle())...), "Retain"},
+		{"at rest nothing is written", worldOf(retaining(discard, discard), append(two(), pod(2).secondary())...), ""},
+		{"somebody's own word is put right", worldOf(retaining(discard, keep), append(two(), pod(2).secondary(), deletingScaled)...), "Retain"},
+	} {
+		t.Run("RS-93 "+r.name, func(t *testing.T) {
+			p, got := decide(r.world), ""
+			for _, chain := range slices.Concat(p.Steps...) {
+				s, ok := chain[0].Object.(*appsv1.StatefulSet)
+				if !ok {
+					continue
+				}
+				said := s.Spec.PersistentVolumeClaimRetentionPolicy
+				got = string(said.WhenScaled)
+				if said.WhenDeleted != appsv1.RetainPersistentVolumeClaimRetentionPolicyType {
+					t.Errorf("it deletes claims with itself")
+				}
+				if from := chain[0].From.(*appsv1.StatefulSet); from.Spec.Template.Annotations[v1alpha1.AnnotationTemplate] != s.Spec.Template.Annotations[v1alpha1.AnnotationTemplate] {
+					t.Error("it recreates pods")
+				}
+			}
+			if got != r.want {
+				t.Errorf("it says %q, want %q: %v", got, r.want, gist(&p))
+			}
+		})
+	}
+}
+
+// left is a claim that is there after the last pod of a set, made an hour after it.
+func left(name string, change ...func(*corev1.PersistentVolumeClaim)) thing {
+	c := claimSized(name, "1Gi")
+	c.UID, c.CreationTimestamp = "uid-of-claim", metaTime(time.Hour)
+	for _, f := range change {
+		f(&c)
+	}
+	return with(func(w *world) { w.leftClaims = append(w.leftClaims, &c) })
+}
+
+// RS-93: with the object go the claims that were made for it, and no others.
+func TestWhenDeleted(t *testing.T) {
+	ends := func(set *v1alpha1.ReplicatedStatefulSet, things ...thing) *world {
+		return worldOf(set, append(things, deletedSince(time.Minute), with(func(w *world) {
+			w.set.CreationTimestamp = metaTime(2 * time.Hour)
+			w.stateful.Spec.Replicas = ptr.To[int32](0)
+		}))...)
+	}
+	deletes := func(name string) []string {
+		return []string{"delete persistentvolumeclaim " + name + ": Left, as persistentVolumeClaimRetentionPolicy says"}
+	}
+	goes := []string{"patch replicatedstatefulset db: Release"}
+	older := func(c *corev1.PersistentVolumeClaim) { c.CreationTimestamp = metaTime(3 * time.Hour) }
+	going := func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = ptr.To(metaTime(0)) }
+	owned := func(c *corev1.PersistentVolumeClaim) {
+		c.OwnerReferences = []metav1.OwnerReference{{Kind: "Pod", Name: "rss-db-0", Controller: ptr.To(true)}}
+	}
+	late := with(func(w *world) { w.set.DeletionTimestamp = ptr.To(metaTime(2 * patience)) })
+	check(t, []row{
+		{"RS-93 a member's claim", ends(retaining(discard, keep), left("data-rss-db-0")), deletes("data-0")},
+		{"RS-93 one of a member that went before", ends(retaining(discard, keep), left("data-rss-db-7")), deletes("data-7")},
+		{"RS-93 then the object", ends(retaining(discard, keep), left("data-rss-db-0", going)), goes},
+		{"RS-93 Retain keeps it", ends(retaining(keep, discard), left("data-rss-db-0")), goes},
+		{"RS-93 so does a set of before", ends(setOf(3, 1), left("data-rss-db-0")), goes},
+		{"one that is older than the object is kept", ends(retaining(discard, keep), left("data-rss-db-0", older)), goes},
+		{"so is one that another object has", ends(retaining(discard, keep), left("data-rss-db-0", owned)), goes},
+		{"and one of another template", ends(retaining(discard, keep), left("logs-rss-db-0")), goes},
+		{"and of another set", ends(retaining(discard, keep), left("data-rss-db-1-0"), left("data-rss-other-0")), goes},
+		{"not before the last pod is gone", ends(retaining(discard, keep), left("data-rss-db-0"), pod(0).idle().deleted()), nil},
+		{"nor when it is too late to wait", worldOf(retaining(discard, keep), left("data-rss-db-0"), late, with(func(w *world) { w.stateful = nil })), goes},
+		{"nor where the pods were to stay", ends(retaining(discard, keep), left("data-rss-db-0"), with(func(w *world) {
+			w.set.Finalizers = append(w.set.Finalizers, metav1.FinalizerOrphanDependents)
+		})), goes},
+		{"nor while it is not being deleted", worldOf(retaining(discard, keep), left("data-rss-db-0"), pod(0).primary(), pod(1).secondary(), pod(2).secondary()), nil},
+	})
+}

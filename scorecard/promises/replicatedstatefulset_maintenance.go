@@ -1,0 +1,55 @@
+package promises
+
+import (
+	"context"
+	"slices"
+
+	. "github.com/onsi/gomega"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/test/faults/ledger/record"
+	"github.com/stateful-operator/stateful-operator/test/faults/ledgercheck"
+	"github.com/stateful-operator/stateful-operator/test/faults/testimony"
+)
+
+// parkedPrimary parks the primary while a client writes, as somebody does who is about to
+// work on it. That one stops its program; meanwhile the next primary fails.
+func parkedPrimary(ctx context.Context, c *Cluster) {
+	r := c.ledger(ctx, "parked", 3)
+	first, before, at := r.primary(ctx).Name, r.lives(ctx), testimony.Now()
+	r.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Maintenance = []string{first} })
+	r.says(ctx, v1alpha1.ConditionMaintenance, v1alpha1.ReasonParked)
+	r.newPrimary(ctx, at)
+	r.goesOnWriting(ctx)
+
+	parked := testimony.Now()
+	r.killServer(ctx, r.pod(ctx, first))
+	r.until(ctx, first+" to be seen stopped", func(ctx context.Context) {
+		r.read(ctx, r.set)
+		r.Expect(slices.Contains(r.set.Status.Members.Secondary, first)).To(BeFalse(), "%s", tellSet(r.set))
+	})
+	at = testimony.Now()
+	r.killServer(ctx, r.primary(ctx))
+	r.newPrimary(ctx, at)
+	r.goesOnWriting(ctx)
+	r.says(ctx, v1alpha1.ConditionReady, v1alpha1.ReasonOnTarget)
+	r.Expect(r.toldSince(first, parked)).To(BeEmpty(), "%s was told something while it was parked", first)
+
+	r.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.Maintenance = nil })
+	r.whole(ctx)
+	r.Expect(r.set.Status.Members.Secondary).To(ContainElement(first), "%s", tellSet(r.set))
+	r.untouched(ctx, before, "rss-parked-0", "rss-parked-1", "rss-parked-2")
+	r.judge(ctx)
+}
+
+// toldSince are the commands that a member was told since then, by its journal.
+func (r *replica) toldSince(pod string, since int64) (commands []string) {
+	journals, err := ledgercheck.ReadJournals(r.journals())
+	r.check(err)
+	for _, l := range journals.Lines {
+		if l.What == record.Command && l.Pod == pod && l.At > since {
+			commands = append(commands, l.Text)
+		}
+	}
+	return commands
+}
