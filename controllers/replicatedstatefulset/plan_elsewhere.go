@@ -76,8 +76,6 @@ func (s search) mayHaveNewer(m *member) bool {
 	switch {
 	case s.wasHandedOver(m):
 		return false
-	case m.state == secondary && s.isHeld(m):
-		return m.owned
 	case !s.incomplete():
 		return m.state == idle && m.retained
 	case !m.owned:
@@ -109,10 +107,6 @@ func (p *plan) follow(f *facts, e elsewhere) {
 	}
 	first := e.newer[0]
 	p.record.noteVersion(first, first.version.sequence)
-	if f.isHeld(first) {
-		p.awaitData(f, first, f.among((*member).isSecondary))
-		return
-	}
 	if m := e.newer.startable(); m != nil {
 		p.start(
 			f,

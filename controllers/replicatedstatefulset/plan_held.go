@@ -56,16 +56,31 @@ func handOverHeld(f *facts, p *plan, m *member) {
 	}
 }
 
-// awaitData waits until those that run have the data of a primary that was demoted because its
-// pod is being deleted: they are asked again and again. If they never do, the copy comes back
-// with the next pod of that name.
-func (p *plan) awaitData(f *facts, from *member, running []*member) {
-	said, _ := from.answer(v1alpha1.CommandSequence)
+// awaitHeld waits until those that run have the data of a primary that was demoted because its
+// pod is being deleted, and asks them again and again. It reports whether there is one to wait
+// for. If they never have it all, the copy comes back with the next pod of that name.
+func (p *plan) awaitHeld(f *facts, running []*member, sequence uint64) bool {
+	held := f.among(func(m *member) bool { return m.owned && m.state == secondary && f.isHeld(m) })
+	if len(held) == 0 {
+		return false
+	}
+	p.askVersions(f, held)
+	all := copiesOf(held)
+	newest := all[0]
+	switch {
+	case !all.answered():
+		p.WaitFor(v1alpha1.ReasonSeeding, all.whyWaiting(""))
+		return true
+	case !newest.version.known, newest.version.sequence <= sequence:
+		return false
+	}
+	said, _ := newest.answer(v1alpha1.CommandSequence)
 	for _, m := range running {
 		p.askSince(f, question{m, said.Ended})
 	}
-	p.LookAgain(heldUntil(from).Sub(f.now))
+	p.LookAgain(heldUntil(newest).Sub(f.now))
 	p.WaitFor(v1alpha1.ReasonHandingOver, fmt.Sprintf(
-		"the pod of %s is being deleted, and no other has all of its data yet: sequence %d", from.name(), from.version.sequence,
+		"the pod of %s is being deleted, and no other has all of its data yet: sequence %d", newest.name(), newest.version.sequence,
 	))
+	return true
 }
