@@ -222,10 +222,12 @@ func cutPod(obj any) (any, error) {
 		)
 	}
 	for i := range pod.Spec.Containers {
-		cut.Spec.Containers = append(
-			cut.Spec.Containers,
-			corev1.Container{Name: pod.Spec.Containers[i].Name},
-		)
+		c := &pod.Spec.Containers[i]
+		kept := corev1.Container{Name: c.Name}
+		if sleeps(c) {
+			kept.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: c.Lifecycle.PreStop.Sleep}}
+		}
+		cut.Spec.Containers = append(cut.Spec.Containers, kept)
 	}
 	return cut, nil
 }

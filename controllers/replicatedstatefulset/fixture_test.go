@@ -295,6 +295,16 @@ func (f *podFixture) deleted() *podFixture {
 	return f
 }
 
+// held: it has been deleted for that long, and its preStop hook sleeps ten of the thirty
+// seconds that it has.
+func (f *podFixture) held(age time.Duration) *podFixture {
+	at := metav1.NewTime(ago(age - 30*time.Second))
+	f.pod.DeletionTimestamp, f.pod.DeletionGracePeriodSeconds = &at, new(int64(30))
+	f.pod.Spec.Containers = []corev1.Container{{Name: "main", Lifecycle: &corev1.Lifecycle{
+		PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 10}}}}}
+	return f
+}
+
 // ended: its kubelet has seen all of it stop.
 func (f *podFixture) ended() *podFixture {
 	f.crashed().pod.Status.Phase = corev1.PodFailed

@@ -2,6 +2,7 @@ package replicatedstatefulset
 
 import (
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -175,6 +176,9 @@ func (s *stage) kubeletMove(p *corev1.Pod) func() {
 	case !s.up(p.Spec.NodeName):
 		return nil
 	case podstate.Terminating(p) && c != nil:
+		if s.Now.Before(podstate.DeletedAt(p).Add(hookOf(p))) {
+			return nil
+		}
 		return func() {
 			s.Say("    %s ends", c.id)
 			s.db.kill(c)
@@ -205,6 +209,15 @@ func (s *stage) kubeletMove(p *corev1.Pod) func() {
 		return func() { s.edit(p, func(p *corev1.Pod) { runs(s, p, c) }) }
 	}
 	return nil
+}
+
+// hookOf is how long the preStop hook of a pod sleeps, if it has a grace period.
+func hookOf(p *corev1.Pod) time.Duration {
+	hook := p.Spec.Containers[0].Lifecycle
+	if hook == nil || *p.DeletionGracePeriodSeconds == 0 {
+		return 0
+	}
+	return time.Duration(hook.PreStop.Sleep.Seconds) * time.Second
 }
 
 func (s *stage) showsRunning(p *corev1.Pod) bool {

@@ -36,6 +36,8 @@ var scenarios = []told{
 	{name: "create as in the original", set: original(), steps: []func(*stage){deleted(0)}},
 	{name: "primary killed", set: setOf(3, 1), steps: []func(*stage){write, crash(0)}, wait: 30 * time.Second},
 	{name: "pod of the primary deleted", set: setOf(3, 1), steps: []func(*stage){write, deleted(0)}, wait: 30 * time.Second},
+	{name: "pod of the primary deleted and held", set: holding(setOf(3, 1)), steps: []func(*stage){write, deleted(0), overslept}, wait: 30 * time.Second},
+	{name: "pod of the primary deleted and held without demote", set: holding(setOf(3, 1, "promote", "demote")), steps: []func(*stage){write, deleted(0), overslept}, wait: 30 * time.Second},
 	{name: "pod of the primary deleted by force", set: setOf(3, 1), steps: []func(*stage){write, forced(0)}, wait: 30 * time.Second},
 	{name: "node lost, then fenced", set: setOf(3, 1), steps: []func(*stage){write, partition("n1"), write, powerOff("n1"), outOfService("n1")}, wait: 30 * time.Second},
 	{name: "lights out", set: setOf(3, 1), steps: []func(*stage){write, crash(2), write, together(deleted(0), deleted(1), deleted(2))}, wait: 30 * time.Second},
@@ -116,6 +118,15 @@ func deleted(ordinal int) func(*stage) {
 		}
 	}
 }
+
+// holding is a set whose pods have a preStop hook that sleeps.
+func holding(set *v1alpha1.ReplicatedStatefulSet) *v1alpha1.ReplicatedStatefulSet {
+	set.Spec.Pod.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 10}}}
+	return set
+}
+
+// overslept: all such hooks are over.
+func overslept(s *stage) { s.Now = s.Now.Add(10 * time.Second) }
 
 func forced(ordinal int) func(*stage) {
 	return func(s *stage) {

@@ -231,6 +231,9 @@ func succeed(f *facts, p *plan, running []*member) {
 		return
 	}
 	sequence := all[0].version.sequence
+	if p.awaitHeld(f, running, sequence) {
+		return
+	}
 	if risk := f.outdone(sequence); risk != "" {
 		p.risk = risk
 		startReturned(f, p)

@@ -219,13 +219,18 @@ func whyBad(m *member) string {
 }
 
 // stopTerminating stops primaries whose pods are being deleted, where another can take over:
-// the grace period may be long, and the program of the pod idle.
+// the grace period may be long, and the program of the pod idle. One that its kubelet holds
+// hands its role over.
 func stopTerminating(f *facts, p *plan) {
 	if !f.serves() || f.target() >= f.wanted() {
 		return
 	}
 	for _, m := range f.members {
-		if m.terminating() && m.state == primary && !m.failedToGo() {
+		switch {
+		case !m.terminating(), m.state != primary, m.failedToGo():
+		case f.isHeld(m):
+			handOverHeld(f, p, m)
+		default:
 			p.stop(f, m, "its pod is being deleted")
 		}
 	}

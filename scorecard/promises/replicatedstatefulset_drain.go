@@ -41,6 +41,27 @@ func evictPrimary(ctx context.Context, c *Cluster) {
 	}
 }
 
+// deletePrimary deletes the pod of a primary whose copies follow a second behind it, and whose
+// preStop hook sleeps: without that hook what it acknowledged in that second is lost.
+func deletePrimary(ctx context.Context, c *Cluster) {
+	c.between = 50 * time.Millisecond
+	if lost := c.lostByDrain(ctx, "held", v1alpha1.EvictionHandover, (*replica).deleted, sleepsFirst); lost > 0 {
+		c.fail("%d acknowledged entries are lost", lost)
+	}
+}
+
+// sleepsFirst holds SIGTERM back for a while when a pod is deleted.
+func sleepsFirst(s *v1alpha1.ReplicatedStatefulSetSpec) {
+	s.Pod.TerminationGracePeriodSeconds = new(int64(30))
+	s.Pod.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 15}}}
+}
+
+// deleted deletes a pod, which refuses nothing.
+func (r *replica) deleted(ctx context.Context, pod *corev1.Pod) (refused int) {
+	r.remove(ctx, pod)
+	return 0
+}
+
 // drainedOf drains the node of a primary, which stays cordoned until another member has its
 // role.
 func (r *replica) drainedOf(ctx context.Context, first *corev1.Pod) (refused int) {
@@ -58,8 +79,9 @@ func (r *replica) handedOver(ctx context.Context, first *corev1.Pod) {
 
 // lostByDrain is how many acknowledged entries are lost when the primary leaves in that way,
 // which tells how often its eviction was refused.
-func (c *Cluster) lostByDrain(ctx context.Context, name string, policy v1alpha1.EvictionPolicy, leaves func(*replica, context.Context, *corev1.Pod) int) (lost int) {
-	r := c.ledger(ctx, name, 3, asynchronous, func(s *v1alpha1.ReplicatedStatefulSetSpec) { s.EvictionPolicy = policy })
+func (c *Cluster) lostByDrain(ctx context.Context, name string, policy v1alpha1.EvictionPolicy, leaves func(*replica, context.Context, *corev1.Pod) int, change ...func(*v1alpha1.ReplicatedStatefulSetSpec)) (lost int) {
+	change = append(change, asynchronous, func(s *v1alpha1.ReplicatedStatefulSetSpec) { s.EvictionPolicy = policy })
+	r := c.ledger(ctx, name, 3, change...)
 	r.turn("replicate", "lag 1s")
 	r.acknowledged(ctx, r.acknowledged(ctx, 0)+40)
 	first := r.primary(ctx)
