@@ -31,7 +31,7 @@ func in(state v1alpha1.MaintenanceState, ordinal int) thing {
 
 func parkedNow(ordinal int) thing { return in(v1alpha1.MaintenanceParked, ordinal) }
 
-func handingOver(ordinal int) thing { return in(v1alpha1.MaintenanceHandingOver, ordinal) }
+func toBeParked(ordinal int) thing { return in(v1alpha1.MaintenanceHandingOver, ordinal) }
 
 // unlabelled: a parked member has no role, whatever runs in it.
 func (f *podFixture) unlabelled() *podFixture {
@@ -61,24 +61,24 @@ func TestDecideMaintenance(t *testing.T) {
 		})), []string{"learned: 2 is not parked any more"}},
 		{"RS-89 the object is deleted with it", worldOf(setOf(2, 1), pod(0).primary().sequence("9"), at(1), parkedNow(1), deletedSince(time.Minute)), []string{"learned: 1 is not parked any more"}},
 
-		{"RS-90 a primary hands over first", worldOf(setOf(3, 1), pod(0).primary().sequence("9"), at(1), at(2), handingOver(0)), []string{"0: Demote, with 0"}},
-		{"RS-90 not to one that is parked", worldOf(setOf(3, 1), pod(0).primary().sequence("9"), at(1).unlabelled(), at(2), handingOver(0), parkedNow(1)), []string{"0: Demote, with 0"}},
-		{"RS-90 so that it stays where all others are", worldOf(setOf(2, 1), pod(0).primary().sequence("9"), at(1).unlabelled(), handingOver(0), parkedNow(1)), nil},
-		{"RS-90 nor to one that is behind, and is asked", worldOf(setOf(2, 1), pod(0).primary().sequence("9"), pod(1).secondary().sequence("8"), handingOver(0)), []string{"1 asked sequence"}},
-		{"RS-90 nor while a member is missing", worldOf(setOf(3, 1), pod(0).primary().sequence("9"), at(1), pod(2).pending(), handingOver(0)), nil},
-		{"RS-90 nor while it is paused", worldOf(setOf(2, 1), pod(0).primary().sequence("9"), at(1), handingOver(0), with(func(w *world) { w.set.Spec.Paused = true })), nil},
-		{"RS-90 it does so with evictions allowed too", worldOf(allowing(setOf(3, 1)), pod(0).primary().sequence("9"), at(1), at(2), handingOver(0)), []string{"0: Demote, with 0"}},
-		{"RS-90 where all are primary it is stopped", worldOf(setOf(3, 3), pod(0).primary(), pod(1).primary(), pod(2).primary(), handingOver(2)), []string{"2: Stop, with 0 1 2"}},
-		{"RS-90 but the last one", worldOf(setOf(2, 2), pod(0).primary(), pod(1).idle(), handingOver(0), parkedNow(1)), nil},
-		{"RS-90 of equals another is promoted", worldOf(setOf(3, 1), at(0), at(1), at(2), handingOver(0)), []string{"1: Promote, alone"}},
-		{"RS-90 having the newest copy it is primary again", worldOf(setOf(3, 1), at(0), pod(1).secondary().sequence("8"), pod(2).secondary().sequence("8"), handingOver(0)), []string{"0: Promote, alone"}},
-		{"RS-90 it is parked when another is seen as primary", worldOf(setOf(3, 1), at(0), pod(1).primary(), at(2), handingOver(0)),
+		{"RS-90 a primary hands over first", worldOf(setOf(3, 1), pod(0).primary().sequence("9"), at(1), at(2), toBeParked(0)), []string{"0: Demote, with 0"}},
+		{"RS-90 not to one that is parked", worldOf(setOf(3, 1), pod(0).primary().sequence("9"), at(1).unlabelled(), at(2), toBeParked(0), parkedNow(1)), []string{"0: Demote, with 0"}},
+		{"RS-90 so that it stays where all others are", worldOf(setOf(2, 1), pod(0).primary().sequence("9"), at(1).unlabelled(), toBeParked(0), parkedNow(1)), nil},
+		{"RS-90 nor to one that is behind, and is asked", worldOf(setOf(2, 1), pod(0).primary().sequence("9"), pod(1).secondary().sequence("8"), toBeParked(0)), []string{"1 asked sequence"}},
+		{"RS-90 nor while a member is missing", worldOf(setOf(3, 1), pod(0).primary().sequence("9"), at(1), pod(2).pending(), toBeParked(0)), nil},
+		{"RS-90 nor while it is paused", worldOf(setOf(2, 1), pod(0).primary().sequence("9"), at(1), toBeParked(0), with(func(w *world) { w.set.Spec.Paused = true })), nil},
+		{"RS-90 it does so with evictions allowed too", worldOf(allowing(setOf(3, 1)), pod(0).primary().sequence("9"), at(1), at(2), toBeParked(0)), []string{"0: Demote, with 0"}},
+		{"RS-90 where all are primary it is stopped", worldOf(setOf(3, 3), pod(0).primary(), pod(1).primary(), pod(2).primary(), toBeParked(2)), []string{"2: Stop, with 0 1 2"}},
+		{"RS-90 but the last one", worldOf(setOf(2, 2), pod(0).primary(), pod(1).idle(), toBeParked(0), parkedNow(1)), nil},
+		{"RS-90 of equals another is promoted", worldOf(setOf(3, 1), at(0), at(1), at(2), toBeParked(0)), []string{"1: Promote, alone"}},
+		{"RS-90 having the newest copy it is primary again", worldOf(setOf(3, 1), at(0), pod(1).secondary().sequence("8"), pod(2).secondary().sequence("8"), toBeParked(0)), []string{"0: Promote, alone"}},
+		{"RS-90 it is parked when another is seen as primary", worldOf(setOf(3, 1), at(0), pod(1).primary(), at(2), toBeParked(0)),
 			[]string{"learned: 0 is parked, as spec.maintenance says", "patch pod 0: Role, none"}},
-		{"RS-90 and not when another is told to be", worldOf(setOf(3, 1), at(0), pod(1).granted().runs("promote", time.Second), at(2), handingOver(0)), nil},
+		{"RS-90 and not when another is told to be", worldOf(setOf(3, 1), at(0), pod(1).granted().runs("promote", time.Second), at(2), toBeParked(0)), nil},
 		{"RS-90 one that a person starts as primary hands over", worldOf(setOf(3, 1), pod(0).status(8), at(1), at(2), parkedNow(0)),
 			[]string{"learned: 0 is found running as primary; 0 is not parked any more"}},
-		{"RS-90 and is the one that is demoted of two", worldOf(setOf(3, 1), pod(0).primary().sequence("9"), pod(1).primary().sequence("9"), at(2), handingOver(0)), []string{"0: Demote, with 0 1"}},
-		{"RS-90 another primary is wanted, and it is not that", worldOf(setOf(4, 2), pod(0).primary(), at(1), at(2), at(3), handingOver(1)), []string{"2: Promote, with 0"}},
+		{"RS-90 and is the one that is demoted of two", worldOf(setOf(3, 1), pod(0).primary().sequence("9"), pod(1).primary().sequence("9"), at(2), toBeParked(0)), []string{"0: Demote, with 0 1"}},
+		{"RS-90 another primary is wanted, and it is not that", worldOf(setOf(4, 2), pod(0).primary(), at(1), at(2), at(3), toBeParked(1)), []string{"2: Promote, with 0"}},
 
 		{"RS-91 another drains and updates as if it were there", worldOf(setOf(3, 1), pod(0).primary().cordoned().sequence("9"), at(1), idle(2), parkedNow(2)), []string{"0: Demote, with 0"}},
 		{"RS-91 the best of the others takes over", worldOf(setOf(3, 1), pod(0).crashed(), at(1), at(2).unlabelled(), parkedNow(2)), []string{"1: Promote, alone"}},
@@ -121,12 +121,12 @@ func TestMaintenance(t *testing.T) {
 		{"RS-92 one is", worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle(), parkedNow(1)), v1alpha1.ConditionMaintenance, v1alpha1.ReasonParked, []string{"parked: rss-db-1; no command but status and sequence", end}},
 		{"RS-92 one is to come", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary(), parkedNow(7)), v1alpha1.ConditionMaintenance, v1alpha1.ReasonNoSuchMember, []string{"without a pod now, and parked when they come: rss-db-7", end}},
 		{"RS-92 one is of another set", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary(), with(func(w *world) { w.set.Spec.Maintenance = []string{"rss-db-1-0"} })), v1alpha1.ConditionMaintenance, v1alpha1.ReasonNoSuchMember, []string{"no member of this set can have the name rss-db-1-0; correct it", end}},
-		{"RS-92 one waits for another to take over", worldOf(setOf(2, 1), leaving(), pod(1).secondary().sequence("8"), handingOver(0)), v1alpha1.ConditionMaintenance, v1alpha1.ReasonHandingOver,
+		{"RS-92 one waits for another to take over", worldOf(setOf(2, 1), leaving(), pod(1).secondary().sequence("8"), toBeParked(0)), v1alpha1.ConditionMaintenance, v1alpha1.ReasonHandingOver,
 			[]string{"rss-db-0 is primary, and is parked when another member has its role: rss-db-1 has not all of the data of rss-db-0 yet"}},
-		{"RS-92 meanwhile it is on its way", worldOf(setOf(2, 1), leaving(), pod(1).secondary().sequence("8"), handingOver(0)), v1alpha1.ConditionProgressing, v1alpha1.ReasonHandingOver, nil},
-		{"RS-92 nobody can", worldOf(setOf(2, 1), leaving(), pod(1).idle(), handingOver(0), parkedNow(1)), v1alpha1.ConditionMaintenance, v1alpha1.ReasonNoSuccessor,
+		{"RS-92 meanwhile it is on its way", worldOf(setOf(2, 1), leaving(), pod(1).secondary().sequence("8"), toBeParked(0)), v1alpha1.ConditionProgressing, v1alpha1.ReasonHandingOver, nil},
+		{"RS-92 nobody can", worldOf(setOf(2, 1), leaving(), pod(1).idle(), toBeParked(0), parkedNow(1)), v1alpha1.ConditionMaintenance, v1alpha1.ReasonNoSuccessor,
 			[]string{"rss-db-1 (it is in spec.maintenance)", "parked: rss-db-1", "{\"spec\":{\"paused\":true}}"}},
-		{"RS-92 nobody follows", worldOf(setOf(1, 1), leaving(), handingOver(0)), v1alpha1.ConditionMaintenance, v1alpha1.ReasonNoSuccessor, []string{"no member follows it"}},
+		{"RS-92 nobody follows", worldOf(setOf(1, 1), leaving(), toBeParked(0)), v1alpha1.ConditionMaintenance, v1alpha1.ReasonNoSuccessor, []string{"no member follows it"}},
 		{"RS-92 a command has not ended", worldOf(setOf(2, 1), pod(0).primary(), pod(1).idle().runs("secondary", time.Second), listed(1)), v1alpha1.ConditionMaintenance, v1alpha1.ReasonWaitingForCommand, []string{"rss-db-1 is parked when the command in it has ended"}},
 		{"RS-92 the set is as it should be", worldOf(setOf(2, 1), pod(0).primary(), pod(1).status(1), parkedNow(1)), v1alpha1.ConditionReady, v1alpha1.ReasonOnTarget, nil},
 		{"so it is where all are primary", worldOf(setOf(3, 3), pod(0).primary(), pod(1).primary(), pod(2).idle(), parkedNow(2)), v1alpha1.ConditionReady, v1alpha1.ReasonOnTarget, nil},

@@ -152,14 +152,14 @@ func TestFailover(t *testing.T) {
 		{"the container that took its place has to say what it is first", worldOf(setOf(2, 1), pod(0).granted().restarted(time.Minute), pod(1).secondary()), []string{"0 asked status"}},
 		{"one that is found as primary counts", worldOf(setOf(2, 1), pod(0).status(8), pod(1).secondary()), []string{"learned: 0 is found running as primary"}},
 		{"RS-34 a primary that goes is stopped where another can follow", worldOf(setOf(2, 1), pod(0).primary().deleted(), pod(1).secondary()), []string{"0: Stop, alone"}},
-		{"RS-82 but one that its kubelet holds hands its role over", worldOf(setOf(2, 1), pod(0).primary().held(time.Second).sequence("9"), pod(1).secondary().later("9")), []string{"0: Demote, alone"}},
-		{"RS-82 to one that has its data", worldOf(setOf(2, 1), pod(0).primary().held(time.Second).sequence("9"), pod(1).secondary().sequence("8")), []string{"1 asked sequence"}},
-		{"RS-82 and is stopped when it is held no more", worldOf(setOf(2, 1), pod(0).primary().held(10*time.Second).sequence("9"), pod(1).secondary().sequence("8")), []string{"0: Stop, alone"}},
-		{"RS-82 or its demote failed: it ends by itself", worldOf(setOf(2, 1), pod(0).primary().held(time.Second).sequence("9").failures(1, "demote", 1, false), pod(1).secondary().later("9")), nil},
-		{"RS-83 one that was demoted while it goes is asked first", worldOf(setOf(2, 1), pod(0).secondary().held(5*time.Second), pod(1).secondary().sequence("9")), []string{"0 asked sequence"}},
-		{"RS-83 none takes over while it has more, and they are asked again", worldOf(setOf(2, 1), pod(0).secondary().held(5*time.Second).sequence("10"), pod(1).secondary().answered("sequence", podexec.Succeeded, 0, "9\n", 9*time.Second)), []string{"1 asked sequence"}},
-		{"RS-83 but one that has it all", worldOf(setOf(2, 1), pod(0).secondary().held(5*time.Second).sequence("10"), pod(1).secondary().later("10")), []string{"1: Promote, alone"}},
-		{"RS-83 or where it cannot say", worldOf(setOf(2, 1), pod(0).secondary().held(5*time.Second).sequence("x"), pod(1).secondary().later("10")), []string{"0 asked sequence", "1: Promote, alone"}},
+		{"RS-94 but one that its kubelet holds hands its role over", worldOf(setOf(2, 1), pod(0).primary().held(time.Second).sequence("9"), pod(1).secondary().later("9")), []string{"0: Demote, alone"}},
+		{"RS-94 to one that has its data", worldOf(setOf(2, 1), pod(0).primary().held(time.Second).sequence("9"), pod(1).secondary().sequence("8")), []string{"1 asked sequence"}},
+		{"RS-94 and is stopped when it is held no more", worldOf(setOf(2, 1), pod(0).primary().held(10*time.Second).sequence("9"), pod(1).secondary().sequence("8")), []string{"0: Stop, alone"}},
+		{"RS-94 or its demote failed: it ends by itself", worldOf(setOf(2, 1), pod(0).primary().held(time.Second).sequence("9").failures(1, "demote", 1, false), pod(1).secondary().later("9")), nil},
+		{"RS-95 one that was demoted while it goes is asked first", worldOf(setOf(2, 1), pod(0).secondary().held(5*time.Second), pod(1).secondary().sequence("9")), []string{"0 asked sequence"}},
+		{"RS-95 none takes over while it has more, and they are asked again", worldOf(setOf(2, 1), pod(0).secondary().held(5*time.Second).sequence("10"), pod(1).secondary().answered("sequence", podexec.Succeeded, 0, "9\n", 9*time.Second)), []string{"1 asked sequence"}},
+		{"RS-95 but one that has it all", worldOf(setOf(2, 1), pod(0).secondary().held(5*time.Second).sequence("10"), pod(1).secondary().later("10")), []string{"1: Promote, alone"}},
+		{"RS-95 or where it cannot say", worldOf(setOf(2, 1), pod(0).secondary().held(5*time.Second).sequence("x"), pod(1).secondary().later("10")), []string{"0 asked sequence", "1: Promote, alone"}},
 	})
 }
 

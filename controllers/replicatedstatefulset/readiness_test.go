@@ -49,7 +49,7 @@ func readAsToolsDo() map[golden.Situation]*world {
 		{Sentence: "a policy refuses what has to be written", Kstatus: failed}:                          two(pod(0).primary(), follower(), refused),
 		{Sentence: "too many rules are selected", Kstatus: failed}:                                      two(pod(0).primary(), follower(), excess),
 		{Sentence: "a member is parked", Kstatus: current}:                                              two(pod(0).primary(), pod(1).status(1), parkedNow(1)),
-		{Sentence: "a primary waits to be parked", Kstatus: moving}:                                     two(pod(0).primary().sequence("9"), pod(1).pending(), handingOver(0)),
+		{Sentence: "a primary waits to be parked", Kstatus: moving}:                                     two(pod(0).primary().sequence("9"), pod(1).pending(), toBeParked(0)),
 		{Sentence: "the newest copy is parked", Kstatus: failed}:                                        two(pod(0).idle().sequence("8"), follower(), parkedNow(1)),
 		{Sentence: "the spec cannot be served", Kstatus: failed}:                                        two(pod(0).primary(), follower(), invalid),
 	}
