@@ -93,7 +93,7 @@ func (c *Cluster) bootNodes(ctx context.Context) error {
 					return err
 				}
 			}
-			return nil
+			return c.nameSamples(ctx, n)
 		})
 	}
 	return parallel(steps...)

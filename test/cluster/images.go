@@ -14,6 +14,10 @@ const (
 	BusyboxImage = "localhost/busybox:1"
 )
 
+// sampleImages are names in config/samples under which every node has BusyboxImage too, since
+// nodes fetch nothing.
+var sampleImages = []string{"docker.io/library/busybox:1.37", "registry.k8s.io/e2e-test-images/busybox:1.37.0-1"}
+
 // WebServer is what a shell of BusyboxImage does to serve $GREETING, or "hello", on
 // port 8080 until it is told to end.
 const WebServer = `echo "${GREETING:-hello}" > /tmp/index.html; httpd -p 8080 -h /tmp; trap 'exit 0' TERM; sleep 2147483647 & wait`
@@ -35,13 +39,25 @@ func (c *Cluster) importImage(ctx context.Context, n node, tar string) error {
 	if !c.process(n.name).alive() {
 		return fmt.Errorf("%s does not run, so it cannot take image %s", n.name, tar)
 	}
-	ctr := filepath.Join(c.state.Sets[Containerd], "ctr")
-	err := run(ctx, ctr, "--address", c.containerdSocket(n), "--namespace", "k8s.io",
-		"images", "import", "--snapshotter", snapshotter(c.dir), tar)
-	if err != nil {
+	if err := c.images(ctx, n, "import", "--snapshotter", snapshotter(c.dir), tar); err != nil {
 		return fmt.Errorf("loading an image into %s: %w", n.name, err)
 	}
 	return nil
+}
+
+// nameSamples gives BusyboxImage the names of sampleImages.
+func (c *Cluster) nameSamples(ctx context.Context, n node) error {
+	args := append([]string{"tag", "--force", BusyboxImage}, sampleImages...)
+	if err := c.images(ctx, n, args...); err != nil {
+		return fmt.Errorf("naming images of samples on %s: %w", n.name, err)
+	}
+	return nil
+}
+
+// images runs a command of ctr on the images that the kubelet of a node knows.
+func (c *Cluster) images(ctx context.Context, n node, args ...string) error {
+	ctr := filepath.Join(c.state.Sets[Containerd], "ctr")
+	return run(ctx, append([]string{ctr, "--address", c.containerdSocket(n), "--namespace", "k8s.io", "images"}, args...)...)
 }
 
 // baseImages makes the tars of the pause and busybox images once for all

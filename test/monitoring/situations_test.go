@@ -61,6 +61,7 @@ var situations = []situation{
 		also("a primary is missing", series{is("ReplicatedStatefulSet", "Draining", "PrimaryMissing"): lasting(1)}).
 		not("a handover is under way", series{is("ReplicatedStatefulSet", "Draining", "HandingOver"): lasting(1)}),
 	whileTrue("ReplicatedStatefulSetPaused", "ReplicatedStatefulSet", "Paused", "PausedBySpec", 12*60),
+	whileTrue("ReplicatedStatefulSetInMaintenance", "ReplicatedStatefulSet", "Maintenance", "Parked", 12*60),
 	whileTrue("ExtendedStatefulSetStale", "ExtendedStatefulSet", "Stale", "CanaryFailed", 1),
 	whileTrue("ExtendedStatefulSetAborted", "ExtendedStatefulSet", "Aborted", "JobFailed", 1),
 	whileTrue("ExtendedStatefulSetConfigMissing", "ExtendedStatefulSet", "ConfigMissing", "NotFound", 5),

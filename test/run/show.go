@@ -28,12 +28,13 @@ func (s shown) show(ctx context.Context) error {
 		return err
 	}
 	primary := append(set.Status.Members.Primary, "rss-ledger-0")[0] // a person may have changed it
-	fmt.Print(s.screen(pods.Items[0].Name, pods.Items[0].Spec.NodeName, primary))
+	other := pods.Items[len(pods.Items)-1] // who tries all of it has deleted the first
+	fmt.Print(s.screen(pods.Items[0].Name, other.Spec.NodeName, primary))
 	return nil
 }
 
-// screen is the last one. A member of coder, its node, and the primary of ledger are in
-// what it suggests.
+// screen is the last one. A member of coder, the node of another, and the primary of ledger
+// are in what it suggests.
 func (s shown) screen(member, node, primary string) string {
 	var text strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&text, format+"\n", args...) }
@@ -56,7 +57,7 @@ func (s shown) screen(member, node, primary string) string {
 	}
 	try("kubectl describe ests shop", "why the bad version was given up")
 	if s.Kind == place.Local {
-		try("go run ./test/cluster/cmd/cluster cut "+node, "a node fails, and its members are replaced")
+		try("go run ./test/cluster/cmd/cluster cut "+node, "a node fails: new members in a minute")
 		try("go run ./test/cluster/cmd/cluster heal "+node, "it returns")
 	} else {
 		try("kubectl get stc,ssn,rss,ests,pods -o wide", "all that there is")
