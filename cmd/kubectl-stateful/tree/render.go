@@ -151,17 +151,26 @@ func (r Report) tone() tone {
 	return worst
 }
 
+// conditionBranches are the conditions that matter. What another has said is not said again:
+// Ready and Stalled have the words of the one that they follow from.
 func conditionBranches(conditions []Condition) []branch {
 	var branches []branch
+	saidBy := map[string]string{}
 	for _, c := range conditions {
 		if !c.Matters {
 			continue
+		}
+		text := c.Reason + ": " + c.Message
+		if first, said := saidBy[c.Message]; said {
+			text = c.Reason + ": as " + first + " says"
+		} else {
+			saidBy[c.Message] = c.Type
 		}
 		t := well
 		if !c.good {
 			t = ill
 		}
-		branches = append(branches, branch{cells: []cell{{c.Type + "=" + c.Status, t}, {c.Reason + ": " + c.Message, plain}}})
+		branches = append(branches, branch{cells: []cell{{c.Type + "=" + c.Status, t}, {text, plain}}})
 	}
 	return branches
 }
