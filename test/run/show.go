@@ -28,7 +28,7 @@ func (s shown) show(ctx context.Context) error {
 		return err
 	}
 	primary := append(set.Status.Members.Primary, "rss-ledger-0")[0] // a person may have changed it
-	other := pods.Items[len(pods.Items)-1] // who tries all of it has deleted the first
+	other := pods.Items[len(pods.Items)-1]                           // who tries all of it has deleted the first
 	fmt.Print(s.screen(pods.Items[0].Name, other.Spec.NodeName, primary))
 	return nil
 }
