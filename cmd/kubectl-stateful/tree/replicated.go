@@ -62,9 +62,21 @@ func templateVersion(pod *corev1.Pod, present string) string {
 	return "out of date"
 }
 
+// maintenance is how far a member of spec.maintenance is, in words.
+var maintenance = map[rssv1alpha1.MaintenanceState]string{
+	rssv1alpha1.MaintenanceParked:      "is parked",
+	rssv1alpha1.MaintenanceWaiting:     "is parked when the command in it has ended",
+	rssv1alpha1.MaintenanceHandingOver: "hands its role over, and is parked then",
+}
+
 // replicatedNotes are what the record says of a member.
 func replicatedNotes(status *rssv1alpha1.ReplicatedStatefulSetStatus, pod *corev1.Pod, role string, now time.Time) []string {
 	var notes []string
+	for _, listed := range status.Maintenance {
+		if listed.Pod == pod.Name {
+			notes = append(notes, fmt.Sprintf("%s, by spec.maintenance, for %s", maintenance[listed.State], ago(now, listed.Since.Time)))
+		}
+	}
 	for _, sequence := range status.Sequences {
 		if sequence.Pod == pod.Name {
 			notes = append(notes, fmt.Sprintf("sequence %s of epoch %d", sequence.Sequence, sequence.Epoch))
