@@ -122,7 +122,7 @@ func webhooksRule(name, namespace string) accountRule {
 			{APIGroups: []string{"policy"}, Resources: []string{"poddisruptionbudgets"}},
 		},
 		validations: []admissionv1.Validation{{
-			Expression: fmt.Sprintf("("+dryRun+") || ("+book+")", namespace, name+"-evictions"),
+			Expression: fmt.Sprintf("("+dryRun+") || ("+book+")", namespace, evictionBook(name)),
 			Message:    "the webhooks of " + name + " create by dry run only",
 			Reason:     ptr.To(metav1.StatusReasonForbidden),
 		}},

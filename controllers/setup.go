@@ -94,8 +94,11 @@ func (o Options) evictionBook() types.NamespacedName {
 	if o.Namespace == "" {
 		return types.NamespacedName{}
 	}
-	return types.NamespacedName{Namespace: o.Namespace, Name: o.Name + "-evictions"}
+	return types.NamespacedName{Namespace: o.Namespace, Name: evictionBook(o.Name)}
 }
+
+// evictionBook is its name, for that prefix of the names in config/.
+func evictionBook(prefix string) string { return prefix + "-evictions" }
 
 // extendedStatefulSet has pods that a webhook changes.
 const extendedStatefulSet = "ExtendedStatefulSet"
