@@ -352,11 +352,6 @@ func buildGuard(namespace string, watched []string) (*admissionv1.ValidatingAdmi
 	return made, binding
 }
 
-// unguarded are the namespaces that the guard leaves alone: an API server that
-// does not know the kind of its parameters (its discovery is up to 30 s old)
-// denies every pod that the policy matches, and these must be able to start.
-func unguarded(namespace string) []string { return []string{metav1.NamespaceSystem, namespace} }
-
 func guardValidations(namespace string) []admissionv1.Validation {
 	says := func(text string) string { return `"StatefulSingleton " + params.metadata.name + ` + quoted(" "+text) }
 	withoutGate := "holds the program of this pod back until its turn comes, and the pod was created without the gate that does so: " +

@@ -68,7 +68,7 @@ func (g *Guard) Start(ctx context.Context) error {
 
 // missingIn says why there is no guard in a namespace; empty if there is one.
 func (g *Guard) missingIn(namespace string) engine.Notice {
-	if slices.Contains(unguarded(g.Namespace), namespace) {
+	if slices.Contains(policy.LeftAlone(g.Namespace), namespace) {
 		return engine.Notice{Reason: v1.ReasonPolicyNotInstalled, Message: notGuarded(namespace)}
 	}
 	return g.missing()

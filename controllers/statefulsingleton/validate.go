@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
 )
 
 // withDefaults fills in what the schema's defaults would, for objects that did
@@ -124,7 +125,7 @@ func warnings(s *v1.StatefulSingleton, operator string) []string {
 	if !*spec.RespectPodGracePeriod && *spec.TerminationGracePeriod > 0 {
 		all = append(all, fmt.Sprintf("spec.respectPodGracePeriod: false shortens the grace period only of pods whose author allows it, by annotation %s=true in their template", v1.AnnotationShortenGrace))
 	}
-	if slices.Contains(unguarded(operator), s.Namespace) {
+	if slices.Contains(policy.LeftAlone(operator), s.Namespace) {
 		all = append(all, fmt.Sprintf("metadata.namespace: %s; a pod that is created there while the operator's webhook is away runs its program at once; use another namespace", notGuarded(s.Namespace)))
 	}
 	return all

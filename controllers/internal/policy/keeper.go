@@ -67,11 +67,16 @@ func (k Keeper) KeepWebhooks(ctx context.Context, crd string, want *admissionv1.
 	return k.keep(ctx, create, &have, func() bool { return apiequality.Semantic.DeepEqual(have.Webhooks, want.Webhooks) })
 }
 
-// Namespaces selects those that the operator acts in, or all, but never its own and
-// kube-system: what keeps their pods from coming or going may keep itself from it.
+// LeftAlone are the namespaces in which nothing is refused, or asked about: kube-system and
+// the operator's own. What keeps their pods from coming or going may keep itself from it: an
+// API server that does not know the kind of a policy's parameters (its discovery is up to 30 s
+// old) denies every pod that the policy matches.
+func LeftAlone(own string) []string { return []string{metav1.NamespaceSystem, own} }
+
+// Namespaces selects those that the operator acts in, or all, but never those of LeftAlone.
 func Namespaces(own string, watched []string) *metav1.LabelSelector {
 	selector := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
-		Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{metav1.NamespaceSystem, own}}}}
+		Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: LeftAlone(own)}}}
 	if len(watched) > 0 {
 		selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{
 			Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: slices.Sorted(slices.Values(watched))})
