@@ -17,12 +17,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/yaml"
 
 	clusterlabsv1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	engev1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	fissilev1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	statefulsingletonv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/test/alerts"
 )
 
 func metricsOf(t *testing.T, objects ...client.Object) (*conditionMetrics, client.Client) {
@@ -124,32 +124,12 @@ func TestConditionsAreToldWhileThisProcessLeads(t *testing.T) {
 	g.Expect(gathered()).To(BeZero())
 }
 
-// alert is a rule of config/prometheus.
-type alert struct {
-	Alert, Expr string
-	Annotations map[string]string
-}
-
-func alertsOn(t *testing.T) []alert {
+// alertsOn are the alerts of config/prometheus.
+func alertsOn(t *testing.T) []alerts.Alert {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("..", "config", "prometheus", "*.yaml"))
+	all, err := alerts.All(filepath.Join("..", "config"))
 	if err != nil {
 		t.Fatal(err)
-	}
-	var all []alert
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var rules struct {
-			Kind string
-			Spec struct{ Groups []struct{ Rules []alert } }
-		}
-		// Of what is no file of rules there may be several in one.
-		if err := yaml.Unmarshal(text, &rules); err == nil && rules.Kind == "PrometheusRule" {
-			all = append(all, rules.Spec.Groups[0].Rules...)
-		}
 	}
 	return all
 }
@@ -205,11 +185,11 @@ func TestEachAlertHasARunbookThatEndsInCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	alerts := alertsOn(t)
-	if len(pages) != len(alerts) {
-		t.Errorf("there are %d pages and %d alerts", len(pages), len(alerts))
+	all := alertsOn(t)
+	if len(pages) != len(all) {
+		t.Errorf("there are %d pages and %d alerts", len(pages), len(all))
 	}
-	for _, a := range alerts {
+	for _, a := range all {
 		t.Run(a.Alert, func(t *testing.T) {
 			g := NewWithT(t)
 			g.Expect(a.Annotations).To(HaveKeyWithValue("runbook_url", HaveSuffix("/docs/runbooks/"+a.Alert+".md")))

@@ -178,7 +178,7 @@ func TestMonitoringFindsTheOperator(t *testing.T) {
 			i.mayScrape(endpoint.Authorization.Credentials)
 			i.shown()
 			jobs := regexp.MustCompile(`job="([^"]+)"`)
-			for _, r := range alerts(t) {
+			for _, r := range alertsByName(t) {
 				for _, job := range jobs.FindAllStringSubmatch(r.Expr, -1) {
 					g.Expect(job[1]).To(Equal(service.Name), r.Alert)
 				}

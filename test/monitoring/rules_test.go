@@ -16,70 +16,42 @@ import (
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/yaml"
 
+	"github.com/stateful-operator/stateful-operator/test/alerts"
 	"github.com/stateful-operator/stateful-operator/test/cluster"
 )
 
 const config = "../../config"
 
-// rule is an alert as a file of rules has it.
-type rule struct {
-	Alert, Expr, For    string
-	Labels, Annotations map[string]string
-}
-
-// ruleFiles are all files of alerts, by name, as Prometheus reads them: without what the
-// Prometheus operator has around them.
+// ruleFiles are all files of alerts, by name.
 func ruleFiles(t *testing.T) map[string]json.RawMessage {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(config, "prometheus", "*.yaml"))
+	files, err := alerts.Files(config)
 	if err != nil {
 		t.Fatal(err)
-	}
-	files := map[string]json.RawMessage{}
-	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var file struct {
-			Kind string          `json:"kind"`
-			Spec json.RawMessage `json:"spec"`
-		}
-		if err := yaml.Unmarshal(text, &file); err == nil && file.Kind == "PrometheusRule" {
-			files[filepath.Base(path)] = file.Spec
-		}
 	}
 	return files
 }
 
-// alerts are those of all files, by name.
-func alerts(t *testing.T) map[string]rule {
+// alertsByName are those of all files.
+func alertsByName(t *testing.T) map[string]alerts.Alert {
 	t.Helper()
-	all := map[string]rule{}
-	for file, text := range ruleFiles(t) {
-		var rules struct {
-			Groups []struct {
-				Rules []rule
-			}
-		}
-		if err := json.Unmarshal(text, &rules); err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
-		for _, group := range rules.Groups {
-			for _, r := range group.Rules {
-				if _, twice := all[r.Alert]; twice || r.Alert == "" {
-					t.Fatalf("%s: there is a rule %q already, or it is no alert", file, r.Alert)
-				}
-				all[r.Alert] = r
-			}
-		}
+	all, err := alerts.All(config)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return all
+	byName := map[string]alerts.Alert{}
+	for _, a := range all {
+		if _, twice := byName[a.Alert]; twice || a.Alert == "" {
+			t.Fatalf("there is a rule %q already, or it is no alert", a.Alert)
+		}
+		byName[a.Alert] = a
+	}
+	return byName
 }
 
 func TestEachAlertIsTried(t *testing.T) {
 	g := NewWithT(t)
-	known := alerts(t)
+	known := alertsByName(t)
 	tried := map[string]bool{}
 	for _, s := range situations {
 		g.Expect(known).To(HaveKey(s.alert), "there is no such alert")
@@ -101,7 +73,7 @@ func TestPrometheusRules(t *testing.T) {
 		writeYAML(t, filepath.Join(folder, name), file)
 		names = append(names, name)
 	}
-	known := alerts(t)
+	known := alertsByName(t)
 	args := []string{"test", "rules"}
 	for _, s := range situations {
 		file := filepath.Join(folder, s.alert+".test.yaml")
@@ -174,7 +146,7 @@ type expect struct {
 
 // tests are those of a situation: it fires when its time is over and not before, with its
 // words, and neither at rest nor for what comes and goes.
-func (s situation) tests(files []string, r rule) ruleTests {
+func (s situation) tests(files []string, r alerts.Alert) ruleTests {
 	patience := s.delay + s.patience
 	all := ruleTests{Files: files, Interval: "1m"}
 	add := func(name string, series map[string]string, expected ...alertTest) {
@@ -217,7 +189,7 @@ func inputs(series map[string]string) []input {
 
 // expected is the alert with its labels, and with these in its words. A word that is not
 // among them stays as it is, and is not what Prometheus says.
-func (s situation) expected(r rule) expect {
+func (s situation) expected(r alerts.Alert) expect {
 	labels := map[string]string{"severity": r.Labels["severity"]}
 	var words []string
 	for name, value := range s.labels {
