@@ -27,27 +27,21 @@ func drainPrimary(ctx context.Context, c *Cluster) {
 	if lost == 0 {
 		c.fail("nothing is lost where a primary is evicted as it is: this shows nothing of a handover")
 	}
-	if lost = c.lostByDrain(ctx, "handed", v1alpha1.EvictionHandover, (*replica).drainedOf); lost > 0 {
-		c.fail("%d acknowledged entries are lost", lost)
-	}
+	c.losesNothing(ctx, "handed", (*replica).drainedOf)
 }
 
 // evictPrimary has a primary evicted whose copies follow a second behind it, as a descheduler
 // does: no node is cordoned.
 func evictPrimary(ctx context.Context, c *Cluster) {
 	c.between = 50 * time.Millisecond
-	if lost := c.lostByDrain(ctx, "evicted", v1alpha1.EvictionHandover, (*replica).evictedUntilGone); lost > 0 {
-		c.fail("%d acknowledged entries are lost", lost)
-	}
+	c.losesNothing(ctx, "evicted", (*replica).evictedUntilGone)
 }
 
 // deletePrimary deletes the pod of a primary whose copies follow a second behind it, and whose
 // preStop hook sleeps: without that hook what it acknowledged in that second is lost.
 func deletePrimary(ctx context.Context, c *Cluster) {
 	c.between = 50 * time.Millisecond
-	if lost := c.lostByDrain(ctx, "held", v1alpha1.EvictionHandover, (*replica).deleted, sleepsFirst); lost > 0 {
-		c.fail("%d acknowledged entries are lost", lost)
-	}
+	c.losesNothing(ctx, "held", (*replica).deleted, sleepsFirst)
 }
 
 // sleepsFirst holds SIGTERM back for a while when a pod is deleted.
@@ -77,9 +71,19 @@ func (r *replica) handedOver(ctx context.Context, first *corev1.Pod) {
 	})
 }
 
-// lostByDrain is how many acknowledged entries are lost when the primary leaves in that way,
-// which tells how often its eviction was refused.
-func (c *Cluster) lostByDrain(ctx context.Context, name string, policy v1alpha1.EvictionPolicy, leaves func(*replica, context.Context, *corev1.Pod) int, change ...func(*v1alpha1.ReplicatedStatefulSetSpec)) (lost int) {
+// leaving has a primary leave, and tells how often its eviction was refused.
+type leaving func(*replica, context.Context, *corev1.Pod) int
+
+// losesNothing checks that no acknowledged entry is lost when a primary leaves in that way,
+// where it hands its role over.
+func (c *Cluster) losesNothing(ctx context.Context, name string, leaves leaving, change ...func(*v1alpha1.ReplicatedStatefulSetSpec)) {
+	if lost := c.lostByDrain(ctx, name, v1alpha1.EvictionHandover, leaves, change...); lost > 0 {
+		c.fail("%d acknowledged entries are lost", lost)
+	}
+}
+
+// lostByDrain is how many acknowledged entries are lost when the primary leaves in that way.
+func (c *Cluster) lostByDrain(ctx context.Context, name string, policy v1alpha1.EvictionPolicy, leaves leaving, change ...func(*v1alpha1.ReplicatedStatefulSetSpec)) (lost int) {
 	change = append(change, asynchronous, func(s *v1alpha1.ReplicatedStatefulSetSpec) { s.EvictionPolicy = policy })
 	r := c.ledger(ctx, name, 3, change...)
 	r.turn("replicate", "lag 1s")
