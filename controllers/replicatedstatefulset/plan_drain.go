@@ -34,16 +34,16 @@ func leaveCordoned(f *facts, p *plan) {
 	if d.whyNotNow(m).Reason != "" {
 		return
 	}
-	handOver(f, p, m, whyToLeave(m))
+	handOver(f, p, relief{facts: f, old: m, away: true}, whyToLeave(m))
 }
 
-// handOver demotes a primary when another member can take its place, and may keep it.
-func handOver(f *facts, p *plan, m *member, why string) {
-	p.askVersions(f, []*member{m})
-	h := relief{facts: f, old: m, away: true}.handover()
+// handOver demotes a primary when another member can take its place.
+func handOver(f *facts, p *plan, r relief, why string) {
+	p.askVersions(f, []*member{r.old})
+	h := r.handover()
 	p.ready(f, h)
 	if h.successor != nil {
-		p.demote(f, m, fmt.Sprintf("%s, and %s can take its place", why, h.successor.name()))
+		p.demote(f, r.old, fmt.Sprintf("%s, and %s can take its place", why, h.successor.name()))
 	}
 }
 

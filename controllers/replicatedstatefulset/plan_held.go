@@ -48,12 +48,7 @@ func (c *clock) isHeld(m *member) bool { return c.now.Before(heldUntil(m)) }
 // member has its data it stays primary, and is stopped at the end of that time.
 func handOverHeld(f *facts, p *plan, m *member) {
 	p.LookAgain(heldUntil(m).Sub(f.now))
-	p.askVersions(f, []*member{m})
-	h := relief{facts: f, old: m}.handover()
-	p.ready(f, h)
-	if h.successor != nil {
-		p.demote(f, m, fmt.Sprintf("its pod is being deleted, and %s can take its place", h.successor.name()))
-	}
+	handOver(f, p, relief{facts: f, old: m}, "its pod is being deleted")
 }
 
 // awaitHeld waits until those that run have the data of a primary that was demoted because its

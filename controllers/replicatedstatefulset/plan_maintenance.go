@@ -180,7 +180,7 @@ func parkPrimary(f *facts, p *plan) {
 		p.stop(f, m, why+", and other primaries run")
 		return
 	}
-	handOver(f, p, m, why)
+	handOver(f, p, relief{facts: f, old: m, away: true}, why)
 }
 
 // isSpare reports whether a primary may stop without a successor: others have the same data.
