@@ -189,7 +189,7 @@ func (k parking) isSpare() bool { return len(k.otherPrimaries()) > 0 && !k.hasFo
 // parkChecks are what keeps a primary from handing its role over now, the reason that lasts
 // longest first.
 var parkChecks = []func(drain, *member) notice{
-	notServed, isMissing, demoteFailed, noneFollows, askedOtherwise, beingUpdated, triedLately,
+	notServed, isHandingOver, isMissing, demoteFailed, noneFollows, askedOtherwise, beingUpdated, triedLately,
 }
 
 // whyNotNow is what the first of parkChecks says.

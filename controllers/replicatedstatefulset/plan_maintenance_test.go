@@ -123,6 +123,8 @@ func TestMaintenance(t *testing.T) {
 		{"RS-92 one is of another set", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary(), with(func(w *world) { w.set.Spec.Maintenance = []string{"rss-db-1-0"} })), v1alpha1.ConditionMaintenance, v1alpha1.ReasonNoSuchMember, []string{"no member of this set can have the name rss-db-1-0; correct it", end}},
 		{"RS-92 one waits for another to take over", worldOf(setOf(2, 1), leaving(), pod(1).secondary().sequence("8"), toBeParked(0)), v1alpha1.ConditionMaintenance, v1alpha1.ReasonHandingOver,
 			[]string{"rss-db-0 is primary, and is parked when another member has its role: rss-db-1 has not all of the data of rss-db-0 yet"}},
+		{"RS-92 its own demote is no missing member", worldOf(setOf(2, 1), leaving().runs("demote", time.Second), pod(1).secondary(), toBeParked(0), with(func(w *world) { w.set.Status.Members.Primary = []string{"rss-db-0"} })), v1alpha1.ConditionMaintenance, v1alpha1.ReasonHandingOver,
+			[]string{"rss-db-0 is primary, and is parked when another member has its role: demote of it has not ended"}},
 		{"RS-92 meanwhile it is on its way", worldOf(setOf(2, 1), leaving(), pod(1).secondary().sequence("8"), toBeParked(0)), v1alpha1.ConditionProgressing, v1alpha1.ReasonHandingOver, nil},
 		{"RS-92 nobody can", worldOf(setOf(2, 1), leaving(), pod(1).idle(), toBeParked(0), parkedNow(1)), v1alpha1.ConditionMaintenance, v1alpha1.ReasonNoSuccessor,
 			[]string{"rss-db-1 (it is in spec.maintenance)", "parked: rss-db-1", "{\"spec\":{\"paused\":true}}"}},
