@@ -29,7 +29,7 @@ func parkedPrimary(ctx context.Context, c *Cluster) {
 		r.Expect(slices.Contains(r.set.Status.Members.Secondary, first)).To(BeFalse(), "%s", tellSet(r.set))
 	})
 	at = testimony.Now()
-	r.killServer(ctx, r.primary(ctx))
+	r.killServer(ctx, r.pod(ctx, r.set.Status.Members.Primary[0])) // a set with a parked member is not whole
 	r.newPrimary(ctx, at)
 	r.goesOnWriting(ctx)
 	r.says(ctx, v1alpha1.ConditionReady, v1alpha1.ReasonOnTarget)
