@@ -149,7 +149,7 @@ func (t *freezeTrial) goThrough(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !t.renewal && t.first.Proxy.Counted() < t.trap.At {
+		if !t.renewal && t.first.Proxy.Disarm() {
 			return nil // it took fewer writes than undisturbed, and nothing was tried
 		}
 		<-t.trap.Sprung()

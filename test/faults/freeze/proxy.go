@@ -149,6 +149,18 @@ func (p *Proxy) Set(t *Trap) {
 	p.trap = t
 }
 
+// Disarm has the trap freeze at no later write, and reports whether it was in time: it
+// is too late once the write to freeze at has come. Writes are counted on.
+func (p *Proxy) Disarm() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.trap.counted >= p.trap.At {
+		return false
+	}
+	p.trap.At = 0
+	return true
+}
+
 // Counted is how many writes matched the trap since it was set.
 func (p *Proxy) Counted() int {
 	p.mu.Lock()

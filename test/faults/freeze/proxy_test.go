@@ -121,6 +121,30 @@ func TestModes(t *testing.T) {
 	}
 }
 
+func TestATrapIsDisarmedInTimeOrNot(t *testing.T) {
+	for _, row := range []struct {
+		before int // writes
+		inTime bool
+	}{{1, true}, {2, false}, {3, false}} {
+		g := NewWithT(t)
+		p, _ := behind(t, created)
+		trap := &Trap{Matches: func(Write) bool { return true }, At: 2, Mode: Unanswered, Freeze: func() error { return nil }}
+		p.Set(trap)
+		for range row.before {
+			g.Expect(post(p, "before")).To(Equal(http.StatusCreated))
+		}
+		g.Expect(p.Disarm()).To(Equal(row.inTime), "after %d writes", row.before)
+		g.Expect(post(p, "after")).To(Equal(http.StatusCreated))
+		select {
+		case <-trap.Sprung():
+			g.Expect(row.inTime).To(BeFalse(), "the trap sprang after it was disarmed")
+		default:
+			g.Expect(row.inTime).To(BeTrue(), "the trap did not spring")
+		}
+		g.Expect(p.Counted()).To(Equal(row.before + 1))
+	}
+}
+
 func TestALateRequestIsNotAwaitedForEver(t *testing.T) {
 	p, _ := behind(t, created)
 	p.Set(&Trap{Mode: Late})
