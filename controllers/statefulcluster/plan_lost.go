@@ -258,10 +258,10 @@ func (l loss) deletes() action.Action {
 		Detail: fmt.Sprintf("the member is lost and will not come back, %s", claimsFate(l.member))}
 }
 
-// successors is how many of the lost members get a successor. In a set that replaces first
-// it may be there already, for a drain.
+// successors is how many of the lost members get a successor. In a set that makes new
+// members before old ones go it may be there already.
 func (f *facts) successors() int {
-	if !f.replacesFirst() {
+	if f.mostExtra() == 0 {
 		return len(f.lost)
 	}
 	return f.wanted() - len(f.alive) - len(f.returning)

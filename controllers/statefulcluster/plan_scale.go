@@ -106,18 +106,26 @@ func scaleDown(f *facts, p *plan) {
 	}
 }
 
-// scaledDown are the members that are retired of those of which there are too many. In a
-// set that replaces first one that is lost stays lost, if it has run: that a new member is
-// there already does not say that it has its data, so the policy for losses is the one
-// that speaks of its claims.
+// scaledDown are the members that are retired of those of which there are too many. One
+// that is lost, and too many only because a new member came before it went, stays lost if
+// it has run: that the new one is there does not say that it has its data, so the policy
+// for losses is the one that speaks of its claims.
 func (f *facts) scaledDown(members []*member) []*member {
 	// Mutant: the policy for a scale-down decides on the claims of a lost member.
-	if !f.replacesFirst() || mutant.Is("stc-lost-in-a-drain-scaled") {
+	if mutant.Is("stc-lost-in-a-drain-scaled") {
 		return members
 	}
 	return slices.DeleteFunc(members, func(m *member) bool {
-		return m.hasRun() && slices.ContainsFunc(f.lost, func(l loss) bool { return l.member == m })
+		lost := slices.ContainsFunc(f.lost, func(l loss) bool { return l.member == m })
+		return lost && m.hasRun() && newOneFirst(f, m)
 	})
+}
+
+// newOneFirst reports whether a new member comes before this one goes: for a drain, or in
+// a surge update.
+func newOneFirst(f *facts, m *member) bool {
+	outdated := m.revision() != f.target.Name
+	return f.replacesFirst() || (outdated && f.maxSurge() > 0)
 }
 
 // giveUp drops the last n entries of status.updating. The claims of the
