@@ -77,7 +77,7 @@ func (v *validator) tryPod(ctx context.Context, set *v1alpha1.ExtendedStatefulSe
 	switch {
 	case err == nil, apierrors.IsAlreadyExists(err):
 		return nil, nil
-	case replaces && strings.Contains(err.Error(), "exceeded quota"):
+	case replaces && rejection.IsFullQuota(err):
 		return nil, nil
 	case apierrors.IsInvalid(err):
 		return nil, rejection.Explain(err, func(path string) string { return child.at(strings.TrimSuffix("spec.template."+path, ".")) })

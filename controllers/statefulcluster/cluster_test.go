@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -124,6 +125,13 @@ func names[T any](m map[string]T) []string {
 		out = append(out, name)
 	}
 	return out
+}
+
+func uids(pods map[string]corev1.Pod) (all []types.UID) {
+	for _, p := range pods {
+		all = append(all, p.UID)
+	}
+	return all
 }
 
 // anyOf returns one of the pods.

@@ -374,7 +374,12 @@ func retires(ids ...string) (lines []string) {
 	return lines
 }
 
+// recreates is an update: the first of the new pods is tried out.
 func recreates(ids ...string) []string {
+	return slices.Insert(restarts(ids...), 0, fmt.Sprintf("try pod db-%s: Trial, before pods are deleted for the update", ids[0]))
+}
+
+func restarts(ids ...string) []string {
 	lines := []string{"patch status of statefulcluster db: Update"}
 	for _, id := range ids {
 		lines = append(lines, fmt.Sprintf("delete pod db-%s: Update, the pod comes back under its name on its claims", id))

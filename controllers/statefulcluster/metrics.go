@@ -43,7 +43,7 @@ var timed = map[v1alpha1.LossReason]bool{v1alpha1.LossNodeNotReady: true, v1alph
 // measure feeds the metrics.
 func (r *Reconciler) measure(c considered, done results, s *v1alpha1.StatefulClusterStatus) {
 	for _, o := range done.outcomes {
-		if o.Err == nil {
+		if o.Err == nil && o.Verb != action.Try {
 			actionsTotal.WithLabelValues(o.Verb.Label(), o.Reason).Inc()
 		}
 	}

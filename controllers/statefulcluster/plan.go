@@ -50,6 +50,7 @@ const (
 	reasonClaim      = "Claim"
 	reasonRetention  = "Retention"
 	reasonRetired    = "Retired"
+	reasonTrial      = "Trial"
 	reasonUpdate     = "Update"
 	reasonUpdated    = "Updated"
 	reasonResize     = "Resize"

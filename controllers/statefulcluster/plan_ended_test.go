@@ -16,7 +16,7 @@ func TestEndedMembers(t *testing.T) {
 	}
 	check(t, []row{
 		{name: "a member that ended and whose template is to blame is restarted on its data",
-			world: bad(30 * time.Second), want: recreates("a"), failing: []string{"db-a"}},
+			world: bad(30 * time.Second), want: restarts("a"), failing: []string{"db-a"}},
 		{name: "but not in a hurry", world: bad(30*time.Second - 1), failing: []string{"db-a"}, wait: 1},
 		{name: "nor while that is refused", world: bad(time.Minute, refused(reasonUpdate, "policy", time.Minute)), failing: []string{"db-a"}, wait: time.Minute},
 		{name: "one on a lost node is left to the rule for nodes",

@@ -292,7 +292,7 @@ func finishInPlace(f *facts, p *plan) {
 		p.tryLater(f, reasonResize)
 	}
 	if len(chains) == 0 {
-		recreate(f, p, again, "")
+		renew(f, p, again, "")
 	}
 }
 

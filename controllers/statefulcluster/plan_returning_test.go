@@ -130,6 +130,25 @@ func TestV1ARefusedTemplateIsCorrected(t *testing.T) {
 	}
 }
 
+// SC-48 The API server says beforehand that it would refuse pods of the new template.
+func TestSC48ARefusedTemplateTakesNoOneDown(t *testing.T) {
+	s := newStage(t, three())
+	s.Interfere = func(_ int, a action.Action) (before, after error) {
+		if p, isPod := a.Object.(*corev1.Pod); isPod && a.Verb == action.Try && slices.Contains(p.Spec.Containers[0].Command, "refused") {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, p.Name, errors.New("policy")), nil
+		}
+		return nil, nil
+	}
+	s.play(story{"", three, []act{command("refused"), noCommand}}, func() { s.settle(10 * time.Second) })
+	s.ends()
+	for _, line := range s.Story {
+		if strings.Contains(line, "delete pod") {
+			s.Breaks("SC-48 for a template that is refused: %s", line)
+		}
+	}
+	s.Check(s.t)
+}
+
 func TestManyAreRecreatedInBatches(t *testing.T) {
 	var things []thing
 	for i := range recreateBatch + 5 {
@@ -137,8 +156,8 @@ func TestManyAreRecreatedInBatches(t *testing.T) {
 	}
 	all := int32(recreateBatch + 5)
 	p := planOf(seen(set("db").replicas(all).maxUnavailable(int(all)), append(things, oldCommand())...))
-	if len(p.updating) != recreateBatch || len(p.Steps[1]) != recreateBatch {
-		t.Errorf("%d entries and %d deletes in one pass, want %d", len(p.updating), len(p.Steps[1]), recreateBatch)
+	if len(p.updating) != recreateBatch || len(p.Steps[2]) != recreateBatch {
+		t.Errorf("%d entries and %d deletes in one pass, want %d", len(p.updating), len(p.Steps[2]), recreateBatch)
 	}
 	check(t, []row{{name: "recreating that was refused waits",
 		world: seen(set("db"), oldA(), oldB(), oldC(), oldCommand(), refused(reasonUpdate, "policy", time.Minute)), wait: time.Minute}})

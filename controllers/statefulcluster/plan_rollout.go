@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
@@ -71,8 +74,31 @@ func update(f *facts, p *plan, members []*member) {
 	}
 	p.Then(chains...)
 	if len(chains) == 0 {
-		recreate(f, p, again, f.target.Name)
+		renew(f, p, again, f.target.Name)
 	}
+}
+
+// renewReasons are those of the writes of an update that recreates.
+var renewReasons = []string{reasonTrial, reasonUpdate}
+
+// renew recreates members for an update, with that revision or with their own if it is
+// "", where the API server would create their new pods: else the first of them would be
+// missed. It is asked right before pods are deleted, and by no pass that deletes none. A
+// yes is not remembered: who says no may have come since.
+func renew(f *facts, p *plan, members []*member, revision string) {
+	if len(members) == 0 {
+		return
+	}
+	if slices.ContainsFunc(renewReasons, f.refusedNow) {
+		p.tryLater(f, renewReasons...)
+		return
+	}
+	first := members[0]
+	pod := returned(f.world, f.revisionFor(cmp.Or(revision, first.revision())), first.id, v1alpha1.UpdatingUpdate)
+	if !mutant.Is("stc-update-untried") { // Mutant: a pod is deleted for one that cannot be created.
+		p.Then(action.Chain{{Verb: action.Try, Object: pod, Reason: reasonTrial, Detail: "before pods are deleted for the update"}})
+	}
+	recreate(f, p, members, revision)
 }
 
 // recreateBatch bounds what one pass adds to status.updating, so that the
@@ -168,9 +194,7 @@ func bringBack(f *facts, p *plan) {
 				rev, why = f.target, v1alpha1.UpdatingUpdate
 			}
 		}
-		pod := buildPod(f.world, rev, id)
-		pod.Annotations[v1alpha1.AnnotationUpdated] = string(why)
-		chains = append(chains, action.Chain{{Verb: action.Create, Object: pod, Reason: reasonReturned,
+		chains = append(chains, action.Chain{{Verb: action.Create, Object: returned(f.world, rev, id, why), Reason: reasonReturned,
 			Detail: "the same member on the same claims"}})
 	}
 	switch {
@@ -181,6 +205,13 @@ func bringBack(f *facts, p *plan) {
 	default:
 		p.Then(chains...)
 	}
+}
+
+// returned is the pod with which a member comes back.
+func returned(w *world, rev *appsv1.ControllerRevision, id string, why v1alpha1.UpdatingReason) *corev1.Pod {
+	pod := buildPod(w, rev, id)
+	pod.Annotations[v1alpha1.AnnotationUpdated] = string(why)
+	return pod
 }
 
 // hasPod reports whether a pod of that id is there.

@@ -1,12 +1,18 @@
 package statefulcluster
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
@@ -69,6 +75,50 @@ func TestRollOutRecreates(t *testing.T) {
 			world: seen(set("db"), a().nodeGone().inPlaceOf("x", 9).aged(0), oldB(), oldC(), oldCommand()),
 			want:  []string{replaces("a", "f1", v1alpha1.LossNodeGone)}},
 	})
+}
+
+// SC-48 The API server is asked about the new pod before the first old one is deleted.
+func TestNobodyGoesForAPodThatIsRefused(t *testing.T) {
+	policy := refused(reasonTrial, "policy", time.Minute)
+	overSurge := func() *setFixture {
+		return set("db").rolling(v1alpha1.RollingUpdate{MaxUnavailable: ptr.To(intstr.FromInt32(1)), MaxSurge: ptr.To(intstr.FromInt32(1))})
+	}
+	check(t, []row{
+		{name: "SC-48 the new pod of the first is tried out", world: seen(set("db").maxUnavailable(2), oldA(), oldB(), oldC(), oldCommand()), want: recreates("a", "b")},
+		{name: "SC-48 while it is refused no one goes", world: seen(set("db"), oldA(), oldB(), oldC(), oldCommand(), policy), wait: time.Minute},
+		{name: "SC-48 nor one that is not Ready", world: seen(set("db"), pod("a").aged(time.Minute).on("n1").starting().of("old"), oldB(), oldC(), oldCommand(), policy), wait: time.Minute},
+		{name: "SC-48 when the time is over it is tried again", world: seen(set("db"), oldA(), oldB(), oldC(), oldCommand(), refused(reasonTrial, "policy", 0)), want: recreates("a")},
+		{name: "what needs no new pod goes on", world: seen(set("db"), oldA(), oldB(), oldC(), oldImage(), policy), want: updatesInPlace("a")},
+		{name: "who is away comes back", world: seen(set("db"), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", "now"), policy), want: brings("a")},
+		{name: "SC-48 with a surge no one is retired while new members are refused",
+			world: seen(overSurge(), oldA(), oldB(), oldC(), oldCommand(), refused(reasonMissing, "policy", time.Minute)), wait: time.Minute},
+	})
+	tried := planOf(seen(set("db"), oldA(), oldB(), oldC(), oldCommand())).Steps[0][0][0].Object
+	made := firstWritten(seen(set("db"), looseClaimOf("a"), oldB(), oldC(), oldCommand(), updating("a", "uid-of-a", "now")))
+	if !apiequality.Semantic.DeepEqual(tried, made) {
+		t.Errorf("what is tried is not what is created:\n%v\n%v", tried, made)
+	}
+}
+
+// SC-48 Condition Degraded says why no one is updated, and what helps.
+func TestARefusedTrialIsTold(t *testing.T) {
+	w := seen(set("db"), oldA(), oldB(), oldC(), oldCommand())
+	p := planOf(w)
+	no := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "db-a", errors.New("no PriorityClass with name none was found"))
+	known := &remembered{refused: map[string]refusal{}, retired: map[types.UID]bool{}, crashed: map[types.UID]bool{}}
+	outcomes := []action.Outcome{{Action: p.Steps[0][0][0], Err: fmt.Errorf("try pod db-a: %w", no)}}
+	if err := known.learn(derive(w), &p, outcomes); err != nil {
+		t.Errorf("what is refused for good is tried again at once: %v", err)
+	}
+	status := summarize(derive(w), &p, results{outcomes, known.refused})
+	want := `True WriteRefused: no member is taken down for the update, because the API server would not create its new pod; ` +
+		`correct the template, or what refuses it: try pod db-a: pods "db-a" is forbidden: no PriorityClass with name none was found`
+	if got := says(status, v1alpha1.ConditionDegraded); got != want {
+		t.Errorf("the status says %s, want %s", got, want)
+	}
+	if len(status.Updating) > 0 {
+		t.Errorf("status.updating has %v, and no one was deleted", status.Updating)
+	}
 }
 
 func TestSurge(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -180,22 +181,24 @@ var _ = Describe("replacement", func() {
 		Expect(claims(ctx, set)).To(HaveLen(4))
 	})
 
-	DescribeTable("V1 a corrected template brings back a member whose new pod the API server refused",
+	DescribeTable("SC-48 a template whose pods the API server refuses takes no member down",
 		func(ctx SpecContext, spoil func(ctx SpecContext, spec *corev1.PodSpec), says string) {
 			set := newSet(ns, 2)
 			Expect(user.Create(ctx, set)).To(Succeed())
 			before := settled(ctx, set, 2)
 			good := set.Spec.Template.DeepCopy()
 			edit(ctx, set, func(s *v1alpha1.StatefulCluster) { spoil(ctx, &s.Spec.Template.Spec) })
-			Expect(degraded(ctx, set, v1alpha1.ReasonCreateFailing)).To(ContainSubstring(says))
+			Expect(degraded(ctx, set, v1alpha1.ReasonCreateFailing)).To(And(HavePrefix("no member is taken down for the update"), ContainSubstring(says)))
+			Consistently(func() []types.UID { return uids(pods(ctx, set)) }, 2*time.Second).Should(ConsistOf(uids(before)))
 			edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.Template = *good.DeepCopy() })
-			Expect(names(settled(ctx, set, 2))).To(ConsistOf(names(before)))
-			Expect(claims(ctx, set)).To(HaveLen(2))
+			Expect(uids(settled(ctx, set, 2))).To(ConsistOf(uids(before)))
 			degraded(ctx, set, v1alpha1.ReasonHealthy)
 			whole(ctx, set)
 		},
 		Entry("for its RuntimeClass", func(_ SpecContext, spec *corev1.PodSpec) { spec.RuntimeClassName = new("none") },
 			`RuntimeClass "none" not found`),
+		Entry("for its PriorityClass", func(_ SpecContext, spec *corev1.PodSpec) { spec.PriorityClassName = "none" },
+			"no PriorityClass with name none was found"),
 		Entry("for a LimitRange", func(ctx SpecContext, spec *corev1.PodSpec) {
 			most := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 			Expect(user.Create(ctx, &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "one", Namespace: ns}, Spec: corev1.LimitRangeSpec{
@@ -204,6 +207,27 @@ var _ = Describe("replacement", func() {
 			spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
 		}, "maximum cpu usage per Container is 1, but limit is 2"),
 	)
+
+	// No controller counts here, so what a quota says of used pods is what the test wrote.
+	It("SC-48 V1 a full quota holds no update, and who is away comes back when there is room, or with a corrected template", func(ctx SpecContext) {
+		set := newSet(ns, 2)
+		Expect(user.Create(ctx, set)).To(Succeed())
+		before := settled(ctx, set, 2)
+		pair := corev1.ResourceList{corev1.ResourcePods: resource.MustParse("2")}
+		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "pair", Namespace: ns}, Spec: corev1.ResourceQuotaSpec{Hard: pair}}
+		Expect(user.Create(ctx, quota)).To(Succeed())
+		quota.Status = corev1.ResourceQuotaStatus{Hard: pair, Used: pair}
+		Expect(user.Status().Update(ctx, quota)).To(Succeed())
+		edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Spec.Containers[0].Command = []string{"another"} })
+		Expect(degraded(ctx, set, v1alpha1.ReasonCreateFailing)).To(MatchRegexp(`^create pod db-[a-z2-7]{10}: .* exceeded quota: pair`))
+		Expect(set.Status.Updating).To(HaveLen(1), "the one that went is on record")
+		Expect(user.Delete(ctx, quota)).To(Succeed())
+		edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Spec.Containers[0].Command = nil })
+		Expect(names(settled(ctx, set, 2))).To(ConsistOf(names(before)))
+		Expect(claims(ctx, set)).To(HaveLen(2))
+		degraded(ctx, set, v1alpha1.ReasonHealthy)
+		whole(ctx, set)
+	})
 
 	It("V9 keeps the data of a member that crashes with the new template, and names it", func(ctx SpecContext) {
 		set := newSet(ns, 2, func(s *v1alpha1.StatefulCluster) { s.Spec.Replacement.UnreadySeconds = new(int32(1)) })

@@ -287,7 +287,7 @@ const mostMessage = 1024
 // problems are what can be wrong with a set, the gravest first. Each returns a reason
 // and a message, or no message.
 var problems = []func(*facts, *plan, results) engine.Notice{
-	invalidSpec, replacementRefused, replacementHeld, templateFails, writeRefused, claimNotGrown,
+	invalidSpec, replacementRefused, replacementHeld, templateFails, writeRefused, updateRefused, claimNotGrown,
 	drainBlocked, manyUnready, outage, foreignPods, unrecordedClaims, budgetNotOurs,
 }
 
@@ -324,13 +324,26 @@ func writeRefused(f *facts, p *plan, done results) engine.Notice {
 	return engine.Notice{Reason: v1alpha1.ReasonCreateFailing, Message: refused[0]}
 }
 
+// updateRefused: the API server would not create the pods of the present template, so none
+// of an older one is deleted.
+func updateRefused(f *facts, p *plan, done results) engine.Notice {
+	return done.notice(reasonTrial, v1alpha1.ReasonCreateFailing, "no member is taken down for the update, because the API server would not create its new pod; "+
+		"correct the template, or what refuses it: ", f, p)
+}
+
 // claimNotGrown: the API server refuses to expand claims.
 func claimNotGrown(f *facts, p *plan, done results) engine.Notice {
-	refusal, refused := done.refused[reasonExpand]
+	return done.notice(reasonExpand, v1alpha1.ReasonClaimResize, "", f, p)
+}
+
+// notice tells of the refusal of an action, after these words; it is empty if nothing is
+// refused that is wanted.
+func (r results) notice(of, reason, words string, f *facts, p *plan) engine.Notice {
+	refusal, refused := r.refused[of]
 	if !refused || !stands(refusal, f.world, p) {
 		return engine.Notice{}
 	}
-	return engine.Notice{Reason: v1alpha1.ReasonClaimResize, Message: refusal.message}
+	return engine.Notice{Reason: reason, Message: words + refusal.message}
 }
 
 // manyUnready: so many members are not Ready that none is replaced for it.
@@ -425,11 +438,13 @@ func templateFails(f *facts, p *plan, _ results) engine.Notice {
 	return engine.Notice{Reason: v1alpha1.ReasonRevisionFailing, Message: strings.Join(all, "; ")}
 }
 
-// refusals are the messages of what is refused and wanted, but for the growth of
-// claims.
+// ownNotice are the reasons of the actions whose refusal is told apart.
+var ownNotice = []string{reasonExpand, reasonTrial}
+
+// refusals are the messages of what else is refused and wanted.
 func (r results) refusals(f *facts, p *plan) (messages []string) {
 	for reason, refused := range r.refused {
-		if reason != reasonExpand && stands(refused, f.world, p) {
+		if !slices.Contains(ownNotice, reason) && stands(refused, f.world, p) {
 			messages = append(messages, refused.message)
 		}
 	}

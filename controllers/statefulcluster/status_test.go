@@ -351,7 +351,7 @@ func TestUpdatingFollowsTheDeletes(t *testing.T) {
 		{"another client deleted it", apierrors.NewNotFound(what, "db-a"), 0},
 		{"the API server did not answer: it may be deleted", errors.New("timeout"), 1},
 	} {
-		s := statusOf(w, &p, []action.Outcome{{Action: p.Steps[0][0][0]}, {Action: p.Steps[1][0][0], Err: r.err}})
+		s := statusOf(w, &p, []action.Outcome{{Action: p.Steps[1][0][0]}, {Action: p.Steps[2][0][0], Err: r.err}})
 		if len(s.Updating) != r.want {
 			t.Errorf("%s: status.updating says %v", r.name, s.Updating)
 		}

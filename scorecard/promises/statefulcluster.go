@@ -25,7 +25,7 @@ var StatefulCluster = []Promise{
 	beside("SC-19 deletion leaves the claims by default, and takes them when told", deletion),
 	beside("SC-39 a force-deleted pod gets a successor with a new name", forceDeleted),
 	beside("SC-41 a bad image costs no data, and the corrected one heals all", badImage),
-	beside("V1 a corrected template brings back a member whose pod was refused", refusedPod),
+	beside("SC-48 a template whose pods are refused takes no member down, and a full quota holds no update", refusedPod),
 	beside("V9 a template whose pods become Ready and crash costs no data", crashingTemplate),
 	{Name: "SC-30 SC-42 an operator that dies in an update is succeeded, and finishes it", Site: OperatorSite, Run: operatorDies},
 	{Name: "SC-32 the operator acts in the namespaces that it was told", Site: OperatorSite, Run: namespacesAreKept},

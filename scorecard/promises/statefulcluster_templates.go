@@ -7,6 +7,8 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 )
@@ -35,20 +37,45 @@ func badImage(ctx context.Context, c *Cluster) {
 	c.whole(ctx, set)
 }
 
-// refusedPod gives the members a template whose pods the API server refuses, and
-// takes it back.
+// refusedPod gives the members a template whose pods the API server refuses, and takes
+// it back; then another one, in a namespace whose quota has room for no more pods.
 func refusedPod(ctx context.Context, c *Cluster) {
 	set := c.newSet(2)
 	before := c.create(ctx, set)
-	class := func(name *string) {
-		c.edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Spec.RuntimeClassName = name })
+	class := func(name string) {
+		c.edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Spec.PriorityClassName = name })
 	}
-	class(new("there-is-none"))
+	class("there-is-none")
 	c.degraded(ctx, set, v1alpha1.ReasonCreateFailing)
-	class(nil)
+	c.check(samePods(before, c.members(ctx, set)))
+	class("")
 	after := c.settle(ctx, set)
+	c.check(samePods(before, after))
+
+	full := corev1.ResourceList{"count/pods": resource.MustParse(fmt.Sprint(len(after)))}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "full", Namespace: set.Namespace}, Spec: corev1.ResourceQuotaSpec{Hard: full}}
+	c.put(ctx, quota)
+	c.until(ctx, "the quota to be counted", func(ctx context.Context) {
+		c.read(ctx, quota)
+		used := quota.Status.Used["count/pods"]
+		c.Expect(int(used.Value())).To(Equal(len(after)))
+	})
+	c.edit(ctx, set, func(s *v1alpha1.StatefulCluster) {
+		s.Spec.Template.Spec.TerminationGracePeriodSeconds = new(int64(1))
+	})
+	after = c.settle(ctx, set)
 	c.check(sameNames(before, after))
 	c.whole(ctx, set)
+}
+
+// samePods says which pod is not there any more, or is another one.
+func samePods(before, now map[string]corev1.Pod) error {
+	for name, old := range before {
+		if is, there := now[name]; !there || is.UID != old.UID || is.DeletionTimestamp != nil {
+			return fmt.Errorf("%s is not the pod that it was", name)
+		}
+	}
+	return nil
 }
 
 // crashingTemplate gives the members a program that runs for some seconds, so

@@ -28,6 +28,11 @@ const (
 	// owner and the same labels is taken for the answer of an earlier, lost
 	// create.
 	Create Verb = "create"
+	// Try asks, by dry run, whether the API server would create Object; nothing is made,
+	// and no name is used. It fails only where the create would be refused once the
+	// object that has the name, and takes the room, is gone: that the name is taken, that
+	// a quota is full, and that a webhook of the cluster takes no dry run say nothing.
+	Try Verb = "try"
 	// Patch sends the difference from From to Object.
 	Patch Verb = "patch"
 	// Resize sends the difference to the resize subresource of a pod.

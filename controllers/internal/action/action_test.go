@@ -20,6 +20,7 @@ func TestAnActionIsALine(t *testing.T) {
 	}{
 		{Action{Verb: Create, Object: pod("a"), Reason: "Missing"}, "create pod a: Missing"},
 		{Action{Verb: Delete, Object: claim, Reason: "Lost", Detail: "as the policy says"}, "delete persistentvolumeclaim data: Lost, as the policy says"},
+		{Action{Verb: Try, Object: pod("a"), Reason: "Trial"}, "try pod a: Trial"},
 		{Action{Verb: PatchStatus, Object: pod("a"), Reason: "Observed"}, "patch status of pod a: Observed"},
 	} {
 		if got := r.action.String(); got != r.want {

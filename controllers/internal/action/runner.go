@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/rejection"
 )
 
 // Parallel is how many chains of a step run at one time.
@@ -143,12 +145,12 @@ func (r *Runner) do(ctx context.Context, key types.NamespacedName, a Action) (cl
 		}
 		return a.Object, nil
 	}
-	obj, adopted, err := r.write(ctx, a)
+	obj, unwritten, err := r.write(ctx, a)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", a.what(), err) // users read it: the reason is for the log
 	}
 	switch {
-	case adopted: // the cache will show it; there is no write to wait for
+	case unwritten: // there is no write to wait for
 	case r.Recorder == nil:
 	case a.Verb == Delete:
 		r.Recorder.Deleted(key, a.Object)
@@ -159,13 +161,15 @@ func (r *Runner) do(ctx context.Context, key types.NamespacedName, a Action) (cl
 }
 
 // write sends an action to the API server, and returns the object as that answered it.
-// adopted is true of a create that found its object made.
-func (r *Runner) write(ctx context.Context, a Action) (obj client.Object, adopted bool, err error) {
+// unwritten is true of a create that found its object made, and of a trial.
+func (r *Runner) write(ctx context.Context, a Action) (obj client.Object, unwritten bool, err error) {
 	// The answer is decoded into the object: the plan keeps its own copy.
 	obj = a.Object.DeepCopyObject().(client.Object)
 	switch a.Verb {
 	case Create:
-		adopted, err = r.create(ctx, a, obj)
+		unwritten, err = r.create(ctx, a, obj)
+	case Try:
+		unwritten, err = true, r.try(ctx, obj)
 	case Patch:
 		difference := client.StrategicMergeFrom(a.From)
 		if a.Unchanged {
@@ -186,7 +190,7 @@ func (r *Runner) write(ctx context.Context, a Action) (obj client.Object, adopte
 	default:
 		err = fmt.Errorf("no such verb %q", a.Verb)
 	}
-	return obj, adopted, err
+	return obj, unwritten, err
 }
 
 // create creates an object, or adopts the one that an earlier create made whose answer
@@ -203,6 +207,20 @@ func (r *Runner) create(ctx context.Context, a Action, obj client.Object) (adopt
 		return false, err
 	}
 	return true, nil
+}
+
+// passed says of a refused trial that only the moment was against it. Admission asks the
+// quota last, and the name is looked at after that: who meets one of them was let through
+// by all else.
+var passed = []func(error) bool{apierrors.IsAlreadyExists, rejection.IsFullQuota, rejection.IsUntried}
+
+// try asks whether an object would be created if nothing had its name and its room.
+func (r *Runner) try(ctx context.Context, obj client.Object) error {
+	err := r.Client.Create(ctx, obj, client.DryRunAll)
+	if slices.ContainsFunc(passed, func(is func(error) bool) bool { return is(err) }) {
+		return nil
+	}
+	return err
 }
 
 // mostRebases is how often a status is written onto newer versions of its object:

@@ -359,3 +359,32 @@ func TestV7AStatusIsNotForAnObjectOfTheSameName(t *testing.T) {
 		t.Errorf("its successor's status says %q", got)
 	}
 }
+
+// A trial makes nothing, and is refused for what would be refused of the create as well.
+func TestTry(t *testing.T) {
+	pods := corev1.Resource("pods")
+	forbidden := func(text string) error { return apierrors.NewForbidden(pods, "a", errors.New(text)) }
+	for _, r := range []struct {
+		name   string
+		answer error
+		want   string
+	}{
+		{"it would be created", nil, "a done"},
+		{"the name is taken", apierrors.NewAlreadyExists(pods, "a"), "a done"},
+		{"a quota is full", forbidden("exceeded quota: q, requested: pods=1, used: pods=3, limited: pods=3"), "a done"},
+		{"a webhook takes no dry run", apierrors.NewBadRequest(`admission webhook "w" does not support dry run`), "a done"},
+		{"a quota wants more to be said", forbidden("failed quota: q: must specify limits.cpu for: main"), "a Forbidden"},
+		{"a policy", forbidden("no PriorityClass with name none was found"), "a Forbidden"},
+		{"a webhook", apierrors.NewBadRequest("admission webhook \"w\" denied the request: no"), "a BadRequest"},
+		{"no answer", apierrors.NewTimeoutError("no answer", 1), "a Timeout"},
+	} {
+		d := newDesk(interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, _ client.Object, opts ...client.CreateOption) error {
+			if o := (&client.CreateOptions{}).ApplyOptions(opts); !slices.Equal(o.DryRun, []string{metav1.DryRunAll}) {
+				t.Errorf("%s: it is no dry run", r.name)
+			}
+			return r.answer
+		}})
+		expect(t, r.name, d.run(Step{{{Verb: Try, Object: pod("a"), Reason: "Trial"}}}), r.want)
+		expect(t, r.name+": what was written", d.noted)
+	}
+}

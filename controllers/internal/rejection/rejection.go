@@ -50,3 +50,15 @@ func errorType(cause metav1.CauseType) field.ErrorType {
 	}
 	return field.ErrorTypeInvalid
 }
+
+// IsFullQuota reports whether the API server refuses an object because a quota of its
+// namespace has no room: it may take the same one when another is gone.
+func IsFullQuota(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota")
+}
+
+// IsUntried reports whether the API server gives no answer to a dry run, because a
+// webhook of the cluster takes none.
+func IsUntried(err error) bool {
+	return apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run")
+}

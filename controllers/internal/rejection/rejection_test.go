@@ -71,3 +71,26 @@ func TestWhatIsPassedOnIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// What a quota or a webhook says of the moment is told from what is said of the object.
+func TestWhatSaysNothingOfTheObject(t *testing.T) {
+	forbidden := func(text string) error {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "db-a", errors.New(text))
+	}
+	for _, r := range []struct {
+		name        string
+		err         error
+		full, never bool
+	}{
+		{"taken", nil, false, false},
+		{"a full quota", forbidden("exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"), true, false},
+		{"a quota that wants more to be said", forbidden("failed quota: q: must specify limits.cpu for: main"), false, false},
+		{"words of somebody else", errors.New("exceeded quota"), false, false},
+		{"a webhook that takes no dry run", apierrors.NewBadRequest(`admission webhook "w" does not support dry run`), false, true},
+		{"a webhook that says no", apierrors.NewBadRequest("no"), false, false},
+	} {
+		if full, never := IsFullQuota(r.err), IsUntried(r.err); full != r.full || never != r.never {
+			t.Errorf("%s: full quota %v, untried %v", r.name, full, never)
+		}
+	}
+}

@@ -80,6 +80,7 @@ func TestWhatIsRefused(t *testing.T) {
 		want   string
 	}{
 		{"a create of what is there already, the same", action.Action{Verb: action.Create, Object: pod("one")}, "done"},
+		{"a trial of what is there already", action.Action{Verb: action.Try, Object: owned}, "done"},
 		{"a create of what somebody else has", action.Action{Verb: action.Create, Object: owned}, "AlreadyExists"},
 		{"a patch of a namesake", changed(namesake, image), "Conflict"},
 		{"a patch of what is not there", changed(missing, image), "NotFound"},

@@ -19,6 +19,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/rejection"
 )
 
 // Bounds on trials at one time, and how long one waits for its turn: admission has
@@ -125,11 +127,10 @@ func (c *Court) leave(namespace string) {
 // WhyNot says what kept an object from being taken that is not invalid, and what
 // helps. It has no word of the API server's: these may tell what else is there.
 func WhyNot(err error) string {
-	text := err.Error()
 	switch {
-	case apierrors.IsForbidden(err) && strings.Contains(text, "exceeded quota"):
+	case rejection.IsFullQuota(err):
 		return "a quota of the namespace has no room; make room"
-	case apierrors.IsForbidden(err) && strings.Contains(text, "violates PodSecurity"):
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "violates PodSecurity"):
 		return "the Pod Security level of the namespace forbids it; change the template so that it meets the level"
 	case apierrors.IsForbidden(err):
 		return "a policy forbids it, or something that it names is missing, such as a service account, a priority class or a runtime class; " +

@@ -24,6 +24,7 @@
 = False Healthy: no problems detected (Degraded)
 # the user wants command serve
   create controllerrevision revision-2: Revision
+  try pod db-a: Trial, before pods are deleted for the update
   patch status of statefulcluster db: Update
   delete pod db-a: Update, the pod comes back under its name on its claims
     db-a is gone
@@ -32,6 +33,7 @@
     db-a runs one
     db-a is Ready
   patch controllerrevision revision-2: RevisionReady
+  try pod db-b: Trial, before pods are deleted for the update
   patch status of statefulcluster db: Update
   delete pod db-b: Update, the pod comes back under its name on its claims
     db-b is gone
@@ -39,6 +41,7 @@
     db-b is bound to n2
     db-b runs one
     db-b is Ready
+  try pod db-c: Trial, before pods are deleted for the update
   patch status of statefulcluster db: Update
   delete pod db-c: Update, the pod comes back under its name on its claims
     db-c is gone
