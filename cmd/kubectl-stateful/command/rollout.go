@@ -47,7 +47,7 @@ func (p *Plugin) rolloutStatus() *cobra.Command {
 }
 
 func (p *Plugin) follow(ctx context.Context, s site, kind kinds.Kind, name string, watch bool, timeout time.Duration) error {
-	said, first := "", types.UID("")
+	said, warned, first := "", "", types.UID("")
 	return p.poll(ctx, timeout, watch, func(ctx context.Context) (bool, error) {
 		snap, err := snapshot.Load(ctx, s, kind, s.Namespace, name)
 		if err != nil {
@@ -62,6 +62,10 @@ func (p *Plugin) follow(ctx context.Context, s site, kind kinds.Kind, name strin
 		progress := rollout.Status(snap)
 		if progress.Failed != nil {
 			return true, progress.Failed
+		}
+		if progress.Trouble != "" && progress.Trouble != warned {
+			warned = progress.Trouble
+			p.warn("%s", tree.Printable(warned))
 		}
 		if progress.Line != said {
 			said = progress.Line

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -161,6 +162,86 @@ func TestRolloutStatusOfStatefulSingletons(t *testing.T) {
 			})
 		}, 1, "error: RolloutHeld: set maxUnavailable"},
 	})
+}
+
+// conditionsOf changes the conditions of an object of any kind.
+func conditionsOf(x *terminal, object string, change func([]metav1.Condition) []metav1.Condition) {
+	switch object {
+	case "stc/web":
+		edit(x, &stcv1alpha1.StatefulCluster{}, "web", func(o *stcv1alpha1.StatefulCluster) { o.Status.Conditions = change(o.Status.Conditions) })
+	case "rss/db":
+		edit(x, &rssv1alpha1.ReplicatedStatefulSet{}, "db", func(o *rssv1alpha1.ReplicatedStatefulSet) { o.Status.Conditions = change(o.Status.Conditions) })
+	case "ests/shop":
+		edit(x, &estsv1alpha1.ExtendedStatefulSet{}, "shop", func(o *estsv1alpha1.ExtendedStatefulSet) {
+			o.Status.ObservedGeneration, o.Status.Phase = 6, estsv1alpha1.PhaseCanary
+			o.Status.Conditions = change(o.Status.Conditions)
+		})
+	case "ssn/mailer":
+		edit(x, &ssnv1.StatefulSingleton{}, "mailer", func(o *ssnv1.StatefulSingleton) { o.Status.Conditions = change(o.Status.Conditions) })
+	}
+}
+
+// with is a list of conditions with these in the place of those of their types.
+func with(conditions []metav1.Condition, others ...metav1.Condition) []metav1.Condition {
+	for _, c := range others {
+		conditions = slices.DeleteFunc(conditions, func(old metav1.Condition) bool { return old.Type == c.Type })
+		conditions = append(conditions, c)
+	}
+	return conditions
+}
+
+func TestRolloutStatusTellsOfRefusedWrites(t *testing.T) {
+	refused := func(kind string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "WriteRefused", Message: "create pod x: a quota"}
+	}
+	updating := func(old []metav1.Condition) []metav1.Condition {
+		rest(old)
+		return with(old, metav1.Condition{Type: "Progressing", Status: metav1.ConditionTrue, Reason: "Updating", Message: "1 of 3"}, refused("Degraded"))
+	}
+	for _, object := range []string{"stc/web", "rss/db", "ests/shop", "ssn/mailer"} {
+		t.Run(object, func(t *testing.T) {
+			g := NewWithT(t)
+			x := at(t, strings.Split(object, "/")[0]+".yaml")
+			conditionsOf(x, object, updating)
+			code, out, stderr := x.run("rollout", "status", object, "--timeout=50ms")
+			g.Expect(code).To(Equal(1))
+			g.Expect(stderr).To(Equal("WriteRefused: create pod x: a quota\nerror: timed out waiting for the condition\n"), "once, and it waits on")
+			g.Expect(out).To(HavePrefix("Waiting for "))
+
+			conditionsOf(x, object, func(old []metav1.Condition) []metav1.Condition { return with(old, refused("Stalled")) })
+			code, _, stderr = x.run("rollout", "status", object)
+			g.Expect(code).To(Equal(1))
+			g.Expect(stderr).To(Equal("error: WriteRefused: create pod x: a quota\n"), "what needs a person ends the wait")
+		})
+	}
+}
+
+// What members of an earlier template do is what the rollout is to mend.
+func TestRolloutStatusWaitsForWhatTheRolloutMends(t *testing.T) {
+	stalled := func(reason string) func([]metav1.Condition) []metav1.Condition {
+		return func(old []metav1.Condition) []metav1.Condition {
+			return with(old, metav1.Condition{Type: "Stalled", Status: metav1.ConditionTrue, Reason: reason, Message: "no member is Ready; these were before: web-sw2arrnz5y"})
+		}
+	}
+	g := NewWithT(t)
+	x := at(t, "stc.yaml")
+	edit(x, &stcv1alpha1.StatefulCluster{}, "web", func(o *stcv1alpha1.StatefulCluster) { o.Status.UpdateRevision = "web-another" })
+	conditionsOf(x, "stc/web", stalled("MembersNotReady"))
+	code, out, stderr := x.run("rollout", "status", "stc/web", "--watch=false")
+	g.Expect(code).To(BeZero(), stderr)
+	g.Expect(out).To(HavePrefix("Waiting for "))
+	conditionsOf(x, "stc/web", stalled("ClaimResizeRefused"))
+	code, _, stderr = x.run("rollout", "status", "stc/web", "--watch=false")
+	g.Expect(code).To(Equal(1))
+	g.Expect(stderr).To(HavePrefix("error: ClaimResizeRefused: "))
+
+	x = at(t, "rss.yaml") // rss-db-2 is of an earlier template
+	conditionsOf(x, "rss/db", stalled("NotServing"))
+	code, _, stderr = x.run("rollout", "status", "rss/db", "--watch=false")
+	g.Expect(code).To(BeZero(), stderr)
+	conditionsOf(x, "rss/db", stalled("NodeUnreachable"))
+	code, _, _ = x.run("rollout", "status", "rss/db", "--watch=false")
+	g.Expect(code).To(Equal(1))
 }
 
 func TestRolloutStatusWaitsUntilTheEnd(t *testing.T) {

@@ -24,6 +24,8 @@ import (
 type Progress struct {
 	// Line says it to a person.
 	Line string
+	// Trouble says what is wrong meanwhile, and need not end it; "" if nothing is.
+	Trouble string
 	// Done is true when nothing is left to do.
 	Done bool
 	// Failed is why it cannot end well without a person; nil while it may.
@@ -54,7 +56,22 @@ func Status(s *snapshot.Snapshot) Progress {
 			return failed("%s", c.Message)
 		}
 	}
-	switch o := s.Object.(type) {
+	progress := j.progress()
+	if progress.Failed != nil {
+		return progress
+	}
+	if c := j.condition("Stalled"); c.Status == metav1.ConditionTrue && !j.mends(c) {
+		return failed("%s: %s", c.Reason, c.Message)
+	}
+	if c := j.condition("Degraded"); c.Status == metav1.ConditionTrue {
+		progress.Trouble = fmt.Sprintf("%s: %s", c.Reason, c.Message)
+	}
+	return progress
+}
+
+// progress is what each kind says.
+func (j judge) progress() Progress {
+	switch o := j.Object.(type) {
 	case *stcv1alpha1.StatefulCluster:
 		return j.cluster(o)
 	case *rssv1alpha1.ReplicatedStatefulSet:
@@ -64,7 +81,21 @@ func Status(s *snapshot.Snapshot) Progress {
 	case *ssnv1.StatefulSingleton:
 		return j.singleton()
 	}
-	return failed("no rollout is known of %s", s.Kind.Kind)
+	return failed("no rollout is known of %s", j.Kind.Kind)
+}
+
+// mends reports whether a rollout may mend what an object is stalled by: members of an
+// earlier template that do not become Ready.
+func (j judge) mends(stalled metav1.Condition) bool {
+	switch set := j.Object.(type) {
+	case *stcv1alpha1.StatefulCluster:
+		notReady := []string{stcv1alpha1.ReasonRevisionFailing, stcv1alpha1.ReasonMembersNotReady}
+		return slices.Contains(notReady, stalled.Reason) && !j.blamesPresentTemplate(set, stalled.Message)
+	case *rssv1alpha1.ReplicatedStatefulSet:
+		notReady := []string{rssv1alpha1.ReasonNotServing, rssv1alpha1.ReasonMembersFailed, rssv1alpha1.ReasonMembersDegraded}
+		return slices.Contains(notReady, stalled.Reason) && len(j.outOfDate(set)) > 0
+	}
+	return false
 }
 
 func failed(format string, args ...any) Progress {
