@@ -109,7 +109,11 @@ func (r *Reader) hash(ctx context.Context, key hashKey, namespace string, all []
 		u := &all[i]
 		got, e, err := r.resultOf(ctx, key, namespace, u, editions[u.Origin], confirm)
 		if err != nil {
-			return State{Key: s.Key, Unreadable: fmt.Sprintf("%s cannot be read: %v", u.Origin, err)}
+			unread := State{Key: s.Key, Unreadable: fmt.Sprintf("%s cannot be read: %v", u.Origin, err)}
+			if apierrors.IsForbidden(err) {
+				unread.Refused = u.Origin
+			}
+			return unread
 		}
 		if left -= got.bytes; r.MostBytes > 0 && left < 0 {
 			return State{Key: s.Key, Unreadable: fmt.Sprintf("the ConfigMaps and Secrets that are used have more than %d MiB in all; use fewer, or smaller ones", r.MostBytes>>20)}

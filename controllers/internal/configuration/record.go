@@ -44,6 +44,8 @@ type State struct {
 	Missing []string
 	// Unreadable says what could not be read; then nothing is known of contents.
 	Unreadable string
+	// Refused is what the API server did not let be read; zero if it let all.
+	Refused Origin
 }
 
 // Record is that of a StatefulSet made with this configuration.
