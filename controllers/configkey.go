@@ -74,7 +74,7 @@ func (k *configKey) store(ctx context.Context) (corev1.Secret, error) {
 	}
 	secret := corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: k.secret.Namespace, Name: k.secret.Name, Annotations: map[string]string{
-			"kubernetes.io/description": "The key of the hashes by which ExtendedStatefulSets find changes of ConfigMaps and Secrets. Keep it: without it, those edited meanwhile are restarted once.",
+			"kubernetes.io/description": "The key of the hashes by which ExtendedStatefulSets and ReplicatedStatefulSets find changes of ConfigMaps and Secrets. Keep it: without it, those edited meanwhile are restarted once.",
 		}},
 		Immutable: ptr.To(true),
 		Data:      map[string][]byte{configKeyField: key},

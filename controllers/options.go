@@ -104,7 +104,7 @@ func ParseOptions(args []string, getenv func(string) string, help io.Writer) (Op
 	flags.StringVar(&options.WebhookClientCA, "webhook-client-ca-file", "",
 		"`file` with the authority of the certificate that your API server shows to webhooks (its --admission-control-config-file says so); then nobody else is answered. Empty asks for none")
 	flags.StringVar(&options.GateImage, "gate-image", "", "`image` with /gate, which is put into the pods of StatefulSingletons (default $RELATED_IMAGE_GATE, then the image of the operator's own pod)")
-	flags.IntVar(&options.ConfigRestarts, "max-concurrent-restarts", 10, "`number` of ExtendedStatefulSets that restart their pods at one time after an edit of a ConfigMap or Secret; a namespace gets another place only while more are free than it has; 0 is no bound")
+	flags.IntVar(&options.ConfigRestarts, "max-concurrent-restarts", 10, "`number` of ExtendedStatefulSets, and as many ReplicatedStatefulSets, that restart their pods at one time after an edit of a ConfigMap or Secret; a namespace gets another place only while more are free than it has; 0 is no bound")
 	flags.TextVar(&options.LogLevel, "log-level", slog.LevelInfo, "`level`: debug, info, warn or error")
 	flags.StringVar(&options.LogFormat, "log-format", "json", "`format`: json or console")
 	flags.BoolVar(&showVersion, "version", false, "print which version this is, and end")

@@ -65,7 +65,10 @@ func setupClusters(mgr ctrl.Manager, o Options) error {
 }
 
 func setupReplicated(mgr ctrl.Manager, o Options) error {
-	return replicatedstatefulset.Setup(mgr, o.lease, o.WatchNamespaces, o.evictionBook())
+	return replicatedstatefulset.Setup(mgr, replicatedstatefulset.Options{
+		Namespaces: o.WatchNamespaces, Book: o.evictionBook(), Key: o.configKey(mgr), Restarts: o.ConfigRestarts,
+		Account: o.controllersAccount(), Lease: o.lease,
+	})
 }
 
 func setupReplicatedWebhook(mgr ctrl.Manager, o Options) error {
@@ -104,8 +107,22 @@ func evictionBook(prefix string) string { return prefix + "-evictions" }
 const extendedStatefulSet = "ExtendedStatefulSet"
 
 func setupExtended(mgr ctrl.Manager, o Options) error {
-	key := &configKey{writer: mgr.GetClient(), live: mgr.GetAPIReader(), secret: types.NamespacedName{Namespace: o.Namespace, Name: o.Name + "-config-key"}}
-	return extendedstatefulset.Setup(mgr, extendedstatefulset.Options{Namespaces: o.WatchNamespaces, Key: key, Restarts: o.ConfigRestarts, Lease: o.lease})
+	return extendedstatefulset.Setup(mgr, extendedstatefulset.Options{Namespaces: o.WatchNamespaces, Key: o.configKey(mgr), Restarts: o.ConfigRestarts, Lease: o.lease})
+}
+
+// configKey is the key of the hashes of configuration. Each kind asks for it by itself, and
+// all find the one that is stored.
+func (o Options) configKey(mgr ctrl.Manager) *configKey {
+	return &configKey{writer: mgr.GetClient(), live: mgr.GetAPIReader(), secret: types.NamespacedName{Namespace: o.Namespace, Name: o.Name + "-config-key"}}
+}
+
+// controllersAccount is what the controllers run as, as namespace:name; "" where the
+// operator's own namespace is not known.
+func (o Options) controllersAccount() string {
+	if o.Namespace == "" {
+		return ""
+	}
+	return o.Namespace + ":" + o.Name + "-controller-manager"
 }
 
 // statefulSingleton asks something of the options: its guard is named and

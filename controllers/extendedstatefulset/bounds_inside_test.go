@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 )
 
 // many is a map of so many keys.
@@ -176,7 +177,7 @@ func TestALargeObjectCostsLittle(t *testing.T) {
 	if n := len(buildServices(set, nil)[0].Spec.Ports); n != mostPorts {
 		t.Errorf("a Service has %d ports", n)
 	}
-	if n := len(originsOf(pod)); n > mostSources+1 {
+	if n := len(configuration.Origins(pod)); n > configuration.MostSources+1 {
 		t.Errorf("%d sources are looked at", n)
 	}
 	if took := time.Since(began); took > 5*time.Second {

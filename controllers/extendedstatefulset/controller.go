@@ -27,6 +27,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/consistency"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/enqueue"
@@ -171,7 +172,7 @@ func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
 			&v1alpha1.ExtendedStatefulSet{}: bare,
 			// The Service that a template names may belong to anyone.
 			&corev1.Service{}: {Transform: cutService}, &appsv1.StatefulSet{}: ours, &batchv1.Job{}: ours, &policyv1.PodDisruptionBudget{}: ours, &corev1.PersistentVolumeClaim{}: ours,
-			partial(kindConfigMap): origins, partial(kindSecret): origins,
+			configuration.Metadata(configuration.KindConfigMap): origins, configuration.Metadata(configuration.KindSecret): origins,
 			&corev1.Pod{}: {Label: ours.Label, Transform: cutPod},
 		}}
 	for _, namespace := range namespaces {
@@ -212,7 +213,7 @@ func cutService(obj any) (any, error) {
 // asCached is the empty object to read a written one from the cache with.
 func asCached(obj client.Object) client.Object {
 	if o, isPartial := obj.(*metav1.PartialObjectMetadata); isPartial {
-		return partial(o.Kind)
+		return configuration.Metadata(o.Kind)
 	}
 	return reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
 }
@@ -222,7 +223,7 @@ type Options struct {
 	// Namespaces are the only ones acted in; none means all.
 	Namespaces []string
 	// Key is for hashes of configuration.
-	Key Key
+	Key configuration.Key
 	// Restarts is how many objects restart their pods at one time for a change of
 	// configuration; 0 or less is no bound.
 	Restarts int
@@ -274,12 +275,19 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 		Events: mgr.GetEventRecorder("extendedstatefulset"),
 	}
 	woken := make(chan event.GenericEvent, 1024)
-	r.config = &configReader{cache: own, live: mgr.GetAPIReader(), key: o.Key, limiter: restartLimiter{most: o.Restarts, watch: o.Lease.Watch}, wake: func(key types.NamespacedName) {
-		select {
-		case woken <- event.GenericEvent{Object: &v1alpha1.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}}:
-		default: // it looks again by itself after a while
-		}
-	}}
+	r.config = &configReader{
+		Reader: configuration.Reader{Cache: own, Live: mgr.GetAPIReader(), Key: o.Key},
+		turns: configuration.Turns{
+			Limiter: configuration.Limiter{Most: o.Restarts, Watch: o.Lease.Watch},
+			Cache:   own, Kind: v1alpha1.Kind, Began: restartsSince,
+			Wake: func(key types.NamespacedName) {
+				select {
+				case woken <- event.GenericEvent{Object: &v1alpha1.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}}:
+				default: // it looks again by itself after a while
+				}
+			},
+		},
+	}
 	users := handler.EnqueueRequestsFromMapFunc(r.config.users)
 	child := enqueue.Children(enqueue.Label(v1alpha1.LabelSet), tracker.Gone)
 	owned := enqueue.Children(enqueue.Controller(v1alpha1.Kind), tracker.Gone)
@@ -297,8 +305,8 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 		WatchesRawSource(source.Kind[client.Object](own, &batchv1.Job{}, owned)).
 		WatchesRawSource(source.Kind[client.Object](own, &corev1.Service{}, owned)).
 		WatchesRawSource(source.Kind[client.Object](own, &policyv1.PodDisruptionBudget{}, owned)).
-		WatchesRawSource(source.Kind[client.Object](own, partial(kindConfigMap), users)).
-		WatchesRawSource(source.Kind[client.Object](own, partial(kindSecret), users)).
+		WatchesRawSource(source.Kind[client.Object](own, configuration.Metadata(configuration.KindConfigMap), users)).
+		WatchesRawSource(source.Kind[client.Object](own, configuration.Metadata(configuration.KindSecret), users)).
 		WatchesRawSource(source.Channel(woken, &handler.EnqueueRequestForObject{})).
 		WatchesRawSource(source.Channel(answered, &handler.EnqueueRequestForObject{})).
 		WithOptions(enqueue.Workers(64)).

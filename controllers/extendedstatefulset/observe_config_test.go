@@ -17,8 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/yaml"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 )
 
 // ctlOfTest is a cluster with one object, and how often its contents are read.
@@ -51,6 +53,16 @@ func (c *ctlOfTest) Current(_ context.Context, stored bool) ([]byte, error) {
 	return c.key, nil
 }
 
+// podSpec reads a pod template as a user writes it.
+func podSpec(t *testing.T, text string) *corev1.PodSpec {
+	t.Helper()
+	var pod corev1.PodSpec
+	if err := yaml.UnmarshalStrict([]byte(text), &pod); err != nil {
+		t.Fatal(err)
+	}
+	return &pod
+}
+
 const usesTwo = `
 containers:
 - name: web
@@ -60,12 +72,12 @@ containers:
 func newCtl(t *testing.T, pod string, objects ...client.Object) *ctlOfTest {
 	t.Helper()
 	inner := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).
-		WithIndex(&appsv1.StatefulSet{}, indexRestarts, restartIndex).Build()
+		WithIndex(&appsv1.StatefulSet{}, configuration.IndexRestarts, configuration.RestartIndex(restartsSince)).Build()
 	c := &ctlOfTest{t: t, client: inner, key: []byte("0123456789abcdef0123456789abcdef"), now: noon,
 		set:   &v1alpha1.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "ns", UID: "set"}},
 		child: carrying(nil, "")}
 	c.set.Spec.UpdateOnEnvChange = true
-	c.child.Spec.Template.Spec = *podOf(t, pod)
+	c.child.Spec.Template.Spec = *podSpec(t, pod)
 	live := interceptor.NewClient(inner, interceptor.Funcs{Get: func(ctx context.Context, w client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 		c.reads++
 		if c.fails != nil {
@@ -80,10 +92,15 @@ func newCtl(t *testing.T, pod string, objects ...client.Object) *ctlOfTest {
 // restartOperator forgets all that is in memory.
 func (c *ctlOfTest) restartOperator(live client.Reader) {
 	if live == nil {
-		live = c.reader.live
+		live = c.reader.Live
 	}
-	c.reader = &configReader{cache: c.client, live: live, key: c, wake: func(n types.NamespacedName) { c.woken = append(c.woken, n.Name) }}
-	c.reader.limiter.most = 10
+	c.reader = &configReader{
+		Reader: configuration.Reader{Cache: c.client, Live: live, Key: c},
+		turns: configuration.Turns{
+			Limiter: configuration.Limiter{Most: 10}, Cache: c.client, Kind: v1alpha1.Kind, Began: restartsSince,
+			Wake: func(n types.NamespacedName) { c.woken = append(c.woken, n.Name) },
+		},
+	}
 }
 
 // pass looks, writes what is wished, and says what that was and how much was read.
@@ -94,14 +111,14 @@ func (c *ctlOfTest) pass() string {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	w := targetConfig(l.views[c.child.UID], c.now)
-	moved := w.restarts(c.child)
+	w := l.views[c.child.UID].Target(c.now)
+	moved := w.Restarts(stampOf(c.child))
 	c.child = c.child.DeepCopy()
-	metav1.SetMetaDataAnnotation(&c.child.ObjectMeta, v1alpha1.AnnotationConfigRecord, w.record)
-	if w.hash != "" {
-		metav1.SetMetaDataAnnotation(&c.child.Spec.Template.ObjectMeta, v1alpha1.AnnotationConfigHash, w.hash)
+	metav1.SetMetaDataAnnotation(&c.child.ObjectMeta, v1alpha1.AnnotationConfigRecord, w.Record)
+	if w.Hash != "" {
+		metav1.SetMetaDataAnnotation(&c.child.Spec.Template.ObjectMeta, v1alpha1.AnnotationConfigHash, w.Hash)
 	}
-	said := w.event + w.reason
+	said := w.Event + w.Reason
 	if moved {
 		said += " moved"
 	}
@@ -176,7 +193,7 @@ func TestE14AnEditWhileTheOperatorIsDownIsFoundAtItsStart(t *testing.T) {
 	c.restartOperator(nil)
 	c.now = c.now.Add(time.Minute)
 	c.want("down again inside the window", "ConfigChanged, 2 read")
-	c.now = c.now.Add(configWindow)
+	c.now = c.now.Add(configuration.Window)
 	c.want("one restart", "ConfigRestart moved, 0 read")
 }
 
@@ -234,13 +251,27 @@ func TestALostKeyRestartsOnlyWhatWasEdited(t *testing.T) {
 	}
 }
 
+// nameOfKey is by what records tell a key.
+func nameOfKey(t *testing.T, key []byte) string {
+	t.Helper()
+	c := newCtl(t, usesTwo, conf("1"), creds("p", "x"))
+	c.key = key
+	c.pass()
+	return recordOf(c.child).Key
+}
+
+// anotherMay reports whether another set may restart its pods now.
+func anotherMay(c *ctlOfTest) bool {
+	return c.reader.turns.Ask(types.NamespacedName{Namespace: "ns", Name: "another"}, noon, c.now, nil).Granted
+}
+
 // ES07: two operators began at the same time, and the other was the first to store its
 // key. A hash of ours would be renewed with the next look, which restarts the pods.
 func TestNoHashIsWrittenWithAKeyThatIsStoredNowhere(t *testing.T) {
 	c := newCtl(t, usesTwo, conf("1"), creds("p", "x"))
 	c.stored = []byte("ffffffffffffffffffffffffffffffff")
 	c.want("the other operator's key is the one that is stored", "ConfigFollowed, 4 read")
-	if got, want := recordOf(c.child).Key, hashKey(c.stored).name(); got != want {
+	if got, want := recordOf(c.child).Key, nameOfKey(t, c.stored); got != want {
 		t.Errorf("the record is of key %s, want %s, which is stored", got, want)
 	}
 	c.want("and at rest", ", 0 read")
@@ -259,17 +290,17 @@ func TestManyThatUseTheSameShareOneRead(t *testing.T) {
 	c.update(conf("2"))
 	c.pass()
 	c.child = carrying(recordOf(c.child), "")
-	c.child.UID, c.child.Spec.Template.Spec = "another", *podOf(t, usesTwo)
+	c.child.UID, c.child.Spec.Template.Spec = "another", *podSpec(t, usesTwo)
 	c.want("another StatefulSet that uses the same", "ConfigChanged, 0 read")
 }
 
 func TestAnotherThatRestartsIsCounted(t *testing.T) {
-	other := carrying(&configRecord{Key: "k", Seen: "s", Hash: "h", Restarted: &metav1.Time{Time: noon}}, "h")
+	other := carrying(&configuration.Record{Key: "k", Seen: "s", Hash: "h", Restarted: &metav1.Time{Time: noon}}, "h")
 	other.Name = "other-v1"
 	other.Status.CurrentRevision, other.Status.UpdateRevision = "a", "b"
 	other.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.Kind, Name: "other", UID: "other", Controller: ptr.To(true)}}
 	c := newCtl(t, usesTwo, conf("1"), creds("p", "x"), other)
-	c.reader.limiter.most = 1
+	c.reader.turns.Most = 1
 	c.pass()
 	c.update(conf("2"))
 	c.pass()
@@ -293,7 +324,7 @@ func TestAnotherThatRestartsIsCounted(t *testing.T) {
 // may show it much later.
 func TestV10APlaceIsHeldWhileOnlyTheLiveStatefulSetRestarts(t *testing.T) {
 	c := newCtl(t, usesTwo, conf("1"), creds("p", "x"))
-	c.reader.limiter.most = 1
+	c.reader.turns.Most = 1
 	c.pass()
 	c.update(conf("2"))
 	c.pass()
@@ -301,12 +332,12 @@ func TestV10APlaceIsHeldWhileOnlyTheLiveStatefulSetRestarts(t *testing.T) {
 	c.want("it is its turn", "ConfigRestart moved, 0 read")
 	c.child.Status.CurrentRevision, c.child.Status.UpdateRevision = "a", "b"
 	c.want("it restarts, and the cache does not show it", ", 0 read")
-	if ask(&c.reader.limiter, keyOf(1), noon, c.now) {
+	if anotherMay(c) {
 		t.Error("two restart")
 	}
 	c.child.Status.CurrentRevision = "b"
 	c.want("it has restarted", ", 0 read")
-	if !ask(&c.reader.limiter, keyOf(1), noon, c.now) {
+	if !anotherMay(c) {
 		t.Error("the place is lost")
 	}
 }

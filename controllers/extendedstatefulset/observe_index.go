@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 )
 
 // Fields that the cache is indexed by.
@@ -22,8 +23,6 @@ const (
 	indexUses = "uses"
 	// indexOwner is of ConfigMaps and Secrets: the UIDs of their ExtendedStatefulSets.
 	indexOwner = "owner"
-	// indexRestarts is of StatefulSets that restart pods for a change.
-	indexRestarts = "restarts"
 )
 
 // indexConfig lets the cache answer what is asked of it by those fields.
@@ -35,21 +34,13 @@ func indexConfig(c client.FieldIndexer) error {
 	}{
 		{&v1alpha1.ExtendedStatefulSet{}, indexUses, usesIndex},
 		{&appsv1.StatefulSet{}, indexUses, usesIndex},
-		{&appsv1.StatefulSet{}, indexRestarts, restartIndex},
-		{partial(kindConfigMap), indexOwner, ownerIndex},
-		{partial(kindSecret), indexOwner, ownerIndex},
+		{&appsv1.StatefulSet{}, configuration.IndexRestarts, configuration.RestartIndex(restartsSince)},
+		{configuration.Metadata(configuration.KindConfigMap), indexOwner, ownerIndex},
+		{configuration.Metadata(configuration.KindSecret), indexOwner, ownerIndex},
 	} {
 		if err := c.IndexField(context.Background(), index.object, index.field, index.values); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// restartIndex is what indexRestarts holds of a StatefulSet.
-func restartIndex(o client.Object) []string {
-	if child, ok := o.(*appsv1.StatefulSet); ok && !restartsSince(child).IsZero() {
-		return []string{v1alpha1.True}
 	}
 	return nil
 }
@@ -70,7 +61,7 @@ func usesIndex(o client.Object) (all []string) {
 	if template == nil {
 		return nil
 	}
-	for _, from := range originsOf(template) {
+	for _, from := range configuration.Origins(template) {
 		all = append(all, from.String())
 	}
 	return all
@@ -97,10 +88,10 @@ func (r *configReader) users(ctx context.Context, o client.Object) (requests []r
 		return nil
 	}
 	options := []client.ListOption{client.InNamespace(m.Namespace), client.UnsafeDisableDeepCopy,
-		client.MatchingFields{indexUses: origin{m.Kind, m.Name}.String()}}
+		client.MatchingFields{indexUses: configuration.Origin{Kind: m.Kind, Name: m.Name}.String()}}
 	var sets v1alpha1.ExtendedStatefulSetList
 	var children appsv1.StatefulSetList
-	if err := errors.Join(r.cache.List(ctx, &sets, options...), r.cache.List(ctx, &children, options...)); err != nil {
+	if err := errors.Join(r.Cache.List(ctx, &sets, options...), r.Cache.List(ctx, &children, options...)); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list who uses configuration", "object", m.Name)
 	}
 	for i := range sets.Items {

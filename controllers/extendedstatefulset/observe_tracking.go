@@ -12,38 +12,39 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 )
 
 // tracking reads who owns the ConfigMaps and Secrets of an object; nil if that is
 // none of its business. Before the finalizer goes, it reads past the cache.
 func (r *configReader) tracking(ctx context.Context, set *v1alpha1.ExtendedStatefulSet, templates ...*corev1.PodSpec) (*tracking, error) {
-	t := &tracking{set: set, origins: originsOf(templates...)}
+	t := &tracking{set: set, origins: configuration.Origins(templates...)}
 	inNamespace, ours := client.InNamespace(set.Namespace), client.MatchingFields{indexOwner: string(set.UID)}
 	switch {
 	case !t.owns() && !t.held():
 		return nil, nil
 	case !t.owns():
-		return t, r.list(ctx, r.live, t, inNamespace)
+		return t, r.list(ctx, r.Live, t, inNamespace)
 	}
 	for _, o := range t.origins {
-		m := partial(o.kind)
-		if !o.possible() {
+		m := configuration.Metadata(o.Kind)
+		if !o.Possible() {
 			continue
 		}
-		if err := r.cache.Get(ctx, types.NamespacedName{Namespace: set.Namespace, Name: o.name}, m); err == nil {
+		if err := r.Cache.Get(ctx, types.NamespacedName{Namespace: set.Namespace, Name: o.Name}, m); err == nil {
 			t.objects = append(t.objects, m)
 		} else if !apierrors.IsNotFound(err) {
 			return nil, fmt.Errorf("get %s: %w", o, err)
 		}
 	}
-	if err := r.list(ctx, r.cache, t, inNamespace, ours); err != nil {
+	if err := r.list(ctx, r.Cache, t, inNamespace, ours); err != nil {
 		return nil, err
 	}
 	if len(t.chains()) == 0 {
 		return t, nil
 	}
 	var namespace corev1.Namespace
-	if err := r.live.Get(ctx, types.NamespacedName{Name: set.Namespace}, &namespace); err != nil {
+	if err := r.Live.Get(ctx, types.NamespacedName{Name: set.Namespace}, &namespace); err != nil {
 		return nil, fmt.Errorf("get the namespace: %w", err)
 	}
 	t.namespace = namespace.UID
@@ -52,7 +53,7 @@ func (r *configReader) tracking(ctx context.Context, set *v1alpha1.ExtendedState
 
 // list adds the ConfigMaps and Secrets that concern the object, and are not there yet.
 func (r *configReader) list(ctx context.Context, from client.Reader, t *tracking, options ...client.ListOption) error {
-	for _, kind := range []string{kindConfigMap, kindSecret} {
+	for _, kind := range []string{configuration.KindConfigMap, configuration.KindSecret} {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
 		if err := from.List(ctx, list, options...); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 )
 
 // How much one object may ask for. The schema says the same wherever it can. Here it
@@ -31,7 +32,6 @@ const (
 	mostKeys       = 64  // labels, annotations
 	mostTerms      = 32  // of a selector
 	mostValues     = 64  // of a term
-	mostSources    = 256 // ConfigMaps and Secrets that are followed
 
 	mostRetries     = 100
 	mostParallel    = 100 // pods of a job at one time
@@ -90,9 +90,9 @@ func tooMuch(spec *v1alpha1.ExtendedStatefulSetSpec, at *field.Path) (errs field
 		&spec.Template.Spec.Template,
 		template.Child("replicas"),
 	)...)
-	if n := len(originsOf(&spec.Template.Spec.Template.Spec)); spec.UpdateOnEnvChange && n > mostSources {
+	if n := len(configuration.Origins(&spec.Template.Spec.Template.Spec)); spec.UpdateOnEnvChange && n > configuration.MostSources {
 		errs = append(errs, field.Invalid(at.Child("updateOnEnvChange"), true, fmt.Sprintf(
-			"follows at most %d ConfigMaps and Secrets, and template names more; name fewer, or set this to false", mostSources)))
+			"follows at most %d ConfigMaps and Secrets, and template names more; name fewer, or set this to false", configuration.MostSources)))
 	}
 	return errs
 }

@@ -16,6 +16,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/revision"
 )
 
@@ -205,7 +206,7 @@ func (k *childPatch) wanted() *appsv1.StatefulSet {
 	v := k.w.versionOf(k.zone, k.c.version)
 	v.attempts = max(v.attempts, k.c.attempts())
 	if _, known := k.w.config.stamps[k.c.set.Name]; !known {
-		v.config = configStamp{hash: hashIn(k.c.set), record: k.c.set.Annotations[v1alpha1.AnnotationConfigRecord]}
+		v.config = stampFor(configuration.Target{Stamp: stampOf(k.c.set)})
 	}
 	return buildChild(k.w.set, k.zone, v, k.c.span())
 }

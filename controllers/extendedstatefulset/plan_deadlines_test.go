@@ -94,15 +94,6 @@ func deadlines() []deadline {
 				"main": {Command: podexec.Command{ContainerID: "c"}, Sent: true, Began: noon, Ended: now, Outcome: podexec.Unknown}}}}
 			return probing{w}.answer(p, "main", &v1alpha1.ActivePassiveProbe{}) == passive
 		}, false},
-		{"the place of a restart that hangs", slotLimit, func(now time.Time, watch leadership.Watch) bool {
-			t := restartLimiter{most: 1, watch: func() leadership.Watch { return watch }}
-			return t.ask(keyOf(2), noon, now, map[types.NamespacedName]time.Time{keyOf(1): noon}).granted
-		}, false},
-		{"the place of a restart that the cache does not show", slotLimit, func(now time.Time, watch leadership.Watch) bool {
-			t := restartLimiter{most: 1, watch: func() leadership.Watch { return watch }}
-			t.ask(keyOf(1), noon, noon, nil)
-			return t.ask(keyOf(2), noon, now, nil).granted
-		}, false},
 	}
 }
 

@@ -3,7 +3,6 @@ package extendedstatefulset
 import (
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -11,6 +10,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
@@ -29,7 +29,7 @@ import (
 type tracking struct {
 	set *v1alpha1.ExtendedStatefulSet
 	// origins that any live version uses, or the template.
-	origins []origin
+	origins []configuration.Origin
 	// objects that there are of those, and all others that carry a reference to this
 	// set, as metadata.
 	objects []*metav1.PartialObjectMetadata
@@ -105,7 +105,7 @@ func (t *tracking) chain(o *metav1.PartialObjectMetadata) action.Chain {
 
 // wants reports whether an object has to have our reference.
 func (t *tracking) wants(o *metav1.PartialObjectMetadata) bool {
-	return t.owns() && slices.Contains(t.origins, origin{o.Kind, o.Name}) && o.DeletionTimestamp == nil
+	return t.owns() && slices.Contains(t.origins, configuration.Origin{Kind: o.Kind, Name: o.Name}) && o.DeletionTimestamp == nil
 }
 
 // needsReference reports whether our reference goes on an object, or the guard. The
@@ -190,12 +190,5 @@ func (t *tracking) remove(o *metav1.PartialObjectMetadata) {
 // concerns reports whether an object is any of this set's: it uses it, has a reference
 // on it, or goes and may have left a guard.
 func (t *tracking) concerns(o *metav1.PartialObjectMetadata) bool {
-	return slices.Contains(t.origins, origin{o.Kind, o.Name}) || t.refersTo(o) || guardLeft(o)
-}
-
-// partial is the empty metadata of one of our two kinds.
-func partial(kind string) *metav1.PartialObjectMetadata {
-	m := &metav1.PartialObjectMetadata{}
-	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
-	return m
+	return slices.Contains(t.origins, configuration.Origin{Kind: o.Kind, Name: o.Name}) || t.refersTo(o) || guardLeft(o)
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 )
 
 func trackedSet(change ...func(*v1alpha1.ExtendedStatefulSet)) *v1alpha1.ExtendedStatefulSet {
@@ -23,7 +24,7 @@ func trackedSet(change ...func(*v1alpha1.ExtendedStatefulSet)) *v1alpha1.Extende
 }
 
 func metadata(kind, name string, owners ...metav1.OwnerReference) *metav1.PartialObjectMetadata {
-	m := partial(kind)
+	m := configuration.Metadata(kind)
 	m.Namespace, m.Name, m.UID, m.OwnerReferences = "ns", name, types.UID(kind+name), owners
 	return m
 }
@@ -65,30 +66,30 @@ func TestE13E15OwnerReferences(t *testing.T) {
 		object   *metav1.PartialObjectMetadata
 		want     string // owners after the write; "-": none is made
 	}{
-		{"a used one", trackedSet(), metadata(kindSecret, "used"), "Namespace space, ExtendedStatefulSet set, guarded"},
-		{"a used one of another owner", trackedSet(), metadata(kindSecret, "used", friend), "Service friend, Namespace space, ExtendedStatefulSet set, guarded"},
-		{"one that belongs to the namespace already", trackedSet(), metadata(kindSecret, "used", space), "Namespace space, ExtendedStatefulSet set"},
-		{"one whose guard was taken off", trackedSet(), metadata(kindSecret, "used", ours), "ExtendedStatefulSet set, Namespace space, guarded"},
-		{"one that has all", trackedSet(), withGuard(metadata(kindSecret, "used", space, ours)), "-"},
-		{"before the finalizer is on", trackedSet(bare), metadata(kindSecret, "used"), "-"},
+		{"a used one", trackedSet(), metadata(configuration.KindSecret, "used"), "Namespace space, ExtendedStatefulSet set, guarded"},
+		{"a used one of another owner", trackedSet(), metadata(configuration.KindSecret, "used", friend), "Service friend, Namespace space, ExtendedStatefulSet set, guarded"},
+		{"one that belongs to the namespace already", trackedSet(), metadata(configuration.KindSecret, "used", space), "Namespace space, ExtendedStatefulSet set"},
+		{"one whose guard was taken off", trackedSet(), metadata(configuration.KindSecret, "used", ours), "ExtendedStatefulSet set, Namespace space, guarded"},
+		{"one that has all", trackedSet(), withGuard(metadata(configuration.KindSecret, "used", space, ours)), "-"},
+		{"before the finalizer is on", trackedSet(bare), metadata(configuration.KindSecret, "used"), "-"},
 		{"one that goes", trackedSet(), func() *metav1.PartialObjectMetadata {
-			m := metadata(kindSecret, "used")
+			m := metadata(configuration.KindSecret, "used")
 			m.DeletionTimestamp = &metav1.Time{Time: noon}
 			return m
 		}(), "-"},
-		{"one of another kind by that name", trackedSet(), metadata(kindConfigMap, "used"), "-"},
-		{"one that is used no more", trackedSet(), withGuard(metadata(kindSecret, "dropped", friend, space, ours)), "Service friend"},
-		{"one that is used no more, and by another set", trackedSet(), withGuard(metadata(kindSecret, "dropped", space, sibling, ours)), "Namespace space, ExtendedStatefulSet sibling, guarded"},
-		{"one that is used no more, and was the namespace's before", trackedSet(), metadata(kindSecret, "dropped", space, ours), "Namespace space"},
-		{"the flag is off", trackedSet(off), withGuard(metadata(kindSecret, "used", space, ours)), ""},
-		{"tracking is by index", trackedSet(byIndex), withGuard(metadata(kindSecret, "used", space, ours)), ""},
-		{"the set goes", trackedSet(goes), withGuard(metadata(kindSecret, "used", space, ours)), ""},
-		{"the set goes, and the garbage collector was first", trackedSet(goes), withGuard(metadata(kindSecret, "used", space)), ""},
-		{"the set goes, and has nothing on it", trackedSet(goes), metadata(kindSecret, "used", space), "-"},
+		{"one of another kind by that name", trackedSet(), metadata(configuration.KindConfigMap, "used"), "-"},
+		{"one that is used no more", trackedSet(), withGuard(metadata(configuration.KindSecret, "dropped", friend, space, ours)), "Service friend"},
+		{"one that is used no more, and by another set", trackedSet(), withGuard(metadata(configuration.KindSecret, "dropped", space, sibling, ours)), "Namespace space, ExtendedStatefulSet sibling, guarded"},
+		{"one that is used no more, and was the namespace's before", trackedSet(), metadata(configuration.KindSecret, "dropped", space, ours), "Namespace space"},
+		{"the flag is off", trackedSet(off), withGuard(metadata(configuration.KindSecret, "used", space, ours)), ""},
+		{"tracking is by index", trackedSet(byIndex), withGuard(metadata(configuration.KindSecret, "used", space, ours)), ""},
+		{"the set goes", trackedSet(goes), withGuard(metadata(configuration.KindSecret, "used", space, ours)), ""},
+		{"the set goes, and the garbage collector was first", trackedSet(goes), withGuard(metadata(configuration.KindSecret, "used", space)), ""},
+		{"the set goes, and has nothing on it", trackedSet(goes), metadata(configuration.KindSecret, "used", space), "-"},
 	} {
 		t.Run(row.sentence, func(t *testing.T) {
 			before := row.object.DeepCopy()
-			track := &tracking{set: row.set, origins: []origin{{kindSecret, "used"}}, objects: []*metav1.PartialObjectMetadata{row.object}, namespace: "space"}
+			track := &tracking{set: row.set, origins: []configuration.Origin{{Kind: configuration.KindSecret, Name: "used"}}, objects: []*metav1.PartialObjectMetadata{row.object}, namespace: "space"}
 			chains := track.chains()
 			if owners(row.object) != owners(before) {
 				t.Error("the object that was read was changed")
@@ -108,7 +109,7 @@ func TestE13E15OwnerReferences(t *testing.T) {
 }
 
 func TestE13TheReferenceIsAsSpecified(t *testing.T) {
-	track := &tracking{set: trackedSet(), origins: []origin{{kindSecret, "used"}}, objects: []*metav1.PartialObjectMetadata{metadata(kindSecret, "used")}, namespace: "space"}
+	track := &tracking{set: trackedSet(), origins: []configuration.Origin{{Kind: configuration.KindSecret, Name: "used"}}, objects: []*metav1.PartialObjectMetadata{metadata(configuration.KindSecret, "used")}, namespace: "space"}
 	refs := track.chains()[0][0].Object.GetOwnerReferences()
 	r := refs[len(refs)-1]
 	if r.APIVersion != "fissile.cloudfoundry.org/v1alpha1" || r.Kind != "ExtendedStatefulSet" || r.Name != "db" || r.UID != "set" ||
@@ -118,14 +119,14 @@ func TestE13TheReferenceIsAsSpecified(t *testing.T) {
 }
 
 func TestTheFinalizerGoesOnFirstAndOffLast(t *testing.T) {
-	object := metadata(kindSecret, "used")
+	object := metadata(configuration.KindSecret, "used")
 	set := trackedSet(func(s *v1alpha1.ExtendedStatefulSet) { s.Finalizers = nil })
-	track := &tracking{set: set, origins: []origin{{kindSecret, "used"}}, objects: []*metav1.PartialObjectMetadata{object}, namespace: "space"}
+	track := &tracking{set: set, origins: []configuration.Origin{{Kind: configuration.KindSecret, Name: "used"}}, objects: []*metav1.PartialObjectMetadata{object}, namespace: "space"}
 	if !track.needsFinalizer() || len(track.chains()) > 0 {
 		t.Error("a reference is written before the finalizer")
 	}
 	goes := trackedSet(func(s *v1alpha1.ExtendedStatefulSet) { s.DeletionTimestamp = &metav1.Time{Time: noon} })
-	tracked := withGuard(metadata(kindSecret, "used", ownerOf("Namespace", "space"), ownerOf(v1alpha1.Kind, "set")))
+	tracked := withGuard(metadata(configuration.KindSecret, "used", ownerOf("Namespace", "space"), ownerOf(v1alpha1.Kind, "set")))
 	track = &tracking{set: goes, objects: []*metav1.PartialObjectMetadata{tracked}}
 	if track.needsNoFinalizer() || len(track.chains()) != 1 {
 		t.Error("the finalizer goes before the references")
@@ -185,7 +186,7 @@ type garden struct {
 }
 
 func newGarden(seed int64) *garden {
-	g := &garden{Rand: rand.New(rand.NewSource(seed)), set: trackedSet(), secret: metadata(kindSecret, "used")}
+	g := &garden{Rand: rand.New(rand.NewSource(seed)), set: trackedSet(), secret: metadata(configuration.KindSecret, "used")}
 	g.secret.ResourceVersion = "1"
 	g.seenByUs, g.seenByThem = g.secret.DeepCopy(), g.secret.DeepCopy()
 	return g
@@ -228,7 +229,7 @@ func (g *garden) operator() {
 		return
 	}
 	seen := g.seenByUs
-	track := &tracking{set: g.set, origins: []origin{{kindSecret, "used"}}, namespace: "space"}
+	track := &tracking{set: g.set, origins: []configuration.Origin{{Kind: configuration.KindSecret, Name: "used"}}, namespace: "space"}
 	if !track.owns() {
 		seen = g.secret // it reads past the cache
 	}

@@ -1,6 +1,10 @@
 package extendedstatefulset
 
-import "time"
+import (
+	"time"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
+)
 
 // Every duration of this kind. What has to hold between them is in timing_test.go.
 const (
@@ -34,26 +38,9 @@ const (
 	refusalsAgain  = 5 * time.Second
 	refusalsSeldom = time.Minute
 
-	// configWindow is how long edits of configuration are gathered, so that many
-	// make one restart. It counts from the first that was seen.
-	configWindow = 2 * time.Second
-	// configRetry is how long after a refused read the next one is tried: no event
-	// says that it would succeed.
-	configRetry = 15 * time.Second
 	// missingGrace is how long the first version waits for configuration that is made
 	// together with the object: pods that start without it would be restarted with it.
-	missingGrace = configWindow
-
-	// slotLimit is how long a restart holds its place at most. One that hangs, on a
-	// pod that is never Ready, lets others go on after that; each StatefulSet stops
-	// at its first pod that is not Ready, so that a bad edit costs one pod of each.
-	slotLimit = 10 * time.Minute
-	// slotRetry is how often one that waits looks again, should nothing wake it.
-	slotRetry = 15 * time.Second
-	// slotForgotten is when one that waits and asked no more is taken off the queue.
-	slotForgotten = 4 * slotRetry
-	// slotMemory is how long it is remembered that a namespace had its turn.
-	slotMemory = time.Hour
+	missingGrace = configuration.Window
 
 	// trialTime is how long all trials of an admission together may take, and
 	// claimsTrialTime how long the look for claims before them, so that the rest of the

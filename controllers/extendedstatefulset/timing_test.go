@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/consistency"
 )
 
@@ -16,11 +17,7 @@ func TestTiming(t *testing.T) {
 		less, limit time.Duration
 	}{
 		{"an admission is answered before the API server stops waiting", trialTime + claimsTrialTime, webhookTimeout - 1},
-		{"one that waits for a restart asks before it is forgotten, also if it misses a time or two", 3 * slotRetry, slotForgotten},
-		{"one that waits is not forgotten for long after it is gone", slotForgotten, slotLimit},
-		{"a place is held for no longer than its namespace is remembered", slotLimit, slotMemory},
-		{"edits are gathered for less than a restart may take", configWindow, slotRetry},
-		{"the first version waits for its configuration at least as long as edits are gathered", configWindow, missingGrace},
+		{"the first version waits for its configuration at least as long as edits are gathered", configuration.Window, missingGrace},
 		{"a probation ends within the canaryWatchTime that is the default", 2 * longestProbation, defaultCanaryWatch},
 		{"canaries are a part of the upgrade", defaultCanaryWatch, defaultUpdateWatch},
 		{"updateWatchTime may be its default", defaultUpdateWatch, longestWatch},

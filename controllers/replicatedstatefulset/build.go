@@ -66,18 +66,17 @@ func exclusive(set *v1alpha1.ReplicatedStatefulSet) bool {
 }
 
 // buildStatefulSet builds the StatefulSet with that many replicas, which are
-// fewer or more than the spec's while members come or go in order. rules is a
-// hash of the ConfigMaps of spec.ruleSelector; "" without any.
+// fewer or more than the spec's while members come or go in order.
 //
 // OnDelete: the operator says which pod is recreated, and when. Parallel: a
 // member that does not come up holds up no other.
-func buildStatefulSet(set *v1alpha1.ReplicatedStatefulSet, replicas int32, rules string) *appsv1.StatefulSet {
+func buildStatefulSet(set *v1alpha1.ReplicatedStatefulSet, replicas int32, of hashes) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{
 		ObjectMeta: childMeta(set, statefulSetName(set)),
 		Spec: appsv1.StatefulSetSpec{
 			Replicas:                             &replicas,
 			Selector:                             &metav1.LabelSelector{MatchLabels: ownLabels(set)},
-			Template:                             buildTemplate(set, rules),
+			Template:                             buildTemplate(set, of),
 			VolumeClaimTemplates:                 buildClaimTemplates(set),
 			ServiceName:                          serviceName(set),
 			PodManagementPolicy:                  appsv1.ParallelPodManagement,
@@ -107,9 +106,15 @@ func buildClaimTemplates(set *v1alpha1.ReplicatedStatefulSet) []corev1.Persisten
 	return claims
 }
 
+// hashes are those of what pods are recreated for beside the spec; "" where there is none.
+type hashes struct {
+	rules  string // of the ConfigMaps of spec.ruleSelector
+	config string // of what spec.updateOnEnvChange follows
+}
+
 // buildTemplate builds the pod of every member: what the user says, and what
 // inject.go puts into it.
-func buildTemplate(set *v1alpha1.ReplicatedStatefulSet, rules string) corev1.PodTemplateSpec {
+func buildTemplate(set *v1alpha1.ReplicatedStatefulSet, of hashes) corev1.PodTemplateSpec {
 	whole, pod, _ := withTemplate(set) // validate finds what is wrong with it
 	spec := whole.Spec.DeepCopy()
 	pod.InitContainers = spec.Pod.InitContainers
@@ -131,11 +136,14 @@ func buildTemplate(set *v1alpha1.ReplicatedStatefulSet, rules string) corev1.Pod
 		},
 		Spec: pod,
 	}
-	if rules != "" {
-		template.Annotations[v1alpha1.AnnotationRules] = rules
+	if of.rules != "" {
+		template.Annotations[v1alpha1.AnnotationRules] = of.rules
+	}
+	if of.config != "" {
+		template.Annotations[v1alpha1.AnnotationConfigHash] = of.config
 	}
 	template.Annotations[v1alpha1.AnnotationContainer] = commandsIn(&set.Spec.Pod)
-	template.Annotations[v1alpha1.AnnotationTemplate] = templateHash(whole, &template.Spec, rules)
+	template.Annotations[v1alpha1.AnnotationTemplate] = templateHash(whole, &template.Spec, of)
 	if exclusive(set) {
 		template.Finalizers = []string{v1alpha1.FinalizerMember}
 	}
@@ -146,10 +154,14 @@ func buildTemplate(set *v1alpha1.ReplicatedStatefulSet, rules string) corev1.Pod
 // write on the object itself (a chart's version, who applied it) reaches pods
 // when they are made, and restarts none; nor does the finalizer, which can be put
 // on pods that run.
-func templateHash(set *v1alpha1.ReplicatedStatefulSet, spec *corev1.PodSpec, rules string) string {
-	text, err := json.Marshal(map[string]any{
-		"spec": spec, "labels": set.Spec.Pod.Labels, "annotations": set.Spec.Pod.Annotations, "rules": rules,
-		"commands in": commandsIn(&set.Spec.Pod)})
+func templateHash(set *v1alpha1.ReplicatedStatefulSet, spec *corev1.PodSpec, of hashes) string {
+	all := map[string]any{
+		"spec": spec, "labels": set.Spec.Pod.Labels, "annotations": set.Spec.Pod.Annotations, "rules": of.rules,
+		"commands in": commandsIn(&set.Spec.Pod)}
+	if of.config != "" { // pods without one are older than the field
+		all["config"] = of.config
+	}
+	text, err := json.Marshal(all)
 	if err != nil { // a spec that was read from JSON can be written as JSON
 		panic(fmt.Sprintf("hashing the template of %s: %v", set.Name, err))
 	}
@@ -341,7 +353,7 @@ func NewTrial(set *v1alpha1.ReplicatedStatefulSet, members int32) (Trial, error)
 	if errs := validate(set); len(errs) > 0 {
 		return Trial{}, errs.ToAggregate()
 	}
-	t := Trial{Services: buildServices(set), StatefulSet: buildStatefulSet(set, members, ""),
+	t := Trial{Services: buildServices(set), StatefulSet: buildStatefulSet(set, members, hashes{}),
 		Container: set.Spec.Pod.Containers[commandContainer(&set.Spec.Pod)].Name, Timeouts: map[string]time.Duration{}}
 	t.StatefulSet.OwnerReferences = nil
 	for _, service := range t.Services {

@@ -31,7 +31,7 @@ func TestChildren(t *testing.T) {
 	for file, wanted := range map[string]string{"seed.yaml": "seed-children.yaml", "full.yaml": "full-children.yaml"} {
 		t.Run(file, func(t *testing.T) {
 			set := read(t, file)
-			objects := []client.Object{buildStatefulSet(set, *set.Spec.Replicas, "abc"), buildBudget(set)}
+			objects := []client.Object{buildStatefulSet(set, *set.Spec.Replicas, hashes{rules: "abc"}), buildBudget(set)}
 			for _, service := range buildServices(set) {
 				objects = append(objects, service)
 			}
@@ -87,7 +87,7 @@ func template(t *testing.T, file string, change func(*v1alpha1.ReplicatedStatefu
 	t.Helper()
 	set := read(t, file)
 	change(set)
-	return buildTemplate(set, "")
+	return buildTemplate(set, hashes{})
 }
 
 // RS-57, RS-58: what a member is recreated for, and what it is not.
@@ -120,7 +120,7 @@ func TestWhatRestartsAMember(t *testing.T) {
 			t.Errorf("%s: a member is recreated: %v", r.name, restarts)
 		}
 	}
-	if rules := buildTemplate(read(t, "full.yaml"), "abc").Annotations[v1alpha1.AnnotationTemplate]; rules == before {
+	if rules := buildTemplate(read(t, "full.yaml"), hashes{rules: "abc"}).Annotations[v1alpha1.AnnotationTemplate]; rules == before {
 		t.Error("changed rules recreate no member")
 	}
 }
@@ -151,12 +151,12 @@ func TestWhoHasTheFinalizer(t *testing.T) {
 func TestAntiAffinityReallyKeepsApart(t *testing.T) {
 	set := read(t, "seed.yaml")
 	set.Spec.Affinity = affinity(set)
-	pod := buildTemplate(set, "")
+	pod := buildTemplate(set, hashes{})
 	terms := pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	if len(terms) != 1 || terms[0].TopologyKey != "kubernetes.io/hostname" {
 		t.Fatalf("terms %v", terms)
 	}
-	for _, has := range []map[string]string{pod.Labels, buildStatefulSet(set, 3, "").Spec.Template.Labels} {
+	for _, has := range []map[string]string{pod.Labels, buildStatefulSet(set, 3, hashes{}).Spec.Template.Labels} {
 		for key, value := range terms[0].LabelSelector.MatchLabels {
 			if has[key] != value {
 				t.Errorf("the pods' %s is %q, and the term selects %q", key, has[key], value)
@@ -242,7 +242,7 @@ func TestBuildingChangesNothing(t *testing.T) {
 	before := set.DeepCopy()
 	var first *appsv1.StatefulSet
 	for range 3 {
-		built := buildStatefulSet(set, 3, "abc")
+		built := buildStatefulSet(set, 3, hashes{rules: "abc"})
 		buildServices(set)
 		if first == nil {
 			first = built

@@ -27,6 +27,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/consistency"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/enqueue"
@@ -66,6 +67,8 @@ type Reconciler struct {
 	nodes   nodestate.Reader
 	book    evictionBook
 	hashing sync.Mutex // see hashRules
+	// config reads ConfigMaps and Secrets; nil: they are not followed.
+	config *configReader
 }
 
 // +kubebuilder:rbac:groups=clusterlabs.org,resources=replicatedstatefulsets,verbs=get;list;watch;patch,roleName=replicatedstatefulset-role
@@ -142,6 +145,9 @@ func (r *Reconciler) afterDeletion(ctx context.Context, key types.NamespacedName
 		}
 		return report.Done() // it exists; its event is on the way
 	}
+	if r.config != nil {
+		r.config.turns.Forget(key)
+	}
 	if r.memory.Forget(key) {
 		deletedTotal.Inc()
 	}
@@ -190,7 +196,7 @@ func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
 			&v1alpha1.ReplicatedStatefulSet{}: {Transform: cache.TransformStripManagedFields()},
 			&corev1.Pod{}:                     {Label: managed.Label, Transform: cutPod},
 			&corev1.Service{}:                 managed, &appsv1.StatefulSet{}: managed, &policyv1.PodDisruptionBudget{}: managed, &corev1.PersistentVolumeClaim{}: managed,
-			metadataOf("Secret"): bare, metadataOf("ConfigMap"): labelled,
+			configuration.Metadata(configuration.KindSecret): bare, configuration.Metadata(configuration.KindConfigMap): labelled,
 		}}
 	for _, namespace := range namespaces {
 		if options.DefaultNamespaces == nil {
@@ -210,7 +216,7 @@ func cutPod(obj any) (any, error) {
 		return obj, nil
 	}
 	cut := &corev1.Pod{ObjectMeta: pod.ObjectMeta, Status: pod.Status}
-	slim.Bounded(&cut.ObjectMeta, v1alpha1.AnnotationTemplate, v1alpha1.AnnotationContainer)
+	slim.Bounded(&cut.ObjectMeta, v1alpha1.AnnotationTemplate, v1alpha1.AnnotationContainer, v1alpha1.AnnotationConfigHash)
 	cut.Spec.NodeName = pod.Spec.NodeName
 	if len(pod.Spec.InitContainers)+len(pod.Spec.Containers) > mostContainers {
 		return cut, nil
@@ -262,23 +268,42 @@ func asCached(obj client.Object) client.Object {
 	return &v1alpha1.ReplicatedStatefulSet{}
 }
 
-// Setup adds the controller to the manager. It acts in those namespaces; none
-// means all. It writes while it holds the lease. The book is the ConfigMap in which the
-// webhooks write which primaries were to be evicted; without a name there is none.
-func Setup(mgr ctrl.Manager, lease *leadership.Lease, namespaces []string, book types.NamespacedName) error {
-	executor, err := podexec.NewExecutor(mgr.GetConfig(), mgr.GetAPIReader(), lease)
+// Options is what the controller has to be told.
+type Options struct {
+	// Namespaces are the only ones acted in; none means all.
+	Namespaces []string
+	// Book is the ConfigMap in which the webhooks write which primaries were to be evicted;
+	// without a name there is none.
+	Book types.NamespacedName
+	// Key is for hashes of configuration.
+	Key configuration.Key
+	// Restarts is how many sets recreate their members at one time for a change of
+	// configuration; 0 or less is no bound.
+	Restarts int
+	// Account is that of the operator, as namespace:name, for those who are to give it a
+	// right; "" if it is not known.
+	Account string
+	// Lease says whether this process leads, and in which time it could look.
+	Lease *leadership.Lease
+}
+
+// Setup adds the controller to the manager.
+func Setup(mgr ctrl.Manager, o Options) error {
+	executor, err := podexec.NewExecutor(mgr.GetConfig(), mgr.GetAPIReader(), o.Lease)
 	if err != nil {
 		return err
 	}
-	return setup(mgr, lease, namespaces, book, executor.Run)
+	return setup(mgr, o, executor.Run)
 }
 
 // setup is the same with another way to run commands.
-func setup(mgr ctrl.Manager, lease *leadership.Lease, namespaces []string, book types.NamespacedName,
-	run func(context.Context, podexec.Command) podexec.Result) error {
-	own, err := newCache(mgr, namespaces)
+func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Command) podexec.Result) error {
+	own, err := newCache(mgr, o.Namespaces)
 	if err != nil {
 		return fmt.Errorf("make a cache: %w", err)
+	}
+	if err := indexConfig(own); err != nil {
+		return fmt.Errorf("index what uses configuration: %w", err)
 	}
 	if err := mgr.Add(own); err != nil {
 		return fmt.Errorf("add to the manager: %w", err)
@@ -298,26 +323,41 @@ func setup(mgr ctrl.Manager, lease *leadership.Lease, namespaces []string, book 
 	}
 	tracker := &consistency.Tracker{}
 	r := &Reconciler{
-		Cache: own, Nodes: mgr.GetCache(), Live: live, Tracker: tracker, Board: board, Now: time.Now, Lease: lease,
+		Cache: own, Nodes: mgr.GetCache(), Live: live, Tracker: tracker, Board: board, Now: time.Now, Lease: o.Lease,
 		Runner: &action.Runner{
 			Client:   mgr.GetClient(),
 			Live:     mgr.GetAPIReader(),
 			Recorder: tracker,
 			Commands: board,
-			Lease:    lease,
+			Lease:    o.Lease,
 		},
 		Events: mgr.GetEventRecorder("replicatedstatefulset"),
 	}
-	if book.Name != "" {
-		if err := follow.Object(mgr, &corev1.ConfigMap{}, book, r.onBook); err != nil {
+	turned := make(chan event.GenericEvent, 1024)
+	r.config = &configReader{
+		Reader: configuration.Reader{Cache: own, Live: mgr.GetAPIReader(), Key: o.Key, MostBytes: mostConfigBytes},
+		turns: configuration.Turns{
+			Limiter: configuration.Limiter{Most: o.Restarts, Watch: o.Lease.Watch},
+			Cache:   own, Kind: "ReplicatedStatefulSet", Began: restartsSince,
+			Wake: func(key types.NamespacedName) {
+				select {
+				case turned <- event.GenericEvent{Object: &v1alpha1.ReplicatedStatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}}:
+				default: // it looks again by itself after a while
+				}
+			},
+		},
+		account: o.Account,
+	}
+	if o.Book.Name != "" {
+		if err := follow.Object(mgr, &corev1.ConfigMap{}, o.Book, r.onBook); err != nil {
 			return err
 		}
 	}
-	return r.watch(mgr, own, woken)
+	return r.watch(mgr, own, woken, turned)
 }
 
 // watch has the manager call the controller for what happens.
-func (r *Reconciler) watch(mgr ctrl.Manager, own ownCache, woken <-chan event.GenericEvent) error {
+func (r *Reconciler) watch(mgr ctrl.Manager, own ownCache, woken, turned <-chan event.GenericEvent) error {
 	child := enqueue.Children(
 		func(o client.Object) string { return o.GetLabels()[v1alpha1.LabelApp] },
 		r.Tracker.Gone,
@@ -331,18 +371,26 @@ func (r *Reconciler) watch(mgr ctrl.Manager, own ownCache, woken <-chan event.Ge
 		WatchesRawSource(source.Kind[client.Object](own, &policyv1.PodDisruptionBudget{}, child)).
 		WatchesRawSource(source.Kind[client.Object](
 			own,
-			metadataOf("ConfigMap"),
+			configuration.Metadata(configuration.KindConfigMap),
 			handler.EnqueueRequestsFromMapFunc(r.onConfigMap),
 		)).
+		WatchesRawSource(r.users(own, configuration.KindConfigMap)).
+		WatchesRawSource(r.users(own, configuration.KindSecret)).
 		Watches(
 			&corev1.Node{},
 			handler.EnqueueRequestsFromMapFunc(r.onNode),
 			builder.WithPredicates(enqueue.NodeTurned),
 		).
 		WatchesRawSource(source.Channel(woken, &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(source.Channel(turned, &handler.EnqueueRequestForObject{})).
 		WatchesRawSource(source.Func(r.book.lead)).
 		WithOptions(enqueue.Workers(64)).
 		Complete(r)
+}
+
+// users watches the objects of a kind for those who use them.
+func (r *Reconciler) users(own ownCache, kind string) source.TypedSource[reconcile.Request] {
+	return source.Kind[client.Object](own, configuration.Metadata(kind), handler.EnqueueRequestsFromMapFunc(r.usersOf(kind)))
 }
 
 // requestFor is for the set that a child belongs to: label app has its name.

@@ -55,7 +55,7 @@ func startOperator(planes ...*fakeControlPlane) (stop func()) {
 		GracefulShutdownTimeout: ptr.To(5 * time.Second),
 	})
 	Expect(err).NotTo(HaveOccurred())
-	Expect(replicatedstatefulset.SetupWithRun(mgr, nil, namespaces, book, run)).To(Succeed())
+	Expect(replicatedstatefulset.SetupWithRun(mgr, settings(namespaces), run)).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx); close(done) }()
@@ -67,6 +67,18 @@ func startOperator(planes ...*fakeControlPlane) (stop func()) {
 	}
 	DeferCleanup(stop)
 	return stop
+}
+
+// givenKey is a key that is never lost.
+type givenKey struct{}
+
+func (givenKey) Current(context.Context, bool) ([]byte, error) {
+	return []byte("0123456789abcdef0123456789abcdef"), nil
+}
+
+// settings are what an operator for those namespaces is told.
+func settings(namespaces []string) replicatedstatefulset.Options {
+	return replicatedstatefulset.Options{Namespaces: namespaces, Book: book, Key: givenKey{}, Restarts: 10, Account: "operator-system:manager"}
 }
 
 // replicated is a set of one primary and two secondaries with claims.

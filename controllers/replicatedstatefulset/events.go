@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -97,6 +98,10 @@ func (r *Reconciler) emit(p *plan, o *action.Outcome) {
 		r.event(w, nil, corev1.EventTypeNormal, v1alpha1.EventOverrideUsed, "Override", "%s", o.Detail)
 	case reasonRefused:
 		r.event(w, nil, corev1.EventTypeWarning, v1alpha1.EventOverrideRefused, "Override", "%s", o.Detail)
+	case reasonChild, reasonTemplate:
+		if _, is := o.Object.(*appsv1.StatefulSet); is && p.configEvent != "" {
+			r.event(w, o.Object, corev1.EventTypeNormal, p.configEvent, "Follow", "%s", explainConfig(p.configEvent))
+		}
 	case reasonOf(v1alpha1.CommandDemote), reasonOf(v1alpha1.CommandStop):
 		if o.Verb == action.PatchStatus && p.handover != "" { // of the command itself is told when it has ended
 			r.event(w, nil, corev1.EventTypeNormal, v1alpha1.EventHandingOver, "HandOver", "%s", p.handover)

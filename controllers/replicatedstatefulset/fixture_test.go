@@ -43,7 +43,7 @@ func worldOf(set *v1alpha1.ReplicatedStatefulSet, things ...thing) *world {
 		w.services[s.Name] = s
 	}
 	w.budget, w.primaryBudget = &policyv1.PodDisruptionBudget{}, &policyv1.PodDisruptionBudget{}
-	w.stateful = buildStatefulSet(w.set, *w.set.Spec.Replicas, "")
+	w.stateful = buildStatefulSet(w.set, *w.set.Spec.Replicas, hashes{})
 	for _, t := range things {
 		t.into(w)
 	}

@@ -86,8 +86,8 @@ func checkServed(t *testing.T, set *v1alpha1.ReplicatedStatefulSet) {
 			t.Errorf("%s is beyond bounds, and passes", name)
 		}
 	}
-	built := buildStatefulSet(set, replicas, "")
-	if hash := buildTemplate(set, "").Annotations[v1alpha1.AnnotationTemplate]; hash != built.Spec.Template.Annotations[v1alpha1.AnnotationTemplate] {
+	built := buildStatefulSet(set, replicas, hashes{})
+	if hash := buildTemplate(set, hashes{}).Annotations[v1alpha1.AnnotationTemplate]; hash != built.Spec.Template.Annotations[v1alpha1.AnnotationTemplate] {
 		t.Error("each look at it would recreate the members")
 	}
 	for key, value := range ownLabels(set) {

@@ -28,6 +28,9 @@ type remembered struct {
 	mended                  map[string]mended // the last patches of children, by childKey
 	requested               string            // who a person wants to be primary
 	requestedAt             time.Time
+	// configSince is when a change of what the pods use was seen that is not restarted for;
+	// zero if there is none. A new process gathers edits anew.
+	configSince time.Time
 }
 
 // hasNoRules reports whether the ConfigMaps of rules have not been read yet.

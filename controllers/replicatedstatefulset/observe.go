@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
@@ -60,6 +61,9 @@ type world struct {
 	rules string
 	// excess says why the ConfigMaps of spec.ruleSelector are not followed; "" if they are.
 	excess string
+	// config is what the StatefulSet has to carry of the ConfigMaps and Secrets that the pods
+	// use.
+	config configFacts
 	// missing are the Secrets of spec.TLS that are not there.
 	missing []string
 	// lossAt is when this process last saw a grant go, or the set for the first
@@ -138,6 +142,9 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ReplicatedStatef
 	}
 	if err := r.readSecrets(ctx, w); err != nil {
 		return nil, err
+	}
+	if err := r.readConfig(ctx, w, from); err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
 	}
 	if err := r.readClaims(ctx, w); err != nil {
 		return nil, err
@@ -302,7 +309,7 @@ func (r *Reconciler) readSecrets(ctx context.Context, w *world) error {
 		return nil
 	}
 	for _, name := range secretsOfTLS(w.set) {
-		secret := metadataOf("Secret")
+		secret := configuration.Metadata(configuration.KindSecret)
 		err := r.Cache.Get(
 			ctx,
 			types.NamespacedName{Namespace: w.set.Namespace, Name: name},
@@ -339,10 +346,4 @@ func metadataListOf(kind string) *metav1.PartialObjectMetadataList {
 	l := &metav1.PartialObjectMetadataList{}
 	l.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
 	return l
-}
-
-func metadataOf(kind string) *metav1.PartialObjectMetadata {
-	m := &metav1.PartialObjectMetadata{}
-	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
-	return m
 }

@@ -34,6 +34,9 @@ type plan struct {
 	// newTemplate is true when the StatefulSet gets a template that members are to be
 	// recreated from.
 	newTemplate bool
+	// configEvent is the reason of the event about what the StatefulSet carries of the
+	// configuration; "" if there is none.
+	configEvent string
 }
 
 // rules in order of importance. Nothing is begun before what was learned is on record.
@@ -115,6 +118,7 @@ func (p *plan) lookAgainFor(f *facts) {
 	for _, g := range f.record.granted {
 		p.LookAgain(strayUntil(g.Since, g.BeginWithin).Sub(f.now))
 	}
+	p.LookAgain(f.config.target.Wait)
 	if f.deleting() {
 		p.LookAgain(f.deadline().Sub(f.now))
 	}

@@ -10,6 +10,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 )
 
 // The most that a set may have. The schema says so too; an object may be older.
@@ -61,6 +62,15 @@ func validateBounds(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) fi
 		}
 	}
 	return errs
+}
+
+// validateConfig refuses to follow more than there may be.
+func validateConfig(set *v1alpha1.ReplicatedStatefulSet, at *field.Path) field.ErrorList {
+	if !set.Spec.UpdateOnEnvChange || len(configuration.Origins(podOfConfig(set))) <= configuration.MostSources {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at, true, fmt.Sprintf(
+		"follows at most %d ConfigMaps and Secrets, and the pods use more; use fewer, or set this to false", configuration.MostSources))}
 }
 
 // validateSize refuses a spec that is longer than any needs to be, and pods that are too

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -156,11 +157,13 @@ func coversItems(have, want []any) bool {
 // be recreated for has changed, which it finds by the hash, or when another client changed
 // what it says. What the API server added stays.
 func keepStatefulSet(f *facts, p *plan) {
-	have := f.stateful
+	have, carries := f.stateful, f.config.target.Stamp
 	if have == nil {
 		replicas := f.replicasToMake()
+		made := buildStatefulSet(f.set, replicas, hashes{f.rules, carries.Hash})
+		keepRecordOfConfig(made, carries.Record)
 		p.Do(action.Chain{{
-			Verb: action.Create, Object: buildStatefulSet(f.set, replicas, f.rules),
+			Verb: action.Create, Object: made,
 			Reason: reasonChild, Detail: fmt.Sprintf("%d pods", replicas),
 		}})
 		return
@@ -168,24 +171,50 @@ func keepStatefulSet(f *facts, p *plan) {
 	if !f.hasStatefulSet() {
 		return
 	}
-	want := buildStatefulSet(f.set, *have.Spec.Replicas, f.rules)
+	want := buildStatefulSet(f.set, *have.Spec.Replicas, hashes{f.rules, carries.Hash})
+	if f.recreatesAnyway(want) {
+		carries = f.config.fresh
+		want = buildStatefulSet(f.set, *have.Spec.Replicas, hashes{f.rules, carries.Hash})
+	}
 	next, reason := have.DeepCopy(), reasonChild
 	next.Labels = merged(have.Labels, want.Labels)
+	keepRecordOfConfig(next, carries.Record)
 	next.Spec.UpdateStrategy = want.Spec.UpdateStrategy
 	next.Spec.PersistentVolumeClaimRetentionPolicy = leftovers{f.world}.meanwhile()
 	is, should := &have.Spec.Template, &want.Spec.Template
 	changed := is.Annotations[v1alpha1.AnnotationTemplate] != should.Annotations[v1alpha1.AnnotationTemplate]
-	p.newTemplate = changed
+	p.newTemplate, p.configEvent = changed, f.config.target.Event
 	if changed || !sameTemplate(is, should) {
 		next.Spec.Template, reason = *should, reasonTemplate
 	}
-	mend(f, p, changed, action.Action{
+	isNew := changed || carries.Record != stampOf(have).Record
+	mend(f, p, isNew, action.Action{
 		Verb:      action.Patch,
 		Object:    next,
 		From:      have,
 		Unchanged: true,
 		Reason:    reason,
 	})
+}
+
+// keepRecordOfConfig writes the record on a StatefulSet; "" takes it off.
+func keepRecordOfConfig(set *appsv1.StatefulSet, record string) {
+	if record == "" {
+		delete(set.Annotations, v1alpha1.AnnotationConfigRecord)
+		return
+	}
+	metav1.SetMetaDataAnnotation(&set.ObjectMeta, v1alpha1.AnnotationConfigRecord, record)
+}
+
+// recreatesAnyway reports whether members are to be recreated for another reason than a change
+// of the configuration, while there is such a change: one restart is enough for both.
+func (w *world) recreatesAnyway(want *appsv1.StatefulSet) bool {
+	carried := stampOf(w.stateful)
+	if w.config.fresh.Hash == "" || w.config.target.Restarts(carried) {
+		return false
+	}
+	is, should := &w.stateful.Spec.Template, &want.Spec.Template
+	return is.Annotations[v1alpha1.AnnotationTemplate] != should.Annotations[v1alpha1.AnnotationTemplate]
 }
 
 // sameTemplate reports whether a template says what it should.

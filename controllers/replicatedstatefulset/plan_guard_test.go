@@ -318,7 +318,7 @@ func mendedAt(before time.Duration) thing {
 }
 
 func editedSet(w *world, image string) *appsv1.StatefulSet {
-	set := buildStatefulSet(w.set, *w.set.Spec.Replicas, "")
+	set := buildStatefulSet(w.set, *w.set.Spec.Replicas, hashes{})
 	c := &set.Spec.Template.Spec.Containers[0]
 	c.Image, c.TerminationMessagePath, c.Env = image, "/dev/termination-log", append(c.Env, corev1.EnvVar{Name: "ADDED"})
 	set.Spec.Template.Spec.Containers = append(set.Spec.Template.Spec.Containers, corev1.Container{Name: "added"})

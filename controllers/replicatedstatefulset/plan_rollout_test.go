@@ -47,6 +47,9 @@ var scenarios = []told{
 	{name: "scale 3 to 5 to 3 to 0 to 3", set: setOf(3, 1), steps: []func(*stage){write, scaleTo(5), write, scaleTo(3), write, scaleTo(0), scaleTo(3)}, wait: 10 * time.Second},
 	{name: "the primary is among those that go", set: setOf(3, 1), steps: []func(*stage){write, scaleTo(5), switchTo(4), write, scaleTo(3)}, wait: 40 * time.Second},
 	{name: "rolling template", set: setOf(3, 1), steps: []func(*stage){write, image("two")}, wait: 40 * time.Second},
+	{name: "Secret changed", set: follows(setOf(3, 1)), steps: []func(*stage){secret("creds", "one"), write, secret("creds", "two")}, wait: 40 * time.Second},
+	// While it is gone a roll stands still.
+	{name: "Secret changed twice, gone, and back", set: follows(setOf(3, 1)), steps: []func(*stage){secret("creds", "one"), write, together(secret("creds", "two"), restartIn("stop"), secret("creds", "three")), gone("creds"), secret("creds", "three")}, wait: 40 * time.Second},
 	{name: "rolling template of primaries", set: setOf(3, 3, "secondary"), steps: []func(*stage){write, image("two")}, wait: 40 * time.Second},
 	{name: "a template that cannot run is left", set: setOf(3, 1, "promote", "demote"), steps: []func(*stage){image("two"), together(image("bad"), deleted(1)), image("three")}, wait: 40 * time.Second},
 	{name: "switchover", set: setOf(3, 1), steps: []func(*stage){write, switchTo(2), write}, wait: 40 * time.Second},

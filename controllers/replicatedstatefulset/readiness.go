@@ -12,17 +12,19 @@ import (
 
 // effects are what the reasons of condition Degraded mean for who waits for the set.
 var effects = kstatus.Effects{
-	v1alpha1.ReasonInvalidSpec:     kstatus.NeedsPerson,
-	v1alpha1.ReasonForeignObject:   kstatus.NeedsPerson,
-	v1alpha1.ReasonForeignPods:     kstatus.NeedsPerson, // one has the place of a member
-	v1alpha1.ReasonNodeUnreachable: kstatus.NeedsPerson,
-	v1alpha1.ReasonWriteRefused:    kstatus.NeedsPerson, // the API server understood it, and said no
-	v1alpha1.ReasonNotServing:      kstatus.NeedsPerson,
-	v1alpha1.ReasonRulesUnfollowed: kstatus.NeedsPerson,
-	v1alpha1.ReasonSecretMissing:   kstatus.Passes, // others make it, such as cert-manager
-	v1alpha1.ReasonRecovering:      kstatus.Passes,
-	v1alpha1.ReasonMembersFailed:   kstatus.Passes, // what failed is stopped or recreated
-	v1alpha1.ReasonMembersDegraded: kstatus.Beside, // they run, and say so
+	v1alpha1.ReasonInvalidSpec:      kstatus.NeedsPerson,
+	v1alpha1.ReasonForeignObject:    kstatus.NeedsPerson,
+	v1alpha1.ReasonForeignPods:      kstatus.NeedsPerson, // one has the place of a member
+	v1alpha1.ReasonNodeUnreachable:  kstatus.NeedsPerson,
+	v1alpha1.ReasonWriteRefused:     kstatus.NeedsPerson, // the API server understood it, and said no
+	v1alpha1.ReasonNotServing:       kstatus.NeedsPerson,
+	v1alpha1.ReasonRulesUnfollowed:  kstatus.NeedsPerson,
+	v1alpha1.ReasonSecretMissing:    kstatus.Passes, // others make it, such as cert-manager
+	v1alpha1.ReasonConfigMissing:    kstatus.Passes, // as a Secret of spec.TLS
+	v1alpha1.ReasonConfigUnreadable: kstatus.NeedsPerson,
+	v1alpha1.ReasonRecovering:       kstatus.Passes,
+	v1alpha1.ReasonMembersFailed:    kstatus.Passes, // what failed is stopped or recreated
+	v1alpha1.ReasonMembersDegraded:  kstatus.Beside, // they run, and say so
 }
 
 // lasting are the reasons that need a person in some worlds only.

@@ -11,6 +11,8 @@ import (
 // that it names go into its pods, or show by a condition whether they are there.
 func Requester() requester.Kind {
 	pods := []string{"pod", "serviceAccountName", "imagePullSecrets", "resources", "nodeSelector", "tolerations", "affinity"}
+	const follows = `has(spec.updateOnEnvChange) && spec.updateOnEnvChange`
+	followed := []string{"pod", "secrets", "TLS", "updateOnEnvChange"}
 	return requester.Kind{GroupVersion: v1alpha1.GroupVersion, Name: "ReplicatedStatefulSet", Plural: "replicatedstatefulsets", Rights: []requester.Right{
 		{Verb: "create", Resource: "pods", Does: "makes pods", Fields: pods},
 		{Verb: "create", Resource: "pods", Subresource: "exec", Does: "runs commands in pods", Fields: []string{"pod"}},
@@ -20,6 +22,8 @@ func Requester() requester.Kind {
 				`w in spec.persistentVolumeClaimRetentionPolicy && spec.persistentVolumeClaimRetentionPolicy[w] == "Delete")`},
 		{Verb: "get", Resource: "secrets", Does: "gives Secrets to the members", Fields: []string{"secrets", "TLS"}},
 		{Verb: "get", Resource: "configmaps", Does: "reads ConfigMaps", Fields: []string{"ruleSelector"}},
+		{Verb: "get", Resource: "secrets", Does: "reads Secrets", Fields: followed, If: follows},
+		{Verb: "get", Resource: "configmaps", Does: "reads ConfigMaps", Fields: followed, If: follows},
 		{Verb: "create", Resource: "services", Does: "makes Services", Fields: []string{"servicePorts"}},
 		{Verb: "create", Group: "policy", Resource: "poddisruptionbudgets", Does: "makes PodDisruptionBudgets", Fields: []string{"podDisruptionBudget"}},
 		{Verb: "create", Resource: "pods", Subresource: "exec", Does: "stops and starts members by commands", Fields: []string{"maintenance"},

@@ -19,6 +19,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
@@ -52,6 +53,8 @@ type stage struct {
 	acted time.Time
 	// rule is what the last pass did.
 	rule string
+	// mark are the pods at some time, to compare with.
+	mark []*corev1.Pod
 	// book is what the webhooks wrote.
 	book map[types.UID]entry
 }
@@ -129,6 +132,9 @@ func newStage(t *testing.T, set *v1alpha1.ReplicatedStatefulSet) *stage {
 	for i := range s.nodes {
 		kubelet.Turn(s.Cluster, fmt.Sprintf("n%d", i+1), true)
 	}
+	s.Indexes = map[string]func(client.Object) string{configuration.IndexRestarts: func(o client.Object) string {
+		return strings.Join(configuration.RestartIndex(restartsSince)(o), "")
+	}}
 	s.Put(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
 	s.Put(set)
 	s.restart()
@@ -146,13 +152,18 @@ func (s *stage) tick() time.Time {
 func (s *stage) restart() {
 	s.db.forget()
 	s.r = &Reconciler{Live: s.Cluster, Nodes: s.Cluster, Board: s.db, Now: s.tick, book: evictionBook{entries: s.book}}
+	s.r.config = &configReader{
+		Reader:  configuration.Reader{Live: s.Cluster, Key: oneKey{}, MostBytes: mostConfigBytes},
+		turns:   configuration.Turns{Kind: "ReplicatedStatefulSet", Began: restartsSince, Wake: func(types.NamespacedName) {}},
+		account: "system:operator",
+	}
 	s.look()
 }
 
 // look shows the operator's cache what there is now.
 func (s *stage) look() {
 	s.shown, s.at = s.Snapshot(cutAsCached), s.Writes()
-	s.r.Cache = s.shown
+	s.r.Cache, s.r.config.Cache, s.r.config.turns.Cache = s.shown, s.shown, s.shown
 }
 
 func (s *stage) set() *v1alpha1.ReplicatedStatefulSet {

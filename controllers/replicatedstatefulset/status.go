@@ -147,7 +147,7 @@ type notice = engine.Notice
 
 func progressing(f *facts, p *plan) metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue}
-	for _, found := range []notice{p.Waiting, parking{f}.underWay(p), summary{f, p}.recovering(), summary{f, p}.updating()} {
+	for _, found := range []notice{p.Waiting, parking{f}.underWay(p), summary{f, p}.recovering(), summary{f, p}.updating(), configChanged(f)} {
 		if found.Reason != "" {
 			c.Reason, c.Message = found.Reason, found.Message
 			return c
@@ -208,6 +208,9 @@ func needsPerson(f *facts) metav1.Condition {
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.ReasonMembersFailed, f.whyResists(resisting[0])
 	case len(unready) > 0:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.ReasonNotServing, whyUnready(unready[0])
+	case configUnread(f).Reason != "" && c.Status == metav1.ConditionFalse:
+		unread := configUnread(f)
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, unread.Reason, unread.Message
 	case f.excess != "" && c.Status == metav1.ConditionFalse:
 		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonRulesUnfollowed
 		c.Message = "spec.ruleSelector is not followed, and members stay as they are: " + f.excess + "; select fewer"
@@ -263,7 +266,7 @@ var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 // troubles are what can be wrong with a set, the most important first. Each says its reason
 // and message, or nothing.
 var troubles = []func(*facts) notice{
-	invalidSpec, foreignObject, foreignPods, wrongConfiguration, nodeUnreachable, secretMissing, writeRefused,
+	invalidSpec, foreignObject, foreignPods, wrongConfiguration, nodeUnreachable, secretMissing, configMissing, writeRefused,
 	membersFailed, membersUnresponsive, membersDegraded, tooManyPrimaries,
 }
 

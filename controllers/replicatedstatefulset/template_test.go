@@ -61,9 +61,9 @@ func TestTemplate(t *testing.T) {
 	if errs := validate(set); len(errs) > 0 {
 		t.Fatal(errs.ToAggregate())
 	}
-	made := buildStatefulSet(set, 3, "")
+	made := buildStatefulSet(set, 3, hashes{})
 	golden.Check(t, filepath.Join("testdata", "template-children.yaml"), manifest(t, made))
-	if again := buildStatefulSet(set, 3, ""); manifest(t, again) != manifest(t, made) {
+	if again := buildStatefulSet(set, 3, hashes{}); manifest(t, again) != manifest(t, made) {
 		t.Error("the same set makes another StatefulSet the second time")
 	}
 }

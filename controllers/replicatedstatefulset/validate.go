@@ -89,6 +89,7 @@ func validateWhole(set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
 	errs = append(errs, validateEvictions(spec, at)...)
 	errs = append(errs, validateRetention(spec.PersistentVolumeClaimRetentionPolicy, at.Child("persistentVolumeClaimRetentionPolicy"))...)
 	errs = append(errs, validateServicePorts(spec.ServicePorts, at.Child("servicePorts"))...)
+	errs = append(errs, validateConfig(set, at.Child("updateOnEnvChange"))...)
 	errs = append(errs, validateSecrets(spec.Secrets, at.Child("secrets"))...)
 	if spec.RuleSelector != nil {
 		errs = append(

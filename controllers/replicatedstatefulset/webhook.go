@@ -244,7 +244,7 @@ func letters(name string) string {
 
 // children are what the operator makes for a set, whatever its number of members.
 func children(set *v1alpha1.ReplicatedStatefulSet) []client.Object {
-	objects := []client.Object{buildStatefulSet(set, 1, "")}
+	objects := []client.Object{buildStatefulSet(set, 1, hashes{})}
 	if hasBudgets(set) {
 		objects = append(objects, buildBudget(set))
 	}
@@ -327,7 +327,7 @@ func (v *validator) tryChildren(ctx context.Context, set *v1alpha1.ReplicatedSta
 // the templates of a StatefulSet. What else is said of them was said of the StatefulSet, or is
 // of the moment.
 func (v *validator) tryPod(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
-	stateful := buildStatefulSet(set, 1, "")
+	stateful := buildStatefulSet(set, 1, hashes{})
 	pod := &corev1.Pod{ObjectMeta: stateful.Spec.Template.ObjectMeta, Spec: stateful.Spec.Template.Spec}
 	pod.Name, pod.Namespace = stateful.Name+"-0", stateful.Namespace
 	for i := range stateful.Spec.VolumeClaimTemplates {

@@ -47,7 +47,14 @@ const (
 	AnnotationContainer = Prefix + "container"
 	// AnnotationRules is a hash of the ConfigMaps of spec.ruleSelector.
 	AnnotationRules = Prefix + "rules"
+	// AnnotationConfigHash is a keyed hash of the ConfigMaps and Secrets that the pod
+	// uses, since one of them changed that spec.updateOnEnvChange follows.
+	AnnotationConfigHash = Prefix + "config-hash"
 )
+
+// AnnotationConfigRecord holds, on the StatefulSet, what that hash stands for, in JSON:
+// nothing restarts for a change of it.
+const AnnotationConfigRecord = Prefix + "config-record"
 
 // Labels.
 const (
@@ -154,6 +161,11 @@ const (
 	ReasonScaling = "Scaling"
 	// ReasonUpdating: members are being brought to the present template.
 	ReasonUpdating = "Updating"
+	// ReasonConfigChanged: members are about to be recreated for a change of a ConfigMap
+	// or Secret that they use.
+	ReasonConfigChanged = "ConfigChanged"
+	// ReasonConfigTurn: that waits until others are over.
+	ReasonConfigTurn = "ConfigRestartWaits"
 
 	// ReasonHealthy: no problems detected.
 	ReasonHealthy = "Healthy"
@@ -171,6 +183,12 @@ const (
 	ReasonSecretMissing = "SecretMissing"
 	// ReasonForeignObject: an object of a needed name belongs to somebody else.
 	ReasonForeignObject = "ForeignObject"
+	// ReasonConfigMissing: a ConfigMap or Secret that the pods require does not exist, or
+	// has not the key that they require.
+	ReasonConfigMissing = "ConfigMissing"
+	// ReasonConfigUnreadable: a ConfigMap or Secret that spec.updateOnEnvChange follows
+	// cannot be read.
+	ReasonConfigUnreadable = "ConfigUnreadable"
 	// ReasonRulesUnfollowed: spec.ruleSelector selects more than may be read.
 	ReasonRulesUnfollowed = "RulesUnfollowed"
 	// ReasonForeignPods: a pod has the name of a member, and was not made for the object.
@@ -243,6 +261,16 @@ const (
 	EventMemberReplaced = "MemberReplaced"
 	// EventMemberUpdated: a pod was recreated with the present template.
 	EventMemberUpdated = "MemberUpdated"
+	// EventConfigFollowed: from now on members are recreated when what they use changes.
+	EventConfigFollowed = "ConfigFollowed"
+	// EventConfigRestart: members are recreated, since what they use changed.
+	EventConfigRestart = "ConfigRestart"
+	// EventConfigKeyChanged: the operator has another key for its hashes; nothing else
+	// changed.
+	EventConfigKeyChanged = "ConfigKeyChanged"
+	// EventConfigKeyLost: the operator has another key for its hashes, and there were
+	// edits meanwhile, so that members are recreated.
+	EventConfigKeyLost = "ConfigKeyLost"
 	// EventMemberFailed: a member failed; the note says what it answered.
 	EventMemberFailed = "MemberFailed"
 	// EventMemberStarted: a member was started.

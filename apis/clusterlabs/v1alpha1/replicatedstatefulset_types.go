@@ -216,6 +216,15 @@ type ReplicatedStatefulSetSpec struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Claim retention policy",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:persistentVolumeClaimRetentionPolicy"},order=24
 	PersistentVolumeClaimRetentionPolicy *ClaimRetentionPolicy `json:"persistentVolumeClaimRetentionPolicy,omitempty"`
+
+	// UpdateOnEnvChange recreates the members one at a time, the primaries last, when
+	// what is in a ConfigMap or Secret changes that the pods use in env, envFrom or a
+	// volume, those of secrets and TLS among them. What they hold when it is set is
+	// where it begins: setting it restarts nothing. At most 256 are followed, with
+	// 8 MiB in all. Defaults to false.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Update on env change",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch"},order=25
+	UpdateOnEnvChange bool `json:"updateOnEnvChange,omitempty"`
 }
 
 // TLSPolicy names Secrets with certificates.

@@ -1,4 +1,4 @@
-package extendedstatefulset
+package configuration
 
 import (
 	"fmt"
@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 )
 
 func keyOf(i int) types.NamespacedName {
@@ -17,7 +19,7 @@ func keyOf(i int) types.NamespacedName {
 func TestTwoHundredThatShareASecretRestartTenAtATime(t *testing.T) {
 	const sets, most = 200, 10
 	random := rand.New(rand.NewSource(1))
-	limiter, now := &restartLimiter{most: most}, noon
+	limiter, now := &Limiter{Most: most}, noon
 	restarting, left := map[types.NamespacedName]time.Time{}, map[types.NamespacedName]bool{}
 	for i := range sets {
 		left[keyOf(i)] = true
@@ -28,7 +30,7 @@ func TestTwoHundredThatShareASecretRestartTenAtATime(t *testing.T) {
 		}
 		now = now.Add(100 * time.Millisecond)
 		for _, i := range random.Perm(sets)[:20] {
-			if key := keyOf(i); left[key] && limiter.ask(key, noon, now, restarting).granted {
+			if key := keyOf(i); left[key] && limiter.Ask(key, noon, now, restarting).Granted {
 				delete(left, key)
 				restarting[key] = now
 			}
@@ -45,46 +47,46 @@ func TestTwoHundredThatShareASecretRestartTenAtATime(t *testing.T) {
 }
 
 // ask is limiter.ask while those restart, since noon.
-func ask(limiter *restartLimiter, key types.NamespacedName, since, now time.Time, restarting ...types.NamespacedName) bool {
+func ask(limiter *Limiter, key types.NamespacedName, since, now time.Time, restarting ...types.NamespacedName) bool {
 	began := map[types.NamespacedName]time.Time{}
 	for _, k := range restarting {
 		began[k] = noon
 	}
-	return limiter.ask(key, since, now, began).granted
+	return limiter.Ask(key, since, now, began).Granted
 }
 
 func TestTurns(t *testing.T) {
 	a, b, c := keyOf(1), keyOf(2), keyOf(3)
 	t.Run("one that was let holds its place before the cache shows it", func(t *testing.T) {
-		limiter := &restartLimiter{most: 1}
+		limiter := &Limiter{Most: 1}
 		if !ask(limiter, a, noon, noon) || ask(limiter, b, noon, noon.Add(time.Second)) {
 			t.Error("both go")
 		}
 	})
 	t.Run("after a restart of the operator those count that the cluster shows", func(t *testing.T) {
-		if limiter := (&restartLimiter{most: 1}); ask(limiter, b, noon, noon, a) {
+		if limiter := (&Limiter{Most: 1}); ask(limiter, b, noon, noon, a) {
 			t.Error("two restart")
 		}
 	})
 	t.Run("one that hangs holds no place for ever", func(t *testing.T) {
-		limiter := &restartLimiter{most: 1}
-		if ask(limiter, b, noon, noon.Add(slotLimit-time.Second), a) || !ask(limiter, b, noon, noon.Add(slotLimit), a) {
+		limiter := &Limiter{Most: 1}
+		if ask(limiter, b, noon, noon.Add(SlotLimit-time.Second), a) || !ask(limiter, b, noon, noon.Add(SlotLimit), a) {
 			t.Error("too early, or never")
 		}
 	})
 	t.Run("one that restarts already need not wait for itself", func(t *testing.T) {
-		if limiter := (&restartLimiter{most: 1}); !ask(limiter, a, noon, noon, a) {
+		if limiter := (&Limiter{Most: 1}); !ask(limiter, a, noon, noon, a) {
 			t.Error("the cure waits for the sick")
 		}
 	})
 	t.Run("who waits longest goes first", func(t *testing.T) {
-		limiter := &restartLimiter{most: 1}
+		limiter := &Limiter{Most: 1}
 		ask(limiter, c, noon.Add(1), noon, a)
 		ask(limiter, b, noon.Add(2), noon, a)
 		if ask(limiter, b, noon.Add(2), noon) {
 			t.Error("the second went before the first")
 		}
-		if next := limiter.next(noon, nil); len(next) != 1 || next[0] != c {
+		if next := limiter.Next(noon, nil); len(next) != 1 || next[0] != c {
 			t.Errorf("%v is next", next)
 		}
 		if !ask(limiter, c, noon.Add(1), noon) {
@@ -92,20 +94,20 @@ func TestTurns(t *testing.T) {
 		}
 	})
 	t.Run("one that asks no more holds up no other", func(t *testing.T) {
-		limiter := &restartLimiter{most: 1}
+		limiter := &Limiter{Most: 1}
 		ask(limiter, c, noon, noon, a)
-		if !ask(limiter, b, noon.Add(1), noon.Add(5*slotRetry)) {
+		if !ask(limiter, b, noon.Add(1), noon.Add(5*SlotRetry)) {
 			t.Error("it waits for a ghost")
 		}
-		ask(limiter, c, noon, noon.Add(5*slotRetry), a)
-		limiter.forget(c)
-		if !limiter.none() {
+		ask(limiter, c, noon, noon.Add(5*SlotRetry), a)
+		limiter.Forget(c)
+		if !limiter.None() {
 			t.Error("the forgotten wait on")
 		}
 	})
 	t.Run("no bound", func(t *testing.T) {
-		limiter := &restartLimiter{}
-		if !ask(limiter, a, noon, noon) || !ask(limiter, b, noon, noon) || limiter.ask(a, noon, noon, nil).String() != "" {
+		limiter := &Limiter{}
+		if !ask(limiter, a, noon, noon) || !ask(limiter, b, noon, noon) || limiter.Ask(a, noon, noon, nil).String() != "" {
 			t.Error("an object waits")
 		}
 	})
@@ -116,16 +118,16 @@ func TestTurns(t *testing.T) {
 func TestV10APlaceIsHeldUntilItsRestartIsSeen(t *testing.T) {
 	a, b := keyOf(1), keyOf(2)
 	t.Run("V10 the cache is late", func(t *testing.T) {
-		limiter := &restartLimiter{most: 1}
-		if !ask(limiter, a, noon, noon) || ask(limiter, b, noon, noon.Add(slotLimit-1)) {
+		limiter := &Limiter{Most: 1}
+		if !ask(limiter, a, noon, noon) || ask(limiter, b, noon, noon.Add(SlotLimit-1)) {
 			t.Error("both go")
 		}
-		if next := limiter.next(noon.Add(slotLimit-1), nil); len(next) != 0 {
+		if next := limiter.Next(noon.Add(SlotLimit-1), nil); len(next) != 0 {
 			t.Errorf("%v is woken, and has no place", next)
 		}
 	})
 	t.Run("V10 it asks again because it cannot see its own write", func(t *testing.T) {
-		limiter := &restartLimiter{most: 1}
+		limiter := &Limiter{Most: 1}
 		ask(limiter, a, noon.Add(2), noon)
 		ask(limiter, b, noon.Add(1), noon)
 		if !ask(limiter, a, noon.Add(2), noon.Add(time.Minute)) || ask(limiter, b, noon.Add(1), noon.Add(time.Minute)) {
@@ -133,18 +135,18 @@ func TestV10APlaceIsHeldUntilItsRestartIsSeen(t *testing.T) {
 		}
 	})
 	t.Run("V10 one whose write is refused for ever holds its place no longer than a restart that hangs", func(t *testing.T) {
-		limiter := &restartLimiter{most: 1}
-		if ask(limiter, a, noon, noon); !ask(limiter, b, noon, noon.Add(slotLimit)) {
+		limiter := &Limiter{Most: 1}
+		if ask(limiter, a, noon, noon); !ask(limiter, b, noon, noon.Add(SlotLimit)) {
 			t.Error("the place is lost")
 		}
 	})
 	t.Run("V10 many whose writes were refused for hours do not begin together", func(t *testing.T) {
-		limiter, now, granted := &restartLimiter{most: 1}, noon, 0
+		limiter, now, granted := &Limiter{Most: 1}, noon, 0
 		for range 20 {
 			for i := range 20 {
-				limiter.ask(keyOf(i), noon, now, nil)
+				limiter.Ask(keyOf(i), noon, now, nil)
 			}
-			now = now.Add(slotLimit)
+			now = now.Add(SlotLimit)
 		}
 		for i := range 20 {
 			if ask(limiter, keyOf(i), noon, now) {
@@ -156,19 +158,19 @@ func TestV10APlaceIsHeldUntilItsRestartIsSeen(t *testing.T) {
 		}
 	})
 	t.Run("V10 one whose write is refused for ever is not first for ever", func(t *testing.T) {
-		limiter := &restartLimiter{most: 1}
+		limiter := &Limiter{Most: 1}
 		ask(limiter, a, noon, noon)
-		ask(limiter, b, noon.Add(1), noon.Add(slotLimit-1))
-		if ask(limiter, a, noon, noon.Add(slotLimit)) || !ask(limiter, b, noon.Add(1), noon.Add(slotLimit)) {
+		ask(limiter, b, noon.Add(1), noon.Add(SlotLimit-1))
+		if ask(limiter, a, noon, noon.Add(SlotLimit)) || !ask(limiter, b, noon.Add(1), noon.Add(SlotLimit)) {
 			t.Error("it goes before one that waited")
 		}
 	})
 	t.Run("V10 one that was let and has nothing to restart gives its place back", func(t *testing.T) {
-		limiter := &restartLimiter{most: 1}
+		limiter := &Limiter{Most: 1}
 		if ask(limiter, a, noon, noon); ask(limiter, b, noon, noon) {
 			t.Error("both go")
 		}
-		limiter.forget(a)
+		limiter.Forget(a)
 		if !ask(limiter, b, noon, noon) {
 			t.Error("the place is lost")
 		}
@@ -180,9 +182,9 @@ func inNamespace(namespace string, i int) types.NamespacedName {
 }
 
 // let lets all of a namespace ask, and counts who may go.
-func let(limiter *restartLimiter, namespace string, sets int, now time.Time) (granted int) {
+func let(limiter *Limiter, namespace string, sets int, now time.Time) (granted int) {
 	for i := range sets {
-		if limiter.ask(inNamespace(namespace, i), noon, now, nil).granted {
+		if limiter.Ask(inNamespace(namespace, i), noon, now, nil).Granted {
 			granted++
 		}
 	}
@@ -192,7 +194,7 @@ func let(limiter *restartLimiter, namespace string, sets int, now time.Time) (gr
 // No namespace holds all places: one gets another only while more are free than it has.
 func TestTurnsAmongNamespaces(t *testing.T) {
 	t.Run("one whose sets never get well leaves places to others", func(t *testing.T) {
-		limiter := &restartLimiter{most: 10}
+		limiter := &Limiter{Most: 10}
 		if n := let(limiter, "broken", 100, noon); n != 5 {
 			t.Errorf("it has %d of 10 places", n)
 		}
@@ -204,28 +206,28 @@ func TestTurnsAmongNamespaces(t *testing.T) {
 		}
 	})
 	t.Run("also where the cluster shows who restarts", func(t *testing.T) {
-		limiter, began := &restartLimiter{most: 4}, map[types.NamespacedName]time.Time{}
+		limiter, began := &Limiter{Most: 4}, map[types.NamespacedName]time.Time{}
 		for i := range 2 {
 			began[inNamespace("broken", i)] = noon
 		}
-		if limiter.ask(inNamespace("broken", 2), noon, noon, began).granted || !limiter.ask(inNamespace("other", 0), noon, noon, began).granted {
+		if limiter.Ask(inNamespace("broken", 2), noon, noon, began).Granted || !limiter.Ask(inNamespace("other", 0), noon, noon, began).Granted {
 			t.Error("the broken one goes on, or the other waits")
 		}
 	})
 	t.Run("and says so", func(t *testing.T) {
-		limiter := &restartLimiter{most: 10}
+		limiter := &Limiter{Most: 10}
 		let(limiter, "broken", 7, noon)
-		got := limiter.ask(inNamespace("broken", 6), noon, noon, nil).String()
+		got := limiter.Ask(inNamespace("broken", 6), noon, noon, nil).String()
 		if want := ": 5 of at most 10 restart now, 5 of them in this namespace, which may have no more while no more are free, and 1 wait before it"; got != want {
 			t.Errorf("it says %s", got)
 		}
 		let(limiter, "other", 10, noon)
-		if next := limiter.next(noon, nil); len(next) != 0 {
+		if next := limiter.Next(noon, nil); len(next) != 0 {
 			t.Errorf("%v are woken for nothing", next)
 		}
 	})
 	t.Run("one place alone is for all", func(t *testing.T) {
-		if limiter := (&restartLimiter{most: 1}); let(limiter, "only", 3, noon) != 1 {
+		if limiter := (&Limiter{Most: 1}); let(limiter, "only", 3, noon) != 1 {
 			t.Error("none has it, or two have")
 		}
 	})
@@ -234,21 +236,21 @@ func TestTurnsAmongNamespaces(t *testing.T) {
 // Nor has one all the turns.
 func TestNamespacesTakeTurns(t *testing.T) {
 	t.Run("a change that was seen long before gives no namespace all the turns", func(t *testing.T) {
-		limiter, now := &restartLimiter{most: 1}, noon
+		limiter, now := &Limiter{Most: 1}, noon
 		var order []string
 		for range 6 {
 			for i := range 100 {
-				if limiter.ask(inNamespace("old", i), noon, now, nil).granted {
+				if limiter.Ask(inNamespace("old", i), noon, now, nil).Granted {
 					order = append(order, "old")
 				}
 			}
 			for i := range 3 {
-				if limiter.ask(inNamespace("new", i), noon.Add(time.Hour), now, nil).granted {
+				if limiter.Ask(inNamespace("new", i), noon.Add(time.Hour), now, nil).Granted {
 					order = append(order, "new")
 				}
 			}
 			for key := range limiter.let { // it is over
-				limiter.forget(key)
+				limiter.Forget(key)
 			}
 			now = now.Add(time.Second)
 		}
@@ -257,15 +259,15 @@ func TestNamespacesTakeTurns(t *testing.T) {
 		}
 	})
 	t.Run("nor has one that always has just one more", func(t *testing.T) {
-		limiter, now, many := &restartLimiter{most: 1}, noon, 0
+		limiter, now, many := &Limiter{Most: 1}, noon, 0
 		for range 10 {
-			limiter.ask(inNamespace("one", 0), now, now, nil)
+			limiter.Ask(inNamespace("one", 0), now, now, nil)
 			let(limiter, "many", 10, now)
 			for key := range limiter.let {
 				if key.Namespace == "many" {
 					many++
 				}
-				limiter.forget(key)
+				limiter.Forget(key)
 			}
 			now = now.Add(time.Second)
 		}
@@ -274,22 +276,22 @@ func TestNamespacesTakeTurns(t *testing.T) {
 		}
 	})
 	t.Run("in a namespace who waits longest goes first", func(t *testing.T) {
-		limiter := &restartLimiter{most: 3}
+		limiter := &Limiter{Most: 3}
 		let(limiter, "a", 2, noon)
-		limiter.ask(inNamespace("a", 8), noon.Add(2), noon, nil)
-		limiter.ask(inNamespace("a", 7), noon.Add(1), noon, nil)
+		limiter.Ask(inNamespace("a", 8), noon.Add(2), noon, nil)
+		limiter.Ask(inNamespace("a", 7), noon.Add(1), noon, nil)
 		for key := range limiter.let {
-			limiter.forget(key)
+			limiter.Forget(key)
 		}
-		if next := limiter.next(noon, nil); len(next) != 2 || next[0] != inNamespace("a", 7) {
+		if next := limiter.Next(noon, nil); len(next) != 2 || next[0] != inNamespace("a", 7) {
 			t.Errorf("%v are next", next)
 		}
 	})
 	t.Run("a namespace is forgotten in time", func(t *testing.T) {
-		limiter := &restartLimiter{most: 10}
+		limiter := &Limiter{Most: 10}
 		for i := range 1000 {
-			limiter.ask(inNamespace(fmt.Sprintf("ns-%d", i), 0), noon, noon.Add(time.Duration(i)*time.Minute), nil)
-			limiter.forget(inNamespace(fmt.Sprintf("ns-%d", i), 0))
+			limiter.Ask(inNamespace(fmt.Sprintf("ns-%d", i), 0), noon, noon.Add(time.Duration(i)*time.Minute), nil)
+			limiter.Forget(inNamespace(fmt.Sprintf("ns-%d", i), 0))
 		}
 		if n := len(limiter.served); n > 100 {
 			t.Errorf("%d are remembered", n)
@@ -299,12 +301,43 @@ func TestNamespacesTakeTurns(t *testing.T) {
 
 // Who may make StatefulSets in a namespace can have them say that they restart.
 func TestOneNamespaceTakesHalfOfThePlacesAtMost(t *testing.T) {
-	limiter := &restartLimiter{most: 10}
+	limiter := &Limiter{Most: 10}
 	var forged []types.NamespacedName
 	for i := range 30 {
 		forged = append(forged, types.NamespacedName{Namespace: "hostile", Name: fmt.Sprint("no-such-object-", i)})
 	}
 	if !ask(limiter, types.NamespacedName{Namespace: "other", Name: "db"}, noon, noon, forged...) {
 		t.Error("another namespace may restart nothing")
+	}
+}
+
+// V5: time in which the operator could not look does not count against a place.
+func TestV5APlaceIsHeldThroughTimeInWhichTheOperatorWasAway(t *testing.T) {
+	for name, mayAnother := range map[string]func(now time.Time, watch leadership.Watch) bool{
+		"the place of a restart that hangs": func(now time.Time, watch leadership.Watch) bool {
+			limiter := Limiter{Most: 1, Watch: func() leadership.Watch { return watch }}
+			return limiter.Ask(keyOf(2), noon, now, map[types.NamespacedName]time.Time{keyOf(1): noon}).Granted
+		},
+		"the place of a restart that the cache does not show": func(now time.Time, watch leadership.Watch) bool {
+			limiter := Limiter{Most: 1, Watch: func() leadership.Watch { return watch }}
+			limiter.Ask(keyOf(1), noon, noon, nil)
+			return limiter.Ask(keyOf(2), noon, now, nil).Granted
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			over := noon.Add(SlotLimit)
+			away := leadership.Watch{Gaps: []leadership.Gap{{From: noon.Add(time.Second), To: over.Add(-time.Second)}}}
+			if !mayAnother(over, leadership.Watch{}) || mayAnother(over.Add(-2*time.Nanosecond), leadership.Watch{}) {
+				t.Error("it is held for less than its time, or for longer")
+			}
+			for _, watch := range []leadership.Watch{away, {Since: over.Add(-time.Second)}} {
+				if mayAnother(over, watch) {
+					t.Error("it is lost, and nobody could look")
+				}
+				if !mayAnother(watch.Deadline(noon, SlotLimit), watch) {
+					t.Error("it is never given back")
+				}
+			}
+		})
 	}
 }

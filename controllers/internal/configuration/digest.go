@@ -1,4 +1,4 @@
-package extendedstatefulset
+package configuration
 
 import (
 	"crypto/hmac"
@@ -18,6 +18,19 @@ const encoding = "stateful-operator/configuration/1"
 // content is what is in a ConfigMap or Secret; nil: there is none.
 type content struct {
 	data, binary map[string][]byte
+}
+
+// bytes is how long it is.
+func (c *content) bytes() (n int) {
+	if c == nil {
+		return 0
+	}
+	for _, entries := range []map[string][]byte{c.data, c.binary} {
+		for key, value := range entries {
+			n += len(key) + len(value)
+		}
+	}
+	return n
 }
 
 // hashKey is the operator's secret: without it, a hash would let whoever may read
@@ -83,8 +96,8 @@ func (w lengthWriter) entry(c *content, key string) {
 func (k hashKey) digest(u *usage, c *content) string {
 	w := k.writer()
 	w.text(encoding)
-	w.text(u.kind)
-	w.text(u.name)
+	w.text(u.Kind)
+	w.text(u.Name)
 	switch {
 	case !u.whole:
 		w.text("keys")
@@ -105,7 +118,7 @@ func (k hashKey) digest(u *usage, c *content) string {
 // lacks lists what a use needs and a content has not, as sentences for people.
 func (u *usage) lacks(c *content) (missing []string) {
 	if by, required := u.needs[""]; required && c == nil {
-		return []string{fmt.Sprintf("%s does not exist, and %s needs it", u.origin, by)}
+		return []string{fmt.Sprintf("%s does not exist, and %s needs it", u.Origin, by)}
 	}
 	if c == nil {
 		return nil
@@ -115,7 +128,7 @@ func (u *usage) lacks(c *content) (missing []string) {
 		_, data := c.data[key]
 		_, other := c.binary[key]
 		if required && !data && !other {
-			missing = append(missing, fmt.Sprintf("%s has no key %q, and %s needs it", u.origin, key, by))
+			missing = append(missing, fmt.Sprintf("%s has no key %q, and %s needs it", u.Origin, key, by))
 		}
 	}
 	return missing
@@ -153,13 +166,13 @@ type edition struct{ uid, resource string }
 // seenOf is a digest of the versions of all sources of a configuration. While it
 // stands, nothing was edited, and nothing need be read. Versions are no secret, so
 // it needs no key, and outlives one that is lost.
-func seenOf(all []usage, versions map[origin]edition) string {
+func seenOf(all []usage, versions map[Origin]edition) string {
 	w := lengthWriter{sha256.New()}
 	w.number(len(all))
 	for i := range all {
-		v := versions[all[i].origin]
-		w.text(all[i].kind)
-		w.text(all[i].name)
+		v := versions[all[i].Origin]
+		w.text(all[i].Kind)
+		w.text(all[i].Name)
 		w.text(v.uid)
 		w.text(v.resource)
 	}

@@ -1,4 +1,4 @@
-package extendedstatefulset
+package configuration
 
 import (
 	"bytes"
@@ -48,8 +48,8 @@ var contents = []struct {
 }
 
 func TestE14OtherContentsHaveAnotherDigest(t *testing.T) {
-	whole := usage{origin: origin{kindConfigMap, "c"}, whole: true}
-	byKey := usage{origin: origin{kindConfigMap, "c"}, keys: []string{"a"}}
+	whole := usage{Origin: Origin{KindConfigMap, "c"}, whole: true}
+	byKey := usage{Origin: Origin{KindConfigMap, "c"}, keys: []string{"a"}}
 	for _, one := range contents {
 		for _, other := range contents {
 			same := one.sentence == other.sentence
@@ -82,9 +82,9 @@ func sameKeyA(one, other *content) bool {
 func TestDigestsDifferByKeyKindAndName(t *testing.T) {
 	c := &content{data: map[string][]byte{"a": []byte("b")}}
 	of := func(k hashKey, kind, name string) string {
-		return k.digest(&usage{origin: origin{kind, name}, whole: true}, c)
+		return k.digest(&usage{Origin: Origin{kind, name}, whole: true}, c)
 	}
-	all := []string{of(oneKey, kindConfigMap, "c"), of(oneKey, kindSecret, "c"), of(oneKey, kindConfigMap, "d"), of(hashKey("another"), kindConfigMap, "c")}
+	all := []string{of(oneKey, KindConfigMap, "c"), of(oneKey, KindSecret, "c"), of(oneKey, KindConfigMap, "d"), of(hashKey("another"), KindConfigMap, "c")}
 	if slices.Sort(all); len(slices.Compact(all)) != 4 {
 		t.Errorf("the same digest twice among %v", all)
 	}
@@ -99,7 +99,7 @@ func TestDigestsDifferByKeyKindAndName(t *testing.T) {
 // The form is written into objects: a change of it must change the name of the
 // encoding too, so that it is told from an edit.
 func TestTheEncodingStaysAsItIs(t *testing.T) {
-	u := usage{origin: origin{kindSecret, "s"}, whole: true}
+	u := usage{Origin: Origin{KindSecret, "s"}, whole: true}
 	got := oneKey.name() + " " + oneKey.combined([]string{oneKey.digest(&u, contents[8].content)})
 	if want := "c449b1fd35964a0e 8abc8ddf933df96bec4c467a64a2a25bf49fb732c7f6f9ce40564adf681774a4"; got != want {
 		t.Errorf("the hash is %s, was %s: give the encoding another name", got, want)
@@ -120,7 +120,7 @@ func FuzzDigestsOfOtherContentsDiffer(f *testing.F) {
 		if json.Unmarshal(one, &a) != nil || json.Unmarshal(other, &b) != nil {
 			return
 		}
-		u := usage{origin: origin{kindSecret, "s"}, whole: true}
+		u := usage{Origin: Origin{KindSecret, "s"}, whole: true}
 		x, y := content{a.Data, a.Binary}, content{b.Data, b.Binary}
 		same := maps.EqualFunc(a.Data, b.Data, bytes.Equal) && maps.EqualFunc(a.Binary, b.Binary, bytes.Equal)
 		if got := oneKey.digest(&u, &x) == oneKey.digest(&u, &y); got != same {

@@ -1,4 +1,4 @@
-package extendedstatefulset
+package configuration
 
 import (
 	"cmp"
@@ -11,25 +11,29 @@ import (
 	names "k8s.io/apimachinery/pkg/api/validate/content"
 )
 
+// MostSources is how many ConfigMaps and Secrets are followed for one object.
+const MostSources = 256
+
 // The kinds that a pod template takes configuration from.
 const (
-	kindConfigMap = "ConfigMap"
-	kindSecret    = "Secret"
+	KindConfigMap = "ConfigMap"
+	KindSecret    = "Secret"
 )
 
-// origin names a ConfigMap or Secret in the namespace of its user.
-type origin struct{ kind, name string }
+// Origin names a ConfigMap or Secret in the namespace of its user.
+type Origin struct{ Kind, Name string }
 
-func (s origin) String() string { return s.kind + " " + s.name }
+func (s Origin) String() string { return s.Kind + " " + s.Name }
 
-func compareOrigins(a, b origin) int {
-	return cmp.Or(strings.Compare(a.kind, b.kind), strings.Compare(a.name, b.name))
+// CompareOrigins orders by kind, then by name.
+func CompareOrigins(a, b Origin) int {
+	return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
 }
 
-// possible reports whether there can be an object of that name at all. The API server
+// Possible reports whether there can be an object of that name at all. The API server
 // is not asked for others: it would answer that the question is wrong, for ever.
-func (s origin) possible() bool {
-	return s.name != "" && len(names.IsPathSegmentName(s.name)) == 0
+func (s Origin) Possible() bool {
+	return s.Name != "" && len(names.IsPathSegmentName(s.Name)) == 0
 }
 
 // usage is what a pod template uses of one source.
@@ -38,7 +42,7 @@ func (s origin) possible() bool {
 // of a volume), only those keys count: a ConfigMap shared by many, each with a key
 // of its own, would else restart all of them for the key of one.
 type usage struct {
-	origin
+	Origin
 	// whole is true when one use takes the object with all its keys.
 	whole bool
 	// keys that are used by name.
@@ -67,13 +71,13 @@ func usages(pod *corev1.PodSpec) []usage {
 	}
 	for _, ref := range pod.ImagePullSecrets {
 		// The kubelet goes on without one that is missing.
-		f.whole(kindSecret, ref.Name, true, "")
+		f.whole(KindSecret, ref.Name, true, "")
 	}
 	return f.sorted()
 }
 
 // finder gathers uses by source.
-type finder map[origin]*found
+type finder map[Origin]*found
 
 type found struct {
 	whole bool
@@ -82,7 +86,7 @@ type found struct {
 }
 
 func (f finder) of(kind, name string) *found {
-	s := origin{kind, name}
+	s := Origin{kind, name}
 	if f[s] == nil {
 		f[s] = &found{keys: map[string]bool{}, needs: map[string]string{}}
 	}
@@ -136,23 +140,23 @@ func isTrue(b *bool) bool { return b != nil && *b }
 func (f finder) volume(v *corev1.Volume) {
 	by := fmt.Sprintf("volume %q", v.Name)
 	if s := v.ConfigMap; s != nil {
-		f.items(kindConfigMap, s.Name, s.Items, s.Optional, by)
+		f.items(KindConfigMap, s.Name, s.Items, s.Optional, by)
 	}
 	if s := v.Secret; s != nil {
-		f.items(kindSecret, s.SecretName, s.Items, s.Optional, by)
+		f.items(KindSecret, s.SecretName, s.Items, s.Optional, by)
 	}
 	if v.Projected != nil {
 		for _, s := range v.Projected.Sources {
 			if s.ConfigMap != nil {
-				f.items(kindConfigMap, s.ConfigMap.Name, s.ConfigMap.Items, s.ConfigMap.Optional, by)
+				f.items(KindConfigMap, s.ConfigMap.Name, s.ConfigMap.Items, s.ConfigMap.Optional, by)
 			}
 			if s.Secret != nil {
-				f.items(kindSecret, s.Secret.Name, s.Secret.Items, s.Secret.Optional, by)
+				f.items(KindSecret, s.Secret.Name, s.Secret.Items, s.Secret.Optional, by)
 			}
 		}
 	}
 	for _, name := range credentials(v) {
-		f.whole(kindSecret, name, false, by)
+		f.whole(KindSecret, name, false, by)
 	}
 }
 
@@ -200,10 +204,10 @@ func (f finder) container(what string, c *corev1.Container) {
 	for _, from := range c.EnvFrom {
 		by := fmt.Sprintf("envFrom of %s %q", what, c.Name)
 		if s := from.ConfigMapRef; s != nil {
-			f.whole(kindConfigMap, s.Name, isTrue(s.Optional), by)
+			f.whole(KindConfigMap, s.Name, isTrue(s.Optional), by)
 		}
 		if s := from.SecretRef; s != nil {
-			f.whole(kindSecret, s.Name, isTrue(s.Optional), by)
+			f.whole(KindSecret, s.Name, isTrue(s.Optional), by)
 		}
 	}
 	for i := range c.Env {
@@ -213,10 +217,10 @@ func (f finder) container(what string, c *corev1.Container) {
 		}
 		by := fmt.Sprintf("env %s of %s %q", c.Env[i].Name, what, c.Name)
 		if s := from.ConfigMapKeyRef; s != nil {
-			f.key(kindConfigMap, s.Name, s.Key, isTrue(s.Optional), by)
+			f.key(KindConfigMap, s.Name, s.Key, isTrue(s.Optional), by)
 		}
 		if s := from.SecretKeyRef; s != nil {
-			f.key(kindSecret, s.Name, s.Key, isTrue(s.Optional), by)
+			f.key(KindSecret, s.Name, s.Key, isTrue(s.Optional), by)
 		}
 	}
 }
@@ -224,20 +228,20 @@ func (f finder) container(what string, c *corev1.Container) {
 func (f finder) sorted() []usage {
 	all := make([]usage, 0, len(f))
 	for s, u := range f {
-		all = append(all, usage{origin: s, whole: u.whole, keys: slices.Sorted(maps.Keys(u.keys)), needs: u.needs})
+		all = append(all, usage{Origin: s, whole: u.whole, keys: slices.Sorted(maps.Keys(u.keys)), needs: u.needs})
 	}
-	slices.SortFunc(all, func(a, b usage) int { return compareOrigins(a.origin, b.origin) })
-	return all[:min(len(all), mostSources+1)] // one too many tells that there are too many
+	slices.SortFunc(all, func(a, b usage) int { return CompareOrigins(a.Origin, b.Origin) })
+	return all[:min(len(all), MostSources+1)] // one too many tells that there are too many
 }
 
-// originsOf are the sources that any of these templates uses, each once, in order.
-func originsOf(templates ...*corev1.PodSpec) []origin {
-	var all []origin
+// Origins are the sources that any of these templates uses, each once, in order.
+func Origins(templates ...*corev1.PodSpec) []Origin {
+	var all []Origin
 	for _, t := range templates {
 		for _, u := range usages(t) {
-			all = append(all, u.origin)
+			all = append(all, u.Origin)
 		}
 	}
-	slices.SortFunc(all, compareOrigins)
+	slices.SortFunc(all, CompareOrigins)
 	return slices.Compact(all)
 }

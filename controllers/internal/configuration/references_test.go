@@ -1,4 +1,4 @@
-package extendedstatefulset
+package configuration
 
 import (
 	"fmt"
@@ -29,7 +29,7 @@ func describe(all []usage) string {
 		if u.whole {
 			keys = "*"
 		}
-		lines = append(lines, fmt.Sprintf("%s [%s] needs %q", u.origin, keys, slices.Sorted(maps.Keys(u.needs))))
+		lines = append(lines, fmt.Sprintf("%s [%s] needs %q", u.Origin, keys, slices.Sorted(maps.Keys(u.needs))))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -45,7 +45,7 @@ func TestE13EveryReferenceIsFound(t *testing.T) {
 			"ConfigMap a [*] needs [\"\"]\nSecret b [*] needs []"},
 		{"env", `containers: [{name: c, env: [{name: E, valueFrom: {configMapKeyRef: {name: a, key: k}}}, {name: F, valueFrom: {secretKeyRef: {name: b, key: k, optional: true}}}]}]`,
 			"ConfigMap a [k] needs [\"\" \"k\"]\nSecret b [k] needs []"},
-		{"E18 env that refers to nothing", `containers: [{name: c, env: [{name: E, value: one}, {name: F}, {name: G, valueFrom: {fieldRef: {fieldPath: metadata.name}}}, {name: H, valueFrom: {}}]}]`, ""},
+		{"E18 env that refers to nothing", `containers: [{name: c, env: [{name: E, value: one}, {name: F}, {name: G, valueFrom: {fieldRef: {fieldPath: metadata.Name}}}, {name: H, valueFrom: {}}]}]`, ""},
 		{"an init container", `initContainers: [{name: c, envFrom: [{secretRef: {name: a}}]}]`, `Secret a [*] needs [""]`},
 		{"an ephemeral container", `ephemeralContainers: [{name: c, envFrom: [{secretRef: {name: a}}]}]`, `Secret a [*] needs [""]`},
 		{"what images are pulled with, which the kubelet does without", `imagePullSecrets: [{name: a}, {}]`, `Secret a [*] needs []`},
@@ -105,7 +105,7 @@ func TestEverySecretOfAVolumeIsKnown(t *testing.T) {
 
 func TestNamesThatCannotBeAreNotAskedFor(t *testing.T) {
 	for name, want := range map[string]bool{"a": true, "": false, "a/b": false, "..": false, "a%b": false} {
-		if got := (origin{kindSecret, name}).possible(); got != want {
+		if got := (Origin{KindSecret, name}).Possible(); got != want {
 			t.Errorf("%q: %v", name, got)
 		}
 	}
@@ -114,7 +114,7 @@ func TestNamesThatCannotBeAreNotAskedFor(t *testing.T) {
 func TestOriginsOfSeveralTemplatesAreTheirUnion(t *testing.T) {
 	one := podOf(t, `containers: [{name: c, envFrom: [{configMapRef: {name: b}}, {secretRef: {name: a}}]}]`)
 	two := podOf(t, `containers: [{name: c, envFrom: [{configMapRef: {name: b}}, {configMapRef: {name: a}}]}]`)
-	got := fmt.Sprint(originsOf(one, two))
+	got := fmt.Sprint(Origins(one, two))
 	if want := "[ConfigMap a ConfigMap b Secret a]"; got != want {
 		t.Errorf("found %s, want %s", got, want)
 	}
@@ -140,7 +140,7 @@ containers:
 			t.Errorf("%s: %q, want %q", row.sentence, got, row.want)
 		}
 	}
-	optional := usage{origin: origin{kindSecret, "s"}, whole: true}
+	optional := usage{Origin: Origin{KindSecret, "s"}, whole: true}
 	if got := optional.lacks(nil); got != nil {
 		t.Errorf("an optional one: %q", got)
 	}

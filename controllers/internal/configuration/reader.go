@@ -1,0 +1,197 @@
+package configuration
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
+)
+
+// Key hands out the operator's key for hashes.
+type Key interface {
+	// Current is the key. With stored it asks the API server whether that is the one
+	// that is stored, and stores it again if there is none.
+	Current(ctx context.Context, stored bool) ([]byte, error)
+}
+
+// Reader reads what ConfigMaps and Secrets hold for pod templates.
+type Reader struct {
+	// Cache holds their metadata; Live has their contents.
+	Cache, Live client.Reader
+	Key         Key
+	// MostBytes is how many bytes all that one template uses may have together; 0 is no
+	// bound. With more it is unreadable.
+	MostBytes int
+
+	read readMemory
+}
+
+// Metadata is the empty metadata of an object of that core kind.
+func Metadata(kind string) *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+	return m
+}
+
+// StateOf is what a pod template uses now. It reads as little as it can: nothing but
+// metadata when that says that nothing was edited since the record was made. It fails
+// when the cache does.
+func (r *Reader) StateOf(ctx context.Context, namespace string, pod *corev1.PodSpec, rec *Record) (State, error) {
+	all := usages(pod)
+	editions := map[Origin]edition{}
+	for i := range all {
+		e, err := r.editionOf(ctx, namespace, all[i].Origin)
+		if err != nil {
+			return State{}, err
+		}
+		editions[all[i].Origin] = e
+	}
+	key, problem := r.currentKey(ctx, false)
+	if problem != "" {
+		return State{Unreadable: problem}, nil
+	}
+	s := State{Key: key.name(), Seen: seenOf(all, editions)}
+	if rec.atRest(s.Key, s.Seen) {
+		return s, nil
+	}
+	if s = r.hash(ctx, key, namespace, all, editions, rec == nil); rec != nil && rec.Key == s.Key && !s.Changed(rec) {
+		return s, nil
+	}
+	if mutant.Is("unstored-key") { // a hash is written with a key that is stored nowhere
+		return s, nil
+	}
+	// A hash is about to be written: it must not be of a key that is stored nowhere.
+	stored, problem := r.currentKey(ctx, true)
+	if problem != "" {
+		return State{Unreadable: problem}, nil
+	}
+	if stored.name() != s.Key {
+		return r.hash(ctx, stored, namespace, all, editions, rec == nil), nil
+	}
+	return s, nil
+}
+
+// LiveStateOf is the same, with all read from the API server now: a cache may show what
+// was edited again, or taken back.
+func (r *Reader) LiveStateOf(ctx context.Context, namespace string, pod *corev1.PodSpec) State {
+	key, problem := r.currentKey(ctx, true)
+	if problem != "" {
+		return State{Unreadable: problem}
+	}
+	all := usages(pod)
+	for i := range all {
+		r.read.forget(address{namespace, all[i].Origin})
+	}
+	return r.hash(ctx, key, namespace, all, map[Origin]edition{}, true)
+}
+
+// currentKey is the key, or why there is none.
+func (r *Reader) currentKey(ctx context.Context, stored bool) (key hashKey, problem string) {
+	text, err := r.Key.Current(ctx, stored)
+	if err != nil {
+		return nil, "the operator's own key cannot be read: " + err.Error()
+	}
+	return text, ""
+}
+
+// hash reads what is not known yet. With confirm it asks the API server about what
+// the cache says is absent.
+func (r *Reader) hash(ctx context.Context, key hashKey, namespace string, all []usage, editions map[Origin]edition, confirm bool) State {
+	s := State{Key: key.name()}
+	digests, left := make([]string, 0, len(all)), r.MostBytes
+	for i := range all {
+		u := &all[i]
+		got, e, err := r.resultOf(ctx, key, namespace, u, editions[u.Origin], confirm)
+		if err != nil {
+			unread := State{Key: s.Key, Unreadable: fmt.Sprintf("%s cannot be read: %v", u.Origin, err)}
+			if apierrors.IsForbidden(err) {
+				unread.Refused = u.Origin
+			}
+			return unread
+		}
+		if left -= got.bytes; r.MostBytes > 0 && left < 0 {
+			return State{Key: s.Key, Unreadable: fmt.Sprintf("the ConfigMaps and Secrets that are used have more than %d MiB in all; use fewer, or smaller ones", r.MostBytes>>20)}
+		}
+		editions[u.Origin] = e
+		digests = append(digests, got.digest)
+		s.Missing = append(s.Missing, got.missing...)
+	}
+	s.Seen, s.Hash = seenOf(all, editions), key.combined(digests)
+	return s
+}
+
+// resultOf reads one source, unless what came of this version of it is known.
+func (r *Reader) resultOf(ctx context.Context, key hashKey, namespace string, u *usage, e edition, confirm bool) (result, edition, error) {
+	at, shape := address{namespace, u.Origin}, u.shape()
+	exists := e != (edition{})
+	if !exists && (!confirm || !u.Possible()) { // there is nothing to read
+		r.read.forget(at)
+		return key.result(u, nil), e, nil
+	}
+	if got, ok := r.read.find(at, e, key.name(), shape); ok {
+		return got, e, nil
+	}
+	held, e, err := r.contentOf(ctx, namespace, u.Origin)
+	if err != nil {
+		return result{}, edition{}, err
+	}
+	got := key.result(u, held)
+	if held == nil {
+		r.read.forget(at)
+	} else {
+		r.read.learn(at, e, key.name(), shape, got)
+	}
+	return got, e, nil
+}
+
+// result is what is kept of a content.
+func (k hashKey) result(u *usage, c *content) result {
+	return result{digest: k.digest(u, c), missing: u.lacks(c), bytes: c.bytes()}
+}
+
+// contentOf reads what is in a source from the API server; nil: it is not there.
+func (r *Reader) contentOf(ctx context.Context, namespace string, o Origin) (*content, edition, error) {
+	at := types.NamespacedName{Namespace: namespace, Name: o.Name}
+	var m client.Object
+	var c content
+	var err error
+	if o.Kind == KindSecret {
+		var secret corev1.Secret
+		err = r.Live.Get(ctx, at, &secret)
+		m, c.data = &secret, secret.Data
+	} else {
+		var config corev1.ConfigMap
+		err = r.Live.Get(ctx, at, &config)
+		m, c.binary, c.data = &config, config.BinaryData, map[string][]byte{}
+		for k, v := range config.Data {
+			c.data[k] = []byte(v)
+		}
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, edition{}, nil
+	}
+	if err != nil {
+		return nil, edition{}, err
+	}
+	return &c, edition{string(m.GetUID()), m.GetResourceVersion()}, nil
+}
+
+// editionOf is what the cache knows of a source.
+func (r *Reader) editionOf(ctx context.Context, namespace string, o Origin) (edition, error) {
+	if !o.Possible() {
+		return edition{}, nil
+	}
+	m := Metadata(o.Kind)
+	if err := r.Cache.Get(ctx, types.NamespacedName{Namespace: namespace, Name: o.Name}, m); apierrors.IsNotFound(err) {
+		return edition{}, nil
+	} else if err != nil {
+		return edition{}, fmt.Errorf("get %s: %w", o, err)
+	}
+	return edition{string(m.UID), m.ResourceVersion}, nil
+}

@@ -1,0 +1,74 @@
+package configuration
+
+import (
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Record says what the hash in the pod template of a StatefulSet stands for. It is an
+// annotation of the StatefulSet, where a change restarts nothing.
+type Record struct {
+	// Key names the key that Hash was made with.
+	Key string `json:"key"`
+	// Seen is the digest of the versions of all that was hashed.
+	Seen string `json:"seen"`
+	// Hash is of the contents.
+	Hash string `json:"hash"`
+	// Incomplete is true when something required was missing then.
+	Incomplete bool `json:"incomplete,omitempty"`
+	// Restarted is when the last restart for a change was begun.
+	Restarted *metav1.Time `json:"restarted,omitempty"`
+}
+
+// ParseRecord reads a record; nil if there is none, or none that can be read.
+func ParseRecord(text string) *Record {
+	var r Record
+	if err := json.Unmarshal([]byte(text), &r); err != nil || r.Key == "" {
+		return nil
+	}
+	return &r
+}
+
+func (r Record) String() string {
+	text, _ := json.Marshal(r) // strings, a bool and a time
+	return string(text)
+}
+
+// State is what ConfigMaps and Secrets hold for one pod template now.
+type State struct {
+	// Key, Seen and Hash are as in Record. No hash: nothing was read, since nothing can
+	// have changed, or Unreadable says why it could not be.
+	Key, Seen, Hash string
+	// Missing says what is required and not there, and who requires it.
+	Missing []string
+	// Unreadable says what could not be read; then nothing is known of contents.
+	Unreadable string
+	// Refused is what the API server did not let be read; zero if it let all.
+	Refused Origin
+}
+
+// Record is that of a StatefulSet made with this configuration.
+func (s State) Record() Record {
+	return Record{Key: s.Key, Seen: s.Seen, Hash: s.Hash, Incomplete: len(s.Missing) > 0}
+}
+
+// atRest reports whether contents need not be read to know that none changed.
+func (r *Record) atRest(key, seen string) bool {
+	return r != nil && r.Key == key && r.Seen == seen && !r.Incomplete
+}
+
+// Changed reports whether contents are others than those of the record, as far as is
+// known.
+func (s State) Changed(r *Record) bool {
+	if r == nil || s.Hash == "" {
+		return false
+	}
+	if r.Key != s.Key { // hashes of two keys cannot be compared; versions can
+		return r.Seen != s.Seen
+	}
+	return r.Hash != s.Hash
+}
+
+// Complete reports whether contents are known, and all that is required is there.
+func (s State) Complete() bool { return len(s.Missing) == 0 && s.Unreadable == "" }

@@ -1,0 +1,126 @@
+package replicatedstatefulset
+
+import (
+	"context"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
+)
+
+// indexUses is the field of sets that are restarted for changes: what they use.
+const indexUses = "uses"
+
+// mostConfigBytes is how many bytes the ConfigMaps and Secrets of one set may have in all.
+const mostConfigBytes = 8 << 20
+
+// configReader reads what ConfigMaps and Secrets hold for the pods of sets.
+type configReader struct {
+	configuration.Reader
+	turns configuration.Turns
+	// account is the operator's, as namespace:name.
+	account string
+}
+
+// readConfig reads what the pods use, and says what the StatefulSet has to carry. Contents
+// are read again, all of them, before a restart is begun: the cache may show an edit that
+// was taken back.
+func (r *Reconciler) readConfig(ctx context.Context, w *world, from engine.View) error {
+	carried, name := carriedStamp(w), client.ObjectKeyFromObject(w.set)
+	w.config.target = configuration.Target{Stamp: carried}
+	switch {
+	case r.config == nil, w.invalid != "", w.deleting():
+		return nil
+	case !w.set.Spec.UpdateOnEnvChange:
+		w.config.target = configuration.Unfollowed(carried)
+		r.config.turns.Forget(name)
+		return r.config.turns.WakeNext(ctx, name, w.now)
+	}
+	v, pod := &configuration.View{Carried: carried, Held: holdsConfig(w)}, podOfConfig(w.set)
+	var err error
+	if v.State, err = r.config.StateOf(ctx, w.set.Namespace, pod, v.Record()); err != nil {
+		return err
+	}
+	believes := mutant.Is("rss-config-by-the-cache") // a restart is begun on the word of the cache
+	if from.Live && v.Pending() && !believes {
+		v.State = r.config.LiveStateOf(ctx, w.set.Namespace, pod)
+	}
+	if w.stateful == nil {
+		w.config.target = firstTarget(v, len(w.members) > 0, w.now)
+	} else {
+		v.Idle = isIdle(w.stateful)
+		if err := r.takeTurn(ctx, w, v); err != nil {
+			return err
+		}
+		w.config.target, w.config.fresh = configTarget(v, w.now), freshStamp(v)
+	}
+	if v.Refused != (configuration.Origin{}) && r.config.account != "" {
+		w.config.target.Message += ". To allow it: " + allowRead(w.set.Namespace, r.config.account, v.Refused)
+	}
+	return r.config.turns.WakeNext(ctx, name, w.now)
+}
+
+// takeTurn notes since when there is a change, and asks for a turn to restart.
+func (r *Reconciler) takeTurn(ctx context.Context, w *world, v *configuration.View) (err error) {
+	name, known := client.ObjectKeyFromObject(w.set), r.of(w.set)
+	if !v.Pending() {
+		known.configSince = time.Time{}
+		// One that restarts holds its place until the cache shows it.
+		if restartsSince(w.stateful).IsZero() {
+			r.config.turns.Forget(name)
+		}
+		return nil
+	}
+	if known.configSince.IsZero() {
+		known.configSince = w.now
+	}
+	v.Since = known.configSince
+	if v.Held != "" || v.Idle || w.now.Before(v.Since.Add(configuration.Window)) {
+		return nil
+	}
+	v.Slot, err = r.config.turns.Take(ctx, name, v.Since, w.now)
+	return err
+}
+
+// indexConfig lets the cache answer who uses a ConfigMap or Secret, and who restarts.
+func indexConfig(c client.FieldIndexer) error {
+	if err := c.IndexField(context.Background(), &v1alpha1.ReplicatedStatefulSet{}, indexUses, usesIndex); err != nil {
+		return err
+	}
+	return c.IndexField(context.Background(), &appsv1.StatefulSet{}, configuration.IndexRestarts, configuration.RestartIndex(restartsSince))
+}
+
+// usesIndex is what indexUses holds of a set.
+func usesIndex(o client.Object) (all []string) {
+	set, ok := o.(*v1alpha1.ReplicatedStatefulSet)
+	if !ok || !set.Spec.UpdateOnEnvChange {
+		return nil
+	}
+	for _, from := range configuration.Origins(podOfConfig(set)) {
+		all = append(all, from.String())
+	}
+	return all
+}
+
+// usersOf finds the sets that follow a ConfigMap or Secret.
+func (r *Reconciler) usersOf(kind string) func(context.Context, client.Object) []reconcile.Request {
+	return func(ctx context.Context, o client.Object) (requests []reconcile.Request) {
+		var sets v1alpha1.ReplicatedStatefulSetList
+		uses := client.MatchingFields{indexUses: configuration.Origin{Kind: kind, Name: o.GetName()}.String()}
+		if err := r.Cache.List(ctx, &sets, client.InNamespace(o.GetNamespace()), uses, client.UnsafeDisableDeepCopy); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "list who uses configuration", "object", o.GetName())
+		}
+		for i := range sets.Items {
+			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: sets.Items[i].Namespace, Name: sets.Items[i].Name}})
+		}
+		return requests
+	}
+}

@@ -1,0 +1,44 @@
+package promises
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+)
+
+// changedSecret follows a Secret while a client writes: it is switched on, changed, deleted,
+// and made again.
+func changedSecret(ctx context.Context, c *Cluster) {
+	secret := func(text string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "secret-credentials", Namespace: c.Namespace}, StringData: map[string]string{"password": text}}
+	}
+	c.put(ctx, secret("one"))
+	r := c.ledger(ctx, "secret", 3)
+	before := r.lives(ctx)
+	r.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) {
+		s.Spec.Pod.Containers[0].Env = append(s.Spec.Pod.Containers[0].Env, corev1.EnvVar{Name: "PASSWORD", ValueFrom: &corev1.EnvVarSource{
+			SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "secret-credentials"}, Key: "password"}}})
+	})
+	r.renewed(ctx, before) // since the spec is another one
+	before = r.lives(ctx)
+	r.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.UpdateOnEnvChange = true })
+	r.event(ctx, r.set, v1alpha1.EventConfigFollowed, "followed from now on")
+
+	c.check(c.Client.Delete(ctx, secret("")))
+	r.says(ctx, v1alpha1.ConditionDegraded, v1alpha1.ReasonConfigMissing)
+	r.goesOnWriting(ctx)
+	c.put(ctx, secret("one"))
+	r.whole(ctx)
+	r.untouched(ctx, before, "rss-secret-0", "rss-secret-1", "rss-secret-2")
+
+	first := r.primary(ctx).Name
+	c.check(c.Client.Update(ctx, secret("two")))
+	r.event(ctx, r.set, v1alpha1.EventConfigRestart, "since a ConfigMap or Secret that they use changed")
+	r.renewed(ctx, before)
+	r.stoppedInOrder(first)
+	r.goesOnWriting(ctx)
+	r.judge(ctx)
+}
