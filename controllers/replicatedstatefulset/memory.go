@@ -142,6 +142,7 @@ type seen struct {
 	said      map[string]podexec.Result
 	counted   map[string]time.Time // the end of the last result that was counted
 	tries     map[string]int
+	resize    refusedResize // the last one of the pod
 }
 
 // look remembers what is new in a pod.
@@ -167,6 +168,7 @@ func (s *seen) look(m *member, recorded []v1alpha1.Unanswered, now time.Time) {
 		s.askedAt = m.busy.Asked
 	}
 	m.askedAt, m.unheard = s.askedAt, s.unheard
+	m.resizeRefused = s.resize
 	m.touched, m.said, m.tries, m.missed = s.touched, maps.Clone(s.said), maps.Clone(s.tries), s.missed
 }
 

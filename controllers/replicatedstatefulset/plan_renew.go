@@ -86,21 +86,36 @@ func renew(f *facts, p *plan) {
 		p.WaitFor(v1alpha1.ReasonUpdating, "members are recreated from the present template when none is parked; in spec.maintenance are "+namesOf(parked))
 		return
 	}
-	p.WaitFor(v1alpha1.ReasonUpdating, updatingMessage)
-	if !f.mayUpdate() {
-		return
+	if f.mayUpdate() {
+		renewOne(f, p, nextToRenew(outdated))
 	}
-	for _, m := range slices.Backward(outdated) {
-		if m.state == secondary {
-			p.stop(f, m, "its template is out of date")
-			return
+	p.WaitFor(v1alpha1.ReasonUpdating, f.updatingMessage())
+}
+
+// nextToRenew is the member that is updated next: secondaries before primaries, and of these
+// one that is on its way in place; nil if there is none.
+func nextToRenew(outdated []*member) *member {
+	for _, state := range []state{secondary, primary} {
+		for _, begun := range []bool{true, false} {
+			for _, m := range slices.Backward(outdated) {
+				if m.state == state && isChangedInPlace(m.pod) == begun {
+					return m
+				}
+			}
 		}
 	}
-	for _, m := range slices.Backward(outdated) {
-		if m.state == primary {
-			relieve(f, p, m, "its template is out of date")
-			return
-		}
+	return nil
+}
+
+// renewOne updates a member, in place where that can be.
+func renewOne(f *facts, p *plan, m *member) {
+	const why = "its template is out of date"
+	switch {
+	case m == nil, renewInPlace(f, p, m):
+	case m.state == primary:
+		relieve(f, p, m, why)
+	default:
+		p.stop(f, m, why)
 	}
 }
 

@@ -47,6 +47,9 @@ const (
 	AnnotationContainer = Prefix + "container"
 	// AnnotationRules is a hash of the ConfigMaps of spec.ruleSelector.
 	AnnotationRules = Prefix + "rules"
+	// AnnotationInPlace says, while the pod is changed in place, to which revision of the
+	// template, and since when. A pod that has it is out of date.
+	AnnotationInPlace = Prefix + "in-place"
 )
 
 // Labels.
@@ -241,8 +244,12 @@ const (
 	EventMemberRemoved = "MemberRemoved"
 	// EventMemberReplaced: a pod was deleted to be recreated; the note says why.
 	EventMemberReplaced = "MemberReplaced"
-	// EventMemberUpdated: a pod was recreated with the present template.
+	// EventMemberUpdated: a pod was recreated with the present template, or brought to it in
+	// place.
 	EventMemberUpdated = "MemberUpdated"
+	// EventNotInPlace: the resources of a pod could not be changed in place, and its member
+	// is recreated; the note says why.
+	EventNotInPlace = "NotInPlace"
 	// EventMemberFailed: a member failed; the note says what it answered.
 	EventMemberFailed = "MemberFailed"
 	// EventMemberStarted: a member was started.
