@@ -25,7 +25,7 @@ func (r *Reconciler) readRevisions(ctx context.Context, w *world, from engine.Vi
 		return nil
 	}
 	w.revisions = map[string]*corev1.PodTemplateSpec{}
-	for _, name := range w.revisionsToRead() {
+	for _, name := range revisionsToRead(w) {
 		key := types.NamespacedName{Namespace: w.set.Namespace, Name: name}
 		revision, err := find[appsv1.ControllerRevision](ctx, from, key)
 		if err != nil {
@@ -40,7 +40,7 @@ func (r *Reconciler) readRevisions(ctx context.Context, w *world, from engine.Vi
 
 // revisionsToRead are the names of the present revision and of those of members that are out
 // of date; none if all members are up to date.
-func (w *world) revisionsToRead() []string {
+func revisionsToRead(w *world) []string {
 	names := []string{w.stateful.Status.UpdateRevision}
 	add := func(name string) {
 		known := name == ""

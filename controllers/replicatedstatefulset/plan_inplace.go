@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
@@ -73,54 +72,6 @@ func noteOf(pod *corev1.Pod) (note inPlaceNote, readable bool) {
 		return inPlaceNote{}, false
 	}
 	return note, true
-}
-
-// refusedResize is a resize that the API server refused: to which revision, and what it said.
-type refusedResize struct{ revision, text string }
-
-// learnResize remembers that the API server refused a write in place, or took it and did
-// another thing: either would be sent again for ever. It reports whether it was refused.
-// NotFound is what a server says that knows no such subresource.
-func (k *remembered) learnResize(o *action.Outcome) (refused bool) {
-	pod, isPod := o.Object.(*corev1.Pod)
-	if !isPod || (o.Verb != action.Resize && o.Reason != reasonInPlace) {
-		return false
-	}
-	s := k.pods[pod.UID]
-	if s == nil {
-		return false
-	}
-	note, _ := noteOf(pod)
-	switch {
-	case o.Verb == action.Resize && refusesResize(o.Err):
-		s.resize = refusedResize{revision: note.Revision, text: excerpt.Message(o.Err.Error())}
-		return true
-	case o.Err == nil && isTakenBack(pod, o.Answer):
-		s.resize = refusedResize{revision: note.Revision, text: "the API server, or a policy in it, takes back what is written there"}
-	}
-	return false
-}
-
-// isTakenBack reports whether a pod is another one than was written.
-func isTakenBack(written *corev1.Pod, answer client.Object) bool {
-	now, isPod := answer.(*corev1.Pod)
-	if !isPod {
-		return false
-	}
-	return now.Annotations[v1alpha1.AnnotationInPlace] != written.Annotations[v1alpha1.AnnotationInPlace] ||
-		!apiequality.Semantic.DeepEqual(resourcesOf(now), resourcesOf(written))
-}
-
-func resourcesOf(pod *corev1.Pod) (all []corev1.ResourceRequirements) {
-	for i := range pod.Spec.Containers {
-		all = append(all, pod.Spec.Containers[i].Resources)
-	}
-	return all
-}
-
-func refusesResize(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
-		apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
 }
 
 // sizing is how a member comes to the present template in place.
@@ -380,37 +331,61 @@ func (s *sizing) saidByKubelet() string {
 	return ""
 }
 
-// renewInPlace brings a member to the present template in place, as far as it can now. It
-// reports whether the member is to be left as it is otherwise.
-func renewInPlace(f *facts, p *plan, m *member) bool {
+// step is what is done next to bring a member to the present template in place.
+type step struct {
+	// instead is true if the member is not to be recreated now.
+	instead bool
+	// looksLive is true if only a live world says what is to be done.
+	looksLive bool
+	acts      action.Chain
+	// text says what is done, or waited for at most until then.
+	text  string
+	until time.Time
+	// failed says why the member is recreated whose resources were to be changed in place.
+	failed string
+}
+
+// stepInPlace is empty if a member cannot come to the present template in place.
+func stepInPlace(f *facts, m *member) step {
 	if !f.changesInPlace() {
-		return false
+		return step{}
 	}
 	if !f.live { // the cache has neither templates nor resources
-		p.looksLive = true
-		return true
+		return step{instead: true, looksLive: true}
 	}
 	s, can := sizingOf(f, m)
 	if !can {
-		return false
+		return step{}
 	}
 	if why := s.whyNot(); why != "" {
-		p.notInPlace = excerpt.Message(fmt.Sprintf("%s is recreated, since its resources cannot be changed in place: %s", m.name(), why))
-		return false
+		return step{failed: excerpt.Message(fmt.Sprintf("%s is recreated, since its resources cannot be changed in place: %s", m.name(), why))}
 	}
-	text := fmt.Sprintf("changing the resources of %s in place, one member after the other", m.name())
+	next := step{instead: true, text: fmt.Sprintf("changing the resources of %s in place, one member after the other", m.name())}
 	switch {
 	case !s.isNoted():
-		p.Do(s.begin())
+		next.acts = s.begin()
 	case !s.isSent():
-		p.Do(action.Chain{{Verb: action.Resize, Object: s.wanted, From: m.pod, Unchanged: true, Reason: reasonResize, Detail: "to " + s.target}})
+		next.acts = action.Chain{{Verb: action.Resize, Object: s.wanted, From: m.pod, Unchanged: true, Reason: reasonResize, Detail: "to " + s.target}}
 	default:
-		until := f.watch.Deadline(s.note.Since.Time, resizeWithin)
-		p.LookAgain(until.Sub(f.now))
-		text += fmt.Sprintf("; its kubelet has until %s, then the pod is recreated%s", until.UTC().Format("15:04:05"), s.saidByKubelet())
+		next.until = f.watch.Deadline(s.note.Since.Time, resizeWithin)
+		next.text += fmt.Sprintf("; its kubelet has until %s, then the pod is recreated%s", next.until.UTC().Format("15:04:05"), s.saidByKubelet())
 	}
-	p.WaitFor(v1alpha1.ReasonUpdating, text)
-	return true
+	return next
+}
+
+// goOn does the next step.
+func (p *plan) goOn(f *facts, next step) {
+	p.looksLive = p.looksLive || next.looksLive
+	p.notInPlace = next.failed
+	if len(next.acts) > 0 {
+		p.Do(next.acts)
+	}
+	if !next.until.IsZero() {
+		p.LookAgain(next.until.Sub(f.now))
+	}
+	if next.text != "" {
+		p.WaitFor(v1alpha1.ReasonUpdating, next.text)
+	}
 }
 
 // begin notes on the pod to which revision it is brought.
@@ -430,22 +405,28 @@ func finishInPlace(f *facts, p *plan) {
 	if !f.starts() || !f.templateIsSeen() || !f.changesInPlace() {
 		return
 	}
-	for _, m := range f.members {
-		if !isChangedInPlace(m.pod) || m.terminating() || m.stranger != "" {
-			continue
-		}
+	for _, m := range f.among(isOnItsWayInPlace) {
 		if !f.live {
 			p.looksLive = p.looksLive || !podstate.Resizing(m.pod)
 			continue
 		}
-		s, can := sizingOf(f, m)
-		if !can || m.resizeRefused.revision == s.target {
-			continue
-		}
-		if s.note.Revision == s.target && s.isSent() && s.isActual() {
+		if s, can := sizingOf(f, m); can && s.isDone() {
 			p.Do(s.finish())
 		}
 	}
+}
+
+// isOnItsWayInPlace reports whether the pod of a member is changed in place, and stays.
+func isOnItsWayInPlace(m *member) bool {
+	return isChangedInPlace(m.pod) && !m.terminating() && m.stranger == ""
+}
+
+// isDone reports whether the pod has all of the present template, and nobody took that back.
+func (s *sizing) isDone() bool {
+	if s.note.Revision != s.target || s.m.resizeRefused.revision == s.target {
+		return false
+	}
+	return s.isSent() && s.isActual()
 }
 
 // finish makes a pod one of the present revision: all that can differ is on it.

@@ -89,7 +89,7 @@ func renew(f *facts, p *plan) {
 	if f.mayUpdate() {
 		renewOne(f, p, nextToRenew(outdated))
 	}
-	p.WaitFor(v1alpha1.ReasonUpdating, f.updatingMessage())
+	p.WaitFor(v1alpha1.ReasonUpdating, updatingMessageOf(f.world))
 }
 
 // nextToRenew is the member that is updated next: secondaries before primaries, and of these
@@ -110,8 +110,13 @@ func nextToRenew(outdated []*member) *member {
 // renewOne updates a member, in place where that can be.
 func renewOne(f *facts, p *plan, m *member) {
 	const why = "its template is out of date"
+	if m == nil {
+		return
+	}
+	next := stepInPlace(f, m)
+	p.goOn(f, next)
 	switch {
-	case m == nil, renewInPlace(f, p, m):
+	case next.instead:
 	case m.state == primary:
 		relieve(f, p, m, why)
 	default:
