@@ -75,6 +75,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=clusterlabs.org,resources=replicatedstatefulsets/status,verbs=patch,roleName=replicatedstatefulset-role
 // +kubebuilder:rbac:groups=clusterlabs.org,resources=replicatedstatefulsets/finalizers,verbs=update,roleName=replicatedstatefulset-role
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch;delete,roleName=replicatedstatefulset-role
+// +kubebuilder:rbac:groups="",resources=pods/resize,verbs=patch,roleName=replicatedstatefulset-role
 // A WebSocket begins with a GET, which API servers before 1.35 take for get, and later ones for create.
 // +kubebuilder:rbac:groups="",resources=pods/exec,verbs=get;create,roleName=exec-role
 // +kubebuilder:rbac:groups="",resources=services,verbs=get;list;watch;create;patch,roleName=replicatedstatefulset-role
@@ -84,6 +85,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get,roleName=replicatedstatefulset-role
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch,roleName=cluster-scoped-role
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch,roleName=replicatedstatefulset-role
+// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get,roleName=replicatedstatefulset-role
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete,roleName=replicatedstatefulset-role
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch,roleName=replicatedstatefulset-role
 
@@ -100,7 +102,7 @@ func (r *Reconciler) pass() engine.Pass[*v1alpha1.ReplicatedStatefulSet, *plan] 
 		New:    func() *v1alpha1.ReplicatedStatefulSet { return &v1alpha1.ReplicatedStatefulSet{} },
 		Decide: r.consider,
 		// No event tells that the namespace of an object goes too.
-		Recheck: func(p *plan) bool { return !p.asksOnly() || p.on.deleting() },
+		Recheck: func(p *plan) bool { return !p.asksOnly() || p.looksLive || p.on.deleting() },
 		Size:    func(p *plan) (int, any) { return len(p.on.members), &p.on.set.Spec.Pod },
 		Act:     r.act,
 		Deleted: r.afterDeletion,
@@ -216,7 +218,7 @@ func cutPod(obj any) (any, error) {
 		return obj, nil
 	}
 	cut := &corev1.Pod{ObjectMeta: pod.ObjectMeta, Status: pod.Status}
-	slim.Bounded(&cut.ObjectMeta, v1alpha1.AnnotationTemplate, v1alpha1.AnnotationContainer, v1alpha1.AnnotationConfigHash)
+	slim.Bounded(&cut.ObjectMeta, v1alpha1.AnnotationTemplate, v1alpha1.AnnotationContainer, v1alpha1.AnnotationConfigHash, v1alpha1.AnnotationInPlace)
 	cut.Spec.NodeName = pod.Spec.NodeName
 	if len(pod.Spec.InitContainers)+len(pod.Spec.Containers) > mostContainers {
 		return cut, nil

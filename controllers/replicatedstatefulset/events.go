@@ -25,6 +25,10 @@ func (r *Reconciler) report(ctx context.Context, p *plan, outcomes []action.Outc
 	w := p.on.world
 	overtaken, failed := false, error(nil)
 	for _, o := range outcomes {
+		if r.of(w.set).learnResize(&o) {
+			overtaken = true // the member is recreated
+			continue
+		}
 		switch report.Judge(o.Err) {
 		case report.Succeeded:
 			r.tell(p, &o)
@@ -103,9 +107,14 @@ func (r *Reconciler) emit(p *plan, o *action.Outcome) {
 			r.event(w, o.Object, corev1.EventTypeNormal, p.configEvent, "Follow", "%s", explainConfig(p.configEvent))
 		}
 	case reasonOf(v1alpha1.CommandDemote), reasonOf(v1alpha1.CommandStop):
+		if o.Verb == action.PatchStatus && p.notInPlace != "" {
+			r.event(w, nil, corev1.EventTypeWarning, v1alpha1.EventNotInPlace, "Update", "%s", p.notInPlace)
+		}
 		if o.Verb == action.PatchStatus && p.handover != "" { // of the command itself is told when it has ended
 			r.event(w, nil, corev1.EventTypeNormal, v1alpha1.EventHandingOver, "HandOver", "%s", p.handover)
 		}
+	case reasonResized:
+		r.event(w, o.Object, corev1.EventTypeNormal, v1alpha1.EventMemberUpdated, "Resize", "changed the resources of pod %s in place: %s", o.Object.GetName(), o.Detail)
 	case reasonLearned:
 		for _, learned := range p.on.record.learned {
 			r.event(w, nil, learned.Kind, learned.Reason, "Learn", "%s", excerpt.Message(learned.Text))

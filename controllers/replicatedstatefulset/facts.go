@@ -42,7 +42,7 @@ type known struct {
 	// toLeave is true of one that is to leave its Node: that is cordoned, or its eviction was
 	// asked for lately.
 	toLeave bool
-	// upToDate is true of a pod that was made from the present template.
+	// upToDate is true of a pod that was made from the present template, or brought to it.
 	upToDate bool
 	// written is true if the status, as it is stored or should be, speaks of the pod.
 	written bool
@@ -167,10 +167,13 @@ func (c *clock) wasToBeEvicted(m *member) bool {
 	return entry{At: m.evictionAt}.isWithin(evictionFor, c.now)
 }
 
-// isUpToDate reports whether the member was made from the present template.
+// isUpToDate reports whether the member was made from the present template, or brought to it.
 func (w *world) isUpToDate(m *member) bool {
 	if w.stateful == nil {
 		return true
+	}
+	if isChangedInPlace(m.pod) {
+		return false // it may have the resources of another one
 	}
 	return m.pod.Annotations[v1alpha1.AnnotationTemplate] == w.stateful.Spec.Template.Annotations[v1alpha1.AnnotationTemplate]
 }

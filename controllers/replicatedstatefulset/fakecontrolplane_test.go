@@ -2,6 +2,8 @@ package replicatedstatefulset_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,6 +17,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -85,6 +88,10 @@ func (p *fakeControlPlane) play(ctx context.Context) error {
 func (p *fakeControlPlane) control(ctx context.Context, set *appsv1.StatefulSet, pods []corev1.Pod) error {
 	if set.Status.ObservedGeneration != set.Generation {
 		set.Status.ObservedGeneration = set.Generation
+		var err error
+		if set.Status.UpdateRevision, err = p.revise(ctx, set); err != nil {
+			return err
+		}
 		if err := user.Status().Update(ctx, set); err != nil {
 			return err
 		}
@@ -102,6 +109,7 @@ func (p *fakeControlPlane) control(ctx context.Context, set *appsv1.StatefulSet,
 	}
 	for i := range int(*set.Spec.Replicas) {
 		pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
+		pod.Labels[appsv1.ControllerRevisionHashLabelKey] = set.Status.UpdateRevision
 		pod.Name, pod.Namespace = fmt.Sprintf("%s-%d", set.Name, i), set.Namespace
 		pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
 		if !have[pod.Name] {
@@ -111,6 +119,33 @@ func (p *fakeControlPlane) control(ctx context.Context, set *appsv1.StatefulSet,
 		}
 	}
 	return nil
+}
+
+// revise keeps the template of a StatefulSet as a revision, and returns its name.
+func (p *fakeControlPlane) revise(ctx context.Context, set *appsv1.StatefulSet) (string, error) {
+	data, err := json.Marshal(map[string]any{"spec": map[string]any{"template": set.Spec.Template}})
+	if err != nil {
+		return "", err
+	}
+	owner := *metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))
+	revision := &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: set.Namespace, Name: fmt.Sprintf("%s-%x", set.Name, sha256.Sum256(data))[:len(set.Name)+11],
+			OwnerReferences: []metav1.OwnerReference{owner},
+		},
+		Data: runtime.RawExtension{Raw: data}, Revision: set.Generation,
+	}
+	return revision.Name, client.IgnoreAlreadyExists(user.Create(ctx, revision))
+}
+
+// sizes is what a kubelet does with a pod whose resources were changed.
+func (p *fakeControlPlane) sizes(ctx context.Context, pod *corev1.Pod) error {
+	has, wants := &pod.Status.ContainerStatuses[0], &pod.Spec.Containers[0].Resources
+	if !server.AtLeast("1.33") || (has.Resources != nil && apiequality.Semantic.DeepEqual(has.Resources, wants)) {
+		return nil
+	}
+	has.Resources, pod.Status.ObservedGeneration = wants, pod.Generation
+	return user.Status().Update(ctx, pod)
 }
 
 // run binds a pod, runs it, and ends it when it was deleted.
@@ -137,7 +172,7 @@ func (p *fakeControlPlane) run(ctx context.Context, pod *corev1.Pod) error {
 	}
 	id := p.container(pod)
 	if len(pod.Status.ContainerStatuses) > 0 && pod.Status.ContainerStatuses[0].ContainerID == id {
-		return nil
+		return p.sizes(ctx, pod)
 	}
 	pod.Status.Phase = corev1.PodRunning
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}

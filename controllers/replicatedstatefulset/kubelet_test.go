@@ -1,12 +1,17 @@
 package replicatedstatefulset
 
 import (
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
@@ -63,6 +68,7 @@ func (s *stage) controllerMoves(set *appsv1.StatefulSet) (moves []func()) {
 		moves = append(moves, func() {
 			next := objects.Clone(s.statefulSet())
 			next.Status.ObservedGeneration = next.Generation
+			next.Status.UpdateRevision = s.revise(next)
 			s.Put(next)
 		})
 	}
@@ -92,6 +98,7 @@ func (s *stage) controllerMoves(set *appsv1.StatefulSet) (moves []func()) {
 				s.Say("    %s is created", name)
 				pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
 				pod.Name, pod.Namespace = name, set.Namespace
+				pod.Labels[appsv1.ControllerRevisionHashLabelKey] = s.revise(set)
 				pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
 				pod.Status.Phase = corev1.PodPending
 				s.Put(pod)
@@ -99,6 +106,21 @@ func (s *stage) controllerMoves(set *appsv1.StatefulSet) (moves []func()) {
 		}
 	}
 	return moves
+}
+
+// revise keeps the template of a StatefulSet as a revision, and returns its name.
+func (s *stage) revise(set *appsv1.StatefulSet) string {
+	data, err := json.Marshal(map[string]any{"spec": map[string]any{"template": set.Spec.Template}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	name := fmt.Sprintf("%s-%x", set.Name, sha256.Sum256(data))[:20]
+	owner := *metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))
+	s.Put(&appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: name, UID: types.UID(name), OwnerReferences: []metav1.OwnerReference{owner}},
+		Data:       runtime.RawExtension{Raw: data},
+	})
+	return name
 }
 
 // adoption is what the StatefulSet's controller does when labels change: it lets
@@ -207,8 +229,45 @@ func (s *stage) kubeletMove(p *corev1.Pod) func() {
 		}
 	case !shows(p, c), !podstate.Ready(p): // its node may have been said to be gone
 		return func() { s.edit(p, func(p *corev1.Pod) { runs(s, p, c) }) }
+	case p.Status.ObservedGeneration != p.Generation, s.hasRoom(p) && !isSized(p):
+		return func() { s.edit(p, s.sizes) }
 	}
 	return nil
+}
+
+func isSized(p *corev1.Pod) bool {
+	has := p.Status.ContainerStatuses[0].Resources
+	return has != nil && apiequality.Semantic.DeepEqual(*has, p.Spec.Containers[0].Resources)
+}
+
+// hasRoom reports whether the node of a pod has as much cpu as it asks for.
+func (s *stage) hasRoom(p *corev1.Pod) bool {
+	asked := p.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU]
+	return s.room == 0 || asked.Value() <= s.room
+}
+
+// mostRoom is how much cpu a node has that is empty.
+const mostRoom = 8
+
+// sizes is what a kubelet does with a pod that was changed.
+func (s *stage) sizes(p *corev1.Pod) {
+	p.Status.ObservedGeneration = p.Generation
+	p.Status.Conditions = slices.DeleteFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodResizePending })
+	asked := p.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU]
+	switch {
+	case isSized(p):
+		return
+	case s.hasRoom(p):
+		s.Say("    %s has %s cpu, says its kubelet", p.Name, asked.String())
+		p.Status.ContainerStatuses[0].Resources = p.Spec.Containers[0].Resources.DeepCopy()
+		return
+	}
+	reason := corev1.PodReasonDeferred
+	if asked.Value() > mostRoom {
+		reason = corev1.PodReasonInfeasible
+	}
+	s.Say("    %s cannot have %s cpu: %s", p.Name, asked.String(), reason)
+	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: reason})
 }
 
 // hookOf is how long the preStop hook of a pod sleeps, if it has a grace period.
@@ -230,9 +289,10 @@ func shows(p *corev1.Pod, c *fakeContainer) bool {
 
 func runs(s *stage, p *corev1.Pod, c *fakeContainer) {
 	s.Say("    %s runs", c.id)
+	p.Status.ObservedGeneration = p.Generation
 	p.Status.Phase = corev1.PodRunning
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}, {Type: corev1.ContainersReady, Status: corev1.ConditionTrue}}
-	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: p.Spec.Containers[0].Name, ContainerID: c.id, RestartCount: int32(c.number),
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: p.Spec.Containers[0].Name, ContainerID: c.id, RestartCount: int32(c.number), Resources: p.Spec.Containers[0].Resources.DeepCopy(),
 		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(c.started)}}}}
 }
 

@@ -6,11 +6,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
@@ -145,6 +148,7 @@ type seen struct {
 	said      map[string]podexec.Result
 	counted   map[string]time.Time // the end of the last result that was counted
 	tries     map[string]int
+	resize    refusedResize // the last one of the pod
 }
 
 // look remembers what is new in a pod.
@@ -170,6 +174,7 @@ func (s *seen) look(m *member, recorded []v1alpha1.Unanswered, now time.Time) {
 		s.askedAt = m.busy.Asked
 	}
 	m.askedAt, m.unheard = s.askedAt, s.unheard
+	m.resizeRefused = s.resize
 	m.touched, m.said, m.tries, m.missed = s.touched, maps.Clone(s.said), maps.Clone(s.tries), s.missed
 }
 
@@ -208,4 +213,52 @@ func (s *seen) hear(r podexec.Result) {
 	if _, number := sequenceOf(r); number || r.Name != v1alpha1.CommandSequence {
 		s.tries[r.Name] = 0
 	}
+}
+
+// refusedResize is a resize that the API server refused: to which revision, and what it said.
+type refusedResize struct{ revision, text string }
+
+// learnResize remembers that the API server refused a write in place, or took it and did
+// another thing: either would be sent again for ever. It reports whether it was refused.
+// NotFound is what a server says that knows no such subresource.
+func (k *remembered) learnResize(o *action.Outcome) (refused bool) {
+	pod, isPod := o.Object.(*corev1.Pod)
+	if !isPod || (o.Verb != action.Resize && o.Reason != reasonInPlace) {
+		return false
+	}
+	s := k.pods[pod.UID]
+	if s == nil {
+		return false
+	}
+	note, _ := noteOf(pod)
+	switch {
+	case o.Verb == action.Resize && refusesResize(o.Err):
+		s.resize = refusedResize{revision: note.Revision, text: excerpt.Message(o.Err.Error())}
+		return true
+	case o.Err == nil && isTakenBack(pod, o.Answer):
+		s.resize = refusedResize{revision: note.Revision, text: "the API server, or a policy in it, takes back what is written there"}
+	}
+	return false
+}
+
+// isTakenBack reports whether a pod is another one than was written.
+func isTakenBack(written *corev1.Pod, answer client.Object) bool {
+	now, isPod := answer.(*corev1.Pod)
+	if !isPod {
+		return false
+	}
+	return now.Annotations[v1alpha1.AnnotationInPlace] != written.Annotations[v1alpha1.AnnotationInPlace] ||
+		!apiequality.Semantic.DeepEqual(resourcesOf(now), resourcesOf(written))
+}
+
+func resourcesOf(pod *corev1.Pod) (all []corev1.ResourceRequirements) {
+	for i := range pod.Spec.Containers {
+		all = append(all, pod.Spec.Containers[i].Resources)
+	}
+	return all
+}
+
+func refusesResize(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
+		apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
 }

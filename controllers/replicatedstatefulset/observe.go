@@ -64,6 +64,9 @@ type world struct {
 	// config is what the StatefulSet has to carry of the ConfigMaps and Secrets that the pods
 	// use.
 	config configFacts
+	// revisions are the templates of members that are to be changed in place, and the one
+	// that they are to be of, by their names. Only a live world has them.
+	revisions map[string]*corev1.PodTemplateSpec
 	// missing are the Secrets of spec.TLS that are not there.
 	missing []string
 	// lossAt is when this process last saw a grant go, or the set for the first
@@ -110,6 +113,8 @@ type member struct {
 	// this process or the one before.
 	askedAt time.Time
 	unheard bool
+	// resizeRefused is the last resize of the pod that the API server refused.
+	resizeRefused refusedResize
 	// touched is when this process last saw the pod change: its container, or
 	// whether it is Ready.
 	touched time.Time
@@ -138,6 +143,9 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ReplicatedStatef
 		m.owned = w.owns(m)
 	}
 	if err := r.readRules(ctx, w); err != nil {
+		return nil, err
+	}
+	if err := r.readRevisions(ctx, w, from); err != nil {
 		return nil, err
 	}
 	if err := r.readSecrets(ctx, w); err != nil {

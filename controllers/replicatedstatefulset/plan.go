@@ -37,6 +37,10 @@ type plan struct {
 	// configEvent is the reason of the event about what the StatefulSet carries of the
 	// configuration; "" if there is none.
 	configEvent string
+	// looksLive is true when only a live world says what is to be done.
+	looksLive bool
+	// notInPlace says why a member is recreated whose resources were to be changed in place.
+	notInPlace string
 }
 
 // rules in order of importance. Nothing is begun before what was learned is on record.
@@ -66,6 +70,7 @@ var rules = []engine.Rule[*facts, plan]{
 	{Name: "hand a role over", Act: switchOver},
 	{Name: "park a primary", Act: parkPrimary},
 	{Name: "leave a cordoned Node", Act: leaveCordoned},
+	{Name: "take note of resources that were changed in place", Act: finishInPlace},
 	{Name: "update a pod", Act: renew},
 	{Name: "let members be evicted again", Act: openBudget, Mode: engine.Beside},
 }

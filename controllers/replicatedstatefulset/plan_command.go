@@ -37,6 +37,9 @@ const (
 	reasonFailed   = "Failed"   // a pod deleted since starts or stops in it failed
 	reasonFenced   = "Fenced"   // a pod deleted since its machine is off
 	reasonRenew    = "Renew"    // a pod deleted to be recreated from the present template
+	reasonResize   = "Resize"   // the resources of a pod, in place
+	reasonInPlace  = "InPlace"  // the note that a pod is changed in place
+	reasonResized  = "Resized"  // a pod that was brought to the present template in place
 )
 
 // asks reports whether a command changes nothing.

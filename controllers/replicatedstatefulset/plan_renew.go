@@ -86,21 +86,41 @@ func renew(f *facts, p *plan) {
 		p.WaitFor(v1alpha1.ReasonUpdating, "members are recreated from the present template when none is parked; in spec.maintenance are "+namesOf(parked))
 		return
 	}
-	p.WaitFor(v1alpha1.ReasonUpdating, updatingMessage)
-	if !f.mayUpdate() {
+	if f.mayUpdate() {
+		renewOne(f, p, nextToRenew(outdated))
+	}
+	p.WaitFor(v1alpha1.ReasonUpdating, updatingMessageOf(f.world))
+}
+
+// nextToRenew is the member that is updated next: secondaries before primaries, and of these
+// one that is on its way in place; nil if there is none.
+func nextToRenew(outdated []*member) *member {
+	for _, state := range []state{secondary, primary} {
+		for _, begun := range []bool{true, false} {
+			for _, m := range slices.Backward(outdated) {
+				if m.state == state && isChangedInPlace(m.pod) == begun {
+					return m
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// renewOne updates a member, in place where that can be.
+func renewOne(f *facts, p *plan, m *member) {
+	const why = "its template is out of date"
+	if m == nil {
 		return
 	}
-	for _, m := range slices.Backward(outdated) {
-		if m.state == secondary {
-			p.stop(f, m, "its template is out of date")
-			return
-		}
-	}
-	for _, m := range slices.Backward(outdated) {
-		if m.state == primary {
-			relieve(f, p, m, "its template is out of date")
-			return
-		}
+	next := stepInPlace(f, m)
+	p.goOn(f, next)
+	switch {
+	case next.instead:
+	case m.state == primary:
+		relieve(f, p, m, why)
+	default:
+		p.stop(f, m, why)
 	}
 }
 

@@ -81,9 +81,55 @@ var scenarios = []told{
 	{name: "one of three primaries is parked", set: setOf(3, 3, "secondary"), steps: []func(*stage){write, park(1), write, park()}, wait: 40 * time.Second},
 	{name: "one of two primaries is parked that no member follows", set: setOf(4, 2, "secondary", "promote", "demote"), steps: []func(*stage){write, park(0), write, park()}, wait: 40 * time.Second},
 	{name: "a parked member is to be scaled away, and all is deleted", set: setOf(3, 1), steps: []func(*stage){write, park(2), scaleTo(2), deleteSet}, gone: true, wait: 40 * time.Second},
+	{name: "resources change in place", set: sizedTrio(), steps: []func(*stage){write, cpuOf("2"), write, together(cpuOf("3"), oneResized, cpuOf("4")), write}, wait: 40 * time.Second},
+	{name: "resources change in place and the image too", set: sizedTrio(), steps: []func(*stage){write, together(cpuOf("2"), oneResized, image("two")), write}, wait: 40 * time.Second},
+	{name: "resources that no node has", set: sizedTrio(), steps: []func(*stage){write, rooms(1), cpuOf("9"), write}, wait: 40 * time.Second},
+	{name: "resources that no node has now", set: sizedTrio(), steps: []func(*stage){write, rooms(1), together(cpuOf("2"), oneResized, rooms(0)), write, rooms(2), cpuOf("3"), write}, wait: 6 * time.Minute},
+	{name: "resources that come back", set: sizedTrio(), steps: []func(*stage){write, together(cpuOf("2"), oneResized, cpuOf("1")), write}, wait: 40 * time.Second},
+	{name: "the operator restarts while resources change in place", set: sizedTrio(), steps: []func(*stage){write, together(cpuOf("2"), oneResized, (*stage).restart), write}, wait: 40 * time.Second},
 	{name: "delete while a node is lost", set: setOf(3, 1), steps: []func(*stage){write, partition("n1"), deleteSet, quarter, quarter, answers("n1")}, gone: true, wait: 40 * time.Second},
 	{name: "its namespace is deleted", set: setOf(3, 1), steps: []func(*stage){write, deleteNamespace}, gone: true, wait: 40 * time.Second},
 	{name: "delete", set: setOf(3, 1), steps: []func(*stage){write, deleteSet}, gone: true, wait: 40 * time.Second},
+}
+
+// sizedTrio is a set whose members ask for 1 cpu, and may be changed in place.
+func sizedTrio() *v1alpha1.ReplicatedStatefulSet {
+	set := sizedSet("1")
+	set.Spec.Replicas = new(int32(3))
+	return set
+}
+
+func cpuOf(amount string) func(*stage) {
+	return func(s *stage) {
+		s.Say("! %s cpu are wanted", amount)
+		s.change(func(set *v1alpha1.ReplicatedStatefulSet) { set.Spec.Pod.Containers[0].Resources = asking(amount) })
+	}
+}
+
+// rooms: a pod that runs gets so much cpu; 0 is any.
+func rooms(cpu int64) func(*stage) {
+	return func(s *stage) {
+		s.Say("! nodes have %d cpu for a pod", cpu)
+		s.room = cpu
+	}
+}
+
+// oneResized lets the operator go on until a pod was told to have other resources.
+func oneResized(s *stage) {
+	told := func(p *corev1.Pod) bool {
+		return isChangedInPlace(p) && len(p.Status.ContainerStatuses) > 0 && !isSized(p)
+	}
+	for range 300 {
+		s.look()
+		s.pass()
+		if slices.ContainsFunc(s.pods(), told) {
+			return
+		}
+		for _, move := range append(s.machines(), s.db.moves()...) {
+			move()
+		}
+		s.Now = s.Now.Add(100 * time.Millisecond)
+	}
 }
 
 func original() *v1alpha1.ReplicatedStatefulSet {

@@ -37,7 +37,9 @@ type stage struct {
 	invariant *invariant
 	r         *Reconciler
 	nodes     int
-	moved     map[string]string // where the pods of a node go that is out of service
+	// room is how much cpu a pod may ask for when it is resized; 0 is any.
+	room  int64
+	moved map[string]string // where the pods of a node go that is out of service
 	// shown is what the operator's cache shows, at which version; since is what it
 	// must show before the next pass.
 	shown     *objects.Objects
@@ -233,7 +235,7 @@ func (s *stage) pass() (acted bool, wait time.Duration) {
 	}
 	w := s.observe(&cached, engine.View{Reader: s.shown})
 	p, raced := decide(w), s.race != nil
-	if !p.asksOnly() || w.deleting() {
+	if !p.asksOnly() || p.looksLive || w.deleting() {
 		set := s.set()
 		if set == nil || set.UID != cached.UID {
 			return false, 0
@@ -254,6 +256,7 @@ func (s *stage) pass() (acted bool, wait time.Duration) {
 		if errors.Is(o.Err, action.ErrNotBegun) && !rivals {
 			s.Breaks("%s is sent while another command runs there", o.Action)
 		}
+		s.r.of(w.set).learnResize(&o)
 	}
 	if alive && p.asksOnly() {
 		alive = s.report(&p)

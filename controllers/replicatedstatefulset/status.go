@@ -179,11 +179,19 @@ func (s summary) updating() notice {
 	if !s.starts() || (len(outdated) == 0 && !s.plan.newTemplate) {
 		return notice{}
 	}
-	return notice{Reason: v1alpha1.ReasonUpdating, Message: updatingMessage}
+	return notice{Reason: v1alpha1.ReasonUpdating, Message: updatingMessageOf(s.world)}
 }
 
 // updatingMessage is for as long as members are of another template.
 const updatingMessage = "recreating members from the present template, one at a time"
+
+// updatingMessageOf is the same, or that of a set whose members may be changed in place.
+func updatingMessageOf(w *world) string {
+	if w.changesInPlace() {
+		return "bringing members to the present template, one at a time: in place if nothing but cpu and memory changed, else they are recreated"
+	}
+	return updatingMessage
+}
 
 // whoIsMissing names the members that do not run, or have not answered.
 func (s summary) whoIsMissing() string {

@@ -74,6 +74,9 @@ const (
 	returnsWithin = time.Minute
 	// fenceAfter* is for how long a Node must be gone before its machine counts as off.
 	fenceAfter = time.Minute
+	// resizeWithin* is how long the kubelet may take to change the resources of a pod, before
+	// that is recreated. It stands for a Node that has no room now.
+	resizeWithin = 5 * time.Minute
 	// minPodAge is how old a pod has to be before it is recreated for starts that failed:
 	// what fails in every pod does not recreate one after the other.
 	minPodAge = time.Minute

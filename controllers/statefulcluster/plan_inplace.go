@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
@@ -82,26 +81,7 @@ func needsPodChange(from, to revisionData) bool {
 // annotations. Its hostname and subdomain are for life.
 func onlyInPlaceFields(from, to revisionData) bool {
 	return from.ServiceName == to.ServiceName && apiequality.Semantic.DeepEqual(withoutInPlaceFields(from.Template), withoutInPlaceFields(to.Template)) &&
-		keepsResources(from, to)
-}
-
-// keepsResources reports whether no request and no limit goes: a resize can
-// change them, but not take them away.
-func keepsResources(from, to revisionData) bool {
-	for i, c := range from.Template.Spec.Containers {
-		now := to.Template.Spec.Containers[i].Resources
-		for k := range c.Resources.Requests {
-			if _, stays := now.Requests[k]; !stays {
-				return false
-			}
-		}
-		for k := range c.Resources.Limits {
-			if _, stays := now.Limits[k]; !stays {
-				return false
-			}
-		}
-	}
-	return true
+		podstate.KeepsResources(from.Template.Spec.Containers, to.Template.Spec.Containers)
 }
 
 func withoutInPlaceFields(t corev1.PodTemplateSpec) corev1.PodSpec {
@@ -171,38 +151,8 @@ func changesResources(from, to revisionData) bool {
 // resize sets the resources of the pod's containers through its subresource
 // (KEP-1287).
 func resize(pod *corev1.Pod, to revisionData) action.Action {
-	sized := pod.DeepCopy()
-	for i := range to.Template.Spec.Containers {
-		for j := range sized.Spec.Containers {
-			if sized.Spec.Containers[j].Name == to.Template.Spec.Containers[i].Name {
-				setResources(&sized.Spec.Containers[j].Resources, to.Template.Spec.Containers[i].Resources)
-			}
-		}
-	}
+	sized := podstate.Resized(pod, to.Template.Spec.Containers)
 	return action.Action{Verb: action.Resize, Object: sized, From: pod, Reason: reasonResize, Detail: "in place"}
-}
-
-// setResources sets what the template says, and what the API server makes of
-// it: a limit without a request is the request too. Other values in the pod are
-// defaults that others set, and stay.
-func setResources(have *corev1.ResourceRequirements, want corev1.ResourceRequirements) {
-	set := func(in *corev1.ResourceList, k corev1.ResourceName, v resource.Quantity) {
-		if *in == nil {
-			*in = corev1.ResourceList{}
-		}
-		if now, there := (*in)[k]; !there || now.Cmp(v) != 0 {
-			(*in)[k] = v
-		}
-	}
-	for k, v := range want.Limits {
-		set(&have.Limits, k, v)
-		if _, said := want.Requests[k]; !said {
-			set(&have.Requests, k, v)
-		}
-	}
-	for k, v := range want.Requests {
-		set(&have.Requests, k, v)
-	}
 }
 
 // setMetadata brings labels and annotations from one template to another;
@@ -306,7 +256,7 @@ func (f *facts) finishing(m *member) (acts action.Chain, fails bool) {
 	todo, readable := progressOf(m.pod)
 	unsent := f.resizeUnsent(m, todo, to)
 	switch {
-	case resizeInfeasible(m.pod), unsent && f.refusedNow(reasonResize):
+	case podstate.ResizeInfeasible(m.pod), unsent && f.refusedNow(reasonResize):
 		return nil, true
 	case unsent:
 		return action.Chain{resize(m.pod, to)}, false
@@ -326,7 +276,7 @@ func progressOf(pod *corev1.Pod) (todo progress, readable bool) {
 // resizeUnsent reports whether the resize that an update needs was not sent. The cache
 // does not hold resources; a live look says whether they are there.
 func (w *world) resizeUnsent(m *member, todo progress, to revisionData) bool {
-	if !todo.Resize || resizing(m.pod) {
+	if !todo.Resize || podstate.Resizing(m.pod) {
 		return false
 	}
 	if w.live {
@@ -347,27 +297,15 @@ func sized(pod *corev1.Pod, to revisionData) bool {
 	return apiequality.Semantic.DeepEqual(resize(pod, to).Object.(*corev1.Pod).Spec, pod.Spec)
 }
 
-func resizing(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodResizePending || c.Type == corev1.PodResizeInProgress
-	})
-}
-
-func resizeInfeasible(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodResizePending && c.Reason == corev1.PodReasonInfeasible
-	})
-}
-
 // done reports whether the kubelet has carried out the update: it has seen the
 // patch, each changed container runs again and not from before, no resize is
 // under way, and the pod is Ready. Ready alone stays True over the swap.
 func (t progress) done(pod *corev1.Pod) bool {
 	// Mutant: what the kubelet said of the pod before the patch counts.
-	if unseen(pod) && !mutant.Is("stc-patch-unseen") {
+	if podstate.Unseen(pod) && !mutant.Is("stc-patch-unseen") {
 		return false
 	}
-	if !podstate.Ready(pod) || resizing(pod) {
+	if !podstate.Ready(pod) || podstate.Resizing(pod) {
 		return false
 	}
 	for name, was := range t.Containers {
@@ -377,13 +315,6 @@ func (t progress) done(pod *corev1.Pod) bool {
 		}
 	}
 	return true
-}
-
-// unseen reports whether the kubelet says that it has not seen the last change of the
-// pod. Before Kubernetes 1.33 it says nothing.
-func unseen(pod *corev1.Pod) bool {
-	seen := pod.Status.ObservedGeneration
-	return seen > 0 && seen < pod.Generation
 }
 
 // swapped reports whether a container runs, and not from before.

@@ -173,24 +173,8 @@ func TestASurgeInOrder(t *testing.T) {
 }
 
 func TestResourcesInPlace(t *testing.T) {
-	with := func(have, want corev1.ResourceRequirements) corev1.ResourceRequirements {
-		setResources(&have, want)
-		return have
-	}
 	limit := func(amount string) corev1.ResourceRequirements {
 		return corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(amount)}}
-	}
-	defaulted := with(cpu("1"), limit("2"))
-	if r, l := defaulted.Requests[corev1.ResourceCPU], defaulted.Limits[corev1.ResourceCPU]; r.String() != "2" || l.String() != "2" {
-		t.Errorf("a limit without a request gives request %s and limit %s, want both", r.String(), l.String())
-	}
-	kept := with(limit("4"), cpu("1"))
-	if r, l := kept.Requests[corev1.ResourceCPU], kept.Limits[corev1.ResourceCPU]; r.String() != "1" || l.String() != "4" {
-		t.Errorf("request %s and limit %s, want the limit that another client set", r.String(), l.String())
-	}
-	same := with(cpu("1000m"), cpu("1"))
-	if r := same.Requests[corev1.ResourceCPU]; r.String() != "1" && r.String() != "1000m" {
-		t.Errorf("the same in other words becomes %s", r.String())
 	}
 	check(t, []row{
 		{name: "a request cannot be taken away from a running pod",

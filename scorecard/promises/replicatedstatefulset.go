@@ -31,6 +31,7 @@ var ReplicatedStatefulSet = []Promise{
 	scribed(ledgers("RS-45 RS-47 a paused set is left alone", pausedSet)),
 	scribed(ledgers("V12 a demote and a stop that do nothing are not sent for ever", idleCommands)),
 	ledgers("RS-89 RS-90 a primary is parked, and left alone", parkedPrimary),
+	ledgers("RS-99 RS-110 resources change in place, and where they cannot a member is recreated", sizedMembers),
 	ledgers("V13 a primary that does not answer is no service", mutePrimary),
 	ledgers("RS-32 RS-42 the original's manifest, and 7 to 2 to 7 members in a failover", originalManifest),
 	ledgers("RS-14 where the newest cannot be seeded, no older one is", newestCannotBeSeeded),

@@ -50,6 +50,9 @@ const (
 	// AnnotationConfigHash is a keyed hash of the ConfigMaps and Secrets that the pod
 	// uses, since one of them changed that spec.updateOnEnvChange follows.
 	AnnotationConfigHash = Prefix + "config-hash"
+	// AnnotationInPlace says, while the pod is changed in place, to which revision of the
+	// template, and since when. A pod that has it is out of date.
+	AnnotationInPlace = Prefix + "in-place"
 )
 
 // AnnotationConfigRecord holds, on the StatefulSet, what that hash stands for, in JSON:
@@ -259,7 +262,8 @@ const (
 	EventMemberRemoved = "MemberRemoved"
 	// EventMemberReplaced: a pod was deleted to be recreated; the note says why.
 	EventMemberReplaced = "MemberReplaced"
-	// EventMemberUpdated: a pod was recreated with the present template.
+	// EventMemberUpdated: a pod was recreated with the present template, or brought to it in
+	// place.
 	EventMemberUpdated = "MemberUpdated"
 	// EventConfigFollowed: from now on members are recreated when what they use changes.
 	EventConfigFollowed = "ConfigFollowed"
@@ -271,6 +275,9 @@ const (
 	// EventConfigKeyLost: the operator has another key for its hashes, and there were
 	// edits meanwhile, so that members are recreated.
 	EventConfigKeyLost = "ConfigKeyLost"
+	// EventNotInPlace: the resources of a pod could not be changed in place, and its member
+	// is recreated; the note says why.
+	EventNotInPlace = "NotInPlace"
 	// EventMemberFailed: a member failed; the note says what it answered.
 	EventMemberFailed = "MemberFailed"
 	// EventMemberStarted: a member was started.

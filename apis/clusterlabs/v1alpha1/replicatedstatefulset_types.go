@@ -225,6 +225,12 @@ type ReplicatedStatefulSetSpec struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Update on env change",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch"},order=25
 	UpdateOnEnvChange bool `json:"updateOnEnvChange,omitempty"`
+
+	// UpdateStrategy says how a changed template reaches the members. Defaults to
+	// recreating them, one at a time.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Update strategy",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy"},order=26
+	UpdateStrategy *UpdateStrategy `json:"updateStrategy,omitempty"`
 }
 
 // TLSPolicy names Secrets with certificates.

@@ -70,9 +70,9 @@ type Action struct {
 	Named bool
 	// Command is what to run; only Exec has it.
 	Command *podexec.Command
-	// Unchanged binds a Patch to the resourceVersion that was read too: it fails
-	// with a conflict if anybody touched the object since. Lists are then patched
-	// as a whole, as custom resources need it.
+	// Unchanged binds a Patch or a Resize to the resourceVersion that was read too: it
+	// fails with a conflict if anybody touched the object since. Lists of a Patch are then
+	// patched as a whole, as custom resources need it.
 	Unchanged bool
 	// Rebase lets a PatchStatus be made again on the object as it is now, when
 	// somebody changed it meanwhile but not its status: the spec, labels, or

@@ -179,7 +179,11 @@ func (r *Runner) write(ctx context.Context, a Action) (obj client.Object, unwrit
 	case SetCondition:
 		err = r.Client.Status().Patch(ctx, obj, boundPatch{client.StrategicMergeFrom(a.From), a.From.GetUID()})
 	case Resize:
-		err = r.Client.SubResource("resize").Patch(ctx, obj, boundPatch{client.StrategicMergeFrom(a.From), a.From.GetUID()})
+		difference := client.StrategicMergeFrom(a.From)
+		if a.Unchanged {
+			difference = client.StrategicMergeFrom(a.From, client.MergeFromWithOptimisticLock{})
+		}
+		err = r.Client.SubResource("resize").Patch(ctx, obj, boundPatch{difference, a.From.GetUID()})
 	case PatchStatus:
 		obj, err = r.patchStatus(ctx, a)
 	case Delete:

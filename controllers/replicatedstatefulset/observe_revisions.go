@@ -1,0 +1,104 @@
+package replicatedstatefulset
+
+import (
+	"context"
+	"encoding/json"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
+)
+
+// mostRevisions is how many templates of members are read at one time. A member of another
+// one is recreated.
+const mostRevisions = 8
+
+// readRevisions reads the templates from which the members that are out of date were made,
+// and the present one, where members may be changed in place. The pod itself does not say
+// what it was made from: defaults and admission have changed it.
+func (r *Reconciler) readRevisions(ctx context.Context, w *world, from engine.View) error {
+	if !from.Live || !w.changesInPlace() || w.stateful == nil {
+		return nil
+	}
+	w.revisions = map[string]*corev1.PodTemplateSpec{}
+	for _, name := range revisionsToRead(w) {
+		key := types.NamespacedName{Namespace: w.set.Namespace, Name: name}
+		revision, err := find[appsv1.ControllerRevision](ctx, from, key)
+		if err != nil {
+			return err
+		}
+		if revision != nil && metav1.IsControlledBy(revision, w.stateful) {
+			w.revisions[name] = templateIn(revision)
+		}
+	}
+	return nil
+}
+
+// revisionsToRead are the names of the present revision and of those of members that are out
+// of date; none if all members are up to date.
+func revisionsToRead(w *world) []string {
+	names := []string{w.stateful.Status.UpdateRevision}
+	add := func(name string) {
+		known := name == ""
+		for _, have := range names {
+			known = known || have == name
+		}
+		if !known && len(names) < mostRevisions {
+			names = append(names, name)
+		}
+	}
+	outdated := false
+	for _, m := range w.members {
+		if w.isUpToDate(m) {
+			continue
+		}
+		outdated = true
+		add(m.pod.Labels[appsv1.ControllerRevisionHashLabelKey])
+		note, _ := noteOf(m.pod)
+		for _, name := range note.revisions() {
+			add(name)
+		}
+	}
+	if !outdated || names[0] == "" {
+		return nil
+	}
+	return names
+}
+
+// templateIn is the template that a StatefulSet's controller wrote into a revision; nil if
+// it cannot be read. Nobody has looked at what is in a revision that somebody else wrote: one
+// that is larger than any of ours is not read.
+func templateIn(revision *appsv1.ControllerRevision) *corev1.PodTemplateSpec {
+	raw := revision.Data.Raw
+	if len(raw) > 2*bounds.Bytes || bounds.Quantities(raw) != nil {
+		return nil
+	}
+	var counted struct {
+		Spec struct {
+			Template struct {
+				Spec struct {
+					InitContainers, Containers []json.RawMessage
+				}
+			}
+		}
+	}
+	if json.Unmarshal(raw, &counted) != nil {
+		return nil
+	}
+	if of := counted.Spec.Template.Spec; len(of.InitContainers)+len(of.Containers) > mostContainers {
+		return nil
+	}
+	var data struct {
+		Spec struct {
+			Template *corev1.PodTemplateSpec `json:"template"`
+		} `json:"spec"`
+	}
+	if json.Unmarshal(raw, &data) != nil {
+		return nil
+	}
+	return data.Spec.Template
+}

@@ -1,0 +1,366 @@
+package replicatedstatefulset
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+)
+
+func asking(cpu string) corev1.ResourceRequirements {
+	if cpu == "" {
+		return corev1.ResourceRequirements{}
+	}
+	return corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}
+}
+
+// inPlace lets members be changed in place.
+func inPlace(set *v1alpha1.ReplicatedStatefulSet) *v1alpha1.ReplicatedStatefulSet {
+	set.Spec.UpdateStrategy = &v1alpha1.UpdateStrategy{InPlace: v1alpha1.InPlaceResources}
+	return set
+}
+
+// sizedSet is such a set of two that asks for so much cpu.
+func sizedSet(cpu string) *v1alpha1.ReplicatedStatefulSet {
+	set := inPlace(setOf(2, 1))
+	set.Spec.Pod.Containers[0].Resources = asking(cpu)
+	return set
+}
+
+// history has revision old, which asks for 1 cpu, and the present one, new.
+func history(change ...func(old *v1alpha1.ReplicatedStatefulSet)) thing {
+	return with(func(w *world) {
+		w.stateful.Status.UpdateRevision = "new"
+		w.revisions = map[string]*corev1.PodTemplateSpec{"new": &w.stateful.Spec.Template}
+		for name, cpu := range map[string]string{"old": "1", "between": "3"} {
+			was := w.set.DeepCopy()
+			was.Spec.Pod.Containers[0].Resources = asking(cpu)
+			if name == "old" {
+				for _, c := range change {
+					c(was)
+				}
+			}
+			template := buildTemplate(was, "")
+			w.revisions[name] = &template
+		}
+		more := w.revisions["between"].DeepCopy()
+		more.Spec.Containers[0].Resources.Requests[corev1.ResourceMemory] = resource.MustParse("1Gi")
+		w.revisions["memory"] = more
+	})
+}
+
+// of: the pod was made from that revision, and its container asks for so much and has that.
+func (f *podFixture) of(revision, asked, has string) *podFixture {
+	f.pod.Generation, f.pod.Status.ObservedGeneration = 2, 2
+	f.pod.Spec.Containers[0].Resources = asking(asked)
+	f.pod.Status.ContainerStatuses[0].Resources = new(asking(has))
+	f.pod.Labels[appsv1.ControllerRevisionHashLabelKey] = revision
+	return f.but(func(w *world) {
+		if t := w.revisions[revision]; t != nil {
+			f.pod.Annotations[v1alpha1.AnnotationTemplate] = t.Annotations[v1alpha1.AnnotationTemplate]
+		}
+	})
+}
+
+// noted: it is brought to that revision, since that long ago.
+func (f *podFixture) noted(revision string, age time.Duration, earlier ...string) *podFixture {
+	return f.but(func(*world) {
+		text, _ := json.Marshal(inPlaceNote{Revision: revision, Since: metaTime(age), Earlier: earlier})
+		f.pod.Annotations[v1alpha1.AnnotationInPlace] = string(text)
+	})
+}
+
+// says: its kubelet says so of the resize.
+func (f *podFixture) says(kind corev1.PodConditionType, reason string) *podFixture {
+	f.pod.Status.Conditions = append(f.pod.Status.Conditions, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: "1 cpu is free"})
+	return f
+}
+
+func (f *podFixture) withPolicy(name corev1.ResourceName, policy corev1.ResourceResizeRestartPolicy) *podFixture {
+	f.pod.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: name, RestartPolicy: policy}}
+	return f
+}
+
+func TestResourcesInPlace(t *testing.T) {
+	const note, resize, mark, stop = "patch pod %: InPlace, to new", "resize pod %: Resize, to new", "patch pod %: Resized, it is of revision new", "%: Stop, with 0"
+	of := func(line, pod string) []string { return []string{strings.Replace(line, "%", pod, 1)} }
+	first, second := func() *podFixture { return pod(0).primary().of("old", "1", "1") }, func() *podFixture { return pod(1).secondary() }
+	updated := func() *podFixture { return second().of("new", "2", "2") }
+	sent := func(age time.Duration) *podFixture { return second().of("old", "2", "1").noted("new", age) }
+	two := func(things ...thing) *world { return worldOf(sizedSet("2"), append([]thing{history()}, things...)...) }
+	changed := func(change func(*v1alpha1.ReplicatedStatefulSet), things ...thing) *world {
+		return worldOf(sizedSet("2"), append([]thing{history(change)}, things...)...)
+	}
+	never := sizedSet("2")
+	never.Spec.UpdateStrategy = nil
+	same := sizedSet("1")
+	check(t, []row{
+		{"RS-99 a secondary first: it is noted what is to be", two(first(), second().of("old", "1", "1")), of(note, "1")},
+		{"RS-99 then it is told", two(first(), second().of("old", "1", "1").noted("new", time.Second)), of(resize, "1")},
+		{"RS-99 then its kubelet is waited for", two(first(), sent(time.Second)), nil},
+		{"RS-99 also where it has not said that it has seen it", two(first(), unseen(second().of("old", "2", "2").noted("new", time.Second))), nil},
+		{"RS-99 or is at it", two(first(), second().of("old", "2", "2").noted("new", time.Second).says(corev1.PodResizeInProgress, "")), nil},
+		{"RS-99 or it is not Ready", two(first(), second().of("old", "2", "2").noted("new", time.Second).unready(0)), nil},
+		{"RS-99 then it is of the new revision", two(first(), second().of("old", "2", "2").noted("new", time.Second)), of(mark, "1")},
+		{"RS-99 the primary last, and it stays primary", two(first(), updated()), of(note, "0")},
+		{"RS-99 and is told", two(first().noted("new", time.Second), updated()), of(resize, "0")},
+		{"RS-99 and done", two(pod(0).primary().of("old", "2", "2").noted("new", time.Second), updated()), of(mark, "0")},
+		{"RS-99 one that is begun before others", worldOf(three("2"), history(), first(), second().of("old", "1", "1").noted("new", time.Second), pod(2).secondary().of("old", "1", "1")), of(resize, "1")},
+		{"RS-99 none while a member is missing", two(first(), pod(1).pending()), nil},
+		{"RS-99 what is done is noted while a member is missing", worldOf(three("2"), history(), first(), second().of("old", "2", "2").noted("new", time.Second), pod(2).pending()), of(mark, "1")},
+		{"by default it is recreated", worldOf(never, history(), first(), second().of("old", "1", "1")), of(stop, "1")},
+		{"RS-110 any other change", changed(func(old *v1alpha1.ReplicatedStatefulSet) { old.Spec.Pod.Containers[0].Image = "zero" }, first(), second().of("old", "1", "1")), of(stop, "1")},
+		{"RS-110 one of a label of the pods", changed(func(old *v1alpha1.ReplicatedStatefulSet) { old.Spec.Pod.Labels = map[string]string{"tier": "data"} }, first(), second().of("old", "1", "1")), of(stop, "1")},
+		{"RS-110 a request that goes", changed(func(old *v1alpha1.ReplicatedStatefulSet) {
+			old.Spec.Pod.Containers[0].Resources.Requests[corev1.ResourceMemory] = resource.MustParse("1Gi")
+		}, first(), second().of("old", "1", "1")), of(stop, "1")},
+		{"RS-110 one that a resize cannot make", changed(func(old *v1alpha1.ReplicatedStatefulSet) {
+			old.Spec.Pod.Containers[0].Resources.Requests[corev1.ResourceEphemeralStorage] = resource.MustParse("1Gi")
+		}, first(), second().of("old", "1", "1")), of(stop, "1")},
+		{"RS-110 a container that restarts", two(first(), second().of("old", "1", "1").withPolicy(corev1.ResourceCPU, corev1.RestartContainer)), of(stop, "1")},
+		{"RS-99 not for another resource", two(first(), second().of("old", "1", "1").withPolicy(corev1.ResourceMemory, corev1.RestartContainer)), of(note, "1")},
+		{"RS-110 a program that reads its resources when it starts", worldOf(reading(sizedSet("2")), history(), first(), second().of("old", "1", "1")), of(stop, "1")},
+		{"RS-110 a revision that is not there any more", two(first(), second().of("gone", "1", "1").outdated()), of(stop, "1")},
+		{"RS-110 or is not the one of the pod", two(first(), second().of("old", "1", "1").outdated()), of(stop, "1")},
+		{"RS-110 refused", two(first(), refusedOf(second().of("old", "1", "1").noted("new", time.Second), "new")), of(stop, "1")},
+		{"RS-110 but not for another revision", two(first(), refusedOf(second().of("old", "1", "1").noted("new", time.Second), "between")), of(resize, "1")},
+		{"RS-110 never to be had on the Node", two(first(), sent(time.Second).says(corev1.PodResizePending, corev1.PodReasonInfeasible)), of(stop, "1")},
+		{"RS-110 unless that was said before it was told", two(first(), unseen(sent(time.Second).says(corev1.PodResizePending, corev1.PodReasonInfeasible))), nil},
+		{"RS-110 deferred", two(first(), sent(resizeWithin-time.Second).says(corev1.PodResizePending, corev1.PodReasonDeferred)), nil},
+		{"RS-110 for too long", two(first(), sent(resizeWithin).says(corev1.PodResizePending, corev1.PodReasonDeferred)), of(stop, "1")},
+		{"RS-110 not in a time in which nobody looked", two(first(), sent(resizeWithin), with(func(w *world) { w.watch.Since = ago(time.Minute) })), nil},
+		{"RS-110 what was never sent begins anew", two(first(), second().of("old", "1", "1").noted("new", resizeWithin)), of(note, "1")},
+		{"RS-110 what is done after all is done", two(first(), second().of("old", "2", "2").noted("new", resizeWithin)), of(mark, "1")},
+		{"RS-111 another change comes meanwhile", two(first(), second().of("old", "3", "1").noted("between", time.Second)), of(note, "1")},
+		{"RS-111 and the pod is told again", two(first(), second().of("old", "3", "3").noted("new", time.Second, "between")), of(resize, "1")},
+		{"RS-111 also of one that took a request away again", two(first(), second().of("old", "3", "3").noted("memory", time.Second)), of(stop, "1")},
+		{"RS-111 or took it away before that", two(first(), second().of("old", "3", "3").noted("between", time.Second, "memory")), of(stop, "1")},
+		{"RS-111 or is not there any more", two(first(), second().of("old", "3", "3").noted("between", time.Second, "gone")), of(stop, "1")},
+		{"RS-111 or where there were too many", two(first(), second().of("old", "3", "3").noted("between", time.Second, "old", "old", "old", "old")), of(stop, "1")},
+		{"RS-111 the first one comes back", worldOf(same, history(), with(func(w *world) { w.stateful.Status.UpdateRevision = "old" }), first(), second().of("old", "3", "1").noted("between", time.Second)),
+			of(strings.Replace(note, "new", "old", 1), "1")},
+		{"RS-111 and the pod is told", worldOf(same, history(), with(func(w *world) { w.stateful.Status.UpdateRevision = "old" }), first(), second().of("old", "3", "1").noted("old", time.Second, "between")),
+			[]string{"resize pod 1: Resize, to old"}},
+		{"RS-111 one whose note cannot be read is recreated", two(first(), second().of("old", "1", "1").but(func(w *world) {
+			w.members[1].pod.Annotations[v1alpha1.AnnotationInPlace] = "?"
+		})), of(stop, "1")},
+		{"RS-111 and where nothing is changed in place any more", worldOf(never.DeepCopy(), history(), pod(0).primary().of("new", "2", "2"), updated().noted("new", time.Second)), of(stop, "1")},
+	})
+}
+
+func three(cpu string) *v1alpha1.ReplicatedStatefulSet {
+	set := sizedSet(cpu)
+	set.Spec.Replicas = new(int32(3))
+	return set
+}
+
+func reading(set *v1alpha1.ReplicatedStatefulSet) *v1alpha1.ReplicatedStatefulSet {
+	set.Spec.Pod.Containers[0].Env = []corev1.EnvVar{{Name: "CPU", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "requests.cpu"}}}}
+	return set
+}
+
+func unseen(f *podFixture) *podFixture {
+	f.pod.Generation++
+	return f
+}
+
+func refusedOf(f *podFixture, revision string) *podFixture {
+	f.resizeRefused = refusedResize{revision: revision, text: "no"}
+	return f
+}
+
+// inPlaceWorld is one in which member 1 is to be resized.
+func inPlaceWorld(f *podFixture) *world {
+	return worldOf(sizedSet("2"), history(), pod(0).primary().of("old", "1", "1"), f)
+}
+
+func TestWritesInPlaceAreBoundToThePodThatWasRead(t *testing.T) {
+	for _, f := range []*podFixture{
+		pod(1).secondary().of("old", "1", "1"),
+		pod(1).secondary().of("old", "1", "1").noted("new", time.Second),
+		pod(1).secondary().of("old", "2", "2").noted("new", time.Second),
+	} {
+		p := decide(inPlaceWorld(f))
+		if len(p.Steps) != 1 || len(p.Steps[0]) != 1 || len(p.Steps[0][0]) != 1 {
+			t.Fatalf("it does %q, want one write", p.Steps.Strings())
+		}
+		if a := p.Steps[0][0][0]; !a.Unchanged || a.From.GetUID() != "u1" {
+			t.Errorf("%s: a process that was frozen would write it on a pod that changed since", a)
+		}
+	}
+}
+
+func TestANoteNamesAllRevisionsThatAPodMayHave(t *testing.T) {
+	p := decide(inPlaceWorld(pod(1).secondary().of("old", "3", "3").noted("between", time.Minute, "new", "old")))
+	if got := gist(&p); len(got) != 1 || !strings.Contains(got[0], "InPlace") {
+		t.Fatalf("it does %q", got)
+	}
+	note, readable := noteOf(p.Steps[0][0][0].Object.(*corev1.Pod))
+	if !readable || note.Revision != "new" || !slices.Equal(note.Earlier, []string{"old", "between"}) || !note.Since.Time.Equal(noon) {
+		t.Errorf("the note is %+v", note)
+	}
+}
+
+func TestAPodThatWasResizedIsLikeANewOne(t *testing.T) {
+	set := sizedSet("2")
+	set.Labels = map[string]string{"chart": "2"}
+	w := worldOf(set, history(func(old *v1alpha1.ReplicatedStatefulSet) { old.Labels = map[string]string{"chart": "1"} }),
+		pod(0).primary().of("new", "2", "2"), pod(1).secondary().of("old", "2", "2").noted("new", time.Second))
+	w.members[1].pod.Labels["chart"], w.members[1].pod.Labels["of a webhook"] = "1", "stays"
+	p := decide(w)
+	if got := gist(&p); len(got) != 1 || !strings.Contains(got[0], "Resized") {
+		t.Fatalf("it does %q", got)
+	}
+	pod := p.Steps[0][0][0].Object.(*corev1.Pod)
+	if pod.Labels["chart"] != "2" || pod.Labels["of a webhook"] != "stays" || pod.Labels[appsv1.ControllerRevisionHashLabelKey] != "new" {
+		t.Errorf("its labels are %v", pod.Labels)
+	}
+	if isChangedInPlace(pod) || !w.isUpToDate(&member{pod: pod}) {
+		t.Errorf("its annotations are %v", pod.Annotations)
+	}
+}
+
+func TestACachedWorldDoesNotSayHowAMemberIsUpdated(t *testing.T) {
+	w := inPlaceWorld(pod(1).secondary().of("old", "1", "1"))
+	w.live, w.revisions = false, nil
+	if p := decide(w); !p.asksOnly() || !p.looksLive {
+		t.Errorf("it does %q, and looks live: %t", gist(&p), p.looksLive)
+	}
+	w = inPlaceWorld(pod(1).secondary().of("old", "2", "2").noted("new", time.Second))
+	w.live, w.revisions = false, nil
+	if p := decide(w); !p.looksLive {
+		t.Error("a resize that may be done is not looked at")
+	}
+}
+
+func TestWhatIsSaidOfAResize(t *testing.T) {
+	w := inPlaceWorld(pod(1).secondary().of("old", "2", "1").noted("new", time.Minute).says(corev1.PodResizePending, corev1.PodReasonDeferred))
+	p := decide(w)
+	for _, text := range []string{"the resources of rss-db-1 in place", "until 12:04:00", "Deferred, 1 cpu is free"} {
+		if p.Waiting.Reason != v1alpha1.ReasonUpdating || !strings.Contains(p.Waiting.Message, text) {
+			t.Errorf("it says %+v, want %q in it", p.Waiting, text)
+		}
+	}
+	if want := 4 * time.Minute; p.Wait <= 0 || p.Wait > want {
+		t.Errorf("it looks again after %s, want %s at the latest", p.Wait, want)
+	}
+	p = decide(inPlaceWorld(pod(1).secondary().of("old", "2", "1").noted("new", time.Minute).says(corev1.PodResizePending, corev1.PodReasonInfeasible)))
+	if !strings.Contains(p.notInPlace, "rss-db-1 is recreated") || !strings.Contains(p.notInPlace, "Infeasible, 1 cpu is free") {
+		t.Errorf("the event says %q", p.notInPlace)
+	}
+	if p = decide(worldOf(sizedSet("2"), history(func(old *v1alpha1.ReplicatedStatefulSet) { old.Spec.Pod.Containers[0].Image = "zero" }),
+		pod(0).primary().of("old", "1", "1"), pod(1).secondary().of("old", "1", "1"))); p.notInPlace != "" {
+		t.Errorf("of a change that is none of resources the event says %q", p.notInPlace)
+	}
+}
+
+func TestARefusedResizeIsRemembered(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	w := inPlaceWorld(pod(1).secondary().of("old", "1", "1").noted("new", time.Second))
+	p := decide(w)
+	for _, r := range []struct {
+		err     error
+		refused bool
+	}{
+		{apierrors.NewForbidden(pods, "rss-db-1", errors.New("exceeded quota")), true},
+		{apierrors.NewNotFound(pods, "rss-db-1"), true},
+		{apierrors.NewBadRequest("no"), true},
+		{apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "rss-db-1", nil), true},
+		{apierrors.NewConflict(pods, "rss-db-1", errors.New("old")), false},
+		{apierrors.NewInternalError(errors.New("down")), false},
+		{errors.New("timeout"), false},
+		{nil, false},
+	} {
+		known := &remembered{pods: map[types.UID]*seen{"u1": {said: map[string]podexec.Result{}}}}
+		o := action.Outcome{Action: p.Steps[0][0][0], Err: r.err}
+		if r.err == nil {
+			o.Answer = o.Object
+		}
+		if got := known.learnResize(&o); got != r.refused || (known.pods["u1"].resize.revision == "new") != r.refused {
+			t.Errorf("%v: refused %t, and remembered is %+v", r.err, got, known.pods["u1"].resize)
+		}
+	}
+}
+
+// A policy that changes what is written would have it written again for ever.
+func TestAResizeThatIsTakenBackIsNotSentAgain(t *testing.T) {
+	for name, f := range map[string]*podFixture{
+		"the note": pod(1).secondary().of("old", "1", "1"), "the resources": pod(1).secondary().of("old", "1", "1").noted("new", time.Second),
+	} {
+		p := decide(inPlaceWorld(f))
+		known := &remembered{pods: map[types.UID]*seen{"u1": {}}}
+		a := p.Steps[0][0][0]
+		if known.learnResize(&action.Outcome{Action: a, Answer: a.From}) || known.pods["u1"].resize.revision != "new" {
+			t.Errorf("%s: remembered is %+v", name, known.pods["u1"].resize)
+		}
+	}
+}
+
+func TestLargeRevisionsAreNotRead(t *testing.T) {
+	read := func(spec string) *corev1.PodTemplateSpec {
+		return templateIn(&appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: []byte(`{"spec":{"template":{"spec":` + spec + `}}}`)}})
+	}
+	many := func(n int) string { return `{"containers":[` + strings.Repeat("{},", n-1) + "{}]}" }
+	if read(many(1)) == nil || read(many(mostContainers)) == nil {
+		t.Error("one that is no larger than ours is not read")
+	}
+	for name, spec := range map[string]string{
+		"containers": many(mostContainers + 1),
+		"a quantity": `{"containers":[{"resources":{"limits":{"cpu":"1e99999999"}}}]}`,
+		"a text":     `{"hostname":"` + strings.Repeat("x", 2*bounds.Bytes) + `"}`,
+		"no JSON":    `{`,
+	} {
+		if read(spec) != nil {
+			t.Errorf("one that is too large is read: %s", name)
+		}
+	}
+}
+
+func TestRevisionsAreReadLive(t *testing.T) {
+	s := newStage(t, inPlace(setOf(3, 1)))
+	s.settle(time.Minute)
+	if w := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}); len(w.revisions) != 0 {
+		t.Errorf("of a set that is up to date %d templates are read", len(w.revisions))
+	}
+	cpuOf("2")(s)
+	for range 3 { // the StatefulSet gets the template, and its controller sees it
+		s.look()
+		s.pass()
+		for _, move := range s.machines() {
+			move()
+		}
+	}
+	w := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true})
+	if now, was := w.revisions[w.stateful.Status.UpdateRevision], w.revisions[s.pod(1).Labels[appsv1.ControllerRevisionHashLabelKey]]; now == nil || was == nil ||
+		now.Spec.Containers[0].Resources.Requests.Cpu().String() != "2" || len(was.Spec.Containers[0].Resources.Requests) > 0 {
+		t.Fatalf("read are %v", w.revisions)
+	}
+	// One of the same name that the StatefulSet does not control says nothing.
+	for _, o := range s.All {
+		if r, is := o.(*appsv1.ControllerRevision); is {
+			next := r.DeepCopy()
+			next.OwnerReferences = []metav1.OwnerReference{{UID: "other"}}
+			s.Put(next)
+		}
+	}
+	if w := s.observe(s.set(), engine.View{Reader: s.Cluster, Live: true}); len(w.revisions) != 0 {
+		t.Error("revisions of another owner count")
+	}
+}

@@ -1,0 +1,75 @@
+package promises
+
+import (
+	"context"
+	"slices"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+)
+
+// sizedMembers gives the members of a set other resources while a client writes: no container
+// is restarted, and no role handed over. Then it asks for more than any Node has, which is
+// tried with one secondary, and corrects that.
+func sizedMembers(ctx context.Context, c *Cluster) {
+	r := c.ledger(ctx, "sized", 3, func(s *v1alpha1.ReplicatedStatefulSetSpec) {
+		s.UpdateStrategy = &v1alpha1.UpdateStrategy{InPlace: v1alpha1.InPlaceResources}
+	})
+	before, reigns, primary := r.lives(ctx), len(r.reigns()), r.set.Status.Members.Primary
+	r.asksFor(ctx, "10m", "24Mi")
+	r.sized(ctx, "10m", "24Mi")
+	r.untouched(ctx, before, "rss-sized-0", "rss-sized-1", "rss-sized-2")
+	r.Expect(r.reigns()).To(HaveLen(reigns), "the role was handed over")
+	r.goesOnWriting(ctx)
+
+	r.asksFor(ctx, "500", "24Mi")
+	r.event(ctx, r.set, v1alpha1.EventNotInPlace, string(corev1.PodReasonInfeasible))
+	r.until(ctx, "one member alone to be recreated", func(ctx context.Context) {
+		same := 0
+		for name, now := range r.lives(ctx) {
+			if now == before[name] {
+				same++
+			}
+		}
+		r.Expect(same).To(Equal(2), "%d are as they were", same)
+	})
+	r.read(ctx, r.set)
+	r.Expect(slices.Equal(r.set.Status.Members.Primary, primary)).To(BeTrue(), "%s", tellSet(r.set))
+	r.asksFor(ctx, "12m", "24Mi")
+	r.sized(ctx, "12m", "24Mi")
+	r.untouched(ctx, before, primary...)
+	r.goesOnWriting(ctx)
+	r.judge(ctx)
+}
+
+// asksFor changes what the members ask for.
+func (r *replica) asksFor(ctx context.Context, cpu, memory string) {
+	r.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) {
+		s.Spec.Pod.Containers[0].Resources.Requests = corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory),
+		}
+	})
+}
+
+// sized waits until all members have that, by their kubelets' word, and their StatefulSet
+// counts them as updated.
+func (r *replica) sized(ctx context.Context, cpu, memory string) {
+	r.until(ctx, "all members to have "+cpu+" and "+memory, func(ctx context.Context) {
+		for _, pod := range r.pods(ctx) {
+			r.Expect(pod.Status.ContainerStatuses).NotTo(BeEmpty(), "%s does not run", pod.Name)
+			has := pod.Status.ContainerStatuses[0].Resources
+			r.Expect(has).NotTo(BeNil(), "the kubelet does not say what %s has", pod.Name)
+			r.Expect([]string{has.Requests.Cpu().String(), has.Requests.Memory().String()}).To(Equal([]string{cpu, memory}), "%s", pod.Name)
+			r.Expect(pod.Annotations).NotTo(HaveKey(v1alpha1.AnnotationInPlace), "%s", pod.Name)
+		}
+		var set appsv1.StatefulSet
+		r.check(r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: "rss-" + r.set.Name}, &set))
+		r.Expect(set.Status.UpdatedReplicas).To(Equal(*r.set.Spec.Replicas), "%d are updated", set.Status.UpdatedReplicas)
+	})
+	r.whole(ctx)
+}
