@@ -106,7 +106,8 @@ func (l *invariant) born(obj client.Object) {
 }
 
 func (l *invariant) decided(object *v1.StatefulSingleton) {
-	if object.DeletionTimestamp != nil && object.Annotations[v1.AnnotationReleaseNow] == v1.True {
+	released := object.Annotations[v1.AnnotationReleaseNow] == v1.True || object.Spec.Release != nil
+	if object.DeletionTimestamp != nil && released {
 		clear(l.covered) // the user has ended the promise
 	}
 	h := object.Status.Holder
