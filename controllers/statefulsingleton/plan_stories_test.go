@@ -275,7 +275,7 @@ var stories = []story{
 	{"deleted-while-pods-wait", []act{makeObject(), makeDeployment(3, rolling), deleteObject, passes(time.Second), deleteOne, deleteOne, deleteOne}},
 	{"release-now", []act{makeObject(), makeDeployment(3, rolling), deleteObject, releaseNow}},
 	{"release-by-the-spec", []act{makeObject(), makeDeployment(3, rolling), orderRelease, orderRelease, deleteObject}},
-	{"made-with-a-release", []act{makeObject(func(s *v1.StatefulSingleton) { s.Spec.Release = &v1.ReleaseOrder{ID: "a"} }), makeDeployment(2, rolling), orderRelease, deleteObject, deleteOne}},
+	{"made-with-a-release", []act{makeObject(func(s *v1.StatefulSingleton) { s.Spec.Release = &v1.ReleaseOrder{ID: "a"} }), makeDeployment(3, rolling), orderRelease, deleteObject, passes(time.Second), deleteOne, deleteOne, deleteOne}},
 	{"object-gone-at-once", []act{makeObject(), makeDeployment(3, rolling), deleteObject, forceObject, deleteOne, deleteOne}},
 	{"deleted-and-made-again", []act{makeObject(), makeDeployment(1, rolling), deleteObject, remakeObject, rollTo("two")}},
 	{"timeout", []act{makeDeployment(2, rolling), makeObject(func(s *v1.StatefulSingleton) { s.Spec.OnTimeout = v1.TimeoutDeletesOld }),
