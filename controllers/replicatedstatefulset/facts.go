@@ -86,6 +86,7 @@ func derive(w *world) *facts {
 	f.record.grantPrimaries(f)
 	f.judgeGrants()
 	parking{f}.judge()
+	f.record.noteOrders(f)
 	f.record.forgive(f)
 	f.judgeFailures()
 	f.record.noteVersions(f)

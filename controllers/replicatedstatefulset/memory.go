@@ -29,7 +29,7 @@ type remembered struct {
 	pods                    map[types.UID]*seen
 	refused                 memory.Refusal
 	mended                  map[string]mended // the last patches of children, by childKey
-	requested               string            // who a person wants to be primary
+	requested               string            // who an annotation wants to be primary
 	requestedAt             time.Time
 	// configSince is when a change of what the pods use was seen that is not restarted for;
 	// zero if there is none. A new process gathers edits anew.
@@ -53,7 +53,7 @@ func (r *Reconciler) of(set *v1alpha1.ReplicatedStatefulSet) *remembered {
 func (r *Reconciler) recall(w *world) {
 	known := r.of(w.set)
 	w.refused, w.mended = known.refused.Text(), known.mended
-	if requested := w.requestedPrimary(); requested != known.requested {
+	if requested := w.set.Annotations[v1alpha1.AnnotationSwitchoverTo]; requested != known.requested {
 		known.requested, known.requestedAt = requested, w.now
 	}
 	w.requestedAt = known.requestedAt

@@ -75,8 +75,8 @@ type world struct {
 	// lossOf is the pod whose grant that was; "" if this process has seen none go, or
 	// several at once.
 	lossOf types.UID
-	// requestedAt is since when this process knows of the member that a person wants to be
-	// primary.
+	// requestedAt is since when this process knows of the member that an annotation wants to
+	// be primary.
 	requestedAt time.Time
 	// refused is the last write that the API server refused, in its words.
 	refused string

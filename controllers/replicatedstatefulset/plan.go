@@ -61,7 +61,7 @@ var rules = []engine.Rule[*facts, plan]{
 	{Name: "stop what is being deleted", Act: stopTerminating},
 	{Name: "finish the deletion", Act: finishDeletion},
 	{Name: "scale", Act: scale},
-	{Name: "take requests that were met, or cannot be, off the object", Act: takeOverrides},
+	{Name: "end orders that were met, or cannot be", Act: takeOverrides},
 	{Name: "stop a primary too many", Act: stopSurplus},
 	{Name: "recreate pods in which nothing runs", Act: renewIdle},
 	{Name: "start the first primary", Act: startFirst},
@@ -183,4 +183,4 @@ func (w *world) configured(name string) bool {
 }
 
 // requestedPrimary is the name of the member that a person wants to be primary.
-func (w *world) requestedPrimary() string { return w.set.Annotations[v1alpha1.AnnotationSwitchoverTo] }
+func (f *facts) requestedPrimary() string { return f.override(v1alpha1.OrderSwitchoverTo).name }

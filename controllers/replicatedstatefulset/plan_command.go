@@ -29,7 +29,7 @@ const (
 	reasonScale    = "Scale"    // the StatefulSet's replicas
 	reasonExpand   = "Expand"   // a claim grown
 	reasonLeft     = "Left"     // a claim deleted with the object
-	reasonOverride = "Override" // an annotation taken off that was obeyed
+	reasonOverride = "Override" // an order that was obeyed
 	reasonRefused  = "Refused"  // and one that was not
 	reasonAsk      = "Ask"      // status and sequence
 	reasonUnseen   = "Unseen"   // a pod deleted since the end of a command in it was not seen

@@ -143,11 +143,11 @@ func noSuccessorLeft(d drain, m *member) notice {
 }
 
 func askedOtherwise(d drain, _ *member) notice {
-	name := d.requestedPrimary()
-	if name == "" {
+	o := d.override(v1alpha1.OrderSwitchoverTo)
+	if o.name == "" {
 		return notice{}
 	}
-	return notice{Reason: v1alpha1.ReasonHandingOver, Message: fmt.Sprintf("annotation %s asks for %s first", v1alpha1.AnnotationSwitchoverTo, name)}
+	return notice{Reason: v1alpha1.ReasonHandingOver, Message: fmt.Sprintf("%s asks for %s first", o.by(), o.name)}
 }
 
 func beingUpdated(d drain, _ *member) notice {

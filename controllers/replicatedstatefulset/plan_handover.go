@@ -204,13 +204,14 @@ func (all members) changedAt() (last time.Time) {
 
 // switchOver gives the role of a primary to the member that a person named.
 func switchOver(f *facts, p *plan) {
-	m := f.named(f.requestedPrimary())
-	if m == nil || m.state == primary || !f.starts() {
+	o := f.override(v1alpha1.OrderSwitchoverTo)
+	m := f.named(o.name)
+	if m == nil || m.state == primary || !f.starts() || o.isSpent() {
 		return
 	}
 	if !f.wellStaffed() {
-		p.WaitFor(v1alpha1.ReasonHandingOver, fmt.Sprintf("%s takes over, as annotation %s says, when no member is missing; missing now: %s",
-			m.name(), v1alpha1.AnnotationSwitchoverTo, f.whatIsMissing()))
+		p.WaitFor(v1alpha1.ReasonHandingOver, fmt.Sprintf("%s takes over, as %s says, when no member is missing; missing now: %s",
+			m.name(), o.by(), f.whatIsMissing()))
 		return
 	}
 	live := f.primaries()
@@ -222,8 +223,13 @@ func switchOver(f *facts, p *plan) {
 	}
 	h := relief{facts: f, old: all.oldest(), by: m.name()}.handover()
 	p.ready(f, h)
-	if h.successor != nil {
-		p.demote(f, all.oldest(), m.name()+" takes its place, as requested")
+	if h.successor == nil {
+		return
+	}
+	before, old := p.record, all.oldest()
+	p.record.beginOrder(o, old)
+	if p.demote(f, old, m.name()+" takes its place, as requested"); !p.sent {
+		p.record = before
 	}
 }
 
@@ -259,41 +265,53 @@ func (f *facts) whyOutOfPlace(m *member) string {
 	return string(m.state)
 }
 
-// takeOverrides takes annotations off the object that were obeyed, or cannot be.
+// takeOverrides ends orders that were obeyed, or cannot be: an annotation is taken off the
+// object.
 func takeOverrides(f *facts, p *plan) {
 	if !f.serves() || f.deleting() {
 		return
 	}
-	if name := f.set.Annotations[v1alpha1.AnnotationSeedFrom]; name != "" {
-		if reason, detail := (override{f, name}).seedingEnds(); reason != "" {
-			p.takeOverride(f, v1alpha1.AnnotationSeedFrom, reason, detail)
-			return
-		}
-	}
-	if name := f.requestedPrimary(); name != "" {
-		if reason, detail := (override{f, name}).switchoverEnds(); reason != "" {
-			p.takeOverride(f, v1alpha1.AnnotationSwitchoverTo, reason, detail)
+	for _, name := range orderNames {
+		for _, o := range f.overrides(name) {
+			if reason, detail := o.ends(); reason != "" {
+				p.takeOverride(o, reason, detail)
+				return
+			}
 		}
 	}
 }
 
-func (p *plan) takeOverride(f *facts, annotation, reason, detail string) {
-	set := f.set.DeepCopy()
-	delete(set.Annotations, annotation)
+// takeOverride ends an order. That of an annotation is over with the annotation, that of the
+// spec by what the record says.
+func (p *plan) takeOverride(o override, reason, detail string) {
+	if o.twin != nil {
+		p.endTwin(o, reason, detail)
+		return
+	}
+	set := o.set.DeepCopy()
+	delete(set.Annotations, annotationOf[o.order])
 	p.Do(action.Chain{{
 		Verb:      action.Patch,
 		Object:    set,
-		From:      f.set,
+		From:      o.set,
 		Unchanged: true,
 		Reason:    reason,
 		Detail:    detail,
 	}})
 }
 
-// override is an annotation by which a person names a member.
-type override struct {
-	*facts
-	name string
+func (p *plan) endTwin(o override, reason, detail string) {
+	if p.sent {
+		return // one record at a time
+	}
+	p.sent = true
+	r, result := p.record, v1alpha1.OrderDone
+	if reason == reasonRefused {
+		result = v1alpha1.OrderRefused
+		detail += ". To order it again, give it another id"
+	}
+	r.endOrder(o.facts, o.twin, result, detail)
+	p.Do(action.Chain{o.store(r, reason, detail)})
 }
 
 // seedingEnds says how a seeding by hand ended, and why; "" while it may go on.
@@ -303,6 +321,8 @@ func (o override) seedingEnds() (reason, detail string) {
 		return reasonRefused, o.name + " was not seeded: there is no such member"
 	case o.isListed() && !o.record.grantsName(o.name):
 		return reasonRefused, o.name + " was not seeded: it is in spec.maintenance; take it off that list first"
+	case !o.record.hasGrants() && o.isSpent():
+		return reasonRefused, o.name + " was not seeded: it was told to start, and is not primary"
 	case !o.record.hasGrants():
 		return "", ""
 	case o.record.grantsName(o.name): // written before the seed was sent: it is never used twice
@@ -338,6 +358,8 @@ func (o override) switchoverEnds() (reason, detail string) {
 		return reasonRefused, o.name + " does not take over: it is in spec.maintenance; take it off that list first"
 	case m.state == unknown, len(o.record.commands) > 0, o.record.primaries() < o.target():
 		return "", ""
+	case o.isSpent():
+		return reasonRefused, fmt.Sprintf("%s does not take over: the old primary has stopped or was demoted for it already, and primary is now: %s", o.name, namesOf(o.primaries()))
 	case m.state != secondary:
 		return reasonRefused, o.name + " does not take over: it does not run as secondary"
 	}
@@ -358,5 +380,5 @@ func (o override) failedToHandOver(m *member) bool {
 	if m.failure == nil || m.failure.Command != v1alpha1.CommandDemote {
 		return false
 	}
-	return !m.failure.Last.Time.Before(o.requestedAt.Truncate(time.Second))
+	return !m.failure.Last.Time.Before(o.since().Truncate(time.Second))
 }

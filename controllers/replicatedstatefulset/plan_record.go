@@ -28,6 +28,8 @@ type record struct {
 	versions []v1alpha1.Sequence
 	// maintenance is how far the members of spec.maintenance are.
 	maintenance []v1alpha1.MemberMaintenance
+	// orders are those of the spec, and what became of them.
+	orders []v1alpha1.OrderStatus
 	// learned is what was found out in this pass, for people.
 	learned []Learned
 }
@@ -45,13 +47,14 @@ func recordOf(status *v1alpha1.ReplicatedStatefulSetStatus) record {
 		failures:    s.Failures,
 		versions:    s.Sequences,
 		maintenance: s.Maintenance,
+		orders:      s.Orders,
 	}
 }
 
 // into puts the record into a status.
 func (r *record) into(s *v1alpha1.ReplicatedStatefulSetStatus) {
 	s.Epoch, s.Grants, s.Commands, s.Failures, s.Sequences = r.epoch, r.granted, r.commands, r.failures, r.versions
-	s.Maintenance = r.maintenance
+	s.Maintenance, s.Orders = r.maintenance, r.orders
 }
 
 func (r *record) tell(reason, format string, args ...any) {
@@ -408,12 +411,14 @@ func (r *record) allBefore(then time.Time) bool {
 
 // Writing.
 
-// keepRecord writes what was learned of grants, commands and who is parked, before anything else is
-// decided on it. The rest waits for the next write of the status.
+// keepRecord writes what was learned of grants, commands, orders and who is parked, before
+// anything else is decided on it. The rest waits for the next write of the status.
 func keepRecord(f *facts, p *plan) {
 	s := &f.set.Status
 	same := apiequality.Semantic.DeepEqual
-	if sameGrants(s.Grants, f.record.granted) && same(s.Commands, f.record.commands) && same(s.Maintenance, f.record.maintenance) {
+	running := sameGrants(s.Grants, f.record.granted) && same(s.Commands, f.record.commands)
+	asked := same(s.Maintenance, f.record.maintenance) && same(s.Orders, f.record.orders)
+	if running && asked {
 		return
 	}
 	var texts []string

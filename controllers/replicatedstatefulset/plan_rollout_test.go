@@ -53,6 +53,7 @@ var scenarios = []told{
 	{name: "rolling template of primaries", set: setOf(3, 3, "secondary"), steps: []func(*stage){write, image("two")}, wait: 40 * time.Second},
 	{name: "a template that cannot run is left", set: setOf(3, 1, "promote", "demote"), steps: []func(*stage){image("two"), together(image("bad"), deleted(1)), image("three")}, wait: 40 * time.Second},
 	{name: "switchover", set: setOf(3, 1), steps: []func(*stage){write, switchTo(2), write}, wait: 40 * time.Second},
+	{name: "switchover by the spec, applied again and again", set: setOf(3, 1), steps: []func(*stage){write, apply(2, "a"), apply(2, "a"), write, crash(2), apply(2, "a"), write, apply(2, "b"), write}, wait: 40 * time.Second},
 	{name: "switchover without demote", set: setOf(3, 1, "demote", "promote", "seed"), steps: []func(*stage){write, switchTo(2), write}, wait: 40 * time.Second},
 	{name: "primaries 1 to 3 to 1 of 4", set: setOf(4, 1), steps: []func(*stage){write, primariesTo(3), write, primariesTo(1)}, wait: 40 * time.Second},
 	{name: "rolling template where no member follows", set: setOf(3, 1, "secondary", "promote", "demote"), steps: []func(*stage){write, image("two")}, wait: 40 * time.Second},
@@ -288,6 +289,17 @@ func switchTo(ordinal int) func(*stage) {
 		s.Say("! %s should be primary", name)
 		s.change(func(set *v1alpha1.ReplicatedStatefulSet) {
 			metav1.SetMetaDataAnnotation(&set.ObjectMeta, v1alpha1.AnnotationSwitchoverTo, name)
+		})
+	}
+}
+
+// apply applies a manifest that has such an order, as a tool does again and again.
+func apply(ordinal int, id string) func(*stage) {
+	return func(s *stage) {
+		name := memberName(s.set(), ordinal)
+		s.Say("! the manifest says: switchoverTo %s, id %s", name, id)
+		s.change(func(set *v1alpha1.ReplicatedStatefulSet) {
+			set.Spec.SwitchoverTo = &v1alpha1.MemberOrder{Member: name, ID: id}
 		})
 	}
 }

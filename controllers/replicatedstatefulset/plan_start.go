@@ -126,8 +126,9 @@ func startFirst(f *facts, p *plan) {
 		return
 	}
 	unsaid := f.unsaid()
-	if m := f.named(f.set.Annotations[v1alpha1.AnnotationSeedFrom]); m != nil && m.startable() && !slices.ContainsFunc(unsaid, neverAsked) {
-		seedAsTold(f, p, m)
+	o := f.override(v1alpha1.OrderSeedFrom)
+	if m := f.named(o.name); m != nil && m.startable() && !slices.ContainsFunc(unsaid, neverAsked) && !o.isSpent() {
+		seedAsTold(f, p, m, o)
 		return
 	}
 	if len(unsaid) > 0 {
@@ -189,11 +190,12 @@ func neverAsked(m *member) bool {
 
 // seedAsTold starts the member that a person named. Copies that are lost when it has an
 // older one are not waited for again.
-func seedAsTold(f *facts, p *plan, m *member) {
-	before := p.record.versions
+func seedAsTold(f *facts, p *plan, m *member, o override) {
+	before := p.record
 	p.record.versions = f.notNewerThan(m)
+	p.record.beginOrder(o, nil)
 	if p.start(f, m, "as requested"); !p.sent {
-		p.record.versions = before
+		p.record = before
 	}
 }
 
@@ -251,14 +253,15 @@ func succeed(f *facts, p *plan, running []*member) {
 // promote promotes one of secondaries that are equally new: the one that a person wants, or
 // that was made from the present template, or is not to leave its Node.
 func promote(f *facts, p *plan, newest copies) {
-	wanted := f.requestedPrimary()
+	o := f.override(v1alpha1.OrderSwitchoverTo)
+	wanted := o.name
 	if m := f.named(wanted); m != nil && !slices.Contains(newest, m) {
 		// Now or never: else its turn would come again and again.
 		why := newest[0].name() + " has newer data"
 		if m.state != secondary {
 			why = "it does not run as secondary"
 		}
-		p.takeOverride(f, v1alpha1.AnnotationSwitchoverTo, reasonRefused, fmt.Sprintf("%s does not take over: %s. The old primary has stopped or was demoted for it already, and %s becomes primary",
+		p.takeOverride(o, reasonRefused, fmt.Sprintf("%s does not take over: %s. The old primary has stopped or was demoted for it already, and %s becomes primary",
 			wanted, why, newest[0].name()))
 		return
 	}

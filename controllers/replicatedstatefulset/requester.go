@@ -26,7 +26,7 @@ func Requester() requester.Kind {
 		{Verb: "get", Resource: "configmaps", Does: "reads ConfigMaps", Fields: followed, If: follows},
 		{Verb: "create", Resource: "services", Does: "makes Services", Fields: []string{"servicePorts"}},
 		{Verb: "create", Group: "policy", Resource: "poddisruptionbudgets", Does: "makes PodDisruptionBudgets", Fields: []string{"podDisruptionBudget"}},
-		{Verb: "create", Resource: "pods", Subresource: "exec", Does: "stops and starts members by commands", Fields: []string{"maintenance"},
+		{Verb: "create", Resource: "pods", Subresource: "exec", Does: "stops and starts members by commands", Fields: []string{"maintenance", "seedFrom", "switchoverTo"},
 			Annotations: []string{v1alpha1.AnnotationSeedFrom, v1alpha1.AnnotationSwitchoverTo}},
 		{Verb: "create", Resource: "pods", Does: "writes labels and annotations of the object into pods", Copied: true,
 			NotCopied: []string{"kubectl.kubernetes.io/", v1alpha1.Prefix}},

@@ -15,6 +15,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/order"
 )
 
 // maxNameLength is how long the name of a set may be: its pods carry
@@ -263,17 +264,40 @@ func validateSecrets(secrets []string, at *field.Path) field.ErrorList {
 // one makes no spec wrong: it is refused when it is written, and else dropped.
 func validateOverrides(set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
 	at := field.NewPath("metadata", "annotations")
-	// A stopped set is told from where to come back before it is scaled up.
-	count := int(max(*set.Spec.Replicas, set.Status.RestoreReplicas))
 	var errs field.ErrorList
-	for _, key := range []string{v1alpha1.AnnotationSeedFrom, v1alpha1.AnnotationSwitchoverTo} {
-		pod, ok := set.Annotations[key]
-		if !ok {
+	for _, name := range orderNames {
+		key := annotationOf[name]
+		if pod, ok := set.Annotations[key]; ok {
+			errs = append(errs, validateMember(set, pod, at.Key(key))...)
+		}
+	}
+	return errs
+}
+
+// validateMember refuses what is the name of no member. A stopped set is told from where to
+// come back before it is scaled up.
+func validateMember(set *v1alpha1.ReplicatedStatefulSet, pod string, at *field.Path) field.ErrorList {
+	count := int(max(*set.Spec.Replicas, set.Status.RestoreReplicas))
+	if n, known := ordinalOf(set, pod); known && n < count {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at, pod, fmt.Sprintf(
+		"is the name of no member; the members are %s to %s", memberName(set, 0), memberName(set, max(0, count-1))))}
+}
+
+// validateOrders checks the orders of the spec. A wrong one makes no spec wrong: it is refused
+// when it is written, and else nothing is done for it.
+func validateOrders(set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
+	var errs field.ErrorList
+	for _, name := range orderNames {
+		o, at := orderIn(&set.Spec, name), field.NewPath("spec", string(name))
+		if o == nil {
 			continue
 		}
-		if n, known := ordinalOf(set, pod); !known || n >= count {
-			errs = append(errs, field.Invalid(at.Key(key), pod, fmt.Sprintf(
-				"is the name of no member; the members are %s to %s", memberName(set, 0), memberName(set, max(0, count-1)))))
+		errs = append(errs, validateMember(set, o.Member, at.Child("member"))...)
+		if !order.IsID(o.ID) {
+			errs = append(errs, field.Invalid(at.Child("id"), excerpt.Message(o.ID),
+				"an id has lower-case letters, digits and hyphens, with no hyphen at either end, for example 2026-11-25; correct it"))
 		}
 	}
 	return errs

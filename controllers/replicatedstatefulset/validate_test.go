@@ -295,6 +295,21 @@ func TestTheSchemaKnowsTheGrammar(t *testing.T) {
 	}
 }
 
+func TestValidateOrders(t *testing.T) {
+	const remedy = "is the name of no member; the members are rss-example-0 to rss-example-2"
+	for _, r := range []struct{ name, member, id, want string }{
+		{"RS-102 a member", "rss-example-2", "2026-11-25", ""},
+		{"RS-102 one too many", "rss-example-3", "a", `spec.switchoverTo.member: Invalid value: "rss-example-3": ` + remedy},
+		{"RS-102 no id", "rss-example-2", "No ID", `spec.switchoverTo.id: Invalid value: "No ID": an id has lower-case letters, digits and hyphens, with no hyphen at either end, for example 2026-11-25; correct it`},
+	} {
+		set := read(t, "seed.yaml")
+		set.Spec.SwitchoverTo = &v1alpha1.MemberOrder{Member: r.member, ID: r.id}
+		if got := said(validateOrders(set)); got != r.want {
+			t.Errorf("%s:\n  %s\nwant\n  %s", r.name, got, r.want)
+		}
+	}
+}
+
 func TestValidateOverrides(t *testing.T) {
 	ordered := func(seed, to string) change {
 		return func(s *v1alpha1.ReplicatedStatefulSet) {

@@ -62,7 +62,7 @@ func SetupWebhook(mgr ctrl.Manager, book types.NamespacedName, token func() stri
 
 func (v *validator) ValidateCreate(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet) (admission.Warnings, error) {
 	set = withDefaults(set)
-	warned, errs := warnings(set), slices.Concat(validate(set), validateOverrides(set), validateMaintenance(set))
+	warned, errs := append(warnings(set), idleOrders(set)...), slices.Concat(validate(set), validateOverrides(set), validateMaintenance(set))
 	if len(errs) == 0 {
 		tried, faults := v.tryChildren(ctx, set, v.foreign)
 		warned, errs = append(warned, tried...), faults
@@ -92,6 +92,9 @@ func (v *validator) ValidateUpdate(ctx context.Context, old, set *v1alpha1.Repli
 		return strangeAnnotations(set.Annotations), refuse(set, errs)
 	}
 	errs = append(errs, validate(set)...)
+	if !same(old.Spec.SeedFrom, set.Spec.SeedFrom) || !same(old.Spec.SwitchoverTo, set.Spec.SwitchoverTo) {
+		errs = append(errs, validateOrders(set)...)
+	}
 	if !same(old.Spec.Maintenance, set.Spec.Maintenance) {
 		errs = append(errs, validateMaintenance(set)...)
 	}
@@ -161,6 +164,18 @@ func warnings(set *v1alpha1.ReplicatedStatefulSet) admission.Warnings {
 			"select those that are meant by matchLabels, or remove it")
 	}
 	return append(texts, strangeAnnotations(set.Annotations)...)
+}
+
+// idleOrders warns of orders in the spec of an object that is being made. A member that there
+// is not any more is no error there: a backup or a repository has old orders.
+func idleOrders(set *v1alpha1.ReplicatedStatefulSet) (texts admission.Warnings) {
+	for _, name := range orderNames {
+		if o := orderIn(&set.Spec, name); o != nil {
+			texts = append(texts, fmt.Sprintf(
+				"spec.%s.id: order %s is not carried out, since the object is made with it; to order it, give it another id when the object is there", name, o.ID))
+		}
+	}
+	return texts
 }
 
 // oddMaintenance warns of members to be parked that there are not.

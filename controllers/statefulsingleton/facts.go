@@ -189,7 +189,10 @@ func (w *world) releasesAll() bool {
 	if !w.deleting() {
 		return false
 	}
-	return w.namespaceGoes || w.object.Annotations[v1.AnnotationReleaseNow] == v1.True
+	if w.namespaceGoes || w.object.Annotations[v1.AnnotationReleaseNow] == v1.True {
+		return true
+	}
+	return releaseOrder{w.object}.isOrdered()
 }
 
 // serves reports whether this object decides about pods.

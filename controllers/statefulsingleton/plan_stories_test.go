@@ -214,6 +214,16 @@ var (
 			edit(s, object, func(o *v1.StatefulSingleton) { o.Annotations = map[string]string{v1.AnnotationReleaseNow: v1.True} })
 		}
 	}}
+	orderRelease = act{"the manifest says: release, id a", func(s *stage) {
+		if object := s.now(); object != nil {
+			edit(s, object, func(o *v1.StatefulSingleton) {
+				if o.Spec.Release == nil {
+					o.Spec.Release = &v1.ReleaseOrder{ID: "a"}
+					o.Generation++
+				}
+			})
+		}
+	}}
 	remakeObject = act{"the user makes the StatefulSingleton again", func(s *stage) {
 		if s.now() == nil {
 			s.make(singleton("db"))
@@ -264,6 +274,8 @@ var stories = []story{
 	{"pod-before-the-object", []act{makeDeployment(1, rolling), makeObject(), rollTo("two")}},
 	{"deleted-while-pods-wait", []act{makeObject(), makeDeployment(3, rolling), deleteObject, passes(time.Second), deleteOne, deleteOne, deleteOne}},
 	{"release-now", []act{makeObject(), makeDeployment(3, rolling), deleteObject, releaseNow}},
+	{"release-by-the-spec", []act{makeObject(), makeDeployment(3, rolling), orderRelease, orderRelease, deleteObject}},
+	{"made-with-a-release", []act{makeObject(func(s *v1.StatefulSingleton) { s.Spec.Release = &v1.ReleaseOrder{ID: "a"} }), makeDeployment(3, rolling), orderRelease, deleteObject, passes(time.Second), deleteOne, deleteOne, deleteOne}},
 	{"object-gone-at-once", []act{makeObject(), makeDeployment(3, rolling), deleteObject, forceObject, deleteOne, deleteOne}},
 	{"deleted-and-made-again", []act{makeObject(), makeDeployment(1, rolling), deleteObject, remakeObject, rollTo("two")}},
 	{"timeout", []act{makeDeployment(2, rolling), makeObject(func(s *v1.StatefulSingleton) { s.Spec.OnTimeout = v1.TimeoutDeletesOld }),
@@ -282,7 +294,7 @@ var stories = []story{
 }
 
 // goldenStories are few enough to be read.
-const goldenStories = 28
+const goldenStories = 30
 
 func TestStories(t *testing.T) {
 	for i, story := range stories {

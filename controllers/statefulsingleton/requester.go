@@ -12,6 +12,6 @@ func Requester() requester.Kind {
 	return requester.Kind{GroupVersion: v1.GroupVersion, Name: "StatefulSingleton", Plural: "statefulsingletons", Rights: []requester.Right{
 		{Verb: "update", Resource: "pods", Does: "holds back pods", Fields: fields},
 		{Verb: "delete", Resource: "pods", Does: "deletes pods", Fields: fields},
-		{Verb: "update", Resource: "pods", Does: "lets pods go", Annotations: []string{v1.AnnotationReleaseNow}},
+		{Verb: "update", Resource: "pods", Does: "lets pods go", Fields: []string{"release"}, Annotations: []string{v1.AnnotationReleaseNow}},
 	}}
 }

@@ -106,7 +106,10 @@ func (l *invariant) born(obj client.Object) {
 }
 
 func (l *invariant) decided(object *v1.StatefulSingleton) {
-	if object.DeletionTimestamp != nil && object.Annotations[v1.AnnotationReleaseNow] == v1.True {
+	ignored := slices.ContainsFunc(object.Status.Orders, func(x v1.OrderStatus) bool { return x.Result == v1.OrderIgnored })
+	ordered := object.Spec.Release != nil && !ignored
+	released := object.Annotations[v1.AnnotationReleaseNow] == v1.True || ordered
+	if object.DeletionTimestamp != nil && released {
 		clear(l.covered) // the user has ended the promise
 	}
 	h := object.Status.Holder

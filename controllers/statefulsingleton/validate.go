@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/order"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/policy"
 )
 
@@ -128,7 +129,20 @@ func warnings(s *v1.StatefulSingleton, operator string) []string {
 	if slices.Contains(policy.LeftAlone(operator), s.Namespace) {
 		all = append(all, fmt.Sprintf("metadata.namespace: %s; a pod that is created there while the operator's webhook is away runs its program at once; use another namespace", notGuarded(s.Namespace)))
 	}
-	return all
+	return append(all, releaseWarnings(s)...)
+}
+
+// releaseWarnings say when an order of spec.release is carried out.
+func releaseWarnings(s *v1.StatefulSingleton) []string {
+	switch o := s.Spec.Release; {
+	case o == nil:
+		return nil
+	case order.IsNew(s.Generation, s.Status.ObservedGeneration):
+		return []string{"spec.release.id: order " + o.ID + " is not carried out, since the object is made with it; to order it, give it another id when the object is there"}
+	case s.DeletionTimestamp == nil:
+		return []string{"spec.release: when the StatefulSingleton is deleted, all its waiting pods start at once, together"}
+	}
+	return nil
 }
 
 func notGuarded(namespace string) string {

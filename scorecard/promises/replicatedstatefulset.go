@@ -39,6 +39,7 @@ var ReplicatedStatefulSet = []Promise{
 	{Name: "RS-41 a primary on a lost node has no rival", Site: NodeSite, Faults: true, Run: lostPrimary},
 	{Name: "RS-35 the majority is lost, and the rest runs on", Site: NodeSite, Faults: true, Run: majorityLost},
 	ledgers("RS-80 RS-67 an eviction of the primary without a cordon loses nothing", evictPrimary),
+	ledgers("RS-102 RS-103 an order in a manifest that is applied again and again is carried out once", applyOrders),
 	ledgers("RS-94 RS-95 a deleted pod of the primary loses nothing where its preStop hook sleeps", deletePrimary),
 	{Name: "RS-64 RS-67 a drain of the primary's node loses nothing", Site: NodeSite, Faults: true, Run: drainPrimary},
 	long(Promise{Name: "RS-64 RS-67 all nodes are drained in turn under load", Site: NodeSite, Faults: true, Run: drainAll}),

@@ -205,12 +205,14 @@ func (s site) orders(t *testing.T) {
 	}
 	const (
 		order = `{"metadata": {"annotations": {"clusterlabs.org/switchover-to": "rss-ordered-1"}}}`
+		twin  = `{"spec": {"switchoverTo": {"member": "rss-ordered-1", "id": "a"}}}`
 		label = `{"metadata": {"labels": {"tier": "payments"}}}`
 		note  = `{"metadata": {"annotations": {"inject": "yes"}}}`
 		less  = `{"metadata": {"annotations": {"note": null}}}`
 	)
 	editor := s.actor(t, "order editor", "replicatedstatefulset", nil)
 	g.Expect(patch(editor, order)).To(MatchError(And(ContainSubstring("may not create pods/exec"), ContainSubstring("clusterlabs.org/switchover-to"))))
+	g.Expect(patch(editor, twin)).To(MatchError(And(ContainSubstring("may not create pods/exec"), ContainSubstring("spec.switchoverTo"))))
 	for _, text := range []string{label, note, less} {
 		g.Expect(patch(editor, text)).To(MatchError(ContainSubstring("may not create pods")), text)
 	}

@@ -302,9 +302,10 @@ const (
 	// EventWriteUndone: what the operator writes on a child of the object is taken back
 	// on its way, by the API server or a policy in it. It is tried again after 10 minutes.
 	EventWriteUndone = "WriteUndone"
-	// EventOverrideUsed: an annotation was obeyed and removed.
+	// EventOverrideUsed: an order was obeyed: an annotation, which was removed, or
+	// spec.switchoverTo or spec.seedFrom.
 	EventOverrideUsed = "OverrideUsed"
-	// EventOverrideRefused: an annotation was removed and not obeyed; the note
-	// says why, and what was done for it before.
+	// EventOverrideRefused: an order was not obeyed: an annotation, which was removed, or
+	// spec.switchoverTo or spec.seedFrom. The note says why, and what was done for it before.
 	EventOverrideRefused = "OverrideRefused"
 )

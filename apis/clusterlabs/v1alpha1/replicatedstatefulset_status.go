@@ -139,6 +139,16 @@ type ReplicatedStatefulSetStatus struct {
 	// +listMapKey=pod
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Maintenance"
 	Maintenance []MemberMaintenance `json:"maintenance,omitempty"`
+	// Orders are those of spec.switchoverTo and spec.seedFrom, the newest first, and what
+	// became of them: the last 16 of each. It is written before one is carried out, and one
+	// that is in it is not carried out again. The operator needs it; do not edit it.
+	// +optional
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=map
+	// +listMapKey=order
+	// +listMapKey=id
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Orders"
+	Orders []OrderStatus `json:"orders,omitempty"`
 	// Conditions are Available, Progressing, Degraded, Seeded, DataLossRisk, Paused,
 	// Draining and Maintenance.
 	// +optional

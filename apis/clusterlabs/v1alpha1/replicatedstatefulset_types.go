@@ -231,6 +231,20 @@ type ReplicatedStatefulSetSpec struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Update strategy",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:updateStrategy"},order=26
 	UpdateStrategy *UpdateStrategy `json:"updateStrategy,omitempty"`
+
+	// SwitchoverTo makes a secondary primary in place of another, as annotation
+	// clusterlabs.org/switchover-to does, once for each id. status.orders says what became of
+	// it. Defaults to none.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Switchover to",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:switchoverTo","urn:alm:descriptor:com.tectonic.ui:advanced"},order=27
+	SwitchoverTo *MemberOrder `json:"switchoverTo,omitempty"`
+
+	// SeedFrom starts this member first where no member is primary or may be, as annotation
+	// clusterlabs.org/seed-from does, once for each id. What only others have is lost.
+	// status.orders says what became of it. Defaults to none.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Seed from",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:seedFrom","urn:alm:descriptor:com.tectonic.ui:advanced"},order=28
+	SeedFrom *MemberOrder `json:"seedFrom,omitempty"`
 }
 
 // TLSPolicy names Secrets with certificates.

@@ -77,6 +77,14 @@ type StatefulSingletonStatus struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Seconds of the last handover"
 	LastTransitionSeconds *int64 `json:"lastTransitionSeconds,omitempty"`
+	// Orders are those of spec.release, the newest first, and what became of them: the last
+	// 16. The operator needs them; do not edit them.
+	// +optional
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=id
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Orders"
+	Orders []OrderStatus `json:"orders,omitempty"`
 	// Conditions are Available, Progressing and Degraded, and while they are
 	// True UnmanagedPod, SelectorConflict, RolloutHeld and GuardMissing.
 	// +optional

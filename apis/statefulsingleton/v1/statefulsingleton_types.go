@@ -132,6 +132,13 @@ type StatefulSingletonSpec struct {
 	// +kubebuilder:default=Wait
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="On timeout",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Wait","urn:alm:descriptor:com.tectonic.ui:select:DeleteOld"},order=8
 	OnTimeout TimeoutPolicy `json:"onTimeout,omitempty"`
+
+	// Release has all waiting pods start at once, together, when the StatefulSingleton is
+	// deleted, as annotation apps.statefulsingleton.com/release-now does. status.orders says
+	// what became of it. Defaults to none.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Release",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:release","urn:alm:descriptor:com.tectonic.ui:advanced"},order=20
+	Release *ReleaseOrder `json:"release,omitempty"`
 }
 
 // StatefulSingleton lets at most one of the pods that match its selector run

@@ -34,6 +34,11 @@ func (r *Report) replicated(s *snapshot.Snapshot, set *rssv1alpha1.ReplicatedSta
 			r.WaitsFor = append(r.WaitsFor, fmt.Sprintf("annotation %s=%s, which goes when it was obeyed or refused", order, to))
 		}
 	}
+	for _, o := range status.Orders {
+		if o.Result == rssv1alpha1.OrderWaiting || o.Result == rssv1alpha1.OrderStarted {
+			r.WaitsFor = append(r.WaitsFor, fmt.Sprintf("spec.%s %s, order %s: %s", o.Order, o.Member, o.ID, o.Result))
+		}
+	}
 }
 
 // roleOf is what a member does, by what its command status said last.

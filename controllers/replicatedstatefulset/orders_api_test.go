@@ -1,0 +1,93 @@
+package replicatedstatefulset_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+)
+
+var _ = Describe("orders in the spec", func() {
+	var p *fakeControlPlane
+	BeforeEach(func(ctx SpecContext) {
+		p = startFakeControlPlane(newNamespace(ctx))
+		DeferCleanup(func(ctx SpecContext) { sweep(ctx, p.namespace) })
+	})
+
+	// sync applies a manifest that has an order, as a tool does that owns it.
+	sync := func(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, member, id string) {
+		GinkgoHelper()
+		manifest := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+			"switchoverTo": map[string]any{"member": member, "id": id}}}}
+		manifest.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ReplicatedStatefulSet"))
+		manifest.SetNamespace(set.Namespace)
+		manifest.SetName(set.Name)
+		Expect(user.Apply(ctx, client.ApplyConfigurationFromUnstructured(manifest), client.FieldOwner("gitops"))).To(Succeed())
+	}
+	comesTo := func(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet, id string, result v1alpha1.OrderResult) {
+		GinkgoHelper()
+		Eventually(func(g Gomega) {
+			g.Expect(user.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed())
+			g.Expect(set.Status.Orders).To(ContainElement(And(HaveField("ID", id), HaveField("Result", result))))
+		}).Should(Succeed())
+	}
+
+	It("RS-102 are carried out once, however often they are applied", func(ctx SpecContext) {
+		set := started(ctx, p)
+		first, second := set.Status.Members.Primary[0], set.Status.Members.Secondary[0]
+		for range 3 {
+			sync(ctx, set, second, "a")
+		}
+		comesTo(ctx, set, "a", v1alpha1.OrderDone)
+		Eventually(func(g Gomega) {
+			g.Expect(user.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed())
+			g.Expect(set.Status.Members.Primary).To(Equal([]string{second}))
+		}).Should(Succeed())
+		epoch := set.Status.Epoch
+
+		// The role goes back under another id. The old manifest does not move it again.
+		sync(ctx, set, first, "b")
+		comesTo(ctx, set, "b", v1alpha1.OrderDone)
+		for range 3 {
+			sync(ctx, set, second, "a")
+		}
+		// An order that is refused at once shows that the operator has looked at what was applied.
+		from := set.DeepCopy()
+		set.Spec.SeedFrom = &v1alpha1.MemberOrder{Member: second, ID: "look"}
+		Expect(user.Patch(ctx, set, client.MergeFrom(from))).To(Succeed())
+		comesTo(ctx, set, "look", v1alpha1.OrderRefused)
+		Expect(set.Status.Epoch).To(Equal(epoch + 1))
+		Expect(set.Status.Members.Primary).To(Equal([]string{first}))
+		Expect(set.Status.Orders).To(HaveLen(3))
+	})
+
+	It("RS-103 are none in a new object", func(ctx SpecContext) {
+		set := newSet(p.namespace)
+		set.Spec.SwitchoverTo = &v1alpha1.MemberOrder{Member: "rss-" + set.Name + "-9", ID: "old"}
+		set.Spec.SeedFrom = &v1alpha1.MemberOrder{Member: "rss-" + set.Name + "-1", ID: "old"}
+		Expect(user.Create(ctx, set)).To(Succeed(), "a member that is not there any more is no obstacle")
+		comesTo(ctx, set, "old", v1alpha1.OrderIgnored)
+		Expect(set.Status.Orders).To(HaveEach(HaveField("Result", v1alpha1.OrderIgnored)))
+		Expect(set.Status.Orders).To(HaveLen(2))
+	})
+
+	It("RS-102 of another member need another id", func(ctx SpecContext) {
+		set := newSet(p.namespace)
+		Expect(user.Create(ctx, set)).To(Succeed())
+		sync(ctx, set, "rss-"+set.Name+"-1", "a")
+		from := set.DeepCopy()
+		Expect(user.Get(ctx, client.ObjectKeyFromObject(set), from)).To(Succeed())
+		changed := from.DeepCopy()
+		changed.Spec.SwitchoverTo.Member = "rss-" + set.Name + "-0"
+		Expect(user.Patch(ctx, changed, client.MergeFrom(from))).To(MatchError(ContainSubstring("give another id too")))
+		changed.Spec.SwitchoverTo.ID = "b"
+		Expect(user.Patch(ctx, changed, client.MergeFrom(from))).To(Succeed())
+		wrong := changed.DeepCopy()
+		wrong.Spec.SwitchoverTo.ID = "No ID"
+		Expect(user.Patch(ctx, wrong, client.MergeFrom(changed))).To(MatchError(ContainSubstring("an id has lower-case letters")))
+	})
+})

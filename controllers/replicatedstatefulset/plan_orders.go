@@ -1,0 +1,265 @@
+package replicatedstatefulset
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/order"
+)
+
+// orderNames are the orders that there are, in the order in which they are looked at.
+var orderNames = []v1alpha1.OrderName{v1alpha1.OrderSeedFrom, v1alpha1.OrderSwitchoverTo}
+
+// annotationOf is the annotation by which a person gives an order once.
+var annotationOf = map[v1alpha1.OrderName]string{
+	v1alpha1.OrderSeedFrom:     v1alpha1.AnnotationSeedFrom,
+	v1alpha1.OrderSwitchoverTo: v1alpha1.AnnotationSwitchoverTo,
+}
+
+// mostOrders is how many orders of a name are remembered.
+const mostOrders = 16
+
+// orderIn is the order of that name in a spec; nil if there is none.
+func orderIn(spec *v1alpha1.ReplicatedStatefulSetSpec, name v1alpha1.OrderName) *v1alpha1.MemberOrder {
+	if name == v1alpha1.OrderSeedFrom {
+		return spec.SeedFrom
+	}
+	return spec.SwitchoverTo
+}
+
+// override is an order of a person that is not over: an annotation, or its twin in the spec.
+type override struct {
+	*facts
+	order v1alpha1.OrderName
+	// name is the member that it names.
+	name string
+	// twin is what the record says of an order of the spec; nil for an annotation.
+	twin *v1alpha1.OrderStatus
+}
+
+// overrides are the orders of a name that are not over. An annotation comes first: somebody
+// wrote it by hand.
+func (f *facts) overrides(name v1alpha1.OrderName) (all []override) {
+	if member := f.set.Annotations[annotationOf[name]]; member != "" {
+		all = append(all, override{f, name, member, nil})
+	}
+	if twin := f.record.openOrder(name); twin != nil {
+		all = append(all, override{f, name, twin.Member, twin})
+	}
+	return all
+}
+
+// override is the order of a name that is obeyed now; its name is "" if there is none.
+func (f *facts) override(name v1alpha1.OrderName) override {
+	if all := f.overrides(name); len(all) > 0 {
+		return all[0]
+	}
+	return override{facts: f, order: name}
+}
+
+// by says where the order was given.
+func (o override) by() string {
+	if o.twin != nil {
+		return "spec." + string(o.order)
+	}
+	return "annotation " + annotationOf[o.order]
+}
+
+// since is since when it is known: an order of the spec since it was begun or first seen, an
+// annotation for as long as this process knows of it.
+func (o override) since() time.Time {
+	if o.twin != nil {
+		return o.twin.Time.Time
+	}
+	return o.requestedAt
+}
+
+// ends says how an order ended, and why; "" while it may go on.
+func (o override) ends() (reason, detail string) {
+	if reason, detail = o.isOvertaken(); reason != "" {
+		return reason, detail
+	}
+	if o.order == v1alpha1.OrderSeedFrom {
+		return o.seedingEnds()
+	}
+	return o.switchoverEnds()
+}
+
+// isOvertaken says which later order has taken the place of an order of the spec; "" if none
+// has.
+func (o override) isOvertaken() (reason, detail string) {
+	if o.twin == nil {
+		return "", ""
+	}
+	if other := o.set.Annotations[annotationOf[o.order]]; other != "" && other != o.name {
+		return reasonRefused, fmt.Sprintf("%s: annotation %s names %s", o.not(), annotationOf[o.order], other)
+	}
+	if now := orderIn(&o.set.Spec, o.order); now == nil || now.ID != o.twin.ID {
+		return reasonRefused, fmt.Sprintf("%s: order %s was taken off %s while it was under way", o.not(), o.twin.ID, o.by())
+	}
+	return "", ""
+}
+
+// not says what was ordered, and is not done.
+func (o override) not() string {
+	if o.order == v1alpha1.OrderSeedFrom {
+		return o.name + " was not seeded"
+	}
+	return o.name + " does not take over"
+}
+
+// isSpent reports whether an order of the spec was begun, and the primary whose role it was to
+// take has that role no more, by its grant: it is not begun again.
+func (o override) isSpent() bool {
+	if o.twin == nil || o.twin.Result != v1alpha1.OrderStarted {
+		return false
+	}
+	if mutant.Is("rss-order-begins-again") { // one order may take their roles from several primaries, one after the other
+		return false
+	}
+	return !slices.ContainsFunc(o.record.granted, func(g v1alpha1.Grant) bool {
+		return g.Pod == o.twin.From && g.Since.Equal(o.twin.GrantedAt)
+	})
+}
+
+// The record.
+
+// noteOrders puts down the orders of the spec that are new, before anything is done for them.
+// Those of an object that is as it was made are of another life of it, and not for this one.
+func (r *record) noteOrders(f *facts) {
+	if f.invalid != "" || f.deleting() {
+		return
+	}
+	isNew := order.IsNew(f.set.Generation, f.set.Status.ObservedGeneration)
+	if mutant.Is("rss-new-object-obeys") { // what is ordered in a manifest is carried out when an object is made of it
+		isNew = false
+	}
+	for _, name := range orderNames {
+		now := orderIn(&f.set.Spec, name)
+		r.dropUnbegun(name, now)
+		if now != nil && isOrder(f.set, now) {
+			r.noteOrder(f, name, now)
+		}
+		if isNew {
+			r.ignoreOrders(f, name)
+		}
+	}
+}
+
+// isOrder reports whether an order of the spec is one. The schema and the webhook refuse what
+// is none.
+func isOrder(set *v1alpha1.ReplicatedStatefulSet, o *v1alpha1.MemberOrder) bool {
+	_, ok := ordinalOf(set, o.Member)
+	return ok && order.IsID(o.ID)
+}
+
+// noteOrder puts down an order, unless it is on record.
+func (r *record) noteOrder(f *facts, name v1alpha1.OrderName, now *v1alpha1.MemberOrder) {
+	if r.orderAt(name, now.ID) >= 0 && !mutant.Is("rss-order-is-forgotten") { // what was carried out is carried out again
+		return
+	}
+	noted := []v1alpha1.OrderStatus{{
+		Order: name, ID: now.ID, Member: now.Member,
+		Result: v1alpha1.OrderWaiting, Time: metav1.NewTime(f.now.Truncate(time.Second)),
+	}}
+	count := 1
+	for _, x := range r.orders {
+		if x.Order == name && x.ID == now.ID {
+			continue
+		}
+		if x.Order == name {
+			count++
+		}
+		if x.Order != name || count <= mostOrders {
+			noted = append(noted, x)
+		}
+	}
+	r.orders = noted
+}
+
+// dropUnbegun drops the orders for which nothing was done, and that the spec does not have any
+// more.
+func (r *record) dropUnbegun(name v1alpha1.OrderName, now *v1alpha1.MemberOrder) {
+	r.orders = slices.DeleteFunc(slices.Clone(r.orders), func(x v1alpha1.OrderStatus) bool {
+		if x.Order != name || x.Result != v1alpha1.OrderWaiting {
+			return false
+		}
+		return now == nil || now.ID != x.ID || now.Member != x.Member
+	})
+}
+
+// ignoreOrders ends the orders of a new object: nothing is done for them.
+func (r *record) ignoreOrders(f *facts, name v1alpha1.OrderName) {
+	for _, o := range r.orders {
+		open := o.Result == v1alpha1.OrderWaiting || o.Result == v1alpha1.OrderStarted
+		if o.Order != name || !open {
+			continue
+		}
+		text := fmt.Sprintf("%s: spec.%s had order %s when the object was made. To order it, give it another id", override{order: name, name: o.Member}.not(), name, o.ID)
+		r.endOrder(f, &o, v1alpha1.OrderIgnored, text)
+		r.tell(v1alpha1.EventOverrideRefused, "%s", text)
+	}
+}
+
+// orderAt is the place of an order on record; -1 if it is not there.
+func (r *record) orderAt(name v1alpha1.OrderName, id string) int {
+	return slices.IndexFunc(r.orders, func(x v1alpha1.OrderStatus) bool { return x.Order == name && x.ID == id })
+}
+
+// openOrder is a copy of the order of a name that is not over, the one that was begun first;
+// nil if there is none.
+func (r *record) openOrder(name v1alpha1.OrderName) *v1alpha1.OrderStatus {
+	for _, result := range []v1alpha1.OrderResult{v1alpha1.OrderStarted, v1alpha1.OrderWaiting} {
+		for _, x := range r.orders {
+			if x.Order == name && x.Result == result {
+				return &x
+			}
+		}
+	}
+	return nil
+}
+
+// beginOrder puts down that the first command for an order is about to be sent, which takes
+// the role from that primary; nil is none. It is a part of the record that is written before
+// the command is sent.
+func (r *record) beginOrder(o override, from *member) {
+	if o.twin == nil || mutant.Is("rss-order-begun-in-secret") { // it is not on record that an order was begun
+		return
+	}
+	begun := *o.twin
+	if from != nil {
+		begun.From, begun.GrantedAt = from.name(), r.grantOf(from)
+	}
+	r.endOrder(o.facts, &begun, v1alpha1.OrderStarted, "")
+}
+
+// endOrder puts down what became of an order.
+func (r *record) endOrder(f *facts, o *v1alpha1.OrderStatus, result v1alpha1.OrderResult, message string) {
+	i := r.orderAt(o.Order, o.ID)
+	if i < 0 {
+		return
+	}
+	now := *o
+	now.Result, now.Message = result, excerpt.Message(message)
+	if now.Result != r.orders[i].Result {
+		now.Time = metav1.NewTime(f.now.Truncate(time.Second))
+	}
+	r.orders = slices.Clone(r.orders)
+	r.orders[i] = now
+}
+
+// grantOf is since when a member may be primary; nil if it may not be.
+func (r *record) grantOf(m *member) *metav1.MicroTime {
+	for _, g := range r.granted {
+		if g.UID == m.pod.UID && g.ContainerID == m.running() {
+			return &g.Since
+		}
+	}
+	return nil
+}

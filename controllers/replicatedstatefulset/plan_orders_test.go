@@ -1,0 +1,199 @@
+package replicatedstatefulset
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+)
+
+// inSpec: the spec has an order, and the operator has looked at the object before.
+func inSpec(name v1alpha1.OrderName, member, id string) thing {
+	return with(func(w *world) {
+		w.set.Status.ObservedGeneration = 2
+		o := &v1alpha1.MemberOrder{Member: member, ID: id}
+		if name == v1alpha1.OrderSeedFrom {
+			w.set.Spec.SeedFrom = o
+		} else {
+			w.set.Spec.SwitchoverTo = o
+		}
+	})
+}
+
+// onRecord: that is what became of an order. One that was begun takes the role of rss-db-0.
+func onRecord(name v1alpha1.OrderName, member, id string, result v1alpha1.OrderResult) thing {
+	return with(func(w *world) {
+		x := v1alpha1.OrderStatus{Order: name, ID: id, Member: member, Result: result, Time: metaTime(time.Minute)}
+		if result == v1alpha1.OrderStarted && name == v1alpha1.OrderSwitchoverTo {
+			since := metav1.NewMicroTime(ago(time.Hour))
+			x.From, x.GrantedAt = "rss-db-0", &since
+		}
+		w.set.Status.Orders = append(w.set.Status.Orders, x)
+	})
+}
+
+// orderOf: the spec has an order that is on record so.
+func orderOf(name v1alpha1.OrderName, member string, result v1alpha1.OrderResult) thing {
+	return with(func(w *world) {
+		inSpec(name, member, "a").into(w)
+		onRecord(name, member, "a", result).into(w)
+	})
+}
+
+func switchingTo(member string, result v1alpha1.OrderResult) thing {
+	return orderOf(v1alpha1.OrderSwitchoverTo, member, result)
+}
+
+func seedingFrom(member string, result v1alpha1.OrderResult) thing {
+	return orderOf(v1alpha1.OrderSeedFrom, member, result)
+}
+
+const (
+	overIt = ". To order it again, give it another id"
+	noted  = "patch status of replicatedstatefulset db: Learned"
+)
+
+// An order of the spec goes the way of its annotation, once for each id.
+func TestDecideOrders(t *testing.T) {
+	asked := func() *podFixture {
+		return pod(0).primary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second)
+	}
+	at := func(n int) *podFixture { return pod(n).secondary().sequence("9") }
+	to := v1alpha1.OrderSwitchoverTo
+	refused := func(text string) []string {
+		return []string{"patch status of replicatedstatefulset db: Refused, " + text}
+	}
+	check(t, []row{
+		{"RS-102 it is on record before anything is done for it", worldOf(setOf(3, 1), asked(), at(1), at(2), inSpec(to, "rss-db-1", "a")), []string{noted}},
+		{"RS-102 then a role is handed over", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderWaiting)), []string{"0: Demote, with 0"}},
+		{"RS-102 it ends when the member is primary", worldOf(setOf(3, 1), at(0), pod(1).primary(), at(2), switchingTo("rss-db-1", v1alpha1.OrderStarted)),
+			[]string{"patch status of replicatedstatefulset db: Override, 1 is primary, as requested"}},
+		{"RS-102 done is done, whoever is primary after that", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderDone)), nil},
+		{"RS-102 so is refused", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderRefused)), nil},
+		{"RS-102 and an id that comes back after another", worldOf(setOf(3, 1), asked(), at(1), at(2), onRecord(to, "rss-db-2", "b", v1alpha1.OrderDone), switchingTo("rss-db-1", v1alpha1.OrderDone)), nil},
+		{"RS-102 under another id it is another order", worldOf(setOf(3, 1), asked(), at(1), at(2), onRecord(to, "rss-db-1", "a", v1alpha1.OrderDone), inSpec(to, "rss-db-1", "b")), []string{noted}},
+		{"RS-102 under the id of another order too", worldOf(setOf(3, 1), asked(), at(1), at(2), onRecord(v1alpha1.OrderSeedFrom, "rss-db-1", "a", v1alpha1.OrderDone), inSpec(to, "rss-db-1", "a")), []string{noted}},
+		{"RS-102 one that was begun is begun again while it had no effect", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderStarted)), []string{"0: Demote, with 0"}},
+		{"RS-102 and not once the old primary lost its role", worldOf(setOf(3, 1), at(0), at(1), pod(2).primary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second), switchingTo("rss-db-1", v1alpha1.OrderStarted)),
+			refused("1 does not take over: the old primary has stopped or was demoted for it already, and primary is now: 2" + overIt)},
+		{"RS-102 nor when the old one is primary again", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderStarted), grantedSince(30*time.Second)),
+			refused("1 does not take over: the old primary has stopped or was demoted for it already, and primary is now: 0" + overIt)},
+		{"RS-102 a demotion that failed since then ends it, also for the next operator", worldOf(setOf(3, 1), asked().failures(1, "demote", 1, false), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderStarted)),
+			refused("1 does not take over: demote of 0 failed with exit code 1" + overIt)},
+		{"RS-102 what cannot be is refused as the annotation is", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-7", v1alpha1.OrderWaiting)),
+			refused("7 does not take over: there is no such member" + overIt)},
+		{"RS-102 it waits as the annotation does", worldOf(setOf(3, 1), asked(), at(1), pod(2).pending(), switchingTo("rss-db-1", v1alpha1.OrderWaiting)), nil},
+		{"RS-102 and while the set is paused", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderWaiting), paused2), nil},
+		{"RS-102 an annotation that names another member comes in its place", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderWaiting), annotated(v1alpha1.AnnotationSwitchoverTo, "rss-db-2")),
+			refused("1 does not take over: annotation clusterlabs.org/switchover-to names 2" + overIt)},
+		{"RS-102 one that names the same is obeyed", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderWaiting), annotated(v1alpha1.AnnotationSwitchoverTo, "rss-db-1")), []string{"0: Demote, with 0"}},
+		{"RS-102 taken off before it was begun, it was never there", worldOf(setOf(3, 1), asked(), at(1), at(2), onRecord(to, "rss-db-1", "a", v1alpha1.OrderWaiting), observed), []string{noted}},
+		{"RS-102 taken off while it is under way, it ends", worldOf(setOf(3, 1), asked(), at(1), at(2), onRecord(to, "rss-db-1", "a", v1alpha1.OrderStarted), observed),
+			refused("1 does not take over: order a was taken off spec.switchoverTo while it was under way" + overIt)},
+		{"RS-103 what a new object is made with is not carried out", worldOf(setOf(3, 1), asked(), at(1), at(2), inSpec(to, "rss-db-1", "a"), generation(1, 1)),
+			[]string{"learned: 1 does not take over: spec.switchoverTo had order a when the object was made. To order it, give it another id"}},
+		{"RS-103 nor what it had before the operator looked at it", worldOf(setOf(3, 1), asked(), at(1), at(2), inSpec(to, "rss-db-1", "a"), generation(2, -1)),
+			[]string{"learned: 1 does not take over: spec.switchoverTo had order a when the object was made. To order it, give it another id"}},
+		{"RS-103 nor what waited when its backup was made", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderWaiting), generation(1, 9)),
+			[]string{"learned: 1 does not take over: spec.switchoverTo had order a when the object was made. To order it, give it another id"}},
+		{"RS-103 it stays so when the object is changed", worldOf(setOf(3, 1), asked(), at(1), at(2), switchingTo("rss-db-1", v1alpha1.OrderIgnored)), nil},
+		{"RS-102 what is no order is none", worldOf(setOf(3, 1), asked(), at(1), at(2), inSpec(to, "rss-db-1", "No ID")), nil},
+		{"RS-102 nor for a member of another set", worldOf(setOf(3, 1), asked(), at(1), at(2), inSpec(to, "rss-other-1", "a")), nil},
+	})
+}
+
+// Seeding from a member loses what only others have: it is never done twice for one id.
+func TestDecideSeedOrders(t *testing.T) {
+	from := v1alpha1.OrderSeedFrom
+	check(t, []row{
+		{"RS-102 seeding is on record before", worldOf(setOf(3, 1), pod(0).idle().sequence("x"), pod(1).idle(), pod(2).pending(), inSpec(from, "rss-db-1", "a")), []string{noted}},
+		{"RS-102 then the member is seeded", worldOf(setOf(3, 1), pod(0).idle().sequence("x"), pod(1).idle(), pod(2).pending(), seedingFrom("rss-db-1", v1alpha1.OrderWaiting)), []string{"1: Seed, alone"}},
+		{"RS-102 that is done when it is granted", worldOf(setOf(3, 1), pod(0).idle(), pod(1).granted().runs("seed", time.Second), pod(2).pending(), seedingFrom("rss-db-1", v1alpha1.OrderStarted)),
+			[]string{"patch status of replicatedstatefulset db: Override, 1 is seeded, as requested"}},
+		{"RS-102 a start that failed is not made again", worldOf(setOf(3, 1), pod(0).idle().sequence("x"), pod(1).idle(), pod(2).pending(), seedingFrom("rss-db-1", v1alpha1.OrderStarted)),
+			[]string{"patch status of replicatedstatefulset db: Refused, 1 was not seeded: it was told to start, and is not primary" + overIt}},
+		{"RS-102 nor one that was done", worldOf(setOf(3, 1), pod(0).idle().sequence("x"), pod(1).idle().sequence("7"), pod(2).pending(), seedingFrom("rss-db-1", v1alpha1.OrderDone)), []string{"0 asked sequence"}},
+		{"RS-103 nor what a new object is made with", worldOf(setOf(3, 1), pod(0).idle().sequence("x"), pod(1).idle(), pod(2).pending(), inSpec(from, "rss-db-1", "a"), generation(1, -1)),
+			[]string{"learned: 1 was not seeded: spec.seedFrom had order a when the object was made. To order it, give it another id"}},
+		{"RS-102 it does not outdo a primary", worldOf(setOf(2, 1), pod(0).primary(), pod(1).secondary(), seedingFrom("rss-db-1", v1alpha1.OrderWaiting)),
+			[]string{"patch status of replicatedstatefulset db: Refused, 1 was not seeded: a primary runs, or may" + overIt}},
+	})
+}
+
+var (
+	observed = with(func(w *world) { w.set.Status.ObservedGeneration = 2 })
+	paused2  = with(func(w *world) { w.set.Spec.Paused = true })
+)
+
+func generation(is, seen int64) thing {
+	return with(func(w *world) { w.set.Generation, w.set.Status.ObservedGeneration = is, seen })
+}
+
+// grantedSince gives all grants another time than those of an order that was begun.
+func grantedSince(age time.Duration) thing {
+	return with(func(w *world) {
+		for i := range w.set.Status.Grants {
+			w.set.Status.Grants[i].Since = metav1.NewMicroTime(ago(age))
+		}
+	})
+}
+
+// writtenBefore is what the status says of orders before a command is sent in that plan.
+func writtenBefore(t *testing.T, p *plan, command string) []v1alpha1.OrderStatus {
+	t.Helper()
+	var last []v1alpha1.OrderStatus
+	for _, step := range p.Steps {
+		for _, chain := range step {
+			for _, a := range chain {
+				if a.Verb == action.PatchStatus {
+					last = a.Object.(*v1alpha1.ReplicatedStatefulSet).Status.Orders
+				}
+				if a.Verb == action.Exec && a.Command.Name == command {
+					return last
+				}
+			}
+		}
+	}
+	t.Fatalf("no %s is sent in\n%s", command, strings.Join(p.Steps.Strings(), "\n"))
+	return nil
+}
+
+// RS-102: that an order was begun is in the write that comes before its first command.
+func TestOrdersAreBegunOnRecord(t *testing.T) {
+	demotes := decide(worldOf(setOf(3, 1), pod(0).primary().answered("sequence", podexec.Succeeded, 0, "9", 8*time.Second), pod(1).secondary().sequence("9"), pod(2).secondary().sequence("9"),
+		switchingTo("rss-db-1", v1alpha1.OrderWaiting)))
+	got := writtenBefore(t, &demotes, v1alpha1.CommandDemote)
+	if len(got) != 1 || got[0].Result != v1alpha1.OrderStarted || got[0].From != "rss-db-0" || got[0].GrantedAt == nil || !got[0].Time.Time.Equal(noon) {
+		t.Errorf("before the demotion the status says %+v", got)
+	}
+	seeds := decide(worldOf(setOf(3, 1), pod(0).idle().sequence("x"), pod(1).idle(), pod(2).pending(), seedingFrom("rss-db-1", v1alpha1.OrderWaiting)))
+	if got = writtenBefore(t, &seeds, v1alpha1.CommandSeed); len(got) != 1 || got[0].Result != v1alpha1.OrderStarted {
+		t.Errorf("before the seed the status says %+v", got)
+	}
+}
+
+// The last 16 of each kind are remembered, the newest first.
+func TestOrdersAreBounded(t *testing.T) {
+	w := worldOf(setOf(3, 1), pod(0).primary(), pod(1).secondary(), pod(2).secondary())
+	seedingFrom("rss-db-1", v1alpha1.OrderDone).into(w)
+	for i := range 40 {
+		inSpec(v1alpha1.OrderSwitchoverTo, "rss-db-1", fmt.Sprintf("n%d", i)).into(w)
+		f := derive(w)
+		f.record.endOrder(f, f.record.openOrder(v1alpha1.OrderSwitchoverTo), v1alpha1.OrderDone, "")
+		w.set.Status.Orders = f.record.orders
+	}
+	var ids []string
+	for _, x := range w.set.Status.Orders {
+		ids = append(ids, x.ID)
+	}
+	if len(ids) != mostOrders+1 || ids[0] != "n39" || ids[15] != "n24" || !slices.Contains(ids, "a") {
+		t.Errorf("these are remembered: %v", ids)
+	}
+}

@@ -1,0 +1,72 @@
+package statefulsingleton
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+)
+
+// released is an object whose spec has release a, of that generation, which the operator has
+// looked at then.
+func released(generation, observed int64, orders ...v1.OrderStatus) *singletonFixture {
+	return held().with(func(s *v1.StatefulSingleton) {
+		s.Spec.Release = &v1.ReleaseOrder{ID: "a"}
+		s.Generation, s.Status.ObservedGeneration, s.Status.Orders = generation, observed, orders
+	})
+}
+
+func statusOfOrder(id string, result v1.OrderResult) v1.OrderStatus {
+	return v1.OrderStatus{ID: id, Result: result, Time: metav1.NewTime(noon.Add(-time.Hour))}
+}
+
+func TestDecideRelease(t *testing.T) {
+	all := []string{"patch pod a: LetGo", "patch pod b: LetGo > set a condition of pod b: Ready, True", "patch statefulsingleton db: Release"}
+	check(t, []row{
+		{"S44 a release does nothing before the object is deleted", worldOf(released(3, 2), granted("a", 1), waiting("b")), nil},
+		{"S44 then all pods go at once", worldOf(released(3, 2).goes(), granted("a", 1), waiting("b")), all},
+		{"S44 also when it was noted before", worldOf(released(4, 3, statusOfOrder("a", v1.OrderWaiting)).goes(), granted("a", 1), waiting("b")), all},
+		{"S45 not what the object was made with", worldOf(released(4, 3, statusOfOrder("a", v1.OrderIgnored)).goes(), granted("a", 1), waiting("b")), nil},
+		{"S45 nor what it had before anybody looked", worldOf(released(3, -1).goes(), granted("a", 1), waiting("b")), nil},
+		{"S45 nor what waited when its backup was made", worldOf(released(1, 9, statusOfOrder("a", v1.OrderWaiting)).goes(), granted("a", 1), waiting("b")), nil},
+		{"S44 what is no id is no order", worldOf(released(3, 2).goes().with(func(s *v1.StatefulSingleton) { s.Spec.Release.ID = "No ID" }), granted("a", 1), waiting("b")), nil},
+	})
+}
+
+// The status says what becomes of an order, and what of those that are never carried out.
+func TestOrdersInTheStatus(t *testing.T) {
+	many := []v1.OrderStatus{statusOfOrder("w", v1.OrderWaiting)}
+	for i := range 30 {
+		many = append(many, statusOfOrder(fmt.Sprintf("n%d", i), v1.OrderIgnored))
+	}
+	for _, r := range []struct {
+		name   string
+		object *singletonFixture
+		want   []string
+	}{
+		{"S44 it waits", released(3, 2), []string{"a Waiting at once"}},
+		{"S44 and has waited", released(3, 3, statusOfOrder("a", v1.OrderWaiting)), []string{"a Waiting"}},
+		{"S44 it is started with the deletion", released(4, 3, statusOfOrder("a", v1.OrderWaiting)).goes(), []string{"a Started at once"}},
+		{"S45 it is ignored", released(1, -1), []string{"a Ignored at once"}},
+		{"S45 and stays so", released(5, 4, statusOfOrder("b", v1.OrderIgnored), statusOfOrder("a", v1.OrderIgnored)), []string{"a Ignored", "b Ignored"}},
+		{"S44 one that waited is gone when it is taken off", released(5, 4, statusOfOrder("b", v1.OrderWaiting)).with(func(s *v1.StatefulSingleton) { s.Spec.Release = nil }), nil},
+	} {
+		var got []string
+		for _, x := range summarize(derive(worldOf(r.object))).Orders {
+			text := x.ID + " " + string(x.Result)
+			if x.Time.Time.Equal(noon) {
+				text += " at once"
+			}
+			got = append(got, text)
+		}
+		if fmt.Sprint(got) != fmt.Sprint(r.want) {
+			t.Errorf("%s: the status says %v, want %v", r.name, got, r.want)
+		}
+	}
+	if n := len(summarize(derive(worldOf(released(3, 2, many...)))).Orders); n != mostOrders {
+		t.Errorf("S45 the status tells of %d orders", n)
+	}
+}

@@ -1,0 +1,75 @@
+# the user makes the StatefulSingleton
+  patch statefulsingleton db: Keep
+  create configmap statefulsingleton-wrapper: Wrapper
+= Running, active: none, waiting: none
+= Available False NoPods: no pod matches the selector
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected
+# the user makes a Deployment of 3, RollingUpdate
+    web-1-a is made
+    web-1-b is made
+    web-1-a is bound to n1
+    web-1-c is made
+    web-1-b is bound to n2
+    web-1-c is bound to n3
+    web-1-a waits at its gate
+    web-1-b waits at its gate
+  patch status of statefulsingleton db: Holder, web-1-a, epoch 1
+  patch pod web-1-a: Grant, epoch 1
+  set a condition of pod web-1-a: Ready, True
+    web-1-c waits at its gate
+    web-1-a runs its program
+  patch pod web-1-a: Remind, epoch 1
+= Running, active: web-1-a, waiting: web-1-b, web-1-c
+= Available True ActivePodReady: pod web-1-a runs
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected
+# the manifest says: release, id a
+= Running, active: web-1-a, waiting: web-1-b, web-1-c
+= Available True ActivePodReady: pod web-1-a runs
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected
+# the user deletes the StatefulSingleton
+= Running, active: web-1-a, waiting: web-1-b, web-1-c
+= Available True ActivePodReady: pod web-1-a runs
+= Progressing True ReleasingPods: the StatefulSingleton is being deleted, and pods still wait for their turn: web-1-b, web-1-c; pod web-1-a may be running its program and was not told to stop. To start them all at once, together: kubectl -n ns annotate statefulsingleton db apps.statefulsingleton.com/release-now=true
+= Degraded False Healthy: no problems detected
+# 1s pass
+= Running, active: web-1-a, waiting: web-1-b, web-1-c
+= Available True ActivePodReady: pod web-1-a runs
+= Progressing True ReleasingPods: the StatefulSingleton is being deleted, and pods still wait for their turn: web-1-b, web-1-c; pod web-1-a may be running its program and was not told to stop. To start them all at once, together: kubectl -n ns annotate statefulsingleton db apps.statefulsingleton.com/release-now=true
+= Degraded False Healthy: no problems detected
+# a user deletes the pod that runs
+    web-1-d is made without a gate
+    web-1-d is bound to n1
+    web-1-a stops
+    web-1-d runs its program, which no one held back
+  patch pod web-1-a: Release
+  patch status of statefulsingleton db: Holder, web-1-b, epoch 2
+  patch pod web-1-b: Grant, epoch 2
+  set a condition of pod web-1-b: Ready, True
+    web-1-b runs its program
+  patch pod web-1-b: Remind, epoch 2
+= Running, active: web-1-b, waiting: web-1-c
+= Available True ActivePodReady: pod web-1-b runs
+= Progressing True ReleasingPods: the StatefulSingleton is being deleted, and pods still wait for their turn: web-1-c; pod web-1-b may be running its program and was not told to stop. To start them all at once, together: kubectl -n ns annotate statefulsingleton db apps.statefulsingleton.com/release-now=true
+= Degraded False Healthy: no problems detected
+# a user deletes the pod that runs
+    web-1-e is made without a gate
+    web-1-e is bound to n1
+    web-1-b stops
+  patch pod web-1-b: Release
+  patch status of statefulsingleton db: Holder, web-1-c, epoch 3
+  patch pod web-1-c: Grant, epoch 3
+  set a condition of pod web-1-c: Ready, True
+  patch pod web-1-c: LetGo
+  patch statefulsingleton db: Release
+    web-1-e runs its program, which no one held back
+    web-1-c runs its program
+= there is no StatefulSingleton
+# a user deletes the pod that runs
+    web-1-f is made without a gate
+    web-1-f is bound to n2
+    web-1-c stops
+    web-1-f runs its program, which no one held back
+= there is no StatefulSingleton
