@@ -144,7 +144,7 @@ test-unit test-api test-nodes: export GOGC = 400
 test-unit: ## Tests that need nothing: tables, stories, layout.
 	$(call say,Unit tests)
 	@if [ "$$(id -u)" = 0 ]; then $(CLUSTER) packages; export GATE_NEEDS_ALL=1; fi; \
-	go test -vet=off -skip '^Test(API|OLM|Scorecard|BuiltIn|Promises|Prometheus)' ./...
+	go test -vet=off -skip '^Test(API|OLM|Scorecard|BuiltIn|Promises|Prometheus|Alerts)' ./...
 
 .PHONY: test-api
 test-api: ## Tests against a real API server (their names start with TestAPI).
@@ -200,6 +200,12 @@ fuzz: ## What strangers send: each fuzz test for a while, one after another [FUZ
 test-rules: ## Alerts and queries of dashboards, tried with Prometheus' own code, which is built once (some minutes).
 	$(call say,Alerts and dashboards)
 	@go test -vet=off -count=1 -timeout 1h -run '^TestPrometheus' ./controllers ./test/monitoring
+
+.PHONY: test-alerts
+test-alerts: ## Alerts that real faults fire on a local cluster, in a Prometheus that scrapes it, and each panel of the dashboards.
+	$(as_root)
+	$(call say,Alerts of real faults)
+	@go test -vet=off -count=1 -timeout 2h -v -run '^TestAlerts$$' ./test/alerts
 
 .PHONY: test-hostile
 test-hostile: ## All attacks of one tenant on the operator, and how long the others wait.

@@ -16,7 +16,7 @@ var (
 		Name: "extendedstatefulset_phase", Help: "1 for the phase of an ExtendedStatefulSet.",
 	}, []string{"namespace", "name", "phase"})
 	upgradesTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "extendedstatefulset_upgrades_total", Help: "Steps of upgrades: begun, upgraded, retried, stale, aborted, superseded.",
+		Name: "extendedstatefulset_upgrades_total", Help: "Steps of upgrades: begun, held, approved, upgraded, retried, stale, aborted, superseded.",
 	}, []string{"step"})
 	actionsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "extendedstatefulset_actions_total", Help: "Writes for ExtendedStatefulSets, by verb and reason.",
@@ -28,6 +28,9 @@ var (
 
 func init() {
 	metrics.Registry.MustRegister(versionGauge, phaseGauge, upgradesTotal, actionsTotal, refusedTotal)
+	for _, step := range []string{"begun", "held", "approved", "upgraded", "retried", "stale", "aborted", "superseded"} {
+		upgradesTotal.WithLabelValues(step) // from 0: Prometheus sees no increase in a first figure
+	}
 }
 
 func forgetMetrics(key types.NamespacedName) {

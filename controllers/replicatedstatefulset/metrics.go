@@ -1,11 +1,14 @@
 package replicatedstatefulset
 
 import (
+	"slices"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 )
 
 // The first six have the names of the original. Its label Reason was the whole
@@ -48,6 +51,14 @@ func counter(name, help string) prometheus.Counter {
 
 func init() {
 	metrics.Registry.MustRegister(clustersGauge, createdTotal, deletedTotal, modifiedTotal, failedTotal, passSeconds, refusedTotal, actionsTotal, unknownTotal, membersGauge)
+	for _, name := range slices.Concat(neededCommands, optionalCommands) {
+		if name == v1alpha1.CommandPreStop {
+			continue // a kubelet runs it
+		}
+		// From 0: Prometheus sees no increase in a first figure, and a failover may be the first.
+		unknownTotal.WithLabelValues(name)
+		actionsTotal.WithLabelValues(action.Exec.Label(), reasonOf(name))
+	}
 }
 
 func forgetMetrics(key types.NamespacedName) {

@@ -2,6 +2,7 @@ package monitoring
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 )
@@ -31,7 +32,11 @@ var situations = []situation{
 		not("another reason", series{degraded("StatefulCluster", "WriteRefused"): lasting(1)}),
 	whileFalse("StatefulObjectUnavailable", "ReplicatedStatefulSet", "Available", "NoPrimary", 10).
 		not("stopped on purpose", series{is("ReplicatedStatefulSet", "Available", "Stopped"): lasting(0)}).
-		not("no pods are wanted", series{is("StatefulSingleton", "Available", "NoPods"): lasting(0)}),
+		not("no pods are wanted", series{is("StatefulSingleton", "Available", "NoPods"): lasting(0)}).
+		also("another object of that name is well, where both have the namespace of the operator", series{
+			is("ReplicatedStatefulSet", "Available", "NoPrimary"): lasting(0),
+			of("stateful_operator_condition", `exported_namespace="other",kind="ReplicatedStatefulSet",type="Available",reason="PrimariesServe"`): lasting(1),
+		}),
 	whileTrue("StatefulObjectDegraded", "ExtendedStatefulSet", "Degraded", "WriteRefused", 10).
 		not("a Node that does not answer, which has an alert of its own", series{degraded("ExtendedStatefulSet", "NodeUnreachable"): lasting(1)}).
 		also("the reason changes", series{
@@ -43,10 +48,7 @@ var situations = []situation{
 			is("StatefulCluster", "Progressing", "Replacing"): "1x30 stale",
 			is("StatefulCluster", "Progressing", "Waiting"):   fmt.Sprintf("_x30 1x%d", long),
 		}).
-		also("another replica of the operator tells it", series{
-			of("stateful_operator_condition", `kind="StatefulCluster",pod="a",type="Progressing",reason="Replacing"`): "1x30 stale",
-			of("stateful_operator_condition", `kind="StatefulCluster",pod="b",type="Progressing",reason="Replacing"`): fmt.Sprintf("_x30 1x%d", long),
-		}),
+		also(byAnother, handedOver(of("stateful_operator_condition", `kind="StatefulCluster",%s,type="Progressing",reason="Replacing"`), 1, 30)),
 	whileTrue("ReplicatedStatefulSetDataLossRisk", "ReplicatedStatefulSet", "DataLossRisk", "NewestMissing", 5),
 	whileFalse("ReplicatedStatefulSetNotSeeded", "ReplicatedStatefulSet", "Seeded", "NotSeeded", 10).
 		not("stopped", series{
@@ -70,7 +72,8 @@ var situations = []situation{
 	whileTrue("StatefulSingletonRolloutHeld", "StatefulSingleton", "RolloutHeld", "RolloutCannotEnd", 5),
 	whileTrue("StatefulSingletonGuardMissing", "StatefulSingleton", "GuardMissing", "PolicyNotInstalled", 15),
 	gauge("StatefulObjectsUncounted", `stateful_operator_condition_objects_left_out{kind="StatefulCluster"}`, 7, 0, 15).
-		labelled("kind", "StatefulCluster"),
+		labelled("kind", "StatefulCluster").
+		also(byAnother, handedOver(`stateful_operator_condition_objects_left_out{kind="StatefulCluster",%s}`, 7, 5)),
 
 	gauge("StatefulOperatorDown", `leader_election_master_status{name="stateful-operator"}`, 0, 1, 5).
 		also("nothing is scraped", series{`leader_election_master_status{name="another"}`: lasting(1)}),
@@ -97,8 +100,10 @@ var situations = []situation{
 		labelled("kind", "StatefulCluster"),
 	gauge("StatefulSingletonDown", of("statefulsingleton_available", ""), 0, 1, 10).object().
 		with(of("statefulsingleton_waiting_pods", ""), lasting(2)).
-		not("no pod is wanted", series{of("statefulsingleton_available", ""): lasting(0), of("statefulsingleton_waiting_pods", ""): lasting(0)}),
-	gauge("StatefulSingletonRunsTwice", of("statefulsingleton_running_pods", ""), 2, 1, 1).object(),
+		not("no pod is wanted", series{of("statefulsingleton_available", ""): lasting(0), of("statefulsingleton_waiting_pods", ""): lasting(0)}).
+		also(byAnother, both(handedOver(of("statefulsingleton_available", "%s"), 0, 5), handedOver(of("statefulsingleton_waiting_pods", "%s"), 2, 5))),
+	gauge("StatefulSingletonRunsTwice", of("statefulsingleton_running_pods", ""), 2, 1, 1).object().
+		also(byAnother, handedOver(of("statefulsingleton_running_pods", "%s"), 2, 1)),
 	{
 		alert: "StatefulSingletonTimeouts",
 		fault: series{"statefulsingleton_timeouts_total": fmt.Sprintf("0x2 1x%d", long)},
@@ -121,6 +126,25 @@ func waits(short, middling, all string) series {
 }
 
 func lasting(value int) string { return fmt.Sprintf("%dx%d", value, long) }
+
+// byAnother is a fault that one replica of the operator tells of, and then another one.
+const byAnother = "another replica of the operator tells it"
+
+// handedOver are the series of both replicas, the second of which leads after some minutes;
+// %s is in the place of the label that differs.
+func handedOver(metric string, fault, minutes int) series {
+	return series{
+		fmt.Sprintf(metric, `pod="a"`): fmt.Sprintf("%dx%d stale", fault, minutes-1),
+		fmt.Sprintf(metric, `pod="b"`): fmt.Sprintf("_x%d %dx%d", minutes, fault, long),
+	}
+}
+
+// both are the series of one and the other.
+func both(one, other series) series {
+	all := maps.Clone(one)
+	maps.Copy(all, other)
+	return all
+}
 
 func growing(each int) string { return fmt.Sprintf("0+%dx%d", each, long) }
 
