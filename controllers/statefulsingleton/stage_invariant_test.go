@@ -191,8 +191,17 @@ func (l *invariant) released(act *action.Action, pod *corev1.Pod) {
 }
 
 func (l *invariant) deleted(act *action.Action) {
-	pod, isPod := act.Object.(*corev1.Pod)
-	if !isPod || act.Reason != reasonSuperseded && act.Reason != reasonTimeout && act.Reason != reasonRejected && (act.Reason != reasonFenced || !l.s.machine(pod.Spec.NodeName).wasOff) {
+	switch pod, isPod := act.Object.(*corev1.Pod); {
+	case !isPod:
+		if act.Reason != reasonBudget {
+			l.s.Breaks("the operator deletes: %s", act)
+		}
+	case act.Reason == reasonUnwanted:
+		if !(&member{pod: pod}).detached() {
+			l.s.Breaks("the operator deletes a pod that it did not take from its ReplicaSet: %s", act)
+		}
+	case act.Reason == reasonFenced && !l.s.machine(pod.Spec.NodeName).wasOff,
+		!slices.Contains([]string{reasonSuperseded, reasonTimeout, reasonRejected, reasonFenced, reasonCordoned}, act.Reason):
 		l.s.Breaks("the operator deletes: %s", act)
 	}
 }
