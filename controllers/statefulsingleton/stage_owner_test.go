@@ -208,7 +208,9 @@ func (s *stage) replicate(set *appsv1.ReplicaSet) func() {
 			s.letter++
 			name := set.Name + "-" + letters(s.letter)
 			s.born(name, set.Spec.Template, ownedBy("ReplicaSet", set), "")
-			edit(s, s.pod(name), func(p *corev1.Pod) { metav1.SetMetaDataLabel(&p.ObjectMeta, appsv1.DefaultDeploymentUniqueLabelKey, set.Name) })
+			edit(s, s.pod(name), func(p *corev1.Pod) {
+				metav1.SetMetaDataLabel(&p.ObjectMeta, appsv1.DefaultDeploymentUniqueLabelKey, set.Name)
+			})
 		}
 	case missing < 0:
 		victim := slices.MinFunc(pods, func(a, b *corev1.Pod) int {
