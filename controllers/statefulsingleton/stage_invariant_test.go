@@ -316,6 +316,9 @@ func (s *stage) endsWell(object *v1.StatefulSingleton) {
 		s.Breaks("the phase is %s", st.Phase)
 	}
 	for _, c := range st.Conditions {
+		if c.Reason == v1.ReasonNotReplacedFirst {
+			want[c.Type] = "True"
+		}
 		if expected := want[c.Type]; string(c.Status) != expected {
 			s.Breaks("condition %s is %s, want %q: %s", c.Type, c.Status, expected, c.Message)
 		}
