@@ -559,29 +559,15 @@ type family struct {
 	// deployment and replicaSet are their names, of a pod of a Deployment; there is no
 	// replicaSet if it is gone.
 	deployment, replicaSet string
-	// replicas is how many pods the Deployment wants.
-	replicas int32
-	surges   bool // the Deployment may have a pod more than that
-	pinned   bool // the pods of the ReplicaSet start on a Node that the template names
-	adopts   bool // the ReplicaSet takes a pod of its own back that has no controller
+	unwanted               bool // the Deployment wants no pod
+	surges                 bool // the Deployment may have a pod more than it wants
+	pinned                 bool // the pods of the ReplicaSet start on a Node that the template names
+	adopts                 bool // the ReplicaSet takes a pod of its own back that has no controller
 }
 
 // follows reports whether a pod is what the owner of an older one wants in its place.
 func (f *family) follows(old *family) bool {
 	return f.owner == old.owner && !f.outdated && old.outdated
-}
-
-// successors are those of the waiting pods that are to take the place of m: its Deployment
-// replaces its pods by surge, and wants them there, or m leaves its cordoned Node.
-func (f *facts) successors(m *member) []*member {
-	var found []*member
-	for _, next := range f.waiting {
-		follows := m.family.rolls && next.family.follows(&m.family)
-		if follows || (m == f.leaving && next.relieves(m)) {
-			found = append(found, next)
-		}
-	}
-	return found
 }
 
 // needsClaimOf reports whether the pod cannot come as far as its gate because

@@ -328,7 +328,7 @@ func (r *Reconciler) readDetached(ctx context.Context, pod *corev1.Pod, owner *m
 
 // familyOf is that of the pods of a ReplicaSet of a Deployment; set is nil if it is gone.
 func familyOf(d *appsv1.Deployment, set *appsv1.ReplicaSet) family {
-	f := family{owner: d.UID, name: "Deployment " + d.Name, outdated: true, deployment: d.Name, replicas: ptr.Deref(d.Spec.Replicas, 1)}
+	f := family{owner: d.UID, name: "Deployment " + d.Name, outdated: true, deployment: d.Name, unwanted: ptr.Deref(d.Spec.Replicas, 1) == 0}
 	if set != nil {
 		f.replicaSet, f.outdated = set.Name, revisionOf(set) < revisionOf(d)
 		f.adopts = set.DeletionTimestamp == nil && d.DeletionTimestamp == nil
@@ -346,7 +346,8 @@ func surges(d *appsv1.Deployment) bool {
 	if rolling == nil || rolling.MaxSurge == nil {
 		return true
 	}
-	more, err := intstr.GetScaledValueFromIntOrPercent(rolling.MaxSurge, int(max(ptr.Deref(d.Spec.Replicas, 1), 1)), true)
+	replicas := max(ptr.Deref(d.Spec.Replicas, 1), 1)
+	more, err := intstr.GetScaledValueFromIntOrPercent(rolling.MaxSurge, int(replicas), true)
 	return err == nil && more > 0
 }
 

@@ -20,13 +20,27 @@ func keepBudget(f *facts, p *plan) {
 	wanted := f.wantsBudget()
 	switch {
 	case f.budget == nil && wanted:
-		p.Do(action.Chain{{Verb: action.Create, Object: buildBudget(f.object), Reason: reasonBudget}})
+		p.Do(action.Chain{{
+			Verb:   action.Create,
+			Object: buildBudget(f.object),
+			Reason: reasonBudget,
+		}})
 	case f.budget == nil, !f.ownsBudget(), f.budget.DeletionTimestamp != nil:
 	case !wanted:
-		p.Do(action.Chain{{Verb: action.Delete, Object: f.budget, Reason: reasonBudget}})
+		p.Do(action.Chain{{
+			Verb:   action.Delete,
+			Object: f.budget,
+			Reason: reasonBudget,
+		}})
 	default:
 		if mended := f.mendedBudget(); mended != nil {
-			p.Do(action.Chain{{Verb: action.Patch, Object: mended, From: f.budget, Unchanged: true, Reason: reasonBudget}})
+			p.Do(action.Chain{{
+				Verb:      action.Patch,
+				Object:    mended,
+				From:      f.budget,
+				Unchanged: true,
+				Reason:    reasonBudget,
+			}})
 		}
 	}
 }
@@ -38,7 +52,11 @@ func (f *facts) wantsBudget() bool {
 		return false
 	}
 	m := f.active
-	if m == nil || !m.lives() || !m.granted() || metav1.GetControllerOf(m.pod) == nil {
+	switch {
+	case m == nil,
+		!m.lives(),
+		!m.granted(),
+		metav1.GetControllerOf(m.pod) == nil:
 		return f.budget != nil
 	}
 	return f.whyNoSuccessor(m) == ""

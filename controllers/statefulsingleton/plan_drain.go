@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
@@ -20,7 +22,7 @@ import (
 // takes its place, as in a rollout: once that one rests at its gate, the holder is deleted
 // (supersede). Where no pod waits, one is made: the holder is detached from its ReplicaSet,
 // which then lacks a pod. The Deployment is its controller meanwhile, so that it goes with
-// the Deployment, and kubectl drain does not take it for a pod of nobody. None of its labels
+// the Deployment, and kubectl drain does not take it for a pod without one. None of its labels
 // change. After an uncordon it is given back, and the ReplicaSet deletes the pod that waits.
 //
 // None of this grants anything: the rules of a grant count the holder as before.
@@ -38,16 +40,21 @@ func (w *world) replacesFirst() bool {
 func (f *facts) leaver() *member {
 	m := f.active
 	switch {
-	case m == nil, len(f.blockers) != 1, !f.replacesFirst():
-		return nil
-	case !m.node.Cordoned, !m.holder, !m.granted(), !m.lives():
-		return nil
-	case !m.detached() && !podstate.Ready(m.pod):
-		return nil
-	case m.family.replicas == 0, f.whyNoSuccessor(m) != "":
+	case !f.replacesFirst(),
+		m == nil,
+		len(f.blockers) > 1,
+		!m.node.Cordoned,
+		!m.holder,
+		!m.granted(),
+		!m.lives(),
+		m.family.unwanted,
+		f.whyNoSuccessor(m) != "":
 		return nil
 	}
-	return m
+	if m.detached() || podstate.Ready(m.pod) {
+		return m
+	}
+	return nil
 }
 
 // whyNoSuccessor says why no pod can be made elsewhere before this one goes, and what helps;
@@ -74,7 +81,9 @@ func (f *facts) whyNoSuccessor(m *member) string {
 
 // relieves reports whether a waiting pod can take the place of one that leaves its Node.
 func (m *member) relieves(old *member) bool {
-	if m.family.owner != old.family.owner || m.node.Cordoned {
+	switch {
+	case m.family.owner != old.family.owner,
+		m.node.Cordoned:
 		return false
 	}
 	return old.family.outdated || !m.family.outdated
@@ -94,7 +103,7 @@ func succeed(f *facts, p *plan) {
 }
 
 // successorComes reports whether a pod that can take the place of the one that leaves is
-// there. A rollout that cannot start its pods keeps nobody from it.
+// there. A rollout that cannot start its pods does not count.
 func (f *facts) successorComes() bool {
 	return slices.ContainsFunc(f.successors(f.leaving), func(next *member) bool {
 		return next.family.replicaSet == f.leaving.family.replicaSet || next.stuckOn() == ""
@@ -104,29 +113,42 @@ func (f *facts) successorComes() bool {
 // goesToo reports whether a waiting pod of the same Deployment is on a cordoned Node as well,
 // and its ReplicaSet would make it on another one.
 func (f *facts) goesToo(m *member) bool {
-	if !m.node.Cordoned || m.family.owner != f.leaving.family.owner {
+	switch {
+	case !m.node.Cordoned,
+		m.family.owner != f.leaving.family.owner,
+		f.whyNoSuccessor(m) != "":
 		return false
 	}
-	return f.whyNoSuccessor(m) == ""
+	return true
 }
 
 // detach takes a pod from its ReplicaSet, and says from which, in one patch that the API
 // server refuses for any other version of the pod.
 func detach(m *member) action.Chain {
 	pod := m.pod.DeepCopy()
-	deployment := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment", Name: m.family.deployment, UID: m.family.owner}
-	controls := true
-	deployment.Controller = &controls
-	setController(pod, &deployment)
-	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1.AnnotationDetached, string(pod.UID)+" "+m.family.replicaSet)
-	return action.Chain{{Verb: action.Patch, Object: pod, From: m.pod, Unchanged: true, Reason: reasonDetach,
-		Detail: fmt.Sprintf("its Node %s is cordoned, and ReplicaSet %s makes another pod", pod.Spec.NodeName, m.family.replicaSet)}}
+	setController(pod, &metav1.OwnerReference{
+		APIVersion: appsv1.SchemeGroupVersion.String(),
+		Kind:       "Deployment",
+		Name:       m.family.deployment,
+		UID:        m.family.owner,
+		Controller: ptr.To(true),
+	})
+	from := m.family.replicaSet
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1.AnnotationDetached, string(pod.UID)+" "+from)
+	return action.Chain{{
+		Verb:      action.Patch,
+		Object:    pod,
+		From:      m.pod,
+		Unchanged: true,
+		Reason:    reasonDetach,
+		Detail:    fmt.Sprintf("its Node %s is cordoned, and ReplicaSet %s makes another pod", pod.Spec.NodeName, from),
+	}}
 }
 
-// setController makes an owner the one that controls a pod; nil is nobody.
+// setController makes an owner the one that controls a pod; nil is none.
 func setController(pod *corev1.Pod, owner *metav1.OwnerReference) {
 	pod.OwnerReferences = slices.DeleteFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool {
-		return o.Controller != nil && *o.Controller
+		return ptr.Deref(o.Controller, false)
 	})
 	if owner != nil {
 		pod.OwnerReferences = append(pod.OwnerReferences, *owner)
@@ -141,7 +163,10 @@ func (m *member) detached() bool { return detachedFrom(m.pod) != "" }
 func detachedFrom(pod *corev1.Pod) string {
 	uid, set, _ := strings.Cut(pod.Annotations[v1.AnnotationDetached], " ")
 	owner := metav1.GetControllerOf(pod)
-	if uid != string(pod.UID) || owner == nil || owner.Kind != "Deployment" {
+	switch {
+	case uid != string(pod.UID),
+		owner == nil,
+		owner.Kind != "Deployment":
 		return ""
 	}
 	return set
@@ -156,23 +181,32 @@ func giveBack(f *facts, p *plan) {
 	}
 	var chains []action.Chain
 	for _, m := range f.blockers {
-		if m == f.leaving || !m.detached() || !m.lives() {
-			continue
-		}
-		if m.family.outdated || m.family.replicas == 0 {
-			continue
-		}
-		if !podstate.Ready(m.pod) && !f.deleting() {
-			continue
-		}
 		pod := m.pod.DeepCopy()
-		if !m.returnTo(pod) {
+		if !f.mayReturn(m) || !m.returnTo(pod) {
 			continue
 		}
-		chains = append(chains, action.Chain{{Verb: action.Patch, Object: pod, From: m.pod, Unchanged: true, Reason: reasonReturn,
-			Detail: "to ReplicaSet " + m.family.replicaSet}})
+		chains = append(chains, action.Chain{{
+			Verb:      action.Patch,
+			Object:    pod,
+			From:      m.pod,
+			Unchanged: true,
+			Reason:    reasonReturn,
+			Detail:    "to ReplicaSet " + m.family.replicaSet,
+		}})
 	}
 	p.Do(chains...)
+}
+
+// mayReturn reports whether the ReplicaSet of a pod has a place for it, and would keep it.
+func (f *facts) mayReturn(m *member) bool {
+	switch {
+	case m == f.leaving,
+		!m.lives(),
+		m.family.outdated,
+		m.family.unwanted:
+		return false
+	}
+	return f.deleting() || podstate.Ready(m.pod)
 }
 
 // returnTo makes a copy of a detached pod one that its ReplicaSet takes back: by its labels,
@@ -196,6 +230,44 @@ func endUnwanted(f *facts, p *plan) {
 		if !m.detached() && !mutant.Is("ssn-ends-pods-of-others") { // a pod ends that the operator did not take from its ReplicaSet
 			return false
 		}
-		return m.lives() && f.madeUnder(m) && m.family.deployment != "" && m.family.replicas == 0
+		return m.lives() && f.madeUnder(m) && m.family.unwanted
 	})...)
+}
+
+// notReplacedFirst finds that a drain evicts the active pod although another one is to be
+// made first.
+func notReplacedFirst(f *facts) (reason, message string) {
+	m := f.active
+	switch {
+	case !f.replacesFirst(),
+		m == nil,
+		!m.lives(),
+		!m.granted():
+		return "", ""
+	}
+	why := f.whyNoSuccessor(m)
+	switch {
+	case f.budget == nil && why != "":
+		return v1.ReasonNotReplacedFirst, fmt.Sprintf("spec.onEviction is ReplaceFirst, and a drain evicts pod %s as with Replace: %s", m.name(), why)
+	case f.budget != nil && !f.ownsBudget():
+		return v1.ReasonNotReplacedFirst, fmt.Sprintf("spec.onEviction is ReplaceFirst, and evictions of pod %s are not refused: PodDisruptionBudget %s is not the operator's; delete it, and the operator makes its own: kubectl -n %s delete pdb %s",
+			m.name(), f.budget.Name, f.budget.Namespace, f.budget.Name)
+	}
+	return "", ""
+}
+
+// runsOn says that a pod does, and what it is to leave.
+func (f *facts) runsOn(old *member) string {
+	if old != f.leaving {
+		return fmt.Sprintf("pod %s runs on", old.name())
+	}
+	return fmt.Sprintf("pod %s is to leave Node %s, which is cordoned, and runs on", old.name(), old.pod.Spec.NodeName)
+}
+
+// toStay is the command by which a pod need not leave its Node; "" if it does not leave it.
+func (f *facts) toStay(old *member) string {
+	if old != f.leaving {
+		return ""
+	}
+	return "; to keep it there: kubectl uncordon " + old.pod.Spec.NodeName
 }

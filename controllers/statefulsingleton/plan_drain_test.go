@@ -85,9 +85,9 @@ func TestDrainThatReplacesFirst(t *testing.T) {
 		{"S43 also when the field is set back", worldOf(held(), leaving().apart(), successor()), []string{returnA}},
 		{"S43 and when the object goes, Ready or not", worldOf(held().goes(), granted("a", 1).of("web").apart(), successor()), []string{returnA}},
 
-		{"S44 a detached pod ends when its Deployment wants none", budgeted(worldOf(replacing(), leaving().apart().kin(func(f *family) { f.replicas = 0 }))), []string{unwantedA}},
-		{"S44 one that is not detached is its ReplicaSet's affair", budgeted(worldOf(replacing(), leaving().kin(func(f *family) { f.replicas = 0 }))), nil},
-		{"S44 nor does the text of another pod make it one", budgeted(worldOf(replacing(), leaving().apart().kin(func(f *family) { f.replicas = 0 }).with(func(p *corev1.Pod) {
+		{"S44 a detached pod ends when its Deployment wants none", budgeted(worldOf(replacing(), leaving().apart().kin(func(f *family) { f.unwanted = true }))), []string{unwantedA}},
+		{"S44 one that is not detached is its ReplicaSet's affair", budgeted(worldOf(replacing(), leaving().kin(func(f *family) { f.unwanted = true }))), nil},
+		{"S44 nor does the text of another pod make it one", budgeted(worldOf(replacing(), leaving().apart().kin(func(f *family) { f.unwanted = true }).with(func(p *corev1.Pod) {
 			p.Annotations[v1.AnnotationDetached] = "uid-of-b web-1"
 		}))), nil},
 		{"S44 what is left of its family is unknown, and it stays", budgeted(worldOf(replacing(), leaving().apart().kin(func(f *family) { *f = family{} }))), []string{dropsBudget}},

@@ -87,3 +87,16 @@ func (f *facts) holdsUp(m *member) bool {
 	}
 	return slices.ContainsFunc(f.successors(m), (*member).held)
 }
+
+// successors are those of the waiting pods that are to take the place of m: its Deployment
+// replaces its pods by surge, and wants them there, or m leaves its cordoned Node.
+func (f *facts) successors(m *member) []*member {
+	var found []*member
+	for _, next := range f.waiting {
+		follows := m.family.rolls && next.family.follows(&m.family)
+		if follows || (m == f.leaving && next.relieves(m)) {
+			found = append(found, next)
+		}
+	}
+	return found
+}

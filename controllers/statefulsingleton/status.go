@@ -309,24 +309,6 @@ func containersMissing(f *facts) (reason, message string) {
 		f.pods[i].name(), strings.Join(f.pods[i].lacks, ", "))
 }
 
-// notReplacedFirst finds that a drain evicts the active pod although another one is to be
-// made first.
-func notReplacedFirst(f *facts) (reason, message string) {
-	m := f.active
-	if m == nil || !m.lives() || !m.granted() || !f.replacesFirst() {
-		return "", ""
-	}
-	why := f.whyNoSuccessor(m)
-	switch {
-	case f.budget == nil && why != "":
-		return v1.ReasonNotReplacedFirst, fmt.Sprintf("spec.onEviction is ReplaceFirst, and a drain evicts pod %s as with Replace: %s", m.name(), why)
-	case f.budget != nil && !f.ownsBudget():
-		return v1.ReasonNotReplacedFirst, fmt.Sprintf("spec.onEviction is ReplaceFirst, and evictions of pod %s are not refused: PodDisruptionBudget %s is not the operator's; delete it, and the operator makes its own: kubectl -n %s delete pdb %s",
-			m.name(), f.budget.Name, f.budget.Namespace, f.budget.Name)
-	}
-	return "", ""
-}
-
 // failing says that the program of the active pod does not run, or ends again
 // and again; "" if it does well. The pod keeps its turn: a crash proves nothing.
 func failing(f *facts) string {
@@ -399,22 +381,6 @@ func (f *facts) nextFor(old *member) *member {
 		return nil
 	}
 	return found[0]
-}
-
-// runsOn says that a pod does, and what it is to leave.
-func (f *facts) runsOn(old *member) string {
-	if old != f.leaving {
-		return fmt.Sprintf("pod %s runs on", old.name())
-	}
-	return fmt.Sprintf("pod %s is to leave Node %s, which is cordoned, and runs on", old.name(), old.pod.Spec.NodeName)
-}
-
-// toStay is the command by which a pod need not leave its Node; "" if it does not leave it.
-func (f *facts) toStay(old *member) string {
-	if old != f.leaving {
-		return ""
-	}
-	return fmt.Sprintf("; to keep it there: kubectl uncordon %s", old.pod.Spec.NodeName)
 }
 
 // scriptFails finds a pod in which the script of mode Script does not start, and says
