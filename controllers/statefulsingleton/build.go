@@ -7,10 +7,12 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
@@ -40,6 +42,26 @@ func buildWrapper(namespace, script string, owners []v1.StatefulSingleton) *core
 
 func ownLabels() map[string]string {
 	return map[string]string{v1.LabelPartOf: v1.PartOf, v1.LabelManagedBy: v1.ManagedBy}
+}
+
+// budgetName is the name of the PodDisruptionBudget of an object. None of the other kinds'
+// budgets has a dot before that word.
+func budgetName(object string) string { return object + ".singleton" }
+
+// buildBudget builds the PodDisruptionBudget that keeps the holder: it is the only pod of the
+// object that is Ready. Pods that are not Ready may be evicted, since they run no program, or
+// one that serves nobody.
+func buildBudget(s *v1.StatefulSingleton) *policyv1.PodDisruptionBudget {
+	of := map[string]string{v1.LabelSingleton: s.Name}
+	return &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: budgetName(s.Name), Namespace: s.Namespace, Labels: merged(ownLabels(), of),
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s, v1.GroupVersion.WithKind("StatefulSingleton"))}},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MinAvailable:               ptr.To(intstr.FromInt32(1)),
+			Selector:                   &metav1.LabelSelector{MatchLabels: of},
+			UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
+		},
+	}
 }
 
 // The volumes.

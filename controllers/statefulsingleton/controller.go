@@ -72,6 +72,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch;delete,roleName=statefulsingleton-role
 // +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch,roleName=statefulsingleton-role
 // +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=statefulsingleton-wrapper,verbs=get;list;watch;create;patch;delete,roleName=statefulsingleton-role
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete,roleName=statefulsingleton-role
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get,roleName=statefulsingleton-role
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get,roleName=statefulsingleton-role
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch,roleName=cluster-scoped-role

@@ -198,6 +198,12 @@ func eventOf(o action.Outcome) (reason, doing, note string) {
 		return v1.EventPodStarted, "Grant", pod + " may run its program"
 	case o.Reason == reasonGrant:
 		return v1.EventPodTransition, "Grant", pod + " may run its program, and no other does"
+	case o.Reason == reasonBudget:
+		return "", "", ""
+	case o.Reason == reasonDetach:
+		return v1.EventPodDetached, "Drain", pod + ": " + o.Detail
+	case o.Reason == reasonReturn:
+		return v1.EventPodReturned, "Drain", pod + " stays, and is given back " + o.Detail
 	case o.Verb == action.Delete:
 		return v1.EventPodDeleted, "Delete", pod + ": " + o.Detail
 	case o.Reason == reasonLetGo && o.Verb == action.Patch:

@@ -28,6 +28,9 @@ type facts struct {
 	active *member
 	// started are the blockers whose program has been started, as far as is known.
 	started []*member
+	// leaving is the active pod while it is to leave its cordoned Node, once another one
+	// can take its place; nil if there is none.
+	leaving *member
 	// handover is true while one is in progress; late is true of one that has taken
 	// longer than the spec allows.
 	handover, late bool
@@ -72,6 +75,7 @@ func derive(w *world) *facts {
 	slices.SortStableFunc(f.waiting, byTurn)
 	f.active = activeOf(f.blockers)
 	f.started = slices.DeleteFunc(slices.Clone(f.blockers), func(m *member) bool { return !m.mayHaveStarted() })
+	f.leaving = f.leaver()
 	f.handover = f.inHandover()
 	f.late = f.handover && w.isLate()
 	return f
@@ -123,6 +127,9 @@ func (f *facts) reviews() []time.Duration {
 	after = append(after, f.settlesIn(), f.mirrorMayReturn(), f.ownersDue.Sub(f.now))
 	if f.unguarded.Message != "" {
 		after = append(after, guardReview)
+	}
+	if slices.ContainsFunc(f.blockers, (*member).detached) {
+		after = append(after, detachedReview)
 	}
 	if began := f.object.Status.TransitionTimestamp; began != nil && f.handover {
 		after = append(after, f.until(began.Time, f.patience()))
@@ -346,6 +353,8 @@ func (w *world) isAlsoOfAnother(m *member) bool {
 // be running, or one that may be has to go.
 func (f *facts) inHandover() bool {
 	switch {
+	case f.leaving != nil:
+		return true
 	case len(f.waiting) == 0:
 		return false
 	case len(f.blockers) == 0:
@@ -362,7 +371,7 @@ func (f *facts) hasToGo(m *member) bool {
 	case !m.lives(), m.isUnmanaged(), f.isIdle(m):
 		return true
 	}
-	return len(m.successors(f.waiting)) > 0
+	return len(f.successors(m)) > 0
 }
 
 // isIdle reports whether a pod has its turn and cannot come as far as its program,
@@ -550,23 +559,18 @@ type family struct {
 	rolls    bool      // a Deployment that replaces its pods by surge
 	// wanted is how many pods are to be Ready for a rollout to go on.
 	wanted int32
+	// deployment and replicaSet are their names, of a pod of a Deployment; there is no
+	// replicaSet if it is gone.
+	deployment, replicaSet string
+	unwanted               bool // the Deployment wants no pod
+	surges                 bool // the Deployment may have a pod more than it wants
+	pinned                 bool // the pods of the ReplicaSet start on a Node that the template names
+	adopts                 bool // the ReplicaSet takes a pod of its own back that has no controller
 }
 
 // follows reports whether a pod is what the owner of an older one wants in its place.
 func (f *family) follows(old *family) bool {
 	return f.owner == old.owner && !f.outdated && old.outdated
-}
-
-// successors are those of the waiting pods that the Deployment of m, which replaces its
-// pods by surge, wants in its place.
-func (m *member) successors(waiting []*member) []*member {
-	var found []*member
-	for _, next := range waiting {
-		if m.family.rolls && next.family.follows(&m.family) {
-			found = append(found, next)
-		}
-	}
-	return found
 }
 
 // needsClaimOf reports whether the pod cannot come as far as its gate because

@@ -203,7 +203,9 @@ func (m *memberFixture) age(minutes int) *memberFixture {
 
 // of says which Deployment made the pod, with a rolling update.
 func (m *memberFixture) of(deployment string) *memberFixture {
-	m.family = family{owner: types.UID(deployment), name: "Deployment " + deployment, rolls: true, wanted: 1}
+	m.family = family{owner: types.UID(deployment), name: "Deployment " + deployment, rolls: true, wanted: 1,
+		deployment: deployment, replicaSet: deployment + "-1", surges: true, adopts: true}
+	m.pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: deployment + "-1", UID: "set", Controller: ptr.To(true)}}
 	return m
 }
 

@@ -30,6 +30,15 @@ type remembered struct {
 	hadPods bool
 	held    map[types.UID]time.Time // since when the gates of pods are known to run
 	mirrors map[string]time.Time    // static pods that may run, and since when they are not shown; zero while they are
+	// withoutBudget is the generation of the object that wants no PodDisruptionBudget, and
+	// was seen to have none.
+	withoutBudget generation
+}
+
+// generation is one of the spec of an object.
+type generation struct {
+	uid types.UID
+	of  int64
 }
 
 // of returns what is remembered of a name.

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -51,6 +52,8 @@ type world struct {
 	// namespaceGoes is true while the namespace is being deleted.
 	namespaceGoes bool
 	wrapper       *corev1.ConfigMap
+	// budget is what has the name of the object's PodDisruptionBudget; nil if nothing has.
+	budget *policyv1.PodDisruptionBudget
 	// unguarded is why the API server does not refuse pods without the gate; empty if it
 	// does.
 	unguarded engine.Notice
@@ -166,10 +169,11 @@ func (r *Reconciler) assemble(ctx context.Context, w *world, pods []corev1.Pod) 
 		m := &member{pod: &pods[i]}
 		m.lookAt(w.object)
 		var err error
-		if m.node, err = r.nodes.Read(ctx, r.Cache, r.Live, m.pod.Spec.NodeName, r.Now()); err != nil {
+		if m.node, err = r.readNode(ctx, w, m.pod.Spec.NodeName); err != nil {
 			return err
 		}
-		if len(pods) > 1 { // one pod by itself has no one to be compared with
+		// One pod by itself has no one to be compared with.
+		if len(pods) > 1 || w.replacesFirst() || m.detached() {
 			if m.family, err = r.readFamily(ctx, m.pod, families); err != nil {
 				return err
 			}
@@ -177,6 +181,16 @@ func (r *Reconciler) assemble(ctx context.Context, w *world, pods []corev1.Pod) 
 		w.pods = append(w.pods, m)
 	}
 	return nil
+}
+
+// readNode reads what matters of a Node. What follows from a cordon is decided on the Node as
+// it is now: a cache may show one that was taken back.
+func (r *Reconciler) readNode(ctx context.Context, w *world, name string) (nodestate.Facts, error) {
+	node, err := r.nodes.Read(ctx, r.Cache, r.Live, name, r.Now())
+	if err != nil || !node.Cordoned || !w.replacesFirst() {
+		return node, err
+	}
+	return r.nodes.Read(ctx, r.Live, r.Live, name, r.Now())
 }
 
 // lookAt finds out how the program of the pod is held back. Where the object is
@@ -262,6 +276,8 @@ func (r *Reconciler) readFamily(ctx context.Context, pod *corev1.Pod, known map[
 		f, err = r.readDeployment(ctx, pod.Namespace, owner)
 	case "StatefulSet":
 		f, err = r.readStatefulSet(ctx, pod, owner)
+	case "Deployment":
+		f, err = r.readDetached(ctx, pod, owner)
 	}
 	if client.IgnoreNotFound(err) != nil {
 		return f, fmt.Errorf("get %s %s: %w", owner.Kind, owner.Name, err)
@@ -286,11 +302,53 @@ func (r *Reconciler) readDeployment(ctx context.Context, namespace string, owner
 	if err := r.Live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: above.Name}, &d); err != nil || d.UID != above.UID {
 		return family{}, err
 	}
-	f := family{owner: d.UID, name: "Deployment " + d.Name, outdated: revisionOf(&set) < revisionOf(&d)}
-	if d.Spec.Strategy.Type == appsv1.RollingUpdateDeploymentStrategyType {
-		f.rolls, f.wanted = true, leastReady(&d)
+	return familyOf(&d, &set), nil
+}
+
+// readDetached reads the same for a pod that was taken from its ReplicaSet.
+func (r *Reconciler) readDetached(ctx context.Context, pod *corev1.Pod, owner *metav1.OwnerReference) (family, error) {
+	from := detachedFrom(pod)
+	if from == "" {
+		return family{}, nil
 	}
-	return f, nil
+	var d appsv1.Deployment
+	if err := r.Live.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name}, &d); err != nil || d.UID != owner.UID {
+		return family{}, err
+	}
+	var set appsv1.ReplicaSet
+	err := r.Live.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: from}, &set)
+	if client.IgnoreNotFound(err) != nil {
+		return family{}, err
+	}
+	if err != nil || !metav1.IsControlledBy(&set, &d) {
+		return familyOf(&d, nil), nil
+	}
+	return familyOf(&d, &set), nil
+}
+
+// familyOf is that of the pods of a ReplicaSet of a Deployment; set is nil if it is gone.
+func familyOf(d *appsv1.Deployment, set *appsv1.ReplicaSet) family {
+	f := family{owner: d.UID, name: "Deployment " + d.Name, outdated: true, deployment: d.Name, unwanted: ptr.Deref(d.Spec.Replicas, 1) == 0}
+	if set != nil {
+		f.replicaSet, f.outdated = set.Name, revisionOf(set) < revisionOf(d)
+		f.adopts = set.DeletionTimestamp == nil && d.DeletionTimestamp == nil
+		f.pinned = set.Spec.Template.Spec.NodeName != ""
+	}
+	if d.Spec.Strategy.Type == appsv1.RollingUpdateDeploymentStrategyType {
+		f.rolls, f.wanted, f.surges = true, leastReady(d), surges(d)
+	}
+	return f
+}
+
+// surges reports whether a Deployment may have a pod more than it has replicas.
+func surges(d *appsv1.Deployment) bool {
+	rolling := d.Spec.Strategy.RollingUpdate
+	if rolling == nil || rolling.MaxSurge == nil {
+		return true
+	}
+	replicas := max(ptr.Deref(d.Spec.Replicas, 1), 1)
+	more, err := intstr.GetScaledValueFromIntOrPercent(rolling.MaxSurge, int(replicas), true)
+	return err == nil && more > 0
 }
 
 // leastReady is how many pods of a Deployment are to be Ready for a rollout to go on.
@@ -340,6 +398,9 @@ func (r *Reconciler) readSurroundings(ctx context.Context, w *world, key types.N
 	if err == nil {
 		w.wrapper = &wrapper
 	}
+	if err := r.readBudget(ctx, w, key); err != nil {
+		return err
+	}
 	if w.deleting() {
 		var namespace corev1.Namespace
 		if err := r.Live.Get(ctx, types.NamespacedName{Name: key.Namespace}, &namespace); err != nil {
@@ -351,6 +412,29 @@ func (r *Reconciler) readSurroundings(ctx context.Context, w *world, key types.N
 	var due bool
 	if due, w.ownersDue = r.of(key).dueForOwners(w); due {
 		return r.readRefusedOwners(ctx, w, key)
+	}
+	return nil
+}
+
+// readBudget reads the PodDisruptionBudget of an object. One that does not want any is asked
+// about until it is known to have none.
+func (r *Reconciler) readBudget(ctx context.Context, w *world, key types.NamespacedName) error {
+	known := r.of(key)
+	this := generation{w.object.UID, w.object.Generation}
+	if !w.replacesFirst() && known.withoutBudget == this {
+		return nil
+	}
+	var budget policyv1.PodDisruptionBudget
+	err := r.Live.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: budgetName(key.Name)}, &budget)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("get the PodDisruptionBudget: %w", err)
+	}
+	known.withoutBudget = generation{}
+	switch {
+	case err == nil:
+		w.budget = &budget
+	case !w.replacesFirst():
+		known.withoutBudget = this
 	}
 	return nil
 }

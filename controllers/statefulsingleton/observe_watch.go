@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,8 +22,8 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
 )
 
-// podWatch watches the pods of the namespaces that have StatefulSingletons, as
-// metadata, to know when to look at them. The pods of other namespaces cost
+// podWatch watches the pods of the namespaces that have StatefulSingletons, and their
+// PodDisruptionBudgets, as metadata, to know when to look at them. The pods of other namespaces cost
 // nothing.
 type podWatch struct {
 	root  context.Context // ends with the manager
@@ -81,7 +82,7 @@ func (p *podWatch) wake(key types.NamespacedName) {
 	}
 }
 
-// follow begins to watch the pods of a namespace, once.
+// follow begins to watch the pods and budgets of a namespace, once.
 func (p *podWatch) follow(ctx context.Context, namespace string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,12 +97,14 @@ func (p *podWatch) follow(ctx context.Context, namespace string) error {
 	if err != nil {
 		return fmt.Errorf("make a cache of pods: %w", err)
 	}
-	informer, err := pods.GetInformer(ctx, metadataOf("Pod"), cache.BlockUntilSynced(false))
-	if err != nil {
-		return fmt.Errorf("watch the pods of %s: %w", namespace, err)
-	}
-	if _, err := informer.AddEventHandler(p.handler()); err != nil {
-		return fmt.Errorf("watch the pods of %s: %w", namespace, err)
+	for _, kind := range []*metav1.PartialObjectMetadata{metadataOf("Pod"), budgetMetadata()} {
+		informer, err := pods.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+		if err != nil {
+			return fmt.Errorf("watch kind %s in %s: %w", kind.Kind, namespace, err)
+		}
+		if _, err := informer.AddEventHandler(p.handler()); err != nil {
+			return fmt.Errorf("watch kind %s in %s: %w", kind.Kind, namespace, err)
+		}
 	}
 	until, end := context.WithCancel(p.root)
 	if p.followed == nil {
@@ -110,6 +113,14 @@ func (p *podWatch) follow(ctx context.Context, namespace string) error {
 	p.followed[namespace] = end
 	go func() { _ = pods.Start(until) }() // it ends with its context only
 	return nil
+}
+
+// budgetMetadata is that of PodDisruptionBudgets. Ours say by a label whose they are, as pods
+// do, so that one that is changed or deleted wakes its object.
+func budgetMetadata() *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"))
+	return m
 }
 
 // leave ends the watch of a namespace.

@@ -32,6 +32,11 @@ const (
 	reasonLetGo      = "LetGo"      // a pod started because its object goes
 	reasonRejected   = "Rejected"   // a pod deleted so that its kubelet says what became of it
 	reasonTouch      = "Touch"      // an owner woken whose pods were refused
+	reasonBudget     = "Budget"     // the PodDisruptionBudget
+	reasonDetach     = "Detach"     // a pod on a cordoned Node taken from its ReplicaSet
+	reasonReturn     = "Return"     // and given back
+	reasonUnwanted   = "Unwanted"   // a detached pod deleted whose Deployment wants none
+	reasonCordoned   = "Cordoned"   // a waiting pod deleted whose Node is cordoned
 )
 
 // rules in order of importance. A rule that acts beside the others starts no pod.
@@ -40,6 +45,7 @@ var rules = []engine.Rule[*facts, plan]{
 	{Name: "let all pods go at once", Act: letAllGo},
 	{Name: "keep the object until its pods are released", Act: keepObject},
 	{Name: "keep the script", Act: keepWrapper, Mode: engine.Beside},
+	{Name: "keep the budget", Act: keepBudget, Mode: engine.Beside},
 	{Name: "protect pods that may run", Act: protect, Mode: engine.Beside},
 	{Name: "release pods that have stopped", Act: release, Mode: engine.Beside},
 	{Name: "repair readiness conditions", Act: repairReadiness, Mode: engine.Beside},
@@ -48,10 +54,13 @@ var rules = []engine.Rule[*facts, plan]{
 	{Name: "delete pods whose machine is off", Act: deleteFenced},
 	{Name: "adopt a running pod", Act: adopt},
 	{Name: "end pods that their kubelet refused", Act: endRefused},
+	{Name: "end a detached pod that is not wanted", Act: endUnwanted},
+	{Name: "give a detached pod back", Act: giveBack},
 	{Name: "clear the way for the newest revision", Act: clearWay},
 	{Name: "complete the grant", Act: completeGrant},
 	{Name: "grant the next pod", Act: grantNext},
 	{Name: "delete a superseded pod", Act: supersede},
+	{Name: "have a successor made elsewhere", Act: succeed},
 	{Name: "end a handover that takes too long", Act: endTimeout},
 	{Name: "finish the deletion", Act: finishDeletion},
 }

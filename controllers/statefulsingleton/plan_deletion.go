@@ -125,6 +125,7 @@ func (f *facts) unprotectAll(which func(*member) bool) []action.Chain {
 func letGo(f *facts, m *member) []action.Chain {
 	pod := m.pod.DeepCopy()
 	controllerutil.RemoveFinalizer(pod, v1.FinalizerPod)
+	m.returnTo(pod)
 	starts := f.startsLetGo(m)
 	if starts {
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1.AnnotationGrant, grantOf(pod.UID, f.epoch()+1))

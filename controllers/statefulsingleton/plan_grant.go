@@ -160,6 +160,9 @@ func release(f *facts, p *plan) {
 func unprotect(m *member, reason string) action.Action {
 	pod := m.pod.DeepCopy()
 	controllerutil.RemoveFinalizer(pod, v1.FinalizerPod)
+	if reason == reasonLetGo {
+		m.returnTo(pod)
+	}
 	return action.Action{Verb: action.Patch, Object: pod, From: m.pod, Unchanged: reason == reasonLetGo, Reason: reason}
 }
 

@@ -1,6 +1,7 @@
 package statefulsingleton
 
 import (
+	"fmt"
 	"slices"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
@@ -30,7 +31,7 @@ func supersede(f *facts, p *plan) {
 		if !f.isSuperseded(m) {
 			return
 		}
-		chains = append(chains, deletion(m, reasonSuperseded, "a pod of the newest revision waits for it"))
+		chains = append(chains, deletion(m, reasonSuperseded, f.whySuperseded(m)))
 	}
 	p.Do(chains...)
 }
@@ -40,12 +41,23 @@ func (f *facts) isSuperseded(m *member) bool {
 	if len(f.blockers) > 1 && !f.madeUnder(m) {
 		return false
 	}
-	return slices.ContainsFunc(m.successors(f.waiting), func(next *member) bool {
+	return slices.ContainsFunc(f.successors(m), func(next *member) bool {
 		if next.needsClaimOf(m) {
+			return true
+		}
+		if mutant.Is("ssn-drain-before-warm") { // a pod leaves its cordoned Node before the next one is at its gate
 			return true
 		}
 		return next.eligible() && next.rests
 	})
+}
+
+// whySuperseded says for what a pod is deleted.
+func (f *facts) whySuperseded(m *member) string {
+	if m == f.leaving {
+		return fmt.Sprintf("its Node %s is cordoned, and another pod waits elsewhere", m.pod.Spec.NodeName)
+	}
+	return "a pod of the newest revision waits for it"
 }
 
 // endTimeout deletes the pods that are waited for, if the spec wants that and they
@@ -73,5 +85,18 @@ func (f *facts) holdsUp(m *member) bool {
 	case podstate.Ended(m.pod), f.isIdle(m):
 		return true
 	}
-	return slices.ContainsFunc(m.successors(f.waiting), (*member).held)
+	return slices.ContainsFunc(f.successors(m), (*member).held)
+}
+
+// successors are those of the waiting pods that are to take the place of m: its Deployment
+// replaces its pods by surge, and wants them there, or m leaves its cordoned Node.
+func (f *facts) successors(m *member) []*member {
+	var found []*member
+	for _, next := range f.waiting {
+		follows := m.family.rolls && next.family.follows(&m.family)
+		if follows || (m == f.leaving && next.relieves(m)) {
+			found = append(found, next)
+		}
+	}
+	return found
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/golden"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
 )
 
 var seeds = flag.Int("seeds", 8, "random orders of each story; with 100 or more, every write fails in every way")
@@ -231,6 +232,29 @@ var (
 	}}
 )
 
+// replacesFirst makes an object whose pod is not evicted before another one waits elsewhere.
+var replacesFirst = act{"the user makes the StatefulSingleton, with onEviction ReplaceFirst", func(s *stage) {
+	makeObject(func(s *v1.StatefulSingleton) { s.Spec.OnEviction = v1.EvictionReplacesFirst }).do(s)
+}}
+
+var (
+	drain = onItsNode("a person drains its node", func(s *stage, m *machine) {
+		m.drained = true
+		kubelet.Cordon(s.Cluster, m.name, true)
+	})
+	cordonAll = act{"a person cordons all nodes", func(s *stage) {
+		for _, m := range s.machines {
+			kubelet.Cordon(s.Cluster, m.name, true)
+		}
+	}}
+	uncordon = act{"a person uncordons all nodes", func(s *stage) {
+		for _, m := range s.machines {
+			m.drained = false
+			kubelet.Cordon(s.Cluster, m.name, false)
+		}
+	}}
+)
+
 // dieBetween is the end of the operator that makes the next grant, after the
 // first of its two writes.
 var dieBetween = act{"the operator will die between the writes of its next grant", func(s *stage) {
@@ -284,8 +308,19 @@ var stories = []story{
 	{"bad-image-and-a-timeout", []act{makeObject(func(s *v1.StatefulSingleton) { s.Spec.OnTimeout = v1.TimeoutDeletesOld }), makeDeployment(2, rolling),
 		rollTo(badImage), passes(301 * time.Second), rollTo("one")}},
 	{"bad-image-and-back", []act{makeObject(), makeDeployment(1, rolling), rollTo(badImage), rollTo("one")}},
+	{"drain-without-a-gap", []act{replacesFirst, makeDeployment(1, rolling), drain, uncordon}},
+	{"drain-that-is-taken-back", []act{replacesFirst, makeDeployment(1, rolling), cordonAll, uncordon}},
+	{"drain-with-a-standby", []act{replacesFirst, makeDeployment(2, rolling), drain, uncordon}},
+	{"drain-in-a-bad-rollout", []act{replacesFirst, makeDeployment(1, rolling), rollTo(badImage), drain, uncordon, rollTo("one")}},
+	{"drain-and-a-rollout", []act{replacesFirst, makeDeployment(1, rolling), cordonAll, rollTo("two"), rollTo("one"), uncordon}},
+	{"drain-and-no-pods-wanted", []act{replacesFirst, makeDeployment(1, rolling), cordonAll, scaleTo(0), passes(10 * time.Second), uncordon, scaleTo(1)}},
+	{"drain-and-the-object-goes", []act{replacesFirst, makeDeployment(1, rolling), cordonAll, deleteObject, uncordon}},
+	{"drain-of-recreate", []act{replacesFirst, makeDeployment(1, recreate), drain, uncordon}},
 	{"ended-by-others", []act{makeObject(), makeDeployment(3, rolling), collectCrashed, collectOne, deleteOne, collectCrashed, evictOne, crashOne, collectOne,
 		collectCrashed, refuseOne, collectOne, crashOne, refuseOne, forceOne}},
+	{"drains-at-once", []act{replacesFirst, makeDeployment(1, rolling), drain, rollTo("two"), uncordon, drain, crashOne, deleteOne, cordonAll, scaleTo(0), uncordon, scaleTo(2), drain,
+		forceOne, cutOff, takeByTaint, heal, cordonAll, dieBetween, rollTo("three"), uncordon, drain, powerOff, taintNode, bootNode, evictOne, uncordon, drain, deleteObject, remakeObject,
+		cordonAll, deleteObject, releaseNow, uncordon}},
 	{"everything-at-once", []act{makeDeployment(3, rolling), makeObject(), rollTo("two"), deleteOne, crashOne, scaleTo(4), forceOne, cutOff, relabelOne, dieBetween, rollTo("three"), evictOne,
 		takeByTaint, heal, collectOne, scaleTo(2), powerOff, taintNode, rollTo("one"), bootNode, drainOne, deleteNode, forceOne, restoreNode, deleteObject, deleteOne,
 		remakeObject, rollTo("two"), deleteOne, scaleTo(1), forceOne}},
@@ -294,7 +329,7 @@ var stories = []story{
 }
 
 // goldenStories are few enough to be read.
-const goldenStories = 30
+const goldenStories = 37
 
 func TestStories(t *testing.T) {
 	for i, story := range stories {

@@ -19,6 +19,7 @@ var effects = kstatus.Effects{
 	v1.ReasonNodeLost:          kstatus.NeedsPerson, // but for a Node that is gone: see withKstatus
 	v1.ReasonPodFailing:        kstatus.Passes,      // the kubelet starts it again
 	v1.ReasonContainersMissing: kstatus.Beside,      // it works as gate mode Init does
+	v1.ReasonNotReplacedFirst:  kstatus.Beside,      // it works as with onEviction Replace
 }
 
 // withKstatus adds the conditions that tools wait for.

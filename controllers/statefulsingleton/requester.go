@@ -8,10 +8,12 @@ import (
 // Requester is what those must be allowed who ask for a StatefulSingleton: its pods are
 // other people's.
 func Requester() requester.Kind {
-	fields := []string{"selector", "maxTransitionTime", "terminationGracePeriod", "respectPodGracePeriod", "gateMode", "containers", "statusSidecar", "onTimeout"}
+	fields := []string{"selector", "maxTransitionTime", "terminationGracePeriod", "respectPodGracePeriod", "gateMode", "containers", "statusSidecar", "onTimeout", "onEviction"}
 	return requester.Kind{GroupVersion: v1.GroupVersion, Name: "StatefulSingleton", Plural: "statefulsingletons", Rights: []requester.Right{
 		{Verb: "update", Resource: "pods", Does: "holds back pods", Fields: fields},
 		{Verb: "delete", Resource: "pods", Does: "deletes pods", Fields: fields},
+		{Verb: "create", Group: "policy", Resource: "poddisruptionbudgets", Does: "refuses evictions by a PodDisruptionBudget", Fields: []string{"onEviction"},
+			If: `has(spec.onEviction) && spec.onEviction == "` + string(v1.EvictionReplacesFirst) + `"`},
 		{Verb: "update", Resource: "pods", Does: "lets pods go", Fields: []string{"release"}, Annotations: []string{v1.AnnotationReleaseNow}},
 	}}
 }

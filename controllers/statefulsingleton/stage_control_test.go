@@ -33,11 +33,27 @@ func (s *stage) controlPlaneMoves() (moves []move) {
 				s.disrupt(p, "DeletionByTaintManager")
 				s.Delete(p)
 			}})
+		case s.machine(p.Spec.NodeName).drained && s.evictable(p):
+			moves = append(moves, move{"drain" + uid, func() {
+				s.Say("    the drain evicts %s", p.Name)
+				s.disrupt(p, "EvictionByEvictionAPI")
+				s.Delete(s.byUID(p.UID))
+			}})
 		case s.orphaned(p) && (!podstate.Ended(p) || !podstate.Terminating(p) || *p.DeletionGracePeriodSeconds > 0):
 			moves = append(moves, move{"collect" + uid, func() { s.collect(p) }})
 		}
 	}
 	return moves
+}
+
+// evictable reports whether the API server lets a drain evict a pod: the budget keeps the one
+// that is Ready.
+func (s *stage) evictable(p *corev1.Pod) bool {
+	if podstate.Terminating(p) || podstate.Ended(p) {
+		return false
+	}
+	_, kept := s.All[objects.Key{Kind: "PodDisruptionBudget", Namespace: "ns", Name: budgetName("db")}]
+	return !kept || !podstate.Ready(p)
 }
 
 // orphaned reports whether pod garbage collection takes a pod: its Node has been
@@ -84,7 +100,7 @@ func (s *stage) freeNode() (best string) {
 		load[p.Spec.NodeName]++
 	}
 	for _, n := range every[corev1.Node](s) {
-		if isReady(n) && len(n.Spec.Taints) == 0 && (best == "" || load[n.Name] < load[best]) {
+		if isReady(n) && len(n.Spec.Taints) == 0 && !n.Spec.Unschedulable && (best == "" || load[n.Name] < load[best]) {
 			best = n.Name
 		}
 	}

@@ -194,8 +194,17 @@ func (l *invariant) released(act *action.Action, pod *corev1.Pod) {
 }
 
 func (l *invariant) deleted(act *action.Action) {
-	pod, isPod := act.Object.(*corev1.Pod)
-	if !isPod || act.Reason != reasonSuperseded && act.Reason != reasonTimeout && act.Reason != reasonRejected && (act.Reason != reasonFenced || !l.s.machine(pod.Spec.NodeName).wasOff) {
+	switch pod, isPod := act.Object.(*corev1.Pod); {
+	case !isPod:
+		if act.Reason != reasonBudget {
+			l.s.Breaks("the operator deletes: %s", act)
+		}
+	case act.Reason == reasonUnwanted:
+		if !(&member{pod: pod}).detached() {
+			l.s.Breaks("the operator deletes a pod that it did not take from its ReplicaSet: %s", act)
+		}
+	case act.Reason == reasonFenced && !l.s.machine(pod.Spec.NodeName).wasOff,
+		!slices.Contains([]string{reasonSuperseded, reasonTimeout, reasonRejected, reasonFenced, reasonCordoned}, act.Reason):
 		l.s.Breaks("the operator deletes: %s", act)
 	}
 }
@@ -310,6 +319,9 @@ func (s *stage) endsWell(object *v1.StatefulSingleton) {
 		s.Breaks("the phase is %s", st.Phase)
 	}
 	for _, c := range st.Conditions {
+		if c.Reason == v1.ReasonNotReplacedFirst {
+			want[c.Type] = "True"
+		}
 		if expected := want[c.Type]; string(c.Status) != expected {
 			s.Breaks("condition %s is %s, want %q: %s", c.Type, c.Status, expected, c.Message)
 		}

@@ -25,6 +25,8 @@ type machine struct {
 	reachable bool
 	// missingSince is when its Node was deleted; zero while it is there.
 	missingSince time.Time
+	// drained is true while a drain evicts its pods.
+	drained bool
 }
 
 // body is what there really is of a pod on its machine.

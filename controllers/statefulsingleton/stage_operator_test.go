@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -116,7 +117,7 @@ func (o *operator) wakes(was, is client.Object) bool {
 		}
 	case *v1.StatefulSingleton:
 		return true
-	case *corev1.ConfigMap:
+	case *corev1.ConfigMap, *policyv1.PodDisruptionBudget:
 		return true
 	}
 	for _, k := range keys {

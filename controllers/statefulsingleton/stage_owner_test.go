@@ -189,15 +189,28 @@ func (s *stage) ready(set *appsv1.ReplicaSet) (n int32) {
 	return n
 }
 
-// replicate is the next step of the ReplicaSet controller: the pods that it
-// deletes are those that are not Ready, and of these the youngest.
+// replicate is the next step of the ReplicaSet controller: it adopts pods of its own that
+// have no controller, and the pods that it deletes are those that are not Ready, and of
+// these the youngest.
 func (s *stage) replicate(set *appsv1.ReplicaSet) func() {
+	for _, p := range s.pods() {
+		if metav1.GetControllerOf(p) == nil && p.Labels[appsv1.DefaultDeploymentUniqueLabelKey] == set.Name && p.Labels["app"] == "db" && !podstate.Terminating(p) && !podstate.Ended(p) {
+			return func() {
+				s.Say("    %s adopts %s", set.Name, p.Name)
+				edit(s, p, func(p *corev1.Pod) { p.OwnerReferences = append(p.OwnerReferences, ownedBy("ReplicaSet", set)...) })
+			}
+		}
+	}
 	pods := slices.DeleteFunc(s.of(set), func(p *corev1.Pod) bool { return podstate.Terminating(p) || podstate.Ended(p) })
 	switch missing := int(*set.Spec.Replicas) - len(pods); {
 	case missing > 0:
 		return func() {
 			s.letter++
-			s.born(set.Name+"-"+letters(s.letter), set.Spec.Template, ownedBy("ReplicaSet", set), "")
+			name := set.Name + "-" + letters(s.letter)
+			s.born(name, set.Spec.Template, ownedBy("ReplicaSet", set), "")
+			edit(s, s.pod(name), func(p *corev1.Pod) {
+				metav1.SetMetaDataLabel(&p.ObjectMeta, appsv1.DefaultDeploymentUniqueLabelKey, set.Name)
+			})
 		}
 	case missing < 0:
 		victim := slices.MinFunc(pods, func(a, b *corev1.Pod) int {
@@ -209,6 +222,12 @@ func (s *stage) replicate(set *appsv1.ReplicaSet) func() {
 		}
 	}
 	return nil
+}
+
+// pod is the one of a name.
+func (s *stage) pod(name string) *corev1.Pod {
+	p, _ := s.All[objects.Key{Kind: "Pod", Namespace: "ns", Name: name}].(*corev1.Pod)
+	return p
 }
 
 func rank(p *corev1.Pod) int {

@@ -214,7 +214,7 @@ func degraded(f *facts) metav1.Condition {
 // troubles are what may need a person, the gravest first. Each gives the reason and the
 // message of condition Degraded; "" if all is well.
 var troubles = []func(*facts) (reason, message string){
-	notServed, severalRunning, nodeLost, scriptFailing, writeRefused, tooLate, podFailing, containersMissing,
+	notServed, severalRunning, nodeLost, scriptFailing, writeRefused, tooLate, podFailing, containersMissing, notReplacedFirst,
 }
 
 func notServed(f *facts) (reason, message string) {
@@ -284,7 +284,11 @@ func tooLate(f *facts) (reason, message string) {
 
 // lateText says that a handover takes too long, and what it waits for.
 func lateText(f *facts) string {
-	return fmt.Sprintf("the handover takes longer than maxTransitionTime (%d s): %s; waiting: %s", *f.object.Spec.MaxTransitionTime, whatHolds(f), someOf(f.waiting))
+	late := fmt.Sprintf("the handover takes longer than maxTransitionTime (%d s): %s", *f.object.Spec.MaxTransitionTime, whatHolds(f))
+	if len(f.waiting) == 0 {
+		return late
+	}
+	return late + "; waiting: " + someOf(f.waiting)
 }
 
 func podFailing(f *facts) (reason, message string) {
@@ -348,22 +352,36 @@ func whatHolds(f *facts) string {
 	return hindrance(f, f.waiting[0])
 }
 
-// comingUp says why the old pod of a rollout runs on: its successor is not at
-// its gate yet. It is "" where that is not what the handover waits for.
+// comingUp says why the old pod of a rollout runs on, or one that is to leave its Node: its
+// successor is not at its gate yet. It is "" where that is not what the handover waits for.
 func comingUp(f *facts) string {
 	if len(f.blockers) != 1 || !f.blockers[0].lives() {
 		return ""
 	}
-	old, next := f.blockers[0], f.waiting[0]
+	old := f.blockers[0]
+	next := f.nextFor(old)
 	switch {
-	case len(old.successors(f.waiting[:1])) == 0:
+	case next == nil && old != f.leaving:
 		return ""
+	case next == nil:
+		return fmt.Sprintf("%s until a pod that its ReplicaSet makes waits on another; see: kubectl -n %s describe replicaset %s",
+			f.runsOn(old), old.pod.Namespace, old.family.replicaSet) + f.toStay(old)
 	case next.obstacle() != "":
-		return fmt.Sprintf("pod %s runs on; pod %s is to take its place, and %s", old.name(), next.name(), next.obstacle())
+		return fmt.Sprintf("%s; pod %s is to take its place, and %s", f.runsOn(old), next.name(), next.obstacle()) + f.toStay(old)
 	case !next.rests:
-		return fmt.Sprintf("pod %s runs on until pod %s, which is to take its place, waits at its gate", old.name(), next.name())
+		return fmt.Sprintf("%s until pod %s, which is to take its place, waits at its gate", f.runsOn(old), next.name()) + f.toStay(old)
 	}
 	return ""
+}
+
+// nextFor is the pod that is to take the place of an old one; nil if there is none. A pod
+// that is to take it in a rollout has to be the next one.
+func (f *facts) nextFor(old *member) *member {
+	found := f.successors(old)
+	if len(found) == 0 || (old != f.leaving && found[0] != f.waiting[0]) {
+		return nil
+	}
+	return found[0]
 }
 
 // scriptFails finds a pod in which the script of mode Script does not start, and says

@@ -35,6 +35,10 @@ const (
 	// to 90 seconds (pod_workers.go: the resync interval, with jitter); 80 were seen.
 	mirrorReturns = 2 * time.Minute
 
+	// detachedReview is how often the Deployment of a pod is looked at that was taken from
+	// its ReplicaSet: no event tells that it wants no pod any more.
+	detachedReview = 10 * time.Second
+
 	// guardInterval is how often the policy is looked at, guardRetry how often while
 	// something is wrong with it, and guardReview how often an object looks whether it
 	// is still.

@@ -34,6 +34,9 @@ func withDefaults(s *v1.StatefulSingleton) *v1.StatefulSingleton {
 	if spec.OnTimeout == "" {
 		spec.OnTimeout = v1.TimeoutWaits
 	}
+	if spec.OnEviction == "" {
+		spec.OnEviction = v1.EvictionReplaces
+	}
 	return s
 }
 

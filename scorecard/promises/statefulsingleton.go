@@ -26,6 +26,8 @@ var StatefulSingleton = []Promise{
 	together("S7 the first pod starts, and is told of", firstPod),
 	scribed(together("S8 a rollout with surge hands over, and ends", surgeRollout)),
 	together("S10 a drained pod starts elsewhere", drained),
+	together("S42 a drained pod is replaced before it goes", drainedFirst),
+	together("S43 a pod that need not leave its node is given back", givenBack),
 	scribed(together("S11 Recreate, no surge and a StatefulSet hand over", otherOwners)),
 	scribed(together("S12 the next one waits for the end of a slow shutdown", slowShutdown)),
 	together("S13 a handover that takes too long is told of once, and ends", timeout),

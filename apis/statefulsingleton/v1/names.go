@@ -32,6 +32,11 @@ const (
 	// A kubelet that is renewing the pod's volumes when the grant comes may miss
 	// it, and looks again within 60 to 90 seconds, or when the pod changes.
 	AnnotationReminder = Prefix + "grant-reminder"
+	// AnnotationDetached is on a pod that the operator took from its ReplicaSet, so that
+	// this makes another one before the pod goes: the pod's own UID, a space and the name
+	// of the ReplicaSet. Its controller is the Deployment meanwhile. Any other text means
+	// nothing.
+	AnnotationDetached = Prefix + "detached"
 	// FinalizerPod keeps a pod that may be running a program visible until its
 	// containers have been seen stopped. Whoever takes it off takes the word of
 	// the kubelet away from the operator.
@@ -191,6 +196,10 @@ const (
 	// again and again. The pod keeps its turn.
 	ReasonPodFailing = "PodFailing"
 
+	// ReasonNotReplacedFirst: spec.onEviction is ReplaceFirst, and evictions of the active
+	// pod are not refused, or not by the operator.
+	ReasonNotReplacedFirst = "NotReplacedFirst"
+
 	// ReasonPodWithoutGate: see ConditionUnmanagedPod.
 	ReasonPodWithoutGate = "PodWithoutGate"
 	// ReasonSelectorsOverlap: see ConditionSelectorConflict.
@@ -218,6 +227,11 @@ const (
 	// EventPodReleased: a pod was let go because its StatefulSingleton was
 	// deleted.
 	EventPodReleased = "PodReleased"
+	// EventPodDetached: a pod on a cordoned Node was taken from its ReplicaSet, which
+	// makes another one in its place.
+	EventPodDetached = "PodDetached"
+	// EventPodReturned: such a pod is its ReplicaSet's again.
+	EventPodReturned = "PodReturned"
 	// EventWriteRefused: the API server refused a write; it is tried again.
 	EventWriteRefused = "WriteRefused"
 	// EventSeveralRunning: more than one pod may be running the program now.

@@ -32,6 +32,19 @@ const (
 	TimeoutDeletesOld TimeoutPolicy = "DeleteOld"
 )
 
+// EvictionPolicy says what happens to the pod that runs when its Node is cordoned, and its
+// eviction is asked for.
+// +kubebuilder:validation:Enum=Replace;ReplaceFirst
+type EvictionPolicy string
+
+const (
+	// EvictionReplaces lets the pod be evicted. Its owner makes another one then.
+	EvictionReplaces EvictionPolicy = "Replace"
+	// EvictionReplacesFirst keeps the pod until another one waits at its gate on a Node
+	// that is not cordoned.
+	EvictionReplacesFirst EvictionPolicy = "ReplaceFirst"
+)
+
 // StatefulSingletonSpec is what the user wants.
 // +kubebuilder:validation:XValidation:rule="has(self.selector) == has(oldSelf.selector) && self.selector == oldSelf.selector",message="selector is immutable; delete the StatefulSingleton (the program that runs is not stopped) and create another"
 type StatefulSingletonSpec struct {
@@ -139,6 +152,21 @@ type StatefulSingletonSpec struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Release",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:release","urn:alm:descriptor:com.tectonic.ui:advanced"},order=20
 	Release *ReleaseOrder `json:"release,omitempty"`
+
+	// OnEviction says what a drain does to the pod that runs.
+	//
+	// Replace: it is evicted, and its owner makes another one then.
+	//
+	// ReplaceFirst: when its Node is cordoned, another pod is made on another Node, and
+	// comes as far as its gate; then the old one is deleted, and the program starts there.
+	// Until then a PodDisruptionBudget refuses its eviction, with the operator down too. It
+	// holds for pods of a Deployment whose strategy is RollingUpdate with a surge, and which
+	// could not start again on a cordoned Node; condition Degraded names any other. No
+	// other PodDisruptionBudget may select these pods. Defaults to Replace.
+	// +optional
+	// +kubebuilder:default=Replace
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="On eviction",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Replace","urn:alm:descriptor:com.tectonic.ui:select:ReplaceFirst"},order=9
+	OnEviction EvictionPolicy `json:"onEviction,omitempty"`
 }
 
 // StatefulSingleton lets at most one of the pods that match its selector run
@@ -161,7 +189,7 @@ type StatefulSingletonSpec struct {
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether it is as its spec says, and nothing is left to do"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="the name may have at most 63 characters: pods carry it as the value of a label"
-// +operator-sdk:csv:customresourcedefinitions:displayName="Stateful Singleton",resources={{Pod,v1,""},{ConfigMap,v1,""},{Event,v1,""}}
+// +operator-sdk:csv:customresourcedefinitions:displayName="Stateful Singleton",resources={{Pod,v1,""},{ConfigMap,v1,""},{PodDisruptionBudget,v1,""},{Event,v1,""}}
 type StatefulSingleton struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

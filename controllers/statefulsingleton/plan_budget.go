@@ -1,0 +1,79 @@
+package statefulsingleton
+
+import (
+	"maps"
+
+	policyv1 "k8s.io/api/policy/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
+)
+
+// keepBudget keeps the PodDisruptionBudget of an object whose holder is not to be evicted,
+// and takes it away where no pod could be made first: it would hold up drains for nothing.
+func keepBudget(f *facts, p *plan) {
+	if f.object == nil || mutant.Is("ssn-drain-evicts") { // a drain evicts the pod that runs
+		return
+	}
+	wanted := f.wantsBudget()
+	switch {
+	case f.budget == nil && wanted:
+		p.Do(action.Chain{{
+			Verb:   action.Create,
+			Object: buildBudget(f.object),
+			Reason: reasonBudget,
+		}})
+	case f.budget == nil, !f.ownsBudget(), f.budget.DeletionTimestamp != nil:
+	case !wanted:
+		p.Do(action.Chain{{
+			Verb:   action.Delete,
+			Object: f.budget,
+			Reason: reasonBudget,
+		}})
+	default:
+		if mended := f.mendedBudget(); mended != nil {
+			p.Do(action.Chain{{
+				Verb:      action.Patch,
+				Object:    mended,
+				From:      f.budget,
+				Unchanged: true,
+				Reason:    reasonBudget,
+			}})
+		}
+	}
+}
+
+// wantsBudget reports whether there is to be a budget. While no pod has its turn, or the one
+// that has it is on its way back to its ReplicaSet, all stays as it is.
+func (f *facts) wantsBudget() bool {
+	if !f.replacesFirst() {
+		return false
+	}
+	m := f.active
+	switch {
+	case m == nil,
+		!m.lives(),
+		!m.granted(),
+		metav1.GetControllerOf(m.pod) == nil:
+		return f.budget != nil
+	}
+	return f.whyNoSuccessor(m) == ""
+}
+
+// ownsBudget reports whether the budget that is there is this object's.
+func (f *facts) ownsBudget() bool {
+	return metav1.IsControlledBy(f.budget, f.object)
+}
+
+// mendedBudget is the budget as it should be; nil if it is.
+func (f *facts) mendedBudget() *policyv1.PodDisruptionBudget {
+	want, mended := buildBudget(f.object), f.budget.DeepCopy()
+	mended.Labels = merged(f.budget.Labels, want.Labels)
+	mended.Spec = want.Spec
+	if maps.Equal(mended.Labels, f.budget.Labels) && apiequality.Semantic.DeepEqual(mended.Spec, f.budget.Spec) {
+		return nil
+	}
+	return mended
+}

@@ -1,0 +1,62 @@
+# the user makes the StatefulSingleton, with onEviction ReplaceFirst
+  patch statefulsingleton db: Keep
+  create configmap statefulsingleton-wrapper: Wrapper
+= Running, active: none, waiting: none
+= Available False NoPods: no pod matches the selector
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected
+# the user makes a Deployment of 1, RollingUpdate
+    web-1-a is made
+    web-1-a is bound to n1
+  patch status of statefulsingleton db: Holder, web-1-a, epoch 1
+  patch pod web-1-a: Grant, epoch 1
+  create poddisruptionbudget db.singleton: Budget
+  set a condition of pod web-1-a: Ready, True
+    web-1-a waits at its gate
+    web-1-a runs its program
+  patch pod web-1-a: Remind, epoch 1
+= Running, active: web-1-a, waiting: none
+= Available True ActivePodReady: pod web-1-a runs
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected
+# a person cordons all nodes
+  patch pod web-1-a: Detach, its Node n1 is cordoned, and ReplicaSet web-1 makes another pod
+    web-1-b is made
+= Transitioning, active: web-1-a, waiting: web-1-b
+= Available True ActivePodReady: pod web-1-a runs
+= Progressing True WaitingForPod: pod web-1-a is to leave Node n1, which is cordoned, and runs on; pod web-1-b is to take its place, and has no Node yet; see: kubectl -n ns describe pod web-1-b; to keep it there: kubectl uncordon n1
+= Degraded False Healthy: no problems detected
+# the user wants 0 pods
+    web-1 is scaled to 0
+    web-1 deletes web-1-b
+  delete pod web-1-a: Unwanted, its Deployment wants no pod any more
+    web-1-a stops
+  patch pod web-1-a: Release
+= Running, active: none, waiting: none
+= Available False NoPods: no pod matches the selector
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected
+# 10s pass
+= Running, active: none, waiting: none
+= Available False NoPods: no pod matches the selector
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected
+# a person uncordons all nodes
+= Running, active: none, waiting: none
+= Available False NoPods: no pod matches the selector
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected
+# the user wants 1 pods
+    web-1 is scaled to 1
+    web-1-c is made
+    web-1-c is bound to n1
+  patch status of statefulsingleton db: Holder, web-1-c, epoch 2
+  patch pod web-1-c: Grant, epoch 2
+  set a condition of pod web-1-c: Ready, True
+    web-1-c waits at its gate
+    web-1-c runs its program
+  patch pod web-1-c: Remind, epoch 2
+= Running, active: web-1-c, waiting: none
+= Available True ActivePodReady: pod web-1-c runs
+= Progressing False Steady: no handover in progress
+= Degraded False Healthy: no problems detected

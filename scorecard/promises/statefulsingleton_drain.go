@@ -1,0 +1,112 @@
+package promises
+
+import (
+	"context"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/test/faults/testimony"
+)
+
+func replaceFirst(s *v1.StatefulSingletonSpec) { s.OnEviction = v1.EvictionReplacesFirst }
+
+// drainedFirst drains the node of a program, as kubectl drain does: it cordons the node, and
+// asks for the eviction until that is granted or the pod is gone.
+func drainedFirst(ctx context.Context, c *Cluster) {
+	a := c.application("first")
+	a.hold(ctx, replaceFirst)
+	d := a.deploy(ctx, 1, surge())
+	old := a.one(ctx)
+	a.active(ctx, old)
+	a.ready(ctx, old)
+	a.refuses(ctx, old)
+	c.Cleanup(func() { a.closed(context.WithoutCancel(ctx), old.Node, false) })
+	next := a.handover(ctx, "drain with ReplaceFirst", func(old testimony.Run) {
+		a.closed(ctx, old.Node, true)
+		a.drainOf(ctx, old)
+	})
+	c.Expect(next.Node).NotTo(Equal(old.Node), "%s is on the drained node", next.Pod)
+	a.active(ctx, next)
+	a.ready(ctx, next)
+	a.closed(ctx, old.Node, false)
+	a.rolledOut(ctx, d)
+	a.oldStopped(old)
+	controller := metav1.GetControllerOf(a.podOf(ctx, next))
+	c.Expect(controller != nil && controller.Kind == "ReplicaSet").To(BeTrue(), "%s is controlled by %v", next.Pod, controller)
+	a.event(ctx, v1.EventPodDetached)
+}
+
+// refuses waits until the API server refuses the eviction of a program by its budget.
+func (a *application) refuses(ctx context.Context, run testimony.Run) {
+	a.until(ctx, "evictions of "+run.Pod+" to be refused", func(ctx context.Context) {
+		var budget policyv1.PodDisruptionBudget
+		a.check(a.Client.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: a.name + ".singleton"}, &budget))
+		a.Expect(budget.Status.DisruptionsAllowed).To(BeZero(), "its budget allows it")
+		a.Expect(budget.Status.ObservedGeneration).To(Equal(budget.Generation), "its budget has not been looked at")
+	})
+	err := a.set().Evict(ctx, a.Client, run)
+	a.Expect(apierrors.IsTooManyRequests(err)).To(BeTrue(), "the eviction of %s was answered by %v", run.Pod, err)
+}
+
+// drainOf asks for evictions of a pod until it is being deleted or gone. kubectl drain gives
+// up on a pod that has no controller.
+func (a *application) drainOf(ctx context.Context, run testimony.Run) {
+	refused := 0
+	a.until(ctx, "the drain to have "+run.Pod, func(ctx context.Context) {
+		var pod corev1.Pod
+		err := a.Client.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: run.Pod}, &pod)
+		if apierrors.IsNotFound(err) || string(pod.UID) != run.UID || pod.DeletionTimestamp != nil {
+			return
+		}
+		a.check(err)
+		if metav1.GetControllerOf(&pod) == nil {
+			a.fail("kubectl drain would give up: pod %s has no controller", pod.Name)
+		}
+		err = a.set().Evict(ctx, a.Client, run)
+		if apierrors.IsTooManyRequests(err) {
+			refused++
+		}
+		a.Expect(err).NotTo(HaveOccurred(), "the eviction was refused %d times", refused)
+	})
+	a.Log("%d evictions of %s were refused until it went", refused, run.Pod)
+}
+
+// givenBack cordons the only node that a program may run on, and takes that back: the program
+// has never stopped, and its pod is its ReplicaSet's.
+func givenBack(ctx context.Context, c *Cluster) {
+	var nodes corev1.NodeList
+	c.list(ctx, &nodes)
+	node := nodes.Items[0].Name
+	a := c.application("back", func(t *corev1.PodTemplateSpec) {
+		t.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
+	})
+	a.hold(ctx, replaceFirst)
+	d := a.deploy(ctx, 1, surge())
+	run := a.one(ctx)
+	a.active(ctx, run)
+	a.ready(ctx, run)
+	a.refuses(ctx, run)
+	c.Cleanup(func() { a.closed(context.WithoutCancel(ctx), node, false) })
+	a.closed(ctx, node, true)
+	a.says(ctx, "that a pod waits for a node", func(s *v1.StatefulSingleton) bool { return s.Status.WaitingCount == 1 })
+	owner := metav1.GetControllerOf(a.podOf(ctx, run))
+	c.Expect(owner != nil && owner.Kind == "Deployment").To(BeTrue(), "%s is controlled by %v", run.Pod, owner)
+	a.refuses(ctx, run)
+	a.closed(ctx, node, false)
+	a.says(ctx, "that nobody waits", func(s *v1.StatefulSingleton) bool {
+		return s.Status.WaitingCount == 0 && s.Status.ActivePod == run.Pod && s.Status.Phase == v1.PhaseRunning
+	})
+	a.until(ctx, run.Pod+" to be its ReplicaSet's again", func(ctx context.Context) {
+		owner := metav1.GetControllerOf(a.podOf(ctx, run))
+		c.Expect(owner != nil && owner.Kind == "ReplicaSet").To(BeTrue(), "it is controlled by %v", owner)
+	})
+	a.rolledOut(ctx, d)
+	c.Expect(a.runs()).To(HaveLen(1), "the program was started again")
+	a.event(ctx, v1.EventPodReturned)
+}
