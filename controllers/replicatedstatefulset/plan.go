@@ -181,6 +181,3 @@ func (w *world) configured(name string) bool {
 	_, ok := w.set.Spec.Pod.Commands[name]
 	return ok
 }
-
-// requestedPrimary is the name of the member that a person wants to be primary.
-func (f *facts) requestedPrimary() string { return f.override(v1alpha1.OrderSwitchoverTo).name }

@@ -143,7 +143,7 @@ func noSuccessorLeft(d drain, m *member) notice {
 }
 
 func askedOtherwise(d drain, _ *member) notice {
-	o := d.override(v1alpha1.OrderSwitchoverTo)
+	o := overrideOf(d.facts, v1alpha1.OrderSwitchoverTo)
 	if o.name == "" {
 		return notice{}
 	}

@@ -204,7 +204,7 @@ func (all members) changedAt() (last time.Time) {
 
 // switchOver gives the role of a primary to the member that a person named.
 func switchOver(f *facts, p *plan) {
-	o := f.override(v1alpha1.OrderSwitchoverTo)
+	o := overrideOf(f, v1alpha1.OrderSwitchoverTo)
 	m := f.named(o.name)
 	if m == nil || m.state == primary || !f.starts() || o.isSpent() {
 		return
@@ -227,7 +227,7 @@ func switchOver(f *facts, p *plan) {
 		return
 	}
 	before, old := p.record, all.oldest()
-	p.record.beginOrder(o, old)
+	p.record.orders = p.record.orders.begun(o, old)
 	if p.demote(f, old, m.name()+" takes its place, as requested"); !p.sent {
 		p.record = before
 	}
@@ -272,7 +272,7 @@ func takeOverrides(f *facts, p *plan) {
 		return
 	}
 	for _, name := range orderNames {
-		for _, o := range f.overrides(name) {
+		for _, o := range overridesOf(f, name) {
 			if reason, detail := o.ends(); reason != "" {
 				p.takeOverride(o, reason, detail)
 				return
@@ -310,7 +310,7 @@ func (p *plan) endTwin(o override, reason, detail string) {
 		result = v1alpha1.OrderRefused
 		detail += ". To order it again, give it another id"
 	}
-	r.endOrder(o.facts, o.twin, result, detail)
+	r.orders = r.orders.ended(o.facts, o.twin, result, detail)
 	p.Do(action.Chain{o.store(r, reason, detail)})
 }
 

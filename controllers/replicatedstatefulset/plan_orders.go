@@ -43,21 +43,21 @@ type override struct {
 	twin *v1alpha1.OrderStatus
 }
 
-// overrides are the orders of a name that are not over. An annotation comes first: somebody
+// overridesOf are the orders of a name that are not over. An annotation comes first: somebody
 // wrote it by hand.
-func (f *facts) overrides(name v1alpha1.OrderName) (all []override) {
+func overridesOf(f *facts, name v1alpha1.OrderName) (all []override) {
 	if member := f.set.Annotations[annotationOf[name]]; member != "" {
 		all = append(all, override{f, name, member, nil})
 	}
-	if twin := f.record.openOrder(name); twin != nil {
+	if twin := f.record.orders.open(name); twin != nil {
 		all = append(all, override{f, name, twin.Member, twin})
 	}
 	return all
 }
 
-// override is the order of a name that is obeyed now; its name is "" if there is none.
-func (f *facts) override(name v1alpha1.OrderName) override {
-	if all := f.overrides(name); len(all) > 0 {
+// overrideOf is the order of a name that is obeyed now; its name is "" if there is none.
+func overrideOf(f *facts, name v1alpha1.OrderName) override {
+	if all := overridesOf(f, name); len(all) > 0 {
 		return all[0]
 	}
 	return override{facts: f, order: name}
@@ -130,6 +130,10 @@ func (o override) isSpent() bool {
 
 // The record.
 
+// orderBook are the orders of the spec and what became of them, the newest first. None of its methods
+// changes what it shares with the status.
+type orderBook []v1alpha1.OrderStatus
+
 // noteOrders puts down the orders of the spec that are new, before anything is done for them.
 // Those of an object that is as it was made are of another life of it, and not for this one.
 func (r *record) noteOrders(f *facts) {
@@ -142,13 +146,29 @@ func (r *record) noteOrders(f *facts) {
 	}
 	for _, name := range orderNames {
 		now := orderIn(&f.set.Spec, name)
-		r.dropUnbegun(name, now)
+		r.orders = r.orders.withoutUnbegun(name, now)
 		if now != nil && isOrder(f.set, now) {
-			r.noteOrder(f, name, now)
+			r.orders = r.orders.with(f, name, now)
 		}
 		if isNew {
 			r.ignoreOrders(f, name)
 		}
+	}
+}
+
+// ignoreOrders ends the orders of a new object: nothing is done for them.
+func (r *record) ignoreOrders(f *facts, name v1alpha1.OrderName) {
+	for _, o := range r.orders {
+		if o.Order != name || isOver(&o) {
+			continue
+		}
+		ignored := override{order: name, name: o.Member}
+		text := fmt.Sprintf(
+			"%s: spec.%s had order %s when the object was made. To order it, give it another id",
+			ignored.not(), name, o.ID,
+		)
+		r.orders = r.orders.ended(f, &o, v1alpha1.OrderIgnored, text)
+		r.tell(v1alpha1.EventOverrideRefused, "%s", text)
 	}
 }
 
@@ -159,34 +179,41 @@ func isOrder(set *v1alpha1.ReplicatedStatefulSet, o *v1alpha1.MemberOrder) bool 
 	return ok && order.IsID(o.ID)
 }
 
-// noteOrder puts down an order, unless it is on record.
-func (r *record) noteOrder(f *facts, name v1alpha1.OrderName, now *v1alpha1.MemberOrder) {
-	if r.orderAt(name, now.ID) >= 0 && !mutant.Is("rss-order-is-forgotten") { // what was carried out is carried out again
-		return
-	}
-	noted := []v1alpha1.OrderStatus{{
-		Order: name, ID: now.ID, Member: now.Member,
-		Result: v1alpha1.OrderWaiting, Time: metav1.NewTime(f.now.Truncate(time.Second)),
-	}}
-	count := 1
-	for _, x := range r.orders {
-		if x.Order == name && x.ID == now.ID {
-			continue
-		}
-		if x.Order == name {
-			count++
-		}
-		if x.Order != name || count <= mostOrders {
-			noted = append(noted, x)
-		}
-	}
-	r.orders = noted
+// isOver reports whether nothing is done for an order any more.
+func isOver(o *v1alpha1.OrderStatus) bool {
+	return o.Result != v1alpha1.OrderWaiting && o.Result != v1alpha1.OrderStarted
 }
 
-// dropUnbegun drops the orders for which nothing was done, and that the spec does not have any
-// more.
-func (r *record) dropUnbegun(name v1alpha1.OrderName, now *v1alpha1.MemberOrder) {
-	r.orders = slices.DeleteFunc(slices.Clone(r.orders), func(x v1alpha1.OrderStatus) bool {
+// with puts down an order, unless it is on record.
+func (all orderBook) with(f *facts, name v1alpha1.OrderName, now *v1alpha1.MemberOrder) orderBook {
+	if all.at(name, now.ID) >= 0 && !mutant.Is("rss-order-is-forgotten") { // what was carried out is carried out again
+		return all
+	}
+	noted := orderBook{{
+		Order:  name,
+		ID:     now.ID,
+		Member: now.Member,
+		Result: v1alpha1.OrderWaiting,
+		Time:   metav1.NewTime(f.now.Truncate(time.Second)),
+	}}
+	count := 1
+	for _, x := range all {
+		if x.Order != name {
+			noted = append(noted, x)
+			continue
+		}
+		if x.ID != now.ID && count < mostOrders {
+			noted = append(noted, x)
+			count++
+		}
+	}
+	return noted
+}
+
+// withoutUnbegun drops the orders for which nothing was done, and that the spec does not have
+// any more.
+func (all orderBook) withoutUnbegun(name v1alpha1.OrderName, now *v1alpha1.MemberOrder) orderBook {
+	return slices.DeleteFunc(slices.Clone(all), func(x v1alpha1.OrderStatus) bool {
 		if x.Order != name || x.Result != v1alpha1.OrderWaiting {
 			return false
 		}
@@ -194,29 +221,16 @@ func (r *record) dropUnbegun(name v1alpha1.OrderName, now *v1alpha1.MemberOrder)
 	})
 }
 
-// ignoreOrders ends the orders of a new object: nothing is done for them.
-func (r *record) ignoreOrders(f *facts, name v1alpha1.OrderName) {
-	for _, o := range r.orders {
-		open := o.Result == v1alpha1.OrderWaiting || o.Result == v1alpha1.OrderStarted
-		if o.Order != name || !open {
-			continue
-		}
-		text := fmt.Sprintf("%s: spec.%s had order %s when the object was made. To order it, give it another id", override{order: name, name: o.Member}.not(), name, o.ID)
-		r.endOrder(f, &o, v1alpha1.OrderIgnored, text)
-		r.tell(v1alpha1.EventOverrideRefused, "%s", text)
-	}
+// at is the place of an order; -1 if it is not there.
+func (all orderBook) at(name v1alpha1.OrderName, id string) int {
+	return slices.IndexFunc(all, func(x v1alpha1.OrderStatus) bool { return x.Order == name && x.ID == id })
 }
 
-// orderAt is the place of an order on record; -1 if it is not there.
-func (r *record) orderAt(name v1alpha1.OrderName, id string) int {
-	return slices.IndexFunc(r.orders, func(x v1alpha1.OrderStatus) bool { return x.Order == name && x.ID == id })
-}
-
-// openOrder is a copy of the order of a name that is not over, the one that was begun first;
-// nil if there is none.
-func (r *record) openOrder(name v1alpha1.OrderName) *v1alpha1.OrderStatus {
+// open is a copy of the order of a name that is not over, the one that was begun first; nil if
+// there is none.
+func (all orderBook) open(name v1alpha1.OrderName) *v1alpha1.OrderStatus {
 	for _, result := range []v1alpha1.OrderResult{v1alpha1.OrderStarted, v1alpha1.OrderWaiting} {
-		for _, x := range r.orders {
+		for _, x := range all {
 			if x.Order == name && x.Result == result {
 				return &x
 			}
@@ -225,38 +239,40 @@ func (r *record) openOrder(name v1alpha1.OrderName) *v1alpha1.OrderStatus {
 	return nil
 }
 
-// beginOrder puts down that the first command for an order is about to be sent, which takes
-// the role from that primary; nil is none. It is a part of the record that is written before
-// the command is sent.
-func (r *record) beginOrder(o override, from *member) {
+// begun puts down that the first command for an order is about to be sent, which takes the role
+// from that primary; nil is none. It is a part of the record that is written before the command
+// is sent.
+func (all orderBook) begun(o override, from *member) orderBook {
 	if o.twin == nil || mutant.Is("rss-order-begun-in-secret") { // it is not on record that an order was begun
-		return
+		return all
 	}
 	begun := *o.twin
 	if from != nil {
-		begun.From, begun.GrantedAt = from.name(), r.grantOf(from)
+		begun.From, begun.GrantedAt = from.name(), grantedAt(o.facts, from)
 	}
-	r.endOrder(o.facts, &begun, v1alpha1.OrderStarted, "")
+	return all.ended(o.facts, &begun, v1alpha1.OrderStarted, "")
 }
 
-// endOrder puts down what became of an order.
-func (r *record) endOrder(f *facts, o *v1alpha1.OrderStatus, result v1alpha1.OrderResult, message string) {
-	i := r.orderAt(o.Order, o.ID)
+// ended puts down what became of an order.
+func (all orderBook) ended(f *facts, o *v1alpha1.OrderStatus, result v1alpha1.OrderResult, message string) orderBook {
+	i := all.at(o.Order, o.ID)
 	if i < 0 {
-		return
+		return all
 	}
 	now := *o
 	now.Result, now.Message = result, excerpt.Message(message)
-	if now.Result != r.orders[i].Result {
+	if now.Result != all[i].Result {
 		now.Time = metav1.NewTime(f.now.Truncate(time.Second))
 	}
-	r.orders = slices.Clone(r.orders)
-	r.orders[i] = now
+	all = slices.Clone(all)
+	all[i] = now
+	return all
 }
 
-// grantOf is since when a member may be primary; nil if it may not be.
-func (r *record) grantOf(m *member) *metav1.MicroTime {
-	for _, g := range r.granted {
+// grantedAt is since when the container of a member that runs may be primary; nil if it may
+// not be.
+func grantedAt(f *facts, m *member) *metav1.MicroTime {
+	for _, g := range f.record.granted {
 		if g.UID == m.pod.UID && g.ContainerID == m.running() {
 			return &g.Since
 		}

@@ -29,7 +29,7 @@ type record struct {
 	// maintenance is how far the members of spec.maintenance are.
 	maintenance []v1alpha1.MemberMaintenance
 	// orders are those of the spec, and what became of them.
-	orders []v1alpha1.OrderStatus
+	orders orderBook
 	// learned is what was found out in this pass, for people.
 	learned []Learned
 }
@@ -417,7 +417,7 @@ func keepRecord(f *facts, p *plan) {
 	s := &f.set.Status
 	same := apiequality.Semantic.DeepEqual
 	running := sameGrants(s.Grants, f.record.granted) && same(s.Commands, f.record.commands)
-	asked := same(s.Maintenance, f.record.maintenance) && same(s.Orders, f.record.orders)
+	asked := same(s.Maintenance, f.record.maintenance) && same(orderBook(s.Orders), f.record.orders)
 	if running && asked {
 		return
 	}

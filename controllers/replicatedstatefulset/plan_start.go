@@ -126,7 +126,7 @@ func startFirst(f *facts, p *plan) {
 		return
 	}
 	unsaid := f.unsaid()
-	o := f.override(v1alpha1.OrderSeedFrom)
+	o := overrideOf(f, v1alpha1.OrderSeedFrom)
 	if m := f.named(o.name); m != nil && m.startable() && !slices.ContainsFunc(unsaid, neverAsked) && !o.isSpent() {
 		seedAsTold(f, p, m, o)
 		return
@@ -193,7 +193,7 @@ func neverAsked(m *member) bool {
 func seedAsTold(f *facts, p *plan, m *member, o override) {
 	before := p.record
 	p.record.versions = f.notNewerThan(m)
-	p.record.beginOrder(o, nil)
+	p.record.orders = p.record.orders.begun(o, nil)
 	if p.start(f, m, "as requested"); !p.sent {
 		p.record = before
 	}
@@ -253,7 +253,7 @@ func succeed(f *facts, p *plan, running []*member) {
 // promote promotes one of secondaries that are equally new: the one that a person wants, or
 // that was made from the present template, or is not to leave its Node.
 func promote(f *facts, p *plan, newest copies) {
-	o := f.override(v1alpha1.OrderSwitchoverTo)
+	o := overrideOf(f, v1alpha1.OrderSwitchoverTo)
 	wanted := o.name
 	if m := f.named(wanted); m != nil && !slices.Contains(newest, m) {
 		// Now or never: else its turn would come again and again.
@@ -442,7 +442,7 @@ func startBest(f *facts, p *plan, candidates []*member, name, instead, why strin
 		)
 		return
 	}
-	m := all.named(f.requestedPrimary())
+	m := all.named(overrideOf(f, v1alpha1.OrderSwitchoverTo).name)
 	p.send(f, m, name, instead, m.name()+": "+why)
 }
 

@@ -1,6 +1,7 @@
 package statefulsingleton
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -21,11 +22,17 @@ type releaseOrder struct{ object *v1.StatefulSingleton }
 
 // isOrdered reports whether all pods are to go at once when the object is deleted.
 func (r releaseOrder) isOrdered() bool {
+	id := r.id()
+	return id != "" && r.result(id) == v1.OrderWaiting
+}
+
+// id is that of the order; "" if there is none. The schema refuses what is no id.
+func (r releaseOrder) id() string {
 	o := r.object.Spec.Release
 	if o == nil || !order.IsID(o.ID) {
-		return false
+		return ""
 	}
-	return r.result(o.ID) == v1.OrderWaiting
+	return o.ID
 }
 
 // result is what becomes of an order: Waiting is one that counts.
@@ -34,7 +41,9 @@ func (r releaseOrder) result(id string) v1.OrderResult {
 	if mutant.Is("ssn-new-object-releases") { // what is ordered in a manifest counts when an object is made of it
 		return v1.OrderWaiting
 	}
-	ignored := slices.ContainsFunc(s.Orders, func(x v1.OrderStatus) bool { return x.ID == id && x.Result == v1.OrderIgnored })
+	ignored := slices.ContainsFunc(s.Orders, func(x v1.OrderStatus) bool {
+		return x.ID == id && x.Result == v1.OrderIgnored
+	})
 	if ignored || order.IsNew(r.object.Generation, s.ObservedGeneration) {
 		return v1.OrderIgnored
 	}
@@ -43,35 +52,42 @@ func (r releaseOrder) result(id string) v1.OrderResult {
 
 // orders are those that the status is to tell of, the newest first.
 func (r releaseOrder) orders(now time.Time) []v1.OrderStatus {
-	before, o := r.object.Status.Orders, r.object.Spec.Release
 	var orders []v1.OrderStatus
-	if o != nil && order.IsID(o.ID) {
-		orders = append(orders, r.status(o.ID, now))
+	id := r.id()
+	if id != "" {
+		orders = append(orders, r.status(id, now))
 	}
-	for _, x := range before {
-		isSame, isOver := o != nil && o.ID == x.ID, x.Result == v1.OrderIgnored
-		if isOver && !isSame && len(orders) < mostOrders {
+	for _, x := range r.object.Status.Orders {
+		if x.Result == v1.OrderIgnored && x.ID != id {
 			orders = append(orders, x)
 		}
 	}
-	return orders
+	return orders[:min(len(orders), mostOrders)]
 }
 
 // status is what the status is to tell of the order of an id.
 func (r releaseOrder) status(id string, now time.Time) v1.OrderStatus {
-	is := v1.OrderStatus{ID: id, Result: r.result(id), Time: metav1.NewTime(now.Truncate(time.Second))}
+	is := v1.OrderStatus{
+		ID:     id,
+		Result: r.result(id),
+		Time:   metav1.NewTime(now.Truncate(time.Second)),
+	}
 	switch {
 	case is.Result == v1.OrderIgnored:
-		is.Message = "spec.release had order " + id + " when the object was made. To order it, give it another id"
+		is.Message = fmt.Sprintf(
+			"spec.release had order %s when the object was made. To order it, give it another id",
+			id,
+		)
 	case r.object.DeletionTimestamp != nil:
 		is.Result = v1.OrderStarted
 	default:
 		is.Message = "when the StatefulSingleton is deleted, all its waiting pods start at once, together"
 	}
-	for _, x := range r.object.Status.Orders {
-		if x.ID == id && x.Result == is.Result {
-			is.Time = x.Time
-		}
+	before := slices.IndexFunc(r.object.Status.Orders, func(x v1.OrderStatus) bool {
+		return x.ID == id && x.Result == is.Result
+	})
+	if before >= 0 {
+		is.Time = r.object.Status.Orders[before].Time
 	}
 	return is
 }

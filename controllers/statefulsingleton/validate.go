@@ -137,15 +137,19 @@ func warnings(s *v1.StatefulSingleton, operator string) []string {
 
 // releaseWarnings say when an order of spec.release is carried out.
 func releaseWarnings(s *v1.StatefulSingleton) []string {
-	switch o := s.Spec.Release; {
-	case o == nil:
+	o := s.Spec.Release
+	if o == nil || s.DeletionTimestamp != nil {
 		return nil
-	case order.IsNew(s.Generation, s.Status.ObservedGeneration):
-		return []string{"spec.release.id: order " + o.ID + " is not carried out, since the object is made with it; to order it, give it another id when the object is there"}
-	case s.DeletionTimestamp == nil:
-		return []string{"spec.release: when the StatefulSingleton is deleted, all its waiting pods start at once, together"}
 	}
-	return nil
+	if order.IsNew(s.Generation, s.Status.ObservedGeneration) {
+		return []string{fmt.Sprintf(
+			"spec.release.id: order %s is not carried out, since the object is made with it; to order it, give it another id when the object is there",
+			o.ID,
+		)}
+	}
+	return []string{
+		"spec.release: when the StatefulSingleton is deleted, all its waiting pods start at once, together",
+	}
 }
 
 func notGuarded(namespace string) string {
