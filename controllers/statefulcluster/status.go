@@ -395,7 +395,7 @@ func budgetNotOurs(f *facts, _ *plan, _ results) engine.Notice {
 	if !f.foreignBudget() {
 		return engine.Notice{}
 	}
-	if metav1.GetControllerOf(f.budget) == nil && f.budget.Labels[v1alpha1.LabelCluster] == f.set.Name {
+	if metav1.GetControllerOf(f.budget) == nil && f.budget.Labels[backupLabel] != "" {
 		return engine.Notice{Reason: v1alpha1.ReasonCreateFailing,
 			Message: fmt.Sprintf("PodDisruptionBudget %s has no owner, as one that was restored from a backup, so none is created; delete it: kubectl -n %s delete pdb %s",
 				f.budget.Name, f.set.Namespace, f.budget.Name)}
