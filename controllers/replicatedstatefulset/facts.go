@@ -80,6 +80,7 @@ func derive(w *world) *facts {
 	}
 	f.judgePods()
 	f.record = recordOf(&w.set.Status)
+	f.record.before = restore{w}.epochBefore()
 	f.record.endCommands(f)
 	f.judgeStates()
 	f.record.endGrants(f)

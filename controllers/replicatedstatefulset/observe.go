@@ -57,6 +57,8 @@ type world struct {
 	// leftClaims are those with our labels, when the object is being deleted with them and
 	// its pods are gone.
 	leftClaims []*corev1.PersistentVolumeClaim
+	// copies is how many members the claims of a set are of that is stopped and does not know.
+	copies int32
 	// rules is a hash of the ConfigMaps of spec.ruleSelector.
 	rules string
 	// excess says why the ConfigMaps of spec.ruleSelector are not followed; "" if they are.
@@ -158,6 +160,9 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ReplicatedStatef
 		return nil, err
 	}
 	if err := r.readLeftClaims(ctx, w, from); err != nil {
+		return nil, err
+	}
+	if err := r.readCopies(ctx, w, from); err != nil {
 		return nil, err
 	}
 	if err := r.readNamespace(ctx, w, from); err != nil {

@@ -27,6 +27,20 @@ func (r *Reconciler) readLeftClaims(ctx context.Context, w *world, from engine.V
 	return nil
 }
 
+// readCopies counts the members whose claims are there, for a set that is stopped and does not
+// know how many it had.
+func (r *Reconciler) readCopies(ctx context.Context, w *world, from engine.View) error {
+	if !(restore{w}).isUnknownStop() {
+		return nil
+	}
+	var list corev1.PersistentVolumeClaimList
+	if err := from.List(ctx, &list, client.InNamespace(w.set.Namespace), client.MatchingLabels(ownLabels(w.set))); err != nil {
+		return fmt.Errorf("list claims: %w", err)
+	}
+	w.copies = restore{w}.copiesIn(list.Items)
+	return nil
+}
+
 // readClaims reads the claims of the members of a set that asks for more storage than its
 // StatefulSet gives to new ones. A claim that was there before its member, such as one that
 // somebody restored, may lack our labels, and is found by its name.

@@ -242,7 +242,7 @@ func (r *record) epochOf(name string) int64 {
 	if !startsPrimary(name) || r.hasGrants() {
 		return r.epoch
 	}
-	return r.epoch + 1
+	return max(r.epoch, r.before) + 1
 }
 
 // noRecord takes out that grants are written down.

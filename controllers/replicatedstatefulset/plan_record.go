@@ -21,7 +21,9 @@ import (
 // may still run, is in it before it is so, and leaves it on proof only: it is a superset
 // of the truth, always.
 type record struct {
-	epoch    int64
+	epoch int64
+	// before is the least epoch that the next one has to be above.
+	before   int64
 	granted  []v1alpha1.Grant
 	commands []v1alpha1.RunningCommand
 	failures []v1alpha1.Failure

@@ -64,7 +64,7 @@ func (l leftovers) deletesAll() bool {
 // set that had this name before.
 func (l leftovers) goesToo(c *corev1.PersistentVolumeClaim) bool {
 	switch {
-	case c.DeletionTimestamp != nil, metav1.GetControllerOf(c) != nil:
+	case c.DeletionTimestamp != nil, metav1.GetControllerOf(c) != nil, wasRestored(c):
 		return false
 	case c.CreationTimestamp.Before(&l.set.CreationTimestamp):
 		return false

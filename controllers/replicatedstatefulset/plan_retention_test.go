@@ -99,6 +99,7 @@ func TestWhenDeleted(t *testing.T) {
 	goes := []string{"patch replicatedstatefulset db: Release"}
 	older := func(c *corev1.PersistentVolumeClaim) { c.CreationTimestamp = metaTime(3 * time.Hour) }
 	going := func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = ptr.To(metaTime(0)) }
+	backedUp := func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{backupLabel: "monday"} }
 	owned := func(c *corev1.PersistentVolumeClaim) {
 		c.OwnerReferences = []metav1.OwnerReference{{Kind: "Pod", Name: "rss-db-0", Controller: ptr.To(true)}}
 	}
@@ -110,6 +111,7 @@ func TestWhenDeleted(t *testing.T) {
 		{"RS-93 Retain keeps it", ends(retaining(keep, discard), left("data-rss-db-0")), goes},
 		{"RS-93 so does a set of before", ends(setOf(3, 1), left("data-rss-db-0")), goes},
 		{"one that is older than the object is kept", ends(retaining(discard, keep), left("data-rss-db-0", older)), goes},
+		{"so is one that was restored with it", ends(retaining(discard, keep), left("data-rss-db-0", backedUp)), goes},
 		{"so is one that another object has", ends(retaining(discard, keep), left("data-rss-db-0", owned)), goes},
 		{"and one of another template", ends(retaining(discard, keep), left("logs-rss-db-0")), goes},
 		{"and of another set", ends(retaining(discard, keep), left("data-rss-db-1-0"), left("data-rss-other-0")), goes},

@@ -40,6 +40,9 @@ func summarize(p *plan) v1alpha1.ReplicatedStatefulSetStatus {
 	if n := int32(f.wanted()); n > 0 && s.Replicas == n && len(f.members) == int(n) {
 		s.RestoreReplicas = n
 	}
+	if (restore{f.world}).isUnknownStop() {
+		s.RestoreReplicas = f.copies
+	}
 	s.Unanswered = nil
 	for _, m := range f.members {
 		if m.notAnswering {
@@ -302,32 +305,32 @@ func invalidSpec(f *facts) notice {
 }
 
 func foreignObject(f *facts) notice {
-	foreign := f.foreign()
-	if foreign == "" {
+	described, child := f.foreign()
+	if child == nil {
 		return notice{}
 	}
 	return notice{
 		Reason:  v1alpha1.ReasonForeignObject,
-		Message: foreign + " belongs to another object and is left alone; rename or delete it",
+		Message: whoseIsIt(described, f.set.Namespace, child),
 	}
 }
 
-// foreign names a child whose name another object has; "" if none has.
-func (w *world) foreign() string {
+// foreign is a child whose name another object has, and what to call it; nil if none has.
+func (w *world) foreign() (described string, child metav1.Object) {
 	for _, name := range []string{serviceName(w.set), primaryServiceName(w.set), activeServiceName(w.set)} {
 		if s := w.services[name]; s != nil && !w.ours(s) {
-			return "Service " + name
+			return "Service " + name, s
 		}
 	}
 	if s := w.stateful; s != nil && !w.ours(s) {
-		return "StatefulSet " + s.Name
+		return "StatefulSet " + s.Name, s
 	}
 	for _, b := range []*policyv1.PodDisruptionBudget{w.budget, w.primaryBudget} {
 		if b != nil && !w.ours(b) {
-			return "PodDisruptionBudget " + b.Name
+			return "PodDisruptionBudget " + b.Name, b
 		}
 	}
-	return ""
+	return "", nil
 }
 
 func foreignPods(f *facts) notice {

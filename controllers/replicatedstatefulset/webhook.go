@@ -385,8 +385,12 @@ func (v *validator) foreign(ctx context.Context, set *v1alpha1.ReplicatedStatefu
 			return nil
 		}
 	}
+	whose := "belongs to another object"
+	if wasChild(found) {
+		whose = "has no owner, as one that was restored from a backup"
+	}
 	return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), set.Name, fmt.Sprintf(
-		"%s already exists and belongs to another object; choose another name, or delete it", describe(v.kinds, found)))}
+		"%s already exists and %s; choose another name, or delete it", describe(v.kinds, found), whose))}
 }
 
 // describe is kind and name of an object.

@@ -173,6 +173,9 @@ func (b *births) next(f *facts, s succession) action.Chain {
 		pod.Annotations[v1alpha1.AnnotationReplacements] = strconv.Itoa(s.replacements)
 	}
 	chain := action.Chain{{Verb: action.Create, Object: pod, Reason: reason, Detail: detail}}
+	if len(f.offers.given[id]) > 0 {
+		return append(chain, restore{f}.onGivenClaims(pod, id)...)
+	}
 	for i := range f.set.Spec.VolumeClaimTemplates {
 		chain = append(chain, action.Action{Verb: action.Create, Reason: reasonClaim,
 			Object: buildClaim(f.world, &f.set.Spec.VolumeClaimTemplates[i], id)})

@@ -49,7 +49,11 @@ type world struct {
 	// foreign are pods that carry the selector's labels and are not members.
 	// Known only in a live world.
 	foreign []string
-	// fresh are ids that are free; those on record come first.
+	// offers are claims of namesakes that the set may get. Looked for in a live world in
+	// which members are missing.
+	offers offers
+	// fresh are ids that are free: first those on record, then those of claims that were
+	// given to the set.
 	fresh []string
 	// refused is what the API server refused; it is not tried again before.
 	refused map[string]refusal // by the reason of the action
@@ -112,8 +116,11 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.StatefulCluster,
 			return nil, fmt.Errorf("list the claims of namesakes: %w", err)
 		}
 	}
+	if err := readOffers(ctx, w, from); err != nil {
+		return nil, fmt.Errorf("list the claims that the set may get: %w", err)
+	}
 	r.of(w.set).recall(w)
-	w.fresh = unusedNames(w)
+	w.fresh = firstIDs(w)
 	ids := w.ids()
 	for _, id := range w.fresh {
 		ids[id] = true
@@ -390,9 +397,12 @@ func (r *Reconciler) readRevisions(ctx context.Context, w *world, from engine.Vi
 	return nil
 }
 
-func claimMetadata() *metav1.PartialObjectMetadata {
+func claimMetadata() *metav1.PartialObjectMetadata { return metadataOf("PersistentVolumeClaim") }
+
+// metadataOf is the empty metadata of an object of that core kind.
+func metadataOf(kind string) *metav1.PartialObjectMetadata {
 	m := &metav1.PartialObjectMetadata{}
-	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"))
+	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
 	return m
 }
 

@@ -79,3 +79,32 @@ func leftBehind(c *metav1.PartialObjectMetadata, present types.UID) bool {
 	uid := types.UID(c.Labels[v1alpha1.LabelClusterUID])
 	return uid != "" && uid != present
 }
+
+// readOffers finds the claims of namesakes that the set may get, and the pods that are in
+// the way. Only a live world in which members are missing needs them.
+func readOffers(ctx context.Context, w *world, from engine.View) error {
+	if !from.Live || !w.served() || len(w.members) >= w.replicas() || len(w.set.Spec.VolumeClaimTemplates) == 0 {
+		return nil
+	}
+	list := metadataList("PersistentVolumeClaim")
+	if err := from.List(ctx, list, client.InNamespace(w.set.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: w.set.Name}); err != nil {
+		return err
+	}
+	claims := make([]*corev1.PersistentVolumeClaim, 0, len(list.Items))
+	for i := range list.Items {
+		claims = append(claims, &corev1.PersistentVolumeClaim{ObjectMeta: list.Items[i].ObjectMeta})
+	}
+	w.offers = w.offersOf(claims)
+	ids := w.offers.ids()
+	for _, id := range ids[:min(len(ids), w.replicas())] {
+		pod := metadataOf("Pod")
+		err := from.Get(ctx, types.NamespacedName{Namespace: w.set.Namespace, Name: w.nameOf(id)}, pod)
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if err == nil {
+			w.offers.block(id, pod.Name)
+		}
+	}
+	return nil
+}

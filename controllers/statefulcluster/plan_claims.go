@@ -107,10 +107,7 @@ func looseClaim(f *facts, c *corev1.PersistentVolumeClaim, returning bool) (acti
 
 func memberClaim(w *world, m *member, c *corev1.PersistentVolumeClaim) (action.Action, bool) {
 	if isRetained(c) && !m.terminating() {
-		used := c.DeepCopy()
-		delete(used.Labels, v1alpha1.LabelRetained)
-		delete(used.Annotations, v1alpha1.AnnotationRetention)
-		return action.Action{Verb: action.Patch, Object: used, From: c, Reason: reasonRetention, Detail: "its member stays"}, true
+		return action.Action{Verb: action.Patch, Object: withoutNotes(c), From: c, Reason: reasonRetention, Detail: "its member stays"}, true
 	}
 	return ownAsPolicySays(w, c)
 }

@@ -179,7 +179,7 @@ func blameTemplate(w *world, m *member) bool {
 	// Mutant: a member in the middle of an in-place update is replaced for unreadiness.
 	case m.patching() && !mutant.Is("stc-patched-to-blame"):
 		return true
-	case m.pod.Annotations[v1alpha1.AnnotationUpdated] == string(v1alpha1.UpdatingUpdate) && !m.wasReady():
+	case m.cameBack() && !m.wasReady():
 		return true
 	// Mutant: members are replaced though none of their revision was ever Ready.
 	case !w.everReady(m.revision()) && !mutant.Is("stc-bad-template-replaces"):

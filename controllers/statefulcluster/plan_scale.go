@@ -2,6 +2,7 @@ package statefulcluster
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
@@ -23,8 +24,8 @@ func freshIDs(w *world) int {
 	return max(0, min(need, namesBatch)-len(w.fresh))
 }
 
-// ids are those that a live pod or claim of the set has, or a member that
-// comes back.
+// ids are those that a live pod or claim of the set has, or a member that comes back, or a
+// claim of a namesake that was not given to the set.
 func (w *world) ids() map[string]bool {
 	ids := make(map[string]bool, len(w.members)+len(w.loose))
 	for _, m := range w.members {
@@ -36,13 +37,17 @@ func (w *world) ids() map[string]bool {
 	for _, e := range w.set.Status.Updating {
 		ids[w.idOf(e.Name)] = true
 	}
+	maps.Copy(ids, w.offers.others)
 	return ids
 }
 
 // createMissing creates members for the slots that have none.
 func createMissing(f *facts, p *plan) {
-	missing := f.wanted() - f.occupied()
-	if missing <= 0 {
+	missing := f.wanted() - f.occupied() - len(f.offers.inTheWay)
+	if len(f.offers.inTheWay) > 0 {
+		p.LookAgain(foreignInterval) // no event tells of the end of a pod that is not the set's
+	}
+	if missing <= 0 || (restore{f}).awaitsWord() {
 		return
 	}
 	if f.createsRefused() {

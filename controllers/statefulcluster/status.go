@@ -287,12 +287,26 @@ const mostMessage = 1024
 // problems are what can be wrong with a set, the gravest first. Each returns a reason
 // and a message, or no message.
 var problems = []func(*facts, *plan, results) engine.Notice{
-	invalidSpec, replacementRefused, replacementHeld, templateFails, writeRefused, updateRefused, claimNotGrown,
+	invalidSpec, restoredClaims, replacementRefused, replacementHeld, templateFails, writeRefused, updateRefused, claimNotGrown,
 	drainBlocked, manyUnready, outage, foreignPods, unrecordedClaims, budgetNotOurs,
 }
 
 func invalidSpec(f *facts, _ *plan, _ results) engine.Notice {
 	return engine.Notice{Reason: v1alpha1.ReasonInvalidSpec, Message: f.invalid}
+}
+
+// restoredClaims: nobody has said whose the claims are that were restored with the set, or
+// pods are in the way of those that were given to it.
+func restoredClaims(f *facts, _ *plan, _ results) engine.Notice {
+	found := engine.Notice{Reason: v1alpha1.ReasonRestoredClaims}
+	switch {
+	case !f.served():
+	case f.occupied() < f.wanted() && (restore{f}).awaitsWord():
+		found.Message = adviseOnRestored(f)
+	case len(f.offers.inTheWay) > 0:
+		found.Message = podsInTheWay(f)
+	}
+	return found
 }
 
 // replacementRefused: lost members wait because their successors are refused.
@@ -393,6 +407,11 @@ func unrecordedClaims(f *facts, _ *plan, _ results) engine.Notice {
 func budgetNotOurs(f *facts, _ *plan, _ results) engine.Notice {
 	if !f.foreignBudget() {
 		return engine.Notice{}
+	}
+	if metav1.GetControllerOf(f.budget) == nil && f.budget.Labels[backupLabel] != "" {
+		return engine.Notice{Reason: v1alpha1.ReasonCreateFailing,
+			Message: fmt.Sprintf("PodDisruptionBudget %s has no owner, as one that was restored from a backup, so none is created; delete it: kubectl -n %s delete pdb %s",
+				f.budget.Name, f.set.Namespace, f.budget.Name)}
 	}
 	return engine.Notice{Reason: v1alpha1.ReasonCreateFailing,
 		Message: fmt.Sprintf("a PodDisruptionBudget named %s exists and belongs to another owner, so none is created; rename it if the members should have one", f.budget.Name)}

@@ -38,6 +38,11 @@ const (
 	AnnotationRestarts = "enge.me/restarts-before"
 )
 
+// AnnotationAdopt holds, on a claim that was restored or that a set of the same name left,
+// the name of the StatefulCluster that may have it. Who may write the claim sets it, and it
+// goes when the claim is taken.
+const AnnotationAdopt = "enge.me/adopt"
+
 // AnnotationRetention holds, on a claim that was set aside, what the retention
 // policy said at that moment: Retain or Delete.
 const AnnotationRetention = "enge.me/retention"
@@ -118,6 +123,9 @@ const (
 	ReasonMembersNotReady = "MembersNotReady"
 	// ReasonForeignPods: pods that are not members carry the selector's labels.
 	ReasonForeignPods = "ForeignPods"
+	// ReasonRestoredClaims: the set was restored with claims, and waits until a person says
+	// whether they are its own.
+	ReasonRestoredClaims = "RestoredClaims"
 	// ReasonUnrecordedClaims: claims that look like the set's are kept, whatever the
 	// retention policy says, since they are not in status.claims.
 	ReasonUnrecordedClaims = "UnrecordedClaims"

@@ -1,0 +1,115 @@
+package replicatedstatefulset
+
+import (
+	"strconv"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+)
+
+// fromBackup: the set was restored, and its status dropped.
+var fromBackup = with(func(w *world) { w.set.Labels = map[string]string{backupLabel: "monday"} })
+
+// RS-110: the epochs of a set that was restored are above all that it had before, where its
+// commands are told of them.
+func TestEpochAfterARestore(t *testing.T) {
+	for _, r := range []struct {
+		name  string
+		world *world
+		want  int64
+	}{
+		{"the first after a restore", worldOf(fencedSet(1, 1), fromBackup, pod(0).idle().sequence("3")), noon.Unix() + 1},
+		{"the next is counted", worldOf(fencedSet(1, 1), fromBackup, epochWas(noon.Unix()-60), pod(0).idle().sequence("3")), noon.Unix() - 59},
+		{"where a person gave one", worldOf(fencedSet(1, 1), fromBackup, epochWas(41), pod(0).idle().sequence("3")), 42},
+		{"of commands that are told none", worldOf(setOf(1, 1), fromBackup, pod(0).idle().sequence("3")), 1},
+		{"of a set that was not restored", worldOf(fencedSet(1, 1), pod(0).idle().sequence("3")), 1},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			p := decide(r.world)
+			chain := lastOf(&p)
+			s := chain[len(chain)-2].Object.(*v1alpha1.ReplicatedStatefulSet).Status
+			if s.Epoch != r.want || s.Grants[0].Epoch != r.want {
+				t.Errorf("epoch %d and grants %+v are on record before the command, want %d", s.Epoch, s.Grants, r.want)
+			}
+			command := chain[len(chain)-1].Command.Argv
+			if told := "--epoch=" + strconv.FormatInt(r.want, 10); len(command) > 1 && command[1] != told {
+				t.Errorf("it sends %q, want %s", command, told)
+			}
+		})
+	}
+}
+
+func claimsNamed(names ...string) (claims []corev1.PersistentVolumeClaim) {
+	for _, name := range names {
+		claims = append(claims, corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	return claims
+}
+
+// RS-111: a stopped set that does not know how many members it had takes the number from the
+// claims, and so does not come back without the newest copy.
+func TestStoppedSetThatWasRestored(t *testing.T) {
+	young := func(labels map[string]string) thing {
+		return with(func(w *world) {
+			claims := claimsNamed("data-rss-db-4")
+			claims[0].CreationTimestamp, claims[0].Labels = metaTime(0), labels
+			w.copies = restore{w}.copiesIn(claims)
+		})
+	}
+	found := with(func(w *world) {
+		w.copies = restore{w}.copiesIn(claimsNamed("data-rss-db-4", "data-rss-db-0", "logs-rss-db-7", "data-rss-db-x", "data-rss-db-01", "data-rss-other-9"))
+	})
+	diskless := with(func(w *world) { w.set.Spec.Pod.VolumeClaimTemplates = nil })
+	had := func(n int32) thing { return with(func(w *world) { w.set.Status.RestoreReplicas = n }) }
+	for _, r := range []struct {
+		name  string
+		world *world
+		want  int32
+	}{
+		{"restored so", worldOf(setOf(0, 1), found), 5},
+		{"claims that came after it", worldOf(setOf(0, 1), young(map[string]string{backupLabel: "monday"})), 5},
+		{"not those that were made for it", worldOf(setOf(0, 1), young(nil)), 0},
+		{"what is on record stays", worldOf(setOf(0, 1), found, had(2)), 2},
+		{"one that runs knows itself", worldOf(setOf(3, 1), found), 0},
+		{"without claims nothing is newest", worldOf(setOf(0, 1), found, diskless), 0},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			p := decide(r.world)
+			if s := summarize(&p); s.RestoreReplicas != r.want {
+				t.Errorf("it comes back with %d or more, want %d", s.RestoreReplicas, r.want)
+			}
+		})
+	}
+	w := worldOf(setOf(3, 1), with(func(w *world) { w.set.Status.RestoreReplicas, w.stateful = 5, nil }))
+	p := decide(w)
+	s := summarize(&p)
+	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionPaused); c.Reason != v1alpha1.ReasonReplicasTooLow {
+		t.Errorf("with fewer than it had it says %s", c.Reason)
+	}
+}
+
+// A child that came out of a backup has no owner, and has to go.
+func TestChildrenWithoutAnOwner(t *testing.T) {
+	disowned := func(labels map[string]string) thing {
+		return with(func(w *world) { w.stateful.OwnerReferences, w.stateful.Labels = nil, labels })
+	}
+	for _, r := range []struct {
+		name   string
+		labels map[string]string
+		says   string
+	}{
+		{"one that was restored", map[string]string{v1alpha1.LabelManaged: v1alpha1.True},
+			"StatefulSet rss-db has no owner, as one that was restored from a backup, and is left alone. It is made again when it is gone, and claims stay: kubectl -n ns delete statefulset/rss-db"},
+		{"one of somebody else", nil, "StatefulSet rss-db belongs to another object and is left alone; rename or delete it"},
+	} {
+		p := decide(worldOf(setOf(3, 1), disowned(r.labels)))
+		s := summarize(&p)
+		if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionDegraded); c.Reason != v1alpha1.ReasonForeignObject || c.Message != r.says {
+			t.Errorf("%s: %s: %s", r.name, c.Reason, c.Message)
+		}
+	}
+}

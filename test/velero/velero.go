@@ -1,0 +1,229 @@
+// Package velero plays a backup and a restore of Velero, for tests that ask what becomes of
+// objects that come back without owners and without status. It was written after what
+// Velero 1.18 does; Velero itself is not run.
+package velero
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Labels that Velero puts on all that it restores.
+const (
+	LabelBackup  = "velero.io/backup-name"
+	LabelRestore = "velero.io/restore-name"
+)
+
+// order is in which kinds are restored: first Velero's own list, then by the names of
+// resources.
+var order = []schema.GroupVersionKind{
+	corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"),
+	corev1.SchemeGroupVersion.WithKind("Secret"),
+	corev1.SchemeGroupVersion.WithKind("ConfigMap"),
+	corev1.SchemeGroupVersion.WithKind("Pod"),
+	appsv1.SchemeGroupVersion.WithKind("ReplicaSet"),
+	corev1.SchemeGroupVersion.WithKind("Service"),
+	appsv1.SchemeGroupVersion.WithKind("ControllerRevision"),
+	appsv1.SchemeGroupVersion.WithKind("Deployment"),
+	{Group: "fissile.cloudfoundry.org", Version: "v1alpha1", Kind: "ExtendedStatefulSet"},
+	batchv1.SchemeGroupVersion.WithKind("Job"),
+	policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"),
+	{Group: "clusterlabs.org", Version: "v1alpha1", Kind: "ReplicatedStatefulSet"},
+	{Group: "enge.me", Version: "v1alpha1", Kind: "StatefulCluster"},
+	appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
+	{Group: "apps.openshift.statefulsingleton.com", Version: "v1", Kind: "StatefulSingleton"},
+}
+
+// Ours are the four kinds of the operator, and Children what it and Kubernetes make for them
+// besides claims: they are made again, and need no backup.
+var (
+	Ours     = []string{"ExtendedStatefulSet", "ReplicatedStatefulSet", "StatefulCluster", "StatefulSingleton"}
+	Children = []string{"Pod", "ReplicaSet", "ControllerRevision", "PodDisruptionBudget", "StatefulSet", "Job", "Service"}
+)
+
+// Backup is what a namespace held at one time, in the order of a restore.
+type Backup struct {
+	Name    string
+	objects []unstructured.Unstructured
+}
+
+// Take makes a backup of a namespace. What is being deleted is left out.
+func Take(ctx context.Context, from client.Client, namespace, name string) (Backup, error) {
+	b := Backup{Name: name}
+	for _, kind := range order {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		err := from.List(ctx, list, client.InNamespace(namespace))
+		if meta.IsNoMatchError(err) {
+			continue // that kind is not installed
+		}
+		if err != nil {
+			return b, fmt.Errorf("list %s: %w", kind.Kind, err)
+		}
+		for i := range list.Items {
+			if list.Items[i].GetDeletionTimestamp() == nil {
+				b.objects = append(b.objects, list.Items[i])
+			}
+		}
+	}
+	return b, nil
+}
+
+// Count is how many objects of a kind the backup has.
+func (b Backup) Count(kind string) int {
+	n := 0
+	for i := range b.objects {
+		if b.objects[i].GetKind() == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// Erase takes away all that the backup has, at once and whatever would hold it up, as the
+// loss of a cluster does. No operator may run meanwhile.
+func (b Backup) Erase(ctx context.Context, from client.Client) error {
+	for _, kind := range slices.Backward(order) {
+		for i := range b.objects {
+			if b.objects[i].GetKind() != kind.Kind {
+				continue
+			}
+			if err := erase(ctx, from, &b.objects[i]); err != nil {
+				return fmt.Errorf("erase %s %s: %w", kind.Kind, b.objects[i].GetName(), err)
+			}
+		}
+	}
+	return nil
+}
+
+func erase(ctx context.Context, from client.Client, lost *unstructured.Unstructured) error {
+	for {
+		object := lost.DeepCopy()
+		err := from.Get(ctx, client.ObjectKeyFromObject(lost), object)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if len(object.GetFinalizers()) > 0 {
+			object.SetFinalizers(nil)
+			if err := from.Update(ctx, object); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+				return err
+			}
+		}
+		err = from.Delete(ctx, object, client.GracePeriodSeconds(0), client.PropagationPolicy(metav1.DeletePropagationOrphan))
+		if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(10 * time.Millisecond): // until those that look after it have let it go
+		}
+	}
+}
+
+// Options of a restore.
+type Options struct {
+	// Name of the restore; required.
+	Name string
+	// Only these kinds are restored; all if it is empty.
+	Only []string
+	// Without these kinds.
+	Without []string
+}
+
+func (o Options) has(kind string) bool {
+	return (len(o.Only) == 0 || slices.Contains(o.Only, kind)) && !slices.Contains(o.Without, kind)
+}
+
+// Restore makes the objects of the backup again. What is there stays as it is. It returns
+// what was refused, by kind and name, and goes on, as Velero does.
+func (b Backup) Restore(ctx context.Context, to client.Client, o Options) (refused map[string]error) {
+	refused = map[string]error{}
+	for i := range b.objects {
+		object := b.objects[i].DeepCopy()
+		kind, name := object.GetKind(), object.GetName()
+		if !o.has(kind) || completed(object) {
+			continue
+		}
+		b.reset(object, o)
+		if err := to.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
+			refused[kind+" "+name] = err
+		}
+	}
+	return refused
+}
+
+// completed reports whether a pod or a Job has ended: such are not restored.
+func completed(object *unstructured.Unstructured) bool {
+	phase, _, _ := unstructured.NestedString(object.Object, "status", "phase")
+	done, _, _ := unstructured.NestedString(object.Object, "status", "completionTime")
+	switch object.GetKind() {
+	case "Pod":
+		return phase == string(corev1.PodSucceeded) || phase == string(corev1.PodFailed)
+	case "Job":
+		return done != ""
+	}
+	return false
+}
+
+// reset takes from an object what Velero does not restore. Finalizers stay.
+func (b Backup) reset(object *unstructured.Unstructured, o Options) {
+	delete(object.Object, "status")
+	for _, field := range []string{"generateName", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp",
+		"deletionTimestamp", "deletionGracePeriodSeconds", "ownerReferences", "managedFields"} {
+		unstructured.RemoveNestedField(object.Object, "metadata", field)
+	}
+	labels := object.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[LabelBackup], labels[LabelRestore] = b.Name, o.Name
+	object.SetLabels(labels)
+	switch object.GetKind() {
+	case "Pod":
+		unstructured.RemoveNestedField(object.Object, "spec", "nodeName")
+		unstructured.RemoveNestedField(object.Object, "spec", "priority")
+	case "PersistentVolumeClaim":
+		resetClaim(object)
+	case "Service":
+		if ip, _, _ := unstructured.NestedString(object.Object, "spec", "clusterIP"); ip != corev1.ClusterIPNone {
+			unstructured.RemoveNestedField(object.Object, "spec", "clusterIP")
+			unstructured.RemoveNestedField(object.Object, "spec", "clusterIPs")
+		}
+	case "Job":
+		for _, label := range []string{"controller-uid", batchv1.ControllerUidLabel} {
+			unstructured.RemoveNestedField(object.Object, "spec", "selector", "matchLabels", label)
+			unstructured.RemoveNestedField(object.Object, "spec", "template", "metadata", "labels", label)
+		}
+	}
+}
+
+// resetClaim makes a claim one that gets a new volume, as where the data comes from a snapshot
+// or from files.
+func resetClaim(object *unstructured.Unstructured) {
+	annotations := object.GetAnnotations()
+	for key := range annotations {
+		if strings.HasPrefix(key, "pv.kubernetes.io/") || strings.HasPrefix(key, "volume.") {
+			delete(annotations, key)
+		}
+	}
+	object.SetAnnotations(annotations)
+	unstructured.RemoveNestedField(object.Object, "spec", "volumeName")
+}
