@@ -240,6 +240,11 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return setup(mgr, o, executor.Run)
 }
 
+// named is the object of that name, for those who know no more of it.
+func named(key types.NamespacedName) client.Object {
+	return &v1alpha1.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+}
+
 // setup is the same with another way to run commands.
 func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Command) podexec.Result) error {
 	own, err := newCache(mgr, o.Namespaces)
@@ -252,9 +257,7 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 	if err := mgr.Add(own); err != nil {
 		return fmt.Errorf("add to the manager: %w", err)
 	}
-	board, answered, err := podexec.Attach(mgr, run, func(owner types.NamespacedName) client.Object {
-		return &v1alpha1.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: owner.Namespace, Name: owner.Name}}
-	})
+	board, answered, err := podexec.Attach(mgr, run, named)
 	if err != nil {
 		return err
 	}
@@ -275,19 +278,7 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 		Events: mgr.GetEventRecorder("extendedstatefulset"),
 	}
 	woken := make(chan event.GenericEvent, 1024)
-	r.config = &configReader{
-		Reader: configuration.Reader{Cache: own, Live: mgr.GetAPIReader(), Key: o.Key},
-		turns: configuration.Turns{
-			Limiter: configuration.Limiter{Most: o.Restarts, Watch: o.Lease.Watch},
-			Cache:   own, Kind: v1alpha1.Kind, Began: restartsSince,
-			Wake: func(key types.NamespacedName) {
-				select {
-				case woken <- event.GenericEvent{Object: &v1alpha1.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}}:
-				default: // it looks again by itself after a while
-				}
-			},
-		},
-	}
+	r.config = newConfigReader(own, mgr.GetAPIReader(), o, woken)
 	users := handler.EnqueueRequestsFromMapFunc(r.config.users)
 	child := enqueue.Children(enqueue.Label(v1alpha1.LabelSet), tracker.Gone)
 	owned := enqueue.Children(enqueue.Controller(v1alpha1.Kind), tracker.Gone)

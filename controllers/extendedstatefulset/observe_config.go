@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
@@ -23,6 +24,20 @@ type configReader struct {
 
 	// changes is when a change was seen first, by the UIDs of the StatefulSets of a set.
 	changes memory.Of[map[types.UID]time.Time]
+}
+
+// newConfigReader is one that wakes objects by a channel.
+func newConfigReader(own, live client.Reader, o Options, woken chan<- event.GenericEvent) *configReader {
+	return &configReader{
+		Reader: configuration.Reader{Cache: own, Live: live, Key: o.Key},
+		turns: configuration.Turns{
+			Limiter: configuration.Limiter{Most: o.Restarts, Watch: o.Lease.Watch},
+			Cache:   own,
+			Kind:    v1alpha1.Kind,
+			Began:   restartsSince,
+			Wake:    configuration.WakeBy(woken, named),
+		},
+	}
 }
 
 // observe looks at the configuration of the StatefulSets of an object. held says of

@@ -41,7 +41,7 @@ var _ = Describe("what the pods use", func() {
 		role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "stateful-operator-reads-creds"},
 			Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"creds"}}}}
 		Expect(user.Create(ctx, role)).To(Succeed())
-		Expect(user.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: role.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
+		Expect(user.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
 			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "operator-system", Name: "manager"}}})).To(Succeed())
 		edit := func() { // no event tells of a right; an edit of any kind has the operator look again
 			Expect(user.Get(ctx, client.ObjectKeyFromObject(creds), creds)).To(Succeed())

@@ -298,6 +298,11 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return setup(mgr, o, executor.Run)
 }
 
+// named is the set of that name, for those who know no more of it.
+func named(key types.NamespacedName) client.Object {
+	return &v1alpha1.ReplicatedStatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+}
+
 // setup is the same with another way to run commands.
 func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Command) podexec.Result) error {
 	own, err := newCache(mgr, o.Namespaces)
@@ -310,12 +315,7 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 	if err := mgr.Add(own); err != nil {
 		return fmt.Errorf("add to the manager: %w", err)
 	}
-	board, woken, err := podexec.Attach(mgr, run, func(owner types.NamespacedName) client.Object {
-		return &v1alpha1.ReplicatedStatefulSet{ObjectMeta: metav1.ObjectMeta{
-			Namespace: owner.Namespace,
-			Name:      owner.Name,
-		}}
-	})
+	board, woken, err := podexec.Attach(mgr, run, named)
 	if err != nil {
 		return err
 	}
@@ -336,20 +336,7 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 		Events: mgr.GetEventRecorder("replicatedstatefulset"),
 	}
 	turned := make(chan event.GenericEvent, 1024)
-	r.config = &configReader{
-		Reader: configuration.Reader{Cache: own, Live: mgr.GetAPIReader(), Key: o.Key, MostBytes: mostConfigBytes},
-		turns: configuration.Turns{
-			Limiter: configuration.Limiter{Most: o.Restarts, Watch: o.Lease.Watch},
-			Cache:   own, Kind: "ReplicatedStatefulSet", Began: restartsSince,
-			Wake: func(key types.NamespacedName) {
-				select {
-				case turned <- event.GenericEvent{Object: &v1alpha1.ReplicatedStatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}}:
-				default: // it looks again by itself after a while
-				}
-			},
-		},
-		account: o.Account,
-	}
+	r.config = newConfigReader(own, mgr.GetAPIReader(), o, turned)
 	if o.Book.Name != "" {
 		if err := follow.Object(mgr, &corev1.ConfigMap{}, o.Book, r.onBook); err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
@@ -28,6 +29,21 @@ type configReader struct {
 	turns configuration.Turns
 	// account is the operator's, as namespace:name.
 	account string
+}
+
+// newConfigReader is one that wakes sets by a channel.
+func newConfigReader(own, live client.Reader, o Options, woken chan<- event.GenericEvent) *configReader {
+	return &configReader{
+		Reader: configuration.Reader{Cache: own, Live: live, Key: o.Key, MostBytes: mostConfigBytes},
+		turns: configuration.Turns{
+			Limiter: configuration.Limiter{Most: o.Restarts, Watch: o.Lease.Watch},
+			Cache:   own,
+			Kind:    "ReplicatedStatefulSet",
+			Began:   restartsSince,
+			Wake:    configuration.WakeBy(woken, named),
+		},
+		account: o.Account,
+	}
 }
 
 // readConfig reads what the pods use, and says what the StatefulSet has to carry. Contents

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 )
 
 // IndexRestarts is the field that the cache of a kind is indexed by: of StatefulSets that
@@ -28,6 +29,17 @@ type Turns struct {
 	Began func(*appsv1.StatefulSet) time.Time
 	// Wake makes the controller look at an object.
 	Wake func(types.NamespacedName)
+}
+
+// WakeBy makes a controller look at an object by a channel that it watches. One that is
+// full wakes nobody: who waits looks again by itself after a while.
+func WakeBy(woken chan<- event.GenericEvent, object func(types.NamespacedName) client.Object) func(types.NamespacedName) {
+	return func(key types.NamespacedName) {
+		select {
+		case woken <- event.GenericEvent{Object: object(key)}:
+		default:
+		}
+	}
 }
 
 // RestartIndex gives the values of IndexRestarts. began is as in Turns.
