@@ -57,7 +57,7 @@ func history(change ...func(old *v1alpha1.ReplicatedStatefulSet)) thing {
 					c(was)
 				}
 			}
-			template := buildTemplate(was, "")
+			template := buildTemplate(was, hashes{})
 			w.revisions[name] = &template
 		}
 		more := w.revisions["between"].DeepCopy()

@@ -14,7 +14,7 @@ import (
 // fromBackup: the set was restored, and its status dropped.
 var fromBackup = with(func(w *world) { w.set.Labels = map[string]string{backupLabel: "monday"} })
 
-// RS-110: the epochs of a set that was restored are above all that it had before, where its
+// RS-112: the epochs of a set that was restored are above all that it had before, where its
 // commands are told of them.
 func TestEpochAfterARestore(t *testing.T) {
 	for _, r := range []struct {
@@ -50,7 +50,7 @@ func claimsNamed(names ...string) (claims []corev1.PersistentVolumeClaim) {
 	return claims
 }
 
-// RS-111: a stopped set that does not know how many members it had takes the number from the
+// RS-113: a stopped set that does not know how many members it had takes the number from the
 // claims, and so does not come back without the newest copy.
 func TestStoppedSetThatWasRestored(t *testing.T) {
 	young := func(labels map[string]string) thing {
