@@ -66,7 +66,8 @@ var _ = Describe("orders in the spec", func() {
 	})
 
 	It("RS-103 are none in a new object", func(ctx SpecContext) {
-		set := newSet(p.namespace)
+		startOperator(p)
+		set := replicated(p.namespace)
 		set.Spec.SwitchoverTo = &v1alpha1.MemberOrder{Member: "rss-" + set.Name + "-9", ID: "old"}
 		set.Spec.SeedFrom = &v1alpha1.MemberOrder{Member: "rss-" + set.Name + "-1", ID: "old"}
 		Expect(user.Create(ctx, set)).To(Succeed(), "a member that is not there any more is no obstacle")
