@@ -43,10 +43,8 @@ var _ = Describe("orders in the spec", func() {
 			sync(ctx, set, second, "a")
 		}
 		comesTo(ctx, set, "a", v1alpha1.OrderDone)
-		Eventually(func(g Gomega) {
-			g.Expect(user.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed())
-			g.Expect(set.Status.Members.Primary).To(Equal([]string{second}))
-		}).Should(Succeed())
+		settled(ctx, set, 1, 2) // a member that does not run as secondary would be refused
+		Expect(set.Status.Members.Primary).To(Equal([]string{second}))
 		epoch := set.Status.Epoch
 
 		// The role goes back under another id. The old manifest does not move it again.
