@@ -43,10 +43,8 @@ var _ = Describe("orders in the spec", func() {
 			sync(ctx, set, second, "a")
 		}
 		comesTo(ctx, set, "a", v1alpha1.OrderDone)
-		Eventually(func(g Gomega) {
-			g.Expect(user.Get(ctx, client.ObjectKeyFromObject(set), set)).To(Succeed())
-			g.Expect(set.Status.Members.Primary).To(Equal([]string{second}))
-		}).Should(Succeed())
+		settled(ctx, set, 1, 2) // a member that does not run as secondary would be refused
+		Expect(set.Status.Members.Primary).To(Equal([]string{second}))
 		epoch := set.Status.Epoch
 
 		// The role goes back under another id. The old manifest does not move it again.
@@ -66,7 +64,8 @@ var _ = Describe("orders in the spec", func() {
 	})
 
 	It("RS-103 are none in a new object", func(ctx SpecContext) {
-		set := newSet(p.namespace)
+		startOperator(p)
+		set := replicated(p.namespace)
 		set.Spec.SwitchoverTo = &v1alpha1.MemberOrder{Member: "rss-" + set.Name + "-9", ID: "old"}
 		set.Spec.SeedFrom = &v1alpha1.MemberOrder{Member: "rss-" + set.Name + "-1", ID: "old"}
 		Expect(user.Create(ctx, set)).To(Succeed(), "a member that is not there any more is no obstacle")

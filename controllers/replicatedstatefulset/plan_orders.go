@@ -130,8 +130,8 @@ func (o override) isSpent() bool {
 
 // The record.
 
-// orderBook are the orders of the spec and what became of them, the newest first. None of its methods
-// changes what it shares with the status.
+// orderBook is the orders of the spec and what became of them, the newest first. None of its
+// methods changes what it shares with the status.
 type orderBook []v1alpha1.OrderStatus
 
 // noteOrders puts down the orders of the spec that are new, before anything is done for them.
