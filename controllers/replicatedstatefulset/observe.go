@@ -147,7 +147,7 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ReplicatedStatef
 	if err := r.readRules(ctx, w); err != nil {
 		return nil, err
 	}
-	if err := r.readRevisions(ctx, w, from); err != nil {
+	if err := readRevisions(ctx, w, from); err != nil {
 		return nil, err
 	}
 	if err := r.readSecrets(ctx, w); err != nil {

@@ -20,7 +20,7 @@ const mostRevisions = 8
 // readRevisions reads the templates from which the members that are out of date were made,
 // and the present one, where members may be changed in place. The pod itself does not say
 // what it was made from: defaults and admission have changed it.
-func (r *Reconciler) readRevisions(ctx context.Context, w *world, from engine.View) error {
+func readRevisions(ctx context.Context, w *world, from engine.View) error {
 	if !from.Live || !w.changesInPlace() || w.stateful == nil {
 		return nil
 	}
