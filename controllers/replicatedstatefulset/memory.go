@@ -256,6 +256,7 @@ func resourcesOf(pod *corev1.Pod) (all []corev1.ResourceRequirements) {
 }
 
 func refusesResize(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
-		apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
+	return slices.ContainsFunc([]func(error) bool{
+		apierrors.IsForbidden, apierrors.IsInvalid, apierrors.IsBadRequest, apierrors.IsNotFound, apierrors.IsMethodNotSupported,
+	}, func(is func(error) bool) bool { return is(err) })
 }
