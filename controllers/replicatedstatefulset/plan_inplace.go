@@ -92,7 +92,11 @@ type sizing struct {
 
 // sizingOf is false if the member cannot come to the present template in place.
 func sizingOf(f *facts, m *member) (sizing, bool) {
-	s := sizing{facts: f, m: m, target: f.stateful.Status.UpdateRevision}
+	s := sizing{
+		facts:  f,
+		m:      m,
+		target: f.stateful.Status.UpdateRevision,
+	}
 	s.to = f.revisions[s.target]
 	was := f.revisions[m.pod.Labels[appsv1.ControllerRevisionHashLabelKey]]
 	if s.to == nil || was == nil {
@@ -131,7 +135,11 @@ func (s *sizing) readNote() (readable bool) {
 // next is the note that speaks of the present template.
 func (s *sizing) next() inPlaceNote {
 	earlier := slices.DeleteFunc(s.note.revisions(), func(name string) bool { return name == s.target })
-	return inPlaceNote{Revision: s.target, Since: metav1.NewTime(s.now), Earlier: earlier}
+	return inPlaceNote{
+		Revision: s.target,
+		Since:    metav1.NewTime(s.now),
+		Earlier:  earlier,
+	}
 }
 
 // differsInResourcesOnly reports whether the present template differs from another one in
@@ -220,10 +228,11 @@ func (s *sizing) restarts() bool {
 		if len(names) == 0 {
 			continue
 		}
-		runs := podresize.Container(s.m.pod, s.to.Spec.Containers[i].Name)
-		if runs == nil || slices.ContainsFunc(runs.ResizePolicy, func(p corev1.ContainerResizePolicy) bool {
+		forces := func(p corev1.ContainerResizePolicy) bool {
 			return p.RestartPolicy == corev1.RestartContainer && slices.Contains(names, p.ResourceName)
-		}) {
+		}
+		runs := podresize.Container(s.m.pod, s.to.Spec.Containers[i].Name)
+		if runs == nil || slices.ContainsFunc(runs.ResizePolicy, forces) {
 			return true
 		}
 	}
@@ -322,17 +331,36 @@ func stepInPlace(f *facts, m *member) step {
 		return step{}
 	}
 	if why := s.whyNot(); why != "" {
-		return step{failed: excerpt.Message(fmt.Sprintf("%s is recreated, since its resources cannot be changed in place: %s", m.name(), why))}
+		return step{failed: excerpt.Message(fmt.Sprintf(
+			"%s is recreated, since its resources cannot be changed in place: %s",
+			m.name(), why,
+		))}
 	}
-	next := step{instead: true, text: fmt.Sprintf("changing the resources of %s in place, one member after the other", m.name())}
+	next := step{
+		instead: true,
+		text: fmt.Sprintf(
+			"changing the resources of %s in place, one member after the other",
+			m.name(),
+		),
+	}
 	switch {
 	case !s.isNoted():
 		next.acts = s.begin()
 	case !s.isSent():
-		next.acts = action.Chain{{Verb: action.Resize, Object: s.wanted, From: m.pod, Unchanged: true, Reason: reasonResize, Detail: "to " + s.target}}
+		next.acts = action.Chain{{
+			Verb:      action.Resize,
+			Object:    s.wanted,
+			From:      m.pod,
+			Unchanged: true,
+			Reason:    reasonResize,
+			Detail:    "to " + s.target,
+		}}
 	default:
 		next.until = f.watch.Deadline(s.note.Since.Time, resizeWithin)
-		next.text += fmt.Sprintf("; its kubelet has until %s, then the pod is recreated%s", next.until.UTC().Format("15:04:05"), s.saidByKubelet())
+		next.text += fmt.Sprintf(
+			"; its kubelet has until %s, then the pod is recreated%s",
+			next.until.UTC().Format("15:04:05"), s.saidByKubelet(),
+		)
 	}
 	return next
 }
@@ -360,7 +388,14 @@ func (s *sizing) begin() action.Chain {
 	}
 	pod := s.m.pod.DeepCopy()
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1alpha1.AnnotationInPlace, string(text))
-	return action.Chain{{Verb: action.Patch, Object: pod, From: s.m.pod, Unchanged: true, Reason: reasonInPlace, Detail: "to " + s.target}}
+	return action.Chain{{
+		Verb:      action.Patch,
+		Object:    pod,
+		From:      s.m.pod,
+		Unchanged: true,
+		Reason:    reasonInPlace,
+		Detail:    "to " + s.target,
+	}}
 }
 
 // finishInPlace gives pods that have the resources of the present template its name and its
@@ -403,7 +438,14 @@ func (s *sizing) finish() action.Chain {
 	pod.Labels[appsv1.ControllerRevisionHashLabelKey] = s.target
 	pod.Annotations[v1alpha1.AnnotationTemplate] = s.to.Annotations[v1alpha1.AnnotationTemplate]
 	delete(pod.Annotations, v1alpha1.AnnotationInPlace)
-	return action.Chain{{Verb: action.Patch, Object: pod, From: s.m.pod, Unchanged: true, Reason: reasonResized, Detail: "it is of revision " + s.target}}
+	return action.Chain{{
+		Verb:      action.Patch,
+		Object:    pod,
+		From:      s.m.pod,
+		Unchanged: true,
+		Reason:    reasonResized,
+		Detail:    "it is of revision " + s.target,
+	}}
 }
 
 // brought has what differs between two templates as the second one says.
