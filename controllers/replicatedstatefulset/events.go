@@ -114,7 +114,11 @@ func (r *Reconciler) emit(p *plan, o *action.Outcome) {
 			r.event(w, nil, corev1.EventTypeNormal, v1alpha1.EventHandingOver, "HandOver", "%s", p.handover)
 		}
 	case reasonResized:
-		r.event(w, o.Object, corev1.EventTypeNormal, v1alpha1.EventMemberUpdated, "Resize", "changed the resources of pod %s in place: %s", o.Object.GetName(), o.Detail)
+		r.event(
+			w, o.Object, corev1.EventTypeNormal, v1alpha1.EventMemberUpdated, "Resize",
+			"changed the resources of pod %s in place: %s",
+			o.Object.GetName(), o.Detail,
+		)
 	case reasonLearned:
 		for _, learned := range p.on.record.learned {
 			r.event(w, nil, learned.Kind, learned.Reason, "Learn", "%s", excerpt.Message(learned.Text))

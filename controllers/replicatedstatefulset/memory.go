@@ -233,10 +233,16 @@ func (k *remembered) learnResize(o *action.Outcome) (refused bool) {
 	note, _ := noteOf(pod)
 	switch {
 	case o.Verb == action.Resize && refusesResize(o.Err):
-		s.resize = refusedResize{revision: note.Revision, text: excerpt.Message(o.Err.Error())}
+		s.resize = refusedResize{
+			revision: note.Revision,
+			text:     excerpt.Message(o.Err.Error()),
+		}
 		return true
 	case o.Err == nil && isTakenBack(pod, o.Answer):
-		s.resize = refusedResize{revision: note.Revision, text: "the API server, or a policy in it, takes back what is written there"}
+		s.resize = refusedResize{
+			revision: note.Revision,
+			text:     "the API server, or a policy in it, takes back what is written there",
+		}
 	}
 	return false
 }
@@ -259,6 +265,11 @@ func resourcesOf(pod *corev1.Pod) (all []corev1.ResourceRequirements) {
 }
 
 func refusesResize(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
-		apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
+	return slices.ContainsFunc([]func(error) bool{
+		apierrors.IsForbidden,
+		apierrors.IsInvalid,
+		apierrors.IsBadRequest,
+		apierrors.IsNotFound,
+		apierrors.IsMethodNotSupported,
+	}, func(is func(error) bool) bool { return is(err) })
 }

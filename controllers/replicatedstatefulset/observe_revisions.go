@@ -3,6 +3,7 @@ package replicatedstatefulset
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -41,32 +42,25 @@ func readRevisions(ctx context.Context, w *world, from engine.View) error {
 // revisionsToRead are the names of the present revision and of those of members that are out
 // of date; none if all members are up to date.
 func revisionsToRead(w *world) []string {
-	names := []string{w.stateful.Status.UpdateRevision}
-	add := func(name string) {
-		known := name == ""
-		for _, have := range names {
-			known = known || have == name
-		}
-		if !known && len(names) < mostRevisions {
-			names = append(names, name)
-		}
-	}
-	outdated := false
+	present := w.stateful.Status.UpdateRevision
+	var names []string
 	for _, m := range w.members {
 		if w.isUpToDate(m) {
 			continue
 		}
-		outdated = true
-		add(m.pod.Labels[appsv1.ControllerRevisionHashLabelKey])
 		note, _ := noteOf(m.pod)
-		for _, name := range note.revisions() {
-			add(name)
-		}
+		names = append(names, m.pod.Labels[appsv1.ControllerRevisionHashLabelKey])
+		names = append(names, note.revisions()...)
 	}
-	if !outdated || names[0] == "" {
+	if len(names) == 0 || present == "" {
 		return nil
 	}
-	return names
+	slices.Sort(names)
+	names = slices.DeleteFunc(slices.Compact(names), func(name string) bool {
+		return name == "" || name == present
+	})
+	most := min(len(names), mostRevisions)
+	return append(names[:most], present)
 }
 
 // templateIn is the template that a StatefulSet's controller wrote into a revision; nil if

@@ -17,6 +17,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podresize"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -91,7 +92,11 @@ type sizing struct {
 
 // sizingOf is false if the member cannot come to the present template in place.
 func sizingOf(f *facts, m *member) (sizing, bool) {
-	s := sizing{facts: f, m: m, target: f.stateful.Status.UpdateRevision}
+	s := sizing{
+		facts:  f,
+		m:      m,
+		target: f.stateful.Status.UpdateRevision,
+	}
 	s.to = f.revisions[s.target]
 	was := f.revisions[m.pod.Labels[appsv1.ControllerRevisionHashLabelKey]]
 	if s.to == nil || was == nil {
@@ -113,7 +118,7 @@ func sizingOf(f *facts, m *member) (sizing, bool) {
 	if s.restarts() {
 		return s, false
 	}
-	s.wanted = podstate.Resized(m.pod, s.changed())
+	s.wanted = podresize.Resized(m.pod, s.changed())
 	return s, true
 }
 
@@ -130,7 +135,11 @@ func (s *sizing) readNote() (readable bool) {
 // next is the note that speaks of the present template.
 func (s *sizing) next() inPlaceNote {
 	earlier := slices.DeleteFunc(s.note.revisions(), func(name string) bool { return name == s.target })
-	return inPlaceNote{Revision: s.target, Since: metav1.NewTime(s.now), Earlier: earlier}
+	return inPlaceNote{
+		Revision: s.target,
+		Since:    metav1.NewTime(s.now),
+		Earlier:  earlier,
+	}
 }
 
 // differsInResourcesOnly reports whether the present template differs from another one in
@@ -141,7 +150,7 @@ func (s *sizing) differsInResourcesOnly(from *corev1.PodTemplateSpec) bool {
 		return false
 	}
 	pod := s.podPolicy()
-	return podstate.KeepsResources(from.Spec.Containers, s.to.Spec.Containers) &&
+	return podresize.KeepsResources(from.Spec.Containers, s.to.Spec.Containers) &&
 		reachesPods(from.Labels, s.to.Labels, pod.Labels) &&
 		reachesPods(from.Annotations, s.to.Annotations, pod.Annotations)
 }
@@ -152,14 +161,11 @@ func (s *sizing) podPolicy() *v1alpha1.PodPolicy {
 	return &whole.Spec.Pod
 }
 
-// resizable are the resources that a resize can change.
-var resizable = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
-
 // withoutResources is a copy of a spec without the cpu and the memory of its containers.
 func withoutResources(spec *corev1.PodSpec) *corev1.PodSpec {
 	spec = spec.DeepCopy()
 	for i := range spec.Containers {
-		for _, name := range resizable {
+		for _, name := range podresize.Resizable {
 			delete(spec.Containers[i].Resources.Requests, name)
 			delete(spec.Containers[i].Resources.Limits, name)
 		}
@@ -201,23 +207,16 @@ func (s *sizing) changed() (containers []corev1.Container) {
 // changedIn are the resources of a container of the template that change.
 func (s *sizing) changedIn(container int) (names []corev1.ResourceName) {
 	now := &s.to.Spec.Containers[container].Resources
-	for _, name := range resizable {
+	for _, name := range podresize.Resizable {
 		differs := func(from *corev1.PodTemplateSpec) bool {
 			was := &from.Spec.Containers[container].Resources
-			return !same(was.Requests, now.Requests, name) || !same(was.Limits, now.Limits, name)
+			return !podresize.Same(was.Requests, now.Requests, name) || !podresize.Same(was.Limits, now.Limits, name)
 		}
 		if slices.ContainsFunc(s.from, differs) {
 			names = append(names, name)
 		}
 	}
 	return names
-}
-
-// same reports whether two lists say the same of a resource.
-func same(a, b corev1.ResourceList, name corev1.ResourceName) bool {
-	one, isIn := a[name]
-	other, isToo := b[name]
-	return isIn == isToo && one.Cmp(other) == 0
 }
 
 // restarts reports whether a container would have to be started again to notice what changes:
@@ -229,22 +228,15 @@ func (s *sizing) restarts() bool {
 		if len(names) == 0 {
 			continue
 		}
-		runs := containerOf(s.m.pod, s.to.Spec.Containers[i].Name)
-		if runs == nil || slices.ContainsFunc(runs.ResizePolicy, func(p corev1.ContainerResizePolicy) bool {
+		forces := func(p corev1.ContainerResizePolicy) bool {
 			return p.RestartPolicy == corev1.RestartContainer && slices.Contains(names, p.ResourceName)
-		}) {
+		}
+		runs := podresize.Container(s.m.pod, s.to.Spec.Containers[i].Name)
+		if runs == nil || slices.ContainsFunc(runs.ResizePolicy, forces) {
 			return true
 		}
 	}
 	return slices.ContainsFunc(s.to.Spec.Containers, readsResources)
-}
-
-func containerOf(pod *corev1.Pod, name string) *corev1.Container {
-	i := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return &pod.Spec.Containers[i]
 }
 
 // readsResources reports whether the environment of a container has resources in it.
@@ -272,30 +264,11 @@ func (s *sizing) isActual() bool {
 	if mutant.Is("rss-resize-unseen") { // a pod counts as resized before its kubelet has said so
 		return true
 	}
-	if podstate.Unseen(pod) || podstate.Resizing(pod) || !podstate.Ready(pod) {
+	if podresize.Unseen(pod) || podresize.Resizing(pod) || !podstate.Ready(pod) {
 		return false
 	}
 	for _, c := range s.changed() {
-		if !hasResources(pod, c.Name) {
-			return false
-		}
-	}
-	return true
-}
-
-// hasResources reports whether a container has what its pod says.
-func hasResources(pod *corev1.Pod, name string) bool {
-	wants := containerOf(pod, name)
-	i := slices.IndexFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.Name == name })
-	if wants == nil || i < 0 || pod.Status.ContainerStatuses[i].Resources == nil {
-		return false // a kubelet before Kubernetes 1.33 says nothing
-	}
-	status := &pod.Status.ContainerStatuses[i]
-	for _, resource := range resizable {
-		if !same(wants.Resources.Requests, status.Resources.Requests, resource) || !same(wants.Resources.Limits, status.Resources.Limits, resource) {
-			return false
-		}
-		if status.AllocatedResources != nil && !same(wants.Resources.Requests, status.AllocatedResources, resource) {
+		if !podresize.Actual(pod, c.Name) {
 			return false
 		}
 	}
@@ -310,7 +283,7 @@ func (s *sizing) whyNot() string {
 		return "the API server refused it: " + refused.text
 	case s.note.Revision != s.target, !s.isSent():
 		return ""
-	case podstate.ResizeInfeasible(s.m.pod) && !podstate.Unseen(s.m.pod):
+	case podresize.Infeasible(s.m.pod) && !podresize.Unseen(s.m.pod):
 		return "its Node can never have room for it" + s.saidByKubelet()
 	case s.isOverdue():
 		return fmt.Sprintf("it was not done within %s", resizeWithin) + s.saidByKubelet()
@@ -358,17 +331,36 @@ func stepInPlace(f *facts, m *member) step {
 		return step{}
 	}
 	if why := s.whyNot(); why != "" {
-		return step{failed: excerpt.Message(fmt.Sprintf("%s is recreated, since its resources cannot be changed in place: %s", m.name(), why))}
+		return step{failed: excerpt.Message(fmt.Sprintf(
+			"%s is recreated, since its resources cannot be changed in place: %s",
+			m.name(), why,
+		))}
 	}
-	next := step{instead: true, text: fmt.Sprintf("changing the resources of %s in place, one member after the other", m.name())}
+	next := step{
+		instead: true,
+		text: fmt.Sprintf(
+			"changing the resources of %s in place, one member after the other",
+			m.name(),
+		),
+	}
 	switch {
 	case !s.isNoted():
 		next.acts = s.begin()
 	case !s.isSent():
-		next.acts = action.Chain{{Verb: action.Resize, Object: s.wanted, From: m.pod, Unchanged: true, Reason: reasonResize, Detail: "to " + s.target}}
+		next.acts = action.Chain{{
+			Verb:      action.Resize,
+			Object:    s.wanted,
+			From:      m.pod,
+			Unchanged: true,
+			Reason:    reasonResize,
+			Detail:    "to " + s.target,
+		}}
 	default:
 		next.until = f.watch.Deadline(s.note.Since.Time, resizeWithin)
-		next.text += fmt.Sprintf("; its kubelet has until %s, then the pod is recreated%s", next.until.UTC().Format("15:04:05"), s.saidByKubelet())
+		next.text += fmt.Sprintf(
+			"; its kubelet has until %s, then the pod is recreated%s",
+			next.until.UTC().Format("15:04:05"), s.saidByKubelet(),
+		)
 	}
 	return next
 }
@@ -396,7 +388,14 @@ func (s *sizing) begin() action.Chain {
 	}
 	pod := s.m.pod.DeepCopy()
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1alpha1.AnnotationInPlace, string(text))
-	return action.Chain{{Verb: action.Patch, Object: pod, From: s.m.pod, Unchanged: true, Reason: reasonInPlace, Detail: "to " + s.target}}
+	return action.Chain{{
+		Verb:      action.Patch,
+		Object:    pod,
+		From:      s.m.pod,
+		Unchanged: true,
+		Reason:    reasonInPlace,
+		Detail:    "to " + s.target,
+	}}
 }
 
 // finishInPlace gives pods that have the resources of the present template its name and its
@@ -407,7 +406,7 @@ func finishInPlace(f *facts, p *plan) {
 	}
 	for _, m := range f.among(isOnItsWayInPlace) {
 		if !f.live {
-			p.looksLive = p.looksLive || !podstate.Resizing(m.pod)
+			p.looksLive = p.looksLive || !podresize.Resizing(m.pod)
 			continue
 		}
 		if s, can := sizingOf(f, m); can && s.isDone() {
@@ -439,7 +438,14 @@ func (s *sizing) finish() action.Chain {
 	pod.Labels[appsv1.ControllerRevisionHashLabelKey] = s.target
 	pod.Annotations[v1alpha1.AnnotationTemplate] = s.to.Annotations[v1alpha1.AnnotationTemplate]
 	delete(pod.Annotations, v1alpha1.AnnotationInPlace)
-	return action.Chain{{Verb: action.Patch, Object: pod, From: s.m.pod, Unchanged: true, Reason: reasonResized, Detail: "it is of revision " + s.target}}
+	return action.Chain{{
+		Verb:      action.Patch,
+		Object:    pod,
+		From:      s.m.pod,
+		Unchanged: true,
+		Reason:    reasonResized,
+		Detail:    "it is of revision " + s.target,
+	}}
 }
 
 // brought has what differs between two templates as the second one says.

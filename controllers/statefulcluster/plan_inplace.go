@@ -12,6 +12,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podresize"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
@@ -81,7 +82,7 @@ func needsPodChange(from, to revisionData) bool {
 // annotations. Its hostname and subdomain are for life.
 func onlyInPlaceFields(from, to revisionData) bool {
 	return from.ServiceName == to.ServiceName && apiequality.Semantic.DeepEqual(withoutInPlaceFields(from.Template), withoutInPlaceFields(to.Template)) &&
-		podstate.KeepsResources(from.Template.Spec.Containers, to.Template.Spec.Containers)
+		podresize.KeepsResources(from.Template.Spec.Containers, to.Template.Spec.Containers)
 }
 
 func withoutInPlaceFields(t corev1.PodTemplateSpec) corev1.PodSpec {
@@ -151,7 +152,7 @@ func changesResources(from, to revisionData) bool {
 // resize sets the resources of the pod's containers through its subresource
 // (KEP-1287).
 func resize(pod *corev1.Pod, to revisionData) action.Action {
-	sized := podstate.Resized(pod, to.Template.Spec.Containers)
+	sized := podresize.Resized(pod, to.Template.Spec.Containers)
 	return action.Action{Verb: action.Resize, Object: sized, From: pod, Reason: reasonResize, Detail: "in place"}
 }
 
@@ -256,7 +257,7 @@ func (f *facts) finishing(m *member) (acts action.Chain, fails bool) {
 	todo, readable := progressOf(m.pod)
 	unsent := f.resizeUnsent(m, todo, to)
 	switch {
-	case podstate.ResizeInfeasible(m.pod), unsent && f.refusedNow(reasonResize):
+	case podresize.Infeasible(m.pod), unsent && f.refusedNow(reasonResize):
 		return nil, true
 	case unsent:
 		return action.Chain{resize(m.pod, to)}, false
@@ -276,7 +277,7 @@ func progressOf(pod *corev1.Pod) (todo progress, readable bool) {
 // resizeUnsent reports whether the resize that an update needs was not sent. The cache
 // does not hold resources; a live look says whether they are there.
 func (w *world) resizeUnsent(m *member, todo progress, to revisionData) bool {
-	if !todo.Resize || podstate.Resizing(m.pod) {
+	if !todo.Resize || podresize.Resizing(m.pod) {
 		return false
 	}
 	if w.live {
@@ -302,10 +303,10 @@ func sized(pod *corev1.Pod, to revisionData) bool {
 // under way, and the pod is Ready. Ready alone stays True over the swap.
 func (t progress) done(pod *corev1.Pod) bool {
 	// Mutant: what the kubelet said of the pod before the patch counts.
-	if podstate.Unseen(pod) && !mutant.Is("stc-patch-unseen") {
+	if podresize.Unseen(pod) && !mutant.Is("stc-patch-unseen") {
 		return false
 	}
-	if !podstate.Ready(pod) || podstate.Resizing(pod) {
+	if !podstate.Ready(pod) || podresize.Resizing(pod) {
 		return false
 	}
 	for name, was := range t.Containers {

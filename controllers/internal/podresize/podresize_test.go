@@ -1,4 +1,4 @@
-package podstate
+package podresize
 
 import (
 	"testing"
@@ -60,7 +60,7 @@ func TestWhatTheKubeletSaysOfAResize(t *testing.T) {
 	if !Resizing(deferred) || !Resizing(infeasible) || !Resizing(underWay) || Resizing(ready) {
 		t.Error("a resize is to be done while either condition is there")
 	}
-	if ResizeInfeasible(deferred) || !ResizeInfeasible(infeasible) || ResizeInfeasible(underWay) {
+	if Infeasible(deferred) || !Infeasible(infeasible) || Infeasible(underWay) {
 		t.Error("only reason Infeasible is for ever")
 	}
 	seen := &corev1.Pod{}
