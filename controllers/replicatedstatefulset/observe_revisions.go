@@ -57,7 +57,7 @@ func revisionsToRead(w *world) []string {
 	}
 	slices.Sort(names)
 	names = slices.DeleteFunc(slices.Compact(names), func(name string) bool {
-		return name == "" || name == present
+		return slices.Contains([]string{"", present}, name)
 	})
 	most := min(len(names), mostRevisions)
 	return append(names[:most], present)

@@ -181,7 +181,7 @@ func isOrder(set *v1alpha1.ReplicatedStatefulSet, o *v1alpha1.MemberOrder) bool 
 
 // isOver reports whether nothing is done for an order any more.
 func isOver(o *v1alpha1.OrderStatus) bool {
-	return o.Result != v1alpha1.OrderWaiting && o.Result != v1alpha1.OrderStarted
+	return !slices.Contains([]v1alpha1.OrderResult{v1alpha1.OrderWaiting, v1alpha1.OrderStarted}, o.Result)
 }
 
 // with puts down an order, unless it is on record.
@@ -213,11 +213,13 @@ func (all orderBook) with(f *facts, name v1alpha1.OrderName, now *v1alpha1.Membe
 // withoutUnbegun drops the orders for which nothing was done, and that the spec does not have
 // any more.
 func (all orderBook) withoutUnbegun(name v1alpha1.OrderName, now *v1alpha1.MemberOrder) orderBook {
+	var wanted v1alpha1.MemberOrder
+	if now != nil {
+		wanted = *now
+	}
 	return slices.DeleteFunc(slices.Clone(all), func(x v1alpha1.OrderStatus) bool {
-		if x.Order != name || x.Result != v1alpha1.OrderWaiting {
-			return false
-		}
-		return now == nil || now.ID != x.ID || now.Member != x.Member
+		isUnbegun := x.Order == name && x.Result == v1alpha1.OrderWaiting
+		return isUnbegun && wanted != v1alpha1.MemberOrder{Member: x.Member, ID: x.ID}
 	})
 }
 

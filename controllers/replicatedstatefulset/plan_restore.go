@@ -40,8 +40,9 @@ func (w restore) epochBefore() int64 {
 
 // tellsEpoch reports whether any command is told the epoch.
 func (w restore) tellsEpoch() bool {
+	isTold := func(word string) bool { return strings.Contains(word, epochWord) }
 	for _, command := range w.set.Spec.Pod.Commands {
-		if slices.ContainsFunc(command.Command, func(word string) bool { return strings.Contains(word, epochWord) }) {
+		if slices.ContainsFunc(command.Command, isTold) {
 			return true
 		}
 	}

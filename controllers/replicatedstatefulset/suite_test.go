@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -71,6 +72,7 @@ const theOperator = apiserver.TheOperator
 func addNode(ctx context.Context, name string) {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	Expect(user.Create(ctx, n)).To(Succeed())
+	n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100"), corev1.ResourceMemory: resource.MustParse("100Gi")} // else no pod of it is resized
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
 	Expect(user.Status().Update(ctx, n)).To(Succeed())
 }
