@@ -28,7 +28,8 @@ func sizedMembers(ctx context.Context, c *Cluster) {
 	r.goesOnWriting(ctx)
 
 	r.asksFor(ctx, "500", "24Mi")
-	r.event(ctx, r.set, v1alpha1.EventNotInPlace, string(corev1.PodReasonInfeasible))
+	// An API server from 1.36 on refuses it itself, before a kubelet says Infeasible.
+	r.event(ctx, r.set, v1alpha1.EventNotInPlace, "cannot be changed in place")
 	r.until(ctx, "one member alone to be recreated", func(ctx context.Context) {
 		same := 0
 		for name, now := range r.lives(ctx) {

@@ -16,7 +16,6 @@ import (
 // is demoted, and be refused: then another id is written, as a person would.
 func applyOrders(ctx context.Context, c *Cluster) {
 	r := c.ledger(ctx, "orders", 3, often("2s"))
-	old := r.primary(ctx)
 	heir, id := r.set.Status.Members.Secondary[0], ""
 	for try := range 9 {
 		id = fmt.Sprintf("try-%d", try)
@@ -35,9 +34,11 @@ func applyOrders(ctx context.Context, c *Cluster) {
 		c.Expect(r.set.Status.Members.Secondary).To(HaveLen(2))
 	})
 	epoch = r.set.Status.Epoch
-	// An order that is refused at once shows that the operator has looked at the rest.
+	other := r.set.Status.Members.Secondary[0]
+	// An order that is refused at once, since another is primary, shows that the operator has
+	// looked at the rest.
 	r.edit(ctx, func(s *v1alpha1.ReplicatedStatefulSet) {
-		s.Spec.SeedFrom = &v1alpha1.MemberOrder{Member: old.Name, ID: "look"}
+		s.Spec.SeedFrom = &v1alpha1.MemberOrder{Member: other, ID: "look"}
 	})
 	r.until(ctx, "the seed to be refused", func(ctx context.Context) {
 		r.read(ctx, r.set)
