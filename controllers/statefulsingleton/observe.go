@@ -320,7 +320,7 @@ func (r *Reconciler) readDetached(ctx context.Context, pod *corev1.Pod, owner *m
 	if client.IgnoreNotFound(err) != nil {
 		return family{}, err
 	}
-	if err != nil || !metav1.IsControlledBy(&set, &d) {
+	if !metav1.IsControlledBy(&set, &d) { // or it is not there, and nobody controls it
 		return familyOf(&d, nil), nil
 	}
 	return familyOf(&d, &set), nil
