@@ -8,8 +8,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 )
+
+// claimsOf lists the claims that have the labels of a set.
+func claimsOf(ctx context.Context, from client.Reader, set *v1alpha1.ReplicatedStatefulSet) ([]corev1.PersistentVolumeClaim, error) {
+	var list corev1.PersistentVolumeClaimList
+	if err := from.List(ctx, &list, client.InNamespace(set.Namespace), client.MatchingLabels(ownLabels(set))); err != nil {
+		return nil, fmt.Errorf("list claims: %w", err)
+	}
+	return list.Items, nil
+}
 
 // readLeftClaims reads the claims of a set that is being deleted, and whose claims go with it,
 // when its last pod is gone. The StatefulSet gave them our labels when it made them.
@@ -17,12 +27,12 @@ func (r *Reconciler) readLeftClaims(ctx context.Context, w *world, from engine.V
 	if !from.Live || w.invalid != "" || len(w.members) > 0 || !(leftovers{w}).deletesAll() {
 		return nil
 	}
-	var list corev1.PersistentVolumeClaimList
-	if err := from.List(ctx, &list, client.InNamespace(w.set.Namespace), client.MatchingLabels(ownLabels(w.set))); err != nil {
-		return fmt.Errorf("list claims: %w", err)
+	claims, err := claimsOf(ctx, from, w.set)
+	if err != nil {
+		return err
 	}
-	for i := range list.Items {
-		w.leftClaims = append(w.leftClaims, &list.Items[i])
+	for i := range claims {
+		w.leftClaims = append(w.leftClaims, &claims[i])
 	}
 	return nil
 }
@@ -33,11 +43,11 @@ func (r *Reconciler) readCopies(ctx context.Context, w *world, from engine.View)
 	if !(restore{w}).isUnknownStop() {
 		return nil
 	}
-	var list corev1.PersistentVolumeClaimList
-	if err := from.List(ctx, &list, client.InNamespace(w.set.Namespace), client.MatchingLabels(ownLabels(w.set))); err != nil {
-		return fmt.Errorf("list claims: %w", err)
+	claims, err := claimsOf(ctx, from, w.set)
+	if err != nil {
+		return err
 	}
-	w.copies = restore{w}.copiesIn(list.Items)
+	w.copies = restore{w}.copiesIn(claims)
 	return nil
 }
 
@@ -49,13 +59,13 @@ func (r *Reconciler) readClaims(ctx context.Context, w *world) error {
 	if w.invalid != "" || len(growing) == 0 {
 		return nil
 	}
-	var list corev1.PersistentVolumeClaimList
-	if err := r.Cache.List(ctx, &list, client.InNamespace(w.set.Namespace), client.MatchingLabels(ownLabels(w.set))); err != nil {
-		return fmt.Errorf("list claims: %w", err)
+	labelled, err := claimsOf(ctx, r.Cache, w.set)
+	if err != nil {
+		return err
 	}
 	w.claims = map[string]*corev1.PersistentVolumeClaim{}
-	for i := range list.Items {
-		w.claims[list.Items[i].Name] = &list.Items[i]
+	for i := range labelled {
+		w.claims[labelled[i].Name] = &labelled[i]
 	}
 	missing := 0
 	for _, m := range w.members {
