@@ -22,9 +22,6 @@ var annotationOf = map[v1alpha1.OrderName]string{
 	v1alpha1.OrderSwitchoverTo: v1alpha1.AnnotationSwitchoverTo,
 }
 
-// mostOrders is how many orders of a name are remembered.
-const mostOrders = 16
-
 // orderIn is the order of that name in a spec; nil if there is none.
 func orderIn(spec *v1alpha1.ReplicatedStatefulSetSpec, name v1alpha1.OrderName) *v1alpha1.MemberOrder {
 	if name == v1alpha1.OrderSeedFrom {
@@ -202,7 +199,7 @@ func (all orderBook) with(f *facts, name v1alpha1.OrderName, now *v1alpha1.Membe
 			noted = append(noted, x)
 			continue
 		}
-		if x.ID != now.ID && count < mostOrders {
+		if x.ID != now.ID && count < order.Most {
 			noted = append(noted, x)
 			count++
 		}

@@ -11,6 +11,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/order"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 )
 
@@ -192,7 +193,7 @@ func TestOrdersAreBounded(t *testing.T) {
 	for _, x := range w.set.Status.Orders {
 		ids = append(ids, x.ID)
 	}
-	if len(ids) != mostOrders+1 || ids[0] != "n39" || ids[15] != "n24" || !slices.Contains(ids, "a") {
+	if len(ids) != order.Most+1 || ids[0] != "n39" || ids[15] != "n24" || !slices.Contains(ids, "a") {
 		t.Errorf("these are remembered: %v", ids)
 	}
 }

@@ -12,9 +12,6 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/order"
 )
 
-// mostOrders is how many orders of spec.release are remembered.
-const mostOrders = 16
-
 // releaseOrder is the order of spec.release, and what is known of it. It takes effect when the
 // object is deleted, and an object is deleted once: nothing has to be on record before that
 // but which orders are of another life of the object.
@@ -62,7 +59,7 @@ func (r releaseOrder) orders(now time.Time) []v1.OrderStatus {
 			orders = append(orders, x)
 		}
 	}
-	return orders[:min(len(orders), mostOrders)]
+	return orders[:min(len(orders), order.Most)]
 }
 
 // status is what the status is to tell of the order of an id.

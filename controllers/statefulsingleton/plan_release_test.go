@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/order"
 )
 
 // released is an object whose spec has release a, of that generation, which the operator has
@@ -66,7 +67,7 @@ func TestOrdersInTheStatus(t *testing.T) {
 			t.Errorf("%s: the status says %v, want %v", r.name, got, r.want)
 		}
 	}
-	if n := len(summarize(derive(worldOf(released(3, 2, many...)))).Orders); n != mostOrders {
+	if n := len(summarize(derive(worldOf(released(3, 2, many...)))).Orders); n != order.Most {
 		t.Errorf("S47 the status tells of %d orders", n)
 	}
 }
