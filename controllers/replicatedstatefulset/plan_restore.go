@@ -9,17 +9,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/backup"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // What comes out of a backup has no status: nothing of the record is left. Who is newest the
 // members say themselves; the two things that they cannot say are found here.
 
-// backupLabel is what Velero puts on all that it restores: the name of the backup.
-const backupLabel = "velero.io/backup-name"
-
 // wasRestored reports whether an object comes out of a backup.
-func wasRestored(object metav1.Object) bool { return object.GetLabels()[backupLabel] != "" }
+func wasRestored(object metav1.Object) bool { return backup.Of(object) != "" }
 
 // restore is about a set whose record may be lost.
 type restore struct{ *world }

@@ -9,10 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/backup"
 )
 
 // fromBackup: the set was restored, and its status dropped.
-var fromBackup = with(func(w *world) { w.set.Labels = map[string]string{backupLabel: "monday"} })
+var fromBackup = with(func(w *world) { w.set.Labels = map[string]string{backup.Label: "monday"} })
 
 // RS-112: the epochs of a set that was restored are above all that it had before, where its
 // commands are told of them.
@@ -71,7 +72,7 @@ func TestStoppedSetThatWasRestored(t *testing.T) {
 		want  int32
 	}{
 		{"restored so", worldOf(setOf(0, 1), found), 5},
-		{"claims that came after it", worldOf(setOf(0, 1), young(map[string]string{backupLabel: "monday"})), 5},
+		{"claims that came after it", worldOf(setOf(0, 1), young(map[string]string{backup.Label: "monday"})), 5},
 		{"not those that were made for it", worldOf(setOf(0, 1), young(nil)), 0},
 		{"what is on record stays", worldOf(setOf(0, 1), found, had(2)), 2},
 		{"one that runs knows itself", worldOf(setOf(3, 1), found), 0},

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/backup"
 )
 
 const keep, discard = v1alpha1.RetainClaims, v1alpha1.DeleteClaims
@@ -99,7 +100,7 @@ func TestWhenDeleted(t *testing.T) {
 	goes := []string{"patch replicatedstatefulset db: Release"}
 	older := func(c *corev1.PersistentVolumeClaim) { c.CreationTimestamp = metaTime(3 * time.Hour) }
 	going := func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = ptr.To(metaTime(0)) }
-	backedUp := func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{backupLabel: "monday"} }
+	backedUp := func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{backup.Label: "monday"} }
 	owned := func(c *corev1.PersistentVolumeClaim) {
 		c.OwnerReferences = []metav1.OwnerReference{{Kind: "Pod", Name: "rss-db-0", Controller: ptr.To(true)}}
 	}

@@ -12,6 +12,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/backup"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/identity"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
@@ -25,9 +26,6 @@ import (
 // restored from the backup that the claims come from makes no member before.
 //
 // A claim of this very set is never given back to it: a lost member does not return.
-
-// backupLabel is what Velero puts on all that it restores: the name of the backup.
-const backupLabel = "velero.io/backup-name"
 
 // restored is what AnnotationUpdated says of a member that came back on claims that were
 // given to the set.
@@ -108,8 +106,8 @@ func (w *world) mayHave(c *corev1.PersistentVolumeClaim) bool {
 // restoredWith reports whether a claim comes from the backup that the set comes from, and
 // was not set aside there by a loss or a scale-down.
 func (w *world) restoredWith(c *corev1.PersistentVolumeClaim) bool {
-	backup := w.set.Labels[backupLabel]
-	if backup == "" || c.Labels[backupLabel] != backup || c.DeletionTimestamp != nil {
+	from := backup.Of(w.set)
+	if from == "" || backup.Of(c) != from || c.DeletionTimestamp != nil {
 		return false
 	}
 	return !retainedAs(c, v1alpha1.RetainedLost) && !retainedAs(c, v1alpha1.RetainedScaled)
@@ -186,10 +184,10 @@ func adviseOnRestored(f *facts) string {
 	return fmt.Sprintf("the set comes from backup %s, and so do claims of a set of its name%s: %s. No member is made before you say whether they are its own. "+
 		"If they are, delete the pods that were restored with them, and give them to it: kubectl -n %s annotate pvc -l '%s=%s,%s notin (%s,%s)' %s=%s. "+
 		"To begin with empty claims: kubectl -n %s label stc %s %s-",
-		f.set.Labels[backupLabel], several, atMost(3, f.offers.restored),
+		backup.Of(f.set), several, atMost(3, f.offers.restored),
 		f.set.Namespace, v1alpha1.LabelClusterUID, f.offers.namesakes[0],
 		v1alpha1.LabelRetained, v1alpha1.RetainedLost, v1alpha1.RetainedScaled, v1alpha1.AnnotationAdopt, f.set.Name,
-		f.set.Namespace, f.set.Name, backupLabel)
+		f.set.Namespace, f.set.Name, backup.Label)
 }
 
 // podsInTheWay says which pods keep members from their claims.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/backup"
 )
 
 // What a namesake of the set left, or a backup brought back, is said so:
@@ -41,7 +42,7 @@ func (l *leftFixture) claims(w *world) (all []*corev1.PersistentVolumeClaim) {
 		c.Labels[v1alpha1.LabelClusterUID] = string(l.uid)
 		c.Annotations = map[string]string{v1alpha1.AnnotationAdopt: l.adopt}
 		if l.backup != "" {
-			c.Labels[backupLabel] = l.backup
+			c.Labels[backup.Label] = l.backup
 		}
 		if l.why != "" {
 			c.Labels[v1alpha1.LabelRetained] = l.why
@@ -76,8 +77,8 @@ var neverRan = with(func(w *world) {
 	}
 })
 
-func (s *setFixture) from(backup string) *setFixture {
-	s.Labels = map[string]string{backupLabel: backup}
+func (s *setFixture) from(name string) *setFixture {
+	s.Labels = map[string]string{backup.Label: name}
 	return s
 }
 

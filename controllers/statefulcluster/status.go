@@ -14,6 +14,7 @@ import (
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/backup"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
@@ -408,7 +409,7 @@ func budgetNotOurs(f *facts, _ *plan, _ results) engine.Notice {
 	if !f.foreignBudget() {
 		return engine.Notice{}
 	}
-	if metav1.GetControllerOf(f.budget) == nil && f.budget.Labels[backupLabel] != "" {
+	if metav1.GetControllerOf(f.budget) == nil && backup.Of(f.budget) != "" {
 		return engine.Notice{Reason: v1alpha1.ReasonCreateFailing,
 			Message: fmt.Sprintf("PodDisruptionBudget %s has no owner, as one that was restored from a backup, so none is created; delete it: kubectl -n %s delete pdb %s",
 				f.budget.Name, f.set.Namespace, f.budget.Name)}
