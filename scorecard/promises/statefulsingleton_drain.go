@@ -4,6 +4,7 @@ import (
 	"context"
 
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,16 +17,22 @@ import (
 
 func replaceFirst(s *v1.StatefulSingletonSpec) { s.OnEviction = v1.EvictionReplacesFirst }
 
+// keptFirst begins with a program that is kept from eviction until another pod waits.
+func (a *application) keptFirst(ctx context.Context) (*appsv1.Deployment, testimony.Run) {
+	a.hold(ctx, replaceFirst)
+	d := a.deploy(ctx, 1, surge())
+	run := a.one(ctx)
+	a.active(ctx, run)
+	a.ready(ctx, run)
+	a.refuses(ctx, run)
+	return d, run
+}
+
 // drainedFirst drains the node of a program, as kubectl drain does: it cordons the node, and
 // asks for the eviction until that is granted or the pod is gone.
 func drainedFirst(ctx context.Context, c *Cluster) {
 	a := c.application("first")
-	a.hold(ctx, replaceFirst)
-	d := a.deploy(ctx, 1, surge())
-	old := a.one(ctx)
-	a.active(ctx, old)
-	a.ready(ctx, old)
-	a.refuses(ctx, old)
+	d, old := a.keptFirst(ctx)
 	c.Cleanup(func() { a.closed(context.WithoutCancel(ctx), old.Node, false) })
 	next := a.handover(ctx, "drain with ReplaceFirst", func(old testimony.Run) {
 		a.closed(ctx, old.Node, true)
@@ -86,12 +93,7 @@ func givenBack(ctx context.Context, c *Cluster) {
 	a := c.application("back", func(t *corev1.PodTemplateSpec) {
 		t.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
 	})
-	a.hold(ctx, replaceFirst)
-	d := a.deploy(ctx, 1, surge())
-	run := a.one(ctx)
-	a.active(ctx, run)
-	a.ready(ctx, run)
-	a.refuses(ctx, run)
+	d, run := a.keptFirst(ctx)
 	c.Cleanup(func() { a.closed(context.WithoutCancel(ctx), node, false) })
 	a.closed(ctx, node, true)
 	a.says(ctx, "that a pod waits for a node", func(s *v1.StatefulSingleton) bool { return s.Status.WaitingCount == 1 })
