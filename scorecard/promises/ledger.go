@@ -201,6 +201,11 @@ func (c *Cluster) tryExec(ctx context.Context, pod types.NamespacedName, contain
 	return out.String(), err
 }
 
+// log is what a member has.
+func (r *replica) log(ctx context.Context, pod *corev1.Pod) string {
+	return r.exec(ctx, client.ObjectKeyFromObject(pod), "ledger", "/ledger", "log")
+}
+
 // killServer kills a member's program, and not its container.
 func (r *replica) killServer(ctx context.Context, pod *corev1.Pod) {
 	r.exec(ctx, client.ObjectKeyFromObject(pod), "ledger", "/ledger", "kill")
@@ -244,7 +249,7 @@ func (r *replica) judgement(ctx context.Context) (ledgercheck.Report, error) {
 		r := r.on(own)
 		r.until(ctx, "the last primary to show its log", func(ctx context.Context) {
 			last := r.primary(ctx)
-			text = r.exec(ctx, client.ObjectKeyFromObject(last), "ledger", "/ledger", "log")
+			text = r.log(ctx, last)
 			var err error
 			journals, err = ledgercheck.ReadJournals(r.journals())
 			r.check(err)

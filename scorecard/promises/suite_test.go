@@ -41,6 +41,7 @@ var kinds = []struct {
 	{"ExtendedStatefulSet", promises.ExtendedStatefulSet},
 	{"StatefulSingleton", promises.StatefulSingleton},
 	{"operator", promises.Freeze},
+	{"operator", promises.Backup},
 }
 
 // chosen are the sites of the promises that are tried in this run, and whole is true if

@@ -29,16 +29,21 @@ type application struct {
 	workload client.Object
 }
 
+// rule changes a StatefulSingleton before it is made.
+type rule func(*v1.StatefulSingletonSpec)
+
+func replaceFirst(s *v1.StatefulSingletonSpec) { s.OnEviction = v1.EvictionReplacesFirst }
+
 // newApplication makes a namespace, the StatefulSingleton unless the gate is "",
 // and then the workload, and waits until its program runs.
-func (s *site) newApplication(ctx context.Context, name string, gate v1.GateMode, pods int, workload func(*application) client.Object) *application {
+func (s *site) newApplication(ctx context.Context, name string, gate v1.GateMode, pods int, workload func(*application) client.Object, rules ...rule) *application {
 	s.makeNamespace(ctx, name)
 	folder := must(observer.Open(filepath.Join(s.cluster.Dir(), "witness", name)))
 	a := &application{site: s, pods: pods, gate: gate, folder: folder,
 		Set: witnessset.Set{Name: name, Namespace: name, Image: s.witness, Folder: folder.Dir(), Grace: 5}}
 	s.open = append(s.open, a)
 	if gate != "" {
-		a.hold(ctx)
+		a.hold(ctx, rules...)
 	}
 	a.workload = workload(a)
 	check(s.client.Create(ctx, a.workload))
@@ -49,9 +54,12 @@ func (s *site) newApplication(ctx context.Context, name string, gate v1.GateMode
 // hold makes the StatefulSingleton, and waits until pods that match come out of
 // admission with the gate in them: the webhook's cache lags by some
 // milliseconds, and the guard would refuse a pod that came before.
-func (a *application) hold(ctx context.Context) {
+func (a *application) hold(ctx context.Context, rules ...rule) {
 	singleton := a.Singleton()
 	singleton.Spec.GateMode = a.gate
+	for _, change := range rules {
+		change(&singleton.Spec)
+	}
 	check(a.client.Create(ctx, singleton))
 	waitFor(ctx, time.Minute, "the gate to be put into pods", func() (bool, string) {
 		pod := a.Pod("try")
@@ -94,6 +102,19 @@ func deletePod(ctx context.Context, a *application, old testimony.Run) {
 func drain(ctx context.Context, a *application, old testimony.Run) {
 	a.changeNode(ctx, old.Node, func(node *corev1.Node) { node.Spec.Unschedulable = true })
 	check(a.Evict(ctx, a.client, old))
+}
+
+// drainFirst is what it does with a pod that its StatefulSingleton keeps until another waits.
+func drainFirst(ctx context.Context, a *application, old testimony.Run) {
+	a.changeNode(ctx, old.Node, func(node *corev1.Node) { node.Spec.Unschedulable = true })
+	waitFor(ctx, time.Minute, "the eviction of "+old.Pod, func() (bool, string) {
+		err := a.Evict(ctx, a.client, old)
+		if apierrors.IsTooManyRequests(err) {
+			return false, err.Error()
+		}
+		check(client.IgnoreNotFound(err))
+		return true, ""
+	})
 }
 
 func uncordon(ctx context.Context, a *application, old testimony.Run) {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -146,10 +147,16 @@ type Options struct {
 	Only []string
 	// Without these kinds.
 	Without []string
+	// Selector chooses by labels; nil is all.
+	Selector labels.Selector
+	// KeepVolumes has claims name the volumes that they had, as where these were not lost.
+	KeepVolumes bool
 }
 
-func (o Options) has(kind string) bool {
-	return (len(o.Only) == 0 || slices.Contains(o.Only, kind)) && !slices.Contains(o.Without, kind)
+func (o Options) has(object *unstructured.Unstructured) bool {
+	kind := object.GetKind()
+	return (len(o.Only) == 0 || slices.Contains(o.Only, kind)) && !slices.Contains(o.Without, kind) &&
+		(o.Selector == nil || o.Selector.Matches(labels.Set(object.GetLabels())))
 }
 
 // Restore makes the objects of the backup again. What is there stays as it is. It returns
@@ -159,7 +166,7 @@ func (b Backup) Restore(ctx context.Context, to client.Client, o Options) (refus
 	for i := range b.objects {
 		object := b.objects[i].DeepCopy()
 		kind, name := object.GetKind(), object.GetName()
-		if !o.has(kind) || completed(object) {
+		if !o.has(object) || completed(object) {
 			continue
 		}
 		b.reset(object, o)
@@ -190,18 +197,21 @@ func (b Backup) reset(object *unstructured.Unstructured, o Options) {
 		"deletionTimestamp", "deletionGracePeriodSeconds", "ownerReferences", "managedFields"} {
 		unstructured.RemoveNestedField(object.Object, "metadata", field)
 	}
-	labels := object.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
+	marked := object.GetLabels()
+	if marked == nil {
+		marked = map[string]string{}
 	}
-	labels[LabelBackup], labels[LabelRestore] = b.Name, o.Name
-	object.SetLabels(labels)
+	marked[LabelBackup], marked[LabelRestore] = b.Name, o.Name
+	object.SetLabels(marked)
 	switch object.GetKind() {
 	case "Pod":
 		unstructured.RemoveNestedField(object.Object, "spec", "nodeName")
 		unstructured.RemoveNestedField(object.Object, "spec", "priority")
 	case "PersistentVolumeClaim":
 		resetClaim(object)
+		if !o.KeepVolumes {
+			unstructured.RemoveNestedField(object.Object, "spec", "volumeName")
+		}
 	case "Service":
 		if ip, _, _ := unstructured.NestedString(object.Object, "spec", "clusterIP"); ip != corev1.ClusterIPNone {
 			unstructured.RemoveNestedField(object.Object, "spec", "clusterIP")
@@ -215,8 +225,7 @@ func (b Backup) reset(object *unstructured.Unstructured, o Options) {
 	}
 }
 
-// resetClaim makes a claim one that gets a new volume, as where the data comes from a snapshot
-// or from files.
+// resetClaim makes a claim one that is not bound.
 func resetClaim(object *unstructured.Unstructured) {
 	annotations := object.GetAnnotations()
 	for key := range annotations {
@@ -225,5 +234,4 @@ func resetClaim(object *unstructured.Unstructured) {
 		}
 	}
 	object.SetAnnotations(annotations)
-	unstructured.RemoveNestedField(object.Object, "spec", "volumeName")
 }
