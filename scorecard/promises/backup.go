@@ -6,85 +6,149 @@ import (
 	"strings"
 
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterlabs "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	enge "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	fissile "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/test/faults/testimony"
 	"github.com/stateful-operator/stateful-operator/test/velero"
 )
 
 // Backup are the promises of docs/backup.md.
 var Backup = []Promise{
-	{Name: "BK-1 objects of all kinds come back from a backup with their data", Site: SharedSite, Faults: true, Long: true, Run: witnessed(fromBackup)},
+	long(together("BK-1 objects of all kinds come back from a backup with their data", restoredInSteps)),
+	long(together("BK-2 what was restored all at once is mended by the commands of the page", restoredAtOnce)),
 }
 
-// notMadeAgain is the selector of step 4 of docs/backup.md: what the operator does not make.
-const notMadeAgain = "!enge.me/cluster,!fissile.cloudfoundry.org/extendedstatefulset,rss-operator-managed!=true"
+// backedUp is an object of each kind in a namespace of which there is a backup, and that was
+// deleted. What is played is Velero; the volumes are kept in the place of snapshots.
+type backedUp struct {
+	*Cluster
+	backup velero.Backup
+	coder  *enge.StatefulCluster
+	db     *replica
+	books  *extended
+	mail   *application
+	// members are those that coder had, mailed is what ran of mail, and written what db had.
+	members map[string]corev1.Pod
+	mailed  testimony.Run
+	written string
+}
 
-// fromBackup has an object of each kind, makes a backup of their namespace, deletes the
-// namespace, and restores it in the steps of docs/backup.md. What is played is Velero; the
-// volumes are kept in the place of snapshots.
-func fromBackup(ctx context.Context, c *Cluster) {
-	coder := c.newSet(2)
-	members := c.create(ctx, coder)
-	db := c.ledger(ctx, "db", 3)
-	books := c.extended("books", 2, onClaims, patiently)
-	books.create(ctx)
-	mail, _ := c.running(ctx, 2, "mail")
-	mailed := mail.one(ctx)
-	db.goesOnWriting(ctx)
-	db.stopClient(ctx)
-	written := db.log(ctx, db.primary(ctx))
+func (c *Cluster) backedUp(ctx context.Context) *backedUp {
+	b := &backedUp{Cluster: c, coder: c.newSet(2)}
+	b.members = c.create(ctx, b.coder)
+	b.db = c.ledger(ctx, "db", 3)
+	b.books = c.extended("books", 2, onClaims, patiently)
+	b.books.create(ctx)
+	b.mail, _ = c.running(ctx, 2, "mail")
+	b.mailed = b.mail.one(ctx)
+	b.db.goesOnWriting(ctx)
+	b.db.stopClient(ctx)
+	b.written = b.db.log(ctx, b.db.primary(ctx))
 
 	free := c.keepVolumes(ctx)
-	backup, err := velero.Take(ctx, c.Client, c.Namespace, "monday")
+	var err error
+	b.backup, err = velero.Take(ctx, c.Client, c.Namespace, "monday")
 	c.check(err)
 	c.during("deleting the namespace", func() { c.emptyNamespace(ctx) })
 	free(ctx)
-	restore := func(name string, o velero.Options) {
-		o.Name = name
-		c.Expect(backup.Restore(ctx, c.Client, o)).To(BeEmpty(), "restore %s", name)
-	}
+	// Nothing of a status of before may be left in what is read.
+	b.coder = &enge.StatefulCluster{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: b.coder.Name}}
+	b.db.set = &clusterlabs.ReplicatedStatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: b.db.set.Name}}
+	b.books.set = &fissile.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: b.books.set.Name}}
+	return b
+}
 
-	restore("data", velero.Options{Only: []string{"PersistentVolumeClaim", "ConfigMap", "Secret"}, KeepVolumes: true})
-	claims := c.claimUIDs(ctx)
-	for _, claim := range c.claims(ctx) {
-		if claim.Labels[enge.LabelCluster] == coder.Name {
-			change(ctx, c, &claim, func(o *corev1.PersistentVolumeClaim) {
-				metav1.SetMetaDataAnnotation(&o.ObjectMeta, enge.AnnotationAdopt, coder.Name)
+// restore restores, and gives what was refused.
+func (b *backedUp) restore(ctx context.Context, name string, o velero.Options) map[string]error {
+	o.Name, o.KeepVolumes = name, true
+	return b.backup.Restore(ctx, b.Client, o)
+}
+
+// adopt says whose the claims of the StatefulCluster are.
+func (b *backedUp) adopt(ctx context.Context) {
+	for _, claim := range b.claims(ctx) {
+		if claim.Labels[enge.LabelCluster] == b.coder.Name {
+			change(ctx, b.Cluster, &claim, func(o *corev1.PersistentVolumeClaim) {
+				metav1.SetMetaDataAnnotation(&o.ObjectMeta, enge.AnnotationAdopt, b.coder.Name)
 			})
 		}
 	}
-	restore("objects", velero.Options{Only: velero.Ours})
-	selector, err := labels.Parse(notMadeAgain)
-	c.check(err)
-	restore("rest", velero.Options{Without: []string{"Pod", "ReplicaSet", "ControllerRevision", "Job"}, Selector: selector})
+}
 
-	// Nothing of a status of before may be left in what is read.
-	coder = &enge.StatefulCluster{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: coder.Name}}
-	db.set = &clusterlabs.ReplicatedStatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: db.set.Name}}
-	books.set = &fissile.ExtendedStatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: books.set.Name}}
-	c.during("after the restore", func() {
-		for name := range c.settle(ctx, coder) {
-			c.Expect(members).To(HaveKey(name))
-			starts := c.exec(ctx, types.NamespacedName{Namespace: c.Namespace, Name: name}, "diary", "/bin/sh", "-c", "wc -l < /data/starts")
-			c.Expect(strings.TrimSpace(starts)).To(Equal("2"), "starts that the diary of %s tells of", name)
-		}
-		books.serves(ctx, 1)
-		for name := range books.pods(ctx) {
-			told := books.shell(ctx, name, "cat /data/diary")
-			c.Expect(strings.Count(told, "begin 1")).To(Equal(2), "the diary of %s: %q", name, told)
-		}
-		mail.active(ctx, mail.one(ctx, mailed))
-		c.Expect(db.log(ctx, db.primary(ctx))).To(HavePrefix(written), "what was acknowledged before is there")
-		c.check(os.Rename(db.history(db.folder), db.history(db.folder)+".before"))
-		db.writes(ctx)
-		c.Expect(c.claimUIDs(ctx)).To(Equal(claims), "no claim is made, and none goes")
+// comesBack waits until all runs, on the data of before.
+func (b *backedUp) comesBack(ctx context.Context, claims map[string]types.UID) {
+	for name := range b.settle(ctx, b.coder) {
+		b.Expect(b.members).To(HaveKey(name))
+		starts := b.exec(ctx, types.NamespacedName{Namespace: b.Namespace, Name: name}, "diary", "/bin/sh", "-c", "cat /data/starts")
+		b.Expect(strings.Count(starts, "\n")).To(BeNumerically(">", 1), "starts that the diary of %s tells of: %q", name, starts)
+	}
+	b.books.serves(ctx, 1)
+	for name := range b.books.pods(ctx) {
+		told := b.books.shell(ctx, name, "cat /data/diary")
+		b.Expect(strings.Count(told, "begin 1")).To(BeNumerically(">", 1), "the diary of %s: %q", name, told)
+	}
+	b.mail.active(ctx, b.mail.one(ctx, b.mailed))
+	b.Expect(b.db.log(ctx, b.db.primary(ctx))).To(HavePrefix(b.written), "what was acknowledged before is there")
+	b.check(os.Rename(b.db.history(b.db.folder), b.db.history(b.db.folder)+".before"))
+	b.db.writes(ctx)
+	b.Expect(b.claimUIDs(ctx)).To(Equal(claims), "no claim is made, and none goes")
+}
+
+// restoredInSteps takes the steps of docs/backup.md.
+func restoredInSteps(ctx context.Context, c *Cluster) {
+	b := c.backedUp(ctx)
+	inOrder := func(name string, o velero.Options) {
+		c.Expect(b.restore(ctx, name, o)).To(BeEmpty(), "restore %s", name)
+	}
+	inOrder("data", velero.Options{Only: []string{"PersistentVolumeClaim", "ConfigMap", "Secret"}})
+	claims := c.claimUIDs(ctx)
+	b.adopt(ctx)
+	inOrder("objects", velero.Options{Only: velero.Ours})
+	selector, err := labels.Parse("!enge.me/cluster,!fissile.cloudfoundry.org/extendedstatefulset,rss-operator-managed!=true")
+	c.check(err)
+	inOrder("rest", velero.Options{Without: []string{"Pod", "ReplicaSet", "ControllerRevision", "Job"}, Selector: selector})
+	c.during("after the restore", func() { b.comesBack(ctx, claims) })
+}
+
+// restoredAtOnce restores all at once, and mends that by what docs/backup.md says.
+func restoredAtOnce(ctx context.Context, c *Cluster) {
+	b := c.backedUp(ctx)
+	refused := b.restore(ctx, "all", velero.Options{})
+	c.Expect(refused).To(And(HaveLen(2), HaveKey("ReplicatedStatefulSet db"), HaveKey("ExtendedStatefulSet books")))
+	claims := c.claimUIDs(ctx)
+	c.until(ctx, "the StatefulCluster to say what it waits for", func(ctx context.Context) {
+		c.read(ctx, b.coder)
+		found := meta.FindStatusCondition(b.coder.Status.Conditions, enge.ConditionDegraded)
+		c.Expect(found != nil && found.Reason == enge.ReasonRestoredClaims).To(BeTrue(), "%s", brief(b.coder.Status))
 	})
+	for _, made := range []client.MatchingLabels{{"rss-operator-managed": "true"}, {"fissile.cloudfoundry.org/extendedstatefulset": "books"}} {
+		for _, kind := range []client.ObjectList{&corev1.ServiceList{}, &appsv1.StatefulSetList{}, &policyv1.PodDisruptionBudgetList{}} {
+			c.removeAll(ctx, kind, made)
+		}
+	}
+	c.Expect(b.restore(ctx, "objects", velero.Options{Only: velero.Ours})).To(BeEmpty())
+	c.removeAll(ctx, &corev1.PodList{}, client.MatchingLabels{velero.LabelRestore: "all"})
+	b.adopt(ctx)
+	c.during("after it was mended", func() { b.comesBack(ctx, claims) })
+}
+
+// removeAll deletes what has these labels in the namespace.
+func (c *Cluster) removeAll(ctx context.Context, list client.ObjectList, labeled client.MatchingLabels) {
+	c.list(ctx, list, client.InNamespace(c.Namespace), labeled)
+	c.check(meta.EachListItem(list, func(o runtime.Object) error {
+		return client.IgnoreNotFound(c.Client.Delete(ctx, o.(client.Object)))
+	}))
 }
 
 // keepVolumes has the volumes of the namespace's claims stay when these go. The function that
