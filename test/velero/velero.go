@@ -149,8 +149,6 @@ type Options struct {
 	Without []string
 	// Selector chooses by labels; nil is all.
 	Selector labels.Selector
-	// KeepVolumes has claims name the volumes that they had, as where these were not lost.
-	KeepVolumes bool
 }
 
 func (o Options) has(object *unstructured.Unstructured) bool {
@@ -209,9 +207,6 @@ func (b Backup) reset(object *unstructured.Unstructured, o Options) {
 		unstructured.RemoveNestedField(object.Object, "spec", "priority")
 	case "PersistentVolumeClaim":
 		resetClaim(object)
-		if !o.KeepVolumes {
-			unstructured.RemoveNestedField(object.Object, "spec", "volumeName")
-		}
 	case "Service":
 		if ip, _, _ := unstructured.NestedString(object.Object, "spec", "clusterIP"); ip != corev1.ClusterIPNone {
 			unstructured.RemoveNestedField(object.Object, "spec", "clusterIP")
@@ -225,7 +220,8 @@ func (b Backup) reset(object *unstructured.Unstructured, o Options) {
 	}
 }
 
-// resetClaim makes a claim one that is not bound.
+// resetClaim makes a claim one that gets a new volume, as where the data comes from a snapshot
+// or from files.
 func resetClaim(object *unstructured.Unstructured) {
 	annotations := object.GetAnnotations()
 	for key := range annotations {
@@ -234,4 +230,5 @@ func resetClaim(object *unstructured.Unstructured) {
 		}
 	}
 	object.SetAnnotations(annotations)
+	unstructured.RemoveNestedField(object.Object, "spec", "volumeName")
 }
