@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -31,8 +32,29 @@ func metricsOf(t *testing.T, objects ...client.Object) (*conditionMetrics, clien
 	if err != nil {
 		t.Fatal(err)
 	}
+	for i := range objects {
+		objects[i] = cached(t, objects[i])
+	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
 	return &conditionMetrics{reader: c, registry: prometheus.NewRegistry(), kinds: kinds}, c
+}
+
+// cached is what the cache keeps of an object.
+func cached(t *testing.T, object client.Object) client.Object {
+	t.Helper()
+	for _, k := range kinds {
+		for held, by := range k.cache() {
+			if reflect.TypeOf(held) != reflect.TypeOf(object) || by.Transform == nil {
+				continue
+			}
+			kept, err := by.Transform(object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return kept.(client.Object)
+		}
+	}
+	return object
 }
 
 func named(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "ns", Name: name} }

@@ -235,19 +235,20 @@ func namesHolder(s *v1.StatefulSingleton, pod string) bool {
 	return s.Status.Holder != nil && s.Status.Holder.Name == pod
 }
 
-// slimObject is a cache transform that keeps what others ask of an object: its spec,
-// and who holds its grant. A selector that is too large is not kept.
+// slimObject is a cache transform that keeps what others ask of an object: its spec, who
+// holds its grant, and what metrics tell. A selector that is too large is not kept.
 func slimObject(obj any) (any, error) {
 	s, ok := obj.(*v1.StatefulSingleton)
 	if !ok {
 		return obj, nil
 	}
-	slim := &v1.StatefulSingleton{TypeMeta: s.TypeMeta, Spec: s.Spec, ObjectMeta: metav1.ObjectMeta{
+	small := &v1.StatefulSingleton{TypeMeta: s.TypeMeta, Spec: s.Spec, ObjectMeta: metav1.ObjectMeta{
 		Name: s.Name, Namespace: s.Namespace, UID: s.UID, ResourceVersion: s.ResourceVersion, Generation: s.Generation,
 		CreationTimestamp: s.CreationTimestamp, DeletionTimestamp: s.DeletionTimestamp, Finalizers: s.Finalizers}}
-	slim.Status.Holder, slim.Status.ActivePod, slim.Status.WaitingCount = s.Status.Holder, s.Status.ActivePod, s.Status.WaitingCount
-	if !inBounds(slim.Spec.Selector) {
-		slim.Spec.Selector = nil
+	small.Status.Holder, small.Status.ActivePod, small.Status.WaitingCount = s.Status.Holder, s.Status.ActivePod, s.Status.WaitingCount
+	small.Status.Conditions = slim.Conditions(s.Status.Conditions)
+	if !inBounds(small.Spec.Selector) {
+		small.Spec.Selector = nil
 	}
-	return slim, nil
+	return small, nil
 }

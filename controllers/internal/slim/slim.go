@@ -149,6 +149,19 @@ func keepContainerCauses(slim, full []corev1.ContainerStatus) {
 	}
 }
 
+// mostConditions is how many conditions of an object stay. No kind of ours has more; who
+// may write a status can write many.
+const mostConditions = 16
+
+// Conditions keeps of an object's conditions what metrics tell: types, statuses and reasons.
+func Conditions(all []metav1.Condition) []metav1.Condition {
+	kept := make([]metav1.Condition, 0, min(len(all), mostConditions))
+	for _, c := range all[:cap(kept)] {
+		kept = append(kept, metav1.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason})
+	}
+	return kept
+}
+
 // Node is a cache transform that keeps identity, taints, cordons and the Ready condition.
 func Node(obj any) (any, error) {
 	n, ok := obj.(*corev1.Node)
