@@ -197,6 +197,7 @@ func TestRS98ARestartIsBegunOnWhatIsThereNow(t *testing.T) {
 	secret("creds", "two")(s)
 	s.look()
 	s.pass() // the window begins
+	s.look()
 	s.Now = s.Now.Add(configuration.Window)
 	secret("creds", "one")(s) // the cache does not show it
 	s.pass()
