@@ -215,7 +215,7 @@ test-hostile: ## All attacks of one tenant on the operator, and how long the oth
 
 # Each mutant must be found by the runs with its seed, or the faults have become blunt.
 .PHONY: test-long
-test-long: check-release mutants test-stories test-rules fuzz test-hostile test-api test-older soak-singleton soak-replicated soak-freeze ## What is too long for each change: all stories, alerts, fuzzing, older versions of Kubernetes, the soaks, and mutants that the soak must find (some hours).
+test-long: check-release mutants test-stories test-rules test-alerts fuzz test-hostile test-api test-older soak-singleton soak-replicated soak-freeze ## What is too long for each change: all stories, alerts, fuzzing, older versions of Kubernetes, the soaks, and mutants that the soak must find (some hours).
 	$(as_root)
 	$(call say,Mutants on real nodes)
 	@for rule in $$(go run ./test/faults/mutant soak soak-replicated); do \

@@ -128,7 +128,7 @@ func setup(mgr ctrl.Manager, o Options, now func() time.Time) error {
 	}
 	r := &Reconciler{
 		Cache: mgr.GetCache(), Live: live, Now: now, Runner: runner, Lease: o.Lease,
-		Guard:  &Guard{Live: mgr.GetAPIReader(), Options: o},
+		Guard:  &Guard{Live: mgr.GetAPIReader(), Options: o, turned: make(chan event.GenericEvent, 1)},
 		Events: mgr.GetEventRecorder("statefulsingleton"),
 		pods:   newPodWatch(mgr, o.Watched),
 	}
@@ -146,6 +146,7 @@ func setup(mgr ctrl.Manager, o Options, now func() time.Time) error {
 		WatchesMetadata(metadataOf("ConfigMap"), handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &v1.StatefulSingleton{})).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.onNode), builder.WithPredicates(enqueue.NodeTurned)).
 		WatchesRawSource(source.Channel(r.pods.woken, &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(source.Channel(r.Guard.turned, handler.EnqueueRequestsFromMapFunc(r.everyone))).
 		WithOptions(enqueue.Workers(32)).
 		Complete(r)
 }
@@ -173,6 +174,11 @@ func (r *Reconciler) inNamespace(ctx context.Context, namespace string, filter f
 		}
 	}
 	return requests
+}
+
+// everyone is each object: the guard of all has changed.
+func (r *Reconciler) everyone(ctx context.Context, _ client.Object) []reconcile.Request {
+	return r.inNamespace(ctx, "", func(*v1.StatefulSingleton) bool { return true })
 }
 
 // neighbours are those that look at an object which comes or goes: whose selectors

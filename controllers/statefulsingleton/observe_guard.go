@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
@@ -54,16 +55,32 @@ type Guard struct {
 	Options
 
 	problem atomic.Pointer[engine.Notice]
+	// turned is told when something is wrong, something else, or nothing any more.
+	turned chan event.GenericEvent
 }
 
 // Start looks at the policy until the context ends.
 func (g *Guard) Start(ctx context.Context) error {
 	policy.Look(ctx, guardSubject, guardInterval, guardRetry, func() string {
 		problem := g.look(ctx)
-		g.problem.Store(&problem)
+		g.note(problem)
 		return problem.Message
 	})
 	return nil
+}
+
+// note keeps what is wrong, and has all objects looked at when that has changed: no event
+// of theirs tells. One event that waits to be read is enough.
+func (g *Guard) note(problem engine.Notice) {
+	before := g.missing()
+	g.problem.Store(&problem)
+	if before == problem {
+		return
+	}
+	select {
+	case g.turned <- event.GenericEvent{Object: &v1.StatefulSingleton{}}:
+	default:
+	}
 }
 
 // missingIn says why there is no guard in a namespace; empty if there is one.

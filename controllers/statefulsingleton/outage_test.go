@@ -3,11 +3,13 @@ package statefulsingleton_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -178,6 +180,40 @@ var _ = Describe("the guard policy", func() {
 		activates(ctx, s, a)
 		look(ctx, s)
 		Expect(says(ctx, s, v1.ConditionGuardMissing, v1.ReasonPolicyNotInstalled)).To(Equal("the API server has no policy statefulsingleton-guard-elsewhere; the operator's installer makes it within seconds, and its log says what keeps it from that: kubectl logs -n elsewhere -l control-plane=installer; a pod that is created while the operator's webhook is away runs its program at once"))
+	})
+
+	It("S16 is missed by an object at rest, and not any more when it is back", func(ctx SpecContext) {
+		ns := newNamespace(ctx)
+		s := declare(ctx, newSingleton(ns))
+		var forbidden atomic.Bool
+		startOperator(operatorOptions{namespaces: []string{ns}, name: "away", rest: func(c *rest.Config) {
+			c.Wrap(func(next http.RoundTripper) http.RoundTripper {
+				return tripper(func(r *http.Request) (*http.Response, error) {
+					if forbidden.Load() && r.Method == http.MethodPost && strings.Contains(r.URL.Path, "/validatingadmissionpolicies") {
+						return nil, errors.New("no connection")
+					}
+					return next.RoundTrip(r)
+				})
+			})
+		}})
+		a := add(ctx, newPod(ns, "a"))
+		activates(ctx, s, a)
+		healthy := func() {
+			GinkgoHelper()
+			Eventually(func(g Gomega) {
+				g.Expect(user.Get(ctx, client.ObjectKeyFromObject(s), s)).To(Succeed())
+				g.Expect(meta.IsStatusConditionFalse(s.Status.Conditions, v1.ConditionGuardMissing)).To(BeTrue())
+				g.Expect(meta.IsStatusConditionFalse(s.Status.Conditions, v1.ConditionProgressing)).To(BeTrue())
+			}).Should(Succeed())
+		}
+		healthy()
+		forbidden.Store(true)
+		policy, binding := statefulsingleton.BuildGuard("away", []string{ns})
+		Expect(user.Delete(ctx, binding)).To(Succeed())
+		Expect(user.Delete(ctx, policy)).To(Succeed())
+		says(ctx, s, v1.ConditionGuardMissing, v1.ReasonPolicyNotInstalled)
+		forbidden.Store(false)
+		healthy()
 	})
 
 	It("S16 is missed, and said to be, where the API server does not know policies", func(ctx SpecContext) {
