@@ -3,7 +3,6 @@ package statefulsingleton_test
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"slices"
@@ -161,6 +160,11 @@ var _ = Describe("after an outage", func() {
 	})
 })
 
+// answer is one of the API server.
+func answer(r *http.Request, code int, body string) *http.Response {
+	return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Request: r, Body: io.NopCloser(strings.NewReader(body))}
+}
+
 var _ = Describe("the guard policy", func() {
 	It("S16 is missed, and said to be, where it cannot be installed", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
@@ -169,8 +173,7 @@ var _ = Describe("the guard policy", func() {
 			c.Wrap(func(next http.RoundTripper) http.RoundTripper {
 				return tripper(func(r *http.Request) (*http.Response, error) {
 					if r.Method == http.MethodPost && strings.Contains(r.URL.Path, "/validatingadmissionpolicies") {
-						return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{"Content-Type": {"application/json"}}, Request: r, Body: io.NopCloser(strings.NewReader(
-							`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"policies are not for you","reason":"Forbidden","code":403}`))}, nil
+						return answer(r, http.StatusForbidden, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"policies are not for you","reason":"Forbidden","code":403}`), nil
 					}
 					return next.RoundTrip(r)
 				})
@@ -185,19 +188,18 @@ var _ = Describe("the guard policy", func() {
 	It("S16 is missed by an object at rest, and not any more when it is back", func(ctx SpecContext) {
 		ns := newNamespace(ctx)
 		s := declare(ctx, newSingleton(ns))
-		var forbidden atomic.Bool
-		startOperator(operatorOptions{namespaces: []string{ns}, name: "away", rest: func(c *rest.Config) {
+		var gone atomic.Bool
+		startOperator(operatorOptions{namespaces: []string{ns}, rest: func(c *rest.Config) {
 			c.Wrap(func(next http.RoundTripper) http.RoundTripper {
 				return tripper(func(r *http.Request) (*http.Response, error) {
-					if forbidden.Load() && r.Method == http.MethodPost && strings.Contains(r.URL.Path, "/validatingadmissionpolicies") {
-						return nil, errors.New("no connection")
+					if gone.Load() && r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/validatingadmissionpolicies/") {
+						return answer(r, http.StatusNotFound, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"there is none","reason":"NotFound","code":404}`), nil
 					}
 					return next.RoundTrip(r)
 				})
 			})
 		}})
-		a := add(ctx, newPod(ns, "a"))
-		activates(ctx, s, a)
+		activates(ctx, s, add(ctx, newPod(ns, "a")))
 		healthy := func() {
 			GinkgoHelper()
 			Eventually(func(g Gomega) {
@@ -207,12 +209,9 @@ var _ = Describe("the guard policy", func() {
 			}).Should(Succeed())
 		}
 		healthy()
-		forbidden.Store(true)
-		policy, binding := statefulsingleton.BuildGuard("away", []string{ns})
-		Expect(user.Delete(ctx, binding)).To(Succeed())
-		Expect(user.Delete(ctx, policy)).To(Succeed())
+		gone.Store(true)
 		says(ctx, s, v1.ConditionGuardMissing, v1.ReasonPolicyNotInstalled)
-		forbidden.Store(false)
+		gone.Store(false)
 		healthy()
 	})
 
