@@ -23,6 +23,7 @@ func applyOrders(ctx context.Context, c *Cluster) {
 			break
 		}
 	}
+	r.whole(ctx) // members are listed by a later write than what became of an order
 	epoch := r.set.Status.Epoch
 	c.Expect(r.set.Status.Members.Primary).To(HaveExactElements(heir))
 	r.check(r.Client.Delete(ctx, r.primary(ctx))) // another member takes over, and the order stays in the manifest
@@ -33,6 +34,7 @@ func applyOrders(ctx context.Context, c *Cluster) {
 		c.Expect(r.set.Status.Members.Primary).To(HaveLen(1))
 		c.Expect(r.set.Status.Members.Secondary).To(HaveLen(2))
 	})
+	r.whole(ctx)
 	epoch = r.set.Status.Epoch
 	other := r.set.Status.Members.Secondary[0]
 	// An order that is refused at once, since another is primary, shows that the operator has
