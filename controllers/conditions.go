@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
 )
 
 // What a scrape is given at most. A tenant can make many objects, and who may write a
@@ -20,8 +22,6 @@ import (
 const (
 	// mostObjects is how many objects of a kind have figures: the first ones by name.
 	mostObjects = 10000
-	// mostConditions is how many conditions of an object have.
-	mostConditions = 16
 	// mostLetters is how long a reason may be.
 	mostLetters = 64
 	// scrapeWithin is how long a cache that is not filled yet is waited for.
@@ -120,7 +120,7 @@ func (o withConditions) tell(kind string, found chan<- prometheus.Metric) {
 	told := map[string]bool{}
 	for _, c := range o.conditions {
 		tooLong := max(len(c.Type), len(c.Reason)) > mostLetters
-		if tooLong || told[c.Type] || len(told) == mostConditions {
+		if tooLong || told[c.Type] || len(told) == slim.MostConditions {
 			continue
 		}
 		told[c.Type] = true

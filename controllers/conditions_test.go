@@ -23,6 +23,7 @@ import (
 	engev1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	fissilev1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	statefulsingletonv1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
 	"github.com/stateful-operator/stateful-operator/test/alerts"
 )
 
@@ -98,7 +99,7 @@ func TestFiguresOfConditionsAreBounded(t *testing.T) {
 	}
 	hostile.Status.Conditions = append([]metav1.Condition{is("Long", "True", strings.Repeat("x", 1000)), is("NoText", "True", "\xff")}, hostile.Status.Conditions...)
 	m, _ := metricsOf(t, hostile)
-	g.Expect(testutil.CollectAndCount(m, "stateful_operator_condition")).To(BeNumerically("<=", mostConditions))
+	g.Expect(testutil.CollectAndCount(m, "stateful_operator_condition")).To(BeNumerically("<=", slim.MostConditions))
 
 	var many engev1alpha1.StatefulClusterList
 	for i := range mostObjects + 3 {

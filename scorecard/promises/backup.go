@@ -9,10 +9,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -127,28 +125,16 @@ func restoredAtOnce(ctx context.Context, c *Cluster) {
 	refused := b.restore(ctx, "all", velero.Options{})
 	c.Expect(refused).To(And(HaveLen(1), HaveKey("ReplicatedStatefulSet db")))
 	claims := c.claimUIDs(ctx)
-	c.until(ctx, "the StatefulCluster to say what it waits for", func(ctx context.Context) {
-		c.read(ctx, b.coder)
-		found := meta.FindStatusCondition(b.coder.Status.Conditions, enge.ConditionDegraded)
-		c.Expect(found != nil && found.Reason == enge.ReasonRestoredClaims).To(BeTrue(), "%s", brief(b.coder.Status))
-	})
+	c.degraded(ctx, b.coder, enge.ReasonRestoredClaims)
 	for _, made := range []client.MatchingLabels{{"rss-operator-managed": "true"}, {"fissile.cloudfoundry.org/extendedstatefulset": "books"}} {
-		for _, kind := range []client.ObjectList{&corev1.ServiceList{}, &appsv1.StatefulSetList{}, &policyv1.PodDisruptionBudgetList{}} {
-			c.removeAll(ctx, kind, made)
+		for _, kind := range []client.Object{&corev1.Service{}, &appsv1.StatefulSet{}, &policyv1.PodDisruptionBudget{}} {
+			c.check(c.Client.DeleteAllOf(ctx, kind, client.InNamespace(c.Namespace), made))
 		}
 	}
 	c.Expect(b.restore(ctx, "objects", velero.Options{Only: velero.Ours})).To(BeEmpty())
-	c.removeAll(ctx, &corev1.PodList{}, client.MatchingLabels{velero.LabelRestore: "all"})
+	c.check(c.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(c.Namespace), client.MatchingLabels{velero.LabelRestore: "all"}))
 	b.adopt(ctx)
 	c.during("after it was mended", func() { b.comesBack(ctx, claims) })
-}
-
-// removeAll deletes what has these labels in the namespace.
-func (c *Cluster) removeAll(ctx context.Context, list client.ObjectList, labeled client.MatchingLabels) {
-	c.list(ctx, list, client.InNamespace(c.Namespace), labeled)
-	c.check(meta.EachListItem(list, func(o runtime.Object) error {
-		return client.IgnoreNotFound(c.Client.Delete(ctx, o.(client.Object)))
-	}))
 }
 
 // keepVolumes has the volumes of the namespace's claims stay when these go. The function that

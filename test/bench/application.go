@@ -98,21 +98,15 @@ func deletePod(ctx context.Context, a *application, old testimony.Run) {
 	check(a.Delete(ctx, a.client, old))
 }
 
-// drain is what `kubectl drain` does with this pod.
+// drain is what `kubectl drain` does with this pod: it asks again where it is refused.
 func drain(ctx context.Context, a *application, old testimony.Run) {
-	a.changeNode(ctx, old.Node, func(node *corev1.Node) { node.Spec.Unschedulable = true })
-	check(a.Evict(ctx, a.client, old))
-}
-
-// drainFirst is what it does with a pod that its StatefulSingleton keeps until another waits.
-func drainFirst(ctx context.Context, a *application, old testimony.Run) {
 	a.changeNode(ctx, old.Node, func(node *corev1.Node) { node.Spec.Unschedulable = true })
 	waitFor(ctx, time.Minute, "the eviction of "+old.Pod, func() (bool, string) {
 		err := a.Evict(ctx, a.client, old)
 		if apierrors.IsTooManyRequests(err) {
 			return false, err.Error()
 		}
-		check(client.IgnoreNotFound(err))
+		check(client.IgnoreNotFound(err)) // it may go between two askings
 		return true, ""
 	})
 }

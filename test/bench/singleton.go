@@ -65,7 +65,7 @@ var arrangements = []arrangement{
 	{name: "delete", what: "delete, none waits", gate: v1.GateBinary, pods: 1, make: deployment(surge), end: deletePod, asked: true, share: 5},
 	{name: "drain-standby", what: "drain, a standby waits", gate: v1.GateBinary, pods: 2, make: deployment(surge), end: drain, after: uncordon, held: true, asked: true, share: 5},
 	{name: "drain", what: "drain, none waits", gate: v1.GateBinary, pods: 1, make: deployment(surge), end: drain, after: uncordon, asked: true, share: 5},
-	{name: "drain-first", what: "drain, onEviction ReplaceFirst", gate: v1.GateBinary, pods: 1, make: deployment(surge), end: drainFirst, after: uncordon, held: true, goal: goalReplaceFirst, share: 2, rules: []rule{replaceFirst}},
+	{name: "drain-first", what: "drain, onEviction ReplaceFirst", gate: v1.GateBinary, pods: 1, make: deployment(surge), end: drain, after: uncordon, held: true, goal: goalReplaceFirst, share: 2, rules: []rule{replaceFirst}},
 }
 
 func measureSingleton(ctx context.Context, s *site) {

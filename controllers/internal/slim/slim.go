@@ -149,13 +149,13 @@ func keepContainerCauses(slim, full []corev1.ContainerStatus) {
 	}
 }
 
-// mostConditions is how many conditions of an object stay. No kind of ours has more; who
-// may write a status can write many.
-const mostConditions = 16
+// MostConditions is how many conditions of an object stay, and have figures. No kind of ours
+// has more; who may write a status can write many.
+const MostConditions = 16
 
 // Conditions keeps of an object's conditions what metrics tell: types, statuses and reasons.
 func Conditions(all []metav1.Condition) []metav1.Condition {
-	kept := make([]metav1.Condition, 0, min(len(all), mostConditions))
+	kept := make([]metav1.Condition, 0, min(len(all), MostConditions))
 	for _, c := range all[:cap(kept)] {
 		kept = append(kept, metav1.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason})
 	}
