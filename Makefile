@@ -69,7 +69,7 @@ sample-redis: ## The same with Redis as a ReplicatedStatefulSet: failovers, and 
 	@go run ./test/run/redis
 
 .PHONY: test
-test: test-unit test-api test-nodes ## Run every test, one kind after another: each kind uses the whole machine.
+test: test-unit test-api test-core ## What each change must pass, one kind after another: each kind uses the whole machine.
 
 .PHONY: plugin
 plugin: ## Build kubectl stateful, a plugin of kubectl for the four kinds, into build/bin.
@@ -138,7 +138,7 @@ $(LINT): tools/lint/go.mod
 as_root = @[ "$$(id -u)" = 0 ] || { echo "make $@: a local cluster with nodes needs root" >&2; exit 1; }
 as_root_or_there = @[ -n "$${KUBECONFIG:-}" ] || [ "$$(id -u)" = 0 ] || { echo "make $@: a local cluster with nodes needs root; set KUBECONFIG to use another one" >&2; exit 1; }
 
-test-unit test-api test-nodes: export GOGC = 400
+test-unit test-api test-core test-nodes: export GOGC = 400
 
 .PHONY: test-unit
 test-unit: ## Tests that need nothing: tables, stories, layout.
@@ -165,11 +165,19 @@ test-older: ## test-api on each older version of Kubernetes that is tried [KUBER
 	done
 
 # Two processes have a cluster each, and the others share one.
+PROMISES := go tool ginkgo run --vet=off --procs=6 --grace-period=2m -v
+
+.PHONY: test-core
+test-core: ## The core of the promises on real nodes: KUBECONFIG's, or those of local clusters.
+	$(as_root_or_there)
+	$(call say,The core of the promises on real nodes)
+	@$(PROMISES) --timeout=40m --label-filter=core ./scorecard/promises -- -test.run='^TestPromises$$'
+
 .PHONY: test-nodes
-test-nodes: ## The promises of each kind on real nodes: KUBECONFIG's, or those of local clusters.
+test-nodes: ## All promises of each kind on real nodes (about an hour of CPU time).
 	$(as_root_or_there)
 	$(call say,Promises on real nodes)
-	@go tool ginkgo run --vet=off --procs=6 --timeout=60m --grace-period=2m -v ./scorecard/promises -- -test.run='^TestPromises$$'
+	@$(PROMISES) --timeout=3h ./scorecard/promises -- -test.run='^TestPromises$$'
 
 # The flags of one promise that is tried for long, with what it says as it goes on.
 ONE_PROMISE := go test -vet=off -count=1 -timeout 12h -v -run '^TestPromises$$' ./scorecard/promises -ginkgo.v -ginkgo.timeout=12h
@@ -215,7 +223,7 @@ test-hostile: ## All attacks of one tenant on the operator, and how long the oth
 
 # Each mutant must be found by the runs with its seed, or the faults have become blunt.
 .PHONY: test-long
-test-long: check-release mutants test-stories test-rules test-alerts fuzz test-hostile test-api test-older soak-singleton soak-replicated soak-freeze ## What is too long for each change: all stories, alerts, fuzzing, older versions of Kubernetes, the soaks, and mutants that the soak must find (some hours).
+test-long: test-nodes check-release mutants test-stories test-rules test-alerts fuzz test-hostile test-api test-older soak-singleton soak-replicated soak-freeze ## What is too long for each change: all promises, all stories, alerts, fuzzing, older versions of Kubernetes, the soaks, and mutants that the soak must find (some hours).
 	$(as_root)
 	$(call say,Mutants on real nodes)
 	@for rule in $$(go run ./test/faults/mutant soak soak-replicated); do \

@@ -24,7 +24,7 @@ import (
 // done. See freeze_trial.go for how one is frozen, and freeze_scenarios.go for what
 // goes on meanwhile.
 var Freeze = []Promise{
-	{Name: "V3 SC-33 a leader that was frozen leaves the lease to its successor", Site: OperatorSite, Faults: true, Run: parked(leavesTheLease)},
+	core(Promise{Name: "V3 SC-33 a leader that was frozen leaves the lease to its successor", Site: OperatorSite, Faults: true, Run: parked(leavesTheLease)}),
 	{Name: "V2 SC-33 SC-36 a leader that was frozen at any write makes nothing twice", Site: OperatorSite, Faults: true, Run: parked(makesNothingTwice)},
 }
 

@@ -35,6 +35,9 @@ type Promise struct {
 	// Long is true of one of those that takes minutes: it is begun before the
 	// others, so that it does not go on when they have ended.
 	Long bool
+	// Core is true of one of those that each change is tried with, beside the scorecard's
+	// tests. All are tried each night.
+	Core bool
 	// Run tries it. What it expects of the cluster is what is promised.
 	Run func(context.Context, *Cluster)
 }
@@ -65,6 +68,12 @@ func beside(name string, run func(context.Context, *Cluster)) Promise {
 // long is the same promise, begun before others.
 func long(p Promise) Promise {
 	p.Long = true
+	return p
+}
+
+// core is the same promise, tried with each change.
+func core(p Promise) Promise {
+	p.Core = true
 	return p
 }
 

@@ -23,7 +23,7 @@ var ReplicatedStatefulSet = []Promise{
 	{Name: "RS-32 RS-33 RS-42 the walk-through of the original", Site: OperatorSite, Run: walkThrough}, // it ends the operator for a while
 	beside("RS-4 RS-61 each container finds its names and Secrets, and one the commands", findsItself),
 	scribed(ledgers("RS-34 a primary that dies is succeeded, and comes back", failover)),
-	ledgers("RS-36 after lights out the newest copy is the first", lightsOut),
+	core(ledgers("RS-36 after lights out the newest copy is the first", lightsOut)),
 	scribed(ledgers("RS-33 RS-57 roles are handed over before a member goes", handOvers)),
 	ledgers("RS-96 RS-97 a changed Secret restarts all members in order, and a missing one nobody", changedSecret),
 	scribed(ledgers("RS-37 RS-38 RS-39 RS-46 stopped in order, and back from zero", toZeroAndBack)),
@@ -36,14 +36,14 @@ var ReplicatedStatefulSet = []Promise{
 	ledgers("RS-32 RS-42 the original's manifest, and 7 to 2 to 7 members in a failover", originalManifest),
 	ledgers("RS-14 where the newest cannot be seeded, no older one is", newestCannotBeSeeded),
 	long(ledgers("RS-33 RS-37 RS-46 RS-57 what people do to Redis on purpose", redis)),
-	{Name: "RS-41 a primary on a lost node has no rival", Site: NodeSite, Faults: true, Run: lostPrimary},
+	core(Promise{Name: "RS-41 a primary on a lost node has no rival", Site: NodeSite, Faults: true, Run: lostPrimary}),
 	{Name: "RS-35 the majority is lost, and the rest runs on", Site: NodeSite, Faults: true, Run: majorityLost},
-	ledgers("RS-80 RS-67 an eviction of the primary without a cordon loses nothing", evictPrimary),
+	core(ledgers("RS-80 RS-67 an eviction of the primary without a cordon loses nothing", evictPrimary)),
 	ledgers("RS-102 RS-103 an order in a manifest that is applied again and again is carried out once", applyOrders),
 	ledgers("RS-94 RS-95 a deleted pod of the primary loses nothing where its preStop hook sleeps", deletePrimary),
 	{Name: "RS-64 RS-67 a drain of the primary's node loses nothing", Site: NodeSite, Faults: true, Run: drainPrimary},
 	long(Promise{Name: "RS-64 RS-67 all nodes are drained in turn under load", Site: NodeSite, Faults: true, Run: drainAll}),
-	{Name: "RS-43 the operator is killed while a set is created, seeded, and paused", Site: OperatorSite, Faults: true, Run: operatorDiesInStates},
+	core(Promise{Name: "RS-43 the operator is killed while a set is created, seeded, and paused", Site: OperatorSite, Faults: true, Run: operatorDiesInStates}),
 	{Name: "RS-43 RS-56 no entry is lost over faults by chance", Site: NodeSite, Faults: true, Run: soakReplicated},
 }
 

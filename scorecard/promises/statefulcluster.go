@@ -26,12 +26,12 @@ var StatefulCluster = []Promise{
 	beside("SC-39 a force-deleted pod gets a successor with a new name", forceDeleted),
 	beside("SC-41 a bad image costs no data, and the corrected one heals all", badImage),
 	beside("SC-48 a template whose pods are refused takes no member down, and a full quota holds no update", refusedPod),
-	beside("V9 a template whose pods become Ready and crash costs no data", crashingTemplate),
+	core(beside("V9 a template whose pods become Ready and crash costs no data", crashingTemplate)),
 	{Name: "SC-30 SC-42 an operator that dies in an update is succeeded, and finishes it", Site: OperatorSite, Run: operatorDies},
 	{Name: "SC-32 the operator acts in the namespaces that it was told", Site: OperatorSite, Run: namespacesAreKept},
 	{Name: "SC-43 SC-46 a drain takes no member before a new one is available", Site: NodeSite, Run: replacesFirst},
 	{Name: "SC-37 an out-of-service node's members are replaced", Site: NodeSite, Run: outOfService},
-	{Name: "SC-12 SC-36 a node cut off for good does not hold up its members", Site: NodeSite, Faults: true, Run: nodeCut},
+	core(Promise{Name: "SC-12 SC-36 a node cut off for good does not hold up its members", Site: NodeSite, Faults: true, Run: nodeCut}),
 	{Name: "SC-38 half of the nodes lost at once does not empty the set", Site: NodeSite, Faults: true, Run: halfLost},
 }
 

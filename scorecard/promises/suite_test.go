@@ -44,6 +44,9 @@ var kinds = []struct {
 	{"operator", promises.Backup},
 }
 
+// coreLabel is of the promises that each change is tried with: `make test-core`.
+const coreLabel = "core"
+
 // chosen are the sites of the promises that are tried in this run, and whole is true if
 // those are all promises.
 var (
@@ -53,7 +56,8 @@ var (
 
 // TestPromises tries every promise on real nodes: on KUBECONFIG's cluster, which has
 // the operator and whose nodes are not disturbed, or on local clusters, one a site.
-// `make test-nodes` runs it in several processes; in one, all are tried in turn.
+// `make test-nodes` and `make test-core` run it in several processes; in one, all are
+// tried in turn.
 func TestPromises(t *testing.T) {
 	if scorecard == nil && os.Getenv("KUBECONFIG") == "" && os.Geteuid() != 0 {
 		t.Skip("a local cluster with nodes needs root; set KUBECONFIG to use another one")
@@ -106,7 +110,10 @@ func describe(site promises.Site, decorators ...any) bool {
 					priority = 1
 				}
 				if name := testOf(p); name != "" {
-					labels = Label(kind.label, name)
+					labels = append(labels, name)
+				}
+				if isCore(p) {
+					labels = append(labels, coreLabel)
 				}
 				if slices.Contains(decorators, any(Ordered)) {
 					It(p.Name, labels, func(ctx SpecContext) { try(ctx, p) }) // the container has the priority
@@ -116,6 +123,12 @@ func describe(site promises.Site, decorators ...any) bool {
 			}
 		}
 	}})...)
+}
+
+// isCore reports whether each change is tried with a promise: those that say so, and the
+// scorecard's tests but the long ones.
+func isCore(p promises.Promise) bool {
+	return p.Core || (testOf(p) != "" && !p.Long)
 }
 
 // try tries a promise in a namespace of its own.
