@@ -118,14 +118,19 @@ func lostOf(report ledgercheck.Report) (lost int) {
 	return lost
 }
 
-func pausesOf(report ledgercheck.Report) (pauses []time.Duration) {
+func pausesOf(report ledgercheck.Report) []time.Duration {
+	return partsOf(report, func(f ledgercheck.Failover) time.Duration { return f.Pause })
+}
+
+// partsOf are the lengths of a part of all pauses, in order.
+func partsOf(report ledgercheck.Report, part func(ledgercheck.Failover) time.Duration) (parts []time.Duration) {
 	for _, f := range report.Failovers {
 		if f.Pause > 0 {
-			pauses = append(pauses, f.Pause.Round(time.Millisecond))
+			parts = append(parts, part(f).Round(time.Millisecond))
 		}
 	}
-	slices.Sort(pauses)
-	return pauses
+	slices.Sort(parts)
+	return parts
 }
 
 // drained drains a node of the members of the set, as kubectl drain does: it cordons it, asks
@@ -188,15 +193,18 @@ func drainAll(ctx context.Context, c *Cluster) {
 		}
 	}
 	report := r.judge(ctx)
-	pauses := pausesOf(report)
-	r.Log("%d nodes drained, %d of them of a primary: 0 of %d acknowledged entries lost, evictions refused %d times, %s", 3*rounds, drains, report.Acked, refused, quantiles(pauses))
+	r.Log("%d nodes drained, %d of them of a primary: 0 of %d acknowledged entries lost, evictions refused %d times", 3*rounds, drains, report.Acked, refused)
+	r.Log("without a write %s", quantiles(pausesOf(report)))
+	r.Log("- until the old primary ceased %s", quantiles(partsOf(report, func(f ledgercheck.Failover) time.Duration { return f.Leaving })))
+	r.Log("- until the next one served %s", quantiles(partsOf(report, func(f ledgercheck.Failover) time.Duration { return f.Vacant })))
+	r.Log("- until a write reached it %s", quantiles(partsOf(report, func(f ledgercheck.Failover) time.Duration { return f.Finding })))
 	r.Expect(drains).To(BeNumerically(">", 0), "no node of a primary was drained")
 }
 
 // quantiles are the middle and the end of what is in order.
 func quantiles(pauses []time.Duration) string {
 	if len(pauses) == 0 {
-		return "no pauses"
+		return "never"
 	}
-	return fmt.Sprintf("without a write p50 %s, p99 %s, at most %s", pauses[len(pauses)/2], pauses[len(pauses)*99/100], pauses[len(pauses)-1])
+	return fmt.Sprintf("p50 %s, p99 %s, at most %s", pauses[len(pauses)/2], pauses[len(pauses)*99/100], pauses[len(pauses)-1])
 }

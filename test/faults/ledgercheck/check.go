@@ -30,6 +30,9 @@ type Failover struct {
 	// Pause is from the last acknowledgement before to the first one after.
 	// It is 0 where there was none before or none after.
 	Pause time.Duration
+	// Leaving, Vacant and Finding are its parts: until the old primary had ceased, until the
+	// next one served, and until the first write reached that.
+	Leaving, Vacant, Finding time.Duration
 }
 
 // Check judges. The error says what was wrong, or why nobody can know; the
@@ -216,6 +219,9 @@ func (c *checker) measure() {
 		f := Failover{From: c.report.Reigns[i-1], To: c.report.Reigns[i]}
 		if first, _ := slices.BinarySearch(acks, f.To.Start); 0 < first && first < len(acks) {
 			f.Pause = time.Duration(acks[first] - acks[first-1])
+			f.Leaving = time.Duration(f.From.End - acks[first-1])
+			f.Vacant = time.Duration(f.To.Start - f.From.End)
+			f.Finding = time.Duration(acks[first] - f.To.Start)
 		}
 		c.report.Failovers = append(c.report.Failovers, f)
 	}
@@ -231,7 +237,8 @@ func (r Report) String() string {
 		fmt.Fprintf(&b, "primary: %v\n", reign)
 	}
 	for _, f := range r.Failovers {
-		fmt.Fprintf(&b, "failover: %s to %s, no write for %s\n", f.From.Pod, f.To.Pod, f.Pause)
+		fmt.Fprintf(&b, "failover: %s to %s, no write for %s: %s until the old primary ceased, %s until the next one served, %s until a write reached it\n",
+			f.From.Pod, f.To.Pod, f.Pause, f.Leaving, f.Vacant, f.Finding)
 	}
 	for _, fault := range r.Faults {
 		fmt.Fprintf(&b, "BROKEN: %s\n", fault)

@@ -102,7 +102,8 @@ func TestAllIsWell(t *testing.T) {
 	text := report.String()
 	for _, want := range []string{
 		"3 appends acknowledged to clients (3 by ledgers), 2 unknown, 1 refused; 3 reads; 6 entries",
-		"killed between 20ns and 35ns", "failover: a to b, no write for 30ns",
+		"killed between 20ns and 35ns",
+		"failover: a to b, no write for 30ns: 0s until the old primary ceased, 20ns until the next one served, 10ns until a write reached it",
 	} {
 		g.Expect(text).To(ContainSubstring(want))
 	}
