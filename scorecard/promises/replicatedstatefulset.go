@@ -24,7 +24,7 @@ var ReplicatedStatefulSet = []Promise{
 	beside("RS-4 RS-61 each container finds its names and Secrets, and one the commands", findsItself),
 	scribed(ledgers("RS-34 a primary that dies is succeeded, and comes back", failover)),
 	core(ledgers("RS-36 after lights out the newest copy is the first", lightsOut)),
-	scribed(ledgers("RS-33 RS-57 roles are handed over before a member goes", handOvers)),
+	long(scribed(ledgers("RS-33 RS-57 roles are handed over before a member goes", handOvers))),
 	ledgers("RS-96 RS-97 a changed Secret restarts all members in order, and a missing one nobody", changedSecret),
 	scribed(ledgers("RS-37 RS-38 RS-39 RS-46 stopped in order, and back from zero", toZeroAndBack)),
 	ledgers("RS-40 a member that is Pending for ever holds up nobody", pendingForEver),
