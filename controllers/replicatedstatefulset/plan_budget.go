@@ -45,10 +45,20 @@ func openBudget(f *facts, p *plan) {
 	if !f.keeps() || f.deleting() || !b.isClosed() {
 		return
 	}
-	if b.mustClose() || p.sent || len(f.record.commands) > 0 {
+	if b.mustClose() || p.sent || b.waitsForCommand() {
 		return
 	}
 	b.keep(p, f.budget, b.open())
+}
+
+// waitsForCommand reports whether a command has to end before members may be evicted again.
+// None has to when spec.evictionTimeout is over while a primary is missing: it may be on a
+// Node that never comes back.
+func (b budgets) waitsForCommand() bool {
+	if b.lacksPrimary() && drain(b).timeIsOver() {
+		return false
+	}
+	return len(b.record.commands) > 0
 }
 
 // inUse reports whether the primaries have a budget of their own.

@@ -236,6 +236,8 @@ func TestBudgetIsOpened(t *testing.T) {
 		{"at rest", well(pod(0).primary(), pod(1).secondary()), "least 0, NotIn [primary]"},
 		{"not while a command runs", well(pod(0).primary(), pod(1).secondary().runs("secondary", time.Second)), "none"},
 		{"nor while no member is primary", well(pod(0).secondary(), pod(1).secondary()), "none"},
+		{"nor while one is missing and a command is on a Node that does not answer", well(pod(0).secondary().runs("demote", time.Second).onNode(off), pod(1).secondary().cordoned()), "none"},
+		{"RS-70 but when the time is over", well(pod(0).secondary().runs("demote", time.Second).onNode(off), pod(1).secondary().cordoned(), timedOut(time.Hour)), "least 0, NotIn [primary]"},
 		{"nor while one is about to be told to hand over", well(pod(0).primary().cordoned().sequence("9"), pod(1).secondary().later("9")), "none"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
