@@ -105,15 +105,9 @@ func describe(site promises.Site, decorators ...any) bool {
 				if p.Site != site {
 					continue
 				}
-				priority, labels := SpecPriority(0), Label(kind.label)
+				priority, labels := SpecPriority(0), labelsOf(p, kind.label)
 				if p.Long {
 					priority = 1
-				}
-				if name := testOf(p); name != "" {
-					labels = append(labels, name)
-				}
-				if isCore(p) {
-					labels = append(labels, coreLabel)
 				}
 				if slices.Contains(decorators, any(Ordered)) {
 					It(p.Name, labels, func(ctx SpecContext) { try(ctx, p) }) // the container has the priority
@@ -125,10 +119,17 @@ func describe(site promises.Site, decorators ...any) bool {
 	}})...)
 }
 
-// isCore reports whether each change is tried with a promise: those that say so, and the
-// scorecard's tests but the long ones.
-func isCore(p promises.Promise) bool {
-	return p.Core || (testOf(p) != "" && !p.Long)
+// labelsOf are those of a promise: its kind, the scorecard's test that tries it, and whether
+// each change is tried with it, as it is with the scorecard's tests but the long ones.
+func labelsOf(p promises.Promise, kind string) Labels {
+	labels, name := Label(kind), testOf(p)
+	if name != "" {
+		labels = append(labels, name)
+	}
+	if p.Core || (name != "" && !p.Long) {
+		labels = append(labels, coreLabel)
+	}
+	return labels
 }
 
 // try tries a promise in a namespace of its own.
