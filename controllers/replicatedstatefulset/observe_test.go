@@ -126,14 +126,16 @@ func (n noting) Get(ctx context.Context, key client.ObjectKey, into client.Objec
 	return n.Reader.Get(ctx, key, into, opts...)
 }
 
+// lookLive is the live world, and what was read live for it.
+func (s *stage) lookLive() (*world, map[string]int) {
+	n := noting{s.Cluster, map[string]int{}}
+	return s.observe(s.set(), engine.View{Reader: n, Live: true}), n.asked
+}
+
 func TestWhatStopsNoMemberIsReadLiveWhereTheCacheHasNone(t *testing.T) {
-	s := newStage(t, setOf(3, 1))
+	s := newStage(t, allowing(setOf(3, 1)))
 	s.settle(10 * time.Second)
-	live := func() (*world, map[string]int) {
-		n := noting{s.Cluster, map[string]int{}}
-		return s.observe(s.set(), engine.View{Reader: n, Live: true}), n.asked
-	}
-	w, asked := live()
+	w, asked := s.lookLive()
 	if asked["*v1.StatefulSet"] != 1 || asked["*v1.Service"]+asked["*v1.PodDisruptionBudget"] != 0 {
 		t.Errorf("read live: %v, want the StatefulSet, and nothing that the cache has", asked)
 	}
@@ -141,8 +143,20 @@ func TestWhatStopsNoMemberIsReadLiveWhereTheCacheHasNone(t *testing.T) {
 	s.DeleteNow(gone)
 	s.look()
 	s.Put(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: gone.Name, Namespace: gone.Namespace}}) // another object's
-	if w, _ = live(); w.services[gone.Name] == nil || w.ours(w.services[gone.Name]) {
+	if w, _ = s.lookLive(); w.services[gone.Name] == nil || w.ours(w.services[gone.Name]) {
 		t.Errorf("a Service that the cache does not hold is %v, want another object's", w.services[gone.Name])
+	}
+}
+
+// A budget that is to be closed before a handover is read live: one that the cache has as
+// closed may be open.
+func TestBudgetsAreReadLiveBeforeAHandover(t *testing.T) {
+	s := newStage(t, setOf(3, 1))
+	s.settle(10 * time.Second)
+	w, _ := s.lookLive()
+	s.Put(closed(w.budget)) // and the cache does not look
+	if w, _ = s.lookLive(); budgetSays(w.budget) != "most away 0, NotIn [primary]" {
+		t.Errorf("RS-67 the live budget says %q, as the cache does", budgetSays(w.budget))
 	}
 }
 

@@ -123,6 +123,7 @@ func (p *plan) lookAgainFor(f *facts) {
 	for _, g := range f.record.granted {
 		p.LookAgain(strayUntil(g.Since, g.BeginWithin).Sub(f.now))
 	}
+	p.LookAgain(drain{f}.deadline().Sub(f.now))
 	p.LookAgain(f.config.target.Wait)
 	if f.deleting() {
 		p.LookAgain(f.deadline().Sub(f.now))

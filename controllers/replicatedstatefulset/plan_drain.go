@@ -29,7 +29,6 @@ func leaveCordoned(f *facts, p *plan) {
 	if m == nil {
 		return
 	}
-	p.LookAgain(d.deadline().Sub(f.now))
 	p.LookAgain(d.triedUntil(m).Sub(f.now))
 	if d.whyNotNow(m).Reason != "" {
 		return
@@ -253,22 +252,31 @@ func draining(p *plan) metav1.Condition {
 	return c
 }
 
-// withoutLeaver is the same where no primary is to leave. While one is missing no member may be
-// evicted.
+// withoutLeaver is the same where no primary is to leave. While one is missing, or a handover
+// has not ended, no member may be evicted.
 func (d drain) withoutLeaver(c metav1.Condition) metav1.Condition {
 	b := budgets(d)
 	toLeave := d.among(func(m *member) bool { return m.toLeave && !m.terminating() })
-	if len(toLeave) == 0 || !b.inUse() || !b.lacksPrimary() {
+	missing := b.inUse() && b.lacksPrimary()
+	ending := b.isClosed() && len(b.record.commands) > 0
+	var although string
+	switch {
+	case len(toLeave) > 0 && missing:
+		c.Reason, although = v1alpha1.ReasonPrimaryMissing, "a primary is missing"
+		c.Message = fmt.Sprintf("%d of %d primaries run, and no member is evicted before that is so again; see Progressing and Degraded. "+
+			"To leave their Nodes are %s. To evict one all the same: kubectl -n %s delete pod <pod>",
+			b.labelled(), d.target(), namesOf(toLeave), d.set.Namespace)
+	case len(toLeave) > 0 && ending:
+		c.Reason, although = v1alpha1.ReasonHandingOver, "commands have not ended"
+		c.Message = fmt.Sprintf("a role was handed over, and no member is evicted before its commands have ended: %s. To leave their Nodes are %s",
+			b.onRecord(), namesOf(toLeave))
+	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonNotDraining, "no primary that another could replace is on a cordoned Node"
 		return c
 	}
-	c.Reason = v1alpha1.ReasonPrimaryMissing
-	c.Message = fmt.Sprintf("%d of %d primaries run, and no member is evicted before that is so again; see Progressing and Degraded. "+
-		"To leave their Nodes are %s. To evict one all the same: kubectl -n %s delete pod <pod>",
-		b.labelled(), d.target(), namesOf(toLeave), d.set.Namespace)
 	if d.timeIsOver() {
 		c.Reason = v1alpha1.ReasonEvictionAllowed
-		c.Message = "members that are to leave their Nodes may be evicted although a primary is missing, since spec.evictionTimeout is over: " + namesOf(toLeave)
+		c.Message = fmt.Sprintf("members that are to leave their Nodes may be evicted although %s, since spec.evictionTimeout is over: %s", although, namesOf(toLeave))
 	}
 	return c
 }

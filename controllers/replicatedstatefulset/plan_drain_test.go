@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -120,6 +119,9 @@ func TestDraining(t *testing.T) {
 		{"it came back", worldOf(setOf(2, 1), leaving().changed("demote", 50*time.Second), pod(1).secondary()), v1alpha1.ReasonHandingOver, "it is tried again at"},
 		{"an update", worldOf(setOf(2, 1), leaving(), pod(1).secondary().outdated()), v1alpha1.ReasonHandingOver, "recreated from the present template"},
 		{"a primary is missing", worldOf(setOf(2, 1), epochOne, pod(0).idle().cordoned(), pod(1).secondary()), v1alpha1.ReasonPrimaryMissing, "0 of 1 primaries run, and no member is evicted before that is so again; see Progressing and Degraded. To leave their Nodes are rss-db-0. To evict one all the same: kubectl -n ns delete pod <pod>"},
+		{"RS-67 a handover has not ended", shutWorld(pod(0).secondary().cordoned(), pod(1).primary(), pod(2).secondary().runs("secondary", time.Second)), v1alpha1.ReasonHandingOver, "a role was handed over, and no member is evicted before its commands have ended: secondary in rss-db-2. To leave their Nodes are rss-db-0"},
+		{"RS-70 and its time is over", shutWorld(pod(0).secondary().cordoned(), pod(1).primary(), pod(2).secondary().runs("secondary", time.Second), timedOut(time.Hour)), v1alpha1.ReasonEvictionAllowed, "may be evicted although commands have not ended, since spec.evictionTimeout is over: rss-db-0"},
+		{"RS-67 a handover has ended", shutWorld(pod(0).secondary().cordoned(), pod(1).primary(), pod(2).secondary()), v1alpha1.ReasonNotDraining, "no primary"},
 		{"and nobody drains", worldOf(setOf(2, 1), epochOne, pod(0).idle(), pod(1).secondary()), v1alpha1.ReasonNotDraining, "no primary"},
 		{"or there was never one", worldOf(setOf(2, 1), pod(0).idle().cordoned(), pod(1).idle()), v1alpha1.ReasonNotDraining, "no primary"},
 		{"a primary is missing, and the time is over", worldOf(setOf(2, 1), epochOne, pod(0).idle().cordoned(), pod(1).secondary(), timedOut(time.Hour)), v1alpha1.ReasonEvictionAllowed, "members that are to leave their Nodes may be evicted although a primary is missing, since spec.evictionTimeout is over: rss-db-0"},
@@ -219,15 +221,22 @@ func (f *podFixture) labelled(role string) *podFixture {
 	return f
 }
 
+// shutWorld is a world with a seeded set whose members no one may evict.
+func shutWorld(things ...thing) *world {
+	members := int32(0)
+	for _, t := range things {
+		if _, ok := t.(*podFixture); ok {
+			members++
+		}
+	}
+	w := worldOf(setOf(members, 1), append(things, epochOne)...)
+	w.budget.Spec = closed(w.budget).Spec
+	return w
+}
+
 // The budget of the others is opened when nothing is on its way.
 func TestBudgetIsOpened(t *testing.T) {
-	shut := with(func(w *world) { w.budget.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(0)) })
-	well := func(things ...thing) *world {
-		w := worldOf(setOf(2, 1), append(things, epochOne)...)
-		shut.into(w)
-		w.budget.Spec.MinAvailable = nil
-		return w
-	}
+	well := shutWorld
 	for _, r := range []struct {
 		name  string
 		world *world
@@ -238,7 +247,8 @@ func TestBudgetIsOpened(t *testing.T) {
 		{"nor while no member is primary", well(pod(0).secondary(), pod(1).secondary()), "none"},
 		{"nor while one is missing and a command is on a Node that does not answer", well(pod(0).secondary().runs("demote", time.Second).onNode(off), pod(1).secondary().cordoned()), "none"},
 		{"RS-70 but when the time is over", well(pod(0).secondary().runs("demote", time.Second).onNode(off), pod(1).secondary().cordoned(), timedOut(time.Hour)), "least 0, NotIn [primary]"},
-		{"nor while one is about to be told to hand over", well(pod(0).primary().cordoned().sequence("9"), pod(1).secondary().later("9")), "none"},
+		{"RS-70 so too where no primary is missing", well(pod(0).secondary().cordoned(), pod(1).primary(), pod(2).secondary().runs("secondary", time.Second), timedOut(time.Hour)), "least 1, NotIn [primary]"},
+		{"nor while one is about to be told to hand over", well(pod(0).primary().cordoned().sequence("9"), pod(1).secondary().later("9")), "most away 0, NotIn [primary]"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			p, got := decide(r.world), "none"
@@ -250,6 +260,34 @@ func TestBudgetIsOpened(t *testing.T) {
 			if got != r.want {
 				t.Errorf("it says %q, want %q", got, r.want)
 			}
+		})
+	}
+}
+
+// A handover writes the budget that keeps everybody, also one that says so already: an
+// operator that froze before it opened it is refused then.
+func TestHandoverWritesTheBudget(t *testing.T) {
+	leaving, ready := pod(0).primary().cordoned().sequence("9"), pod(1).secondary().later("9")
+	for name, w := range map[string]*world{
+		"RS-67 an open one":  worldOf(setOf(2, 1), leaving, ready),
+		"RS-67 a closed one": shutWorld(leaving, ready),
+		"RS-67 one in doubt": shutWorld(leaving, ready, with(func(w *world) { w.budget.Annotations = map[string]string{v1alpha1.AnnotationClosedAt: "before"} })),
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := decide(w)
+			for _, chain := range slices.Concat(p.Steps...) {
+				if chain[len(chain)-1].Verb != action.Exec {
+					continue
+				}
+				first := chain[0]
+				b, ok := first.Object.(*policyv1.PodDisruptionBudget)
+				if !ok || !first.Unchanged || budgetSays(b) != "most away 0, NotIn [primary]" || b.ResourceVersion != w.budget.ResourceVersion ||
+					b.Annotations[v1alpha1.AnnotationClosedAt] == w.budget.Annotations[v1alpha1.AnnotationClosedAt] {
+					t.Errorf("before %s: %s", chain[len(chain)-1], first)
+				}
+				return
+			}
+			t.Errorf("no role is handed over: %s", p.Steps.Strings())
 		})
 	}
 }

@@ -53,7 +53,7 @@ func keepBudget(f *facts, p *plan) {
 		}
 		changed := have.DeepCopy()
 		changed.Spec = want.Spec
-		change = action.Action{Verb: action.Patch, Object: changed, From: have, Reason: reasonBudget}
+		change = action.Action{Verb: action.Patch, Object: changed, From: have, Unchanged: true, Reason: reasonBudget}
 	}
 	if f.refusedNow(reasonBudget) {
 		p.tryLater(f, reasonBudget)

@@ -59,6 +59,10 @@ const (
 // nothing restarts for a change of it.
 const AnnotationConfigRecord = Prefix + "config-record"
 
+// AnnotationClosedAt says, on the budget of the members that are no primary, when it was
+// closed last since a role was to be handed over: each handover writes the budget.
+const AnnotationClosedAt = Prefix + "closed-at"
+
 // Labels.
 const (
 	// LabelApp holds the name of the ReplicatedStatefulSet, on all its objects.
@@ -120,9 +124,9 @@ const (
 	// says what.
 	ConditionStalled = "Stalled"
 	// ConditionDraining is True while a primary is on a cordoned Node, or its eviction was
-	// asked for lately, and is to hand its role over before it is evicted; or any member is
-	// and a primary is missing. It says what is waited for, or why no member can take the
-	// role.
+	// asked for lately, and is to hand its role over before it is evicted; or any member is,
+	// and a primary is missing or the commands of a handover have not ended. It says what is
+	// waited for, or why no member can take the role.
 	ConditionDraining = "Draining"
 	// ConditionMaintenance is True while spec.maintenance names members. It says who is
 	// parked, what is waited for before another is, and how to end it.
@@ -230,8 +234,8 @@ const (
 	// ReasonPrimaryMissing: members are to leave their Nodes, and none may be evicted
 	// while a primary is missing.
 	ReasonPrimaryMissing = "PrimaryMissing"
-	// ReasonEvictionAllowed: spec.evictionTimeout is over, and a primary that is to leave
-	// its Node may be evicted although no other member has its role.
+	// ReasonEvictionAllowed: spec.evictionTimeout is over, and members that are to leave
+	// their Nodes may be evicted, a primary too although no other member has its role.
 	ReasonEvictionAllowed = "EvictionAllowed"
 
 	// ReasonNoMaintenance: spec.maintenance is empty.
