@@ -160,6 +160,13 @@ func (c *Cluster) keepVolumes(ctx context.Context) (free func(context.Context)) 
 		for _, volume := range volumes {
 			change(ctx, c, volume, func(v *corev1.PersistentVolume) { v.Spec.ClaimRef.UID, v.Spec.ClaimRef.ResourceVersion = "", "" })
 		}
+		// A claim that is made before the volume is seen to be free gets a new one.
+		c.until(ctx, "the volumes to be free", func(ctx context.Context) {
+			for _, volume := range volumes {
+				c.read(ctx, volume)
+				c.Expect(volume.Status.Phase).To(Equal(corev1.VolumeAvailable), "volume %s", volume.Name)
+			}
+		})
 	}
 }
 
