@@ -90,9 +90,7 @@ func (w workshop) deploy(ctx context.Context, site promises.Site) error {
 			return err
 		}
 	}
-	deploy := exec.CommandContext(ctx, "make", "--no-print-directory", "deploy", "IMAGE="+w.Operator)
-	deploy.Env = append(os.Environ(), "KUBECONFIG="+local.Kubeconfig(), "PATH="+local.Programs()+":"+os.Getenv("PATH"))
-	if out, err := deploy.CombinedOutput(); err != nil {
+	if out, err := local.Shell(ctx, "make --no-print-directory deploy IMAGE="+w.Operator).CombinedOutput(); err != nil {
 		return fmt.Errorf("make deploy: %w\n%s", err, out)
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/stateful-operator/stateful-operator/test/cluster/clustertest"
 	"github.com/stateful-operator/stateful-operator/test/manifest"
 )
 
@@ -111,7 +112,7 @@ func (m monitor) relabels() []object {
 // What TestAlerts does not know of a ServiceMonitor it would not try.
 func TestMonitorIsFollowedWhole(t *testing.T) {
 	g := NewWithT(t)
-	objects, err := manifest.Render(filepath.Join(root, "config", "default", "monitoring"))
+	objects, err := manifest.Render(filepath.Join(clustertest.Root, "config", "default", "monitoring"))
 	g.Expect(err).To(Succeed())
 	tried := 0
 	for _, one := range objects {

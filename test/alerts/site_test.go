@@ -1,11 +1,7 @@
 package alerts_test
 
 import (
-	"cmp"
 	"context"
-	"flag"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,20 +10,17 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/stateful-operator/stateful-operator/test/cluster"
+	"github.com/stateful-operator/stateful-operator/test/cluster/clustertest"
 	"github.com/stateful-operator/stateful-operator/test/run/program"
 )
 
 const (
-	// root is the project's folder, in which the tests run.
-	root = "../.."
 	// operators is the namespace of the operator, and shop that of the objects.
 	operators = "stateful-operator-system"
 	shop      = "shop"
 	// patience bounds every wait. It is a limit for what never comes, not a goal.
 	patience = 10 * time.Minute
 )
-
-var keep = flag.String("keep", "", "`name` of a local cluster that is used again and not taken down")
 
 // site is a local cluster with the operator, its monitoring, and a Prometheus that scrapes it.
 type site struct {
@@ -65,21 +58,8 @@ func (s site) as(part func(site)) func(*testing.T) {
 // boot boots a local cluster of its own, and installs the operator in it, with its monitoring.
 func boot(t *testing.T) site {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("a local cluster with nodes needs root")
-	}
-	g, ctx, name := NewWithT(t), t.Context(), cmp.Or(*keep, "alerts")
-	release, err := cluster.Hold(ctx, name, os.Stdout)
-	g.Expect(err).To(Succeed())
-	t.Cleanup(release)
-	t.Chdir(root)
-	local, err := cluster.Up(ctx, cluster.Options{Name: name, Nodes: 3, Log: os.Stdout})
-	g.Expect(err).To(Succeed())
-	t.Cleanup(func() {
-		if *keep == "" {
-			g.Expect(cluster.Down(context.WithoutCancel(ctx), name, os.Stdout)).To(Succeed())
-		}
-	})
+	g, ctx := NewWithT(t), t.Context()
+	local := clustertest.Boot(t, cluster.Options{Name: "alerts", Nodes: 3})
 	s := site{Gomega: g, t: t, local: local}
 	tar := filepath.Join(t.TempDir(), "operator.tar")
 	image, err := program.Operator(tar).Write(ctx)
@@ -111,9 +91,7 @@ func (s site) shell(command string) string {
 
 // try runs a command with the cluster's kubectl.
 func (s site) try(command string) (string, error) {
-	run := exec.CommandContext(context.WithoutCancel(s.t.Context()), "bash", "-euo", "pipefail", "-c", command)
-	run.Env = append(os.Environ(), "KUBECONFIG="+s.local.Kubeconfig(), "PATH="+s.local.Programs()+":"+os.Getenv("PATH"))
-	out, err := run.CombinedOutput()
+	out, err := s.local.Shell(context.WithoutCancel(s.t.Context()), command).CombinedOutput()
 	return strings.TrimSpace(string(out)), err
 }
 

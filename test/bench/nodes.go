@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -41,9 +40,7 @@ func (s *site) bootNodes(ctx context.Context) {
 	image := s.load(ctx, program.Operator(filepath.Join(s.folder, "operator.tar")))
 	s.witness = s.load(ctx, program.Program{Package: "./test/faults/witness", Ref: "localhost/witness", User: "65532:65532",
 		Tar: filepath.Join(s.folder, "witness.tar")})
-	command := exec.CommandContext(ctx, "make", "--no-print-directory", "deploy", "IMAGE="+image)
-	command.Env = append(os.Environ(), "KUBECONFIG="+s.cluster.Kubeconfig(), "PATH="+s.cluster.Programs()+":"+os.Getenv("PATH"))
-	if out, err := command.CombinedOutput(); err != nil {
+	if out, err := s.cluster.Shell(ctx, "make --no-print-directory deploy IMAGE="+image).CombinedOutput(); err != nil {
 		fail("make deploy: %w\n%s", err, out)
 	}
 	s.operatorAvailable(ctx)

@@ -15,6 +15,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -244,6 +245,14 @@ func (c *Cluster) Run(ctx context.Context, name string, env []string, args ...st
 		return err
 	}
 	return c.record(name, p)
+}
+
+// Shell is a command line for bash, which ends at the first command that fails. It has the
+// cluster's kubectl, and the rights of its administrator.
+func (c *Cluster) Shell(ctx context.Context, line string) *exec.Cmd {
+	command := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", line)
+	command.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "PATH="+c.Programs()+":"+os.Getenv("PATH"))
+	return command
 }
 
 // Alive reports whether a program of that name runs.

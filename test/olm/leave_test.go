@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -81,9 +80,7 @@ func (s *site) leaveAsDocumented(ctx context.Context, operands string) {
 	s.Expect(err).To(Succeed())
 	within, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
-	bash := exec.CommandContext(within, "bash", "-euxo", "pipefail", "-c", commands)
-	bash.Env = append(os.Environ(), "KUBECONFIG="+s.local.Kubeconfig(), "PATH="+s.local.Programs()+":"+os.Getenv("PATH"))
-	out, err := bash.CombinedOutput()
+	out, err := s.local.Shell(within, "set -x\n"+commands).CombinedOutput()
 	s.m.Say("%s", out)
 	s.Expect(err).To(Succeed(), "removing the operator as docs/install.md says")
 	s.deleteNamespace(ctx, operands)

@@ -9,12 +9,14 @@ import (
 	. "github.com/onsi/gomega"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/stateful-operator/stateful-operator/test/cluster/clustertest"
 )
 
 // What TestOLM runs of docs/install.md is what the console and the README say.
 func TestRemovalIsTheSameEverywhere(t *testing.T) {
 	g := NewWithT(t)
-	text, err := removal(root + "/docs/install.md")
+	text, err := removal(clustertest.Root + "/docs/install.md")
 	g.Expect(err).To(Succeed())
 	commands := strings.Split(strings.TrimSpace(text), "\n")
 	// In this order: the operator takes off the finalizers of the objects, and it
@@ -27,11 +29,11 @@ func TestRemovalIsTheSameEverywhere(t *testing.T) {
 		at = next
 	}
 	var csv operatorsv1alpha1.ClusterServiceVersion
-	content, err := os.ReadFile(root + "/bundle/manifests/stateful-operator.clusterserviceversion.yaml")
+	content, err := os.ReadFile(clustertest.Root + "/bundle/manifests/stateful-operator.clusterserviceversion.yaml")
 	g.Expect(err).To(Succeed())
 	g.Expect(yaml.Unmarshal(content, &csv)).To(Succeed())
 	described := strings.ReplaceAll(csv.Spec.Description, "<namespace of the operator>", lifeNamespace)
-	readme, err := os.ReadFile(root + "/README.md")
+	readme, err := os.ReadFile(clustertest.Root + "/README.md")
 	g.Expect(err).To(Succeed())
 	for _, command := range commands {
 		if !strings.HasPrefix(command, "kubectl delete namespace ") && !strings.Contains(described, "    "+command+"\n") {

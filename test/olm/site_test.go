@@ -1,15 +1,11 @@
 package olm_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -24,14 +20,10 @@ import (
 
 	"github.com/stateful-operator/stateful-operator/scorecard/promises"
 	"github.com/stateful-operator/stateful-operator/test/cluster"
+	"github.com/stateful-operator/stateful-operator/test/cluster/clustertest"
 	"github.com/stateful-operator/stateful-operator/test/olm"
 	"github.com/stateful-operator/stateful-operator/test/run/program"
 )
-
-// root is the project's folder, in which tests run.
-const root = "../.."
-
-var keep = flag.String("keep", "", "`name` of a local cluster that is used again and not taken down")
 
 // site is a local cluster with OLM, and a catalog with two versions in it, for one
 // test.
@@ -59,22 +51,9 @@ func TestOLM(t *testing.T) {
 // has, and installs OLM.
 func boot(t *testing.T) *site {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("a local cluster with nodes needs root")
-	}
 	log.SetLogger(logr.Discard()) // the tests say what they do
-	g, ctx, name := NewWithT(t), t.Context(), cmp.Or(*keep, "olm")
-	release, err := cluster.Hold(ctx, name, os.Stdout)
-	g.Expect(err).To(Succeed())
-	t.Cleanup(release)
-	t.Chdir(root)
-	local, err := cluster.Up(ctx, cluster.Options{Name: name, Nodes: 3, Log: os.Stdout, AdmissionPlugins: []string{"OwnerReferencesPermissionEnforcement"}})
-	g.Expect(err).To(Succeed())
-	t.Cleanup(func() {
-		if *keep == "" {
-			g.Expect(cluster.Down(context.WithoutCancel(ctx), name, os.Stdout)).To(Succeed())
-		}
-	})
+	g, ctx := NewWithT(t), t.Context()
+	local := clustertest.Boot(t, cluster.Options{Name: "olm", Nodes: 3, AdmissionPlugins: []string{"OwnerReferencesPermissionEnforcement"}})
 	m := olm.Open(ctx, g, local, os.Stdout)
 	m.Install(ctx)
 	m.Say("building the programs of the samples …")
@@ -156,15 +135,13 @@ func (s *site) noWebhooks(ctx context.Context) {
 
 // show shows what a person would look at.
 func (s *site) show() {
-	for _, args := range []string{
+	for _, command := range []string{
 		"get subscriptions.operators.coreos.com,csv,installplans.operators.coreos.com,operatorgroups.operators.coreos.com,catalogsources.operators.coreos.com -A -o wide",
 		"get pods,jobs,stc,rss,ests,ssn -A -o wide", "get events -A --sort-by=.lastTimestamp",
 		"logs -n olm deployment/olm-operator --tail=40", "logs -n olm deployment/catalog-operator --tail=40",
 		"logs -n " + lifeNamespace + " -l app.kubernetes.io/name=" + olm.Package + " --tail=40 --prefix",
 	} {
-		kubectl := exec.CommandContext(context.WithoutCancel(s.t.Context()), filepath.Join(s.local.Programs(), "kubectl"),
-			append([]string{"--kubeconfig", s.local.Kubeconfig()}, strings.Fields(args)...)...)
-		out, _ := kubectl.CombinedOutput()
-		s.t.Logf("kubectl %s\n%s", args, out)
+		out, _ := s.local.Shell(context.WithoutCancel(s.t.Context()), "kubectl "+command).CombinedOutput()
+		s.t.Logf("kubectl %s\n%s", command, out)
 	}
 }

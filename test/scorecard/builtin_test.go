@@ -13,10 +13,9 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/operator-framework/api/pkg/apis/scorecard/v1alpha3"
 	"sigs.k8s.io/yaml"
-)
 
-// root is the project's folder.
-const root = "../.."
+	"github.com/stateful-operator/stateful-operator/test/cluster/clustertest"
+)
 
 // builtIn runs a built-in test as a program on this machine. It looks for the
 // bundle at /bundle, so that folder has to be one of its own root.
@@ -47,7 +46,7 @@ func bundleRoot(t *testing.T) string {
 	g.Expect(err).To(Succeed())
 	g.Expect(os.WriteFile(filepath.Join(folder, "scorecard-test"), program, 0o755)).To(Succeed())
 	g.Expect(os.Mkdir(filepath.Join(folder, "tmp"), 0o777)).To(Succeed())
-	g.Expect(os.CopyFS(filepath.Join(folder, "bundle"), os.DirFS(filepath.Join(root, "bundle")))).To(Succeed())
+	g.Expect(os.CopyFS(filepath.Join(folder, "bundle"), os.DirFS(filepath.Join(clustertest.Root, "bundle")))).To(Succeed())
 	return folder
 }
 
@@ -141,7 +140,7 @@ func TestBuiltInVersion(t *testing.T) {
 		"config/scorecard/patches/basic.yaml": BuiltIn,
 		"config/scorecard/patches/olm.yaml":   BuiltIn,
 	} {
-		text, err := os.ReadFile(filepath.Join(root, file))
+		text, err := os.ReadFile(filepath.Join(clustertest.Root, file))
 		NewWithT(t).Expect(string(text), err).To(ContainSubstring(want), file)
 	}
 }

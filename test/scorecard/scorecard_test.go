@@ -3,9 +3,7 @@ package scorecard
 import (
 	"cmp"
 	"context"
-	"flag"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,10 +15,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/stateful-operator/stateful-operator/test/cluster"
+	"github.com/stateful-operator/stateful-operator/test/cluster/clustertest"
 	"github.com/stateful-operator/stateful-operator/test/run/program"
 )
-
-var keep = flag.String("keep", "", "`name` of a local cluster that is used again and not taken down")
 
 // site is a local cluster with the operator and the images of the tests, for one
 // test.
@@ -47,23 +44,9 @@ func TestScorecard(t *testing.T) {
 
 func boot(t *testing.T) *cluster.Cluster {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("a local cluster with nodes needs root")
-	}
-	g, ctx, name := NewWithT(t), t.Context(), cmp.Or(*keep, "scorecard")
-	release, err := cluster.Hold(ctx, name, os.Stdout)
-	g.Expect(err).To(Succeed())
-	t.Cleanup(release)
-	local, err := cluster.Up(ctx, cluster.Options{Name: name, Nodes: 2, Log: os.Stdout})
-	g.Expect(err).To(Succeed())
-	t.Cleanup(func() {
-		if *keep == "" {
-			g.Expect(cluster.Down(context.WithoutCancel(ctx), name, os.Stdout)).To(Succeed())
-		}
-	})
-	t.Chdir(root)
-	s := site{g, t, local}
-	s.load(ctx, t.TempDir())
+	local := clustertest.Boot(t, cluster.Options{Name: "scorecard", Nodes: 2})
+	s := site{NewWithT(t), t, local}
+	s.load(t.Context(), t.TempDir())
 	s.shell("kubectl apply --kustomize=config/scorecard/rbac")
 	return local
 }
@@ -85,9 +68,7 @@ func (s site) load(ctx context.Context, folder string) {
 }
 
 func (s site) shell(command string) {
-	run := exec.CommandContext(context.WithoutCancel(s.t.Context()), "bash", "-euo", "pipefail", "-c", command)
-	run.Env = append(os.Environ(), "KUBECONFIG="+s.local.Kubeconfig(), "PATH="+s.local.Programs()+":"+os.Getenv("PATH"))
-	out, err := run.CombinedOutput()
+	out, err := s.local.Shell(context.WithoutCancel(s.t.Context()), command).CombinedOutput()
 	s.Expect(err).To(Succeed(), "%s\n%s", command, out)
 }
 
