@@ -65,7 +65,8 @@ func findStages(requests []*request, namespace, oldPod, nextPod string, exit, st
 	if holder == nil {
 		return stages{}
 	}
-	pass := last(holder.received(), "list statefulsingletons", "")
+	// A pass that decides begins with a look at the object itself.
+	pass := last(holder.received(), "get statefulsingletons", holder.ObjectRef.Name)
 	if pass == nil {
 		return stages{}
 	}
