@@ -56,7 +56,7 @@ func boards(t *testing.T) map[string]board {
 }
 
 // ofGrafana are its own variables, and what may stand in their place.
-var ofGrafana = strings.NewReplacer("$__rate_interval", "5m", "$__range", "6h")
+var ofGrafana = strings.NewReplacer("$__rate_interval", "5m", "$__range", "6h", "$__interval", "5m")
 
 // valuesOf is how a variable asks for the values of a label.
 var valuesOf = regexp.MustCompile(`^label_values\((.*), (\w+)\)$`)

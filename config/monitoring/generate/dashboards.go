@@ -12,58 +12,75 @@ var dashboards = []dashboard{overview, extended, replicated, clusters, singleton
 // one asks one thing.
 func one(expr, legend string) []query { return []query{{expr, legend}} }
 
-// quantiles are of the buckets of a histogram. What is rare is taken an hour at a time, or
-// its lines would be a few points.
-func quantiles(buckets, by, over string) []query {
-	var all []query
-	for _, q := range []string{"0.50", "0.99"} {
-		labels, legend := "le", "p"+strings.TrimPrefix(q, "0.")
-		if by != "" {
-			labels, legend = "le, "+by, fmt.Sprintf("{{%s}} %s", by, legend)
-		}
-		all = append(all, query{fmt.Sprintf("histogram_quantile(%s, sum by (%s) (rate(%s[%s])))", q, labels, buckets, over), legend})
+// quantile is of the buckets of a histogram. Of what is rare there is none for most of the
+// time, which is not drawn.
+func quantile(q, buckets, by, over string) string {
+	labels := "le"
+	if by != "" {
+		labels += ", " + by
 	}
-	return all
+	return fmt.Sprintf("histogram_quantile(%s, sum by (%s) (rate(%s[%s]))) >= 0", q, labels, buckets, over)
+}
+
+// usualAndSlow are the times in which half of all things were done, and nearly all.
+func usualAndSlow(buckets, over string) []query {
+	return []query{{quantile("0.50", buckets, "", over), "p50"}, {quantile("0.99", buckets, "", over), "p99"}}
+}
+
+// newly is how often something happened since the point before.
+func newly(by, counter string) string {
+	return fmt.Sprintf("sum by (%s) (increase(%s[$__interval]))", by, counter)
 }
 
 // asShown is the shortest time that is exact for what a panel shows.
 const asShown = "$__rate_interval"
 
+// unknown is what a number says where there is no metric: no object, or no operator that
+// tells of any.
+const unknown = "none known"
+
 var overview = dashboard{
 	name: "overview", title: "Stateful operator / Overview",
 	panels: []panel{
-		{title: "Objects", shape: number, about: "How many objects of each kind there are.",
+		{title: "Objects", shape: number.of(12), none: unknown, about: "How many objects of each kind there are.",
 			queries: one(`count by (kind) (stateful_operator_condition{type="Available"})`, "{{kind}}")},
-		{title: "Not available", shape: number, bad: true, about: "Objects whose condition Available is not True, but for those that were stopped.",
-			queries: one(`count(stateful_operator_condition{type="Available", reason!~"Stopped|NoPods"} == 0) or vector(0)`, "")},
-		{title: "Degraded", shape: number, bad: true, about: "Objects with a problem that a person has to look at.",
-			queries: one(`count(stateful_operator_condition{type="Degraded"} == 1) or vector(0)`, "")},
-		{title: "Leaders", shape: number, about: "Replicas of the operator that act. More or less than 1 is not for long.",
+		{title: "Not available", shape: number.of(4), levels: bad, none: unknown, about: "Objects whose condition Available is not True, but for those that were stopped.",
+			queries: one(`sum(stateful_operator_condition{type="Available", reason!~"Stopped|NoPods"} == bool 0)`, "")},
+		{title: "Degraded", shape: number.of(4), levels: bad, none: unknown, about: "Objects with a problem that a person has to look at.",
+			queries: one(`sum(stateful_operator_condition{type="Degraded"} == bool 1)`, "")},
+		{title: "Leaders", shape: number.of(4), levels: just1, about: "Replicas of the operator that act. More or less than 1 is not for long.",
 			queries: one(`sum(leader_election_master_status{name="stateful-operator"}) or vector(0)`, "")},
-		{title: "Alerts that fire", shape: table, about: "Those of config/prometheus. The name of each leads to its runbook.",
+		{title: "Alerts that fire", shape: table, none: "No alert fires", about: "Those of config/prometheus. The name of each leads to its runbook.",
+			columns: []string{"severity", "alertname", "kind", "namespace", "name"},
 			queries: one(`max by (alertname, severity, kind, namespace, name) (ALERTS{alertstate="firing", alertname=~"Stateful.+|ReplicatedStatefulSet.+|ExtendedStatefulSet.+"})`, "")},
-		{title: "What is not as it should be", shape: table, about: "Conditions and their reasons. `kubectl stateful why KIND/NAME` says more.",
+		{title: "What is not as it should be", shape: table, none: "All is as it should be", about: "Conditions and their reasons. The name leads to the dashboard of the kind. `kubectl stateful why KIND/NAME` says more.",
+			columns: []string{"kind", "namespace", "object", "type", "status", "reason"},
 			queries: one(unwell(), "")},
-		{title: "Passes", shape: lines, unit: "ops", about: "Looks at objects, by controller and how they ended.",
-			queries: one(`sum by (controller, result) (rate(controller_runtime_reconcile_total{`+operators+`}[$__rate_interval]))`, "{{controller}} {{result}}")},
-		{title: "Time of a pass", shape: lines, unit: "s", about: "Seconds of one look at an object.",
-			queries: quantiles(`controller_runtime_reconcile_time_seconds_bucket{`+operators+`}`, "controller", asShown)},
-		{title: "Time in the queue", shape: lines, unit: "s", about: "Seconds from an event to the look at its object. More than 10 s is an alert.",
-			queries: quantiles(`workqueue_queue_duration_seconds_bucket{`+operators+`}`, "name", asShown)},
-		{title: "Objects that wait", shape: lines, about: "Objects in the queues of the controllers.",
-			queries: one(`sum by (name) (workqueue_depth{`+operators+`})`, "{{name}}")},
-		{title: "Requests to the API server", shape: lines, unit: "reqps", about: "By the code of the answer. 409 is another one's write, 429 is the API server short of time.",
-			queries: one(`sum by (code) (rate(rest_client_requests_total{`+operators+`}[$__rate_interval]))`, "{{code}}")},
 		{title: "Failed passes", shape: lines, unit: "ops", about: "Passes that are tried again because the API failed.",
 			queries: one(`sum by (controller) (rate(controller_runtime_reconcile_errors_total{`+operators+`}[$__rate_interval]))`, "{{controller}}")},
-		{title: "Memory", shape: lines, unit: "bytes", about: "Of each pod of the operator. The limit is 512 MiB.",
+		{title: "Time in the queue", shape: lines, unit: "s", limit: 10, none: "No object waited in this time", about: "Seconds from an event to the look at its object, of all but one in a hundred. More than 10 s is an alert.",
+			queries: one(quantile("0.99", `workqueue_queue_duration_seconds_bucket{`+operators+`}`, "name", asShown), "{{name}}")},
+		{title: "Objects that wait", shape: lines, about: "Objects in the queues of the controllers.",
+			queries: one(`sum by (name) (workqueue_depth{`+operators+`})`, "{{name}}")},
+		{title: "Time of a pass", shape: lines, unit: "s", none: "No pass in this time", about: "Seconds of one look at an object, of all but one in a hundred.",
+			queries: one(quantile("0.99", `controller_runtime_reconcile_time_seconds_bucket{`+operators+`}`, "controller", asShown), "{{controller}}")},
+		{title: "Passes", shape: lines, unit: "ops", about: "Looks at objects, by controller.",
+			queries: one(`sum by (controller) (rate(controller_runtime_reconcile_total{`+operators+`}[$__rate_interval]))`, "{{controller}}")},
+		{title: "Requests to the API server", shape: lines, unit: "reqps", about: "Those that succeeded, by method.",
+			queries: one(`sum by (method) (rate(rest_client_requests_total{`+operators+`, code=~"2.."}[$__rate_interval]))`, "{{method}}")},
+		{title: "Requests that failed", shape: lines, unit: "reqps", about: "By the code of the answer. 409 is another one's write, 404 is often none, 429 is the API server short of time.",
+			queries: one(`sum by (code) (rate(rest_client_requests_total{`+operators+`, code!~"2.."}[$__rate_interval]))`, "{{code}}")},
+		{title: "Memory", shape: lines, unit: "bytes", limit: 512 << 20, about: "Of each pod of the operator. The limit is 512 MiB.",
 			queries: one(`max by (pod) (process_resident_memory_bytes{`+operators+`})`, "{{pod}}")},
-		{title: "CPU", shape: lines, about: "Cores that each pod of the operator uses. The limit is 1.",
+		{title: "CPU", shape: lines, unit: "suffix: cores", limit: 1, about: "Cores that each pod of the operator uses. The limit is 1.",
 			queries: one(`max by (pod) (rate(process_cpu_seconds_total{`+operators+`}[$__rate_interval]))`, "{{pod}}")},
-		{title: "Versions", shape: table, about: "Which program each pod of the operator runs.",
+		{title: "Not checked, not counted", shape: table.of(12), none: "Nothing is left out", about: "Policies of the operator that are missing, and objects that are too many to have alerts, by kind. Empty is good.",
+			columns: []string{"what", "kind", "how many"},
+			queries: one(`label_replace(max by (kind) (stateful_operator_requester_policies_missing) > 0, "what", "policies missing", "", "")`+
+				` or label_replace(max by (kind) (stateful_operator_condition_objects_left_out) > 0, "what", "objects without alerts", "", "")`, "")},
+		{title: "Versions", shape: table, none: unknown, about: "Which program each pod of the operator runs.",
+			columns: []string{"version", "pod", "commit", "goversion"},
 			queries: one(`max by (pod, version, commit, goversion) (stateful_operator_build_info)`, "")},
-		{title: "Not checked, not counted", shape: table, about: "Policies that are missing, and objects that are too many to have alerts, by kind. Empty is good.",
-			queries: one(`max by (kind) (stateful_operator_requester_policies_missing > 0) or max by (kind) (stateful_operator_condition_objects_left_out > 0)`, "")},
 	},
 }
 
@@ -96,86 +113,98 @@ const chosen = `namespace=~"$namespace", name=~"$name"`
 func ofKind(kind string, own ...panel) dashboard {
 	selector := fmt.Sprintf("kind=%q, %s", kind, chosen)
 	condition := func(more string) string { return fmt.Sprintf("stateful_operator_condition{%s, %s}", selector, more) }
-	ready := condition(`type="Ready"`)
 	panels := []panel{
-		{title: "Objects", shape: number, about: "How many are chosen above.",
-			queries: one(fmt.Sprintf("count(%s) or vector(0)", condition(`type="Available"`)), "")},
-		{title: "Not available", shape: number, bad: true, about: "Those whose condition Available is not True, but for those that were stopped.",
-			queries: one(fmt.Sprintf("count(%s == 0) or vector(0)", condition(`type="Available", reason!~"Stopped|NoPods"`)), "")},
-		{title: "Degraded", shape: number, bad: true, about: "Those with a problem that a person has to look at.",
-			queries: one(fmt.Sprintf("count(%s == 1) or vector(0)", condition(`type="Degraded"`)), "")},
-		{title: "In progress", shape: number, about: "Those for which something is brought about: an upgrade, a scaling, a handover.",
-			queries: one(fmt.Sprintf("count(%s == 1) or vector(0)", condition(`type="Progressing"`)), "")},
-		{title: "What is not as it should be", shape: table, about: "Conditions and their reasons. `kubectl stateful why KIND/NAME` says more.",
+		{title: "Objects", shape: number, none: unknown, about: "How many are chosen above.",
+			queries: one(fmt.Sprintf("count(%s)", condition(`type="Available"`)), "")},
+		{title: "Not available", shape: number, levels: bad, none: unknown, about: "Those whose condition Available is not True, but for those that were stopped.",
+			queries: one(fmt.Sprintf("sum(%s == bool 0)", condition(`type="Available", reason!~"Stopped|NoPods"`)), "")},
+		{title: "Degraded", shape: number, levels: bad, none: unknown, about: "Those with a problem that a person has to look at.",
+			queries: one(fmt.Sprintf("sum(%s == bool 1)", condition(`type="Degraded"`)), "")},
+		{title: "In progress", shape: number, none: unknown, about: "Those for which something is brought about: an upgrade, a scaling, a handover.",
+			queries: one(fmt.Sprintf("sum(%s == bool 1)", condition(`type="Progressing"`)), "")},
+		{title: "What is not as it should be", shape: table, none: "All is as it should be", about: "Conditions and their reasons. `kubectl stateful why KIND/NAME` says more.",
+			columns: []string{"namespace", "name", "type", "status", "reason"},
 			queries: one(unwell(selector), "")},
-		{title: "Ready", shape: bands, about: "Those that were not Ready at some time of what is shown.",
-			queries: one(fmt.Sprintf("max by (namespace, name) (%s) and on (namespace, name) (min_over_time(%s[$__range]) == 0)", ready, ready), "{{namespace}}/{{name}}")},
+		{title: "Ready", shape: bands, none: "All were Ready all the time", about: "Those that were not Ready at some time of what is shown.",
+			queries: deviated(condition(`type="Ready"`), "min_over_time", "== 0")},
 	}
 	return dashboard{name: strings.ToLower(kind), title: "Stateful operator / " + kind, kind: kind, panels: append(panels, own...)}
+}
+
+// deviated are the objects of whose metric the least or most of all that is shown is not as it
+// should be, from begin to end.
+func deviated(metric, least, wrong string) []query {
+	return one(fmt.Sprintf("max by (namespace, name) (%s) and on (namespace, name) (%s(%s[$__range] @ end()) %s)", metric, least, metric, wrong), "{{namespace}}/{{name}}")
 }
 
 // selected is a metric of the chosen objects.
 func selected(metric string) string { return fmt.Sprintf("%s{%s}", metric, chosen) }
 
 // writes are a kind's, of all objects: reasons are few, and objects are many.
-func writes(kind, about string) panel {
-	return panel{title: "Writes", shape: lines, unit: "ops", about: "Of all objects, by verb and reason." + about,
-		queries: one(fmt.Sprintf("sum by (verb, reason) (rate(%s_actions_total[$__rate_interval]))", kind), "{{verb}} {{reason}}")}
+func writes(kind string, width int, about string) panel {
+	return panel{title: "Writes", shape: events.of(width), about: "Of all objects, by verb and reason." + about,
+		queries: one(newly("verb, reason", kind+"_actions_total"), "{{verb}} {{reason}}")}
 }
 
 var clusters = ofKind("StatefulCluster",
-	panel{title: "Members", shape: areas, about: "Of the chosen sets, by state. Lost ones are not replaced yet.",
-		queries: one(fmt.Sprintf("sum by (state) (%s)", selected("statefulcluster_members")), "{{state}}")},
-	panel{title: "Sets with lost members", shape: lines, about: "How many members of a set are lost and not replaced yet.",
-		queries: one(`statefulcluster_members{state="lost", `+chosen+`} > 0`, "{{namespace}}/{{name}}")},
-	writes("statefulcluster", " Creates with reason Replacement are for lost members."),
-	panel{title: "Time to a replacement", shape: lines, unit: "s", about: "Of all sets, an hour at a time: seconds from the evidence of a loss to the create of the replacement.",
-		queries: quantiles("statefulcluster_replacement_seconds_bucket", "", "1h")},
+	panel{title: "Members", shape: areas, about: "Of the chosen sets, by state. Lost ones are in the panel beside.",
+		queries: one(`sum by (state) (statefulcluster_members{state=~"ready|unready", `+chosen+`})`, "{{state}}")},
+	panel{title: "Lost members", shape: lines, none: "None in this time", about: "How many members of a set are lost and not replaced yet.",
+		queries: one(`max by (namespace, name) (statefulcluster_members{state="lost", `+chosen+`}) > 0`, "{{namespace}}/{{name}}")},
+	panel{title: "Time to a replacement", shape: lines, unit: "s", none: "None in this time", about: "Of all sets, an hour at a time: seconds from the evidence of a loss to the create of the replacement.",
+		queries: usualAndSlow("statefulcluster_replacement_seconds_bucket", "1h")},
+	writes("statefulcluster", 12, " Creates with reason Replacement are for lost members."),
 )
 
 var replicated = ofKind("ReplicatedStatefulSet",
+	panel{title: "Primary", shape: bands, none: "All had a primary all the time", about: "Sets that had no primary at some time of what is shown: a failover, or a set that was stopped.",
+		queries: deviated(`replicatedstatefulset_members{state="primary", `+chosen+`}`, "min_over_time", "== 0")},
+	panel{title: "Commands whose outcome is not known", shape: events, about: "Of all sets. The operator's log says why.",
+		queries: one(newly("command", "replicatedstatefulset_commands_unknown_total"), "{{command}}")},
+	panel{title: "Failed writes", shape: events, about: "Of all sets, by the reason of the write.",
+		queries: one(newly("Reason", "rss_operator_cluster_reconcile_failed"), "{{Reason}}")},
 	panel{title: "Members", shape: areas, about: "Of the chosen sets, by state.",
 		queries: one(fmt.Sprintf("sum by (state) (%s)", selected("replicatedstatefulset_members")), "{{state}}")},
-	panel{title: "Primaries", shape: lines, about: "Of each set. None is a failover, or a set that is stopped.",
-		queries: one(`replicatedstatefulset_members{state="primary", `+chosen+`}`, "{{namespace}}/{{name}}")},
 	panel{title: "Sets by phase", shape: areas, about: "Of the chosen sets.",
 		queries: one(fmt.Sprintf("sum by (phase) (%s)", selected("rss_operator_controller_clusters")), "{{phase}}")},
-	panel{title: "Commands", shape: lines, about: "Commands that were sent in an hour, of all sets. Promote is a secondary that becomes primary.",
-		queries: one(`sum by (reason) (increase(replicatedstatefulset_actions_total{verb="exec"}[1h]))`, "{{reason}}")},
-	panel{title: "Commands whose outcome is not known", shape: lines, about: "In an hour, of all sets. The operator's log says why.",
-		queries: one("sum by (command) (increase(replicatedstatefulset_commands_unknown_total[1h]))", "{{command}}")},
-	panel{title: "Failed writes", shape: lines, about: "In an hour, of all sets, by the reason of the write.",
-		queries: one("sum by (Reason) (increase(rss_operator_cluster_reconcile_failed[1h]))", "{{Reason}}")},
-	writes("replicatedstatefulset", " Verb exec is a command."),
-	panel{title: "Time of a pass", shape: lines, unit: "s", about: "Seconds of one look at a set. Commands run beside it.",
-		queries: quantiles("rss_operator_cluster_reconcile_duration_bucket", "", asShown)},
+	panel{title: "Commands", shape: events, about: "Commands that were sent, of all sets. Promote is a secondary that becomes primary.",
+		queries: one(newly("reason", `replicatedstatefulset_actions_total{verb="exec"}`), "{{reason}}")},
+	writes("replicatedstatefulset", 12, " Verb exec is a command."),
+	panel{title: "Time of a pass", shape: lines.of(columns), unit: "s", none: "No pass in this time", about: "Seconds of one look at a set. Commands run beside it.",
+		queries: usualAndSlow("rss_operator_cluster_reconcile_duration_bucket", asShown)},
 )
 
 var extended = ofKind("ExtendedStatefulSet",
-	panel{title: "Versions", shape: lines, about: "Which version serves, and which one is to, of each set. Two different numbers are an upgrade.",
-		queries: one(selected("extendedstatefulset_version"), "{{namespace}}/{{name}} {{role}}")},
+	panel{title: "Versions under way", shape: lines, none: "No upgrade in this time", about: "The version that a set is being upgraded to, from the begin of the upgrade to its end.",
+		queries: one(`max by (namespace, name) (extendedstatefulset_version{role="update", `+chosen+`}) != max by (namespace, name) (extendedstatefulset_version{role="current", `+chosen+`})`, "{{namespace}}/{{name}}")},
+	panel{title: "Upgrades", shape: events, about: "Steps of upgrades, of all sets. Stale and aborted ones were given up.",
+		queries: one(newly("step", "extendedstatefulset_upgrades_total"), "{{step}}")},
+	panel{title: "Failed writes", shape: events, about: "Of all sets, by the reason of the write.",
+		queries: one(newly("reason", "extendedstatefulset_refused_total"), "{{reason}}")},
 	panel{title: "Sets by phase", shape: areas, about: "Of the chosen sets.",
 		queries: one(fmt.Sprintf("sum by (phase) (%s)", selected("extendedstatefulset_phase")), "{{phase}}")},
-	panel{title: "Upgrades", shape: lines, about: "Steps of upgrades in an hour, of all sets. Stale and aborted ones were given up.",
-		queries: one("sum by (step) (increase(extendedstatefulset_upgrades_total[1h]))", "{{step}}")},
-	writes("extendedstatefulset", ""),
-	panel{title: "Failed writes", shape: lines, about: "In an hour, of all sets, by the reason of the write.",
-		queries: one("sum by (reason) (increase(extendedstatefulset_refused_total[1h]))", "{{reason}}")},
+	writes("extendedstatefulset", columns, ""),
 )
 
+// turns are how many pods of a StatefulSingleton may run their program.
+var turns = shape{kind: bands.kind, width: bands.width, height: bands.height, options: bands.options,
+	states: []state{{"none", "yellow"}, {"one", "green"}, {"more", "red"}}}
+
 var singletons = ofKind("StatefulSingleton",
-	panel{title: "Pods that may run the program", shape: lines, about: "Of each object. More than 1 breaks its promise, and is an alert.",
-		queries: one(selected("statefulsingleton_running_pods"), "{{namespace}}/{{name}}")},
-	panel{title: "Pods that wait", shape: lines, about: "Of each object: standbys, and successors in a handover.",
-		queries: one(selected("statefulsingleton_waiting_pods"), "{{namespace}}/{{name}}")},
-	panel{title: "Active pod not Ready", shape: lines, about: "Objects whose active pod is not Ready.",
-		queries: one(selected("statefulsingleton_available")+" == 0", "{{namespace}}/{{name}}")},
-	panel{title: "Handovers", shape: lines, about: "In an hour, of all objects, and how many of them took longer than maxTransitionTime.",
+	panel{title: "More than one pod may run the program", shape: turns, none: "Never in this time", about: "Objects that had more than one such pod at some time of what is shown. That breaks their promise, and is an alert.",
+		queries: deviated(selected("statefulsingleton_running_pods"), "max_over_time", "> 1")},
+	panel{title: "No pod may run the program", shape: turns, none: "Never in this time", about: "Objects that had none at some time of what is shown: a handover, or there is no pod.",
+		queries: deviated(selected("statefulsingleton_running_pods"), "min_over_time", "== 0")},
+	panel{title: "Active pod Ready", shape: bands, none: "All were Ready all the time", about: "Objects whose active pod was not Ready at some time of what is shown.",
+		queries: deviated(selected("statefulsingleton_available"), "min_over_time", "== 0")},
+	panel{title: "Handovers", shape: events, about: "Of all objects. Those that are too long took longer than maxTransitionTime.",
 		queries: []query{
-			{`sum(increase(statefulsingleton_actions_total{reason="Grant"}[1h]))`, "all"},
-			{"sum(increase(statefulsingleton_timeouts_total[1h]))", "too long"},
+			{`clamp_min(sum(increase(statefulsingleton_actions_total{reason="Grant"}[$__interval])) - sum(increase(statefulsingleton_timeouts_total[$__interval])), 0)`, "in time"},
+			{"sum(increase(statefulsingleton_timeouts_total[$__interval]))", "too long"},
 		}},
-	panel{title: "Time of a handover", shape: lines, unit: "s", about: "Of all objects, an hour at a time: seconds from its begin to the grant, the old program's own shutdown included.",
-		queries: quantiles("statefulsingleton_transition_seconds_bucket", "", "1h")},
-	writes("statefulsingleton", ""),
+	panel{title: "Time of a handover", shape: lines, unit: "s", none: "None in this time", about: "Of all objects, an hour at a time: seconds from its begin to the grant, the old program's own shutdown included.",
+		queries: usualAndSlow("statefulsingleton_transition_seconds_bucket", "1h")},
+	panel{title: "Pods that wait", shape: lines, about: "Standbys, and successors in a handover: the ten objects with most of them.",
+		queries: one(fmt.Sprintf("topk(10, max by (namespace, name) (%s))", selected("statefulsingleton_waiting_pods")), "{{namespace}}/{{name}}")},
+	writes("statefulsingleton", 12, ""),
 )

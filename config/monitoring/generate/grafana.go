@@ -1,6 +1,9 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+)
 
 // dashboard is one file. Its panels stand beside each other in their order, as long as they
 // fit into a line.
@@ -18,23 +21,40 @@ type panel struct {
 	about   string
 	shape   shape
 	queries []query
-	// unit is Grafana's name of it, such as s or ops; empty is a plain number.
+	// unit is Grafana's name of it, such as s or ops; empty is a plain number, and whole.
 	unit string
-	// bad is whether any number but 0 wants a person.
-	bad bool
+	// none is what is shown in the place of nothing.
+	none string
+	// levels are the colours of numbers from there on; without any they are blue.
+	levels []level
+	// limit is drawn as a line; 0 is none.
+	limit float64
+	// columns are those of a table, in this order.
+	columns []string
 }
 
 // query is one of PromQL, and what its lines are called.
 type query struct{ expr, legend string }
+
+// level is a colour for numbers that are at least that large.
+type level struct {
+	from  float64
+	color string
+}
 
 // shape is how a panel looks.
 type shape struct {
 	kind          string // Grafana's name of it
 	width, height int    // of a grid with 24 columns
 	options       fields
-	custom        fields // of each field
-	instant       bool   // only what is now
+	custom        fields  // of each field
+	states        []state // that its numbers stand for
+	instant       bool    // only what is now
+	interval      string  // the shortest between two points; empty is that of a scrape
 }
+
+// state is what a number stands for, from 0 on; the last one stands for larger ones too.
+type state struct{ text, color string }
 
 // fields are those of a JSON object.
 type fields map[string]any
@@ -43,17 +63,48 @@ var (
 	number = shape{kind: "stat", width: 6, height: 4, instant: true, options: fields{
 		"colorMode": "background", "graphMode": "none", "reduceOptions": fields{"calcs": []string{"lastNotNull"}},
 	}}
-	lines = shape{kind: "timeseries", width: 12, height: 8, options: legend, custom: fields{"fillOpacity": 10, "showPoints": "never"}}
+	lines = shape{kind: "timeseries", width: 12, height: 8, options: legend, custom: fields{"fillOpacity": 0, "showPoints": "auto"}}
 	areas = shape{kind: "timeseries", width: 12, height: 8, options: legend, custom: fields{
-		"fillOpacity": 40, "showPoints": "never", "stacking": fields{"mode": "normal"},
+		"fillOpacity": 40, "showPoints": "auto", "stacking": fields{"mode": "normal"},
 	}}
-	table = shape{kind: "table", width: 24, height: 8, instant: true, options: fields{"showHeader": true}}
-	bands = shape{kind: "state-timeline", width: 24, height: 8, options: fields{"mergeValues": true, "showValue": "never"}}
+	// events are things that happen now and then: a bar says how many there were in its time.
+	events = shape{kind: "timeseries", width: 12, height: 8, options: legend, interval: "5m", custom: fields{
+		"drawStyle": "bars", "fillOpacity": 80, "stacking": fields{"mode": "normal"},
+	}}
+	table = shape{kind: "table", width: 24, height: 6, instant: true, options: fields{"showHeader": true}}
+	bands = shape{kind: "state-timeline", width: 24, height: 8, states: []state{{"no", "red"}, {"yes", "green"}},
+		options: fields{"mergeValues": true, "showValue": "never", "perPage": 10, "legend": fields{"displayMode": "list", "placement": "bottom"}}}
 )
+
+// of is the shape with another width.
+func (s shape) of(width int) shape {
+	s.width = width
+	return s
+}
 
 var legend = fields{
 	"legend":  fields{"displayMode": "list", "placement": "bottom"},
 	"tooltip": fields{"mode": "multi", "sort": "desc"},
+}
+
+var (
+	// bad are the colours of a number that wants a person if it is not 0. Where nothing is
+	// known it is not green.
+	bad = []level{{-1, "blue"}, {0, "green"}, {1, "red"}}
+	// just1 are those of a number that has to be 1.
+	just1 = []level{{-1, "red"}, {1, "green"}, {2, "red"}}
+)
+
+// colors are those of lines with these names, on all dashboards.
+var colors = []struct {
+	color string
+	names []string
+}{
+	{"green", []string{"ready", "primary", "Running", "Stable"}},
+	{"blue", []string{"secondary", "Creating", "PreJob", "Canary", "Promoting", "PostJob", "CleaningUp"}},
+	{"yellow", []string{"returning", "Paused", "Waiting"}},
+	{"orange", []string{"unready", "Stale", "429"}},
+	{"red", []string{"failed", "lost", "Failed", "Aborted", "too long", "500", "503", "504"}},
 }
 
 // columns is how wide Grafana's grid is.
@@ -64,8 +115,14 @@ const tag = "stateful-operator"
 
 var source = fields{"type": "prometheus", "uid": "${datasource}"}
 
-// uid is the dashboard's name in links; Grafana takes 40 letters.
-func (d dashboard) uid() string { return tag + "-" + d.name }
+// uid is the dashboard's name in links; Grafana takes 40 letters. That of a kind ends in its
+// name, so that a row of a table can lead there.
+func (d dashboard) uid() string {
+	if d.kind != "" {
+		return tag + "-" + d.kind
+	}
+	return tag + "-" + d.name
+}
 
 func (d dashboard) model() fields {
 	return fields{
@@ -84,14 +141,14 @@ func (d dashboard) variables() []fields {
 	}
 	condition := fmt.Sprintf("stateful_operator_condition{kind=%q", d.kind)
 	return append(all,
-		choice("namespace", condition+"}"),
-		choice("name", condition+`, namespace=~"$namespace"}`))
+		choice("Namespace", "namespace", condition+"}"),
+		choice("Name", "name", condition+`, namespace=~"$namespace"}`))
 }
 
 // choice is a variable with the values of a label.
-func choice(label, of string) fields {
+func choice(title, label, of string) fields {
 	return fields{
-		"name": label, "type": "query", "datasource": source, "query": fmt.Sprintf("label_values(%s, %s)", of, label),
+		"name": label, "label": title, "type": "query", "datasource": source, "query": fmt.Sprintf("label_values(%s, %s)", of, label),
 		"multi": true, "includeAll": true, "allValue": ".*", "current": fields{"text": []string{"All"}, "value": []string{"$__all"}},
 		"refresh": 2, // when the time range changes
 		"sort":    1,
@@ -116,40 +173,163 @@ func (d dashboard) placed() []fields {
 }
 
 func (p panel) model() fields {
-	defaults := fields{"unit": p.unit, "min": 0, "custom": p.shape.custom}
 	model := fields{
 		"type": p.shape.kind, "title": p.title, "description": p.about, "datasource": source,
 		"options": p.shape.options, "targets": p.targets(),
-		"fieldConfig": fields{"defaults": defaults, "overrides": []fields{}},
+		"fieldConfig": fields{"defaults": p.defaults(), "overrides": p.overrides()},
 	}
-	switch p.shape.kind {
-	case number.kind:
-		defaults["thresholds"] = p.thresholds()
-	case bands.kind:
-		defaults["mappings"] = []fields{{"type": "value", "options": fields{
-			"0": fields{"text": "no", "color": "red"}, "1": fields{"text": "yes", "color": "green"},
-		}}}
-	case table.kind:
-		model["transformations"] = []fields{{"id": "organize", "options": fields{"excludeByName": fields{"Time": true, "Value": true}}}}
-		model["fieldConfig"] = fields{"defaults": fields{}, "overrides": []fields{toRunbooks}}
+	if p.shape.interval != "" {
+		model["interval"] = p.shape.interval
+	}
+	if p.shape.kind == table.kind {
+		model["transformations"] = p.ordered()
 	}
 	return model
 }
 
-// toRunbooks makes the name of an alert a link to its page.
-var toRunbooks = fields{
-	"matcher": fields{"id": "byName", "options": "alertname"},
-	"properties": []fields{{"id": "links", "value": []fields{{
+// defaults are of all lines of a panel.
+func (p panel) defaults() fields {
+	defaults := fields{}
+	if p.none != "" {
+		defaults["noValue"] = p.none
+	}
+	switch p.shape.kind {
+	case table.kind:
+	case number.kind:
+		defaults["thresholds"] = fields{"mode": "absolute", "steps": p.steps()}
+	case bands.kind:
+		defaults["mappings"], defaults["color"] = p.mappings(), fields{"mode": "fixed"} // else there is no legend
+	default:
+		defaults["unit"], defaults["min"], defaults["custom"] = p.unit, 0, p.custom()
+		if p.unit == "" {
+			defaults["decimals"] = 0
+		}
+		if p.limit != 0 {
+			defaults["thresholds"] = fields{"mode": "absolute", "steps": []fields{{"color": "transparent", "value": nil}, {"color": "red", "value": p.limit}}}
+		}
+	}
+	return defaults
+}
+
+// custom are a shape's fields, with a scale on which 0 is seen to be at the bottom.
+func (p panel) custom() fields {
+	custom := fields{}
+	maps.Copy(custom, p.shape.custom)
+	if p.unit == "" {
+		custom["axisSoftMax"] = 1
+	}
+	if p.limit != 0 {
+		custom["axisSoftMax"], custom["thresholdsStyle"] = p.limit, fields{"mode": "dashed"}
+	}
+	return custom
+}
+
+// steps are the levels, of which Grafana has the first one reach down for ever.
+func (p panel) steps() []fields {
+	steps := []fields{{"color": "blue", "value": nil}}
+	for i, l := range p.levels {
+		if i == 0 {
+			steps[0]["color"] = l.color
+			continue
+		}
+		steps = append(steps, fields{"color": l.color, "value": l.from})
+	}
+	return steps
+}
+
+// mappings say what the numbers of bands stand for.
+func (p panel) mappings() []fields {
+	var all []fields
+	for i, s := range p.shape.states {
+		is := fields{"text": s.text, "color": s.color}
+		if i == len(p.shape.states)-1 {
+			all = append(all, fields{"type": "range", "options": fields{"from": i, "to": nil, "result": is}})
+			continue
+		}
+		all = append(all, fields{"type": "value", "options": fields{fmt.Sprint(i): is}})
+	}
+	return all
+}
+
+// overrides are of lines, or of columns, by their names.
+func (p panel) overrides() []fields {
+	all := []fields{}
+	switch p.shape.kind {
+	case table.kind:
+		// Or an empty cell says what stands in the place of no rows.
+		all = append(all, override("byType", "string", fields{"id": "noValue", "value": ""}))
+		for _, name := range p.columns {
+			if properties, special := cells[name]; special {
+				all = append(all, override("byName", name, properties...))
+			}
+		}
+	case areas.kind:
+		for _, c := range colors {
+			for _, name := range c.names {
+				all = append(all, override("byName", name, fields{"id": "color", "value": fields{"mode": "fixed", "fixedColor": c.color}}))
+			}
+		}
+	}
+	return all
+}
+
+func override(by, name string, properties ...fields) fields {
+	return fields{"matcher": fields{"id": by, "options": name}, "properties": properties}
+}
+
+// cells are how columns with these names look.
+var cells = map[string][]fields{
+	// The name of an alert leads to its page.
+	"alertname": {{"id": "links", "value": []fields{{
 		"title": "Runbook", "targetBlank": true,
 		"url": "https://github.com/stateful-operator/stateful-operator/blob/main/docs/runbooks/${__value.raw}.md",
 	}}}},
+	// The object of a condition leads to the dashboard of its kind.
+	"object": {{"id": "displayName", "value": "name"}, {"id": "links", "value": []fields{{
+		"title": "Dashboard", "url": "/d/" + tag + "-${__data.fields.kind}?var-namespace=${__data.fields.namespace}&var-name=${__value.raw}",
+	}}}},
+	"severity": {width(100), painted("color-background"), mapped(fields{
+		"critical": fields{"color": "red"}, "warning": fields{"color": "orange"},
+	})},
+	"status": {width(100), painted("color-text"), mapped(fields{
+		"0": fields{"text": "not True", "color": "red"}, "1": fields{"text": "True", "color": "orange"},
+	})},
+	"kind":    {width(190)},
+	"type":    {width(170)},
+	"version": {width(160)},
+	"what":    {width(220)},
 }
 
-func (p panel) thresholds() fields {
-	if !p.bad {
-		return fields{"mode": "absolute", "steps": []fields{{"color": "blue", "value": nil}}}
+func width(pixels int) fields { return fields{"id": "custom.width", "value": pixels} }
+
+func painted(how string) fields {
+	return fields{"id": "custom.cellOptions", "value": fields{"type": how}}
+}
+
+// mapped says how values look.
+func mapped(values fields) fields {
+	return fields{"id": "mappings", "value": []fields{{"type": "value", "options": values}}}
+}
+
+// ordered puts the columns of a table in their order, and hides the others.
+func (p panel) ordered() []fields {
+	hidden, index, names := fields{"Time": true, "Value": true}, fields{}, fields{}
+	for i, name := range p.columns {
+		switch name {
+		case "status", "how many":
+			delete(hidden, "Value")
+			index["Value"], names["Value"] = i, name
+		case "object":
+			index["name"], names["name"] = i, name
+		default:
+			index[name] = i
+		}
 	}
-	return fields{"mode": "absolute", "steps": []fields{{"color": "green", "value": nil}, {"color": "red", "value": 1}}}
+	all := []fields{{"id": "organize", "options": fields{"excludeByName": hidden, "indexByName": index, "renameByName": names}}}
+	if p.columns[0] == "severity" {
+		all = append(all, fields{"id": "sortBy", "options": fields{"sort": []fields{{"field": "severity"}}}})
+	}
+	return all
 }
 
 func (p panel) targets() []fields {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -83,6 +84,23 @@ func TestEachPanelSaysHowToReadIt(t *testing.T) {
 					kept := !strings.Contains(q.expr, "by (") || strings.Contains(q.expr, name)
 					g.Expect(!is || kept).To(BeTrue(), "%s: no line has a label %s", where, name)
 				}
+			}
+		}
+	}
+}
+
+// leavesOut is a comparison, which gives nothing where it is not true.
+var leavesOut = regexp.MustCompile(` (==|!=|>|>=) (\d|max)`)
+
+func TestNothingIsExplained(t *testing.T) {
+	for _, d := range dashboards {
+		for _, p := range d.panels {
+			mayBeEmpty := p.shape.kind == table.kind
+			for _, q := range p.queries {
+				mayBeEmpty = mayBeEmpty || leavesOut.MatchString(q.expr)
+			}
+			if mayBeEmpty && p.none == "" {
+				t.Errorf("%s, %s: it does not say what it means that nothing is shown", d.title, p.title)
 			}
 		}
 	}
