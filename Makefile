@@ -166,18 +166,23 @@ test-older: ## test-api on each older version of Kubernetes that is tried [KUBER
 
 # Two processes have a cluster each, and the others share one.
 PROMISES := go tool ginkgo run --vet=off --procs=6 --grace-period=2m -v
+ON_PROMISES = -test.run='^TestPromises$$' $(if $(KUBERNETES),-kubernetes=$(KUBERNETES))
 
 .PHONY: test-core
-test-core: ## The core of the promises on real nodes: KUBECONFIG's, or those of local clusters.
+test-core: ## The core of the promises on real nodes: KUBECONFIG's, or those of local clusters [KUBERNETES=1.33].
 	$(as_root_or_there)
 	$(call say,The core of the promises on real nodes)
-	@$(PROMISES) --timeout=40m --label-filter=core ./scorecard/promises -- -test.run='^TestPromises$$'
+	@$(PROMISES) --timeout=40m --label-filter=core ./scorecard/promises -- $(ON_PROMISES)
 
 .PHONY: test-nodes
-test-nodes: ## All promises of each kind on real nodes (about an hour of CPU time).
+test-nodes: ## All promises of each kind on real nodes (about an hour of CPU time) [KUBERNETES=1.33].
 	$(as_root_or_there)
 	$(call say,Promises on real nodes)
-	@$(PROMISES) --timeout=3h ./scorecard/promises -- -test.run='^TestPromises$$'
+	@$(PROMISES) --timeout=3h ./scorecard/promises -- $(ON_PROMISES)
+
+.PHONY: test-older-nodes
+test-older-nodes: ## The core of the promises on real nodes of an older Kubernetes.
+	@$(MAKE) --no-print-directory test-core KUBERNETES=1.33
 
 # The flags of one promise that is tried for long, with what it says as it goes on.
 ONE_PROMISE := go test -vet=off -count=1 -timeout 12h -v -run '^TestPromises$$' ./scorecard/promises -ginkgo.v -ginkgo.timeout=12h
@@ -223,7 +228,7 @@ test-hostile: ## All attacks of one tenant on the operator, and how long the oth
 
 # Each mutant must be found by the runs with its seed, or the faults have become blunt.
 .PHONY: test-long
-test-long: test-nodes check-release mutants test-stories test-rules test-alerts fuzz test-hostile test-api test-older soak-singleton soak-replicated soak-freeze ## What is too long for each change: all promises, all stories, alerts, fuzzing, older versions of Kubernetes, the soaks, and mutants that the soak must find (some hours).
+test-long: test-nodes check-release mutants test-stories test-rules test-alerts fuzz test-hostile test-api test-older test-older-nodes soak-singleton soak-replicated soak-freeze ## What is too long for each change: all promises, all stories, alerts, fuzzing, older versions of Kubernetes, the soaks, and mutants that the soak must find (some hours).
 	$(as_root)
 	$(call say,Mutants on real nodes)
 	@for rule in $$(go run ./test/faults/mutant soak soak-replicated); do \
@@ -302,8 +307,8 @@ bench: ## Measure against the built-in StatefulSet; prints each figure with its 
 ##@ Local cluster
 
 .PHONY: cluster-up
-cluster-up: ## Boot a real Kubernetes on this machine [NODES=3].
-	@$(CLUSTER) up --nodes=$(NODES)
+cluster-up: ## Boot a real Kubernetes on this machine [NODES=3 KUBERNETES=1.33].
+	@$(CLUSTER) up --nodes=$(NODES) --kubernetes=$(KUBERNETES)
 
 .PHONY: cluster-down
 cluster-down: ## End it, and leave nothing behind.

@@ -76,7 +76,7 @@ func nameOf(site promises.Site) string {
 }
 
 func up(ctx context.Context, site promises.Site) (*cluster.Cluster, error) {
-	return cluster.Up(ctx, cluster.Options{Name: nameOf(site), Nodes: 4, Log: GinkgoWriter})
+	return cluster.Up(ctx, cluster.Options{Name: nameOf(site), Nodes: 4, Version: *version, Log: GinkgoWriter})
 }
 
 // deploy brings all images and the operator into the cluster of a site.

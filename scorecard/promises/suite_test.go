@@ -27,6 +27,7 @@ var (
 	fault     = flag.String("fault", "", "a `text` in the names of the faults that RS-56 makes, and of the scenarios of V2; empty are all")
 	freezes   = flag.Int("freezes", 1, "at how many `writes` V2 freezes a leader of each kind; 0 is at each of all scenarios, in each mode")
 	seed      = flag.Uint64("seed", 0, "`seed` of the chances of S9, RS-56, E35 and V2; 0 takes one by chance")
+	version   = flag.String("kubernetes", "", "`version` of Kubernetes of local clusters; empty is the newest that is known")
 	keep      = flag.String("keep", "", "`name` of local clusters that are used again and not taken down")
 )
 

@@ -33,8 +33,8 @@ const (
 	Prometheus Set = "prometheus"
 )
 
-// API servers of older versions of Kubernetes, for the suites that need no nodes. Envtest
-// takes such a one for TEST_ASSET_KUBE_APISERVER, and etcd from the set Kubernetes.
+// Older versions of Kubernetes, for Options.Version. Envtest takes the API server of one for
+// TEST_ASSET_KUBE_APISERVER, and etcd from the set Kubernetes.
 const (
 	Kubernetes130 Set = "kubernetes-1.30"
 	Kubernetes133 Set = "kubernetes-1.33"
@@ -56,26 +56,24 @@ type recipe struct {
 // kubernetesVersion is the variables that hold the version of a Kubernetes program.
 var kubernetesVersion = []string{"k8s.io/component-base/version.gitVersion", "k8s.io/client-go/pkg/version.gitVersion"}
 
-// olderKubernetes is built with the libraries that it was released with, so each version
-// has a module of its own in tools/.
-var olderKubernetes = recipe{
-	module:   "k8s.io/kubernetes",
-	packages: []string{"k8s.io/kubernetes/cmd/kube-apiserver"},
-	compiled: 1400,
-	stamp:    kubernetesVersion,
-}
-
-var recipes = map[Set]recipe{
-	Kubernetes: {
-		folder:   "cluster",
+// wholeKubernetes is one program that is all of them, by the folder that its module is in.
+func wholeKubernetes(folder string) recipe {
+	return recipe{
+		folder:   folder,
 		module:   "k8s.io/kubernetes",
 		packages: []string{"./kubernetes"},
 		names:    []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl", "etcd"},
 		compiled: 2860,
 		stamp:    kubernetesVersion,
-	},
-	Kubernetes130: olderKubernetes,
-	Kubernetes133: olderKubernetes,
+	}
+}
+
+var recipes = map[Set]recipe{
+	Kubernetes: wholeKubernetes("cluster"),
+	// An older one is built with the libraries that it was released with, so each version has
+	// a module of its own in tools/.
+	Kubernetes130: wholeKubernetes(string(Kubernetes130)),
+	Kubernetes133: wholeKubernetes(string(Kubernetes133)),
 	// Apart from Kubernetes, because it wants a newer CRI.
 	Containerd: {
 		module: "github.com/containerd/containerd/v2",

@@ -36,6 +36,15 @@ type Options struct {
 	Log              io.Writer       // progress, one line a step; none when nil
 	AdmissionPlugins []string        // besides the default ones
 	FeatureGates     map[string]bool // of every Kubernetes program
+	Version          string          // of Kubernetes; the newest that is known when empty, or 1.30 or 1.33
+}
+
+// kubernetes is the set of the programs of its version.
+func (o Options) kubernetes() Set {
+	if o.Version == "" {
+		return Kubernetes
+	}
+	return Kubernetes + Set("-"+o.Version)
 }
 
 // Cluster is a running cluster.
@@ -68,7 +77,7 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 	if err := NodesPossible(); err != nil {
 		return nil, err
 	}
-	return up(ctx, o, []Set{Kubernetes, Containerd, CoreDNS})
+	return up(ctx, o, o.kubernetes(), Containerd, CoreDNS)
 }
 
 // UpControlPlane boots etcd, API server, controller manager and scheduler on
@@ -76,10 +85,10 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 func UpControlPlane(ctx context.Context, o Options) (*Cluster, error) {
 	o = o.withDefaults()
 	o.Nodes = 0
-	return up(ctx, o, []Set{Kubernetes})
+	return up(ctx, o, o.kubernetes())
 }
 
-func up(ctx context.Context, o Options, sets []Set) (*Cluster, error) {
+func up(ctx context.Context, o Options, sets ...Set) (*Cluster, error) {
 	began := time.Now()
 	dir, err := clusterDir(o.Name)
 	if err != nil {
@@ -104,7 +113,7 @@ func up(ctx context.Context, o Options, sets []Set) (*Cluster, error) {
 	}
 	c := &Cluster{dir: dir, log: o.Log, state: state{
 		Name: o.Name, Nodes: o.Nodes, Sets: folders,
-		AdmissionPlugins: o.AdmissionPlugins, FeatureGates: o.FeatureGates,
+		AdmissionPlugins: o.AdmissionPlugins, FeatureGates: o.FeatureGates, Version: o.Version,
 		Processes: map[string]process{}, Ports: map[string]int{},
 	}}
 	if err := c.boot(ctx); err != nil {
@@ -125,8 +134,8 @@ func reopen(ctx context.Context, dir string, o Options) (*Cluster, error) {
 	c, err := open(dir, o.Log)
 	if err == nil && c.healthy(ctx) {
 		if !c.hasShape(o) {
-			return nil, fmt.Errorf("cluster %s already runs with another shape (%d nodes, admission plugins %v, feature gates %v): take it down first",
-				o.Name, c.state.Nodes, c.state.AdmissionPlugins, c.state.FeatureGates)
+			return nil, fmt.Errorf("cluster %s already runs with another shape (%d nodes, admission plugins %v, feature gates %v, version %q of Kubernetes): take it down first",
+				o.Name, c.state.Nodes, c.state.AdmissionPlugins, c.state.FeatureGates, c.state.Version)
 		}
 		for _, n := range c.nodes() {
 			if !c.process(n.name).alive() {
@@ -143,7 +152,7 @@ func reopen(ctx context.Context, dir string, o Options) (*Cluster, error) {
 }
 
 func (c *Cluster) hasShape(o Options) bool {
-	return c.state.Nodes == o.Nodes &&
+	return c.state.Nodes == o.Nodes && c.state.Version == o.Version &&
 		slices.Equal(c.state.AdmissionPlugins, o.AdmissionPlugins) &&
 		maps.Equal(c.state.FeatureGates, o.FeatureGates)
 }
@@ -197,7 +206,9 @@ func (c *Cluster) Kubeconfig() string { return c.path("admin.kubeconfig") }
 func (c *Cluster) AuditLog() string { return c.path("logs", "audit.log") }
 
 // Programs is the folder of the Kubernetes programs (kubectl among them).
-func (c *Cluster) Programs() string { return c.state.Sets[Kubernetes] }
+func (c *Cluster) Programs() string {
+	return c.state.Sets[Options{Version: c.state.Version}.kubernetes()]
+}
 
 // Config is the administrator's, without client-side rate limits.
 func (c *Cluster) Config() *rest.Config {

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"maps"
 	"path/filepath"
 	"text/template"
 )
@@ -17,7 +18,8 @@ func (c *Cluster) nodeConfigs(n node) map[string]string {
 		"Pause":           PauseImage,
 		"Snapshotter":     snapshotter(c.dir),
 		"KeepOOMScore":    !rootHas(sysResource),
-		"FeatureGates":    c.state.FeatureGates,
+		"FeatureGates":    c.nodeGates(),
+		"Version":         c.state.Version,
 	}
 	files := map[string]string{}
 	for file, text := range map[string]string{
@@ -36,6 +38,17 @@ func (c *Cluster) nodeConfigs(n node) map[string]string {
 		files[filepath.Join(n.dir, file)] = out.String()
 	}
 	return files
+}
+
+// nodeGates are the feature gates of a node's programs. For what kubeletConfig says, 1.33 has
+// one that is off.
+func (c *Cluster) nodeGates() map[string]bool {
+	if c.state.Version != "1.33" {
+		return c.state.FeatureGates
+	}
+	gates := map[string]bool{"KubeletCrashLoopBackOffMax": true}
+	maps.Copy(gates, c.state.FeatureGates)
+	return gates
 }
 
 // nodeProgram is the command line of one of a node's programs.
@@ -111,7 +124,11 @@ tlsPrivateKeyFile: {{.Key}}
 containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
 cgroupDriver: cgroupfs
 cgroupRoot: {{.Cgroup}}
+{{- if ne .Version "1.30"}}
 failCgroupV1: false
+# Tests wait for it: how soon a container that ends again and again is started.
+crashLoopBackOff: {maxContainerRestartPeriod: 40s}
+{{- end}}
 failSwapOn: false
 clusterDNS: [{{.DNS}}]
 clusterDomain: cluster.local
@@ -119,9 +136,7 @@ resolvConf: {{.Dir}}/resolv.conf
 staticPodPath: {{.Dir}}/static-pods
 maxPods: 250
 serializeImagePulls: false
-# Tests wait for these: how soon a container that ends again and again is started, and
-# how soon a static pod is shown again whose mirror was deleted.
-crashLoopBackOff: {maxContainerRestartPeriod: 40s}
+# Tests wait for it too: how soon a static pod is shown again whose mirror was deleted.
 syncFrequency: 30s
 nodeLeaseDurationSeconds: 20
 # The disk is this machine's: its being full is not the node's matter, and an

@@ -21,7 +21,8 @@ type state struct {
 	Nodes            int                `json:"nodes"`
 	AdmissionPlugins []string           `json:"admissionPlugins,omitempty"`
 	FeatureGates     map[string]bool    `json:"featureGates,omitempty"`
-	Address          string             `json:"address"` // of API server and DNS
+	Version          string             `json:"version,omitempty"` // as in Options
+	Address          string             `json:"address"`           // of API server and DNS
 	Ports            map[string]int     `json:"ports"`
 	Sets             map[Set]string     `json:"sets"`
 	Processes        map[string]process `json:"processes"`

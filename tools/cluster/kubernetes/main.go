@@ -32,7 +32,19 @@ var daemons = map[string]func() *cobra.Command{
 	"kube-controller-manager": manager.NewControllerManagerCommand,
 	"kube-scheduler":          func() *cobra.Command { return scheduler.NewSchedulerCommand() },
 	"kube-proxy":              proxy.NewProxyCommand,
-	"kubelet":                 func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) },
+	"kubelet":                 newKubelet,
+}
+
+// newKubelet is the kubelet of any version: newer ones take a context.
+func newKubelet() *cobra.Command {
+	switch command := any(kubelet.NewKubeletCommand).(type) {
+	case func() *cobra.Command:
+		return command()
+	case func(context.Context) *cobra.Command:
+		return command(context.Background())
+	default:
+		panic(fmt.Sprintf("NewKubeletCommand is a %T", command))
+	}
 }
 
 func main() {

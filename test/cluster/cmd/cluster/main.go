@@ -24,12 +24,13 @@ import (
 
 const usage = `usage: cluster COMMAND [--name NAME] [ARGUMENT]
 
-  up [--nodes 3 | --control-plane]   boot a cluster, or say that it runs
+  up [--nodes 3 | --control-plane]   boot a cluster, or say that it runs; of an older Kubernetes
+     [--kubernetes 1.33]             with --kubernetes (1.30 1.33)
   down                               end it and remove all of it
   status                             what runs
   kubeconfig                         print the path of its kubeconfig
   build [SET...]                     build programs only (kubernetes containerd coredns kwok olm opm
-                                     operator-sdk prometheus), or an older API server
+                                     operator-sdk prometheus), or an older Kubernetes
                                      (kubernetes-1.30 kubernetes-1.33)
   packages                           install what nodes, and the tests of gate/, need of this machine
   load TAR...                        load images into every node
@@ -45,6 +46,7 @@ type invocation struct {
 	name    string
 	nodes   int
 	control bool
+	version string
 	args    []string
 }
 
@@ -69,6 +71,7 @@ func dispatch(ctx context.Context, command string, args []string) error {
 	flags.StringVar(&in.name, "name", cluster.DefaultName, "")
 	flags.IntVar(&in.nodes, "nodes", 3, "")
 	flags.BoolVar(&in.control, "control-plane", false, "")
+	flags.StringVar(&in.version, "kubernetes", "", "")
 	// Flags may stand before or after the arguments.
 	for rest := args; len(rest) > 0; {
 		if err := flags.Parse(rest); err != nil {
@@ -111,7 +114,7 @@ var commands = map[string]func(context.Context, invocation) error{
 }
 
 func up(ctx context.Context, in invocation) error {
-	o := cluster.Options{Name: in.name, Nodes: in.nodes, Log: os.Stdout}
+	o := cluster.Options{Name: in.name, Nodes: in.nodes, Version: in.version, Log: os.Stdout}
 	boot := cluster.Up
 	if in.control {
 		boot = cluster.UpControlPlane
