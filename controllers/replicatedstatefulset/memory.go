@@ -29,6 +29,7 @@ type remembered struct {
 	pods                    map[types.UID]*seen
 	refused                 memory.Refusal
 	mended                  map[string]mended // the last patches of children, by childKey
+	closedAt                string            // what the budget said when this process last closed it for a handover
 	requested               string            // who an annotation wants to be primary
 	requestedAt             time.Time
 	// configSince is when a change of what the pods use was seen that is not restarted for;
@@ -52,7 +53,7 @@ func (r *Reconciler) of(set *v1alpha1.ReplicatedStatefulSet) *remembered {
 // recall puts what is remembered into a world, and remembers what is new in it.
 func (r *Reconciler) recall(w *world) {
 	known := r.of(w.set)
-	w.refused, w.mended = known.refused.Text(), known.mended
+	w.refused, w.mended, w.closedAt = known.refused.Text(), known.mended, known.closedAt
 	if requested := w.set.Annotations[v1alpha1.AnnotationSwitchoverTo]; requested != known.requested {
 		known.requested, known.requestedAt = requested, w.now
 	}
@@ -115,6 +116,8 @@ func (r *Reconciler) remember(w *world, o *action.Outcome) {
 		if o.Object.GetAnnotations()[v1alpha1.AnnotationSwitchoverTo] == "" {
 			r.of(w.set).requested = "" // the same one may be wanted again at once
 		}
+	case reasonBudget:
+		r.of(w.set).closedAt = o.Object.GetAnnotations()[v1alpha1.AnnotationClosedAt]
 	case reasonChild, reasonTemplate:
 		r.rememberPatch(w, o)
 	}

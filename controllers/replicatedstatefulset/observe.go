@@ -84,6 +84,8 @@ type world struct {
 	refused string
 	// mended are the last patches of children, by childKey.
 	mended map[string]mended
+	// closedAt is what the budget said when this process last closed it for a handover.
+	closedAt string
 }
 
 // member is a pod and what is known of it.

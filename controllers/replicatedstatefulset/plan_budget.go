@@ -36,7 +36,9 @@ func keepBudgets(f *facts, p *plan) {
 		b.keep(p, f.budget, buildBudget(f.set))
 	default:
 		b.keep(p, f.primaryBudget, buildPrimaryBudget(f.set, b.leastPrimaries()))
-		if b.mustClose() || b.isClosed() {
+		// One that is made anew may be made beside a handover; it is opened at rest.
+		isLate := f.budget == nil && f.record.epoch > 0 && !staysOpen()
+		if b.mustClose() || b.isClosed() || isLate {
 			b.keep(p, f.budget, closed(b.open()))
 		} else {
 			b.keep(p, f.budget, b.open())
@@ -57,9 +59,13 @@ func openBudget(f *facts, p *plan) {
 }
 
 // waitsForCommand reports whether a command has to end before members may be evicted again.
-// None has to when spec.evictionTimeout is over: it may be on a Node that never comes back.
+// None has to when spec.evictionTimeout is over while a primary is missing: it may be on a
+// Node that never comes back.
 func (b budgets) waitsForCommand() bool {
-	return len(b.record.commands) > 0 && !drain(b).timeIsOver()
+	if b.lacksPrimary() && drain(b).timeIsOver() {
+		return false
+	}
+	return len(b.record.commands) > 0
 }
 
 // onRecord says which commands have not ended.
@@ -181,10 +187,14 @@ func dropBudget(f *facts, p *plan, have *policyv1.PodDisruptionBudget) {
 // closing is what comes before the label of a primary is taken off, so that it is not evicted
 // as one that is none. Where the label is wrong already keepBudgets closes the budget.
 //
-// A budget that is closed already is written too: an operator that froze between its decision
-// to open it and the write is refused then, since its write is bound to the version it read.
+// A budget that is closed already is written too, unless this process closed it for a handover:
+// another operator that froze between its decision to open it and the write is refused then,
+// since its write is bound to the version it read.
 func (b budgets) closing(m *member) []action.Action {
 	if !b.inUse() || !b.isLabelled(m) || staysOpen() {
+		return nil
+	}
+	if b.isClosed() && b.closedAt != "" && b.budget.Annotations[v1alpha1.AnnotationClosedAt] == b.closedAt {
 		return nil
 	}
 	if b.budget == nil || !b.ours(b.budget) || (b.mustClose() && !b.isClosed()) {

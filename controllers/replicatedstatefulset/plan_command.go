@@ -302,6 +302,11 @@ func (p *plan) demote(f *facts, m *member, why string) {
 		p.stop(f, m, why)
 		return
 	}
+	if m.state == primary && m.pod.Labels[v1alpha1.LabelRole] != v1alpha1.RolePrimary {
+		// In this pass it gets its label back, and clients with it: they are taken off first.
+		p.WaitFor(v1alpha1.ReasonHandingOver, "the labels of "+m.name()+" are put right")
+		return
+	}
 	before := append(budgets{f}.closing(m), label(m, v1alpha1.True, v1alpha1.RoleSecondary)...)
 	p.send(f, m, v1alpha1.CommandDemote, v1alpha1.CommandDemote, p.handover, before...)
 }

@@ -252,31 +252,27 @@ func draining(p *plan) metav1.Condition {
 	return c
 }
 
-// withoutLeaver is the same where no primary is to leave. While one is missing, or a handover
-// has not ended, no member may be evicted.
+// withoutLeaver is the same where no primary is to leave. While one is missing, or the commands
+// of a handover have not ended, no member may be evicted.
 func (d drain) withoutLeaver(c metav1.Condition) metav1.Condition {
 	b := budgets(d)
 	toLeave := d.among(func(m *member) bool { return m.toLeave && !m.terminating() })
-	missing := b.inUse() && b.lacksPrimary()
-	ending := b.isClosed() && len(b.record.commands) > 0
-	var although string
-	switch {
-	case len(toLeave) > 0 && missing:
-		c.Reason, although = v1alpha1.ReasonPrimaryMissing, "a primary is missing"
-		c.Message = fmt.Sprintf("%d of %d primaries run, and no member is evicted before that is so again; see Progressing and Degraded. "+
-			"To leave their Nodes are %s. To evict one all the same: kubectl -n %s delete pod <pod>",
-			b.labelled(), d.target(), namesOf(toLeave), d.set.Namespace)
-	case len(toLeave) > 0 && ending:
-		c.Reason, although = v1alpha1.ReasonHandingOver, "commands have not ended"
-		c.Message = fmt.Sprintf("a role was handed over, and no member is evicted before its commands have ended: %s. To leave their Nodes are %s",
-			b.onRecord(), namesOf(toLeave))
-	default:
+	if len(toLeave) == 0 || !b.inUse() || !b.lacksPrimary() {
+		// It counts no time of spec.evictionTimeout: a primary that is to leave later has all of it.
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonNotDraining, "no primary that another could replace is on a cordoned Node"
+		if len(toLeave) > 0 && b.isClosed() && len(b.record.commands) > 0 {
+			c.Reason = v1alpha1.ReasonWaitingForCommand
+			c.Message += fmt.Sprintf(". Commands have not ended, before which no member is evicted: %s. To leave their Nodes are %s", b.onRecord(), namesOf(toLeave))
+		}
 		return c
 	}
+	c.Reason = v1alpha1.ReasonPrimaryMissing
+	c.Message = fmt.Sprintf("%d of %d primaries run, and no member is evicted before that is so again; see Progressing and Degraded. "+
+		"To leave their Nodes are %s. To evict one all the same: kubectl -n %s delete pod <pod>",
+		b.labelled(), d.target(), namesOf(toLeave), d.set.Namespace)
 	if d.timeIsOver() {
 		c.Reason = v1alpha1.ReasonEvictionAllowed
-		c.Message = fmt.Sprintf("members that are to leave their Nodes may be evicted although %s, since spec.evictionTimeout is over: %s", although, namesOf(toLeave))
+		c.Message = "members that are to leave their Nodes may be evicted although a primary is missing, since spec.evictionTimeout is over: " + namesOf(toLeave)
 	}
 	return c
 }

@@ -104,6 +104,7 @@ func TestDraining(t *testing.T) {
 	leaving := func() *podFixture {
 		return pod(0).primary().cordoned().sequence("9")
 	}
+	notDraining := []string{v1alpha1.ReasonNotDraining, v1alpha1.ReasonWaitingForCommand}
 	for _, r := range []struct {
 		name         string
 		world        *world
@@ -119,8 +120,7 @@ func TestDraining(t *testing.T) {
 		{"it came back", worldOf(setOf(2, 1), leaving().changed("demote", 50*time.Second), pod(1).secondary()), v1alpha1.ReasonHandingOver, "it is tried again at"},
 		{"an update", worldOf(setOf(2, 1), leaving(), pod(1).secondary().outdated()), v1alpha1.ReasonHandingOver, "recreated from the present template"},
 		{"a primary is missing", worldOf(setOf(2, 1), epochOne, pod(0).idle().cordoned(), pod(1).secondary()), v1alpha1.ReasonPrimaryMissing, "0 of 1 primaries run, and no member is evicted before that is so again; see Progressing and Degraded. To leave their Nodes are rss-db-0. To evict one all the same: kubectl -n ns delete pod <pod>"},
-		{"RS-67 a handover has not ended", shutWorld(pod(0).secondary().cordoned(), pod(1).primary(), pod(2).secondary().runs("secondary", time.Second)), v1alpha1.ReasonHandingOver, "a role was handed over, and no member is evicted before its commands have ended: secondary in rss-db-2. To leave their Nodes are rss-db-0"},
-		{"RS-70 and its time is over", shutWorld(pod(0).secondary().cordoned(), pod(1).primary(), pod(2).secondary().runs("secondary", time.Second), timedOut(time.Hour)), v1alpha1.ReasonEvictionAllowed, "may be evicted although commands have not ended, since spec.evictionTimeout is over: rss-db-0"},
+		{"RS-67 a handover has not ended", shutWorld(pod(0).secondary().cordoned(), pod(1).primary(), pod(2).secondary().runs("secondary", time.Second)), v1alpha1.ReasonWaitingForCommand, "Commands have not ended, before which no member is evicted: secondary in rss-db-2. To leave their Nodes are rss-db-0"},
 		{"RS-67 a handover has ended", shutWorld(pod(0).secondary().cordoned(), pod(1).primary(), pod(2).secondary()), v1alpha1.ReasonNotDraining, "no primary"},
 		{"and nobody drains", worldOf(setOf(2, 1), epochOne, pod(0).idle(), pod(1).secondary()), v1alpha1.ReasonNotDraining, "no primary"},
 		{"or there was never one", worldOf(setOf(2, 1), pod(0).idle().cordoned(), pod(1).idle()), v1alpha1.ReasonNotDraining, "no primary"},
@@ -135,7 +135,7 @@ func TestDraining(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			p := decide(r.world)
 			c := meta.FindStatusCondition(summarize(&p).Conditions, v1alpha1.ConditionDraining)
-			if c == nil || c.Reason != r.reason || !strings.Contains(c.Message, r.says) || (c.Status == metav1.ConditionTrue) == (r.reason == v1alpha1.ReasonNotDraining) {
+			if c == nil || c.Reason != r.reason || !strings.Contains(c.Message, r.says) || (c.Status == metav1.ConditionFalse) != slices.Contains(notDraining, r.reason) {
 				t.Errorf("it is %+v", c)
 			}
 		})
@@ -161,10 +161,9 @@ func budgetSays(b *policyv1.PodDisruptionBudget) string {
 	return strings.Join(parts, ", ")
 }
 
-// What the two budgets say, of a set that has none yet.
+// What the two budgets say, of a set whose budgets say nothing yet.
 func TestBudgets(t *testing.T) {
 	const notPrimary, ofPrimary = ", NotIn [primary]", ", In [primary]"
-	none := with(func(w *world) { w.budget, w.primaryBudget = nil, nil })
 	seeded := epochOne
 	custom := func(b v1alpha1.BudgetPolicy) *v1alpha1.ReplicatedStatefulSet {
 		set := setOf(5, 1)
@@ -172,44 +171,71 @@ func TestBudgets(t *testing.T) {
 		return set
 	}
 	five := func() []thing {
-		return []thing{none, seeded, pod(0).primary(), pod(1).secondary(), pod(2).secondary(), pod(3).secondary(), pod(4).secondary()}
+		return []thing{seeded, pod(0).primary(), pod(1).secondary(), pod(2).secondary(), pod(3).secondary(), pod(4).secondary()}
 	}
 	for _, r := range []struct {
 		name         string
 		world        *world
 		all, primary string
 	}{
-		{"RS-67 one of those that are no primary may go", worldOf(setOf(3, 1), none, seeded, pod(0).primary(), pod(1).secondary(), pod(2).secondary()), "least 1" + notPrimary, "least 1" + ofPrimary},
-		{"RS-67 of two", worldOf(setOf(2, 1), none, seeded, pod(0).primary(), pod(1).secondary()), "least 0" + notPrimary, "least 1" + ofPrimary},
-		{"RS-67 none while no member is primary", worldOf(setOf(3, 1), none, seeded, pod(0).secondary(), pod(1).secondary(), pod(2).secondary()), "most away 0" + notPrimary, "least 1" + ofPrimary},
-		{"RS-67 nor while the label of the primary is wrong", worldOf(setOf(2, 1), none, seeded, pod(0).primary().labelled("secondary"), pod(1).secondary()), "most away 0" + notPrimary, "least 1" + ofPrimary},
-		{"RS-67 nor while its pod goes", worldOf(setOf(2, 1), none, seeded, pod(0).primary().deleted(), pod(1).secondary()), "most away 0" + notPrimary, "least 1" + ofPrimary},
-		{"RS-67 nor while its Node does not answer", worldOf(setOf(2, 1), none, seeded, pod(0).primary().labelled("primary").onNode(off), pod(1).secondary()), "most away 0" + notPrimary, "least 1" + ofPrimary},
-		{"RS-70 but when the time is over", worldOf(setOf(2, 1), none, seeded, pod(0).idle().cordoned(), pod(1).secondary(), timedOut(time.Hour)), "least 0" + notPrimary, "least 1" + ofPrimary},
-		{"a set that was never seeded holds up no drain", worldOf(setOf(3, 1), none, pod(0).idle(), pod(1).idle(), pod(2).idle()), "least 1" + notPrimary, "least 1" + ofPrimary},
-		{"RS-68 where all are primary one of all may go", worldOf(setOf(3, 3), none, seeded, pod(0).primary(), pod(1).primary(), pod(2).primary()), "most away 1", "none"},
-		{"RS-68 so it is of a single member", worldOf(setOf(1, 1), none, seeded, pod(0).primary()), "most away 1", "none"},
-		{"RS-68 where none follows", worldOf(setOf(3, 1, "secondary", "promote", "demote"), none, seeded, pod(0).primary(), pod(1).idle(), pod(2).idle()), "most away 1", "none"},
-		{"RS-66 where evictions are allowed", worldOf(allowing(setOf(3, 1)), none, seeded, pod(0).primary(), pod(1).secondary(), pod(2).secondary()), "most away 1", "none"},
+		{"RS-67 one of those that are no primary may go", worldOf(setOf(3, 1), seeded, pod(0).primary(), pod(1).secondary(), pod(2).secondary()), "least 1" + notPrimary, "least 1" + ofPrimary},
+		{"RS-67 of two", worldOf(setOf(2, 1), seeded, pod(0).primary(), pod(1).secondary()), "least 0" + notPrimary, "least 1" + ofPrimary},
+		{"RS-67 none while no member is primary", worldOf(setOf(3, 1), seeded, pod(0).secondary(), pod(1).secondary(), pod(2).secondary()), "most away 0" + notPrimary, "least 1" + ofPrimary},
+		{"RS-67 nor while the label of the primary is wrong", worldOf(setOf(2, 1), seeded, pod(0).primary().labelled("secondary"), pod(1).secondary()), "most away 0" + notPrimary, "least 1" + ofPrimary},
+		{"RS-67 nor while its pod goes", worldOf(setOf(2, 1), seeded, pod(0).primary().deleted(), pod(1).secondary()), "most away 0" + notPrimary, "least 1" + ofPrimary},
+		{"RS-67 nor while its Node does not answer", worldOf(setOf(2, 1), seeded, pod(0).primary().labelled("primary").onNode(off), pod(1).secondary()), "most away 0" + notPrimary, "least 1" + ofPrimary},
+		{"RS-70 but when the time is over", worldOf(setOf(2, 1), seeded, pod(0).idle().cordoned(), pod(1).secondary(), timedOut(time.Hour)), "least 0" + notPrimary, "least 1" + ofPrimary},
+		{"a set that was never seeded holds up no drain", worldOf(setOf(3, 1), pod(0).idle(), pod(1).idle(), pod(2).idle()), "least 1" + notPrimary, "least 1" + ofPrimary},
+		{"RS-68 where all are primary one of all may go", worldOf(setOf(3, 3), seeded, pod(0).primary(), pod(1).primary(), pod(2).primary()), "most away 1", "none"},
+		{"RS-68 so it is of a single member", worldOf(setOf(1, 1), seeded, pod(0).primary()), "most away 1", "none"},
+		{"RS-68 where none follows", worldOf(setOf(3, 1, "secondary", "promote", "demote"), seeded, pod(0).primary(), pod(1).idle(), pod(2).idle()), "most away 1", "none"},
+		{"RS-66 where evictions are allowed", worldOf(allowing(setOf(3, 1)), seeded, pod(0).primary(), pod(1).secondary(), pod(2).secondary()), "most away 1", "none"},
 		{"RS-69 as many as the set says", worldOf(custom(v1alpha1.BudgetPolicy{MaxUnavailable: ptr.To[int32](2)}), five()...), "least 2" + notPrimary, "least 1" + ofPrimary},
 		{"RS-69 or as few", worldOf(custom(v1alpha1.BudgetPolicy{MinAvailable: ptr.To[int32](4)}), five()...), "least 4" + notPrimary, "least 1" + ofPrimary},
 		{"RS-69 of all where evictions are allowed", worldOf(allowing(custom(v1alpha1.BudgetPolicy{MinAvailable: ptr.To[int32](3)})), five()...), "least 3", "none"},
 		{"RS-69 or without any", worldOf(custom(v1alpha1.BudgetPolicy{Disabled: true}), five()...), "none", "none"},
 		{"while members go, those that are left count", worldOf(setOf(5, 1), append(five(), replicas(3))...), "least 3" + notPrimary, "least 1" + ofPrimary},
-		{"a stopped set keeps them", worldOf(setOf(3, 1), none, seeded, replicas(0), with(func(w *world) { w.set.Status.RestoreReplicas = 3 })), "least 2" + notPrimary, "least 0" + ofPrimary},
-		{"RS-70 a primary may go when its time is over", worldOf(setOf(2, 1), none, seeded, pod(0).primary().cordoned(), pod(1).pending(), timedOut(time.Hour)), "least 0" + notPrimary, "least 0" + ofPrimary},
-		{"RS-70 and not before", worldOf(setOf(2, 1), none, seeded, pod(0).primary().cordoned(), pod(1).pending(), timedOut(59*time.Minute)), "least 0" + notPrimary, "least 1" + ofPrimary},
-		{"RS-70 nor another", worldOf(setOf(2, 1), none, seeded, pod(0).primary(), pod(1).pending(), timedOut(time.Hour)), "least 0" + notPrimary, "least 1" + ofPrimary},
+		{"a stopped set keeps them", worldOf(setOf(3, 1), seeded, replicas(0), with(func(w *world) { w.set.Status.RestoreReplicas = 3 })), "least 2" + notPrimary, "least 0" + ofPrimary},
+		{"RS-70 a primary may go when its time is over", worldOf(setOf(2, 1), seeded, pod(0).primary().cordoned(), pod(1).pending(), timedOut(time.Hour)), "least 0" + notPrimary, "least 0" + ofPrimary},
+		{"RS-70 and not before", worldOf(setOf(2, 1), seeded, pod(0).primary().cordoned(), pod(1).pending(), timedOut(59*time.Minute)), "least 0" + notPrimary, "least 1" + ofPrimary},
+		{"RS-70 nor another", worldOf(setOf(2, 1), seeded, pod(0).primary(), pod(1).pending(), timedOut(time.Hour)), "least 0" + notPrimary, "least 1" + ofPrimary},
 	} {
 		t.Run(r.name, func(t *testing.T) {
+			set := r.world.set
+			r.world.budget, r.world.primaryBudget = newBudget(set, budgetName(set)), newBudget(set, primaryBudgetName(set))
 			p, made := decide(r.world), map[string]*policyv1.PodDisruptionBudget{}
 			for _, chain := range slices.Concat(p.Steps...) {
-				if b, ok := chain[0].Object.(*policyv1.PodDisruptionBudget); ok && chain[0].Verb == action.Create {
+				if b, ok := chain[0].Object.(*policyv1.PodDisruptionBudget); ok && chain[0].Verb == action.Patch {
 					made[b.Name] = b
 				}
 			}
 			if all, primary := budgetSays(made["rss-db"]), budgetSays(made["rss-db.primary"]); all != r.all || primary != r.primary {
 				t.Errorf("they say %q and %q, want %q and %q", all, primary, r.all, r.primary)
+			}
+		})
+	}
+}
+
+// A budget that is made anew keeps everybody, as a handover may begin beside it.
+func TestBudgetsAreMadeAnew(t *testing.T) {
+	none := with(func(w *world) { w.budget, w.primaryBudget = nil, nil })
+	for name, r := range map[string]struct {
+		world *world
+		says  string
+	}{
+		"RS-67 of a set that runs":    {worldOf(setOf(2, 1), none, epochOne, pod(0).primary(), pod(1).secondary()), "most away 0, NotIn [primary]"},
+		"RS-67 where one hands over":  {worldOf(setOf(2, 1), none, epochOne, pod(0).primary().cordoned().sequence("9"), pod(1).secondary().later("9")), "most away 0, NotIn [primary]"},
+		"a set that was never seeded": {worldOf(setOf(2, 1), none, pod(0).idle(), pod(1).idle()), "least 0, NotIn [primary]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, says := decide(r.world), "nothing"
+			for _, chain := range slices.Concat(p.Steps...) {
+				if b, ok := chain[0].Object.(*policyv1.PodDisruptionBudget); ok && b.Name == "rss-db" {
+					says = budgetSays(b)
+				}
+			}
+			if says != r.says {
+				t.Errorf("it says %q, want %q", says, r.says)
 			}
 		})
 	}
@@ -247,7 +273,6 @@ func TestBudgetIsOpened(t *testing.T) {
 		{"nor while no member is primary", well(pod(0).secondary(), pod(1).secondary()), "none"},
 		{"nor while one is missing and a command is on a Node that does not answer", well(pod(0).secondary().runs("demote", time.Second).onNode(off), pod(1).secondary().cordoned()), "none"},
 		{"RS-70 but when the time is over", well(pod(0).secondary().runs("demote", time.Second).onNode(off), pod(1).secondary().cordoned(), timedOut(time.Hour)), "least 0, NotIn [primary]"},
-		{"RS-70 so too where no primary is missing", well(pod(0).secondary().cordoned(), pod(1).primary(), pod(2).secondary().runs("secondary", time.Second), timedOut(time.Hour)), "least 1, NotIn [primary]"},
 		{"nor while one is about to be told to hand over", well(pod(0).primary().cordoned().sequence("9"), pod(1).secondary().later("9")), "most away 0, NotIn [primary]"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
@@ -264,31 +289,59 @@ func TestBudgetIsOpened(t *testing.T) {
 	}
 }
 
-// A handover writes the budget that keeps everybody, also one that says so already: an
-// operator that froze before it opened it is refused then.
+// handedOver is the chain by which a world's primary is told to hand its role over.
+func handedOver(t *testing.T, w *world) action.Chain {
+	t.Helper()
+	p := decide(w)
+	for _, chain := range slices.Concat(p.Steps...) {
+		if chain[len(chain)-1].Verb == action.Exec {
+			return chain
+		}
+	}
+	t.Fatalf("no role is handed over: %s", p.Steps.Strings())
+	return nil
+}
+
+// A handover writes the budget that keeps everybody, also one that says so already: another
+// operator that froze before it opened it is refused then. It does so once, or a label that
+// cannot be written would have it written for ever.
 func TestHandoverWritesTheBudget(t *testing.T) {
 	leaving, ready := pod(0).primary().cordoned().sequence("9"), pod(1).secondary().later("9")
-	for name, w := range map[string]*world{
-		"RS-67 an open one":  worldOf(setOf(2, 1), leaving, ready),
-		"RS-67 a closed one": shutWorld(leaving, ready),
-		"RS-67 one in doubt": shutWorld(leaving, ready, with(func(w *world) { w.budget.Annotations = map[string]string{v1alpha1.AnnotationClosedAt: "before"} })),
+	byUs := with(func(w *world) { w.closedAt = "before" })
+	for _, r := range []struct {
+		name     string
+		world    *world
+		closedAt string
+		writes   bool
+	}{
+		{"RS-67 an open one", worldOf(setOf(2, 1), leaving, ready), "", true},
+		{"RS-67 a closed one", shutWorld(leaving, ready), "", true},
+		{"RS-67 one that another process closed", shutWorld(leaving, ready), "before", true},
+		{"RS-67 one that another process closed since this one did", shutWorld(leaving, ready, byUs), "later", true},
+		{"RS-67 one that this process closed", shutWorld(leaving, ready, byUs), "before", false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			p := decide(w)
-			for _, chain := range slices.Concat(p.Steps...) {
-				if chain[len(chain)-1].Verb != action.Exec {
-					continue
-				}
-				first := chain[0]
-				b, ok := first.Object.(*policyv1.PodDisruptionBudget)
-				if !ok || !first.Unchanged || budgetSays(b) != "most away 0, NotIn [primary]" || b.ResourceVersion != w.budget.ResourceVersion ||
-					b.Annotations[v1alpha1.AnnotationClosedAt] == w.budget.Annotations[v1alpha1.AnnotationClosedAt] {
-					t.Errorf("before %s: %s", chain[len(chain)-1], first)
-				}
-				return
+		t.Run(r.name, func(t *testing.T) {
+			r.world.budget.Annotations = map[string]string{v1alpha1.AnnotationClosedAt: r.closedAt}
+			chain := handedOver(t, r.world)
+			b, writes := chain[0].Object.(*policyv1.PodDisruptionBudget)
+			if writes != r.writes {
+				t.Fatalf("it begins with %s", chain[0])
 			}
-			t.Errorf("no role is handed over: %s", p.Steps.Strings())
+			before := r.world.budget
+			if writes && (!chain[0].Unchanged || budgetSays(b) != "most away 0, NotIn [primary]" || b.ResourceVersion != before.ResourceVersion ||
+				b.Annotations[v1alpha1.AnnotationClosedAt] == before.Annotations[v1alpha1.AnnotationClosedAt]) {
+				t.Errorf("it writes %s: %+v", budgetSays(b), b.Annotations)
+			}
 		})
+	}
+}
+
+// A primary whose label says that it is none gets it back first: the chain of a handover
+// begins where clients are sent to it.
+func TestHandoverBeginsWithATrueLabel(t *testing.T) {
+	p := decide(shutWorld(pod(0).primary().cordoned().sequence("9").labelled("secondary"), pod(1).secondary().later("9")))
+	if lines := strings.Join(p.Steps.Strings(), "\n"); strings.Contains(lines, "exec") || !strings.Contains(lines, "patch pod rss-db-0: Role, primary") {
+		t.Errorf("RS-67 it does\n%s", lines)
 	}
 }
 

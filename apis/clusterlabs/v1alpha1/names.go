@@ -124,9 +124,9 @@ const (
 	// says what.
 	ConditionStalled = "Stalled"
 	// ConditionDraining is True while a primary is on a cordoned Node, or its eviction was
-	// asked for lately, and is to hand its role over before it is evicted; or any member is,
-	// and a primary is missing or the commands of a handover have not ended. It says what is
-	// waited for, or why no member can take the role.
+	// asked for lately, and is to hand its role over before it is evicted; or any member is
+	// and a primary is missing. It says what is waited for, or why no member can take the
+	// role.
 	ConditionDraining = "Draining"
 	// ConditionMaintenance is True while spec.maintenance names members. It says who is
 	// parked, what is waited for before another is, and how to end it.
