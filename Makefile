@@ -164,21 +164,22 @@ test-older: ## test-api on each older version of Kubernetes that is tried [KUBER
 		TEST_ASSET_KUBE_APISERVER=$$assets/kube-apiserver APISERVER_VERSION=$$version $(MAKE) --no-print-directory test-api; \
 	done
 
-# Two processes have a cluster each, and the others share one.
-PROMISES := go tool ginkgo run --vet=off --procs=6 --grace-period=2m -v
+# Two processes have a cluster each, and the others share one. The core has two clusters at a
+# time: a third one takes more of two cores than it gives.
+PROMISES := go tool ginkgo run --vet=off --grace-period=2m -v
 ON_PROMISES = -test.run='^TestPromises$$' $(if $(KUBERNETES),-kubernetes=$(KUBERNETES))
 
 .PHONY: test-core
 test-core: ## The core of the promises on real nodes: KUBECONFIG's, or those of local clusters [KUBERNETES=1.33].
 	$(as_root_or_there)
 	$(call say,The core of the promises on real nodes)
-	@$(PROMISES) --timeout=40m --label-filter=core ./scorecard/promises -- $(ON_PROMISES)
+	@$(PROMISES) --procs=4 --timeout=40m --label-filter=core ./scorecard/promises -- $(ON_PROMISES) -in-turn
 
 .PHONY: test-nodes
 test-nodes: ## All promises of each kind on real nodes (about an hour of CPU time) [KUBERNETES=1.33].
 	$(as_root_or_there)
 	$(call say,Promises on real nodes)
-	@$(PROMISES) --timeout=3h ./scorecard/promises -- $(ON_PROMISES)
+	@$(PROMISES) --procs=6 --timeout=3h ./scorecard/promises -- $(ON_PROMISES)
 
 .PHONY: test-older-nodes
 test-older-nodes: ## The core of the promises on real nodes of an older Kubernetes.

@@ -96,6 +96,33 @@ func (w workshop) deploy(ctx context.Context, site promises.Site) error {
 	return nil
 }
 
+// waitForTurn waits until no other site has the turn, if they are to have it one after another:
+// the nodes of each take a good part of a small machine.
+func waitForTurn(ctx SpecContext) {
+	if !*inTurn {
+		return
+	}
+	release, err := cluster.Hold(ctx, cmp.Or(*keep, "promises")+"-turn", GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(release)
+}
+
+// powerOff powers the nodes of a site off, which cost as much as a promise does. What its API
+// server was asked is read when all have ended.
+func powerOff(site promises.Site) {
+	c := connected[site]
+	if c == nil || *keep != "" {
+		return
+	}
+	local, isLocal := c.Nodes.(*cluster.Cluster)
+	if !isLocal {
+		return
+	}
+	for _, node := range local.Nodes() {
+		Expect(local.StopNode(node)).To(Succeed())
+	}
+}
+
 // takeDown ends all local clusters, and reads what their API servers were asked before.
 func takeDown(ctx context.Context) {
 	var logs, names []string

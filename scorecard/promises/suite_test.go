@@ -28,6 +28,7 @@ var (
 	freezes   = flag.Int("freezes", 1, "at how many `writes` V2 freezes a leader of each kind; 0 is at each of all scenarios, in each mode")
 	seed      = flag.Uint64("seed", 0, "`seed` of the chances of S9, RS-56, E35 and V2; 0 takes one by chance")
 	version   = flag.String("kubernetes", "", "`version` of Kubernetes of local clusters; empty is the newest that is known")
+	inTurn    = flag.Bool("in-turn", false, "whether sites whose promises are tried alone have their cluster one after another")
 	keep      = flag.String("keep", "", "`name` of local clusters that are used again and not taken down")
 )
 
@@ -101,6 +102,10 @@ var _ = func() bool {
 // describe makes a spec of each promise of a site.
 func describe(site promises.Site, decorators ...any) bool {
 	return Describe(string(site), slices.Concat(decorators, []any{func() {
+		if slices.Contains(decorators, any(Ordered)) {
+			BeforeAll(waitForTurn)
+			AfterAll(func() { powerOff(site) })
+		}
 		for _, kind := range kinds {
 			for _, p := range kind.promises {
 				if p.Site != site {
