@@ -95,16 +95,13 @@ var (
 	just1 = []level{{-1, "red"}, {1, "green"}, {2, "red"}}
 )
 
-// colors are those of lines with these names, on all dashboards.
-var colors = []struct {
-	color string
-	names []string
-}{
-	{"green", []string{"ready", "primary", "Running", "Stable"}},
-	{"blue", []string{"secondary", "Creating", "PreJob", "Canary", "Promoting", "PostJob", "CleaningUp"}},
-	{"yellow", []string{"returning", "Paused", "Waiting"}},
-	{"orange", []string{"unready", "Stale", "429"}},
-	{"red", []string{"failed", "lost", "Failed", "Aborted", "too long", "500", "503", "504"}},
+// colors are those of lines by their names, on all dashboards.
+var colors = []struct{ color, names string }{
+	{"green", "ready|primary|Running|Stable|in time"},
+	{"blue", "secondary|Creating|PreJob|Canary|Promoting|PostJob|CleaningUp"},
+	{"yellow", "returning|Paused|Waiting"},
+	{"orange", "unready|Stale|429"},
+	{"red", "failed|lost|Failed|Aborted|too long|5.."},
 }
 
 // columns is how wide Grafana's grid is.
@@ -265,9 +262,7 @@ func (p panel) overrides() []fields {
 		}
 	case areas.kind:
 		for _, c := range colors {
-			for _, name := range c.names {
-				all = append(all, override("byName", name, fields{"id": "color", "value": fields{"mode": "fixed", "fixedColor": c.color}}))
-			}
+			all = append(all, override("byRegexp", "/^("+c.names+")$/", fields{"id": "color", "value": fields{"mode": "fixed", "fixedColor": c.color}}))
 		}
 	}
 	return all
