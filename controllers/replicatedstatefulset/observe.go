@@ -264,7 +264,8 @@ func (w *world) counts(m *member) bool {
 
 // readChildren reads what the operator made for the set, whoever's it is. Services stop and
 // start no member, and a patch of one is bound to the version that was read: they are read
-// live only where the cache has none.
+// live only where the cache has none. A budget is closed before a role is handed over, so
+// that a live world has it as it is.
 func (r *Reconciler) readChildren(ctx context.Context, w *world, from engine.View) error {
 	var err error
 	key := func(name string) types.NamespacedName {
@@ -273,7 +274,10 @@ func (r *Reconciler) readChildren(ctx context.Context, w *world, from engine.Vie
 	if w.stateful, err = find[appsv1.StatefulSet](ctx, from, key(statefulSetName(w.set))); err != nil {
 		return err
 	}
-	if err := r.readBudgets(ctx, w, from, key(budgetName(w.set)), key(primaryBudgetName(w.set))); err != nil {
+	if w.budget, err = find[policyv1.PodDisruptionBudget](ctx, from, key(budgetName(w.set))); err != nil {
+		return err
+	}
+	if w.primaryBudget, err = find[policyv1.PodDisruptionBudget](ctx, from, key(primaryBudgetName(w.set))); err != nil {
 		return err
 	}
 	w.services = map[string]*corev1.Service{}
@@ -283,23 +287,6 @@ func (r *Reconciler) readChildren(ctx context.Context, w *world, from engine.Vie
 		}
 	}
 	return nil
-}
-
-// readBudgets reads the budgets. Where one is closed before a role is handed over, a live
-// world has them as they are; else that of the primaries is only one to delete.
-func (r *Reconciler) readBudgets(ctx context.Context, w *world, from engine.View, all, ofPrimaries types.NamespacedName) (err error) {
-	if !handsOver(w.set) {
-		if w.budget, err = findCached[policyv1.PodDisruptionBudget](ctx, r.Cache, from, all); err != nil {
-			return err
-		}
-		w.primaryBudget, err = find[policyv1.PodDisruptionBudget](ctx, r.Cache, ofPrimaries)
-		return err
-	}
-	if w.budget, err = find[policyv1.PodDisruptionBudget](ctx, from, all); err != nil {
-		return err
-	}
-	w.primaryBudget, err = find[policyv1.PodDisruptionBudget](ctx, from, ofPrimaries)
-	return err
 }
 
 // object is a pointer to an object of the API.

@@ -133,11 +133,11 @@ func (s *stage) lookLive() (*world, map[string]int) {
 }
 
 func TestWhatStopsNoMemberIsReadLiveWhereTheCacheHasNone(t *testing.T) {
-	s := newStage(t, allowing(setOf(3, 1)))
+	s := newStage(t, setOf(3, 1))
 	s.settle(10 * time.Second)
 	w, asked := s.lookLive()
-	if asked["*v1.StatefulSet"] != 1 || asked["*v1.Service"]+asked["*v1.PodDisruptionBudget"] != 0 {
-		t.Errorf("read live: %v, want the StatefulSet, and nothing that the cache has", asked)
+	if asked["*v1.StatefulSet"] != 1 || asked["*v1.PodDisruptionBudget"] != 2 || asked["*v1.Service"] != 0 {
+		t.Errorf("read live: %v, want the StatefulSet, the budgets, and nothing that the cache has", asked)
 	}
 	gone := w.services["db-primary"]
 	s.DeleteNow(gone)

@@ -1,8 +1,6 @@
 package replicatedstatefulset
 
 import (
-	"fmt"
-	"strings"
 	"time"
 
 	policyv1 "k8s.io/api/policy/v1"
@@ -37,7 +35,7 @@ func keepBudgets(f *facts, p *plan) {
 	default:
 		b.keep(p, f.primaryBudget, buildPrimaryBudget(f.set, b.leastPrimaries()))
 		// One that is made anew may be made beside a handover; it is opened at rest.
-		isLate := f.budget == nil && f.record.epoch > 0 && !staysOpen()
+		isLate := f.budget == nil && f.record.epoch > 0
 		if b.mustClose() || b.isClosed() || isLate {
 			b.keep(p, f.budget, closed(b.open()))
 		} else {
@@ -66,15 +64,6 @@ func (b budgets) waitsForCommand() bool {
 		return false
 	}
 	return len(b.record.commands) > 0
-}
-
-// onRecord says which commands have not ended.
-func (b budgets) onRecord() string {
-	var all []string
-	for _, c := range b.record.commands {
-		all = append(all, fmt.Sprintf("%s in %s", c.Name, c.Pod))
-	}
-	return strings.Join(all, ", ")
 }
 
 // inUse reports whether the primaries have a budget of their own.
@@ -117,6 +106,14 @@ func (b budgets) isClosed() bool {
 	}
 	most := have.Spec.MaxUnavailable
 	return most != nil && *most == intstr.FromInt32(0)
+}
+
+// shutAt is when a handover closed the budget; "" where it is open, or another rule closed it.
+func (b budgets) shutAt() string {
+	if !b.isClosed() {
+		return ""
+	}
+	return b.budget.Annotations[v1alpha1.AnnotationClosedAt]
 }
 
 // open is the budget of those that are no primary, as it is at rest.
@@ -191,13 +188,13 @@ func dropBudget(f *facts, p *plan, have *policyv1.PodDisruptionBudget) {
 // another operator that froze between its decision to open it and the write is refused then,
 // since its write is bound to the version it read.
 func (b budgets) closing(m *member) []action.Action {
-	if !b.inUse() || !b.isLabelled(m) || staysOpen() {
+	switch {
+	case !b.inUse(), !b.isLabelled(m), b.mustClose(), staysOpen():
+		return nil
+	case b.budget == nil, !b.ours(b.budget):
 		return nil
 	}
-	if b.isClosed() && b.closedAt != "" && b.budget.Annotations[v1alpha1.AnnotationClosedAt] == b.closedAt {
-		return nil
-	}
-	if b.budget == nil || !b.ours(b.budget) || (b.mustClose() && !b.isClosed()) {
+	if at := b.shutAt(); at != "" && at == b.closedAt {
 		return nil
 	}
 	shut := closed(b.budget)

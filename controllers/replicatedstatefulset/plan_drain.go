@@ -262,7 +262,7 @@ func (d drain) withoutLeaver(c metav1.Condition) metav1.Condition {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonNotDraining, "no primary that another could replace is on a cordoned Node"
 		if len(toLeave) > 0 && b.isClosed() && len(b.record.commands) > 0 {
 			c.Reason = v1alpha1.ReasonWaitingForCommand
-			c.Message += fmt.Sprintf(". Commands have not ended, before which no member is evicted: %s. To leave their Nodes are %s", b.onRecord(), namesOf(toLeave))
+			c.Message += fmt.Sprintf(". No member is evicted before all commands have ended; missing now: %s. To leave their Nodes are %s", d.whatIsMissing(), namesOf(toLeave))
 		}
 		return c
 	}

@@ -120,7 +120,7 @@ func TestDraining(t *testing.T) {
 		{"it came back", worldOf(setOf(2, 1), leaving().changed("demote", 50*time.Second), pod(1).secondary()), v1alpha1.ReasonHandingOver, "it is tried again at"},
 		{"an update", worldOf(setOf(2, 1), leaving(), pod(1).secondary().outdated()), v1alpha1.ReasonHandingOver, "recreated from the present template"},
 		{"a primary is missing", worldOf(setOf(2, 1), epochOne, pod(0).idle().cordoned(), pod(1).secondary()), v1alpha1.ReasonPrimaryMissing, "0 of 1 primaries run, and no member is evicted before that is so again; see Progressing and Degraded. To leave their Nodes are rss-db-0. To evict one all the same: kubectl -n ns delete pod <pod>"},
-		{"RS-67 a handover has not ended", shutWorld(pod(0).secondary().cordoned(), pod(1).primary(), pod(2).secondary().runs("secondary", time.Second)), v1alpha1.ReasonWaitingForCommand, "Commands have not ended, before which no member is evicted: secondary in rss-db-2. To leave their Nodes are rss-db-0"},
+		{"RS-67 a handover has not ended", shutWorld(pod(0).secondary().cordoned(), pod(1).primary(), pod(2).secondary().runs("secondary", time.Second)), v1alpha1.ReasonWaitingForCommand, "No member is evicted before all commands have ended; missing now: rss-db-2 (secondary has not ended). To leave their Nodes are rss-db-0"},
 		{"RS-67 a handover has ended", shutWorld(pod(0).secondary().cordoned(), pod(1).primary(), pod(2).secondary()), v1alpha1.ReasonNotDraining, "no primary"},
 		{"and nobody drains", worldOf(setOf(2, 1), epochOne, pod(0).idle(), pod(1).secondary()), v1alpha1.ReasonNotDraining, "no primary"},
 		{"or there was never one", worldOf(setOf(2, 1), pod(0).idle().cordoned(), pod(1).idle()), v1alpha1.ReasonNotDraining, "no primary"},
