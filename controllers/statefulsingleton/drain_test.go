@@ -64,7 +64,7 @@ var _ = Describe("a drain with onEviction ReplaceFirst", func() {
 		Eventually(func() string { return controller(ctx, a) }).Should(Equal("Deployment db"))
 		Expect(live(ctx, a).Annotations).To(HaveKeyWithValue(v1.AnnotationDetached, string(a.UID)+" db-1"))
 		Expect(live(ctx, a).Labels).To(HaveKeyWithValue("pod-template-hash", "1"))
-		Expect(notes(ctx, s, v1.EventPodDetached)).To(Equal([]string{"Normal: pod a: its Node " + here + " is cordoned, and ReplicaSet db-1 makes another pod"}))
+		Eventually(func() []string { return notes(ctx, s, v1.EventPodDetached) }).Should(Equal([]string{"Normal: pod a: its Node " + here + " is cordoned, and ReplicaSet db-1 makes another pod"}))
 		b := add(ctx, newPod(ns, "b", madeBy(set), playing(playPending, "yes")))
 		Eventually(func() []string { return look(ctx, s).Waiting }).Should(Equal([]string{"b"}))
 		Expect(live(ctx, a).DeletionTimestamp).To(BeNil(), "nothing could run in its place")
