@@ -187,7 +187,7 @@ var extended = ofKind("ExtendedStatefulSet",
 )
 
 // turns are how many pods of a StatefulSingleton may run their program.
-var turns = shape{kind: bands.kind, width: bands.width, height: bands.height, options: bands.options,
+var turns = shape{kind: bands.kind, width: 12, height: bands.height, options: bands.options,
 	states: []state{{"none", "yellow"}, {"one", "green"}, {"more", "red"}}}
 
 var singletons = ofKind("StatefulSingleton",

@@ -53,7 +53,7 @@ type shape struct {
 	interval      string  // the shortest between two points; empty is that of a scrape
 }
 
-// state is what a number stands for, from 0 on; the last one stands for larger ones too.
+// state is what a number stands for, from 0 on. 2 stands for larger ones too.
 type state struct{ text, color string }
 
 // fields are those of a JSON object.
@@ -72,8 +72,8 @@ var (
 		"drawStyle": "bars", "fillOpacity": 80, "stacking": fields{"mode": "normal"},
 	}}
 	table = shape{kind: "table", width: 24, height: 6, instant: true, options: fields{"showHeader": true}}
-	bands = shape{kind: "state-timeline", width: 24, height: 8, states: []state{{"no", "red"}, {"yes", "green"}},
-		options: fields{"mergeValues": true, "showValue": "never", "perPage": 10, "legend": fields{"displayMode": "list", "placement": "bottom"}}}
+	bands = shape{kind: "state-timeline", width: 24, height: 6, states: []state{{"no", "red"}, {"yes", "green"}},
+		options: fields{"mergeValues": true, "showValue": "never", "perPage": 8, "legend": fields{"displayMode": "list", "placement": "bottom"}}}
 )
 
 // of is the shape with another width.
@@ -239,7 +239,7 @@ func (p panel) mappings() []fields {
 	var all []fields
 	for i, s := range p.shape.states {
 		is := fields{"text": s.text, "color": s.color}
-		if i == len(p.shape.states)-1 {
+		if i > 1 {
 			all = append(all, fields{"type": "range", "options": fields{"from": i, "to": nil, "result": is}})
 			continue
 		}
@@ -257,7 +257,7 @@ func (p panel) overrides() []fields {
 		all = append(all, override("byType", "string", fields{"id": "noValue", "value": ""}))
 		for _, name := range p.columns {
 			if properties, special := cells[name]; special {
-				all = append(all, override("byName", name, properties...))
+				all = append(all, override("byName", fieldOf(name), properties...))
 			}
 		}
 	case areas.kind:
@@ -280,7 +280,7 @@ var cells = map[string][]fields{
 		"url": "https://github.com/stateful-operator/stateful-operator/blob/main/docs/runbooks/${__value.raw}.md",
 	}}}},
 	// The object of a condition leads to the dashboard of its kind.
-	"object": {{"id": "displayName", "value": "name"}, {"id": "links", "value": []fields{{
+	"object": {{"id": "links", "value": []fields{{
 		"title": "Dashboard", "url": "/d/" + tag + "-${__data.fields.kind}?var-namespace=${__data.fields.namespace}&var-name=${__value.raw}",
 	}}}},
 	"severity": {width(100), painted("color-background"), mapped(fields{
@@ -306,18 +306,26 @@ func mapped(values fields) fields {
 	return fields{"id": "mappings", "value": []fields{{"type": "value", "options": values}}}
 }
 
+// fieldOf is what Prometheus' answer calls a column.
+func fieldOf(column string) string {
+	switch column {
+	case "status", "how many":
+		return "Value"
+	case "object": // the name of one whose kind has a dashboard
+		return "name"
+	}
+	return column
+}
+
 // ordered puts the columns of a table in their order, and hides the others.
 func (p panel) ordered() []fields {
-	hidden, index, names := fields{"Time": true, "Value": true}, fields{}, fields{}
-	for i, name := range p.columns {
-		switch name {
-		case "status", "how many":
-			delete(hidden, "Value")
-			index["Value"], names["Value"] = i, name
-		case "object":
-			index["name"], names["name"] = i, name
-		default:
-			index[name] = i
+	hidden, index, names := fields{"Time": true, "Value": true, "kind": true}, fields{}, fields{}
+	for i, column := range p.columns {
+		name := fieldOf(column)
+		delete(hidden, name)
+		index[name] = i
+		if name == "Value" {
+			names[name] = column
 		}
 	}
 	all := []fields{{"id": "organize", "options": fields{"excludeByName": hidden, "indexByName": index, "renameByName": names}}}
