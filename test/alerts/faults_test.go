@@ -220,9 +220,10 @@ func (s site) helps(a *alert) {
 // remembered tells of the last hour, and so is not silent when all is well again.
 const remembered = "StatefulSingletonTimeouts"
 
-// mendedFallSilent mends all faults, and waits until no alert fires.
+// mendedFallSilent mends all faults, and waits until no alert fires. The Node is first: a pod
+// that is deleted may be on it.
 func (s site) mendedFallSilent() {
-	for _, f := range faults {
+	for _, f := range slices.Backward(faults) {
 		s.t.Logf("mending: %s", f.what)
 		if f.node != "" {
 			s.Expect(s.local.StartNode(f.node)).To(Succeed())
