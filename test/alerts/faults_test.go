@@ -221,13 +221,11 @@ func (s site) helps(a *alert) {
 const remembered = "StatefulSingletonTimeouts"
 
 // mendedFallSilent mends all faults, and waits until no alert fires. The Node is first: a pod
-// that is deleted may be on it.
+// that is deleted may be on it. The quota is next: what was refused is tried again later.
 func (s site) mendedFallSilent() {
-	for _, f := range slices.Backward(faults) {
+	s.Expect(s.local.StartNode(lostNode)).To(Succeed())
+	for _, f := range faults {
 		s.t.Logf("mending: %s", f.what)
-		if f.node != "" {
-			s.Expect(s.local.StartNode(f.node)).To(Succeed())
-		}
 		s.run(f.mend)
 	}
 	s.until(func(g Gomega) {
