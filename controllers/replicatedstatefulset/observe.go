@@ -274,10 +274,14 @@ func (r *Reconciler) readChildren(ctx context.Context, w *world, from engine.Vie
 	if w.stateful, err = find[appsv1.StatefulSet](ctx, from, key(statefulSetName(w.set))); err != nil {
 		return err
 	}
-	if w.budget, err = find[policyv1.PodDisruptionBudget](ctx, from, key(budgetName(w.set))); err != nil {
+	budgets := r.Cache
+	if handsOver(w.set) { // else no budget is closed before anything, and there is none of the primaries
+		budgets = from
+	}
+	if w.budget, err = findCached[policyv1.PodDisruptionBudget](ctx, budgets, from, key(budgetName(w.set))); err != nil {
 		return err
 	}
-	if w.primaryBudget, err = find[policyv1.PodDisruptionBudget](ctx, from, key(primaryBudgetName(w.set))); err != nil {
+	if w.primaryBudget, err = find[policyv1.PodDisruptionBudget](ctx, budgets, key(primaryBudgetName(w.set))); err != nil {
 		return err
 	}
 	w.services = map[string]*corev1.Service{}

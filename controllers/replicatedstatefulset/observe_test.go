@@ -139,6 +139,11 @@ func TestWhatStopsNoMemberIsReadLiveWhereTheCacheHasNone(t *testing.T) {
 	if asked["*v1.StatefulSet"] != 1 || asked["*v1.PodDisruptionBudget"] != 2 || asked["*v1.Service"] != 0 {
 		t.Errorf("read live: %v, want the StatefulSet, the budgets, and nothing that the cache has", asked)
 	}
+	allowed := newStage(t, allowing(setOf(3, 1)))
+	allowed.settle(10 * time.Second)
+	if _, asked = allowed.lookLive(); asked["*v1.PodDisruptionBudget"] != 0 {
+		t.Errorf("read live: %v, and no role is handed over before an eviction", asked)
+	}
 	gone := w.services["db-primary"]
 	s.DeleteNow(gone)
 	s.look()

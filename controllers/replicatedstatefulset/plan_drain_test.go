@@ -262,18 +262,17 @@ func shutWorld(things ...thing) *world {
 
 // The budget of the others is opened when nothing is on its way.
 func TestBudgetIsOpened(t *testing.T) {
-	well := shutWorld
 	for _, r := range []struct {
 		name  string
 		world *world
 		want  string
 	}{
-		{"at rest", well(pod(0).primary(), pod(1).secondary()), "least 0, NotIn [primary]"},
-		{"not while a command runs", well(pod(0).primary(), pod(1).secondary().runs("secondary", time.Second)), "none"},
-		{"nor while no member is primary", well(pod(0).secondary(), pod(1).secondary()), "none"},
-		{"nor while one is missing and a command is on a Node that does not answer", well(pod(0).secondary().runs("demote", time.Second).onNode(off), pod(1).secondary().cordoned()), "none"},
-		{"RS-70 but when the time is over", well(pod(0).secondary().runs("demote", time.Second).onNode(off), pod(1).secondary().cordoned(), timedOut(time.Hour)), "least 0, NotIn [primary]"},
-		{"nor while one is about to be told to hand over", well(pod(0).primary().cordoned().sequence("9"), pod(1).secondary().later("9")), "most away 0, NotIn [primary]"},
+		{"at rest", shutWorld(pod(0).primary(), pod(1).secondary()), "least 0, NotIn [primary]"},
+		{"not while a command runs", shutWorld(pod(0).primary(), pod(1).secondary().runs("secondary", time.Second)), "none"},
+		{"nor while no member is primary", shutWorld(pod(0).secondary(), pod(1).secondary()), "none"},
+		{"nor while one is missing and a command is on a Node that does not answer", shutWorld(pod(0).secondary().runs("demote", time.Second).onNode(off), pod(1).secondary().cordoned()), "none"},
+		{"RS-70 but when the time is over", shutWorld(pod(0).secondary().runs("demote", time.Second).onNode(off), pod(1).secondary().cordoned(), timedOut(time.Hour)), "least 0, NotIn [primary]"},
+		{"nor while one is about to be told to hand over", shutWorld(pod(0).primary().cordoned().sequence("9"), pod(1).secondary().later("9")), "most away 0, NotIn [primary]"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			p, got := decide(r.world), "none"

@@ -101,8 +101,9 @@ var _ = func() bool {
 
 // describe makes a spec of each promise of a site.
 func describe(site promises.Site, decorators ...any) bool {
+	alone := slices.Contains(decorators, any(Ordered))
 	return Describe(string(site), slices.Concat(decorators, []any{func() {
-		if slices.Contains(decorators, any(Ordered)) {
+		if alone {
 			BeforeAll(waitForTurn)
 			AfterAll(func() { powerOff(site) })
 		}
@@ -115,7 +116,7 @@ func describe(site promises.Site, decorators ...any) bool {
 				if p.Long {
 					priority = 1
 				}
-				if slices.Contains(decorators, any(Ordered)) {
+				if alone {
 					It(p.Name, labels, func(ctx SpecContext) { try(ctx, p) }) // the container has the priority
 					continue
 				}

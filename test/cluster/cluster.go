@@ -39,12 +39,12 @@ type Options struct {
 	Version          string          // of Kubernetes; the newest that is known when empty, or 1.30 or 1.33
 }
 
-// kubernetes is the set of the programs of its version.
-func (o Options) kubernetes() Set {
-	if o.Version == "" {
+// programsOf is the set of the programs of a version of Kubernetes, as in Options.
+func programsOf(version string) Set {
+	if version == "" {
 		return Kubernetes
 	}
-	return Kubernetes + Set("-"+o.Version)
+	return Kubernetes + Set("-"+version)
 }
 
 // Cluster is a running cluster.
@@ -77,7 +77,7 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 	if err := NodesPossible(); err != nil {
 		return nil, err
 	}
-	return up(ctx, o, o.kubernetes(), Containerd, CoreDNS)
+	return up(ctx, o, programsOf(o.Version), Containerd, CoreDNS)
 }
 
 // UpControlPlane boots etcd, API server, controller manager and scheduler on
@@ -85,7 +85,7 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 func UpControlPlane(ctx context.Context, o Options) (*Cluster, error) {
 	o = o.withDefaults()
 	o.Nodes = 0
-	return up(ctx, o, o.kubernetes())
+	return up(ctx, o, programsOf(o.Version))
 }
 
 func up(ctx context.Context, o Options, sets ...Set) (*Cluster, error) {
@@ -206,9 +206,7 @@ func (c *Cluster) Kubeconfig() string { return c.path("admin.kubeconfig") }
 func (c *Cluster) AuditLog() string { return c.path("logs", "audit.log") }
 
 // Programs is the folder of the Kubernetes programs (kubectl among them).
-func (c *Cluster) Programs() string {
-	return c.state.Sets[Options{Version: c.state.Version}.kubernetes()]
-}
+func (c *Cluster) Programs() string { return c.state.Sets[programsOf(c.state.Version)] }
 
 // Config is the administrator's, without client-side rate limits.
 func (c *Cluster) Config() *rest.Config {

@@ -42,12 +42,12 @@ const unknown = "none known"
 var overview = dashboard{
 	name: "overview", title: "Stateful operator / Overview",
 	panels: []panel{
-		{title: "Objects", shape: number.of(12), none: unknown, about: "How many objects of each kind there are.",
+		{title: "Objects", shape: number.of(12), levels: calm, none: unknown, about: "How many objects of each kind there are.",
 			queries: one(`count by (kind) (stateful_operator_condition{type="Available"})`, "{{kind}}")},
 		{title: "Not available", shape: number.of(4), levels: bad, none: unknown, about: "Objects whose condition Available is not True, but for those that were stopped.",
-			queries: one(`sum(stateful_operator_condition{type="Available", reason!~"Stopped|NoPods"} == bool 0)`, "")},
+			queries: one(notAvailable(), "")},
 		{title: "Degraded", shape: number.of(4), levels: bad, none: unknown, about: "Objects with a problem that a person has to look at.",
-			queries: one(`sum(stateful_operator_condition{type="Degraded"} == bool 1)`, "")},
+			queries: one(areTrue("Degraded"), "")},
 		{title: "Leaders", shape: number.of(4), levels: just1, about: "Replicas of the operator that act. More or less than 1 is not for long.",
 			queries: one(`sum(leader_election_master_status{name="stateful-operator"}) or vector(0)`, "")},
 		{title: "Alerts that fire", shape: table, none: "No alert fires", about: "Those of config/prometheus. The name of each leads to its runbook.",
@@ -99,11 +99,26 @@ const (
 // unwell are the conditions that are not as they should be, of the objects that matchers
 // select.
 func unwell(matchers ...string) string {
-	metric := func(more ...string) string {
-		return fmt.Sprintf("stateful_operator_condition{%s}", strings.Join(slices.Concat(matchers, more), ", "))
-	}
+	with := func(more ...string) string { return condition(slices.Concat(matchers, more)...) }
 	return fmt.Sprintf("max by (kind, namespace, name, type, reason) (%s == 1 or %s == 0)",
-		metric(fmt.Sprintf("type!~%q", harmless)), metric(fmt.Sprintf("type=~%q", needed), fmt.Sprintf("reason!~%q", atPeace)))
+		with(fmt.Sprintf("type!~%q", harmless)), with(fmt.Sprintf("type=~%q", needed), fmt.Sprintf("reason!~%q", atPeace)))
+}
+
+// condition is 1 for each condition that is True, and else 0, of those that matchers select.
+func condition(matchers ...string) string {
+	return "stateful_operator_condition{" + strings.Join(matchers, ", ") + "}"
+}
+
+// notAvailable is how many objects are not Available and should be.
+func notAvailable(matchers ...string) string {
+	of := slices.Concat(matchers, []string{`type="Available"`, fmt.Sprintf("reason!~%q", atPeace)})
+	return fmt.Sprintf("sum(%s == bool 0)", condition(of...))
+}
+
+// areTrue is of how many objects a condition is True.
+func areTrue(kind string, matchers ...string) string {
+	of := slices.Concat(matchers, []string{fmt.Sprintf("type=%q", kind)})
+	return fmt.Sprintf("sum(%s == bool 1)", condition(of...))
 }
 
 // chosen selects the objects that are chosen in the dashboard of a kind.
@@ -112,29 +127,28 @@ const chosen = `namespace=~"$namespace", name=~"$name"`
 // ofKind is the dashboard of a kind: what each kind has, and then what this one has.
 func ofKind(kind string, own ...panel) dashboard {
 	selector := fmt.Sprintf("kind=%q, %s", kind, chosen)
-	condition := func(more string) string { return fmt.Sprintf("stateful_operator_condition{%s, %s}", selector, more) }
 	panels := []panel{
-		{title: "Objects", shape: number, none: unknown, about: "How many are chosen above.",
-			queries: one(fmt.Sprintf("count(%s)", condition(`type="Available"`)), "")},
+		{title: "Objects", shape: number, levels: calm, none: unknown, about: "How many are chosen above.",
+			queries: one(fmt.Sprintf("count(%s)", condition(selector, `type="Available"`)), "")},
 		{title: "Not available", shape: number, levels: bad, none: unknown, about: "Those whose condition Available is not True, but for those that were stopped.",
-			queries: one(fmt.Sprintf("sum(%s == bool 0)", condition(`type="Available", reason!~"Stopped|NoPods"`)), "")},
+			queries: one(notAvailable(selector), "")},
 		{title: "Degraded", shape: number, levels: bad, none: unknown, about: "Those with a problem that a person has to look at.",
-			queries: one(fmt.Sprintf("sum(%s == bool 1)", condition(`type="Degraded"`)), "")},
-		{title: "In progress", shape: number, none: unknown, about: "Those for which something is brought about: an upgrade, a scaling, a handover.",
-			queries: one(fmt.Sprintf("sum(%s == bool 1)", condition(`type="Progressing"`)), "")},
+			queries: one(areTrue("Degraded", selector), "")},
+		{title: "In progress", shape: number, levels: calm, none: unknown, about: "Those for which something is brought about: an upgrade, a scaling, a handover.",
+			queries: one(areTrue("Progressing", selector), "")},
 		{title: "What is not as it should be", shape: table, none: "All is as it should be", about: "Conditions and their reasons. `kubectl stateful why KIND/NAME` says more.",
 			columns: []string{"namespace", "name", "type", "status", "reason"},
 			queries: one(unwell(selector), "")},
 		{title: "Ready", shape: bands, none: "All were Ready all the time", about: "Those that were not Ready at some time of what is shown.",
-			queries: deviated(condition(`type="Ready"`), "min_over_time", "== 0")},
+			queries: deviated(condition(selector, `type="Ready"`), "min_over_time", "== 0")},
 	}
 	return dashboard{name: strings.ToLower(kind), title: "Stateful operator / " + kind, kind: kind, panels: append(panels, own...)}
 }
 
 // deviated are the objects of whose metric the least or most of all that is shown is not as it
 // should be, from begin to end.
-func deviated(metric, least, wrong string) []query {
-	return one(fmt.Sprintf("max by (namespace, name) (%s) and on (namespace, name) (%s(%s[$__range] @ end()) %s)", metric, least, metric, wrong), "{{namespace}}/{{name}}")
+func deviated(metric, over, wrong string) []query {
+	return one(fmt.Sprintf("max by (namespace, name) (%s) and on (namespace, name) (%s(%s[$__range] @ end()) %s)", metric, over, metric, wrong), "{{namespace}}/{{name}}")
 }
 
 // selected is a metric of the chosen objects.
@@ -187,8 +201,7 @@ var extended = ofKind("ExtendedStatefulSet",
 )
 
 // turns are how many pods of a StatefulSingleton may run their program.
-var turns = shape{kind: bands.kind, width: 12, height: bands.height, options: bands.options,
-	states: []state{{"none", "yellow"}, {"one", "green"}, {"more", "red"}}}
+var turns = bands.of(12).standing(state{"none", "yellow"}, state{"one", "green"}, state{"more", "red"})
 
 var singletons = ofKind("StatefulSingleton",
 	panel{title: "More than one pod may run the program", shape: turns, none: "Never in this time", about: "Objects that had more than one such pod at some time of what is shown. That breaks their promise, and is an alert.",

@@ -25,8 +25,8 @@ type panel struct {
 	unit string
 	// none is what is shown in the place of nothing.
 	none string
-	// levels are the colours of numbers from there on; without any they are blue.
-	levels []level
+	// levels are the colours of a number, as Grafana's thresholds: each reaches up to the next.
+	levels []fields
 	// limit is drawn as a line; 0 is none.
 	limit float64
 	// columns are those of a table, in this order.
@@ -35,12 +35,6 @@ type panel struct {
 
 // query is one of PromQL, and what its lines are called.
 type query struct{ expr, legend string }
-
-// level is a colour for numbers that are at least that large.
-type level struct {
-	from  float64
-	color string
-}
 
 // shape is how a panel looks.
 type shape struct {
@@ -73,12 +67,18 @@ var (
 	}}
 	table = shape{kind: "table", width: 24, height: 6, instant: true, options: fields{"showHeader": true}}
 	bands = shape{kind: "state-timeline", width: 24, height: 6, states: []state{{"no", "red"}, {"yes", "green"}},
-		options: fields{"mergeValues": true, "showValue": "never", "perPage": 8, "legend": fields{"displayMode": "list", "placement": "bottom"}}}
+		options: fields{"mergeValues": true, "showValue": "never", "perPage": 8, "legend": legend["legend"]}}
 )
 
 // of is the shape with another width.
 func (s shape) of(width int) shape {
 	s.width = width
+	return s
+}
+
+// standing is the shape with numbers that stand for other states.
+func (s shape) standing(states ...state) shape {
+	s.states = states
 	return s
 }
 
@@ -88,11 +88,12 @@ var legend = fields{
 }
 
 var (
+	calm = []fields{{"color": "blue", "value": nil}}
 	// bad are the colours of a number that wants a person if it is not 0. Where nothing is
 	// known it is not green.
-	bad = []level{{-1, "blue"}, {0, "green"}, {1, "red"}}
+	bad = []fields{{"color": "blue", "value": nil}, {"color": "green", "value": 0}, {"color": "red", "value": 1}}
 	// just1 are those of a number that has to be 1.
-	just1 = []level{{-1, "red"}, {1, "green"}, {2, "red"}}
+	just1 = []fields{{"color": "red", "value": nil}, {"color": "green", "value": 1}, {"color": "red", "value": 2}}
 )
 
 // colors are those of lines by their names, on all dashboards.
@@ -136,10 +137,10 @@ func (d dashboard) variables() []fields {
 	if d.kind == "" {
 		return all
 	}
-	condition := fmt.Sprintf("stateful_operator_condition{kind=%q", d.kind)
+	kind := fmt.Sprintf("kind=%q", d.kind)
 	return append(all,
-		choice("Namespace", "namespace", condition+"}"),
-		choice("Name", "name", condition+`, namespace=~"$namespace"}`))
+		choice("Namespace", "namespace", condition(kind)),
+		choice("Name", "name", condition(kind, `namespace=~"$namespace"`)))
 }
 
 // choice is a variable with the values of a label.
@@ -193,7 +194,7 @@ func (p panel) defaults() fields {
 	switch p.shape.kind {
 	case table.kind:
 	case number.kind:
-		defaults["thresholds"] = fields{"mode": "absolute", "steps": p.steps()}
+		defaults["thresholds"] = fields{"mode": "absolute", "steps": p.levels}
 	case bands.kind:
 		defaults["mappings"], defaults["color"] = p.mappings(), fields{"mode": "fixed"} // else there is no legend
 	default:
@@ -219,19 +220,6 @@ func (p panel) custom() fields {
 		custom["axisSoftMax"], custom["thresholdsStyle"] = p.limit, fields{"mode": "dashed"}
 	}
 	return custom
-}
-
-// steps are the levels, of which Grafana has the first one reach down for ever.
-func (p panel) steps() []fields {
-	steps := []fields{{"color": "blue", "value": nil}}
-	for i, l := range p.levels {
-		if i == 0 {
-			steps[0]["color"] = l.color
-			continue
-		}
-		steps = append(steps, fields{"color": l.color, "value": l.from})
-	}
-	return steps
 }
 
 // mappings say what the numbers of bands stand for.
