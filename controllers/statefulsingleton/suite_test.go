@@ -68,7 +68,7 @@ func giveRights(ctx context.Context) {
 	edit := &rbacv1.ClusterRole{ObjectMeta: named("edits-pods"), Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "create", "update", "patch", "delete"}}}}
 	Expect(user.Create(ctx, edit)).To(Succeed())
-	Expect(rbac.Bind(ctx, user, edit.Name, anotherUser)).To(Succeed())
+	Expect(rbac.Bind(ctx, user, "", "ClusterRole", edit.Name, anotherUser)).To(Succeed())
 }
 
 // as is a client of that user.

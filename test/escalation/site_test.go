@@ -23,6 +23,7 @@ import (
 
 	"github.com/stateful-operator/stateful-operator/controllers"
 	"github.com/stateful-operator/stateful-operator/test/manifest"
+	"github.com/stateful-operator/stateful-operator/test/rbac"
 )
 
 const (
@@ -85,14 +86,11 @@ func (s site) giveRoles(t *testing.T) {
 	for _, binding := range bindings {
 		for _, subject := range binding.Subjects {
 			user := accountOf(subject.Name)
+			namespace := ""
 			if binding.Kind == "RoleBinding" {
-				s.bind(t, operatorNamespace, binding.RoleRef.Kind, binding.RoleRef.Name, user)
-				continue
+				namespace = operatorNamespace
 			}
-			g.Expect(s.admin.Create(t.Context(), &rbacv1.ClusterRoleBinding{
-				ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}, RoleRef: binding.RoleRef,
-				Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
-			})).To(Succeed())
+			s.bind(t, namespace, binding.RoleRef.Kind, binding.RoleRef.Name, user)
 		}
 	}
 }
@@ -102,14 +100,10 @@ func accountOf(name string) string {
 	return "system:serviceaccount:" + operatorNamespace + ":stateful-operator-" + name
 }
 
-// bind gives a user what a role allows in a namespace.
+// bind gives a user what a role allows in a namespace, in all of them if it is "".
 func (s site) bind(t *testing.T, namespace, kind, role, user string) {
 	t.Helper()
-	NewWithT(t).Expect(s.admin.Create(t.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "test-"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
-	})).To(Succeed())
+	NewWithT(t).Expect(rbac.Bind(t.Context(), s.admin, namespace, kind, role, user)).To(Succeed())
 }
 
 // startOperator starts each part of the operator under its own account.

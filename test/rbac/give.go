@@ -3,10 +3,15 @@ package rbac
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
+	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stateful-operator/stateful-operator/test/manifest"
@@ -23,32 +28,73 @@ func Give(ctx context.Context, c client.Client, file, user string, names ...stri
 		if role.Kind != "ClusterRole" || !slices.Contains(names, role.Name) {
 			continue
 		}
-		if err := errors.Join(c.Create(ctx, &role), Bind(ctx, c, role.Name, user)); err != nil {
+		if err := errors.Join(c.Create(ctx, &role), Bind(ctx, c, "", "ClusterRole", role.Name, user)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Bind gives a user what a ClusterRole allows, in all namespaces.
-func Bind(ctx context.Context, c client.Client, role, user string) error {
-	return c.Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "test-" + role},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
-	})
-}
-
-// Allow lets a user do that with those objects of a namespace.
+// Allow lets a user do that with those objects of a namespace, as Bind does.
 func Allow(ctx context.Context, c client.Client, namespace, user, verb, group, resource string) error {
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{GenerateName: "may-", Namespace: namespace},
 		Rules: []rbacv1.PolicyRule{{Verbs: []string{verb}, APIGroups: []string{group}, Resources: []string{resource}}}}
 	if err := c.Create(ctx, role); err != nil {
 		return err
 	}
-	return c.Create(ctx, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: role.Name, Namespace: namespace},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	return Bind(ctx, c, namespace, "Role", role.Name, user)
+}
+
+// Bind gives a user what a role of kind Role or ClusterRole allows in a namespace; in all of
+// them if namespace is "". It returns when the API server knows: it hears of roles and of
+// bindings later than they are written.
+func Bind(ctx context.Context, c client.Client, namespace, kind, role, user string) error {
+	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role}
+	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}
+	its := metav1.ObjectMeta{Namespace: namespace, GenerateName: "test-"}
+	var binding client.Object = &rbacv1.RoleBinding{ObjectMeta: its, RoleRef: ref, Subjects: subjects}
+	if namespace == "" {
+		binding = &rbacv1.ClusterRoleBinding{ObjectMeta: its, RoleRef: ref, Subjects: subjects}
+	}
+	if err := c.Create(ctx, binding); err != nil {
+		return err
+	}
+	rules, err := rulesOf(ctx, c, namespace, kind, role)
+	if err != nil {
+		return err
+	}
+	for _, rule := range rules {
+		if len(rule.Resources) == 0 {
+			continue // it is about URLs
+		}
+		if err := await(ctx, c, namespace, user, rule); err != nil {
+			return fmt.Errorf("%s %s for %s: %w", kind, role, user, err)
+		}
+	}
+	return nil
+}
+
+func rulesOf(ctx context.Context, c client.Client, namespace, kind, name string) ([]rbacv1.PolicyRule, error) {
+	if kind == "Role" {
+		role := &rbacv1.Role{}
+		err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, role)
+		return role.Rules, err
+	}
+	role := &rbacv1.ClusterRole{}
+	err := c.Get(ctx, client.ObjectKey{Name: name}, role)
+	return role.Rules, err
+}
+
+// await waits until the API server lets a user do what a rule names first.
+func await(ctx context.Context, c client.Client, namespace, user string, rule rbacv1.PolicyRule) error {
+	resource, subresource, _ := strings.Cut(rule.Resources[0], "/")
+	asked := &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: rule.Verbs[0], Group: rule.APIGroups[0], Resource: resource, Subresource: subresource}
+	if len(rule.ResourceNames) > 0 {
+		asked.Name = rule.ResourceNames[0]
+	}
+	return wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: asked}}
+		err := c.Create(ctx, review)
+		return review.Status.Allowed, err
 	})
 }
