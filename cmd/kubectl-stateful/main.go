@@ -5,8 +5,10 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -14,9 +16,22 @@ import (
 	"github.com/stateful-operator/stateful-operator/cmd/kubectl-stateful/command"
 )
 
+// What the linker says of a release; see test/release.
+var version, commit string
+
+// versionText is what the linker said, or else what Go knows of the checkout.
+func versionText() string {
+	if version == "" {
+		if info, ok := debug.ReadBuildInfo(); ok {
+			return info.Main.Version
+		}
+	}
+	return fmt.Sprintf("%s, commit %s", version, commit)
+}
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := command.Run(ctx, genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}, os.Args[1:])
+	code := command.Run(ctx, genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}, versionText(), os.Args[1:])
 	stop()
 	os.Exit(code)
 }

@@ -68,7 +68,7 @@ func (s *server) in(t *testing.T) *server {
 // kubectl runs the plugin as a person does.
 func (s *server) kubectl(args ...string) (code int, out, stderr string) {
 	var written, failed bytes.Buffer
-	code = Run(context.Background(), genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &written, ErrOut: &failed},
+	code = Run(context.Background(), genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &written, ErrOut: &failed}, "0.1.0",
 		append(args, "--kubeconfig="+s.kubeconfig, "--namespace=default"))
 	return code, written.String(), failed.String()
 }

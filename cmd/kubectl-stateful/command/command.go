@@ -40,6 +40,8 @@ type site struct {
 // Plugin is what all commands share. Tests set other values.
 type Plugin struct {
 	Streams genericiooptions.IOStreams
+	// Version is that of the plugin.
+	Version string
 	// Connect reaches the cluster.
 	Connect func() (site, error)
 	// Now is the time.
@@ -48,13 +50,14 @@ type Plugin struct {
 	Interval time.Duration
 }
 
-// Run runs the command of these arguments, and returns the exit code.
-func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string) int {
+// Run runs the command of these arguments, and returns the exit code. The version is that of
+// the plugin.
+func Run(ctx context.Context, streams genericiooptions.IOStreams, version string, args []string) int {
 	klog.SetOutput(io.Discard) // what a library has to say is no message of ours
 	klog.LogToStderr(false)
 	log.SetLogger(klog.Background())
 	flags := genericclioptions.NewConfigFlags(true)
-	p := &Plugin{Streams: streams, Now: time.Now, Interval: time.Second, Connect: func() (site, error) { return connect(flags) }}
+	p := &Plugin{Streams: streams, Version: version, Now: time.Now, Interval: time.Second, Connect: func() (site, error) { return connect(flags) }}
 	root := p.Root()
 	flags.AddFlags(root.PersistentFlags())
 	return p.Execute(ctx, root, args)
@@ -118,15 +121,25 @@ func (p *Plugin) Root() *cobra.Command {
 			"StatefulCluster (stc), ReplicatedStatefulSet (rss), ExtendedStatefulSet (ests), StatefulSingleton (ssn).\n\n" +
 			"An object is KIND NAME or KIND/NAME, for example rss/db.",
 		SilenceErrors: true, SilenceUsage: true,
+		Version: p.Version,
 	}
-	root.AddCommand(p.status(), p.why(), p.rollout(), p.switchover(), p.fence(), p.unfence(), p.release(), p.gather())
+	root.SetVersionTemplate("kubectl stateful {{.Version}}\n")
+	root.AddCommand(p.status(), p.why(), p.rollout(), p.switchover(), p.fence(), p.unfence(), p.release(), p.gather(), p.version())
 	return root
+}
+
+// version says what --version says, as kubectl's command of that name does.
+func (p *Plugin) version() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version of the plugin", Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		Run: func(*cobra.Command, []string) { p.say("kubectl stateful %s", p.Version) },
+	}
 }
 
 // object is a command about one object.
 func (p *Plugin) object(c *cobra.Command, run func(context.Context, site, kinds.Kind, string) error) *cobra.Command {
 	c.Use += " (KIND NAME | KIND/NAME)"
-	c.Args = cobra.RangeArgs(1, 2)
+	c.Args = cobra.MaximumNArgs(2) // kinds.ParseArgs says what is missing
 	c.ValidArgsFunction = p.complete
 	c.DisableFlagsInUseLine = true
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -161,11 +174,17 @@ func (p *Plugin) names(ctx context.Context, kind kinds.Kind) []string {
 	if err != nil {
 		return nil
 	}
+	found, _ := namesOf(ctx, s, kind)
+	return found
+}
+
+// namesOf are those of the objects of a kind in the namespace.
+func namesOf(ctx context.Context, s site, kind kinds.Kind) ([]string, error) {
 	list := kind.NewList()
 	if err := s.List(ctx, list, client.InNamespace(s.Namespace)); err != nil {
-		return nil
+		return nil, err
 	}
-	return gather.NamesOf(list)
+	return gather.NamesOf(list), nil
 }
 
 // print writes a value as JSON or YAML.

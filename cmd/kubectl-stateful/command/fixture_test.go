@@ -72,6 +72,7 @@ func (x *terminal) run(args ...string) (code int, out, stderr string) {
 	looks := 0
 	p := &Plugin{
 		Streams:  genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: x.out, ErrOut: x.err},
+		Version:  "0.1.0",
 		Interval: time.Millisecond,
 		Now:      func() time.Time { return x.now },
 		Connect: func() (site, error) {

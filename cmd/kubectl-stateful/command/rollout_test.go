@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -140,6 +141,12 @@ func TestRolloutStatusOfExtendedStatefulSets(t *testing.T) {
 			o.Status.ObservedGeneration, o.Status.Phase = 6, estsv1alpha1.PhaseCanary
 			set(o.Status.Conditions, "Progressing", metav1.ConditionTrue, "Upgrading")
 		}), 0, "Waiting for extendedstatefulset \"shop\": Upgrading: no operation in progress (phase Canary)"},
+		{"a canary, which the condition names too", "ests/shop", ests(func(o *estsv1alpha1.ExtendedStatefulSet) {
+			rest(o.Status.Conditions)
+			o.Status.ObservedGeneration, o.Status.Phase = 6, estsv1alpha1.PhaseCanary
+			set(o.Status.Conditions, "Progressing", metav1.ConditionTrue, "Upgrading")
+			meta.FindStatusCondition(o.Status.Conditions, "Progressing").Message = "version 1 to 2, attempt 1, phase Canary"
+		}), 0, "Waiting for extendedstatefulset \"shop\": Upgrading: version 1 to 2, attempt 1, phase Canary\n"},
 		{"stable", "ests/shop", ests(func(o *estsv1alpha1.ExtendedStatefulSet) {
 			rest(o.Status.Conditions)
 			o.Status.ObservedGeneration, o.Status.Phase = 6, estsv1alpha1.PhaseStable

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
@@ -18,23 +19,91 @@ import (
 
 func (p *Plugin) status() *cobra.Command {
 	output := ""
-	c := p.object(&cobra.Command{
-		Use: "status", Short: "Show where an object stands, as a tree",
-		Long:    "Show an object with the conditions that matter, its versions, its members with their roles,\nnodes and claims, and what is waited for.",
-		Example: "  kubectl stateful status rss db\n  kubectl stateful status ests/shop --output=yaml",
-	}, func(ctx context.Context, s site, kind kinds.Kind, name string) error {
-		snap, err := snapshot.Load(ctx, s, kind, s.Namespace, name)
+	c := &cobra.Command{
+		Use: "status [KIND [NAME] | KIND/NAME]", Short: "Show where an object stands, as a tree",
+		Long:    "Show an object with the conditions that matter, its versions, its members with their roles,\nnodes and claims, and what is waited for. Without a name it shows all of the namespace, of that kind\nor of each.",
+		Example: "  kubectl stateful status\n  kubectl stateful status rss db\n  kubectl stateful status ests/shop --output=yaml",
+		Args:    cobra.MaximumNArgs(2), ValidArgsFunction: p.complete, DisableFlagsInUseLine: true,
+		RunE: func(c *cobra.Command, args []string) error {
+			s, err := p.Connect()
+			if err != nil {
+				return err
+			}
+			if len(args) == 0 || (len(args) == 1 && !strings.Contains(args[0], "/")) {
+				return p.statusOfAll(c.Context(), s, args, output)
+			}
+			kind, name, err := kinds.ParseArgs(args)
+			if err != nil {
+				return err
+			}
+			report, err := p.report(c.Context(), s, kind, name)
+			if err != nil {
+				return err
+			}
+			if output != "" {
+				return p.print(output, report)
+			}
+			return tree.Write(p.Streams.Out, report, p.color())
+		},
+	}
+	outputFlag(c, &output)
+	return c
+}
+
+func (p *Plugin) report(ctx context.Context, s site, kind kinds.Kind, name string) (tree.Report, error) {
+	snap, err := snapshot.Load(ctx, s, kind, s.Namespace, name)
+	if err != nil {
+		return tree.Report{}, err
+	}
+	return tree.Of(snap, p.Now()), nil
+}
+
+// statusOfAll shows each object of the namespace: of the kind that is named, or of each.
+func (p *Plugin) statusOfAll(ctx context.Context, s site, named []string, output string) error {
+	wanted := kinds.All
+	if len(named) > 0 {
+		kind, err := kinds.Parse(named[0])
 		if err != nil {
 			return err
 		}
-		report := tree.Of(snap, p.Now())
-		if output != "" {
-			return p.print(output, report)
+		wanted = []kinds.Kind{kind}
+	}
+	reports := []tree.Report{}
+	for _, kind := range wanted {
+		names, err := namesOf(ctx, s, kind)
+		if apierrors.IsForbidden(err) && len(named) == 0 {
+			p.warn("%s", explain(err))
+			continue
 		}
-		return tree.Write(p.Streams.Out, report, p.color())
-	})
-	outputFlag(c, &output)
-	return c
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			report, err := p.report(ctx, s, kind, name)
+			if apierrors.IsNotFound(err) {
+				continue // it was deleted meanwhile
+			}
+			if err != nil {
+				return err
+			}
+			reports = append(reports, report)
+		}
+	}
+	if output != "" {
+		return p.print(output, map[string]any{"items": reports})
+	}
+	if len(reports) == 0 {
+		p.warn("No resources found in %s namespace.", s.Namespace)
+	}
+	for i, report := range reports {
+		if i > 0 {
+			p.say("")
+		}
+		if err := tree.Write(p.Streams.Out, report, p.color()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func outputFlag(c *cobra.Command, output *string) {

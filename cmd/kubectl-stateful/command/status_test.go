@@ -1,11 +1,17 @@
 package command
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
 	rssv1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
@@ -39,6 +45,59 @@ func TestStatusForPrograms(t *testing.T) {
 	g.Expect(stderr).To(ContainSubstring(`error: unable to match a printer suitable for the output format "wide"`))
 }
 
+func TestStatusWithoutANameShowsAllOfTheNamespace(t *testing.T) {
+	g := NewWithT(t)
+	x := at(t, "rss.yaml", "stc.yaml")
+	_, cluster, _ := x.run("status", "stc/web")
+	_, replicated, _ := x.run("status", "rss/db")
+	_, out, stderr := x.run("status")
+	g.Expect(out).To(Equal(cluster + "\n" + replicated))
+	g.Expect(stderr).To(BeEmpty())
+	_, out, _ = x.run("status", "rss")
+	g.Expect(out).To(Equal(replicated))
+
+	code, out, stderr := x.run("status", "ssn")
+	g.Expect(code).To(Equal(0))
+	g.Expect(out).To(BeEmpty())
+	g.Expect(stderr).To(Equal("No resources found in default namespace.\n"))
+
+	var found struct{ Items []map[string]any }
+	_, out, _ = x.run("status", "--output=json")
+	g.Expect(json.Unmarshal([]byte(out), &found)).To(Succeed())
+	g.Expect(found.Items).To(HaveLen(2))
+	_, out, _ = x.run("status", "ssn", "--output=json")
+	g.Expect(json.Unmarshal([]byte(out), &found)).To(Succeed())
+	g.Expect(found.Items).To(BeEmpty())
+	g.Expect(found.Items).NotTo(BeNil(), "a list without items is one all the same")
+}
+
+func TestStatusLeavesOutKindsThatMayNotBeRead(t *testing.T) {
+	g := NewWithT(t)
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Group: rssv1alpha1.GroupVersion.Group, Resource: "replicatedstatefulsets"}, "", errors.New("no"))
+	x := atWith(t, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+		if _, ok := list.(*rssv1alpha1.ReplicatedStatefulSetList); ok {
+			return forbidden
+		}
+		return c.List(ctx, list, opts...)
+	}}, "rss.yaml", "stc.yaml")
+	code, out, stderr := x.run("status")
+	g.Expect(code).To(Equal(0))
+	g.Expect(out).To(HavePrefix("StatefulCluster default/web"))
+	g.Expect(stderr).To(HavePrefix("Error from server (Forbidden): replicatedstatefulsets.clusterlabs.org is forbidden"))
+	code, _, stderr = x.run("status", "rss")
+	g.Expect(code).To(Equal(1), "it is what was asked for")
+	g.Expect(stderr).To(HavePrefix("Error from server (Forbidden)"))
+}
+
+func TestItSaysWhichVersionItIs(t *testing.T) {
+	g := NewWithT(t)
+	x := at(t)
+	for _, arg := range []string{"version", "--version"} {
+		_, out, _ := x.run(arg)
+		g.Expect(out).To(Equal("kubectl stateful 0.1.0\n"))
+	}
+}
+
 func TestWhyShowsWhatTheOperatorDid(t *testing.T) {
 	g := NewWithT(t)
 	x := at(t, "rss.yaml")
@@ -60,9 +119,11 @@ func TestErrorsAreThoseOfKubectl(t *testing.T) {
 	for _, row := range []struct{ args, wants string }{
 		{"status rss/none", `Error from server (NotFound): replicatedstatefulsets.clusterlabs.org "none" not found`},
 		{"status deployment/db", `error: kubectl stateful knows no resource type "deployment"; it knows stc, rss, ests, ssn`},
-		{"status db", `error: an object is needed, as KIND NAME or KIND/NAME, for example rss/db`},
+		{"status db", `error: kubectl stateful knows no resource type "db"; it knows stc, rss, ests, ssn`},
+		{"why rss", `error: an object is needed, as KIND NAME or KIND/NAME, for example rss/db`},
 		{"status rss/db other", `error: there is no need to specify a resource type as a separate argument`},
-		{"status", `error: accepts between 1 and 2 arg(s), received 0`},
+		{"why", `error: an object is needed, as KIND NAME or KIND/NAME, for example rss/db`},
+		{"switchover --to=a", `error: an object is needed, as KIND NAME or KIND/NAME, for example rss/db`},
 		{"nonsense", `error: unknown command "nonsense" for "kubectl stateful"`},
 		{"switchover db", `error: required flag(s) "to" not set`},
 	} {

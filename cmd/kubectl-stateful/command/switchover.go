@@ -40,7 +40,7 @@ func (p *Plugin) switchover() *cobra.Command {
 			"member is missing, and the member has to have all that the primary had. This sets annotation\n" +
 			rssv1alpha1.AnnotationSwitchoverTo + ", and waits until the operator has obeyed or refused it.",
 		Example: "  kubectl stateful switchover db --to=rss-db-2",
-		Args:    cobra.RangeArgs(1, 2), DisableFlagsInUseLine: true,
+		Args:    cobra.MaximumNArgs(2), DisableFlagsInUseLine: true,
 		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp

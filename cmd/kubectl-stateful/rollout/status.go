@@ -213,8 +213,8 @@ func (j judge) extended(set *estsv1alpha1.ExtendedStatefulSet) Progress {
 		return j.done()
 	}
 	p := j.waiting()
-	if set.Status.Phase != "" {
-		p.Line += fmt.Sprintf(" (phase %s)", set.Status.Phase)
+	if phase := fmt.Sprintf("phase %s", set.Status.Phase); set.Status.Phase != "" && !strings.Contains(p.Line, phase) {
+		p.Line += " (" + phase + ")"
 	}
 	return p
 }
