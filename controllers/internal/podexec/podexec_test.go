@@ -2,6 +2,7 @@ package podexec
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -71,6 +72,30 @@ const (
 	broken  = `{"status":"Failure","reason":"InternalError","message":"error sending request: dial tcp: no route to host"}`
 	missing = `{"status":"Failure","reason":"InternalError","message":"error executing command in container: OCI runtime exec failed: exec failed: unable to start container process: exec: \"/check\": stat /check: no such file or directory"}`
 )
+
+func TestAProgramThatCannotBeStartedEndsWith127(t *testing.T) {
+	for _, said := range []string{
+		"exec failed: unable to start container process: exec: \"check\": executable file not found in $PATH",
+		"exec failed: unable to start container process: exec: \"/check\": permission denied",
+		// crun 1.8.1: none, no file that can be executed, a folder
+		"executable file `check` not found in $PATH: No such file or directory",
+		"open executable: Permission denied",
+		"open executable: Operation not permitted",
+	} {
+		t.Run(said, func(t *testing.T) {
+			status := metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonInternalError,
+				Message: "error executing command in container: failed to exec in container: failed to start exec \"3c8b\": OCI runtime exec failed: " + said}
+			text, err := json.Marshal(status)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e, _, _ := node(t, func(c *websocket.Conn) { say(t, c, 3, string(text)) })
+			if line := tell(e.Run(context.Background(), command("check"))); !strings.HasPrefix(line, "failed 127 ") {
+				t.Error(line)
+			}
+		})
+	}
+}
 
 func TestEveryEndOfACommand(t *testing.T) {
 	closed := func(conn *websocket.Conn) {

@@ -184,10 +184,11 @@ func (r *Result) conclude(text []byte) error {
 }
 
 // A program that is not in the image, or cannot be executed, gets no exit code
-// from containerd: the node says it in words, which are runc's. It gets the code
-// that shells use. CRI-O tells an exit code itself. A node that is short of
+// from containerd: the node says it in words, which are runc's or crun's. It gets the
+// code that shells use. CRI-O tells an exit code itself. A node that is short of
 // processes or memory has other words, which say nothing of the program.
-var notStarted = regexp.MustCompile(`unable to start container process: .*(no such file or directory|executable file not found in \$PATH|permission denied|exec format error|is a directory)`)
+var notStarted = regexp.MustCompile(`unable to start container process: .*(no such file or directory|executable file not found in \$PATH|permission denied|exec format error|is a directory)` +
+	"|OCI runtime exec failed: (executable file `.*` not found|open executable: (Permission denied|Operation not permitted))")
 
 const cannotStart = 127
 
