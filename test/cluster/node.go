@@ -23,6 +23,10 @@ var nodeBinds = []struct{ target, folder string }{
 	{"/run", ""}, // in memory, as after a boot
 }
 
+// unified is where cgroups of version 2 are beside those of version 1. crun takes either
+// version and not both, so that nodes do not see it.
+const unified = "/sys/fs/cgroup/unified"
+
 // startNode makes the node's namespaces, plugs it in, and starts containerd.
 func (c *Cluster) startNode(ctx context.Context, n node) error {
 	if err := makeCgroup(n.cgroup); err != nil {
@@ -51,7 +55,7 @@ func (c *Cluster) startNode(ctx context.Context, n node) error {
 	return c.waitContainerd(ctx, n)
 }
 
-// nodePath lets containerd find its shim and runc.
+// nodePath lets containerd find its shim and crun.
 func (c *Cluster) nodePath() string {
 	return "PATH=" + c.state.Sets[Containerd] + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 }
@@ -102,7 +106,10 @@ func (c *Cluster) writeNodeFiles(n node) error {
 			return err
 		}
 	}
-	for _, folder := range []string{"volumes", staticPods} {
+	if _, err := os.Stat(unified); err == nil {
+		setup.Binds[unified] = filepath.Join(n.dir, "nothing")
+	}
+	for _, folder := range []string{"volumes", staticPods, "nothing"} {
 		if err := os.MkdirAll(filepath.Join(n.dir, folder), 0o755); err != nil {
 			return err
 		}
@@ -114,6 +121,9 @@ func (c *Cluster) writeNodeFiles(n node) error {
 		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
 			return err
 		}
+	}
+	if err := os.WriteFile(filepath.Join(n.dir, "crun"), []byte(crunScript), 0o755); err != nil {
+		return err
 	}
 	return nodeinit.WriteJSON(nodeinit.SetupFile(n.dir), setup)
 }

@@ -12,7 +12,8 @@ import (
 // debianPackages is what nodes need from the machine: a program, or a file,
 // that reports whether it is there, and the package that brings it.
 var debianPackages = []struct{ sign, name string }{
-	{"runc", "runc"},
+	{"crun", "crun"},
+	{"runc", "runc"}, // for tests of the gate
 	{"/usr/lib/cni/bridge", "containernetworking-plugins"},
 	{"ip", "iproute2"},
 	{"iptables", "iptables"},

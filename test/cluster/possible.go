@@ -72,7 +72,7 @@ var needed = []struct {
 	bit  uint
 }{{"CAP_NET_ADMIN", 12}, {"CAP_SYS_ADMIN", 21}, {"CAP_MKNOD", 27}}
 
-// sysResource is the number of CAP_SYS_RESOURCE. Without it runc fails on every pod unless
+// sysResource is the number of CAP_SYS_RESOURCE. Without it crun fails on every pod unless
 // containerd is told.
 const sysResource = 24
 
