@@ -174,10 +174,14 @@ func (s *site) makeTenants(t *testing.T) {
 		roles = append(roles, read[0].Name)
 	}
 	namespaces := cache.Options{Scheme: s.admin.Scheme(), Mapper: s.admin.RESTMapper(), DefaultNamespaces: map[string]cache.Config{}}
-	for i := range 8 {
+	neighbours := 3
+	if *long {
+		neighbours = 7
+	}
+	for i := range neighbours + 1 {
 		n := &tenant{name: fmt.Sprint("neighbour-", i)}
-		if s.neighbours = append(s.neighbours, n); i == 7 {
-			n.name, s.hostile, s.neighbours = "hostile", n, s.neighbours[:7]
+		if s.neighbours = append(s.neighbours, n); i == neighbours {
+			n.name, s.hostile, s.neighbours = "hostile", n, s.neighbours[:neighbours]
 		} else {
 			namespaces.DefaultNamespaces[n.name] = cache.Config{}
 		}
