@@ -161,7 +161,7 @@ test-older: ## test-api on each older version of Kubernetes that is tried [KUBER
 	@for version in $(or $(KUBERNETES),1.30 1.33); do \
 		assets=$$($(CLUSTER) build kubernetes-$$version); \
 		printf '\nKubernetes %s\n' $$version; \
-		TEST_ASSET_KUBE_APISERVER=$$assets/kube-apiserver APISERVER_VERSION=$$version $(MAKE) --no-print-directory test-api; \
+		TEST_ASSET_KUBE_APISERVER=$$assets/kube-apiserver APISERVER_VERSION=$$version $(MAKE) --no-print-directory test-api || exit 1; \
 	done
 
 # Two processes have a cluster each, and the others share one. The core has two clusters at a
@@ -182,8 +182,11 @@ test-nodes: ## All promises of each kind on real nodes (about an hour of CPU tim
 	@$(PROMISES) --procs=6 --timeout=3h ./scorecard/promises -- $(ON_PROMISES)
 
 .PHONY: test-older-nodes
-test-older-nodes: ## The core of the promises on real nodes of an older Kubernetes.
-	@$(MAKE) --no-print-directory test-core KUBERNETES=1.33
+test-older-nodes: ## The core of the promises on real nodes of each older Kubernetes [KUBERNETES='1.30 1.33'].
+	@for version in $(or $(KUBERNETES),1.30 1.33); do \
+		printf '\nKubernetes %s\n' $$version; \
+		$(MAKE) --no-print-directory test-core KUBERNETES=$$version || exit 1; \
+	done
 
 # The flags of one promise that is tried for long, with what it says as it goes on.
 ONE_PROMISE := go test -vet=off -count=1 -timeout 12h -v -run '^TestPromises$$' ./scorecard/promises -ginkgo.v -ginkgo.timeout=12h
