@@ -11,10 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
@@ -122,35 +120,11 @@ func (silent) List(context.Context, client.ObjectList, ...client.ListOption) err
 
 // FuzzWebhook sends any body to the webhook: it answers, and what it allows is valid.
 func FuzzWebhook(f *testing.F) {
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		f.Fatal(err)
-	}
-	hook := admission.WithValidator(scheme, &validator{cache: silent{}, court: trial.NewCourt(silent{})})
 	for _, raw := range stranger.Samples(f, samples, "StatefulCluster") {
-		f.Add(stranger.Review(raw, nil))
 		f.Add(stranger.Review(raw, []byte(strings.Replace(nastySpecs[0], "{", `{"apiVersion":"enge.me/v1alpha1","kind":"StatefulCluster",`, 1))))
 	}
-	f.Add([]byte(`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":null}`))
-	f.Add([]byte(`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"operation":"UPDATE","object":null,"oldObject":{}}}`))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		if bounds.Quantities(body) != nil {
-			return
-		}
-		answer := stranger.Ask(t, hook, body)
-		var review struct {
-			Request struct {
-				Operation string
-				Object    v1alpha1.StatefulCluster
-			}
-		}
-		if json.Unmarshal(body, &review) != nil || review.Request.Operation != "CREATE" || !answer.Allowed {
-			return
-		}
-		if faults := problem(withDefaults(&review.Request.Object)); faults != "" {
-			t.Errorf("it allows what cannot be served: %s", faults)
-		}
-	})
+	stranger.Webhook(f, v1alpha1.AddToScheme, &validator{cache: silent{}, court: trial.NewCourt(silent{})}, stranger.Samples(f, samples, "StatefulCluster"),
+		func(object *v1alpha1.StatefulCluster) string { return problem(withDefaults(object)) })
 }
 
 // FuzzNotesOnPods reads what the operator keeps in annotations of pods, which who may

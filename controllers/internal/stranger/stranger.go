@@ -9,13 +9,17 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	"sigs.k8s.io/yaml"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/bounds"
 )
 
 // Samples are the objects of that kind in a folder of YAML files, as JSON.
@@ -60,6 +64,47 @@ func Review(object, old []byte) []byte {
 		return nil // what is no JSON cannot be in a request
 	}
 	return body
+}
+
+// Webhook sends any body to the webhook of a kind, to begin with those that create the
+// samples, or change the first of them into each. It answers, and an object whose creation it
+// allows has no fault, as fault says in words.
+func Webhook[T runtime.Object](f *testing.F, add func(*runtime.Scheme) error, validator admission.Validator[T], samples [][]byte, fault func(T) string) {
+	f.Helper()
+	scheme := runtime.NewScheme()
+	if err := add(scheme); err != nil {
+		f.Fatal(err)
+	}
+	hook := admission.WithValidator(scheme, validator)
+	for _, raw := range samples {
+		f.Add(Review(raw, nil))
+		f.Add(Review(raw, samples[0]))
+	}
+	for _, request := range []string{"null", `{"operation":"UPDATE","object":{},"oldObject":null}`, `{"operation":"UPDATE","object":null,"oldObject":{}}`} {
+		f.Add([]byte(`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":` + request + `}`))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if bounds.Quantities(body) != nil {
+			return
+		}
+		answer := Ask(t, hook, body)
+		var review struct {
+			Request struct {
+				Operation string
+				Object    json.RawMessage
+			}
+		}
+		if json.Unmarshal(body, &review) != nil || review.Request.Operation != "CREATE" || !answer.Allowed {
+			return
+		}
+		object := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
+		if json.Unmarshal(review.Request.Object, object) != nil {
+			return
+		}
+		if found := fault(object); found != "" {
+			t.Errorf("it allows what cannot be served: %s", found)
+		}
+	})
 }
 
 // Ask sends a body to a webhook. There is always an answer, which is to this request and
