@@ -10,7 +10,9 @@ import (
 	"net"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -176,7 +178,7 @@ func (r *Result) conclude(text []byte) error {
 			}
 		}
 	}
-	if notStarted.MatchString(status.Message) {
+	if notStarted.MatchString(status.Message) && r.named(status.Message) {
 		r.Outcome, r.Code, r.Stderr = Failed, cannotStart, status.Message[:min(len(status.Message), r.Keep)]
 		return nil
 	}
@@ -188,7 +190,19 @@ func (r *Result) conclude(text []byte) error {
 // code that shells use. CRI-O tells an exit code itself. A node that is short of
 // processes or memory has other words, which say nothing of the program.
 var notStarted = regexp.MustCompile(`unable to start container process: .*(no such file or directory|executable file not found in \$PATH|permission denied|exec format error|is a directory)` +
-	"|OCI runtime exec failed: (executable file `.*` not found|open executable: (Permission denied|Operation not permitted))")
+	"|OCI runtime exec failed: executable file `.*` not found")
+
+// named reports whether a runtime's words are of this command's program. All commands in a
+// container share the file that containerd reads such words from: they may be those of an
+// earlier one, and this one may have run.
+func (r *Result) named(words string) bool {
+	if len(r.Argv) == 0 {
+		return false
+	}
+	program := r.Argv[0]
+	return slices.ContainsFunc([]string{strconv.Quote(program) + ":", "`" + program + "`", "exec " + program + ":"},
+		func(form string) bool { return strings.Contains(words, form) })
+}
 
 const cannotStart = 127
 
