@@ -74,7 +74,7 @@ test: test-unit test-api test-core ## What each change must pass, one kind after
 .PHONY: plugin
 plugin: ## Build kubectl stateful, a plugin of kubectl for the four kinds, into build/bin.
 	$(call say,Building kubectl stateful)
-	@go build -ldflags='-s -w' -o build/bin/kubectl-stateful ./cmd/kubectl-stateful
+	@go build -ldflags="-s -w -X main.version=$(VERSION) -X main.commit=$$(git rev-parse HEAD 2>/dev/null || echo unknown)" -o build/bin/kubectl-stateful ./cmd/kubectl-stateful
 	@echo "To use it: export PATH=$(CURDIR)/build/bin:\$$PATH; kubectl stateful --help"
 
 ##@ Change the code
@@ -183,7 +183,8 @@ test-nodes: ## All promises of each kind on real nodes (about an hour of CPU tim
 
 .PHONY: test-older-nodes
 test-older-nodes: ## The core of the promises on real nodes of each older Kubernetes [KUBERNETES='1.30 1.33'].
-	@for version in $(or $(KUBERNETES),1.30 1.33); do \
+	$(as_root)
+	@unset KUBECONFIG; for version in $(or $(KUBERNETES),1.30 1.33); do \
 		printf '\nKubernetes %s\n' $$version; \
 		$(MAKE) --no-print-directory test-core KUBERNETES=$$version || exit 1; \
 	done

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -19,12 +18,9 @@ import (
 // What the linker says of a release; see test/release.
 var version, commit string
 
-// versionText is what the linker said, or else what Go knows of the checkout.
 func versionText() string {
 	if version == "" {
-		if info, ok := debug.ReadBuildInfo(); ok {
-			return info.Main.Version
-		}
+		return "(unknown)"
 	}
 	return fmt.Sprintf("%s, commit %s", version, commit)
 }

@@ -2,7 +2,6 @@ package rbac
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,7 +27,10 @@ func Give(ctx context.Context, c client.Client, file, user string, names ...stri
 		if role.Kind != "ClusterRole" || !slices.Contains(names, role.Name) {
 			continue
 		}
-		if err := errors.Join(c.Create(ctx, &role), Bind(ctx, c, "", "ClusterRole", role.Name, user)); err != nil {
+		if err := c.Create(ctx, &role); err != nil {
+			return err
+		}
+		if err := Bind(ctx, c, "", "ClusterRole", role.Name, user); err != nil {
 			return err
 		}
 	}
@@ -46,8 +48,8 @@ func Allow(ctx context.Context, c client.Client, namespace, user, verb, group, r
 }
 
 // Bind gives a user what a role of kind Role or ClusterRole allows in a namespace; in all of
-// them if namespace is "". It returns when the API server knows: it hears of roles and of
-// bindings later than they are written.
+// them if namespace is "". It returns when the API server allows the first of each rule: it
+// hears of roles and of bindings later than they are written.
 func Bind(ctx context.Context, c client.Client, namespace, kind, role, user string) error {
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role}
 	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}

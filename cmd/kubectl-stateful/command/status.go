@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -25,14 +26,14 @@ func (p *Plugin) status() *cobra.Command {
 		Example: "  kubectl stateful status\n  kubectl stateful status rss db\n  kubectl stateful status ests/shop --output=yaml",
 		Args:    cobra.MaximumNArgs(2), ValidArgsFunction: p.complete, DisableFlagsInUseLine: true,
 		RunE: func(c *cobra.Command, args []string) error {
-			s, err := p.Connect()
+			if len(args) == 0 || (len(args) == 1 && !strings.Contains(args[0], "/")) {
+				return p.statusOfAll(c.Context(), args, output)
+			}
+			kind, name, err := kinds.ParseArgs(args)
 			if err != nil {
 				return err
 			}
-			if len(args) == 0 || (len(args) == 1 && !strings.Contains(args[0], "/")) {
-				return p.statusOfAll(c.Context(), s, args, output)
-			}
-			kind, name, err := kinds.ParseArgs(args)
+			s, err := p.Connect()
 			if err != nil {
 				return err
 			}
@@ -58,8 +59,9 @@ func (p *Plugin) report(ctx context.Context, s site, kind kinds.Kind, name strin
 	return tree.Of(snap, p.Now()), nil
 }
 
-// statusOfAll shows each object of the namespace: of the kind that is named, or of each.
-func (p *Plugin) statusOfAll(ctx context.Context, s site, named []string, output string) error {
+// statusOfAll shows each object of the namespace: of the kind that is named, or of each. What
+// cannot be read does not hide the rest.
+func (p *Plugin) statusOfAll(ctx context.Context, named []string, output string) error {
 	wanted := kinds.All
 	if len(named) > 0 {
 		kind, err := kinds.Parse(named[0])
@@ -68,15 +70,16 @@ func (p *Plugin) statusOfAll(ctx context.Context, s site, named []string, output
 		}
 		wanted = []kinds.Kind{kind}
 	}
-	reports := []tree.Report{}
+	s, err := p.Connect()
+	if err != nil {
+		return err
+	}
+	reports, unread := []tree.Report{}, 0
 	for _, kind := range wanted {
 		names, err := namesOf(ctx, s, kind)
-		if apierrors.IsForbidden(err) && len(named) == 0 {
-			p.warn("%s", explain(err))
-			continue
-		}
 		if err != nil {
-			return err
+			p.warn("%s", explain(err))
+			unread++
 		}
 		for _, name := range names {
 			report, err := p.report(ctx, s, kind, name)
@@ -84,16 +87,28 @@ func (p *Plugin) statusOfAll(ctx context.Context, s site, named []string, output
 				continue // it was deleted meanwhile
 			}
 			if err != nil {
-				return err
+				p.warn("%s", explain(err))
+				unread++
+				continue
 			}
 			reports = append(reports, report)
 		}
 	}
+	if err := p.writeReports(s.Namespace, reports, unread, output); err != nil {
+		return err
+	}
+	if unread > 0 {
+		return errors.New("not all could be read")
+	}
+	return nil
+}
+
+func (p *Plugin) writeReports(namespace string, reports []tree.Report, unread int, output string) error {
 	if output != "" {
 		return p.print(output, map[string]any{"items": reports})
 	}
-	if len(reports) == 0 {
-		p.warn("No resources found in %s namespace.", s.Namespace)
+	if len(reports) == 0 && unread == 0 {
+		p.warn("No resources found in %s namespace.", namespace)
 	}
 	for i, report := range reports {
 		if i > 0 {
