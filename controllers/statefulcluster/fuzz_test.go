@@ -120,10 +120,11 @@ func (silent) List(context.Context, client.ObjectList, ...client.ListOption) err
 
 // FuzzWebhook sends any body to the webhook: it answers, and what it allows is valid.
 func FuzzWebhook(f *testing.F) {
-	for _, raw := range stranger.Samples(f, samples, "StatefulCluster") {
+	all := stranger.Samples(f, samples, "StatefulCluster")
+	for _, raw := range all {
 		f.Add(stranger.Review(raw, []byte(strings.Replace(nastySpecs[0], "{", `{"apiVersion":"enge.me/v1alpha1","kind":"StatefulCluster",`, 1))))
 	}
-	stranger.Webhook(f, v1alpha1.AddToScheme, &validator{cache: silent{}, court: trial.NewCourt(silent{})}, stranger.Samples(f, samples, "StatefulCluster"),
+	stranger.Webhook(f, v1alpha1.AddToScheme, &validator{cache: silent{}, court: trial.NewCourt(silent{})}, all,
 		func(object *v1alpha1.StatefulCluster) string { return problem(withDefaults(object)) })
 }
 

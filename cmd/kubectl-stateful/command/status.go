@@ -20,32 +20,27 @@ import (
 
 func (p *Plugin) status() *cobra.Command {
 	output := ""
-	c := &cobra.Command{
-		Use: "status [KIND [NAME] | KIND/NAME]", Short: "Show where an object stands, as a tree",
+	c := p.object(&cobra.Command{
+		Use: "status", Short: "Show where an object stands, as a tree",
 		Long:    "Show an object with the conditions that matter, its versions, its members with their roles,\nnodes and claims, and what is waited for. Without a name it shows all of the namespace, of that kind\nor of each.",
 		Example: "  kubectl stateful status\n  kubectl stateful status rss db\n  kubectl stateful status ests/shop --output=yaml",
-		Args:    cobra.MaximumNArgs(2), ValidArgsFunction: p.complete, DisableFlagsInUseLine: true,
-		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 || (len(args) == 1 && !strings.Contains(args[0], "/")) {
-				return p.statusOfAll(c.Context(), args, output)
-			}
-			kind, name, err := kinds.ParseArgs(args)
-			if err != nil {
-				return err
-			}
-			s, err := p.Connect()
-			if err != nil {
-				return err
-			}
-			report, err := p.report(c.Context(), s, kind, name)
-			if err != nil {
-				return err
-			}
-			if output != "" {
-				return p.print(output, report)
-			}
-			return tree.Write(p.Streams.Out, report, p.color())
-		},
+	}, func(ctx context.Context, s site, kind kinds.Kind, name string) error {
+		report, err := p.report(ctx, s, kind, name)
+		if err != nil {
+			return err
+		}
+		if output != "" {
+			return p.print(output, report)
+		}
+		return tree.Write(p.Streams.Out, report, p.color())
+	})
+	c.Use = "status [KIND [NAME] | KIND/NAME]"
+	one := c.RunE
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 || (len(args) == 1 && !strings.Contains(args[0], "/")) {
+			return p.statusOfAll(c.Context(), args, output)
+		}
+		return one(c, args)
 	}
 	outputFlag(c, &output)
 	return c
