@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -88,9 +89,14 @@ func (c *Cluster) nodeLog(n node, program string) string {
 }
 
 func (c *Cluster) writeNodeFiles(n node) error {
+	crun, err := exec.LookPath("crun")
+	if err != nil {
+		return err
+	}
 	setup := nodeinit.Setup{
 		Hostname: n.name,
 		Binds:    map[string]string{},
+		ReadOnly: []string{crun},
 		Sysctls: map[string]string{
 			"net.ipv4.ip_forward":                "1",
 			"net.ipv4.conf.all.rp_filter":        "0",

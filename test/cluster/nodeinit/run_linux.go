@@ -51,6 +51,14 @@ func prepare(setup Setup) error {
 			return fmt.Errorf("mounting %s at %s: %w", source, target, err)
 		}
 	}
+	for _, file := range setup.ReadOnly {
+		if err := syscall.Mount(file, file, "", syscall.MS_BIND, ""); err != nil {
+			return fmt.Errorf("mounting %s over itself: %w", file, err)
+		}
+		if err := syscall.Mount("", file, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+			return fmt.Errorf("making %s read-only: %w", file, err)
+		}
+	}
 	// Last, because a bind's source may be below /run on some machines.
 	if err := syscall.Mount("tmpfs", "/run", "tmpfs", syscall.MS_NOSUID|syscall.MS_NODEV, "mode=755"); err != nil {
 		return fmt.Errorf("mounting /run: %w", err)
