@@ -85,7 +85,7 @@ func (t *freezeTrial) start(ctx context.Context, lease string) (err error) {
 	}
 	waiting, stop := context.WithTimeout(ctx, patience)
 	defer stop()
-	if t.leader, err = t.election.AwaitHolder(waiting); err != nil {
+	if t.leader, err = t.election.AwaitLeader(waiting); err != nil {
 		t.first.Kill()
 		return err
 	}
@@ -152,7 +152,9 @@ func (t *freezeTrial) goThrough(ctx context.Context) error {
 		if !t.renewal && t.first.Proxy.Disarm() {
 			return nil // it took fewer writes than undisturbed, and nothing was tried
 		}
-		<-t.trap.Sprung()
+		if err := t.springs(ctx); err != nil {
+			return err
+		}
 		ran <- nil
 	}
 	if err := errors.Join(t.trap.Err(), t.succeeds(ctx)); err != nil {
@@ -162,6 +164,18 @@ func (t *freezeTrial) goThrough(ctx context.Context) error {
 		return err
 	}
 	return errors.Join(t.trap.LetGo(ctx), t.wake(), t.ends(ctx))
+}
+
+// springs waits until the leader comes to the write that it is to be frozen at.
+func (t *freezeTrial) springs(ctx context.Context) error {
+	ctx, stop := context.WithTimeout(ctx, patience)
+	defer stop()
+	select {
+	case <-t.trap.Sprung():
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%s did not come to the write that it was to be frozen at: %w", t.leader, ctx.Err())
+	}
 }
 
 // succeeds waits until the second leads.

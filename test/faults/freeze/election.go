@@ -27,6 +27,7 @@ import (
 type Election struct {
 	mu      sync.Mutex
 	holders []string // one after another, each once; "" is nobody
+	renewed bool     // the last of them wrote the lease again
 	err     error
 }
 
@@ -78,7 +79,9 @@ func (e *Election) see(change watch.Event) {
 		return
 	}
 	holder := ptr.Deref(lease.Spec.HolderIdentity, "")
-	if n := len(e.holders); n == 0 || e.holders[n-1] != holder {
+	n := len(e.holders)
+	e.renewed = n > 0 && e.holders[n-1] == holder
+	if !e.renewed {
 		e.holders = append(e.holders, holder)
 	}
 }
@@ -104,6 +107,23 @@ func (e *Election) AwaitHolder(ctx context.Context, before ...string) (holder st
 		err = fmt.Errorf("nobody else came to hold the lease, which %q held: %w", holders, err)
 	}
 	return holder, err
+}
+
+// AwaitLeader waits until one holds the lease and has renewed it. One that has not may not
+// know that it holds it: the answer to its first write may have been lost.
+func (e *Election) AwaitLeader(ctx context.Context) (leader string, err error) {
+	if leader, err = e.AwaitHolder(ctx); err != nil {
+		return "", err
+	}
+	err = wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return e.renewed, e.err
+	})
+	if err != nil {
+		err = fmt.Errorf("%s holds the lease and does not renew it: %w", leader, err)
+	}
+	return leader, err
 }
 
 // Parked is who holds a lease that nobody is to act under.
