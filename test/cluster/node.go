@@ -112,6 +112,10 @@ func (c *Cluster) writeNodeFiles(n node) error {
 			return err
 		}
 	}
+	if _, err := os.Stat("/proc/sys/net/ipv6"); err == nil {
+		// Services have no address of version 6. kube-proxy would write its rules twice.
+		setup.Sysctls["net.ipv6.conf.all.disable_ipv6"] = "1"
+	}
 	if _, err := os.Stat(unified); err == nil {
 		setup.Binds[unified] = filepath.Join(n.dir, "nothing")
 	}
