@@ -164,8 +164,8 @@ test-older: ## test-api on each older version of Kubernetes that is tried [KUBER
 		TEST_ASSET_KUBE_APISERVER=$$assets/kube-apiserver APISERVER_VERSION=$$version $(MAKE) --no-print-directory test-api; \
 	done
 
-# Two processes have a cluster each, and the others share one. The core has two clusters at a
-# time: a third one takes more of two cores than it gives.
+# Two processes have a cluster each, and the others share one. In the core one process tries all
+# that have to be alone: a third cluster takes more of two cores than it gives.
 PROMISES := go tool ginkgo run --vet=off --grace-period=2m -v
 ON_PROMISES = -test.run='^TestPromises$$' $(if $(KUBERNETES),-kubernetes=$(KUBERNETES))
 
@@ -173,7 +173,7 @@ ON_PROMISES = -test.run='^TestPromises$$' $(if $(KUBERNETES),-kubernetes=$(KUBER
 test-core: ## The core of the promises on real nodes: KUBECONFIG's, or those of local clusters [KUBERNETES=1.33].
 	$(as_root_or_there)
 	$(call say,The core of the promises on real nodes)
-	@$(PROMISES) --procs=4 --timeout=40m --label-filter=core ./scorecard/promises -- $(ON_PROMISES) -in-turn
+	@$(PROMISES) --procs=3 --timeout=40m --label-filter=core ./scorecard/promises -- $(ON_PROMISES) -in-turn
 
 .PHONY: test-nodes
 test-nodes: ## All promises of each kind on real nodes (about an hour of CPU time) [KUBERNETES=1.33].

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,8 +43,8 @@ type workshop struct {
 // build builds all images. The shared cluster boots meanwhile, as all processes but a
 // few use it; others are booted by the process that uses them.
 func build(ctx context.Context) (w workshop, err error) {
-	for site := range chosen {
-		release, err := cluster.Hold(ctx, nameOf(site), os.Stdout)
+	for _, name := range names() {
+		release, err := cluster.Hold(ctx, name, os.Stdout)
 		if err != nil {
 			return w, err
 		}
@@ -69,10 +71,23 @@ func build(ctx context.Context) (w workshop, err error) {
 
 // nameOf is that of a site's local cluster.
 func nameOf(site promises.Site) string {
-	if site == promises.SharedSite {
-		return cmp.Or(*keep, "promises")
+	name := cmp.Or(*keep, "promises")
+	switch {
+	case site == promises.SharedSite:
+		return name
+	case *inTurn:
+		return name + "-alone"
 	}
-	return cmp.Or(*keep, "promises") + "-" + string(site)
+	return name + "-" + string(site)
+}
+
+// names are those of all local clusters of this run.
+func names() []string {
+	all := map[string]bool{}
+	for site := range chosen {
+		all[nameOf(site)] = true
+	}
+	return slices.Sorted(maps.Keys(all))
 }
 
 func up(ctx context.Context, site promises.Site) (*cluster.Cluster, error) {
@@ -96,21 +111,10 @@ func (w workshop) deploy(ctx context.Context, site promises.Site) error {
 	return nil
 }
 
-// waitForTurn waits until no other site has the turn, if they are to have it one after another:
-// the nodes of each take a good part of a small machine.
-func waitForTurn(ctx SpecContext) {
-	if !*inTurn {
-		return
-	}
-	release, err := cluster.Hold(ctx, cmp.Or(*keep, "promises")+"-turn", GinkgoWriter)
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(release)
-}
-
 // powerOff powers the nodes of a site off, which cost as much as a promise does. What its API
 // server was asked is read when all have ended.
 func powerOff(site promises.Site) {
-	c := connected[site]
+	c := connected[nameOf(site)]
 	if c == nil || *keep != "" {
 		return
 	}
@@ -125,27 +129,29 @@ func powerOff(site promises.Site) {
 
 // takeDown ends all local clusters, and reads what their API servers were asked before.
 func takeDown(ctx context.Context) {
-	var logs, names []string
-	for site := range chosen {
-		if local, err := cluster.Open(nameOf(site)); err == nil {
-			logs, names = append(logs, local.AuditLog()), append(names, local.Name())
+	var logs []string
+	var booted []*cluster.Cluster
+	for _, name := range names() {
+		if local, err := cluster.Open(name); err == nil {
+			logs, booted = append(logs, local.AuditLog()), append(booted, local)
 		}
 	}
 	Expect(readRights(logs)).To(Succeed())
-	for _, name := range names {
+	for _, local := range booted {
 		if *keep == "" {
-			Expect(cluster.Down(ctx, name, GinkgoWriter)).To(Succeed())
+			Expect(cluster.Down(ctx, local.Name(), GinkgoWriter)).To(Succeed())
 		}
 	}
 }
 
-// connected are the clusters that this process uses, by their site.
-var connected = map[promises.Site]*promises.Cluster{}
+// connected are the clusters that this process uses, by their name.
+var connected = map[string]*promises.Cluster{}
 
 // clusterOf is the cluster of a site, with the operator in it.
 func clusterOf(ctx context.Context, site promises.Site) *promises.Cluster {
 	GinkgoHelper()
-	if c := connected[site]; c != nil {
+	name := nameOf(site)
+	if c := connected[name]; c != nil {
 		return c
 	}
 	var local *cluster.Cluster
@@ -178,7 +184,7 @@ func clusterOf(ctx context.Context, site promises.Site) *promises.Cluster {
 		}
 	}
 	Expect(operatorReady(ctx, c)).To(Succeed())
-	connected[site] = c
+	connected[name] = c
 	return c
 }
 

@@ -28,7 +28,7 @@ var (
 	freezes   = flag.Int("freezes", 1, "at how many `writes` V2 freezes a leader of each kind; 0 is at each of all scenarios, in each mode")
 	seed      = flag.Uint64("seed", 0, "`seed` of the chances of S9, RS-56, E35 and V2; 0 takes one by chance")
 	version   = flag.String("kubernetes", "", "`version` of Kubernetes of local clusters; empty is the newest that is known")
-	inTurn    = flag.Bool("in-turn", false, "whether sites whose promises are tried alone have their cluster one after another")
+	inTurn    = flag.Bool("in-turn", false, "whether all promises that are tried alone are tried one after another, on one cluster")
 	keep      = flag.String("keep", "", "`name` of local clusters that are used again and not taken down")
 )
 
@@ -78,7 +78,8 @@ func TestPromises(t *testing.T) {
 		case spec.State == types.SpecStateSkipped:
 			whole = false
 		default:
-			chosen[promises.Site(spec.ContainerHierarchyTexts[0])] = true
+			site := spec.ContainerHierarchyTexts[len(spec.ContainerHierarchyTexts)-1]
+			chosen[promises.Site(site)] = true
 		}
 	}
 	RunSpecs(t, "Promises")
@@ -86,41 +87,43 @@ func TestPromises(t *testing.T) {
 
 var _ = describe(promises.SharedSite)
 
-// The sites whose promises are tried one after another, each in a process. These are
-// begun first, as each of them takes as long as the shared site does.
-var _ = func() bool {
-	order := []any{Ordered, ContinueOnFailure, SpecPriority(2)}
-	if os.Getenv("KUBECONFIG") != "" {
-		order = []any{Serial} // there is one cluster, and one operator
+// Promises of the other sites are tried alone: one after another in one process, each site
+// beside the other on a cluster of its own, or with -in-turn all of them on one. They are begun
+// first, as they take as long as the shared site does.
+var _ = Describe("", SpecPriority(2), func() {
+	switch {
+	case os.Getenv("KUBECONFIG") != "": // there is one cluster, and one operator
+		for _, site := range promises.Alone {
+			describe(site, Serial)
+		}
+	case *inTurn:
+		Describe("", Ordered, ContinueOnFailure, func() {
+			for _, site := range promises.Alone {
+				describe(site)
+			}
+		})
+	default:
+		for _, site := range promises.Alone {
+			describe(site, Ordered, ContinueOnFailure, func() {
+				AfterAll(func() { powerOff(site) })
+			})
+		}
 	}
-	for _, site := range promises.Alone {
-		describe(site, order...)
-	}
-	return true
-}()
+})
 
 // describe makes a spec of each promise of a site.
 func describe(site promises.Site, decorators ...any) bool {
-	alone := slices.Contains(decorators, any(Ordered))
 	return Describe(string(site), slices.Concat(decorators, []any{func() {
-		if alone {
-			BeforeAll(waitForTurn)
-			AfterAll(func() { powerOff(site) })
-		}
 		for _, kind := range kinds {
 			for _, p := range kind.promises {
 				if p.Site != site {
 					continue
 				}
-				priority, labels := SpecPriority(0), labelsOf(p, kind.label)
-				if p.Long {
-					priority = 1
+				args := []any{labelsOf(p, kind.label), func(ctx SpecContext) { try(ctx, p) }}
+				if site == promises.SharedSite && p.Long {
+					args = append(args, SpecPriority(1))
 				}
-				if alone {
-					It(p.Name, labels, func(ctx SpecContext) { try(ctx, p) }) // the container has the priority
-					continue
-				}
-				It(p.Name, labels, priority, func(ctx SpecContext) { try(ctx, p) })
+				It(p.Name, args...)
 			}
 		}
 	}})...)
@@ -225,7 +228,7 @@ var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
 		c, err := ready(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		for _, site := range append(promises.Alone, promises.SharedSite) {
-			connected[site] = c
+			connected[nameOf(site)] = c
 		}
 	}
 	Expect(json.Unmarshal(text, &work)).To(Succeed())
