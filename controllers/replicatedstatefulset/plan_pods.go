@@ -91,7 +91,9 @@ func (f *facts) shouldGo(m *member) bool {
 	return m.state == primary && len(f.primaries()) > f.target()
 }
 
-// label is the patch of a pod's labels; none if they say that already.
+// label is the patch of a pod's labels; none if they say that already. The one that sends clients
+// to a primary is bound to the pod as it was read: it can arrive late, when an operator froze
+// that had sent it, and the member was demoted since.
 func label(m *member, active, role string) action.Chain {
 	pod := m.pod.DeepCopy()
 	pod.Labels = merged(
@@ -102,11 +104,12 @@ func label(m *member, active, role string) action.Chain {
 		return nil
 	}
 	return action.Chain{{
-		Verb:   action.Patch,
-		Object: pod,
-		From:   m.pod,
-		Reason: reasonRole,
-		Detail: role,
+		Verb:      action.Patch,
+		Object:    pod,
+		From:      m.pod,
+		Unchanged: role == v1alpha1.RolePrimary,
+		Reason:    reasonRole,
+		Detail:    role,
 	}}
 }
 

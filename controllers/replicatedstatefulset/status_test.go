@@ -2,6 +2,7 @@ package replicatedstatefulset
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -202,6 +203,27 @@ func TestRoles(t *testing.T) {
 				t.Errorf("labels %q, want %q; the plan: %q", got, r.want, gist(&p))
 			}
 		})
+	}
+}
+
+// A label that an operator sent before it froze can arrive after the member was demoted. Only
+// the one that sends clients to a primary does harm then; the others need not wait for a pod
+// that a kubelet is writing to.
+func TestRS54ALateLabelOfAPrimaryIsRefused(t *testing.T) {
+	one, other := pod(0).primary(), pod(1).secondary()
+	one.labels = map[string]string{v1alpha1.LabelRole: v1alpha1.RoleNone, v1alpha1.LabelActive: v1alpha1.False}
+	other.labels = one.labels
+	p := decide(worldOf(setOf(2, 1), one, other))
+	bound := map[string]bool{}
+	for _, chain := range slices.Concat(p.Steps...) {
+		for _, a := range chain {
+			if a.Reason == reasonRole {
+				bound[a.Detail] = a.Unchanged
+			}
+		}
+	}
+	if want := map[string]bool{v1alpha1.RolePrimary: true, v1alpha1.RoleSecondary: false}; !maps.Equal(bound, want) {
+		t.Errorf("labels that are bound to the pod as it was read: %v, want %v", bound, want)
 	}
 }
 
