@@ -91,23 +91,23 @@ var _ = describe(promises.SharedSite)
 // beside the other on a cluster of its own, or with -in-turn all of them on one. They are begun
 // first, as they take as long as the shared site does.
 var _ = Describe("", SpecPriority(2), func() {
-	switch {
-	case os.Getenv("KUBECONFIG") != "": // there is one cluster, and one operator
+	if os.Getenv("KUBECONFIG") != "" { // there is one cluster, and one operator
 		for _, site := range promises.Alone {
 			describe(site, Serial)
 		}
-	case *inTurn:
+		return
+	}
+	together := 1
+	if *inTurn {
+		together = len(promises.Alone)
+	}
+	for sites := range slices.Chunk(promises.Alone, together) {
 		Describe("", Ordered, ContinueOnFailure, func() {
-			for _, site := range promises.Alone {
+			for _, site := range sites {
 				describe(site)
 			}
+			AfterAll(func() { powerOff(sites[0]) })
 		})
-	default:
-		for _, site := range promises.Alone {
-			describe(site, Ordered, ContinueOnFailure, func() {
-				AfterAll(func() { powerOff(site) })
-			})
-		}
 	}
 })
 

@@ -1,0 +1,35 @@
+package promises_test
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+// Ginkgo builds the specs when they are run, in another way with each of these, and `make test`
+// runs one way only.
+func TestSpecsCanBeBuiltInEachWay(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("without KUBECONFIG they are for root")
+	}
+	for name, way := range map[string]struct {
+		environment string
+		flags       []string
+	}{
+		"a cluster a site":                  {environment: "KUBECONFIG="},
+		"one for all that have to be alone": {environment: "KUBECONFIG=", flags: []string{"-in-turn"}},
+		"somebody's":                        {environment: "KUBECONFIG=/nowhere"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			try := exec.Command(os.Args[0], append([]string{"-test.run=^TestPromises$", "-ginkgo.dry-run", "-ginkgo.no-color"}, way.flags...)...)
+			try.Env = append(os.Environ(), way.environment)
+			out, err := try.CombinedOutput()
+			g.Expect(err).NotTo(HaveOccurred(), string(out))
+			g.Expect(string(out)).To(MatchRegexp(`Ran ([1-9]\d*) of [1-9]\d* Specs`))
+			g.Expect(string(out)).To(ContainSubstring("| 0 Skipped"))
+		})
+	}
+}
