@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/compression"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
@@ -39,13 +40,14 @@ type File struct {
 var epoch = time.Unix(0, 0).UTC()
 
 // Write stores an image for linux on this machine's architecture under ref in
-// tarPath. The file appears whole or not at all.
+// tarPath. The file appears whole or not at all. Its layer is not compressed: the nodes that
+// load it are on this machine, and what pushes it to a registry compresses it.
 func Write(tarPath, ref string, cfg v1.Config, files ...File) error {
 	tag, err := name.NewTag(ref)
 	if err != nil {
 		return fmt.Errorf("image reference %q: %w", ref, err)
 	}
-	img, err := Build(runtime.GOARCH, cfg, files...)
+	img, err := build(runtime.GOARCH, cfg, files, tarball.WithMediaType(types.OCIUncompressedLayer), tarball.WithCompression(compression.None))
 	if err != nil {
 		return fmt.Errorf("building image %s: %w", ref, err)
 	}
@@ -62,12 +64,16 @@ func Write(tarPath, ref string, cfg v1.Config, files ...File) error {
 
 // Build makes an image for linux on an architecture.
 func Build(architecture string, cfg v1.Config, files ...File) (v1.Image, error) {
+	return build(architecture, cfg, files, tarball.WithMediaType(types.OCILayer))
+}
+
+func build(architecture string, cfg v1.Config, files []File, options ...tarball.LayerOption) (v1.Image, error) {
 	content, err := layer(files)
 	if err != nil {
 		return nil, err
 	}
 	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }
-	fsLayer, err := tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer))
+	fsLayer, err := tarball.LayerFromOpener(open, options...)
 	if err != nil {
 		return nil, err
 	}
