@@ -289,8 +289,21 @@ func (p *plan) stop(f *facts, m *member, why string) {
 		)
 		return
 	}
+	if p.waitsForLabel(f, m) {
+		return
+	}
 	before := append(budgets{f}.closing(m), label(m, v1alpha1.False, v1alpha1.RoleNone)...)
 	p.send(f, m, v1alpha1.CommandStop, v1alpha1.CommandStop, fmt.Sprintf("%s: %s", m.name(), why), before...)
+}
+
+// waitsForLabel reports whether a primary that is to go gets its label in this pass, and clients
+// with it: it is told to in the next one, when they are taken off first.
+func (p *plan) waitsForLabel(f *facts, m *member) bool {
+	if !f.becomesLabelled(m) {
+		return false
+	}
+	p.WaitFor(v1alpha1.ReasonHandingOver, "the labels of "+m.name()+" are put right")
+	return true
 }
 
 // demote turns a primary into a secondary, or stops it where there is no command for that,
@@ -302,9 +315,7 @@ func (p *plan) demote(f *facts, m *member, why string) {
 		p.stop(f, m, why)
 		return
 	}
-	if m.state == primary && m.pod.Labels[v1alpha1.LabelRole] != v1alpha1.RolePrimary {
-		// In this pass it gets its label back, and clients with it: they are taken off first.
-		p.WaitFor(v1alpha1.ReasonHandingOver, "the labels of "+m.name()+" are put right")
+	if p.waitsForLabel(f, m) {
 		return
 	}
 	before := append(budgets{f}.closing(m), label(m, v1alpha1.True, v1alpha1.RoleSecondary)...)

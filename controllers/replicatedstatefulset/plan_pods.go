@@ -51,6 +51,15 @@ func showRoles(f *facts, p *plan) {
 	}
 }
 
+// becomesLabelled reports whether showRoles labels a member primary in this pass.
+func (f *facts) becomesLabelled(m *member) bool {
+	if f.namespaceGoes || f.keepsLabels(m) {
+		return false
+	}
+	_, role := roleOf(m)
+	return role == v1alpha1.RolePrimary && m.pod.Labels[v1alpha1.LabelRole] != role
+}
+
 // roleOf is what the labels of a pod say. No client is sent to a stranger, whatever labels it
 // came with, nor to a member that a person works on.
 func roleOf(m *member) (active, role string) {
@@ -92,8 +101,8 @@ func (f *facts) shouldGo(m *member) bool {
 }
 
 // label is the patch of a pod's labels; none if they say that already. The one that sends clients
-// to a primary is bound to the pod as it was read: it can arrive late, when an operator froze
-// that had sent it, and the member was demoted since.
+// to a primary is bound to the pod as it was read: it can arrive late, when the operator that
+// sent it froze, and the member was demoted since.
 func label(m *member, active, role string) action.Chain {
 	pod := m.pod.DeepCopy()
 	pod.Labels = merged(

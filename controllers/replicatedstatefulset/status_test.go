@@ -209,7 +209,7 @@ func TestRoles(t *testing.T) {
 // A label that an operator sent before it froze can arrive after the member was demoted. Only
 // the one that sends clients to a primary does harm then; the others need not wait for a pod
 // that a kubelet is writing to.
-func TestRS54ALateLabelOfAPrimaryIsRefused(t *testing.T) {
+func TestRS54TheLabelOfAPrimaryIsBound(t *testing.T) {
 	one, other := pod(0).primary(), pod(1).secondary()
 	one.labels = map[string]string{v1alpha1.LabelRole: v1alpha1.RoleNone, v1alpha1.LabelActive: v1alpha1.False}
 	other.labels = one.labels
@@ -224,6 +224,16 @@ func TestRS54ALateLabelOfAPrimaryIsRefused(t *testing.T) {
 	}
 	if want := map[string]bool{v1alpha1.RolePrimary: true, v1alpha1.RoleSecondary: false}; !maps.Equal(bound, want) {
 		t.Errorf("labels that are bound to the pod as it was read: %v, want %v", bound, want)
+	}
+}
+
+// One that has not got its label yet, and is to stop, gets no clients while it stops.
+func TestRS25AStopWaitsForTheLabel(t *testing.T) {
+	surplus := pod(1).primary().sequence("1")
+	surplus.labels = map[string]string{v1alpha1.LabelRole: v1alpha1.RoleNone, v1alpha1.LabelActive: v1alpha1.False}
+	p := decide(worldOf(setOf(1, 1), pod(0).primary().sequence("9"), surplus))
+	if got, want := gist(&p), []string{"patch pod 1: Role, primary"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q and the stop later", got, want)
 	}
 }
 
