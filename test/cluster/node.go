@@ -112,8 +112,9 @@ func (c *Cluster) writeNodeFiles(n node) error {
 			return err
 		}
 	}
-	if _, err := os.Stat("/proc/sys/net/ipv6"); err == nil {
-		// Services have no address of version 6. kube-proxy would write its rules twice.
+	if _, err := os.Stat("/proc/sys/net/ipv6/conf/all/disable_ipv6"); err == nil {
+		// Services have no address of version 6. kube-proxy would write its rules for both;
+		// that of Kubernetes 1.33 and before does so all the same.
 		setup.Sysctls["net.ipv6.conf.all.disable_ipv6"] = "1"
 	}
 	if _, err := os.Stat(unified); err == nil {
@@ -132,7 +133,7 @@ func (c *Cluster) writeNodeFiles(n node) error {
 			return err
 		}
 	}
-	if err := os.WriteFile(filepath.Join(n.dir, "crun"), []byte(crunScript), 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(n.dir, "crun"), []byte(fmt.Sprintf(crunScript, crun)), 0o755); err != nil {
 		return err
 	}
 	return nodeinit.WriteJSON(nodeinit.SetupFile(n.dir), setup)

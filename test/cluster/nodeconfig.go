@@ -105,7 +105,7 @@ stats_collect_period = "10m"
 stats_retention_period = "20m"
 
 [plugins.'io.containerd.cri.v1.runtime'.cni]
-use_internal_loopback = true # in the place of a plugin that is started for each pod
+use_internal_loopback = true # instead of a plugin that is started for each pod
 bin_dirs = ["/usr/lib/cni", "/opt/cni/bin"]
 conf_dir = "{{.Dir}}/cni"
 
@@ -120,12 +120,13 @@ BinaryName = "{{.Dir}}/crun"
 SystemdCgroup = false
 `
 
-// crunScript runs crun. That of Debian 12 refuses a version of the OCI runtime specification
+// crunScript runs crun, whose path goes in. That of Debian 12 refuses a version of the OCI runtime specification
 // that is newer than it, and containerd writes its newest: the script writes an older one in
 // its place. What is newer in the specification, no container of ours uses.
 //
-// The variable tells crun that nothing in a container can write to its program, which is
-// mounted read-only on nodes. Otherwise crun starts itself a second time from a mount that is.
+// The variable lets crun trust the mount of its program, which is read-only on nodes, so that
+// nothing in a container can write to it. Otherwise crun starts itself a second time from such
+// a mount.
 const crunScript = `#!/bin/sh
 last=
 for arg; do
@@ -133,7 +134,7 @@ for arg; do
 	last=$arg
 done
 export _LIBCONTAINER_CLONED_BINARY=1
-exec crun "$@"
+exec %s "$@"
 `
 
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1

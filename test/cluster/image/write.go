@@ -14,11 +14,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/compression"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
@@ -40,14 +40,18 @@ type File struct {
 var epoch = time.Unix(0, 0).UTC()
 
 // Write stores an image for linux on this machine's architecture under ref in
-// tarPath. The file appears whole or not at all. Its layer is not compressed: the nodes that
-// load it are on this machine, and what pushes it to a registry compresses it.
+// tarPath. The file appears whole or not at all. Its layer is not compressed, as the nodes
+// that load it are on this machine; our pushes, crane, skopeo and podman compress it.
 func Write(tarPath, ref string, cfg v1.Config, files ...File) error {
 	tag, err := name.NewTag(ref)
 	if err != nil {
 		return fmt.Errorf("image reference %q: %w", ref, err)
 	}
-	img, err := build(runtime.GOARCH, cfg, files, tarball.WithMediaType(types.OCIUncompressedLayer), tarball.WithCompression(compression.None))
+	content, err := layer(files)
+	if err != nil {
+		return fmt.Errorf("building image %s: %w", ref, err)
+	}
+	img, err := build(runtime.GOARCH, cfg, static.NewLayer(content, types.OCIUncompressedLayer))
 	if err != nil {
 		return fmt.Errorf("building image %s: %w", ref, err)
 	}
@@ -62,21 +66,21 @@ func Write(tarPath, ref string, cfg v1.Config, files ...File) error {
 	return os.Rename(part, tarPath)
 }
 
-// Build makes an image for linux on an architecture.
+// Build makes an image for linux on an architecture, to be pushed.
 func Build(architecture string, cfg v1.Config, files ...File) (v1.Image, error) {
-	return build(architecture, cfg, files, tarball.WithMediaType(types.OCILayer))
-}
-
-func build(architecture string, cfg v1.Config, files []File, options ...tarball.LayerOption) (v1.Image, error) {
 	content, err := layer(files)
 	if err != nil {
 		return nil, err
 	}
 	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }
-	fsLayer, err := tarball.LayerFromOpener(open, options...)
+	packed, err := tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer))
 	if err != nil {
 		return nil, err
 	}
+	return build(architecture, cfg, packed)
+}
+
+func build(architecture string, cfg v1.Config, fsLayer v1.Layer) (v1.Image, error) {
 	none := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	img, err := mutate.Append(none, mutate.Addendum{
 		Layer:   fsLayer,

@@ -2,6 +2,7 @@ package image
 
 import (
 	"archive/tar"
+	"bytes"
 	"errors"
 	"io"
 	"os"
@@ -94,5 +95,21 @@ func TestEntriesAreWhatWasAsked(t *testing.T) {
 func TestAReferenceThatIsNoneIsRefused(t *testing.T) {
 	if err := Write(filepath.Join(t.TempDir(), "x.tar"), "Not A Reference", v1.Config{}); err == nil {
 		t.Error("accepted")
+	}
+}
+
+// To compress a layer takes longer than all else, and each node that loads it unpacks it.
+func TestALayerThatStaysHereIsNotCompressed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "zeros.tar")
+	zeros := make([]byte, 100_000)
+	if err := Write(path, "localhost/x:1", v1.Config{}, File{Path: "/zeros", Body: zeros}); err != nil {
+		t.Fatal(err)
+	}
+	written, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(written, zeros) {
+		t.Errorf("the image has %d bytes, and the zeros in it are not to be found", len(written))
 	}
 }

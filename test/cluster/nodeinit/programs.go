@@ -39,7 +39,7 @@ type Setup struct {
 	// Binds are folders of this machine mounted over the node's, so that two
 	// nodes with the same fixed paths never meet: target to source.
 	Binds map[string]string
-	// ReadOnly is files that nothing on the node can change.
+	// ReadOnly are files that nothing on the node can change.
 	ReadOnly []string
 	// Sysctls are set in the node's own network namespace.
 	Sysctls map[string]string
