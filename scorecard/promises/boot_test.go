@@ -69,14 +69,14 @@ func build(ctx context.Context) (w workshop, err error) {
 	return w, w.deploy(ctx, promises.SharedSite)
 }
 
-// nameOf is that of a site's local cluster.
+// nameOf is that of a site's local cluster. All that are alone may be on that of one of them.
 func nameOf(site promises.Site) string {
 	name := cmp.Or(*keep, "promises")
-	switch {
-	case site == promises.SharedSite:
+	if site == promises.SharedSite {
 		return name
-	case *inTurn:
-		return name + "-alone"
+	}
+	if *inTurn {
+		site = promises.Alone[0]
 	}
 	return name + "-" + string(site)
 }

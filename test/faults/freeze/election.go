@@ -80,10 +80,11 @@ func (e *Election) see(change watch.Event) {
 	}
 	holder := ptr.Deref(lease.Spec.HolderIdentity, "")
 	n := len(e.holders)
-	e.renewed = n > 0 && e.holders[n-1] == holder
-	if !e.renewed {
+	same := n > 0 && e.holders[n-1] == holder
+	if !same {
 		e.holders = append(e.holders, holder)
 	}
+	e.renewed = same && change.Type == watch.Modified
 }
 
 // Holders are all that held the lease, in their order.
@@ -109,19 +110,19 @@ func (e *Election) AwaitHolder(ctx context.Context, before ...string) (holder st
 	return holder, err
 }
 
-// AwaitLeader waits until one holds the lease and has renewed it. One that has not may not
-// know that it holds it: the answer to its first write may have been lost.
+// AwaitLeader waits until one holds the lease and has renewed it. A holder that has not renewed
+// it may not know that it holds it: the answer to its first write may have been lost.
 func (e *Election) AwaitLeader(ctx context.Context) (leader string, err error) {
-	if leader, err = e.AwaitHolder(ctx); err != nil {
-		return "", err
-	}
 	err = wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		return e.renewed, e.err
+		if n := len(e.holders); n > 0 {
+			leader = e.holders[n-1]
+		}
+		return leader != "" && e.renewed, e.err
 	})
 	if err != nil {
-		err = fmt.Errorf("%s holds the lease and does not renew it: %w", leader, err)
+		err = fmt.Errorf("nobody renewed the lease, which %q holds: %w", leader, err)
 	}
 	return leader, err
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // TestLeaderHasRenewed: one whose first answer was lost holds the lease and does not know it.
-// A rival that was started then would come to lead, and the trap of the first never spring.
+// A rival that was started then would come to lead, and the trap of the first would never spring.
 func TestLeaderHasRenewed(t *testing.T) {
 	ended, stop := context.WithCancel(t.Context())
 	stop() // so that each question is asked once
