@@ -299,7 +299,7 @@ func (p *plan) stop(f *facts, m *member, why string) {
 // waitsForLabel reports whether a primary that is to go gets its label in this pass, and clients
 // with it: it is told to in the next one, when they are taken off first.
 func (p *plan) waitsForLabel(f *facts, m *member) bool {
-	if !f.becomesLabelled(m) {
+	if !becomesLabelled(f, m) {
 		return false
 	}
 	p.WaitFor(v1alpha1.ReasonHandingOver, "the labels of "+m.name()+" are put right")

@@ -52,7 +52,7 @@ func showRoles(f *facts, p *plan) {
 }
 
 // becomesLabelled reports whether showRoles labels a member primary in this pass.
-func (f *facts) becomesLabelled(m *member) bool {
+func becomesLabelled(f *facts, m *member) bool {
 	if f.namespaceGoes || f.keepsLabels(m) {
 		return false
 	}
