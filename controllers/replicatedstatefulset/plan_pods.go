@@ -37,11 +37,8 @@ func keepLabels(f *facts, p *plan) {
 
 // showRoles keeps the labels of the pods true.
 func showRoles(f *facts, p *plan) {
-	if f.namespaceGoes {
-		return
-	}
 	for _, m := range f.members {
-		if f.keepsLabels(m) {
+		if !isRelabelled(f, m) {
 			continue
 		}
 		active, role := roleOf(m)
@@ -51,13 +48,13 @@ func showRoles(f *facts, p *plan) {
 	}
 }
 
+// isRelabelled reports whether the labels of a pod follow its member's role in this pass.
+func isRelabelled(f *facts, m *member) bool { return !f.namespaceGoes && !f.keepsLabels(m) }
+
 // becomesLabelled reports whether showRoles labels a member primary in this pass.
 func becomesLabelled(f *facts, m *member) bool {
-	if f.namespaceGoes || f.keepsLabels(m) {
-		return false
-	}
 	_, role := roleOf(m)
-	return role == v1alpha1.RolePrimary && m.pod.Labels[v1alpha1.LabelRole] != role
+	return isRelabelled(f, m) && role == v1alpha1.RolePrimary && m.pod.Labels[v1alpha1.LabelRole] != role
 }
 
 // roleOf is what the labels of a pod say. No client is sent to a stranger, whatever labels it
