@@ -182,8 +182,7 @@ func (t *freezeTrial) springs(ctx context.Context) error {
 func (t *freezeTrial) succeeds(ctx context.Context) error {
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
-	_, err := t.election.AwaitHolder(ctx, t.leader)
-	return err
+	return t.election.AwaitSuccessor(ctx, t.leader)
 }
 
 func (t *freezeTrial) wake() error {

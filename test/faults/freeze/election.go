@@ -94,37 +94,38 @@ func (e *Election) Holders() ([]string, error) {
 	return slices.Clone(e.holders), e.err
 }
 
-// AwaitHolder waits until another one holds the lease than any of those before.
-func (e *Election) AwaitHolder(ctx context.Context, before ...string) (holder string, err error) {
-	err = wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) {
-		holders, err := e.Holders()
-		if n := len(holders); n > 0 {
-			holder = holders[n-1]
-		}
-		return holder != "" && !slices.Contains(before, holder), err
-	})
-	if err != nil {
-		holders, _ := e.Holders()
-		err = fmt.Errorf("nobody else came to hold the lease, which %q held: %w", holders, err)
-	}
-	return holder, err
-}
-
 // AwaitLeader waits until one holds the lease and has renewed it. A holder that has not renewed
 // it may not know that it holds it: the answer to its first write may have been lost.
 func (e *Election) AwaitLeader(ctx context.Context) (leader string, err error) {
-	err = wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) {
-		e.mu.Lock()
-		defer e.mu.Unlock()
+	err = e.await(ctx, "hold and renew the lease", func() bool {
 		if n := len(e.holders); n > 0 {
 			leader = e.holders[n-1]
 		}
-		return leader != "" && e.renewed, e.err
+		return leader != "" && e.renewed
+	})
+	return leader, err
+}
+
+// AwaitSuccessor waits until another one holds the lease than its leader.
+func (e *Election) AwaitSuccessor(ctx context.Context, leader string) error {
+	return e.await(ctx, "succeed "+leader+" in the lease", func() bool {
+		n := len(e.holders)
+		return n > 0 && e.holders[n-1] != "" && e.holders[n-1] != leader
+	})
+}
+
+// await waits until something is so of what the lease said.
+func (e *Election) await(ctx context.Context, what string, isSo func() bool) error {
+	err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return isSo(), e.err
 	})
 	if err != nil {
-		err = fmt.Errorf("nobody renewed the lease, which %q holds: %w", leader, err)
+		holders, _ := e.Holders()
+		return fmt.Errorf("nobody came to %s, which %q held one after another: %w", what, holders, err)
 	}
-	return leader, err
+	return nil
 }
 
 // Parked is who holds a lease that nobody is to act under.
