@@ -120,9 +120,10 @@ BinaryName = "{{.Dir}}/crun"
 SystemdCgroup = false
 `
 
-// crunScript runs crun, whose path goes in. That of Debian 12 refuses a version of the OCI runtime specification
-// that is newer than it, and containerd writes its newest: the script writes an older one in
-// its place. What is newer in the specification, no container of ours uses.
+// crunScript runs crun, whose path goes in. That of Debian 12 refuses a version of the OCI
+// runtime specification that is newer than it, and containerd writes its newest: the script
+// writes an older one in its place. What is newer in the specification, no container of ours
+// uses.
 //
 // The variable lets crun trust the mount of its program, which is read-only on nodes, so that
 // nothing in a container can write to it. Otherwise crun starts itself a second time from such

@@ -47,11 +47,7 @@ func Write(tarPath, ref string, cfg v1.Config, files ...File) error {
 	if err != nil {
 		return fmt.Errorf("image reference %q: %w", ref, err)
 	}
-	content, err := layer(files)
-	if err != nil {
-		return fmt.Errorf("building image %s: %w", ref, err)
-	}
-	img, err := build(runtime.GOARCH, cfg, static.NewLayer(content, types.OCIUncompressedLayer))
+	img, err := build(runtime.GOARCH, cfg, files, plain)
 	if err != nil {
 		return fmt.Errorf("building image %s: %w", ref, err)
 	}
@@ -68,19 +64,27 @@ func Write(tarPath, ref string, cfg v1.Config, files ...File) error {
 
 // Build makes an image for linux on an architecture, to be pushed.
 func Build(architecture string, cfg v1.Config, files ...File) (v1.Image, error) {
+	return build(architecture, cfg, files, compressed)
+}
+
+func plain(content []byte) (v1.Layer, error) {
+	return static.NewLayer(content, types.OCIUncompressedLayer), nil
+}
+
+func compressed(content []byte) (v1.Layer, error) {
+	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }
+	return tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer))
+}
+
+func build(architecture string, cfg v1.Config, files []File, as func([]byte) (v1.Layer, error)) (v1.Image, error) {
 	content, err := layer(files)
 	if err != nil {
 		return nil, err
 	}
-	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }
-	packed, err := tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer))
+	fsLayer, err := as(content)
 	if err != nil {
 		return nil, err
 	}
-	return build(architecture, cfg, packed)
-}
-
-func build(architecture string, cfg v1.Config, fsLayer v1.Layer) (v1.Image, error) {
 	none := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	img, err := mutate.Append(none, mutate.Addendum{
 		Layer:   fsLayer,
