@@ -32,8 +32,8 @@ type Promise struct {
 	// Site is the cluster that it is tried on: SharedSite with many others at a time, or one
 	// after another on a cluster whose nodes, API server or operator it may disturb.
 	Site Site
-	// Long is true of one of those that takes minutes: it is begun before the
-	// others, so that it does not go on when they have ended.
+	// Long is true of one of those that takes minutes: a test of the scorecard that
+	// is long is none of the core.
 	Long bool
 	// Core is true of one of those that each change is tried with, beside the scorecard's
 	// tests. All are tried each night.
@@ -65,7 +65,7 @@ func beside(name string, run func(context.Context, *Cluster)) Promise {
 	return Promise{Name: name, Site: SharedSite, Run: run}
 }
 
-// long is the same promise, begun before others.
+// long is the same promise, of which it is known that it takes minutes.
 func long(p Promise) Promise {
 	p.Long = true
 	return p

@@ -91,7 +91,7 @@ var _ = describe(promises.SharedSite)
 // Promises of the other sites are tried alone: one after another in one process, each site
 // beside the other on a cluster of its own, or with -in-turn all of them on one. They are begun
 // first, as they take as long as the shared site does.
-var _ = Describe("", SpecPriority(2), func() {
+var _ = Describe("", SpecPriority(1), func() {
 	if os.Getenv("KUBECONFIG") != "" { // there is one cluster, and one operator
 		for _, site := range promises.Alone {
 			describe(site, Serial)
@@ -117,14 +117,9 @@ func describe(site promises.Site, decorators ...any) bool {
 	return Describe(string(site), slices.Concat(decorators, []any{func() {
 		for _, kind := range kinds {
 			for _, p := range kind.promises {
-				if p.Site != site {
-					continue
+				if p.Site == site {
+					It(p.Name, labelsOf(p, kind.label), func(ctx SpecContext) { try(ctx, p) })
 				}
-				args := []any{labelsOf(p, kind.label), func(ctx SpecContext) { try(ctx, p) }}
-				if site == promises.SharedSite && p.Long {
-					args = append(args, SpecPriority(1))
-				}
-				It(p.Name, args...)
 			}
 		}
 	}})...)
