@@ -171,7 +171,7 @@ func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
 		ByObject: map[client.Object]cache.ByObject{
 			&v1alpha1.ExtendedStatefulSet{}: bare,
 			// The Service that a template names may belong to anyone.
-			&corev1.Service{}: {Transform: cutService}, &appsv1.StatefulSet{}: ours, &batchv1.Job{}: ours, &policyv1.PodDisruptionBudget{}: ours, &corev1.PersistentVolumeClaim{}: ours,
+			&corev1.Service{}: {Transform: cutService}, &appsv1.StatefulSet{}: ours, &batchv1.Job{}: {Label: ours.Label, Transform: cutJob}, &policyv1.PodDisruptionBudget{}: ours, &corev1.PersistentVolumeClaim{}: ours,
 			configuration.Metadata(configuration.KindConfigMap): origins, configuration.Metadata(configuration.KindSecret): origins,
 			&corev1.Pod{}: {Label: ours.Label, Transform: cutPod},
 		}}

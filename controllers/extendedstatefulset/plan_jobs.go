@@ -1,14 +1,20 @@
 package extendedstatefulset
 
 import (
+	"bytes"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
 )
 
 // jobOfCanaries is the job that is asked about the first canaries; nil if none is.
@@ -80,9 +86,14 @@ func runJobs(w *world, p *plan) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.jobs)) {
 		job := w.jobs[name]
-		if !asked.is(job) && mayRun(job) {
-			p.Do(suspend(job, true, "suspended: no longer needed"))
+		if asked.is(job) || !mayRun(job) {
+			continue
 		}
+		if wait := stoppedAt(job).Add(stopInterval).Sub(w.now); wait > 0 { // others resume it
+			p.LookAgain(wait)
+			continue
+		}
+		p.Do(stop(job, w.now))
 	}
 }
 
@@ -91,9 +102,20 @@ func isOnRecord(job *batchv1.Job, record *v1alpha1.JobStatus) bool {
 	return job != nil && record != nil && job.UID == record.UID && record.Result == ""
 }
 
-// mayBegin reports whether a job is suspended and not being deleted.
+// mayBegin reports whether the operator has yet to start a job. It does so once: if the job
+// is suspended later, or admitted by a queue, another client resumes it.
 func mayBegin(job *batchv1.Job) bool {
+	return isSuspended(job) && !wasStarted(job) && queueOf(job) == ""
+}
+
+// isSuspended reports whether a job is suspended and not being deleted.
+func isSuspended(job *batchv1.Job) bool {
 	return ptr.Deref(job.Spec.Suspend, false) && job.DeletionTimestamp == nil
+}
+
+// wasStarted reports whether the operator has started a job.
+func wasStarted(job *batchv1.Job) bool {
+	return job.Annotations[v1alpha1.AnnotationStarted] == v1alpha1.True
 }
 
 // mayRun reports whether the pods of a job run or may begin to.
@@ -111,20 +133,134 @@ func runJob(w *world, p *plan, a askedJob) {
 		p.Do(action.Chain{{Verb: action.Create, Object: buildJob(w.set, a.from, a.which, w.record.UpdateVersion,
 			w.record.Update.EarlierAttempts+w.record.Attempts), Reason: reasonJob, Detail: "suspended"}})
 	case isOnRecord(job, a.record) && mayBegin(job):
-		p.Do(suspend(job, false, "started"))
+		p.Do(start(job))
+	case isOnRecord(job, a.record) && isSuspended(job):
+		p.waitFor(suspension(job))
+		return
 	}
 	p.waitFor("Job " + name + " ends")
 }
 
-func suspend(job *batchv1.Job, suspended bool, detail string) action.Chain {
+// start resumes a job, and notes on it that it was started. Both are one write: a job that
+// was started is never started again.
+func start(job *batchv1.Job) action.Chain {
 	next := job.DeepCopy()
-	next.Spec.Suspend = &suspended
+	next.Spec.Suspend = ptr.To(false)
+	next.Annotations = merged(next.Annotations, map[string]string{v1alpha1.AnnotationStarted: v1alpha1.True})
+	return patchJob(job, next, "started")
+}
+
+// stop suspends a job that is no longer needed, and notes when.
+func stop(job *batchv1.Job, now time.Time) action.Chain {
+	next := job.DeepCopy()
+	next.Spec.Suspend = ptr.To(true)
+	next.Annotations = merged(next.Annotations, map[string]string{v1alpha1.AnnotationStopped: now.UTC().Format(time.RFC3339)})
+	return patchJob(job, next, "suspended: no longer needed")
+}
+
+// stoppedAt returns when the operator last suspended a job that is no longer needed; zero if
+// it never did.
+func stoppedAt(job *batchv1.Job) time.Time {
+	at, _ := time.Parse(time.RFC3339, job.Annotations[v1alpha1.AnnotationStopped])
+	return at
+}
+
+func patchJob(from, to *batchv1.Job, detail string) action.Chain {
 	return action.Chain{{
 		Verb:      action.Patch,
-		Object:    next,
-		From:      job,
+		Object:    to,
+		From:      from,
 		Unchanged: true,
 		Reason:    reasonJob,
 		Detail:    detail,
 	}}
+}
+
+// Kueue suspends the Jobs that it manages, and resumes them when there is quota.
+const (
+	queueLabel = "kueue.x-k8s.io/queue-name"
+	queueName  = "kueue"
+)
+
+// queueOf returns the queue that admits a job; "" if it is in none. Kueue may also manage
+// jobs without the label: then it has suspended the job.
+func queueOf(job *batchv1.Job) string {
+	return job.Labels[queueLabel]
+}
+
+// isQueued reports whether a job is suspended by a queue, which resumes it.
+func isQueued(job *batchv1.Job) bool {
+	return queueOf(job) != "" || strings.Contains(suspender(job), queueName)
+}
+
+// suspender returns the field manager that suspended a job that the operator had started; ""
+// if it is the operator itself, whose write a webhook or policy changed.
+func suspender(job *batchv1.Job) string {
+	for _, f := range job.ManagedFields {
+		if ownsField(f, "suspend") && !ownsField(f, v1alpha1.AnnotationStarted) {
+			return f.Manager
+		}
+	}
+	return ""
+}
+
+// ownsField reports whether a manager owns a field of that name.
+func ownsField(f metav1.ManagedFieldsEntry, name string) bool {
+	return f.FieldsV1 != nil && bytes.Contains(f.FieldsV1.Raw, []byte(`"f:`+name+`"`))
+}
+
+// cutJob is a cache transform that keeps of the managers of a Job the one that suspended it.
+func cutJob(obj any) (any, error) {
+	job, ok := obj.(*batchv1.Job)
+	if !ok {
+		return slim.Child(obj)
+	}
+	by := suspender(job)
+	cut, err := slim.Child(job)
+	if kept, isJob := cut.(*batchv1.Job); isJob && by != "" {
+		kept.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: by, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:suspend":{}}}`)}}}
+	}
+	return cut, err
+}
+
+// suspension says what a job waits for that is suspended.
+func suspension(job *batchv1.Job) string {
+	queue := queueOf(job)
+	switch {
+	case queue != "":
+		return fmt.Sprintf("Job %s is admitted: queue %s (label %s) keeps it suspended; to see why: kubectl -n %s get workloads",
+			job.Name, queue, queueLabel, job.Namespace)
+	case isQueued(job):
+		return fmt.Sprintf("Job %s is admitted: %s keeps it suspended; to see why: kubectl -n %s get workloads",
+			job.Name, suspender(job), job.Namespace)
+	}
+	by := "a webhook or policy"
+	if manager := suspender(job); manager != "" {
+		by = "field manager " + manager
+	}
+	return fmt.Sprintf("Job %s is resumed: %s suspended it after the operator had started it; to resume it: kubectl -n %s patch job %s --type=merge -p '{\"spec\":{\"suspend\":false}}'",
+		job.Name, by, job.Namespace, job.Name)
+}
+
+// suspendedJob returns the Job that the upgrade waits for while another client keeps it
+// suspended; nil if none is.
+func suspendedJob(w *world) *batchv1.Job {
+	asked := askedNow(w)
+	if asked.from == nil || asked.record == nil {
+		return nil
+	}
+	job := w.jobs[asked.record.Name]
+	if isOnRecord(job, asked.record) && isSuspended(job) && !mayBegin(job) {
+		return job
+	}
+	return nil
+}
+
+// jobHeld reports a Job that is suspended and that no queue resumes.
+func jobHeld(w *world, _ *plan) notice {
+	job := suspendedJob(w)
+	if job == nil || isQueued(job) {
+		return notice{}
+	}
+	return notice{Reason: v1alpha1.ReasonJobSuspended, Message: "the upgrade waits until " + suspension(job)}
 }

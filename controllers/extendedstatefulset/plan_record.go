@@ -303,7 +303,7 @@ func (b *recorder) proceed() {
 	b.leavePhase()
 	if b.Phase == was && b.overdue() {
 		b.fail(v1alpha1.ReasonUpdateTimeout, fmt.Sprintf("the upgrade was not complete within %s (updateWatchTime), in phase %s%s%s",
-			b.w.clock().updateTime(), was, cmp.Or(unfinished(b.Update.CanaryJob), unfinished(b.Update.PostJob)), hindered(b.w, b.UpdateVersion)))
+			b.w.clock().updateTime(), was, cmp.Or(b.w.unfinished(b.Update.CanaryJob), b.w.unfinished(b.Update.PostJob)), hindered(b.w, b.UpdateVersion)))
 	}
 }
 
@@ -378,7 +378,7 @@ func (b *recorder) afterPreJob() {
 		b.abort(fmt.Sprintf("Job %s failed", u.PreJob.Name))
 	case b.w.clock().ranOut(u.StartedAt.Time, b.w.clock().updateTime()):
 		b.abort(fmt.Sprintf("the job before the update was not complete within %s (updateWatchTime)%s%s",
-			b.w.clock().updateTime(), unfinished(u.PreJob), refusedUs(b.w)))
+			b.w.clock().updateTime(), b.w.unfinished(u.PreJob), refusedUs(b.w)))
 	}
 }
 
@@ -450,11 +450,14 @@ func (b *recorder) job(which string, record **v1alpha1.JobStatus) v1alpha1.JobRe
 }
 
 // unfinished names a job that has not ended; "" if there is none.
-func unfinished(job *v1alpha1.JobStatus) string {
-	if job == nil || job.Result != "" {
+func (w *world) unfinished(record *v1alpha1.JobStatus) string {
+	if record == nil || record.Result != "" {
 		return ""
 	}
-	return fmt.Sprintf("; Job %s has not ended", job.Name)
+	if job := w.jobs[record.Name]; isOnRecord(job, record) && isSuspended(job) {
+		return fmt.Sprintf("; Job %s is suspended", job.Name)
+	}
+	return fmt.Sprintf("; Job %s has not ended", record.Name)
 }
 
 // jobName is the name of a job of the attempt under way.

@@ -26,6 +26,10 @@ const (
 	// claims of others are not in the cache, so no event says so.
 	consentRetry = 15 * time.Second
 
+	// stopInterval is the minimum time between two suspensions of a Job that is no longer
+	// needed: another client that resumes it is not fought.
+	stopInterval = time.Minute
+
 	// budgetRetry is how often to look whether a PodDisruptionBudget of another owner has
 	// still the name of ours: it need not be in the cache.
 	budgetRetry = 15 * time.Second

@@ -68,6 +68,12 @@ const (
 	// AnnotationHostnames is "true" on pods whose host name says the ordinal and
 	// not the version: the webhook sets <name>[-z<index>]-<ordinal>.
 	AnnotationHostnames = "fissile.cloudfoundry.org/stable-hostname"
+	// AnnotationStarted is "true" on a Job that the operator has started. It is
+	// started once: a Job that is suspended after that was suspended by others.
+	AnnotationStarted = "fissile.cloudfoundry.org/started"
+	// AnnotationStopped holds when the operator last suspended a Job that is no
+	// longer needed, in RFC 3339.
+	AnnotationStopped = "fissile.cloudfoundry.org/stopped-at"
 	// AnnotationStale is "true" on the StatefulSets of a version that failed.
 	AnnotationStale = "fissile.cloudfoundry.org/stale"
 	// AnnotationStaleReason says why, beside AnnotationStale.
@@ -174,6 +180,8 @@ const (
 	ReasonPreJobFailed = "PreUpdateJobFailed"
 	// ReasonPostJobFailed: postUpdateJob failed.
 	ReasonPostJobFailed = "PostUpdateJobFailed"
+	// ReasonJobSuspended: another client suspended the Job that an upgrade waits for.
+	ReasonJobSuspended = "JobSuspended"
 	// ReasonConfigFound: all that is required is there.
 	ReasonConfigFound = "ConfigFound"
 	// ReasonConfigNotFollowed: updateOnEnvChange is false, so nobody looks.

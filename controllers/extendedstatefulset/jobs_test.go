@@ -1,0 +1,61 @@
+package extendedstatefulset_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+)
+
+// withPreJob is a set whose job before an upgrade has that image.
+func withPreJob(image string) string {
+	return `{"spec": {"updateStrategy": {"preUpdateJob": {"spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "job", "image": "` + image + `"}]}}}}}}}`
+}
+
+// jobOf reads a Job.
+func jobOf(ctx context.Context, namespace, name string) func(Gomega) *batchv1.Job {
+	return func(g Gomega) *batchv1.Job {
+		var job batchv1.Job
+		g.Expect(user.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &job)).To(Succeed())
+		return &job
+	}
+}
+
+// suspends suspends or resumes a Job as a client with that field manager.
+func suspends(ctx context.Context, job *batchv1.Job, manager string, suspended bool) error {
+	was := job.DeepCopy()
+	job.Spec.Suspend = &suspended
+	return user.Patch(ctx, job, client.MergeFrom(was), client.FieldOwner(manager))
+}
+
+var _ = Describe("The jobs of an upgrade", func() {
+	var namespace string
+	BeforeEach(func(ctx SpecContext) {
+		namespace = newNamespace(ctx)
+		startFakeControlPlane(namespace)
+	})
+
+	It("W18 are started once, and who suspends one is told", func(ctx SpecContext) {
+		startOperator(namespace)
+		Expect(user.Create(ctx, object(namespace, withPreJob(hangingImage)))).To(Succeed())
+		stable(ctx, namespace, 1, 3)
+		set := web(ctx, namespace)
+		Expect(change(ctx, object(namespace), image("two"))).To(Succeed())
+		read := jobOf(ctx, namespace, "web-pre-v2-1")
+		Eventually(read).Should(HaveField("Spec.Suspend", HaveValue(BeFalse())))
+		job := read(NewWithT(GinkgoT()))
+		Expect(suspends(ctx, job, "second-suspender", true)).To(Succeed())
+		Eventually(condition(ctx, set, v1alpha1.ConditionDegraded)).Should(And(
+			HavePrefix("True JobSuspended: the upgrade waits until Job web-pre-v2-1 is resumed: field manager second-suspender suspended it"),
+			ContainSubstring("kubectl -n "+namespace+" patch job web-pre-v2-1")))
+		Expect(condition(ctx, set, v1alpha1.ConditionStalled)()).To(HavePrefix("True JobSuspended"))
+		Expect(read(NewWithT(GinkgoT())).Generation).To(Equal(job.Generation), "nobody wrote on it since")
+		Expect(suspends(ctx, job, "second-suspender", false)).To(Succeed())
+		Eventually(condition(ctx, set, v1alpha1.ConditionDegraded)).Should(HavePrefix("False "))
+	})
+})

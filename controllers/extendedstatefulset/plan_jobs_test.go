@@ -1,0 +1,105 @@
+package extendedstatefulset
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+)
+
+// beforeUpdate is an upgrade whose job before it is on record, and suspended.
+func beforeUpdate(changes ...func(*batchv1.Job)) *scene {
+	return of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhasePreJob, v1alpha1.HandoverCoexist).but(func(w *world) {
+		w.set.Spec.UpdateStrategy.PreUpdateJob = job("any")
+		j := buildJob(w.set, w.set.Spec.UpdateStrategy.PreUpdateJob, preJob, 2, 1)
+		j.UID = "j"
+		for _, change := range changes {
+			change(j)
+		}
+		w.jobs = map[string]*batchv1.Job{j.Name: j}
+		w.set.Status.Update.PreJob = &v1alpha1.JobStatus{Name: j.Name, UID: j.UID}
+	})
+}
+
+func started(j *batchv1.Job) {
+	j.Annotations = merged(j.Annotations, map[string]string{v1alpha1.AnnotationStarted: v1alpha1.True})
+}
+
+func queued(j *batchv1.Job) { j.Labels[queueLabel] = "tests" }
+
+func managedBy(manager, fields string) func(*batchv1.Job) {
+	return func(j *batchv1.Job) {
+		j.ManagedFields = append(j.ManagedFields, metav1.ManagedFieldsEntry{Manager: manager, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}})
+	}
+}
+
+const suspendField = `{"f:spec":{"f:suspend":{}}}`
+
+func TestW18AJobIsStartedOnce(t *testing.T) {
+	notNeeded := func(ago time.Duration) *scene {
+		return beforeUpdate(started, func(j *batchv1.Job) {
+			j.Spec.Suspend = ptr.To(false)
+			if ago > 0 {
+				j.Annotations[v1alpha1.AnnotationStopped] = noon.Add(-ago).Format(time.RFC3339)
+			}
+		}).but(func(w *world) {
+			w.set.Status.Phase, w.set.Status.Update.Reason = v1alpha1.PhaseAborted, v1alpha1.ReasonPreJobFailed
+		})
+	}
+	for _, row := range []sentence{
+		{"W18 a job on record is started", beforeUpdate(), "patch job db-pre-v2-1: Job, started\n"},
+		{"W18 a job that another client suspended is not started again", beforeUpdate(started, managedBy("kubectl", suspendField)), ""},
+		{"W18 a job that a queue admits is not started by the operator", beforeUpdate(queued), ""},
+		{"W18 a job that is no longer needed is suspended", notNeeded(0), "patch job db-pre-v2-1: Job, suspended: no longer needed\n"},
+		{"W18 a job that others resume is not suspended again at once", notNeeded(stopInterval - time.Second), ""},
+		{"W18 a job that others resume is suspended again after a minute", notNeeded(stopInterval), "patch job db-pre-v2-1: Job, suspended: no longer needed\n"},
+	} {
+		t.Run(row.name, row.check)
+	}
+}
+
+func TestW18ConditionsSayWhoSuspendsAJob(t *testing.T) {
+	const ours = `{"f:metadata":{"f:annotations":{"f:` + v1alpha1.AnnotationStarted + `":{}}},"f:spec":{"f:suspend":{}}}`
+	const resume = `; to resume it: kubectl -n ns patch job db-pre-v2-1 --type=merge -p '{"spec":{"suspend":false}}'`
+	for _, row := range []struct {
+		name              string
+		scene             *scene
+		progress, trouble string
+	}{
+		{"W18 another client", beforeUpdate(started, managedBy("operator", `{"f:spec":{"f:template":{}}}`), managedBy("kubectl-patch", suspendField)),
+			"field manager kubectl-patch suspended it", "JobSuspended: the upgrade waits until Job db-pre-v2-1 is resumed: field manager kubectl-patch suspended it after the operator had started it" + resume},
+		{"W18 a webhook", beforeUpdate(started, managedBy("operator", ours)),
+			"a webhook or policy suspended it", "JobSuspended: the upgrade waits until Job db-pre-v2-1 is resumed: a webhook or policy suspended it after the operator had started it" + resume},
+		{"W18 a queue, by its label", beforeUpdate(queued), "waiting until Job db-pre-v2-1 is admitted: queue tests (label kueue.x-k8s.io/queue-name) keeps it suspended; to see why: kubectl -n ns get workloads", "Healthy: no problems detected"},
+		{"W18 a queue without a label", beforeUpdate(started, managedBy("kueue", suspendField)), "waiting until Job db-pre-v2-1 is admitted: kueue keeps it suspended", "Healthy: no problems detected"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := row.scene.w
+			cut, err := cutJob(w.jobs["db-pre-v2-1"])
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.jobs["db-pre-v2-1"] = cut.(*batchv1.Job) // as the cache holds it
+			p := decide(w)
+			if c := progressing(w, &p); !strings.Contains(c.Message, row.progress) {
+				t.Errorf("Progressing: %s", c.Message)
+			}
+			if c := degraded(w, &p); c.Reason+": "+c.Message != row.trouble {
+				t.Errorf("Degraded: %s: %s", c.Reason, c.Message)
+			}
+		})
+	}
+}
+
+func TestW18ATimeoutSaysThatAJobWasSuspended(t *testing.T) {
+	s := beforeUpdate(started).after(10 * time.Minute)
+	s.w.record = advance(s.w)
+	if got := s.w.record.Update.Message; !strings.Contains(got, "Job db-pre-v2-1 is suspended") {
+		t.Errorf("it says %s", got)
+	}
+}
