@@ -62,6 +62,7 @@ type Reconciler struct {
 	Lease *leadership.Lease
 
 	memory memory.Of[remembered]
+	ends   jobEnds
 	// config reads ConfigMaps and Secrets; nil: they are not followed.
 	config *configReader
 }
@@ -293,7 +294,7 @@ func setup(mgr ctrl.Manager, o Options, run func(context.Context, podexec.Comman
 		WatchesRawSource(source.Kind[client.Object](own, &corev1.Pod{}, child)).
 		WatchesRawSource(source.Kind[client.Object](own, &corev1.PersistentVolumeClaim{}, child)).
 		WatchesRawSource(source.Kind[client.Object](own, &appsv1.StatefulSet{}, owned)).
-		WatchesRawSource(source.Kind[client.Object](own, &batchv1.Job{}, owned)).
+		WatchesRawSource(source.Kind[client.Object](own, &batchv1.Job{}, jobHandler{owned, r})).
 		WatchesRawSource(source.Kind[client.Object](own, &corev1.Service{}, owned)).
 		WatchesRawSource(source.Kind[client.Object](own, &policyv1.PodDisruptionBudget{}, owned)).
 		WatchesRawSource(source.Kind[client.Object](own, configuration.Metadata(configuration.KindConfigMap), users)).

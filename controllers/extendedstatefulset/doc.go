@@ -33,7 +33,7 @@
 // no number is given out twice.
 //
 // Jobs are created suspended and started once their UID is in the record: a Job that
-// is gone ran, or never will.
+// is gone ran, or never will. How it ended is what the watch showed last, or unknown.
 //
 // How far ordinals have moved is in spec.ordinals and spec.replicas of the
 // StatefulSets, and nowhere else.

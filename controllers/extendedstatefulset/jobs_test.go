@@ -7,9 +7,11 @@ import (
 	. "github.com/onsi/gomega"
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/extendedstatefulset"
 )
 
 // withPreJob is a set whose job before an upgrade has that image.
@@ -31,6 +33,12 @@ func suspends(ctx context.Context, job *batchv1.Job, manager string, suspended b
 	was := job.DeepCopy()
 	job.Spec.Suspend = &suspended
 	return user.Patch(ctx, job, client.MergeFrom(was), client.FieldOwner(manager))
+}
+
+// complete is what the Job controller writes when a Job has succeeded.
+func complete(ctx context.Context, job *batchv1.Job) error {
+	job.Spec.Template.Spec.Containers[0].Image = "fine"
+	return work(ctx, job)
 }
 
 var _ = Describe("The jobs of an upgrade", func() {
@@ -57,5 +65,39 @@ var _ = Describe("The jobs of an upgrade", func() {
 		Expect(read(NewWithT(GinkgoT())).Generation).To(Equal(job.Generation), "nobody wrote on it since")
 		Expect(suspends(ctx, job, "second-suspender", false)).To(Succeed())
 		Eventually(condition(ctx, set, v1alpha1.ConditionDegraded)).Should(HavePrefix("False "))
+	})
+
+	It("W19 have succeeded if they were complete when they were deleted", func(ctx SpecContext) {
+		startOperator(namespace)
+		Expect(user.Create(ctx, object(namespace, withPreJob(hangingImage)))).To(Succeed())
+		stable(ctx, namespace, 1, 3)
+		Expect(change(ctx, object(namespace), image("two"))).To(Succeed())
+		read := jobOf(ctx, namespace, "web-pre-v2-1")
+		Eventually(read).Should(HaveField("Spec.Suspend", HaveValue(BeFalse())))
+		job := read(NewWithT(GinkgoT()))
+		Expect(complete(ctx, job)).To(Succeed())
+		Expect(user.Delete(ctx, job, client.PropagationPolicy("Background"))).To(Succeed()) // as its time to live does
+		stable(ctx, namespace, 2, 3)
+	})
+
+	It("W19 have an unknown result if they were deleted while the operator was away", func(ctx SpecContext) {
+		begin := func() func() {
+			return startOperatorWith(func(mgr ctrl.Manager) error { return extendedstatefulset.Setup(mgr, settings(namespace)) })
+		}
+		stop := begin()
+		Expect(user.Create(ctx, object(namespace, withPreJob(hangingImage)))).To(Succeed())
+		stable(ctx, namespace, 1, 3)
+		set := web(ctx, namespace)
+		Expect(change(ctx, object(namespace), image("two"))).To(Succeed())
+		read := jobOf(ctx, namespace, "web-pre-v2-1")
+		Eventually(read).Should(HaveField("Spec.Suspend", HaveValue(BeFalse())))
+		stop()
+		job := read(NewWithT(GinkgoT()))
+		Expect(complete(ctx, job)).To(Succeed())
+		Expect(user.Delete(ctx, job, client.PropagationPolicy("Background"))).To(Succeed())
+		begin()
+		Eventually(condition(ctx, set, v1alpha1.ConditionDegraded)).Should(HavePrefix("True JobResultUnknown: Job web-pre-v2-1 was deleted before the operator saw its result"))
+		Expect(change(ctx, object(namespace), `{"spec": {"updateStrategy": {"preUpdateJob": {"onFailure": "Continue"}}}}`)).To(Succeed())
+		stable(ctx, namespace, 2, 3)
 	})
 })

@@ -3,6 +3,8 @@ package extendedstatefulset
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
 )
 
@@ -11,6 +13,8 @@ import (
 type remembered struct {
 	refusal    memory.Refusal
 	whyMissing whyMissing
+	// jobsMissing is since when Jobs on record are missing, by UID.
+	jobsMissing map[types.UID]time.Time
 }
 
 // whyMissing remembers why pods are not there that a StatefulSet should have.

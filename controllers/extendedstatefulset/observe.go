@@ -58,7 +58,11 @@ type world struct {
 	// budgets are those that the object controls, and others that have their names.
 	budgets map[string]*policyv1.PodDisruptionBudget
 	jobs    map[string]*batchv1.Job // those that the object controls
-	config  configFacts
+	// lostJobs are the results of jobs on record that are gone, by UID. One that is not here
+	// may be gone as well: lostDue is when that is decided, zero if none is.
+	lostJobs map[types.UID]v1alpha1.JobResult
+	lostDue  time.Time
+	config   configFacts
 	// tracking is nil where owner references are none of our business.
 	tracking *tracking
 
@@ -117,7 +121,7 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ExtendedStateful
 		return nil, fmt.Errorf("read PodDisruptionBudgets: %w", err)
 	}
 	r.readProbes(w)
-	return w, readJobs(ctx, w, from)
+	return w, r.readJobs(ctx, w, from)
 }
 
 // ofSet selects what carries the label of the set.
@@ -329,18 +333,4 @@ func (r *Reconciler) readProbes(w *world) {
 		}
 		w.probes[t.pod.UID] = known
 	}
-}
-
-func readJobs(ctx context.Context, w *world, from engine.View) error {
-	var list batchv1.JobList
-	if err := from.List(ctx, &list, ofSet(w.set)...); err != nil {
-		return fmt.Errorf("list Jobs: %w", err)
-	}
-	w.jobs = map[string]*batchv1.Job{}
-	for i := range list.Items {
-		if metav1.IsControlledBy(&list.Items[i], w.set) {
-			w.jobs[list.Items[i].Name] = &list.Items[i]
-		}
-	}
-	return nil
 }

@@ -66,6 +66,9 @@ func (p *plan) lookAgainFor(w *world) {
 	if w.storage().disputed() != "" {
 		p.LookAgain(consentRetry)
 	}
+	if !w.lostDue.IsZero() {
+		p.LookAgain(w.lostDue.Sub(w.now))
+	}
 	if !w.refusalsDue.IsZero() {
 		p.LookAgain(w.refusalsDue.Sub(w.now))
 	}

@@ -64,16 +64,16 @@ func (b *recorder) unapproved() bool {
 	return spec.ApprovedRevision != updateRevision(b.ExtendedStatefulSetStatus)
 }
 
-// verdict is what the job says that is asked about the canaries: "" if it has not ended.
-// Without one they are good as they are.
+// verdict returns the result of the job that is asked about the canaries: "" if it has not
+// ended, or its result is unknown. Without one they are good as they are.
 func (b *recorder) verdict() v1alpha1.JobResult {
 	job := jobOfCanaries(&b.w.set.Spec.UpdateStrategy)
 	if job == nil || mutant.Is("ests-canary-job-unasked") { // the job about the canaries is not waited for
 		return v1alpha1.JobSucceeded
 	}
-	result := b.job(canaryJob, &b.Update.CanaryJob)
-	if result == v1alpha1.JobFailed && job.OnFailure == v1alpha1.OnFailureContinue {
-		return v1alpha1.JobSucceeded
+	result := b.job(canaryJob, job, &b.Update.CanaryJob)
+	if result == v1alpha1.JobUnknown {
+		return ""
 	}
 	return result
 }

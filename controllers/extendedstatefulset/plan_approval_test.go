@@ -202,8 +202,10 @@ func TestE39AJobIsAskedAboutTheCanaries(t *testing.T) {
 		{"it says no, and may", ready().but(askedAt(canary, no)).but(func(w *world) {
 			w.set.Spec.UpdateStrategy.PostUpdateJob.OnFailure = v1alpha1.OnFailureContinue
 		}), goesOn + ", db-canary-v2-1 Failed"},
-		{"it is gone: whether it said yes is not known", ready().but(askedAt(canary, "")).but(func(w *world) { w.jobs = nil }),
+		{"W19 it was deleted before it said anything", ready().but(askedAt(canary, "")).but(lost("j", no)),
 			"record: Stale, version 1 to 2, attempt 1, PostUpdateJobFailed, db-canary-v2-1 Failed"},
+		{"W19 it is gone: whether it said yes is unknown", ready().but(askedAt(canary, "")).but(lost("j", v1alpha1.JobUnknown)),
+			"record: Canary, version 1 to 2, attempt 1, canaries are good, db-canary-v2-1 Unknown"},
 		{"it says no of canaries that are not good any more", triedBeside(0).but(askedAt(canary, no)),
 			"record: Stale, version 1 to 2, attempt 1, PostUpdateJobFailed, db-canary-v2-1 Failed"},
 		{"it says yes of such", triedBeside(0).but(askedAt(canary, yes)), mended + ", db-canary-v2-1 Succeeded"},

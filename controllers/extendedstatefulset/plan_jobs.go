@@ -84,6 +84,9 @@ func runJobs(w *world, p *plan) {
 	if asked.due(w.record.Update) {
 		runJob(w, p, asked)
 	}
+	if asked.from != nil && asked.record != nil && asked.record.Result == v1alpha1.JobUnknown {
+		p.waitFor("the result of Job " + asked.record.Name + " is known, see condition Degraded")
+	}
 	for _, name := range slices.Sorted(maps.Keys(w.jobs)) {
 		job := w.jobs[name]
 		if asked.is(job) || !mayRun(job) {
@@ -142,10 +145,11 @@ func runJob(w *world, p *plan, a askedJob) {
 }
 
 // start resumes a job, and notes on it that it was started. Both are one write: a job that
-// was started is never started again.
+// was started is never started again. A time to live that a policy has set is removed, so that
+// the job stays until its result is on record.
 func start(job *batchv1.Job) action.Chain {
 	next := job.DeepCopy()
-	next.Spec.Suspend = ptr.To(false)
+	next.Spec.Suspend, next.Spec.TTLSecondsAfterFinished = ptr.To(false), nil // a policy may have set one
 	next.Annotations = merged(next.Annotations, map[string]string{v1alpha1.AnnotationStarted: v1alpha1.True})
 	return patchJob(job, next, "started")
 }
@@ -263,4 +267,22 @@ func jobHeld(w *world, _ *plan) notice {
 		return notice{}
 	}
 	return notice{Reason: v1alpha1.ReasonJobSuspended, Message: "the upgrade waits until " + suspension(job)}
+}
+
+// jobUnknown reports a job whose result is unknown, and the two ways to go on.
+func jobUnknown(w *world, _ *plan) notice {
+	a := askedNow(w)
+	if a.from == nil || a.record == nil || a.record.Result != v1alpha1.JobUnknown {
+		return notice{}
+	}
+	field := "postUpdateJob"
+	if a.which == preJob {
+		field = "preUpdateJob"
+	}
+	patch := func(strategy string) string {
+		return fmt.Sprintf(`kubectl -n %s patch ests %s --type=merge -p '{"spec":{"updateStrategy":{%s}}}'`, w.set.Namespace, w.set.Name, strategy)
+	}
+	return notice{Reason: v1alpha1.ReasonJobResultUnknown, Message: fmt.Sprintf(
+		"Job %s was deleted before the operator saw its result, so it may have succeeded or failed. To go on as if it had succeeded: %s. To run it once more: %s",
+		a.record.Name, patch(fmt.Sprintf(`"%s":{"onFailure":"Continue"}`, field)), patch(fmt.Sprintf(`"retryCount":%d`, w.record.Attempts)))}
 }

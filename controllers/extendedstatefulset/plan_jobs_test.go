@@ -6,6 +6,7 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -101,5 +102,75 @@ func TestW18ATimeoutSaysThatAJobWasSuspended(t *testing.T) {
 	s.w.record = advance(s.w)
 	if got := s.w.record.Update.Message; !strings.Contains(got, "Job db-pre-v2-1 is suspended") {
 		t.Errorf("it says %s", got)
+	}
+}
+
+// W19: what a watch shows of a Job that is deleted is its result.
+func TestW19TheResultOfADeletedJob(t *testing.T) {
+	set := plain()
+	set.UID = "uid"
+	for _, row := range []struct {
+		name   string
+		is     batchv1.JobConditionType
+		missed bool
+		want   v1alpha1.JobResult
+	}{
+		{"W19 it was complete", batchv1.JobComplete, false, v1alpha1.JobSucceeded},
+		{"W19 it was complete when the watch last saw it", batchv1.JobComplete, true, v1alpha1.JobSucceeded},
+		{"W19 it had failed", batchv1.JobFailed, false, v1alpha1.JobFailed},
+		{"W19 it had not ended", "", false, v1alpha1.JobFailed},
+		{"W19 it had not ended when the watch last saw it", "", true, ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			j := buildJob(set, job("any"), preJob, 2, 1)
+			j.UID = "j"
+			if row.is != "" {
+				j.Status.Conditions = []batchv1.JobCondition{{Type: row.is, Status: corev1.ConditionTrue}}
+			}
+			var ends jobEnds
+			ends.learn(j, row.missed, noon)
+			if got := ends.of("j"); got != row.want {
+				t.Errorf("it is %q", got)
+			}
+		})
+	}
+}
+
+// W19: a Job that is missing is unknown only after a while, since a watch may be behind a list.
+func TestW19AMissingJobIsWaitedFor(t *testing.T) {
+	s := beforeUpdate(started)
+	s.w.jobs = nil
+	r := &Reconciler{}
+	look := func(after time.Duration) v1alpha1.JobResult {
+		s.w.now, s.w.lostDue = noon.Add(after), time.Time{}
+		r.readLostJobs(s.w)
+		return s.w.lostJobs["j"]
+	}
+	if got := look(0); got != "" || !s.w.lostDue.Equal(noon.Add(lostJobTime)) {
+		t.Errorf("at first it is %q, and looked at again at %s", got, s.w.lostDue)
+	}
+	if got := look(lostJobTime); got != v1alpha1.JobUnknown || !s.w.lostDue.IsZero() {
+		t.Errorf("after a while it is %q", got)
+	}
+}
+
+func TestW19APersonIsToldOfBothWays(t *testing.T) {
+	s := beforeUpdate(started)
+	s.w.jobs, s.w.set.Status.Update.PreJob.Result = nil, v1alpha1.JobUnknown
+	p := decide(s.w)
+	c := degraded(s.w, &p)
+	for _, want := range []string{`-p '{"spec":{"updateStrategy":{"preUpdateJob":{"onFailure":"Continue"}}}}'`, `-p '{"spec":{"updateStrategy":{"retryCount":1}}}'`} {
+		if c.Reason != v1alpha1.ReasonJobResultUnknown || !strings.Contains(c.Message, want) {
+			t.Errorf("it says %s: %s", c.Reason, c.Message)
+		}
+	}
+}
+
+// W19: a policy gives Jobs a time to live.
+func TestW19AJobIsStartedWithoutATimeToLive(t *testing.T) {
+	s := beforeUpdate(func(j *batchv1.Job) { j.Spec.TTLSecondsAfterFinished = ptr.To(int32(0)) })
+	p := decide(s.w)
+	if j, ok := p.Steps[0][0][0].Object.(*batchv1.Job); !ok || j.Spec.TTLSecondsAfterFinished != nil {
+		t.Errorf("it does %v", p.Steps.Strings())
 	}
 }

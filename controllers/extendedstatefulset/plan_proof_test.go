@@ -8,6 +8,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
@@ -157,6 +158,11 @@ func TestZonesFixed(t *testing.T) {
 	}
 }
 
+// lost says that a job is gone, and what is known of its result.
+func lost(uid types.UID, result v1alpha1.JobResult) func(*world) {
+	return func(w *world) { w.jobs, w.lostJobs = nil, map[types.UID]v1alpha1.JobResult{uid: result} }
+}
+
 // E25 a job counts as run once its UID is on record, and only that one does.
 func TestJobOfRecord(t *testing.T) {
 	complete := batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}}
@@ -169,14 +175,29 @@ func TestJobOfRecord(t *testing.T) {
 		})
 	}
 	record := &v1alpha1.JobStatus{Name: "db-pre-v2-1", UID: "a"}
+	unknown := &v1alpha1.JobStatus{Name: "db-pre-v2-1", UID: "a", Result: v1alpha1.JobUnknown}
 	for _, row := range []sentence{
 		{"one that is there goes on record", before(nil, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{UID: "a"}}), "record: PreJob, version 1 to 2, attempt 1, db-pre-v2-1 is known"},
 		{"not one that goes", before(nil, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{UID: "a", DeletionTimestamp: ptr.To(metav1.NewTime(noon))}}), ""},
 		{"that on record tells", before(record.DeepCopy(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{UID: "a"}}), "record: Canary, version 1 to 2, attempt 1, db-pre-v2-1 Succeeded"},
-		{"another of its name does not", before(record.DeepCopy(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{UID: "b"}}),
+		{"another of its name does not", before(record.DeepCopy(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{UID: "b"}}).but(lost("a", v1alpha1.JobUnknown)),
+			"record: PreJob, version 1 to 2, attempt 1, db-pre-v2-1 Unknown"},
+		{"W19 one that is missing is waited for, as the watch may be behind", before(record.DeepCopy(), &batchv1.Job{}).but(func(w *world) { w.jobs = nil }), ""},
+		{"W19 one that was complete when it was deleted has succeeded", before(record.DeepCopy(), &batchv1.Job{}).but(lost("a", v1alpha1.JobSucceeded)),
+			"record: Canary, version 1 to 2, attempt 1, db-pre-v2-1 Succeeded"},
+		{"W19 one that was deleted before has failed", before(record.DeepCopy(), &batchv1.Job{}).but(lost("a", v1alpha1.JobFailed)),
 			"record: Aborted, version 1 to 2, attempt 1, PreUpdateJobFailed, db-pre-v2-1 Failed"},
-		{"nor does one that is gone: whether it did its work is not known", before(record.DeepCopy(), &batchv1.Job{}).but(func(w *world) { w.jobs = nil }),
-			"record: Aborted, version 1 to 2, attempt 1, PreUpdateJobFailed, db-pre-v2-1 Failed"},
+		{"W19 one that is gone has not failed: whether it did its work is unknown", before(record.DeepCopy(), &batchv1.Job{}).but(lost("a", v1alpha1.JobUnknown)),
+			"record: PreJob, version 1 to 2, attempt 1, db-pre-v2-1 Unknown"},
+		{"W19 an unknown result is waited for", before(unknown.DeepCopy(), &batchv1.Job{}).but(lost("a", v1alpha1.JobUnknown)), ""},
+		{"W19 but no longer than an update may take", before(unknown.DeepCopy(), &batchv1.Job{}).but(lost("a", v1alpha1.JobUnknown)).after(10 * time.Minute),
+			"record: Aborted, version 1 to 2, attempt 1, PreUpdateJobFailed, db-pre-v2-1 Unknown"},
+		{"W19 a user goes on without it", before(unknown.DeepCopy(), &batchv1.Job{}).but(lost("a", v1alpha1.JobUnknown)).but(func(w *world) {
+			w.set.Spec.UpdateStrategy.PreUpdateJob.OnFailure = v1alpha1.OnFailureContinue
+		}), "record: Canary, version 1 to 2, attempt 1, db-pre-v2-1 Unknown"},
+		{"W19 with an attempt left it runs in that one", before(unknown.DeepCopy(), &batchv1.Job{}).but(lost("a", v1alpha1.JobUnknown)).but(func(w *world) {
+			w.set.Spec.UpdateStrategy.RetryCount = 1
+		}), "record: PreJob, version 1 to 2, attempt 2"},
 	} {
 		t.Run(row.name, func(t *testing.T) { row.check(t) })
 	}

@@ -371,8 +371,8 @@ func (w *world) zoneOf(u *v1alpha1.UpdateStatus) zone {
 func (b *recorder) afterPreJob() {
 	u := b.Update
 	job := b.w.set.Spec.UpdateStrategy.PreUpdateJob
-	switch result := b.job(preJob, &u.PreJob); {
-	case job == nil, result == v1alpha1.JobSucceeded, result == v1alpha1.JobFailed && job.OnFailure == v1alpha1.OnFailureContinue:
+	switch result := b.job(preJob, job, &u.PreJob); {
+	case job == nil, result == v1alpha1.JobSucceeded:
 		b.nextZone()
 	case result == v1alpha1.JobFailed:
 		b.abort(fmt.Sprintf("Job %s failed", u.PreJob.Name))
@@ -421,20 +421,21 @@ func (z zone) in() string {
 func (b *recorder) afterPostJob() {
 	job, result := jobOfAll(&b.w.set.Spec.UpdateStrategy), v1alpha1.JobSucceeded
 	if job != nil {
-		result = b.job(postJob, &b.Update.PostJob)
+		result = b.job(postJob, job, &b.Update.PostJob)
 	}
 	switch {
-	case result == v1alpha1.JobFailed && job.OnFailure != v1alpha1.OnFailureContinue:
+	case result == v1alpha1.JobFailed:
 		b.fail(v1alpha1.ReasonPostJobFailed, fmt.Sprintf("Job %s failed", b.Update.PostJob.Name))
-	case result != "" && b.w.standing(b.UpdateVersion).complete() && b.w.standing(b.UpdateVersion).allProven():
+	case result == v1alpha1.JobSucceeded && b.w.standing(b.UpdateVersion).complete() && b.w.standing(b.UpdateVersion).allProven():
 		b.CurrentVersion, b.CurrentDigest, b.Update, b.Attempts = b.UpdateVersion, b.w.digest, nil, 0
 		b.Phase = v1alpha1.PhaseCleaningUp
 	}
 }
 
-// job follows a job of the attempt. Its UID goes on record before it is let go, so
-// one that is gone has run, or its result counts as a failure.
-func (b *recorder) job(which string, record **v1alpha1.JobStatus) v1alpha1.JobResult {
+// job follows a job of the attempt, and returns its result as the upgrade takes it: with
+// onFailure Continue, one that failed is as good as one that succeeded. Its UID goes on record
+// before it is started, so a job that is missing has run.
+func (b *recorder) job(which string, from *v1alpha1.UpdateJob, record **v1alpha1.JobStatus) v1alpha1.JobResult {
 	name := b.w.jobName(which, b.ExtendedStatefulSetStatus)
 	job := b.w.jobs[name]
 	if *record == nil {
@@ -444,14 +445,37 @@ func (b *recorder) job(which string, record **v1alpha1.JobStatus) v1alpha1.JobRe
 		return ""
 	}
 	if (*record).Result == "" {
-		(*record).Result = resultOf(job, *record)
+		(*record).Result = b.w.resultOf(job, *record)
 	}
-	return (*record).Result
+	switch result := (*record).Result; {
+	case result == "" || from == nil:
+		return result
+	case from.OnFailure == v1alpha1.OnFailureContinue:
+		return v1alpha1.JobSucceeded
+	case result == v1alpha1.JobUnknown && b.Attempts <= b.w.set.Spec.UpdateStrategy.RetryCount:
+		b.askAgain(record)
+		return ""
+	default:
+		return result
+	}
+}
+
+// askAgain begins another attempt with what the version has, since the result of its job is
+// unknown. The job of an attempt runs at most once, so the next one has its own.
+func (b *recorder) askAgain(record **v1alpha1.JobStatus) {
+	now := b.clock()
+	b.Attempts, b.Update.StartedAt, *record = b.Attempts+1, &now, nil
 }
 
 // unfinished names a job that has not ended; "" if there is none.
 func (w *world) unfinished(record *v1alpha1.JobStatus) string {
-	if record == nil || record.Result != "" {
+	if record == nil {
+		return ""
+	}
+	if record.Result == v1alpha1.JobUnknown {
+		return fmt.Sprintf("; Job %s was deleted before the operator saw its result", record.Name)
+	}
+	if record.Result != "" {
 		return ""
 	}
 	if job := w.jobs[record.Name]; isOnRecord(job, record) && isSuspended(job) {
@@ -471,12 +495,20 @@ func versionOfJob(job *batchv1.Job) int64 {
 	return number
 }
 
-func resultOf(job *batchv1.Job, record *v1alpha1.JobStatus) v1alpha1.JobResult {
+// resultOf returns the result of the job on record; "" while it is not known.
+func (w *world) resultOf(job *batchv1.Job, record *v1alpha1.JobStatus) v1alpha1.JobResult {
 	switch {
 	case mutant.Is("ests-lost-jobs-are-good") && job == nil: // a Job that is gone counts as one that succeeded
 		return v1alpha1.JobSucceeded
 	case job == nil || job.UID != record.UID:
-		return v1alpha1.JobFailed
+		return w.lostJobs[record.UID]
+	}
+	return endOf(job)
+}
+
+// endOf returns how a job ended; "" if it has not.
+func endOf(job *batchv1.Job) v1alpha1.JobResult {
+	switch {
 	case hasEnded(job, batchv1.JobComplete):
 		return v1alpha1.JobSucceeded
 	case hasEnded(job, batchv1.JobFailed):

@@ -12,6 +12,7 @@ var effects = kstatus.Effects{
 	v1alpha1.ReasonClaimTaken:       kstatus.NeedsPerson,
 	v1alpha1.ReasonServiceTaken:     kstatus.NeedsPerson,
 	v1alpha1.ReasonJobSuspended:     kstatus.NeedsPerson,
+	v1alpha1.ReasonJobResultUnknown: kstatus.NeedsPerson,
 	v1alpha1.ReasonCanaryFailed:     kstatus.NeedsPerson,
 	v1alpha1.ReasonUpdateTimeout:    kstatus.NeedsPerson,
 	v1alpha1.ReasonPreJobFailed:     kstatus.NeedsPerson,

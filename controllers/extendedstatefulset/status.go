@@ -285,7 +285,7 @@ func unserved(w *world, _ *plan) notice {
 // troubles are what can be wrong, the gravest first. Each says its reason and message, or
 // nothing.
 var troubles = []func(*world, *plan) notice{
-	invalidSpec, refusedWrite, withoutConsent, takenService, jobHeld, saysTrue(stale), saysTrue(aborted), saysTrue(configMissing),
+	invalidSpec, refusedWrite, withoutConsent, takenService, jobHeld, jobUnknown, saysTrue(stale), saysTrue(aborted), saysTrue(configMissing),
 }
 
 // degraded names the gravest of what is wrong.

@@ -26,6 +26,9 @@ const (
 	// claims of others are not in the cache, so no event says so.
 	consentRetry = 15 * time.Second
 
+	// lostJobTime is how long a Job on record has to be missing before its result is
+	// unknown: the watch may be behind.
+	lostJobTime = 5 * time.Second
 	// stopInterval is the minimum time between two suspensions of a Job that is no longer
 	// needed: another client that resumes it is not fought.
 	stopInterval = time.Minute

@@ -206,7 +206,7 @@ type JobStatus struct {
 }
 
 // JobResult says how a job ended.
-// +kubebuilder:validation:Enum=Succeeded;Failed
+// +kubebuilder:validation:Enum=Succeeded;Failed;Unknown
 type JobResult string
 
 const (
@@ -214,4 +214,7 @@ const (
 	JobSucceeded JobResult = "Succeeded"
 	// JobFailed: the Job failed, or somebody deleted it before it was complete.
 	JobFailed JobResult = "Failed"
+	// JobUnknown: the Job was deleted, and the operator did not see whether it was
+	// complete.
+	JobUnknown JobResult = "Unknown"
 )

@@ -180,6 +180,9 @@ const (
 	ReasonPreJobFailed = "PreUpdateJobFailed"
 	// ReasonPostJobFailed: postUpdateJob failed.
 	ReasonPostJobFailed = "PostUpdateJobFailed"
+	// ReasonJobResultUnknown: the Job that an upgrade waits for was deleted before the
+	// operator saw its result.
+	ReasonJobResultUnknown = "JobResultUnknown"
 	// ReasonJobSuspended: another client suspended the Job that an upgrade waits for.
 	ReasonJobSuspended = "JobSuspended"
 	// ReasonConfigFound: all that is required is there.

@@ -1,0 +1,137 @@
+package extendedstatefulset
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
+)
+
+// readJobs reads the Jobs of the set, and what is known of those on record that are gone.
+func (r *Reconciler) readJobs(ctx context.Context, w *world, from engine.View) error {
+	var list batchv1.JobList
+	if err := from.List(ctx, &list, ofSet(w.set)...); err != nil {
+		return fmt.Errorf("list Jobs: %w", err)
+	}
+	w.jobs = map[string]*batchv1.Job{}
+	for i := range list.Items {
+		if metav1.IsControlledBy(&list.Items[i], w.set) {
+			w.jobs[list.Items[i].Name] = &list.Items[i]
+		}
+	}
+	r.readLostJobs(w)
+	return nil
+}
+
+// readLostJobs finds the results of jobs on record that are gone. A watch may be behind the
+// list, so the result of a job is unknown only some time after it was first missing.
+func (r *Reconciler) readLostJobs(w *world) {
+	known, _ := r.memory.Get(client.ObjectKeyFromObject(w.set), w.set.UID)
+	missing := map[types.UID]time.Time{}
+	w.lostJobs = map[types.UID]v1alpha1.JobResult{}
+	for _, record := range awaitedJobs(w.set.Status.Update) {
+		if job := w.jobs[record.Name]; job != nil && job.UID == record.UID {
+			continue
+		}
+		if result := r.ends.of(record.UID); result != "" {
+			w.lostJobs[record.UID] = result
+			continue
+		}
+		since, again := known.jobsMissing[record.UID]
+		if !again {
+			since = w.now
+		}
+		missing[record.UID] = since
+		if due := since.Add(lostJobTime); w.now.Before(due) {
+			w.lostDue = due
+		} else {
+			w.lostJobs[record.UID] = v1alpha1.JobUnknown
+		}
+	}
+	known.jobsMissing = missing
+}
+
+// awaitedJobs returns the jobs on record that have no result.
+func awaitedJobs(u *v1alpha1.UpdateStatus) (all []*v1alpha1.JobStatus) {
+	if u == nil {
+		return nil
+	}
+	for _, record := range []*v1alpha1.JobStatus{u.PreJob, u.CanaryJob, u.PostJob} {
+		if record != nil && record.Result == "" {
+			all = append(all, record)
+		}
+	}
+	return all
+}
+
+// jobEnds remembers the results of Jobs that were deleted, as the watch showed them last. The
+// zero value is ready for use.
+type jobEnds struct {
+	mu  sync.Mutex
+	all map[types.UID]jobEnd
+}
+
+type jobEnd struct {
+	result v1alpha1.JobResult
+	at     time.Time
+}
+
+// endsKept is how long the result of a deleted Job is remembered. A pass of its object, which
+// records the result, follows at once.
+const endsKept = time.Hour
+
+// learn notes the result of a Job that was deleted. One that was deleted before it was complete
+// has failed, unless the watch missed what happened to it last.
+func (e *jobEnds) learn(job *batchv1.Job, missed bool, now time.Time) {
+	result := endOf(job)
+	if result == "" && !missed {
+		result = v1alpha1.JobFailed
+	}
+	owner := metav1.GetControllerOf(job)
+	if result == "" || owner == nil || owner.Kind != v1alpha1.Kind {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for uid, end := range e.all {
+		if now.Sub(end.at) > endsKept {
+			delete(e.all, uid)
+		}
+	}
+	if e.all == nil {
+		e.all = map[types.UID]jobEnd{}
+	}
+	e.all[job.UID] = jobEnd{result, now}
+}
+
+// of returns the result of a Job that was deleted; "" if none is known.
+func (e *jobEnds) of(uid types.UID) v1alpha1.JobResult {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.all[uid].result
+}
+
+// jobHandler is a handler that notes the results of Jobs that were deleted.
+type jobHandler struct {
+	handler.EventHandler
+	r *Reconciler
+}
+
+func (h jobHandler) Delete(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	if job, ok := e.Object.(*batchv1.Job); ok {
+		h.r.ends.learn(job, e.DeleteStateUnknown, h.r.Now())
+	}
+	h.EventHandler.Delete(ctx, e, q)
+}
