@@ -225,6 +225,12 @@ test-alerts: ## Alerts that real faults fire on a local cluster, in a Prometheus
 	$(call say,Alerts of real faults)
 	@go test -vet=off -count=1 -timeout 2h -v -run '^TestAlerts$$' ./test/alerts
 
+.PHONY: test-first-contact
+test-first-contact: ## The commands of README.md and docs/install.md, as written, on a local cluster.
+	$(as_root)
+	$(call say,Commands of the pages)
+	@go test -vet=off -count=1 -timeout 1h -v -run '^TestPromisesFirstContact$$' ./test/firstcontact
+
 .PHONY: test-hostile
 test-hostile: ## All attacks of one tenant on the operator, and how long the others wait.
 	$(call say,One tenant against all)
@@ -233,7 +239,7 @@ test-hostile: ## All attacks of one tenant on the operator, and how long the oth
 
 # Each mutant must be found by the runs with its seed, or the faults have become blunt.
 .PHONY: test-long
-test-long: test-nodes check-release mutants test-stories test-rules test-alerts fuzz test-hostile test-api test-older test-older-nodes soak-singleton soak-replicated soak-freeze ## What is too long for each change: all promises, all stories, alerts, fuzzing, older versions of Kubernetes, the soaks, and mutants that the soak must find (some hours).
+test-long: test-nodes check-release mutants test-stories test-rules test-alerts test-first-contact fuzz test-hostile test-api test-older test-older-nodes soak-singleton soak-replicated soak-freeze ## What is too long for each change: all promises, all stories, alerts, fuzzing, older versions of Kubernetes, the soaks, and mutants that the soak must find (some hours).
 	$(as_root)
 	$(call say,Mutants on real nodes)
 	@for rule in $$(go run ./test/faults/mutant soak soak-replicated); do \

@@ -66,7 +66,7 @@ Try next:
   export KUBECONFIG=%s
   alias kubectl=%s
   kubectl -n %s get csv,subscriptions,installplans,pods
-  kubectl apply -f config/samples/statefulcluster/coder.yaml && kubectl get stc -w
+  kubectl apply -f config/samples/statefulcluster/plain.yaml && kubectl get stc -w
 
 Stop:
   make olm-down
