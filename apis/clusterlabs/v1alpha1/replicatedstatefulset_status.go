@@ -150,7 +150,7 @@ type ReplicatedStatefulSetStatus struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Orders"
 	Orders []OrderStatus `json:"orders,omitempty"`
 	// Conditions are Available, Progressing, Degraded, Seeded, DataLossRisk, Paused,
-	// Draining and Maintenance.
+	// Draining, Maintenance, Ready, Reconciling and Stalled.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

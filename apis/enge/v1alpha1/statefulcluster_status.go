@@ -87,7 +87,7 @@ type StatefulClusterStatus struct {
 	// +listMapKey=name
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Claims on record",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	Claims []RecordedClaim `json:"claims,omitempty"`
-	// Conditions are Available, Progressing and Degraded.
+	// Conditions are Available, Progressing, Degraded, Ready, Reconciling and Stalled.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

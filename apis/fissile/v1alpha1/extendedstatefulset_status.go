@@ -107,7 +107,8 @@ type ExtendedStatefulSetStatus struct {
 	// +listMapKey=name
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Zones",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	Zones []ZoneStatus `json:"zones,omitempty"`
-	// Conditions are Available, Progressing, Stale, Aborted and ConfigMissing.
+	// Conditions are Available, Progressing, Degraded, Stale, Aborted, ConfigMissing,
+	// Ready, Reconciling and Stalled.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -85,8 +85,8 @@ type StatefulSingletonStatus struct {
 	// +listMapKey=id
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Orders"
 	Orders []OrderStatus `json:"orders,omitempty"`
-	// Conditions are Available, Progressing and Degraded, and while they are
-	// True UnmanagedPod, SelectorConflict, RolloutHeld and GuardMissing.
+	// Conditions are Available, Progressing, Degraded, UnmanagedPod, SelectorConflict,
+	// RolloutHeld, GuardMissing, Ready, Reconciling and Stalled.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
