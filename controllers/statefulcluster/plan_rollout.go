@@ -96,7 +96,7 @@ func renew(f *facts, p *plan, members []*member, revision string) {
 	first := members[0]
 	pod := returned(f.world, f.revisionFor(cmp.Or(revision, first.revision())), first.id, v1alpha1.UpdatingUpdate)
 	if !mutant.Is("stc-update-untried") { // Mutant: a pod is deleted for one that cannot be created.
-		p.Then(action.Chain{{Verb: action.Try, Object: pod, Reason: reasonTrial, Detail: "before pods are deleted for the update"}})
+		p.Then(action.Chain{{Verb: action.Try, Object: pod, From: first.pod, Reason: reasonTrial, Detail: "before pods are deleted for the update"}})
 	}
 	recreate(f, p, members, revision)
 }

@@ -31,7 +31,8 @@ const (
 	// Try asks, by dry run, whether the API server would create Object; nothing is made,
 	// and no name is used. It fails only where the create would be refused once the
 	// object that has the name, and takes the room, is gone: that the name is taken, that
-	// a quota is full, and that a webhook of the cluster takes no dry run say nothing.
+	// a quota is full, and that a webhook of the cluster takes no dry run say nothing. A full
+	// quota fails it if the room of From, a pod that goes, is not enough.
 	Try Verb = "try"
 	// Patch sends the difference from From to Object.
 	Patch Verb = "patch"
@@ -63,7 +64,8 @@ type Action struct {
 	Verb Verb
 	// Object is what to create, what to patch to, or what to delete.
 	Object client.Object
-	// From is the object as it was read; only patches have it.
+	// From is the object as it was read; patches have it. Of a Try it is the pod that is
+	// deleted before Object is created.
 	From client.Object
 	// Named has a Create be sent as an apply: the right to it can be bound to the name.
 	// It is for an object that is known to be not there.

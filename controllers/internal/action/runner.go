@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -169,7 +170,7 @@ func (r *Runner) write(ctx context.Context, a Action) (obj client.Object, unwrit
 	case Create:
 		unwritten, err = r.create(ctx, a, obj)
 	case Try:
-		unwritten, err = true, r.try(ctx, obj)
+		unwritten, err = true, r.try(ctx, obj, a.From)
 	case Patch:
 		difference := client.StrategicMergeFrom(a.From)
 		if a.Unchanged {
@@ -218,9 +219,13 @@ func (r *Runner) create(ctx context.Context, a Action, obj client.Object) (adopt
 // by all else.
 var passed = []func(error) bool{apierrors.IsAlreadyExists, rejection.IsFullQuota, rejection.IsUntried}
 
-// try asks whether an object would be created if nothing had its name and its room.
-func (r *Runner) try(ctx context.Context, obj client.Object) error {
+// try asks whether an object would be created if nothing had its name, and it had the room of
+// the pod that goes.
+func (r *Runner) try(ctx context.Context, obj, goes client.Object) error {
 	err := r.Client.Create(ctx, obj, client.DryRunAll)
+	if pod, isPod := goes.(*corev1.Pod); isPod && rejection.IsFullWithout(err, pod) {
+		return err
+	}
 	if slices.ContainsFunc(passed, func(is func(error) bool) bool { return is(err) }) {
 		return nil
 	}

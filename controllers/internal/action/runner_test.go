@@ -387,4 +387,13 @@ func TestTry(t *testing.T) {
 		expect(t, r.name, d.run(Step{{{Verb: Try, Object: pod("a"), Reason: "Trial"}}}), r.want)
 		expect(t, r.name+": what was written", d.noted)
 	}
+	for quota, want := range map[string]string{
+		"requested: pods=1, used: pods=3, limited: pods=3": "a done",
+		"requested: pods=1, used: pods=3, limited: pods=2": "a Forbidden",
+	} {
+		d := newDesk(interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+			return forbidden("exceeded quota: q, " + quota)
+		}})
+		expect(t, "W10 a quota without the pod that goes: "+quota, d.run(Step{{{Verb: Try, Object: pod("a"), From: pod("a"), Reason: "Trial"}}}), want)
+	}
 }
