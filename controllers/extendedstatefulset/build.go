@@ -305,9 +305,10 @@ func buildServices(set *v1alpha1.ExtendedStatefulSet, serving map[string]string)
 
 // buildBudget is the PodDisruptionBudget of a zone. Of the pods of the zone it selects those
 // that serve, and it says how many of them an eviction must leave: maxUnavailable would
-// count from what the StatefulSets are to have, and while an ordinal moves that is less.
+// count from what the StatefulSets are to have, and while an ordinal moves that is less. A pod
+// that is not Ready may always be evicted if it has claims, since they stay (decision 0038).
 func buildBudget(set *v1alpha1.ExtendedStatefulSet, z zone, serving map[string]string) *policyv1.PodDisruptionBudget {
-	return &policyv1.PodDisruptionBudget{
+	budget := &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: z.stem(set.Name), Namespace: set.Namespace, Labels: map[string]string{v1alpha1.LabelSet: set.Name},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, v1alpha1.GroupVersion.WithKind(v1alpha1.Kind))}},
 		Spec: policyv1.PodDisruptionBudgetSpec{
@@ -315,6 +316,10 @@ func buildBudget(set *v1alpha1.ExtendedStatefulSet, z zone, serving map[string]s
 			Selector:     &metav1.LabelSelector{MatchLabels: merged(serving, map[string]string{v1alpha1.LabelStatefulSet: z.stem(set.Name)})},
 		},
 	}
+	if len(set.Spec.Template.Spec.VolumeClaimTemplates) > 0 { // else the data of a pod goes with it
+		budget.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.AlwaysAllow)
+	}
+	return budget
 }
 
 // leastAvailable is how many of so many pods a budget keeps.

@@ -54,6 +54,9 @@ func keepBudgets(w *world, p *plan) {
 		}
 		next := have.DeepCopy()
 		next.Spec.MinAvailable, next.Spec.MaxUnavailable, next.Spec.Selector = want.Spec.MinAvailable, nil, want.Spec.Selector
+		if want.Spec.UnhealthyPodEvictionPolicy != nil {
+			next.Spec.UnhealthyPodEvictionPolicy = want.Spec.UnhealthyPodEvictionPolicy
+		}
 		switch {
 		case !metav1.IsControlledBy(have, w.set):
 			p.LookAgain(budgetRetry)

@@ -38,6 +38,9 @@ func TestBudgets(t *testing.T) {
 			of(one()).has(1, span{0, 3}).but(keptBudget(func(b *policyv1.PodDisruptionBudget) {
 				b.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.AlwaysAllow)
 			})), ""},
+		{"W11 a pod that is not Ready and has claims may always be evicted",
+			of(withClaims(one())).has(1, span{0, 3}).but(keptBudget(func(b *policyv1.PodDisruptionBudget) { b.Spec.UnhealthyPodEvictionPolicy = nil })),
+			"patch poddisruptionbudget db: Budget\n"},
 		{"E41 pods of a version that is on its way do not count while both are there",
 			of(one()).has(1, span{0, 3}).but(keptBudget(asItIs)).upgrading(canary, coexist).has(2, span{0, 1}, 0), ""},
 		{"E41 while ordinals move those of each version do",
