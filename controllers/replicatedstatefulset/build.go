@@ -277,6 +277,7 @@ func hasBudgets(set *v1alpha1.ReplicatedStatefulSet) bool {
 // buildBudget lets one member at a time be evicted, or as many as the set says.
 func buildBudget(set *v1alpha1.ReplicatedStatefulSet) *policyv1.PodDisruptionBudget {
 	budget := newBudget(set, budgetName(set))
+	budget.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.IfHealthyBudget) // a primary may be among them
 	said := ptr.Deref(set.Spec.PodDisruptionBudget, v1alpha1.BudgetPolicy{})
 	if said.MinAvailable != nil {
 		budget.Spec.MinAvailable = ptr.To(intstr.FromInt32(*said.MinAvailable))
@@ -287,9 +288,14 @@ func buildBudget(set *v1alpha1.ReplicatedStatefulSet) *policyv1.PodDisruptionBud
 }
 
 // buildFollowersBudget keeps so many of the members available that are no primary. An evicted
-// pod may be in one budget only, so the primaries are not in this one.
+// pod may be in one budget only, so the primaries are not in this one. A pod that is not Ready
+// may always be evicted, since its claims stay (decision 0038).
 func buildFollowersBudget(set *v1alpha1.ReplicatedStatefulSet, least int32) *policyv1.PodDisruptionBudget {
-	return buildRoleBudget(set, budgetName(set), metav1.LabelSelectorOpNotIn, least)
+	budget := buildRoleBudget(set, budgetName(set), metav1.LabelSelectorOpNotIn, least)
+	if len(set.Spec.Pod.VolumeClaimTemplates) > 0 { // else the data of a pod goes with it
+		budget.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.AlwaysAllow)
+	}
+	return budget
 }
 
 // buildPrimaryBudget keeps so many of the primaries available. By a number of those that may
@@ -303,10 +309,34 @@ func buildPrimaryBudget(set *v1alpha1.ReplicatedStatefulSet, least int32) *polic
 func buildRoleBudget(set *v1alpha1.ReplicatedStatefulSet, name string, among metav1.LabelSelectorOperator, least int32) *policyv1.PodDisruptionBudget {
 	budget := newBudget(set, name)
 	budget.Spec.MinAvailable = ptr.To(intstr.FromInt32(least))
+	budget.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.IfHealthyBudget)
 	budget.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{
 		Key: v1alpha1.LabelRole, Operator: among, Values: []string{v1alpha1.RolePrimary},
 	}}
 	return budget
+}
+
+// buildPod is a pod as the controller of a StatefulSet makes it.
+func buildPod(stateful *appsv1.StatefulSet, ordinal int) *corev1.Pod {
+	template := stateful.Spec.Template.DeepCopy()
+	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+	pod.Name, pod.Namespace = fmt.Sprintf("%s-%d", stateful.Name, ordinal), stateful.Namespace
+	pod.Labels = merged(pod.Labels, map[string]string{
+		appsv1.StatefulSetPodNameLabel: pod.Name,
+		appsv1.PodIndexLabel:           strconv.Itoa(ordinal),
+	})
+	pod.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: "apps/v1", Kind: "StatefulSet", Name: stateful.Name, UID: stateful.UID, Controller: ptr.To(true),
+	}}
+	pod.Spec.Hostname, pod.Spec.Subdomain = pod.Name, stateful.Spec.ServiceName
+	for i := range stateful.Spec.VolumeClaimTemplates {
+		claim := stateful.Spec.VolumeClaimTemplates[i].Name
+		pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == claim })
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: claim, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim + "-" + pod.Name},
+		}})
+	}
+	return pod
 }
 
 func newBudget(set *v1alpha1.ReplicatedStatefulSet, name string) *policyv1.PodDisruptionBudget {

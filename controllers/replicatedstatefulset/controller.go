@@ -74,7 +74,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=clusterlabs.org,resources=replicatedstatefulsets,verbs=get;list;watch;patch,roleName=replicatedstatefulset-role
 // +kubebuilder:rbac:groups=clusterlabs.org,resources=replicatedstatefulsets/status,verbs=patch,roleName=replicatedstatefulset-role
 // +kubebuilder:rbac:groups=clusterlabs.org,resources=replicatedstatefulsets/finalizers,verbs=update,roleName=replicatedstatefulset-role
-// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch;delete,roleName=replicatedstatefulset-role
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;patch;delete,roleName=replicatedstatefulset-role
 // +kubebuilder:rbac:groups="",resources=pods/resize,verbs=patch,roleName=replicatedstatefulset-role
 // A WebSocket begins with a GET, which API servers before 1.35 take for get, and later ones for create.
 // +kubebuilder:rbac:groups="",resources=pods/exec,verbs=get;create,roleName=exec-role

@@ -23,10 +23,14 @@ import (
 // the pass into an outcome.
 func (r *Reconciler) report(ctx context.Context, p *plan, outcomes []action.Outcome) report.Outcome {
 	w := p.on.world
-	overtaken, failed := false, error(nil)
+	overtaken, untried, failed := false, false, error(nil)
 	for _, o := range outcomes {
 		if r.of(w.set).learnResize(&o) {
 			overtaken = true // the member is recreated
+			continue
+		}
+		if r.of(w.set).learnTrial(w, &o) {
+			untried = true
 			continue
 		}
 		switch report.Judge(o.Err) {
@@ -43,9 +47,12 @@ func (r *Reconciler) report(ctx context.Context, p *plan, outcomes []action.Outc
 	known.refused.Learn(failed)
 	w.refused = known.refused.Text()
 	switch {
-	case failed != nil, p.asksOnly():
+	case failed != nil, untried, p.asksOnly():
 		if err := errors.Join(failed, r.writeStatus(ctx, p)); err != nil {
 			return report.Retry(err)
+		}
+		if untried {
+			return report.Wait(report.Sooner(p.Wait, trialPause))
 		}
 		return report.Wait(p.Wait)
 	case overtaken:
@@ -112,6 +119,10 @@ func (r *Reconciler) emit(p *plan, o *action.Outcome) {
 		}
 		if o.Verb == action.PatchStatus && p.handover != "" { // of the command itself is told when it has ended
 			r.event(w, nil, corev1.EventTypeNormal, v1alpha1.EventHandingOver, "HandOver", "%s", p.handover)
+		}
+	case reasonOf(v1alpha1.CommandPromote), reasonOf(v1alpha1.CommandSeed):
+		if o.Verb == action.PatchStatus && p.uncompared != "" {
+			r.event(w, nil, corev1.EventTypeWarning, v1alpha1.EventPrimaryNotCompared, "Promote", "%s", p.uncompared)
 		}
 	case reasonResized:
 		r.event(

@@ -397,7 +397,7 @@ func check(t *testing.T, rows []row) {
 // name and the pods that it is told of.
 func gist(p *plan) (lines []string) {
 	for _, line := range p.Steps.Strings() {
-		parts := strings.Split(line, " > ")
+		parts := slices.DeleteFunc(strings.Split(line, " > "), func(part string) bool { return strings.HasPrefix(part, "try pod ") })
 		line = parts[len(parts)-1]
 		if len(parts) > 1 && !strings.Contains(line, "exec in pod") {
 			line = strings.Join(parts, " > ")

@@ -17,6 +17,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 )
 
 // remembered is what no object says. A restart asks all members again.
@@ -26,6 +27,10 @@ type remembered struct {
 	grants                  []v1alpha1.Grant
 	lossAt                  time.Time
 	lossOf                  types.UID
+	lossPod                 string
+	statefulGeneration      int64     // of the StatefulSet, and
+	statefulSince           time.Time // since when it is known
+	trial                   refusedTrial
 	pods                    map[types.UID]*seen
 	refused                 memory.Refusal
 	mended                  map[string]mended // the last patches of children, by childKey
@@ -59,7 +64,9 @@ func (r *Reconciler) recall(w *world) {
 	}
 	w.requestedAt = known.requestedAt
 	known.noteLoss(w)
-	w.lossAt, w.lossOf = known.lossAt, known.lossOf
+	w.lossAt, w.lossOf, w.lossPod = known.lossAt, known.lossOf, known.lossPod
+	known.noteStateful(w)
+	w.statefulSince, w.trial = known.statefulSince, known.trial
 	before := known.pods
 	known.pods = map[types.UID]*seen{}
 	for _, m := range w.members {
@@ -80,6 +87,13 @@ func (r *Reconciler) recall(w *world) {
 	}
 }
 
+// noteStateful remembers since when the StatefulSet is specified as it is.
+func (k *remembered) noteStateful(w *world) {
+	if w.stateful != nil && w.stateful.Generation != k.statefulGeneration {
+		k.statefulGeneration, k.statefulSince = w.stateful.Generation, w.now
+	}
+}
+
 // noteLoss remembers when a grant went last, and whose it was.
 func (k *remembered) noteLoss(w *world) {
 	lost := slices.DeleteFunc(
@@ -93,9 +107,9 @@ func (k *remembered) noteLoss(w *world) {
 	switch len(lost) {
 	case 0:
 	case 1:
-		k.lossOf = lost[0].UID
+		k.lossOf, k.lossPod = lost[0].UID, lost[0].Pod
 	default:
-		k.lossOf = "" // it is not known whose data was the newest
+		k.lossOf, k.lossPod = "", "" // it is not known whose data was the newest
 	}
 }
 
@@ -250,6 +264,21 @@ func (k *remembered) learnResize(o *action.Outcome) (refused bool) {
 	return false
 }
 
+// learnTrial remembers a dry run that the API server refused, and forgets it after one that it
+// did not. It reports whether this one was refused.
+func (k *remembered) learnTrial(w *world, o *action.Outcome) (refused bool) {
+	if o.Verb != action.Try {
+		return false
+	}
+	refused = report.Judge(o.Err) == report.Failed && isRefusal(o.Err)
+	k.trial = refusedTrial{}
+	if refused {
+		k.trial = refusedTrial{text: excerpt.Message(o.Err.Error()), at: w.now}
+	}
+	w.trial = k.trial
+	return refused
+}
+
 // isTakenBack reports whether a pod is another one than was written.
 func isTakenBack(written *corev1.Pod, answer client.Object) bool {
 	now, isPod := answer.(*corev1.Pod)
@@ -268,11 +297,10 @@ func resourcesOf(pod *corev1.Pod) (all []corev1.ResourceRequirements) {
 }
 
 func refusesResize(err error) bool {
-	return slices.ContainsFunc([]func(error) bool{
-		apierrors.IsForbidden,
-		apierrors.IsInvalid,
-		apierrors.IsBadRequest,
-		apierrors.IsNotFound,
-		apierrors.IsMethodNotSupported,
-	}, func(is func(error) bool) bool { return is(err) })
+	return isRefusal(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
+}
+
+// isRefusal reports whether the API server refused what was sent, and would again.
+func isRefusal(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }

@@ -77,6 +77,12 @@ type world struct {
 	// lossOf is the pod whose grant that was; "" if this process has seen none go, or
 	// several at once.
 	lossOf types.UID
+	// lossPod is the name of that pod, which may be another one by now.
+	lossPod string
+	// statefulSince is since when this process knows the StatefulSet as it is specified now.
+	statefulSince time.Time
+	// trial is the last dry run of a create that the API server refused.
+	trial refusedTrial
 	// requestedAt is since when this process knows of the member that an annotation wants to
 	// be primary.
 	requestedAt time.Time

@@ -23,8 +23,14 @@ type plan struct {
 	// risk says why the newest copy is not at hand; blind, whose sequence is not
 	// known.
 	risk, blind string
+	// uncompared says whose copy may have been newer than that of the secondary that this plan
+	// promotes; "" if none.
+	uncompared string
 	// handover says whose role another member takes in this plan, and why.
 	handover string
+
+	// trial is a dry run that comes before the member is stopped that this plan recreates.
+	trial action.Chain
 
 	asked map[string]bool // pods in which this plan asks something
 	sent  bool            // whether it sends a command that changes something
@@ -112,7 +118,7 @@ func (p *plan) lookAgainFor(f *facts) {
 		if !m.askedAt.IsZero() && !m.notAnswering {
 			p.LookAgain(f.watch.Deadline(m.askedAt, answersWithin).Sub(f.now))
 		}
-		if m.shown == primary && !podstate.Ready(m.pod) {
+		if (m.shown == primary || m.shown == secondary) && !podstate.Ready(m.pod) {
 			p.LookAgain(m.unreadySince.Add(unreadyAfter).Sub(f.now))
 		}
 	}

@@ -125,6 +125,9 @@ func (b budgets) open() *policyv1.PodDisruptionBudget {
 func closed(budget *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget {
 	budget = budget.DeepCopy()
 	budget.Spec.MinAvailable, budget.Spec.MaxUnavailable = nil, ptr.To(intstr.FromInt32(0))
+	if !mutant.Is("rss-closed-budget-lets-unready-go") { // a member that is not Ready may be evicted while a role is handed over
+		budget.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.IfHealthyBudget)
+	}
 	return budget
 }
 
@@ -164,6 +167,9 @@ func (b budgets) keep(p *plan, have, want *policyv1.PodDisruptionBudget) {
 	next := have.DeepCopy()
 	next.Labels = merged(have.Labels, want.Labels)
 	next.Spec.MaxUnavailable, next.Spec.MinAvailable, next.Spec.Selector = want.Spec.MaxUnavailable, want.Spec.MinAvailable, want.Spec.Selector
+	if want.Spec.UnhealthyPodEvictionPolicy != nil {
+		next.Spec.UnhealthyPodEvictionPolicy = want.Spec.UnhealthyPodEvictionPolicy
+	}
 	turned := (have.Spec.MaxUnavailable == nil) != (want.Spec.MaxUnavailable == nil)
 	mend(b.facts, p, turned, action.Action{
 		Verb:      action.Patch,

@@ -37,9 +37,13 @@ const (
 	reasonFailed   = "Failed"   // a pod deleted since starts or stops in it failed
 	reasonFenced   = "Fenced"   // a pod deleted since its machine is off
 	reasonRenew    = "Renew"    // a pod deleted to be recreated from the present template
+	reasonSurplus  = "Surplus"  // a pod deleted after a scale-down
+	reasonTrial    = "Trial"    // a dry run of the create of a pod, before it is deleted
 	reasonResize   = "Resize"   // the resources of a pod, in place
 	reasonInPlace  = "InPlace"  // the note that a pod is changed in place
 	reasonResized  = "Resized"  // a pod that was brought to the present template in place
+
+	reasonUnresponsive = "Unresponsive" // a pod deleted since its member blocks a failover
 )
 
 // asks reports whether a command changes nothing.
@@ -292,7 +296,7 @@ func (p *plan) stop(f *facts, m *member, why string) {
 	if p.waitsForLabel(f, m) {
 		return
 	}
-	before := append(budgets{f}.closing(m), label(m, v1alpha1.False, v1alpha1.RoleNone)...)
+	before := slices.Concat(p.trial, budgets{f}.closing(m), label(m, v1alpha1.False, v1alpha1.RoleNone))
 	p.send(f, m, v1alpha1.CommandStop, v1alpha1.CommandStop, fmt.Sprintf("%s: %s", m.name(), why), before...)
 }
 

@@ -216,6 +216,38 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
+// W11 Whether a pod that is not Ready may be evicted whatever the budget allows.
+func TestW11PodsThatAreNotReady(t *testing.T) {
+	always, healthy := policyv1.AlwaysAllow, policyv1.IfHealthyBudget
+	runs := func(set *v1alpha1.ReplicatedStatefulSet) *world {
+		return worldOf(set, epochOne, pod(0).primary(), pod(1).secondary(), pod(2).secondary())
+	}
+	for _, r := range []struct {
+		name         string
+		world        *world
+		all, primary policyv1.UnhealthyPodEvictionPolicyType
+	}{
+		{"W11 a secondary may", runs(setOf(3, 1)), always, healthy},
+		{"W11 not where its data would go with its pod", runs(unclaimed(setOf(3, 1))), healthy, healthy},
+		{"W11 not while a primary is missing", worldOf(setOf(3, 1), epochOne, pod(0).secondary(), pod(1).secondary(), pod(2).secondary()), healthy, healthy},
+		{"W11 not where a primary is among them", runs(allowing(setOf(3, 1))), healthy, ""},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			set := r.world.set
+			r.world.budget, r.world.primaryBudget = newBudget(set, budgetName(set)), newBudget(set, primaryBudgetName(set))
+			p, made := decide(r.world), map[string]policyv1.UnhealthyPodEvictionPolicyType{}
+			for _, chain := range slices.Concat(p.Steps...) {
+				if b, ok := chain[0].Object.(*policyv1.PodDisruptionBudget); ok && chain[0].Verb == action.Patch {
+					made[b.Name] = ptr.Deref(b.Spec.UnhealthyPodEvictionPolicy, "")
+				}
+			}
+			if all, primary := made["rss-db"], made["rss-db.primary"]; all != r.all || primary != r.primary {
+				t.Errorf("they say %q and %q, want %q and %q", all, primary, r.all, r.primary)
+			}
+		})
+	}
+}
+
 // A budget that is made anew keeps everybody, as a handover may begin beside it.
 func TestBudgetsAreMadeAnew(t *testing.T) {
 	none := with(func(w *world) { w.budget, w.primaryBudget = nil, nil })
@@ -429,7 +461,8 @@ func (s *stage) whyNotEvicted(p *corev1.Pod) string {
 	case 0:
 		return ""
 	case 1:
-		if s.allowed(matching[0]) > 0 {
+		unready := !slices.ContainsFunc(p.Status.Conditions, isReady)
+		if s.allowed(matching[0]) > 0 || unready && ptr.Deref(matching[0].Spec.UnhealthyPodEvictionPolicy, "") == policyv1.AlwaysAllow {
 			return ""
 		}
 		return "429, by " + matching[0].Name

@@ -1,7 +1,9 @@
 package replicatedstatefulset
 
 import (
+	"cmp"
 	"fmt"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,8 +39,24 @@ type search struct {
 	sequence uint64
 }
 
-// incomplete reports whether more members are missing than the one that was the primary.
-func (s search) incomplete() bool { return len(s.running) < max(s.wanted(), len(s.members))-1 }
+// incomplete reports whether copies that do not run are compared: more members are missing
+// than the one that was the primary, or spec.failover.restartPrimary asks for it.
+func (s search) incomplete() bool {
+	if s.restartsPrimary() {
+		return true
+	}
+	return len(s.running) < max(s.wanted(), len(s.members))-1
+}
+
+// restartsPrimary reports whether the former primary is started again if its copy is the
+// newest.
+func (w *world) restartsPrimary() bool {
+	p := w.set.Spec.Failover
+	if p == nil || mutant.Is("rss-former-primary-is-not-asked") { // restartPrimary IfNewest promotes a secondary all the same
+		return false
+	}
+	return p.RestartPrimary == v1alpha1.RestartIfNewest
+}
 
 // find looks at members that do not run: they may have what those that run have not. If all
 // but one run there is nothing to look for: that one was the primary.
@@ -171,3 +189,31 @@ func (s search) returns(m *member) bool {
 func isStartingSince(m *member, then time.Time) bool {
 	return m.pod.Status.Phase == corev1.PodPending && m.pod.CreationTimestamp.After(then)
 }
+
+// noteUncompared notes that the copy of the last primary may be newer than that of the secondary
+// that is promoted.
+func (p *plan) noteUncompared(f *facts, promoted *member) {
+	if !p.sent || f.record.epoch == 0 {
+		return
+	}
+	old := f.byUID(f.lossOf)
+	if old == nil {
+		old = f.named(f.lossPod)
+	}
+	had := "not read and may have been higher"
+	switch {
+	case old == nil && len(f.among(func(m *member) bool { return m.version.known && m.ordinal < f.wanted() })) >= f.wanted():
+		return // all were compared
+	case old == nil:
+	case f.wasHandedOver(old), old.version.known && old.version.sequence <= promoted.version.sequence:
+		return
+	case old.version.known:
+		had = strconv.FormatUint(old.version.sequence, 10)
+	}
+	p.uncompared = fmt.Sprintf("%s%s was promoted with sequence %d. The sequence of %s was %s: what only its copy had is lost. "+
+		"To read it first, set spec.failover.restartPrimary to IfNewest",
+		beginningOf(p.record.epochOf(v1alpha1.CommandPromote)), promoted.name(), promoted.version.sequence, cmp.Or(f.lossPod, "the former primary"), had)
+}
+
+// beginningOf is how a message about an epoch begins.
+func beginningOf(epoch int64) string { return fmt.Sprintf("epoch %d: ", epoch) }

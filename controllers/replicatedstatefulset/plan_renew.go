@@ -21,9 +21,13 @@ func renewIdle(f *facts, p *plan) {
 	if !f.starts() || !f.templateIsSeen() || f.renewing() {
 		return
 	}
+	if f.trial.isRecent(f.now) {
+		p.tryLater(f)
+		return
+	}
 	for _, m := range slices.Backward(f.members) {
 		if !m.upToDate && isRenewable(m) && !f.mayBeNeededFirst(m) {
-			p.Do(remove(m, reasonRenew, "its template is out of date, and nothing runs in it"))
+			p.Do(append(trialOf(f, m), remove(m, reasonRenew, "its template is out of date, and nothing runs in it")...))
 			return
 		}
 	}
@@ -115,8 +119,15 @@ func renewOne(f *facts, p *plan, m *member) {
 	}
 	next := stepInPlace(f, m)
 	p.goOn(f, next)
+	if next.instead {
+		return
+	}
+	if f.trial.isRecent(f.now) {
+		p.tryLater(f)
+		return
+	}
+	p.trial = trialOf(f, m)
 	switch {
-	case next.instead:
 	case m.state == primary:
 		relieve(f, p, m, why)
 	default:

@@ -35,6 +35,8 @@ var scenarios = []told{
 	{name: "create", set: setOf(3, 1)},
 	{name: "create as in the original", set: original(), steps: []func(*stage){deleted(0)}},
 	{name: "primary killed", set: setOf(3, 1), steps: []func(*stage){write, crash(0)}, wait: 30 * time.Second},
+	{name: "W12 primary killed, and restarted if it is the newest", set: restarting(setOf(3, 1)), steps: []func(*stage){write, together(unfollowed(0), crash(0)), write}, wait: 2 * time.Minute},
+	{name: "W9 a secondary is unresponsive when the primary is killed", set: recreating(setOf(3, 1), "1m"), steps: []func(*stage){write, together(hang("rss-db-1 status"), crash(0), until(acts("rss-db-2")), unhang), write}, wait: 40 * time.Second},
 	{name: "pod of the primary deleted", set: setOf(3, 1), steps: []func(*stage){write, deleted(0)}, wait: 30 * time.Second},
 	{name: "pod of the primary deleted and held", set: holding(setOf(3, 1)), steps: []func(*stage){write, deleted(0), overslept}, wait: 30 * time.Second},
 	{name: "pod of the primary deleted and held without demote", set: holding(setOf(3, 1, "promote", "demote")), steps: []func(*stage){write, deleted(0), overslept}, wait: 30 * time.Second},
@@ -112,6 +114,22 @@ func rooms(cpu int64) func(*stage) {
 	return func(s *stage) {
 		s.Say("! nodes have %d cpu for a pod", cpu)
 		s.room = cpu
+	}
+}
+
+// unfollowed is an entry that a member has written and no other has.
+func unfollowed(ordinal int) func(*stage) {
+	return func(s *stage) {
+		s.db.entries++
+		d := s.db.disk(memberName(s.set(), ordinal))
+		d.log = append(d.log, s.db.entries)
+	}
+}
+
+// acts reports whether a member runs as primary.
+func acts(name string) func(*stage) bool {
+	return func(s *stage) bool {
+		return slices.ContainsFunc(s.db.acting(), func(c *fakeContainer) bool { return c.pod == name })
 	}
 }
 

@@ -28,7 +28,7 @@ func scale(f *facts, p *plan) {
 		p.askVersions(f, s.stayersToAsk())
 		p.WaitFor(
 			v1alpha1.ReasonScaling,
-			fmt.Sprintf("scaling down from %d to %d pods", max(have, len(f.members)), f.wanted()),
+			fmt.Sprintf("scaling down from %d to %d pods", s.ordinals(have), f.wanted()),
 		)
 	}
 	if retained := f.among(func(m *member) bool { return m.retained }); len(retained) > 0 && !noSuccessor() {
@@ -45,7 +45,39 @@ func scale(f *facts, p *plan) {
 	}
 	if have != f.wanted() {
 		resize(f, p, have)
+		return
 	}
+	s.removeSurplus(p)
+}
+
+// ordinals is how many members there are to be scaled down from, counting those whose pods are
+// missing now.
+func (s scaling) ordinals(have int) int {
+	if n := len(s.members); n > 0 {
+		return max(have, s.members[n-1].ordinal+1)
+	}
+	return have
+}
+
+// removeSurplus deletes the pods of members that have left, the highest ordinal first, if the
+// controller of the StatefulSet does not: it creates missing pods first, and deletes none while
+// a quota or a policy refuses that (kubernetes#140858).
+func (s scaling) removeSurplus(p *plan) {
+	present := s.among(func(m *member) bool { return m.ordinal < s.wanted() })
+	if len(s.leavers) == 0 || len(present) >= s.wanted() || !s.templateIsSeen() {
+		return
+	}
+	if left := s.watch.Deadline(s.statefulSince, surplusAfter).Sub(s.now); left > 0 {
+		p.LookAgain(left)
+		return
+	}
+	last := s.leavers[len(s.leavers)-1]
+	if last.terminating() || last.stranger != "" {
+		return
+	}
+	p.Do(remove(last, reasonSurplus, fmt.Sprintf(
+		"it is scaled down, and the StatefulSet's controller deletes no pod before it has created the %d that are missing", s.wanted()-len(present),
+	)))
 }
 
 // hasStatefulSet reports whether there is a StatefulSet of the set that stays.

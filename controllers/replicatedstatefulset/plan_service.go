@@ -45,10 +45,13 @@ func (all members) whyUnserved() string {
 	return strings.Join(texts, "; ")
 }
 
-// unreadySince is since when the pod of a primary has not been Ready, by the kubelet's word,
-// and not before it was told to be primary.
+// unreadySince is since when the pod of a member has not been Ready, by the kubelet's word,
+// and not before its last command ended or it was told to be primary.
 func (f *facts) unreadySince(m *member) time.Time {
 	since := m.startedAt()
+	if at := m.changedAt(); at.After(since) {
+		since = at
+	}
 	for _, c := range m.pod.Status.Conditions {
 		if c.Type == corev1.PodReady && c.LastTransitionTime.After(since) {
 			since = c.LastTransitionTime.Time
@@ -67,7 +70,30 @@ func (f *facts) unreadySince(m *member) time.Time {
 // unreadyTooLong reports whether a primary has been without clients for unreadyAfter. It is
 // what the kubelet saw, whoever looked meanwhile.
 func (c *clock) unreadyTooLong(m *member) bool {
-	return m.isShownPrimary() && !podstate.Ready(m.pod) && c.now.Sub(m.unreadySince) >= unreadyAfter
+	return m.isShownPrimary() && c.isUnreadyFor(m, unreadyAfter)
+}
+
+// followsUnready reports whether the pod of a secondary has not been Ready for unreadyAfter.
+func (c *clock) followsUnready(m *member) bool {
+	follows := m.shown == secondary && !m.terminating() && !m.lost() && !m.parked
+	return follows && c.isUnreadyFor(m, unreadyAfter)
+}
+
+func (c *clock) isUnreadyFor(m *member, time time.Duration) bool {
+	return !podstate.Ready(m.pod) && c.now.Sub(m.unreadySince) >= time
+}
+
+// secondariesUnready says which secondaries are not Ready.
+func secondariesUnready(f *facts) notice {
+	unready := f.among(f.followsUnready)
+	if len(unready) == 0 {
+		return notice{}
+	}
+	m := unready[0]
+	return notice{Reason: v1alpha1.ReasonMembersNotReady, Message: fmt.Sprintf(
+		"%d of %d members run as secondaries, and their pods are not Ready: %s. Why: kubectl -n %s describe pod %s",
+		len(unready), f.wanted(), namesOf(unready), m.pod.Namespace, m.name(),
+	)}
 }
 
 // whyUnresponsive says of which members status gives no answer, why, and what helps.
@@ -81,6 +107,9 @@ func (f *facts) whyUnresponsive(members []*member) string {
 		)
 	}
 	text += ". See for yourself: " + f.askByHand(first)
+	if choosesFirst(f) && !first.granted {
+		text += blocking{f, first}.remedy()
+	}
 	if first.granted {
 		text += fmt.Sprintf(
 			". No other takes the place of %s while it runs; to end it: kubectl -n %s delete pod %s",

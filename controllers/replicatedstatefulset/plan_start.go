@@ -111,7 +111,7 @@ func backingOff(f *facts, m *member) string {
 // startFirst starts the first primary: the best of the secondaries that run, or where
 // nothing runs the newest copy of all. No member may be primary then.
 func startFirst(f *facts, p *plan) {
-	if !f.starts() || f.target() == 0 || f.record.hasGrants() {
+	if !choosesFirst(f) {
 		return
 	}
 	if wait := f.startUnderWay(); wait != "" {
@@ -132,7 +132,7 @@ func startFirst(f *facts, p *plan) {
 		return
 	}
 	if len(unsaid) > 0 {
-		p.WaitFor(v1alpha1.ReasonSeeding, "status has not answered yet: "+namesOf(unsaid))
+		awaitStatus(f, p, "status has not answered yet", unsaid)
 		return
 	}
 	running := f.among((*member).isSecondary)
@@ -141,6 +141,11 @@ func startFirst(f *facts, p *plan) {
 		return
 	}
 	seed(f, p)
+}
+
+// choosesFirst reports whether no member is primary or may be, and one is wanted.
+func choosesFirst(f *facts) bool {
+	return f.starts() && f.target() > 0 && !f.record.hasGrants()
 }
 
 // isForeignAndRuns reports whether a pod that is not this object's may run as primary.
@@ -216,10 +221,7 @@ func succeed(f *facts, p *plan, running []*member) {
 		for _, m := range old {
 			p.ask(f, m, v1alpha1.CommandStatus)
 		}
-		p.WaitFor(
-			v1alpha1.ReasonSeeding,
-			"status has not answered since the last primary went: "+namesOf(old),
-		)
+		awaitStatus(f, p, "status has not answered since the last primary went", old)
 		return
 	}
 	p.askVersions(f, running)
@@ -273,6 +275,7 @@ func promote(f *facts, p *plan, newest copies) {
 	})
 	if m := newest.startable(); m != nil {
 		p.start(f, m, fmt.Sprintf("the newest of those that run, sequence %d", m.version.sequence))
+		p.noteUncompared(f, m)
 		return
 	}
 	p.waitForNewest(newest)

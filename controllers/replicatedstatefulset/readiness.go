@@ -19,6 +19,7 @@ var effects = kstatus.Effects{
 	v1alpha1.ReasonWriteRefused:     kstatus.NeedsPerson, // the API server understood it, and said no
 	v1alpha1.ReasonNotServing:       kstatus.NeedsPerson,
 	v1alpha1.ReasonRulesUnfollowed:  kstatus.NeedsPerson,
+	v1alpha1.ReasonMembersNotReady:  kstatus.Passes,
 	v1alpha1.ReasonSecretMissing:    kstatus.Passes, // others make it, such as cert-manager
 	v1alpha1.ReasonConfigMissing:    kstatus.Passes, // as a Secret of spec.TLS
 	v1alpha1.ReasonConfigUnreadable: kstatus.NeedsPerson,

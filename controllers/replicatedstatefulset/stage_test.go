@@ -257,6 +257,7 @@ func (s *stage) pass() (acted bool, wait time.Duration) {
 			s.Breaks("%s is sent while another command runs there", o.Action)
 		}
 		s.r.of(w.set).learnResize(&o)
+		s.r.of(w.set).learnTrial(w, &o)
 	}
 	if alive && p.asksOnly() {
 		alive = s.report(&p)
@@ -282,9 +283,11 @@ func (s *stage) afterDeletion() bool {
 	return s.Writes() > before
 }
 
-// quiet takes the questions out of the story.
+// quiet takes questions and dry runs out of the story.
 func (s *stage) quiet(from int) {
-	s.Story = append(s.Story[:from], slices.DeleteFunc(s.Story[from:], func(line string) bool { return strings.Contains(line, ": Ask, ") })...)
+	s.Story = append(s.Story[:from], slices.DeleteFunc(s.Story[from:], func(line string) bool {
+		return strings.Contains(line, ": Ask, ") || strings.Contains(line, ": Trial, ")
+	})...)
 }
 
 func (s *stage) observe(set *v1alpha1.ReplicatedStatefulSet, from engine.View) *world {

@@ -214,11 +214,17 @@ func needsPerson(f *facts) metav1.Condition {
 		return c
 	}
 	resisting, unready := f.among((*member).resistsUs), f.among(f.unreadyTooLong)
+	untried := recreationRefused(f)
 	switch {
 	case len(resisting) > 0:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.ReasonMembersFailed, f.whyResists(resisting[0])
 	case len(unready) > 0:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.ReasonNotServing, whyUnready(unready[0])
+	case secondariesUnready(f).Reason != "" && c.Status == metav1.ConditionFalse:
+		unready := secondariesUnready(f)
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, unready.Reason, unready.Message
+	case untried.Reason != "" && c.Status == metav1.ConditionFalse:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, untried.Reason, untried.Message
 	case configUnread(f).Reason != "" && c.Status == metav1.ConditionFalse:
 		unread := configUnread(f)
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, unread.Reason, unread.Message
@@ -465,8 +471,25 @@ func dataLossRisk(p *plan) metav1.Condition {
 		c.Reason, c.Message = v1alpha1.ReasonSequenceUnknown, "data version unknown for "+p.blind
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ReasonNewestPresent, "the newest known data is available"
+		if text := uncomparedOf(p); text != "" {
+			c.Reason, c.Message = v1alpha1.ReasonPrimaryNotCompared, text
+		}
 	}
 	return c
+}
+
+// uncomparedOf says whose copy may have been newer than that of the present primary when it
+// was promoted; "" if none. The condition that is stored counts as long as the epoch is the
+// one of its message.
+func uncomparedOf(p *plan) string {
+	if p.uncompared != "" {
+		return p.uncompared
+	}
+	was := meta.FindStatusCondition(p.on.set.Status.Conditions, v1alpha1.ConditionDataLossRisk)
+	if was == nil || was.Reason != v1alpha1.ReasonPrimaryNotCompared || !strings.HasPrefix(was.Message, beginningOf(p.record.epoch)) {
+		return ""
+	}
+	return was.Message
 }
 
 func paused(f *facts) metav1.Condition {

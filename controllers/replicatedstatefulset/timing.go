@@ -72,6 +72,11 @@ const (
 	// that went together with it: a pod is made again within seconds, and a container
 	// started again.
 	returnsWithin = time.Minute
+	// surplusAfter* is how long the controller of the StatefulSet has to delete the pods of
+	// members that were scaled down, while others are missing.
+	surplusAfter = 10 * time.Second
+	// trialPause is how long after a refused dry run no member is taken down to be recreated.
+	trialPause = 30 * time.Second
 	// fenceAfter* is for how long a Node must be gone before its machine counts as off.
 	fenceAfter = time.Minute
 	// resizeWithin* is how long the kubelet may take to change the resources of a pod, before

@@ -88,6 +88,7 @@ func validateWhole(set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
 	errs = append(errs, validateDuration(spec.ReconcileInterval, at.Child("reconcileInterval"))...)
 	errs = append(errs, validateDuration(spec.FailureWindow, at.Child("failureWindow"))...)
 	errs = append(errs, validateEvictions(spec, at)...)
+	errs = append(errs, validateFailover(spec, at.Child("failover"))...)
 	errs = append(errs, validateRetention(spec.PersistentVolumeClaimRetentionPolicy, at.Child("persistentVolumeClaimRetentionPolicy"))...)
 	errs = append(errs, validateServicePorts(spec.ServicePorts, at.Child("servicePorts"))...)
 	errs = append(errs, validateConfig(set, at.Child("updateOnEnvChange"))...)
@@ -173,6 +174,19 @@ func validateDuration(text v1alpha1.Duration, at *field.Path) field.ErrorList {
 		return field.ErrorList{field.Invalid(at, string(text), err.Error())}
 	}
 	return nil
+}
+
+// validateFailover refuses what the schema does.
+func validateFailover(spec *v1alpha1.ReplicatedStatefulSetSpec, at *field.Path) field.ErrorList {
+	if spec.Failover == nil {
+		return nil
+	}
+	errs := validateDuration(spec.Failover.RecreateUnresponsiveAfter, at.Child("recreateUnresponsiveAfter"))
+	known := []v1alpha1.RestartPrimary{"", v1alpha1.RestartNever, v1alpha1.RestartIfNewest}
+	if !slices.Contains(known, spec.Failover.RestartPrimary) {
+		errs = append(errs, field.NotSupported(at.Child("restartPrimary"), spec.Failover.RestartPrimary, known[1:]))
+	}
+	return errs
 }
 
 // validateEvictions refuses what the schema does.

@@ -124,6 +124,12 @@ func TestValidate(t *testing.T) {
 		{"RS-31 an interval that is none", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.ReconcileInterval = "abc" }, `spec.reconcileInterval: Invalid value: "abc": ` + duration},
 		{"RS-31 a window that never ends", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.FailureWindow = "293Y" }, `spec.failureWindow: Invalid value: "293Y": is too long; the longest is 292 years`},
 		{"RS-66 a policy that there is not", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.EvictionPolicy = "Forbid" }, `spec.evictionPolicy: Unsupported value: "Forbid": supported values: "Handover", "Allow"`},
+		{"W9 a time that is none", func(s *v1alpha1.ReplicatedStatefulSet) {
+			s.Spec.Failover = &v1alpha1.FailoverPolicy{RecreateUnresponsiveAfter: "abc"}
+		}, `spec.failover.recreateUnresponsiveAfter: Invalid value: "abc": ` + duration},
+		{"W12 a policy that is none", func(s *v1alpha1.ReplicatedStatefulSet) {
+			s.Spec.Failover = &v1alpha1.FailoverPolicy{RestartPrimary: "Always"}
+		}, `spec.failover.restartPrimary: Unsupported value: "Always": supported values: "Never", "IfNewest"`},
 		{"RS-70 a time that is none", func(s *v1alpha1.ReplicatedStatefulSet) { s.Spec.EvictionTimeout = "abc" }, `spec.evictionTimeout: Invalid value: "abc": ` + duration},
 		{"RS-93 a policy that there is not", func(s *v1alpha1.ReplicatedStatefulSet) {
 			s.Spec.PersistentVolumeClaimRetentionPolicy = &v1alpha1.ClaimRetentionPolicy{WhenScaled: "Recycle"}
@@ -290,8 +296,8 @@ func TestTheSchemaKnowsTheGrammar(t *testing.T) {
 		}
 	}
 	walk(definition)
-	if found != 4 {
-		t.Errorf("%d of the 4 durations have the grammar of the parser", found)
+	if found != 5 {
+		t.Errorf("%d of the 5 durations have the grammar of the parser", found)
 	}
 }
 

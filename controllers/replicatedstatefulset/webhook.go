@@ -10,7 +10,6 @@ import (
 	"time"
 	"unicode"
 
-	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -343,12 +342,10 @@ func (v *validator) tryChildren(ctx context.Context, set *v1alpha1.ReplicatedSta
 // of the moment.
 func (v *validator) tryPod(ctx context.Context, set *v1alpha1.ReplicatedStatefulSet) field.ErrorList {
 	stateful := buildStatefulSet(set, 1, hashes{})
-	pod := &corev1.Pod{ObjectMeta: stateful.Spec.Template.ObjectMeta, Spec: stateful.Spec.Template.Spec}
-	pod.Name, pod.Namespace = stateful.Name+"-0", stateful.Namespace
+	pod := buildPod(stateful, 0)
+	pod.SetOwnerReferences(nil) // the StatefulSet may not exist yet
 	for i := range stateful.Spec.VolumeClaimTemplates {
 		c := stateful.Spec.VolumeClaimTemplates[i].DeepCopy()
-		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: c.Name, VolumeSource: corev1.VolumeSource{
-			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c.Name}}})
 		c.Namespace = stateful.Namespace
 		if errs := v.invalid(ctx, c, fmt.Sprintf("spec.volumeClaimTemplates[%d]", i)); len(errs) > 0 {
 			return errs

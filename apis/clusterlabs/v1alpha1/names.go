@@ -183,6 +183,8 @@ const (
 	// ReasonMembersDegraded: members run, and do not answer to status any more, or
 	// say by exit code 190 or 191 that they are degraded.
 	ReasonMembersDegraded = "MembersDegraded"
+	// ReasonMembersNotReady: the pods of secondaries have not been Ready for a minute.
+	ReasonMembersNotReady = "MembersNotReady"
 	// ReasonNodeUnreachable: what is waited for is on a Node that cannot be
 	// reached, and only a person can say that its machine is off.
 	ReasonNodeUnreachable = "NodeUnreachable"
@@ -217,6 +219,9 @@ const (
 	ReasonNewestMissing = "NewestCopyMissing"
 	// ReasonNewestPresent: the newest copy is at hand.
 	ReasonNewestPresent = "NewestCopyPresent"
+	// ReasonPrimaryNotCompared: a secondary was promoted without reading the sequence of the
+	// primary before it, which may have been higher.
+	ReasonPrimaryNotCompared = "FormerPrimaryNotCompared"
 
 	// ReasonPausedByUser: spec.paused is true.
 	ReasonPausedByUser = "PausedByUser"
@@ -292,6 +297,9 @@ const (
 	EventSeeded = "Seeded"
 	// EventPromoted: a member became primary.
 	EventPromoted = "Promoted"
+	// EventPrimaryNotCompared: a secondary was promoted without reading the sequence of the
+	// primary before it, which may have been higher.
+	EventPrimaryNotCompared = "FormerPrimaryNotCompared"
 	// EventNotPromoted: a member that was told to become primary, and may have, is none.
 	EventNotPromoted = "NotPromoted"
 	// EventCommandNotSent: a command was not sent; the note says why.

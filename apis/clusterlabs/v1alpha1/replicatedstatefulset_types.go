@@ -245,6 +245,12 @@ type ReplicatedStatefulSetSpec struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Seed from",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:seedFrom","urn:alm:descriptor:com.tectonic.ui:advanced"},order=28
 	SeedFrom *MemberOrder `json:"seedFrom,omitempty"`
+
+	// Failover says how the next primary is chosen after the last one has stopped. Defaults
+	// to the best secondary, when every member that runs has answered.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Failover",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:failover","urn:alm:descriptor:com.tectonic.ui:advanced"},order=29
+	Failover *FailoverPolicy `json:"failover,omitempty"`
 }
 
 // TLSPolicy names Secrets with certificates.

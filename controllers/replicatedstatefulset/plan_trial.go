@@ -1,0 +1,54 @@
+package replicatedstatefulset
+
+import (
+	"time"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
+)
+
+// A member that runs is not taken down to be recreated if the API server would refuse its new
+// pod: it would be missing until a person finds out why. The API server is asked by a dry run
+// right before each stop and delete of an update. A success is not remembered, since a policy
+// or quota may have changed since.
+
+// refusedTrial is a dry run that the API server refused, in its words, and when.
+type refusedTrial struct {
+	text string
+	at   time.Time
+}
+
+// isRecent reports whether the same would be refused again.
+func (t refusedTrial) isRecent(now time.Time) bool {
+	return t.text != "" && now.Before(t.at.Add(trialPause))
+}
+
+// trialOf asks whether the API server would create the pod of a member from the present
+// template, once the pod that it has now is gone.
+func trialOf(f *facts, m *member) action.Chain {
+	if mutant.Is("rss-update-untried") { // a pod is deleted for one that cannot be created
+		return nil
+	}
+	return action.Chain{{
+		Verb: action.Try, Object: buildPod(f.stateful, m.ordinal), From: m.pod,
+		Reason: reasonTrial, Detail: "before it is taken down to be recreated",
+	}}
+}
+
+// tryLater wakes the key when a member may be taken down again, if a dry run succeeds then.
+func (p *plan) tryLater(f *facts) { p.LookAgain(f.trial.at.Add(trialPause).Sub(f.now)) }
+
+// recreationRefused says that members are not recreated, because their new pods would be
+// missing.
+func recreationRefused(f *facts) notice {
+	outdated := f.among(func(m *member) bool { return !m.upToDate })
+	if f.trial.text == "" || len(outdated) == 0 {
+		return notice{}
+	}
+	return notice{
+		Reason: v1alpha1.ReasonWriteRefused,
+		Message: "no member is taken down for the update, because the API server would not create its new pod; " +
+			"correct the template, or what refuses it: " + f.trial.text,
+	}
+}

@@ -1,0 +1,132 @@
+package replicatedstatefulset
+
+import (
+	"fmt"
+	"time"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
+)
+
+// The first primary is chosen when every member that runs has answered status: one that has
+// not may be primary, or have newer data. A member on a Ready Node that never answers blocks
+// that choice until its container has ended.
+
+// awaitStatus waits for members to answer status before the first primary is chosen. what
+// says why they are asked. It recreates a member that is unresponsive for longer than
+// spec.failover.recreateUnresponsiveAfter.
+func awaitStatus(f *facts, p *plan, what string, missing []*member) {
+	text := what + ": " + namesOf(missing) + whySilent(missing)
+	b := blockingOf(f, missing)
+	if b.member == nil {
+		p.WaitFor(v1alpha1.ReasonSeeding, text)
+		return
+	}
+	p.WaitFor(v1alpha1.ReasonSeeding, text+b.remedy())
+	if b.timeout() == 0 || b.whyKept() != "" {
+		return
+	}
+	heard := f.among(b.hasAnswered)
+	p.askVersions(f, heard)
+	if left := b.recreateAt().Sub(f.now); left > 0 {
+		p.LookAgain(left)
+		return
+	}
+	if b.hasMajority(heard) {
+		p.Do(append(trialOf(f, b.member), remove(b.member, reasonUnresponsive, fmt.Sprintf(
+			"status has not answered since %s, and a primary is missing", b.askedAt.UTC().Format(time.RFC3339),
+		))...))
+	}
+}
+
+// isUnresponsive reports whether the member runs, and status has not answered lately.
+func (m *member) isUnresponsive() bool { return m.reachable() && (m.notAnswering || m.unresponsive()) }
+
+// blocking is an unresponsive member that blocks the choice of the first primary.
+type blocking struct {
+	*facts
+	*member
+}
+
+// blockingOf returns the first unresponsive member of those that are waited for, preferably
+// one that the operator may recreate; none if all are merely slow.
+func blockingOf(f *facts, missing []*member) (found blocking) {
+	for _, m := range missing {
+		b := blocking{f, m}
+		switch {
+		case !m.isUnresponsive():
+		case b.whyKept() == "":
+			return b
+		case found.member == nil:
+			found = b
+		}
+	}
+	return found
+}
+
+// timeout is spec.failover.recreateUnresponsiveAfter; 0 if it is not set. Until members that
+// ended with the primary are not waited for any more, no member is recreated.
+func (b blocking) timeout() time.Duration {
+	if b.set.Spec.Failover == nil {
+		return 0
+	}
+	return durationOr(b.set.Spec.Failover.RecreateUnresponsiveAfter, 0, returnsWithin, mostWindow)
+}
+
+// recreateAt is when the member is recreated, at the earliest. Only time in which an operator
+// could look counts.
+func (b blocking) recreateAt() time.Time {
+	since := b.lossAt
+	if b.askedAt.After(since) {
+		since = b.askedAt
+	}
+	return b.watch.Deadline(since, b.timeout())
+}
+
+// whyKept says why the operator does not recreate the member, whatever its timeout; "" if it
+// may.
+func (b blocking) whyKept() string {
+	switch {
+	case len(b.set.Spec.Pod.VolumeClaimTemplates) == 0:
+		return "it has no claim, and its data would be gone"
+	case b.granted:
+		return "it may be primary"
+	case b.parked:
+		return "it is in spec.maintenance"
+	}
+	return ""
+}
+
+// hasAnswered reports whether a member has said since the loss of the last primary that it
+// can be started or promoted.
+func (b blocking) hasAnswered(m *member) bool {
+	if !m.couldBeFirst() || m.ordinal >= b.wanted() {
+		return false
+	}
+	r, ok := m.answer(v1alpha1.CommandStatus)
+	return ok && r.Began.After(b.lossAt)
+}
+
+// hasMajority reports whether a majority of the wanted members have said how new their copies
+// are: what a majority acknowledged is in one of them.
+func (b blocking) hasMajority(heard []*member) bool {
+	if mutant.Is("rss-recreates-without-majority") { // an unresponsive member is recreated although its copy may be needed
+		return true
+	}
+	known := copies(heard).those(func(m *member) bool { return m.version.known })
+	return len(known) >= b.majority()
+}
+
+// remedy tells a person how to unblock the choice.
+func (b blocking) remedy() string {
+	text := fmt.Sprintf(". No member becomes primary until %s answers. To choose one without it, delete its pod: kubectl -n %s delete pod %s",
+		b.name(), b.pod.Namespace, b.name())
+	switch why := b.whyKept(); {
+	case why != "":
+		return text + "; the operator does not, because " + why
+	case b.timeout() == 0:
+		return text + "; its claims are kept. The operator does so if spec.failover.recreateUnresponsiveAfter is set"
+	}
+	return text + fmt.Sprintf("; its claims are kept. The operator does so from %s on (spec.failover.recreateUnresponsiveAfter), once %d members have said how new their copies are",
+		b.recreateAt().UTC().Format("15:04:05"), b.majority())
+}
