@@ -30,6 +30,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/livepods"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/slim"
@@ -52,6 +53,8 @@ type Reconciler struct {
 	Lease *leadership.Lease
 
 	memory memory.Of[remembered]
+	nodes  nodestate.Reader
+	ends   ends
 }
 
 // +kubebuilder:rbac:groups=enge.me,resources=statefulclusters,verbs=get;list;watch,roleName=statefulcluster-role
@@ -150,7 +153,7 @@ func Cache() map[client.Object]cache.ByObject {
 		}.Pod},
 		claimMetadata(): {Label: ours, Transform: slim.Kept{
 			Labels:      []string{v1alpha1.LabelCluster, v1alpha1.LabelClusterUID, v1alpha1.LabelMember, v1alpha1.LabelRetained},
-			Annotations: []string{v1alpha1.AnnotationRetention},
+			Annotations: []string{v1alpha1.AnnotationRetention, v1alpha1.AnnotationAdopt},
 		}.Metadata},
 		&appsv1.ControllerRevision{}:    {Label: ours, Transform: slim.Child},
 		&policyv1.PodDisruptionBudget{}: {Label: ours, Transform: slim.Child},
@@ -187,6 +190,13 @@ func Setup(mgr ctrl.Manager, lease *leadership.Lease) error {
 		Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Pods: pods, Tracker: tracker, Now: time.Now, Lease: lease,
 		Runner: &action.Runner{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: tracker, Lease: lease},
 		Events: mgr.GetEventRecorder("statefulcluster"),
+	}
+	informer, err := mgr.GetCache().GetInformer(context.Background(), &corev1.Pod{})
+	if err != nil {
+		return fmt.Errorf("watch pods: %w", err)
+	}
+	if _, err := informer.AddEventHandler(r.ends.handler(r.Now)); err != nil {
+		return fmt.Errorf("watch pods: %w", err)
 	}
 	owned := enqueue.Children(enqueue.Controller("StatefulCluster"), tracker.Gone)
 	return ctrl.NewControllerManagedBy(mgr).

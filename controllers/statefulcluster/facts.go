@@ -37,6 +37,14 @@ type facts struct {
 	// departed members are being deleted and never come back.
 	departed []*member
 
+	// up is since when a member that is Ready has been so; zero in an outage. kept are
+	// members that count as lost, and are kept because of an outage.
+	up   time.Time
+	kept []string
+	// pendingEnds are members whose pod is gone, and that come back unless the watch says
+	// that a user deleted it.
+	pendingEnds []string
+
 	// succeeded holds the names of members that have a successor.
 	succeeded map[string]bool
 	// returnFailed is true when a returning member counts as lost: that must be on
@@ -108,6 +116,8 @@ func derive(w *world) *facts {
 			f.succeeded[old] = true
 		}
 	}
+	f.up = findUp(w)
+	f.pendingEnds = pendingEnds(f)
 	taken := f.sortMembers()
 	f.sortLosses()
 	f.takeIn(taken)
@@ -138,7 +148,7 @@ func (f *facts) sortMembers() (taken []*member) {
 		case !m.terminating():
 			f.alive = append(f.alive, m)
 		case returns:
-			failsAt := f.returnFailsAt(m, why)
+			failsAt := returnFailsAt(f, m, why)
 			if failsAt.IsZero() || !f.reached(failsAt) {
 				f.changes = append(f.changes, failsAt)
 				continue // it is counted as returning
@@ -163,24 +173,30 @@ func (w *world) reached(at time.Time) bool { return !at.After(w.now) }
 // nothing is wrong with the Node. Of a Node that is gone or out of service the control
 // plane removes the pod; after an eviction its volumes can move, or else onEviction
 // would not be Keep.
-func (w *world) returnFailsAt(m *member, why v1alpha1.UpdatingReason) time.Time {
+func returnFailsAt(f *facts, m *member, why v1alpha1.UpdatingReason) time.Time {
+	kept, until := keptInOutage(f, m)
 	switch {
+	case kept && m.nodeLost():
+		return until
 	case m.node.removed():
 		// Mutant: an evicted member of a Node that is gone does not come back.
 		if why == v1alpha1.UpdatingEviction && !mutant.Is("stc-evicted-with-node") {
 			return time.Time{}
 		}
-		return w.now
+		if m.node.outOfService {
+			return f.now
+		}
+		return f.nodeGoneAt(m)
 	case m.node.notReadySince.IsZero():
 		return time.Time{}
 	}
-	return w.nodeLostAt(m)
+	return f.nodeLostAt(m)
 }
 
 // waitsToBeReplaced reports whether the control plane takes a member from a lost Node
 // and the member may have to wait for its turn to be replaced.
 func (f *facts) waitsToBeReplaced(m *member) bool {
-	return f.parallel() && m.takenByTaint() && !f.succeeded[m.name()] && !f.wasRetired(m)
+	return f.parallel() && m.takenByTaint() && !f.succeeded[m.name()] && !f.wasRetired(m) && !f.keepsEvicted(m)
 }
 
 // takeIn sorts members that the control plane takes from a lost Node: they are
@@ -243,8 +259,10 @@ func stillReturning(w *world) []v1alpha1.UpdatingMember {
 }
 
 // occupied is how many slots of the set have a member, or will have one again
-// without a create of a new name.
-func (f *facts) occupied() int { return len(f.alive) + len(f.lost) + len(f.returning) }
+// without a create of a new name, or may have.
+func (f *facts) occupied() int {
+	return len(f.alive) + len(f.lost) + len(f.returning) + len(f.pendingEnds)
+}
 
 // wanted is how many members there should be now: the replicas, and those that are
 // added before others go, in a surge update or from cordoned Nodes.

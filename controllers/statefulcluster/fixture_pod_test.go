@@ -164,6 +164,23 @@ func (p *podFixture) goingFor(d time.Duration) *podFixture {
 	return p
 }
 
+// disrupted: it is deleted by a disruption of that reason.
+func (p *podFixture) disrupted(reason string) *podFixture {
+	return p.going().condition(corev1.DisruptionTarget, corev1.ConditionTrue, reason, ago(10*time.Second))
+}
+
+// endedByNode: its kubelet ended it, for that reason.
+func (p *podFixture) endedByNode(reason string) *podFixture {
+	p.pod.Status.Reason = reason
+	return p.failed()
+}
+
+// nodeMissingFor: its Node is gone, and has been for that long as far as is known.
+func (p *podFixture) nodeMissingFor(d time.Duration) *podFixture {
+	p.node.goneSince = noon.Add(-d)
+	return p.nodeGone()
+}
+
 func (p *podFixture) evicted() *podFixture {
 	return p.going().condition(corev1.DisruptionTarget, corev1.ConditionTrue, "EvictionByEvictionAPI", ago(10*time.Second))
 }

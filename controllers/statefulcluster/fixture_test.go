@@ -41,7 +41,8 @@ type thing interface{ into(w *world) }
 
 // seen is a live world.
 func seen(set *setFixture, things ...thing) *world {
-	w := &world{now: noon, live: true, settings: settings{withDefaults(&set.StatefulCluster)}, refused: map[string]refusal{}, retired: map[types.UID]bool{}}
+	w := &world{now: noon, live: true, settings: settings{withDefaults(&set.StatefulCluster)}, refused: map[string]refusal{}, retired: map[types.UID]bool{},
+		deleted: map[string]bool{}, aside: map[types.UID]time.Time{}}
 	w.invalid = problem(w.set)
 	for i := range 20 {
 		freshIDsAre(append(w.fresh, fmt.Sprintf("f%d", i+1))...).into(w)
@@ -245,11 +246,15 @@ var nowUnproven = with(func(w *world) {
 // claimFixture is a claim whose pod is gone.
 type claimFixture struct {
 	id, why string
+	seen    time.Duration // for how long it has been seen to be set aside
 	record  types.UID
 	change  []func(*corev1.PersistentVolumeClaim)
 }
 
-func looseClaimOf(id string) *claimFixture { return &claimFixture{id: id} }
+func looseClaimOf(id string) *claimFixture { return &claimFixture{id: id, seen: time.Hour} }
+
+// seenFor is for how long this process has seen that the claim was set aside.
+func (c *claimFixture) seenFor(d time.Duration) *claimFixture { c.seen = d; return c }
 
 // setAsideUnder: what the policy said when the claim was set aside.
 func (c *claimFixture) setAsideUnder(p v1alpha1.RetentionPolicy) *claimFixture {
@@ -276,6 +281,7 @@ func (c *claimFixture) into(w *world) {
 	for _, built := range claimsOf(w, c.id) {
 		if c.why != "" {
 			built.Labels[v1alpha1.LabelRetained] = c.why
+			w.aside[built.UID] = w.now.Add(-c.seen)
 		}
 		for _, f := range c.change {
 			f(built)

@@ -20,23 +20,29 @@ type invariants struct {
 	names map[string]string // the last UID of each name
 	slots map[string]string // members by the lost one whose slot they fill
 	open  map[string]bool   // slots of lost members without a Ready replacement
+	// unwanted are members that a user evicted or deleted, or that the operator gave up.
+	unwanted map[string]bool
 	// lenient while others act between the operator's look and its writes: a
 	// budget cannot be kept against them.
 	lenient bool
 }
 
 func newInvariants(s *stage) *invariants {
-	return &invariants{s: s, names: map[string]string{}, slots: map[string]string{}, open: map[string]bool{}}
+	return &invariants{s: s, names: map[string]string{}, slots: map[string]string{}, open: map[string]bool{}, unwanted: map[string]bool{}}
 }
 
 // changed hears of everything that happens.
 func (l *invariants) changed(act *action.Action, was, is client.Object) {
 	switch o := first(is, was).(type) {
 	case *corev1.PersistentVolumeClaim:
+		if act != nil && act.Verb == action.Patch && retainedAs(o, v1alpha1.RetainedLost) {
+			l.setAside(o)
+		}
 		if act != nil && act.Verb == action.Delete {
 			l.s.Breaks("claim %s is deleted, and the policy is Retain", o.Name)
 		}
 	case *corev1.Pod:
+		l.watched(act, was, is)
 		switch {
 		case act == nil && metav1.GetControllerOf(o) == nil:
 			// A foreign pod.
@@ -49,6 +55,34 @@ func (l *invariants) changed(act *action.Action, was, is client.Object) {
 		case podstate.WasReady(o):
 			delete(l.open, l.slots[o.Name])
 		}
+	}
+}
+
+// watched lets the operator's watch say what becomes of pods.
+func (l *invariants) watched(act *action.Action, was, is client.Object) {
+	if is == nil {
+		pod := was.(*corev1.Pod)
+		l.s.r.ends.gone(pod, l.s.Now)
+		if act == nil && !podstate.Disrupted(pod) || podstate.Evicted(pod) {
+			l.unwanted[pod.Name] = true
+		}
+		return
+	}
+	pod := is.(*corev1.Pod)
+	l.s.r.ends.made(pod)
+	if act != nil && act.Verb == action.Delete && act.Reason != reasonUpdate {
+		l.unwanted[pod.Name] = true
+	}
+}
+
+// setAside: a claim is set aside as one of a lost member. While no member is Ready this is
+// so only for what a user asked for.
+func (l *invariants) setAside(c *corev1.PersistentVolumeClaim) {
+	if l.seen == nil || !findUp(l.seen).IsZero() || l.lenient {
+		return
+	}
+	if name := "db-" + memberOf(c); !l.unwanted[name] {
+		l.s.Breaks("claim %s is set aside while no member is Ready", c.Name)
 	}
 }
 
@@ -86,7 +120,7 @@ func (l *invariants) born(act *action.Action, p *corev1.Pod) {
 
 func (l *invariants) updating(name, uid string) bool {
 	for _, e := range l.s.set().Status.Updating {
-		if e.Name == name && string(e.UID) == uid {
+		if e.Name == name && (string(e.UID) == uid || e.UID == "") {
 			return true
 		}
 	}

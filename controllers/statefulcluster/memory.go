@@ -24,6 +24,8 @@ type remembered struct {
 	refused map[string]refusal
 	retired map[types.UID]bool
 	crashed map[types.UID]bool
+	// aside is since when claims have been seen that were set aside and have no pod.
+	aside   map[types.UID]time.Time
 	foreign []string
 	looked  time.Time // when the last live pass was
 	// searched is true when no claim that a namesake left lacks its reason.
@@ -82,12 +84,28 @@ func (known *remembered) recall(w *world) {
 		}
 		known.hidden = known.budget != nil
 		known.searched = known.searched || len(w.abandoned) == 0
+		known.noteAside(w)
 	}
+	w.aside = maps.Clone(known.aside)
 	w.budget = cmp.Or(w.budget, known.budget)
 	w.foreign = known.foreign
 	w.refused = maps.Clone(known.refused)
 	w.retired = maps.Clone(known.retired)
 	w.crashed = maps.Clone(known.crashed)
+}
+
+// noteAside remembers which claims have no pod and were set aside, and since when.
+func (known *remembered) noteAside(w *world) {
+	aside := map[types.UID]time.Time{}
+	for _, c := range w.loose {
+		if isRetained(c) {
+			aside[c.UID] = w.now
+			if first, seen := known.aside[c.UID]; seen {
+				aside[c.UID] = first
+			}
+		}
+	}
+	known.aside = aside
 }
 
 // learn remembers what the API server answered, and returns the errors that

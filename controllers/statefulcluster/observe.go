@@ -62,6 +62,13 @@ type world struct {
 	crashed map[types.UID]bool
 	// retired are pods that this process deleted to scale down.
 	retired map[types.UID]bool
+	// deleted holds the names of pods whose deletion by others this process watched.
+	deleted map[string]bool
+	// ending are members whose pod is gone, and of which the cache does not say yet how
+	// it ended.
+	ending []string
+	// aside is since when this process has seen claims without a pod that were set aside.
+	aside map[types.UID]time.Time
 }
 
 // member is a pod and its claims.
@@ -76,6 +83,7 @@ type member struct {
 // never scheduled.
 type node struct {
 	gone          bool // none of that name, or another machine has the name now
+	goneSince     time.Time
 	outOfService  bool
 	notReadySince time.Time // zero while Ready
 	cordoned      bool      // it gets no new pods
@@ -115,6 +123,9 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.StatefulCluster,
 		if w.abandoned, err = r.readAbandoned(ctx, client.ObjectKeyFromObject(w.set), w.set.UID); err != nil {
 			return nil, fmt.Errorf("list the claims of namesakes: %w", err)
 		}
+	}
+	if err := r.readEnds(ctx, w, from); err != nil {
+		return nil, fmt.Errorf("look for pods that are gone: %w", err)
 	}
 	if err := readOffers(ctx, w, from); err != nil {
 		return nil, fmt.Errorf("list the claims that the set may get: %w", err)
@@ -261,7 +272,7 @@ func (r *Reconciler) assemble(ctx context.Context, w *world, pods []*corev1.Pod,
 	for _, pod := range pods {
 		m := &member{id: w.idOf(pod.Name), pod: pod}
 		var err error
-		if m.node, err = r.readNode(ctx, pod, nodes, from); err != nil {
+		if m.node, err = r.readNode(ctx, pod, nodes, w.now, from); err != nil {
 			return fmt.Errorf("get node %s: %w", pod.Spec.NodeName, err)
 		}
 		byID[m.id] = m
@@ -315,7 +326,7 @@ func readLostClaims(ctx context.Context, w *world, from engine.View) error {
 
 // readNode reads a pod's Node from the cache; a live world reads a Node that
 // looks lost or cordoned again, from the API server.
-func (r *Reconciler) readNode(ctx context.Context, pod *corev1.Pod, seen map[string]*corev1.Node, from engine.View) (node, error) {
+func (r *Reconciler) readNode(ctx context.Context, pod *corev1.Pod, seen map[string]*corev1.Node, now time.Time, from engine.View) (node, error) {
 	name := pod.Spec.NodeName
 	if name == "" {
 		return node{}, nil
@@ -325,7 +336,7 @@ func (r *Reconciler) readNode(ctx context.Context, pod *corev1.Pod, seen map[str
 		var err error
 		n, err = getNode(ctx, r.Cache, name)
 		// Mutant: the cache is believed that a Node is lost, or cordoned.
-		if err == nil && from.Live && nodeOf(pod, n).costsMembers() && !mutant.Is("stc-cached-node-lost") {
+		if err == nil && from.Live && r.nodeOf(pod, n, now).costsMembers() && !mutant.Is("stc-cached-node-lost") {
 			n, err = getNode(ctx, from.Reader, name)
 		}
 		if err != nil {
@@ -333,7 +344,7 @@ func (r *Reconciler) readNode(ctx context.Context, pod *corev1.Pod, seen map[str
 		}
 		seen[name] = n
 	}
-	return nodeOf(pod, n), nil
+	return r.nodeOf(pod, n, now), nil
 }
 
 // costsMembers reports whether members may be given up for what the node says.
@@ -345,21 +356,30 @@ func (n node) lostNow() bool { return n.removed() || !n.notReadySince.IsZero() }
 // removed reports whether the node is gone for good.
 func (n node) removed() bool { return n.gone || n.outOfService }
 
-// nodeOf reads a Node for a pod that was bound to that name. A Node younger
-// than the binding is another one: the machine that ran the pod is gone, even
-// if the name is back.
-func nodeOf(pod *corev1.Pod, n *corev1.Node) node {
+// nodeOf reads the Node of a pod that was bound to that name. Where another machine has
+// the name now, the one that ran the pod is gone.
+func (r *Reconciler) nodeOf(pod *corev1.Pod, n *corev1.Node, now time.Time) node {
 	if n == nil {
-		return node{gone: true}
+		return node{gone: true, goneSince: r.nodes.Absent(pod.Spec.NodeName, now)}
 	}
 	bound, scheduled := podstate.Since(pod, corev1.PodScheduled)
-	out := node{gone: scheduled && n.CreationTimestamp.After(bound) && pod.CreationTimestamp.Before(&n.CreationTimestamp)}
+	since := r.nodes.Present(n)
+	out := node{goneSince: n.CreationTimestamp.Time}
+	out.gone = scheduled && since.After(bound) && pod.CreationTimestamp.Time.Before(since) && !outlived(pod, n)
 	if mutant.Is("stc-namesake-node") { // Mutant: another machine of that name passes for the one that is gone.
 		out.gone = false
 	}
 	found := nodestate.Of(n)
 	out.outOfService, out.cordoned, out.notReadySince = found.OutOfService, found.Cordoned, found.NotReadySince
 	return out
+}
+
+// outlived reports whether a container of the pod has been running since before the Node
+// object was created, so that the Node object stands for the machine of the one before it.
+func outlived(pod *corev1.Pod, n *corev1.Node) bool {
+	return nodestate.Of(n).Ready && slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
+		return s.State.Running != nil && s.State.Running.StartedAt.Before(&n.CreationTimestamp)
+	})
 }
 
 func getNode(ctx context.Context, reader client.Reader, name string) (*corev1.Node, error) {

@@ -83,7 +83,13 @@ func leftBehind(c *metav1.PartialObjectMetadata, present types.UID) bool {
 // readOffers finds the claims of namesakes that the set may get, and the pods that are in
 // the way. Only a live world in which members are missing needs them.
 func readOffers(ctx context.Context, w *world, from engine.View) error {
-	if !from.Live || !w.served() || len(w.members) >= w.replicas() || len(w.set.Spec.VolumeClaimTemplates) == 0 {
+	present := len(w.members)
+	for _, m := range w.members {
+		if m.terminating() {
+			present--
+		}
+	}
+	if !from.Live || !w.served() || present >= w.replicas() || len(w.set.Spec.VolumeClaimTemplates) == 0 {
 		return nil
 	}
 	list := metadataList("PersistentVolumeClaim")

@@ -112,8 +112,41 @@ func TestWhichNodeRanAPod(t *testing.T) {
 		{"it came between the create and the binding", bound(9, 11), machine(10), false},
 		{"no scheduler bound the pod: its template named the node", unbound, machine(12), false},
 	} {
-		if got := nodeOf(r.pod, r.node).gone; got != r.gone {
+		if got := new(Reconciler).nodeOf(r.pod, r.node, noon).gone; got != r.gone {
 			t.Errorf("%s: gone is %t, want %t", r.name, got, r.gone)
+		}
+	}
+}
+
+func TestANodeThatWasCreatedAgain(t *testing.T) {
+	at := func(minutes int) metav1.Time { return metav1.NewTime(noon.Add(time.Duration(minutes) * time.Minute)) }
+	object := func(made int, id, uuid string) *corev1.Node {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", CreationTimestamp: at(made)}}
+		n.Status.NodeInfo.MachineID, n.Status.NodeInfo.SystemUUID = id, uuid
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		return n
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: at(10)}, Spec: corev1.PodSpec{NodeName: "n1"}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: at(10)}}
+	running := pod.DeepCopy()
+	running.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at(11)}}}}
+	for _, r := range []struct {
+		name string
+		pod  *corev1.Pod
+		now  *corev1.Node
+		gone bool
+	}{
+		{"W2 the same machine ID", pod, object(20, "m", "x"), false},
+		{"W2 the same system UUID", pod, object(20, "x", "u"), false},
+		{"W2 another machine", pod, object(20, "x", "x"), true},
+		{"W2 nothing is known of the machine yet", pod, object(20, "", ""), true},
+		{"W2 its containers ran before", running, object(20, "x", "x"), false},
+	} {
+		reconciler := &Reconciler{}
+		reconciler.nodeOf(r.pod, object(0, "m", "u"), noon)
+		reconciler.nodeOf(r.pod, nil, noon)
+		if got := reconciler.nodeOf(r.pod, r.now, noon); got.gone != r.gone || !got.goneSince.Equal(at(20).Time) {
+			t.Errorf("%s: gone is %t since %s, want %t", r.name, got.gone, got.goneSince, r.gone)
 		}
 	}
 }
@@ -132,7 +165,10 @@ func TestAMachineThatWasReplacedUnderItsName(t *testing.T) {
 	n.UID, n.ResourceVersion = "", ""
 	s.Put(&n)
 	kubelet.Turn(s.Cluster, n.Name, true)
-	s.settle(2 * time.Second)
+	old = old.DeepCopy() // its containers start again
+	old.Status.ContainerStatuses = nil
+	s.Put(old)
+	s.settle(time.Minute)
 	for _, p := range s.members() {
 		if p.Name == old.Name {
 			t.Errorf("%s stays, and its machine is gone", p.Name)

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -68,7 +69,22 @@ func setAside(f *facts, p *plan) {
 		returning[f.idOf(e.Name)] = true
 	}
 	var chains []action.Chain
+	for _, name := range f.pendingEnds {
+		returning[f.idOf(name)] = true
+	}
+	if len(f.pendingEnds) > 0 {
+		p.LookAgain(statusInterval)
+	}
+	if inOutage(f) {
+		for _, name := range f.vanished() {
+			returning[f.idOf(name)] = returning[f.idOf(name)] || (sparesUnseen(f, name) && !endKnown(f, name))
+		}
+	}
 	for _, c := range f.loose {
+		if at := deletedAt(f, c); !at.IsZero() {
+			p.lookAgain(at)
+			p.look = p.look || (!f.live && f.aside[c.UID].IsZero()) // only a live look counts
+		}
 		if a, ok := looseClaim(f, c, returning[memberOf(c)]); ok {
 			chains = append(chains, action.Chain{a})
 		}
@@ -86,6 +102,31 @@ func setAside(f *facts, p *plan) {
 	p.Then(chains...)
 }
 
+// deletedAt is when a claim of a lost member may be deleted: when it has been seen twice, some
+// time apart, that it was set aside and has no pod, and while a member is Ready. It is zero
+// where nothing is to be waited for, or only for a member.
+func deletedAt(f *facts, c *corev1.PersistentVolumeClaim) time.Time {
+	// Mutant: the data of a lost member is deleted on the word of one look.
+	if !retainedAs(c, v1alpha1.RetainedLost) || !deletable(f.world, c) || f.keepsUnrecorded(c) || mutant.Is("stc-deleted-at-once") {
+		return time.Time{}
+	}
+	first, seen := f.aside[c.UID]
+	if !seen {
+		first = f.now
+	}
+	return first.Add(secondLook)
+}
+
+// mayDelete reports whether a claim that the policy has deleted may go now.
+func mayDelete(f *facts, c *corev1.PersistentVolumeClaim) bool {
+	if !retainedAs(c, v1alpha1.RetainedLost) {
+		return true
+	}
+	// Mutant: the last copy of the data is deleted.
+	someReady := !f.up.IsZero() || mutant.Is("stc-deletes-last-copy")
+	return someReady && f.reached(deletedAt(f, c))
+}
+
 // looseClaim is what to do about a claim without a pod. Only a claim that was
 // labelled by an earlier pass is deleted: its pod was found gone twice. And only
 // one on record: anyone who may patch a claim can write its labels and annotations.
@@ -95,8 +136,12 @@ func looseClaim(f *facts, c *corev1.PersistentVolumeClaim, returning bool) (acti
 		return action.Action{}, false
 	case !isRetained(c):
 		return retain(c, v1alpha1.RetainedLost, f.retention().WhenLost), true
+	case f.mayHave(c): // it was given back
+		return action.Action{}, false
 	// Mutant: labels alone say that a claim is the set's to delete.
 	case f.keepsUnrecorded(c) && !mutant.Is("stc-unrecorded-deleted"):
+		return action.Action{}, false
+	case deletable(f.world, c) && !mayDelete(f, c):
 		return action.Action{}, false
 	case deletable(f.world, c):
 		return action.Action{Verb: action.Delete, Object: c, Reason: c.Labels[v1alpha1.LabelRetained],

@@ -34,7 +34,7 @@ func TestACrashLoopThatBeganWithTheRevision(t *testing.T) {
 			world:   seen(set("db"), nowUnproven, short("a"), short("b"), crashes().annotated(v1alpha1.AnnotationRestarts, "many")),
 			failing: []string{"db-c"}, wait: time.Minute},
 		{name: "V9 one whose revision worked at any time is replaced",
-			world: seen(set("db").replicas(1), crashes()), want: []string{replaces("c", "f1", v1alpha1.LossUnready)}},
+			world: seen(set("db").replicas(1).replacesInOutage(), crashes()), want: []string{replaces("c", "f1", v1alpha1.LossUnready)}},
 		{name: "V9 a lost Node is evidence all the same",
 			world: rolling(oldA(), oldB(), crashes().nodeGone()), want: []string{replaces("c", "f1", v1alpha1.LossNodeGone)}},
 

@@ -12,7 +12,7 @@ import (
 // lossesListed adds to status.lost what this pass deleted as lost, and the members
 // that others deleted.
 func lossesListed(f *facts, done results) []v1alpha1.LostMember {
-	lost := slices.Clone(f.set.Status.Lost)
+	lost := slices.DeleteFunc(slices.Clone(f.set.Status.Lost), func(l v1alpha1.LostMember) bool { return isBack(f, l) })
 	add := func(name string, reason v1alpha1.LossReason, claims []string) {
 		if !listed(lost, name) {
 			lost = slices.Insert(lost, 0, v1alpha1.LostMember{Name: name, Reason: reason, Time: metav1.NewTime(f.now), Claims: claims})
@@ -30,6 +30,15 @@ func lossesListed(f *facts, done results) []v1alpha1.LostMember {
 		}
 	}
 	return lost[:min(len(lost), maxLost)]
+}
+
+// isBack reports whether a member that was lost is there again, on claims that were given
+// back to the set.
+func isBack(f *facts, l v1alpha1.LostMember) bool {
+	return f.live && slices.ContainsFunc(f.members, func(m *member) bool {
+		return m.name() == l.Name && !m.terminating() && m.pod.Annotations[v1alpha1.AnnotationUpdated] == restored &&
+			!m.pod.CreationTimestamp.Before(&l.Time)
+	})
 }
 
 // listed reports whether a loss is on record.

@@ -42,7 +42,16 @@ func (f *facts) sortLosses() {
 		case !ok:
 			alive = append(alive, m)
 		case f.reached(found.due):
-			f.lost = append(f.lost, found)
+			kept, until := keptInOutage(f, m)
+			if !kept {
+				f.lost = append(f.lost, found)
+				break
+			}
+			alive = append(alive, m)
+			f.changes = append(f.changes, until)
+			if !m.ended() { // restartEnded sees to those that did
+				f.kept = append(f.kept, m.name())
+			}
 		default:
 			alive = append(alive, m)
 			f.changes = append(f.changes, found.due)
@@ -104,8 +113,10 @@ func (f *facts) protects(late loss, unready int) protection {
 func nodeLoss(w *world, m *member) (loss, bool) {
 	late := backoff(w, m)
 	switch {
+	case w.keepsEnded(m):
+		return loss{}, false // restartEnded sees to it
 	case m.node.gone:
-		return loss{member: m, reason: v1alpha1.LossNodeGone, due: m.since(corev1.PodScheduled).Add(late)}, true
+		return loss{member: m, reason: v1alpha1.LossNodeGone, due: latest(w.nodeGoneAt(m), m.since(corev1.PodScheduled).Add(late))}, true
 	case m.node.outOfService:
 		return loss{member: m, reason: v1alpha1.LossNodeOutOfService, due: m.since(corev1.PodScheduled).Add(late)}, true
 	case m.ended() && blameTemplate(w, m):
@@ -131,6 +142,24 @@ func (w *world) nodeLostAt(m *member) time.Time {
 		return m.node.notReadySince.Add(after)
 	}
 	return w.watch.Deadline(m.node.notReadySince, after)
+}
+
+// nodeGoneAt is when the member counts as lost if its Node stays missing. A Node object
+// that is deleted and created again for the same machine takes no member with it.
+func (w *world) nodeGoneAt(m *member) time.Time {
+	if mutant.Is("stc-node-gone-at-once") { // Mutant: a Node object that is missing for a moment takes its members.
+		return w.now
+	}
+	return w.watch.Deadline(m.node.goneSince, nodeGoneTime)
+}
+
+// keepsEnded reports whether the pod of a member ended as in an eviction, and the member
+// comes back as after one: its kubelet evicted it, shut down, or refused it.
+func (w *world) keepsEnded(m *member) bool {
+	if mutant.Is("stc-ended-by-node-lost") { // Mutant: a member whose node was shut down does not come back.
+		return false
+	}
+	return w.set.Spec.Replacement.OnEviction == v1alpha1.EvictionKeeps && podstate.EndedByNode(m.pod)
 }
 
 // unreadiness says since when a member is not Ready, why, and after how many seconds
@@ -296,15 +325,20 @@ func (f *facts) emptySlots() int {
 // fills the slot of another.
 func (l loss) holdsSlot() bool { return !l.terminating() && l.stillReplacing() }
 
-// restartEnded recreates, under their names and on their data, members that
-// ended and whose template is to blame: a new member would end the same way.
+// restartEnded recreates, under their names and on their data, members that ended and are
+// not lost: evictions keep them, no member is Ready, or their template is to blame, so that
+// a new member would end the same way.
 func restartEnded(f *facts, p *plan) {
 	var again []*member
 	for _, m := range f.alive {
-		if !m.ended() || m.nodeLost() || !blameTemplate(f.world, m) {
+		kept, _ := keptInOutage(f, m)
+		blamed := !m.nodeLost() && blameTemplate(f.world, m)
+		if !m.ended() || !(kept || blamed || f.keepsEnded(m)) {
 			continue
 		}
-		p.failing = append(p.failing, m.name())
+		if blamed {
+			p.failing = append(p.failing, m.name())
+		}
 		due := m.pod.CreationTimestamp.Add(endedBackoff)
 		p.lookAgain(due)
 		if f.reached(due) {

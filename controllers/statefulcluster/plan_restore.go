@@ -25,7 +25,8 @@ import (
 // Nobody may find a set that runs on empty claims beside those with the data: one that was
 // restored from the backup that the claims come from makes no member before.
 //
-// A claim of this very set is never given back to it: a lost member does not return.
+// A claim of this very set is given back to it in the same way: once it was set aside, no pod
+// has it, and its annotation says so, the next empty slot gets its member.
 
 // restored is what AnnotationUpdated says of a member that came back on claims that were
 // given to the set.
@@ -64,6 +65,8 @@ func (w *world) offersOf(claims []*corev1.PersistentVolumeClaim) offers {
 	for _, c := range named {
 		id := memberOf(c)
 		switch {
+		case w.givenBack(c):
+			o.given[id] = append(o.given[id], c)
 		case c.Labels[v1alpha1.LabelClusterUID] == string(w.set.UID), taken[id]:
 		case w.mayHave(c):
 			o.given[id] = append(o.given[id], c)
@@ -93,6 +96,17 @@ func (o *offers) add(c *corev1.PersistentVolumeClaim, restored bool) {
 	if uid := types.UID(c.Labels[v1alpha1.LabelClusterUID]); !slices.Contains(o.namesakes, uid) {
 		o.namesakes = append(o.namesakes, uid)
 	}
+}
+
+// givenBack reports whether a claim of this very set, which was set aside, was given back
+// to it. No pod has it: two never share a claim.
+func (w *world) givenBack(c *corev1.PersistentVolumeClaim) bool {
+	if c.Labels[v1alpha1.LabelClusterUID] != string(w.set.UID) || !isRetained(c) || !w.mayHave(c) {
+		return false
+	}
+	id := memberOf(c)
+	returning := slices.ContainsFunc(w.set.Status.Updating, func(e v1alpha1.UpdatingMember) bool { return w.idOf(e.Name) == id })
+	return !returning && !w.hasPod(id)
 }
 
 // mayHave reports whether who may write the claim has given it to the set.
@@ -173,6 +187,33 @@ func withoutNotes(c *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim
 	delete(used.Annotations, v1alpha1.AnnotationRetention)
 	delete(used.Annotations, v1alpha1.AnnotationAdopt)
 	return used
+}
+
+// asideMessage says which data of lost members was set aside, and how it comes back; "" if
+// there is none.
+func asideMessage(f *facts) string {
+	var aside, waiting []string
+	var member string
+	for _, c := range f.loose {
+		switch {
+		case !retainedAs(c, v1alpha1.RetainedLost), c.DeletionTimestamp != nil, deletable(f.world, c):
+		case f.mayHave(c):
+			waiting = append(waiting, c.Name)
+		default:
+			aside, member = append(aside, c.Name), memberOf(c)
+		}
+	}
+	var message string
+	if len(aside) > 0 {
+		message = fmt.Sprintf("; data of lost members was set aside on these claims: %s; to bring a member back: "+
+			"`kubectl -n %s annotate pvc -l %s=%s,%s=%s %s=%s`, then delete the pod of the member whose place it takes, or raise replicas",
+			atMost(3, aside), f.set.Namespace, v1alpha1.LabelCluster, f.set.Name, v1alpha1.LabelMember, member, v1alpha1.AnnotationAdopt, f.set.Name)
+	}
+	if len(waiting) > 0 {
+		message += fmt.Sprintf("; these claims were given back and wait until all claims of their member were, its old pod is gone and a slot is empty: %s; "+
+			"delete the pod of the member whose place it takes, or raise replicas", atMost(3, waiting))
+	}
+	return message
 }
 
 // adviseOnRestored says what a person decides on.

@@ -130,41 +130,6 @@ func recreate(f *facts, p *plan, members []*member, revision string) {
 	p.Then(deletes...)
 }
 
-// keepEvicted writes evicted members into status.updating while their pods
-// terminate, so that they come back as themselves.
-func keepEvicted(f *facts, p *plan) {
-	entries := slices.Clone(p.updating)
-	for _, m := range f.departed {
-		if f.keepsEvicted(m) {
-			entries = append(entries, v1alpha1.UpdatingMember{Name: m.name(), UID: m.pod.UID, Revision: m.revision(),
-				Reason: v1alpha1.UpdatingEviction})
-		}
-	}
-	if len(entries) > len(p.updating) {
-		p.updating = entries
-		p.record(f, reasonUpdate)
-	}
-}
-
-// keepsEvicted reports whether a departed member was evicted and comes back as
-// itself. One that was recorded as lost before does not.
-func (f *facts) keepsEvicted(m *member) bool {
-	if f.set.Spec.Replacement.OnEviction != v1alpha1.EvictionKeeps || !m.evicted() {
-		return false
-	}
-	failsAt := f.returnFailsAt(m, v1alpha1.UpdatingEviction)
-	switch {
-	case !failsAt.IsZero() && f.reached(failsAt):
-		return false
-	case f.wasRetired(m), f.succeeded[m.name()]:
-		return false
-	// Mutant: a member that is on record as lost comes back.
-	case listed(f.set.Status.Lost, m.name()) && !mutant.Is("stc-lost-comes-back"):
-		return false
-	}
-	return true
-}
-
 // staysOld is how many of the returning members the partition keeps at the
 // revision that they had.
 func (f *facts) staysOld() int { return max(0, f.partition()-len(f.notAt(f.target))) }

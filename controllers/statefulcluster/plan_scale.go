@@ -97,7 +97,7 @@ func (w *world) createsRefused() bool { return slices.ContainsFunc(createReasons
 
 // scaleDown retires members until no more are there than wanted.
 func scaleDown(f *facts, p *plan) {
-	surplus := f.occupied() - f.wanted()
+	surplus := f.occupied() - len(f.pendingEnds) - f.wanted()
 	if surplus <= 0 {
 		return
 	}

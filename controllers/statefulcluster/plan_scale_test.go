@@ -45,7 +45,8 @@ func TestScaleDownOrder(t *testing.T) {
 	check(t, []row{
 		{name: "SC-7 marked by the user, before one that is lost",
 			world: two(x().ready().deleteFirst(), y().ready().nodeGone()), want: retires("x")},
-		{name: "lost, before one that is not scheduled", world: two(pod("x").aged(0), y().ready().nodeGone()), want: retires("y")},
+		{name: "lost, before one that is not scheduled",
+			world: seen(set("db").replicas(2), pod("x").aged(0), y().ready().nodeGone(), pod("z").on("n3").ready()), want: retires("y")},
 		{name: "not scheduled, before one that is not Ready", world: two(pod("x").aged(0), pod("y").aged(time.Minute).on("n2").starting()), want: retires("x"), wait: 9 * time.Minute},
 		{name: "not Ready, before one of an older revision", world: two(x().ready().of("old"), y().unreadyFor(0)), want: retires("y"), wait: 5 * time.Minute},
 		{name: "of an older revision, before one on a crowded node",

@@ -119,13 +119,13 @@ func TestLabelsComeBack(t *testing.T) {
 // The first rule that has something to do acts alone.
 func TestRulesComeInOrder(t *testing.T) {
 	everything := func() *world {
-		return seen(set("db").keepsEvicted().image("two").maxConcurrent("3"),
+		return seen(set("db").keepsEvicted().replacesInOutage().image("two").maxConcurrent("3"),
 			with(func(w *world) { w.budget = nil }),
 			pod("a").aged(time.Minute).labelled(v1alpha1.LabelMember, "").on("n1").starting().of("v1"),
 			pod("b").on("n1").ready().of("v1").evicted(),
 			pod("c").withoutClaims().of("v1"),
 			pod("d").on("n4").ready().nodeGone().of("v1"),
-			updating("e", "uid-of-e", "v1"), looseClaimOf("e"), looseClaimOf("x"),
+			updating("e", "uid-of-e", "v1"), looseClaimOf("e"), looseClaimOf("x"), deletedByUser("x"),
 			revisionOfImage("v1", "one"))
 	}
 	// Each remedy takes away what the rule before acted on.

@@ -47,6 +47,7 @@ var _ = Describe("replacement", func() {
 		set := newSet(ns, 3, func(s *v1alpha1.StatefulCluster) {
 			s.Spec.Replacement.UnreadySeconds = new(int32(1))
 			s.Spec.Replacement.MaxConcurrent = &all
+			s.Spec.Replacement.WhenNoneReady = v1alpha1.NoneReadyReplaces
 		})
 		Expect(user.Create(ctx, set)).To(Succeed())
 		before := settled(ctx, set, 3)
@@ -100,16 +101,68 @@ var _ = Describe("replacement", func() {
 		edit(ctx, &corev1.Node{ObjectMeta: named(node)}, func(n *corev1.Node) { n.Spec.Taints = nil })
 	})
 
-	It("replaces at once what ran on a Node that is gone", func(ctx SpecContext) {
+	It("W2 SC-54 replaces what ran on a Node that is gone after 40 seconds, and not before", func(ctx SpecContext) {
 		node := "gone-" + ns
 		addNode(ctx, node)
-		set := newSet(ns, 1, func(s *v1alpha1.StatefulCluster) { s.Spec.Template.Annotations[playNode] = node })
+		set := newSet(ns, 1, func(s *v1alpha1.StatefulCluster) {
+			s.Spec.Template.Annotations[playNode] = node
+			s.Spec.Replacement.WhenNoneReady = v1alpha1.NoneReadyReplaces
+		})
 		Expect(user.Create(ctx, set)).To(Succeed())
 		old := anyOf(settled(ctx, set, 1))
 		Expect(user.Delete(ctx, &corev1.Node{ObjectMeta: named(node)})).To(Succeed())
-		Eventually(func() []string { return names(pods(ctx, set)) }).Should(And(HaveLen(1), Not(ContainElement(old.Name))))
+		Consistently(func() []string { return names(pods(ctx, set)) }, 5*time.Second).Should(ConsistOf(old.Name))
+		Eventually(func() []string { return names(pods(ctx, set)) }, 90*time.Second).Should(And(HaveLen(1), Not(ContainElement(old.Name))))
 		addNode(ctx, node)
 		settled(ctx, set, 1)
+	})
+
+	It("W2 SC-52 replaces the only member for nothing that happens to its Node", func(ctx SpecContext) {
+		node := "only-" + ns
+		addNode(ctx, node)
+		set := newSet(ns, 1, func(s *v1alpha1.StatefulCluster) {
+			s.Spec.Template.Annotations[playNode] = node
+			s.Spec.Replacement.NodeLostSeconds = new(int32(1))
+		})
+		Expect(user.Create(ctx, set)).To(Succeed())
+		old := anyOf(settled(ctx, set, 1))
+		setNodeReady(ctx, node, corev1.ConditionUnknown)
+		Expect(degraded(ctx, set, v1alpha1.ReasonNoMemberReady)).To(ContainSubstring(old.Name))
+		Expect(names(pods(ctx, set))).To(ConsistOf(old.Name))
+		edit(ctx, set, func(s *v1alpha1.StatefulCluster) { s.Spec.Replacement.WhenNoneReady = v1alpha1.NoneReadyReplaces })
+		Eventually(func() []string { return names(pods(ctx, set)) }).ShouldNot(ContainElement(old.Name))
+		setNodeReady(ctx, node, corev1.ConditionTrue)
+	})
+
+	It("W1 SC-53 brings back on its claims what vanished while no operator looked, and SC-51 what was given back", func(ctx SpecContext) {
+		ns := newNamespace(ctx)
+		first := startOperator(operatorOptions{namespaces: []string{ns}})
+		set := newSet(ns, 2, func(s *v1alpha1.StatefulCluster) { s.Spec.Replacement.OnEviction = v1alpha1.EvictionKeeps })
+		Expect(user.Create(ctx, set)).To(Succeed())
+		before := settled(ctx, set, 2)
+		first.stop()
+		victim := anyOf(before)
+		Expect(user.Delete(ctx, victim, client.GracePeriodSeconds(0))).To(Succeed())
+		Eventually(func() error { return user.Get(ctx, client.ObjectKeyFromObject(victim), &corev1.Pod{}) }).ShouldNot(Succeed())
+		startOperator(operatorOptions{namespaces: []string{ns}})
+		Expect(names(settled(ctx, set, 2))).To(ConsistOf(names(before)))
+		Expect(reasonsOf(claims(ctx, set))).To(ConsistOf("", ""))
+
+		By("a delete while the operator looks")
+		Expect(user.Delete(ctx, victim, client.GracePeriodSeconds(0))).To(Succeed())
+		Eventually(func() []string { return reasonsOf(claims(ctx, set)) }).Should(ConsistOf("", "", "Lost"))
+		Expect(settled(ctx, set, 2)).NotTo(HaveKey(victim.Name))
+		for _, c := range claims(ctx, set) {
+			if c.Labels[v1alpha1.LabelRetained] != "" {
+				edit(ctx, &c, func(c *corev1.PersistentVolumeClaim) {
+					metav1.SetMetaDataAnnotation(&c.ObjectMeta, v1alpha1.AnnotationAdopt, set.Name)
+				})
+			}
+		}
+		scaleTo(ctx, set, 3)
+		Expect(settled(ctx, set, 3)).To(HaveKey(victim.Name))
+		Expect(reasonsOf(claims(ctx, set))).To(ConsistOf("", "", ""))
+		whole(ctx, set)
 	})
 
 	It("SC-38 holds back when half of the nodes are lost at once", func(ctx SpecContext) {
@@ -158,7 +211,7 @@ var _ = Describe("replacement", func() {
 		victim := anyOf(settled(ctx, set, 2))
 		Expect(user.Delete(ctx, victim, client.GracePeriodSeconds(0))).To(Succeed())
 		Eventually(func() []string { return names(pods(ctx, set)) }).Should(And(HaveLen(2), Not(ContainElement(victim.Name))))
-		Eventually(func() int { return len(claims(ctx, set)) }).Should(Equal(2))
+		Eventually(func() int { return len(claims(ctx, set)) }, time.Minute).Should(Equal(2))
 		whole(ctx, set)
 	})
 

@@ -279,7 +279,7 @@ func degradedCondition(f *facts, p *plan, done results, s *v1alpha1.StatefulClus
 	if int(s.AvailableReplicas) < f.replicas() {
 		message = "no problems detected so far; condition Progressing says what is waited for"
 	}
-	return metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonHealthy, Message: message}
+	return metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonHealthy, Message: excerpt.Of(message+asideMessage(f), mostMessage)}
 }
 
 // mostMessage bounds the message of a condition.
@@ -288,7 +288,7 @@ const mostMessage = 1024
 // problems are what can be wrong with a set, the gravest first. Each returns a reason
 // and a message, or no message.
 var problems = []func(*facts, *plan, results) engine.Notice{
-	invalidSpec, restoredClaims, replacementRefused, replacementHeld, templateFails, writeRefused, updateRefused, claimNotGrown,
+	invalidSpec, restoredClaims, noneReady, replacementRefused, replacementHeld, templateFails, writeRefused, updateRefused, claimNotGrown,
 	drainBlocked, manyUnready, outage, foreignPods, unrecordedClaims, budgetNotOurs,
 }
 

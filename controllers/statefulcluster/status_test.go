@@ -189,7 +189,7 @@ func TestDegradedCondition(t *testing.T) {
 		{"SC-28 the spec is invalid", seen(set("d.b")), `True InvalidSpec: metadata.name: Invalid value: "d.b": must not contain dots`},
 		{"SC-38 lost members are held", seen(set("db"), gone("a"), gone("b"), c()),
 			"True ReplacementHeld: replacement.maxConcurrent lets 1 member be replaced at a time; lost and waiting for their turn: db-b; raise it if all should be replaced at once"},
-		{"SC-38 several are held", seen(set("db").replicas(4).maxConcurrent("2"), gone("a"), gone("b"), gone("c"), gone("d")),
+		{"SC-38 several are held", seen(set("db").replicas(4).maxConcurrent("2").replacesInOutage(), gone("a"), gone("b"), gone("c"), gone("d")),
 			"True ReplacementHeld: replacement.maxConcurrent lets 2 members be replaced at a time; lost and waiting for their turn: db-c, db-d; raise it if all should be replaced at once"},
 		{"SC-41 a template is to blame", seen(set("db"), a(), b(), failing),
 			"True RevisionFailing: these members do not become Ready, and are not replaced because new ones with the same template would fail the same way: db-c; `kubectl -n ns describe pod db-c` says why; correct the template"},

@@ -23,6 +23,16 @@ const (
 	// its name.
 	endedBackoff = 30 * time.Second
 
+	// nodeGoneTime is how long a Node object must be missing, or stand for another
+	// machine, before its members are lost: as long as pod garbage collection waits.
+	nodeGoneTime = 40 * time.Second
+	// outageGrace is how long members that went down in an outage are waited for once
+	// one is Ready again.
+	outageGrace = 5 * time.Minute
+	// secondLook is how long after a claim was first seen to be set aside it is deleted
+	// at the earliest.
+	secondLook = 10 * time.Second
+
 	// Refused writes are tried again after firstRefusal, and after twice as long each
 	// time that they are refused again.
 	firstRefusal = time.Second

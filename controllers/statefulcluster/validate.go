@@ -45,6 +45,7 @@ func withDefaults(set *v1alpha1.StatefulCluster) *v1alpha1.StatefulCluster {
 	fill(&spec.Replacement.StartupSeconds, defaultStartupSeconds)
 	fill(&spec.Replacement.PendingSeconds, defaultPendingSeconds)
 	orElse(&spec.Replacement.OnEviction, v1alpha1.EvictionReplaces)
+	orElse(&spec.Replacement.WhenNoneReady, v1alpha1.NoneReadyHolds)
 	fill(&spec.Replacement.MaxConcurrent, intstr.FromString("25%"))
 	return set
 }

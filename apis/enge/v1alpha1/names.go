@@ -121,6 +121,8 @@ const (
 	// ReasonMembersNotReady: no member is Ready though some were, or members are
 	// not Ready for long and the spec sets no deadline for that.
 	ReasonMembersNotReady = "MembersNotReady"
+	// ReasonNoMemberReady: members are lost and kept, because no member is Ready.
+	ReasonNoMemberReady = "NoMemberReady"
 	// ReasonForeignPods: pods that are not members carry the selector's labels.
 	ReasonForeignPods = "ForeignPods"
 	// ReasonRestoredClaims: the set was restored with claims, and waits until a person says

@@ -65,6 +65,17 @@ const (
 	EvictionReplacesFirst EvictionPolicy = "ReplaceFirst"
 )
 
+// NoneReadyPolicy says what becomes of lost members while no member of the set is Ready.
+// +kubebuilder:validation:Enum=Hold;Replace
+type NoneReadyPolicy string
+
+const (
+	// NoneReadyHolds keeps them: they come back on their claims when they can.
+	NoneReadyHolds NoneReadyPolicy = "Hold"
+	// NoneReadyReplaces replaces them as at any time.
+	NoneReadyReplaces NoneReadyPolicy = "Replace"
+)
+
 // StatefulClusterSpec is what the user wants. It has at most 256 KiB.
 // +kubebuilder:validation:XValidation:rule="!has(self.template.spec) || size(self.template.spec.containers) <= 32",fieldPath=".template.spec.containers",message="there may be at most 32; remove the others"
 // +kubebuilder:validation:XValidation:rule="!has(self.template.spec) || !has(self.template.spec.initContainers) || size(self.template.spec.initContainers) <= 32",fieldPath=".template.spec.initContainers",message="there may be at most 32; remove the others"
@@ -238,8 +249,9 @@ type ClaimRetentionPolicy struct {
 // at one time.
 type Replacement struct {
 	// NodeLostSeconds is for how many seconds the Ready condition of a
-	// member's Node must be False or Unknown. A Node that is gone or tainted
-	// node.kubernetes.io/out-of-service counts at once. Defaults to 30.
+	// member's Node must be False or Unknown. A Node that is tainted
+	// node.kubernetes.io/out-of-service counts at once, and one that is gone
+	// after 40 seconds. Defaults to 30.
 	// +optional
 	// +kubebuilder:default=30
 	// +kubebuilder:validation:Minimum=1
@@ -285,6 +297,18 @@ type Replacement struct {
 	// +kubebuilder:default=Replace
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="On eviction",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Replace","urn:alm:descriptor:com.tectonic.ui:select:Keep","urn:alm:descriptor:com.tectonic.ui:select:ReplaceFirst","urn:alm:descriptor:com.tectonic.ui:fieldGroup:replacement"}
 	OnEviction EvictionPolicy `json:"onEviction,omitempty"`
+
+	// WhenNoneReady is what becomes of members that count as lost while no
+	// member of the set is Ready, as after a power cut, and always in a set of
+	// one member. Hold: none that may have data on claims is replaced, and no
+	// claim is set aside; members whose pods ended come back on their claims.
+	// Replace: they are replaced by empty ones as at any time. The taint
+	// node.kubernetes.io/out-of-service and deletions by users count all the
+	// same. Defaults to Hold.
+	// +optional
+	// +kubebuilder:default=Hold
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="When none is ready",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Hold","urn:alm:descriptor:com.tectonic.ui:select:Replace","urn:alm:descriptor:com.tectonic.ui:fieldGroup:replacement"}
+	WhenNoneReady NoneReadyPolicy `json:"whenNoneReady,omitempty"`
 
 	// MaxConcurrent is how many members, or what part of them (rounded down,
 	// at least 1), may be in replacement at one time. It is also the

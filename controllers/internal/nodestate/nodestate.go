@@ -58,11 +58,25 @@ func Of(n *corev1.Node) Facts {
 	return facts
 }
 
-// Reader reads Nodes, and remembers since when those are missing that are. The zero
-// value is ready for use.
+// Reader reads Nodes, and remembers since when those are missing that are, and which
+// machines had their names. The zero value is ready for use.
 type Reader struct {
-	mu      sync.Mutex
-	missing map[string]time.Time
+	mu       sync.Mutex
+	missing  map[string]time.Time
+	machines map[string]machine
+}
+
+// machine is what a Node object stands for, and since when it has the name. A Node object
+// that is deleted and created again for the same machine does not change since.
+type machine struct {
+	id, uuid string
+	since    time.Time
+}
+
+func (m machine) known() bool { return m.id != "" || m.uuid != "" }
+
+func (m machine) is(other machine) bool {
+	return (m.id != "" && m.id == other.id) || (m.uuid != "" && m.uuid == other.uuid)
 }
 
 // Read reads a Node from the cache, and from the API server if it seems to be gone or
@@ -80,16 +94,19 @@ func (r *Reader) Read(ctx context.Context, cache, live client.Reader, name strin
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		return Facts{Missing: true, MissingSince: r.lost(name, now)}, nil
+		return Facts{Missing: true, MissingSince: r.Absent(name, now)}, nil
 	case err != nil:
 		return Facts{}, fmt.Errorf("get node %s: %w", name, err)
 	}
-	r.found(name)
+	r.Present(&n)
 	return Of(&n), nil
 }
 
-// lost is when a Node was first found missing.
-func (r *Reader) lost(name string, now time.Time) time.Time {
+// machineMemory is how long the machine of a Node that is missing is remembered.
+const machineMemory = 10 * time.Minute
+
+// Absent notes that there is no Node of that name, and returns since when that is known.
+func (r *Reader) Absent(name string, now time.Time) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.missing == nil {
@@ -98,12 +115,28 @@ func (r *Reader) lost(name string, now time.Time) time.Time {
 	if r.missing[name].IsZero() {
 		r.missing[name] = now
 	}
+	if now.Sub(r.missing[name]) > machineMemory {
+		delete(r.machines, name)
+	}
 	return r.missing[name]
 }
 
-// found ends the absence of a Node.
-func (r *Reader) found(name string) {
+// Present notes that a Node is there, and returns since when its machine has the name: the
+// creation of the Node, or of the Node object of the same machine before it.
+func (r *Reader) Present(n *corev1.Node) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.missing, name)
+	delete(r.missing, n.Name)
+	now := machine{n.Status.NodeInfo.MachineID, n.Status.NodeInfo.SystemUUID, n.CreationTimestamp.Time}
+	if !now.known() {
+		return now.since // its kubelet has not written to it yet
+	}
+	if was := r.machines[n.Name]; was.is(now) && was.since.Before(now.since) {
+		now.since = was.since
+	}
+	if r.machines == nil {
+		r.machines = map[string]machine{}
+	}
+	r.machines[n.Name] = now
+	return now.since
 }

@@ -101,6 +101,24 @@ func TaintEvicted(pod *corev1.Pod) bool {
 	return disrupted(pod, "DeletionByTaintManager")
 }
 
+// Disrupted reports whether the pod goes, or went, because of something that is no
+// delete of this very pod by a user: an eviction of any kind, preemption, a shutdown of
+// its node, or a Node that is gone.
+func Disrupted(pod *corev1.Pod) bool {
+	c := condition(pod, corev1.DisruptionTarget)
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
+// EndedByNode reports whether the pod ended, and not because its program did: the kubelet
+// evicted it, shut down, or refused it. The kubelet gives a reason for each of these.
+func EndedByNode(pod *corev1.Pod) bool {
+	if !Ended(pod) {
+		return false
+	}
+	why := pod.Status.Reason
+	return Disrupted(pod) || (why != "" && why != "DeadlineExceeded")
+}
+
 // disrupted compares with the reasons that the eviction API and the taint
 // eviction controller write; the API package has no constants for them.
 func disrupted(pod *corev1.Pod, reason string) bool {

@@ -22,6 +22,9 @@ type Kept struct {
 	Volumes func(*corev1.Volume) bool
 }
 
+// mostReason bounds what is kept of status.reason, which holds one word.
+const mostReason = 64
+
 // Pod is a cache transform. It keeps of a pod its metadata, its node and the
 // conditions and container states that decisions and the status of its owner
 // ask about. Patches must not be made from a pod cut down like this: read it
@@ -40,6 +43,7 @@ func (k Kept) Pod(obj any) (any, error) {
 	}
 	slim.Status.Phase, slim.Status.StartTime = pod.Status.Phase, pod.Status.StartTime
 	slim.Status.ObservedGeneration = pod.Status.ObservedGeneration
+	slim.Status.Reason = pod.Status.Reason[:min(len(pod.Status.Reason), mostReason)]
 	slim.Status.Conditions = cutConditions(pod.Status.Conditions)
 	if k.Containers != nil && k.Containers(pod) {
 		cutContainers(slim, pod)
@@ -162,7 +166,7 @@ func Conditions(all []metav1.Condition) []metav1.Condition {
 	return kept
 }
 
-// Node is a cache transform that keeps identity, taints, cordons and the Ready condition.
+// Node is a cache transform that keeps identity, machine, taints, cordons and the Ready condition.
 func Node(obj any) (any, error) {
 	n, ok := obj.(*corev1.Node)
 	if !ok {
@@ -171,6 +175,7 @@ func Node(obj any) (any, error) {
 	slim := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID,
 		ResourceVersion: n.ResourceVersion, CreationTimestamp: n.CreationTimestamp}}
 	slim.Spec.Taints, slim.Spec.Unschedulable = n.Spec.Taints, n.Spec.Unschedulable
+	slim.Status.NodeInfo.MachineID, slim.Status.NodeInfo.SystemUUID = n.Status.NodeInfo.MachineID, n.Status.NodeInfo.SystemUUID
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			slim.Status.Conditions = append(slim.Status.Conditions,

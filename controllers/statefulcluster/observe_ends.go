@@ -1,0 +1,116 @@
+package statefulcluster
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+)
+
+// Whether a user deleted a pod that is gone is known only from the watch of pods: the delete
+// event has the last state of the pod, with the condition DisruptionTarget. Each process of
+// the operator watches pods, also while it waits for the lease.
+
+// ends remembers the deletions of members that this process watched and that were no
+// disruptions. The zero value is ready for use.
+type ends struct {
+	mu    sync.Mutex
+	times map[types.NamespacedName]time.Time
+}
+
+const (
+	// endMemory is how long a deletion is remembered.
+	endMemory = time.Hour
+	// mostEnds is after how many deletions those of more than endMemory ago are dropped.
+	mostEnds = 1000
+)
+
+// gone notes the end of a pod.
+func (e *ends) gone(pod *corev1.Pod, now time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	key := client.ObjectKeyFromObject(pod)
+	if podstate.Disrupted(pod) || podstate.Ended(pod) || pod.Labels[v1alpha1.LabelClusterUID] == "" {
+		delete(e.times, key)
+		return
+	}
+	if e.times == nil {
+		e.times = map[types.NamespacedName]time.Time{}
+	}
+	e.times[key] = now
+	if len(e.times) > mostEnds {
+		for old, at := range e.times {
+			if now.Sub(at) > endMemory {
+				delete(e.times, old)
+			}
+		}
+	}
+}
+
+// made notes that a pod is there.
+func (e *ends) made(pod *corev1.Pod) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.times, client.ObjectKeyFromObject(pod))
+}
+
+// knows reports whether the pod of that name was seen to be deleted.
+func (e *ends) knows(key types.NamespacedName) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	_, known := e.times[key]
+	return known
+}
+
+// handler returns the handler of pod events. Deletions that were missed while the watch was
+// interrupted are ignored.
+func (e *ends) handler(now func() time.Time) toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) {
+			if pod, ok := obj.(*corev1.Pod); ok {
+				e.made(pod)
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if pod, ok := obj.(*corev1.Pod); ok { // not a DeletedFinalStateUnknown
+				e.gone(pod, now())
+			}
+		},
+	}
+}
+
+// readEnds finds out what is known of the ends of pods that are gone.
+func (r *Reconciler) readEnds(ctx context.Context, w *world, from engine.View) error {
+	w.deleted = map[string]bool{}
+	for _, name := range unexplained(w, podsOf(w.members), w.loose) {
+		key := types.NamespacedName{Namespace: w.set.Namespace, Name: name}
+		w.deleted[name] = r.ends.knows(key)
+		if !from.Live || w.deleted[name] {
+			continue
+		}
+		var pod corev1.Pod
+		err := r.Cache.Get(ctx, key, &pod)
+		if err == nil {
+			w.ending = append(w.ending, name)
+		} else if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func podsOf(members []*member) []*corev1.Pod {
+	pods := make([]*corev1.Pod, 0, len(members))
+	for _, m := range members {
+		pods = append(pods, m.pod)
+	}
+	return pods
+}

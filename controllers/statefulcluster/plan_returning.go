@@ -1,0 +1,110 @@
+package statefulcluster
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+)
+
+// keepEvicted writes members into status.updating that were evicted or taken away, so
+// that they come back as themselves: while their pods terminate, and after a pod vanished
+// unseen.
+func keepEvicted(f *facts, p *plan) {
+	entries := slices.Clone(p.updating)
+	for _, m := range f.departed {
+		if f.keepsEvicted(m) {
+			entries = append(entries, v1alpha1.UpdatingMember{Name: m.name(), UID: m.pod.UID, Revision: m.revision(),
+				Reason: v1alpha1.UpdatingEviction})
+		}
+	}
+	slots := f.wanted() - f.occupied() - (len(entries) - len(p.updating))
+	for _, name := range returnsUnseen(f, slots) {
+		// Its revision went with its pod. It gets the one that an update would give it.
+		entries = append(entries, v1alpha1.UpdatingMember{Name: name, Revision: f.target.Name, Reason: v1alpha1.UpdatingUpdate})
+	}
+	if len(entries) > len(p.updating) {
+		p.updating = entries
+		p.record(f, reasonUpdate)
+	}
+}
+
+// keepsEvicted reports whether a departed member was evicted, or taken away in an outage,
+// and comes back as itself. One that was recorded as lost before does not.
+func (f *facts) keepsEvicted(m *member) bool {
+	if !keptWhenDisrupted(f, m) {
+		return false
+	}
+	failsAt := returnFailsAt(f, m, v1alpha1.UpdatingEviction)
+	switch {
+	case !failsAt.IsZero() && f.reached(failsAt):
+		return false
+	case f.wasRetired(m), f.succeeded[m.name()]:
+		return false
+	// Mutant: a member that is on record as lost comes back.
+	case listed(f.set.Status.Lost, m.name()) && !mutant.Is("stc-lost-comes-back"):
+		return false
+	}
+	return true
+}
+
+// keptWhenDisrupted reports whether a member with a disrupted pod is kept. With onEviction
+// Replace, members that users evict are replaced in an outage too.
+func keptWhenDisrupted(f *facts, m *member) bool {
+	keeps := f.set.Spec.Replacement.OnEviction == v1alpha1.EvictionKeeps
+	switch {
+	case !podstate.Disrupted(m.pod):
+		return false
+	case keeps && (m.evicted() || !m.node.removed()):
+		return true
+	case m.evicted():
+		return false
+	}
+	kept, _ := keptInOutage(f, m)
+	return kept
+}
+
+// returnsUnseen returns the names of up to n members whose pods vanished unseen and that
+// come back. With onEviction Keep, and in an outage, these are not taken for members that
+// users deleted.
+func returnsUnseen(f *facts, n int) (names []string) {
+	for _, name := range f.vanished() {
+		if len(names) < n && sparesUnseen(f, name) && !endKnown(f, name) && f.hasClaims(f.idOf(name)) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// sparesUnseen reports whether a member whose pod vanished unseen is kept. Shortly after an
+// outage that is one which was there long before the first member became Ready.
+func sparesUnseen(f *facts, name string) bool {
+	switch {
+	case mutant.Is("stc-unseen-lost"): // Mutant: a member whose pod vanished unseen is one that a user deleted.
+		return false
+	case f.set.Spec.Replacement.OnEviction == v1alpha1.EvictionKeeps:
+		return true
+	case !inOutage(f):
+		return false
+	}
+	return f.up.IsZero() || !slices.ContainsFunc(looseClaims(f.world, name), func(c *corev1.PersistentVolumeClaim) bool {
+		return c.CreationTimestamp.Add(outageGrace).After(f.up)
+	})
+}
+
+// pendingEnds returns the names of the members whose pod is gone while its delete event has
+// not arrived yet.
+func pendingEnds(f *facts) []string {
+	return slices.DeleteFunc(slices.Clone(f.ending), func(name string) bool {
+		return !sparesUnseen(f, name) || f.succeeded[name] || listed(f.set.Status.Lost, name)
+	})
+}
+
+// endKnown reports whether it is known that the member whose pod is gone does not come
+// back, or not yet known how its pod ended.
+func endKnown(f *facts, name string) bool {
+	return f.deleted[name] || f.succeeded[name] || listed(f.set.Status.Lost, name) || slices.Contains(f.pendingEnds, name)
+}
