@@ -277,6 +277,7 @@ var guardVariables = []admissionv1.Variable{
 	{Name: "asked", Expression: `has(params.spec) && has(params.spec.selector) && has(params.spec.selector.matchExpressions) ? params.spec.selector.matchExpressions : []`},
 	{Name: "matches", Expression: matchesCEL("variables.labels")},
 	{Name: "matched", Expression: matchesCEL("variables.oldLabels")},
+	{Name: "released", Expression: `has(params.metadata.deletionTimestamp) && !(has(params.metadata.finalizers) && ` + quoted(v1.FinalizerSingleton) + ` in params.metadata.finalizers)`},
 	{Name: "grant", Expression: annotationCEL("object", v1.AnnotationGrant)},
 	{Name: "oldGrant", Expression: annotationCEL("oldObject", v1.AnnotationGrant)},
 	{Name: "maker", Expression: annotationCEL("object", v1.AnnotationSingletonUID)},
@@ -384,7 +385,7 @@ func guardValidations(namespace string) []admissionv1.Validation {
 	granted := "lets one pod start at a time, and only its operator may change annotation " + v1.AnnotationGrant + ", which starts a program"
 	remade := "selects this pod, and annotation " + v1.AnnotationSingletonUID + ", which says under which one it was created, stays as it is"
 	return []admissionv1.Validation{
-		{Expression: `request.operation != "CREATE" || !variables.matches || has(params.metadata.deletionTimestamp) || variables.mirror || variables.hasGate`,
+		{Expression: `request.operation != "CREATE" || !variables.matches || variables.released || variables.mirror || variables.hasGate`,
 			Message: "a StatefulSingleton " + withoutGate, MessageExpression: says(withoutGate), Reason: ptr.To(metav1.StatusReasonForbidden)},
 		{Expression: `request.operation != "UPDATE" || variables.matches == variables.matched || variables.ended`,
 			Message: "a StatefulSingleton " + relabelled, MessageExpression: says(relabelled), Reason: ptr.To(metav1.StatusReasonForbidden)},

@@ -56,7 +56,7 @@ var _ = Describe("S25 a deleted object", func() {
 		b, c := add(ctx, newPod(ns, "b")), add(ctx, newPod(ns, "c"))
 		activates(ctx, s, a, "b", "c")
 		Expect(user.Delete(ctx, s.DeepCopy())).To(Succeed())
-		Expect(says(ctx, s, v1.ConditionProgressing, v1.ReasonReleasing)).To(Equal("the StatefulSingleton is being deleted, and pods still wait for their turn: b, c; pod a may be running its program and was not told to stop. To start them all at once, together: kubectl -n " + ns + " annotate statefulsingleton db apps.statefulsingleton.com/release-now=true"))
+		Expect(says(ctx, s, v1.ConditionProgressing, v1.ReasonReleasing)).To(Equal("the StatefulSingleton is being deleted, and goes when no pod waits for its turn: b, c; pod a may be running its program and was not told to stop. Pods that are created meanwhile wait as well: scale their owner to one pod. To start them all at once, together: kubectl -n " + ns + " annotate statefulsingleton db apps.statefulsingleton.com/release-now=true"))
 		look(ctx, s)
 		Expect(granted(live(ctx, b)) || granted(live(ctx, c))).To(BeFalse())
 		remove(ctx, a)
@@ -68,24 +68,44 @@ var _ = Describe("S25 a deleted object", func() {
 		Expect(readiness(live(ctx, c))).To(Equal(corev1.ConditionTrue), "it would never be Ready")
 	})
 
-	It("does not hold back pods that are made after it, nor wait for them", func(ctx SpecContext) {
+	It("W14 goes on with a rollout, and pods that are created meanwhile have the gate and wait", func(ctx SpecContext) {
+		tell(ctx, a, playHang, "yes")
 		b := add(ctx, newPod(ns, "b"))
 		activates(ctx, s, a, "b")
+		Expect(user.Delete(ctx, live(ctx, a))).To(Succeed())
 		Expect(user.Delete(ctx, s.DeepCopy())).To(Succeed())
-		var late *corev1.Pod
-		deleted := &v1.StatefulSingleton{}
-		Expect(user.Get(ctx, client.ObjectKeyFromObject(s), deleted)).To(Succeed())
-		Eventually(func() bool { // the webhook hears of the deletion, and its second is over
-			late = newPod(ns, "late")
-			return user.Create(ctx, late, client.DryRunAll) == nil && !gated(late) && deleted.DeletionTimestamp.Before(&late.CreationTimestamp)
-		}).Should(BeTrue())
-		look(ctx, s) // so does the operator: what it reads now is not older
-		late = add(ctx, newPod(ns, "late"))
-		theInvariant.excuse(ns) // late is a stranger now
-		look(ctx, s)
-		Expect(live(ctx, late).Finalizers).To(BeEmpty())
-		remove(ctx, a)
+		says(ctx, s, v1.ConditionProgressing, v1.ReasonReleasing) // the operator has seen it
+		late := add(ctx, newPod(ns, "late"))
+		Expect(gated(late)).To(BeTrue())
+		Eventually(func() []string { return look(ctx, s).Waiting }).Should(ConsistOf("b", "late"))
+		tell(ctx, a, playHang, "")
+		activates(ctx, s, b, "late")
+		remove(ctx, late) // as its ReplicaSet does when b is Ready
+		vanishes(ctx)
+		Expect(granted(live(ctx, b))).To(BeTrue())
+	})
+
+	It("W14 stays while its pod is stopping, and holds the one that is created then", func(ctx SpecContext) {
+		tell(ctx, a, playHang, "yes")
+		Expect(user.Delete(ctx, live(ctx, a))).To(Succeed())
+		Expect(user.Delete(ctx, s.DeepCopy())).To(Succeed())
+		Expect(says(ctx, s, v1.ConditionProgressing, v1.ReasonReleasing)).To(ContainSubstring("goes when no pod is stopping: pod a is being deleted"))
+		b := add(ctx, newPod(ns, "b"))
+		Expect(gated(b)).To(BeTrue())
+		Eventually(func() []string { return look(ctx, s).Waiting }).Should(Equal([]string{"b"}))
+		tell(ctx, a, playHang, "")
 		Eventually(func() bool { return granted(live(ctx, b)) }).Should(BeTrue())
+		vanishes(ctx)
+	})
+
+	It("W14 lets pods pass without the gate when its finalizer is off and another one keeps it", func(ctx SpecContext) {
+		edit(ctx, s, func(s *v1.StatefulSingleton) { s.Finalizers = append(s.Finalizers, "example.com/mine") })
+		Expect(user.Delete(ctx, s.DeepCopy())).To(Succeed())
+		Eventually(func() bool { // until webhook and guard know it
+			late := newPod(ns, "late")
+			return user.Create(ctx, late, client.DryRunAll) == nil && !gated(late)
+		}).Should(BeTrue())
+		edit(ctx, s, func(s *v1.StatefulSingleton) { s.Finalizers = nil })
 		vanishes(ctx)
 	})
 

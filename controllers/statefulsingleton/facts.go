@@ -325,11 +325,13 @@ func (w *world) isPoweredOff(m *member) bool {
 	return m.node.Missing && w.since(m.node.MissingSince) >= fenceAfter
 }
 
-// isNewcomer reports whether the pod was made after its object was deleted: the
-// promise does not cover it. One that was made in the same second may have come
-// before.
+// isNewcomer reports whether the pod may have been created after its object had lost our
+// finalizer, and another one still keeps the object: the promise does not cover the pod.
 func (w *world) isNewcomer(m *member) bool {
-	return w.deleting() && w.object.DeletionTimestamp.Before(&m.pod.CreationTimestamp)
+	if w.object == nil || holdsNewPods(w.object) {
+		return false
+	}
+	return w.object.DeletionTimestamp.Before(&m.pod.CreationTimestamp)
 }
 
 // madeUnder reports whether the pod was created under this very object: it has the

@@ -39,7 +39,10 @@ func says(want string) string {
 func TestTheGuardOnCreate(t *testing.T) {
 	db := singleton("db")
 	gone := singleton("gone").selecting(labelled("app", "gone")).deleted()
-	g := newGuard(t, nil, &db.StatefulSingleton, &gone.StatefulSingleton)
+	going := singleton("going").selecting(labelled("app", "going")).deleted()
+	going.Finalizers = []string{"example.com/other", v1.FinalizerSingleton}
+	gone.Finalizers = []string{"example.com/other"}
+	g := newGuard(t, nil, &db.StatefulSingleton, &gone.StatefulSingleton, &going.StatefulSingleton)
 	writable := injected(t, &pod().inits(container("own")).Pod, db)
 	writable.Spec.InitContainers[1].VolumeMounts = []corev1.VolumeMount{{Name: v1.VolumeGate, MountPath: "/gate"}}
 	inConfigMap := injected(t, &pod().Pod, singleton("db").mode(v1.GateScript))
@@ -56,7 +59,8 @@ func TestTheGuardOnCreate(t *testing.T) {
 		{"a stranger", &pod().with(func(p *corev1.Pod) { p.Labels["app"] = "web" }).Pod, ""},
 		{"a stranger without any labels", &pod().with(func(p *corev1.Pod) { p.Labels = nil }).Pod, ""},
 		{"a pod of a namespace without such objects", &pod().with(func(p *corev1.Pod) { p.Namespace = "elsewhere" }).Pod, ""},
-		{"a pod of an object that is being deleted", &pod().with(func(p *corev1.Pod) { p.Labels["app"] = "gone" }).Pod, ""},
+		{"W14 a pod of an object that is being deleted and has our finalizer", &pod().with(func(p *corev1.Pod) { p.Labels["app"] = "going" }).Pod, strings.ReplaceAll(noGate, "StatefulSingleton db", "StatefulSingleton going")},
+		{"W14 a pod of an object that is being deleted and has lost our finalizer", &pod().with(func(p *corev1.Pod) { p.Labels["app"] = "gone" }).Pod, ""},
 		{"a mirror of what a kubelet runs anyway", &pod().with(func(p *corev1.Pod) {
 			p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
 		}).Pod, ""},

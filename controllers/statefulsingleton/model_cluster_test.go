@@ -100,8 +100,18 @@ func (v view) canCopy() bool { return v.m.has(copies) && v.canMakeGated() }
 
 func (v view) makeGated(g grant) { *v.pod() = pod{made: true, gated: true, grant: g} }
 
-// guarded reports whether the guard knows an object.
-func (v view) guarded() bool { return v.s.objects[0].settled || v.s.objects[1].settled }
+// guarded reports whether the guard knows an object, and looks at new pods for it.
+func (v view) guarded() bool {
+	for _, o := range v.s.objects {
+		if o.settled && (!o.dying || v.m.obeys(guardStays)) {
+			return true
+		}
+	}
+	return false
+}
+
+// held reports whether an object is to hold new pods back.
+func (v view) held() bool { return v.s.objects[0].settled || v.s.objects[1].settled }
 
 // canMakeUngated says when nothing stands in the way: the webhook fails open,
 // so it is the guard alone that does, once it knows an object.
@@ -111,7 +121,10 @@ func (v view) canMakeUngated() bool {
 }
 
 func (v view) makeUngated() {
-	*v.pod() = pod{made: true, unwatched: true}
+	*v.pod() = pod{made: true, unwatched: true, late: !v.m.obeys(newcomersCount) && (v.s.objects[0].dying || v.s.objects[1].dying)}
+	if v.held() {
+		return // nothing excuses what runs beside it
+	}
 	for k, other := range v.s.pods {
 		started := other.program == working || other.program == crashed
 		if k != int(v.i) && (started || other.made && (!other.gated || other.grant == ownGrant)) {

@@ -60,7 +60,7 @@ func (v view) mayRun() bool {
 	case p.gated:
 		return v.isHolder() && v.lives() && v.m.obeys(namedCount)
 	}
-	return v.m.obeys(ungatedCount)
+	return v.m.obeys(ungatedCount) && (!p.late || v.m.obeys(newcomersCount))
 }
 
 // lives reports whether the pod that is named holder still is: it was granted, or

@@ -67,10 +67,10 @@ func (s *state) key(r *renaming) key {
 	return key{pods, rest}
 }
 
-const podBits = 19
+const podBits = 20
 
 func (p *pod) bits(r *renaming) uint64 {
-	b := is(p.made)<<4 | is(p.gated)<<3 | is(p.kept)<<2 | is(p.dying)<<1 | is(p.unwatched)
+	b := is(p.late)<<5 | is(p.made)<<4 | is(p.gated)<<3 | is(p.kept)<<2 | is(p.dying)<<1 | is(p.unwatched)
 	b = b<<2 | uint64(p.grant)
 	b = b<<2 | uint64(p.phase)
 	b = b<<2 | uint64(p.shown)

@@ -43,6 +43,8 @@ var rows = []struct {
 		because: "a pod with a grant counts, holder or not"},
 
 	{name: "pods without the gate are made although an object is there", m: oneOperator(ungated, guard)},
+	{name: "W14 pods without the gate are made while an object is being deleted", m: oneOperator(ungated|deletions, guardStays)},
+	{name: "W14 pods that are made while an object is being deleted do not count", m: oneOperator(ungated|deletions, newcomersCount)},
 	{name: "a new object starts a pod before every guard knows it", m: oneOperator(ungated, settles)},
 	{name: "the pods are read before the object", m: oneOperator(ungated, objectReadFirst)},
 	{name: "the pods are read before the object, and all have the gate", m: twoOperators(deletions, objectReadFirst),

@@ -21,6 +21,7 @@ type pod struct {
 	grant  grant // the annotation
 	kept   bool  // our finalizer
 	dying  bool  // deletionTimestamp
+	late   bool  // created while the object was being deleted
 	phase  phase
 	shown  shown // the container statuses, as reported last
 	labels labels
@@ -158,6 +159,7 @@ const (
 	liveRead                                // the pods are read from the API server
 	gateAsksForUID                          // a grant is for one UID
 	ungatedCount                            // pods without the gate may run,
+	newcomersCount                          // also those that were created while the object is being deleted,
 	relabelledCount                         // and those with our label but not the selector's,
 	grantedCount                            // and those with a grant or our finalizer,
 	namedCount                              // and the holder without a grant,
@@ -166,7 +168,8 @@ const (
 	holderByName                            // and found by its name
 	adopts                                  // a granted pod becomes the holder of a new object
 	protects                                // a pod that may run gets our finalizer
-	guard                                   // the API server refuses pods without the gate
+	guard                                   // the API server refuses pods without the gate,
+	guardStays                              // also while the object is being deleted,
 	settles                                 // a new object starts no pod until every guard knows it
 	fenceNeedsWord                          // a Node is fenced by an administrator's word,
 	fenceNeedsSilence                       // while it is not Ready,

@@ -407,6 +407,8 @@ func (r *Reconciler) readSurroundings(ctx context.Context, w *world, key types.N
 			return fmt.Errorf("get the namespace: %w", err)
 		}
 		w.namespaceGoes = namespace.DeletionTimestamp != nil
+	}
+	if w.releasesAll() {
 		return nil
 	}
 	var due bool

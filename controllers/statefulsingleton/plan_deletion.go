@@ -151,15 +151,10 @@ func (f *facts) startsLetGo(m *member) bool {
 	return m.gated && !m.granted()
 }
 
-// finishDeletion lets the object go when no pod waits for it any more. What
-// runs, runs on, and is not watched any longer. One that may not start pods does
-// not keep them: an older object decides about its own, and the others are let
-// go when it is gone.
+// finishDeletion takes our finalizer off the object when nothing needs it any more. What
+// runs, runs on, and is not watched any longer.
 func finishDeletion(f *facts, p *plan) {
-	if !f.deleting() || len(p.Steps) > 0 {
-		return
-	}
-	if len(f.waiting) > 0 && f.serves() {
+	if !f.deleting() || f.isNeeded() || len(p.Steps) > 0 {
 		return
 	}
 	p.Do(f.unprotectAll(func(m *member) bool {
@@ -169,6 +164,25 @@ func finishDeletion(f *facts, p *plan) {
 		return !f.isAlsoOfAnother(m)
 	})...)
 	p.Then(freeObject(f)...)
+}
+
+// isNeeded reports whether an object that is being deleted still has something to do: a
+// pod waits for its turn, or one is still stopping, whose owner recreates it and which a
+// pod without the gate would run beside. An object that may not start pods does not keep
+// them: an older object decides about its own, and the others are released when it is gone.
+func (f *facts) isNeeded() bool {
+	if !f.serves() {
+		return false
+	}
+	return len(f.waiting) > 0 || f.isStopping()
+}
+
+// isStopping reports whether a pod that may be running its program is being deleted.
+func (f *facts) isStopping() bool {
+	if mutant.Is("ssn-deletion-leaves-a-stopping-pod") { // the object goes while a pod is still stopping
+		return false
+	}
+	return slices.ContainsFunc(f.blockers, (*member).terminating)
 }
 
 // freeObject takes our finalizer off the object; others may hold it still.

@@ -3,6 +3,7 @@ package statefulsingleton
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
@@ -15,8 +16,15 @@ func TestDeletion(t *testing.T) {
 		{"S25 it stays while a pod waits", worldOf(held().goes(), granted("a", 1), waiting("b")), nil},
 		{"S25 waiting pods are started one after another", worldOf(held().goes(), granted("a", 1).ended(), waiting("b"), waiting("c")), []string{releaseA, grantB}},
 		{"S25 a grant is completed before the object goes", worldOf(held().goes(), waiting("a")), []string{"patch pod a: Grant, epoch 1"}},
-		{"pods made after the deletion are strangers", worldOf(held().goes(), ungated("x").age(0), waiting("b")), []string{grantB}},
-		{"one made in the second of the deletion may have come before it", worldOf(held().goes(), ungated("x").age(1), waiting("b")), []string{"patch pod x: Protect"}},
+		{"W14 a pod without the gate that was created during the deletion blocks", worldOf(held().goes(), ungated("x").age(0), waiting("b")), []string{"patch pod x: Protect"}},
+		{"W14 a pod that was created after the finalizer was taken off does not block", worldOf(held().goes(), ungated("x").age(0), waiting("b")).with(func(w *world) { w.object.Finalizers = nil }), []string{grantB}},
+		{"W14 the object stays while a pod is stopping, which its owner recreates", worldOf(held().goes(), granted("a", 1).deleted()), nil},
+		{"W14 the object goes when that pod has stopped", worldOf(held().goes(), granted("a", 1).deleted().ended()), []string{releaseA}},
+		{"W14 release-now does not wait for a pod that is stopping", worldOf(held().goes().with(func(s *v1.StatefulSingleton) {
+			s.Annotations = map[string]string{v1.AnnotationReleaseNow: v1.True}
+		}), granted("a", 1).deleted()), []string{"patch pod a: LetGo", freed}},
+		{"W14 a rollout goes on: the old pod is deleted for the new one", worldOf(held().goes(), granted("a", 1).of("web").old(), waiting("b").of("web")), []string{"delete pod a: Superseded, a pod of the newest revision waits for it"}},
+		{"W14 a pod that its kubelet refused does not block for ever", worldOf(held().goes(), granted("a", 1).silent().phase(corev1.PodFailed), waiting("b")), []string{"delete pod a: Rejected, its kubelet refused it and does not say whether it runs"}},
 		{"release-now starts all and takes off all finalizers", worldOf(held().goes().with(func(s *v1.StatefulSingleton) {
 			s.Annotations = map[string]string{v1.AnnotationReleaseNow: v1.True}
 		}), granted("a", 1), waiting("b")), []string{"patch pod a: LetGo", "patch pod b: LetGo > set a condition of pod b: Ready, True", freed}},

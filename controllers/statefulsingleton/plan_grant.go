@@ -107,7 +107,7 @@ func protect(f *facts, p *plan) {
 	if f.object == nil {
 		return
 	}
-	if f.deleting() && len(f.waiting) == 0 {
+	if f.deleting() && !f.isNeeded() {
 		return
 	}
 	var chains []action.Chain

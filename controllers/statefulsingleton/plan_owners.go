@@ -14,7 +14,7 @@ const annotationTouched = v1.Prefix + "touched"
 // touchOwners wakes the controllers whose pods the guard refused while the
 // webhook was away: a ReplicaSet would try again after up to 16 minutes only.
 func touchOwners(f *facts, p *plan) {
-	if f.object == nil || f.deleting() {
+	if f.object == nil || f.releasesAll() {
 		return
 	}
 	var chains []action.Chain

@@ -8,7 +8,7 @@ import (
 // a kubelet that restarts refuses pods so that it ran before. Told to delete
 // them, it ends what runs and says so; the finalizer waits for that.
 func endRefused(f *facts, p *plan) {
-	if !f.serves() || f.deleting() {
+	if !f.serves() || f.releasesAll() {
 		return
 	}
 	p.Do(deletions(f.blockers, reasonRejected, "its kubelet refused it and does not say whether it runs", func(m *member) bool {

@@ -8,8 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 )
 
 // MaxPerNamespace is how many StatefulSingletons a namespace may have: the API
@@ -115,21 +117,43 @@ func fulfils(have labels.Set, e *metav1.LabelSelectorRequirement) bool {
 	return !there
 }
 
-// rulerOf is the StatefulSingleton that decides about a pod that is created now:
-// the oldest that matches and is not being deleted; nil for the pods of
-// strangers.
+// rulerOf returns the StatefulSingleton that decides about a pod that is created now:
+// the oldest that matches, and one that is being deleted only if there is no other; nil
+// if there is none.
 func rulerOf(have labels.Set, all []v1.StatefulSingleton) *v1.StatefulSingleton {
 	var ruler *v1.StatefulSingleton
 	for i := range all {
 		s := &all[i]
-		if s.DeletionTimestamp != nil || !selects(s, have) {
+		if !holdsNewPods(s) || !selects(s, have) {
 			continue
 		}
-		if ruler == nil || older(s, ruler) {
+		if ruler == nil || precedes(s, ruler) {
 			ruler = s
 		}
 	}
 	return ruler
+}
+
+// precedes reports whether the first of two objects that match decides about a new pod.
+func precedes(a, b *v1.StatefulSingleton) bool {
+	deleted := a.DeletionTimestamp != nil
+	if deleted != (b.DeletionTimestamp != nil) {
+		return !deleted
+	}
+	return older(a, b)
+}
+
+// holdsNewPods reports whether new pods get the gate: until the operator takes its
+// finalizer off. A deletion can begin in the middle of a rollout, when the old pod is
+// already being deleted, and its ReplicaSet recreates it.
+func holdsNewPods(s *v1.StatefulSingleton) bool {
+	if s.DeletionTimestamp == nil {
+		return true
+	}
+	if mutant.Is("ssn-deletion-opens-the-gate") { // pods that are created during the deletion get no gate
+		return false
+	}
+	return controllerutil.ContainsFinalizer(s, v1.FinalizerSingleton)
 }
 
 // older orders objects by their age, and those of one second by name.

@@ -34,6 +34,37 @@ type act struct {
 	do   func(*stage)
 }
 
+// until is the act, and what follows of it until something is so.
+func (a act) until(is func(*stage) bool) act {
+	return act{a.what, func(s *stage) {
+		a.do(s)
+		for range 1000 {
+			if is(s) {
+				return
+			}
+			if !s.react() && !s.moveOne() {
+				s.tick(time.Second)
+			}
+			s.tick(100 * time.Millisecond)
+			s.Check(s.t)
+		}
+	}}
+}
+
+// and is two acts at one time.
+func (a act) and(b act) act {
+	return act{a.what + ", and " + b.what, func(s *stage) {
+		a.do(s)
+		b.do(s)
+	}}
+}
+
+// superseded reports whether a pod is being deleted while another one waits.
+func superseded(s *stage) bool {
+	pods := s.pods()
+	return len(pods) > 1 && slices.ContainsFunc(pods, podstate.Terminating)
+}
+
 const (
 	rolling  = appsv1.RollingUpdateDeploymentStrategyType
 	recreate = appsv1.RecreateDeploymentStrategyType
@@ -296,7 +327,9 @@ var stories = []story{
 	{"node-lost-and-back", []act{makeObject(), makeDeployment(2, rolling), cutOff, takeByTaint, heal}},
 	{"standbys", []act{makeObject(), makeDeployment(1, rolling), scaleTo(3), deleteOne, rollTo("two"), scaleTo(1)}},
 	{"pod-before-the-object", []act{makeDeployment(1, rolling), makeObject(), rollTo("two")}},
-	{"deleted-while-pods-wait", []act{makeObject(), makeDeployment(3, rolling), deleteObject, passes(time.Second), deleteOne, deleteOne, deleteOne}},
+	{"deleted-while-pods-wait", []act{makeObject(), makeDeployment(3, rolling), deleteObject, passes(time.Second), deleteOne, deleteOne, deleteOne, scaleTo(1)}},
+	{"W14-deleted-in-a-rollout", []act{makeObject(), makeDeployment(1, rolling), rollTo("two").until(superseded).and(deleteObject)}},
+	{"W14-deleted-as-the-pod-ends", []act{makeObject(), makeDeployment(1, rolling), deleteOne.and(deleteObject)}},
 	{"release-now", []act{makeObject(), makeDeployment(3, rolling), deleteObject, releaseNow}},
 	{"release-by-the-spec", []act{makeObject(), makeDeployment(3, rolling), orderRelease, orderRelease, deleteObject}},
 	{"made-with-a-release", []act{makeObject(func(s *v1.StatefulSingleton) { s.Spec.Release = &v1.ReleaseOrder{ID: "a"} }), makeDeployment(3, rolling), orderRelease, deleteObject, passes(time.Second), deleteOne, deleteOne, deleteOne}},
@@ -329,7 +362,7 @@ var stories = []story{
 }
 
 // goldenStories are few enough to be read.
-const goldenStories = 37
+const goldenStories = 39
 
 func TestStories(t *testing.T) {
 	for i, story := range stories {

@@ -92,7 +92,7 @@ func (l *invariant) born(obj client.Object) {
 		}
 	case *corev1.Pod:
 		object := l.s.now()
-		l.covered[o.UID] = object != nil && object.DeletionTimestamp == nil
+		l.covered[o.UID] = object != nil && (object.DeletionTimestamp == nil || controllerutil.ContainsFinalizer(object, v1.FinalizerSingleton))
 		if l.covered[o.UID] && !comesHeld(o) {
 			// No one can be held responsible for a pod that comes without a gate,
 			// but for a grant that is given while one may still come.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/objects"
 )
@@ -286,7 +287,7 @@ func (s *stage) born(name string, of corev1.PodTemplateSpec, owner []metav1.Owne
 		p.Labels[appsv1.ControllerRevisionHashLabelKey] = revision
 	}
 	what := "is made without a gate"
-	if object := s.now(); object != nil && object.DeletionTimestamp == nil && !s.blind() {
+	if object := s.ruler(p); object != nil && !s.blind() {
 		if errs := inject(p, object, around()); len(errs) > 0 {
 			s.t.Fatal(errs.ToAggregate())
 		}
@@ -294,6 +295,15 @@ func (s *stage) born(name string, of corev1.PodTemplateSpec, owner []metav1.Owne
 	}
 	s.Say("    %s %s", name, what)
 	s.Put(p)
+}
+
+// ruler is the object whose gate the webhook puts into a new pod; nil if there is none.
+func (s *stage) ruler(p *corev1.Pod) *v1.StatefulSingleton {
+	object := s.now()
+	if object == nil {
+		return nil
+	}
+	return rulerOf(labelsOf(p), []v1.StatefulSingleton{*object})
 }
 
 // blindFor is less than settleAfter, less the resolution of a creationTimestamp.

@@ -154,16 +154,20 @@ func (s *stage) moveOne() bool {
 	return find()
 }
 
+// react lets all operators look that something woke; false if nothing did.
+func (s *stage) react() (busy bool) {
+	for _, o := range s.operators {
+		busy = o.react() || busy
+		s.Check(s.t)
+	}
+	return busy
+}
+
 // settle lets all act in turn until nothing moves and no operator wants to look
 // again within patience. Operators look when something wakes them, and only then.
 func (s *stage) settle(patience time.Duration) {
 	for range 3000 {
-		busy := false
-		for _, o := range s.operators {
-			busy = o.react() || busy
-			s.Check(s.t)
-		}
-		if busy {
+		if s.react() {
 			s.tick(10 * time.Millisecond)
 			continue
 		}

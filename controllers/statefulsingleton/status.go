@@ -135,10 +135,8 @@ func (m *member) whyNotReady() string {
 func progressing(f *facts) metav1.Condition {
 	c := metav1.Condition{Type: v1.ConditionProgressing, Status: metav1.ConditionTrue}
 	switch {
-	case f.deleting() && len(f.waiting) > 0:
-		c.Reason = v1.ReasonReleasing
-		c.Message = fmt.Sprintf("the StatefulSingleton is being deleted, and pods still wait for their turn: %s; %s. To start them all at once, together: "+
-			"kubectl -n %s annotate statefulsingleton %s %s=true", someOf(f.waiting), waitedFor(f), f.object.Namespace, f.object.Name, v1.AnnotationReleaseNow)
+	case f.deleting() && f.isNeeded():
+		c.Reason, c.Message = v1.ReasonReleasing, releasing(f)
 	case !f.handover:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1.ReasonSteady, "no handover in progress"
 	case comingUp(f) != "":
@@ -150,6 +148,17 @@ func progressing(f *facts) metav1.Condition {
 		c.Reason, c.Message = v1.ReasonWaitingForPod, hindrance(f, f.waiting[0])
 	}
 	return c
+}
+
+// releasing says what keeps an object that is being deleted, and what ends that.
+func releasing(f *facts) string {
+	now := fmt.Sprintf("kubectl -n %s annotate statefulsingleton %s %s=true", f.object.Namespace, f.object.Name, v1.AnnotationReleaseNow)
+	if len(f.waiting) == 0 {
+		return fmt.Sprintf("the StatefulSingleton is being deleted, and goes when no pod is stopping: %s. To delete it at once, although the next pod then runs beside that one: %s",
+			waitedFor(f), now)
+	}
+	return fmt.Sprintf("the StatefulSingleton is being deleted, and goes when no pod waits for its turn: %s; %s. Pods that are created meanwhile wait as well: "+
+		"scale their owner to one pod. To start them all at once, together: %s", someOf(f.waiting), waitedFor(f), now)
 }
 
 // waitedFor says what has to stop before the next pod starts.

@@ -83,7 +83,7 @@ func TestS3StrangersAreByteIdentical(t *testing.T) {
 		{"a pod whose labels are null", db, `{"metadata":{"name":"x","labels":null},"spec":{"containers":[{"name":"a"}]}}`},
 		{"a pod with fields that this program does not know", db, `{"metadata":{"new":1},"spec":{"newer":{"a":[]},"containers":[]}}`},
 		{"a pod of a namespace without such objects", known{}, `{"metadata":{"labels":{"app":"db"}}}`},
-		{"a pod of an object that is being deleted", known{items: all(singleton("db").deleted())}, `{"metadata":{"labels":{"app":"db"}}}`},
+		{"W14 a pod of an object that is being deleted and has lost our finalizer", known{items: all(singleton("db").deleted())}, `{"metadata":{"labels":{"app":"db"}}}`},
 		{"any pod while the objects cannot be listed: the guard decides", known{err: errors.New("no")}, `{"metadata":{"labels":{"app":"db"}}}`},
 		{"what is no pod", db, `{"metadata":[]}`},
 		{"a mirror of what a kubelet runs anyway", db, `{"metadata":{"labels":{"app":"db"},"annotations":{"kubernetes.io/config.mirror":"x"}},"spec":{"containers":[{"name":"a"}]}}`},
@@ -107,6 +107,24 @@ func TestAMatchingPodIsPatched(t *testing.T) {
 	}
 	if !hasGate(&got, &singleton("db").StatefulSingleton) {
 		t.Errorf("the pod has no gate: %v", got)
+	}
+}
+
+// W14: the deletion may begin in the middle of a rollout.
+func TestW14AnObjectThatIsBeingDeletedHoldsNewPods(t *testing.T) {
+	going := singleton("db").deleted()
+	going.Finalizers = []string{v1.FinalizerSingleton}
+	before := asJSON(t, &pod().Pod)
+	var got corev1.Pod
+	if err := json.Unmarshal(patched(t, before, asked(newHandler(t, known{items: all(going)}), before).Patch), &got); err != nil {
+		t.Fatal(err)
+	}
+	if !hasGate(&got, &going.StatefulSingleton) {
+		t.Errorf("the pod has no gate: %v", got)
+	}
+	next := singleton("next").madeAt(99)
+	if ruler := rulerOf(pod().Labels, all(going, next)); ruler == nil || ruler.Name != "next" {
+		t.Errorf("beside an object that stays, %v decides", ruler)
 	}
 }
 

@@ -56,6 +56,7 @@ var StatefulSingleton = []Promise{
 	together("S22 a volume of one node is handed over", oneNodeVolume),
 	scribed(together("S23 a pod deleted by force has stopped before the next one starts", deletedByForce)),
 	together("S25 a deleted object lets its pods go one after another", objectDeleted),
+	together("W14 a rollout goes on under an object that is being deleted", deletedInRollout),
 	together("S25 release-now lets all pods go", releaseNow),
 	together("S25 a namespace with waiting pods can be deleted", namespaceDeleted),
 	together("S27 without pods it says so", noPods),

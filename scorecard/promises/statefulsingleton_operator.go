@@ -188,6 +188,24 @@ func objectDeleted(ctx context.Context, c *Cluster) {
 	a.stays(second)
 }
 
+// deletedInRollout deletes the object when the operator has deleted the old pod, which takes
+// its time to stop. Its ReplicaSet recreates it meanwhile.
+func deletedInRollout(ctx context.Context, c *Cluster) {
+	a, d := c.running(ctx, 1, "midway", grace(30), behave("WITNESS_STOP_AFTER", "6s"))
+	s := a.singleton(ctx)
+	old := a.one(ctx)
+	next := a.handover(ctx, "rollout whose object is deleted", func(old testimony.Run) {
+		a.rollOut(ctx, d)
+		a.until(ctx, "the operator to delete "+old.Pod, func(ctx context.Context) {
+			a.Expect(a.podOf(ctx, old).DeletionTimestamp).NotTo(BeNil())
+		})
+		c.remove(ctx, s)
+	})
+	a.oldStopped(old)
+	c.gone(ctx, s)
+	a.stays(next)
+}
+
 // releaseNow lets two programs run together, because it is asked for; they
 // testify apart.
 func releaseNow(ctx context.Context, c *Cluster) {

@@ -27,44 +27,64 @@
 # the user deletes the StatefulSingleton
 = Running, active: web-1-a, waiting: web-1-b, web-1-c
 = Available True ActivePodReady: pod web-1-a runs
-= Progressing True ReleasingPods: the StatefulSingleton is being deleted, and pods still wait for their turn: web-1-b, web-1-c; pod web-1-a may be running its program and was not told to stop. To start them all at once, together: kubectl -n ns annotate statefulsingleton db apps.statefulsingleton.com/release-now=true
+= Progressing True ReleasingPods: the StatefulSingleton is being deleted, and goes when no pod waits for its turn: web-1-b, web-1-c; pod web-1-a may be running its program and was not told to stop. Pods that are created meanwhile wait as well: scale their owner to one pod. To start them all at once, together: kubectl -n ns annotate statefulsingleton db apps.statefulsingleton.com/release-now=true
 = Degraded False Healthy: no problems detected
 # 1s pass
 = Running, active: web-1-a, waiting: web-1-b, web-1-c
 = Available True ActivePodReady: pod web-1-a runs
-= Progressing True ReleasingPods: the StatefulSingleton is being deleted, and pods still wait for their turn: web-1-b, web-1-c; pod web-1-a may be running its program and was not told to stop. To start them all at once, together: kubectl -n ns annotate statefulsingleton db apps.statefulsingleton.com/release-now=true
+= Progressing True ReleasingPods: the StatefulSingleton is being deleted, and goes when no pod waits for its turn: web-1-b, web-1-c; pod web-1-a may be running its program and was not told to stop. Pods that are created meanwhile wait as well: scale their owner to one pod. To start them all at once, together: kubectl -n ns annotate statefulsingleton db apps.statefulsingleton.com/release-now=true
 = Degraded False Healthy: no problems detected
 # a user deletes the pod that runs
-    web-1-d is made without a gate
+    web-1-d is made
     web-1-d is bound to n1
     web-1-a stops
-    web-1-d runs its program, which no one held back
+    web-1-d waits at its gate
   patch pod web-1-a: Release
   patch status of statefulsingleton db: Holder, web-1-b, epoch 2
   patch pod web-1-b: Grant, epoch 2
   set a condition of pod web-1-b: Ready, True
     web-1-b runs its program
   patch pod web-1-b: Remind, epoch 2
-= Running, active: web-1-b, waiting: web-1-c
+= Running, active: web-1-b, waiting: web-1-c, web-1-d
 = Available True ActivePodReady: pod web-1-b runs
-= Progressing True ReleasingPods: the StatefulSingleton is being deleted, and pods still wait for their turn: web-1-c; pod web-1-b may be running its program and was not told to stop. To start them all at once, together: kubectl -n ns annotate statefulsingleton db apps.statefulsingleton.com/release-now=true
+= Progressing True ReleasingPods: the StatefulSingleton is being deleted, and goes when no pod waits for its turn: web-1-c, web-1-d; pod web-1-b may be running its program and was not told to stop. Pods that are created meanwhile wait as well: scale their owner to one pod. To start them all at once, together: kubectl -n ns annotate statefulsingleton db apps.statefulsingleton.com/release-now=true
 = Degraded False Healthy: no problems detected
 # a user deletes the pod that runs
-    web-1-e is made without a gate
+    web-1-e is made
     web-1-e is bound to n1
     web-1-b stops
   patch pod web-1-b: Release
   patch status of statefulsingleton db: Holder, web-1-c, epoch 3
   patch pod web-1-c: Grant, epoch 3
   set a condition of pod web-1-c: Ready, True
-  patch pod web-1-c: LetGo
-  patch statefulsingleton db: Release
-    web-1-e runs its program, which no one held back
+    web-1-e waits at its gate
     web-1-c runs its program
-= there is no StatefulSingleton
+  patch pod web-1-c: Remind, epoch 3
+= Running, active: web-1-c, waiting: web-1-d, web-1-e
+= Available True ActivePodReady: pod web-1-c runs
+= Progressing True ReleasingPods: the StatefulSingleton is being deleted, and goes when no pod waits for its turn: web-1-d, web-1-e; pod web-1-c may be running its program and was not told to stop. Pods that are created meanwhile wait as well: scale their owner to one pod. To start them all at once, together: kubectl -n ns annotate statefulsingleton db apps.statefulsingleton.com/release-now=true
+= Degraded False Healthy: no problems detected
 # a user deletes the pod that runs
-    web-1-f is made without a gate
+    web-1-f is made
     web-1-f is bound to n2
     web-1-c stops
-    web-1-f runs its program, which no one held back
+  patch pod web-1-c: Release
+  patch status of statefulsingleton db: Holder, web-1-d, epoch 4
+  patch pod web-1-d: Grant, epoch 4
+  set a condition of pod web-1-d: Ready, True
+    web-1-f waits at its gate
+    web-1-d runs its program
+  patch pod web-1-d: Remind, epoch 4
+= Running, active: web-1-d, waiting: web-1-e, web-1-f
+= Available True ActivePodReady: pod web-1-d runs
+= Progressing True ReleasingPods: the StatefulSingleton is being deleted, and goes when no pod waits for its turn: web-1-e, web-1-f; pod web-1-d may be running its program and was not told to stop. Pods that are created meanwhile wait as well: scale their owner to one pod. To start them all at once, together: kubectl -n ns annotate statefulsingleton db apps.statefulsingleton.com/release-now=true
+= Degraded False Healthy: no problems detected
+# the user wants 1 pods
+    web-1 is scaled to 1
+    web-1 deletes web-1-f
+    web-1 deletes web-1-e
+  patch pod web-1-d: LetGo
+  patch statefulsingleton db: Release
+    web-1-f stops
+    web-1-e stops
 = there is no StatefulSingleton

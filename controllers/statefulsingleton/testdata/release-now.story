@@ -27,7 +27,7 @@
 # the user deletes the StatefulSingleton
 = Running, active: web-1-a, waiting: web-1-b, web-1-c
 = Available True ActivePodReady: pod web-1-a runs
-= Progressing True ReleasingPods: the StatefulSingleton is being deleted, and pods still wait for their turn: web-1-b, web-1-c; pod web-1-a may be running its program and was not told to stop. To start them all at once, together: kubectl -n ns annotate statefulsingleton db apps.statefulsingleton.com/release-now=true
+= Progressing True ReleasingPods: the StatefulSingleton is being deleted, and goes when no pod waits for its turn: web-1-b, web-1-c; pod web-1-a may be running its program and was not told to stop. Pods that are created meanwhile wait as well: scale their owner to one pod. To start them all at once, together: kubectl -n ns annotate statefulsingleton db apps.statefulsingleton.com/release-now=true
 = Degraded False Healthy: no problems detected
 # the user wants all pods released now
   patch pod web-1-a: LetGo
