@@ -361,6 +361,11 @@ func nodeUnreachable(f *facts) notice {
 		return notice{}
 	}
 	m := lost[0]
+	if m.node.Missing {
+		return notice{Reason: v1alpha1.ReasonNodeUnreachable, Message: fmt.Sprintf("%s may be primary on Node %s, which does not exist any more. "+
+			"Another takes its place when that Node has been missing for %s; if its machine still runs, switch it off",
+			m.name(), m.pod.Spec.NodeName, fenceAfter)}
+	}
 	return notice{Reason: v1alpha1.ReasonNodeUnreachable, Message: fmt.Sprintf("%s may be primary on Node %s, which does not answer, and no other takes its place until it has stopped. "+
 		"If that machine is off, say so: kubectl taint nodes %s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
 		m.name(), m.pod.Spec.NodeName, m.pod.Spec.NodeName)}

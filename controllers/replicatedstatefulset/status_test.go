@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 )
 
 // toldOf is what a user reads in the status of a world: the phase, who is what, and
@@ -70,6 +71,9 @@ func TestStatus(t *testing.T) {
 		{"RS-41 a primary on a lost node", worldOf(setOf(2, 1), pod(0).granted().onNode(off), pod(1).secondary(), shown("rss-db-0")),
 			"Running: ready 1, unready 0, secondary 1; Degraded=NodeUnreachable Progressing=WaitingForStop", "rss-db-0 may be primary on Node n1, which does not answer, and no other takes its place until it has stopped. " +
 				"If that machine is off, say so: kubectl taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"},
+		{"W13 a primary on a Node that does not exist any more", worldOf(setOf(2, 1), pod(0).granted().onNode(nodestate.Facts{Missing: true, MissingSince: noon}), pod(1).secondary(), shown("rss-db-0")),
+			"Running: ready 1, unready 0, secondary 1; Degraded=NodeUnreachable Progressing=WaitingForStop", "rss-db-0 may be primary on Node n1, which does not exist any more. " +
+				"Another takes its place when that Node has been missing for 1m0s; if its machine still runs, switch it off"},
 		{"RS-43 an operator that knows nothing yet shows what was shown", worldOf(setOf(2, 1), pod(0).granted(), pod(1), shown("rss-db-0", "rss-db-1")),
 			"Running: ready 0 1, primary 0, secondary 1; Available=OnTarget", "primary: rss-db-0"},
 		{"RS-45 paused by a person", worldOf(setOf(2, 1), with(func(w *world) { w.set.Spec.Paused = true }), pod(0).primary(), pod(1).secondary()),
