@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
@@ -147,6 +146,9 @@ func (f *facts) podReviews() []time.Duration {
 	for _, m := range f.waiting {
 		if m.held() && f.object != nil {
 			after = append(after, f.until(m.heldSince, restsAfter))
+		}
+		if m.held() && m.family.unknown != "" {
+			after = append(after, f.until(m.heldSince, unknownOwnerPatience))
 		}
 	}
 	return after
@@ -372,6 +374,8 @@ func (f *facts) hasToGo(m *member) bool {
 	switch {
 	case !m.lives(), m.isUnmanaged(), f.isIdle(m):
 		return true
+	case f.deletesOnTimeout() && f.mayBeReplaced(m):
+		return true
 	}
 	return len(f.successors(m)) > 0
 }
@@ -551,29 +555,6 @@ func (m *member) mayHaveStarted() bool {
 }
 
 // Facts about pods beside each other.
-
-// family is what matters of who made a pod. The zero value is a pod without a
-// controller.
-type family struct {
-	owner    types.UID // of the Deployment or StatefulSet
-	name     string    // kind and name, for people
-	outdated bool      // the owner wants a newer revision
-	rolls    bool      // a Deployment that replaces its pods by surge
-	// wanted is how many pods are to be Ready for a rollout to go on.
-	wanted int32
-	// deployment and replicaSet are their names, of a pod of a Deployment; there is no
-	// replicaSet if it is gone.
-	deployment, replicaSet string
-	unwanted               bool // the Deployment wants no pod
-	surges                 bool // the Deployment may have a pod more than it wants
-	pinned                 bool // the pods of the ReplicaSet start on a Node that the template names
-	adopts                 bool // the ReplicaSet takes a pod of its own back that has no controller
-}
-
-// follows reports whether a pod is what the owner of an older one wants in its place.
-func (f *family) follows(old *family) bool {
-	return f.owner == old.owner && !f.outdated && old.outdated
-}
 
 // needsClaimOf reports whether the pod cannot come as far as its gate because
 // another has its volume: it is on another node, or found none, as the scheduler

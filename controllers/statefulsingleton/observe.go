@@ -264,7 +264,7 @@ func narrowest(claim *corev1.PersistentVolumeClaim) corev1.PersistentVolumeAcces
 func (r *Reconciler) readFamily(ctx context.Context, pod *corev1.Pod, known map[types.UID]*family) (family, error) {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil {
-		return family{}, nil
+		return family{unknown: noController}, nil
 	}
 	if f := known[owner.UID]; f != nil && owner.Kind == "ReplicaSet" {
 		return *f, nil
@@ -278,6 +278,8 @@ func (r *Reconciler) readFamily(ctx context.Context, pod *corev1.Pod, known map[
 		f, err = r.readStatefulSet(ctx, pod, owner)
 	case "Deployment":
 		f, err = r.readDetached(ctx, pod, owner)
+	default:
+		f = unknownFamily(pod, owner)
 	}
 	if client.IgnoreNotFound(err) != nil {
 		return f, fmt.Errorf("get %s %s: %w", owner.Kind, owner.Name, err)
@@ -295,8 +297,11 @@ func (r *Reconciler) readDeployment(ctx context.Context, namespace string, owner
 		return family{}, err
 	}
 	above := metav1.GetControllerOf(&set)
-	if set.UID != owner.UID || above == nil || above.Kind != "Deployment" {
+	switch {
+	case set.UID != owner.UID:
 		return family{}, nil
+	case above == nil, above.Kind != "Deployment":
+		return unknownReplicaSet(&set, above), nil
 	}
 	var d appsv1.Deployment
 	if err := r.Live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: above.Name}, &d); err != nil || d.UID != above.UID {

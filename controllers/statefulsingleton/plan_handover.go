@@ -3,6 +3,9 @@ package statefulsingleton
 import (
 	"fmt"
 	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
@@ -82,7 +85,7 @@ func (w *world) deletesOnTimeout() bool {
 // holdsUp reports whether another pod could start as soon as this one has gone.
 func (f *facts) holdsUp(m *member) bool {
 	switch {
-	case podstate.Ended(m.pod), f.isIdle(m):
+	case podstate.Ended(m.pod), f.isIdle(m), f.mayBeReplaced(m):
 		return true
 	}
 	return slices.ContainsFunc(f.successors(m), (*member).held)
@@ -99,4 +102,36 @@ func (f *facts) successors(m *member) []*member {
 		}
 	}
 	return found
+}
+
+// family is what matters of who made a pod. The zero value is a pod without a
+// controller.
+type family struct {
+	owner    types.UID // of the Deployment or StatefulSet
+	name     string    // kind and name, for people
+	outdated bool      // the owner wants a newer revision
+	rolls    bool      // a Deployment that replaces its pods by surge
+	// wanted is how many pods are to be Ready for a rollout to go on.
+	wanted int32
+	// deployment and replicaSet are their names, of a pod of a Deployment; there is no
+	// replicaSet if it is gone.
+	deployment, replicaSet string
+	unwanted               bool // the Deployment wants no pod
+	surges                 bool // the Deployment may have a pod more than it wants
+	pinned                 bool // the pods of the ReplicaSet start on a Node that the template names
+	adopts                 bool // the ReplicaSet takes a pod of its own back that has no controller
+
+	// unknown is the kind of an owner that the operator does not know, for people; "" if it
+	// knows the owner.
+	unknown string
+	// revision is the same for pods that such an owner created from one template.
+	revision string
+	// since is when such an owner, or the ReplicaSet that it created, came; zero if that is
+	// not known.
+	since time.Time
+}
+
+// follows reports whether a pod is what the owner of an older one wants in its place.
+func (f *family) follows(old *family) bool {
+	return f.owner == old.owner && !f.outdated && old.outdated
 }

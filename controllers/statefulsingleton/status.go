@@ -496,6 +496,7 @@ func selectorConflict(f *facts) metav1.Condition {
 
 func rolloutHeld(f *facts) metav1.Condition {
 	c := unlessFound(v1.ConditionRolloutHeld, "no rollout waits for pods that wait for their turn")
+	ownerUnknown(f, &c)
 	for _, m := range f.waiting {
 		if m.family.wanted > 1 {
 			c.Status, c.Reason = metav1.ConditionTrue, v1.ReasonStandbysNotReady

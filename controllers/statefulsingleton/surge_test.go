@@ -1,6 +1,8 @@
 package statefulsingleton_test
 
 import (
+	"time"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
@@ -10,15 +12,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/stateful-operator/stateful-operator/apis/statefulsingleton/v1"
 )
 
 var _ = Describe("a rollout", func() {
 	var ns string
+	var op *operator
 	BeforeEach(func(ctx SpecContext) {
 		ns = newNamespace(ctx)
-		startOperator(operatorOptions{namespaces: []string{ns}})
+		op = startOperator(operatorOptions{namespaces: []string{ns}})
 	})
 
 	for _, m := range []v1.GateMode{v1.GateBinary, v1.GateInit} {
@@ -47,6 +51,48 @@ var _ = Describe("a rollout", func() {
 			Expect(live(ctx, b).DeletionTimestamp).To(BeNil())
 		})
 	}
+
+	It("W15 of an owner that is not known is told of, and ends by onTimeout DeleteOld", func(ctx SpecContext) {
+		s := declare(ctx, newSingleton(ns))
+		owner := metav1.OwnerReference{APIVersion: "argoproj.io/v1alpha1", Kind: "Rollout", Name: "web", UID: "uid-of-web", Controller: ptr.To(true)}
+		set := func(name string) *appsv1.ReplicaSet {
+			d := newDeployment(ns, 1)
+			labels := map[string]string{"app": "db", "rollouts-pod-template-hash": name}
+			made := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: ns, OwnerReferences: []metav1.OwnerReference{owner}},
+				Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](1), Selector: &metav1.LabelSelector{MatchLabels: labels},
+					Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: d.Spec.Template.Spec}}}
+			Expect(user.Create(ctx, made)).To(Succeed())
+			return made
+		}
+		one := set("one")
+		a := add(ctx, newPod(ns, "a", madeBy(one)))
+		activates(ctx, s, a)
+		var two *appsv1.ReplicaSet
+		Eventually(func() bool { // its age has the resolution of a second
+			Expect(client.IgnoreNotFound(user.Delete(ctx, &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "two"}}))).To(Succeed())
+			two = set("two")
+			return one.CreationTimestamp.Before(&two.CreationTimestamp)
+		}).Should(BeTrue())
+		b := add(ctx, newPod(ns, "b", madeBy(two)))
+		activates(ctx, s, a, "b")
+		op.forward(61 * time.Second)
+		look(ctx, s)
+		Expect(says(ctx, s, v1.ConditionRolloutHeld, v1.ReasonOwnerUnknown)).To(Equal("pod b waits at its gate for pod a to stop, and nothing tells whether it is to replace that pod or to stand by: " +
+			"it is created by Rollout web, and the operator does not know this kind of owner. To hand over: kubectl -n " + ns + " delete pod a. If it stands by, nothing has to be done"))
+		Expect(live(ctx, a).DeletionTimestamp).To(BeNil())
+		edit(ctx, s, func(s *v1.StatefulSingleton) {
+			s.Spec.OnTimeout, s.Spec.MaxTransitionTime = v1.TimeoutDeletesOld, ptr.To[int32](60)
+		})
+		says(ctx, s, v1.ConditionProgressing, v1.ReasonWaitingForStop)
+		Expect(live(ctx, a).DeletionTimestamp).To(BeNil())
+		op.forward(61 * time.Second)
+		gone(ctx, a)
+		activates(ctx, s, b)
+		add(ctx, newPod(ns, "c", madeBy(one))) // the old ReplicaSet recreates it
+		activates(ctx, s, b, "c")
+		op.forward(61 * time.Second)
+		activates(ctx, s, b, "c")
+	})
 
 	It("S8 whose image cannot be pulled leaves the old pod alone", func(ctx SpecContext) {
 		s := declare(ctx, newSingleton(ns))

@@ -25,6 +25,10 @@ const (
 	// newest come as far as its gate. It would be superseded in a moment.
 	newestPatience = 10 * time.Second
 
+	// unknownOwnerPatience is how long a pod waits at its gate before a condition says that
+	// its owner is unknown, and may never replace the pod that runs.
+	unknownOwnerPatience = time.Minute
+
 	// fenceAfter is for how long a Node must be gone before its machine counts as
 	// off: one that is deleted by mistake comes back when its kubelet restarts.
 	fenceAfter = time.Minute

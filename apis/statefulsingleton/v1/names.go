@@ -204,6 +204,9 @@ const (
 	ReasonPodWithoutGate = "PodWithoutGate"
 	// ReasonSelectorsOverlap: see ConditionSelectorConflict.
 	ReasonSelectorsOverlap = "SelectorsOverlap"
+	// ReasonOwnerUnknown: a pod waits for another to stop, and the operator does not
+	// know its owner, or whether the pod is to replace the other.
+	ReasonOwnerUnknown = "OwnerUnknown"
 	// ReasonStandbysNotReady: standbys are never Ready, and the rollout wants
 	// more Ready pods than one.
 	ReasonStandbysNotReady = "StandbysNotReady"
