@@ -91,12 +91,31 @@ func homeOf(mode v1.GateMode) home {
 	return home{v1.VolumeGate, v1.PathGate}
 }
 
-// emptyVolume is on disk and not in memory, where it would count against the
-// memory of a container.
-func (h home) emptyVolume() corev1.Volume {
+// emptyVolume is on disk, or in memory, where it counts against the memory of the pod.
+func (h home) emptyVolume(medium corev1.StorageMedium) corev1.Volume {
 	return corev1.Volume{Name: h.volume, VolumeSource: corev1.VolumeSource{
-		EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: ptr.To(resource.MustParse("16Mi"))}}}
+		EmptyDir: &corev1.EmptyDirVolumeSource{Medium: medium, SizeLimit: ptr.To(resource.MustParse("16Mi"))}}}
 }
+
+// mediumFor returns where the gate of a pod is. What is on disk counts against the limits of
+// ephemeral storage of its containers: the kubelet evicts a pod that exceeds their sum, and
+// the next one too.
+func mediumFor(pod *corev1.Pod) corev1.StorageMedium {
+	sum, limited := resource.Quantity{}, false
+	for i := range pod.Spec.Containers {
+		if limit, ok := pod.Spec.Containers[i].Resources.Limits[corev1.ResourceEphemeralStorage]; ok {
+			sum.Add(limit)
+			limited = true
+		}
+	}
+	if limited && sum.Cmp(smallStorage) < 0 {
+		return corev1.StorageMediumMemory
+	}
+	return corev1.StorageMediumDefault
+}
+
+// smallStorage is a limit of ephemeral storage in which the gate, of 1.7 MB, would matter.
+var smallStorage = resource.MustParse("64Mi")
 
 func (h home) mount() corev1.VolumeMount { return mounted(h.volume, h.path) }
 

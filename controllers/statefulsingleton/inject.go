@@ -34,7 +34,7 @@ type surroundings struct {
 func inject(pod *corev1.Pod, s *v1.StatefulSingleton, around surroundings) field.ErrorList {
 	s = withDefaults(s)
 	mode := modeFor(pod, s)
-	volumes := volumesFor(mode)
+	volumes := volumesFor(mode, mediumFor(pod))
 	if errs := refusals(pod, s, mode, volumes); len(errs) > 0 {
 		return errs
 	}
@@ -66,7 +66,26 @@ func inject(pod *corev1.Pod, s *v1.StatefulSingleton, around surroundings) field
 	metav1.SetMetaDataLabel(&pod.ObjectMeta, v1.LabelSingleton, s.Name)
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1.AnnotationManaged, v1.True)
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1.AnnotationSingletonUID, string(s.UID))
+	if mediumFor(pod) == corev1.StorageMediumDefault {
+		spareAutoscaler(pod, homeOf(mode).volume)
+	}
 	return nil
+}
+
+// annotationLocalVolumes names the volumes on a node's disk for which the cluster autoscaler
+// does not keep the node.
+const annotationLocalVolumes = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
+
+// spareAutoscaler adds a volume to those that do not keep the node of a pod.
+func spareAutoscaler(pod *corev1.Pod, volume string) {
+	names := pod.Annotations[annotationLocalVolumes]
+	switch {
+	case names == "":
+		names = volume
+	case !slices.Contains(strings.Split(names, ","), volume):
+		names += "," + volume
+	}
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, annotationLocalVolumes, names)
 }
 
 // modeFor settles Auto. A pod that was made to wait as a whole when it was
@@ -398,7 +417,18 @@ func same(have, want *corev1.Volume) bool {
 	case want.DownwardAPI != nil:
 		return have.DownwardAPI != nil && sameFiles(have.DownwardAPI.Items, want.DownwardAPI.Items)
 	}
-	return apiequality.Semantic.DeepEqual(have.EmptyDir, want.EmptyDir)
+	return apiequality.Semantic.DeepEqual(onDisk(have.EmptyDir), onDisk(want.EmptyDir))
+}
+
+// onDisk returns the source of a volume that is in memory as if it were on disk. Which of
+// both is right may change between two calls of the webhook, with the limits of the pod.
+func onDisk(source *corev1.EmptyDirVolumeSource) *corev1.EmptyDirVolumeSource {
+	if source == nil || source.Medium != corev1.StorageMediumMemory {
+		return source
+	}
+	source = source.DeepCopy()
+	source.Medium = corev1.StorageMediumDefault
+	return source
 }
 
 // sameFiles reports whether a volume shows the same fields of a pod in the same files.
@@ -417,8 +447,8 @@ func sameFiles(have, want []corev1.DownwardAPIVolumeFile) bool {
 	return true
 }
 
-func volumesFor(mode v1.GateMode) []corev1.Volume {
-	return []corev1.Volume{signalVolume(), homeOf(mode).emptyVolume()}
+func volumesFor(mode v1.GateMode, medium corev1.StorageMedium) []corev1.Volume {
+	return []corev1.Volume{signalVolume(), homeOf(mode).emptyVolume(medium)}
 }
 
 // mountClashes are mounts of a program's container that would hide ours, or
@@ -444,7 +474,7 @@ func mountClashes(c *corev1.Container, fixed sets.Set[string], mode v1.GateMode,
 func mountClash(m *corev1.VolumeMount, ours string, fixed sets.Set[string], mode v1.GateMode) string {
 	theirs := realPath(m.MountPath)
 	switch {
-	case m.MountPath == ours && slices.ContainsFunc(volumesFor(mode), func(v corev1.Volume) bool { return v.Name == m.Name }):
+	case m.MountPath == ours && slices.Contains([]string{v1.VolumeSignal, homeOf(mode).volume}, m.Name):
 		return ""
 	case isBelow(theirs, ours):
 		return "the operator mounts its own volume at " + ours

@@ -128,13 +128,13 @@ func TestWhatCannotBeHeld(t *testing.T) {
 
 // Our own gate-volume is told from another's by its size.
 func TestAVolumeIsOursByItsContent(t *testing.T) {
-	ours := homeOf(v1.GateBinary).emptyVolume()
+	ours := homeOf(v1.GateBinary).emptyVolume(corev1.StorageMediumDefault)
 	ours.EmptyDir.SizeLimit = ptr.To(resource.MustParse("16384Ki"))
-	if !same(&ours, ptr.To(homeOf(v1.GateBinary).emptyVolume())) {
+	if !same(&ours, ptr.To(homeOf(v1.GateBinary).emptyVolume(corev1.StorageMediumDefault))) {
 		t.Error("16384Ki is 16Mi")
 	}
-	ours.EmptyDir.Medium = corev1.StorageMediumMemory
-	if same(&ours, ptr.To(homeOf(v1.GateBinary).emptyVolume())) {
+	ours.EmptyDir.Medium = corev1.StorageMediumHugePages
+	if same(&ours, ptr.To(homeOf(v1.GateBinary).emptyVolume(corev1.StorageMediumDefault))) {
 		t.Error("a volume in memory is another's")
 	}
 }

@@ -223,7 +223,7 @@ func degraded(f *facts) metav1.Condition {
 // troubles are what may need a person, the gravest first. Each gives the reason and the
 // message of condition Degraded; "" if all is well.
 var troubles = []func(*facts) (reason, message string){
-	notServed, severalRunning, nodeLost, scriptFailing, writeRefused, tooLate, podFailing, containersMissing, notReplacedFirst,
+	notServed, severalRunning, nodeLost, scriptFailing, writeRefused, tooLate, podFailing, endedByNode, containersMissing, notReplacedFirst,
 }
 
 func notServed(f *facts) (reason, message string) {
@@ -306,6 +306,26 @@ func podFailing(f *facts) (reason, message string) {
 		return "", ""
 	}
 	return v1.ReasonPodFailing, why
+}
+
+// endedByNode finds a pod that its kubelet refused or evicted, while no pod is Ready or one
+// waits for a handover: its owner recreates it, and the next one may end the same way.
+func endedByNode(f *facts) (reason, message string) {
+	serves := f.active != nil && podstate.Ready(f.active.pod)
+	if serves && !f.handover {
+		return "", ""
+	}
+	for _, m := range slices.Backward(f.pods) {
+		if !podstate.Ended(m.pod) {
+			continue
+		}
+		if s := &m.pod.Status; s.Phase == corev1.PodFailed && s.Reason != "" {
+			return v1.ReasonPodFailing, fmt.Sprintf("pod %s was ended by its Node %s: %s: %s; see: kubectl -n %s describe pod %s",
+				m.name(), m.pod.Spec.NodeName, s.Reason, excerpt.Of(s.Message, 300), m.pod.Namespace, m.name())
+		}
+		return "", ""
+	}
+	return "", ""
 }
 
 // containersMissing finds a pod that waits, or waited, as a whole because it lacks a
