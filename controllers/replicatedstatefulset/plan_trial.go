@@ -9,7 +9,7 @@ import (
 )
 
 // A member that runs is not taken down to be recreated if the API server would refuse its new
-// pod: it would be missing until a person finds out why. The API server is asked by a dry run
+// pod: it would be missing for good. The API server is asked by a dry run
 // right before each stop and delete of an update. A success is not remembered, since a policy
 // or quota may have changed since.
 
@@ -39,8 +39,7 @@ func trialOf(f *facts, m *member) action.Chain {
 // tryLater wakes the key when a member may be taken down again, if a dry run succeeds then.
 func (p *plan) tryLater(f *facts) { p.LookAgain(f.trial.at.Add(trialPause).Sub(f.now)) }
 
-// recreationRefused says that members are not recreated, because their new pods would be
-// missing.
+// recreationRefused returns the refusal of the last dry run, while members are out of date.
 func recreationRefused(f *facts) notice {
 	outdated := f.among(func(m *member) bool { return !m.upToDate })
 	if f.trial.text == "" || len(outdated) == 0 {

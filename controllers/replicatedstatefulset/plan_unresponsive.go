@@ -13,7 +13,7 @@ import (
 // that choice until its container has ended.
 
 // awaitStatus waits for members to answer status before the first primary is chosen. what
-// says why they are asked. It recreates a member that is unresponsive for longer than
+// is the beginning of the message. It recreates a member that is unresponsive for longer than
 // spec.failover.recreateUnresponsiveAfter.
 func awaitStatus(f *facts, p *plan, what string, missing []*member) {
 	text := what + ": " + namesOf(missing) + whySilent(missing)
@@ -83,8 +83,7 @@ func (b blocking) recreateAt() time.Time {
 	return b.watch.Deadline(since, b.timeout())
 }
 
-// whyKept says why the operator does not recreate the member, whatever its timeout; "" if it
-// may.
+// whyKept is why the operator does not recreate the member, whatever its timeout; "" if it may.
 func (b blocking) whyKept() string {
 	switch {
 	case len(b.set.Spec.Pod.VolumeClaimTemplates) == 0:
@@ -97,8 +96,8 @@ func (b blocking) whyKept() string {
 	return ""
 }
 
-// hasAnswered reports whether a member has said since the loss of the last primary that it
-// can be started or promoted.
+// hasAnswered reports whether a member can be started or promoted, by an answer to status since
+// the loss of the last primary.
 func (b blocking) hasAnswered(m *member) bool {
 	if !m.couldBeFirst() || m.ordinal >= b.wanted() {
 		return false
@@ -107,8 +106,8 @@ func (b blocking) hasAnswered(m *member) bool {
 	return ok && r.Began.After(b.lossAt)
 }
 
-// hasMajority reports whether a majority of the wanted members have said how new their copies
-// are: what a majority acknowledged is in one of them.
+// hasMajority reports whether the sequences of a majority of the wanted members are known: each
+// entry that a majority acknowledged is in one of their copies.
 func (b blocking) hasMajority(heard []*member) bool {
 	if mutant.Is("rss-recreates-without-majority") { // an unresponsive member is recreated although its copy may be needed
 		return true
@@ -117,7 +116,7 @@ func (b blocking) hasMajority(heard []*member) bool {
 	return len(known) >= b.majority()
 }
 
-// remedy tells a person how to unblock the choice.
+// remedy is the end of a message, with the command that unblocks the choice.
 func (b blocking) remedy() string {
 	text := fmt.Sprintf(". No member becomes primary until %s answers. To choose one without it, delete its pod: kubectl -n %s delete pod %s",
 		b.name(), b.pod.Namespace, b.name())
@@ -127,6 +126,6 @@ func (b blocking) remedy() string {
 	case b.timeout() == 0:
 		return text + "; its claims are kept. The operator does so if spec.failover.recreateUnresponsiveAfter is set"
 	}
-	return text + fmt.Sprintf("; its claims are kept. The operator does so from %s on (spec.failover.recreateUnresponsiveAfter), once %d members have said how new their copies are",
+	return text + fmt.Sprintf("; its claims are kept. The operator does so from %s on (spec.failover.recreateUnresponsiveAfter), once the sequences of %d members are known",
 		b.recreateAt().UTC().Format("15:04:05"), b.majority())
 }

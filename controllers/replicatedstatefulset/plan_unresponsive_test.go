@@ -87,7 +87,7 @@ func TestW9ConditionsTellHowToGoOn(t *testing.T) {
 		want  string
 	}{
 		{"by default", blocked(setOf(3, 1)), command + "its claims are kept. The operator does so if spec.failover.recreateUnresponsiveAfter is set"},
-		{"with a timeout", blocked(recreating(setOf(3, 1), "2m")), command + "its claims are kept. The operator does so from 12:01:20 on (spec.failover.recreateUnresponsiveAfter), once 2 members have said how new their copies are"},
+		{"with a timeout", blocked(recreating(setOf(3, 1), "2m")), command + "its claims are kept. The operator does so from 12:01:20 on (spec.failover.recreateUnresponsiveAfter), once the sequences of 2 members are known"},
 		{"without claims", blocked(unclaimed(setOf(3, 1))), command + "the operator does not, because it has no claim, and its data would be gone"},
 	} {
 		for _, kind := range []string{v1alpha1.ConditionProgressing, v1alpha1.ConditionDegraded} {

@@ -8,12 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// quotaForm is how the API server says that a quota is full: by the resources that have no
+// quotaForm is the API server's message about a full quota. It lists the resources that have no
 // room, each with its amount.
 var quotaForm = regexp.MustCompile(`exceeded quota: [^,]*, requested: (\S+), used: (\S+), limited: (\S+)`)
 
 // IsFullWithout reports whether a quota would still refuse an object after the deletion of a
-// pod. It is false where the answer does not say so.
+// pod. It is false if the message cannot be parsed.
 func IsFullWithout(err error, gone *corev1.Pod) bool {
 	if err == nil || !IsFullQuota(err) {
 		return false
