@@ -14,6 +14,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
 // report tells users what happened and what is: events, metrics, one status
@@ -36,6 +37,10 @@ func (r *Reconciler) report(ctx context.Context, w *world, p *plan, outcomes []a
 	known, _ := r.memory.Get(client.ObjectKeyFromObject(w.set), w.set.UID)
 	known.refusal.Learn(failed)
 	w.refused = known.refusal.Text()
+	for _, o := range known.undone.Learn(outcomes, w.now) {
+		r.event(w, o.Object, corev1.EventTypeWarning, v1alpha1.EventWriteUndone, "Write", "%s", excerpt.Message(undone.About(o)))
+	}
+	w.undone = known.undone.Held(w.set.Generation, w.now)
 	if failed == nil && !p.asksOnly() && len(outcomes) > 0 {
 		if overtaken {
 			return report.Wait(retrySoon)

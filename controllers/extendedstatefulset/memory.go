@@ -6,12 +6,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
 // remembered is what this process remembers of one object from pass to pass. It may be
 // lost: it is found out again.
 type remembered struct {
 	refusal    memory.Refusal
+	undone     undone.Memory
 	whyMissing whyMissing
 	// jobsMissing is since when Jobs on record are missing, by UID.
 	jobsMissing map[types.UID]time.Time

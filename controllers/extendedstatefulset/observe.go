@@ -23,6 +23,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
 // world is all that a decision may know.
@@ -73,6 +74,8 @@ type world struct {
 	record *v1alpha1.ExtendedStatefulSetStatus
 	// refused is what the API server refused last; "" if nothing.
 	refused string
+	// undone are the writes that an admission webhook or policy changed back.
+	undone undone.Held
 	// refusals says, by their names, why pods are not there that should be, as far as
 	// that is known; refusalsDue is when to ask again.
 	refusals    map[string]string
@@ -91,7 +94,7 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.ExtendedStateful
 		replicas: replicasOf(set),
 	}
 	known, _ := r.memory.Get(client.ObjectKeyFromObject(set), set.UID)
-	w.refused = known.refusal.Text()
+	w.refused, w.undone = known.refusal.Text(), known.undone.Held(set.Generation, now)
 	digest, err := digestOf(set)
 	if err != nil {
 		w.invalid = err.Error()

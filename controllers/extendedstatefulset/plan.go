@@ -36,7 +36,7 @@ var rules = []engine.Rule[*world, plan]{
 // decide says what to do about a world. It is pure: the same world gives the same
 // plan.
 func decide(w *world) plan {
-	p := plan{}
+	p := plan{Plan: engine.Plan{Undone: w.undone}}
 	w.record = w.set.Status.DeepCopy()
 	asked := rules[:1] // what goes, or cannot be served, is left alone but for its owner references
 	if w.set.DeletionTimestamp == nil && w.invalid == "" {

@@ -4,12 +4,12 @@ import (
 	"maps"
 	"slices"
 
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/owned"
 )
 
 // An evicted pod may match one PodDisruptionBudget only. Each zone has one, and it selects
@@ -52,15 +52,11 @@ func keepBudgets(w *world, p *plan) {
 			p.Do(action.Chain{{Verb: action.Create, Object: want, Reason: reasonBudget}})
 			continue
 		}
-		next := have.DeepCopy()
-		next.Spec.MinAvailable, next.Spec.MaxUnavailable, next.Spec.Selector = want.Spec.MinAvailable, nil, want.Spec.Selector
-		if want.Spec.UnhealthyPodEvictionPolicy != nil {
-			next.Spec.UnhealthyPodEvictionPolicy = want.Spec.UnhealthyPodEvictionPolicy
-		}
+		next, differs := owned.Budget(have, want)
 		switch {
 		case !metav1.IsControlledBy(have, w.set):
 			p.LookAgain(budgetRetry)
-		case have.DeletionTimestamp != nil || apiequality.Semantic.DeepEqual(have.Spec, next.Spec):
+		case have.DeletionTimestamp != nil || !differs:
 		default:
 			p.Do(action.Chain{{Verb: action.Patch, Object: next, From: have, Unchanged: true, Reason: reasonBudget}})
 		}

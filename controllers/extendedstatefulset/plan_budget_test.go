@@ -34,7 +34,7 @@ func TestBudgets(t *testing.T) {
 		{"E40 what another client made it say is put back",
 			of(one()).has(1, span{0, 3}).but(keptBudget(func(b *policyv1.PodDisruptionBudget) { b.Spec.MinAvailable = ptr.To(intstr.FromInt32(0)) })),
 			"patch poddisruptionbudget db: Budget\n"},
-		{"but not what it says nothing about",
+		{"W3 but not what it says nothing about",
 			of(one()).has(1, span{0, 3}).but(keptBudget(func(b *policyv1.PodDisruptionBudget) {
 				b.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.AlwaysAllow)
 			})), ""},

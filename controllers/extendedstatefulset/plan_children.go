@@ -18,6 +18,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/configuration"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/revision"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
 // Reasons of writes, in logs, golden files and metrics.
@@ -209,6 +210,29 @@ func (k *childPatch) wanted() *appsv1.StatefulSet {
 		v.config = stampFor(configuration.Target{Stamp: stampOf(k.c.set)})
 	}
 	return buildChild(k.w.set, k.zone, v, k.c.span())
+}
+
+// unlike describes what of the StatefulSets is not as it was written, although nobody wrote
+// since: an admission webhook or policy changed it. That is not written again: it would
+// restart pods where it is changed on creation only.
+func (w *world) unlike() (fields []string) {
+	for _, c := range w.children {
+		if c.terminating() || !w.known(c.version) {
+			continue
+		}
+		i := slices.IndexFunc(w.zones, func(z zone) bool { return z.index == c.zone })
+		if i < 0 {
+			continue
+		}
+		k := childPatch{w: w, c: c, zone: w.zones[i]}
+		want := k.wanted()
+		if appliedOf(c.set) != (applied{contentHash(want), c.set.Generation}) {
+			continue
+		}
+		keepLazy(&want.Spec.Template, &c.set.Spec.Template)
+		fields = append(fields, undone.Unlike("statefulset "+c.set.Name, c.set.Spec.Template, want.Spec.Template)...)
+	}
+	return fields
 }
 
 // editedGeneration is written on a StatefulSet that another client edited while its

@@ -15,6 +15,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
 // notice is the reason of a condition, and its message; empty if there is none.
@@ -163,6 +164,18 @@ func (p *plan) waitingToo(text string) string {
 	return text + "; waiting until " + p.Waiting.Message
 }
 
+// undoneWrite tells that an admission webhook or policy changes back what is written.
+func undoneWrite(w *world, _ *plan) notice {
+	message := w.undone.Message()
+	if message == "" {
+		message = undone.Explain(w.unlike())
+	}
+	if message == "" {
+		return notice{}
+	}
+	return notice{Reason: v1alpha1.ReasonWriteRefused, Message: message}
+}
+
 func refusedWrite(w *world, _ *plan) notice {
 	if w.refused == "" {
 		return notice{}
@@ -285,7 +298,7 @@ func unserved(w *world, _ *plan) notice {
 // troubles are what can be wrong, the gravest first. Each says its reason and message, or
 // nothing.
 var troubles = []func(*world, *plan) notice{
-	invalidSpec, refusedWrite, withoutConsent, takenService, jobHeld, jobUnknown, saysTrue(stale), saysTrue(aborted), saysTrue(configMissing),
+	invalidSpec, refusedWrite, undoneWrite, withoutConsent, takenService, jobHeld, jobUnknown, saysTrue(stale), saysTrue(aborted), saysTrue(configMissing),
 }
 
 // degraded names the gravest of what is wrong.

@@ -251,12 +251,10 @@ var _ = Describe("a set", func() {
 		Expect(p.mostPrimaries()).To(Equal(1))
 	})
 
-	It("RS-47 RS-50 says what is, also where what it writes is taken back", func(ctx SpecContext) {
+	It("RS-47 RS-50 leaves a Service the type and the node ports that a user gave it", func(ctx SpecContext) {
 		set := started(ctx, p)
-		// The API server gives it node ports, which the operator does not want.
 		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "example-primary"}}
 		Expect(user.Patch(ctx, service, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"type":"LoadBalancer"}}`)))).To(Succeed())
-		Eventually(func() []string { return events(ctx, p.namespace) }).Should(ContainElement("WriteUndone"))
 		Expect(user.Patch(ctx, set, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"reconcileInterval":"2s"}}`)))).To(Succeed())
 		settled(ctx, set, 1, 2)
 		stateful := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "rss-example"}}
@@ -268,6 +266,9 @@ var _ = Describe("a set", func() {
 		stateful.Spec.Template.Spec.Containers[0].Image = "another"
 		Expect(user.Update(ctx, stateful)).To(Succeed())
 		Eventually(image).Should(Equal(was))
+		Expect(user.Get(ctx, client.ObjectKeyFromObject(service), service)).To(Succeed())
+		Expect(service.Spec.Type).To(Equal(corev1.ServiceTypeLoadBalancer))
+		Expect(events(ctx, p.namespace)).NotTo(ContainElement("WriteUndone"))
 	})
 
 	It("RS-52 RS-55 tells of all that happens", func(ctx SpecContext) {

@@ -3,6 +3,7 @@ package replicatedstatefulset_test
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -104,12 +105,20 @@ var _ = Describe("a drain", func() {
 			Expect(kept.KeepWebhooks(ctx, "replicatedstatefulsets.clusterlabs.org", want)).To(Succeed())
 			var have registrationv1.ValidatingWebhookConfiguration
 			Expect(user.Get(ctx, client.ObjectKey{Name: "stored"}, &have)).To(Succeed())
+			have.Webhooks[0].NamespaceSelector.MatchExpressions = slices.DeleteFunc(have.Webhooks[0].NamespaceSelector.MatchExpressions,
+				func(r metav1.LabelSelectorRequirement) bool { return r.Key == "control-plane" })
 			Expect(have.Webhooks).To(Equal(webhooks))
 			return &have
 		}
 		made := keep("token")
 		DeferCleanup(func(ctx SpecContext) { Expect(user.Delete(ctx, made)).To(Succeed()) })
 		Expect(keep("token").ResourceVersion).To(Equal(made.ResourceVersion), "it is written again")
+		// W3 The controller of a cloud leaves its own namespaces out.
+		edited := keep("token")
+		edited.Webhooks[0].NamespaceSelector.MatchExpressions = append(edited.Webhooks[0].NamespaceSelector.MatchExpressions,
+			metav1.LabelSelectorRequirement{Key: "control-plane", Operator: metav1.LabelSelectorOpDoesNotExist})
+		Expect(user.Update(ctx, edited)).To(Succeed())
+		Expect(keep("token").ResourceVersion).To(Equal(edited.ResourceVersion), "W3 what a cloud adds is taken back")
 		Expect(*keep("another").Webhooks[0].ClientConfig.Service.Path).To(HaveSuffix("/another"))
 	})
 

@@ -17,6 +17,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
 // report tells users what happened and what is: events, metrics, one status patch. It turns
@@ -46,6 +47,10 @@ func (r *Reconciler) report(ctx context.Context, p *plan, outcomes []action.Outc
 	known := r.of(w.set)
 	known.refused.Learn(failed)
 	w.refused = known.refused.Text()
+	for _, o := range known.undone.Learn(outcomes, w.now) {
+		r.event(w, o.Object, corev1.EventTypeWarning, v1alpha1.EventWriteUndone, "Keep", "%s", excerpt.Message(undone.About(o)))
+	}
+	w.undone = known.undone.Held(w.set.Generation, w.now)
 	switch {
 	case failed != nil, untried, p.asksOnly():
 		if err := errors.Join(failed, r.writeStatus(ctx, p)); err != nil {

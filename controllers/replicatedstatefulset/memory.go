@@ -18,6 +18,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
 // remembered is what no object says. A restart asks all members again.
@@ -33,9 +34,10 @@ type remembered struct {
 	trial                   refusedTrial
 	pods                    map[types.UID]*seen
 	refused                 memory.Refusal
-	mended                  map[string]mended // the last patches of children, by childKey
-	closedAt                string            // what the budget said when this process last closed it for a handover
-	requested               string            // who an annotation wants to be primary
+	mended                  map[string]time.Time // of the last patches of children, by childKey
+	undone                  undone.Memory
+	closedAt                string // what the budget said when this process last closed it for a handover
+	requested               string // who an annotation wants to be primary
 	requestedAt             time.Time
 	// configSince is when a change of what the pods use was seen that is not restarted for;
 	// zero if there is none. A new process gathers edits anew.
@@ -49,7 +51,7 @@ func (k *remembered) hasNoRules() bool { return k.rules == "" && k.excess == "" 
 func (r *Reconciler) of(set *v1alpha1.ReplicatedStatefulSet) *remembered {
 	known, isNew := r.memory.Get(client.ObjectKeyFromObject(set), set.UID)
 	if isNew {
-		known.pods, known.mended = map[types.UID]*seen{}, map[string]mended{}
+		known.pods, known.mended = map[types.UID]*seen{}, map[string]time.Time{}
 		createdTotal.Inc()
 	}
 	return known
@@ -59,6 +61,7 @@ func (r *Reconciler) of(set *v1alpha1.ReplicatedStatefulSet) *remembered {
 func (r *Reconciler) recall(w *world) {
 	known := r.of(w.set)
 	w.refused, w.mended, w.closedAt = known.refused.Text(), known.mended, known.closedAt
+	w.undone = known.undone.Held(w.set.Generation, w.now)
 	if requested := w.set.Annotations[v1alpha1.AnnotationSwitchoverTo]; requested != known.requested {
 		known.requested, known.requestedAt = requested, w.now
 	}
@@ -133,24 +136,7 @@ func (r *Reconciler) remember(w *world, o *action.Outcome) {
 	case reasonBudget:
 		r.of(w.set).closedAt = o.Object.GetAnnotations()[v1alpha1.AnnotationClosedAt]
 	case reasonChild, reasonTemplate:
-		r.rememberPatch(w, o)
-	}
-}
-
-// rememberPatch notes the patch of a child, and tells of one that changed nothing.
-func (r *Reconciler) rememberPatch(w *world, o *action.Outcome) {
-	known, key := r.of(w.set), childKey(o.From)
-	was := known.mended[key]
-	now := mended{
-		attempt: attemptOf(o.From, o.Object),
-		vain:    o.Answer.GetResourceVersion() == o.From.GetResourceVersion(),
-		at:      w.now,
-	}
-	known.mended[key] = now
-	isNew := !was.vain || was.attempt != now.attempt
-	if now.vain && isNew {
-		r.event(w, o.Object, corev1.EventTypeWarning, v1alpha1.EventWriteUndone, "Keep",
-			"%s: changed nothing; the API server, or a policy in it, takes back what is written there", o.String())
+		r.of(w.set).mended[childKey(o.From)] = w.now
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/leadership"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
 // clock is what a decision knows of time.
@@ -88,8 +89,10 @@ type world struct {
 	requestedAt time.Time
 	// refused is the last write that the API server refused, in its words.
 	refused string
-	// mended are the last patches of children, by childKey.
-	mended map[string]mended
+	// mended is when children were patched last, by childKey.
+	mended map[string]time.Time
+	// undone are the writes that an admission webhook or policy changed back.
+	undone undone.Held
 	// closedAt is what the budget said when this process last closed it for a handover.
 	closedAt string
 }

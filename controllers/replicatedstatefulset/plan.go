@@ -85,6 +85,7 @@ var rules = []engine.Rule[*facts, plan]{
 func decide(w *world) plan {
 	f := derive(w)
 	p := plan{on: f, record: f.record, asked: map[string]bool{}}
+	p.Undone = f.undone
 	engine.Decide(rules, f, &p, &p.Plan)
 	p.lookAgainFor(f)
 	return p

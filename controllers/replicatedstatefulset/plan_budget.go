@@ -11,6 +11,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/owned"
 )
 
 // The budgets of a set in which a role is handed over before its primary is evicted: one
@@ -164,12 +165,7 @@ func (b budgets) keep(p *plan, have, want *policyv1.PodDisruptionBudget) {
 	if !b.ours(have) {
 		return
 	}
-	next := have.DeepCopy()
-	next.Labels = merged(have.Labels, want.Labels)
-	next.Spec.MaxUnavailable, next.Spec.MinAvailable, next.Spec.Selector = want.Spec.MaxUnavailable, want.Spec.MinAvailable, want.Spec.Selector
-	if want.Spec.UnhealthyPodEvictionPolicy != nil {
-		next.Spec.UnhealthyPodEvictionPolicy = want.Spec.UnhealthyPodEvictionPolicy
-	}
+	next, _ := owned.Budget(have, want)
 	turned := (have.Spec.MaxUnavailable == nil) != (want.Spec.MaxUnavailable == nil)
 	mend(b.facts, p, turned, action.Action{
 		Verb:      action.Patch,

@@ -1,20 +1,18 @@
 package replicatedstatefulset
 
 import (
-	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/owned"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
 // keepChildren makes what is missing and repairs what others changed. The number of pods is
@@ -42,7 +40,7 @@ func keepService(f *facts, p *plan, want *corev1.Service) {
 	next := have.DeepCopy()
 	next.Labels = merged(have.Labels, want.Labels)
 	next.Spec.Selector, next.Spec.PublishNotReadyAddresses = want.Spec.Selector, want.Spec.PublishNotReadyAddresses
-	next.Spec.Ports = want.Spec.Ports
+	next.Spec.Ports = owned.Ports(have.Spec.Ports, want.Spec.Ports)
 	mend(f, p, false, action.Action{
 		Verb:      action.Patch,
 		Object:    next,
@@ -55,103 +53,20 @@ func keepService(f *facts, p *plan, want *corev1.Service) {
 // ours reports whether a child is controlled by the object.
 func (w *world) ours(child metav1.Object) bool { return metav1.IsControlledBy(child, w.set) }
 
-// mend patches a child that is not what it should be: not what was in vain a while ago, and
-// not again at once, unless the spec has changed. Another client may take it back.
+// mend patches a child that is not what it should be: not again at once, unless the spec has
+// changed. Another client may take it back.
 func mend(f *facts, p *plan, changed bool, a action.Action) {
 	if apiequality.Semantic.DeepEqual(a.Object, a.From) {
 		return
 	}
-	last, pause := f.mended[childKey(a.From)], time.Duration(0)
-	switch {
-	case last.vain && last.attempt == attemptOf(a.From, a.Object):
-		pause = vainPause
-	case !changed:
-		pause = mendPause
-	}
-	if left := last.at.Add(pause).Sub(f.now); left > 0 {
+	if left := f.mended[childKey(a.From)].Add(mendPause).Sub(f.now); left > 0 && !changed {
 		p.LookAgain(left)
 		return
 	}
 	p.Do(action.Chain{a})
 }
 
-// mended is the last patch of a child: in vain if it was taken and changed nothing.
-type mended struct {
-	attempt attempt
-	vain    bool
-	at      time.Time
-}
-
-// attempt is a fingerprint of what a child was, and of what it should become.
-type attempt string
-
-// attemptOf leaves out what changes by itself.
-func attemptOf(have, next any) attempt {
-	hash := sha256.New()
-	for _, object := range []any{have, next} {
-		fields := fieldsOf(object)
-		for _, key := range []string{"status", "kind", "apiVersion"} { // a cache fills the last two in
-			delete(fields, key)
-		}
-		for _, key := range []string{"resourceVersion", "generation", "managedFields"} {
-			unstructured.RemoveNestedField(fields, "metadata", key)
-		}
-		fmt.Fprintln(hash, fields) // keys are in order
-	}
-	return attempt(hash.Sum(nil))
-}
-
 func childKey(child metav1.Object) string { return fmt.Sprintf("%T %s", child, child.GetName()) }
-
-// fieldsOf are the fields of an object by their names in JSON, without those that
-// are not set.
-func fieldsOf(object any) (fields map[string]any) {
-	text, err := json.Marshal(object)
-	if err == nil {
-		err = json.Unmarshal(text, &fields)
-	}
-	if err != nil { // what was read from JSON can be written as JSON
-		panic(fmt.Sprintf("the fields of %T: %v", object, err))
-	}
-	return fields
-}
-
-// covers reports whether an object has all that is wanted of it. What the API server or a
-// policy added is no matter.
-func covers(have, want any) bool {
-	switch want := want.(type) {
-	case nil:
-		return true
-	case map[string]any:
-		have, _ := have.(map[string]any)
-		return coversFields(have, want)
-	case []any:
-		have, _ := have.([]any)
-		return coversItems(have, want)
-	}
-	return have == want
-}
-
-func coversFields(have, want map[string]any) bool {
-	for key, value := range want {
-		if !covers(have[key], value) {
-			return false
-		}
-	}
-	return true
-}
-
-func coversItems(have, want []any) bool {
-	if len(have) < len(want) {
-		return false
-	}
-	for i := range want {
-		if !covers(have[i], want[i]) {
-			return false
-		}
-	}
-	return true
-}
 
 // keepStatefulSet makes the StatefulSet, and gives it a new template when what its pods must
 // be recreated for has changed, which it finds by the hash, or when another client changed
@@ -222,7 +137,7 @@ func sameTemplate(is, should *corev1.PodTemplateSpec) bool {
 	return maps.Equal(is.Labels, should.Labels) &&
 		maps.Equal(is.Annotations, should.Annotations) &&
 		apiequality.Semantic.DeepEqual(is.Finalizers, should.Finalizers) &&
-		covers(fieldsOf(is.Spec), fieldsOf(should.Spec))
+		undone.Covers(is.Spec, should.Spec)
 }
 
 // replicasToMake is with how many pods a StatefulSet is made. One that takes the place of one

@@ -7,9 +7,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/clusterlabs/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podexec"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
 // What keeps the promise where nothing else would: each row falls with one guard.
@@ -308,13 +311,17 @@ func inVainFor(image string) thing {
 		var p plan
 		keepStatefulSet(derive(w), &p)
 		a := p.Steps[0][0][0]
-		w.mended = map[string]mended{childKey(a.From): {attemptOf(a.From, a.Object), true, ago(9 * time.Minute)}}
+		answer := a.From.DeepCopyObject().(client.Object)
+		var known undone.Memory
+		known.Held(w.set.Generation, w.now)
+		known.Learn([]action.Outcome{{Action: a, Answer: answer}}, ago(9*time.Second))
+		w.undone = known.Held(w.set.Generation, w.now)
 		w.stateful = before
 	})
 }
 
 func mendedAt(before time.Duration) thing {
-	return with(func(w *world) { w.mended = map[string]mended{childKey(w.stateful): {at: ago(before)}} })
+	return with(func(w *world) { w.mended = map[string]time.Time{childKey(w.stateful): ago(before)} })
 }
 
 func editedSet(w *world, image string) *appsv1.StatefulSet {

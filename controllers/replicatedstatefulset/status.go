@@ -215,6 +215,7 @@ func needsPerson(f *facts) metav1.Condition {
 	}
 	resisting, unready := f.among((*member).resistsUs), f.among(f.unreadyTooLong)
 	untried := recreationRefused(f)
+	undone := writeUndone(f)
 	switch {
 	case len(resisting) > 0:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.ReasonMembersFailed, f.whyResists(resisting[0])
@@ -225,6 +226,8 @@ func needsPerson(f *facts) metav1.Condition {
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, unready.Reason, unready.Message
 	case untried.Reason != "" && c.Status == metav1.ConditionFalse:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, untried.Reason, untried.Message
+	case undone.Reason != "" && c.Status == metav1.ConditionFalse:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, undone.Reason, undone.Message
 	case configUnread(f).Reason != "" && c.Status == metav1.ConditionFalse:
 		unread := configUnread(f)
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, unread.Reason, unread.Message
@@ -283,7 +286,7 @@ var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 // troubles are what can be wrong with a set, the most important first. Each says its reason
 // and message, or nothing.
 var troubles = []func(*facts) notice{
-	invalidSpec, foreignObject, foreignPods, wrongConfiguration, nodeUnreachable, secretMissing, configMissing, writeRefused,
+	invalidSpec, foreignObject, foreignPods, wrongConfiguration, nodeUnreachable, secretMissing, configMissing, writeRefused, podUndone,
 	membersFailed, membersUnresponsive, membersDegraded, tooManyPrimaries,
 }
 
@@ -379,6 +382,24 @@ func secretMissing(f *facts) notice {
 		Reason:  v1alpha1.ReasonSecretMissing,
 		Message: "these Secrets of spec.TLS do not exist: " + strings.Join(f.missing, ", "),
 	}
+}
+
+// writeUndone tells that an admission webhook or policy changes back what is written.
+func writeUndone(f *facts) notice {
+	message := f.undone.Message()
+	if message == "" {
+		return notice{}
+	}
+	return notice{Reason: v1alpha1.ReasonWriteRefused, Message: message}
+}
+
+// podUndone tells of it where pods lack what the operator writes on them, such as their role:
+// an update waits then, since a role could not be handed over.
+func podUndone(f *facts) notice {
+	if !f.undone.Touches("pod") {
+		return notice{}
+	}
+	return writeUndone(f)
 }
 
 func writeRefused(f *facts) notice {

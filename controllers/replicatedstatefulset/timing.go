@@ -93,10 +93,8 @@ const (
 	// its pods are deleted all at once; after twice as long none is waited for.
 	patience = 10 * time.Minute
 
-	// mendPause is between two patches of a child that are no answer to a new spec,
-	// vainPause between two that are the same and changed nothing.
+	// mendPause is the delay between two patches of a child that no new spec caused.
 	mendPause = 5 * time.Second
-	vainPause = 10 * time.Minute
 	// soon is when a pass is made again that another overtook, afterActs one that wrote
 	// something, should the event of that get lost.
 	soon      = 50 * time.Millisecond

@@ -21,7 +21,6 @@ func TestTimesFitTogether(t *testing.T) {
 		{2 * evictionNoted, evictionFor, "who asks for an eviction again and again is heard all the time"},
 		{handoverPause, evictionFor, "a handover that failed is tried again for the same eviction"},
 		{soon, afterActs, "what was overtaken is tried first"},
-		{mendPause, vainPause, "a patch that changed nothing waits longer"},
 		{unresponsiveAfter * time.Second, answersWithin, "five questions fit into the time in which a member must answer"},
 		{leastInterval, defaultInterval, "the default can be chosen"},
 		{defaultInterval, mostTime, "the default can be chosen"},

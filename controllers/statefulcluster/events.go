@@ -19,6 +19,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
 // report tells users what happened and what is: events, metrics, one status
@@ -28,6 +29,10 @@ func (r *Reconciler) report(ctx context.Context, c considered, outcomes []action
 	err := known.learn(c.facts, &c.plan, outcomes)
 	done := results{outcomes: outcomes, refused: maps.Clone(known.refused)}
 	r.emitActs(c.facts.set, done)
+	for _, o := range known.undone.Learn(outcomes, c.facts.now) {
+		r.Events.Eventf(c.facts.set, o.Object, corev1.EventTypeWarning, v1alpha1.EventWriteUndone, "Write", "%s", excerpt.Message(undone.About(o)))
+	}
+	c.facts.undone = known.undone.Held(c.facts.set.Generation, c.facts.now)
 	status := summarize(c.facts, &c.plan, done)
 	r.measure(c, done, &status)
 	due := c.plan.Wait

@@ -15,6 +15,7 @@ import (
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
 // remembered is what no object says: what was refused and when to try again, which pods
@@ -22,6 +23,7 @@ import (
 type remembered struct {
 	seen    int64 // generation of the last live pass
 	refused map[string]refusal
+	undone  undone.Memory
 	retired map[types.UID]bool
 	crashed map[types.UID]bool
 	// aside is since when claims have been seen that were set aside and have no pod.
@@ -79,7 +81,7 @@ func (known *remembered) recall(w *world) {
 		}
 		known.seen, known.foreign, known.looked = w.set.Generation, w.foreign, w.now
 		known.budget = nil
-		if w.foreignBudget() {
+		if w.foreignBudget() || w.unseenBudget() {
 			known.budget = w.budget
 		}
 		known.hidden = known.budget != nil
@@ -90,6 +92,7 @@ func (known *remembered) recall(w *world) {
 	w.budget = cmp.Or(w.budget, known.budget)
 	w.foreign = known.foreign
 	w.refused = maps.Clone(known.refused)
+	w.undone = known.undone.Held(w.set.Generation, w.now)
 	w.retired = maps.Clone(known.retired)
 	w.crashed = maps.Clone(known.crashed)
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
 // world is all that a decision may know.
@@ -57,6 +58,8 @@ type world struct {
 	fresh []string
 	// refused is what the API server refused; it is not tried again before.
 	refused map[string]refusal // by the reason of the action
+	// undone are the writes that an admission webhook or policy changed back.
+	undone undone.Held
 	// crashed are pods whose containers this process saw crash, and that were not Ready
 	// since.
 	crashed map[types.UID]bool

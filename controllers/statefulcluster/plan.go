@@ -88,6 +88,7 @@ var rules = []engine.Rule[*facts, plan]{
 // same plan.
 func decide(f *facts) plan {
 	p := plan{now: f.now, updating: f.set.Status.Updating}
+	p.Undone = f.undone
 	if !f.served() {
 		return p // nothing is touched: what runs, runs on
 	}

@@ -4,12 +4,12 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/owned"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/revision"
 )
 
@@ -48,11 +48,13 @@ func keepBudget(f *facts, p *plan) {
 	want, have := buildBudget(f.world, f.wanted()), f.budget
 	change := action.Action{Verb: action.Create, Object: want, Reason: reasonBudget}
 	if have != nil {
-		if f.foreignBudget() || have.DeletionTimestamp != nil || apiequality.Semantic.DeepEqual(have.Spec, want.Spec) {
+		if f.foreignBudget() || have.DeletionTimestamp != nil {
 			return
 		}
-		changed := have.DeepCopy()
-		changed.Spec = want.Spec
+		changed, differs := owned.Budget(have, want)
+		if !differs {
+			return
+		}
 		change = action.Action{Verb: action.Patch, Object: changed, From: have, Unchanged: true, Reason: reasonBudget}
 	}
 	if f.refusedNow(reasonBudget) {
@@ -65,6 +67,11 @@ func keepBudget(f *facts, p *plan) {
 // foreignBudget reports whether the budget of our name is not ours.
 func (w *world) foreignBudget() bool {
 	return w.budget != nil && !metav1.IsControlledBy(w.budget, w.set)
+}
+
+// unseenBudget reports whether our budget lacks the label by which the cache finds it.
+func (w *world) unseenBudget() bool {
+	return w.budget != nil && w.budget.Labels[v1alpha1.LabelCluster] == ""
 }
 
 // yes is the value of an annotation that is a mark.

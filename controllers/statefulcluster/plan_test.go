@@ -14,7 +14,23 @@ import (
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
+
+// undoneBudget has a policy change back what the budget says, a moment ago.
+func undoneBudget() thing {
+	return with(func(w *world) {
+		w.budget.UID = "budget"
+		wanted := w.budget.DeepCopy()
+		w.budget.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(0))
+		patch := action.Action{Verb: action.Patch, Object: wanted, From: w.budget.DeepCopy()}
+		var known undone.Memory
+		known.Held(w.set.Generation, w.now)
+		known.Learn([]action.Outcome{{Action: patch, Answer: w.budget.DeepCopy()}}, w.now)
+		w.undone = known.Held(w.set.Generation, w.now)
+	})
+}
 
 func TestNothingIsDone(t *testing.T) {
 	deleted := set("db")
@@ -49,6 +65,18 @@ func TestRevisionAndBudget(t *testing.T) {
 		{name: "a budget that says something else is corrected",
 			world: seen(set("db").maxConcurrent("2"), a(), b(), c(), with(func(w *world) { w.budget.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(1)) })),
 			want:  []string{"patch poddisruptionbudget db: Budget"}},
+		{name: "W3 a field of the budget that a policy sets is left alone",
+			world: seen(set("db"), a(), b(), c(), with(func(w *world) {
+				w.budget.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.AlwaysAllow)
+				w.budget.Annotations = map[string]string{"policy": "was here"}
+			}))},
+		{name: "W3 a label that the cache needs is put back on the budget",
+			world: seen(set("db"), a(), b(), c(), with(func(w *world) { delete(w.budget.Labels, v1alpha1.LabelCluster) })),
+			want:  []string{"patch poddisruptionbudget db: Budget"}},
+		{name: "W3 a budget that a policy changes back holds nothing else up, and is tried again",
+			world: seen(set("db"), a(), b(), undoneBudget()), want: creates("f1")},
+		{name: "W3 a budget that a policy changes back waits",
+			world: seen(set("db"), a(), b(), c(), undoneBudget()), wait: 10 * time.Second},
 		{name: "a budget of another owner is left alone",
 			world: seen(set("db"), a(), b(), c(), with(func(w *world) { w.budget.OwnerReferences, w.budget.Spec = nil, policyv1.PodDisruptionBudgetSpec{} }))},
 		{name: "a budget that is being deleted is left alone until it is gone",

@@ -288,7 +288,7 @@ const mostMessage = 1024
 // problems are what can be wrong with a set, the gravest first. Each returns a reason
 // and a message, or no message.
 var problems = []func(*facts, *plan, results) engine.Notice{
-	invalidSpec, restoredClaims, noneReady, replacementRefused, replacementHeld, templateFails, writeRefused, updateRefused, claimNotGrown,
+	invalidSpec, restoredClaims, noneReady, replacementRefused, replacementHeld, templateFails, writeRefused, writeUndone, updateRefused, claimNotGrown,
 	drainBlocked, manyUnready, outage, foreignPods, unrecordedClaims, budgetNotOurs,
 }
 
@@ -337,6 +337,11 @@ func writeRefused(f *facts, p *plan, done results) engine.Notice {
 		return engine.Notice{}
 	}
 	return engine.Notice{Reason: v1alpha1.ReasonCreateFailing, Message: refused[0]}
+}
+
+// writeUndone: an admission webhook or policy changes back what is written.
+func writeUndone(f *facts, _ *plan, _ results) engine.Notice {
+	return engine.Notice{Reason: v1alpha1.ReasonCreateFailing, Message: f.undone.Message()}
 }
 
 // updateRefused: the API server would not create the pods of the present template, so none

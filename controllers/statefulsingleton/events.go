@@ -15,6 +15,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/report"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
 // report tells users what happened and what is: events, metrics, one status
@@ -25,6 +26,7 @@ func (r *Reconciler) report(ctx context.Context, key types.NamespacedName, f *fa
 	known.refused.Learn(failed)
 	f.refused = known.refused.Text()
 	r.emit(f.object, outcomes)
+	r.learnUndone(known, f, outcomes)
 	if f.object == nil {
 		return r.afterDeletion(ctx, key, len(p.Steps) == 0 && len(f.waiting) == 0, failed)
 	}
@@ -38,6 +40,18 @@ func (r *Reconciler) report(ctx context.Context, key types.NamespacedName, f *fa
 		return report.Retry(err)
 	}
 	return report.Wait(p.Wait)
+}
+
+// learnUndone remembers which writes were changed back, and tells of those that are new.
+func (r *Reconciler) learnUndone(known *remembered, f *facts, outcomes []action.Outcome) {
+	news := known.undone.Learn(outcomes, f.now)
+	if f.object == nil {
+		return
+	}
+	for _, o := range news {
+		r.warn(f, o.Object, v1.EventWriteUndone, "Write", undone.About(o))
+	}
+	f.undone = known.undone.Held(f.object.Generation, f.now)
 }
 
 // judgeWrites reports whether the world was another than we read, and joins what failed

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/memory"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
 // Refused owners are looked for when an object is first seen by this process, and then,
@@ -24,6 +25,7 @@ type remembered struct {
 	uid     types.UID
 	first   time.Time // when this object was first seen
 	refused memory.Refusal
+	undone  undone.Memory
 	orphans int       // how often the pods of an object that is gone were looked for
 	looks   int       // how often refused owners were looked for
 	due     time.Time // when to look for them again
@@ -81,6 +83,7 @@ func (known *remembered) recall(w *world) {
 		return
 	}
 	known.orphans = 0
+	w.undone = known.undone.Held(w.object.Generation, w.now)
 	if known.uid != w.object.UID {
 		known.uid, known.first, known.mirrors = w.object.UID, w.now, nil
 	}

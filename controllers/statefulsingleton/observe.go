@@ -24,6 +24,7 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/nodestate"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
 // world is all that a decision may know. But for Nodes that look well and for other
@@ -63,6 +64,8 @@ type world struct {
 	ownersDue     time.Time
 	// refused is the last write that the API server refused, in its words.
 	refused string
+	// undone are the writes that an admission webhook or policy changed back.
+	undone undone.Held
 }
 
 // member is a pod and what is known of it.

@@ -68,7 +68,7 @@ var rules = []engine.Rule[*facts, plan]{
 // decide says what to do about an object and its pods. It is pure: the same facts give
 // the same plan.
 func decide(f *facts) plan {
-	p := plan{}
+	p := plan{Undone: f.undone}
 	engine.Decide(rules, f, &p, &p)
 	for _, after := range f.reviews() {
 		p.LookAgain(after)

@@ -1,14 +1,12 @@
 package statefulsingleton
 
 import (
-	"maps"
-
 	policyv1 "k8s.io/api/policy/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/owned"
 )
 
 // keepBudget keeps the PodDisruptionBudget of an object whose holder is not to be evicted,
@@ -69,10 +67,8 @@ func (f *facts) ownsBudget() bool {
 
 // mendedBudget is the budget as it should be; nil if it is.
 func (f *facts) mendedBudget() *policyv1.PodDisruptionBudget {
-	want, mended := buildBudget(f.object), f.budget.DeepCopy()
-	mended.Labels = merged(f.budget.Labels, want.Labels)
-	mended.Spec = want.Spec
-	if maps.Equal(mended.Labels, f.budget.Labels) && apiequality.Semantic.DeepEqual(mended.Spec, f.budget.Spec) {
+	mended, differs := owned.Budget(f.budget, buildBudget(f.object))
+	if !differs {
 		return nil
 	}
 	return mended

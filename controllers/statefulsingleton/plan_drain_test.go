@@ -20,6 +20,13 @@ func replacing() *singletonFixture {
 	return held().with(func(s *v1.StatefulSingleton) { s.Spec.OnEviction = v1.EvictionReplacesFirst })
 }
 
+// annotatedBudget gives a world the budget of its object, to which a policy added something.
+func annotatedBudget(w *world) *world {
+	w = budgeted(w)
+	w.budget.Annotations = map[string]string{"policy": "was here"}
+	return w
+}
+
 // budgeted gives a world the budget of its object.
 func budgeted(w *world) *world {
 	w.budget = buildBudget(w.object)
@@ -59,6 +66,7 @@ func TestDrainThatReplacesFirst(t *testing.T) {
 	successor := func() *memberFixture { return waiting("b").of("web").on("n2") }
 	check(t, []row{
 		{"S42 a holder on a cordoned node is taken from its ReplicaSet, which makes another pod", budgeted(worldOf(replacing(), leaving())), []string{detachA}},
+		{"W3 what a policy adds to the budget stays", annotatedBudget(worldOf(replacing(), leaving().apart())), nil},
 		{"S42 once", budgeted(worldOf(replacing(), leaving().apart())), nil},
 		{"S42 it runs on until that one rests at its gate", budgeted(worldOf(replacing(), leaving().apart(), successor().heldFor(restsAfter/2))), nil},
 		{"S42 and while that one comes", budgeted(worldOf(replacing(), leaving().apart(), successor().coming())), nil},

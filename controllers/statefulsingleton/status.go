@@ -223,7 +223,7 @@ func degraded(f *facts) metav1.Condition {
 // troubles are what may need a person, the gravest first. Each gives the reason and the
 // message of condition Degraded; "" if all is well.
 var troubles = []func(*facts) (reason, message string){
-	notServed, severalRunning, nodeLost, scriptFailing, writeRefused, tooLate, podFailing, endedByNode, containersMissing, notReplacedFirst,
+	notServed, severalRunning, nodeLost, scriptFailing, writeRefused, writeUndone, tooLate, podFailing, endedByNode, containersMissing, notReplacedFirst,
 }
 
 func notServed(f *facts) (reason, message string) {
@@ -282,6 +282,14 @@ func writeRefused(f *facts) (reason, message string) {
 		return "", ""
 	}
 	return v1.ReasonWriteRefused, "the API server refuses what has to be written, and it is tried again: " + f.refused
+}
+
+// writeUndone tells that an admission webhook or policy changes back what is written.
+func writeUndone(f *facts) (reason, message string) {
+	if message = f.undone.Message(); message == "" {
+		return "", ""
+	}
+	return v1.ReasonWriteRefused, message
 }
 
 func tooLate(f *facts) (reason, message string) {

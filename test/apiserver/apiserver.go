@@ -46,6 +46,8 @@ type Server struct {
 	*envtest.Environment
 	// User is a person with kubectl who may do anything.
 	User client.WithWatch
+	// Writes are those of TheOperator.
+	Writes *Writes
 
 	version *version.Version
 }
@@ -75,6 +77,8 @@ func Start(scheme *runtime.Scheme, add func(*runtime.Scheme) error) Server {
 	if asked := os.Getenv("APISERVER_VERSION"); asked != "" { // or what passes shows nothing of it
 		Expect(s.version.String()).To(HavePrefix(asked + "."))
 	}
+	s.Writes = &Writes{}
+	conf.Wrap(s.Writes.roundTrip)
 	conf.QPS = -1 // kubelets are played, and have many pods: no client-side limit
 	s.User, err = client.NewWithWatch(conf, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())

@@ -311,8 +311,8 @@ const (
 	EventDemoted = "Demoted"
 	// EventRoleChanged: a member changed its role by itself.
 	EventRoleChanged = "RoleChanged"
-	// EventWriteUndone: what the operator writes on a child of the object is taken back
-	// on its way, by the API server or a policy in it. It is tried again after 10 minutes.
+	// EventWriteUndone: the API server accepted a write on a child, and an admission webhook or
+	// policy changed it back; it is tried again within 10 minutes.
 	EventWriteUndone = "WriteUndone"
 	// EventOverrideUsed: an order was obeyed: an annotation, which was removed, or
 	// spec.switchoverTo or spec.seedFrom.

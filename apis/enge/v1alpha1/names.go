@@ -150,6 +150,9 @@ const (
 	EventReplacementHeld = "ReplacementHeld"
 	// EventWriteRefused: the API server refused a write; it is tried again.
 	EventWriteRefused = "WriteRefused"
+	// EventWriteUndone: the API server accepted a write on a child, and an admission webhook or
+	// policy changed it back; it is tried again within 10 minutes.
+	EventWriteUndone = "WriteUndone"
 )
 
 // LossReason says why a member counts as lost.

@@ -242,4 +242,7 @@ const (
 	EventEditKept = "EditKept"
 	// EventStrayReplaced: a pod that no webhook saw, and that so had no claim, is deleted.
 	EventStrayReplaced = "StrayReplaced"
+	// EventWriteUndone: the API server accepted a write on a child, and an admission webhook or
+	// policy changed it back; it is tried again within 10 minutes.
+	EventWriteUndone = "WriteUndone"
 )

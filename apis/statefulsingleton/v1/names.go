@@ -237,6 +237,9 @@ const (
 	EventPodReturned = "PodReturned"
 	// EventWriteRefused: the API server refused a write; it is tried again.
 	EventWriteRefused = "WriteRefused"
+	// EventWriteUndone: the API server accepted a write on a child, and an admission webhook or
+	// policy changed it back; it is tried again within 10 minutes.
+	EventWriteUndone = "WriteUndone"
 	// EventSeveralRunning: more than one pod may be running the program now.
 	EventSeveralRunning = "SeveralPodsRunning"
 	// EventUnmanagedPod: a pod may be running the program without the gate.

@@ -98,8 +98,11 @@ func (a Action) String() string {
 
 // what is done to what: verb, kind, name.
 func (a Action) what() string {
-	return fmt.Sprintf("%s %s %s", a.Verb, kindOf(a.Object), a.Object.GetName())
+	return fmt.Sprintf("%s %s %s", a.Verb, a.Kind(), a.Object.GetName())
 }
+
+// Kind returns the kind of the object, in lower case.
+func (a Action) Kind() string { return kindOf(a.Object) }
 
 // Chain is a list of actions run in order; the first that fails ends it.
 type Chain []Action

@@ -9,9 +9,11 @@ package engine
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
 // Mode says how a rule goes together with other rules, and with an old world. Modes
@@ -60,13 +62,18 @@ type Plan struct {
 	Waiting Notice
 	// Timed is true when a rule acts that is not Timeless.
 	Timed bool
+	// Undone has the patches that have to wait, because an earlier one was undone.
+	Undone undone.Held
 
 	last, stopped bool
+	// held is true when a patch of the present rule has to wait. Its later steps wait too.
+	held bool
 }
 
 // Do adds chains beside those that are there: what is refused of one keeps no other
 // from being done.
 func (p *Plan) Do(chains ...action.Chain) {
+	chains = p.due(chains)
 	if len(chains) == 0 {
 		return
 	}
@@ -79,9 +86,22 @@ func (p *Plan) Do(chains ...action.Chain) {
 // Then adds chains as a step of their own, which is begun only when all steps before
 // it succeeded.
 func (p *Plan) Then(chains ...action.Chain) {
-	if len(chains) > 0 {
+	if p.held {
+		return
+	}
+	if chains = p.due(chains); len(chains) > 0 {
 		p.Steps = append(p.Steps, chains)
 	}
+}
+
+// due returns the chains that do not have to wait. For the others the plan wakes the key.
+func (p *Plan) due(chains []action.Chain) []action.Chain {
+	return slices.DeleteFunc(slices.Clone(chains), func(chain action.Chain) bool {
+		pause := p.Undone.Pause(chain)
+		p.LookAgain(pause)
+		p.held = p.held || pause > 0
+		return pause > 0
+	})
 }
 
 // Acts is how many chains the plan has.
@@ -124,6 +144,7 @@ func Decide[F, P any](rules []Rule[F, P], facts F, p *P, core *Plan) {
 			continue
 		}
 		before := core.Acts()
+		core.held = false
 		if rule.Act(facts, p); core.Acts() == before {
 			continue
 		}

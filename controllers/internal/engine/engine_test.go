@@ -5,7 +5,11 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/undone"
 )
 
 // noFacts is a world in which rules do what their test says.
@@ -79,5 +83,30 @@ func TestPlan(t *testing.T) {
 	p.Do(chain)
 	if len(p.Steps) != 2 || len(p.Steps[0]) != 3 || len(p.Steps[1]) != 1 || p.Acts() != 4 {
 		t.Errorf("%d steps with %d chains: %v", len(p.Steps), p.Acts(), p.Steps)
+	}
+}
+
+// W3 A patch that was undone waits, and so do the later steps of its rule. The other rules act.
+func TestAPatchThatWasUndone(t *testing.T) {
+	have, want := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "1"}}, &corev1.ConfigMap{Data: map[string]string{"a": "b"}}
+	patch := action.Action{Verb: action.Patch, From: have, Object: want}
+	var known undone.Memory
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	known.Held(1, now)
+	known.Learn([]action.Outcome{{Action: patch, Answer: have}}, now)
+	keeps := func(_ noFacts, p *plan) {
+		p.Then(action.Chain{patch})
+		p.Then(action.Chain{{Verb: action.Delete, Object: have}})
+	}
+	rules := []Rule[noFacts, plan]{{"keep", keeps, Exclusive}, {"a", acts, Exclusive}}
+	for after, want := range map[time.Duration]string{time.Second: "a", time.Minute: "keep"} {
+		p := plan{Plan{Undone: known.Held(1, now.Add(after))}}
+		Decide(rules, noFacts{}, &p, &p.Plan)
+		if p.Rule != want {
+			t.Errorf("after %v the rule is %q, want %q", after, p.Rule, want)
+		}
+		if waits := p.Wait > 0; waits != (want == "a") {
+			t.Errorf("after %v it looks again in %v", after, p.Wait)
+		}
 	}
 }

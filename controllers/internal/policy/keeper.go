@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/owned"
 )
 
 // Keeper writes policies. A leader alone writes.
@@ -64,7 +65,10 @@ func (k Keeper) KeepWebhooks(ctx context.Context, crd string, want *admissionv1.
 	want.OwnerReferences = []metav1.OwnerReference{owner}
 	var have admissionv1.ValidatingWebhookConfiguration
 	create := action.Action{Verb: action.Create, Named: true, Object: want, Reason: "Webhook"}
-	return k.keep(ctx, create, &have, func() bool { return apiequality.Semantic.DeepEqual(have.Webhooks, want.Webhooks) })
+	return k.keep(ctx, create, &have, func() bool {
+		want.Webhooks = owned.Webhooks(have.Webhooks, want.Webhooks)
+		return apiequality.Semantic.DeepEqual(have.Webhooks, want.Webhooks)
+	})
 }
 
 // LeftAlone are the namespaces in which nothing is refused, or asked about: kube-system and
@@ -110,10 +114,13 @@ func (k Keeper) keep(ctx context.Context, create action.Action, have client.Obje
 	key := client.ObjectKeyFromObject(want)
 	err := k.Live.Get(ctx, key, have)
 	switch equal := same(); { // asked of what is new as well
-	case err == nil && equal && len(owned(have, want.GetOwnerReferences())) == len(have.GetOwnerReferences()):
+	case err == nil && equal && len(owners(have, want.GetOwnerReferences())) == len(have.GetOwnerReferences()):
 		return nil
 	case err == nil:
-		want.SetOwnerReferences(owned(have, want.GetOwnerReferences()))
+		want.SetOwnerReferences(owners(have, want.GetOwnerReferences()))
+		want.SetLabels(owned.Labels(have.GetLabels(), want.GetLabels()))
+		want.SetAnnotations(owned.Labels(have.GetAnnotations(), want.GetAnnotations()))
+		want.SetFinalizers(have.GetFinalizers())
 		want.SetUID(have.GetUID())
 		want.SetResourceVersion(have.GetResourceVersion())
 		write = action.Action{Verb: action.Patch, Object: want, From: have, Unchanged: true, Reason: create.Reason}
@@ -128,10 +135,10 @@ func (k Keeper) keep(ctx context.Context, create action.Action, have client.Obje
 	return nil
 }
 
-// owned adds owners to those that an object has.
-func owned(object metav1.Object, owners []metav1.OwnerReference) []metav1.OwnerReference {
+// owners adds owners to those that an object has.
+func owners(object metav1.Object, more []metav1.OwnerReference) []metav1.OwnerReference {
 	all := slices.Clone(object.GetOwnerReferences())
-	for _, o := range owners {
+	for _, o := range more {
 		if !slices.ContainsFunc(all, func(has metav1.OwnerReference) bool { return has.UID == o.UID }) {
 			all = append(all, o)
 		}

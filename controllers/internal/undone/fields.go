@@ -1,0 +1,262 @@
+// Package undone finds the fields of a write that the API server accepted and an admission
+// webhook or policy changed back, and keeps such a write from being repeated at once.
+package undone
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stateful-operator/stateful-operator/controllers/internal/excerpt"
+)
+
+// Field is a field that is not as it was written.
+type Field struct {
+	// Path is the path of the field, such as spec.maxUnavailable.
+	Path string
+	// Wanted and Present are values in JSON. They are empty where the field is not set.
+	Wanted, Present string
+}
+
+// String returns the path, and what is wanted and present there. Values of environment
+// variables are left out, since they may be secret.
+func (f Field) String() string {
+	if strings.Contains(f.Path, ".env[") {
+		return f.Path
+	}
+	return fmt.Sprintf("%s (wanted %s, present %s)", f.Path, shown(f.Wanted), shown(f.Present))
+}
+
+// maxValue is how many bytes of a value are shown.
+const maxValue = 80
+
+func shown(value string) string {
+	if value == "" {
+		return "none"
+	}
+	if len(value) > maxValue {
+		return excerpt.Of(value, maxValue) + "…"
+	}
+	return value
+}
+
+// isImage reports whether a path is that of the image of a container.
+func isImage(path string) bool { return strings.HasSuffix(path, "].image") }
+
+// Covers reports whether have has everything that is set in want. Fields that only have has,
+// such as defaults, do not count. Items of a list may have others between them.
+func Covers(have, want any) bool { return len(Missing(have, want)) == 0 }
+
+// Missing returns the fields of want that have does not have.
+func Missing(have, want any) []Field {
+	d := differences{}
+	d.compare("", nil, jsonOf(want), jsonOf(have))
+	return d.found
+}
+
+// Of returns the fields that a patch from one object to another was to change, and that the
+// answer of the API server does not have. A field that the patch was to remove counts in the
+// metadata; elsewhere the API server may have set it to its default, and it counts only if
+// the patch changed nothing at all.
+func Of(from, to, answer client.Object) []Field {
+	version := answer.GetResourceVersion()
+	d := differences{removals: version != "" && version == from.GetResourceVersion()}
+	d.compare("", written(from), written(to), written(answer))
+	return d.found
+}
+
+// changed returns the fields that a patch is to change, with what they are now.
+func changed(from, to client.Object) []Field {
+	d := differences{removals: true}
+	d.compare("", written(from), written(to), written(from))
+	return d.found
+}
+
+// written returns the fields of an object that a client writes.
+func written(object client.Object) any {
+	fields, _ := jsonOf(object).(map[string]any)
+	for _, key := range []string{"status", "kind", "apiVersion"} { // a cache fills the last two in
+		delete(fields, key)
+	}
+	if metadata, ok := fields["metadata"].(map[string]any); ok {
+		for _, key := range []string{"resourceVersion", "generation", "managedFields", "uid", "creationTimestamp"} {
+			delete(metadata, key)
+		}
+	}
+	return fields
+}
+
+// jsonOf returns a value as JSON has it.
+func jsonOf(value any) (fields any) {
+	text, err := json.Marshal(value)
+	if err == nil {
+		err = json.Unmarshal(text, &fields)
+	}
+	if err != nil { // what was read from JSON can be written as JSON
+		panic(fmt.Sprintf("the fields of %T: %v", value, err))
+	}
+	return fields
+}
+
+// differences collects the fields in which an answer differs from what was wanted.
+type differences struct {
+	// removals is true where a field that was to be removed counts wherever it is.
+	removals bool
+	found    []Field
+}
+
+// compare goes down to the fields in which to differs from from, and looks for them in the
+// answer.
+func (d *differences) compare(path string, from, to, answer any) {
+	if to == nil || reflect.DeepEqual(from, to) {
+		return
+	}
+	switch to := to.(type) {
+	case map[string]any:
+		before, _ := from.(map[string]any)
+		now, _ := answer.(map[string]any)
+		d.compareFields(path, before, to, now)
+	case []any:
+		before, _ := from.([]any)
+		now, _ := answer.([]any)
+		d.compareItems(path, before, to, now)
+	default:
+		if answer != to && !(answer == nil && isZero(to)) {
+			d.add(path, to, answer)
+		}
+	}
+}
+
+// isZero reports whether a value may be left out.
+func isZero(value any) bool { return value == false || value == "" || value == float64(0) }
+
+func (d *differences) compareFields(path string, from, to, answer map[string]any) {
+	for _, key := range slices.Sorted(maps.Keys(to)) {
+		d.compare(below(path, key), from[key], to[key], answer[key])
+	}
+	for _, key := range slices.Sorted(maps.Keys(from)) {
+		if _, stays := to[key]; !stays {
+			d.compareRemoved(below(path, key), from[key], answer[key])
+		}
+	}
+}
+
+// compareItems compares items that have a name by it, and else in their order. Items that
+// only the answer has do not count.
+func (d *differences) compareItems(path string, from, to, answer []any) {
+	if !named(to) {
+		if !hasInOrder(answer, to) {
+			d.add(path, to, answer)
+		}
+		for _, item := range from {
+			if scalar(item) && !slices.Contains(to, item) && slices.Contains(answer, item) {
+				d.compareRemoved(below(path, fmt.Sprint(item)), item, item)
+			}
+		}
+		return
+	}
+	for _, item := range to {
+		name := nameOf(item)
+		d.compare(path+"["+name+"]", find(from, name), item, find(answer, name))
+	}
+	for _, item := range from {
+		if name := nameOf(item); name != "" && find(to, name) == nil {
+			d.compareRemoved(path+"["+name+"]", item, find(answer, name))
+		}
+	}
+}
+
+// compareRemoved looks for a field that was to be removed.
+func (d *differences) compareRemoved(path string, from, answer any) {
+	counts := d.removals || strings.HasPrefix(path, "metadata.")
+	if counts && from != nil && reflect.DeepEqual(from, answer) {
+		d.add(path, nil, answer)
+	}
+}
+
+func (d *differences) add(path string, wanted, present any) {
+	d.found = append(d.found, Field{Path: path, Wanted: textOf(wanted), Present: textOf(present)})
+}
+
+func textOf(value any) string {
+	if value == nil {
+		return ""
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	return string(text)
+}
+
+func below(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// names are the fields by which the API server tells items of a list apart, the first that
+// an item has.
+var names = []string{"name", "mountPath", "devicePath", "uid", "port", "containerPort", "topologyKey", "key"}
+
+// nameOf returns what tells an item apart from the others of its list; "" if nothing does.
+func nameOf(item any) string {
+	fields, _ := item.(map[string]any)
+	for _, key := range names {
+		if value, ok := fields[key]; ok && scalar(value) {
+			return fmt.Sprintf("%s=%v", key, value)
+		}
+	}
+	return ""
+}
+
+// named reports whether all items of a list have a name of their own.
+func named(items []any) bool {
+	seen := map[string]bool{}
+	for _, item := range items {
+		name := nameOf(item)
+		if name == "" || seen[name] {
+			return false
+		}
+		seen[name] = true
+	}
+	return len(items) > 0
+}
+
+func find(items []any, name string) any {
+	for _, item := range items {
+		if nameOf(item) == name {
+			return item
+		}
+	}
+	return nil
+}
+
+func scalar(value any) bool {
+	switch value.(type) {
+	case map[string]any, []any:
+		return false
+	}
+	return true
+}
+
+// hasInOrder reports whether a list has these items in their order, with or without others
+// between them.
+func hasInOrder(have, want []any) bool {
+	for _, item := range have {
+		if len(want) == 0 {
+			break
+		}
+		d := differences{}
+		if d.compare("", nil, want[0], item); len(d.found) == 0 {
+			want = want[1:]
+		}
+	}
+	return len(want) == 0
+}
