@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -104,16 +105,19 @@ type acts struct {
 	names                 []string
 }
 
-// emitActs writes one event for each kind of act of the pass, naming up to 10
-// members. Events that differ in nothing but their text are folded into one, so
-// each is related to the first pod that it names.
+// namesInEvent is how many members one event names, so that its text stays short.
+const namesInEvent = 10
+
+// emitActs writes events for what the pass did, one for each kind of act and 10 members.
+// Events that differ only in their text are folded into one, so each event is related to
+// the first pod that it names.
 func (r *Reconciler) emitActs(set *v1alpha1.StatefulCluster, done results) {
 	for _, a := range actsOf(done.outcomes) {
 		kind := corev1.EventTypeNormal
 		if a.event == v1alpha1.EventMemberLost {
 			kind = corev1.EventTypeWarning
 		}
-		note := fmt.Sprintf("%s: %s", a.reason, someOf(a.names))
+		note := fmt.Sprintf("%s: %s", a.reason, strings.Join(a.names, ", "))
 		if len(a.names) == 1 && a.detail != "" {
 			note += "; " + a.detail
 		}
@@ -162,12 +166,14 @@ func heldBefore(set *v1alpha1.StatefulCluster) bool {
 func (r *Reconciler) emitLosses(f *facts) {
 	emit := func(reason v1alpha1.LossReason, first runtime.Object, names []string) {
 		r.Events.Eventf(f.set, first, corev1.EventTypeWarning, v1alpha1.EventMemberLost, string(reason),
-			"%s: %s; will not come back, and will be replaced under another name", reason, someOf(names))
+			"%s: %s; will not come back, and will be replaced under another name", reason, strings.Join(names, ", "))
 	}
 	for reason, members := range goneNow(f) {
-		emit(reason, members[0].pod, namesOf(members))
+		for part := range slices.Chunk(members, namesInEvent) {
+			emit(reason, part[0].pod, namesOf(part))
+		}
 	}
-	if names := vanishedNow(f); len(names) > 0 {
+	for names := range slices.Chunk(vanishedNow(f), namesInEvent) {
 		emit(v1alpha1.LossDeleted, nil, names)
 	}
 }
@@ -199,7 +205,9 @@ func actsOf(outcomes []action.Outcome) []*acts {
 		if event == "" || o.Err != nil {
 			continue
 		}
-		i := slices.IndexFunc(all, func(a *acts) bool { return a.event == event && a.reason == o.Reason })
+		i := slices.IndexFunc(all, func(a *acts) bool {
+			return a.event == event && a.reason == o.Reason && len(a.names) < namesInEvent
+		})
 		if i < 0 {
 			i = len(all)
 			all = append(all, &acts{event: event, reason: o.Reason, detail: o.Detail, first: o.Answer})

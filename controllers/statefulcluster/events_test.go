@@ -62,6 +62,23 @@ func emitted(w *world, err error) []string {
 	return told
 }
 
+// manyMembers are n members, db-a01 and so on; goingMembers are the same while their pods
+// terminate.
+func manyMembers(n int) (things []thing) {
+	for i := range n {
+		things = append(things, pod(fmt.Sprintf("a%02d", i+1)).on("n1").ready())
+	}
+	return things
+}
+
+func goingMembers(n int) []thing {
+	things := manyMembers(n)
+	for _, m := range things {
+		m.(*podFixture).going()
+	}
+	return things
+}
+
 func TestEvents(t *testing.T) {
 	gone := func(id string) *podFixture { return pod(id).on("n9").ready().nodeGone() }
 	for _, r := range []struct {
@@ -84,6 +101,12 @@ func TestEvents(t *testing.T) {
 			[]string{"(no pod) Warning MemberLost PodDeleted: PodDeleted: db-a; will not come back, and will be replaced under another name"}},
 		{"a member is retired", seen(set("db").replicas(2), a(), b(), c()), nil,
 			[]string{"(db-a uid-of-a) Normal MemberRetired Retired: Retired: db-a; claims db-data-a"}},
+		{"W6 every retired member is named, 10 in an event", seen(set("db").replicas(1), manyMembers(12)...), nil, []string{
+			"(db-a01 uid-of-a01) Normal MemberRetired Retired: Retired: db-a01, db-a02, db-a03, db-a04, db-a05, db-a06, db-a07, db-a08, db-a09, db-a10",
+			"(db-a11 uid-of-a11) Normal MemberRetired Retired: Retired: db-a11; claims db-data-a11"}},
+		{"W6 every member that others deleted is named", seen(set("db").replicas(12), goingMembers(12)...), errors.New("timeout"), []string{
+			"(db-a01 uid-of-a01) Warning MemberLost PodDeleted: PodDeleted: db-a01, db-a02, db-a03, db-a04, db-a05, db-a06, db-a07, db-a08, db-a09, db-a10; will not come back, and will be replaced under another name",
+			"(db-a11 uid-of-a11) Warning MemberLost PodDeleted: PodDeleted: db-a11, db-a12; will not come back, and will be replaced under another name"}},
 		{"a member is updated in place", seen(set("db"), oldA(), b(), c(), oldImage()), nil,
 			[]string{"(db-a uid-of-a) Normal MemberUpdated Updated: Updated: db-a; in place"}},
 		{"a member comes back", seen(set("db"), looseClaimOf("a"), b(), c(), updating("a", "uid-of-a", "now")), nil,

@@ -28,6 +28,20 @@ func missingClaims(w *world, m *member) []corev1.PersistentVolumeClaim {
 	return missing
 }
 
+// waitsForClaims reports whether a member cannot be scheduled before createClaims has
+// created its claims, which a quota may refuse for days. A replacement would wait for
+// the same quota.
+func waitsForClaims(w *world, m *member) bool { return !m.hasRun() && len(missingClaims(w, m)) > 0 }
+
+// claimsSince returns when the newest claim of the member was created: the scheduler
+// could not place its pod before.
+func (m *member) claimsSince() (newest time.Time) {
+	for _, c := range m.claims {
+		newest = latest(newest, c.CreationTimestamp.Time)
+	}
+	return newest
+}
+
 // createClaims creates what a pod still lacks: its creator died, or was
 // refused, between the pod and its claims. A member that has run is not given
 // an empty claim in place of its data; it is lost.

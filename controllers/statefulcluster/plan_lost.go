@@ -178,7 +178,11 @@ func unreadinessOf(w *world, m *member) (unreadiness, bool) {
 	}
 	spec := w.set.Spec.Replacement
 	if since, yes := podstate.UnschedulableSince(m.pod); yes {
-		return unreadiness{v1alpha1.LossPending, since, *spec.PendingSeconds}, true
+		// Mutant: a member is replaced because its claims could not be created yet.
+		if waitsForClaims(w, m) && !mutant.Is("stc-waiting-for-claims-replaced") {
+			return unreadiness{}, false
+		}
+		return unreadiness{v1alpha1.LossPending, latest(since, m.claimsSince()), *spec.PendingSeconds}, true
 	}
 	if m.wasReady() {
 		return unreadiness{v1alpha1.LossUnready, m.since(corev1.PodReady), *spec.UnreadySeconds}, true

@@ -5,12 +5,20 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
 )
 
 func a() *podFixture { return pod("a").on("n1").ready() }
 func b() *podFixture { return pod("b").on("n2").ready() }
 func c() *podFixture { return pod("c").on("n3").ready() }
+
+// claimedFor is a member that has been unschedulable for a day, because its claims were
+// created only that long ago.
+func claimedFor(id string, d time.Duration) *podFixture {
+	return pod(id).unschedulableFor(24 * time.Hour).claimsAre(func(c *corev1.PersistentVolumeClaim) { c.CreationTimestamp = ago(d) })
+}
 
 // deadlines are evidence that grows old, and when it is a loss.
 var deadlines = []struct {
@@ -102,6 +110,11 @@ func TestDeadlinesThatNeverCome(t *testing.T) {
 	check(t, []row{
 		{name: "unreadySeconds 0 is never", world: seen(never, pod("a").on("n1").unreadyFor(24*time.Hour), b(), c())},
 		{name: "startupSeconds 0 is never", world: seen(never, pod("a").aged(24*time.Hour).on("n1").starting(), b(), c())},
+		{name: "W6 a member whose claims a quota refuses is not replaced", world: seen(set("db"), pod("a").unschedulableFor(24*time.Hour).withoutClaims(), b(), c(),
+			refused(reasonClaim, "exceeded quota", time.Minute)), wait: time.Minute},
+		{name: "W6 pendingSeconds counts from the creation of the claims", world: seen(set("db"), claimedFor("a", 299*time.Second), b(), c()), wait: time.Second},
+		{name: "W6 a member whose claims have been there for pendingSeconds is replaced", world: seen(set("db"), claimedFor("a", 300*time.Second), b(), c()),
+			want: []string{replaces("a", "f1", v1alpha1.LossPending)}},
 		{name: "pendingSeconds 0 is never", world: seen(never, pod("a").unschedulableFor(24*time.Hour), b(), c())},
 		{name: "a Node that is not Ready counts all the same",
 			world: seen(never, a().nodeNotReadyFor(time.Minute), b(), c()),
