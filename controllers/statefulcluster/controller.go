@@ -150,6 +150,7 @@ func Cache() map[client.Object]cache.ByObject {
 			Containers: func(pod *corev1.Pod) bool {
 				return !podstate.Ready(pod) || pod.Annotations[v1alpha1.AnnotationInPlace] != "" || totalRestarts(pod) > 0
 			},
+			Images: func(pod *corev1.Pod) bool { return pod.Annotations[v1alpha1.AnnotationInPlace] != "" },
 		}.Pod},
 		claimMetadata(): {Label: ours, Transform: slim.Kept{
 			Labels:      []string{v1alpha1.LabelCluster, v1alpha1.LabelClusterUID, v1alpha1.LabelMember, v1alpha1.LabelRetained},

@@ -28,7 +28,7 @@ type progress struct {
 type before struct {
 	Restarts int32  `json:"restarts"`
 	ImageID  string `json:"imageID,omitempty"`
-	Image    string `json:"image,omitempty"` // as the template said it
+	Image    string `json:"image,omitempty"` // as the pod's spec said it
 }
 
 // inPlace builds the chain that updates a member without recreating its pod:
@@ -300,7 +300,8 @@ func sized(pod *corev1.Pod, to revisionData) bool {
 
 // done reports whether the kubelet has carried out the update: it has seen the
 // patch, each changed container runs again and not from before, no resize is
-// under way, and the pod is Ready. Ready alone stays True over the swap.
+// under way, and the pod is Ready. Ready alone stays True over the swap. A container
+// whose image an admission policy changed back runs on: no restart will come.
 func (t progress) done(pod *corev1.Pod) bool {
 	// Mutant: what the kubelet said of the pod before the patch counts.
 	if podresize.Unseen(pod) && !mutant.Is("stc-patch-unseen") {
@@ -311,15 +312,29 @@ func (t progress) done(pod *corev1.Pod) bool {
 	}
 	for name, was := range t.Containers {
 		i := slices.IndexFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == name })
-		if i < 0 || !was.swapped(pod.Status.ContainerStatuses[i]) {
+		if i < 0 || pod.Status.ContainerStatuses[i].State.Running == nil {
+			return false
+		}
+		if !was.swapped(pod.Status.ContainerStatuses[i]) && !was.keptImage(pod, name) {
 			return false
 		}
 	}
 	return true
 }
 
-// swapped reports whether a container runs, and not from before.
+// swapped reports whether a container that runs was started after the patch.
 func (b before) swapped(s corev1.ContainerStatus) bool {
-	restarted := s.RestartCount > b.Restarts
-	return s.State.Running != nil && (restarted || s.ImageID != b.ImageID)
+	return s.RestartCount > b.Restarts || s.ImageID != b.ImageID
+}
+
+// keptImage reports whether the pod has the image that the container had before the
+// update, because an admission policy wrote it back, or because an earlier template is
+// wanted again.
+func (b before) keptImage(pod *corev1.Pod, container string) bool {
+	// Mutant: the image of the template is waited for, whatever the API server made of it.
+	if mutant.Is("stc-template-image-awaited") {
+		return false
+	}
+	c := podresize.Container(pod, container)
+	return c != nil && b.Image != "" && c.Image == b.Image
 }

@@ -82,6 +82,13 @@ func labelsOnly() *corev1.Pod {
 	return firstWritten(w).(*corev1.Pod)
 }
 
+// imageIs is a pod whose container has that image, and runs the one from before the update.
+func imageIs(p *podFixture, image string) *podFixture {
+	p.pod.Spec.Containers = []corev1.Container{{Name: "main", Image: image}}
+	p.pod.Status.ContainerStatuses[0].ImageID = "id-of-zero"
+	return p
+}
+
 const imageNote = `{"containers":{"main":{"restarts":0,"imageID":"id-of-zero","image":"zero"}}}`
 
 func TestInPlaceIsDone(t *testing.T) {
@@ -104,6 +111,11 @@ func TestInPlaceIsDone(t *testing.T) {
 			world: status(func(p *corev1.Pod) {
 				p.Status.ContainerStatuses[0].ImageID, p.Status.ContainerStatuses[0].RestartCount = "id-of-zero", 1
 			}), want: done},
+		{name: "W4 an image that a policy changes back is not waited for", world: with(imageIs(a().patching(imageNote), "zero")), want: done},
+		{name: "W4 the cache has the images of a pod that is patched", world: seen(set("db").maxUnavailable(1), imageIs(a().patching(imageNote), "zero"), oldB(), oldC(), oldImage(), cached), want: done},
+		{name: "W4 an image that a policy changes to a third one is waited for", world: with(imageIs(a().patching(imageNote), "third"))},
+		{name: "W4 a container that was stopped is waited for, whatever its image is",
+			world: with(imageIs(a().patching(imageNote), "zero").waiting("ContainerCreating"))},
 		{name: "not while the container waits", world: status(func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State.Running = nil })},
 		{name: "not while the container has no status", world: status(func(p *corev1.Pod) { p.Status.ContainerStatuses = nil })},
 		{name: "not while the kubelet has not seen the patch",

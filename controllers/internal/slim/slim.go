@@ -15,6 +15,8 @@ type Kept struct {
 	Labels, Annotations []string // keys
 	// Containers reports whether the states of a pod's containers stay; nil is no.
 	Containers func(*corev1.Pod) bool
+	// Images reports whether the images of a pod's containers stay; nil is no.
+	Images func(*corev1.Pod) bool
 	// Causes keeps, with the containers, what podstate.Explain says of a pod that is
 	// not Ready.
 	Causes bool
@@ -39,6 +41,12 @@ func (k Kept) Pod(obj any) (any, error) {
 	for i := range pod.Spec.Volumes {
 		if k.Volumes != nil && k.Volumes(&pod.Spec.Volumes[i]) {
 			slim.Spec.Volumes = append(slim.Spec.Volumes, pod.Spec.Volumes[i])
+		}
+	}
+	if k.Images != nil && k.Images(pod) {
+		for i := range pod.Spec.Containers {
+			c := &pod.Spec.Containers[i]
+			slim.Spec.Containers = append(slim.Spec.Containers, corev1.Container{Name: c.Name, Image: c.Image})
 		}
 	}
 	slim.Status.Phase, slim.Status.StartTime = pod.Status.Phase, pod.Status.StartTime

@@ -12,6 +12,20 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
 )
 
+func TestImages(t *testing.T) {
+	for _, keeps := range []bool{true, false} {
+		kept := Kept{Images: func(*corev1.Pod) bool { return keeps }}
+		got, err := kept.Pod(&corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "one", Command: []string{"dropped"}}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(got.(*corev1.Pod).Spec.Containers)
+		if want := map[bool]string{true: `[{"name":"main","image":"one","resources":{}}]`, false: "null"}[keeps]; err != nil || string(text) != want {
+			t.Errorf("the cache has containers %s, want %s", text, want)
+		}
+	}
+}
+
 func TestPod(t *testing.T) {
 	now := metav1.Now()
 	full := &corev1.Pod{
