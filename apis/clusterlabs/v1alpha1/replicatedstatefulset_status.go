@@ -46,20 +46,24 @@ type ReplicatedStatefulSetStatus struct {
 	ControlPaused bool `json:"controlPaused,omitempty"`
 	// Replicas is the number of pods that run.
 	// +optional
+	// +kubebuilder:default=0
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Replicas",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:podCount"}
 	Replicas int32 `json:"replicas"`
 	// ReadyReplicas is the number of members whose application runs, as primary
 	// or secondary, in a pod that is Ready.
 	// +optional
+	// +kubebuilder:default=0
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Ready replicas"
 	ReadyReplicas int32 `json:"readyReplicas"`
 	// Primaries is the number of members that are primary.
 	// +optional
+	// +kubebuilder:default=0
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Primaries"
 	Primaries int32 `json:"primaries"`
 	// PrimariesWanted is the number of members that are to be primary now: what
 	// spec.primaries comes to.
 	// +optional
+	// +kubebuilder:default=0
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Primaries wanted"
 	PrimariesWanted int32 `json:"primariesWanted"`
 	// RestoreReplicas is the number of members that were last there all at once.

@@ -14,22 +14,27 @@ type StatefulClusterStatus struct {
 	// Replicas is the number of members: pods owned by this object that are
 	// neither lost nor being deleted.
 	// +optional
+	// +kubebuilder:default=0
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Replicas",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:podCount"}
 	Replicas int32 `json:"replicas"`
 	// ReadyReplicas is the number of members that are Ready.
 	// +optional
+	// +kubebuilder:default=0
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Ready replicas"
 	ReadyReplicas int32 `json:"readyReplicas"`
 	// AvailableReplicas is the number of members Ready for minReadySeconds.
 	// +optional
+	// +kubebuilder:default=0
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Available replicas"
 	AvailableReplicas int32 `json:"availableReplicas"`
 	// CurrentReplicas is the number of members at the current revision.
 	// +optional
+	// +kubebuilder:default=0
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Replicas at the current revision"
 	CurrentReplicas int32 `json:"currentReplicas"`
 	// UpdatedReplicas is the number of members at the update revision.
 	// +optional
+	// +kubebuilder:default=0
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Updated replicas"
 	UpdatedReplicas int32 `json:"updatedReplicas"`
 	// CurrentRevision is the revision that all members had last.
@@ -53,6 +58,7 @@ type StatefulClusterStatus struct {
 	// LostReplicas is the number of members that are lost and have no Ready
 	// replacement yet.
 	// +optional
+	// +kubebuilder:default=0
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Lost replicas"
 	LostReplicas int32 `json:"lostReplicas"`
 	// Lost names the last 10 members that were lost, newest first.

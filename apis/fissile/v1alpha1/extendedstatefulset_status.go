@@ -87,11 +87,13 @@ type ExtendedStatefulSetStatus struct {
 	Update *UpdateStatus `json:"update,omitempty"`
 	// Replicas is the number of pods; with zones, of those in the first zone.
 	// +optional
+	// +kubebuilder:default=0
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Replicas",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:podCount"}
 	Replicas int32 `json:"replicas"`
 	// ReadyReplicas is the number of pods of the version that serves, or while
 	// ordinals move of any version, that are Ready, in all zones.
 	// +optional
+	// +kubebuilder:default=0
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Ready replicas"
 	ReadyReplicas int32 `json:"readyReplicas"`
 	// Selector selects the pods that serve, in the form that /scale wants; with
