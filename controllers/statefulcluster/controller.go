@@ -200,10 +200,11 @@ func Setup(mgr ctrl.Manager, lease *leadership.Lease) error {
 		return fmt.Errorf("watch pods: %w", err)
 	}
 	owned := enqueue.Children(enqueue.Controller("StatefulCluster"), tracker.Gone)
+	members := enqueue.Children(enqueue.ControllerOrLabel("StatefulCluster", v1alpha1.LabelCluster), tracker.Gone)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("statefulcluster").
 		For(&v1alpha1.StatefulCluster{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
-		Watches(&corev1.Pod{}, owned).
+		Watches(&corev1.Pod{}, members).
 		Watches(&appsv1.ControllerRevision{}, owned).
 		Watches(&policyv1.PodDisruptionBudget{}, owned).
 		WatchesMetadata(&corev1.PersistentVolumeClaim{}, enqueue.Children(enqueue.Label(v1alpha1.LabelCluster), tracker.Gone)).

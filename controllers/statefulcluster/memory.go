@@ -28,6 +28,7 @@ type remembered struct {
 	crashed map[types.UID]bool
 	// aside is since when claims have been seen that were set aside and have no pod.
 	aside   map[types.UID]time.Time
+	members map[types.UID]bool // pods that the set controlled when they were seen last
 	foreign []string
 	looked  time.Time // when the last live pass was
 	// searched is true when no claim that a namesake left lacks its reason.
@@ -74,6 +75,7 @@ func (known *remembered) wantsLive(set *v1alpha1.StatefulCluster, now time.Time)
 // recall puts what is remembered into a world. What a live world shows is remembered
 // first.
 func (known *remembered) recall(w *world) {
+	known.noteMembers(w)
 	if w.live {
 		if known.seen != w.set.Generation {
 			known.refused = map[string]refusal{} // of a spec that is corrected since

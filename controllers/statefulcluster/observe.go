@@ -47,6 +47,11 @@ type world struct {
 	abandoned []*corev1.PersistentVolumeClaim
 	budget    *policyv1.PodDisruptionBudget
 	revisions []*appsv1.ControllerRevision
+	// orphans are pods with the set's labels and no owner that this process never saw as
+	// members. orphanIDs holds the ids of those that have claims of a member, which are in none
+	// of the lists above.
+	orphans   []*corev1.Pod
+	orphanIDs map[string]bool
 	// foreign are pods that carry the selector's labels and are not members.
 	// Known only in a live world.
 	foreign []string
@@ -113,6 +118,10 @@ func (r *Reconciler) observe(ctx context.Context, set *v1alpha1.StatefulCluster,
 	if err != nil {
 		return nil, err
 	}
+	claims = keepOrphans(w, claims)
+	if err := checkDeletion(ctx, w, pods, from); err != nil {
+		return nil, err
+	}
 	if err := r.assemble(ctx, w, pods, claims, from); err != nil {
 		return nil, err
 	}
@@ -150,7 +159,7 @@ func (r *Reconciler) readMembers(ctx context.Context, w *world, from engine.View
 	var pods, unlabelled []*corev1.Pod
 	var claims []*corev1.PersistentVolumeClaim
 	reads, within := errgroup.WithContext(ctx)
-	reads.Go(func() (err error) { pods, err = r.readPods(within, w.set, from); return err })
+	reads.Go(func() (err error) { pods, err = r.readPods(within, w, from); return err })
 	reads.Go(func() (err error) { claims, err = r.readClaims(within, w.set, from); return err })
 	if from.Live {
 		reads.Go(func() (err error) { unlabelled, err = r.readUnlabelled(within, w, from); return err })
@@ -159,12 +168,12 @@ func (r *Reconciler) readMembers(ctx context.Context, w *world, from engine.View
 	claims, w.misnamed = w.namedAsOurs(claims)
 	if err == nil && from.Live && len(unexplained(w, pods, claims)) > 0 {
 		// One after the other: a pod that loses our label in between is in the second.
-		if pods, err = r.readPods(ctx, w.set, from); err == nil {
+		if pods, err = r.readPods(ctx, w, from); err == nil {
 			unlabelled, err = r.readUnlabelled(ctx, w, from)
 		}
 		if err == nil {
 			pods = append(pods, unlabelled...)
-			unlabelled, err = readByName(ctx, w, unexplained(w, pods, claims), from)
+			unlabelled, err = r.readByName(ctx, w, unexplained(w, pods, claims), from)
 		}
 	}
 	if err != nil {
@@ -175,8 +184,8 @@ func (r *Reconciler) readMembers(ctx context.Context, w *world, from engine.View
 	return slices.CompactFunc(pods, func(a, b *corev1.Pod) bool { return a.UID == b.UID }), claims, nil
 }
 
-// readByName reads the pods of that name that the set controls.
-func readByName(ctx context.Context, w *world, names []string, from engine.View) ([]*corev1.Pod, error) {
+// readByName reads the pods of that name that are members.
+func (r *Reconciler) readByName(ctx context.Context, w *world, names []string, from engine.View) ([]*corev1.Pod, error) {
 	var found []*corev1.Pod
 	for _, name := range names {
 		var pod corev1.Pod
@@ -184,7 +193,7 @@ func readByName(ctx context.Context, w *world, names []string, from engine.View)
 		switch {
 		case client.IgnoreNotFound(err) != nil:
 			return nil, fmt.Errorf("get pod: %w", err)
-		case err == nil && metav1.IsControlledBy(&pod, w.set):
+		case err == nil && r.isMember(w.set, &pod, true):
 			found = append(found, &pod)
 		}
 	}
@@ -195,8 +204,9 @@ func readByName(ctx context.Context, w *world, names []string, from engine.View)
 func (w *world) nameOf(id string) string { return w.set.Name + "-" + id }
 func (w *world) idOf(name string) string { return strings.TrimPrefix(name, w.set.Name+"-") }
 
-// readPods lists the pods that the set controls and that have our labels.
-func (r *Reconciler) readPods(ctx context.Context, set *v1alpha1.StatefulCluster, from engine.View) ([]*corev1.Pod, error) {
+// readPods lists the members that have our labels, and notes the orphans.
+func (r *Reconciler) readPods(ctx context.Context, w *world, from engine.View) ([]*corev1.Pod, error) {
+	set := w.set
 	reader := from.Reader
 	if from.Live && r.Pods != nil {
 		crowded, err := r.hasStrangers(ctx, set)
@@ -212,9 +222,13 @@ func (r *Reconciler) readPods(ctx context.Context, set *v1alpha1.StatefulCluster
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
 	pods := make([]*corev1.Pod, 0, len(list.Items))
+	w.orphans = nil
 	for i := range list.Items {
-		if metav1.IsControlledBy(&list.Items[i], set) {
-			pods = append(pods, &list.Items[i])
+		switch pod := &list.Items[i]; {
+		case r.isMember(set, pod, from.Live):
+			pods = append(pods, pod)
+		case metav1.GetControllerOf(pod) == nil && pod.DeletionTimestamp == nil:
+			w.orphans = append(w.orphans, pod)
 		}
 	}
 	return pods, nil

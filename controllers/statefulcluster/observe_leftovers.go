@@ -35,13 +35,13 @@ func (r *Reconciler) readUnlabelled(ctx context.Context, w *world, from engine.V
 	var names []string
 	w.foreign = nil
 	for i := range list.Items {
-		if p := &list.Items[i]; metav1.IsControlledBy(p, w.set) {
+		if p := &list.Items[i]; r.isMember(w.set, p, true) {
 			names = append(names, p.Name)
 		} else if len(w.foreign) < foreignKept {
 			w.foreign = append(w.foreign, p.Name)
 		}
 	}
-	return readByName(ctx, w, names, from)
+	return r.readByName(ctx, w, names, from)
 }
 
 // foreignKept bounds how many such pods are remembered; a condition names 10.

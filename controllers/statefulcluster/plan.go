@@ -55,6 +55,7 @@ const (
 	reasonUpdated    = "Updated"
 	reasonResize     = "Resize"
 	reasonExpand     = "Expand"
+	reasonAdopted    = "Adopted"
 	reasonRelabel    = "Relabel"
 	reasonRevisionOK = "RevisionReady"
 	reasonHistory    = "History"
@@ -63,6 +64,7 @@ const (
 // rules in order of importance.
 var rules = []engine.Rule[*facts, plan]{
 	{Name: "record the revision", Act: recordRevision, Mode: engine.Leading},
+	{Name: "adopt members without an owner", Act: adoptOrphans},
 	{Name: "put our labels back", Act: relabel},
 	{Name: "keep evicted members", Act: keepEvicted},
 	{Name: "give members their claims", Act: createClaims},

@@ -320,9 +320,9 @@ func (f *facts) freeSlots() int {
 // while none can be made for them, as under a quota, lost members are replaced all the same.
 func (f *facts) emptySlots() int {
 	if f.replacesFirst() {
-		return f.replicas() - f.occupied()
+		return f.replicas() - f.occupied() - orphanSlots(f)
 	}
-	return f.wanted() - f.occupied()
+	return f.wanted() - f.occupied() - orphanSlots(f)
 }
 
 // holdsSlot reports whether a lost member is counted as being replaced already: it

@@ -38,12 +38,13 @@ func (w *world) ids() map[string]bool {
 		ids[w.idOf(e.Name)] = true
 	}
 	maps.Copy(ids, w.offers.others)
+	maps.Copy(ids, w.orphanIDs)
 	return ids
 }
 
 // createMissing creates members for the slots that have none.
 func createMissing(f *facts, p *plan) {
-	missing := f.wanted() - f.occupied() - len(f.offers.inTheWay)
+	missing := f.wanted() - f.occupied() - len(f.offers.inTheWay) - orphanSlots(f)
 	if len(f.offers.inTheWay) > 0 {
 		p.LookAgain(foreignInterval) // no event tells of the end of a pod that is not the set's
 	}

@@ -14,6 +14,7 @@ var effects = kstatus.Effects{
 	v1alpha1.ReasonClaimResize:      kstatus.NeedsPerson,
 	v1alpha1.ReasonRestoredClaims:   kstatus.NeedsPerson,
 	v1alpha1.ReasonNoMemberReady:    kstatus.NeedsPerson,
+	v1alpha1.ReasonOrphanedPods:     kstatus.NeedsPerson,
 	v1alpha1.ReasonReplacementHeld:  kstatus.Passes, // the next one is replaced when this one is Ready
 	v1alpha1.ReasonDrainBlocked:     kstatus.Passes, // when a Node has room, or the cordon is taken back
 	v1alpha1.ReasonForeignPods:      kstatus.Beside,

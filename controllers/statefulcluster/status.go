@@ -289,7 +289,7 @@ const mostMessage = 1024
 // and a message, or no message.
 var problems = []func(*facts, *plan, results) engine.Notice{
 	invalidSpec, restoredClaims, noneReady, replacementRefused, replacementHeld, templateFails, writeRefused, writeUndone, updateRefused, claimNotGrown,
-	drainBlocked, manyUnready, outage, foreignPods, unrecordedClaims, budgetNotOurs,
+	drainBlocked, orphanedPods, manyUnready, outage, foreignPods, unrecordedClaims, budgetNotOurs,
 }
 
 func invalidSpec(f *facts, _ *plan, _ results) engine.Notice {

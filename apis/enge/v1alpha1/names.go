@@ -125,6 +125,9 @@ const (
 	ReasonNoMemberReady = "NoMemberReady"
 	// ReasonForeignPods: pods that are not members carry the selector's labels.
 	ReasonForeignPods = "ForeignPods"
+	// ReasonOrphanedPods: pods with claims of members have no owner, and it is unknown
+	// whether they were members.
+	ReasonOrphanedPods = "OrphanedPods"
 	// ReasonRestoredClaims: the set was restored with claims, and waits until a person says
 	// whether they are its own.
 	ReasonRestoredClaims = "RestoredClaims"

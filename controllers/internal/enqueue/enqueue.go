@@ -59,6 +59,9 @@ func Children(find func(client.Object) string, gone func(types.NamespacedName, c
 				after = 0
 			}
 			add(q, e.ObjectNew, after)
+			if old, ok := keyOf(e.ObjectOld); ok && old.Name != find(e.ObjectNew) { // its owner reference was removed
+				q.Add(old)
+			}
 		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
 			if req, ok := keyOf(e.Object); ok {
@@ -76,6 +79,17 @@ func Controller(kind string) func(client.Object) string {
 			return owner.Name
 		}
 		return ""
+	}
+}
+
+// ControllerOrLabel finds the name of the controller owner of that kind, and for an object
+// without a controller that in a label.
+func ControllerOrLabel(kind, key string) func(client.Object) string {
+	return func(obj client.Object) string {
+		if metav1.GetControllerOf(obj) == nil {
+			return obj.GetLabels()[key]
+		}
+		return Controller(kind)(obj)
 	}
 }
 

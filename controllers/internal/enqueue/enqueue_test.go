@@ -39,6 +39,13 @@ func child(version string, going bool) *corev1.Pod {
 	return p
 }
 
+// unowned is the child with another owner, or none.
+func unowned(version, owner string) *corev1.Pod {
+	p := child(version, false)
+	p.Labels["of"] = owner
+	return p
+}
+
 func TestChildren(t *testing.T) {
 	var gone []string
 	ctx, children := context.Background(), Children(Label("of"), func(key types.NamespacedName, obj client.Object) {
@@ -61,6 +68,12 @@ func TestChildren(t *testing.T) {
 			children.Update(ctx, event.UpdateEvent{ObjectOld: child("1", true), ObjectNew: child("2", true)}, q)
 		}, []string{"ns/set after 50ms, priority -1"}},
 		{"a child that is gone wakes its key at once", func(q *heard) { children.Delete(ctx, event.DeleteEvent{Object: child("1", true)}, q) }, []string{"ns/set now"}},
+		{"W5 a child that loses its owner wakes the key of before, at once", func(q *heard) {
+			children.Update(ctx, event.UpdateEvent{ObjectOld: child("1", false), ObjectNew: unowned("2", "")}, q)
+		}, []string{"ns/set now"}},
+		{"W5 a child that gets another owner wakes both", func(q *heard) {
+			children.Update(ctx, event.UpdateEvent{ObjectOld: child("1", false), ObjectNew: unowned("2", "other")}, q)
+		}, []string{"ns/other after 50ms, priority -1", "ns/set now"}},
 		{"a resync wakes nobody", func(q *heard) {
 			children.Update(ctx, event.UpdateEvent{ObjectOld: child("1", false), ObjectNew: child("1", false)}, q)
 		}, nil},
@@ -77,6 +90,18 @@ func TestChildren(t *testing.T) {
 	}
 	if !slices.Equal(gone, []string{"ns/set lacks a"}) {
 		t.Errorf("gone are %q", gone)
+	}
+}
+
+func TestControllerOrLabel(t *testing.T) {
+	find := ControllerOrLabel("StatefulCluster", "of")
+	labelled := child("1", false)
+	if got := find(labelled); got != "set" {
+		t.Errorf("without a controller it is %q, want the label's", got)
+	}
+	labelled.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web", Controller: ptr.To(true)}}
+	if got := find(labelled); got != "" {
+		t.Errorf("with a controller of another kind it is %q, want none", got)
 	}
 }
 

@@ -1,0 +1,63 @@
+package statefulcluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
+)
+
+// isMember reports whether the set controls a pod, or did when this process saw it last
+// and nothing controls it now. Who also removes the labels of the selector releases it; the
+// cache does not have them.
+func (r *Reconciler) isMember(set *v1alpha1.StatefulCluster, pod metav1.Object, live bool) bool {
+	if controller := metav1.GetControllerOf(pod); controller != nil {
+		return controller.UID == set.UID
+	}
+	// Mutant: labels alone make a pod a member.
+	known := r.of(set).members[pod.GetUID()] || mutant.Is("stc-orphan-unproven")
+	return known && (!live || selects(set, pod))
+}
+
+// checkDeletion reads the set again after its pods were read, if one of them lost its owner
+// reference: `kubectl delete --cascade=orphan` marks the set as deleted first. A pod that
+// is adopted then would be deleted with the set.
+func checkDeletion(ctx context.Context, w *world, pods []*corev1.Pod, from engine.View) error {
+	isOrphan := func(pod *corev1.Pod) bool { return metav1.GetControllerOf(pod) == nil }
+	if !from.Live || !slices.ContainsFunc(pods, isOrphan) {
+		return nil
+	}
+	var now v1alpha1.StatefulCluster
+	err := from.Get(ctx, client.ObjectKeyFromObject(w.set), &now)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("get the StatefulCluster again: %w", err)
+	}
+	if apierrors.IsNotFound(err) || now.UID != w.set.UID {
+		w.set.DeletionTimestamp = &metav1.Time{Time: w.now}
+	} else if now.DeletionTimestamp != nil {
+		w.set.DeletionTimestamp = now.DeletionTimestamp
+	}
+	return nil
+}
+
+// noteMembers remembers which pods the set controls. Only a live world shows who is gone.
+func (known *remembered) noteMembers(w *world) {
+	seen := known.members
+	if w.live || seen == nil {
+		known.members = map[types.UID]bool{}
+	}
+	for _, m := range w.members {
+		if metav1.IsControlledBy(m.pod, w.set) || seen[m.pod.UID] {
+			known.members[m.pod.UID] = true
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package statefulcluster
+
+import (
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
+)
+
+// A member whose owner reference was removed stays a member, and gets the reference
+// back, as in a StatefulSet. Unlike there, labels prove nothing: whoever may create pods
+// can copy them. A pod is adopted only if this process saw it, by its UID, while the set
+// controlled it. After a restart of the operator that is unknown. Then a person decides,
+// and no successor is created beside a pod that has the claims of a member.
+
+// adoptOrphans puts the owner reference back on members that lost it.
+func adoptOrphans(f *facts, p *plan) {
+	var chains []action.Chain
+	for _, m := range f.members {
+		if m.terminating() || metav1.IsControlledBy(m.pod, f.set) {
+			continue
+		}
+		adopted := m.pod.DeepCopy()
+		if adopted.Labels == nil {
+			adopted.Labels = map[string]string{}
+		}
+		maps.Copy(adopted.Labels, memberLabels(f.world, m.id)) // the cache has no pod without them
+		adopted.OwnerReferences = append(adopted.OwnerReferences, owner(f.world))
+		chains = append(chains, action.Chain{{Verb: action.Patch, Object: adopted, From: m.pod, Reason: reasonAdopted,
+			Detail: "a member that lost its owner reference"}})
+	}
+	switch {
+	case len(chains) == 0:
+	case f.refusedNow(reasonAdopted):
+		p.tryLater(f, reasonAdopted)
+	default:
+		p.Then(chains...)
+	}
+}
+
+// keepOrphans returns the claims that are not those of an orphan. What becomes of an
+// orphan's claims is for a person to say.
+func keepOrphans(w *world, claims []*corev1.PersistentVolumeClaim) (others []*corev1.PersistentVolumeClaim) {
+	names := map[string]bool{}
+	for _, pod := range w.orphans {
+		names[pod.Name] = true
+	}
+	w.orphanIDs = map[string]bool{}
+	for _, c := range claims {
+		if id := memberOf(c); names[w.nameOf(id)] && !isRetained(c) {
+			w.orphanIDs[id] = true
+		} else {
+			others = append(others, c)
+		}
+	}
+	return others
+}
+
+// orphanSlots returns how many slots stay empty because orphans have claims of members.
+func orphanSlots(f *facts) int {
+	if mutant.Is("stc-orphan-succeeded") { // Mutant: a successor is created beside an orphan.
+		return 0
+	}
+	return len(f.orphanIDs)
+}
+
+// selects reports whether the selector of the set matches the labels of a pod.
+func selects(set *v1alpha1.StatefulCluster, pod metav1.Object) bool {
+	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
+	return err == nil && selector.Matches(labels.Set(pod.GetLabels()))
+}
+
+// orphanedPods names the pods that may be members or copies of their labels.
+func orphanedPods(f *facts, _ *plan, _ results) engine.Notice {
+	if len(f.orphans) == 0 || !f.served() {
+		return engine.Notice{}
+	}
+	names := make([]string, 0, len(f.orphans))
+	first := f.orphans[0].Name
+	for _, pod := range f.orphans {
+		if names = append(names, pod.Name); f.orphanIDs[f.idOf(pod.Name)] && !f.orphanIDs[f.idOf(first)] {
+			first = pod.Name
+		}
+	}
+	reason, waits := v1alpha1.ReasonForeignPods, ""
+	if len(f.orphanIDs) > 0 {
+		reason, waits = v1alpha1.ReasonOrphanedPods, fmt.Sprintf(" and no successor is created for %s", members(int32(len(f.orphanIDs))))
+	}
+	return engine.Notice{Reason: reason, Message: fmt.Sprintf(
+		"these pods have the labels of members and no owner, and it is unknown whether they were members, so they are left alone%s: %s; "+
+			"if %s was a member: `kubectl -n %s patch pod %s --type=merge -p '%s'`; if not: `kubectl -n %s delete pod %s`",
+		waits, someOf(names), first, f.set.Namespace, first, ownerPatch(f.set), f.set.Namespace, first)}
+}
+
+// ownerPatch returns the merge patch that makes a pod a member again.
+func ownerPatch(set *v1alpha1.StatefulCluster) string {
+	return fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":"%s","kind":"StatefulCluster","name":"%s","uid":"%s","controller":true,"blockOwnerDeletion":true}]}}`,
+		v1alpha1.GroupVersion, set.Name, set.UID)
+}

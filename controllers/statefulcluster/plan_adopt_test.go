@@ -1,0 +1,159 @@
+package statefulcluster
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/enge/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/engine"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/simtest/kubelet"
+)
+
+// ownerless takes the owner reference from the first member.
+var ownerless = with(func(w *world) { w.members[0].pod.OwnerReferences = nil })
+
+// orphan is a pod of that id with the set's labels, no owner, and the claims of a member.
+func orphan(id string) thing {
+	return with(func(w *world) {
+		stray(id).into(w)
+		w.orphanIDs = map[string]bool{id: true}
+	})
+}
+
+// stray is an orphan without claims.
+func stray(id string) thing {
+	return with(func(w *world) { w.orphans = append(w.orphans, &corev1.Pod{ObjectMeta: named("db-" + id)}) })
+}
+
+func named(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name, Namespace: "ns"} }
+
+func TestAdopt(t *testing.T) {
+	check(t, []row{
+		{name: "W5 a member that lost its owner reference gets it back", world: seen(set("db"), a(), b(), c(), ownerless),
+			want: []string{"patch pod db-a: Adopted, a member that lost its owner reference"}},
+		{name: "W5 a pod that terminates is not adopted", world: seen(set("db"), a().going(), b(), c(), ownerless), want: []string{createsInPlaceOf("a", "f1")}},
+		{name: "W5 a refused adoption is tried later", world: seen(set("db"), a(), b(), c(), ownerless, refused(reasonAdopted, "no", time.Minute)), wait: time.Minute},
+		{name: "W5 no successor is created beside an orphan with claims", world: seen(set("db"), b(), c(), orphan("a"))},
+		{name: "W5 the other missing members are created", world: seen(set("db"), c(), orphan("a")), want: creates("f1")},
+		{name: "W5 an orphan with claims makes no member surplus", world: seen(set("db"), a(), b(), c(), orphan("x"))},
+		{name: "W5 an orphan without claims holds up nothing", world: seen(set("db"), b(), c(), stray("a")), want: creates("f1")},
+	})
+}
+
+func TestOrphanedPodsCondition(t *testing.T) {
+	for _, r := range []struct {
+		name  string
+		world *world
+		want  string
+	}{
+		{"W5 with claims", seen(set("db"), b(), c(), orphan("a")), "True OrphanedPods: these pods have the labels of members and no owner, and it is unknown whether they were members, " +
+			"so they are left alone and no successor is created for 1 member: db-a; " +
+			"if db-a was a member: `kubectl -n ns patch pod db-a --type=merge -p '{\"metadata\":{\"ownerReferences\":[{\"apiVersion\":\"enge.me/v1alpha1\",\"kind\":\"StatefulCluster\",\"name\":\"db\",\"uid\":\"uid-of-set\",\"controller\":true,\"blockOwnerDeletion\":true}]}}'`; " +
+			"if not: `kubectl -n ns delete pod db-a`"},
+		{"W5 the command names one with claims", seen(set("db"), b(), c(), stray("0"), orphan("a")), "if not: `kubectl -n ns delete pod db-a`"},
+		{"W5 without claims", seen(set("db"), a(), b(), c(), stray("x")), "True ForeignPods: these pods have the labels of members and no owner, and it is unknown whether they were members, so they are left alone: db-x; "},
+	} {
+		if got := says(told(r.world), v1alpha1.ConditionDegraded); !strings.Contains(got, r.want) {
+			t.Errorf("%s:\n  %s\nwant\n  %s", r.name, got, r.want)
+		}
+	}
+}
+
+// orphanOne removes the owner reference of a member.
+func orphanOne(s *stage) *corev1.Pod {
+	p := s.members()[0]
+	p.OwnerReferences = nil
+	s.Put(p)
+	return p
+}
+
+// uidsOf are the UIDs of all pods that do not terminate.
+func uidsOf(s *stage) (uids []types.UID) {
+	for _, p := range s.members() {
+		uids = append(uids, p.UID)
+	}
+	slices.Sort(uids)
+	return uids
+}
+
+func TestW5AMemberThatLostItsOwnerIsAdopted(t *testing.T) {
+	s := newStage(t, three())
+	s.settle(2 * time.Second)
+	before := uidsOf(s)
+	orphanOne(s)
+	s.settle(2 * time.Second)
+	for _, p := range s.members() {
+		if !metav1.IsControlledBy(p, s.set()) {
+			t.Errorf("W5 %s has no owner", p.Name)
+		}
+	}
+	if got := uidsOf(s); !slices.Equal(got, before) || len(s.set().Status.Lost) > 0 {
+		t.Errorf("W5 the pods are %q, want %q; lost are %v", got, before, s.set().Status.Lost)
+	}
+	s.ends()
+	s.Check(t)
+}
+
+// An operator that restarted does not know whether the pod was a member.
+func TestW5AnOrphanOfBeforeARestartWaitsForAPerson(t *testing.T) {
+	s := newStage(t, three())
+	s.settle(2 * time.Second)
+	before := uidsOf(s)
+	left := orphanOne(s)
+	s.restart()
+	s.settle(2 * time.Second)
+	if got := uidsOf(s); !slices.Equal(got, before) {
+		t.Errorf("W5 the pods are %q, want %q", got, before)
+	}
+	if got := says(s.set().Status, v1alpha1.ConditionDegraded); !strings.HasPrefix(got, "True OrphanedPods: ") || !strings.Contains(got, left.Name) {
+		t.Errorf("W5 condition Degraded is %s", got)
+	}
+	for _, p := range kubelet.Pods(s.Cluster) {
+		if p.Name == left.Name && len(p.OwnerReferences) > 0 {
+			t.Errorf("W5 %s was adopted on the word of its labels", p.Name)
+		}
+	}
+	left = s.members()[0]
+	left.OwnerReferences = []metav1.OwnerReference{owner(&world{settings: settings{s.set()}})}
+	s.Put(left) // the command of the condition
+	s.settle(2 * time.Second)
+	s.ends()
+	s.Check(t)
+}
+
+// `kubectl delete --cascade=orphan` marks the set before it takes the owner references, and a
+// pod that is adopted then would be deleted with the set.
+func TestW5NothingIsAdoptedBySetsThatAreDeleted(t *testing.T) {
+	s := newStage(t, three())
+	s.settle(2 * time.Second)
+	read := s.set()
+	orphanOne(s)
+	going := s.set()
+	going.Finalizers, going.DeletionTimestamp = []string{metav1.FinalizerOrphanDependents}, &metav1.Time{Time: s.Now}
+	s.Put(going)
+	w := s.observe(read, engine.View{Reader: s.Cluster, Live: true})
+	if got := planOf(w).Steps.Strings(); len(got) > 0 {
+		t.Errorf("W5 it does %q", got)
+	}
+}
+
+// Who also removes the labels of the selector releases the pod.
+func TestW5AReleasedPodIsNoMember(t *testing.T) {
+	s := newStage(t, three())
+	s.settle(2 * time.Second)
+	left := orphanOne(s)
+	delete(left.Labels, "app")
+	s.Put(left)
+	s.settle(2 * time.Second)
+	for _, p := range kubelet.Pods(s.Cluster) {
+		if p.Name == left.Name && len(p.OwnerReferences) > 0 {
+			t.Errorf("W5 %s was adopted", p.Name)
+		}
+	}
+}
