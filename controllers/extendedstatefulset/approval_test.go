@@ -31,6 +31,10 @@ var _ = Describe("Approval", func() {
 		Expect(set.Status.CurrentRevision).To(MatchRegexp(`^v1-[0-9a-f]{16}$`))
 		Expect(set.Status.UpdateRevision).To(Equal(set.Status.CurrentRevision))
 		first := set.Status.CurrentRevision
+		columns, cells := server.Table(ctx, "extendedstatefulsets", set)
+		Expect(columns).To(Equal([]string{"Name", "Desired", "Ready", "Available", "Version", "Phase", "Stale", "Progress", "Image", "Revision", "Age"}))
+		Expect(cells).To(And(HaveKeyWithValue("Ready", BeEquivalentTo(3)), HaveKeyWithValue("Available", "True"),
+			HaveKeyWithValue("Image", "web"), HaveKeyWithValue("Revision", first)))
 
 		Expect(change(ctx, object(namespace), image("two"))).To(Succeed())
 		said := condition(ctx, set, v1alpha1.ConditionProgressing)

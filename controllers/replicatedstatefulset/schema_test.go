@@ -39,20 +39,15 @@ var _ = Describe("RS-1 the seed's manifest", func() {
 		set.Status.ReadyReplicas, set.Status.Primaries, set.Status.Phase = 2, 2, v1alpha1.PhaseRunning
 		set.Status.Members.Primary = []string{"rss-example-0", "rss-example-2"}
 		Expect(user.Status().Update(ctx, set)).To(Succeed())
+		set.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionTrue, Reason: "Tested", LastTransitionTime: metav1.Now()}}
+		Expect(user.Status().Update(ctx, set)).To(Succeed())
+		columns, cells := server.Table(ctx, "replicatedstatefulsets", set)
+		Expect(columns).To(Equal([]string{"Name", "Desired", "Ready", "Available", "Primaries", "Primary", "Phase", "Image", "Age"}))
+		delete(cells, "Age")
+		Expect(cells).To(Equal(map[string]any{"Name": "example", "Desired": float64(3), "Ready": float64(2), "Available": "True", "Primaries": float64(2),
+			"Primary": "rss-example-0", "Phase": "Running", "Image": set.Spec.Pod.Containers[0].Image}))
 		clients, err := kubernetes.NewForConfig(server.Config)
 		Expect(err).NotTo(HaveOccurred())
-		text, err := clients.RESTClient().Get().AbsPath("/apis/clusterlabs.org/v1alpha1/namespaces", set.Namespace, "replicatedstatefulsets", set.Name).
-			SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Do(ctx).Raw()
-		Expect(err).NotTo(HaveOccurred())
-		var table metav1.Table
-		Expect(json.Unmarshal(text, &table)).To(Succeed())
-		var columns []string
-		for _, c := range table.ColumnDefinitions {
-			columns = append(columns, c.Name)
-		}
-		Expect(columns).To(Equal([]string{"Name", "Desired", "Ready", "Primaries", "Primary", "Phase", "Age"}))
-		Expect(table.Rows).To(HaveLen(1))
-		Expect(table.Rows[0].Cells[:6]).To(HaveExactElements(Equal("example"), BeEquivalentTo(3), BeEquivalentTo(2), BeEquivalentTo(2), Equal("rss-example-0"), Equal("Running")))
 		resources, err := clients.Discovery().ServerResourcesForGroupVersion("clusterlabs.org/v1alpha1")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(resources.APIResources).To(ContainElement(And(HaveField("Kind", "ReplicatedStatefulSet"), HaveField("ShortNames", Equal([]string{"rss"})), HaveField("Namespaced", true))))

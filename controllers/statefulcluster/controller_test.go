@@ -137,6 +137,23 @@ var _ = Describe("members", func() {
 		setNodeReady(ctx, node, corev1.ConditionTrue)
 	})
 
+	It("W6 SC-20 kubectl get leaves no column blank, from the start and at rest", func(ctx SpecContext) {
+		elsewhere := newSet(server.NewNamespace(ctx), 2) // no operator is there
+		Expect(user.Create(ctx, elsewhere)).To(Succeed())
+		_, cells := server.Table(ctx, "statefulclusters", elsewhere)
+		for _, count := range []string{"Ready", "Updated", "Available", "Lost"} {
+			Expect(cells).To(HaveKeyWithValue(count, BeEquivalentTo(0)))
+		}
+		set := newSet(ns, 2)
+		Expect(user.Create(ctx, set)).To(Succeed())
+		settled(ctx, set, 2)
+		columns, cells := server.Table(ctx, "statefulclusters", set)
+		Expect(columns).To(Equal([]string{"Name", "Desired", "Ready", "Updated", "Available", "Lost", "Image", "Revision", "Age"}))
+		delete(cells, "Age")
+		Expect(cells).To(Equal(map[string]any{"Name": "db", "Desired": float64(2), "Ready": float64(2), "Updated": float64(2), "Available": float64(2),
+			"Lost": float64(0), "Image": "one", "Revision": set.Status.UpdateRevision}))
+	})
+
 	It("SC-34 nothing is written at rest", func(ctx SpecContext) {
 		set := newSet(ns, 3)
 		Expect(user.Create(ctx, set)).To(Succeed())

@@ -1,11 +1,7 @@
 package statefulsingleton_test
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -99,16 +95,22 @@ var _ = Describe("admission of objects", func() {
 		Expect(s.Spec.RespectPodGracePeriod).To(HaveValue(BeFalse()))
 	})
 
-	It("S1 shows the columns Status, Active Pod, Waiting, Ready and Age, under the short name", func(ctx SpecContext) {
+	It("S1 shows the columns Status, Active Pod, Waiting, Ready, Available, Node and Age, under the short name", func(ctx SpecContext) {
 		s := declare(ctx, newSingleton(ns))
 		startOperator(operatorOptions{namespaces: []string{ns}})
 		a := add(ctx, newPod(ns, "a"))
 		activates(ctx, s, a)
 		add(ctx, newPod(ns, "b"))
 		activates(ctx, s, a, "b")
-		columns, cells := table(ctx, s)
-		Expect(columns).To(Equal([]string{"Name", "Status", "Active Pod", "Waiting", "Ready", "Age"}))
-		Expect(cells[:4]).To(Equal([]any{"db", "Running", "a", float64(1)}))
+		Eventually(func(g Gomega) {
+			columns, cells := server.Table(ctx, "statefulsingletons", s)
+			g.Expect(columns).To(Equal([]string{"Name", "Status", "Active Pod", "Waiting", "Ready", "Available", "Node", "Age"}))
+			for _, column := range columns {
+				g.Expect(cells).To(HaveKeyWithValue(column, Not(BeNil())))
+			}
+			g.Expect(cells).To(And(HaveKeyWithValue("Status", "Running"), HaveKeyWithValue("Active Pod", "a"),
+				HaveKeyWithValue("Waiting", BeEquivalentTo(1)), HaveKeyWithValue("Available", "True")))
+		}).Should(Succeed())
 		Expect(server.CRDs).To(ContainElement(HaveField("Spec.Names.ShortNames", ConsistOf("ssn"))))
 	})
 
@@ -116,8 +118,8 @@ var _ = Describe("admission of objects", func() {
 		s := declare(ctx, newSingleton(ns))
 		startOperator(operatorOptions{namespaces: []string{ns}})
 		says(ctx, s, v1.ConditionAvailable, v1.ReasonNoPods)
-		_, cells := table(ctx, s)
-		Expect(cells[:4]).To(Equal([]any{"db", "Running", nil, float64(0)}))
+		_, cells := server.Table(ctx, "statefulsingletons", s)
+		Expect(cells).To(And(HaveKeyWithValue("Status", "Running"), HaveKeyWithValue("Active Pod", BeNil()), HaveKeyWithValue("Waiting", BeEquivalentTo(0))))
 	})
 
 	It("V20 warns of a typo in the annotation of an object that is being deleted, and of a namespace without the guard", func(ctx SpecContext) {
@@ -183,36 +185,6 @@ func listening() (client.Client, *[]string) {
 type warnings func(string)
 
 func (w warnings) HandleWarningHeader(_ int, _ string, text string) { w(text) }
-
-// table is what kubectl get prints of one object.
-func table(ctx context.Context, s *v1.StatefulSingleton) (columns []string, cells []any) {
-	GinkgoHelper()
-	c, err := rest.HTTPClientFor(server.Config)
-	Expect(err).NotTo(HaveOccurred())
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/apis/%s/namespaces/%s/statefulsingletons/%s",
-		strings.TrimSuffix(hostOf(server.Config), "/"), v1.GroupVersion, s.Namespace, s.Name), nil)
-	Expect(err).NotTo(HaveOccurred())
-	request.Header.Set("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
-	answer, err := c.Do(request)
-	Expect(err).NotTo(HaveOccurred())
-	defer func() { _ = answer.Body.Close() }()
-	text, err := io.ReadAll(answer.Body)
-	Expect(err).NotTo(HaveOccurred())
-	var t metav1.Table
-	Expect(json.Unmarshal(text, &t)).To(Succeed())
-	Expect(t.Rows).To(HaveLen(1))
-	for _, column := range t.ColumnDefinitions {
-		columns = append(columns, column.Name)
-	}
-	return columns, t.Rows[0].Cells
-}
-
-func hostOf(conf *rest.Config) string {
-	if strings.Contains(conf.Host, "://") {
-		return conf.Host
-	}
-	return "https://" + conf.Host
-}
 
 var _ = Describe("S6 a managed pod", func() {
 	It("can be labelled, annotated, adopted, and freed of finalizers", func(ctx SpecContext) {

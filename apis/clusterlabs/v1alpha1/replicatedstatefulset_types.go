@@ -305,9 +305,11 @@ type MemberTLS struct {
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
 // +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.replicas`,description="Members wanted"
 // +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`,description="Members whose application runs"
+// +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`,description="Condition Available"
 // +kubebuilder:printcolumn:name="Primaries",type=integer,JSONPath=`.status.primaries`,description="Members that are primary"
 // +kubebuilder:printcolumn:name="Primary",type=string,JSONPath=`.status.members.primary[0]`,description="The first of the members that are primary"
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="Creating, Running, Paused or Failed"
+// +kubebuilder:printcolumn:name="Image",type=string,priority=1,JSONPath=`.spec.pod.containers[0].image`,description="Image of the first container of spec.pod"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="the name must begin with a letter and go on with lower-case letters, digits and hyphens: Services are named after it"
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 48",message="the name may have at most 48 characters: pods carry rss-<name>-<hash> as the value of a label, which has at most 63"

@@ -335,7 +335,10 @@ type Replacement struct {
 // +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.replicas`,description="Members wanted"
 // +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`,description="Members that are Ready"
 // +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updatedReplicas`,description="Members at the revision of the spec"
+// +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`,description="Members Ready for minReadySeconds"
 // +kubebuilder:printcolumn:name="Lost",type=integer,JSONPath=`.status.lostReplicas`,description="Members lost and not yet replaced"
+// +kubebuilder:printcolumn:name="Image",type=string,priority=1,JSONPath=`.spec.template.spec.containers[0].image`,description="Image of the first container of the template"
+// +kubebuilder:printcolumn:name="Revision",type=string,priority=1,JSONPath=`.status.updateRevision`,description="Revision of the template"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +operator-sdk:csv:customresourcedefinitions:displayName="Stateful Cluster",resources={{Pod,v1,""},{PersistentVolumeClaim,v1,""},{ControllerRevision,v1,""},{PodDisruptionBudget,v1,""},{Event,v1,""}}
 type StatefulCluster struct {

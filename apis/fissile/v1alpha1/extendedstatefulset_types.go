@@ -391,10 +391,12 @@ type ActivePassiveProbe struct {
 // +kubebuilder:subresource:scale:specpath=.spec.template.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
 // +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.template.spec.replicas`,description="Replicas wanted, in each zone"
 // +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`,description="Pods that serve and are Ready, in all zones"
+// +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].status`,description="Condition Available"
 // +kubebuilder:printcolumn:name="Version",type=integer,JSONPath=`.status.currentVersion`,description="Version that serves"
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="Where the upgrade stands"
 // +kubebuilder:printcolumn:name="Stale",type=string,JSONPath=`.status.conditions[?(@.type=="Stale")].status`,description="Whether the version of the template was given up"
 // +kubebuilder:printcolumn:name="Progress",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`,description="What is being brought about, or waited for"
+// +kubebuilder:printcolumn:name="Image",type=string,priority=1,JSONPath=`.spec.template.spec.template.spec.containers[0].image`,description="Image of the first container of the template"
 // +kubebuilder:printcolumn:name="Revision",type=string,priority=1,JSONPath=`.status.updateRevision`,description="Revision of the template, as spec.approvedRevision names it"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +operator-sdk:csv:customresourcedefinitions:displayName="Extended Stateful Set",resources={{StatefulSet,v1,""},{Pod,v1,""},{Service,v1,""},{Job,v1,""},{PersistentVolumeClaim,v1,""},{Event,v1,""}}
