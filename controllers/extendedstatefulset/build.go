@@ -57,6 +57,7 @@ func digestOf(set *v1alpha1.ExtendedStatefulSet) (string, error) {
 	spec.Replicas, spec.Ordinals = nil, nil
 	for i := range spec.VolumeClaimTemplates {
 		spec.VolumeClaimTemplates[i].Spec.Resources.Requests = nil
+		spec.VolumeClaimTemplates[i].Spec.VolumeAttributesClassName = nil
 		spec.VolumeClaimTemplates[i].Status = corev1.PersistentVolumeClaimStatus{}
 	}
 	meta := &set.Spec.Template.ObjectMeta

@@ -67,7 +67,7 @@ func keepClaims(w *world, p *plan) {
 
 // keepClaim lets a claim grow with its template, and takes one that was given to us.
 func keepClaim(set *v1alpha1.ExtendedStatefulSet, have *corev1.PersistentVolumeClaim, at place, from *corev1.PersistentVolumeClaim) []action.Chain {
-	next, grows := claim.Grow(have, from)
+	next, changes := claim.Adjust(have, from)
 	switch {
 	case have.Labels[v1alpha1.LabelSet] != set.Name:
 		next = next.DeepCopy()
@@ -79,13 +79,13 @@ func keepClaim(set *v1alpha1.ExtendedStatefulSet, have *corev1.PersistentVolumeC
 			Reason: reasonClaim,
 			Detail: "taken over with its owner's consent",
 		}}}
-	case grows:
+	case changes != "":
 		return []action.Chain{{{
 			Verb:   action.Patch,
 			Object: next,
 			From:   have,
 			Reason: reasonClaim,
-			Detail: "grows to " + size(claim.Storage(next)),
+			Detail: changes,
 		}}}
 	}
 	return nil

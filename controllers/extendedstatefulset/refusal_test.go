@@ -311,7 +311,7 @@ var _ = Describe("a change", func() {
 		Expect(said(change(ctx, o, patch))).To(Equal(invalid + want))
 	},
 		Entry("that makes them smaller", strings.Replace(stored, "1Gi", "512Mi", 1), claims+`[0].spec.resources.requests.storage: Forbidden: 512Mi is less than the present 1Gi; volumes cannot shrink`),
-		Entry("of another kind", strings.Replace(stored, "ReadWriteOnce", "ReadWriteMany", 1), claims+`[0]: Forbidden: only the requested storage of claim template "data" may change, and only grow`),
+		Entry("of another kind", strings.Replace(stored, "ReadWriteOnce", "ReadWriteMany", 1), claims+`[0]: Forbidden: only the requested storage and the volumeAttributesClassName of claim template "data" may change, and the storage only grow`),
 		Entry("that adds one", "spec: {template: {spec: {volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}, {metadata: {name: log}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}}}",
 			claims+`[1]: Forbidden: claim template "log" is new; claim templates cannot be added or renamed after creation`),
 		Entry("that drops one", "spec: {template: {spec: {volumeClaimTemplates: null}}}", claims+`: Forbidden: claim template "data" is missing; claim templates cannot be removed or renamed after creation`),

@@ -162,6 +162,7 @@ func (v *validator) ValidateCreate(ctx context.Context, set *v1alpha1.ExtendedSt
 // ValidateUpdate looks at what was changed, so that a finalizer can be taken off
 // an object whose spec cannot be served.
 func (v *validator) ValidateUpdate(ctx context.Context, old, set *v1alpha1.ExtendedStatefulSet) (admission.Warnings, error) {
+	old.Spec.DeletionProtection = set.Spec.DeletionProtection // it can be switched off whatever else the spec holds
 	same := apiequality.Semantic.DeepEqual
 	if set.DeletionTimestamp != nil || same(old.Spec, set.Spec) {
 		return nil, nil

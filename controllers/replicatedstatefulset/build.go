@@ -197,14 +197,24 @@ func merged(all ...map[string]string) map[string]string {
 	return result
 }
 
-// buildServices builds the Services of all members, of the primaries, and of
-// those that run. The first one's names are what commands are given, so it has
-// members that are not Ready too.
+// secondaryServiceName is the name of the Service of the secondaries.
+func secondaryServiceName(set *v1alpha1.ReplicatedStatefulSet) string { return set.Name + "-secondary" }
+
+// hasSecondaries reports whether a member of the set can be a secondary. A stopped set keeps
+// what it had.
+func hasSecondaries(set *v1alpha1.ReplicatedStatefulSet) bool {
+	_, follow := set.Spec.Pod.Commands[v1alpha1.CommandSecondary]
+	return follow && primariesWanted(set) < cmp.Or(*set.Spec.Replicas, set.Status.RestoreReplicas)
+}
+
+// buildServices builds the Services of all members, of the primaries, of those that run, and
+// of the secondaries where there can be any. The first one's names are what commands are
+// given, so it has members that are not Ready too.
 func buildServices(set *v1alpha1.ReplicatedStatefulSet) []*corev1.Service {
 	all := buildService(set, serviceName(set), ownLabels(set))
 	all.Spec.ClusterIP = corev1.ClusterIPNone
 	all.Spec.PublishNotReadyAddresses = true
-	return []*corev1.Service{
+	services := []*corev1.Service{
 		all,
 		buildService(
 			set,
@@ -220,6 +230,14 @@ func buildServices(set *v1alpha1.ReplicatedStatefulSet) []*corev1.Service {
 			map[string]string{v1alpha1.LabelApp: set.Name, v1alpha1.LabelActive: v1alpha1.True},
 		),
 	}
+	if hasSecondaries(set) {
+		services = append(services, buildService(
+			set,
+			secondaryServiceName(set),
+			map[string]string{v1alpha1.LabelApp: set.Name, v1alpha1.LabelRole: v1alpha1.RoleSecondary},
+		))
+	}
+	return services
 }
 
 func buildService(set *v1alpha1.ReplicatedStatefulSet, name string, selector map[string]string) *corev1.Service {

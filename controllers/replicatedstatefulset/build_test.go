@@ -44,6 +44,34 @@ func TestChildren(t *testing.T) {
 	}
 }
 
+func TestRS131ServiceOfSecondaries(t *testing.T) {
+	for _, r := range []struct {
+		name                         string
+		replicas, primaries, stopped int32
+		without                      []string // commands
+		want                         bool
+	}{
+		{"one primary of three, with a command secondary", 3, 1, 0, nil, true},
+		{"one primary of three, without a command secondary", 3, 1, 0, []string{v1alpha1.CommandSecondary}, false},
+		{"all members are primary", 3, 3, 0, nil, false},
+		{"a stopped set that had three members", 0, 1, 3, nil, true},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			set := setOf(r.replicas, r.primaries, r.without...)
+			set.Status.RestoreReplicas = r.stopped
+			i := slices.IndexFunc(buildServices(set), func(s *corev1.Service) bool { return s.Name == set.Name+"-secondary" })
+			if i >= 0 != r.want {
+				t.Fatalf("the Service is made: %t", i >= 0)
+			}
+			if r.want {
+				if selector := buildServices(set)[i].Spec.Selector; selector[v1alpha1.LabelRole] != v1alpha1.RoleSecondary || selector[v1alpha1.LabelApp] != set.Name {
+					t.Errorf("it selects %v", selector)
+				}
+			}
+		})
+	}
+}
+
 // read reads a set from testdata, and finds out that it may be as it is.
 func read(t *testing.T, file string) *v1alpha1.ReplicatedStatefulSet {
 	t.Helper()
@@ -317,5 +345,20 @@ func TestTheSampleIsTheOriginalsManifest(t *testing.T) {
 	}
 	if !reflect.DeepEqual(original, sample) {
 		t.Errorf("the sample is\n%v\nand the original's manifest\n%v", sample, original)
+	}
+}
+
+func TestRS131ServiceOfThatNameOfAnotherOwner(t *testing.T) {
+	w := worldOf(setOf(3, 1))
+	w.services[secondaryServiceName(w.set)] = &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: secondaryServiceName(w.set), Namespace: w.set.Namespace}}
+	if described, child := w.foreign(); child != nil {
+		t.Errorf("%s is reported as in the way", described)
+	}
+	for _, step := range decide(w).Steps {
+		for _, a := range slices.Concat(step...) {
+			if a.Object.GetName() == secondaryServiceName(w.set) {
+				t.Errorf("it is written: %s", a)
+			}
+		}
 	}
 }

@@ -303,7 +303,7 @@ var _ = Describe("a set", func() {
 		}
 		Expect(names).To(ContainElements("rss_operator_controller_clusters", "rss_operator_controller_clusters_created",
 			"rss_operator_controller_clusters_deleted", "rss_operator_controller_clusters_modified", "rss_operator_controller_clusters_failed",
-			"rss_operator_cluster_reconcile_duration", "replicatedstatefulset_actions_total", "replicatedstatefulset_members"))
+			"rss_operator_cluster_reconcile_duration", "replicatedstatefulset_actions_total", "replicatedstatefulset_members", "replicatedstatefulset_member_sequence"))
 	})
 
 	It("RS-57 RS-59 rolls when its rules change, and says which Secrets are missing", func(ctx SpecContext) {

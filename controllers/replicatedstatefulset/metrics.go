@@ -2,6 +2,8 @@ package replicatedstatefulset
 
 import (
 	"slices"
+	"strconv"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
@@ -43,14 +45,21 @@ var (
 		Name: "replicatedstatefulset_members",
 		Help: "Members of a ReplicatedStatefulSet by state: primary, secondary, failed, unready.",
 	}, []string{"namespace", "name", "state"})
+	sequenceGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "replicatedstatefulset_member_sequence",
+		Help: "Data version of a member: what its command sequence printed last, in the unit of the application.",
+	}, []string{"namespace", "name", "member"})
 )
+
+// sequencesShown are the members by set that have a series of sequenceGauge.
+var sequencesShown sync.Map // of types.NamespacedName to []string
 
 func counter(name, help string) prometheus.Counter {
 	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 }
 
 func init() {
-	metrics.Registry.MustRegister(clustersGauge, createdTotal, deletedTotal, modifiedTotal, failedTotal, passSeconds, refusedTotal, actionsTotal, unknownTotal, membersGauge)
+	metrics.Registry.MustRegister(clustersGauge, createdTotal, deletedTotal, modifiedTotal, failedTotal, passSeconds, refusedTotal, actionsTotal, unknownTotal, membersGauge, sequenceGauge)
 	for _, name := range slices.Concat(neededCommands, optionalCommands) {
 		if name == v1alpha1.CommandPreStop {
 			continue // a kubelet runs it
@@ -65,6 +74,8 @@ func forgetMetrics(key types.NamespacedName) {
 	labels := prometheus.Labels{"namespace": key.Namespace, "name": key.Name}
 	clustersGauge.DeletePartialMatch(labels)
 	membersGauge.DeletePartialMatch(labels)
+	sequenceGauge.DeletePartialMatch(labels)
+	sequencesShown.Delete(key)
 }
 
 var phases = []v1alpha1.Phase{v1alpha1.PhaseNone, v1alpha1.PhaseCreating, v1alpha1.PhaseRunning, v1alpha1.PhasePaused, v1alpha1.PhaseFailed}
@@ -79,5 +90,25 @@ func gauge(key types.NamespacedName, s *v1alpha1.ReplicatedStatefulSetStatus) {
 	for state, names := range map[string][]string{"primary": s.Members.Primary, "secondary": s.Members.Secondary,
 		"failed": s.Members.Failed, "unready": s.Members.Unready} {
 		membersGauge.WithLabelValues(key.Namespace, key.Name, state).Set(float64(len(names)))
+	}
+	gaugeSequences(key, s.Sequences)
+}
+
+// gaugeSequences sets the series of the members with a known sequence, and removes those of
+// members without one. A number above 2^53 is rounded, as every value of Prometheus is.
+func gaugeSequences(key types.NamespacedName, sequences []v1alpha1.Sequence) {
+	shown := make([]string, 0, len(sequences))
+	for _, s := range sequences {
+		if n, err := strconv.ParseUint(s.Sequence, 10, 64); err == nil {
+			sequenceGauge.WithLabelValues(key.Namespace, key.Name, s.Pod).Set(float64(n))
+			shown = append(shown, s.Pod)
+		}
+	}
+	before, _ := sequencesShown.Swap(key, shown)
+	old, _ := before.([]string)
+	for _, pod := range old {
+		if !slices.Contains(shown, pod) {
+			sequenceGauge.DeleteLabelValues(key.Namespace, key.Name, pod)
+		}
 	}
 }

@@ -19,39 +19,45 @@ func TestASetIsCountedInThePhaseThatItIsIn(t *testing.T) {
 	in(other, v1alpha1.PhaseRunning)
 	for _, phase := range phases {
 		in(one, phase)
-		if got, want := counted(t), []string{"one " + string(phase), "other Running"}; !slices.Equal(got, want) {
+		if got, want := seriesOf(t, clustersGauge, "counted", "name", "phase"), []string{"one " + string(phase) + " 1", "other Running 1"}; !slices.Equal(got, want) {
 			t.Errorf("counted %q, want %q", got, want)
 		}
 	}
 	forgetMetrics(one)
 	forgetMetrics(other)
-	if got := counted(t); len(got) > 0 {
+	if got := seriesOf(t, clustersGauge, "counted", "name", "phase"); len(got) > 0 {
 		t.Errorf("counted after they went: %q", got)
 	}
 }
 
-// counted are the sets of the test with their phases.
-func counted(t *testing.T) (sets []string) {
+// seriesOf returns the series of a collector of gauges in a namespace: the values of the labels,
+// then the value.
+func seriesOf(t *testing.T, gauges prometheus.Collector, namespace string, labels ...string) (series []string) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(clustersGauge)
+	registry.MustRegister(gauges)
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
-			labels := map[string]string{}
+			values := map[string]string{}
 			for _, l := range m.GetLabel() {
-				labels[l.GetName()] = l.GetValue()
+				values[l.GetName()] = l.GetValue()
 			}
-			if labels["namespace"] == "counted" {
-				sets = append(sets, fmt.Sprintf("%s %s", labels["name"], labels["phase"]))
+			if values["namespace"] != namespace {
+				continue
 			}
+			text := ""
+			for _, label := range labels {
+				text += values[label] + " "
+			}
+			series = append(series, fmt.Sprint(text, m.GetGauge().GetValue()))
 		}
 	}
-	slices.Sort(sets)
-	return sets
+	slices.Sort(series)
+	return series
 }
 
 // What a proven stop of the primary says holds for the last primary only.
@@ -82,5 +88,24 @@ func TestMemoryKnowsWhoseGrantWentLast(t *testing.T) {
 		if got := seen(row.holders...); got != row.want {
 			t.Errorf("%s: %q, want %q", row.says, got, row.want)
 		}
+	}
+}
+
+func TestRS132SequencesOfMembersAreMetrics(t *testing.T) {
+	key := types.NamespacedName{Namespace: "versions", Name: "db"}
+	show := func(sequences ...v1alpha1.Sequence) []string {
+		gauge(key, &v1alpha1.ReplicatedStatefulSetStatus{Sequences: sequences})
+		return seriesOf(t, sequenceGauge, "versions", "member")
+	}
+	first, second := v1alpha1.Sequence{Pod: "rss-db-0", Sequence: "18446744073709551615"}, v1alpha1.Sequence{Pod: "rss-db-1", Sequence: "7"}
+	if got, want := show(first, second), []string{"rss-db-0 1.8446744073709552e+19", "rss-db-1 7"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := show(second, v1alpha1.Sequence{Pod: "rss-db-2", Sequence: "no number"}), []string{"rss-db-1 7"}; !slices.Equal(got, want) {
+		t.Errorf("after a member lost its sequence: got %q, want %q", got, want)
+	}
+	forgetMetrics(key)
+	if got := seriesOf(t, sequenceGauge, "versions", "member"); len(got) > 0 {
+		t.Errorf("after the set was deleted: %q", got)
 	}
 }

@@ -294,7 +294,7 @@ func (r *Reconciler) readChildren(ctx context.Context, w *world, from engine.Vie
 		return err
 	}
 	w.services = map[string]*corev1.Service{}
-	for _, name := range []string{serviceName(w.set), primaryServiceName(w.set), activeServiceName(w.set)} {
+	for _, name := range []string{serviceName(w.set), primaryServiceName(w.set), activeServiceName(w.set), secondaryServiceName(w.set)} {
 		if w.services[name], err = findCached[corev1.Service](ctx, r.Cache, from, key(name)); err != nil {
 			return err
 		}

@@ -51,12 +51,12 @@ func (r *Reconciler) readCopies(ctx context.Context, w *world, from engine.View)
 	return nil
 }
 
-// readClaims reads the claims of the members of a set that asks for more storage than its
-// StatefulSet gives to new ones. A claim that was there before its member, such as one that
+// readClaims reads the claims of the members of a set whose claim templates differ from those of its
+// StatefulSet. A claim that was there before its member, such as one that
 // somebody restored, may lack our labels, and is found by its name.
 func (r *Reconciler) readClaims(ctx context.Context, w *world) error {
-	growing := w.growing()
-	if w.invalid != "" || len(growing) == 0 {
+	adjusting := w.adjusting()
+	if w.invalid != "" || len(adjusting) == 0 {
 		return nil
 	}
 	labelled, err := claimsOf(ctx, r.Cache, w.set)
@@ -69,7 +69,7 @@ func (r *Reconciler) readClaims(ctx context.Context, w *world) error {
 	}
 	missing := 0
 	for _, m := range w.members {
-		for _, t := range growing {
+		for _, t := range adjusting {
 			name := claimOf(&t, m)
 			if w.claims[name] != nil || missing == mostLookups {
 				continue

@@ -10,10 +10,10 @@ import (
 	"github.com/stateful-operator/stateful-operator/controllers/internal/claim"
 )
 
-// growing are the claim templates of the set that ask for more storage than the StatefulSet
-// gives to new claims: its own templates are immutable. What was smaller when the set was
-// made is left as it is.
-func (w *world) growing() (found []corev1.PersistentVolumeClaim) {
+// adjusting are the claim templates of the set that ask for more storage than the StatefulSet
+// gives to new claims, or for another volumeAttributesClassName: the StatefulSet's own
+// templates are immutable. What was smaller when the set was made is left as it is.
+func (w *world) adjusting() (found []corev1.PersistentVolumeClaim) {
 	if !w.hasStatefulSet() {
 		return nil
 	}
@@ -22,7 +22,7 @@ func (w *world) growing() (found []corev1.PersistentVolumeClaim) {
 		if i < 0 {
 			continue
 		}
-		if _, grows := claim.Grow(&w.stateful.Spec.VolumeClaimTemplates[i], &t); grows {
+		if _, changes := claim.Adjust(&w.stateful.Spec.VolumeClaimTemplates[i], &t); changes != "" {
 			found = append(found, t)
 		}
 	}
@@ -45,7 +45,7 @@ func growClaims(f *facts, p *plan) {
 	if !f.keeps() || f.deleting() {
 		return
 	}
-	for _, t := range f.growing() {
+	for _, t := range f.adjusting() {
 		for _, m := range f.members {
 			if have := f.claims[claimOf(&t, m)]; have != nil && m.owned {
 				p.Do(growClaim(f, have, &t)...)
@@ -57,12 +57,11 @@ func growClaims(f *facts, p *plan) {
 // growClaim is the patch of a claim; none if it is as large, or cannot grow now. It gets our
 // labels too, by which the cache has it.
 func growClaim(f *facts, have, template *corev1.PersistentVolumeClaim) []action.Chain {
-	grown, grows := claim.Grow(have, template)
+	grown, changes := claim.Adjust(have, template)
 	bound := have.Status.Phase == corev1.ClaimBound // the API server refuses others
-	if !grows || !bound || have.DeletionTimestamp != nil {
+	if changes == "" || !bound || have.DeletionTimestamp != nil {
 		return nil
 	}
-	size := claim.Storage(grown)
 	grown.Labels = merged(have.Labels, ownLabels(f.set))
 	return []action.Chain{{{
 		Verb:      action.Patch,
@@ -70,6 +69,6 @@ func growClaim(f *facts, have, template *corev1.PersistentVolumeClaim) []action.
 		From:      have,
 		Unchanged: true,
 		Reason:    reasonExpand,
-		Detail:    "grows to " + size.String(),
+		Detail:    changes,
 	}}}
 }

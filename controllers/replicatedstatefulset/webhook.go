@@ -75,6 +75,7 @@ func (v *validator) ValidateUpdate(ctx context.Context, old, set *v1alpha1.Repli
 	if set.DeletionTimestamp != nil {
 		return nil, nil
 	}
+	old.Spec.DeletionProtection = set.Spec.DeletionProtection // it can be switched off whatever else the spec holds
 	same := apiequality.Semantic.DeepEqual
 	var errs field.ErrorList
 	old, set = withDefaults(old), withDefaults(set)

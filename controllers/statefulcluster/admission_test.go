@@ -117,7 +117,7 @@ var _ = Describe("admission", func() {
 			prefix + `spec.volumeClaimTemplates: Forbidden: claim template "logs" is missing; claim templates cannot be removed or renamed after creation`}),
 		Entry("a claim's access", refusal{func(s *v1alpha1.StatefulCluster) {
 			s.Spec.VolumeClaimTemplates[0].Spec.AccessModes[0] = corev1.ReadWriteMany
-		}, prefix + `spec.volumeClaimTemplates[0]: Forbidden: only the requested storage of claim template "data" may change, and only grow`}),
+		}, prefix + `spec.volumeClaimTemplates[0]: Forbidden: only the requested storage and the volumeAttributesClassName of claim template "data" may change, and the storage only grow`}),
 	)
 
 	It("SC-17 refuses a second set with the same selector", func(ctx SpecContext) {

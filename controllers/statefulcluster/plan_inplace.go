@@ -181,8 +181,8 @@ func expandClaims(w *world, m *member, to revisionData) action.Chain {
 	for i := range to.VolumeClaimTemplates {
 		t := &to.VolumeClaimTemplates[i]
 		if c := m.claims[claim.Name(w.set.Name, t.Name, m.id)]; c != nil {
-			if grown, grows := claim.Grow(c, t); grows {
-				chain = append(chain, action.Action{Verb: action.Patch, Object: grown, From: c, Reason: reasonExpand})
+			if adjusted, changes := claim.Adjust(c, t); changes != "" {
+				chain = append(chain, action.Action{Verb: action.Patch, Object: adjusted, From: c, Reason: reasonExpand})
 			}
 		}
 	}

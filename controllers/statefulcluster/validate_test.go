@@ -245,7 +245,7 @@ func TestValidateChange(t *testing.T) {
 		{"SC-29 a claim's class", func(s *v1alpha1.StatefulClusterSpec) {
 			s.VolumeClaimTemplates[0].Spec.StorageClassName = ptr.To("fast")
 		},
-			[]string{`spec.volumeClaimTemplates[0]: Forbidden: only the requested storage of claim template "data" may change, and only grow`}},
+			[]string{`spec.volumeClaimTemplates[0]: Forbidden: only the requested storage and the volumeAttributesClassName of claim template "data" may change, and the storage only grow`}},
 	} {
 		now := set("db")
 		r.change(&now.Spec)

@@ -46,6 +46,7 @@ func (v *validator) ValidateCreate(ctx context.Context, set *v1alpha1.StatefulCl
 }
 
 func (v *validator) ValidateUpdate(ctx context.Context, old, set *v1alpha1.StatefulCluster) (admission.Warnings, error) {
+	old.Spec.DeletionProtection = set.Spec.DeletionProtection // it can be switched off whatever else the spec holds
 	if set.DeletionTimestamp != nil || apiequality.Semantic.DeepEqual(old.Spec, set.Spec) {
 		return nil, nil // finalizers and labels must pass whatever the spec says
 	}

@@ -300,6 +300,7 @@ func (v *validator) ValidateUpdate(_ context.Context, old, s *v1.StatefulSinglet
 	if !maps.Equal(old.Annotations, s.Annotations) {
 		said = annotationWarnings(s)
 	}
+	old.Spec.DeletionProtection = s.Spec.DeletionProtection // it can be switched off whatever else the spec holds
 	if s.DeletionTimestamp != nil || apiequality.Semantic.DeepEqual(old.Spec, s.Spec) {
 		return said, nil // finalizers and labels must pass whatever the spec says
 	}

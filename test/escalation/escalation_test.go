@@ -151,6 +151,7 @@ func TestAPIEscalation(t *testing.T) {
 	t.Run("what a change leaves as it was is not asked about", func(t *testing.T) { s.scales(t) })
 	t.Run("a pod that says that it is a member", func(t *testing.T) { s.members(t) })
 	t.Run("orders by annotations, and labels that go into pods", func(t *testing.T) { s.orders(t) })
+	t.Run("an object with deletionProtection", func(t *testing.T) { s.deletionProtection(t) })
 	s.thieves(t)
 }
 

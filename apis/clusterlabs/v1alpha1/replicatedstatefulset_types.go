@@ -251,6 +251,12 @@ type ReplicatedStatefulSetSpec struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Failover",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:failover","urn:alm:descriptor:com.tectonic.ui:advanced"},order=29
 	Failover *FailoverPolicy `json:"failover,omitempty"`
+
+	// DeletionProtection makes the API server refuse the deletion of this object until it
+	// is set to false. The deletion of the namespace is not refused. Defaults to false.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Deletion protection",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch","urn:alm:descriptor:com.tectonic.ui:advanced"},order=90
+	DeletionProtection bool `json:"deletionProtection,omitempty"`
 }
 
 // TLSPolicy names Secrets with certificates.

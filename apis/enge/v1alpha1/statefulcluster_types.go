@@ -168,6 +168,12 @@ type StatefulClusterSpec struct {
 	// +kubebuilder:default={}
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Replacement",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:replacement"},order=11
 	Replacement Replacement `json:"replacement,omitempty"`
+
+	// DeletionProtection makes the API server refuse the deletion of this object until it
+	// is set to false. The deletion of the namespace is not refused. Defaults to false.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Deletion protection",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch","urn:alm:descriptor:com.tectonic.ui:advanced"},order=90
+	DeletionProtection bool `json:"deletionProtection,omitempty"`
 }
 
 // UpdateStrategy says how a changed template reaches the members.

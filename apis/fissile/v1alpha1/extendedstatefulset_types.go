@@ -180,6 +180,12 @@ type ExtendedStatefulSetSpec struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Pod disruption budget",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:podDisruptionBudget","urn:alm:descriptor:com.tectonic.ui:advanced"},order=10
 	PodDisruptionBudget *DisruptionBudget `json:"podDisruptionBudget,omitempty"`
+
+	// DeletionProtection makes the API server refuse the deletion of this object until it
+	// is set to false. The deletion of the namespace is not refused. Defaults to false.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Deletion protection",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch","urn:alm:descriptor:com.tectonic.ui:advanced"},order=90
+	DeletionProtection bool `json:"deletionProtection,omitempty"`
 }
 
 // DisruptionBudget says how many pods of a zone a drain may take. It has one of both.

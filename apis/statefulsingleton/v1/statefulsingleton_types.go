@@ -167,6 +167,12 @@ type StatefulSingletonSpec struct {
 	// +kubebuilder:default=Replace
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="On eviction",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Replace","urn:alm:descriptor:com.tectonic.ui:select:ReplaceFirst"},order=9
 	OnEviction EvictionPolicy `json:"onEviction,omitempty"`
+
+	// DeletionProtection makes the API server refuse the deletion of this object until it
+	// is set to false. The deletion of the namespace is not refused. Defaults to false.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Deletion protection",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch","urn:alm:descriptor:com.tectonic.ui:advanced"},order=90
+	DeletionProtection bool `json:"deletionProtection,omitempty"`
 }
 
 // StatefulSingleton lets at most one of the pods that match its selector run

@@ -4,11 +4,13 @@ package claim
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 )
 
 // Name of the claim of a template for the member with that id.
@@ -38,32 +40,44 @@ func Storage(c *corev1.PersistentVolumeClaim) resource.Quantity {
 	return c.Spec.Resources.Requests[corev1.ResourceStorage]
 }
 
-// Grow returns a copy of live that asks for as much as the template, and
-// whether that is more than it asks for now. Claims never shrink.
-func Grow(live, template *corev1.PersistentVolumeClaim) (*corev1.PersistentVolumeClaim, bool) {
-	want, have := Storage(template), Storage(live)
-	if want.Cmp(have) <= 0 {
-		return live, false
+// Adjust returns a copy of live with what may change in a bound claim as the template has
+// it, and the changes in words; "" if there is none. The requested storage grows and never
+// shrinks. The volumeAttributesClassName (KEP-3751) is set where the template names one: a
+// claim whose template names none keeps its class, as a default may have been set.
+func Adjust(live, template *corev1.PersistentVolumeClaim) (adjusted *corev1.PersistentVolumeClaim, changes string) {
+	adjusted = live.DeepCopy()
+	var found []string
+	if want, have := Storage(template), Storage(live); want.Cmp(have) > 0 {
+		if adjusted.Spec.Resources.Requests == nil {
+			adjusted.Spec.Resources.Requests = corev1.ResourceList{}
+		}
+		adjusted.Spec.Resources.Requests[corev1.ResourceStorage] = want
+		found = append(found, "grows to "+want.String())
 	}
-	grown := live.DeepCopy()
-	if grown.Spec.Resources.Requests == nil {
-		grown.Spec.Resources.Requests = corev1.ResourceList{}
+	if class := attributesClass(template); class != "" && class != attributesClass(live) {
+		adjusted.Spec.VolumeAttributesClassName = &class
+		found = append(found, "gets volumeAttributesClassName "+class)
 	}
-	grown.Spec.Resources.Requests[corev1.ResourceStorage] = want
-	return grown, true
+	return adjusted, strings.Join(found, ", ")
 }
 
-// sameButSize reports whether two templates differ in nothing but the size.
-func sameButSize(a, b *corev1.PersistentVolumeClaim) bool {
+// attributesClass is the volumeAttributesClassName of a claim; "" if it names none.
+func attributesClass(c *corev1.PersistentVolumeClaim) string {
+	return ptr.Deref(c.Spec.VolumeAttributesClassName, "")
+}
+
+// sameButAdjustable reports whether two templates differ only in what Adjust changes.
+func sameButAdjustable(a, b *corev1.PersistentVolumeClaim) bool {
 	a, b = a.DeepCopy(), b.DeepCopy()
 	delete(a.Spec.Resources.Requests, corev1.ResourceStorage)
 	delete(b.Spec.Resources.Requests, corev1.ResourceStorage)
+	a.Spec.VolumeAttributesClassName, b.Spec.VolumeAttributesClassName = nil, nil
 	a.Status, b.Status = corev1.PersistentVolumeClaimStatus{}, corev1.PersistentVolumeClaimStatus{}
 	return apiequality.Semantic.DeepEqual(a, b)
 }
 
-// CheckChange says what of a change of claim templates nobody can carry out: all
-// but growth. claims is where the templates are.
+// CheckChange returns what cannot be carried out of a change of claim templates: all
+// but growth and another volumeAttributesClassName. claims is where the templates are.
 func CheckChange(old, set []corev1.PersistentVolumeClaim, claims *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	was := map[string]*corev1.PersistentVolumeClaim{}
@@ -78,9 +92,12 @@ func CheckChange(old, set []corev1.PersistentVolumeClaim, claims *field.Path) fi
 		case before == nil:
 			errs = append(errs, field.Forbidden(claims.Index(i), fmt.Sprintf(
 				"claim template %q is new; claim templates cannot be added or renamed after creation", now.Name)))
-		case !sameButSize(before, now):
+		case !sameButAdjustable(before, now):
 			errs = append(errs, field.Forbidden(claims.Index(i), fmt.Sprintf(
-				"only the requested storage of claim template %q may change, and only grow", now.Name)))
+				"only the requested storage and the volumeAttributesClassName of claim template %q may change, and the storage only grow", now.Name)))
+		case attributesClass(before) != "" && attributesClass(now) == "":
+			errs = append(errs, field.Forbidden(claims.Index(i).Child("spec", "volumeAttributesClassName"), fmt.Sprintf(
+				"the class of a volume cannot be removed; name %q or another VolumeAttributesClass", attributesClass(before))))
 		default:
 			if have, want := Storage(before), Storage(now); want.Cmp(have) < 0 {
 				errs = append(errs, field.Forbidden(claims.Index(i).Child("spec", "resources", "requests", "storage"), fmt.Sprintf(

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -34,29 +35,50 @@ func TestMount(t *testing.T) {
 	}
 }
 
-func TestGrow(t *testing.T) {
-	for _, r := range []struct{ name, live, template, want string }{
-		{"to what the template asks", "1Gi", "2Gi", "2Gi"},
-		{"not to the same size in other words", "1Gi", "1024Mi", ""},
-		{"never to less", "2Gi", "1Gi", ""},
-		{"from nothing", "", "1Gi", "1Gi"},
-		{"not to nothing", "1Gi", "", ""},
+func TestAdjust(t *testing.T) {
+	of := func(size, class string) *corev1.PersistentVolumeClaim {
+		c := claim("a", size)
+		if class != "" {
+			c.Spec.VolumeAttributesClassName = &class
+		}
+		return c
+	}
+	for _, r := range []struct {
+		name           string
+		live, template *corev1.PersistentVolumeClaim
+		size, class    string // of the adjusted claim
+		changes        string
+	}{
+		{"a larger template grows the claim", of("1Gi", ""), of("2Gi", ""), "2Gi", "", "grows to 2Gi"},
+		{"the same size in another unit is no change", of("1Gi", ""), of("1024Mi", ""), "1Gi", "", ""},
+		{"a smaller template does not shrink the claim", of("2Gi", ""), of("1Gi", ""), "2Gi", "", ""},
+		{"a claim without a size gets that of the template", of("", ""), of("1Gi", ""), "1Gi", "", "grows to 1Gi"},
+		{"a template without a size changes nothing", of("1Gi", ""), of("", ""), "1Gi", "", ""},
+		{"a claim without an attributes class gets that of the template", of("1Gi", ""), of("1Gi", "gold"), "1Gi", "gold", "gets volumeAttributesClassName gold"},
+		{"another attributes class replaces that of the claim", of("1Gi", "silver"), of("1Gi", "gold"), "1Gi", "gold", "gets volumeAttributesClassName gold"},
+		{"the same attributes class is no change", of("1Gi", "gold"), of("1Gi", "gold"), "1Gi", "gold", ""},
+		{"a template without an attributes class leaves that of the claim", of("1Gi", "gold"), of("1Gi", ""), "1Gi", "gold", ""},
+		{"size and attributes class change together", of("1Gi", "silver"), of("2Gi", "gold"), "2Gi", "gold", "grows to 2Gi, gets volumeAttributesClassName gold"},
 	} {
-		live := claim("a", r.live)
-		grown, grows := Grow(live, claim("t", r.template))
-		size := Storage(grown)
-		if grows != (r.want != "") || grows && size.String() != r.want {
-			t.Errorf("%s: %t, %s", r.name, grows, size.String())
-		}
-		if before := Storage(live); grows && before.Cmp(size) == 0 {
-			t.Errorf("%s: the live claim was changed", r.name)
-		}
+		t.Run(r.name, func(t *testing.T) {
+			before := r.live.DeepCopy()
+			adjusted, changes := Adjust(r.live, r.template)
+			size := Storage(adjusted)
+			if changes != r.changes || size.String() != r.size || attributesClass(adjusted) != r.class {
+				t.Errorf("got %q, %s, class %q", changes, size.String(), attributesClass(adjusted))
+			}
+			if !apiequality.Semantic.DeepEqual(r.live, before) {
+				t.Error("the live claim was changed")
+			}
+		})
 	}
 }
 
-func TestSameButSize(t *testing.T) {
+func TestSameButAdjustable(t *testing.T) {
 	other := claim("a", "1Gi")
 	other.Spec.StorageClassName = ptr.To("fast")
+	gold := claim("a", "1Gi")
+	gold.Spec.VolumeAttributesClassName = ptr.To("gold")
 	seen := claim("a", "1Gi")
 	seen.Status.Phase = corev1.ClaimBound
 	for _, r := range []struct {
@@ -65,10 +87,11 @@ func TestSameButSize(t *testing.T) {
 		want bool
 	}{
 		{"another size", claim("a", "5Gi"), true}, {"no size", claim("a", ""), true}, {"another status", seen, true},
+		{"another attributes class", gold, true},
 		{"another name", claim("b", "1Gi"), false}, {"another class", other, false},
 	} {
 		a := claim("a", "1Gi")
-		if sameButSize(a, r.b) != r.want {
+		if sameButAdjustable(a, r.b) != r.want {
 			t.Errorf("%s: %t", r.name, !r.want)
 		}
 		if size := Storage(a); size.IsZero() {

@@ -142,24 +142,7 @@ func (r Right) check() string {
 // Policy is what the API server checks for a kind. An operator of that namespace wrote it,
 // for the namespaces that it acts in; none are all.
 func Policy(kind Kind, namespace string, watched []string) (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
-	selector := &metav1.LabelSelector{}
-	if len(watched) > 0 {
-		selector.MatchExpressions = []metav1.LabelSelectorRequirement{{
-			Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: slices.Sorted(slices.Values(watched))}}
-	}
-	meta := metav1.ObjectMeta{Name: kind.policyName("requester", namespace),
-		Labels: map[string]string{"app.kubernetes.io/managed-by": "stateful-operator"}}
-	made := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicySpec{
-		FailurePolicy: ptr.To(admissionv1.Fail),
-		MatchConstraints: &admissionv1.MatchResources{
-			ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-				Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
-				Rule: admissionv1.Rule{APIGroups: []string{kind.Group}, APIVersions: []string{kind.Version}, Resources: []string{kind.Plural},
-					Scope: ptr.To(admissionv1.NamespacedScope)},
-			}}},
-			NamespaceSelector: selector, ObjectSelector: &metav1.LabelSelector{}, MatchPolicy: ptr.To(admissionv1.Equivalent),
-		},
-	}}
+	made := kind.policy("requester", namespace, watched, admissionv1.Create, admissionv1.Update)
 	made.Spec.Validations = []admissionv1.Validation{elsewhere(kind, namespace)}
 	for i, right := range kind.Rights {
 		now, before := fmt.Sprintf("asked%d", i), fmt.Sprintf("had%d", i)
@@ -179,6 +162,45 @@ func Policy(kind Kind, namespace string, watched []string) (*admissionv1.Validat
 			Reason: ptr.To(metav1.StatusReasonForbidden),
 		})
 	}
+	return made, policy.Deny(made)
+}
+
+// policy returns a policy without validations for operations on objects of the kind.
+func (k Kind) policy(what, namespace string, watched []string, operations ...admissionv1.OperationType) *admissionv1.ValidatingAdmissionPolicy {
+	selector := &metav1.LabelSelector{}
+	if len(watched) > 0 {
+		selector.MatchExpressions = []metav1.LabelSelectorRequirement{{
+			Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: slices.Sorted(slices.Values(watched))}}
+	}
+	meta := metav1.ObjectMeta{Name: k.policyName(what, namespace),
+		Labels: map[string]string{"app.kubernetes.io/managed-by": "stateful-operator"}}
+	return &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicySpec{
+		FailurePolicy: ptr.To(admissionv1.Fail),
+		MatchConstraints: &admissionv1.MatchResources{
+			ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+				Operations: operations,
+				Rule: admissionv1.Rule{APIGroups: []string{k.Group}, APIVersions: []string{k.Version}, Resources: []string{k.Plural},
+					Scope: ptr.To(admissionv1.NamespacedScope)},
+			}}},
+			NamespaceSelector: selector, ObjectSelector: &metav1.LabelSelector{}, MatchPolicy: ptr.To(admissionv1.Equivalent),
+		},
+	}}
+}
+
+// Deletions returns the policy that refuses the deletion of an object whose
+// spec.deletionProtection is true. It is in force while the operator does not run. In a
+// namespace that is being deleted nothing is refused: the namespace controller deletes the
+// pods and claims in any case, and only the object would stay.
+func Deletions(kind Kind, namespace string, watched []string) (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
+	made := kind.policy("deletion", namespace, watched, admissionv1.Delete)
+	made.Spec.MatchConditions = []admissionv1.MatchCondition{{Name: "protected", Expression: "oldObject.?spec.deletionProtection.orValue(false) == true"}}
+	made.Spec.Validations = []admissionv1.Validation{{
+		Expression: "has(namespaceObject.metadata.deletionTimestamp)",
+		MessageExpression: fmt.Sprintf(`"spec.deletionProtection of %[1]s " + request.name + " is true. To delete it, first: kubectl patch %[2]s.%[3]s " + request.name + " -n " + request.namespace + `+
+			`" --type=merge -p '{\"spec\":{\"deletionProtection\":false}}'"`, kind.Name, kind.Plural, kind.Group),
+		Message: fmt.Sprintf("spec.deletionProtection of this %s is true; set it to false to delete the object", kind.Name),
+		Reason:  ptr.To(metav1.StatusReasonForbidden),
+	}}
 	return made, policy.Deny(made)
 }
 
@@ -242,16 +264,15 @@ func (g *Guard) Start(ctx context.Context) error {
 func (g *Guard) keepAll(ctx context.Context) error {
 	var problems []error
 	for _, kind := range g.Kinds {
-		made, binding := Policy(kind, g.Namespace, g.Watched)
-		if err := g.Keep(ctx, kind.Plural+"."+kind.Group, made, binding); err != nil {
-			problems = append(problems, fmt.Errorf("%s: %w", made.Name, err))
+		keep := func(made *admissionv1.ValidatingAdmissionPolicy, binding *admissionv1.ValidatingAdmissionPolicyBinding) {
+			if err := g.Keep(ctx, kind.Plural+"."+kind.Group, made, binding); err != nil {
+				problems = append(problems, fmt.Errorf("%s: %w", made.Name, err))
+			}
 		}
-		if len(kind.Owned) == 0 {
-			continue
-		}
-		made, binding = Owners(kind, g.Namespace)
-		if err := g.Keep(ctx, kind.Plural+"."+kind.Group, made, binding); err != nil {
-			problems = append(problems, fmt.Errorf("%s: %w", made.Name, err))
+		keep(Policy(kind, g.Namespace, g.Watched))
+		keep(Deletions(kind, g.Namespace, g.Watched))
+		if len(kind.Owned) > 0 {
+			keep(Owners(kind, g.Namespace))
 		}
 	}
 	return errors.Join(problems...)

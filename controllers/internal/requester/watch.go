@@ -67,7 +67,7 @@ func (w *Watch) look(ctx context.Context) (missing []string, err error) {
 
 // policyNames are those of a kind, and of their bindings.
 func policyNames(kind Kind, namespace string) []string {
-	names := []string{kind.policyName("requester", namespace)}
+	names := []string{kind.policyName("requester", namespace), kind.policyName("deletion", namespace)}
 	if len(kind.Owned) > 0 {
 		names = append(names, kind.policyName("owner", namespace))
 	}

@@ -24,8 +24,9 @@ func TestWatchNoticesMissingPolicies(t *testing.T) {
 	}
 	bind("database-requester-home")
 	w := &Watch{Live: there, Kinds: []Kind{kind}, Namespace: "home"}
-	g.Expect(w.look(t.Context())).To(ConsistOf("database-owner-home"))
-	g.Expect(testutil.ToFloat64(missingGauge.WithLabelValues("Database"))).To(BeEquivalentTo(1))
+	g.Expect(w.look(t.Context())).To(ConsistOf("database-deletion-home", "database-owner-home"))
+	g.Expect(testutil.ToFloat64(missingGauge.WithLabelValues("Database"))).To(BeEquivalentTo(2))
+	bind("database-deletion-home")
 	bind("database-owner-home")
 	g.Expect(w.look(t.Context())).To(BeEmpty())
 	g.Expect(testutil.ToFloat64(missingGauge.WithLabelValues("Database"))).To(BeZero())
