@@ -196,7 +196,7 @@ func Deletions(kind Kind, namespace string, watched []string) (*admissionv1.Vali
 	made.Spec.MatchConditions = []admissionv1.MatchCondition{{Name: "protected", Expression: "oldObject.?spec.deletionProtection.orValue(false) == true"}}
 	made.Spec.Validations = []admissionv1.Validation{{
 		Expression: "has(namespaceObject.metadata.deletionTimestamp)",
-		MessageExpression: fmt.Sprintf(`"spec.deletionProtection of %[1]s " + request.name + " is true. To delete it, first: kubectl patch %[2]s.%[3]s " + request.name + " -n " + request.namespace + `+
+		MessageExpression: fmt.Sprintf(`"spec.deletionProtection of %[1]s " + oldObject.metadata.name + " is true. To delete it, first: kubectl patch %[2]s.%[3]s " + oldObject.metadata.name + " -n " + oldObject.metadata.namespace + `+
 			`" --type=merge -p '{\"spec\":{\"deletionProtection\":false}}'"`, kind.Name, kind.Plural, kind.Group),
 		Message: fmt.Sprintf("spec.deletionProtection of this %s is true; set it to false to delete the object", kind.Name),
 		Reason:  ptr.To(metav1.StatusReasonForbidden),
