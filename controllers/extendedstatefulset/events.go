@@ -122,6 +122,8 @@ var tellings = map[string]telling{
 	v1alpha1.EventUntracked: {corev1.EventTypeNormal, "Patch", "%s has no owner reference to this object any more"},
 	v1alpha1.EventStrayReplaced: {corev1.EventTypeWarning, "Delete",
 		"pod %s was created while the webhook was not there, so it had no claim and could not start; it is replaced"},
+	v1alpha1.EventSurplusDeleted: {corev1.EventTypeNormal, "Delete",
+		"pod %s is no longer wanted, and its StatefulSet controller cannot delete it before it has created the pods that the API server refuses"},
 	reasonOld:      {corev1.EventTypeNormal, "Delete", "%s is deleted"},
 	reasonZoneGone: {corev1.EventTypeNormal, "Delete", "%s is deleted"},
 }

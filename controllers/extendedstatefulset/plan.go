@@ -29,6 +29,7 @@ var rules = []engine.Rule[*world, plan]{
 	{Name: "run the jobs", Act: runJobs, Mode: engine.Leading},
 	{Name: "keep the versions", Act: keepChildren, Mode: engine.Leading},
 	{Name: "replace pods without claims", Act: replaceUnassigned, Mode: engine.Leading},
+	{Name: "delete surplus pods", Act: deleteSurplus, Mode: engine.Leading},
 	{Name: "clean up", Act: cleanUp, Mode: engine.Leading},
 	{Name: "follow the active/passive probes", Act: followProbes, Mode: engine.Leading},
 }

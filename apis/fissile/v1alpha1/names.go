@@ -240,6 +240,8 @@ const (
 	// EventEditKept: somebody else wrote on a StatefulSet whose template is not the
 	// spec's at the moment, so that only its replicas can be put back.
 	EventEditKept = "EditKept"
+	// EventSurplusDeleted: a pod of an ordinal that its StatefulSet no longer has is deleted.
+	EventSurplusDeleted = "SurplusDeleted"
 	// EventStrayReplaced: a pod that no webhook saw, and that so had no claim, is deleted.
 	EventStrayReplaced = "StrayReplaced"
 	// EventWriteUndone: the API server accepted a write on a child, and an admission webhook or

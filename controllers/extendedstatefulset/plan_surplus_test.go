@@ -1,0 +1,41 @@
+package extendedstatefulset
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// scaledDown is a set that was scaled from 3 to 2 while pod 0 is missing: its StatefulSet has
+// two ordinals, and pod 2 is still there.
+func scaledDown(changes ...func(*child)) *scene {
+	return of(fakeSet(2)).has(1, span{0, 2}).but(func(w *world) {
+		c := w.children[0]
+		c.pods[2] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "db-v1-2"}}
+		delete(c.pods, 0)
+		for _, change := range changes {
+			change(c)
+		}
+	})
+}
+
+// W8: kubernetes#140858.
+func TestW8SurplusPods(t *testing.T) {
+	refused := func(w *world) { w.refusals = map[string]string{"db-v1-0": "it cannot be created: exceeded quota"} }
+	for _, row := range []sentence{
+		{"W8 a surplus pod is deleted while a missing one is refused", scaledDown().but(refused), "delete pod db-v1-2: SurplusDeleted\n"},
+		{"W8 its StatefulSet controller deletes it otherwise", scaledDown(), ""},
+		{"W8 what is refused of another StatefulSet does not count", scaledDown().but(func(w *world) {
+			w.refusals = map[string]string{"db-v2-0": "it cannot be created: exceeded quota"}
+		}), ""},
+		{"W8 a pod that is there is not refused", scaledDown().but(refused).but(func(w *world) {
+			w.children[0].pods[0] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "db-v1-0"}}
+		}), ""},
+		{"W8 not before the scale-down is observed", scaledDown(func(c *child) { c.set.Status.ObservedGeneration = 0 }).but(refused), ""},
+		{"W8 one that is being deleted is left alone", scaledDown(func(c *child) { c.pods[2].DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }).but(refused), ""},
+	} {
+		t.Run(row.name, row.check)
+	}
+}
