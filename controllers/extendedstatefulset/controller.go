@@ -189,8 +189,9 @@ func newCache(mgr ctrl.Manager, namespaces []string) (ownCache, error) {
 // cutPod is a cache transform that keeps of a pod what decisions ask about.
 func cutPod(obj any) (any, error) {
 	return slim.Kept{Labels: []string{v1alpha1.LabelSet, v1alpha1.LabelVersion, v1alpha1.LabelZoneIndex, v1alpha1.LabelPodActive},
-		Containers: func(*corev1.Pod) bool { return true }, // probes are asked in the container that runs
-		Causes:     true,
+		Annotations: []string{v1alpha1.AnnotationConfigHash},
+		Containers:  func(*corev1.Pod) bool { return true }, // probes are asked in the container that runs
+		Causes:      true,
 		Volumes: func(v *corev1.Volume) bool {
 			return v.PersistentVolumeClaim != nil && strings.HasSuffix(v.PersistentVolumeClaim.ClaimName, v1alpha1.UnassignedClaim)
 		}}.Pod(obj)

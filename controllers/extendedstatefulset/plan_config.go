@@ -65,6 +65,8 @@ type configFacts struct {
 	missing map[string]notice
 	// restart says why pods are yet to be restarted for a change of configuration.
 	restart notice
+	// cached says which pods may have old contents of an immutable ConfigMap or Secret.
+	cached notice
 	// wait is when to look at the configuration again; 0 is never.
 	wait time.Duration
 }
@@ -79,6 +81,7 @@ func configure(w *world, l look, coming []string) configFacts {
 			continue
 		}
 		target := v.Target(w.now)
+		f.noteCached(w, &target)
 		f.stamps[c.set.Name] = stampFor(target)
 		switch target.Reason {
 		case "":
@@ -92,7 +95,7 @@ func configure(w *world, l look, coming []string) configFacts {
 	if l.fresh == nil {
 		return f
 	}
-	stamp, problem := freshStamp(l.fresh)
+	stamp, problem := freshStamp(l.fresh, w.children)
 	for _, name := range coming {
 		f.stamps[name] = stamp
 		if problem.Reason == "" {
@@ -112,14 +115,29 @@ func stampFor(t configuration.Target) configStamp { return configStamp{t.Hash, t
 
 // freshStamp is for a StatefulSet that is yet to be made, and why it must not be made
 // yet: it would not be known what its pods start with.
-func freshStamp(c *configuration.State) (stamp configStamp, problem notice) {
+func freshStamp(c *configuration.State, beside children) (stamp configStamp, problem notice) {
 	switch {
 	case c.Unreadable != "":
 		return configStamp{}, notice{Reason: v1alpha1.ReasonConfigUnreadable, Message: c.Unreadable}
 	case len(c.Missing) > 0:
 		problem = notice{Reason: v1alpha1.ReasonConfigMissing, Message: strings.Join(c.Missing, "; ")}
 	}
-	return configStamp{hash: c.Hash, record: c.Record().String()}, problem
+	var earlier []*configuration.Record
+	for _, child := range beside {
+		earlier = append(earlier, recordOf(child.set))
+	}
+	return configStamp{hash: c.Hash, record: c.RecordAfter(earlier...).String()}, problem
+}
+
+// noteCached notes the pods that may have old contents of what was deleted and created again.
+func (f *configFacts) noteCached(w *world, target *configuration.Target) {
+	pods := make([]configuration.Pod, 0, len(w.pods))
+	for _, t := range w.pods {
+		pods = append(pods, configuration.PodOf(t.pod, v1alpha1.AnnotationConfigHash))
+	}
+	if said := target.NoteCached(w.set.Namespace, pods); said != "" {
+		f.cached = notice{Reason: v1alpha1.ReasonConfigCached, Message: said}
+	}
 }
 
 // configHolds reports whether a StatefulSet must not be made yet.

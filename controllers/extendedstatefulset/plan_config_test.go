@@ -1,11 +1,13 @@
 package extendedstatefulset
 
 import (
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
@@ -63,6 +65,7 @@ func TestReasonsAreThoseOfTheAPI(t *testing.T) {
 		configuration.EventKeyChanged: v1alpha1.EventConfigKeyChanged, configuration.EventKeyLost: v1alpha1.EventConfigKeyLost,
 		configuration.ReasonMissing: v1alpha1.ReasonConfigMissing, configuration.ReasonUnreadable: v1alpha1.ReasonConfigUnreadable,
 		configuration.ReasonChanged: v1alpha1.ReasonConfigChanged, configuration.ReasonTurn: v1alpha1.ReasonConfigTurn,
+		configuration.ReasonCached: v1alpha1.ReasonConfigCached,
 	} {
 		if said != want {
 			t.Errorf("says %s, and the API %s", said, want)
@@ -92,5 +95,32 @@ func TestHoldsRestart(t *testing.T) {
 		if got := holdsRestart(row.status, row.number); got != row.want {
 			t.Errorf("%s: %q, want %q", row.says, got, row.want)
 		}
+	}
+}
+
+// W20: the kubelet keeps the contents of an immutable ConfigMap while a pod on its node uses it.
+func TestW20APodWithOldContentsIsTold(t *testing.T) {
+	s := of(plain()).has(1, span{0, 2})
+	r := configuration.Record{Key: "k", Seen: "s", Hash: "new", Recreated: []string{"ConfigMap web"}}
+	c := s.w.children[0]
+	c.set.Annotations[v1alpha1.AnnotationConfigRecord] = r.String()
+	c.set.Spec.Template.Annotations = map[string]string{v1alpha1.AnnotationConfigHash: "new"}
+	for o, hash := range map[int32]string{0: "old", 1: "new"} {
+		pod := c.pods[o]
+		pod.UID, pod.Spec.NodeName, pod.Annotations = types.UID(pod.Name), "n1", map[string]string{v1alpha1.AnnotationConfigHash: hash}
+		if hash == "new" {
+			pod.CreationTimestamp = metav1.NewTime(noon)
+		}
+	}
+	view := viewOf(c.set)
+	view.State = configuration.State{Key: "k", Seen: "s"} // nothing was edited since
+	s.w.config = configure(s.w, look{views: map[types.UID]*configuration.View{c.set.UID: view}}, nil)
+	if got := configuration.ParseRecord(s.w.config.stamps["db-v1"].record); len(got.Cached) != 1 || got.Cached[0] != "db-v1-1" {
+		t.Errorf("the record names %q", got.Cached)
+	}
+	p := decide(s.w)
+	const want = "kubectl cordon n1 && kubectl -n ns delete pod db-v1-1 && kubectl uncordon n1"
+	if c := degraded(s.w, &p); c.Reason != v1alpha1.ReasonConfigCached || !strings.Contains(c.Message, want) {
+		t.Errorf("Degraded: %s: %s", c.Reason, c.Message)
 	}
 }

@@ -17,6 +17,7 @@ var effects = kstatus.Effects{
 	v1alpha1.ReasonUpdateTimeout:    kstatus.NeedsPerson,
 	v1alpha1.ReasonPreJobFailed:     kstatus.NeedsPerson,
 	v1alpha1.ReasonPostJobFailed:    kstatus.NeedsPerson,
+	v1alpha1.ReasonConfigCached:     kstatus.NeedsPerson,
 	v1alpha1.ReasonConfigUnreadable: kstatus.NeedsPerson,
 	v1alpha1.ReasonConfigMissing:    kstatus.Passes, // others make it
 }

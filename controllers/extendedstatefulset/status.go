@@ -233,6 +233,8 @@ func cleaningUp(w *world, p *plan) notice {
 	return notice{Reason: v1alpha1.ReasonUpgrading, Message: p.waitingToo(fmt.Sprintf("version %d serves, and StatefulSets of other versions are being deleted", w.record.CurrentVersion))}
 }
 
+func configCached(w *world, _ *plan) notice { return w.config.cached }
+
 func restarting(w *world, _ *plan) notice { return w.config.restart }
 
 func withoutService(w *world, p *plan) notice {
@@ -298,7 +300,7 @@ func unserved(w *world, _ *plan) notice {
 // troubles are what can be wrong, the gravest first. Each says its reason and message, or
 // nothing.
 var troubles = []func(*world, *plan) notice{
-	invalidSpec, refusedWrite, undoneWrite, withoutConsent, takenService, jobHeld, jobUnknown, saysTrue(stale), saysTrue(aborted), saysTrue(configMissing),
+	invalidSpec, refusedWrite, undoneWrite, withoutConsent, takenService, jobHeld, jobUnknown, configCached, saysTrue(stale), saysTrue(aborted), saysTrue(configMissing),
 }
 
 // degraded names the gravest of what is wrong.

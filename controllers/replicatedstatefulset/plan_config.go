@@ -25,6 +25,18 @@ type configFacts struct {
 	// fresh is what is to be carried by members that are recreated anyway: zero if that
 	// is no other.
 	fresh configuration.Stamp
+	// cached says which pods may have old contents of an immutable ConfigMap or Secret; "" if
+	// none has.
+	cached string
+}
+
+// noteCached notes the pods that may have old contents of what was deleted and created again.
+func (w *world) noteCached() {
+	pods := make([]configuration.Pod, 0, len(w.members))
+	for _, m := range w.members {
+		pods = append(pods, configuration.PodOf(m.pod, v1alpha1.AnnotationConfigHash))
+	}
+	w.config.cached = w.config.target.NoteCached(w.set.Namespace, pods)
 }
 
 // podOfConfig is the pod of every member as far as it uses ConfigMaps and Secrets. It can
@@ -93,7 +105,7 @@ func freshStamp(v *configuration.View) configuration.Stamp {
 	if !v.Pending() {
 		return configuration.Stamp{}
 	}
-	return configuration.Stamp{Hash: v.Hash, Record: v.State.Record().String()}
+	return configuration.Stamp{Hash: v.Hash, Record: v.RecordAfter(v.Record()).String()}
 }
 
 // holdsConfig says why members must not be restarted for a change now; "" if they may. A

@@ -342,3 +342,24 @@ func TestReasonsOfConfigurationAreThoseOfTheAPI(t *testing.T) {
 		}
 	}
 }
+
+// W20: the kubelet keeps the contents of an immutable ConfigMap while a pod on its node uses it.
+func TestW20AMemberWithOldContentsIsTold(t *testing.T) {
+	w := &world{set: setOf(2, 1)}
+	for name, hash := range map[string]string{"db-0": "old", "db-1": "new"} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Annotations: map[string]string{v1alpha1.AnnotationConfigHash: hash}}}
+		if pod.Spec.NodeName = "n1"; hash == "new" {
+			pod.CreationTimestamp = metav1.NewTime(noon)
+		}
+		w.members = append(w.members, &member{pod: pod})
+	}
+	r := configuration.Record{Key: "k", Hash: "new", Recreated: []string{"Secret creds"}}
+	w.config.target = configuration.Target{Stamp: configuration.Stamp{Hash: "new", Record: r.String()}}
+	w.noteCached()
+	if got := configuration.ParseRecord(w.config.target.Record); len(got.Cached) != 1 || got.Cached[0] != "db-1" {
+		t.Errorf("the record names %q", got.Cached)
+	}
+	if !strings.Contains(w.config.cached, "kubectl cordon n1 && kubectl -n "+w.set.Namespace+" delete pod db-1 && kubectl uncordon n1") {
+		t.Errorf("it says %s", w.config.cached)
+	}
+}

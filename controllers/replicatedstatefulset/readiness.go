@@ -22,6 +22,7 @@ var effects = kstatus.Effects{
 	v1alpha1.ReasonMembersNotReady:  kstatus.Passes,
 	v1alpha1.ReasonSecretMissing:    kstatus.Passes, // others make it, such as cert-manager
 	v1alpha1.ReasonConfigMissing:    kstatus.Passes, // as a Secret of spec.TLS
+	v1alpha1.ReasonConfigCached:     kstatus.NeedsPerson,
 	v1alpha1.ReasonConfigUnreadable: kstatus.NeedsPerson,
 	v1alpha1.ReasonRecovering:       kstatus.Passes,
 	v1alpha1.ReasonMembersFailed:    kstatus.Passes, // what failed is stopped or recreated

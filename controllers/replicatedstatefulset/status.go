@@ -231,6 +231,8 @@ func needsPerson(f *facts) metav1.Condition {
 	case configUnread(f).Reason != "" && c.Status == metav1.ConditionFalse:
 		unread := configUnread(f)
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, unread.Reason, unread.Message
+	case f.config.cached != "" && c.Status == metav1.ConditionFalse:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.ReasonConfigCached, f.config.cached
 	case f.excess != "" && c.Status == metav1.ConditionFalse:
 		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonRulesUnfollowed
 		c.Message = "spec.ruleSelector is not followed, and members stay as they are: " + f.excess + "; select fewer"

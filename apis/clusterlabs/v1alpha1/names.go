@@ -198,6 +198,9 @@ const (
 	// ReasonConfigUnreadable: a ConfigMap or Secret that spec.updateOnEnvChange follows
 	// cannot be read.
 	ReasonConfigUnreadable = "ConfigUnreadable"
+	// ReasonConfigCached: pods may have old contents of an immutable ConfigMap or Secret
+	// that was deleted and created again.
+	ReasonConfigCached = "ConfigCached"
 	// ReasonRulesUnfollowed: spec.ruleSelector selects more than may be read.
 	ReasonRulesUnfollowed = "RulesUnfollowed"
 	// ReasonForeignPods: a pod has the name of a member, and was not made for the object.

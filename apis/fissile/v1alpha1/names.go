@@ -193,6 +193,9 @@ const (
 	ReasonConfigMissing = "ConfigMissing"
 	// ReasonConfigUnreadable: something that is required cannot be read.
 	ReasonConfigUnreadable = "ConfigUnreadable"
+	// ReasonConfigCached: pods may have old contents of an immutable ConfigMap or Secret
+	// that was deleted and created again.
+	ReasonConfigCached = "ConfigCached"
 	// ReasonConfigChanged: pods are about to be restarted for a change of what they
 	// reference.
 	ReasonConfigChanged = "ConfigChanged"

@@ -18,7 +18,11 @@ const encoding = "stateful-operator/configuration/1"
 // content is what is in a ConfigMap or Secret; nil: there is none.
 type content struct {
 	data, binary map[string][]byte
+	immutable    bool
 }
+
+// isImmutable reports whether the API server refuses edits of the content.
+func (c *content) isImmutable() bool { return c != nil && c.immutable }
 
 // bytes is how long it is.
 func (c *content) bytes() (n int) {

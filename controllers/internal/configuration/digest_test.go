@@ -121,7 +121,7 @@ func FuzzDigestsOfOtherContentsDiffer(f *testing.F) {
 			return
 		}
 		u := usage{Origin: Origin{KindSecret, "s"}, whole: true}
-		x, y := content{a.Data, a.Binary}, content{b.Data, b.Binary}
+		x, y := content{data: a.Data, binary: a.Binary}, content{data: b.Data, binary: b.Binary}
 		same := maps.EqualFunc(a.Data, b.Data, bytes.Equal) && maps.EqualFunc(a.Binary, b.Binary, bytes.Equal)
 		if got := oneKey.digest(&u, &x) == oneKey.digest(&u, &y); got != same {
 			t.Errorf("%s and %s: same digest is %v, same contents %v", one, other, got, same)

@@ -19,6 +19,8 @@ type result struct {
 	digest  string
 	missing []string
 	bytes   int
+	// immutable is true if the API server refuses edits of the source.
+	immutable bool
 }
 
 // So much is remembered of what was read; beyond that it is forgotten, and read again.

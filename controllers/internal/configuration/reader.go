@@ -119,6 +119,7 @@ func (r *Reader) hash(ctx context.Context, key hashKey, namespace string, all []
 			return State{Key: s.Key, Unreadable: fmt.Sprintf("the ConfigMaps and Secrets that are used have more than %d MiB in all; use fewer, or smaller ones", r.MostBytes>>20)}
 		}
 		editions[u.Origin] = e
+		s.note(u.Origin, e, got.immutable)
 		digests = append(digests, got.digest)
 		s.Missing = append(s.Missing, got.missing...)
 	}
@@ -152,7 +153,7 @@ func (r *Reader) resultOf(ctx context.Context, key hashKey, namespace string, u 
 
 // result is what is kept of a content.
 func (k hashKey) result(u *usage, c *content) result {
-	return result{digest: k.digest(u, c), missing: u.lacks(c), bytes: c.bytes()}
+	return result{digest: k.digest(u, c), missing: u.lacks(c), bytes: c.bytes(), immutable: c.isImmutable()}
 }
 
 // contentOf reads what is in a source from the API server; nil: it is not there.
@@ -164,11 +165,11 @@ func (r *Reader) contentOf(ctx context.Context, namespace string, o Origin) (*co
 	if o.Kind == KindSecret {
 		var secret corev1.Secret
 		err = r.Live.Get(ctx, at, &secret)
-		m, c.data = &secret, secret.Data
+		m, c.data, c.immutable = &secret, secret.Data, isTrue(secret.Immutable)
 	} else {
 		var config corev1.ConfigMap
 		err = r.Live.Get(ctx, at, &config)
-		m, c.binary, c.data = &config, config.BinaryData, map[string][]byte{}
+		m, c.binary, c.data, c.immutable = &config, config.BinaryData, map[string][]byte{}, isTrue(config.Immutable)
 		for k, v := range config.Data {
 			c.data[k] = []byte(v)
 		}

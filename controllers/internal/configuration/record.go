@@ -2,8 +2,10 @@ package configuration
 
 import (
 	"encoding/json"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Record says what the hash in the pod template of a StatefulSet stands for. It is an
@@ -17,6 +19,12 @@ type Record struct {
 	Hash string `json:"hash"`
 	// Incomplete is true when something required was missing then.
 	Incomplete bool `json:"incomplete,omitempty"`
+	// Immutable are the UIDs of the immutable sources, by their names.
+	Immutable map[string]string `json:"immutable,omitempty"`
+	// Recreated are the immutable sources that were deleted and created again before this
+	// record was made, and Cached the pods that may have their old contents.
+	Recreated []string    `json:"recreated,omitempty"`
+	Cached    []types.UID `json:"cached,omitempty"`
 	// Restarted is when the last restart for a change was begun.
 	Restarted *metav1.Time `json:"restarted,omitempty"`
 }
@@ -46,11 +54,60 @@ type State struct {
 	Unreadable string
 	// Refused is what the API server did not let be read; zero if it let all.
 	Refused Origin
+
+	// uids are those of all sources, and immutable those of the immutable ones, by their
+	// names.
+	uids, immutable map[string]string
+}
+
+// note keeps the UID of a source.
+func (s *State) note(o Origin, e edition, immutable bool) {
+	if e.uid == "" {
+		return
+	}
+	if s.uids == nil {
+		s.uids, s.immutable = map[string]string{}, map[string]string{}
+	}
+	s.uids[o.String()] = e.uid
+	if immutable {
+		s.immutable[o.String()] = e.uid
+	}
 }
 
 // Record is that of a StatefulSet made with this configuration.
 func (s State) Record() Record {
-	return Record{Key: s.Key, Seen: s.Seen, Hash: s.Hash, Incomplete: len(s.Missing) > 0}
+	return Record{Key: s.Key, Seen: s.Seen, Hash: s.Hash, Incomplete: len(s.Missing) > 0, Immutable: s.immutable}
+}
+
+// RecordAfter returns the record of a StatefulSet made with this configuration while there are
+// pods of other records.
+func (s State) RecordAfter(earlier ...*Record) Record {
+	next := s.Record()
+	for _, r := range earlier {
+		next.Recreated = append(next.Recreated, s.recreatedSince(r)...)
+	}
+	slices.Sort(next.Recreated)
+	next.Recreated = slices.Compact(next.Recreated)
+	return next
+}
+
+// recreatedSince returns the immutable sources of a record that were deleted and created again
+// since, or before, if pods still have their old contents.
+func (s State) recreatedSince(r *Record) (all []string) {
+	if r == nil {
+		return nil
+	}
+	for name, uid := range r.Immutable {
+		if now := s.uids[name]; now != "" && now != uid {
+			all = append(all, name)
+		}
+	}
+	for _, name := range r.Recreated {
+		if s.uids[name] != "" && len(r.Cached) > 0 {
+			all = append(all, name)
+		}
+	}
+	return all
 }
 
 // atRest reports whether contents need not be read to know that none changed.

@@ -110,7 +110,7 @@ func (v *View) adopt(keep Target, r *Record) Target {
 		return keep
 	}
 	renewed := v.State.Record()
-	renewed.Restarted = r.Restarted
+	renewed.Restarted, renewed.Recreated, renewed.Cached = r.Restarted, r.Recreated, r.Cached
 	keep.Record = renewed.String()
 	if r.Key != v.Key {
 		keep.Event = EventKeyChanged
@@ -135,7 +135,8 @@ func (v *View) restart(keep Target, r *Record, now time.Time) Target {
 		keep.Message = "referenced configuration changed; the restart waits for its turn" + v.Slot.String()
 		return keep
 	}
-	next := v.State.Record()
+	next := v.RecordAfter(r)
+	next.Cached = r.Cached
 	if next.Restarted = r.Restarted; !v.Idle {
 		next.Restarted = &metav1.Time{Time: now}
 	}

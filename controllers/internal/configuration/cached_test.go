@@ -1,0 +1,76 @@
+package configuration
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestW20RecreatedSources(t *testing.T) {
+	config := Origin{KindConfigMap, "web"}
+	with := func(uid string, immutable bool) State {
+		s := State{Key: "k", Seen: uid, Hash: uid}
+		s.note(config, edition{uid, "1"}, immutable)
+		return s
+	}
+	record := func(s State) *Record { r := s.Record(); return ParseRecord(r.String()) }
+	cached := record(with("b", true))
+	cached.Recreated, cached.Cached = []string{"ConfigMap web"}, []types.UID{"p"}
+	for _, row := range []struct {
+		name string
+		was  *Record
+		is   State
+		want []string
+	}{
+		{"W20 an immutable one with another UID was recreated", record(with("a", true)), with("b", true), []string{"ConfigMap web"}},
+		{"W20 also if the new one can be edited", record(with("a", true)), with("b", false), []string{"ConfigMap web"}},
+		{"W20 kubelets follow one that could be edited", record(with("a", false)), with("b", true), nil},
+		{"W20 the same one was not", record(with("a", true)), with("a", true), nil},
+		{"W20 one that is gone was not", record(with("a", true)), State{Hash: "x"}, nil},
+		{"W20 it is remembered while pods have old contents", cached, with("b", true), []string{"ConfigMap web"}},
+		{"W20 nothing is known of the first", nil, with("b", true), nil},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			if got := row.is.RecordAfter(row.was).Recreated; !slices.Equal(got, row.want) {
+				t.Errorf("recreated are %q", got)
+			}
+		})
+	}
+}
+
+func TestW20PodsWithOldContents(t *testing.T) {
+	at := func(name, node, hash string, age time.Duration) Pod {
+		return Pod{UID: types.UID(name), Name: name, Node: node, Hash: hash, Created: noon.Add(-age)}
+	}
+	for _, row := range []struct {
+		name   string
+		record Record
+		pods   []Pod
+		want   string
+	}{
+		{"W20 a pod that starts beside an old one", Record{Hash: "new", Recreated: []string{"x"}}, []Pod{at("a", "n1", "new", 1), at("b", "n1", "old", 9)}, "a"},
+		{"W20 not on another node", Record{Hash: "new", Recreated: []string{"x"}}, []Pod{at("a", "n1", "new", 1), at("b", "n2", "old", 9)}, ""},
+		{"W20 not one that waits for a node", Record{Hash: "new", Recreated: []string{"x"}}, []Pod{at("a", "", "new", 1), at("b", "", "old", 9)}, ""},
+		{"W20 a pod that starts beside such a pod", Record{Hash: "new", Recreated: []string{"x"}, Cached: []types.UID{"a"}}, []Pod{at("a", "n1", "new", 5), at("b", "n1", "new", 1)}, "a b"},
+		{"W20 not one that was there before", Record{Hash: "new", Recreated: []string{"x"}, Cached: []types.UID{"a"}}, []Pod{at("a", "n1", "new", 1), at("b", "n1", "new", 5)}, "a"},
+		{"W20 a pod that is gone is forgotten", Record{Hash: "new", Recreated: []string{"x"}, Cached: []types.UID{"a"}}, []Pod{at("b", "n1", "new", 5)}, ""},
+		{"W20 nothing was recreated", Record{Hash: "new"}, []Pod{at("a", "n1", "new", 1), at("b", "n1", "old", 9)}, ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			got := row.record.WithCached(row.pods)
+			var names []string
+			for _, uid := range got.Cached {
+				names = append(names, string(uid))
+			}
+			if strings.Join(names, " ") != row.want {
+				t.Errorf("it is %q", names)
+			}
+			if said := got.CachedMessage("ns", row.pods); (said == "") != (row.want == "") || !strings.Contains(said, row.want) {
+				t.Errorf("it says %q", said)
+			}
+		})
+	}
+}
