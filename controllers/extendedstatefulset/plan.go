@@ -78,6 +78,9 @@ func (p *plan) lookAgainFor(w *world) {
 		for _, pod := range c.pods {
 			_, missing := podstate.Available(pod, w.clock().minReady(), w.now)
 			p.LookAgain(missing)
+			if c.version == w.record.CurrentVersion && podstate.Hindrance(pod)+podstate.ExplainCrash(pod) != "" {
+				p.LookAgain(w.hinderedAt(pod).Sub(w.now))
+			}
 			at = append(at, w.deadlinesOf(c, pod, returning)...)
 		}
 	}

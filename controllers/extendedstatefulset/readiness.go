@@ -19,5 +19,6 @@ var effects = kstatus.Effects{
 	v1alpha1.ReasonPostJobFailed:    kstatus.NeedsPerson,
 	v1alpha1.ReasonConfigCached:     kstatus.NeedsPerson,
 	v1alpha1.ReasonConfigUnreadable: kstatus.NeedsPerson,
+	v1alpha1.ReasonPodsHindered:     kstatus.NeedsPerson,
 	v1alpha1.ReasonConfigMissing:    kstatus.Passes, // others make it
 }

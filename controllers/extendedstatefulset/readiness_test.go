@@ -23,7 +23,7 @@ func readAsToolsDo() map[golden.Situation]*scene {
 		{Sentence: "all is well", Kstatus: current}:                                      well(),
 		{Sentence: "it was scaled to nothing on purpose", Kstatus: current}:              of(fakeSet(0)).has(1, span{}),
 		{Sentence: "it is being installed", Kstatus: moving}:                             of(plain()).has(1, span{0, 3}, 0, 1, 2).but(withStatus(func(s *v1alpha1.ExtendedStatefulSetStatus) { s.Phase = v1alpha1.PhasePromoting })),
-		{Sentence: "nothing serves, all three crash", Kstatus: moving}:                   ill(),
+		{Sentence: "nothing serves, all three crash", Kstatus: failed}:                   ill(),
 		{Sentence: "the canary cannot pull its image", Kstatus: moving}:                  well().upgrading(canary, coexist).has(2, span{0, 1}, 0).but(states(2, pulling)),
 		{Sentence: "an attempt failed, and another follows", Kstatus: moving}:            well().upgrading(canary, coexist).has(2, span{}).but(givesBack),
 		{Sentence: "an upgrade waits for the version that serves", Kstatus: moving}:      of(plain()).has(1, span{0, 3}, 0).edited(),

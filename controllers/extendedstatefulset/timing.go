@@ -29,6 +29,9 @@ const (
 	// lostJobTime is how long a Job on record has to be missing before its result is
 	// unknown: the watch may be behind.
 	lostJobTime = 5 * time.Second
+	// hinderedTime is how long a pod of the version that serves may wait for a node or an image,
+	// or be Ready between two crashes, before a condition says that it needs a person.
+	hinderedTime = 30 * time.Second
 	// stopInterval is the minimum time between two suspensions of a Job that is no longer
 	// needed: another client that resumes it is not fought.
 	stopInterval = time.Minute

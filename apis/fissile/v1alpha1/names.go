@@ -180,6 +180,8 @@ const (
 	ReasonPreJobFailed = "PreUpdateJobFailed"
 	// ReasonPostJobFailed: postUpdateJob failed.
 	ReasonPostJobFailed = "PostUpdateJobFailed"
+	// ReasonPodsHindered: pods of the version that serves cannot be created or started.
+	ReasonPodsHindered = "PodsHindered"
 	// ReasonJobResultUnknown: the Job that an upgrade waits for was deleted before the
 	// operator saw its result.
 	ReasonJobResultUnknown = "JobResultUnknown"

@@ -1,0 +1,117 @@
+package extendedstatefulset
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+	"github.com/stateful-operator/stateful-operator/controllers/internal/podstate"
+)
+
+// The version that serves has no deadline and no version before it to go back to: if its pods
+// cannot be created or started, a person has to help.
+
+// hindrance is a pod of the version that serves that a person has to help, and the command that
+// says more.
+type hindrance struct{ pod, command string }
+
+// podsHindered reports the pods of the version that serves that cannot be created or started.
+// While an upgrade goes on nobody has to help: it may be the cure, and has a deadline.
+func podsHindered(w *world, _ *plan) notice {
+	if u := w.record.Update; u != nil && !u.Returning && !givenUp(w.record) {
+		return notice{}
+	}
+	number := w.record.CurrentVersion
+	first, some := w.firstHindered(number)
+	if !some {
+		return w.stillHindered(number)
+	}
+	return notice{Reason: v1alpha1.ReasonPodsHindered, Message: fmt.Sprintf("pods of version %d cannot be created or started: %s. To see more: %s",
+		number, strings.TrimPrefix(unready(w, number), "; not Ready: "), first.command)}
+}
+
+// firstHindered returns the first pod of a version that a person has to help.
+func (w *world) firstHindered(number int64) (hindrance, bool) {
+	for _, c := range w.children.ofVersion(number) {
+		if c.terminating() {
+			continue
+		}
+		for o := range c.span().ordinals() {
+			if h := w.hindranceOn(c, o); h.pod != "" {
+				return h, true
+			}
+		}
+	}
+	return hindrance{}, false
+}
+
+// hindranceOn returns what hinders the pod of an ordinal; zero if nothing does, or not for long.
+func (w *world) hindranceOn(c *child, ordinal int32) hindrance {
+	name, namespace := fmt.Sprintf("%s-%d", c.set.Name, ordinal), w.set.Namespace
+	pod := c.pods[ordinal]
+	switch {
+	case pod == nil && w.refusals[name] != "":
+		return hindrance{name, fmt.Sprintf("kubectl -n %s describe statefulset %s; once it is mended, to have the pods created at once: kubectl -n %s annotate statefulset %s again=1 --overwrite",
+			namespace, c.set.Name, namespace, c.set.Name)}
+	case pod == nil || podstate.Terminating(pod):
+		return hindrance{}
+	case crashes(pod) && !w.now.Before(w.hinderedAt(pod)):
+		return hindrance{name, fmt.Sprintf("kubectl -n %s logs %s --all-containers --previous", namespace, name)}
+	case podstate.Hindrance(pod) != "" && !w.now.Before(w.hinderedAt(pod)):
+		return hindrance{name, fmt.Sprintf("kubectl -n %s describe pod %s", namespace, name)}
+	}
+	return hindrance{}
+}
+
+// crashes reports whether a container of a pod is started again and again. Between two crashes
+// the pod may be Ready for a while.
+func crashes(pod *corev1.Pod) bool {
+	return podstate.Hindrance(pod) == podstate.CrashLoop || (podstate.ExplainCrash(pod) != "" && restarts(pod) > 1)
+}
+
+// restarts returns how often the containers of a pod were started again.
+func restarts(pod *corev1.Pod) (n int32) {
+	for i := range pod.Status.ContainerStatuses {
+		n += pod.Status.ContainerStatuses[i].RestartCount
+	}
+	return n
+}
+
+// hinderedAt returns from when a pod counts as hindered if it does not become Ready. One that
+// crashes does until it has been Ready for long enough, so that a condition does not change
+// with each crash.
+func (w *world) hinderedAt(pod *corev1.Pod) time.Time {
+	since, has := podstate.Since(pod, corev1.PodReady)
+	if !has || since.Before(pod.CreationTimestamp.Time) {
+		since = pod.CreationTimestamp.Time
+	}
+	switch {
+	case !podstate.Ready(pod) && restarts(pod) > 1:
+		return since
+	case !podstate.Ready(pod):
+		return since.Add(hinderedTime)
+	case w.now.Before(since.Add(hinderedTime)):
+		return since
+	}
+	return w.now.Add(hinderedTime)
+}
+
+// stillHindered returns what the condition says already while pods are missing and the events
+// that say why are not read yet, as after a restart of the operator.
+func (w *world) stillHindered(number int64) notice {
+	said := meta.FindStatusCondition(w.set.Status.Conditions, v1alpha1.ConditionDegraded)
+	if said == nil || said.Status != metav1.ConditionTrue || said.Reason != v1alpha1.ReasonPodsHindered || w.refusals != nil {
+		return notice{}
+	}
+	for _, c := range w.children.ofVersion(number) {
+		if c.lacksPods() {
+			return notice{Reason: said.Reason, Message: said.Message}
+		}
+	}
+	return notice{}
+}

@@ -1,0 +1,89 @@
+package extendedstatefulset
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+)
+
+// between is a pod that crashed so often, and has been Ready since then.
+func between(restarts int32, ready time.Duration) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		crashing(1)(pod)
+		s := &pod.Status.ContainerStatuses[0]
+		s.RestartCount, s.State = restarts, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(noon.Add(-ready))}}
+		pod.Status.Conditions[0] = corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon.Add(-ready))}
+	}
+}
+
+// young is a pod that was created so long ago.
+func young(age time.Duration) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.CreationTimestamp = metav1.NewTime(noon.Add(-age))
+		pod.Status.Conditions[0].LastTransitionTime = pod.CreationTimestamp
+	}
+}
+
+func TestW17PodsOfTheVersionThatServesNeedAPerson(t *testing.T) {
+	ill := func(changes ...func(*corev1.Pod)) *scene {
+		s := of(plain()).has(1, span{0, 3}, 0, 1, 2)
+		for _, change := range changes {
+			s.but(states(1, change))
+		}
+		return s
+	}
+	said := func(w *world) {
+		w.refusals, w.refusalsDue = nil, noon
+		w.set.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonPodsHindered, Message: "as before"}}
+	}
+	const healthy = "Healthy: no problems detected"
+	for _, row := range []struct {
+		name  string
+		scene *scene
+		want  []string
+	}{
+		{"W17 an image that cannot be pulled", ill(pulling), []string{"PodsHindered: pods of version 1 cannot be created or started: db-v1-0, db-v1-1, db-v1-2 (", "ImagePullBackOff", "To see more: kubectl -n ns describe pod db-v1-0"}},
+		{"W17 a crash loop", ill(crashing(2)), []string{"PodsHindered: ", "ended with code 2", "kubectl -n ns logs db-v1-0 --all-containers --previous"}},
+		{"W17 no node", ill(homeless), []string{"PodsHindered: ", "Unschedulable", "describe pod db-v1-0"}},
+		{"W17 a quota", ill().but(absent(1, "it cannot be created: exceeded quota: small")), []string{"PodsHindered: ", "exceeded quota: small", "kubectl -n ns describe statefulset db-v1", "annotate statefulset db-v1 again=1"}},
+		{"W17 one pod of three", of(plain()).has(1, span{0, 3}, 2).but(func(w *world) { pulling(w.children[0].pods[2]) }), []string{"PodsHindered: pods of version 1 cannot be created or started: db-v1-2 ("}},
+		{"W17 not at once", ill(pulling, young(hinderedTime-time.Second)), []string{healthy}},
+		{"W17 after its time", ill(pulling, young(hinderedTime)), []string{"PodsHindered: "}},
+		{"W17 not while nothing is known", ill(), []string{healthy}},
+		{"W17 still between two crashes", ill(between(3, time.Second)), []string{"PodsHindered: "}},
+		{"W17 not after one crash", ill(between(1, time.Second)), []string{healthy}},
+		{"W17 no more when it runs for long enough", ill(between(3, hinderedTime)), []string{healthy}},
+		{"W17 still after a restart of the operator", ill().but(absent(1, "")).but(said), []string{"PodsHindered: as before"}},
+		{"W17 no more when the pods are there", of(plain()).has(1, span{0, 3}).but(said), []string{healthy}},
+		{"W17 not while an upgrade may cure it", ill(pulling).but(func(w *world) { w.set.Spec.UpdateStrategy.UpdateNotReady = true }).
+			upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{0, 1}, 0), []string{healthy}},
+		{"W17 but while one waits for it", ill(pulling).edited(), []string{"PodsHindered: "}},
+		{"W17 a canary has its own time", of(plain()).has(1, span{0, 3}).upgrading(v1alpha1.PhaseCanary, v1alpha1.HandoverCoexist).has(2, span{0, 1}, 0).but(states(2, pulling)), []string{healthy}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			p := decide(row.scene.w)
+			c := degraded(row.scene.w, &p)
+			for _, want := range row.want {
+				if got := c.Reason + ": " + c.Message; !strings.Contains(got, want) {
+					t.Errorf("it says %s\nwant %s", got, want)
+				}
+			}
+		})
+	}
+}
+
+// W17: no event tells that the time is over.
+func TestW17ItIsLookedAtAgainWhenItsTimeIsOver(t *testing.T) {
+	s := of(plain()).has(1, span{0, 1}, 0)
+	for _, change := range []func(*corev1.Pod){pulling, young(hinderedTime - 7*time.Second)} {
+		s.but(states(1, change))
+	}
+	if p := decide(s.w); p.Wait != 7*time.Second {
+		t.Errorf("it looks again in %s", p.Wait)
+	}
+}
