@@ -100,13 +100,15 @@ var _ = Describe("What went wrong", func() {
 			`{"spec": {"template": {"spec": {"template": {"spec": {"runtimeClassName": "none"}}}}}}`, `RuntimeClass "none" not found`),
 	)
 
-	It("V6 is said of a first version, which has no way back", func(ctx SpecContext) {
+	It("V6 W17 is said of a first version, which has no way back", func(ctx SpecContext) {
 		startOperator(namespace)
 		Expect(user.Create(ctx, object(namespace, `{"spec": {"template": {"spec": {"template": {"spec": {"runtimeClassName": "none"}}}}}}`))).To(Succeed())
 		set := web(ctx, namespace)
 		const why = `not Ready: web-v1-0 (it cannot be created: pod rejected: RuntimeClass "none" not found)`
 		for kind, want := range map[string]string{
-			v1alpha1.ConditionAvailable: "False PodsUnavailable: 0 of 3 pods are available; " + why, v1alpha1.ConditionProgressing: "True WaitingForPods: web-v1 has 0 of 3 pods available; " + why} {
+			v1alpha1.ConditionAvailable: "False PodsUnavailable: 0 of 3 pods are available; " + why, v1alpha1.ConditionProgressing: "True WaitingForPods: web-v1 has 0 of 3 pods available; " + why,
+			v1alpha1.ConditionDegraded: "True PodsHindered: pods of version 1 cannot be created or started: web-v1-0 (it cannot be created: ",
+			v1alpha1.ConditionStalled:  "True PodsHindered: "} {
 			Eventually(condition(ctx, set, kind)).Should(HavePrefix(want))
 		}
 	})

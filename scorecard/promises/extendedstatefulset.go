@@ -21,6 +21,8 @@ var ExtendedStatefulSet = []Promise{
 	beside("E36 E37 E38 E39 a good canary waits for its job and its approval", approvals),
 	beside("E14 E16 changed ConfigMaps and Secrets restart pods in place", configRestarts),
 	beside("E14 ten edits in a second make one restart", configStorm),
+	beside("W20 E55 pods with old contents of a recreated immutable ConfigMap are named", recreatedImmutable),
+	beside("W8 E54 a set is scaled down while a quota refuses a pod that stays", scaledDownWithoutQuota),
 	beside("E18 a missing ConfigMap is told of, and awaited", configMissing),
 	beside("E13 E15 E17 a deleted object leaves the user's objects alone", deletionSpares),
 	beside("E13 E17 a namespace with tracked objects can be deleted", trackedNamespaceDeleted),

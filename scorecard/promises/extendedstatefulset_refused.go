@@ -1,0 +1,80 @@
+package promises
+
+import (
+	"context"
+	"strings"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
+)
+
+func sized(replicas int32) extendedChange {
+	return func(s *v1alpha1.ExtendedStatefulSetSpec) { s.Template.Spec.Replicas = &replicas }
+}
+
+// scaledDownWithoutQuota scales a set down while a quota refuses one of the pods that stay: the
+// StatefulSet controller alone never deletes the surplus pod (kubernetes#140858).
+func scaledDownWithoutQuota(ctx context.Context, c *Cluster) {
+	x := c.extended("scarce-pods", 3)
+	x.create(ctx)
+	c.put(ctx, &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "two-pods", Namespace: c.Namespace},
+		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("2")}}})
+	c.until(ctx, "the quota to be in force", func(ctx context.Context) {
+		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "two-pods", Namespace: c.Namespace}}
+		c.read(ctx, quota)
+		used := quota.Status.Used[corev1.ResourcePods]
+		c.Expect(used.Value()).To(BeEquivalentTo(3), "pods that the quota counts")
+	})
+	first := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: x.child(1) + "-0", Namespace: c.Namespace}}
+	c.check(c.Client.Delete(ctx, first))
+	x.conditionSays(ctx, v1alpha1.ConditionDegraded, "exceeded quota: two-pods")
+	x.edit(ctx, sized(2))
+	x.serves(ctx, 1)
+}
+
+// recreatedImmutable deletes and creates an immutable ConfigMap again that two pods on one node
+// use: the kubelet keeps its old contents while either of them is there.
+func recreatedImmutable(ctx context.Context, c *Cluster) {
+	fixed := func(says string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "fixed", Namespace: c.Namespace}, Immutable: ptr.To(true), Data: map[string]string{sayKey: says}}
+	}
+	c.put(ctx, fixed("1"))
+	x := c.extended("fixed", 2, patiently, func(s *v1alpha1.ExtendedStatefulSetSpec) {
+		s.UpdateOnEnvChange = true
+		k := keeperOf(s)
+		k.Env = append(k.Env, corev1.EnvVar{Name: "BY_ENV", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
+			LocalObjectReference: corev1.LocalObjectReference{Name: "fixed"}, Key: sayKey}}})
+		s.Template.Spec.Template.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+				TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "fixed"}}}}}}
+	})
+	x.create(ctx)
+	c.check(c.Client.Delete(ctx, fixed("")))
+	c.put(ctx, fixed("2"))
+	x.conditionSays(ctx, v1alpha1.ConditionDegraded, "ConfigMap fixed was deleted and created again")
+	x.until(ctx, "both pods to be restarted", func(ctx context.Context) {
+		x.read(ctx, x.set)
+		said := meta.FindStatusCondition(x.set.Status.Conditions, v1alpha1.ConditionDegraded)
+		x.onlyPods(ctx, 1)
+		for name := range x.pods(ctx) {
+			x.Expect(said.Message).To(ContainSubstring(name))
+			x.Expect(x.shell(ctx, name, "echo $BY_ENV")).To(Equal("1"), "what %s says, whose kubelet has the old contents", name)
+		}
+	})
+	x.edit(ctx, sized(0))
+	x.until(ctx, "its pods to be gone", func(ctx context.Context) { x.Expect(x.pods(ctx)).To(BeEmpty()) })
+	x.edit(ctx, sized(2))
+	x.serves(ctx, 1)
+	for name := range x.pods(ctx) {
+		x.Expect(strings.TrimSpace(x.shell(ctx, name, "echo $BY_ENV"))).To(Equal("2"), "what %s says", name)
+	}
+	x.says(ctx, "that it is well", func(s v1alpha1.ExtendedStatefulSetStatus) bool {
+		return meta.IsStatusConditionFalse(s.Conditions, v1alpha1.ConditionDegraded)
+	})
+}
