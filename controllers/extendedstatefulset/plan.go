@@ -79,7 +79,7 @@ func (p *plan) lookAgainFor(w *world) {
 			_, missing := podstate.Available(pod, w.clock().minReady(), w.now)
 			p.LookAgain(missing)
 			if c.version == w.record.CurrentVersion && podstate.Hindrance(pod)+podstate.ExplainCrash(pod) != "" {
-				p.LookAgain(w.hinderedAt(pod).Sub(w.now))
+				p.LookAgain(hinderedAt(w, pod).Sub(w.now))
 			}
 			at = append(at, w.deadlinesOf(c, pod, returning)...)
 		}

@@ -27,22 +27,22 @@ func podsHindered(w *world, _ *plan) notice {
 		return notice{}
 	}
 	number := w.record.CurrentVersion
-	first, some := w.firstHindered(number)
+	first, some := firstHindered(w, number)
 	if !some {
-		return w.stillHindered(number)
+		return stillHindered(w, number)
 	}
 	return notice{Reason: v1alpha1.ReasonPodsHindered, Message: fmt.Sprintf("pods of version %d cannot be created or started: %s. To see more: %s",
 		number, strings.TrimPrefix(unready(w, number), "; not Ready: "), first.command)}
 }
 
 // firstHindered returns the first pod of a version that a person has to help.
-func (w *world) firstHindered(number int64) (hindrance, bool) {
+func firstHindered(w *world, number int64) (hindrance, bool) {
 	for _, c := range w.children.ofVersion(number) {
 		if c.terminating() {
 			continue
 		}
 		for o := range c.span().ordinals() {
-			if h := w.hindranceOn(c, o); h.pod != "" {
+			if h := hindranceOn(w, c, o); h.pod != "" {
 				return h, true
 			}
 		}
@@ -51,7 +51,7 @@ func (w *world) firstHindered(number int64) (hindrance, bool) {
 }
 
 // hindranceOn returns what hinders the pod of an ordinal; zero if nothing does, or not for long.
-func (w *world) hindranceOn(c *child, ordinal int32) hindrance {
+func hindranceOn(w *world, c *child, ordinal int32) hindrance {
 	name, namespace := fmt.Sprintf("%s-%d", c.set.Name, ordinal), w.set.Namespace
 	pod := c.pods[ordinal]
 	switch {
@@ -60,9 +60,9 @@ func (w *world) hindranceOn(c *child, ordinal int32) hindrance {
 			namespace, c.set.Name, namespace, c.set.Name)}
 	case pod == nil || podstate.Terminating(pod):
 		return hindrance{}
-	case crashes(pod) && !w.now.Before(w.hinderedAt(pod)):
+	case crashes(pod) && !w.now.Before(hinderedAt(w, pod)):
 		return hindrance{name, fmt.Sprintf("kubectl -n %s logs %s --all-containers --previous", namespace, name)}
-	case podstate.Hindrance(pod) != "" && !w.now.Before(w.hinderedAt(pod)):
+	case podstate.Hindrance(pod) != "" && !w.now.Before(hinderedAt(w, pod)):
 		return hindrance{name, fmt.Sprintf("kubectl -n %s describe pod %s", namespace, name)}
 	}
 	return hindrance{}
@@ -85,7 +85,7 @@ func restarts(pod *corev1.Pod) (n int32) {
 // hinderedAt returns from when a pod counts as hindered if it does not become Ready. One that
 // crashes does until it has been Ready for long enough, so that a condition does not change
 // with each crash.
-func (w *world) hinderedAt(pod *corev1.Pod) time.Time {
+func hinderedAt(w *world, pod *corev1.Pod) time.Time {
 	since, has := podstate.Since(pod, corev1.PodReady)
 	if !has || since.Before(pod.CreationTimestamp.Time) {
 		since = pod.CreationTimestamp.Time
@@ -103,7 +103,7 @@ func (w *world) hinderedAt(pod *corev1.Pod) time.Time {
 
 // stillHindered returns what the condition says already while pods are missing and the events
 // that say why are not read yet, as after a restart of the operator.
-func (w *world) stillHindered(number int64) notice {
+func stillHindered(w *world, number int64) notice {
 	said := meta.FindStatusCondition(w.set.Status.Conditions, v1alpha1.ConditionDegraded)
 	if said == nil || said.Status != metav1.ConditionTrue || said.Reason != v1alpha1.ReasonPodsHindered || w.refusals != nil {
 		return notice{}

@@ -303,7 +303,7 @@ func (b *recorder) proceed() {
 	b.leavePhase()
 	if b.Phase == was && b.overdue() {
 		b.fail(v1alpha1.ReasonUpdateTimeout, fmt.Sprintf("the upgrade was not complete within %s (updateWatchTime), in phase %s%s%s",
-			b.w.clock().updateTime(), was, cmp.Or(b.w.unfinished(b.Update.CanaryJob), b.w.unfinished(b.Update.PostJob)), hindered(b.w, b.UpdateVersion)))
+			b.w.clock().updateTime(), was, cmp.Or(unfinished(b.w, b.Update.CanaryJob), unfinished(b.w, b.Update.PostJob)), hindered(b.w, b.UpdateVersion)))
 	}
 }
 
@@ -378,7 +378,7 @@ func (b *recorder) afterPreJob() {
 		b.abort(fmt.Sprintf("Job %s failed", u.PreJob.Name))
 	case b.w.clock().ranOut(u.StartedAt.Time, b.w.clock().updateTime()):
 		b.abort(fmt.Sprintf("the job before the update was not complete within %s (updateWatchTime)%s%s",
-			b.w.clock().updateTime(), b.w.unfinished(u.PreJob), refusedUs(b.w)))
+			b.w.clock().updateTime(), unfinished(b.w, u.PreJob), refusedUs(b.w)))
 	}
 }
 
@@ -445,7 +445,7 @@ func (b *recorder) job(which string, from *v1alpha1.UpdateJob, record **v1alpha1
 		return ""
 	}
 	if (*record).Result == "" {
-		(*record).Result = b.w.resultOf(job, *record)
+		(*record).Result = resultOf(b.w, job, *record)
 	}
 	switch result := (*record).Result; {
 	case result == "" || from == nil:
@@ -468,7 +468,7 @@ func (b *recorder) askAgain(record **v1alpha1.JobStatus) {
 }
 
 // unfinished names a job that has not ended; "" if there is none.
-func (w *world) unfinished(record *v1alpha1.JobStatus) string {
+func unfinished(w *world, record *v1alpha1.JobStatus) string {
 	if record == nil {
 		return ""
 	}
@@ -496,7 +496,7 @@ func versionOfJob(job *batchv1.Job) int64 {
 }
 
 // resultOf returns the result of the job on record; "" while it is not known.
-func (w *world) resultOf(job *batchv1.Job, record *v1alpha1.JobStatus) v1alpha1.JobResult {
+func resultOf(w *world, job *batchv1.Job, record *v1alpha1.JobStatus) v1alpha1.JobResult {
 	switch {
 	case mutant.Is("ests-lost-jobs-are-good") && job == nil: // a Job that is gone counts as one that succeeded
 		return v1alpha1.JobSucceeded

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	v1alpha1 "github.com/stateful-operator/stateful-operator/apis/fissile/v1alpha1"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/action"
 	"github.com/stateful-operator/stateful-operator/controllers/internal/mutant"
@@ -16,24 +18,37 @@ import (
 // the scale-down, so it does not create them again.
 func deleteSurplus(w *world, p *plan) {
 	for _, c := range w.children {
-		observed := c.observed() || mutant.Is("ests-unobserved-surplus") // a pod is deleted that its StatefulSet may still want
-		if c.terminating() || !observed || !w.refusesPodsOf(c) {
+		if !cannotDelete(w, c) {
 			continue
 		}
-		for _, ordinal := range slices.Sorted(maps.Keys(c.pods)) {
-			if pod := c.pods[ordinal]; !c.span().has(ordinal) && !podstate.Terminating(pod) {
-				p.Do(action.Chain{{Verb: action.Delete, Object: pod, Reason: v1alpha1.EventSurplusDeleted}})
-			}
+		for _, pod := range surplus(c) {
+			p.Do(action.Chain{{Verb: action.Delete, Object: pod, Reason: v1alpha1.EventSurplusDeleted}})
 		}
 	}
 }
 
-// refusesPodsOf reports whether the API server refuses a pod that a StatefulSet lacks.
-func (w *world) refusesPodsOf(c *child) bool {
+// cannotDelete reports whether the controller of a StatefulSet has observed what it has, and
+// cannot delete surplus pods, since the API server refuses one that is missing.
+func cannotDelete(w *world, c *child) bool {
+	observed := c.observed() || mutant.Is("ests-unobserved-surplus") // a pod is deleted that its StatefulSet may still want
+	if c.terminating() || !observed {
+		return false
+	}
 	for name := range w.refusals {
 		if c.lacks(name) {
 			return true
 		}
 	}
 	return false
+}
+
+// surplus returns the pods of ordinals that a StatefulSet no longer has, by ordinal.
+func surplus(c *child) (all []*corev1.Pod) {
+	for _, ordinal := range slices.Sorted(maps.Keys(c.pods)) {
+		if c.span().has(ordinal) || podstate.Terminating(c.pods[ordinal]) {
+			continue
+		}
+		all = append(all, c.pods[ordinal])
+	}
+	return all
 }

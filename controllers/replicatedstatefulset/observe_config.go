@@ -78,7 +78,7 @@ func (r *Reconciler) readConfig(ctx context.Context, w *world, from engine.View)
 		}
 		w.config.target, w.config.fresh = configTarget(v, w.now), freshStamp(v)
 	}
-	w.noteCached()
+	noteCached(w)
 	if v.Refused != (configuration.Origin{}) && r.config.account != "" {
 		w.config.target.Message += ". To allow it: " + allowRead(w.set.Namespace, r.config.account, v.Refused)
 	}

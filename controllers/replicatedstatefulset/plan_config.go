@@ -31,7 +31,7 @@ type configFacts struct {
 }
 
 // noteCached notes the pods that may have old contents of what was deleted and created again.
-func (w *world) noteCached() {
+func noteCached(w *world) {
 	pods := make([]configuration.Pod, 0, len(w.members))
 	for _, m := range w.members {
 		pods = append(pods, configuration.PodOf(m.pod, v1alpha1.AnnotationConfigHash))

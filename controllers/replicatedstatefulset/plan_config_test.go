@@ -355,7 +355,7 @@ func TestW20AMemberWithOldContentsIsTold(t *testing.T) {
 	}
 	r := configuration.Record{Key: "k", Hash: "new", Recreated: []string{"Secret creds"}}
 	w.config.target = configuration.Target{Stamp: configuration.Stamp{Hash: "new", Record: r.String()}}
-	w.noteCached()
+	noteCached(w)
 	if got := configuration.ParseRecord(w.config.target.Record); len(got.Cached) != 1 || got.Cached[0] != "db-1" {
 		t.Errorf("the record names %q", got.Cached)
 	}
